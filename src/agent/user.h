@@ -1,0 +1,36 @@
+/* user.h - accounts of the box, read from /etc/passwd and /etc/group at the moment of asking.
+ *
+ * The agent is linked statically, so there is no NSS; and users may be added while it runs, so nothing is cached
+ * between requests. A request that asks often (a directory listing) loads a userdb once. */
+#ifndef CLOCHE_AGENT_USER_H
+#define CLOCHE_AGENT_USER_H
+
+#include "base/base.h"
+#include <sys/types.h>
+
+#define USER_GROUPS_MAX 64
+
+struct user {
+  char name[256];
+  char home[4096];
+  char shell[256];
+  uid_t uid;
+  gid_t gid;
+  gid_t groups[USER_GROUPS_MAX]; /* primary first, then every group that lists the name */
+  size_t ngroups;
+};
+
+int user_find(struct str name, struct user *out); /* 0, or -ENOENT when there is no such name */
+
+/* Both files as they are now. */
+struct userdb {
+  struct buf passwd, group;
+};
+void userdb_load(struct userdb *db);
+void userdb_free(struct userdb *db);
+#define cleanup_userdb __attribute__((cleanup(userdb_free)))
+int userdb_user(const struct userdb *db, struct str name, struct user *out);
+struct str userdb_user_name(const struct userdb *db, uid_t uid); /* p is NULL when unknown */
+struct str userdb_group_name(const struct userdb *db, gid_t gid);
+
+#endif
