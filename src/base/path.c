@@ -1,0 +1,158 @@
+/* path.c - names: cleaned by text where the contract spells them, opened by openat2 where they must not escape. */
+#include "base/base.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* Drops the last component of what was built so far; keeps leading ".." of relative paths. */
+static bool path_up(struct buf *out, size_t floor)
+{
+  struct str s = {out->p + floor, out->n - floor};
+  if (!s.n || str_is(s, "..") || str_ends(s, STR("/..")))
+    return false;
+  ptrdiff_t slash = str_rfind(s, '/');
+  out->n = floor + (slash < 0 ? 0 : (size_t)slash);
+  return true;
+}
+
+int path_clean(struct str path, struct buf *out)
+{
+  bool absolute = path.n && path.p[0] == '/';
+  if (absolute)
+    buf_addc(out, '/');
+  size_t start = out->n;
+  while (path.n) {
+    struct str part;
+    str_cut(path, '/', &part, &path);
+    if (!part.n || str_is(part, "."))
+      continue;
+    if (str_is(part, "..") && (path_up(out, start) || absolute))
+      continue;
+    if (out->n > start)
+      buf_addc(out, '/');
+    buf_adds(out, part);
+  }
+  if (out->n == start && !absolute)
+    buf_addc(out, '.');
+  return buf_failed(out);
+}
+
+int path_join(struct str dir, struct str name, struct buf *out)
+{
+  cleanup_buf struct buf raw = BUF_INIT(1 << 20);
+  buf_adds(&raw, dir);
+  buf_addc(&raw, '/');
+  buf_adds(&raw, name);
+  return buf_failed(&raw) ? buf_failed(&raw) : path_clean(buf_str(&raw), out);
+}
+
+static struct str without_slashes(struct str p)
+{
+  while (p.n > 1 && p.p[p.n - 1] == '/')
+    p.n--;
+  return p;
+}
+
+struct str path_base(struct str path)
+{
+  path = without_slashes(path);
+  ptrdiff_t slash = str_rfind(path, '/');
+  return slash < 0 || path.n == 1 ? path : str_skip(path, (size_t)slash + 1);
+}
+
+struct str path_dir(struct str path)
+{
+  path = without_slashes(path);
+  ptrdiff_t slash = str_rfind(path, '/');
+  if (slash < 0)
+    return STR(".");
+  return slash == 0 ? STR("/") : without_slashes(str_sub(path, 0, (size_t)slash));
+}
+
+static int open2(int rootfd, const char *path, int flags, unsigned mode, uint64_t resolve)
+{
+  struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0, .resolve = resolve};
+  long fd = syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
+  return fd < 0 ? -errno : (int)fd;
+}
+
+int path_open_in(int rootfd, const char *path, int flags, unsigned mode)
+{
+  return open2(rootfd, path, flags, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+int path_open_beneath(int rootfd, const char *path, int flags, unsigned mode)
+{
+  return open2(rootfd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+}
+
+int path_mkdirs(const char *path, unsigned mode)
+{
+  char tmp[4096];
+  int r = str_copyz(str_of(path), tmp, sizeof(tmp));
+  if (r)
+    return r;
+  for (char *p = tmp + 1; *p; p++) {
+    if (*p != '/')
+      continue;
+    *p = 0;
+    if (mkdir(tmp, mode) && errno != EEXIST)
+      return -errno;
+    *p = '/';
+  }
+  return mkdir(tmp, mode) && errno != EEXIST ? -errno : 0;
+}
+
+static int remove_at(int dirfd, const char *name, dev_t dev, int depth);
+
+static int remove_inside(int dirfd, const char *name, dev_t dev, int depth)
+{
+  int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return -errno;
+  DIR *d = fdopendir(fd);
+  if (!d) {
+    close(fd);
+    return -ENOMEM;
+  }
+  int worst = 0;
+  for (struct dirent *e; (e = readdir(d));) {
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+      continue;
+    int r = remove_at(fd, e->d_name, dev, depth + 1);
+    worst = r ? r : worst;
+  }
+  closedir(d);
+  return worst;
+}
+
+static int remove_at(int dirfd, const char *name, dev_t dev, int depth)
+{
+  if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+    return 0;
+  if (errno != EISDIR && errno != EPERM)
+    return -errno;
+  struct stat st;
+  if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW))
+    return -errno;
+  if (!S_ISDIR(st.st_mode))
+    return -EPERM;
+  if (st.st_dev != dev)
+    return -EXDEV;
+  if (depth > 4000)
+    return -ELOOP;
+  int r = remove_inside(dirfd, name, dev, depth);
+  return unlinkat(dirfd, name, AT_REMOVEDIR) && errno != ENOENT ? (r ? r : -errno) : 0;
+}
+
+int path_remove_tree(int dirfd, const char *name)
+{
+  struct stat st;
+  if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW))
+    return errno == ENOENT ? 0 : -errno;
+  return remove_at(dirfd, name, st.st_dev, 0);
+}

@@ -1,0 +1,68 @@
+/* jail.h - how a box is walled in. The warden's side of namespaces, mounts, id maps, cgroups, seccomp and network.
+ *
+ * A jail is: a process tree in its own user, pid, mount, net, ipc, uts and cgroup namespaces; a 65,536-id range of its
+ * own; an overlay root over the template's layers; cgroup limits; a seccomp list. Everything a jail makes on the host
+ * carries the instance's name, so that a sweep finds what a crash left behind. All calls here may block for a
+ * millisecond or two and may run on any thread; none touches global state of the process. */
+#ifndef CLOCHE_JAIL_H
+#define CLOCHE_JAIL_H
+
+#include "base/base.h"
+
+#define JAIL_IDS 65536u
+
+struct jail_limits {
+  unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
+  uint64_t memory;     /* bytes; 0 = no limit */
+  uint64_t disk;       /* bytes of the writable layer; 0 = no limit */
+  uint64_t inodes;     /* 0 = no limit */
+  unsigned pids;       /* 0 = no limit */
+  unsigned open_files; /* RLIMIT_NOFILE hard limit; 0 = inherited */
+};
+
+struct jail_spec {
+  const char *instance;       /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */
+  const char *id;             /* box id */
+  const char *dir;            /* host directory of this box (made here, mode 0700): upper, work, ... */
+  const char *const *lowers;  /* layer directories, top first, NULL-terminated */
+  uint32_t id_base;           /* first host uid and gid of the range */
+  const char *hostname;
+  const char *const *argv;    /* program inside the box, absolute path; NULL-terminated */
+  const char *const *env;
+  int boot_fd;                /* becomes fd 3 of the program; borrowed */
+  struct jail_limits limits;
+  const struct jail_net *net; /* NULL: loopback only */
+};
+
+/* A living jail. Plain data: may be written to the database and filled again by jail_adopt. */
+struct jail {
+  struct proc_id init; /* pid 1 of the box as the host sees it */
+  int pidfd;           /* readable when it is over; owned */
+  int netns;           /* for doors; owned */
+};
+
+int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err);
+/* Finds a jail again after a restart of the daemon: -ESRCH when it is gone. */
+int jail_adopt(const char *instance, const char *id, struct proc_id init, struct jail *out, struct err *err);
+/* Kills everything inside at once (pid 1 first, then what the cgroup still holds). Does not wait. */
+int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err);
+/* After death: waits (bounded) for the cgroup to empty, removes cgroups, mounts and the box directory. Idempotent. */
+int jail_remove(const char *instance, const char *id, const char *dir, struct err *err);
+void jail_close(struct jail *j); /* descriptors only; the box lives on */
+
+/* A stream socket connected to 127.0.0.1:port (else [::1]:port) inside the box. -ECONNREFUSED when nothing listens. */
+int jail_door(const struct jail *j, unsigned port, struct err *err);
+
+struct jail_stats {
+  uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;
+};
+int jail_stat(const char *instance, const char *id, const char *dir, struct jail_stats *out, struct err *err);
+int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err);
+
+/* Removes whatever host objects of this instance belong to no living box. `known` says which ids to keep. */
+int jail_sweep(const char *instance, bool (*known)(const char *id, void *arg), void *arg, struct err *err);
+/* Makes the instance's top cgroups etc. at daemon start; jail_instance_close removes them when empty. */
+int jail_instance_open(const char *instance, struct err *err);
+void jail_instance_close(const char *instance);
+
+#endif

@@ -1,0 +1,130 @@
+/* http.h - HTTP exchanges, whatever carries them.
+ *
+ * A server hands each request to its handler as an exchange (struct http_x) once the head is complete. Bodies stream
+ * both ways with back-pressure: the request body arrives only while the exchange is not paused, and output is
+ * queued up to a high-water mark after which the handler waits for `drain`. Nothing is buffered without a limit.
+ * A client call (struct http_call) is the mirror image on a connected socket. Everything runs on one libuv loop;
+ * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; HTTP/2 and TLS fit in below the
+ * same face. */
+#ifndef CLOCHE_HTTP_H
+#define CLOCHE_HTTP_H
+
+#include "base/base.h"
+#include <uv.h>
+
+struct http_header {
+  struct str name, value; /* names as received; compare without case */
+};
+
+struct http_head {
+  struct str method, target, path, query; /* requests: path and query are raw slices of target, query without '?' */
+  int status;                             /* responses */
+  struct str reason;
+  int minor; /* HTTP/1.minor */
+  struct http_header *headers;
+  size_t nheaders;
+};
+
+/* First value of that name (ASCII case ignored); p is NULL when absent. */
+struct str http_header(const struct http_head *head, const char *name);
+/* True when a comma-separated header holds that token. */
+bool http_header_has(const struct http_head *head, const char *name, const char *token);
+const char *http_reason(int status);
+
+struct http_limits {
+  size_t head_max;      /* bytes of request or status line plus headers; 64 KiB */
+  size_t headers_max;   /* number of header lines; 200 */
+  size_t body_max;      /* default largest request body; 16 MiB; http_x_body_max changes it per exchange */
+  size_t high_water;    /* queued output bytes at which http_congested() is true; 256 KiB; drain at a quarter of it */
+  unsigned head_ms;     /* time for a complete head once its first byte came; 30 s */
+  unsigned idle_ms;     /* time between requests on a kept connection; 640 s */
+  unsigned body_ms;     /* longest silence inside a request body that is being read (not paused); 300 s; 0 = none */
+  unsigned linger_ms;   /* longest time a peer may accept no byte of queued output before it is cut; 0 = none */
+  size_t conns_max;     /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
+};
+extern const struct http_limits http_limits_default;
+
+/* ---- server ---- */
+
+struct http_server;
+struct http_x;
+
+enum http_end { HTTP_DONE, HTTP_PEER_GONE, HTTP_ABORTED }; /* how an exchange ended */
+
+struct http_x_ops {
+  void (*body)(struct http_x *x, struct str chunk); /* never empty */
+  void (*body_end)(struct http_x *x);               /* all of the body has come (also when there was none) */
+  void (*drain)(struct http_x *x);                  /* queued output fell below the low-water mark */
+  /* The last call for x, exactly once, in every case; x and its arena are gone after it returns. While a handler
+   * works on an answer the connection is watched, so a peer that leaves is noticed at once. */
+  void (*gone)(struct http_x *x, enum http_end how);
+};
+
+/* Called with a complete head. The handler calls http_x_handle() and answers now or later. The body stays unread
+ * until http_x_resume(). */
+typedef void (*http_request_fn)(struct http_x *x, void *arg);
+
+struct http_server *http_server_new(uv_loop_t *loop, const struct http_limits *limits, http_request_fn fn, void *arg);
+int http_server_listen(struct http_server *s, int fd); /* a bound, listening socket; owned; may be called repeatedly */
+int http_server_adopt(struct http_server *s, int fd);  /* a connected socket; owned */
+size_t http_server_conns(const struct http_server *s);
+void http_server_stop_listening(struct http_server *s);
+void http_server_free(struct http_server *s); /* aborts what is open; `gone` is called for each exchange */
+
+const struct http_head *http_x_head(const struct http_x *x);
+struct arena *http_x_arena(struct http_x *x); /* dies with the exchange */
+void http_x_handle(struct http_x *x, const struct http_x_ops *ops, void *data);
+void *http_x_data(const struct http_x *x);
+uv_loop_t *http_x_loop(const struct http_x *x);
+void http_x_peer(const struct http_x *x, char *out, size_t size); /* "127.0.0.1:4711" */
+
+void http_x_resume(struct http_x *x); /* body flows (answers Expect: 100-continue at first use) */
+void http_x_pause(struct http_x *x);
+void http_x_body_max(struct http_x *x, uint64_t max); /* UINT64_MAX = none; more than it: 413, then closed */
+int64_t http_x_body_length(const struct http_x *x);   /* -1 = chunked, 0 = none */
+
+#define HTTP_CHUNKED (-1)
+/* Sends the head. length: bytes to come, or HTTP_CHUNKED. Date, Connection, Content-Length and Transfer-Encoding are added
+ * here (not for 1xx, 204, 304). 0, or negative when an answer was begun already or the peer is gone. */
+int http_respond(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length);
+int http_send(struct http_x *x, struct str data);                          /* copied; one call = one chunk, sent at once */
+int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n); /* fd owned; sendfile(2); after what is queued */
+bool http_congested(const struct http_x *x);
+void http_end(struct http_x *x);   /* finishes the answer; the connection is kept when it can be */
+void http_abort(struct http_x *x); /* cuts the connection with no final chunk; `gone` follows (not from inside this call) */
+/* A whole answer at once. */
+int http_reply(struct http_x *x, int status, const char *content_type, struct str body);
+int http_reply_with(struct http_x *x, int status, const struct http_header *headers, size_t n, struct str body);
+/* After this (status 101, or 200 to CONNECT) bytes flow raw: `body` gets them, http_send sends them, http_end closes our
+ * direction, body_end tells that the peer closed its own. */
+int http_tunnel(struct http_x *x, int status, const struct http_header *headers, size_t n);
+
+/* ---- client ---- */
+
+struct http_call;
+
+struct http_call_ops {
+  void (*head)(struct http_call *c, const struct http_head *head); /* final status; 1xx are skipped, 101 begins a tunnel */
+  void (*body)(struct http_call *c, struct str chunk);
+  void (*end)(struct http_call *c);                                 /* the answer is complete */
+  void (*drain)(struct http_call *c);
+  void (*fail)(struct http_call *c, int code, const char *why);     /* broken transfer; no further calls but http_call_free */
+};
+
+/* Takes a connected (or connecting) socket. The same call object may carry one request after another while
+ * http_call_reusable() says so. */
+struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limits *limits);
+void http_call_handle(struct http_call *c, const struct http_call_ops *ops, void *data);
+void *http_call_data(const struct http_call *c);
+/* length: HTTP_CHUNKED, or the number of body bytes to come (0 = none). Adds Content-Length / Transfer-Encoding. */
+int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n,
+                    int64_t length);
+int http_call_send(struct http_call *c, struct str data);
+void http_call_end(struct http_call *c);
+bool http_call_congested(const struct http_call *c);
+void http_call_pause(struct http_call *c); /* stop reading the answer */
+void http_call_resume(struct http_call *c);
+bool http_call_reusable(const struct http_call *c); /* answer complete, request complete, peer keeps alive, no stray bytes */
+void http_call_free(struct http_call *c);           /* closes; no callback comes after it; allowed inside callbacks */
+
+#endif

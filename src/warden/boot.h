@@ -1,0 +1,30 @@
+/* boot.h - what the warden tells a new agent through fd 3, and what the agent answers.
+ *
+ * fd 3 of the agent is one end of a SOCK_SEQPACKET pair. The warden sends one packet: a sequence of fields, each a
+ * struct boot_field followed by `len` bytes. The agent applies them, opens its listeners, answers the one byte
+ * BOOT_READY (or BOOT_FAILED and a message) and closes the socket: no connection to the outside stays open, so that a
+ * checkpoint can be taken at any time. */
+#ifndef CLOCHE_BOOT_H
+#define CLOCHE_BOOT_H
+
+#include <stdint.h>
+
+enum boot_tag {
+  BOOT_BOX_ID = 1,      /* text */
+  BOOT_TEMPLATE_ID = 2, /* text */
+  BOOT_BUILD_ID = 3,    /* text */
+  BOOT_SECRET = 4,      /* text: proves that a later POST /init comes from the warden (header X-Cloche-Control) */
+  BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user"} of the template's build */
+  BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
+};
+
+struct boot_field {
+  uint32_t tag;
+  uint32_t len;
+};
+
+#define BOOT_MAX (1u << 20) /* the whole packet */
+#define BOOT_READY 'R'
+#define BOOT_FAILED 'F'
+
+#endif
