@@ -6,7 +6,6 @@
 #define CLOCHE_AGENT_REAP_H
 
 #include <sys/types.h>
-#include <uv.h>
 
 typedef void (*reap_fn)(pid_t pid, int status, void *arg); /* status as from waitpid */
 
