@@ -49,7 +49,7 @@ def test_line(plotter: interpreter.Sandbox) -> None:
         "plt.plot([1,2,3],[4,5,6]); plt.title('T'); plt.xlabel('Time (s)'); "
         "plt.ylabel('Speed [m/s]')",
     )
-    labels = ["0.75", "1.00", "1.25", "1.50", "1.75", "2.00", "2.25", "2.50", "2.75", "3.00", "3.25"]
+    labels = [f"{0.75 + 0.25 * n:.2f}" for n in range(11)]
     higher = [f"{float(label) + 3:.2f}" for label in labels]
     assert chart == {
         "type": "line",
@@ -279,7 +279,8 @@ def test_colour_bar(plotter: interpreter.Sandbox) -> None:
 def test_unknown(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
-        "f, a = plt.subplots(); a.add_artist(plt.Circle((0,0),1)); a.add_artist(plt.Circle((0,0),2))\n"
+        "f, a = plt.subplots(); a.add_artist(plt.Circle((0,0),1))\n"
+        "a.add_artist(plt.Circle((0,0),2))\n"
         "a.set_title('Two Concentric Circles')",
     )
     assert chart == {"type": "unknown", "title": "Two Concentric Circles", "elements": []}

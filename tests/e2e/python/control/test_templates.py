@@ -1,0 +1,86 @@
+"""Templates, teams and keys as far as they exist without building."""
+
+from __future__ import annotations
+
+import e2b
+
+from support.wire import Wire
+
+REQUIRED = {
+    "templateID", "buildID", "cpuCount", "memoryMB", "diskSizeMB", "public", "aliases", "names",
+    "createdAt", "updatedAt", "createdBy", "lastSpawnedAt", "spawnCount", "buildCount",
+    "envdVersion", "buildStatus",
+}  # fmt: skip
+
+
+def test_the_default_templates_are_listed(wire: Wire) -> None:
+    for path in ("/templates", "/v2/templates"):
+        got = wire.call("GET", path)
+        assert got.status == 200
+        aliases = {alias for item in got.json() for alias in item["aliases"]}
+        assert {"base", "code-interpreter-v1"} <= aliases
+        assert all(set(item) >= REQUIRED for item in got.json())
+
+
+def test_aliases_are_looked_up(wire: Wire) -> None:
+    got = wire.call("GET", "/templates/aliases/base")
+    assert got.status in (200, 403)
+    assert wire.call("GET", "/templates/aliases/no-such-template").status == 404
+    assert wire.call("GET", "/templates/aliases/base%3Ano-such-tag").status == 404
+    assert wire.call("GET", "/templates/aliases/a%20b").status == 400
+
+
+def test_exists_in_the_sdk(unique: str) -> None:
+    assert e2b.Template.exists("base") is True
+    assert e2b.Template.exists("code-interpreter-v1") is True
+    assert e2b.Template.exists(f"none-{unique}") is False
+
+
+def test_a_template_by_id(wire: Wire) -> None:
+    listed = wire.call("GET", "/templates").json()
+    base = next(item for item in listed if "base" in item["aliases"])
+    got = wire.call("GET", f"/templates/{base['templateID']}")
+    assert got.status == 200
+    assert got.json()["templateID"] == base["templateID"]
+    assert base["buildID"] in [build["buildID"] for build in got.json()["builds"]]
+    assert wire.call("GET", "/templates/nosuchtemplate0000000").status == 404
+
+
+def test_a_templates_tags(wire: Wire) -> None:
+    got = wire.call("GET", "/templates/base/tags")
+    assert got.status == 200
+    assert "default" in [item["tag"] for item in got.json()]
+
+
+def test_deleting_what_is_not_there(wire: Wire) -> None:
+    got = wire.call("DELETE", "/templates/no-such-template")
+    assert (got.status, got.json()["code"]) == (404, 404)
+
+
+def test_a_key_is_made_used_renamed_and_removed(wire: Wire, unique: str) -> None:
+    made = wire.call("POST", "/api-keys", {"name": unique})
+    assert made.status == 201, made.body
+    fresh = Wire(wire.url, made.json()["key"])
+    assert fresh.call("GET", "/v2/sandboxes").status == 200
+    path = f"/api-keys/{made.json()['id']}"
+    assert wire.call("PATCH", path, {"name": f"{unique}-2"}).status in (200, 202)
+    listed = {item["id"]: item for item in wire.call("GET", "/api-keys").json()}
+    mine = listed[made.json()["id"]]
+    assert mine["name"] == f"{unique}-2"
+    assert "key" not in mine
+    assert set(mine["mask"]) == {
+        "prefix", "valueLength", "maskedValuePrefix", "maskedValueSuffix",
+    }  # fmt: skip
+    assert wire.call("DELETE", path).status == 204
+    assert fresh.call("GET", "/v2/sandboxes").status == 401
+    assert wire.call("DELETE", path).status == 404
+
+
+def test_a_template_cannot_go_while_a_box_lives(wire: Wire) -> None:
+    box = wire.create(timeout=60)
+    try:
+        got = wire.call("DELETE", "/templates/base")
+        assert got.status in (400, 403), got.body
+    finally:
+        box.kill()
+    assert e2b.Template.exists("base") is True
