@@ -1,0 +1,55 @@
+# recipe.sh - what a recipe says, and where its result lives in a store.
+#
+# Sourced by `build` and `check`. A template is a JSON file that names its
+# layers, top first; a layer is a folder:
+#   packages   Debian packages, one or more a line, # comments
+#   files/     copied over the root, owned by root
+#   wheels     (optional) Python wheels by name
+#   finish     run inside the root at the end
+#   suite      (bottom layer only) the Debian release
+# A layer's key is the hash of everything in its folder and of the layer below
+# it, so the key of an unchanged recipe never moves and a change moves all keys
+# above it.
+# shellcheck shell=bash
+
+recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# Raise when the way layers are made changes what is in them.
+readonly recipe_format=1
+
+recipe_templates() {
+	local file
+	for file in "$recipes"/*.json; do
+		basename "$file" .json
+	done
+}
+
+# Names of a template's layers, bottom first.
+recipe_layers() {
+	jq -r '.layers | reverse | .[]' "$recipes/$1.json"
+}
+
+# The words of a list file without its comments.
+recipe_words() {
+	[[ -e $1 ]] || return 0
+	sed 's/#.*//' "$1" | tr -s ' \t\n' '\n' | sed '/^$/d'
+}
+
+# recipe_key LAYER BELOW_KEY
+recipe_key() {
+	{
+		printf 'format %s\narchitecture %s\nbelow %s\n' "$recipe_format" "$(dpkg --print-architecture)" "$2"
+		cd "$recipes/$1"
+		find . -type f -perm -100 -print | LC_ALL=C sort | sed 's/^/program /'
+		find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+	} | sha256sum | cut -d ' ' -f 1
+}
+
+# Keys of a template's layers, bottom first.
+recipe_keys() {
+	local layer key=
+	for layer in $(recipe_layers "$1"); do
+		key=$(recipe_key "$layer" "$key")
+		echo "$key"
+	done
+}
