@@ -1,0 +1,123 @@
+"""A server of a test's own: started, stopped and killed by role.
+
+Roles are found as children of the supervisor, the gate by its unprivileged user,
+the warden as root, so that a test needs no help from the program it shoots at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import e2b_code_interpreter as interpreter
+
+from support.wire import Wire
+
+TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
+STOP_SECONDS = 20
+
+
+def binary() -> str:
+    return os.environ["CLOCHE_BIN"]
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            status = (entry / "stat").read_text()
+        except OSError:
+            continue
+        if int(status.rsplit(")", 1)[1].split()[1]) == pid:
+            found.append(int(entry.name))
+    return found
+
+
+def user_of(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("Uid:"):
+            return int(line.split()[2])
+    raise ProcessLookupError(pid)
+
+
+class Server:
+    def __init__(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="cloche-lifecycle."))
+        self.home.chmod(0o755)
+        self.data = self.home / "data"
+        self.ready = self.home / "ready.json"
+        self.key: str | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *extra: str, exit_with: int | None = None) -> dict[str, Any]:
+        self.ready.unlink(missing_ok=True)
+        command = [binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        command += ["--templates", TEMPLATES, "--ready-file", str(self.ready)]
+        command += ["--exit-with", str(exit_with or os.getpid()), *extra]
+        with open(self.home / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + 60
+        while not self.ready.exists():
+            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
+        told = json.loads(self.ready.read_text())
+        self.url = told["url"]
+        self.key = self.key or told["apiKey"]
+        return told
+
+    def log(self) -> str:
+        return (self.home / "log").read_text(errors="replace")[-6000:]
+
+    @property
+    def pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
+    @property
+    def wire(self) -> Wire:
+        return Wire(self.url, self.key)
+
+    def cell(self, **options: Any) -> interpreter.Sandbox:
+        access = {"api_key": self.key, "api_url": self.url, "sandbox_url": self.url}
+        return interpreter.Sandbox.create(**access, **options)
+
+    def connect(self, box: str) -> interpreter.Sandbox:
+        access = {"api_key": self.key, "api_url": self.url, "sandbox_url": self.url}
+        return interpreter.Sandbox.connect(box, **access)
+
+    def gates(self) -> list[int]:
+        return [pid for pid in children(self.pid) if user_of(pid) != 0]
+
+    def wardens(self) -> list[int]:
+        return [pid for pid in children(self.pid) if user_of(pid) == 0]
+
+    def signal(self, number: int) -> int:
+        """Send a signal to the supervisor and wait for its end."""
+        assert self.process
+        self.process.send_signal(number)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"no end after signal {number}:\n{self.log()}") from None
+
+    def stop(self) -> int:
+        return self.signal(signal.SIGINT)
+
+    def close(self) -> None:
+        """Whatever happened, end it: a last start adopts what is left, SIGINT ends it."""
+        assert self.process
+        if self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)

@@ -1,0 +1,72 @@
+"""What a server leaves on the machine: mounts, cgroups, links, loop devices, processes.
+
+Each thing is named by a line of text, so that two looks can be compared and the
+difference reads as the list of what leaked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+
+def mounts(data: str) -> set[str]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {f"mount {line}" for line in lines if data in line}
+
+
+def cgroups() -> set[str]:
+    found = set()
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        found |= {f"cgroup {folder}/{name}" for name in names if "cloche" in f"{folder}/{name}"}
+    return found
+
+
+def links() -> set[str]:
+    return {f"link {name}" for name in os.listdir("/sys/class/net")}
+
+
+def loops(data: str) -> set[str]:
+    found = set()
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            file = backing.read_text().strip()
+        except OSError:
+            continue
+        if file.startswith(data):
+            found.add(f"loop {backing.parts[3]} {file}")
+    return found
+
+
+def processes(data: str) -> set[str]:
+    """Processes that were started with this data directory or live on files under it."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or entry.name == str(os.getpid()):
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            root = next(
+                line for line in (entry / "mountinfo").read_text().splitlines()
+                if line.split()[4] == "/"
+            )  # fmt: skip
+        except (OSError, StopIteration):
+            continue
+        if data in command or data in root:
+            found.add(f"process {entry.name} {command.strip()}")
+    return found
+
+
+def look(data: str) -> set[str]:
+    return mounts(data) | cgroups() | links() | loops(data) | processes(data)
+
+
+def leaked(before: set[str], data: str, seconds: float = 10) -> set[str]:
+    """What is there that was not before, once it stops shrinking to nothing."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = look(data) - before
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.2)
