@@ -30,8 +30,10 @@ struct jail_spec {
   const char *const *argv;    /* program inside the box, absolute path; NULL-terminated */
   const char *const *env;
   int boot_fd;                /* becomes fd 3 of the program; borrowed */
+  const char *console;        /* file inside the box for the program's fds 1 and 2, made if absent; NULL: /dev/null */
   struct jail_limits limits;
   const struct jail_net *net; /* NULL: loopback only */
+  bool nesting;               /* user namespaces and mounts inside them are allowed */
 };
 
 /* A living jail. Plain data: may be written to the database and filled again by jail_adopt. */
@@ -40,6 +42,7 @@ struct jail {
   int pidfd;           /* readable when it is over; owned */
   int netns;           /* for doors; owned */
 };
+#define JAIL_NONE ((struct jail){.pidfd = -1, .netns = -1})
 
 int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err);
 /* Finds a jail again after a restart of the daemon: -ESRCH when it is gone. */
@@ -48,9 +51,12 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
 int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err);
 /* After death: waits (bounded) for the cgroup to empty, removes cgroups, mounts and the box directory. Idempotent. */
 int jail_remove(const char *instance, const char *id, const char *dir, struct err *err);
-void jail_close(struct jail *j); /* descriptors only; the box lives on */
+/* Waits for the end of pid 1 and reaps it. Exit code, 128 + signal, or -1 where another process is its parent. */
+int jail_wait(const struct jail *j, int timeout_ms, int *status);
+void jail_close(struct jail *j); /* descriptors only, a living box lives on; a dead one is reaped */
 
-/* A stream socket connected to 127.0.0.1:port (else [::1]:port) inside the box. -ECONNREFUSED when nothing listens. */
+/* A stream socket connected to 127.0.0.1:port (else [::1]:port) inside the box: non-blocking, close-on-exec, no delay.
+ * -ECONNREFUSED when nothing listens. */
 int jail_door(const struct jail *j, unsigned port, struct err *err);
 
 struct jail_stats {

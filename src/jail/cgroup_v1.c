@@ -1,0 +1,262 @@
+/* cgroup_v1.c - limits on hosts with one hierarchy per controller.
+ *
+ * The hierarchies are found in /proc/self/mountinfo: a controller may be mounted alone or together with others
+ * ("cpu,cpuacct"), and each distinct mount gets one group per box. memory, cpu and pids must be there for the host to
+ * count as usable; cpuacct and freezer are used where they are. */
+#include "jail/cgroup.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { MEMORY, CPU, PIDS, CPUACCT, FREEZER, CONTROLLERS };
+static const char *const controller_names[CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct", "freezer"};
+
+static struct {
+  char mounts[CONTROLLERS][256]; /* distinct mount points */
+  size_t n;
+  int at[CONTROLLERS]; /* controller -> index into mounts, -1 = absent */
+} host;
+
+static int mount_index(struct str point)
+{
+  for (size_t i = 0; i < host.n; i++)
+    if (str_is(point, host.mounts[i]))
+      return (int)i;
+  if (host.n == CONTROLLERS || str_copyz(point, host.mounts[host.n], sizeof(host.mounts[0])))
+    return -1;
+  return (int)host.n++;
+}
+
+static bool has_word(struct str list, const char *word)
+{
+  struct str item;
+  while (list.n > 0) {
+    str_cut(list, ',', &item, &list);
+    if (str_is(item, word))
+      return true;
+  }
+  return false;
+}
+
+/* A mountinfo line: id parent dev root POINT options... - TYPE source SUPEROPTIONS */
+static void see_mount(struct str line)
+{
+  struct str field[5], type, source, options, rest = line;
+  for (size_t i = 0; i < ARRAY_LEN(field); i++)
+    str_cut(rest, ' ', &field[i], &rest);
+  ptrdiff_t dash = str_search(rest, STR(" - "));
+  if (dash < 0)
+    return;
+  rest = str_skip(rest, (size_t)dash + 3);
+  str_cut(rest, ' ', &type, &rest);
+  str_cut(rest, ' ', &source, &options);
+  if (!str_is(type, "cgroup") || !str_is(field[3], "/"))
+    return;
+  for (size_t i = 0; i < CONTROLLERS; i++)
+    if (host.at[i] < 0 && has_word(options, controller_names[i]))
+      host.at[i] = mount_index(field[4]);
+}
+
+static void look(void)
+{
+  for (size_t i = 0; i < CONTROLLERS; i++)
+    host.at[i] = -1;
+  cleanup_buf struct buf b = BUF_INIT(4 << 20);
+  if (file_read("/proc/self/mountinfo", &b))
+    return;
+  struct str rest = buf_str(&b), line;
+  while (rest.n > 0) {
+    str_cut(rest, '\n', &line, &rest);
+    see_mount(line);
+  }
+}
+
+static bool v1_usable(void)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, look);
+  return host.at[MEMORY] >= 0 && host.at[CPU] >= 0 && host.at[PIDS] >= 0;
+}
+
+struct group {
+  char path[PATH_MAX];
+};
+
+static const char *group_at(struct group *g, size_t mount, const char *instance, const char *id)
+{
+  if (id)
+    snprintf(g->path, sizeof(g->path), "%s/cloche-%s/%s", host.mounts[mount], instance, id);
+  else
+    snprintf(g->path, sizeof(g->path), "%s/cloche-%s", host.mounts[mount], instance);
+  return g->path;
+}
+
+/* The group of one controller, or NULL where the host lacks it. */
+static const char *group_of(struct group *g, int controller, const char *instance, const char *id)
+{
+  return host.at[controller] < 0 ? NULL : group_at(g, (size_t)host.at[controller], instance, id);
+}
+
+static int v1_open(const char *instance, struct err *err)
+{
+  struct group g;
+  for (size_t i = 0; i < host.n; i++)
+    if (mkdir(group_at(&g, i, instance, NULL), 0755) && errno != EEXIST)
+      return err_errno(err, "making the control group %s", g.path);
+  return 0;
+}
+
+static void v1_close(const char *instance)
+{
+  struct group g;
+  for (size_t i = 0; i < host.n; i++)
+    rmdir(group_at(&g, i, instance, NULL));
+}
+
+static int set_u64(const char *dir, const char *file, uint64_t value, struct err *err)
+{
+  char text[24];
+  snprintf(text, sizeof(text), "%" PRIu64, value);
+  int r = cgroup_put(dir, file, text);
+  return r ? err_set(err, r, "setting %s/%s to %s: %s", dir, file, text, strerrordesc_np(-r)) : 0;
+}
+
+static int limit(const char *instance, const char *id, const struct jail_limits *l, struct err *err)
+{
+  struct group g;
+  int r = 0;
+  if (l->memory) {
+    group_of(&g, MEMORY, instance, id);
+    r = set_u64(g.path, "memory.limit_in_bytes", l->memory, err);
+    /* Hosts without swap accounting lack the file; there memory alone is the limit. */
+    if (!r && set_u64(g.path, "memory.memsw.limit_in_bytes", l->memory, NULL) == -EINVAL)
+      r = err_set(err, -EINVAL, "the host refuses a swap limit of %" PRIu64 " bytes for %s", l->memory, id);
+  }
+  if (!r && l->cpus)
+    r = set_u64(group_of(&g, CPU, instance, id), "cpu.cfs_quota_us", (uint64_t)l->cpus * 100000, err);
+  if (!r && l->pids)
+    r = set_u64(group_of(&g, PIDS, instance, id), "pids.max", l->pids, err);
+  return r;
+}
+
+static int join_add(struct cgroup_join *join, const char *dir, struct err *err)
+{
+  char path[PATH_MAX + 8];
+  snprintf(path, sizeof(path), "%s/tasks", dir);
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return err_errno(err, "opening %s", path);
+  join->fds[join->n++] = fd;
+  return 0;
+}
+
+static int v1_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join,
+                   struct err *err)
+{
+  struct group g;
+  for (size_t i = 0; i < host.n; i++) {
+    group_at(&g, i, instance, id);
+    if (mkdir(g.path, 0755) && errno != EEXIST)
+      return err_errno(err, "making the control group %s", g.path);
+    int r = join_add(join, g.path, err);
+    if (r)
+      return r;
+  }
+  return limit(instance, id, limits, err);
+}
+
+static int v1_kill(const char *instance, const char *id)
+{
+  struct group g;
+  int r = 0;
+  for (size_t i = 0; i < host.n && !r; i++)
+    r = cgroup_kill_listed(group_at(&g, i, instance, id));
+  return r;
+}
+
+static int v1_remove(const char *instance, const char *id)
+{
+  struct group g;
+  for (size_t i = 0; i < host.n; i++)
+    if (rmdir(group_at(&g, i, instance, id)) && errno != ENOENT)
+      return -errno;
+  return 0;
+}
+
+static int v1_stat(const char *instance, const char *id, struct jail_stats *out, struct err *err)
+{
+  struct group g;
+  uint64_t usage, cpu_ns = 0;
+  int r = cgroup_get_u64(group_of(&g, MEMORY, instance, id), "memory.usage_in_bytes", &usage);
+  if (r)
+    return err_set(err, r, "no control group of box %s", id);
+  cgroup_get_u64(g.path, "memory.limit_in_bytes", &out->memory_limit);
+  if (out->memory_limit > (uint64_t)1 << 60)
+    out->memory_limit = 0;
+  /* Shared memory counts as cache there, yet no one can take it back: it is use. */
+  out->memory_cache = cgroup_get_key(g.path, "memory.stat", "total_cache");
+  out->memory_cache -= MIN(out->memory_cache, cgroup_get_key(g.path, "memory.stat", "total_shmem"));
+  out->memory_used = usage > out->memory_cache ? usage - out->memory_cache : 0;
+  out->oom_kills = cgroup_get_key(g.path, "memory.oom_control", "oom_kill");
+  if (group_of(&g, CPUACCT, instance, id))
+    cgroup_get_u64(g.path, "cpuacct.usage", &cpu_ns);
+  out->cpu_usec = cpu_ns / 1000;
+  cgroup_get_u64(group_of(&g, PIDS, instance, id), "pids.current", &out->pids);
+  return 0;
+}
+
+/* FREEZING becomes FROZEN once every task has reached a stopping point; a task in the kernel may take a moment. */
+static int v1_freeze(const char *instance, const char *id, bool frozen, struct err *err)
+{
+  struct group g;
+  char state[16];
+  const char *want = frozen ? "FROZEN" : "THAWED";
+  if (!group_of(&g, FREEZER, instance, id))
+    return err_set(err, -EOPNOTSUPP, "this host has no freezer");
+  for (int i = 0; i < 2000; i++) {
+    int r = cgroup_put(g.path, "freezer.state", want);
+    if (!r)
+      r = cgroup_get(g.path, "freezer.state", state, sizeof(state));
+    if (r)
+      return err_set(err, r, "%s of box %s: %s", frozen ? "freezing" : "thawing", id, strerrordesc_np(-r));
+    if (str_is(str_of(state), want))
+      return 0;
+    nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+  }
+  cgroup_put(g.path, "freezer.state", "THAWED");
+  return err_set(err, -ETIMEDOUT, "box %s did not freeze within a second", id);
+}
+
+static pid_t v1_any(const char *instance, const char *id)
+{
+  struct group g;
+  return cgroup_first_listed(group_of(&g, PIDS, instance, id));
+}
+
+static int v1_each(const char *instance, void (*seen)(const char *id, void *arg), void *arg)
+{
+  struct group g;
+  int r = 0;
+  for (size_t i = 0; i < host.n && !r; i++)
+    r = cgroup_each_dir(group_at(&g, i, instance, NULL), seen, arg);
+  return r;
+}
+
+const struct cgroup_ops cgroup_v1 = {
+    .name = "v1",
+    .usable = v1_usable,
+    .open = v1_open,
+    .close = v1_close,
+    .make = v1_make,
+    .kill = v1_kill,
+    .remove = v1_remove,
+    .stat = v1_stat,
+    .freeze = v1_freeze,
+    .any = v1_any,
+    .each = v1_each,
+};

@@ -1,0 +1,353 @@
+/* child.c - a new process walls itself in.
+ *
+ * Order matters and is told here once. The id maps first, which the parent writes: before them no file can be made.
+ * Groups next, so that every page and task counts. proc and sysfs are mounted while the host's own are still visible,
+ * because the kernel lets a user namespace mount them only where nothing it could not see before gets uncovered. Then
+ * the root arrives, the host's tree is detached, and from there on every path is one inside the box, so nothing a
+ * template holds (a /dev that is a symlink) can lead outside. seccomp comes before the capabilities go, since loading a
+ * filter without no_new_privs needs one, and no_new_privs would break sudo. Any failure is written to the parent and
+ * ends the process; there is no half-built box. */
+#include "jail/child.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define OPEN_FILES_SOFT 65536
+#define SOCK_SLOT 200 /* out of the way of the descriptors the program gets */
+
+static int report_sock;
+
+static _Noreturn void die(const char *what, const char *which)
+{
+  struct child_failure f = {.code = errno ? errno : EIO};
+  size_t n = 0;
+  for (const char *p = what; *p && n < sizeof(f.what) - 1;)
+    f.what[n++] = *p++;
+  for (const char *p = which ? which : ""; *p && n < sizeof(f.what) - 1;)
+    f.what[n++] = *p++;
+  ssize_t unused = write(report_sock, &f, sizeof(f));
+  (void)unused;
+  _exit(127);
+}
+
+/* --- identity ------------------------------------------------------------------------------------------------- */
+
+static void wait_for(char what, int *fds, size_t *n)
+{
+  char byte = 0;
+  if (fd_recv(report_sock, &byte, 1, fds, n, 0) != 1 || byte != what)
+    _exit(127); /* the parent has given up, and knows why */
+}
+
+static void join_groups(void)
+{
+  int fds[CGROUP_JOIN_MAX];
+  size_t n = ARRAY_LEN(fds);
+  wait_for(CHILD_MAPPED, fds, &n);
+  for (size_t i = 0; i < n; i++)
+    if (write(fds[i], "0", 1) != 1)
+      die("joining a control group", NULL);
+  if (unshare(CLONE_NEWCGROUP))
+    die("making a cgroup namespace", NULL);
+}
+
+static void become_root(const char *hostname)
+{
+  /* Straight to the kernel: the C library's calls would ask the parent's other threads, which aren't here. */
+  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, 0, 0, 0) || syscall(SYS_setresuid, 0, 0, 0))
+    die("taking the box's root identity", NULL);
+  if (sethostname(hostname, strlen(hostname)))
+    die("setting the hostname", NULL);
+  if (setsid() < 0)
+    die("starting a session", NULL);
+  /* The daemon's session keyring stays behind. */
+  if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+    die("leaving the keyring", NULL);
+}
+
+static void loopback_up(void)
+{
+  struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING | IFF_LOOPBACK};
+  cleanup_fd int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (s < 0 || ioctl(s, SIOCSIFFLAGS, &ifr))
+    die("bringing lo up", NULL);
+}
+
+/* --- mounts --------------------------------------------------------------------------------------------------- */
+
+static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+
+struct trees {
+  int proc, sys, dev, pts, shm, cover;
+  int devices[ARRAY_LEN(devices)];
+};
+
+struct option {
+  const char *key, *value;
+};
+
+static int make_mount(const char *type, const struct option *options, unsigned attributes)
+{
+  cleanup_fd int fs = fsopen(type, FSOPEN_CLOEXEC);
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", type, 0))
+    die("opening the filesystem ", type);
+  for (const struct option *o = options; o && o->key; o++)
+    if (fsconfig(fs, FSCONFIG_SET_STRING, o->key, o->value, 0))
+      die("setting a mount option of ", type);
+  if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    die("creating the filesystem ", type);
+  int fd = fsmount(fs, FSMOUNT_CLOEXEC, attributes);
+  if (fd < 0)
+    die("mounting ", type);
+  return fd;
+}
+
+static void decimal(uint64_t v, char out[24])
+{
+  char digits[24];
+  size_t n = 0, m = 0;
+  do
+    digits[n++] = (char)('0' + v % 10);
+  while (v /= 10);
+  while (n > 0)
+    out[m++] = digits[--n];
+  out[m] = 0;
+}
+
+static void make_trees(struct trees *t, uint64_t shm)
+{
+  char size[24];
+  const unsigned plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  decimal(shm, size);
+  t->proc = make_mount("proc", NULL, plain);
+  t->sys = make_mount("sysfs", NULL, plain | MOUNT_ATTR_RDONLY);
+  t->dev = make_mount("tmpfs",
+                      (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  t->pts = make_mount("devpts",
+                      (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {NULL, NULL}},
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}},
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+    t->devices[i] = open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (t->devices[i] < 0)
+      die("taking the device ", devices[i]);
+  }
+}
+
+/* The new root goes on top of "/", and the pair of dots swaps them without a directory for the old one. */
+static void enter_root(int root)
+{
+  if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))
+    die("placing the root", NULL);
+  if (fchdir(root) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
+    die("entering the root", NULL);
+}
+
+static void place(int tree, const char *at)
+{
+  if (mkdir(at, 0755) && errno != EEXIST)
+    die("making the directory ", at);
+  if (move_mount(tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH))
+    die("mounting on ", at);
+  close(tree);
+}
+
+static void place_devices(const struct trees *t)
+{
+  static const struct option links[] = {{"/dev/ptmx", "pts/ptmx"},
+                                        {"/dev/fd", "/proc/self/fd"},
+                                        {"/dev/stdin", "/proc/self/fd/0"},
+                                        {"/dev/stdout", "/proc/self/fd/1"},
+                                        {"/dev/stderr", "/proc/self/fd/2"}};
+  for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+    if (mknod(devices[i], S_IFREG | 0666, 0) ||
+        move_mount(t->devices[i], "", AT_FDCWD, devices[i], MOVE_MOUNT_F_EMPTY_PATH))
+      die("placing the device ", devices[i]);
+    close(t->devices[i]);
+  }
+  for (size_t i = 0; i < ARRAY_LEN(links); i++)
+    if (symlink(links[i].value, links[i].key))
+      die("linking ", links[i].key);
+}
+
+static void cover_file(const char *path)
+{
+  if (mount("/dev/null", path, NULL, MS_BIND, NULL) && errno != ENOENT)
+    die("covering ", path);
+}
+
+static void cover_dir(const char *path)
+{
+  if (mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=555,size=4096") &&
+      errno != ENOENT)
+    die("covering ", path);
+}
+
+static void read_only(const char *path)
+{
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  if (mount(path, path, NULL, MS_BIND | MS_REC, NULL)) {
+    if (errno == ENOENT)
+      return;
+    die("binding ", path);
+  }
+  if (mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr)))
+    die("making read-only ", path);
+}
+
+/* Most of proc the kernel refuses to a box's root anyway, because the files belong to the host's root. Covered are those
+ * that anyone may read, and the worst of the others, for the day the kernel forgets. */
+static void cover(void)
+{
+  static const char *const files[] = {"/proc/kcore",      "/proc/keys",        "/proc/kallsyms",      "/proc/interrupts",
+                                      "/proc/timer_list", "/proc/sched_debug", "/proc/sysrq-trigger"};
+  static const char *const dirs[] = {"/proc/acpi", "/proc/scsi", "/sys/firmware"};
+  static const char *const fixed[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"};
+  for (size_t i = 0; i < ARRAY_LEN(files); i++)
+    cover_file(files[i]);
+  for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+    cover_dir(dirs[i]);
+  for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+    read_only(fixed[i]);
+}
+
+static void build_root(const struct child_plan *plan)
+{
+  struct trees t;
+  int root = -1;
+  size_t n = 1;
+  make_trees(&t, plan->shm);
+  wait_for(CHILD_ROOT, &root, &n);
+  enter_root(root);
+  close(root);
+  umask(0);
+  place(t.proc, "/proc");
+  place(t.sys, "/sys");
+  place(t.dev, "/dev");
+  place(t.pts, "/dev/pts");
+  place(t.shm, "/dev/shm");
+  place_devices(&t);
+  cover();
+  if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))
+    die("making /tmp and /run", NULL);
+  umask(022);
+}
+
+/* --- the last steps ------------------------------------------------------------------------------------------- */
+
+static void limit_resources(const struct child_plan *plan)
+{
+  struct rlimit files, core = {1, 1};
+  if (getrlimit(RLIMIT_NOFILE, &files))
+    die("reading the limit of open files", NULL);
+  if (plan->open_files && plan->open_files < files.rlim_max)
+    files.rlim_max = plan->open_files;
+  files.rlim_cur = MIN(files.rlim_max, (rlim_t)OPEN_FILES_SOFT);
+  if (setrlimit(RLIMIT_NOFILE, &files))
+    die("setting the limit of open files", NULL);
+  /* One, not zero: a core_pattern that is a pipe ignores zero and would run the host's handler for a box's crash. */
+  if (setrlimit(RLIMIT_CORE, &core))
+    die("setting the core limit", NULL);
+  /* The daemon may be protected from the OOM killer; a box must not inherit that. */
+  cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  ssize_t unused = fd < 0 ? 0 : write(fd, "0", 1);
+  (void)unused;
+}
+
+static void arrange_descriptors(const struct child_plan *plan)
+{
+  int null = open("/dev/null", O_RDWR);
+  int console = plan->console ? open(plan->console, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600) : null;
+  if (null < 0 || console < 0)
+    die("opening the console", plan->console);
+  if (dup2(null, 0) < 0 || dup2(console, 1) < 0 || dup2(console, 2) < 0)
+    die("arranging descriptors", NULL);
+  if (plan->boot_fd >= 0 && dup2(plan->boot_fd, 3) < 0)
+    die("placing the boot descriptor", NULL);
+  unsigned first = plan->boot_fd >= 0 ? 4 : 3;
+  if (syscall(SYS_close_range, first, report_sock - 1, 0) || syscall(SYS_close_range, report_sock + 1, ~0u, 0))
+    die("closing the host's descriptors", NULL);
+}
+
+/* What dpkg, sudo, package scripts, debuggers and servers on low ports need inside their own namespaces. SYS_ADMIN and
+ * NET_ADMIN are not among them: they would let the box take its own covers off and reach the kernel's mount and
+ * netfilter code. */
+static const unsigned kept[] = {
+    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,    CAP_FSETID,      CAP_KILL,
+    CAP_SETGID, CAP_SETUID,       CAP_SETPCAP,         CAP_SETFCAP,   CAP_NET_BIND_SERVICE, CAP_NET_RAW,
+    CAP_IPC_LOCK, CAP_IPC_OWNER,  CAP_SYS_CHROOT,      CAP_SYS_PTRACE, CAP_SYS_NICE,   CAP_SYS_RESOURCE,
+    CAP_AUDIT_WRITE, CAP_LEASE,
+};
+
+static bool is_kept(unsigned cap)
+{
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    if (kept[i] == cap)
+      return true;
+  return false;
+}
+
+static void drop_capabilities(void)
+{
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[2] = {{0}, {0}};
+  for (unsigned cap = 0; cap < 64; cap++)
+    if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EINVAL)
+      die("dropping a capability", NULL);
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    data[kept[i] / 32].permitted |= 1u << (kept[i] % 32);
+  data[0].effective = data[0].permitted;
+  data[1].effective = data[1].permitted;
+  if (syscall(SYS_capset, &head, data) || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+    die("dropping capabilities", NULL);
+}
+
+/* Handlers of the parent's end with exec, ignored signals and the mask would not. */
+static void reset_signals(void)
+{
+  struct sigaction sa = {.sa_handler = SIG_DFL};
+  sigset_t none;
+  for (int s = 1; s < 65; s++)
+    sigaction(s, &sa, NULL);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+_Noreturn void child_run(const struct child_plan *plan)
+{
+  struct child_plan own = *plan;
+  report_sock = plan->sock;
+  int high = fcntl(plan->sock, F_DUPFD_CLOEXEC, SOCK_SLOT);
+  if (high < 0)
+    die("moving the socket", NULL);
+  report_sock = high;
+  if (plan->boot_fd >= 0 && (own.boot_fd = fcntl(plan->boot_fd, F_DUPFD_CLOEXEC, SOCK_SLOT)) < 0)
+    die("moving the boot descriptor", NULL);
+  join_groups();
+  become_root(plan->hostname);
+  loopback_up();
+  build_root(plan);
+  limit_resources(plan);
+  arrange_descriptors(&own);
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
+    die("loading the seccomp program", NULL);
+  drop_capabilities();
+  reset_signals();
+  execve(plan->argv[0], (char *const *)plan->argv, (char *const *)plan->env);
+  die("executing ", plan->argv[0]);
+}

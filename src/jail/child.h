@@ -1,0 +1,35 @@
+/* child.h - what happens between the birth of a box's first process and its exec.
+ *
+ * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
+ * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
+ * groups to join, then CHILD_ROOT with the descriptor of the root mount; the child sends a struct child_failure and
+ * dies, or execs, which closes the socket. */
+#ifndef CLOCHE_CHILD_H
+#define CLOCHE_CHILD_H
+
+#include "jail/cgroup.h"
+#include <linux/filter.h>
+
+#define CHILD_MAPPED 'm'
+#define CHILD_ROOT 'r'
+
+struct child_plan {
+  int sock;
+  int boot_fd; /* -1: none */
+  const char *hostname;
+  const char *const *argv;
+  const char *const *env;
+  const char *console;
+  const struct sock_fprog *filter;
+  unsigned open_files;
+  uint64_t shm; /* bytes of /dev/shm */
+};
+
+struct child_failure {
+  int code; /* errno */
+  char what[124];
+};
+
+_Noreturn void child_run(const struct child_plan *plan);
+
+#endif

@@ -1,0 +1,399 @@
+/* jail.c - the life of a box as the host sees it: birth, being found again, death, and what must not be left behind.
+ *
+ * Birth is one clone3 with all namespaces. Between it and the exec two processes work side by side: the child builds its
+ * small mounts (child.c) while the parent writes the id maps, builds the overlay under them and hands it over. The
+ * socket between them closes with the exec, which is how the parent knows that the box runs its program. */
+#include "jail/jail.h"
+#include "jail/cgroup.h"
+#include "jail/child.h"
+#include "jail/filter.h"
+#include "jail/layers.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define BIRTH_TIMEOUT_MS 20000
+#define DEATH_TIMEOUT_MS 5000
+#define SHM_DEFAULT ((uint64_t)64 << 20)
+
+/* --- checks --------------------------------------------------------------------------------------------------- */
+
+static bool name_ok(const char *s)
+{
+  size_t n = s ? strlen(s) : 0;
+  if (n == 0 || n > 64)
+    return false;
+  for (; *s; s++)
+    if (!((*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9') || *s == '-'))
+      return false;
+  return true;
+}
+
+static const struct cgroup_ops *groups(struct err *err)
+{
+  const struct cgroup_ops *ops = cgroup_host();
+  if (!ops)
+    err_set(err, -EOPNOTSUPP, "this host offers no control groups with memory, cpu and pids");
+  return ops;
+}
+
+static int check_names(const char *instance, const char *id, struct err *err)
+{
+  if (!name_ok(instance) || !name_ok(id))
+    return err_set(err, -EINVAL, "not a name for a box: %s/%s", instance ? instance : "", id ? id : "");
+  return 0;
+}
+
+static int check_spec(const struct jail_spec *s, struct err *err)
+{
+  int r = check_names(s->instance, s->id, err);
+  if (r)
+    return r;
+  if (!s->dir || s->dir[0] != '/' || !s->lowers || !s->argv || !s->argv[0] || s->argv[0][0] != '/' || !s->env)
+    return err_set(err, -EINVAL, "box %s lacks a directory, layers or a program", s->id);
+  if (!s->hostname || !*s->hostname || strlen(s->hostname) > HOST_NAME_MAX)
+    return err_set(err, -EINVAL, "box %s has no hostname that fits", s->id);
+  if (s->id_base < JAIL_IDS || s->id_base > UINT32_MAX - 2 * JAIL_IDS)
+    return err_set(err, -EINVAL, "box %s: ids from %" PRIu32 " are not a range of their own", s->id, s->id_base);
+  return 0;
+}
+
+/* --- birth ---------------------------------------------------------------------------------------------------- */
+
+static int birth(const struct child_plan *plan, const struct cgroup_join *join, int *pidfd, struct err *err)
+{
+  struct clone_args args = {
+      .flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
+      .pidfd = (uint64_t)(uintptr_t)pidfd,
+      .exit_signal = SIGCHLD,
+  };
+  if (join->into >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = (uint64_t)join->into;
+  }
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+  if (pid == 0)
+    child_run(plan);
+  int saved = errno;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = saved;
+  return pid < 0 ? err_errno(err, "cloning a box's first process") : pid;
+}
+
+static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err)
+{
+  char path[64], line[48];
+  snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+  int n = snprintf(line, sizeof(line), "0 %" PRIu32 " %u\n", base, JAIL_IDS);
+  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, line, (size_t)n) != n)
+    return err_errno(err, "writing %s", path);
+  return 0;
+}
+
+static int open_ns(pid_t pid, const char *which, struct err *err)
+{
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, which);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening %s", path) : fd;
+}
+
+static int tell(int sock, char what, const int *fds, size_t n, struct err *err)
+{
+  ssize_t k = fd_send(sock, &what, 1, fds, n, 0);
+  return k < 0 ? err_set(err, (int)k, "talking to a new box: %s", strerrordesc_np((int)-k)) : 0;
+}
+
+/* End of file is the exec; a failure report is a death; silence is one too. */
+static int await_exec(int sock, struct err *err)
+{
+  struct child_failure f = {0};
+  struct pollfd p = {.fd = sock, .events = POLLIN};
+  int ready;
+  while ((ready = poll(&p, 1, BIRTH_TIMEOUT_MS)) < 0 && errno == EINTR)
+    ;
+  if (ready <= 0)
+    return err_set(err, -ETIMEDOUT, "a new box did not start within %d ms", BIRTH_TIMEOUT_MS);
+  ssize_t k = recv(sock, &f, sizeof(f), MSG_DONTWAIT);
+  if (k == 0)
+    return 0;
+  if (k != (ssize_t)sizeof(f))
+    return err_set(err, -EIO, "a new box sent %zd bytes where a report has %zu", k, sizeof(f));
+  f.what[sizeof(f.what) - 1] = 0;
+  return err_set(err, f.code > 0 ? -f.code : -EIO, "%s: %s", f.what, strerrordesc_np(f.code));
+}
+
+/* Groups that the child joins by itself are made while it is still being scheduled. */
+static int make_groups(const struct jail_spec *spec, struct cgroup_join *join, struct err *err)
+{
+  return join->into >= 0 ? 0 : cgroup_host()->make(spec->instance, spec->id, &spec->limits, join, err);
+}
+
+/* The parent's half of a birth. A child that died early has said why; its words are better than our EPIPE. */
+static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct cgroup_join *join, struct err *err)
+{
+  int r = write_map(pid, "uid_map", spec->id_base, err);
+  if (!r)
+    r = write_map(pid, "gid_map", spec->id_base, err);
+  if (!r)
+    r = make_groups(spec, join, err);
+  if (!r)
+    r = tell(sock, CHILD_MAPPED, join->fds, join->n, err);
+  if (!r)
+    r = layers_prepare(spec->dir, err);
+  if (!r) {
+    cleanup_fd int userns = open_ns(pid, "user", err);
+    cleanup_fd int root = userns < 0 ? userns : layers_mount(spec->dir, spec->lowers, userns, spec->id_base, err);
+    r = root < 0 ? root : tell(sock, CHILD_ROOT, &root, 1, err);
+  }
+  if (r && r != -EPIPE && r != -ECONNRESET && r != -ESRCH)
+    return r;
+  int told = await_exec(sock, err);
+  return told ? told : r;
+}
+
+static void reap(int pidfd)
+{
+  siginfo_t si;
+  while (waitid(P_PIDFD, (id_t)pidfd, &si, WEXITED | __WALL) < 0 && errno == EINTR)
+    ;
+}
+
+static int spawn(const struct jail_spec *spec, struct cgroup_join *join, struct jail *out, struct err *err)
+{
+  const struct sock_fprog *filter = filter_get(spec->nesting, err);
+  int pair[2];
+  if (!filter)
+    return -EINVAL;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return err_errno(err, "making a socket pair");
+  cleanup_fd int ours = pair[0], theirs = pair[1];
+  struct child_plan plan = {
+      .sock = theirs,
+      .boot_fd = spec->boot_fd,
+      .hostname = spec->hostname,
+      .argv = spec->argv,
+      .env = spec->env,
+      .console = spec->console,
+      .filter = filter,
+      .open_files = spec->limits.open_files,
+      .shm = spec->limits.memory ? spec->limits.memory / 2 : SHM_DEFAULT,
+  };
+  cleanup_fd int pidfd = -1;
+  pid_t pid = birth(&plan, join, &pidfd, err);
+  if (pid < 0)
+    return pid;
+  close(theirs);
+  theirs = -1;
+  int r = raise_child(spec, pid, ours, join, err);
+  cleanup_fd int netns = r ? -1 : open_ns(pid, "net", err);
+  if (!r && netns < 0)
+    r = netns;
+  if (!r && (r = proc_start_time(pid, &out->init.start)))
+    err_set(err, r, "box %s died at birth", spec->id);
+  if (r) {
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    reap(pidfd);
+    return r;
+  }
+  out->init.pid = pid;
+  out->pidfd = steal_fd(&pidfd);
+  out->netns = steal_fd(&netns);
+  return 0;
+}
+
+int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err)
+{
+  *out = JAIL_NONE;
+  const struct cgroup_ops *ops = groups(err);
+  cleanup_join struct cgroup_join join = CGROUP_JOIN_NONE;
+  if (!ops)
+    return -EOPNOTSUPP;
+  int r = check_spec(spec, err);
+  if (r)
+    return r;
+  if (ops->born_inside)
+    r = ops->make(spec->instance, spec->id, &spec->limits, &join, err);
+  if (!r)
+    r = spawn(spec, &join, out, err);
+  if (r)
+    jail_remove(spec->instance, spec->id, spec->dir, NULL);
+  return r;
+}
+
+int jail_adopt(const char *instance, const char *id, struct proc_id init, struct jail *out, struct err *err)
+{
+  *out = JAIL_NONE;
+  int r = check_names(instance, id, err);
+  if (r)
+    return r;
+  cleanup_fd int pidfd = proc_open(init);
+  if (pidfd < 0)
+    return err_set(err, -ESRCH, "box %s is gone", id);
+  cleanup_fd int netns = open_ns(init.pid, "net", NULL);
+  if (netns < 0)
+    return err_set(err, -ESRCH, "box %s is going", id);
+  *out = (struct jail){.init = init, .pidfd = steal_fd(&pidfd), .netns = steal_fd(&netns)};
+  return 0;
+}
+
+/* --- death ---------------------------------------------------------------------------------------------------- */
+
+/* The end of pid 1 ends its whole pid namespace, in the kernel and at once. A frozen box hears no signal, so it is
+ * thawed behind it: the kill is already pending and no instruction of the box runs any more. */
+int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err)
+{
+  const struct cgroup_ops *ops = groups(err);
+  int r = check_names(instance, id, err);
+  if (!ops || r)
+    return ops ? r : -EOPNOTSUPP;
+  if (j && j->pidfd >= 0 && syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0) && errno != ESRCH)
+    r = err_errno(err, "killing box %s", id);
+  ops->kill(instance, id);
+  ops->freeze(instance, id, false, NULL);
+  return r;
+}
+
+static void rest(long us)
+{
+  nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+static int remove_groups(const struct cgroup_ops *ops, const char *instance, const char *id, struct err *err)
+{
+  int64_t deadline = clock_mono_us() + DEATH_TIMEOUT_MS * 1000;
+  long pause = 100;
+  int r;
+  while ((r = ops->remove(instance, id)) == -EBUSY && clock_mono_us() < deadline) {
+    rest(pause);
+    pause = MIN(pause * 2, 10000L);
+  }
+  return r ? err_set(err, r, "removing the control groups of box %s: %s", id, strerrordesc_np(-r)) : 0;
+}
+
+int jail_remove(const char *instance, const char *id, const char *dir, struct err *err)
+{
+  const struct cgroup_ops *ops = groups(err);
+  int r = check_names(instance, id, err);
+  if (!ops || r)
+    return ops ? r : -EOPNOTSUPP;
+  r = remove_groups(ops, instance, id, err);
+  if (r || !dir)
+    return r;
+  r = path_remove_tree(AT_FDCWD, dir);
+  return r && r != -ENOENT ? err_set(err, r, "removing %s: %s", dir, strerrordesc_np(-r)) : 0;
+}
+
+int jail_wait(const struct jail *j, int timeout_ms, int *status)
+{
+  struct pollfd p = {.fd = j->pidfd, .events = POLLIN};
+  int ready;
+  while ((ready = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR)
+    ;
+  if (ready <= 0)
+    return -ETIMEDOUT;
+  siginfo_t si = {0};
+  *status = -1;
+  if (waitid(P_PIDFD, (id_t)j->pidfd, &si, WEXITED | WNOHANG | __WALL) == 0 && si.si_pid)
+    *status = si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
+  return 0;
+}
+
+void jail_close(struct jail *j)
+{
+  int status;
+  if (j->pidfd >= 0) {
+    jail_wait(j, 0, &status);
+    close(j->pidfd);
+  }
+  if (j->netns >= 0)
+    close(j->netns);
+  *j = JAIL_NONE;
+}
+
+/* --- figures -------------------------------------------------------------------------------------------------- */
+
+int jail_stat(const char *instance, const char *id, const char *dir, struct jail_stats *out, struct err *err)
+{
+  *out = (struct jail_stats){0};
+  const struct cgroup_ops *ops = groups(err);
+  int r = check_names(instance, id, err);
+  if (!ops || r)
+    return ops ? r : -EOPNOTSUPP;
+  return ops->stat(instance, id, out, err);
+}
+
+int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err)
+{
+  const struct cgroup_ops *ops = groups(err);
+  int r = check_names(instance, id, err);
+  if (!ops || r)
+    return ops ? r : -EOPNOTSUPP;
+  return ops->freeze(instance, id, frozen, err);
+}
+
+/* --- the instance --------------------------------------------------------------------------------------------- */
+
+struct sweep {
+  const char *instance;
+  const struct cgroup_ops *ops;
+  bool (*known)(const char *id, void *arg);
+  void *arg;
+  int failed;
+};
+
+static void sweep_one(const char *id, void *arg)
+{
+  struct sweep *s = arg;
+  if (!name_ok(id) || s->known(id, s->arg))
+    return;
+  s->ops->kill(s->instance, id);
+  s->ops->freeze(s->instance, id, false, NULL);
+  int r = remove_groups(s->ops, s->instance, id, NULL);
+  if (r)
+    s->failed = r;
+}
+
+int jail_sweep(const char *instance, bool (*known)(const char *id, void *arg), void *arg, struct err *err)
+{
+  struct sweep s = {.instance = instance, .ops = groups(err), .known = known, .arg = arg};
+  int r = check_names(instance, "x", err);
+  if (!s.ops || r)
+    return s.ops ? r : -EOPNOTSUPP;
+  r = s.ops->each(instance, sweep_one, &s);
+  r = r ? r : s.failed;
+  return r ? err_set(err, r, "sweeping %s: %s", instance, strerrordesc_np(-r)) : 0;
+}
+
+int jail_instance_open(const char *instance, struct err *err)
+{
+  const struct cgroup_ops *ops = groups(err);
+  int r = check_names(instance, "x", err);
+  if (!ops || r)
+    return ops ? r : -EOPNOTSUPP;
+  return ops->open(instance, err);
+}
+
+void jail_instance_close(const char *instance)
+{
+  const struct cgroup_ops *ops = cgroup_host();
+  if (ops && name_ok(instance))
+    ops->close(instance);
+}
