@@ -1,0 +1,49 @@
+"""Which type of chart an axes holds, judged by the artists drawn into it."""
+
+from typing import Any
+
+from matplotlib.collections import PathCollection
+from matplotlib.container import BarContainer
+from matplotlib.lines import Line2D
+from matplotlib.patches import PathPatch, Rectangle, Shadow, Wedge
+from matplotlib.text import Text
+
+from . import box
+
+
+def of(ax: Any) -> str:
+    if ax.name == "3d":
+        return "unknown"
+    artists = drawn(ax)
+    if all(isinstance(a, Line2D) for a in artists):
+        return "box_and_whisker" if box.unfilled(artists) else "line"
+    if all(isinstance(a, (PathPatch, Line2D)) for a in artists):
+        return "box_and_whisker" if box.filled(artists) else "unknown"
+    rest = [a for a in artists if not is_guide(a)]
+    for family, name in ((PathCollection, "scatter"), (Wedge, "pie"), (Rectangle, "bar")):
+        if all(isinstance(a, family) for a in rest):
+            return name
+    return "unknown"
+
+
+def drawn(ax: Any) -> list[Any]:
+    """The artists that carry data: no text, no shadows, no error bars of bars."""
+    whiskers = {id(part) for container in ax.containers for part in _error_parts(container)}
+    return [a for a in ax._children if not isinstance(a, (Text, Shadow)) and id(a) not in whiskers]
+
+
+def _error_parts(container: Any) -> list[Any]:
+    if not isinstance(container, BarContainer) or container.errorbar is None:
+        return []
+    data_line, caps, bars = container.errorbar
+    return [data_line, *caps, *bars]
+
+
+def is_guide(artist: Any) -> bool:
+    """A straight line of two points across or up: an axis line, a grid line, a threshold."""
+    if not isinstance(artist, Line2D):
+        return False
+    x, y = artist.get_xdata(orig=False), artist.get_ydata(orig=False)
+    if len(x) != 2 or len(y) != 2:
+        return False
+    return bool(x[0] == x[1] or y[0] == y[1])

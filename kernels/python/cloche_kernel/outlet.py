@@ -1,0 +1,123 @@
+"""Everything a running cell lets out, in the order it was let out.
+
+One Outlet per kernel. It knows which run is on and stamps its id on every message; between runs
+there is nobody to show anything to, so output is dropped (a thread that goes on printing is heard
+again in the next run). Before a message goes out it asks whether child processes or native code
+left bytes in the pipes behind descriptors 1 and 2, and if so tells the agent to read them first.
+"""
+
+import binascii
+import fcntl
+import sys
+import termios
+from array import array
+from typing import Any
+
+from .wire import Wire, dumps, quote
+
+PIECE = 64 * 1024  # characters of one stream message
+
+
+class Encoded(str):
+    """A value that is JSON text already and goes out as it is."""
+
+    __slots__ = ()
+
+
+class Outlet:
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.run: int | None = None
+        self.prefixes: dict[str, str | None] = {"stdout": None, "stderr": None}
+        self.failed = False
+        self._waiting = array("i", [0])
+        self._piped = False
+
+    def attach(self, wire: Wire) -> None:
+        """Speaks over this wire from now on, with the pipes now behind 1 and 2."""
+        self.wire = wire
+        self._piped = True
+        try:
+            self.pending()
+        except OSError:
+            self._piped = False  # not pipes: nothing to keep in order
+
+    def begin(self, run: int, count: int) -> None:
+        self.run = run
+        self.failed = False
+        tag = dumps(run)
+        for name in self.prefixes:
+            self.prefixes[name] = f'{{"ev":"stream","id":{tag},"name":"{name}","text":'
+        self.wire.send(f'{{"ev":"count","id":{tag},"n":{count}}}\n')
+
+    def end(self, status: str) -> None:
+        run, self.run = self.run, None
+        for name in self.prefixes:
+            self.prefixes[name] = None
+        self.wire.send(f'{{"ev":"done","id":{dumps(run)},"status":"{status}"}}\n')
+
+    def pending(self) -> bool:
+        """Are there bytes in the pipes that the agent has not read?"""
+        waiting = self._waiting
+        fcntl.ioctl(1, termios.FIONREAD, waiting, True)
+        if waiting[0]:
+            return True
+        fcntl.ioctl(2, termios.FIONREAD, waiting, True)
+        return waiting[0] > 0
+
+    def ordered(self, line: str) -> str:
+        """The line, after a `drain` if the pipes hold something older."""
+        if self._piped and self.pending():
+            return f'{{"ev":"drain","id":{dumps(self.run)}}}\n{line}'
+        return line
+
+    def text(self, name: str, text: str) -> None:
+        """One write to stdout or stderr."""
+        prefix = self.prefixes[name]
+        if prefix is None:
+            return
+        if len(text) <= PIECE:
+            self.wire.send(self.ordered(f"{prefix}{quote(text)}}}\n"))
+            return
+        for start in range(0, len(text), PIECE):
+            self.wire.send(self.ordered(f"{prefix}{quote(text[start : start + PIECE])}}}\n"))
+
+    def display(self, data: dict[str, Any], main: bool) -> None:
+        """A rich result. The value of the cell waits a moment to travel with what follows."""
+        if self.run is None or not data:
+            return
+        bundle = ",".join(f"{quote(str(mime))}:{encoded(value)}" for mime, value in data.items())
+        flag = "true" if main else "false"
+        line = self.ordered(f'{{"ev":"display","id":{dumps(self.run)},"main":{flag},"data":{{{bundle}}}}}\n')
+        if main:
+            self.wire.hold(line)
+        else:
+            self.wire.send(line)
+
+    def error(self, name: str, value: str, traceback: list[str]) -> None:
+        """The run's error. Only the first one counts."""
+        if self.run is None or self.failed:
+            return
+        self.failed = True
+        line = dumps({"ev": "error", "id": self.run, "name": name, "value": value, "traceback": traceback})
+        self.wire.send(self.ordered(line + "\n"))
+
+    def flush(self) -> None:
+        self.wire.flush()
+
+
+def encoded(value: Any) -> str:
+    """JSON text of one value of a MIME bundle; bytes go as base64."""
+    if isinstance(value, Encoded):
+        return str.__str__(value)
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f'"{binascii.b2a_base64(value, newline=False).decode("ascii")}"'
+    return dumps(value)
+
+
+def complain(message: str) -> None:
+    """A word for the agent's log, past the user's streams."""
+    if sys.__stderr__ is not None:
+        print(f"cloche python kernel: {message}", file=sys.__stderr__, flush=True)

@@ -1,0 +1,28 @@
+"""The front door of the Python kernel.
+
+Started plainly it is one kernel on descriptor 3; with --nursery it loads everything heavy once and
+forks kernels on demand. The protocol is docs/kernel-protocol.md.
+
+The script's own folder must not stay on sys.path: a user's module may have the name of one of ours.
+"""
+
+import os
+import sys
+
+
+def main(argv: list[str]) -> None:
+    sys.path[0] = os.path.dirname(os.path.realpath(__file__))
+    from cloche_kernel import kernel, nursery
+
+    sys.path[0] = ""
+    sys.argv = [""]
+    if argv[1:] == ["--nursery"]:
+        nursery.serve()
+    elif argv[1:]:
+        sys.exit(f"{argv[0]}: unknown argument {argv[1]!r} (only --nursery is known)")
+    else:
+        kernel.serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv)
