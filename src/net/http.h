@@ -124,6 +124,8 @@ void http_call_end(struct http_call *c);
 bool http_call_congested(const struct http_call *c);
 void http_call_pause(struct http_call *c); /* stop reading the answer */
 void http_call_resume(struct http_call *c);
+/* Told when a kept connection ends or speaks out of turn between requests; then only http_call_free is left. */
+void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void *arg), void *arg);
 bool http_call_reusable(const struct http_call *c); /* answer complete, request complete, peer keeps alive, no stray bytes */
 void http_call_free(struct http_call *c);           /* closes; no callback comes after it; allowed inside callbacks */
 

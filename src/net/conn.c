@@ -1,0 +1,670 @@
+/* conn.c - bytes in and out of one stream socket.
+ *
+ * Reading: all connections of a loop read into one shared buffer and the protocol is shown the bytes there; only what
+ * it can't use yet is kept, in c->in. While the protocol wants nothing, one small look-ahead read is allowed, so that
+ * a peer that leaves is noticed at once; after it only the disconnect event is watched. Memory per connection
+ * is therefore bounded by one read beyond the protocol's own limit.
+ *
+ * Writing: straight to the socket while it takes bytes; the rest is copied to a queue of blocks that waits for the
+ * socket. Small writes are joined only there (or when corked). Files go by sendfile(2) in their place of the queue.
+ * How much may be queued is for the protocol to judge by c->queued; OUT_MAX is the wall behind it.
+ *
+ * Errors met inside a caller's own write are told at the connection's turn, not there. Closing is at once for the
+ * descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
+#include "net/conn.h"
+
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+
+#define OUT_MAX ((size_t)64 << 20)   /* queued memory at which a connection is given up */
+#define LOOK_AHEAD ((size_t)16 << 10) /* read while nobody wants bytes */
+#define READ_ROUNDS 4                /* full buffers per event, then others get their turn */
+#define FLUSH_BYTES ((size_t)4 << 20) /* the same for output */
+#define FILE_BYTES ((size_t)1 << 20)
+#define SEG_SIZE ((size_t)4096)
+#define SPARE_MAX 64
+#define GATHER 16
+
+struct conn_seg {
+  struct conn_seg *next;
+  int fd; /* a file, or -1 */
+  bool copied; /* sendfile can't carry this file */
+  uint64_t offset, left; /* file */
+  size_t from, to, cap;  /* memory: data[from..to) */
+  char data[];
+};
+
+/* ---- the plain carrier ---- */
+
+static ssize_t plain_read(struct conn *c, void *p, size_t n)
+{
+  ssize_t r = recv(c->fd, p, n, MSG_DONTWAIT);
+  return r < 0 ? -errno : r;
+}
+
+static ssize_t plain_write(struct conn *c, const struct iovec *v, int n, bool more)
+{
+  struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n};
+  ssize_t r = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+  return r < 0 ? -errno : r;
+}
+
+/* sendfile has no MSG_NOSIGNAL: the signal is held back for the length of the call and taken away if it came. */
+static ssize_t plain_file(struct conn *c, int fd, uint64_t offset, size_t n)
+{
+  static const struct timespec at_once = {0, 0};
+  sigset_t pipe_only, before;
+  sigemptyset(&pipe_only);
+  sigaddset(&pipe_only, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+  off_t at = (off_t)offset;
+  ssize_t r = sendfile(c->fd, fd, &at, n);
+  int code = errno;
+  if (r < 0 && code == EPIPE && !sigismember(&before, SIGPIPE))
+    sigtimedwait(&pipe_only, NULL, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return r < 0 ? -code : r;
+}
+
+static int plain_shut(struct conn *c)
+{
+  return shutdown(c->fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+const struct conn_io conn_io_plain = {plain_read, plain_write, plain_file, plain_shut};
+
+/* ---- blocks of queued output ---- */
+
+struct conn_seg *conn_seg_next(struct conn_seg *s)
+{
+  return s->next;
+}
+
+static struct conn_seg *seg_new(struct net *net, size_t room)
+{
+  struct conn_seg *s = net->spare;
+  if (s && room <= s->cap) {
+    net->spare = s->next;
+    net->nspare--;
+  } else {
+    size_t cap = MAX(room, SEG_SIZE);
+    s = malloc(sizeof(*s) + cap);
+    if (!s)
+      return NULL;
+    s->cap = cap;
+  }
+  s->next = NULL;
+  s->fd = -1;
+  s->from = s->to = 0;
+  return s;
+}
+
+static void seg_free(struct net *net, struct conn_seg *s)
+{
+  if (s->fd >= 0)
+    close(s->fd);
+  if (s->cap != SEG_SIZE || net->nspare == SPARE_MAX) {
+    free(s);
+    return;
+  }
+  s->next = net->spare;
+  net->spare = s;
+  net->nspare++;
+}
+
+static void out_append(struct conn *c, struct conn_seg *s)
+{
+  if (c->out)
+    c->out_last->next = s;
+  else
+    c->out = s;
+  c->out_last = s;
+}
+
+static void out_drop_first(struct conn *c)
+{
+  struct conn_seg *s = c->out;
+  c->out = s->next;
+  seg_free(c->net, s);
+}
+
+static void out_drop(struct conn *c)
+{
+  while (c->out)
+    out_drop_first(c);
+  c->queued = c->queued_mem = 0;
+  c->blocked = false;
+}
+
+/* n bytes of memory blocks at the front have gone out. */
+static void out_taken(struct conn *c, size_t n)
+{
+  c->queued -= n;
+  c->queued_mem -= n;
+  while (n) {
+    struct conn_seg *s = c->out;
+    size_t k = MIN(n, s->to - s->from);
+    s->from += k;
+    n -= k;
+    if (s->from == s->to)
+      out_drop_first(c);
+  }
+}
+
+static int out_copy(struct conn *c, const char *p, size_t n)
+{
+  struct conn_seg *s = c->out ? c->out_last : NULL;
+  size_t room = s && s->fd < 0 ? s->cap - s->to : 0;
+  size_t k = MIN(room, n);
+  if (k)
+    memcpy(s->data + s->to, p, k), s->to += k;
+  if (n > k) {
+    struct conn_seg *more = seg_new(c->net, n - k);
+    if (!more)
+      return -ENOMEM;
+    memcpy(more->data, p + k, n - k);
+    more->to = n - k;
+    out_append(c, more);
+  }
+  c->queued += n;
+  c->queued_mem += n;
+  return 0;
+}
+
+/* Copies what of v lies behind its first `skip` bytes. */
+static int out_keep(struct conn *c, const struct iovec *v, int n, size_t skip)
+{
+  for (int i = 0; i < n; i++) {
+    size_t off = MIN(skip, v[i].iov_len);
+    skip -= off;
+    int rc = v[i].iov_len > off ? out_copy(c, (const char *)v[i].iov_base + off, v[i].iov_len - off) : 0;
+    if (rc < 0)
+      return rc;
+  }
+  return 0;
+}
+
+/* ---- events ---- */
+
+static size_t conn_waiting(const struct conn *c)
+{
+  return c->in.n - c->in_off;
+}
+
+static bool conn_reads(const struct conn *c)
+{
+  return !c->eof && (c->want || conn_waiting(c) == 0);
+}
+
+static void on_poll(uv_poll_t *h, int status, int events);
+
+static void conn_rearm(struct conn *c)
+{
+  int events = 0;
+  if (c->closed)
+    return;
+  if (!c->failed)
+    events = (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone ? UV_DISCONNECT : 0) |
+             (c->blocked ? UV_WRITABLE : 0);
+  if (events == c->events)
+    return;
+  c->events = events;
+  if (events)
+    uv_poll_start(&c->poll, events, on_poll);
+  else
+    uv_poll_stop(&c->poll);
+}
+
+void conn_ask_turn(struct conn *c)
+{
+  if (c->closed || c->turn_asked)
+    return;
+  struct net *n = c->net;
+  c->turn_asked = true;
+  *n->turns_tail = c;
+  n->turns_tail = &c->turn_next;
+  net_turns_soon(n);
+}
+
+static void conn_forget_turn(struct conn *c)
+{
+  struct net *n = c->net;
+  struct conn **at = &n->turns;
+  if (!c->turn_asked)
+    return;
+  while (*at != c)
+    at = &(*at)->turn_next;
+  *at = c->turn_next;
+  if (!*at)
+    n->turns_tail = at;
+  c->turn_asked = false;
+}
+
+/* ---- writing ---- */
+
+static void out_fail(struct conn *c, int code)
+{
+  c->out_error = code;
+  out_drop(c);
+  conn_ask_turn(c);
+}
+
+static void shut_when_empty(struct conn *c)
+{
+  if (!c->shut_asked || c->shut_done || c->out)
+    return;
+  c->shut_done = true;
+  c->io->shut(c);
+}
+
+static ssize_t copy_file(struct conn *c, const struct conn_seg *s, size_t n)
+{
+  if (!c->net->copy)
+    c->net->copy = xmalloc(NET_IN_SIZE);
+  ssize_t r = pread(s->fd, c->net->copy, MIN(n, NET_IN_SIZE), (off_t)s->offset);
+  if (r <= 0)
+    return r < 0 ? -errno : 0;
+  struct iovec v = {c->net->copy, (size_t)r};
+  return c->io->write(c, &v, 1, false);
+}
+
+static ssize_t flush_file(struct conn *c, bool *full)
+{
+  struct conn_seg *s = c->out;
+  size_t n = (size_t)MIN(s->left, (uint64_t)FILE_BYTES);
+  ssize_t r = -ENOSYS;
+  if (c->io->file && !s->copied)
+    r = c->io->file(c, s->fd, s->offset, n);
+  if (r == -ENOSYS || r == -EINVAL || r == -EOPNOTSUPP) {
+    s->copied = true;
+    r = copy_file(c, s, n);
+  }
+  if (r == 0)
+    return -EIO; /* the file is shorter than was promised */
+  if (r < 0)
+    return r;
+  *full = false;
+  s->offset += (uint64_t)r;
+  s->left -= (uint64_t)r;
+  c->queued -= (uint64_t)r;
+  if (s->left == 0)
+    out_drop_first(c);
+  return r;
+}
+
+static ssize_t flush_memory(struct conn *c, bool *full)
+{
+  struct iovec v[GATHER];
+  int n = 0;
+  size_t total = 0;
+  const struct conn_seg *s = c->out;
+  for (; s && s->fd < 0 && n < GATHER; s = s->next) {
+    v[n++] = (struct iovec){(char *)s->data + s->from, s->to - s->from};
+    total += s->to - s->from;
+  }
+  ssize_t r = c->io->write(c, v, n, s != NULL);
+  if (r < 0)
+    return r;
+  out_taken(c, (size_t)r);
+  *full = (size_t)r < total;
+  return r;
+}
+
+/* The socket is full; from now on its readiness is waited for. */
+static void conn_block(struct conn *c)
+{
+  c->blocked = true;
+  c->stall_at = uv_now(c->net->loop);
+  if (c->stall_ms)
+    net_wake(c->net, c->stall_at + c->stall_ms);
+  if (!c->stepping)
+    conn_rearm(c);
+}
+
+/* True when something went out. */
+static bool conn_flush(struct conn *c)
+{
+  size_t sent = 0;
+  bool full = false;
+  while (c->out && !full && sent < FLUSH_BYTES) {
+    ssize_t r = c->out->fd >= 0 ? flush_file(c, &full) : flush_memory(c, &full);
+    if (r == -EINTR)
+      continue;
+    if (r == -EAGAIN)
+      break;
+    if (r < 0) {
+      out_fail(c, (int)r);
+      return sent > 0;
+    }
+    sent += (size_t)r;
+  }
+  c->blocked = c->out != NULL;
+  if (sent || !c->stall_at)
+    c->stall_at = uv_now(c->net->loop);
+  if (c->blocked && c->stall_ms)
+    net_wake(c->net, c->stall_at + c->stall_ms);
+  shut_when_empty(c);
+  return sent > 0;
+}
+
+static size_t total_of(const struct iovec *v, int n)
+{
+  size_t total = 0;
+  for (int i = 0; i < n; i++)
+    total += v[i].iov_len;
+  return total;
+}
+
+/* Corked bytes and v in one call, when the corked ones are a single block. Returns how much of v went out. */
+static ssize_t write_through(struct conn *c, const struct iovec *v, int n)
+{
+  struct iovec all[GATHER];
+  int k = 0;
+  size_t held = c->queued_mem;
+  if (c->out)
+    all[k++] = (struct iovec){c->out->data + c->out->from, c->out->to - c->out->from};
+  for (int i = 0; i < n; i++)
+    all[k++] = v[i];
+  ssize_t r = c->io->write(c, all, k, false);
+  if (r == -EAGAIN || r == -EINTR)
+    return 0;
+  if (r < 0)
+    return r;
+  out_taken(c, MIN((size_t)r, held));
+  return (size_t)r > held ? r - (ssize_t)held : 0;
+}
+
+static int write_check(struct conn *c)
+{
+  if (c->closed || c->out_error || c->shut_asked)
+    return -EPIPE;
+  if (c->queued_mem <= OUT_MAX)
+    return 0;
+  out_fail(c, -ENOBUFS);
+  return -ENOBUFS;
+}
+
+int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
+{
+  int rc = write_check(c);
+  if (rc < 0)
+    return rc;
+  ssize_t sent = 0;
+  bool single = !c->out || (c->out == c->out_last && c->out->fd < 0);
+  if (!c->blocked && !cork && single && n < GATHER) {
+    sent = write_through(c, v, n);
+    if (sent < 0) {
+      out_fail(c, (int)sent);
+      return -EPIPE;
+    }
+  }
+  if ((size_t)sent < total_of(v, n) && out_keep(c, v, n, (size_t)sent) < 0) {
+    out_fail(c, -ENOMEM);
+    return -ENOBUFS;
+  }
+  if (c->out && !c->blocked)
+    cork ? conn_ask_turn(c) : single ? conn_block(c) : conn_push(c);
+  return 0;
+}
+
+int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n)
+{
+  cleanup_fd int file = fd;
+  int rc = write_check(c);
+  if (rc < 0 || n == 0)
+    return rc;
+  struct conn_seg *s = seg_new(c->net, 0);
+  if (!s)
+    return -ENOBUFS;
+  s->fd = steal_fd(&file);
+  s->copied = false;
+  s->offset = offset;
+  s->left = n;
+  out_append(c, s);
+  c->queued += n;
+  conn_push(c);
+  return c->out_error ? -EPIPE : 0;
+}
+
+void conn_push(struct conn *c)
+{
+  if (c->closed || c->blocked || !c->out)
+    return;
+  c->stall_at = 0;
+  conn_flush(c);
+  if (!c->stepping)
+    conn_rearm(c);
+}
+
+void conn_shut(struct conn *c)
+{
+  if (c->closed || c->shut_asked)
+    return;
+  c->shut_asked = true;
+  conn_push(c);
+  shut_when_empty(c);
+}
+
+/* ---- reading ---- */
+
+/* Offers what waits, and `fresh` behind it. */
+static void conn_feed(struct conn *c, struct str fresh)
+{
+  struct str in = fresh;
+  bool kept = conn_waiting(c) > 0;
+  if (kept) {
+    if (fresh.n && c->in_off) {
+      buf_drop(&c->in, c->in_off);
+      c->in_off = 0;
+    }
+    if (buf_adds(&c->in, fresh) < 0) {
+      c->ops->broken(c, -ENOBUFS, false);
+      return;
+    }
+    in = str_skip(buf_str(&c->in), c->in_off);
+  }
+  c->stepping = true;
+  c->ops->step(c, &in);
+  c->stepping = false;
+  if (c->closed)
+    return;
+  if (kept) {
+    c->in_off = c->in.n - in.n;
+    if (in.n == 0) {
+      buf_free(&c->in);
+      c->in_off = 0;
+    }
+  } else if (in.n && buf_adds(&c->in, in) < 0) {
+    c->ops->broken(c, -ENOBUFS, false);
+  }
+}
+
+static void conn_read(struct conn *c)
+{
+  for (int round = 0; round < READ_ROUNDS; round++) {
+    size_t room = c->want ? NET_IN_SIZE : LOOK_AHEAD;
+    ssize_t r = c->io->read(c, c->net->in, room);
+    if (r == -EAGAIN)
+      return;
+    if (r == -EINTR)
+      continue;
+    if (r < 0) {
+      c->failed = true;
+      c->eof = true;
+      c->ops->broken(c, (int)r, false);
+      return;
+    }
+    if (r == 0) {
+      c->eof = true;
+      c->ops->eof(c);
+      return;
+    }
+    conn_feed(c, str_make(c->net->in, (size_t)r));
+    bool drained = (size_t)r < room && c->io == &conn_io_plain;
+    if (c->closed || !conn_reads(c) || (drained && !c->failed))
+      return;
+  }
+  if (c->failed)
+    conn_ask_turn(c);
+}
+
+static void conn_readable(struct conn *c, int events)
+{
+  if (conn_reads(c)) {
+    conn_read(c);
+  } else if (!c->eof && !c->gone && ((events & UV_DISCONNECT) || c->failed)) {
+    c->gone = true;
+    c->ops->left(c);
+  }
+}
+
+static void tell_error(struct conn *c)
+{
+  if (c->closed || !c->out_error || c->error_told)
+    return;
+  c->error_told = true;
+  c->ops->broken(c, c->out_error, true);
+}
+
+static void conn_writable(struct conn *c)
+{
+  if (!conn_flush(c))
+    return;
+  c->ops->moved(c);
+  if (!c->closed)
+    conn_feed(c, STR_NONE);
+}
+
+static void on_poll(uv_poll_t *h, int status, int events)
+{
+  struct conn *c = h->data;
+  if (status < 0) { /* an error is pending on the socket and libuv has stopped watching it */
+    c->failed = true;
+    c->events = 0;
+    events = UV_READABLE | UV_WRITABLE;
+  }
+  if ((events & UV_WRITABLE) && c->out)
+    conn_writable(c);
+  if (!c->closed && (events & (UV_READABLE | UV_DISCONNECT)))
+    conn_readable(c, events);
+  conn_rearm(c);
+}
+
+void conn_turn(struct conn *c)
+{
+  if (c->closed)
+    return;
+  if (c->out && !c->blocked && conn_flush(c))
+    c->ops->moved(c);
+  tell_error(c);
+  if (!c->closed)
+    conn_feed(c, STR_NONE);
+  if (!c->closed && c->failed && !c->eof && c->want)
+    conn_read(c);
+  conn_rearm(c);
+}
+
+/* ---- life ---- */
+
+static void net_link(struct net *n, struct conn *c)
+{
+  c->prev = NULL;
+  c->next = n->conns;
+  if (n->conns)
+    n->conns->prev = c;
+  n->conns = c;
+  n->nconns++;
+}
+
+static void net_unlink(struct net *n, struct conn *c)
+{
+  if (n->cursor == c)
+    n->cursor = c->next;
+  if (c->prev)
+    c->prev->next = c->next;
+  else
+    n->conns = c->next;
+  if (c->next)
+    c->next->prev = c->prev;
+  n->nconns--;
+}
+
+int conn_start(struct conn *c, struct net *net, int fd, const struct conn_ops *ops, size_t in_max)
+{
+  int rc = uv_poll_init(net->loop, &c->poll, fd);
+  if (rc < 0) {
+    close(fd);
+    return rc;
+  }
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* no matter for unix sockets */
+  c->poll.data = c;
+  c->net = net;
+  net->refs++;
+  c->fd = fd;
+  c->ops = ops;
+  c->io = &conn_io_plain;
+  c->want = true;
+  buf_init(&c->in, in_max + 2 * NET_IN_SIZE);
+  net_link(net, c);
+  conn_rearm(c);
+  return 0;
+}
+
+void conn_deadline(struct conn *c, unsigned ms)
+{
+  c->deadline = ms ? uv_now(c->net->loop) + ms : 0;
+  if (ms)
+    net_wake(c->net, c->deadline);
+}
+
+uint64_t conn_due(const struct conn *c)
+{
+  uint64_t stall = c->blocked && c->stall_ms ? c->stall_at + c->stall_ms : 0;
+  if (!c->deadline || !stall)
+    return c->deadline ? c->deadline : stall;
+  return MIN(c->deadline, stall);
+}
+
+void conn_expire(struct conn *c, uint64_t now)
+{
+  if (c->deadline && c->deadline <= now) {
+    c->deadline = 0;
+    c->ops->due(c);
+  } else {
+    c->ops->broken(c, -ETIMEDOUT, true);
+  }
+  conn_rearm(c);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+  struct conn *c = h->data;
+  struct net *n = c->net;
+  conn_forget_turn(c);
+  buf_free(&c->in);
+  c->ops->freed(c);
+  net_unref(n);
+}
+
+void conn_close(struct conn *c)
+{
+  if (c->closed)
+    return;
+  c->closed = true;
+  out_drop(c);
+  net_unlink(c->net, c);
+  uv_close((uv_handle_t *)&c->poll, on_closed);
+  close(c->fd);
+  c->fd = -1;
+}
+
+void conn_reset(struct conn *c)
+{
+  static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+  if (!c->closed)
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  conn_close(c);
+}

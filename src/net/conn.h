@@ -1,0 +1,80 @@
+/* conn.h - one connected stream socket on a libuv loop, for servers and clients alike. See conn.c. */
+#ifndef CLOCHE_CONN_H
+#define CLOCHE_CONN_H
+
+#include "base/base.h"
+#include "net/netloop.h"
+#include <sys/uio.h>
+
+#define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
+
+struct conn;
+
+/* The protocol above. None of these is called from inside a conn_* call, so the protocol may call conn_* in all. */
+struct conn_ops {
+  /* Bytes that came or waited (perhaps none: a turn, or output went out). Takes from the front what it can use;
+   * the rest waits and is offered again with more, or at the next turn. */
+  void (*step)(struct conn *c, struct str *in);
+  void (*eof)(struct conn *c);  /* the peer closed its direction; all bytes before it were offered */
+  void (*left)(struct conn *c); /* the peer closed its direction while its bytes wait because nobody wants them */
+  void (*moved)(struct conn *c);
+  void (*broken)(struct conn *c, int code, bool writing); /* reading: nothing more comes. writing: output was dropped */
+  void (*due)(struct conn *c);                            /* c->deadline is over */
+  void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
+};
+
+/* What carries the bytes. Like the system calls, but negative errno. */
+struct conn_io {
+  ssize_t (*read)(struct conn *c, void *p, size_t n);
+  ssize_t (*write)(struct conn *c, const struct iovec *v, int n, bool more);
+  ssize_t (*file)(struct conn *c, int fd, uint64_t offset, size_t n); /* NULL: copied through memory */
+  int (*shut)(struct conn *c);                                        /* end of our direction */
+};
+extern const struct conn_io conn_io_plain;
+
+struct conn {
+  uv_poll_t poll;
+  struct net *net;
+  const struct conn_ops *ops;
+  const struct conn_io *io;
+  void *io_data;
+  struct conn *prev, *next;
+  struct conn *turn_next;
+  struct buf in; /* bytes that wait, the first in_off of them used */
+  size_t in_off;
+  struct conn_seg *out, *out_last;
+  uint64_t queued;       /* bytes of out, those of files too */
+  size_t queued_mem;     /* without files */
+  uint64_t deadline;     /* loop time in ms, 0 = none; conn_deadline */
+  uint64_t stall_at;     /* last time output moved */
+  unsigned stall_ms;     /* 0 = a peer may refuse output for ever */
+  int fd, events;
+  int out_error;
+  bool want;    /* set by the protocol: it has use for more bytes */
+  bool eof, gone, failed, closed;
+  bool blocked; /* the socket takes no more; out waits for it */
+  bool shut_asked, shut_done;
+  bool stepping, turn_asked, error_told;
+};
+
+/* fd is owned from here. ops->freed comes once for each conn_start, after conn_close. */
+int conn_start(struct conn *c, struct net *net, int fd, const struct conn_ops *ops, size_t in_max);
+void conn_deadline(struct conn *c, unsigned ms); /* 0 = none */
+
+/* Written at once as far as the socket takes it, the rest is copied. cork: kept for the next write, or for the
+ * end of this loop iteration, to go out in one packet with it. 0 or -EPIPE, -ENOBUFS. */
+int conn_write(struct conn *c, const struct iovec *v, int n, bool cork);
+int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n); /* fd owned, in all cases */
+void conn_push(struct conn *c);  /* corked bytes go now */
+void conn_shut(struct conn *c);  /* our direction ends once the queue is out */
+void conn_ask_turn(struct conn *c);
+void conn_close(struct conn *c); /* FIN, unless unread bytes make it RST */
+void conn_reset(struct conn *c); /* RST; queued output is lost */
+
+/* For netloop.c. */
+void conn_turn(struct conn *c);
+uint64_t conn_due(const struct conn *c);
+void conn_expire(struct conn *c, uint64_t now);
+struct conn_seg *conn_seg_next(struct conn_seg *s);
+
+#endif

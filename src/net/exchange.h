@@ -1,0 +1,81 @@
+/* exchange.h - the server's own view of its connections; shared by server.c, http1.c and answer.c only. */
+#ifndef CLOCHE_EXCHANGE_H
+#define CLOCHE_EXCHANGE_H
+
+#include "net/conn.h"
+#include "net/h1parse.h"
+#include "net/http.h"
+#include <netinet/in.h>
+
+/* What a connection is waiting for, which decides its deadline. */
+enum peer_phase { PEER_IDLE, PEER_HEAD, PEER_BODY, PEER_ANSWER, PEER_DISCARD, PEER_LINGER };
+
+struct peer {
+  struct conn conn;
+  struct http_server *server;
+  struct http_x *x; /* the request being answered, or NULL */
+  struct h1scan scan;
+  struct h1_body body;      /* of the current request; outlives x when the handler left some unread */
+  enum peer_phase phase;
+  bool restart;             /* the phase's time begins anew */
+  bool last;                /* no request after this one */
+  enum http_end how;        /* what `gone` is told when the connection closes under x */
+  uint64_t discarded;
+  struct peer *idle_prev, *idle_next; /* while PEER_IDLE: oldest first */
+  bool in_idle;
+  union {
+    struct sockaddr any;
+    struct sockaddr_in in4;
+    struct sockaddr_in6 in6;
+  } address;
+};
+
+struct http_x {
+  struct peer *peer;
+  struct http_x *next; /* in the server's store of used ones */
+  const struct http_x_ops *ops;
+  void *data;
+  struct arena arena;
+  struct http_head head;
+  struct h1_frame frame;
+  uint64_t body_max, body_seen;
+  int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
+  bool reading;     /* the handler takes the body */
+  bool body_told;
+  bool continue_due; /* the client waits for `100 Continue` */
+  bool begun, ended, tunnel;
+  bool bare;    /* the answer has no body on the wire: HEAD, 204, 304 */
+  bool chunked; /* each send is a chunk */
+  bool drain_due;
+};
+
+struct http_server {
+  struct net *net;
+  struct http_limits limits;
+  http_request_fn fn;
+  void *arg;
+  struct listener *listeners;
+  uv_timer_t pause; /* accepting stops for a moment when descriptors are out */
+  struct peer *idle_first, *idle_last;
+  struct http_x *store;
+  size_t nstore;
+  size_t nconns;
+  unsigned refs;
+  bool stopping, freed;
+};
+
+extern const struct conn_ops peer_ops;
+
+/* server.c */
+void server_idle_add(struct http_server *s, struct peer *p);
+void server_idle_remove(struct http_server *s, struct peer *p);
+void server_unref(struct http_server *s);
+
+/* http1.c */
+void peer_end(struct peer *p, enum http_end how, bool reset); /* closes; x hears `how` */
+void peer_drop(struct peer *p);                                /* the same, and x hears it at once */
+
+/* answer.c */
+int answer_error(struct peer *p, int status, const char *why); /* a small JSON answer of our own that says close */
+
+#endif

@@ -1,0 +1,21 @@
+/* headout.h - writing heads: what callers may choose and what only this folder may say. See headout.c. */
+#ifndef CLOCHE_HEADOUT_H
+#define CLOCHE_HEADOUT_H
+
+#include "net/http.h"
+
+struct headout {
+  const struct http_header *headers;
+  size_t n;
+  int64_t length;    /* HTTP_CHUNKED, or bytes to come */
+  bool framed;       /* say the length (not for 1xx, 204, 304, tunnels) */
+  bool tunnel;       /* the caller's Connection and Upgrade stay as they are */
+  bool close, keep;  /* say `Connection: close` / `Connection: keep-alive` */
+  struct str date;   /* added unless the caller has one; empty = none */
+};
+
+/* Put together in b, which is cleared first. 0, -EINVAL when a name or value can't be written, -ENOBUFS. */
+int headout_answer(struct buf *b, int status, const struct headout *h);
+int headout_request(struct buf *b, struct str method, struct str target, const struct headout *h);
+
+#endif

@@ -1,0 +1,171 @@
+/* netloop.c - the room that connections of one loop share: read buffer, deadlines, turns, the date.
+ *
+ * Deadlines: no timer per connection. Each connection has a deadline field that is moved freely; the loop has one
+ * timer set to the earliest deadline anybody asked for. When it fires, one walk over all connections calls
+ * those that are due and finds the next time. A deadline that moved away costs nothing until then, and an idle
+ * process sleeps for minutes. The gap between walks grows with the number of connections, so a crowd of slow peers
+ * with deadlines spread over every millisecond can't make walking the main work.
+ *
+ * Turns: nothing in this folder calls a handler from inside the handler's own call. What such a call causes is
+ * put off to the connection's turn, which comes at the end of the same loop iteration (the check phase) or, when it was
+ * asked for outside of polling, at once in the next (an idle handle keeps the loop from sleeping). */
+#include "net/netloop.h"
+
+#include "net/conn.h"
+#include <stdio.h>
+#include <time.h>
+
+#define HEAD_OUT_MAX ((size_t)256 << 10)
+
+static _Thread_local struct net *nets;
+
+static void turns_run(struct net *n)
+{
+  /* Only what is queued now: a turn that asks for another gets it in the next round. */
+  struct conn *list = n->turns;
+  n->turns = NULL;
+  n->turns_tail = &n->turns;
+  n->refs++;
+  while (list) {
+    struct conn *c = list;
+    list = c->turn_next;
+    c->turn_next = NULL;
+    c->turn_asked = false;
+    conn_turn(c);
+  }
+  if (!n->turns)
+    uv_idle_stop(&n->idle);
+  net_unref(n);
+}
+
+static void on_check(uv_check_t *h)
+{
+  struct net *n = h->data;
+  if (n->turns)
+    turns_run(n);
+}
+
+static void on_idle(uv_idle_t *h)
+{
+  struct net *n = h->data;
+  if (n->turns)
+    turns_run(n);
+}
+
+void net_turns_soon(struct net *n)
+{
+  if (!uv_is_active((uv_handle_t *)&n->idle))
+    uv_idle_start(&n->idle, on_idle);
+}
+
+static uint64_t sweep_gap(const struct net *n)
+{
+  return 5 + n->nconns / 50;
+}
+
+static void on_sweep(uv_timer_t *h)
+{
+  struct net *n = h->data;
+  uint64_t now = uv_now(n->loop), next = 0;
+  n->refs++;
+  n->due = 0;
+  for (struct conn *c = n->conns; c; c = n->cursor) {
+    n->cursor = c->next;
+    uint64_t due = conn_due(c);
+    if (due && due <= now)
+      conn_expire(c, now);
+    due = c->closed ? 0 : conn_due(c);
+    if (due && (!next || due < next))
+      next = due;
+  }
+  n->cursor = NULL;
+  if (next)
+    net_wake(n, MAX(next, now + sweep_gap(n)));
+  net_unref(n);
+}
+
+void net_wake(struct net *n, uint64_t due)
+{
+  if (n->due && n->due <= due)
+    return;
+  uint64_t now = uv_now(n->loop);
+  n->due = due;
+  uv_timer_start(&n->sweep, on_sweep, due > now ? due - now : 1, 0);
+}
+
+static struct net *net_new(uv_loop_t *loop)
+{
+  struct net *n = xmalloc(sizeof(*n) + NET_IN_SIZE);
+  memset(n, 0, sizeof(*n));
+  n->loop = loop;
+  n->turns_tail = &n->turns;
+  n->date_at = -1;
+  buf_init(&n->head, HEAD_OUT_MAX);
+  uv_timer_init(loop, &n->sweep);
+  uv_check_init(loop, &n->check);
+  uv_idle_init(loop, &n->idle);
+  n->sweep.data = n->check.data = n->idle.data = n;
+  n->handles = 3;
+  uv_check_start(&n->check, on_check);
+  uv_unref((uv_handle_t *)&n->sweep);
+  uv_unref((uv_handle_t *)&n->check);
+  n->next = nets;
+  nets = n;
+  return n;
+}
+
+struct net *net_of(uv_loop_t *loop)
+{
+  struct net *n = nets;
+  while (n && n->loop != loop)
+    n = n->next;
+  if (!n)
+    n = net_new(loop);
+  n->refs++;
+  return n;
+}
+
+static void on_handle_closed(uv_handle_t *h)
+{
+  struct net *n = h->data;
+  if (--n->handles)
+    return;
+  while (n->spare) {
+    struct conn_seg *s = n->spare;
+    n->spare = conn_seg_next(s);
+    free(s);
+  }
+  buf_free(&n->head);
+  free(n->copy);
+  free(n);
+}
+
+void net_unref(struct net *n)
+{
+  if (--n->refs)
+    return;
+  struct net **at = &nets;
+  while (*at != n)
+    at = &(*at)->next;
+  *at = n->next;
+  uv_close((uv_handle_t *)&n->sweep, on_handle_closed);
+  uv_close((uv_handle_t *)&n->check, on_handle_closed);
+  uv_close((uv_handle_t *)&n->idle, on_handle_closed);
+}
+
+struct str net_date(struct net *n)
+{
+  static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  struct timespec ts;
+  clock_gettime(CLOCK_REALTIME_COARSE, &ts);
+  if (ts.tv_sec != n->date_at) {
+    struct tm tm;
+    gmtime_r(&ts.tv_sec, &tm);
+    snprintf(n->date, sizeof(n->date), "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7],
+             (unsigned)tm.tm_mday % 100, months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000,
+             (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+    n->date_at = ts.tv_sec;
+  }
+  return str_make(n->date, 29);
+}

@@ -1,0 +1,48 @@
+/* netloop.h - what all connections of one libuv loop share. See netloop.c. */
+#ifndef CLOCHE_NETLOOP_H
+#define CLOCHE_NETLOOP_H
+
+#include "base/base.h"
+#include <uv.h>
+
+#define NET_IN_SIZE ((size_t)64 << 10)
+#define NET_DATE 40
+
+struct conn;
+struct conn_seg;
+
+struct net {
+  uv_loop_t *loop;
+  struct net *next;
+  unsigned refs;    /* servers and connections */
+  unsigned handles; /* of our own still open */
+  uv_timer_t sweep;
+  uv_check_t check;
+  uv_idle_t idle;
+  struct conn *conns;  /* every open connection */
+  struct conn *cursor; /* where a sweep goes on */
+  size_t nconns;
+  uint64_t due; /* when the next sweep is to be, 0 = none */
+  struct conn *turns, **turns_tail;
+  struct conn_seg *spare; /* small output blocks for reuse */
+  size_t nspare;
+  struct buf head; /* where heads are put together */
+  char *copy;      /* for files that sendfile can't carry; made at first use */
+  int64_t date_at;
+  char date[NET_DATE];
+  char in[]; /* NET_IN_SIZE; every read lands here, so an idle connection holds no buffer */
+};
+
+/* The one of that loop, made at first use. Each net_ref is paired with a net_unref. */
+struct net *net_of(uv_loop_t *loop);
+void net_unref(struct net *n);
+
+/* A sweep will look at the deadlines no later than shortly after `due` (loop time, milliseconds). */
+void net_wake(struct net *n, uint64_t due);
+
+void net_turns_soon(struct net *n); /* the loop does not sleep before n->turns have run */
+
+/* Sun, 06 Nov 1994 08:49:37 GMT */
+struct str net_date(struct net *n);
+
+#endif

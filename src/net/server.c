@@ -1,0 +1,246 @@
+/* server.c - listening, admitting, counting.
+ *
+ * When descriptors run out, accepting rests for ACCEPT_REST_MS instead of spinning on a readable listener. Over
+ * conns_max the connection that has been idle longest makes room; when none is idle the newcomer gets 503. */
+#include "net/exchange.h"
+
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define ACCEPT_REST_MS 100
+#define ACCEPT_ROUNDS 64
+
+struct listener {
+  uv_poll_t poll;
+  struct http_server *server;
+  struct listener *next;
+  int fd;
+};
+
+/* ---- idle connections, oldest first ---- */
+
+void server_idle_remove(struct http_server *s, struct peer *p)
+{
+  if (!p->in_idle)
+    return;
+  p->in_idle = false;
+  if (p->idle_prev)
+    p->idle_prev->idle_next = p->idle_next;
+  else
+    s->idle_first = p->idle_next;
+  if (p->idle_next)
+    p->idle_next->idle_prev = p->idle_prev;
+  else
+    s->idle_last = p->idle_prev;
+}
+
+void server_idle_add(struct http_server *s, struct peer *p)
+{
+  server_idle_remove(s, p);
+  p->in_idle = true;
+  p->idle_next = NULL;
+  p->idle_prev = s->idle_last;
+  if (s->idle_last)
+    s->idle_last->idle_next = p;
+  else
+    s->idle_first = p;
+  s->idle_last = p;
+}
+
+/* ---- admitting ---- */
+
+static void turn_away(struct net *net, int fd)
+{
+  static const char body[] = "{\"code\":503,\"message\":\"too many connections\"}";
+  char answer[320];
+  int n = snprintf(answer, sizeof(answer),
+                   "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+                   "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                   sizeof(body) - 1, body);
+  send(fd, answer, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+  shutdown(fd, SHUT_WR);
+  /* Unread bytes would turn the close into a reset that takes the answer with it. */
+  while (recv(fd, net->in, NET_IN_SIZE, MSG_DONTWAIT) == (ssize_t)NET_IN_SIZE)
+    continue;
+  close(fd);
+}
+
+static void note_address(struct peer *p, int fd)
+{
+  struct sockaddr_storage a = {0};
+  socklen_t n = sizeof(a);
+  if (getpeername(fd, (struct sockaddr *)&a, &n) == 0 && (a.ss_family == AF_INET || a.ss_family == AF_INET6))
+    memcpy(&p->address, &a, sizeof(p->address));
+}
+
+int http_server_adopt(struct http_server *s, int fd)
+{
+  if (s->nconns >= s->limits.conns_max && s->idle_first)
+    peer_end(s->idle_first, HTTP_DONE, false);
+  if (s->nconns >= s->limits.conns_max) {
+    turn_away(s->net, fd);
+    return -EMFILE;
+  }
+  struct peer *p = xcalloc(1, sizeof(*p));
+  p->server = s;
+  p->body.done = true;
+  note_address(p, fd);
+  int rc = conn_start(&p->conn, s->net, fd, &peer_ops, s->limits.head_max);
+  if (rc < 0) {
+    free(p);
+    return rc;
+  }
+  p->conn.stall_ms = s->limits.linger_ms;
+  s->nconns++;
+  s->refs++;
+  server_idle_add(s, p);
+  conn_deadline(&p->conn, s->limits.idle_ms);
+  return 0;
+}
+
+/* ---- listening ---- */
+
+static void on_incoming(uv_poll_t *h, int status, int events);
+
+static void on_rested(uv_timer_t *t)
+{
+  struct http_server *s = t->data;
+  for (struct listener *l = s->listeners; l; l = l->next)
+    uv_poll_start(&l->poll, UV_READABLE, on_incoming);
+}
+
+static void rest(struct http_server *s)
+{
+  for (struct listener *l = s->listeners; l; l = l->next)
+    uv_poll_stop(&l->poll);
+  uv_timer_start(&s->pause, on_rested, ACCEPT_REST_MS, 0);
+}
+
+static bool is_shortage(int code)
+{
+  return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
+}
+
+static void on_incoming(uv_poll_t *h, int status, int events)
+{
+  struct listener *l = h->data;
+  struct http_server *s = l->server;
+  (void)events;
+  for (int i = 0; i < ACCEPT_ROUNDS && !s->stopping; i++) {
+    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      http_server_adopt(s, fd);
+    } else if (is_shortage(errno)) {
+      log_warn("accepting rests for %d ms: %s", ACCEPT_REST_MS, strerror(errno));
+      rest(s);
+      return;
+    } else if (errno == EAGAIN) {
+      break;
+    } /* anything else is the fate of that one connection */
+  }
+  if (status < 0 && !s->stopping) /* libuv has stopped watching */
+    rest(s);
+}
+
+int http_server_listen(struct http_server *s, int fd)
+{
+  struct listener *l = xcalloc(1, sizeof(*l));
+  int rc = s->stopping ? -ESHUTDOWN : uv_poll_init(s->net->loop, &l->poll, fd);
+  if (rc < 0) {
+    free(l);
+    close(fd);
+    return rc;
+  }
+  /* Accepted sockets inherit these. Keep-alive probes find peers that vanished without a word. */
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){120}, sizeof(int));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){30}, sizeof(int));
+  l->poll.data = l;
+  l->server = s;
+  l->fd = fd;
+  l->next = s->listeners;
+  s->listeners = l;
+  s->refs++;
+  return uv_poll_start(&l->poll, UV_READABLE, on_incoming);
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+  struct listener *l = h->data;
+  struct http_server *s = l->server;
+  free(l);
+  server_unref(s);
+}
+
+void http_server_stop_listening(struct http_server *s)
+{
+  s->stopping = true;
+  uv_timer_stop(&s->pause);
+  for (struct listener *l = steal(&s->listeners), *next; l; l = next) {
+    next = l->next;
+    uv_close((uv_handle_t *)&l->poll, on_listener_closed);
+    close(l->fd);
+  }
+}
+
+/* ---- life ---- */
+
+struct http_server *http_server_new(uv_loop_t *loop, const struct http_limits *limits, http_request_fn fn, void *arg)
+{
+  struct http_server *s = xcalloc(1, sizeof(*s));
+  s->net = net_of(loop);
+  s->limits = limits ? *limits : http_limits_default;
+  s->fn = fn;
+  s->arg = arg;
+  s->refs = 1;
+  uv_timer_init(loop, &s->pause);
+  s->pause.data = s;
+  return s;
+}
+
+size_t http_server_conns(const struct http_server *s)
+{
+  return s->nconns;
+}
+
+void server_unref(struct http_server *s)
+{
+  if (--s->refs)
+    return;
+  while (s->store) {
+    struct http_x *x = s->store;
+    s->store = x->next;
+    free(x);
+  }
+  net_unref(s->net);
+  free(s);
+}
+
+static void on_pause_closed(uv_handle_t *h)
+{
+  server_unref(h->data);
+}
+
+/* The first connection of s that is still open; `gone` may have changed the list in any way. */
+static struct peer *first_of(const struct http_server *s)
+{
+  for (struct conn *c = s->net->conns; c; c = c->next) {
+    struct peer *p = container_of(c, struct peer, conn);
+    if (c->ops == &peer_ops && p->server == s)
+      return p;
+  }
+  return NULL;
+}
+
+void http_server_free(struct http_server *s)
+{
+  if (!s || s->freed)
+    return;
+  s->freed = true;
+  http_server_stop_listening(s);
+  for (struct peer *p = first_of(s); p; p = first_of(s))
+    peer_drop(p);
+  uv_close((uv_handle_t *)&s->pause, on_pause_closed);
+}
