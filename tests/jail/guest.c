@@ -1,0 +1,305 @@
+/* guest.c - the small static program that test boxes run as pid 1.
+ *
+ * It takes one request per packet on fd 3 ("verb argument argument...") and answers one packet of text: "ok ..." or
+ * "errno NAME". It knows nothing of the tests; it does what it is told with plain system calls. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define TALK 3
+#define ARGS 8
+static char answer[32768];
+
+static void say(const char *text)
+{
+  if (send(TALK, text, strlen(text), MSG_NOSIGNAL) < 0)
+    _exit(3);
+}
+
+static void result(long r)
+{
+  if (r < 0)
+    snprintf(answer, sizeof(answer), "errno %s", strerrorname_np(errno));
+  else
+    snprintf(answer, sizeof(answer), "ok %ld", r);
+  say(answer);
+}
+
+static void do_read(char **a)
+{
+  int fd = open(a[1], O_RDONLY);
+  ssize_t n = fd < 0 ? -1 : 0, got = 3;
+  memcpy(answer, "ok ", 3);
+  while (fd >= 0 && got < (ssize_t)sizeof(answer) - 1 && (n = read(fd, answer + got, sizeof(answer) - 1 - (size_t)got)) > 0)
+    got += n;
+  if (fd >= 0)
+    close(fd);
+  if (n < 0)
+    return result(-1);
+  answer[got] = 0;
+  say(answer);
+}
+
+static void do_write(char **a)
+{
+  int fd = open(a[1], O_WRONLY | O_CREAT, 0644);
+  ssize_t n = fd < 0 ? -1 : write(fd, a[2], strlen(a[2]));
+  int code = errno;
+  if (fd >= 0)
+    close(fd);
+  errno = code;
+  result(n);
+}
+
+static void do_list(char **a)
+{
+  DIR *d = opendir(a[1]);
+  if (!d)
+    return result(-1);
+  size_t n = (size_t)snprintf(answer, sizeof(answer), "ok");
+  for (struct dirent *e; (e = readdir(d)) && n < sizeof(answer) - 300;)
+    if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+      n += (size_t)snprintf(answer + n, sizeof(answer) - n, " %s", e->d_name);
+  closedir(d);
+  say(answer);
+}
+
+static void do_stat(char **a)
+{
+  struct stat st;
+  if (lstat(a[1], &st))
+    return result(-1);
+  snprintf(answer, sizeof(answer), "ok %o %u:%u %lld", st.st_mode, st.st_uid, st.st_gid, (long long)st.st_size);
+  say(answer);
+}
+
+static void do_listen(char **a)
+{
+  struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(a[1], NULL, 10))};
+  sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+  if (s < 0 || bind(s, (struct sockaddr *)&sa, sizeof(sa)) || listen(s, 64))
+    return result(-1);
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(TALK);
+    for (int c; (c = accept(s, NULL, NULL)) >= 0; close(c))
+      if (write(c, "hello from the box\n", 19) != 19)
+        continue;
+    _exit(0);
+  }
+  close(s);
+  result(pid);
+}
+
+/* Takes memory and touches it in a process of its own; tells how that one ended. */
+static void do_eat(char **a)
+{
+  size_t want = strtoull(a[1], NULL, 10);
+  pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_NAME, "glutton");
+    char *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+      _exit(9);
+    for (size_t i = 0; i < want; i += 4096)
+      p[i] = 1;
+    _exit(0);
+  }
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) < 0)
+    return result(-1);
+  snprintf(answer, sizeof(answer), "ok %s %d", WIFSIGNALED(status) ? "signal" : "exit",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  say(answer);
+}
+
+/* Forks sleepers until it can't, answers how many there were, and leaves them. */
+static void do_breed(char **a)
+{
+  long n = 0, max = strtol(a[1], NULL, 10);
+  while (n < max) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      close(TALK);
+      for (;;)
+        pause();
+    }
+    if (pid < 0)
+      break;
+    n++;
+  }
+  snprintf(answer, sizeof(answer), "ok %ld %s", n, n < max ? strerrorname_np(errno) : "-");
+  say(answer);
+}
+
+static void do_spin(char **a)
+{
+  (void)a;
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(TALK);
+    for (volatile unsigned long i = 0;; i++)
+      ;
+  }
+  result(pid);
+}
+
+static void do_bomb(char **a)
+{
+  (void)a;
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(TALK);
+    for (;;)
+      fork();
+  }
+  result(pid);
+}
+
+static void do_call(char **a)
+{
+  long v[6] = {0};
+  for (int i = 0; i < 6 && a[2 + i]; i++)
+    v[i] = strtol(a[2 + i], NULL, 0);
+  result(syscall(strtol(a[1], NULL, 0), v[0], v[1], v[2], v[3], v[4], v[5]));
+}
+
+static void do_fill(char **a)
+{
+  static char block[1 << 20];
+  int fd = open(a[1], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  unsigned long long max = strtoull(a[2], NULL, 10), n = 0;
+  ssize_t k = 0;
+  memset(block, 'x', sizeof(block));
+  while (fd >= 0 && n < max && (k = write(fd, block, sizeof(block))) > 0)
+    n += (unsigned long long)k;
+  int code = fd < 0 || k < 0 ? errno : 0;
+  if (!code && fsync(fd))
+    code = errno;
+  if (fd >= 0)
+    close(fd);
+  snprintf(answer, sizeof(answer), "ok %llu %s", n, code ? strerrorname_np(code) : "-");
+  say(answer);
+}
+
+static void do_files(char **a)
+{
+  char path[256];
+  long n = 0, max = strtol(a[2], NULL, 10);
+  int code = mkdir(a[1], 0755) && errno != EEXIST ? errno : 0;
+  for (; !code && n < max; n++) {
+    snprintf(path, sizeof(path), "%s/%ld", a[1], n);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    if (fd < 0) {
+      code = errno;
+      break;
+    }
+    close(fd);
+  }
+  snprintf(answer, sizeof(answer), "ok %ld %s", n, code ? strerrorname_np(code) : "-");
+  say(answer);
+}
+
+static void do_fds(char **a)
+{
+  (void)a;
+  DIR *d = opendir("/proc/self/fd");
+  size_t n = (size_t)snprintf(answer, sizeof(answer), "ok");
+  char link[300], target[200];
+  for (struct dirent *e; d && (e = readdir(d));) {
+    if (e->d_name[0] == '.' || strtol(e->d_name, NULL, 10) == dirfd(d))
+      continue;
+    snprintf(link, sizeof(link), "/proc/self/fd/%s", e->d_name);
+    ssize_t k = readlink(link, target, sizeof(target) - 1);
+    target[k > 0 ? k : 0] = 0;
+    n += (size_t)snprintf(answer + n, sizeof(answer) - n, " %s=%s", e->d_name, target);
+  }
+  if (d)
+    closedir(d);
+  say(answer);
+}
+
+static void do_xattr(char **a)
+{
+  result(setxattr(a[1], a[2], a[3], strlen(a[3]), 0));
+}
+static void do_mkdir(char **a)
+{
+  result(mkdir(a[1], 0755));
+}
+static void do_rename(char **a)
+{
+  result(rename(a[1], a[2]));
+}
+static void do_unlink(char **a)
+{
+  result(unlink(a[1]));
+}
+static void do_chown(char **a)
+{
+  result(lchown(a[1], (uid_t)strtoul(a[2], NULL, 10), (gid_t)strtoul(a[3], NULL, 10)));
+}
+static void do_hello(char **a)
+{
+  (void)a;
+  char host[65] = "";
+  gethostname(host, sizeof(host) - 1);
+  snprintf(answer, sizeof(answer), "ok pid %d uid %d gid %d host %s", getpid(), getuid(), getgid(), host);
+  say(answer);
+}
+static void do_exit(char **a)
+{
+  _exit((int)strtol(a[1], NULL, 10));
+}
+
+static const struct {
+  const char *verb;
+  int args;
+  void (*run)(char **a);
+} verbs[] = {
+    {"hello", 0, do_hello}, {"read", 1, do_read},     {"write", 2, do_write},   {"list", 1, do_list},
+    {"stat", 1, do_stat},   {"listen", 1, do_listen}, {"eat", 1, do_eat},       {"breed", 1, do_breed},
+    {"spin", 0, do_spin},   {"bomb", 0, do_bomb},     {"call", 1, do_call},     {"fill", 2, do_fill},
+    {"files", 2, do_files}, {"fds", 0, do_fds},       {"xattr", 3, do_xattr},   {"mkdir", 1, do_mkdir},
+    {"rename", 2, do_rename}, {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
+};
+
+static void serve(char *line)
+{
+  char *a[ARGS + 1] = {0};
+  int n = 0;
+  for (char *w; n < ARGS && (w = strsep(&line, " "));)
+    a[n++] = w;
+  for (size_t i = 0; n > 0 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+    if (!strcmp(a[0], verbs[i].verb) && n > verbs[i].args)
+      return verbs[i].run(a);
+  say("errno EBADRQC");
+}
+
+int main(void)
+{
+  static char line[8192];
+  signal(SIGCHLD, SIG_DFL);
+  for (ssize_t n; (n = recv(TALK, line, sizeof(line) - 1, 0)) > 0;) {
+    line[n] = 0;
+    serve(line);
+  }
+  for (;;)
+    pause();
+}

@@ -1,0 +1,514 @@
+/* jail_test.c - real boxes, looked at from both sides of the wall. Needs root. */
+#include "box.h"
+#include "jail/cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+static struct house house;
+
+static bool has(const char *text, const char *part)
+{
+  return strstr(text, part) != NULL;
+}
+
+static bool begins(const char *text, const char *part)
+{
+  return strncmp(text, part, strlen(part)) == 0;
+}
+
+#define assert_has(text, part)                                                                                         \
+  do {                                                                                                                 \
+    const char *has_text = (text);                                                                                     \
+    if (!has(has_text, (part)))                                                                                        \
+      fail_msg("no \"%s\" in: %s", (part), has_text);                                                                  \
+  } while (0)
+#define assert_lacks(text, part)                                                                                       \
+  do {                                                                                                                 \
+    const char *lacks_text = (text);                                                                                   \
+    if (has(lacks_text, (part)))                                                                                       \
+      fail_msg("\"%s\" in: %s", (part), lacks_text);                                                                   \
+  } while (0)
+
+/* One box shared by the tests that only look. */
+static struct box shared;
+
+static void the_guest_is_pid_1_and_root_of_its_box(void **state)
+{
+  assert_string_equal(box_ask(&shared, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
+}
+
+static void the_host_sees_the_boxs_root_as_an_unprivileged_id(void **state)
+{
+  char path[64];
+  struct stat st;
+  snprintf(path, sizeof(path), "/proc/%d", shared.jail.init.pid);
+  assert_int_equal(stat(path, &st), 0);
+  assert_true(st.st_uid >= 1000000000u);
+}
+
+static void every_namespace_differs_from_the_hosts(void **state)
+{
+  static const char *const kinds[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+    char ours[64], theirs[64], path[64];
+    snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
+    ssize_t a = readlink(path, ours, sizeof(ours));
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", shared.jail.init.pid, kinds[i]);
+    ssize_t b = readlink(path, theirs, sizeof(theirs));
+    assert_true(a > 0 && b > 0);
+    assert_false(a == b && memcmp(ours, theirs, (size_t)a) == 0);
+  }
+}
+
+static void no_host_path_shows_in_mounts(void **state)
+{
+  const char *mounts = box_ask(&shared, "read /proc/self/mountinfo");
+  assert_has(mounts, " / / rw");
+  assert_lacks(mounts, house.top);
+  assert_lacks(mounts, "/var/tmp");
+  assert_lacks(mounts, "/sys/fs/cgroup");
+}
+
+static void root_holds_the_layers_and_nothing_of_the_host(void **state)
+{
+  const char *list = box_ask(&shared, "list /");
+  assert_has(list, " cloche");
+  assert_has(list, " etc");
+  assert_lacks(list, " boot");
+  assert_lacks(list, " work");
+  assert_lacks(list, " root");
+}
+
+static void dev_has_the_six_devices_and_the_links(void **state)
+{
+  static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty",   "ptmx",
+                                      "pts",  "shm",  "fd",   "stdin",  "stdout",  "stderr"};
+  char list[4096];
+  snprintf(list, sizeof(list), "%s ", box_ask(&shared, "list /dev"));
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    char word[32];
+    snprintf(word, sizeof(word), " %s ", names[i]);
+    assert_has(list, word);
+  }
+  assert_string_equal(box_ask(&shared, "write /dev/null x"), "ok 1");
+  assert_string_equal(box_ask(&shared, "write /dev/full x"), "errno ENOSPC");
+  assert_true(begins(box_ask(&shared, "stat /dev/shm"), "ok 41777 0:0"));
+}
+
+static void only_four_descriptors_come_in(void **state)
+{
+  const char *fds = box_ask(&shared, "fds");
+  assert_true(begins(fds, "ok 0=/dev/null 1=/dev/null 2=/dev/null 3=socket:["));
+  assert_lacks(fds, " 4=");
+}
+
+static void covered_files_are_empty_and_proc_sys_is_read_only(void **state)
+{
+  assert_string_equal(box_ask(&shared, "read /proc/kallsyms"), "ok ");
+  assert_string_equal(box_ask(&shared, "read /proc/keys"), "ok ");
+  assert_string_equal(box_ask(&shared, "list /sys/firmware"), "ok");
+  assert_true(begins(box_ask(&shared, "write /proc/sys/kernel/hostname x"), "errno E"));
+  assert_true(begins(box_ask(&shared, "write /proc/sys/net/ipv4/ip_forward 1"), "errno E"));
+  assert_has(box_ask(&shared, "read /proc/mounts"), "proc /proc/sys proc ro,");
+  assert_string_equal(box_ask(&shared, "mkdir /sys/kernel/x"), "errno EROFS");
+}
+
+static void capabilities_are_bounded(void **state)
+{
+  const char *status = box_ask(&shared, "read /proc/self/status");
+  assert_has(status, "CapBnd:\t00000000b18ce5ff");
+  assert_has(status, "CapEff:\t00000000b18ce5ff");
+  assert_has(status, "CapInh:\t0000000000000000");
+  assert_has(status, "CapAmb:\t0000000000000000");
+  assert_has(status, "NoNewPrivs:\t0"); /* sudo must work */
+  assert_has(status, "Seccomp:\t2");
+}
+
+static void the_hostname_and_lo_are_its_own(void **state)
+{
+  assert_string_equal(box_ask(&shared, "list /sys/class/net"), "ok lo");
+  assert_has(box_ask(&shared, "read /sys/class/net/lo/flags"), "0x9");
+}
+
+static void files_copy_up_and_carry_unshifted_ids_on_disk(void **state)
+{
+  char path[256];
+  struct stat st;
+  assert_string_equal(box_ask(&shared, "read /etc/note"), "ok from the template\n");
+  assert_string_equal(box_ask(&shared, "write /etc/note FROM"), "ok 4");
+  assert_string_equal(box_ask(&shared, "read /etc/note"), "ok FROM the template\n");
+  assert_string_equal(box_ask(&shared, "write /srv/own x"), "ok 1");
+  assert_string_equal(box_ask(&shared, "chown /srv/own 1000 1001"), "ok 0");
+  assert_true(begins(box_ask(&shared, "stat /srv/own"), "ok 100644 1000:1001 1"));
+  snprintf(path, sizeof(path), "%s/upper/srv/own", shared.dir);
+  assert_int_equal(stat(path, &st), 0);
+  assert_int_equal(st.st_uid, 1000);
+  assert_int_equal(st.st_gid, 1001);
+  snprintf(path, sizeof(path), "%s/etc/note", house.base);
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  assert_int_equal(file_read(path, &b), 0);
+  assert_string_equal(buf_z(&b), "from the template\n");
+}
+
+static void xattrs_whiteouts_and_directory_renames_work(void **state)
+{
+  assert_string_equal(box_ask(&shared, "write /home/f x"), "ok 1");
+  assert_string_equal(box_ask(&shared, "xattr /home/f user.colour blue"), "ok 0");
+  assert_string_equal(box_ask(&shared, "xattr /home/f trusted.overlay.opaque y"), "errno EPERM");
+  assert_string_equal(box_ask(&shared, "unlink /etc/passwd"), "ok 0");
+  assert_string_equal(box_ask(&shared, "read /etc/passwd"), "errno ENOENT");
+  assert_string_equal(box_ask(&shared, "rename /var /variable"), "ok 0");
+  assert_true(begins(box_ask(&shared, "stat /variable"), "ok 40755"));
+}
+
+static int first_byte(int fd, char *text, size_t size)
+{
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  return poll(&p, 1, 5000) == 1 ? (int)read(fd, text, size) : -1;
+}
+
+static void a_door_reaches_a_localhost_service(void **state)
+{
+  struct err err = ERR_NONE;
+  char text[64] = "";
+  assert_true(begins(box_ask(&shared, "listen 8080"), "ok"));
+  cleanup_fd int fd = jail_door(&shared.jail, 8080, &err);
+  assert_true(fd >= 0);
+  assert_int_equal(first_byte(fd, text, sizeof(text)), 19);
+  assert_int_equal(jail_door(&shared.jail, 8081, &err), -ECONNREFUSED);
+  assert_has(err.msg, "8081");
+  assert_int_equal(jail_door(&shared.jail, 0, &err), -EINVAL);
+}
+
+static void *knock_often(void *arg)
+{
+  for (int i = 0; i < 50; i++) {
+    char text[64];
+    cleanup_fd int fd = jail_door(&shared.jail, 8082, NULL);
+    if (fd < 0 || first_byte(fd, text, sizeof(text)) != 19)
+      return "a door failed";
+  }
+  return NULL;
+}
+
+static void doors_open_from_many_threads_and_leave_them_home(void **state)
+{
+  pthread_t t[8];
+  char before[64] = "", after[64] = "";
+  assert_true(begins(box_ask(&shared, "listen 8082"), "ok"));
+  assert_true(readlink("/proc/thread-self/ns/net", before, sizeof(before) - 1) > 0);
+  for (size_t i = 0; i < ARRAY_LEN(t); i++)
+    pthread_create(&t[i], NULL, knock_often, NULL);
+  for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+    void *failed = NULL;
+    pthread_join(t[i], &failed);
+    assert_null(failed);
+  }
+  assert_null(knock_often(NULL));
+  assert_true(readlink("/proc/thread-self/ns/net", after, sizeof(after) - 1) > 0);
+  assert_string_equal(before, after);
+}
+
+static void figures_are_told(void **state)
+{
+  struct jail_stats st;
+  struct err err = ERR_NONE;
+  assert_int_equal(jail_stat(house.instance, shared.id, shared.dir, &st, &err), 0);
+  assert_int_equal(st.memory_limit, 64 << 20);
+  assert_true(st.memory_used > 0 && st.memory_used < st.memory_limit);
+  assert_true(st.cpu_usec > 0);
+  assert_true(st.pids >= 1 && st.pids < 64);
+  assert_int_equal(jail_stat(house.instance, "nobody", shared.dir, &st, &err), -ENOENT);
+}
+
+static void the_memory_limit_kills_and_is_counted(void **state)
+{
+  struct box b;
+  struct jail_stats st;
+  box_open(&house, &b, "memory");
+  assert_string_equal(box_ask(&b, "eat 16777216"), "ok exit 0");
+  assert_string_equal(box_ask(&b, "eat 134217728"), "ok signal 9");
+  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &st, NULL), 0);
+  assert_true(st.oom_kills >= 1);
+  assert_string_equal(box_ask(&b, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
+  box_close(&b);
+}
+
+static void the_task_limit_holds(void **state)
+{
+  struct box b;
+  box_open(&house, &b, "many");
+  assert_string_equal(box_ask(&b, "breed 1000"), "ok 63 EAGAIN");
+  box_close(&b);
+}
+
+static int64_t cpu_of(struct box *b)
+{
+  struct jail_stats st;
+  assert_int_equal(jail_stat(house.instance, b->id, b->dir, &st, NULL), 0);
+  return (int64_t)st.cpu_usec;
+}
+
+static void a_frozen_box_stands_still_and_can_be_killed(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  box_open(&house, &b, "frozen");
+  assert_true(begins(box_ask(&b, "spin"), "ok"));
+  assert_int_equal(jail_freeze(house.instance, b.id, true, &err), 0);
+  int64_t before = cpu_of(&b);
+  usleep(60000);
+  assert_true(cpu_of(&b) - before < 5000);
+  assert_int_equal(jail_freeze(house.instance, b.id, false, &err), 0);
+  usleep(60000);
+  assert_true(cpu_of(&b) - before > 5000);
+  assert_int_equal(jail_freeze(house.instance, b.id, true, &err), 0);
+  box_close(&b);
+}
+
+static void a_fork_bomb_dies_within_100_ms_of_the_kill(void **state)
+{
+  struct box b;
+  int status;
+  struct err err = ERR_NONE;
+  box_open(&house, &b, "bomb");
+  assert_true(begins(box_ask(&b, "bomb"), "ok"));
+  usleep(200000);
+  int64_t before = clock_mono_us();
+  assert_int_equal(jail_kill(house.instance, b.id, &b.jail, &err), 0);
+  assert_int_equal(jail_wait(&b.jail, 5000, &status), 0);
+  assert_true(clock_mono_us() - before < 100000);
+  assert_int_equal(status, 128 + SIGKILL);
+  box_close(&b);
+}
+
+static void a_box_is_found_again_by_pid_and_start_time(void **state)
+{
+  struct jail again;
+  struct err err = ERR_NONE;
+  struct proc_id wrong = shared.jail.init;
+  assert_int_equal(jail_adopt(house.instance, shared.id, shared.jail.init, &again, &err), 0);
+  cleanup_fd int fd = jail_door(&again, 8080, &err);
+  assert_true(fd >= 0);
+  jail_close(&again);
+  wrong.start++;
+  assert_int_equal(jail_adopt(house.instance, shared.id, wrong, &again, &err), -ESRCH);
+  assert_string_equal(box_ask(&shared, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
+}
+
+static void a_program_that_is_not_there_is_told_and_leaves_nothing(void **state)
+{
+  struct box b;
+  struct jail j;
+  struct err err = ERR_NONE;
+  struct jail_spec spec = box_spec(&house, &b, "absent");
+  spec.argv = (const char *const[]){"/cloche/nobody", NULL};
+  assert_int_equal(jail_spawn(&spec, &j, &err), -ENOENT);
+  assert_has(err.msg, "/cloche/nobody");
+  assert_int_equal(access(b.dir, F_OK), -1);
+  assert_int_equal(j.pidfd, -1);
+}
+
+static void a_layer_that_is_not_there_is_told(void **state)
+{
+  struct box b;
+  struct jail j;
+  struct err err = ERR_NONE;
+  struct jail_spec spec = box_spec(&house, &b, "layerless");
+  spec.lowers = (const char *const[]){"/var/tmp/cloche-no-such-layer", NULL};
+  assert_int_equal(jail_spawn(&spec, &j, &err), -ENOENT);
+  assert_has(err.msg, "cloche-no-such-layer");
+  assert_int_equal(access(b.dir, F_OK), -1);
+}
+
+static void names_that_could_lead_astray_are_refused(void **state)
+{
+  struct box b;
+  struct jail j;
+  struct err err = ERR_NONE;
+  static const char *const bad[] = {"../x", "a/b", "tasks", "", "A", "a b", "."};
+  struct jail_spec spec = box_spec(&house, &b, "named");
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    spec.id = bad[i];
+    assert_int_equal(jail_spawn(&spec, &j, &err), -EINVAL);
+    assert_int_equal(jail_remove(house.instance, bad[i], NULL, &err), -EINVAL);
+  }
+  spec = box_spec(&house, &b, "based");
+  spec.id_base = 0;
+  assert_int_equal(jail_spawn(&spec, &j, &err), -EINVAL);
+}
+
+static void a_console_inside_the_box_takes_its_output(void **state)
+{
+  struct box b;
+  struct jail_spec spec = box_spec(&house, &b, "console");
+  spec.console = "/home/console";
+  box_start(&b, &spec);
+  assert_has(box_ask(&b, "fds"), "1=/home/console 2=/home/console");
+  box_close(&b);
+}
+
+static bool is_shared(const char *id, void *arg)
+{
+  return strcmp(id, shared.id) == 0;
+}
+
+static void a_sweep_takes_what_nobody_knows(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  int status;
+  box_open(&house, &b, "lost");
+  assert_int_equal(jail_sweep(house.instance, is_shared, NULL, &err), 0);
+  assert_int_equal(jail_wait(&b.jail, 5000, &status), 0);
+  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &(struct jail_stats){0}, &err), -ENOENT);
+  assert_string_equal(box_ask(&shared, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
+  box_close(&b);
+}
+
+/* --- nothing is left ------------------------------------------------------------------------------------------ */
+
+struct traces {
+  size_t mounts, groups, fds;
+};
+
+static size_t count_lines(const char *path)
+{
+  cleanup_buf struct buf b = BUF_INIT(4 << 20);
+  size_t n = 0;
+  assert_int_equal(file_read(path, &b), 0);
+  for (size_t i = 0; i < b.n; i++)
+    n += b.p[i] == '\n';
+  return n;
+}
+
+static void count_one(const char *id, void *arg)
+{
+  ++*(size_t *)arg;
+}
+
+static size_t count_fds(void)
+{
+  size_t n = 0;
+  DIR *d = opendir("/proc/self/fd");
+  assert_non_null(d);
+  while (readdir(d))
+    n++;
+  closedir(d);
+  return n;
+}
+
+static struct traces look_around(void)
+{
+  struct traces t = {.mounts = count_lines("/proc/self/mountinfo"), .fds = count_fds()};
+  assert_int_equal(cgroup_host()->each(house.instance, count_one, &t.groups), 0);
+  return t;
+}
+
+static void cycles_leave_mounts_groups_and_descriptors_as_they_were(void **state)
+{
+  struct traces before = look_around();
+  for (int i = 0; i < 100; i++) {
+    struct box b;
+    char id[16];
+    snprintf(id, sizeof(id), "cycle-%d", i);
+    box_open(&house, &b, id);
+    box_close(&b);
+    assert_int_equal(access(b.dir, F_OK), -1);
+  }
+  struct traces after = look_around();
+  assert_int_equal(after.mounts, before.mounts);
+  assert_int_equal(after.groups, before.groups);
+  assert_int_equal(after.fds, before.fds);
+}
+
+static void *spawn_some(void *arg)
+{
+  for (int i = 0; i < 10; i++) {
+    struct box b;
+    char id[32];
+    snprintf(id, sizeof(id), "t%ld-%d", (long)(intptr_t)arg, i);
+    box_open(&house, &b, id);
+    if (strcmp(box_ask(&b, "hello"), "ok pid 1 uid 0 gid 0 host testbox") != 0)
+      return "a box did not answer";
+    box_close(&b);
+  }
+  return NULL;
+}
+
+static void boxes_are_born_from_many_threads(void **state)
+{
+  pthread_t t[4];
+  for (size_t i = 0; i < ARRAY_LEN(t); i++)
+    pthread_create(&t[i], NULL, spawn_some, (void *)(intptr_t)i);
+  for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+    void *failed = NULL;
+    pthread_join(t[i], &failed);
+    assert_null(failed);
+  }
+}
+
+static int open_shared(void **state)
+{
+  box_open(&house, &shared, "shared");
+  return 0;
+}
+
+static int close_shared(void **state)
+{
+  box_close(&shared);
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_guest_is_pid_1_and_root_of_its_box),
+      cmocka_unit_test(the_host_sees_the_boxs_root_as_an_unprivileged_id),
+      cmocka_unit_test(every_namespace_differs_from_the_hosts),
+      cmocka_unit_test(no_host_path_shows_in_mounts),
+      cmocka_unit_test(root_holds_the_layers_and_nothing_of_the_host),
+      cmocka_unit_test(dev_has_the_six_devices_and_the_links),
+      cmocka_unit_test(only_four_descriptors_come_in),
+      cmocka_unit_test(covered_files_are_empty_and_proc_sys_is_read_only),
+      cmocka_unit_test(capabilities_are_bounded),
+      cmocka_unit_test(the_hostname_and_lo_are_its_own),
+      cmocka_unit_test(files_copy_up_and_carry_unshifted_ids_on_disk),
+      cmocka_unit_test(xattrs_whiteouts_and_directory_renames_work),
+      cmocka_unit_test(a_door_reaches_a_localhost_service),
+      cmocka_unit_test(doors_open_from_many_threads_and_leave_them_home),
+      cmocka_unit_test(figures_are_told),
+      cmocka_unit_test(the_memory_limit_kills_and_is_counted),
+      cmocka_unit_test(the_task_limit_holds),
+      cmocka_unit_test(a_frozen_box_stands_still_and_can_be_killed),
+      cmocka_unit_test(a_fork_bomb_dies_within_100_ms_of_the_kill),
+      cmocka_unit_test(a_box_is_found_again_by_pid_and_start_time),
+      cmocka_unit_test(a_program_that_is_not_there_is_told_and_leaves_nothing),
+      cmocka_unit_test(a_layer_that_is_not_there_is_told),
+      cmocka_unit_test(names_that_could_lead_astray_are_refused),
+      cmocka_unit_test(a_console_inside_the_box_takes_its_output),
+      cmocka_unit_test(a_sweep_takes_what_nobody_knows),
+      cmocka_unit_test(cycles_leave_mounts_groups_and_descriptors_as_they_were),
+      cmocka_unit_test(boxes_are_born_from_many_threads),
+  };
+  if (argc != 2 || geteuid() != 0) {
+    fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
+    return 2;
+  }
+  house_open(&house, argv[1]);
+  int failed = cmocka_run_group_tests(tests, open_shared, close_shared);
+  house_close(&house);
+  return failed;
+}
