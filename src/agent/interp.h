@@ -1,0 +1,34 @@
+/* interp.h - the code-interpreter API of a box: runs cells in long-lived language kernels for HTTP clients.
+ *
+ * Start reading here. The rooms behind it, in the order a request walks through them: interp.c (routes and answers),
+ * interp_request.c (bodies and their 422 answers), interp_execute.c (one streamed execution), context.c (who has
+ * the turn, birth and death of kernels), kernel.h (the face of a kernel), kernel_native.c and jupyter.c (its two
+ * drivers), kernel_output.c (kernel events become lines for the client).
+ *
+ * Everything runs on the agent's one loop. Kernels are started when first needed. */
+#ifndef CLOCHE_INTERP_H
+#define CLOCHE_INTERP_H
+
+#include "base/base.h"
+#include <sys/types.h>
+#include <uv.h>
+
+struct agent;
+
+#define INTERP_PORT 49999 /* CLOCHE_INTERP_PORT in the agent's environment names another one */
+
+/* Opens the listener. 0, or a negative errno when the port can't be had. Once per process. */
+int interp_start(uv_loop_t *loop, struct agent *agent);
+
+/* Starts the default Python and JavaScript kernels that this box has, without waiting. */
+void interp_warm(void);
+
+/* Gives a program that is already loaded to a language: fds are its protocol socket and the read ends of its stdout
+ * and stderr pipes (owned from here on). A nursery (nursery true; the pipes are then -1) forks all later kernels
+ * of that language, a kernel becomes the default context's. Call before the first request. */
+int interp_adopt(const char *language, const int fds[3], pid_t pid, bool nursery);
+
+/* Ends every kernel and closes the listener; open executions are cut. */
+void interp_stop(void);
+
+#endif

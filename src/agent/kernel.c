@@ -1,0 +1,179 @@
+/* kernel.c - what both drivers share: the calls of the face, starting a program, and death in words. */
+#include "agent/kernel.h"
+#include "agent/agent.h"
+#include "agent/spawn.h"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                          const struct kernel_listener *listener, void *arg, struct err *err)
+{
+  return spec->driver == KERNEL_JUPYTER ? jupyter_new(host, spec, listener, arg, err)
+                                        : kernel_native_new(host, spec, listener, arg, err);
+}
+
+static void on_line(void *arg, struct str line)
+{
+  struct kernel *k = arg;
+  if (!k->ended)
+    k->listener->line(k->arg, line);
+}
+
+void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
+                 const struct kernel_listener *listener, void *arg)
+{
+  k->host = host;
+  k->spec = spec;
+  k->listener = listener;
+  k->arg = arg;
+  k->home = access(KERNEL_HOME, X_OK) == 0 ? KERNEL_HOME : "/";
+  output_init(&k->output, on_line, k);
+  k->output.limit = host->output_max;
+}
+
+int kernel_run(struct kernel *k, struct str code, const struct json *env)
+{
+  return k->driver->run(k, code, env);
+}
+
+int kernel_set_env(struct kernel *k, const struct env *env)
+{
+  return k->driver->set_env(k, env);
+}
+
+int kernel_cd(struct kernel *k, const char *path)
+{
+  return k->driver->cd(k, path);
+}
+
+void kernel_interrupt(struct kernel *k)
+{
+  k->driver->interrupt(k);
+}
+
+void kernel_pause(struct kernel *k)
+{
+  if (k->paused)
+    return;
+  k->paused = true;
+  k->driver->pause(k);
+}
+
+void kernel_resume(struct kernel *k)
+{
+  if (!k->paused)
+    return;
+  k->paused = false;
+  k->driver->resume(k);
+}
+
+void kernel_end(struct kernel *k)
+{
+  k->ended = true;
+  k->driver->end(k);
+}
+
+void kernel_begin(struct kernel *k)
+{
+  k->run_id++;
+  k->running = true;
+  k->heard = false;
+  output_begin(&k->output);
+}
+
+void kernel_done(struct kernel *k)
+{
+  output_end(&k->output);
+  k->running = false;
+  if (!k->ended)
+    k->listener->done(k->arg);
+}
+
+void kernel_died(struct kernel *k, const char *cause)
+{
+  log_warn("kernel %s: %s", k->spec->language, cause);
+  if (!k->ended)
+    k->listener->death(k->arg, cause);
+}
+
+/* How often the box's memory limit has killed so far, where the box can see it: cgroup v2, then v1. */
+static uint64_t oom_kills(void)
+{
+  static const char *const files[] = {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"};
+  for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+    struct buf cleanup_buf b = BUF_INIT(4096);
+    struct str rest, line;
+    uint64_t n;
+    if (file_read(files[i], &b) < 0)
+      continue;
+    for (rest = buf_str(&b); rest.n;) {
+      str_cut(rest, '\n', &line, &rest);
+      if (str_starts(line, STR("oom_kill ")) && str_u64(str_skip(line, 9), &n) == 0)
+        return n;
+    }
+  }
+  return 0;
+}
+
+void kernel_explain(int status, char *out, size_t size)
+{
+  static uint64_t seen;
+  if (!WIFSIGNALED(status)) {
+    snprintf(out, size, "the kernel process exited with status %d", WEXITSTATUS(status));
+    return;
+  }
+  int sig = WTERMSIG(status);
+  uint64_t kills = sig == SIGKILL ? oom_kills() : 0;
+  const char *name = sigdescr_np(sig);
+  bool oom = kills > seen;
+  seen = MAX(seen, kills);
+  snprintf(out, size, "the kernel process was killed by signal %d (%s)%s", sig, name ? name : "unknown",
+           oom ? ": the sandbox ran out of memory" : "");
+}
+
+static void kernel_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env)
+{
+  env_set(env, STR("PATH"), STR(AGENT_PATH));
+  env_set(env, STR("LANG"), STR("C.UTF-8"));
+  if (host->agent)
+    agent_envs(host->agent, env);
+  env_set(env, STR("HOME"), STR("/root"));
+  env_set(env, STR("USER"), STR("root"));
+  env_set(env, STR("LOGNAME"), STR("root"));
+  env_set(env, STR("CLOCHE_KERNEL"), str_of(spec->language));
+  for (size_t i = 0; more && more[i]; i++) {
+    struct str name, value;
+    if (str_cut(str_of(more[i]), '=', &name, &value))
+      env_set(env, name, value);
+  }
+}
+
+pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra,
+                   const int fds[3], char *const *more, struct err *err)
+{
+  struct env cleanup_env env = {0};
+  char *args[80];
+  size_t n = 0;
+  for (; argv[n] && n < ARRAY_LEN(args) - 2; n++)
+    args[n] = argv[n];
+  char cleanup_free *last = extra ? xstrdup(extra) : NULL;
+  if (last)
+    args[n++] = last;
+  args[n] = NULL;
+  kernel_env(host, spec, more, &env);
+  struct spawn s = {
+      .cmd = args[0],
+      .argv = args,
+      .envp = env_array(&env),
+      .cwd = access(KERNEL_HOME, X_OK) == 0 ? KERNEL_HOME : "/",
+      .fds = {-1, fds[0], fds[1], fds[2]},
+      .session = true,
+  };
+  enum spawn_stage stage = SPAWN_OK;
+  pid_t pid = spawn_run(&s, &stage);
+  if (pid < 0)
+    return err_set(err, pid, "can't start %s: %s (step %d)", args[0], strerror(-pid), (int)stage);
+  return pid;
+}
