@@ -1,0 +1,98 @@
+// The stock command line against the server, by environment lines only.
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { Sandbox } from 'e2b'
+import { sharedBox, unique, until } from '../support/box.mjs'
+
+const program = join(import.meta.dirname, '../node_modules/@e2b/cli/dist/index.js')
+const home = mkdtempSync(join(tmpdir(), 'cloche-cli.'))
+const box = sharedBox()
+after(() => rmSync(home, { recursive: true }))
+
+// Runs the CLI with a home of its own, so that nobody's login gets in the way.
+function e2b(args, { input = '' } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, ...args], {
+      env: { ...process.env, HOME: home, NO_COLOR: '1' },
+      timeout: 60_000,
+    })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', (data) => (stdout += data))
+    child.stderr.on('data', (data) => (stderr += data))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+    child.stdin.end(input)
+  })
+}
+
+test('sandbox list', async () => {
+  const pretty = await e2b(['sandbox', 'list'])
+  assert.equal(pretty.code, 0, pretty.stderr)
+  assert.ok(pretty.stdout.includes(box.it.sandboxId))
+  const { stdout } = await e2b(['sandbox', 'list', '--format', 'json'])
+  const found = JSON.parse(stdout).find((item) => item.sandboxId === box.it.sandboxId)
+  assert.equal(found.state, 'running')
+})
+
+test('sandbox info', async () => {
+  const { code, stdout } = await e2b(['sandbox', 'info', box.it.sandboxId, '--format', 'json'])
+  assert.equal(code, 0)
+  assert.equal(JSON.parse(stdout).sandboxId, box.it.sandboxId)
+})
+
+test('sandbox exec passes output, exit code, user and stdin', async () => {
+  const id = box.it.sandboxId
+  const done = await e2b(['sandbox', 'exec', id, 'echo', 'from the cli'])
+  assert.deepEqual([done.stdout, done.code], ['from the cli\n', 0], done.stderr)
+  assert.equal((await e2b(['sandbox', 'exec', id, 'exit 5'])).code, 5)
+  assert.equal((await e2b(['sandbox', 'exec', '-u', 'root', id, 'whoami'])).stdout, 'root\n')
+  assert.equal((await e2b(['sandbox', 'exec', id, 'cat'], { input: 'piped' })).stdout, 'piped')
+})
+
+test('sandbox create, detached, and kill', async () => {
+  const { code, stdout, stderr } = await e2b(['sandbox', 'create', 'base', '--detach'])
+  assert.equal(code, 0, stderr)
+  const id = /i[a-z0-9]{20}/.exec(stdout)?.[0]
+  assert.ok(id, stdout)
+  assert.equal(await (await Sandbox.connect(id)).isRunning(), true)
+  const killed = await e2b(['sandbox', 'kill', id])
+  assert.equal(killed.code, 0, killed.stderr)
+  assert.match(killed.stdout, new RegExp(id))
+  await assert.rejects(Sandbox.connect(id))
+})
+
+test('sandbox kill of nobody says so', async () => {
+  const { stdout, stderr } = await e2b(['sandbox', 'kill', 'inonexistent00000000x'])
+  assert.match(stdout + stderr, /not found|wasn't found|doesn't exist/i)
+})
+
+test('sandbox logs', async () => {
+  const word = unique()
+  await box.it.commands.run(`echo ${word}`)
+  await until(async () => {
+    const { code, stdout, stderr } = await e2b(['sandbox', 'logs', box.it.sandboxId, '--level', 'DEBUG'])
+    assert.equal(code, 0, stderr)
+    return stdout.includes(word)
+  }, 20_000)
+})
+
+test('sandbox metrics', async () => {
+  await until(async () => {
+    const { code, stdout, stderr } = await e2b(['sandbox', 'metrics', box.it.sandboxId])
+    assert.equal(code, 0, stderr)
+    return /CPU/i.test(stdout) && /\d/.test(stdout)
+  }, 40_000)
+})
+
+test('template list', async () => {
+  const { code, stdout, stderr } = await e2b(['template', 'list', '--format', 'json'])
+  assert.equal(code, 0, stderr)
+  const aliases = JSON.parse(stdout).flatMap((template) => template.aliases)
+  assert.ok(aliases.includes('base') && aliases.includes('code-interpreter-v1'))
+})
