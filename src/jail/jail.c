@@ -6,6 +6,8 @@
 #include "jail/jail.h"
 #include "jail/cgroup.h"
 #include "jail/child.h"
+#include "jail/disk.h"
+#include "jail/etc.h"
 #include "jail/filter.h"
 #include "jail/layers.h"
 
@@ -146,6 +148,19 @@ static int make_groups(const struct jail_spec *spec, struct cgroup_join *join, s
   return join->into >= 0 ? 0 : cgroup_host()->make(spec->instance, spec->id, &spec->limits, join, err);
 }
 
+static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
+{
+  cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
+  if (home < 0)
+    return home;
+  int r = etc_write(home, spec->hostname, NULL, err);
+  cleanup_fd int userns = r ? r : open_ns(pid, "user", err);
+  if (userns < 0)
+    return userns;
+  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base};
+  return layers_mount(&l, err);
+}
+
 /* The parent's half of a birth. A child that died early has said why; its words are better than our EPIPE. */
 static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct cgroup_join *join, struct err *err)
 {
@@ -156,13 +171,9 @@ static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct
     r = make_groups(spec, join, err);
   if (!r)
     r = tell(sock, CHILD_MAPPED, join->fds, join->n, err);
+  cleanup_fd int root = r ? -1 : make_root(spec, pid, err);
   if (!r)
-    r = layers_prepare(spec->dir, err);
-  if (!r) {
-    cleanup_fd int userns = open_ns(pid, "user", err);
-    cleanup_fd int root = userns < 0 ? userns : layers_mount(spec->dir, spec->lowers, userns, spec->id_base, err);
     r = root < 0 ? root : tell(sock, CHILD_ROOT, &root, 1, err);
-  }
   if (r && r != -EPIPE && r != -ECONNRESET && r != -ESRCH)
     return r;
   int told = await_exec(sock, err);
@@ -330,6 +341,19 @@ void jail_close(struct jail *j)
 
 /* --- figures -------------------------------------------------------------------------------------------------- */
 
+/* The overlay answers for the filesystem below its upper directory. Seen through a process of the box where one lives:
+ * its image is mounted nowhere else. */
+static void stat_disk(pid_t pid, const char *dir, struct jail_stats *out)
+{
+  struct statfs fs;
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/root", pid);
+  if ((pid <= 0 || statfs(path, &fs)) && (!dir || statfs(dir, &fs)))
+    return;
+  out->disk_limit = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+  out->disk_used = ((uint64_t)fs.f_blocks - (uint64_t)fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
 int jail_stat(const char *instance, const char *id, const char *dir, struct jail_stats *out, struct err *err)
 {
   *out = (struct jail_stats){0};
@@ -337,7 +361,10 @@ int jail_stat(const char *instance, const char *id, const char *dir, struct jail
   int r = check_names(instance, id, err);
   if (!ops || r)
     return ops ? r : -EOPNOTSUPP;
-  return ops->stat(instance, id, out, err);
+  r = ops->stat(instance, id, out, err);
+  if (!r)
+    stat_disk(ops->any(instance, id), dir, out);
+  return r;
 }
 
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err)

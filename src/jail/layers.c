@@ -17,37 +17,41 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define LAYERS_MAX 120
+#define BUSY_TRIES 400
 
-static int make_dir(const char *dir, const char *name, unsigned mode, struct err *err)
-{
-  char path[PATH_MAX];
-  if ((size_t)snprintf(path, sizeof(path), "%s%s%s", dir, name ? "/" : "", name ? name : "") >= sizeof(path))
-    return err_set(err, -ENAMETOOLONG, "the box directory's name is too long: %s", dir);
-  if (mkdir(path, mode) && errno != EEXIST)
-    return err_errno(err, "making %s", path);
-  return 0;
-}
-
-int layers_prepare(const char *dir, struct err *err)
-{
-  int r = make_dir(dir, NULL, 0700, err);
-  if (!r)
-    r = make_dir(dir, "upper", 0755, err);
-  if (!r)
-    r = make_dir(dir, "work", 0700, err);
-  return r;
-}
-
-/* A clone of the mount that holds path, with the ids of the box. */
-static int clone_mapped(const char *path, int userns, unsigned attributes, struct err *err)
+/* Gives a detached mount the ids of the box. */
+static int map_ids(int tree, int userns, unsigned attributes)
 {
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | attributes, .userns_fd = (uint64_t)userns};
+  return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? -errno : 0;
+}
+
+/* The box's own directory has just been written to, and a process cloned meanwhile by another thread may still hold a
+ * copy of that descriptor: the kernel then calls the mount busy. A clone has no writers; a kernel that can't clone a
+ * detached mount gets a little patience. */
+static int map_home(int home, int userns)
+{
+  cleanup_fd int clone = open_tree(home, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  int fd = clone >= 0 ? clone : home, r;
+  for (int i = 0; (r = map_ids(fd, userns, 0)) == -EBUSY && i < BUSY_TRIES; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+  if (r)
+    return r;
+  if (clone >= 0)
+    return steal_fd(&clone);
+  fd = fcntl(home, F_DUPFD_CLOEXEC, 3);
+  return fd < 0 ? -errno : fd;
+}
+
+static int clone_mapped(const char *path, int userns, struct err *err)
+{
   cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0)
     return err_errno(err, "opening the layer %s", path);
-  if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
+  if (map_ids(tree, userns, MOUNT_ATTR_RDONLY))
     return err_errno(err, "mapping the ids of the layer %s", path);
   return steal_fd(&tree);
 }
@@ -85,15 +89,21 @@ static int set_dir(int fs, const char *key, int tree, const char *name)
   return fsconfig(fs, FSCONFIG_SET_FD, key, NULL, fd) ? -errno : 0;
 }
 
-static int add_by_fd(int fs, int upper, const int *lowers, size_t n)
+struct clones {
+  int home;
+  int fds[LAYERS_MAX];
+  size_t n;
+};
+
+static int add_by_fd(int fs, const struct clones *c)
 {
   int r = 0;
-  for (size_t i = 0; i < n && !r; i++)
-    r = set_dir(fs, "lowerdir+", lowers[i], ".");
+  for (size_t i = 0; i < c->n && !r; i++)
+    r = set_dir(fs, "lowerdir+", c->fds[i], ".");
   if (!r)
-    r = set_dir(fs, "upperdir", upper, "upper");
+    r = set_dir(fs, "upperdir", c->home, "upper");
   if (!r)
-    r = set_dir(fs, "workdir", upper, "work");
+    r = set_dir(fs, "workdir", c->home, "work");
   return r;
 }
 
@@ -125,17 +135,17 @@ static int stage_add(struct stage *s, int tree, char path[240])
   return move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : 0;
 }
 
-static int add_by_path(int fs, struct stage *s, int upper, const int *lowers, size_t n)
+static int add_by_path(int fs, struct stage *s, const struct clones *c)
 {
   char path[240], sub[252];
   int r = 0;
-  for (size_t i = 0; i < n && !r; i++) {
-    r = stage_add(s, lowers[i], path);
+  for (size_t i = 0; i < c->n && !r; i++) {
+    r = stage_add(s, c->fds[i], path);
     if (!r)
       r = set_flag(fs, "lowerdir+", path);
   }
   if (!r)
-    r = stage_add(s, upper, path);
+    r = stage_add(s, c->home, path);
   if (!r) {
     snprintf(sub, sizeof(sub), "%s/upper", path);
     r = set_flag(fs, "upperdir", sub);
@@ -150,10 +160,10 @@ static int add_by_path(int fs, struct stage *s, int upper, const int *lowers, si
 /* -------------------------------------------------------------------------------------------------------------- */
 
 /* What this kernel takes, learnt from the first box: 0 = not known yet. */
-enum { WAY_FD = 1, WAY_PATH = 2, WAY_HANDLES = 4, WAY_PLAIN = 8 };
+enum { WAY_FD = 1, WAY_PATH = 2, WAY_HANDLES = 4 };
 static atomic_int known_way;
 
-static int mount_overlay(const char *dir, int way, int upper, const int *lowers, size_t n)
+static int mount_overlay(const struct layers *l, int way, const struct clones *c)
 {
   __attribute__((cleanup(stage_clear))) struct stage stage = {0};
   cleanup_fd int fs = fsopen("overlay", FSOPEN_CLOEXEC);
@@ -161,13 +171,13 @@ static int mount_overlay(const char *dir, int way, int upper, const int *lowers,
     return -errno;
   int r = set_options(fs, way & WAY_HANDLES);
   if (!r && (way & WAY_FD))
-    r = add_by_fd(fs, upper, lowers, n);
+    r = add_by_fd(fs, c);
   if (!r && (way & WAY_PATH)) {
-    if ((size_t)snprintf(stage.dir, sizeof(stage.dir), "%s/stage", dir) >= sizeof(stage.dir))
+    if ((size_t)snprintf(stage.dir, sizeof(stage.dir), "%s/stage", l->dir) >= sizeof(stage.dir))
       return -ENAMETOOLONG;
     if (mkdir(stage.dir, 0700) && errno != EEXIST)
       return -errno;
-    r = add_by_path(fs, &stage, upper, lowers, n);
+    r = add_by_path(fs, &stage, c);
   }
   if (!r && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     r = -errno;
@@ -178,9 +188,9 @@ static int mount_overlay(const char *dir, int way, int upper, const int *lowers,
 }
 
 /* The overlay works on its upper layer as whoever mounted it, and the host's root has no id in there. So the calling
- * thread takes the box's root as its filesystem identity for the mount, capabilities kept. Raw calls: the C library's
- * would do it to every thread. */
-static int raise_capabilities(void)
+ * thread takes the box's root as its filesystem identity for the mount, capabilities kept. All but SYS_RESOURCE, with
+ * which a box's writes would pass any quota. Raw calls: the C library's would do it to every thread. */
+static int set_capabilities(bool resource)
 {
   struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct data[2];
@@ -188,73 +198,63 @@ static int raise_capabilities(void)
     return -errno;
   for (size_t i = 0; i < ARRAY_LEN(data); i++)
     data[i].effective = data[i].permitted;
+  if (!resource)
+    data[0].effective &= ~(1u << CAP_SYS_RESOURCE);
   return syscall(SYS_capset, &head, data) ? -errno : 0;
 }
 
-static int try_way(const char *dir, uint32_t root, int way, int upper, const int *lowers, size_t n)
+static int try_way(const struct layers *l, int way, const struct clones *c)
 {
-  syscall(SYS_setfsgid, root);
-  syscall(SYS_setfsuid, root);
-  int r = raise_capabilities();
+  syscall(SYS_setfsgid, l->root);
+  syscall(SYS_setfsuid, l->root);
+  int r = set_capabilities(false);
   if (!r)
-    r = mount_overlay(dir, way, upper, lowers, n);
+    r = mount_overlay(l, way, c);
   syscall(SYS_setfsuid, geteuid());
   syscall(SYS_setfsgid, getegid());
+  set_capabilities(true);
   return r;
 }
-
-struct clones {
-  int upper, lowers[LAYERS_MAX];
-  size_t n;
-};
 
 static void clones_close(struct clones *c)
 {
   for (size_t i = 0; i < c->n; i++)
-    close(c->lowers[i]);
-  if (c->upper >= 0)
-    close(c->upper);
+    close(c->fds[i]);
+  if (c->home >= 0)
+    close(c->home);
 }
 
-static int clones_open(struct clones *c, const char *dir, const char *const *lowers, int userns, struct err *err)
+static int clones_open(struct clones *c, const char *const *lowers, int userns, struct err *err)
 {
-  c->upper = clone_mapped(dir, userns, 0, err);
-  if (c->upper < 0)
-    return c->upper;
   for (; *lowers; lowers++) {
     if (c->n == LAYERS_MAX)
       return err_set(err, -E2BIG, "a root of more than %d layers", LAYERS_MAX);
-    int fd = clone_mapped(*lowers, userns, MOUNT_ATTR_RDONLY, err);
+    int fd = clone_mapped(*lowers, userns, err);
     if (fd < 0)
       return fd;
-    c->lowers[c->n++] = fd;
+    c->fds[c->n++] = fd;
   }
   return c->n > 0 ? 0 : err_set(err, -EINVAL, "a root without layers");
 }
 
-static int mount_way(const char *dir, const char *const *lowers, int userns, uint32_t root, int way, struct err *err)
+/* A way is tried only while none is known; later failures are real ones and are told. */
+int layers_mount(const struct layers *l, struct err *err)
 {
-  __attribute__((cleanup(clones_close))) struct clones c = {.upper = -1};
-  int r = clones_open(&c, dir, lowers, userns, err);
+  static const int ways[] = {WAY_FD | WAY_HANDLES, WAY_FD, WAY_PATH | WAY_HANDLES};
+  __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
+  int r = clones_open(&c, l->lowers, l->userns, err);
   if (r)
     return r;
-  r = try_way(dir, root, way, c.upper, c.lowers, c.n);
-  return r < 0 ? err_set(err, r, "mounting the root of %s: %s", dir, strerrordesc_np(-r)) : r;
-}
-
-/* A way is tried only while none is known; later failures are real ones and are told. */
-int layers_mount(const char *dir, const char *const *lowers, int userns, uint32_t root, struct err *err)
-{
-  static const int ways[] = {WAY_FD | WAY_HANDLES, WAY_FD | WAY_PLAIN, WAY_PATH | WAY_HANDLES, WAY_PATH | WAY_PLAIN};
-  int way = atomic_load(&known_way), r = -EINVAL;
-  if (way)
-    return mount_way(dir, lowers, userns, root, way, err);
-  for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-    r = mount_way(dir, lowers, userns, root, ways[i], err);
-    if (r >= 0) {
+  c.home = map_home(l->home, l->userns);
+  if (c.home < 0)
+    return err_set(err, c.home, "mapping the ids of %s: %s", l->dir, strerrordesc_np(-c.home));
+  int known = atomic_load(&known_way);
+  if (known)
+    r = try_way(l, known, &c);
+  for (size_t i = 0; !known && i < ARRAY_LEN(ways); i++)
+    if ((r = try_way(l, ways[i], &c)) >= 0) {
       atomic_store(&known_way, ways[i]);
-      return r;
+      break;
     }
-  }
-  return r;
+  return r < 0 ? err_set(err, r, "mounting the root of %s: %s", l->dir, strerrordesc_np(-r)) : r;
 }

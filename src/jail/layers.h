@@ -3,12 +3,17 @@
 #ifndef CLOCHE_LAYERS_H
 #define CLOCHE_LAYERS_H
 
-#include "jail/jail.h"
+#include "base/base.h"
 
-/* Makes dir (0700) with upper/ and work/, unless they are there. */
-int layers_prepare(const char *dir, struct err *err);
-/* A detached mount of lowers (top first) under dir's upper, mapped as the user namespace says, whose root is the
- * host's `root`. fd or negative. */
-int layers_mount(const char *dir, const char *const *lowers, int userns, uint32_t root, struct err *err);
+struct layers {
+  const char *dir;           /* of the box, for messages and, on older kernels, for a moment's mounts */
+  const char *const *lowers; /* top first, NULL-terminated */
+  int home;                  /* from disk_open: holds upper/ and work/ */
+  int userns;                /* of the box */
+  uint32_t root;             /* the host's id of the box's root */
+};
+
+/* A detached mount, or negative. */
+int layers_mount(const struct layers *l, struct err *err);
 
 #endif

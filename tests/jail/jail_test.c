@@ -254,6 +254,103 @@ static void the_task_limit_holds(void **state)
   box_close(&b);
 }
 
+static void open_with_disk(struct box *b, const char *id)
+{
+  struct jail_spec spec = box_spec(&house, b, id);
+  spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .disk = 48u << 20, .inodes = 2000};
+  box_start(b, &spec);
+}
+
+static size_t loops_of_house(void)
+{
+  size_t n = 0;
+  DIR *d = opendir("/sys/block");
+  assert_non_null(d);
+  for (struct dirent *e; (e = readdir(d));) {
+    char path[320];
+    cleanup_buf struct buf b = BUF_INIT(8192);
+    snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", e->d_name);
+    if (file_read(path, &b) == 0 && has(buf_z(&b), house.top))
+      n++;
+  }
+  closedir(d);
+  return n;
+}
+
+static bool within(uint64_t value, uint64_t want, unsigned percent)
+{
+  return value >= want - want * percent / 100 && value <= want + want * percent / 100;
+}
+
+static void the_disk_limit_answers_enospc(void **state)
+{
+  struct box b;
+  struct jail_stats st;
+  open_with_disk(&b, "disk");
+  struct str answer = str_of(box_ask(&b, "fill /home/big 1073741824")), ok, bytes, code;
+  uint64_t written;
+  str_cut(answer, ' ', &ok, &bytes);
+  assert_true(str_cut(bytes, ' ', &bytes, &code));
+  assert_true(str_is(code, "ENOSPC"));
+  assert_int_equal(str_u64(bytes, &written), 0);
+  assert_true(within(written, 48u << 20, 10));
+  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &st, NULL), 0);
+  assert_true(within(st.disk_limit, 48u << 20, 15));
+  assert_true(within(st.disk_used, 48u << 20, 15));
+  assert_string_equal(box_ask(&b, "unlink /home/big"), "ok 0");
+  assert_string_equal(box_ask(&b, "write /home/small x"), "ok 1");
+  box_close(&b);
+}
+
+static void the_inode_limit_answers_enospc(void **state)
+{
+  struct box b;
+  open_with_disk(&b, "inodes");
+  struct str ok, n, code;
+  uint64_t made;
+  str_cut(str_of(box_ask(&b, "files /home/many 100000")), ' ', &ok, &n);
+  assert_true(str_cut(n, ' ', &n, &code));
+  assert_true(str_is(code, "ENOSPC"));
+  assert_int_equal(str_u64(n, &made), 0);
+  assert_true(within(made, 2000, 10));
+  box_close(&b);
+}
+
+static void what_a_limited_box_wrote_survives_its_death_until_removal(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  int status;
+  open_with_disk(&b, "again");
+  assert_string_equal(box_ask(&b, "write /home/kept word"), "ok 4");
+  assert_int_equal(jail_kill(house.instance, b.id, &b.jail, &err), 0);
+  assert_int_equal(jail_wait(&b.jail, 5000, &status), 0);
+  jail_close(&b.jail);
+  close(b.talk);
+  assert_int_equal(jail_remove(house.instance, b.id, NULL, &err), 0);
+  open_with_disk(&b, "again");
+  assert_string_equal(box_ask(&b, "read /home/kept"), "ok word");
+  box_close(&b);
+}
+
+static void no_loop_device_stays_behind(void **state)
+{
+  struct box b;
+  open_with_disk(&b, "looped");
+  assert_int_equal(loops_of_house(), 1);
+  box_close(&b);
+  for (int i = 0; i < 200 && loops_of_house() > 0; i++)
+    usleep(10000);
+  assert_int_equal(loops_of_house(), 0);
+}
+
+static void etc_names_the_box(void **state)
+{
+  assert_string_equal(box_ask(&shared, "read /etc/hostname"), "ok testbox\n");
+  assert_has(box_ask(&shared, "read /etc/hosts"), "127.0.1.1\ttestbox\n");
+  assert_true(begins(box_ask(&shared, "stat /etc/resolv.conf"), "ok 100644 0:0"));
+}
+
 static int64_t cpu_of(struct box *b)
 {
   struct jail_stats st;
@@ -492,6 +589,11 @@ int main(int argc, char **argv)
       cmocka_unit_test(figures_are_told),
       cmocka_unit_test(the_memory_limit_kills_and_is_counted),
       cmocka_unit_test(the_task_limit_holds),
+      cmocka_unit_test(the_disk_limit_answers_enospc),
+      cmocka_unit_test(the_inode_limit_answers_enospc),
+      cmocka_unit_test(what_a_limited_box_wrote_survives_its_death_until_removal),
+      cmocka_unit_test(no_loop_device_stays_behind),
+      cmocka_unit_test(etc_names_the_box),
       cmocka_unit_test(a_frozen_box_stands_still_and_can_be_killed),
       cmocka_unit_test(a_fork_bomb_dies_within_100_ms_of_the_kill),
       cmocka_unit_test(a_box_is_found_again_by_pid_and_start_time),

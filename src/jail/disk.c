@@ -1,0 +1,229 @@
+/* disk.c - sparse images and loop devices.
+ *
+ * mkfs takes tens of milliseconds, a copy of a fresh image's few allocated blocks takes one: the first box of a size
+ * leaves a seed beside the boxes (.seeds/<bytes>-<inodes>.img) and later ones copy its extents. The filesystem has no
+ * journal: a box does not outlive a crash of the host, and a paused one was unmounted cleanly. */
+#include "jail/disk.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/loop.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define INODE_BYTES 256
+#define INODE_EVERY 16384          /* one inode per so many bytes, unless told */
+#define OVERHEAD ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
+#define LOOP_TRIES 64
+
+static int make_dir(const char *path, unsigned mode, struct err *err)
+{
+  return mkdir(path, mode) && errno != EEXIST ? err_errno(err, "making %s", path) : 0;
+}
+
+static int path_in(char out[PATH_MAX], const char *dir, const char *name, struct err *err)
+{
+  if ((size_t)snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX)
+    return 0;
+  return err_set(err, -ENAMETOOLONG, "too long a name: %s/%s", dir, name);
+}
+
+/* --- the seed ------------------------------------------------------------------------------------------------- */
+
+static uint64_t inodes_of(const struct jail_limits *l)
+{
+  return l->inodes ? l->inodes + 16 : MAX(l->disk / INODE_EVERY, (uint64_t)1024);
+}
+
+static uint64_t image_bytes(const struct jail_limits *l)
+{
+  uint64_t bytes = l->disk + inodes_of(l) * INODE_BYTES + OVERHEAD;
+  return (bytes + 4095) / 4096 * 4096;
+}
+
+static int run_mkfs(const char *path, const struct jail_limits *l, struct err *err)
+{
+  char inodes[24];
+  snprintf(inodes, sizeof(inodes), "%" PRIu64, inodes_of(l));
+  const char *argv[] = {"mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-N", inodes, "-O",
+                        "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", path, NULL};
+  const char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+  pid_t pid;
+  int status = 0, r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, (char *const *)env);
+  if (r)
+    return err_set(err, -r, "running mkfs.ext4: %s", strerrordesc_np(r));
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (!WIFEXITED(status) || WEXITSTATUS(status))
+    return err_set(err, -EIO, "mkfs.ext4 of %s failed", path);
+  return 0;
+}
+
+static int make_image(const char *path, const struct jail_limits *l, struct err *err)
+{
+  cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 || ftruncate(fd, (off_t)image_bytes(l)))
+    return err_errno(err, "making the disk image %s", path);
+  return run_mkfs(path, l, err);
+}
+
+static int seed_path(char out[PATH_MAX], const char *boxes, const struct jail_limits *l, struct err *err)
+{
+  char name[80];
+  snprintf(name, sizeof(name), ".seeds/%" PRIu64 "-%" PRIu64 ".img", image_bytes(l), inodes_of(l));
+  return path_in(out, boxes, name, err);
+}
+
+/* Made under another name and renamed: whoever finds the seed finds a whole one. */
+int disk_seed(const char *boxes, const struct jail_limits *limits, struct err *err)
+{
+  char dir[PATH_MAX], path[PATH_MAX], temp[PATH_MAX + 40];
+  int r = path_in(dir, boxes, ".seeds", err);
+  if (!r)
+    r = seed_path(path, boxes, limits, err);
+  if (r || access(path, F_OK) == 0)
+    return r;
+  r = make_dir(dir, 0700, err);
+  snprintf(temp, sizeof(temp), "%s.%d-%" PRId64, path, getpid(), clock_mono_us());
+  if (!r)
+    r = make_image(temp, limits, err);
+  if (!r && rename(temp, path))
+    r = err_errno(err, "naming the seed %s", path);
+  if (r)
+    unlink(temp);
+  return r;
+}
+
+/* --- a box's image -------------------------------------------------------------------------------------------- */
+
+static int copy_extent(int from, int to, off_t at, off_t end)
+{
+  while (at < end) {
+    off_t in = at, out = at;
+    ssize_t k = copy_file_range(from, &in, to, &out, (size_t)(end - at), 0);
+    if (k < 0 && errno == EINTR)
+      continue;
+    if (k <= 0)
+      return k ? -errno : -EIO;
+    at += k;
+  }
+  return 0;
+}
+
+static int copy_sparse(int from, int to)
+{
+  struct stat st;
+  if (fstat(from, &st) || ftruncate(to, st.st_size))
+    return -errno;
+  for (off_t at = 0; at < st.st_size;) {
+    off_t data = lseek(from, at, SEEK_DATA);
+    if (data < 0)
+      return errno == ENXIO ? 0 : -errno;
+    off_t hole = lseek(from, data, SEEK_HOLE);
+    int r = hole < 0 ? -errno : copy_extent(from, to, data, hole);
+    if (r)
+      return r;
+    at = hole;
+  }
+  return 0;
+}
+
+static int parent_of(char out[PATH_MAX], const char *dir, struct err *err)
+{
+  struct str parent = path_dir(str_of(dir));
+  return str_copyz(parent, out, PATH_MAX) ? err_set(err, -ENAMETOOLONG, "too long a name: %s", dir) : 0;
+}
+
+static int image_make(const char *path, const char *dir, const struct jail_limits *l, struct err *err)
+{
+  char boxes[PATH_MAX], seed[PATH_MAX];
+  int r = parent_of(boxes, dir, err);
+  if (!r)
+    r = disk_seed(boxes, l, err);
+  if (!r)
+    r = seed_path(seed, boxes, l, err);
+  if (r)
+    return r;
+  cleanup_fd int from = open(seed, O_RDONLY | O_CLOEXEC);
+  cleanup_fd int to = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (from < 0 || to < 0)
+    return err_errno(err, "making the disk image %s", path);
+  r = copy_sparse(from, to);
+  return r ? err_set(err, r, "copying the seed to %s: %s", path, strerrordesc_np(-r)) : 0;
+}
+
+/* --- the loop device ------------------------------------------------------------------------------------------ */
+
+/* The kernel names a free device, another process may take it first: then once more. */
+static int loop_attach(int image, char name[32], struct err *err)
+{
+  struct loop_config config = {
+      .fd = (uint32_t)image,
+      .block_size = 4096,
+      .info = {.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO},
+  };
+  cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+  if (control < 0)
+    return err_errno(err, "opening /dev/loop-control");
+  for (int i = 0; i < LOOP_TRIES; i++) {
+    int n = ioctl(control, LOOP_CTL_GET_FREE);
+    if (n < 0)
+      return err_errno(err, "finding a free loop device");
+    snprintf(name, 32, "/dev/loop%d", n);
+    cleanup_fd int fd = open(name, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && ioctl(fd, LOOP_CONFIGURE, &config) == 0)
+      return steal_fd(&fd);
+    if (errno != EBUSY && errno != ENXIO && errno != ENOENT)
+      return err_errno(err, "setting up %s", name);
+  }
+  return err_set(err, -EBUSY, "no loop device could be had in %d tries", LOOP_TRIES);
+}
+
+static int image_mount(const char *path, struct err *err)
+{
+  char name[32];
+  cleanup_fd int image = open(path, O_RDWR | O_CLOEXEC);
+  if (image < 0)
+    return err_errno(err, "opening %s", path);
+  cleanup_fd int loop = loop_attach(image, name, err);
+  if (loop < 0)
+    return loop;
+  cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) ||
+      fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    return err_errno(err, "mounting %s", path);
+  int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+  return fd < 0 ? err_errno(err, "mounting %s", path) : fd;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- */
+
+static int rooms(int tree, struct err *err)
+{
+  if ((mkdirat(tree, "upper", 0755) && errno != EEXIST) || (mkdirat(tree, "work", 0700) && errno != EEXIST))
+    return err_errno(err, "making a box's upper and work directories");
+  return 0;
+}
+
+int disk_open(const char *dir, const struct jail_limits *limits, struct err *err)
+{
+  char image[PATH_MAX];
+  int r = make_dir(dir, 0700, err);
+  if (!r)
+    r = path_in(image, dir, "disk.img", err);
+  if (r)
+    return r;
+  bool limited = limits->disk > 0;
+  if (limited && access(image, F_OK) != 0 && (r = image_make(image, dir, limits, err)))
+    return r;
+  cleanup_fd int tree = limited ? image_mount(image, err) : open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0)
+    return limited ? tree : err_errno(err, "opening %s", dir);
+  r = rooms(tree, err);
+  return r ? r : steal_fd(&tree);
+}
