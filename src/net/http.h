@@ -85,7 +85,9 @@ int64_t http_x_body_length(const struct http_x *x);   /* -1 = chunked, 0 = none 
 
 #define HTTP_CHUNKED (-1)
 /* Sends the head. length: bytes to come, or HTTP_CHUNKED. Date, Connection, Content-Length and Transfer-Encoding are added
- * here (not for 1xx, 204, 304). 0, or negative when an answer was begun already or the peer is gone. */
+ * here (not for 1xx, 204, 304); those that are passed in are left out, but `Connection: close` is obeyed. An answer begun
+ * while a body of more than 256 KiB is neither read nor resumed says close. 0, or negative when an answer was begun
+ * already (-EALREADY), a header can't be written (-EINVAL) or the peer is gone (-EPIPE). */
 int http_respond(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length);
 int http_send(struct http_x *x, struct str data);                          /* copied; one call = one chunk, sent at once */
 int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n); /* fd owned; sendfile(2); after what is queued */
@@ -108,7 +110,9 @@ struct http_call_ops {
   void (*body)(struct http_call *c, struct str chunk);
   void (*end)(struct http_call *c);                                 /* the answer is complete */
   void (*drain)(struct http_call *c);
-  void (*fail)(struct http_call *c, int code, const char *why);     /* broken transfer; no further calls but http_call_free */
+  /* Broken transfer; no further calls but http_call_free. -ECONNRESET: it ended before any byte of an answer, as a kept
+   * connection does when the peer has just closed it; -EPROTO: inside the answer, or the answer is malformed. */
+  void (*fail)(struct http_call *c, int code, const char *why);
 };
 
 /* Takes a connected (or connecting) socket. The same call object may carry one request after another while
