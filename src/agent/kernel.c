@@ -133,7 +133,7 @@ void kernel_explain(int status, char *out, size_t size)
            oom ? ": the sandbox ran out of memory" : "");
 }
 
-static void kernel_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env)
+void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env)
 {
   env_set(env, STR("PATH"), STR(AGENT_PATH));
   env_set(env, STR("LANG"), STR("C.UTF-8"));
@@ -162,7 +162,7 @@ pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spe
   if (last)
     args[n++] = last;
   args[n] = NULL;
-  kernel_env(host, spec, more, &env);
+  kernel_base_env(host, spec, more, &env);
   struct spawn s = {
       .cmd = args[0],
       .argv = args,

@@ -80,6 +80,8 @@ void kernel_begin(struct kernel *k);                     /* a run starts */
 void kernel_done(struct kernel *k);                      /* it is over */
 void kernel_died(struct kernel *k, const char *cause);   /* told once */
 void kernel_explain(int status, char *out, size_t size); /* a wait status in words */
+/* The variables that a kernel process starts with. */
+void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env);
 /* Starts the spec's program as root of the box in a session of its own, fds on 1, 2, 3; extra is a last argument or
  * NULL, more are NAME=value strings or NULL. The pid, or negative with *err. */
 pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra,
