@@ -1,0 +1,23 @@
+/* cli.h - the command line: one file per sub-command, each a function that returns the exit status. */
+#ifndef CLOCHE_CLI_H
+#define CLOCHE_CLI_H
+
+#include "base/base.h"
+
+struct command {
+  const char *name, *summary;
+  int (*run)(int argc, char **argv); /* argv[0] is the sub-command */
+};
+
+int serve_main(int argc, char **argv);
+int key_main(int argc, char **argv);
+int ps_main(int argc, char **argv);
+int kill_main(int argc, char **argv);
+int version_main(int argc, char **argv);
+
+/* Says what is wrong on standard error and returns 2. */
+int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The nearest of `names` to a mistyped word, or NULL when none is near. */
+const char *did_you_mean(const char *word, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,238 @@
+/* config.c - see config.h. */
+#include "cli/config.h"
+
+#include "cli/cli.h"
+#include <stdio.h>
+
+enum kind { TEXT, NUMBER };
+
+struct setting {
+  const char *name;
+  enum kind kind;
+  size_t at, size;
+  const char *fallback;
+  uint64_t least, most;
+  const char *meaning;
+};
+
+#define T(field) TEXT, offsetof(struct config, field), sizeof(((struct config *)0)->field)
+#define N(field) NUMBER, offsetof(struct config, field), 0
+
+static const struct setting settings[] = {
+    {"listen", T(listen), "127.0.0.1:3000", 0, 0, "address and port of the API and the edge; port 0 = any free one"},
+    {"data", T(data), "/var/lib/cloche", 0, 0, "directory of everything that must survive"},
+    {"templates", T(templates), "/var/cache/cloche", 0, 0, "store of ready-made templates to take in at start"},
+    {"runtime", T(runtime), "", 0, 0, "directory with the agent and the kernels (default: beside the program)"},
+    {"domain", T(domain), "", 0, 0, "domain told to clients for reaching boxes by host name; empty = none"},
+    {"log_level", T(log_level), "info", 0, 0, "debug, info, warn or error"},
+    {"gates", N(gates), "0", 0, 256, "gate processes; 0 = one per core"},
+    {"gate_uid", N(gate_uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
+    {"id_base", N(id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
+    {"boxes_max", N(boxes_max), "2000", 1, 30000, "boxes alive at once"},
+    {"pids_max", N(pids_max), "4096", 16, 4194304, "processes per box"},
+    {"open_files", N(open_files), "65536", 64, 1048576, "open files per process of a box"},
+    {"timeout_max_hours", N(timeout_max_hours), "24", 1, 8760, "longest life of one run of a box"},
+    {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
+    {"api_body_max", N(api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
+};
+
+static int set_value(struct config *c, const struct setting *s, const char *value, const char *from, struct err *err)
+{
+  char *at = (char *)c + s->at;
+  if (s->kind == TEXT) {
+    if (str_copyz(str_of(value), at, s->size))
+      return err_set(err, -EINVAL, "%s: '%s' is longer than %zu bytes", from, s->name, s->size - 1);
+    return 0;
+  }
+  uint64_t v;
+  if (str_u64(str_of(value), &v) || v < s->least || v > s->most)
+    return err_set(err, -EINVAL, "%s: '%s' must be a whole number from %llu to %llu, not '%s'", from, s->name, (unsigned long long)s->least,
+                   (unsigned long long)s->most, value);
+  memcpy(at, &v, sizeof(v));
+  return 0;
+}
+
+static const struct setting *find(struct str name)
+{
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+    const char *have = settings[i].name;
+    bool same = strlen(have) == name.n;
+    for (size_t k = 0; same && k < name.n; k++)
+      same = have[k] == name.p[k] || (have[k] == '_' && name.p[k] == '-');
+    if (same)
+      return &settings[i];
+  }
+  return NULL;
+}
+
+static int unknown(const char *from, struct str name, struct err *err)
+{
+  const char *names[ARRAY_LEN(settings)];
+  char word[64];
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+    names[i] = settings[i].name;
+  str_copyz(str_sub(name, 0, sizeof(word) - 1), word, sizeof(word));
+  const char *near = did_you_mean(word, names, ARRAY_LEN(names));
+  return near ? err_set(err, -EINVAL, "%s: no setting '%s'; did you mean '%s'?", from, word, near)
+              : err_set(err, -EINVAL, "%s: no setting '%s'; 'cloche serve --help' lists them", from, word);
+}
+
+/* Lines of `name = value`; '#' begins a comment; values may stand in double quotes. */
+static int read_file(struct config *c, const char *path, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  int r = file_read(path, &b);
+  if (r)
+    return err_set(err, r, "config file %s: %s", path, strerrordesc_np(-r));
+  struct str rest = buf_str(&b), line, name, value;
+  for (int n = 1; rest.n; n++) {
+    char from[600], text[512];
+    str_cut(rest, '\n', &line, &rest);
+    line = str_trim(line);
+    if (!line.n || line.p[0] == '#')
+      continue;
+    snprintf(from, sizeof(from), "%s line %d", path, n);
+    if (!str_cut(line, '=', &name, &value))
+      return err_set(err, -EINVAL, "%s: expected 'name = value'", from);
+    name = str_trim(name);
+    value = str_trim(value);
+    if (value.n >= 2 && value.p[0] == '"' && value.p[value.n - 1] == '"')
+      value = str_sub(value, 1, value.n - 2);
+    const struct setting *s = find(name);
+    if (!s)
+      return unknown(from, name, err);
+    if (str_copyz(value, text, sizeof(text)))
+      return err_set(err, -EINVAL, "%s: the value is too long", from);
+    if ((r = set_value(c, s, text, from, err)))
+      return r;
+  }
+  return 0;
+}
+
+static int read_environment(struct config *c, struct err *err)
+{
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+    char name[64] = "CLOCHE_";
+    for (size_t k = 0; settings[i].name[k]; k++) {
+      char ch = settings[i].name[k];
+      name[7 + k] = ch >= 'a' && ch <= 'z' ? (char)(ch - 32) : ch;
+    }
+    const char *value = getenv(name);
+    int r = value && value[0] ? set_value(c, &settings[i], value, name, err) : 0;
+    if (r)
+      return r;
+  }
+  return 0;
+}
+
+/* One flag: `--name value` or `--name=value`. Returns how many words it took, or negative. */
+static int take_flag(struct config *c, int argc, char **argv, struct err *err)
+{
+  struct str word = str_of(argv[0]), name, value;
+  if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h")) {
+    c->help = true;
+    return 1;
+  }
+  if (!strcmp(argv[0], "--print-config")) {
+    c->print = true;
+    return 1;
+  }
+  if (!str_starts(word, STR("--")))
+    return err_set(err, -EINVAL, "unexpected word '%s'", argv[0]);
+  bool joined = str_cut(str_skip(word, 2), '=', &name, &value);
+  if (!joined && argc < 2)
+    return err_set(err, -EINVAL, "'%s' needs a value", argv[0]);
+  const char *text = joined ? value.p : argv[1];
+  int took = joined ? 1 : 2, r = 0;
+  const struct setting *s = find(name);
+  if (s)
+    r = set_value(c, s, text, argv[0], err);
+  else if (str_is(name, "config"))
+    r = str_copyz(str_of(text), c->config_file, sizeof(c->config_file));
+  else if (str_is(name, "ready-file"))
+    r = str_copyz(str_of(text), c->ready_file, sizeof(c->ready_file));
+  else if (str_is(name, "role"))
+    r = str_copyz(str_of(text), c->role, sizeof(c->role));
+  else if (str_is(name, "exit-with"))
+    r = str_i64(str_of(text), &c->exit_with) || c->exit_with <= 0 ? err_set(err, -EINVAL, "--exit-with needs a process id, not '%s'", text) : 0;
+  else
+    r = unknown("command line", name, err);
+  return r ? r : took;
+}
+
+static int read_flags(struct config *c, int argc, char **argv, struct err *err)
+{
+  for (int i = 1; i < argc;) {
+    int k = take_flag(c, argc - i, argv + i, err);
+    if (k < 0)
+      return k;
+    i += k;
+  }
+  return 0;
+}
+
+/* The agent and kernels lie beside the program: build/runtime, or ../lib/cloche/runtime once installed. */
+static void find_runtime(struct config *c)
+{
+  static const char *const places[] = {"runtime", "../lib/cloche/runtime"};
+  char exe[400];
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+  if (c->runtime[0] || n <= 0)
+    return;
+  exe[n] = 0;
+  struct str dir = path_dir(str_of(exe));
+  for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+    snprintf(c->runtime, sizeof(c->runtime), STR_FMT "/%s", STR_ARG(dir), places[i]);
+    if (access(c->runtime, F_OK) == 0)
+      return;
+  }
+}
+
+int config_read(struct config *c, int argc, char **argv, struct err *err)
+{
+  *c = (struct config){0};
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+    set_value(c, &settings[i], settings[i].fallback, "default", NULL);
+  struct config flags = *c; /* a first pass only to find --config */
+  int r = read_flags(&flags, argc, argv, err);
+  if (!r && flags.config_file[0])
+    r = read_file(c, flags.config_file, err);
+  r = r ? r : read_environment(c, err);
+  r = r ? r : read_flags(c, argc, argv, err);
+  find_runtime(c);
+  enum log_level level;
+  if (!r && log_level_parse(c->log_level, &level))
+    r = err_set(err, -EINVAL, "'log_level' must be debug, info, warn or error, not '%s'", c->log_level);
+  return r;
+}
+
+void config_print(const struct config *c)
+{
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+    const char *at = (const char *)c + settings[i].at;
+    uint64_t v = 0;
+    if (settings[i].kind == NUMBER) {
+      memcpy(&v, at, sizeof(v));
+      printf("%s = %llu\n", settings[i].name, (unsigned long long)v);
+    } else {
+      printf("%s = \"%s\"\n", settings[i].name, at);
+    }
+  }
+}
+
+void config_help(void)
+{
+  puts("cloche serve - run the server\n\n"
+       "Usage: cloche serve [--config FILE] [--SETTING VALUE...]\n\n"
+       "Runs in the foreground. SIGINT (Ctrl-C) ends all boxes and stops; SIGTERM stops the daemon and leaves the boxes\n"
+       "running for the next start. A first API key is made at the first start and printed once.\n\n"
+       "Settings (flag --name, environment CLOCHE_NAME, or `name = value` in the config file; flags win):");
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+    printf("  %-18s %s%s%s%s\n", settings[i].name, settings[i].meaning, settings[i].fallback[0] ? " [" : "", settings[i].fallback,
+           settings[i].fallback[0] ? "]" : "");
+  puts("\nOther flags:\n"
+       "  --config FILE       read settings from FILE\n"
+       "  --print-config      print the settings in force and exit\n"
+       "  --ready-file FILE   write {\"url\",\"apiKey\",\"pid\"} there when requests are answered\n"
+       "  --exit-with PID     stop, boxes and all, when that process is gone");
+}

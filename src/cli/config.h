@@ -1,0 +1,23 @@
+/* config.h - every setting of the server: its name, default and meaning in one table. A flag beats the environment
+ * (CLOCHE_<NAME>), which beats the file, which beats the default. */
+#ifndef CLOCHE_CONFIG_H
+#define CLOCHE_CONFIG_H
+
+#include "gate/gate.h"
+#include "warden/warden.h"
+
+struct config {
+  char listen[128], data[512], templates[512], runtime[512], domain[256], log_level[16];
+  uint64_t gates, gate_uid, id_base, boxes_max, pids_max, open_files, timeout_max_hours, keep_ended_hours, api_body_max;
+  /* flags only */
+  char config_file[512], ready_file[512], role[16];
+  int64_t exit_with;
+  bool print, help;
+};
+
+/* Reads flags, environment and file. err names the key, the value and the remedy. */
+int config_read(struct config *c, int argc, char **argv, struct err *err);
+void config_print(const struct config *c);
+void config_help(void);
+
+#endif

@@ -1,0 +1,97 @@
+/* main.c - finds the sub-command. */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct command commands[] = {
+    {"serve", "run the server", serve_main},
+    {"key", "make, list and delete API keys", key_main},
+    {"ps", "list the boxes of this machine", ps_main},
+    {"kill", "end a box", kill_main},
+    {"version", "print the version", version_main},
+};
+
+int usage_error(const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  fputs("cloche: ", stderr);
+  vfprintf(stderr, fmt, ap);
+  fputc('\n', stderr);
+  va_end(ap);
+  return 2;
+}
+
+static size_t distance(const char *a, const char *b)
+{
+  size_t row[64], n = strlen(b);
+  if (n >= ARRAY_LEN(row))
+    return SIZE_MAX;
+  for (size_t j = 0; j <= n; j++)
+    row[j] = j;
+  for (size_t i = 1; *a; a++, i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= n; j++) {
+      size_t change = diagonal + (*a != b[j - 1]);
+      size_t shift = MIN(row[j], row[j - 1]) + 1;
+      diagonal = row[j];
+      row[j] = MIN(change, shift);
+    }
+  }
+  return row[n];
+}
+
+const char *did_you_mean(const char *word, const char *const *names, size_t n)
+{
+  const char *best = NULL;
+  size_t least = 3;
+  for (size_t i = 0; i < n; i++) {
+    size_t d = distance(word, names[i]);
+    if (d < least) {
+      least = d;
+      best = names[i];
+    }
+  }
+  return best;
+}
+
+int version_main(int argc, char **argv)
+{
+  puts("cloche " CLOCHE_VERSION);
+  return 0;
+}
+
+static void help(FILE *to)
+{
+  fputs("cloche - run AI-generated code under glass\n\n"
+        "Usage: cloche COMMAND [OPTION...]\n\nCommands:\n",
+        to);
+  for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+    fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+  fputs("\n'cloche COMMAND --help' tells more about one.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+  const char *names[ARRAY_LEN(commands)];
+  if (argc < 2) {
+    help(stderr);
+    return 2;
+  }
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+    help(stdout);
+    return 0;
+  }
+  if (!strcmp(argv[1], "--version"))
+    return version_main(argc, argv);
+  for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+    names[i] = commands[i].name;
+    if (!strcmp(argv[1], commands[i].name))
+      return commands[i].run(argc - 1, argv + 1);
+  }
+  const char *near = did_you_mean(argv[1], names, ARRAY_LEN(names));
+  return near ? usage_error("no command '%s'; did you mean '%s'?", argv[1], near)
+              : usage_error("no command '%s'; 'cloche --help' lists them", argv[1]);
+}

@@ -1,0 +1,457 @@
+/* serve.c - `cloche serve`: the supervisor. It opens the listening sockets, starts the warden and the gates, links them to
+ * each other, starts a dead one again, and tells people how to use the server. It never touches a request or a box, so
+ * it has little to die of. */
+#include "cli/cli.h"
+#include "cli/config.h"
+#include "warden/control.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define GATES_MAX 256
+
+struct role {
+  const char *name;
+  pid_t pid;
+  int control;
+  int listener; /* gates: kept open here, so that a restart loses no waiting connection */
+  bool ready;
+  int64_t started_us;
+  int64_t again_us; /* dead: when it may be started again */
+  unsigned failures;
+};
+
+struct supervisor {
+  const struct config *config;
+  int argc;
+  char **argv;
+  struct role warden, gates[GATES_MAX];
+  size_t ngates;
+  int signals, exit_with, lock;
+  char url[160], first_key[KEY_TEXT];
+  bool announced, stopping;
+};
+
+/* ---- roles ---- */
+
+static int become_role(const struct config *c)
+{
+  log_open(c->role, 2);
+  if (!strcmp(c->role, "warden")) {
+    struct warden_config w = {
+        .data = c->data,
+        .templates = c->templates,
+        .runtime = c->runtime,
+        .domain = c->domain,
+        .id_base = (uint32_t)c->id_base,
+        .boxes_max = (unsigned)c->boxes_max,
+        .pids_max = (unsigned)c->pids_max,
+        .open_files = (unsigned)c->open_files,
+        .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
+        .ephemeral = c->exit_with != 0,
+    };
+    return warden_main(&w);
+  }
+  struct gate_config g = {
+      .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
+      .timeout_max_s = (unsigned)c->timeout_max_hours * 3600,
+      .api_body_max = c->api_body_max,
+  };
+  return gate_main(&g);
+}
+
+/* In the child: control socket on fd 3, nothing else but the standard three, then the same program again. */
+static void exec_role(struct supervisor *s, const char *name, int control)
+{
+  char **argv = xcalloc((size_t)s->argc + 4, sizeof(*argv));
+  int n = 0;
+  argv[n++] = (char *)"cloche";
+  argv[n++] = (char *)"serve";
+  argv[n++] = (char *)"--role";
+  argv[n++] = (char *)name;
+  for (int i = 1; i < s->argc; i++)
+    argv[n++] = s->argv[i];
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  setsid(); /* Ctrl-C is the supervisor's to hear */
+  dup2(control, CONTROL_FD);
+  fcntl(CONTROL_FD, F_SETFD, 0);
+  syscall(SYS_close_range, CONTROL_FD + 1, ~0u, 0);
+  execv("/proc/self/exe", argv);
+  _exit(127);
+}
+
+static int start_role(struct supervisor *s, struct role *r, struct err *err)
+{
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return err_errno(err, "socketpair");
+  pid_t pid = fork();
+  if (pid < 0)
+    return err_errno(err, "fork");
+  if (pid == 0)
+    exec_role(s, r->name, pair[1]);
+  close(pair[1]);
+  r->pid = pid;
+  r->control = pair[0];
+  r->ready = false;
+  r->started_us = clock_mono_us();
+  return 0;
+}
+
+static void tell(struct role *r, char letter, int fd)
+{
+  if (r->control >= 0)
+    fd_send(r->control, &letter, 1, &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT);
+}
+
+static void link_up(struct supervisor *s, struct role *gate)
+{
+  int pair[2];
+  if (!s->warden.ready || !gate->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return;
+  tell(&s->warden, CONTROL_LINK, pair[0]);
+  tell(gate, CONTROL_LINK, pair[1]);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+/* ---- what the world is told ---- */
+
+static void write_ready_file(struct supervisor *s)
+{
+  if (!s->config->ready_file[0])
+    return;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, "url");
+  jw_z(&w, s->url);
+  if (s->first_key[0]) {
+    jw_key(&w, "apiKey");
+    jw_z(&w, s->first_key);
+  }
+  jw_key(&w, "pid");
+  jw_int(&w, getpid());
+  jw_close(&w, '}');
+  buf_addc(&b, '\n');
+  int r = file_write_atomic(s->config->ready_file, b.p, b.n, 0600);
+  if (r)
+    log_error("ready file %s: %s", s->config->ready_file, strerrordesc_np(-r));
+}
+
+static void announce(struct supervisor *s)
+{
+  for (size_t i = 0; i < s->ngates; i++)
+    if (!s->gates[i].ready)
+      return;
+  if (s->announced || !s->warden.ready)
+    return;
+  s->announced = true;
+  printf("\nCloche is ready at %s\n\nPaste this where your E2B client runs:\n\n"
+         "  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n  export E2B_VOLUME_API_URL=%s\n",
+         s->url, s->url, s->url, s->url);
+  if (s->first_key[0])
+    printf("  export E2B_API_KEY=%s\n\nThe key is shown this once; only its hash is kept. More keys: cloche key create\n\n", s->first_key);
+  else
+    printf("  export E2B_API_KEY=...   (the key of the first start, or a new one: cloche key create)\n\n");
+  fflush(stdout);
+  write_ready_file(s);
+}
+
+/* ---- what roles say ---- */
+
+static void role_said(struct supervisor *s, struct role *r, struct str word)
+{
+  if (word.p[0] == CONTROL_FAILED) {
+    log_error("%s can't start: " STR_FMT, r->name, STR_ARG(str_skip(word, 1)));
+    return;
+  }
+  if (word.p[0] != CONTROL_READY)
+    return;
+  r->ready = true;
+  if (r == &s->warden) {
+    if (word.n > 1)
+      str_copyz(str_skip(word, 1), s->first_key, sizeof(s->first_key));
+    for (size_t i = 0; i < s->ngates; i++)
+      link_up(s, &s->gates[i]);
+  } else {
+    link_up(s, r);
+    tell(r, CONTROL_LISTEN, r->listener);
+  }
+  announce(s);
+}
+
+static void hear(struct supervisor *s, struct role *r)
+{
+  char word[700];
+  ssize_t k = recv(r->control, word, sizeof(word), MSG_DONTWAIT);
+  if (k > 0) {
+    role_said(s, r, (struct str){word, (size_t)k});
+  } else if (k == 0 || errno != EAGAIN) {
+    close(r->control);
+    r->control = -1;
+  }
+}
+
+/* ---- deaths ---- */
+
+static bool role_died(struct supervisor *s, struct role *r, pid_t pid, int status)
+{
+  if (r->pid != pid)
+    return false;
+  int64_t lived = clock_mono_us() - r->started_us;
+  r->failures = lived > 10000000 ? 0 : r->failures + 1;
+  int64_t pause = r->failures <= 1 ? 0 : MIN(100000ll << MIN(r->failures, 6u), 5000000ll);
+  r->again_us = clock_mono_us() + pause;
+  r->pid = 0;
+  r->ready = false;
+  if (r->control >= 0) {
+    while (r->control >= 0) /* its last words */
+      hear(s, r);
+  }
+  if (!s->stopping)
+    log_warn("%s ended (%s %d); starting it again", r->name, WIFSIGNALED(status) ? "signal" : "status",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  return true;
+}
+
+/* Boxes whose warden died are handed to us (we are the subreaper); they are only reaped. */
+static void reap(struct supervisor *s)
+{
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    bool ours = role_died(s, &s->warden, pid, status);
+    for (size_t i = 0; !ours && i < s->ngates; i++)
+      ours = role_died(s, &s->gates[i], pid, status);
+  }
+}
+
+static void restart_dead(struct supervisor *s)
+{
+  int64_t now = clock_mono_us();
+  struct err err = ERR_NONE;
+  if (!s->warden.pid && now >= s->warden.again_us && start_role(s, &s->warden, &err))
+    log_error("%s", err.msg);
+  for (size_t i = 0; i < s->ngates; i++)
+    if (!s->gates[i].pid && now >= s->gates[i].again_us && start_role(s, &s->gates[i], &err))
+      log_error("%s", err.msg);
+}
+
+/* ---- beginnings ---- */
+
+static int bind_one(const char *host, uint16_t port, int *fd, struct err *err)
+{
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+  int one = 1;
+  if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
+    return err_set(err, -EINVAL, "'listen' needs an IPv4 address and a port, not '%s'", host);
+  *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  setsockopt(*fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+  setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  if (bind(*fd, (struct sockaddr *)&a, sizeof(a)) || listen(*fd, 4096))
+    return err_errno(err, "listen on %s:%u", host, port);
+  return 0;
+}
+
+/* Another server on the port would share it silently (SO_REUSEPORT): ask without it first. */
+static int port_free(const char *host, uint16_t port, struct err *err)
+{
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+  int one = 1;
+  cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (inet_pton(AF_INET, host, &a.sin_addr) == 1 && bind(fd, (struct sockaddr *)&a, sizeof(a)))
+    return err_errno(err, "listen on %s:%u", host, port);
+  return 0;
+}
+
+static int open_listeners(struct supervisor *s, struct err *err)
+{
+  char host[128];
+  struct str listen_on = str_of(s->config->listen), port_text;
+  ptrdiff_t colon = str_rfind(listen_on, ':');
+  uint64_t port;
+  port_text = str_skip(listen_on, (size_t)(colon + 1));
+  if (colon <= 0 || str_copyz(str_sub(listen_on, 0, (size_t)colon), host, sizeof(host)) || str_u64(port_text, &port) || port > 65535)
+    return err_set(err, -EINVAL, "'listen' must be ADDRESS:PORT, not '%s'", s->config->listen);
+  int r = port ? port_free(host, (uint16_t)port, err) : 0;
+  for (size_t i = 0; !r && i < s->ngates; i++) {
+    r = bind_one(host, (uint16_t)port, &s->gates[i].listener, err);
+    struct sockaddr_in a;
+    socklen_t n = sizeof(a);
+    if (!r && !port && !getsockname(s->gates[i].listener, (struct sockaddr *)&a, &n))
+      port = ntohs(a.sin_port);
+  }
+  snprintf(s->url, sizeof(s->url), "http://%s:%llu", strcmp(host, "0.0.0.0") ? host : "127.0.0.1", (unsigned long long)port);
+  return r;
+}
+
+static int lock_data(struct supervisor *s, struct err *err)
+{
+  char path[600];
+  int r = path_mkdirs(s->config->data, 0711);
+  if (r)
+    return err_set(err, r, "data directory %s: %s", s->config->data, strerrordesc_np(-r));
+  snprintf(path, sizeof(path), "%s/lock", s->config->data);
+  s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (s->lock < 0)
+    return err_errno(err, "%s", path);
+  if (flock(s->lock, LOCK_EX | LOCK_NB))
+    return err_set(err, -EBUSY, "another cloche serves the data directory %s; stop it first or use --data", s->config->data);
+  return 0;
+}
+
+static void set_up_signals(struct supervisor *s)
+{
+  sigset_t set;
+  sigemptyset(&set);
+  static const int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+  for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+    signal(wanted[i], SIG_DFL);
+    sigaddset(&set, wanted[i]);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int begin(struct supervisor *s, struct err *err)
+{
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  s->ngates = s->config->gates ? s->config->gates : (size_t)MAX(cores, 1l);
+  s->warden = (struct role){.name = "warden", .control = -1, .listener = -1};
+  for (size_t i = 0; i < s->ngates; i++)
+    s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
+  s->exit_with = -1;
+  if (s->config->exit_with && (s->exit_with = (int)syscall(SYS_pidfd_open, s->config->exit_with, 0)) < 0)
+    return err_errno(err, "--exit-with %lld", (long long)s->config->exit_with);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  set_up_signals(s);
+  int r = lock_data(s, err);
+  r = r ? r : open_listeners(s, err);
+  r = r ? r : start_role(s, &s->warden, err);
+  for (size_t i = 0; !r && i < s->ngates; i++)
+    r = start_role(s, &s->gates[i], err);
+  return r;
+}
+
+/* ---- the loop and the end ---- */
+
+static void stop(struct supervisor *s, bool end_boxes)
+{
+  if (s->stopping && !end_boxes)
+    return;
+  s->stopping = true;
+  for (size_t i = 0; i < s->ngates; i++)
+    tell(&s->gates[i], CONTROL_STOP, -1);
+  tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
+}
+
+static void take_signals(struct supervisor *s)
+{
+  struct signalfd_siginfo info;
+  while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD)
+      reap(s);
+    else if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)
+      stop(s, info.ssi_signo == SIGINT);
+  }
+}
+
+static bool all_gone(const struct supervisor *s)
+{
+  bool any = s->warden.pid != 0;
+  for (size_t i = 0; i < s->ngates; i++)
+    any |= s->gates[i].pid != 0;
+  return !any;
+}
+
+static void wait_for_something(struct supervisor *s)
+{
+  struct pollfd p[GATES_MAX + 3];
+  struct role *of[GATES_MAX + 3];
+  nfds_t n = 0;
+  p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+  p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
+  of[n] = &s->warden;
+  p[n++] = (struct pollfd){.fd = s->warden.control, .events = POLLIN};
+  for (size_t i = 0; i < s->ngates; i++) {
+    of[n] = &s->gates[i];
+    p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
+  }
+  bool dead = !s->warden.pid;
+  for (size_t i = 0; i < s->ngates; i++)
+    dead |= !s->gates[i].pid;
+  poll(p, n, dead && !s->stopping ? 20 : 60000);
+  for (nfds_t i = 2; i < n; i++)
+    if (p[i].fd >= 0 && p[i].revents)
+      hear(s, of[i]);
+  if (p[0].revents)
+    take_signals(s);
+  if (s->exit_with >= 0 && p[1].revents) {
+    close(s->exit_with);
+    s->exit_with = -1;
+    stop(s, true);
+  }
+}
+
+static int supervise(struct supervisor *s)
+{
+  while (!(s->stopping && all_gone(s))) {
+    wait_for_something(s);
+    if (!s->stopping && !s->announced && s->warden.failures >= 3) {
+      log_error("the warden can't start; giving up");
+      stop(s, false);
+      return 1;
+    }
+    if (!s->stopping)
+      restart_dead(s);
+  }
+  return 0;
+}
+
+int serve_main(int argc, char **argv)
+{
+  static struct config config;
+  struct err err = ERR_NONE;
+  if (config_read(&config, argc, argv, &err))
+    return usage_error("%s", err.msg);
+  enum log_level level = LOG_INFO;
+  log_level_parse(config.log_level, &level);
+  log_level_set(level);
+  if (config.help) {
+    config_help();
+    return 0;
+  }
+  if (config.print) {
+    config_print(&config);
+    return 0;
+  }
+  if (config.role[0])
+    return become_role(&config);
+  log_open("serve", 2);
+  if (geteuid() != 0)
+    return usage_error("serve needs root: boxes are made of namespaces, mounts and cgroups");
+  static struct supervisor s;
+  s.config = &config;
+  s.argc = argc;
+  s.argv = argv;
+  if (begin(&s, &err)) {
+    log_error("%s", err.msg);
+    return 1;
+  }
+  return supervise(&s);
+}

@@ -1,0 +1,95 @@
+/* api.h - one API request: who asks, what for, with which body; and the ways to answer it. Everything of a request lives
+ * in its exchange's arena. An unanswered question to the warden is forgotten when the client leaves. */
+#ifndef CLOCHE_API_H
+#define CLOCHE_API_H
+
+#include "gate/gate.h"
+
+struct team {
+  char id[40], name[128], slug[128];
+  int64_t until_us; /* cached until then */
+};
+
+#define API_SEGMENTS 8
+
+struct req {
+  struct gate *gate;
+  struct http_x *x;
+  struct arena *arena;
+  const struct route_entry *entry;
+  struct str segments[API_SEGMENTS]; /* decoded */
+  size_t nsegments;
+  struct str id;     /* the segment at {id} */
+  struct str second; /* the segment at {second} */
+  struct team team;
+  struct buf body;
+  struct json *json; /* NULL when there was no body */
+  uint64_t ask;      /* open question, 0 = none */
+  void *state;       /* the handler's own, in the arena */
+  void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
+  bool answered;
+};
+
+typedef void (*handler_fn)(struct req *r);
+
+enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4 };
+
+struct route_entry {
+  const char *method;
+  const char *path; /* "sandboxes/{id}/timeout" */
+  handler_fn handler;
+  unsigned flags;
+};
+
+void api_request(struct gate *g, struct http_x *x); /* takes the exchange */
+/* auth.c: fills r->team, then goes on with `then`; answers 401 itself. */
+void auth_check(struct req *r, handler_fn then);
+
+/* Answers. Each is given once; later ones are ignored. */
+void api_error(struct req *r, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void api_json(struct req *r, int status, struct str body);
+void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n);
+void api_empty(struct req *r, int status);
+void api_warden_error(struct req *r, const struct answer *a); /* a refusal that has no better words */
+
+/* Asks the warden on behalf of this request; on_reply gets r as arg. */
+void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply);
+
+/* Query value by name, decoded into the arena; p NULL when absent. */
+struct str api_query(struct req *r, const char *name);
+/* A sandbox id from the path: drops a legacy "-client" tail. Answers 400 and returns false when malformed. */
+bool api_box_id(struct req *r, struct str *id);
+
+/* Handlers, one file per resource. */
+void sandbox_create_v1(struct req *r);
+void sandbox_create_v2(struct req *r);
+void sandbox_get(struct req *r);
+void sandbox_kill(struct req *r);
+void sandbox_timeout(struct req *r);
+void sandbox_refresh(struct req *r);
+void sandbox_connect_v1(struct req *r);
+void sandbox_connect_v2(struct req *r);
+void sandbox_metrics(struct req *r);
+void sandbox_list_v1(struct req *r);
+void sandbox_list_v2(struct req *r);
+void template_list(struct req *r);
+void template_alias(struct req *r);
+void team_list(struct req *r);
+void key_list(struct req *r);
+void key_create(struct req *r);
+void key_rename(struct req *r);
+void key_delete(struct req *r);
+void health(struct req *r);
+
+/* A box as the warden told it. Slices live as long as the packet. */
+struct box_view {
+  struct str id, team, template_id, alias, config;
+  int64_t started_us, end_us;
+  unsigned state, cpus, memory_mb, disk_mb, flags;
+  uint64_t run;
+};
+void box_view(struct str packet, struct box_view *v);
+void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v);              /* create, connect */
+void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct gate *g);
+
+#endif

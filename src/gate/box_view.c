@@ -1,0 +1,124 @@
+/* box_view.c - a box as JSON. Optional objects are left out rather than null: one client can't read null there. */
+#include "gate/api.h"
+
+void box_view(struct str p, struct box_view *v)
+{
+  *v = (struct box_view){
+      .id = wire_get(p, W_ID),
+      .team = wire_get(p, W_TEAM),
+      .template_id = wire_get(p, W_TEMPLATE),
+      .alias = wire_get(p, W_ALIAS),
+      .config = wire_get(p, W_CONFIG),
+      .started_us = (int64_t)wire_u64(p, W_STARTED, 0),
+      .end_us = (int64_t)wire_u64(p, W_END, 0),
+      .state = (unsigned)wire_u64(p, W_STATE, 0),
+      .cpus = (unsigned)wire_u64(p, W_CPUS, 0),
+      .memory_mb = (unsigned)wire_u64(p, W_MEMORY_MB, 0),
+      .disk_mb = (unsigned)wire_u64(p, W_DISK_MB, 0),
+      .flags = (unsigned)wire_u64(p, W_FLAGS, 0),
+      .run = wire_u64(p, W_RUN, 0),
+  };
+}
+
+static void put_token(struct gate *g, struct jw *w, const char *name, enum token_kind kind, struct str id)
+{
+  char token[TOKEN_TEXT];
+  token_make(str_of(g->secret), kind, id, token);
+  jw_key(w, name);
+  jw_z(w, token);
+}
+
+static void put_domain(struct gate *g, struct jw *w)
+{
+  jw_key(w, "domain");
+  if (g->domain[0])
+    jw_z(w, g->domain);
+  else
+    jw_null(w);
+}
+
+static void put_identity(struct jw *w, const struct box_view *v)
+{
+  jw_key(w, "templateID");
+  jw_str(w, v->template_id);
+  jw_key(w, "sandboxID");
+  jw_str(w, v->id);
+  jw_key(w, "clientID");
+  jw_z(w, CLIENT_ID);
+  jw_key(w, "alias");
+  jw_str(w, v->alias);
+  jw_key(w, "envdVersion");
+  jw_z(w, ENVD_VERSION);
+}
+
+void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v)
+{
+  jw_open(w, '{');
+  put_identity(w, v);
+  if (v->flags & BOX_SECURE)
+    put_token(g, w, "envdAccessToken", TOKEN_ACCESS, v->id);
+  if (v->flags & BOX_PRIVATE) {
+    put_token(g, w, "trafficAccessToken", TOKEN_TRAFFIC, v->id);
+  } else {
+    jw_key(w, "trafficAccessToken");
+    jw_null(w);
+  }
+  put_domain(g, w);
+  jw_close(w, '}');
+}
+
+static void put_time(struct jw *w, const char *name, int64_t us)
+{
+  char text[CLOCK_TEXT];
+  clock_text(us, text);
+  jw_key(w, name);
+  jw_z(w, text);
+}
+
+static void copy_member(struct jw *w, const struct json *config, const char *name)
+{
+  const struct json *v = json_get(config, name);
+  if (!json_given(v))
+    return;
+  jw_key(w, name);
+  jw_value(w, v);
+}
+
+static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct gate *g)
+{
+  if (v->flags & BOX_SECURE)
+    put_token(g, w, "envdAccessToken", TOKEN_ACCESS, v->id);
+  put_domain(g, w);
+  copy_member(w, config, "allowInternetAccess");
+  copy_member(w, config, "network");
+  jw_key(w, "lifecycle");
+  jw_open(w, '{');
+  jw_key(w, "autoResume");
+  jw_bool(w, v->flags & BOX_AUTO_RESUME);
+  jw_key(w, "onTimeout");
+  jw_z(w, v->flags & BOX_AUTO_PAUSE ? "pause" : "kill");
+  jw_close(w, '}');
+}
+
+void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct gate *g)
+{
+  jw_open(w, '{');
+  put_identity(w, v);
+  put_time(w, "startedAt", v->started_us);
+  put_time(w, "endAt", v->end_us);
+  jw_key(w, "state");
+  jw_z(w, v->state == BOX_PAUSED ? "paused" : "running");
+  jw_key(w, "cpuCount");
+  jw_uint(w, v->cpus);
+  jw_key(w, "memoryMB");
+  jw_uint(w, v->memory_mb);
+  jw_key(w, "diskSizeMB");
+  jw_uint(w, v->disk_mb);
+  copy_member(w, config, "metadata");
+  jw_key(w, "volumeMounts");
+  jw_open(w, '[');
+  jw_close(w, ']');
+  if (detail)
+    put_detail(w, v, config, g);
+  jw_close(w, '}');
+}

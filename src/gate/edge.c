@@ -1,0 +1,473 @@
+/* edge.c - proxying into boxes.
+ *
+ * A request finds its route (asked of the warden once per box), passes the token check, gets a connection into the box
+ * (a kept one, or a fresh socket the warden made inside), and then bytes stream both ways; whoever is slower holds the
+ * other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
+#include "gate/edge.h"
+
+#include <stdio.h>
+
+#define DOOR_TRIES 5 /* a service that is just starting is waited for: 100, 200, 300, 400 ms */
+
+struct edge {
+  struct gate *gate;
+  struct http_x *x;
+  struct edge_target target;
+  struct route *route;
+  struct edge *next, **link; /* in route->live */
+  struct http_call *call;
+  uint64_t ask;
+  uv_timer_t *timer;
+  int tries;
+  bool reused;       /* the connection was a kept one: a failure before the answer is tried again */
+  bool body_begun, body_done, head_sent, tunnel, over;
+};
+
+/* ---- routes ---- */
+
+static void route_free(struct gate *g, struct route *rt)
+{
+  map_del(&g->routes, str_of(rt->id));
+  for (size_t i = 0; i < rt->idle.n; i++)
+    http_call_free(rt->idle.p[i].call);
+  vec_free(&rt->idle);
+  free(rt);
+}
+
+void gate_box_ended(struct gate *g, struct str id)
+{
+  struct route *rt = map_get(&g->routes, id);
+  if (!rt)
+    return;
+  while (rt->live) {
+    struct edge *e = rt->live;
+    rt->live = e->next;
+    if (e->next)
+      e->next->link = &rt->live;
+    e->link = NULL;
+    e->route = NULL;
+    if (e->call)
+      http_call_free(steal(&e->call));
+    if (e->head_sent)
+      http_abort(e->x);
+    else if (!e->over)
+      edge_refuse(e->x, EDGE_NOT_FOUND, e->target.box, e->target.port, STR_NONE);
+    e->over = true;
+  }
+  route_free(g, rt);
+}
+
+static void route_join(struct route *rt, struct edge *e)
+{
+  e->route = rt;
+  e->next = rt->live;
+  e->link = &rt->live;
+  if (rt->live)
+    rt->live->link = &e->next;
+  rt->live = e;
+}
+
+static void route_leave(struct edge *e)
+{
+  if (!e->link)
+    return;
+  *e->link = e->next;
+  if (e->next)
+    e->next->link = e->link;
+  e->link = NULL;
+  e->route = NULL;
+}
+
+/* ---- ends ---- */
+
+static void refuse(struct edge *e, enum edge_error what, struct str detail)
+{
+  if (e->over)
+    return;
+  e->over = true;
+  edge_refuse(e->x, what, e->target.box, e->target.port, detail);
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+  free(h);
+}
+
+static void drop_timer(struct edge *e)
+{
+  if (e->timer) {
+    uv_timer_stop(e->timer);
+    uv_close((uv_handle_t *)steal(&e->timer), timer_closed);
+  }
+}
+
+/* Keeps the connection for the next request, when it is clean. */
+static void keep_call(struct edge *e)
+{
+  struct http_call *c = steal(&e->call);
+  struct route *rt = e->route;
+  if (!c)
+    return;
+  if (rt && rt->idle.n < EDGE_IDLE_MAX && http_call_reusable(c)) {
+    extern const struct http_call_ops edge_idle_ops;
+    http_call_handle(c, &edge_idle_ops, rt);
+    vec_push(&rt->idle, ((struct idle_call){c, e->target.port}));
+    return;
+  }
+  http_call_free(c);
+}
+
+static void edge_gone(struct http_x *x, enum http_end how)
+{
+  struct edge *e = http_x_data(x);
+  if (e->ask)
+    ask_forget(e->gate, e->ask);
+  if (e->call && how == HTTP_DONE)
+    keep_call(e);
+  else if (e->call)
+    http_call_free(steal(&e->call));
+  drop_timer(e);
+  route_leave(e);
+}
+
+/* A kept connection that its far side closed. */
+static void idle_fail(struct http_call *c, int code, const char *why)
+{
+  struct route *rt = http_call_data(c);
+  for (size_t i = 0; i < rt->idle.n; i++)
+    if (rt->idle.p[i].call == c)
+      vec_remove(&rt->idle, i);
+  http_call_free(c);
+}
+
+static void idle_body(struct http_call *c, struct str chunk)
+{
+  idle_fail(c, -EPROTO, "bytes nobody asked for");
+}
+
+static void idle_end(struct http_call *c)
+{
+  idle_fail(c, -EPROTO, "an answer nobody asked for");
+}
+
+static void idle_head(struct http_call *c, const struct http_head *head)
+{
+  idle_fail(c, -EPROTO, "an answer nobody asked for");
+}
+
+static void idle_drain(struct http_call *c)
+{
+}
+
+const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle_drain, idle_fail};
+
+/* ---- the answer's way back ---- */
+
+static bool hop_by_hop(struct str name)
+{
+  static const char *const names[] = {"connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
+                                      "trailer", "transfer-encoding", "upgrade", "content-length"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_ieq(name, str_of(names[i])))
+      return true;
+  return false;
+}
+
+static void call_head(struct http_call *c, const struct http_head *head)
+{
+  struct edge *e = http_call_data(c);
+  struct http_header *out = arena_alloc(http_x_arena(e->x), (head->nheaders + 2) * sizeof(*out));
+  size_t n = 0;
+  uint64_t length;
+  struct str given = http_header(head, "content-length");
+  e->tunnel = head->status == 101;
+  for (size_t i = 0; out && i < head->nheaders; i++)
+    if (!hop_by_hop(head->headers[i].name) || (e->tunnel && !str_ieq(head->headers[i].name, STR("content-length"))))
+      out[n++] = head->headers[i];
+  e->head_sent = true;
+  int r = !out ? -ENOMEM : e->tunnel ? http_tunnel(e->x, 101, out, n)
+                           : http_respond(e->x, head->status, out, n, given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
+  if (r)
+    http_abort(e->x);
+}
+
+static void call_body(struct http_call *c, struct str chunk)
+{
+  struct edge *e = http_call_data(c);
+  if (http_send(e->x, chunk))
+    return;
+  if (http_congested(e->x))
+    http_call_pause(c);
+}
+
+static void call_end(struct http_call *c)
+{
+  struct edge *e = http_call_data(c);
+  e->over = true;
+  http_end(e->x); /* `gone` keeps or closes the connection */
+}
+
+static void call_drain(struct http_call *c)
+{
+  struct edge *e = http_call_data(c);
+  http_x_resume(e->x);
+}
+
+static void connect_in(struct edge *e);
+
+static void call_fail(struct http_call *c, int code, const char *why)
+{
+  struct edge *e = http_call_data(c);
+  http_call_free(steal(&e->call));
+  if (e->head_sent) {
+    e->over = true;
+    http_abort(e->x);
+  } else if (e->reused && !e->body_begun) {
+    e->reused = false;
+    connect_in(e);
+  } else {
+    char text[200];
+    snprintf(text, sizeof(text), "The service in the sandbox broke the connection: %s", why);
+    refuse(e, EDGE_BROKEN, str_of(text));
+  }
+}
+
+static const struct http_call_ops call_ops = {call_head, call_body, call_end, call_drain, call_fail};
+
+/* ---- the request's way in ---- */
+
+static void edge_body(struct http_x *x, struct str chunk)
+{
+  struct edge *e = http_x_data(x);
+  if (!e->call)
+    return;
+  e->body_begun = true;
+  http_call_send(e->call, chunk);
+  if (http_call_congested(e->call))
+    http_x_pause(x);
+}
+
+static void edge_body_end(struct http_x *x)
+{
+  struct edge *e = http_x_data(x);
+  e->body_done = true;
+  if (e->call)
+    http_call_end(e->call);
+}
+
+static void edge_drain(struct http_x *x)
+{
+  struct edge *e = http_x_data(x);
+  if (e->call)
+    http_call_resume(e->call);
+}
+
+static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone};
+
+static bool dropped_on_the_way(struct str name)
+{
+  return hop_by_hop(name) || str_istarts(name, STR("x-forwarded-")) || str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
+}
+
+static struct str masked_host(struct edge *e)
+{
+  struct str mask = str_of(e->route->mask_host);
+  ptrdiff_t at = str_search(mask, STR("${PORT}"));
+  if (at < 0)
+    return mask;
+  return str_of(arena_fmt(http_x_arena(e->x), STR_FMT "%u" STR_FMT, STR_ARG(str_sub(mask, 0, (size_t)at)), e->target.port,
+                          STR_ARG(str_skip(mask, (size_t)at + 7))));
+}
+
+static void send_request(struct edge *e)
+{
+  const struct http_head *h = http_x_head(e->x);
+  struct http_header *out = arena_alloc(http_x_arena(e->x), (h->nheaders + 4) * sizeof(*out));
+  bool upgrade = http_header_has(h, "connection", "upgrade") && http_header(h, "upgrade").n;
+  bool mask = e->route->mask_host[0] && e->target.port != ENVD_PORT;
+  size_t n = 0;
+  if (!out) {
+    http_abort(e->x);
+    return;
+  }
+  for (size_t i = 0; i < h->nheaders; i++) {
+    struct str name = h->headers[i].name;
+    if (dropped_on_the_way(name))
+      continue;
+    if (mask && str_ieq(name, STR("host"))) {
+      out[n++] = (struct http_header){STR("Host"), masked_host(e)};
+      out[n++] = (struct http_header){STR("X-Forwarded-Host"), h->headers[i].value};
+      continue;
+    }
+    out[n++] = h->headers[i];
+  }
+  if (upgrade) {
+    out[n++] = (struct http_header){STR("Connection"), STR("Upgrade")};
+    out[n++] = (struct http_header){STR("Upgrade"), http_header(h, "upgrade")};
+  }
+  http_call_handle(e->call, &call_ops, e);
+  if (http_call_start(e->call, h->method, h->target, out, n, http_x_body_length(e->x))) {
+    call_fail(e->call, -EPIPE, "it could not be written to");
+    return;
+  }
+  if (e->body_done)
+    http_call_end(e->call);
+  else
+    http_x_resume(e->x);
+}
+
+/* ---- connections into the box ---- */
+
+static void try_again(uv_timer_t *t)
+{
+  struct edge *e = t->data;
+  drop_timer(e);
+  connect_in(e);
+}
+
+static void door_opened(const struct answer *a, void *arg)
+{
+  struct edge *e = arg;
+  e->ask = 0;
+  if (a->status == -ENOENT || a->status == -EHOSTDOWN) {
+    struct route *rt = e->route;
+    route_leave(e);
+    if (rt && !rt->live)
+      route_free(e->gate, rt);
+    refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
+    return;
+  }
+  if (a->status && ++e->tries < DOOR_TRIES) {
+    e->timer = xcalloc(1, sizeof(*e->timer));
+    uv_timer_init(e->gate->loop, e->timer);
+    e->timer->data = e;
+    uv_timer_start(e->timer, try_again, (uint64_t)e->tries * 100, 0);
+    return;
+  }
+  if (a->status || a->fd < 0) {
+    refuse(e, EDGE_PORT_CLOSED, STR_NONE);
+    return;
+  }
+  e->call = http_call_new(e->gate->loop, a->fd, &http_limits_default);
+  if (!e->call) {
+    refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
+    return;
+  }
+  send_request(e);
+}
+
+static struct http_call *kept_call(struct route *rt, unsigned port)
+{
+  for (size_t i = rt->idle.n; i-- > 0;) {
+    if (rt->idle.p[i].port != port)
+      continue;
+    struct http_call *c = rt->idle.p[i].call;
+    vec_remove(&rt->idle, i);
+    if (http_call_reusable(c))
+      return c;
+    http_call_free(c);
+  }
+  return NULL;
+}
+
+static void connect_in(struct edge *e)
+{
+  if (e->over || !e->route)
+    return;
+  e->call = kept_call(e->route, e->target.port);
+  if (e->call) {
+    e->reused = true;
+    send_request(e);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_DOOR, 0, 0);
+  wire_putz(&b, W_ID, e->target.box);
+  wire_put_u64(&b, W_PORT, e->target.port);
+  e->ask = ask_warden(e->gate, &b, NULL, door_opened, e);
+}
+
+/* ---- admission ---- */
+
+static bool token_good(struct edge *e)
+{
+  if (!(e->route->flags & BOX_PRIVATE) || e->target.port == ENVD_PORT)
+    return true;
+  struct str given = http_header(http_x_head(e->x), "e2b-traffic-access-token");
+  char token[TOKEN_TEXT];
+  if (!given.n) {
+    refuse(e, EDGE_TOKEN_MISSING, STR_NONE);
+    return false;
+  }
+  token_make(str_of(e->gate->secret), TOKEN_TRAFFIC, str_of(e->target.box), token);
+  if (str_eq_secret(given, str_of(token)))
+    return true;
+  refuse(e, EDGE_TOKEN_WRONG, STR_NONE);
+  return false;
+}
+
+static void admit(struct edge *e, struct route *rt)
+{
+  route_join(rt, e);
+  if (token_good(e))
+    connect_in(e);
+}
+
+static void route_told(const struct answer *a, void *arg)
+{
+  struct edge *e = arg;
+  e->ask = 0;
+  if (a->status) {
+    refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
+    return;
+  }
+  struct route *rt = map_get(&e->gate->routes, str_of(e->target.box));
+  if (!rt) {
+    rt = xcalloc(1, sizeof(*rt));
+    wire_copyz(a->packet, W_ID, rt->id, sizeof(rt->id));
+    wire_copyz(a->packet, W_TEAM, rt->team, sizeof(rt->team));
+    rt->flags = (unsigned)wire_u64(a->packet, W_FLAGS, 0);
+    rt->run = wire_u64(a->packet, W_RUN, 0);
+    struct json *config = json_read(http_x_arena(e->x), wire_get(a->packet, W_CONFIG), 0, NULL);
+    str_copyz(json_text(json_get(json_get(config, "network"), "maskRequestHost"), STR("")), rt->mask_host, sizeof(rt->mask_host));
+    map_put(&e->gate->routes, str_of(rt->id), rt);
+  }
+  admit(e, rt);
+}
+
+static bool reserved_path(struct str path)
+{
+  static const char *const names[] = {"/init", "/freeze", "/unfreeze", "/fsfreeze", "/fsthaw", "/collapse", "/upgrade"};
+  cleanup_buf struct buf plain = BUF_INIT(1 << 16), clean = BUF_INIT(1 << 16);
+  if (percent_decode(path, false, &plain) || path_clean(buf_str(&plain), &clean))
+    return true;
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_is(buf_str(&clean), names[i]))
+      return true;
+  return false;
+}
+
+void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
+{
+  struct edge *e = arena_alloc(http_x_arena(x), sizeof(*e));
+  if (!e) {
+    http_abort(x);
+    return;
+  }
+  *e = (struct edge){.gate = g, .x = x, .target = *t};
+  http_x_handle(x, &edge_ops, e);
+  http_x_body_max(x, UINT64_MAX);
+  if (t->port == ENVD_PORT && reserved_path(http_x_head(x)->path)) {
+    refuse(e, EDGE_INTERNAL, STR_NONE);
+    return;
+  }
+  struct route *rt = map_get(&g->routes, str_of(t->box));
+  if (rt) {
+    admit(e, rt);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_GET, 0, 0);
+  wire_putz(&b, W_ID, t->box);
+  e->ask = ask_warden(g, &b, NULL, route_told, e);
+}

@@ -1,0 +1,62 @@
+/* gate.h - the public face. Unprivileged: it owns sockets and nothing else. Start reading at gate.c (the loop), then
+ * door.c (is a request for the API or for a box?), api.c (routes and their answers), edge.c (the way into a box).
+ * What it knows of boxes it asks the warden (ask.h). */
+#ifndef CLOCHE_GATE_H
+#define CLOCHE_GATE_H
+
+#include "base/base.h"
+#include "net/http.h"
+#include "warden/key.h"
+#include "warden/link.h"
+#include "warden/wire.h"
+
+#define ENVD_VERSION "0.6.13"
+#define ENVD_PORT 49983
+#define CLIENT_ID "6532622b"
+
+struct gate_config {
+  unsigned uid;            /* who it becomes; 0 = stays (tests without root) */
+  unsigned timeout_max_s;  /* longest life of one run; 24 h */
+  uint64_t api_body_max;   /* bytes of an API request body; 16 MiB */
+};
+
+struct gate {
+  const struct gate_config *config;
+  uv_loop_t *loop;
+  struct link *control, *warden;
+  struct http_server *server;
+  char secret[TOKEN_TEXT], domain[256];
+  bool greeted; /* the warden's hello came */
+
+  struct map asks; /* unanswered questions by their id */
+  uint64_t next_ask;
+  struct map teams;  /* key hash -> struct team *, short-lived */
+  struct map routes; /* box id -> struct route * */
+};
+
+int gate_main(const struct gate_config *config);
+
+/* door.c: every request comes in here. */
+void door_request(struct http_x *x, void *gate);
+
+/* What the warden tells without being asked. */
+void gate_box_ended(struct gate *g, struct str id); /* edge.c: streams are cut, the route is forgotten */
+void gate_keys_changed(struct gate *g);             /* auth.c */
+
+/* ---- asking the warden ---- */
+
+struct answer {
+  int status;        /* 0 or negative errno */
+  struct str packet; /* fields by wire_get; borrowed */
+  int fd;            /* -1, or the callee's */
+};
+typedef void (*answer_fn)(const struct answer *a, void *arg);
+
+/* Sends the packet built in b (its id is set here). on_item may be NULL. Unanswered questions are asked again when the
+ * warden comes back. Returns a number for ask_forget. */
+uint64_t ask_warden(struct gate *g, struct buf *b, answer_fn on_item, answer_fn on_reply, void *arg);
+void ask_forget(struct gate *g, uint64_t id); /* no callback will come; a late descriptor is closed */
+extern const struct link_ops ask_ops;
+void ask_link(struct gate *g, int fd); /* a new link: resend everything */
+
+#endif

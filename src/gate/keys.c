@@ -1,0 +1,179 @@
+/* keys.c - teams and their API keys. */
+#include "gate/api.h"
+
+/* ---- teams ---- */
+
+void team_list(struct req *r)
+{
+  struct str key = http_header(http_x_head(r->x), "x-api-key"), bearer = http_header(http_x_head(r->x), "authorization");
+  if (!key.n)
+    key = str_trim(str_skip(bearer, 7));
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  struct jw w = JW(&b);
+  jw_open(&w, '[');
+  jw_open(&w, '{');
+  jw_key(&w, "teamID");
+  jw_z(&w, r->team.id);
+  jw_key(&w, "name");
+  jw_z(&w, r->team.name);
+  jw_key(&w, "apiKey");
+  jw_str(&w, key); /* the caller's own: it holds it already */
+  jw_key(&w, "isDefault");
+  jw_bool(&w, true);
+  jw_close(&w, '}');
+  jw_close(&w, ']');
+  api_json(r, 200, buf_str(&b));
+}
+
+/* ---- keys ---- */
+
+/* "prefix:length:first two:last four" as the store keeps it. */
+static void put_mask(struct jw *w, struct str mask)
+{
+  struct str prefix, length, head, tail;
+  str_cut(mask, ':', &prefix, &mask);
+  str_cut(mask, ':', &length, &mask);
+  str_cut(mask, ':', &head, &tail);
+  jw_key(w, "mask");
+  jw_open(w, '{');
+  jw_key(w, "prefix");
+  jw_str(w, prefix);
+  jw_key(w, "valueLength");
+  jw_raw(w, length.n ? length : STR("0"));
+  jw_key(w, "maskedValuePrefix");
+  jw_str(w, head);
+  jw_key(w, "maskedValueSuffix");
+  jw_str(w, tail);
+  jw_close(w, '}');
+}
+
+static void put_key(struct jw *w, struct str p, const char *text)
+{
+  char when[CLOCK_TEXT];
+  jw_open(w, '{');
+  jw_key(w, "id");
+  jw_str(w, wire_get(p, W_ID));
+  jw_key(w, "name");
+  jw_str(w, wire_get(p, W_NAME));
+  put_mask(w, wire_get(p, W_MASK));
+  clock_text((int64_t)wire_u64(p, W_CREATED, 0), when);
+  jw_key(w, "createdAt");
+  jw_z(w, when);
+  if (text) {
+    jw_key(w, "key");
+    jw_z(w, text);
+  }
+  jw_close(w, '}');
+}
+
+static void key_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  put_key(r->state, a->packet, NULL);
+}
+
+static void keys_done(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  r->ask = 0;
+  jw_close(w, ']');
+  api_json(r, 200, buf_str(w->b));
+}
+
+static void begin(struct req *r, struct buf *b, enum wire_type type)
+{
+  wire_begin(b, type, 0, 0);
+  wire_putz(b, W_TEAM, r->team.id);
+}
+
+void key_list(struct req *r)
+{
+  struct jw *w = arena_alloc(r->arena, sizeof(*w));
+  *w = JW(&r->body);
+  buf_clear(&r->body);
+  jw_open(w, '[');
+  r->state = w;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  begin(r, &b, WIRE_KEY_LIST);
+  api_ask(r, &b, key_item, keys_done);
+}
+
+static bool want_name(struct req *r, struct str *name)
+{
+  *name = json_text(json_get(r->json, "name"), STR_NONE);
+  if (name->n && name->n < 128)
+    return true;
+  api_error(r, 400, "'name' must be a text of 1 to 127 bytes");
+  return false;
+}
+
+static void key_created(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  struct jw w = JW(&b);
+  put_key(&w, a->packet, r->state);
+  api_json(r, 201, buf_str(&b));
+}
+
+void key_create(struct req *r)
+{
+  struct str name;
+  uint8_t hash[SHA256_LEN];
+  char mask[64], *text = arena_alloc(r->arena, KEY_TEXT);
+  if (!want_name(r, &name))
+    return;
+  key_make(text, hash, mask);
+  r->state = text;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  begin(r, &b, WIRE_KEY_CREATE);
+  wire_put(&b, W_NAME, name);
+  wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
+  wire_putz(&b, W_MASK, mask);
+  api_ask(r, &b, NULL, key_created);
+}
+
+static void done(struct req *r, const struct answer *a, int status)
+{
+  r->ask = 0;
+  if (a->status)
+    api_warden_error(r, a);
+  else
+    api_empty(r, status);
+}
+
+static void key_renamed(const struct answer *a, void *arg)
+{
+  done(arg, a, 200);
+}
+
+void key_rename(struct req *r)
+{
+  struct str name;
+  if (!want_name(r, &name))
+    return;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  begin(r, &b, WIRE_KEY_RENAME);
+  wire_put(&b, W_ID, r->id);
+  wire_put(&b, W_NAME, name);
+  api_ask(r, &b, NULL, key_renamed);
+}
+
+static void key_deleted(const struct answer *a, void *arg)
+{
+  done(arg, a, 204);
+}
+
+void key_delete(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  begin(r, &b, WIRE_KEY_DELETE);
+  wire_put(&b, W_ID, r->id);
+  api_ask(r, &b, NULL, key_deleted);
+}

@@ -1,0 +1,260 @@
+/* listing.c - GET /sandboxes and /v2/sandboxes: filters, order, pages.
+ *
+ * The warden gives all boxes of the team; metadata is JSON it never reads, so the choosing is done here. A page's token
+ * is the sort key of its last row, so rows that come and go between two pages neither repeat nor hide others. */
+#include "gate/api.h"
+
+#include <stdio.h>
+
+struct row {
+  struct box_view v;
+  const struct json *config;
+};
+
+struct listing {
+  VEC(struct row) rows;
+  struct str metadata[64][2];
+  size_t nmetadata;
+  struct str template;
+  bool running, paused, ascending, paged;
+  int64_t after_us;   /* startedAfter, inclusive; INT64_MIN = none */
+  int64_t cursor_us;  /* rows behind this key */
+  struct str cursor_id;
+  uint64_t limit;
+};
+
+/* ---- reading the question ---- */
+
+static struct str decoded(struct req *r, struct str s)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  return percent_decode(s, true, &b) ? STR_NONE : arena_str(r->arena, buf_str(&b));
+}
+
+/* Encoded three times by the clients: the query's own layer is off already. */
+static bool read_metadata(struct req *r, struct listing *l)
+{
+  struct str text = api_query(r, "metadata");
+  if (!text.n)
+    return true;
+  struct str rest = decoded(r, text), pair, key, value;
+  while (rest.n) {
+    str_cut(rest, '&', &pair, &rest);
+    if (!str_cut(pair, '=', &key, &value) || str_find(value, '=') >= 0 || l->nmetadata == ARRAY_LEN(l->metadata)) {
+      api_error(r, 400, "'metadata' must be key=value pairs joined by '&' (at most %zu)", ARRAY_LEN(l->metadata));
+      return false;
+    }
+    l->metadata[l->nmetadata][0] = decoded(r, key);
+    l->metadata[l->nmetadata++][1] = decoded(r, value);
+  }
+  return true;
+}
+
+static bool read_states(struct req *r, struct listing *l)
+{
+  struct str rest = api_query(r, "state"), word;
+  l->running = l->paused = !rest.n;
+  while (rest.n) {
+    str_cut(rest, ',', &word, &rest);
+    if (str_is(word, "running"))
+      l->running = true;
+    else if (str_is(word, "paused"))
+      l->paused = true;
+    else {
+      api_error(r, 400, "'state' may be running or paused, not '" STR_FMT "'", STR_ARG(word));
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool read_order(struct req *r, struct listing *l)
+{
+  struct str order = api_query(r, "order"), after = api_query(r, "startedAfter"), limit = api_query(r, "limit");
+  if (order.n && !str_is(order, "asc") && !str_is(order, "desc")) {
+    api_error(r, 400, "'order' may be asc or desc, not '" STR_FMT "'", STR_ARG(order));
+    return false;
+  }
+  l->ascending = str_is(order, "asc");
+  l->after_us = INT64_MIN;
+  if (after.n && clock_parse(after, &l->after_us)) {
+    api_error(r, 400, "'startedAfter' must be an RFC 3339 time, not '" STR_FMT "'", STR_ARG(after));
+    return false;
+  }
+  l->limit = 100;
+  if (limit.p && (str_u64(limit, &l->limit) || l->limit < 1 || l->limit > 100)) {
+    api_error(r, 400, "'limit' must be from 1 to 100, not '" STR_FMT "'", STR_ARG(limit));
+    return false;
+  }
+  return true;
+}
+
+/* base64url of "<microseconds>__<id>" with "__asc" behind it for ascending order. */
+static bool read_token(struct req *r, struct listing *l)
+{
+  struct str token = api_query(r, "nextToken");
+  if (!token.n)
+    return true;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  bool good = !base64_decode(token, &b);
+  struct str text = arena_str(r->arena, buf_str(&b)), rest, time = text, tail = STR_NONE;
+  ptrdiff_t at = str_search(text, STR("__"));
+  if (at > 0) {
+    time = str_sub(text, 0, (size_t)at);
+    rest = str_skip(text, (size_t)at + 2);
+    at = str_search(rest, STR("__"));
+    l->cursor_id = at < 0 ? rest : str_sub(rest, 0, (size_t)at);
+    tail = at < 0 ? STR_NONE : str_skip(rest, (size_t)at + 2);
+  }
+  good = good && l->cursor_id.n && !str_i64(time, &l->cursor_us) && (l->ascending ? str_is(tail, "asc") : !tail.n);
+  if (!good)
+    api_error(r, 400, "'nextToken' is not a token of this listing and order");
+  return good;
+}
+
+/* ---- choosing ---- */
+
+static bool metadata_matches(const struct listing *l, const struct json *config)
+{
+  const struct json *have = json_get(config, "metadata");
+  for (size_t i = 0; i < l->nmetadata; i++) {
+    const struct json *found = NULL;
+    for (const struct json *k = have ? have->kids : NULL; k; k = k->next)
+      if (str_eq(k->key, l->metadata[i][0]))
+        found = k;
+    if (!found || !str_eq(found->text, l->metadata[i][1]))
+      return false;
+  }
+  return true;
+}
+
+/* Newest first; equal times by id upwards. Ascending is the exact reverse. */
+static int row_order(const void *a, const void *b)
+{
+  const struct row *x = a, *y = b;
+  if (x->v.started_us != y->v.started_us)
+    return x->v.started_us < y->v.started_us ? 1 : -1;
+  return str_cmp(x->v.id, y->v.id);
+}
+
+static bool behind_cursor(const struct listing *l, const struct row *row)
+{
+  if (!l->cursor_id.n)
+    return true;
+  struct row cursor = {.v = {.started_us = l->cursor_us, .id = l->cursor_id}};
+  int c = row_order(row, &cursor);
+  return l->ascending ? c < 0 : c > 0;
+}
+
+static bool wanted(const struct listing *l, const struct row *row)
+{
+  const struct box_view *v = &row->v;
+  bool state = v->state == BOX_PAUSED ? l->paused : l->running;
+  bool template = !l->template.n || str_eq(l->template, v->template_id) || str_ieq(l->template, v->alias);
+  return state && template && v->started_us >= l->after_us && metadata_matches(l, row->config);
+}
+
+static void list_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct listing *l = r->state;
+  struct row row;
+  struct str packet = arena_str(r->arena, a->packet); /* rows outlive the packet */
+  if (!packet.p)
+    return;
+  box_view(packet, &row.v);
+  row.config = json_read(r->arena, row.v.config, 0, NULL);
+  if (wanted(l, &row))
+    vec_push(&l->rows, row);
+}
+
+static void next_token(struct req *r, struct listing *l, const struct row *last, struct buf *out)
+{
+  cleanup_buf struct buf plain = BUF_INIT(1024);
+  buf_addf(&plain, "%lld__" STR_FMT "%s", (long long)last->v.started_us, STR_ARG(last->v.id), l->ascending ? "__asc" : "");
+  base64_add(out, plain.p, plain.n, false);
+  for (size_t i = 0; i < out->n; i++)
+    out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+}
+
+static void list_done(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct listing *l = r->state;
+  r->ask = 0;
+  qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
+  for (size_t i = 0; l->ascending && i < l->rows.n / 2; i++) {
+    struct row t = l->rows.p[i];
+    l->rows.p[i] = l->rows.p[l->rows.n - 1 - i];
+    l->rows.p[l->rows.n - 1 - i] = t;
+  }
+  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(1024);
+  struct jw w = JW(&b);
+  const struct row *last = NULL;
+  uint64_t shown = 0, running = 0;
+  jw_open(&w, '[');
+  for (size_t i = 0; i < l->rows.n; i++) {
+    struct row *row = &l->rows.p[i];
+    running += row->v.state != BOX_PAUSED;
+    if (!behind_cursor(l, row))
+      continue;
+    if (l->paged && shown == l->limit) {
+      if (!token.n)
+        next_token(r, l, last, &token);
+      continue;
+    }
+    box_put_listed(&w, &row->v, row->config, false, r->gate);
+    last = row;
+    shown++;
+  }
+  jw_close(&w, ']');
+  char total[24];
+  struct http_header h[2];
+  size_t n = 0;
+  if (l->paged && l->running)
+    h[n++] = (struct http_header){STR("X-Total-Running"), {total, (size_t)snprintf(total, sizeof(total), "%llu", (unsigned long long)running)}};
+  if (token.n)
+    h[n++] = (struct http_header){STR("X-Next-Token"), buf_str(&token)};
+  api_json_with(r, 200, buf_str(&b), h, n);
+}
+
+static void drop_rows(struct req *r)
+{
+  struct listing *l = r->state;
+  vec_free(&l->rows);
+}
+
+static void list(struct req *r, struct listing *l)
+{
+  r->state = l;
+  r->drop = drop_rows;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_LIST, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  api_ask(r, &b, list_item, list_done);
+}
+
+void sandbox_list_v1(struct req *r)
+{
+  struct listing *l = arena_alloc(r->arena, sizeof(*l));
+  *l = (struct listing){.running = true, .after_us = INT64_MIN};
+  if (read_metadata(r, l))
+    list(r, l);
+}
+
+void sandbox_list_v2(struct req *r)
+{
+  struct listing *l = arena_alloc(r->arena, sizeof(*l));
+  l->paged = true;
+  if (!read_metadata(r, l) || !read_states(r, l) || !read_order(r, l) || !read_token(r, l))
+    return;
+  l->template = api_query(r, "template");
+  if (str_find(l->template, ':') >= 0) {
+    api_error(r, 400, "'template' may not carry a tag: '" STR_FMT "'", STR_ARG(l->template));
+    return;
+  }
+  struct str space, name;
+  if (str_cut(l->template, '/', &space, &name))
+    l->template = name;
+  list(r, l);
+}

@@ -1,0 +1,233 @@
+/* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id, writes
+ * the two JSON texts the warden stores and the agent reads, and asks for a birth. */
+#include "gate/api.h"
+
+#include <stdio.h>
+
+#define STRINGS_MAX 65536 /* bytes of metadata or variables, names and values together */
+
+struct order {
+  struct str ref;
+  int64_t timeout;
+  unsigned flags;
+  const struct json *metadata, *envs, *network, *internet;
+};
+
+/* ---- reading ---- */
+
+static bool want_bool(struct req *r, const struct json *body, const char *name, bool *out)
+{
+  const struct json *v = json_get(body, name);
+  if (!json_given(v))
+    return true;
+  if (v->type != JSON_BOOL) {
+    api_error(r, 400, "'%s' must be true or false", name);
+    return false;
+  }
+  *out = v->flag;
+  return true;
+}
+
+static bool want_strings(struct req *r, const char *name, const struct json **out)
+{
+  const struct json *v = json_get(r->json, name);
+  size_t total = 0;
+  if (!json_given(v))
+    return true;
+  if (v->type != JSON_OBJECT) {
+    api_error(r, 400, "'%s' must be an object of strings", name);
+    return false;
+  }
+  for (const struct json *k = v->kids; k; k = k->next) {
+    if (k->type != JSON_STRING || str_find(k->text, 0) >= 0 || str_find(k->key, 0) >= 0) {
+      api_error(r, 400, "'%s.%.100s' must be a string without NUL", name, k->key.p);
+      return false;
+    }
+    total += k->key.n + k->text.n;
+  }
+  if (total > STRINGS_MAX) {
+    api_error(r, 400, "'%s' holds %zu bytes; at most %d are allowed", name, total, STRINGS_MAX);
+    return false;
+  }
+  *out = v;
+  return true;
+}
+
+static bool want_timeout(struct req *r, int64_t *out)
+{
+  const struct json *v = json_get(r->json, "timeout");
+  unsigned max = r->gate->config->timeout_max_s;
+  if (json_given(v) && (v->type != JSON_NUMBER || json_int(v, out))) {
+    api_error(r, 400, "'timeout' must be a whole number of seconds");
+    return false;
+  }
+  if (*out <= 0) {
+    api_error(r, 400, "Timeout must be greater than 0 seconds, not %lld", (long long)*out);
+    return false;
+  }
+  if (*out > max) {
+    api_error(r, 400, "Timeout cannot be greater than %u hours", max / 3600);
+    return false;
+  }
+  return true;
+}
+
+static bool want_lifecycle(struct req *r, struct order *o)
+{
+  bool pause = false, memory = true, resume = false;
+  if (!want_bool(r, r->json, "autoPause", &pause) || !want_bool(r, r->json, "autoPauseMemory", &memory) ||
+      !want_bool(r, json_get(r->json, "autoResume"), "enabled", &resume))
+    return false;
+  if (!memory && !pause) {
+    api_error(r, 400, "'autoPauseMemory' false needs 'autoPause' true");
+    return false;
+  }
+  if (!memory && resume) {
+    api_error(r, 400, "'autoResume' needs a pause with memory: 'autoPauseMemory' can't be false");
+    return false;
+  }
+  o->flags |= (pause ? BOX_AUTO_PAUSE : 0) | (resume ? BOX_AUTO_RESUME : 0);
+  return true;
+}
+
+static bool not_offered(struct req *r)
+{
+  if (json_given(json_get(r->json, "iam"))) {
+    api_error(r, 400, "'iam' tokens are not available on this server");
+    return false;
+  }
+  const struct json *mounts = json_get(r->json, "volumeMounts");
+  if (json_given(mounts) && mounts->count) {
+    api_error(r, 400, "'volumeMounts' can't be used: volumes are not available on this server");
+    return false;
+  }
+  return true;
+}
+
+static bool want_network(struct req *r, struct order *o)
+{
+  const struct json *net = json_get(r->json, "network"), *internet = json_get(r->json, "allow_internet_access");
+  bool open = true, public = true;
+  if (!want_bool(r, r->json, "allow_internet_access", &open))
+    return false;
+  o->internet = json_given(internet) ? internet : NULL;
+  o->flags |= open ? BOX_INTERNET : 0;
+  if (!json_given(net))
+    return true;
+  if (net->type != JSON_OBJECT) {
+    api_error(r, 400, "'network' must be an object");
+    return false;
+  }
+  if (!want_bool(r, net, "allowPublicTraffic", &public))
+    return false;
+  if (!public && !(o->flags & BOX_SECURE)) {
+    api_error(r, 400, "You cannot create a sandbox without public access unless you enable secure envd access via 'secure' flag.");
+    return false;
+  }
+  o->flags |= public ? 0 : BOX_PRIVATE;
+  o->network = net;
+  return true;
+}
+
+static bool read_order(struct req *r, struct order *o)
+{
+  o->ref = json_text(json_get(r->json, "templateID"), STR_NONE);
+  if (!o->ref.n) {
+    api_error(r, 400, "'templateID' is required: a template's name or id");
+    return false;
+  }
+  return want_timeout(r, &o->timeout) && want_lifecycle(r, o) && want_strings(r, "metadata", &o->metadata) &&
+         want_strings(r, "envVars", &o->envs) && not_offered(r) && want_network(r, o);
+}
+
+/* ---- writing ---- */
+
+static void put_config(struct buf *b, const struct order *o)
+{
+  struct jw w = JW(b);
+  jw_open(&w, '{');
+  if (o->metadata) {
+    jw_key(&w, "metadata");
+    jw_value(&w, o->metadata);
+  }
+  if (o->internet) {
+    jw_key(&w, "allowInternetAccess");
+    jw_value(&w, o->internet);
+  }
+  if (o->network) {
+    jw_key(&w, "network");
+    jw_value(&w, o->network);
+  }
+  jw_close(&w, '}');
+}
+
+static void put_init(struct buf *b, struct gate *g, const struct order *o, struct str id)
+{
+  char token[TOKEN_TEXT];
+  struct jw w = JW(b);
+  jw_open(&w, '{');
+  if (o->flags & BOX_SECURE) {
+    token_make(str_of(g->secret), TOKEN_ACCESS, id, token);
+    jw_key(&w, "accessToken");
+    jw_z(&w, token);
+  }
+  if (o->envs) {
+    jw_key(&w, "envVars");
+    jw_value(&w, o->envs);
+  }
+  jw_close(&w, '}');
+}
+
+static void created(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  struct box_view v;
+  box_view(a->packet, &v);
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  struct jw w = JW(&b);
+  box_put_sandbox(r->gate, &w, &v);
+  api_json(r, 201, buf_str(&b));
+}
+
+static void create(struct req *r, struct order *o)
+{
+  if (!read_order(r, o))
+    return;
+  char id[24] = "i";
+  random_id(id + 1, 20);
+  cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX);
+  put_config(&config, o);
+  put_init(&init, r->gate, o, str_of(id));
+  wire_begin(&packet, WIRE_BOX_CREATE, 0, 0);
+  wire_putz(&packet, W_ID, id);
+  wire_putz(&packet, W_TEAM, r->team.id);
+  wire_put(&packet, W_REF, o->ref);
+  wire_put_u64(&packet, W_TIMEOUT, (uint64_t)o->timeout);
+  wire_put_u64(&packet, W_FLAGS, o->flags);
+  wire_put(&packet, W_CONFIG, buf_str(&config));
+  wire_put(&packet, W_INIT, buf_str(&init));
+  if (buf_failed(&config) || buf_failed(&init))
+    packet.failed = -ENOBUFS;
+  api_ask(r, &packet, NULL, created);
+}
+
+void sandbox_create_v1(struct req *r)
+{
+  struct order o = {.timeout = 15};
+  bool secure = false;
+  if (!want_bool(r, r->json, "secure", &secure))
+    return;
+  o.flags = secure ? BOX_SECURE : 0;
+  create(r, &o);
+}
+
+void sandbox_create_v2(struct req *r)
+{
+  struct order o = {.timeout = 300, .flags = BOX_SECURE};
+  create(r, &o);
+}

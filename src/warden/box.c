@@ -1,0 +1,435 @@
+/* box.c - see box.h.
+ *
+ * The order of things makes a crash harmless: a box is written to the store only when it is alive, so a warden that
+ * dies during a birth leaves host objects that belong to no known box, and the next start's sweep removes them. An end
+ * is written before anything is killed, so a warden that dies then finds the remains unowned as well. */
+#include "warden/box.h"
+
+#include "warden/birth.h"
+#include "warden/desk.h"
+#include <dirent.h>
+#include <stdio.h>
+
+/* ---- id ranges ---- */
+
+static int slot_take(struct warden *w, unsigned *slot)
+{
+  for (size_t i = 0; i < w->nslots / 64; i++) {
+    if (w->slots[i] == UINT64_MAX)
+      continue;
+    unsigned bit = (unsigned)__builtin_ctzll(~w->slots[i]);
+    w->slots[i] |= 1ull << bit;
+    *slot = (unsigned)i * 64 + bit;
+    return 0;
+  }
+  return -EAGAIN;
+}
+
+static void slot_mark(struct warden *w, unsigned slot, bool used)
+{
+  if (slot >= w->nslots)
+    return;
+  uint64_t bit = 1ull << (slot % 64);
+  w->slots[slot / 64] = used ? w->slots[slot / 64] | bit : w->slots[slot / 64] & ~bit;
+}
+
+/* ---- finding and describing ---- */
+
+struct box *box_find(struct warden *w, struct str id, struct str team)
+{
+  struct box *b = map_get(&w->boxes, id);
+  return b && (!team.n || str_is(team, b->row.team)) ? b : NULL;
+}
+
+void box_record(struct buf *p, const struct box *b)
+{
+  const struct row_box *r = &b->row;
+  wire_putz(p, W_ID, r->id);
+  wire_putz(p, W_TEAM, r->team);
+  wire_putz(p, W_TEMPLATE, r->template_id);
+  wire_putz(p, W_ALIAS, r->alias);
+  wire_putz(p, W_BUILD, r->build);
+  wire_put_u64(p, W_STARTED, (uint64_t)r->started_us);
+  wire_put_u64(p, W_END, (uint64_t)r->end_us);
+  wire_put_u64(p, W_STATE, r->state);
+  wire_put_u64(p, W_CPUS, r->cpus);
+  wire_put_u64(p, W_MEMORY_MB, r->memory_mb);
+  wire_put_u64(p, W_DISK_MB, r->disk_mb);
+  wire_put_u64(p, W_FLAGS, r->flags);
+  wire_put_u64(p, W_RUN, r->run);
+  wire_putz(p, W_CONFIG, r->config);
+}
+
+static void box_free(struct box *b)
+{
+  alarm_unset(&b->warden->alarms, &b->alarm);
+  row_box_free(&b->row);
+  usage_free(&b->usage);
+  vec_free(&b->waiting);
+  free(b->ending);
+  free(b);
+}
+
+/* ---- birth ---- */
+
+static struct box *box_new(struct warden *w, const char *id)
+{
+  struct box *b = xcalloc(1, sizeof(*b));
+  b->warden = w;
+  b->jail.pidfd = b->jail.netns = -1;
+  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, id);
+  return b;
+}
+
+static void watch_closed(uv_handle_t *h)
+{
+  free(h);
+}
+
+static void watch_event(uv_poll_t *poll, int status, int events)
+{
+  struct box *b = poll->data;
+  struct jail_stats st = {0};
+  struct err err = ERR_NONE;
+  if (!jail_stat(b->warden->instance, b->row.id, b->dir, &st, &err) && st.oom_kills)
+    box_end(b, "out of memory: the box used all of its memory limit and was ended by the kernel");
+  else
+    box_end(b, "crashed: its first process ended unexpectedly");
+}
+
+static void box_watch(struct box *b)
+{
+  b->watch = xcalloc(1, sizeof(*b->watch));
+  uv_poll_init(b->warden->loop, b->watch, b->jail.pidfd);
+  b->watch->data = b;
+  uv_poll_start(b->watch, UV_READABLE, watch_event);
+}
+
+static void box_arm(struct box *b)
+{
+  int64_t left = b->row.end_us - clock_wall_us();
+  alarm_set(&b->warden->alarms, &b->alarm, clock_mono_us() + MAX(left, (int64_t)0));
+  warden_arm(b->warden);
+}
+
+static void answer_waiting(struct box *b, int status, const struct err *err)
+{
+  for (size_t i = 0; i < b->waiting.n; i++)
+    desk_answer_box(b->warden, b->waiting.p[i], status, b, err);
+  b->waiting.n = 0;
+}
+
+/* Clears the remains on a worker thread, then gives the id range back. */
+struct removal {
+  uv_work_t work;
+  struct warden *warden;
+  struct jail jail;
+  char id[64], dir[512];
+  unsigned slot;
+};
+
+static void removal_work(uv_work_t *work)
+{
+  struct removal *r = work->data;
+  struct err err = ERR_NONE;
+  if (r->jail.pidfd >= 0)
+    jail_kill(r->warden->instance, r->id, &r->jail, &err);
+  if (jail_remove(r->warden->instance, r->id, r->dir, &err))
+    log_warn("box %s: remains not cleared yet: %s", r->id, err.msg);
+  jail_close(&r->jail);
+}
+
+static void removal_done(uv_work_t *work, int status)
+{
+  struct removal *r = work->data;
+  slot_mark(r->warden, r->slot, false);
+  r->warden->removals--;
+  free(r);
+}
+
+static void box_remains(struct box *b)
+{
+  struct removal *r = xcalloc(1, sizeof(*r));
+  r->warden = b->warden;
+  r->jail = b->jail;
+  r->slot = b->row.slot;
+  memcpy(r->id, b->row.id, sizeof(r->id));
+  memcpy(r->dir, b->dir, sizeof(r->dir));
+  r->work.data = r;
+  b->warden->removals++;
+  uv_queue_work(b->warden->loop, &r->work, removal_work, removal_done);
+}
+
+static void born(struct birth *birth)
+{
+  struct box *b = birth->box;
+  struct warden *w = b->warden;
+  w->births--;
+  b->jail = birth->jail;
+  struct err err = birth->err;
+  int r = birth->result;
+  if (!r && b->ending)
+    r = err_set(&err, -ENOENT, "the sandbox was ended while it started: %s", b->ending);
+  if (!r) {
+    b->row.state = BOX_RUNNING;
+    b->row.started_us = clock_wall_us();
+    b->row.end_us += b->row.started_us; /* held the length until now */
+    b->row.init_proc = b->jail.init;
+    r = store_box_put(w->store, &b->row, &err);
+  }
+  if (r) {
+    answer_waiting(b, r, &err);
+    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not born: %s", err.msg);
+    map_del(&w->boxes, str_of(b->row.id));
+    box_remains(b);
+    box_free(b);
+    return;
+  }
+  box_watch(b);
+  box_arm(b);
+  catalog_spawned(w->catalog, b->template, b->row.started_us);
+  answer_waiting(b, 0, NULL);
+}
+
+static int fill_row(struct box *b, const struct box_order *o)
+{
+  struct warden *w = b->warden;
+  struct row_box *r = &b->row;
+  uint8_t secret[SHA256_LEN];
+  random_bytes(secret, sizeof(secret));
+  hex_encode(secret, sizeof(secret), r->secret);
+  r->config = xstrndup(o->config.n ? o->config.p : "", o->config.n);
+  r->init = xstrndup(o->init.n ? o->init.p : "", o->init.n);
+  r->flags = o->flags;
+  r->cpus = b->build->row.cpus;
+  r->memory_mb = b->build->row.memory_mb;
+  r->disk_mb = b->build->row.disk_mb;
+  r->state = BOX_STARTING;
+  r->run = 1;
+  r->started_us = clock_wall_us();
+  r->end_us = (int64_t)o->timeout_s * 1000000;
+  memcpy(r->runtime, w->runtime, sizeof(r->runtime));
+  memcpy(r->build, b->build->row.id, sizeof(r->build));
+  memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
+  memcpy(r->alias, b->template->row.name, sizeof(r->alias));
+  if (str_copyz(o->id, r->id, sizeof(r->id)) || str_copyz(o->team, r->team, sizeof(r->team)))
+    return -EINVAL;
+  return slot_take(w, &r->slot);
+}
+
+int box_create(struct warden *w, const struct box_order *o, struct ask ask, struct err *err)
+{
+  struct box *have = box_find(w, o->id, o->team);
+  if (have && have->row.state != BOX_STARTING) {
+    desk_answer_box(w, ask, 0, have, NULL);
+    return 0;
+  }
+  if (have) {
+    vec_push(&have->waiting, ask);
+    return 0;
+  }
+  struct template *t;
+  struct build *build;
+  int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
+  if (r)
+    return r;
+  if (w->boxes.n >= w->config->boxes_max)
+    return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u)", w->config->boxes_max);
+  char id[64];
+  if (str_copyz(o->id, id, sizeof(id)))
+    return err_set(err, -EINVAL, "bad sandbox id");
+  struct box *b = box_new(w, id);
+  b->template = t;
+  b->build = build;
+  if ((r = fill_row(b, o))) {
+    box_free(b);
+    return err_set(err, r, "no free id range for another sandbox (%zu in use)", w->nslots);
+  }
+  vec_push(&b->waiting, ask);
+  map_put(&w->boxes, o->id, b);
+  w->births++;
+  birth_start(b, born);
+  return 0;
+}
+
+/* ---- end ---- */
+
+void box_end(struct box *b, const char *cause)
+{
+  struct warden *w = b->warden;
+  if (b->row.state == BOX_STARTING) { /* its birth is on another thread: let it finish, then end it */
+    free(b->ending);
+    b->ending = xstrdup(cause);
+    return;
+  }
+  struct err err = ERR_NONE;
+  if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
+    log_error("box %s: %s", b->row.id, err.msg);
+  jail_kill(w->instance, b->row.id, &b->jail, &err);
+  log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
+  cleanup_buf struct buf p = BUF_INIT(WIRE_MAX);
+  wire_begin(&p, WIRE_BOX_ENDED, 0, 0);
+  wire_putz(&p, W_ID, b->row.id);
+  wire_put_u64(&p, W_RUN, b->row.run);
+  warden_broadcast(w, buf_str(&p));
+  if (b->watch) {
+    uv_poll_stop(b->watch);
+    uv_close((uv_handle_t *)b->watch, watch_closed);
+  }
+  map_del(&w->boxes, str_of(b->row.id));
+  box_remains(b);
+  box_free(b);
+}
+
+int box_set_end(struct box *b, int64_t end_wall_us, struct err *err)
+{
+  int r = store_box_end_time(b->warden->store, b->row.id, end_wall_us, err);
+  if (r)
+    return r;
+  b->row.end_us = end_wall_us;
+  box_arm(b);
+  return 0;
+}
+
+int box_door(struct box *b, unsigned port, struct err *err)
+{
+  if (b->row.state != BOX_RUNNING)
+    return err_set(err, -EHOSTDOWN, "the sandbox is not running");
+  return jail_door(&b->jail, port, err);
+}
+
+/* ---- recovery ---- */
+
+struct recovery {
+  struct warden *warden;
+  VEC(char *) lost; /* id, team by turns */
+};
+
+static int recover_one(const struct row_box *row, void *arg)
+{
+  struct recovery *rec = arg;
+  struct warden *w = rec->warden;
+  struct box *b = box_new(w, row->id);
+  struct err err = ERR_NONE;
+  b->build = catalog_build(w->catalog, str_of(row->build));
+  b->template = b->build ? b->build->of : NULL;
+  if (!b->build || jail_adopt(w->instance, row->id, row->init_proc, &b->jail, &err)) {
+    vec_push(&rec->lost, xstrdup(row->id));
+    vec_push(&rec->lost, xstrdup(row->team));
+    free(b);
+    return 0;
+  }
+  b->row = *row;
+  b->row.config = xstrdup(row->config);
+  b->row.init = xstrdup(row->init);
+  slot_mark(w, row->slot, true);
+  map_put(&w->boxes, str_of(row->id), b);
+  box_watch(b);
+  box_arm(b);
+  return 0;
+}
+
+static bool known(const char *id, void *arg)
+{
+  struct warden *w = arg;
+  return map_get(&w->boxes, str_of(id)) != NULL;
+}
+
+static void clear_unowned(struct warden *w)
+{
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/boxes", w->config->data);
+  DIR *d = opendir(path);
+  if (!d)
+    return;
+  for (struct dirent *e; (e = readdir(d));) {
+    if (e->d_name[0] == '.' || known(e->d_name, w))
+      continue;
+    char dir[5000];
+    struct err err = ERR_NONE;
+    snprintf(dir, sizeof(dir), "%s/%s", path, e->d_name);
+    if (jail_remove(w->instance, e->d_name, dir, &err))
+      log_warn("left over %s not cleared: %s", dir, err.msg);
+  }
+  closedir(d);
+}
+
+int box_recover(struct warden *w, struct err *err)
+{
+  struct recovery rec = {.warden = w};
+  store_boxes(w->store, recover_one, &rec);
+  for (size_t i = 0; i < rec.lost.n; i += 2) {
+    store_box_ended(w->store, rec.lost.p[i], rec.lost.p[i + 1], clock_wall_us(), "lost: it was gone when the daemon came back (host restart or crash)", NULL);
+    free(rec.lost.p[i]);
+    free(rec.lost.p[i + 1]);
+  }
+  if (w->boxes.n || rec.lost.n)
+    log_info("%zu boxes found again, %zu gone", w->boxes.n, rec.lost.n / 2);
+  vec_free(&rec.lost);
+  int r = jail_sweep(w->instance, known, w, err);
+  clear_unowned(w);
+  return r;
+}
+
+/* ---- measuring ---- */
+
+struct sampling {
+  uv_work_t work;
+  struct warden *warden;
+  size_t n;
+  struct sample_of {
+    char id[64], dir[512];
+    unsigned cpus;
+    int result;
+    struct jail_stats stats;
+  } of[];
+};
+
+static void sampling_work(uv_work_t *work)
+{
+  struct sampling *s = work->data;
+  for (size_t i = 0; i < s->n; i++)
+    s->of[i].result = jail_stat(s->warden->instance, s->of[i].id, s->of[i].dir, &s->of[i].stats, NULL);
+}
+
+static void sampling_done(uv_work_t *work, int status)
+{
+  struct sampling *s = work->data;
+  int64_t wall = clock_wall_us(), mono = clock_mono_us();
+  for (size_t i = 0; i < s->n; i++) {
+    struct box *b = map_get(&s->warden->boxes, str_of(s->of[i].id));
+    const struct jail_stats *st = &s->of[i].stats;
+    if (!b || s->of[i].result)
+      continue;
+    usage_add(&b->usage, mono, st->cpu_usec,
+              &(struct wire_sample){.wall_us = wall,
+                                    .cpus = b->row.cpus,
+                                    .mem_used = st->memory_used,
+                                    .mem_cache = st->memory_cache,
+                                    .mem_total = (uint64_t)b->row.memory_mb << 20,
+                                    .disk_used = st->disk_used,
+                                    .disk_total = (uint64_t)b->row.disk_mb << 20});
+  }
+  s->warden->sampling = false;
+  free(s);
+}
+
+void box_sample_all(struct warden *w)
+{
+  if (w->sampling || !w->boxes.n)
+    return;
+  struct sampling *s = xcalloc(1, sizeof(*s) + w->boxes.n * sizeof(s->of[0]));
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+    struct box *b = value;
+    if (b->row.state == BOX_STARTING)
+      continue;
+    struct sample_of *of = &s->of[s->n++];
+    memcpy(of->id, b->row.id, sizeof(of->id));
+    memcpy(of->dir, b->dir, sizeof(of->dir));
+  }
+  s->warden = w;
+  s->work.data = s;
+  w->sampling = true;
+  uv_queue_work(w->loop, &s->work, sampling_work, sampling_done);
+}

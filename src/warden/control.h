@@ -1,0 +1,17 @@
+/* control.h - what the supervisor and its roles say to each other on fd 3 of each role: single packets of one letter,
+ * sometimes with text or a descriptor behind it. A role whose supervisor is gone leaves by itself. */
+#ifndef CLOCHE_CONTROL_H
+#define CLOCHE_CONTROL_H
+
+#define CONTROL_FD 3
+
+enum control {
+  CONTROL_LINK = 'L',     /* to both: a new end of a gate-warden link comes with it */
+  CONTROL_LISTEN = 'P',   /* to a gate: a listening socket comes with it */
+  CONTROL_STOP = 'T',     /* to both: leave; boxes stay */
+  CONTROL_STOP_ALL = 'E', /* to the warden: end all boxes, then leave */
+  CONTROL_READY = 'R',    /* from a role: it works; the warden's first start carries the first API key as text */
+  CONTROL_FAILED = 'F',   /* from a role: why it can't start */
+};
+
+#endif

@@ -1,0 +1,17 @@
+/* key.h - API keys and the tokens of boxes. A key is shown once; only the hash of its bytes is kept. A box's tokens are
+ * HMACs of its id under the server's secret, so they stay the same for its whole life and need no table. */
+#ifndef CLOCHE_KEY_H
+#define CLOCHE_KEY_H
+
+#include "base/base.h"
+
+#define KEY_TEXT 48
+#define TOKEN_TEXT (2 * SHA256_LEN + 1)
+
+void key_make(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[64]);
+int key_hash(struct str text, uint8_t hash[SHA256_LEN]); /* -EINVAL when it is not e2b_ + hex */
+
+enum token_kind { TOKEN_ACCESS, TOKEN_TRAFFIC };
+void token_make(struct str secret, enum token_kind kind, struct str box, char out[TOKEN_TEXT]);
+
+#endif

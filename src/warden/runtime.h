@@ -1,0 +1,13 @@
+/* runtime.h - the layer that makes any template a box: the agent and the kernels' programs. Copied into the data
+ * directory under the hash of its contents, so that a new build or another version never changes a living box. */
+#ifndef CLOCHE_RUNTIME_H
+#define CLOCHE_RUNTIME_H
+
+#include "base/base.h"
+
+/* Copies `source` to <data>/runtime/<hash> unless it is there; `name` gets the hash. */
+int runtime_stage(const char *source, const char *data, char name[80], struct err *err);
+/* Removes staged copies that `used` does not want. */
+void runtime_sweep(const char *data, bool (*used)(const char *name, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,74 @@
+/* store.h - what survives the daemon: teams, keys, templates, boxes and how they ended. SQLite in WAL mode; a commit
+ * writes to the page cache only, the log is folded back by a thread of its own, so nobody waits for a disk. */
+#ifndef CLOCHE_STORE_H
+#define CLOCHE_STORE_H
+
+#include "base/base.h"
+
+struct store;
+
+int store_open(const char *path, struct store **out, struct err *err);
+void store_close(struct store *s);
+int store_checkpoint(struct store *s); /* folds the log back and fsyncs; own connection, any thread */
+
+/* A small value by name: instance, secret, ... -ENOENT when absent. */
+int store_meta_get(struct store *s, const char *name, struct buf *out);
+int store_meta_put(struct store *s, const char *name, struct str value, struct err *err);
+
+struct row_team {
+  char id[40], name[128], slug[128];
+};
+struct row_key {
+  char id[40], team[40], name[128], mask[64];
+  uint8_t hash[SHA256_LEN];
+  int64_t created_us, used_us;
+};
+struct row_template {
+  char id[32], team[40], name[160];
+  bool public;
+  int64_t created_us, updated_us, spawned_us;
+  uint64_t spawns;
+};
+struct row_build {
+  char id[40], template_id[32];
+  char *layers; /* paths, top first, one per line; owned */
+  char *config; /* JSON for the agent; owned */
+  unsigned cpus, memory_mb, disk_mb;
+  int64_t created_us;
+};
+struct row_box {
+  char id[64], team[40], template_id[32], alias[160], build[40], runtime[80], secret[80];
+  char *config; /* owned */
+  char *init;   /* owned; kept so that a cold boot gives the agent the same start */
+  unsigned flags, cpus, memory_mb, disk_mb, slot, state;
+  uint64_t run;
+  int64_t started_us, end_us;
+  struct proc_id init_proc;
+};
+
+void row_build_free(struct row_build *r);
+void row_box_free(struct row_box *r);
+
+int store_team_put(struct store *s, const struct row_team *r, struct err *err);
+int store_key_put(struct store *s, const struct row_key *r, struct err *err);
+int store_key_delete(struct store *s, const char *id, struct err *err);
+int store_template_put(struct store *s, const struct row_template *r, struct err *err);
+int store_build_put(struct store *s, const struct row_build *r, struct err *err);
+int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err);
+int store_box_put(struct store *s, const struct row_box *r, struct err *err);
+int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err);
+/* The box leaves the table and its end is kept: when, why. */
+int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause, struct err *err);
+/* Why and when a box ended; -ENOENT when never heard of (or forgotten). */
+int store_cause(struct store *s, struct str id, struct str team, char *cause, size_t size, int64_t *when_us);
+int store_forget_ended(struct store *s, int64_t before_us);
+
+/* Walks over all rows; a non-zero return of fn stops. The row is borrowed for the call. */
+int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg);
+int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg);
+int store_templates(struct store *s, int (*fn)(const struct row_template *, void *), void *arg);
+int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg);
+int store_tags(struct store *s, int (*fn)(const char *template_id, const char *tag, const char *build, void *), void *arg);
+int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg);
+
+#endif

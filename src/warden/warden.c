@@ -1,0 +1,270 @@
+/* warden.c - the root role's loop: its beginnings, its clock, its links and its end. See warden.h. */
+#include "warden/warden.h"
+
+#include "jail/jail.h"
+#include "warden/box.h"
+#include "warden/control.h"
+#include "warden/runtime.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define SLOTS 32768 /* id ranges of 65,536 each above id_base */
+#define SAMPLE_MS 5000
+#define HOUSEKEEP_MS 30000
+
+void warden_broadcast(struct warden *w, struct str packet)
+{
+  for (size_t i = 0; i < w->links.n; i++)
+    link_send(w->links.p[i], packet, -1);
+}
+
+/* ---- the clock of timeouts ---- */
+
+static void clock_rang(uv_timer_t *t)
+{
+  struct warden *w = t->data;
+  for (struct alarm *a; (a = alarm_due(&w->alarms, clock_mono_us()));) {
+    struct box *b = (struct box *)((char *)a - offsetof(struct box, alarm));
+    box_end(b, "timeout: it reached its end of life");
+  }
+  warden_arm(w);
+}
+
+void warden_arm(struct warden *w)
+{
+  struct alarm *a = alarm_first(&w->alarms);
+  if (!a) {
+    uv_timer_stop(&w->clock);
+    return;
+  }
+  int64_t wait = a->at_us - clock_mono_us();
+  uv_update_time(w->loop);
+  uv_timer_start(&w->clock, clock_rang, wait > 0 ? (uint64_t)(wait + 999) / 1000 : 0, 0);
+}
+
+/* ---- leaving ---- */
+
+static void leave_when_clear(uv_timer_t *t)
+{
+  struct warden *w = t->data;
+  if (!w->removals && !w->births)
+    uv_stop(w->loop);
+}
+
+static void warden_stop(struct warden *w, bool end_boxes)
+{
+  if (w->stopping)
+    return;
+  w->stopping = true;
+  log_info(end_boxes ? "stopping; %zu boxes end" : "stopping; %zu boxes stay", w->boxes.n);
+  void *value;
+  for (bool any = end_boxes; any;) {
+    any = false;
+    for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+      struct box *b = value;
+      bool starting = b->row.state == BOX_STARTING;
+      box_end(b, "stopped: the server was shut down");
+      any |= !starting;
+      if (!starting)
+        break;
+    }
+  }
+  uv_timer_start(&w->housekeeper, leave_when_clear, 0, 5);
+}
+
+/* ---- the supervisor's word ---- */
+
+static void control_packet(struct link *l, struct str packet, int fd, void *arg)
+{
+  struct warden *w = arg;
+  if (packet.p[0] == CONTROL_LINK && fd >= 0) {
+    struct link *gate = link_new(w->loop, fd, &desk_ops, w);
+    vec_push(&w->links, gate);
+    cleanup_buf struct buf b = BUF_INIT(4096);
+    wire_begin(&b, WIRE_HELLO, 0, 0);
+    wire_putz(&b, W_SECRET, w->secret);
+    wire_putz(&b, W_DOMAIN, w->config->domain);
+    link_send(gate, buf_str(&b), -1);
+    return;
+  }
+  if (fd >= 0)
+    close(fd);
+  if (packet.p[0] == CONTROL_STOP || packet.p[0] == CONTROL_STOP_ALL)
+    warden_stop(w, packet.p[0] == CONTROL_STOP_ALL);
+}
+
+static void control_closed(struct link *l, void *arg)
+{
+  struct warden *w = arg;
+  warden_stop(w, w->config->ephemeral);
+}
+
+static const struct link_ops control_ops = {control_packet, control_closed};
+
+static void tell(struct warden *w, char letter, const char *text)
+{
+  char word[600];
+  int n = snprintf(word, sizeof(word), "%c%s", letter, text);
+  link_send(w->control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
+}
+
+/* ---- the line of the machine's own root ---- */
+
+static void line_rang(uv_poll_t *poll, int status, int events)
+{
+  struct warden *w = poll->data;
+  int fd = accept4(w->line_fd, NULL, NULL, SOCK_CLOEXEC);
+  if (fd < 0)
+    return;
+  struct link *l = link_new(w->loop, fd, &desk_ops, w);
+  vec_push(&w->links, l);
+}
+
+static int open_line(struct warden *w, struct err *err)
+{
+  struct sockaddr_un a = {.sun_family = AF_UNIX};
+  if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock", w->config->data) >= sizeof(a.sun_path))
+    return err_set(err, -ENAMETOOLONG, "data directory %s: the path is too long for a socket in it", w->config->data);
+  unlink(a.sun_path);
+  w->line_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  mode_t old = umask(0177);
+  int r = w->line_fd < 0 || bind(w->line_fd, (struct sockaddr *)&a, sizeof(a)) || listen(w->line_fd, 16) ? err_errno(err, "socket %s", a.sun_path) : 0;
+  umask(old);
+  if (r)
+    return r;
+  uv_poll_init(w->loop, &w->line, w->line_fd);
+  w->line.data = w;
+  uv_poll_start(&w->line, UV_READABLE, line_rang);
+  return 0;
+}
+
+/* ---- beginnings ---- */
+
+static int open_data(struct warden *w, struct err *err)
+{
+  char path[4096];
+  static const char *const dirs[] = {"", "/boxes", "/runtime"};
+  for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+    snprintf(path, sizeof(path), "%s%s", w->config->data, dirs[i]);
+    int r = path_mkdirs(path, 0711);
+    if (r)
+      return err_set(err, r, "data directory %s: %s", path, strerrordesc_np(-r));
+  }
+  snprintf(path, sizeof(path), "%s/cloche.db", w->config->data);
+  umask(0077);
+  int r = store_open(path, &w->store, err);
+  umask(0022);
+  return r;
+}
+
+/* A value that is drawn once and kept. */
+static int lasting(struct warden *w, const char *name, size_t bytes, char *out, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(256);
+  if (!store_meta_get(w->store, name, &b) && b.n == 2 * bytes)
+    return str_copyz(buf_str(&b), out, 2 * bytes + 1);
+  uint8_t raw[SHA256_LEN];
+  random_bytes(raw, bytes);
+  hex_encode(raw, bytes, out);
+  return store_meta_put(w->store, name, str_of(out), err);
+}
+
+static bool runtime_used(const char *name, void *arg)
+{
+  struct warden *w = arg;
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (!strcmp(((struct box *)value)->row.runtime, name))
+      return true;
+  return !strcmp(name, w->runtime);
+}
+
+static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *err)
+{
+  int r = open_data(w, err);
+  r = r ? r : lasting(w, "instance", 4, w->instance, err);
+  r = r ? r : lasting(w, "secret", SHA256_LEN, w->secret, err);
+  r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
+  r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
+  r = r ? r : jail_instance_open(w->instance, err);
+  if (r)
+    return r;
+  struct err why = ERR_NONE;
+  if (catalog_import(w->catalog, w->config->templates, &why))
+    log_warn("templates in %s: %s", w->config->templates, why.msg);
+  if (box_recover(w, &why))
+    log_warn("sweep: %s", why.msg);
+  runtime_sweep(w->config->data, runtime_used, w);
+  return open_line(w, err);
+}
+
+static void sample(uv_timer_t *t)
+{
+  box_sample_all(t->data);
+}
+
+static void checkpoint_work(uv_work_t *work)
+{
+  struct warden *w = work->data;
+  store_checkpoint(w->store);
+}
+
+static void checkpoint_done(uv_work_t *work, int status)
+{
+  free(work);
+}
+
+static void housekeep(uv_timer_t *t)
+{
+  struct warden *w = t->data;
+  catalog_flush(w->catalog);
+  store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
+  uv_work_t *work = xcalloc(1, sizeof(*work));
+  work->data = w;
+  uv_queue_work(w->loop, work, checkpoint_work, checkpoint_done);
+}
+
+int warden_main(const struct warden_config *config)
+{
+  static uv_loop_t loop;
+  struct warden w = {.config = config, .loop = &loop, .started_us = clock_wall_us(), .nslots = SLOTS};
+  struct err err = ERR_NONE;
+  char first_key[KEY_TEXT];
+  prctl(PR_SET_NAME, "cloche-warden");
+  struct rlimit files = {1 << 20, 1 << 20};
+  if (setrlimit(RLIMIT_NOFILE, &files)) {
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  setenv("UV_THREADPOOL_SIZE", "8", 1);
+  uv_loop_init(&loop);
+  w.slots = xcalloc(SLOTS / 64, sizeof(*w.slots));
+  uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper};
+  for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
+    uv_timer_init(&loop, timers[i]);
+    timers[i]->data = &w;
+  }
+  w.control = link_new(&loop, CONTROL_FD, &control_ops, &w);
+  if (warden_open(&w, first_key, &err)) {
+    log_error("%s", err.msg);
+    tell(&w, CONTROL_FAILED, err.msg);
+    return 1;
+  }
+  uv_timer_start(&w.sampler, sample, 500, SAMPLE_MS);
+  uv_timer_start(&w.housekeeper, housekeep, HOUSEKEEP_MS, HOUSEKEEP_MS);
+  tell(&w, CONTROL_READY, first_key);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  catalog_flush(w.catalog);
+  if (!w.boxes.n)
+    jail_instance_close(w.instance);
+  catalog_close(w.catalog);
+  store_checkpoint(w.store);
+  store_close(w.store);
+  return 0;
+}

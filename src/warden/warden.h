@@ -1,0 +1,60 @@
+/* warden.h - the root role: owns every box. Start reading at warden.c (the loop and its beginnings), then desk.c (what
+ * gates ask), box.c (one box's life), catalog.c (teams and templates), store.c (what survives). */
+#ifndef CLOCHE_WARDEN_H
+#define CLOCHE_WARDEN_H
+
+#include "base/base.h"
+#include "warden/alarm.h"
+#include "warden/catalog.h"
+#include "warden/link.h"
+#include "warden/store.h"
+#include "warden/wire.h"
+#include <uv.h>
+
+struct warden_config {
+  const char *data;      /* directory of all state */
+  const char *templates; /* store of ready-made templates to take in */
+  const char *runtime;   /* directory with usr/lib/cloche/... to stage */
+  const char *domain;    /* told to clients as the boxes' domain; "" = none */
+  uint32_t id_base;      /* first host uid of the boxes' ranges */
+  unsigned boxes_max;    /* running boxes at once */
+  unsigned pids_max, open_files;
+  unsigned keep_ended_s; /* how long the cause of an end is remembered */
+  bool ephemeral;        /* boxes end with the supervisor */
+};
+
+struct warden {
+  const struct warden_config *config;
+  uv_loop_t *loop;
+  struct store *store;
+  struct catalog *catalog;
+  char instance[24]; /* names all host objects */
+  char secret[2 * SHA256_LEN + 1]; /* tokens are HMACs under it */
+  char runtime[80];  /* hash of the staged runtime layer */
+  int64_t started_us;
+
+  struct map boxes; /* id -> struct box */
+  size_t births;    /* births under way */
+  uint64_t *slots;  /* bitmap of id ranges in use */
+  size_t nslots;
+  struct alarms alarms;
+  uv_timer_t clock, sampler, housekeeper;
+  bool sampling, stopping;
+  size_t removals; /* boxes whose remains are being cleared */
+
+  struct link *control;
+  VEC(struct link *) links;
+  uv_poll_t line; /* commands of the machine's own root */
+  int line_fd;
+};
+
+/* The role's whole life; returns the exit status. fd 3 is the supervisor's control socket. */
+int warden_main(const struct warden_config *config);
+
+void warden_broadcast(struct warden *w, struct str packet);
+void warden_arm(struct warden *w); /* sets the clock to the first alarm */
+
+/* desk.c */
+extern const struct link_ops desk_ops;
+
+#endif

@@ -1,0 +1,109 @@
+/* wire.h - what gates and the warden say to each other. Both sides include this and nothing else of the other.
+ *
+ * One SOCK_SEQPACKET pair per gate; a packet is a struct wire_head and a row of fields (tag, length, bytes). The warden
+ * reads only these small fixed shapes: everything a client wrote (metadata, variables, network rules) travels as opaque
+ * text that the gate has checked and the warden merely stores. A gate repeats unanswered requests on a new link after
+ * the warden was restarted, so every request is idempotent: a box id is chosen by the gate. */
+#ifndef CLOCHE_WIRE_H
+#define CLOCHE_WIRE_H
+
+#include "base/base.h"
+
+#define WIRE_MAX (160u * 1024) /* bytes of one packet */
+
+enum wire_type {
+  WIRE_REPLY = 1, /* status + fields; answers a request's id */
+  WIRE_ITEM,      /* one row of a longer answer; WIRE_REPLY closes it */
+  WIRE_HELLO,     /* warden to gate, first on every link: W_SECRET, W_DOMAIN */
+  WIRE_BOX_ENDED, /* warden to gates: W_ID, W_RUN: cut its streams, forget its routes */
+  WIRE_KEYS_CHANGED,
+
+  WIRE_AUTH = 32,   /* W_KEYHASH -> W_TEAM, W_NAME, W_SLUG */
+  WIRE_BOX_CREATE,  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box */
+  WIRE_BOX_GET,     /* W_ID [W_TEAM] -> box; -ENOENT with W_CAUSE when it ended */
+  WIRE_BOX_LIST,    /* [W_TEAM] -> items, no order */
+  WIRE_BOX_KILL,    /* W_ID W_TEAM */
+  WIRE_BOX_TIMEOUT, /* W_ID W_TEAM W_TIMEOUT W_MODE -> box */
+  WIRE_BOX_DOOR,    /* W_ID W_PORT -> descriptor, W_RUN */
+  WIRE_BOX_USAGE,   /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
+  WIRE_TEMPLATE_LIST, /* W_TEAM -> items */
+  WIRE_TEMPLATE_FIND, /* W_TEAM W_REF -> template */
+  WIRE_TEAM_LIST,     /* -> items */
+  WIRE_KEY_CREATE,    /* W_TEAM W_NAME W_KEYHASH W_MASK -> key */
+  WIRE_KEY_LIST,      /* W_TEAM -> items */
+  WIRE_KEY_RENAME,    /* W_TEAM W_ID W_NAME */
+  WIRE_KEY_DELETE,    /* W_TEAM W_ID */
+  WIRE_STATUS,        /* -> W_COUNT running boxes, W_STARTED of the warden */
+};
+
+enum wire_tag {
+  W_ID = 1,
+  W_TEAM,
+  W_NAME,
+  W_SLUG,
+  W_REF,
+  W_TEMPLATE,
+  W_ALIAS,
+  W_BUILD,
+  W_STARTED, /* wall microseconds */
+  W_END,     /* wall microseconds */
+  W_STATE,   /* enum box_state */
+  W_CPUS,
+  W_MEMORY_MB,
+  W_DISK_MB,
+  W_FLAGS,   /* BOX_* */
+  W_CONFIG,  /* JSON, the gate's own */
+  W_INIT,    /* JSON, for the agent */
+  W_RUN,     /* counts the lives of a box: a resumed box has a new one */
+  W_TIMEOUT, /* seconds */
+  W_MODE,    /* enum timeout_mode */
+  W_PORT,
+  W_KEYHASH, /* 32 bytes */
+  W_MASK,
+  W_SECRET,
+  W_DOMAIN,
+  W_CAUSE,
+  W_MESSAGE,
+  W_FROM,
+  W_TO,
+  W_SAMPLE,
+  W_COUNT,
+  W_CREATED,
+  W_PUBLIC,
+  W_SPAWNS,
+  W_LAST,
+  W_TAG,
+};
+
+enum box_state { BOX_STARTING = 1, BOX_RUNNING, BOX_PAUSED, BOX_ENDED };
+enum { BOX_SECURE = 1, BOX_INTERNET = 2, BOX_AUTO_PAUSE = 4, BOX_AUTO_RESUME = 8, BOX_PRIVATE = 16 };
+enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
+
+/* One measurement of a box, as W_SAMPLE carries it. */
+struct wire_sample {
+  int64_t wall_us;
+  double cpu_pct;
+  uint64_t mem_used, mem_cache, mem_total, disk_used, disk_total;
+  uint32_t cpus;
+};
+
+struct wire_head {
+  uint32_t type;
+  int32_t status; /* replies: 0 or negative errno */
+  uint64_t id;
+};
+
+/* Building: wire_begin, wire_put..., then send b->p, b->n. */
+void wire_begin(struct buf *b, enum wire_type type, uint64_t id, int status);
+void wire_put(struct buf *b, enum wire_tag tag, struct str value);
+void wire_putz(struct buf *b, enum wire_tag tag, const char *value);
+void wire_put_u64(struct buf *b, enum wire_tag tag, uint64_t value);
+
+/* Reading: wire_check says whether the packet is well formed; the getters need that. */
+int wire_check(struct str packet);
+const struct wire_head *wire_head(struct str packet);
+struct str wire_get(struct str packet, enum wire_tag tag); /* p NULL when absent */
+uint64_t wire_u64(struct str packet, enum wire_tag tag, uint64_t otherwise);
+int wire_copyz(struct str packet, enum wire_tag tag, char *dst, size_t size); /* -EINVAL absent, -ENAMETOOLONG */
+
+#endif
