@@ -120,7 +120,8 @@ struct http_call_ops {
 struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limits *limits);
 void http_call_handle(struct http_call *c, const struct http_call_ops *ops, void *data);
 void *http_call_data(const struct http_call *c);
-/* length: HTTP_CHUNKED, or the number of body bytes to come (0 = none). Adds Content-Length / Transfer-Encoding. */
+/* length: HTTP_CHUNKED, or the number of body bytes to come (0 = none). Adds Content-Length / Transfer-Encoding, and a Host
+ * where none is given. Negative: nothing was begun and no callback follows; 0: `end` or `fail` will. */
 int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n,
                     int64_t length);
 int http_call_send(struct http_call *c, struct str data);
