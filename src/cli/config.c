@@ -171,10 +171,10 @@ static int read_flags(struct config *c, int argc, char **argv, struct err *err)
   return 0;
 }
 
-/* The agent and kernels lie beside the program: build/runtime, or ../lib/cloche/runtime once installed. */
+/* The agent and kernels lie near the program: build/runtime above build/src/cli, or ../lib/cloche/runtime once installed. */
 static void find_runtime(struct config *c)
 {
-  static const char *const places[] = {"runtime", "../lib/cloche/runtime"};
+  static const char *const places[] = {"../../runtime", "../lib/cloche/runtime"};
   char exe[400];
   ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
   if (c->runtime[0] || n <= 0)
