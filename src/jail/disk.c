@@ -4,6 +4,7 @@
  * leaves a seed beside the boxes (.seeds/<bytes>-<inodes>.img) and later ones copy its extents. The filesystem has no
  * journal: a box does not outlive a crash of the host, and a paused one was unmounted cleanly. */
 #include "jail/disk.h"
+#include "jail/pool.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -133,18 +134,10 @@ static int copy_sparse(int from, int to)
   return 0;
 }
 
-static int parent_of(char out[PATH_MAX], const char *dir, struct err *err)
+static int image_make(const char *path, const char *boxes, const struct jail_limits *l, struct err *err)
 {
-  struct str parent = path_dir(str_of(dir));
-  return str_copyz(parent, out, PATH_MAX) ? err_set(err, -ENAMETOOLONG, "too long a name: %s", dir) : 0;
-}
-
-static int image_make(const char *path, const char *dir, const struct jail_limits *l, struct err *err)
-{
-  char boxes[PATH_MAX], seed[PATH_MAX];
-  int r = parent_of(boxes, dir, err);
-  if (!r)
-    r = disk_seed(boxes, l, err);
+  char seed[PATH_MAX];
+  int r = disk_seed(boxes, l, err);
   if (!r)
     r = seed_path(seed, boxes, l, err);
   if (r)
@@ -165,7 +158,7 @@ static int loop_attach(int image, char name[32], struct err *err)
   struct loop_config config = {
       .fd = (uint32_t)image,
       .block_size = 4096,
-      .info = {.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO},
+      .info = {.lo_flags = LO_FLAGS_AUTOCLEAR},
   };
   cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
   if (control < 0)
@@ -210,20 +203,44 @@ static int rooms(int tree, struct err *err)
   return 0;
 }
 
-int disk_open(const char *dir, const struct jail_limits *limits, struct err *err)
+static int finish(int tree, struct err *err)
 {
-  char image[PATH_MAX];
-  int r = make_dir(dir, 0700, err);
+  cleanup_fd int fd = tree;
+  int r = fd < 0 ? fd : rooms(fd, err);
+  return r ? r : steal_fd(&fd);
+}
+
+int disk_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err)
+{
+  int r = image_make(image, boxes, limits, err);
   if (!r)
-    r = path_in(image, dir, "disk.img", err);
+    r = finish(image_mount(image, err), err);
+  if (r < 0)
+    unlink(image);
+  return r;
+}
+
+static int open_limited(const char *dir, const struct jail_limits *limits, struct err *err)
+{
+  char image[PATH_MAX], boxes[PATH_MAX];
+  int r = path_in(image, dir, "disk.img", err);
+  if (!r && str_copyz(path_dir(str_of(dir)), boxes, sizeof(boxes)))
+    r = err_set(err, -ENAMETOOLONG, "too long a name: %s", dir);
   if (r)
     return r;
-  bool limited = limits->disk > 0;
-  if (limited && access(image, F_OK) != 0 && (r = image_make(image, dir, limits, err)))
+  if (access(image, F_OK) == 0)
+    return finish(image_mount(image, err), err);
+  int tree = pool_take(boxes, limits, image);
+  return tree >= 0 ? tree : disk_make(boxes, image, limits, err);
+}
+
+int disk_open(const char *dir, const struct jail_limits *limits, struct err *err)
+{
+  int r = make_dir(dir, 0700, err);
+  if (r)
     return r;
-  cleanup_fd int tree = limited ? image_mount(image, err) : open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree < 0)
-    return limited ? tree : err_errno(err, "opening %s", dir);
-  r = rooms(tree, err);
-  return r ? r : steal_fd(&tree);
+  if (limits->disk)
+    return open_limited(dir, limits, err);
+  int tree = open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return tree < 0 ? err_errno(err, "opening %s", dir) : finish(tree, err);
 }

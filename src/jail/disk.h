@@ -14,4 +14,7 @@ int disk_open(const char *dir, const struct jail_limits *limits, struct err *err
 /* Makes the seed image for these limits below `boxes`/.seeds, so that the next disk_open there only copies it. */
 int disk_seed(const char *boxes, const struct jail_limits *limits, struct err *err);
 
+/* Makes and mounts a new image from the seed: the slow part of disk_open, which pool.c does ahead. */
+int disk_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err);
+
 #endif

@@ -10,6 +10,7 @@
 #include "jail/etc.h"
 #include "jail/filter.h"
 #include "jail/layers.h"
+#include "jail/pool.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -421,6 +422,7 @@ int jail_instance_open(const char *instance, struct err *err)
 void jail_instance_close(const char *instance)
 {
   const struct cgroup_ops *ops = cgroup_host();
+  pool_close();
   if (ops && name_ok(instance))
     ops->close(instance);
 }

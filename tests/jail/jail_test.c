@@ -1,6 +1,7 @@
 /* jail_test.c - real boxes, looked at from both sides of the wall. Needs root. */
 #include "box.h"
 #include "jail/cgroup.h"
+#include "jail/pool.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -337,8 +338,9 @@ static void no_loop_device_stays_behind(void **state)
 {
   struct box b;
   open_with_disk(&b, "looped");
-  assert_int_equal(loops_of_house(), 1);
+  assert_true(loops_of_house() >= 1);
   box_close(&b);
+  pool_close();
   for (int i = 0; i < 200 && loops_of_house() > 0; i++)
     usleep(10000);
   assert_int_equal(loops_of_house(), 0);
@@ -517,14 +519,18 @@ static struct traces look_around(void)
 static void cycles_leave_mounts_groups_and_descriptors_as_they_were(void **state)
 {
   struct traces before = look_around();
-  for (int i = 0; i < 100; i++) {
+  for (int i = 0; i < 200; i++) {
     struct box b;
     char id[16];
     snprintf(id, sizeof(id), "cycle-%d", i);
-    box_open(&house, &b, id);
+    if (i % 2)
+      box_open(&house, &b, id);
+    else
+      open_with_disk(&b, id);
     box_close(&b);
     assert_int_equal(access(b.dir, F_OK), -1);
   }
+  pool_close();
   struct traces after = look_around();
   assert_int_equal(after.mounts, before.mounts);
   assert_int_equal(after.groups, before.groups);
