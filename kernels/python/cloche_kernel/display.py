@@ -9,7 +9,6 @@ so that a chart is read off a figure that has just been drawn.
 from typing import Any
 
 from IPython.core.formatters import BaseFormatter, DisplayFormatter, JSONFormatter
-from IPython.lib import pretty
 from traitlets import ObjectName, Unicode
 
 from . import frame, plain
@@ -17,7 +16,7 @@ from .outlet import Encoded
 
 # Values of exactly these types have no methods to ask for, and their text is their repr.
 SIMPLE = frozenset({int, bool, str, float, complex, bytes, type(None)})
-REPR = {kind: pretty._type_pprinters.get(kind) for kind in (int, str)}
+REPR = frozenset({int, str, float})
 
 
 class DataFormatter(BaseFormatter):
@@ -49,7 +48,7 @@ class Formatter(DisplayFormatter):
     def format(self, obj: Any, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         text = self.formatters["text/plain"]
         if type(obj) in REPR and not include and not exclude and not self._others(obj):
-            if text.enabled and text.pprint and text.type_printers.get(type(obj)) is REPR[type(obj)]:
+            if text.enabled and text.pprint and text.float_format == "%r" and self._untouched(text, type(obj)):
                 return {"text/plain": repr(obj)}, {}
         if speaks(self.ipython_display_formatter, obj) and self.ipython_display_formatter(obj):
             return {}, {}
@@ -67,6 +66,11 @@ class Formatter(DisplayFormatter):
             if value is not None:
                 data[mime] = value
         return data, metadata
+
+    def _untouched(self, text: Any, kind: type) -> bool:
+        return text.type_printers.get(kind) is self.printers.get(kind)
+
+    printers: dict[type, Any]
 
     def _bundle(self, obj: Any, include: Any, exclude: Any) -> tuple[dict, dict]:
         if not speaks(self.mimebundle_formatter, obj):
@@ -117,7 +121,9 @@ def build(shell: Any) -> Formatter:
     formatter.formatters["application/json"] = structure
     formatter.formatters["e2b/data"] = data
     formatter.formatters["e2b/chart"] = chart
-    formatter.formatters["text/plain"].max_seq_length = 0
+    text = formatter.formatters["text/plain"]
+    text.max_seq_length = 0
+    formatter.printers = {kind: text.type_printers.get(kind) for kind in REPR}
     return formatter
 
 

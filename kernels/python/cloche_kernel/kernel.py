@@ -122,7 +122,7 @@ class Kernel:
             set_variables(before)
         if self.is_child:
             return
-        if code and not code.isspace():
+        if code and not code.isspace() and self.shell.execution_count != count + 1:
             self.shell.execution_count = count + 1
         error = result.error_before_exec or result.error_in_exec
         if error is not None and not self.outlet.failed:

@@ -7,10 +7,10 @@ left bytes in the pipes behind descriptors 1 and 2, and if so tells the agent to
 """
 
 import binascii
-import fcntl
 import sys
-import termios
 from array import array
+from fcntl import ioctl
+from termios import FIONREAD
 from typing import Any
 
 from .wire import Wire, dumps, quote
@@ -29,8 +29,9 @@ class Outlet:
         self.wire = wire
         self.run: int | None = None
         self.prefixes: dict[str, str | None] = {"stdout": None, "stderr": None}
+        self.tag = "null"
         self.failed = False
-        self._waiting = array("i", [0])
+        self._waiting = (array("i", [0]), array("i", [0]))
         self._piped = False
 
     def attach(self, wire: Wire) -> None:
@@ -45,62 +46,77 @@ class Outlet:
     def begin(self, run: int, count: int) -> None:
         self.run = run
         self.failed = False
-        tag = dumps(run)
+        self.tag = tag = dumps(run)
         for name in self.prefixes:
             self.prefixes[name] = f'{{"ev":"stream","id":{tag},"name":"{name}","text":'
         self.wire.send(f'{{"ev":"count","id":{tag},"n":{count}}}\n')
 
     def end(self, status: str) -> None:
-        run, self.run = self.run, None
-        for name in self.prefixes:
-            self.prefixes[name] = None
-        self.wire.send(f'{{"ev":"done","id":{dumps(run)},"status":"{status}"}}\n')
+        with self.wire.lock:
+            self.run = None
+            for name in self.prefixes:
+                self.prefixes[name] = None
+            self.wire.put(f'{{"ev":"done","id":{self.tag},"status":"{status}"}}\n')
 
-    def pending(self) -> bool:
-        """Are there bytes in the pipes that the agent has not read?"""
-        waiting = self._waiting
-        fcntl.ioctl(1, termios.FIONREAD, waiting, True)
-        if waiting[0]:
-            return True
-        fcntl.ioctl(2, termios.FIONREAD, waiting, True)
-        return waiting[0] > 0
+    def pending(self) -> str:
+        """A `drain` line if the pipes hold bytes the agent has not read, saying how many; else empty.
+
+        The numbers matter: bytes written after this moment belong after the next message.
+        """
+        out, err = self._waiting
+        ioctl(1, FIONREAD, out, True)
+        ioctl(2, FIONREAD, err, True)
+        if out[0] or err[0]:
+            return f'{{"ev":"drain","id":{self.tag},"stdout":{out[0]},"stderr":{err[0]}}}\n'
+        return ""
 
     def ordered(self, line: str) -> str:
         """The line, after a `drain` if the pipes hold something older."""
-        if self._piped and self.pending():
-            return f'{{"ev":"drain","id":{dumps(self.run)}}}\n{line}'
-        return line
+        return self.pending() + line if self._piped else line
 
     def text(self, name: str, text: str) -> None:
-        """One write to stdout or stderr."""
-        prefix = self.prefixes[name]
-        if prefix is None:
+        """One write to stdout or stderr. Everything a program prints passes here, so it is written out flat.
+
+        The lock spans the look at the run and the sending: no thread can speak for a run that is done.
+        """
+        if len(text) > PIECE:
+            for start in range(0, len(text), PIECE):
+                self.text(name, text[start : start + PIECE])
             return
-        if len(text) <= PIECE:
-            self.wire.send(self.ordered(f"{prefix}{quote(text)}}}\n"))
-            return
-        for start in range(0, len(text), PIECE):
-            self.wire.send(self.ordered(f"{prefix}{quote(text[start : start + PIECE])}}}\n"))
+        quoted = quote(text)
+        wire = self.wire
+        with wire.lock:
+            prefix = self.prefixes[name]
+            if prefix is None:
+                return
+            line = f"{prefix}{quoted}}}\n"
+            if self._piped:
+                line = self.pending() + line
+            wire.put(line)
 
     def display(self, data: dict[str, Any], main: bool) -> None:
         """A rich result. The value of the cell waits a moment to travel with what follows."""
-        if self.run is None or not data:
+        if not data:
             return
         bundle = ",".join(f"{quote(str(mime))}:{encoded(value)}" for mime, value in data.items())
         flag = "true" if main else "false"
-        line = self.ordered(f'{{"ev":"display","id":{dumps(self.run)},"main":{flag},"data":{{{bundle}}}}}\n')
-        if main:
-            self.wire.hold(line)
-        else:
-            self.wire.send(line)
+        with self.wire.lock:
+            if self.run is None:
+                return
+            line = self.ordered(f'{{"ev":"display","id":{self.tag},"main":{flag},"data":{{{bundle}}}}}\n')
+            if main:
+                self.wire.hold(line)
+            else:
+                self.wire.put(line)
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
         """The run's error. Only the first one counts."""
-        if self.run is None or self.failed:
-            return
-        self.failed = True
-        line = dumps({"ev": "error", "id": self.run, "name": name, "value": value, "traceback": traceback})
-        self.wire.send(self.ordered(line + "\n"))
+        with self.wire.lock:
+            if self.run is None or self.failed:
+                return
+            self.failed = True
+            line = dumps({"ev": "error", "id": self.run, "name": name, "value": value, "traceback": traceback})
+            self.wire.put(self.ordered(line + "\n"))
 
     def flush(self) -> None:
         self.wire.flush()

@@ -28,7 +28,7 @@ def hook(image_module: ModuleType) -> None:
     def save(self: Any, fp: Any, format: str | None = None, **params: Any) -> None:
         if not isinstance(fp, str) or _silent(sys._getframe(1)):
             original(self, fp, format, **params)
-        elif format is None and fp.lower().endswith(".png"):
+        elif (format or os.path.splitext(fp)[1][1:]).lower() == "png":
             _save_png(original, self, fp, params)
         else:
             display(self)

@@ -96,7 +96,9 @@ def key_text(key: Any) -> str:
         return key
     if isinstance(key, enum.Enum):
         return key_text(key.value)
-    plain_key = convert(key, DEEPEST)
+    plain_key = convert(key)
+    if isinstance(plain_key, (dict, list)):
+        raise NotPlain("a key that is no single value")
     return plain_key if isinstance(plain_key, str) else json.dumps(plain_key)
 
 

@@ -30,18 +30,22 @@ class Wire:
     def send(self, line: str) -> None:
         """Sends one or more whole lines (each with its LF), ASCII only."""
         with self.lock:
-            if self.held:
-                line, self.held = self.held + line, ""
-            if self.sock is None:
-                return
-            data = line.encode()
-            try:
-                if len(data) <= ATOMIC:
-                    self.sock.send(data)
-                else:
-                    self._send_long(data)
-            except OSError:
-                os._exit(0)  # the agent is gone, and with it everybody who could read
+            self.put(line)
+
+    def put(self, line: str) -> None:
+        """send() for who holds the lock already."""
+        if self.held:
+            line, self.held = self.held + line, ""
+        if self.sock is None:
+            return
+        data = line.encode()
+        try:
+            if len(data) <= ATOMIC:
+                self.sock.send(data)
+            else:
+                self._send_long(data)
+        except ConnectionError:
+            os._exit(0)  # the agent is gone, and with it everybody who could read
 
     def hold(self, line: str) -> None:
         """Keeps a line back to go out together with the next one."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
+from matplotlib import rcParams
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 
@@ -128,7 +129,14 @@ def _median(rest: list[Any], least: float, most: float) -> float | None:
 
 
 def _outliers(box: Box, axis: int, least: float, most: float) -> list[float]:
-    """Points beyond the whiskers, drawn as markers without a line."""
-    marks = [points(line)[:, axis] for line in box.lines[2:] if line.get_linestyle() in ("None", "none", "", " ")]
-    values = numpy.concatenate(marks) if marks else numpy.empty(0)
+    """Points beyond the whiskers: the last line of markers, unless that is the mark of the mean."""
+    marks = [line for line in box.lines[2:] if line.get_linestyle() in ("None", "none", "", " ")]
+    if not marks or (len(marks) == 1 and _is_mean(marks[0])):
+        return []
+    values = points(marks[-1])[:, axis]
     return [float(v) for v in values if v < least or v > most]
+
+
+def _is_mean(line: Any) -> bool:
+    mean, flier = rcParams["boxplot.meanprops.marker"], rcParams["boxplot.flierprops.marker"]
+    return len(points(line)) == 1 and mean != flier and line.get_marker() == mean
