@@ -1,0 +1,152 @@
+/* boot.c - see boot.h. */
+#include "agent/boot.h"
+#include "agent/init.h"
+#include "warden/boot.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define BOOT_FD 3
+
+static bool boot_socket(void)
+{
+  int type = 0;
+  socklen_t len = sizeof(type);
+  return getsockopt(BOOT_FD, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
+static void text_take(char **slot, struct str value)
+{
+  free(*slot);
+  *slot = xstrndup(value.p ? value.p : "", value.n);
+}
+
+static int template_take(struct agent *a, struct str text, struct err *err)
+{
+  cleanup_arena struct arena arena = ARENA_INIT(8u * BOOT_MAX);
+  struct json_error why = {0};
+  struct json *v = json_read(&arena, text, 0, &why);
+  if (!v)
+    return err_set(err, -EINVAL, "template: syntax error at offset %zu", why.offset);
+  struct str user = json_text(json_get(v, "user"), STR("")), workdir = json_text(json_get(v, "workdir"), STR(""));
+  env_merge_json(&a->template_env, json_get(v, "env"));
+  if (user.n)
+    text_take(&a->default_user, user);
+  if (workdir.n)
+    text_take(&a->default_workdir, workdir);
+  return 0;
+}
+
+static int field_take(struct agent *a, uint32_t tag, struct str value, struct err *err)
+{
+  switch ((enum boot_tag)tag) {
+  case BOOT_BOX_ID:
+    return text_take(&a->box_id, value), 0;
+  case BOOT_TEMPLATE_ID:
+    return text_take(&a->template_id, value), 0;
+  case BOOT_BUILD_ID:
+    return text_take(&a->build_id, value), 0;
+  case BOOT_SECRET:
+    return text_take(&a->secret, value), 0;
+  case BOOT_TEMPLATE:
+    return template_take(a, value, err);
+  case BOOT_INIT:
+    return init_apply(a, value, true, err) == INIT_BAD ? err_wrap(err, "init") : 0;
+  }
+  return 0; /* a newer warden may say more */
+}
+
+static int packet_take(struct agent *a, struct str packet, struct err *err)
+{
+  while (packet.n) {
+    struct boot_field field;
+    if (packet.n < sizeof(field))
+      return err_set(err, -EPROTO, "boot packet: %zu stray bytes", packet.n);
+    memcpy(&field, packet.p, sizeof(field));
+    packet = str_skip(packet, sizeof(field));
+    if (field.len > packet.n)
+      return err_set(err, -EPROTO, "boot packet: field %u is cut", field.tag);
+    int rc = field_take(a, field.tag, str_sub(packet, 0, field.len), err);
+    if (rc < 0)
+      return rc;
+    packet = str_skip(packet, field.len);
+  }
+  return 0;
+}
+
+/* ---- what processes of the box may look at ---- */
+
+static void marker_write(const char *path, const char *text)
+{
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0444);
+  if (fd < 0) {
+    log_debug("%s: %s", path, strerror(errno));
+    return;
+  }
+  if (fd_write_all(fd, text, strlen(text)) < 0)
+    log_debug("%s: %s", path, strerror(errno));
+  close(fd);
+}
+
+static void markers_write(const struct agent *a)
+{
+  cleanup_free char *all = xasprintf("ENV_ID=%s\nTEMPLATE_ID=%s\nBUILD_ID=%s\n", a->template_id, a->template_id, a->build_id);
+  mkdir("/run/e2b", 0755);
+  marker_write("/run/e2b/.E2B_SANDBOX", "true");
+  marker_write("/run/e2b/.E2B_SANDBOX_ID", a->box_id);
+  marker_write("/run/e2b/.E2B_TEMPLATE_ID", a->template_id);
+  marker_write("/.e2b", all);
+}
+
+static void identity_publish(struct agent *a)
+{
+  env_set(&a->internal, STR("E2B_SANDBOX_ID"), str_of(a->box_id));
+  env_set(&a->internal, STR("E2B_TEMPLATE_ID"), str_of(a->template_id));
+  a->env_generation++;
+  markers_write(a);
+}
+
+int boot_receive(struct agent *a, struct err *err)
+{
+  if (!boot_socket())
+    return 0;
+  /* Mapped, not allocated: the pages go back to the system at once. */
+  char *packet = mmap(NULL, BOOT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (packet == MAP_FAILED)
+    return err_errno(err, "boot packet");
+  ssize_t n;
+  do
+    n = recv(BOOT_FD, packet, BOOT_MAX, MSG_TRUNC);
+  while (n < 0 && errno == EINTR);
+  int rc = 0;
+  if (n < 0)
+    rc = err_errno(err, "boot packet");
+  else if (n == 0 || n > (ssize_t)BOOT_MAX)
+    rc = err_set(err, -EPROTO, "boot packet of %zd bytes", n);
+  else
+    rc = packet_take(a, str_make(packet, (size_t)n), err);
+  munmap(packet, BOOT_MAX);
+  if (rc < 0)
+    return rc;
+  identity_publish(a);
+  return 1;
+}
+
+void boot_answer(const char *failure)
+{
+  char text[600];
+  if (!boot_socket())
+    return;
+  int n = failure ? snprintf(text, sizeof(text), "%c%s", BOOT_FAILED, failure) : snprintf(text, sizeof(text), "%c", BOOT_READY);
+  if (send(BOOT_FD, text, MIN((size_t)n, sizeof(text) - 1), MSG_NOSIGNAL) < 0)
+    log_warn("the warden left before it was answered: %s", strerror(errno));
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0) {
+    dup3(null, BOOT_FD, O_CLOEXEC);
+    close(null);
+  } else {
+    close(BOOT_FD);
+  }
+}

@@ -1,0 +1,13 @@
+/* router.h - every request to the envd API enters here and is sent on. */
+#ifndef CLOCHE_AGENT_ROUTER_H
+#define CLOCHE_AGENT_ROUTER_H
+
+#include "agent/agent.h"
+#include "net/http.h"
+
+void router_request(struct http_x *x, void *agent);
+
+/* The user name of an Authorization header: 1 = found (in *out), 0 = none given or not Basic. */
+int router_basic_user(struct str authorization, struct buf *out);
+
+#endif
