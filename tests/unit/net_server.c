@@ -1,6 +1,8 @@
 /* The HTTP server against a raw peer: framing, order, back-pressure, endings, limits. */
 #include "net_lab.h"
 
+#include <sys/resource.h>
+
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static void a_connection_is_kept_for_the_next_request(void **state)
@@ -625,6 +627,114 @@ static void adopted_sockets_are_served_and_told_apart(void **state)
   lab_close();
 }
 
+static void when_descriptors_run_out_accepting_rests_and_goes_on(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct rlimit before, low;
+  lab_open(NULL);
+  lab_turn();
+  cleanup_fd int fd = lab_dial();
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  low = before;
+  cleanup_fd int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  low.rlim_cur = (rlim_t)quiet + 1; /* all numbers up to it are in use */
+  log_open("test", quiet);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+  lab_say(fd, STR(GET("/patient")));
+  int turns = 0;
+  for (int64_t until = clock_mono_us() + 60000; clock_mono_us() < until; turns++)
+    uv_run(&lab.loop, UV_RUN_ONCE); /* a listener that spins would turn many thousand times */
+  assert_int_equal(lab.requests, 0);
+  assert_true(turns < 10);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  lab_hear_until(fd, &out, "/patient");
+  log_open("test", 2);
+  lab_close();
+}
+
+static int free_at; /* 1: in the request, 2: in the body, 3: in gone */
+
+static void free_in_body(struct http_x *x, struct str chunk)
+{
+  if (free_at == 2)
+    http_server_free(steal(&lab.server));
+  else
+    http_abort(x);
+}
+
+static void free_in_gone(struct http_x *x, enum http_end how)
+{
+  assert_int_equal(http_reply(x, 200, NULL, STR("too late")), -EPIPE);
+  http_end(x);
+  http_abort(x);
+  http_x_resume(x);
+  lab_gone(x, how);
+  if (free_at == 3)
+    http_server_free(steal(&lab.server));
+}
+
+static const struct http_x_ops free_ops = {.body = free_in_body, .gone = free_in_gone};
+
+static void free_in_request(struct http_x *x, void *arg)
+{
+  lab.requests++;
+  http_x_handle(x, &free_ops, NULL);
+  http_x_resume(x);
+  if (free_at == 1)
+    http_server_free(steal(&lab.server));
+}
+
+static void the_server_may_be_freed_inside_any_callback(void **state)
+{
+  for (free_at = 1; free_at <= 3; free_at++) {
+    lab_open(NULL);
+    http_server_free(lab.server);
+    lab.server = http_server_new(&lab.loop, NULL, free_in_request, NULL);
+    http_server_listen(lab.server, lab_listener(&lab.port));
+    cleanup_fd int a = lab_dial(), b = lab_dial();
+    lab_say(a, STR("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"));
+    lab_say(b, STR("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"));
+    lab_until(lab.server == NULL && lab.gones > 0 && lab.gones == lab.requests);
+    lab_close();
+  }
+}
+
+static bool loud;
+
+static void answer_while_draining(struct http_x *x)
+{
+  lab.drains++;
+  if (!loud)
+    http_end(x);
+  else
+    http_abort(x);
+}
+
+static const struct http_x_ops drain_ops = {.drain = answer_while_draining, .gone = lab_gone};
+
+static void an_exchange_may_end_inside_drain(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(32 << 20);
+  for (int i = 0; i < 2; i++) {
+    lab_open(NULL);
+    loud = i == 1;
+    cleanup_fd int fd = lab_dial();
+    lab_say(fd, STR(GET("/hold")));
+    lab_until(lab.held != NULL);
+    http_x_handle(lab.held, &drain_ops, NULL);
+    http_respond(lab.held, 200, NULL, 0, HTTP_CHUNKED);
+    while (!http_congested(lab.held))
+      http_send(lab.held, str_make(lab.block, sizeof(lab.block)));
+    buf_clear(&out);
+    ssize_t r = lab_hear_until(fd, &out, loud ? NULL : "0\r\n\r\n");
+    assert_true(loud ? r == -ECONNRESET : r > 0);
+    lab_until(lab.gones == 1);
+    assert_int_equal(lab.how, loud ? HTTP_ABORTED : HTTP_DONE);
+    assert_int_equal(lab.drains, 1);
+    lab_close();
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -659,6 +769,9 @@ int main(void)
       cmocka_unit_test(freeing_the_server_ends_every_exchange),
       cmocka_unit_test(after_it_stops_listening_answers_say_close),
       cmocka_unit_test(adopted_sockets_are_served_and_told_apart),
+      cmocka_unit_test(when_descriptors_run_out_accepting_rests_and_goes_on),
+      cmocka_unit_test(the_server_may_be_freed_inside_any_callback),
+      cmocka_unit_test(an_exchange_may_end_inside_drain),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
