@@ -131,8 +131,7 @@ static bool is_bare(int status)
 }
 
 /* Builds the head in the loop's buffer and notes what it promises. */
-static int begin(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length,
-                 struct str *head)
+static int begin(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length, struct str *head)
 {
   struct net *net = x->peer->conn.net;
   bool head_only = str_is(x->head.method, "HEAD");
@@ -336,8 +335,7 @@ int answer_error(struct peer *p, int status, const char *why)
   char body[192];
   int n = snprintf(body, sizeof(body), "{\"code\":%d,\"message\":\"%s\"}", status, why);
   struct http_header type = {STR("Content-Type"), STR("application/json")};
-  struct headout o = {
-      .headers = &type, .n = 1, .length = n, .framed = true, .close = true, .date = net_date(net)};
+  struct headout o = {.headers = &type, .n = 1, .length = n, .framed = true, .close = true, .date = net_date(net)};
   int rc = headout_answer(&net->head, status, &o);
   if (rc < 0)
     return rc;

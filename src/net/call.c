@@ -235,8 +235,7 @@ static void call_freed(struct conn *conn)
     call_release(c);
 }
 
-static const struct conn_ops call_conn_ops = {call_step,   call_eof, call_left, call_moved,
-                                              call_broken, call_due, call_freed};
+static const struct conn_ops call_conn_ops = {call_step, call_eof, call_left, call_moved, call_broken, call_due, call_freed};
 
 /* ---- the request ---- */
 
@@ -245,6 +244,7 @@ struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limit
   struct http_call *c = xcalloc(1, sizeof(*c));
   struct net *net = net_of(loop);
   c->limits = limits ? *limits : http_limits_default;
+  fd_cloexec(fd);
   int rc = conn_start(&c->conn, net, fd, &call_conn_ops, c->limits.head_max);
   net_unref(net);
   if (rc < 0) {
@@ -281,8 +281,7 @@ static void call_renew(struct http_call *c)
   c->sent = c->head_seen = c->ended = c->tunnel = c->paused = c->drain_due = c->stray = false;
 }
 
-int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n,
-                    int64_t length)
+int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n, int64_t length)
 {
   struct buf *b = &c->conn.net->head;
   if (c->conn.closed || c->failed || c->conn.eof || c->conn.out_error)
@@ -380,8 +379,8 @@ void http_call_resume(struct http_call *c)
 
 bool http_call_reusable(const struct http_call *c)
 {
-  return c->started && c->ended && c->sent && c->frame.keep && !c->tunnel && !c->stray && !c->failed &&
-         !c->conn.closed && !c->conn.eof && !c->conn.out_error && !c->conn.out;
+  return c->started && c->ended && c->sent && c->frame.keep && !c->tunnel && !c->stray && !c->failed && !c->conn.closed && !c->conn.eof &&
+         !c->conn.out_error && !c->conn.out;
 }
 
 void http_call_free(struct http_call *c)

@@ -19,19 +19,19 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
-#define OUT_MAX ((size_t)64 << 20)   /* queued memory at which a connection is given up */
-#define LOOK_AHEAD ((size_t)16 << 10) /* read while nobody wants bytes */
-#define READ_ROUNDS 4                /* full buffers per event, then others get their turn */
-#define FLUSH_BYTES ((size_t)4 << 20) /* the same for output */
-#define FILE_BYTES ((size_t)1 << 20)
-#define SEG_SIZE ((size_t)4096)
-#define SPARE_MAX 64
-#define GATHER 16
+#define OUT_MAX     ((size_t)64 << 20) /* queued memory at which a connection is given up */
+#define LOOK_AHEAD  ((size_t)16 << 10) /* read while nobody wants bytes */
+#define READ_ROUNDS 4                  /* full buffers per event, then others get their turn */
+#define FLUSH_BYTES ((size_t)4 << 20)  /* the same for output */
+#define FILE_BYTES  ((size_t)1 << 20)
+#define SEG_SIZE    ((size_t)4096)
+#define SPARE_MAX   64
+#define GATHER      16
 
 struct conn_seg {
   struct conn_seg *next;
-  int fd; /* a file, or -1 */
-  bool copied; /* sendfile can't carry this file */
+  int fd;                /* a file, or -1 */
+  bool copied;           /* sendfile can't carry this file */
   uint64_t offset, left; /* file */
   size_t from, to, cap;  /* memory: data[from..to) */
   char data[];
@@ -207,8 +207,7 @@ static void conn_rearm(struct conn *c)
   if (c->closed)
     return;
   if (!c->failed)
-    events = (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone ? UV_DISCONNECT : 0) |
-             (c->blocked ? UV_WRITABLE : 0);
+    events = (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone ? UV_DISCONNECT : 0) | (c->blocked ? UV_WRITABLE : 0);
   if (events == c->events)
     return;
   c->events = events;
@@ -626,6 +625,13 @@ uint64_t conn_due(const struct conn *c)
   if (!c->deadline || !stall)
     return c->deadline ? c->deadline : stall;
   return MIN(c->deadline, stall);
+}
+
+void conn_postpone(struct conn *c, uint64_t ms)
+{
+  if (c->deadline)
+    c->deadline += ms;
+  c->stall_at += ms;
 }
 
 void conn_expire(struct conn *c, uint64_t now)

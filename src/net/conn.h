@@ -43,14 +43,14 @@ struct conn {
   struct buf in; /* bytes that wait, the first in_off of them used */
   size_t in_off;
   struct conn_seg *out, *out_last;
-  uint64_t queued;       /* bytes of out, those of files too */
-  size_t queued_mem;     /* without files */
-  uint64_t deadline;     /* loop time in ms, 0 = none; conn_deadline */
-  uint64_t stall_at;     /* last time output moved */
-  unsigned stall_ms;     /* 0 = a peer may refuse output for ever */
+  uint64_t queued;   /* bytes of out, those of files too */
+  size_t queued_mem; /* without files */
+  uint64_t deadline; /* loop time in ms, 0 = none; conn_deadline */
+  uint64_t stall_at; /* last time output moved */
+  unsigned stall_ms; /* 0 = a peer may refuse output for ever */
   int fd, events;
   int out_error;
-  bool want;    /* set by the protocol: it has use for more bytes */
+  bool want; /* set by the protocol: it has use for more bytes */
   bool eof, gone, failed, closed;
   bool blocked; /* the socket takes no more; out waits for it */
   bool shut_asked, shut_done;
@@ -65,8 +65,8 @@ void conn_deadline(struct conn *c, unsigned ms); /* 0 = none */
  * end of this loop iteration, to go out in one packet with it. 0 or -EPIPE, -ENOBUFS. */
 int conn_write(struct conn *c, const struct iovec *v, int n, bool cork);
 int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n); /* fd owned, in all cases */
-void conn_push(struct conn *c);  /* corked bytes go now */
-void conn_shut(struct conn *c);  /* our direction ends once the queue is out */
+void conn_push(struct conn *c);                                           /* corked bytes go now */
+void conn_shut(struct conn *c);                                           /* our direction ends once the queue is out */
 void conn_ask_turn(struct conn *c);
 void conn_close(struct conn *c); /* FIN, unless unread bytes make it RST */
 void conn_reset(struct conn *c); /* RST; queued output is lost */
@@ -75,6 +75,7 @@ void conn_reset(struct conn *c); /* RST; queued output is lost */
 void conn_turn(struct conn *c);
 uint64_t conn_due(const struct conn *c);
 void conn_expire(struct conn *c, uint64_t now);
+void conn_postpone(struct conn *c, uint64_t ms);
 struct conn_seg *conn_seg_next(struct conn_seg *s);
 
 #endif

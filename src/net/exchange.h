@@ -15,11 +15,11 @@ struct peer {
   struct http_server *server;
   struct http_x *x; /* the request being answered, or NULL */
   struct h1scan scan;
-  struct h1_body body;      /* of the current request; outlives x when the handler left some unread */
+  struct h1_body body; /* of the current request; outlives x when the handler left some unread */
   enum peer_phase phase;
-  bool restart;             /* the phase's time begins anew */
-  bool last;                /* no request after this one */
-  enum http_end how;        /* what `gone` is told when the connection closes under x */
+  bool restart;      /* the phase's time begins anew */
+  bool last;         /* no request after this one */
+  enum http_end how; /* what `gone` is told when the connection closes under x */
   uint64_t discarded;
   struct peer *idle_prev, *idle_next; /* while PEER_IDLE: oldest first */
   bool in_idle;
@@ -73,7 +73,7 @@ void server_unref(struct http_server *s);
 
 /* http1.c */
 void peer_end(struct peer *p, enum http_end how, bool reset); /* closes; x hears `how` */
-void peer_drop(struct peer *p);                                /* the same, and x hears it at once */
+void peer_drop(struct peer *p);                               /* the same, and x hears it at once */
 
 /* answer.c */
 int answer_error(struct peer *p, int status, const char *why); /* a small JSON answer of our own that says close */

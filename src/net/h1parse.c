@@ -12,10 +12,10 @@
  * them; tests/fuzz/http1.c holds that to be true. */
 #include "net/h1parse.h"
 
-#define EXT_LINE_MAX 256    /* extension bytes of one chunk */
+#define EXT_LINE_MAX     256 /* extension bytes of one chunk */
 #define TRAILER_LINE_MAX 4096
-#define OVERHEAD_MAX 16384  /* extensions and trailers of one body */
-#define CHUNK_DIGITS_MAX 15 /* a chunk below 2^60, leading zeros counted */
+#define OVERHEAD_MAX     16384 /* extensions and trailers of one body */
+#define CHUNK_DIGITS_MAX 15    /* a chunk below 2^60, leading zeros counted */
 
 enum { TCHAR = 1, VCHAR = 2, UCHAR = 4 }; /* token; header value; target */
 
@@ -79,8 +79,7 @@ static int too_long(const struct h1scan *s, enum h1_side side, const char **why)
   return refuse(why, 431, "header section too large");
 }
 
-ptrdiff_t h1_scan(struct h1scan *s, enum h1_side side, struct str in, const struct http_limits *limits,
-                  const char **why)
+ptrdiff_t h1_scan(struct h1scan *s, enum h1_side side, struct str in, const struct http_limits *limits, const char **why)
 {
   size_t n = MIN(in.n, limits->head_max);
   if (s->seen == 0 && n > 0 && !may_begin(side, in.p[0]))
@@ -119,8 +118,7 @@ static struct str next_line(struct str *head)
 
 static int parse_version(struct str v, struct http_head *out, const char **why)
 {
-  if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.' || v.p[5] < '0' || v.p[5] > '9' || v.p[7] < '0' ||
-      v.p[7] > '9')
+  if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.' || v.p[5] < '0' || v.p[5] > '9' || v.p[7] < '0' || v.p[7] > '9')
     return refuse(why, 400, "bad HTTP version");
   if (v.p[5] != '1')
     return refuse(why, 505, "HTTP version not supported");
@@ -175,8 +173,7 @@ static int parse_target(struct http_head *out, const char **why)
 static int parse_request_line(struct str line, struct http_head *out, const char **why)
 {
   struct str rest, version;
-  if (!str_cut(line, ' ', &out->method, &rest) || !h1_token(out->method) ||
-      !str_cut(rest, ' ', &out->target, &version))
+  if (!str_cut(line, ' ', &out->method, &rest) || !h1_token(out->method) || !str_cut(rest, ' ', &out->target, &version))
     return refuse(why, 400, "bad request line");
   int rc = parse_version(version, out, why);
   return rc < 0 ? rc : parse_target(out, why);
@@ -289,8 +286,8 @@ static int note_header(const struct http_header *h, struct notes *seen, struct h
   }
 }
 
-static int parse_headers(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct notes *seen,
-                         struct h1_frame *f, const char **why)
+static int parse_headers(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct notes *seen, struct h1_frame *f,
+                         const char **why)
 {
   out->headers = hv;
   for (struct str line = next_line(&head); line.n; line = next_line(&head)) {
@@ -312,8 +309,7 @@ static int parse_headers(struct str head, struct http_head *out, struct http_hea
   return 0;
 }
 
-int h1_request(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame,
-               const char **why)
+int h1_request(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame, const char **why)
 {
   struct notes seen = {0};
   *out = (struct http_head){0};
@@ -332,8 +328,7 @@ int h1_request(struct str head, struct http_head *out, struct http_header *hv, s
   return 0;
 }
 
-int h1_response(struct str head, bool bodyless, struct http_head *out, struct http_header *hv, size_t cap,
-                struct h1_frame *frame, const char **why)
+int h1_response(struct str head, bool bodyless, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame, const char **why)
 {
   struct notes seen = {0};
   *out = (struct http_head){0};

@@ -7,11 +7,11 @@
 struct headout {
   const struct http_header *headers;
   size_t n;
-  int64_t length;    /* HTTP_CHUNKED, or bytes to come */
-  bool framed;       /* say the length (not for 1xx, 204, 304, tunnels) */
-  bool tunnel;       /* the caller's Connection and Upgrade stay as they are */
-  bool close, keep;  /* say `Connection: close` / `Connection: keep-alive` */
-  struct str date;   /* added unless the caller has one; empty = none */
+  int64_t length;   /* HTTP_CHUNKED, or bytes to come */
+  bool framed;      /* say the length (not for 1xx, 204, 304, tunnels) */
+  bool tunnel;      /* the caller's Connection and Upgrade stay as they are */
+  bool close, keep; /* say `Connection: close` / `Connection: keep-alive` */
+  struct str date;  /* added unless the caller has one; empty = none */
 };
 
 /* Put together in b, which is cleared first. 0, -EINVAL when a name or value can't be written, -ENOBUFS. */

@@ -32,15 +32,15 @@ bool http_header_has(const struct http_head *head, const char *name, const char 
 const char *http_reason(int status);
 
 struct http_limits {
-  size_t head_max;      /* bytes of request or status line plus headers; 64 KiB */
-  size_t headers_max;   /* number of header lines; 200 */
-  size_t body_max;      /* default largest request body; 16 MiB; http_x_body_max changes it per exchange */
-  size_t high_water;    /* queued output bytes at which http_congested() is true; 256 KiB; drain at a quarter of it */
-  unsigned head_ms;     /* time for a complete head once its first byte came; 30 s */
-  unsigned idle_ms;     /* time between requests on a kept connection; 640 s */
-  unsigned body_ms;     /* longest silence inside a request body that is being read (not paused); 300 s; 0 = none */
-  unsigned linger_ms;   /* longest time a peer may accept no byte of queued output before it is cut; 0 = none */
-  size_t conns_max;     /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
+  size_t head_max;    /* bytes of request or status line plus headers; 64 KiB */
+  size_t headers_max; /* number of header lines; 200 */
+  size_t body_max;    /* default largest request body; 16 MiB; http_x_body_max changes it per exchange */
+  size_t high_water;  /* queued output bytes at which http_congested() is true; 256 KiB; drain at a quarter of it */
+  unsigned head_ms;   /* time for a complete head once its first byte came; 30 s */
+  unsigned idle_ms;   /* time between requests on a kept connection; 640 s */
+  unsigned body_ms;   /* longest silence inside a request body that is being read (not paused); 300 s; 0 = none */
+  unsigned linger_ms; /* longest time a peer may accept no byte of queued output before it is cut; 0 = none */
+  size_t conns_max;   /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
 };
 extern const struct http_limits http_limits_default;
 
@@ -108,7 +108,7 @@ struct http_call;
 struct http_call_ops {
   void (*head)(struct http_call *c, const struct http_head *head); /* final status; 1xx are skipped, 101 begins a tunnel */
   void (*body)(struct http_call *c, struct str chunk);
-  void (*end)(struct http_call *c);                                 /* the answer is complete */
+  void (*end)(struct http_call *c); /* the answer is complete */
   void (*drain)(struct http_call *c);
   /* Broken transfer; no further calls but http_call_free. -ECONNRESET: it ended before any byte of an answer, as a kept
    * connection does when the peer has just closed it; -EPROTO: inside the answer, or the answer is malformed. */
@@ -122,8 +122,7 @@ void http_call_handle(struct http_call *c, const struct http_call_ops *ops, void
 void *http_call_data(const struct http_call *c);
 /* length: HTTP_CHUNKED, or the number of body bytes to come (0 = none). Adds Content-Length / Transfer-Encoding, and a Host
  * where none is given. Negative: nothing was begun and no callback follows; 0: `end` or `fail` will. */
-int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n,
-                    int64_t length);
+int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n, int64_t length);
 int http_call_send(struct http_call *c, struct str data);
 void http_call_end(struct http_call *c);
 bool http_call_congested(const struct http_call *c);

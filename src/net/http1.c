@@ -16,11 +16,11 @@
 #include "base/base.h"
 
 #define DISCARD_BYTES ((uint64_t)256 << 10) /* unread body that is read away to keep a connection */
-#define DISCARD_MS 10000
-#define LINGER_BYTES ((uint64_t)16 << 20) /* the same after an answer that closes, so that it is not lost to a RST */
-#define LINGER_MS 2000
-#define ARENA_MAX ((size_t)64 << 20)
-#define STORE_MAX 64
+#define DISCARD_MS    10000
+#define LINGER_BYTES  ((uint64_t)16 << 20) /* the same after an answer that closes, so that it is not lost to a RST */
+#define LINGER_MS     2000
+#define ARENA_MAX     ((size_t)64 << 20)
+#define STORE_MAX     64
 
 /* ---- exchanges ---- */
 

@@ -4,7 +4,9 @@
  * timer set to the earliest deadline anybody asked for. When it fires, one walk over all connections calls
  * those that are due and finds the next time. A deadline that moved away costs nothing until then, and an idle
  * process sleeps for minutes. The gap between walks grows with the number of connections, so a crowd of slow peers
- * with deadlines spread over every millisecond can't make walking the main work.
+ * with deadlines spread over every millisecond can't make walking the main work. A walk that comes much too late means
+ * that the process was stopped (a frozen or restored box): then every deadline moves by that time and a little, because the peers'
+ * bytes may have come meanwhile and nobody could read them.
  *
  * Turns: nothing in this folder calls a handler from inside the handler's own call. What such a call causes is
  * put off to the connection's turn, which comes at the end of the same loop iteration (the check phase) or, when it was
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#define STOPPED_MS   1000 /* a timer this late was not merely busy */
 #define HEAD_OUT_MAX ((size_t)256 << 10)
 
 static _Thread_local struct net *nets;
@@ -63,11 +66,19 @@ static uint64_t sweep_gap(const struct net *n)
   return 5 + n->nconns / 50;
 }
 
+static void sweep_late(struct net *n, uint64_t late)
+{
+  for (struct conn *c = n->conns; c; c = c->next)
+    conn_postpone(c, late);
+}
+
 static void on_sweep(uv_timer_t *h)
 {
   struct net *n = h->data;
   uint64_t now = uv_now(n->loop), next = 0;
   n->refs++;
+  if (now > n->due + STOPPED_MS)
+    sweep_late(n, now - n->due + STOPPED_MS);
   n->due = 0;
   for (struct conn *c = n->conns; c; c = n->cursor) {
     n->cursor = c->next;
@@ -162,9 +173,9 @@ struct str net_date(struct net *n)
   if (ts.tv_sec != n->date_at) {
     struct tm tm;
     gmtime_r(&ts.tv_sec, &tm);
-    snprintf(n->date, sizeof(n->date), "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7],
-             (unsigned)tm.tm_mday % 100, months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000,
-             (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+    snprintf(n->date, sizeof(n->date), "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7], (unsigned)tm.tm_mday % 100,
+             months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
+             (unsigned)tm.tm_sec % 100);
     n->date_at = ts.tv_sec;
   }
   return str_make(n->date, 29);

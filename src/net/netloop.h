@@ -6,7 +6,7 @@
 #include <uv.h>
 
 #define NET_IN_SIZE ((size_t)64 << 10)
-#define NET_DATE 40
+#define NET_DATE    40
 
 struct conn;
 struct conn_seg;

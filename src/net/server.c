@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #define ACCEPT_REST_MS 100
-#define ACCEPT_ROUNDS 64
+#define ACCEPT_ROUNDS  64
 
 struct listener {
   uv_poll_t poll;
@@ -157,6 +157,7 @@ int http_server_listen(struct http_server *s, int fd)
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){120}, sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){30}, sizeof(int));
+  fd_cloexec(fd);
   l->poll.data = l;
   l->server = s;
   l->fd = fd;

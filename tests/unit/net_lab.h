@@ -14,13 +14,13 @@ struct lab {
   uv_loop_t loop;
   struct http_server *server;
   int port;
-  struct http_x *held;   /* the exchange of /hold, /stream or /tunnel */
+  struct http_x *held; /* the exchange of /hold, /stream or /tunnel */
   int requests, gones, drains, body_ends;
-  enum http_end how;     /* of the last `gone` */
+  enum http_end how; /* of the last `gone` */
   size_t body_bytes;
-  struct buf body;       /* what /collect and /hold got */
-  bool in_call;          /* inside http_abort or http_end: `gone` must not come */
-  size_t fed, feed_max;  /* /stream: bytes handed to http_send */
+  struct buf body;      /* what /collect and /hold got */
+  bool in_call;         /* inside http_abort or http_end: `gone` must not come */
+  size_t fed, feed_max; /* /stream: bytes handed to http_send */
   char block[16384];
 };
 
@@ -175,8 +175,7 @@ static void lab_close(void)
 
 static int lab_dial(void)
 {
-  struct sockaddr_in a = {
-      .sin_family = AF_INET, .sin_port = htons((uint16_t)lab.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)lab.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
   fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -194,14 +193,14 @@ static void lab_run_ms(int ms)
     lab_turn();
 }
 
-#define lab_until(condition)                                                                                           \
-  do {                                                                                                                 \
-    int64_t lab_limit = clock_mono_us() + 10000000;                                                                    \
-    while (!(condition) && clock_mono_us() < lab_limit) {                                                              \
-      lab_turn();                                                                                                      \
-      usleep(50);                                                                                                      \
-    }                                                                                                                  \
-    assert_true(condition);                                                                                            \
+#define lab_until(condition)                                                                                                                         \
+  do {                                                                                                                                               \
+    int64_t lab_limit = clock_mono_us() + 10000000;                                                                                                  \
+    while (!(condition) && clock_mono_us() < lab_limit) {                                                                                            \
+      lab_turn();                                                                                                                                    \
+      usleep(50);                                                                                                                                    \
+    }                                                                                                                                                \
+    assert_true(condition);                                                                                                                          \
   } while (0)
 
 static void lab_say(int fd, struct str s)

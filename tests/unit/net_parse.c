@@ -68,7 +68,8 @@ static void requests_that_could_be_read_two_ways_are_refused(void **state)
       {-400, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked;q=1\r\n\r\n")},
       {-400, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding: \"chunked\"\r\n\r\n")},
       {-400, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n\r\n")},
-      {-400, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding: \x0b" "chunked\r\n\r\n")},
+      {-400, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding: \x0b"
+                 "chunked\r\n\r\n")},
       {-501, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding: identity\r\n\r\n")},
       {-501, STR("POST / HTTP/1.1\r\n" H "Transfer-Encoding: gzip\r\n\r\n")},
       {-400, STR("POST / HTTP/1.0\r\n" H "Transfer-Encoding: chunked\r\n\r\n")},
@@ -151,8 +152,7 @@ static void what_real_clients_send_is_taken(void **state)
 static void headers_keep_their_spelling_and_are_found_without_case(void **state)
 {
   static struct outcome o;
-  parse(STR("GET / HTTP/1.1\r\nHOST: a\r\nlang_version:  v20 \t\r\nX-Empty:\r\nConnection: Keep-Alive, Upgrade\r\n\r\n"),
-        H1_REQUEST, 7, &o);
+  parse(STR("GET / HTTP/1.1\r\nHOST: a\r\nlang_version:  v20 \t\r\nX-Empty:\r\nConnection: Keep-Alive, Upgrade\r\n\r\n"), H1_REQUEST, 7, &o);
   assert_int_equal(o.code, 0);
   assert_int_equal(o.head.nheaders, 4);
   assert_true(str_is(o.head.headers[1].name, "lang_version"));
@@ -186,9 +186,15 @@ static void answers_are_framed_by_their_status(void **state)
   parse(STR("HTTP/1.1 204 \r\nContent-Length: 5\r\n\r\n"), H1_RESPONSE, 1, &o);
   assert_true(o.code == 0 && o.frame.kind == H1_NONE && o.frame.keep);
   static const struct str bad[] = {
-      STR("HTTP/1.1 20 OK\r\n\r\n"),       STR("HTTP/1.1 2000 OK\r\n\r\n"), STR("HTTP/1.1 099 x\r\n\r\n"),
-      STR("HTTP/1.1 600 x\r\n\r\n"),       STR("HTTP/2 200\r\n\r\n"),       STR("HTTP/1.1  200 OK\r\n\r\n"),
-      STR("\r\nHTTP/1.1 200 OK\r\n\r\n"),  STR("ICY 200 OK\r\n\r\n"),       STR("HTTP/1.1 200 O\0K\r\n\r\n"),
+      STR("HTTP/1.1 20 OK\r\n\r\n"),
+      STR("HTTP/1.1 2000 OK\r\n\r\n"),
+      STR("HTTP/1.1 099 x\r\n\r\n"),
+      STR("HTTP/1.1 600 x\r\n\r\n"),
+      STR("HTTP/2 200\r\n\r\n"),
+      STR("HTTP/1.1  200 OK\r\n\r\n"),
+      STR("\r\nHTTP/1.1 200 OK\r\n\r\n"),
+      STR("ICY 200 OK\r\n\r\n"),
+      STR("HTTP/1.1 200 O\0K\r\n\r\n"),
       STR("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
       STR("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n"),
   };

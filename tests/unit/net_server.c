@@ -364,15 +364,12 @@ static void broken_requests_get_a_small_json_answer_and_the_end(void **state)
     struct str ask;
     const char *status, *code;
   } cases[] = {
-      {STR("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), "HTTP/1.1 400 ",
-       "{\"code\":400,"},
+      {STR("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), "HTTP/1.1 400 ", "{\"code\":400,"},
       {STR("nonsense\r\n\r\n"), "HTTP/1.1 400 ", "{\"code\":400,"},
       {STR("GET / HTTP/3.0\r\n\r\n"), "HTTP/1.1 505 ", "{\"code\":505,"},
       {STR("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n"), "HTTP/1.1 501 ", "{\"code\":501,"},
-      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), "HTTP/1.1 400 ",
-       "{\"code\":400,"},
-      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nabc"), "HTTP/1.1 413 ",
-       "{\"code\":413,"},
+      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), "HTTP/1.1 400 ", "{\"code\":400,"},
+      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nabc"), "HTTP/1.1 413 ", "{\"code\":413,"},
   };
   lab_open(NULL);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -652,6 +649,26 @@ static void when_descriptors_run_out_accepting_rests_and_goes_on(void **state)
   lab_close();
 }
 
+static void time_that_passed_while_we_were_stopped_does_not_count(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct http_limits l = http_limits_default;
+  l.head_ms = 200;
+  lab_open(&l);
+  cleanup_fd int fd = lab_dial();
+  lab_say(fd, STR("GET /late HTTP/1.1\r\n"));
+  lab_run_ms(20);
+  usleep(1400 * 1000); /* the loop does not run */
+  send(fd, "Host: a\r\n\r\n", 11, MSG_NOSIGNAL);
+  lab_hear_until(fd, &out, "/late");
+  assert_true(lab_has(&out, "HTTP/1.1 200 "));
+  buf_clear(&out);
+  lab_say(fd, STR("GET /late"));
+  assert_int_equal(lab_hear_until(fd, &out, NULL), 0); /* and the limit still holds */
+  assert_true(lab_has(&out, "HTTP/1.1 408 "));
+  lab_close();
+}
+
 static int free_at; /* 1: in the request, 2: in the body, 3: in gone */
 
 static void free_in_body(struct http_x *x, struct str chunk)
@@ -770,6 +787,7 @@ int main(void)
       cmocka_unit_test(after_it_stops_listening_answers_say_close),
       cmocka_unit_test(adopted_sockets_are_served_and_told_apart),
       cmocka_unit_test(when_descriptors_run_out_accepting_rests_and_goes_on),
+      cmocka_unit_test(time_that_passed_while_we_were_stopped_does_not_count),
       cmocka_unit_test(the_server_may_be_freed_inside_any_callback),
       cmocka_unit_test(an_exchange_may_end_inside_drain),
   };
