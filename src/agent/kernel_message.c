@@ -10,6 +10,8 @@ static const struct {
     KEY(ev),    KEY(id),        KEY(name), KEY(text),   KEY(main), KEY(data),   KEY(value), KEY(traceback),
     KEY(n),     KEY(status),    KEY(ok),   KEY(reason), KEY(pid),  KEY(interrupt), KEY(coalesce), KEY(nursery),
 #undef KEY
+    {"stdout", offsetof(struct message, out)},
+    {"stderr", offsetof(struct message, err)},
 };
 
 int message_read(struct str line, struct message *m)

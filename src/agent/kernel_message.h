@@ -8,6 +8,7 @@
 /* Values are checked JSON tokens in the line's own bytes; absent ones have no bytes. */
 struct message {
   struct str ev, id, name, text, main, data, value, traceback, n, status, ok, reason, pid, interrupt, coalesce, nursery;
+  struct str out, err; /* "stdout" and "stderr": numbers of a drain */
 };
 
 int message_read(struct str line, struct message *m); /* 0, or -EINVAL when it is no JSON object */

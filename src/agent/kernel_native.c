@@ -10,6 +10,7 @@
 #include "agent/kernel_token.h"
 #include "agent/reap.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -46,7 +47,6 @@ struct native {
 static char read_buf[READ_SIZE];
 static char pipe_buf[(size_t)64 << 10];
 
-static void native_read(struct native *n);
 static void native_timer(struct native *n, enum native_timer what, unsigned ms);
 
 static void poll_set(struct native *n);
@@ -125,25 +125,41 @@ static void native_interrupt(struct kernel *k)
 
 /* ---- events ---- */
 
-/* Everything that is in a pipe now, and no more: a child that never stops writing must not hold us here. */
-static void pipe_drain(struct native *n, int i)
+static int pipe_waiting(const struct native *n, int i)
 {
   int left = 0;
-  if (n->fds[i] < 0 || ioctl(n->fds[i], FIONREAD, &left) != 0)
-    return;
-  while (left > 0) {
-    ssize_t got = read(n->fds[i], pipe_buf, MIN(sizeof(pipe_buf), (size_t)left));
+  return n->fds[i] >= 0 && ioctl(n->fds[i], FIONREAD, &left) == 0 ? left : 0;
+}
+
+/* Reads that many bytes of a pipe and no more: what was written later belongs after the next message, and a child that
+ * never stops writing must not hold us here. */
+static void pipe_take(struct native *n, int i, int64_t left)
+{
+  while (left > 0 && n->fds[i] >= 0) {
+    ssize_t got = read(n->fds[i], pipe_buf, (size_t)MIN((int64_t)sizeof(pipe_buf), left));
     if (got <= 0)
       return;
     output_bytes(&n->k.output, i - 1, str_make(pipe_buf, (size_t)got));
-    left -= (int)got;
+    left -= got;
   }
 }
 
 static void native_drain(struct native *n)
 {
-  pipe_drain(n, 1);
-  pipe_drain(n, 2);
+  pipe_take(n, 1, pipe_waiting(n, 1));
+  pipe_take(n, 2, pipe_waiting(n, 2));
+}
+
+/* A kernel that says how much it saw in the pipes gets no more than that read. */
+static void event_drain(struct native *n, const struct message *m)
+{
+  int64_t out, err;
+  if (token_int(m->out, &out) < 0 || token_int(m->err, &err) < 0) {
+    native_drain(n);
+    return;
+  }
+  pipe_take(n, 1, MIN(out, (int64_t)pipe_waiting(n, 1)));
+  pipe_take(n, 2, MIN(err, (int64_t)pipe_waiting(n, 2)));
 }
 
 static void event_ready(struct native *n, const struct message *m)
@@ -207,7 +223,7 @@ static void event_run(struct native *n, const struct message *m)
   } else if (message_is(m, "error")) {
     output_error(&n->k.output, m->name, m->value, m->traceback);
   } else if (message_is(m, "drain")) {
-    native_drain(n);
+    event_drain(n, m);
   } else if (message_is(m, "done")) {
     event_done(n, m);
   }
@@ -339,15 +355,21 @@ static size_t native_read_once(struct native *n)
   return (size_t)got;
 }
 
-static void native_read(struct native *n)
+/* True when something came. */
+static bool native_read(struct native *n)
 {
+  bool any = false;
   if (n->busy || n->eof || n->k.ended)
-    return;
+    return false;
   n->busy = true;
-  for (int i = 0; i < READ_TURNS && !n->k.paused && !n->k.ended && !n->eof; i++)
-    if (native_read_once(n) < sizeof(read_buf))
+  for (int i = 0; i < READ_TURNS && !n->k.paused && !n->k.ended && !n->eof; i++) {
+    size_t got = native_read_once(n);
+    any |= got > 0;
+    if (got < sizeof(read_buf))
       break;
+  }
   n->busy = false;
+  return any;
 }
 
 static void on_socket(uv_poll_t *p, int status, int events)
@@ -363,31 +385,29 @@ static void on_socket(uv_poll_t *p, int status, int events)
   }
 }
 
-static void pipe_close(struct native *n, int i)
+/* Empty and without writers: nothing will come any more, but the poll would tell for ever. */
+static void pipe_close_if_ended(struct native *n, int i)
 {
+  struct pollfd p = {.fd = n->fds[i], .events = POLLIN};
+  if (poll(&p, 1, 0) != 1 || !(p.revents & (POLLHUP | POLLERR)) || p.revents & POLLIN)
+    return;
   uv_poll_stop(&n->polls[i]);
   close(n->fds[i]);
   n->fds[i] = -1;
 }
 
+/* Bytes that were here before the socket was found empty are older than any message still to come. When there were
+ * messages, they come first and the poll tells again of what they left. */
 static void on_pipe(uv_poll_t *p, int status, int events)
 {
   struct native *n = p->data;
-  int i = (int)(p - n->polls);
+  int i = (int)(p - n->polls), older = pipe_waiting(n, i);
   (void)status, (void)events;
-  if (n->k.ended || n->fds[i] < 0)
+  if (n->k.ended || n->fds[i] < 0 || native_read(n) || n->k.ended || n->k.paused || n->fds[i] < 0)
     return;
-  native_read(n); /* messages first */
-  if (n->k.ended || n->k.paused || n->fds[i] < 0)
-    return;
-  ssize_t got = read(n->fds[i], pipe_buf, sizeof(pipe_buf));
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-    pipe_close(n, i);
-    return;
-  }
-  if (got <= 0)
-    return;
-  output_bytes(&n->k.output, i - 1, str_make(pipe_buf, (size_t)got));
+  if (!older)
+    pipe_close_if_ended(n, i);
+  pipe_take(n, i, older);
   if (output_waiting(&n->k.output) && n->timer_for == TIMER_NONE)
     native_timer(n, TIMER_FLUSH, KERNEL_COALESCE_MS);
 }
