@@ -113,7 +113,10 @@ class Kernel:
             os.set_blocking(read, False)
         try:
             self.ready = self.message(30)
-        except BaseException:
+        except BaseException as error:
+            told = Run(0)
+            self.drain(told)
+            error.add_note(f"{language} said: {told.stdout}{told.stderr}")
             self.close()
             raise
         self.ready_seconds = time.monotonic() - started
@@ -153,7 +156,7 @@ class Kernel:
     # -- the protocol -------------------------------------------------------------------------
 
     def send(self, message: dict[str, Any]) -> None:
-        self.ours.settimeout(None)
+        self.ours.settimeout(20)
         self.ours.sendall(json.dumps(message).encode() + b"\n")
 
     def message(self, timeout: float = 10.0) -> dict[str, Any]:
@@ -170,7 +173,7 @@ class Kernel:
             if not data:
                 raise EOFError
             *whole, self.partial = (self.partial + data).split(b"\n")
-            self.lines += [json.loads(line) for line in whole]
+            self.lines += [json.loads(line.decode(errors="replace")) for line in whole]
         return self.lines.pop(0)
 
     def drain(self, run: Run) -> None:
