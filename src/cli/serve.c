@@ -58,7 +58,6 @@ static int become_role(const struct config *c)
         .pids_max = (unsigned)c->pids_max,
         .open_files = (unsigned)c->open_files,
         .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
-        .ephemeral = c->exit_with != 0,
     };
     return warden_main(&w);
   }

@@ -101,7 +101,7 @@ static void control_packet(struct link *l, struct str packet, int fd, void *arg)
 static void control_closed(struct link *l, void *arg)
 {
   struct warden *w = arg;
-  warden_stop(w, w->config->ephemeral);
+  warden_stop(w, false);
 }
 
 static const struct link_ops control_ops = {control_packet, control_closed};

@@ -20,7 +20,6 @@ struct warden_config {
   unsigned boxes_max;    /* running boxes at once */
   unsigned pids_max, open_files;
   unsigned keep_ended_s; /* how long the cause of an end is remembered */
-  bool ephemeral;        /* boxes end with the supervisor */
 };
 
 struct warden {

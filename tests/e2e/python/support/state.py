@@ -7,8 +7,21 @@ difference reads as the list of what leaked.
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from pathlib import Path
+
+INSTANCES: dict[str, str] = {}
+
+
+def instance(data: str) -> str | None:
+    """The name a server on this data directory gives to everything it makes on the machine."""
+    if data not in INSTANCES and (Path(data) / "cloche.db").exists():
+        with sqlite3.connect(f"file:{data}/cloche.db?mode=ro", uri=True) as base:
+            row = base.execute("SELECT value FROM meta WHERE name='instance'").fetchone()
+        if row:
+            INSTANCES[data] = "cloche-" + (row[0].decode() if isinstance(row[0], bytes) else row[0])
+    return INSTANCES.get(data)
 
 
 def mounts(data: str) -> set[str]:
@@ -16,10 +29,11 @@ def mounts(data: str) -> set[str]:
     return {f"mount {line}" for line in lines if data in line}
 
 
-def cgroups() -> set[str]:
+def cgroups(data: str) -> set[str]:
     found = set()
+    ours = instance(data)
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
-        found |= {f"cgroup {folder}/{name}" for name in names if "cloche" in f"{folder}/{name}"}
+        found |= {f"cgroup {folder}/{name}" for name in names if ours and ours in f"{folder}/{name}"}
     return found
 
 
@@ -42,6 +56,7 @@ def loops(data: str) -> set[str]:
 def processes(data: str) -> set[str]:
     """Processes that were started with this data directory or live on files under it."""
     found = set()
+    ours = instance(data)
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or entry.name == str(os.getpid()):
             continue
@@ -51,15 +66,16 @@ def processes(data: str) -> set[str]:
                 line for line in (entry / "mountinfo").read_text().splitlines()
                 if line.split()[4] == "/"
             )  # fmt: skip
+            groups = (entry / "cgroup").read_text()
         except (OSError, StopIteration):
             continue
-        if data in command or data in root:
+        if data in command or data in root or (ours and ours in groups):
             found.add(f"process {entry.name} {command.strip()}")
     return found
 
 
 def look(data: str) -> set[str]:
-    return mounts(data) | cgroups() | links() | loops(data) | processes(data)
+    return mounts(data) | cgroups(data) | links() | loops(data) | processes(data)
 
 
 def leaked(before: set[str], data: str, seconds: float = 10) -> set[str]:
