@@ -9,9 +9,11 @@
 #include "jail/disk.h"
 #include "jail/etc.h"
 #include "jail/filter.h"
+#include "jail/jail_net.h"
 #include "jail/layers.h"
 #include "jail/pool.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -154,12 +156,21 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
   cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
   if (home < 0)
     return home;
-  int r = etc_write(home, spec->hostname, NULL, err);
+  char gateway[INET_ADDRSTRLEN];
+  struct in_addr a = {spec->net ? htonl(jail_net_gateway(spec->net->config)) : 0};
+  inet_ntop(AF_INET, &a, gateway, sizeof(gateway));
+  int r = etc_write(home, spec->hostname, spec->net ? gateway : NULL, err);
   cleanup_fd int userns = r ? r : open_ns(pid, "user", err);
   if (userns < 0)
     return userns;
   struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base};
   return layers_mount(&l, err);
+}
+
+static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
+{
+  cleanup_fd int netns = open_ns(pid, "net", err);
+  return netns < 0 ? netns : jail_net_attach(spec->net, netns, err);
 }
 
 /* The parent's half of a birth. A child that died early has said why; its words are better than our EPIPE. */
@@ -172,6 +183,8 @@ static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct
     r = make_groups(spec, join, err);
   if (!r)
     r = tell(sock, CHILD_MAPPED, join->fds, join->n, err);
+  if (!r && spec->net)
+    r = attach_net(spec, pid, err);
   cleanup_fd int root = r ? -1 : make_root(spec, pid, err);
   if (!r)
     r = root < 0 ? root : tell(sock, CHILD_ROOT, &root, 1, err);

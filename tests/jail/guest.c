@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TALK 3
@@ -235,6 +238,102 @@ static void do_fds(char **a)
   say(answer);
 }
 
+static int dial(int type, const char *address, const char *port, int milliseconds)
+{
+  struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(port, NULL, 10))};
+  struct timeval limit = {milliseconds / 1000, milliseconds % 1000 * 1000};
+  int s = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+  if (s < 0 || inet_pton(AF_INET, address, &sa.sin_addr) != 1)
+    return -1;
+  setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  if (connect(s, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+    return s;
+  int code = errno;
+  close(s);
+  errno = code;
+  return -1;
+}
+
+static void hear(int s)
+{
+  memcpy(answer, "ok ", 3);
+  ssize_t n = s < 0 ? -1 : recv(s, answer + 3, sizeof(answer) - 4, 0);
+  int code = errno;
+  if (s >= 0)
+    close(s);
+  errno = code;
+  if (n < 0)
+    return result(-1);
+  answer[3 + n] = 0;
+  say(answer);
+}
+
+static void do_connect(char **a)
+{
+  hear(dial(SOCK_STREAM, a[1], a[2], 3000));
+}
+
+static void do_udp(char **a)
+{
+  int s = dial(SOCK_DGRAM, a[1], a[2], 1500);
+  if (s >= 0 && send(s, a[3], strlen(a[3]), 0) < 0)
+    return result(-1);
+  hear(s);
+}
+
+/* Sends so many bytes, waits until the other side has read them all, tells the milliseconds. */
+static void do_push(char **a)
+{
+  static char block[16384];
+  struct timespec from, to;
+  long left = strtol(a[3], NULL, 10);
+  int s = dial(SOCK_STREAM, a[1], a[2], 30000);
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  while (s >= 0 && left > 0) {
+    ssize_t n = write(s, block, left < (long)sizeof(block) ? (size_t)left : sizeof(block));
+    if (n < 0)
+      return result(-1);
+    left -= n;
+  }
+  if (s < 0 || shutdown(s, SHUT_WR) || read(s, block, 1) != 0)
+    return result(-1);
+  close(s);
+  clock_gettime(CLOCK_MONOTONIC, &to);
+  result((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
+}
+
+/* Opens connections to one port and keeps them; tells how many came about. */
+static void do_hold(char **a)
+{
+  long n = 0, max = strtol(a[3], NULL, 10);
+  while (n < max && dial(SOCK_STREAM, a[1], a[2], 1000) >= 0)
+    n++;
+  snprintf(answer, sizeof(answer), "ok %ld", n);
+  say(answer);
+}
+
+/* A UDP packet with a source address that is not the box's. */
+static void do_spoof(char **a)
+{
+  struct {
+    struct iphdr ip;
+    struct udphdr udp;
+    char text[5];
+  } __attribute__((packed)) p = {.ip = {.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP},
+                                 .udp = {.source = htons(4000), .len = htons(13)},
+                                 .text = "spoof"};
+  struct sockaddr_in to = {.sin_family = AF_INET};
+  int s = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+  p.udp.dest = htons((uint16_t)strtoul(a[3], NULL, 10));
+  if (s < 0 || inet_pton(AF_INET, a[1], &p.ip.saddr) != 1 || inet_pton(AF_INET, a[2], &to.sin_addr) != 1)
+    return result(-1);
+  p.ip.daddr = to.sin_addr.s_addr;
+  ssize_t n = sendto(s, &p, sizeof(p), 0, (struct sockaddr *)&to, sizeof(to));
+  close(s);
+  result(n);
+}
+
 static void do_xattr(char **a)
 {
   result(setxattr(a[1], a[2], a[3], strlen(a[3]), 0));
@@ -278,6 +377,8 @@ static const struct {
     {"spin", 0, do_spin},   {"bomb", 0, do_bomb},     {"call", 1, do_call},     {"fill", 2, do_fill},
     {"files", 2, do_files}, {"fds", 0, do_fds},       {"xattr", 3, do_xattr},   {"mkdir", 1, do_mkdir},
     {"rename", 2, do_rename}, {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
+    {"connect", 2, do_connect}, {"udp", 3, do_udp},   {"hold", 3, do_hold},     {"spoof", 3, do_spoof},
+    {"push", 3, do_push},
 };
 
 static void serve(char *line)

@@ -1,0 +1,49 @@
+/* jail_net.h - the way out of a box, for those that may go out.
+ *
+ * Each box gets a veth of its own to the host: no shared segment, so no neighbour to listen to or to pretend to be. The
+ * host routes one address to it, takes only that one from it (strict reverse path filter), translates it on the way out
+ * and sorts its traffic in one nftables table per instance. Never reached, whatever the lists say: the host itself,
+ * other boxes, private, link-local and metadata addresses. IPv6 is shut. A box without a struct jail_net has only lo. */
+#ifndef CLOCHE_JAIL_NET_H
+#define CLOCHE_JAIL_NET_H
+
+#include "jail/jail.h"
+
+#define JAIL_NET_SLOTS 65000u
+
+struct jail_net_config {
+  const char *instance;
+  uint32_t pool;        /* host byte order; first address of a /16 that is nobody else's, such as 10.213.0.0 */
+  uint32_t resolver;    /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
+  unsigned connections; /* open at a time per box; 0 = 1024 */
+  uint64_t rate;        /* bytes per second each way per box; 0 = no cap */
+};
+
+/* What one box may reach. A slot belongs to one living box. Entries are addresses or prefixes ("1.2.3.4", "1.2.0.0/16")
+ * in both lists; allow beats deny, "0.0.0.0/0" in deny closes everything else. Domain names are not taken here. */
+struct jail_net {
+  const struct jail_net_config *config;
+  uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */
+  const char *const *allow; /* NULL-terminated, or NULL */
+  const char *const *deny;
+};
+
+/* At daemon start, in the network namespace that has the way out. Keeps what living boxes have from before. */
+int jail_net_open(const struct jail_net_config *config, struct err *err);
+/* Takes table and rules away; boxes still connected lose the way out. */
+void jail_net_close(const char *instance);
+
+/* jail_spawn does this for spec.net; a restored box needs it again. netns: the box's, owned by its user namespace. */
+int jail_net_attach(const struct jail_net *net, int netns, struct err *err);
+/* New lists for a running box: complete, at once, for connections made from now on. */
+int jail_net_update(const struct jail_net *net, struct err *err);
+/* -EINVAL with the entry named when it is no address or prefix. */
+int jail_net_check(const char *entry, struct err *err);
+
+uint32_t jail_net_address(const struct jail_net *net);                /* of the box, host byte order */
+uint32_t jail_net_gateway(const struct jail_net_config *config);      /* also its name server */
+/* Names as nftables and the kernel know them, for doctor and tests. */
+void jail_net_prefix(const char *instance, char out[8]);
+void jail_net_table(const char *instance, char out[80]);
+
+#endif

@@ -1,0 +1,467 @@
+/* net_test.c - the way out of a box, tried against a small world that the test makes itself.
+ *
+ * The test moves into a network namespace of its own, which plays the host; a child process in another one plays the
+ * rest of the world, with public, private and metadata addresses and a server on each. No packet leaves the two. */
+#include "box.h"
+#include "jail/jail_net.h"
+#include "jail/rtnl.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define IP(a, b, c, d) ((uint32_t)(a) << 24 | (b) << 16 | (c) << 8 | (d))
+
+static struct house house;
+static struct jail_net_config config;
+static struct world {
+  pid_t pid;
+  int netns;
+  int heard; /* datagrams that reached the world's port 9, as text */
+} world;
+
+static bool begins(const char *text, const char *part)
+{
+  return strncmp(text, part, strlen(part)) == 0;
+}
+
+/* --- the world ------------------------------------------------------------------------------------------------ */
+
+static int bound(int type, unsigned port)
+{
+  struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  int s = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+  if (s < 0 || bind(s, (struct sockaddr *)&sa, sizeof(sa)) || (type == SOCK_STREAM && listen(s, 4096)))
+    _exit(1);
+  return s;
+}
+
+static void greet(int s)
+{
+  struct sockaddr_in who;
+  socklen_t n = sizeof(who);
+  char text[64], name[INET_ADDRSTRLEN];
+  int c = accept(s, (struct sockaddr *)&who, &n);
+  if (c < 0)
+    return;
+  int k = snprintf(text, sizeof(text), "world sees %s", inet_ntop(AF_INET, &who.sin_addr, name, sizeof(name)));
+  if (write(c, text, (size_t)k) != k)
+    _exit(1);
+  static int kept[4096];
+  static unsigned next; /* connections stay open for a while: the limit counts open ones */
+  if (kept[next % 4096])
+    close(kept[next % 4096]);
+  kept[next++ % 4096] = c;
+}
+
+static void swallow(int s)
+{
+  char text[65536];
+  int c = accept(s, NULL, NULL);
+  if (c >= 0 && fork() == 0) {
+    while (read(c, text, sizeof(text)) > 0)
+      ;
+    _exit(0);
+  }
+  close(c);
+}
+
+static void echo(int s, int tell)
+{
+  struct sockaddr_in who;
+  socklen_t len = sizeof(who);
+  char text[256], line[300], name[INET_ADDRSTRLEN];
+  ssize_t n = recvfrom(s, text, sizeof(text) - 1, 0, (struct sockaddr *)&who, &len);
+  if (n < 0)
+    return;
+  text[n] = 0;
+  if (tell >= 0) {
+    int k = snprintf(line, sizeof(line), "%s %s\n", inet_ntop(AF_INET, &who.sin_addr, name, sizeof(name)), text);
+    if (write(tell, line, (size_t)k) != k)
+      _exit(1);
+    return;
+  }
+  sendto(s, text, (size_t)n, 0, (struct sockaddr *)&who, len);
+}
+
+static _Noreturn void world_run(int ready, int tell)
+{
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (unshare(CLONE_NEWNET) || write(ready, "x", 1) != 1)
+    _exit(1);
+  signal(SIGCHLD, SIG_IGN);
+  struct pollfd p[4] = {{.fd = bound(SOCK_STREAM, 80), .events = POLLIN},
+                        {.fd = bound(SOCK_DGRAM, 53), .events = POLLIN},
+                        {.fd = bound(SOCK_DGRAM, 9), .events = POLLIN},
+                        {.fd = bound(SOCK_STREAM, 81), .events = POLLIN}};
+  for (;;) {
+    poll(p, 4, -1);
+    if (p[0].revents)
+      greet(p[0].fd);
+    if (p[1].revents)
+      echo(p[1].fd, -1);
+    if (p[2].revents)
+      echo(p[2].fd, tell);
+    if (p[3].revents)
+      swallow(p[3].fd);
+  }
+}
+
+static int rtnl_in(int netns)
+{
+  int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  assert_int_equal(setns(netns, CLONE_NEWNET), 0);
+  int fd = rtnl_open();
+  assert_int_equal(setns(home, CLONE_NEWNET), 0);
+  close(home);
+  return fd;
+}
+
+/* The host is 203.0.113.1 and sends all it does not know to the world, 203.0.113.2, which owns a few more. */
+static void world_open(void)
+{
+  static const uint32_t owned[] = {IP(198, 51, 100, 7), IP(198, 51, 100, 8), IP(10, 9, 9, 9),  IP(169, 254, 169, 254),
+                                   IP(192, 168, 5, 5),  IP(172, 20, 1, 1),   IP(100, 64, 1, 1)};
+  int ready[2], heard[2];
+  char byte, path[64];
+  assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+  assert_int_equal(pipe2(heard, O_CLOEXEC), 0);
+  world.pid = fork();
+  if (world.pid == 0)
+    world_run(ready[1], heard[1]);
+  close(ready[1]);
+  close(heard[1]);
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  world.heard = heard[0];
+  snprintf(path, sizeof(path), "/proc/%d/ns/net", world.pid);
+  world.netns = open(path, O_RDONLY | O_CLOEXEC);
+  cleanup_fd int here = rtnl_open(), there = rtnl_in(world.netns);
+  assert_int_equal(rtnl_veth(here, "up0", world.netns), 0);
+  int up = rtnl_index(here, "up0"), eth = rtnl_index(there, "eth0");
+  assert_int_equal(rtnl_up(here, up), 0);
+  assert_int_equal(rtnl_up(there, eth), 0);
+  assert_int_equal(rtnl_address(here, up, IP(203, 0, 113, 1), 24), 0);
+  assert_int_equal(rtnl_route(here, up, 0, 0, IP(203, 0, 113, 2)), 0);
+  assert_int_equal(rtnl_address(there, eth, IP(203, 0, 113, 2), 24), 0);
+  for (size_t i = 0; i < ARRAY_LEN(owned); i++)
+    assert_int_equal(rtnl_address(there, eth, owned[i], 32), 0);
+}
+
+static void world_close(void)
+{
+  kill(world.pid, SIGKILL);
+  waitpid(world.pid, NULL, 0);
+  close(world.netns);
+  close(world.heard);
+}
+
+static bool world_heard(const char *word)
+{
+  char text[4096];
+  struct pollfd p = {.fd = world.heard, .events = POLLIN};
+  if (poll(&p, 1, 300) != 1)
+    return false;
+  ssize_t n = read(world.heard, text, sizeof(text) - 1);
+  text[n > 0 ? n : 0] = 0;
+  return strstr(text, word) != NULL;
+}
+
+/* --- boxes ---------------------------------------------------------------------------------------------------- */
+
+static void open_with_net(struct box *b, const char *id, struct jail_net *net)
+{
+  struct jail_spec spec = box_spec(&house, b, id);
+  spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .open_files = 4096};
+  spec.net = net;
+  net->config = &config;
+  box_start(b, &spec);
+}
+
+#define OPEN "ok world sees 203.0.113.1"
+
+static void a_box_reaches_the_world_under_the_hosts_address(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 1};
+  open_with_net(&b, "out", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  assert_string_equal(box_ask(&b, "list /sys/class/net"), "ok eth0 lo");
+  box_close(&b);
+}
+
+static void a_box_without_network_has_only_lo(void **state)
+{
+  struct box b;
+  box_open(&house, &b, "alone");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ENETUNREACH");
+  box_close(&b);
+}
+
+static void private_and_metadata_addresses_are_refused_even_when_allowed(void **state)
+{
+  static const char *const never[] = {"10.9.9.9", "169.254.169.254", "192.168.5.5", "172.20.1.1", "100.64.1.1", NULL};
+  struct box b;
+  struct jail_net net = {.slot = 2, .allow = never};
+  open_with_net(&b, "private", &net);
+  for (size_t i = 0; never[i]; i++)
+    assert_true(begins(box_ask(&b, "connect %s 80", never[i]), "errno E"));
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
+static void the_host_itself_is_out_of_reach(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 3};
+  struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(8080)};
+  cleanup_fd int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(s, (struct sockaddr *)&sa, sizeof(sa)), 0);
+  assert_int_equal(listen(s, 8), 0);
+  open_with_net(&b, "host", &net);
+  assert_string_equal(box_ask(&b, "connect 10.213.0.1 8080"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "connect 203.0.113.1 8080"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "connect 127.0.0.1 8080"), "errno ECONNREFUSED");
+  assert_int_equal(poll(&(struct pollfd){.fd = s, .events = POLLIN}, 1, 0), 0);
+  box_close(&b);
+}
+
+static void boxes_do_not_reach_each_other(void **state)
+{
+  struct box a, b;
+  struct jail_net first = {.slot = 4}, second = {.slot = 5};
+  open_with_net(&a, "one", &first);
+  open_with_net(&b, "two", &second);
+  assert_true(begins(box_ask(&b, "listen 8080"), "ok"));
+  assert_true(begins(box_ask(&a, "connect 10.213.0.21 8080"), "errno E"));
+  box_close(&a);
+  box_close(&b);
+}
+
+static void allow_beats_deny_and_deny_all_closes_the_rest(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 6,
+                         .allow = (const char *const[]){"198.51.100.7", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "listed", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  assert_true(begins(box_ask(&b, "udp 198.51.100.8 53 hi"), "errno E"));
+  box_close(&b);
+}
+
+static void lists_change_while_the_box_runs(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 7};
+  open_with_net(&b, "change", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), OPEN);
+  net.deny = (const char *const[]){"198.51.100.0/24", NULL};
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  net.allow = (const char *const[]){"198.51.100.8/32", "203.0.113.0/25", NULL};
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), OPEN);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  net.allow = net.deny = NULL;
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
+static void a_slot_taken_anew_has_none_of_the_old_lists(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 8, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "former", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  box_close(&b);
+  net.deny = NULL;
+  open_with_net(&b, "later", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
+static void lists_outlive_a_restart_of_the_daemon(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 9, .deny = (const char *const[]){"198.51.100.8", NULL}};
+  open_with_net(&b, "kept", &net);
+  assert_int_equal(jail_net_open(&config, &err), 0);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
+static void entries_that_are_no_addresses_are_named(void **state)
+{
+  static const char *const bad[] = {"example.com", "1.2.3", "1.2.3.4/33", "1.2.3.4; drop", "::1", "", "1.2.3.4/"};
+  struct err err;
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+    assert_int_equal(jail_net_check(bad[i], &err), -EINVAL);
+    assert_non_null(strstr(err.msg, bad[i]));
+  }
+  assert_int_equal(jail_net_check("1.2.3.4", &err), 0);
+  assert_int_equal(jail_net_check("1.2.0.0/16", &err), 0);
+}
+
+static void name_questions_go_to_the_resolver(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 10};
+  open_with_net(&b, "names", &net);
+  assert_string_equal(box_ask(&b, "read /etc/resolv.conf"), "ok nameserver 10.213.0.1\noptions edns0\n");
+  assert_string_equal(box_ask(&b, "udp 10.213.0.1 53 question"), "ok question");
+  box_close(&b);
+}
+
+static void a_false_source_address_does_not_leave(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 11};
+  open_with_net(&b, "spoof", &net);
+  assert_true(begins(box_ask(&b, "spoof 10.213.0.27 198.51.100.7 9"), "ok"));
+  assert_true(world_heard("spoof")); /* its own address: the packet gets through, so the test below can fail */
+  assert_true(begins(box_ask(&b, "spoof 10.213.0.99 198.51.100.7 9"), "ok"));
+  assert_true(begins(box_ask(&b, "spoof 203.0.113.1 198.51.100.7 9"), "ok"));
+  assert_true(begins(box_ask(&b, "spoof 127.0.0.1 198.51.100.7 9"), "ok"));
+  assert_false(world_heard("spoof"));
+  box_close(&b);
+}
+
+static void open_connections_are_counted(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 12};
+  open_with_net(&b, "many", &net);
+  assert_string_equal(box_ask(&b, "hold 198.51.100.7 80 100"), "ok 50");
+  box_close(&b);
+}
+
+static void nobody_outside_connects_in(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 13};
+  struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(8080), .sin_addr = {htonl(IP(10, 213, 0, 29))}};
+  open_with_net(&b, "closed", &net);
+  cleanup_fd int there = rtnl_in(world.netns);
+  assert_int_equal(rtnl_route(there, rtnl_index(there, "eth0"), IP(10, 213, 0, 0), 16, IP(203, 0, 113, 1)), 0);
+  int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  assert_int_equal(setns(world.netns, CLONE_NEWNET), 0);
+  cleanup_fd int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(setns(home, CLONE_NEWNET), 0);
+  close(home);
+  struct timeval limit = {0, 300000};
+  setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  assert_int_equal(connect(s, (struct sockaddr *)&sa, sizeof(sa)), -1);
+  assert_true(errno == EINPROGRESS); /* no answer at all */
+  box_close(&b);
+}
+
+static uint64_t push_ms(const char *id, uint32_t slot, uint64_t rate)
+{
+  struct box b;
+  struct jail_net_config own = config;
+  struct jail_net net = {.config = &own, .slot = slot};
+  struct jail_spec spec = box_spec(&house, &b, id);
+  struct str ok, number;
+  uint64_t ms = 0;
+  own.rate = rate;
+  spec.net = &net;
+  box_start(&b, &spec);
+  assert_true(str_cut(str_of(box_ask(&b, "push 198.51.100.7 81 400000")), ' ', &ok, &number));
+  assert_int_equal(str_u64(number, &ms), 0);
+  box_close(&b);
+  return ms;
+}
+
+static void a_rate_slows_what_comes_out(void **state)
+{
+  assert_true(push_ms("quick", 14, 0) < 700);
+  assert_true(push_ms("slow", 15, 200000) > 1200);
+}
+
+static size_t links_left(void)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  char prefix[8];
+  size_t n = 0;
+  jail_net_prefix(house.instance, prefix);
+  assert_int_equal(file_read("/proc/self/net/dev", &b), 0);
+  for (const char *p = buf_z(&b); (p = strstr(p, prefix)); p++)
+    n++;
+  return n;
+}
+
+static void no_link_stays_behind(void **state)
+{
+  for (int i = 0; i < 500 && links_left() > 0; i++)
+    usleep(10000);
+  assert_int_equal(links_left(), 0);
+}
+
+static int open_all(void **state)
+{
+  struct err err = ERR_NONE;
+  config = (struct jail_net_config){
+      .instance = house.instance, .pool = IP(10, 213, 0, 0), .resolver = IP(203, 0, 113, 2), .connections = 50};
+  world_open();
+  if (jail_net_open(&config, &err))
+    fail_msg("opening the network: %s", err.msg);
+  return 0;
+}
+
+static int close_all(void **state)
+{
+  jail_net_close(house.instance);
+  world_close();
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_box_reaches_the_world_under_the_hosts_address),
+      cmocka_unit_test(a_box_without_network_has_only_lo),
+      cmocka_unit_test(private_and_metadata_addresses_are_refused_even_when_allowed),
+      cmocka_unit_test(the_host_itself_is_out_of_reach),
+      cmocka_unit_test(boxes_do_not_reach_each_other),
+      cmocka_unit_test(allow_beats_deny_and_deny_all_closes_the_rest),
+      cmocka_unit_test(lists_change_while_the_box_runs),
+      cmocka_unit_test(a_slot_taken_anew_has_none_of_the_old_lists),
+      cmocka_unit_test(lists_outlive_a_restart_of_the_daemon),
+      cmocka_unit_test(entries_that_are_no_addresses_are_named),
+      cmocka_unit_test(name_questions_go_to_the_resolver),
+      cmocka_unit_test(a_false_source_address_does_not_leave),
+      cmocka_unit_test(open_connections_are_counted),
+      cmocka_unit_test(nobody_outside_connects_in),
+      cmocka_unit_test(a_rate_slows_what_comes_out),
+      cmocka_unit_test(no_link_stays_behind),
+  };
+  if (argc != 2 || geteuid() != 0) {
+    fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
+    return 2;
+  }
+  if (unshare(CLONE_NEWNET)) {
+    perror("unshare");
+    return 2;
+  }
+  house_open(&house, argv[1]);
+  int failed = cmocka_run_group_tests(tests, open_all, close_all);
+  house_close(&house);
+  return failed;
+}
