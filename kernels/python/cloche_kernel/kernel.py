@@ -58,10 +58,21 @@ class Kernel:
         self.loop = self.shell.loop = None
         asyncio.set_event_loop(None)
 
-    def serve(self) -> None:
-        """Speaks until the agent hangs up or the user's code asks to leave."""
+    def introduce(self) -> None:
         about = {"ev": "ready", "pid": os.getpid(), "version": platform.python_version()}
         self.wire.send(dumps({**about, "interrupt": "signal", "coalesce": True}) + "\n")
+
+    def rehearse(self, cells: list[str]) -> None:
+        """Runs cells that nobody sees and that leave nothing behind."""
+        names, hidden = dict(self.shell.user_ns), dict(self.shell.user_ns_hidden)
+        audible, self.outlet.wire = self.outlet.wire, Wire()
+        for code in cells:
+            self.run(0, code, {})
+        self.outlet.wire = audible
+        self.shell.forget(names, hidden)
+
+    def serve(self) -> None:
+        """Speaks until the agent hangs up or the user's code asks to leave."""
         while not self.shell.leaving:
             message = self.next_message()
             if message is None:
@@ -210,4 +221,5 @@ def serve() -> None:
     """A kernel of its own, started by the agent."""
     kernel = Kernel()
     kernel.attach()
+    kernel.introduce()
     kernel.serve()

@@ -13,18 +13,16 @@ import select
 import signal
 import socket
 import sys
+import warnings
 from typing import Any
 
-from . import renewal
+from . import heap, renewal
 from .kernel import PROTOCOL_FD, Kernel
 from .outlet import complain
 from .wire import Wire, dumps
 
 # Each is optional: a template may lack it.
 HEAVY = ["numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "PIL.Image"]
-
-# Thread pools start when these libraries load, and a fork would lose their threads.
-ONE_THREAD = ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"]
 
 WARM_UP = """\
 1 + 1
@@ -39,9 +37,7 @@ await __import__('asyncio').sleep(0)
 
 
 def load() -> None:
-    """Imports what is there, with the numeric libraries held to one thread while they load."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    """Imports what is there."""
     for name in HEAVY:
         try:
             importlib.import_module(name)
@@ -49,22 +45,32 @@ def load() -> None:
             continue
         except Exception as error:
             complain(f"importing {name} failed: {error!r}")
-    for name, value in before.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+
+
+def end_threads() -> None:
+    """Ends the threads that numeric libraries start when they load.
+
+    OpenBLAS shuts its pool down before any fork and starts it again at the next large operation, in
+    whichever process asks for one. So one empty fork leaves us with one thread, and the user's
+    code with as many as ever, without any environment variable.
+    """
+    if threads() == 1:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # "fork in a process with threads": the point of it
+        child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    if threads() != 1:
+        complain(f"{threads()} threads run in the nursery; its forks will miss all but one")
 
 
 def warm(kernel: Kernel) -> None:
     """Runs a few cells into the void, so that a user's first one finds every path trodden."""
-    names = dict(kernel.shell.user_ns)
-    hidden = dict(kernel.shell.user_ns_hidden)
     kernel.open_loop()
-    for code in [*WARM_UP.splitlines(), *_library_cells()]:
-        kernel.run(0, code, {})
+    kernel.rehearse([*WARM_UP.splitlines(), *_library_cells()])
     kernel.close_loop()
-    kernel.shell.forget(names, hidden)
 
 
 def _library_cells() -> list[str]:
@@ -135,7 +141,11 @@ class Nursery:
             os.close(fd)
 
     def become_kernel(self, fds: list[int]) -> None:
-        """In the child: the three descriptors become 3, 1, 2, everything personal is renewed."""
+        """In the child: the three descriptors become 3, 1, 2, everything personal is renewed.
+
+        A rehearsal takes the page faults of a first cell while nobody waits: a parked kernel then answers
+        its first cell as fast as its second.
+        """
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -148,8 +158,10 @@ class Nursery:
                 os.close(source)
             for fd in self.fds:
                 os.close(fd)
-            renewal.renew()
             self.kernel.attach()
+            self.kernel.introduce()
+            renewal.renew()
+            self.kernel.rehearse(["1 + 1"])
             self.kernel.serve()
         except BaseException as error:
             complain(f"a forked kernel failed: {error!r}")
@@ -203,8 +215,8 @@ def serve() -> None:
     load()
     kernel = Kernel()
     warm(kernel)
-    if threads() != 1:
-        complain(f"{threads()} threads run in the nursery; its forks will miss all but one")
+    end_threads()
     gc.collect()
     gc.freeze()
+    heap.collapse()
     Nursery(sock, kernel).serve()

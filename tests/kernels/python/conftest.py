@@ -101,11 +101,15 @@ class Client:
         self.send(message)
         return self.runs
 
-    def finish(self, patience: float = PATIENCE) -> list[Event]:
-        """Events up to `done`, pipe bytes in their place."""
+    def finish(self, interrupting: bool = False) -> list[Event]:
+        """Events up to `done`, pipe bytes in their place.
+
+        Interrupting, it repeats SIGINT as the agent does: one that strikes just before a blocking system
+        call is not noticed by Python until the call ends.
+        """
         events: list[Event] = []
         while True:
-            event = self.next(patience)
+            event = self._next_interrupting() if interrupting else self.next()
             if event["ev"] == "drain":
                 events += self.drain(event)
                 continue
@@ -115,6 +119,14 @@ class Client:
             events.append(event)
             if event["ev"] == "done":
                 return events
+
+    def _next_interrupting(self) -> Event:
+        for _ in range(10):
+            try:
+                return self.next(2)
+            except TimeoutError:
+                self.interrupt()
+        raise TimeoutError("the interrupt had no effect")
 
     def run(self, code: str, env: dict[str, str] | None = None) -> "Outcome":
         self.start(code, env)

@@ -295,10 +295,8 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_state(kernel: Client, code: st
     kernel.start("print('go')\n" + code)
     started(kernel)
     time.sleep(0.15)
-    before = time.monotonic()
     kernel.interrupt()
-    events = kernel.finish()
-    assert time.monotonic() - before < 3
+    events = kernel.finish(interrupting=True)
     error = next(e for e in events if e["ev"] == "error")
     assert error["name"] in ("KeyboardInterrupt", "CancelledError")
     assert error["value"] == ""
@@ -311,7 +309,7 @@ def test_a_caught_interrupt_is_no_error(kernel: Client) -> None:
     started(kernel)
     time.sleep(0.1)
     kernel.interrupt()
-    events = kernel.finish()
+    events = kernel.finish(interrupting=True)
     assert events[-1]["status"] == "ok"
     assert "caught\n" in [e.get("text") for e in events]
 
@@ -328,7 +326,7 @@ def test_variables_are_put_back_after_an_interrupt(kernel: Client) -> None:
     kernel.start("print('go')\nimport time; time.sleep(60)", {"MINE": "1"})
     started(kernel)
     kernel.interrupt()
-    kernel.finish()
+    kernel.finish(interrupting=True)
     assert kernel.run("import os; os.environ.get('MINE', 'absent')").value == "'absent'"
 
 

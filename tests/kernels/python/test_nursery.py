@@ -34,8 +34,19 @@ def test_heavy_libraries_are_there(kernel: Client) -> None:
     )
 
 
-def test_thread_settings_of_the_warm_up_are_gone(kernel: Client) -> None:
+def test_the_nursery_sets_no_thread_variables(kernel: Client) -> None:
     assert kernel.run("import os; [k for k in os.environ if k.endswith('_NUM_THREADS')]").value == "[]"
+
+
+def test_large_operations_start_their_threads_in_the_fork(kernel: Client) -> None:
+    count = "import os, numpy as np; a = np.ones((700, 700)); before = len(os.listdir('/proc/self/task'))\n"
+    outcome = kernel.run(
+        count
+        + "b = a @ a\n(before, len(os.listdir('/proc/self/task')), float(b[0, 0]), os.process_cpu_count() if hasattr(os, 'process_cpu_count') else os.cpu_count())"
+    )
+    before, after, product, cores = outcome.value.strip("()").split(", ")
+    assert (before, product) == ("1", "700.0")
+    assert int(after) <= max(2, int(cores))
 
 
 def test_each_fork_has_a_session_of_its_own(kernel: Client) -> None:
