@@ -116,7 +116,7 @@ void birth_start(struct box *b, void (*done)(struct birth *))
   boot_packet(h, b);
   h->spec = (struct jail_spec){
       .instance = w->instance,
-      .id = arena_z(&h->arena, str_of(b->row.id)),
+      .id = arena_z(&h->arena, str_of(b->name)),
       .dir = arena_z(&h->arena, str_of(b->dir)),
       .lowers = lowers(h, b),
       .id_base = w->config->id_base + b->row.slot * JAIL_IDS,

@@ -5,8 +5,10 @@
  * is written before anything is killed, so a warden that dies then finds the remains unowned as well. */
 #include "warden/box.h"
 
+#include "warden/account.h"
 #include "warden/birth.h"
 #include "warden/desk.h"
+#include "warden/pause.h"
 #include <dirent.h>
 #include <stdio.h>
 
@@ -63,21 +65,24 @@ void box_record(struct buf *p, const struct box *b)
 static void box_free(struct box *b)
 {
   alarm_unset(&b->warden->alarms, &b->alarm);
+  account_count(b, false);
   row_box_free(&b->row);
   usage_free(&b->usage);
   vec_free(&b->waiting);
+  vec_free(&b->wishes);
   free(b->ending);
   free(b);
 }
 
 /* ---- birth ---- */
 
-static struct box *box_new(struct warden *w, const char *id)
+static struct box *box_new(struct warden *w, const char *name)
 {
   struct box *b = xcalloc(1, sizeof(*b));
   b->warden = w;
   b->jail.pidfd = b->jail.netns = -1;
-  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, id);
+  snprintf(b->name, sizeof(b->name), "%s", name);
+  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, name);
   return b;
 }
 
@@ -91,7 +96,7 @@ static void watch_event(uv_poll_t *poll, int status, int events)
   struct box *b = poll->data;
   struct jail_stats st = {0};
   struct err err = ERR_NONE;
-  if (!jail_stat(b->warden->instance, b->row.id, b->dir, &st, &err) && st.oom_kills)
+  if (!jail_stat(b->warden->instance, b->name, b->dir, &st, &err) && st.oom_kills)
     box_end(b, "out of memory: the box used all of its memory limit and was ended by the kernel");
   else
     box_end(b, "crashed: its first process ended unexpectedly");
@@ -105,7 +110,7 @@ static void box_watch(struct box *b)
   uv_poll_start(b->watch, UV_READABLE, watch_event);
 }
 
-static void box_arm(struct box *b)
+void box_arm(struct box *b)
 {
   int64_t left = b->row.end_us - clock_wall_us();
   alarm_set(&b->warden->alarms, &b->alarm, clock_mono_us() + MAX(left, (int64_t)0));
@@ -124,7 +129,7 @@ struct removal {
   uv_work_t work;
   struct warden *warden;
   struct jail jail;
-  char id[64], dir[512];
+  char id[64], dir[512]; /* id: the name of its walls */
   unsigned slot;
 };
 
@@ -153,7 +158,7 @@ static void box_remains(struct box *b)
   r->warden = b->warden;
   r->jail = b->jail;
   r->slot = b->row.slot;
-  memcpy(r->id, b->row.id, sizeof(r->id));
+  memcpy(r->id, b->name, sizeof(r->id));
   memcpy(r->dir, b->dir, sizeof(r->dir));
   r->work.data = r;
   b->warden->removals++;
@@ -178,6 +183,7 @@ static void born(struct birth *birth)
     r = store_box_put(w->store, &b->row, &err);
   }
   if (r) {
+    w->births_failed++;
     answer_waiting(b, r, &err);
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not born: %s", err.msg);
     map_del(&w->boxes, str_of(b->row.id));
@@ -185,6 +191,7 @@ static void born(struct birth *birth)
     box_free(b);
     return;
   }
+  w->births_total++;
   box_watch(b);
   box_arm(b);
   catalog_spawned(w->catalog, b->template, b->row.started_us);
@@ -207,6 +214,7 @@ static int fill_row(struct box *b, const struct box_order *o)
   r->state = BOX_STARTING;
   r->run = 1;
   r->started_us = clock_wall_us();
+  r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
   memcpy(r->runtime, w->runtime, sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
@@ -217,7 +225,7 @@ static int fill_row(struct box *b, const struct box_order *o)
   return slot_take(w, &r->slot);
 }
 
-int box_create(struct warden *w, const struct box_order *o, struct ask ask, struct err *err)
+int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsigned *retry_s, struct err *err)
 {
   struct box *have = box_find(w, o->id, o->team);
   if (have && have->row.state != BOX_STARTING) {
@@ -231,10 +239,12 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, stru
   struct template *t;
   struct build *build;
   int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
+  r = r ? r : account_fits(w, o->team, build, err);
+  r = r ? r : account_admit(w, o->team, true, retry_s, err);
   if (r)
     return r;
   if (w->boxes.n >= w->config->boxes_max)
-    return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u)", w->config->boxes_max);
+    return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
@@ -247,6 +257,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, stru
   }
   vec_push(&b->waiting, ask);
   map_put(&w->boxes, o->id, b);
+  account_count(b, true);
   w->births++;
   birth_start(b, born);
   return 0;
@@ -265,20 +276,51 @@ void box_end(struct box *b, const char *cause)
   struct err err = ERR_NONE;
   if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
-  jail_kill(w->instance, b->row.id, &b->jail, &err);
+  jail_kill(w->instance, b->name, &b->jail, &err);
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
-  cleanup_buf struct buf p = BUF_INIT(WIRE_MAX);
-  wire_begin(&p, WIRE_BOX_ENDED, 0, 0);
-  wire_putz(&p, W_ID, b->row.id);
-  wire_put_u64(&p, W_RUN, b->row.run);
-  warden_broadcast(w, buf_str(&p));
+  w->ends_total++;
+  box_run_over(b);
   if (b->watch) {
     uv_poll_stop(b->watch);
     uv_close((uv_handle_t *)b->watch, watch_closed);
   }
   map_del(&w->boxes, str_of(b->row.id));
+  alarm_unset(&w->alarms, &b->alarm);
+  account_count(b, false);
+  if (!box_leave_passage(b))
+    box_bury(b);
+}
+
+void box_bury(struct box *b)
+{
   box_remains(b);
   box_free(b);
+}
+
+void box_run_over(struct box *b)
+{
+  cleanup_buf struct buf p = BUF_INIT(1024);
+  wire_begin(&p, WIRE_BOX_ENDED, 0, 0);
+  wire_putz(&p, W_ID, b->row.id);
+  wire_put_u64(&p, W_RUN, b->row.run);
+  warden_broadcast(b->warden, buf_str(&p));
+}
+
+int box_configure(struct box *b, struct str config, unsigned flags, struct err *err)
+{
+  char *old = b->row.config;
+  unsigned before = b->row.flags;
+  b->row.config = xstrndup(config.n ? config.p : "", config.n);
+  b->row.flags = flags;
+  int r = store_box_put(b->warden->store, &b->row, err);
+  if (r) {
+    free(b->row.config);
+    b->row.config = old;
+    b->row.flags = before;
+    return r;
+  }
+  free(old);
+  return 0;
 }
 
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err)
@@ -305,15 +347,37 @@ struct recovery {
   VEC(char *) lost; /* id, team by turns */
 };
 
+/* The control group of its first process says which walls a box lives in. */
+static void walls_of(struct warden *w, const struct row_box *row, char name[64])
+{
+  char path[64], mark[64];
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  snprintf(path, sizeof(path), "/proc/%d/cgroup", row->init_proc.pid);
+  snprintf(mark, sizeof(mark), "/cloche-%s/", w->instance);
+  snprintf(name, 64, "%s", row->id);
+  if (file_read(path, &b))
+    return;
+  ptrdiff_t at = str_search(buf_str(&b), str_of(mark));
+  if (at < 0)
+    return;
+  struct str rest = str_skip(buf_str(&b), (size_t)at + strlen(mark)), line, part;
+  str_cut(rest, '\n', &line, &rest);
+  str_cut(line, '/', &part, &line);
+  if (part.n)
+    str_copyz(part, name, 64);
+}
+
 static int recover_one(const struct row_box *row, void *arg)
 {
   struct recovery *rec = arg;
   struct warden *w = rec->warden;
-  struct box *b = box_new(w, row->id);
+  char name[64];
   struct err err = ERR_NONE;
+  walls_of(w, row, name);
+  struct box *b = box_new(w, name);
   b->build = catalog_build(w->catalog, str_of(row->build));
   b->template = b->build ? b->build->of : NULL;
-  if (!b->build || jail_adopt(w->instance, row->id, row->init_proc, &b->jail, &err)) {
+  if (!b->build || jail_adopt(w->instance, name, row->init_proc, &b->jail, &err)) {
     vec_push(&rec->lost, xstrdup(row->id));
     vec_push(&rec->lost, xstrdup(row->team));
     free(b);
@@ -325,14 +389,20 @@ static int recover_one(const struct row_box *row, void *arg)
   slot_mark(w, row->slot, true);
   map_put(&w->boxes, str_of(row->id), b);
   box_watch(b);
-  box_arm(b);
+  box_settle(b);
+  if (b->row.state == BOX_RUNNING)
+    box_arm(b);
   return 0;
 }
 
-static bool known(const char *id, void *arg)
+static bool known(const char *name, void *arg)
 {
   struct warden *w = arg;
-  return map_get(&w->boxes, str_of(id)) != NULL;
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (!strcmp(((struct box *)value)->name, name))
+      return true;
+  return false;
 }
 
 static void clear_unowned(struct warden *w)
@@ -378,8 +448,7 @@ struct sampling {
   struct warden *warden;
   size_t n;
   struct sample_of {
-    char id[64], dir[512];
-    unsigned cpus;
+    char id[64], name[64], dir[512];
     int result;
     struct jail_stats stats;
   } of[];
@@ -389,7 +458,7 @@ static void sampling_work(uv_work_t *work)
 {
   struct sampling *s = work->data;
   for (size_t i = 0; i < s->n; i++)
-    s->of[i].result = jail_stat(s->warden->instance, s->of[i].id, s->of[i].dir, &s->of[i].stats, NULL);
+    s->of[i].result = jail_stat(s->warden->instance, s->of[i].name, s->of[i].dir, &s->of[i].stats, NULL);
 }
 
 static void sampling_done(uv_work_t *work, int status)
@@ -422,10 +491,11 @@ void box_sample_all(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     struct box *b = value;
-    if (b->row.state == BOX_STARTING)
+    if (b->row.state != BOX_RUNNING)
       continue;
     struct sample_of *of = &s->of[s->n++];
     memcpy(of->id, b->row.id, sizeof(of->id));
+    memcpy(of->name, b->name, sizeof(of->name));
     memcpy(of->dir, b->dir, sizeof(of->dir));
   }
   s->warden = w;

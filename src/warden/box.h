@@ -9,9 +9,20 @@
 
 /* Who asked, so that an answer can be given later; the link may be gone by then. */
 struct ask {
-  struct link *link;
+  struct link *link; /* NULL: nobody */
   uint64_t id;
+  bool resumed; /* told in the answer: this question woke the box */
 };
+
+/* What was asked while the box changed its state. */
+struct wish {
+  struct ask ask;
+  bool pause; /* else connect */
+  enum connect_mode mode;
+  uint32_t timeout_s;
+};
+
+struct passage;
 
 struct box {
   struct warden *warden;
@@ -19,11 +30,15 @@ struct box {
   struct template *template;
   struct build *build;
   struct jail jail;
+  char name[64]; /* of its walls on the host (cgroup, directory): its id, or another one where it was made ahead */
   char dir[512];
   struct alarm alarm;
   uv_poll_t *watch;
   struct usage usage;
   VEC(struct ask) waiting; /* creates that wait for the birth */
+  VEC(struct wish) wishes; /* what waits for a passage; see pause.h */
+  struct passage *passage; /* under way, or NULL */
+  bool counted;            /* among its team's running boxes */
   char *ending;            /* set when it must end as soon as it is born; owned */
 };
 
@@ -33,10 +48,15 @@ struct box_order {
   unsigned flags;
 };
 
-/* Begins a birth; the answer goes to `ask` when the box is ready. -EINVAL, -ENOENT, -ESTALE, -EAGAIN (limit). */
-int box_create(struct warden *w, const struct box_order *order, struct ask ask, struct err *err);
+/* Begins a birth; the answer goes to `ask` when the box is ready. -EINVAL, -ENOENT, -ESTALE, -EAGAIN (limit), -EDQUOT
+ * (too fast: *retry_s). */
+int box_create(struct warden *w, const struct box_order *order, struct ask ask, unsigned *retry_s, struct err *err);
 struct box *box_find(struct warden *w, struct str id, struct str team); /* team empty: any */
-void box_end(struct box *b, const char *cause);                         /* frees b */
+void box_end(struct box *b, const char *cause);                         /* frees b, at the latest when its passage is over */
+void box_bury(struct box *b);     /* the last of box_end: clears the remains and frees b */
+void box_run_over(struct box *b); /* gates cut its streams and forget its routes */
+void box_arm(struct box *b);      /* its end time is set on the clock */
+int box_configure(struct box *b, struct str config, unsigned flags, struct err *err);
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err);
 int box_door(struct box *b, unsigned port, struct err *err);
 void box_record(struct buf *packet, const struct box *b); /* the fields of a box answer */
