@@ -119,7 +119,7 @@ exec chroot {root} /opt/agent/agent
 """
     port = free_port()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = dict(os.environ, CLOCHE_INTERP_PORT=str(port), CLOCHE_ENVD_PORT=str(free_port()), CLOCHE_QUEUE_MAX="20")
+    environment = dict(os.environ, CLOCHE_INTERP_PORT=str(port), CLOCHE_AGENT_PORT=str(free_port()), CLOCHE_QUEUE_MAX="20")
     process = subprocess.Popen(
         ["unshare", "--kill-child=SIGKILL", "-mpf", "bash", "-c", f"exec 3<&{theirs.fileno()}\n" + script],
         env=environment,
@@ -195,9 +195,10 @@ def test_quotes_are_stripped_once(box: Box) -> None:
 
 
 def test_output_keeps_the_order_it_was_written_in(box: Box) -> None:
-    code = "import os, subprocess\nfor i in range(40):\n print('p', i); os.system('echo c %d' % i); print('q', i); subprocess.run(['echo', 'd', str(i)])"
-    text = "".join(e["text"] for e in box.run(code) if e["type"] == "stdout")
-    assert text == "".join(f"p {i}\nc {i}\nq {i}\nd {i}\n" for i in range(40))
+    steps = ["print('p', i)", "os.write(1, b'w %d\\n' % i)", "os.system('echo c %d' % i)", "subprocess.run(['echo', 'd', str(i)])"]
+    body = "".join(f"\n {step}; time.sleep(0.01)" for step in steps)
+    text = "".join(e["text"] for e in box.run("import os, subprocess, time\nfor i in range(10):" + body) if e["type"] == "stdout")
+    assert text == "".join(f"p {i}\nw {i}\nc {i}\nd {i}\n" for i in range(10))
 
 
 def test_characters_cut_by_a_pipe_stay_whole(box: Box) -> None:
