@@ -5,8 +5,8 @@
  * those that are due and finds the next time. A deadline that moved away costs nothing until then, and an idle
  * process sleeps for minutes. The gap between walks grows with the number of connections, so a crowd of slow peers
  * with deadlines spread over every millisecond can't make walking the main work. A walk that comes much too late means
- * that the process was stopped (a frozen or restored box): then every deadline moves by that time and a little, because the peers'
- * bytes may have come meanwhile and nobody could read them.
+ * that the process was stopped (a frozen or restored box): then every deadline moves by that time and a little, because
+ * the peers' bytes may have come meanwhile and nobody could read them.
  *
  * Turns: nothing in this folder calls a handler from inside the handler's own call. What such a call causes is
  * put off to the connection's turn, which comes at the end of the same loop iteration (the check phase) or, when it was
