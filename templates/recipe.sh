@@ -39,7 +39,7 @@ recipe_words() {
 recipe_key() {
 	{
 		printf 'format %s\narchitecture %s\nbelow %s\n' "$recipe_format" "$(dpkg --print-architecture)" "$2"
-		cd "$recipes/$1"
+		cd "$recipes/$1" || exit
 		find . -type f -perm -100 -print | LC_ALL=C sort | sed 's/^/program /'
 		find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
 	} | sha256sum | cut -d ' ' -f 1
