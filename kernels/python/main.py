@@ -1,7 +1,7 @@
 """The front door of the Python kernel.
 
 Started plainly it is one kernel on descriptor 3; with --nursery it loads everything heavy once and
-forks kernels on demand. The protocol is docs/kernel-protocol.md.
+forks kernels on demand; with --zygote its forks move into boxes. The protocol is docs/kernel-protocol.md.
 
 The script's own folder must not stay on sys.path: a user's module may have the name of one of ours.
 """
@@ -12,14 +12,16 @@ import sys
 
 def main(argv: list[str]) -> None:
     sys.path[0] = os.path.dirname(os.path.realpath(__file__))
-    from cloche_kernel import kernel, nursery
+    from cloche_kernel import kernel, nursery, zygote
 
     sys.path[0] = ""
     sys.argv = [""]
     if argv[1:] == ["--nursery"]:
         nursery.serve()
+    elif argv[1:] == ["--zygote"]:
+        zygote.serve()
     elif argv[1:]:
-        sys.exit(f"{argv[0]}: unknown argument {argv[1]!r} (only --nursery is known)")
+        sys.exit(f"{argv[0]}: unknown argument {argv[1]!r} (only --nursery and --zygote are known)")
     else:
         kernel.serve()
 

@@ -24,13 +24,13 @@ from IPython.core import interactiveshell
 from IPython.core.autocall import IPyAutocall
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
-from IPython.core.error import StdinNotImplementedError
+from IPython.core.error import StdinNotImplementedError, UsageError
 from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from IPython.core.macro import Macro
 from traitlets.config import Config
 
-from . import display, imports, terminal
+from . import display, imports, terminal, traces
 from .inline import InlineBackend
 from .loop import CellLoop
 from .outlet import Outlet
@@ -272,11 +272,21 @@ class Shell(InteractiveShell):
         running_compiled_code: bool = False,
     ) -> None:
         error = (exc_tuple or sys.exc_info())[1]
-        if _has_group(error) and not exception_only:
-            lines = "".join(traceback.format_exception(error)).splitlines()
-            self._showtraceback(type(error), error, lines)
+        if error is None or exception_only or not self._can_trace(error):
+            super().showtraceback(exc_tuple, filename, tb_offset, exception_only, running_compiled_code)
             return
-        super().showtraceback(exc_tuple, filename, tb_offset, exception_only, running_compiled_code)
+        self._get_exc_info(exc_tuple)  # remembers it for %tb and %debug
+        if _has_group(error):
+            trace = "".join(traceback.format_exception(error)).splitlines()
+        else:
+            trace = traces.pieces(error, self.compile.format_code_name)
+        self._showtraceback(type(error), error, trace)
+
+    def _can_trace(self, error: BaseException) -> bool:
+        """Leaves to IPython what is special: its own usage errors, syntax errors, other %xmodes, own renderings."""
+        if isinstance(error, (SyntaxError, UsageError)) or hasattr(error, "_render_traceback_"):
+            return False
+        return self.InteractiveTB.mode == "Context" and not self.call_pdb
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         self.outlet.error(_class_name(etype), safe_str(evalue), [str(part) for part in stb])

@@ -93,6 +93,39 @@ def test_an_error_tells_where(kernel: Client) -> None:
     assert "\x1b" not in "".join(trace)
 
 
+def test_causes_come_first_and_notes_last(shared: Client) -> None:
+    code = "try:\n    {}['k']\nexcept KeyError as e:\n    error = ValueError('bad')\n    error.add_note('look here')\n    raise error from e"
+    trace = shared.run(code).error["traceback"]
+    assert [line for line in trace if line.startswith(("KeyError:", "\nThe above", "ValueError:", "look"))] == [
+        "KeyError: 'k'",
+        "\nThe above exception was the direct cause of the following exception:\n",
+        "ValueError: bad",
+        "look here",
+    ]
+
+
+def test_endless_recursion_is_folded(shared: Client) -> None:
+    trace = shared.run("def f(n): return f(n + 1)\nf(0)").error["traceback"]
+    assert len(trace) < 12
+    assert any("skipping similar frames: f at line 1" in part for part in trace)
+
+
+def test_errors_inside_libraries_show_their_frames_quickly(kernel: Client) -> None:
+    kernel.run("import pandas as pd; df = pd.DataFrame({'a': [1]})")
+    before = time.monotonic()
+    trace = kernel.run("df['b']").error["traceback"]
+    assert time.monotonic() - before < 0.5
+    assert any("pandas/core/frame.py:" in part and ", in DataFrame.__getitem__(self, key)\n" in part for part in trace)
+    assert not any("cloche_kernel" in part or "interactiveshell" in part for part in trace)
+
+
+def test_other_traceback_modes_and_tb_work(kernel: Client) -> None:
+    kernel.run("1/0")
+    assert kernel.run("%tb").error["name"] == "ZeroDivisionError"
+    kernel.run("%xmode Minimal")
+    assert [part.strip() for part in kernel.run("1/0").error["traceback"]] == ["ZeroDivisionError: division by zero"]
+
+
 def test_a_syntax_error_has_one_piece_with_a_caret(shared: Client) -> None:
     outcome = shared.run("a = 1\nx = = 2")
     assert outcome.error["name"] == "SyntaxError"

@@ -1,0 +1,172 @@
+"""The zygote: a nursery outside all boxes, whose forks move into boxes and are their nurseries there.
+
+It runs as a host user without rights, in namespaces of its own, on a read-only view of the template. The
+warden makes each box's user namespace belong to that user, so a fork of ours may enter it: it joins the box's control
+groups, its namespaces and its root identity, loads the box's system call filter, gives up the capabilities a box's root
+does not have, and then serves the box's agent as the nursery does. No user code runs before all that is done.
+"""
+
+import array
+import ctypes
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+from typing import Any
+
+from . import heap
+from .kernel import PROTOCOL_FD, Kernel
+from .nursery import Nursery, end_threads, load, warm
+from .outlet import complain
+from .wire import Wire, dumps
+
+HOME = "/home/user"
+SYS_SECCOMP, SYS_KEYCTL, SYS_CAPSET = 317, 250, 126  # x86-64
+PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
+KEYCTL_JOIN_SESSION_KEYRING = 1
+CAPABILITY_VERSION_3 = 0x20080522
+EVERY_NAMESPACE = (
+    os.CLONE_NEWUSER
+    | os.CLONE_NEWNS
+    | os.CLONE_NEWNET
+    | os.CLONE_NEWIPC
+    | os.CLONE_NEWUTS
+    | os.CLONE_NEWPID
+    | os.CLONE_NEWCGROUP
+)
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class FilterProgram(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+
+
+def _call(what: str, result: int) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _load_filter(code: bytes) -> None:
+    text = ctypes.create_string_buffer(code, len(code))
+    program = FilterProgram(len(code) // 8, ctypes.cast(text, ctypes.c_void_p))
+    _call("seccomp", libc.syscall(SYS_SECCOMP, 1, 0, ctypes.byref(program)))
+
+
+def _keep_capabilities(mask: int) -> None:
+    for capability in range(64):
+        if not mask >> capability & 1:
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # unknown numbers are refused, which is fine
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    low, high = mask & 0xFFFFFFFF, mask >> 32
+    data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
+    _call("capset", libc.syscall(SYS_CAPSET, header, data))
+    _call("ambient", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+
+
+class Zygote:
+    def __init__(self, sock: socket.socket, kernel: Kernel) -> None:
+        self.sock = sock
+        self.kernel = kernel
+        self.wire = Wire(sock)
+        self.fds: list[int] = []
+
+    def serve(self) -> None:
+        self.answer({"ev": "ready", "pid": os.getpid()})
+        watch = select.poll()
+        watch.register(self.sock, select.POLLIN)
+        while True:
+            watch.poll()
+            if not self.receive():
+                os._exit(0)
+
+    def receive(self) -> bool:
+        space = socket.CMSG_SPACE(16 * array.array("i").itemsize)
+        data, ancillary, _flags, _address = self.sock.recvmsg(64 * 1024, space)
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                numbers = array.array("i")
+                numbers.frombytes(payload[: len(payload) - len(payload) % numbers.itemsize])
+                self.fds.extend(numbers)
+        self.wire.received += data
+        while (message := self.wire.take()) is not None:
+            if message.get("op") == "enter":
+                self.enter(message)
+        return bool(data)
+
+    def enter(self, message: dict[str, Any]) -> None:
+        """Sends a fork into the box whose descriptors came with the message."""
+        count = message["fds"]
+        fds, self.fds = self.fds[:count], self.fds[count:]
+        child = os.fork()
+        if child == 0:
+            self.move(fds, message)
+        for fd in fds:
+            os.close(fd)
+        _pid, status = os.waitpid(child, 0)
+        self.answer({"ev": "entered", "id": message["id"], "status": status})
+
+    def move(self, fds: list[int], message: dict[str, Any]) -> None:
+        """In the fork: into the box's walls. A process of the box's pid namespace needs one more fork."""
+        try:
+            sock, pidfd, program, *groups = fds
+            for group in groups:
+                os.write(group, b"0")
+            code = os.read(program, 1 << 20)
+            os.setns(pidfd, EVERY_NAMESPACE)
+            os.setgroups([])
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)
+            if os.fork() > 0:
+                os._exit(0)
+        except BaseException as error:
+            complain(f"a fork could not enter its box: {error!r}")
+            os._exit(1)
+        try:
+            self.settle(sock, message)
+            _load_filter(code)
+            _keep_capabilities(int(message["caps"]))
+            Nursery(socket.socket(fileno=PROTOCOL_FD), self.kernel).serve()
+        except BaseException as error:
+            complain(f"a nursery in a box failed: {error!r}")
+        finally:
+            os._exit(1)
+
+    def settle(self, sock: int, message: dict[str, Any]) -> None:
+        """Descriptors, limits and directory as the agent would have given them."""
+        os.setsid()
+        libc.syscall(SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, None)
+        null = os.open("/dev/null", os.O_RDWR)
+        keep = os.dup(sock)
+        for target in (0, 1, 2):
+            os.dup2(null, target, inheritable=True)
+        os.dup2(keep, PROTOCOL_FD, inheritable=False)
+        self.sock.detach()
+        os.closerange(PROTOCOL_FD + 1, 256)
+        files = int(message["files"])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 65536), files))
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("0")
+        os.umask(0o022)
+        os.chdir(HOME if os.path.isdir(HOME) else "/")
+
+    def answer(self, message: dict[str, Any]) -> None:
+        self.wire.send(dumps(message) + "\n")
+
+
+def serve() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sock = socket.socket(fileno=PROTOCOL_FD)
+    sock.set_inheritable(False)
+    load()
+    kernel = Kernel()
+    warm(kernel)
+    end_threads()
+    gc.collect()
+    gc.freeze()
+    heap.collapse()
+    Zygote(sock, kernel).serve()
