@@ -25,14 +25,19 @@ static const struct setting settings[] = {
     {"runtime", T(runtime), "", 0, 0, "directory with the agent and the kernels (default: beside the program)"},
     {"domain", T(domain), "", 0, 0, "domain told to clients for reaching boxes by host name; empty = none"},
     {"log_level", T(log_level), "info", 0, 0, "debug, info, warn or error"},
+    {"admin_token", T(admin_token), "", 0, 0, "opens /nodes and /admin (header X-Admin-Token); empty = closed; better in the file or environment than on the command line"},
     {"gates", N(gates), "0", 0, 256, "gate processes; 0 = one per core"},
     {"gate_uid", N(gate_uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
     {"id_base", N(id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
     {"boxes_max", N(boxes_max), "2000", 1, 30000, "boxes alive at once"},
+    {"team_boxes_max", N(team_boxes_max), "1000", 0, 30000, "running boxes of a team that has no limit of its own; 0 = no limit"},
+    {"team_creates_per_second", N(team_creates_per_second), "1000", 0, 100000, "creates per second of such a team (bursts of two seconds); 0 = no limit"},
     {"pids_max", N(pids_max), "4096", 16, 4194304, "processes per box"},
     {"open_files", N(open_files), "65536", 64, 1048576, "open files per process of a box"},
     {"timeout_max_hours", N(timeout_max_hours), "24", 1, 8760, "longest life of one run of a box"},
     {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
+    {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
+    {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
     {"api_body_max", N(api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 
@@ -215,7 +220,8 @@ void config_print(const struct config *c)
       memcpy(&v, at, sizeof(v));
       printf("%s = %llu\n", settings[i].name, (unsigned long long)v);
     } else {
-      printf("%s = \"%s\"\n", settings[i].name, at);
+      bool secret = !strcmp(settings[i].name, "admin_token") && at[0];
+      printf("%s = \"%s\"\n", settings[i].name, secret ? "(set)" : at);
     }
   }
 }

@@ -58,13 +58,18 @@ static int become_role(const struct config *c)
         .pids_max = (unsigned)c->pids_max,
         .open_files = (unsigned)c->open_files,
         .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
+        .timeout_max_s = (unsigned)c->timeout_max_hours * 3600,
+        .team_boxes_max = (unsigned)c->team_boxes_max,
+        .team_creates_per_s = (unsigned)c->team_creates_per_second,
+        .log_bytes = (unsigned)c->log_bytes,
+        .log_keep_mb = (unsigned)c->log_keep_mb,
     };
     return warden_main(&w);
   }
   struct gate_config g = {
       .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
-      .timeout_max_s = (unsigned)c->timeout_max_hours * 3600,
       .api_body_max = c->api_body_max,
+      .admin_token = c->admin_token,
   };
   return gate_main(&g);
 }

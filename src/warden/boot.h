@@ -3,7 +3,11 @@
  * fd 3 of the agent is one end of a SOCK_SEQPACKET pair. The warden sends one packet: a sequence of fields, each a
  * struct boot_field followed by `len` bytes. The agent applies them, opens its listeners, answers the one byte
  * BOOT_READY (or BOOT_FAILED and a message) and closes the socket: no connection to the outside stays open, so that a
- * checkpoint can be taken at any time. */
+ * checkpoint can be taken at any time.
+ *
+ * A box made ahead gets a first packet with BOOT_PARK: the agent prepares what it can without an identity, warms its
+ * kernels, and waits for a second packet with the rest. A packet with BOOT_NURSERY carries a descriptor: the socket of
+ * a nursery that enters the box from outside. */
 #ifndef CLOCHE_BOOT_H
 #define CLOCHE_BOOT_H
 
@@ -16,6 +20,8 @@ enum boot_tag {
   BOOT_SECRET = 4,      /* text: proves that a later POST /init comes from the warden (header X-Cloche-Control) */
   BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user"} of the template's build */
   BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
+  BOOT_PARK = 7,        /* empty: another packet will come */
+  BOOT_NURSERY = 8,     /* text: the language whose nursery's socket comes along */
 };
 
 struct boot_field {

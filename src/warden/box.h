@@ -10,6 +10,7 @@
 /* Who asked, so that an answer can be given later; the link may be gone by then. */
 struct ask {
   struct link *link; /* NULL: nobody */
+  uint64_t serial;   /* of the link, whose address may be another's by now */
   uint64_t id;
   bool resumed; /* told in the answer: this question woke the box */
 };

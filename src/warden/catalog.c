@@ -14,7 +14,7 @@ struct catalog {
   VEC(struct template *) templates;
   VEC(struct build *) builds;
   struct map team_by_id, team_by_hash, template_by_id, template_by_name, build_by_id;
-  bool dirty;
+  bool dirty, keys_dirty;
 };
 
 /* ---- loading ---- */
@@ -79,13 +79,16 @@ static int load_build(const struct row_build *r, void *arg)
   return 0;
 }
 
-static int load_tag(const char *template_id, const char *tag, const char *build, void *arg)
+static int load_tag(const char *template_id, const char *tag, const char *build, int64_t when_us, void *arg)
 {
   struct catalog *c = arg;
   struct template *t = map_get(&c->template_by_id, str_of(template_id));
   struct build *b = map_get(&c->build_by_id, str_of(build));
-  if (t && b)
-    map_put(&t->tags, str_of(tag), b);
+  if (!t || !b)
+    return 0;
+  struct tag *now = xmalloc(sizeof(*now));
+  *now = (struct tag){b, when_us};
+  free(map_put(&t->tags, str_of(tag), now));
   return 0;
 }
 
@@ -131,6 +134,15 @@ int catalog_open(struct store *store, struct catalog **out, char first_key[KEY_T
   return r;
 }
 
+static void template_free(struct template *t)
+{
+  void *tag;
+  for (size_t i = 0; map_next(&t->tags, &i, NULL, &tag);)
+    free(tag);
+  map_free(&t->tags);
+  free(t);
+}
+
 void catalog_close(struct catalog *c)
 {
   if (!c)
@@ -139,10 +151,8 @@ void catalog_close(struct catalog *c)
     free(c->teams.p[i]);
   for (size_t i = 0; i < c->keys.n; i++)
     free(c->keys.p[i]);
-  for (size_t i = 0; i < c->templates.n; i++) {
-    map_free(&c->templates.p[i]->tags);
-    free(c->templates.p[i]);
-  }
+  for (size_t i = 0; i < c->templates.n; i++)
+    template_free(c->templates.p[i]);
   for (size_t i = 0; i < c->builds.n; i++) {
     row_build_free(&c->builds.p[i]->row);
     free(c->builds.p[i]);
@@ -186,6 +196,64 @@ size_t catalog_teams(struct catalog *c, const struct row_team *const **out)
 {
   *out = (const struct row_team *const *)c->teams.p;
   return c->teams.n;
+}
+
+/* A slug from a name: lower case, '-' for the rest, made unique by a number. */
+static void make_slug(struct catalog *c, struct row_team *r)
+{
+  char base[100];
+  size_t n = 0;
+  for (const char *p = r->name; *p && n < sizeof(base) - 1; p++) {
+    char ch = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+    bool word = (ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9');
+    if (word || (n && base[n - 1] != '-'))
+      base[n++] = word ? ch : '-';
+  }
+  while (n && base[n - 1] == '-')
+    n--;
+  base[n] = 0;
+  for (unsigned k = 1;; k++) {
+    bool taken = false;
+    snprintf(r->slug, sizeof(r->slug), k > 1 ? "%s-%u" : "%s", n ? base : "team", k);
+    for (size_t i = 0; i < c->teams.n; i++)
+      taken |= !strcmp(c->teams.p[i]->slug, r->slug);
+    if (!taken)
+      return;
+  }
+}
+
+int catalog_team_put(struct catalog *c, struct row_team *r, struct err *err)
+{
+  struct row_team *have = r->id[0] ? map_get(&c->team_by_id, str_of(r->id)) : NULL;
+  if (r->id[0] && (!have || catalog_system_team(have)))
+    return err_set(err, -ENOENT, "team '%s' not found", r->id);
+  if (!have && !r->name[0])
+    return err_set(err, -EINVAL, "a team needs a name");
+  if (have) {
+    memcpy(r->slug, have->slug, sizeof(r->slug));
+    if (!r->name[0])
+      memcpy(r->name, have->name, sizeof(r->name));
+  } else {
+    uuid4(r->id);
+    make_slug(c, r);
+  }
+  int e = store_team_put(c->store, r, err);
+  if (e)
+    return e;
+  if (have)
+    *have = *r;
+  else
+    load_team(r, c);
+  return 0;
+}
+
+void catalog_key_used(struct catalog *c, struct str hash, int64_t when_us)
+{
+  for (size_t i = 0; i < c->keys.n; i++)
+    if (str_eq(hash, str_make(c->keys.p[i]->hash, SHA256_LEN))) {
+      c->keys.p[i]->used_us = when_us;
+      c->keys_dirty = true;
+    }
 }
 
 int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask, const struct row_key **out,
@@ -300,24 +368,51 @@ static struct template *in_namespace(struct catalog *c, struct str slug, struct 
   return NULL;
 }
 
+/* A bare alias means the team's own, then the shared one, then a template id. */
+static struct template *look_up(struct catalog *c, struct str team, struct str space, struct str alias, bool *by_id)
+{
+  *by_id = false;
+  if (space.n)
+    return in_namespace(c, space, team, alias);
+  struct template *found = by_name(c, team, alias);
+  if (!found)
+    found = by_name(c, STR(SYSTEM_TEAM_ID), alias);
+  if (found)
+    return found;
+  *by_id = true;
+  found = map_get(&c->template_by_id, alias);
+  return found && (found->row.public || str_is(team, found->row.team)) ? found : NULL;
+}
+
+int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err)
+{
+  cleanup_buf struct buf lowered = BUF_INIT(1024);
+  struct str space, alias, tag;
+  bool named;
+  int r = parse_ref(ref, &lowered, &space, &alias, &tag, err);
+  if (r)
+    return r;
+  *t = look_up(c, team, space, alias, by_id ? by_id : &named);
+  return *t ? 0 : err_set(err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(ref));
+}
+
 int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct str space, alias, tag;
+  bool by_id;
   int r = parse_ref(ref, &lowered, &space, &alias, &tag, err);
   if (r)
     return r;
-  struct template *found = space.n ? in_namespace(c, space, team, alias) : by_name(c, team, alias);
-  if (!found && !space.n)
-    found = by_name(c, STR(SYSTEM_TEAM_ID), alias);
-  if (!found && !space.n) {
-    found = map_get(&c->template_by_id, alias);
-    if (found && !found->row.public && !str_is(team, found->row.team))
-      found = NULL;
-  }
+  struct template *found = look_up(c, team, space, alias, &by_id);
   if (!found)
     return err_set(err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(ref));
-  struct build *build = map_get(&found->tags, tag);
+  struct tag *have = map_get(&found->tags, tag);
+  struct build *build = have ? have->build : NULL;
+  if (!build && uuid_valid(tag)) { /* a build may stand in the tag's place */
+    build = catalog_build(c, tag);
+    build = build && build->of == found ? build : NULL;
+  }
   if (!build)
     return err_set(err, -ESTALE, "tag '" STR_FMT "' does not exist for template '" STR_FMT "'", STR_ARG(tag), STR_ARG(alias));
   *t = found;
@@ -347,7 +442,140 @@ void catalog_flush(struct catalog *c)
 {
   for (size_t i = 0; c->dirty && i < c->templates.n; i++)
     store_template_put(c->store, &c->templates.p[i]->row, NULL);
-  c->dirty = false;
+  for (size_t i = 0; c->keys_dirty && i < c->keys.n; i++)
+    store_key_put(c->store, c->keys.p[i], NULL);
+  c->dirty = c->keys_dirty = false;
+}
+
+/* ---- changes ---- */
+
+struct build *catalog_default(const struct template *t)
+{
+  struct tag *tag = map_get(&t->tags, STR("default"));
+  return tag ? tag->build : NULL;
+}
+
+size_t catalog_builds(struct catalog *c, struct build *const **out)
+{
+  *out = c->builds.p;
+  return c->builds.n;
+}
+
+static int owned(struct str team, const struct template *t, struct err *err)
+{
+  return str_is(team, t->row.team) ? 0 : err_set(err, -EPERM, "template '%s' belongs to another team", t->row.name);
+}
+
+int catalog_publish(struct catalog *c, struct str team, struct template *t, bool public, struct err *err)
+{
+  int r = owned(team, t, err);
+  if (r)
+    return r;
+  struct row_template next = t->row;
+  next.public = public;
+  next.updated_us = clock_wall_us();
+  r = store_template_put(c->store, &next, err);
+  if (!r)
+    t->row = next;
+  return r;
+}
+
+int catalog_delete(struct catalog *c, struct str team, struct template *t, struct err *err)
+{
+  int r = owned(team, t, err);
+  r = r ? r : store_template_delete(c->store, t->row.id, err);
+  if (r)
+    return r;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  map_del(&c->template_by_name, name_key(&b, str_of(t->row.team), str_of(t->row.name)));
+  map_del(&c->template_by_id, str_of(t->row.id));
+  for (size_t i = c->builds.n; i-- > 0;) {
+    struct build *build = c->builds.p[i];
+    if (build->of != t)
+      continue;
+    map_del(&c->build_by_id, str_of(build->row.id));
+    row_build_free(&build->row);
+    free(build);
+    vec_remove(&c->builds, i);
+  }
+  for (size_t i = c->templates.n; i-- > 0;)
+    if (c->templates.p[i] == t)
+      vec_remove(&c->templates, i);
+  template_free(t);
+  return 0;
+}
+
+/* Each tag of a list joined by commas, lowered; stops at the first one that is none. */
+static int each_tag(struct str tags, struct err *err, int (*fn)(const char *tag, void *arg, struct err *err), void *arg)
+{
+  struct str one;
+  int r = tags.n ? 0 : err_set(err, -EINVAL, "no tags are given");
+  while (!r && tags.n) {
+    char tag[129];
+    str_cut(tags, ',', &one, &tags);
+    for (size_t i = 0; i < one.n && i < sizeof(tag); i++)
+      tag[i] = one.p[i] >= 'A' && one.p[i] <= 'Z' ? (char)(one.p[i] + 32) : one.p[i];
+    if (one.n >= sizeof(tag) || !all_of((struct str){tag, one.n}, "_.-") || uuid_valid((struct str){tag, one.n}))
+      return err_set(err, -EINVAL, "Invalid tag '" STR_FMT "': up to 128 of a-z 0-9 _ . - and no UUID", STR_ARG(one));
+    tag[one.n] = 0;
+    r = fn(tag, arg, err);
+  }
+  return r;
+}
+
+struct tagging {
+  struct catalog *c;
+  struct template *t;
+  struct build *b;
+};
+
+static int only_look(const char *tag, void *arg, struct err *err)
+{
+  return 0;
+}
+
+static int put_tag(const char *tag, void *arg, struct err *err)
+{
+  struct tagging *g = arg;
+  int64_t now = clock_wall_us();
+  int r = store_tag_put(g->c->store, g->t->row.id, tag, g->b->row.id, now, err);
+  return r ? r : load_tag(g->t->row.id, tag, g->b->row.id, now, g->c);
+}
+
+int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out, struct err *err)
+{
+  struct tagging g = {.c = c};
+  int r = catalog_find(c, team, ref, &g.t, &g.b, err);
+  r = r ? r : owned(team, g.t, err);
+  r = r ? r : each_tag(tags, err, only_look, NULL);
+  r = r ? r : each_tag(tags, err, put_tag, &g);
+  *out = g.b;
+  return r;
+}
+
+static int not_default(const char *tag, void *arg, struct err *err)
+{
+  return strcmp(tag, "default") ? 0 : err_set(err, -EINVAL, "the tag 'default' can't be deleted");
+}
+
+static int drop_tag(const char *tag, void *arg, struct err *err)
+{
+  struct tagging *g = arg;
+  int r = store_tag_delete(g->c->store, g->t->row.id, tag, err);
+  if (!r)
+    free(map_del(&g->t->tags, str_of(tag)));
+  return r;
+}
+
+int catalog_untag(struct catalog *c, struct str team, struct str ref, struct str tags, struct err *err)
+{
+  struct tagging g = {.c = c};
+  if (str_find(ref, ':') >= 0)
+    return err_set(err, -EINVAL, "the name '" STR_FMT "' may not carry a tag", STR_ARG(ref));
+  int r = catalog_template(c, team, ref, &g.t, NULL, err);
+  r = r ? r : owned(team, g.t, err);
+  r = r ? r : each_tag(tags, err, not_default, NULL);
+  return r ? r : each_tag(tags, err, drop_tag, &g);
 }
 
 /* ---- import ---- */
@@ -389,7 +617,7 @@ static int new_build(struct catalog *c, struct template *t, struct json *j, cons
   if (r)
     return r;
   load_build(&b, c);
-  load_tag(t->row.id, "default", b.id, c);
+  load_tag(t->row.id, "default", b.id, b.created_us, c);
   t->row.updated_us = b.created_us;
   return store_template_put(c->store, &t->row, err);
 }
@@ -432,7 +660,7 @@ static int import_one(struct catalog *c, const char *dir, const char *path, stru
       jw_value(&w, json_get(j, keep[i]));
     }
   jw_close(&w, '}');
-  struct build *now = map_get(&t->tags, STR("default"));
+  struct build *now = catalog_default(t);
   if (now && !strcmp(now->row.layers, buf_z(&layers)) && !strcmp(now->row.config, buf_z(&config)))
     return 0;
   return new_build(c, t, j, buf_z(&layers), buf_z(&config), err);

@@ -8,7 +8,12 @@
 
 struct template {
   struct row_template row;
-  struct map tags; /* tag -> struct build * */
+  struct map tags; /* tag -> struct tag * */
+};
+
+struct tag {
+  struct build *build;
+  int64_t assigned_us;
 };
 
 struct build {
@@ -31,6 +36,9 @@ const struct row_team *catalog_team_by_key(struct catalog *c, struct str hash);
 const struct row_team *catalog_first_team(struct catalog *c);
 bool catalog_system_team(const struct row_team *t);
 size_t catalog_teams(struct catalog *c, const struct row_team *const **out);
+/* A new team when r->id is empty (id and slug are made here), else a change of name and limits. r gets what is kept. */
+int catalog_team_put(struct catalog *c, struct row_team *r, struct err *err);
+void catalog_key_used(struct catalog *c, struct str hash, int64_t when_us); /* written back lazily */
 
 int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask, const struct row_key **out,
                     struct err *err);
@@ -42,6 +50,16 @@ size_t catalog_keys(struct catalog *c, const struct row_key *const **out);
  * no such tag; err says which. */
 int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err);
 struct build *catalog_build(struct catalog *c, struct str id);
+/* The template of a reference, whatever its tag; visible ones only. by_id (may be NULL): it was named by its id. */
+int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err);
+struct build *catalog_default(const struct template *t); /* the build of its default tag, or NULL */
+size_t catalog_builds(struct catalog *c, struct build *const **out);
+/* Changes; -EPERM when the template is another team's. Nobody may use it any more when it is deleted. */
+int catalog_publish(struct catalog *c, struct str team, struct template *t, bool public, struct err *err);
+int catalog_delete(struct catalog *c, struct str team, struct template *t, struct err *err);
+/* Tags joined by commas. */
+int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out, struct err *err);
+int catalog_untag(struct catalog *c, struct str team, struct str ref, struct str tags, struct err *err);
 size_t catalog_templates(struct catalog *c, struct template *const **out);
 void catalog_spawned(struct catalog *c, struct template *t, int64_t when_us); /* counts; written back lazily */
 void catalog_flush(struct catalog *c);

@@ -18,6 +18,7 @@ struct link {
   void *arg;
   VEC(struct waiting) queue;
   size_t queued;
+  uint64_t serial;
   bool dead;
 };
 
@@ -94,6 +95,8 @@ static void link_interest(struct link *l)
 struct link *link_new(uv_loop_t *loop, int fd, const struct link_ops *ops, void *arg)
 {
   struct link *l = xcalloc(1, sizeof(*l));
+  static uint64_t serials;
+  l->serial = ++serials;
   l->fd = fd;
   l->ops = ops;
   l->arg = arg;
@@ -104,6 +107,11 @@ struct link *link_new(uv_loop_t *loop, int fd, const struct link_ops *ops, void 
   l->poll.data = l;
   link_interest(l);
   return l;
+}
+
+uint64_t link_serial(const struct link *l)
+{
+  return l->serial;
 }
 
 int link_send(struct link *l, struct str packet, int fd)

@@ -28,6 +28,13 @@ static const char *const migrations[] = {
     " started INTEGER NOT NULL, end_at INTEGER NOT NULL, pid INTEGER NOT NULL, pid_start INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE ended(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, cause TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX ended_at ON ended(at);",
+    "ALTER TABLE team ADD COLUMN boxes_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN creates_per_s INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN timeout_max_s INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN cpus_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN memory_max_mb INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN disk_max_mb INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE box ADD COLUMN timeout_s INTEGER NOT NULL DEFAULT 0;",
 };
 
 static int store_err(struct store *s, struct err *err, const char *what)
@@ -215,8 +222,12 @@ int store_meta_put(struct store *s, const char *name, struct str value, struct e
 
 int store_team_put(struct store *s, const struct row_team *r, struct err *err)
 {
-  return change(s, err, "INSERT INTO team VALUES(?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, slug=excluded.slug", "ttt", r->id, r->name,
-                r->slug);
+  return change(s, err,
+                "INSERT INTO team VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, slug=excluded.slug,"
+                " boxes_max=excluded.boxes_max, creates_per_s=excluded.creates_per_s, timeout_max_s=excluded.timeout_max_s,"
+                " cpus_max=excluded.cpus_max, memory_max_mb=excluded.memory_max_mb, disk_max_mb=excluded.disk_max_mb",
+                "tttiiiiii", r->id, r->name, r->slug, (int64_t)r->boxes_max, (int64_t)r->creates_per_s, (int64_t)r->timeout_max_s,
+                (int64_t)r->cpus_max, (int64_t)r->memory_max_mb, (int64_t)r->disk_max_mb);
 }
 
 int store_key_put(struct store *s, const struct row_key *r, struct err *err)
@@ -250,12 +261,30 @@ int store_tag_put(struct store *s, const char *template_id, const char *tag, con
                 template_id, tag, build, when);
 }
 
+int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err)
+{
+  return change(s, err, "DELETE FROM tag WHERE template=? AND tag=?", "tt", template_id, tag);
+}
+
+int store_template_delete(struct store *s, const char *id, struct err *err)
+{
+  int r = run(s, "BEGIN", err);
+  r = r ? r : change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
+  r = r ? r : change(s, err, "DELETE FROM build WHERE template=?", "t", id);
+  r = r ? r : change(s, err, "DELETE FROM template WHERE id=?", "t", id);
+  if (r) {
+    run(s, "ROLLBACK", NULL);
+    return r;
+  }
+  return run(s, "COMMIT", err);
+}
+
 int store_box_put(struct store *s, const struct row_box *r, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "tttttttttiiiiiiiiiii", r->id, r->team,
+  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "tttttttttiiiiiiiiiiii", r->id, r->team,
                 r->template_id, r->alias, r->build, r->runtime, r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus,
                 (int64_t)r->memory_mb, (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
-                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start);
+                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s);
 }
 
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
@@ -294,7 +323,7 @@ int store_forget_ended(struct store *s, int64_t before_us)
 
 int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,name,slug FROM team", "");
+  sqlite3_stmt *st = query(s, "SELECT id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb FROM team", "");
   int r = 0;
   EACH_ROW(st)
   {
@@ -302,6 +331,9 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
     col_z(st, 0, t.id, sizeof(t.id));
     col_z(st, 1, t.name, sizeof(t.name));
     col_z(st, 2, t.slug, sizeof(t.slug));
+    uint32_t *const limits[] = {&t.boxes_max, &t.creates_per_s, &t.timeout_max_s, &t.cpus_max, &t.memory_max_mb, &t.disk_max_mb};
+    for (int i = 0; i < (int)ARRAY_LEN(limits); i++)
+      *limits[i] = (uint32_t)sqlite3_column_int64(st, 3 + i);
     if ((r = fn(&t, arg)))
       break;
   }
@@ -375,13 +407,14 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
   return r;
 }
 
-int store_tags(struct store *s, int (*fn)(const char *, const char *, const char *, void *), void *arg)
+int store_tags(struct store *s, int (*fn)(const char *, const char *, const char *, int64_t, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT template,tag,build FROM tag", "");
+  sqlite3_stmt *st = query(s, "SELECT template,tag,build,assigned FROM tag", "");
   int r = 0;
   EACH_ROW(st)
   {
-    r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2), arg);
+    r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2),
+           sqlite3_column_int64(st, 3), arg);
     if (r)
       break;
   }
@@ -393,7 +426,7 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
 {
   sqlite3_stmt *st = query(s,
                            "SELECT id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
-                           "end_at,pid,pid_start FROM box",
+                           "end_at,pid,pid_start,timeout_s FROM box",
                            "");
   int r = 0;
   EACH_ROW(st)
@@ -413,6 +446,7 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
     b.started_us = sqlite3_column_int64(st, 16);
     b.end_us = sqlite3_column_int64(st, 17);
     b.init_proc = (struct proc_id){(pid_t)sqlite3_column_int64(st, 18), (uint64_t)sqlite3_column_int64(st, 19)};
+    b.timeout_s = (unsigned)sqlite3_column_int64(st, 20);
     r = fn(&b, arg);
     row_box_free(&b);
     if (r)

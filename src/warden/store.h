@@ -17,6 +17,8 @@ int store_meta_put(struct store *s, const char *name, struct str value, struct e
 
 struct row_team {
   char id[40], name[128], slug[128];
+  /* 0 = what the server's settings say */
+  uint32_t boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb;
 };
 struct row_key {
   char id[40], team[40], name[128], mask[64];
@@ -41,6 +43,7 @@ struct row_box {
   char *config; /* owned */
   char *init;   /* owned; kept so that a cold boot gives the agent the same start */
   unsigned flags, cpus, memory_mb, disk_mb, slot, state;
+  unsigned timeout_s; /* as asked at creation; traffic that wakes the box gives it as much */
   uint64_t run;
   int64_t started_us, end_us;
   struct proc_id init_proc;
@@ -53,6 +56,8 @@ int store_team_put(struct store *s, const struct row_team *r, struct err *err);
 int store_key_put(struct store *s, const struct row_key *r, struct err *err);
 int store_key_delete(struct store *s, const char *id, struct err *err);
 int store_template_put(struct store *s, const struct row_template *r, struct err *err);
+int store_template_delete(struct store *s, const char *id, struct err *err); /* with its builds and tags */
+int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err);
 int store_build_put(struct store *s, const struct row_build *r, struct err *err);
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err);
 int store_box_put(struct store *s, const struct row_box *r, struct err *err);
@@ -68,7 +73,7 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
 int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg);
 int store_templates(struct store *s, int (*fn)(const struct row_template *, void *), void *arg);
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg);
-int store_tags(struct store *s, int (*fn)(const char *template_id, const char *tag, const char *build, void *), void *arg);
+int store_tags(struct store *s, int (*fn)(const char *template_id, const char *tag, const char *build, int64_t when_us, void *), void *arg);
 int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg);
 
 #endif

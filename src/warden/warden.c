@@ -2,8 +2,10 @@
 #include "warden/warden.h"
 
 #include "jail/jail.h"
+#include "warden/account.h"
 #include "warden/box.h"
 #include "warden/control.h"
+#include "warden/pause.h"
 #include "warden/runtime.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +32,7 @@ static void clock_rang(uv_timer_t *t)
   struct warden *w = t->data;
   for (struct alarm *a; (a = alarm_due(&w->alarms, clock_mono_us()));) {
     struct box *b = (struct box *)((char *)a - offsetof(struct box, alarm));
-    box_end(b, "timeout: it reached its end of life");
+    box_expire(b);
   }
   warden_arm(w);
 }
@@ -52,7 +54,7 @@ void warden_arm(struct warden *w)
 static void leave_when_clear(uv_timer_t *t)
 {
   struct warden *w = t->data;
-  if (!w->removals && !w->births)
+  if (!w->removals && !w->births && !w->passages)
     uv_stop(w->loop);
 }
 
@@ -263,6 +265,7 @@ int warden_main(const struct warden_config *config)
   catalog_flush(w.catalog);
   if (!w.boxes.n)
     jail_instance_close(w.instance);
+  accounts_free(&w);
   catalog_close(w.catalog);
   store_checkpoint(w.store);
   store_close(w.store);

@@ -20,6 +20,10 @@ struct warden_config {
   unsigned boxes_max;    /* running boxes at once */
   unsigned pids_max, open_files;
   unsigned keep_ended_s; /* how long the cause of an end is remembered */
+  unsigned timeout_max_s; /* longest life of one run */
+  unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
+  unsigned log_bytes;     /* size of a box's log ring; 0 = no logs */
+  unsigned log_keep_mb;   /* all logs of ended boxes together */
 };
 
 struct warden {
@@ -33,7 +37,10 @@ struct warden {
   int64_t started_us;
 
   struct map boxes; /* id -> struct box */
+  struct map accounts; /* team -> its count of running boxes and its rate; see account.h */
+  uint64_t births_total, births_failed, resumes_total, pauses_total, ends_total;
   size_t births;    /* births under way */
+  size_t passages;  /* boxes falling asleep or waking up */
   uint64_t *slots;  /* bitmap of id ranges in use */
   size_t nslots;
   struct alarms alarms;
