@@ -51,7 +51,7 @@ static void link_fill(const char *path, struct arena *a, struct msg_entry *out)
   out->mode = whole ? st.st_mode & 0777 : 0;
 }
 
-int entry_fill(const char *path, const struct userdb *db, struct arena *a, struct msg_entry *out)
+int entry_fill(const char *path, struct userdb *db, struct arena *a, struct msg_entry *out)
 {
   struct stat st;
   char permissions[PERMISSIONS_TEXT];
@@ -116,7 +116,7 @@ static int child_path(const char *dir, const char *name, char out[PATH_MAX])
   return len < 0 || len >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-static int walk_one(const char *path, uint32_t depth, const struct userdb *db, struct arena *a, struct rpc_list *out)
+static int walk_one(const char *path, uint32_t depth, struct userdb *db, struct arena *a, struct rpc_list *out)
 {
   struct msg_entry *e = arena_alloc(a, sizeof(*e));
   if (!e)
@@ -132,7 +132,7 @@ static int walk_one(const char *path, uint32_t depth, const struct userdb *db, s
   return rc == -ENOENT || rc == -ENOTDIR ? 0 : rc;
 }
 
-int entry_walk(const char *path, uint32_t depth, const struct userdb *db, struct arena *a, struct rpc_list *out)
+int entry_walk(const char *path, uint32_t depth, struct userdb *db, struct arena *a, struct rpc_list *out)
 {
   struct names names = {0};
   int rc = names_read(path, &names);

@@ -11,10 +11,10 @@
 void entry_permissions(unsigned mode, char out[PERMISSIONS_TEXT]);
 
 /* lstat of `path`. 0 or -errno (-ENOMEM when the arena is full). */
-int entry_fill(const char *path, const struct userdb *db, struct arena *a, struct msg_entry *out);
+int entry_fill(const char *path, struct userdb *db, struct arena *a, struct msg_entry *out);
 
 /* Everything below `path` down to `depth` levels, depth first, names in byte order. Paths keep the prefix given. Things that
  * vanish meanwhile are skipped. 0 or -errno. */
-int entry_walk(const char *path, uint32_t depth, const struct userdb *db, struct arena *a, struct rpc_list *out);
+int entry_walk(const char *path, uint32_t depth, struct userdb *db, struct arena *a, struct rpc_list *out);
 
 #endif

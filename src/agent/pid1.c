@@ -8,6 +8,7 @@
 #include "agent/reap.h"
 #include "agent/spawn.h"
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -57,8 +58,17 @@ static void oom_shield(void)
   close(fd);
 }
 
+/* One heap for all threads, and large pieces mapped on their own: what a big request needed goes back when it is over. */
+static void heap_keep_small(void)
+{
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
+
 void pid1_prepare(void)
 {
+  heap_keep_small();
   for (int sig = 1; sig < NSIG; sig++)
     signal(sig, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);

@@ -33,6 +33,7 @@ static int id_parse(struct str text, uint32_t *out)
 
 void userdb_load(struct userdb *db)
 {
+  *db = (struct userdb){0};
   buf_init(&db->passwd, DB_MAX);
   buf_init(&db->group, DB_MAX);
   file_read("/etc/passwd", &db->passwd);
@@ -119,12 +120,20 @@ static struct str name_of_id(struct str rest, uint32_t id)
   return STR_NONE;
 }
 
-struct str userdb_user_name(const struct userdb *db, uid_t uid)
+struct str userdb_user_name(struct userdb *db, uid_t uid)
 {
-  return name_of_id(buf_str(&db->passwd), uid);
+  if (!db->has_user || db->last_uid != uid)
+    db->last_user = name_of_id(buf_str(&db->passwd), uid);
+  db->last_uid = uid;
+  db->has_user = true;
+  return db->last_user;
 }
 
-struct str userdb_group_name(const struct userdb *db, gid_t gid)
+struct str userdb_group_name(struct userdb *db, gid_t gid)
 {
-  return name_of_id(buf_str(&db->group), gid);
+  if (!db->has_group || db->last_gid != gid)
+    db->last_group = name_of_id(buf_str(&db->group), gid);
+  db->last_gid = gid;
+  db->has_group = true;
+  return db->last_group;
 }

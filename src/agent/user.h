@@ -22,15 +22,19 @@ struct user {
 
 int user_find(struct str name, struct user *out); /* 0, or -ENOENT when there is no such name */
 
-/* Both files as they are now. */
+/* Both files as they are now, and the last answers: neighbours in a directory mostly have one owner. */
 struct userdb {
   struct buf passwd, group;
+  struct str last_user, last_group;
+  uid_t last_uid;
+  gid_t last_gid;
+  bool has_user, has_group;
 };
 void userdb_load(struct userdb *db);
 void userdb_free(struct userdb *db);
 #define cleanup_userdb __attribute__((cleanup(userdb_free)))
 int userdb_user(const struct userdb *db, struct str name, struct user *out);
-struct str userdb_user_name(const struct userdb *db, uid_t uid); /* p is NULL when unknown */
-struct str userdb_group_name(const struct userdb *db, gid_t gid);
+struct str userdb_user_name(struct userdb *db, uid_t uid); /* p is NULL when unknown */
+struct str userdb_group_name(struct userdb *db, gid_t gid);
 
 #endif
