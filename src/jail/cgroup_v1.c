@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 
 enum { MEMORY, CPU, PIDS, CPUACCT, FREEZER, CONTROLLERS };
@@ -102,13 +103,22 @@ static const char *group_of(struct group *g, int controller, const char *instanc
   return host.at[controller] < 0 ? NULL : group_at(g, (size_t)host.at[controller], instance, id);
 }
 
+static int set_u64(const char *dir, const char *file, uint64_t value, struct err *err)
+{
+  char text[24];
+  snprintf(text, sizeof(text), "%" PRIu64, value);
+  int r = cgroup_put(dir, file, text);
+  return r ? err_set(err, r, "setting %s/%s to %s: %s", dir, file, text, strerrordesc_np(-r)) : 0;
+}
+
+/* All boxes together weigh as much as one busy process of the host per core; a new group weighs as much as one. */
 static int v1_open(const char *instance, struct err *err)
 {
   struct group g;
   for (size_t i = 0; i < host.n; i++)
     if (mkdir(group_at(&g, i, instance, NULL), 0755) && errno != EEXIST)
       return err_errno(err, "making the control group %s", g.path);
-  return 0;
+  return set_u64(group_of(&g, CPU, instance, NULL), "cpu.shares", 1024 * (uint64_t)get_nprocs(), err);
 }
 
 static void v1_close(const char *instance)
@@ -116,14 +126,6 @@ static void v1_close(const char *instance)
   struct group g;
   for (size_t i = 0; i < host.n; i++)
     rmdir(group_at(&g, i, instance, NULL));
-}
-
-static int set_u64(const char *dir, const char *file, uint64_t value, struct err *err)
-{
-  char text[24];
-  snprintf(text, sizeof(text), "%" PRIu64, value);
-  int r = cgroup_put(dir, file, text);
-  return r ? err_set(err, r, "setting %s/%s to %s: %s", dir, file, text, strerrordesc_np(-r)) : 0;
 }
 
 static int limit(const char *instance, const char *id, const struct jail_limits *l, struct err *err)

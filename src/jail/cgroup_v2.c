@@ -10,6 +10,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <time.h>
 
@@ -54,7 +55,11 @@ static int v2_open(const char *instance, struct err *err)
   if (mkdir(group_of(&g, instance, NULL), 0755) && errno != EEXIST)
     return err_errno(err, "making the control group %s", g.path);
   int r = cgroup_put(g.path, "cgroup.subtree_control", "+memory +cpu +pids");
-  return r ? err_set(err, r, "handing controllers to %s: %s", g.path, strerrordesc_np(-r)) : 0;
+  char weight[16];
+  snprintf(weight, sizeof(weight), "%d", MIN(100 * get_nprocs(), 10000));
+  if (!r)
+    r = cgroup_put(g.path, "cpu.weight", weight); /* one busy process of the host per core, not one for all boxes */
+  return r ? err_set(err, r, "setting up %s: %s", g.path, strerrordesc_np(-r)) : 0;
 }
 
 static void v2_close(const char *instance)

@@ -62,7 +62,7 @@ static struct verdict drop_host_caches(void)
 {
   return try_write("/proc/sys/vm/drop_caches", "1");
 }
-static struct verdict allow_everyone_ptrace(void)
+static struct verdict open_the_kernel_log(void)
 {
   return try_write("/proc/sys/kernel/dmesg_restrict", "0");
 }
@@ -235,7 +235,7 @@ const struct attempt kernel_attempts[] = {
     ATTEMPT(read_interrupts),
     ATTEMPT(set_panic_on_oom),
     ATTEMPT(drop_host_caches),
-    ATTEMPT(allow_everyone_ptrace),
+    ATTEMPT(open_the_kernel_log),
     ATTEMPT(register_binfmt),
     ATTEMPT(raise_host_file_limit),
     ATTEMPT(steer_an_interrupt),

@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -219,6 +221,112 @@ static void do_files(char **a)
   say(answer);
 }
 
+/* Keeps what it gets in a process of its own, tells how many there were and why it was no more. */
+static void hoard(long max, int (*take)(void))
+{
+  int pipe_fds[2];
+  long n = 0;
+  if (pipe(pipe_fds))
+    return result(-1);
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(TALK);
+    while (n < max && take() >= 0)
+      n++;
+    const char *why = n < max ? strerrorname_np(errno) : "-";
+    int k = snprintf(answer, sizeof(answer), "ok %ld %s", n, why);
+    ssize_t unused = write(pipe_fds[1], answer, (size_t)k);
+    (void)unused;
+    for (;;)
+      pause();
+  }
+  close(pipe_fds[1]);
+  ssize_t k = pid < 0 ? -1 : read(pipe_fds[0], answer, sizeof(answer) - 1);
+  close(pipe_fds[0]);
+  if (k < 0)
+    return result(-1);
+  answer[k] = 0;
+  say(k ? answer : "ok 0 killed");
+}
+static int take_file(void)
+{
+  return open("/dev/null", O_RDONLY);
+}
+static int take_inotify(void)
+{
+  return inotify_init1(IN_CLOEXEC);
+}
+static int take_pty(void)
+{
+  return posix_openpt(O_RDWR | O_NOCTTY);
+}
+static int take_pipe(void)
+{
+  static char block[65536];
+  int p[2];
+  if (pipe2(p, O_NONBLOCK))
+    return -1;
+  return write(p[1], block, sizeof(block)) < 0 ? -1 : 0;
+}
+static int take_segment(void)
+{
+  int id = shmget(IPC_PRIVATE, 1 << 20, IPC_CREAT | 0600);
+  char *p = id < 0 ? (char *)-1 : shmat(id, NULL, 0);
+  if (p == (char *)-1)
+    return -1;
+  memset(p, 1, 1 << 20);
+  return 0;
+}
+static int take_timer(void)
+{
+  timer_t t;
+  return timer_create(CLOCK_MONOTONIC, NULL, &t);
+}
+static const struct {
+  const char *what;
+  int (*take)(void);
+} hoards[] = {{"files", take_file}, {"inotify", take_inotify}, {"ptys", take_pty},
+              {"pipes", take_pipe}, {"segments", take_segment}, {"timers", take_timer}};
+static void do_hoard(char **a)
+{
+  for (size_t i = 0; i < sizeof(hoards) / sizeof(hoards[0]); i++)
+    if (!strcmp(a[1], hoards[i].what))
+      return hoard(strtol(a[2], NULL, 10), hoards[i].take);
+  say("errno EBADRQC");
+}
+
+/* Processes that die of SIGSEGV, one after the other. */
+static void do_crash(char **a)
+{
+  long n = strtol(a[1], NULL, 10);
+  for (long i = 0; i < n; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      signal(SIGSEGV, SIG_DFL);
+      raise(SIGSEGV);
+      _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, NULL, 0) < 0)
+      return result(-1);
+  }
+  result(n);
+}
+
+/* Lines to standard output for so many milliseconds. */
+static void do_flood(char **a)
+{
+  struct timespec from, now;
+  long ms = strtol(a[1], NULL, 10), n = 0;
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  do {
+    for (int i = 0; i < 100; i++, n++)
+      if (write(1, "a line of a flood of lines that never ends\n", 43) < 0)
+        return result(-1);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
+  result(n);
+}
+
 static void do_fds(char **a)
 {
   (void)a;
@@ -378,7 +486,7 @@ static const struct {
     {"files", 2, do_files}, {"fds", 0, do_fds},       {"xattr", 3, do_xattr},   {"mkdir", 1, do_mkdir},
     {"rename", 2, do_rename}, {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
     {"connect", 2, do_connect}, {"udp", 3, do_udp},   {"hold", 3, do_hold},     {"spoof", 3, do_spoof},
-    {"push", 3, do_push},
+    {"push", 3, do_push},   {"hoard", 2, do_hoard},   {"crash", 1, do_crash},   {"flood", 1, do_flood},
 };
 
 static void serve(char *line)
