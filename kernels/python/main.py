@@ -12,20 +12,17 @@ import sys
 
 def main(argv: list[str]) -> None:
     sys.path[0] = os.path.dirname(os.path.realpath(__file__))
-    from cloche_kernel import kernel, nursery
-
-    sys.path[0] = ""
-    sys.argv = [""]
-    if argv[1:] == ["--nursery"]:
-        nursery.serve()
-    elif argv[1:] == ["--zygote"]:
-        from cloche_kernel import zygote
-
-        zygote.serve()
+    if argv[1:] == ["--zygote"]:
+        from cloche_kernel import zygote as role  # needs a newer Python than the others
+    elif argv[1:] == ["--nursery"]:
+        from cloche_kernel import nursery as role
     elif argv[1:]:
         sys.exit(f"{argv[0]}: unknown argument {argv[1]!r} (only --nursery and --zygote are known)")
     else:
-        kernel.serve()
+        from cloche_kernel import kernel as role
+    sys.path[0] = ""
+    sys.argv = [""]
+    role.serve()
 
 
 if __name__ == "__main__":

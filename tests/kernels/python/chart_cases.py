@@ -190,11 +190,11 @@ plt.show()""",
 plt.boxplot([[1, 1, 1, 5, 9, 9, 9], [3, 3, 3, 3]], patch_artist=True)
 plt.show()""",
     "box_horizontal": """\
-plt.boxplot([[1, 2, 3, 4, 5], [2, 4, 6, 8, 30]], patch_artist=True, vert=False)
+plt.boxplot([[1, 2, 3, 4, 5], [2, 4, 6, 8, 30]], patch_artist=True, orientation="horizontal")
 plt.yticks([1, 2], ["p", "q"]); plt.xlabel("value (kg)"); plt.ylabel("group")
 plt.show()""",
     "box_horizontal_unfilled": """\
-plt.boxplot([[1, 2, 3, 4, 5], [2, 4, 6, 8, 30]], vert=False); plt.yticks([1, 2], ["p", "q"])
+plt.boxplot([[1, 2, 3, 4, 5], [2, 4, 6, 8, 30]], orientation="horizontal"); plt.yticks([1, 2], ["p", "q"])
 plt.show()""",
     "box_means_and_many_outliers": """\
 plt.boxplot([[1, 2, 3, 4, 5, 40, 50, -30]], patch_artist=True, showmeans=True)

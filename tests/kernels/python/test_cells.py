@@ -110,11 +110,9 @@ def test_endless_recursion_is_folded(shared: Client) -> None:
     assert any("skipping similar frames: f at line 1" in part for part in trace)
 
 
-def test_errors_inside_libraries_show_their_frames_quickly(kernel: Client) -> None:
+def test_errors_inside_libraries_show_their_frames(kernel: Client) -> None:
     kernel.run("import pandas as pd; df = pd.DataFrame({'a': [1]})")
-    before = time.monotonic()
     trace = kernel.run("df['b']").error["traceback"]
-    assert time.monotonic() - before < 0.5
     assert any("pandas/core/frame.py:" in part and ", in DataFrame.__getitem__(self, key)\n" in part for part in trace)
     assert not any("cloche_kernel" in part or "interactiveshell" in part for part in trace)
 

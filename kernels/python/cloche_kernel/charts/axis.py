@@ -86,6 +86,13 @@ class Axis:
         except Exception:
             return number(place)
 
+    def original(self, values: Any) -> Any:
+        """What was plotted here: newer pandas hands matplotlib the numbers of its periods, not the periods."""
+        if "PeriodConverter" in self._converters and getattr(values, "dtype", None) is not None:
+            if values.dtype.kind in "iuf":
+                return [self.moment(float(value)) for value in values]
+        return values
+
     def categories(self) -> dict[int, str]:
         """The names behind a category axis, by position."""
         mapping = getattr(self.axis.units, "_mapping", None)

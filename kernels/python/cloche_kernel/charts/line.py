@@ -15,11 +15,11 @@ AUTOMATIC = re.compile(r"_child(\d+)")
 def read(ax: Any) -> dict[str, Any]:
     x, y = Axis(ax, "x"), Axis(ax, "y")
     lines = [a for a in kind.drawn(ax) if isinstance(a, Line2D) and not kind.is_guide(a)]
-    return {"elements": [element(line) for line in lines], **labels(x, y), **scales(x, y)}
+    return {"elements": [element(line, x, y) for line in lines], **labels(x, y), **scales(x, y)}
 
 
-def element(line: Any) -> dict[str, Any]:
+def element(line: Any, x: Axis, y: Axis) -> dict[str, Any]:
     label = str(line.get_label())
     automatic = AUTOMATIC.fullmatch(label)
-    points = pairs(line.get_xdata(orig=True), line.get_ydata(orig=True))
+    points = pairs(x.original(line.get_xdata(orig=True)), y.original(line.get_ydata(orig=True)))
     return {"label": f"Line {automatic[1]}" if automatic else label, "points": points}
