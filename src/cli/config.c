@@ -32,12 +32,15 @@ static const struct setting settings[] = {
     {"boxes_max", N(boxes_max), "2000", 1, 30000, "boxes alive at once"},
     {"team_boxes_max", N(team_boxes_max), "1000", 0, 30000, "running boxes of a team that has no limit of its own; 0 = no limit"},
     {"team_creates_per_second", N(team_creates_per_second), "1000", 0, 100000, "creates per second of such a team (bursts of two seconds); 0 = no limit"},
+    {"pool", N(pool), "4", 0, 1000, "boxes kept ready per template in use; 0 = none"},
+    {"zygotes", N(zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
     {"pids_max", N(pids_max), "4096", 16, 4194304, "processes per box"},
     {"open_files", N(open_files), "65536", 64, 1048576, "open files per process of a box"},
     {"timeout_max_hours", N(timeout_max_hours), "24", 1, 8760, "longest life of one run of a box"},
     {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
     {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
     {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
+    {"box_connections_max", N(box_connections_max), "4096", 0, 1000000, "requests and streams at once into one box, per gate; 0 = no limit"},
     {"api_body_max", N(api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 

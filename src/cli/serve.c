@@ -55,6 +55,8 @@ static int become_role(const struct config *c)
         .domain = c->domain,
         .id_base = (uint32_t)c->id_base,
         .boxes_max = (unsigned)c->boxes_max,
+        .pool = (unsigned)c->pool,
+        .zygotes = c->zygotes != 0,
         .pids_max = (unsigned)c->pids_max,
         .open_files = (unsigned)c->open_files,
         .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
@@ -70,6 +72,7 @@ static int become_role(const struct config *c)
       .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
       .api_body_max = c->api_body_max,
       .admin_token = c->admin_token,
+      .box_connections_max = (unsigned)c->box_connections_max,
   };
   return gate_main(&g);
 }

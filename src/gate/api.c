@@ -15,9 +15,49 @@ static const struct route_entry routes[] = {
     {"POST", "sandboxes/{id}/refreshes", sandbox_refresh, BODY_OPTIONAL},
     {"POST", "sandboxes/{id}/connect", sandbox_connect_v1, BODY_REQUIRED},
     {"POST", "v2/sandboxes/{id}/connect", sandbox_connect_v2, BODY_OPTIONAL},
+    {"POST", "sandboxes/{id}/pause", sandbox_pause, BODY_OPTIONAL},
+    {"POST", "sandboxes/{id}/resume", sandbox_resume, BODY_OPTIONAL},
+    {"PUT", "sandboxes/{id}/network", sandbox_network, BODY_REQUIRED},
+    {"GET", "sandboxes/metrics", sandbox_metrics_many, 0},
     {"GET", "sandboxes/{id}/metrics", sandbox_metrics, 0},
+    {"POST", "sandboxes/{id}/fork", absent_fork, BODY_IGNORED},
+    {"POST", "sandboxes/{id}/snapshots", absent_snapshots, BODY_IGNORED},
+    {"GET", "snapshots", snapshot_list, 0},
     {"GET", "templates", template_list, 0},
+    {"GET", "v2/templates", template_list_v2, 0},
     {"GET", "templates/aliases/{id}", template_alias, 0},
+    {"POST", "templates/tags", template_tag, BODY_REQUIRED},
+    {"DELETE", "templates/tags", template_untag, BODY_REQUIRED},
+    {"GET", "templates/{id}/tags", template_tags, 0},
+    {"GET", "templates/{id}", template_get, 0},
+    {"PATCH", "templates/{id}", template_update, BODY_OPTIONAL},
+    {"PATCH", "v2/templates/{id}", template_update_v2, BODY_OPTIONAL},
+    {"DELETE", "templates/{id}", template_delete, BODY_IGNORED},
+    {"POST", "v3/templates", absent_builds, BODY_IGNORED},
+    {"POST", "v2/templates", absent_builds, BODY_IGNORED},
+    {"POST", "templates", absent_builds, BODY_IGNORED},
+    {"POST", "templates/{id}", absent_builds, BODY_IGNORED},
+    {"GET", "templates/{id}/files/{second}", absent_builds, 0},
+    {"POST", "templates/{id}/builds/{second}", absent_builds, BODY_IGNORED},
+    {"POST", "v2/templates/{id}/builds/{second}", absent_builds, BODY_IGNORED},
+    {"GET", "templates/{id}/builds/{second}/status", absent_builds, 0},
+    {"GET", "templates/{id}/builds/{second}/logs", absent_builds, 0},
+    {"GET", "volumes", absent_volumes, 0},
+    {"POST", "volumes", absent_volumes, BODY_IGNORED},
+    {"GET", "volumes/{id}", absent_volumes, 0},
+    {"DELETE", "volumes/{id}", absent_volumes, BODY_IGNORED},
+    {"GET", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH},
+    {"PATCH", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
+    {"POST", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
+    {"PUT", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
+    {"DELETE", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
+    {"GET", "secrets", absent_secrets, 0},
+    {"POST", "secrets", absent_secrets, BODY_IGNORED},
+    {"GET", "secrets/{id}", absent_secrets, 0},
+    {"POST", "secrets/{id}", absent_secrets, BODY_IGNORED},
+    {"DELETE", "secrets/{id}", absent_secrets, BODY_IGNORED},
+    {"POST", "access-tokens", absent_access_tokens, BODY_IGNORED},
+    {"DELETE", "access-tokens/{id}", absent_access_tokens, BODY_IGNORED},
     {"GET", "teams", team_list, 0},
     {"GET", "api-keys", key_list, 0},
     {"POST", "api-keys", key_create, BODY_REQUIRED},
@@ -60,28 +100,67 @@ void api_empty(struct req *r, int status)
   api_json(r, status, STR_NONE);
 }
 
-void api_error(struct req *r, int status, const char *fmt, ...)
+static void put_error(struct buf *b, int status, const char *code, const char *fmt, va_list ap)
 {
   char text[1024];
-  va_list ap;
-  va_start(ap, fmt);
   vsnprintf(text, sizeof(text), fmt, ap);
-  va_end(ap);
-  cleanup_buf struct buf b = BUF_INIT(8192);
-  struct jw w = JW(&b);
+  struct jw w = JW(b);
   jw_open(&w, '{');
   jw_key(&w, "code");
   jw_int(&w, status);
   jw_key(&w, "message");
   jw_z(&w, text);
+  if (code) {
+    jw_key(&w, "error_code");
+    jw_z(&w, code);
+  }
   jw_close(&w, '}');
+}
+
+void api_error(struct req *r, int status, const char *fmt, ...)
+{
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  va_list ap;
+  va_start(ap, fmt);
+  put_error(&b, status, NULL, fmt, ap);
+  va_end(ap);
   api_json(r, status, buf_str(&b));
+}
+
+void api_error_code(struct req *r, int status, const char *code, const char *fmt, ...)
+{
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  va_list ap;
+  va_start(ap, fmt);
+  put_error(&b, status, code, fmt, ap);
+  va_end(ap);
+  api_json(r, status, buf_str(&b));
+}
+
+/* Too fast: the client may try again after whole seconds. */
+static void too_fast(struct req *r, struct str message, uint64_t seconds)
+{
+  char text[24];
+  struct http_header h = {STR("Retry-After"), {text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)MAX(seconds, (uint64_t)1))}};
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, "code");
+  jw_int(&w, 429);
+  jw_key(&w, "message");
+  jw_str(&w, message);
+  jw_close(&w, '}');
+  api_json_with(r, 429, buf_str(&b), &h, 1);
 }
 
 void api_warden_error(struct req *r, const struct answer *a)
 {
   struct str message = wire_get(a->packet, W_MESSAGE);
   int status = 500;
+  if (a->status == -EDQUOT) {
+    too_fast(r, message, wire_u64(a->packet, W_RETRY, 1));
+    return;
+  }
   switch (-a->status) {
   case EINVAL:
   case E2BIG:
@@ -91,7 +170,11 @@ void api_warden_error(struct req *r, const struct answer *a)
   case ESTALE:
     status = 404;
     break;
+  case EPERM:
+    status = 403;
+    break;
   case EBUSY:
+  case EALREADY:
     status = 409;
     break;
   case EAGAIN:
@@ -125,6 +208,40 @@ struct str api_query(struct req *r, const char *name)
   return k == 1 ? arena_str(r->arena, buf_str(&b)) : STR_NONE;
 }
 
+bool api_limit(struct req *r, uint64_t most, uint64_t *out)
+{
+  struct str limit = api_query(r, "limit");
+  *out = most;
+  if (!limit.p || (!str_u64(limit, out) && *out >= 1 && *out <= most))
+    return true;
+  api_error(r, 400, "'limit' must be from 1 to %llu, not '" STR_FMT "'", (unsigned long long)most, STR_ARG(str_sub(limit, 0, 100)));
+  return false;
+}
+
+bool api_token(struct req *r, struct str *plain)
+{
+  struct str token = api_query(r, "nextToken");
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  *plain = STR("");
+  if (!token.n)
+    return true;
+  if (base64_decode(token, &b) || !b.n) {
+    api_error(r, 400, "'nextToken' is not a token of this listing");
+    return false;
+  }
+  *plain = arena_str(r->arena, buf_str(&b));
+  return true;
+}
+
+/* base64url without padding. */
+void api_token_add(struct buf *out, struct str plain)
+{
+  size_t from = out->n;
+  base64_add(out, plain.p, plain.n, false);
+  for (size_t i = from; i < out->n; i++)
+    out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+}
+
 bool api_box_id(struct req *r, struct str *id)
 {
   struct str head, tail;
@@ -153,7 +270,8 @@ static void api_gone(struct http_x *x, enum http_end how)
 static void api_body(struct http_x *x, struct str chunk)
 {
   struct req *r = http_x_data(x);
-  buf_adds(&r->body, chunk);
+  if (!r->answered && !(r->entry->flags & BODY_IGNORED))
+    buf_adds(&r->body, chunk);
 }
 
 static bool read_json(struct req *r)
@@ -285,6 +403,8 @@ void api_request(struct gate *g, struct http_x *x)
     return;
   if (r->entry->flags & NO_AUTH)
     authorised(r);
+  else if (r->entry->flags & ADMIN)
+    auth_check_admin(r, authorised);
   else
     auth_check(r, authorised);
 }

@@ -7,6 +7,7 @@
 
 struct team {
   char id[40], name[128], slug[128];
+  unsigned timeout_max_s; /* longest life of one run of its sandboxes */
   int64_t until_us; /* cached until then */
 };
 
@@ -32,7 +33,7 @@ struct req {
 
 typedef void (*handler_fn)(struct req *r);
 
-enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4 };
+enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4, ADMIN = 8, BODY_IGNORED = 16 };
 
 struct route_entry {
   const char *method;
@@ -44,9 +45,11 @@ struct route_entry {
 void api_request(struct gate *g, struct http_x *x); /* takes the exchange */
 /* auth.c: fills r->team, then goes on with `then`; answers 401 itself. */
 void auth_check(struct req *r, handler_fn then);
+void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Token; no team */
 
 /* Answers. Each is given once; later ones are ignored. */
 void api_error(struct req *r, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void api_error_code(struct req *r, int status, const char *code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void api_json(struct req *r, int status, struct str body);
 void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n);
 void api_empty(struct req *r, int status);
@@ -57,8 +60,16 @@ void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply
 
 /* Query value by name, decoded into the arena; p NULL when absent. */
 struct str api_query(struct req *r, const char *name);
+/* Paging: `limit` (1 to most, which is also the default) and the opaque `nextToken`, decoded (empty when not given). Both answer
+ * 400 themselves. */
+bool api_limit(struct req *r, uint64_t most, uint64_t *out);
+bool api_token(struct req *r, struct str *plain);
+void api_token_add(struct buf *out, struct str plain);
 /* A sandbox id from the path: drops a legacy "-client" tail. Answers 400 and returns false when malformed. */
 bool api_box_id(struct req *r, struct str *id);
+
+/* True when the warden refused something about a sandbox; the answer is given. */
+bool sandbox_refused(struct req *r, const struct answer *a);
 
 /* Handlers, one file per resource. */
 void sandbox_create_v1(struct req *r);
@@ -69,11 +80,30 @@ void sandbox_timeout(struct req *r);
 void sandbox_refresh(struct req *r);
 void sandbox_connect_v1(struct req *r);
 void sandbox_connect_v2(struct req *r);
+void sandbox_pause(struct req *r);
+void sandbox_resume(struct req *r);
+void sandbox_network(struct req *r);
 void sandbox_metrics(struct req *r);
+void sandbox_metrics_many(struct req *r);
 void sandbox_list_v1(struct req *r);
 void sandbox_list_v2(struct req *r);
 void template_list(struct req *r);
+void template_list_v2(struct req *r);
 void template_alias(struct req *r);
+void template_get(struct req *r);
+void template_tags(struct req *r);
+void template_tag(struct req *r);
+void template_untag(struct req *r);
+void template_update(struct req *r);
+void template_update_v2(struct req *r);
+void template_delete(struct req *r);
+void absent_volumes(struct req *r);
+void absent_secrets(struct req *r);
+void absent_builds(struct req *r);
+void absent_snapshots(struct req *r);
+void absent_fork(struct req *r);
+void absent_access_tokens(struct req *r);
+void snapshot_list(struct req *r);
 void team_list(struct req *r);
 void key_list(struct req *r);
 void key_create(struct req *r);

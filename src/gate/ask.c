@@ -1,7 +1,7 @@
 /* ask.c - questions to the warden and their answers. A question stays in the table until it is answered; when the link
  * breaks the supervisor sends a new one and everything open is asked again, which is safe because the warden's
  * questions are idempotent. */
-#include "gate/gate.h"
+#include "gate/edge.h"
 
 struct question {
   struct gate *gate;
@@ -64,6 +64,7 @@ static void greet(struct gate *g, struct str packet)
   wire_copyz(packet, W_DOMAIN, g->domain, sizeof(g->domain));
   g->greeted = true;
   resend_all(g);
+  edge_recheck(g);
 }
 
 static void answered(struct gate *g, struct str packet, int fd)

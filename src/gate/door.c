@@ -1,5 +1,6 @@
 /* door.c - who is meant? A request with routing headers or a host that names a box goes to the edge; a signed file URL
- * without either is searched for; everything else is the API. */
+ * without either is searched for; /box/{id}/{port}/ is the way for people without wildcard names; everything else is the
+ * API. */
 #include "gate/api.h"
 #include "gate/edge.h"
 
@@ -41,6 +42,19 @@ static bool headers_name_box(struct http_x *x, struct str id, struct str port, s
   return false;
 }
 
+/* "/box/{id}/{port}" and what follows: for people without wildcard names. */
+static bool path_names_box(struct str path, struct edge_target *t)
+{
+  struct str rest = str_skip(path, 5), id, port, tail;
+  if (!str_starts(path, STR("/box/")) || !str_cut(rest, '/', &id, &rest) || !box_name(id))
+    return false;
+  str_cut(rest, '/', &port, &tail);
+  if (!port_number(port, &t->port) || str_copyz(id, t->box, sizeof(t->box)))
+    return false;
+  t->skip = 5 + id.n + 1 + port.n;
+  return true;
+}
+
 static void ignore(struct http_x *x, enum http_end how)
 {
 }
@@ -59,6 +73,8 @@ void door_request(struct http_x *x, void *arg)
     http_x_handle(x, &refused_ops, NULL);
     if (headers_name_box(x, id, port, &t))
       edge_request(g, x, &t);
+  } else if (path_names_box(h->path, &t)) {
+    edge_request(g, x, &t);
   } else if (str_is(h->path, "/files") && str_search(h->query, STR("signature=")) >= 0) {
     edge_signed(g, x);
   } else {

@@ -46,6 +46,9 @@ void gate_box_ended(struct gate *g, struct str id)
       e->next->link = &rt->live;
     e->link = NULL;
     e->route = NULL;
+    if (e->ask)
+      ask_forget(g, e->ask);
+    e->ask = 0;
     if (e->call)
       http_call_free(steal(&e->call));
     if (e->head_sent)
@@ -65,6 +68,7 @@ static void route_join(struct route *rt, struct edge *e)
   if (rt->live)
     rt->live->link = &e->next;
   rt->live = e;
+  rt->nlive++;
 }
 
 static void route_leave(struct edge *e)
@@ -74,6 +78,7 @@ static void route_leave(struct edge *e)
   *e->link = e->next;
   if (e->next)
     e->next->link = e->link;
+  e->route->nlive--;
   e->link = NULL;
   e->route = NULL;
 }
@@ -181,9 +186,14 @@ static void call_head(struct http_call *c, const struct http_head *head)
   uint64_t length;
   struct str given = http_header(head, "content-length");
   e->tunnel = head->status == 101;
-  for (size_t i = 0; out && i < head->nheaders; i++)
+  for (size_t i = 0; out && i < head->nheaders; i++) {
+    if (e->target.skip && (str_ieq(head->headers[i].name, STR("set-cookie")) || str_ieq(head->headers[i].name, STR("content-security-policy"))))
+      continue;
     if (!hop_by_hop(head->headers[i].name) || (e->tunnel && !str_ieq(head->headers[i].name, STR("content-length"))))
       out[n++] = head->headers[i];
+  }
+  if (out && e->target.skip)
+    out[n++] = (struct http_header){STR("Content-Security-Policy"), STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
   e->head_sent = true;
   int r = !out ? -ENOMEM : e->tunnel ? http_tunnel(e->x, 101, out, n)
                            : http_respond(e->x, head->status, out, n, given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
@@ -264,9 +274,9 @@ static void edge_drain(struct http_x *x)
 
 static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone};
 
-static bool dropped_on_the_way(struct str name)
+static bool dropped_on_the_way(const struct edge *e, struct str name)
 {
-  return hop_by_hop(name) || str_istarts(name, STR("x-forwarded-")) || str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
+  return hop_by_hop(name) || (e->target.skip && str_ieq(name, STR("cookie"))) || str_istarts(name, STR("x-forwarded-")) || str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
 }
 
 static struct str masked_host(struct edge *e)
@@ -279,10 +289,24 @@ static struct str masked_host(struct edge *e)
                           STR_ARG(str_skip(mask, (size_t)at + 7))));
 }
 
+/* Path style: what is left behind /box/{id}/{port}. Pages from there share the API's origin, so the browser is told to treat
+ * them as strangers (see call_head) and cookies pass neither way. */
+static struct str inner_target(const struct edge *e)
+{
+  const struct http_head *h = http_x_head(e->x);
+  if (!e->target.skip)
+    return h->target;
+  const char *end = h->target.p + h->target.n, *from = h->path.p + e->target.skip;
+  struct str rest = {from, (size_t)(end - from)};
+  if (rest.n && rest.p[0] == '/')
+    return rest;
+  return str_of(arena_fmt(http_x_arena(e->x), "/" STR_FMT, STR_ARG(rest)));
+}
+
 static void send_request(struct edge *e)
 {
   const struct http_head *h = http_x_head(e->x);
-  struct http_header *out = arena_alloc(http_x_arena(e->x), (h->nheaders + 4) * sizeof(*out));
+  struct http_header *out = arena_alloc(http_x_arena(e->x), (h->nheaders + 5) * sizeof(*out));
   bool upgrade = http_header_has(h, "connection", "upgrade") && http_header(h, "upgrade").n;
   bool mask = e->route->mask_host[0] && e->target.port != ENVD_PORT;
   size_t n = 0;
@@ -292,7 +316,7 @@ static void send_request(struct edge *e)
   }
   for (size_t i = 0; i < h->nheaders; i++) {
     struct str name = h->headers[i].name;
-    if (dropped_on_the_way(name))
+    if (dropped_on_the_way(e, name))
       continue;
     if (mask && str_ieq(name, STR("host"))) {
       out[n++] = (struct http_header){STR("Host"), masked_host(e)};
@@ -305,8 +329,10 @@ static void send_request(struct edge *e)
     out[n++] = (struct http_header){STR("Connection"), STR("Upgrade")};
     out[n++] = (struct http_header){STR("Upgrade"), http_header(h, "upgrade")};
   }
+  if (e->target.skip)
+    out[n++] = (struct http_header){STR("X-Forwarded-Prefix"), str_sub(h->path, 0, e->target.skip)};
   http_call_handle(e->call, &call_ops, e);
-  if (http_call_start(e->call, h->method, h->target, out, n, http_x_body_length(e->x))) {
+  if (http_call_start(e->call, h->method, inner_target(e), out, n, http_x_body_length(e->x))) {
     call_fail(e->call, -EPIPE, "it could not be written to");
     return;
   }
@@ -408,32 +434,123 @@ static bool token_good(struct edge *e)
 
 static void admit(struct edge *e, struct route *rt)
 {
+  unsigned most = e->gate->config->box_connections_max;
+  if (most && rt->nlive >= most) {
+    e->over = true;
+    edge_refuse(e->x, EDGE_TOO_MANY, e->target.box, most, STR_NONE);
+    return;
+  }
   route_join(rt, e);
   if (token_good(e))
     connect_in(e);
+}
+
+static struct route *route_new(struct gate *g, struct arena *a, struct str packet)
+{
+  struct route *rt = xcalloc(1, sizeof(*rt));
+  wire_copyz(packet, W_ID, rt->id, sizeof(rt->id));
+  wire_copyz(packet, W_TEAM, rt->team, sizeof(rt->team));
+  rt->flags = (unsigned)wire_u64(packet, W_FLAGS, 0);
+  rt->run = wire_u64(packet, W_RUN, 0);
+  struct json *config = json_read(a, wire_get(packet, W_CONFIG), 0, NULL);
+  str_copyz(json_text(json_get(json_get(config, "network"), "maskRequestHost"), STR("")), rt->mask_host, sizeof(rt->mask_host));
+  map_put(&g->routes, str_of(rt->id), rt);
+  return rt;
+}
+
+/* The caller of a sleeping box must show what a running one would ask for. */
+static bool may_wake(struct edge *e, unsigned flags)
+{
+  bool own = e->target.port == ENVD_PORT;
+  if (own ? !(flags & BOX_SECURE) : !(flags & BOX_PRIVATE))
+    return true;
+  char token[TOKEN_TEXT];
+  token_make(str_of(e->gate->secret), own ? TOKEN_ACCESS : TOKEN_TRAFFIC, str_of(e->target.box), token);
+  return str_eq_secret(http_header(http_x_head(e->x), own ? "x-access-token" : "e2b-traffic-access-token"), str_of(token));
+}
+
+static void route_told(const struct answer *a, void *arg);
+
+static void wake(struct edge *e, unsigned state, unsigned flags)
+{
+  bool asleep = box_state_asleep(state);
+  if (asleep && !(flags & BOX_AUTO_RESUME)) {
+    refuse(e, EDGE_NOT_FOUND, STR("it is paused"));
+    return;
+  }
+  if (asleep && !may_wake(e, flags)) {
+    refuse(e, EDGE_RESUME_REFUSED, STR_NONE);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_CONNECT, 0, 0);
+  wire_putz(&b, W_ID, e->target.box);
+  wire_put_u64(&b, W_MODE, asleep ? CONNECT_WAKE : CONNECT_JOIN);
+  e->ask = ask_warden(e->gate, &b, NULL, route_told, e);
+}
+
+static void no_route(struct edge *e, const struct answer *a)
+{
+  if (a->status == -EAGAIN)
+    refuse(e, EDGE_TEAM_LIMIT, wire_get(a->packet, W_MESSAGE));
+  else if (a->status == -EBUSY)
+    refuse(e, EDGE_TRANSITION, STR_NONE);
+  else
+    refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
 }
 
 static void route_told(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
   e->ask = 0;
+  unsigned state = (unsigned)wire_u64(a->packet, W_STATE, BOX_RUNNING);
   if (a->status) {
-    refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
+    no_route(e, a);
+    return;
+  }
+  if (state != BOX_RUNNING) {
+    wake(e, state, (unsigned)wire_u64(a->packet, W_FLAGS, 0));
     return;
   }
   struct route *rt = map_get(&e->gate->routes, str_of(e->target.box));
-  if (!rt) {
-    rt = xcalloc(1, sizeof(*rt));
-    wire_copyz(a->packet, W_ID, rt->id, sizeof(rt->id));
-    wire_copyz(a->packet, W_TEAM, rt->team, sizeof(rt->team));
-    rt->flags = (unsigned)wire_u64(a->packet, W_FLAGS, 0);
-    rt->run = wire_u64(a->packet, W_RUN, 0);
-    struct json *config = json_read(http_x_arena(e->x), wire_get(a->packet, W_CONFIG), 0, NULL);
-    str_copyz(json_text(json_get(json_get(config, "network"), "maskRequestHost"), STR("")), rt->mask_host, sizeof(rt->mask_host));
-    map_put(&e->gate->routes, str_of(rt->id), rt);
-  }
-  admit(e, rt);
+  admit(e, rt ? rt : route_new(e->gate, http_x_arena(e->x), a->packet));
 }
+
+/* ---- after a gap ---- */
+
+struct recheck {
+  struct gate *gate;
+  char id[64];
+  uint64_t run;
+};
+
+static void rechecked(const struct answer *a, void *arg)
+{
+  struct recheck *c = arg;
+  struct route *rt = map_get(&c->gate->routes, str_of(c->id));
+  bool same = !a->status && wire_u64(a->packet, W_STATE, 0) == BOX_RUNNING && wire_u64(a->packet, W_RUN, 0) == c->run;
+  if (rt && rt->run == c->run && !same)
+    gate_box_ended(c->gate, str_of(c->id));
+  free(c);
+}
+
+void edge_recheck(struct gate *g)
+{
+  void *value;
+  for (size_t i = 0; map_next(&g->routes, &i, NULL, &value);) {
+    const struct route *rt = value;
+    struct recheck *c = xcalloc(1, sizeof(*c));
+    c->gate = g;
+    c->run = rt->run;
+    memcpy(c->id, rt->id, sizeof(c->id));
+    cleanup_buf struct buf b = BUF_INIT(1024);
+    wire_begin(&b, WIRE_BOX_GET, 0, 0);
+    wire_putz(&b, W_ID, rt->id);
+    ask_warden(g, &b, NULL, rechecked, c);
+  }
+}
+
+/* ---- the beginning ---- */
 
 static bool reserved_path(struct str path)
 {
@@ -457,7 +574,7 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
   *e = (struct edge){.gate = g, .x = x, .target = *t};
   http_x_handle(x, &edge_ops, e);
   http_x_body_max(x, UINT64_MAX);
-  if (t->port == ENVD_PORT && reserved_path(http_x_head(x)->path)) {
+  if (t->port == ENVD_PORT && reserved_path(str_skip(http_x_head(x)->path, t->skip))) {
     refuse(e, EDGE_INTERNAL, STR_NONE);
     return;
   }

@@ -7,6 +7,7 @@
 struct edge_target {
   char box[64];
   unsigned port;
+  size_t skip; /* path style, /box/{id}/{port}/...: bytes of the path that name the target; 0 otherwise */
 };
 
 /* What is known of a box, kept until the warden says that it ended. */
@@ -14,12 +15,15 @@ struct route {
   char id[64], team[40], mask_host[256];
   unsigned flags;
   uint64_t run;
-  struct edge *live;                            /* exchanges under way: cut when the box ends */
+  struct edge *live;                            /* exchanges under way: cut when the box ends or sleeps */
+  size_t nlive;
   VEC(struct idle_call { struct http_call *call; unsigned port; }) idle; /* kept connections into the box */
 };
 
 #define EDGE_IDLE_MAX 64 /* kept connections per box and gate */
 
+/* After the warden came back: routes of boxes that ended or slept meanwhile are dropped. */
+void edge_recheck(struct gate *g);
 void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t); /* takes the exchange */
 /* A signed file URL on a host that names no box: found by trying the tokens of the running ones. */
 void edge_signed(struct gate *g, struct http_x *x);
@@ -33,6 +37,10 @@ enum edge_error {
   EDGE_TOKEN_WRONG,   /* 403 */
   EDGE_INTERNAL,      /* 404: a path of the control plane */
   EDGE_BROKEN,        /* 502: the service answered nonsense or left */
+  EDGE_RESUME_REFUSED, /* 403: it sleeps, and this caller may not wake it */
+  EDGE_TRANSITION,    /* 409 */
+  EDGE_TEAM_LIMIT,    /* 429: it sleeps, and its team runs as many as it may; the detail says so */
+  EDGE_TOO_MANY,      /* 429: too many connections into this box; `port` carries the limit */
   EDGE_UNSIGNED,      /* 401 */
 };
 void edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail);

@@ -6,7 +6,7 @@
 struct words {
   int status;
   const char *title, *message; /* message NULL: the detail is the message */
-  bool box, port, path;
+  bool box, port, path, limit;
 };
 
 static const struct words words[] = {
@@ -20,6 +20,11 @@ static const struct words words[] = {
                           false},
     [EDGE_INTERNAL] = {404, "Endpoint Not Available", "This endpoint is reserved for the E2B control plane", false, false, true},
     [EDGE_BROKEN] = {502, "Bad Gateway", NULL, true, true, false},
+    [EDGE_RESUME_REFUSED] = {403, "Unable to Resume Sandbox",
+                             "The sandbox is paused and the credentials of this request do not allow resuming it", true, false, false},
+    [EDGE_TRANSITION] = {409, "Sandbox Still Transitioning", "The sandbox is changing its state; try again in a moment", true, false, false},
+    [EDGE_TEAM_LIMIT] = {429, "Sandbox Limit Reached", NULL, true, false, false},
+    [EDGE_TOO_MANY] = {429, "Too Many Connections", "The sandbox has too many open connections", true, false, false, true},
     [EDGE_UNSIGNED] = {401, "Unauthorized", NULL, false, false, false},
 };
 
@@ -87,6 +92,10 @@ static void put_json(struct buf *b, const struct words *w, const char *box, unsi
   jw_str(&j, message);
   if (w->port) {
     jw_key(&j, "port");
+    jw_uint(&j, port);
+  }
+  if (w->limit) {
+    jw_key(&j, "connectionLimit");
     jw_uint(&j, port);
   }
   if (w->path) {

@@ -13,11 +13,13 @@
 #define ENVD_VERSION "0.6.13"
 #define ENVD_PORT 49983
 #define CLIENT_ID "6532622b"
+#define GATE_NETWORK_FEATURES 0u /* NETWORK_*: which optional network settings are served */
 
 struct gate_config {
   unsigned uid;            /* who it becomes; 0 = stays (tests without root) */
-  unsigned timeout_max_s;  /* longest life of one run; 24 h */
   uint64_t api_body_max;   /* bytes of an API request body; 16 MiB */
+  unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
+  const char *admin_token; /* opens /nodes and /admin; "" = they are closed */
 };
 
 struct gate {

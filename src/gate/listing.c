@@ -70,7 +70,7 @@ static bool read_states(struct req *r, struct listing *l)
 
 static bool read_order(struct req *r, struct listing *l)
 {
-  struct str order = api_query(r, "order"), after = api_query(r, "startedAfter"), limit = api_query(r, "limit");
+  struct str order = api_query(r, "order"), after = api_query(r, "startedAfter");
   if (order.n && !str_is(order, "asc") && !str_is(order, "desc")) {
     api_error(r, 400, "'order' may be asc or desc, not '" STR_FMT "'", STR_ARG(order));
     return false;
@@ -81,23 +81,18 @@ static bool read_order(struct req *r, struct listing *l)
     api_error(r, 400, "'startedAfter' must be an RFC 3339 time, not '" STR_FMT "'", STR_ARG(after));
     return false;
   }
-  l->limit = 100;
-  if (limit.p && (str_u64(limit, &l->limit) || l->limit < 1 || l->limit > 100)) {
-    api_error(r, 400, "'limit' must be from 1 to 100, not '" STR_FMT "'", STR_ARG(limit));
-    return false;
-  }
-  return true;
+  return api_limit(r, 100, &l->limit);
 }
 
 /* base64url of "<microseconds>__<id>" with "__asc" behind it for ascending order. */
 static bool read_token(struct req *r, struct listing *l)
 {
-  struct str token = api_query(r, "nextToken");
-  if (!token.n)
+  struct str text, rest, time, tail = STR_NONE;
+  if (!api_token(r, &text))
+    return false;
+  if (!text.n)
     return true;
-  cleanup_buf struct buf b = BUF_INIT(1024);
-  bool good = !base64_decode(token, &b);
-  struct str text = arena_str(r->arena, buf_str(&b)), rest, time = text, tail = STR_NONE;
+  time = text;
   ptrdiff_t at = str_search(text, STR("__"));
   if (at > 0) {
     time = str_sub(text, 0, (size_t)at);
@@ -106,7 +101,7 @@ static bool read_token(struct req *r, struct listing *l)
     l->cursor_id = at < 0 ? rest : str_sub(rest, 0, (size_t)at);
     tail = at < 0 ? STR_NONE : str_skip(rest, (size_t)at + 2);
   }
-  good = good && l->cursor_id.n && !str_i64(time, &l->cursor_us) && (l->ascending ? str_is(tail, "asc") : !tail.n);
+  bool good = l->cursor_id.n && !str_i64(time, &l->cursor_us) && (l->ascending ? str_is(tail, "asc") : !tail.n);
   if (!good)
     api_error(r, 400, "'nextToken' is not a token of this listing and order");
   return good;
@@ -149,7 +144,7 @@ static bool behind_cursor(const struct listing *l, const struct row *row)
 static bool wanted(const struct listing *l, const struct row *row)
 {
   const struct box_view *v = &row->v;
-  bool state = v->state == BOX_PAUSED ? l->paused : l->running;
+  bool state = box_state_asleep(v->state) ? l->paused : l->running;
   bool template = !l->template.n || str_eq(l->template, v->template_id) || str_ieq(l->template, v->alias);
   return state && template && v->started_us >= l->after_us && metadata_matches(l, row->config);
 }
@@ -172,9 +167,7 @@ static void next_token(struct req *r, struct listing *l, const struct row *last,
 {
   cleanup_buf struct buf plain = BUF_INIT(1024);
   buf_addf(&plain, "%lld__" STR_FMT "%s", (long long)last->v.started_us, STR_ARG(last->v.id), l->ascending ? "__asc" : "");
-  base64_add(out, plain.p, plain.n, false);
-  for (size_t i = 0; i < out->n; i++)
-    out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+  api_token_add(out, buf_str(&plain));
 }
 
 static void list_done(const struct answer *a, void *arg)
@@ -182,7 +175,8 @@ static void list_done(const struct answer *a, void *arg)
   struct req *r = arg;
   struct listing *l = r->state;
   r->ask = 0;
-  qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
+  if (l->rows.n)
+    qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
   for (size_t i = 0; l->ascending && i < l->rows.n / 2; i++) {
     struct row t = l->rows.p[i];
     l->rows.p[i] = l->rows.p[l->rows.n - 1 - i];
@@ -195,7 +189,7 @@ static void list_done(const struct answer *a, void *arg)
   jw_open(&w, '[');
   for (size_t i = 0; i < l->rows.n; i++) {
     struct row *row = &l->rows.p[i];
-    running += row->v.state != BOX_PAUSED;
+    running += !box_state_asleep(row->v.state);
     if (!behind_cursor(l, row))
       continue;
     if (l->paged && shown == l->limit) {

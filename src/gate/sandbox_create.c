@@ -1,6 +1,7 @@
 /* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id, writes
  * the two JSON texts the warden stores and the agent reads, and asks for a birth. */
 #include "gate/api.h"
+#include "gate/network.h"
 
 #include <stdio.h>
 
@@ -10,7 +11,8 @@ struct order {
   struct str ref;
   int64_t timeout;
   unsigned flags;
-  const struct json *metadata, *envs, *network, *internet;
+  const struct json *metadata, *envs;
+  struct network network;
 };
 
 /* ---- reading ---- */
@@ -56,7 +58,7 @@ static bool want_strings(struct req *r, const char *name, const struct json **ou
 static bool want_timeout(struct req *r, int64_t *out)
 {
   const struct json *v = json_get(r->json, "timeout");
-  unsigned max = r->gate->config->timeout_max_s;
+  unsigned max = r->team.timeout_max_s;
   if (json_given(v) && (v->type != JSON_NUMBER || json_int(v, out))) {
     api_error(r, 400, "'timeout' must be a whole number of seconds");
     return false;
@@ -86,6 +88,10 @@ static bool want_lifecycle(struct req *r, struct order *o)
     api_error(r, 400, "'autoResume' needs a pause with memory: 'autoPauseMemory' can't be false");
     return false;
   }
+  if (!memory) {
+    api_error(r, 501, "pausing without memory ('autoPauseMemory' false) is not available on this server: it has no checkpoints yet");
+    return false;
+  }
   o->flags |= (pause ? BOX_AUTO_PAUSE : 0) | (resume ? BOX_AUTO_RESUME : 0);
   return true;
 }
@@ -106,26 +112,18 @@ static bool not_offered(struct req *r)
 
 static bool want_network(struct req *r, struct order *o)
 {
-  const struct json *net = json_get(r->json, "network"), *internet = json_get(r->json, "allow_internet_access");
-  bool open = true, public = true;
-  if (!want_bool(r, r->json, "allow_internet_access", &open))
-    return false;
-  o->internet = json_given(internet) ? internet : NULL;
-  o->flags |= open ? BOX_INTERNET : 0;
-  if (!json_given(net))
-    return true;
-  if (net->type != JSON_OBJECT) {
-    api_error(r, 400, "'network' must be an object");
+  struct err err = ERR_NONE;
+  int e = network_read(json_get(r->json, "network"), json_get(r->json, "allow_internet_access"), GATE_NETWORK_FEATURES, &o->network, &err);
+  if (e) {
+    api_error(r, e == -EPERM ? 403 : 400, "%s", err.msg);
     return false;
   }
-  if (!want_bool(r, net, "allowPublicTraffic", &public))
-    return false;
-  if (!public && !(o->flags & BOX_SECURE)) {
+  if (!o->network.public && !(o->flags & BOX_SECURE)) {
     api_error(r, 400, "You cannot create a sandbox without public access unless you enable secure envd access via 'secure' flag.");
     return false;
   }
-  o->flags |= public ? 0 : BOX_PRIVATE;
-  o->network = net;
+  o->flags |= o->network.public ? 0 : BOX_PRIVATE;
+  o->flags |= !o->network.internet || o->network.internet->flag ? BOX_INTERNET : 0;
   return true;
 }
 
@@ -150,13 +148,13 @@ static void put_config(struct buf *b, const struct order *o)
     jw_key(&w, "metadata");
     jw_value(&w, o->metadata);
   }
-  if (o->internet) {
+  if (o->network.internet) {
     jw_key(&w, "allowInternetAccess");
-    jw_value(&w, o->internet);
+    jw_value(&w, o->network.internet);
   }
-  if (o->network) {
+  if (network_said(&o->network)) {
     jw_key(&w, "network");
-    jw_value(&w, o->network);
+    network_put(&w, &o->network);
   }
   jw_close(&w, '}');
 }

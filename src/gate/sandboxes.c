@@ -17,20 +17,23 @@ static void not_found(struct req *r, const struct answer *a, struct str id)
             STR_ARG(cause));
 }
 
-static bool refused(struct req *r, const struct answer *a)
+bool sandbox_refused(struct req *r, const struct answer *a)
 {
   r->ask = 0;
   if (!a->status)
     return false;
   struct str id;
-  if (a->status == -ENOENT && api_box_id(r, &id))
+  struct str message = wire_get(a->packet, W_MESSAGE);
+  if (a->status == -ENOENT && message.n && api_box_id(r, &id)) /* it is there, but not for this */
+    api_error(r, 404, "Sandbox \"" STR_FMT "\" can't be used for this: " STR_FMT, STR_ARG(id), STR_ARG(message));
+  else if (a->status == -ENOENT && api_box_id(r, &id))
     not_found(r, a, id);
   else if (a->status != -ENOENT)
     api_warden_error(r, a);
   return true;
 }
 
-static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, answer_fn on_reply, int64_t timeout, enum timeout_mode mode)
+static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, answer_fn on_reply, int64_t timeout, unsigned mode)
 {
   struct str id;
   if (!api_box_id(r, &id))
@@ -46,17 +49,20 @@ static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, ans
 
 /* ---- get, kill ---- */
 
+/* How deep a paused sandbox sleeps: told where the API has room for it. */
+static const struct http_header tier = {{"X-Cloche-Pause-Tier", 19}, {"frozen", 6}};
+
 static void got(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, a))
+  if (sandbox_refused(r, a))
     return;
   struct box_view v;
   box_view(a->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX * 2);
   struct jw w = JW(&b);
   box_put_listed(&w, &v, json_read(r->arena, v.config, 0, NULL), true, r->gate);
-  api_json(r, 200, buf_str(&b));
+  api_json_with(r, 200, buf_str(&b), &tier, box_state_asleep(v.state) ? 1 : 0);
 }
 
 void sandbox_get(struct req *r)
@@ -67,7 +73,7 @@ void sandbox_get(struct req *r)
 static void done_204(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  if (!refused(r, a))
+  if (!sandbox_refused(r, a))
     api_empty(r, 204);
 }
 
@@ -103,7 +109,7 @@ void sandbox_timeout(struct req *r)
     api_error(r, 400, "'timeout' is required: whole seconds from now");
     return;
   }
-  seconds = MIN(seconds, (int64_t)r->gate->config->timeout_max_s);
+  seconds = MIN(seconds, (int64_t)r->team.timeout_max_s);
   ask_about(r, WIRE_BOX_TIMEOUT, NULL, done_204, seconds, TIMEOUT_SET);
 }
 
@@ -114,117 +120,134 @@ void sandbox_refresh(struct req *r)
     ask_about(r, WIRE_BOX_TIMEOUT, NULL, done_204, MAX(seconds, (int64_t)15), TIMEOUT_EXTEND);
 }
 
-/* ---- connect ---- */
+/* ---- pause ---- */
 
-static void connected(const struct answer *a, void *arg)
+static bool want_memory(struct req *r, bool *memory)
+{
+  const struct json *v = json_get(r->json, "memory");
+  *memory = true;
+  if (!json_given(v))
+    return true;
+  if (v->type != JSON_BOOL) {
+    api_error(r, 400, "'memory' must be true or false");
+    return false;
+  }
+  *memory = v->flag;
+  return true;
+}
+
+static void paused(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, a))
+  if (a->status == -EALREADY) {
+    r->ask = 0;
+    api_error(r, 409, "Sandbox \"" STR_FMT "\" is already paused", STR_ARG(r->id));
+  } else if (!sandbox_refused(r, a)) {
+    api_json_with(r, 204, STR_NONE, &tier, 1);
+  }
+}
+
+void sandbox_pause(struct req *r)
+{
+  bool memory;
+  if (!want_memory(r, &memory))
     return;
+  if (!memory)
+    api_error(r, 501, "pausing without memory ('memory': false) is not available on this server: it has no checkpoints yet");
+  else
+    ask_about(r, WIRE_BOX_PAUSE, NULL, paused, 0, 0);
+}
+
+/* ---- connect, resume ---- */
+
+static void answer_sandbox(struct req *r, const struct answer *a, int status)
+{
   struct box_view v;
   box_view(a->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   box_put_sandbox(r->gate, &w, &v);
-  api_json(r, 200, buf_str(&b));
+  api_json(r, status, buf_str(&b));
 }
 
-static void connect_for(struct req *r, int64_t seconds, bool required)
+static void connected(const struct answer *a, void *arg)
 {
-  unsigned max = r->gate->config->timeout_max_s;
-  int64_t asked = required ? -1 : seconds;
-  if (!whole_seconds(r, "timeout", 0, INT32_MAX, &asked))
+  struct req *r = arg;
+  if (!sandbox_refused(r, a))
+    answer_sandbox(r, a, wire_u64(a->packet, W_RESUMED, 0) ? 201 : 200);
+}
+
+/* A cold start from the disk alone is a wish that only a paused sandbox can be refused. */
+static void looked_for_memory(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  if (sandbox_refused(r, a))
     return;
-  if (asked < 0)
-    api_error(r, 400, "'timeout' is required: whole seconds from now");
-  else if (asked > max)
-    api_error(r, 400, "Timeout cannot be greater than %u hours", max / 3600);
+  if (box_state_asleep((unsigned)wire_u64(a->packet, W_STATE, 0)))
+    api_error_code(r, 400, "sandbox_memory_override_disabled",
+                   "resuming without memory ('memory': false) is not available on this server; the sandbox stays paused");
   else
-    ask_about(r, WIRE_BOX_TIMEOUT, NULL, connected, asked, TIMEOUT_EXTEND);
+    ask_about(r, WIRE_BOX_CONNECT, NULL, connected, *(int64_t *)r->state, CONNECT_CONNECT);
+}
+
+static bool want_timeout(struct req *r, int64_t least, int64_t *seconds)
+{
+  unsigned max = r->team.timeout_max_s;
+  if (!whole_seconds(r, "timeout", least, INT32_MAX, seconds))
+    return false;
+  if (*seconds < 0)
+    api_error(r, 400, "'timeout' is required: whole seconds from now");
+  else if (*seconds > max)
+    api_error(r, 400, "Timeout cannot be greater than %u hours", max / 3600);
+  return !r->answered;
+}
+
+static void connect_for(struct req *r, int64_t seconds)
+{
+  bool memory;
+  if (!want_timeout(r, 0, &seconds) || !want_memory(r, &memory))
+    return;
+  if (memory) {
+    ask_about(r, WIRE_BOX_CONNECT, NULL, connected, seconds, CONNECT_CONNECT);
+    return;
+  }
+  int64_t *kept = arena_alloc(r->arena, sizeof(*kept));
+  *kept = seconds;
+  r->state = kept;
+  ask_about(r, WIRE_BOX_GET, NULL, looked_for_memory, 0, 0);
 }
 
 void sandbox_connect_v1(struct req *r)
 {
-  connect_for(r, 0, true);
+  connect_for(r, -1);
 }
 
 void sandbox_connect_v2(struct req *r)
 {
-  connect_for(r, 300, false);
+  connect_for(r, 300);
 }
 
-/* ---- metrics ---- */
-
-static void sample_item(const struct answer *a, void *arg)
+static void resumed(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  struct jw *w = r->state;
-  struct str raw = wire_get(a->packet, W_SAMPLE);
-  struct wire_sample s;
-  if (raw.n != sizeof(s))
-    return;
-  memcpy(&s, raw.p, sizeof(s));
-  char when[CLOCK_TEXT];
-  clock_text(s.wall_us, when);
-  const struct {
-    const char *name;
-    uint64_t value;
-  } bytes[] = {{"memUsed", s.mem_used}, {"memTotal", s.mem_total}, {"memCache", s.mem_cache}, {"diskUsed", s.disk_used}, {"diskTotal", s.disk_total}};
-  jw_open(w, '{');
-  jw_key(w, "timestamp");
-  jw_z(w, when);
-  jw_key(w, "timestampUnix");
-  jw_int(w, s.wall_us / 1000000);
-  jw_key(w, "cpuCount");
-  jw_uint(w, s.cpus);
-  jw_key(w, "cpuUsedPct");
-  jw_double(w, s.cpu_pct, 2);
-  for (size_t i = 0; i < ARRAY_LEN(bytes); i++) {
-    jw_key(w, bytes[i].name);
-    jw_uint(w, bytes[i].value);
+  if (a->status == -EALREADY) {
+    r->ask = 0;
+    api_error(r, 409, "Sandbox \"" STR_FMT "\" is already running", STR_ARG(r->id));
+  } else if (!sandbox_refused(r, a)) {
+    answer_sandbox(r, a, 201);
   }
-  jw_close(w, '}');
 }
 
-static void samples_done(const struct answer *a, void *arg)
+void sandbox_resume(struct req *r)
 {
-  struct req *r = arg;
-  struct jw *w = r->state;
-  if (refused(r, a))
+  int64_t seconds = 15;
+  bool memory;
+  if (!want_timeout(r, 1, &seconds) || !want_memory(r, &memory))
     return;
-  jw_close(w, ']');
-  api_json(r, 200, buf_str(w->b));
-}
-
-static bool unix_seconds(struct req *r, const char *name, int64_t *out)
-{
-  struct str text = api_query(r, name);
-  if (!text.n || !str_i64(text, out))
-    return true;
-  api_error(r, 400, "'%s' must be whole unix seconds, not '" STR_FMT "'", name, STR_ARG(text));
-  return false;
-}
-
-void sandbox_metrics(struct req *r)
-{
-  int64_t start = 0, end = INT64_MAX / 1000000;
-  struct str id;
-  if (!unix_seconds(r, "start", &start) || !unix_seconds(r, "end", &end) || !api_box_id(r, &id))
-    return;
-  if (start > end) {
-    api_error(r, 400, "'start' (%lld) lies after 'end' (%lld)", (long long)start, (long long)end);
-    return;
-  }
-  struct jw *w = arena_alloc(r->arena, sizeof(*w));
-  *w = JW(&r->body);
-  buf_clear(&r->body);
-  jw_open(w, '[');
-  r->state = w;
-  cleanup_buf struct buf b = BUF_INIT(4096);
-  wire_begin(&b, WIRE_BOX_USAGE, 0, 0);
-  wire_put(&b, W_ID, id);
-  wire_putz(&b, W_TEAM, r->team.id);
-  wire_put_u64(&b, W_FROM, (uint64_t)start * 1000000);
-  wire_put_u64(&b, W_TO, (uint64_t)MIN(end, INT64_MAX / 1000000) * 1000000);
-  api_ask(r, &b, sample_item, samples_done);
+  if (!memory)
+    api_error_code(r, 400, "sandbox_memory_override_disabled", "resuming without memory ('memory': false) is not available on this server");
+  else if (json_given(json_get(r->json, "autoPause")))
+    api_error(r, 400, "'autoPause' can't be changed by a resume on this server");
+  else
+    ask_about(r, WIRE_BOX_CONNECT, NULL, resumed, seconds, CONNECT_RESUME);
 }

@@ -13,6 +13,15 @@ static void put_time(struct jw *w, const char *name, uint64_t us)
   jw_z(w, text);
 }
 
+static void put_full_names(struct req *r, struct jw *w, struct str packet)
+{
+  struct str alias = wire_get(packet, W_ALIAS);
+  jw_open(w, '[');
+  if (alias.n)
+    jw_z(w, arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(packet, W_SLUG)), STR_ARG(alias)));
+  jw_close(w, ']');
+}
+
 static void put_names(struct req *r, struct jw *w, struct str packet)
 {
   struct str alias = wire_get(packet, W_ALIAS);
@@ -22,10 +31,15 @@ static void put_names(struct req *r, struct jw *w, struct str packet)
     jw_str(w, alias);
   jw_close(w, ']');
   jw_key(w, "names");
-  jw_open(w, '[');
-  if (alias.n)
-    jw_z(w, arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(packet, W_SLUG)), STR_ARG(alias)));
-  jw_close(w, ']');
+  put_full_names(r, w, packet);
+}
+
+static void put_times(struct jw *w, struct str p)
+{
+  uint64_t created = wire_u64(p, W_CREATED, 0), updated = wire_u64(p, W_LAST, 0);
+  put_time(w, "createdAt", created);
+  put_time(w, "updatedAt", updated ? updated : created);
+  put_time(w, "lastSpawnedAt", wire_u64(p, W_STARTED, 0));
 }
 
 static void put_template(struct req *r, struct jw *w, struct str p)
@@ -44,15 +58,13 @@ static void put_template(struct req *r, struct jw *w, struct str p)
   jw_key(w, "public");
   jw_bool(w, wire_u64(p, W_PUBLIC, 0));
   put_names(r, w, p);
-  put_time(w, "createdAt", wire_u64(p, W_CREATED, 0));
-  put_time(w, "updatedAt", wire_u64(p, W_LAST, 0) ? wire_u64(p, W_LAST, 0) : wire_u64(p, W_CREATED, 0));
-  put_time(w, "lastSpawnedAt", wire_u64(p, W_STARTED, 0));
+  put_times(w, p);
   jw_key(w, "createdBy");
   jw_null(w);
   jw_key(w, "spawnCount");
   jw_uint(w, wire_u64(p, W_SPAWNS, 0));
   jw_key(w, "buildCount");
-  jw_int(w, 1);
+  jw_uint(w, wire_u64(p, W_BUILDS, 0));
   jw_key(w, "envdVersion");
   jw_z(w, ENVD_VERSION);
   jw_key(w, "buildStatus");
@@ -60,38 +72,342 @@ static void put_template(struct req *r, struct jw *w, struct str p)
   jw_close(w, '}');
 }
 
+/* ---- lists ---- */
+
+struct list {
+  VEC(struct str) rows; /* packets, in the request's arena */
+  bool paged;
+  uint64_t limit;
+  int64_t cursor_us; /* rows behind this one */
+  struct str cursor_id;
+};
+
 static void list_item(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  put_template(r, r->state, a->packet);
+  struct list *l = r->state;
+  struct str row = arena_str(r->arena, a->packet);
+  if (row.p)
+    vec_push(&l->rows, row);
+}
+
+/* Newest first; equal times by id. */
+static int row_order(const void *a, const void *b)
+{
+  struct str x = *(const struct str *)a, y = *(const struct str *)b;
+  uint64_t at = wire_u64(x, W_CREATED, 0), bt = wire_u64(y, W_CREATED, 0);
+  return at != bt ? (at < bt ? 1 : -1) : str_cmp(wire_get(x, W_TEMPLATE), wire_get(y, W_TEMPLATE));
+}
+
+static bool behind(const struct list *l, struct str row)
+{
+  int64_t at = (int64_t)wire_u64(row, W_CREATED, 0);
+  return !l->cursor_id.n || at < l->cursor_us || (at == l->cursor_us && str_cmp(wire_get(row, W_TEMPLATE), l->cursor_id) > 0);
 }
 
 static void list_done(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  struct jw *w = r->state;
+  struct list *l = r->state;
   r->ask = 0;
-  jw_close(w, ']');
-  api_json(r, 200, buf_str(w->b));
+  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256), plain = BUF_INIT(256);
+  struct jw w = JW(&b);
+  uint64_t shown = 0;
+  if (l->rows.n)
+    qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
+  jw_open(&w, '[');
+  for (size_t i = 0; i < l->rows.n; i++) {
+    if (!behind(l, l->rows.p[i]))
+      continue;
+    if (l->paged && shown == l->limit) {
+      api_token_add(&token, buf_str(&plain));
+      break;
+    }
+    put_template(r, &w, l->rows.p[i]);
+    buf_clear(&plain);
+    buf_addf(&plain, "%lld__" STR_FMT, (long long)wire_u64(l->rows.p[i], W_CREATED, 0), STR_ARG(wire_get(l->rows.p[i], W_TEMPLATE)));
+    shown++;
+  }
+  jw_close(&w, ']');
+  struct http_header h = {STR("X-Next-Token"), buf_str(&token)};
+  api_json_with(r, 200, buf_str(&b), &h, token.n ? 1 : 0);
 }
 
-void template_list(struct req *r)
+static void drop_rows(struct req *r)
+{
+  struct list *l = r->state;
+  vec_free(&l->rows);
+}
+
+static void list(struct req *r, struct list *l)
 {
   struct str team = api_query(r, "teamID");
   if (team.n && !str_is(team, r->team.id)) {
     api_error(r, 400, "'teamID' " STR_FMT " is not the team of this key", STR_ARG(team));
     return;
   }
-  struct jw *w = arena_alloc(r->arena, sizeof(*w));
-  *w = JW(&r->body);
-  buf_clear(&r->body);
-  jw_open(w, '[');
-  r->state = w;
+  r->state = l;
+  r->drop = drop_rows;
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_TEMPLATE_LIST, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   api_ask(r, &b, list_item, list_done);
 }
+
+void template_list(struct req *r)
+{
+  list(r, arena_alloc(r->arena, sizeof(struct list)));
+}
+
+void template_list_v2(struct req *r)
+{
+  struct list *l = arena_alloc(r->arena, sizeof(*l));
+  struct str token;
+  l->paged = true;
+  if (!api_limit(r, 100, &l->limit) || !api_token(r, &token))
+    return;
+  struct str time, rest;
+  ptrdiff_t at = str_search(token, STR("__"));
+  time = str_sub(token, 0, at < 0 ? 0 : (size_t)at);
+  rest = str_skip(token, at < 0 ? token.n : (size_t)at + 2);
+  if (token.n && (str_i64(time, &l->cursor_us) || !rest.n)) {
+    api_error(r, 400, "'nextToken' is not a token of this listing");
+    return;
+  }
+  l->cursor_id = rest;
+  list(r, l);
+}
+
+/* ---- one ---- */
+
+static bool refused(struct req *r, const struct answer *a)
+{
+  r->ask = 0;
+  if (a->status)
+    api_warden_error(r, a);
+  return a->status != 0;
+}
+
+static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, answer_fn on_reply)
+{
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  wire_begin(&b, type, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  wire_put(&b, W_REF, r->id);
+  api_ask(r, &b, on_item, on_reply);
+}
+
+static struct jw *rows_begin(struct req *r)
+{
+  struct jw *w = arena_alloc(r->arena, sizeof(*w));
+  *w = JW(&r->body);
+  buf_clear(&r->body);
+  jw_open(w, '[');
+  r->state = w;
+  return w;
+}
+
+static void build_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  jw_open(w, '{');
+  jw_key(w, "buildID");
+  jw_str(w, wire_get(a->packet, W_BUILD));
+  jw_key(w, "status");
+  jw_z(w, "ready");
+  put_time(w, "createdAt", wire_u64(a->packet, W_CREATED, 0));
+  put_time(w, "updatedAt", wire_u64(a->packet, W_CREATED, 0));
+  put_time(w, "finishedAt", wire_u64(a->packet, W_CREATED, 0));
+  jw_key(w, "cpuCount");
+  jw_uint(w, wire_u64(a->packet, W_CPUS, 0));
+  jw_key(w, "memoryMB");
+  jw_uint(w, wire_u64(a->packet, W_MEMORY_MB, 0));
+  jw_key(w, "diskSizeMB");
+  jw_uint(w, wire_u64(a->packet, W_DISK_MB, 0));
+  jw_key(w, "envdVersion");
+  jw_z(w, ENVD_VERSION);
+  jw_close(w, '}');
+}
+
+static void template_told(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *builds = r->state;
+  if (refused(r, a))
+    return;
+  jw_close(builds, ']');
+  cleanup_buf struct buf b = BUF_INIT((size_t)16 << 20);
+  struct jw w = JW(&b);
+  struct str p = a->packet;
+  jw_open(&w, '{');
+  jw_key(&w, "templateID");
+  jw_str(&w, wire_get(p, W_TEMPLATE));
+  jw_key(&w, "public");
+  jw_bool(&w, wire_u64(p, W_PUBLIC, 0));
+  put_names(r, &w, p);
+  put_times(&w, p);
+  jw_key(&w, "spawnCount");
+  jw_uint(&w, wire_u64(p, W_SPAWNS, 0));
+  jw_key(&w, "builds");
+  jw_raw(&w, buf_str(builds->b));
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
+void template_get(struct req *r)
+{
+  rows_begin(r);
+  ask_about(r, WIRE_TEMPLATE_BUILDS, build_item, template_told);
+}
+
+static void changed_v2(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  if (refused(r, a))
+    return;
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, "names");
+  put_full_names(r, &w, a->packet);
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
+static void changed(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  if (!refused(r, a))
+    api_json(r, 200, STR("null"));
+}
+
+static void update(struct req *r, answer_fn then)
+{
+  const struct json *public = json_get(r->json, "public");
+  if (json_given(public) && public->type != JSON_BOOL) {
+    api_error(r, 400, "'public' must be true or false");
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  wire_begin(&b, WIRE_TEMPLATE_CHANGE, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  wire_put(&b, W_REF, r->id);
+  if (json_given(public))
+    wire_put_u64(&b, W_PUBLIC, public->flag);
+  api_ask(r, &b, NULL, then);
+}
+
+void template_update(struct req *r)
+{
+  update(r, changed);
+}
+
+void template_update_v2(struct req *r)
+{
+  update(r, changed_v2);
+}
+
+static void deleted(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  if (!refused(r, a))
+    api_empty(r, 204);
+}
+
+void template_delete(struct req *r)
+{
+  ask_about(r, WIRE_TEMPLATE_DELETE, NULL, deleted);
+}
+
+/* ---- tags ---- */
+
+static void tag_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  jw_open(w, '{');
+  jw_key(w, "tag");
+  jw_str(w, wire_get(a->packet, W_TAG));
+  jw_key(w, "buildID");
+  jw_str(w, wire_get(a->packet, W_BUILD));
+  put_time(w, "createdAt", wire_u64(a->packet, W_CREATED, 0));
+  jw_close(w, '}');
+}
+
+static void tags_told(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  if (refused(r, a))
+    return;
+  jw_close(w, ']');
+  api_json(r, 200, buf_str(w->b));
+}
+
+void template_tags(struct req *r)
+{
+  rows_begin(r);
+  ask_about(r, WIRE_TEMPLATE_TAGS, tag_item, tags_told);
+}
+
+/* `name` and `tags` of the body as the warden takes them. Answers 400 itself. */
+static bool put_tags(struct req *r, struct buf *b, const char *name)
+{
+  struct str ref = json_text(json_get(r->json, name), STR_NONE);
+  const struct json *tags = json_get(r->json, "tags");
+  cleanup_buf struct buf joined = BUF_INIT(8192);
+  bool good = ref.n && json_is(tags, JSON_ARRAY) && tags->count;
+  for (const struct json *k = good ? tags->kids : NULL; k; k = k->next) {
+    good &= k->type == JSON_STRING && k->text.n && str_find(k->text, ',') < 0;
+    if (joined.n)
+      buf_addc(&joined, ',');
+    buf_adds(&joined, json_text(k, STR("")));
+  }
+  if (!good || buf_failed(&joined)) {
+    api_error(r, 400, "'%s' must be a template's name and 'tags' a list of tags", name);
+    return false;
+  }
+  wire_put(b, W_REF, ref);
+  wire_put(b, W_TAG, buf_str(&joined));
+  return true;
+}
+
+static void tagged(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  if (refused(r, a))
+    return;
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, "tags");
+  jw_value(&w, json_get(r->json, "tags"));
+  jw_key(&w, "buildID");
+  jw_str(&w, wire_get(a->packet, W_BUILD));
+  jw_close(&w, '}');
+  api_json(r, 201, buf_str(&b));
+}
+
+void template_tag(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 14);
+  wire_begin(&b, WIRE_TAG_PUT, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  if (put_tags(r, &b, "target"))
+    api_ask(r, &b, NULL, tagged);
+}
+
+void template_untag(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 14);
+  wire_begin(&b, WIRE_TAG_DELETE, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  if (put_tags(r, &b, "name"))
+    api_ask(r, &b, NULL, deleted);
+}
+
+/* ---- aliases ---- */
 
 static void alias_found(const struct answer *a, void *arg)
 {

@@ -2,9 +2,13 @@
 #include "warden/birth.h"
 
 #include "warden/boot.h"
+#include "warden/pool.h"
+#include "warden/zygote.h"
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+
+/* ---- the boot packet ---- */
 
 static void boot_field(struct buf *b, enum boot_tag tag, struct str value)
 {
@@ -12,55 +16,19 @@ static void boot_field(struct buf *b, enum boot_tag tag, struct str value)
   buf_adds(b, value);
 }
 
-static void boot_packet(struct birth *h, const struct box *b)
+static void boot_identity(struct buf *p, const struct box *b)
 {
-  buf_init(&h->boot, BOOT_MAX);
-  boot_field(&h->boot, BOOT_BOX_ID, str_of(b->row.id));
-  boot_field(&h->boot, BOOT_TEMPLATE_ID, str_of(b->row.template_id));
-  boot_field(&h->boot, BOOT_BUILD_ID, str_of(b->row.build));
-  boot_field(&h->boot, BOOT_SECRET, str_of(b->row.secret));
-  boot_field(&h->boot, BOOT_TEMPLATE, str_of(b->build->row.config));
-  boot_field(&h->boot, BOOT_INIT, str_of(b->row.init));
+  boot_field(p, BOOT_BOX_ID, str_of(b->row.id));
+  boot_field(p, BOOT_TEMPLATE_ID, str_of(b->row.template_id));
+  boot_field(p, BOOT_BUILD_ID, str_of(b->row.build));
+  boot_field(p, BOOT_SECRET, str_of(b->row.secret));
+  boot_field(p, BOOT_INIT, str_of(b->row.init));
 }
 
-/* Layer paths, the runtime layer below them all. */
-static const char *const *lowers(struct birth *h, const struct box *b)
-{
-  const char *text = b->build->row.layers;
-  size_t n = 2;
-  for (const char *p = text; *p; p++)
-    n += *p == '\n';
-  const char **list = arena_alloc(&h->arena, n * sizeof(*list));
-  struct str rest = str_of(text), line;
-  size_t i = 0;
-  for (; rest.n; i++) {
-    str_cut(rest, '\n', &line, &rest);
-    list[i] = arena_z(&h->arena, line);
-  }
-  list[i] = arena_fmt(&h->arena, "%s/runtime/%s", b->warden->config->data, b->row.runtime);
-  return list;
-}
-
-static const char *const *environment(struct birth *h, const struct box *b)
-{
-  const char **env = arena_alloc(&h->arena, 5 * sizeof(*env));
-  env[0] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  env[1] = arena_fmt(&h->arena, "CLOCHE_MEMORY=%llu", (unsigned long long)b->row.memory_mb << 20);
-  env[2] = arena_fmt(&h->arena, "CLOCHE_CPUS=%u", b->row.cpus);
-  env[3] = arena_fmt(&h->arena, "CLOCHE_DISK=%llu", (unsigned long long)b->row.disk_mb << 20);
-  return env;
-}
-
-static int wait_ready(struct birth *h, int fd)
+/* What the agent answered: 0, or why not. */
+static int agent_word(struct birth *h, int fd)
 {
   char word[512];
-  struct pollfd p = {.fd = fd, .events = POLLIN};
-  int k;
-  do
-    k = poll(&p, 1, BIRTH_READY_MS);
-  while (k < 0 && errno == EINTR);
-  if (k == 0)
-    return err_set(&h->err, -ETIMEDOUT, "the agent did not answer within %d s", BIRTH_READY_MS / 1000);
   ssize_t n = recv(fd, word, sizeof(word) - 1, 0);
   if (n >= 1 && word[0] == BOOT_READY)
     return 0;
@@ -71,64 +39,213 @@ static int wait_ready(struct birth *h, int fd)
   return err_set(&h->err, -EIO, "the agent ended before it was ready");
 }
 
+/* ---- from nothing, on a worker ---- */
+
+static int wait_ready(struct birth *h)
+{
+  struct pollfd p = {.fd = h->boot_fd, .events = POLLIN};
+  int k;
+  do
+    k = poll(&p, 1, BIRTH_READY_MS);
+  while (k < 0 && errno == EINTR);
+  if (k == 0)
+    return err_set(&h->err, -ETIMEDOUT, "the agent did not answer within %d s", BIRTH_READY_MS / 1000);
+  return agent_word(h, h->boot_fd);
+}
+
+static int send_packet(struct birth *h, int nursery)
+{
+  ssize_t sent = fd_send(h->boot_fd, h->boot.p, h->boot.n, &nursery, nursery >= 0 ? 1 : 0, 0);
+  return sent < 0 ? err_set(&h->err, (int)sent, "boot packet of %zu bytes not sent: %s", h->boot.n, strerrordesc_np((int)-sent)) : 0;
+}
+
 static int give_birth(struct birth *h)
 {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+  int boot[2], nursery[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, boot))
     return err_errno(&h->err, "socketpair");
-  cleanup_fd int ours = pair[0], theirs = pair[1];
+  h->boot_fd = boot[0];
+  cleanup_fd int theirs = boot[1];
   int size = BOOT_MAX * 2;
-  setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+  setsockopt(h->boot_fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+  if (h->zygote && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, nursery))
+    return err_errno(&h->err, "socketpair");
+  cleanup_fd int agents = nursery[0], forks = nursery[1];
+  if (h->zygote)
+    boot_field(&h->boot, BOOT_NURSERY, STR("python"));
+  if (buf_failed(&h->boot))
+    return err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX);
   h->spec.boot_fd = theirs;
-  ssize_t sent = fd_send(ours, h->boot.p, h->boot.n, NULL, 0, 0);
-  if (sent < 0)
-    return err_set(&h->err, (int)sent, "boot packet of %zu bytes not sent: %s", h->boot.n, strerrordesc_np((int)-sent));
-  int r = jail_spawn(&h->spec, &h->jail, &h->err);
+  int r = send_packet(h, agents);
+  r = r ? r : jail_spawn(&h->spec, &h->jail, &h->err);
   if (r)
     return r;
   close(steal_fd(&theirs));
-  return wait_ready(h, ours);
+  struct err why = ERR_NONE;
+  if (h->zygote && zygote_enter(h->zygote, &h->spec, &h->jail, forks, &why))
+    log_warn("box %s warms itself: %s", h->spec.id, why.msg); /* the agent sees its socket close */
+  return 0;
 }
 
 static void birth_work(uv_work_t *work)
 {
   struct birth *h = work->data;
-  h->jail.pidfd = h->jail.netns = -1;
-  h->result = buf_failed(&h->boot) ? err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX) : give_birth(h);
+  h->result = give_birth(h);
+  if (!h->result && h->box)
+    h->result = wait_ready(h);
+}
+
+static void birth_free(struct birth *h)
+{
+  if (h->boot_fd >= 0)
+    close(h->boot_fd);
+  buf_free(&h->boot);
+  arena_free(&h->arena);
+  free(h);
 }
 
 static void birth_done(uv_work_t *work, int status)
 {
   struct birth *h = work->data;
   h->done(h);
-  buf_free(&h->boot);
-  arena_free(&h->arena);
-  free(h);
+  birth_free(h);
 }
 
-void birth_start(struct box *b, void (*done)(struct birth *))
+/* Layer paths, the runtime layer below them all. */
+static const char *const *lowers(struct birth *h, const struct build *build, const char *runtime)
+{
+  const char *text = build->row.layers;
+  size_t n = 2;
+  for (const char *p = text; *p; p++)
+    n += *p == '\n';
+  const char **list = arena_alloc(&h->arena, n * sizeof(*list));
+  struct str rest = str_of(text), line;
+  size_t i = 0;
+  for (; rest.n; i++) {
+    str_cut(rest, '\n', &line, &rest);
+    list[i] = arena_z(&h->arena, line);
+  }
+  list[i] = arena_fmt(&h->arena, "%s/runtime/%s", h->warden->config->data, runtime);
+  return list;
+}
+
+static const char *const *environment(struct birth *h, const struct build *b)
+{
+  const char **env = arena_alloc(&h->arena, 5 * sizeof(*env));
+  env[0] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  env[1] = arena_fmt(&h->arena, "CLOCHE_MEMORY=%llu", (unsigned long long)b->row.memory_mb << 20);
+  env[2] = arena_fmt(&h->arena, "CLOCHE_CPUS=%u", b->row.cpus);
+  env[3] = arena_fmt(&h->arena, "CLOCHE_DISK=%llu", (unsigned long long)b->row.disk_mb << 20);
+  return env;
+}
+
+static struct birth *birth_new(struct warden *w, const struct build *build, const char *name, unsigned slot, void (*done)(struct birth *))
+{
+  struct birth *h = xcalloc(1, sizeof(*h));
+  h->warden = w;
+  h->done = done;
+  h->slot = slot;
+  h->boot_fd = -1;
+  h->jail = JAIL_NONE;
+  h->work.data = h;
+  buf_init(&h->boot, BOOT_MAX);
+  snprintf(h->name, sizeof(h->name), "%s", name);
+  snprintf(h->dir, sizeof(h->dir), "%s/boxes/%s", w->config->data, name);
+  boot_field(&h->boot, BOOT_TEMPLATE, str_of(build->row.config));
+  return h;
+}
+
+static void birth_begin(struct birth *h, struct build *build)
 {
   static const char *const argv[] = {"/usr/lib/cloche/agent", NULL};
-  struct warden *w = b->warden;
-  struct birth *h = xcalloc(1, sizeof(*h));
-  h->box = b;
-  h->done = done;
-  boot_packet(h, b);
+  struct warden *w = h->warden;
+  struct zygote *z = w->config->zygotes ? zygote_of(w, build) : NULL;
+  h->zygote = zygote_ready(z) ? z : NULL;
   h->spec = (struct jail_spec){
       .instance = w->instance,
-      .id = arena_z(&h->arena, str_of(b->name)),
-      .dir = arena_z(&h->arena, str_of(b->dir)),
-      .lowers = lowers(h, b),
-      .id_base = w->config->id_base + b->row.slot * JAIL_IDS,
+      .id = h->name,
+      .dir = h->dir,
+      .lowers = lowers(h, build, w->runtime),
+      .id_base = w->config->id_base + h->slot * JAIL_IDS,
       .hostname = "e2b.local",
       .argv = argv,
-      .env = environment(h, b),
-      .limits = {.cpus = b->row.cpus,
-                 .memory = (uint64_t)b->row.memory_mb << 20,
-                 .disk = (uint64_t)b->row.disk_mb << 20,
+      .env = environment(h, build),
+      .owner = h->zygote ? zygote_user(z) : 0,
+      .limits = {.cpus = build->row.cpus,
+                 .memory = (uint64_t)build->row.memory_mb << 20,
+                 .disk = (uint64_t)build->row.disk_mb << 20,
                  .pids = w->config->pids_max,
                  .open_files = w->config->open_files},
   };
-  h->work.data = h;
   uv_queue_work(w->loop, &h->work, birth_work, birth_done);
+}
+
+void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *))
+{
+  char name[32] = "ready-";
+  random_id(name + 6, 16);
+  struct birth *h = birth_new(w, build, name, slot, done);
+  h->shelf = s;
+  boot_field(&h->boot, BOOT_PARK, STR_NONE);
+  birth_begin(h, build);
+}
+
+/* ---- from the pool, on the loop ---- */
+
+static void handle_closed(uv_handle_t *handle)
+{
+  free(handle);
+}
+
+static void named(struct birth *h)
+{
+  uv_poll_stop(h->poll);
+  uv_timer_stop(h->timer);
+  uv_close((uv_handle_t *)h->poll, handle_closed);
+  uv_close((uv_handle_t *)h->timer, handle_closed);
+  h->done(h);
+  birth_free(h);
+}
+
+static void agent_answered(uv_poll_t *poll, int status, int events)
+{
+  struct birth *h = poll->data;
+  h->result = agent_word(h, h->boot_fd);
+  named(h);
+}
+
+static void agent_silent(uv_timer_t *timer)
+{
+  struct birth *h = timer->data;
+  h->result = err_set(&h->err, -ETIMEDOUT, "the agent did not answer within %d s", BIRTH_READY_MS / 1000);
+  named(h);
+}
+
+static void birth_named(struct birth *h, struct parked *p)
+{
+  h->boot_fd = p->boot;
+  h->jail = p->jail;
+  h->result = buf_failed(&h->boot) ? err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX) : send_packet(h, -1);
+  h->poll = xcalloc(1, sizeof(*h->poll));
+  h->timer = xcalloc(1, sizeof(*h->timer));
+  uv_poll_init(h->warden->loop, h->poll, h->boot_fd);
+  uv_timer_init(h->warden->loop, h->timer);
+  h->poll->data = h->timer->data = h;
+  if (h->result) {
+    named(h);
+    return;
+  }
+  uv_poll_start(h->poll, UV_READABLE | UV_DISCONNECT, agent_answered);
+  uv_timer_start(h->timer, agent_silent, BIRTH_READY_MS, 0);
+}
+
+void birth_start(struct box *b, struct parked *p, void (*done)(struct birth *))
+{
+  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  h->box = b;
+  boot_identity(&h->boot, b);
+  if (p)
+    birth_named(h, p);
+  else
+    birth_begin(h, b->build);
 }

@@ -1,16 +1,29 @@
-/* birth.h - making one box on a worker thread: walls, boot packet, the agent's word that it is ready. */
+/* birth.h - making boxes: walls, boot packet, the agent's word that it is ready. On a worker thread, or ahead for the pool,
+ * or in a moment from a box that the pool has ready. */
 #ifndef CLOCHE_BIRTH_H
 #define CLOCHE_BIRTH_H
 
 #include "warden/box.h"
 
+struct zygote;
+struct shelf;
+struct parked;
+
 struct birth {
   uv_work_t work;
-  struct box *box; /* not touched by the worker but for what was copied below */
+  struct warden *warden;
+  struct box *box;     /* NULL for the pool; not touched by the worker but for what was copied below */
+  struct shelf *shelf; /* whose it will be, for the pool */
   void (*done)(struct birth *birth);
+  struct zygote *zygote; /* to warm it with; NULL: it warms itself */
+  char name[64], dir[512];
+  unsigned slot;
   struct jail_spec spec;
   struct arena arena;
   struct buf boot; /* the packet for the agent */
+  int boot_fd;     /* where the agent listens and answers; the pool's to keep */
+  uv_poll_t *poll;
+  uv_timer_t *timer;
   struct jail jail;
   int result;
   struct err err;
@@ -18,6 +31,8 @@ struct birth {
 
 #define BIRTH_READY_MS 20000 /* longest wait for the agent's word */
 
-void birth_start(struct box *b, void (*done)(struct birth *)); /* the birth is freed after done returns */
+/* The birth is freed after done returns. */
+void birth_start(struct box *b, struct parked *p, void (*done)(struct birth *)); /* p NULL: from nothing */
+void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));
 
 #endif

@@ -9,31 +9,11 @@
 #include "warden/birth.h"
 #include "warden/desk.h"
 #include "warden/pause.h"
+#include "warden/pool.h"
+#include "warden/remains.h"
+#include "warden/slots.h"
 #include <dirent.h>
 #include <stdio.h>
-
-/* ---- id ranges ---- */
-
-static int slot_take(struct warden *w, unsigned *slot)
-{
-  for (size_t i = 0; i < w->nslots / 64; i++) {
-    if (w->slots[i] == UINT64_MAX)
-      continue;
-    unsigned bit = (unsigned)__builtin_ctzll(~w->slots[i]);
-    w->slots[i] |= 1ull << bit;
-    *slot = (unsigned)i * 64 + bit;
-    return 0;
-  }
-  return -EAGAIN;
-}
-
-static void slot_mark(struct warden *w, unsigned slot, bool used)
-{
-  if (slot >= w->nslots)
-    return;
-  uint64_t bit = 1ull << (slot % 64);
-  w->slots[slot / 64] = used ? w->slots[slot / 64] | bit : w->slots[slot / 64] & ~bit;
-}
 
 /* ---- finding and describing ---- */
 
@@ -124,45 +104,9 @@ static void answer_waiting(struct box *b, int status, const struct err *err)
   b->waiting.n = 0;
 }
 
-/* Clears the remains on a worker thread, then gives the id range back. */
-struct removal {
-  uv_work_t work;
-  struct warden *warden;
-  struct jail jail;
-  char id[64], dir[512]; /* id: the name of its walls */
-  unsigned slot;
-};
-
-static void removal_work(uv_work_t *work)
-{
-  struct removal *r = work->data;
-  struct err err = ERR_NONE;
-  if (r->jail.pidfd >= 0)
-    jail_kill(r->warden->instance, r->id, &r->jail, &err);
-  if (jail_remove(r->warden->instance, r->id, r->dir, &err))
-    log_warn("box %s: remains not cleared yet: %s", r->id, err.msg);
-  jail_close(&r->jail);
-}
-
-static void removal_done(uv_work_t *work, int status)
-{
-  struct removal *r = work->data;
-  slot_mark(r->warden, r->slot, false);
-  r->warden->removals--;
-  free(r);
-}
-
 static void box_remains(struct box *b)
 {
-  struct removal *r = xcalloc(1, sizeof(*r));
-  r->warden = b->warden;
-  r->jail = b->jail;
-  r->slot = b->row.slot;
-  memcpy(r->id, b->name, sizeof(r->id));
-  memcpy(r->dir, b->dir, sizeof(r->dir));
-  r->work.data = r;
-  b->warden->removals++;
-  uv_queue_work(b->warden->loop, &r->work, removal_work, removal_done);
+  remains_clear(b->warden, b->jail, b->name, b->dir, b->row.slot);
 }
 
 static void born(struct birth *birth)
@@ -198,7 +142,7 @@ static void born(struct birth *birth)
   answer_waiting(b, 0, NULL);
 }
 
-static int fill_row(struct box *b, const struct box_order *o)
+static int fill_row(struct box *b, const struct box_order *o, const struct parked *p)
 {
   struct warden *w = b->warden;
   struct row_box *r = &b->row;
@@ -222,7 +166,10 @@ static int fill_row(struct box *b, const struct box_order *o)
   memcpy(r->alias, b->template->row.name, sizeof(r->alias));
   if (str_copyz(o->id, r->id, sizeof(r->id)) || str_copyz(o->team, r->team, sizeof(r->team)))
     return -EINVAL;
-  return slot_take(w, &r->slot);
+  if (!p)
+    return slot_take(w, &r->slot);
+  r->slot = p->slot;
+  return 0;
 }
 
 int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsigned *retry_s, struct err *err)
@@ -248,18 +195,21 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
-  struct box *b = box_new(w, id);
+  struct parked *p = pool_take(w, build);
+  struct box *b = box_new(w, p ? p->name : id);
   b->template = t;
   b->build = build;
-  if ((r = fill_row(b, o))) {
+  if ((r = fill_row(b, o, p))) {
     box_free(b);
+    parked_drop(p);
     return err_set(err, r, "no free id range for another sandbox (%zu in use)", w->nslots);
   }
   vec_push(&b->waiting, ask);
   map_put(&w->boxes, o->id, b);
   account_count(b, true);
   w->births++;
-  birth_start(b, born);
+  birth_start(b, p, born);
+  parked_free(p);
   return 0;
 }
 

@@ -5,8 +5,10 @@
 #include "warden/account.h"
 #include "warden/box.h"
 #include "warden/control.h"
+#include "warden/pool.h"
 #include "warden/pause.h"
 #include "warden/runtime.h"
+#include "warden/zygote.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -64,6 +66,8 @@ static void warden_stop(struct warden *w, bool end_boxes)
     return;
   w->stopping = true;
   log_info(end_boxes ? "stopping; %zu boxes end" : "stopping; %zu boxes stay", w->boxes.n);
+  pool_drain(w);
+  zygote_stop_all(w);
   void *value;
   for (bool any = end_boxes; any;) {
     any = false;
@@ -221,9 +225,32 @@ static void checkpoint_done(uv_work_t *work, int status)
   free(work);
 }
 
+/* After everything that was asked in this turn of the loop is answered. */
+static void refill(uv_check_t *check)
+{
+  struct warden *w = check->data;
+  if (!w->refill || w->stopping)
+    return;
+  w->refill = false;
+  pool_tend(w);
+}
+
+/* The templates everyone has are hot from the start. */
+static void heat(struct warden *w)
+{
+  struct template *const *list;
+  size_t n = catalog_templates(w->catalog, &list);
+  for (size_t i = 0; i < n; i++) {
+    struct build *b = map_get(&list[i]->tags, STR("default"));
+    if (b && list[i]->row.public)
+      pool_heat(w, b);
+  }
+}
+
 static void housekeep(uv_timer_t *t)
 {
   struct warden *w = t->data;
+  pool_tend(w);
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   uv_work_t *work = xcalloc(1, sizeof(*work));
@@ -260,6 +287,10 @@ int warden_main(const struct warden_config *config)
   }
   uv_timer_start(&w.sampler, sample, 500, SAMPLE_MS);
   uv_timer_start(&w.housekeeper, housekeep, HOUSEKEEP_MS, HOUSEKEEP_MS);
+  uv_check_init(&loop, &w.after);
+  w.after.data = &w;
+  uv_check_start(&w.after, refill);
+  heat(&w);
   tell(&w, CONTROL_READY, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
   catalog_flush(w.catalog);

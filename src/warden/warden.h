@@ -19,6 +19,8 @@ struct warden_config {
   uint32_t id_base;      /* first host uid of the boxes' ranges */
   unsigned boxes_max;    /* running boxes at once */
   unsigned pids_max, open_files;
+  unsigned pool;         /* boxes kept ready per template in use; 0 = none */
+  bool zygotes;          /* Python is loaded once per template and forked into boxes */
   unsigned keep_ended_s; /* how long the cause of an end is remembered */
   unsigned timeout_max_s; /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
@@ -43,6 +45,9 @@ struct warden {
   size_t passages;  /* boxes falling asleep or waking up */
   uint64_t *slots;  /* bitmap of id ranges in use */
   size_t nslots;
+  struct map zygotes, shelves; /* build id -> struct zygote, struct shelf */
+  bool refill;                 /* the pool wants tending when the loop has time */
+  uv_check_t after;
   struct alarms alarms;
   uv_timer_t clock, sampler, housekeeper;
   bool sampling, stopping;

@@ -1,0 +1,38 @@
+/* absent.c - features this server does not have yet. Each answers by name, so that nobody takes silence for success. */
+#include "gate/api.h"
+
+void absent_volumes(struct req *r)
+{
+  api_error(r, 403, "volumes are not available on this server");
+}
+
+void absent_secrets(struct req *r)
+{
+  api_error(r, 403, "secrets are not available on this server");
+}
+
+void absent_builds(struct req *r)
+{
+  api_error(r, 501, "building templates through the API is not available on this server");
+}
+
+void absent_snapshots(struct req *r)
+{
+  api_error(r, 501, "snapshots of sandboxes are not available on this server: it has no checkpoints yet");
+}
+
+void absent_fork(struct req *r)
+{
+  api_error(r, 501, "forking sandboxes is not available on this server: it has no checkpoints yet");
+}
+
+void absent_access_tokens(struct req *r)
+{
+  api_error(r, 410, "access tokens are not available on this server; use an API key");
+}
+
+/* None was ever made, so the list is truly empty. */
+void snapshot_list(struct req *r)
+{
+  api_json(r, 200, STR("[]"));
+}

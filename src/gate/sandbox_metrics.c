@@ -1,0 +1,181 @@
+/* sandbox_metrics.c - what sandboxes used: GET /sandboxes/{id}/metrics and GET /sandboxes/metrics. Samples that are nearer to
+ * each other than the asked range needs are joined into one. */
+#include "gate/api.h"
+
+#define BATCH_MAX 100
+
+struct metrics {
+  struct jw w;
+  int64_t width_us;         /* of a bucket */
+  int64_t bucket;           /* the one being filled, or -1 */
+  struct wire_sample joined;
+  double cpu_sum;
+  unsigned count;
+};
+
+static void put_sample(struct jw *w, const struct wire_sample *s)
+{
+  char when[CLOCK_TEXT];
+  clock_text(s->wall_us, when);
+  const struct {
+    const char *name;
+    uint64_t value;
+  } bytes[] = {{"memUsed", s->mem_used}, {"memTotal", s->mem_total}, {"memCache", s->mem_cache}, {"diskUsed", s->disk_used}, {"diskTotal", s->disk_total}};
+  jw_open(w, '{');
+  jw_key(w, "timestamp");
+  jw_z(w, when);
+  jw_key(w, "timestampUnix");
+  jw_int(w, s->wall_us / 1000000);
+  jw_key(w, "cpuCount");
+  jw_uint(w, s->cpus);
+  jw_key(w, "cpuUsedPct");
+  jw_double(w, s->cpu_pct, 2);
+  for (size_t i = 0; i < ARRAY_LEN(bytes); i++) {
+    jw_key(w, bytes[i].name);
+    jw_uint(w, bytes[i].value);
+  }
+  jw_close(w, '}');
+}
+
+static bool sample_of(const struct answer *a, struct wire_sample *s)
+{
+  struct str raw = wire_get(a->packet, W_SAMPLE);
+  if (raw.n != sizeof(*s))
+    return false;
+  memcpy(s, raw.p, sizeof(*s));
+  return true;
+}
+
+/* ---- one sandbox ---- */
+
+/* Seconds of a bucket for a range of so many seconds. */
+static int64_t bucket_width(int64_t range)
+{
+  static const struct {
+    int64_t below, width;
+  } steps[] = {{3600, 5}, {6 * 3600, 30}, {12 * 3600, 60}, {24 * 3600, 120}, {7 * 24 * 3600, 300}};
+  for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+    if (range < steps[i].below)
+      return steps[i].width;
+  return 900;
+}
+
+static void flush_bucket(struct metrics *m)
+{
+  if (!m->count)
+    return;
+  m->joined.cpu_pct = m->cpu_sum / m->count;
+  put_sample(&m->w, &m->joined);
+  m->count = 0;
+  m->cpu_sum = 0;
+}
+
+static void sample_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct metrics *m = r->state;
+  struct wire_sample s;
+  if (!sample_of(a, &s))
+    return;
+  /* Five seconds is how often they are taken: those are told one by one. */
+  int64_t bucket = m->width_us <= 5000000 ? m->bucket + 1 : s.wall_us / m->width_us;
+  if (bucket != m->bucket)
+    flush_bucket(m);
+  m->bucket = bucket;
+  m->joined = s;
+  m->cpu_sum += s.cpu_pct;
+  m->count++;
+}
+
+static void samples_done(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct metrics *m = r->state;
+  if (sandbox_refused(r, a))
+    return;
+  flush_bucket(m);
+  jw_close(&m->w, ']');
+  api_json(r, 200, buf_str(m->w.b));
+}
+
+static bool unix_seconds(struct req *r, const char *name, int64_t *out)
+{
+  struct str text = api_query(r, name);
+  if (!text.n || (!str_i64(text, out) && *out >= 0 && *out <= INT64_MAX / 1000000))
+    return true;
+  api_error(r, 400, "'%s' must be whole unix seconds, not '" STR_FMT "'", name, STR_ARG(str_sub(text, 0, 100)));
+  return false;
+}
+
+void sandbox_metrics(struct req *r)
+{
+  int64_t start = -1, end = -1;
+  struct str id;
+  if (!unix_seconds(r, "start", &start) || !unix_seconds(r, "end", &end) || !api_box_id(r, &id))
+    return;
+  if (start >= 0 && end >= 0 && start > end) {
+    api_error(r, 400, "'start' (%lld) lies after 'end' (%lld)", (long long)start, (long long)end);
+    return;
+  }
+  int64_t now = clock_wall_us() / 1000000, from = MAX(start, (int64_t)0), to = end >= 0 ? end : now + 1;
+  struct metrics *m = arena_alloc(r->arena, sizeof(*m));
+  *m = (struct metrics){.w = JW(&r->body), .bucket = -1, .width_us = (start >= 0 ? bucket_width(MIN(to, now) - from) : 5) * 1000000};
+  buf_clear(&r->body);
+  jw_open(&m->w, '[');
+  r->state = m;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  wire_begin(&b, WIRE_BOX_USAGE, 0, 0);
+  wire_put(&b, W_ID, id);
+  wire_putz(&b, W_TEAM, r->team.id);
+  wire_put_u64(&b, W_FROM, (uint64_t)from * 1000000);
+  wire_put_u64(&b, W_TO, (uint64_t)to * 1000000);
+  api_ask(r, &b, sample_item, samples_done);
+}
+
+/* ---- many ---- */
+
+static void latest_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  struct wire_sample s;
+  if (!sample_of(a, &s))
+    return;
+  jw_keys(w, wire_get(a->packet, W_ID));
+  put_sample(w, &s);
+}
+
+static void latest_done(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  if (sandbox_refused(r, a))
+    return;
+  jw_close(w, '}');
+  jw_close(w, '}');
+  api_json(r, 200, buf_str(w->b));
+}
+
+void sandbox_metrics_many(struct req *r)
+{
+  struct str ids = api_query(r, "sandbox_ids"), rest = ids, one;
+  size_t n = 0;
+  for (; rest.n; n++)
+    str_cut(rest, ',', &one, &rest);
+  if (!n || n > BATCH_MAX || ids.n > BATCH_MAX * 64) {
+    api_error(r, 400, "'sandbox_ids' must name 1 to %d sandboxes, joined by commas", BATCH_MAX);
+    return;
+  }
+  struct jw *w = arena_alloc(r->arena, sizeof(*w));
+  *w = JW(&r->body);
+  buf_clear(&r->body);
+  r->state = w;
+  jw_open(w, '{');
+  jw_key(w, "sandboxes");
+  jw_open(w, '{');
+  cleanup_buf struct buf b = BUF_INIT(16384);
+  wire_begin(&b, WIRE_USAGE_LATEST, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  wire_put(&b, W_REF, ids);
+  api_ask(r, &b, latest_item, latest_done);
+}
