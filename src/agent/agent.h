@@ -34,4 +34,7 @@ void agent_envs(const struct agent *a, struct env *out);
 /* True when no token is set or `given` equals it (constant time). */
 bool agent_token_ok(const struct agent *a, struct str given);
 
+/* The user name of an Authorization header: 1 = found (in *out), 0 = none given or not Basic. */
+int agent_basic_user(struct str authorization, struct buf *out);
+
 #endif

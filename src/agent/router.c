@@ -65,21 +65,6 @@ static bool preflight(struct http_x *x)
 
 /* ---- who calls ---- */
 
-int router_basic_user(struct str authorization, struct buf *out)
-{
-  cleanup_buf struct buf pair = BUF_INIT(64 << 10);
-  struct str name, password;
-  if (!str_istarts(authorization, STR("Basic ")))
-    return 0;
-  if (base64_decode(str_trim(str_skip(authorization, 6)), &pair) < 0)
-    return 0;
-  if (!str_cut(buf_str(&pair), ':', &name, &password))
-    return 0;
-  buf_clear(out);
-  buf_adds(out, name);
-  return 1;
-}
-
 static bool token_refused(struct http_x *x, struct agent *a, const struct route *route)
 {
   if ((route && route->open) || agent_token_ok(a, http_header(http_x_head(x), "X-Access-Token")))
@@ -148,7 +133,7 @@ void router_request(struct http_x *x, void *agent)
   if (preflight(x) || token_refused(x, agent, route))
     return;
   cleanup_buf struct buf name = BUF_INIT(64 << 10);
-  if (router_basic_user(http_header(head, "Authorization"), &name)) {
+  if (agent_basic_user(http_header(head, "Authorization"), &name)) {
     user = arena_str(http_x_arena(x), buf_str(&name));
     if (user_find(user, &unused) < 0)
       refused = arena_fmt(http_x_arena(x), "invalid username: '" STR_FMT "'", STR_ARG(user));

@@ -7,7 +7,4 @@
 
 void router_request(struct http_x *x, void *agent);
 
-/* The user name of an Authorization header: 1 = found (in *out), 0 = none given or not Basic. */
-int router_basic_user(struct str authorization, struct buf *out);
-
 #endif

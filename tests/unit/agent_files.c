@@ -1,6 +1,7 @@
 /* What /files needs to know: signatures, multipart bodies, ranges, names, encodings, metadata, paths. */
 #include "unit.h"
 
+#include "agent/agent.h"
 #include "agent/entry.h"
 #include "agent/env.h"
 #include "agent/files.h"
@@ -9,7 +10,6 @@
 #include "agent/metadata.h"
 #include "agent/multipart.h"
 #include "agent/resolve.h"
-#include "agent/router.h"
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -282,7 +282,7 @@ static void encodings(void **state)
 static void user_of(const char *header, int rc, const char *name)
 {
   cleanup_buf struct buf b = BUF_INIT(1024);
-  assert_int_equal(router_basic_user(str_of(header), &b), rc);
+  assert_int_equal(agent_basic_user(str_of(header), &b), rc);
   assert_string_equal(buf_z(&b), name);
 }
 
