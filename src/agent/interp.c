@@ -19,6 +19,7 @@ struct ask {
   struct interp *in;
   struct http_x *x;
   struct buf body;
+  struct arena arena; /* what the body was read into */
   void (*full)(struct ask *a);
   struct context *context; /* being made or restarted */
   struct context_wait waits[2];
@@ -113,6 +114,7 @@ static void ask_cancel(struct ask *a)
   for (size_t i = 0; i < ARRAY_LEN(a->waits); i++)
     context_wait_cancel(&a->waits[i]);
   buf_free(&a->body);
+  arena_free(&a->arena);
 }
 
 static void on_ask_gone(struct http_x *x, enum http_end how)
@@ -148,6 +150,7 @@ static struct ask *ask_new(struct interp *in, struct http_x *x, const struct htt
   a->in = in;
   a->x = x;
   buf_init(&a->body, FACE_BODY_MAX);
+  a->arena = ARENA_INIT(FACE_PARSED_MAX);
   http_x_handle(x, ops, a);
   return a;
 }
@@ -166,13 +169,12 @@ static void with_body(struct interp *in, struct http_x *x, void (*full)(struct a
 
 static void execute_gone(void *arg)
 {
-  struct ask *a = arg;
-  buf_free(&a->body);
+  ask_cancel(arg);
 }
 
 static void execute_full(struct ask *a)
 {
-  execute_start(a->in, a->x, buf_str(&a->body), execute_gone, a);
+  execute_start(a->in, a->x, buf_str(&a->body), &a->arena, execute_gone, a);
 }
 
 static void list_contexts(struct interp *in, struct http_x *x)
@@ -229,7 +231,7 @@ static void create_full(struct ask *a)
   struct err err = ERR_NONE;
   char language[128], cwd[4096] = KERNEL_HOME;
   http_x_handle(a->x, &create_ops, a);
-  if (context_request_read(http_x_arena(a->x), buf_str(&a->body), &r, &wrong) < 0) {
+  if (context_request_read(&a->arena, buf_str(&a->body), &r, &wrong) < 0) {
     face_json(a->x, 422, buf_str(&wrong));
     return;
   }
@@ -427,15 +429,10 @@ int interp_start(uv_loop_t *loop, struct agent *agent)
   return rc;
 }
 
-void interp_warm(void)
+void interp_warm(const char *language)
 {
-  struct context *c;
-  if (!the_interp)
-    return;
-  struct contexts *all = face_contexts(the_interp);
-  if ((c = contexts_default(all, "python")))
-    context_warm(c, NULL);
-  if ((c = contexts_default(all, "javascript")))
+  struct context *c = the_interp ? contexts_default(face_contexts(the_interp), language) : NULL;
+  if (c)
     context_warm(c, NULL);
 }
 
@@ -468,6 +465,7 @@ void interp_stop(void)
   http_server_free(in->server);
   if (in->contexts)
     contexts_free(in->contexts);
+  kernel_spares_end();
   nursery_end_all();
   if (in->specs)
     kernel_specs_free(in->specs);

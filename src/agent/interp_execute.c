@@ -160,7 +160,7 @@ static void on_gone(struct http_x *x, enum http_end how)
 
 static const struct http_x_ops execution_ops = {.drain = on_drain, .gone = on_gone};
 
-void execute_start(struct interp *in, struct http_x *x, struct str body, void (*gone)(void *arg), void *arg)
+void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg), void *arg)
 {
   struct buf cleanup_buf wrong = BUF_INIT(2 * FACE_BODY_MAX);
   struct execute_request r;
@@ -171,7 +171,7 @@ void execute_start(struct interp *in, struct http_x *x, struct str body, void (*
   }
   *e = (struct execution){.run = {.ops = &run_ops}, .in = in, .x = x, .gone = gone, .arg = arg};
   http_x_handle(x, &execution_ops, e);
-  if (execute_request_read(http_x_arena(x), body, &r, &wrong) < 0) {
+  if (execute_request_read(arena, body, &r, &wrong) < 0) {
     face_json(x, 422, buf_str(&wrong));
     return;
   }

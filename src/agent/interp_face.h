@@ -5,7 +5,8 @@
 #include "agent/context.h"
 #include "net/http.h"
 
-#define FACE_BODY_MAX ((size_t)96 << 20) /* largest request body */
+#define FACE_BODY_MAX ((size_t)96 << 20)   /* largest request body */
+#define FACE_PARSED_MAX ((size_t)256 << 20) /* what it may become when read */
 #define FACE_KEEPALIVE_MS 5000           /* longest silence in a stream */
 
 struct execution;
@@ -31,7 +32,7 @@ int face_stream(struct http_x *x);
 /* 500 for a language that can't be had. */
 void face_no_kernel(struct http_x *x, const char *language, const struct err *why);
 
-/* POST /execute, once its body is there. Takes the exchange over. */
-void execute_start(struct interp *in, struct http_x *x, struct str body, void (*gone)(void *arg), void *arg);
+/* POST /execute, once its body is there. Takes the exchange over; body and arena live until `gone` was called. */
+void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg), void *arg);
 
 #endif

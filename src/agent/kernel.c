@@ -1,4 +1,7 @@
-/* kernel.c - what both drivers share: the calls of the face, starting a program, and death in words. */
+/* kernel.c - what both drivers share: the calls of the face, spares, starting a program, and death in words.
+ *
+ * A language with a nursery keeps one spare kernel once a box has asked for a second one: contexts come in groups, and
+ * a fork that was made ahead is there at once. It is forked in a quiet moment and ended when nobody wants it. */
 #include "agent/kernel.h"
 #include "agent/agent.h"
 #include "agent/spawn.h"
@@ -7,11 +10,102 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define SPARE_QUIET_MS 25     /* after the last birth, so that bursts and first cells have the processor */
+#define SPARE_EXPIRE_MS 60000
+
+static struct spare {
+  const struct kernel_host *host;
+  const struct kernel_spec *spec; /* NULL = free slot */
+  struct kernel *kernel;
+  unsigned births;
+  uv_timer_t *timer; /* freed by its own close */
+} spares[4];
+
+static struct spare *spare_of(const struct kernel_host *host, const struct kernel_spec *spec)
+{
+  for (size_t i = 0; i < ARRAY_LEN(spares); i++) {
+    if (!spares[i].spec) {
+      spares[i] = (struct spare){.host = host, .spec = spec, .timer = xcalloc(1, sizeof(*spares[i].timer))};
+      uv_timer_init(host->loop, spares[i].timer);
+      spares[i].timer->data = &spares[i];
+    }
+    if (spares[i].spec == spec)
+      return &spares[i];
+  }
+  return NULL;
+}
+
+static void spare_drop(struct spare *s)
+{
+  if (s->kernel)
+    kernel_end(s->kernel);
+  s->kernel = NULL;
+}
+
+static void spare_ready(void *arg)
+{
+  (void)arg;
+}
+
+static void spare_death(void *arg, const char *cause)
+{
+  (void)cause;
+  spare_drop(arg);
+}
+
+/* A spare never runs anything, so it can say nothing else. */
+static const struct kernel_listener spare_listener = {.ready = spare_ready, .death = spare_death};
+
+static void on_spare_expired(uv_timer_t *t)
+{
+  spare_drop(t->data);
+}
+
+static void on_spare_quiet(uv_timer_t *t)
+{
+  struct spare *s = t->data;
+  struct err err = ERR_NONE;
+  if (!s->kernel)
+    s->kernel = kernel_native_new(s->host, s->spec, &spare_listener, s, &err);
+  uv_timer_start(t, on_spare_expired, SPARE_EXPIRE_MS, 0);
+}
+
+/* The spare if there is one; in any case the next one is thought of. */
+static struct kernel *spare_take(struct spare *s, const struct kernel_listener *listener, void *arg)
+{
+  struct kernel *k = s->kernel;
+  s->kernel = NULL;
+  if (++s->births > 1)
+    uv_timer_start(s->timer, on_spare_quiet, SPARE_QUIET_MS, 0);
+  if (k)
+    kernel_native_hand_over(k, listener, arg);
+  return k;
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+  free(h);
+}
+
+void kernel_spares_end(void)
+{
+  for (size_t i = 0; i < ARRAY_LEN(spares); i++) {
+    if (!spares[i].spec)
+      continue;
+    spare_drop(&spares[i]);
+    uv_close((uv_handle_t *)spares[i].timer, on_timer_closed);
+    spares[i] = (struct spare){0};
+  }
+}
+
 struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec,
                           const struct kernel_listener *listener, void *arg, struct err *err)
 {
-  return spec->driver == KERNEL_JUPYTER ? jupyter_new(host, spec, listener, arg, err)
-                                        : kernel_native_new(host, spec, listener, arg, err);
+  if (spec->driver == KERNEL_JUPYTER)
+    return jupyter_new(host, spec, listener, arg, err);
+  struct spare *s = spec->nursery ? spare_of(host, spec) : NULL;
+  struct kernel *k = s ? spare_take(s, listener, arg) : NULL;
+  return k ? k : kernel_native_new(host, spec, listener, arg, err);
 }
 
 static void on_line(void *arg, struct str line)

@@ -72,6 +72,7 @@ void kernel_interrupt(struct kernel *k);
 void kernel_pause(struct kernel *k); /* reads nothing more from it until resumed; calls may nest in callbacks */
 void kernel_resume(struct kernel *k);
 void kernel_end(struct kernel *k); /* kills the process and forgets it */
+void kernel_spares_end(void);      /* ends what was made ahead */
 
 /* For drivers: the common beginning, and telling the listener. */
 void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
@@ -93,6 +94,8 @@ struct kernel *kernel_native_new(const struct kernel_host *host, const struct ke
 /* A program that runs already: protocol socket and read ends of its pipes, owned. */
 struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec,
                                    const struct kernel_listener *listener, void *arg, const int fds[3], pid_t pid);
+/* Gives a kernel that has run nothing yet another listener, who hears `ready` from the loop. */
+void kernel_native_hand_over(struct kernel *k, const struct kernel_listener *listener, void *arg);
 struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec,
                            const struct kernel_listener *listener, void *arg, struct err *err);
 

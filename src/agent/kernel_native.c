@@ -23,7 +23,7 @@
 #define STATUS_WAIT_MS 300            /* between end of file and the exit status */
 #define IN_KEEP ((size_t)64 << 10)
 
-enum native_timer { TIMER_NONE, TIMER_START, TIMER_FLUSH, TIMER_STATUS };
+enum native_timer { TIMER_NONE, TIMER_START, TIMER_READY, TIMER_FLUSH, TIMER_STATUS };
 
 struct native {
   struct kernel k;
@@ -465,6 +465,8 @@ static void on_timer(uv_timer_t *t)
     output_flush(&n->k.output);
   } else if (what == TIMER_STATUS) {
     native_gone(n);
+  } else if (what == TIMER_READY) {
+    n->k.listener->ready(n->k.arg);
   } else if (what == TIMER_START) {
     native_signal(n, SIGKILL);
     n->dead = true;
@@ -660,4 +662,13 @@ struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct 
   n->pid = pid;
   reap_watch(pid, on_reaped, n);
   return &n->k;
+}
+
+void kernel_native_hand_over(struct kernel *k, const struct kernel_listener *listener, void *arg)
+{
+  struct native *n = (struct native *)k;
+  k->listener = listener;
+  k->arg = arg;
+  if (n->ready && n->timer_for == TIMER_NONE)
+    native_timer(n, TIMER_READY, 0);
 }
