@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 
 #define OPEN_FILES_SOFT 65536
+#define PTYS "256" /* of the 3,072 that all boxes of a host share */
 #define SOCK_SLOT 200 /* out of the way of the descriptors the program gets */
 
 static int report_sock;
@@ -64,11 +65,16 @@ static void join_groups(void)
     die("making a cgroup namespace", NULL);
 }
 
+/* Straight to the kernel: the C library's calls would ask the parent's other threads, which aren't here. */
+static void become(uint32_t id)
+{
+  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, id, id, id) || syscall(SYS_setresuid, id, id, id))
+    die("taking an identity", NULL);
+}
+
 static void become_root(const char *hostname)
 {
-  /* Straight to the kernel: the C library's calls would ask the parent's other threads, which aren't here. */
-  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, 0, 0, 0) || syscall(SYS_setresuid, 0, 0, 0))
-    die("taking the box's root identity", NULL);
+  become(0);
   if (sethostname(hostname, strlen(hostname)))
     die("setting the hostname", NULL);
   if (setsid() < 0)
@@ -138,7 +144,7 @@ static void make_trees(struct trees *t, uint64_t shm)
                       (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   t->pts = make_mount("devpts",
-                      (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {NULL, NULL}},
+                      (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", PTYS}, {NULL, NULL}},
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}},
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
@@ -150,8 +156,10 @@ static void make_trees(struct trees *t, uint64_t shm)
 }
 
 /* The new root goes on top of "/", and the pair of dots swaps them without a directory for the old one. */
-static void enter_root(int root)
+static void enter_root(int root, bool shared)
 {
+  if (shared && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) /* a zygote's mounts must not reach the host */
+    die("making mounts private", NULL);
   if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))
     die("placing the root", NULL);
   if (fchdir(root) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
@@ -233,7 +241,7 @@ static void build_root(const struct child_plan *plan)
   size_t n = 1;
   make_trees(&t, plan->shm);
   wait_for(CHILD_ROOT, &root, &n);
-  enter_root(root);
+  enter_root(root, plan->run_as != 0);
   close(root);
   umask(0);
   place(t.proc, "/proc");
@@ -302,6 +310,14 @@ static bool is_kept(unsigned cap)
   return false;
 }
 
+uint64_t child_capabilities(void)
+{
+  uint64_t mask = 0;
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    mask |= 1ull << kept[i];
+  return mask;
+}
+
 static void drop_capabilities(void)
 {
   struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -344,9 +360,13 @@ _Noreturn void child_run(const struct child_plan *plan)
   build_root(plan);
   limit_resources(plan);
   arrange_descriptors(&own);
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
-    die("loading the seccomp program", NULL);
-  drop_capabilities();
+  if (plan->run_as) {
+    become(plan->run_as);
+  } else {
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
+      die("loading the seccomp program", NULL);
+    drop_capabilities();
+  }
   reset_signals();
   execve(plan->argv[0], (char *const *)plan->argv, (char *const *)plan->env);
   die("executing ", plan->argv[0]);

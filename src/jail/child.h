@@ -23,6 +23,7 @@ struct child_plan {
   const struct sock_fprog *filter;
   unsigned open_files;
   uint64_t shm; /* bytes of /dev/shm */
+  uint32_t run_as; /* 0: root of a user namespace of its own; else a host id without rights (a zygote) */
 };
 
 struct child_failure {
@@ -30,6 +31,7 @@ struct child_failure {
   char what[124];
 };
 
+uint64_t child_capabilities(void); /* what root of a box keeps, as a mask */
 _Noreturn void child_run(const struct child_plan *plan);
 
 #endif

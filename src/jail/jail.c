@@ -22,6 +22,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -78,10 +79,24 @@ static int check_spec(const struct jail_spec *s, struct err *err)
 
 /* --- birth ---------------------------------------------------------------------------------------------------- */
 
-static int birth(const struct child_plan *plan, const struct cgroup_join *join, int *pidfd, struct err *err)
+/* A user namespace belongs to whoever makes it, and its owner may enter it. Some limits (inotify instances, pending
+ * signals) are counted per owner, too, all the way up: were the host's root the owner of every box, one box could use up
+ * what all of them and the host itself have. So the owner is the box's own root unless the spec names another. The calling
+ * thread alone changes its user for the moment of the clone; raw calls, because the C library's would change every
+ * thread. */
+static void own_as(uint32_t uid)
+{
+  if (syscall(SYS_setresuid, -1, uid, -1)) {
+    log_error("a thread can't change its user");
+    abort();
+  }
+  syscall(SYS_setfsuid, 0); /* CLONE_INTO_CGROUP asks for access to the group */
+}
+
+static int birth(const struct child_plan *plan, uint32_t owner, const struct cgroup_join *join, int *pidfd, struct err *err)
 {
   struct clone_args args = {
-      .flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
+      .flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD | (plan->run_as ? 0 : CLONE_NEWUSER),
       .pidfd = (uint64_t)(uintptr_t)pidfd,
       .exit_signal = SIGCHLD,
   };
@@ -92,10 +107,14 @@ static int birth(const struct child_plan *plan, const struct cgroup_join *join, 
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (owner)
+    own_as(owner);
   pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
   if (pid == 0)
     child_run(plan);
   int saved = errno;
+  if (owner)
+    own_as(0);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   errno = saved;
   return pid < 0 ? err_errno(err, "cloning a box's first process") : pid;
@@ -151,6 +170,25 @@ static int make_groups(const struct jail_spec *spec, struct cgroup_join *join, s
   return join->into >= 0 ? 0 : cgroup_host()->make(spec->instance, spec->id, &spec->limits, join, err);
 }
 
+/* A user namespace that is only a mapping: made by a process that ends at once. */
+static int map_ns(uint32_t base, struct err *err)
+{
+  struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+  if (pid == 0)
+    for (;;)
+      pause();
+  if (pid < 0)
+    return err_errno(err, "cloning for a mapping of ids");
+  int r = write_map(pid, "uid_map", base, err);
+  if (!r)
+    r = write_map(pid, "gid_map", base, err);
+  int fd = r ? r : open_ns(pid, "user", err);
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  return fd;
+}
+
 static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
 {
   cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
@@ -160,7 +198,7 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
   struct in_addr a = {spec->net ? htonl(jail_net_gateway(spec->net->config)) : 0};
   inet_ntop(AF_INET, &a, gateway, sizeof(gateway));
   int r = etc_write(home, spec->hostname, spec->net ? gateway : NULL, err);
-  cleanup_fd int userns = r ? r : open_ns(pid, "user", err);
+  cleanup_fd int userns = r ? r : spec->zygote ? map_ns(spec->id_base, err) : open_ns(pid, "user", err);
   if (userns < 0)
     return userns;
   struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base};
@@ -176,8 +214,8 @@ static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
 /* The parent's half of a birth. A child that died early has said why; its words are better than our EPIPE. */
 static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct cgroup_join *join, struct err *err)
 {
-  int r = write_map(pid, "uid_map", spec->id_base, err);
-  if (!r)
+  int r = spec->zygote ? 0 : write_map(pid, "uid_map", spec->id_base, err);
+  if (!r && !spec->zygote)
     r = write_map(pid, "gid_map", spec->id_base, err);
   if (!r)
     r = make_groups(spec, join, err);
@@ -220,9 +258,10 @@ static int spawn(const struct jail_spec *spec, struct cgroup_join *join, struct 
       .filter = filter,
       .open_files = spec->limits.open_files,
       .shm = spec->limits.memory ? spec->limits.memory / 2 : SHM_DEFAULT,
+      .run_as = spec->zygote ? spec->id_base : 0,
   };
   cleanup_fd int pidfd = -1;
-  pid_t pid = birth(&plan, join, &pidfd, err);
+  pid_t pid = birth(&plan, spec->zygote ? 0 : spec->owner ? spec->owner : spec->id_base, join, &pidfd, err);
   if (pid < 0)
     return pid;
   close(theirs);
@@ -260,6 +299,59 @@ int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err)
     r = spawn(spec, &join, out, err);
   if (r)
     jail_remove(spec->instance, spec->id, spec->dir, NULL);
+  return r;
+}
+
+/* --- entering ------------------------------------------------------------------------------------------------- */
+
+static int filter_file(bool nesting, struct err *err)
+{
+  const struct sock_fprog *filter = filter_get(nesting, err);
+  if (!filter)
+    return -EINVAL;
+  cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
+  size_t n = filter->len * sizeof(*filter->filter);
+  if (fd < 0 || fd_write_all(fd, filter->filter, n) || lseek(fd, 0, SEEK_SET))
+    return err_errno(err, "writing the filter");
+  return steal_fd(&fd);
+}
+
+uint64_t jail_capabilities(void)
+{
+  return child_capabilities();
+}
+
+void jail_kit_close(struct jail_kit *kit)
+{
+  while (kit->n > 0)
+    close(kit->fds[--kit->n]);
+}
+
+int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit *kit, struct err *err)
+{
+  kit->n = 0;
+  const struct cgroup_ops *ops = groups(err);
+  cleanup_join struct cgroup_join join = CGROUP_JOIN_NONE;
+  if (!ops)
+    return -EOPNOTSUPP;
+  int r = ops->make(spec->instance, spec->id, &spec->limits, &join, err);
+  if (r)
+    return r;
+  int pidfd = fcntl(j->pidfd, F_DUPFD_CLOEXEC, 3), filter = filter_file(spec->nesting, err);
+  kit->fds[kit->n++] = pidfd;
+  kit->fds[kit->n++] = filter;
+  for (size_t i = 0; i < join.n; i++) {
+    kit->fds[kit->n++] = join.fds[i];
+    join.fds[i] = -1;
+  }
+  join.n = 0;
+  if (join.into >= 0)
+    kit->fds[kit->n++] = openat(join.into, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+  for (size_t i = 0; i < kit->n; i++)
+    if (kit->fds[i] < 0)
+      r = err_errno(err, "opening the way into box %s", spec->id);
+  if (r)
+    jail_kit_close(kit);
   return r;
 }
 

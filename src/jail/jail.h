@@ -34,6 +34,8 @@ struct jail_spec {
   struct jail_limits limits;
   const struct jail_net *net; /* NULL: loopback only */
   bool nesting;               /* user namespaces and mounts inside them are allowed */
+  uint32_t owner;             /* host user whose processes may enter this box (jail_kit); 0 = root's only */
+  bool zygote;                /* no user namespace and no filter: the program runs as id_base itself, without rights */
 };
 
 /* A living jail. Plain data: may be written to the database and filled again by jail_adopt. */
@@ -55,6 +57,17 @@ int jail_remove(const char *instance, const char *id, const char *dir, struct er
 int jail_wait(const struct jail *j, int timeout_ms, int *status);
 void jail_close(struct jail *j); /* descriptors only, a living box lives on; a dead one is reaped */
 
+/* What a process of spec->owner needs to become one of the box's own: a pidfd of its first process, the system call filter
+ * as a file, and the control groups to write "0" to. For zygotes, whose forks enter boxes (docs/kernel-protocol.md). */
+#define JAIL_KIT_MAX 12
+struct jail_kit {
+  int fds[JAIL_KIT_MAX]; /* owned */
+  size_t n;
+};
+int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit *kit, struct err *err);
+void jail_kit_close(struct jail_kit *kit);
+uint64_t jail_capabilities(void); /* the mask such a process keeps */
+
 /* A stream socket connected to 127.0.0.1:port (else [::1]:port) inside the box: non-blocking, close-on-exec, no delay.
  * -ECONNREFUSED when nothing listens. */
 int jail_door(const struct jail *j, unsigned port, struct err *err);
@@ -63,6 +76,8 @@ struct jail_stats {
   uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;
 };
 int jail_stat(const char *instance, const char *id, const char *dir, struct jail_stats *out, struct err *err);
+/* The name of the process that was last killed in this box for memory, from the kernel's log. -ENOENT: none known. */
+int jail_oom_victim(const char *instance, const char *id, char *out, size_t size);
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err);
 
 /* Removes whatever host objects of this instance belong to no living box. `known` says which ids to keep. */

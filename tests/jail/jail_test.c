@@ -1,6 +1,7 @@
 /* jail_test.c - real boxes, looked at from both sides of the wall. Needs root. */
 #include "box.h"
 #include "jail/cgroup.h"
+#include "jail/jail_doctor.h"
 #include "jail/pool.h"
 
 #include <dirent.h>
@@ -243,6 +244,10 @@ static void the_memory_limit_kills_and_is_counted(void **state)
   assert_string_equal(box_ask(&b, "eat 134217728"), "ok signal 9");
   assert_int_equal(jail_stat(house.instance, b.id, b.dir, &st, NULL), 0);
   assert_true(st.oom_kills >= 1);
+  char victim[32];
+  assert_int_equal(jail_oom_victim(house.instance, b.id, victim, sizeof(victim)), 0);
+  assert_string_equal(victim, "glutton");
+  assert_int_equal(jail_oom_victim(house.instance, "nobody", victim, sizeof(victim)), -ENOENT);
   assert_string_equal(box_ask(&b, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
   box_close(&b);
 }
@@ -563,6 +568,26 @@ static void boxes_are_born_from_many_threads(void **state)
   }
 }
 
+static void the_doctor_finds_what_boxes_need(void **state)
+{
+  struct jail_check checks[JAIL_CHECKS_MAX];
+  struct traces before = look_around();
+  size_t n = jail_doctor(house.top, checks);
+  assert_true(n >= 10);
+  for (size_t i = 0; i < n; i++) {
+    print_message("             %s: %s\n", checks[i].name, checks[i].detail);
+    assert_true(checks[i].detail[0]);
+    assert_int_not_equal(checks[i].health, JAIL_BROKEN); /* a box has just been made */
+  }
+  n = jail_doctor("/proc/nowhere", checks);
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(checks[i].name, "overlay") == 0)
+      assert_int_equal(checks[i].health, JAIL_BROKEN);
+  struct traces after = look_around();
+  assert_int_equal(after.mounts, before.mounts);
+  assert_int_equal(after.fds, before.fds);
+}
+
 static int open_shared(void **state)
 {
   box_open(&house, &shared, "shared");
@@ -610,6 +635,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_sweep_takes_what_nobody_knows),
       cmocka_unit_test(cycles_leave_mounts_groups_and_descriptors_as_they_were),
       cmocka_unit_test(boxes_are_born_from_many_threads),
+      cmocka_unit_test(the_doctor_finds_what_boxes_need),
   };
   if (argc != 2 || geteuid() != 0) {
     fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);

@@ -1,0 +1,24 @@
+/* jail_doctor.h - what this host can do for boxes, tried out rather than guessed. */
+#ifndef CLOCHE_JAIL_DOCTOR_H
+#define CLOCHE_JAIL_DOCTOR_H
+
+#include "jail/jail.h"
+
+enum jail_health {
+  JAIL_FINE,
+  JAIL_WORSE,  /* works without it; `detail` says what is lost */
+  JAIL_BROKEN, /* no box can be made */
+};
+
+struct jail_check {
+  const char *name;
+  enum jail_health health;
+  char detail[240];
+};
+
+#define JAIL_CHECKS_MAX 16
+/* `data` is the daemon's data directory, whose filesystem matters. For a program of one thread (it forks). The number of
+ * checks filled. Leaves nothing behind. */
+size_t jail_doctor(const char *data, struct jail_check out[JAIL_CHECKS_MAX]);
+
+#endif
