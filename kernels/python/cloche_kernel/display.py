@@ -34,6 +34,10 @@ class ChartFormatter(BaseFormatter):
     print_method = ObjectName("_repr_e2b_chart_")
     _return_type = (dict, str)
 
+    def pop(self, typ: Any, default: Any = None) -> Any:
+        """Keeps what it has: whoever changes the formats of figures pops them from all formatters."""
+        return default
+
 
 class StructureFormatter(JSONFormatter):
     """application/json, also of plain lists and dicts."""

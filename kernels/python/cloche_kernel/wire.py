@@ -26,6 +26,7 @@ class Wire:
         self.lock = threading.RLock()
         self.held = ""
         self.received = bytearray()
+        self.searched = 0
 
     def send(self, line: str) -> None:
         """Sends one or more whole lines (each with its LF), ASCII only."""
@@ -66,11 +67,13 @@ class Wire:
 
     def take(self) -> dict[str, Any] | None:
         """The next message that has been received whole, or None."""
-        end = self.received.find(b"\n")
+        end = self.received.find(b"\n", self.searched)
         if end < 0:
+            self.searched = len(self.received)  # a long message arrives in many pieces
             return None
         line = bytes(self.received[:end])
         del self.received[: end + 1]
+        self.searched = 0
         return json.loads(line)
 
     def receive(self) -> bool:

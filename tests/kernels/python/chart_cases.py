@@ -127,6 +127,9 @@ plt.show()""",
     "scatter_missing_values": """\
 plt.scatter([1, float("nan"), 3], [1, 2, 3])
 plt.show()""",
+    "scatter_with_a_stand_in_for_the_legend": """\
+plt.scatter([1, 2], [3, 4], label="A"); plt.plot([], [], "o", label="B"); plt.legend()
+plt.show()""",
     # -- bar
     "bar_single": """\
 plt.bar(["only"], [7])
@@ -215,6 +218,9 @@ plt.show()""",
     "box_pandas": """\
 import pandas as pd
 pd.DataFrame({"u": [1.0, 2.0, 9.0], "v": [2.0, 3.0, 4.0]}).plot.box()
+plt.show()""",
+    "box_with_a_stand_in_for_the_legend": """\
+plt.boxplot([[1, 2, 3, 4, 5]], patch_artist=True); plt.gca().add_patch(plt.Rectangle((0, 0), 0, 0, label="u"))
 plt.show()""",
     # -- the rest
     "other_scatter_and_fit": """\

@@ -126,6 +126,12 @@ def test_formats_can_be_chosen(kernel: Client, setting: str, types: set[str]) ->
         assert size_of(figure["data"]["image/png"])[0] > 900
 
 
+def test_formats_can_be_chosen_the_old_way(kernel: Client) -> None:
+    code = "from matplotlib_inline.backend_inline import set_matplotlib_formats\nset_matplotlib_formats('svg')\n"
+    (figure,) = kernel.run(code + PLT + "plt.plot([1, 2]);").results
+    assert set(figure["data"]) == {"text/plain", "image/svg+xml", "e2b/chart"}
+
+
 def test_matplotlib_magic_is_accepted(kernel: Client) -> None:
     assert shown(kernel.run("%matplotlib inline\n" + PLT + "plt.plot([1, 2]);")) == [FIGURE]
 

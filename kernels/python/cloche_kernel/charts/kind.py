@@ -19,7 +19,7 @@ def of(ax: Any) -> str:
         return "box_and_whisker" if box.unfilled(artists) else "line"
     if all(isinstance(a, (PathPatch, Line2D)) for a in artists):
         return "box_and_whisker" if box.filled(artists) else "unknown"
-    rest = [a for a in artists if not is_guide(a)]
+    rest = [a for a in artists if not is_guide(a) and not is_empty(a)]
     for family, name in ((PathCollection, "scatter"), (Wedge, "pie"), (Rectangle, "bar")):
         if all(isinstance(a, family) for a in rest):
             return name
@@ -27,9 +27,19 @@ def of(ax: Any) -> str:
 
 
 def drawn(ax: Any) -> list[Any]:
-    """The artists that carry data: no text, no shadows, no error bars of bars."""
+    """The artists that carry data: no text, no shadows, no error bars of bars, no stand-ins for the legend."""
     whiskers = {id(part) for container in ax.containers for part in _error_parts(container)}
-    return [a for a in ax._children if not isinstance(a, (Text, Shadow)) and id(a) not in whiskers]
+    bars = {id(bar) for container in ax.containers for bar in container if isinstance(container, BarContainer)}
+    return [
+        a
+        for a in ax._children
+        if not isinstance(a, (Text, Shadow)) and id(a) not in whiskers and not (_is_nothing(a) and id(a) not in bars)
+    ]
+
+
+def _is_nothing(artist: Any) -> bool:
+    """A rectangle without size: drawn only to have an entry in the legend."""
+    return isinstance(artist, Rectangle) and artist.get_width() == 0 and artist.get_height() == 0
 
 
 def _error_parts(container: Any) -> list[Any]:
@@ -37,6 +47,10 @@ def _error_parts(container: Any) -> list[Any]:
         return []
     data_line, caps, bars = container.errorbar
     return [data_line, *caps, *bars]
+
+
+def is_empty(artist: Any) -> bool:
+    return isinstance(artist, Line2D) and len(artist.get_xdata(orig=False)) == 0
 
 
 def is_guide(artist: Any) -> bool:
