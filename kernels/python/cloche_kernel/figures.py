@@ -7,9 +7,7 @@ chooses formats and drawing options as in any notebook.
 """
 
 import io
-import os
 import sys
-from types import ModuleType
 from typing import Any
 
 from IPython.core.getipython import get_ipython
@@ -66,13 +64,6 @@ def activate() -> None:
     else:
         pyplot.switch_backend(BACKEND)
     interactive(True)
-
-
-def adopt(matplotlib: ModuleType) -> None:
-    """matplotlib has just been imported: draw to the client unless a backend was asked for."""
-    if "MPLBACKEND" not in os.environ:
-        matplotlib.rcParams["backend"] = BACKEND
-        matplotlib.interactive(True)
 
 
 def inline() -> Any:
