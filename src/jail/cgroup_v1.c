@@ -157,8 +157,7 @@ static int join_add(struct cgroup_join *join, const char *dir, struct err *err)
   return 0;
 }
 
-static int v1_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join,
-                   struct err *err)
+static int v1_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err)
 {
   struct group g;
   for (size_t i = 0; i < host.n; i++) {

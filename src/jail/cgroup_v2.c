@@ -95,8 +95,7 @@ static int limit(const char *dir, const struct jail_limits *l, struct err *err)
   return r;
 }
 
-static int v2_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join,
-                   struct err *err)
+static int v2_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err)
 {
   struct group g;
   group_of(&g, instance, id);

@@ -26,8 +26,8 @@
 #include <sys/syscall.h>
 
 #define OPEN_FILES_SOFT 65536
-#define PTYS "256" /* of the 3,072 that all boxes of a host share */
-#define SOCK_SLOT 200 /* out of the way of the descriptors the program gets */
+#define PTYS            "256" /* of the 3,072 that all boxes of a host share */
+#define SOCK_SLOT       200   /* out of the way of the descriptors the program gets */
 
 static int report_sock;
 
@@ -140,14 +140,11 @@ static void make_trees(struct trees *t, uint64_t shm)
   decimal(shm, size);
   t->proc = make_mount("proc", NULL, plain);
   t->sys = make_mount("sysfs", NULL, plain | MOUNT_ATTR_RDONLY);
-  t->dev = make_mount("tmpfs",
-                      (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
+  t->dev = make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-  t->pts = make_mount("devpts",
-                      (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", PTYS}, {NULL, NULL}},
+  t->pts = make_mount("devpts", (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", PTYS}, {NULL, NULL}},
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-  t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}},
-                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
     t->devices[i] = open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (t->devices[i] < 0)
@@ -183,8 +180,7 @@ static void place_devices(const struct trees *t)
                                         {"/dev/stdout", "/proc/self/fd/1"},
                                         {"/dev/stderr", "/proc/self/fd/2"}};
   for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
-    if (mknod(devices[i], S_IFREG | 0666, 0) ||
-        move_mount(t->devices[i], "", AT_FDCWD, devices[i], MOVE_MOUNT_F_EMPTY_PATH))
+    if (mknod(devices[i], S_IFREG | 0666, 0) || move_mount(t->devices[i], "", AT_FDCWD, devices[i], MOVE_MOUNT_F_EMPTY_PATH))
       die("placing the device ", devices[i]);
     close(t->devices[i]);
   }
@@ -201,8 +197,7 @@ static void cover_file(const char *path)
 
 static void cover_dir(const char *path)
 {
-  if (mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=555,size=4096") &&
-      errno != ENOENT)
+  if (mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=555,size=4096") && errno != ENOENT)
     die("covering ", path);
 }
 
@@ -222,7 +217,7 @@ static void read_only(const char *path)
  * that anyone may read, and the worst of the others, for the day the kernel forgets. */
 static void cover(void)
 {
-  static const char *const files[] = {"/proc/kcore",      "/proc/keys",        "/proc/kallsyms",      "/proc/interrupts",
+  static const char *const files[] = {"/proc/kcore",      "/proc/keys",        "/proc/kallsyms",     "/proc/interrupts",
                                       "/proc/timer_list", "/proc/sched_debug", "/proc/sysrq-trigger"};
   static const char *const dirs[] = {"/proc/acpi", "/proc/scsi", "/sys/firmware"};
   static const char *const fixed[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"};
@@ -296,10 +291,9 @@ static void arrange_descriptors(const struct child_plan *plan)
  * NET_ADMIN are not among them: they would let the box take its own covers off and reach the kernel's mount and
  * netfilter code. */
 static const unsigned kept[] = {
-    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,    CAP_FSETID,      CAP_KILL,
-    CAP_SETGID, CAP_SETUID,       CAP_SETPCAP,         CAP_SETFCAP,   CAP_NET_BIND_SERVICE, CAP_NET_RAW,
-    CAP_IPC_LOCK, CAP_IPC_OWNER,  CAP_SYS_CHROOT,      CAP_SYS_PTRACE, CAP_SYS_NICE,   CAP_SYS_RESOURCE,
-    CAP_AUDIT_WRITE, CAP_LEASE,
+    CAP_CHOWN,      CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,           CAP_FSETID,      CAP_KILL,     CAP_SETGID,
+    CAP_SETUID,     CAP_SETPCAP,      CAP_SETFCAP,         CAP_NET_BIND_SERVICE, CAP_NET_RAW,     CAP_IPC_LOCK, CAP_IPC_OWNER,
+    CAP_SYS_CHROOT, CAP_SYS_PTRACE,   CAP_SYS_NICE,        CAP_SYS_RESOURCE,     CAP_AUDIT_WRITE, CAP_LEASE,
 };
 
 static bool is_kept(unsigned cap)

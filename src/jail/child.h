@@ -11,7 +11,7 @@
 #include <linux/filter.h>
 
 #define CHILD_MAPPED 'm'
-#define CHILD_ROOT 'r'
+#define CHILD_ROOT   'r'
 
 struct child_plan {
   int sock;
@@ -22,7 +22,7 @@ struct child_plan {
   const char *console;
   const struct sock_fprog *filter;
   unsigned open_files;
-  uint64_t shm; /* bytes of /dev/shm */
+  uint64_t shm;    /* bytes of /dev/shm */
   uint32_t run_as; /* 0: root of a user namespace of its own; else a host id without rights (a zygote) */
 };
 

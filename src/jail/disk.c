@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 
 #define INODE_BYTES 256
-#define INODE_EVERY 16384          /* one inode per so many bytes, unless told */
-#define OVERHEAD ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
-#define LOOP_TRIES 64
+#define INODE_EVERY 16384               /* one inode per so many bytes, unless told */
+#define OVERHEAD    ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
+#define LOOP_TRIES  64
 
 static int make_dir(const char *path, unsigned mode, struct err *err)
 {
@@ -51,8 +51,23 @@ static int run_mkfs(const char *path, const struct jail_limits *l, struct err *e
 {
   char inodes[24];
   snprintf(inodes, sizeof(inodes), "%" PRIu64, inodes_of(l));
-  const char *argv[] = {"mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-I", "256", "-N", inodes, "-O",
-                        "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", path, NULL};
+  const char *argv[] = {"mkfs.ext4",
+                        "-q",
+                        "-F",
+                        "-m",
+                        "0",
+                        "-b",
+                        "4096",
+                        "-I",
+                        "256",
+                        "-N",
+                        inodes,
+                        "-O",
+                        "^has_journal,^resize_inode",
+                        "-E",
+                        "lazy_itable_init=1,nodiscard,root_owner=0:0",
+                        path,
+                        NULL};
   const char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
   pid_t pid;
   int status = 0, r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, (char *const *)env);
@@ -187,8 +202,8 @@ static int image_mount(const char *path, struct err *err)
   if (loop < 0)
     return loop;
   cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
-  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) ||
-      fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) || fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
+      fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     return err_errno(err, "mounting %s", path);
   int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
   return fd < 0 ? err_errno(err, "mounting %s", path) : fd;

@@ -133,6 +133,15 @@ static void check_cgroup(struct jail_check *c, const char *data)
     ops->close("doctor");
 }
 
+/* A fresh directory for a probe, 0700. */
+static bool make_top(const char *data, char top[PATH_MAX])
+{
+  char id[13];
+  random_id(id, 12);
+  snprintf(top, PATH_MAX, "%s/doctor-%s", data, id);
+  return mkdir(top, 0700) == 0;
+}
+
 static int probe_layers(const char *top, struct err *err)
 {
   char lower[PATH_MAX], box[PATH_MAX];
@@ -159,8 +168,7 @@ static void check_overlay(struct jail_check *c, const char *data)
 {
   struct err err = ERR_NONE;
   char top[PATH_MAX];
-  snprintf(top, sizeof(top), "%s/doctor-XXXXXX", data);
-  if (!mkdtemp(top)) {
+  if (!make_top(data, top)) {
     tell(c, JAIL_BROKEN, "can't write to %s: %s", data, strerrordesc_np(errno));
     return;
   }
@@ -187,8 +195,7 @@ static void check_disk(struct jail_check *c, const char *data)
 {
   struct err err = ERR_NONE;
   char top[PATH_MAX], image[PATH_MAX];
-  snprintf(top, sizeof(top), "%s/doctor-XXXXXX", data);
-  if (!mkdtemp(top)) {
+  if (!make_top(data, top)) {
     tell(c, JAIL_WORSE, "can't write to %s: %s", data, strerrordesc_np(errno));
     return;
   }
@@ -286,9 +293,9 @@ size_t jail_doctor(const char *data, struct jail_check out[JAIL_CHECKS_MAX])
     const char *name;
     void (*check)(struct jail_check *c, const char *data);
   } checks[] = {
-      {"root", check_root},       {"kernel", check_kernel},   {"user namespaces", check_userns}, {"control groups", check_cgroup},
-      {"overlay", check_overlay}, {"seccomp", check_seccomp}, {"disk limits", check_disk},       {"freezer", check_freezer},
-      {"network", check_net},     {"checkpoints", check_criu}, {"virtual machines", check_kvm},  {"open files", check_files},
+      {"root", check_root},       {"kernel", check_kernel},    {"user namespaces", check_userns}, {"control groups", check_cgroup},
+      {"overlay", check_overlay}, {"seccomp", check_seccomp},  {"disk limits", check_disk},       {"freezer", check_freezer},
+      {"network", check_net},     {"checkpoints", check_criu}, {"virtual machines", check_kvm},   {"open files", check_files},
       {"inotify", check_inotify},
   };
   _Static_assert(ARRAY_LEN(checks) <= JAIL_CHECKS_MAX, "room for every check");

@@ -78,16 +78,14 @@ static const struct denial denials[] = {
 
 /* What makes and changes walls. Root of the box lacks the capability too; the list holds even where a bug grants it. */
 static const struct denial wall_denials[] = {
-    {SCMP_SYS(mount), EPERM},      {SCMP_SYS(umount2), EPERM},   {SCMP_SYS(pivot_root), EPERM},
-    {SCMP_SYS(setns), EPERM},      {SCMP_SYS(fsopen), EPERM},    {SCMP_SYS(fsconfig), EPERM},
-    {SCMP_SYS(fsmount), EPERM},    {SCMP_SYS(fspick), EPERM},    {SCMP_SYS(move_mount), EPERM},
-    {SCMP_SYS(open_tree), EPERM},  {SCMP_SYS(mount_setattr), EPERM},
+    {SCMP_SYS(mount), EPERM},      {SCMP_SYS(umount2), EPERM},   {SCMP_SYS(pivot_root), EPERM},    {SCMP_SYS(setns), EPERM},
+    {SCMP_SYS(fsopen), EPERM},     {SCMP_SYS(fsconfig), EPERM},  {SCMP_SYS(fsmount), EPERM},       {SCMP_SYS(fspick), EPERM},
+    {SCMP_SYS(move_mount), EPERM}, {SCMP_SYS(open_tree), EPERM}, {SCMP_SYS(mount_setattr), EPERM},
 };
 
 /* Families and netlink protocols with a use inside a box; all others answer as if the kernel lacked them. */
 static const unsigned families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
-static const unsigned netlinks[] = {NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT,
-                                    NETLINK_GENERIC};
+static const unsigned netlinks[] = {NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT, NETLINK_GENERIC};
 
 static bool is_in(const unsigned *list, size_t n, unsigned value)
 {
@@ -115,12 +113,10 @@ static int deny_sockets(scmp_filter_ctx ctx)
     if (!is_in(families, ARRAY_LEN(families), f))
       r = seccomp_rule_add(ctx, no_family, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, f));
   if (!r)
-    r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
-                         SCMP_A2(SCMP_CMP_GT, NETLINK_GENERIC));
+    r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_GT, NETLINK_GENERIC));
   for (unsigned p = 0; p < NETLINK_GENERIC && !r; p++)
     if (!is_in(netlinks, ARRAY_LEN(netlinks), p))
-      r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
-                           SCMP_A2(SCMP_CMP_EQ, p));
+      r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, p));
   return r;
 }
 

@@ -33,7 +33,7 @@
 
 #define BIRTH_TIMEOUT_MS 20000
 #define DEATH_TIMEOUT_MS 5000
-#define SHM_DEFAULT ((uint64_t)64 << 20)
+#define SHM_DEFAULT      ((uint64_t)64 << 20)
 
 /* --- checks --------------------------------------------------------------------------------------------------- */
 

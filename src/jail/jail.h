@@ -21,16 +21,16 @@ struct jail_limits {
 };
 
 struct jail_spec {
-  const char *instance;       /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */
-  const char *id;             /* box id */
-  const char *dir;            /* host directory of this box (made here, mode 0700): upper, work, ... */
-  const char *const *lowers;  /* layer directories, top first, NULL-terminated */
-  uint32_t id_base;           /* first host uid and gid of the range */
+  const char *instance;      /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */
+  const char *id;            /* box id */
+  const char *dir;           /* host directory of this box (made here, mode 0700): upper, work, ... */
+  const char *const *lowers; /* layer directories, top first, NULL-terminated */
+  uint32_t id_base;          /* first host uid and gid of the range */
   const char *hostname;
-  const char *const *argv;    /* program inside the box, absolute path; NULL-terminated */
+  const char *const *argv; /* program inside the box, absolute path; NULL-terminated */
   const char *const *env;
-  int boot_fd;                /* becomes fd 3 of the program; borrowed */
-  const char *console;        /* file inside the box for the program's fds 1 and 2, made if absent; NULL: /dev/null */
+  int boot_fd;         /* becomes fd 3 of the program; borrowed */
+  const char *console; /* file inside the box for the program's fds 1 and 2, made if absent; NULL: /dev/null */
   struct jail_limits limits;
   const struct jail_net *net; /* NULL: loopback only */
   bool nesting;               /* user namespaces and mounts inside them are allowed */

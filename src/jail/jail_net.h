@@ -40,8 +40,8 @@ int jail_net_update(const struct jail_net *net, struct err *err);
 /* -EINVAL with the entry named when it is no address or prefix. */
 int jail_net_check(const char *entry, struct err *err);
 
-uint32_t jail_net_address(const struct jail_net *net);                /* of the box, host byte order */
-uint32_t jail_net_gateway(const struct jail_net_config *config);      /* also its name server */
+uint32_t jail_net_address(const struct jail_net *net);           /* of the box, host byte order */
+uint32_t jail_net_gateway(const struct jail_net_config *config); /* also its name server */
 /* Names as nftables and the kernel know them, for doctor and tests. */
 void jail_net_prefix(const char *instance, char out[8]);
 void jail_net_table(const char *instance, char out[80]);

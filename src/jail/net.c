@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 
 #define CONNECTIONS_DEFAULT 1024u
-#define LIST_MAX 1000 /* entries of one list */
+#define LIST_MAX            1000 /* entries of one list */
 
 /* This host, private and carrier ranges, link-local with the metadata addresses, benchmark, multicast, reserved. */
-#define NEVER                                                                                                          \
-  "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "  \
+#define NEVER                                                                                                                                        \
+  "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "                                 \
   "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
 
 /* Slots whose chain may exist. All may after a restart; none does when the table is new. */
@@ -147,8 +147,7 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
            links, links, gateway, links, links);
 }
 
-static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway,
-                      uint32_t resolver)
+static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway, uint32_t resolver)
 {
   char to[INET_ADDRSTRLEN], pool[INET_ADDRSTRLEN];
   if (resolver)
@@ -250,8 +249,7 @@ int jail_net_check(const char *entry, struct err *err)
   struct in_addr a;
   uint64_t n = 32;
   bool prefix = str_cut(str_of(entry), '/', &address, &bits);
-  if (str_copyz(address, word, sizeof(word)) || inet_pton(AF_INET, word, &a) != 1 ||
-      (prefix && (str_u64(bits, &n) || n > 32)))
+  if (str_copyz(address, word, sizeof(word)) || inet_pton(AF_INET, word, &a) != 1 || (prefix && (str_u64(bits, &n) || n > 32)))
     return err_set(err, -EINVAL, "\"%s\" is not an IPv4 address or prefix", entry);
   return 0;
 }
@@ -288,8 +286,7 @@ static void forget(struct buf *b, const char *table, const struct jail_net *net)
   char box[INET_ADDRSTRLEN];
   dotted(jail_net_address(net), box);
   /* Adding first makes the deletion right whether or not there was one. */
-  buf_addf(b, "add chain inet %s b%u\nadd element inet %s boxes { %s : jump b%u }\n", table, net->slot, table, box,
-           net->slot);
+  buf_addf(b, "add chain inet %s b%u\nadd element inet %s boxes { %s : jump b%u }\n", table, net->slot, table, box, net->slot);
   buf_addf(b, "delete element inet %s boxes { %s }\nflush chain inet %s b%u\n", table, box, table, net->slot);
 }
 
@@ -317,8 +314,7 @@ int jail_net_update(const struct jail_net *net, struct err *err)
     r = write_list(&b, net->allow, "accept", err);
     if (!r)
       r = write_list(&b, net->deny, "goto refuse", err);
-    buf_addf(&b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table,
-             dotted(jail_net_address(net), box), net->slot);
+    buf_addf(&b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, dotted(jail_net_address(net), box), net->slot);
   } else {
     buf_addf(&b, "delete chain inet %s b%u\n", table, net->slot);
   }

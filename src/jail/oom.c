@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#define RECORD_MAX 8192
+#define RECORD_MAX  8192
 #define RECORDS_MAX 20000
 
 /* The name between the last "task=" and the ",pid=" behind it, when the line is about this group. */

@@ -179,10 +179,13 @@ int rtnl_route(int sock, int index, uint32_t address, unsigned prefix, uint32_t 
 int rtnl_rate(int sock, int index, uint64_t bytes_per_second)
 {
   struct request q;
-  uint32_t burst = (uint32_t)MIN(MAX(bytes_per_second / 20, (uint64_t)32768), (uint64_t)(64u << 20));
+  uint64_t burst64 = MIN(MAX(bytes_per_second / 20, (uint64_t)32768), (uint64_t)(64u << 20));
+  uint64_t queue64 = MIN(MAX(bytes_per_second / 5, (uint64_t)65536), (uint64_t)(256u << 20));
+  uint64_t rate32 = MIN(bytes_per_second, (uint64_t)UINT32_MAX);
+  uint32_t burst = (uint32_t)burst64;
   struct tc_tbf_qopt opt = {
-      .rate = {.linklayer = TC_LINKLAYER_ETHERNET, .rate = (uint32_t)MIN(bytes_per_second, (uint64_t)UINT32_MAX)},
-      .limit = burst + (uint32_t)MIN(MAX(bytes_per_second / 5, (uint64_t)65536), (uint64_t)(256u << 20)),
+      .rate = {.linklayer = TC_LINKLAYER_ETHERNET, .rate = (uint32_t)rate32},
+      .limit = burst + (uint32_t)queue64,
   };
   *(struct tcmsg *)begin(&q, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, sizeof(struct tcmsg)) =
       (struct tcmsg){.tcm_ifindex = index, .tcm_handle = 0x10000, .tcm_parent = TC_H_ROOT};

@@ -39,8 +39,8 @@ struct verdict held(const char *fmt, ...)
 
 static bool is_wall(int code)
 {
-  static const int walls[] = {EPERM,  EACCES, EROFS,  ENOSYS,       EAFNOSUPPORT, EPROTONOSUPPORT, ENOENT,
-                              ESRCH,  ENXIO,  ENODEV, ECONNREFUSED, ENETUNREACH,  ETXTBSY};
+  static const int walls[] = {EPERM, EACCES, EROFS,  ENOSYS,       EAFNOSUPPORT, EPROTONOSUPPORT, ENOENT,
+                              ESRCH, ENXIO,  ENODEV, ECONNREFUSED, ENETUNREACH,  ETXTBSY};
   for (size_t i = 0; i < sizeof(walls) / sizeof(walls[0]); i++)
     if (walls[i] == code)
       return true;
@@ -129,8 +129,7 @@ static void answer_list(void)
 
 static void learn(void)
 {
-  const char *text[5] = {getenv("HOST_PID"), getenv("HOST_PORT"), getenv("HOST_KEY"), getenv("HOST_FILE"),
-                         getenv("HOST_ABSTRACT")};
+  const char *text[5] = {getenv("HOST_PID"), getenv("HOST_PORT"), getenv("HOST_KEY"), getenv("HOST_FILE"), getenv("HOST_ABSTRACT")};
   facts.pid = text[0] ? (int)strtol(text[0], NULL, 10) : 0;
   facts.port = text[1] ? (int)strtol(text[1], NULL, 10) : 0;
   facts.key = text[2] ? (int)strtol(text[2], NULL, 10) : 0;

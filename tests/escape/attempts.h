@@ -12,10 +12,10 @@
 
 /* Facts about the host that a clever box might know. */
 struct facts {
-  int pid;         /* a process of the host, of the test's own */
-  int port;        /* it listens there on the host's loopback */
-  int key;         /* of a System V segment it made */
-  char file[128];  /* its file, absolute */
+  int pid;           /* a process of the host, of the test's own */
+  int port;          /* it listens there on the host's loopback */
+  int key;           /* of a System V segment it made */
+  char file[128];    /* its file, absolute */
   char abstract[64]; /* its abstract unix socket, without the NUL */
 };
 extern struct facts facts;
@@ -42,9 +42,9 @@ struct verdict refused(long result);
 struct verdict try_write(const char *path, const char *text);
 struct verdict try_read(const char *path);
 
-#define ATTEMPT(n)                                                                                                     \
-  {                                                                                                                    \
-    #n, n                                                                                                              \
+#define ATTEMPT(n)                                                                                                                                   \
+  {                                                                                                                                                  \
+#n, n                                                                                                                                            \
   }
 
 #endif

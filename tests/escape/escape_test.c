@@ -96,8 +96,7 @@ static void add_stat(struct buf *b, const char *path)
 {
   struct stat st;
   int r = stat(path, &st);
-  buf_addf(b, "%s %d %o %u:%u %lld\n", path, r, r ? 0 : st.st_mode, r ? 0 : st.st_uid, r ? 0 : st.st_gid,
-           r ? 0 : (long long)st.st_mtime);
+  buf_addf(b, "%s %d %o %u:%u %lld\n", path, r, r ? 0 : st.st_mode, r ? 0 : st.st_uid, r ? 0 : st.st_gid, r ? 0 : (long long)st.st_mtime);
 }
 
 /* The clock's distance from the monotonic one, in seconds: a box that set it would move it. */
@@ -108,12 +107,20 @@ static long clock_offset(void)
 
 static void host_look(struct buf *b)
 {
-  static const char *const switches[] = {
-      "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",     "/proc/sys/kernel/hostname",
-      "/proc/sys/kernel/panic",        "/proc/sys/kernel/sysrq",        "/proc/sys/kernel/dmesg_restrict",
-      "/proc/sys/vm/panic_on_oom",     "/proc/sys/fs/file-max",         "/proc/irq/default_smp_affinity",
-      "/proc/swaps",                   "/sys/kernel/uevent_helper",     "/sys/kernel/mm/transparent_hugepage/enabled",
-      "/proc/modules",                 "/sys/fs/cgroup/memory/release_agent"};
+  static const char *const switches[] = {"/proc/sys/kernel/core_pattern",
+                                         "/proc/sys/kernel/modprobe",
+                                         "/proc/sys/kernel/hostname",
+                                         "/proc/sys/kernel/panic",
+                                         "/proc/sys/kernel/sysrq",
+                                         "/proc/sys/kernel/dmesg_restrict",
+                                         "/proc/sys/vm/panic_on_oom",
+                                         "/proc/sys/fs/file-max",
+                                         "/proc/irq/default_smp_affinity",
+                                         "/proc/swaps",
+                                         "/sys/kernel/uevent_helper",
+                                         "/sys/kernel/mm/transparent_hugepage/enabled",
+                                         "/proc/modules",
+                                         "/sys/fs/cgroup/memory/release_agent"};
   char path[256];
   for (size_t i = 0; i < ARRAY_LEN(switches); i++)
     add_file(b, switches[i]);
@@ -127,8 +134,8 @@ static void host_look(struct buf *b)
   struct shmid_ds ds = {0};
   int shm = shmctl(bait.shm, IPC_STAT, &ds);
   struct pollfd p[2] = {{.fd = bait.port_fd, .events = POLLIN}, {.fd = bait.abstract_fd, .events = POLLIN}};
-  buf_addf(b, "segment %d %lu process %d nice %d knocks %d clock %ld\n", shm, (unsigned long)ds.shm_nattch,
-           waitpid(bait.pid, NULL, WNOHANG), getpriority(PRIO_PROCESS, (id_t)bait.pid), poll(p, 2, 0), clock_offset());
+  buf_addf(b, "segment %d %lu process %d nice %d knocks %d clock %ld\n", shm, (unsigned long)ds.shm_nattch, waitpid(bait.pid, NULL, WNOHANG),
+           getpriority(PRIO_PROCESS, (id_t)bait.pid), poll(p, 2, 0), clock_offset());
   add_stat(b, box.dir);
 }
 
@@ -179,10 +186,9 @@ static void run_outside(const char *name, char *text, size_t size)
 
 static void harmless_attempts_succeed_where_there_is_no_wall(void **state)
 {
-  static const char *const harmless[] = {"unshare_user",  "clone_user",    "clone3_user",
-                                         "use_io_uring",  "packet_socket", "netfilter_socket",
-                                         "load_a_bpf_map", "add_a_key",    "read_kernel_symbols",
-                                         "new_mount_api_fsopen", "see_host_processes"};
+  static const char *const harmless[] = {"unshare_user",        "clone_user",           "clone3_user",       "use_io_uring",
+                                         "packet_socket",       "netfilter_socket",     "load_a_bpf_map",    "add_a_key",
+                                         "read_kernel_symbols", "new_mount_api_fsopen", "see_host_processes"};
   char pid[16], text[256];
   snprintf(pid, sizeof(pid), "%d", bait.pid);
   setenv("HOST_PID", pid, 1);

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #define SAMPLES_MAX 20000
-#define SLOWEST_US 500000 /* no answer of the neighbour may take longer */
+#define SLOWEST_US  500000 /* no answer of the neighbour may take longer */
 
 static struct house house;
 static struct box neighbour;
@@ -76,8 +76,8 @@ static int64_t pulse_p99(void)
 static void pulse_end(void)
 {
   int64_t p99 = pulse_p99();
-  print_message("             neighbour p99 %lld us, slowest %lld us of %zu (quiet p99 %lld us)\n", (long long)p99,
-                (long long)pulse.us[pulse.n - 1], pulse.n, (long long)quiet_p99);
+  print_message("             neighbour p99 %lld us, slowest %lld us of %zu (quiet p99 %lld us)\n", (long long)p99, (long long)pulse.us[pulse.n - 1],
+                pulse.n, (long long)quiet_p99);
   assert_true(pulse.us[pulse.n - 1] < SLOWEST_US);
 }
 
@@ -86,8 +86,7 @@ static void pulse_end(void)
 static void greedy_open(struct box *b, const char *id)
 {
   struct jail_spec spec = box_spec(&house, b, id);
-  spec.limits = (struct jail_limits){
-      .cpus = 1, .memory = 64u << 20, .pids = 128, .open_files = 1024, .disk = 64u << 20, .inodes = 20000};
+  spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 128, .open_files = 1024, .disk = 64u << 20, .inodes = 20000};
   box_start(b, &spec);
 }
 

@@ -87,6 +87,7 @@ void house_open(struct house *h, const char *guest)
 void house_close(struct house *h)
 {
   open_house = NULL;
+  jail_sweep(h->instance, nobody, NULL, NULL); /* boxes of tests that failed */
   jail_instance_close(h->instance);
   int r = path_remove_tree(AT_FDCWD, h->top);
   if (r) {

@@ -22,9 +22,9 @@ void house_open(struct house *h, const char *guest);
 void house_close(struct house *h);
 
 struct jail_spec box_spec(struct house *h, struct box *b, const char *id);
-void box_start(struct box *b, struct jail_spec *spec);       /* spawns; failing is a test failure */
+void box_start(struct box *b, struct jail_spec *spec);         /* spawns; failing is a test failure */
 void box_open(struct house *h, struct box *b, const char *id); /* box_spec + modest limits + box_start */
-void box_close(struct box *b);                               /* kill, wait, remove */
+void box_close(struct box *b);                                 /* kill, wait, remove */
 
 /* One request, one answer; the text lives until the next one of the same thread. "" when the box is gone. */
 const char *box_ask(struct box *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

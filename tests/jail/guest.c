@@ -129,8 +129,7 @@ static void do_eat(char **a)
   int status = 0;
   if (pid < 0 || waitpid(pid, &status, 0) < 0)
     return result(-1);
-  snprintf(answer, sizeof(answer), "ok %s %d", WIFSIGNALED(status) ? "signal" : "exit",
-           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  snprintf(answer, sizeof(answer), "ok %s %d", WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   say(answer);
 }
 
@@ -285,7 +284,7 @@ static int take_timer(void)
 static const struct {
   const char *what;
   int (*take)(void);
-} hoards[] = {{"files", take_file}, {"inotify", take_inotify}, {"ptys", take_pty},
+} hoards[] = {{"files", take_file}, {"inotify", take_inotify},  {"ptys", take_pty},
               {"pipes", take_pipe}, {"segments", take_segment}, {"timers", take_timer}};
 static void do_hoard(char **a)
 {
@@ -428,9 +427,8 @@ static void do_spoof(char **a)
     struct iphdr ip;
     struct udphdr udp;
     char text[5];
-  } __attribute__((packed)) p = {.ip = {.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP},
-                                 .udp = {.source = htons(4000), .len = htons(13)},
-                                 .text = "spoof"};
+  } __attribute__((packed))
+  p = {.ip = {.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP}, .udp = {.source = htons(4000), .len = htons(13)}, .text = "spoof"};
   struct sockaddr_in to = {.sin_family = AF_INET};
   int s = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   p.udp.dest = htons((uint16_t)strtoul(a[3], NULL, 10));
@@ -480,13 +478,12 @@ static const struct {
   int args;
   void (*run)(char **a);
 } verbs[] = {
-    {"hello", 0, do_hello}, {"read", 1, do_read},     {"write", 2, do_write},   {"list", 1, do_list},
-    {"stat", 1, do_stat},   {"listen", 1, do_listen}, {"eat", 1, do_eat},       {"breed", 1, do_breed},
-    {"spin", 0, do_spin},   {"bomb", 0, do_bomb},     {"call", 1, do_call},     {"fill", 2, do_fill},
-    {"files", 2, do_files}, {"fds", 0, do_fds},       {"xattr", 3, do_xattr},   {"mkdir", 1, do_mkdir},
-    {"rename", 2, do_rename}, {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
-    {"connect", 2, do_connect}, {"udp", 3, do_udp},   {"hold", 3, do_hold},     {"spoof", 3, do_spoof},
-    {"push", 3, do_push},   {"hoard", 2, do_hoard},   {"crash", 1, do_crash},   {"flood", 1, do_flood},
+    {"hello", 0, do_hello},     {"read", 1, do_read},     {"write", 2, do_write},   {"list", 1, do_list},   {"stat", 1, do_stat},
+    {"listen", 1, do_listen},   {"eat", 1, do_eat},       {"breed", 1, do_breed},   {"spin", 0, do_spin},   {"bomb", 0, do_bomb},
+    {"call", 1, do_call},       {"fill", 2, do_fill},     {"files", 2, do_files},   {"fds", 0, do_fds},     {"xattr", 3, do_xattr},
+    {"mkdir", 1, do_mkdir},     {"rename", 2, do_rename}, {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
+    {"connect", 2, do_connect}, {"udp", 3, do_udp},       {"hold", 3, do_hold},     {"spoof", 3, do_spoof}, {"push", 3, do_push},
+    {"hoard", 2, do_hoard},     {"crash", 1, do_crash},   {"flood", 1, do_flood},
 };
 
 static void serve(char *line)

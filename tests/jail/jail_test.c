@@ -30,17 +30,17 @@ static bool begins(const char *text, const char *part)
   return strncmp(text, part, strlen(part)) == 0;
 }
 
-#define assert_has(text, part)                                                                                         \
-  do {                                                                                                                 \
-    const char *has_text = (text);                                                                                     \
-    if (!has(has_text, (part)))                                                                                        \
-      fail_msg("no \"%s\" in: %s", (part), has_text);                                                                  \
+#define assert_has(text, part)                                                                                                                       \
+  do {                                                                                                                                               \
+    const char *has_text = (text);                                                                                                                   \
+    if (!has(has_text, (part)))                                                                                                                      \
+      fail_msg("no \"%s\" in: %s", (part), has_text);                                                                                                \
   } while (0)
-#define assert_lacks(text, part)                                                                                       \
-  do {                                                                                                                 \
-    const char *lacks_text = (text);                                                                                   \
-    if (has(lacks_text, (part)))                                                                                       \
-      fail_msg("\"%s\" in: %s", (part), lacks_text);                                                                   \
+#define assert_lacks(text, part)                                                                                                                     \
+  do {                                                                                                                                               \
+    const char *lacks_text = (text);                                                                                                                 \
+    if (has(lacks_text, (part)))                                                                                                                     \
+      fail_msg("\"%s\" in: %s", (part), lacks_text);                                                                                                 \
   } while (0)
 
 /* One box shared by the tests that only look. */
@@ -95,8 +95,7 @@ static void root_holds_the_layers_and_nothing_of_the_host(void **state)
 
 static void dev_has_the_six_devices_and_the_links(void **state)
 {
-  static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty",   "ptmx",
-                                      "pts",  "shm",  "fd",   "stdin",  "stdout",  "stderr"};
+  static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout", "stderr"};
   char list[4096];
   snprintf(list, sizeof(list), "%s ", box_ask(&shared, "list /dev"));
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -252,9 +252,7 @@ static void boxes_do_not_reach_each_other(void **state)
 static void allow_beats_deny_and_deny_all_closes_the_rest(void **state)
 {
   struct box b;
-  struct jail_net net = {.slot = 6,
-                         .allow = (const char *const[]){"198.51.100.7", NULL},
-                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  struct jail_net net = {.slot = 6, .allow = (const char *const[]){"198.51.100.7", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
   open_with_net(&b, "listed", &net);
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
   assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
@@ -417,8 +415,7 @@ static void no_link_stays_behind(void **state)
 static int open_all(void **state)
 {
   struct err err = ERR_NONE;
-  config = (struct jail_net_config){
-      .instance = house.instance, .pool = IP(10, 213, 0, 0), .resolver = IP(203, 0, 113, 2), .connections = 50};
+  config = (struct jail_net_config){.instance = house.instance, .pool = IP(10, 213, 0, 0), .resolver = IP(203, 0, 113, 2), .connections = 50};
   world_open();
   if (jail_net_open(&config, &err))
     fail_msg("opening the network: %s", err.msg);
