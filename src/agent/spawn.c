@@ -44,14 +44,24 @@ void spawn_prepare(void)
 
 /* ---- in the child ---- */
 
-static void child_fail(struct birth *b, enum spawn_stage stage)
+/* Its frames never return, so marks that a sanitizer puts around them would stay on the stack for the next child. */
+#define CHILD __attribute__((no_sanitize_address)) static
+
+/* The bare system call: what libc or a sanitizer hangs on _exit() must not run in the agent's memory. */
+CHILD _Noreturn void child_exit(int code)
+{
+  for (;;)
+    syscall(SYS_exit_group, code);
+}
+
+CHILD _Noreturn void child_fail(struct birth *b, enum spawn_stage stage)
 {
   b->error = errno;
   b->stage = stage;
-  _exit(127);
+  child_exit(127);
 }
 
-static void child_fds(struct birth *b)
+CHILD void child_fds(struct birth *b)
 {
   for (int i = 0; i < 4; i++) {
     int from = b->s->fds[i];
@@ -65,7 +75,7 @@ static void child_fds(struct birth *b)
   syscall(SYS_close_range, 4, ~0U, 0);
 }
 
-static void child_identity(struct birth *b)
+CHILD void child_identity(struct birth *b)
 {
   const struct user *u = b->s->user;
   if (!u)
@@ -75,7 +85,7 @@ static void child_identity(struct birth *b)
     child_fail(b, SPAWN_IDENTITY);
 }
 
-static void child_limits(void)
+CHILD void child_limits(void)
 {
   sigset_t none;
   sigemptyset(&none);
@@ -87,7 +97,7 @@ static void child_limits(void)
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void child_try(struct birth *b, const char *program)
+CHILD void child_try(struct birth *b, const char *program)
 {
   execve(program, b->s->argv, b->s->envp);
   if (errno != ENOEXEC)
@@ -97,7 +107,7 @@ static void child_try(struct birth *b, const char *program)
 }
 
 /* Tries each directory of PATH; a file that may not be run is remembered, one that is not there is not. */
-static int child_search(struct birth *b)
+CHILD int child_search(struct birth *b)
 {
   char program[4096];
   struct str rest = str_of(b->path), dir, name = str_of(b->s->cmd);
@@ -121,13 +131,13 @@ static int child_search(struct birth *b)
   return seen;
 }
 
-static void child_say(struct str s)
+CHILD void child_say(struct str s)
 {
   if (write(2, s.p, s.n) < 0)
     return;
 }
 
-static void child_lost(const char *cmd, int why)
+CHILD _Noreturn void child_lost(const char *cmd, int why)
 {
   bool missing = why == ENOENT || why == ENOTDIR;
   child_say(STR("exec: "));
@@ -137,10 +147,10 @@ static void child_lost(const char *cmd, int why)
             : why == EACCES     ? STR(": permission denied\n")
             : why == EISDIR     ? STR(": is a directory\n")
                                 : STR(": cannot execute\n"));
-  _exit(missing ? 127 : 126);
+  child_exit(missing ? 127 : 126);
 }
 
-static int child_main(void *arg)
+CHILD int child_main(void *arg)
 {
   struct birth *b = arg;
   if (b->s->session)
@@ -162,7 +172,6 @@ static int child_main(void *arg)
     why = child_search(b);
   }
   child_lost(b->s->cmd, why);
-  return 127;
 }
 
 /* ---- in the agent ---- */
