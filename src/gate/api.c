@@ -9,6 +9,7 @@ static const struct route_entry routes[] = {
     {"POST", "v2/sandboxes", sandbox_create_v2, BODY_REQUIRED},
     {"GET", "sandboxes", sandbox_list_v1, 0},
     {"GET", "v2/sandboxes", sandbox_list_v2, 0},
+    {"GET", "sandboxes/metrics", sandbox_metrics_many, 0}, /* before {id}: the first match wins */
     {"GET", "sandboxes/{id}", sandbox_get, 0},
     {"DELETE", "sandboxes/{id}", sandbox_kill, BODY_OPTIONAL},
     {"POST", "sandboxes/{id}/timeout", sandbox_timeout, BODY_REQUIRED},
@@ -18,7 +19,6 @@ static const struct route_entry routes[] = {
     {"POST", "sandboxes/{id}/pause", sandbox_pause, BODY_OPTIONAL},
     {"POST", "sandboxes/{id}/resume", sandbox_resume, BODY_OPTIONAL},
     {"PUT", "sandboxes/{id}/network", sandbox_network, BODY_REQUIRED},
-    {"GET", "sandboxes/metrics", sandbox_metrics_many, 0},
     {"GET", "sandboxes/{id}/metrics", sandbox_metrics, 0},
     {"POST", "sandboxes/{id}/fork", absent_fork, BODY_IGNORED},
     {"POST", "sandboxes/{id}/snapshots", absent_snapshots, BODY_IGNORED},

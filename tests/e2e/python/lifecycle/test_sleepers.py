@@ -1,0 +1,80 @@
+"""Paused boxes and the clock across restarts of the daemon."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from support.server import Server
+from support.state import leaked, look
+from support.wire import RawBox
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    data = str(made.data)
+    before = look(data)
+    made.start()
+    try:
+        yield made
+    finally:
+        if made.process and made.process.poll() is not None:
+            made.start()
+        made.close()
+    assert leaked(before, data) == set()
+
+
+def state(box: RawBox, server: Server) -> str | None:
+    got = server.wire.call("GET", f"/sandboxes/{box.id}")
+    return got.json()["state"] if got.status == 200 else None
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_paused_box_is_adopted_as_paused(server: Server, how: signal.Signals) -> None:
+    box = server.wire.create(timeout=600, metadata={"kept": "yes"})
+    box.run("for i in $(seq 9999); do echo $i > /tmp/count; sleep 0.02; done >/dev/null 2>&1 &")
+    assert server.wire.call("POST", f"/sandboxes/{box.id}/pause").status == 204
+    server.signal(how)
+    server.start()
+    again = RawBox(server.wire, box.made)
+    assert state(box, server) == "paused"
+    assert again.agent("GET", "/health").status == 502
+    got = server.wire.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60})
+    assert got.status == 201
+    assert got.json()["envdAccessToken"] == box.token
+    first = int(again.run("cat /tmp/count")[1])
+    time.sleep(0.3)
+    assert int(again.run("cat /tmp/count")[1]) > first
+
+
+def test_a_box_whose_time_ran_out_meanwhile_sleeps(server: Server) -> None:
+    box = server.wire.create(timeout=2, autoPause=True)
+    server.signal(signal.SIGTERM)
+    time.sleep(2.5)
+    server.start()
+    deadline = time.monotonic() + 5
+    while state(box, server) != "paused":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    got = server.wire.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60})
+    assert got.status == 201
+
+
+def test_server_that_ends_kills_sleepers_too() -> None:
+    server = Server()
+    data = str(server.data)
+    before = look(data)
+    server.start()
+    try:
+        box = server.wire.create(timeout=600)
+        assert server.wire.call("POST", f"/sandboxes/{box.id}/pause").status == 204
+        assert server.stop() == 0
+        assert leaked(before, data) == set()
+    finally:
+        server.close()
