@@ -15,7 +15,7 @@
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # Raise when the way layers are made changes what is in them.
-readonly recipe_format=1
+readonly recipe_format=2
 
 recipe_templates() {
 	local file
