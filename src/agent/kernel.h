@@ -19,6 +19,7 @@ struct kernel_host {
   uv_loop_t *loop;
   const struct agent *agent; /* gives the variables of new processes; NULL = none */
   uint64_t output_max;       /* most bytes one run may produce; 0 = none */
+  size_t message_max;        /* longest message of a kernel; 0 = OUTPUT_MESSAGE_MAX */
 };
 
 struct kernel_listener {

@@ -35,6 +35,7 @@ struct native {
   int handles;           /* still open on the loop */
   struct buf in;         /* what no complete message has come of yet, or what waits while paused */
   size_t scanned;        /* how much of it holds no line end */
+  size_t message_max;    /* longest message it may send */
   bool skipping;         /* inside a message that is too long */
   struct buf out;        /* what the socket does not take yet */
   pid_t pid;
@@ -269,11 +270,11 @@ static size_t native_lines(struct native *n, struct str data, size_t *scanned)
   return done;
 }
 
-/* A message past the limit is read to its end and dropped; the run says so. */
+/* The part of a message past the limit that is here: it is read to its end and dropped, and the run says so. */
 static void native_overlong(struct native *n)
 {
   char value[96];
-  snprintf(value, sizeof(value), "A message of the kernel was larger than %zu MiB and was dropped", OUTPUT_MESSAGE_MAX >> 20);
+  snprintf(value, sizeof(value), "A message of the kernel was larger than %zu bytes and was dropped", n->message_max);
   n->skipping = true;
   buf_free(&n->in);
   n->scanned = 0;
@@ -282,11 +283,9 @@ static void native_overlong(struct native *n)
 
 static void native_keep(struct native *n, struct str rest)
 {
-  if (n->skipping && !memchr(rest.p, '\n', rest.n)) {
-    n->scanned = 0;
-    return;
-  }
-  if (buf_adds(&n->in, rest) < 0)
+  if (n->skipping && n->scanned == rest.n)
+    n->scanned = 0; /* still inside what is being dropped */
+  else if (buf_adds(&n->in, rest) < 0)
     native_overlong(n);
 }
 
@@ -301,14 +300,15 @@ static void native_waiting(struct native *n)
 static void native_feed(struct native *n, struct str data)
 {
   if (n->in.n) {
-    native_keep(n, data);
+    buf_adds(&n->in, data);
     native_waiting(n);
-    return;
+  } else {
+    size_t done = native_lines(n, data, &n->scanned);
+    if (done < data.n)
+      native_keep(n, str_skip(data, done));
   }
-  size_t scanned = 0, done = native_lines(n, data, &scanned);
-  n->scanned = scanned;
-  if (done < data.n)
-    native_keep(n, str_skip(data, done));
+  if (n->in.n > n->message_max && n->scanned == n->in.n)
+    native_overlong(n);
 }
 
 static void native_gone(struct native *n)
@@ -568,7 +568,8 @@ static struct native *native_make(const struct kernel_host *host, const struct k
   kernel_init(&n->k, host, spec, listener, arg);
   n->k.driver = &native_driver;
   n->child.fds[0] = n->child.fds[1] = n->child.fds[2] = -1;
-  buf_init(&n->in, OUTPUT_MESSAGE_MAX);
+  n->message_max = host->message_max ? host->message_max : OUTPUT_MESSAGE_MAX;
+  buf_init(&n->in, n->message_max + 2 * READ_SIZE);
   buf_init(&n->out, OUT_MAX);
   for (int i = 0; i < 3; i++) {
     n->fds[i] = fds[i];

@@ -123,6 +123,7 @@ static inline void lab_open(struct lab *l, const char *program, size_t queue_max
   setenv("CLOCHE_KERNELS", l->dir, 1);
   setenv("CLOCHE_JUPYTER_PATH", l->dir, 1);
   l->host.loop = &l->loop;
+  l->host.message_max = 100000;
   l->specs = kernel_specs_new();
   l->all = contexts_new(&l->host, l->specs, queue_max);
   l->context = contexts_default(l->all, "python");

@@ -160,6 +160,32 @@ static void a_message_may_come_in_any_pieces(void **state)
   buf_free(&c.seen);
 }
 
+static void a_message_past_the_limit_is_dropped_and_said(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client c = client_new("x");
+  lab_begin(&l, &c);
+  char *big = malloc(300000);
+  memset(big, 'y', 300000);
+  static const char head[] = "{\"ev\":\"display\",\"id\":1,\"data\":{\"text/plain\":\"";
+  memcpy(big, head, sizeof(head) - 1);
+  for (size_t at = 0; at < 300000;) {
+    ssize_t n = send(l.sock, big + at, 300000 - at, MSG_DONTWAIT);
+    at += n > 0 ? (size_t)n : 0;
+    uv_run(&l.loop, UV_RUN_NOWAIT);
+  }
+  free(big);
+  lab_say(&l, "\"}}\n{\"ev\":\"display\",\"id\":1,\"data\":{\"text/plain\":\"after\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
+  lab_turn(&l);
+  assert_true(c.ended);
+  assert_true(client_saw(&c, "\"name\":\"ResultTooLarge\",\"value\":\"A message of the kernel was larger than 100000 bytes and was dropped\""));
+  assert_true(client_saw(&c, "\"text\":\"after\""));
+  assert_false(client_saw(&c, "yyy"));
+  lab_close(&l);
+  buf_free(&c.seen);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -170,6 +196,7 @@ int main(void)
       cmocka_unit_test(an_abort_without_an_error_is_told_as_one),
       cmocka_unit_test(a_slow_client_stops_the_reading_until_it_resumes),
       cmocka_unit_test(a_message_may_come_in_any_pieces),
+      cmocka_unit_test(a_message_past_the_limit_is_dropped_and_said),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
