@@ -41,6 +41,11 @@ static const struct setting settings[] = {
     {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
     {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
     {"box_connections_max", N(box_connections_max), "4096", 0, 1000000, "requests and streams at once into one box, per gate; 0 = no limit"},
+    {"connections_max", N(connections_max), "10000", 16, 1000000, "open client connections per gate; over it the longest idle one goes"},
+    {"client_head_seconds", N(client_head_seconds), "30", 1, 3600, "time a client has for a request's head"},
+    {"client_idle_seconds", N(client_idle_seconds), "640", 1, 86400, "time a connection may wait for its next request"},
+    {"client_body_seconds", N(client_body_seconds), "300", 1, 86400, "longest silence inside a request's body"},
+    {"client_stall_seconds", N(client_stall_seconds), "900", 0, 86400, "longest time a client may take no byte of an answer; 0 = no limit"},
     {"api_body_max", N(api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 

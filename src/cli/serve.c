@@ -72,6 +72,11 @@ static int become_role(const struct config *c)
       .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
       .api_body_max = c->api_body_max,
       .admin_token = c->admin_token,
+      .client_head_s = (unsigned)c->client_head_seconds,
+      .client_idle_s = (unsigned)c->client_idle_seconds,
+      .client_body_s = (unsigned)c->client_body_seconds,
+      .client_stall_s = (unsigned)c->client_stall_seconds,
+      .connections_max = (unsigned)c->connections_max,
       .box_connections_max = (unsigned)c->box_connections_max,
   };
   return gate_main(&g);

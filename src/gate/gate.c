@@ -36,6 +36,11 @@ int gate_main(const struct gate_config *config)
   struct gate g = {.config = config, .loop = &loop};
   struct err err = ERR_NONE;
   struct http_limits limits = http_limits_default;
+  limits.head_ms = config->client_head_s * 1000;
+  limits.idle_ms = config->client_idle_s * 1000;
+  limits.body_ms = config->client_body_s * 1000;
+  limits.linger_ms = config->client_stall_s * 1000;
+  limits.conns_max = config->connections_max;
   prctl(PR_SET_NAME, "cloche-gate");
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);

@@ -373,6 +373,27 @@ class TestTrafficToken:
             other.kill()
 
 
+def test_the_path_routes_for_people(wire: Wire, served: RawBox) -> None:
+    base = f"/box/{served.id}/8000"
+    for tail, seen in (("", "/"), ("/", "/"), ("/a/b?c=d", "/a/b?c=d"), ("?c=d", "/?c=d")):
+        got = wire.call("GET", base + tail, headers={"Cookie": "console=secret"}, with_key=False)
+        assert got.status == 200, got.body
+        echoed = got.json()
+        assert echoed["path"] == seen
+        assert "Cookie" not in echoed["headers"]
+        assert echoed["headers"]["X-Forwarded-Prefix"] == base
+        assert got.headers["Content-Security-Policy"].startswith("sandbox ")
+    assert wire.call("GET", f"/box/{served.id}/49983/init", with_key=False).status == 404
+    assert wire.call("GET", f"/box/{served.id}/49983/x/../init", with_key=False).status == 404
+    assert wire.call("GET", "/box/inonexistent00000000x/80/", with_key=False).status == 502
+    assert wire.call("GET", f"/box/{served.id}/http/", with_key=False).status == 404
+
+
+def test_names_below_localhost_route(wire: Wire, served: RawBox) -> None:
+    host = {"Host": f"8000-{served.id}.localhost:{wire.address[1]}"}
+    assert wire.call("GET", "/", headers=host, with_key=False).status == 200
+
+
 def test_the_host_can_be_masked(wire: Wire) -> None:
     box = wire.create(timeout=60, network={"maskRequestHost": "app.internal:${PORT}"})
     try:
