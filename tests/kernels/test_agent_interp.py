@@ -399,6 +399,47 @@ def test_other_languages_stream_to_the_letter(box: Box, language: str, code: str
     assert [e["text"] for e in events if e["type"] == "stdout"] == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "keep", "forever", "ask", "kept"),
+    [
+        ("js", "var kept = 7", "for (;;) {}", "console.log(kept)", "7"),
+        ("js", "var kept = 8", "await new Promise(() => {})", "console.log(kept)", "8"),
+        ("bash", "kept=7", "sleep 300", "echo $kept", "7"),
+        ("r", "kept <- 7", "repeat Sys.sleep(0.1)", "cat(kept)", "7"),
+        ("java", "int kept = 7;", "while (true) { Thread.sleep(50); }", "System.out.println(kept);", "7"),
+    ],
+)
+def test_an_abandoned_cell_is_interrupted_in_every_language(
+    box: Box, language: str, keep: str, forever: str, ask: str, kept: str
+) -> None:
+    cid = box.context(language=language)
+    box.run(keep, context_id=cid)
+    c, _ = box.open(forever, context_id=cid)
+    time.sleep(0.7)
+    c.close()
+    began = time.monotonic()
+    text = "".join(e["text"] for e in box.run(ask, context_id=cid) if e["type"] == "stdout")
+    assert text.strip() == kept
+    assert time.monotonic() - began < 10
+    box.call("DELETE", f"/contexts/{cid}")
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "ask", "answer"),
+    [
+        ("js", "process.exit(4)", "console.log(1 + 1)", "2"),
+        ("r", "quit(status = 4)", "cat(1 + 1)", "2"),
+        ("java", "System.exit(4);", "System.out.println(1 + 1);", "2"),
+    ],
+)
+def test_a_kernel_that_exits_is_replaced_in_every_language(box: Box, language: str, code: str, ask: str, answer: str) -> None:
+    cid = box.context(language=language)
+    assert error_of(box.run(code, context_id=cid))["name"] == "ContextRestarting"
+    text = "".join(e["text"] for e in box.run(ask, context_id=cid) if e["type"] == "stdout")
+    assert text.strip() == answer
+    box.call("DELETE", f"/contexts/{cid}")
+
+
 def test_a_missing_language_says_so(box: Box) -> None:
     status, data = box.call("POST", "/execute", {"code": "1", "language": "cobol"})
     assert status == 500
