@@ -64,8 +64,11 @@ static uint64_t keyed_number(struct str text, const char *key)
 /* ---- the processes of the box ---- */
 
 struct tally {
-  uint64_t ticks, pages;
+  uint64_t ticks, bytes;
+  unsigned count;
 };
+
+#define EXACT_MAX 64 /* processes whose memory is measured by share; the walk of their maps takes its time */
 
 /* Field n (from 3 on) of /proc/PID/stat; the name in field 2 may hold anything, so counting starts behind its last ')'. */
 static uint64_t stat_field(struct str text, int field)
@@ -80,24 +83,37 @@ static uint64_t stat_field(struct str text, int field)
   return str_i64(word, &v) == 0 && v > 0 ? (uint64_t)v : 0;
 }
 
+/* Pages that several processes share count by share, else each of them would count as its own. */
+static uint64_t memory_share(const char *pid)
+{
+  cleanup_free char *path = xasprintf("/proc/%s/smaps_rollup", pid);
+  cleanup_buf struct buf text = BUF_INIT(PROC_FILE_MAX);
+  return file_read(path, &text) == 0 ? keyed_number(buf_str(&text), "Pss") << 10 : 0;
+}
+
+static uint64_t memory_resident(const char *pid)
+{
+  cleanup_free char *path = xasprintf("/proc/%s/statm", pid);
+  cleanup_buf struct buf text = BUF_INIT(PROC_FILE_MAX);
+  uint64_t pages = 0;
+  struct str size, rest, word;
+  if (file_read(path, &text) < 0)
+    return 0;
+  str_cut(buf_str(&text), ' ', &size, &rest);
+  str_cut(rest, ' ', &word, &size);
+  str_u64(word, &pages);
+  return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static void tally_one(const char *pid, struct tally *t)
 {
-  cleanup_free char *stat_path = xasprintf("/proc/%s/stat", pid), *statm_path = xasprintf("/proc/%s/statm", pid);
-  cleanup_buf struct buf text = BUF_INIT(PROC_FILE_MAX), pages = BUF_INIT(PROC_FILE_MAX);
-  if (file_read(stat_path, &text) == 0)
+  cleanup_free char *path = xasprintf("/proc/%s/stat", pid);
+  cleanup_buf struct buf text = BUF_INIT(PROC_FILE_MAX);
+  if (file_read(path, &text) == 0)
     for (int field = 14; field <= 17; field++) /* own and waited-for children's time, user and system */
       t->ticks += stat_field(buf_str(&text), field);
-  if (file_read(statm_path, &pages) < 0)
-    return;
-  uint64_t size = 0, resident = 0, shared = 0;
-  struct str rest = str_trim(buf_str(&pages)), word;
-  uint64_t *slots[] = {&size, &resident, &shared};
-  for (size_t i = 0; i < ARRAY_LEN(slots); i++) {
-    struct str all = rest;
-    str_cut(all, ' ', &word, &rest);
-    str_u64(word, slots[i]);
-  }
-  t->pages += resident > shared ? resident - shared : 0;
+  uint64_t bytes = t->count++ < EXACT_MAX ? memory_share(pid) : 0;
+  t->bytes += bytes ? bytes : memory_resident(pid);
 }
 
 static struct tally tally_all(void)
@@ -145,7 +161,7 @@ static struct memory memory_now(const struct tally *t)
     return memory_machine();
   struct memory m = {.total = metrics.memory_limit};
   if (!memory_cgroup(&m))
-    m.used = t->pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    m.used = t->bytes;
   m.used = MIN(m.used, m.total);
   return m;
 }

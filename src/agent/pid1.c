@@ -77,7 +77,6 @@ void pid1_prepare(void)
   spawn_prepare();
   limits_raise();
   oom_shield();
-  prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_NAME, "cloche-agent");
   if (getpid() != 1)
     prctl(PR_SET_CHILD_SUBREAPER, 1);

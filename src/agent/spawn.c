@@ -29,6 +29,7 @@ struct birth {
   char **sh_argv;    /* for a script without an interpreter line: sh, the script, its arguments */
   volatile enum spawn_stage stage;
   volatile int error;
+  volatile bool scored; /* the child could set its own oom score */
 };
 
 void spawn_prepare(void)
@@ -85,9 +86,13 @@ CHILD void child_identity(struct birth *b)
     child_fail(b, SPAWN_IDENTITY);
 }
 
-CHILD void child_limits(void)
+CHILD void child_limits(struct birth *b)
 {
   sigset_t none;
+  int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  b->scored = score >= 0 && write(score, CHILD_OOM_SCORE, strlen(CHILD_OOM_SCORE)) > 0;
+  if (score >= 0)
+    close(score);
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
   setrlimit(RLIMIT_NOFILE, &given.nofile);
@@ -160,7 +165,7 @@ CHILD int child_main(void *arg)
   child_fds(b);
   if (b->s->ctty && ioctl(0, TIOCSCTTY, 0) < 0)
     child_fail(b, SPAWN_SETUP);
-  child_limits();
+  child_limits(b);
   child_identity(b);
   if (b->s->cwd && chdir(b->s->cwd) < 0)
     child_fail(b, SPAWN_CWD);
@@ -196,8 +201,8 @@ static char **sh_argv_make(char *const *argv)
   return out;
 }
 
-/* From here and not from the child: until it has execed, the child counts as the agent, whose /proc files belong to a
- * user that the box does not know. */
+/* When the child can't: where the agent's file may not be read by the box, the agent and all that share its memory have
+ * /proc files of a user whom the box does not know. After exec the child is its own again. */
 static void oom_score_set(pid_t pid)
 {
   char path[64];
@@ -226,6 +231,7 @@ pid_t spawn_run(const struct spawn *s, enum spawn_stage *stage)
       continue;
     return -b.error;
   }
-  oom_score_set(pid);
+  if (!b.scored)
+    oom_score_set(pid);
   return pid;
 }
