@@ -2,6 +2,7 @@
  * escaped pieces put together are the escaped form of the whole: a print costs one copy on its way through. */
 #include "agent/kernel_output.h"
 #include "agent/kernel_token.h"
+#include "agent/logbook.h"
 #include <stdio.h>
 
 #define OUT_KEEP ((size_t)64 << 10) /* buffers larger than this are given back after use */
@@ -95,6 +96,7 @@ static void add_stamp(struct buf *b, int64_t wall_us)
 
 static void send_text(struct output *o, int which, struct str body, int64_t stamp)
 {
+  logbook_escaped("kernel", NULL, which == OUTPUT_STDOUT ? "stdout" : "stderr", body);
   while (body.n) {
     size_t n = token_prefix(body, OUTPUT_PIECE);
     buf_addz(&o->out, which == OUTPUT_STDOUT ? "{\"type\":\"stdout\",\"text\":\"" : "{\"type\":\"stderr\",\"text\":\"");

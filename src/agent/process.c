@@ -4,11 +4,13 @@
  * Each descriptor is polled by the loop and closed with its handle; a process object is freed when the last of its
  * handles is. */
 #include "agent/process.h"
+#include "agent/logbook.h"
 #include "agent/process_end.h"
 #include "agent/process_inside.h"
 #include "agent/reap.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 
 #define PIPE_CHUNK (32 << 10)
@@ -92,6 +94,11 @@ void process_poll(struct process *p)
 static void fan_out(struct process *p, uint32_t which, struct str bytes)
 {
   struct msg_data data = {.which = which, .out = bytes, .err = bytes, .pty = bytes};
+  if (which != DATA_PTY) { /* what goes over a terminal is a conversation, not a log */
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%d", p->pid);
+    logbook_output("process", pid, which == DATA_STDERR ? "stderr" : "stdout", bytes);
+  }
   struct msg_event event = {.which = EVENT_DATA, .data = &data};
   struct msg_event_response msg = {&event};
   struct buf frames[2] = {BUF_INIT(RPC_MESSAGE_MAX), BUF_INIT(RPC_MESSAGE_MAX)};

@@ -20,6 +20,8 @@ static const struct route_entry routes[] = {
     {"POST", "sandboxes/{id}/resume", sandbox_resume, BODY_OPTIONAL},
     {"PUT", "sandboxes/{id}/network", sandbox_network, BODY_REQUIRED},
     {"GET", "sandboxes/{id}/metrics", sandbox_metrics, 0},
+    {"GET", "sandboxes/{id}/logs", sandbox_logs_v1, 0},
+    {"GET", "v2/sandboxes/{id}/logs", sandbox_logs_v2, 0},
     {"POST", "sandboxes/{id}/fork", absent_fork, BODY_IGNORED},
     {"POST", "sandboxes/{id}/snapshots", absent_snapshots, BODY_IGNORED},
     {"GET", "snapshots", snapshot_list, 0},

@@ -83,6 +83,8 @@ void sandbox_connect_v2(struct req *r);
 void sandbox_pause(struct req *r);
 void sandbox_resume(struct req *r);
 void sandbox_network(struct req *r);
+void sandbox_logs_v1(struct req *r);
+void sandbox_logs_v2(struct req *r);
 void sandbox_metrics(struct req *r);
 void sandbox_metrics_many(struct req *r);
 void sandbox_list_v1(struct req *r);

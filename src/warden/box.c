@@ -7,6 +7,7 @@
 
 #include "warden/account.h"
 #include "warden/birth.h"
+#include "warden/boxlog.h"
 #include "warden/desk.h"
 #include "warden/pause.h"
 #include "warden/pool.h"
@@ -226,6 +227,7 @@ void box_end(struct box *b, const char *cause)
   struct err err = ERR_NONE;
   if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
+  boxlog_keep(b);
   jail_kill(w->instance, b->name, &b->jail, &err);
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
@@ -420,6 +422,7 @@ static void sampling_done(uv_work_t *work, int status)
     const struct jail_stats *st = &s->of[i].stats;
     if (!b || s->of[i].result)
       continue;
+    boxlog_look(b);
     usage_add(&b->usage, mono, st->cpu_usec,
               &(struct wire_sample){.wall_us = wall,
                                     .cpus = b->row.cpus,

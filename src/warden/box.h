@@ -38,6 +38,7 @@ struct box {
   struct usage usage;
   VEC(struct ask) waiting; /* creates that wait for the birth */
   VEC(struct wish) wishes; /* what waits for a passage; see pause.h */
+  int log_fd;              /* its log ring, once it was seen; 0 = not yet */
   struct passage *passage; /* under way, or NULL */
   bool counted;            /* among its team's running boxes */
   char *ending;            /* set when it must end as soon as it is born; owned */

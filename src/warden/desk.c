@@ -3,6 +3,7 @@
 #include "warden/desk.h"
 
 #include "warden/account.h"
+#include "warden/boxlog.h"
 #include "warden/desk_inside.h"
 #include "warden/pause.h"
 #include <stdio.h>
@@ -220,6 +221,23 @@ static void ask_door(struct question *q)
   send_to(q->link, q->out, fd);
 }
 
+/* No descriptor comes with the answer when the box printed nothing. */
+static void ask_log(struct question *q)
+{
+  struct str id = wire_get(q->packet, W_ID);
+  struct box *b = box_find(q->warden, id, q->team);
+  cleanup_fd int fd = b ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
+  char cause[256];
+  int64_t when;
+  if (fd < 0 && !b && store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {
+    desk_begin(q, WIRE_REPLY, -ENOENT);
+    desk_finish(q);
+    return;
+  }
+  desk_begin(q, WIRE_REPLY, 0);
+  send_to(q->link, q->out, fd >= 0 ? fd : -1);
+}
+
 static void ask_usage(struct question *q)
 {
   struct box *b = asked_box(q);
@@ -300,7 +318,7 @@ static const struct {
     {WIRE_BOX_KILL, ask_kill},         {WIRE_BOX_TIMEOUT, ask_timeout}, {WIRE_BOX_PAUSE, ask_pause},
     {WIRE_BOX_CONNECT, ask_connect},   {WIRE_BOX_CONFIG, ask_config}, {WIRE_BOX_DOOR, ask_door},
     {WIRE_BOX_USAGE, ask_usage},       {WIRE_USAGE_LATEST, ask_latest}, {WIRE_TEAM_KILL, ask_team_kill},
-    {WIRE_STATUS, ask_status},
+    {WIRE_BOX_LOG, ask_log},           {WIRE_STATUS, ask_status},
 };
 
 static void desk_packet(struct link *l, struct str packet, int fd, void *arg)

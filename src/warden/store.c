@@ -35,6 +35,8 @@ static const char *const migrations[] = {
     "ALTER TABLE team ADD COLUMN memory_max_mb INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE team ADD COLUMN disk_max_mb INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE box ADD COLUMN timeout_s INTEGER NOT NULL DEFAULT 0;",
+    "CREATE TABLE ended_log(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, lines BLOB NOT NULL);"
+    "CREATE INDEX ended_log_at ON ended_log(at);",
 };
 
 static int store_err(struct store *s, struct err *err, const char *what)
@@ -318,7 +320,29 @@ int store_cause(struct store *s, struct str id, struct str team, char *cause, si
 
 int store_forget_ended(struct store *s, int64_t before_us)
 {
-  return change(s, NULL, "DELETE FROM ended WHERE at<?", "i", before_us);
+  int r = change(s, NULL, "DELETE FROM ended_log WHERE at<?", "i", before_us);
+  return r ? r : change(s, NULL, "DELETE FROM ended WHERE at<?", "i", before_us);
+}
+
+int store_log_put(struct store *s, const char *id, const char *team, int64_t when_us, struct str lines, struct err *err)
+{
+  return change(s, err, "INSERT OR REPLACE INTO ended_log VALUES(?,?,?,?)", "ttib", id, team, when_us, lines);
+}
+
+int store_log_get(struct store *s, struct str id, struct str team, struct buf *out)
+{
+  sqlite3_stmt *st = query(s, "SELECT lines FROM ended_log WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, col_str(st, 0)) : -ENOENT;
+  done(st);
+  return r;
+}
+
+int store_log_trim(struct store *s, uint64_t bytes)
+{
+  return change(s, NULL,
+                "DELETE FROM ended_log WHERE id IN (SELECT id FROM (SELECT id, SUM(length(lines)) OVER (ORDER BY at DESC, id) AS total"
+                " FROM ended_log) WHERE total>?)",
+                "i", (int64_t)bytes);
 }
 
 int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg)

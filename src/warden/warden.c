@@ -253,6 +253,7 @@ static void housekeep(uv_timer_t *t)
   pool_tend(w);
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
+  store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
   uv_work_t *work = xcalloc(1, sizeof(*work));
   work->data = w;
   uv_queue_work(w->loop, work, checkpoint_work, checkpoint_done);
