@@ -101,7 +101,12 @@ int files_enter(struct http_x *x, struct agent *a, const char *operation, struct
     return -EACCES;
   }
   struct str name = q->has_username && q->username.n ? buf_str(&q->username) : str_of(a->default_user);
-  if (user_find(name, u) < 0) {
+  int rc = user_find(name, u);
+  if (rc < 0 && rc != -ENOENT) {
+    answer_fail(x, 500, "cannot read the user database: %s", strerror(-rc));
+    return rc;
+  }
+  if (rc < 0) {
     answer_fail(x, 401, "error looking up user '" STR_FMT "': user: unknown user " STR_FMT, STR_ARG(name), STR_ARG(name));
     return -ENOENT;
   }

@@ -135,7 +135,7 @@ void router_request(struct http_x *x, void *agent)
   cleanup_buf struct buf name = BUF_INIT(64 << 10);
   if (agent_basic_user(http_header(head, "Authorization"), &name)) {
     user = arena_str(http_x_arena(x), buf_str(&name));
-    if (user_find(user, &unused) < 0)
+    if (user_find(user, &unused) == -ENOENT)
       refused = arena_fmt(http_x_arena(x), "invalid username: '" STR_FMT "'", STR_ARG(user));
   }
   const struct rpc_method *rpc = str_is(head->method, "POST") ? service_method(head->path) : NULL;

@@ -16,15 +16,16 @@ int service_user(struct rpc_call *c, struct user *out)
 {
   const struct agent *agent = rpc_context(c);
   struct str name = rpc_user(c);
-  if (name.p && user_find(name, out) == 0)
+  int rc = user_find(name.p ? name : str_of(agent->default_user), out);
+  if (rc == 0)
     return 0;
-  if (!name.p && user_find(str_of(agent->default_user), out) == 0)
-    return 0;
-  if (name.p)
+  if (rc != -ENOENT)
+    rpc_fail(c, RPC_RESOURCE_EXHAUSTED, "cannot read the user database: %s", strerror(-rc));
+  else if (name.p)
     rpc_fail(c, RPC_UNAUTHENTICATED, "invalid username: '" STR_FMT "'", STR_ARG(name));
   else
     rpc_fail(c, RPC_UNAUTHENTICATED, "invalid default user: '%s'", agent->default_user);
-  return -ENOENT;
+  return rc;
 }
 
 int service_path(struct rpc_call *c, struct str path, const struct user *u, struct buf *out)

@@ -31,13 +31,14 @@ static int id_parse(struct str text, uint32_t *out)
   return 0;
 }
 
-void userdb_load(struct userdb *db)
+int userdb_load(struct userdb *db)
 {
   *db = (struct userdb){0};
   buf_init(&db->passwd, DB_MAX);
   buf_init(&db->group, DB_MAX);
-  file_read("/etc/passwd", &db->passwd);
+  int rc = file_read("/etc/passwd", &db->passwd);
   file_read("/etc/group", &db->group);
+  return rc < 0 ? rc : 0;
 }
 
 void userdb_free(struct userdb *db)
@@ -106,8 +107,8 @@ int userdb_user(const struct userdb *db, struct str name, struct user *out)
 int user_find(struct str name, struct user *out)
 {
   cleanup_userdb struct userdb db;
-  userdb_load(&db);
-  return userdb_user(&db, name, out);
+  int rc = userdb_load(&db);
+  return rc < 0 ? rc : userdb_user(&db, name, out);
 }
 
 static struct str name_of_id(struct str rest, uint32_t id)

@@ -20,7 +20,8 @@ struct user {
   size_t ngroups;
 };
 
-int user_find(struct str name, struct user *out); /* 0, or -ENOENT when there is no such name */
+/* 0, -ENOENT when there is no such name, or another errno when the file can't be read just now. */
+int user_find(struct str name, struct user *out);
 
 /* Both files as they are now, and the last answers: neighbours in a directory mostly have one owner. */
 struct userdb {
@@ -30,7 +31,7 @@ struct userdb {
   gid_t last_gid;
   bool has_user, has_group;
 };
-void userdb_load(struct userdb *db);
+int userdb_load(struct userdb *db); /* 0 or -errno; usable (and empty) in any case */
 void userdb_free(struct userdb *db);
 #define cleanup_userdb __attribute__((cleanup(userdb_free)))
 int userdb_user(const struct userdb *db, struct str name, struct user *out);
