@@ -2,7 +2,7 @@
 #include "warden/birth.h"
 
 #include "warden/boot.h"
-#include "warden/pool.h"
+#include "warden/shelf.h"
 #include "warden/zygote.h"
 #include <poll.h>
 #include <stdio.h>
@@ -131,11 +131,12 @@ static const char *const *lowers(struct birth *h, const struct build *build, con
 
 static const char *const *environment(struct birth *h, const struct build *b)
 {
-  const char **env = arena_alloc(&h->arena, 5 * sizeof(*env));
+  const char **env = arena_alloc(&h->arena, 6 * sizeof(*env));
   env[0] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   env[1] = arena_fmt(&h->arena, "CLOCHE_MEMORY=%llu", (unsigned long long)b->row.memory_mb << 20);
   env[2] = arena_fmt(&h->arena, "CLOCHE_CPUS=%u", b->row.cpus);
   env[3] = arena_fmt(&h->arena, "CLOCHE_DISK=%llu", (unsigned long long)b->row.disk_mb << 20);
+  env[4] = arena_fmt(&h->arena, "CLOCHE_LOG_BYTES=%u", h->warden->config->log_bytes);
   return env;
 }
 

@@ -10,7 +10,7 @@
 #include "warden/boxlog.h"
 #include "warden/desk.h"
 #include "warden/pause.h"
-#include "warden/pool.h"
+#include "warden/shelf.h"
 #include "warden/remains.h"
 #include "warden/slots.h"
 #include <dirent.h>
@@ -196,7 +196,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
-  struct parked *p = pool_take(w, build);
+  struct parked *p = shelf_take(w, build);
   struct box *b = box_new(w, p ? p->name : id);
   b->template = t;
   b->build = build;

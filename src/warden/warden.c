@@ -5,7 +5,7 @@
 #include "warden/account.h"
 #include "warden/box.h"
 #include "warden/control.h"
-#include "warden/pool.h"
+#include "warden/shelf.h"
 #include "warden/pause.h"
 #include "warden/runtime.h"
 #include "warden/zygote.h"
@@ -66,7 +66,7 @@ static void warden_stop(struct warden *w, bool end_boxes)
     return;
   w->stopping = true;
   log_info(end_boxes ? "stopping; %zu boxes end" : "stopping; %zu boxes stay", w->boxes.n);
-  pool_drain(w);
+  shelf_drain(w);
   zygote_stop_all(w);
   void *value;
   for (bool any = end_boxes; any;) {
@@ -232,7 +232,7 @@ static void refill(uv_check_t *check)
   if (!w->refill || w->stopping)
     return;
   w->refill = false;
-  pool_tend(w);
+  shelf_tend(w);
 }
 
 /* The templates everyone has are hot from the start. */
@@ -241,16 +241,16 @@ static void heat(struct warden *w)
   struct template *const *list;
   size_t n = catalog_templates(w->catalog, &list);
   for (size_t i = 0; i < n; i++) {
-    struct build *b = map_get(&list[i]->tags, STR("default"));
+    struct build *b = catalog_default(list[i]);
     if (b && list[i]->row.public)
-      pool_heat(w, b);
+      shelf_heat(w, b);
   }
 }
 
 static void housekeep(uv_timer_t *t)
 {
   struct warden *w = t->data;
-  pool_tend(w);
+  shelf_tend(w);
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);

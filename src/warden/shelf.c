@@ -1,0 +1,215 @@
+/* shelf.c - see shelf.h. At most two births for the pool at a time, so that creates that find it empty do not wait behind it. */
+#include "warden/shelf.h"
+
+#include "warden/birth.h"
+#include "warden/remains.h"
+#include "warden/slots.h"
+#include "warden/zygote.h"
+#include <stdio.h>
+
+#define POOL_BIRTHS 2
+#define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
+
+struct shelf {
+  struct warden *warden;
+  struct build *build;
+  struct parked *ready;
+  size_t n, coming;
+  int64_t used_us;
+};
+
+static void fill(struct shelf *s);
+
+static bool memory_is_short(void)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  uint64_t total = 0, available = 0;
+  if (file_read("/proc/meminfo", &b))
+    return false;
+  struct str rest = buf_str(&b), line, name, value;
+  while (rest.n) {
+    str_cut(rest, '\n', &line, &rest);
+    str_cut(line, ':', &name, &value);
+    value = str_trim(value);
+    str_cut(value, ' ', &value, &line);
+    if (str_is(name, "MemTotal"))
+      str_u64(value, &total);
+    else if (str_is(name, "MemAvailable"))
+      str_u64(value, &available);
+  }
+  return available * 100 < total * POOL_MEMORY_FLOOR;
+}
+
+static struct shelf *shelf_of(struct warden *w, struct build *b)
+{
+  struct shelf *s = map_get(&w->shelves, str_of(b->row.id));
+  if (!s) {
+    s = xcalloc(1, sizeof(*s));
+    s->warden = w;
+    s->build = b;
+    map_put(&w->shelves, str_of(b->row.id), s);
+  }
+  return s;
+}
+
+static void watch_closed(uv_handle_t *h)
+{
+  free(h);
+}
+
+static void unwatch(struct parked *p)
+{
+  if (p->watch) {
+    uv_poll_stop(p->watch);
+    uv_close((uv_handle_t *)steal(&p->watch), watch_closed);
+  }
+}
+
+void parked_free(struct parked *p)
+{
+  free(p);
+}
+
+void parked_drop(struct parked *p)
+{
+  if (!p)
+    return;
+  unwatch(p);
+  close(p->boot);
+  remains_clear(p->shelf->warden, p->jail, p->name, p->dir, p->slot);
+  free(p);
+}
+
+static void unlink_parked(struct parked *p)
+{
+  for (struct parked **at = &p->shelf->ready; *at; at = &(*at)->next)
+    if (*at == p) {
+      *at = p->next;
+      p->shelf->n--;
+      return;
+    }
+}
+
+/* A parked agent says nothing: whatever is heard is its end. */
+static void parked_spoke(uv_poll_t *poll, int status, int events)
+{
+  struct parked *p = poll->data;
+  struct shelf *s = p->shelf;
+  unlink_parked(p);
+  log_warn("a parked box of %s ended", s->build->of->row.name);
+  parked_drop(p);
+  fill(s);
+}
+
+static void shelved(struct birth *h)
+{
+  struct shelf *s = h->shelf;
+  struct warden *w = s->warden;
+  s->coming--;
+  w->births--;
+  if (h->result || w->stopping) {
+    if (h->result)
+      log_warn("no box made ahead for %s: %s", s->build->of->row.name, h->err.msg);
+    remains_clear(w, h->jail, h->name, h->dir, h->slot);
+    return; /* the next use tries again */
+  }
+  struct parked *p = xcalloc(1, sizeof(*p));
+  p->jail = h->jail;
+  p->slot = h->slot;
+  p->boot = steal_fd(&h->boot_fd);
+  p->shelf = s;
+  memcpy(p->name, h->name, sizeof(p->name));
+  memcpy(p->dir, h->dir, sizeof(p->dir));
+  p->watch = xcalloc(1, sizeof(*p->watch));
+  uv_poll_init(w->loop, p->watch, p->boot);
+  p->watch->data = p;
+  uv_poll_start(p->watch, UV_READABLE | UV_DISCONNECT, parked_spoke);
+  /* The oldest is taken first: its Python has had the most time to settle. */
+  struct parked **at = &s->ready;
+  while (*at)
+    at = &(*at)->next;
+  *at = p;
+  s->n++;
+  fill(s);
+}
+
+static void fill(struct shelf *s)
+{
+  struct warden *w = s->warden;
+  struct zygote *z = w->stopping || !w->config->zygotes ? NULL : zygote_of(w, s->build);
+  if (w->stopping || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
+    return;
+  while (s->n + s->coming < w->config->pool && s->coming < POOL_BIRTHS) {
+    unsigned slot;
+    if (memory_is_short() || slot_take(w, &slot))
+      return;
+    s->coming++;
+    w->births++;
+    birth_ahead(w, s->build, s, slot, shelved);
+  }
+}
+
+struct parked *shelf_take(struct warden *w, struct build *b)
+{
+  if (!w->config->pool)
+    return NULL;
+  struct shelf *s = shelf_of(w, b);
+  s->used_us = clock_mono_us();
+  struct parked *p = s->ready;
+  if (p) {
+    s->ready = p->next;
+    s->n--;
+    unwatch(p);
+  }
+  w->refill = true; /* after the answer is out */
+  return p;
+}
+
+void shelf_heat(struct warden *w, struct build *b)
+{
+  if (!w->config->pool)
+    return;
+  shelf_of(w, b)->used_us = clock_mono_us();
+  fill(shelf_of(w, b));
+}
+
+static void empty(struct shelf *s)
+{
+  while (s->ready) {
+    struct parked *p = s->ready;
+    s->ready = p->next;
+    s->n--;
+    parked_drop(p);
+  }
+}
+
+void shelf_tend(struct warden *w)
+{
+  void *value;
+  bool is_short = memory_is_short();
+  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
+    struct shelf *s = value;
+    bool cold = clock_mono_us() - s->used_us > POOL_COLD_US;
+    bool stale = catalog_default(s->build->of) != s->build;
+    if (is_short || (cold && !s->build->of->row.public) || (cold && stale))
+      empty(s);
+    else
+      fill(s);
+  }
+}
+
+void shelf_drain(struct warden *w)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);)
+    empty(value);
+}
+
+size_t shelf_count(struct warden *w)
+{
+  size_t n = 0;
+  void *value;
+  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);)
+    n += ((struct shelf *)value)->n;
+  return n;
+}

@@ -1,0 +1,30 @@
+/* shelf.h - boxes made ahead. A parked box is complete but for its identity: walls up, agent listening, Python forked and
+ * waiting. A create takes one and tells it who it is; the pool fills up again behind it. Templates become hot by being
+ * used, and cold when nobody wanted them for a while. */
+#ifndef CLOCHE_SHELF_H
+#define CLOCHE_SHELF_H
+
+#include "warden/box.h"
+
+struct parked {
+  struct parked *next;
+  struct jail jail;
+  char name[64], dir[512];
+  unsigned slot;
+  int boot; /* the agent waits for its identity here */
+  uv_poll_t *watch;
+  struct shelf *shelf;
+};
+
+#define POOL_COLD_US 600000000 /* a template nobody used for ten minutes keeps no boxes ready */
+
+/* A ready box of this build, or NULL. Marks the template as hot either way. */
+struct parked *shelf_take(struct warden *w, struct build *b);
+void parked_free(struct parked *p); /* the memory only; NULL is fine */
+void parked_drop(struct parked *p); /* the box too */
+void shelf_heat(struct warden *w, struct build *b); /* begins to fill */
+void shelf_tend(struct warden *w);                  /* now and then: cold shelves are emptied, others filled */
+void shelf_drain(struct warden *w);                 /* at the end: all parked boxes go */
+size_t shelf_count(struct warden *w);
+
+#endif

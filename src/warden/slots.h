@@ -1,0 +1,10 @@
+/* slots.h - ranges of host ids: one per box or zygote, taken and given back. */
+#ifndef CLOCHE_SLOTS_H
+#define CLOCHE_SLOTS_H
+
+#include "warden/warden.h"
+
+int slot_take(struct warden *w, unsigned *slot); /* -EAGAIN when all are in use */
+void slot_mark(struct warden *w, unsigned slot, bool used);
+
+#endif
