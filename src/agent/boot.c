@@ -1,6 +1,7 @@
 /* boot.c - see boot.h. */
 #include "agent/boot.h"
 #include "agent/init.h"
+#include "agent/interp.h"
 #include "warden/boot.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,6 +40,21 @@ static int template_take(struct agent *a, struct str text, struct err *err)
   return 0;
 }
 
+static bool parked;
+static int nursery_fd = -1; /* came with the packet being read */
+
+static void nursery_take(struct str language)
+{
+  char name[64];
+  int fd = steal_fd(&nursery_fd);
+  if (fd < 0)
+    return;
+  if (str_copyz(language, name, sizeof(name)) || interp_adopt(name, (const int[]){fd, -1, -1}, 0, true)) {
+    log_warn("the nursery for " STR_FMT " is not wanted here", STR_ARG(language));
+    close(fd);
+  }
+}
+
 static int field_take(struct agent *a, uint32_t tag, struct str value, struct err *err)
 {
   switch ((enum boot_tag)tag) {
@@ -54,6 +70,12 @@ static int field_take(struct agent *a, uint32_t tag, struct str value, struct er
     return template_take(a, value, err);
   case BOOT_INIT:
     return init_apply(a, value, true, err) == INIT_BAD ? err_wrap(err, "init") : 0;
+  case BOOT_PARK:
+    parked = true;
+    return 0;
+  case BOOT_NURSERY:
+    nursery_take(value);
+    return 0;
   }
   return 0; /* a newer warden may say more */
 }
@@ -111,27 +133,60 @@ static void identity_publish(struct agent *a)
 int boot_receive(struct agent *a, struct err *err)
 {
   if (!boot_socket())
-    return 0;
+    return BOOT_BY_HAND;
   /* Mapped, not allocated: the pages go back to the system at once. */
   char *packet = mmap(NULL, BOOT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (packet == MAP_FAILED)
     return err_errno(err, "boot packet");
-  ssize_t n;
-  do
-    n = recv(BOOT_FD, packet, BOOT_MAX, MSG_TRUNC);
-  while (n < 0 && errno == EINTR);
+  size_t nfds = 1;
+  parked = false;
+  ssize_t n = fd_recv(BOOT_FD, packet, BOOT_MAX, &nursery_fd, &nfds, MSG_TRUNC);
   int rc = 0;
   if (n < 0)
-    rc = err_errno(err, "boot packet");
+    rc = err_set(err, (int)n, "boot packet: %s", strerror((int)-n));
   else if (n == 0 || n > (ssize_t)BOOT_MAX)
     rc = err_set(err, -EPROTO, "boot packet of %zd bytes", n);
   else
     rc = packet_take(a, str_make(packet, (size_t)n), err);
   munmap(packet, BOOT_MAX);
+  if (nursery_fd >= 0)
+    close(steal_fd(&nursery_fd));
   if (rc < 0)
     return rc;
+  if (parked)
+    return BOOT_PARKED;
   identity_publish(a);
-  return 1;
+  return BOOT_DONE;
+}
+
+/* ---- a box made ahead ---- */
+
+static void waiting_closed(uv_handle_t *h)
+{
+  free(h);
+}
+
+static void on_packet(uv_poll_t *poll, int status, int events)
+{
+  struct agent *a = poll->data;
+  struct err err = ERR_NONE;
+  (void)status, (void)events;
+  uv_poll_stop(poll);
+  uv_close((uv_handle_t *)poll, waiting_closed);
+  if (boot_receive(a, &err) < 0) {
+    boot_answer(err.msg);
+    exit(1); /* pid 1 ends, and the box with it */
+  }
+  boot_answer(NULL);
+}
+
+void boot_wait(struct agent *a)
+{
+  uv_poll_t *poll = xcalloc(1, sizeof(*poll));
+  uv_poll_init(a->loop, poll, BOOT_FD);
+  poll->data = a;
+  uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, on_packet);
+  interp_warm("python");
 }
 
 void boot_answer(const char *failure)

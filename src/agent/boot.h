@@ -4,8 +4,13 @@
 
 #include "agent/agent.h"
 
-/* Waits for the packet and applies it. 1 = applied, 0 = fd 3 is no boot socket (started by hand), or negative. */
+enum { BOOT_BY_HAND, BOOT_DONE, BOOT_PARKED };
+
+/* Waits for a packet and applies it: done, parked (another one will come; boot_wait hears it), or fd 3 is no boot socket
+ * because the agent was started by hand. Negative when the packet can't be used. */
 int boot_receive(struct agent *a, struct err *err);
+/* Goes on with the birth when the next packet comes. A warden that leaves before that ends the box. */
+void boot_wait(struct agent *a);
 /* Tells the warden and lets go of the socket; number 3 stays taken. failure NULL = ready. */
 void boot_answer(const char *failure);
 

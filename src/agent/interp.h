@@ -20,8 +20,8 @@ struct agent;
 /* Opens the listener. 0, or a negative errno when the port can't be had. Once per process. */
 int interp_start(uv_loop_t *loop, struct agent *agent);
 
-/* Starts the default Python and JavaScript kernels that this box has, without waiting. */
-void interp_warm(void);
+/* Starts a language's default kernel, where this box has it, without waiting. */
+void interp_warm(const char *language);
 
 /* Gives a program that is already loaded to a language: fds are its protocol socket and the read ends of its stdout
  * and stderr pipes (owned from here on). A nursery (nursery true; the pipes are then -1) forks all later kernels

@@ -94,7 +94,10 @@ int main(void)
     boot_answer(err.msg);
     return 1;
   }
-  boot_answer(NULL);
+  if (rc == BOOT_PARKED)
+    boot_wait(&agent);
+  else
+    boot_answer(NULL);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;
 }

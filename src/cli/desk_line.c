@@ -27,6 +27,8 @@ int line_open(struct line *l, int *argc, char **argv, struct err *err)
   if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock", l->data) >= sizeof(a.sun_path))
     return err_set(err, -ENAMETOOLONG, "data directory %s: the path is too long", l->data);
   l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  struct timeval patience = {.tv_sec = 30};
+  setsockopt(l->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   if (connect(l->fd, (struct sockaddr *)&a, sizeof(a)))
     return err_errno(err, "no server answers at %s (is 'cloche serve' running with this --data, and are you root?)", a.sun_path);
   return 0;

@@ -353,10 +353,10 @@ _Noreturn void child_run(const struct child_plan *plan)
   loopback_up();
   build_root(plan);
   limit_resources(plan);
-  arrange_descriptors(&own);
-  if (plan->run_as) {
+  if (plan->run_as) /* before any file is made: the host's root has no id on these mounts */
     become(plan->run_as);
-  } else {
+  arrange_descriptors(&own);
+  if (!plan->run_as) {
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
       die("loading the seccomp program", NULL);
     drop_capabilities();

@@ -96,10 +96,13 @@ static void own_as(uint32_t uid)
 static int birth(const struct child_plan *plan, uint32_t owner, const struct cgroup_join *join, int *pidfd, struct err *err)
 {
   struct clone_args args = {
-      .flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD | (plan->run_as ? 0 : CLONE_NEWUSER),
+      .flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
       .pidfd = (uint64_t)(uintptr_t)pidfd,
       .exit_signal = SIGCHLD,
   };
+  /* A zygote stays in the host's pid namespace: only from an ancestor can its forks enter those of boxes. */
+  if (!plan->run_as)
+    args.flags |= CLONE_NEWUSER | CLONE_NEWPID;
   if (join->into >= 0) {
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = (uint64_t)join->into;

@@ -17,10 +17,13 @@ struct jail_net_config {
   uint32_t resolver;    /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
   unsigned connections; /* open at a time per box; 0 = 1024 */
   uint64_t rate;        /* bytes per second each way per box; 0 = no cap */
+  const char *names;    /* directory of its own for lists of domain names; NULL = such entries are refused */
 };
 
 /* What one box may reach. A slot belongs to one living box. Entries are addresses or prefixes ("1.2.3.4", "1.2.0.0/16")
- * in both lists; allow beats deny, "0.0.0.0/0" in deny closes everything else. Domain names are not taken here. */
+ * in both lists; allow beats deny, "0.0.0.0/0" in deny closes everything else, name servers too. `allow` also takes domain
+ * names ("example.com", "*.example.com", "*"): the box's questions for other names are refused, and what an allowed name
+ * was answered with is open to it. */
 struct jail_net {
   const struct jail_net_config *config;
   uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */
@@ -28,7 +31,8 @@ struct jail_net {
   const char *const *deny;
 };
 
-/* At daemon start, in the network namespace that has the way out. Keeps what living boxes have from before. */
+/* At daemon start, in the network namespace that has the way out, while the process has one thread (with config.names it
+ * forks). Keeps what living boxes have from before. The config must stay as it is. */
 int jail_net_open(const struct jail_net_config *config, struct err *err);
 /* Takes table and rules away; boxes still connected lose the way out. */
 void jail_net_close(const char *instance);

@@ -4,6 +4,8 @@
  * chain of the box's own, b<slot>, reached through a map from its address; replacing them is one transaction. The source
  * address is safe to judge by, since the strict reverse path filter of the box's link lets no other one in. */
 #include "jail/jail_net.h"
+#include "jail/dns.h"
+#include "jail/names.h"
 #include "jail/rtnl.h"
 
 #include <arpa/inet.h>
@@ -131,30 +133,33 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
            "  chain leave {\n"
            "    meta nfproto ipv6 drop\n"
            "    ct state established,related accept\n"
-           "    ct status dnat accept\n"
+           "    ct status dnat ct original ip daddr %s meta l4proto { tcp, udp } ct original proto-dst 53 accept\n"
            "    ip daddr @never goto refuse\n"
            "    ct state new add @open { ip saddr ct count over %u } goto refuse\n"
            "    ip saddr vmap @boxes\n"
            "    accept\n  }\n"
            "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
-           connections);
+           gateway, connections);
   buf_addf(b,
            "  chain input { type filter hook input priority filter - 10; policy accept;\n"
            "    iifname \"%s*\" ct state established,related accept\n"
            "    iifname \"%s*\" ip daddr %s icmp type echo-request limit rate 10/second accept\n"
+           "    iifname \"%s*\" ip daddr %s ip saddr @named udp dport 53 accept\n"
            "    iifname \"%s*\" ip protocol tcp reject with tcp reset\n"
            "    iifname \"%s*\" drop\n  }\n",
-           links, links, gateway, links, links);
+           links, links, gateway, links, gateway, links, links);
 }
 
 static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway, uint32_t resolver)
 {
   char to[INET_ADDRSTRLEN], pool[INET_ADDRSTRLEN];
+  buf_addf(b,
+           "  chain prerouting { type nat hook prerouting priority dstnat; policy accept;\n"
+           "    iifname \"%s*\" ip saddr @named meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n",
+           links, gateway);
   if (resolver)
-    buf_addf(b,
-             "  chain prerouting { type nat hook prerouting priority dstnat; policy accept;\n"
-             "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n  }\n",
-             links, gateway, dotted(resolver, to));
+    buf_addf(b, "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n", links, gateway, dotted(resolver, to));
+  buf_addz(b, "  }\n");
   buf_addf(b,
            "  chain postrouting { type nat hook postrouting priority srcnat; policy accept;\n"
            "    ip saddr %s/16 oifname != \"%s*\" masquerade\n  }\n",
@@ -191,6 +196,35 @@ static int put_text(const char *path, const char *text, struct err *err)
   return 0;
 }
 
+/* In the keeper of the name server. Taking the old element out first is what renews its time. */
+static int open_named(const struct jail_net_config *c, uint32_t slot, uint32_t address, unsigned seconds)
+{
+  char table[80], text[INET_ADDRSTRLEN];
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  jail_net_table(c->instance, table);
+  dotted(address, text);
+  for (int i = 0; i < 2; i++) {
+    buf_addf(&b, "add element inet %s l%u { %s timeout %us }\n", table, slot, text, seconds);
+    if (i == 0)
+      buf_addf(&b, "delete element inet %s l%u { %s }\n", table, slot, text);
+  }
+  return nft(&b, NULL);
+}
+
+static pid_t names_keeper;
+
+static int start_names(const struct jail_net_config *c, uint32_t resolver, struct err *err)
+{
+  names_stop(names_keeper);
+  names_keeper = 0;
+  if (!c->names)
+    return 0;
+  int pid = names_start(c, resolver, open_named, err);
+  if (pid > 0)
+    names_keeper = pid;
+  return MIN(pid, 0);
+}
+
 static int check_config(const struct jail_net_config *c, struct err *err)
 {
   if (!c->instance || !*c->instance || strlen(c->instance) > 64 || c->pool == 0 || (c->pool & 0xffff))
@@ -222,19 +256,27 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
            "table inet %s {\n"
            "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
            "  set open { type ipv4_addr; size 65535; flags dynamic; }\n"
+           "  set named { type ipv4_addr; }\n"
            "  map boxes { type ipv4_addr : verdict; }\n",
            table);
   write_chains(&b, c, prefix, gateway);
-  write_nat(&b, c, prefix, gateway, c->resolver ? c->resolver : host_resolver());
+  uint32_t resolver = c->resolver ? c->resolver : host_resolver();
+  write_nat(&b, c, prefix, gateway, resolver);
   buf_addz(&b, "}\n");
   r = nft(&b, err);
-  return r ? r : put_text("/proc/sys/net/ipv4/ip_forward", "1", err);
+  if (!r)
+    r = put_text("/proc/sys/net/ipv4/ip_forward", "1", err);
+  if (!r)
+    r = start_names(c, resolver, err);
+  return r;
 }
 
 void jail_net_close(const char *instance)
 {
   char table[80];
   cleanup_buf struct buf b = BUF_INIT(1024);
+  names_stop(names_keeper);
+  names_keeper = 0;
   jail_net_table(instance, table);
   buf_addf(&b, "add table inet %s\ndelete table inet %s\n", table, table);
   nft(&b, NULL);
@@ -259,35 +301,43 @@ static bool is_everything(const char *entry)
   return str_is(str_of(entry), "0.0.0.0/0");
 }
 
-/* One rule per entry, so that entries may overlap; a list with everything in it is one rule. */
-static int write_list(struct buf *b, const char *const *list, const char *verdict, struct err *err)
+static bool has_everything(const char *const *list)
 {
-  size_t n = 0;
-  bool everything = false;
-  for (; list && list[n]; n++) {
-    int r = jail_net_check(list[n], err);
-    if (r || n == LIST_MAX)
-      return r ? r : err_set(err, -E2BIG, "more than %d entries in a network list", LIST_MAX);
-    everything |= is_everything(list[n]);
-  }
-  if (n == 0)
-    return 0;
-  if (everything) {
+  for (; list && *list; list++)
+    if (is_everything(*list))
+      return true;
+  return false;
+}
+
+/* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to `names`,
+ * one per line; NULL where they are not taken. */
+static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *names, struct err *err)
+{
+  if (has_everything(list))
     buf_addf(b, "    %s\n", verdict);
-    return 0;
+  for (size_t n = 0; list && list[n]; n++) {
+    if (n == LIST_MAX)
+      return err_set(err, -E2BIG, "more than %d entries in a network list", LIST_MAX);
+    if (names && dns_pattern(list[n])) {
+      buf_addf(names, "%s\n", list[n]);
+      continue;
+    }
+    int r = jail_net_check(list[n], err);
+    if (r)
+      return r;
+    if (!is_everything(list[n]))
+      buf_addf(b, "    ip daddr %s %s\n", list[n], verdict);
   }
-  for (size_t i = 0; i < n; i++)
-    buf_addf(b, "    ip daddr %s %s\n", list[i], verdict);
   return 0;
 }
 
-static void forget(struct buf *b, const char *table, const struct jail_net *net)
+/* Adding first makes the deletions right whether or not there was something. */
+static void forget(struct buf *b, const char *table, uint32_t slot, const char *box)
 {
-  char box[INET_ADDRSTRLEN];
-  dotted(jail_net_address(net), box);
-  /* Adding first makes the deletion right whether or not there was one. */
-  buf_addf(b, "add chain inet %s b%u\nadd element inet %s boxes { %s : jump b%u }\n", table, net->slot, table, box, net->slot);
-  buf_addf(b, "delete element inet %s boxes { %s }\nflush chain inet %s b%u\n", table, box, table, net->slot);
+  buf_addf(b, "add chain inet %s b%u\nadd set inet %s l%u { type ipv4_addr; flags timeout; }\n", table, slot, table, slot);
+  buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot, table, box);
+  buf_addf(b, "add element inet %s named { %s }\ndelete element inet %s named { %s }\n", table, box, table, box);
+  buf_addf(b, "flush chain inet %s b%u\nflush set inet %s l%u\n", table, slot, table, slot);
 }
 
 static int check_net(const struct jail_net *net, struct err *err)
@@ -295,6 +345,20 @@ static int check_net(const struct jail_net *net, struct err *err)
   if (!net->config || net->slot >= JAIL_NET_SLOTS)
     return err_set(err, -EINVAL, "no network slot %u", net->slot);
   return check_config(net->config, err);
+}
+
+/* A box with names on its list, or with everything closed, asks the name server that looks at lists. */
+static int write_rules(struct buf *b, struct buf *names, const char *table, const struct jail_net *net, const char *box, struct err *err)
+{
+  buf_addf(b, "table inet %s {\n  chain b%u {\n", table, net->slot);
+  int r = write_list(b, net->allow, "accept", net->config->names ? names : NULL, err);
+  buf_addf(b, "    ip daddr @l%u accept\n", net->slot);
+  if (!r)
+    r = write_list(b, net->deny, "goto refuse", NULL, err);
+  buf_addf(b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, box, net->slot);
+  if (names->n > 0 || has_everything(net->deny))
+    buf_addf(b, "add element inet %s named { %s }\n", table, box);
+  return r;
 }
 
 int jail_net_update(const struct jail_net *net, struct err *err)
@@ -307,19 +371,19 @@ int jail_net_update(const struct jail_net *net, struct err *err)
   if (!lists && !atomic_load(&has_chain[net->slot]))
     return 0;
   jail_net_table(net->config->instance, table);
-  cleanup_buf struct buf b = BUF_INIT(1 << 20);
-  forget(&b, table, net);
-  if (lists) {
-    buf_addf(&b, "table inet %s {\n  chain b%u {\n", table, net->slot);
-    r = write_list(&b, net->allow, "accept", err);
-    if (!r)
-      r = write_list(&b, net->deny, "goto refuse", err);
-    buf_addf(&b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, dotted(jail_net_address(net), box), net->slot);
-  } else {
-    buf_addf(&b, "delete chain inet %s b%u\n", table, net->slot);
-  }
+  dotted(jail_net_address(net), box);
+  cleanup_buf struct buf b = BUF_INIT(1 << 20), names = BUF_INIT(60000);
+  forget(&b, table, net->slot, box);
+  if (lists)
+    r = write_rules(&b, &names, table, net, box, err);
+  else
+    buf_addf(&b, "delete chain inet %s b%u\ndelete set inet %s l%u\n", table, net->slot, table, net->slot);
+  if (!r && buf_failed(&names))
+    r = err_set(err, -E2BIG, "too many domain names in a network list");
   if (!r)
     r = nft(&b, err);
+  if (!r && net->config->names)
+    r = names_set(net->config->names, net->slot, names.n ? buf_z(&names) : NULL, err);
   if (!r)
     atomic_store(&has_chain[net->slot], lists);
   return r;

@@ -24,7 +24,7 @@ from .wire import Wire, dumps
 
 HOME = "/home/user"
 SYS_SECCOMP, SYS_KEYCTL, SYS_CAPSET = 317, 250, 126  # x86-64
-PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
+PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 24, 47, 4
 KEYCTL_JOIN_SESSION_KEYRING = 1
 CAPABILITY_VERSION_3 = 0x20080522
 EVERY_NAMESPACE = (
@@ -126,33 +126,39 @@ class Zygote:
             complain(f"a fork could not enter its box: {error!r}")
             os._exit(1)
         try:
-            self.settle(sock, message)
+            self.settle(message)
             _load_filter(code)
             _keep_capabilities(int(message["caps"]))
+            self.connect(sock)
             Nursery(socket.socket(fileno=PROTOCOL_FD), self.kernel).serve()
         except BaseException as error:
             complain(f"a nursery in a box failed: {error!r}")
         finally:
             os._exit(1)
 
-    def settle(self, sock: int, message: dict[str, Any]) -> None:
-        """Descriptors, limits and directory as the agent would have given them."""
+    def settle(self, message: dict[str, Any]) -> None:
+        """Session, limits and directory as the agent would have given them."""
         os.setsid()
+        libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # a change of identity hides /proc/self from its new owner
         libc.syscall(SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, None)
-        null = os.open("/dev/null", os.O_RDWR)
-        keep = os.dup(sock)
-        for target in (0, 1, 2):
-            os.dup2(null, target, inheritable=True)
-        os.dup2(keep, PROTOCOL_FD, inheritable=False)
-        self.sock.detach()
-        os.closerange(PROTOCOL_FD + 1, 256)
-        files = int(message["files"])
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 65536), files))
+        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        hard = min(hard, int(message["files"]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("0")
         os.umask(0o022)
         os.chdir(HOME if os.path.isdir(HOME) else "/")
+
+    def connect(self, sock: int) -> None:
+        """The agent's socket on 3, nothing on 0 to 2; complaints go nowhere from here on."""
+        null = os.open("/dev/null", os.O_RDWR)
+        keep = os.dup(sock)
+        self.sock.detach()
+        for target in (0, 1, 2):
+            os.dup2(null, target, inheritable=True)
+        os.dup2(keep, PROTOCOL_FD, inheritable=False)
+        os.closerange(PROTOCOL_FD + 1, 256)
 
     def answer(self, message: dict[str, Any]) -> None:
         self.wire.send(dumps(message) + "\n")
