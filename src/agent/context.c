@@ -11,9 +11,9 @@
 #include "agent/agent.h"
 
 #define INTERRUPT_AGAIN_MS 2000
-#define QUICK_DEATH_US 5000000 /* a kernel that lived shorter is not started again unless somebody waits */
-#define BACKOFF_FIRST_MS 500
-#define BACKOFF_MOST_MS 30000
+#define QUICK_DEATH_US     5000000 /* a kernel that lived shorter is not started again unless somebody waits */
+#define BACKOFF_FIRST_MS   500
+#define BACKOFF_MOST_MS    30000
 
 enum state { COLD, STARTING, MOVING, IDLE, RUNNING };
 
@@ -408,8 +408,8 @@ static const char *language_name(const struct kernel_spec *spec, const char *ask
   return spec->driver == KERNEL_NATIVE ? spec->language : asked;
 }
 
-struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd,
-                            bool is_default, struct context_wait *w)
+struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd, bool is_default,
+                            struct context_wait *w)
 {
   struct context *c = xcalloc(1, sizeof(*c));
   struct context **at = &all->first;
@@ -461,8 +461,7 @@ void context_delete(struct context *c)
 
 void context_restart(struct context *c, struct context_wait *w)
 {
-  current_fault(c, "UnexpectedEndOfExecution",
-                "Connection to the execution was closed before the execution was finished", "");
+  current_fault(c, "UnexpectedEndOfExecution", "Connection to the execution was closed before the execution was finished", "");
   if (c->deleted)
     return;
   kernel_drop(c);

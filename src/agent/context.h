@@ -36,7 +36,7 @@ struct context_wait {
 };
 
 #define CONTEXT_QUEUE_MAX 1000 /* CLOCHE_QUEUE_MAX in the environment names another number */
-#define CONTEXT_NO_CWD (-ENOTDIR)
+#define CONTEXT_NO_CWD    (-ENOTDIR)
 
 struct contexts *contexts_new(const struct kernel_host *host, struct kernel_specs *specs, size_t queue_max);
 void contexts_free(struct contexts *all); /* ends every kernel */
@@ -46,8 +46,8 @@ struct context *contexts_next(struct contexts *all, const struct context *c); /*
 
 /* A new context. Without a wait its kernel is started at first use and it is visible at once; with one it becomes
  * visible when it is ready, and is gone again when it can't be (perhaps before this returns). */
-struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd,
-                            bool is_default, struct context_wait *w);
+struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd, bool is_default,
+                            struct context_wait *w);
 void context_delete(struct context *c);
 void context_restart(struct context *c, struct context_wait *w);
 /* Gives a running program to a context that has no kernel yet. */

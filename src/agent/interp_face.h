@@ -5,9 +5,9 @@
 #include "agent/context.h"
 #include "net/http.h"
 
-#define FACE_BODY_MAX ((size_t)96 << 20)   /* largest request body */
-#define FACE_PARSED_MAX ((size_t)256 << 20) /* what it may become when read */
-#define FACE_KEEPALIVE_MS 5000           /* longest silence in a stream */
+#define FACE_BODY_MAX     ((size_t)96 << 20)  /* largest request body */
+#define FACE_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
+#define FACE_KEEPALIVE_MS 5000                /* longest silence in a stream */
 
 struct execution;
 

@@ -30,8 +30,7 @@ static void fault_open(struct faults *f, const char *type, const char *field, st
   jw_key(&f->w, "input");
 }
 
-static void fault_add(struct faults *f, const char *type, const char *field, struct str member, const char *msg,
-                      const struct json *input)
+static void fault_add(struct faults *f, const char *type, const char *field, struct str member, const char *msg, const struct json *input)
 {
   fault_open(f, type, field, member, msg);
   if (input)
@@ -54,8 +53,10 @@ static int faults_close(struct faults *f)
 static void fault_syntax(struct faults *f, const struct json_error *why)
 {
   f->n++;
-  buf_addf(f->w.b, "{\"detail\":[{\"type\":\"json_invalid\",\"loc\":[\"body\",%zu],\"msg\":\"JSON decode error\",\"input\":{},"
-                   "\"ctx\":{\"error\":", why->offset);
+  buf_addf(f->w.b,
+           "{\"detail\":[{\"type\":\"json_invalid\",\"loc\":[\"body\",%zu],\"msg\":\"JSON decode error\",\"input\":{},"
+           "\"ctx\":{\"error\":",
+           why->offset);
   json_put_str(f->w.b, str_of(why->what ? why->what : "invalid JSON"), true);
   buf_addz(f->w.b, "}}]}");
 }
@@ -79,8 +80,7 @@ static struct json *object_read(struct arena *a, struct str text, struct faults 
   if (v->type == JSON_NULL)
     fault_add(f, "missing", NULL, STR_NONE, "Field required", NULL);
   else
-    fault_add(f, "model_attributes_type", NULL, STR_NONE,
-              "Input should be a valid dictionary or object to extract fields from", v);
+    fault_add(f, "model_attributes_type", NULL, STR_NONE, "Input should be a valid dictionary or object to extract fields from", v);
   faults_close(f);
   return NULL;
 }

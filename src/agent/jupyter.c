@@ -19,10 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TICK_MS 50       /* between two tries to connect */
-#define ASK_TICKS 6      /* between two kernel_info_requests */
+#define TICK_MS      50   /* between two tries to connect */
+#define ASK_TICKS    6    /* between two kernel_info_requests */
 #define HALF_DONE_MS 2000 /* wait for the second sign of the end */
-#define CONTENT_MAX ((size_t)512 << 20)
+#define CONTENT_MAX  ((size_t)512 << 20)
 
 enum { SHELL, IOPUB, STDIN, CONTROL, HEARTBEAT, PORTS };
 #define CHANNELS 4 /* the heartbeat is not used: the process is watched */
@@ -46,7 +46,7 @@ struct jupyter {
   unsigned ticks;
   bool exited, dead;
   int status;
-  struct buf env;  /* waits to be set before the next cell */
+  struct buf env; /* waits to be set before the next cell */
   struct buf pre, cell, post;
 };
 
@@ -237,8 +237,7 @@ static void on_stream(struct jupyter *j, const struct jupyter_message *m)
 
 static void on_error(struct jupyter *j, struct str content)
 {
-  output_error(&j->k.output, jupyter_member(content, "ename"), jupyter_member(content, "evalue"),
-               jupyter_member(content, "traceback"));
+  output_error(&j->k.output, jupyter_member(content, "ename"), jupyter_member(content, "evalue"), jupyter_member(content, "traceback"));
 }
 
 /* Output of the user's cell. */
@@ -478,12 +477,12 @@ static int spawn(struct jupyter *j, struct err *err)
   const struct kernel_spec *spec = j->k.spec;
   struct arena cleanup_arena a = ARENA_INIT(64 << 10);
   size_t n = 0;
-  for (; spec->argv[n] && n < ARRAY_LEN(argv) - 1; n++)
+  for (; n < ARRAY_LEN(argv) - 1 && spec->argv[n]; n++)
     argv[n] = strcmp(spec->argv[n], "{connection_file}") == 0 ? j->file : spec->argv[n];
   argv[n] = NULL;
   char *more[80];
   size_t m = 0;
-  for (; spec->env && spec->env[m] && m < ARRAY_LEN(more) - 2; m++)
+  for (; m < ARRAY_LEN(more) - 2 && spec->env && spec->env[m]; m++)
     more[m] = spec->env[m];
   more[m] = arena_fmt(&a, "JPY_PARENT_PID=%d", (int)getpid());
   more[m + 1] = NULL;
@@ -503,8 +502,8 @@ static enum words words_of_spec(const struct kernel_spec *spec)
   return w;
 }
 
-struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec,
-                           const struct kernel_listener *listener, void *arg, struct err *err)
+struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                           struct err *err)
 {
   static void (*const messages[CHANNELS])(void *, const struct str *, size_t) = {on_shell, on_iopub, on_stdin, on_control};
   struct jupyter *j = xcalloc(1, sizeof(*j));

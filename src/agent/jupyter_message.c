@@ -71,8 +71,8 @@ int jupyter_message_read(const struct jupyter_session *s, const struct str *fram
   return m->type.n ? 0 : -EINVAL;
 }
 
-int jupyter_message_write(struct jupyter_session *s, struct arena *a, const char *type, struct str content,
-                          struct str frames[JUPYTER_FRAMES], char id[JUPYTER_ID])
+int jupyter_message_write(struct jupyter_session *s, struct arena *a, const char *type, struct str content, struct str frames[JUPYTER_FRAMES],
+                          char id[JUPYTER_ID])
 {
   char date[CLOCK_TEXT];
   clock_text(clock_wall_us(), date);

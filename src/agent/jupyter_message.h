@@ -27,9 +27,9 @@ int jupyter_message_read(const struct jupyter_session *s, const struct str *fram
 
 /* The frames of a message to send: 6 of them, in the arena. id gets the message's own. */
 #define JUPYTER_FRAMES 6
-#define JUPYTER_ID 64
-int jupyter_message_write(struct jupyter_session *s, struct arena *a, const char *type, struct str content,
-                          struct str frames[JUPYTER_FRAMES], char id[JUPYTER_ID]);
+#define JUPYTER_ID     64
+int jupyter_message_write(struct jupyter_session *s, struct arena *a, const char *type, struct str content, struct str frames[JUPYTER_FRAMES],
+                          char id[JUPYTER_ID]);
 
 /* A member of an object frame, raw; no bytes when absent. */
 struct str jupyter_member(struct str object, const char *name);

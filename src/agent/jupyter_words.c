@@ -5,8 +5,8 @@ static const struct {
   const char *language;
   enum words words;
 } languages[] = {
-    {"python", WORDS_PYTHON}, {"javascript", WORDS_JAVASCRIPT}, {"typescript", WORDS_JAVASCRIPT},
-    {"r", WORDS_R},           {"bash", WORDS_BASH},             {"julia", WORDS_JULIA},
+    {"python", WORDS_PYTHON}, {"javascript", WORDS_JAVASCRIPT}, {"typescript", WORDS_JAVASCRIPT}, {"r", WORDS_R},
+    {"bash", WORDS_BASH},     {"julia", WORDS_JULIA},
 };
 
 enum words words_of(const char *language)
@@ -53,8 +53,7 @@ static bool shell_name(struct str s)
 }
 
 /* One call with the name and, unless unsetting, the value as literals. */
-static void put_call(enum words w, struct buf *b, const char *open, struct str name, const char *mid, const struct str *value,
-                     const char *close)
+static void put_call(enum words w, struct buf *b, const char *open, struct str name, const char *mid, const struct str *value, const char *close)
 {
   buf_addz(b, open);
   put_literal(w, b, name);
@@ -107,8 +106,11 @@ void words_unset(enum words w, struct buf *b, struct str name)
 int words_cd(enum words w, struct buf *b, const char *path)
 {
   static const char *const calls[] = {
-      [WORDS_PYTHON] = "__import__('os').chdir(", [WORDS_JAVASCRIPT] = "process.chdir(", [WORDS_R] = "setwd(",
-      [WORDS_BASH] = "cd -- ",                    [WORDS_JULIA] = "cd(",
+      [WORDS_PYTHON] = "__import__('os').chdir(",
+      [WORDS_JAVASCRIPT] = "process.chdir(",
+      [WORDS_R] = "setwd(",
+      [WORDS_BASH] = "cd -- ",
+      [WORDS_JULIA] = "cd(",
   };
   if (w == WORDS_NONE)
     return -ENOTSUP;

@@ -4,13 +4,12 @@
 #include "agent/jupyter_zmtp.h"
 
 #define GREETING_LEN 64
-#define IN_KEEP ((size_t)64 << 10)
-#define COMMAND_MAX 4096 /* a handshake command is a few dozen bytes */
+#define IN_KEEP      ((size_t)64 << 10)
+#define COMMAND_MAX  4096 /* a handshake command is a few dozen bytes */
 
 enum { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
 
-void zmtp_init(struct zmtp *z, bool subscriber, const char *identity,
-               void (*message)(void *arg, const struct str *frames, size_t n), void *arg)
+void zmtp_init(struct zmtp *z, bool subscriber, const char *identity, void (*message)(void *arg, const struct str *frames, size_t n), void *arg)
 {
   *z = (struct zmtp){.subscriber = subscriber, .message = message, .arg = arg};
   char greeting[GREETING_LEN] = {[0] = '\xff', [8] = 1, [9] = 0x7f, [10] = 3, [12] = 'N', 'U', 'L', 'L'};
@@ -52,7 +51,8 @@ static void put_property(struct buf *b, const char *name, const char *value)
 static void send_ready(struct zmtp *z)
 {
   struct buf cleanup_buf b = BUF_INIT(COMMAND_MAX);
-  buf_addz(&b, "\x05" "READY");
+  buf_addz(&b, "\x05"
+               "READY");
   put_property(&b, "Socket-Type", z->subscriber ? "SUB" : "DEALER");
   if (!z->subscriber)
     put_property(&b, "Identity", z->identity);

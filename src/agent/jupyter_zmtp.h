@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-#define ZMTP_FRAMES_MAX 64                  /* frames of one message */
+#define ZMTP_FRAMES_MAX  64                  /* frames of one message */
 #define ZMTP_MESSAGE_MAX ((size_t)272 << 20) /* bytes of one message, all frames */
 
 enum zmtp_state { ZMTP_GREETING, ZMTP_HANDSHAKE, ZMTP_OPEN, ZMTP_BROKEN };
@@ -21,12 +21,11 @@ struct zmtp {
   void (*message)(void *arg, const struct str *frames, size_t n);
   void *arg;
   struct buf in, out;
-  size_t parsed, start; /* bytes of `in` that were looked at, and where among them the unfinished message begins */
+  size_t parsed, start;                                /* bytes of `in` that were looked at, and where among them the unfinished message begins */
   size_t at[ZMTP_FRAMES_MAX], len[ZMTP_FRAMES_MAX], n; /* its frames, as places in `in` */
 };
 
-void zmtp_init(struct zmtp *z, bool subscriber, const char *identity,
-               void (*message)(void *arg, const struct str *frames, size_t n), void *arg);
+void zmtp_init(struct zmtp *z, bool subscriber, const char *identity, void (*message)(void *arg, const struct str *frames, size_t n), void *arg);
 void zmtp_free(struct zmtp *z);
 /* 0, or negative when the peer broke the protocol (state is ZMTP_BROKEN then). */
 int zmtp_feed(struct zmtp *z, struct str bytes);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPARE_QUIET_MS 25     /* after the last birth, so that bursts and first cells have the processor */
+#define SPARE_QUIET_MS  25 /* after the last birth, so that bursts and first cells have the processor */
 #define SPARE_EXPIRE_MS 60000
 
 static struct spare {
@@ -98,8 +98,8 @@ void kernel_spares_end(void)
   }
 }
 
-struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec,
-                          const struct kernel_listener *listener, void *arg, struct err *err)
+struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                          struct err *err)
 {
   if (spec->driver == KERNEL_JUPYTER)
     return jupyter_new(host, spec, listener, arg, err);
@@ -115,8 +115,7 @@ static void on_line(void *arg, struct str line)
     k->listener->line(k->arg, line);
 }
 
-void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
-                 const struct kernel_listener *listener, void *arg)
+void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg)
 {
   k->host = host;
   k->spec = spec;
@@ -244,13 +243,13 @@ void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *s
   }
 }
 
-pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra,
-                   const int fds[3], char *const *more, struct err *err)
+pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra, const int fds[3],
+                   char *const *more, struct err *err)
 {
   struct env cleanup_env env = {0};
   char *args[80];
   size_t n = 0;
-  for (; argv[n] && n < ARRAY_LEN(args) - 2; n++)
+  for (; n < ARRAY_LEN(args) - 2 && argv[n]; n++)
     args[n] = argv[n];
   char cleanup_free *last = extra ? xstrdup(extra) : NULL;
   if (last)

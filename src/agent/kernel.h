@@ -57,13 +57,13 @@ struct kernel {
   const char *home;        /* where it starts: the cwd of a kernel that was never moved */
 };
 
-#define KERNEL_HOME "/home/user"
-#define KERNEL_START_MS 60000 /* a kernel that is not ready by then is given up */
+#define KERNEL_HOME        "/home/user"
+#define KERNEL_START_MS    60000 /* a kernel that is not ready by then is given up */
 #define KERNEL_COALESCE_MS 1
 
 /* Starts a kernel by its spec's driver. NULL with *err when no process could be made. */
-struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec,
-                          const struct kernel_listener *listener, void *arg, struct err *err);
+struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                          struct err *err);
 
 /* Only while no run is on. `env` are string members for this run only; both are copied. */
 int kernel_run(struct kernel *k, struct str code, const struct json *env);
@@ -76,8 +76,7 @@ void kernel_end(struct kernel *k); /* kills the process and forgets it */
 void kernel_spares_end(void);      /* ends what was made ahead */
 
 /* For drivers: the common beginning, and telling the listener. */
-void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
-                 const struct kernel_listener *listener, void *arg);
+void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg);
 void kernel_begin(struct kernel *k);                     /* a run starts */
 void kernel_done(struct kernel *k);                      /* it is over */
 void kernel_died(struct kernel *k, const char *cause);   /* told once */
@@ -86,18 +85,18 @@ void kernel_explain(int status, char *out, size_t size); /* a wait status in wor
 void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env);
 /* Starts the spec's program as root of the box in a session of its own, fds on 1, 2, 3; extra is a last argument or
  * NULL, more are NAME=value strings or NULL. The pid, or negative with *err. */
-pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra,
-                   const int fds[3], char *const *more, struct err *err);
+pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra, const int fds[3],
+                   char *const *more, struct err *err);
 
 /* The drivers. */
-struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec,
-                                 const struct kernel_listener *listener, void *arg, struct err *err);
+struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                                 struct err *err);
 /* A program that runs already: protocol socket and read ends of its pipes, owned. */
-struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec,
-                                   const struct kernel_listener *listener, void *arg, const int fds[3], pid_t pid);
+struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                                   const int fds[3], pid_t pid);
 /* Gives a kernel that has run nothing yet another listener, who hears `ready` from the loop. */
 void kernel_native_hand_over(struct kernel *k, const struct kernel_listener *listener, void *arg);
-struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec,
-                           const struct kernel_listener *listener, void *arg, struct err *err);
+struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                           struct err *err);
 
 #endif

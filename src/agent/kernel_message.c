@@ -6,9 +6,26 @@ static const struct {
   const char *key;
   size_t at;
 } keys[] = {
-#define KEY(name) {#name, offsetof(struct message, name)}
-    KEY(ev),    KEY(id),        KEY(name), KEY(text),   KEY(main), KEY(data),   KEY(value), KEY(traceback),
-    KEY(n),     KEY(status),    KEY(ok),   KEY(reason), KEY(pid),  KEY(interrupt), KEY(coalesce), KEY(nursery),
+#define KEY(name)                                                                                                                                    \
+  {                                                                                                                                                  \
+#name, offsetof(struct message, name)                                                                                                            \
+  }
+    KEY(ev),
+    KEY(id),
+    KEY(name),
+    KEY(text),
+    KEY(main),
+    KEY(data),
+    KEY(value),
+    KEY(traceback),
+    KEY(n),
+    KEY(status),
+    KEY(ok),
+    KEY(reason),
+    KEY(pid),
+    KEY(interrupt),
+    KEY(coalesce),
+    KEY(nursery),
 #undef KEY
     {"stdout", offsetof(struct message, out)},
     {"stderr", offsetof(struct message, err)},

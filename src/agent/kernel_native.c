@@ -17,11 +17,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READ_SIZE ((size_t)256 << 10) /* one read from a kernel */
-#define READ_TURNS 16                 /* reads before others get their turn */
-#define OUT_MAX ((size_t)512 << 20)   /* a cell of 64 MiB, escaped */
-#define STATUS_WAIT_MS 300            /* between end of file and the exit status */
-#define IN_KEEP ((size_t)64 << 10)
+#define READ_SIZE      ((size_t)256 << 10) /* one read from a kernel */
+#define READ_TURNS     16                  /* reads before others get their turn */
+#define OUT_MAX        ((size_t)512 << 20) /* a cell of 64 MiB, escaped */
+#define STATUS_WAIT_MS 300                 /* between end of file and the exit status */
+#define IN_KEEP        ((size_t)64 << 10)
 
 enum native_timer { TIMER_NONE, TIMER_START, TIMER_READY, TIMER_FLUSH, TIMER_STATUS };
 
@@ -32,12 +32,12 @@ struct native {
   uv_poll_t polls[3];
   uv_timer_t timer;
   enum native_timer timer_for;
-  int handles;           /* still open on the loop */
-  struct buf in;         /* what no complete message has come of yet, or what waits while paused */
-  size_t scanned;        /* how much of it holds no line end */
-  size_t message_max;    /* longest message it may send */
-  bool skipping;         /* inside a message that is too long */
-  struct buf out;        /* what the socket does not take yet */
+  int handles;        /* still open on the loop */
+  struct buf in;      /* what no complete message has come of yet, or what waits while paused */
+  size_t scanned;     /* how much of it holds no line end */
+  size_t message_max; /* longest message it may send */
+  bool skipping;      /* inside a message that is too long */
+  struct buf out;     /* what the socket does not take yet */
   pid_t pid;
   bool from_nursery, ready, busy, eof, exited, dead, interrupt_message;
   int status;
@@ -561,8 +561,8 @@ static const struct kernel_driver native_driver = {
     .end = native_end,
 };
 
-static struct native *native_make(const struct kernel_host *host, const struct kernel_spec *spec,
-                                  const struct kernel_listener *listener, void *arg, const int fds[3])
+static struct native *native_make(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                                  const int fds[3])
 {
   struct native *n = xcalloc(1, sizeof(*n));
   kernel_init(&n->k, host, spec, listener, arg);
@@ -638,8 +638,8 @@ static void on_born(struct nursery_child *c, pid_t pid)
   kernel_died(&n->k, err.msg);
 }
 
-struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec,
-                                 const struct kernel_listener *listener, void *arg, struct err *err)
+struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                                 struct err *err)
 {
   int ours[3], theirs[3];
   if (ends_open(ours, theirs, err) < 0)
@@ -656,8 +656,8 @@ struct kernel *kernel_native_new(const struct kernel_host *host, const struct ke
   return &n->k;
 }
 
-struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec,
-                                   const struct kernel_listener *listener, void *arg, const int fds[3], pid_t pid)
+struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
+                                   const int fds[3], pid_t pid)
 {
   struct native *n = native_make(host, spec, listener, arg, fds);
   n->pid = pid;

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define NURSERY_IN_MAX ((size_t)64 << 10)
+#define NURSERY_IN_MAX  ((size_t)64 << 10)
 #define NURSERY_REST_US 5000000 /* after a failure no new nursery for this long */
 
 struct nursery {

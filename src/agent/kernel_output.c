@@ -10,12 +10,12 @@
 static const struct {
   const char *mime, *field;
 } fields[] = {
-    {"text/plain", "text"},       {"text/html", "html"},
+    {"text/plain", "text"},        {"text/html", "html"},
     {"text/markdown", "markdown"}, {"image/svg+xml", "svg"},
-    {"image/png", "png"},         {"image/jpeg", "jpeg"},
-    {"application/pdf", "pdf"},   {"text/latex", "latex"},
-    {"application/json", "json"}, {"application/javascript", "javascript"},
-    {"e2b/data", "data"},         {"e2b/chart", "chart"},
+    {"image/png", "png"},          {"image/jpeg", "jpeg"},
+    {"application/pdf", "pdf"},    {"text/latex", "latex"},
+    {"application/json", "json"},  {"application/javascript", "javascript"},
+    {"e2b/data", "data"},          {"e2b/chart", "chart"},
 };
 
 void output_init(struct output *o, void (*line)(void *arg, struct str line), void *arg)
@@ -71,8 +71,7 @@ static bool admit(struct output *o, size_t n)
     return !o->cut;
   o->cut = true;
   char value[128];
-  snprintf(value, sizeof(value), "The execution produced more than %llu bytes; the rest was dropped",
-           (unsigned long long)o->limit);
+  snprintf(value, sizeof(value), "The execution produced more than %llu bytes; the rest was dropped", (unsigned long long)o->limit);
   output_fault(o, "OutputLimitExceeded", value, "");
   return false;
 }

@@ -11,14 +11,14 @@
 
 enum { OUTPUT_STDOUT, OUTPUT_STDERR };
 
-#define OUTPUT_PIECE ((size_t)64 << 10)       /* longest text of one stdout or stderr event */
-#define OUTPUT_LINE_MAX ((size_t)1 << 30)     /* longest line to a client: a message of 256 MiB, escaped */
+#define OUTPUT_PIECE       ((size_t)64 << 10)  /* longest text of one stdout or stderr event */
+#define OUTPUT_LINE_MAX    ((size_t)1 << 30)   /* longest line to a client: a message of 256 MiB, escaped */
 #define OUTPUT_MESSAGE_MAX ((size_t)256 << 20) /* longest message from a kernel */
 
 struct output_text {
-  struct buf body;     /* escaped ASCII that waits to be sent */
-  int64_t stamp;       /* wall clock of its first piece */
-  char tail[4];        /* a UTF-8 sequence that a pipe has not delivered whole */
+  struct buf body; /* escaped ASCII that waits to be sent */
+  int64_t stamp;   /* wall clock of its first piece */
+  char tail[4];    /* a UTF-8 sequence that a pipe has not delivered whole */
   size_t ntail;
 };
 

@@ -7,7 +7,7 @@
 
 #define SPEC_FILE_MAX ((size_t)64 << 10)
 #define SPEC_LIST_MAX 64
-#define SPEC_DIRS "/usr/local/share/jupyter/kernels:/usr/share/jupyter/kernels:/root/.local/share/jupyter/kernels"
+#define SPEC_DIRS     "/usr/local/share/jupyter/kernels:/usr/share/jupyter/kernels:/root/.local/share/jupyter/kernels"
 
 struct kernel_specs {
   VEC(struct kernel_spec *) all;
@@ -16,8 +16,8 @@ struct kernel_specs {
 static const struct {
   const char *given, *language;
 } aliases[] = {
-    {"", "python"},   {"py", "python"},       {"python3", "python"},  {"ipython", "python"}, {"js", "javascript"},
-    {"node", "javascript"}, {"nodejs", "javascript"}, {"ts", "typescript"}, {"sh", "bash"}, {"shell", "bash"},
+    {"", "python"},         {"py", "python"},         {"python3", "python"}, {"ipython", "python"}, {"js", "javascript"},
+    {"node", "javascript"}, {"nodejs", "javascript"}, {"ts", "typescript"},  {"sh", "bash"},        {"shell", "bash"},
 };
 
 int kernel_language(struct str given, char *out, size_t size)
@@ -117,7 +117,7 @@ static struct kernel_spec *spec_jupyter(const char *name, const struct json *v)
   s->argv = list_of(json_get(v, "argv"));
   s->requires = xcalloc(2, sizeof(*s->requires));
   if (s->argv[0] && s->argv[0][0] == '/')
-    s->requires[0] = xstrdup(s->argv[0]);
+  s->requires[0] = xstrdup(s->argv[0]);
   s->env = env_list_of(json_get(v, "env"));
   s->needs = xasprintf("the program of the Jupyter kernelspec %s", name);
   s->driver = KERNEL_JUPYTER;

@@ -48,8 +48,7 @@ static void on_line(void *arg, struct str line)
   struct str type = json_text(json_get(v, "type"), STR(""));
   check(type.n > 0);
   if (str_is(type, "error"))
-    check(json_is(json_get(v, "name"), JSON_STRING) && json_is(json_get(v, "value"), JSON_STRING) &&
-          json_is(json_get(v, "traceback"), JSON_STRING));
+    check(json_is(json_get(v, "name"), JSON_STRING) && json_is(json_get(v, "value"), JSON_STRING) && json_is(json_get(v, "traceback"), JSON_STRING));
   if (str_is(type, "result"))
     check(json_is(json_get(v, "extra"), JSON_OBJECT) && json_is(json_get(v, "is_main_result"), JSON_BOOL));
 }
@@ -59,8 +58,7 @@ static void on_death(void *arg, const char *cause)
   (void)arg, (void)cause;
 }
 
-static const struct kernel_listener listener = {
-    .ready = start_run, .moved = on_moved, .line = on_line, .done = start_run, .death = on_death};
+static const struct kernel_listener listener = {.ready = start_run, .moved = on_moved, .line = on_line, .done = start_run, .death = on_death};
 
 static void feed(int fd, const uint8_t *p, size_t n, size_t step)
 {
@@ -81,8 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     log_level_set(LOG_ERROR);
     begun = true;
   }
-  if (size < 2 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0 ||
-      pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(err, O_CLOEXEC | O_NONBLOCK) != 0)
+  if (size < 2 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0 || pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 ||
+      pipe2(err, O_CLOEXEC | O_NONBLOCK) != 0)
     return 0;
   size_t step = (size_t)data[0] * 16 + 1, pipe_part = (size_t)(data[1] & 0x0f) * (size - 2) / 64;
   int fds[3] = {pair[0], out[0], err[0]};

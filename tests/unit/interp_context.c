@@ -151,8 +151,8 @@ static void a_ready_context_tells_at_once_and_a_cancelled_wait_is_silent(void **
 static void languages_have_many_names(void **state)
 {
   (void)state;
-  static const char *const names[][2] = {{" Python ", "python"}, {"", "python"},     {"PY", "python"},    {"js", "javascript"},
-                                         {"TS", "typescript"},   {"sh", "bash"},     {"R", "r"},          {"NodeJS", "javascript"},
+  static const char *const names[][2] = {{" Python ", "python"}, {"", "python"},       {"PY", "python"}, {"js", "javascript"},
+                                         {"TS", "typescript"},   {"sh", "bash"},       {"R", "r"},       {"NodeJS", "javascript"},
                                          {"cobol", "cobol"},     {"ipython", "python"}};
   char out[32];
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {

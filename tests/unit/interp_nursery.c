@@ -12,8 +12,7 @@
 static uv_loop_t loop;
 static struct kernel_host host = {.loop = &loop};
 static char *none[] = {NULL}, *argv[] = {"/bin/sh", "-c", "exit 7", NULL};
-static const struct kernel_spec spec = {
-    .language = "nested", .aliases = none, .argv = argv, .requires = none, .needs = "", .nursery = true};
+static const struct kernel_spec spec = {.language = "nested", .aliases = none, .argv = argv, .requires = none, .needs = "", .nursery = true};
 static int nursery; /* the test's end of its socket */
 static int readies;
 static char cause[256];

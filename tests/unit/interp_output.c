@@ -44,8 +44,7 @@ static void a_result_maps_mime_types_to_fields(void **state)
 {
   (void)state;
   struct output o = begun(false);
-  output_display(&o, true,
-                 STR("{\"text/plain\":\"'x'\",\"image/png\":\"aGk=\",\"application/json\":{\"a\":1.0},\"x/y\":[1],\"text/html\":null}"));
+  output_display(&o, true, STR("{\"text/plain\":\"'x'\",\"image/png\":\"aGk=\",\"application/json\":{\"a\":1.0},\"x/y\":[1],\"text/html\":null}"));
   assert_string_equal(told(), "{\"type\":\"result\",\"text\":\"x\",\"png\":\"aGk=\",\"json\":{\"a\":1.0},\"extra\":{\"x/y\":[1]},"
                               "\"is_main_result\":true}\n");
   output_free(&o);

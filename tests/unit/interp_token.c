@@ -40,8 +40,8 @@ static void everything_becomes_ascii(void **state)
 static void broken_text_is_refused(void **state)
 {
   (void)state;
-  static const char *const bad[] = {"",       "{",      "[1,]",     "{\"a\":}",   "{\"a\" 1}", "{a:1}", "01",    "1.",  "-",   "1e",
-                                    "\"\\x\"", "\"\\u12\"", "\"open", "[1 2]", "{\"a\":1,}", "tru",  "[1]]", "+1", ".5", "{\"a\":1 \"b\":2}"};
+  static const char *const bad[] = {"",        "{",         "[1,]",   "{\"a\":}", "{\"a\" 1}",  "{a:1}", "01",   "1.", "-",  "1e",
+                                    "\"\\x\"", "\"\\u12\"", "\"open", "[1 2]",    "{\"a\":1,}", "tru",   "[1]]", "+1", ".5", "{\"a\":1 \"b\":2}"};
   for (size_t i = 0; i < ARRAY_LEN(bad); i++)
     assert_string_equal(copied(bad[i]), "broken");
 }

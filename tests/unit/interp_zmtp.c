@@ -58,7 +58,10 @@ static void a_dealer_names_itself(void **state)
   buf_clear(&z.out);
   assert_int_equal(zmtp_send(&z, frames, 2), 0);
   assert_int_equal(z.out.n, 3 + 9 + 300);
-  assert_memory_equal(z.out.p, "\x01\x01" "a\x02\x00\x00\x00\x00\x00\x00\x01\x2c", 12);
+  assert_memory_equal(z.out.p,
+                      "\x01\x01"
+                      "a\x02\x00\x00\x00\x00\x00\x00\x01\x2c",
+                      12);
   zmtp_free(&z);
 }
 
@@ -67,7 +70,9 @@ static void messages_come_whole_however_the_bytes_come(void **state)
   (void)state;
   struct buf cleanup_buf peer = BUF_INIT(4096);
   peer_hello(&peer);
-  static const char tail[] = "\x01\x03one\x02\x00\x00\x00\x00\x00\x00\x00\x03two\x04\x06\x04PING\x00\x00\x02" "ab\x01\x00\x00\x01" "c";
+  static const char tail[] = "\x01\x03one\x02\x00\x00\x00\x00\x00\x00\x00\x03two\x04\x06\x04PING\x00\x00\x02"
+                             "ab\x01\x00\x00\x01"
+                             "c";
   buf_add(&peer, tail, sizeof(tail) - 1);
   for (size_t step = 1; step <= peer.n; step++) {
     struct zmtp z;
@@ -87,11 +92,15 @@ static void a_peer_that_breaks_the_rules_is_dropped(void **state)
     const char *bytes;
     size_t n;
   } bad[] = {
-      {"\x08\x00", 2},                                  /* unknown flag */
-      {"\x05\x00", 2},                                  /* a command with more to come */
-      {"\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9},      /* a frame that never ends */
-      {"\x01\x01" "a\x04\x06\x04PING\x00", 11},         /* a command inside a message */
-      {"\x04\x08\x05" "ERROR\x01x", 10},                /* the peer's own refusal */
+      {"\x08\x00", 2},                             /* unknown flag */
+      {"\x05\x00", 2},                             /* a command with more to come */
+      {"\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9}, /* a frame that never ends */
+      {"\x01\x01"
+       "a\x04\x06\x04PING\x00",
+       11}, /* a command inside a message */
+      {"\x04\x08\x05"
+       "ERROR\x01x",
+       10}, /* the peer's own refusal */
   };
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     struct zmtp z;
