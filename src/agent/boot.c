@@ -2,6 +2,7 @@
 #include "agent/boot.h"
 #include "agent/init.h"
 #include "agent/interp.h"
+#include "agent/user.h"
 #include "warden/boot.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,6 +25,13 @@ static void text_take(char **slot, struct str value)
   *slot = xstrndup(value.p ? value.p : "", value.n);
 }
 
+/* A template that works in its user's home has no working directory of its own: another user starts in theirs. */
+static bool is_home(const char *name, struct str dir)
+{
+  struct user user;
+  return user_find(str_of(name), &user) == 0 && str_is(dir, user.home);
+}
+
 static int template_take(struct agent *a, struct str text, struct err *err)
 {
   cleanup_arena struct arena arena = ARENA_INIT(8u * BOOT_MAX);
@@ -35,7 +43,7 @@ static int template_take(struct agent *a, struct str text, struct err *err)
   env_merge_json(&a->template_env, json_get(v, "env"));
   if (user.n)
     text_take(&a->default_user, user);
-  if (workdir.n)
+  if (workdir.n && !is_home(a->default_user, workdir))
     text_take(&a->default_workdir, workdir);
   return 0;
 }
