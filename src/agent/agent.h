@@ -12,8 +12,8 @@
 #include <uv.h>
 
 #define AGENT_VERSION "0.6.13" /* the envd generation whose behaviour this is */
-#define AGENT_PORT 49983
-#define AGENT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define AGENT_PORT    49983
+#define AGENT_PATH    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct agent {
   uv_loop_t *loop;

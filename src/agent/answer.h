@@ -4,7 +4,7 @@
 
 #include "net/http.h"
 
-#define ANSWER_CORS_MAX 3
+#define ANSWER_CORS_MAX    3
 #define ANSWER_HEADERS_MAX 16
 
 /* Headers that every answer to this request carries; static text only. Returns how many. */

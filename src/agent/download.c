@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#define PIECE ((size_t)128 << 10)
+#define PIECE     ((size_t)128 << 10)
 #define GZIP_WRAP (16 + MAX_WBITS)
 
 struct reply_head {
@@ -189,8 +189,8 @@ static void send_regular(struct http_x *x, int fd, const struct stat *st, struct
     return;
   }
   if (ranged > 0) {
-    snprintf(h->range, sizeof(h->range), "bytes %llu-%llu/%llu", (unsigned long long)from,
-             (unsigned long long)(from + n - 1), (unsigned long long)size);
+    snprintf(h->range, sizeof(h->range), "bytes %llu-%llu/%llu", (unsigned long long)from, (unsigned long long)(from + n - 1),
+             (unsigned long long)size);
     head_add(h, STR("Content-Range"), str_of(h->range));
   }
   answer_head(x, ranged > 0 ? 206 : 200, h->headers, h->n, (int64_t)n);

@@ -64,8 +64,7 @@ static void move(struct rpc_call *c, const void *request)
   struct user user;
   struct stat st;
   cleanup_buf struct buf from = BUF_INIT(PATH_BUF), to = BUF_INIT(PATH_BUF);
-  if (service_user(c, &user) < 0 || service_path(c, req->source, &user, &from) < 0 ||
-      service_path(c, req->destination, &user, &to) < 0)
+  if (service_user(c, &user) < 0 || service_path(c, req->source, &user, &from) < 0 || service_path(c, req->destination, &user, &to) < 0)
     return;
   const char *source = buf_z(&from), *destination = buf_z(&to);
   if (lstat(source, &st) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -76,8 +75,7 @@ static void move(struct rpc_call *c, const void *request)
   if (rc < 0)
     rpc_fail(c, RPC_INTERNAL, "error creating parents of %s: %s", destination, strerror(-rc));
   else if (rename(source, destination) < 0)
-    rpc_fail(c, errno == ENOENT ? RPC_NOT_FOUND : RPC_INTERNAL, "error moving %s to %s: %s", source, destination,
-             strerror(errno));
+    rpc_fail(c, errno == ENOENT ? RPC_NOT_FOUND : RPC_INTERNAL, "error moving %s to %s: %s", source, destination, strerror(errno));
   else
     reply_entry(c, destination);
 }

@@ -2,7 +2,7 @@
 #include "agent/inflate.h"
 #include <zlib.h>
 
-#define PIECE ((size_t)64 << 10)
+#define PIECE     ((size_t)64 << 10)
 #define GZIP_ONLY (16 + MAX_WBITS)
 
 struct inflate {

@@ -100,8 +100,8 @@ struct msg_signal {
   uint32_t signal;
 };
 
-extern const struct schema schema_empty, schema_processes, schema_start, schema_event, schema_select, schema_update,
-    schema_send_input, schema_stream_input, schema_signal;
+extern const struct schema schema_empty, schema_processes, schema_start, schema_event, schema_select, schema_update, schema_send_input,
+    schema_stream_input, schema_signal;
 
 /* ---- filesystem.Filesystem ---- */
 
@@ -158,7 +158,7 @@ struct msg_changes {
   struct rpc_list events; /* struct msg_change * */
 };
 
-extern const struct schema schema_path, schema_entry_response, schema_move, schema_list, schema_entries, schema_watch,
-    schema_watch_event, schema_watcher, schema_changes;
+extern const struct schema schema_path, schema_entry_response, schema_move, schema_list, schema_entries, schema_watch, schema_watch_event,
+    schema_watcher, schema_changes;
 
 #endif

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <sys/xattr.h>
 
-#define KEY_MAX 246 /* 255 less the prefix */
-#define SUM_MAX 4096
+#define KEY_MAX  246 /* 255 less the prefix */
+#define SUM_MAX  4096
 #define LIST_MAX (64 << 10)
-#define PREFIX STR(METADATA_PREFIX)
+#define PREFIX   STR(METADATA_PREFIX)
 
 /* ---- reading ---- */
 
@@ -71,8 +71,7 @@ static int pair_check(const struct rpc_pair *pair, size_t *sum, struct err *err)
   if (pair->key.n > KEY_MAX)
     return err_set(err, -EINVAL, "invalid metadata: key is longer than %d bytes", KEY_MAX);
   if (!printable(pair->key) || !printable(pair->value))
-    return err_set(err, -EINVAL, "invalid metadata: key '" STR_FMT "' or its value has a byte that is not printable ASCII",
-                   STR_ARG(pair->key));
+    return err_set(err, -EINVAL, "invalid metadata: key '" STR_FMT "' or its value has a byte that is not printable ASCII", STR_ARG(pair->key));
   *sum += PREFIX.n + pair->key.n + pair->value.n;
   if (*sum > SUM_MAX)
     return err_set(err, -EINVAL, "invalid metadata: all together is more than %d bytes", SUM_MAX);

@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 #define MULTIPART_BOUNDARY_MAX 200
-#define MULTIPART_HEAD_MAX (16 << 10)
+#define MULTIPART_HEAD_MAX     (16 << 10)
 
 struct multipart_ops {
   int (*begin)(void *arg, struct str name, struct str filename, bool has_filename);

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-#define PIPE_CHUNK (32 << 10)
-#define PTY_CHUNK (16 << 10)
+#define PIPE_CHUNK    (32 << 10)
+#define PTY_CHUNK     (16 << 10)
 #define LAST_READ_MAX ((size_t)1 << 20) /* of a killed process: no pipe holds more by default */
 
 static VEC(struct process *) live;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#define KEEP_US (30 * 1000000LL)
+#define KEEP_US  (30 * 1000000LL)
 #define KEEP_MAX 4096
 
 static const char *const signal_words[] = {

@@ -18,12 +18,9 @@ static const struct route {
   void (*handle)(struct http_x *x, struct agent *a);
   bool open; /* needs no access token, or has a rule of its own */
 } routes[] = {
-    {"GET", "/health", health_request, true},
-    {"GET", "/files", files_download, true},
-    {"POST", "/files", files_upload, true},
-    {"POST", "/files/compose", files_compose, false},
-    {"GET", "/metrics", metrics_request, false},
-    {"GET", "/envs", envs_request, false},
+    {"GET", "/health", health_request, true},    {"GET", "/files", files_download, true},
+    {"POST", "/files", files_upload, true},      {"POST", "/files/compose", files_compose, false},
+    {"GET", "/metrics", metrics_request, false}, {"GET", "/envs", envs_request, false},
     {"POST", "/init", init_request, true},
 };
 

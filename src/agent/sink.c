@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #define DIRECT_WRITE ((size_t)64 << 10)
-#define STUCK_MS 1000 /* a pipe or terminal that takes nothing for so long */
+#define STUCK_MS     1000 /* a pipe or terminal that takes nothing for so long */
 
 int sink_fail(struct sink *s, int status, const char *fmt, ...)
 {

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define STACK_SIZE (128 << 10)
+#define STACK_SIZE      (128 << 10)
 #define CHILD_OOM_SCORE "100"
 
 static struct {
@@ -25,8 +25,8 @@ static struct {
 
 struct birth {
   const struct spawn *s;
-  const char *path;  /* PATH of the child */
-  char **sh_argv;    /* for a script without an interpreter line: sh, the script, its arguments */
+  const char *path; /* PATH of the child */
+  char **sh_argv;   /* for a script without an interpreter line: sh, the script, its arguments */
   volatile enum spawn_stage stage;
   volatile int error;
   volatile bool scored; /* the child could set its own oom score */
@@ -147,11 +147,11 @@ CHILD _Noreturn void child_lost(const char *cmd, int why)
   bool missing = why == ENOENT || why == ENOTDIR;
   child_say(STR("exec: "));
   child_say(str_of(cmd));
-  child_say(missing             ? STR(": not found\n")
-            : why == E2BIG      ? STR(": argument list too long\n")
-            : why == EACCES     ? STR(": permission denied\n")
-            : why == EISDIR     ? STR(": is a directory\n")
-                                : STR(": cannot execute\n"));
+  child_say(missing         ? STR(": not found\n")
+            : why == E2BIG  ? STR(": argument list too long\n")
+            : why == EACCES ? STR(": permission denied\n")
+            : why == EISDIR ? STR(": is a directory\n")
+                            : STR(": cannot execute\n"));
   child_exit(missing ? 127 : 126);
 }
 

@@ -11,14 +11,14 @@
 #include "agent/user.h"
 
 struct spawn {
-  const char *cmd;          /* looked up in envp's PATH when it has no slash */
-  char *const *argv;        /* argv[0] included */
+  const char *cmd;   /* looked up in envp's PATH when it has no slash */
+  char *const *argv; /* argv[0] included */
   char *const *envp;
-  const char *cwd;          /* entered after the identity change; NULL = stay */
-  const struct user *user;  /* NULL = stay what the agent is (root of the box) */
-  int fds[4];               /* become 0, 1, 2, 3; -1 = /dev/null for 0 to 2, closed for 3 */
-  bool session;             /* setsid */
-  bool ctty;                /* fd 0 becomes the controlling terminal (needs session) */
+  const char *cwd;         /* entered after the identity change; NULL = stay */
+  const struct user *user; /* NULL = stay what the agent is (root of the box) */
+  int fds[4];              /* become 0, 1, 2, 3; -1 = /dev/null for 0 to 2, closed for 3 */
+  bool session;            /* setsid */
+  bool ctty;               /* fd 0 becomes the controlling terminal (needs session) */
 };
 
 enum spawn_stage { SPAWN_OK, SPAWN_CLONE, SPAWN_SETUP, SPAWN_IDENTITY, SPAWN_CWD };

@@ -13,9 +13,9 @@
 #include "agent/sink.h"
 
 #define SMALL_BODY ((size_t)64 << 10)
-#define HAND_OVER ((size_t)128 << 10)
+#define HAND_OVER  ((size_t)128 << 10)
 #define BUFFER_MAX ((size_t)4 << 20) /* pause comes at HAND_OVER; a piece that was on its way still fits */
-#define FILES_MAX 10000
+#define FILES_MAX  10000
 
 struct written {
   char *path;
@@ -70,8 +70,9 @@ static int file_begin(struct upload *u, struct str given)
   if (resolve_path(given, &u->user, u->workdir, &path, &err) < 0)
     return sink_fail(&u->sink, 400, "error resolving path: %s", err.msg);
   if (written_already(u, buf_z(&path)))
-    return sink_fail(&u->sink, 400, "you cannot upload multiple files to the same path '%s' in one upload request, only the "
-                                    "first specified file was uploaded",
+    return sink_fail(&u->sink, 400,
+                     "you cannot upload multiple files to the same path '%s' in one upload request, only the "
+                     "first specified file was uploaded",
                      buf_z(&path));
   if (u->files.n >= FILES_MAX)
     return sink_fail(&u->sink, 400, "more than %d files in one request", FILES_MAX);
@@ -90,8 +91,9 @@ static int part_begin(void *arg, struct str name, struct str filename, bool has_
   if (!str_is(name, "file"))
     return 0;
   if (!u->path.p && (!has_filename || !filename.n))
-    return sink_fail(&u->sink, 400, "error getting multipart custom part file name: filename not found in "
-                                    "Content-Disposition header");
+    return sink_fail(&u->sink, 400,
+                     "error getting multipart custom part file name: filename not found in "
+                     "Content-Disposition header");
   return file_begin(u, u->path.p ? u->path : filename);
 }
 
@@ -298,8 +300,7 @@ static int encoding_read(struct http_x *x, struct upload *u)
   if (encoding.n == 0 || str_ieq(encoding, STR("identity")))
     return 0;
   if (!str_ieq(encoding, STR("gzip")))
-    return sink_fail(&u->sink, 400, "unsupported Content-Encoding: " STR_FMT ", supported: [gzip]",
-                     STR_ARG(str_sub(encoding, 0, 64)));
+    return sink_fail(&u->sink, 400, "unsupported Content-Encoding: " STR_FMT ", supported: [gzip]", STR_ARG(str_sub(encoding, 0, 64)));
   u->inflate = inflate_new();
   return u->inflate ? 0 : sink_fail(&u->sink, 500, "not enough memory");
 }
@@ -362,8 +363,7 @@ void files_upload(struct http_x *x, struct agent *a)
   struct upload *u = upload_new(x, a, &q);
   u->user = user;
   http_x_handle(x, &upload_ops, u);
-  bool good = body_form(x, u) == 0 && encoding_read(x, u) == 0 && metadata_take(x, u) == 0 &&
-              (u->multipart || file_begin(u, u->path) == 0);
+  bool good = body_form(x, u) == 0 && encoding_read(x, u) == 0 && metadata_take(x, u) == 0 && (u->multipart || file_begin(u, u->path) == 0);
   if (!good && http_header(http_x_head(x), "Expect").p) { /* it has not sent its body yet and need not */
     reply(u);
     return;

@@ -1,7 +1,7 @@
 /* user.c - /etc/passwd and /etc/group, line by line. Lines that are not whole are passed over. */
 #include "agent/user.h"
 
-#define DB_MAX ((size_t)4 << 20)
+#define DB_MAX     ((size_t)4 << 20)
 #define FIELDS_MAX 8
 
 static bool line_next(struct str *rest, struct str *line)

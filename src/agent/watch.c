@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#define MASK (IN_CREATE | IN_MODIFY | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ATTRIB)
+#define MASK        (IN_CREATE | IN_MODIFY | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ATTRIB)
 #define SUBDIR_MASK (MASK | IN_ONLYDIR | IN_DONT_FOLLOW)
-#define DEPTH_MAX 512
+#define DEPTH_MAX   512
 
 struct node {
   int wd;
@@ -244,8 +244,7 @@ static bool dir_arrived(struct watch *w, const struct inotify_event *ev, const c
   return true;
 }
 
-static void event_tell(struct watch *w, const struct inotify_event *ev, const struct node *n, const char *name, watch_fn fn,
-                       void *arg)
+static void event_tell(struct watch *w, const struct inotify_event *ev, const struct node *n, const char *name, watch_fn fn, void *arg)
 {
   bool dir = w->recursive && ev->mask & IN_ISDIR && ev->len > 0;
   bool inner = n->name[0] != '\0';
@@ -262,8 +261,11 @@ static void event_tell(struct watch *w, const struct inotify_event *ev, const st
   const struct {
     uint32_t bits, type;
   } kinds[] = {
-      {IN_CREATE | IN_MOVED_TO, CHANGE_CREATE},  {IN_MOVED_FROM | IN_MOVE_SELF, CHANGE_RENAME}, {IN_ATTRIB, CHANGE_CHMOD},
-      {IN_MODIFY, CHANGE_WRITE}, {IN_DELETE | IN_DELETE_SELF, CHANGE_REMOVE},
+      {IN_CREATE | IN_MOVED_TO, CHANGE_CREATE},
+      {IN_MOVED_FROM | IN_MOVE_SELF, CHANGE_RENAME},
+      {IN_ATTRIB, CHANGE_CHMOD},
+      {IN_MODIFY, CHANGE_WRITE},
+      {IN_DELETE | IN_DELETE_SELF, CHANGE_REMOVE},
   };
   for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
     if (mask & kinds[i].bits)

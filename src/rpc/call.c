@@ -5,7 +5,7 @@
 #include "rpc/call.h"
 #include <stdio.h>
 
-#define HEADERS_MAX 16
+#define HEADERS_MAX         16
 #define KEEPALIVE_DEFAULT_S 90
 
 struct rpc_call {
@@ -16,8 +16,8 @@ struct rpc_call {
   uv_loop_t *loop;
   struct arena arena;   /* lives as long as the call */
   struct arena request; /* the decoded message; on a client stream, the one being handled */
-  struct buf in;  /* request bytes not handled yet */
-  struct buf out; /* one frame being made */
+  struct buf in;        /* request bytes not handled yet */
+  struct buf out;       /* one frame being made */
   const struct rpc_ops *ops;
   void *data;
   uv_timer_t *deadline, *keepalive;
@@ -415,8 +415,7 @@ static bool request_refused(struct rpc_call *c)
   else if (!encoding_known(c))
     rpc_fail(c, RPC_UNIMPLEMENTED, "unknown compression: supported encodings are identity");
   else if (version.p && !str_is(version, "1"))
-    rpc_fail(c, RPC_INVALID_ARGUMENT, "connect-protocol-version must be \"1\": got \"" STR_FMT "\"",
-             STR_ARG(str_sub(version, 0, 64)));
+    rpc_fail(c, RPC_INVALID_ARGUMENT, "connect-protocol-version must be \"1\": got \"" STR_FMT "\"", STR_ARG(str_sub(version, 0, 64)));
   return c->done;
 }
 
@@ -480,9 +479,8 @@ static void reply_unsupported(struct http_x *x, const struct rpc_method *m, cons
 {
   struct http_header headers[HEADERS_MAX];
   size_t n = 0;
-  headers[n++] = (struct http_header){STR("Accept-Post"), m->kind == RPC_UNARY
-                                                              ? STR("application/json, application/proto")
-                                                              : STR("application/connect+json, application/connect+proto")};
+  headers[n++] = (struct http_header){STR("Accept-Post"), m->kind == RPC_UNARY ? STR("application/json, application/proto")
+                                                                               : STR("application/connect+json, application/connect+proto")};
   for (size_t i = 0; i < setup->nheaders && n < HEADERS_MAX; i++)
     headers[n++] = setup->headers[i];
   http_x_handle(x, &no_ops, NULL);

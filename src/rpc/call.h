@@ -33,8 +33,8 @@ struct rpc_setup {
   struct str user;                   /* name from Basic authentication; p NULL = none given */
   const struct http_header *headers; /* added to every answer; must live in the exchange's arena */
   size_t nheaders;
-  enum rpc_code refuse;              /* not RPC_OK: answer this once the request has been read */
-  const char *refuse_message;        /* in the exchange's arena */
+  enum rpc_code refuse;       /* not RPC_OK: answer this once the request has been read */
+  const char *refuse_message; /* in the exchange's arena */
 };
 
 void rpc_accept(struct http_x *x, const struct rpc_method *m, const struct rpc_setup *setup);

@@ -35,10 +35,10 @@ void rpc_error_body(struct buf *b, enum rpc_code code, struct str message);
 void rpc_encode(enum rpc_codec codec, const struct schema *s, const void *msg, struct buf *b);
 int rpc_decode(enum rpc_codec codec, const struct schema *s, struct str in, struct arena *a, void **out, struct err *err);
 
-#define FRAME_HEAD 5
+#define FRAME_HEAD       5
 #define FRAME_COMPRESSED 0x01
-#define FRAME_END 0x02
-#define RPC_MESSAGE_MAX ((size_t)96 << 20) /* one message: 64 MiB of input as base64, and what is around it */
+#define FRAME_END        0x02
+#define RPC_MESSAGE_MAX  ((size_t)96 << 20) /* one message: 64 MiB of input as base64, and what is around it */
 
 /* A message frame, and the frame that ends a stream (code RPC_OK: `{}`). */
 void frame_message(struct buf *b, enum rpc_codec codec, const struct schema *s, const void *msg);

@@ -119,8 +119,7 @@ static int read_one(const struct field *f, const struct json *v, struct arena *a
   return read_message(f->message, v, a, sub, err, depth + 1);
 }
 
-static int read_repeated(const struct field *f, const struct json *v, struct arena *a, struct rpc_list *out, struct err *err,
-                         int depth)
+static int read_repeated(const struct field *f, const struct json *v, struct arena *a, struct rpc_list *out, struct err *err, int depth)
 {
   if (!json_is(v, JSON_ARRAY))
     return bad(f, "array", err);
@@ -206,8 +205,7 @@ static void write_time(struct buf *b, struct rpc_time t)
   struct tm tm;
   time_t sec = (time_t)t.sec;
   gmtime_r(&sec, &tm);
-  buf_addf(b, "\"%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
-           tm.tm_sec);
+  buf_addf(b, "\"%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
   if (t.nsec % 1000)
     buf_addf(b, ".%09d", t.nsec);
   else if (t.nsec % 1000000)

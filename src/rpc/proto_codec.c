@@ -129,8 +129,7 @@ static int read_sub(const struct field *f, struct str bytes, struct arena *a, vo
   return read_message(f->message, bytes, a, *at, err, depth + 1);
 }
 
-static int read_repeated(const struct field *f, struct str bytes, struct arena *a, struct rpc_list *list, struct err *err,
-                         int depth)
+static int read_repeated(const struct field *f, struct str bytes, struct arena *a, struct rpc_list *list, struct err *err, int depth)
 {
   if (f->type == FT_MESSAGE) {
     void *sub = NULL;
@@ -185,8 +184,7 @@ static void enter_oneof(const struct field *f, void *out)
   field_mark(f, out);
 }
 
-static int read_known(const struct field *f, unsigned wire, struct str *in, struct arena *a, void *out, struct err *err,
-                      int depth)
+static int read_known(const struct field *f, unsigned wire, struct str *in, struct arena *a, void *out, struct err *err, int depth)
 {
   uint64_t v;
   struct str bytes;
@@ -324,7 +322,7 @@ static uint64_t load_varint(const struct field *f, const void *at)
   if (f->type == FT_BOOL)
     return *(const bool *)at;
   if (f->type == FT_INT64)
-    return (uint64_t)*(const int64_t *)at;
+    return (uint64_t) * (const int64_t *)at;
   if (f->type == FT_SINT32) {
     int32_t v = *(const int32_t *)at;
     return (uint32_t)v << 1 ^ (uint32_t)(v >> 31);

@@ -7,20 +7,20 @@
 
 #include <stdio.h>
 
-#define MUST(condition)                                                                                                \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
-      abort();                                                                                                         \
-    }                                                                                                                  \
+#define MUST(condition)                                                                                                                              \
+  do {                                                                                                                                               \
+    if (!(condition)) {                                                                                                                              \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
+      abort();                                                                                                                                       \
+    }                                                                                                                                                \
   } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct schema *const schemas[] = {
-    &schema_empty,        &schema_processes, &schema_start,          &schema_event,    &schema_select,  &schema_update,
-    &schema_send_input,   &schema_signal,    &schema_stream_input,   &schema_path,     &schema_list,    &schema_move,
-    &schema_entry_response, &schema_entries, &schema_watch,          &schema_watch_event, &schema_watcher, &schema_changes,
+    &schema_empty,          &schema_processes, &schema_start,        &schema_event,       &schema_select,  &schema_update,
+    &schema_send_input,     &schema_signal,    &schema_stream_input, &schema_path,        &schema_list,    &schema_move,
+    &schema_entry_response, &schema_entries,   &schema_watch,        &schema_watch_event, &schema_watcher, &schema_changes,
 };
 
 /* What a codec wrote, it reads, and writes the same again. */

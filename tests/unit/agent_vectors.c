@@ -58,8 +58,7 @@ static void end_events(void **state)
   ends_with(0, "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}",
             STR("\x0a\x13\x1a\x11\x10\x01\x1a\x0d"
                 "exit status 0"));
-  ends_with(3 << 8, "{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit status 3\",\"error\":\"exit status 3\"}}}",
-            STR_NONE);
+  ends_with(3 << 8, "{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit status 3\",\"error\":\"exit status 3\"}}}", STR_NONE);
   ends_with(9, "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: killed\",\"error\":\"signal: killed\"}}}",
             STR("\x0a\x24\x1a\x22\x08\x01\x1a\x0esignal: killed\x22\x0esignal: killed"));
   ends_with(11 | 0x80,
@@ -73,8 +72,7 @@ static void keepalives(void **state)
 {
   struct msg_empty nothing = {0};
   struct msg_watch_event watch = {.which = WATCH_KEEPALIVE, .keepalive = &nothing};
-  sends_event((struct msg_event){.which = EVENT_KEEPALIVE, .keepalive = &nothing}, "{\"event\":{\"keepalive\":{}}}",
-              STR("\x0a\x02\x22\x00"));
+  sends_event((struct msg_event){.which = EVENT_KEEPALIVE, .keepalive = &nothing}, "{\"event\":{\"keepalive\":{}}}", STR("\x0a\x02\x22\x00"));
   sends(&schema_watch_event, &watch, "{\"keepalive\":{}}", STR("\x1a\x00"));
 }
 

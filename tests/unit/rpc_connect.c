@@ -44,23 +44,10 @@ static void every_code_has_its_name_and_status(void **state)
   static const struct {
     const char *name;
     int status;
-  } wanted[] = {{"ok", 200},
-                {"canceled", 499},
-                {"unknown", 500},
-                {"invalid_argument", 400},
-                {"deadline_exceeded", 504},
-                {"not_found", 404},
-                {"already_exists", 409},
-                {"permission_denied", 403},
-                {"resource_exhausted", 429},
-                {"failed_precondition", 400},
-                {"aborted", 409},
-                {"out_of_range", 400},
-                {"unimplemented", 501},
-                {"internal", 500},
-                {"unavailable", 503},
-                {"data_loss", 500},
-                {"unauthenticated", 401}};
+  } wanted[] = {{"ok", 200},        {"canceled", 499},       {"unknown", 500},           {"invalid_argument", 400},   {"deadline_exceeded", 504},
+                {"not_found", 404}, {"already_exists", 409}, {"permission_denied", 403}, {"resource_exhausted", 429}, {"failed_precondition", 400},
+                {"aborted", 409},   {"out_of_range", 400},   {"unimplemented", 501},     {"internal", 500},           {"unavailable", 503},
+                {"data_loss", 500}, {"unauthenticated", 401}};
   for (int i = 0; i <= RPC_UNAUTHENTICATED; i++) {
     assert_string_equal(rpc_code_name((enum rpc_code)i), wanted[i].name);
     assert_int_equal(rpc_code_status((enum rpc_code)i), wanted[i].status);
@@ -115,37 +102,38 @@ struct everything {
 };
 
 static const struct enum_name kinds[] = {{0, "KIND_NONE"}, {7, "KIND_SEVEN"}, {0, NULL}};
-static const struct field leaf_fields[] = {
-    {.number = 1, .type = FT_INT64, .offset = offsetof(struct leaf, big), .name = "big", .snake = "big"}};
+static const struct field leaf_fields[] = {{.number = 1, .type = FT_INT64, .offset = offsetof(struct leaf, big), .name = "big", .snake = "big"}};
 static const struct schema leaf_schema = {"Leaf", leaf_fields, 1, sizeof(struct leaf)};
 
 #define AT(member) .offset = offsetof(struct everything, member)
 static const struct field fields[] = {
     {.number = 1, .type = FT_STRING, AT(text), .name = "text", .snake = "text"},
     {.number = 2, .type = FT_BYTES, AT(bytes), .name = "bytes", .snake = "bytes"},
-    {.number = 3, .type = FT_STRING, .rule = FR_OPTIONAL, AT(maybe), .mark = offsetof(struct everything, has_maybe),
-     .name = "maybeText", .snake = "maybe_text"},
+    {.number = 3,
+     .type = FT_STRING,
+     .rule = FR_OPTIONAL,
+     AT(maybe),
+     .mark = offsetof(struct everything, has_maybe),
+     .name = "maybeText",
+     .snake = "maybe_text"},
     {.number = 4, .type = FT_BOOL, AT(flag), .name = "flag", .snake = "flag"},
     {.number = 5, .type = FT_UINT32, AT(number), .name = "number", .snake = "number"},
     {.number = 6, .type = FT_SINT32, AT(negative), .name = "negative", .snake = "negative"},
     {.number = 7, .type = FT_ENUM, AT(kind), .name = "kind", .snake = "kind", .enums = kinds},
     {.number = 8, .type = FT_TIME, AT(when), .name = "when", .snake = "when"},
     {.number = 9, .type = FT_STRING, .rule = FR_REPEATED, AT(words), .name = "words", .snake = "words"},
-    {.number = 10, .type = FT_MESSAGE, .rule = FR_REPEATED, AT(leaves), .name = "leaves", .snake = "leaves",
-     .message = &leaf_schema},
+    {.number = 10, .type = FT_MESSAGE, .rule = FR_REPEATED, AT(leaves), .name = "leaves", .snake = "leaves", .message = &leaf_schema},
     {.number = 11, .type = FT_MAP, AT(map), .name = "map", .snake = "map"},
     {.number = 12, .type = FT_MESSAGE, AT(leaf), .name = "leaf", .snake = "leaf", .message = &leaf_schema},
-    {.number = 13, .type = FT_UINT32, .rule = FR_ONEOF, AT(pick_a), .mark = offsetof(struct everything, which),
-     .name = "pickA", .snake = "pick_a"},
-    {.number = 14, .type = FT_BYTES, .rule = FR_ONEOF, AT(pick_b), .mark = offsetof(struct everything, which),
-     .name = "pickB", .snake = "pick_b"},
+    {.number = 13, .type = FT_UINT32, .rule = FR_ONEOF, AT(pick_a), .mark = offsetof(struct everything, which), .name = "pickA", .snake = "pick_a"},
+    {.number = 14, .type = FT_BYTES, .rule = FR_ONEOF, AT(pick_b), .mark = offsetof(struct everything, which), .name = "pickB", .snake = "pick_b"},
 };
 static const struct schema schema = {"Everything", fields, ARRAY_LEN(fields), sizeof(struct everything)};
 
-#define WHOLE                                                                                                          \
-  "{\"text\":\"h\xC3\xA9\",\"bytes\":\"/+8=\",\"maybeText\":\"\",\"flag\":true,\"number\":4294967295,"                  \
-  "\"negative\":-2147483648,\"kind\":\"KIND_SEVEN\",\"when\":\"2026-01-02T03:04:05.678901Z\","                         \
-  "\"words\":[\"a\",\"\"],\"leaves\":[{\"big\":\"-9\"},{}],\"map\":{\"k\":\"v\",\"\":\"\"},"                             \
+#define WHOLE                                                                                                                                        \
+  "{\"text\":\"h\xC3\xA9\",\"bytes\":\"/+8=\",\"maybeText\":\"\",\"flag\":true,\"number\":4294967295,"                                               \
+  "\"negative\":-2147483648,\"kind\":\"KIND_SEVEN\",\"when\":\"2026-01-02T03:04:05.678901Z\","                                                       \
+  "\"words\":[\"a\",\"\"],\"leaves\":[{\"big\":\"-9\"},{}],\"map\":{\"k\":\"v\",\"\":\"\"},"                                                         \
   "\"leaf\":{},\"pickB\":\"\"}"
 
 static void a_message_survives_json_proto_and_back(void **state)
@@ -221,9 +209,10 @@ static void json_is_read_generously(void **state)
 
 static void broken_protobuf_is_refused(void **state)
 {
-  static const struct str bytes[] = {STR("\x0a"),         STR("\x0a\x05hi"),           STR("\x0a\x01\xff"), STR("\x28"),
-                                     STR("\x00\x01"),     STR("\x0d\x01\x02"),         STR("\x62\x02\x08"), STR("\x5a\x02\x0a\x09"),
-                                     STR("\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), STR("\x0c"),  STR("\xf3\x01\x08")};
+  static const struct str bytes[] = {STR("\x0a"),         STR("\x0a\x05hi"),       STR("\x0a\x01\xff"),
+                                     STR("\x28"),         STR("\x00\x01"),         STR("\x0d\x01\x02"),
+                                     STR("\x62\x02\x08"), STR("\x5a\x02\x0a\x09"), STR("\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+                                     STR("\x0c"),         STR("\xf3\x01\x08")};
   for (size_t i = 0; i < ARRAY_LEN(bytes); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 16);
     struct err err = ERR_NONE;
@@ -257,7 +246,10 @@ static void names_that_are_not_utf8_leave_repaired(void **state)
   cleanup_buf struct buf b = BUF_INIT(100), j = BUF_INIT(100);
   struct everything m = {.text = STR("a\xff\xC3\xA9\xE2")};
   proto_encode(&schema, &m, &b);
-  assert_memory_equal(b.p, "\x0a\x09" "a\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD", 11);
+  assert_memory_equal(b.p,
+                      "\x0a\x09"
+                      "a\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD",
+                      11);
   json_encode(&schema, &m, &j);
   assert_string_equal(buf_z(&j), "{\"text\":\"a\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD\"}");
 }
