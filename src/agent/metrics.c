@@ -138,7 +138,8 @@ static struct memory memory_machine(void)
   struct str all = buf_str(&text);
   uint64_t total = keyed_number(all, "MemTotal"), available = keyed_number(all, "MemAvailable");
   uint64_t cache = keyed_number(all, "Cached") + keyed_number(all, "SReclaimable");
-  return (struct memory){total << 10, (total - MIN(available, total)) << 10, cache << 10};
+  uint64_t used = available < total ? total - available : 0;
+  return (struct memory){total << 10, used << 10, cache << 10};
 }
 
 static bool memory_cgroup(struct memory *m)

@@ -325,7 +325,7 @@ static uint64_t load_varint(const struct field *f, const void *at)
     return (uint64_t) * (const int64_t *)at;
   if (f->type == FT_SINT32) {
     int32_t v = *(const int32_t *)at;
-    return (uint32_t)v << 1 ^ (uint32_t)(v >> 31);
+    return (uint32_t)v << 1 ^ (v < 0 ? UINT32_MAX : 0);
   }
   return *(const uint32_t *)at;
 }
