@@ -76,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   int pair[2], out[2], err[2];
   if (!begun) {
     uv_loop_init(&loop);
+    setenv("CLOCHE_LOG_BYTES", "0", 1);
     log_level_set(LOG_ERROR);
     begun = true;
   }

@@ -112,6 +112,7 @@ mkdir /mnt/upper /mnt/work {root}
 mount -t overlay overlay -o lowerdir={shlex.quote(lowers)},upperdir=/mnt/upper,workdir=/mnt/work {root}
 mount -t proc proc {root}/proc
 mount --rbind /dev {root}/dev
+mount -t tmpfs none {root}/dev/shm
 mkdir -p {root}/usr/lib/cloche/kernels {root}/opt/agent "{root}/home/user/it's \\"quoted\\""
 mount --bind {shlex.quote(str(TOP / "kernels"))} {root}/usr/lib/cloche/kernels
 cp {shlex.quote(str(AGENT))} {root}/opt/agent/agent

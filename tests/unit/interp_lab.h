@@ -122,6 +122,7 @@ static inline void lab_open(struct lab *l, const char *program, size_t queue_max
   assert_int_equal(file_write_atomic(path, text, strlen(text), 0600), 0);
   setenv("CLOCHE_KERNELS", l->dir, 1);
   setenv("CLOCHE_JUPYTER_PATH", l->dir, 1);
+  setenv("CLOCHE_LOG_BYTES", "0", 1); /* no book of what kernels print */
   l->host.loop = &l->loop;
   l->host.message_max = 100000;
   l->specs = kernel_specs_new();
