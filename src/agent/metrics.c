@@ -252,7 +252,7 @@ void metrics_request(struct http_x *x, struct agent *a UNUSED)
       {"mem_total_mib", m.total >> 20},
       {"mem_used_mib", m.used >> 20},
       {"disk_total", total},
-      {"disk_used", total - MIN(available, total)},
+      {"disk_used", available < total ? total - available : 0},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     jw_key(&w, rows[i].key);
