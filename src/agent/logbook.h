@@ -7,6 +7,7 @@
 
 /* Output of a process or a kernel: one entry per line. `who` names it (a pid, a context), `stream` is stdout or stderr. */
 void logbook_output(const char *logger, const char *who, const char *stream, struct str chunk);
+void logbook_end(const char *who); /* it prints no more: a line without its newline is one too */
 /* The same where the text is already escaped as in a JSON string. */
 void logbook_escaped(const char *logger, const char *who, const char *stream, struct str body);
 /* One line about something that happened. */

@@ -91,14 +91,18 @@ void process_poll(struct process *p)
 
 /* ---- output ---- */
 
+static const char *pid_text(const struct process *p, char out[16])
+{
+  snprintf(out, 16, "%d", p->pid);
+  return out;
+}
+
 static void fan_out(struct process *p, uint32_t which, struct str bytes)
 {
   struct msg_data data = {.which = which, .out = bytes, .err = bytes, .pty = bytes};
-  if (which != DATA_PTY) { /* what goes over a terminal is a conversation, not a log */
-    char pid[16];
-    snprintf(pid, sizeof(pid), "%d", p->pid);
-    logbook_output("process", pid, which == DATA_STDERR ? "stderr" : "stdout", bytes);
-  }
+  char pid[16];
+  if (which != DATA_PTY) /* what goes over a terminal is a conversation, not a log */
+    logbook_output("process", pid_text(p, pid), which == DATA_STDERR ? "stderr" : "stdout", bytes);
   struct msg_event event = {.which = EVENT_DATA, .data = &data};
   struct msg_event_response msg = {&event};
   struct buf frames[2] = {BUF_INIT(RPC_MESSAGE_MAX), BUF_INIT(RPC_MESSAGE_MAX)};
@@ -276,6 +280,8 @@ static void process_finish(struct process *p)
     uv_close((uv_handle_t *)&p->deadline, handle_closed);
   }
   process_end_keep((uint32_t)p->pid, p->tag, p->has_tag, p->status);
+  char pid[16];
+  logbook_end(pid_text(p, pid));
   while (p->listeners) {
     struct listener *l = p->listeners;
     send_end(l->call, p->status);

@@ -1,4 +1,4 @@
-/* boxes.c - `cloche ps` and `cloche kill`. */
+/* boxes.c - `cloche ps`, `kill`, `pause` and `resume`. */
 #include "cli/cli.h"
 #include "cli/desk_line.h"
 
@@ -33,22 +33,49 @@ int ps_main(int argc, char **argv)
   return r ? usage_error("%s", err.msg), 1 : 0;
 }
 
-int kill_main(int argc, char **argv)
+struct verb {
+  const char *help;
+  enum wire_type type;
+  unsigned mode;
+  uint64_t timeout_s;
+};
+
+static int each_box(const struct verb *v, int argc, char **argv)
 {
   struct line l;
   struct err err = ERR_NONE;
   if (argc < 2 || !strcmp(argv[1], "--help")) {
-    puts("cloche kill - end boxes\n\nUsage: cloche kill [--data DIR] ID...");
+    puts(v->help);
     return argc < 2 ? 2 : 0;
   }
   int r = line_open(&l, &argc, argv, &err), worst = r;
   for (int i = 1; !r && i < argc; i++) {
     cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-    wire_begin(&b, WIRE_BOX_KILL, (uint64_t)i, 0);
+    wire_begin(&b, v->type, (uint64_t)i, 0);
     wire_putz(&b, W_ID, argv[i]);
+    wire_put_u64(&b, W_MODE, v->mode);
+    wire_put_u64(&b, W_TIMEOUT, v->timeout_s);
     if (line_ask(&l, &b, NULL, NULL, &err))
       worst = usage_error("%s: %s", argv[i], err.msg);
   }
   line_close(&l);
   return r ? usage_error("%s", err.msg), 1 : worst ? 1 : 0;
+}
+
+int kill_main(int argc, char **argv)
+{
+  return each_box(&(struct verb){"cloche kill - end boxes\n\nUsage: cloche kill [--data DIR] ID...", WIRE_BOX_KILL, 0, 0}, argc, argv);
+}
+
+int pause_main(int argc, char **argv)
+{
+  return each_box(&(struct verb){"cloche pause - put boxes to sleep; they keep their memory\n\nUsage: cloche pause [--data DIR] ID...", WIRE_BOX_PAUSE, 0, 0},
+                  argc, argv);
+}
+
+int resume_main(int argc, char **argv)
+{
+  return each_box(&(struct verb){"cloche resume - wake paused boxes, for an hour\n\nUsage: cloche resume [--data DIR] ID...", WIRE_BOX_CONNECT,
+                                 CONNECT_RESUME, 3600},
+                  argc, argv);
 }

@@ -11,8 +11,11 @@ struct command {
 
 int serve_main(int argc, char **argv);
 int key_main(int argc, char **argv);
+int team_main(int argc, char **argv);
 int ps_main(int argc, char **argv);
 int kill_main(int argc, char **argv);
+int pause_main(int argc, char **argv);
+int resume_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /* Says what is wrong on standard error and returns 2. */

@@ -98,6 +98,31 @@ def test_logs_page_by_time(wire: Wire, busy: RawBox) -> None:
     assert wire.call("GET", f"/sandboxes/{busy.id}/logs?start=soon").status == 400
 
 
+def test_logs_are_told_asleep_and_after_the_end(wire: Wire) -> None:
+    def words(name: str) -> list[str]:
+        got = wire.call("GET", f"/v2/sandboxes/{name}/logs?direction=forward")
+        assert got.status == 200, got.body
+        return [entry["message"] for entry in got.json()["logs"]]
+
+    box = wire.create(timeout=60)
+    try:
+        assert words(box.id) == []
+        box.run("echo first; echo to the side >&2")
+        assert wire.call("POST", f"/sandboxes/{box.id}/pause").status == 204
+        assert words(box.id) == ["first", "to the side"]
+        assert wire.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60}).status == 201
+        box.run("seq 30000")
+        box.run("echo last")
+    finally:
+        box.kill()
+    kept = words(box.id)
+    assert wire.call("GET", f"/v2/sandboxes/{box.id}/logs?level=warn").json()["logs"] == []
+    newest = wire.call("GET", f"/v2/sandboxes/{box.id}/logs?limit=2").json()["logs"]
+    assert [entry["message"] for entry in newest] == ["last", "30000"]
+    assert len(kept) <= 1000
+    assert wire.call("GET", "/sandboxes/inonexistent00000000x/logs").status == 404
+
+
 def test_prometheus_figures(wire: Wire, busy: RawBox) -> None:
     got = wire.call("GET", "/metrics")
     assert got.status == 200
