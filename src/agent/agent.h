@@ -2,8 +2,8 @@
  *
  * cloche-agent is pid 1 of a box. main.c reads the boot packet (boot.c), opens the envd API on 49983 (router.c sends each
  * request to process_rpc.c, fs_rpc.c, watch_rpc.c, upload.c, download.c, compose.c, init.c, metrics.c) and the
- * code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk goes to libuv's
- * pool, whose threads are born at first use. */
+ * code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk goes to
+ * work.c, whose threads come and go with it. */
 #ifndef CLOCHE_AGENT_H
 #define CLOCHE_AGENT_H
 

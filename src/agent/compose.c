@@ -3,6 +3,7 @@
 #include "agent/answer.h"
 #include "agent/files.h"
 #include "agent/resolve.h"
+#include "agent/work.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -11,7 +12,7 @@
 #define COPY_STEP ((size_t)64 << 20)
 
 struct compose {
-  uv_work_t work;
+  struct work work;
   struct http_x *x; /* NULL once the peer is gone */
   bool busy;
   struct user user;
@@ -108,7 +109,7 @@ static int assemble(struct compose *c)
   return 0;
 }
 
-static void work(uv_work_t *w)
+static void compose_run(struct work *w)
 {
   struct compose *c = w->data;
   if (sources_check(c) < 0)
@@ -123,7 +124,7 @@ static void work(uv_work_t *w)
 
 /* ---- on the loop ---- */
 
-static void work_done(uv_work_t *w, int status UNUSED)
+static void compose_done(struct work *w)
 {
   struct compose *c = w->data;
   c->busy = false;
@@ -208,7 +209,7 @@ static void on_body_end(struct http_x *x)
     answer_fail(x, c->status, "%s", c->message);
     return;
   }
-  c->busy = uv_queue_work(http_x_loop(x), &c->work, work, work_done) == 0;
+  c->busy = work_queue(&c->work) == 0;
   if (!c->busy)
     answer_fail(x, 500, "no worker thread to be had");
 }
@@ -228,7 +229,7 @@ void files_compose(struct http_x *x, struct agent *a)
   struct compose *c = xcalloc(1, sizeof(*c));
   c->x = x;
   c->agent = a;
-  c->work.data = c;
+  c->work = (struct work){.run = compose_run, .done = compose_done, .data = c};
   c->body = BUF_INIT(BODY_MAX);
   http_x_handle(x, &compose_ops, c);
   http_x_body_max(x, BODY_MAX);

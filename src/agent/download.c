@@ -4,6 +4,7 @@
 #include "agent/files.h"
 #include "agent/httpdate.h"
 #include "agent/resolve.h"
+#include "agent/work.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -45,7 +46,7 @@ static void head_free(struct reply_head *h)
 
 struct feed {
   struct http_x *x; /* NULL once the peer is gone */
-  uv_work_t work;
+  struct work work;
   int fd, code;
   bool gzip, busy, last, waiting, begun;
   z_stream z;
@@ -77,7 +78,7 @@ static int squeeze(struct feed *f, size_t n, int flush)
   return 0;
 }
 
-static void feed_work(uv_work_t *w)
+static void feed_work(struct work *w)
 {
   struct feed *f = w->data;
   ssize_t n = read(f->fd, f->in, sizeof(f->in));
@@ -94,7 +95,7 @@ static void feed_work(uv_work_t *w)
 
 static void feed_next(struct feed *f);
 
-static void feed_done(uv_work_t *w, int status UNUSED)
+static void feed_done(struct work *w)
 {
   struct feed *f = w->data;
   f->busy = false;
@@ -120,7 +121,7 @@ static void feed_next(struct feed *f)
   f->waiting = http_congested(f->x);
   if (f->waiting || f->busy)
     return;
-  f->busy = uv_queue_work(http_x_loop(f->x), &f->work, feed_work, feed_done) == 0;
+  f->busy = work_queue(&f->work) == 0;
   if (!f->busy)
     http_abort(f->x);
 }
@@ -147,7 +148,7 @@ static void feed_start(struct http_x *x, int fd, bool gzip, struct reply_head *h
   struct feed *f = xcalloc(1, sizeof(*f));
   f->x = x;
   f->fd = fd;
-  f->work.data = f;
+  f->work = (struct work){.run = feed_work, .done = feed_done, .data = f};
   f->out = BUF_INIT((size_t)1 << 20);
   f->gzip = gzip && deflateInit2(&f->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WRAP, 8, Z_DEFAULT_STRATEGY) == Z_OK;
   if (f->gzip)

@@ -107,13 +107,13 @@ static int names_read(const char *path, struct names *names)
   return 0;
 }
 
-static int child_path(const char *dir, const char *name, char out[PATH_MAX])
+/* On the heap: the walk may be as deep as a path is long. */
+static char *child_path(const char *dir, const char *name)
 {
   size_t n = strlen(dir);
-  while (n > 1 && dir[n - 1] == '/')
+  while (n > 0 && dir[n - 1] == '/')
     n--;
-  int len = snprintf(out, PATH_MAX, "%.*s/%s", n == 1 && dir[0] == '/' ? 0 : (int)n, dir, name);
-  return len < 0 || len >= PATH_MAX ? -ENAMETOOLONG : 0;
+  return xasprintf("%.*s/%s", (int)n, dir, name);
 }
 
 static int walk_one(const char *path, uint32_t depth, struct userdb *db, struct arena *a, struct rpc_list *out)
@@ -137,8 +137,8 @@ int entry_walk(const char *path, uint32_t depth, struct userdb *db, struct arena
   struct names names = {0};
   int rc = names_read(path, &names);
   for (size_t i = 0; rc == 0 && i < names.n; i++) {
-    char child[PATH_MAX];
-    if (child_path(path, names.p[i], child) == 0)
+    cleanup_free char *child = child_path(path, names.p[i]);
+    if (strlen(child) < PATH_MAX)
       rc = walk_one(child, depth, db, a, out);
   }
   names_free(&names);

@@ -3,6 +3,7 @@
 #include "agent/entry.h"
 #include "agent/resolve.h"
 #include "agent/service.h"
+#include "agent/work.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -83,7 +84,7 @@ static void move(struct rpc_call *c, const void *request)
 /* ---- on a worker ---- */
 
 struct job {
-  uv_work_t work;
+  struct work work;
   struct rpc_call *call;
   char *path;
   uint32_t depth;
@@ -98,21 +99,21 @@ static void job_free(struct job *job)
   free(job);
 }
 
-static void job_start(struct rpc_call *c, const char *path, uint32_t depth, uv_work_cb work, uv_after_work_cb after)
+static void job_start(struct rpc_call *c, const char *path, uint32_t depth, void (*run)(struct work *), void (*done)(struct work *))
 {
   struct job *job = xcalloc(1, sizeof(*job));
-  job->work.data = job;
+  job->work = (struct work){.run = run, .done = done, .data = job};
   job->call = c;
   job->path = xstrdup(path);
   job->depth = depth;
   rpc_hold(c);
-  if (uv_queue_work(rpc_loop(c), &job->work, work, after) == 0)
+  if (work_queue(&job->work) == 0)
     return;
   rpc_fail(c, RPC_RESOURCE_EXHAUSTED, "no worker thread to be had");
   job_free(job);
 }
 
-static void remove_work(uv_work_t *work)
+static void remove_work(struct work *work)
 {
   struct job *job = work->data;
   struct stat st;
@@ -122,7 +123,7 @@ static void remove_work(uv_work_t *work)
     job->code = path_remove_tree(AT_FDCWD, job->path);
 }
 
-static void remove_done(uv_work_t *work, int status UNUSED)
+static void remove_done(struct work *work)
 {
   struct job *job = work->data;
   if (job->code < 0 && job->code != -ENOENT && job->code != -ENOTDIR)
@@ -147,7 +148,7 @@ static void remove_path(struct rpc_call *c, const void *request)
     job_start(c, path, 0, remove_work, remove_done);
 }
 
-static void list_work(uv_work_t *work)
+static void list_work(struct work *work)
 {
   struct job *job = work->data;
   struct stat st;
@@ -164,7 +165,7 @@ static void list_work(uv_work_t *work)
   job->code = entry_walk(job->path, job->depth, &db, rpc_arena(job->call), &job->found.entries);
 }
 
-static void list_done(uv_work_t *work, int status UNUSED)
+static void list_done(struct work *work)
 {
   struct job *job = work->data;
   struct rpc_call *c = job->call;

@@ -9,6 +9,7 @@
 #include "agent/pid1.h"
 #include "agent/process.h"
 #include "agent/router.h"
+#include "agent/work.h"
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -84,6 +85,7 @@ int main(void)
   pid1_prepare();
   log_open("agent", 2);
   uv_loop_init(&loop);
+  work_start(&loop);
   agent_defaults(&agent);
   metrics_start();
   int rc = agent_open(&agent, &err);

@@ -11,6 +11,7 @@
 #include "agent/multipart.h"
 #include "agent/resolve.h"
 #include "agent/sink.h"
+#include "agent/work.h"
 
 #define SMALL_BODY ((size_t)64 << 10)
 #define HAND_OVER  ((size_t)128 << 10)
@@ -23,7 +24,7 @@ struct written {
 
 struct upload {
   struct http_x *x; /* NULL once the peer is gone */
-  uv_work_t work;
+  struct work work;
   const char *workdir; /* copy in arena */
   struct user user;
   struct arena arena;
@@ -193,7 +194,7 @@ static void reply(struct upload *u)
 
 /* ---- loop and worker ---- */
 
-static void work(uv_work_t *w)
+static void upload_run(struct work *w)
 {
   struct upload *u = w->data;
   carry(u, buf_str(u->carrying));
@@ -203,7 +204,7 @@ static void work(uv_work_t *w)
 
 static void advance(struct upload *u);
 
-static void work_done(uv_work_t *w, int status UNUSED)
+static void upload_done(struct work *w)
 {
   struct upload *u = w->data;
   u->busy = false;
@@ -221,7 +222,7 @@ static void hand_over(struct upload *u)
   u->carrying = full;
   u->finishing = u->ended;
   u->busy = true;
-  if (uv_queue_work(http_x_loop(u->x), &u->work, work, work_done) == 0)
+  if (work_queue(&u->work) == 0)
     return;
   u->busy = false; /* no thread to be had: then here */
   carry(u, buf_str(full));
@@ -342,7 +343,7 @@ static struct upload *upload_new(struct http_x *x, const struct agent *a, const 
 {
   struct upload *u = xcalloc(1, sizeof(*u));
   u->x = x;
-  u->work.data = u;
+  u->work = (struct work){.run = upload_run, .done = upload_done, .data = u};
   u->arena = ARENA_INIT((size_t)1 << 20);
   u->workdir = a->default_workdir ? arena_z(&u->arena, str_of(a->default_workdir)) : NULL;
   if (q->has_path && q->path.n)
