@@ -6,7 +6,7 @@
 
 #define THREADS_MAX  4
 #define IDLE_SECONDS 5
-#define STACK_BYTES ((size_t)4 << 20) /* room for walks as deep as paths can be; only what is used costs */
+#define STACK_BYTES  ((size_t)4 << 20) /* room for walks as deep as paths can be; only what is used costs */
 
 struct list {
   struct work *first, **end;
