@@ -238,9 +238,9 @@ static void take_answer(struct pending *p)
 
 static void worker_turn(void)
 {
-  struct pollfd fds[PENDING_MAX + 1] = {{.fd = worker.port, .events = POLLIN}};
-  struct pending *of[PENDING_MAX + 1] = {NULL};
-  nfds_t n = 1;
+  struct pollfd fds[PENDING_MAX + 2] = {{.fd = worker.port, .events = POLLIN}, {.fd = worker.keeper}};
+  struct pending *of[PENDING_MAX + 2] = {NULL};
+  nfds_t n = 2;
   int64_t now = clock_mono_us();
   for (size_t i = 0; i < PENDING_MAX; i++) {
     struct pending *p = &worker.pending[i];
@@ -253,8 +253,10 @@ static void worker_turn(void)
     fds[n] = (struct pollfd){.fd = p->fd, .events = POLLIN};
     of[n++] = p;
   }
-  poll(fds, n, n > 1 ? 1000 : -1);
-  for (nfds_t i = 1; i < n; i++)
+  poll(fds, n, n > 2 ? 1000 : -1);
+  if (fds[1].revents)
+    _exit(0); /* the keeper is gone */
+  for (nfds_t i = 2; i < n; i++)
     if (fds[i].revents)
       take_answer(of[i]);
   if (fds[0].revents)
@@ -264,7 +266,6 @@ static void worker_turn(void)
 static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port, int keeper)
 {
   prctl(PR_SET_NAME, "names");
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   worker.config = config;
   worker.resolver = resolver;
   worker.dir = dir;
@@ -273,6 +274,7 @@ static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t 
   for (size_t i = 0; i < PENDING_MAX; i++)
     worker.pending[i].fd = -1;
   drop_rights();
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it, so only now */
   for (;;)
     worker_turn();
 }

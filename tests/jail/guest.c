@@ -410,6 +410,35 @@ static void do_push(char **a)
   result((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
 }
 
+/* Asks a name server for the A record of a name: "ok ADDRESS", "ok rcode N". */
+static void do_resolve(char **a)
+{
+  unsigned char m[512] = {0x12, 0x34, 1, 0, 0, 1};
+  size_t n = 12;
+  char *rest = a[2], text[INET_ADDRSTRLEN];
+  for (char *label; (label = strsep(&rest, ".")) && n + strlen(label) < 400;) {
+    m[n++] = (unsigned char)strlen(label);
+    memcpy(m + n, label, strlen(label));
+    n += strlen(label);
+  }
+  static const unsigned char tail[5] = {0, 0, 1, 0, 1};
+  memcpy(m + n, tail, sizeof(tail));
+  n += sizeof(tail);
+  int s = dial(SOCK_DGRAM, a[1], "53", 3000);
+  ssize_t k = s < 0 || send(s, m, n, 0) < 0 ? -1 : recv(s, m, sizeof(m), 0);
+  int code = errno;
+  if (s >= 0)
+    close(s);
+  errno = code;
+  if (k < 12)
+    return result(-1);
+  if (m[3] & 15)
+    snprintf(answer, sizeof(answer), "ok rcode %d", m[3] & 15);
+  else
+    snprintf(answer, sizeof(answer), "ok %s", inet_ntop(AF_INET, m + k - 4, text, sizeof(text)));
+  say(answer);
+}
+
 /* Opens connections to one port and keeps them; tells how many came about. */
 static void do_hold(char **a)
 {
@@ -478,12 +507,12 @@ static const struct {
   int args;
   void (*run)(char **a);
 } verbs[] = {
-    {"hello", 0, do_hello},     {"read", 1, do_read},     {"write", 2, do_write},   {"list", 1, do_list},   {"stat", 1, do_stat},
-    {"listen", 1, do_listen},   {"eat", 1, do_eat},       {"breed", 1, do_breed},   {"spin", 0, do_spin},   {"bomb", 0, do_bomb},
-    {"call", 1, do_call},       {"fill", 2, do_fill},     {"files", 2, do_files},   {"fds", 0, do_fds},     {"xattr", 3, do_xattr},
-    {"mkdir", 1, do_mkdir},     {"rename", 2, do_rename}, {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
-    {"connect", 2, do_connect}, {"udp", 3, do_udp},       {"hold", 3, do_hold},     {"spoof", 3, do_spoof}, {"push", 3, do_push},
-    {"hoard", 2, do_hoard},     {"crash", 1, do_crash},   {"flood", 1, do_flood},
+    {"hello", 0, do_hello},     {"read", 1, do_read},       {"write", 2, do_write},   {"list", 1, do_list},   {"stat", 1, do_stat},
+    {"listen", 1, do_listen},   {"eat", 1, do_eat},         {"breed", 1, do_breed},   {"spin", 0, do_spin},   {"bomb", 0, do_bomb},
+    {"call", 1, do_call},       {"fill", 2, do_fill},       {"files", 2, do_files},   {"fds", 0, do_fds},     {"xattr", 3, do_xattr},
+    {"mkdir", 1, do_mkdir},     {"rename", 2, do_rename},   {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
+    {"connect", 2, do_connect}, {"udp", 3, do_udp},         {"hold", 3, do_hold},     {"spoof", 3, do_spoof}, {"push", 3, do_push},
+    {"hoard", 2, do_hoard},     {"resolve", 2, do_resolve}, {"crash", 1, do_crash},   {"flood", 1, do_flood},
 };
 
 static void serve(char *line)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <setjmp.h>
@@ -77,6 +78,18 @@ static void swallow(int s)
   close(c);
 }
 
+static ssize_t answer_name(uint8_t *m, size_t n)
+{
+  static const uint8_t record[12] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4};
+  bool evil = memmem(m, n, "evil", 4) != NULL;
+  m[2] = 0x81;
+  m[3] = 0x80;
+  m[7] = 1;
+  memcpy(m + n, record, sizeof(record));
+  memcpy(m + n + sizeof(record), evil ? "\306\63\144\10" : "\306\63\144\7", 4);
+  return (ssize_t)(n + sizeof(record) + 4);
+}
+
 static void echo(int s, int tell)
 {
   struct sockaddr_in who;
@@ -86,6 +99,8 @@ static void echo(int s, int tell)
   if (n < 0)
     return;
   text[n] = 0;
+  if (tell < 0 && n > 12) /* a question for a name: all of them are 198.51.100.7, but for evil ones */
+    n = answer_name((uint8_t *)text, (size_t)n);
   if (tell >= 0) {
     int k = snprintf(line, sizeof(line), "%s %s\n", inet_ntop(AF_INET, &who.sin_addr, name, sizeof(name)), text);
     if (write(tell, line, (size_t)k) != k)
@@ -197,7 +212,7 @@ static void a_box_reaches_the_world_under_the_hosts_address(void **state)
   struct jail_net net = {.slot = 1};
   open_with_net(&b, "out", &net);
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
-  assert_string_equal(box_ask(&b, "list /sys/class/net"), "ok eth0 lo");
+  assert_string_equal(box_ask(&b, "read /sys/class/net/eth0/operstate"), "ok up\n");
   box_close(&b);
 }
 
@@ -327,6 +342,94 @@ static void name_questions_go_to_the_resolver(void **state)
   box_close(&b);
 }
 
+static void an_allowed_name_opens_its_addresses_and_no_others(void **state)
+{
+  struct box b;
+  struct jail_net net = {
+      .slot = 20, .allow = (const char *const[]){"good.example", "*.wild.example", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "named", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 evil.example"), "ok rcode 5");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 sub.good.example"), "ok rcode 5");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 wild.example"), "ok rcode 5");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 Good.Example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 evil.wild.example"), "ok 198.51.100.8");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), OPEN);
+  /* Another name server, were it open, could be the box's own accomplice: questions to it end here, too. */
+  assert_string_equal(box_ask(&b, "resolve 203.0.113.2 evil.example"), "ok rcode 5");
+  box_close(&b);
+}
+
+static void a_new_list_closes_what_an_old_name_opened(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 21, .allow = (const char *const[]){"good.example", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "renamed", &net);
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  net.allow = (const char *const[]){"other.example", NULL};
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok rcode 5");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 other.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
+static void a_closed_box_gets_no_names_either(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 22, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "mute", &net);
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok rcode 5");
+  box_close(&b);
+}
+
+static void names_are_refused_in_deny_and_nonsense_everywhere(void **state)
+{
+  struct err err;
+  struct jail_net net = {.config = &config, .slot = 23, .deny = (const char *const[]){"good.example", NULL}};
+  assert_int_equal(jail_net_update(&net, &err), -EINVAL);
+  assert_non_null(strstr(err.msg, "good.example"));
+  net = (struct jail_net){.config = &config, .slot = 23, .allow = (const char *const[]){"a b; drop", NULL}};
+  assert_int_equal(jail_net_update(&net, &err), -EINVAL);
+}
+
+static pid_t child_named(pid_t parent, const char *name)
+{
+  char path[64], text[64];
+  for (pid_t pid = parent + 1; pid < parent + 2000; pid++) {
+    cleanup_buf struct buf b = BUF_INIT(4096);
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    snprintf(text, sizeof(text), "(%s)", name);
+    if (file_read(path, &b) == 0 && strstr(buf_z(&b), text))
+      return pid;
+  }
+  return 0;
+}
+
+static void a_dead_name_server_is_replaced(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 24, .allow = (const char *const[]){"good.example", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  pid_t worker = child_named(getpid(), "names");
+  struct stat st;
+  char path[64];
+  assert_true(worker > 0);
+  snprintf(path, sizeof(path), "/proc/%d", worker);
+  assert_int_equal(stat(path, &st), 0);
+  assert_int_equal(st.st_uid, 65534); /* it reads strangers' bytes without rights */
+  open_with_net(&b, "revived", &net);
+  kill(worker, SIGKILL);
+  usleep(400000);
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
 static void a_false_source_address_does_not_leave(void **state)
 {
   struct box b;
@@ -415,7 +518,10 @@ static void no_link_stays_behind(void **state)
 static int open_all(void **state)
 {
   struct err err = ERR_NONE;
-  config = (struct jail_net_config){.instance = house.instance, .pool = IP(10, 213, 0, 0), .resolver = IP(203, 0, 113, 2), .connections = 50};
+  static char names[96];
+  snprintf(names, sizeof(names), "%s/names", house.top);
+  config = (struct jail_net_config){
+      .names = names, .instance = house.instance, .pool = IP(10, 213, 0, 0), .resolver = IP(203, 0, 113, 2), .connections = 50};
   world_open();
   if (jail_net_open(&config, &err))
     fail_msg("opening the network: %s", err.msg);
@@ -443,6 +549,11 @@ int main(int argc, char **argv)
       cmocka_unit_test(lists_outlive_a_restart_of_the_daemon),
       cmocka_unit_test(entries_that_are_no_addresses_are_named),
       cmocka_unit_test(name_questions_go_to_the_resolver),
+      cmocka_unit_test(an_allowed_name_opens_its_addresses_and_no_others),
+      cmocka_unit_test(a_new_list_closes_what_an_old_name_opened),
+      cmocka_unit_test(a_closed_box_gets_no_names_either),
+      cmocka_unit_test(names_are_refused_in_deny_and_nonsense_everywhere),
+      cmocka_unit_test(a_dead_name_server_is_replaced),
       cmocka_unit_test(a_false_source_address_does_not_leave),
       cmocka_unit_test(open_connections_are_counted),
       cmocka_unit_test(nobody_outside_connects_in),
