@@ -16,6 +16,7 @@ int ps_main(int argc, char **argv);
 int kill_main(int argc, char **argv);
 int pause_main(int argc, char **argv);
 int resume_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /* Says what is wrong on standard error and returns 2. */

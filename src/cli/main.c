@@ -12,6 +12,7 @@ static const struct command commands[] = {
     {"kill", "end a box", kill_main},
     {"pause", "put a box to sleep", pause_main},
     {"resume", "wake a box up", resume_main},
+    {"doctor", "say what this host can and can't do", doctor_main},
     {"version", "print the version", version_main},
 };
 

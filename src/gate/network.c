@@ -424,3 +424,11 @@ void network_put(struct jw *w, const struct network *n)
   put_proxy(w, n->proxy);
   jw_close(w, '}');
 }
+
+void network_lines(struct buf *b, const struct json *list)
+{
+  for (const struct json *k = list ? list->kids : NULL; k; k = k->next) {
+    buf_adds(b, k->text);
+    buf_addc(b, '\n');
+  }
+}

@@ -25,6 +25,9 @@ void network_keep_ingress(struct network *next, const struct json *old);
 bool network_said(const struct network *n);
 void network_put(struct jw *w, const struct network *n);
 
+/* A list as lines, for the warden. */
+void network_lines(struct buf *b, const struct json *list);
+
 /* One entry of a list. */
 enum network_entry { ENTRY_BAD, ENTRY_ADDRESS, ENTRY_RANGE, ENTRY_DOMAIN };
 enum network_entry network_entry(struct str text);

@@ -198,7 +198,7 @@ static void create(struct req *r, struct order *o)
     return;
   char id[24] = "i";
   random_id(id + 1, 20);
-  cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX);
+  cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX), allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX);
   put_config(&config, o);
   put_init(&init, r->gate, o, str_of(id));
   wire_begin(&packet, WIRE_BOX_CREATE, 0, 0);
@@ -209,6 +209,10 @@ static void create(struct req *r, struct order *o)
   wire_put_u64(&packet, W_FLAGS, o->flags);
   wire_put(&packet, W_CONFIG, buf_str(&config));
   wire_put(&packet, W_INIT, buf_str(&init));
+  network_lines(&allow, o->network.allow_out);
+  network_lines(&deny, o->network.deny_out);
+  wire_put(&packet, W_ALLOW, buf_str(&allow));
+  wire_put(&packet, W_DENY, buf_str(&deny));
   if (buf_failed(&config) || buf_failed(&init))
     packet.failed = -ENOBUFS;
   api_ask(r, &packet, NULL, created);

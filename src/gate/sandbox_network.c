@@ -42,13 +42,17 @@ static void found(const struct answer *a, void *arg)
   network_keep_ingress(n, json_get(old, "network"));
   unsigned flags = v.flags & ~(unsigned)BOX_INTERNET;
   flags |= !n->internet || n->internet->flag ? BOX_INTERNET : 0;
-  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX);
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX);
   put_config(&config, old, n);
   wire_begin(&b, WIRE_BOX_CONFIG, 0, 0);
   wire_put(&b, W_ID, v.id);
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_CONFIG, buf_str(&config));
   wire_put_u64(&b, W_FLAGS, flags);
+  network_lines(&allow, n->allow_out);
+  network_lines(&deny, n->deny_out);
+  wire_put(&b, W_ALLOW, buf_str(&allow));
+  wire_put(&b, W_DENY, buf_str(&deny));
   if (buf_failed(&config))
     b.failed = buf_failed(&config);
   api_ask(r, &b, NULL, updated);

@@ -2,6 +2,7 @@
 #include "warden/birth.h"
 
 #include "warden/boot.h"
+#include "warden/outlet.h"
 #include "warden/shelf.h"
 #include "warden/zygote.h"
 #include <poll.h>
@@ -156,7 +157,7 @@ static struct birth *birth_new(struct warden *w, const struct build *build, cons
   return h;
 }
 
-static void birth_begin(struct birth *h, struct build *build)
+static void birth_begin(struct birth *h, struct build *build, unsigned flags, struct str allow, struct str deny)
 {
   static const char *const argv[] = {"/usr/lib/cloche/agent", NULL};
   struct warden *w = h->warden;
@@ -178,6 +179,10 @@ static void birth_begin(struct birth *h, struct build *build)
                  .pids = w->config->pids_max,
                  .open_files = w->config->open_files},
   };
+  if (outlet_wanted(w, flags, allow)) {
+    outlet_plan(w, h->slot, flags, allow, deny, &h->arena, &h->net);
+    h->spec.net = &h->net;
+  }
   uv_queue_work(w->loop, &h->work, birth_work, birth_done);
 }
 
@@ -188,7 +193,7 @@ void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigne
   struct birth *h = birth_new(w, build, name, slot, done);
   h->shelf = s;
   boot_field(&h->boot, BOOT_PARK, STR_NONE);
-  birth_begin(h, build);
+  birth_begin(h, build, BOX_INTERNET, STR_NONE, STR_NONE);
 }
 
 /* ---- from the pool, on the loop ---- */
@@ -240,7 +245,7 @@ static void birth_named(struct birth *h, struct parked *p)
   uv_timer_start(h->timer, agent_silent, BIRTH_READY_MS, 0);
 }
 
-void birth_start(struct box *b, struct parked *p, void (*done)(struct birth *))
+void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *))
 {
   struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
   h->box = b;
@@ -248,5 +253,5 @@ void birth_start(struct box *b, struct parked *p, void (*done)(struct birth *))
   if (p)
     birth_named(h, p);
   else
-    birth_begin(h, b->build);
+    birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
 }

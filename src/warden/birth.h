@@ -19,6 +19,7 @@ struct birth {
   char name[64], dir[512];
   unsigned slot;
   struct jail_spec spec;
+  struct jail_net net; /* when spec.net is set */
   struct arena arena;
   struct buf boot; /* the packet for the agent */
   int boot_fd;     /* where the agent listens and answers; the pool's to keep */
@@ -32,7 +33,7 @@ struct birth {
 #define BIRTH_READY_MS 20000 /* longest wait for the agent's word */
 
 /* The birth is freed after done returns. */
-void birth_start(struct box *b, struct parked *p, void (*done)(struct birth *)); /* p NULL: from nothing */
+void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *)); /* p NULL: from nothing */
 void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));
 
 #endif

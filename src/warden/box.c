@@ -9,6 +9,7 @@
 #include "warden/birth.h"
 #include "warden/boxlog.h"
 #include "warden/desk.h"
+#include "warden/outlet.h"
 #include "warden/pause.h"
 #include "warden/shelf.h"
 #include "warden/remains.h"
@@ -152,7 +153,7 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
   hex_encode(secret, sizeof(secret), r->secret);
   r->config = xstrndup(o->config.n ? o->config.p : "", o->config.n);
   r->init = xstrndup(o->init.n ? o->init.p : "", o->init.n);
-  r->flags = o->flags;
+  r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (outlet_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;
   r->memory_mb = b->build->row.memory_mb;
   r->disk_mb = b->build->row.disk_mb;
@@ -196,7 +197,8 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
-  struct parked *p = shelf_take(w, build);
+  bool plain = w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true;
+  struct parked *p = plain ? shelf_take(w, build) : NULL;
   struct box *b = box_new(w, p ? p->name : id);
   b->template = t;
   b->build = build;
@@ -209,7 +211,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   map_put(&w->boxes, o->id, b);
   account_count(b, true);
   w->births++;
-  birth_start(b, p, born);
+  birth_start(b, p, o, born);
   parked_free(p);
   return 0;
 }
@@ -258,12 +260,15 @@ void box_run_over(struct box *b)
   warden_broadcast(b->warden, buf_str(&p));
 }
 
-int box_configure(struct box *b, struct str config, unsigned flags, struct err *err)
+int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err)
 {
+  int changed = outlet_update(b, flags, allow, deny, err);
+  if (changed)
+    return changed;
   char *old = b->row.config;
   unsigned before = b->row.flags;
   b->row.config = xstrndup(config.n ? config.p : "", config.n);
-  b->row.flags = flags;
+  b->row.flags = (flags & ~(unsigned)BOX_LINKED) | (before & BOX_LINKED);
   int r = store_box_put(b->warden->store, &b->row, err);
   if (r) {
     free(b->row.config);

@@ -45,7 +45,7 @@ struct box {
 };
 
 struct box_order {
-  struct str id, team, ref, config, init;
+  struct str id, team, ref, config, init, allow, deny;
   uint32_t timeout_s;
   unsigned flags;
 };
@@ -58,7 +58,7 @@ void box_end(struct box *b, const char *cause);                         /* frees
 void box_bury(struct box *b);     /* the last of box_end: clears the remains and frees b */
 void box_run_over(struct box *b); /* gates cut its streams and forget its routes */
 void box_arm(struct box *b);      /* its end time is set on the clock */
-int box_configure(struct box *b, struct str config, unsigned flags, struct err *err);
+int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err);
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err);
 int box_door(struct box *b, unsigned port, struct err *err);
 void box_record(struct buf *packet, const struct box *b); /* the fields of a box answer */

@@ -82,6 +82,8 @@ static void ask_create(struct question *q)
       .ref = wire_get(q->packet, W_REF),
       .config = wire_get(q->packet, W_CONFIG),
       .init = wire_get(q->packet, W_INIT),
+      .allow = wire_get(q->packet, W_ALLOW),
+      .deny = wire_get(q->packet, W_DENY),
       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 15),
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
   };
@@ -196,7 +198,8 @@ static void ask_config(struct question *q)
     desk_refuse(q, -ENOENT, "the sandbox is paused");
   else if (b->row.state != BOX_RUNNING)
     desk_refuse(q, -EBUSY, "the sandbox is changing its state");
-  else if (box_configure(b, wire_get(q->packet, W_CONFIG), (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags), &err))
+  else if (box_configure(b, wire_get(q->packet, W_CONFIG), (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags), wire_get(q->packet, W_ALLOW),
+                         wire_get(q->packet, W_DENY), &err))
     desk_refuse_err(q, &err);
   else
     desk_agree(q);

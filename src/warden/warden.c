@@ -7,6 +7,7 @@
 #include "warden/control.h"
 #include "warden/shelf.h"
 #include "warden/pause.h"
+#include "warden/outlet.h"
 #include "warden/runtime.h"
 #include "warden/zygote.h"
 #include <fcntl.h>
@@ -201,6 +202,8 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   if (r)
     return r;
   struct err why = ERR_NONE;
+  if (outlet_open(w, &why))
+    log_warn("boxes have no way out: %s", why.msg);
   if (catalog_import(w->catalog, w->config->templates, &why))
     log_warn("templates in %s: %s", w->config->templates, why.msg);
   if (box_recover(w, &why))
@@ -295,8 +298,10 @@ int warden_main(const struct warden_config *config)
   tell(&w, CONTROL_READY, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
   catalog_flush(w.catalog);
-  if (!w.boxes.n)
+  if (!w.boxes.n) {
+    outlet_close(&w);
     jail_instance_close(w.instance);
+  }
   accounts_free(&w);
   catalog_close(w.catalog);
   store_checkpoint(w.store);

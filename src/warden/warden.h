@@ -4,6 +4,7 @@
 #define CLOCHE_WARDEN_H
 
 #include "base/base.h"
+#include "jail/jail_net.h"
 #include "warden/alarm.h"
 #include "warden/catalog.h"
 #include "warden/link.h"
@@ -19,6 +20,10 @@ struct warden_config {
   uint32_t id_base;      /* first host uid of the boxes' ranges */
   unsigned boxes_max;    /* running boxes at once */
   unsigned pids_max, open_files;
+  bool internet;         /* boxes may have a way out */
+  const char *net_pool, *resolver; /* IPv4 text; resolver "" = the host's own */
+  unsigned net_connections; /* open at a time per box */
+  uint64_t net_rate;     /* bytes per second each way per box; 0 = no cap */
   unsigned pool;         /* boxes kept ready per template in use; 0 = none */
   bool zygotes;          /* Python is loaded once per template and forked into boxes */
   unsigned keep_ended_s; /* how long the cause of an end is remembered */
@@ -45,6 +50,8 @@ struct warden {
   size_t passages;  /* boxes falling asleep or waking up */
   uint64_t *slots;  /* bitmap of id ranges in use */
   size_t nslots;
+  struct jail_net_config net;
+  bool net_on;
   struct map zygotes, shelves; /* build id -> struct zygote, struct shelf */
   bool refill;                 /* the pool wants tending when the loop has time */
   uv_check_t after;

@@ -96,11 +96,13 @@ enum wire_tag {
   W_LIMIT_CPUS,
   W_LIMIT_MEMORY_MB,
   W_LIMIT_DISK_MB,
+  W_ALLOW, /* lines of addresses, prefixes and names a box may reach */
+  W_DENY,  /* lines of addresses and prefixes it may not */
 };
 
 /* Only running and paused are written down; the others last for moments. */
 enum box_state { BOX_STARTING = 1, BOX_RUNNING, BOX_PAUSED, BOX_ENDED, BOX_PAUSING, BOX_RESUMING };
-enum { BOX_SECURE = 1, BOX_INTERNET = 2, BOX_AUTO_PAUSE = 4, BOX_AUTO_RESUME = 8, BOX_PRIVATE = 16 };
+enum { BOX_SECURE = 1, BOX_INTERNET = 2, BOX_AUTO_PAUSE = 4, BOX_AUTO_RESUME = 8, BOX_PRIVATE = 16, BOX_LINKED = 32 /* the warden's: it has a link to the world */ };
 enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
 /* CONNECT extends a running box and wakes a sleeping one; RESUME refuses a running one (-EALREADY); WAKE is traffic that may
  * wake a box made for it; JOIN only waits for a wake-up under way. */
