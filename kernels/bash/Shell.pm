@@ -7,11 +7,10 @@ package Shell;
 use strict;
 use warnings;
 use Fcntl qw(O_RDWR O_NOCTTY O_NONBLOCK F_GETFL F_SETFL);
-use FindBin;
 use POSIX qw(:termios_h setsid dup2 _exit);
 
 use constant {
-    CELL       => "$FindBin::RealBin/cell.bash",
+    CELL       => ($0 =~ m{\A(.*)/} ? $1 : '.') . '/cell.bash',
     BASH       => '/bin/bash',
     TIOCGPTN   => 0x80045430,
     TIOCSPTLCK => 0x40045431,
@@ -32,6 +31,7 @@ BASH
 
 my $HELPERS = <<'BASH';
 __cloche_show() { builtin printf '\036%s %s %s\036' NONCE "$1" "$(base64 -w0)" >TERMINAL; }
+__cloche_begin() { builtin printf '\036%s begin %s\036' NONCE "$__cloche_serial"; }
 display() { __cloche_show image; }
 displayHTML() { __cloche_show html; }
 displayJS() { __cloche_show js; }
@@ -47,7 +47,7 @@ sub new {
     $self->become_bash($read) if !$self->{pid};
     close $read;
     $self->put($PREPARE);
-    my $helpers = $HELPERS =~ s/NONCE/$self->{nonce}/r =~ s/TERMINAL/$self->{name}/r;
+    my $helpers = $HELPERS =~ s/NONCE/$self->{nonce}/gr =~ s/TERMINAL/$self->{name}/r;
     $self->put($helpers);
     $self->await;
     return $self;
@@ -123,10 +123,9 @@ sub quoted {
 
 sub run {
     my ($self, $code, $status) = @_;
-    my $then = $status ? '||' : '&&';
-    $self->put('__cloche_code=' . quoted($code) . "\n");
-    $self->put("__cloche_status $status $then source " . quoted(CELL) . " </dev/null >$self->{name} 2>&1\n");
     $self->{serial}++;
+    $self->put("__cloche_serial=$self->{serial} __cloche_last=$status __cloche_code=" . quoted($code) . "\n");
+    $self->put('source ' . quoted(CELL) . " </dev/null >$self->{name} 2>&1\n");
     $self->report;
 }
 
@@ -172,16 +171,17 @@ sub interrupt {
     kill 'INT', -$self->foreground;
 }
 
-# Everything of the foreground group but the shell, for programs that ignore Ctrl-C.
-sub kill_foreground {
+# Processes of the foreground group but the shell.
+sub others {
     my ($self) = @_;
     my $group = $self->foreground;
+    my @found;
     for my $file (glob '/proc/[0-9]*/stat') {
         open my $stat, '<', $file or next;
         my ($pid, $of) = (<$stat> // '') =~ /\A(\d+) \(.*\) \S \d+ (\d+)/s or next;
-        kill 'KILL', $pid if $of == $group && $pid != $self->{pid};
+        push @found, $pid if $of == $group && $pid != $self->{pid};
     }
-    $self->interrupt;
+    return @found;
 }
 
 sub kill_all {

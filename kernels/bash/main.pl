@@ -20,8 +20,7 @@ use warnings;
 use Errno qw(EINTR);
 use Fcntl qw(F_SETFD FD_CLOEXEC);
 use POSIX qw(:sys_wait_h _exit);
-use FindBin;
-use lib $FindBin::RealBin;
+use lib $0 =~ m{\A(.*)/} ? $1 : '.';
 use Json;
 use Shell;
 
@@ -29,6 +28,8 @@ use constant {
     LINE_LIMIT    => 1 << 16,    # a longer line goes out in pieces
     READ_SIZE     => 1 << 16,
     PARTIAL_AFTER => 0.3,        # seconds until a line without an end is shown
+    AGAIN_AFTER   => 1,          # seconds until an interrupt is sent once more: it may fall between two processes
+    REMINDERS     => 5,          # signals to what an interrupted cell left behind, one a second
     KILL_AT       => 3,          # this many interrupts kill what ignores them
     RESTART_AT    => 5,          # and this many the shell itself
 };
@@ -40,7 +41,8 @@ my $run;                         # the cell that runs: id, count of interrupts, 
 my $count       = 0;
 my $status      = 0;
 my $output      = '';            # bytes of the terminal not shown yet
-my $interrupted = 0;
+my @stragglers;                  # what an interrupted cell may have left behind
+my ($reminders, $remind_at) = (0, 0);
 my %global;                      # variables of the sandbox, for a fresh shell
 my ($wake_read, $wake_write);    # a signal that falls between two looks still wakes the loop
 
@@ -110,9 +112,10 @@ sub take_output {
 # True when the cell is over. Marks of earlier cells count for nothing.
 sub take_mark {
     my ($kind, $value) = @_;
-    if ($kind eq 'end') {
+    if ($kind eq 'begin' || $kind eq 'end') {
         my ($serial, $code) = split / /, $value;
         return 0 if !$run || $serial != $shell->{serial};
+        return begin() if $kind eq 'begin';
         show_rest();
         finish($code);
         return 1;
@@ -145,7 +148,7 @@ sub start_run {
     my ($message) = @_;
     my $code     = $message->{code};
     my $is_blank = $code =~ /\A\s*\z/;
-    $run = { id => $message->{id}, interrupts => 0, env => $message->{env} // {},
+    $run = { id => $message->{id}, interrupts => 0, has_begun => 0, env => $message->{env} // {},
              has_exit => scalar($code =~ /\b(?:exit|logout)\b/) };
     send_message({ ev => 'count', id => \$run->{id}, n => \($count + 1) });
     return finish(0) if $is_blank;
@@ -153,7 +156,6 @@ sub start_run {
     return refuse('Cell has trailing backslash') if $code =~ /(?<!\\)(?:\\\\)*\\\s*\z/;
     return refuse('Cell has a NUL character')    if $code =~ /\0/;
     $output = '';
-    $interrupted = 0;
     $shell->set_env(0, $run->{env});
     $shell->run($code, $status);
 }
@@ -169,11 +171,21 @@ sub send_error {
     send_message({ ev => 'error', id => \$run->{id}, name => '', value => $value, traceback => '' });
 }
 
+# A child born in the very moment of an interrupt can miss it, and the shell goes on without it. It is reminded
+# until it is gone. Background jobs do not mind: without job control they ignore interrupts.
+sub remind_stragglers {
+    @stragglers = $reminders-- > 0 ? grep { kill 'INT', $_ } @stragglers : ();
+    $remind_at = time + 1;
+}
+
 sub finish {
     my ($code, $is_told) = @_;
     my $id   = $run->{id};
     my $how  = $run->{interrupts} ? 'aborted' : $code ? 'error' : 'ok';
     send_error("$code") if $how eq 'error' && !$is_told;
+    @stragglers = $shell->others if $run->{interrupts};
+    $reminders = REMINDERS;
+    remind_stragglers();
     $shell->restore_env($run->{env});
     undef $run;
     $status = $code;
@@ -202,14 +214,43 @@ sub start_shell {
     $shell->set_env(1, \%global);
 }
 
+# The cell runs now; an interrupt that came before has waited for this, because one that hits the lines
+# around a cell would make the shell skip them.
+sub begin {
+    $run->{has_begun} = 1;
+    stop_cell() if $run->{interrupts};
+    return 0;
+}
+
+# Only the cell it is meant for; a late one must not hit the next.
 sub interrupt {
-    $interrupted = 0;
-    return if !$run;
-    my $times = ++$run->{interrupts};
+    my ($id) = @_;
+    return if !$run || $id != $run->{id};
+    $run->{interrupts}++;
+    stop_cell() if $run->{has_begun} || $run->{interrupts} >= RESTART_AT;
+}
+
+sub stop_cell {
+    my $times = $run->{interrupts};
     if    ($times >= RESTART_AT) { $shell->kill_all }
-    elsif ($times >= KILL_AT)    { $shell->kill_foreground }
+    elsif ($times >= KILL_AT)    { kill 'KILL', $shell->others; $shell->interrupt }
     else                         { $shell->interrupt }
     $shell->report;
+    $run->{again} = time + AGAIN_AFTER if $times < KILL_AT;
+}
+
+sub stop_again {
+    $run->{again} = 0;
+    $shell->interrupt;
+    $shell->report;
+}
+
+sub patience {
+    return 1 if @stragglers;
+    return if !$run;
+    return AGAIN_AFTER   if $run->{again};
+    return PARTIAL_AFTER if length $output;
+    return;
 }
 
 sub change_directory {
@@ -223,6 +264,7 @@ sub take_message {
     my ($message) = @_;
     my $op = $message->{op};
     if    ($op eq 'run') { start_run($message) }
+    elsif ($op eq 'interrupt') { interrupt($message->{id}) }
     elsif ($op eq 'cd')  { change_directory($message->{path}) }
     elsif ($op eq 'env') {
         %global = (%global, %{ $message->{set} // {} });
@@ -235,9 +277,11 @@ sub take_message {
 my $input = '';
 
 sub read_protocol {
-    my $got = sysread $protocol, $input, READ_SIZE, length $input;
+    my $had = length $input;
+    my $got = sysread $protocol, $input, READ_SIZE, $had;
     return if !defined $got && $! == EINTR;
     if (!$got) { $shell->kill_all; _exit(0) }
+    return if index($input, "\n", $had) < 0;
     while ($input =~ s/\A([^\n]*)\n//) { take_message(Json::decode($1)) if $1 ne '' }
 }
 
@@ -253,12 +297,12 @@ sub loop {
     while (1) {
         my $watched = '';
         vec($watched, fileno $_, 1) = 1 for $protocol, $wake_read, $shell->{terminal};
-        my $wait  = $run && length $output ? PARTIAL_AFTER : undef;
-        my $found = select $watched, undef, undef, $wait;
+        my $found = select $watched, undef, undef, patience();
         sysread $wake_read, my $woken, 64 if $found > 0 && vec $watched, fileno $wake_read, 1;
-        interrupt() if $interrupted;
         my $gone = waitpid $shell->{pid}, WNOHANG;
         if ($gone == $shell->{pid}) { bury_shell($?); next }
+        stop_again() if $run && $run->{again} && time >= $run->{again};
+        remind_stragglers() if @stragglers && time >= $remind_at;
         if ($found == 0) { show_partial(); next }
         next if $found < 0;
         if (vec $watched, fileno $shell->{terminal}, 1) {
@@ -274,9 +318,9 @@ open $protocol, '+<&=', 3 or die "the protocol's descriptor: $!\n";
 binmode $protocol;
 fcntl $protocol, F_SETFD, FD_CLOEXEC;
 pipe $wake_read, $wake_write or die "a pipe for signals: $!\n";
-$SIG{INT}  = sub { $interrupted = 1; syswrite $wake_write, 'x' };
+$SIG{INT}  = sub { };
 $SIG{CHLD} = sub { syswrite $wake_write, 'x' };
 $SIG{PIPE} = 'IGNORE';
 start_shell();
-send_message({ ev => 'ready', pid => \$$, version => $shell->{version}, interrupt => 'signal' });
+send_message({ ev => 'ready', pid => \$$, version => $shell->{version}, interrupt => 'message' });
 loop();

@@ -149,8 +149,12 @@ local({
         }
     }
 
+    # An interrupt that came too late for the cell before is no business of this one.
+    forget_interrupts <- function() tryCatch(allowInterrupts(Sys.sleep(0)), interrupt = function(condition) NULL)
+
     run <- function(code) {
         stack <<- NULL
+        forget_interrupts()
         expressions <- tryCatch(parse(text = code, keep.source = TRUE), error = identity)
         if (inherits(expressions, "error")) {
             message <- paste0("Error: ", conditionMessage(expressions))

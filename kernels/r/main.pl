@@ -14,9 +14,8 @@ use strict;
 use warnings;
 use Errno qw(EINTR);
 use Fcntl qw(F_SETFD F_GETFL F_SETFL FD_CLOEXEC O_NONBLOCK O_WRONLY);
-use FindBin;
 use POSIX qw(:sys_wait_h _exit dup2 mkfifo setsid);
-use lib "$FindBin::RealBin/../bash";
+use lib ($0 =~ m{\A(.*)/} ? $1 : '.') . '/../bash';
 use Json;
 
 use constant {
@@ -37,7 +36,6 @@ my $is_stopping = 0;     # it was interrupted
 my $count       = 0;
 my $input       = '';
 my %text        = (stdout => '', stderr => '');
-my $interrupted = 0;
 
 sub nonce {
     open my $random, '<:raw', '/dev/urandom' or die "/dev/urandom: $!\n";
@@ -115,7 +113,7 @@ sub take_mark {
     drain_stderr();
     show('stdout', 1);
     show('stderr', 1);
-    if    ($verb eq 'ready')   { send_message({ ev => 'ready', pid => \$$, version => $fields[0], interrupt => 'signal', coalesce => \'true' }) }
+    if    ($verb eq 'ready')   { send_message({ ev => 'ready', pid => \$$, version => $fields[0], interrupt => 'message', coalesce => \'true' }) }
     elsif ($verb eq 'cd')      { send_message({ ev => 'cd', ok => \($fields[0] eq '' ? 'true' : 'false'), $fields[0] eq '' ? () : (reason => $fields[0]) }) }
     elsif ($verb eq 'text')    { send_text(@fields) }
     elsif ($verb eq 'display') { display({@fields}) }
@@ -168,6 +166,7 @@ sub take_message {
     my ($message) = @_;
     my $op = $message->{op};
     if    ($op eq 'run') { start_run($message) }
+    elsif ($op eq 'interrupt') { interrupt($message->{id}) }
     elsif ($op eq 'cd')  { order('cd', $message->{path}) }
     elsif ($op eq 'env') { order('env', settings($message->{set})) }
 }
@@ -190,13 +189,14 @@ sub start_run {
         send_message({ ev => 'error', id => \$run, name => 'ERROR', value => 'Cell has a NUL character', traceback => [] });
         return finish('error');
     }
-    ($is_stopping, $interrupted) = (0, 0);
+    $is_stopping = 0;
     order('run', $code, settings($message->{env}));
 }
 
+# Only the cell it is meant for; a late one must not hit the next.
 sub interrupt {
-    $interrupted = 0;
-    return if !$run;
+    my ($id) = @_;
+    return if !$run || $id != $run;
     $is_stopping = 1;
     kill 'INT', -$pid;
 }
@@ -224,6 +224,8 @@ sub start_r {
     rmdir $folder;
 }
 
+sub folder { return $0 =~ m{\A(.*)/} ? $1 : '.' }
+
 sub become_r {
     my ($folder, $out, $err) = @_;
     setsid();
@@ -233,7 +235,7 @@ sub become_r {
     dup2(fileno $err,  2);
     $SIG{$_} = 'DEFAULT' for qw(INT PIPE CHLD);
     @ENV{qw(CLOCHE_R_ORDERS CLOCHE_R_NONCE)} = ("$folder/orders", $nonce);
-    exec { +R } 'R', '--no-echo', '--no-restore', '--no-save', '--no-readline', '--no-init-file', "--file=$FindBin::RealBin/kernel.R" or _exit(127);
+    exec { +R } 'R', '--no-echo', '--no-restore', '--no-save', '--no-readline', '--no-init-file', "--file=" . folder() . "/kernel.R" or _exit(127);
 }
 
 sub drain_stderr {
@@ -256,9 +258,11 @@ sub bury_r {
 }
 
 sub read_protocol {
-    my $got = sysread $protocol, $input, READ_SIZE, length $input;
+    my $had = length $input;
+    my $got = sysread $protocol, $input, READ_SIZE, $had;
     return if !defined $got && $! == EINTR;
     leave(0) if !$got;
+    return if index($input, "\n", $had) < 0;
     while ($input =~ s/\A([^\n]*)\n//) { take_message(Json::decode($1)) if $1 ne '' }
 }
 
@@ -274,7 +278,7 @@ sub loop {
         vec($watched, fileno $_, 1) = 1 for $protocol, $wake_read, $stdout, $stderr;
         my $found = select $watched, undef, undef, patience();
         sysread $wake_read, my $woken, 64 if $found > 0 && vec $watched, fileno $wake_read, 1;
-        interrupt() if $interrupted || $is_stopping && $found == 0;
+        interrupt($run) if $is_stopping && $found == 0;
         bury_r($?) if waitpid($pid, WNOHANG) == $pid;
         next if $found < 0;
         if ($found == 0) { show($_, 1) for qw(stdout stderr) }
@@ -287,7 +291,7 @@ open $protocol, '+<&=', 3 or die "the protocol's descriptor: $!\n";
 binmode $protocol;
 fcntl $protocol, F_SETFD, FD_CLOEXEC;
 pipe $wake_read, $wake_write or die "a pipe for signals: $!\n";
-$SIG{INT}  = sub { $interrupted = 1; syswrite $wake_write, 'x' };
+$SIG{INT}  = sub { };
 $SIG{CHLD} = sub { syswrite $wake_write, 'x' };
 $SIG{PIPE} = 'IGNORE';
 start_r();
