@@ -209,7 +209,8 @@ static void take_question(void)
 
 static bool open_address(uint32_t slot, uint32_t address, uint32_t ttl)
 {
-  struct wish w = {slot, address, MIN(MAX(ttl, OPEN_MIN), OPEN_MAX)};
+  uint32_t seconds = MIN(MAX(ttl, OPEN_MIN), OPEN_MAX);
+  struct wish w = {slot, address, seconds};
   char yes = 0;
   if (send(worker.keeper, &w, sizeof(w), MSG_NOSIGNAL) != (ssize_t)sizeof(w) || recv(worker.keeper, &yes, 1, 0) != 1)
     _exit(1); /* without a keeper there is nothing to do */
