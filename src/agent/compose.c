@@ -209,9 +209,11 @@ static void on_body_end(struct http_x *x)
     answer_fail(x, c->status, "%s", c->message);
     return;
   }
-  c->busy = work_queue(&c->work) == 0;
-  if (!c->busy)
-    answer_fail(x, 500, "no worker thread to be had");
+  c->busy = true;
+  if (work_queue(&c->work) == 0)
+    return;
+  compose_run(&c->work); /* no thread to be had: then here */
+  compose_done(&c->work);
 }
 
 static void on_gone(struct http_x *x, enum http_end how UNUSED)

@@ -109,8 +109,8 @@ static void job_start(struct rpc_call *c, const char *path, uint32_t depth, void
   rpc_hold(c);
   if (work_queue(&job->work) == 0)
     return;
-  rpc_fail(c, RPC_RESOURCE_EXHAUSTED, "no worker thread to be had");
-  job_free(job);
+  run(&job->work); /* no thread to be had: better slowly here than not at all */
+  done(&job->work);
 }
 
 static void remove_work(struct work *work)
