@@ -61,6 +61,11 @@ void http_x_peer(const struct http_x *x, char *out, size_t size)
   }
 }
 
+bool http_x_secure(const struct http_x *x)
+{
+  return x->peer->secure;
+}
+
 /* Whatever a call of the handler made possible happens at the next turn; inside a step it is looked at anyway. */
 static void look_again(struct http_x *x)
 {
@@ -73,6 +78,10 @@ static void look_again(struct http_x *x)
 void http_x_resume(struct http_x *x)
 {
   struct peer *p = x->peer;
+  if (p->via) {
+    p->via->flow(x, true);
+    return;
+  }
   if (!is_open(x) || x->reading)
     return;
   x->reading = true;
@@ -87,6 +96,10 @@ void http_x_resume(struct http_x *x)
 
 void http_x_pause(struct http_x *x)
 {
+  if (x->peer->via) {
+    x->peer->via->flow(x, false);
+    return;
+  }
   if (!is_open(x))
     return;
   x->reading = false;
@@ -181,6 +194,8 @@ static int check_open(const struct http_x *x, int status)
 int http_respond(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length)
 {
   struct str head;
+  if (x->peer->via)
+    return x->peer->via->respond(x, status, headers, n, length);
   int rc = check_open(x, status);
   if (rc < 0)
     return rc;
@@ -196,6 +211,8 @@ int http_respond(struct http_x *x, int status, const struct http_header *headers
 int http_reply_with(struct http_x *x, int status, const struct http_header *headers, size_t n, struct str body)
 {
   struct str head;
+  if (x->peer->via)
+    return x->peer->via->reply(x, status, headers, n, body);
   int rc = check_open(x, status);
   if (rc == 0 && status < 200)
     rc = -EINVAL;
@@ -221,6 +238,8 @@ int http_tunnel(struct http_x *x, int status, const struct http_header *headers,
 {
   struct peer *p = x->peer;
   struct buf *b = &p->conn.net->head;
+  if (p->via)
+    return -EPROTONOSUPPORT;
   if (!is_open(x))
     return -EPIPE;
   if (x->begun || !p->body.done)
@@ -264,6 +283,8 @@ static void note_queue(struct http_x *x)
 
 int http_send(struct http_x *x, struct str data)
 {
+  if (x->peer->via)
+    return x->peer->via->send(x, data);
   int rc = may_send(x, data.n);
   if (rc < 0 || x->bare || data.n == 0)
     return rc;
@@ -279,6 +300,8 @@ int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n)
 {
   cleanup_fd int file = fd;
   struct conn *c = &x->peer->conn;
+  if (x->peer->via)
+    return x->peer->via->file(x, steal_fd(&file), offset, n);
   int rc = may_send(x, n);
   if (rc < 0 || x->bare || n == 0)
     return rc;
@@ -299,12 +322,18 @@ int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n)
 
 bool http_congested(const struct http_x *x)
 {
+  if (x->peer->via)
+    return x->peer->via->congested(x);
   return is_open(x) && x->peer->conn.queued >= x->peer->server->limits.high_water;
 }
 
 void http_end(struct http_x *x)
 {
   struct conn *c = &x->peer->conn;
+  if (x->peer->via) {
+    x->peer->via->end(x);
+    return;
+  }
   if (!is_open(x) || x->ended)
     return;
   bool short_of = !x->bare && !x->chunked && x->out_left > 0;
@@ -325,7 +354,9 @@ void http_end(struct http_x *x)
 
 void http_abort(struct http_x *x)
 {
-  if (is_open(x))
+  if (x->peer->via)
+    x->peer->via->abort(x);
+  else if (is_open(x))
     peer_end(x->peer, HTTP_ABORTED, true);
 }
 

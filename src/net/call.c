@@ -4,8 +4,7 @@
  * answer for two. A call that failed while writing goes on reading: a server may answer and close before it has
  * read a whole body, and that answer is worth more than the broken pipe. Between requests the socket is watched; a byte
  * or an end that nobody asked for closes it, and http_call_reusable() says no. */
-#include "net/conn.h"
-#include "net/h1parse.h"
+#include "net/exchange.h"
 #include "net/headout.h"
 #include "net/http.h"
 
@@ -38,6 +37,11 @@ struct http_call {
 static struct http_call *call_of(struct conn *conn)
 {
   return container_of(conn, struct http_call, conn);
+}
+
+struct conn *call_conn(struct http_call *c)
+{
+  return &c->conn;
 }
 
 static struct iovec iov_of(struct str s)

@@ -9,6 +9,10 @@
  * socket. Small writes are joined only there (or when corked). Files go by sendfile(2) in their place of the queue.
  * How much may be queued is for the protocol to judge by c->queued; OUT_MAX is the wall behind it.
  *
+ * What carries the bytes is exchangeable (conn_io): the socket itself here, TLS in tls.c. A carrier may hold decrypted bytes
+ * that the socket's readiness says nothing about (`pending`, which costs a turn), and may need the other direction first
+ * (read_waits, write_waits, as in a handshake).
+ *
  * Errors met inside a caller's own write are told at the connection's turn, not there. Closing is at once for the
  * descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
 #include "net/conn.h"
@@ -74,7 +78,7 @@ static int plain_shut(struct conn *c)
   return shutdown(c->fd, SHUT_WR) < 0 ? -errno : 0;
 }
 
-const struct conn_io conn_io_plain = {plain_read, plain_write, plain_file, plain_shut};
+const struct conn_io conn_io_plain = {plain_read, plain_write, plain_file, plain_shut, NULL, NULL};
 
 /* ---- blocks of queued output ---- */
 
@@ -201,13 +205,26 @@ static bool conn_reads(const struct conn *c)
 
 static void on_poll(uv_poll_t *h, int status, int events);
 
+static bool conn_holds(const struct conn *c)
+{
+  return c->io->pending && conn_reads(c) && c->io->pending(c);
+}
+
+static int conn_events(const struct conn *c)
+{
+  bool writable = (c->blocked && !c->write_waits) || c->read_waits;
+  if (c->failed)
+    return 0;
+  return (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone ? UV_DISCONNECT : 0) | (writable ? UV_WRITABLE : 0);
+}
+
 static void conn_rearm(struct conn *c)
 {
-  int events = 0;
   if (c->closed)
     return;
-  if (!c->failed)
-    events = (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone ? UV_DISCONNECT : 0) | (c->blocked ? UV_WRITABLE : 0);
+  if (conn_holds(c))
+    conn_ask_turn(c);
+  int events = conn_events(c);
   if (events == c->events)
     return;
   c->events = events;
@@ -502,7 +519,7 @@ static void conn_read(struct conn *c)
       return;
     }
     conn_feed(c, str_make(c->net->in, (size_t)r));
-    bool drained = (size_t)r < room && c->io == &conn_io_plain;
+    bool drained = c->io->pending ? !c->closed && !c->io->pending(c) : (size_t)r < room;
     if (c->closed || !conn_reads(c) || (drained && !c->failed))
       return;
   }
@@ -545,6 +562,10 @@ static void on_poll(uv_poll_t *h, int status, int events)
     c->events = 0;
     events = UV_READABLE | UV_WRITABLE;
   }
+  if ((events & UV_WRITABLE) && c->read_waits) {
+    c->read_waits = false;
+    events |= UV_READABLE;
+  }
   if ((events & UV_WRITABLE) && c->out)
     conn_writable(c);
   if (!c->closed && (events & (UV_READABLE | UV_DISCONNECT)))
@@ -561,7 +582,7 @@ void conn_turn(struct conn *c)
   tell_error(c);
   if (!c->closed)
     conn_feed(c, STR_NONE);
-  if (!c->closed && c->failed && !c->eof && c->want)
+  if (!c->closed && ((c->failed && !c->eof && c->want) || conn_holds(c)))
     conn_read(c);
   conn_rearm(c);
 }
@@ -655,11 +676,11 @@ static void on_closed(uv_handle_t *h)
   net_unref(n);
 }
 
-void conn_close(struct conn *c)
+static void conn_end(struct conn *c, bool clean)
 {
-  if (c->closed)
-    return;
   c->closed = true;
+  if (c->io->close)
+    c->io->close(c, clean && !c->out && !c->out_error && !c->failed);
   out_drop(c);
   net_unlink(c->net, c);
   uv_close((uv_handle_t *)&c->poll, on_closed);
@@ -667,10 +688,17 @@ void conn_close(struct conn *c)
   c->fd = -1;
 }
 
+void conn_close(struct conn *c)
+{
+  if (!c->closed)
+    conn_end(c, true);
+}
+
 void conn_reset(struct conn *c)
 {
   static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-  if (!c->closed)
-    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-  conn_close(c);
+  if (c->closed)
+    return;
+  setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  conn_end(c, false);
 }

@@ -29,6 +29,8 @@ struct conn_io {
   ssize_t (*write)(struct conn *c, const struct iovec *v, int n, bool more);
   ssize_t (*file)(struct conn *c, int fd, uint64_t offset, size_t n); /* NULL: copied through memory */
   int (*shut)(struct conn *c);                                        /* end of our direction */
+  bool (*pending)(const struct conn *c);                              /* holds bytes that the socket no longer shows; NULL: never */
+  void (*close)(struct conn *c, bool clean);                          /* before the descriptor closes; clean: nothing was cut off; NULL: no matter */
 };
 extern const struct conn_io conn_io_plain;
 
@@ -38,6 +40,7 @@ struct conn {
   const struct conn_ops *ops;
   const struct conn_io *io;
   void *io_data;
+  const void *group; /* the server it belongs to, or NULL */
   struct conn *prev, *next;
   struct conn *turn_next;
   struct buf in; /* bytes that wait, the first in_off of them used */
@@ -52,7 +55,9 @@ struct conn {
   int out_error;
   bool want; /* set by the protocol: it has use for more bytes */
   bool eof, gone, failed, closed;
-  bool blocked; /* the socket takes no more; out waits for it */
+  bool blocked;     /* the socket takes no more; out waits for it */
+  bool read_waits;  /* set by the carrier: it can't read before it could write */
+  bool write_waits; /* set by the carrier: it can't write before the peer has spoken */
   bool shut_asked, shut_done;
   bool stepping, turn_asked, error_told;
 };

@@ -1,4 +1,4 @@
-/* exchange.h - the server's own view of its connections; shared by server.c, http1.c and answer.c only. */
+/* exchange.h - the server's own view of its connections; for this folder only. */
 #ifndef CLOCHE_EXCHANGE_H
 #define CLOCHE_EXCHANGE_H
 
@@ -8,10 +8,27 @@
 #include <netinet/in.h>
 
 /* What a connection is waiting for, which decides its deadline. */
+struct peer;
 enum peer_phase { PEER_IDLE, PEER_HEAD, PEER_BODY, PEER_ANSWER, PEER_DISCARD, PEER_LINGER };
+
+/* How exchanges are answered on a connection that carries many at once; the names are those of http.h. */
+struct carrier {
+  int (*respond)(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length);
+  int (*reply)(struct http_x *x, int status, const struct http_header *headers, size_t n, struct str body);
+  int (*send)(struct http_x *x, struct str data);
+  int (*file)(struct http_x *x, int fd, uint64_t offset, uint64_t n);
+  bool (*congested)(const struct http_x *x);
+  void (*end)(struct http_x *x);
+  void (*abort)(struct http_x *x);
+  void (*flow)(struct http_x *x, bool on); /* resume, pause */
+  void (*drop)(struct peer *p);
+};
 
 struct peer {
   struct conn conn;
+  const struct carrier *via; /* NULL: HTTP/1.1, one exchange after another */
+  void *session;             /* of `via` */
+  bool secure;               /* over TLS */
   struct http_server *server;
   struct http_x *x; /* the request being answered, or NULL */
   struct h1scan scan;
@@ -32,6 +49,7 @@ struct peer {
 
 struct http_x {
   struct peer *peer;
+  void *stream;        /* of peer->via */
   struct http_x *next; /* in the server's store of used ones */
   const struct http_x_ops *ops;
   void *data;
@@ -67,13 +85,22 @@ struct http_server {
 extern const struct conn_ops peer_ops;
 
 /* server.c */
+typedef int (*admit_fn)(struct http_server *s, int fd, void *arg); /* takes fd in all cases */
+int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg);
+int server_admit(struct http_server *s, int fd, bool plain, struct peer **out); /* plain: a refusal may be put in words */
 void server_idle_add(struct http_server *s, struct peer *p);
 void server_idle_remove(struct http_server *s, struct peer *p);
 void server_unref(struct http_server *s);
 
 /* http1.c */
+struct http_x *exchange_new(struct peer *p);
+void exchange_gone(struct http_x *x, enum http_end how); /* the one place that calls `gone`; x is free after it */
+void exchange_free(struct http_server *s, struct http_x *x);
 void peer_end(struct peer *p, enum http_end how, bool reset); /* closes; x hears `how` */
 void peer_drop(struct peer *p);                               /* the same, and x hears it at once */
+
+/* call.c */
+struct conn *call_conn(struct http_call *c);
 
 /* answer.c */
 int answer_error(struct peer *p, int status, const char *why); /* a small JSON answer of our own that says close */

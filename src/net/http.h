@@ -4,8 +4,8 @@
  * both ways with back-pressure: the request body arrives only while the exchange is not paused, and output is
  * queued up to a high-water mark after which the handler waits for `drain`. Nothing is buffered without a limit.
  * A client call (struct http_call) is the mirror image on a connected socket. Everything runs on one libuv loop;
- * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; HTTP/2 and TLS fit in below the
- * same face. */
+ * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; TLS (tls.c) and HTTP/2 (http2.c) fit in
+ * below the same face and are a library of their own, entered through tls.h. */
 #ifndef CLOCHE_HTTP_H
 #define CLOCHE_HTTP_H
 
@@ -77,6 +77,7 @@ void http_x_handle(struct http_x *x, const struct http_x_ops *ops, void *data);
 void *http_x_data(const struct http_x *x);
 uv_loop_t *http_x_loop(const struct http_x *x);
 void http_x_peer(const struct http_x *x, char *out, size_t size); /* "127.0.0.1:4711" */
+bool http_x_secure(const struct http_x *x);                       /* it came over TLS */
 
 void http_x_resume(struct http_x *x); /* body flows (answers Expect: 100-continue at first use) */
 void http_x_pause(struct http_x *x);

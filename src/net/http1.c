@@ -24,7 +24,7 @@
 
 /* ---- exchanges ---- */
 
-static struct http_x *exchange_new(struct peer *p)
+struct http_x *exchange_new(struct peer *p)
 {
   struct http_server *s = p->server;
   struct http_x *x = s->store;
@@ -38,7 +38,7 @@ static struct http_x *exchange_new(struct peer *p)
   return x;
 }
 
-static void exchange_free(struct http_server *s, struct http_x *x)
+void exchange_free(struct http_server *s, struct http_x *x)
 {
   arena_free(&x->arena);
   if (s->nstore == STORE_MAX || s->freed) {
@@ -50,11 +50,11 @@ static void exchange_free(struct http_server *s, struct http_x *x)
   s->nstore++;
 }
 
-/* The one place that calls `gone`. */
-static void exchange_gone(struct http_x *x, enum http_end how)
+void exchange_gone(struct http_x *x, enum http_end how)
 {
   struct peer *p = x->peer;
-  p->x = NULL;
+  if (p->x == x)
+    p->x = NULL;
   x->begun = x->ended = true;
   if (x->ops && x->ops->gone)
     x->ops->gone(x, how);
@@ -300,6 +300,10 @@ void peer_end(struct peer *p, enum http_end how, bool reset)
 
 void peer_drop(struct peer *p)
 {
+  if (p->via) {
+    p->via->drop(p);
+    return;
+  }
   peer_end(p, HTTP_ABORTED, true);
   if (p->x && !p->conn.stepping)
     exchange_gone(p->x, HTTP_ABORTED);

@@ -15,6 +15,8 @@ struct listener {
   uv_poll_t poll;
   struct http_server *server;
   struct listener *next;
+  admit_fn admit;
+  void *arg;
   int fd;
 };
 
@@ -74,12 +76,15 @@ static void note_address(struct peer *p, int fd)
     memcpy(&p->address, &a, sizeof(p->address));
 }
 
-int http_server_adopt(struct http_server *s, int fd)
+int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
 {
   if (s->nconns >= s->limits.conns_max && s->idle_first)
     peer_end(s->idle_first, HTTP_DONE, false);
   if (s->nconns >= s->limits.conns_max) {
-    turn_away(s->net, fd);
+    if (plain)
+      turn_away(s->net, fd);
+    else
+      close(fd);
     return -EMFILE;
   }
   struct peer *p = xcalloc(1, sizeof(*p));
@@ -91,12 +96,26 @@ int http_server_adopt(struct http_server *s, int fd)
     free(p);
     return rc;
   }
+  p->conn.group = s;
   p->conn.stall_ms = s->limits.linger_ms;
   s->nconns++;
   s->refs++;
   server_idle_add(s, p);
   conn_deadline(&p->conn, s->limits.idle_ms);
+  *out = p;
   return 0;
+}
+
+int http_server_adopt(struct http_server *s, int fd)
+{
+  struct peer *p;
+  return server_admit(s, fd, true, &p);
+}
+
+static int admit_plain(struct http_server *s, int fd, void *arg)
+{
+  (void)arg;
+  return http_server_adopt(s, fd);
 }
 
 /* ---- listening ---- */
@@ -130,7 +149,7 @@ static void on_incoming(uv_poll_t *h, int status, int events)
   for (int i = 0; i < ACCEPT_ROUNDS && !s->stopping; i++) {
     int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      http_server_adopt(s, fd);
+      l->admit(s, fd, l->arg);
     } else if (is_shortage(errno)) {
       log_warn("accepting rests for %d ms: %s", ACCEPT_REST_MS, strerror(errno));
       rest(s);
@@ -143,7 +162,7 @@ static void on_incoming(uv_poll_t *h, int status, int events)
     rest(s);
 }
 
-int http_server_listen(struct http_server *s, int fd)
+int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg)
 {
   struct listener *l = xcalloc(1, sizeof(*l));
   int rc = s->stopping ? -ESHUTDOWN : uv_poll_init(s->net->loop, &l->poll, fd);
@@ -160,11 +179,18 @@ int http_server_listen(struct http_server *s, int fd)
   fd_cloexec(fd);
   l->poll.data = l;
   l->server = s;
+  l->admit = admit;
+  l->arg = arg;
   l->fd = fd;
   l->next = s->listeners;
   s->listeners = l;
   s->refs++;
   return uv_poll_start(&l->poll, UV_READABLE, on_incoming);
+}
+
+int http_server_listen(struct http_server *s, int fd)
+{
+  return server_listen(s, fd, admit_plain, NULL);
 }
 
 static void on_listener_closed(uv_handle_t *h)
@@ -227,11 +253,9 @@ static void on_pause_closed(uv_handle_t *h)
 /* The first connection of s that is still open; `gone` may have changed the list in any way. */
 static struct peer *first_of(const struct http_server *s)
 {
-  for (struct conn *c = s->net->conns; c; c = c->next) {
-    struct peer *p = container_of(c, struct peer, conn);
-    if (c->ops == &peer_ops && p->server == s)
-      return p;
-  }
+  for (struct conn *c = s->net->conns; c; c = c->next)
+    if (c->group == s)
+      return container_of(c, struct peer, conn);
   return NULL;
 }
 

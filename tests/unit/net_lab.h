@@ -203,7 +203,7 @@ static void lab_run_ms(int ms)
     assert_true(condition);                                                                                                                          \
   } while (0)
 
-static void lab_say(int fd, struct str s)
+static UNUSED void lab_say(int fd, struct str s)
 {
   while (s.n) {
     ssize_t r = send(fd, s.p, s.n, MSG_NOSIGNAL);
@@ -226,7 +226,7 @@ static ssize_t lab_hear(int fd, struct buf *out)
 }
 
 /* Until `end` has come at the tail, or, when it is NULL, until the connection ends; the last result of recv. */
-static ssize_t lab_hear_until(int fd, struct buf *out, const char *end)
+static UNUSED ssize_t lab_hear_until(int fd, struct buf *out, const char *end)
 {
   int64_t limit = clock_mono_us() + 10000000;
   while (clock_mono_us() < limit) {

@@ -1,0 +1,80 @@
+/* http2.h - the inside of an HTTP/2 connection; shared by http2.c (what comes), http2_answer.c (what goes) and tls.c. */
+#ifndef CLOCHE_HTTP2_H
+#define CLOCHE_HTTP2_H
+
+#include "net/exchange.h"
+#include <nghttp2/nghttp2.h>
+
+/* Tokens that come back with time: who spends them faster is sent away. */
+struct bucket {
+  uint64_t at; /* loop time in ms */
+  double left;
+};
+
+struct h2 {
+  struct peer *peer;
+  nghttp2_session *session;
+  struct stream *streams, *todo, **todo_tail;
+  struct bucket resets, chatter;
+  size_t nlive;    /* streams with an exchange, or with a head on its way */
+  unsigned inside; /* within a call of nghttp2, which must not be entered again */
+  bool send_due;   /* something was submitted meanwhile */
+  bool over;       /* GOAWAY was said; what still comes is thrown away */
+  bool fatal;      /* nothing can be said any more */
+  bool telling, idle, leaving;
+  const char *why_over; /* for the log */
+};
+
+/* Output of a stream that waits for its window or the connection: bytes, or a part of a file. */
+struct piece {
+  struct piece *next;
+  int fd; /* -1: memory */
+  uint64_t offset, left;
+  size_t from, to, cap;
+  char data[];
+};
+
+struct stream {
+  struct h2 *h2;
+  struct http_x *x; /* NULL before the head is complete, and after `gone` */
+  struct stream *prev, *next, *todo_next;
+  int32_t id;
+  uint64_t active_at; /* last time the request went forward */
+  /* the request */
+  VEC(struct http_header) headers;
+  struct str method, path, authority;
+  size_t head_bytes;
+  int refuse; /* status of a head that can't be taken; 0 = fine */
+  struct buf backlog;
+  size_t backlog_off;
+  bool head_done, live, in_end;
+  /* the answer */
+  struct piece *out, *out_last;
+  uint64_t queued;
+  nghttp2_nv *held; /* a head that may yet turn out to be the whole answer */
+  size_t nheld;
+  bool submitted, ended, end_sent, deferred;
+  bool aborted, closed, in_todo;
+};
+
+/* tls.c: the handshake chose h2. */
+void http2_begin(struct peer *p);
+
+/* http2.c */
+void h2_todo(struct stream *s);                 /* there is something to tell its handler */
+void h2_send(struct h2 *h);                     /* what was submitted goes out, now or when nghttp2 is left */
+void h2_send_soon(struct h2 *h);                /* at the end of this loop iteration */
+void h2_reset(struct stream *s, uint32_t code); /* RST_STREAM */
+void h2_end_session(struct h2 *h, uint32_t code, const char *why);
+void http2_drop(struct peer *p);
+bool stream_open(const struct stream *s); /* the handler may still answer */
+
+/* http2_answer.c */
+extern const struct carrier http2_carrier;
+void answer_refuse(struct stream *s, int status, const char *why); /* our own small answer, once no handler is left */
+void answer_drop(struct stream *s);                                /* queued output is lost */
+void answer_submit_held(struct stream *s);
+ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source, void *arg);
+int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n, nghttp2_data_source *source, void *arg);
+
+#endif

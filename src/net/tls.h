@@ -1,0 +1,27 @@
+/* tls.h - TLS below the http face: servers that speak it, calls to services that do. See tls.c. */
+#ifndef CLOCHE_TLS_H
+#define CLOCHE_TLS_H
+
+#include "net/http.h"
+
+#define TLS_TICKET_KEYS 80 /* bytes that let a ticket of one process be taken by another */
+
+struct tls;
+
+/* Everything OpenSSL takes from the system is taken here, so that a process may give up its files afterwards. */
+void tls_prepare(void);
+
+struct tls *tls_server_new(void);
+/* PEM, the leaf first. New connections use it from now on, open ones go on as they are; a failure changes nothing.
+ * tickets: TLS_TICKET_KEYS random bytes, or empty for keys of this process alone. */
+int tls_server_load(struct tls *t, struct str cert, struct str key, struct str tickets, struct err *err);
+/* Looks at nothing: for services inside a box, whose certificates nobody vouches for. */
+struct tls *tls_client_new(void);
+void tls_free(struct tls *t); /* after whatever listens with it; open connections keep what they need */
+
+int http_server_listen_tls(struct http_server *s, int fd, struct tls *t); /* fd owned, t borrowed; HTTP/2 or HTTP/1.1 as the client likes */
+int http_server_adopt_tls(struct http_server *s, int fd, struct tls *t);
+/* name: sent as SNI; NULL = none. HTTP/1.1. */
+struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client, const char *name);
+
+#endif
