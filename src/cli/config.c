@@ -26,6 +26,8 @@ static const struct setting settings[] = {
     {"domain", T(domain), "", 0, 0, "domain told to clients for reaching boxes by host name; empty = none"},
     {"log_level", T(log_level), "info", 0, 0, "debug, info, warn or error"},
     {"admin_token", T(admin_token), "", 0, 0, "opens /nodes and /admin (header X-Admin-Token); empty = closed; better in the file or environment than on the command line"},
+    {"metrics_listen", T(metrics_listen), "", 0, 0, "address and port for /metrics and health without a key; empty = none (they are at `listen`, with a key)"},
+    {"access_log_every", N(access_log_every), "0", 0, 1000000000, "one log line per so many requests; 1 = every one, 0 = none"},
     {"gates", N(gates), "0", 0, 256, "gate processes; 0 = one per core"},
     {"gate_uid", N(gate_uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
     {"id_base", N(id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
@@ -86,11 +88,14 @@ static const struct setting *find(struct str name)
 static int unknown(const char *from, struct str name, struct err *err)
 {
   const char *names[ARRAY_LEN(settings)];
-  char word[64];
+  char word[64] = "";
   for (size_t i = 0; i < ARRAY_LEN(settings); i++)
     names[i] = settings[i].name;
   str_copyz(str_sub(name, 0, sizeof(word) - 1), word, sizeof(word));
-  const char *near = did_you_mean(word, names, ARRAY_LEN(names));
+  char meant[sizeof(word)];
+  for (size_t i = 0; i < sizeof(word); i++)
+    meant[i] = word[i] == '-' ? '_' : word[i];
+  const char *near = did_you_mean(meant, names, ARRAY_LEN(names));
   return near ? err_set(err, -EINVAL, "%s: no setting '%s'; did you mean '%s'?", from, word, near)
               : err_set(err, -EINVAL, "%s: no setting '%s'; 'cloche serve --help' lists them", from, word);
 }

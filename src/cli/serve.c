@@ -3,6 +3,7 @@
  * it has little to die of. */
 #include "cli/cli.h"
 #include "cli/config.h"
+#include "gate/figures.h"
 #include "warden/control.h"
 
 #include <arpa/inet.h>
@@ -12,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -38,6 +40,8 @@ struct supervisor {
   struct role warden, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
+  int board;            /* shared memory of the gates' figures */
+  int metrics_listener; /* served by the first gate; -1 = none */
   char url[160], first_key[KEY_TEXT];
   bool announced, stopping;
 };
@@ -77,6 +81,7 @@ static int become_role(const struct config *c)
       .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
       .api_body_max = c->api_body_max,
       .admin_token = c->admin_token,
+      .access_log_every = (unsigned)c->access_log_every,
       .client_head_s = (unsigned)c->client_head_seconds,
       .client_idle_s = (unsigned)c->client_idle_seconds,
       .client_body_s = (unsigned)c->client_body_seconds,
@@ -187,6 +192,24 @@ static void announce(struct supervisor *s)
   write_ready_file(s);
 }
 
+/* ---- figures ---- */
+
+static void give_board(struct supervisor *s, struct role *gate)
+{
+  char word[64];
+  int n = snprintf(word, sizeof(word), "%c%zu/%zu", CONTROL_BOARD, (size_t)(gate - s->gates), s->ngates);
+  if (s->board >= 0 && gate->control >= 0)
+    fd_send(gate->control, word, (size_t)n, &s->board, 1, MSG_DONTWAIT);
+}
+
+static int make_board(struct supervisor *s, struct err *err)
+{
+  s->board = memfd_create("cloche-figures", MFD_CLOEXEC);
+  if (s->board < 0 || ftruncate(s->board, (off_t)(s->ngates * sizeof(struct figures))))
+    return err_errno(err, "shared memory for figures");
+  return 0;
+}
+
 /* ---- what roles say ---- */
 
 static void role_said(struct supervisor *s, struct role *r, struct str word)
@@ -204,8 +227,11 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     for (size_t i = 0; i < s->ngates; i++)
       link_up(s, &s->gates[i]);
   } else {
+    give_board(s, r);
     link_up(s, r);
     tell(r, CONTROL_LISTEN, r->listener);
+    if (r == &s->gates[0] && s->metrics_listener >= 0)
+      tell(r, CONTROL_METRICS, s->metrics_listener);
   }
   announce(s);
 }
@@ -295,15 +321,34 @@ static int port_free(const char *host, uint16_t port, struct err *err)
   return 0;
 }
 
+static int split_address(const char *name, const char *text, char host[128], uint64_t *port, struct err *err)
+{
+  struct str all = str_of(text);
+  ptrdiff_t colon = str_rfind(all, ':');
+  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, 128) || str_u64(str_skip(all, (size_t)(colon + 1)), port) || *port > 65535)
+    return err_set(err, -EINVAL, "'%s' must be ADDRESS:PORT, not '%s'", name, text);
+  return 0;
+}
+
+static int open_metrics_listener(struct supervisor *s, struct err *err)
+{
+  char host[128];
+  uint64_t port;
+  s->metrics_listener = -1;
+  if (!s->config->metrics_listen[0])
+    return 0;
+  int r = split_address("metrics_listen", s->config->metrics_listen, host, &port, err);
+  r = r ? r : port_free(host, (uint16_t)port, err);
+  return r ? r : bind_one(host, (uint16_t)port, &s->metrics_listener, err);
+}
+
 static int open_listeners(struct supervisor *s, struct err *err)
 {
   char host[128];
-  struct str listen_on = str_of(s->config->listen), port_text;
-  ptrdiff_t colon = str_rfind(listen_on, ':');
   uint64_t port;
-  port_text = str_skip(listen_on, (size_t)(colon + 1));
-  if (colon <= 0 || str_copyz(str_sub(listen_on, 0, (size_t)colon), host, sizeof(host)) || str_u64(port_text, &port) || port > 65535)
-    return err_set(err, -EINVAL, "'listen' must be ADDRESS:PORT, not '%s'", s->config->listen);
+  int bad = split_address("listen", s->config->listen, host, &port, err);
+  if (bad)
+    return bad;
   int r = port ? port_free(host, (uint16_t)port, err) : 0;
   for (size_t i = 0; !r && i < s->ngates; i++) {
     r = bind_one(host, (uint16_t)port, &s->gates[i].listener, err);
@@ -358,7 +403,9 @@ static int begin(struct supervisor *s, struct err *err)
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   set_up_signals(s);
   int r = lock_data(s, err);
+  r = r ? r : make_board(s, err);
   r = r ? r : open_listeners(s, err);
+  r = r ? r : open_metrics_listener(s, err);
   r = r ? r : start_role(s, &s->warden, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);

@@ -5,6 +5,17 @@
 
 static const struct route_entry routes[] = {
     {"GET", "health", health, NO_AUTH},
+    {"GET", "readyz", health, NO_AUTH},
+    {"GET", "livez", alive, NO_AUTH},
+    {"GET", "metrics", metrics, KEY_OR_ADMIN},
+    {"GET", "nodes", node_list, ADMIN},
+    {"GET", "nodes/{id}", node_get, ADMIN},
+    {"POST", "nodes/{id}", node_change, ADMIN | BODY_IGNORED},
+    {"GET", "admin/sandboxes/running-counts", admin_counts, ADMIN},
+    {"POST", "admin/teams/{id}/sandboxes/kill", admin_kill, ADMIN | BODY_IGNORED},
+    {"POST", "admin/teams/{id}/builds/cancel", absent_builds, ADMIN | BODY_IGNORED},
+    {"POST", "admin/teams/{id}/api-keys", admin_key_create, ADMIN | BODY_REQUIRED},
+    {"DELETE", "admin/teams/{id}/api-keys/{second}", admin_key_delete, ADMIN | BODY_IGNORED},
     {"POST", "sandboxes", sandbox_create_v1, BODY_REQUIRED},
     {"POST", "v2/sandboxes", sandbox_create_v2, BODY_REQUIRED},
     {"GET", "sandboxes", sandbox_list_v1, 0},
@@ -80,6 +91,7 @@ void api_json_with(struct req *r, int status, struct str body, const struct http
   if (r->answered)
     return;
   r->answered = true;
+  metrics_api(r, status);
   struct http_header all[8];
   size_t k = 0;
   if (body.n)
@@ -380,17 +392,39 @@ static void preflight(struct req *r)
   http_reply_with(r->x, 204, h, ARRAY_LEN(h), STR_NONE);
 }
 
-void api_request(struct gate *g, struct http_x *x)
+static struct req *req_new(struct gate *g, struct http_x *x)
 {
   struct arena *a = http_x_arena(x);
   struct req *r = arena_alloc(a, sizeof(*r));
   if (!r) {
     http_abort(x);
-    return;
+    return NULL;
   }
-  *r = (struct req){.gate = g, .x = x, .arena = a, .body = BUF_INIT(g->config->api_body_max)};
+  *r = (struct req){.gate = g, .x = x, .arena = a, .body = BUF_INIT(g->config->api_body_max), .began_us = clock_mono_us()};
   http_x_handle(x, &api_ops, r);
   http_x_body_max(x, g->config->api_body_max);
+  return r;
+}
+
+void api_metrics_request(struct http_x *x, void *arg)
+{
+  struct req *r = req_new(arg, x);
+  if (!r)
+    return;
+  if (!split_path(r))
+    find_route(r);
+  bool open = r->entry && (r->entry->handler == metrics || r->entry->handler == health || r->entry->handler == alive);
+  if (open)
+    authorised(r);
+  else
+    api_error(r, 404, "only /metrics, /health, /readyz and /livez are served here");
+}
+
+void api_request(struct gate *g, struct http_x *x)
+{
+  struct req *r = req_new(g, x);
+  if (!r)
+    return;
   const struct http_head *h = http_x_head(x);
   if (str_is(h->method, "OPTIONS") && http_header(h, "access-control-request-method").p) {
     preflight(r);
@@ -405,17 +439,8 @@ void api_request(struct gate *g, struct http_x *x)
     return;
   if (r->entry->flags & NO_AUTH)
     authorised(r);
-  else if (r->entry->flags & ADMIN)
+  else if (r->entry->flags & ADMIN || (r->entry->flags & KEY_OR_ADMIN && http_header(h, "x-admin-token").p))
     auth_check_admin(r, authorised);
   else
     auth_check(r, authorised);
-}
-
-void health(struct req *r)
-{
-  if (r->gate->greeted)
-    http_reply(r->x, 200, "text/plain; charset=utf-8", STR("Health check successful"));
-  else
-    api_error(r, 503, "the warden is not connected");
-  r->answered = true;
 }

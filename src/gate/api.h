@@ -28,12 +28,13 @@ struct req {
   uint64_t ask;      /* open question, 0 = none */
   void *state;       /* the handler's own, in the arena */
   void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
+  int64_t began_us;
   bool answered;
 };
 
 typedef void (*handler_fn)(struct req *r);
 
-enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4, ADMIN = 8, BODY_IGNORED = 16 };
+enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4, ADMIN = 8, BODY_IGNORED = 16, KEY_OR_ADMIN = 32 };
 
 struct route_entry {
   const char *method;
@@ -43,6 +44,8 @@ struct route_entry {
 };
 
 void api_request(struct gate *g, struct http_x *x); /* takes the exchange */
+/* The same on the listener for figures: /metrics, /health, /readyz and /livez, for everyone who reaches it. */
+void api_metrics_request(struct http_x *x, void *gate);
 /* auth.c: fills r->team, then goes on with `then`; answers 401 itself. */
 void auth_check(struct req *r, handler_fn then);
 void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Token; no team */
@@ -111,7 +114,17 @@ void key_list(struct req *r);
 void key_create(struct req *r);
 void key_rename(struct req *r);
 void key_delete(struct req *r);
+void metrics(struct req *r);
 void health(struct req *r);
+void alive(struct req *r);
+void metrics_api(struct req *r, int status); /* counts an answer */
+void node_list(struct req *r);
+void node_get(struct req *r);
+void node_change(struct req *r);
+void admin_kill(struct req *r);
+void admin_counts(struct req *r);
+void admin_key_create(struct req *r);
+void admin_key_delete(struct req *r);
 
 /* A box as the warden told it. Slices live as long as the packet. */
 struct box_view {

@@ -4,6 +4,7 @@
  * (a kept one, or a fresh socket the warden made inside), and then bytes stream both ways; whoever is slower holds the
  * other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge.h"
+#include "gate/figures.h"
 
 #include <stdio.h>
 
@@ -18,10 +19,22 @@ struct edge {
   struct http_call *call;
   uint64_t ask;
   uv_timer_t *timer;
+  int64_t began_us;
   int tries;
   bool reused;       /* the connection was a kept one: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
 };
+
+static void refuse(struct edge *e, enum edge_error what, struct str detail)
+{
+  if (e->over)
+    return;
+  e->over = true;
+  unsigned number = what == EDGE_TOO_MANY ? e->gate->config->box_connections_max : e->target.port;
+  int status = edge_refuse(e->x, what, e->target.box, number, detail);
+  e->gate->figures->refused[what]++;
+  metrics_edge(e->gate, e->x, &e->target, status, clock_mono_us() - e->began_us);
+}
 
 /* ---- routes ---- */
 
@@ -53,8 +66,8 @@ void gate_box_ended(struct gate *g, struct str id)
       http_call_free(steal(&e->call));
     if (e->head_sent)
       http_abort(e->x);
-    else if (!e->over)
-      edge_refuse(e->x, EDGE_NOT_FOUND, e->target.box, e->target.port, STR_NONE);
+    else
+      refuse(e, EDGE_NOT_FOUND, STR_NONE);
     e->over = true;
   }
   route_free(g, rt);
@@ -85,13 +98,6 @@ static void route_leave(struct edge *e)
 
 /* ---- ends ---- */
 
-static void refuse(struct edge *e, enum edge_error what, struct str detail)
-{
-  if (e->over)
-    return;
-  e->over = true;
-  edge_refuse(e->x, what, e->target.box, e->target.port, detail);
-}
 
 static void timer_closed(uv_handle_t *h)
 {
@@ -133,6 +139,7 @@ static void edge_gone(struct http_x *x, enum http_end how)
     http_call_free(steal(&e->call));
   drop_timer(e);
   route_leave(e);
+  e->gate->figures->open--;
 }
 
 /* A kept connection that its far side closed. */
@@ -195,6 +202,7 @@ static void call_head(struct http_call *c, const struct http_head *head)
   if (out && e->target.skip)
     out[n++] = (struct http_header){STR("Content-Security-Policy"), STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
   e->head_sent = true;
+  metrics_edge(e->gate, e->x, &e->target, head->status, clock_mono_us() - e->began_us);
   int r = !out ? -ENOMEM : e->tunnel ? http_tunnel(e->x, 101, out, n)
                            : http_respond(e->x, head->status, out, n, given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
   if (r)
@@ -204,6 +212,7 @@ static void call_head(struct http_call *c, const struct http_head *head)
 static void call_body(struct http_call *c, struct str chunk)
 {
   struct edge *e = http_call_data(c);
+  e->gate->figures->edge_out += chunk.n;
   if (http_send(e->x, chunk))
     return;
   if (http_congested(e->x))
@@ -252,6 +261,7 @@ static void edge_body(struct http_x *x, struct str chunk)
   if (!e->call)
     return;
   e->body_begun = true;
+  e->gate->figures->edge_in += chunk.n;
   http_call_send(e->call, chunk);
   if (http_call_congested(e->call))
     http_x_pause(x);
@@ -436,8 +446,7 @@ static void admit(struct edge *e, struct route *rt)
 {
   unsigned most = e->gate->config->box_connections_max;
   if (most && rt->nlive >= most) {
-    e->over = true;
-    edge_refuse(e->x, EDGE_TOO_MANY, e->target.box, most, STR_NONE);
+    refuse(e, EDGE_TOO_MANY, STR_NONE);
     return;
   }
   route_join(rt, e);
@@ -571,7 +580,8 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     http_abort(x);
     return;
   }
-  *e = (struct edge){.gate = g, .x = x, .target = *t};
+  *e = (struct edge){.gate = g, .x = x, .target = *t, .began_us = clock_mono_us()};
+  g->figures->open++;
   http_x_handle(x, &edge_ops, e);
   http_x_body_max(x, UINT64_MAX);
   if (t->port == ENVD_PORT && reserved_path(str_skip(http_x_head(x)->path, t->skip))) {

@@ -28,7 +28,10 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
 /* A signed file URL on a host that names no box: found by trying the tokens of the running ones. */
 void edge_signed(struct gate *g, struct http_x *x);
 
-/* edge_error.c: JSON, or a page when a person's browser asks. */
+/* metrics.c: counts an answer. */
+void metrics_edge(struct gate *g, struct http_x *x, const struct edge_target *t, int status, int64_t took_us);
+
+/* edge_error.c: JSON, or a page when a person's browser asks. edge_refuse returns the status. */
 enum edge_error {
   EDGE_BAD_TARGET,    /* 400 */
   EDGE_NOT_FOUND,     /* 502 */
@@ -43,6 +46,6 @@ enum edge_error {
   EDGE_TOO_MANY,      /* 429: too many connections into this box; `port` carries the limit */
   EDGE_UNSIGNED,      /* 401 */
 };
-void edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail);
+int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail);
 
 #endif

@@ -107,7 +107,7 @@ static void put_json(struct buf *b, const struct words *w, const char *box, unsi
   jw_close(&j, '}');
 }
 
-void edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail)
+int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail)
 {
   const struct words *w = &words[what];
   const struct http_head *h = http_x_head(x);
@@ -127,4 +127,5 @@ void edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsign
       {STR("Access-Control-Allow-Origin"), STR("*")},
   };
   http_reply_with(x, w->status, headers, ARRAY_LEN(headers), buf_str(&b));
+  return w->status;
 }

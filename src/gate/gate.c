@@ -2,20 +2,51 @@
  * does not need, and serves. */
 #include "gate/gate.h"
 
+#include "gate/api.h"
 #include "gate/confine.h"
+#include "gate/figures.h"
 #include "warden/control.h"
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
+
+/* "<slot>/<slots>" and the memory they lie in. What is counted before that is lost, which is nothing. */
+static void take_board(struct gate *g, struct str text, int fd)
+{
+  struct str slot, slots;
+  uint64_t i, n;
+  if (!str_cut(text, '/', &slot, &slots) || str_u64(slot, &i) || str_u64(slots, &n) || i >= n || n > 4096)
+    return;
+  void *all = mmap(NULL, n * sizeof(struct figures), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (all == MAP_FAILED)
+    return;
+  g->slots = all;
+  g->nslots = n;
+  g->figures = &g->slots[i];
+  g->figures->open = g->figures->asks = g->figures->connections = 0; /* those of a gate before this one are gone */
+}
+
+static void take_metrics_listener(struct gate *g, int fd)
+{
+  if (!g->metrics_server)
+    g->metrics_server = http_server_new(g->loop, &http_limits_default, api_metrics_request, g);
+  http_server_listen(g->metrics_server, fd);
+}
 
 static void control_packet(struct link *l, struct str packet, int fd, void *arg)
 {
   struct gate *g = arg;
   char letter = packet.p[0];
+  if (letter == CONTROL_BOARD && fd >= 0)
+    take_board(g, str_skip(packet, 1), fd); /* and closed below */
   if (letter == CONTROL_LINK && fd >= 0)
     ask_link(g, fd);
   else if (letter == CONTROL_LISTEN && fd >= 0)
     http_server_listen(g->server, fd);
+  else if (letter == CONTROL_METRICS && fd >= 0)
+    take_metrics_listener(g, fd);
   else if (fd >= 0)
     close(fd);
   if (letter == CONTROL_STOP)
@@ -30,10 +61,39 @@ static void control_closed(struct link *l, void *arg)
 
 static const struct link_ops control_ops = {control_packet, control_closed};
 
+/* One value of /proc/cpuinfo, which every core repeats. */
+static void cpu_word(struct str text, const char *name, char *out, size_t size)
+{
+  struct str line, key, value;
+  while (text.n) {
+    str_cut(text, '\n', &line, &text);
+    if (!str_cut(line, ':', &key, &value) || !str_is(str_trim(key), name))
+      continue;
+    str_copyz(str_sub(str_trim(value), 0, size - 1), out, size);
+    return;
+  }
+}
+
+static void read_machine(struct machine *m)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  struct utsname u;
+  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  m->cpus = cpus > 0 ? (unsigned)cpus : 1;
+  file_read("/proc/cpuinfo", &b);
+  cpu_word(buf_str(&b), "cpu family", m->family, sizeof(m->family));
+  cpu_word(buf_str(&b), "model", m->model, sizeof(m->model));
+  cpu_word(buf_str(&b), "model name", m->model_name, sizeof(m->model_name));
+  if (!uname(&u))
+    str_copyz(str_sub(str_of(u.machine), 0, sizeof(m->architecture) - 1), m->architecture, sizeof(m->architecture));
+}
+
 int gate_main(const struct gate_config *config)
 {
   static uv_loop_t loop;
-  struct gate g = {.config = config, .loop = &loop};
+  static struct figures alone; /* until the supervisor's board comes */
+  struct gate g = {.config = config, .loop = &loop, .figures = &alone, .slots = &alone, .nslots = 1};
+  read_machine(&g.machine);
   struct err err = ERR_NONE;
   struct http_limits limits = http_limits_default;
   limits.head_ms = config->client_head_s * 1000;

@@ -21,7 +21,14 @@ struct gate_config {
   unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
   /* slow clients; see struct http_limits */
   unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;
+  unsigned access_log_every; /* one line per so many requests; 0 = none */
   const char *admin_token; /* opens /nodes and /admin; "" = they are closed */
+};
+
+/* What kind of machine this is, read before the gate gives up its rights. */
+struct machine {
+  char family[32], model[32], model_name[128], architecture[32];
+  unsigned cpus;
 };
 
 struct gate {
@@ -36,6 +43,12 @@ struct gate {
   uint64_t next_ask;
   struct map teams;  /* key hash -> struct team *, short-lived */
   struct map routes; /* box id -> struct route * */
+
+  struct figures *figures, *slots; /* this gate's slot, and all; see figures.h */
+  size_t nslots;
+  uint64_t logged;
+  struct machine machine;
+  struct http_server *metrics_server; /* NULL: none was asked for */
 };
 
 int gate_main(const struct gate_config *config);

@@ -6,6 +6,7 @@
 #include "warden/boxlog.h"
 #include "warden/desk_inside.h"
 #include "warden/pause.h"
+#include "warden/shelf.h"
 #include <stdio.h>
 
 void desk_begin(struct question *q, enum wire_type type, int status)
@@ -295,6 +296,7 @@ static void ask_status(struct question *q)
   struct warden *w = q->warden;
   struct wire_status s = {.started_us = w->started_us,
                           .removals = w->removals,
+                          .parked = shelf_count(w),
                           .births_total = w->births_total,
                           .births_failed = w->births_failed,
                           .resumes_total = w->resumes_total,
@@ -305,7 +307,10 @@ static void ask_status(struct question *q)
     unsigned state = ((struct box *)value)->row.state;
     s.starting += state == BOX_STARTING;
     s.paused += box_state_asleep(state);
-    s.running += state == BOX_RUNNING || state == BOX_RESUMING;
+    bool runs = state == BOX_RUNNING || state == BOX_RESUMING;
+    s.running += runs;
+    s.cpus += runs ? ((struct box *)value)->row.cpus : 0;
+    s.memory += runs ? (uint64_t)((struct box *)value)->row.memory_mb << 20 : 0;
   }
   desk_begin(q, WIRE_REPLY, 0);
   wire_put_u64(q->out, W_COUNT, w->boxes.n);

@@ -124,6 +124,7 @@ struct wire_sample {
 /* How the warden is, as W_STATUS carries it. */
 struct wire_status {
   int64_t started_us;
+  uint64_t parked, cpus, memory; /* made ahead; cores and bytes promised to running boxes */
   uint64_t running, paused, starting, removals, births_total, births_failed, resumes_total, pauses_total, ends_total;
 };
 

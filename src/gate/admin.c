@@ -1,0 +1,210 @@
+/* admin.c - /nodes and /admin: this one node, and what its administrator may do to teams. */
+#include "gate/api.h"
+
+#include <stdio.h>
+#include <sys/sysinfo.h>
+
+#define NODE_ID "local"
+
+/* ---- the node ---- */
+
+static void put_number(struct jw *w, const char *name, uint64_t v)
+{
+  jw_key(w, name);
+  jw_uint(w, v);
+}
+
+static void put_text(struct jw *w, const char *name, const char *text)
+{
+  jw_key(w, name);
+  jw_z(w, text);
+}
+
+static void put_machine(struct jw *w, const struct machine *m)
+{
+  jw_key(w, "machineInfo");
+  jw_open(w, '{');
+  put_text(w, "cpuFamily", m->family);
+  put_text(w, "cpuModel", m->model);
+  put_text(w, "cpuModelName", m->model_name);
+  put_text(w, "cpuArchitecture", m->architecture);
+  jw_close(w, '}');
+}
+
+static void put_load(struct jw *w, const struct machine *m, const struct wire_status *s)
+{
+  struct sysinfo info = {0};
+  sysinfo(&info);
+  uint64_t unit = info.mem_unit ? info.mem_unit : 1;
+  jw_key(w, "metrics");
+  jw_open(w, '{');
+  put_number(w, "allocatedCPU", s->cpus);
+  jw_key(w, "cpuPercent");
+  jw_double(w, 100.0 * (double)info.loads[0] / 65536.0 / m->cpus, 1);
+  put_number(w, "cpuCount", m->cpus);
+  put_number(w, "allocatedMemoryBytes", s->memory);
+  put_number(w, "memoryUsedBytes", (info.totalram - info.freeram - info.bufferram) * unit);
+  put_number(w, "memoryTotalBytes", info.totalram * unit);
+  static const char *const pages[] = {"hugePagesTotal", "hugePagesUsed", "hugePagesReserved", "hugePageSizeBytes"};
+  for (size_t i = 0; i < ARRAY_LEN(pages); i++)
+    put_number(w, pages[i], 0);
+  jw_key(w, "disks");
+  jw_open(w, '[');
+  jw_close(w, ']');
+  jw_close(w, '}');
+}
+
+static void put_node(struct req *r, struct jw *w, const struct wire_status *s)
+{
+  char since[CLOCK_TEXT];
+  clock_text(s->started_us, since);
+  jw_open(w, '{');
+  put_text(w, "id", NODE_ID);
+  put_text(w, "serviceInstanceID", NODE_ID);
+  put_text(w, "clusterID", NODE_ID);
+  put_text(w, "version", CLOCHE_VERSION);
+  put_text(w, "commit", "");
+  put_text(w, "status", "ready");
+  put_text(w, "statusChangedAt", since);
+  put_number(w, "sandboxCount", s->running);
+  put_number(w, "sandboxStartingCount", s->starting);
+  put_number(w, "createSuccesses", s->births_total);
+  put_number(w, "createFails", s->births_failed);
+  put_machine(w, &r->gate->machine);
+  put_load(w, &r->gate->machine, s);
+  jw_close(w, '}');
+}
+
+static void tell_node(struct req *r, const struct answer *a, bool list)
+{
+  struct wire_status s;
+  struct str raw = wire_get(a->packet, W_STATUS);
+  r->ask = 0;
+  if (raw.n != sizeof(s)) {
+    api_error(r, 500, "the warden told no status");
+    return;
+  }
+  memcpy(&s, raw.p, sizeof(s));
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  struct jw w = JW(&b);
+  if (list)
+    jw_open(&w, '[');
+  put_node(r, &w, &s);
+  if (list)
+    jw_close(&w, ']');
+  api_json(r, 200, buf_str(&b));
+}
+
+static void nodes_told(const struct answer *a, void *arg)
+{
+  tell_node(arg, a, true);
+}
+
+static void node_told(const struct answer *a, void *arg)
+{
+  tell_node(arg, a, false);
+}
+
+static void ask_status(struct req *r, answer_fn then)
+{
+  cleanup_buf struct buf b = BUF_INIT(256);
+  wire_begin(&b, WIRE_STATUS, 0, 0);
+  api_ask(r, &b, NULL, then);
+}
+
+void node_list(struct req *r)
+{
+  ask_status(r, nodes_told);
+}
+
+void node_get(struct req *r)
+{
+  if (str_is(r->id, NODE_ID))
+    ask_status(r, node_told);
+  else
+    api_error(r, 404, "node '" STR_FMT "' not found; this server has one: " NODE_ID, STR_ARG(r->id));
+}
+
+void node_change(struct req *r)
+{
+  api_error(r, 501, "changing a node's status is not available on this server: it is the only one");
+}
+
+/* ---- teams ---- */
+
+static void killed(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(256);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  put_number(&w, "killedCount", wire_u64(a->packet, W_COUNT, 0));
+  put_number(&w, "failedCount", 0);
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
+void admin_kill(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_TEAM_KILL, 0, 0);
+  wire_put(&b, W_TEAM, r->id);
+  api_ask(r, &b, NULL, killed);
+}
+
+static void count_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  jw_keys(w, wire_get(a->packet, W_TEAM));
+  jw_uint(w, wire_u64(a->packet, W_COUNT, 0));
+}
+
+static void counts_done(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  r->ask = 0;
+  jw_close(w, '}');
+  api_json(r, 200, buf_str(w->b));
+}
+
+void admin_counts(struct req *r)
+{
+  struct jw *w = arena_alloc(r->arena, sizeof(*w));
+  *w = JW(&r->body);
+  buf_clear(&r->body);
+  jw_open(w, '{');
+  r->state = w;
+  cleanup_buf struct buf b = BUF_INIT(256);
+  wire_begin(&b, WIRE_TEAM_LIST, 0, 0);
+  api_ask(r, &b, count_item, counts_done);
+}
+
+/* Keys of any team: the same handlers, with the team from the path. */
+static bool take_team(struct req *r)
+{
+  if (r->id.n && !str_copyz(r->id, r->team.id, sizeof(r->team.id)))
+    return true;
+  api_error(r, 404, "team '" STR_FMT "' not found", STR_ARG(str_sub(r->id, 0, 100)));
+  return false;
+}
+
+void admin_key_create(struct req *r)
+{
+  if (take_team(r))
+    key_create(r);
+}
+
+void admin_key_delete(struct req *r)
+{
+  if (!take_team(r))
+    return;
+  r->id = r->second;
+  key_delete(r);
+}

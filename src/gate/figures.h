@@ -1,0 +1,29 @@
+/* figures.h - what the gates count, for Prometheus. One shared page range per server, a slot per gate: each gate writes its own
+ * slot only, and whichever is asked tells the sum. The slots outlive a gate, so counters never go back. */
+#ifndef CLOCHE_FIGURES_H
+#define CLOCHE_FIGURES_H
+
+#include "base/base.h"
+
+enum figure_class { CLASS_CREATE, CLASS_SANDBOX, CLASS_LIST, CLASS_TEMPLATE, CLASS_ACCOUNT, CLASS_OTHER, CLASS_AGENT, CLASS_INTERPRETER, CLASS_PORT, CLASSES };
+#define FIGURE_BUCKETS 15
+#define FIGURE_REFUSALS 16
+
+struct histogram {
+  uint64_t buckets[FIGURE_BUCKETS + 1]; /* the last one: longer than all */
+  uint64_t sum_us, count;
+};
+
+struct figures {
+  uint64_t requests[CLASSES][5]; /* by the status's hundreds */
+  struct histogram latency[CLASSES]; /* to the answer's head */
+  uint64_t edge_in, edge_out; /* bytes to and from boxes */
+  uint64_t refused[FIGURE_REFUSALS]; /* by enum edge_error */
+  uint64_t open, connections, asks; /* at the moment: exchanges with boxes, clients, unanswered questions */
+};
+
+void figure_request(struct figures *f, enum figure_class c, int status, int64_t took_us);
+/* The text format, summed over n slots. */
+void figures_put(struct buf *b, const struct figures *slots, size_t n);
+
+#endif
