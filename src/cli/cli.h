@@ -17,6 +17,7 @@ int kill_main(int argc, char **argv);
 int pause_main(int argc, char **argv);
 int resume_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
+int bench_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /* Says what is wrong on standard error and returns 2. */

@@ -13,6 +13,7 @@ static const struct command commands[] = {
     {"pause", "put a box to sleep", pause_main},
     {"resume", "wake a box up", resume_main},
     {"doctor", "say what this host can and can't do", doctor_main},
+    {"bench", "measure a server as a client sees it", bench_main},
     {"version", "print the version", version_main},
 };
 

@@ -1,0 +1,57 @@
+/* caller.h - asks a server over HTTP/1.1 and waits: one connection, one question at a time, kept open between them. For
+ * measuring, so it adds as little time of its own as can be; times are read next to the system calls that matter. */
+#ifndef CLOCHE_CALLER_H
+#define CLOCHE_CALLER_H
+
+#include "base/base.h"
+
+struct origin {
+  char host[256], port[8];
+  bool tls;
+};
+
+/* http:// or https://, a host, perhaps a port. A path is refused. */
+int origin_parse(struct origin *o, const char *url, struct err *err);
+
+struct call {
+  const char *method, *path;
+  const char *headers; /* lines that end in CRLF, or NULL */
+  struct str body;     /* sent with its length when the method is not GET */
+  const char *watch;   /* text of the answer whose first sight is timed, or NULL */
+  bool count_only;     /* the answer's bytes are counted, not kept */
+
+  int status;
+  struct buf answer;
+  uint64_t bytes;                      /* of the answer's body */
+  int64_t began_ns, seen_ns, ended_ns; /* before the first byte went out; `watch` seen (0 = never); after the last came */
+  char timing[1024];                   /* the answer's Server-Timing */
+};
+#define CALL_ANSWER_MAX ((size_t)64 << 20)
+
+struct caller;
+struct caller *caller_new(const struct origin *o); /* o is borrowed; connects at the first question */
+int caller_connect(struct caller *c, struct err *err);
+/* 0 when a whole answer came, whatever its status. An answer left in k by an earlier use is dropped. */
+int caller_ask(struct caller *c, struct call *k, struct err *err);
+/* The halves of caller_ask, for many connections at once from one thread. */
+int caller_send(struct caller *c, struct call *k, struct err *err);
+int caller_receive(struct caller *c, struct call *k, struct err *err);
+void caller_free(struct caller *c);
+static inline void caller_free_p(struct caller **c)
+{
+  caller_free(*c);
+}
+static inline void call_free_p(struct call *k)
+{
+  buf_free(&k->answer);
+}
+#define cleanup_caller __attribute__((cleanup(caller_free_p)))
+#define cleanup_call   __attribute__((cleanup(call_free_p)))
+
+int64_t now_ns(void);
+static inline double call_ms(const struct call *k)
+{
+  return (double)(k->ended_ns - k->began_ns) / 1e6;
+}
+
+#endif
