@@ -3,12 +3,14 @@
 #include "agent/spawn.h"
 #include "agent/agent.h"
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/ioprio.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -74,6 +76,14 @@ CHILD void child_fds(struct birth *b)
       child_fail(b, SPAWN_SETUP);
   }
   syscall(SYS_close_range, 4, ~0U, 0);
+}
+
+/* The agent keeps CAP_SYS_PTRACE and nothing it starts may have it, root's programs and sudo's included: the kernel lets
+ * one trace another only when it has all of the other's capabilities, so no process of the box can trace, read or
+ * write pid 1. What a user's debugger does to programs of that user needs no capability. */
+CHILD void child_shed(void)
+{
+  prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE);
 }
 
 CHILD void child_identity(struct birth *b)
@@ -166,6 +176,7 @@ CHILD int child_main(void *arg)
   if (b->s->ctty && ioctl(0, TIOCSCTTY, 0) < 0)
     child_fail(b, SPAWN_SETUP);
   child_limits(b);
+  child_shed();
   child_identity(b);
   if (b->s->cwd && chdir(b->s->cwd) < 0)
     child_fail(b, SPAWN_CWD);
