@@ -215,6 +215,16 @@ static void a_child_gets_what_it_is_given_and_nothing_else(void **state)
   assert_int_equal(WEXITSTATUS(reaped_status), 7);
 }
 
+static void a_child_can_not_look_into_its_parent(void **state)
+{
+  char *argv[] = {"sh", "-c", "cat /proc/$PPID/environ", NULL}, *envp[] = {"PATH=/usr/bin:/bin", NULL};
+  char *own[] = {"sh", "-c", "cat /proc/$$/environ >/dev/null && echo yes", NULL};
+  if (geteuid() != 0)
+    skip();
+  assert_non_null(strstr(run(argv, envp, NULL), "Permission denied"));
+  assert_string_equal(run(own, envp, NULL), "yes\n");
+}
+
 static void a_missing_program_is_an_exit_and_not_an_error(void **state)
 {
   char *missing[] = {"no-such-program", NULL}, *refused[] = {"/etc/passwd", NULL};
@@ -344,6 +354,7 @@ int main(void)
       cmocka_unit_test(a_recursive_watch_follows_new_and_renamed_directories),
       cmocka_unit_test(what_can_not_be_watched_is_refused),
       cmocka_unit_test(a_child_gets_what_it_is_given_and_nothing_else),
+      cmocka_unit_test(a_child_can_not_look_into_its_parent),
       cmocka_unit_test(a_missing_program_is_an_exit_and_not_an_error),
       cmocka_unit_test(a_script_without_an_interpreter_line_runs),
       cmocka_unit_test(a_missing_directory_is_told_before_anything_runs),
