@@ -3,12 +3,7 @@
 #define CLOCHE_EDGE_H
 
 #include "gate/gate.h"
-
-struct edge_target {
-  char box[64];
-  unsigned port;
-  size_t skip; /* path style, /box/{id}/{port}/...: bytes of the path that name the target; 0 otherwise */
-};
+#include "gate/target.h"
 
 /* What is known of a box, kept until the warden says that it ended. */
 struct route {
@@ -46,6 +41,7 @@ enum edge_error {
   EDGE_TOO_MANY,      /* 429: too many connections into this box; `port` carries the limit */
   EDGE_UNSIGNED,      /* 401 */
 };
+bool edge_wants_page(const struct http_head *h); /* a browser that navigates; programs and scripts in pages get JSON */
 int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail);
 
 #endif

@@ -37,8 +37,7 @@ static bool contains(struct str s, const char *word)
   return false;
 }
 
-/* A browser that navigates gets a page; programs and scripts in pages get JSON. */
-static bool wants_page(const struct http_head *h)
+bool edge_wants_page(const struct http_head *h)
 {
   static const char *const browsers[] = {"mozilla", "chrome", "safari", "firefox", "edge", "opera", "msie"};
   static const char *const scripted[] = {"cors", "no-cors", "same-origin", "websocket"};
@@ -117,7 +116,7 @@ int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigne
     buf_addf(&told, "%s: " STR_FMT, w->message, STR_ARG(detail));
     message = buf_str(&told);
   }
-  bool page = wants_page(h);
+  bool page = edge_wants_page(h);
   if (page)
     put_page(&b, w, box ? box : "", port, message);
   else

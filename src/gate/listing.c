@@ -3,6 +3,7 @@
  * The warden gives all boxes of the team; metadata is JSON it never reads, so the choosing is done here. A page's token
  * is the sort key of its last row, so rows that come and go between two pages neither repeat nor hide others. */
 #include "gate/api.h"
+#include "gate/selector.h"
 
 #include <stdio.h>
 
@@ -13,40 +14,26 @@ struct row {
 
 struct listing {
   VEC(struct row) rows;
-  struct str metadata[64][2];
+  struct pair metadata[64];
   size_t nmetadata;
   struct str template;
   bool running, paused, ascending, paged;
   int64_t after_us;   /* startedAfter, inclusive; INT64_MIN = none */
-  int64_t cursor_us;  /* rows behind this key */
-  struct str cursor_id;
+  struct page_key cursor; /* rows behind this key; no id = all */
   uint64_t limit;
 };
 
 /* ---- reading the question ---- */
 
-static struct str decoded(struct req *r, struct str s)
-{
-  cleanup_buf struct buf b = BUF_INIT(1 << 16);
-  return percent_decode(s, true, &b) ? STR_NONE : arena_str(r->arena, buf_str(&b));
-}
-
-/* Encoded three times by the clients: the query's own layer is off already. */
 static bool read_metadata(struct req *r, struct listing *l)
 {
   struct str text = api_query(r, "metadata");
-  if (!text.n)
-    return true;
-  struct str rest = decoded(r, text), pair, key, value;
-  while (rest.n) {
-    str_cut(rest, '&', &pair, &rest);
-    if (!str_cut(pair, '=', &key, &value) || str_find(value, '=') >= 0 || l->nmetadata == ARRAY_LEN(l->metadata)) {
-      api_error(r, 400, "'metadata' must be key=value pairs joined by '&' (at most %zu)", ARRAY_LEN(l->metadata));
-      return false;
-    }
-    l->metadata[l->nmetadata][0] = decoded(r, key);
-    l->metadata[l->nmetadata++][1] = decoded(r, value);
+  int n = text.n ? metadata_read(r->arena, text, l->metadata, ARRAY_LEN(l->metadata)) : 0;
+  if (n < 0) {
+    api_error(r, 400, "'metadata' must be key=value pairs joined by '&' (at most %zu)", ARRAY_LEN(l->metadata));
+    return false;
   }
+  l->nmetadata = (size_t)n;
   return true;
 }
 
@@ -84,27 +71,16 @@ static bool read_order(struct req *r, struct listing *l)
   return api_limit(r, 100, &l->limit);
 }
 
-/* base64url of "<microseconds>__<id>" with "__asc" behind it for ascending order. */
 static bool read_token(struct req *r, struct listing *l)
 {
-  struct str text, rest, time, tail = STR_NONE;
-  if (!api_token(r, &text))
+  struct str plain;
+  if (!api_token(r, &plain))
     return false;
-  if (!text.n)
-    return true;
-  time = text;
-  ptrdiff_t at = str_search(text, STR("__"));
-  if (at > 0) {
-    time = str_sub(text, 0, (size_t)at);
-    rest = str_skip(text, (size_t)at + 2);
-    at = str_search(rest, STR("__"));
-    l->cursor_id = at < 0 ? rest : str_sub(rest, 0, (size_t)at);
-    tail = at < 0 ? STR_NONE : str_skip(rest, (size_t)at + 2);
-  }
-  bool good = l->cursor_id.n && !str_i64(time, &l->cursor_us) && (l->ascending ? str_is(tail, "asc") : !tail.n);
-  if (!good)
+  if (plain.n && page_key_read(plain, l->ascending, &l->cursor)) {
     api_error(r, 400, "'nextToken' is not a token of this listing and order");
-  return good;
+    return false;
+  }
+  return true;
 }
 
 /* ---- choosing ---- */
@@ -115,30 +91,30 @@ static bool metadata_matches(const struct listing *l, const struct json *config)
   for (size_t i = 0; i < l->nmetadata; i++) {
     const struct json *found = NULL;
     for (const struct json *k = have ? have->kids : NULL; k; k = k->next)
-      if (str_eq(k->key, l->metadata[i][0]))
+      if (str_eq(k->key, l->metadata[i].key))
         found = k;
-    if (!found || !str_eq(found->text, l->metadata[i][1]))
+    if (!found || !str_eq(found->text, l->metadata[i].value))
       return false;
   }
   return true;
 }
 
-/* Newest first; equal times by id upwards. Ascending is the exact reverse. */
+static struct page_key key_of(const struct row *row)
+{
+  return (struct page_key){row->v.started_us, row->v.id};
+}
+
 static int row_order(const void *a, const void *b)
 {
-  const struct row *x = a, *y = b;
-  if (x->v.started_us != y->v.started_us)
-    return x->v.started_us < y->v.started_us ? 1 : -1;
-  return str_cmp(x->v.id, y->v.id);
+  struct page_key x = key_of(a), y = key_of(b);
+  return page_key_order(&x, &y);
 }
 
 static bool behind_cursor(const struct listing *l, const struct row *row)
 {
-  if (!l->cursor_id.n)
-    return true;
-  struct row cursor = {.v = {.started_us = l->cursor_us, .id = l->cursor_id}};
-  int c = row_order(row, &cursor);
-  return l->ascending ? c < 0 : c > 0;
+  struct page_key k = key_of(row);
+  int c = page_key_order(&k, &l->cursor);
+  return !l->cursor.id.n || (l->ascending ? c < 0 : c > 0);
 }
 
 static bool wanted(const struct listing *l, const struct row *row)
@@ -163,10 +139,11 @@ static void list_item(const struct answer *a, void *arg)
     vec_push(&l->rows, row);
 }
 
-static void next_token(struct req *r, struct listing *l, const struct row *last, struct buf *out)
+static void next_token(const struct listing *l, const struct row *last, struct buf *out)
 {
   cleanup_buf struct buf plain = BUF_INIT(1024);
-  buf_addf(&plain, "%lld__" STR_FMT "%s", (long long)last->v.started_us, STR_ARG(last->v.id), l->ascending ? "__asc" : "");
+  struct page_key k = key_of(last);
+  page_key_put(&plain, &k, l->ascending);
   api_token_add(out, buf_str(&plain));
 }
 
@@ -194,7 +171,7 @@ static void list_done(const struct answer *a, void *arg)
       continue;
     if (l->paged && shown == l->limit) {
       if (!token.n)
-        next_token(r, l, last, &token);
+        next_token(l, last, &token);
       continue;
     }
     box_put_listed(&w, &row->v, row->config, false, r->gate);

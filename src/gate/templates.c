@@ -1,5 +1,6 @@
 /* templates.c - the templates a team can use. */
 #include "gate/api.h"
+#include "gate/selector.h"
 
 static void put_time(struct jw *w, const char *name, uint64_t us)
 {
@@ -78,8 +79,7 @@ struct list {
   VEC(struct str) rows; /* packets, in the request's arena */
   bool paged;
   uint64_t limit;
-  int64_t cursor_us; /* rows behind this one */
-  struct str cursor_id;
+  struct page_key cursor; /* rows behind this one; no id = all */
 };
 
 static void list_item(const struct answer *a, void *arg)
@@ -91,18 +91,21 @@ static void list_item(const struct answer *a, void *arg)
     vec_push(&l->rows, row);
 }
 
-/* Newest first; equal times by id. */
+static struct page_key key_of(struct str row)
+{
+  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_TEMPLATE)};
+}
+
 static int row_order(const void *a, const void *b)
 {
-  struct str x = *(const struct str *)a, y = *(const struct str *)b;
-  uint64_t at = wire_u64(x, W_CREATED, 0), bt = wire_u64(y, W_CREATED, 0);
-  return at != bt ? (at < bt ? 1 : -1) : str_cmp(wire_get(x, W_TEMPLATE), wire_get(y, W_TEMPLATE));
+  struct page_key x = key_of(*(const struct str *)a), y = key_of(*(const struct str *)b);
+  return page_key_order(&x, &y);
 }
 
 static bool behind(const struct list *l, struct str row)
 {
-  int64_t at = (int64_t)wire_u64(row, W_CREATED, 0);
-  return !l->cursor_id.n || at < l->cursor_us || (at == l->cursor_us && str_cmp(wire_get(row, W_TEMPLATE), l->cursor_id) > 0);
+  struct page_key k = key_of(row);
+  return !l->cursor.id.n || page_key_order(&k, &l->cursor) > 0;
 }
 
 static void list_done(const struct answer *a, void *arg)
@@ -125,7 +128,8 @@ static void list_done(const struct answer *a, void *arg)
     }
     put_template(r, &w, l->rows.p[i]);
     buf_clear(&plain);
-    buf_addf(&plain, "%lld__" STR_FMT, (long long)wire_u64(l->rows.p[i], W_CREATED, 0), STR_ARG(wire_get(l->rows.p[i], W_TEMPLATE)));
+    struct page_key k = key_of(l->rows.p[i]);
+    page_key_put(&plain, &k, false);
     shown++;
   }
   jw_close(&w, ']');
@@ -166,15 +170,10 @@ void template_list_v2(struct req *r)
   l->paged = true;
   if (!api_limit(r, 100, &l->limit) || !api_token(r, &token))
     return;
-  struct str time, rest;
-  ptrdiff_t at = str_search(token, STR("__"));
-  time = str_sub(token, 0, at < 0 ? 0 : (size_t)at);
-  rest = str_skip(token, at < 0 ? token.n : (size_t)at + 2);
-  if (token.n && (str_i64(time, &l->cursor_us) || !rest.n)) {
+  if (token.n && page_key_read(token, false, &l->cursor)) {
     api_error(r, 400, "'nextToken' is not a token of this listing");
     return;
   }
-  l->cursor_id = rest;
   list(r, l);
 }
 

@@ -1,5 +1,6 @@
 /* catalog.c - see catalog.h. Small tables; everything a create needs is a map lookup away. */
 #include "warden/catalog.h"
+#include "warden/ref.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -318,39 +319,6 @@ size_t catalog_keys(struct catalog *c, const struct row_key *const **out)
 
 /* ---- templates ---- */
 
-static bool all_of(struct str s, const char *extra)
-{
-  for (size_t i = 0; i < s.n; i++) {
-    char ch = s.p[i];
-    bool ok = (ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9') || (ch && strchr(extra, ch));
-    if (!ok)
-      return false;
-  }
-  return s.n > 0;
-}
-
-/* Takes a reference apart; parts point into `lowered`. */
-static int parse_ref(struct str ref, struct buf *lowered, struct str *space, struct str *alias, struct str *tag, struct err *err)
-{
-  ref = str_trim(ref);
-  for (size_t i = 0; i < ref.n; i++)
-    buf_addc(lowered, ref.p[i] >= 'A' && ref.p[i] <= 'Z' ? (char)(ref.p[i] + 32) : ref.p[i]);
-  struct str whole = buf_str(lowered), rest;
-  *tag = STR("default");
-  if (str_cut(whole, ':', &rest, tag) && !all_of(*tag, "_.-"))
-    return err_set(err, -EINVAL, "Invalid template reference '" STR_FMT "': the tag may hold a-z 0-9 _ . -", STR_ARG(ref));
-  if (!tag->n)
-    *tag = STR("default");
-  bool has_space = str_cut(rest, '/', space, alias);
-  if (!has_space) {
-    *alias = rest;
-    *space = STR_NONE;
-  }
-  if (ref.n > 257 || !all_of(*alias, "_-") || (has_space && !all_of(*space, "_-")))
-    return err_set(err, -EINVAL, "Invalid template reference '" STR_FMT "': expected [namespace/]name[:tag] of a-z 0-9 _ -", STR_ARG(ref));
-  return 0;
-}
-
 static struct template *by_name(struct catalog *c, struct str team, struct str alias)
 {
   cleanup_buf struct buf b = BUF_INIT(1024);
@@ -387,34 +355,34 @@ static struct template *look_up(struct catalog *c, struct str team, struct str s
 int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024);
-  struct str space, alias, tag;
+  struct ref name;
   bool named;
-  int r = parse_ref(ref, &lowered, &space, &alias, &tag, err);
+  int r = ref_read(ref, &lowered, &name, err);
   if (r)
     return r;
-  *t = look_up(c, team, space, alias, by_id ? by_id : &named);
+  *t = look_up(c, team, name.space, name.alias, by_id ? by_id : &named);
   return *t ? 0 : err_set(err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(ref));
 }
 
 int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024);
-  struct str space, alias, tag;
+  struct ref name;
   bool by_id;
-  int r = parse_ref(ref, &lowered, &space, &alias, &tag, err);
+  int r = ref_read(ref, &lowered, &name, err);
   if (r)
     return r;
-  struct template *found = look_up(c, team, space, alias, &by_id);
+  struct template *found = look_up(c, team, name.space, name.alias, &by_id);
   if (!found)
     return err_set(err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(ref));
-  struct tag *have = map_get(&found->tags, tag);
+  struct tag *have = map_get(&found->tags, name.tag);
   struct build *build = have ? have->build : NULL;
-  if (!build && uuid_valid(tag)) { /* a build may stand in the tag's place */
-    build = catalog_build(c, tag);
+  if (!build && uuid_valid(name.tag)) { /* a build may stand in the tag's place */
+    build = catalog_build(c, name.tag);
     build = build && build->of == found ? build : NULL;
   }
   if (!build)
-    return err_set(err, -ESTALE, "tag '" STR_FMT "' does not exist for template '" STR_FMT "'", STR_ARG(tag), STR_ARG(alias));
+    return err_set(err, -ESTALE, "tag '" STR_FMT "' does not exist for template '" STR_FMT "'", STR_ARG(name.tag), STR_ARG(name.alias));
   *t = found;
   *b = build;
   return 0;
@@ -515,7 +483,7 @@ static int each_tag(struct str tags, struct err *err, int (*fn)(const char *tag,
     str_cut(tags, ',', &one, &tags);
     for (size_t i = 0; i < one.n && i < sizeof(tag); i++)
       tag[i] = one.p[i] >= 'A' && one.p[i] <= 'Z' ? (char)(one.p[i] + 32) : one.p[i];
-    if (one.n >= sizeof(tag) || !all_of((struct str){tag, one.n}, "_.-") || uuid_valid((struct str){tag, one.n}))
+    if (one.n >= sizeof(tag) || !ref_word((struct str){tag, one.n}, "_.-") || uuid_valid((struct str){tag, one.n}))
       return err_set(err, -EINVAL, "Invalid tag '" STR_FMT "': up to 128 of a-z 0-9 _ . - and no UUID", STR_ARG(one));
     tag[one.n] = 0;
     r = fn(tag, arg, err);
@@ -585,7 +553,7 @@ static int layer_list(struct json *j, const char *dir, struct buf *out, struct e
 {
   for (struct json *l = json_get(j, "layers") ? json_get(j, "layers")->kids : NULL; l; l = l->next) {
     struct str hash = json_text(l, STR_NONE);
-    if (!all_of(hash, ""))
+    if (!ref_word(hash, ""))
       return err_set(err, -EINVAL, "bad layer name '" STR_FMT "'", STR_ARG(hash));
     size_t at = out->n;
     buf_addf(out, "%s/layers/" STR_FMT "/fs", dir, STR_ARG(hash));
@@ -629,7 +597,7 @@ static struct template *system_template(struct catalog *c, struct str name, stru
     return t;
   struct row_template r = {.team = SYSTEM_TEAM_ID, .public = true, .created_us = clock_wall_us()};
   random_id(r.id, 20);
-  if (!all_of(name, "_-") || str_copyz(name, r.name, sizeof(r.name)) || store_template_put(c->store, &r, err))
+  if (!ref_word(name, "_-") || str_copyz(name, r.name, sizeof(r.name)) || store_template_put(c->store, &r, err))
     return NULL;
   load_template(&r, c);
   return c->templates.p[c->templates.n - 1];

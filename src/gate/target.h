@@ -1,0 +1,17 @@
+/* target.h - which port of which box a request means: by host name, by routing headers or by path. Pure. */
+#ifndef CLOCHE_TARGET_H
+#define CLOCHE_TARGET_H
+
+#include "base/base.h"
+
+struct edge_target {
+  char box[64];
+  unsigned port;
+  size_t skip; /* path style: bytes of the path that name the target; 0 otherwise */
+};
+
+bool target_from_host(struct str host, struct edge_target *t);                 /* {port}-{id}[-anything].domain[:port] */
+bool target_from_headers(struct str id, struct str port, struct edge_target *t); /* E2b-Sandbox-Id, E2b-Sandbox-Port */
+bool target_from_path(struct str path, struct edge_target *t);                 /* /box/{id}/{port} and what follows */
+
+#endif
