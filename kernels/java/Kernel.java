@@ -29,8 +29,10 @@ public final class Kernel {
     private final Wire wire;
     private final BlockingQueue<Map<String, Object>> orders = new LinkedBlockingQueue<>();
     private volatile Engine engine;
+    private volatile long accepted = -1;
     private volatile long running = -1;
-    private volatile boolean isInterrupted;
+    private volatile long interrupted = -1;
+    private volatile long finished = -1;
     private long count;
 
     private Kernel(Wire wire) {
@@ -71,14 +73,18 @@ public final class Kernel {
     }
 
     private void take(Map<String, Object> order) {
-        if ("interrupt".equals(order.get("op"))) interrupt(order.get("id"));
-        else orders.add(order);
+        if ("interrupt".equals(order.get("op"))) {
+            interrupt(order.get("id"));
+            return;
+        }
+        if (order.get("id") instanceof Long id) accepted = id;
+        orders.add(order);
     }
 
     /** Tells the code to stop until it does; code that does not listen is left behind after a while. */
     private void interrupt(Object id) {
-        if (!(id instanceof Long wanted) || wanted != running || isInterrupted) return;
-        isInterrupted = true;
+        if (!(id instanceof Long wanted) || wanted != accepted || wanted == interrupted || wanted == finished) return;
+        interrupted = wanted;
         ProcessHandle.current().descendants().forEach(ProcessHandle::destroy);
         Thread persistence = new Thread(() -> insist(wanted), "interrupt");
         persistence.setDaemon(true);
@@ -87,10 +93,10 @@ public final class Kernel {
 
     private void insist(long id) {
         try {
-            for (int tries = 0; running == id; tries++) {
+            for (int tries = 0; finished != id; Thread.sleep(INSIST_MS)) {
+                if (running != id) continue;
                 engine.interrupt();
-                if (tries >= ABANDON_AT) engine.abandon();
-                Thread.sleep(INSIST_MS);
+                if (++tries >= ABANDON_AT) engine.abandon();
             }
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
@@ -133,13 +139,12 @@ public final class Kernel {
         wire.send("ev", "count", "id", id, "n", count + 1);
         if (!code.isBlank()) count++;
         Map<String, Object> before = setProperties(asMap(order.get("env")));
-        isInterrupted = false;
         running = id;
-        Engine.Outcome outcome = outcome(code);
+        Engine.Outcome outcome = interrupted == id ? Engine.Outcome.NOTHING : outcome(code);
         running = -1;
-        String status = tell(outcome);
+        String status = interrupted == id ? "aborted" : tell(outcome);
         setProperties(before);
-        System.out.flush();
+        finished = id;
         wire.end(status);
     }
 
@@ -152,7 +157,6 @@ public final class Kernel {
     }
 
     private String tell(Engine.Outcome outcome) {
-        if (isInterrupted) return "aborted";
         Engine.Fault fault = outcome.fault();
         if (fault == null) fault = show(outcome);
         if (fault == null) return "ok";

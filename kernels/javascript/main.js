@@ -206,10 +206,10 @@ function changeDirectory(directory) {
 
 /*
  * A message counts as taken in only when nothing can stop it any more: a termination that
- * lands on a run about to begin makes the watch thread send that run again.
+ * lands on a run about to begin makes the watch thread send that run, and what followed it, again.
  */
 function receive({ number, line }) {
-  if (number <= taken) return;
+  if (number !== taken + 1) return;
   const message = JSON.parse(line);
   const isMine = cell !== null && cell.id === message.id;
   if (message.op === 'run') turn.begin(message.id);

@@ -26,7 +26,6 @@ let session = null;
 let number = 0;
 let sent = [];
 let parts = [];
-let openInterrupt = -1;
 
 function post(line) {
   sent = sent.filter((message) => message.number > turn.lastSeen());
@@ -68,24 +67,20 @@ function terminate(before) {
   });
 }
 
-function claim(id, tries) {
-  if (tries === 0 || !isOpen(id)) return;
+/* Once the main thread has seen the interrupt's own message, all is well. */
+function claim(id, posted, tries) {
+  if (tries === 0 || turn.lastSeen() >= posted) return;
   const before = turn.claim(id);
   if (before >= 0) terminate(before);
-  else setTimeout(claim, RETRY_MS, id, tries - 1);
+  else setTimeout(claim, RETRY_MS, id, posted, tries - 1);
 }
 
-/* The interrupt message itself is the last one posted: once seen, all is well. */
-function isOpen(id) {
-  return openInterrupt === id && turn.lastSeen() < number;
-}
 
 function interrupt(message, line) {
   turn.want(message.id);
-  openInterrupt = message.id;
   signalGroup();
   post(line);
-  setTimeout(claim, PATIENCE_MS, message.id, RETRIES);
+  setTimeout(claim, PATIENCE_MS, message.id, number, RETRIES);
 }
 
 function take(line) {
