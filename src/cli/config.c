@@ -20,6 +20,9 @@ struct setting {
 
 static const struct setting settings[] = {
     {"listen", T(listen), "127.0.0.1:3000", 0, 0, "address and port of the API and the edge; port 0 = any free one"},
+    {"tls_listen", T(tls_listen), "", 0, 0, "address and port of the same over https (HTTP/2); empty = none"},
+    {"tls_cert", T(tls_cert), "", 0, 0, "PEM file with its certificate, the chain behind it [<data>/tls/cert.pem]; read again when it changes"},
+    {"tls_key", T(tls_key), "", 0, 0, "PEM file with its private key [<data>/tls/key.pem]"},
     {"data", T(data), "/var/lib/cloche", 0, 0, "directory of everything that must survive"},
     {"templates", T(templates), "/var/cache/cloche", 0, 0, "store of ready-made templates to take in at start"},
     {"runtime", T(runtime), "", 0, 0, "directory with the agent and the kernels (default: beside the program)"},

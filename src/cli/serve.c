@@ -3,6 +3,7 @@
  * it has little to die of. */
 #include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/secure.h"
 #include "gate/figures.h"
 #include "warden/control.h"
 
@@ -42,6 +43,7 @@ struct supervisor {
   int signals, exit_with, lock;
   int board;            /* shared memory of the gates' figures */
   int metrics_listener; /* served by the first gate; -1 = none */
+  struct secure secure;
   char url[160], first_key[KEY_TEXT];
   bool announced, stopping;
 };
@@ -160,6 +162,10 @@ static void write_ready_file(struct supervisor *s)
   jw_open(&w, '{');
   jw_key(&w, "url");
   jw_z(&w, s->url);
+  if (s->secure.url[0]) {
+    jw_key(&w, "tlsUrl");
+    jw_z(&w, s->secure.url);
+  }
   if (s->first_key[0]) {
     jw_key(&w, "apiKey");
     jw_z(&w, s->first_key);
@@ -184,6 +190,8 @@ static void announce(struct supervisor *s)
   printf("\nCloche is ready at %s\n\nPaste this where your E2B client runs:\n\n"
          "  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n  export E2B_VOLUME_API_URL=%s\n",
          s->url, s->url, s->url, s->url);
+  if (s->secure.url[0])
+    printf("  (or, over https: the same with %s, and the variables that `cloche tls show` prints)\n", s->secure.url);
   if (s->first_key[0])
     printf("  export E2B_API_KEY=%s\n\nThe key is shown this once; only its hash is kept. More keys: cloche key create\n\n", s->first_key);
   else
@@ -230,6 +238,7 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     give_board(s, r);
     link_up(s, r);
     tell(r, CONTROL_LISTEN, r->listener);
+    secure_give(&s->secure, r->control, (size_t)(r - s->gates), true);
     if (r == &s->gates[0] && s->metrics_listener >= 0)
       tell(r, CONTROL_METRICS, s->metrics_listener);
   }
@@ -406,6 +415,7 @@ static int begin(struct supervisor *s, struct err *err)
   r = r ? r : make_board(s, err);
   r = r ? r : open_listeners(s, err);
   r = r ? r : open_metrics_listener(s, err);
+  r = r ? r : secure_open(&s->secure, s->config, s->ngates, port_free, bind_one, err);
   r = r ? r : start_role(s, &s->warden, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
@@ -424,6 +434,15 @@ static void stop(struct supervisor *s, bool end_boxes)
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
+static void renew_certificate(struct supervisor *s, bool now)
+{
+  if (!secure_renewed(&s->secure, now))
+    return;
+  for (size_t i = 0; i < s->ngates; i++)
+    if (s->gates[i].ready)
+      secure_give(&s->secure, s->gates[i].control, i, false);
+}
+
 static void take_signals(struct supervisor *s)
 {
   struct signalfd_siginfo info;
@@ -432,6 +451,8 @@ static void take_signals(struct supervisor *s)
       reap(s);
     else if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)
       stop(s, info.ssi_signo == SIGINT);
+    else if (info.ssi_signo == SIGHUP)
+      renew_certificate(s, true);
   }
 }
 
@@ -459,7 +480,7 @@ static void wait_for_something(struct supervisor *s)
   bool dead = !s->warden.pid;
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
-  poll(p, n, dead && !s->stopping ? 20 : 60000);
+  poll(p, n, dead && !s->stopping ? 20 : s->secure.material >= 0 ? 2500 : 60000);
   for (nfds_t i = 2; i < n; i++)
     if (p[i].fd >= 0 && p[i].revents)
       hear(s, of[i]);
@@ -481,8 +502,10 @@ static int supervise(struct supervisor *s)
       stop(s, false);
       return 1;
     }
-    if (!s->stopping)
+    if (!s->stopping) {
       restart_dead(s);
+      renew_certificate(s, false);
+    }
   }
   return 0;
 }

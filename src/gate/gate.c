@@ -5,6 +5,7 @@
 #include "gate/api.h"
 #include "gate/confine.h"
 #include "gate/figures.h"
+#include "net/tls.h"
 #include "warden/control.h"
 #include <stdio.h>
 #include <sys/mman.h>
@@ -45,6 +46,10 @@ static void control_packet(struct link *l, struct str packet, int fd, void *arg)
     ask_link(g, fd);
   else if (letter == CONTROL_LISTEN && fd >= 0)
     http_server_listen(g->server, fd);
+  else if (letter == CONTROL_CERTIFICATE && fd >= 0)
+    gate_take_certificate(g, fd);
+  else if (letter == CONTROL_LISTEN_TLS && fd >= 0)
+    gate_take_tls_listener(g, fd);
   else if (letter == CONTROL_METRICS && fd >= 0)
     take_metrics_listener(g, fd);
   else if (fd >= 0)
@@ -109,6 +114,7 @@ int gate_main(const struct gate_config *config)
   uv_loop_init(&loop);
   g.control = link_new(&loop, CONTROL_FD, &control_ops, &g);
   g.server = http_server_new(&loop, &limits, door_request, &g);
+  tls_prepare();
   if (gate_confine(config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);

@@ -36,6 +36,7 @@ struct gate {
   uv_loop_t *loop;
   struct link *control, *warden;
   struct http_server *server;
+  struct tls *tls, *tls_inward; /* of the https listener; towards services that speak TLS inside a box */
   char secret[TOKEN_TEXT], domain[256];
   bool greeted; /* the warden's hello came */
 
@@ -55,6 +56,10 @@ int gate_main(const struct gate_config *config);
 
 /* door.c: every request comes in here. */
 void door_request(struct http_x *x, void *gate);
+
+/* certificate.c: what the supervisor sends for https; both take the descriptor. */
+void gate_take_certificate(struct gate *g, int fd);
+void gate_take_tls_listener(struct gate *g, int fd);
 
 /* What the warden tells without being asked. */
 void gate_box_ended(struct gate *g, struct str id); /* edge.c: streams are cut, the route is forgotten */

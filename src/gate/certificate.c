@@ -1,0 +1,43 @@
+/* certificate.c - what a gate gets from its supervisor for https: the certificate and its key as sealed memory, and the
+ * socket. A certificate that comes later takes the place of the first for new connections only. */
+#include "gate/gate.h"
+
+#include "net/tls.h"
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* "<bytes of the certificate> <bytes of the key>\n", both, and the ticket keys. */
+static int take(struct tls *t, struct str all, struct err *err)
+{
+  struct str head, rest, certs, keys;
+  uint64_t ncert, nkey;
+  if (!str_cut(all, '\n', &head, &rest) || !str_cut(head, ' ', &certs, &keys) || str_u64(certs, &ncert) || str_u64(keys, &nkey) || ncert > rest.n ||
+      nkey > rest.n - ncert)
+    return err_set(err, -EPROTO, "malformed");
+  struct str key = str_sub(rest, ncert, nkey);
+  return tls_server_load(t, str_sub(rest, 0, ncert), key, str_skip(rest, ncert + nkey), err);
+}
+
+void gate_take_certificate(struct gate *g, int fd)
+{
+  cleanup_fd int file = fd;
+  struct err err = ERR_NONE;
+  struct stat st;
+  if (fstat(file, &st) || st.st_size <= 0)
+    return;
+  void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (p == MAP_FAILED)
+    return;
+  if (!g->tls)
+    g->tls = tls_server_new();
+  if (take(g->tls, str_make(p, (size_t)st.st_size), &err))
+    log_error("gate: certificate: %s", err.msg);
+  munmap(p, (size_t)st.st_size);
+}
+
+void gate_take_tls_listener(struct gate *g, int fd)
+{
+  if (!g->tls)
+    g->tls = tls_server_new();
+  http_server_listen_tls(g->server, fd, g->tls);
+}
