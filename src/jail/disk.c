@@ -2,7 +2,8 @@
  *
  * mkfs takes tens of milliseconds, a copy of a fresh image's few allocated blocks takes one: the first box of a size
  * leaves a seed beside the boxes (.seeds/<bytes>-<inodes>.img) and later ones copy its extents. The filesystem has no
- * journal: a box does not outlive a crash of the host, and a paused one was unmounted cleanly. */
+ * journal and no barriers: a box does not outlive a crash of the host, and what must (a paused one) is unmounted cleanly and
+ * written out by jail_sync. */
 #include "jail/disk.h"
 #include "jail/pool.h"
 
@@ -211,8 +212,12 @@ static int image_mount(const char *path, struct err *err)
 
 /* -------------------------------------------------------------------------------------------------------------- */
 
+/* The overlay is mounted volatile and leaves a mark that keeps it from being mounted again, for fear that the host
+ * crashed meanwhile. Who opens an old disk knows that it did not, or has called jail_sync before. */
 static int rooms(int tree, struct err *err)
 {
+  unlinkat(tree, "work/work/incompat/volatile/dirty", 0);
+  unlinkat(tree, "work/work/incompat/volatile", AT_REMOVEDIR);
   if ((mkdirat(tree, "upper", 0755) && errno != EEXIST) || (mkdirat(tree, "work", 0700) && errno != EEXIST))
     return err_errno(err, "making a box's upper and work directories");
   return 0;
@@ -258,4 +263,17 @@ int disk_open(const char *dir, const struct jail_limits *limits, struct err *err
     return open_limited(dir, limits, err);
   int tree = open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   return tree < 0 ? err_errno(err, "opening %s", dir) : finish(tree, err);
+}
+
+int jail_sync(const char *dir, struct err *err)
+{
+  char image[PATH_MAX];
+  int r = path_in(image, dir, "disk.img", err);
+  if (r)
+    return r;
+  cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
+  if (fd >= 0)
+    return fsync(fd) ? err_errno(err, "writing out %s", image) : 0;
+  cleanup_fd int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return top < 0 || syncfs(top) ? err_errno(err, "writing out %s", dir) : 0;
 }

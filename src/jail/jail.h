@@ -53,6 +53,8 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
 int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err);
 /* After death: waits (bounded) for the cgroup to empty, removes cgroups, mounts and the box directory. Idempotent. */
 int jail_remove(const char *instance, const char *id, const char *dir, struct err *err);
+/* Writes a dead box's files out to the host's disk; until then only a crash of the host can harm them. */
+int jail_sync(const char *dir, struct err *err);
 /* Waits for the end of pid 1 and reaps it. Exit code, 128 + signal, or -1 where another process is its parent. */
 int jail_wait(const struct jail *j, int timeout_ms, int *status);
 void jail_close(struct jail *j); /* descriptors only, a living box lives on; a dead one is reaped */

@@ -61,8 +61,10 @@ static int set_flag(int fs, const char *key, const char *value)
   return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) ? -errno : 0;
 }
 
-/* index and nfs_export give files handles that outlive a checkpoint; redirect_dir lets a directory of the template be
- * renamed; metacopy stays off so that an upper directory holds whole files. */
+/* volatile: without it the end of a box would write out everything that is dirty on the filesystem below, the host's own
+ * perhaps, and every fsync in a box would wait for the host's disk. What a box wrote is safe from the death of any process;
+ * it is safe from a crash of the host once jail_sync was called. index and nfs_export give files handles that outlive a checkpoint; redirect_dir lets
+ * a directory of the template be renamed; metacopy stays off so that an upper directory holds whole files. */
 static int set_options(int fs, bool handles)
 {
   int r = set_flag(fs, "source", "overlay");
@@ -72,6 +74,8 @@ static int set_options(int fs, bool handles)
     r = set_flag(fs, "metacopy", "off");
   if (!r)
     r = set_flag(fs, "xino", "auto");
+  if (!r && fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0))
+    r = -errno;
   if (!r && handles)
     r = set_flag(fs, "index", "on");
   if (!r && handles)

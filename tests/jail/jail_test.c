@@ -333,6 +333,7 @@ static void what_a_limited_box_wrote_survives_its_death_until_removal(void **sta
   jail_close(&b.jail);
   close(b.talk);
   assert_int_equal(jail_remove(house.instance, b.id, NULL, &err), 0);
+  assert_int_equal(jail_sync(b.dir, &err), 0);
   open_with_disk(&b, "again");
   assert_string_equal(box_ask(&b, "read /home/kept"), "ok word");
   box_close(&b);
@@ -523,11 +524,11 @@ static struct traces look_around(void)
 static void cycles_leave_mounts_groups_and_descriptors_as_they_were(void **state)
 {
   struct traces before = look_around();
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < 500; i++) {
     struct box b;
     char id[16];
     snprintf(id, sizeof(id), "cycle-%d", i);
-    if (i % 2)
+    if (i % 5)
       box_open(&house, &b, id);
     else
       open_with_disk(&b, id);
