@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -259,6 +260,19 @@ class Kernel:
         time.sleep(after)
         self.interrupt(run)
         return self.finish(run, timeout)
+
+    def harass(self, cells: list[str], show: str, shown: str, times: int) -> None:
+        """Interrupts cells at any moment; none may hang, die, or take what `show` prints with it."""
+        chance = random.Random(5)
+        for _ in range(times):
+            run = self.start(chance.choice(cells))
+            for _ in range(chance.choice((1, 1, 2))):
+                time.sleep(chance.choice((0, 0.0005, 0.002, 0.005, 0.02)))
+                self.interrupt(run)
+            self.finish(run, 20)
+            assert not run.is_dead, run
+            after = self.run(show, timeout=20)
+            assert (after.stdout.strip(), after.status) == (shown, "ok"), (run, after)
 
     # -- the end ------------------------------------------------------------------------------
 

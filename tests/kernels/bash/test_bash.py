@@ -289,6 +289,20 @@ def test_a_child_that_ignores_interrupts_is_killed_in_the_end(bash: Kernel) -> N
     assert bash.run("echo $kept").stdout == "state\n"
 
 
+def test_interrupts_at_any_moment_leave_the_kernel_sound(bash: Kernel) -> None:
+    bash.run("sound=7")
+    cells = [
+        "for i in {1..2000}; do :; done",
+        "seq 1 300",
+        "sleep 0.02",
+        "while :; do :; done",
+        "x=$(sleep 0.02; echo hi); echo $x",
+        "while echo y; do sleep 0.001; done",
+        "true",
+    ]
+    bash.harass(cells, "echo $sound", "7", 40)
+
+
 def test_an_interrupt_between_cells_is_ignored(bash: Kernel) -> None:
     bash.run("kept=state")
     for _ in range(3):

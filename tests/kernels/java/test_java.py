@@ -179,6 +179,12 @@ def test_an_interrupt_ends_the_cell_and_keeps_state(java: Kernel, hang: str) -> 
     assert java.run("held").text == "state"
 
 
+def test_interrupts_at_any_moment_leave_the_kernel_sound(java: Kernel) -> None:
+    java.run("int sound = 7;")
+    cells = ["while (true) {}", "Thread.sleep(20);", "for (;;) System.out.print('y');", "1 + 1"]
+    java.harass(cells, "System.out.print(sound)", "7", 12)
+
+
 def test_an_interrupt_between_cells_is_ignored(java: Kernel) -> None:
     java.send({"op": "interrupt", "id": java.next_id})
     os.killpg(java.process.pid, 2)

@@ -444,6 +444,21 @@ def test_a_timer_of_an_earlier_cell_that_hangs_can_be_interrupted(js: Kernel) ->
     assert js.run("await new Promise((r) => setTimeout(r, 5)); 1").text == "1"
 
 
+def test_interrupts_at_any_moment_leave_the_kernel_sound(js: Kernel) -> None:
+    js.run("globalThis.sound = 7")
+    cells = [
+        "for (let i = 0; i < 1e6; i++) {}",
+        "for (let i = 0; i < 500; i++) console.log('x' + i)",
+        "await new Promise((r) => setTimeout(r, 10))",
+        "for (;;) {}",
+        "for (;;) console.log('y')",
+        "for (;;) await new Promise((r) => setImmediate(r))",
+        "require('child_process').execSync('sleep 0.02')",
+        "1 + 1",
+    ]
+    js.harass(cells, "console.log(sound)", "7", 60)
+
+
 def test_an_interrupt_between_cells_is_ignored(js: Kernel) -> None:
     js.run("let calm = 1")
     js.send({"op": "interrupt", "id": js.next_id})

@@ -246,6 +246,20 @@ def test_an_interrupt_ends_the_cell_and_keeps_state(r: Kernel, hang: str) -> Non
     assert texts(r.run("kept")) == ['[1] "state"']
 
 
+def test_interrupts_at_any_moment_leave_the_kernel_sound(r: Kernel) -> None:
+    r.run("sound <- 7")
+    cells = [
+        "for (i in 1:100000) i",
+        "for (i in 1:100) cat(i, '\\n')",
+        "Sys.sleep(0.02)",
+        "repeat {}",
+        "repeat cat('y\\n')",
+        "invisible(system('sleep 0.02'))",
+        "1 + 1",
+    ]
+    r.harass(cells, "cat(sound)", "7", 40)
+
+
 def test_an_interrupt_between_cells_is_ignored(r: Kernel) -> None:
     for _ in range(3):
         os.killpg(r.process.pid, 2)
