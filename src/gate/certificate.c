@@ -4,7 +4,6 @@
 
 #include "net/tls.h"
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 /* "<bytes of the certificate> <bytes of the key>\n", both, and the ticket keys. */
 static int take(struct tls *t, struct str all, struct err *err)
@@ -22,17 +21,17 @@ void gate_take_certificate(struct gate *g, int fd)
 {
   cleanup_fd int file = fd;
   struct err err = ERR_NONE;
-  struct stat st;
-  if (fstat(file, &st) || st.st_size <= 0)
+  off_t size = lseek(file, 0, SEEK_END);
+  void *p = size > 0 ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  if (p == MAP_FAILED) {
+    log_error("gate: certificate: %s", strerror(errno));
     return;
-  void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-  if (p == MAP_FAILED)
-    return;
+  }
   if (!g->tls)
     g->tls = tls_server_new();
-  if (take(g->tls, str_make(p, (size_t)st.st_size), &err))
+  if (take(g->tls, str_make(p, (size_t)size), &err))
     log_error("gate: certificate: %s", err.msg);
-  munmap(p, (size_t)st.st_size);
+  munmap(p, (size_t)size);
 }
 
 void gate_take_tls_listener(struct gate *g, int fd)
