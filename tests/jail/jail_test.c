@@ -6,14 +6,18 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <setjmp.h>
 #include <cmocka.h>
@@ -135,6 +139,75 @@ static void capabilities_are_bounded(void **state)
   assert_has(status, "CapAmb:\t0000000000000000");
   assert_has(status, "NoNewPrivs:\t0"); /* sudo must work */
   assert_has(status, "Seccomp:\t2");
+}
+
+/* The filter answers before the kernel looks at arguments, so the numbers alone are enough. */
+static void each_denied_call_answers_as_it_should(void **state)
+{
+  static const struct {
+    long call;
+    const char *answer;
+  } calls[] = {
+      {SYS_init_module, "EPERM"},
+      {SYS_finit_module, "EPERM"},
+      {SYS_delete_module, "EPERM"},
+      {SYS_kexec_load, "EPERM"},
+      {SYS_kexec_file_load, "EPERM"},
+      {SYS_reboot, "EPERM"},
+      {SYS_syslog, "EPERM"},
+      {SYS_acct, "EPERM"},
+      {SYS_swapon, "EPERM"},
+      {SYS_swapoff, "EPERM"},
+      {SYS_lookup_dcookie, "EPERM"},
+      {SYS_vhangup, "EPERM"},
+      {SYS_quotactl, "EPERM"},
+      {SYS_quotactl_fd, "EPERM"},
+      {SYS_clock_settime, "EPERM"},
+      {SYS_settimeofday, "EPERM"},
+      {SYS_bpf, "EPERM"},
+      {SYS_perf_event_open, "EPERM"},
+      {SYS_userfaultfd, "EPERM"},
+      {SYS_io_uring_setup, "ENOSYS"},
+      {SYS_io_uring_enter, "ENOSYS"},
+      {SYS_io_uring_register, "ENOSYS"},
+      {447, "ENOSYS"},
+      {SYS_add_key, "EPERM"},
+      {SYS_request_key, "EPERM"},
+      {SYS_keyctl, "EPERM"},
+      {SYS_open_by_handle_at, "EPERM"},
+      {SYS_clone3, "ENOSYS"},
+      {SYS_mount, "EPERM"},
+      {SYS_umount2, "EPERM"},
+      {SYS_pivot_root, "EPERM"},
+      {SYS_setns, "EPERM"},
+      {SYS_fsopen, "EPERM"},
+      {SYS_fsconfig, "EPERM"},
+      {SYS_fsmount, "EPERM"},
+      {SYS_fspick, "EPERM"},
+      {SYS_move_mount, "EPERM"},
+      {SYS_open_tree, "EPERM"},
+      {SYS_mount_setattr, "EPERM"},
+      {467, "ENOSYS"},
+      {500, "ENOSYS"},
+#ifdef __x86_64__
+      {SYS_ioperm, "EPERM"},
+      {SYS_iopl, "EPERM"},
+      {SYS_modify_ldt, "ENOSYS"},
+      {SYS_create_module, "ENOSYS"},
+      {SYS_uselib, "ENOSYS"},
+      {SYS_ustat, "ENOSYS"},
+      {SYS_sysfs, "ENOSYS"},
+      {SYS__sysctl, "ENOSYS"},
+#endif
+  };
+  for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+    char want[24];
+    snprintf(want, sizeof(want), "errno %s", calls[i].answer);
+    const char *got = box_ask(&shared, "call %ld", calls[i].call);
+    if (strcmp(got, want) != 0)
+      fail_msg("call %ld: %s, not %s", calls[i].call, got, want);
+  }
+  assert_string_equal(box_ask(&shared, "call %ld", (long)SYS_getpid), "ok 1");
 }
 
 static void the_hostname_and_lo_are_its_own(void **state)
@@ -588,6 +661,51 @@ static void the_doctor_finds_what_boxes_need(void **state)
   assert_int_equal(after.fds, before.fds);
 }
 
+/* Where the unified hierarchy is mounted beside v1, its core still works: groups, kill, freezing, processor time. In a
+ * mount namespace of its own it is put where v2 hosts have it. */
+static int try_unified(void)
+{
+  struct err err = ERR_NONE;
+  cleanup_join struct cgroup_join join = CGROUP_JOIN_NONE;
+  char top[96];
+  if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("/sys/fs/cgroup/unified", "/sys/fs/cgroup", NULL, MS_BIND, NULL))
+    return 1;
+  snprintf(top, sizeof(top), "/sys/fs/cgroup/cloche-%s", house.instance);
+  if (mkdir(top, 0755) || cgroup_v2.make(house.instance, "unified", &(struct jail_limits){0}, &join, &err) || join.into < 0)
+    return 2;
+  struct clone_args args = {.flags = CLONE_INTO_CGROUP | CLONE_PIDFD, .exit_signal = SIGCHLD, .cgroup = (uint64_t)join.into};
+  int pidfd = -1, status = 0;
+  args.pidfd = (uint64_t)(uintptr_t)&pidfd;
+  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+  if (pid == 0)
+    for (;;)
+      pause();
+  if (pid < 0 || cgroup_v2.any(house.instance, "unified") != pid || cgroup_v2.remove(house.instance, "unified") != -EBUSY)
+    return 3;
+  if (cgroup_v2.freeze(house.instance, "unified", true, &err) || cgroup_v2.freeze(house.instance, "unified", false, &err))
+    return 4;
+  if (cgroup_v2.kill(house.instance, "unified") || waitpid(pid, &status, 0) != pid || WTERMSIG(status) != SIGKILL)
+    return 5;
+  int r = -EBUSY;
+  for (int i = 0; i < 100 && (r = cgroup_v2.remove(house.instance, "unified")) == -EBUSY; i++)
+    usleep(1000);
+  cgroup_v2.close(house.instance);
+  return r || access(top, F_OK) == 0 ? 6 : 0;
+}
+
+static void the_unified_hierarchy_makes_kills_and_freezes(void **state)
+{
+  int status = 0;
+  if (access("/sys/fs/cgroup/unified/cgroup.procs", F_OK))
+    skip();
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(try_unified());
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+}
+
 static int open_shared(void **state)
 {
   box_open(&house, &shared, "shared");
@@ -612,6 +730,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(only_four_descriptors_come_in),
       cmocka_unit_test(covered_files_are_empty_and_proc_sys_is_read_only),
       cmocka_unit_test(capabilities_are_bounded),
+      cmocka_unit_test(each_denied_call_answers_as_it_should),
       cmocka_unit_test(the_hostname_and_lo_are_its_own),
       cmocka_unit_test(files_copy_up_and_carry_unshifted_ids_on_disk),
       cmocka_unit_test(xattrs_whiteouts_and_directory_renames_work),
@@ -635,6 +754,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_sweep_takes_what_nobody_knows),
       cmocka_unit_test(cycles_leave_mounts_groups_and_descriptors_as_they_were),
       cmocka_unit_test(boxes_are_born_from_many_threads),
+      cmocka_unit_test(the_unified_hierarchy_makes_kills_and_freezes),
       cmocka_unit_test(the_doctor_finds_what_boxes_need),
   };
   if (argc != 2 || geteuid() != 0) {
