@@ -11,10 +11,12 @@ import sys
 from array import array
 from fcntl import ioctl
 from termios import FIONREAD
+from time import sleep
 from typing import Any
 
 from .wire import Wire, dumps, quote
 
+TURNS, PAUSE = 200, 0.00005  # how often and how long to wait for the agent to read the pipes: 10 ms and more in all
 PIECE = 64 * 1024  # characters of one stream message
 
 
@@ -59,16 +61,18 @@ class Outlet:
             self.wire.put(f'{{"ev":"done","id":{self.tag},"status":"{status}"}}\n')
 
     def pending(self) -> str:
-        """A `drain` line if the pipes hold bytes the agent has not read, saying how many; else empty.
+        """Waits until the agent has read what is in the pipes: it is older than the next message.
 
-        The numbers matter: bytes written after this moment belong after the next message.
+        A child that never stops writing is not waited for; what is there then is told as a `drain`.
         """
         out, err = self._waiting
-        ioctl(1, FIONREAD, out, True)
-        ioctl(2, FIONREAD, err, True)
-        if out[0] or err[0]:
-            return f'{{"ev":"drain","id":{self.tag},"stdout":{out[0]},"stderr":{err[0]}}}\n'
-        return ""
+        for _ in range(TURNS):
+            ioctl(1, FIONREAD, out, True)
+            ioctl(2, FIONREAD, err, True)
+            if not (out[0] or err[0]):
+                return ""
+            sleep(PAUSE)
+        return f'{{"ev":"drain","id":{self.tag},"stdout":{out[0]},"stderr":{err[0]}}}\n'
 
     def ordered(self, line: str) -> str:
         """The line, after a `drain` if the pipes hold something older."""
