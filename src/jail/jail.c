@@ -200,7 +200,8 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
   char gateway[INET_ADDRSTRLEN];
   struct in_addr a = {spec->net ? htonl(jail_net_gateway(spec->net->config)) : 0};
   inet_ntop(AF_INET, &a, gateway, sizeof(gateway));
-  int r = etc_write(home, spec->hostname, spec->net ? gateway : NULL, err);
+  const char *nameserver = spec->nameserver ? spec->nameserver : spec->net ? gateway : NULL;
+  int r = etc_write(home, spec->hostname, nameserver, err);
   cleanup_fd int userns = r ? r : spec->zygote ? map_ns(spec->id_base, err) : open_ns(pid, "user", err);
   if (userns < 0)
     return userns;

@@ -33,6 +33,7 @@ struct jail_spec {
   const char *console; /* file inside the box for the program's fds 1 and 2, made if absent; NULL: /dev/null */
   struct jail_limits limits;
   const struct jail_net *net; /* NULL: loopback only */
+  const char *nameserver;     /* for /etc/resolv.conf; NULL: the gateway of `net`, if there is one */
   bool nesting;               /* user namespaces and mounts inside them are allowed */
   uint32_t owner;             /* host user whose processes may enter this box (jail_kit); 0 = root's only */
   bool zygote;                /* no user namespace and no filter: the program runs as id_base itself, without rights */
