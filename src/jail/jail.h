@@ -3,7 +3,7 @@
  * A jail is: a process tree in its own user, pid, mount, net, ipc, uts and cgroup namespaces; a 65,536-id range of its
  * own; an overlay root over the template's layers; cgroup limits; a seccomp list. Everything a jail makes on the host
  * carries the instance's name, so that a sweep finds what a crash left behind. All calls here may block for a
- * millisecond or two and may run on any thread; none touches global state of the process. */
+ * few milliseconds and may run on any thread. A thread of the jail's own makes disks ahead (pool.h). */
 #ifndef CLOCHE_JAIL_H
 #define CLOCHE_JAIL_H
 
