@@ -1,0 +1,88 @@
+"""run.py BUILD OUT: all of `make bench`. Floors, three servers, one table; every sample into OUT (JSON).
+
+The table's goals hold for two cores. Absolute times move with the machine, so each row stands beside the floor that was
+measured in the same run, where there is one.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from table import print_table
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+Samples = dict[str, list[float]]
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def floors(build: Path) -> Samples:
+    """What the machine gives without us."""
+    say("floors of the kernel and of HTTP")
+    samples: Samples = {}
+    with tempfile.TemporaryDirectory(prefix="cloche-bench.", dir="/tmp") as scratch:
+        os.chmod(scratch, 0o755)
+        samples |= {
+            f"floor_box_{name}": values for name, values in ask(build / "bench/box_floor", f"{scratch}/floor").items()
+        }
+    samples |= {f"floor_tcp_{name}": values for name, values in ask(build / "bench/tcp_floor").items()}
+    alone = ask(build / "bench/http_floor", "--conns", "1", "--seconds", "2", "--body", "0")
+    samples["floor_http_ms"] = [alone["p50_ms"]]
+    many = ask(build / "bench/http_floor", "--conns", "32", "--seconds", "2", "--body", "0", "--proxy")
+    samples["floor_proxy_rate"] = [many["per_second"]]
+    return samples
+
+
+def ask(program: Path, *arguments: str) -> dict:
+    done = subprocess.run([str(program), *arguments], stdout=subprocess.PIPE, check=True, timeout=120)
+    return json.loads(done.stdout)
+
+
+def server(build: Path, phase: str, scratch: Path, **settings: int) -> Samples:
+    """Starts a server with these settings, lets against.py measure it, gives back the samples."""
+    say(f"server: {phase} {settings or ''}")
+    out = scratch / f"{phase}.json"
+    environment = os.environ | {"CLOCHE_BIN": str(build / "cloche"), "CLOCHE_TEAM_BOXES_MAX": "2000"}
+    environment |= {f"CLOCHE_{name.upper()}": str(value) for name, value in settings.items()}
+    python = ROOT / "tests/e2e/python/.venv/bin/python"
+    command = [str(ROOT / "scripts/with-server"), str(python), str(HERE / "against.py"), phase, str(out)]
+    if subprocess.run(command, env=environment, check=False, timeout=600).returncode or not out.exists():
+        say(f"{phase}: not measured to the end")
+        return {}
+    return json.loads(out.read_text())
+
+
+def main(build: Path, out: Path) -> int:
+    began = time.time()
+    load = os.getloadavg()[0]
+    samples = floors(build)
+    with tempfile.TemporaryDirectory(prefix="cloche-bench.") as scratch:
+        samples |= server(build, "main", Path(scratch))
+        for name, values in server(build, "unpooled", Path(scratch), pool=0).items():
+            samples[f"unpooled_{name}"] = values
+        for name, values in server(build, "burst", Path(scratch), pool=104).items():
+            samples[f"ready_{name}"] = values
+    about = {
+        "kernel": platform.release(),
+        "cores": os.cpu_count(),
+        "load_before": load,
+        "seconds": round(time.time() - began),
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+    }
+    out.write_text(json.dumps({"about": about, "samples": samples}))
+    missed = print_table(samples)
+    print(
+        f"\n{about['seconds']} s on {about['cores']} cores, Linux {about['kernel']}, load {load:.1f} at the start; samples in {out}"
+    )
+    return 1 if missed and os.environ.get("BENCH_STRICT") else 0
+
+
+sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
