@@ -5,6 +5,7 @@
  * other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge.h"
 #include "gate/figures.h"
+#include "net/tls.h"
 
 #include <stdio.h>
 
@@ -361,6 +362,20 @@ static void try_again(uv_timer_t *t)
   connect_in(e);
 }
 
+/* Nobody vouches for a certificate inside a box: TLS there is for services that speak nothing else. */
+static struct http_call *call_into(struct edge *e, int fd)
+{
+  const uint16_t *tls = e->route ? e->route->tls_ports : NULL;
+  for (size_t i = 0; tls && i < ARRAY_LEN(e->route->tls_ports) && tls[i]; i++) {
+    if (tls[i] != e->target.port)
+      continue;
+    if (!e->gate->tls_inward)
+      e->gate->tls_inward = tls_client_new();
+    return http_call_new_tls(e->gate->loop, fd, &http_limits_default, e->gate->tls_inward, NULL);
+  }
+  return http_call_new(e->gate->loop, fd, &http_limits_default);
+}
+
 static void door_opened(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
@@ -384,7 +399,7 @@ static void door_opened(const struct answer *a, void *arg)
     refuse(e, EDGE_PORT_CLOSED, STR_NONE);
     return;
   }
-  e->call = http_call_new(e->gate->loop, a->fd, &http_limits_default);
+  e->call = call_into(e, a->fd);
   if (!e->call) {
     refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
     return;
@@ -454,6 +469,16 @@ static void admit(struct edge *e, struct route *rt)
     connect_in(e);
 }
 
+static void note_tls_ports(struct route *rt, const struct json *list)
+{
+  size_t n = 0;
+  for (const struct json *k = list ? list->kids : NULL; k && n < ARRAY_LEN(rt->tls_ports); k = k->next) {
+    int64_t port;
+    if (k->type == JSON_NUMBER && !json_int(k, &port) && port > 0 && port < 65536)
+      rt->tls_ports[n++] = (uint16_t)port;
+  }
+}
+
 static struct route *route_new(struct gate *g, struct arena *a, struct str packet)
 {
   struct route *rt = xcalloc(1, sizeof(*rt));
@@ -463,6 +488,7 @@ static struct route *route_new(struct gate *g, struct arena *a, struct str packe
   rt->run = wire_u64(packet, W_RUN, 0);
   struct json *config = json_read(a, wire_get(packet, W_CONFIG), 0, NULL);
   str_copyz(json_text(json_get(json_get(config, "network"), "maskRequestHost"), STR("")), rt->mask_host, sizeof(rt->mask_host));
+  note_tls_ports(rt, json_get(json_get(config, "network"), "httpsPorts"));
   map_put(&g->routes, str_of(rt->id), rt);
   return rt;
 }

@@ -9,6 +9,7 @@
 struct route {
   char id[64], team[40], mask_host[256];
   unsigned flags;
+  uint16_t tls_ports[64]; /* inside, services that speak TLS; unused ones are 0 */
   uint64_t run;
   struct edge *live;                            /* exchanges under way: cut when the box ends or sleeps */
   size_t nlive;

@@ -13,7 +13,7 @@
 #define ENVD_VERSION "0.6.13"
 #define ENVD_PORT 49983
 #define CLIENT_ID "6532622b"
-#define GATE_NETWORK_FEATURES 0u /* NETWORK_*: which optional network settings are served */
+#define GATE_NETWORK_FEATURES NETWORK_HTTPS /* NETWORK_*: which optional network settings are served */
 
 struct gate_config {
   unsigned uid;            /* who it becomes; 0 = stays (tests without root) */
