@@ -9,7 +9,7 @@ MESON_FLAGS ?=
 build: deps-build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS) >/dev/null
 	@ninja -C $(BUILD) --quiet
-	@scripts/stage-runtime . $(BUILD)/src/agent/cloche-agent $(BUILD)/runtime $(BUILD)/.staged
+	@test $(BUILD) = build-asan || scripts/stage-runtime . $(BUILD)/src/agent/cloche-agent $(BUILD)/runtime $(BUILD)/.staged
 	@ln -sf src/cli/cloche $(BUILD)/cloche
 
 deps-%:
@@ -21,8 +21,8 @@ templates: deps-template
 serve: build deps-run templates
 	@exec $(BUILD)/cloche serve $(SERVE_FLAGS)
 
-test: build deps-run deps-test templates
-	@scripts/test-all
+test: build deps-check deps-run deps-test templates
+	@BUILD=$(BUILD) scripts/test-all
 
 unit: build
 	@meson test -C $(BUILD) --print-errorlogs
@@ -30,9 +30,13 @@ unit: build
 check: deps-check
 	@scripts/check
 
-asan: deps-build
+# The daemon under ASan and UBSan. The agent in the boxes stays the static one: a template has no sanitizer libraries; its
+# code runs under sanitizers in the unit tests and fuzzers. `make test BUILD=build-asan` then tests with this build.
+asan: build
 	@test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
-	@$(MAKE) --no-print-directory build BUILD=build-asan
+	@ninja -C build-asan --quiet
+	@scripts/stage-runtime . build/src/agent/cloche-agent build-asan/runtime build-asan/.staged
+	@ln -sf src/cli/cloche build-asan/cloche
 
 fuzz: deps-check
 	@scripts/fuzz

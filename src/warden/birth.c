@@ -82,6 +82,7 @@ static int give_birth(struct birth *h)
   if (r)
     return r;
   close(steal_fd(&theirs));
+  h->told_us = clock_mono_us();
   struct err why = ERR_NONE;
   if (h->zygote && zygote_enter(h->zygote, &h->spec, &h->jail, forks, &why))
     log_warn("box %s warms itself: %s", h->spec.id, why.msg); /* the agent sees its socket close */
@@ -94,6 +95,7 @@ static void birth_work(uv_work_t *work)
   h->result = give_birth(h);
   if (!h->result && h->box)
     h->result = wait_ready(h);
+  h->ready_us = clock_mono_us();
 }
 
 static void birth_free(struct birth *h)
@@ -179,6 +181,8 @@ static void birth_begin(struct birth *h, struct build *build, unsigned flags, st
                  .pids = w->config->pids_max,
                  .open_files = w->config->open_files},
   };
+  if (w->net_on) /* also for a box that gets its link later */
+    h->spec.nameserver = outlet_nameserver(w, &h->arena);
   if (outlet_wanted(w, flags, allow)) {
     outlet_plan(w, h->slot, flags, allow, deny, &h->arena, &h->net);
     h->spec.net = &h->net;
@@ -216,6 +220,7 @@ static void named(struct birth *h)
 static void agent_answered(uv_poll_t *poll, int status, int events)
 {
   struct birth *h = poll->data;
+  h->ready_us = clock_mono_us();
   h->result = agent_word(h, h->boot_fd);
   named(h);
 }
@@ -232,6 +237,7 @@ static void birth_named(struct birth *h, struct parked *p)
   h->boot_fd = p->boot;
   h->jail = p->jail;
   h->result = buf_failed(&h->boot) ? err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX) : send_packet(h, -1);
+  h->told_us = clock_mono_us();
   h->poll = xcalloc(1, sizeof(*h->poll));
   h->timer = xcalloc(1, sizeof(*h->timer));
   uv_poll_init(h->warden->loop, h->poll, h->boot_fd);

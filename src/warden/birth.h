@@ -26,6 +26,7 @@ struct birth {
   uv_poll_t *poll;
   uv_timer_t *timer;
   struct jail jail;
+  int64_t told_us, ready_us; /* see struct wire_trace */
   int result;
   struct err err;
 };

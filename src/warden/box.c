@@ -78,8 +78,12 @@ static void watch_event(uv_poll_t *poll, int status, int events)
   struct box *b = poll->data;
   struct jail_stats st = {0};
   struct err err = ERR_NONE;
-  if (!jail_stat(b->warden->instance, b->name, b->dir, &st, &err) && st.oom_kills)
-    box_end(b, "out of memory: the box used all of its memory limit and was ended by the kernel");
+  if (!jail_stat(b->warden->instance, b->name, b->dir, &st, &err) && st.oom_kills) {
+    char victim[64] = "", cause[200];
+    jail_oom_victim(b->warden->instance, b->name, victim, sizeof(victim));
+    snprintf(cause, sizeof(cause), "out of memory: the box used all of its %u MB and the kernel ended %s", b->row.memory_mb, victim[0] ? victim : "it");
+    box_end(b, cause);
+  }
   else
     box_end(b, "crashed: its first process ended unexpectedly");
 }
@@ -102,7 +106,7 @@ void box_arm(struct box *b)
 static void answer_waiting(struct box *b, int status, const struct err *err)
 {
   for (size_t i = 0; i < b->waiting.n; i++)
-    desk_answer_box(b->warden, b->waiting.p[i], status, b, err);
+    desk_answer_born(b->warden, b->waiting.p[i], status, b, err);
   b->waiting.n = 0;
 }
 
@@ -127,6 +131,9 @@ static void born(struct birth *birth)
     b->row.end_us += b->row.started_us; /* held the length until now */
     b->row.init_proc = b->jail.init;
     r = store_box_put(w->store, &b->row, &err);
+    b->trace.told_us = birth->told_us;
+    b->trace.ready_us = birth->ready_us;
+    b->trace.kept_us = clock_mono_us();
   }
   if (r) {
     w->births_failed++;
@@ -176,6 +183,7 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
 
 int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsigned *retry_s, struct err *err)
 {
+  int64_t came_us = clock_mono_us();
   struct box *have = box_find(w, o->id, o->team);
   if (have && have->row.state != BOX_STARTING) {
     desk_answer_box(w, ask, 0, have, NULL);
@@ -207,6 +215,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
     parked_drop(p);
     return err_set(err, r, "no free id range for another sandbox (%zu in use)", w->nslots);
   }
+  b->trace.came_us = came_us;
   vec_push(&b->waiting, ask);
   map_put(&w->boxes, o->id, b);
   account_count(b, true);

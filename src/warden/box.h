@@ -41,6 +41,7 @@ struct box {
   int log_fd;              /* its log ring, once it was seen; 0 = not yet */
   struct passage *passage; /* under way, or NULL */
   bool counted;            /* among its team's running boxes */
+  struct wire_trace trace; /* of its birth */
   char *ending;            /* set when it must end as soon as it is born; owned */
 };
 

@@ -57,7 +57,7 @@ static struct ask ask_of(const struct question *q)
   return (struct ask){.link = q->link, .serial = link_serial(q->link), .id = q->id};
 }
 
-void desk_answer_box(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err)
+static void answer_about(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err, bool trace)
 {
   if (!link_alive(w, ask))
     return;
@@ -67,9 +67,21 @@ void desk_answer_box(struct warden *w, struct ask ask, int status, const struct 
     wire_putz(&out, W_MESSAGE, err->msg);
   else
     box_record(&out, b);
+  if (trace && !status)
+    wire_put(&out, W_TRACE, str_make(&b->trace, sizeof(b->trace)));
   if (ask.resumed)
     wire_put_u64(&out, W_RESUMED, 1);
   send_to(ask.link, &out, -1);
+}
+
+void desk_answer_box(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err)
+{
+  answer_about(w, ask, status, b, err, false);
+}
+
+void desk_answer_born(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err)
+{
+  answer_about(w, ask, status, b, err, true);
 }
 
 /* ---- boxes ---- */

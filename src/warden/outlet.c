@@ -123,6 +123,12 @@ void outlet_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
   };
 }
 
+const char *outlet_nameserver(const struct warden *w, struct arena *a)
+{
+  uint32_t g = jail_net_gateway(&w->net);
+  return arena_fmt(a, "%u.%u.%u.%u", g >> 24, g >> 16 & 255, g >> 8 & 255, g & 255);
+}
+
 int outlet_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err)
 {
   struct warden *w = b->warden;

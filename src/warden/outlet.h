@@ -19,6 +19,8 @@ bool outlet_wanted(const struct warden *w, unsigned flags, struct str allow);
 bool outlet_plain(unsigned flags, struct str allow, struct str deny);
 /* Fills `net`, its lists in the arena. */
 void outlet_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny, struct arena *a, struct jail_net *net);
+/* Where boxes ask for names. */
+const char *outlet_nameserver(const struct warden *w, struct arena *a);
 /* New lists for a living box; makes the link when it had none. */
 int outlet_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err);
 

@@ -5,8 +5,8 @@
 
 #include "warden/wire.h"
 
-#define USAGE_SAMPLES 360
-#define USAGE_STEP_US 5000000 /* first distance: 5 s, so 30 minutes at full detail */
+#define USAGE_SAMPLES 720
+#define USAGE_STEP_US 5000000 /* first distance: 5 s, so an hour at full detail */
 
 struct usage {
   struct wire_sample *samples;

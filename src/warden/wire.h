@@ -98,6 +98,7 @@ enum wire_tag {
   W_LIMIT_DISK_MB,
   W_ALLOW, /* lines of addresses, prefixes and names a box may reach */
   W_DENY,  /* lines of addresses and prefixes it may not */
+  W_TRACE, /* struct wire_trace, in the answer to a create */
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -126,6 +127,14 @@ struct wire_status {
   int64_t started_us;
   uint64_t parked, cpus, memory; /* made ahead; cores and bytes promised to running boxes */
   uint64_t running, paused, starting, removals, births_total, births_failed, resumes_total, pauses_total, ends_total;
+};
+
+/* When a create passed each mark, in microseconds of the monotonic clock, which all processes share. */
+struct wire_trace {
+  int64_t came_us;  /* the question was read */
+  int64_t told_us;  /* the walls stand and the agent has its packet */
+  int64_t ready_us; /* the agent's word was heard */
+  int64_t kept_us;  /* the box is in the store */
 };
 
 struct wire_head {

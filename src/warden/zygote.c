@@ -5,11 +5,13 @@
 #include "warden/shelf.h"
 #include "warden/remains.h"
 #include "warden/slots.h"
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #define AGAIN_US 30000000 /* after a death */
+#define NO_TRACING (1ull << CAP_SYS_PTRACE) /* nobody in a box may look into its agent; its own children lose it too */
 
 enum zygote_state { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_LOADING, ZYGOTE_READY, ZYGOTE_DEAD };
 
@@ -289,7 +291,7 @@ int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct ja
   char line[200];
   pthread_mutex_lock(&z->lock);
   int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"fds\":%zu,\"caps\":%llu,\"files\":%u}\n", (unsigned long long)++z->last_id,
-                   kit.n + 1, (unsigned long long)jail_capabilities(), spec->limits.open_files ? spec->limits.open_files : 65536);
+                   kit.n + 1, (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536);
   ssize_t sent = z->fd < 0 ? -EPIPE : fd_send(z->fd, line, (size_t)n, fds, kit.n + 1, 0);
   pthread_mutex_unlock(&z->lock);
   jail_kit_close(&kit);

@@ -80,13 +80,13 @@ async def test_many_files_in_one_call_keep_their_order_and_paths(box: Either, un
     wanted = [
         {"path": f"{unique}/one.txt", "data": "1"},
         {"path": f"/{unique}/two.txt", "data": b"2"},
-        {"path": f'{unique}/three "quoted".txt', "data": "3"},
+        {"path": f"{unique}/three & more.txt", "data": "3"},
     ]
     infos = await box.files.write_files(wanted)
     assert [info.path for info in infos] == [
         f"/home/user/{unique}/one.txt",
         f"/{unique}/two.txt",
-        f'/home/user/{unique}/three "quoted".txt',
+        f"/home/user/{unique}/three & more.txt",
     ]
     for entry, info in zip(wanted, infos, strict=True):
         content = entry["data"] if isinstance(entry["data"], str) else entry["data"].decode()
