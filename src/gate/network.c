@@ -55,22 +55,24 @@ static int address(struct str s, uint8_t out[16])
   return inet_pton(AF_INET6, text, out) == 1 ? 128 : 0;
 }
 
-static enum network_entry numeric_entry(struct str text, uint8_t bytes[16], int *bits)
+/* *bits: of the address; *prefix: of the range, or all of them. */
+static enum network_entry numeric_entry(struct str text, uint8_t bytes[16], int *bits, int *prefix)
 {
-  struct str host, prefix;
-  bool range = str_cut(text, '/', &host, &prefix);
-  uint64_t n;
+  struct str host, length;
+  bool range = str_cut(text, '/', &host, &length);
+  uint64_t n = 0;
   *bits = address(host, bytes);
-  if (!*bits || (range && (str_u64(prefix, &n) || n > (uint64_t)*bits)))
+  if (!*bits || (range && (str_u64(length, &n) || n > (uint64_t)*bits)))
     return ENTRY_BAD;
+  *prefix = range ? (int)n : *bits;
   return range ? ENTRY_RANGE : ENTRY_ADDRESS;
 }
 
 enum network_entry network_entry(struct str text)
 {
   uint8_t bytes[16];
-  int bits;
-  enum network_entry kind = numeric_entry(text, bytes, &bits);
+  int bits, prefix;
+  enum network_entry kind = numeric_entry(text, bytes, &bits, &prefix);
   if (kind != ENTRY_BAD)
     return kind;
   if (looks_numeric(text) || str_find(text, '/') >= 0 || str_find(text, ':') >= 0)
@@ -79,15 +81,17 @@ enum network_entry network_entry(struct str text)
   return str_is(text, "*") || dns_name(name) ? ENTRY_DOMAIN : ENTRY_BAD;
 }
 
+/* A range that begins at the address of all zeros, however it is written; only the literal for all traffic means something. */
 static bool unspecified(struct str text)
 {
-  uint8_t bytes[16], any = 0;
-  int bits;
-  if (str_is(text, NETWORK_ALL) || numeric_entry(text, bytes, &bits) == ENTRY_BAD)
+  uint8_t bytes[16];
+  int bits, prefix;
+  if (str_is(text, NETWORK_ALL) || numeric_entry(text, bytes, &bits, &prefix) == ENTRY_BAD)
     return false;
-  for (int i = 0; i < bits / 8; i++)
-    any |= bytes[i];
-  return !any;
+  for (int i = 0; i < prefix; i++)
+    if (bytes[i / 8] & (0x80 >> (i % 8)))
+      return false;
+  return true;
 }
 
 /* ---- lists ---- */

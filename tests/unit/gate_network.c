@@ -1,0 +1,141 @@
+/* gate_network.c - network settings: a table of what passes and what is refused, and what is told back. */
+#include "unit.h"
+
+#include "gate/network.h"
+#include <stdio.h>
+
+static int read_text(struct arena *a, const char *text, const char *internet, unsigned features, struct network *n, struct err *err)
+{
+  struct json_error why;
+  struct json *j = json_read(a, str_of(text), 0, &why), *i = internet ? json_read(a, str_of(internet), 0, &why) : NULL;
+  assert_non_null(j);
+  return network_read(j, i, features, n, err);
+}
+
+static void entries_are_told_apart(void **state)
+{
+  static const struct {
+    const char *text;
+    enum network_entry kind;
+  } table[] = {
+      {"1.1.1.1", ENTRY_ADDRESS},  {"2001:db8::1", ENTRY_ADDRESS}, {"10.0.0.0/8", ENTRY_RANGE},     {"2001:db8::/32", ENTRY_RANGE},
+      {"0.0.0.0/0", ENTRY_RANGE},  {"example.com", ENTRY_DOMAIN},  {"*.example.com", ENTRY_DOMAIN}, {"*", ENTRY_DOMAIN},
+      {"localhost", ENTRY_DOMAIN}, {"a-b.c_d.e", ENTRY_DOMAIN},    {"1.2.3", ENTRY_BAD},            {"1.2.3.4.5", ENTRY_BAD},
+      {"1.1.1.1/33", ENTRY_BAD},   {"::1/129", ENTRY_BAD},         {"1.1.1.1/", ENTRY_BAD},         {"example.com/8", ENTRY_BAD},
+      {"example.com:80", ENTRY_BAD}, {"", ENTRY_BAD},              {"a..b", ENTRY_BAD},             {".a", ENTRY_BAD},
+      {"a.", ENTRY_BAD},           {"-a.b", ENTRY_BAD},            {"a-.b", ENTRY_BAD},             {"a b", ENTRY_BAD},
+      {"*.*", ENTRY_BAD},          {"a.*", ENTRY_BAD},             {"http://x", ENTRY_BAD},         {"1.1.1.1/-1", ENTRY_BAD},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    if (network_entry(str_of(table[i].text)) != table[i].kind)
+      fail_msg("'%s' is taken for %d", table[i].text, network_entry(str_of(table[i].text)));
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+  static const struct {
+    const char *text, *word;
+    int code;
+  } table[] = {
+      {"[]", "object", -EINVAL},
+      {"{\"denyOut\":[\"example.com\"]}", "example.com", -EINVAL},
+      {"{\"denyOut\":[\"0.0.0.0\"]}", "unspecified", -EINVAL},
+      {"{\"denyOut\":[\"0.0.0.0/8\"]}", "unspecified", -EINVAL},
+      {"{\"denyOut\":[\"::/0\"]}", "unspecified", -EINVAL},
+      {"{\"denyOut\":[\"0.0.0.1/0\"]}", "unspecified", -EINVAL},
+      {"{\"allowOut\":[\"0.0.0.0/7\"]}", "unspecified", -EINVAL},
+      {"{\"allowOut\":[\"example.com\"]}", NETWORK_ALL, -EINVAL},
+      {"{\"allowOut\":[\"example.com\"],\"denyOut\":[\"1.0.0.0/8\"]}", NETWORK_ALL, -EINVAL},
+      {"{\"allowOut\":{}}", "array", -EINVAL},
+      {"{\"allowOut\":[null]}", "strings", -EINVAL},
+      {"{\"allowPublicTraffic\":1}", "allowPublicTraffic", -EINVAL},
+      {"{\"maskRequestHost\":\"a b\"}", "maskRequestHost", -EINVAL},
+      {"{\"maskRequestHost\":\"\"}", "maskRequestHost", -EINVAL},
+      {"{\"maskRequestHost\":\"a:0\"}", "maskRequestHost", -EINVAL},
+      {"{\"httpsPorts\":[49983]}", "49983", -EINVAL},
+      {"{\"httpsPorts\":[\"443\"]}", "httpsPorts", -EINVAL},
+      {"{\"egressProxy\":{}}", "address", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"10.0.0.1:1\"}}", "private", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"[::1]:1\"}}", "private", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"[::ffff:10.0.0.1]:1\"}}", "private", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"localhost:1\"}}", "private", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"p.example.com:65536\"}}", "host:port", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"p.example.com:1\",\"password\":\"x\"}}", "username", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"p.example.com:1\"}}", "not available", -EPERM},
+      {"{\"rules\":[]}", "rules", -EINVAL},
+      {"{\"rules\":{\"1.2.3.4\":[{}]}}", "1.2.3.4", -EINVAL},
+      {"{\"rules\":{\"a.b\":[]}}", "one rule", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A:\":\"x\"}}}]}}", "A:", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"x\\ny\"}}}]}}", "one line", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"${e2b.secrets.}\"}}}]}}", "placeholder", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"${e2b.other.x}\"}}}]}}", "placeholder", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{}]}}", "not available", -EINVAL},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+    struct network n;
+    struct err err = ERR_NONE;
+    int r = read_text(&a, table[i].text, NULL, 0, &n, &err);
+    if (r != table[i].code || !strstr(err.msg, table[i].word))
+      fail_msg("%s: %d %s", table[i].text, r, err.msg);
+  }
+}
+
+static void told_back(struct network *n, const char *wanted)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  struct jw w = JW(&b);
+  network_put(&w, n);
+  assert_string_equal(buf_z(&b), wanted);
+}
+
+static void passwords_are_never_told_back(void **state)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct network n;
+  assert_int_equal(read_text(&a, "{\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\",\"password\":\"hush\"}}", NULL, NETWORK_PROXY, &n, NULL), 0);
+  told_back(&n, "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\"}}");
+}
+
+static void no_internet_replaces_what_is_denied(void **state)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct network n;
+  assert_int_equal(read_text(&a, "{\"allowOut\":[\"a.b\"],\"denyOut\":[\"9.9.9.9\"]}", "false", 0, &n, NULL), 0);
+  told_back(&n, "{\"allowPublicTraffic\":true,\"allowOut\":[\"a.b\"],\"denyOut\":[\"0.0.0.0/0\"]}");
+}
+
+static void an_update_keeps_what_comes_in(void **state)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct network n;
+  struct json *old = json_read(&a, STR("{\"allowPublicTraffic\":false,\"maskRequestHost\":\"x\",\"httpsPorts\":[443],\"denyOut\":[\"1.1.1.1\"]}"), 0, NULL);
+  assert_int_equal(read_text(&a, "{}", NULL, 0, &n, NULL), 0);
+  network_keep_ingress(&n, old);
+  assert_true(network_said(&n));
+  told_back(&n, "{\"allowPublicTraffic\":false,\"maskRequestHost\":\"x\",\"httpsPorts\":[443]}");
+  network_keep_ingress(&n, NULL);
+  assert_false(network_said(&n));
+}
+
+static void masks_may_hold_the_port_anywhere(void **state)
+{
+  static const char *const good[] = {"app.internal", "app.internal:8080", "app.internal:${PORT}", "${PORT}-box.example.com", "localhost"};
+  for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+    cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+    struct network n;
+    char text[128];
+    snprintf(text, sizeof(text), "{\"maskRequestHost\":\"%s\"}", good[i]);
+    assert_int_equal(read_text(&a, text, NULL, 0, &n, NULL), 0);
+  }
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(entries_are_told_apart),          cmocka_unit_test(what_is_wrong_is_named),
+      cmocka_unit_test(passwords_are_never_told_back),   cmocka_unit_test(no_internet_replaces_what_is_denied),
+      cmocka_unit_test(an_update_keeps_what_comes_in),   cmocka_unit_test(masks_may_hold_the_port_anywhere),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
