@@ -212,6 +212,7 @@ void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply
     api_error(r, 413, "the request is too large: its settings exceed %u bytes", WIRE_MAX);
     return;
   }
+  r->asked_us = clock_mono_us();
   r->ask = ask_warden(r->gate, b, on_item, on_reply, r);
 }
 

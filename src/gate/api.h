@@ -28,7 +28,7 @@ struct req {
   uint64_t ask;      /* open question, 0 = none */
   void *state;       /* the handler's own, in the arena */
   void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
-  int64_t began_us;
+  int64_t began_us, asked_us; /* when its head was read; when the warden was last asked */
   bool answered;
 };
 
