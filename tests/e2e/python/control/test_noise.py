@@ -1,0 +1,118 @@
+"""Thousands of requests nobody would write: each gets a kind refusal, none a fault, and the server stays as it was."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import string
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from support.wire import RawBox, Wire
+
+SEED = 20261115
+ROUNDS = 2500
+
+ROUTES = [
+    ("POST", "/sandboxes"), ("POST", "/v2/sandboxes"), ("GET", "/sandboxes"), ("GET", "/v2/sandboxes"),
+    ("GET", "/sandboxes/{id}"), ("POST", "/sandboxes/{id}/timeout"), ("POST", "/sandboxes/{id}/refreshes"),
+    ("POST", "/sandboxes/{id}/connect"), ("POST", "/v2/sandboxes/{id}/connect"),
+    ("POST", "/sandboxes/{id}/resume"), ("PUT", "/sandboxes/{id}/network"),
+    ("GET", "/sandboxes/{id}/metrics"), ("GET", "/sandboxes/metrics"), ("GET", "/sandboxes/{id}/logs"),
+    ("GET", "/v2/sandboxes/{id}/logs"), ("POST", "/sandboxes/{id}/fork"), ("POST", "/sandboxes/{id}/snapshots"),
+    ("GET", "/snapshots"), ("GET", "/templates"), ("GET", "/v2/templates"), ("GET", "/templates/{word}"),
+    ("GET", "/templates/{word}/tags"), ("GET", "/templates/aliases/{word}"), ("POST", "/templates/tags"),
+    ("DELETE", "/templates/tags"), ("PATCH", "/v2/templates/{word}"), ("DELETE", "/templates/{word}"),
+    ("GET", "/volumes"), ("GET", "/secrets/{word}"), ("GET", "/teams"), ("GET", "/api-keys"),
+    ("PATCH", "/api-keys/{word}"), ("DELETE", "/api-keys/{word}"), ("GET", "/nodes"), ("GET", "/{word}/{word}"),
+]  # fmt: skip
+
+KEYS = [
+    "templateID", "timeout", "metadata", "envVars", "network", "allowOut", "denyOut", "rules", "secure",
+    "autoPause", "autoResume", "autoPauseMemory", "allow_internet_access", "maskRequestHost", "egressProxy",
+    "httpsPorts", "name", "tags", "target", "public", "memory", "duration", "iam", "volumeMounts",
+]  # fmt: skip
+
+QUERIES = ["limit", "nextToken", "metadata", "state", "order", "startedAfter", "start", "end", "cursor",
+           "direction", "level", "search", "template", "sandbox_ids", "teamID"]  # fmt: skip
+
+
+class Dice(random.Random):
+    def word(self) -> str:
+        pool = string.ascii_letters + string.digits + "%/:-_. \x00\u00e4\U0001f600{}[]\"'\\&=?#"
+        return "".join(self.choices(pool, k=self.randint(0, 24)))
+
+    def value(self, depth: int = 0) -> object:
+        if depth < 3 and self.random() < 0.35:
+            if self.random() < 0.5:
+                return [self.value(depth + 1) for _ in range(self.randint(0, 4))]
+            return {self.choice([self.word(), self.choice(KEYS)]): self.value(depth + 1)
+                    for _ in range(self.randint(0, 4))}  # fmt: skip
+        return self.choice([
+            None, True, False, 0, -1, 1, 60, 2**31, -(2**63), 1e308, 0.5, "", "base", "0.0.0.0/0",
+            "example.com", self.word(), "x" * self.randint(0, 5000),
+        ])  # fmt: skip
+
+    def body(self) -> bytes | None:
+        kind = self.random()
+        if kind < 0.1:
+            return None
+        if kind < 0.2:
+            return self.randbytes(self.randint(0, 200))
+        made: object = {self.choice(KEYS): self.value() for _ in range(self.randint(0, 6))}
+        if kind < 0.3:
+            made = self.value()
+        text = json.dumps(made).encode("utf-8", "surrogatepass")
+        if kind < 0.4 and text:
+            cut = self.randrange(len(text))
+            text = text[:cut] + self.randbytes(2) + text[cut + 1 :]
+        return text
+
+    def query(self) -> str:
+        pairs = [f"{self.choice(QUERIES)}={quote(self.word(), safe='%&=')}"
+                 for _ in range(self.randint(0, 3))]  # fmt: skip
+        return "?" + "&".join(pairs) if pairs else ""
+
+
+@pytest.fixture
+def living(wire: Wire) -> Iterator[RawBox]:
+    box = wire.create(timeout=600)
+    yield box
+    box.kill()
+
+
+@pytest.mark.timeout(180)
+def test_noise_gets_kind_refusals(wire: Wire, living: RawBox) -> None:
+    dice = Dice(SEED)
+    made: list[str] = []
+    link = wire.connect(30)
+    for turn in range(ROUNDS):
+        method, path = dice.choice(ROUTES)
+        name = dice.choice([living.id, living.id, "inonexistent00000000x", quote(dice.word(), safe="%")])
+        path = path.replace("{id}", name).replace("{word}", quote(dice.word(), safe="%") or "x")
+        target = path + (dice.query() if method == "GET" else "")
+        body = dice.body() if method != "GET" else None
+        headers = {"X-API-KEY": wire.key or "", "Content-Type": "application/json"}
+        try:
+            link.request(method, target.replace(" ", "+"), body, headers)
+            got = link.getresponse()
+            told = got.read()
+        except (http.client.HTTPException, ConnectionError):
+            link.close()
+            link = wire.connect(30)
+            continue
+        what = f"turn {turn}: {method} {target} {body!r} -> {got.status} {told[:300]!r}"
+        assert got.status < 500 or got.status == 501, what
+        if got.status >= 400:
+            assert json.loads(told)["code"] == got.status, what
+            assert json.loads(told)["message"], what
+        if got.status == 201 and b"sandboxID" in told:
+            made.append(json.loads(told)["sandboxID"])
+    link.close()
+    for name in set(made) - {living.id}:
+        wire.call("DELETE", f"/sandboxes/{name}")
+    assert wire.call("GET", "/health").status == 200
+    assert living.agent("GET", "/health").status == 204
