@@ -62,7 +62,8 @@ sub nonce {
 # The slave stays open here, so that the terminal lives while no process of the shell holds it.
 sub open_terminal {
     my ($self) = @_;
-    sysopen my $master, '/dev/ptmx', O_RDWR | O_NOCTTY or die "/dev/ptmx: $!\n";
+    my $master;
+    sysopen $master, '/dev/ptmx', O_RDWR | O_NOCTTY or sysopen $master, '/dev/pts/ptmx', O_RDWR | O_NOCTTY or die "/dev/ptmx: $!\n";
     my $number = pack 'i', 0;
     ioctl($master, TIOCSPTLCK, $number) or die "unlock of the terminal: $!\n";
     ioctl($master, TIOCGPTN, $number) or die "number of the terminal: $!\n";

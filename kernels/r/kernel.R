@@ -6,7 +6,7 @@
 local({
     nonce <- Sys.getenv("CLOCHE_R_NONCE")
     orders <- file(Sys.getenv("CLOCHE_R_ORDERS"), "rb", raw = TRUE)
-    out <- file("/dev/fd/1", "wb", raw = TRUE)
+    out <- file("/proc/self/fd/1", "wb", raw = TRUE)
     Sys.unsetenv(c("CLOCHE_R_NONCE", "CLOCHE_R_ORDERS"))
 
     # ---- marks ----------------------------------------------------------------------------------
@@ -51,6 +51,9 @@ local({
         }
         data
     }
+
+    # The first value of each kind costs time; better while nobody waits.
+    warm_up <- function() invisible(tryCatch({ bundle(1); bundle(data.frame(a = 1)) }, error = function(condition) NULL))
 
     is_drawing <- function(value) inherits(value, c("ggplot", "gg", "trellis", "recordedplot"))
 
@@ -211,7 +214,8 @@ local({
         switch(fields[1],
             run = on_run(fields[2], fields[-(1:2)]),
             cd = on_cd(fields[2]),
-            env = set_env(fields[-1])
+            env = set_env(fields[-1]),
+            warm = warm_up()
         )
     }
 
@@ -227,6 +231,5 @@ local({
         pager = function(files, header, title, delete.file) for (file in files) writeLines(readLines(file)),
         browser = function(url) message("Browse URL: ", url), repr.plot.width = 7, repr.plot.height = 7, repr.plot.res = 120)
     tell("ready", paste(R.version$major, R.version$minor, sep = "."))
-    suppressWarnings(requireNamespace("repr", quietly = TRUE))
     suspendInterrupts(serve())
 })

@@ -23,6 +23,7 @@ use constant {
     READ_SIZE     => 1 << 16,
     TEXT_LIMIT    => 1 << 16,    # a longer line goes out in pieces
     PARTIAL_AFTER => 0.1,        # seconds until a line without an end is shown
+    WARM_AFTER    => 0.15,       # seconds of rest until R loads what makes values rich; a first cell need not wait for it
     AGAIN_AFTER   => 0.05,       # seconds until an interrupt is repeated: R misses it while it waits for a child
 };
 
@@ -35,6 +36,7 @@ my $run         = 0;     # id of the cell that runs, or 0
 my $is_stopping = 0;     # it was interrupted
 my $count       = 0;
 my $input       = '';
+my $can_warm    = 0;     # R is up and has not loaded its packages for rich values yet
 my %text        = (stdout => '', stderr => '');
 
 sub nonce {
@@ -113,7 +115,7 @@ sub take_mark {
     drain_stderr();
     show('stdout', 1);
     show('stderr', 1);
-    if    ($verb eq 'ready')   { send_message({ ev => 'ready', pid => \$$, version => $fields[0], interrupt => 'message', coalesce => \'true' }) }
+    if    ($verb eq 'ready')   { $can_warm = 1; send_message({ ev => 'ready', pid => \$$, version => $fields[0], interrupt => 'message', coalesce => \'true' }) }
     elsif ($verb eq 'cd')      { send_message({ ev => 'cd', ok => \($fields[0] eq '' ? 'true' : 'false'), $fields[0] eq '' ? () : (reason => $fields[0]) }) }
     elsif ($verb eq 'text')    { send_text(@fields) }
     elsif ($verb eq 'display') { display({@fields}) }
@@ -269,7 +271,13 @@ sub read_protocol {
 sub patience {
     return AGAIN_AFTER   if $is_stopping;
     return PARTIAL_AFTER if $run && (length $text{stdout} || length $text{stderr});
+    return WARM_AFTER    if $can_warm && !$run;
     return;
+}
+
+sub warm_up {
+    $can_warm = 0;
+    order('warm');
 }
 
 sub loop {
@@ -281,7 +289,10 @@ sub loop {
         interrupt($run) if $is_stopping && $found == 0;
         bury_r($?) if waitpid($pid, WNOHANG) == $pid;
         next if $found < 0;
-        if ($found == 0) { show($_, 1) for qw(stdout stderr) }
+        if ($found == 0) {
+            show($_, 1) for qw(stdout stderr);
+            warm_up() if $can_warm && !$run;
+        }
         read_outputs();
         read_protocol() if vec $watched, fileno $protocol, 1;
     }

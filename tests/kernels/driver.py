@@ -24,6 +24,7 @@ from template_root import has_file, mounted_root, store_layers, wanted_layers
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 INSTALLED = "/usr/lib/cloche/kernels"
+PATIENCE = 60.0  # seconds until silence is a failure, on the busiest machine
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -113,7 +114,7 @@ class Kernel:
         for read, _ in self.pipes:
             os.set_blocking(read, False)
         try:
-            self.ready = self.message(30)
+            self.ready = self.message()
         except BaseException as error:
             told = Run(0)
             self.drain(told)
@@ -157,10 +158,10 @@ class Kernel:
     # -- the protocol -------------------------------------------------------------------------
 
     def send(self, message: dict[str, Any]) -> None:
-        self.ours.settimeout(20)
+        self.ours.settimeout(PATIENCE)
         self.ours.sendall(json.dumps(message).encode() + b"\n")
 
-    def message(self, timeout: float = 10.0) -> dict[str, Any]:
+    def message(self, timeout: float = PATIENCE) -> dict[str, Any]:
         """The next message; EOFError when the kernel is gone."""
         end = time.monotonic() + timeout
         while not self.lines:
@@ -197,7 +198,7 @@ class Kernel:
         self.send(message)
         return Run(self.next_id)
 
-    def finish(self, run: Run, timeout: float = 10.0) -> Run:
+    def finish(self, run: Run, timeout: float = PATIENCE) -> Run:
         """Reads events until the run is done or the kernel is gone."""
         end = time.monotonic() + timeout
         started = time.monotonic()
@@ -222,10 +223,10 @@ class Kernel:
             else:
                 run.events.append(message)
 
-    def run(self, code: str, env: dict[str, str] | None = None, timeout: float = 15.0) -> Run:
+    def run(self, code: str, env: dict[str, str] | None = None, timeout: float = PATIENCE) -> Run:
         return self.finish(self.start(code, env), timeout)
 
-    def until(self, run: Run, text: str, timeout: float = 10.0) -> None:
+    def until(self, run: Run, text: str, timeout: float = PATIENCE) -> None:
         """Reads events until `text` was printed."""
         end = time.monotonic() + timeout
         while text not in run.stdout:
@@ -255,7 +256,7 @@ class Kernel:
         else:
             os.killpg(self.process.pid, signal.SIGINT)
 
-    def run_and_interrupt(self, code: str, after: float = 0.3, timeout: float = 15.0) -> Run:
+    def run_and_interrupt(self, code: str, after: float = 0.3, timeout: float = PATIENCE) -> Run:
         run = self.start(code)
         time.sleep(after)
         self.interrupt(run)
@@ -269,14 +270,14 @@ class Kernel:
             for _ in range(chance.choice((1, 1, 2))):
                 time.sleep(chance.choice((0, 0.0005, 0.002, 0.005, 0.02)))
                 self.interrupt(run)
-            self.finish(run, 20)
+            self.finish(run)
             assert not run.is_dead, run
-            after = self.run(show, timeout=20)
+            after = self.run(show)
             assert (after.stdout.strip(), after.status) == (shown, "ok"), (run, after)
 
     # -- the end ------------------------------------------------------------------------------
 
-    def hang_up(self, timeout: float = 5.0) -> int:
+    def hang_up(self, timeout: float = PATIENCE) -> int:
         """Closes the protocol socket; the kernel has to leave by itself."""
         self.ours.close()
         return self.process.wait(timeout)

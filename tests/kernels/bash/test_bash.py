@@ -81,17 +81,17 @@ def test_much_output_arrives_whole(bash: Kernel) -> None:
 
 
 def test_output_comes_while_the_cell_runs(bash: Kernel) -> None:
-    run = bash.start("echo early; sleep 0.6; echo late")
+    run = bash.start("echo early; sleep 2; echo late")
     started = time.monotonic()
     bash.until(run, "early\n")
-    assert time.monotonic() - started < 0.4
+    assert time.monotonic() - started < 1.8
     bash.finish(run)
     assert run.stdout == "early\nlate\n"
 
 
 def test_a_line_without_an_end_is_shown_after_a_while(bash: Kernel) -> None:
-    run = bash.start("printf 'half '; sleep 1; echo whole")
-    bash.until(run, "half ", timeout=0.9)
+    run = bash.start("printf 'half '; sleep 3; echo whole")
+    bash.until(run, "half ", timeout=2.7)
     assert bash.finish(run).stdout == "half whole\n"
 
 
@@ -172,7 +172,7 @@ def test_loop_words_outside_a_loop_harm_nothing(bash: Kernel) -> None:
     "code", ['read line; echo "[$line]"', "cat", "python3 - </dev/null || true", "read -t 1 x; true"]
 )
 def test_standard_input_is_empty(bash: Kernel, code: str) -> None:
-    assert bash.run(code, timeout=3).status in ("ok", "error")
+    assert bash.run(code).status in ("ok", "error")
     assert bash.run("echo next").stdout == "next\n"
 
 
@@ -261,7 +261,7 @@ HANGS = {
 @pytest.mark.parametrize("hang", HANGS)
 def test_an_interrupt_ends_the_cell_and_keeps_state(bash: Kernel, hang: str) -> None:
     bash.run("kept=state")
-    run = bash.run_and_interrupt(HANGS[hang], after=0.2, timeout=5)
+    run = bash.run_and_interrupt(HANGS[hang], after=0.2)
     assert run.status == "aborted" and run.error is None and "never" not in run.stdout
     assert bash.run("echo $kept").stdout == "state\n"
 
@@ -285,7 +285,7 @@ def test_a_child_that_ignores_interrupts_is_killed_in_the_end(bash: Kernel) -> N
     for _ in range(4):
         time.sleep(0.2)
         bash.interrupt(run)
-    assert bash.finish(run, 5).status == "aborted"
+    assert bash.finish(run).status == "aborted"
     assert bash.run("echo $kept").stdout == "state\n"
 
 

@@ -17,7 +17,7 @@ from driver import Kernel
 @pytest.fixture(scope="module")
 def java() -> Iterator[Kernel]:
     kernel = Kernel("java")
-    kernel.run("int warm = 1;", timeout=60)
+    kernel.run("int warm = 1;")
     yield kernel
     kernel.close()
 
@@ -104,7 +104,7 @@ def test_output_of_children_keeps_its_place(java: Kernel) -> None:
 
 
 def test_much_output_arrives_whole(java: Kernel) -> None:
-    run = java.run('for (int i = 0; i < 5000; i++) System.out.println("line " + i);', timeout=30)
+    run = java.run('for (int i = 0; i < 5000; i++) System.out.println("line " + i);')
     assert len(run.stdout.splitlines()) == 5000
     assert len(java.run('System.out.print("é".repeat(300000));').stdout) == 300_000
 
@@ -119,7 +119,7 @@ def test_display_shows_without_being_the_result(java: Kernel) -> None:
 
 
 def test_an_image_is_shown(java: Kernel) -> None:
-    run = java.run("new java.awt.image.BufferedImage(4, 4, 1)", timeout=30)
+    run = java.run("new java.awt.image.BufferedImage(4, 4, 1)")
     assert run.main is not None and run.main["image/png"].startswith("iVBOR")
 
 
@@ -174,7 +174,7 @@ HANGS = {
 @pytest.mark.parametrize("hang", HANGS)
 def test_an_interrupt_ends_the_cell_and_keeps_state(java: Kernel, hang: str) -> None:
     java.run('String held = "state";')
-    run = java.run_and_interrupt(HANGS[hang], after=0.4, timeout=20)
+    run = java.run_and_interrupt(HANGS[hang], after=0.4)
     assert run.status == "aborted" and run.error is None
     assert java.run("held").text == "state"
 
@@ -195,15 +195,15 @@ def test_an_interrupt_between_cells_is_ignored(java: Kernel) -> None:
 
 
 def test_exit_ends_the_process(fresh: Kernel) -> None:
-    run = fresh.run('System.out.print("last words"); System.exit(3);', timeout=30)
-    assert run.is_dead and run.stdout == "last words" and fresh.process.wait(5) == 3
+    run = fresh.run('System.out.print("last words"); System.exit(3);')
+    assert run.is_dead and run.stdout == "last words" and fresh.process.wait(60) == 3
 
 
 def test_the_kernel_counts_and_leaves(fresh: Kernel) -> None:
     fresh.set_env({"QUIET": "1"})
     fresh.cd("/tmp")
     cells = ("1", " \n", "throw new Error();", "int = 3;", "2")
-    assert [fresh.run(c, timeout=30).count for c in cells] == [1, 2, 2, 3, 4]
+    assert [fresh.run(c).count for c in cells] == [1, 2, 2, 3, 4]
     fresh.start("while (true) {}")
     time.sleep(0.3)
     assert fresh.hang_up() is not None
@@ -223,7 +223,7 @@ def test_variables_of_a_run_are_put_back(java: Kernel) -> None:
     run = java.start("while (true) {}", env={"FOO": "bar", "GLOBAL": "over"})
     time.sleep(0.3)
     java.interrupt(run)
-    java.finish(run, 20)
+    java.finish(run)
     assert java.run(both).text == "default global"
 
 

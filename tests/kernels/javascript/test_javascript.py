@@ -422,7 +422,7 @@ HANGS = {
 @pytest.mark.parametrize("hang", HANGS)
 def test_an_interrupt_ends_the_cell_and_keeps_state(js: Kernel, hang: str) -> None:
     js.run("let kept = 'state'")
-    run = js.run_and_interrupt(HANGS[hang], after=0.15, timeout=5)
+    run = js.run_and_interrupt(HANGS[hang], after=0.15)
     assert run.status == "error" and run.error is not None and run.error["name"] in ("Interrupted", "Error")
     after = js.run("console.log('printed'); await new Promise((r) => setTimeout(r, 5)); kept")
     assert (after.text, after.stdout) == ("'state'", "printed\n")
@@ -473,7 +473,7 @@ def test_repeated_interrupts_end_a_cell_once(js: Kernel) -> None:
     time.sleep(0.1)
     for _ in range(5):
         js.interrupt(run)
-    assert js.finish(run, 5).error is not None
+    assert js.finish(run).error is not None
     assert [js.run("1").text for _ in range(20)] == ["1"] * 20
 
 
@@ -494,7 +494,7 @@ def test_counts_start_at_one_and_skip_blank_cells(fresh: Kernel) -> None:
 def test_process_exit_ends_the_process(fresh: Kernel) -> None:
     run = fresh.run("console.log('last words'); process.exit(3)")
     assert run.is_dead and run.stdout == "last words\n"
-    assert fresh.process.wait(5) == 3
+    assert fresh.process.wait(60) == 3
 
 
 def test_the_kernel_leaves_at_end_of_file(fresh: Kernel) -> None:
