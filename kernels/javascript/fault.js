@@ -43,9 +43,12 @@ function isError(value) {
 }
 
 /* The offending line with a mark under the place. */
-function frame(name, code, line, column, text) {
-  const shown = text ?? code.split('\n')[line - 1] ?? '';
-  return `${name}:${line}\n${shown}\n${' '.repeat(Math.max(0, column - 1))}^\n\n`;
+function frame(name, code, line, column) {
+  const lines = code.split('\n');
+  const isBehind = line > lines.length;
+  const shown = isBehind ? lines.at(-1) : lines[line - 1];
+  const before = isBehind ? shown.length : Math.max(0, column - 1);
+  return `${name}:${isBehind ? lines.length : line}\n${shown}\n${' '.repeat(before)}^\n\n`;
 }
 
 function faultOf(thrown) {

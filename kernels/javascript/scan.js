@@ -198,7 +198,8 @@ function exportEdit(list, index) {
     let name = list[index + (word?.text === 'async' ? 4 : 3)];
     if (name?.text === '*') name = list[index + (word?.text === 'async' ? 5 : 4)];
     const isNamed = name?.kind === 'word' && name.text !== 'extends';
-    return [isFunction && !isNamed ? 'void ' : '', next.to, index + 2];
+    if (!isFunction) return ['0, ', next.to, index + 2];
+    return [isNamed ? '' : 'void ', next.to, index + 2];
   }
   if (next?.text !== '{' && next?.text !== '*') return ['', list[index].to, index + 1];
   let end = index + 1;

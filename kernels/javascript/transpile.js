@@ -24,9 +24,9 @@ const COMPILER_OPTIONS = {
 
 let chosen;
 
-function typeScriptError(message, line, column, text) {
+function typeScriptError(message, line, column) {
   const error = new SyntaxError(message);
-  error.cellPosition = { line, column, text };
+  error.cellPosition = { line, column };
   return error;
 }
 

@@ -195,6 +195,7 @@ def test_import_words_inside_text_stay_untouched(js: Kernel) -> None:
 def test_exports_are_ignored(js: Kernel) -> None:
     assert js.run("export const shown = 5; shown").text == "5"
     assert js.run("export { shown }").events == []
+    assert js.run("export default { x: 1 }").text == "{ x: 1 }"
     assert js.run("export default function named() { return 9 }\nnamed()").text == "9"
 
 
@@ -393,6 +394,7 @@ def test_a_syntax_error_shows_the_place(js: Kernel) -> None:
     error = js.run("let fine = 1\nlet broken = = 2").error
     assert error is not None and error["name"] == "SyntaxError"
     assert "let broken = = 2\n             ^" in error["traceback"]
+    assert "1 +\n   ^" in js.run("1 +").error["traceback"]
 
 
 def test_a_cause_is_told(js: Kernel) -> None:
