@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #define LINE_MAX_BYTES 4096 /* of a message; the rest of a longer line is cut */
-#define BATCH_MAX (64 << 10)
-#define PARTIALS 32
-#define SIZE_DEFAULT ((uint64_t)1 << 20)
+#define BATCH_MAX      (64 << 10)
+#define PARTIALS       32
+#define SIZE_DEFAULT   ((uint64_t)1 << 20)
 
 static struct {
   int fd;

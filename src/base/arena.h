@@ -14,7 +14,7 @@ struct arena {
 void arena_free(struct arena *a);
 #define cleanup_arena __attribute__((cleanup(arena_free)))
 
-void *arena_alloc(struct arena *a, size_t n); /* 16-byte aligned, zeroed; NULL past the limit */
+void *arena_alloc(struct arena *a, size_t n);        /* 16-byte aligned, zeroed; NULL past the limit */
 struct str arena_str(struct arena *a, struct str s); /* copy with a closing NUL (not counted); p NULL on failure */
 char *arena_z(struct arena *a, struct str s);        /* the same as a C string */
 char *arena_fmt(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

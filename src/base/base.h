@@ -13,30 +13,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
-#define MUST_CHECK __attribute__((warn_unused_result))
-#define UNUSED __attribute__((unused))
+#define MUST_CHECK        __attribute__((warn_unused_result))
+#define UNUSED            __attribute__((unused))
 
-#define MIN(a, b)                                                                                                      \
-  ({                                                                                                                   \
-    __typeof__(a) min_a = (a);                                                                                         \
-    __typeof__(b) min_b = (b);                                                                                         \
-    min_a < min_b ? min_a : min_b;                                                                                     \
+#ifdef __cppcheck__ /* which can't read statements in expressions */
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#else
+#define MIN(a, b)                                                                                                                                    \
+  ({                                                                                                                                                 \
+    __typeof__(a) min_a = (a);                                                                                                                       \
+    __typeof__(b) min_b = (b);                                                                                                                       \
+    min_a < min_b ? min_a : min_b;                                                                                                                   \
   })
-#define MAX(a, b)                                                                                                      \
-  ({                                                                                                                   \
-    __typeof__(a) max_a = (a);                                                                                         \
-    __typeof__(b) max_b = (b);                                                                                         \
-    max_a > max_b ? max_a : max_b;                                                                                     \
+#define MAX(a, b)                                                                                                                                    \
+  ({                                                                                                                                                 \
+    __typeof__(a) max_a = (a);                                                                                                                       \
+    __typeof__(b) max_b = (b);                                                                                                                       \
+    max_a > max_b ? max_a : max_b;                                                                                                                   \
   })
+#endif
 
 /* Hands a pointer out of a cleanup_* local: the local forgets it. */
-#define steal(pp)                                                                                                      \
-  ({                                                                                                                   \
-    __typeof__(*(pp)) stolen = *(pp);                                                                                  \
-    *(pp) = NULL;                                                                                                      \
-    stolen;                                                                                                            \
+#define steal(pp)                                                                                                                                    \
+  ({                                                                                                                                                 \
+    __typeof__(*(pp)) stolen = *(pp);                                                                                                                \
+    *(pp) = NULL;                                                                                                                                    \
+    stolen;                                                                                                                                          \
   })
 
 static inline void cleanup_free_p(void *p)

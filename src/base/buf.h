@@ -23,7 +23,7 @@ static inline void buf_clear(struct buf *b)
   b->n = 0;
   b->failed = 0;
 }
-#define cleanup_buf __attribute__((cleanup(buf_free)))
+#define cleanup_buf     __attribute__((cleanup(buf_free)))
 #define BUF_INIT(limit) ((struct buf){.max = (limit)})
 
 int buf_reserve(struct buf *b, size_t more); /* room for `more` bytes behind n */

@@ -13,11 +13,11 @@ static inline void cleanup_fd_p(int *fd)
     close(*fd);
 }
 #define cleanup_fd __attribute__((cleanup(cleanup_fd_p)))
-#define steal_fd(pfd)                                                                                                  \
-  ({                                                                                                                   \
-    int stolen_fd = *(pfd);                                                                                            \
-    *(pfd) = -1;                                                                                                       \
-    stolen_fd;                                                                                                         \
+#define steal_fd(pfd)                                                                                                                                \
+  ({                                                                                                                                                 \
+    int stolen_fd = *(pfd);                                                                                                                          \
+    *(pfd) = -1;                                                                                                                                     \
+    stolen_fd;                                                                                                                                       \
   })
 
 int fd_write_all(int fd, const void *p, size_t n); /* blocking descriptors; 0 or -errno */

@@ -15,7 +15,7 @@ struct str path_dir(struct str path);                            /* what is befo
 int path_open_in(int rootfd, const char *path, int flags, unsigned mode);
 /* The same, but any attempt to leave fails with -EXDEV (RESOLVE_BENEATH), and no magic links. */
 int path_open_beneath(int rootfd, const char *path, int flags, unsigned mode);
-int path_mkdirs(const char *path, unsigned mode); /* like mkdir -p; 0 or -errno */
+int path_mkdirs(const char *path, unsigned mode);  /* like mkdir -p; 0 or -errno */
 int path_remove_tree(int dirfd, const char *name); /* recursive, links not followed, other mounts not entered */
 
 #endif

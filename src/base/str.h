@@ -12,9 +12,9 @@ struct str {
   size_t n;
 };
 
-#define STR(lit) ((struct str){(lit), sizeof(lit) - 1})
-#define STR_NONE ((struct str){NULL, 0})
-#define STR_FMT "%.*s"
+#define STR(lit)   ((struct str){(lit), sizeof(lit) - 1})
+#define STR_NONE   ((struct str){NULL, 0})
+#define STR_FMT    "%.*s"
 #define STR_ARG(s) (int)((s).n > INT32_MAX ? INT32_MAX : (s).n), (s).p ? (s).p : ""
 
 static inline struct str str_of(const char *z)

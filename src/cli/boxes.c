@@ -8,8 +8,8 @@ static void print_box(struct str p, void *arg)
 {
   int64_t now = clock_wall_us(), started = (int64_t)wire_u64(p, W_STARTED, 0), end = (int64_t)wire_u64(p, W_END, 0);
   printf("%-24.*s %-24.*s %-8s %8llds %8llds %3llu %7llu\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(wire_get(p, W_ALIAS)),
-         box_state_asleep((unsigned)wire_u64(p, W_STATE, 0)) ? "paused" : "running", (long long)(now - started) / 1000000, (long long)(end - now) / 1000000,
-         (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0));
+         box_state_asleep((unsigned)wire_u64(p, W_STATE, 0)) ? "paused" : "running", (long long)(now - started) / 1000000,
+         (long long)(end - now) / 1000000, (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0));
 }
 
 int ps_main(int argc, char **argv)
@@ -69,8 +69,9 @@ int kill_main(int argc, char **argv)
 
 int pause_main(int argc, char **argv)
 {
-  return each_box(&(struct verb){"cloche pause - put boxes to sleep; they keep their memory\n\nUsage: cloche pause [--data DIR] ID...", WIRE_BOX_PAUSE, 0, 0},
-                  argc, argv);
+  return each_box(
+      &(struct verb){"cloche pause - put boxes to sleep; they keep their memory\n\nUsage: cloche pause [--data DIR] ID...", WIRE_BOX_PAUSE, 0, 0},
+      argc, argv);
 }
 
 int resume_main(int argc, char **argv)

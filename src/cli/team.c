@@ -18,8 +18,8 @@ static const char help[] = "cloche team - teams and their limits\n\n"
 static const struct {
   const char *flag;
   enum wire_tag tag;
-} limits[] = {{"--boxes", W_LIMIT_BOXES},     {"--creates", W_LIMIT_RATE},     {"--timeout", W_LIMIT_TIMEOUT},
-              {"--cpus", W_LIMIT_CPUS},       {"--memory", W_LIMIT_MEMORY_MB}, {"--disk", W_LIMIT_DISK_MB}};
+} limits[] = {{"--boxes", W_LIMIT_BOXES}, {"--creates", W_LIMIT_RATE},     {"--timeout", W_LIMIT_TIMEOUT},
+              {"--cpus", W_LIMIT_CPUS},   {"--memory", W_LIMIT_MEMORY_MB}, {"--disk", W_LIMIT_DISK_MB}};
 
 /* A limit as people read it: - where the server's own holds. */
 static const char *shown(uint64_t v, char text[24])

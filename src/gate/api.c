@@ -80,10 +80,14 @@ static const struct route_entry routes[] = {
 
 /* ---- answers ---- */
 
-#define TEXT(lit) {lit, sizeof(lit) - 1}
+#define TEXT(lit)                                                                                                                                    \
+  {                                                                                                                                                  \
+    lit, sizeof(lit) - 1                                                                                                                             \
+  }
 static const struct http_header cors[] = {
     {TEXT("Access-Control-Allow-Origin"), TEXT("*")},
-    {TEXT("Access-Control-Expose-Headers"), TEXT("X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After")},
+    {TEXT("Access-Control-Expose-Headers"),
+     TEXT("X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After")},
 };
 
 void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n)

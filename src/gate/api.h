@@ -8,7 +8,7 @@
 struct team {
   char id[40], name[128], slug[128];
   unsigned timeout_max_s; /* longest life of one run of its sandboxes */
-  int64_t until_us; /* cached until then */
+  int64_t until_us;       /* cached until then */
 };
 
 #define API_SEGMENTS 8
@@ -24,11 +24,11 @@ struct req {
   struct str second; /* the segment at {second} */
   struct team team;
   struct buf body;
-  struct json *json; /* NULL when there was no body */
-  uint64_t ask;      /* open question, 0 = none */
-  void *state;       /* the handler's own, in the arena */
+  struct json *json;           /* NULL when there was no body */
+  uint64_t ask;                /* open question, 0 = none */
+  void *state;                 /* the handler's own, in the arena */
   void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
-  int64_t began_us, asked_us; /* when its head was read; when the warden was last asked */
+  int64_t began_us, asked_us;  /* when its head was read; when the warden was last asked */
   bool answered;
 };
 
@@ -134,7 +134,7 @@ struct box_view {
   uint64_t run;
 };
 void box_view(struct str packet, struct box_view *v);
-void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v);              /* create, connect */
+void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v); /* create, connect */
 void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct gate *g);
 
 #endif

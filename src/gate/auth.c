@@ -2,7 +2,7 @@
  * until the warden says that keys changed. */
 #include "gate/api.h"
 
-#define REMEMBER_US 60000000
+#define REMEMBER_US  60000000
 #define REMEMBER_MAX 10000
 
 struct waiting {

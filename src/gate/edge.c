@@ -22,7 +22,7 @@ struct edge {
   uv_timer_t *timer;
   int64_t began_us;
   int tries;
-  bool reused;       /* the connection was a kept one: a failure before the answer is tried again */
+  bool reused; /* the connection was a kept one: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
 };
 
@@ -98,7 +98,6 @@ static void route_leave(struct edge *e)
 }
 
 /* ---- ends ---- */
-
 
 static void timer_closed(uv_handle_t *h)
 {
@@ -178,8 +177,8 @@ const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle
 
 static bool hop_by_hop(struct str name)
 {
-  static const char *const names[] = {"connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
-                                      "trailer", "transfer-encoding", "upgrade", "content-length"};
+  static const char *const names[] = {"connection", "keep-alive",        "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
+                                      "trailer",    "transfer-encoding", "upgrade",          "content-length"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     if (str_ieq(name, str_of(names[i])))
       return true;
@@ -201,11 +200,13 @@ static void call_head(struct http_call *c, const struct http_head *head)
       out[n++] = head->headers[i];
   }
   if (out && e->target.skip)
-    out[n++] = (struct http_header){STR("Content-Security-Policy"), STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
+    out[n++] =
+        (struct http_header){STR("Content-Security-Policy"), STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
   e->head_sent = true;
   metrics_edge(e->gate, e->x, &e->target, head->status, clock_mono_us() - e->began_us);
-  int r = !out ? -ENOMEM : e->tunnel ? http_tunnel(e->x, 101, out, n)
-                           : http_respond(e->x, head->status, out, n, given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
+  int r = !out        ? -ENOMEM
+          : e->tunnel ? http_tunnel(e->x, 101, out, n)
+                      : http_respond(e->x, head->status, out, n, given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
   if (r)
     http_abort(e->x);
 }
@@ -287,7 +288,8 @@ static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain,
 
 static bool dropped_on_the_way(const struct edge *e, struct str name)
 {
-  return hop_by_hop(name) || (e->target.skip && str_ieq(name, STR("cookie"))) || str_istarts(name, STR("x-forwarded-")) || str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
+  return hop_by_hop(name) || (e->target.skip && str_ieq(name, STR("cookie"))) || str_istarts(name, STR("x-forwarded-")) ||
+         str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
 }
 
 static struct str masked_host(struct edge *e)

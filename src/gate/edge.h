@@ -11,9 +11,13 @@ struct route {
   unsigned flags;
   uint16_t tls_ports[64]; /* inside, services that speak TLS; unused ones are 0 */
   uint64_t run;
-  struct edge *live;                            /* exchanges under way: cut when the box ends or sleeps */
+  struct edge *live; /* exchanges under way: cut when the box ends or sleeps */
   size_t nlive;
-  VEC(struct idle_call { struct http_call *call; unsigned port; }) idle; /* kept connections into the box */
+  VEC(struct idle_call {
+    struct http_call *call;
+    unsigned port;
+  })
+  idle; /* kept connections into the box */
 };
 
 #define EDGE_IDLE_MAX 64 /* kept connections per box and gate */
@@ -29,18 +33,18 @@ void metrics_edge(struct gate *g, struct http_x *x, const struct edge_target *t,
 
 /* edge_error.c: JSON, or a page when a person's browser asks. edge_refuse returns the status. */
 enum edge_error {
-  EDGE_BAD_TARGET,    /* 400 */
-  EDGE_NOT_FOUND,     /* 502 */
-  EDGE_PORT_CLOSED,   /* 502 */
-  EDGE_TOKEN_MISSING, /* 403 */
-  EDGE_TOKEN_WRONG,   /* 403 */
-  EDGE_INTERNAL,      /* 404: a path of the control plane */
-  EDGE_BROKEN,        /* 502: the service answered nonsense or left */
+  EDGE_BAD_TARGET,     /* 400 */
+  EDGE_NOT_FOUND,      /* 502 */
+  EDGE_PORT_CLOSED,    /* 502 */
+  EDGE_TOKEN_MISSING,  /* 403 */
+  EDGE_TOKEN_WRONG,    /* 403 */
+  EDGE_INTERNAL,       /* 404: a path of the control plane */
+  EDGE_BROKEN,         /* 502: the service answered nonsense or left */
   EDGE_RESUME_REFUSED, /* 403: it sleeps, and this caller may not wake it */
-  EDGE_TRANSITION,    /* 409 */
-  EDGE_TEAM_LIMIT,    /* 429: it sleeps, and its team runs as many as it may; the detail says so */
-  EDGE_TOO_MANY,      /* 429: too many connections into this box; `port` carries the limit */
-  EDGE_UNSIGNED,      /* 401 */
+  EDGE_TRANSITION,     /* 409 */
+  EDGE_TEAM_LIMIT,     /* 429: it sleeps, and its team runs as many as it may; the detail says so */
+  EDGE_TOO_MANY,       /* 429: too many connections into this box; `port` carries the limit */
+  EDGE_UNSIGNED,       /* 401 */
 };
 bool edge_wants_page(const struct http_head *h); /* a browser that navigates; programs and scripts in pages get JSON */
 int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigned port, struct str detail);

@@ -6,8 +6,8 @@ struct search {
   struct gate *gate;
   struct http_x *x;
   uint64_t ask;
-  struct str text;      /* "path:operation:username:" */
-  struct str expires;   /* ":<unix>" or empty */
+  struct str text;    /* "path:operation:username:" */
+  struct str expires; /* ":<unix>" or empty */
   struct str signature;
   char found[64];
 };

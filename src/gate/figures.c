@@ -4,20 +4,22 @@
 #include "gate/edge.h"
 
 /* Upper ends in microseconds; from a warm cell to a very slow start. */
-static const uint64_t ends_us[FIGURE_BUCKETS] = {250,    500,    1000,   2000,    4000,    8000,    16000,   32000,
+static const uint64_t ends_us[FIGURE_BUCKETS] = {250,   500,    1000,   2000,    4000,    8000,     16000,   32000,
                                                  64000, 128000, 256000, 1000000, 4000000, 16000000, 60000000};
 
 static const char *const class_names[CLASSES] = {
-    [CLASS_CREATE] = "create",     [CLASS_SANDBOX] = "sandbox", [CLASS_LIST] = "list",   [CLASS_TEMPLATE] = "template",
-    [CLASS_ACCOUNT] = "account",   [CLASS_OTHER] = "other",     [CLASS_AGENT] = "agent", [CLASS_INTERPRETER] = "interpreter",
-    [CLASS_PORT] = "port",
+    [CLASS_CREATE] = "create",     [CLASS_SANDBOX] = "sandbox",         [CLASS_LIST] = "list",
+    [CLASS_TEMPLATE] = "template", [CLASS_ACCOUNT] = "account",         [CLASS_OTHER] = "other",
+    [CLASS_AGENT] = "agent",       [CLASS_INTERPRETER] = "interpreter", [CLASS_PORT] = "port",
 };
 
 static const char *const refusal_names[FIGURE_REFUSALS] = {
-    [EDGE_BAD_TARGET] = "bad_target",       [EDGE_NOT_FOUND] = "not_found",         [EDGE_PORT_CLOSED] = "port_closed",
-    [EDGE_TOKEN_MISSING] = "token_missing", [EDGE_TOKEN_WRONG] = "token_wrong",     [EDGE_INTERNAL] = "internal_route",
-    [EDGE_BROKEN] = "broken",               [EDGE_RESUME_REFUSED] = "resume_refused", [EDGE_TRANSITION] = "transition",
-    [EDGE_TEAM_LIMIT] = "team_limit",       [EDGE_TOO_MANY] = "too_many",           [EDGE_UNSIGNED] = "unsigned",
+    [EDGE_BAD_TARGET] = "bad_target",   [EDGE_NOT_FOUND] = "not_found",
+    [EDGE_PORT_CLOSED] = "port_closed", [EDGE_TOKEN_MISSING] = "token_missing",
+    [EDGE_TOKEN_WRONG] = "token_wrong", [EDGE_INTERNAL] = "internal_route",
+    [EDGE_BROKEN] = "broken",           [EDGE_RESUME_REFUSED] = "resume_refused",
+    [EDGE_TRANSITION] = "transition",   [EDGE_TEAM_LIMIT] = "team_limit",
+    [EDGE_TOO_MANY] = "too_many",       [EDGE_UNSIGNED] = "unsigned",
 };
 
 void figure_request(struct figures *f, enum figure_class c, int status, int64_t took_us)

@@ -5,8 +5,19 @@
 
 #include "base/base.h"
 
-enum figure_class { CLASS_CREATE, CLASS_SANDBOX, CLASS_LIST, CLASS_TEMPLATE, CLASS_ACCOUNT, CLASS_OTHER, CLASS_AGENT, CLASS_INTERPRETER, CLASS_PORT, CLASSES };
-#define FIGURE_BUCKETS 15
+enum figure_class {
+  CLASS_CREATE,
+  CLASS_SANDBOX,
+  CLASS_LIST,
+  CLASS_TEMPLATE,
+  CLASS_ACCOUNT,
+  CLASS_OTHER,
+  CLASS_AGENT,
+  CLASS_INTERPRETER,
+  CLASS_PORT,
+  CLASSES
+};
+#define FIGURE_BUCKETS  15
 #define FIGURE_REFUSALS 16
 
 struct histogram {
@@ -15,11 +26,11 @@ struct histogram {
 };
 
 struct figures {
-  uint64_t requests[CLASSES][5]; /* by the status's hundreds */
+  uint64_t requests[CLASSES][5];     /* by the status's hundreds */
   struct histogram latency[CLASSES]; /* to the answer's head */
-  uint64_t edge_in, edge_out; /* bytes to and from boxes */
+  uint64_t edge_in, edge_out;        /* bytes to and from boxes */
   uint64_t refused[FIGURE_REFUSALS]; /* by enum edge_error */
-  uint64_t open, connections, asks; /* at the moment: exchanges with boxes, clients, unanswered questions */
+  uint64_t open, connections, asks;  /* at the moment: exchanges with boxes, clients, unanswered questions */
 };
 
 void figure_request(struct figures *f, enum figure_class c, int status, int64_t took_us);

@@ -10,19 +10,19 @@
 #include "warden/link.h"
 #include "warden/wire.h"
 
-#define ENVD_VERSION "0.6.13"
-#define ENVD_PORT 49983
-#define CLIENT_ID "6532622b"
+#define ENVD_VERSION          "0.6.13"
+#define ENVD_PORT             49983
+#define CLIENT_ID             "6532622b"
 #define GATE_NETWORK_FEATURES NETWORK_HTTPS /* NETWORK_*: which optional network settings are served */
 
 struct gate_config {
-  unsigned uid;            /* who it becomes; 0 = stays (tests without root) */
-  uint64_t api_body_max;   /* bytes of an API request body; 16 MiB */
+  unsigned uid;                 /* who it becomes; 0 = stays (tests without root) */
+  uint64_t api_body_max;        /* bytes of an API request body; 16 MiB */
   unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
   /* slow clients; see struct http_limits */
   unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;
   unsigned access_log_every; /* one line per so many requests; 0 = none */
-  const char *admin_token; /* opens /nodes and /admin; "" = they are closed */
+  const char *admin_token;   /* opens /nodes and /admin; "" = they are closed */
 };
 
 /* What kind of machine this is, read before the gate gives up its rights. */

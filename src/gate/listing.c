@@ -18,7 +18,7 @@ struct listing {
   size_t nmetadata;
   struct str template;
   bool running, paused, ascending, paged;
-  int64_t after_us;   /* startedAfter, inclusive; INT64_MIN = none */
+  int64_t after_us;       /* startedAfter, inclusive; INT64_MIN = none */
   struct page_key cursor; /* rows behind this key; no id = all */
   uint64_t limit;
 };

@@ -37,8 +37,8 @@ static void access_log(struct gate *g, struct http_x *x, const char *box, int st
   snprintf(path, sizeof(path), STR_FMT, STR_ARG(h->path));
   snprintf(code, sizeof(code), "%d", status);
   snprintf(took, sizeof(took), "%lld", (long long)took_us);
-  log_with(LOG_INFO,
-           (const char *[]){"client", peer, "method", method, "path", path, "status", code, "took_us", took, box ? "box" : NULL, box, NULL}, "request");
+  log_with(LOG_INFO, (const char *[]){"client", peer, "method", method, "path", path, "status", code, "took_us", took, box ? "box" : NULL, box, NULL},
+           "request");
 }
 
 static void note_moment(struct gate *g)

@@ -5,12 +5,12 @@
 #include <stdio.h>
 
 #define RULE_DOMAINS_MAX 10
-#define RULE_DOMAIN_MAX 128
+#define RULE_DOMAIN_MAX  128
 #define RULE_HEADERS_MAX 20
-#define HEADER_NAME_MAX 64
+#define HEADER_NAME_MAX  64
 #define HEADER_VALUE_MAX 2048
-#define CREDENTIAL_MAX 255
-#define PORTS_MAX 64
+#define CREDENTIAL_MAX   255
+#define PORTS_MAX        64
 #define ENVD_PORT_INSIDE 49983
 
 /* ---- entries ---- */
@@ -115,7 +115,8 @@ static int check_entry(const struct json *k, const char *name, bool domains, enu
   if (*kind == ENTRY_DOMAIN && !domains)
     return err_set(err, -EINVAL, "'network.%s': '%.200s' is a domain; only IP addresses and CIDR ranges can be denied", name, k->text.p);
   if (*kind == ENTRY_BAD)
-    return err_set(err, -EINVAL, "'network.%s': '%.200s' is not an IP address%s", name, k->text.p, domains ? ", a CIDR range or a domain" : " or a CIDR range");
+    return err_set(err, -EINVAL, "'network.%s': '%.200s' is not an IP address%s", name, k->text.p,
+                   domains ? ", a CIDR range or a domain" : " or a CIDR range");
   if (unspecified(k->text))
     return err_set(err, -EINVAL, "'network.%s': '%.200s' is an unspecified address; '" NETWORK_ALL "' means all traffic", name, k->text.p);
   return 0;
@@ -158,7 +159,7 @@ static bool private_address(struct str host)
   static const struct {
     uint8_t net[4];
     int bits;
-  } v4[] = {{{0, 0, 0, 0}, 8},      {{10, 0, 0, 0}, 8},   {{100, 64, 0, 0}, 10}, {{127, 0, 0, 0}, 8},
+  } v4[] = {{{0, 0, 0, 0}, 8},      {{10, 0, 0, 0}, 8},    {{100, 64, 0, 0}, 10},  {{127, 0, 0, 0}, 8},
             {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12}, {{192, 168, 0, 0}, 16}, {{224, 0, 0, 0}, 3}};
   uint8_t b[16];
   int bits = address(host, b);
@@ -186,7 +187,8 @@ static int check_address(struct str text, struct err *err)
   if (host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
     host = str_sub(host, 1, host.n - 2);
   uint8_t b[16];
-  if (!host.n || str_u64(str_skip(text, (size_t)colon + 1), &port) || port < 1 || port > 65535 || (!address(host, b) && (!dns_name(host) || looks_numeric(host))))
+  if (!host.n || str_u64(str_skip(text, (size_t)colon + 1), &port) || port < 1 || port > 65535 ||
+      (!address(host, b) && (!dns_name(host) || looks_numeric(host))))
     return err_set(err, -EINVAL, "'network.egressProxy.address' must be host:port, not '" STR_FMT "'", STR_ARG(str_sub(text, 0, 200)));
   if (private_address(host))
     return err_set(err, -EINVAL, "'network.egressProxy.address' '" STR_FMT "' is a private or local address", STR_ARG(str_sub(text, 0, 200)));
@@ -255,8 +257,10 @@ static int check_headers(const struct json *headers, const char *domain, struct 
   for (const struct json *h = headers->kids; h; h = h->next) {
     if (!token_text(h->key) || h->key.n > HEADER_NAME_MAX)
       return err_set(err, -EINVAL, "'network.rules.%s': '%.100s' is not a header name of at most %d characters", domain, h->key.p, HEADER_NAME_MAX);
-    if (h->type != JSON_STRING || h->text.n > HEADER_VALUE_MAX || str_find(h->text, '\n') >= 0 || str_find(h->text, '\r') >= 0 || str_find(h->text, 0) >= 0)
-      return err_set(err, -EINVAL, "'network.rules.%s': the value of '%.100s' must be one line of at most %d bytes", domain, h->key.p, HEADER_VALUE_MAX);
+    if (h->type != JSON_STRING || h->text.n > HEADER_VALUE_MAX || str_find(h->text, '\n') >= 0 || str_find(h->text, '\r') >= 0 ||
+        str_find(h->text, 0) >= 0)
+      return err_set(err, -EINVAL, "'network.rules.%s': the value of '%.100s' must be one line of at most %d bytes", domain, h->key.p,
+                     HEADER_VALUE_MAX);
     int r = check_placeholders(h->text, err);
     if (r)
       return r;

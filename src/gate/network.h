@@ -9,10 +9,10 @@
 enum { NETWORK_PROXY = 1, NETWORK_RULES = 2, NETWORK_HTTPS = 4 };
 
 struct network {
-  bool given;                 /* there was a `network` object */
-  bool public;                /* allowPublicTraffic; true when not said */
+  bool given;                                                                        /* there was a `network` object */
+  bool public;                                                                       /* allowPublicTraffic; true when not said */
   const struct json *allow_out, *deny_out, *rules, *https_ports, *mask_host, *proxy; /* NULL when not given */
-  const struct json *internet; /* allow_internet_access; NULL when not given */
+  const struct json *internet;                                                       /* allow_internet_access; NULL when not given */
 };
 
 #define NETWORK_ALL "0.0.0.0/0"

@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#define LOGS_READ ((size_t)8 << 20)
+#define LOGS_READ  ((size_t)8 << 20)
 #define LOGS_LIMIT 1000
 #define SEARCH_MAX 256
-#define WINDOW_US ((int64_t)7 * 24 * 3600 * 1000000)
+#define WINDOW_US  ((int64_t)7 * 24 * 3600 * 1000000)
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 

@@ -6,8 +6,8 @@
 
 struct metrics {
   struct jw w;
-  int64_t width_us;         /* of a bucket */
-  int64_t bucket;           /* the one being filled, or -1 */
+  int64_t width_us; /* of a bucket */
+  int64_t bucket;   /* the one being filled, or -1 */
   struct wire_sample joined;
   double cpu_sum;
   unsigned count;
@@ -20,7 +20,8 @@ static void put_sample(struct jw *w, const struct wire_sample *s)
   const struct {
     const char *name;
     uint64_t value;
-  } bytes[] = {{"memUsed", s->mem_used}, {"memTotal", s->mem_total}, {"memCache", s->mem_cache}, {"diskUsed", s->disk_used}, {"diskTotal", s->disk_total}};
+  } bytes[] = {
+      {"memUsed", s->mem_used}, {"memTotal", s->mem_total}, {"memCache", s->mem_cache}, {"diskUsed", s->disk_used}, {"diskTotal", s->disk_total}};
   jw_open(w, '{');
   jw_key(w, "timestamp");
   jw_z(w, when);

@@ -10,8 +10,8 @@ struct edge_target {
   size_t skip; /* path style: bytes of the path that name the target; 0 otherwise */
 };
 
-bool target_from_host(struct str host, struct edge_target *t);                 /* {port}-{id}[-anything].domain[:port] */
+bool target_from_host(struct str host, struct edge_target *t);                   /* {port}-{id}[-anything].domain[:port] */
 bool target_from_headers(struct str id, struct str port, struct edge_target *t); /* E2b-Sandbox-Id, E2b-Sandbox-Port */
-bool target_from_path(struct str path, struct edge_target *t);                 /* /box/{id}/{port} and what follows */
+bool target_from_path(struct str path, struct edge_target *t);                   /* /box/{id}/{port} and what follows */
 
 #endif

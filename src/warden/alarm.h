@@ -15,8 +15,8 @@ struct alarms {
 
 void alarm_set(struct alarms *s, struct alarm *a, int64_t at_us); /* sets or moves */
 void alarm_unset(struct alarms *s, struct alarm *a);
-struct alarm *alarm_first(const struct alarms *s);                 /* NULL when none */
-struct alarm *alarm_due(struct alarms *s, int64_t now_us);         /* takes the first one that is due, or NULL */
+struct alarm *alarm_first(const struct alarms *s);         /* NULL when none */
+struct alarm *alarm_due(struct alarms *s, int64_t now_us); /* takes the first one that is due, or NULL */
 void alarms_free(struct alarms *s);
 
 #endif

@@ -29,8 +29,8 @@ struct boot_field {
   uint32_t len;
 };
 
-#define BOOT_MAX (1u << 20) /* the whole packet */
-#define BOOT_READY 'R'
+#define BOOT_MAX    (1u << 20) /* the whole packet */
+#define BOOT_READY  'R'
 #define BOOT_FAILED 'F'
 
 #endif

@@ -81,10 +81,10 @@ static void watch_event(uv_poll_t *poll, int status, int events)
   if (!jail_stat(b->warden->instance, b->name, b->dir, &st, &err) && st.oom_kills) {
     char victim[64] = "", cause[200];
     jail_oom_victim(b->warden->instance, b->name, victim, sizeof(victim));
-    snprintf(cause, sizeof(cause), "out of memory: the box used all of its %u MB and the kernel ended %s", b->row.memory_mb, victim[0] ? victim : "it");
+    snprintf(cause, sizeof(cause), "out of memory: the box used all of its %u MB and the kernel ended %s", b->row.memory_mb,
+             victim[0] ? victim : "it");
     box_end(b, cause);
-  }
-  else
+  } else
     box_end(b, "crashed: its first process ended unexpectedly");
 }
 
@@ -395,7 +395,8 @@ int box_recover(struct warden *w, struct err *err)
   struct recovery rec = {.warden = w};
   store_boxes(w->store, recover_one, &rec);
   for (size_t i = 0; i < rec.lost.n; i += 2) {
-    store_box_ended(w->store, rec.lost.p[i], rec.lost.p[i + 1], clock_wall_us(), "lost: it was gone when the daemon came back (host restart or crash)", NULL);
+    store_box_ended(w->store, rec.lost.p[i], rec.lost.p[i + 1], clock_wall_us(),
+                    "lost: it was gone when the daemon came back (host restart or crash)", NULL);
     free(rec.lost.p[i]);
     free(rec.lost.p[i + 1]);
   }

@@ -56,9 +56,9 @@ struct box_order {
 int box_create(struct warden *w, const struct box_order *order, struct ask ask, unsigned *retry_s, struct err *err);
 struct box *box_find(struct warden *w, struct str id, struct str team); /* team empty: any */
 void box_end(struct box *b, const char *cause);                         /* frees b, at the latest when its passage is over */
-void box_bury(struct box *b);     /* the last of box_end: clears the remains and frees b */
-void box_run_over(struct box *b); /* gates cut its streams and forget its routes */
-void box_arm(struct box *b);      /* its end time is set on the clock */
+void box_bury(struct box *b);                                           /* the last of box_end: clears the remains and frees b */
+void box_run_over(struct box *b);                                       /* gates cut its streams and forget its routes */
+void box_arm(struct box *b);                                            /* its end time is set on the clock */
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err);
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err);
 int box_door(struct box *b, unsigned port, struct err *err);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define SYSTEM_TEAM_ID "00000000-0000-4000-8000-000000000000"
-#define SYSTEM_SLUG "cloche"
+#define SYSTEM_SLUG    "cloche"
 
 struct catalog {
   struct store *store;

@@ -6,7 +6,8 @@
 #include "warden/key.h"
 #include "warden/store.h"
 
-struct template {
+struct template
+{
   struct row_template row;
   struct map tags; /* tag -> struct tag * */
 };

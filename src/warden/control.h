@@ -6,16 +6,16 @@
 #define CONTROL_FD 3
 
 enum control {
-  CONTROL_LINK = 'L',     /* to both: a new end of a gate-warden link comes with it */
-  CONTROL_LISTEN = 'P',   /* to a gate: a listening socket comes with it */
-  CONTROL_BOARD = 'B',    /* to a gate: the shared memory of all gates' figures comes with it; the text is "<slot>/<slots>" */
-  CONTROL_METRICS = 'M',  /* to a gate: a listening socket for figures and health only comes with it */
+  CONTROL_LINK = 'L',        /* to both: a new end of a gate-warden link comes with it */
+  CONTROL_LISTEN = 'P',      /* to a gate: a listening socket comes with it */
+  CONTROL_BOARD = 'B',       /* to a gate: the shared memory of all gates' figures comes with it; the text is "<slot>/<slots>" */
+  CONTROL_METRICS = 'M',     /* to a gate: a listening socket for figures and health only comes with it */
   CONTROL_CERTIFICATE = 'C', /* to a gate: sealed memory comes with it: "<n> <m>\n", n bytes of certificates, m of the key (PEM), ticket keys */
   CONTROL_LISTEN_TLS = 'S',  /* to a gate: a listening socket for https comes with it */
-  CONTROL_STOP = 'T',     /* to both: leave; boxes stay */
-  CONTROL_STOP_ALL = 'E', /* to the warden: end all boxes, then leave */
-  CONTROL_READY = 'R',    /* from a role: it works; the warden's first start carries the first API key as text */
-  CONTROL_FAILED = 'F',   /* from a role: why it can't start */
+  CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
+  CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */
+  CONTROL_READY = 'R',       /* from a role: it works; the warden's first start carries the first API key as text */
+  CONTROL_FAILED = 'F',      /* from a role: why it can't start */
 };
 
 #endif

@@ -334,11 +334,10 @@ static const struct {
   enum wire_type type;
   void (*answer)(struct question *q);
 } questions[] = {
-    {WIRE_BOX_CREATE, ask_create},     {WIRE_BOX_GET, ask_get},       {WIRE_BOX_LIST, ask_list},
-    {WIRE_BOX_KILL, ask_kill},         {WIRE_BOX_TIMEOUT, ask_timeout}, {WIRE_BOX_PAUSE, ask_pause},
-    {WIRE_BOX_CONNECT, ask_connect},   {WIRE_BOX_CONFIG, ask_config}, {WIRE_BOX_DOOR, ask_door},
-    {WIRE_BOX_USAGE, ask_usage},       {WIRE_USAGE_LATEST, ask_latest}, {WIRE_TEAM_KILL, ask_team_kill},
-    {WIRE_BOX_LOG, ask_log},           {WIRE_STATUS, ask_status},
+    {WIRE_BOX_CREATE, ask_create},   {WIRE_BOX_GET, ask_get},     {WIRE_BOX_LIST, ask_list},       {WIRE_BOX_KILL, ask_kill},
+    {WIRE_BOX_TIMEOUT, ask_timeout}, {WIRE_BOX_PAUSE, ask_pause}, {WIRE_BOX_CONNECT, ask_connect}, {WIRE_BOX_CONFIG, ask_config},
+    {WIRE_BOX_DOOR, ask_door},       {WIRE_BOX_USAGE, ask_usage}, {WIRE_USAGE_LATEST, ask_latest}, {WIRE_TEAM_KILL, ask_team_kill},
+    {WIRE_BOX_LOG, ask_log},         {WIRE_STATUS, ask_status},
 };
 
 static void desk_packet(struct link *l, struct str packet, int fd, void *arg)

@@ -63,7 +63,7 @@ static void ask_team_put(struct question *q)
   const struct {
     enum wire_tag tag;
     uint32_t *at;
-  } limits[] = {{W_LIMIT_BOXES, &t.boxes_max}, {W_LIMIT_RATE, &t.creates_per_s},       {W_LIMIT_TIMEOUT, &t.timeout_max_s},
+  } limits[] = {{W_LIMIT_BOXES, &t.boxes_max}, {W_LIMIT_RATE, &t.creates_per_s},      {W_LIMIT_TIMEOUT, &t.timeout_max_s},
                 {W_LIMIT_CPUS, &t.cpus_max},   {W_LIMIT_MEMORY_MB, &t.memory_max_mb}, {W_LIMIT_DISK_MB, &t.disk_max_mb}};
   for (size_t i = 0; i < ARRAY_LEN(limits); i++)
     *limits[i].at = (uint32_t)MIN(wire_u64(q->packet, limits[i].tag, *limits[i].at), (uint64_t)INT32_MAX);
@@ -110,7 +110,8 @@ static void ask_key_create(struct question *q)
 {
   struct err err = ERR_NONE;
   const struct row_key *k;
-  if (catalog_key_add(q->warden->catalog, q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH), wire_get(q->packet, W_MASK), &k, &err)) {
+  if (catalog_key_add(q->warden->catalog, q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH), wire_get(q->packet, W_MASK), &k,
+                      &err)) {
     desk_refuse_err(q, &err);
     return;
   }

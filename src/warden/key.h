@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-#define KEY_TEXT 48
+#define KEY_TEXT   48
 #define TOKEN_TEXT (2 * SHA256_LEN + 1)
 
 void key_make(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[64]);

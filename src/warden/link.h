@@ -17,8 +17,8 @@ struct link_ops {
 #define LINK_QUEUE_MAX ((size_t)64 << 20) /* bytes waiting for a slow reader before it is given up */
 
 struct link *link_new(uv_loop_t *loop, int fd, const struct link_ops *ops, void *arg); /* takes the descriptor */
-uint64_t link_serial(const struct link *l);                                             /* never the same for two links of a process */
-int link_send(struct link *l, struct str packet, int fd);                            /* fd borrowed (it is duplicated when it must wait) */
-void link_free(struct link *l);                                                      /* deferred; safe in callbacks */
+uint64_t link_serial(const struct link *l);                                            /* never the same for two links of a process */
+int link_send(struct link *l, struct str packet, int fd);                              /* fd borrowed (it is duplicated when it must wait) */
+void link_free(struct link *l);                                                        /* deferred; safe in callbacks */
 
 #endif

@@ -10,10 +10,10 @@
 
 #include "base/base.h"
 
-#define LOGRING_PATH "dev/shm/.cloche-log" /* below the box's root */
+#define LOGRING_PATH  "dev/shm/.cloche-log" /* below the box's root */
 #define LOGRING_MAGIC "CLOCHLOG"
-#define LOGRING_HEAD 64
-#define LOGRING_MAX ((uint64_t)64 << 20)
+#define LOGRING_HEAD  64
+#define LOGRING_MAX   ((uint64_t)64 << 20)
 
 struct logring_head {
   char magic[8]; /* without a closing NUL */

@@ -14,9 +14,9 @@ struct passage {
   struct box *box;
   char id[64];
   bool freeze;
-  bool orphan;        /* the box ended meanwhile */
-  bool expired;       /* the clock asked, nobody else */
-  struct wish wish;   /* who began it; its link is NULL when the clock did */
+  bool orphan;      /* the box ended meanwhile */
+  bool expired;     /* the clock asked, nobody else */
+  struct wish wish; /* who began it; its link is NULL when the clock did */
   int result;
   struct err err;
 };

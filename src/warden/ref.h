@@ -5,7 +5,7 @@
 #include "base/base.h"
 
 struct ref {
-  struct str space; /* empty: none was given */
+  struct str space;      /* empty: none was given */
   struct str alias, tag; /* tag: "default" when none was given */
 };
 

@@ -7,7 +7,7 @@
 #include "warden/zygote.h"
 #include <stdio.h>
 
-#define POOL_BIRTHS 2
+#define POOL_BIRTHS       2
 #define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
 
 struct shelf {

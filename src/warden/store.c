@@ -65,8 +65,9 @@ static int migrate(struct store *s, struct err *err)
   if (have < 0)
     return store_err(s, err, "version");
   if (have > want)
-    return err_set(err, -ENOTSUP, "database %s was written by a newer cloche (schema %d, this one knows %d); run that version or another data directory",
-                   s->path, have, want);
+    return err_set(err, -ENOTSUP,
+                   "database %s was written by a newer cloche (schema %d, this one knows %d); run that version or another data directory", s->path,
+                   have, want);
   for (int v = have; v < want; v++) {
     char set[64];
     snprintf(set, sizeof(set), "PRAGMA user_version=%d; COMMIT", v + 1);
@@ -259,8 +260,8 @@ int store_build_put(struct store *s, const struct row_build *r, struct err *err)
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err)
 {
-  return change(s, err, "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, assigned=excluded.assigned", "ttti",
-                template_id, tag, build, when);
+  return change(s, err, "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, assigned=excluded.assigned",
+                "ttti", template_id, tag, build, when);
 }
 
 int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err)
@@ -349,8 +350,7 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
 {
   sqlite3_stmt *st = query(s, "SELECT id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb FROM team", "");
   int r = 0;
-  EACH_ROW(st)
-  {
+  EACH_ROW (st) {
     struct row_team t = {0};
     col_z(st, 0, t.id, sizeof(t.id));
     col_z(st, 1, t.name, sizeof(t.name));
@@ -369,8 +369,7 @@ int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void 
 {
   sqlite3_stmt *st = query(s, "SELECT id,team,name,mask,hash,created,used FROM api_key ORDER BY created", "");
   int r = 0;
-  EACH_ROW(st)
-  {
+  EACH_ROW (st) {
     struct row_key k = {0};
     col_z(st, 0, k.id, sizeof(k.id));
     col_z(st, 1, k.team, sizeof(k.team));
@@ -391,8 +390,7 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
 {
   sqlite3_stmt *st = query(s, "SELECT id,team,name,public,created,updated,spawned,spawns FROM template", "");
   int r = 0;
-  EACH_ROW(st)
-  {
+  EACH_ROW (st) {
     struct row_template t = {0};
     col_z(st, 0, t.id, sizeof(t.id));
     col_z(st, 1, t.team, sizeof(t.team));
@@ -413,8 +411,7 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
 {
   sqlite3_stmt *st = query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created FROM build", "");
   int r = 0;
-  EACH_ROW(st)
-  {
+  EACH_ROW (st) {
     struct row_build b = {.layers = col_dup(st, 2), .config = col_dup(st, 3)};
     col_z(st, 0, b.id, sizeof(b.id));
     col_z(st, 1, b.template_id, sizeof(b.template_id));
@@ -435,8 +432,7 @@ int store_tags(struct store *s, int (*fn)(const char *, const char *, const char
 {
   sqlite3_stmt *st = query(s, "SELECT template,tag,build,assigned FROM tag", "");
   int r = 0;
-  EACH_ROW(st)
-  {
+  EACH_ROW (st) {
     r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2),
            sqlite3_column_int64(st, 3), arg);
     if (r)
@@ -453,8 +449,7 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
                            "end_at,pid,pid_start,timeout_s FROM box",
                            "");
   int r = 0;
-  EACH_ROW(st)
-  {
+  EACH_ROW (st) {
     struct row_box b = {.config = col_dup(st, 7), .init = col_dup(st, 8)};
     col_z(st, 0, b.id, sizeof(b.id));
     col_z(st, 1, b.team, sizeof(b.team));

@@ -70,7 +70,7 @@ int store_forget_ended(struct store *s, int64_t before_us); /* causes and logs *
 /* The last lines an ended box printed. */
 int store_log_put(struct store *s, const char *id, const char *team, int64_t when_us, struct str lines, struct err *err);
 int store_log_get(struct store *s, struct str id, struct str team, struct buf *out); /* -ENOENT */
-int store_log_trim(struct store *s, uint64_t bytes); /* the oldest go until so many are left */
+int store_log_trim(struct store *s, uint64_t bytes);                                 /* the oldest go until so many are left */
 
 /* Walks over all rows; a non-zero return of fn stops. The row is borrowed for the call. */
 int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg);

@@ -12,8 +12,8 @@ struct usage {
   struct wire_sample *samples;
   size_t n, cap;
   int64_t step_us;
-  uint64_t cpu_usec;   /* at the last reading */
-  int64_t read_at_us;  /* monotonic */
+  uint64_t cpu_usec;  /* at the last reading */
+  int64_t read_at_us; /* monotonic */
 };
 
 /* Takes one reading. Returns true when a sample was kept. */

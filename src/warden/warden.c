@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define SLOTS 32768 /* id ranges of 65,536 each above id_base */
-#define SAMPLE_MS 5000
+#define SLOTS        32768 /* id ranges of 65,536 each above id_base */
+#define SAMPLE_MS    5000
 #define HOUSEKEEP_MS 30000
 
 void warden_broadcast(struct warden *w, struct str packet)
@@ -140,7 +140,8 @@ static int open_line(struct warden *w, struct err *err)
   unlink(a.sun_path);
   w->line_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   mode_t old = umask(0177);
-  int r = w->line_fd < 0 || bind(w->line_fd, (struct sockaddr *)&a, sizeof(a)) || listen(w->line_fd, 16) ? err_errno(err, "socket %s", a.sun_path) : 0;
+  int r =
+      w->line_fd < 0 || bind(w->line_fd, (struct sockaddr *)&a, sizeof(a)) || listen(w->line_fd, 16) ? err_errno(err, "socket %s", a.sun_path) : 0;
   umask(old);
   if (r)
     return r;

@@ -20,17 +20,17 @@ struct warden_config {
   uint32_t id_base;      /* first host uid of the boxes' ranges */
   unsigned boxes_max;    /* running boxes at once */
   unsigned pids_max, open_files;
-  bool internet;         /* boxes may have a way out */
-  const char *net_pool, *resolver; /* IPv4 text; resolver "" = the host's own */
-  unsigned net_connections; /* open at a time per box */
-  uint64_t net_rate;     /* bytes per second each way per box; 0 = no cap */
-  unsigned pool;         /* boxes kept ready per template in use; 0 = none */
-  bool zygotes;          /* Python is loaded once per template and forked into boxes */
-  unsigned keep_ended_s; /* how long the cause of an end is remembered */
-  unsigned timeout_max_s; /* longest life of one run */
+  bool internet;                               /* boxes may have a way out */
+  const char *net_pool, *resolver;             /* IPv4 text; resolver "" = the host's own */
+  unsigned net_connections;                    /* open at a time per box */
+  uint64_t net_rate;                           /* bytes per second each way per box; 0 = no cap */
+  unsigned pool;                               /* boxes kept ready per template in use; 0 = none */
+  bool zygotes;                                /* Python is loaded once per template and forked into boxes */
+  unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
+  unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
-  unsigned log_bytes;     /* size of a box's log ring; 0 = no logs */
-  unsigned log_keep_mb;   /* all logs of ended boxes together */
+  unsigned log_bytes;                          /* size of a box's log ring; 0 = no logs */
+  unsigned log_keep_mb;                        /* all logs of ended boxes together */
 };
 
 struct warden {
@@ -38,17 +38,17 @@ struct warden {
   uv_loop_t *loop;
   struct store *store;
   struct catalog *catalog;
-  char instance[24]; /* names all host objects */
+  char instance[24];               /* names all host objects */
   char secret[2 * SHA256_LEN + 1]; /* tokens are HMACs under it */
-  char runtime[80];  /* hash of the staged runtime layer */
+  char runtime[80];                /* hash of the staged runtime layer */
   int64_t started_us;
 
-  struct map boxes; /* id -> struct box */
+  struct map boxes;    /* id -> struct box */
   struct map accounts; /* team -> its count of running boxes and its rate; see account.h */
   uint64_t births_total, births_failed, resumes_total, pauses_total, ends_total;
-  size_t births;    /* births under way */
-  size_t passages;  /* boxes falling asleep or waking up */
-  uint64_t *slots;  /* bitmap of id ranges in use */
+  size_t births;   /* births under way */
+  size_t passages; /* boxes falling asleep or waking up */
+  uint64_t *slots; /* bitmap of id ranges in use */
   size_t nslots;
   struct jail_net_config net;
   bool net_on;

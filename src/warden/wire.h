@@ -18,35 +18,35 @@ enum wire_type {
   WIRE_BOX_ENDED, /* warden to gates: W_ID, W_RUN: this run is over (ended or paused): cut its streams, forget its routes */
   WIRE_KEYS_CHANGED,
 
-  WIRE_AUTH = 32,   /* W_KEYHASH -> W_TEAM, W_NAME, W_SLUG */
-  WIRE_BOX_CREATE,  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box */
-  WIRE_BOX_GET,     /* W_ID [W_TEAM] -> box; -ENOENT with W_CAUSE when it ended */
-  WIRE_BOX_LIST,    /* [W_TEAM] -> items, no order */
-  WIRE_BOX_KILL,    /* W_ID W_TEAM */
-  WIRE_BOX_TIMEOUT, /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
-  WIRE_BOX_PAUSE,   /* W_ID W_TEAM; -EALREADY when it is paused */
-  WIRE_BOX_CONNECT, /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) -> box, W_RESUMED */
-  WIRE_BOX_CONFIG,  /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
-  WIRE_BOX_LOG,     /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
-  WIRE_BOX_DOOR,    /* W_ID W_PORT -> descriptor, W_RUN */
-  WIRE_BOX_USAGE,   /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
-  WIRE_USAGE_LATEST, /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */
-  WIRE_TEMPLATE_LIST, /* W_TEAM -> items */
-  WIRE_TEMPLATE_FIND, /* W_TEAM W_REF -> template */
-  WIRE_TEMPLATE_TAGS, /* W_TEAM W_REF -> items of W_TAG W_BUILD W_CREATED, then the template */
+  WIRE_AUTH = 32,       /* W_KEYHASH -> W_TEAM, W_NAME, W_SLUG */
+  WIRE_BOX_CREATE,      /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box */
+  WIRE_BOX_GET,         /* W_ID [W_TEAM] -> box; -ENOENT with W_CAUSE when it ended */
+  WIRE_BOX_LIST,        /* [W_TEAM] -> items, no order */
+  WIRE_BOX_KILL,        /* W_ID W_TEAM */
+  WIRE_BOX_TIMEOUT,     /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
+  WIRE_BOX_PAUSE,       /* W_ID W_TEAM; -EALREADY when it is paused */
+  WIRE_BOX_CONNECT,     /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) -> box, W_RESUMED */
+  WIRE_BOX_CONFIG,      /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
+  WIRE_BOX_LOG,         /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
+  WIRE_BOX_DOOR,        /* W_ID W_PORT -> descriptor, W_RUN */
+  WIRE_BOX_USAGE,       /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
+  WIRE_USAGE_LATEST,    /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */
+  WIRE_TEMPLATE_LIST,   /* W_TEAM -> items */
+  WIRE_TEMPLATE_FIND,   /* W_TEAM W_REF -> template */
+  WIRE_TEMPLATE_TAGS,   /* W_TEAM W_REF -> items of W_TAG W_BUILD W_CREATED, then the template */
   WIRE_TEMPLATE_BUILDS, /* W_TEAM W_REF -> items of builds, then the template */
   WIRE_TEMPLATE_CHANGE, /* W_TEAM W_REF [W_PUBLIC] -> template; -EPERM: another team's */
   WIRE_TEMPLATE_DELETE, /* W_TEAM W_REF; -EPERM, -EINVAL while boxes use it */
-  WIRE_TAG_PUT,       /* W_TEAM W_REF W_TAG (joined by commas) -> W_BUILD: the named build gets the tags */
-  WIRE_TAG_DELETE,    /* W_TEAM W_REF W_TAG (joined by commas) */
-  WIRE_TEAM_LIST,     /* -> items */
-  WIRE_TEAM_PUT,      /* W_NAME [W_TEAM] [limits] -> team: a new one, or a change */
-  WIRE_TEAM_KILL,     /* W_TEAM -> W_COUNT: every box of the team ends */
-  WIRE_KEY_CREATE,    /* W_TEAM W_NAME W_KEYHASH W_MASK -> key */
-  WIRE_KEY_LIST,      /* W_TEAM -> items */
-  WIRE_KEY_RENAME,    /* W_TEAM W_ID W_NAME */
-  WIRE_KEY_DELETE,    /* W_TEAM W_ID */
-  WIRE_STATUS,        /* -> struct wire_status in W_STATUS */
+  WIRE_TAG_PUT,         /* W_TEAM W_REF W_TAG (joined by commas) -> W_BUILD: the named build gets the tags */
+  WIRE_TAG_DELETE,      /* W_TEAM W_REF W_TAG (joined by commas) */
+  WIRE_TEAM_LIST,       /* -> items */
+  WIRE_TEAM_PUT,        /* W_NAME [W_TEAM] [limits] -> team: a new one, or a change */
+  WIRE_TEAM_KILL,       /* W_TEAM -> W_COUNT: every box of the team ends */
+  WIRE_KEY_CREATE,      /* W_TEAM W_NAME W_KEYHASH W_MASK -> key */
+  WIRE_KEY_LIST,        /* W_TEAM -> items */
+  WIRE_KEY_RENAME,      /* W_TEAM W_ID W_NAME */
+  WIRE_KEY_DELETE,      /* W_TEAM W_ID */
+  WIRE_STATUS,          /* -> struct wire_status in W_STATUS */
 };
 
 enum wire_tag {
@@ -86,12 +86,12 @@ enum wire_tag {
   W_SPAWNS,
   W_LAST,
   W_TAG,
-  W_RESUMED,      /* 1: the box was asleep and this question woke it */
-  W_RETRY,        /* seconds after which a refused create may be tried again */
-  W_BUILDS,       /* number of builds of a template */
-  W_STATUS,       /* struct wire_status */
-  W_LIMIT_BOXES,  /* a team's limits; 0 = the server's */
-  W_LIMIT_RATE,   /* creates per second */
+  W_RESUMED,       /* 1: the box was asleep and this question woke it */
+  W_RETRY,         /* seconds after which a refused create may be tried again */
+  W_BUILDS,        /* number of builds of a template */
+  W_STATUS,        /* struct wire_status */
+  W_LIMIT_BOXES,   /* a team's limits; 0 = the server's */
+  W_LIMIT_RATE,    /* creates per second */
   W_LIMIT_TIMEOUT, /* seconds of one run */
   W_LIMIT_CPUS,
   W_LIMIT_MEMORY_MB,
@@ -103,7 +103,14 @@ enum wire_tag {
 
 /* Only running and paused are written down; the others last for moments. */
 enum box_state { BOX_STARTING = 1, BOX_RUNNING, BOX_PAUSED, BOX_ENDED, BOX_PAUSING, BOX_RESUMING };
-enum { BOX_SECURE = 1, BOX_INTERNET = 2, BOX_AUTO_PAUSE = 4, BOX_AUTO_RESUME = 8, BOX_PRIVATE = 16, BOX_LINKED = 32 /* the warden's: it has a link to the world */ };
+enum {
+  BOX_SECURE = 1,
+  BOX_INTERNET = 2,
+  BOX_AUTO_PAUSE = 4,
+  BOX_AUTO_RESUME = 8,
+  BOX_PRIVATE = 16,
+  BOX_LINKED = 32 /* the warden's: it has a link to the world */
+};
 enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
 /* CONNECT extends a running box and wakes a sleeping one; RESUME refuses a running one (-EALREADY); WAKE is traffic that may
  * wake a box made for it; JOIN only waits for a wake-up under way. */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define AGAIN_US 30000000 /* after a death */
+#define AGAIN_US   30000000                 /* after a death */
 #define NO_TRACING (1ull << CAP_SYS_PTRACE) /* nobody in a box may look into its agent; its own children lose it too */
 
 enum zygote_state { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_LOADING, ZYGOTE_READY, ZYGOTE_DEAD };
@@ -88,8 +88,12 @@ static const char *const *arguments(struct launch *l)
 /* What the agent would start a kernel with, and the template's own variables: libraries read some of them when loaded. */
 static const char *const *environment(struct launch *l)
 {
-  static const char *const fixed[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "USER=root",
-                                      "LOGNAME=root", "LANG=C.UTF-8", "CLOCHE_KERNEL=python"};
+  static const char *const fixed[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                                      "HOME=/root",
+                                      "USER=root",
+                                      "LOGNAME=root",
+                                      "LANG=C.UTF-8",
+                                      "CLOCHE_KERNEL=python"};
   struct json *env = json_get(json_read(&l->arena, str_of(l->z->build->row.config), 0, NULL), "env");
   const char **list = arena_alloc(&l->arena, (ARRAY_LEN(fixed) + (env ? env->count : 0) + 1) * sizeof(*list));
   size_t n = 0;

@@ -11,7 +11,7 @@ struct zygote;
 /* The build's zygote, started when it has none yet and could have one. NULL: this template has no use for one. */
 struct zygote *zygote_of(struct warden *w, struct build *b);
 bool zygote_ready(const struct zygote *z);
-bool zygote_hopeful(const struct zygote *z); /* ready or still loading */
+bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */
 
 /* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. The fork says `ready` to the agent. */

@@ -15,8 +15,9 @@ static char *round_trip(struct arena *a, const char *text, bool ascii)
 
 static void values_come_back_to_the_letter(void **state)
 {
-  static const char *const same[] = {"{}",     "[]",        "null",    "true",  "100.0", "1e+22", "9223372036854775808123",
-                                     "-0.0",   "[1,[2,{}]]", "{\"a\":1,\"a\":2}", "\"\"", "\"a\\nb\"", "\"\\\"\\\\\""};
+  static const char *const same[] = {
+      "{}",   "[]",        "null",        "true", "100.0", "1e+22", "9223372036854775808123", "-0.0", "[1,[2,{}]]", "{\"a\":1,\"a\":2}",
+      "\"\"", "\"a\\nb\"", "\"\\\"\\\\\""};
   for (size_t i = 0; i < ARRAY_LEN(same); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
     assert_string_equal(round_trip(&a, same[i], true), same[i]);
@@ -43,9 +44,8 @@ static void nan_becomes_null_only_when_allowed(void **state)
 
 static void bad_text_is_refused_with_its_place(void **state)
 {
-  static const char *const bad[] = {"",      "{",       "[1,]",     "{\"a\"}", "01",      "1.",    "1e",      "+1",
-                                    "\"\x01\"", "\"\\x\"", "[1] x",    "tru",     "\"\\u12\"", "{a:1}", "\"abc",   "-",
-                                    "[1 2]", "\xff",    "\"\xff\"", "{\"a\":}"};
+  static const char *const bad[] = {"",      "{",   "[1,]",      "{\"a\"}", "01",    "1.", "1e",    "+1",   "\"\x01\"", "\"\\x\"",
+                                    "[1] x", "tru", "\"\\u12\"", "{a:1}",   "\"abc", "-",  "[1 2]", "\xff", "\"\xff\"", "{\"a\":}"};
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
     struct json_error why = {0};
@@ -105,12 +105,9 @@ static void the_builder_takes_care_of_commas(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_come_back_to_the_letter),
-      cmocka_unit_test(ascii_mode_escapes_everything_above_127),
-      cmocka_unit_test(nan_becomes_null_only_when_allowed),
-      cmocka_unit_test(bad_text_is_refused_with_its_place),
-      cmocka_unit_test(depth_and_size_are_bounded),
-      cmocka_unit_test(members_are_found_and_converted),
+      cmocka_unit_test(values_come_back_to_the_letter),     cmocka_unit_test(ascii_mode_escapes_everything_above_127),
+      cmocka_unit_test(nan_becomes_null_only_when_allowed), cmocka_unit_test(bad_text_is_refused_with_its_place),
+      cmocka_unit_test(depth_and_size_are_bounded),         cmocka_unit_test(members_are_found_and_converted),
       cmocka_unit_test(the_builder_takes_care_of_commas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

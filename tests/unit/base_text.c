@@ -130,7 +130,7 @@ static void times_are_written_and_read(void **state)
 
 static void paths_are_cleaned_by_text(void **state)
 {
-  static const char *const pairs[][2] = {{"/a//b/./c/..", "/a/b"}, {"/../..", "/"},     {"a/../..", ".."}, {"", "."},
+  static const char *const pairs[][2] = {{"/a//b/./c/..", "/a/b"}, {"/../..", "/"},        {"a/../..", ".."}, {"", "."},
                                          {"../../x", "../../x"},   {"/a/b/../../c", "/c"}, {"./a/", "a"}};
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     cleanup_buf struct buf b = BUF_INIT(100);

@@ -18,13 +18,34 @@ static void entries_are_told_apart(void **state)
     const char *text;
     enum network_entry kind;
   } table[] = {
-      {"1.1.1.1", ENTRY_ADDRESS},  {"2001:db8::1", ENTRY_ADDRESS}, {"10.0.0.0/8", ENTRY_RANGE},     {"2001:db8::/32", ENTRY_RANGE},
-      {"0.0.0.0/0", ENTRY_RANGE},  {"example.com", ENTRY_DOMAIN},  {"*.example.com", ENTRY_DOMAIN}, {"*", ENTRY_DOMAIN},
-      {"localhost", ENTRY_DOMAIN}, {"a-b.c_d.e", ENTRY_DOMAIN},    {"1.2.3", ENTRY_BAD},            {"1.2.3.4.5", ENTRY_BAD},
-      {"1.1.1.1/33", ENTRY_BAD},   {"::1/129", ENTRY_BAD},         {"1.1.1.1/", ENTRY_BAD},         {"example.com/8", ENTRY_BAD},
-      {"example.com:80", ENTRY_BAD}, {"", ENTRY_BAD},              {"a..b", ENTRY_BAD},             {".a", ENTRY_BAD},
-      {"a.", ENTRY_BAD},           {"-a.b", ENTRY_BAD},            {"a-.b", ENTRY_BAD},             {"a b", ENTRY_BAD},
-      {"*.*", ENTRY_BAD},          {"a.*", ENTRY_BAD},             {"http://x", ENTRY_BAD},         {"1.1.1.1/-1", ENTRY_BAD},
+      {"1.1.1.1", ENTRY_ADDRESS},
+      {"2001:db8::1", ENTRY_ADDRESS},
+      {"10.0.0.0/8", ENTRY_RANGE},
+      {"2001:db8::/32", ENTRY_RANGE},
+      {"0.0.0.0/0", ENTRY_RANGE},
+      {"example.com", ENTRY_DOMAIN},
+      {"*.example.com", ENTRY_DOMAIN},
+      {"*", ENTRY_DOMAIN},
+      {"localhost", ENTRY_DOMAIN},
+      {"a-b.c_d.e", ENTRY_DOMAIN},
+      {"1.2.3", ENTRY_BAD},
+      {"1.2.3.4.5", ENTRY_BAD},
+      {"1.1.1.1/33", ENTRY_BAD},
+      {"::1/129", ENTRY_BAD},
+      {"1.1.1.1/", ENTRY_BAD},
+      {"example.com/8", ENTRY_BAD},
+      {"example.com:80", ENTRY_BAD},
+      {"", ENTRY_BAD},
+      {"a..b", ENTRY_BAD},
+      {".a", ENTRY_BAD},
+      {"a.", ENTRY_BAD},
+      {"-a.b", ENTRY_BAD},
+      {"a-.b", ENTRY_BAD},
+      {"a b", ENTRY_BAD},
+      {"*.*", ENTRY_BAD},
+      {"a.*", ENTRY_BAD},
+      {"http://x", ENTRY_BAD},
+      {"1.1.1.1/-1", ENTRY_BAD},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
     if (network_entry(str_of(table[i].text)) != table[i].kind)
@@ -93,7 +114,9 @@ static void passwords_are_never_told_back(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct network n;
-  assert_int_equal(read_text(&a, "{\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\",\"password\":\"hush\"}}", NULL, NETWORK_PROXY, &n, NULL), 0);
+  assert_int_equal(
+      read_text(&a, "{\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\",\"password\":\"hush\"}}", NULL, NETWORK_PROXY, &n, NULL),
+      0);
   told_back(&n, "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\"}}");
 }
 
@@ -109,7 +132,8 @@ static void an_update_keeps_what_comes_in(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct network n;
-  struct json *old = json_read(&a, STR("{\"allowPublicTraffic\":false,\"maskRequestHost\":\"x\",\"httpsPorts\":[443],\"denyOut\":[\"1.1.1.1\"]}"), 0, NULL);
+  struct json *old =
+      json_read(&a, STR("{\"allowPublicTraffic\":false,\"maskRequestHost\":\"x\",\"httpsPorts\":[443],\"denyOut\":[\"1.1.1.1\"]}"), 0, NULL);
   assert_int_equal(read_text(&a, "{}", NULL, 0, &n, NULL), 0);
   network_keep_ingress(&n, old);
   assert_true(network_said(&n));
@@ -133,9 +157,9 @@ static void masks_may_hold_the_port_anywhere(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(entries_are_told_apart),          cmocka_unit_test(what_is_wrong_is_named),
-      cmocka_unit_test(passwords_are_never_told_back),   cmocka_unit_test(no_internet_replaces_what_is_denied),
-      cmocka_unit_test(an_update_keeps_what_comes_in),   cmocka_unit_test(masks_may_hold_the_port_anywhere),
+      cmocka_unit_test(entries_are_told_apart),        cmocka_unit_test(what_is_wrong_is_named),
+      cmocka_unit_test(passwords_are_never_told_back), cmocka_unit_test(no_internet_replaces_what_is_denied),
+      cmocka_unit_test(an_update_keeps_what_comes_in), cmocka_unit_test(masks_may_hold_the_port_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

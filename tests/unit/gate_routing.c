@@ -114,7 +114,9 @@ static void a_page_key_belongs_to_its_order(void **state)
 
 static bool page_for(const char *agent, const char *accept, const char *mode, const char *with)
 {
-  struct http_header h[] = {{STR("User-Agent"), str_of(agent)}, {STR("Accept"), str_of(accept)}, {STR("Sec-Fetch-Mode"), str_of(mode)},
+  struct http_header h[] = {{STR("User-Agent"), str_of(agent)},
+                            {STR("Accept"), str_of(accept)},
+                            {STR("Sec-Fetch-Mode"), str_of(mode)},
                             {STR("X-Requested-With"), str_of(with)}};
   struct http_header given[4];
   size_t n = 0;

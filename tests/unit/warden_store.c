@@ -158,12 +158,23 @@ static void references_are_taken_apart(void **state)
   static const struct {
     const char *text, *space, *alias, *tag; /* alias NULL: refused */
   } table[] = {
-      {"base", "", "base", "default"},       {" Base ", "", "base", "default"},   {"base:v1.2", "", "base", "v1.2"},
-      {"team/base", "team", "base", "default"}, {"team/base:x", "team", "base", "x"}, {"a_b-c", "", "a_b-c", "default"},
-      {"", 0, 0, 0},                          {"/x", 0, 0, 0},                     {"x/", 0, 0, 0},
-      {"x:", 0, 0, 0},                        {":x", 0, 0, 0},                     {"a b", 0, 0, 0},
-      {"a/b/c", 0, 0, 0},                     {"a:b:c", 0, 0, 0},                  {"a.b", 0, 0, 0},
-      {"../x", 0, 0, 0},                      {"a\tb", 0, 0, 0},
+      {"base", "", "base", "default"},
+      {" Base ", "", "base", "default"},
+      {"base:v1.2", "", "base", "v1.2"},
+      {"team/base", "team", "base", "default"},
+      {"team/base:x", "team", "base", "x"},
+      {"a_b-c", "", "a_b-c", "default"},
+      {"", 0, 0, 0},
+      {"/x", 0, 0, 0},
+      {"x/", 0, 0, 0},
+      {"x:", 0, 0, 0},
+      {":x", 0, 0, 0},
+      {"a b", 0, 0, 0},
+      {"a/b/c", 0, 0, 0},
+      {"a:b:c", 0, 0, 0},
+      {"a.b", 0, 0, 0},
+      {"../x", 0, 0, 0},
+      {"a\tb", 0, 0, 0},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++) {
     cleanup_buf struct buf lowered = BUF_INIT(1024);
