@@ -22,7 +22,8 @@ struct edge {
   uv_timer_t *timer;
   int64_t began_us;
   int tries;
-  bool reused; /* the connection was a kept one: a failure before the answer is tried again */
+  bool asked_again; /* where the box is */
+  bool reused;      /* the connection was a kept one: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
 };
 
@@ -378,6 +379,8 @@ static struct http_call *call_into(struct edge *e, int fd)
   return http_call_new(e->gate->loop, fd, &http_limits_default);
 }
 
+static void ask_route(struct edge *e);
+
 static void door_opened(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
@@ -387,6 +390,11 @@ static void door_opened(const struct answer *a, void *arg)
     route_leave(e);
     if (rt && !rt->live)
       route_free(e->gate, rt);
+    if (a->status == -EHOSTDOWN && !e->asked_again) { /* it fell asleep a moment ago; it may be one that traffic wakes */
+      e->asked_again = true;
+      ask_route(e);
+      return;
+    }
     refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
     return;
   }
@@ -601,6 +609,14 @@ static bool reserved_path(struct str path)
   return false;
 }
 
+static void ask_route(struct edge *e)
+{
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_GET, 0, 0);
+  wire_putz(&b, W_ID, e->target.box);
+  e->ask = ask_warden(e->gate, &b, NULL, route_told, e);
+}
+
 void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
 {
   struct edge *e = arena_alloc(http_x_arena(x), sizeof(*e));
@@ -621,8 +637,5 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     admit(e, rt);
     return;
   }
-  cleanup_buf struct buf b = BUF_INIT(1024);
-  wire_begin(&b, WIRE_BOX_GET, 0, 0);
-  wire_putz(&b, W_ID, t->box);
-  e->ask = ask_warden(g, &b, NULL, route_told, e);
+  ask_route(e);
 }
