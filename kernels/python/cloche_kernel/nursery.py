@@ -6,7 +6,6 @@ differ between children (random numbers, keys, session, loop) is renewed in the 
 """
 
 import array
-import gc
 import importlib
 import os
 import select
@@ -216,7 +215,5 @@ def serve() -> None:
     kernel = Kernel()
     warm(kernel)
     end_threads()
-    gc.collect()
-    gc.freeze()
-    heap.collapse()
+    heap.settle()
     Nursery(sock, kernel).serve()

@@ -8,7 +8,6 @@ does not have, and then serves the box's agent as the nursery does. No user code
 
 import array
 import ctypes
-import gc
 import os
 import resource
 import select
@@ -172,7 +171,5 @@ def serve() -> None:
     kernel = Kernel()
     warm(kernel)
     end_threads()
-    gc.collect()
-    gc.freeze()
-    heap.collapse()
+    heap.settle()
     Zygote(sock, kernel).serve()

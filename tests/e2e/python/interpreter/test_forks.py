@@ -1,0 +1,130 @@
+"""Boxes and contexts are forks of one loaded Python: what must differ between them does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import e2b_code_interpreter as interpreter
+import pytest
+
+COUNT = 6  # more than the pool holds: both kinds of birth are among them
+
+DRAWS = {
+    "random": "import random; random.random()",
+    "random.SystemRandom": "import random; random.SystemRandom().random()",
+    "secrets": "import secrets; secrets.token_hex(16)",
+    "os.urandom": "import os; os.urandom(16).hex()",
+    "uuid4": "import uuid; str(uuid.uuid4())",
+    "uuid1": "import uuid; str(uuid.uuid1())",
+    "numpy.random": "import numpy; float(numpy.random.random())",
+    "numpy.random.default_rng": "import numpy; float(numpy.random.default_rng().random())",
+    "numpy shuffle": "import numpy; numpy.random.permutation(50).tolist()",
+    "pandas sample": "import pandas; pandas.Series(range(200)).sample(20).tolist()",
+    "tempfile": "import tempfile; tempfile.mktemp()",
+    "authkey": "import multiprocessing as m; bytes(m.current_process().authkey).hex()",
+    "the kernel's uuid": "open('/proc/sys/kernel/random/uuid').read()",
+}
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Iterator[list[interpreter.Sandbox]]:
+    made = [interpreter.Sandbox.create(timeout=300) for _ in range(COUNT)]
+    yield made
+    for box in made:
+        box.kill()
+
+
+def texts(boxes: list[interpreter.Sandbox], code: str) -> list[str]:
+    answers = []
+    for box in boxes:
+        done = box.run_code(code)
+        assert done.error is None, done.error
+        assert done.text
+        answers.append(done.text)
+    return answers
+
+
+@pytest.mark.parametrize("code", DRAWS.values(), ids=DRAWS.keys())
+def test_no_two_boxes_draw_the_same(boxes: list[interpreter.Sandbox], code: str) -> None:
+    answers = texts(boxes, code)
+    for one, other in combinations(answers, 2):
+        assert one != other
+
+
+@pytest.mark.parametrize("code", DRAWS.values(), ids=DRAWS.keys())
+def test_no_two_contexts_of_a_box_draw_the_same(
+    boxes: list[interpreter.Sandbox], code: str
+) -> None:
+    box = boxes[0]
+    contexts = [box.create_code_context() for _ in range(3)]
+    try:
+        answers = [box.run_code(code, context=context).text for context in contexts]
+        answers.append(box.run_code(code).text)
+    finally:
+        for context in contexts:
+            box.remove_code_context(context)
+    assert len(set(answers)) == len(answers)
+
+
+def test_every_box_has_its_own_id_and_token_and_the_name_all_share(
+    boxes: list[interpreter.Sandbox],
+) -> None:
+    own = texts(boxes, "import os; os.environ['E2B_SANDBOX_ID']")
+    assert own == [box.sandbox_id for box in boxes]
+    tokens = {box._envd_access_token for box in boxes}
+    assert len(tokens) == COUNT
+    assert None not in tokens
+    assert set(texts(boxes, "import socket; socket.gethostname()")) == {"e2b.local"}
+
+
+def test_clocks_and_process_ids_are_the_box_s_own(boxes: list[interpreter.Sandbox]) -> None:
+    ages = texts(
+        boxes, "import time; now = time.time(); time.sleep(0.01); 0.005 < time.time() - now < 5"
+    )
+    assert set(ages) == {"True"}
+    for pid in texts(boxes, "import os; os.getpid()"):
+        assert 1 < int(pid) < 1000
+    assert set(texts(boxes, "import threading; threading.get_native_id() == os.getpid()")) == {
+        "True"
+    }
+
+
+def test_what_the_user_makes_is_counted_and_freed(boxes: list[interpreter.Sandbox]) -> None:
+    done = boxes[1].run_code(
+        "import gc, sys, weakref\n"
+        "class Held: pass\n"
+        "held, told = Held(), []\n"
+        "watch = weakref.ref(held, lambda _: told.append('freed'))\n"
+        "counted = sys.getrefcount(held)\n"
+        "del held\n"
+        "ring = Held(); ring.own = ring; around = weakref.ref(ring)\n"
+        "del ring\n"
+        "_ = gc.collect()\n"
+        "(counted, told, watch() is None, around() is None)"
+    )
+    assert done.text == "(2, ['freed'], True, True)"
+
+
+def test_memory_comes_back_after_large_objects(boxes: list[interpreter.Sandbox]) -> None:
+    done = boxes[2].run_code(
+        "import numpy, pandas\n"
+        "def held():\n"
+        "    lines = open('/proc/self/status').read().splitlines()\n"
+        "    return int(next(line for line in lines if 'RssAnon' in line).split()[1])\n"
+        "before = held()\n"
+        "for _ in range(5):\n"
+        "    frame = pandas.DataFrame(numpy.ones((1_000_000, 10)))\n"
+        "    total = float(frame.sum().sum())\n"
+        "del frame\n"
+        "(total, held() - before < 60_000)"
+    )
+    assert done.text == "(10000000.0, True)"
+
+
+def test_a_box_s_changes_to_shared_modules_stay_its_own(boxes: list[interpreter.Sandbox]) -> None:
+    boxes[3].run_code("import math, json; math.pi = 3; json.mark = 'mine'; del json.dumps")
+    assert texts(boxes[4:5], "import math, json; (round(math.pi, 5), hasattr(json, 'mark'))") == [
+        "(3.14159, False)"
+    ]
+    assert texts(boxes[4:5], "json.dumps([1])") == ["[1]"]
