@@ -5,10 +5,11 @@
 #   packages   Debian packages, one or more a line, # comments
 #   files/     copied over the root, owned by root
 #   wheels     (optional) Python wheels by name
+#   borrow     (optional) paths of the project that `finish` finds below /tmp/borrowed
 #   finish     run inside the root at the end
 #   suite      (bottom layer only) the Debian release
-# A layer's key is the hash of everything in its folder and of the layer below
-# it, so the key of an unchanged recipe never moves and a change moves all keys
+# A layer's key is the hash of everything in its folder, of what it borrows and of
+# the layer below it, so the key of an unchanged recipe never moves and a change moves all keys
 # above it.
 # shellcheck shell=bash
 
@@ -42,6 +43,10 @@ recipe_key() {
 		cd "$recipes/$1" || exit
 		find . -type f -perm -100 -print | LC_ALL=C sort | sed 's/^/program /'
 		find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+		cd "$recipes/.." || exit
+		recipe_words "$recipes/$1/borrow" | while read -r path; do
+			find "$path" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+		done
 	} | sha256sum | cut -d ' ' -f 1
 }
 
