@@ -373,7 +373,7 @@ static int open_listeners(struct supervisor *s, struct err *err)
 static int lock_data(struct supervisor *s, struct err *err)
 {
   char path[600];
-  int r = path_mkdirs(s->config->data, 0711);
+  int r = path_mkdirs(s->config->data, 0700);
   if (r)
     return err_set(err, r, "data directory %s: %s", s->config->data, strerrordesc_np(-r));
   snprintf(path, sizeof(path), "%s/lock", s->config->data);

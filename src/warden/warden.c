@@ -159,7 +159,7 @@ static int open_data(struct warden *w, struct err *err)
   static const char *const dirs[] = {"", "/boxes", "/runtime"};
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
     snprintf(path, sizeof(path), "%s%s", w->config->data, dirs[i]);
-    int r = path_mkdirs(path, 0711);
+    int r = path_mkdirs(path, 0700);
     if (r)
       return err_set(err, r, "data directory %s: %s", path, strerrordesc_np(-r));
   }
