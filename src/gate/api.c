@@ -155,6 +155,13 @@ void api_error_code(struct req *r, int status, const char *code, const char *fmt
   api_json(r, status, buf_str(&b));
 }
 
+void api_timeout_error(struct req *r)
+{
+  unsigned max = r->team.timeout_max_s;
+  bool hours = max % 3600 == 0;
+  api_error(r, 400, "Timeout cannot be greater than %u %s", hours ? max / 3600 : max, hours ? "hours" : "seconds");
+}
+
 /* Too fast: the client may try again after whole seconds. */
 static void too_fast(struct req *r, struct str message, uint64_t seconds)
 {

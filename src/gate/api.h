@@ -58,6 +58,8 @@ void api_json_with(struct req *r, int status, struct str body, const struct http
 void api_empty(struct req *r, int status);
 void api_warden_error(struct req *r, const struct answer *a); /* a refusal that has no better words */
 
+void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
+
 /* Asks the warden on behalf of this request; on_reply gets r as arg. */
 void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply);
 

@@ -58,7 +58,6 @@ static bool want_strings(struct req *r, const char *name, const struct json **ou
 static bool want_timeout(struct req *r, int64_t *out)
 {
   const struct json *v = json_get(r->json, "timeout");
-  unsigned max = r->team.timeout_max_s;
   if (json_given(v) && (v->type != JSON_NUMBER || json_int(v, out))) {
     api_error(r, 400, "'timeout' must be a whole number of seconds");
     return false;
@@ -67,8 +66,8 @@ static bool want_timeout(struct req *r, int64_t *out)
     api_error(r, 400, "Timeout must be greater than 0 seconds, not %lld", (long long)*out);
     return false;
   }
-  if (*out > max) {
-    api_error(r, 400, "Timeout cannot be greater than %u hours", max / 3600);
+  if (*out > r->team.timeout_max_s) {
+    api_timeout_error(r);
     return false;
   }
   return true;

@@ -192,13 +192,12 @@ static void looked_for_memory(const struct answer *a, void *arg)
 
 static bool want_timeout(struct req *r, int64_t least, int64_t *seconds)
 {
-  unsigned max = r->team.timeout_max_s;
   if (!whole_seconds(r, "timeout", least, INT32_MAX, seconds))
     return false;
   if (*seconds < 0)
     api_error(r, 400, "'timeout' is required: whole seconds from now");
-  else if (*seconds > max)
-    api_error(r, 400, "Timeout cannot be greater than %u hours", max / 3600);
+  else if (*seconds > r->team.timeout_max_s)
+    api_timeout_error(r);
   return !r->answered;
 }
 
@@ -242,12 +241,25 @@ void sandbox_resume(struct req *r)
 {
   int64_t seconds = 15;
   bool memory;
-  if (!want_timeout(r, 1, &seconds) || !want_memory(r, &memory))
+  struct str id;
+  const struct json *pause = json_get(r->json, "autoPause");
+  if (!want_timeout(r, 1, &seconds) || !want_memory(r, &memory) || !api_box_id(r, &id))
     return;
-  if (!memory)
+  if (!memory) {
     api_error_code(r, 400, "sandbox_memory_override_disabled", "resuming without memory ('memory': false) is not available on this server");
-  else if (json_given(json_get(r->json, "autoPause")))
-    api_error(r, 400, "'autoPause' can't be changed by a resume on this server");
-  else
-    ask_about(r, WIRE_BOX_CONNECT, NULL, resumed, seconds, CONNECT_RESUME);
+    return;
+  }
+  if (json_given(pause) && pause->type != JSON_BOOL) {
+    api_error(r, 400, "'autoPause' must be true or false");
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  wire_begin(&b, WIRE_BOX_CONNECT, 0, 0);
+  wire_put(&b, W_ID, id);
+  wire_putz(&b, W_TEAM, r->team.id);
+  wire_put_u64(&b, W_TIMEOUT, (uint64_t)seconds);
+  wire_put_u64(&b, W_MODE, CONNECT_RESUME);
+  if (json_given(pause))
+    wire_put_u64(&b, W_FLAGS, pause->flag ? BOX_AUTO_PAUSE : 0);
+  api_ask(r, &b, NULL, resumed);
 }

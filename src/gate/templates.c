@@ -433,6 +433,11 @@ static void alias_found(const struct answer *a, void *arg)
 
 void template_alias(struct req *r)
 {
+  struct str space, name;
+  if (str_cut(r->id, '/', &space, &name) && !str_ieq(str_trim(space), str_of(r->team.slug))) {
+    api_error(r, 400, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(str_sub(space, 0, 100)), r->team.slug);
+    return;
+  }
   cleanup_buf struct buf b = BUF_INIT(4096);
   wire_begin(&b, WIRE_TEMPLATE_FIND, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);

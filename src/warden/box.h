@@ -21,6 +21,7 @@ struct wish {
   bool pause; /* else connect */
   enum connect_mode mode;
   uint32_t timeout_s;
+  int auto_pause; /* from now on: 1 yes, 0 no, -1 as before */
 };
 
 struct passage;

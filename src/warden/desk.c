@@ -197,8 +197,15 @@ static void ask_pause(struct question *q)
 static void ask_connect(struct question *q)
 {
   struct box *b = asked_box(q);
-  if (b)
-    box_connect(b, ask_of(q), (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT), (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0));
+  if (!b)
+    return;
+  struct wish wish = {.ask = ask_of(q),
+                      .mode = (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT),
+                      .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
+                      .auto_pause = -1};
+  if (wire_get(q->packet, W_FLAGS).p)
+    wish.auto_pause = (wire_u64(q->packet, W_FLAGS, 0) & BOX_AUTO_PAUSE) != 0;
+  box_connect(b, &wish);
 }
 
 static void ask_config(struct question *q)

@@ -49,7 +49,7 @@ static void grant(struct box *b, const struct wish *w)
   else if (w->pause)
     box_pause(b, w->ask);
   else
-    box_connect(b, w->ask, w->mode, w->timeout_s);
+    box_connect(b, w);
 }
 
 static void fell_asleep(struct box *b, struct passage *p)
@@ -68,6 +68,8 @@ static void fell_asleep(struct box *b, struct passage *p)
 static void woke_up(struct box *b, struct passage *p)
 {
   struct warden *w = b->warden;
+  if (p->wish.auto_pause >= 0)
+    b->row.flags = (b->row.flags & ~(unsigned)BOX_AUTO_PAUSE) | (p->wish.auto_pause ? BOX_AUTO_PAUSE : 0);
   b->row.state = BOX_RUNNING;
   b->row.run++;
   b->row.started_us = clock_wall_us();
@@ -205,22 +207,21 @@ static void wake(struct box *b, struct wish wish)
   passage_begin(b, false, wish);
 }
 
-void box_connect(struct box *b, struct ask ask, enum connect_mode mode, uint32_t timeout_s)
+void box_connect(struct box *b, const struct wish *wish)
 {
-  struct wish wish = {.ask = ask, .mode = mode, .timeout_s = timeout_s};
   switch (b->row.state) {
   case BOX_RUNNING:
-    connect_running(b, ask, mode, timeout_s);
+    connect_running(b, wish->ask, wish->mode, wish->timeout_s);
     break;
   case BOX_PAUSED:
-    wake(b, wish);
+    wake(b, *wish);
     break;
   case BOX_PAUSING:
   case BOX_RESUMING:
-    vec_push(&b->wishes, wish);
+    vec_push(&b->wishes, *wish);
     break;
   default:
-    refuse(b, ask, -EBUSY, "the sandbox is still starting");
+    refuse(b, wish->ask, -EBUSY, "the sandbox is still starting");
   }
 }
 

@@ -12,7 +12,7 @@
 
 /* Both answer `ask` now or later. */
 void box_pause(struct box *b, struct ask ask);
-void box_connect(struct box *b, struct ask ask, enum connect_mode mode, uint32_t timeout_s);
+void box_connect(struct box *b, const struct wish *wish);
 /* Its time is up: sleeps or ends, as it was made to. */
 void box_expire(struct box *b);
 /* The box is gone from the tables; whoever waits is told. True: a passage is under way and clears the remains itself. */

@@ -25,7 +25,7 @@ enum wire_type {
   WIRE_BOX_KILL,        /* W_ID W_TEAM */
   WIRE_BOX_TIMEOUT,     /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
   WIRE_BOX_PAUSE,       /* W_ID W_TEAM; -EALREADY when it is paused */
-  WIRE_BOX_CONNECT,     /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) -> box, W_RESUMED */
+  WIRE_BOX_CONNECT,     /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box, W_RESUMED */
   WIRE_BOX_CONFIG,      /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
   WIRE_BOX_LOG,         /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
   WIRE_BOX_DOOR,        /* W_ID W_PORT -> descriptor, W_RUN */

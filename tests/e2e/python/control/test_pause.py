@@ -194,6 +194,19 @@ def test_time_up_means_sleep_when_asked_for(wire: Wire) -> None:
         box.kill()
 
 
+def test_a_resume_may_change_what_happens_at_the_end(wire: Wire) -> None:
+    box = wire.create(timeout=60, autoPause=False)
+    try:
+        assert pause(box) == 204
+        path = f"/sandboxes/{box.id}/resume"
+        assert wire.call("POST", path, {"timeout": 60, "autoPause": "yes"}).status == 400
+        assert wire.call("POST", path, {"timeout": 1, "autoPause": True}).status == 201
+        assert detail(box)["lifecycle"]["onTimeout"] == "pause"
+        eventually(lambda: detail(box)["state"] == "paused", 4)
+    finally:
+        box.kill()
+
+
 class TestTrafficWakes:
     @pytest.fixture
     def dozing(self, wire: Wire) -> Iterator[RawBox]:

@@ -28,6 +28,7 @@ def test_aliases_are_looked_up(wire: Wire) -> None:
     assert wire.call("GET", "/templates/aliases/no-such-template").status == 404
     assert wire.call("GET", "/templates/aliases/base%3Ano-such-tag").status == 404
     assert wire.call("GET", "/templates/aliases/a%20b").status == 400
+    assert wire.call("GET", "/templates/aliases/strangers%2Fbase").status == 400
 
 
 def test_exists_in_the_sdk(unique: str) -> None:
