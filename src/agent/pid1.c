@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define GRACE_MS 2000
@@ -66,11 +67,17 @@ static void heap_keep_small(void)
   mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
+void pid1_default_signals(void)
+{
+  static const unsigned long by_default[4]; /* the kernel's own struct; the C library would leave two signals out */
+  for (int sig = 1; sig < NSIG; sig++)
+    syscall(SYS_rt_sigaction, sig, by_default, NULL, 8);
+}
+
 void pid1_prepare(void)
 {
   heap_keep_small();
-  for (int sig = 1; sig < NSIG; sig++)
-    signal(sig, SIG_DFL);
+  pid1_default_signals();
   signal(SIGPIPE, SIG_IGN);
   umask(022);
   low_fds_fill();

@@ -7,6 +7,7 @@
 
 /* Dispositions, mask, umask, descriptors 0 to 3, limits, oom score. Before anything else. */
 void pid1_prepare(void);
+void pid1_default_signals(void); /* forgets what was ignored when the program was started */
 
 /* Starts to listen for signals. `leave` is called once when the box is to end, from the loop. */
 int pid1_start(uv_loop_t *loop, void (*leave)(void), struct err *err);

@@ -330,10 +330,10 @@ static void drop_capabilities(void)
 /* Handlers of the parent's end with exec, ignored signals and the mask would not. */
 static void reset_signals(void)
 {
-  struct sigaction sa = {.sa_handler = SIG_DFL};
+  static const unsigned long by_default[4]; /* the kernel's own struct; the C library would leave two signals out */
   sigset_t none;
   for (int s = 1; s < 65; s++)
-    sigaction(s, &sa, NULL);
+    syscall(SYS_rt_sigaction, s, by_default, NULL, 8);
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -1,6 +1,8 @@
 /* The agent's hands in a real file system and with real processes: walks, watches, spawns, init. */
 #include "unit.h"
 
+#include "agent/pid1.h"
+
 #include "agent/agent.h"
 #include "agent/entry.h"
 #include "agent/init.h"
@@ -360,6 +362,7 @@ static void bad_bodies_change_nothing(void **state)
 
 int main(int argc, char **argv)
 {
+  pid1_default_signals();
   if (argc == 2 && strcmp(argv[1], "look") == 0)
     return look();
   const struct CMUnitTest tests[] = {
