@@ -21,9 +21,9 @@ struct jail_net_config {
 };
 
 /* What one box may reach. A slot belongs to one living box. Entries are addresses or prefixes ("1.2.3.4", "1.2.0.0/16")
- * in both lists; allow beats deny, "0.0.0.0/0" in deny closes everything else, name servers too. `allow` also takes domain
- * names ("example.com", "*.example.com", "*"): the box's questions for other names are refused, and what an allowed name
- * was answered with is open to it. */
+ * in both lists; IPv6 ones are taken and open nothing. Allow beats deny, "0.0.0.0/0" in deny closes everything else, name
+ * servers too. `allow` also takes domain names ("example.com", "*.example.com", "*"): the box's questions for other names
+ * are refused, and what an allowed name was answered with is open to it. */
 struct jail_net {
   const struct jail_net_config *config;
   uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */
@@ -41,7 +41,7 @@ void jail_net_close(const char *instance);
 int jail_net_attach(const struct jail_net *net, int netns, struct err *err);
 /* New lists for a running box: complete, at once, for connections made from now on. */
 int jail_net_update(const struct jail_net *net, struct err *err);
-/* -EINVAL with the entry named when it is no address or prefix. */
+/* -EINVAL with the entry named when it is no address or prefix of either family. */
 int jail_net_check(const char *entry, struct err *err);
 
 uint32_t jail_net_address(const struct jail_net *net);           /* of the box, host byte order */

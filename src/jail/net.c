@@ -124,7 +124,7 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
   unsigned connections = c->connections ? c->connections : CONNECTIONS_DEFAULT;
   buf_addf(b,
            "  chain forward { type filter hook forward priority filter - 10; policy accept;\n"
-           "    oifname \"%s*\" iifname \"%s*\" drop\n"
+           "    oifname \"%s*\" iifname \"%s*\" goto refuse\n"
            "    oifname \"%s*\" ct state established,related accept\n"
            "    oifname \"%s*\" drop\n"
            "    iifname \"%s*\" goto leave\n  }\n",
@@ -284,16 +284,24 @@ void jail_net_close(const char *instance)
 
 /* --- lists ---------------------------------------------------------------------------------------------------- */
 
-int jail_net_check(const char *entry, struct err *err)
+/* AF_INET, AF_INET6, or 0 for what is no address or prefix. */
+static int entry_family(const char *entry)
 {
   struct str address, bits;
-  char word[INET_ADDRSTRLEN];
-  struct in_addr a;
-  uint64_t n = 32;
+  char word[INET6_ADDRSTRLEN];
+  struct in6_addr a;
+  uint64_t n = 0;
   bool prefix = str_cut(str_of(entry), '/', &address, &bits);
-  if (str_copyz(address, word, sizeof(word)) || inet_pton(AF_INET, word, &a) != 1 || (prefix && (str_u64(bits, &n) || n > 32)))
-    return err_set(err, -EINVAL, "\"%s\" is not an IPv4 address or prefix", entry);
-  return 0;
+  if (str_copyz(address, word, sizeof(word)) || (prefix && str_u64(bits, &n)))
+    return 0;
+  if (inet_pton(AF_INET, word, &a) == 1)
+    return n <= 32 ? AF_INET : 0;
+  return inet_pton(AF_INET6, word, &a) == 1 && n <= 128 ? AF_INET6 : 0;
+}
+
+int jail_net_check(const char *entry, struct err *err)
+{
+  return entry_family(entry) ? 0 : err_set(err, -EINVAL, "\"%s\" is not an IP address or prefix", entry);
 }
 
 static bool is_everything(const char *entry)
@@ -325,7 +333,8 @@ static int write_list(struct buf *b, const char *const *list, const char *verdic
     int r = jail_net_check(list[n], err);
     if (r)
       return r;
-    if (!is_everything(list[n]))
+    /* IPv6 is shut as a whole: an entry of it changes nothing. */
+    if (entry_family(list[n]) == AF_INET && !is_everything(list[n]))
       buf_addf(b, "    ip daddr %s %s\n", list[n], verdict);
   }
   return 0;

@@ -322,7 +322,7 @@ static void lists_outlive_a_restart_of_the_daemon(void **state)
 
 static void entries_that_are_no_addresses_are_named(void **state)
 {
-  static const char *const bad[] = {"example.com", "1.2.3", "1.2.3.4/33", "1.2.3.4; drop", "::1", "", "1.2.3.4/"};
+  static const char *const bad[] = {"example.com", "1.2.3", "1.2.3.4/33", "1.2.3.4; drop", "::1/129", ":::1", "", "1.2.3.4/"};
   struct err err;
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     assert_int_equal(jail_net_check(bad[i], &err), -EINVAL);
@@ -330,6 +330,7 @@ static void entries_that_are_no_addresses_are_named(void **state)
   }
   assert_int_equal(jail_net_check("1.2.3.4", &err), 0);
   assert_int_equal(jail_net_check("1.2.0.0/16", &err), 0);
+  assert_int_equal(jail_net_check("2001:db8::/32", &err), 0);
 }
 
 static void name_questions_go_to_the_resolver(void **state)

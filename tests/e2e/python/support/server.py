@@ -42,11 +42,13 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def user_of(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("Uid:"):
-            return int(line.split()[2])
-    raise ProcessLookupError(pid)
+def user_of(pid: int) -> int | None:
+    """None when the process is gone meanwhile."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[2]) for line in lines if line.startswith("Uid:"))
 
 
 class Server:
@@ -98,7 +100,7 @@ class Server:
         return interpreter.Sandbox.connect(box, **access)
 
     def gates(self) -> list[int]:
-        return [pid for pid in children(self.pid) if user_of(pid) != 0]
+        return [pid for pid in children(self.pid) if user_of(pid) not in (0, None)]
 
     def wardens(self) -> list[int]:
         return [pid for pid in children(self.pid) if user_of(pid) == 0]

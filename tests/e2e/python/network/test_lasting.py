@@ -1,0 +1,95 @@
+"""Lists outlive what happens to a box and to the daemon, and never their box."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import e2b
+import pytest
+
+from support.world import Abroad, devices, reached
+
+ALL = "0.0.0.0/0"
+ONE, TWO, FAR = "198.51.100.1", "198.51.100.2", "198.51.100.8"
+
+NETWORKS = {
+    "plain": ({}, {ONE, TWO, FAR, "www.example.com"}),
+    "denied": ({"deny_out": [ONE]}, {TWO, FAR, "www.example.com"}),
+    "allowed": ({"allow_out": [ONE], "deny_out": [ALL]}, {ONE}),
+    "named": ({"allow_out": ["*.example.com"], "deny_out": [ALL]}, {TWO, "www.example.com"}),
+}
+
+
+def reaches(box: e2b.Sandbox) -> set[str]:
+    """Names before addresses: an answered name opens its address."""
+    return reached(box, "www.example.com") | reached(box, ONE, TWO, FAR)
+
+
+def test_lists_outlast_a_pause(server: Abroad) -> None:
+    for network, expected in NETWORKS.values():
+        with server.box(network=network) as box:
+            assert reaches(box) == expected
+            box.pause()
+            again = e2b.Sandbox.connect(box.sandbox_id, **server.access)
+            assert reaches(again) == expected
+    with server.box(allow_internet_access=False) as box:
+        box.pause()
+        again = e2b.Sandbox.connect(box.sandbox_id, **server.access)
+        assert devices(again) == {"lo"}
+        again.update_network({})
+        again.pause()
+        again = e2b.Sandbox.connect(box.sandbox_id, **server.access)
+        assert reaches(again) == NETWORKS["plain"][1]
+
+
+def restart(server: Abroad, how: str) -> None:
+    if how == "warden":
+        (warden,) = server.wardens()
+        os.kill(warden, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while server.wardens() in ([], [warden]):
+            assert time.monotonic() < deadline, server.log()
+            time.sleep(0.05)
+        while server.wire.call("GET", "/sandboxes").status != 200:
+            assert time.monotonic() < deadline, server.log()
+            time.sleep(0.05)
+        return
+    server.signal(getattr(signal, how))
+    server.start()
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL", "warden"])
+def test_lists_outlast_the_daemon(server: Abroad, how: str) -> None:
+    boxes = {}
+    for name, (network, _) in NETWORKS.items():
+        boxes[name] = e2b.Sandbox.create("base", timeout=120, network=network, **server.access)
+    closed = e2b.Sandbox.create("base", timeout=120, allow_internet_access=False, **server.access)
+    try:
+        restart(server, how)
+        for name, box in boxes.items():
+            assert reaches(box) == NETWORKS[name][1], name
+        assert devices(closed) == {"lo"}
+        boxes["named"].update_network({"allow_out": ["example.com"], "deny_out": [ALL]})
+        assert reaches(boxes["named"]) == set()
+        assert reached(boxes["named"], "example.com") == {"example.com"}
+        boxes["allowed"].update_network({})
+        assert reaches(boxes["allowed"]) == NETWORKS["plain"][1]
+        closed.update_network({"allow_out": [TWO], "deny_out": [ALL]})
+        assert reaches(closed) == {TWO}
+        with server.box() as fresh:
+            assert reaches(fresh) == NETWORKS["plain"][1]
+    finally:
+        for box in [*boxes.values(), closed]:
+            box.kill()
+
+
+def test_no_box_inherits_the_lists_of_a_dead_one(server: Abroad) -> None:
+    for _ in range(6):
+        with server.box(network={"allow_out": ["example.com"], "deny_out": [ALL]}) as listed:
+            assert reached(listed, "example.com", TWO) == {"example.com"}
+        with server.box() as plain:
+            assert reached(plain, ONE, TWO) == {ONE, TWO}
+        with server.box(network={"deny_out": [FAR]}) as other:
+            assert reached(other, ONE, FAR, "other.example.net") == {ONE, "other.example.net"}
