@@ -51,7 +51,7 @@ static bool bucket_take(struct bucket *b, uint64_t now, unsigned burst, unsigned
 
 bool stream_open(const struct stream *s)
 {
-  return s->x && !s->closed && !s->aborted && !s->h2->over && !s->h2->peer->conn.closed;
+  return s->x && !s->closed && !s->aborted && !s->cut && !s->h2->over && !s->h2->peer->conn.closed;
 }
 
 static struct stream *stream_new(struct h2 *h, int32_t id)
@@ -114,6 +114,11 @@ static void stream_free(struct stream *s)
   free(s);
 }
 
+struct stream *stream_of(nghttp2_session *session, int32_t id)
+{
+  return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
+}
+
 void h2_todo(struct stream *s)
 {
   struct h2 *h = s->h2;
@@ -134,8 +139,7 @@ void h2_reset(struct stream *s, uint32_t code)
   h2_send_soon(s->h2);
 }
 
-/* In the handler's place; where its own answer has begun, only cutting is left. */
-static void stream_refuse(struct stream *s, int status, const char *why, enum http_end how)
+void stream_refuse(struct stream *s, int status, const char *why, enum http_end how)
 {
   bool begun = s->x->begun;
   stream_gone(s, how);
@@ -228,7 +232,7 @@ void h2_send_soon(struct h2 *h)
     conn_ask_turn(&h->peer->conn);
 }
 
-/* ---- heads ---- */
+/* ---- what comes ---- */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
@@ -239,138 +243,6 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
   nghttp2_session_set_stream_user_data(session, s->id, s);
   return 0;
 }
-
-static struct stream *stream_of(nghttp2_session *session, int32_t id)
-{
-  return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
-}
-
-static void head_refuse(struct stream *s, int status)
-{
-  if (!s->refuse)
-    s->refuse = status;
-}
-
-/* A browser may cut its cookies into many lines; a service behind us expects one. */
-static bool joins_cookie(struct stream *s, struct str name, struct str value)
-{
-  if (!str_is(name, "cookie"))
-    return false;
-  for (size_t i = 0; i < s->headers.n; i++) {
-    struct http_header *h = &s->headers.p[i];
-    if (!str_is(h->name, "cookie"))
-      continue;
-    char *both = arena_fmt(&s->x->arena, STR_FMT "; " STR_FMT, STR_ARG(h->value), STR_ARG(value));
-    if (!both)
-      head_refuse(s, 431);
-    else
-      h->value = str_of(both);
-    return true;
-  }
-  return false;
-}
-
-static void take_header(struct stream *s, struct str name, struct str value)
-{
-  struct str kept = arena_str(&s->x->arena, value);
-  if (!kept.p)
-    head_refuse(s, 431);
-  else if (str_is(name, ":method"))
-    s->method = kept;
-  else if (str_is(name, ":path"))
-    s->path = kept;
-  else if (str_is(name, ":authority"))
-    s->authority = kept;
-  else if (name.n && name.p[0] != ':' && !joins_cookie(s, name, kept))
-    vec_push(&s->headers, ((struct http_header){arena_str(&s->x->arena, name), kept}));
-}
-
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
-                     uint8_t flags, void *arg)
-{
-  struct stream *s = stream_of(session, frame->hd.stream_id);
-  struct h2 *h = arg;
-  const struct http_limits *l = &h->peer->server->limits;
-  (void)flags;
-  if (!s || !s->x || s->head_done) /* trailers */
-    return 0;
-  s->head_bytes += nname + nvalue + 32; /* as the protocol counts */
-  bool first_line = nname && name[0] == ':';
-  if (first_line && s->head_bytes > l->head_max)
-    head_refuse(s, 414);
-  else if (s->head_bytes > l->head_max || s->headers.n >= l->headers_max)
-    head_refuse(s, 431);
-  else if (!h1_value(str_make(value, nvalue)))
-    head_refuse(s, 400);
-  else
-    take_header(s, str_make(name, nname), str_make(value, nvalue));
-  return 0;
-}
-
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value,
-                             size_t nvalue, uint8_t flags, void *arg)
-{
-  struct stream *s = stream_of(session, frame->hd.stream_id);
-  (void)name, (void)nname, (void)value, (void)nvalue, (void)flags, (void)arg;
-  if (s && s->x && !s->head_done)
-    head_refuse(s, 400);
-  return 0;
-}
-
-/* Puts the head together as if it had come by HTTP/1.1. */
-static int head_build(struct stream *s, bool ends)
-{
-  struct http_x *x = s->x;
-  struct http_header *hv = arena_alloc(&x->arena, (s->headers.n + 1) * sizeof(*hv));
-  size_t n = 0;
-  uint64_t length;
-  if (!hv)
-    return 431;
-  if (str_is(s->method, "CONNECT"))
-    return 501;
-  if (!h1_token(s->method) || !h1_target(s->path) || (s->path.p[0] != '/' && !str_is(s->path, "*")))
-    return 400;
-  if (s->authority.n)
-    hv[n++] = (struct http_header){STR("host"), s->authority};
-  for (size_t i = 0; i < s->headers.n; i++)
-    if (!s->authority.n || !str_is(s->headers.p[i].name, "host"))
-      hv[n++] = s->headers.p[i];
-  x->head = (struct http_head){.method = s->method, .target = s->path, .minor = 1, .headers = hv, .nheaders = n};
-  str_cut(s->path, '?', &x->head.path, &x->head.query);
-  struct str given = http_header(&x->head, "content-length");
-  x->frame = (struct h1_frame){.kind = H1_CHUNKED, .keep = true, .expect = http_header_has(&x->head, "expect", "100-continue")};
-  if (ends)
-    x->frame.kind = H1_NONE;
-  else if (given.p && str_u64(given, &length) == 0)
-    x->frame.kind = H1_LENGTH, x->frame.length = length;
-  x->continue_due = x->frame.expect && !ends;
-  return 0;
-}
-
-static const char *refusal(int status)
-{
-  return status == 414   ? "request target too long"
-         : status == 431 ? "header section too large"
-         : status == 501 ? "CONNECT is not served"
-                         : "malformed header";
-}
-
-static void head_done(struct stream *s, bool ends)
-{
-  struct http_server *server = s->h2->peer->server;
-  s->in_end = ends;
-  if (!s->refuse)
-    s->refuse = head_build(s, ends);
-  s->head_done = true;
-  vec_free(&s->headers);
-  if (s->refuse) {
-    stream_refuse(s, s->refuse, refusal(s->refuse), HTTP_ABORTED);
-    return;
-  }
-  server->fn(s->x, server->arg);
-}
-
-/* ---- bodies ---- */
 
 static bool too_large(const struct http_x *x)
 {
@@ -400,8 +272,6 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
   }
   return 0;
 }
-
-/* ---- frames ---- */
 
 static bool is_chatter(const nghttp2_frame *f)
 {
@@ -523,7 +393,7 @@ static bool goes_on(struct stream *s)
     stream_gone(s, HTTP_DONE);
   } else if (s->aborted) {
     stream_gone(s, HTTP_ABORTED);
-  } else if (s->closed || s->h2->over) {
+  } else if (s->closed || s->cut || s->h2->over) {
     stream_gone(s, HTTP_PEER_GONE);
   } else {
     return true;
@@ -567,6 +437,14 @@ static void h2_tell(struct h2 *h)
 
 /* ---- what the connection waits for ---- */
 
+static unsigned look_ms(const struct http_limits *l)
+{
+  unsigned ms = l->head_ms;
+  if (l->body_ms)
+    ms = MIN(ms, l->body_ms);
+  return l->linger_ms ? MIN(ms, l->linger_ms) : ms;
+}
+
 static void h2_settle(struct h2 *h)
 {
   struct peer *p = h->peer;
@@ -577,7 +455,7 @@ static void h2_settle(struct h2 *h)
     conn_deadline(&p->conn, l->idle_ms);
   } else if (!idle && (h->idle || !p->conn.deadline)) {
     server_idle_remove(p->server, p);
-    conn_deadline(&p->conn, l->body_ms ? MIN(l->head_ms, l->body_ms) : l->head_ms); /* h2_due looks closer */
+    conn_deadline(&p->conn, look_ms(l)); /* h2_due looks closer */
   }
   h->idle = idle;
   if (idle && p->server->stopping)
@@ -637,24 +515,48 @@ static void h2_broken(struct conn *c, int code, bool writing)
   peer_end(h2_of(c)->peer, ours ? HTTP_ABORTED : HTTP_PEER_GONE, true);
 }
 
-/* Silence that has lasted too long, stream by stream; and when to look again. */
-static uint64_t silence(struct h2 *h, uint64_t now)
+/* How long this stream may go on as it is, and since when. 0 = for ever. */
+static unsigned patience(const struct stream *s, uint64_t *since)
 {
-  const struct http_limits *l = &h->peer->server->limits;
-  uint64_t next = UINT64_MAX;
+  const struct http_limits *l = &s->h2->peer->server->limits;
+  bool reads = s->x && s->head_done && s->x->reading && !s->in_end && !s->ended;
+  *since = s->active_at;
+  if (!s->head_done)
+    return l->head_ms;
+  if (s->queued && l->linger_ms) { /* its window stays shut */
+    *since = s->moved_at;
+    return l->linger_ms;
+  }
+  return reads ? l->body_ms : 0;
+}
+
+static void lose_patience(struct stream *s)
+{
+  if (!s->head_done) {
+    h2_end_session(s->h2, NGHTTP2_ENHANCE_YOUR_CALM, "a request head did not arrive in time");
+  } else if (s->x && !s->queued) {
+    stream_refuse(s, 408, "the request body stopped coming", HTTP_PEER_GONE);
+  } else {
+    s->cut = true;
+    answer_drop(s);
+    h2_reset(s, NGHTTP2_ENHANCE_YOUR_CALM);
+    h2_todo(s);
+  }
+}
+
+/* Ends what has lasted too long; returns when to look again. */
+static uint64_t look_around(struct h2 *h, uint64_t now)
+{
+  uint64_t next = UINT64_MAX, since;
   for (struct stream *s = h->streams, *after; s; s = after) {
     after = s->next;
-    bool reads = s->x && s->head_done && s->x->reading && !s->in_end && !s->ended;
-    unsigned ms = !s->head_done ? l->head_ms : reads ? l->body_ms : 0;
-    if (!ms)
+    unsigned ms = patience(s, &since);
+    if (!ms || s->cut)
       continue;
-    uint64_t due = s->active_at + ms;
-    if (due > now)
-      next = MIN(next, due - now);
-    else if (!s->head_done)
-      h2_end_session(h, NGHTTP2_ENHANCE_YOUR_CALM, "a request head did not arrive in time");
+    if (since + ms > now)
+      next = MIN(next, since + ms - now);
     else
-      stream_refuse(s, 408, "the request body stopped coming", HTTP_PEER_GONE);
+      lose_patience(s);
   }
   return next;
 }
@@ -662,15 +564,14 @@ static uint64_t silence(struct h2 *h, uint64_t now)
 static void h2_due(struct conn *c)
 {
   struct h2 *h = h2_of(c);
-  const struct http_limits *l = &h->peer->server->limits;
   if (h->over || h->leaving) {
     peer_end(h->peer, HTTP_PEER_GONE, false);
     return;
   }
-  uint64_t next = silence(h, h2_now(h));
+  uint64_t next = look_around(h, h2_now(h));
   if (h->idle)
     h2_end_session(h, NGHTTP2_NO_ERROR, "idle");
-  conn_deadline(c, (unsigned)MIN(next, (uint64_t)(l->body_ms ? MIN(l->head_ms, l->body_ms) : l->head_ms)));
+  conn_deadline(c, (unsigned)MIN(next, (uint64_t)look_ms(&h->peer->server->limits)));
   conn_ask_turn(c);
 }
 
@@ -722,8 +623,8 @@ static nghttp2_session *session_new(struct h2 *h)
   nghttp2_session_callbacks_set_send_data_callback(on, on_send_data);
   nghttp2_session_callbacks_set_data_source_read_length_callback(on, data_frame_length);
   nghttp2_session_callbacks_set_on_begin_headers_callback(on, on_begin_headers);
-  nghttp2_session_callbacks_set_on_header_callback(on, on_header);
-  nghttp2_session_callbacks_set_on_invalid_header_callback(on, on_invalid_header);
+  nghttp2_session_callbacks_set_on_header_callback(on, head_field);
+  nghttp2_session_callbacks_set_on_invalid_header_callback(on, head_invalid);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(on, on_data);
   nghttp2_session_callbacks_set_on_frame_recv_callback(on, on_frame);
   nghttp2_session_callbacks_set_on_frame_send_callback(on, on_frame_sent);

@@ -1,4 +1,5 @@
-/* http2.h - the inside of an HTTP/2 connection; shared by http2.c (what comes), http2_answer.c (what goes) and tls.c. */
+/* http2.h - the inside of an HTTP/2 connection; shared by http2.c (streams), http2_head.c (requests' heads),
+ * http2_answer.c (what goes) and tls.c. */
 #ifndef CLOCHE_HTTP2_H
 #define CLOCHE_HTTP2_H
 
@@ -50,11 +51,11 @@ struct stream {
   bool head_done, live, in_end;
   /* the answer */
   struct piece *out, *out_last;
-  uint64_t queued;
-  nghttp2_nv *held; /* a head that may yet turn out to be the whole answer */
+  uint64_t queued, moved_at; /* moved_at: when some of it left, or the first of it came */
+  nghttp2_nv *held;          /* a head that may yet turn out to be the whole answer */
   size_t nheld;
   bool submitted, ended, end_sent, deferred;
-  bool aborted, closed, in_todo;
+  bool aborted, cut, closed, in_todo; /* cut: the client's fault */
 };
 
 /* tls.c: the handshake chose h2. */
@@ -68,6 +69,17 @@ void h2_reset(struct stream *s, uint32_t code); /* RST_STREAM */
 void h2_end_session(struct h2 *h, uint32_t code, const char *why);
 void http2_drop(struct peer *p);
 bool stream_open(const struct stream *s); /* the handler may still answer */
+
+struct stream *stream_of(nghttp2_session *session, int32_t id);
+/* In the handler's place; where its own answer has begun, only cutting is left. */
+void stream_refuse(struct stream *s, int status, const char *why, enum http_end how);
+
+/* http2_head.c */
+int head_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
+               uint8_t flags, void *arg);
+int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
+                 uint8_t flags, void *arg);
+void head_done(struct stream *s, bool ends); /* it is complete: the handler is called, or it is refused */
 
 /* http2_answer.c */
 extern const struct carrier http2_carrier;

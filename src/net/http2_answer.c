@@ -43,6 +43,13 @@ void answer_drop(struct stream *s)
   s->queued = 0;
 }
 
+static void note_queued(struct stream *s, uint64_t n)
+{
+  if (!s->queued)
+    s->moved_at = uv_now(s->h2->peer->conn.net->loop);
+  s->queued += n;
+}
+
 static int queue_bytes(struct stream *s, struct str data)
 {
   struct piece *last = s->out ? s->out_last : NULL;
@@ -58,7 +65,7 @@ static int queue_bytes(struct stream *s, struct str data)
     memcpy(p->data, data.p + k, data.n - k);
     p->to = data.n - k;
   }
-  s->queued += data.n;
+  note_queued(s, data.n);
   return 0;
 }
 
@@ -125,9 +132,10 @@ int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *
   struct conn *c = &s->h2->peer->conn;
   struct iovec v = {(void *)head, 9};
   (void)session, (void)arg;
-  if (s->aborted || s->queued < n) /* dropped after the frame was planned */
+  if (s->aborted || s->cut || s->queued < n) /* dropped after the frame was planned */
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   int r = conn_write(c, &v, 1, true);
+  s->moved_at = uv_now(c->net->loop);
   while (r == 0 && n) {
     struct piece *o = s->out;
     size_t k = MIN(o->to - o->from, n);
@@ -357,7 +365,7 @@ static int x_file(struct http_x *x, int fd, uint64_t offset, uint64_t n)
   p->fd = steal_fd(&file);
   p->offset = offset;
   p->left = n;
-  s->queued += n;
+  note_queued(s, n);
   offer(s);
   return 0;
 }

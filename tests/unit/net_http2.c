@@ -642,6 +642,29 @@ static void times_run_out_where_they_should(void **state)
   h2_close();
 }
 
+static void a_stream_whose_window_stays_shut_is_cut(void **state)
+{
+  struct http_limits limits = http_limits_default;
+  limits.linger_ms = 150;
+  h2_open(&limits);
+  lab.feed_max = 8 << 20;
+  nghttp2_session_set_local_window_size(h2c.session, NGHTTP2_FLAG_NONE, 0, 4 << 20);
+  const nghttp2_settings_entry shut = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+  nghttp2_submit_settings(h2c.session, NGHTTP2_FLAG_NONE, &shut, 1);
+  h2_until(h2c.max_streams);
+  h2_run_ms(20);
+  struct answer *a = ask("GET", "/stream", STR_NONE);
+  h2_until(a->status == 200);
+  assert_false(a->closed);
+  h2_until(a->closed);
+  assert_int_equal(a->code, NGHTTP2_ENHANCE_YOUR_CALM);
+  assert_int_equal(lab.how, HTTP_PEER_GONE);
+  struct answer *b = ask("HEAD", "/fine", STR_NONE);
+  h2_until(b->closed);
+  assert_int_equal(b->status, 200);
+  h2_close();
+}
+
 static void nonsense_ends_the_connection(void **state)
 {
   h2_open(NULL);
@@ -692,6 +715,7 @@ int main(void)
       cmocka_unit_test(a_flood_of_control_frames_is_sent_away),
       cmocka_unit_test(too_many_streams_are_refused_one_by_one),
       cmocka_unit_test(times_run_out_where_they_should),
+      cmocka_unit_test(a_stream_whose_window_stays_shut_is_cut),
       cmocka_unit_test(nonsense_ends_the_connection),
       cmocka_unit_test(after_it_stops_listening_an_idle_connection_is_told_to_leave),
   };

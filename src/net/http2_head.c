@@ -1,0 +1,131 @@
+/* http2_head.c - the heads of HTTP/2 requests, put together as if they had come by HTTP/1.1.
+ *
+ * :authority becomes Host and wins over a host field beside it, :path the target, cookies that were cut into many fields
+ * become one again. The limits and the strictness are those of h1parse.c; a head that breaks them is remembered and
+ * refused when it is complete, because the compression state must be kept whole for the streams after it. */
+#include "net/http2.h"
+
+static void head_refuse(struct stream *s, int status)
+{
+  if (!s->refuse)
+    s->refuse = status;
+}
+
+/* A browser may cut its cookies into many lines; a service behind us expects one. */
+static bool joins_cookie(struct stream *s, struct str name, struct str value)
+{
+  if (!str_is(name, "cookie"))
+    return false;
+  for (size_t i = 0; i < s->headers.n; i++) {
+    struct http_header *h = &s->headers.p[i];
+    if (!str_is(h->name, "cookie"))
+      continue;
+    char *both = arena_fmt(&s->x->arena, STR_FMT "; " STR_FMT, STR_ARG(h->value), STR_ARG(value));
+    if (!both)
+      head_refuse(s, 431);
+    else
+      h->value = str_of(both);
+    return true;
+  }
+  return false;
+}
+
+static void take_header(struct stream *s, struct str name, struct str value)
+{
+  struct str kept = arena_str(&s->x->arena, value);
+  if (!kept.p)
+    head_refuse(s, 431);
+  else if (str_is(name, ":method"))
+    s->method = kept;
+  else if (str_is(name, ":path"))
+    s->path = kept;
+  else if (str_is(name, ":authority"))
+    s->authority = kept;
+  else if (name.n && name.p[0] != ':' && !joins_cookie(s, name, kept))
+    vec_push(&s->headers, ((struct http_header){arena_str(&s->x->arena, name), kept}));
+}
+
+int head_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
+               uint8_t flags, void *arg)
+{
+  struct stream *s = stream_of(session, frame->hd.stream_id);
+  struct h2 *h = arg;
+  const struct http_limits *l = &h->peer->server->limits;
+  (void)flags;
+  if (!s || !s->x || s->head_done) /* trailers */
+    return 0;
+  s->head_bytes += nname + nvalue + 32; /* as the protocol counts */
+  bool first_line = nname && name[0] == ':';
+  if (first_line && s->head_bytes > l->head_max)
+    head_refuse(s, 414);
+  else if (s->head_bytes > l->head_max || s->headers.n >= l->headers_max)
+    head_refuse(s, 431);
+  else if (!h1_value(str_make(value, nvalue)))
+    head_refuse(s, 400);
+  else
+    take_header(s, str_make(name, nname), str_make(value, nvalue));
+  return 0;
+}
+
+int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
+                 uint8_t flags, void *arg)
+{
+  struct stream *s = stream_of(session, frame->hd.stream_id);
+  (void)name, (void)nname, (void)value, (void)nvalue, (void)flags, (void)arg;
+  if (s && s->x && !s->head_done)
+    head_refuse(s, 400);
+  return 0;
+}
+
+/* Puts the head together as if it had come by HTTP/1.1. */
+static int head_build(struct stream *s, bool ends)
+{
+  struct http_x *x = s->x;
+  struct http_header *hv = arena_alloc(&x->arena, (s->headers.n + 1) * sizeof(*hv));
+  size_t n = 0;
+  uint64_t length;
+  if (!hv)
+    return 431;
+  if (str_is(s->method, "CONNECT"))
+    return 501;
+  if (!h1_token(s->method) || !h1_target(s->path) || (s->path.p[0] != '/' && !str_is(s->path, "*")))
+    return 400;
+  if (s->authority.n)
+    hv[n++] = (struct http_header){STR("host"), s->authority};
+  for (size_t i = 0; i < s->headers.n; i++)
+    if (!s->authority.n || !str_is(s->headers.p[i].name, "host"))
+      hv[n++] = s->headers.p[i];
+  x->head = (struct http_head){.method = s->method, .target = s->path, .minor = 1, .headers = hv, .nheaders = n};
+  str_cut(s->path, '?', &x->head.path, &x->head.query);
+  struct str given = http_header(&x->head, "content-length");
+  x->frame = (struct h1_frame){.kind = H1_CHUNKED, .keep = true, .expect = http_header_has(&x->head, "expect", "100-continue")};
+  if (ends)
+    x->frame.kind = H1_NONE;
+  else if (given.p && str_u64(given, &length) == 0)
+    x->frame.kind = H1_LENGTH, x->frame.length = length;
+  x->continue_due = x->frame.expect && !ends;
+  return 0;
+}
+
+static const char *refusal(int status)
+{
+  return status == 414   ? "request target too long"
+         : status == 431 ? "header section too large"
+         : status == 501 ? "CONNECT is not served"
+                         : "malformed header";
+}
+
+void head_done(struct stream *s, bool ends)
+{
+  struct http_server *server = s->h2->peer->server;
+  s->in_end = ends;
+  if (!s->refuse)
+    s->refuse = head_build(s, ends);
+  s->head_done = true;
+  vec_free(&s->headers);
+  if (s->refuse) {
+    stream_refuse(s, s->refuse, refusal(s->refuse), HTTP_ABORTED);
+    return;
+  }
+  server->fn(s->x, server->arg);
+}
