@@ -143,7 +143,7 @@ class Nursery:
         """In the child: the three descriptors become 3, 1, 2, everything personal is renewed.
 
         A rehearsal takes the page faults of a first cell while nobody waits: a parked kernel then answers
-        its first cell as fast as its second.
+        its first cell as fast as its second. Where a cell waits already, that is the rehearsal.
         """
         try:
             signal.set_wakeup_fd(-1)
@@ -160,7 +160,8 @@ class Nursery:
             self.kernel.attach()
             self.kernel.introduce()
             renewal.renew()
-            self.kernel.rehearse(["1 + 1"])
+            if not self.kernel.wire.waiting():
+                self.kernel.rehearse(["1 + 1"])
             self.kernel.serve()
         except BaseException as error:
             complain(f"a forked kernel failed: {error!r}")

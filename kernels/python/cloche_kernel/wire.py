@@ -8,6 +8,7 @@ Sending blocks when the agent is slow: that is the back-pressure.
 
 import json
 import os
+import select
 import signal
 import socket
 import threading
@@ -52,6 +53,10 @@ class Wire:
         """Keeps a line back to go out together with the next one."""
         with self.lock:
             self.held += line
+
+    def waiting(self) -> bool:
+        """Whether the agent has said something that is not read yet."""
+        return self.sock is not None and bool(select.select([self.sock], [], [], 0)[0])
 
     def flush(self) -> None:
         if self.held:

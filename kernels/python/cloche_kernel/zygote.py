@@ -22,7 +22,8 @@ from .outlet import complain
 from .wire import Wire, dumps
 
 HOME = "/home/user"
-SYS_SECCOMP, SYS_KEYCTL, SYS_CAPSET = 317, 250, 126  # x86-64
+SYS_SECCOMP, SYS_KEYCTL, SYS_CAPSET, SYS_ARCH_PRCTL = 317, 250, 126, 158  # x86-64
+ARCH_GET_FS, PR_GET_TID_ADDRESS = 0x1003, 40
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 24, 47, 4
 KEYCTL_JOIN_SESSION_KEYRING = 1
 CAPABILITY_VERSION_3 = 0x20080522
@@ -66,9 +67,96 @@ def _keep_capabilities(mask: int) -> None:
     _call("ambient", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 
 
+def fork_twice(pidfd: int, groups: list[int]) -> int:
+    """A fork that enters the box, and a fork of it that is born there: 0 in the latter, the former's pid here."""
+    child = os.fork()
+    if child > 0:
+        return child
+    try:
+        for group in groups:
+            os.write(group, b"0")
+        os.setns(pidfd, EVERY_NAMESPACE)
+        os.setgroups([])
+        os.setresgid(0, 0, 0)
+        os.setresuid(0, 0, 0)
+        if os.fork() > 0:
+            os._exit(0)
+    except BaseException as error:
+        complain(f"a fork could not enter its box: {error!r}")
+        os._exit(1)
+    return 0
+
+
+class Move(ctypes.Structure):
+    """What move.c is told, and tells."""
+
+    _fields_ = [
+        ("box", ctypes.c_int32),
+        ("namespaces", ctypes.c_int32),
+        ("ngroups", ctypes.c_int32),
+        ("groups", ctypes.c_int32 * 16),
+        ("tid_place", ctypes.c_uint64),
+        ("rseq_place", ctypes.c_uint64),
+        ("step", ctypes.c_int32),
+        ("error", ctypes.c_int32),
+    ]
+
+
+class Mover:
+    """fork_twice with one copy of our memory instead of two: see move.c."""
+
+    STEPS = ("", "joining its control groups", "entering its namespaces", "groups", "identity", "fork")
+
+    def __init__(self) -> None:
+        self.library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "move.so"))
+        self.library.move_fork.restype = ctypes.c_long
+        self.python = ctypes.pythonapi
+        tid = ctypes.c_uint64()
+        _call("thread id", libc.prctl(PR_GET_TID_ADDRESS, ctypes.byref(tid), 0, 0, 0))
+        self.tid_place = tid.value
+        self.rseq_place = _rseq_place()
+
+    def fork(self, pidfd: int, groups: list[int]) -> int:
+        """0 in the fork; here the pid of a process that has ended, or -1."""
+        files = (ctypes.c_int32 * 16)(*groups)
+        move = Move(pidfd, EVERY_NAMESPACE, len(groups), files, self.tid_place, self.rseq_place)
+        self.python.PyOS_BeforeFork()
+        child = self.library.move_fork(ctypes.byref(move))
+        if child == 0:
+            self.python.PyOS_AfterFork_Child()
+            return 0
+        self.python.PyOS_AfterFork_Parent()
+        libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # its changes of identity were made on our memory
+        if child < 0 or move.step:
+            complain(f"a fork could not enter its box: {self.STEPS[move.step]}: {os.strerror(move.error or -child)}")
+        return child if child > 0 else -1
+
+
+def _rseq_place() -> int:
+    """Where the C library shares its thread's state with the scheduler; 0 where it does not."""
+    try:
+        if not ctypes.c_uint.in_dll(libc, "__rseq_size").value:
+            return 0
+        offset = ctypes.c_ssize_t.in_dll(libc, "__rseq_offset").value
+    except ValueError:
+        return 0
+    base = ctypes.c_uint64()
+    _call("thread pointer", libc.syscall(SYS_ARCH_PRCTL, ARCH_GET_FS, ctypes.byref(base)))
+    return base.value + offset
+
+
+def _mover() -> Mover | None:
+    try:
+        return Mover()
+    except OSError as error:
+        complain(f"forks copy their memory twice: {error!r}")
+        return None
+
+
 class Zygote:
-    def __init__(self, sock: socket.socket, kernel: Kernel) -> None:
+    def __init__(self, sock: socket.socket, kernel: Kernel, mover: Mover | None) -> None:
         self.sock = sock
+        self.mover = mover
         self.kernel = kernel
         self.wire = Wire(sock)
         self.fds: list[int] = []
@@ -100,30 +188,18 @@ class Zygote:
         """Sends a fork into the box whose descriptors came with the message."""
         count = message["fds"]
         fds, self.fds = self.fds[:count], self.fds[count:]
-        child = os.fork()
+        sock, pidfd, program, *groups = fds
+        code = os.read(program, 1 << 20)
+        child = self.mover.fork(pidfd, groups) if self.mover else fork_twice(pidfd, groups)
         if child == 0:
-            self.move(fds, message)
+            self.serve_box(sock, code, message)
         for fd in fds:
             os.close(fd)
-        _pid, status = os.waitpid(child, 0)
+        _pid, status = os.waitpid(child, 0) if child > 0 else (0, 1)
         self.answer({"ev": "entered", "id": message["id"], "status": status})
 
-    def move(self, fds: list[int], message: dict[str, Any]) -> None:
-        """In the fork: into the box's walls. A process of the box's pid namespace needs one more fork."""
-        try:
-            sock, pidfd, program, *groups = fds
-            for group in groups:
-                os.write(group, b"0")
-            code = os.read(program, 1 << 20)
-            os.setns(pidfd, EVERY_NAMESPACE)
-            os.setgroups([])
-            os.setresgid(0, 0, 0)
-            os.setresuid(0, 0, 0)
-            if os.fork() > 0:
-                os._exit(0)
-        except BaseException as error:
-            complain(f"a fork could not enter its box: {error!r}")
-            os._exit(1)
+    def serve_box(self, sock: int, code: bytes, message: dict[str, Any]) -> None:
+        """In the fork, inside the box's walls: becomes its nursery."""
         try:
             self.settle(message)
             _load_filter(code)
@@ -171,5 +247,6 @@ def serve() -> None:
     kernel = Kernel()
     warm(kernel)
     end_threads()
+    mover = _mover()
     heap.settle()
-    Zygote(sock, kernel).serve()
+    Zygote(sock, kernel, mover).serve()

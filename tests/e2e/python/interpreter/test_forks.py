@@ -128,3 +128,16 @@ def test_a_box_s_changes_to_shared_modules_stay_its_own(boxes: list[interpreter.
         "(3.14159, False)"
     ]
     assert texts(boxes[4:5], "json.dumps([1])") == ["[1]"]
+
+
+def test_the_scheduler_tells_a_fork_where_it_runs(boxes: list[interpreter.Sandbox]) -> None:
+    done = boxes[5].run_code(
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None)\n"
+        "seen = []\n"
+        "for cpu in sorted(os.sched_getaffinity(0)):\n"
+        "    os.sched_setaffinity(0, {cpu})\n"
+        "    seen.append(libc.sched_getcpu() == cpu)\n"
+        "all(seen)"
+    )
+    assert done.text == "True"
