@@ -119,6 +119,18 @@ static bool table_exists(const char *table)
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
+/* An address serves one box after the other, while the kernel remembers its connections for minutes, some for days. Each
+ * link therefore has a zone of its own, told by its name, which is never used again soon: what was open for the last box
+ * is a new connection for the next one. Only the box's direction needs it. The seed is fixed, so that a restart of the
+ * daemon, which writes this anew, finds the same zones. */
+static void write_zones(struct buf *b, const char *links)
+{
+  buf_addf(b,
+           "  chain zones { type filter hook prerouting priority raw; policy accept;\n"
+           "    iifname \"%s*\" ct original zone set jhash iifname mod 65534 seed 0x636c6f63 offset 1\n  }\n",
+           links);
+}
+
 static void write_chains(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway)
 {
   unsigned connections = c->connections ? c->connections : CONNECTIONS_DEFAULT;
@@ -135,7 +147,7 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
            "    ct state established,related accept\n"
            "    ct status dnat ct original ip daddr %s meta l4proto { tcp, udp } ct original proto-dst 53 accept\n"
            "    ip daddr @never goto refuse\n"
-           "    ct state new add @open { ip saddr ct count over %u } goto refuse\n"
+           "    ct state new add @links { iifname ct count over %u } goto refuse\n"
            "    ip saddr vmap @boxes\n"
            "    accept\n  }\n"
            "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
@@ -246,7 +258,7 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
   memset((void *)has_chain, table_exists(table), sizeof(has_chain));
   cleanup_buf struct buf b = BUF_INIT(65536);
   buf_addf(&b, "add table inet %s\n", table);
-  static const char *const chains[] = {"forward", "leave", "refuse", "input", "prerouting", "postrouting"};
+  static const char *const chains[] = {"zones", "forward", "leave", "refuse", "input", "prerouting", "postrouting"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     buf_addf(&b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
@@ -255,10 +267,11 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
   buf_addf(&b,
            "table inet %s {\n"
            "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
-           "  set open { type ipv4_addr; size 65535; flags dynamic; }\n"
+           "  set links { type ifname; size 65535; flags dynamic; }\n"
            "  set named { type ipv4_addr; }\n"
            "  map boxes { type ipv4_addr : verdict; }\n",
            table);
+  write_zones(&b, prefix);
   write_chains(&b, c, prefix, gateway);
   uint32_t resolver = c->resolver ? c->resolver : host_resolver();
   write_nat(&b, c, prefix, gateway, resolver);

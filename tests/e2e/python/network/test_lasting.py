@@ -5,14 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import ExitStack
 
 import e2b
 import pytest
 
-from support.world import Abroad, devices, reached
+from support.world import (
+    PUBLIC,
+    Abroad,
+    address,
+    devices,
+    finish_lasting,
+    reached,
+    run,
+    start_lasting,
+)
 
 ALL = "0.0.0.0/0"
-ONE, TWO, FAR = "198.51.100.1", "198.51.100.2", "198.51.100.8"
+ONE, TWO, FAR = PUBLIC[1], PUBLIC[2], PUBLIC[8]
 
 NETWORKS = {
     "plain": ({}, {ONE, TWO, FAR, "www.example.com"}),
@@ -93,3 +103,40 @@ def test_no_box_inherits_the_lists_of_a_dead_one(server: Abroad) -> None:
             assert reached(plain, ONE, TWO) == {ONE, TWO}
         with server.box(network={"deny_out": [FAR]}) as other:
             assert reached(other, ONE, FAR, "other.example.net") == {ONE, "other.example.net"}
+
+
+def test_no_box_goes_on_with_the_connections_of_a_dead_one(server: Abroad) -> None:
+    """The next box has the same address; what its forerunner was allowed is not its own."""
+    ask = f"""
+import socket
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(2)
+u.bind(("", 5555))
+u.connect(("{FAR}", 7))
+try:
+    u.send(b"hello")
+    print(u.recv(9).decode())
+except OSError:
+    print("refused")
+"""
+    with ExitStack() as alive:
+        open_boxes = [alive.enter_context(server.box()) for _ in range(4)]
+        used = {address(box) for box in open_boxes}
+        assert all(run(box, f"python3 -c '{ask}'") == (0, "hello\n") for box in open_boxes)
+    with ExitStack() as alive:
+        again = 0
+        for _ in range(12):
+            box = alive.enter_context(server.box(network={"deny_out": [FAR]}))
+            again += address(box) in used
+            assert run(box, f"python3 -c '{ask}'") == (0, "refused\n")
+        assert again > 0, "no address was used twice"
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "warden"])
+def test_open_connections_outlast_the_daemon(server: Abroad, how: str) -> None:
+    with server.box() as box:
+        handle = start_lasting(box)
+        box.update_network({"deny_out": [FAR]})
+        restart(server, how)
+        assert finish_lasting(box, handle) == "again\nagain\n"
+        assert reached(box, ONE, FAR) == {ONE}

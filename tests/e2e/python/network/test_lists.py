@@ -14,15 +14,18 @@ from support.world import (
     HOST,
     INSIDE,
     NAMES,
+    PUBLIC,
     RESOLVER,
     Abroad,
     devices,
+    finish_lasting,
     reached,
     run,
+    start_lasting,
 )
 
 ALL = "0.0.0.0/0"
-ONE, TWO, FAR = "198.51.100.1", "198.51.100.2", "198.51.100.8"
+ONE, TWO, FAR = PUBLIC[1], PUBLIC[2], PUBLIC[8]
 
 ECHO = """
 import socket, sys
@@ -163,34 +166,10 @@ def test_a_box_born_without_internet_gets_it_later(server: Abroad) -> None:
 
 def test_a_connection_that_was_open_goes_on_when_lists_close(server: Abroad) -> None:
     """Lists are for new connections; the echo of datagrams is one that lasts."""
-    lasting = f"""
-import socket, time
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.settimeout(2)
-u.connect(("{FAR}", 7))
-def ask():
-    try:
-        u.send(b"again")
-        return u.recv(9).decode()
-    except OSError:
-        return "cut"
-print(ask(), flush=True)
-while True:
-    try:
-        open("/tmp/closed").close()
-        break
-    except OSError:
-        time.sleep(0.05)
-print(ask(), flush=True)
-"""
     with server.box() as box:
-        box.files.write("/tmp/lasting.py", lasting)
-        handle = box.commands.run("python3 -u /tmp/lasting.py > /tmp/said", background=True)
-        run(box, "timeout 10 sh -c 'until grep -q again /tmp/said; do sleep 0.05; done'")
+        handle = start_lasting(box)
         box.update_network({"allow_internet_access": False})
-        box.files.write("/tmp/closed", "")
-        handle.wait()
-        assert box.files.read("/tmp/said") == "again\nagain\n"
+        assert finish_lasting(box, handle) == "again\nagain\n"
         assert reached(box, FAR) == set()
 
 

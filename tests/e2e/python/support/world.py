@@ -49,6 +49,22 @@ u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 u.connect(("{GATEWAY}", 9))
 print(u.getsockname()[0])
 """
+LASTING = f"""
+import os, socket, time
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(3)
+u.connect(("{PUBLIC[-1]}", 7))
+def ask():
+    try:
+        u.send(b"again")
+        return u.recv(9).decode()
+    except OSError:
+        return "cut"
+print(ask(), flush=True)
+while not os.path.exists("/tmp/go-on"):
+    time.sleep(0.05)
+print(ask(), flush=True)
+"""
 CLONE_NEWNET = 0x40000000
 
 
@@ -288,3 +304,18 @@ def devices(box: e2b.Sandbox) -> set[str]:
 def address(box: e2b.Sandbox) -> str:
     """The box's own, as it sees it."""
     return run(box, f"python3 -c '{OWN_ADDRESS}'")[1].strip()
+
+
+def start_lasting(box: e2b.Sandbox) -> e2b.CommandHandle:
+    """A program that exchanges datagrams with the last public address, and waits."""
+    box.files.write("/tmp/lasting.py", LASTING)
+    handle = box.commands.run("python3 /tmp/lasting.py > /tmp/said", background=True)
+    run(box, "timeout 10 sh -c 'until grep -q . /tmp/said; do sleep 0.05; done'")
+    return handle
+
+
+def finish_lasting(box: e2b.Sandbox, handle: e2b.CommandHandle) -> str:
+    """Let it do so once more on the same connection, and tell what it got both times."""
+    box.files.write("/tmp/go-on", "")
+    run(box, f"timeout 10 sh -c 'while kill -0 {handle.pid} 2>/dev/null; do sleep 0.05; done'")
+    return box.files.read("/tmp/said")
