@@ -338,6 +338,16 @@ static void reset_signals(void)
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* The daemon's descriptors go first of all: among them is the parent's end of our own socket, and those of births on other
+ * threads. A child that kept them would never see that a killed daemon is gone, and sit there for ever. */
+static void drop_the_rest(int sock, int boot)
+{
+  int low = boot >= 0 ? MIN(sock, boot) : sock, high = MAX(sock, boot);
+  if (syscall(SYS_close_range, 3, low - 1, 0) || (high > low + 1 && syscall(SYS_close_range, low + 1, high - 1, 0)) ||
+      syscall(SYS_close_range, high + 1, ~0u, 0))
+    die("closing the daemon's descriptors", NULL);
+}
+
 _Noreturn void child_run(const struct child_plan *plan)
 {
   struct child_plan own = *plan;
@@ -348,6 +358,7 @@ _Noreturn void child_run(const struct child_plan *plan)
   report_sock = high;
   if (plan->boot_fd >= 0 && (own.boot_fd = fcntl(plan->boot_fd, F_DUPFD_CLOEXEC, SOCK_SLOT)) < 0)
     die("moving the boot descriptor", NULL);
+  drop_the_rest(report_sock, own.boot_fd);
   join_groups();
   become_root(plan->hostname);
   loopback_up();
