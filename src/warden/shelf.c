@@ -205,6 +205,17 @@ void shelf_drain(struct warden *w)
     empty(value);
 }
 
+bool shelf_low(struct warden *w)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
+    struct shelf *s = value;
+    if (2 * (s->n + s->coming) < w->config->pool && clock_mono_us() - s->used_us < POOL_COLD_US)
+      return true;
+  }
+  return false;
+}
+
 size_t shelf_count(struct warden *w)
 {
   size_t n = 0;

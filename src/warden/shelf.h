@@ -25,6 +25,7 @@ void parked_drop(struct parked *p);                 /* the box too */
 void shelf_heat(struct warden *w, struct build *b); /* begins to fill */
 void shelf_tend(struct warden *w);                  /* now and then: cold shelves are emptied, others filled */
 void shelf_drain(struct warden *w);                 /* at the end: all parked boxes go */
+bool shelf_low(struct warden *w);                   /* one in use has less than half of its boxes */
 size_t shelf_count(struct warden *w);
 
 #endif

@@ -21,6 +21,7 @@
 #define SLOTS        32768 /* id ranges of 65,536 each above id_base */
 #define SAMPLE_MS    5000
 #define HOUSEKEEP_MS 30000
+#define REFILL_MS    20 /* a box that was just given out has the cores for its first question */
 
 void warden_broadcast(struct warden *w, struct str packet)
 {
@@ -229,6 +230,13 @@ static void checkpoint_done(uv_work_t *work, int status)
   free(work);
 }
 
+static void refill_now(uv_timer_t *t)
+{
+  struct warden *w = t->data;
+  if (!w->stopping)
+    shelf_tend(w);
+}
+
 /* After everything that was asked in this turn of the loop is answered. */
 static void refill(uv_check_t *check)
 {
@@ -236,7 +244,10 @@ static void refill(uv_check_t *check)
   if (!w->refill || w->stopping)
     return;
   w->refill = false;
-  shelf_tend(w);
+  if (shelf_low(w))
+    shelf_tend(w);
+  else if (!uv_is_active((uv_handle_t *)&w->refiller))
+    uv_timer_start(&w->refiller, refill_now, REFILL_MS, 0);
 }
 
 /* The templates everyone has are hot from the start. */
@@ -279,7 +290,7 @@ int warden_main(const struct warden_config *config)
   setenv("UV_THREADPOOL_SIZE", "8", 1);
   uv_loop_init(&loop);
   w.slots = xcalloc(SLOTS / 64, sizeof(*w.slots));
-  uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper};
+  uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper, &w.refiller};
   for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
     uv_timer_init(&loop, timers[i]);
     timers[i]->data = &w;

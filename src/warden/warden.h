@@ -56,7 +56,7 @@ struct warden {
   bool refill;                 /* the pool wants tending when the loop has time */
   uv_check_t after;
   struct alarms alarms;
-  uv_timer_t clock, sampler, housekeeper;
+  uv_timer_t clock, sampler, housekeeper, refiller;
   bool sampling, stopping;
   size_t removals; /* boxes whose remains are being cleared */
 
