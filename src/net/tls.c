@@ -330,10 +330,13 @@ static int use_key(SSL_CTX *ctx, struct str pem, struct err *err)
   __attribute__((cleanup(bio_free))) BIO *b = BIO_new_mem_buf(pem.p, (int)MIN(pem.n, (size_t)INT32_MAX));
   EVP_PKEY *key = b ? PEM_read_bio_PrivateKey(b, NULL, no_passphrase, NULL) : NULL;
   int ok = key ? SSL_CTX_use_PrivateKey(ctx, key) : 0;
+  bool foreign = key && ok != 1; /* it could be read, and the certificate is another's */
   EVP_PKEY_free(key);
-  if (ok != 1)
+  if (!foreign && ok != 1)
     return tls_error(err, "the private key");
-  return SSL_CTX_check_private_key(ctx) == 1 ? 0 : tls_error(err, "the private key does not belong to the certificate");
+  if (!foreign && SSL_CTX_check_private_key(ctx) == 1)
+    return 0;
+  return tls_error(err, "the private key does not belong to the certificate");
 }
 
 static int server_settings(SSL_CTX *ctx, struct str tickets, struct err *err)

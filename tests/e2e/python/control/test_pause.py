@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -141,7 +140,7 @@ def test_a_pause_cuts_streams_without_a_clean_end(wire: Wire, living: RawBox) ->
     }
     head = "POST /process.Process/Start HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in sent.items()) + "\r\n"
-    with socket.create_connection(wire.address, timeout=10) as link:
+    with wire.open() as link:
         link.sendall(head.encode() + frame)
         seen = link.recv(65536)
         assert seen.startswith(b"HTTP/1.1 200")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 
 import e2b
@@ -121,7 +120,7 @@ def test_health_needs_no_key(wire: Wire) -> None:
 
 def test_keep_alive_and_pipelining(wire: Wire) -> None:
     request = f"GET /v2/sandboxes?limit=1 HTTP/1.1\r\nHost: x\r\nX-API-KEY: {wire.key}\r\n\r\n"
-    with socket.create_connection(wire.address, timeout=10) as link:
+    with wire.open() as link:
         link.sendall(request.encode() * 3)
         seen = b""
         while seen.count(b"HTTP/1.1 200") < 3:
@@ -137,7 +136,7 @@ def test_expect_continue(wire: Wire) -> None:
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         "Expect: 100-continue\r\n\r\n"
     )
-    with socket.create_connection(wire.address, timeout=10) as link:
+    with wire.open() as link:
         link.sendall(head.encode())
         assert link.recv(4096).startswith(b"HTTP/1.1 100")
         link.sendall(body)

@@ -12,6 +12,7 @@ import http.client
 import json
 import os
 import socket
+import ssl
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,9 +50,22 @@ class Wire:
         assert parts.port
         return parts.hostname, parts.port
 
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """For https: whom SSL_CERT_FILE tells to trust."""
+        return ssl.create_default_context() if self.url.startswith("https:") else None
+
     def connect(self, timeout: float = 60) -> http.client.HTTPConnection:
         host, port = self.address
+        if context := self.context:
+            return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
         return http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def open(self, timeout: float = 10) -> socket.socket:
+        link = socket.create_connection(self.address, timeout=timeout)
+        if context := self.context:
+            return context.wrap_socket(link, server_hostname=self.address[0])
+        return link
 
     def call(
         self,
@@ -87,7 +101,7 @@ class Wire:
 
     def exchange(self, raw: bytes, timeout: float = 10) -> bytes:
         """Send bytes as they are and return everything until the server closes or goes quiet."""
-        with socket.create_connection(self.address, timeout=timeout) as link:
+        with self.open(timeout) as link:
             link.sendall(raw)
             parts = []
             try:
