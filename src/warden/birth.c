@@ -114,24 +114,6 @@ static void birth_done(uv_work_t *work, int status)
   birth_free(h);
 }
 
-/* Layer paths, the runtime layer below them all. */
-static const char *const *lowers(struct birth *h, const struct build *build, const char *runtime)
-{
-  const char *text = build->row.layers;
-  size_t n = 2;
-  for (const char *p = text; *p; p++)
-    n += *p == '\n';
-  const char **list = arena_alloc(&h->arena, n * sizeof(*list));
-  struct str rest = str_of(text), line;
-  size_t i = 0;
-  for (; rest.n; i++) {
-    str_cut(rest, '\n', &line, &rest);
-    list[i] = arena_z(&h->arena, line);
-  }
-  list[i] = arena_fmt(&h->arena, "%s/runtime/%s", h->warden->config->data, runtime);
-  return list;
-}
-
 static const char *const *environment(struct birth *h, const struct build *b)
 {
   const char **env = arena_alloc(&h->arena, 6 * sizeof(*env));
@@ -169,7 +151,7 @@ static void birth_begin(struct birth *h, struct build *build, unsigned flags, st
       .instance = w->instance,
       .id = h->name,
       .dir = h->dir,
-      .lowers = lowers(h, build, w->runtime),
+      .lowers = build_layers(&h->arena, build, w->config->data, w->runtime),
       .id_base = w->config->id_base + h->slot * JAIL_IDS,
       .hostname = "e2b.local",
       .argv = argv,

@@ -388,6 +388,22 @@ int catalog_find(struct catalog *c, struct str team, struct str ref, struct temp
   return 0;
 }
 
+const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime)
+{
+  size_t n = 2;
+  for (const char *p = b->row.layers; *p; p++)
+    n += *p == '\n';
+  const char **list = arena_alloc(a, n * sizeof(*list));
+  struct str rest = str_of(b->row.layers), line;
+  size_t i = 0;
+  for (; rest.n; i++) {
+    str_cut(rest, '\n', &line, &rest);
+    list[i] = arena_z(a, line);
+  }
+  list[i] = arena_fmt(a, "%s/runtime/%s", data, runtime);
+  return list;
+}
+
 struct build *catalog_build(struct catalog *c, struct str id)
 {
   return map_get(&c->build_by_id, id);

@@ -51,6 +51,8 @@ size_t catalog_keys(struct catalog *c, const struct row_key *const **out);
  * no such tag; err says which. */
 int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err);
 struct build *catalog_build(struct catalog *c, struct str id);
+/* Paths of a build's layers, top first, the runtime layer below them all; NULL-terminated, in the arena. */
+const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime);
 /* The template of a reference, whatever its tag; visible ones only. by_id (may be NULL): it was named by its id. */
 int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err);
 struct build *catalog_default(const struct template *t); /* the build of its default tag, or NULL */

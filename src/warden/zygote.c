@@ -104,20 +104,6 @@ static const char *const *environment(struct launch *l)
   return list;
 }
 
-static const char *const *lowers(struct launch *l)
-{
-  struct zygote *z = l->z;
-  const char **list = arena_alloc(&l->arena, 130 * sizeof(*list));
-  struct str rest = str_of(z->build->row.layers), line;
-  size_t n = 0;
-  while (rest.n && n < 120) {
-    str_cut(rest, '\n', &line, &rest);
-    list[n++] = arena_z(&l->arena, line);
-  }
-  list[n] = arena_fmt(&l->arena, "%s/runtime/%s", z->warden->config->data, z->warden->runtime);
-  return list;
-}
-
 /* ---- its life ---- */
 
 static void poll_closed(uv_handle_t *h)
@@ -236,7 +222,7 @@ static void zygote_start(struct zygote *z)
       .instance = z->warden->instance,
       .id = z->name,
       .dir = z->dir,
-      .lowers = lowers(l),
+      .lowers = build_layers(&l->arena, z->build, z->warden->config->data, z->warden->runtime),
       .id_base = zygote_user(z),
       .hostname = "e2b.local",
       .argv = arguments(l),
