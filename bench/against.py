@@ -159,6 +159,12 @@ def density() -> Samples:
     }
 
 
+def complaints() -> list[str]:
+    """What the server said that it should not have to."""
+    log = Path(os.environ["CLOCHE_DATA"]).parent / "server.log"
+    return [line for line in log.read_text().splitlines() if '"level":"warn"' in line or '"level":"error"' in line]
+
+
 def main(phase: str, out: Path) -> None:
     samples: Samples = {}
     if phase == "main":
@@ -175,6 +181,8 @@ def main(phase: str, out: Path) -> None:
     elif phase == "burst":
         samples |= cloche_bench("burst")
     out.write_text(json.dumps(samples))
+    for line in complaints()[:20]:
+        print(line, file=sys.stderr)
 
 
 main(sys.argv[1], Path(sys.argv[2]))

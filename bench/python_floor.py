@@ -31,6 +31,7 @@ def cells() -> Samples:
 
     shell = InteractiveShell.instance()
     shell.history_manager.enabled = False
+    shell.cache_size = 0
     shell.displayhook.write_format_data = lambda *_: None
     shell.displayhook.write_output_prompt = lambda: None
     shell.displayhook.finish_displayhook = lambda: None

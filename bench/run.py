@@ -79,9 +79,8 @@ def main(build: Path, out: Path) -> int:
     }
     out.write_text(json.dumps({"about": about, "samples": samples}))
     missed = print_table(samples)
-    print(
-        f"\n{about['seconds']} s on {about['cores']} cores, Linux {about['kernel']}, load {load:.1f} at the start; samples in {out}"
-    )
+    machine = f"{about['cores']} cores, Linux {about['kernel']}, load {load:.1f} at the start"
+    print(f"\n{about['seconds']} s on {machine}; samples in {out}")
     return 1 if missed and os.environ.get("BENCH_STRICT") else 0
 
 

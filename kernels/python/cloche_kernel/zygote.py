@@ -8,6 +8,7 @@ does not have, and then serves the box's agent as the nursery does. No user code
 
 import array
 import ctypes
+import errno
 import os
 import resource
 import select
@@ -105,6 +106,7 @@ class Move(ctypes.Structure):
 class Mover:
     """fork_twice with one copy of our memory instead of two: see move.c."""
 
+    ENDED = ((2, errno.ESRCH), (5, errno.ENOMEM))  # no such process; its pid namespace takes no more
     STEPS = ("", "joining its control groups", "entering its namespaces", "groups", "identity", "fork")
 
     def __init__(self) -> None:
@@ -115,6 +117,7 @@ class Mover:
         _call("thread id", libc.prctl(PR_GET_TID_ADDRESS, ctypes.byref(tid), 0, 0, 0))
         self.tid_place = tid.value
         self.rseq_place = _rseq_place()
+        self.box_ended = False  # meanwhile: nobody's fault
 
     def fork(self, pidfd: int, groups: list[int]) -> int:
         """0 in the fork; here the pid of a process that has ended, or -1."""
@@ -127,7 +130,8 @@ class Mover:
             return 0
         self.python.PyOS_AfterFork_Parent()
         libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # its changes of identity were made on our memory
-        if child < 0 or move.step:
+        self.box_ended = (move.step, move.error) in self.ENDED
+        if child < 0 or (move.step and not self.box_ended):
             complain(f"a fork could not enter its box: {self.STEPS[move.step]}: {os.strerror(move.error or -child)}")
         return child if child > 0 else -1
 
@@ -196,6 +200,8 @@ class Zygote:
         for fd in fds:
             os.close(fd)
         _pid, status = os.waitpid(child, 0) if child > 0 else (0, 1)
+        if self.mover and self.mover.box_ended:
+            status = 0
         self.answer({"ev": "entered", "id": message["id"], "status": status})
 
     def serve_box(self, sock: int, code: bytes, message: dict[str, Any]) -> None:
