@@ -2,7 +2,8 @@
  *
  * To be in another pid namespace a process must be born there: it enters the box and forks, and its child is the one that
  * counts. That first process needs no memory of its own. Here it shares the zygote's (vfork), which waits meanwhile; it
- * enters, forks once, and ends. The fork wakes up where the zygote called from, on a copy of the zygote's stack.
+ * enters, forks once, and ends. The fork wakes up where the zygote called from, on a copy of the zygote's stack. The
+ * box's control groups are for the fork alone to join: a box that is frozen or killed must not hold up the zygote.
  *
  * The library stands alone: no C library, only system calls, because between vfork and exit nothing of the zygote's state
  * may change, and so that it fits every template's Python. x86-64 only; without it zygote.py forks twice. */
@@ -13,21 +14,18 @@
 #error "system calls are written for x86-64"
 #endif
 
-enum { SYS_WRITE = 1, SYS_CLONE = 56, SYS_EXIT = 60, SYS_SETGROUPS = 116, SYS_SETRESUID = 117, SYS_SETRESGID = 119, SYS_SETNS = 308, SYS_RSEQ = 334 };
+enum { SYS_CLONE = 56, SYS_EXIT = 60, SYS_SETGROUPS = 116, SYS_SETRESUID = 117, SYS_SETRESGID = 119, SYS_SETNS = 308, SYS_RSEQ = 334 };
 enum { SHARE_MEMORY = 0x100, WAIT_FOR_CHILD = 0x4000, CLEAR_TID = 0x200000, SET_TID = 0x1000000, CHILD_SIGNAL = 17 };
-#define GROUPS_MAX     16
 #define RSEQ_BYTES     32
 #define RSEQ_SIGNATURE 0x53053053 /* the C library's, on x86 */
 
 struct move {
-  int32_t box;                /* pidfd of the box's first process */
-  int32_t namespaces;         /* which of its namespaces are entered */
-  int32_t ngroups;            /* control groups to join first: */
-  int32_t groups[GROUPS_MAX]; /* their open lists of tasks */
-  uint64_t tid_place;         /* where the C library keeps the thread's id: the fork finds its own there, as after fork() */
-  uint64_t rseq_place;        /* what it shares with the scheduler; the kernel forgets it across a shared memory */
-  int32_t step;               /* out: where it failed, 0 = nowhere */
-  int32_t error;              /* out: why, as a positive errno */
+  int32_t box;         /* pidfd of the box's first process */
+  int32_t namespaces;  /* which of its namespaces are entered */
+  uint64_t tid_place;  /* where the C library keeps the thread's id: the fork finds its own there, as after fork() */
+  uint64_t rseq_place; /* what it shares with the scheduler; the kernel forgets it across a shared memory */
+  int32_t step;        /* out: where it failed, 0 = nowhere */
+  int32_t error;       /* out: why, as a positive errno */
 };
 
 static inline long call(long number, long a, long b, long c, long d, long e)
@@ -51,20 +49,17 @@ __attribute__((noreturn)) static void leave(struct move *m, int step, long error
 __attribute__((noinline, noreturn)) static void enter(struct move *m, void **back)
 {
   long r;
-  for (int i = 0; i < m->ngroups; i++)
-    if ((r = call(SYS_WRITE, m->groups[i], (long)"0", 1, 0, 0)) < 0)
-      leave(m, 1, r);
   if ((r = call(SYS_SETNS, m->box, m->namespaces, 0, 0, 0)) < 0)
-    leave(m, 2, r);
+    leave(m, 1, r);
   if ((r = call(SYS_SETGROUPS, 0, 0, 0, 0, 0)) < 0)
-    leave(m, 3, r);
+    leave(m, 2, r);
   if ((r = call(SYS_SETRESGID, 0, 0, 0, 0, 0)) < 0 || (r = call(SYS_SETRESUID, 0, 0, 0, 0, 0)) < 0)
-    leave(m, 4, r);
+    leave(m, 3, r);
   long place = (long)m->tid_place;
   r = call(SYS_CLONE, CHILD_SIGNAL | (place ? SET_TID | CLEAR_TID : 0), 0, 0, place, 0);
   if (r == 0)
     __builtin_longjmp(back, 1);
-  leave(m, r < 0 ? 5 : 0, r);
+  leave(m, r < 0 ? 4 : 0, r);
 }
 
 /* The pid of the process that entered (and has ended) in the zygote, 0 in the fork, negative errno. */

@@ -68,14 +68,12 @@ def _keep_capabilities(mask: int) -> None:
     _call("ambient", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 
 
-def fork_twice(pidfd: int, groups: list[int]) -> int:
+def fork_twice(pidfd: int) -> int:
     """A fork that enters the box, and a fork of it that is born there: 0 in the latter, the former's pid here."""
     child = os.fork()
     if child > 0:
         return child
     try:
-        for group in groups:
-            os.write(group, b"0")
         os.setns(pidfd, EVERY_NAMESPACE)
         os.setgroups([])
         os.setresgid(0, 0, 0)
@@ -94,8 +92,6 @@ class Move(ctypes.Structure):
     _fields_ = [
         ("box", ctypes.c_int32),
         ("namespaces", ctypes.c_int32),
-        ("ngroups", ctypes.c_int32),
-        ("groups", ctypes.c_int32 * 16),
         ("tid_place", ctypes.c_uint64),
         ("rseq_place", ctypes.c_uint64),
         ("step", ctypes.c_int32),
@@ -106,8 +102,8 @@ class Move(ctypes.Structure):
 class Mover:
     """fork_twice with one copy of our memory instead of two: see move.c."""
 
-    ENDED = ((2, errno.ESRCH), (5, errno.ENOMEM))  # no such process; its pid namespace takes no more
-    STEPS = ("", "joining its control groups", "entering its namespaces", "groups", "identity", "fork")
+    ENDED = ((1, errno.ESRCH), (4, errno.ENOMEM))  # no such process; its pid namespace takes no more
+    STEPS = ("", "entering its namespaces", "groups", "identity", "fork")
 
     def __init__(self) -> None:
         self.library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "move.so"))
@@ -119,10 +115,9 @@ class Mover:
         self.rseq_place = _rseq_place()
         self.box_ended = False  # meanwhile: nobody's fault
 
-    def fork(self, pidfd: int, groups: list[int]) -> int:
+    def fork(self, pidfd: int) -> int:
         """0 in the fork; here the pid of a process that has ended, or -1."""
-        files = (ctypes.c_int32 * 16)(*groups)
-        move = Move(pidfd, EVERY_NAMESPACE, len(groups), files, self.tid_place, self.rseq_place)
+        move = Move(pidfd, EVERY_NAMESPACE, self.tid_place, self.rseq_place)
         self.python.PyOS_BeforeFork()
         child = self.library.move_fork(ctypes.byref(move))
         if child == 0:
@@ -194,9 +189,9 @@ class Zygote:
         fds, self.fds = self.fds[:count], self.fds[count:]
         sock, pidfd, program, *groups = fds
         code = os.read(program, 1 << 20)
-        child = self.mover.fork(pidfd, groups) if self.mover else fork_twice(pidfd, groups)
+        child = self.mover.fork(pidfd) if self.mover else fork_twice(pidfd)
         if child == 0:
-            self.serve_box(sock, code, message)
+            self.serve_box(sock, code, groups, message)
         for fd in fds:
             os.close(fd)
         _pid, status = os.waitpid(child, 0) if child > 0 else (0, 1)
@@ -204,9 +199,11 @@ class Zygote:
             status = 0
         self.answer({"ev": "entered", "id": message["id"], "status": status})
 
-    def serve_box(self, sock: int, code: bytes, message: dict[str, Any]) -> None:
+    def serve_box(self, sock: int, code: bytes, groups: list[int], message: dict[str, Any]) -> None:
         """In the fork, inside the box's walls: becomes its nursery."""
         try:
+            for group in groups:
+                os.write(group, b"0")
             self.settle(message)
             _load_filter(code)
             _keep_capabilities(int(message["caps"]))
