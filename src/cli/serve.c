@@ -21,7 +21,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define GATES_MAX 256
+#define GATES_MAX     256
+#define PORT_TRIES    50 /* gates of a supervisor that was killed take a moment to leave: 5 s in all */
+#define PORT_PAUSE_MS 100
 
 struct role {
   const char *name;
@@ -325,8 +327,13 @@ static int port_free(const char *host, uint16_t port, struct err *err)
   int one = 1;
   cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  if (inet_pton(AF_INET, host, &a.sin_addr) == 1 && bind(fd, (struct sockaddr *)&a, sizeof(a)))
-    return err_errno(err, "listen on %s:%u", host, port);
+  if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
+    return 0; /* bind_one says what is wrong with it */
+  for (int i = 0; bind(fd, (struct sockaddr *)&a, sizeof(a)); i++) {
+    if (errno != EADDRINUSE || i == PORT_TRIES)
+      return err_errno(err, "listen on %s:%u", host, port);
+    poll(NULL, 0, PORT_PAUSE_MS);
+  }
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "warden/runtime.h"
 #include "warden/zygote.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,10 +19,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define SLOTS        32768 /* id ranges of 65,536 each above id_base */
-#define SAMPLE_MS    5000
-#define HOUSEKEEP_MS 30000
-#define REFILL_MS    20 /* a box that was just given out has the cores for its first question */
+#define SLOTS         32768 /* id ranges of 65,536 each above id_base */
+#define SAMPLE_MS     5000
+#define TURN_TRIES    1500 /* 30 s in all */
+#define TURN_PAUSE_MS 20
+#define HOUSEKEEP_MS  30000
+#define REFILL_MS     20 /* a box that was just given out has the cores for its first question */
 
 void warden_broadcast(struct warden *w, struct str packet)
 {
@@ -154,6 +157,24 @@ static int open_line(struct warden *w, struct err *err)
 
 /* ---- beginnings ---- */
 
+/* One warden at a time: one whose supervisor was killed is given time to finish. A lock of the process, so that nothing
+ * it forked can hold it. */
+static int wait_for_turn(const struct warden *w, struct err *err)
+{
+  char path[4096];
+  struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  snprintf(path, sizeof(path), "%s/warden.lock", w->config->data);
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* open until the end */
+  if (fd < 0)
+    return err_errno(err, "%s", path);
+  for (int i = 0; fcntl(fd, F_SETLK, &whole); i++) {
+    if (i == TURN_TRIES)
+      return err_set(err, -EBUSY, "another warden still works in %s", w->config->data);
+    poll(NULL, 0, TURN_PAUSE_MS);
+  }
+  return 0;
+}
+
 static int open_data(struct warden *w, struct err *err)
 {
   char path[4096];
@@ -164,6 +185,9 @@ static int open_data(struct warden *w, struct err *err)
     if (r)
       return err_set(err, r, "data directory %s: %s", path, strerrordesc_np(-r));
   }
+  int turn = wait_for_turn(w, err);
+  if (turn)
+    return turn;
   snprintf(path, sizeof(path), "%s/cloche.db", w->config->data);
   umask(0077);
   int r = store_open(path, &w->store, err);
