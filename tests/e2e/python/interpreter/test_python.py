@@ -186,3 +186,14 @@ def test_a_box_killed_during_a_cell_is_a_timeout_that_says_so() -> None:
     finally:
         timer.join()
         box.kill()
+
+
+def test_a_kernel_without_memory_left_is_told_so() -> None:
+    with interpreter.Sandbox.create(timeout=120) as fresh:
+        done = fresh.run_code("x = []\nwhile True: x.append(bytearray(50_000_000))")
+        assert done.error.name == "ContextRestarting"
+        assert "ran out of its 2048 MB of memory" in done.error.traceback
+        assert fresh.run_code("1 + 1").text == "2"
+        crash = fresh.run_code("import ctypes; ctypes.string_at(0)")
+        assert "signal 11" in crash.error.traceback
+        assert "status 3" in fresh.run_code("import os; os._exit(3)").error.traceback
