@@ -204,26 +204,3 @@ void logbook_escaped(const char *logger, const char *who, const char *stream, st
   if (b.n && !buf_failed(&b))
     book_write(buf_str(&b));
 }
-
-void logbook_note(const char *logger, const char *who, const char *fmt, ...)
-{
-  char text[1024];
-  va_list ap;
-  if (!book_open())
-    return;
-  va_start(ap, fmt);
-  int n = vsnprintf(text, sizeof(text), fmt, ap);
-  va_end(ap);
-  cleanup_buf struct buf b = BUF_INIT(BATCH_MAX);
-  n = MIN(n, (int)sizeof(text) - 1);
-  put_line(&b, "debug", logger, who, NULL, (struct str){text, n > 0 ? (size_t)n : 0}, false);
-  if (!buf_failed(&b))
-    book_write(buf_str(&b));
-}
-
-void logbook_close(void)
-{
-  if (book.fd >= 0)
-    close(book.fd);
-  book.fd = -1;
-}

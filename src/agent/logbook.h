@@ -10,8 +10,5 @@ void logbook_output(const char *logger, const char *who, const char *stream, str
 void logbook_end(const char *who); /* it prints no more: a line without its newline is one too */
 /* The same where the text is already escaped as in a JSON string. */
 void logbook_escaped(const char *logger, const char *who, const char *stream, struct str body);
-/* One line about something that happened. */
-void logbook_note(const char *logger, const char *who, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void logbook_close(void);
 
 #endif

@@ -220,15 +220,21 @@ static void create_watcher(struct rpc_call *c, const void *request)
   rpc_reply(c, &msg);
 }
 
+/* The watcher a request names; answers that there is none itself. */
+static struct watcher *watcher_asked(struct rpc_call *c, const struct msg_watcher *req, size_t *at)
+{
+  struct watcher *w = watcher_find(req->id, at);
+  if (!w)
+    rpc_fail(c, RPC_NOT_FOUND, "watcher with id " STR_FMT " not found", STR_ARG(req->id));
+  return w;
+}
+
 static void get_events(struct rpc_call *c, const void *request)
 {
-  const struct msg_watcher *req = request;
   size_t at;
-  struct watcher *w = watcher_find(req->id, &at);
-  if (!w) {
-    rpc_fail(c, RPC_NOT_FOUND, "watcher with id " STR_FMT " not found", STR_ARG(req->id));
+  struct watcher *w = watcher_asked(c, request, &at);
+  if (!w)
     return;
-  }
   watcher_read(w);
   if (w->overflow) {
     rpc_fail(c, RPC_INTERNAL, "watcher error: event queue overflow");
@@ -249,13 +255,10 @@ static void watcher_closed(uv_handle_t *h)
 
 static void remove_watcher(struct rpc_call *c, const void *request)
 {
-  const struct msg_watcher *req = request;
   size_t at;
-  struct watcher *w = watcher_find(req->id, &at);
-  if (!w) {
-    rpc_fail(c, RPC_NOT_FOUND, "watcher with id " STR_FMT " not found", STR_ARG(req->id));
+  struct watcher *w = watcher_asked(c, request, &at);
+  if (!w)
     return;
-  }
   vec_remove(&watchers, at);
   uv_poll_stop(&w->poll);
   uv_close((uv_handle_t *)&w->poll, watcher_closed);

@@ -118,18 +118,3 @@ const char *buf_z(struct buf *b)
   b->p[b->n] = 0;
   return b->p;
 }
-
-char *buf_steal(struct buf *b, size_t *n)
-{
-  if (b->failed || (!b->p && buf_reserve(b, 1))) {
-    buf_free(b);
-    return NULL;
-  }
-  buf_z(b);
-  if (n)
-    *n = b->n;
-  char *p = b->p;
-  b->p = NULL;
-  b->n = b->cap = 0;
-  return p;
-}

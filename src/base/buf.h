@@ -44,6 +44,5 @@ static inline int buf_failed(const struct buf *b)
 {
   return b->failed;
 }
-char *buf_steal(struct buf *b, size_t *n); /* NUL-terminated, caller frees; NULL when failed */
 
 #endif

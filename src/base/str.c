@@ -130,18 +130,6 @@ int str_i64(struct str s, int64_t *out)
   return 0;
 }
 
-int str_octal(struct str s, uint32_t *out)
-{
-  uint64_t v;
-  int r = digits(s, 8, &v);
-  if (r)
-    return r;
-  if (v > UINT32_MAX)
-    return -ERANGE;
-  *out = (uint32_t)v;
-  return 0;
-}
-
 int str_copyz(struct str s, char *dst, size_t size)
 {
   if (s.n >= size)

@@ -53,7 +53,6 @@ bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
 /* Whole-string decimal numbers: 0, or -EINVAL / -ERANGE. No sign for u64, optional '-' for i64. */
 int str_u64(struct str s, uint64_t *out);
 int str_i64(struct str s, int64_t *out);
-int str_octal(struct str s, uint32_t *out);
 
 /* Copies with a closing NUL into a fixed buffer: -ENAMETOOLONG when it does not fit, -EINVAL on an inner NUL. */
 int str_copyz(struct str s, char *dst, size_t size);

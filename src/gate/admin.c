@@ -78,13 +78,8 @@ static void put_node(struct req *r, struct jw *w, const struct wire_status *s)
 static void tell_node(struct req *r, const struct answer *a, bool list)
 {
   struct wire_status s;
-  struct str raw = wire_get(a->packet, W_STATUS);
-  r->ask = 0;
-  if (raw.n != sizeof(s)) {
-    api_error(r, 500, "the warden told no status");
+  if (!api_status(r, a, &s))
     return;
-  }
-  memcpy(&s, raw.p, sizeof(s));
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   if (list)

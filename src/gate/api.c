@@ -217,6 +217,18 @@ void api_warden_error(struct req *r, const struct answer *a)
 
 /* ---- asking ---- */
 
+bool api_status(struct req *r, const struct answer *a, struct wire_status *out)
+{
+  struct str raw = wire_get(a->packet, W_STATUS);
+  r->ask = 0;
+  if (raw.n != sizeof(*out)) {
+    api_error(r, 500, "the warden told no status");
+    return false;
+  }
+  memcpy(out, raw.p, sizeof(*out));
+  return true;
+}
+
 void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply)
 {
   if (buf_failed(b)) {

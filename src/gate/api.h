@@ -60,6 +60,9 @@ void api_warden_error(struct req *r, const struct answer *a); /* a refusal that 
 
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 
+/* The warden's status out of its answer; answers 500 itself and returns false when there is none. */
+bool api_status(struct req *r, const struct answer *a, struct wire_status *out);
+
 /* Asks the warden on behalf of this request; on_reply gets r as arg. */
 void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply);
 

@@ -113,6 +113,8 @@ static void drop_timer(struct edge *e)
   }
 }
 
+static const struct http_call_ops edge_idle_ops; /* of a kept connection, below */
+
 /* Keeps the connection for the next request, when it is clean. */
 static void keep_call(struct edge *e)
 {
@@ -121,7 +123,6 @@ static void keep_call(struct edge *e)
   if (!c)
     return;
   if (rt && rt->idle.n < EDGE_IDLE_MAX && http_call_reusable(c)) {
-    extern const struct http_call_ops edge_idle_ops;
     http_call_handle(c, &edge_idle_ops, rt);
     vec_push(&rt->idle, ((struct idle_call){c, e->target.port}));
     return;
@@ -172,7 +173,7 @@ static void idle_drain(struct http_call *c)
 {
 }
 
-const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle_drain, idle_fail};
+static const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle_drain, idle_fail};
 
 /* ---- the answer's way back ---- */
 

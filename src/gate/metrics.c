@@ -94,13 +94,8 @@ static void status_told(const struct answer *a, void *arg)
   struct req *r = arg;
   struct gate *g = r->gate;
   struct wire_status s;
-  struct str raw = wire_get(a->packet, W_STATUS);
-  r->ask = 0;
-  if (raw.n != sizeof(s)) {
-    api_error(r, 500, "the warden told no status");
+  if (!api_status(r, a, &s))
     return;
-  }
-  memcpy(&s, raw.p, sizeof(s));
   note_moment(g);
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
   figures_put(&b, g->slots, g->nslots);

@@ -221,7 +221,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   account_count(b, true);
   w->births++;
   birth_start(b, p, o, born);
-  parked_free(p);
+  free(p); /* the birth has what it needs of it */
   return 0;
 }
 

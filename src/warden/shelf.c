@@ -65,11 +65,6 @@ static void unwatch(struct parked *p)
   }
 }
 
-void parked_free(struct parked *p)
-{
-  free(p);
-}
-
 void parked_drop(struct parked *p)
 {
   if (!p)

@@ -20,7 +20,6 @@ struct parked {
 
 /* A ready box of this build, or NULL. Marks the template as hot either way. */
 struct parked *shelf_take(struct warden *w, struct build *b);
-void parked_free(struct parked *p);                 /* the memory only; NULL is fine */
 void parked_drop(struct parked *p);                 /* the box too */
 void shelf_heat(struct warden *w, struct build *b); /* begins to fill */
 void shelf_tend(struct warden *w);                  /* now and then: cold shelves are emptied, others filled */
