@@ -65,7 +65,7 @@ class Marked:
         self.cell.run_code("x = 41")
         self.cell.files.write("kept.txt", "kept")
         self.command = self.cell.commands.run(
-            "n=0; while :; do n=$((n+1)); echo $n > /tmp/count; sleep 0.1; done",
+            "n=0; while :; do n=$((n+1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.1; done",
             background=True,
             timeout=0,
         )

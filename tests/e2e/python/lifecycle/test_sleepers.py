@@ -38,7 +38,7 @@ def state(box: RawBox, server: Server) -> str | None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_paused_box_is_adopted_as_paused(server: Server, how: signal.Signals) -> None:
     box = server.wire.create(timeout=600, metadata={"kept": "yes"})
-    box.run("for i in $(seq 9999); do echo $i > /tmp/count; sleep 0.02; done >/dev/null 2>&1 &")
+    box.run("for i in $(seq 9999); do echo $i > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done >/dev/null 2>&1 &")
     assert server.wire.call("POST", f"/sandboxes/{box.id}/pause").status == 204
     server.signal(how)
     server.start()
