@@ -7,6 +7,7 @@
 #include "jail/disk.h"
 #include "jail/pool.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -17,11 +18,13 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define INODE_BYTES 256
 #define INODE_EVERY 16384               /* one inode per so many bytes, unless told */
 #define OVERHEAD    ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
 #define LOOP_TRIES  64
+#define LOOK_TRIES  100
 
 static int make_dir(const char *path, unsigned mode, struct err *err)
 {
@@ -193,6 +196,17 @@ static int loop_attach(int image, char name[32], struct err *err)
   return err_set(err, -EBUSY, "no loop device could be had in %d tries", LOOP_TRIES);
 }
 
+/* `path` is what the device holds, for messages. */
+static int device_mount(const char *name, const char *path, struct err *err)
+{
+  cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) || fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
+      fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    return err_errno(err, "mounting %s", path);
+  int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+  return fd < 0 ? err_errno(err, "mounting %s", path) : fd;
+}
+
 static int image_mount(const char *path, struct err *err)
 {
   char name[32];
@@ -200,14 +214,7 @@ static int image_mount(const char *path, struct err *err)
   if (image < 0)
     return err_errno(err, "opening %s", path);
   cleanup_fd int loop = loop_attach(image, name, err);
-  if (loop < 0)
-    return loop;
-  cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
-  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) || fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
-      fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
-    return err_errno(err, "mounting %s", path);
-  int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
-  return fd < 0 ? err_errno(err, "mounting %s", path) : fd;
+  return loop < 0 ? loop : device_mount(name, path, err);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- */
@@ -263,6 +270,72 @@ int disk_open(const char *dir, const struct jail_limits *limits, struct err *err
     return open_limited(dir, limits, err);
   int tree = open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   return tree < 0 ? err_errno(err, "opening %s", dir) : finish(tree, err);
+}
+
+/* --- looking in ------------------------------------------------------------------------------------------------ */
+
+static bool backed_by(const char *name, const struct stat *image)
+{
+  struct loop_info64 info;
+  cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
+  return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev && info.lo_inode == image->st_ino;
+}
+
+/* The device of an image that is in use. A second device for the same image would show what the disk holds, not what
+ * the box sees; the same device shows the very same filesystem. */
+static int loop_of(const char *image, char name[32])
+{
+  struct stat st;
+  if (stat(image, &st))
+    return -errno;
+  DIR *d = opendir("/sys/block");
+  if (!d)
+    return -errno;
+  int r = -ENOENT;
+  for (struct dirent *e; r && (e = readdir(d));) {
+    char backing[300];
+    snprintf(backing, sizeof(backing), "/sys/block/%.200s/loop/backing_file", e->d_name);
+    if (!str_starts(str_of(e->d_name), STR("loop")) || access(backing, F_OK))
+      continue;
+    snprintf(name, 32, "/dev/%.20s", e->d_name);
+    if (backed_by(name, &st))
+      r = 0;
+  }
+  closedir(d);
+  return r;
+}
+
+/* The mount is taken for writing, as the box's own is, because a filesystem is one or the other; nothing is written. A box
+ * that is just being taken down may hold its device for a moment more. */
+static int image_look(const char *image, struct err *err)
+{
+  char name[32];
+  int tree = -1;
+  for (int i = 0; i < LOOK_TRIES; i++) {
+    *err = ERR_NONE;
+    bool used = !loop_of(image, name);
+    cleanup_fd int loop = used ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    tree = used ? device_mount(name, image, err) : image_mount(image, err);
+    if (tree >= 0 || !used)
+      return tree;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+  }
+  return tree;
+}
+
+int disk_upper(const char *dir, struct err *err)
+{
+  char image[PATH_MAX];
+  struct err why = ERR_NONE;
+  int r = path_in(image, dir, "disk.img", err);
+  if (r)
+    return r;
+  bool limited = access(image, F_OK) == 0;
+  cleanup_fd int tree = limited ? image_look(image, &why) : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (tree < 0 && limited)
+    return err_set(err, tree, "%s", why.msg);
+  int fd = tree < 0 ? -1 : openat(tree, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening the upper directory of %s", dir) : fd;
 }
 
 int jail_sync(const char *dir, struct err *err)

@@ -11,6 +11,9 @@
 /* Makes dir (0700) and what belongs in it, unless it is there, and opens it. A detached mount or negative. */
 int disk_open(const char *dir, const struct jail_limits *limits, struct err *err);
 
+/* The upper directory of a box that stands still, to read from; also while its overlay is mounted. */
+int disk_upper(const char *dir, struct err *err);
+
 /* Makes the seed image for these limits below `boxes`/.seeds, so that the next disk_open there only copies it. */
 int disk_seed(const char *boxes, const struct jail_limits *limits, struct err *err);
 

@@ -1,0 +1,16 @@
+/* commit.h - what a box wrote, kept as a layer for other boxes.
+ *
+ * A layer is a directory tree in overlayfs's own format: whiteouts are character devices 0:0, opaque directories and
+ * renamed ones carry trusted.overlay marks, ids are those the box sees. */
+#ifndef CLOCHE_COMMIT_H
+#define CLOCHE_COMMIT_H
+
+#include "base/base.h"
+
+/* Copies the upper directory of the box in `dir`, which must stand still (frozen or dead), into the new directory `layer`.
+ * Ids of the range that starts at id_base become what the box sees. Kept: modes, times, holes, hard links, whiteouts,
+ * user.* attributes, file capabilities, access lists. Devices are left out. The layer appears under its name only when it is
+ * whole and on the disk; -EEXIST when that name is taken. */
+int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err);
+
+#endif
