@@ -160,6 +160,9 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
   hex_encode(secret, sizeof(secret), r->secret);
   r->config = xstrndup(o->config.n ? o->config.p : "", o->config.n);
   r->init = xstrndup(o->init.n ? o->init.p : "", o->init.n);
+  r->allow = xstrndup(o->allow.n ? o->allow.p : "", o->allow.n);
+  r->deny = xstrndup(o->deny.n ? o->deny.p : "", o->deny.n);
+  memcpy(r->walls, b->name, sizeof(r->walls));
   r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (outlet_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;
   r->memory_mb = b->build->row.memory_mb;
@@ -352,6 +355,8 @@ static int recover_one(const struct row_box *row, void *arg)
   b->row = *row;
   b->row.config = xstrdup(row->config);
   b->row.init = xstrdup(row->init);
+  b->row.allow = xstrdup(row->allow);
+  b->row.deny = xstrdup(row->deny);
   slot_mark(w, row->slot, true);
   map_put(&w->boxes, str_of(row->id), b);
   box_watch(b);

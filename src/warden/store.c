@@ -1,6 +1,7 @@
 /* store.c - the SQLite side of store.h. Statements are prepared once and kept by their text. */
 #include "warden/store.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 
@@ -37,6 +38,17 @@ static const char *const migrations[] = {
     "ALTER TABLE box ADD COLUMN timeout_s INTEGER NOT NULL DEFAULT 0;",
     "CREATE TABLE ended_log(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, lines BLOB NOT NULL);"
     "CREATE INDEX ended_log_at ON ended_log(at);",
+    "ALTER TABLE box ADD COLUMN walls TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN tier INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE box ADD COLUMN image TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN image_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE box ADD COLUMN allow TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN deny TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN source TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN image TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN image_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN runtime TEXT NOT NULL DEFAULT '';",
 };
 
 static int store_err(struct store *s, struct err *err, const char *what)
@@ -121,6 +133,16 @@ int store_checkpoint(struct store *s)
   int r = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
   sqlite3_close(db);
   return r ? -EIO : 0;
+}
+
+/* The log's frames are whole and checked on reading, so that its fsync is all a power cut asks for. */
+int store_harden(struct store *s)
+{
+  cleanup_free char *log = xasprintf("%s-wal", s->path);
+  cleanup_fd int fd = open(log, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return errno == ENOENT ? 0 : -errno;
+  return fsync(fd) ? -errno : 0;
 }
 
 /* ---- statements ---- */
@@ -210,6 +232,17 @@ static char *col_dup(sqlite3_stmt *st, int i)
 
 /* ---- tables ---- */
 
+int store_build_delete(struct store *s, const char *id, struct err *err)
+{
+  int r = change(s, err, "DELETE FROM tag WHERE build=?", "t", id);
+  return r ? r : change(s, err, "DELETE FROM build WHERE id=?", "t", id);
+}
+
+int store_build_no_image(struct store *s, const char *id, struct err *err)
+{
+  return change(s, err, "UPDATE build SET image='', image_bytes=0 WHERE id=?", "t", id);
+}
+
 int store_meta_get(struct store *s, const char *name, struct buf *out)
 {
   sqlite3_stmt *st = query(s, "SELECT value FROM meta WHERE name=?", "t", name);
@@ -254,8 +287,9 @@ int store_template_put(struct store *s, const struct row_template *r, struct err
 
 int store_build_put(struct store *s, const struct row_build *r, struct err *err)
 {
-  return change(s, err, "INSERT INTO build VALUES(?,?,?,?,?,?,?,?)", "ttttiiii", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus,
-                (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us);
+  return change(s, err, "INSERT INTO build VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiittit", r->id, r->template_id, r->layers, r->config,
+                (int64_t)r->cpus, (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->image,
+                (int64_t)r->image_bytes, r->runtime);
 }
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err)
@@ -284,10 +318,11 @@ int store_template_delete(struct store *s, const char *id, struct err *err)
 
 int store_box_put(struct store *s, const struct row_box *r, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "tttttttttiiiiiiiiiiii", r->id, r->team,
-                r->template_id, r->alias, r->build, r->runtime, r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus,
+  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "tttttttttiiiiiiiiiiiitititt",
+                r->id, r->team, r->template_id, r->alias, r->build, r->runtime, r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus,
                 (int64_t)r->memory_mb, (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
-                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s);
+                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->walls, (int64_t)r->tier, r->image,
+                (int64_t)r->image_bytes, r->allow ? r->allow : "", r->deny ? r->deny : "");
 }
 
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
@@ -409,7 +444,7 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
 
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created FROM build", "");
+  sqlite3_stmt *st = query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,runtime FROM build", "");
   int r = 0;
   EACH_ROW (st) {
     struct row_build b = {.layers = col_dup(st, 2), .config = col_dup(st, 3)};
@@ -419,6 +454,11 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
     b.memory_mb = (unsigned)sqlite3_column_int(st, 5);
     b.disk_mb = (unsigned)sqlite3_column_int(st, 6);
     b.created_us = sqlite3_column_int64(st, 7);
+    b.kind = (enum build_kind)sqlite3_column_int(st, 8);
+    col_z(st, 9, b.source, sizeof(b.source));
+    col_z(st, 10, b.image, sizeof(b.image));
+    b.image_bytes = (uint64_t)sqlite3_column_int64(st, 11);
+    col_z(st, 12, b.runtime, sizeof(b.runtime));
     r = fn(&b, arg);
     row_build_free(&b);
     if (r)
@@ -446,11 +486,11 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
 {
   sqlite3_stmt *st = query(s,
                            "SELECT id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
-                           "end_at,pid,pid_start,timeout_s FROM box",
+                           "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny FROM box",
                            "");
   int r = 0;
   EACH_ROW (st) {
-    struct row_box b = {.config = col_dup(st, 7), .init = col_dup(st, 8)};
+    struct row_box b = {.config = col_dup(st, 7), .init = col_dup(st, 8), .allow = col_dup(st, 25), .deny = col_dup(st, 26)};
     col_z(st, 0, b.id, sizeof(b.id));
     col_z(st, 1, b.team, sizeof(b.team));
     col_z(st, 2, b.template_id, sizeof(b.template_id));
@@ -466,6 +506,10 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
     b.end_us = sqlite3_column_int64(st, 17);
     b.init_proc = (struct proc_id){(pid_t)sqlite3_column_int64(st, 18), (uint64_t)sqlite3_column_int64(st, 19)};
     b.timeout_s = (unsigned)sqlite3_column_int64(st, 20);
+    col_z(st, 21, b.walls, sizeof(b.walls));
+    b.tier = (unsigned)sqlite3_column_int64(st, 22);
+    col_z(st, 23, b.image, sizeof(b.image));
+    b.image_bytes = (uint64_t)sqlite3_column_int64(st, 24);
     r = fn(&b, arg);
     row_box_free(&b);
     if (r)
@@ -486,5 +530,7 @@ void row_box_free(struct row_box *r)
 {
   free(r->config);
   free(r->init);
-  r->config = r->init = NULL;
+  free(r->allow);
+  free(r->deny);
+  r->config = r->init = r->allow = r->deny = NULL;
 }

@@ -10,6 +10,7 @@ struct store;
 int store_open(const char *path, struct store **out, struct err *err);
 void store_close(struct store *s);
 int store_checkpoint(struct store *s); /* folds the log back and fsyncs; own connection, any thread */
+int store_harden(struct store *s);     /* what was committed survives a power cut from now on; any thread */
 
 /* A small value by name: instance, secret, ... -ENOENT when absent. */
 int store_meta_get(struct store *s, const char *name, struct buf *out);
@@ -31,8 +32,15 @@ struct row_template {
   int64_t created_us, updated_us, spawned_us;
   uint64_t spawns;
 };
+/* A snapshot is a box's files and memory under a name; a fork's build is nobody's to name and lives as long as its boxes. */
+enum build_kind { BUILD_PLAIN = 0, BUILD_SNAPSHOT, BUILD_FORK };
 struct row_build {
   char id[40], template_id[32];
+  enum build_kind kind;
+  char source[64];  /* the box it was taken from; "" = none */
+  char image[64];   /* directory of its memory under <data>/checkpoints; "" = it starts cold */
+  char runtime[80]; /* the runtime layer its image needs */
+  uint64_t image_bytes;
   char *layers; /* paths, top first, one per line; owned */
   char *config; /* JSON for the agent; owned */
   unsigned cpus, memory_mb, disk_mb;
@@ -47,6 +55,11 @@ struct row_box {
   uint64_t run;
   int64_t started_us, end_us;
   struct proc_id init_proc;
+  char walls[64]; /* its name on the host: cgroup, directory under boxes/ */
+  unsigned tier;  /* enum box_tier, of a paused box */
+  char image[64]; /* directory of its memory under <data>/checkpoints while it sleeps on disk; "" = none */
+  uint64_t image_bytes;
+  char *allow, *deny; /* its lists, as lines; owned */
 };
 
 void row_build_free(struct row_build *r);
@@ -59,6 +72,8 @@ int store_template_put(struct store *s, const struct row_template *r, struct err
 int store_template_delete(struct store *s, const char *id, struct err *err); /* with its builds and tags */
 int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err);
 int store_build_put(struct store *s, const struct row_build *r, struct err *err);
+int store_build_delete(struct store *s, const char *id, struct err *err); /* with its tags */
+int store_build_no_image(struct store *s, const char *id, struct err *err);
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err);
 int store_box_put(struct store *s, const struct row_box *r, struct err *err);
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err);

@@ -24,8 +24,8 @@ enum wire_type {
   WIRE_BOX_LIST,        /* [W_TEAM] -> items, no order */
   WIRE_BOX_KILL,        /* W_ID W_TEAM */
   WIRE_BOX_TIMEOUT,     /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
-  WIRE_BOX_PAUSE,       /* W_ID W_TEAM; -EALREADY when it is paused */
-  WIRE_BOX_CONNECT,     /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box, W_RESUMED */
+  WIRE_BOX_PAUSE,       /* W_ID W_TEAM [W_COLD] -> box; -EALREADY when it is paused */
+  WIRE_BOX_CONNECT,     /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_COLD] [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box, W_RESUMED */
   WIRE_BOX_CONFIG,      /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
   WIRE_BOX_LOG,         /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
   WIRE_BOX_DOOR,        /* W_ID W_PORT -> descriptor, W_RUN */
@@ -47,6 +47,9 @@ enum wire_type {
   WIRE_KEY_RENAME,      /* W_TEAM W_ID W_NAME */
   WIRE_KEY_DELETE,      /* W_TEAM W_ID */
   WIRE_STATUS,          /* -> struct wire_status in W_STATUS */
+  WIRE_SNAPSHOT,        /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) -> W_TEMPLATE W_SLUG W_ALIAS W_TAG */
+  WIRE_SNAPSHOT_LIST,   /* W_TEAM -> items of W_TEMPLATE W_SLUG W_ALIAS W_TAG W_BUILD W_CREATED W_ID (its source) */
+  WIRE_BOX_FORK,        /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items: box or W_MESSAGE */
 };
 
 enum wire_tag {
@@ -99,6 +102,8 @@ enum wire_tag {
   W_ALLOW, /* lines of addresses, prefixes and names a box may reach */
   W_DENY,  /* lines of addresses and prefixes it may not */
   W_TRACE, /* struct wire_trace, in the answer to a create */
+  W_COLD,  /* 1: without memory */
+  W_TIER,  /* enum box_tier, of a sleeping box */
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -109,8 +114,11 @@ enum {
   BOX_AUTO_PAUSE = 4,
   BOX_AUTO_RESUME = 8,
   BOX_PRIVATE = 16,
-  BOX_LINKED = 32 /* the warden's: it has a link to the world */
+  BOX_LINKED = 32,   /* the warden's: it has a link to the world */
+  BOX_AUTO_COLD = 64 /* at its timeout only its files are kept */
 };
+/* How deep a paused box sleeps: its processes stopped in memory; everything on disk; its files only. */
+enum box_tier { TIER_FROZEN, TIER_CHECKPOINT, TIER_FILES };
 enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
 /* CONNECT extends a running box and wakes a sleeping one; RESUME refuses a running one (-EALREADY); WAKE is traffic that may
  * wake a box made for it; JOIN only waits for a wake-up under way. */
@@ -134,6 +142,7 @@ struct wire_status {
   int64_t started_us;
   uint64_t parked, cpus, memory; /* made ahead; cores and bytes promised to running boxes */
   uint64_t running, paused, starting, removals, births_total, births_failed, resumes_total, pauses_total, ends_total;
+  uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
 };
 
 /* When a create passed each mark, in microseconds of the monotonic clock, which all processes share. */
