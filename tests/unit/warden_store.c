@@ -68,6 +68,8 @@ static int keep_box(const struct row_box *r, void *arg)
   *out = *r;
   out->config = xstrdup(r->config);
   out->init = xstrdup(r->init);
+  out->allow = xstrdup(r->allow);
+  out->deny = xstrdup(r->deny);
   return 0;
 }
 
