@@ -1,0 +1,49 @@
+/* checkpoint.h - a box on disk: its memory, processes, sockets and terminals as an image, and back.
+ *
+ * criu does the work as a child of the caller, one at a time per call, bounded in time. An image is a directory: criu's
+ * files and a manifest that names every file with size and checksum, what the box was, and the files outside its root
+ * that its memory is mapped from (kernels born from a zygote). A directory without a whole manifest is no image. The
+ * box's own files are not in it: they are in its upper directory, which the caller keeps or copies while the box is frozen.
+ *
+ * Not held by an image: connections to the outside (closed at restore), unix sockets connected to processes outside (a
+ * dump is refused while one is open), page cache. All calls block: worker threads only. Restored boxes are children of
+ * the calling process. */
+#ifndef CLOCHE_CHECKPOINT_H
+#define CLOCHE_CHECKPOINT_H
+
+#include "jail/jail.h"
+
+#define JAIL_CRIU_DEFAULT "/var/cache/cloche/criu/criu"
+#define JAIL_CRIU_SECONDS 120
+
+struct jail_criu {
+  const char *program; /* criu 4.2 or newer */
+  unsigned seconds;    /* for one dump or restore; 0 = JAIL_CRIU_SECONDS */
+};
+
+/* Proves that this host can do it, by a real dump and a real restore of a tiny box below `dir`. `lower` is a layer with a
+ * static program `argv` that sleeps without descriptors. Negative, and why not. Once at daemon start. */
+int jail_criu_prove(const struct jail_criu *criu, const char *instance, const char *dir, const char *lower, const char *const *argv,
+                    struct err *why);
+
+/* Writes the box to the new directory `image`. The box is frozen first and is left FROZEN on success, so that the caller
+ * can keep files and database and then jail_kill it (pause) or thaw it with jail_freeze (snapshot, fork). On failure it is
+ * thawed and goes on, the directory is gone, and err says in plain words which process can't be held and why
+ * (-ENOTSUP), or what else went wrong (-ENOSPC, -ETIMEDOUT, ...). Of spec: instance, id, dir, lowers. Everything is
+ * on stable storage when it returns 0. */
+int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image, struct err *err);
+
+/* Checks the image, builds walls as jail_spawn does (same spec, same promises) and fills them with the image's processes.
+ * Any id, dir, id_base, hostname, net and limits may differ from those at the dump; lowers must give the files the box had:
+ * pause = same dir and lowers; fork = a new dir whose lowers begin with a frozen copy of the source's upper. argv, env,
+ * console and boot_fd are not used. What a crashed restore left in the box's groups is killed first. On failure nothing
+ * is left but spec->dir, which is the caller's. -EBADMSG: the image is damaged, err names the file. */
+int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out, struct err *err);
+
+/* Every file present with its size and checksum: 0, or -EBADMSG with the file named, -ENOENT where there is no image. */
+int jail_image_check(const char *image, struct err *err);
+uint64_t jail_image_bytes(const char *image); /* on disk */
+/* Removes it so that no moment leaves half an image that looks whole. Idempotent. */
+int jail_image_remove(const char *image, struct err *err);
+
+#endif
