@@ -348,6 +348,23 @@ static void drop_the_rest(int sock, int boot)
     die("closing the daemon's descriptors", NULL);
 }
 
+/* The fields that every version of the call has; libraries differ in whether they declare the type. */
+struct schedule {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+#define RESET_ON_FORK 1
+#define MOST_FAVOURED (-20)
+
+int child_favour(pid_t pid, bool favoured)
+{
+  struct schedule s = {.size = sizeof(s), .flags = favoured ? RESET_ON_FORK : 0, .nice = favoured ? MOST_FAVOURED : 0};
+  return syscall(SYS_sched_setattr, pid, &s, 0) ? -errno : 0;
+}
+
 _Noreturn void child_run(const struct child_plan *plan)
 {
   struct child_plan own = *plan;

@@ -32,6 +32,9 @@ struct child_failure {
 };
 
 uint64_t child_capabilities(void); /* what root of a box keeps, as a mask */
+/* The box's first process before all others in it when both want a processor; what it starts is ordinary again. From
+ * outside, because only the host's root may. Off for a checkpoint, whose restore runs without that right. */
+int child_favour(pid_t pid, bool favoured);
 _Noreturn void child_run(const struct child_plan *plan);
 
 #endif

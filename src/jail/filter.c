@@ -17,6 +17,7 @@
 #include <seccomp.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 /* removexattrat; 467 is open_tree_attr. The numbers from 424 on are the same on every architecture. */
@@ -120,6 +121,28 @@ static int deny_sockets(scmp_filter_ctx ctx)
   return r;
 }
 
+/* What would let root of the box slow down or cripple its first process, the agent, which has the same user id: its
+ * priority, its processors, its resource limits. Reading them stays allowed. The kernel cuts these arguments to 32 bits,
+ * so the filter compares no more. */
+#define FIRST       1
+#define LOW(n, v)   SCMP_CMP(n, SCMP_CMP_MASKED_EQ, UINT32_MAX, v)
+#define IOPRIO_USER 3
+
+static int spare_first(scmp_filter_ctx ctx)
+{
+  const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+  static const int by_pid[] = {SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr),
+                               SCMP_SYS(sched_setaffinity),  SCMP_SYS(migrate_pages),  SCMP_SYS(move_pages)};
+  int r = 0;
+  for (size_t i = 0; i < ARRAY_LEN(by_pid) && !r; i++)
+    r = seccomp_rule_add(ctx, no, by_pid[i], 1, LOW(0, FIRST));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(prlimit64), 2, LOW(0, FIRST), SCMP_CMP(2, SCMP_CMP_NE, 0));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(setpriority), 1, LOW(1, FIRST));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(setpriority), 1, LOW(0, PRIO_USER));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(ioprio_set), 1, LOW(1, FIRST));
+  return r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(ioprio_set), 1, LOW(0, IOPRIO_USER));
+}
+
 static int deny_walls(scmp_filter_ctx ctx)
 {
   const scmp_datum_t user = CLONE_NEWUSER;
@@ -140,6 +163,8 @@ static int compose(scmp_filter_ctx ctx, bool nesting)
     r = deny_list(ctx, denials, ARRAY_LEN(denials));
   if (!r)
     r = deny_sockets(ctx);
+  if (!r)
+    r = spare_first(ctx);
   if (!r && !nesting)
     r = deny_walls(ctx);
   return r;

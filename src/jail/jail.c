@@ -233,6 +233,8 @@ static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct
   if (r && r != -EPIPE && r != -ECONNRESET && r != -ESRCH)
     return r;
   int told = await_exec(sock, err);
+  if (!told && !r && !spec->zygote && (r = child_favour(pid, true)))
+    err_set(err, r, "giving the agent of box %s its share of the processors: %s", spec->id, strerrordesc_np(-r));
   return told ? told : r;
 }
 

@@ -169,6 +169,40 @@ static struct verdict shed_the_filter(void)
     return escaped("no filter could be added");
   return refused(syscall(SYS_keyctl, 0, -3, 1));
 }
+/* The first process of a box serves the box's owner; root inside has the same user id. */
+static struct verdict slow_the_first_process(void)
+{
+  return refused(setpriority(PRIO_PROCESS, 1, 19));
+}
+static struct verdict slow_the_first_processs_group(void)
+{
+  return refused(setpriority(PRIO_PGRP, 1, 19));
+}
+static struct verdict slow_all_of_root(void)
+{
+  return refused(setpriority(PRIO_USER, 0, 19));
+}
+static struct verdict slow_the_first_process_by_a_wide_number(void)
+{
+  return refused(syscall(SYS_setpriority, (long)PRIO_PROCESS, (1L << 32) + 1, 19L));
+}
+static struct verdict make_the_first_process_idle(void)
+{
+  struct sched_param p = {0};
+  return refused(sched_setscheduler(1, SCHED_IDLE, &p));
+}
+static struct verdict pin_the_first_process(void)
+{
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(0, &one);
+  return refused(sched_setaffinity(1, sizeof(one), &one));
+}
+static struct verdict take_the_first_processs_files(void)
+{
+  struct rlimit r = {0, 0};
+  return refused(prlimit(1, RLIMIT_NOFILE, &r, NULL));
+}
 static struct verdict take_a_real_time_priority(void)
 {
   struct sched_param p = {.sched_priority = 1};
@@ -241,6 +275,13 @@ const struct attempt process_attempts[] = {
     ATTEMPT(run_a_file_with_a_capability),
     ATTEMPT(have_admin_capabilities_at_all),
     ATTEMPT(shed_the_filter),
+    ATTEMPT(slow_the_first_process),
+    ATTEMPT(slow_the_first_processs_group),
+    ATTEMPT(slow_all_of_root),
+    ATTEMPT(slow_the_first_process_by_a_wide_number),
+    ATTEMPT(make_the_first_process_idle),
+    ATTEMPT(pin_the_first_process),
+    ATTEMPT(take_the_first_processs_files),
     ATTEMPT(take_a_real_time_priority),
     ATTEMPT(raise_own_priority),
     ATTEMPT(raise_the_open_file_limit),
