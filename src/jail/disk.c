@@ -8,6 +8,7 @@
 #include "jail/pool.h"
 
 #include <dirent.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -19,12 +20,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <time.h>
 
-#define INODE_BYTES 256
-#define INODE_EVERY 16384               /* one inode per so many bytes, unless told */
-#define OVERHEAD    ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
-#define LOOP_TRIES  64
-#define LOOK_TRIES  100
+#define INODE_BYTES     256
+#define INODE_EVERY     16384               /* one inode per so many bytes, unless told */
+#define OVERHEAD        ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
+#define LOOP_TRIES      64
+#define FREE_TIMEOUT_MS 10000 /* for the mounts of a dead box to go */
+#define LOOK_TRIES      100
 
 static int make_dir(const char *path, unsigned mode, struct err *err)
 {
@@ -207,6 +210,39 @@ static int device_mount(const char *name, const char *path, struct err *err)
   return fd < 0 ? err_errno(err, "mounting %s", path) : fd;
 }
 
+/* The kernel lets go of a dead box's mounts a moment after its last process. Two devices on one image would each write
+ * what the other does not know. */
+static bool image_held(const char *path)
+{
+  DIR *d = opendir("/sys/block");
+  bool held = false;
+  for (struct dirent *e; d && !held && (e = readdir(d));) {
+    char name[300];
+    cleanup_buf struct buf b = BUF_INIT(PATH_MAX + 32);
+    if (strncmp(e->d_name, "loop", 4))
+      continue;
+    snprintf(name, sizeof(name), "/sys/block/%s/loop/backing_file", e->d_name);
+    held = !file_read(name, &b) && str_is(str_trim(buf_str(&b)), path);
+  }
+  if (d)
+    closedir(d);
+  return held;
+}
+
+static int image_wait_free(const char *path, struct err *err)
+{
+  char real[PATH_MAX];
+  int64_t deadline = clock_mono_us() + FREE_TIMEOUT_MS * 1000;
+  if (!realpath(path, real))
+    return err_errno(err, "finding %s", path);
+  while (image_held(real)) {
+    if (clock_mono_us() > deadline)
+      return err_set(err, -EBUSY, "the disk %s is still in use after %d ms", path, FREE_TIMEOUT_MS);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+  return 0;
+}
+
 static int image_mount(const char *path, struct err *err)
 {
   char name[32];
@@ -255,8 +291,10 @@ static int open_limited(const char *dir, const struct jail_limits *limits, struc
     r = err_set(err, -ENAMETOOLONG, "too long a name: %s", dir);
   if (r)
     return r;
-  if (access(image, F_OK) == 0)
-    return finish(image_mount(image, err), err);
+  if (access(image, F_OK) == 0) {
+    r = image_wait_free(image, err);
+    return r ? r : finish(image_mount(image, err), err);
+  }
   int tree = pool_take(boxes, limits, image);
   return tree >= 0 ? tree : disk_make(boxes, image, limits, err);
 }
@@ -345,6 +383,8 @@ int jail_sync(const char *dir, struct err *err)
   if (r)
     return r;
   cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
+  if (fd >= 0 && (r = image_wait_free(image, err)))
+    return r;
   if (fd >= 0)
     return fsync(fd) ? err_errno(err, "writing out %s", image) : 0;
   cleanup_fd int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -304,7 +304,7 @@ int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err)
   if (!r)
     r = spawn(spec, &join, out, err);
   if (r)
-    jail_remove(spec->instance, spec->id, spec->dir, NULL);
+    jail_remove(spec->instance, spec->id, spec->keep_dir ? NULL : spec->dir, NULL);
   return r;
 }
 

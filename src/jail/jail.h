@@ -36,6 +36,7 @@ struct jail_spec {
   const char *nameserver;     /* for /etc/resolv.conf; NULL: the gateway of `net`, if there is one */
   bool nesting;               /* user namespaces and mounts inside them are allowed */
   uint32_t owner;             /* host user whose processes may enter this box (jail_kit); 0 = root's only */
+  bool keep_dir;              /* dir holds a sleeping box's files: a birth that fails leaves it as it is */
   bool zygote;                /* no user namespace and no filter: the program runs as id_base itself, without rights */
 };
 

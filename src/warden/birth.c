@@ -2,8 +2,8 @@
 #include "warden/birth.h"
 
 #include "warden/boot.h"
-#include "warden/outlet.h"
 #include "warden/shelf.h"
+#include "warden/walls.h"
 #include "warden/zygote.h"
 #include <poll.h>
 #include <stdio.h>
@@ -114,17 +114,6 @@ static void birth_done(uv_work_t *work, int status)
   birth_free(h);
 }
 
-static const char *const *environment(struct birth *h, const struct build *b)
-{
-  const char **env = arena_alloc(&h->arena, 6 * sizeof(*env));
-  env[0] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  env[1] = arena_fmt(&h->arena, "CLOCHE_MEMORY=%llu", (unsigned long long)b->row.memory_mb << 20);
-  env[2] = arena_fmt(&h->arena, "CLOCHE_CPUS=%u", b->row.cpus);
-  env[3] = arena_fmt(&h->arena, "CLOCHE_DISK=%llu", (unsigned long long)b->row.disk_mb << 20);
-  env[4] = arena_fmt(&h->arena, "CLOCHE_LOG_BYTES=%u", h->warden->config->log_bytes);
-  return env;
-}
-
 static struct birth *birth_new(struct warden *w, const struct build *build, const char *name, unsigned slot, void (*done)(struct birth *))
 {
   struct birth *h = xcalloc(1, sizeof(*h));
@@ -143,32 +132,14 @@ static struct birth *birth_new(struct warden *w, const struct build *build, cons
 
 static void birth_begin(struct birth *h, struct build *build, unsigned flags, struct str allow, struct str deny)
 {
-  static const char *const argv[] = {"/usr/lib/cloche/agent", NULL};
   struct warden *w = h->warden;
   struct zygote *z = w->config->zygotes ? zygote_of(w, build) : NULL;
+  struct walls walls = {
+      .build = build, .runtime = w->runtime, .name = h->name, .dir = h->dir, .slot = h->slot, .flags = flags, .allow = allow, .deny = deny};
+  walls_plan(w, &walls, &h->arena, &h->spec, &h->net);
   h->zygote = zygote_ready(z) ? z : NULL;
-  h->spec = (struct jail_spec){
-      .instance = w->instance,
-      .id = h->name,
-      .dir = h->dir,
-      .lowers = build_layers(&h->arena, build, w->config->data, w->runtime),
-      .id_base = w->config->id_base + h->slot * JAIL_IDS,
-      .hostname = "e2b.local",
-      .argv = argv,
-      .env = environment(h, build),
-      .owner = h->zygote ? zygote_user(z) : 0,
-      .limits = {.cpus = build->row.cpus,
-                 .memory = (uint64_t)build->row.memory_mb << 20,
-                 .disk = (uint64_t)build->row.disk_mb << 20,
-                 .pids = w->config->pids_max,
-                 .open_files = w->config->open_files},
-  };
-  if (w->net_on) /* also for a box that gets its link later */
-    h->spec.nameserver = outlet_nameserver(w, &h->arena);
-  if (outlet_wanted(w, flags, allow)) {
-    outlet_plan(w, h->slot, flags, allow, deny, &h->arena, &h->net);
-    h->spec.net = &h->net;
-  }
+  h->spec.owner = h->zygote ? zygote_user(z) : 0;
+  h->spec.keep_dir = h->again;
   uv_queue_work(w->loop, &h->work, birth_work, birth_done);
 }
 
@@ -242,4 +213,13 @@ void birth_start(struct box *b, struct parked *p, const struct box_order *o, voi
     birth_named(h, p);
   else
     birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
+}
+
+void birth_again(struct box *b, void (*done)(struct birth *))
+{
+  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  h->box = b;
+  h->again = true;
+  boot_identity(&h->boot, b);
+  birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }

@@ -18,6 +18,7 @@ struct birth {
   struct zygote *zygote; /* to warm it with; NULL: it warms itself */
   char name[64], dir[512];
   unsigned slot;
+  bool again; /* a cold start of a box that has files: whatever fails, they stay */
   struct jail_spec spec;
   struct jail_net net; /* when spec.net is set */
   struct arena arena;
@@ -35,6 +36,8 @@ struct birth {
 
 /* The birth is freed after done returns. */
 void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *)); /* p NULL: from nothing */
+/* From the files a sleeping box has. */
+void birth_again(struct box *b, void (*done)(struct birth *));
 void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));
 
 #endif
