@@ -1,0 +1,24 @@
+/* image.h - the JSON of OCI images: index, manifest, configuration. Pure; every digest is checked to be one. */
+#ifndef CLOCHE_IMAGE_H
+#define CLOCHE_IMAGE_H
+
+#include "base/base.h"
+
+#define IMAGE_LAYERS_MAX 512
+#define IMAGE_JSON_MAX   ((size_t)4 << 20)
+#define IMAGE_RESULT_MAX ((size_t)60 << 10) /* fits one packet */
+#define IMAGE_LABEL      "dev.cloche.template"
+
+struct image_manifest {
+  char config[65];
+  char (*layers)[65]; /* bottom first; in the arena */
+  size_t n;
+};
+
+/* The digest of the one manifest an index names. */
+int image_index(struct str text, char digest[65], struct err *err);
+int image_manifest(struct arena *a, struct str text, struct image_manifest *out, struct err *err);
+/* Writes what a template takes over of the configuration, and gives the digests of the unpacked layers, bottom first. */
+int image_config(struct arena *a, struct str text, struct buf *out, char (**diffs)[65], size_t *n, struct err *err);
+
+#endif

@@ -1,0 +1,240 @@
+/* main.c - the unpacker: archives become a directory, in a box of its own. See unpack.h.
+ *
+ *   unpack                 first process of a box: takes an order over fd 3
+ *   unpack tar DIRECTORY   inside a build's box: an archive (plain, gzip or zstd) from standard input
+ *
+ * Every blob is hashed while it is read and must be what its digest says, packed and unpacked. */
+#include "unpack/image.h"
+#include "unpack/place.h"
+#include "unpack/stream.h"
+#include "unpack/unpack.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define LINE  3 /* descriptor of the line to the host */
+#define PIECE ((size_t)256 << 10)
+
+/* ---- one archive ---- */
+
+struct archive {
+  struct stream *stream;
+  struct tar *tar;
+  struct sha256 unpacked;
+  struct err *err;
+};
+
+static int unpacked_piece(void *arg, struct str piece)
+{
+  struct archive *a = arg;
+  sha256_add(&a->unpacked, piece.p, piece.n);
+  return tar_feed(a->tar, piece, a->err);
+}
+
+static void archive_close(struct archive *a)
+{
+  stream_free(a->stream);
+  tar_free(a->tar);
+}
+
+static bool digest_is(struct sha256 *s, const char *hex)
+{
+  uint8_t sum[SHA256_LEN];
+  char text[2 * SHA256_LEN + 1];
+  sha256_end(s, sum);
+  hex_encode(sum, sizeof(sum), text);
+  return !strcmp(text, hex);
+}
+
+/* packed and diff: what the bytes must hash to before and after decompression; NULL: nobody knows. */
+static int unpack_fd(int fd, struct place *p, const char *packed, const char *diff, struct err *err)
+{
+  __attribute__((cleanup(archive_close))) struct archive a = {.err = err};
+  a.stream = stream_new(unpacked_piece, &a);
+  a.tar = tar_new(&place_ops, p);
+  sha256_init(&a.unpacked);
+  struct sha256 sum;
+  sha256_init(&sum);
+  cleanup_free char *piece = xmalloc(PIECE);
+  int r = 0;
+  for (ssize_t k; !r && (k = read(fd, piece, PIECE)) != 0;) {
+    if (k < 0 && errno == EINTR)
+      continue;
+    if (k < 0)
+      return err_errno(err, "reading an archive");
+    sha256_add(&sum, piece, (size_t)k);
+    r = stream_feed(a.stream, str_make(piece, (size_t)k), err);
+  }
+  r = r ? r : stream_finish(a.stream, err);
+  r = r ? r : tar_finish(a.tar, err);
+  if (!r && packed && !digest_is(&sum, packed))
+    r = err_set(err, -EBADMSG, "a layer is not what its digest sha256:%s says", packed);
+  if (!r && diff && !digest_is(&a.unpacked, diff))
+    r = err_set(err, -EBADMSG, "an unpacked layer is not what its digest sha256:%s says", diff);
+  return r;
+}
+
+/* ---- the line to the host ---- */
+
+static void say(char what, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(char what, const char *fmt, ...)
+{
+  char text[600];
+  va_list ap;
+  text[0] = what;
+  va_start(ap, fmt);
+  vsnprintf(text + 1, sizeof(text) - 1, fmt, ap);
+  va_end(ap);
+  if (send(LINE, text, strlen(text), MSG_NOSIGNAL) < 0)
+    _exit(1);
+}
+
+static int want(const char *which, struct err *err)
+{
+  char word;
+  int fd = -1;
+  size_t n = 1;
+  say(UNPACK_WANT, "%s", which);
+  if (fd_recv(LINE, &word, 1, &fd, &n, 0) != 1)
+    _exit(1);
+  if (word == UNPACK_HERE && n == 1)
+    return fd;
+  return err_set(err, -ENOENT, "the image lacks the blob sha256:%s", which);
+}
+
+static int want_text(const char *which, bool check, struct buf *out, struct err *err)
+{
+  cleanup_fd int fd = want(which, err);
+  if (fd < 0)
+    return fd;
+  if (fd_read_all(fd, out))
+    return err_set(err, -E2BIG, "the image's blob %s can't be read or exceeds %zu bytes", which, IMAGE_JSON_MAX);
+  struct sha256 sum;
+  sha256_init(&sum);
+  sha256_add(&sum, out->p, out->n);
+  return !check || digest_is(&sum, which) ? 0 : err_set(err, -EBADMSG, "the blob sha256:%s is not what its digest says", which);
+}
+
+/* ---- an image ---- */
+
+static bool shall_go(const char *config)
+{
+  char word;
+  say(UNPACK_IS, "%s", config);
+  if (recv(LINE, &word, 1, 0) != 1)
+    _exit(1);
+  return word == UNPACK_GO;
+}
+
+static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], struct place *p, struct err *err)
+{
+  int r = 0;
+  for (size_t i = 0; i < m->n && !r; i++) {
+    cleanup_fd int fd = want(m->layers[i], err);
+    if (fd < 0)
+      return fd;
+    say(UNPACK_NOTE, "unpacking layer %zu of %zu (sha256:%.12s)", i + 1, m->n, m->layers[i]);
+    place_layer(p, true);
+    r = unpack_fd(fd, p, m->layers[i], diffs[i], err);
+    if (r)
+      err_wrap(err, "layer sha256:%.12s", m->layers[i]);
+  }
+  return r;
+}
+
+static int unpack_image(struct place *p, struct buf *result, struct err *err)
+{
+  cleanup_buf struct buf index = BUF_INIT(IMAGE_JSON_MAX), text = BUF_INIT(IMAGE_JSON_MAX), config = BUF_INIT(IMAGE_JSON_MAX);
+  cleanup_arena struct arena a = ARENA_INIT(16 * IMAGE_JSON_MAX);
+  struct image_manifest m = {0};
+  char digest[65], (*diffs)[65] = NULL;
+  size_t n = 0;
+  int r = want_text(UNPACK_INDEX, false, &index, err);
+  r = r ? r : image_index(buf_str(&index), digest, err);
+  r = r ? r : want_text(digest, true, &text, err);
+  r = r ? r : image_manifest(&a, buf_str(&text), &m, err);
+  r = r ? r : want_text(m.config, true, &config, err);
+  r = r ? r : image_config(&a, buf_str(&config), result, &diffs, &n, err);
+  if (!r && n != m.n)
+    r = err_set(err, -EBADMSG, "the image has %zu layers but describes %zu", m.n, n);
+  return r || !shall_go(m.config) ? r : unpack_layers(&m, diffs, p, err);
+}
+
+static int unpack_tar(struct place *p, struct buf *result, struct err *err)
+{
+  cleanup_fd int fd = want(UNPACK_INDEX, err);
+  buf_addz(result, "{\"env\":{},\"user\":\"\",\"workdir\":\"\",\"cmd\":[],\"entrypoint\":[]}");
+  return fd < 0 ? fd : unpack_fd(fd, p, NULL, NULL, err);
+}
+
+/* The overlay marks a directory made in its own root; the mark means nothing in a layer. */
+static int open_image_root(struct err *err)
+{
+  if (mkdir(UNPACK_ROOT, 0755))
+    return err_errno(err, "making " UNPACK_ROOT);
+  int fd = open(UNPACK_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening " UNPACK_ROOT) : fd;
+}
+
+static int obey(const struct unpack_order *o, struct buf *result, struct err *err)
+{
+  struct place_limits limits = {o->bytes, o->entries};
+  cleanup_fd int root = open_image_root(err);
+  if (root < 0)
+    return root;
+  struct place *p = place_new(root, &limits, err);
+  int r = o->what == UNPACK_TAR ? unpack_tar(p, result, err) : unpack_image(p, result, err);
+  r = r ? r : place_settle(p);
+  if (!r && place_left_out(p))
+    say(UNPACK_NOTE, "%llu device files were left out", (unsigned long long)place_left_out(p));
+  place_free(p);
+  return r;
+}
+
+static int serve_line(void)
+{
+  struct unpack_order o;
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf result = BUF_INIT(IMAGE_RESULT_MAX);
+  buf_addc(&result, UNPACK_RESULT);
+  if (recv(LINE, &o, sizeof(o), 0) != (ssize_t)sizeof(o))
+    return 1;
+  umask(0);
+  if (obey(&o, &result, &err)) {
+    say(UNPACK_FAILED, "%s", err.msg);
+    return 1;
+  }
+  return send(LINE, result.p, result.n, MSG_NOSIGNAL) == (ssize_t)result.n ? 0 : 1;
+}
+
+static int unpack_here(const char *dir)
+{
+  struct err err = ERR_NONE;
+  struct place_limits limits = {UINT64_MAX, UINT64_MAX}; /* a box has a disk limit of its own */
+  cleanup_fd int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  umask(0);
+  if (root < 0) {
+    fprintf(stderr, "unpack: %s: %s\n", dir, strerrordesc_np(errno));
+    return 1;
+  }
+  struct place *p = place_new(root, &limits, &err);
+  int r = unpack_fd(0, p, NULL, NULL, &err);
+  r = r ? r : place_settle(p);
+  place_free(p);
+  if (r)
+    fprintf(stderr, "unpack: %s\n", err.msg);
+  return r ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc == 3 && !strcmp(argv[1], "tar"))
+    return unpack_here(argv[2]);
+  if (argc == 1)
+    return serve_line();
+  fputs("usage: unpack tar DIRECTORY < ARCHIVE\n", stderr);
+  return 2;
+}
