@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#define NOBODY   65534u
-#define IDS      65536u
-#define WHITEOUT ".wh."
-#define OPAQUE   ".wh..wh..opq"
+#define NOBODY    65534u
+#define IDS       65536u
+#define WHITEOUT  ".wh."
+#define OPAQUE    ".wh..wh..opq"
 #define DEPTH_MAX 256 /* directories in a path */
 
 struct stamp {
@@ -276,8 +276,7 @@ static int put_hardlink(struct place *p, int parent, const char *last, const str
 
 static int put_fifo(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
-  if (mkfifoat(parent, last, 0600) || fchownat(parent, last, id_in(e->uid), id_in(e->gid), AT_SYMLINK_NOFOLLOW) ||
-      fchmodat(parent, last, e->mode, 0))
+  if (mkfifoat(parent, last, 0600) || fchownat(parent, last, id_in(e->uid), id_in(e->gid), AT_SYMLINK_NOFOLLOW) || fchmodat(parent, last, e->mode, 0))
     return failed(p, "making the pipe", path);
   return 0;
 }

@@ -17,7 +17,7 @@ struct place;
 /* root is borrowed. */
 struct place *place_new(int root, const struct place_limits *limits, struct err *err);
 void place_free(struct place *p);
-extern const struct tar_ops place_ops; /* arg: the struct place; a negative answer has its words in place_new's err */
+extern const struct tar_ops place_ops;             /* arg: the struct place; a negative answer has its words in place_new's err */
 void place_layer(struct place *p, bool whiteouts); /* another archive begins */
 int place_settle(struct place *p);                 /* the last touch: times of directories */
 uint64_t place_bytes(const struct place *p);
