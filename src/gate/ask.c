@@ -54,6 +54,7 @@ static void resend_all(struct gate *g)
   void *value;
   for (size_t i = 0; map_next(&g->asks, &i, NULL, &value);) {
     struct question *q = value;
+    memcpy(q->packet + offsetof(struct wire_head, status), &(int32_t){WIRE_AGAIN}, sizeof(int32_t));
     link_send(g->warden, (struct str){q->packet, q->n}, -1);
   }
 }

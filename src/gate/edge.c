@@ -517,10 +517,12 @@ static bool may_wake(struct edge *e, unsigned flags)
 
 static void route_told(const struct answer *a, void *arg);
 
-static void wake(struct edge *e, unsigned state, unsigned flags)
+static void wake(struct edge *e, struct str packet, unsigned state)
 {
   bool asleep = box_state_asleep(state);
-  if (asleep && !(flags & BOX_AUTO_RESUME)) {
+  unsigned flags = (unsigned)wire_u64(packet, W_FLAGS, 0);
+  bool cold = state == BOX_PAUSED && wire_u64(packet, W_TIER, TIER_FROZEN) == TIER_FILES;
+  if (asleep && (cold || !(flags & BOX_AUTO_RESUME))) {
     refuse(e, EDGE_NOT_FOUND, STR("it is paused"));
     return;
   }
@@ -555,7 +557,7 @@ static void route_told(const struct answer *a, void *arg)
     return;
   }
   if (state != BOX_RUNNING) {
-    wake(e, state, (unsigned)wire_u64(a->packet, W_FLAGS, 0));
+    wake(e, a->packet, state);
     return;
   }
   struct route *rt = map_get(&e->gate->routes, str_of(e->target.box));

@@ -87,11 +87,7 @@ static bool want_lifecycle(struct req *r, struct order *o)
     api_error(r, 400, "'autoResume' needs a pause with memory: 'autoPauseMemory' can't be false");
     return false;
   }
-  if (!memory) {
-    api_error(r, 501, "pausing without memory ('autoPauseMemory' false) is not available on this server: it has no checkpoints yet");
-    return false;
-  }
-  o->flags |= (pause ? BOX_AUTO_PAUSE : 0) | (resume ? BOX_AUTO_RESUME : 0);
+  o->flags |= (pause ? BOX_AUTO_PAUSE : 0) | (memory ? 0 : BOX_AUTO_COLD) | (resume ? BOX_AUTO_RESUME : 0);
   return true;
 }
 

@@ -33,24 +33,36 @@ bool sandbox_refused(struct req *r, const struct answer *a)
   return true;
 }
 
-static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, answer_fn on_reply, int64_t timeout, unsigned mode)
+static bool begin_about(struct req *r, struct buf *b, enum wire_type type)
 {
   struct str id;
   if (!api_box_id(r, &id))
-    return;
+    return false;
+  wire_begin(b, type, 0, 0);
+  wire_put(b, W_ID, id);
+  wire_putz(b, W_TEAM, r->team.id);
+  return true;
+}
+
+static void ask_about(struct req *r, enum wire_type type, answer_fn on_reply, int64_t timeout, unsigned mode)
+{
   cleanup_buf struct buf b = BUF_INIT(4096);
-  wire_begin(&b, type, 0, 0);
-  wire_put(&b, W_ID, id);
-  wire_putz(&b, W_TEAM, r->team.id);
+  if (!begin_about(r, &b, type))
+    return;
   wire_put_u64(&b, W_TIMEOUT, (uint64_t)timeout);
   wire_put_u64(&b, W_MODE, mode);
-  api_ask(r, &b, on_item, on_reply);
+  api_ask(r, &b, NULL, on_reply);
 }
 
 /* ---- get, kill ---- */
 
 /* How deep a paused sandbox sleeps: told where the API has room for it. */
-static const struct http_header tier = {{"X-Cloche-Pause-Tier", 19}, {"frozen", 6}};
+static struct http_header tier(struct str packet)
+{
+  static const char *const names[] = {[TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "checkpoint", [TIER_FILES] = "files"};
+  uint64_t n = wire_u64(packet, W_TIER, TIER_FROZEN);
+  return (struct http_header){STR("X-Cloche-Pause-Tier"), str_of(n < ARRAY_LEN(names) ? names[n] : "unknown")};
+}
 
 static void got(const struct answer *a, void *arg)
 {
@@ -62,12 +74,13 @@ static void got(const struct answer *a, void *arg)
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX * 2);
   struct jw w = JW(&b);
   box_put_listed(&w, &v, json_read(r->arena, v.config, 0, NULL), true, r->gate);
-  api_json_with(r, 200, buf_str(&b), &tier, box_state_asleep(v.state) ? 1 : 0);
+  struct http_header h = tier(a->packet);
+  api_json_with(r, 200, buf_str(&b), &h, v.state == BOX_PAUSED ? 1 : 0);
 }
 
 void sandbox_get(struct req *r)
 {
-  ask_about(r, WIRE_BOX_GET, NULL, got, 0, TIMEOUT_SET);
+  ask_about(r, WIRE_BOX_GET, got, 0, TIMEOUT_SET);
 }
 
 static void done_204(const struct answer *a, void *arg)
@@ -79,7 +92,7 @@ static void done_204(const struct answer *a, void *arg)
 
 void sandbox_kill(struct req *r)
 {
-  ask_about(r, WIRE_BOX_KILL, NULL, done_204, 0, TIMEOUT_SET);
+  ask_about(r, WIRE_BOX_KILL, done_204, 0, TIMEOUT_SET);
 }
 
 /* ---- timeouts ---- */
@@ -110,14 +123,14 @@ void sandbox_timeout(struct req *r)
     return;
   }
   seconds = MIN(seconds, (int64_t)r->team.timeout_max_s);
-  ask_about(r, WIRE_BOX_TIMEOUT, NULL, done_204, seconds, TIMEOUT_SET);
+  ask_about(r, WIRE_BOX_TIMEOUT, done_204, seconds, TIMEOUT_SET);
 }
 
 void sandbox_refresh(struct req *r)
 {
   int64_t seconds = 15;
   if (whole_seconds(r, "duration", 0, 3600, &seconds))
-    ask_about(r, WIRE_BOX_TIMEOUT, NULL, done_204, MAX(seconds, (int64_t)15), TIMEOUT_EXTEND);
+    ask_about(r, WIRE_BOX_TIMEOUT, done_204, MAX(seconds, (int64_t)15), TIMEOUT_EXTEND);
 }
 
 /* ---- pause ---- */
@@ -143,19 +156,19 @@ static void paused(const struct answer *a, void *arg)
     r->ask = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already paused", STR_ARG(r->id));
   } else if (!sandbox_refused(r, a)) {
-    api_json_with(r, 204, STR_NONE, &tier, 1);
+    struct http_header h = tier(a->packet);
+    api_json_with(r, 204, STR_NONE, &h, 1);
   }
 }
 
 void sandbox_pause(struct req *r)
 {
   bool memory;
-  if (!want_memory(r, &memory))
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  if (!want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_PAUSE))
     return;
-  if (!memory)
-    api_error(r, 501, "pausing without memory ('memory': false) is not available on this server: it has no checkpoints yet");
-  else
-    ask_about(r, WIRE_BOX_PAUSE, NULL, paused, 0, 0);
+  wire_put_u64(&b, W_COLD, !memory);
+  api_ask(r, &b, NULL, paused);
 }
 
 /* ---- connect, resume ---- */
@@ -177,19 +190,6 @@ static void connected(const struct answer *a, void *arg)
     answer_sandbox(r, a, wire_u64(a->packet, W_RESUMED, 0) ? 201 : 200);
 }
 
-/* A cold start from the disk alone is a wish that only a paused sandbox can be refused. */
-static void looked_for_memory(const struct answer *a, void *arg)
-{
-  struct req *r = arg;
-  if (sandbox_refused(r, a))
-    return;
-  if (box_state_asleep((unsigned)wire_u64(a->packet, W_STATE, 0)))
-    api_error_code(r, 400, "sandbox_memory_override_disabled",
-                   "resuming without memory ('memory': false) is not available on this server; the sandbox stays paused");
-  else
-    ask_about(r, WIRE_BOX_CONNECT, NULL, connected, *(int64_t *)r->state, CONNECT_CONNECT);
-}
-
 static bool want_timeout(struct req *r, int64_t least, int64_t *seconds)
 {
   if (!whole_seconds(r, "timeout", least, INT32_MAX, seconds))
@@ -204,16 +204,13 @@ static bool want_timeout(struct req *r, int64_t least, int64_t *seconds)
 static void connect_for(struct req *r, int64_t seconds)
 {
   bool memory;
-  if (!want_timeout(r, 0, &seconds) || !want_memory(r, &memory))
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  if (!want_timeout(r, 0, &seconds) || !want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_CONNECT))
     return;
-  if (memory) {
-    ask_about(r, WIRE_BOX_CONNECT, NULL, connected, seconds, CONNECT_CONNECT);
-    return;
-  }
-  int64_t *kept = arena_alloc(r->arena, sizeof(*kept));
-  *kept = seconds;
-  r->state = kept;
-  ask_about(r, WIRE_BOX_GET, NULL, looked_for_memory, 0, 0);
+  wire_put_u64(&b, W_TIMEOUT, (uint64_t)seconds);
+  wire_put_u64(&b, W_MODE, CONNECT_CONNECT);
+  wire_put_u64(&b, W_COLD, !memory);
+  api_ask(r, &b, NULL, connected);
 }
 
 void sandbox_connect_v1(struct req *r)
@@ -241,24 +238,19 @@ void sandbox_resume(struct req *r)
 {
   int64_t seconds = 15;
   bool memory;
-  struct str id;
   const struct json *pause = json_get(r->json, "autoPause");
-  if (!want_timeout(r, 1, &seconds) || !want_memory(r, &memory) || !api_box_id(r, &id))
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  if (!want_timeout(r, 1, &seconds) || !want_memory(r, &memory))
     return;
-  if (!memory) {
-    api_error_code(r, 400, "sandbox_memory_override_disabled", "resuming without memory ('memory': false) is not available on this server");
-    return;
-  }
   if (json_given(pause) && pause->type != JSON_BOOL) {
     api_error(r, 400, "'autoPause' must be true or false");
     return;
   }
-  cleanup_buf struct buf b = BUF_INIT(4096);
-  wire_begin(&b, WIRE_BOX_CONNECT, 0, 0);
-  wire_put(&b, W_ID, id);
-  wire_putz(&b, W_TEAM, r->team.id);
+  if (!begin_about(r, &b, WIRE_BOX_CONNECT))
+    return;
   wire_put_u64(&b, W_TIMEOUT, (uint64_t)seconds);
   wire_put_u64(&b, W_MODE, CONNECT_RESUME);
+  wire_put_u64(&b, W_COLD, !memory);
   if (json_given(pause))
     wire_put_u64(&b, W_FLAGS, pause->flag ? BOX_AUTO_PAUSE : 0);
   api_ask(r, &b, NULL, resumed);

@@ -10,6 +10,7 @@
 #include "warden/boxlog.h"
 #include "warden/desk.h"
 #include "warden/outlet.h"
+#include "warden/passage.h"
 #include "warden/pause.h"
 #include "warden/shelf.h"
 #include "warden/remains.h"
@@ -41,6 +42,7 @@ void box_record(struct buf *p, const struct box *b)
   wire_put_u64(p, W_DISK_MB, r->disk_mb);
   wire_put_u64(p, W_FLAGS, r->flags);
   wire_put_u64(p, W_RUN, r->run);
+  wire_put_u64(p, W_TIER, r->tier);
   wire_putz(p, W_CONFIG, r->config);
 }
 
@@ -48,6 +50,7 @@ static void box_free(struct box *b)
 {
   alarm_unset(&b->warden->alarms, &b->alarm);
   account_count(b, false);
+  box_away(b, false);
   row_box_free(&b->row);
   usage_free(&b->usage);
   vec_free(&b->waiting);
@@ -88,12 +91,28 @@ static void watch_event(uv_poll_t *poll, int status, int events)
     box_end(b, "crashed: its first process ended unexpectedly");
 }
 
-static void box_watch(struct box *b)
+void box_watch(struct box *b)
 {
   b->watch = xcalloc(1, sizeof(*b->watch));
   uv_poll_init(b->warden->loop, b->watch, b->jail.pidfd);
   b->watch->data = b;
   uv_poll_start(b->watch, UV_READABLE, watch_event);
+}
+
+void box_unwatch(struct box *b)
+{
+  if (b->watch) {
+    uv_poll_stop(b->watch);
+    uv_close((uv_handle_t *)steal(&b->watch), watch_closed);
+  }
+}
+
+void box_away(struct box *b, bool away)
+{
+  if (b->away == away)
+    return;
+  b->away = away;
+  b->warden->away += away ? 1 : -(size_t)1;
 }
 
 void box_arm(struct box *b)
@@ -203,7 +222,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   r = r ? r : account_admit(w, o->team, true, retry_s, err);
   if (r)
     return r;
-  if (w->boxes.n >= w->config->boxes_max)
+  if (w->boxes.n - w->away >= w->config->boxes_max)
     return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
@@ -242,14 +261,12 @@ void box_end(struct box *b, const char *cause)
   if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   boxlog_keep(b);
-  jail_kill(w->instance, b->name, &b->jail, &err);
+  if (!b->away || b->passage)
+    jail_kill(w->instance, b->name, &b->jail, &err);
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
   box_run_over(b);
-  if (b->watch) {
-    uv_poll_stop(b->watch);
-    uv_close((uv_handle_t *)b->watch, watch_closed);
-  }
+  box_unwatch(b);
   map_del(&w->boxes, str_of(b->row.id));
   alarm_unset(&w->alarms, &b->alarm);
   account_count(b, false);
@@ -277,19 +294,19 @@ int box_configure(struct box *b, struct str config, unsigned flags, struct str a
   int changed = outlet_update(b, flags, allow, deny, err);
   if (changed)
     return changed;
-  char *old = b->row.config;
-  unsigned before = b->row.flags;
+  struct row_box old = b->row;
   b->row.config = xstrndup(config.n ? config.p : "", config.n);
-  b->row.flags = (flags & ~(unsigned)BOX_LINKED) | (before & BOX_LINKED);
+  b->row.allow = xstrndup(allow.n ? allow.p : "", allow.n);
+  b->row.deny = xstrndup(deny.n ? deny.p : "", deny.n);
+  b->row.flags = (flags & ~(unsigned)BOX_LINKED) | (old.flags & BOX_LINKED);
   int r = store_box_put(b->warden->store, &b->row, err);
-  if (r) {
-    free(b->row.config);
-    b->row.config = old;
-    b->row.flags = before;
-    return r;
-  }
-  free(old);
-  return 0;
+  struct row_box drop = r ? b->row : old;
+  if (r)
+    b->row = old;
+  free(drop.config);
+  free(drop.allow);
+  free(drop.deny);
+  return r;
 }
 
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err)
@@ -342,11 +359,15 @@ static int recover_one(const struct row_box *row, void *arg)
   struct warden *w = rec->warden;
   char name[64];
   struct err err = ERR_NONE;
-  walls_of(w, row, name);
+  bool away = row->state == BOX_PAUSED && row->tier != TIER_FROZEN;
+  if (away)
+    memcpy(name, row->walls, sizeof(row->walls));
+  else
+    walls_of(w, row, name);
   struct box *b = box_new(w, name);
   b->build = catalog_build(w->catalog, str_of(row->build));
   b->template = b->build ? b->build->of : NULL;
-  if (!b->build || jail_adopt(w->instance, name, row->init_proc, &b->jail, &err)) {
+  if (!b->build || (!away && jail_adopt(w->instance, name, row->init_proc, &b->jail, &err))) {
     vec_push(&rec->lost, xstrdup(row->id));
     vec_push(&rec->lost, xstrdup(row->team));
     free(b);
@@ -359,7 +380,10 @@ static int recover_one(const struct row_box *row, void *arg)
   b->row.deny = xstrdup(row->deny);
   slot_mark(w, row->slot, true);
   map_put(&w->boxes, str_of(row->id), b);
-  box_watch(b);
+  memcpy(b->row.walls, b->name, sizeof(b->row.walls));
+  box_away(b, away);
+  if (!away)
+    box_watch(b);
   box_settle(b);
   if (b->row.state == BOX_RUNNING)
     box_arm(b);
@@ -373,6 +397,17 @@ static bool known(const char *name, void *arg)
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     if (!strcmp(((struct box *)value)->name, name))
       return true;
+  return false;
+}
+
+/* Of a box that sleeps on disk no process may be left: one that a crash left there was about to go, or had not begun. */
+static bool stands(const char *name, void *arg)
+{
+  struct warden *w = arg;
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (!strcmp(((struct box *)value)->name, name))
+      return !((struct box *)value)->away;
   return false;
 }
 
@@ -408,7 +443,7 @@ int box_recover(struct warden *w, struct err *err)
   if (w->boxes.n || rec.lost.n)
     log_info("%zu boxes found again, %zu gone", w->boxes.n, rec.lost.n / 2);
   vec_free(&rec.lost);
-  int r = jail_sweep(w->instance, known, w, err);
+  int r = jail_sweep(w->instance, stands, w, err);
   clear_unowned(w);
   return r;
 }

@@ -13,12 +13,14 @@ struct ask {
   uint64_t serial;   /* of the link, whose address may be another's by now */
   uint64_t id;
   bool resumed; /* told in the answer: this question woke the box */
+  bool again;   /* asked before, of a warden that died since */
 };
 
 /* What was asked while the box changed its state. */
 struct wish {
   struct ask ask;
   bool pause; /* else connect */
+  bool cold;  /* without memory */
   enum connect_mode mode;
   uint32_t timeout_s;
   int auto_pause; /* from now on: 1 yes, 0 no, -1 as before */
@@ -42,6 +44,7 @@ struct box {
   int log_fd;              /* its log ring, once it was seen; 0 = not yet */
   struct passage *passage; /* under way, or NULL */
   bool counted;            /* among its team's running boxes */
+  bool away;               /* no walls stand: it sleeps on disk; set by box_away */
   struct wire_trace trace; /* of its birth */
   char *ending;            /* set when it must end as soon as it is born; owned */
 };
@@ -58,8 +61,11 @@ int box_create(struct warden *w, const struct box_order *order, struct ask ask, 
 struct box *box_find(struct warden *w, struct str id, struct str team); /* team empty: any */
 void box_end(struct box *b, const char *cause);                         /* frees b, at the latest when its passage is over */
 void box_bury(struct box *b);                                           /* the last of box_end: clears the remains and frees b */
-void box_run_over(struct box *b);                                       /* gates cut its streams and forget its routes */
-void box_arm(struct box *b);                                            /* its end time is set on the clock */
+void box_watch(struct box *b);                                          /* its end is noticed */
+void box_unwatch(struct box *b);
+void box_away(struct box *b, bool away);
+void box_run_over(struct box *b); /* gates cut its streams and forget its routes */
+void box_arm(struct box *b);      /* its end time is set on the clock */
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err);
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err);
 int box_door(struct box *b, unsigned port, struct err *err);

@@ -54,7 +54,7 @@ static bool link_alive(struct warden *w, struct ask ask)
 
 static struct ask ask_of(const struct question *q)
 {
-  return (struct ask){.link = q->link, .serial = link_serial(q->link), .id = q->id};
+  return (struct ask){.link = q->link, .serial = link_serial(q->link), .id = q->id, .again = wire_head(q->packet)->status == WIRE_AGAIN};
 }
 
 static void answer_about(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err, bool trace)
@@ -191,7 +191,7 @@ static void ask_pause(struct question *q)
 {
   struct box *b = asked_box(q);
   if (b)
-    box_pause(b, ask_of(q));
+    box_pause(b, &(struct wish){.ask = ask_of(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
 }
 
 static void ask_connect(struct question *q)
@@ -202,6 +202,7 @@ static void ask_connect(struct question *q)
   struct wish wish = {.ask = ask_of(q),
                       .mode = (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT),
                       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
+                      .cold = wire_u64(q->packet, W_COLD, 0) != 0,
                       .auto_pause = -1};
   if (wire_get(q->packet, W_FLAGS).p)
     wish.auto_pause = (wire_u64(q->packet, W_FLAGS, 0) & BOX_AUTO_PAUSE) != 0;
@@ -249,7 +250,7 @@ static void ask_log(struct question *q)
 {
   struct str id = wire_get(q->packet, W_ID);
   struct box *b = box_find(q->warden, id, q->team);
-  cleanup_fd int fd = b ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
+  cleanup_fd int fd = b && !b->away ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
   char cause[256];
   int64_t when;
   if (fd < 0 && !b && store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {

@@ -79,6 +79,8 @@ static void warden_stop(struct warden *w, bool end_boxes)
     for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
       struct box *b = value;
       bool starting = b->row.state == BOX_STARTING;
+      if (b->away && !b->passage) /* needs no server to be kept */
+        continue;
       box_end(b, "stopped: the server was shut down");
       any |= !starting;
       if (!starting)
@@ -334,7 +336,7 @@ int warden_main(const struct warden_config *config)
   tell(&w, CONTROL_READY, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
   catalog_flush(w.catalog);
-  if (!w.boxes.n) {
+  if (w.boxes.n == w.away) {
     outlet_close(&w);
     jail_instance_close(w.instance);
   }

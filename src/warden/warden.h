@@ -48,6 +48,7 @@ struct warden {
   uint64_t births_total, births_failed, resumes_total, pauses_total, ends_total;
   size_t births;   /* births under way */
   size_t passages; /* boxes falling asleep or waking up */
+  size_t away;     /* boxes that sleep on disk */
   uint64_t *slots; /* bitmap of id ranges in use */
   size_t nslots;
   struct jail_net_config net;

@@ -153,9 +153,11 @@ struct wire_trace {
   int64_t kept_us;  /* the box is in the store */
 };
 
+#define WIRE_AGAIN 1 /* this was asked before, of a warden that died since */
+
 struct wire_head {
   uint32_t type;
-  int32_t status; /* replies: 0 or negative errno */
+  int32_t status; /* replies: 0 or negative errno; requests: 0 or WIRE_AGAIN */
   uint64_t id;
 };
 

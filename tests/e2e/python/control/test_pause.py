@@ -99,16 +99,60 @@ def test_what_never_was(wire: Wire, call: str) -> None:
     assert "doesn't exist" in got.json()["message"]
 
 
-def test_what_needs_checkpoints_says_so(wire: Wire, living: RawBox) -> None:
+def boot_id(box: RawBox) -> str:
+    return box.run("stat -c %Y /proc/1; cat /proc/1/stat | cut -d' ' -f22")[1]
+
+
+def test_a_pause_without_memory_keeps_the_files(wire: Wire, living: RawBox) -> None:
+    living.run("echo kept > /home/user/kept; sudo sh -c 'echo root > /etc/kept; rm /etc/issue'; sleep 600 >/dev/null 2>&1 &")
+    born = boot_id(living)
     got = wire.call("POST", f"/sandboxes/{living.id}/pause", {"memory": False})
-    assert got.status == 501
-    assert "memory" in got.json()["message"]
-    assert detail(living)["state"] == "running"
-    assert pause(living) == 204
-    got = wire.call("POST", f"/sandboxes/{living.id}/connect", {"timeout": 60, "memory": False})
-    assert got.status == 400
-    assert got.json()["error_code"] == "sandbox_memory_override_disabled"
+    assert got.status == 204
+    assert got.headers["x-cloche-pause-tier"] == "files"
     assert detail(living)["state"] == "paused"
+    assert living.agent("GET", "/health").status == 502
+    assert wire.call("POST", f"/sandboxes/{living.id}/pause").status == 409
+    got = wire.call("POST", f"/sandboxes/{living.id}/connect", {"timeout": 60})
+    assert got.status == 201
+    assert got.json()["envdAccessToken"] == living.token
+    assert living.run("cat /home/user/kept /etc/kept; echo $KEPT; ls /etc/issue")[1] == "kept\nroot\nyes\n"
+    assert living.run("pgrep -x sleep")[0] == 1
+    assert boot_id(living) != born
+    assert detail(living)["metadata"] == {"kept": "yes"}
+
+
+@pytest.mark.parametrize("call", ["connect", "resume"])
+def test_memory_can_be_left_behind(wire: Wire, living: RawBox, call: str) -> None:
+    living.run("echo kept > /home/user/kept; sleep 600 >/dev/null 2>&1 &")
+    assert pause(living) == 204
+    got = wire.call("POST", f"/sandboxes/{living.id}/{call}", {"timeout": 60, "memory": False})
+    assert got.status == 201
+    assert living.run("cat /home/user/kept")[1] == "kept\n"
+    assert living.run("pgrep -x sleep")[0] == 1
+    assert wire.call("POST", f"/sandboxes/{living.id}/connect", {"timeout": 60, "memory": False}).status == 200
+
+
+def test_files_alone_are_never_woken_by_traffic(wire: Wire) -> None:
+    box = wire.create(timeout=120, autoPause=True, autoResume={"enabled": True})
+    try:
+        assert wire.call("POST", f"/sandboxes/{box.id}/pause", {"memory": False}).status == 204
+        assert box.agent("GET", "/health").status == 502
+        assert detail(box)["state"] == "paused"
+    finally:
+        box.kill()
+
+
+def test_a_timeout_may_keep_the_files_alone(wire: Wire) -> None:
+    box = wire.create(timeout=120, autoPause=True, autoPauseMemory=False)
+    try:
+        box.run("echo kept > /home/user/kept; sleep 600 >/dev/null 2>&1 &")
+        assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204
+        eventually(lambda: detail(box)["state"] == "paused")
+        assert connect(box) == 201
+        assert box.run("cat /home/user/kept")[1] == "kept\n"
+        assert box.run("pgrep -x sleep")[0] == 1
+    finally:
+        box.kill()
 
 
 def test_lists_know_both_states(wire: Wire, living: RawBox) -> None:

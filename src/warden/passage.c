@@ -1,0 +1,304 @@
+/* passage.c - see passage.h. A passage acts on a worker, is written down on the loop, and where walls must go it clears them on a
+ * worker again. The worker sees only copies: the loop may end the box meanwhile. */
+#include "warden/passage.h"
+
+#include "warden/account.h"
+#include "warden/birth.h"
+#include "warden/boxlog.h"
+#include "warden/desk.h"
+#include "warden/pause.h"
+#include <stdio.h>
+
+enum step { STEP_ACT, STEP_CLEAR };
+
+struct passage {
+  uv_work_t work;
+  struct warden *warden;
+  struct box *box;
+  enum passage_kind kind;
+  enum step step;
+  char name[64], dir[512];
+  struct jail jail; /* whose walls are cleared */
+  bool orphan;      /* the box ended meanwhile */
+  bool expired;     /* the clock asked, nobody else */
+  struct wish wish; /* who began it */
+  int result;
+  struct err err;
+};
+
+static const char *const tiers[] = {"frozen", "checkpoint", "files"};
+
+static bool to_sleep(const struct passage *p)
+{
+  return p->kind == PASSAGE_FREEZE || p->kind == PASSAGE_DUMP || p->kind == PASSAGE_STOP;
+}
+
+static void answer(struct box *b, struct ask ask, int status, const struct err *err)
+{
+  if (ask.link)
+    desk_answer_box(b->warden, ask, status, b, err);
+}
+
+/* ---- on a worker ---- */
+
+static void clear_walls(struct passage *p)
+{
+  struct warden *w = p->warden;
+  struct err err = ERR_NONE;
+  if (store_harden(w->store))
+    log_warn("the database could not be written out");
+  int r = jail_kill(w->instance, p->name, &p->jail, &err);
+  r = jail_remove(w->instance, p->name, NULL, &err) ? -EIO : r;
+  jail_close(&p->jail);
+  if (jail_sync(p->dir, &err) || r)
+    log_warn("box %s: %s", p->name, err.msg);
+}
+
+static void passage_work(uv_work_t *work)
+{
+  struct passage *p = work->data;
+  if (p->step == STEP_CLEAR)
+    clear_walls(p);
+  else
+    p->result = jail_freeze(p->warden->instance, p->name, p->kind != PASSAGE_THAW, &p->err);
+}
+
+static void passage_done(uv_work_t *work, int status);
+
+static void submit(struct passage *p, enum step step)
+{
+  p->step = step;
+  uv_queue_work(p->warden->loop, &p->work, passage_work, passage_done);
+}
+
+/* ---- ends ---- */
+
+static void grant(struct box *b, const struct wish *w)
+{
+  if (w->pause && b->row.state == BOX_PAUSED)
+    answer(b, w->ask, 0, NULL); /* asked while another pause was under way: they are one */
+  else if (w->pause)
+    box_pause(b, w);
+  else
+    box_connect(b, w);
+}
+
+static void finish(struct passage *p)
+{
+  struct box *b = p->box;
+  b->passage = NULL;
+  p->warden->passages--;
+  p->wish.ask.resumed = !p->result && !to_sleep(p);
+  answer(b, p->wish.ask, p->result, &p->err);
+  free(p);
+  struct wish *wishes = steal(&b->wishes.p);
+  size_t n = b->wishes.n;
+  b->wishes.n = b->wishes.cap = 0;
+  for (size_t i = 0; i < n; i++)
+    grant(b, &wishes[i]);
+  free(wishes);
+}
+
+static void failed(struct passage *p)
+{
+  struct box *b = p->box;
+  if (p->expired) { /* it may live no longer, and it can't sleep */
+    char cause[400];
+    snprintf(cause, sizeof(cause), "timeout: it reached its end of life and could not be paused: %.300s", p->err.msg);
+    b->passage = NULL;
+    p->warden->passages--;
+    free(p);
+    box_end(b, cause);
+    return;
+  }
+  log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "%s: %s", to_sleep(p) ? "not paused" : "not resumed", p->err.msg);
+  b->row.state = to_sleep(p) ? BOX_RUNNING : BOX_PAUSED;
+  account_count(b, to_sleep(p));
+  if (to_sleep(p))
+    box_arm(b);
+  finish(p);
+}
+
+static void end_orphan(struct passage *p)
+{
+  struct box *b = p->box;
+  p->warden->passages--;
+  b->passage = NULL;
+  free(p);
+  box_bury(b);
+}
+
+/* ---- to sleep ---- */
+
+static int write_asleep(struct box *b, enum box_tier tier, struct err *err)
+{
+  struct row_box before = b->row;
+  b->row.state = BOX_PAUSED;
+  b->row.tier = tier;
+  if (before.state != BOX_RESUMING)
+    b->row.end_us = clock_wall_us();
+  int r = store_box_put(b->warden->store, &b->row, err);
+  if (r)
+    b->row = before;
+  else
+    b->row.state = before.state; /* until its walls are gone */
+  return r;
+}
+
+/* The box is nobody's but its row's from here on. */
+static void let_go(struct passage *p)
+{
+  struct box *b = p->box;
+  box_unwatch(b);
+  boxlog_keep(b);
+  p->jail = b->jail;
+  b->jail = JAIL_NONE;
+  box_away(b, true);
+  submit(p, STEP_CLEAR);
+}
+
+static void fell_asleep(struct passage *p)
+{
+  struct box *b = p->box;
+  b->row.state = BOX_PAUSED;
+  log_with(LOG_INFO, (const char *[]){"box", b->row.id, "tier", tiers[b->row.tier], NULL}, p->expired ? "paused at its timeout" : "paused");
+  finish(p);
+}
+
+static void sleep_acted(struct passage *p)
+{
+  static const enum box_tier depth[] = {[PASSAGE_FREEZE] = TIER_FROZEN, [PASSAGE_DUMP] = TIER_CHECKPOINT, [PASSAGE_STOP] = TIER_FILES};
+  struct box *b = p->box;
+  struct warden *w = p->warden;
+  if ((p->result = write_asleep(b, depth[p->kind], &p->err))) {
+    jail_freeze(w->instance, b->name, false, NULL);
+    failed(p);
+    return;
+  }
+  account_count(b, false);
+  w->pauses_total++;
+  box_run_over(b);
+  if (p->kind == PASSAGE_FREEZE)
+    fell_asleep(p);
+  else
+    let_go(p);
+}
+
+/* ---- awake ---- */
+
+static void woke_up(struct passage *p, struct row_box *next)
+{
+  struct box *b = p->box;
+  struct warden *w = p->warden;
+  if (p->wish.auto_pause >= 0)
+    next->flags = (next->flags & ~(unsigned)BOX_AUTO_PAUSE) | (p->wish.auto_pause ? BOX_AUTO_PAUSE : 0);
+  next->state = BOX_RUNNING;
+  next->tier = TIER_FROZEN;
+  next->run++;
+  next->started_us = clock_wall_us();
+  next->end_us = next->started_us + (int64_t)p->wish.timeout_s * 1000000;
+  if (store_box_put(w->store, next, &p->err))
+    log_error("box %s: %s", b->row.id, p->err.msg);
+  b->row = *next;
+  w->resumes_total++;
+  box_arm(b);
+  log_with(LOG_INFO, (const char *[]){"box", b->row.id, "from", tiers[p->kind == PASSAGE_COLD ? TIER_FILES : TIER_FROZEN], NULL}, "resumed");
+  finish(p);
+}
+
+static void cold_born(struct birth *h)
+{
+  struct box *b = h->box;
+  struct passage *p = b->passage;
+  b->jail = h->jail;
+  if (p->orphan) {
+    end_orphan(p);
+    return;
+  }
+  p->result = h->result;
+  if (p->result) {
+    p->err = h->err;
+    jail_close(&b->jail);
+    failed(p);
+    return;
+  }
+  struct row_box next = b->row;
+  memcpy(next.runtime, p->warden->runtime, sizeof(next.runtime));
+  next.init_proc = b->jail.init;
+  box_away(b, false);
+  box_watch(b);
+  woke_up(p, &next);
+}
+
+/* Memory is given up first, in the row too: the files change from now on, and no image fits them any more. */
+static void cold_begin(struct passage *p)
+{
+  struct box *b = p->box;
+  if ((p->result = write_asleep(b, TIER_FILES, &p->err)))
+    failed(p);
+  else if (b->jail.pidfd >= 0)
+    let_go(p);
+  else
+    birth_again(b, cold_born);
+}
+
+static void passage_done(uv_work_t *work, int status)
+{
+  struct passage *p = work->data;
+  struct box *b = p->box;
+  struct row_box next = b->row;
+  if (p->orphan)
+    end_orphan(p);
+  else if (p->step == STEP_CLEAR && p->kind == PASSAGE_COLD)
+    birth_again(b, cold_born);
+  else if (p->step == STEP_CLEAR)
+    fell_asleep(p);
+  else if (p->result)
+    failed(p);
+  else if (to_sleep(p))
+    sleep_acted(p);
+  else
+    woke_up(p, &next);
+}
+
+/* ---- beginning ---- */
+
+void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish)
+{
+  struct passage *p = xcalloc(1, sizeof(*p));
+  p->warden = b->warden;
+  p->box = b;
+  p->kind = kind;
+  p->wish = *wish;
+  p->jail = JAIL_NONE;
+  p->work.data = p;
+  memcpy(p->name, b->name, sizeof(p->name));
+  memcpy(p->dir, b->dir, sizeof(p->dir));
+  p->expired = to_sleep(p) && !wish->ask.link;
+  b->passage = p;
+  p->warden->passages++;
+  b->row.state = to_sleep(p) ? BOX_PAUSING : BOX_RESUMING;
+  alarm_unset(&b->warden->alarms, &b->alarm);
+  if (kind == PASSAGE_COLD)
+    cold_begin(p);
+  else
+    submit(p, STEP_ACT);
+}
+
+static void being_killed(struct box *b, struct ask ask, bool pause)
+{
+  struct err err = ERR_NONE;
+  answer(b, ask, err_set(&err, pause ? -ENOENT : -EBUSY, "the sandbox is being killed"), &err);
+}
+
+bool box_leave_passage(struct box *b)
+{
+  for (size_t i = 0; i < b->wishes.n; i++)
+    being_killed(b, b->wishes.p[i].ask, b->wishes.p[i].pause);
+  b->wishes.n = 0;
+  if (!b->passage)
+    return false;
+  being_killed(b, b->passage->wish.ask, to_sleep(b->passage));
+  b->passage->orphan = true;
+  return true;
+}

@@ -1,0 +1,30 @@
+/* passage.h - a box on its way between awake and asleep, on worker threads, one passage per box at a time.
+ *
+ * Asleep has three depths (enum box_tier). `frozen`: everything stops where it is and stays in memory; it survives the daemon
+ * but not the machine. `checkpoint`: memory and processes are an image on disk. `files`: only what the box wrote is kept,
+ * and waking up is a cold start. In the latter two nothing of the box is left but its directory, its image, its id range and
+ * its row.
+ *
+ * No moment of a crash loses a box: going to disk, the row is written when the image and the files are whole and before
+ * anything is killed; coming back, the restored box stands still until the row says that it runs, and the image goes last. */
+#ifndef CLOCHE_PASSAGE_H
+#define CLOCHE_PASSAGE_H
+
+#include "warden/box.h"
+
+enum passage_kind {
+  PASSAGE_FREEZE, /* to sleep: in memory */
+  PASSAGE_DUMP,   /* to sleep: on disk */
+  PASSAGE_STOP,   /* to sleep: files only */
+  PASSAGE_THAW,   /* awake from memory */
+  PASSAGE_RESTORE,
+  PASSAGE_COLD, /* awake from files alone, whatever else there was */
+};
+
+/* The wish that began it is answered at its end, and then those that came meanwhile (box->wishes). wish->ask.link NULL: the
+ * clock asked. */
+void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish);
+/* The box is gone from the tables; whoever waits is told. True: a passage is under way and clears the remains itself. */
+bool box_leave_passage(struct box *b);
+
+#endif
