@@ -1,35 +1,12 @@
 // The stock command line against the server, by environment lines only.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { Sandbox } from 'e2b'
 import { sharedBox, unique, until } from '../support/box.mjs'
+import { e2b } from '../support/cli.mjs'
 
-const program = join(import.meta.dirname, '../node_modules/@e2b/cli/dist/index.js')
-const home = mkdtempSync(join(tmpdir(), 'cloche-cli.'))
 const box = sharedBox()
-after(() => rmSync(home, { recursive: true }))
-
-// Runs the CLI with a home of its own, so that nobody's login gets in the way.
-function e2b(args, { input = '' } = {}) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, ...args], {
-      env: { ...process.env, HOME: home, NO_COLOR: '1' },
-      timeout: 60_000,
-    })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.on('data', (data) => (stdout += data))
-    child.stderr.on('data', (data) => (stderr += data))
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
-    child.stdin.end(input)
-  })
-}
 
 test('sandbox list', async () => {
   const pretty = await e2b(['sandbox', 'list'])

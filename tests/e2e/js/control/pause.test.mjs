@@ -1,30 +1,10 @@
 // Sleep and wake with both generations of the JavaScript SDK and the stock command line.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { Sandbox } from 'e2b'
 import { generations, until, withBox } from '../support/box.mjs'
-
-const program = join(import.meta.dirname, '../node_modules/@e2b/cli/dist/index.js')
-const home = mkdtempSync(join(tmpdir(), 'cloche-cli.'))
-after(() => rmSync(home, { recursive: true }))
-
-function e2b(...args) {
-  return new Promise((resolve, reject) => {
-    const env = { ...process.env, HOME: home, NO_COLOR: '1' }
-    const child = spawn(process.execPath, [program, ...args], { env, timeout: 60_000 })
-    let said = ''
-    child.stdout.on('data', (data) => (said += data))
-    child.stderr.on('data', (data) => (said += data))
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, said }))
-    child.stdin.end()
-  })
-}
+import { e2b } from '../support/cli.mjs'
 
 for (const [version, sdk] of Object.entries(generations)) {
   describe(`e2b ${version}`, () => {
@@ -71,10 +51,10 @@ test('the command line pauses and resumes', () =>
   withBox(
     () => Sandbox.create({ timeoutMs: 60_000 }),
     async (box) => {
-      const paused = await e2b('sandbox', 'pause', box.sandboxId)
+      const paused = await e2b(['sandbox', 'pause', box.sandboxId])
       assert.equal(paused.code, 0, paused.said)
       assert.equal(await box.isRunning(), false)
-      const resumed = await e2b('sandbox', 'resume', box.sandboxId)
+      const resumed = await e2b(['sandbox', 'resume', box.sandboxId])
       assert.equal(resumed.code, 0, resumed.said)
       assert.equal(await box.isRunning(), true)
     },

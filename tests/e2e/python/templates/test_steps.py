@@ -1,0 +1,165 @@
+"""RUN, ENV, WORKDIR and USER, by hand on the wire, and what a box of the result shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.recipes import fresh, order, run, step
+from support.wire import RawBox, Wire
+
+
+def told(lines: list[str], mark: str) -> str:
+    """What follows the mark in the one line of output that has it at its end."""
+    found = [line.split(mark, 1)[1] for line in lines if f"]: {mark}" in line or line.startswith(mark)]
+    assert len(found) == 1, (mark, lines)
+    return found[0]
+
+
+class TestOneLongRecipe:
+    @pytest.fixture(scope="class")
+    def log(self, wire: Wire) -> list[str]:
+        build = order(
+            wire,
+            fresh("steps"),
+            run('echo "first=$(id -un):$PWD:$HOME"'),
+            run('echo "asroot=$(id -un):$PWD:$HOME"', "root"),
+            run('echo "after=$(id -un)"'),
+            step("ENV", "A", "1", "B", "two words"),
+            step("env", "C", "${A}-$B", "D", "$(id)`id`", "E", "it's \"quoted\" \\n", "F", "l1\nl2"),
+            step("ENV", "PATH", "/first:$PATH"),
+            run('echo "env=$A:$B:$C"; echo "literal=$D"; echo "quotes=$E"; echo "lines=${#F}"; echo "path=$PATH"'),
+            step("WORKDIR", "/srv/a"),
+            step("WORKDIR", "b/c"),
+            run('echo "work=$PWD:$(stat -c %U .)"'),
+            step("USER", "alice"),
+            run('echo "alice=$(id -un):$HOME:$(getent passwd alice | cut -d: -f7):$PWD:$A"'),
+            step("USER", "bob", "true"),
+            run('echo "bob=$(sudo -n id -un)"'),
+            step("USER", "root"),
+            run('echo "root=$(id -un):$HOME"'),
+            step("USER", "user"),
+            run('shopt -q login_shell && echo "login=yes"; exec 2>&1; echo "shell=$0"'),
+        ).ready()
+        return build.log()
+
+    @pytest.mark.parametrize(
+        "mark, wanted",
+        [
+            ("first=", "user:/home/user:/home/user"),
+            ("asroot=", "root:/home/user:/root"),
+            ("after=", "user"),
+            ("env=", "1:two words:1-two words"),
+            ("literal=", "$(id)`id`"),
+            ("quotes=", "it's \"quoted\" \\n"),
+            ("lines=", "5"),
+            ("work=", "/srv/a/b/c:user"),
+            ("alice=", "alice:/home/alice:/bin/bash:/srv/a/b/c:1"),
+            ("bob=", "root"),
+            ("root=", "root:/root"),
+            ("login=", "yes"),
+        ],
+    )
+    def test_it_ran_as_it_should(self, log: list[str], mark: str, wanted: str) -> None:
+        assert told(log, mark) == wanted
+
+    def test_the_path_is_expanded(self, log: list[str]) -> None:
+        path = told(log, "path=").split(":")
+        assert path[0] == "/first"
+        assert "/usr/bin" in path
+
+
+class TestWhatABoxInherits:
+    @pytest.fixture(scope="class")
+    def names(self, wire: Wire) -> tuple[str, str]:
+        """A template and another one made from it."""
+        parent, child = fresh("parent"), fresh("child")
+        order(
+            wire, parent,
+            step("ENV", "KEPT", "by parent", "CHANGED", "by parent"),
+            step("WORKDIR", "/srv/work"),
+            step("USER", "carol"),
+            run("echo parent > /tmp/of-parent; echo parent > ~/of-parent"),
+        ).ready()  # fmt: skip
+        order(
+            wire, child,
+            step("ENV", "CHANGED", "$CHANGED and child"),
+            run("rm ~/of-parent; echo child > ~/of-child"),
+            fromTemplate=parent,
+        ).ready()  # fmt: skip
+        return parent, child
+
+    @pytest.fixture(scope="class")
+    def box(self, wire: Wire, names: tuple[str, str]) -> Iterator[RawBox]:
+        made = wire.create(names[1], envVars={"GIVEN": "yes", "KEPT2": "$KEPT"})
+        yield made
+        made.kill()
+
+    def test_user_folder_and_environment(self, box: RawBox) -> None:
+        got = box.run('echo "$(id -un)|$PWD|$HOME|$KEPT|$CHANGED|$GIVEN|$KEPT2"')[1]
+        wanted = "carol|/srv/work|/home/carol|by parent|by parent and child|yes|$KEPT\n"
+        assert got == wanted
+
+    def test_another_user_can_still_be_asked_for(self, box: RawBox) -> None:
+        assert box.run("id -un", user="root")[1] == "root\n"
+        assert box.run("id -un", user="user")[1] == "user\n"
+
+    def test_files_of_both_and_what_was_removed(self, box: RawBox) -> None:
+        assert box.run("ls ~")[1].split() == ["of-child"]
+        assert box.run("cat ~/of-child")[1] == "child\n"
+
+    def test_relative_paths_of_the_file_api_are_the_users(self, box: RawBox) -> None:
+        got = box.agent("GET", "/files?path=of-child")
+        assert (got.status, got.text) == (200, "child\n")
+
+    def test_the_parent_is_not_changed(self, wire: Wire, names: tuple[str, str]) -> None:
+        box = wire.create(names[0])
+        try:
+            assert box.run("ls ~; echo $CHANGED")[1] == "of-parent\nby parent\n"
+        finally:
+            box.kill()
+
+
+def test_processes_and_files_of_a_step_do_not_outlive_it(wire: Wire) -> None:
+    build = order(
+        wire, fresh("alone"),
+        run("setsid sleep 600 >/dev/null 2>&1 & echo started; touch /home/user/stays"),
+        run("pgrep -x sleep || echo nobody; ls /home/user/stays"),
+    ).ready()  # fmt: skip
+    lines = build.log()
+    assert any(line.endswith("started") for line in lines)
+    box = build.box()
+    try:
+        assert box.run("pgrep -x sleep")[0] == 1
+    finally:
+        box.kill()
+
+
+def test_packages_are_installed_as_root_and_hard_links_and_modes_last(wire: Wire) -> None:
+    build = order(
+        wire, fresh("files"),
+        run("mkdir /opt/x && echo a > /opt/x/a && ln /opt/x/a /opt/x/b && chmod 4755 /opt/x/a", "root"),
+        run("touch -d 2001-02-03T04:05:06Z /opt/x/old && setcap cap_net_raw+ep /opt/x/old 2>/dev/null; true", "root"),
+        run("rm -rf /usr/share/doc && mkdir /usr/share/doc && touch /usr/share/doc/new", "root"),
+        run("mkfifo /opt/x/pipe && ln -s /nowhere /opt/x/dangling", "root"),
+    ).ready()  # fmt: skip
+    box = build.box()
+    try:
+        got = box.run(
+            "cd /opt/x; stat -c '%h %a' a b; stat -c %Y old; ls /usr/share/doc; stat -c %F pipe; readlink dangling"
+        )[1]
+        assert got.splitlines() == [
+            "2 4755", "2 4755", "981173106", "new", "fifo", "/nowhere",
+        ]  # fmt: skip
+    finally:
+        box.kill()
+
+
+def test_a_build_has_no_way_to_other_boxes_files(wire: Wire) -> None:
+    """A step is a box like any other: the host's tree is not in it."""
+    build = order(
+        wire, fresh("walls"),
+        run("test ! -e /var/lib/cloche && echo unseen; cat /proc/1/cmdline | tr '\\0' ' '", "root"),
+    ).ready()  # fmt: skip
+    assert any(line.endswith("unseen") for line in build.log())
