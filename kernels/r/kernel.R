@@ -215,6 +215,7 @@ local({
             run = on_run(fields[2], fields[-(1:2)]),
             cd = on_cd(fields[2]),
             env = set_env(fields[-1]),
+            renew = suppressWarnings(rm(".Random.seed", envir = globalenv())),
             warm = warm_up()
         )
     }

@@ -170,7 +170,10 @@ sub take_message {
     if    ($op eq 'run') { start_run($message) }
     elsif ($op eq 'interrupt') { interrupt($message->{id}) }
     elsif ($op eq 'cd')  { order('cd', $message->{path}) }
-    elsif ($op eq 'env') { order('env', settings($message->{set})) }
+    elsif ($op eq 'env') {
+        order('env', settings($message->{set}));
+        order('renew') if $message->{renew};
+    }
 }
 
 sub settings {

@@ -26,6 +26,7 @@ struct agent {
   struct env init_env;                   /* envVars of the last POST /init */
   int64_t init_us;                       /* timestamp of the newest accepted /init, 0 = none */
   unsigned env_generation;               /* grows whenever agent_envs() may answer differently */
+  unsigned renewals;                     /* how often it became another box: kernels draw new random numbers after each */
 };
 
 /* The default variables of every process: template, then /init, then internal (later wins). *out is added to. */

@@ -130,7 +130,7 @@ static void markers_write(const struct agent *a)
   marker_write("/.e2b", all);
 }
 
-static void identity_publish(struct agent *a)
+void boot_publish(struct agent *a)
 {
   env_set(&a->internal, STR("E2B_SANDBOX_ID"), str_of(a->box_id));
   env_set(&a->internal, STR("E2B_TEMPLATE_ID"), str_of(a->template_id));
@@ -163,7 +163,7 @@ int boot_receive(struct agent *a, struct err *err)
     return rc;
   if (parked)
     return BOOT_PARKED;
-  identity_publish(a);
+  boot_publish(a);
   return BOOT_DONE;
 }
 

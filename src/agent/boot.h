@@ -11,6 +11,8 @@ enum { BOOT_BY_HAND, BOOT_DONE, BOOT_PARKED };
 int boot_receive(struct agent *a, struct err *err);
 /* Goes on with the birth when the next packet comes. A warden that leaves before that ends the box. */
 void boot_wait(struct agent *a);
+/* Writes who the box is to where its processes look: variables and /run/e2b. */
+void boot_publish(struct agent *a);
 /* Tells the warden and lets go of the socket; number 3 stays taken. failure NULL = ready. */
 void boot_answer(const char *failure);
 

@@ -311,9 +311,11 @@ static void env_tell(struct context *c)
     env_set(&env, STR("E2B_TEST_VARIABLE"), STR("true"));
   else if (a)
     agent_envs(a, &env);
-  if (env.n && kernel_set_env(c->kernel, &env) < 0)
+  bool renew = a && c->kernel->renewals != a->renewals;
+  if ((env.n || renew) && kernel_set_env(c->kernel, &env, renew) < 0)
     return;
   c->env_told = true;
+  c->kernel->renewals = a ? a->renewals : 0;
   c->kernel->env_generation = generation;
 }
 

@@ -5,6 +5,7 @@
  * alone, because a box has the clock of its host. */
 #include "agent/init.h"
 #include "agent/answer.h"
+#include "agent/boot.h"
 
 #define INIT_MAX ((size_t)1 << 20)
 
@@ -50,6 +51,23 @@ static void token_set(struct agent *a, const struct json *token)
   a->token = json_given(token) ? xstrndup(token->text.p, token->text.n) : NULL;
 }
 
+/* A box made from another one's memory is told who it is. */
+static void identity_take(struct agent *a, const struct json *body)
+{
+  const struct json *id = json_get(body, "sandboxID"), *renew = json_get(body, "renew");
+  text_replace(&a->secret, json_get(body, "controlSecret"));
+  if (json_is(id, JSON_STRING)) {
+    text_replace(&a->box_id, id);
+    text_replace(&a->template_id, json_get(body, "templateID"));
+    text_replace(&a->build_id, json_get(body, "buildID"));
+    boot_publish(a);
+  }
+  if (json_is(renew, JSON_BOOL) && renew->flag) {
+    a->renewals++;
+    a->env_generation++;
+  }
+}
+
 static void init_take(struct agent *a, const struct json *body)
 {
   const struct json *envs = json_get(body, "envVars");
@@ -89,6 +107,8 @@ enum init_result init_apply(struct agent *a, struct str text, bool control, stru
   if (stamp)
     a->init_us = stamp;
   init_take(a, body);
+  if (control)
+    identity_take(a, body);
   return INIT_APPLIED;
 }
 

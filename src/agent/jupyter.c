@@ -109,7 +109,8 @@ static int jupyter_run(struct kernel *k, struct str code, const struct json *env
   return 0;
 }
 
-static int jupyter_set_env(struct kernel *k, const struct env *env)
+/* Its random numbers are the user's own affair: no word of the protocol renews them. */
+static int jupyter_set_env(struct kernel *k, const struct env *env, bool renew UNUSED)
 {
   struct jupyter *j = (struct jupyter *)k;
   buf_clear(&j->env);

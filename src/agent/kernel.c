@@ -122,6 +122,7 @@ void kernel_init(struct kernel *k, const struct kernel_host *host, const struct 
   k->listener = listener;
   k->arg = arg;
   k->home = access(KERNEL_HOME, X_OK) == 0 ? KERNEL_HOME : "/";
+  k->renewals = host->agent ? host->agent->renewals : 0;
   output_init(&k->output, on_line, k);
   k->output.limit = host->output_max;
 }
@@ -131,9 +132,9 @@ int kernel_run(struct kernel *k, struct str code, const struct json *env)
   return k->driver->run(k, code, env);
 }
 
-int kernel_set_env(struct kernel *k, const struct env *env)
+int kernel_set_env(struct kernel *k, const struct env *env, bool renew)
 {
-  return k->driver->set_env(k, env);
+  return k->driver->set_env(k, env, renew);
 }
 
 int kernel_cd(struct kernel *k, const char *path)

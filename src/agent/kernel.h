@@ -32,7 +32,7 @@ struct kernel_listener {
 
 struct kernel_driver {
   int (*run)(struct kernel *k, struct str code, const struct json *env);
-  int (*set_env)(struct kernel *k, const struct env *env);
+  int (*set_env)(struct kernel *k, const struct env *env, bool renew);
   int (*cd)(struct kernel *k, const char *path);
   void (*interrupt)(struct kernel *k);
   void (*pause)(struct kernel *k);
@@ -54,6 +54,7 @@ struct kernel {
   bool ended; /* kernel_end() was called: nothing is told any more */
   bool paused;
   unsigned env_generation; /* of the variables it was given; the context's to use */
+  unsigned renewals;       /* of the agent, that its random numbers come from */
   const char *home;        /* where it starts: the cwd of a kernel that was never moved */
 };
 
@@ -67,8 +68,8 @@ struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_sp
 
 /* Only while no run is on. `env` are string members for this run only; both are copied. */
 int kernel_run(struct kernel *k, struct str code, const struct json *env);
-int kernel_set_env(struct kernel *k, const struct env *env);
-int kernel_cd(struct kernel *k, const char *path); /* answered by `moved` */
+int kernel_set_env(struct kernel *k, const struct env *env, bool renew); /* renew: random numbers too */
+int kernel_cd(struct kernel *k, const char *path);                       /* answered by `moved` */
 void kernel_interrupt(struct kernel *k);
 void kernel_pause(struct kernel *k); /* reads nothing more from it until resumed; calls may nest in callbacks */
 void kernel_resume(struct kernel *k);

@@ -94,7 +94,7 @@ void message_run(struct buf *b, uint64_t id, struct str code, const struct json 
   buf_addz(b, "}\n");
 }
 
-void message_env(struct buf *b, const struct env *env)
+void message_env(struct buf *b, const struct env *env, bool renew)
 {
   buf_addz(b, "{\"op\":\"env\",\"set\":{");
   bool comma = false;
@@ -109,7 +109,7 @@ void message_env(struct buf *b, const struct env *env)
     json_put_str(b, value, true);
     comma = true;
   }
-  buf_addz(b, "}}\n");
+  buf_addz(b, renew ? "},\"renew\":true}\n" : "}}\n");
 }
 
 void message_cd(struct buf *b, const char *path)

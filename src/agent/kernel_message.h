@@ -17,7 +17,7 @@ int message_text(struct str raw, char *out, size_t size); /* a string value, dec
 
 /* Lines for the kernel, LF included. */
 void message_run(struct buf *b, uint64_t id, struct str code, const struct json *env);
-void message_env(struct buf *b, const struct env *env);
+void message_env(struct buf *b, const struct env *env, bool renew);
 void message_cd(struct buf *b, const char *path);
 void message_interrupt(struct buf *b, uint64_t id);
 void message_fork(struct buf *b, uint64_t id);

@@ -93,10 +93,10 @@ static int native_run(struct kernel *k, struct str code, const struct json *env)
   return rc;
 }
 
-static int native_set_env(struct kernel *k, const struct env *env)
+static int native_set_env(struct kernel *k, const struct env *env, bool renew)
 {
   struct native *n = (struct native *)k;
-  message_env(&n->out, env);
+  message_env(&n->out, env, renew);
   return native_push(n);
 }
 

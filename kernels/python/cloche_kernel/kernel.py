@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from . import loop as loops
+from . import renewal
 from . import shell as shells
 from . import streams
 from .outlet import Outlet, complain
@@ -112,6 +113,8 @@ class Kernel:
             self.run(message["id"], message.get("code") or "", message.get("env") or {})
         elif op == "env":
             set_variables(message.get("set") or {})
+            if message.get("renew"):
+                renewal.renew()
         elif op == "cd":
             self.wire.send(dumps(self.change_folder(message["path"])) + "\n")
 

@@ -21,6 +21,9 @@ def renew() -> None:
     uuid = sys.modules.get("uuid")
     if uuid is not None:
         uuid._node = uuid._last_timestamp = None  # type: ignore[attr-defined]
+    ssl = sys.modules.get("ssl")
+    if ssl is not None:
+        ssl.RAND_add(os.urandom(48), 48.0)  # the same library makes keys and numbers for hashlib and requests
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
         process.current_process().authkey = os.urandom(32)

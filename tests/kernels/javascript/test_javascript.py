@@ -545,3 +545,12 @@ def test_cd_changes_the_directory_or_says_why_not(js: Kernel) -> None:
 
 def test_code_of_many_megabytes_arrives_whole(js: Kernel) -> None:
     assert js.run(f"'{'z' * 3_000_000}'.length").text == "3000000"
+
+
+def test_a_box_made_from_anothers_memory_draws_its_own_numbers(fresh: Kernel) -> None:
+    fresh.send({"op": "env", "set": {}, "renew": True})
+    first = fresh.run("[Math.random(), Math.random()].join()").text
+    fresh.send({"op": "env", "set": {}, "renew": True})
+    second = fresh.run("[Math.random(), Math.random()].join()").text
+    assert first and second and first != second
+    assert fresh.run("Math.random() < 1 && Math.random() >= 0").text == "true"

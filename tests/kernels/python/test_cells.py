@@ -277,6 +277,18 @@ def test_the_time_zone_follows_its_variable(kernel: Client) -> None:
     assert kernel.run("import time; time.timezone").value == "-10800"
 
 
+def test_a_box_made_from_anothers_memory_draws_its_own_numbers(kernel: Client) -> None:
+    kernel.run("import random, numpy.random as n; random.seed(1); n.seed(1)")
+    draw = "[random.random(), float(n.random())]"
+    fixed = kernel.run(draw).value
+    kernel.run("random.seed(1); n.seed(1)")
+    kernel.send({"op": "env", "set": {}})
+    assert kernel.run(draw).value == fixed
+    kernel.run("random.seed(1); n.seed(1)")
+    kernel.send({"op": "env", "set": {}, "renew": True})
+    assert not set(kernel.run(draw).value.strip("[]").split(", ")) & set(fixed.strip("[]").split(", "))
+
+
 def test_cd_message(kernel: Client, tmp_path) -> None:
     odd = tmp_path / 'it\'s "odd"'
     odd.mkdir()

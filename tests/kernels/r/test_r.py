@@ -334,3 +334,12 @@ def test_cd_changes_the_directory_or_says_why_not(r: Kernel) -> None:
 
 def test_a_long_cell_arrives_whole(r: Kernel) -> None:
     assert r.run(f'cat(nchar("{"z" * 500_000}"))').stdout == "500000"
+
+
+def test_a_box_made_from_anothers_memory_draws_its_own_numbers(fresh: Kernel) -> None:
+    fresh.run("set.seed(1)")
+    first = texts(fresh.run("runif(1)"))
+    fresh.run("set.seed(1)")
+    fresh.send({"op": "env", "set": {}, "renew": True})
+    second = texts(fresh.run("runif(1)"))
+    assert first and second and first != second
