@@ -246,6 +246,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sock = socket.socket(fileno=PROTOCOL_FD)
     sock.set_inheritable(False)
+    heap.gather()
     load()
     kernel = Kernel()
     warm(kernel)

@@ -141,3 +141,17 @@ def test_the_scheduler_tells_a_fork_where_it_runs(boxes: list[interpreter.Sandbo
         "all(seen)"
     )
     assert done.text == "True"
+
+
+def test_a_fork_has_few_mappings_and_its_objects_in_one_range(boxes: list[interpreter.Sandbox]) -> None:
+    """Each mapping costs every birth and death; hundreds of small ones are what an unprepared Python has."""
+    libraries = "len({line.split()[-1] for line in open('/proc/self/maps') if '.so' in line})"
+    done = boxes[0].run_code(f"(len(open('/proc/self/maps').readlines()) / {libraries}) < 4")
+    assert done.text == "True"
+    apart = boxes[0].run_code(
+        "import gc\n"
+        "pieces = {id(each) >> 29 for each in gc.get_objects() if id(each) >> 40}\n"
+        "held = [bytearray(400) for _ in range(50_000)]\n"
+        "len(pieces | {id(each) >> 29 for each in held if id(each) >> 40}) <= 4"
+    )
+    assert apart.text == "True"
