@@ -74,10 +74,10 @@ static void check_kernel(struct jail_check *c, const char *data)
   str_u64(minor, &b);
   if (a > 6 || (a == 6 && b >= 15))
     tell(c, JAIL_FINE, "Linux %s", u.release);
-  else if (a == 6 && b >= 7)
+  else if (a == 6 || (a == 5 && b >= 19))
     tell(c, JAIL_WORSE, "Linux %s: layers are attached to the host's tree for a moment (6.15 needs no such moment)", u.release);
   else
-    tell(c, JAIL_BROKEN, "Linux %s: 6.7 or newer is needed for overlays of idmapped layers", u.release);
+    tell(c, JAIL_BROKEN, "Linux %s: 5.19 or newer is needed for overlays of idmapped layers", u.release);
 }
 
 /* A process in a user namespace of its own, mapped to an unused range; it waits until it is killed. */

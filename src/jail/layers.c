@@ -6,12 +6,13 @@
  * trusted.* attributes, which nothing inside a box can write; user.* stay the box's own.
  *
  * Kernels before 6.15 take layers only from mounts of the caller's own namespace. There the clones are attached below
- * dir/stage for the moment of the mount and detached again. */
+ * dir/stage, the overlay is mounted there the old way, and only a clone of it, without a place, is kept. */
 #include "jail/layers.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -111,78 +112,115 @@ static int add_by_fd(int fs, const struct clones *c)
   return r;
 }
 
-/* --- by path, for older kernels ------------------------------------------------------------------------------- */
+/* --- by name, for older kernels ------------------------------------------------------------------------------- */
 
 struct stage {
-  char dir[200]; /* a string option holds 255 bytes */
+  int dir, before; /* the stage and the thread's directory before */
   size_t attached;
 };
 
+static void stage_name(char name[16], size_t i)
+{
+  snprintf(name, 16, "%zu", i);
+}
+
 static void stage_clear(struct stage *s)
 {
-  char path[240];
+  char name[16];
   while (s->attached > 0) {
-    snprintf(path, sizeof(path), "%s/%zu", s->dir, --s->attached);
-    umount2(path, MNT_DETACH);
-    rmdir(path);
+    stage_name(name, --s->attached);
+    umount2(name, MNT_DETACH);
+    rmdir(name);
   }
-  if (s->dir[0])
-    rmdir(s->dir);
+  if (s->before >= 0) {
+    if (fchdir(s->before))
+      log_warn("a worker's directory stays: %s", strerror(errno));
+    close(s->before);
+  }
+  if (s->dir >= 0)
+    close(s->dir);
 }
 
-static int stage_add(struct stage *s, int tree, char path[240])
+/* Short names keep the list of layers within the page that mount takes, so the thread works inside the stage; from then on
+ * it has a current directory of its own. */
+static int stage_open(struct stage *s, const char *dir)
 {
-  snprintf(path, 240, "%s/%zu", s->dir, s->attached);
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/stage", dir);
   if (mkdir(path, 0700) && errno != EEXIST)
     return -errno;
-  s->attached++;
-  return move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : 0;
+  s->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (s->dir < 0 || unshare(CLONE_FS))
+    return -errno;
+  s->before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return s->before < 0 || fchdir(s->dir) ? -errno : 0;
 }
 
-static int add_by_path(int fs, struct stage *s, const struct clones *c)
+static int stage_place(struct stage *s, char name[16])
 {
-  char path[240], sub[252];
+  stage_name(name, s->attached);
+  if (mkdir(name, 0700) && errno != EEXIST)
+    return -errno;
+  s->attached++;
+  return 0;
+}
+
+static int stage_add(struct stage *s, int tree, char name[16])
+{
+  int r = stage_place(s, name);
+  return !r && move_mount(tree, "", AT_FDCWD, name, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : r;
+}
+
+static int list_layers(struct stage *s, const struct clones *c, struct buf *list)
+{
+  char name[16] = "";
   int r = 0;
+  buf_adds(list, STR("redirect_dir=on,metacopy=off,xino=auto,volatile,index=on,nfs_export=on,lowerdir="));
   for (size_t i = 0; i < c->n && !r; i++) {
-    r = stage_add(s, c->fds[i], path);
-    if (!r)
-      r = set_flag(fs, "lowerdir+", path);
+    r = stage_add(s, c->fds[i], name);
+    buf_addf(list, "%s%s", i > 0 ? ":" : "", name);
   }
   if (!r)
-    r = stage_add(s, c->home, path);
-  if (!r) {
-    snprintf(sub, sizeof(sub), "%s/upper", path);
-    r = set_flag(fs, "upperdir", sub);
-  }
-  if (!r) {
-    snprintf(sub, sizeof(sub), "%s/work", path);
-    r = set_flag(fs, "workdir", sub);
-  }
-  return r;
+    r = stage_add(s, c->home, name);
+  buf_addf(list, ",upperdir=%s/upper,workdir=%s/work", name, name);
+  buf_add(list, "", 1);
+  return r ? r : buf_failed(list) ? -E2BIG : 0;
+}
+
+static int mount_by_name(const struct layers *l, const struct clones *c)
+{
+  char name[16];
+  __attribute__((cleanup(stage_clear))) struct stage stage = {.dir = -1, .before = -1};
+  cleanup_buf struct buf list = BUF_INIT((size_t)sysconf(_SC_PAGESIZE));
+  int r = stage_open(&stage, l->dir);
+  if (!r)
+    r = list_layers(&stage, c, &list);
+  if (!r)
+    r = stage_place(&stage, name);
+  if (!r && mount("overlay", name, "overlay", MS_NODEV, list.p))
+    r = -errno;
+  if (r)
+    return r;
+  int fd = open_tree(AT_FDCWD, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return fd < 0 ? -errno : fd;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- */
 
 /* What this kernel takes, learnt from the first box: 0 = not known yet. */
-enum { WAY_FD = 1, WAY_PATH = 2, WAY_HANDLES = 4 };
+enum { WAY_FD = 1, WAY_HANDLES = 2, WAY_NAME = 4 };
 static atomic_int known_way;
 
 static int mount_overlay(const struct layers *l, int way, const struct clones *c)
 {
-  __attribute__((cleanup(stage_clear))) struct stage stage = {0};
+  if (way & WAY_NAME)
+    return mount_by_name(l, c);
   cleanup_fd int fs = fsopen("overlay", FSOPEN_CLOEXEC);
   if (fs < 0)
     return -errno;
   int r = set_options(fs, way & WAY_HANDLES);
-  if (!r && (way & WAY_FD))
+  if (!r)
     r = add_by_fd(fs, c);
-  if (!r && (way & WAY_PATH)) {
-    if ((size_t)snprintf(stage.dir, sizeof(stage.dir), "%s/stage", l->dir) >= sizeof(stage.dir))
-      return -ENAMETOOLONG;
-    if (mkdir(stage.dir, 0700) && errno != EEXIST)
-      return -errno;
-    r = add_by_path(fs, &stage, c);
-  }
   if (!r && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     r = -errno;
   if (r)
@@ -244,7 +282,7 @@ static int clones_open(struct clones *c, const char *const *lowers, int userns, 
 /* A way is tried only while none is known; later failures are real ones and are told. */
 int layers_mount(const struct layers *l, struct err *err)
 {
-  static const int ways[] = {WAY_FD | WAY_HANDLES, WAY_FD, WAY_PATH | WAY_HANDLES};
+  static const int ways[] = {WAY_FD | WAY_HANDLES, WAY_FD, WAY_NAME};
   __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
   int r = clones_open(&c, l->lowers, l->userns, err);
   if (r)
