@@ -53,6 +53,19 @@ static const struct setting settings[] = {
     {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
     {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
     {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
+    {"image_registries", T(image_registries), "docker.io", 0, 0,
+     "registries that templates may begin with images of, by spaces; *.NAME and * are patterns, and * lets clients make this machine ask any host"},
+    {"image_insecure", T(image_insecure), "", 0, 0, "registries (HOST:PORT, by spaces) that are asked without TLS"},
+    {"image_dir", T(image_dir), "", 0, 0, "directory of image files that templates may begin with (oci:PATH, docker-archive:PATH); empty = none"},
+    {"image_aliases", T(image_aliases), "e2bdev/base=base e2bdev/code-interpreter=code-interpreter-v1", 0, 0,
+     "IMAGE=TEMPLATE by spaces: a template of this server stands for the image, which is not fetched"},
+    {"image_uid", N(image_uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
+    {"image_size_mb", N(image_size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
+    {"image_seconds", N(image_seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
+    {"image_cache_mb", N(image_cache_mb), "8192", 0, 1048576, "MiB of fetched blobs kept per team"},
+    {"debian", N(debian), "1", 0, 1, "1 = Debian images that can't be fetched are made from packages"},
+    {"debian_days", N(debian_days), "7", 0, 3650, "how long a Debian root made so is used again"},
+    {"debian_program", T(debian_program), "", 0, 0, "program that makes one: SUITE FILE.tar (default: beside the program)"},
     {"box_connections_max", N(box_connections_max), "4096", 0, 1000000, "requests and streams at once into one box, per gate; 0 = no limit"},
     {"connections_max", N(connections_max), "10000", 16, 1000000, "open client connections per gate; over it the longest idle one goes"},
     {"client_head_seconds", N(client_head_seconds), "30", 1, 3600, "time a client has for a request's head"},
@@ -200,19 +213,19 @@ static int read_flags(struct config *c, int argc, char **argv, struct err *err)
   return 0;
 }
 
-/* The agent and kernels lie near the program: build/runtime above build/src/cli, or ../lib/cloche/runtime once installed. */
-static void find_runtime(struct config *c)
+/* What lies near the program: above build/src/cli in the source tree, or below ../lib/cloche once installed. */
+static void find_near(char *out, size_t size, const char *in_tree, const char *installed)
 {
-  static const char *const places[] = {"../../runtime", "../lib/cloche/runtime"};
+  const char *const places[] = {in_tree, installed};
   char exe[400];
   ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-  if (c->runtime[0] || n <= 0)
+  if (out[0] || n <= 0)
     return;
   exe[n] = 0;
   struct str dir = path_dir(str_of(exe));
   for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-    snprintf(c->runtime, sizeof(c->runtime), STR_FMT "/%s", STR_ARG(dir), places[i]);
-    if (access(c->runtime, F_OK) == 0)
+    snprintf(out, size, STR_FMT "/%s", STR_ARG(dir), places[i]);
+    if (access(out, F_OK) == 0)
       return;
   }
 }
@@ -228,7 +241,8 @@ int config_read(struct config *c, int argc, char **argv, struct err *err)
     r = read_file(c, flags.config_file, err);
   r = r ? r : read_environment(c, err);
   r = r ? r : read_flags(c, argc, argv, err);
-  find_runtime(c);
+  find_near(c->runtime, sizeof(c->runtime), "../../runtime", "../lib/cloche/runtime");
+  find_near(c->debian_program, sizeof(c->debian_program), "../../../templates/debian", "../lib/cloche/templates/debian");
   enum log_level level;
   if (!r && log_level_parse(c->log_level, &level))
     r = err_set(err, -EINVAL, "'log_level' must be debug, info, warn or error, not '%s'", c->log_level);

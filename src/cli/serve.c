@@ -78,6 +78,16 @@ static int become_role(const struct config *c)
         .team_creates_per_s = (unsigned)c->team_creates_per_second,
         .log_bytes = (unsigned)c->log_bytes,
         .log_keep_mb = (unsigned)c->log_keep_mb,
+        .source = {.registries = c->image_registries,
+                   .insecure = c->image_insecure,
+                   .dir = c->image_dir,
+                   .aliases = c->image_aliases,
+                   .debian = c->debian ? c->debian_program : "",
+                   .uid = (uint32_t)c->image_uid,
+                   .size_mb = (unsigned)c->image_size_mb,
+                   .seconds = (unsigned)c->image_seconds,
+                   .cache_mb = (unsigned)c->image_cache_mb,
+                   .debian_days = (unsigned)c->debian_days},
     };
     return warden_main(&w);
   }

@@ -8,6 +8,7 @@
 #include "warden/alarm.h"
 #include "warden/catalog.h"
 #include "warden/link.h"
+#include "warden/source.h"
 #include "warden/store.h"
 #include "warden/wire.h"
 #include <uv.h>
@@ -31,6 +32,7 @@ struct warden_config {
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
   unsigned log_bytes;                          /* size of a box's log ring; 0 = no logs */
   unsigned log_keep_mb;                        /* all logs of ended boxes together */
+  struct source_rules source;                  /* what templates may begin with */
 };
 
 struct warden {

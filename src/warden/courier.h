@@ -1,0 +1,25 @@
+/* courier.h - runs an outside program that fetches things: as a user without rights, its output read line by line, with an
+ * end that comes in time. */
+#ifndef CLOCHE_COURIER_H
+#define CLOCHE_COURIER_H
+
+#include "base/base.h"
+#include <stdatomic.h>
+
+struct courier {
+  const char *const *argv; /* argv[0] is searched for in the usual places */
+  uint32_t uid;            /* 0: stays root, sees everything */
+  int work;                /* directory it sees as /tmp and may write to, or -1 */
+  int source;              /* directory or file it sees read-only as source_at, or -1 */
+  const char *source_at;   /* a directory of the machine, or a file in work */
+  uint64_t file_max;       /* bytes of one file it writes; 0 = no limit */
+  unsigned seconds;
+  const atomic_bool *cancelled;
+  void (*say)(void *arg, enum log_level level, const char *line);
+  void *arg;
+};
+
+/* 0 when it ended well. Its last line of complaint is in err. */
+int courier_run(const struct courier *c, struct err *err);
+
+#endif

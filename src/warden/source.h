@@ -1,0 +1,50 @@
+/* source.h - what a template can begin with besides another template: an image of a registry, an image file the operator
+ * put in a directory for that, a Debian release.
+ *
+ * Nothing from outside is trusted on the way. A program that speaks to registries (skopeo) runs as a user without rights and
+ * sees one directory of its own; what it brought is read by the unpacker in a box of its own (src/unpack). The warden sees
+ * digests and one bounded JSON text. Caches are per team: knowing a private image's digest gives nobody its contents. */
+#ifndef CLOCHE_SOURCE_H
+#define CLOCHE_SOURCE_H
+
+#include "base/base.h"
+#include <stdatomic.h>
+
+/* Settings; see the table in src/cli/config.c. */
+struct source_rules {
+  const char *registries; /* hosts that may be asked, by spaces; "*.x" and "*" are patterns */
+  const char *insecure;   /* hosts that are asked without TLS */
+  const char *dir;        /* of image files clients may name; "" = none */
+  const char *aliases;    /* image=template, by spaces */
+  const char *debian;     /* program that makes a Debian root as an archive; "" = no such remedy */
+  uint32_t uid;           /* who fetches */
+  unsigned size_mb, seconds, cache_mb, debian_days;
+};
+
+struct source_spec {
+  const struct source_rules *rules;
+  const char *data, *instance, *runtime; /* of the warden: directory, name of host objects, hash of the runtime layer */
+  const char *team;
+  uint32_t id_base;    /* an id range nobody uses meanwhile: the unpacker is a box */
+  struct str image;    /* as the client wrote it */
+  struct str registry; /* fromImageRegistry as JSON text, or empty; neither stored nor logged */
+  bool any_file;       /* image may be a file anywhere: the machine's own root asks */
+  bool force;          /* a Debian root that is there is made again; images are always asked for again */
+  const atomic_bool *cancelled;
+  void (*say)(void *arg, enum log_level level, const char *line); /* on the calling thread */
+  void *arg;
+};
+
+struct source_base {
+  char key[65];      /* names the content */
+  char layer[512];   /* <data>/layers/<key>/fs: one directory, ids as a box sees them */
+  struct buf config; /* {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[]}, and "cloche":{} of an exported template */
+};
+
+/* The template that stands for an image by the rules; STR_NONE: none does. */
+struct str source_alias(const struct source_rules *rules, struct str image);
+/* Blocks, perhaps for minutes; any thread. err is fit for the client. -ECANCELED, -ETIMEDOUT among the reasons. */
+int source_fetch(const struct source_spec *spec, struct source_base *out, struct err *err);
+void source_base_free(struct source_base *b);
+
+#endif

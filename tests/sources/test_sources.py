@@ -1,0 +1,408 @@
+"""Templates that begin with images: fetched by the real program from a real registry on loopback, unpacked in a real box."""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tarfile
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any, ClassVar
+
+from oci import Layout, Member, layer
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BUILD = ROOT / os.environ.get("BUILD", "build")
+BCRYPT_OF_SECRET = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
+DIR, LINK, HARD, CHAR, FIFO = tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Registry:
+    """Debian's docker-registry on a free loopback port, with or without a password."""
+
+    def __init__(self, top: Path, password: bool) -> None:
+        self.port = free_port()
+        self.host = f"127.0.0.1:{self.port}"
+        auth = ""
+        if password:
+            (top / "passwd").write_text(f"anna:{BCRYPT_OF_SECRET}\n")
+            auth = f"auth:\n  htpasswd:\n    realm: test\n    path: {top}/passwd\n"
+        (top / "config.yml").write_text(
+            f"version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {top}/store\n"
+            f"http:\n  addr: {self.host}\n{auth}"
+        )
+        self.log = open(top / "log", "wb")  # noqa: SIM115 - closed in stop()
+        self.process = subprocess.Popen(
+            ["docker-registry", "serve", str(top / "config.yml")],
+            stdout=self.log,
+            stderr=self.log,
+            stdin=subprocess.DEVNULL,
+        )
+        for _ in range(200):
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise RuntimeError("the registry did not start: " + (top / "log").read_text())
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(10)
+        self.log.close()
+
+
+class Sources(unittest.TestCase):
+    top: ClassVar[Path]
+    registry: ClassVar[Registry]
+    private: ClassVar[Registry]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.top = Path(tempfile.mkdtemp(prefix="cloche-sources."))
+        cls.addClassCleanup(shutil.rmtree, cls.top)
+        for name in ("open", "closed", "images", "data"):
+            (cls.top / name).mkdir()
+        cls.top.chmod(0o755)
+        cls.registry = Registry(cls.top / "open", password=False)
+        cls.addClassCleanup(cls.registry.stop)
+        cls.private = Registry(cls.top / "closed", password=True)
+        cls.addClassCleanup(cls.private.stop)
+
+    # ---- helpers ----
+
+    def fetch(self, image: str, **settings: str) -> dict[str, Any]:
+        settings.setdefault("insecure", "127.0.0.1:*")
+        done = subprocess.run(
+            [BUILD / "tests-boxes" / "source_probe", self.top / "data", BUILD / "runtime", image]
+            + [f"{k}={v}" for k, v in settings.items()],
+            capture_output=True,
+            check=False,
+            timeout=400,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        told: dict[str, Any] = json.loads(done.stdout)
+        told["log"] = done.stderr.decode()
+        self.assertEqual(list((self.top / "data" / "boxes").glob("unpack-*")), [], "a box is left over")
+        self.assertEqual(list((self.top / "data" / "layers").glob(".new-*")), [], "a half layer is left over")
+        self.assertEqual(list((self.top / "data" / "cache").glob("images/*/fetch-*")), [], "a fetch is left over")
+        return told
+
+    def good(self, image: str, **settings: str) -> tuple[Path, dict[str, Any]]:
+        told = self.fetch(image, **settings)
+        self.assertEqual(told["code"], 0, told["error"] + "\n" + told["log"])
+        return Path(told["layer"]), told
+
+    def bad(self, image: str, **settings: str) -> str:
+        told = self.fetch(image, **settings)
+        self.assertLess(told["code"], 0, "it was accepted")
+        return str(told["error"])
+
+    def layout(self, name: str, layers: list[list[Member]], config: dict[str, Any] | None = None, **more: Any) -> Path:
+        path = self.top / "images" / name
+        Layout(path).image([layer(members) for members in layers], config, **more)
+        return path
+
+    def push(self, path: Path, registry: Registry, name: str, *options: str) -> str:
+        subprocess.run(
+            [
+                "skopeo",
+                "--insecure-policy",
+                "copy",
+                "-q",
+                "--dest-tls-verify=false",
+                *options,
+                f"oci:{path}",
+                f"docker://{registry.host}/{name}",
+            ],
+            check=True,
+        )
+        return f"{registry.host}/{name}"
+
+    def local(self, name: str, layers: list[list[Member]], **settings: str) -> tuple[Path, dict[str, Any]]:
+        self.layout(name, layers)
+        return self.good(f"oci:{name}", dir=str(self.top / "images"), **settings)
+
+    def refused(self, name: str, layers: list[list[Member]], **settings: str) -> str:
+        self.layout(name, layers)
+        return self.bad(f"oci:{name}", dir=str(self.top / "images"), **settings)
+
+    # ---- registries ----
+
+    def test_an_image_of_a_registry_becomes_a_layer_with_its_environment(self) -> None:
+        path = self.layout(
+            "plain",
+            [
+                [
+                    Member("etc", kind=DIR, mode=0o755),
+                    Member("etc/os", b"one"),
+                    Member("bin/tool", b"#!", mode=0o4755, uid=7, gid=8),
+                ],
+                [Member("etc/os", b"two"), Member("lib64", kind=LINK, link="usr/lib64")],
+            ],
+            {
+                "Env": ["PATH=/usr/bin", "A=b=c", "1x=no"],
+                "WorkingDir": "/srv",
+                "User": "daemon",
+                "Cmd": ["run"],
+                "Entrypoint": ["/e"],
+            },
+        )
+        fs, told = self.good(self.push(path, self.registry, "team/plain:1"))
+        self.assertEqual((fs / "etc/os").read_bytes(), b"two")
+        st = (fs / "bin/tool").stat()
+        self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid, st.st_gid, st.st_mtime), (0o4755, 7, 8, 1_700_000_000))
+        self.assertEqual(os.readlink(fs / "lib64"), "usr/lib64")
+        self.assertEqual(
+            told["config"],
+            {
+                "env": {"PATH": "/usr/bin", "A": "b=c"},
+                "user": "daemon",
+                "workdir": "/srv",
+                "cmd": ["run"],
+                "entrypoint": ["/e"],
+            },
+        )
+        for entry in [fs, *fs.rglob("*")]:
+            marks = [x for x in os.listxattr(entry, follow_symlinks=False) if x.startswith("trusted.")]
+            self.assertEqual(marks, [], f"{entry} has marks of the overlay")
+
+    def test_the_same_image_is_unpacked_once_per_team(self) -> None:
+        path = self.layout("again", [[Member("word", b"w")]])
+        name = self.push(path, self.registry, "again")
+        first, told = self.good(name)
+        inode = (first / "word").stat().st_ino
+        second, repeated = self.good(name)
+        self.assertEqual((told["key"], inode), (repeated["key"], (second / "word").stat().st_ino))
+        self.assertNotIn("unpacking layer", repeated["log"])
+        other, _ = self.good(name, team="team-b")
+        self.assertNotEqual(other, first)
+
+    def test_a_private_registry_takes_the_clients_credentials(self) -> None:
+        path = self.layout("private", [[Member("secret", b"s")]])
+        name = self.push(path, self.private, "private", "--dest-creds=anna:secret")
+        right = json.dumps({"type": "registry", "username": "anna", "password": "secret"})
+        wrong = json.dumps({"type": "registry", "username": "anna", "password": "guess"})
+        self.assertRegex(self.bad(name), "(?i)authentication required|unauthorized")
+        self.assertRegex(self.bad(name, registry=wrong), "(?i)authentication required|unauthorized")
+        fs, told = self.good(name, registry=right)
+        self.assertEqual((fs / "secret").read_bytes(), b"s")
+        for hidden in ('secret"', base64.b64encode(b"anna:secret").decode()):
+            self.assertNotIn(hidden, told["log"])
+        self.assertRegex(
+            self.bad(name), "(?i)authentication required|unauthorized"
+        )  # what is cached needs a right, too
+
+    def test_aws_credentials_are_refused_with_the_way_out(self) -> None:
+        aws = json.dumps({"type": "aws", "awsAccessKeyId": "k", "awsSecretAccessKey": "s", "awsRegion": "r"})
+        self.assertIn("get-login-password", self.bad(f"{self.registry.host}/x", registry=aws))
+        self.assertIn("fromImageRegistry", self.bad(f"{self.registry.host}/x", registry='{"type":"other"}'))
+
+    def test_a_registry_that_is_not_listed_is_not_asked(self) -> None:
+        self.assertIn("image_registries", self.bad("127.0.0.1:1/x", insecure=""))
+        self.assertIn("image_registries", self.bad("169.254.169.254/x"))
+
+    def test_an_unknown_image_and_a_bad_name_say_so(self) -> None:
+        self.assertRegex(self.bad(f"{self.registry.host}/nobody/home:1"), "(?i)manifest unknown|not found|unknown")
+        for name in ("", "-x", "a b", "x/../y\n", f"{self.registry.host}//x"):
+            self.assertIn("names no image", self.bad(name))
+
+    def test_a_fetch_can_be_cancelled(self) -> None:
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            began = time.monotonic()
+            told = self.fetch(f"127.0.0.1:{silent.getsockname()[1]}/x", cancel_ms="300")
+            self.assertEqual(told["error"], "cancelled")
+            self.assertLess(time.monotonic() - began, 10)
+            slow = self.fetch(f"127.0.0.1:{silent.getsockname()[1]}/x", seconds="1")
+            self.assertIn("did not finish within 1 s", slow["error"])
+
+    # ---- files ----
+
+    def test_files_are_found_only_in_the_operators_directory(self) -> None:
+        outside = self.top / "outside"
+        Layout(outside).image([layer([Member("x", b"x")])])
+        images = str(self.top / "images")
+        os.symlink(outside, self.top / "images" / "way-out")
+        for path in ("../outside", "way-out", str(outside), "missing"):
+            self.assertIn("not in the server's directory", self.bad(f"oci:{path}", dir=images))
+        self.assertIn("image_dir", self.bad("oci:plain"))
+        fs, _ = self.good(f"oci:{outside}", any_file="1")
+        self.assertEqual((fs / "x").read_bytes(), b"x")
+
+    def test_an_archive_of_docker_serves_too(self) -> None:
+        path = self.layout("for-archive", [[Member("in/archive", b"yes")]])
+        for kind in ("docker-archive", "oci-archive"):
+            subprocess.run(
+                [
+                    "skopeo",
+                    "--insecure-policy",
+                    "copy",
+                    "-q",
+                    f"oci:{path}",
+                    f"{kind}:{self.top}/images/{kind}.tar:my/image:1",
+                ],
+                check=True,
+            )
+            fs, _ = self.good(f"{kind}:{kind}.tar", dir=str(self.top / "images"))
+            self.assertEqual((fs / "in/archive").read_bytes(), b"yes")
+        self.assertIn("expects a file", self.bad("docker-archive:for-archive", dir=str(self.top / "images")))
+
+    # ---- layers ----
+
+    def test_whiteouts_remove_what_was_below_and_nothing_else(self) -> None:
+        fs, _ = self.local(
+            "whiteouts",
+            [
+                [
+                    Member("a/old", b"1"),
+                    Member("a/both", b"1"),
+                    Member("b/x", b"1"),
+                    Member("b/sub/deep", b"1"),
+                    Member("c", b"1"),
+                ],
+                [
+                    Member("a/.wh.old"),
+                    Member("a/both", b"2"),
+                    Member("a/.wh.both"),
+                    Member("b/fresh", b"2"),
+                    Member("b/.wh..wh..opq"),
+                    Member("b/sub/new", b"2"),
+                    Member(".wh.c"),
+                    Member(".wh.never-there"),
+                ],
+            ],
+        )
+        have = sorted(str(p.relative_to(fs)) for p in fs.rglob("*"))
+        self.assertEqual(have, ["a", "a/both", "b", "b/fresh", "b/sub", "b/sub/new"])
+        self.assertEqual((fs / "a/both").read_bytes(), b"2")
+
+    def test_hard_links_pipes_attributes_and_replaced_kinds_are_kept(self) -> None:
+        fs, _ = self.local(
+            "kinds",
+            [
+                [
+                    Member("one", b"1", xattrs={"user.colour": "blue", "trusted.overlay.opaque": "y"}),
+                    Member("two", kind=HARD, link="one"),
+                    Member("pipe", kind=FIFO),
+                    Member("was-dir/x", b"1"),
+                    Member("was-file", b"1"),
+                    Member("was-link", kind=LINK, link="/etc"),
+                ],
+                [
+                    Member("was-dir", b"now a file"),
+                    Member("was-file", kind=DIR, mode=0o700),
+                    Member("was-link", kind=DIR),
+                    Member("was-link/y", b"1"),
+                    Member("high", uid=100000, gid=70000),
+                ],
+            ],
+        )
+        self.assertEqual((fs / "one").stat().st_ino, (fs / "two").stat().st_ino)
+        self.assertEqual(os.getxattr(fs / "one", "user.colour"), b"blue")
+        self.assertNotIn("trusted.overlay.opaque", os.listxattr(fs / "one"))
+        self.assertTrue(stat.S_ISFIFO((fs / "pipe").stat().st_mode))
+        self.assertEqual((fs / "was-dir").read_bytes(), b"now a file")
+        self.assertTrue(
+            (fs / "was-file").is_dir() and (fs / "was-link/y").exists() and not (fs / "was-link").is_symlink()
+        )
+        self.assertEqual(((fs / "high").stat().st_uid, (fs / "high").stat().st_gid), (65534, 65534))
+
+    def test_devices_are_left_out_and_told(self) -> None:
+        fs, told = self.local("devices", [[Member("dev/null", kind=CHAR, mode=0o666), Member("x", b"1")]])
+        self.assertEqual([p.name for p in fs.rglob("*")].count("null"), 0)
+        self.assertIn("1 device files were left out", told["log"])
+
+    def test_links_lead_nowhere_outside(self) -> None:
+        victim = self.top / "victim"
+        victim.mkdir()
+        fs, _ = self.local(
+            "links",
+            [
+                [
+                    Member(str(victim)[1:], kind=DIR),
+                    Member("up", kind=LINK, link="../../../../../../../../.." + str(victim)),
+                    Member("abs", kind=LINK, link=str(victim)),
+                    Member("up/planted", b"x"),
+                    Member("abs/planted2", b"x"),
+                ],
+            ],
+        )
+        self.assertEqual(list(victim.iterdir()), [])
+        inside = fs / str(victim)[1:]  # links are followed as seen from inside
+        self.assertEqual(sorted(p.name for p in inside.iterdir()), ["planted", "planted2"])
+
+    def test_names_that_climb_are_refused(self) -> None:
+        self.assertIn("climbs out", self.refused("climb", [[Member("a/../../x", b"1")]]))
+        self.assertIn("climbs out", self.refused("climb-link", [[Member("x", kind=HARD, link="../../etc/passwd")]]))
+
+    def test_hard_links_reach_nothing_outside(self) -> None:
+        self.assertIn("making the hard link", self.refused("hard", [[Member("x", kind=HARD, link="/etc/passwd")]]))
+        self.assertIn(
+            "making the hard link",
+            self.refused(
+                "hard2",
+                [
+                    [
+                        Member("etc", kind=DIR),
+                        Member("d", kind=LINK, link="/etc"),
+                        Member("x", kind=HARD, link="d/passwd"),
+                    ]
+                ],
+            ),
+        )
+
+    # ---- lies ----
+
+    def test_a_layer_that_is_not_what_its_digest_says_is_refused(self) -> None:
+        path = self.layout(
+            "false-diff", [[Member("x", b"1")]], rootfs={"type": "layers", "diff_ids": ["sha256:" + "0" * 64]}
+        )
+        del path
+        self.assertRegex(
+            self.bad("oci:false-diff", dir=str(self.top / "images")), "not what its digest|does not match|DiffID"
+        )
+
+    def test_a_layer_that_was_changed_in_the_cache_is_refused(self) -> None:
+        path = self.layout("changed", [[Member("x", b"precious")]])
+        name = self.push(path, self.registry, "changed")
+        fs, _ = self.good(name, team="team-c")
+        shutil.rmtree(fs.parent)
+        blobs = self.top / "data/cache/images/team-c/blobs/sha256"
+        biggest = max(blobs.iterdir(), key=lambda p: p.stat().st_mtime)
+        for blob in blobs.iterdir():
+            if blob.read_bytes()[:2] == b"\x1f\x8b":
+                biggest = blob
+        biggest.write_bytes(biggest.read_bytes()[:-8] + b"\0" * 8)
+        self.assertRegex(self.bad(name, team="team-c"), "broken|not what its digest")
+
+    def test_an_image_of_another_machine_is_refused_by_name(self) -> None:
+        self.layout("foreign", [[Member("x", b"1")]], architecture="s390x")
+        self.assertIn("s390x", self.bad("oci:foreign", dir=str(self.top / "images")))
+
+    def test_an_image_over_the_limit_is_refused(self) -> None:
+        self.assertIn("larger than 1 MiB", self.refused("bomb", [[Member("zeros", b"\0" * (3 << 20))]], size_mb="1"))
+
+
+class Debian(unittest.TestCase):
+    def test_a_release_is_named_by_letters(self) -> None:
+        done = subprocess.run([ROOT / "templates" / "debian", "../x", "/nowhere"], stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"is no Debian release", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
