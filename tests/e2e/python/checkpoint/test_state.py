@@ -126,6 +126,7 @@ async def answers(box: Either) -> bool:
 
 
 async def value(slept: Slept, code: str, **options: Any) -> str:
+    """The text of the main result, in which a string has lost its quotes, or what was printed."""
     got = await slept.box.run_code(code, **options)
     assert got.error is None, got.error.traceback
     return got.text or "".join(got.logs.stdout)
@@ -150,8 +151,8 @@ async def test_the_same_process_with_its_threads(slept: Slept) -> None:
 
 
 async def test_open_files(slept: Slept) -> None:
-    assert await value(slept, "held.write('!'); held.flush(); open('/tmp/held').read()") == "'not flushed yet!'"
-    assert await value(slept, "gone.seek(0); gone.read()") == "'deleted but open'"
+    assert await value(slept, "held.write('!'); held.flush(); open('/tmp/held').read()") == "not flushed yet!"
+    assert await value(slept, "gone.seek(0); gone.read()") == "deleted but open"
     assert await value(slept, "database.execute('select x from t').fetchall()") == "[(1,)]"
 
 
@@ -160,16 +161,16 @@ async def test_loopback_connections_pipes_and_pairs(slept: Slept) -> None:
     assert await value(slept, "server.sendall(b'back'); client.recv(10)") == "b'back'"
     assert await value(slept, "pair[0].send(b'x'); pair[1].recv(1)") == "b'x'"
     assert await value(slept, "os.read(readable, 100)") == "b'in the pipe'"
-    assert await value(slept, "c = socket.create_connection(listener.getsockname()); c.close(); 'listens'") == "'listens'"
+    assert await value(slept, "c = socket.create_connection(listener.getsockname()); c.close(); 'listens'") == "listens"
 
 
 async def test_a_child_process_of_the_kernel(slept: Slept) -> None:
     code = "child.stdin.write('echoed\\n'); child.stdin.flush(); child.stdout.readline()"
-    assert await value(slept, code) == "'echoed\\n'"
+    assert await value(slept, code) == "echoed\\n"
 
 
 async def test_folder_and_environment(slept: Slept) -> None:
-    assert await value(slept, "os.getcwd()") == "'/tmp/elsewhere'"
+    assert await value(slept, "os.getcwd()") == "/tmp/elsewhere"
     assert await value(slept, "os.environ['SET_IN_A_CELL'], os.environ['GIVEN']") == "('kept', 'at birth')"
     assert (await slept.box.commands.run("echo $GIVEN")).stdout == "at birth\n"
 
@@ -191,7 +192,7 @@ async def test_node_and_bash_kernels(slept: Slept) -> None:
 
 
 async def test_contexts(slept: Slept) -> None:
-    assert await value(slept, "own", context=slept.before["context"]) == "'of the context'"
+    assert await value(slept, "own", context=slept.before["context"]) == "of the context"
 
 
 async def test_background_commands_run_on_and_can_be_joined(slept: Slept) -> None:

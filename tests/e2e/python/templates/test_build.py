@@ -63,7 +63,7 @@ class TestAWholeTemplate:
     async def test_the_python_package_is_there(self, built: tuple[Workshop, Either]) -> None:
         _, box = built
         got = await box.run_code("import clochehello; clochehello.WORD")
-        assert got.text == "'hello from a wheel'", got.error
+        assert got.text == "hello from a wheel", got.error
 
     async def test_files_owners_and_modes(self, built: tuple[Workshop, Either]) -> None:
         _, box = built
