@@ -9,7 +9,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <endian.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -23,7 +25,8 @@
 
 struct commit {
   uint32_t id_base;
-  int top; /* of the new layer */
+  bool outward; /* from the box's ids to the host's */
+  int top;      /* of the new layer */
   dev_t dev;
   struct map links; /* inode with several names -> its first path below top */
   struct buf path;  /* of what is copied now, below top */
@@ -40,6 +43,8 @@ static int fail(struct commit *c, const char *what, const char *name)
 
 static uint32_t shifted(const struct commit *c, uint32_t id)
 {
+  if (c->outward)
+    return id < JAIL_IDS ? id + c->id_base : id;
   return id >= c->id_base && id - c->id_base < JAIL_IDS ? id - c->id_base : id;
 }
 
@@ -63,6 +68,19 @@ static void proc_path(char out[PATH_MAX], int dir, const char *name)
   snprintf(out, PATH_MAX, "/proc/self/fd/%d/%s", dir, name);
 }
 
+/* Capabilities of a file count in the user namespace whose root they name; without a name, in the host's alone. */
+static size_t own_capability(struct commit *c, const char *name, size_t n)
+{
+  struct vfs_ns_cap_data cap;
+  if (!c->outward || strcmp(name, "security.capability") != 0 || n != XATTR_CAPS_SZ_2)
+    return n;
+  memcpy(&cap, c->value, n);
+  cap.magic_etc = htole32((le32toh(cap.magic_etc) & ~VFS_CAP_REVISION_MASK) | VFS_CAP_REVISION_3);
+  cap.rootid = htole32(c->id_base);
+  memcpy(c->value, &cap, sizeof(cap));
+  return sizeof(cap);
+}
+
 static int copy_attributes(struct commit *c, int from, int to, const char *name)
 {
   char source[PATH_MAX], target[PATH_MAX];
@@ -77,7 +95,7 @@ static int copy_attributes(struct commit *c, int from, int to, const char *name)
     ssize_t k = lgetxattr(source, at, c->value, XATTR_VALUE);
     if (k < 0 && errno == ENODATA)
       continue;
-    if (k < 0 || lsetxattr(target, at, c->value, (size_t)k, 0))
+    if (k < 0 || lsetxattr(target, at, c->value, own_capability(c, at, (size_t)k), 0))
       return fail(c, "copying the attributes of", name);
   }
   return 0;
@@ -270,9 +288,9 @@ static int copy_tree(struct commit *c, int upper, int top)
   return (c->files > SYNC_SINGLY ? syncfs(top) : fsync(top)) ? fail(c, "writing out", ".") : 0;
 }
 
-static int copy_all(int upper, uint32_t id_base, const char *temp, struct err *err)
+static int copy_all(int upper, uint32_t id_base, bool outward, const char *temp, struct err *err)
 {
-  struct commit c = {.id_base = id_base, .err = err, .names = xmalloc(XATTR_NAMES), .value = xmalloc(XATTR_VALUE)};
+  struct commit c = {.id_base = id_base, .outward = outward, .err = err, .names = xmalloc(XATTR_NAMES), .value = xmalloc(XATTR_VALUE)};
   buf_init(&c.path, (size_t)DEPTH_MAX * (NAME_MAX + 2));
   cleanup_fd int top = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int r = top < 0 ? err_errno(err, "opening %s", temp) : copy_tree(&c, upper, top);
@@ -298,19 +316,28 @@ static int publish(const char *temp, const char *layer, struct err *err)
   return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", above) : 0;
 }
 
-int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err)
+static int copy_to(int from, uint32_t id_base, bool outward, const char *layer, struct err *err)
 {
   char temp[PATH_MAX];
   if ((size_t)snprintf(temp, sizeof(temp), "%s.new-XXXXXX", layer) >= sizeof(temp))
     return err_set(err, -ENAMETOOLONG, "too long a name: %s", layer);
-  cleanup_fd int upper = disk_upper(dir, err);
-  if (upper < 0)
-    return upper;
   if (!mkdtemp(temp))
     return err_errno(err, "making %s", temp);
-  int r = copy_all(upper, id_base, temp, err);
+  int r = copy_all(from, id_base, outward, temp, err);
   r = r ? r : publish(temp, layer, err);
   if (r)
     path_remove_tree(AT_FDCWD, temp);
   return r;
+}
+
+int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err)
+{
+  cleanup_fd int upper = disk_upper(dir, err);
+  return upper < 0 ? upper : copy_to(upper, id_base, false, layer, err);
+}
+
+int jail_shift(const char *layer, uint32_t id_base, const char *copy, struct err *err)
+{
+  cleanup_fd int from = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return from < 0 ? err_errno(err, "opening the layer %s", layer) : copy_to(from, id_base, true, copy, err);
 }

@@ -13,4 +13,8 @@
  * whole and on the disk; -EEXIST when that name is taken. */
 int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err);
 
+/* Copies a layer the same way into the new directory `copy`, with the ids that a range starting at id_base has on the
+ * host: for layers whose filesystem can't map ids. File capabilities are made the range's own. */
+int jail_shift(const char *layer, uint32_t id_base, const char *copy, struct err *err);
+
 #endif

@@ -142,23 +142,25 @@ static bool make_top(const char *data, char top[PATH_MAX])
   return mkdir(top, 0700) == 0;
 }
 
-static int probe_layers(const char *top, struct err *err)
+static int probe_layers(const char *top, bool *copied, struct err *err)
 {
-  char lower[PATH_MAX], box[PATH_MAX];
+  char lower[PATH_MAX], box[PATH_MAX], shifted[PATH_MAX];
   int userns = -1;
   snprintf(lower, sizeof(lower), "%s/lower", top);
   snprintf(box, sizeof(box), "%s/box", top);
+  snprintf(shifted, sizeof(shifted), "%s/shifted", top);
   if (mkdir(lower, 0755))
     return err_errno(err, "making %s", lower);
   pid_t pid = mapped_process(&userns);
   if (pid < 0)
     return err_errno(err, "making a user namespace");
   cleanup_fd int ns = userns, home = disk_open(box, &(struct jail_limits){0}, err);
-  struct layers l = {.dir = box, .lowers = (const char *[]){lower, NULL}, .home = home, .userns = ns, .root = 2000000000};
+  struct layers l = {.dir = box, .lowers = (const char *[]){lower, NULL}, .home = home, .userns = ns, .root = 2000000000, .shifted = shifted};
   cleanup_fd int root = home < 0 ? home : layers_mount(&l, err);
   int r = MIN(root, 0);
   if (!r && mkdirat(root, "probe", 0755) && errno != EOVERFLOW) /* the host's root has no id in there */
     r = err_errno(err, "writing to the overlay");
+  *copied = access(shifted, F_OK) == 0;
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
   return r;
@@ -172,8 +174,11 @@ static void check_overlay(struct jail_check *c, const char *data)
     tell(c, JAIL_BROKEN, "can't write to %s: %s", data, strerrordesc_np(errno));
     return;
   }
-  if (probe_layers(top, &err))
-    tell(c, JAIL_BROKEN, "no overlay of idmapped layers in %s (%s): put the data directory on ext4, xfs or btrfs", data, err.msg);
+  bool copied = false;
+  if (probe_layers(top, &copied, &err))
+    tell(c, JAIL_BROKEN, "no overlay in %s (%s): put the data directory on ext4, xfs or btrfs", data, err.msg);
+  else if (copied)
+    tell(c, JAIL_WORSE, "the filesystem of %s can't map ids: every box range gets its own copy of a template (slow first starts, much disk)", data);
   else
     tell(c, JAIL_FINE, "overlay of idmapped layers");
   path_remove_tree(AT_FDCWD, top);

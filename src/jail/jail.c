@@ -205,7 +205,7 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
   cleanup_fd int userns = r ? r : spec->zygote ? map_ns(spec->id_base, err) : open_ns(pid, "user", err);
   if (userns < 0)
     return userns;
-  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base};
+  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base, .shifted = spec->shifted};
   return layers_mount(&l, err);
 }
 

@@ -26,6 +26,7 @@ struct jail_spec {
   const char *dir;           /* host directory of this box (made here, mode 0700): upper, work, ... */
   const char *const *lowers; /* layer directories, top first, NULL-terminated */
   uint32_t id_base;          /* first host uid and gid of the range */
+  const char *shifted;       /* directory for copies of layers whose filesystem can't map ids; NULL: such a layer is an error */
   const char *hostname;
   const char *const *argv; /* program inside the box, absolute path; NULL-terminated */
   const char *const *env;

@@ -9,6 +9,8 @@
  * dir/stage, the overlay is mounted there the old way, and only a clone of it, without a place, is kept. */
 #include "jail/layers.h"
 
+#include "jail/shift.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -33,12 +35,14 @@ static int map_ids(int tree, int userns, unsigned attributes)
 /* The box's own directory has just been written to, and a process cloned meanwhile by another thread may still hold a
  * copy of that descriptor: the kernel then calls the mount busy. A clone has no writers; a kernel that can't clone a
  * detached mount gets a little patience. */
-static int map_home(int home, int userns)
+static int map_home(int home, int userns, uint32_t root)
 {
   cleanup_fd int clone = open_tree(home, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   int fd = clone >= 0 ? clone : home, r;
   for (int i = 0; (r = map_ids(fd, userns, 0)) == -EBUSY && i < BUSY_TRIES; i++)
     nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+  if (r == -EINVAL)
+    r = shift_home(home, root);
   if (r)
     return r;
   if (clone >= 0)
@@ -47,14 +51,16 @@ static int map_home(int home, int userns)
   return fd < 0 ? -errno : fd;
 }
 
-static int clone_mapped(const char *path, int userns, struct err *err)
+/* EINVAL is the kernel's word for a filesystem that can't; the other reasons are failures. */
+static int clone_mapped(const struct layers *l, const char *path, struct err *err)
 {
   cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0)
     return err_errno(err, "opening the layer %s", path);
-  if (map_ids(tree, userns, MOUNT_ATTR_RDONLY))
-    return err_errno(err, "mapping the ids of the layer %s", path);
-  return steal_fd(&tree);
+  int r = map_ids(tree, l->userns, MOUNT_ATTR_RDONLY);
+  if (r == -EINVAL && l->shifted)
+    return shift_open(l->shifted, path, l->root, err);
+  return r ? err_set(err, r, "mapping the ids of the layer %s: %s", path, strerrordesc_np(-r)) : steal_fd(&tree);
 }
 
 static int set_flag(int fs, const char *key, const char *value)
@@ -266,12 +272,12 @@ static void clones_close(struct clones *c)
     close(c->home);
 }
 
-static int clones_open(struct clones *c, const char *const *lowers, int userns, struct err *err)
+static int clones_open(struct clones *c, const struct layers *l, struct err *err)
 {
-  for (; *lowers; lowers++) {
+  for (const char *const *lowers = l->lowers; *lowers; lowers++) {
     if (c->n == LAYERS_MAX)
       return err_set(err, -E2BIG, "a root of more than %d layers", LAYERS_MAX);
-    int fd = clone_mapped(*lowers, userns, err);
+    int fd = clone_mapped(l, *lowers, err);
     if (fd < 0)
       return fd;
     c->fds[c->n++] = fd;
@@ -284,10 +290,10 @@ int layers_mount(const struct layers *l, struct err *err)
 {
   static const int ways[] = {WAY_FD | WAY_HANDLES, WAY_FD, WAY_NAME};
   __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
-  int r = clones_open(&c, l->lowers, l->userns, err);
+  int r = clones_open(&c, l, err);
   if (r)
     return r;
-  c.home = map_home(l->home, l->userns);
+  c.home = map_home(l->home, l->userns, l->root);
   if (c.home < 0)
     return err_set(err, c.home, "mapping the ids of %s: %s", l->dir, strerrordesc_np(-c.home));
   int known = atomic_load(&known_way);

@@ -1,5 +1,8 @@
 /* layers.h - the root filesystem of a box: an overlay of idmapped layers, made by the host's root and handed over as a
- * descriptor. Files on disk carry the ids the box sees (its root is 0), whatever range the box runs under. */
+ * descriptor. Files on disk carry the ids the box sees (its root is 0), whatever range the box runs under.
+ *
+ * Where a filesystem can't map ids, a copy of the layer with the range's own ids stands in, made once per layer and range
+ * below `shifted`; a writable part there carries the range's ids too. */
 #ifndef CLOCHE_LAYERS_H
 #define CLOCHE_LAYERS_H
 
@@ -11,6 +14,7 @@ struct layers {
   int home;                  /* from disk_open: holds upper/ and work/ */
   int userns;                /* of the box */
   uint32_t root;             /* the host's id of the box's root */
+  const char *shifted;       /* where copies are kept; NULL: nowhere */
 };
 
 /* A detached mount, or negative. */

@@ -5,6 +5,7 @@
  * is written before anything is killed, so a warden that dies then finds the remains unowned as well. */
 #include "warden/box.h"
 
+#include "jail/shift.h"
 #include "warden/account.h"
 #include "warden/birth.h"
 #include "warden/boxlog.h"
@@ -444,6 +445,9 @@ int box_recover(struct warden *w, struct err *err)
     log_info("%zu boxes found again, %zu gone", w->boxes.n, rec.lost.n / 2);
   vec_free(&rec.lost);
   int r = jail_sweep(w->instance, stands, w, err);
+  char shifted[PATH_MAX];
+  snprintf(shifted, sizeof(shifted), "%s/shifted", w->config->data);
+  shift_sweep(shifted);
   clear_unowned(w);
   return r;
 }

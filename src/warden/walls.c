@@ -24,6 +24,7 @@ void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, st
       .dir = walls->dir,
       .lowers = build_layers(a, build, w->config->data, walls->runtime),
       .id_base = w->config->id_base + walls->slot * JAIL_IDS,
+      .shifted = arena_fmt(a, "%s/shifted", w->config->data),
       .hostname = "e2b.local",
       .argv = argv,
       .env = environment(w, a, build),

@@ -224,6 +224,7 @@ static void zygote_start(struct zygote *z)
       .dir = z->dir,
       .lowers = build_layers(&l->arena, z->build, z->warden->config->data, z->warden->runtime),
       .id_base = zygote_user(z),
+      .shifted = arena_fmt(&l->arena, "%s/shifted", z->warden->config->data),
       .hostname = "e2b.local",
       .argv = arguments(l),
       .env = environment(l),
