@@ -1,4 +1,4 @@
-/* codec.h - bytes as text and bytes as fingerprints: hex, base64, UTF-8, percent, SHA-256, HMAC, random ids. */
+/* codec.h - bytes as text and bytes as fingerprints: hex, base64, UTF-8, percent, SHA-256, HMAC, CRC, random ids. */
 #ifndef CLOCHE_CODEC_H
 #define CLOCHE_CODEC_H
 
@@ -33,6 +33,8 @@ void sha256_add(struct sha256 *s, const void *p, size_t n);
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_LEN]);
 void sha256_of(const void *p, size_t n, uint8_t out[SHA256_LEN]);
 void hmac_sha256(struct str key, struct str msg, uint8_t out[SHA256_LEN]);
+
+uint32_t crc32c(uint32_t crc, const void *p, size_t n); /* of what came before (0 at first) and these bytes */
 
 void random_bytes(void *p, size_t n);
 void random_id(char *out, size_t n); /* n characters of [a-z0-9] + NUL */

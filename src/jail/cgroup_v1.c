@@ -231,6 +231,14 @@ static int v1_freeze(const char *instance, const char *id, bool frozen, struct e
   return err_set(err, -ETIMEDOUT, "box %s did not freeze within a second", id);
 }
 
+static int v1_freezer(const char *instance, const char *id, char *dir, size_t size)
+{
+  struct group g;
+  if (!group_of(&g, FREEZER, instance, id))
+    return -EOPNOTSUPP;
+  return str_copyz(str_of(g.path), dir, size);
+}
+
 static pid_t v1_any(const char *instance, const char *id)
 {
   struct group g;
@@ -256,6 +264,7 @@ const struct cgroup_ops cgroup_v1 = {
     .remove = v1_remove,
     .stat = v1_stat,
     .freeze = v1_freeze,
+    .freezer = v1_freezer,
     .any = v1_any,
     .each = v1_each,
 };

@@ -154,6 +154,12 @@ static int v2_freeze(const char *instance, const char *id, bool frozen, struct e
   return err_set(err, -ETIMEDOUT, "box %s did not freeze within a second", id);
 }
 
+static int v2_freezer(const char *instance, const char *id, char *dir, size_t size)
+{
+  struct group g;
+  return str_copyz(str_of(group_of(&g, instance, id)), dir, size);
+}
+
 static pid_t v2_any(const char *instance, const char *id)
 {
   struct group g;
@@ -177,6 +183,7 @@ const struct cgroup_ops cgroup_v2 = {
     .remove = v2_remove,
     .stat = v2_stat,
     .freeze = v2_freeze,
+    .freezer = v2_freezer,
     .any = v2_any,
     .each = v2_each,
 };

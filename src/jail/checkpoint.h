@@ -23,8 +23,7 @@ struct jail_criu {
 
 /* Proves that this host can do it, by a real dump and a real restore of a tiny box below `dir`. `lower` is a layer with a
  * static program `argv` that sleeps without descriptors. Negative, and why not. Once at daemon start. */
-int jail_criu_prove(const struct jail_criu *criu, const char *instance, const char *dir, const char *lower, const char *const *argv,
-                    struct err *why);
+int jail_criu_prove(const struct jail_criu *criu, const char *instance, const char *dir, const char *lower, const char *const *argv, struct err *why);
 
 /* Writes the box to the new directory `image`. The box is frozen first and is left FROZEN on success, so that the caller
  * can keep files and database and then jail_kill it (pause) or thaw it with jail_freeze (snapshot, fork). On failure it is

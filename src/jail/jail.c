@@ -9,6 +9,7 @@
 #include "jail/disk.h"
 #include "jail/etc.h"
 #include "jail/filter.h"
+#include "jail/jail_inside.h"
 #include "jail/jail_net.h"
 #include "jail/layers.h"
 #include "jail/pool.h"
@@ -63,7 +64,7 @@ static int check_names(const char *instance, const char *id, struct err *err)
   return 0;
 }
 
-static int check_spec(const struct jail_spec *s, struct err *err)
+int jail_check_spec(const struct jail_spec *s, struct err *err)
 {
   int r = check_names(s->instance, s->id, err);
   if (r)
@@ -134,7 +135,7 @@ static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err
   return 0;
 }
 
-static int open_ns(pid_t pid, const char *which, struct err *err)
+int jail_open_ns(pid_t pid, const char *which, struct err *err)
 {
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, which);
@@ -174,7 +175,7 @@ static int make_groups(const struct jail_spec *spec, struct cgroup_join *join, s
 }
 
 /* A user namespace that is only a mapping: made by a process that ends at once. */
-static int map_ns(uint32_t base, struct err *err)
+int jail_map_ns(uint32_t base, struct err *err)
 {
   struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
   pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
@@ -186,7 +187,7 @@ static int map_ns(uint32_t base, struct err *err)
   int r = write_map(pid, "uid_map", base, err);
   if (!r)
     r = write_map(pid, "gid_map", base, err);
-  int fd = r ? r : open_ns(pid, "user", err);
+  int fd = r ? r : jail_open_ns(pid, "user", err);
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
   return fd;
@@ -202,7 +203,7 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
   inet_ntop(AF_INET, &a, gateway, sizeof(gateway));
   const char *nameserver = spec->nameserver ? spec->nameserver : spec->net ? gateway : NULL;
   int r = etc_write(home, spec->hostname, nameserver, err);
-  cleanup_fd int userns = r ? r : spec->zygote ? map_ns(spec->id_base, err) : open_ns(pid, "user", err);
+  cleanup_fd int userns = r ? r : spec->zygote ? jail_map_ns(spec->id_base, err) : jail_open_ns(pid, "user", err);
   if (userns < 0)
     return userns;
   struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base, .shifted = spec->shifted};
@@ -211,7 +212,7 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
 
 static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
 {
-  cleanup_fd int netns = open_ns(pid, "net", err);
+  cleanup_fd int netns = jail_open_ns(pid, "net", err);
   return netns < 0 ? netns : jail_net_attach(spec->net, netns, err);
 }
 
@@ -273,7 +274,7 @@ static int spawn(const struct jail_spec *spec, struct cgroup_join *join, struct 
   close(theirs);
   theirs = -1;
   int r = raise_child(spec, pid, ours, join, err);
-  cleanup_fd int netns = r ? -1 : open_ns(pid, "net", err);
+  cleanup_fd int netns = r ? -1 : jail_open_ns(pid, "net", err);
   if (!r && netns < 0)
     r = netns;
   if (!r && (r = proc_start_time(pid, &out->init.start)))
@@ -296,7 +297,7 @@ int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err)
   cleanup_join struct cgroup_join join = CGROUP_JOIN_NONE;
   if (!ops)
     return -EOPNOTSUPP;
-  int r = check_spec(spec, err);
+  int r = jail_check_spec(spec, err);
   if (r)
     return r;
   if (ops->born_inside)
@@ -370,7 +371,7 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
   cleanup_fd int pidfd = proc_open(init);
   if (pidfd < 0)
     return err_set(err, -ESRCH, "box %s is gone", id);
-  cleanup_fd int netns = open_ns(init.pid, "net", NULL);
+  cleanup_fd int netns = jail_open_ns(init.pid, "net", NULL);
   if (netns < 0)
     return err_set(err, -ESRCH, "box %s is going", id);
   *out = (struct jail){.init = init, .pidfd = steal_fd(&pidfd), .netns = steal_fd(&netns)};

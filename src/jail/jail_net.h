@@ -37,7 +37,9 @@ int jail_net_open(const struct jail_net_config *config, struct err *err);
 /* Takes table and rules away; boxes still connected lose the way out. */
 void jail_net_close(const char *instance);
 
-/* jail_spawn does this for spec.net; a restored box needs it again. netns: the box's, owned by its user namespace. */
+/* The loopback of a restored box, whose processes did not bring it up themselves. */
+int jail_net_loopback(int netns, struct err *err);
+/* jail_spawn and jail_restore do this for spec.net. netns: the box's, owned by its user namespace. */
 int jail_net_attach(const struct jail_net *net, int netns, struct err *err);
 /* New lists for a running box: complete, at once, for connections made from now on. */
 int jail_net_update(const struct jail_net *net, struct err *err);

@@ -306,3 +306,39 @@ int layers_mount(const struct layers *l, struct err *err)
     }
   return r < 0 ? err_set(err, r, "mounting the root of %s: %s", l->dir, strerrordesc_np(-r)) : r;
 }
+
+static int mount_view(const char *dir, int way, const struct clones *c)
+{
+  __attribute__((cleanup(stage_clear))) struct stage stage = {0};
+  cleanup_fd int fs = fsopen("overlay", FSOPEN_CLOEXEC);
+  int r = fs < 0 ? -errno : set_flag(fs, "source", "overlay");
+  if (!r && (way & WAY_PATH)) {
+    if ((size_t)snprintf(stage.dir, sizeof(stage.dir), "%s/stage-XXXXXX", dir) >= sizeof(stage.dir))
+      return -ENAMETOOLONG;
+    r = mkdtemp(stage.dir) ? 0 : -errno;
+  }
+  for (size_t i = 0; i < c->n && !r; i++) {
+    char path[240];
+    if (way & WAY_FD)
+      r = set_dir(fs, "lowerdir+", c->fds[i], ".");
+    else if (!(r = stage_add(&stage, c->fds[i], path)))
+      r = set_flag(fs, "lowerdir+", path);
+  }
+  if (!r && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    r = -errno;
+  int fd = r ? -1 : fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
+  return r ? r : fd < 0 ? -errno : fd;
+}
+
+/* The kernel makes no overlay of one layer, and needs none. */
+int layers_view(const char *const *lowers, int userns, struct err *err)
+{
+  __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
+  int r = clones_open(&c, lowers, userns, err), known = atomic_load(&known_way);
+  if (r)
+    return r;
+  if (c.n == 1)
+    return c.fds[--c.n];
+  r = mount_view("/tmp", known ? known : WAY_FD, &c);
+  return r < 0 ? err_set(err, r, "making a view of %s: %s", lowers[0], strerrordesc_np(-r)) : r;
+}

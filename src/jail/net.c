@@ -475,6 +475,16 @@ static int set_inside(const struct jail_net *net, int sock, struct err *err)
   return r ? err_set(err, r, "setting up eth0 of a box: %s", strerrordesc_np(-r)) : 0;
 }
 
+int jail_net_loopback(int netns, struct err *err)
+{
+  cleanup_fd int inside = rtnl_inside(netns, err);
+  if (inside < 0)
+    return inside;
+  int index = rtnl_index(inside, "lo");
+  int r = index < 0 ? index : rtnl_up(inside, index);
+  return r ? err_set(err, r, "bringing lo of a box up: %s", strerrordesc_np(-r)) : 0;
+}
+
 int jail_net_attach(const struct jail_net *net, int netns, struct err *err)
 {
   char name[16];

@@ -1,0 +1,148 @@
+/* checkpoint_restore.c - an image becomes a living box; see checkpoint.h.
+ *
+ * The walls are those of a birth, in another order: control groups, the root and the files its memory is mapped from are
+ * made first, then criu makes the namespaces and stops for the network to be put in, then it fills in the processes. */
+#include "jail/blame.h"
+#include "jail/cgroup.h"
+#include "jail/child.h"
+#include "jail/disk.h"
+#include "jail/jail_inside.h"
+#include "jail/jail_net.h"
+#include "jail/layers.h"
+#include "jail/outside.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+struct restore {
+  const struct jail_spec *spec;
+  int image, userns, root;
+  struct criu_view view;
+  struct cgroup_join join;
+  struct manifest manifest;
+  struct criu_job job;
+};
+
+static void restore_free(struct restore *s)
+{
+  const int fds[] = {s->image, s->userns, s->root};
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+    if (fds[i] >= 0)
+      close(fds[i]);
+  for (size_t i = 0; i < s->job.handles.n; i++)
+    close(s->job.handles.p[i].fd);
+  vec_free(&s->job.handles);
+  vec_free(&s->job.external);
+  criu_view_close(&s->view);
+  cgroup_join_close(&s->join);
+  manifest_free(&s->manifest);
+}
+
+/* A daemon that died in the middle leaves processes in these groups; none of them ever was the box. */
+static int make_groups(struct restore *s, struct err *err)
+{
+  const struct jail_spec *spec = s->spec;
+  jail_kill(spec->instance, spec->id, NULL, NULL);
+  int r = jail_remove(spec->instance, spec->id, NULL, err);
+  return r ? r : cgroup_host()->make(spec->instance, spec->id, &spec->limits, &s->join, err);
+}
+
+static int make_root(struct restore *s, struct err *err)
+{
+  const struct jail_spec *spec = s->spec;
+  s->userns = jail_map_ns(spec->id_base, err);
+  if (s->userns < 0)
+    return s->userns;
+  cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
+  if (home < 0)
+    return home;
+  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = s->userns, .root = spec->id_base};
+  s->root = layers_mount(&l, err);
+  return MIN(s->root, 0);
+}
+
+static void name_mounts(struct restore *s)
+{
+  for (size_t i = 0; i < s->manifest.mounts.n; i++)
+    vec_push(&s->job.external, arena_fmt(&s->manifest.arena, "mnt[%s]:%s", s->manifest.mounts.p[i].point, s->manifest.mounts.p[i].source));
+}
+
+/* The network comes before the processes: a listening socket on the box's address needs the address. */
+static int make_network(pid_t init, void *arg, struct err *err)
+{
+  struct restore *s = arg;
+  cleanup_fd int netns = jail_open_ns(init, "net", err);
+  int r = netns < 0 ? netns : jail_net_loopback(netns, err);
+  return r || !s->spec->net ? r : jail_net_attach(s->spec->net, netns, err);
+}
+
+static int fill(struct restore *s, struct jail *out, struct err *err)
+{
+  const struct jail_spec *spec = s->spec;
+  pid_t pid = 0;
+  cleanup_fd int work = openat(s->view.own, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  s->job.work = work;
+  s->job.view = &s->view;
+  s->job.owner = spec->owner ? spec->owner : spec->id_base;
+  s->job.restore = true;
+  s->job.root = s->root;
+  s->job.join = &s->join;
+  s->job.ready = make_network;
+  s->job.arg = s;
+  int r = criu_run(&s->job, &pid, err);
+  if (r)
+    return r == -EREMOTEIO ? blame(work, NULL, -EIO, "the box can't be restored", err) : r;
+  out->init.pid = pid;
+  out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
+  if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_favour(pid, true))
+    return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
+  return 0;
+}
+
+static int build(struct restore *s, const char *image, struct jail *out, struct err *err)
+{
+  s->image = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (s->image < 0)
+    return err_errno(err, "opening the checkpoint %s", image);
+  int r = manifest_open(s->image, &s->manifest, err);
+  if (r)
+    return r;
+  name_mounts(s);
+  r = make_groups(s, err);
+  if (!r)
+    r = make_root(s, err);
+  if (!r)
+    r = outside_open(&s->manifest, s->spec->lowers, s->userns, &s->job, err);
+  if (!r)
+    r = criu_view_open(s->image, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view, err);
+  return r ? r : fill(s, out, err);
+}
+
+int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out, struct err *err)
+{
+  __attribute__((cleanup(restore_free))) struct restore s = {
+      .spec = spec,
+      .image = -1,
+      .userns = -1,
+      .root = -1,
+      .view = CRIU_VIEW_NONE,
+      .join = CGROUP_JOIN_NONE,
+      .manifest = MANIFEST_INIT,
+      .job = {.criu = criu},
+  };
+  *out = JAIL_NONE;
+  int r = cgroup_host() ? jail_check_spec(spec, err) : err_set(err, -EOPNOTSUPP, "this host offers no control groups");
+  if (r)
+    return r;
+  r = build(&s, image, out, err);
+  if (r) {
+    jail_kill(spec->instance, spec->id, out, NULL);
+    jail_close(out);
+    jail_remove(spec->instance, spec->id, NULL, NULL);
+  }
+  return r;
+}

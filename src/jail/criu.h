@@ -1,0 +1,43 @@
+/* criu.h - one run of criu: a child that is told what to do in one message and asks back at a few points.
+ *
+ * criu gets a mount namespace of its own, with a tmpfs on /run (its cache of what the kernel can) and, for a restore,
+ * the box's root on /run/root and the image on /run/image; so nothing of a run is left in the host's tree, however it ends. A restoring criu is put
+ * into the box's control groups, where its children stay. */
+#ifndef CLOCHE_CRIU_H
+#define CLOCHE_CRIU_H
+
+#include "jail/cgroup.h"
+#include "jail/checkpoint.h"
+#include "jail/criu_image.h"
+
+#define CRIU_LOG "criu.log"
+
+struct criu_handle {
+  const char *key;
+  int fd; /* borrowed */
+};
+
+struct criu_job {
+  const struct jail_criu *criu;
+  int work;       /* directory of the log; borrowed, as all descriptors here */
+  uint32_t owner; /* of the box's user namespace */
+  VEC(const char *) external;
+  /* a dump */
+  int images; /* directory */
+  pid_t pid;
+  const char *freezer; /* directory of the control group that freezes the box */
+  /* a restore */
+  bool restore;
+  int root; /* detached mount */
+  const struct criu_view *view;
+  const struct cgroup_join *join;
+  VEC(struct criu_handle) handles;
+  int (*ready)(pid_t init, void *arg, struct err *err); /* the namespaces are there, the processes not yet */
+  void *arg;
+};
+
+/* 0 and the restored first process, or -EREMOTEIO where criu itself failed and its log tells more. What a failed restore
+ * made as our children is dead and reaped then. */
+int criu_run(struct criu_job *job, pid_t *init, struct err *err);
+
+#endif

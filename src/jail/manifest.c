@@ -1,0 +1,263 @@
+/* manifest.c - see manifest.h. */
+#include "jail/manifest.h"
+#include "jail/checkpoint.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define NAME         "manifest"
+#define MANIFEST_MAX ((size_t)16 << 20)
+#define CHUNK        ((size_t)256 << 10)
+#define SUM_LINE     9 /* eight digits and a newline */
+#define VERSION      1
+
+void manifest_free(struct manifest *m)
+{
+  vec_free(&m->mounts);
+  vec_free(&m->files);
+  vec_free(&m->images);
+  arena_free(&m->arena);
+}
+
+static void closedir_p(DIR **d)
+{
+  if (*d)
+    closedir(*d);
+}
+
+static int file_sum(int fd, uint64_t *size, uint32_t *sum)
+{
+  cleanup_free char *bytes = xmalloc(CHUNK);
+  ssize_t n;
+  *size = 0;
+  *sum = 0;
+  while ((n = read(fd, bytes, CHUNK)) != 0) {
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return -errno;
+    *sum = crc32c(*sum, bytes, (size_t)n);
+    *size += (uint64_t)n;
+  }
+  return 0;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------- */
+
+static int each_name(int dir, struct manifest *m, struct err *err)
+{
+  int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  __attribute__((cleanup(closedir_p))) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (!d)
+    return err_errno(err, "reading an image's directory");
+  for (struct dirent *e; (e = readdir(d));)
+    if (e->d_name[0] != '.')
+      vec_push(&m->images, ((struct manifest_image){.name = arena_z(&m->arena, str_of(e->d_name))}));
+  return 0;
+}
+
+/* Writing everything out first and asking for stability afterwards costs one commit of the filesystem's journal instead of
+ * one per file; the checksums are made while the disk works. */
+static int settle_files(int dir, struct manifest *m, struct err *err)
+{
+  VEC(int) fds = {0};
+  int r = 0;
+  for (size_t i = 0; i < m->images.n && !r; i++) {
+    int fd = openat(dir, m->images.p[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+      r = err_errno(err, "opening %s", m->images.p[i].name);
+      break;
+    }
+    vec_push(&fds, fd);
+    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+  for (size_t i = 0; i < fds.n && !r; i++)
+    if ((r = file_sum(fds.p[i], &m->images.p[i].size, &m->images.p[i].sum)))
+      err_set(err, r, "reading %s: %s", m->images.p[i].name, strerrordesc_np(-r));
+  for (size_t i = 0; i < fds.n; i++) {
+    if (!r && fsync(fds.p[i]))
+      r = err_errno(err, "writing out %s", m->images.p[i].name);
+    close(fds.p[i]);
+  }
+  vec_free(&fds);
+  return r;
+}
+
+static void put_files(struct jw *w, const struct manifest *m)
+{
+  jw_key(w, "files");
+  jw_open(w, '[');
+  for (size_t i = 0; i < m->files.n; i++) {
+    jw_open(w, '{');
+    jw_key(w, "key"), jw_z(w, m->files.p[i].key);
+    jw_key(w, "path"), jw_z(w, m->files.p[i].path);
+    jw_key(w, "inode"), jw_uint(w, m->files.p[i].inode);
+    jw_key(w, "size"), jw_uint(w, m->files.p[i].size);
+    jw_key(w, "mark"), jw_uint(w, m->files.p[i].mark);
+    jw_close(w, '}');
+  }
+  jw_close(w, ']');
+}
+
+static void put_manifest(struct buf *b, const struct manifest *m)
+{
+  struct jw w = JW(b);
+  jw_open(&w, '{');
+  jw_key(&w, "version"), jw_int(&w, VERSION);
+  jw_key(&w, "mounts");
+  jw_open(&w, '[');
+  for (size_t i = 0; i < m->mounts.n; i++) {
+    jw_open(&w, '{');
+    jw_key(&w, "point"), jw_z(&w, m->mounts.p[i].point);
+    jw_key(&w, "source"), jw_z(&w, m->mounts.p[i].source);
+    jw_close(&w, '}');
+  }
+  jw_close(&w, ']');
+  put_files(&w, m);
+  jw_key(&w, "images");
+  jw_open(&w, '[');
+  for (size_t i = 0; i < m->images.n; i++) {
+    jw_open(&w, '{');
+    jw_key(&w, "name"), jw_z(&w, m->images.p[i].name);
+    jw_key(&w, "size"), jw_uint(&w, m->images.p[i].size);
+    jw_key(&w, "sum"), jw_uint(&w, m->images.p[i].sum);
+    jw_close(&w, '}');
+  }
+  jw_close(&w, ']');
+  jw_close(&w, '}');
+  buf_addc(b, '\n');
+}
+
+int manifest_seal(int dir, struct manifest *m, struct err *err)
+{
+  int r = each_name(dir, m, err);
+  if (!r)
+    r = settle_files(dir, m, err);
+  if (r)
+    return r;
+  cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
+  put_manifest(&b, m);
+  buf_addf(&b, "%08" PRIx32 "\n", crc32c(0, b.p, b.n));
+  if (buf_failed(&b))
+    return err_set(err, -E2BIG, "a manifest of more than %zu bytes", MANIFEST_MAX);
+  cleanup_fd int fd = openat(dir, "." NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.n);
+  if (!r && (fsync(fd) || renameat(dir, "." NAME, dir, NAME) || fsync(dir)))
+    r = -errno;
+  return r ? err_set(err, r, "writing the manifest of an image: %s", strerrordesc_np(-r)) : 0;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------- */
+
+static int damaged(struct err *err, const char *name, const char *how)
+{
+  return err_set(err, -EBADMSG, "the checkpoint is damaged: %s %s", name, how);
+}
+
+static const char *text(struct manifest *m, const struct json *o, const char *name)
+{
+  return arena_z(&m->arena, json_text(json_get(o, name), STR("")));
+}
+
+static uint64_t number(const struct json *o, const char *name)
+{
+  int64_t v = -1;
+  return json_int(json_get(o, name), &v) || v < 0 ? UINT64_MAX : (uint64_t)v;
+}
+
+static void read_lists(struct manifest *m, const struct json *top)
+{
+  struct json *list = json_get(top, "mounts");
+  for (struct json *o = list ? list->kids : NULL; o; o = o->next)
+    vec_push(&m->mounts, ((struct manifest_mount){text(m, o, "point"), text(m, o, "source")}));
+  list = json_get(top, "files");
+  for (struct json *o = list ? list->kids : NULL; o; o = o->next)
+    vec_push(&m->files,
+             ((struct manifest_file){text(m, o, "key"), text(m, o, "path"), number(o, "inode"), number(o, "size"), (uint32_t)number(o, "mark")}));
+  list = json_get(top, "images");
+  for (struct json *o = list ? list->kids : NULL; o; o = o->next)
+    vec_push(&m->images, ((struct manifest_image){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum")}));
+}
+
+static int read_manifest(int dir, struct manifest *m, struct err *err)
+{
+  char sum[SUM_LINE + 1];
+  cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
+  cleanup_fd int fd = openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return errno == ENOENT ? err_set(err, -ENOENT, "the checkpoint is not complete: it has no manifest") : err_errno(err, "opening a manifest");
+  if (fd_read_all(fd, &b) || b.n <= SUM_LINE)
+    return damaged(err, NAME, "is cut short");
+  snprintf(sum, sizeof(sum), "%08" PRIx32 "\n", crc32c(0, b.p, b.n - SUM_LINE));
+  if (memcmp(sum, b.p + b.n - SUM_LINE, SUM_LINE))
+    return damaged(err, NAME, "does not match its checksum");
+  struct json *top = json_read(&m->arena, str_make(b.p, b.n - SUM_LINE), 0, NULL);
+  if (number(top, "version") != VERSION)
+    return err_set(err, -ENOTSUP, "the checkpoint was written by another version of this program");
+  read_lists(m, top);
+  return 0;
+}
+
+static int check_image(int dir, const struct manifest_image *i, struct err *err)
+{
+  uint64_t size;
+  uint32_t sum;
+  struct stat st;
+  cleanup_fd int fd = openat(dir, i->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st))
+    return damaged(err, i->name, errno == ENOENT ? "is missing" : strerrordesc_np(errno));
+  if ((uint64_t)st.st_size != i->size)
+    return damaged(err, i->name, "has another size than when it was written");
+  if (file_sum(fd, &size, &sum))
+    return damaged(err, i->name, "can't be read");
+  return size == i->size && sum == i->sum ? 0 : damaged(err, i->name, "does not match its checksum");
+}
+
+int manifest_open(int dir, struct manifest *m, struct err *err)
+{
+  int r = read_manifest(dir, m, err);
+  for (size_t i = 0; i < m->images.n && !r; i++)
+    r = check_image(dir, &m->images.p[i], err);
+  return r;
+}
+
+/* --- the directory -------------------------------------------------------------------------------------------- */
+
+static int image_open(const char *image, struct err *err)
+{
+  int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return dir < 0 ? err_errno(err, "opening the checkpoint %s", image) : dir;
+}
+
+int jail_image_check(const char *image, struct err *err)
+{
+  cleanup_manifest struct manifest m = MANIFEST_INIT;
+  cleanup_fd int dir = image_open(image, err);
+  return dir < 0 ? dir : manifest_open(dir, &m, err);
+}
+
+uint64_t jail_image_bytes(const char *image)
+{
+  cleanup_fd int dir = image_open(image, NULL);
+  int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  __attribute__((cleanup(closedir_p))) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  uint64_t bytes = 0;
+  struct stat st;
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (!fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
+      bytes += (uint64_t)st.st_blocks * 512;
+  return bytes;
+}
+
+int jail_image_remove(const char *image, struct err *err)
+{
+  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir >= 0 && unlinkat(dir, NAME, 0) == 0)
+    fsync(dir);
+  int r = path_remove_tree(AT_FDCWD, image);
+  return r && r != -ENOENT ? err_set(err, r, "removing the checkpoint %s: %s", image, strerrordesc_np(-r)) : 0;
+}

@@ -1,0 +1,44 @@
+/* manifest.h - what an image holds, so that a damaged one is refused before anything is built from it.
+ *
+ * The file `manifest` is written last and names every other file with size and checksum; its own checksum is its last
+ * line. Everything it names is on stable storage before it appears. */
+#ifndef CLOCHE_MANIFEST_H
+#define CLOCHE_MANIFEST_H
+
+#include "base/base.h"
+
+/* A mount of a host file inside the box (a device, a cover). */
+struct manifest_mount {
+  const char *point, *source;
+};
+
+/* A file outside the box's root that memory of the box is mapped from, as criu knows it and as it is found again. */
+struct manifest_file {
+  const char *key;  /* file[mount:inode] at the dump */
+  const char *path; /* in the template */
+  uint64_t inode, size;
+  uint32_t mark; /* checksum of its beginning, where a program's build id is */
+};
+
+struct manifest_image {
+  const char *name;
+  uint64_t size;
+  uint32_t sum;
+};
+
+struct manifest {
+  struct arena arena; /* of all strings */
+  VEC(struct manifest_mount) mounts;
+  VEC(struct manifest_file) files;
+  VEC(struct manifest_image) images;
+};
+#define MANIFEST_INIT ((struct manifest){.arena = ARENA_INIT((size_t)64 << 20)})
+void manifest_free(struct manifest *m);
+#define cleanup_manifest __attribute__((cleanup(manifest_free)))
+
+/* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. */
+int manifest_seal(int dir, struct manifest *m, struct err *err);
+/* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
+int manifest_open(int dir, struct manifest *m, struct err *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* outside.h - files that a box's memory is mapped from though they are not in its root.
+ *
+ * A kernel born from a zygote has its program and libraries mapped from the zygote's mounts; a restored one from mounts
+ * that only the mapping still holds. Both are views of the template's layers, so at a dump such files are named by what
+ * criu knows them by, and at a restore they are opened anew from the layers. */
+#ifndef CLOCHE_OUTSIDE_H
+#define CLOCHE_OUTSIDE_H
+
+#include "jail/criu.h"
+#include "jail/manifest.h"
+
+/* The mounts a box has, by number. */
+struct outside_mounts {
+  VEC(uint64_t) ids;
+};
+
+/* Adds to m->files what process `pid` has mapped from elsewhere, and its program. */
+int outside_collect(pid_t pid, const struct outside_mounts *own, struct manifest *m, struct err *err);
+
+/* Opens m->files from the layers for a box with these ids: job->handles and job->external. The descriptors are the
+ * caller's to close. -ESTALE where a file is not what it was, with its path. */
+int outside_open(const struct manifest *m, const char *const *lowers, int userns, struct criu_job *job, struct err *err);
+
+#endif
