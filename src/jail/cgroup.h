@@ -31,7 +31,7 @@ struct cgroup_ops {
   int (*stat)(const char *instance, const char *id, struct jail_stats *out, struct err *err);
   int (*freeze)(const char *instance, const char *id, bool frozen, struct err *err);
   int (*freezer)(const char *instance, const char *id, char *dir, size_t size); /* the group that freezes; also lists all */
-  pid_t (*any)(const char *instance, const char *id); /* a process inside, 0 = none */
+  pid_t (*any)(const char *instance, const char *id);                           /* a process inside, 0 = none */
   int (*each)(const char *instance, void (*seen)(const char *id, void *arg), void *arg);
 };
 

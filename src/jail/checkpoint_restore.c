@@ -50,6 +50,7 @@ static int make_groups(struct restore *s, struct err *err)
   return r ? r : cgroup_host()->make(spec->instance, spec->id, &spec->limits, &s->join, err);
 }
 
+/* The root, and what memory was mapped from outside it. */
 static int make_root(struct restore *s, struct err *err)
 {
   const struct jail_spec *spec = s->spec;
@@ -59,9 +60,9 @@ static int make_root(struct restore *s, struct err *err)
   cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
   if (home < 0)
     return home;
-  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = s->userns, .root = spec->id_base};
+  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = s->userns, .root = spec->id_base, .shifted = spec->shifted};
   s->root = layers_mount(&l, err);
-  return MIN(s->root, 0);
+  return s->root < 0 ? s->root : outside_open(&s->manifest, &l, &s->job, err);
 }
 
 static void name_mounts(struct restore *s)
@@ -115,8 +116,6 @@ static int build(struct restore *s, const char *image, struct jail *out, struct 
   r = make_groups(s, err);
   if (!r)
     r = make_root(s, err);
-  if (!r)
-    r = outside_open(&s->manifest, s->spec->lowers, s->userns, &s->job, err);
   if (!r)
     r = criu_view_open(s->image, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view, err);
   return r ? r : fill(s, out, err);

@@ -307,23 +307,31 @@ int layers_mount(const struct layers *l, struct err *err)
   return r < 0 ? err_set(err, r, "mounting the root of %s: %s", l->dir, strerrordesc_np(-r)) : r;
 }
 
-static int mount_view(const char *dir, int way, const struct clones *c)
+static int view_by_name(const char *dir, const struct clones *c)
 {
-  __attribute__((cleanup(stage_clear))) struct stage stage = {0};
+  char name[16] = "";
+  __attribute__((cleanup(stage_clear))) struct stage stage = {.dir = -1, .before = -1};
+  cleanup_buf struct buf list = BUF_INIT((size_t)sysconf(_SC_PAGESIZE));
+  int r = stage_open(&stage, dir);
+  buf_addz(&list, "lowerdir=");
+  for (size_t i = 0; i < c->n && !r; i++) {
+    r = stage_add(&stage, c->fds[i], name);
+    buf_addf(&list, "%s%s", i > 0 ? ":" : "", name);
+  }
+  if (!r)
+    r = stage_place(&stage, name);
+  if (!r && mount("overlay", name, "overlay", MS_NODEV | MS_RDONLY, buf_z(&list)))
+    r = -errno;
+  int fd = r ? -1 : open_tree(AT_FDCWD, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return r ? r : fd < 0 ? -errno : fd;
+}
+
+static int view_by_fd(const struct clones *c)
+{
   cleanup_fd int fs = fsopen("overlay", FSOPEN_CLOEXEC);
   int r = fs < 0 ? -errno : set_flag(fs, "source", "overlay");
-  if (!r && (way & WAY_PATH)) {
-    if ((size_t)snprintf(stage.dir, sizeof(stage.dir), "%s/stage-XXXXXX", dir) >= sizeof(stage.dir))
-      return -ENAMETOOLONG;
-    r = mkdtemp(stage.dir) ? 0 : -errno;
-  }
-  for (size_t i = 0; i < c->n && !r; i++) {
-    char path[240];
-    if (way & WAY_FD)
-      r = set_dir(fs, "lowerdir+", c->fds[i], ".");
-    else if (!(r = stage_add(&stage, c->fds[i], path)))
-      r = set_flag(fs, "lowerdir+", path);
-  }
+  for (size_t i = 0; i < c->n && !r; i++)
+    r = set_dir(fs, "lowerdir+", c->fds[i], ".");
   if (!r && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     r = -errno;
   int fd = r ? -1 : fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
@@ -331,14 +339,14 @@ static int mount_view(const char *dir, int way, const struct clones *c)
 }
 
 /* The kernel makes no overlay of one layer, and needs none. */
-int layers_view(const char *const *lowers, int userns, struct err *err)
+int layers_view(const struct layers *l, struct err *err)
 {
   __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
-  int r = clones_open(&c, lowers, userns, err), known = atomic_load(&known_way);
+  int r = clones_open(&c, l, err);
   if (r)
     return r;
   if (c.n == 1)
     return c.fds[--c.n];
-  r = mount_view("/tmp", known ? known : WAY_FD, &c);
-  return r < 0 ? err_set(err, r, "making a view of %s: %s", lowers[0], strerrordesc_np(-r)) : r;
+  r = atomic_load(&known_way) & WAY_NAME ? view_by_name(l->dir, &c) : view_by_fd(&c);
+  return r < 0 ? err_set(err, r, "making a view of %s: %s", l->lowers[0], strerrordesc_np(-r)) : r;
 }

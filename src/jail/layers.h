@@ -20,7 +20,7 @@ struct layers {
 /* A detached mount, or negative. */
 int layers_mount(const struct layers *l, struct err *err);
 
-/* Only to be read: the same layers without an upper directory, for a box with the ids of `userns`. */
-int layers_view(const char *const *lowers, int userns, struct err *err);
+/* Only to be read: the same layers without the upper directory; l->home is not used. After a layers_mount. */
+int layers_view(const struct layers *l, struct err *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* outside.c - see outside.h. */
 #include "jail/outside.h"
-#include "jail/layers.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -129,17 +128,19 @@ static int add_handle(const struct manifest_file *f, int fd, struct criu_job *jo
 
 /* A layer above may have replaced a file since (a fork's frozen upper, after an upgrade inside): then the view without
  * the topmost layers has the one that is meant. */
-int outside_open(const struct manifest *m, const char *const *lowers, int userns, struct criu_job *job, struct err *err)
+int outside_open(const struct manifest *m, const struct layers *from, struct criu_job *job, struct err *err)
 {
   int views[LAYERS_MAX], r = 0;
   size_t n = 0, made = 0;
-  while (lowers[n] && n < LAYERS_MAX)
+  while (from->lowers[n] && n < LAYERS_MAX)
     n++;
   for (size_t i = 0; i < m->files.n && r >= 0; i++) {
     int fd = -ENOENT;
     for (size_t k = 0; k < n && (fd == -ENOENT || fd == -ESTALE); k++) {
       if (k == made) {
-        views[made] = layers_view(lowers + k, userns, err);
+        struct layers less = *from;
+        less.lowers += k;
+        views[made] = layers_view(&less, err);
         if ((r = views[made]) < 0)
           break;
         made++;

@@ -7,6 +7,7 @@
 #define CLOCHE_OUTSIDE_H
 
 #include "jail/criu.h"
+#include "jail/layers.h"
 #include "jail/manifest.h"
 
 /* The mounts a box has, by number. */
@@ -17,8 +18,8 @@ struct outside_mounts {
 /* Adds to m->files what process `pid` has mapped from elsewhere, and its program. */
 int outside_collect(pid_t pid, const struct outside_mounts *own, struct manifest *m, struct err *err);
 
-/* Opens m->files from the layers for a box with these ids: job->handles and job->external. The descriptors are the
+/* Opens m->files from the layers of a box: job->handles and job->external. The descriptors are the
  * caller's to close. -ESTALE where a file is not what it was, with its path. */
-int outside_open(const struct manifest *m, const char *const *lowers, int userns, struct criu_job *job, struct err *err);
+int outside_open(const struct manifest *m, const struct layers *from, struct criu_job *job, struct err *err);
 
 #endif
