@@ -173,7 +173,7 @@ static void idle_drain(struct http_call *c)
 {
 }
 
-static const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle_drain, idle_fail};
+static const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle_drain, idle_fail, NULL, NULL};
 
 /* ---- the answer's way back ---- */
 
@@ -255,7 +255,22 @@ static void call_fail(struct http_call *c, int code, const char *why)
   }
 }
 
-static const struct http_call_ops call_ops = {call_head, call_body, call_end, call_drain, call_fail};
+/* Bodies of a known length need no look: see src/net/pass.c. */
+static struct http_x *call_pass(struct http_call *c)
+{
+  struct edge *e = http_call_data(c);
+  return e->head_sent && !e->over ? e->x : NULL;
+}
+
+static void call_passed(struct http_call *c, size_t n)
+{
+  struct edge *e = http_call_data(c);
+  e->gate->figures->edge_out += n;
+  if (http_congested(e->x))
+    http_call_pause(c);
+}
+
+static const struct http_call_ops call_ops = {call_head, call_body, call_end, call_drain, call_fail, call_pass, call_passed};
 
 /* ---- the request's way in ---- */
 
@@ -286,7 +301,22 @@ static void edge_drain(struct http_x *x)
     http_call_resume(e->call);
 }
 
-static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone};
+static struct http_call *edge_pass(struct http_x *x)
+{
+  struct edge *e = http_x_data(x);
+  return e->over ? NULL : e->call;
+}
+
+static void edge_passed(struct http_x *x, size_t n)
+{
+  struct edge *e = http_x_data(x);
+  e->body_begun = true;
+  e->gate->figures->edge_in += n;
+  if (http_call_congested(e->call))
+    http_x_pause(x);
+}
+
+static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone, edge_pass, edge_passed};
 
 static bool dropped_on_the_way(const struct edge *e, struct str name)
 {

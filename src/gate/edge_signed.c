@@ -68,7 +68,7 @@ static void ignore(struct http_x *x)
 {
 }
 
-static const struct http_x_ops search_ops = {ignore_body, ignore, ignore, search_gone};
+static const struct http_x_ops search_ops = {.body = ignore_body, .body_end = ignore, .drain = ignore, .gone = search_gone};
 
 void edge_signed(struct gate *g, struct http_x *x)
 {

@@ -296,6 +296,18 @@ int http_send(struct http_x *x, struct str data)
   return rc;
 }
 
+uint64_t answer_room(const struct http_x *x)
+{
+  bool takes = !x->peer->via && is_open(x) && x->begun && !x->ended && !x->bare && !x->chunked && !x->tunnel && x->out_left > 0;
+  return takes ? (uint64_t)x->out_left : 0;
+}
+
+void answer_took(struct http_x *x, size_t n)
+{
+  x->out_left -= (int64_t)n;
+  note_queue(x);
+}
+
 int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n)
 {
   cleanup_fd int file = fd;

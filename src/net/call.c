@@ -239,7 +239,27 @@ static void call_freed(struct conn *conn)
     call_release(c);
 }
 
-static const struct conn_ops call_conn_ops = {call_step, call_eof, call_left, call_moved, call_broken, call_due, call_freed};
+static uint64_t call_pass(struct conn *conn, struct conn **to)
+{
+  struct http_call *c = call_of(conn);
+  if (!in_answer(c) || !c->head_seen || c->paused || c->body.kind != H1_LENGTH || !c->ops || !c->ops->pass)
+    return 0;
+  struct http_x *x = c->ops->pass(c);
+  uint64_t room = x ? answer_room(x) : 0;
+  if (room)
+    *to = &x->peer->conn;
+  return MIN(room, c->body.left);
+}
+
+static void call_passed(struct conn *conn, size_t n)
+{
+  struct http_call *c = call_of(conn);
+  c->body.left -= n;
+  answer_took(c->ops->pass(c), n);
+  c->ops->passed(c, n);
+}
+
+static const struct conn_ops call_conn_ops = {call_step, call_eof, call_left, call_moved, call_broken, call_due, call_freed, call_pass, call_passed};
 
 /* ---- the request ---- */
 
@@ -329,6 +349,20 @@ int http_call_send(struct http_call *c, struct str data)
   if (http_call_congested(c))
     c->drain_due = true;
   return rc;
+}
+
+uint64_t call_room(const struct http_call *c)
+{
+  bool takes = c->started && !c->sent && !c->failed && !c->conn.closed && !c->tunnel && !c->chunked && c->out_left > 0;
+  return takes ? (uint64_t)c->out_left : 0;
+}
+
+void call_took(struct http_call *c, size_t n)
+{
+  c->out_left -= (int64_t)n;
+  c->sent = c->out_left == 0;
+  if (http_call_congested(c))
+    c->drain_due = true;
 }
 
 static void end_short(struct http_call *c)

@@ -17,9 +17,8 @@
  * descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
 #include "net/conn.h"
 
+#include "net/pass.h"
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
@@ -34,7 +33,8 @@
 
 struct conn_seg {
   struct conn_seg *next;
-  int fd;                /* a file, or -1 */
+  int fd;                /* a file or a pipe, or -1 */
+  bool piped;            /* a pipe: pass.c carries it */
   bool copied;           /* sendfile can't carry this file */
   uint64_t offset, left; /* file */
   size_t from, to, cap;  /* memory: data[from..to) */
@@ -56,20 +56,13 @@ static ssize_t plain_write(struct conn *c, const struct iovec *v, int n, bool mo
   return r < 0 ? -errno : r;
 }
 
-/* sendfile has no MSG_NOSIGNAL: the signal is held back for the length of the call and taken away if it came. */
 static ssize_t plain_file(struct conn *c, int fd, uint64_t offset, size_t n)
 {
-  static const struct timespec at_once = {0, 0};
-  sigset_t pipe_only, before;
-  sigemptyset(&pipe_only);
-  sigaddset(&pipe_only, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+  struct held_sigpipe held = sigpipe_hold();
   off_t at = (off_t)offset;
   ssize_t r = sendfile(c->fd, fd, &at, n);
-  int code = errno;
-  if (r < 0 && code == EPIPE && !sigismember(&before, SIGPIPE))
-    sigtimedwait(&pipe_only, NULL, &at_once);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int code = r < 0 ? errno : 0;
+  sigpipe_release(&held, code);
   return r < 0 ? -code : r;
 }
 
@@ -292,9 +285,11 @@ static ssize_t flush_file(struct conn *c, bool *full)
   struct conn_seg *s = c->out;
   size_t n = (size_t)MIN(s->left, (uint64_t)FILE_BYTES);
   ssize_t r = -ENOSYS;
-  if (c->io->file && !s->copied)
+  if (s->piped)
+    r = pass_out(s->fd, c->fd, n);
+  else if (c->io->file && !s->copied)
     r = c->io->file(c, s->fd, s->offset, n);
-  if (r == -ENOSYS || r == -EINVAL || r == -EOPNOTSUPP) {
+  if (!s->piped && (r == -ENOSYS || r == -EINVAL || r == -EOPNOTSUPP)) {
     s->copied = true;
     r = copy_file(c, s, n);
   }
@@ -426,7 +421,7 @@ int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
   return 0;
 }
 
-int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n)
+static int write_from(struct conn *c, int fd, bool piped, uint64_t offset, uint64_t n)
 {
   cleanup_fd int file = fd;
   int rc = write_check(c);
@@ -436,6 +431,7 @@ int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n)
   if (!s)
     return -ENOBUFS;
   s->fd = steal_fd(&file);
+  s->piped = piped;
   s->copied = false;
   s->offset = offset;
   s->left = n;
@@ -443,6 +439,16 @@ int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n)
   c->queued += n;
   conn_push(c);
   return c->out_error ? -EPIPE : 0;
+}
+
+int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n)
+{
+  return write_from(c, fd, false, offset, n);
+}
+
+int conn_write_pipe(struct conn *c, int fd, size_t n)
+{
+  return write_from(c, fd, true, 0, n);
 }
 
 void conn_push(struct conn *c)
@@ -498,11 +504,35 @@ static void conn_feed(struct conn *c, struct str fresh)
   }
 }
 
+/* The bytes that came, unseen to where they go; -ENOSYS: they are to be read. */
+static ssize_t conn_pass(struct conn *c)
+{
+  struct conn *to = NULL;
+  if (!c->ops->pass || c->io != &conn_io_plain || !c->want || conn_waiting(c) > 0)
+    return -ENOSYS;
+  uint64_t most = c->ops->pass(c, &to);
+  if (most < PASS_MIN || to->io != &conn_io_plain || write_check(to) < 0)
+    return -ENOSYS;
+  return pass_bytes(c, to, most);
+}
+
+static void conn_passed(struct conn *c, size_t n)
+{
+  c->stepping = true;
+  c->ops->passed(c, n);
+  c->stepping = false;
+  if (!c->closed)
+    conn_feed(c, STR_NONE);
+}
+
 static void conn_read(struct conn *c)
 {
   for (int round = 0; round < READ_ROUNDS; round++) {
     size_t room = c->want ? NET_IN_SIZE : LOOK_AHEAD;
-    ssize_t r = c->io->read(c, c->net->in, room);
+    ssize_t r = conn_pass(c);
+    bool passed = r != -ENOSYS;
+    if (!passed)
+      r = c->io->read(c, c->net->in, room);
     if (r == -EAGAIN)
       return;
     if (r == -EINTR)
@@ -518,8 +548,11 @@ static void conn_read(struct conn *c)
       c->ops->eof(c);
       return;
     }
-    conn_feed(c, str_make(c->net->in, (size_t)r));
-    bool drained = c->io->pending ? !c->closed && !c->io->pending(c) : (size_t)r < room;
+    if (passed)
+      conn_passed(c, (size_t)r);
+    else
+      conn_feed(c, str_make(c->net->in, (size_t)r));
+    bool drained = c->io->pending ? !c->closed && !c->io->pending(c) : !passed && (size_t)r < room;
     if (c->closed || !conn_reads(c) || (drained && !c->failed))
       return;
   }

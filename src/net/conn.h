@@ -21,6 +21,9 @@ struct conn_ops {
   void (*broken)(struct conn *c, int code, bool writing); /* reading: nothing more comes. writing: output was dropped */
   void (*due)(struct conn *c);                            /* c->deadline is over */
   void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
+  /* How many of the bytes to come are only carried on, and to which connection; 0: `step` is to see them. May be NULL. */
+  uint64_t (*pass)(struct conn *c, struct conn **to);
+  void (*passed)(struct conn *c, size_t n); /* that many were; `step` follows */
 };
 
 /* What carries the bytes. Like the system calls, but negative errno. */
@@ -70,6 +73,7 @@ void conn_deadline(struct conn *c, unsigned ms); /* 0 = none */
  * end of this loop iteration, to go out in one packet with it. 0 or -EPIPE, -ENOBUFS. */
 int conn_write(struct conn *c, const struct iovec *v, int n, bool cork);
 int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n); /* fd owned, in all cases */
+int conn_write_pipe(struct conn *c, int fd, size_t n);                    /* what a pipe holds, all of it; fd owned */
 void conn_push(struct conn *c);                                           /* corked bytes go now */
 void conn_shut(struct conn *c);                                           /* our direction ends once the queue is out */
 void conn_ask_turn(struct conn *c);

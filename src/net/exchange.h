@@ -101,8 +101,12 @@ void peer_drop(struct peer *p);                               /* the same, and x
 
 /* call.c */
 struct conn *call_conn(struct http_call *c);
+uint64_t call_room(const struct http_call *c); /* body bytes that may be passed to it unframed */
+void call_took(struct http_call *c, size_t n); /* that many were */
 
 /* answer.c */
+uint64_t answer_room(const struct http_x *x);
+void answer_took(struct http_x *x, size_t n);
 int answer_error(struct peer *p, int status, const char *why); /* a small JSON answer of our own that says close */
 
 #endif

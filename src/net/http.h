@@ -51,6 +51,7 @@ struct http_x;
 
 enum http_end { HTTP_DONE, HTTP_PEER_GONE, HTTP_ABORTED }; /* how an exchange ended */
 
+struct http_call;
 struct http_x_ops {
   void (*body)(struct http_x *x, struct str chunk); /* never empty */
   void (*body_end)(struct http_x *x);               /* all of the body has come (also when there was none) */
@@ -58,6 +59,10 @@ struct http_x_ops {
   /* The last call for x, exactly once, in every case; x and its arena are gone after it returns. While a handler
    * works on an answer the connection is watched, so a peer that leaves is noticed at once. */
   void (*gone)(struct http_x *x, enum http_end how);
+  /* For a proxy; may be NULL. The call that takes the body as it comes, or NULL: large bodies of a known length then go there
+   * without `body` seeing them, and `passed` counts them. */
+  struct http_call *(*pass)(struct http_x *x);
+  void (*passed)(struct http_x *x, size_t n);
 };
 
 /* Called with a complete head. The handler calls http_x_handle() and answers now or later. The body stays unread
@@ -104,8 +109,6 @@ int http_tunnel(struct http_x *x, int status, const struct http_header *headers,
 
 /* ---- client ---- */
 
-struct http_call;
-
 struct http_call_ops {
   void (*head)(struct http_call *c, const struct http_head *head); /* final status; 1xx are skipped, 101 begins a tunnel */
   void (*body)(struct http_call *c, struct str chunk);
@@ -114,6 +117,8 @@ struct http_call_ops {
   /* Broken transfer; no further calls but http_call_free. -ECONNRESET: it ended before any byte of an answer, as a kept
    * connection does when the peer has just closed it; -EPROTO: inside the answer, or the answer is malformed. */
   void (*fail)(struct http_call *c, int code, const char *why);
+  struct http_x *(*pass)(struct http_call *c); /* the same for the answer's body */
+  void (*passed)(struct http_call *c, size_t n);
 };
 
 /* Takes a connected (or connecting) socket. The same call object may carry one request after another while

@@ -370,4 +370,28 @@ static void peer_freed(struct conn *c)
   server_unref(s);
 }
 
-const struct conn_ops peer_ops = {peer_step, peer_eof, peer_left, peer_moved, peer_broken, peer_due, peer_freed};
+static uint64_t peer_pass(struct conn *c, struct conn **to)
+{
+  struct peer *p = container_of(c, struct peer, conn);
+  struct http_x *x = p->x;
+  if (!x || !x->ops || !x->ops->pass || !x->reading || x->ended || x->tunnel || p->body.kind != H1_LENGTH || x->frame.length > x->body_max)
+    return 0;
+  struct http_call *call = x->ops->pass(x);
+  uint64_t room = call ? call_room(call) : 0;
+  if (room)
+    *to = call_conn(call);
+  return MIN(room, p->body.left);
+}
+
+static void peer_passed(struct conn *c, size_t n)
+{
+  struct peer *p = container_of(c, struct peer, conn);
+  struct http_x *x = p->x;
+  p->body.left -= n;
+  p->restart = true;
+  x->body_seen += n;
+  call_took(x->ops->pass(x), n);
+  x->ops->passed(x, n);
+}
+
+const struct conn_ops peer_ops = {peer_step, peer_eof, peer_left, peer_moved, peer_broken, peer_due, peer_freed, peer_pass, peer_passed};

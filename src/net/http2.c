@@ -598,7 +598,7 @@ static void h2_freed(struct conn *c)
   server_unref(server);
 }
 
-static const struct conn_ops h2_ops = {h2_step, h2_eof, h2_eof, h2_moved, h2_broken, h2_due, h2_freed};
+static const struct conn_ops h2_ops = {h2_step, h2_eof, h2_eof, h2_moved, h2_broken, h2_due, h2_freed, NULL, NULL};
 
 void http2_drop(struct peer *p)
 {

@@ -14,6 +14,7 @@
 #include "net/netloop.h"
 
 #include "net/conn.h"
+#include "net/pass.h"
 #include <stdio.h>
 #include <time.h>
 
@@ -148,6 +149,7 @@ static void on_handle_closed(uv_handle_t *h)
   }
   buf_free(&n->head);
   free(n->copy);
+  pass_close(n);
   free(n);
 }
 

@@ -28,6 +28,7 @@ struct net {
   size_t nspare;
   struct buf head; /* where heads are put together */
   char *copy;      /* for files that sendfile can't carry; made at first use */
+  int pipe[2];     /* empty, for pass.c; 0 = none yet */
   int64_t date_at;
   char date[NET_DATE];
   char in[]; /* NET_IN_SIZE; every read lands here, so an idle connection holds no buffer */

@@ -58,7 +58,7 @@ static void on_lost(struct http_call *c, void *arg)
   seen.losts++;
 }
 
-static const struct http_call_ops ops = {on_head, on_body, on_end, on_drain, on_fail};
+static const struct http_call_ops ops = {on_head, on_body, on_end, on_drain, on_fail, NULL, NULL};
 
 static void see_nothing(void)
 {

@@ -97,10 +97,10 @@ static void lab_count_end(struct http_x *x)
 }
 
 static const struct http_x_ops lab_gone_only = {.gone = lab_gone};
-static const struct http_x_ops lab_collect_ops = {lab_collect, lab_collected, NULL, lab_gone};
-static const struct http_x_ops lab_hold_ops = {lab_collect, lab_count_end, NULL, lab_gone};
-static const struct http_x_ops lab_echo_ops = {lab_echo, lab_echo_end, lab_resume, lab_gone};
-static const struct http_x_ops lab_stream_ops = {NULL, NULL, lab_drained, lab_gone};
+static const struct http_x_ops lab_collect_ops = {lab_collect, lab_collected, NULL, lab_gone, NULL, NULL};
+static const struct http_x_ops lab_hold_ops = {lab_collect, lab_count_end, NULL, lab_gone, NULL, NULL};
+static const struct http_x_ops lab_echo_ops = {lab_echo, lab_echo_end, lab_resume, lab_gone, NULL, NULL};
+static const struct http_x_ops lab_stream_ops = {NULL, NULL, lab_drained, lab_gone, NULL, NULL};
 
 static void lab_request(struct http_x *x, void *arg)
 {
@@ -187,7 +187,7 @@ static void lab_turn(void)
   uv_run(&lab.loop, UV_RUN_NOWAIT);
 }
 
-static void lab_run_ms(int ms)
+static UNUSED void lab_run_ms(int ms)
 {
   for (int64_t until = clock_mono_us() + ms * 1000; clock_mono_us() < until; usleep(200))
     lab_turn();
@@ -243,7 +243,7 @@ static UNUSED ssize_t lab_hear_until(int fd, struct buf *out, const char *end)
   return -ETIMEDOUT;
 }
 
-static bool lab_has(const struct buf *b, const char *text)
+static UNUSED bool lab_has(const struct buf *b, const char *text)
 {
   return str_search(buf_str(b), str_of(text)) >= 0;
 }

@@ -311,7 +311,7 @@ static void call_fail(struct http_call *c, int code, const char *why)
 {
   heard.fails++;
 }
-static const struct http_call_ops call_ops = {call_head, call_body, call_end, NULL, call_fail};
+static const struct http_call_ops call_ops = {call_head, call_body, call_end, NULL, call_fail, NULL, NULL};
 
 static void a_call_over_tls_asks_twice_and_trusts_anybody(void **state)
 {
