@@ -49,6 +49,8 @@ static const struct setting settings[] = {
     {"net_rate", N(net_rate), "0", 0, 100000000000, "bytes per second each way per box; 0 = no cap"},
     {"pids_max", N(pids_max), "4096", 16, 4194304, "processes per box"},
     {"open_files", N(open_files), "65536", 64, 1048576, "open files per process of a box"},
+    {"inotify_instances", N(inotify_instances), "65536", 128, 1000000000,
+     "inotify instances of all boxes of a zygote, 128 of them a box's; the host's limit is raised to it while the server runs"},
     {"timeout_max_hours", N(timeout_max_hours), "24", 1, 8760, "longest life of one run of a box"},
     {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
     {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},

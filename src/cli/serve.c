@@ -72,6 +72,7 @@ static int become_role(const struct config *c)
         .zygotes = c->zygotes != 0,
         .pids_max = (unsigned)c->pids_max,
         .open_files = (unsigned)c->open_files,
+        .inotify_instances = (unsigned)c->inotify_instances,
         .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
         .timeout_max_s = (unsigned)c->timeout_max_hours * 3600,
         .team_boxes_max = (unsigned)c->team_boxes_max,

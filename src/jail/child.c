@@ -84,6 +84,37 @@ static void become_root(const char *hostname)
     die("leaving the keyring", NULL);
 }
 
+static void decimal(uint64_t v, char out[24])
+{
+  char digits[24];
+  size_t n = 0, m = 0;
+  do
+    digits[n++] = (char)('0' + v % 10);
+  while (v /= 10);
+  while (n > 0)
+    out[m++] = digits[--n];
+  out[m] = 0;
+}
+
+/* Before /proc/sys is covered; where the kernel has no such limits, the user outside has them alone. */
+static void limit_watching(void)
+{
+  static const struct {
+    const char *file;
+    uint64_t most;
+  } limits[] = {
+      {"/proc/sys/user/max_inotify_instances", JAIL_INOTIFY_INSTANCES},
+      {"/proc/sys/user/max_inotify_watches", JAIL_INOTIFY_WATCHES},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+    char text[24];
+    decimal(limits[i].most, text);
+    cleanup_fd int fd = open(limits[i].file, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+      die("limiting ", limits[i].file);
+  }
+}
+
 static void loopback_up(void)
 {
   struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING | IFF_LOOPBACK};
@@ -119,18 +150,6 @@ static int make_mount(const char *type, const struct option *options, unsigned a
   if (fd < 0)
     die("mounting ", type);
   return fd;
-}
-
-static void decimal(uint64_t v, char out[24])
-{
-  char digits[24];
-  size_t n = 0, m = 0;
-  do
-    digits[n++] = (char)('0' + v % 10);
-  while (v /= 10);
-  while (n > 0)
-    out[m++] = digits[--n];
-  out[m] = 0;
 }
 
 static void make_trees(struct trees *t, uint64_t shm)
@@ -378,6 +397,8 @@ _Noreturn void child_run(const struct child_plan *plan)
   drop_the_rest(report_sock, own.boot_fd);
   join_groups();
   become_root(plan->hostname);
+  if (!plan->run_as)
+    limit_watching();
   loopback_up();
   build_root(plan);
   limit_resources(plan);

@@ -9,7 +9,12 @@
 
 #include "base/base.h"
 
-#define JAIL_IDS 65536u
+#define JAIL_IDS               65536u
+
+/* What a box may have of things the kernel counts by user: boxes of one zygote share a user outside, so each has a limit
+ * of its own inside. */
+#define JAIL_INOTIFY_INSTANCES 128
+#define JAIL_INOTIFY_WATCHES   16384
 
 struct jail_limits {
   unsigned cpus;       /* whole cores' worth of time; 0 = no limit */

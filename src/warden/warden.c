@@ -9,6 +9,7 @@
 #include "warden/pause.h"
 #include "warden/outlet.h"
 #include "warden/runtime.h"
+#include "warden/watching.h"
 #include "warden/zygote.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -230,6 +231,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   if (r)
     return r;
   struct err why = ERR_NONE;
+  watching_open(w);
   if (outlet_open(w, &why))
     log_warn("boxes have no way out: %s", why.msg);
   if (catalog_import(w->catalog, w->config->templates, &why))
@@ -338,6 +340,7 @@ int warden_main(const struct warden_config *config)
   catalog_flush(w.catalog);
   if (w.boxes.n == w.away) {
     outlet_close(&w);
+    watching_close(&w);
     jail_instance_close(w.instance);
   }
   accounts_free(&w);

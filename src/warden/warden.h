@@ -20,7 +20,7 @@ struct warden_config {
   const char *domain;    /* told to clients as the boxes' domain; "" = none */
   uint32_t id_base;      /* first host uid of the boxes' ranges */
   unsigned boxes_max;    /* running boxes at once */
-  unsigned pids_max, open_files;
+  unsigned pids_max, open_files, inotify_instances;
   bool internet;                               /* boxes may have a way out */
   const char *net_pool, *resolver;             /* IPv4 text; resolver "" = the host's own */
   unsigned net_connections;                    /* open at a time per box */

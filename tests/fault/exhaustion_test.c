@@ -222,7 +222,8 @@ static void open_files_end_at_the_limit(void **state)
   greedy_close(&b);
 }
 
-/* The kernel counts these per owner of the namespace: with one owner for all boxes, the neighbour would get none. */
+/* The kernel counts these per owner of the namespace, too: with one owner for all boxes and no limit of each one's own, the
+ * neighbour would get none. */
 static void inotify_instances_are_counted_per_box(void **state)
 {
   struct box b;
@@ -232,6 +233,7 @@ static void inotify_instances_are_counted_per_box(void **state)
   pulse_start();
   count_of(box_ask(&b, "hoard inotify 100000"), &n, code);
   assert_string_equal(code, "EMFILE");
+  assert_true(n <= JAIL_INOTIFY_INSTANCES);
   cleanup_fd int fd = inotify_init1(IN_CLOEXEC);
   assert_true(fd >= 0);
   pulse_end();
