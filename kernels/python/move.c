@@ -2,8 +2,10 @@
  *
  * To be in another pid namespace a process must be born there: it enters the box and forks, and its child is the one that
  * counts. That first process needs no memory of its own. Here it shares the zygote's (vfork), which waits meanwhile; it
- * enters, forks once, and ends. The fork wakes up where the zygote called from, on a copy of the zygote's stack. The
- * box's control groups are for the fork alone to join: a box that is frozen or killed must not hold up the zygote.
+ * enters, makes a second one of its kind inside, and ends. The second one forks once, and ends. The fork wakes up where the
+ * zygote called from, on a copy of the zygote's stack. It takes the second one because only who loses a parent inside the
+ * box becomes a child of the box's first process; the host's would adopt it else, and no checkpoint of the box would
+ * find it. The box's control groups are for the fork alone to join: a box that is frozen or killed must not hold up the zygote.
  *
  * The library stands alone: no C library, only system calls, because between vfork and exit nothing of the zygote's state
  * may change, and so that it fits every template's Python. x86-64 only; without it zygote.py forks twice. */
@@ -14,7 +16,16 @@
 #error "system calls are written for x86-64"
 #endif
 
-enum { SYS_CLONE = 56, SYS_EXIT = 60, SYS_SETGROUPS = 116, SYS_SETRESUID = 117, SYS_SETRESGID = 119, SYS_SETNS = 308, SYS_RSEQ = 334 };
+enum {
+  SYS_CLONE = 56,
+  SYS_EXIT = 60,
+  SYS_WAIT4 = 61,
+  SYS_SETGROUPS = 116,
+  SYS_SETRESUID = 117,
+  SYS_SETRESGID = 119,
+  SYS_SETNS = 308,
+  SYS_RSEQ = 334
+};
 enum { SHARE_MEMORY = 0x100, WAIT_FOR_CHILD = 0x4000, CLEAR_TID = 0x200000, SET_TID = 0x1000000, CHILD_SIGNAL = 17 };
 #define RSEQ_BYTES     32
 #define RSEQ_SIGNATURE 0x53053053 /* the C library's, on x86 */
@@ -45,7 +56,7 @@ __attribute__((noreturn)) static void leave(struct move *m, int step, long error
     call(SYS_EXIT, step ? 1 : 0, 0, 0, 0, 0);
 }
 
-/* Runs beside the sleeping zygote, on its memory, below its stack. */
+/* Runs beside the sleeping zygote, on its memory, below its stack; what is below the clone runs beside it in the box. */
 __attribute__((noinline, noreturn)) static void enter(struct move *m, void **back)
 {
   long r;
@@ -55,6 +66,13 @@ __attribute__((noinline, noreturn)) static void enter(struct move *m, void **bac
     leave(m, 2, r);
   if ((r = call(SYS_SETRESGID, 0, 0, 0, 0, 0)) < 0 || (r = call(SYS_SETRESUID, 0, 0, 0, 0, 0)) < 0)
     leave(m, 3, r);
+  r = call(SYS_CLONE, CHILD_SIGNAL | SHARE_MEMORY | WAIT_FOR_CHILD, 0, 0, 0, 0);
+  if (r < 0)
+    leave(m, 4, r);
+  if (r > 0) {
+    call(SYS_WAIT4, r, 0, 0, 0, 0);
+    leave(m, m->step, -m->error);
+  }
   long place = (long)m->tid_place;
   r = call(SYS_CLONE, CHILD_SIGNAL | (place ? SET_TID | CLEAR_TID : 0), 0, 0, place, 0);
   if (r == 0)

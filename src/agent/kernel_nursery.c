@@ -24,6 +24,7 @@ struct nursery {
   uv_timer_t *timer;
   struct buf in;
   bool ready;
+  bool moving; /* its first byte brings the socket to talk through */
   uint64_t last_id;
   int64_t rest_until;
   struct nursery_child *children;
@@ -168,11 +169,42 @@ static void nursery_lines(struct nursery *n)
     buf_drop(&n->in, n->in.n - rest.n);
 }
 
+static void on_readable(uv_poll_t *p, int status, int events);
+
+/* A nursery from outside came with a socket of outside, which no checkpoint could hold. */
+static void nursery_move(struct nursery *n)
+{
+  char byte = 0;
+  int fd = -1;
+  size_t fds = 1;
+  ssize_t got = fd_recv(n->fd, &byte, 1, &fd, &fds, MSG_DONTWAIT);
+  if (got == -EAGAIN || got == -EINTR)
+    return;
+  if (got != 1 || fds != 1) {
+    log_warn("the %s nursery did not come", n->spec->language);
+    nursery_lost(n);
+    return;
+  }
+  uv_close((uv_handle_t *)n->poll, on_handle_closed);
+  close(n->fd);
+  n->fd = fd;
+  n->moving = false;
+  n->poll = xcalloc(1, sizeof(*n->poll));
+  fd_nonblock(fd);
+  uv_poll_init(n->host->loop, n->poll, fd);
+  n->poll->data = n;
+  uv_poll_start(n->poll, UV_READABLE, on_readable);
+}
+
 static void on_readable(uv_poll_t *p, int status, int events)
 {
   struct nursery *n = p->data;
   char bytes[8192];
   (void)status, (void)events;
+  if (n->moving) {
+    nursery_move(n);
+    return;
+  }
   ssize_t got = recv(n->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR))
     return;
@@ -198,6 +230,7 @@ static void nursery_open(struct nursery *n, int fd, pid_t pid)
   n->fd = fd;
   n->pid = pid;
   n->ready = false;
+  n->moving = false;
   buf_init(&n->in, NURSERY_IN_MAX);
   n->poll = xcalloc(1, sizeof(*n->poll));
   n->timer = xcalloc(1, sizeof(*n->timer));
@@ -281,6 +314,7 @@ int nursery_adopt(const struct kernel_host *host, const struct kernel_spec *spec
   if (n->fd >= 0)
     return -EEXIST;
   nursery_open(n, fd, pid);
+  n->moving = true;
   return 0;
 }
 

@@ -46,14 +46,18 @@ static void say(int fd, const char *text)
 
 static int opened(void **state)
 {
-  int pair[2];
+  int outside[2], pair[2];
   (void)state;
   spawn_prepare();
   signal(SIGPIPE, SIG_IGN);
   uv_loop_init(&loop);
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, outside), 0);
   nursery = pair[1];
-  assert_int_equal(nursery_adopt(&host, &spec, pair[0], 1), 0);
+  assert_int_equal(nursery_adopt(&host, &spec, outside[0], 1), 0);
+  assert_int_equal(fd_send(outside[1], "s", 1, &pair[0], 1, 0), 1);
+  close(outside[1]);
+  close(pair[0]);
   readies = 0;
   cause[0] = 0;
   return 0;

@@ -69,7 +69,8 @@ def _keep_capabilities(mask: int) -> None:
 
 
 def fork_twice(pidfd: int) -> int:
-    """A fork that enters the box, and a fork of it that is born there: 0 in the latter, the former's pid here."""
+    """A fork that enters the box, and a fork of a fork of it that is born there and whose parent was: 0 in the last, the
+    first one's pid here."""
     child = os.fork()
     if child > 0:
         return child
@@ -78,8 +79,9 @@ def fork_twice(pidfd: int) -> int:
         os.setgroups([])
         os.setresgid(0, 0, 0)
         os.setresuid(0, 0, 0)
-        if os.fork() > 0:
-            os._exit(0)
+        for _ in range(2):  # an orphan of the box's own goes to the box's first process, see move.c
+            if os.fork() > 0:
+                os._exit(0)
     except BaseException as error:
         complain(f"a fork could not enter its box: {error!r}")
         os._exit(1)
@@ -229,9 +231,16 @@ class Zygote:
         os.chdir(HOME if os.path.isdir(HOME) else "/")
 
     def connect(self, sock: int) -> None:
-        """The agent's socket on 3, nothing on 0 to 2; complaints go nowhere from here on."""
+        """The agent's socket on 3, nothing on 0 to 2; complaints go nowhere from here on.
+
+        The socket that came along was made outside. One that is made here belongs to the box's network namespace, so
+        that a checkpoint holds it; its other end goes to the agent as the first byte.
+        """
         null = os.open("/dev/null", os.O_RDWR)
-        keep = os.dup(sock)
+        ours, agents = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        socket.send_fds(socket.socket(fileno=os.dup(sock)), [b"s"], [agents.fileno()])
+        keep = os.dup(ours.detach())
+        agents.detach()
         self.sock.detach()
         for target in (0, 1, 2):
             os.dup2(null, target, inheritable=True)
