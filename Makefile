@@ -4,7 +4,7 @@
 BUILD ?= build
 MESON_FLAGS ?=
 
-.PHONY: build serve test unit check asan fuzz soak bench templates deps clean uninstall-state install
+.PHONY: build criu serve test unit check asan fuzz soak bench templates deps clean uninstall-state install
 
 build: deps-build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS) >/dev/null
@@ -18,10 +18,14 @@ deps-%:
 templates: deps-template
 	@templates/build
 
-serve: build deps-run templates
+# Made once; without it boxes are paused by freezing, which it says.
+criu:
+	@scripts/criu || true
+
+serve: build deps-run criu templates
 	@exec $(BUILD)/cloche serve $(SERVE_FLAGS)
 
-test: build deps-check deps-run deps-test templates
+test: build deps-check deps-run deps-test criu templates
 	@BUILD=$(BUILD) scripts/test-all
 
 unit: build
@@ -41,10 +45,10 @@ asan: build
 fuzz: deps-check
 	@scripts/fuzz
 
-soak: build deps-run deps-test templates
+soak: build deps-run deps-test criu templates
 	@scripts/soak
 
-bench: build deps-run deps-test templates
+bench: build deps-run deps-test criu templates
 	@scripts/bench
 
 install: build

@@ -1,5 +1,6 @@
 /* doctor.c - `cloche doctor`: what this host can and can't do, and what that costs. */
 #include "cli/cli.h"
+#include "cli/config.h"
 #include "jail/jail_doctor.h"
 
 #include <stdio.h>
@@ -29,7 +30,11 @@ int doctor_main(int argc, char **argv)
     if (up.p != place)
       snprintf(place, sizeof(place), "/");
   }
-  size_t n = jail_doctor(place, checks);
+  struct config c;
+  struct err err = ERR_NONE;
+  if (config_read(&c, 1, argv, &err))
+    return usage_error("%s", err.msg);
+  size_t n = jail_doctor(&(struct jail_place){.data = place, .runtime = c.runtime}, checks);
   bool broken = false;
   for (size_t i = 0; i < n; i++) {
     printf("%-5s %-18s %s\n", words[checks[i].health], checks[i].name, checks[i].detail);

@@ -1,6 +1,7 @@
 /* doctor.c - one small function per question, each of which does the thing in question and undoes it. */
 #include "jail/jail_doctor.h"
 #include "jail/cgroup.h"
+#include "jail/checkpoint.h"
 #include "jail/disk.h"
 #include "jail/filter.h"
 #include "jail/layers.h"
@@ -54,7 +55,7 @@ static int run(const char *const *argv, char *text, size_t size)
 
 /* --- the walls ------------------------------------------------------------------------------------------------ */
 
-static void check_root(struct jail_check *c, const char *data)
+static void check_root(struct jail_check *c, const struct jail_place *place)
 {
   if (geteuid() == 0)
     tell(c, JAIL_FINE, "runs as root");
@@ -62,7 +63,7 @@ static void check_root(struct jail_check *c, const char *data)
     tell(c, JAIL_BROKEN, "run it as root: the warden makes namespaces, mounts and control groups");
 }
 
-static void check_kernel(struct jail_check *c, const char *data)
+static void check_kernel(struct jail_check *c, const struct jail_place *place)
 {
   struct utsname u;
   struct str major, rest, minor;
@@ -105,7 +106,7 @@ static pid_t mapped_process(int *userns)
   return pid;
 }
 
-static void check_userns(struct jail_check *c, const char *data)
+static void check_userns(struct jail_check *c, const struct jail_place *place)
 {
   int userns = -1;
   pid_t pid = mapped_process(&userns);
@@ -119,7 +120,7 @@ static void check_userns(struct jail_check *c, const char *data)
   tell(c, JAIL_FINE, "user namespaces with mapped ids");
 }
 
-static void check_cgroup(struct jail_check *c, const char *data)
+static void check_cgroup(struct jail_check *c, const struct jail_place *place)
 {
   const struct cgroup_ops *ops = cgroup_host();
   struct err err = ERR_NONE;
@@ -166,25 +167,26 @@ static int probe_layers(const char *top, bool *copied, struct err *err)
   return r;
 }
 
-static void check_overlay(struct jail_check *c, const char *data)
+static void check_overlay(struct jail_check *c, const struct jail_place *place)
 {
   struct err err = ERR_NONE;
   char top[PATH_MAX];
-  if (!make_top(data, top)) {
-    tell(c, JAIL_BROKEN, "can't write to %s: %s", data, strerrordesc_np(errno));
+  if (!make_top(place->data, top)) {
+    tell(c, JAIL_BROKEN, "can't write to %s: %s", place->data, strerrordesc_np(errno));
     return;
   }
   bool copied = false;
   if (probe_layers(top, &copied, &err))
-    tell(c, JAIL_BROKEN, "no overlay in %s (%s): put the data directory on ext4, xfs or btrfs", data, err.msg);
+    tell(c, JAIL_BROKEN, "no overlay in %s (%s): put the data directory on ext4, xfs or btrfs", place->data, err.msg);
   else if (copied)
-    tell(c, JAIL_WORSE, "the filesystem of %s can't map ids: every box range gets its own copy of a template (slow first starts, much disk)", data);
+    tell(c, JAIL_WORSE, "the filesystem of %s can't map ids: every box range gets its own copy of a template (slow first starts, much disk)",
+         place->data);
   else
     tell(c, JAIL_FINE, "overlay of idmapped layers");
   path_remove_tree(AT_FDCWD, top);
 }
 
-static void check_seccomp(struct jail_check *c, const char *data)
+static void check_seccomp(struct jail_check *c, const struct jail_place *place)
 {
   struct err err = ERR_NONE;
   const struct sock_fprog *f = filter_get(false, &err);
@@ -196,12 +198,12 @@ static void check_seccomp(struct jail_check *c, const char *data)
 
 /* --- limits and comfort --------------------------------------------------------------------------------------- */
 
-static void check_disk(struct jail_check *c, const char *data)
+static void check_disk(struct jail_check *c, const struct jail_place *place)
 {
   struct err err = ERR_NONE;
   char top[PATH_MAX], image[PATH_MAX];
-  if (!make_top(data, top)) {
-    tell(c, JAIL_WORSE, "can't write to %s: %s", data, strerrordesc_np(errno));
+  if (!make_top(place->data, top)) {
+    tell(c, JAIL_WORSE, "can't write to %s: %s", place->data, strerrordesc_np(errno));
     return;
   }
   snprintf(image, sizeof(image), "%s/probe.img", top);
@@ -213,7 +215,7 @@ static void check_disk(struct jail_check *c, const char *data)
   path_remove_tree(AT_FDCWD, top);
 }
 
-static void check_freezer(struct jail_check *c, const char *data)
+static void check_freezer(struct jail_check *c, const struct jail_place *place)
 {
   bool v1 = access("/sys/fs/cgroup/freezer", F_OK) == 0, v2 = cgroup_host() == &cgroup_v2;
   if (v1 || v2)
@@ -235,7 +237,7 @@ static int probe_net(void)
   return run(argv, text, sizeof(text)) == 0 ? 0 : 3;
 }
 
-static void check_net(struct jail_check *c, const char *data)
+static void check_net(struct jail_check *c, const struct jail_place *place)
 {
   static const char *const why[] = {"", "no network namespace can be made", "the kernel has no veth",
                                     "nft is not installed, or the kernel has no nf_tables with NAT"};
@@ -251,20 +253,38 @@ static void check_net(struct jail_check *c, const char *data)
     tell(c, JAIL_FINE, "veth and nftables: boxes can have a way out");
 }
 
-static void check_criu(struct jail_check *c, const char *data)
+/* Nothing less than a real dump and restore tells; a version alone has been wrong before. */
+static void check_criu(struct jail_check *c, const struct jail_place *place)
 {
-  static const char *const argv[] = {"criu", "--version", NULL};
-  char text[128];
-  struct str line, rest;
+  static const char *const agent[] = {"/usr/lib/cloche/agent", NULL};
+  const struct jail_criu criu = {.program = place->criu ? place->criu : JAIL_CRIU_DEFAULT};
+  const char *const argv[] = {criu.program, "--version", NULL};
+  char text[128], instance[32];
+  struct str version, rest;
+  struct err why = ERR_NONE;
   if (run(argv, text, sizeof(text)) < 0 || !text[0]) {
-    tell(c, JAIL_WORSE, "criu is not installed: paused sandboxes stay in memory and do not survive a restart of the host");
+    tell(c, JAIL_WORSE,
+         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory, can't be forked and are lost with a reboot",
+         criu.program);
     return;
   }
-  str_cut(str_of(text), '\n', &line, &rest);
-  tell(c, JAIL_FINE, STR_FMT, STR_ARG(line));
+  str_cut(str_skip(str_of(text), strlen("Version: ")), '\n', &version, &rest);
+  snprintf(instance, sizeof(instance), "doctor%d", getpid());
+  int64_t began = clock_mono_us();
+  int r = place->runtime ? jail_instance_open(instance, &why) : 0;
+  if (!r && place->runtime)
+    r = jail_criu_prove(&criu, instance, place->data, place->runtime, agent, &why);
+  jail_instance_close(instance);
+  if (r)
+    tell(c, JAIL_WORSE, "tier frozen: %s. Paused sandboxes stay in memory, can't be forked and are lost with a reboot", why.msg);
+  else if (!place->runtime)
+    tell(c, JAIL_FINE, "criu " STR_FMT " (not tried)", STR_ARG(version));
+  else
+    tell(c, JAIL_FINE, "tier checkpoint: criu " STR_FMT "; a tiny box was written to disk and brought back in %lld ms", STR_ARG(version),
+         (long long)(clock_mono_us() - began) / 1000);
 }
 
-static void check_kvm(struct jail_check *c, const char *data)
+static void check_kvm(struct jail_check *c, const struct jail_place *place)
 {
   cleanup_fd int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
   if (fd >= 0)
@@ -273,7 +293,7 @@ static void check_kvm(struct jail_check *c, const char *data)
     tell(c, JAIL_WORSE, "no /dev/kvm: only process isolation, no virtual machines");
 }
 
-static void check_files(struct jail_check *c, const char *data)
+static void check_files(struct jail_check *c, const struct jail_place *place)
 {
   struct rlimit r;
   getrlimit(RLIMIT_NOFILE, &r);
@@ -283,7 +303,7 @@ static void check_files(struct jail_check *c, const char *data)
     tell(c, JAIL_WORSE, "only %llu open files: enough for about %llu boxes", (unsigned long long)r.rlim_max, (unsigned long long)r.rlim_max / 16);
 }
 
-static void check_inotify(struct jail_check *c, const char *data)
+static void check_inotify(struct jail_check *c, const struct jail_place *place)
 {
   char text[32];
   uint64_t n = 0;
@@ -292,11 +312,11 @@ static void check_inotify(struct jail_check *c, const char *data)
   tell(c, n >= 128 ? JAIL_FINE : JAIL_WORSE, "%llu inotify instances per box (fs.inotify.max_user_instances)", (unsigned long long)n);
 }
 
-size_t jail_doctor(const char *data, struct jail_check out[JAIL_CHECKS_MAX])
+size_t jail_doctor(const struct jail_place *place, struct jail_check out[JAIL_CHECKS_MAX])
 {
   static const struct {
     const char *name;
-    void (*check)(struct jail_check *c, const char *data);
+    void (*check)(struct jail_check *c, const struct jail_place *place);
   } checks[] = {
       {"root", check_root},       {"kernel", check_kernel},    {"user namespaces", check_userns}, {"control groups", check_cgroup},
       {"overlay", check_overlay}, {"seccomp", check_seccomp},  {"disk limits", check_disk},       {"freezer", check_freezer},
@@ -306,7 +326,7 @@ size_t jail_doctor(const char *data, struct jail_check out[JAIL_CHECKS_MAX])
   _Static_assert(ARRAY_LEN(checks) <= JAIL_CHECKS_MAX, "room for every check");
   for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
     out[i] = (struct jail_check){.name = checks[i].name};
-    checks[i].check(&out[i], data);
+    checks[i].check(&out[i], place);
   }
   return ARRAY_LEN(checks);
 }

@@ -17,8 +17,13 @@ struct jail_check {
 };
 
 #define JAIL_CHECKS_MAX 16
-/* `data` is the daemon's data directory, whose filesystem matters. For a program of one thread (it forks). The number of
- * checks filled. Leaves nothing behind. */
-size_t jail_doctor(const char *data, struct jail_check out[JAIL_CHECKS_MAX]);
+struct jail_place {
+  const char *data;    /* the daemon's data directory, whose filesystem matters */
+  const char *criu;    /* the program; NULL: its default */
+  const char *runtime; /* the layer with the agent, which a checkpoint is tried with; NULL: not tried */
+};
+
+/* For a program of one thread (it forks). The number of checks filled. Leaves nothing behind. */
+size_t jail_doctor(const struct jail_place *place, struct jail_check out[JAIL_CHECKS_MAX]);
 
 #endif

@@ -645,14 +645,14 @@ static void the_doctor_finds_what_boxes_need(void **state)
 {
   struct jail_check checks[JAIL_CHECKS_MAX];
   struct traces before = look_around();
-  size_t n = jail_doctor(house.top, checks);
+  size_t n = jail_doctor(&(struct jail_place){.data = house.top}, checks);
   assert_true(n >= 10);
   for (size_t i = 0; i < n; i++) {
     print_message("             %s: %s\n", checks[i].name, checks[i].detail);
     assert_true(checks[i].detail[0]);
     assert_int_not_equal(checks[i].health, JAIL_BROKEN); /* a box has just been made */
   }
-  n = jail_doctor("/proc/nowhere", checks);
+  n = jail_doctor(&(struct jail_place){.data = "/proc/nowhere"}, checks);
   for (size_t i = 0; i < n; i++)
     if (strcmp(checks[i].name, "overlay") == 0)
       assert_int_equal(checks[i].health, JAIL_BROKEN);
