@@ -2,6 +2,8 @@
 #include "agent/boot.h"
 #include "agent/init.h"
 #include "agent/interp.h"
+#include "agent/order.h"
+#include "agent/start.h"
 #include "agent/user.h"
 #include "warden/boot.h"
 #include <fcntl.h>
@@ -45,10 +47,11 @@ static int template_take(struct agent *a, struct str text, struct err *err)
     text_take(&a->default_user, user);
   if (workdir.n && !is_home(a->default_user, workdir))
     text_take(&a->default_workdir, workdir);
+  start_take(json_text(json_get(v, "start"), STR_NONE), json_text(json_get(v, "ready"), STR_NONE));
   return 0;
 }
 
-static bool parked;
+static bool parked, builds;
 static int nursery_fd = -1; /* came with the packet being read */
 
 static void nursery_take(struct str language)
@@ -80,6 +83,9 @@ static int field_take(struct agent *a, uint32_t tag, struct str value, struct er
     return init_apply(a, value, true, err) == INIT_BAD ? err_wrap(err, "init") : 0;
   case BOOT_PARK:
     parked = true;
+    return 0;
+  case BOOT_ORDERS:
+    builds = true;
     return 0;
   case BOOT_NURSERY:
     nursery_take(value);
@@ -163,6 +169,8 @@ int boot_receive(struct agent *a, struct err *err)
     return rc;
   if (parked)
     return BOOT_PARKED;
+  if (builds) /* it leaves no mark of its own in the template */
+    return BOOT_BUILDS;
   boot_publish(a);
   return BOOT_DONE;
 }
@@ -185,7 +193,7 @@ static void on_packet(uv_poll_t *poll, int status, int events)
     boot_answer(err.msg);
     exit(1); /* pid 1 ends, and the box with it */
   }
-  boot_answer(NULL);
+  boot_finish(a);
 }
 
 void boot_wait(struct agent *a)
@@ -195,6 +203,42 @@ void boot_wait(struct agent *a)
   poll->data = a;
   uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, on_packet);
   interp_warm("python");
+  start_begin(a);
+}
+
+/* Number 3 stays taken: in every child it is spoken for. */
+static void let_go(void)
+{
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0) {
+    dup3(null, BOOT_FD, O_CLOEXEC);
+    close(null);
+  } else {
+    close(BOOT_FD);
+  }
+}
+
+void boot_build(struct agent *a)
+{
+  char ready = BOOT_READY;
+  int fd = fcntl(BOOT_FD, F_DUPFD_CLOEXEC, BOOT_FD + 1);
+  if (fd < 0 || send(fd, &ready, 1, MSG_NOSIGNAL) < 0) {
+    log_error("no way to take orders: %s", strerror(errno));
+    exit(1);
+  }
+  let_go();
+  orders_open(a, fd);
+}
+
+static void say_ready(void)
+{
+  boot_answer(NULL);
+}
+
+void boot_finish(struct agent *a)
+{
+  start_begin(a);
+  start_wait(a, say_ready);
 }
 
 void boot_answer(const char *failure)
@@ -205,11 +249,5 @@ void boot_answer(const char *failure)
   int n = failure ? snprintf(text, sizeof(text), "%c%s", BOOT_FAILED, failure) : snprintf(text, sizeof(text), "%c", BOOT_READY);
   if (send(BOOT_FD, text, MIN((size_t)n, sizeof(text) - 1), MSG_NOSIGNAL) < 0)
     log_warn("the warden left before it was answered: %s", strerror(errno));
-  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null >= 0) {
-    dup3(null, BOOT_FD, O_CLOEXEC);
-    close(null);
-  } else {
-    close(BOOT_FD);
-  }
+  let_go();
 }

@@ -4,16 +4,21 @@
 
 #include "agent/agent.h"
 
-enum { BOOT_BY_HAND, BOOT_DONE, BOOT_PARKED };
+enum { BOOT_BY_HAND, BOOT_DONE, BOOT_PARKED, BOOT_BUILDS };
 
-/* Waits for a packet and applies it: done, parked (another one will come; boot_wait hears it), or fd 3 is no boot socket
- * because the agent was started by hand. Negative when the packet can't be used. */
+/* Waits for a packet and applies it: done, parked (another one will come; boot_wait hears it), a box for building
+ * (boot_build answers), or fd 3 is no boot socket because the agent was started by hand. Negative when the packet can't be used. */
 int boot_receive(struct agent *a, struct err *err);
+/* Answers when the template's start command is ready, if it has one. */
+void boot_finish(struct agent *a);
 /* Goes on with the birth when the next packet comes. A warden that leaves before that ends the box. */
 void boot_wait(struct agent *a);
 /* Writes who the box is to where its processes look: variables and /run/e2b. */
 void boot_publish(struct agent *a);
 /* Tells the warden and lets go of the socket; number 3 stays taken. failure NULL = ready. */
 void boot_answer(const char *failure);
+
+/* Tells the warden that the box is ready, and keeps the socket for its orders. */
+void boot_build(struct agent *a);
 
 #endif

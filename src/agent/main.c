@@ -4,6 +4,7 @@
  * identity; requests that come early wait in the kernel's queue. */
 #include "agent/agent.h"
 #include "agent/boot.h"
+#include "agent/chore.h"
 #include "agent/interp.h"
 #include "agent/metrics.h"
 #include "agent/pid1.h"
@@ -78,8 +79,10 @@ static int agent_open(struct agent *a, struct err *err)
   return rc < 0 ? err_set(err, rc, "interpreter: %s", strerror(-rc)) : 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+  if (argc > 1)
+    return chore_main(argc, argv);
   static struct agent agent;
   struct err err = ERR_NONE;
   pid1_prepare();
@@ -98,8 +101,10 @@ int main(void)
   }
   if (rc == BOOT_PARKED)
     boot_wait(&agent);
+  else if (rc == BOOT_BUILDS)
+    boot_build(&agent);
   else
-    boot_answer(NULL);
+    boot_finish(&agent);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;
 }

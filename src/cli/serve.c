@@ -89,12 +89,17 @@ static int become_role(const struct config *c)
                    .seconds = (unsigned)c->image_seconds,
                    .cache_mb = (unsigned)c->image_cache_mb,
                    .debian_days = (unsigned)c->debian_days},
+        .builds_max = (unsigned)c->builds_max,
+        .team_builds_max = (unsigned)c->team_builds_max,
+        .build_seconds = (unsigned)c->build_minutes * 60,
+        .build_log_mb = (unsigned)c->build_log_mb,
     };
     return warden_main(&w);
   }
   struct gate_config g = {
       .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
       .api_body_max = c->api_body_max,
+      .upload_max = c->upload_max_mb << 20,
       .admin_token = c->admin_token,
       .access_log_every = (unsigned)c->access_log_every,
       .client_head_s = (unsigned)c->client_head_seconds,

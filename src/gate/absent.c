@@ -13,7 +13,7 @@ void absent_secrets(struct req *r)
 
 void absent_builds(struct req *r)
 {
-  api_error(r, 501, "building templates through the API is not available on this server");
+  api_error(r, 501, "this way of building templates was given up with Docker; use POST /v3/templates, as clients from 2.3 on do");
 }
 
 void absent_snapshots(struct req *r)

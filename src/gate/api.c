@@ -13,7 +13,7 @@ static const struct route_entry routes[] = {
     {"POST", "nodes/{id}", node_change, ADMIN | BODY_IGNORED},
     {"GET", "admin/sandboxes/running-counts", admin_counts, ADMIN},
     {"POST", "admin/teams/{id}/sandboxes/kill", admin_kill, ADMIN | BODY_IGNORED},
-    {"POST", "admin/teams/{id}/builds/cancel", absent_builds, ADMIN | BODY_IGNORED},
+    {"POST", "admin/teams/{id}/builds/cancel", build_cancel, ADMIN | BODY_IGNORED},
     {"POST", "admin/teams/{id}/api-keys", admin_key_create, ADMIN | BODY_REQUIRED},
     {"DELETE", "admin/teams/{id}/api-keys/{second}", admin_key_delete, ADMIN | BODY_IGNORED},
     {"POST", "sandboxes", sandbox_create_v1, BODY_REQUIRED},
@@ -46,15 +46,16 @@ static const struct route_entry routes[] = {
     {"PATCH", "templates/{id}", template_update, BODY_OPTIONAL},
     {"PATCH", "v2/templates/{id}", template_update_v2, BODY_OPTIONAL},
     {"DELETE", "templates/{id}", template_delete, BODY_IGNORED},
-    {"POST", "v3/templates", absent_builds, BODY_IGNORED},
+    {"POST", "v3/templates", build_request, BODY_REQUIRED},
     {"POST", "v2/templates", absent_builds, BODY_IGNORED},
     {"POST", "templates", absent_builds, BODY_IGNORED},
     {"POST", "templates/{id}", absent_builds, BODY_IGNORED},
-    {"GET", "templates/{id}/files/{second}", absent_builds, 0},
+    {"GET", "templates/{id}/files/{second}", upload_link, 0},
+    {"PUT", "uploads/{id}/{second}", upload_put, NO_AUTH | BODY_STREAM},
     {"POST", "templates/{id}/builds/{second}", absent_builds, BODY_IGNORED},
-    {"POST", "v2/templates/{id}/builds/{second}", absent_builds, BODY_IGNORED},
-    {"GET", "templates/{id}/builds/{second}/status", absent_builds, 0},
-    {"GET", "templates/{id}/builds/{second}/logs", absent_builds, 0},
+    {"POST", "v2/templates/{id}/builds/{second}", build_start, BODY_REQUIRED},
+    {"GET", "templates/{id}/builds/{second}/status", build_status, 0},
+    {"GET", "templates/{id}/builds/{second}/logs", build_logs, 0},
     {"GET", "volumes", absent_volumes, 0},
     {"POST", "volumes", absent_volumes, BODY_IGNORED},
     {"GET", "volumes/{id}", absent_volumes, 0},
@@ -200,6 +201,7 @@ void api_warden_error(struct req *r, const struct answer *a)
     break;
   case EBUSY:
   case EALREADY:
+  case EEXIST:
     status = 409;
     break;
   case EAGAIN:
@@ -308,7 +310,9 @@ static void api_gone(struct http_x *x, enum http_end how)
 static void api_body(struct http_x *x, struct str chunk)
 {
   struct req *r = http_x_data(x);
-  if (!r->answered && !(r->entry->flags & BODY_IGNORED))
+  if (!r->answered && r->stream)
+    r->stream(r, chunk);
+  else if (!r->answered && !(r->entry->flags & BODY_IGNORED))
     buf_adds(&r->body, chunk);
 }
 
@@ -337,7 +341,9 @@ static void api_body_end(struct http_x *x)
   struct req *r = http_x_data(x);
   if (r->answered)
     return;
-  if (!(r->entry->flags & (BODY_OPTIONAL | BODY_REQUIRED)) || read_json(r))
+  if (r->stream)
+    r->stream(r, STR_NONE);
+  else if (!(r->entry->flags & (BODY_OPTIONAL | BODY_REQUIRED)) || read_json(r))
     r->entry->handler(r);
 }
 
@@ -345,7 +351,10 @@ static const struct http_x_ops api_ops = {.body = api_body, .body_end = api_body
 
 static void authorised(struct req *r)
 {
-  http_x_resume(r->x);
+  if (r->entry->flags & BODY_STREAM)
+    r->entry->handler(r);
+  else
+    http_x_resume(r->x);
 }
 
 /* Splits first, decodes after: a segment may hold %2F. */

@@ -24,17 +24,18 @@ struct req {
   struct str second; /* the segment at {second} */
   struct team team;
   struct buf body;
-  struct json *json;           /* NULL when there was no body */
-  uint64_t ask;                /* open question, 0 = none */
-  void *state;                 /* the handler's own, in the arena */
-  void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
-  int64_t began_us, asked_us;  /* when its head was read; when the warden was last asked */
+  struct json *json;                               /* NULL when there was no body */
+  uint64_t ask;                                    /* open question, 0 = none */
+  void *state;                                     /* the handler's own, in the arena */
+  void (*stream)(struct req *r, struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
+  void (*drop)(struct req *r);                     /* frees what the handler holds outside the arena; called when the exchange is gone */
+  int64_t began_us, asked_us;                      /* when its head was read; when the warden was last asked */
   bool answered;
 };
 
 typedef void (*handler_fn)(struct req *r);
 
-enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4, ADMIN = 8, BODY_IGNORED = 16, KEY_OR_ADMIN = 32 };
+enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4, ADMIN = 8, BODY_IGNORED = 16, KEY_OR_ADMIN = 32, BODY_STREAM = 64 };
 
 struct route_entry {
   const char *method;
@@ -107,6 +108,13 @@ void template_untag(struct req *r);
 void template_update(struct req *r);
 void template_update_v2(struct req *r);
 void template_delete(struct req *r);
+void build_request(struct req *r);
+void build_start(struct req *r);
+void build_status(struct req *r);
+void build_logs(struct req *r);
+void build_cancel(struct req *r);
+void upload_link(struct req *r);
+void upload_put(struct req *r);
 void absent_volumes(struct req *r);
 void absent_secrets(struct req *r);
 void absent_builds(struct req *r);

@@ -18,6 +18,7 @@
 struct gate_config {
   unsigned uid;                 /* who it becomes; 0 = stays (tests without root) */
   uint64_t api_body_max;        /* bytes of an API request body; 16 MiB */
+  uint64_t upload_max;          /* bytes of one archive of a template's files */
   unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
   /* slow clients; see struct http_limits */
   unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;

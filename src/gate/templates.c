@@ -43,6 +43,12 @@ static void put_times(struct jw *w, struct str p)
   put_time(w, "lastSpawnedAt", wire_u64(p, W_STARTED, 0));
 }
 
+static void put_status(struct jw *w, struct str packet)
+{
+  static const char *const names[] = {"ready", "waiting", "building", "error", "ready"};
+  jw_z(w, names[MIN(wire_u64(packet, W_STATE, 0), (uint64_t)JOB_READY)]);
+}
+
 static void put_template(struct req *r, struct jw *w, struct str p)
 {
   jw_open(w, '{');
@@ -69,7 +75,7 @@ static void put_template(struct req *r, struct jw *w, struct str p)
   jw_key(w, "envdVersion");
   jw_z(w, ENVD_VERSION);
   jw_key(w, "buildStatus");
-  jw_z(w, "ready");
+  put_status(w, p);
   jw_close(w, '}');
 }
 
@@ -214,10 +220,13 @@ static void build_item(const struct answer *a, void *arg)
   jw_key(w, "buildID");
   jw_str(w, wire_get(a->packet, W_BUILD));
   jw_key(w, "status");
-  jw_z(w, "ready");
-  put_time(w, "createdAt", wire_u64(a->packet, W_CREATED, 0));
-  put_time(w, "updatedAt", wire_u64(a->packet, W_CREATED, 0));
-  put_time(w, "finishedAt", wire_u64(a->packet, W_CREATED, 0));
+  put_status(w, a->packet);
+  uint64_t made = wire_u64(a->packet, W_CREATED, 0), asked = wire_u64(a->packet, W_STARTED, made), finished = wire_u64(a->packet, W_END, 0);
+  bool over = wire_u64(a->packet, W_STATE, JOB_READY) >= JOB_ERROR;
+  put_time(w, "createdAt", asked);
+  put_time(w, "updatedAt", finished ? finished : made);
+  if (over)
+    put_time(w, "finishedAt", finished ? finished : made);
   jw_key(w, "cpuCount");
   jw_uint(w, wire_u64(a->packet, W_CPUS, 0));
   jw_key(w, "memoryMB");

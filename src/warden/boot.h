@@ -18,10 +18,11 @@ enum boot_tag {
   BOOT_TEMPLATE_ID = 2, /* text */
   BOOT_BUILD_ID = 3,    /* text */
   BOOT_SECRET = 4,      /* text: proves that a later POST /init comes from the warden (header X-Cloche-Control) */
-  BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user"} of the template's build */
+  BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user","start":"..","ready":".."} of the template's build */
   BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
   BOOT_PARK = 7,        /* empty: another packet will come */
   BOOT_NURSERY = 8,     /* text: the language whose nursery's socket comes along */
+  BOOT_ORDERS = 9,      /* empty: this box builds a template; the socket stays open for orders (order.h) */
 };
 
 struct boot_field {

@@ -7,13 +7,15 @@
 
 #define SYSTEM_TEAM_ID "00000000-0000-4000-8000-000000000000"
 #define SYSTEM_SLUG    "cloche"
+#define NAME_MAX_BYTES 128
 
 struct catalog {
   struct store *store;
   VEC(struct row_team *) teams;
   VEC(struct row_key *) keys;
   VEC(struct template *) templates;
-  VEC(struct build *) builds;
+  VEC(struct build *) builds, retired;
+  VEC(struct template *) deleted;
   struct map team_by_id, team_by_hash, template_by_id, template_by_name, build_by_id;
   bool dirty, keys_dirty;
 };
@@ -135,6 +137,12 @@ int catalog_open(struct store *store, struct catalog **out, char first_key[KEY_T
   return r;
 }
 
+static void build_free(struct build *b)
+{
+  row_build_free(&b->row);
+  free(b);
+}
+
 static void template_free(struct template *t)
 {
   void *tag;
@@ -154,14 +162,18 @@ void catalog_close(struct catalog *c)
     free(c->keys.p[i]);
   for (size_t i = 0; i < c->templates.n; i++)
     template_free(c->templates.p[i]);
-  for (size_t i = 0; i < c->builds.n; i++) {
-    row_build_free(&c->builds.p[i]->row);
-    free(c->builds.p[i]);
-  }
+  for (size_t i = 0; i < c->deleted.n; i++)
+    template_free(c->deleted.p[i]);
+  for (size_t i = 0; i < c->builds.n; i++)
+    build_free(c->builds.p[i]);
+  for (size_t i = 0; i < c->retired.n; i++)
+    build_free(c->retired.p[i]);
   vec_free(&c->teams);
   vec_free(&c->keys);
   vec_free(&c->templates);
   vec_free(&c->builds);
+  vec_free(&c->retired);
+  vec_free(&c->deleted);
   struct map *const maps[] = {&c->team_by_id, &c->team_by_hash, &c->template_by_id, &c->template_by_name, &c->build_by_id};
   for (size_t i = 0; i < ARRAY_LEN(maps); i++)
     map_free(maps[i]);
@@ -478,14 +490,14 @@ int catalog_delete(struct catalog *c, struct str team, struct template *t, struc
     if (build->of != t)
       continue;
     map_del(&c->build_by_id, str_of(build->row.id));
-    row_build_free(&build->row);
-    free(build);
+    build->retired = true;
+    vec_push(&c->retired, build);
     vec_remove(&c->builds, i);
   }
   for (size_t i = c->templates.n; i-- > 0;)
     if (c->templates.p[i] == t)
       vec_remove(&c->templates, i);
-  template_free(t);
+  vec_push(&c->deleted, t);
   return 0;
 }
 
@@ -562,6 +574,59 @@ int catalog_untag(struct catalog *c, struct str team, struct str ref, struct str
   return r ? r : each_tag(tags, err, drop_tag, &g);
 }
 
+static int list_tag(const char *tag, void *arg, struct err *err)
+{
+  struct buf *b = arg;
+  struct str rest = buf_str(b), one;
+  while (rest.n) {
+    str_cut(rest, ',', &one, &rest);
+    if (str_is(one, tag))
+      return 0;
+  }
+  buf_addf(b, "%s%s", b->n ? "," : "", tag);
+  return buf_failed(b) ? err_set(err, -EINVAL, "too many tags") : 0;
+}
+
+int catalog_tags_read(struct buf *b, struct str tags, struct err *err)
+{
+  return each_tag(tags, err, list_tag, b);
+}
+
+/* ---- builds ---- */
+
+int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out, struct err *err)
+{
+  struct template *have = by_name(c, team, alias);
+  if (have)
+    return *out = have, 0;
+  if (map_get(&c->template_by_id, alias))
+    return err_set(err, -EEXIST, "the name '" STR_FMT "' is the id of a template", STR_ARG(alias));
+  struct row_template r = {.created_us = clock_wall_us()};
+  r.updated_us = r.created_us;
+  if (!ref_word(alias, "_-") || alias.n > NAME_MAX_BYTES || str_copyz(alias, r.name, sizeof(r.name)))
+    return err_set(err, -EINVAL, "a template's name has 1 to %d of a-z 0-9 _ -", NAME_MAX_BYTES);
+  if (!ref_word(id, "") || str_copyz(id, r.id, sizeof(r.id)) || str_copyz(team, r.team, sizeof(r.team)) || map_get(&c->template_by_id, id))
+    return err_set(err, -EINVAL, "bad template id");
+  int e = store_template_put(c->store, &r, err);
+  if (e)
+    return e;
+  load_template(&r, c);
+  *out = c->templates.p[c->templates.n - 1];
+  return 0;
+}
+
+int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags, struct err *err)
+{
+  int r = store_build_put(c->store, row, err);
+  if (r)
+    return r;
+  load_build(row, c);
+  struct tagging g = {.c = c, .t = t, .b = catalog_build(c, str_of(row->id))};
+  r = tags.n ? each_tag(tags, err, put_tag, &g) : 0;
+  t->row.updated_us = clock_wall_us();
+  return r ? r : store_template_put(c->store, &t->row, err);
+}
+
 /* ---- import ---- */
 
 /* "path\npath\n" of the layer directories, top first. */
@@ -596,14 +661,7 @@ static int new_build(struct catalog *c, struct template *t, struct json *j, cons
                         .created_us = clock_wall_us()};
   uuid4(b.id);
   memcpy(b.template_id, t->row.id, sizeof(b.template_id));
-  int r = store_build_put(c->store, &b, err);
-  r = r ? r : store_tag_put(c->store, t->row.id, "default", b.id, b.created_us, err);
-  if (r)
-    return r;
-  load_build(&b, c);
-  load_tag(t->row.id, "default", b.id, b.created_us, c);
-  t->row.updated_us = b.created_us;
-  return store_template_put(c->store, &t->row, err);
+  return catalog_build_add(c, t, &b, STR("default"), err);
 }
 
 static struct template *system_template(struct catalog *c, struct str name, struct err *err)

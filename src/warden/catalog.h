@@ -20,6 +20,7 @@ struct tag {
 struct build {
   struct row_build row;
   struct template *of;
+  bool retired; /* its template was deleted; kept in memory for whoever still points to it */
 };
 
 struct catalog;
@@ -63,6 +64,12 @@ int catalog_delete(struct catalog *c, struct str team, struct template *t, struc
 /* Tags joined by commas. */
 int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out, struct err *err);
 int catalog_untag(struct catalog *c, struct str team, struct str ref, struct str tags, struct err *err);
+/* Adds what is missing of `tags` (joined by commas) to the list in b, lowered; -EINVAL names the one that is none. */
+int catalog_tags_read(struct buf *b, struct str tags, struct err *err);
+/* The team's template of that name; a new one gets `id`. -EEXIST when the name is another template's id. */
+int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out, struct err *err);
+/* A finished build: kept, and the tags (joined by commas) point to it from now on. row is copied. */
+int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags, struct err *err);
 size_t catalog_templates(struct catalog *c, struct template *const **out);
 void catalog_spawned(struct catalog *c, struct template *t, int64_t when_us); /* counts; written back lazily */
 void catalog_flush(struct catalog *c);

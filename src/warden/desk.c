@@ -21,6 +21,11 @@ static void send_to(struct link *l, const struct buf *b, int fd)
     log_error("answer of %zu bytes not sent: %s", b->n, strerrordesc_np(-r));
 }
 
+void desk_finish_with(struct question *q, int fd)
+{
+  send_to(q->link, q->out, fd);
+}
+
 void desk_finish(struct question *q)
 {
   send_to(q->link, q->out, -1);
@@ -367,7 +372,8 @@ static void desk_packet(struct link *l, struct str packet, int fd, void *arg)
       questions[i].answer(&q);
       return;
     }
-  if (!desk_catalog(&q, (enum wire_type)wire_head(q.packet)->type))
+  enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
+  if (!desk_catalog(&q, type) && !desk_build(&q, type))
     desk_refuse(&q, -ENOSYS, "the warden does not know this request");
 }
 

@@ -1,6 +1,8 @@
 /* desk_catalog.c - questions about teams, keys and templates. */
 #include "warden/account.h"
+#include "warden/builder.h"
 #include "warden/desk_inside.h"
+#include "warden/shelf.h"
 
 /* ---- accounts ---- */
 
@@ -151,8 +153,28 @@ static size_t builds_of(struct catalog *c, const struct template *t)
   return count;
 }
 
-static void put_template(struct buf *p, struct template *t, struct build *b, struct catalog *c)
+/* What stands for a template without a build of its default tag: its newest one, finished or not. */
+static struct build *newest_build(struct catalog *c, const struct template *t)
 {
+  struct build *const *list, *newest = NULL;
+  size_t n = catalog_builds(c, &list);
+  for (size_t i = 0; i < n; i++)
+    if (list[i]->of == t && (!newest || list[i]->row.created_us > newest->row.created_us))
+      newest = list[i];
+  return newest;
+}
+
+static void put_job(struct buf *p, const struct job *j)
+{
+  wire_putz(p, W_BUILD, j->row.id);
+  wire_put_u64(p, W_CPUS, j->row.cpus);
+  wire_put_u64(p, W_MEMORY_MB, j->row.memory_mb);
+  wire_put_u64(p, W_STATE, j->row.state);
+}
+
+static void put_template(struct buf *p, struct template *t, struct build *b, struct warden *wd)
+{
+  struct catalog *c = wd->catalog;
   const struct row_team *owner = catalog_team(c, str_of(t->row.team));
   wire_putz(p, W_TEMPLATE, t->row.id);
   wire_putz(p, W_ALIAS, t->row.name);
@@ -164,8 +186,13 @@ static void put_template(struct buf *p, struct template *t, struct build *b, str
   wire_put_u64(p, W_STARTED, (uint64_t)t->row.spawned_us);
   wire_put_u64(p, W_SPAWNS, t->row.spawns);
   wire_put_u64(p, W_BUILDS, builds_of(c, t));
+  b = b ? b : newest_build(c, t);
+  struct job *j = b ? NULL : builder_newest(wd, t);
+  if (j)
+    put_job(p, j);
   if (!b)
     return;
+  wire_put_u64(p, W_STATE, JOB_READY);
   wire_putz(p, W_BUILD, b->row.id);
   wire_put_u64(p, W_CPUS, b->row.cpus);
   wire_put_u64(p, W_MEMORY_MB, b->row.memory_mb);
@@ -181,7 +208,7 @@ static void ask_templates(struct question *q)
     if (!list[i]->row.public && !str_is(q->team, list[i]->row.team))
       continue;
     desk_begin(q, WIRE_ITEM, 0);
-    put_template(q->out, list[i], catalog_default(list[i]), c);
+    put_template(q->out, list[i], catalog_default(list[i]), q->warden);
     desk_finish(q);
   }
   desk_agree(q);
@@ -192,17 +219,22 @@ static void ask_template(struct question *q)
   struct err err = ERR_NONE;
   struct template *t;
   struct build *b;
-  if (catalog_find(q->warden->catalog, q->team, wire_get(q->packet, W_REF), &t, &b, &err)) {
+  struct str ref = wire_get(q->packet, W_REF);
+  int r = catalog_find(q->warden->catalog, q->team, ref, &t, &b, &err);
+  if (r == -ESTALE && str_find(ref, ':') < 0) { /* no tag was asked for, so none need be there */
+    r = catalog_template(q->warden->catalog, q->team, ref, &t, NULL, &err);
+    b = NULL;
+  }
+  if (r) {
     desk_refuse_err(q, &err);
     return;
   }
   desk_begin(q, WIRE_REPLY, 0);
-  put_template(q->out, t, b, q->warden->catalog);
+  put_template(q->out, t, b, q->warden);
   desk_finish(q);
 }
 
-/* The template a question names, whatever its tag; answers the refusal itself. */
-static struct template *asked_template(struct question *q, bool *by_id)
+struct template *desk_template(struct question *q, bool *by_id)
 {
   struct err err = ERR_NONE;
   struct template *t;
@@ -212,16 +244,21 @@ static struct template *asked_template(struct question *q, bool *by_id)
   return NULL;
 }
 
+void desk_put_template(struct question *q, struct template *t)
+{
+  put_template(q->out, t, catalog_default(t), q->warden);
+}
+
 static void answer_template(struct question *q, struct template *t)
 {
   desk_begin(q, WIRE_REPLY, 0);
-  put_template(q->out, t, catalog_default(t), q->warden->catalog);
+  desk_put_template(q, t);
   desk_finish(q);
 }
 
 static void ask_tags(struct question *q)
 {
-  struct template *t = asked_template(q, NULL);
+  struct template *t = desk_template(q, NULL);
   struct str name;
   void *value;
   if (!t)
@@ -239,7 +276,7 @@ static void ask_tags(struct question *q)
 
 static void ask_builds(struct question *q)
 {
-  struct template *t = asked_template(q, NULL);
+  struct template *t = desk_template(q, NULL);
   if (!t)
     return;
   struct build *const *list;
@@ -253,6 +290,23 @@ static void ask_builds(struct question *q)
     wire_put_u64(q->out, W_CPUS, list[i]->row.cpus);
     wire_put_u64(q->out, W_MEMORY_MB, list[i]->row.memory_mb);
     wire_put_u64(q->out, W_DISK_MB, list[i]->row.disk_mb);
+    wire_put_u64(q->out, W_STATE, JOB_READY);
+    struct job *j = builder_job(q->warden, str_of(list[i]->row.id));
+    if (j) {
+      wire_put_u64(q->out, W_STARTED, (uint64_t)j->row.created_us);
+      wire_put_u64(q->out, W_END, (uint64_t)j->row.finished_us);
+    }
+    desk_finish(q);
+  }
+  struct job *const *jobs;
+  n = builder_jobs(q->warden, &jobs);
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(jobs[i]->row.template_id, t->row.id) || jobs[i]->row.state == JOB_READY)
+      continue;
+    desk_begin(q, WIRE_ITEM, 0);
+    put_job(q->out, jobs[i]);
+    wire_put_u64(q->out, W_CREATED, (uint64_t)jobs[i]->row.created_us);
+    wire_put_u64(q->out, W_END, (uint64_t)jobs[i]->row.finished_us);
     desk_finish(q);
   }
   answer_template(q, t);
@@ -261,7 +315,7 @@ static void ask_builds(struct question *q)
 static void ask_template_change(struct question *q)
 {
   struct err err = ERR_NONE;
-  struct template *t = asked_template(q, NULL);
+  struct template *t = desk_template(q, NULL);
   if (!t)
     return;
   if (catalog_publish(q->warden->catalog, q->team, t, wire_u64(q->packet, W_PUBLIC, t->row.public) != 0, &err))
@@ -282,7 +336,7 @@ static bool in_use(struct warden *w, const struct template *t)
 static void ask_template_delete(struct question *q)
 {
   struct err err = ERR_NONE;
-  struct template *t = asked_template(q, NULL);
+  struct template *t = desk_template(q, NULL);
   if (!t)
     return;
   if (!str_is(q->team, t->row.team))
@@ -291,8 +345,11 @@ static void ask_template_delete(struct question *q)
     desk_refuse(q, -EINVAL, "the template can't be deleted: running or paused sandboxes are based on it");
   else if (catalog_delete(q->warden->catalog, q->team, t, &err))
     desk_refuse_err(q, &err);
-  else
+  else {
+    builder_template_gone(q->warden, t->row.id); /* only deleted, not freed */
+    shelf_tend(q->warden);
     desk_agree(q);
+  }
 }
 
 static void ask_tag_put(struct question *q)

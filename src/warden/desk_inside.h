@@ -1,4 +1,4 @@
-/* desk_inside.h - a question and the ways to answer it; for desk.c and desk_catalog.c only. */
+/* desk_inside.h - a question and the ways to answer it; for the desk's own files only. */
 #ifndef CLOCHE_DESK_INSIDE_H
 #define CLOCHE_DESK_INSIDE_H
 
@@ -18,8 +18,14 @@ void desk_finish(struct question *q);
 void desk_refuse(struct question *q, int status, const char *message);
 void desk_refuse_err(struct question *q, const struct err *err);
 void desk_agree(struct question *q);
+void desk_finish_with(struct question *q, int fd); /* a descriptor goes along, -1 = none; it stays the caller's */
+/* The template a question names, whatever its tag; answers the refusal itself. */
+struct template *desk_template(struct question *q, bool *by_id);
+void desk_put_template(struct question *q, struct template *t);
 
 /* desk_catalog.c: teams, keys and templates. False when the type is not one of them. */
 bool desk_catalog(struct question *q, enum wire_type type);
+/* desk_build.c: builds of templates and their files. */
+bool desk_build(struct question *q, enum wire_type type);
 
 #endif

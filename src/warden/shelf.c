@@ -186,10 +186,13 @@ void shelf_tend(struct warden *w)
     struct shelf *s = value;
     bool cold = clock_mono_us() - s->used_us > POOL_COLD_US;
     bool stale = catalog_default(s->build->of) != s->build;
-    if (is_short || (cold && !s->build->of->row.public) || (cold && stale))
+    bool useless = s->build->retired || (cold && (stale || !s->build->of->row.public));
+    if (is_short || useless)
       empty(s);
     else
       fill(s);
+    if (useless)
+      zygote_rest(w, s->build);
   }
 }
 

@@ -49,6 +49,10 @@ static const char *const migrations[] = {
     "ALTER TABLE build ADD COLUMN image TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE build ADD COLUMN image_bytes INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE build ADD COLUMN runtime TEXT NOT NULL DEFAULT '';",
+    "CREATE TABLE job(id TEXT PRIMARY KEY, template TEXT NOT NULL, team TEXT NOT NULL, tags TEXT NOT NULL, reason TEXT NOT NULL,"
+    " step TEXT NOT NULL, state INTEGER NOT NULL, cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, created INTEGER NOT NULL,"
+    " started INTEGER NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX job_template ON job(template);",
 };
 
 static int store_err(struct store *s, struct err *err, const char *what)
@@ -308,6 +312,7 @@ int store_template_delete(struct store *s, const char *id, struct err *err)
   int r = run(s, "BEGIN", err);
   r = r ? r : change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
   r = r ? r : change(s, err, "DELETE FROM build WHERE template=?", "t", id);
+  r = r ? r : change(s, err, "DELETE FROM job WHERE template=?", "t", id);
   r = r ? r : change(s, err, "DELETE FROM template WHERE id=?", "t", id);
   if (r) {
     run(s, "ROLLBACK", NULL);
@@ -468,6 +473,38 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
   return r;
 }
 
+int store_job_put(struct store *s, const struct row_job *r, struct err *err)
+{
+  return change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id, r->template_id, r->team, r->tags,
+                r->reason ? r->reason : "", r->step, (int64_t)r->state, (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us,
+                r->finished_us);
+}
+
+int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_job j = {.tags = col_dup(st, 3), .reason = col_dup(st, 4)};
+    col_z(st, 0, j.id, sizeof(j.id));
+    col_z(st, 1, j.template_id, sizeof(j.template_id));
+    col_z(st, 2, j.team, sizeof(j.team));
+    col_z(st, 5, j.step, sizeof(j.step));
+    unsigned *const ints[] = {&j.state, &j.cpus, &j.memory_mb};
+    for (int i = 0; i < (int)ARRAY_LEN(ints); i++)
+      *ints[i] = (unsigned)sqlite3_column_int64(st, 6 + i);
+    int64_t *const times[] = {&j.created_us, &j.started_us, &j.finished_us};
+    for (int i = 0; i < (int)ARRAY_LEN(times); i++)
+      *times[i] = sqlite3_column_int64(st, 9 + i);
+    r = fn(&j, arg);
+    row_job_free(&j);
+    if (r)
+      break;
+  }
+  done(st);
+  return r;
+}
+
 int store_tags(struct store *s, int (*fn)(const char *, const char *, const char *, int64_t, void *), void *arg)
 {
   sqlite3_stmt *st = query(s, "SELECT template,tag,build,assigned FROM tag", "");
@@ -517,6 +554,13 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
   }
   done(st);
   return r;
+}
+
+void row_job_free(struct row_job *r)
+{
+  free(r->tags);
+  free(r->reason);
+  r->tags = r->reason = NULL;
 }
 
 void row_build_free(struct row_build *r)

@@ -62,6 +62,20 @@ struct row_box {
   char *allow, *deny; /* its lists, as lines; owned */
 };
 
+/* A template's build on its way: asked for, at work, failed or done. A row of `build` appears under the same id when it is done. */
+struct row_job {
+  char id[40], template_id[32], team[40];
+  char *tags;   /* joined by commas; owned */
+  char *reason; /* why it failed; owned, may be NULL */
+  char step[16];
+  unsigned state, cpus, memory_mb; /* enum job_state */
+  int64_t created_us, started_us, finished_us;
+};
+
+void row_job_free(struct row_job *r);
+int store_job_put(struct store *s, const struct row_job *r, struct err *err);
+int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg);
+
 void row_build_free(struct row_build *r);
 void row_box_free(struct row_box *r);
 

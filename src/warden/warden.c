@@ -4,6 +4,7 @@
 #include "jail/jail.h"
 #include "warden/account.h"
 #include "warden/box.h"
+#include "warden/builder.h"
 #include "warden/control.h"
 #include "warden/shelf.h"
 #include "warden/pause.h"
@@ -62,7 +63,7 @@ void warden_arm(struct warden *w)
 static void leave_when_clear(uv_timer_t *t)
 {
   struct warden *w = t->data;
-  if (!w->removals && !w->births && !w->passages)
+  if (!w->removals && !w->births && !w->passages && !builder_busy(w))
     uv_stop(w->loop);
 }
 
@@ -74,6 +75,7 @@ static void warden_stop(struct warden *w, bool end_boxes)
   log_info(end_boxes ? "stopping; %zu boxes end" : "stopping; %zu boxes stay", w->boxes.n);
   shelf_drain(w);
   zygote_stop_all(w);
+  builder_stop(w);
   void *value;
   for (bool any = end_boxes; any;) {
     any = false;
@@ -226,6 +228,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : lasting(w, "instance", 4, w->instance, err);
   r = r ? r : lasting(w, "secret", SHA256_LEN, w->secret, err);
   r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
+  r = r ? r : builder_open(w, err);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
   r = r ? r : jail_instance_open(w->instance, err);
   if (r)
@@ -344,6 +347,7 @@ int warden_main(const struct warden_config *config)
     jail_instance_close(w.instance);
   }
   accounts_free(&w);
+  builder_close(&w);
   catalog_close(w.catalog);
   store_checkpoint(w.store);
   store_close(w.store);

@@ -33,7 +33,11 @@ struct warden_config {
   unsigned log_bytes;                          /* size of a box's log ring; 0 = no logs */
   unsigned log_keep_mb;                        /* all logs of ended boxes together */
   struct source_rules source;                  /* what templates may begin with */
+  unsigned builds_max, team_builds_max;        /* templates built at once, on this server and of one team */
+  unsigned build_seconds, build_log_mb;        /* longest build, largest log of one */
 };
+
+struct builder;
 
 struct warden {
   const struct warden_config *config;
@@ -55,6 +59,7 @@ struct warden {
   size_t nslots;
   struct jail_net_config net;
   bool net_on;
+  struct builder *builder;     /* see builder.h */
   struct map zygotes, shelves; /* build id -> struct zygote, struct shelf */
   bool refill;                 /* the pool wants tending when the loop has time */
   uv_check_t after;

@@ -50,7 +50,17 @@ enum wire_type {
   WIRE_SNAPSHOT,        /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) -> W_TEMPLATE W_SLUG W_ALIAS W_TAG */
   WIRE_SNAPSHOT_LIST,   /* W_TEAM -> items of W_TEMPLATE W_SLUG W_ALIAS W_TAG W_BUILD W_CREATED W_ID (its source) */
   WIRE_BOX_FORK,        /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items: box or W_MESSAGE */
+  WIRE_BUILD_REQUEST,   /* W_TEAM W_REF W_TAG (joined by commas) W_BUILD W_TEMPLATE (ids the gate drew) W_CPUS W_MEMORY_MB -> template, W_BUILD */
+  WIRE_BUILD_START,     /* W_TEAM W_REF W_BUILD W_RECIPE; -EPERM, -ENOENT, -EINVAL when it is not waiting */
+  WIRE_BUILD_GET,       /* W_TEAM W_REF W_BUILD -> W_STATE (enum job_state) [W_MESSAGE W_STEP], descriptor of its log */
+  WIRE_BUILD_CANCEL,    /* W_TEAM [W_BUILD] -> W_COUNT */
+  WIRE_FILE_LOOK,       /* W_TEAM W_REF W_NAME (hash) -> W_COUNT 1: it was uploaded */
+  WIRE_FILE_OPEN,       /* W_TEAM W_NAME W_ID (drawn by the gate) -> descriptor to write to */
+  WIRE_FILE_CLOSE,      /* W_TEAM W_NAME W_ID W_COUNT (bytes): keep it; without W_COUNT: drop it */
 };
+
+/* Of a template's build. */
+enum job_state { JOB_WAITING = 1, JOB_BUILDING, JOB_ERROR, JOB_READY };
 
 enum wire_tag {
   W_ID = 1,
@@ -99,11 +109,13 @@ enum wire_tag {
   W_LIMIT_CPUS,
   W_LIMIT_MEMORY_MB,
   W_LIMIT_DISK_MB,
-  W_ALLOW, /* lines of addresses, prefixes and names a box may reach */
-  W_DENY,  /* lines of addresses and prefixes it may not */
-  W_TRACE, /* struct wire_trace, in the answer to a create */
-  W_COLD,  /* 1: without memory */
-  W_TIER,  /* enum box_tier, of a sleeping box */
+  W_ALLOW,  /* lines of addresses, prefixes and names a box may reach */
+  W_DENY,   /* lines of addresses and prefixes it may not */
+  W_TRACE,  /* struct wire_trace, in the answer to a create */
+  W_COLD,   /* 1: without memory */
+  W_TIER,   /* enum box_tier, of a sleeping box */
+  W_RECIPE, /* see recipe.h */
+  W_STEP,   /* where a build failed: "base", "finalize" or a number from 1 */
 };
 
 /* Only running and paused are written down; the others last for moments. */

@@ -262,6 +262,15 @@ struct zygote *zygote_of(struct warden *w, struct build *b)
   return z->state == ZYGOTE_NONE ? NULL : z;
 }
 
+void zygote_rest(struct warden *w, const struct build *b)
+{
+  struct zygote *z = map_get(&w->zygotes, str_of(b->row.id));
+  if (!z || (z->state != ZYGOTE_READY && z->state != ZYGOTE_LOADING))
+    return;
+  zygote_bury(z);
+  z->again_us = 0;
+}
+
 bool zygote_ready(const struct zygote *z)
 {
   return z && z->state == ZYGOTE_READY;

@@ -16,6 +16,7 @@ uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter
 
 /* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. The fork says `ready` to the agent. */
 int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, int sock, struct err *err);
+void zygote_rest(struct warden *w, const struct build *b); /* nobody needs it for now; its next use starts another */
 void zygote_stop_all(struct warden *w);
 
 #endif

@@ -1,0 +1,26 @@
+/* order.h - commands the warden has run while a template is built, and the template's start command later on.
+ *
+ * Their output goes to the warden word by word (warden/order.h) while it listens, and always to the logbook. A command is over when
+ * it was reaped and its pipes are at their end; what it left running in the background is not waited for longer than
+ * a moment. */
+#ifndef CLOCHE_AGENT_ORDER_H
+#define CLOCHE_AGENT_ORDER_H
+
+#include "agent/agent.h"
+
+struct order_plan {
+  uint32_t number;
+  struct str user; /* empty: the agent's own identity */
+  struct str cwd;  /* empty: the default of that user */
+  char *const *argv;
+  int input;                           /* borrowed; -1 = none */
+  void (*over)(int status, void *arg); /* may be NULL */
+  void *arg;
+};
+
+/* Begins it. Negative with the reason, and `over` is never called. */
+int order_run(struct agent *a, const struct order_plan *plan, struct err *err);
+/* Takes the boot socket and obeys what comes through it. */
+void orders_open(struct agent *a, int fd);
+
+#endif

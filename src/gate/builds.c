@@ -1,0 +1,469 @@
+/* builds.c - asking for a template's build, starting it, and how it goes on. */
+#include "gate/api.h"
+
+#include "warden/buildlog.h"
+#include "warden/recipe.h"
+
+#define PAGE_MOST 100
+
+/* ---- asking for one ---- */
+
+static void put_parts(struct jw *w, struct str joined)
+{
+  struct str one;
+  jw_open(w, '[');
+  while (joined.n) {
+    str_cut(joined, ',', &one, &joined);
+    jw_str(w, one);
+  }
+  jw_close(w, ']');
+}
+
+static void requested(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  struct str alias = wire_get(a->packet, W_ALIAS);
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, "templateID");
+  jw_str(&w, wire_get(a->packet, W_TEMPLATE));
+  jw_key(&w, "buildID");
+  jw_str(&w, wire_get(a->packet, W_BUILD));
+  jw_key(&w, "public");
+  jw_bool(&w, wire_u64(a->packet, W_PUBLIC, 0));
+  jw_key(&w, "names");
+  jw_open(&w, '[');
+  jw_z(&w, arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(a->packet, W_SLUG)), STR_ARG(alias)));
+  jw_close(&w, ']');
+  jw_key(&w, "aliases");
+  jw_open(&w, '[');
+  jw_str(&w, alias);
+  jw_close(&w, ']');
+  jw_key(&w, "tags");
+  put_parts(&w, wire_get(a->packet, W_TAG));
+  jw_close(&w, '}');
+  api_json(r, 202, buf_str(&b));
+}
+
+/* Strings of a list joined by commas; false: it is none. */
+static bool join(const struct json *list, struct buf *out)
+{
+  if (!json_given(list))
+    return true;
+  if (list->type != JSON_ARRAY)
+    return false;
+  for (const struct json *k = list->kids; k; k = k->next) {
+    if (k->type != JSON_STRING || !k->text.n || str_find(k->text, ',') >= 0)
+      return false;
+    if (out->n)
+      buf_addc(out, ',');
+    buf_adds(out, str_trim(k->text));
+  }
+  return !buf_failed(out);
+}
+
+static bool size_of(struct req *r, const char *name, uint64_t otherwise, uint64_t *out)
+{
+  const struct json *v = json_get(r->json, name);
+  int64_t n;
+  *out = otherwise;
+  if (!json_given(v))
+    return true;
+  if (v->type != JSON_NUMBER || json_int(v, &n) || n < 0 || n > 1 << 24) {
+    api_error(r, 400, "'%s' must be a whole number", name);
+    return false;
+  }
+  *out = (uint64_t)n;
+  return true;
+}
+
+void build_request(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), tags = BUF_INIT(8192);
+  struct str name = json_text(json_get(r->json, "name"), STR_NONE), team = json_text(json_get(r->json, "teamID"), STR_NONE);
+  uint64_t cpus, memory, disk;
+  char build[UUID_TEXT], template_id[21];
+  name = name.n ? name : json_text(json_get(r->json, "alias"), STR_NONE);
+  if (!name.n)
+    api_error(r, 400, "'name' must be the template's name");
+  else if (team.n && !str_is(team, r->team.id))
+    api_error(r, 400, "'teamID' " STR_FMT " is not the team of this key", STR_ARG(str_sub(team, 0, 100)));
+  else if (!join(json_get(r->json, "tags"), &tags))
+    api_error(r, 400, "'tags' must be a list of tags");
+  if (r->answered || !size_of(r, "cpuCount", 2, &cpus) || !size_of(r, "memoryMB", 1024, &memory) || !size_of(r, "minFreeDiskMb", 0, &disk))
+    return;
+  uuid4(build);
+  random_id(template_id, 20);
+  wire_begin(&b, WIRE_BUILD_REQUEST, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  wire_put(&b, W_REF, name);
+  wire_put(&b, W_TAG, buf_str(&tags));
+  wire_putz(&b, W_BUILD, build);
+  wire_putz(&b, W_TEMPLATE, template_id);
+  wire_put_u64(&b, W_CPUS, cpus);
+  wire_put_u64(&b, W_MEMORY_MB, memory);
+  api_ask(r, &b, NULL, requested);
+}
+
+/* ---- starting it ---- */
+
+static bool bad_recipe(struct req *r, const char *what)
+{
+  api_error(r, 400, "%s", what);
+  return false;
+}
+
+static bool put_step(struct req *r, struct buf *out, const struct json *step)
+{
+  struct str type = json_text(json_get(step, "type"), STR_NONE), files = json_text(json_get(step, "filesHash"), STR_NONE);
+  const struct json *args = json_get(step, "args"), *force = json_get(step, "force");
+  char upper[64];
+  if (!json_is(step, JSON_OBJECT) || !type.n || type.n >= sizeof(upper))
+    return bad_recipe(r, "each of 'steps' must be an object with a 'type'");
+  for (size_t i = 0; i < type.n; i++)
+    upper[i] = type.p[i] >= 'a' && type.p[i] <= 'z' ? (char)(type.p[i] - 32) : type.p[i];
+  recipe_put(out, RECIPE_STEP, str_make(upper, type.n));
+  if (json_given(args) && args->type != JSON_ARRAY)
+    return bad_recipe(r, "'args' of a step must be a list of strings");
+  for (const struct json *k = json_given(args) ? args->kids : NULL; k; k = k->next) {
+    if (k->type != JSON_STRING || memchr(k->text.n ? k->text.p : "x", 0, k->text.n))
+      return bad_recipe(r, "'args' of a step must be a list of strings without NUL bytes");
+    recipe_put(out, RECIPE_ARG, k->text);
+  }
+  if (files.n)
+    recipe_put(out, RECIPE_FILES, files);
+  if (json_is(force, JSON_BOOL) && force->flag)
+    recipe_put(out, RECIPE_AGAIN, STR_NONE);
+  return true;
+}
+
+static bool put_text(struct req *r, struct buf *out, const char *name, enum recipe_tag tag)
+{
+  const struct json *v = json_get(r->json, name);
+  if (!json_given(v))
+    return true;
+  if (v->type != JSON_STRING || memchr(v->text.n ? v->text.p : "x", 0, v->text.n)) {
+    api_error(r, 400, "'%s' must be a string", name);
+    return false;
+  }
+  if (v->text.n)
+    recipe_put(out, tag, v->text);
+  return true;
+}
+
+static void put_flag(struct req *r, struct buf *out, const char *name, enum recipe_tag tag)
+{
+  const struct json *v = json_get(r->json, name);
+  if (json_is(v, JSON_BOOL) && v->flag)
+    recipe_put(out, tag, STR_NONE);
+}
+
+static bool put_recipe(struct req *r, struct buf *out)
+{
+  const struct json *steps = json_get(r->json, "steps"), *registry = json_get(r->json, "fromImageRegistry");
+  struct str image = json_text(json_get(r->json, "fromImage"), STR_NONE), ref = json_text(json_get(r->json, "fromTemplate"), STR_NONE);
+  if (!image.n == !ref.n)
+    return bad_recipe(r, "exactly one of 'fromImage' and 'fromTemplate' must be given");
+  if (json_given(steps) && (steps->type != JSON_ARRAY || steps->count > RECIPE_STEPS_MAX)) {
+    api_error(r, 400, "'steps' must be a list of at most %d steps", RECIPE_STEPS_MAX);
+    return false;
+  }
+  if (!put_text(r, out, "fromImage", RECIPE_IMAGE) || !put_text(r, out, "fromTemplate", RECIPE_TEMPLATE) ||
+      !put_text(r, out, "startCmd", RECIPE_START) || !put_text(r, out, "readyCmd", RECIPE_READY))
+    return false;
+  if (json_given(registry)) {
+    cleanup_buf struct buf text = BUF_INIT(1 << 16);
+    json_put(&text, registry, false);
+    recipe_put(out, RECIPE_REGISTRY, buf_str(&text));
+  }
+  put_flag(r, out, "force", RECIPE_FORCE);
+  put_flag(r, out, "keep", RECIPE_KEEP);
+  put_flag(r, out, "debug", RECIPE_DEBUG);
+  for (const struct json *k = json_given(steps) ? steps->kids : NULL; k; k = k->next)
+    if (!put_step(r, out, k))
+      return false;
+  if (buf_failed(out) || out->n > RECIPE_MAX) {
+    api_error(r, 400, "the recipe exceeds %u bytes; COPY large files instead of writing them in commands", RECIPE_MAX);
+    return false;
+  }
+  return true;
+}
+
+static void started(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  r->ask = 0;
+  if (a->status)
+    api_warden_error(r, a);
+  else
+    api_empty(r, 202);
+}
+
+static bool ask_about(struct req *r, struct buf *b, enum wire_type type)
+{
+  if (!uuid_valid(r->second)) {
+    api_error(r, 400, "'" STR_FMT "' is no build id", STR_ARG(str_sub(r->second, 0, 100)));
+    return false;
+  }
+  wire_begin(b, type, 0, 0);
+  wire_putz(b, W_TEAM, r->team.id);
+  wire_put(b, W_REF, r->id);
+  wire_put(b, W_BUILD, r->second);
+  return true;
+}
+
+void build_start(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), recipe = BUF_INIT(2 * RECIPE_MAX);
+  if (!ask_about(r, &b, WIRE_BUILD_START) || !put_recipe(r, &recipe))
+    return;
+  wire_put(&b, W_RECIPE, buf_str(&recipe));
+  api_ask(r, &b, NULL, started);
+}
+
+static void cancelled(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(256);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, "cancelledCount");
+  jw_uint(&w, wire_u64(a->packet, W_COUNT, 0));
+  jw_key(&w, "failedCount");
+  jw_uint(&w, 0);
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
+void build_cancel(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  wire_begin(&b, WIRE_BUILD_CANCEL, 0, 0);
+  wire_put(&b, W_TEAM, r->id);
+  api_ask(r, &b, NULL, cancelled);
+}
+
+/* ---- how it goes on ---- */
+
+static const char *const levels[] = {"debug", "info", "warn", "error"};
+
+/* Which records are wanted, and where they go. */
+struct page {
+  struct jw w;
+  int level;
+  const char *step; /* NULL: of any */
+  int64_t from_us;  /* 0: from the beginning */
+  uint64_t skip, left;
+};
+
+static void put_entry(struct jw *w, const struct buildlog_head *h, struct str message)
+{
+  char text[CLOCK_TEXT];
+  clock_text(h->wall_us, text);
+  jw_open(w, '{');
+  jw_key(w, "timestamp");
+  jw_z(w, text);
+  jw_key(w, "message");
+  jw_str(w, message);
+  jw_key(w, "level");
+  jw_z(w, levels[MIN(h->level, ARRAY_LEN(levels) - 1)]);
+  if (h->step[0]) {
+    jw_key(w, "step");
+    jw_z(w, h->step);
+  }
+  jw_close(w, '}');
+}
+
+static int page_take(const struct buildlog_head *h, struct str message, void *arg)
+{
+  struct page *p = arg;
+  if (h->level < p->level || h->wall_us < p->from_us || (p->step && strcmp(p->step, h->step)))
+    return 0;
+  if (p->skip) {
+    p->skip--;
+    return 0;
+  }
+  if (!p->left)
+    return 1;
+  put_entry(&p->w, h, message);
+  return --p->left == 0;
+}
+
+static void put_page(struct page *p, struct buf *b, int fd)
+{
+  p->w = JW(b);
+  jw_open(&p->w, '[');
+  if (fd >= 0)
+    buildlog_each(fd, page_take, p);
+  jw_close(&p->w, ']');
+}
+
+/* `level`, `limit`; answers 400 itself. */
+static bool page_read(struct req *r, struct page *p)
+{
+  struct str level = api_query(r, "level");
+  if (!api_limit(r, PAGE_MOST, &p->left))
+    return false;
+  for (size_t i = 0; level.n && i < ARRAY_LEN(levels); i++)
+    if (str_ieq(level, str_of(levels[i]))) {
+      p->level = (int)i;
+      return true;
+    }
+  if (level.n)
+    api_error(r, 400, "'level' may be debug, info, warn or error, not '" STR_FMT "'", STR_ARG(str_sub(level, 0, 100)));
+  return !level.n;
+}
+
+static void put_reason(struct jw *w, struct str packet, int fd)
+{
+  char step[16] = "";
+  wire_copyz(packet, W_STEP, step, sizeof(step));
+  cleanup_buf struct buf lines = BUF_INIT(4 << 20);
+  struct page warnings = {.level = LOG_WARN, .step = step, .left = PAGE_MOST};
+  put_page(&warnings, &lines, fd);
+  jw_key(w, "reason");
+  jw_open(w, '{');
+  jw_key(w, "message");
+  jw_str(w, wire_get(packet, W_MESSAGE));
+  if (step[0]) {
+    jw_key(w, "step");
+    jw_z(w, step);
+  }
+  jw_key(w, "logEntries");
+  jw_raw(w, buf_str(&lines));
+  jw_close(w, '}');
+}
+
+/* The state was told before the log is read here, so the last lines are never missed. */
+static void told(const struct answer *a, void *arg)
+{
+  static const char *const names[] = {"", "waiting", "building", "error", "ready"};
+  struct req *r = arg;
+  struct page *p = r->state;
+  cleanup_fd int fd = a->fd;
+  r->ask = 0;
+  if (a->status == -ENOENT) {
+    api_error(r, 400, STR_FMT, STR_ARG(wire_get(a->packet, W_MESSAGE)));
+    return;
+  }
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  uint64_t state = MIN(wire_u64(a->packet, W_STATE, 0), (uint64_t)JOB_READY);
+  cleanup_buf struct buf b = BUF_INIT(16 << 20), lines = BUF_INIT(8 << 20);
+  struct jw w = JW(&b);
+  put_page(p, &lines, fd);
+  jw_open(&w, '{');
+  jw_key(&w, "templateID");
+  jw_str(&w, wire_get(a->packet, W_TEMPLATE));
+  jw_key(&w, "buildID");
+  jw_str(&w, r->second);
+  jw_key(&w, "status");
+  jw_z(&w, names[state]);
+  jw_key(&w, "logEntries");
+  jw_raw(&w, buf_str(&lines));
+  jw_key(&w, "logs");
+  jw_raw(&w, STR("[]"));
+  if (state == JOB_ERROR)
+    put_reason(&w, a->packet, fd);
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
+void build_status(struct req *r)
+{
+  struct page *p = arena_alloc(r->arena, sizeof(*p));
+  struct str offset = api_query(r, "logsOffset");
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  r->state = p;
+  if (!page_read(r, p))
+    return;
+  if (offset.n && str_u64(offset, &p->skip)) {
+    api_error(r, 400, "'logsOffset' must be a whole number, not '" STR_FMT "'", STR_ARG(str_sub(offset, 0, 100)));
+    return;
+  }
+  if (ask_about(r, &b, WIRE_BUILD_GET))
+    api_ask(r, &b, NULL, told);
+}
+
+/* ---- its log alone ---- */
+
+struct count {
+  struct page page;
+  uint64_t n;
+};
+
+static int count_take(const struct buildlog_head *h, struct str message, void *arg)
+{
+  struct count *c = arg;
+  c->n += h->level >= c->page.level && h->wall_us <= c->page.from_us;
+  return 0;
+}
+
+/* The newest before the cursor: count them, then skip all but the last ones. */
+static void turn_back(struct page *p, int fd)
+{
+  struct count c = {.page = *p};
+  c.page.from_us = p->from_us ? p->from_us : INT64_MAX;
+  if (fd >= 0)
+    buildlog_each(fd, count_take, &c);
+  p->from_us = 0;
+  p->skip = c.n > p->left ? c.n - p->left : 0;
+  p->left = MIN(p->left, c.n);
+}
+
+static void logged(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct page *p = r->state;
+  cleanup_fd int fd = a->fd;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  if (str_ieq(api_query(r, "direction"), STR("backward")))
+    turn_back(p, fd);
+  cleanup_buf struct buf b = BUF_INIT(16 << 20), lines = BUF_INIT(8 << 20);
+  struct jw w = JW(&b);
+  if (p->left)
+    put_page(p, &lines, fd);
+  else
+    buf_addz(&lines, "[]");
+  jw_open(&w, '{');
+  jw_key(&w, "logs");
+  jw_raw(&w, buf_str(&lines));
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
+void build_logs(struct req *r)
+{
+  struct page *p = arena_alloc(r->arena, sizeof(*p));
+  struct str cursor = api_query(r, "cursor"), direction = api_query(r, "direction");
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  int64_t ms = 0;
+  r->state = p;
+  if (!page_read(r, p))
+    return;
+  if ((cursor.n && (str_i64(cursor, &ms) || ms < 0 || ms > INT64_MAX / 1000)) ||
+      (direction.n && !str_ieq(direction, STR("forward")) && !str_ieq(direction, STR("backward")))) {
+    api_error(r, 400, "'cursor' must be milliseconds and 'direction' forward or backward");
+    return;
+  }
+  p->from_us = ms * 1000;
+  if (ask_about(r, &b, WIRE_BUILD_GET))
+    api_ask(r, &b, NULL, logged);
+}

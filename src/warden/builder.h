@@ -1,0 +1,47 @@
+/* builder.h - templates' builds as the loop sees them: asked for, queued, at work on threads (build_run.h), done or failed.
+ *
+ * A job is written to the store at every change of its state, so that a restart finds it: one that was at work is then failed
+ * with that reason. A finished build is a row of the catalogue under the job's id and never changes; its tags point to it
+ * from that moment. All functions run on the warden's loop. */
+#ifndef CLOCHE_BUILDER_H
+#define CLOCHE_BUILDER_H
+
+#include "warden/warden.h"
+
+struct build_run;
+struct builder;
+
+struct job {
+  struct row_job row;
+  struct build_run *run; /* at work, or NULL */
+  struct job *next;      /* in the queue */
+};
+
+struct build_request {
+  struct str team, ref, tags, build, template_id; /* ids drawn by the gate */
+  unsigned cpus, memory_mb;
+};
+
+int builder_open(struct warden *w, struct err *err);
+void builder_stop(struct warden *w); /* everything under way is cancelled; builder_busy tells when it is over */
+bool builder_busy(const struct warden *w);
+void builder_close(struct warden *w);
+
+int builder_request(struct warden *w, const struct build_request *q, struct job **out, struct template **t, struct err *err);
+int builder_start(struct warden *w, struct str team, struct str ref, struct str build, struct str recipe, struct err *err);
+/* A job by its build id and its template; -EPERM: another team's; -ENOENT. */
+int builder_find(struct warden *w, struct str team, struct str ref, struct str build, struct job **out, struct err *err);
+struct job *builder_job(struct warden *w, struct str id);                                    /* NULL: none of that id */
+struct job *builder_newest(struct warden *w, const struct template *t);                      /* of a template; NULL: none */
+size_t builder_jobs(struct warden *w, struct job *const **out);                              /* all, oldest first */
+size_t builder_cancel(struct warden *w, struct str team, struct str build, const char *why); /* build empty: all of the team's */
+void builder_template_gone(struct warden *w, const char *template_id);                       /* its jobs end and are forgotten */
+int builder_log(struct warden *w, const struct job *j, struct err *err);                     /* a descriptor to read, or negative */
+bool builder_holds(struct warden *w, struct str key);                                        /* a build at work may stand on this layer */
+
+/* Uploads of COPY steps: <data>/files/<team>/<hash>. `id` names an upload under way. */
+bool builder_file(struct warden *w, struct str team, struct str hash);
+int builder_file_open(struct warden *w, struct str team, struct str hash, struct str id, struct err *err);
+int builder_file_close(struct warden *w, struct str team, struct str hash, struct str id, int64_t size, struct err *err); /* size < 0: drop */
+
+#endif
