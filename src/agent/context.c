@@ -5,7 +5,8 @@
  *     +----------------+------ death ------+----------------+---------------+--+
  *
  * MOVING is left out where the kernel starts in the right directory. A run whose client left keeps the turn until the
- * kernel says it is over: it is interrupted, again every few seconds, and what it prints is dropped. A kernel that
+ * kernel says it is over: it is interrupted, again every few seconds, and what it prints is dropped. One whose client was
+ * cut off, as by a pause of the box, keeps it too and is let run to its end. A kernel that
  * can't even start is tried twice; then those who wait get an error, and the next request tries again after a pause. */
 #include "agent/context.h"
 #include "agent/agent.h"
@@ -30,7 +31,8 @@ struct context {
   int64_t born_us;
   unsigned failures; /* starts that failed in a row */
   int64_t not_before;
-  struct run *current; /* NULL while RUNNING: abandoned */
+  struct run *current; /* NULL while RUNNING: abandoned, or detached */
+  bool detached;       /* what runs goes on though nobody hears it */
   struct run *head, *tail;
   size_t queued;
   struct context_wait *waits;
@@ -146,7 +148,7 @@ static void on_again(uv_timer_t *t)
     return;
   if (c->state == COLD) {
     context_pump(c);
-  } else if (c->state == RUNNING && !c->current) {
+  } else if (c->state == RUNNING && !c->current && !c->detached) {
     kernel_interrupt(c->kernel);
     uv_timer_start(&c->timer, on_again, INTERRUPT_AGAIN_MS, 0);
   }
@@ -247,6 +249,7 @@ static void on_done(void *arg)
   struct run *r = c->current;
   c->state = IDLE;
   c->current = NULL;
+  c->detached = false;
   if (!r)
     uv_timer_stop(&c->timer);
   kernel_resume(c->kernel);
@@ -334,6 +337,7 @@ static void context_pump(struct context *c)
     env_tell(c);
     c->current = r;
     c->state = RUNNING;
+    c->detached = false;
     if (kernel_run(c->kernel, r->code, r->env) == 0)
       return;
     c->current = NULL;
@@ -374,19 +378,37 @@ static void queue_remove(struct context *c, struct run *r)
   c->queued--;
 }
 
-void run_abandon(struct run *r)
+/* Takes the run from its context; the context when it had the turn, else NULL. */
+static struct context *run_leave(struct run *r)
 {
   struct context *c = r->context;
   if (!c)
-    return;
+    return NULL;
   r->context = NULL;
   if (c->current != r) {
     queue_remove(c, r);
-    return;
+    return NULL;
   }
   c->current = NULL;
+  return c;
+}
+
+void run_abandon(struct run *r)
+{
+  struct context *c = run_leave(r);
+  if (!c)
+    return;
   kernel_interrupt(c->kernel);
   uv_timer_start(&c->timer, on_again, INTERRUPT_AGAIN_MS, 0);
+  kernel_resume(c->kernel);
+}
+
+void run_detach(struct run *r)
+{
+  struct context *c = run_leave(r);
+  if (!c)
+    return;
+  c->detached = true;
   kernel_resume(c->kernel);
 }
 

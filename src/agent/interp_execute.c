@@ -2,7 +2,8 @@
  *
  * The head of the answer goes out before the turn is waited for. One event is one chunk, sent at once; a keepalive line
  * goes out after five silent seconds, queued or running. A client that leaves takes its run with it: dropped from
- * the queue, or interrupted. A client that reads slowly holds its own kernel back and nobody else's. */
+ * the queue, or interrupted; one that was cut off, because the box slept, leaves its run to itself. A client that reads slowly
+ * holds its own kernel back and nobody else's. */
 #include "agent/interp_face.h"
 #include "agent/interp_request.h"
 
@@ -151,10 +152,12 @@ static void on_drain(struct http_x *x)
 static void on_gone(struct http_x *x, enum http_end how)
 {
   struct execution *e = http_x_data(x);
-  (void)how;
   streams_remove(e);
   context_wait_cancel(&e->wait);
-  run_abandon(&e->run);
+  if (how == HTTP_PEER_CUT)
+    run_detach(&e->run);
+  else
+    run_abandon(&e->run);
   e->gone(e->arg);
 }
 

@@ -65,7 +65,7 @@ void gate_box_ended(struct gate *g, struct str id)
       ask_forget(g, e->ask);
     e->ask = 0;
     if (e->call)
-      http_call_free(steal(&e->call));
+      http_call_cut(steal(&e->call)); /* a box that only sleeps must not take it for a client that left */
     if (e->head_sent)
       http_abort(e->x);
     else

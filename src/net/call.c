@@ -421,7 +421,7 @@ bool http_call_reusable(const struct http_call *c)
          !c->conn.out_error && !c->conn.out;
 }
 
-void http_call_free(struct http_call *c)
+static void call_leave(struct http_call *c, bool reset)
 {
   if (!c || c->freed)
     return;
@@ -430,6 +430,22 @@ void http_call_free(struct http_call *c)
   c->lost = NULL;
   if (c->released)
     call_release(c);
+  else if (reset)
+    conn_reset(&c->conn);
   else
     conn_close(&c->conn);
+}
+
+/* Closing with bytes unread sends a reset at once; the end of our direction before it makes this an orderly leave for the
+ * far side, whatever comes behind. */
+void http_call_free(struct http_call *c)
+{
+  if (c && !c->freed && !c->released && !c->conn.closed)
+    shutdown(c->conn.fd, SHUT_WR);
+  call_leave(c, false);
+}
+
+void http_call_cut(struct http_call *c)
+{
+  call_leave(c, true);
 }

@@ -560,12 +560,20 @@ static void conn_read(struct conn *c)
     conn_ask_turn(c);
 }
 
+static bool was_reset(const struct conn *c)
+{
+  int error = 0;
+  socklen_t n = sizeof(error);
+  return !getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n) && error == ECONNRESET;
+}
+
 static void conn_readable(struct conn *c, int events)
 {
   if (conn_reads(c)) {
     conn_read(c);
   } else if (!c->eof && !c->gone && ((events & UV_DISCONNECT) || c->failed)) {
     c->gone = true;
+    c->cut = was_reset(c);
     c->ops->left(c);
   }
 }

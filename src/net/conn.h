@@ -58,6 +58,7 @@ struct conn {
   int out_error;
   bool want; /* set by the protocol: it has use for more bytes */
   bool eof, gone, failed, closed;
+  bool cut;         /* with gone: by a reset */
   bool blocked;     /* the socket takes no more; out waits for it */
   bool read_waits;  /* set by the carrier: it can't read before it could write */
   bool write_waits; /* set by the carrier: it can't write before the peer has spoken */

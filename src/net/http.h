@@ -49,7 +49,9 @@ extern const struct http_limits http_limits_default;
 struct http_server;
 struct http_x;
 
-enum http_end { HTTP_DONE, HTTP_PEER_GONE, HTTP_ABORTED }; /* how an exchange ended */
+/* How an exchange ended. PEER_GONE: the peer left, in order. PEER_CUT: its connection was reset, as it is by one that was cut off
+ * itself (http_call_cut), or is found dead, as in a box that was asleep. */
+enum http_end { HTTP_DONE, HTTP_PEER_GONE, HTTP_PEER_CUT, HTTP_ABORTED };
 
 struct http_call;
 struct http_x_ops {
@@ -137,6 +139,7 @@ void http_call_resume(struct http_call *c);
 /* Told when a kept connection ends or speaks out of turn between requests; then only http_call_free is left. */
 void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void *arg), void *arg);
 bool http_call_reusable(const struct http_call *c); /* answer complete, request complete, peer keeps alive, no stray bytes */
-void http_call_free(struct http_call *c);           /* closes; no callback comes after it; allowed inside callbacks */
+void http_call_free(struct http_call *c);           /* leaves in order; no callback comes after it; allowed inside callbacks */
+void http_call_cut(struct http_call *c);            /* the same by a reset: the far side knows that nobody chose to leave */
 
 #endif

@@ -319,7 +319,7 @@ static void peer_eof(struct conn *c)
   } else if (x && x->ended) {
     p->last = true;
   } else {
-    peer_end(p, HTTP_PEER_GONE, false);
+    peer_end(p, c->cut ? HTTP_PEER_CUT : HTTP_PEER_GONE, false);
   }
 }
 
@@ -346,7 +346,8 @@ static void peer_broken(struct conn *c, int code, bool writing)
 {
   struct peer *p = container_of(c, struct peer, conn);
   bool ours = writing && (code == -EIO || code == -ENOBUFS || code == -ENOMEM);
-  peer_end(p, ours ? HTTP_ABORTED : HTTP_PEER_GONE, true);
+  bool cut = code == -ECONNRESET || code == -ENOTCONN;
+  peer_end(p, ours ? HTTP_ABORTED : cut ? HTTP_PEER_CUT : HTTP_PEER_GONE, true);
 }
 
 static void peer_due(struct conn *c)

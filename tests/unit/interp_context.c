@@ -72,6 +72,28 @@ static void one_that_left_keeps_the_turn_until_it_is_over(void **state)
   lab_close(&l);
 }
 
+static void one_that_was_cut_off_runs_to_its_end(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client a = client_new("a"), b = client_new("b");
+  int status;
+  lab_open(&l, "/bin/false", 10);
+  lab_ready(&l);
+  context_submit(l.context, &a.run);
+  context_submit(l.context, &b.run);
+  lab_heard(&l);
+  run_detach(&a.run);
+  assert_int_equal(waitpid(l.pid, &status, WNOHANG), 0);
+  assert_null(strstr(lab_heard(&l), "\"code\":\"b\""));
+  lab_say(&l, "{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"x\"}\n" DONE(1));
+  assert_non_null(strstr(lab_heard(&l), "\"code\":\"b\""));
+  assert_int_equal(a.seen.n, 0);
+  run_abandon(&b.run);
+  assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
+  lab_close(&l);
+}
+
 static void a_full_queue_takes_no_more(void **state)
 {
   (void)state;
@@ -190,6 +212,7 @@ int main(void)
       cmocka_unit_test(runs_take_turns_in_order),
       cmocka_unit_test(one_that_left_the_queue_is_never_sent),
       cmocka_unit_test(one_that_left_keeps_the_turn_until_it_is_over),
+      cmocka_unit_test(one_that_was_cut_off_runs_to_its_end),
       cmocka_unit_test(a_full_queue_takes_no_more),
       cmocka_unit_test(a_kernel_that_cannot_start_fails_those_who_wait),
       cmocka_unit_test(a_ready_context_tells_at_once_and_a_cancelled_wait_is_silent),

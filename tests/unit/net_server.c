@@ -334,7 +334,7 @@ static void a_peer_that_leaves_is_noticed_in_every_state(void **state)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
       close(fd);
       lab_until(lab.gones == before + 1);
-      assert_int_equal(lab.how, HTTP_PEER_GONE);
+      assert_int_equal(lab.how, reset ? HTTP_PEER_CUT : HTTP_PEER_GONE);
     }
   lab_close();
 }

@@ -119,8 +119,10 @@ test('kernels keep their state', () =>
 
 test('a running cell is cut for the client and goes on in the box', () =>
   withBox(cell(), async (box) => {
-    const cut = assert.rejects(box.runCode('import time\ntotal = 0\nfor i in range(30):\n    total += i\n    time.sleep(0.05)'))
-    await sleep(600)
+    let begun = false
+    const code = 'import time\nprint("begun")\ntotal = 0\nfor i in range(30):\n    total += i\n    time.sleep(0.05)'
+    const cut = assert.rejects(box.runCode(code, { onStdout: () => (begun = true) }))
+    await until(() => begun)
     await box.pause()
     await cut
     await box.connect()

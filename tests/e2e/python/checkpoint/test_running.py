@@ -44,18 +44,22 @@ def box(wire: Wire) -> Iterator[RawBox]:
 def test_a_cell_goes_on_where_it_was(cell: interpreter.Sandbox) -> None:
     """The client's stream is cut; the computation is not."""
     told: list[object] = []
+    begun = threading.Event()
 
     def compute() -> None:
         try:
             cell.run_code(
-                "import time\ntotal = 0\nfor i in range(40):\n    total += i\n    time.sleep(0.05)\nfinished = True"
+                "import time\nprint('begun')\ntotal = 0\n"
+                "for i in range(40):\n    total += i\n    time.sleep(0.05)\nfinished = True",
+                on_stdout=lambda _: begun.set(),
             )
         except Exception as error:
             told.append(error)
 
     worker = threading.Thread(target=compute)
     worker.start()
-    time.sleep(0.8)
+    assert begun.wait(10)
+    time.sleep(0.3)
     cell.pause()
     worker.join(10)
     assert told, "the stream of a paused box must not end as if all were well"
