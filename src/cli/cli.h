@@ -16,6 +16,7 @@ int ps_main(int argc, char **argv);
 int kill_main(int argc, char **argv);
 int pause_main(int argc, char **argv);
 int resume_main(int argc, char **argv);
+int fork_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int tls_main(int argc, char **argv);

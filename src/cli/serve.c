@@ -93,6 +93,10 @@ static int become_role(const struct config *c)
         .team_builds_max = (unsigned)c->team_builds_max,
         .build_seconds = (unsigned)c->build_minutes * 60,
         .build_log_mb = (unsigned)c->build_log_mb,
+        .checkpoint = c->checkpoint,
+        .criu = c->criu,
+        .checkpoint_jobs = (unsigned)c->checkpoint_jobs,
+        .checkpoint_s = (unsigned)c->checkpoint_seconds,
     };
     return warden_main(&w);
   }

@@ -16,23 +16,7 @@ void absent_builds(struct req *r)
   api_error(r, 501, "this way of building templates was given up with Docker; use POST /v3/templates, as clients from 2.3 on do");
 }
 
-void absent_snapshots(struct req *r)
-{
-  api_error(r, 501, "snapshots of sandboxes are not available on this server: it has no checkpoints yet");
-}
-
-void absent_fork(struct req *r)
-{
-  api_error(r, 501, "forking sandboxes is not available on this server: it has no checkpoints yet");
-}
-
 void absent_access_tokens(struct req *r)
 {
   api_error(r, 410, "access tokens are not available on this server; use an API key");
-}
-
-/* None was ever made, so the list is truly empty. */
-void snapshot_list(struct req *r)
-{
-  api_json(r, 200, STR("[]"));
 }

@@ -78,6 +78,9 @@ static void put_warden(struct buf *b, const struct wire_status *s)
       {"resumes_total", "counter", "Sandboxes woken up.", s->resumes_total},
       {"ends_total", "counter", "Sandboxes that ended.", s->ends_total},
       {"removals", "gauge", "Ended sandboxes whose remains are being cleared.", s->removals},
+      {"checkpoint_ready", "gauge", "1: paused sandboxes go to disk; 0: they stay in memory (tier frozen).", s->checkpoint_ready},
+      {"checkpoints", "gauge", "Paused sandboxes whose memory is on disk.", s->checkpoints},
+      {"checkpoint_bytes", "gauge", "Bytes of their memory on disk.", s->checkpoint_bytes},
       {"shelf", "gauge", "Sandboxes made ahead that wait to be taken.", s->parked},
   };
   buf_addf(b,

@@ -2,6 +2,8 @@
 #include "warden/birth.h"
 
 #include "warden/boot.h"
+#include "warden/identity.h"
+#include "warden/image.h"
 #include "warden/shelf.h"
 #include "warden/walls.h"
 #include "warden/zygote.h"
@@ -133,7 +135,8 @@ static struct birth *birth_new(struct warden *w, const struct build *build, cons
 static void birth_begin(struct birth *h, struct build *build, unsigned flags, struct str allow, struct str deny)
 {
   struct warden *w = h->warden;
-  struct zygote *z = w->config->zygotes ? zygote_of(w, build) : NULL;
+  /* A copy of one box is not worth a loaded Python of its own. */
+  struct zygote *z = w->config->zygotes && build->row.kind == BUILD_PLAIN ? zygote_of(w, build) : NULL;
   struct walls walls = {
       .build = build, .runtime = w->runtime, .name = h->name, .dir = h->dir, .slot = h->slot, .flags = flags, .allow = allow, .deny = deny};
   walls_plan(w, &walls, &h->arena, &h->spec, &h->net);
@@ -222,4 +225,51 @@ void birth_again(struct box *b, void (*done)(struct birth *))
   h->again = true;
   boot_identity(&h->boot, b);
   birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
+}
+
+/* ---- from another box's memory ---- */
+
+static void restore_work(struct turn *t)
+{
+  struct birth *h = (struct birth *)((char *)t - offsetof(struct birth, turn));
+  char image[1024];
+  image_path(h->warden, h->image, image);
+  h->result = jail_restore(&h->warden->criu, &h->spec, image, &h->jail, &h->err);
+  h->told_us = clock_mono_us();
+  if (!h->result)
+    h->result = jail_freeze(h->warden->instance, h->name, false, &h->err);
+  if (!h->result)
+    h->result = identity_tell(&h->jail, h->was, &h->row, &h->err);
+  h->ready_us = clock_mono_us();
+}
+
+static void restore_done(struct turn *t)
+{
+  struct birth *h = (struct birth *)((char *)t - offsetof(struct birth, turn));
+  h->done(h);
+  birth_free(h);
+}
+
+void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg)
+{
+  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  h->box = b;
+  h->arg = arg;
+  snprintf(h->image, sizeof(h->image), "%s", image);
+  snprintf(h->was, sizeof(h->was), "%s", was);
+  memcpy(h->runtime, b->row.runtime, sizeof(h->runtime));
+  h->row = b->row;
+  h->row.init = (char *)arena_z(&h->arena, str_of(b->row.init));
+  struct walls walls = {.build = b->build,
+                        .runtime = h->runtime,
+                        .name = h->name,
+                        .dir = h->dir,
+                        .slot = h->slot,
+                        .flags = b->row.flags,
+                        .allow = str_of(b->row.allow),
+                        .deny = str_of(b->row.deny)};
+  walls_plan(h->warden, &walls, &h->arena, &h->spec, &h->net);
+  h->turn.act = restore_work;
+  h->turn.done = restore_done;
+  turn_wait(h->warden, &h->turn);
 }

@@ -4,6 +4,7 @@
 #define CLOCHE_BIRTH_H
 
 #include "warden/box.h"
+#include "warden/turn.h"
 
 struct zygote;
 struct shelf;
@@ -11,6 +12,7 @@ struct parked;
 
 struct birth {
   uv_work_t work;
+  struct turn turn; /* of a restore */
   struct warden *warden;
   struct box *box;     /* NULL for the pool; not touched by the worker but for what was copied below */
   struct shelf *shelf; /* whose it will be, for the pool */
@@ -27,7 +29,10 @@ struct birth {
   uv_poll_t *poll;
   uv_timer_t *timer;
   struct jail jail;
-  int64_t told_us, ready_us; /* see struct wire_trace */
+  int64_t told_us, ready_us;            /* see struct wire_trace */
+  char image[64], was[80], runtime[80]; /* of a restore */
+  struct row_box row;                   /* the same: a copy, its texts in the arena */
+  void *arg;                            /* the owner's */
   int result;
   struct err err;
 };
@@ -36,6 +41,8 @@ struct birth {
 
 /* The birth is freed after done returns. */
 void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *)); /* p NULL: from nothing */
+/* From the memory of another box, whose agent knows the secret `was`; the agent is told who it is now. */
+void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg);
 /* From the files a sleeping box has. */
 void birth_again(struct box *b, void (*done)(struct birth *));
 void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));

@@ -10,6 +10,8 @@
 #include "warden/birth.h"
 #include "warden/boxlog.h"
 #include "warden/desk.h"
+#include "warden/fork.h"
+#include "warden/image.h"
 #include "warden/outlet.h"
 #include "warden/passage.h"
 #include "warden/pause.h"
@@ -47,7 +49,7 @@ void box_record(struct buf *p, const struct box *b)
   wire_putz(p, W_CONFIG, r->config);
 }
 
-static void box_free(struct box *b)
+void box_free(struct box *b)
 {
   alarm_unset(&b->warden->alarms, &b->alarm);
   account_count(b, false);
@@ -62,7 +64,7 @@ static void box_free(struct box *b)
 
 /* ---- birth ---- */
 
-static struct box *box_new(struct warden *w, const char *name)
+struct box *box_new(struct warden *w, const char *name)
 {
   struct box *b = xcalloc(1, sizeof(*b));
   b->warden = w;
@@ -135,7 +137,7 @@ static void box_remains(struct box *b)
   remains_clear(b->warden, b->jail, b->name, b->dir, b->row.slot);
 }
 
-static void born(struct birth *birth)
+int box_born(struct birth *birth)
 {
   struct box *b = birth->box;
   struct warden *w = b->warden;
@@ -160,15 +162,24 @@ static void born(struct birth *birth)
     answer_waiting(b, r, &err);
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not born: %s", err.msg);
     map_del(&w->boxes, str_of(b->row.id));
+    birth->err = err;
     box_remains(b);
+    struct build *build = b->build;
     box_free(b);
-    return;
+    fork_release(w, build);
+    return r;
   }
   w->births_total++;
   box_watch(b);
   box_arm(b);
   catalog_spawned(w->catalog, b->template, b->row.started_us);
   answer_waiting(b, 0, NULL);
+  return 0;
+}
+
+static void born(struct birth *birth)
+{
+  box_born(birth);
 }
 
 static int fill_row(struct box *b, const struct box_order *o, const struct parked *p)
@@ -192,16 +203,23 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
   r->started_us = clock_wall_us();
   r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
-  memcpy(r->runtime, w->runtime, sizeof(r->runtime));
+  memcpy(r->runtime, b->build->row.image[0] ? b->build->row.runtime : w->runtime, sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
   memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
-  memcpy(r->alias, b->template->row.name, sizeof(r->alias));
+  snprintf(r->alias, sizeof(r->alias), "%s", template_name(b->template));
   if (str_copyz(o->id, r->id, sizeof(r->id)) || str_copyz(o->team, r->team, sizeof(r->team)))
     return -EINVAL;
   if (!p)
     return slot_take(w, &r->slot);
   r->slot = p->slot;
   return 0;
+}
+
+void box_begin(struct box *b)
+{
+  map_put(&b->warden->boxes, str_of(b->row.id), b);
+  account_count(b, true);
+  b->warden->births++;
 }
 
 int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsigned *retry_s, struct err *err)
@@ -228,7 +246,9 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
-  bool plain = w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true;
+  bool plain = (w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true) && !build->row.image[0];
+  if (build->row.image[0] && !w->images_on)
+    return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s", STR_ARG(o->ref), w->images_why);
   struct parked *p = plain ? shelf_take(w, build) : NULL;
   struct box *b = box_new(w, p ? p->name : id);
   b->template = t;
@@ -240,10 +260,11 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   }
   b->trace.came_us = came_us;
   vec_push(&b->waiting, ask);
-  map_put(&w->boxes, o->id, b);
-  account_count(b, true);
-  w->births++;
-  birth_start(b, p, o, born);
+  box_begin(b);
+  if (build->row.image[0])
+    birth_restore(b, build->row.image, build->row.secret, born, NULL);
+  else
+    birth_start(b, p, o, born);
   free(p); /* the birth has what it needs of it */
   return 0;
 }
@@ -277,8 +298,12 @@ void box_end(struct box *b, const char *cause)
 
 void box_bury(struct box *b)
 {
+  image_drop(b->warden, b->row.image);
   box_remains(b);
+  struct warden *w = b->warden;
+  struct build *build = b->build;
   box_free(b);
+  fork_release(w, build);
 }
 
 void box_run_over(struct box *b)
@@ -322,7 +347,7 @@ int box_set_end(struct box *b, int64_t end_wall_us, struct err *err)
 
 int box_door(struct box *b, unsigned port, struct err *err)
 {
-  if (b->row.state != BOX_RUNNING)
+  if (b->row.state != BOX_RUNNING && b->row.state != BOX_COPYING)
     return err_set(err, -EHOSTDOWN, "the sandbox is not running");
   return jail_door(&b->jail, port, err);
 }

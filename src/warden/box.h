@@ -58,6 +58,13 @@ struct box_order {
 /* Begins a birth; the answer goes to `ask` when the box is ready. -EINVAL, -ENOENT, -ESTALE, -EAGAIN (limit), -EDQUOT
  * (too fast: *retry_s). */
 int box_create(struct warden *w, const struct box_order *order, struct ask ask, unsigned *retry_s, struct err *err);
+/* The parts of it, for boxes made in other ways: a box without a row yet; known and counted from now on; the end of its birth,
+ * which frees it when that failed (birth->err says why). */
+struct birth;
+struct box *box_new(struct warden *w, const char *walls);
+void box_begin(struct box *b);
+int box_born(struct birth *birth);
+void box_free(struct box *b);
 struct box *box_find(struct warden *w, struct str id, struct str team); /* team empty: any */
 void box_end(struct box *b, const char *cause);                         /* frees b, at the latest when its passage is over */
 void box_bury(struct box *b);                                           /* the last of box_end: clears the remains and frees b */

@@ -476,6 +476,24 @@ int catalog_publish(struct catalog *c, struct str team, struct template *t, bool
   return r;
 }
 
+const char *template_name(const struct template *t)
+{
+  return strcmp(t->row.name, t->row.id) ? t->row.name : "";
+}
+
+int catalog_build_remove(struct catalog *c, struct build *b, struct err *err)
+{
+  int r = store_build_delete(c->store, b->row.id, err);
+  for (size_t i = c->builds.n; !r && i-- > 0;)
+    if (c->builds.p[i] == b) {
+      map_del(&c->build_by_id, str_of(b->row.id));
+      vec_remove(&c->builds, i);
+      build_free(b);
+      break;
+    }
+  return r;
+}
+
 int catalog_delete(struct catalog *c, struct str team, struct template *t, struct err *err)
 {
   int r = owned(team, t, err);

@@ -21,6 +21,7 @@ struct build {
   struct row_build row;
   struct template *of;
   bool retired; /* its template was deleted; kept in memory for whoever still points to it */
+  bool pinned;  /* of a fork: boxes are still being made from it */
 };
 
 struct catalog;
@@ -70,6 +71,8 @@ int catalog_tags_read(struct buf *b, struct str tags, struct err *err);
 int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out, struct err *err);
 /* A finished build: kept, and the tags (joined by commas) point to it from now on. row is copied. */
 int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags, struct err *err);
+int catalog_build_remove(struct catalog *c, struct build *b, struct err *err); /* with its tags; nobody may use it any more */
+const char *template_name(const struct template *t);                           /* "" for a snapshot without a name: its name is its id */
 size_t catalog_templates(struct catalog *c, struct template *const **out);
 void catalog_spawned(struct catalog *c, struct template *t, int64_t when_us); /* counts; written back lazily */
 void catalog_flush(struct catalog *c);

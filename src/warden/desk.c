@@ -49,7 +49,7 @@ void desk_agree(struct question *q)
   desk_finish(q);
 }
 
-static bool link_alive(struct warden *w, struct ask ask)
+bool desk_alive(struct warden *w, struct ask ask)
 {
   for (size_t i = 0; i < w->links.n; i++)
     if (w->links.p[i] == ask.link)
@@ -57,14 +57,20 @@ static bool link_alive(struct warden *w, struct ask ask)
   return false;
 }
 
-static struct ask ask_of(const struct question *q)
+void desk_send(struct warden *w, struct ask ask, const struct buf *b)
+{
+  if (desk_alive(w, ask))
+    send_to(ask.link, b, -1);
+}
+
+struct ask desk_ask(const struct question *q)
 {
   return (struct ask){.link = q->link, .serial = link_serial(q->link), .id = q->id, .again = wire_head(q->packet)->status == WIRE_AGAIN};
 }
 
 static void answer_about(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err, bool trace)
 {
-  if (!link_alive(w, ask))
+  if (!desk_alive(w, ask))
     return;
   cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
   wire_begin(&out, WIRE_REPLY, ask.id, status);
@@ -108,7 +114,7 @@ static void ask_create(struct question *q)
   unsigned retry = 0;
   if (q->warden->stopping) {
     desk_refuse(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
-  } else if (box_create(q->warden, &order, ask_of(q), &retry, &err)) {
+  } else if (box_create(q->warden, &order, desk_ask(q), &retry, &err)) {
     desk_begin(q, WIRE_REPLY, err.code ? err.code : -EIO);
     wire_putz(q->out, W_MESSAGE, err.msg);
     wire_put_u64(q->out, W_RETRY, retry);
@@ -117,7 +123,7 @@ static void ask_create(struct question *q)
 }
 
 /* The box a question is about; answers the refusal itself. A box that ended is told with its cause. */
-static struct box *asked_box(struct question *q)
+struct box *desk_box(struct question *q)
 {
   struct str id = wire_get(q->packet, W_ID);
   struct box *b = box_find(q->warden, id, q->team);
@@ -143,7 +149,7 @@ static void answer_box(struct question *q, const struct box *b)
 
 static void ask_get(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (b)
     answer_box(q, b);
 }
@@ -164,7 +170,7 @@ static void ask_list(struct question *q)
 
 static void ask_kill(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (!b)
     return;
   box_end(b, "killed: by request");
@@ -173,7 +179,7 @@ static void ask_kill(struct question *q)
 
 static void ask_timeout(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (!b)
     return;
   int64_t end = clock_wall_us() + (int64_t)wire_u64(q->packet, W_TIMEOUT, 0) * 1000000;
@@ -182,7 +188,7 @@ static void ask_timeout(struct question *q)
   struct err err = ERR_NONE;
   if (b->row.state == BOX_PAUSED)
     desk_refuse(q, -ENOENT, "the sandbox is paused");
-  else if (b->row.state != BOX_RUNNING)
+  else if (b->row.state != BOX_RUNNING && b->row.state != BOX_COPYING)
     desk_refuse(q, -EBUSY, "the sandbox is changing its state");
   else if (clock_wall_us() > last)
     desk_refuse(q, -EINVAL, "the sandbox has reached the longest life of one run");
@@ -194,17 +200,17 @@ static void ask_timeout(struct question *q)
 
 static void ask_pause(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (b)
-    box_pause(b, &(struct wish){.ask = ask_of(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
+    box_pause(b, &(struct wish){.ask = desk_ask(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
 }
 
 static void ask_connect(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (!b)
     return;
-  struct wish wish = {.ask = ask_of(q),
+  struct wish wish = {.ask = desk_ask(q),
                       .mode = (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT),
                       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
                       .cold = wire_u64(q->packet, W_COLD, 0) != 0,
@@ -216,7 +222,7 @@ static void ask_connect(struct question *q)
 
 static void ask_config(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   struct err err = ERR_NONE;
   if (!b)
     return;
@@ -233,7 +239,7 @@ static void ask_config(struct question *q)
 
 static void ask_door(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (!b)
     return;
   struct err err = ERR_NONE;
@@ -269,7 +275,7 @@ static void ask_log(struct question *q)
 
 static void ask_usage(struct question *q)
 {
-  struct box *b = asked_box(q);
+  struct box *b = desk_box(q);
   if (!b)
     return;
   int64_t from = (int64_t)wire_u64(q->packet, W_FROM, 0), to = (int64_t)wire_u64(q->packet, W_TO, INT64_MAX);
@@ -326,12 +332,15 @@ static void ask_status(struct question *q)
                           .births_failed = w->births_failed,
                           .resumes_total = w->resumes_total,
                           .pauses_total = w->pauses_total,
-                          .ends_total = w->ends_total};
+                          .ends_total = w->ends_total,
+                          .checkpoint_ready = w->images_on};
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     unsigned state = ((struct box *)value)->row.state;
     s.starting += state == BOX_STARTING;
     s.paused += box_state_asleep(state);
+    s.checkpoints += ((struct box *)value)->row.image[0] != 0;
+    s.checkpoint_bytes += ((struct box *)value)->row.image_bytes;
     bool runs = state == BOX_RUNNING || state == BOX_RESUMING;
     s.running += runs;
     s.cpus += runs ? ((struct box *)value)->row.cpus : 0;
@@ -373,7 +382,7 @@ static void desk_packet(struct link *l, struct str packet, int fd, void *arg)
       return;
     }
   enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
-  if (!desk_catalog(&q, type) && !desk_build(&q, type))
+  if (!desk_copy(&q, type) && !desk_catalog(&q, type) && !desk_build(&q, type))
     desk_refuse(&q, -ENOSYS, "the warden does not know this request");
 }
 

@@ -9,4 +9,10 @@ void desk_answer_box(struct warden *w, struct ask ask, int status, const struct 
 /* The same to a create, with the trace of the birth. */
 void desk_answer_born(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err);
 
+/* Answers of more than one part, and others about what was made of a box. */
+struct template;
+void desk_answer_item(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err);
+void desk_answer_end(struct warden *w, struct ask ask, int status, const struct err *err); /* err may be NULL when status is 0 */
+void desk_answer_snapshot(struct warden *w, struct ask ask, const struct template *t, const char *tag);
+
 #endif

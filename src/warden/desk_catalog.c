@@ -3,6 +3,7 @@
 #include "warden/builder.h"
 #include "warden/desk_inside.h"
 #include "warden/shelf.h"
+#include "warden/fork.h"
 
 /* ---- accounts ---- */
 
@@ -149,7 +150,7 @@ static size_t builds_of(struct catalog *c, const struct template *t)
   struct build *const *list;
   size_t n = catalog_builds(c, &list), count = 0;
   for (size_t i = 0; i < n; i++)
-    count += list[i]->of == t;
+    count += list[i]->of == t && list[i]->row.kind != BUILD_FORK;
   return count;
 }
 
@@ -177,7 +178,7 @@ static void put_template(struct buf *p, struct template *t, struct build *b, str
   struct catalog *c = wd->catalog;
   const struct row_team *owner = catalog_team(c, str_of(t->row.team));
   wire_putz(p, W_TEMPLATE, t->row.id);
-  wire_putz(p, W_ALIAS, t->row.name);
+  wire_putz(p, W_ALIAS, template_name(t));
   wire_putz(p, W_TEAM, t->row.team);
   wire_putz(p, W_SLUG, owner ? owner->slug : "");
   wire_put_u64(p, W_PUBLIC, t->row.public);
@@ -206,6 +207,9 @@ static void ask_templates(struct question *q)
   size_t n = catalog_templates(c, &list);
   for (size_t i = 0; i < n; i++) {
     if (!list[i]->row.public && !str_is(q->team, list[i]->row.team))
+      continue;
+    struct build *b = catalog_default(list[i]);
+    if (b && b->row.kind == BUILD_SNAPSHOT) /* in the list of snapshots */
       continue;
     desk_begin(q, WIRE_ITEM, 0);
     put_template(q->out, list[i], catalog_default(list[i]), q->warden);
@@ -282,7 +286,7 @@ static void ask_builds(struct question *q)
   struct build *const *list;
   size_t n = catalog_builds(q->warden->catalog, &list);
   for (size_t i = 0; i < n; i++) {
-    if (list[i]->of != t)
+    if (list[i]->of != t || list[i]->row.kind == BUILD_FORK)
       continue;
     desk_begin(q, WIRE_ITEM, 0);
     wire_putz(q->out, W_BUILD, list[i]->row.id);
@@ -343,7 +347,7 @@ static void ask_template_delete(struct question *q)
     desk_refuse(q, -EPERM, "the template belongs to another team and can't be deleted by yours");
   else if (in_use(q->warden, t))
     desk_refuse(q, -EINVAL, "the template can't be deleted: running or paused sandboxes are based on it");
-  else if (catalog_delete(q->warden->catalog, q->team, t, &err))
+  else if (snapshots_delete(q->warden, q->team, t, &err))
     desk_refuse_err(q, &err);
   else {
     builder_template_gone(q->warden, t->row.id); /* only deleted, not freed */

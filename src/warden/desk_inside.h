@@ -23,6 +23,14 @@ void desk_finish_with(struct question *q, int fd); /* a descriptor goes along, -
 struct template *desk_template(struct question *q, bool *by_id);
 void desk_put_template(struct question *q, struct template *t);
 
+struct ask desk_ask(const struct question *q);
+struct box *desk_box(struct question *q); /* the one asked about; NULL: the refusal is answered */
+bool desk_alive(struct warden *w, struct ask ask);
+void desk_send(struct warden *w, struct ask ask, const struct buf *b); /* nothing happens when the asking link is gone */
+
+/* desk_copy.c: snapshots and forks. False when the type is not one of them. */
+bool desk_copy(struct question *q, enum wire_type type);
+
 /* desk_catalog.c: teams, keys and templates. False when the type is not one of them. */
 bool desk_catalog(struct question *q, enum wire_type type);
 /* desk_build.c: builds of templates and their files. */

@@ -6,7 +6,12 @@
 #include "warden/birth.h"
 #include "warden/boxlog.h"
 #include "warden/desk.h"
+#include "warden/image.h"
 #include "warden/pause.h"
+#include "warden/turn.h"
+#include "warden/walls.h"
+#include "jail/commit.h"
+#include <fcntl.h>
 #include <stdio.h>
 
 enum step { STEP_ACT, STEP_CLEAR };
@@ -17,8 +22,14 @@ struct passage {
   struct box *box;
   enum passage_kind kind;
   enum step step;
-  char name[64], dir[512];
-  struct jail jail; /* whose walls are cleared */
+  char name[64], dir[512], runtime[80], image[64];
+  uint64_t image_bytes;
+  struct turn turn;
+  struct arena arena;
+  struct jail_spec spec; /* of a dump or a restore */
+  struct jail_net net;
+  struct copy *copy;
+  struct jail jail; /* what is dumped, was restored, or whose walls are cleared */
   bool orphan;      /* the box ended meanwhile */
   bool expired;     /* the clock asked, nobody else */
   struct wish wish; /* who began it */
@@ -54,6 +65,35 @@ static void clear_walls(struct passage *p)
     log_warn("box %s: %s", p->name, err.msg);
 }
 
+static int copy_out(struct passage *p, const char *image)
+{
+  int r = jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
+  if (r)
+    return r;
+  r = jail_commit(p->dir, p->spec.id_base, p->copy->layer, &p->err);
+  struct err thaw = ERR_NONE;
+  if (jail_freeze(p->warden->instance, p->name, false, &thaw))
+    log_error("box %s: %s", p->name, thaw.msg);
+  if (r)
+    jail_image_remove(image, NULL);
+  return r;
+}
+
+static void turn_work(struct turn *t)
+{
+  struct passage *p = (struct passage *)((char *)t - offsetof(struct passage, turn));
+  char image[1024];
+  image_path(p->warden, p->image, image);
+  if (p->kind == PASSAGE_RESTORE)
+    p->result = jail_restore(&p->warden->criu, &p->spec, image, &p->jail, &p->err);
+  else if (p->kind == PASSAGE_COPY)
+    p->result = copy_out(p, image);
+  else
+    p->result = jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
+  if (!p->result && p->kind != PASSAGE_RESTORE)
+    p->image_bytes = jail_image_bytes(image);
+}
+
 static void passage_work(uv_work_t *work)
 {
   struct passage *p = work->data;
@@ -64,11 +104,22 @@ static void passage_work(uv_work_t *work)
 }
 
 static void passage_done(uv_work_t *work, int status);
+static void turn_done(struct turn *t);
+
+static bool heavy(const struct passage *p)
+{
+  return p->kind == PASSAGE_DUMP || p->kind == PASSAGE_RESTORE || p->kind == PASSAGE_COPY;
+}
 
 static void submit(struct passage *p, enum step step)
 {
   p->step = step;
-  uv_queue_work(p->warden->loop, &p->work, passage_work, passage_done);
+  p->turn.act = turn_work;
+  p->turn.done = turn_done;
+  if (step == STEP_ACT && heavy(p))
+    turn_wait(p->warden, &p->turn);
+  else
+    uv_queue_work(p->warden->loop, &p->work, passage_work, passage_done);
 }
 
 /* ---- ends ---- */
@@ -83,14 +134,20 @@ static void grant(struct box *b, const struct wish *w)
     box_connect(b, w);
 }
 
+static void passage_free(struct passage *p)
+{
+  p->box->passage = NULL;
+  p->warden->passages--;
+  arena_free(&p->arena);
+  free(p);
+}
+
 static void finish(struct passage *p)
 {
   struct box *b = p->box;
-  b->passage = NULL;
-  p->warden->passages--;
   p->wish.ask.resumed = !p->result && !to_sleep(p);
   answer(b, p->wish.ask, p->result, &p->err);
-  free(p);
+  passage_free(p);
   struct wish *wishes = steal(&b->wishes.p);
   size_t n = b->wishes.n;
   b->wishes.n = b->wishes.cap = 0;
@@ -102,12 +159,16 @@ static void finish(struct passage *p)
 static void failed(struct passage *p)
 {
   struct box *b = p->box;
+  if (p->expired && p->kind == PASSAGE_DUMP) { /* nothing is lost that memory can hold */
+    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not written to disk, stays in memory: %s", p->err.msg);
+    p->kind = PASSAGE_FREEZE;
+    submit(p, STEP_ACT);
+    return;
+  }
   if (p->expired) { /* it may live no longer, and it can't sleep */
     char cause[400];
     snprintf(cause, sizeof(cause), "timeout: it reached its end of life and could not be paused: %.300s", p->err.msg);
-    b->passage = NULL;
-    p->warden->passages--;
-    free(p);
+    passage_free(p);
     box_end(b, cause);
     return;
   }
@@ -119,30 +180,45 @@ static void failed(struct passage *p)
   finish(p);
 }
 
+/* What the passage made meanwhile goes with the box. */
 static void end_orphan(struct passage *p)
 {
   struct box *b = p->box;
-  p->warden->passages--;
-  b->passage = NULL;
-  free(p);
+  bool acted = p->step == STEP_ACT && !p->result;
+  if (acted && p->kind == PASSAGE_RESTORE)
+    b->jail = p->jail;
+  if (acted && p->kind == PASSAGE_DUMP)
+    memcpy(b->row.image, p->image, sizeof(b->row.image));
+  if (acted && p->kind == PASSAGE_COPY) {
+    image_drop(p->warden, p->image);
+    layer_drop(p->warden, p->copy->layer);
+  }
+  if (p->copy)
+    p->copy->done(p->copy, NULL, -ENOENT, NULL);
+  passage_free(p);
   box_bury(b);
 }
 
 /* ---- to sleep ---- */
 
-static int write_asleep(struct box *b, enum box_tier tier, struct err *err)
+static int write_asleep(struct box *b, enum box_tier tier, const struct passage *p, struct err *err)
 {
   struct row_box before = b->row;
   b->row.state = BOX_PAUSED;
   b->row.tier = tier;
+  b->row.image_bytes = tier == TIER_CHECKPOINT ? p->image_bytes : 0;
+  snprintf(b->row.image, sizeof(b->row.image), "%s", tier == TIER_CHECKPOINT ? p->image : "");
   if (before.state != BOX_RESUMING)
     b->row.end_us = clock_wall_us();
   int r = store_box_put(b->warden->store, &b->row, err);
-  if (r)
+  if (r) {
     b->row = before;
-  else
-    b->row.state = before.state; /* until its walls are gone */
-  return r;
+    return r;
+  }
+  b->row.state = before.state; /* until its walls are gone */
+  if (before.image[0] && tier != TIER_CHECKPOINT)
+    image_drop(b->warden, before.image);
+  return 0;
 }
 
 /* The box is nobody's but its row's from here on. */
@@ -170,8 +246,9 @@ static void sleep_acted(struct passage *p)
   static const enum box_tier depth[] = {[PASSAGE_FREEZE] = TIER_FROZEN, [PASSAGE_DUMP] = TIER_CHECKPOINT, [PASSAGE_STOP] = TIER_FILES};
   struct box *b = p->box;
   struct warden *w = p->warden;
-  if ((p->result = write_asleep(b, depth[p->kind], &p->err))) {
+  if ((p->result = write_asleep(b, depth[p->kind], p, &p->err))) {
     jail_freeze(w->instance, b->name, false, NULL);
+    image_drop(w, p->kind == PASSAGE_DUMP ? p->image : "");
     failed(p);
     return;
   }
@@ -186,24 +263,60 @@ static void sleep_acted(struct passage *p)
 
 /* ---- awake ---- */
 
-static void woke_up(struct passage *p, struct row_box *next)
+/* The row as it is from now on; on disk already when this returns 0. */
+static int write_awake(struct passage *p, struct row_box *next)
 {
-  struct box *b = p->box;
-  struct warden *w = p->warden;
   if (p->wish.auto_pause >= 0)
     next->flags = (next->flags & ~(unsigned)BOX_AUTO_PAUSE) | (p->wish.auto_pause ? BOX_AUTO_PAUSE : 0);
   next->state = BOX_RUNNING;
   next->tier = TIER_FROZEN;
+  next->image[0] = 0;
+  next->image_bytes = 0;
   next->run++;
   next->started_us = clock_wall_us();
   next->end_us = next->started_us + (int64_t)p->wish.timeout_s * 1000000;
-  if (store_box_put(w->store, next, &p->err))
-    log_error("box %s: %s", b->row.id, p->err.msg);
+  return store_box_put(p->warden->store, next, &p->err);
+}
+
+static void woke_up(struct passage *p, const struct row_box *next)
+{
+  struct box *b = p->box;
+  enum box_tier from = p->kind == PASSAGE_COLD ? TIER_FILES : p->kind == PASSAGE_RESTORE ? TIER_CHECKPOINT : TIER_FROZEN;
   b->row = *next;
-  w->resumes_total++;
+  p->warden->resumes_total++;
   box_arm(b);
-  log_with(LOG_INFO, (const char *[]){"box", b->row.id, "from", tiers[p->kind == PASSAGE_COLD ? TIER_FILES : TIER_FROZEN], NULL}, "resumed");
+  log_with(LOG_INFO, (const char *[]){"box", b->row.id, "from", tiers[from], NULL}, "resumed");
   finish(p);
+}
+
+static void thawed(struct passage *p)
+{
+  struct row_box next = p->box->row;
+  if (write_awake(p, &next))
+    log_error("box %s: %s", next.id, p->err.msg);
+  woke_up(p, &next);
+}
+
+/* It stands still until it is written down; then the image is history. */
+static void restored(struct passage *p)
+{
+  struct box *b = p->box;
+  struct warden *w = p->warden;
+  struct row_box next = b->row;
+  struct err err = ERR_NONE;
+  next.init_proc = p->jail.init;
+  if ((p->result = write_awake(p, &next))) {
+    submit(p, STEP_CLEAR);
+    return;
+  }
+  b->jail = p->jail;
+  p->jail = JAIL_NONE;
+  box_away(b, false);
+  box_watch(b);
+  if (jail_freeze(w->instance, b->name, false, &err))
+    log_error("box %s: %s", b->row.id, err.msg);
+  image_drop(w, p->image);
+  woke_up(p, &next);
 }
 
 static void cold_born(struct birth *h)
@@ -227,6 +340,8 @@ static void cold_born(struct birth *h)
   next.init_proc = b->jail.init;
   box_away(b, false);
   box_watch(b);
+  if (write_awake(p, &next))
+    log_error("box %s: %s", b->row.id, p->err.msg);
   woke_up(p, &next);
 }
 
@@ -234,7 +349,7 @@ static void cold_born(struct birth *h)
 static void cold_begin(struct passage *p)
 {
   struct box *b = p->box;
-  if ((p->result = write_asleep(b, TIER_FILES, &p->err)))
+  if ((p->result = write_asleep(b, TIER_FILES, p, &p->err)))
     failed(p);
   else if (b->jail.pidfd >= 0)
     let_go(p);
@@ -242,47 +357,106 @@ static void cold_begin(struct passage *p)
     birth_again(b, cold_born);
 }
 
-static void passage_done(uv_work_t *work, int status)
+/* ---- a copy for others ---- */
+
+static void copied(struct passage *p)
 {
-  struct passage *p = work->data;
   struct box *b = p->box;
-  struct row_box next = b->row;
+  struct copy *copy = p->copy;
+  int result = p->result;
+  struct err err = p->err;
+  b->row.state = BOX_RUNNING;
+  copy->bytes = p->image_bytes;
+  p->result = 0;
+  copy->done(copy, b, result, &err);
+  finish(p); /* whoever waited for the source goes on */
+}
+
+/* ---- steps ---- */
+
+static void step_done(struct passage *p)
+{
   if (p->orphan)
     end_orphan(p);
+  else if (p->kind == PASSAGE_COPY)
+    copied(p);
   else if (p->step == STEP_CLEAR && p->kind == PASSAGE_COLD)
-    birth_again(b, cold_born);
-  else if (p->step == STEP_CLEAR)
+    birth_again(p->box, cold_born);
+  else if (p->step == STEP_CLEAR && to_sleep(p))
     fell_asleep(p);
   else if (p->result)
     failed(p);
   else if (to_sleep(p))
     sleep_acted(p);
+  else if (p->kind == PASSAGE_RESTORE)
+    restored(p);
   else
-    woke_up(p, &next);
+    thawed(p);
+}
+
+static void passage_done(uv_work_t *work, int status)
+{
+  step_done(work->data);
+}
+
+static void turn_done(struct turn *t)
+{
+  step_done((struct passage *)((char *)t - offsetof(struct passage, turn)));
 }
 
 /* ---- beginning ---- */
 
-void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish)
+static struct passage *passage_new(struct box *b, enum passage_kind kind)
 {
   struct passage *p = xcalloc(1, sizeof(*p));
   p->warden = b->warden;
   p->box = b;
   p->kind = kind;
-  p->wish = *wish;
-  p->jail = JAIL_NONE;
+  p->jail = b->jail; /* descriptors stay the box's */
   p->work.data = p;
   memcpy(p->name, b->name, sizeof(p->name));
   memcpy(p->dir, b->dir, sizeof(p->dir));
-  p->expired = to_sleep(p) && !wish->ask.link;
+  memcpy(p->runtime, b->row.runtime, sizeof(p->runtime));
+  struct walls walls = {.build = b->build,
+                        .runtime = p->runtime,
+                        .name = p->name,
+                        .dir = p->dir,
+                        .slot = b->row.slot,
+                        .flags = b->row.flags,
+                        .allow = str_of(b->row.allow),
+                        .deny = str_of(b->row.deny)};
+  if (heavy(p))
+    walls_plan(b->warden, &walls, &p->arena, &p->spec, &p->net);
+  p->spec.keep_dir = true;
   b->passage = p;
   p->warden->passages++;
+  return p;
+}
+
+void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish)
+{
+  struct passage *p = passage_new(b, kind);
+  p->wish = *wish;
+  p->expired = to_sleep(p) && !wish->ask.link;
+  if (kind == PASSAGE_DUMP)
+    snprintf(p->image, sizeof(p->image), "%.40s-%llu", b->row.id, (unsigned long long)b->row.run);
+  else
+    memcpy(p->image, b->row.image, sizeof(p->image));
   b->row.state = to_sleep(p) ? BOX_PAUSING : BOX_RESUMING;
   alarm_unset(&b->warden->alarms, &b->alarm);
   if (kind == PASSAGE_COLD)
     cold_begin(p);
   else
     submit(p, STEP_ACT);
+}
+
+void passage_copy(struct box *b, struct copy *copy)
+{
+  struct passage *p = passage_new(b, PASSAGE_COPY);
+  p->copy = copy;
+  memcpy(p->image, copy->image, sizeof(p->image));
+  b->row.state = BOX_COPYING;
+  submit(p, STEP_ACT);
 }
 
 static void being_killed(struct box *b, struct ask ask, bool pause)

@@ -19,6 +19,15 @@ enum passage_kind {
   PASSAGE_THAW,   /* awake from memory */
   PASSAGE_RESTORE,
   PASSAGE_COLD, /* awake from files alone, whatever else there was */
+  PASSAGE_COPY, /* stays awake but for a moment: memory and files are copied for other boxes */
+};
+
+/* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
+struct copy {
+  char image[64];   /* under <data>/checkpoints */
+  char layer[1024]; /* a new directory */
+  uint64_t bytes;   /* of the image, in the end */
+  void (*done)(struct copy *copy, struct box *b, int result, const struct err *err);
 };
 
 /* The wish that began it is answered at its end, and then those that came meanwhile (box->wishes). wish->ask.link NULL: the
@@ -26,5 +35,7 @@ enum passage_kind {
 void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish);
 /* The box is gone from the tables; whoever waits is told. True: a passage is under way and clears the remains itself. */
 bool box_leave_passage(struct box *b);
+/* Of a running box, whose images_on. Owned by the caller until done. */
+void passage_copy(struct box *b, struct copy *copy);
 
 #endif

@@ -22,7 +22,7 @@ static void refuse(struct box *b, struct ask ask, int status, const char *why)
 
 static void lie_down(struct box *b, const struct wish *wish)
 {
-  passage_begin(b, wish->cold ? PASSAGE_STOP : PASSAGE_FREEZE, wish);
+  passage_begin(b, wish->cold ? PASSAGE_STOP : b->warden->images_on ? PASSAGE_DUMP : PASSAGE_FREEZE, wish);
 }
 
 /* Asked again by a gate that a dead warden owes an answer: the sleep is that one's work. */
@@ -42,8 +42,11 @@ void box_pause(struct box *b, const struct wish *wish)
 
 void box_expire(struct box *b)
 {
+  struct wish wish = {.pause = true, .cold = (b->row.flags & BOX_AUTO_COLD) != 0};
   if ((b->row.flags & BOX_AUTO_PAUSE) && b->row.state == BOX_RUNNING)
-    lie_down(b, &(struct wish){.pause = true, .cold = (b->row.flags & BOX_AUTO_COLD) != 0});
+    lie_down(b, &wish);
+  else if ((b->row.flags & BOX_AUTO_PAUSE) && b->row.state == BOX_COPYING)
+    vec_push(&b->wishes, wish);
   else
     box_end(b, "timeout: it reached its end of life");
 }
@@ -94,7 +97,7 @@ static void wake(struct box *b, struct wish wish)
     wish.timeout_s = MIN(MAX(WAKE_LEAST_S, b->row.timeout_s), account_timeout_max(b->warden, str_of(b->row.team)));
   account_count(b, true);
   bool cold = wish.cold || b->row.tier == TIER_FILES;
-  passage_begin(b, cold ? PASSAGE_COLD : PASSAGE_THAW, &wish);
+  passage_begin(b, cold ? PASSAGE_COLD : b->row.tier == TIER_CHECKPOINT ? PASSAGE_RESTORE : PASSAGE_THAW, &wish);
 }
 
 void box_connect(struct box *b, const struct wish *wish)
@@ -108,6 +111,7 @@ void box_connect(struct box *b, const struct wish *wish)
     break;
   case BOX_PAUSING:
   case BOX_RESUMING:
+  case BOX_COPYING:
     vec_push(&b->wishes, *wish);
     break;
   default:

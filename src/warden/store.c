@@ -53,6 +53,7 @@ static const char *const migrations[] = {
     " step TEXT NOT NULL, state INTEGER NOT NULL, cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, created INTEGER NOT NULL,"
     " started INTEGER NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX job_template ON job(template);",
+    "ALTER TABLE build ADD COLUMN secret TEXT NOT NULL DEFAULT '';",
 };
 
 static int store_err(struct store *s, struct err *err, const char *what)
@@ -291,9 +292,9 @@ int store_template_put(struct store *s, const struct row_template *r, struct err
 
 int store_build_put(struct store *s, const struct row_build *r, struct err *err)
 {
-  return change(s, err, "INSERT INTO build VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiittit", r->id, r->template_id, r->layers, r->config,
+  return change(s, err, "INSERT INTO build VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiittitt", r->id, r->template_id, r->layers, r->config,
                 (int64_t)r->cpus, (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->image,
-                (int64_t)r->image_bytes, r->runtime);
+                (int64_t)r->image_bytes, r->runtime, r->secret);
 }
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err)
@@ -449,7 +450,8 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
 
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,runtime FROM build", "");
+  sqlite3_stmt *st =
+      query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,runtime,secret FROM build", "");
   int r = 0;
   EACH_ROW (st) {
     struct row_build b = {.layers = col_dup(st, 2), .config = col_dup(st, 3)};
@@ -464,6 +466,7 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
     col_z(st, 10, b.image, sizeof(b.image));
     b.image_bytes = (uint64_t)sqlite3_column_int64(st, 11);
     col_z(st, 12, b.runtime, sizeof(b.runtime));
+    col_z(st, 13, b.secret, sizeof(b.secret));
     r = fn(&b, arg);
     row_build_free(&b);
     if (r)

@@ -40,6 +40,7 @@ struct row_build {
   char source[64];  /* the box it was taken from; "" = none */
   char image[64];   /* directory of its memory under <data>/checkpoints; "" = it starts cold */
   char runtime[80]; /* the runtime layer its image needs */
+  char secret[80];  /* that the agent in its image knows */
   uint64_t image_bytes;
   char *layers; /* paths, top first, one per line; owned */
   char *config; /* JSON for the agent; owned */

@@ -5,6 +5,8 @@
 #include "warden/account.h"
 #include "warden/box.h"
 #include "warden/builder.h"
+#include "warden/fork.h"
+#include "warden/image.h"
 #include "warden/control.h"
 #include "warden/shelf.h"
 #include "warden/pause.h"
@@ -219,6 +221,11 @@ static bool runtime_used(const char *name, void *arg)
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     if (!strcmp(((struct box *)value)->row.runtime, name))
       return true;
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++)
+    if (list[i]->row.image[0] && !strcmp(list[i]->row.runtime, name))
+      return true;
   return !strcmp(name, w->runtime);
 }
 
@@ -241,6 +248,9 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     log_warn("templates in %s: %s", w->config->templates, why.msg);
   if (box_recover(w, &why))
     log_warn("sweep: %s", why.msg);
+  fork_sweep(w);
+  images_sweep(w);
+  images_open(w);
   runtime_sweep(w->config->data, runtime_used, w);
   return open_line(w, err);
 }
@@ -320,6 +330,7 @@ int warden_main(const struct warden_config *config)
   }
   setenv("UV_THREADPOOL_SIZE", "8", 1);
   uv_loop_init(&loop);
+  w.turn_last = &w.turn_first;
   w.slots = xcalloc(SLOTS / 64, sizeof(*w.slots));
   uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper, &w.refiller};
   for (size_t i = 0; i < ARRAY_LEN(timers); i++) {

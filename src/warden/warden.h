@@ -4,6 +4,7 @@
 #define CLOCHE_WARDEN_H
 
 #include "base/base.h"
+#include "jail/checkpoint.h"
 #include "jail/jail_net.h"
 #include "warden/alarm.h"
 #include "warden/catalog.h"
@@ -35,6 +36,9 @@ struct warden_config {
   struct source_rules source;                  /* what templates may begin with */
   unsigned builds_max, team_builds_max;        /* templates built at once, on this server and of one team */
   unsigned build_seconds, build_log_mb;        /* longest build, largest log of one */
+  const char *checkpoint;                      /* auto, or frozen: boxes sleep in memory only */
+  const char *criu;                            /* the program */
+  unsigned checkpoint_jobs, checkpoint_s;      /* dumps and restores at once; the longest of one */
 };
 
 struct builder;
@@ -55,6 +59,11 @@ struct warden {
   size_t births;   /* births under way */
   size_t passages; /* boxes falling asleep or waking up */
   size_t away;     /* boxes that sleep on disk */
+  struct jail_criu criu;
+  bool images_on; /* boxes can be written to disk; else images_why */
+  char images_why[512];
+  unsigned turns; /* dumps and restores under way, and those that wait for their turn */
+  struct turn *turn_first, **turn_last;
   uint64_t *slots; /* bitmap of id ranges in use */
   size_t nslots;
   struct jail_net_config net;

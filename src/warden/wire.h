@@ -119,7 +119,7 @@ enum wire_tag {
 };
 
 /* Only running and paused are written down; the others last for moments. */
-enum box_state { BOX_STARTING = 1, BOX_RUNNING, BOX_PAUSED, BOX_ENDED, BOX_PAUSING, BOX_RESUMING };
+enum box_state { BOX_STARTING = 1, BOX_RUNNING, BOX_PAUSED, BOX_ENDED, BOX_PAUSING, BOX_RESUMING, BOX_COPYING };
 enum {
   BOX_SECURE = 1,
   BOX_INTERNET = 2,

@@ -1,0 +1,300 @@
+/* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can be used wherever
+ * a template's can. */
+#include "gate/api.h"
+#include "gate/selector.h"
+
+#define FORKS_MAX 100
+
+/* Both are for running sandboxes only, and say so each in its own way. */
+static bool refused(struct req *r, const struct answer *a, int paused)
+{
+  struct str message = wire_get(a->packet, W_MESSAGE);
+  if (a->status == -EHOSTDOWN)
+    api_error(r, paused, "Sandbox \"" STR_FMT "\" is paused; resume it first", STR_ARG(r->id));
+  else if (a->status && a->status != -ENOENT && a->status != -EINVAL && a->status != -EBUSY)
+    api_error(r, a->status == -EAGAIN ? 429 : 500, STR_FMT, STR_ARG(message));
+  else
+    return sandbox_refused(r, a);
+  r->ask = 0;
+  return true;
+}
+
+static bool begin(struct req *r, struct buf *b, enum wire_type type)
+{
+  struct str id;
+  char build[UUID_TEXT];
+  if (!api_box_id(r, &id))
+    return false;
+  uuid4(build);
+  wire_begin(b, type, 0, 0);
+  wire_put(b, W_ID, id);
+  wire_putz(b, W_TEAM, r->team.id);
+  wire_putz(b, W_BUILD, build);
+  return true;
+}
+
+/* ---- making a snapshot ---- */
+
+static struct str full_name(struct req *r, struct str p)
+{
+  struct str alias = wire_get(p, W_ALIAS);
+  return alias.n ? str_of(arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(p, W_SLUG)), STR_ARG(alias))) : STR_NONE;
+}
+
+static struct str snapshot_id(struct req *r, struct str p)
+{
+  struct str name = full_name(r, p);
+  return str_of(arena_fmt(r->arena, STR_FMT ":" STR_FMT, STR_ARG(name.n ? name : wire_get(p, W_TEMPLATE)), STR_ARG(wire_get(p, W_TAG))));
+}
+
+static void put_snapshot(struct req *r, struct jw *w, struct str p)
+{
+  struct str name = full_name(r, p);
+  jw_open(w, '{');
+  jw_key(w, "snapshotID");
+  jw_str(w, snapshot_id(r, p));
+  jw_key(w, "names");
+  jw_open(w, '[');
+  if (name.n)
+    jw_str(w, name);
+  jw_close(w, ']');
+  jw_close(w, '}');
+}
+
+static void made(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  if (refused(r, a, 404))
+    return;
+  r->ask = 0;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  struct jw w = JW(&b);
+  put_snapshot(r, &w, a->packet);
+  api_json(r, 201, buf_str(&b));
+}
+
+void snapshot_create(struct req *r)
+{
+  const struct json *name = json_get(r->json, "name");
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  if (json_given(name) && (name->type != JSON_STRING || !str_trim(name->text).n)) {
+    api_error(r, 400, "'name' must be a name such as my-snapshot or my-snapshot:v1");
+    return;
+  }
+  if (!begin(r, &b, WIRE_SNAPSHOT))
+    return;
+  wire_put(&b, W_REF, json_text(name, STR("")));
+  api_ask(r, &b, NULL, made);
+}
+
+/* ---- listing ---- */
+
+struct list {
+  VEC(struct str) rows; /* packets, in the request's arena */
+  struct str source, space, name, tag;
+  uint64_t limit;
+  struct page_key cursor;
+};
+
+static struct str lowered(struct req *r, struct str s)
+{
+  char *p = arena_z(r->arena, s);
+  for (size_t i = 0; p && i < s.n; i++)
+    p[i] = p[i] >= 'A' && p[i] <= 'Z' ? (char)(p[i] + 32) : p[i];
+  return str_make(p, p ? s.n : 0);
+}
+
+static void read_filter(struct req *r, struct list *l)
+{
+  struct str name = lowered(r, str_trim(api_query(r, "name"))), rest;
+  l->source = api_query(r, "sandboxID");
+  if (str_cut(name, '/', &l->space, &rest))
+    name = rest;
+  else
+    l->space = STR_NONE;
+  if (!str_cut(name, ':', &l->name, &l->tag))
+    l->tag = STR_NONE;
+}
+
+static bool wanted(const struct list *l, struct str row)
+{
+  struct str alias = wire_get(row, W_ALIAS);
+  if (l->source.n && !str_eq(l->source, wire_get(row, W_ID)))
+    return false;
+  if (l->name.n && !str_eq(l->name, wire_get(row, W_TEMPLATE)) && !(alias.n && str_eq(l->name, alias)))
+    return false;
+  return (!l->space.n || str_eq(l->space, wire_get(row, W_SLUG))) && (!l->tag.n || str_eq(l->tag, wire_get(row, W_TAG)));
+}
+
+static void list_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct list *l = r->state;
+  struct str row = wanted(l, a->packet) ? arena_str(r->arena, a->packet) : STR_NONE;
+  if (row.p)
+    vec_push(&l->rows, row);
+}
+
+static struct page_key key_of(struct str row)
+{
+  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_BUILD)};
+}
+
+static int row_order(const void *a, const void *b)
+{
+  struct page_key x = key_of(*(const struct str *)a), y = key_of(*(const struct str *)b);
+  int order = page_key_order(&x, &y);
+  if (order)
+    return order;
+  struct str s = wire_get(*(const struct str *)a, W_TAG), t = wire_get(*(const struct str *)b, W_TAG);
+  int same = memcmp(s.p, t.p, MIN(s.n, t.n));
+  return same ? same : (s.n > t.n) - (s.n < t.n);
+}
+
+static void list_done(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct list *l = r->state;
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256), plain = BUF_INIT(256);
+  struct jw w = JW(&b);
+  uint64_t shown = 0;
+  if (l->rows.n)
+    qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
+  jw_open(&w, '[');
+  for (size_t i = 0; i < l->rows.n; i++) {
+    struct page_key k = key_of(l->rows.p[i]), last = i ? key_of(l->rows.p[i - 1]) : k;
+    bool twin = i && !page_key_order(&k, &last); /* another tag of the same build: a page never ends between them */
+    if (l->cursor.id.n && page_key_order(&k, &l->cursor) <= 0)
+      continue;
+    if (shown >= l->limit && !twin) {
+      api_token_add(&token, buf_str(&plain));
+      break;
+    }
+    put_snapshot(r, &w, l->rows.p[i]);
+    buf_clear(&plain);
+    page_key_put(&plain, &k, false);
+    shown++;
+  }
+  jw_close(&w, ']');
+  struct http_header h = {STR("X-Next-Token"), buf_str(&token)};
+  api_json_with(r, 200, buf_str(&b), &h, token.n ? 1 : 0);
+}
+
+static void drop_rows(struct req *r)
+{
+  struct list *l = r->state;
+  vec_free(&l->rows);
+}
+
+void snapshot_list(struct req *r)
+{
+  struct list *l = arena_alloc(r->arena, sizeof(*l));
+  struct str token;
+  if (!api_limit(r, 100, &l->limit) || !api_token(r, &token))
+    return;
+  if (token.n && page_key_read(token, false, &l->cursor)) {
+    api_error(r, 400, "'nextToken' is not a token of this listing");
+    return;
+  }
+  read_filter(r, l);
+  r->state = l;
+  r->drop = drop_rows;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_SNAPSHOT_LIST, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  api_ask(r, &b, list_item, list_done);
+}
+
+/* ---- forks ---- */
+
+static int entry_status(int status)
+{
+  return status == -EAGAIN || status == -EDQUOT ? 429 : status == -ENOENT ? 404 : 500;
+}
+
+static void fork_item(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  struct box_view v;
+  jw_open(w, '{');
+  if (!a->status) {
+    box_view(a->packet, &v);
+    jw_key(w, "sandbox");
+    box_put_sandbox(r->gate, w, &v);
+  } else {
+    jw_key(w, "error");
+    jw_open(w, '{');
+    jw_key(w, "code");
+    jw_uint(w, (uint64_t)entry_status(a->status));
+    jw_key(w, "message");
+    jw_str(w, wire_get(a->packet, W_MESSAGE));
+    jw_close(w, '}');
+  }
+  jw_close(w, '}');
+}
+
+static void forked(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  if (refused(r, a, 409))
+    return;
+  r->ask = 0;
+  jw_close(w, ']');
+  api_json(r, 201, buf_str(w->b));
+}
+
+static void drop_list(struct req *r)
+{
+  struct jw *w = r->state;
+  buf_free(w->b);
+}
+
+static bool want_number(struct req *r, const char *name, int64_t least, int64_t most, int64_t *out)
+{
+  const struct json *v = json_get(r->json, name);
+  if (json_given(v) && (v->type != JSON_NUMBER || json_int(v, out))) {
+    api_error(r, 400, "'%s' must be a whole number", name);
+    return false;
+  }
+  if (*out < least || *out > most) {
+    api_error(r, 400, "'%s' must be from %lld to %lld, not %lld", name, (long long)least, (long long)most, (long long)*out);
+    return false;
+  }
+  return true;
+}
+
+void sandbox_fork(struct req *r)
+{
+  int64_t timeout = 15, count = 1;
+  cleanup_buf struct buf b = BUF_INIT(8192), ids = BUF_INIT(4096);
+  if (!want_number(r, "count", 1, FORKS_MAX, &count) || !want_number(r, "timeout", 1, INT32_MAX, &timeout))
+    return;
+  if (timeout > r->team.timeout_max_s) {
+    api_timeout_error(r);
+    return;
+  }
+  if (!begin(r, &b, WIRE_BOX_FORK))
+    return;
+  for (int64_t i = 0; i < count; i++) {
+    char id[24] = "i";
+    random_id(id + 1, 20);
+    buf_addf(&ids, "%s%s", i ? "," : "", id);
+  }
+  wire_put_u64(&b, W_TIMEOUT, (uint64_t)timeout);
+  wire_put(&b, W_REF, buf_str(&ids));
+  struct buf *list = arena_alloc(r->arena, sizeof(*list));
+  struct jw *w = arena_alloc(r->arena, sizeof(*w));
+  buf_init(list, (size_t)4 << 20);
+  *w = JW(list);
+  r->state = w;
+  r->drop = drop_list;
+  jw_open(w, '[');
+  api_ask(r, &b, fork_item, forked);
+}

@@ -1,0 +1,389 @@
+/* fork.c - see fork.h. */
+#include "warden/fork.h"
+
+#include "warden/account.h"
+#include "warden/birth.h"
+#include "warden/desk.h"
+#include "warden/image.h"
+#include "warden/key.h"
+#include "warden/outlet.h"
+#include "warden/passage.h"
+#include "warden/ref.h"
+#include "warden/slots.h"
+#include <stdio.h>
+
+struct fork {
+  struct copy copy;
+  struct warden *warden;
+  struct ask ask;
+  char build_id[40], source[64];
+  uint32_t timeout_s;
+  struct build *build; /* the copy, once it is kept */
+  size_t n, pending;
+  struct fork_one {
+    char id[64];
+    int status;
+    struct err err;
+  } of[];
+};
+
+/* ---- the answer ---- */
+
+static void fork_free(struct fork *f)
+{
+  struct build *build = f->build;
+  struct warden *w = f->warden;
+  if (build) {
+    build->pinned = false;
+    image_drop(w, build->row.image);
+    store_build_no_image(w->store, build->row.id, NULL);
+    build->row.image[0] = 0;
+    fork_release(w, build);
+  }
+  free(f);
+}
+
+static void fork_answer(struct fork *f)
+{
+  for (size_t i = 0; i < f->n; i++) {
+    struct fork_one *one = &f->of[i];
+    struct box *b = box_find(f->warden, str_of(one->id), STR_NONE);
+    if (!b && !one->status)
+      one->status = err_set(&one->err, -ENOENT, "the sandbox ended as soon as it had begun");
+    desk_answer_item(f->warden, f->ask, one->status, b, &one->err);
+  }
+  desk_answer_end(f->warden, f->ask, 0, NULL);
+  fork_free(f);
+}
+
+static void fork_refuse(struct fork *f, int status, const struct err *err)
+{
+  desk_answer_end(f->warden, f->ask, status, err);
+  fork_free(f);
+}
+
+/* ---- the new boxes ---- */
+
+static void fork_born(struct birth *h)
+{
+  struct fork *f = h->arg;
+  size_t i = 0;
+  while (i < f->n - 1 && strcmp(f->of[i].id, h->row.id))
+    i++;
+  f->of[i].status = box_born(h);
+  f->of[i].err = h->err;
+  if (--f->pending == 0)
+    fork_answer(f);
+}
+
+/* The access token is the only thing in these settings that is the box's own, and the warden knows both without reading the
+ * rest: text of the same length takes the other's place. */
+static void retoken(struct warden *w, char *init, const char *from, const char *to)
+{
+  char old[TOKEN_TEXT], new[TOKEN_TEXT];
+  token_make(str_of(w->secret), TOKEN_ACCESS, str_of(from), old);
+  token_make(str_of(w->secret), TOKEN_ACCESS, str_of(to), new);
+  ptrdiff_t at = str_search(str_of(init), str_of(old));
+  if (at >= 0)
+    memcpy(init + at, new, strlen(old));
+}
+
+static void fork_row(struct box *b, const struct fork *f, const struct box *source, const char *id)
+{
+  struct row_box *r = &b->row;
+  unsigned slot = r->slot;
+  uint8_t secret[SHA256_LEN];
+  *r = source->row;
+  r->slot = slot;
+  r->config = xstrdup(source->row.config);
+  r->init = xstrdup(source->row.init);
+  r->allow = xstrdup(source->row.allow);
+  r->deny = xstrdup(source->row.deny);
+  retoken(b->warden, r->init, r->id, id);
+  snprintf(r->id, sizeof(r->id), "%s", id);
+  snprintf(r->walls, sizeof(r->walls), "%s", id);
+  memcpy(r->build, f->build->row.id, sizeof(r->build));
+  random_bytes(secret, sizeof(secret));
+  hex_encode(secret, sizeof(secret), r->secret);
+  r->flags &= ~(unsigned)BOX_LINKED;
+  r->flags |= outlet_wanted(b->warden, r->flags, str_of(r->allow)) ? BOX_LINKED : 0;
+  r->state = BOX_STARTING;
+  r->run = 1;
+  r->timeout_s = f->timeout_s;
+  r->end_us = (int64_t)f->timeout_s * 1000000;
+  r->image[0] = 0;
+  r->tier = TIER_FROZEN;
+}
+
+static int fork_begin(struct fork *f, const struct box *source, const char *id, struct err *err)
+{
+  struct warden *w = f->warden;
+  unsigned retry = 0;
+  if (box_find(w, str_of(id), STR_NONE)) /* asked again: this one was made before */
+    return 0;
+  int r = account_admit(w, str_of(source->row.team), true, &retry, err);
+  if (!r && w->boxes.n - w->away >= w->config->boxes_max)
+    r = err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
+  if (r)
+    return r;
+  struct box *b = box_new(w, id);
+  b->template = source->template;
+  b->build = f->build;
+  if (slot_take(w, &b->row.slot)) {
+    free(b);
+    return err_set(err, -EAGAIN, "no free id range for another sandbox");
+  }
+  fork_row(b, f, source, id);
+  b->trace.came_us = clock_mono_us();
+  box_begin(b);
+  f->pending++;
+  birth_restore(b, f->build->row.image, source->row.secret, fork_born, f);
+  return 0;
+}
+
+/* ---- the copy as a build ---- */
+
+/* `of` is the build the source was made from; its layers lie below the copy's. */
+static int keep_build(struct warden *w, const struct copy *copy, const struct box *source, const char *id, enum build_kind kind, struct template *t,
+                      const char *tag, struct build **out, struct err *err)
+{
+  cleanup_buf struct buf layers = BUF_INIT(1 << 20);
+  buf_addf(&layers, "%s\n%s", copy->layer, source->build->row.layers);
+  if (buf_failed(&layers))
+    return err_set(err, -E2BIG, "too many layers");
+  struct row_build row = source->build->row;
+  snprintf(row.id, sizeof(row.id), "%s", id);
+  memcpy(row.template_id, t->row.id, sizeof(row.template_id));
+  row.kind = kind;
+  row.layers = (char *)buf_z(&layers);
+  memcpy(row.image, copy->image, sizeof(row.image));
+  memcpy(row.source, source->row.id, sizeof(row.source));
+  memcpy(row.runtime, source->row.runtime, sizeof(row.runtime));
+  memcpy(row.secret, source->row.secret, sizeof(row.secret));
+  row.image_bytes = copy->bytes;
+  row.created_us = clock_wall_us();
+  int r = catalog_build_add(w->catalog, t, &row, str_of(tag), err);
+  *out = r ? NULL : catalog_build(w->catalog, str_of(id));
+  return r;
+}
+
+static void drop_copy(struct warden *w, const struct copy *copy)
+{
+  image_drop(w, copy->image);
+  layer_drop(w, copy->layer);
+}
+
+static void first_layer(const struct build *b, char out[1024])
+{
+  struct str first, rest;
+  str_cut(str_of(b->row.layers), '\n', &first, &rest);
+  if (str_copyz(first, out, 1024))
+    out[0] = 0;
+}
+
+static void copy_names(struct warden *w, struct copy *copy, const char *build_id)
+{
+  snprintf(copy->image, sizeof(copy->image), "%s", build_id);
+  snprintf(copy->layer, sizeof(copy->layer), "%s/layers", w->config->data);
+  path_mkdirs(copy->layer, 0755);
+  snprintf(copy->layer, sizeof(copy->layer), "%s/layers/%s", w->config->data, build_id);
+}
+
+static int ready_to_copy(struct box *b, struct err *err)
+{
+  struct warden *w = b->warden;
+  if (b->row.state == BOX_PAUSED || b->row.state == BOX_PAUSING)
+    return err_set(err, -EHOSTDOWN, "the sandbox is paused");
+  if (b->row.state != BOX_RUNNING)
+    return err_set(err, -EBUSY, "the sandbox is changing its state");
+  if (!w->images_on)
+    return err_set(err, -ENOTSUP, "this host can't copy the memory of a sandbox: %s", w->images_why);
+  return 0;
+}
+
+/* ---- forks ---- */
+
+static void fork_copied(struct copy *copy, struct box *b, int result, const struct err *why)
+{
+  struct fork *f = (struct fork *)copy;
+  struct err err = ERR_NONE;
+  if (!b) {
+    fork_refuse(f, err_set(&err, -ENOENT, "the sandbox was killed"), &err);
+    return;
+  }
+  if (result) {
+    fork_refuse(f, result, why);
+    return;
+  }
+  if ((result = keep_build(f->warden, copy, b, f->build_id, BUILD_FORK, b->template, "", &f->build, &err))) {
+    drop_copy(f->warden, copy);
+    fork_refuse(f, result, &err);
+    return;
+  }
+  f->build->pinned = true;
+  f->pending = 1; /* ours, so that no early end answers before all have begun */
+  for (size_t i = 0; i < f->n; i++)
+    f->of[i].status = fork_begin(f, b, f->of[i].id, &f->of[i].err);
+  if (--f->pending == 0)
+    fork_answer(f);
+}
+
+void box_fork(struct box *b, const struct fork_order *o)
+{
+  struct warden *w = b->warden;
+  struct err err = ERR_NONE;
+  size_t n = 1;
+  for (size_t i = 0; i < o->ids.n; i++)
+    n += o->ids.p[i] == ',';
+  int r = n > FORKS_MAX ? err_set(&err, -EINVAL, "%zu forks at once; at most %d", n, FORKS_MAX) : ready_to_copy(b, &err);
+  if (r) {
+    desk_answer_end(w, o->ask, r, &err);
+    return;
+  }
+  struct fork *f = xcalloc(1, sizeof(*f) + n * sizeof(f->of[0]));
+  struct str rest = o->ids, id;
+  for (; rest.n; f->n++) {
+    str_cut(rest, ',', &id, &rest);
+    str_copyz(id, f->of[f->n].id, sizeof(f->of[0].id));
+  }
+  f->warden = w;
+  f->ask = o->ask;
+  f->timeout_s = o->timeout_s;
+  if (str_copyz(o->build, f->build_id, sizeof(f->build_id)) || catalog_build(w->catalog, o->build))
+    uuid4(f->build_id); /* asked again, and some boxes of the first try live on that one */
+  copy_names(w, &f->copy, f->build_id);
+  f->copy.done = fork_copied;
+  passage_copy(b, &f->copy);
+}
+
+static bool in_use(struct warden *w, const struct build *build)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (((struct box *)value)->build == build)
+      return true;
+  return false;
+}
+
+void fork_release(struct warden *w, struct build *build)
+{
+  if (!build || build->row.kind != BUILD_FORK || build->pinned || in_use(w, build))
+    return;
+  char layer[1024];
+  struct err err = ERR_NONE;
+  first_layer(build, layer);
+  image_drop(w, build->row.image);
+  if (catalog_build_remove(w->catalog, build, &err))
+    log_warn("a fork's files stay: %s", err.msg);
+  else
+    layer_drop(w, layer);
+}
+
+void fork_sweep(struct warden *w)
+{
+  struct build *const *list;
+  for (size_t i = catalog_builds(w->catalog, &list); i-- > 0;) {
+    catalog_builds(w->catalog, &list);
+    fork_release(w, list[i]);
+  }
+}
+
+/* ---- snapshots ---- */
+
+struct snapshot {
+  struct copy copy;
+  struct warden *warden;
+  struct ask ask;
+  char build_id[40], alias[160], tag[132];
+};
+
+static void snapshot_answer(struct snapshot *s, const struct template *t)
+{
+  desk_answer_snapshot(s->warden, s->ask, t, s->tag);
+}
+
+static void snapshot_copied(struct copy *copy, struct box *b, int result, const struct err *why)
+{
+  struct snapshot *s = (struct snapshot *)copy;
+  struct warden *w = s->warden;
+  struct err err = why ? *why : ERR_NONE;
+  struct template *t;
+  struct build *build;
+  char id[24];
+  if (!b)
+    result = err_set(&err, -ENOENT, "the sandbox was killed");
+  bool kept = !result;
+  random_id(id, 20);
+  if (!result)
+    result = catalog_template_make(w->catalog, str_of(b->row.team), s->alias[0] ? str_of(s->alias) : str_of(id), str_of(id), &t, &err);
+  if (!result)
+    result = keep_build(w, copy, b, s->build_id, BUILD_SNAPSHOT, t, s->tag, &build, &err);
+  if (result && kept)
+    drop_copy(w, copy);
+  if (result)
+    desk_answer_end(w, s->ask, result, &err);
+  else
+    snapshot_answer(s, t);
+  free(s);
+}
+
+/* The namespace, where one is given, must be the team's own. */
+static int read_name(struct snapshot *s, const struct box *b, struct str name, struct err *err)
+{
+  cleanup_buf struct buf lowered = BUF_INIT(1024);
+  struct ref ref = {.tag = STR("default")};
+  const struct row_team *team = catalog_team(s->warden->catalog, str_of(b->row.team));
+  int r = name.n ? ref_read(name, &lowered, &ref, err) : 0;
+  if (!r && ref.space.n && (!team || !str_is(ref.space, team->slug)))
+    r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(ref.space), team ? team->slug : "");
+  if (!r && (str_copyz(ref.alias, s->alias, sizeof(s->alias)) || str_copyz(ref.tag, s->tag, sizeof(s->tag)) || uuid_valid(ref.tag)))
+    r = err_set(err, -EINVAL, "'" STR_FMT "' is no name of a snapshot", STR_ARG(name));
+  return r;
+}
+
+void box_snapshot(struct box *b, const struct snapshot_order *o)
+{
+  struct warden *w = b->warden;
+  struct err err = ERR_NONE;
+  struct snapshot *s = xcalloc(1, sizeof(*s));
+  s->warden = w;
+  s->ask = o->ask;
+  int r = read_name(s, b, o->name, &err);
+  struct build *have = r ? NULL : catalog_build(w->catalog, o->build);
+  if (have) {
+    snapshot_answer(s, have->of);
+    free(s);
+    return;
+  }
+  if (!r && (!uuid_valid(o->build) || str_copyz(o->build, s->build_id, sizeof(s->build_id))))
+    r = err_set(&err, -EINVAL, "bad build id");
+  r = r ? r : ready_to_copy(b, &err);
+  if (r) {
+    desk_answer_end(w, o->ask, r, &err);
+    free(s);
+    return;
+  }
+  copy_names(w, &s->copy, s->build_id);
+  s->copy.done = snapshot_copied;
+  passage_copy(b, &s->copy);
+}
+
+int snapshots_delete(struct warden *w, struct str team, struct template *t, struct err *err)
+{
+  VEC(struct copy) gone = {0};
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++) {
+    struct copy one = {0};
+    if (list[i]->of != t || list[i]->row.kind != BUILD_SNAPSHOT)
+      continue;
+    first_layer(list[i], one.layer);
+    memcpy(one.image, list[i]->row.image, sizeof(one.image));
+    vec_push(&gone, one);
+  }
+  int r = catalog_delete(w->catalog, team, t, err);
+  for (size_t i = 0; !r && i < gone.n; i++)
+    drop_copy(w, &gone.p[i]);
+  vec_free(&gone);
+  return r;
+}

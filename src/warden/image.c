@@ -1,0 +1,135 @@
+/* image.c - see image.h. */
+#include "warden/image.h"
+
+#include "warden/box.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+void image_path(const struct warden *w, const char *name, char out[1024])
+{
+  snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
+}
+
+/* ---- can this host? ---- */
+
+void images_open(struct warden *w)
+{
+  static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
+  char dir[1024], lower[1024];
+  struct err why = ERR_NONE;
+  w->criu = (struct jail_criu){.program = w->config->criu, .seconds = w->config->checkpoint_s};
+  if (!strcmp(w->config->checkpoint, "frozen")) {
+    snprintf(w->images_why, sizeof(w->images_why), "the setting 'checkpoint' says so");
+    return;
+  }
+  image_path(w, "", dir);
+  path_mkdirs(dir, 0700);
+  snprintf(dir, sizeof(dir), "%s/boxes", w->config->data);
+  snprintf(lower, sizeof(lower), "%s/runtime/%s", w->config->data, w->runtime);
+  w->images_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);
+  snprintf(w->images_why, sizeof(w->images_why), "%s", why.msg);
+  if (!w->images_on)
+    log_warn("paused boxes stay in memory (tier frozen) and can't be forked: %s", why.msg);
+}
+
+/* ---- removal ---- */
+
+struct drop {
+  uv_work_t work;
+  struct warden *warden;
+  bool image;
+  char path[1024];
+};
+
+static void drop_work(uv_work_t *work)
+{
+  struct drop *d = work->data;
+  struct err err = ERR_NONE;
+  int r = d->image ? jail_image_remove(d->path, &err) : path_remove_tree(AT_FDCWD, d->path);
+  if (r && r != -ENOENT)
+    log_warn("%s is not removed: %s", d->path, d->image ? err.msg : strerrordesc_np(-r));
+}
+
+static void drop_done(uv_work_t *work, int status)
+{
+  struct drop *d = work->data;
+  d->warden->removals--;
+  free(d);
+}
+
+static struct drop *drop_new(struct warden *w, bool image)
+{
+  struct drop *d = xcalloc(1, sizeof(*d));
+  d->warden = w;
+  d->image = image;
+  d->work.data = d;
+  w->removals++;
+  return d;
+}
+
+void image_drop(struct warden *w, const char *name)
+{
+  if (!name[0])
+    return;
+  struct drop *d = drop_new(w, true);
+  image_path(w, name, d->path);
+  uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+}
+
+static bool names_layer(const struct build *b, struct str path)
+{
+  struct str rest = str_of(b->row.layers), line;
+  while (rest.n) {
+    str_cut(rest, '\n', &line, &rest);
+    if (str_eq(line, path))
+      return true;
+  }
+  return false;
+}
+
+void layer_drop(struct warden *w, const char *path)
+{
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++)
+    if (names_layer(list[i], str_of(path)))
+      return;
+  struct drop *d = drop_new(w, false);
+  snprintf(d->path, sizeof(d->path), "%s", path);
+  uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+}
+
+/* ---- after a crash ---- */
+
+static bool owned(struct warden *w, const char *name)
+{
+  struct build *const *list;
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (!strcmp(((struct box *)value)->row.image, name))
+      return true;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(list[i]->row.image, name))
+      return true;
+  return false;
+}
+
+void images_sweep(struct warden *w)
+{
+  char dir[1024], path[1024];
+  image_path(w, "", dir);
+  DIR *d = opendir(dir);
+  if (!d)
+    return;
+  for (struct dirent *e; (e = readdir(d));) {
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || owned(w, e->d_name))
+      continue;
+    struct err err = ERR_NONE;
+    image_path(w, e->d_name, path);
+    if (jail_image_remove(path, &err))
+      log_warn("left over %s not removed: %s", path, err.msg);
+  }
+  closedir(d);
+}
