@@ -46,9 +46,28 @@ static pid_t inner_pid(struct str line)
   return tab < 0 || str_u64(str_skip(line, (size_t)tab + 1), &pid) || pid > INT_MAX ? 0 : (pid_t)pid;
 }
 
+/* What criu would try for its whole time, or report as something else. Pid and user namespaces below the box's can't be
+ * held; others it knows. */
+static int refuse(const struct dump *d, const struct blame_process *p, pid_t tracer, struct err *err)
+{
+  static const char *const kinds[] = {"user", "pid"};
+  const char *why = tracer ? "is traced by a debugger" : NULL;
+  for (size_t i = 0; i < ARRAY_LEN(kinds) && !p->dead && !why; i++) {
+    char path[64], own[64] = "", of[64] = "";
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", d->jail->init.pid, kinds[i]);
+    if (readlink(path, of, sizeof(of) - 1) < 0)
+      return err_set(err, -ESRCH, "box %s is gone", d->spec->id);
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, kinds[i]);
+    if (readlink(path, own, sizeof(own) - 1) > 0 && strcmp(own, of))
+      why = "has namespaces of its own";
+  }
+  return why ? err_set(err, -ENOTSUP, "the box can't be checkpointed: process %d (%s) %s", p->inside, p->name, why) : 0;
+}
+
 static int see_process(struct dump *d, pid_t pid, struct err *err)
 {
   char path[64];
+  uint64_t tracer = 0;
   struct blame_process p = {.pid = pid};
   cleanup_buf struct buf b = BUF_INIT(65536);
   snprintf(path, sizeof(path), "/proc/%d/status", pid);
@@ -63,9 +82,11 @@ static int see_process(struct dump *d, pid_t pid, struct err *err)
       str_copyz(str_sub(str_skip(line, 6), 0, sizeof(p.name) - 1), p.name, sizeof(p.name));
     else if (str_starts(line, STR("State:\tZ")) || str_starts(line, STR("State:\tX")))
       p.dead = true;
+    else if (str_starts(line, STR("TracerPid:\t")))
+      str_u64(str_skip(line, strlen("TracerPid:\t")), &tracer);
   }
   vec_push(&d->processes, p);
-  return 0;
+  return refuse(d, &p, (pid_t)tracer, err);
 }
 
 static int see_processes(struct dump *d, struct err *err)
@@ -177,6 +198,7 @@ static int check_all(const struct dump *d, struct err *err)
 static int take(struct dump *d, struct err *err)
 {
   pid_t unused;
+  int64_t began = clock_mono_us(), asked, written;
   int r = see_processes(d, err);
   if (!r)
     r = see_mounts(d, err);
@@ -188,15 +210,20 @@ static int take(struct dump *d, struct err *err)
   d->job.pid = d->jail->init.pid;
   d->job.freezer = d->freezer;
   d->job.owner = owner_of(d->jail->init.pid);
+  asked = clock_mono_us();
   r = criu_run(&d->job, &unused, err);
   if (r)
     return blame(d->dir, &d->processes, r, "the box can't be checkpointed", err);
+  written = clock_mono_us();
   r = check_all(d, err);
   if (r)
     return r;
   unlinkat(d->dir, CRIU_LOG, 0);
   unlinkat(d->dir, "stats-dump", 0);
-  return manifest_seal(d->dir, &d->manifest, err);
+  r = manifest_seal(d->dir, &d->manifest, err);
+  log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us", d->spec->id, asked - began,
+            written - asked, clock_mono_us() - written);
+  return r;
 }
 
 static int make_dir(const char *image, struct err *err)

@@ -12,6 +12,7 @@
 #include "jail/outside.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -106,19 +107,26 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
 
 static int build(struct restore *s, const char *image, struct jail *out, struct err *err)
 {
+  int64_t began = clock_mono_us(), checked, walled;
   s->image = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->image < 0)
     return err_errno(err, "opening the checkpoint %s", image);
   int r = manifest_open(s->image, &s->manifest, err);
   if (r)
     return r;
+  checked = clock_mono_us();
   name_mounts(s);
   r = make_groups(s, err);
   if (!r)
     r = make_root(s, err);
   if (!r)
     r = criu_view_open(s->image, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view, err);
-  return r ? r : fill(s, out, err);
+  walled = clock_mono_us();
+  if (!r)
+    r = fill(s, out, err);
+  log_debug("box %s from disk: checked in %" PRId64 " us, walls in %" PRId64 " us, filled in %" PRId64 " us", s->spec->id, checked - began,
+            walled - checked, clock_mono_us() - walled);
+  return r;
 }
 
 int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out, struct err *err)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,27 @@ static void do_traced(char **a)
   result(waitpid(pid, &status, WUNTRACED) < 0 ? -1 : pid);
 }
 
+static void do_nest(char **a)
+{
+  int ready[2];
+  char byte = 0;
+  (void)a;
+  if (pipe(ready))
+    return result(-1);
+  pid_t pid = fork();
+  if (pid == 0) {
+    byte = unshare(CLONE_NEWUSER) ? 'n' : 'y';
+    if (write(ready[1], &byte, 1) == 1)
+      for (;;)
+        pause();
+    _exit(1);
+  }
+  ssize_t n = read(ready[0], &byte, 1);
+  close(ready[0]);
+  close(ready[1]);
+  result(n == 1 && byte == 'y' ? pid : -1);
+}
+
 static void do_end(char **a)
 {
   pid_t pid = (pid_t)strtol(a[1], NULL, 10);
@@ -315,6 +337,7 @@ static const struct {
     {"worker", 0, do_worker},
     {"worker-read", 0, do_worker_read},
     {"traced", 0, do_traced},
+    {"nest", 0, do_nest},
     {"end", 1, do_end},
     {"hello", 0, do_hello},
     {"clock", 0, do_clock},
