@@ -1,20 +1,33 @@
-"""Thousands of requests nobody would write: each gets a kind refusal, none a fault."""
+"""Thousands of requests nobody would write: each gets a kind refusal, none a fault.
+
+NOISE_SECONDS makes it go on for so long with new dice each round (`make soak`: ten minutes), and then the daemon
+must not have grown either.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
+import re
 import string
+import time
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from support import state
+from support.server import children
 from support.wire import RawBox, Wire
 
 SEED = 20261115
 ROUNDS = 2500
+SECONDS = float(os.environ.get("NOISE_SECONDS", "0"))
+GROWTH_MB = 8  # caches and pools of the daemon's roles together; a leak per request would be far more
 
 ROUTES = """
 POST /sandboxes
@@ -110,27 +123,33 @@ def living(wire: Wire) -> Iterator[RawBox]:
     box.kill()
 
 
-@pytest.mark.timeout(180)
-def test_noise_gets_kind_refusals(wire: Wire, living: RawBox) -> None:
-    dice = Dice(SEED)
+def pick(dice: Dice, living: RawBox) -> tuple[str, str, bytes | None]:
+    """A request: method, target, body."""
+    method, path = dice.choice(ROUTES.strip().splitlines()).split()
+    odd = quote(dice.word(), safe="%")
+    name = dice.choice([living.id, living.id, "inonexistent00000000x", odd])
+    path = path.replace("{id}", name).replace("{word}", quote(dice.word(), safe="%") or "x")
+    target = path + (dice.query() if method == "GET" else "")
+    return method, target.replace(" ", "+"), dice.body() if method != "GET" else None
+
+
+def make_noise(wire: Wire, living: RawBox, dice: Dice, rounds: int) -> int:
+    """Sends that many; gives the number of answers that came."""
     made: list[str] = []
+    heard = 0
     link = wire.connect(30)
-    for turn in range(ROUNDS):
-        method, path = dice.choice(ROUTES.strip().splitlines()).split()
-        odd = quote(dice.word(), safe="%")
-        name = dice.choice([living.id, living.id, "inonexistent00000000x", odd])
-        path = path.replace("{id}", name).replace("{word}", quote(dice.word(), safe="%") or "x")
-        target = path + (dice.query() if method == "GET" else "")
-        body = dice.body() if method != "GET" else None
+    for turn in range(rounds):
+        method, target, body = pick(dice, living)
         headers = {"X-API-KEY": wire.key or "", "Content-Type": "application/json"}
         try:
-            link.request(method, target.replace(" ", "+"), body, headers)
+            link.request(method, target, body, headers)
             got = link.getresponse()
             told = got.read()
         except (http.client.HTTPException, ConnectionError):
             link.close()
             link = wire.connect(30)
             continue
+        heard += 1
         what = f"turn {turn}: {method} {target} {body!r} -> {got.status} {told[:300]!r}"
         assert got.status < 500 or got.status == 501, what
         if got.status >= 400:
@@ -143,7 +162,57 @@ def test_noise_gets_kind_refusals(wire: Wire, living: RawBox) -> None:
     link.close()
     for name in set(made) - {living.id}:
         wire.call("DELETE", f"/sandboxes/{name}")
+    return heard
+
+
+@pytest.mark.timeout(180)
+def test_noise_gets_kind_refusals(wire: Wire, living: RawBox) -> None:
+    make_noise(wire, living, Dice(SEED), ROUNDS)
     assert wire.call("GET", "/health").status == 200
     after = wire.create(timeout=60)  # `living` may have been told to end
     assert after.agent("GET", "/health").status == 204
     after.kill()
+
+
+def daemon_size() -> tuple[float, int]:
+    """Private memory in MB and open descriptors of all roles."""
+    supervisor = int((Path(os.environ["CLOCHE_DATA"]).parent / "server.pid").read_text())
+    private, files = 0.0, 0
+    for pid in [supervisor, *children(supervisor)]:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        private += sum(int(n) for n in re.findall(r"^Private_\w+:\s+(\d+) kB", text, re.MULTILINE)) / 1024
+        files += len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return private, files
+
+
+def kinds(data: str) -> Counter[str]:
+    """How many mounts, control groups, loop devices and processes the server has."""
+    return Counter(line.split()[0] for line in state.look(data))
+
+
+if SECONDS:
+
+    @pytest.mark.timeout(SECONDS * 1.5 + 300)
+    def test_long_noise_leaves_nothing_behind(wire: Wire, capsys: pytest.CaptureFixture[str]) -> None:
+        data = os.environ["CLOCHE_DATA"]
+        seed, heard, began = SEED, 0, time.monotonic()
+        sizes: list[tuple[float, int]] = []
+        walls: Counter[str] = Counter()
+        while time.monotonic() < began + SECONDS or len(sizes) < 4:
+            box = wire.create(timeout=3600)
+            heard += make_noise(wire, box, Dice(seed), ROUNDS)
+            box.kill()
+            seed += 1
+            time.sleep(1)
+            sizes.append(daemon_size())
+            if len(sizes) == 2:  # caches are warm, the pool is full
+                walls = kinds(data)
+        with capsys.disabled():
+            print(f"\nnoise: {heard} answers in {time.monotonic() - began:.0f} s, none a fault; sizes of the daemon"
+                  f" (MB, descriptors): {sizes[0]}, {sizes[1]} ... {sizes[-1]}")  # fmt: skip
+        assert sizes[-1][0] < sizes[1][0] + GROWTH_MB, sizes
+        assert sizes[-1][1] < sizes[1][1] + 32, sizes
+        deadline = time.monotonic() + 30  # boxes of the pool have new names, but there are no more of them
+        while (kinds(data) - walls) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert not kinds(data) - walls, (walls, kinds(data))
