@@ -159,7 +159,7 @@ class Nursery:
                 os.close(fd)
             self.kernel.attach()
             self.kernel.introduce()
-            renewal.renew()
+            renewal.renew(fresh=True)
             if not self.kernel.wire.waiting():
                 self.kernel.rehearse(["1 + 1"])
             self.kernel.serve()
@@ -217,5 +217,6 @@ def serve() -> None:
     kernel = Kernel()
     warm(kernel)
     end_threads()
+    renewal.prepare()
     heap.settle()
     Nursery(sock, kernel).serve()

@@ -16,7 +16,7 @@ import signal
 import socket
 from typing import Any
 
-from . import heap
+from . import heap, renewal
 from .kernel import PROTOCOL_FD, Kernel
 from .nursery import Nursery, end_threads, load, warm
 from .outlet import complain
@@ -261,5 +261,6 @@ def serve() -> None:
     warm(kernel)
     end_threads()
     mover = _mover()
+    renewal.prepare()
     heap.settle()
     Zygote(sock, kernel, mover).serve()
