@@ -178,6 +178,9 @@ static bool put_recipe(struct req *r, struct buf *out)
       !put_text(r, out, "startCmd", RECIPE_START) || !put_text(r, out, "readyCmd", RECIPE_READY))
     return false;
   if (json_given(registry)) {
+    struct str type = json_text(json_get(registry, "type"), STR_NONE);
+    if (!str_is(type, "registry") && !str_is(type, "aws") && !str_is(type, "gcp"))
+      return bad_recipe(r, "'fromImageRegistry' must have the type registry, aws or gcp");
     cleanup_buf struct buf text = BUF_INIT(1 << 16);
     json_put(&text, registry, false);
     recipe_put(out, RECIPE_REGISTRY, buf_str(&text));

@@ -271,7 +271,11 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
   memcpy(run->template_id, j->row.template_id, sizeof(run->template_id));
   char path[600];
   log_path(w, run->id, path);
+  cleanup_buf struct buf lowered = BUF_INIT(1024);
+  struct ref name;
   int r = recipe_read(&run->arena, run->packed, &run->recipe, err);
+  if (!r && run->recipe.template_ref.n)
+    r = ref_read(run->recipe.template_ref, &lowered, &name, err);
   r = r ? r : buildlog_open(&run->log, path, (uint64_t)w->config->build_log_mb << 20, err);
   if (!r && (run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
     r = err_errno(err, "eventfd");

@@ -376,6 +376,12 @@ int catalog_template(struct catalog *c, struct str team, struct str ref, struct 
   return *t ? 0 : err_set(err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(ref));
 }
 
+bool catalog_foreign(struct catalog *c, struct str team, struct str ref)
+{
+  const struct template *t = map_get(&c->template_by_id, ref);
+  return t && !t->row.public && !str_is(team, t->row.team);
+}
+
 int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024);

@@ -242,8 +242,11 @@ struct template *desk_template(struct question *q, bool *by_id)
 {
   struct err err = ERR_NONE;
   struct template *t;
-  if (!catalog_template(q->warden->catalog, q->team, wire_get(q->packet, W_REF), &t, by_id, &err))
+  struct str ref = wire_get(q->packet, W_REF);
+  if (!catalog_template(q->warden->catalog, q->team, ref, &t, by_id, &err))
     return t;
+  if (err.code == -ENOENT && catalog_foreign(q->warden->catalog, q->team, ref))
+    err_set(&err, -EPERM, "the template belongs to another team");
   desk_refuse_err(q, &err);
   return NULL;
 }
