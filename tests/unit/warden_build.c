@@ -1,0 +1,185 @@
+/* warden_build.c - recipes, keys, states and logs of template builds. */
+#include "unit.h"
+
+#include "warden/build_state.h"
+#include "warden/buildlog.h"
+#include "warden/recipe.h"
+#include <fcntl.h>
+#include <stdio.h>
+
+static void a_recipe_reads_back_as_it_was_written(void **state)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct recipe r;
+  recipe_put(&b, RECIPE_TEMPLATE, STR("base:v1"));
+  recipe_put(&b, RECIPE_START, STR("serve"));
+  recipe_put(&b, RECIPE_STEP, STR("RUN"));
+  recipe_put(&b, RECIPE_ARG, STR("true"));
+  recipe_put(&b, RECIPE_STEP, STR("COPY"));
+  recipe_put(&b, RECIPE_ARG, STR("a"));
+  recipe_put(&b, RECIPE_ARG, STR(""));
+  recipe_put(&b, RECIPE_FILES, STR("ff"));
+  recipe_put(&b, RECIPE_AGAIN, STR_NONE);
+  assert_int_equal(recipe_read(&a, buf_str(&b), &r, NULL), 0);
+  assert_true(str_is(r.template_ref, "base:v1"));
+  assert_true(r.has_start && !r.has_ready && !r.force);
+  assert_int_equal(r.nsteps, 2);
+  assert_int_equal(r.steps[0].nargs, 1);
+  assert_int_equal(r.steps[1].nargs, 2);
+  assert_true(str_is(r.steps[1].args[0], "a"));
+  assert_int_equal(r.steps[1].args[1].n, 0);
+  assert_true(str_is(r.steps[1].files, "ff") && r.steps[1].force && !r.steps[0].force);
+}
+
+static void recipes_that_are_cut_or_lead_nowhere_are_refused(void **state)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096), none = BUF_INIT(4096), stray = BUF_INIT(4096);
+  struct err err = ERR_NONE;
+  struct recipe r;
+  recipe_put(&b, RECIPE_IMAGE, STR("debian"));
+  recipe_put(&b, RECIPE_STEP, STR("RUN"));
+  for (size_t n = 1; n < b.n; n++) {
+    cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+    int got = recipe_read(&a, str_make(b.p, n), &r, &err);
+    assert_true(got == -EINVAL || (got == 0 && n == b.n - 3 - 8)); /* whole fields only */
+  }
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  recipe_put(&none, RECIPE_STEP, STR("RUN"));
+  assert_int_equal(recipe_read(&a, buf_str(&none), &r, &err), -EINVAL);
+  recipe_put(&stray, RECIPE_IMAGE, STR("x"));
+  recipe_put(&stray, RECIPE_ARG, STR("of no step"));
+  assert_int_equal(recipe_read(&a, buf_str(&stray), &r, &err), -EINVAL);
+}
+
+static void hash(char key[BUILD_KEY], const char *a, const char *b)
+{
+  struct build_hash h;
+  build_hash_begin(&h, "test");
+  build_hash_add(&h, str_of(a));
+  build_hash_add(&h, str_of(b));
+  build_hash_end(&h, key);
+}
+
+static void keys_tell_parts_apart_and_are_stable(void **state)
+{
+  char one[BUILD_KEY], two[BUILD_KEY], same[BUILD_KEY];
+  hash(one, "ab", "c");
+  hash(two, "a", "bc");
+  hash(same, "ab", "c");
+  assert_string_not_equal(one, two);
+  assert_string_equal(one, same);
+  assert_int_equal(strlen(one), 64);
+}
+
+static void a_state_survives_its_own_text(void **state)
+{
+  struct build_state s = {.layers = BUF_INIT(4096)}, back = {0};
+  cleanup_buf struct buf config = BUF_INIT(4096), again = BUF_INIT(4096);
+  build_state_env(&s, STR("A"), STR("first"));
+  build_state_env(&s, STR("A"), STR("with \"quotes\" and \n lines"));
+  build_state_env(&s, STR("B"), STR(""));
+  build_state_text(&s.user, STR("bob"));
+  build_state_text(&s.start, STR("serve"));
+  assert_int_equal(s.env.n, 2);
+  build_state_config(&s, true, &config);
+  assert_int_equal(build_state_read(&back, buf_str(&config), NULL), 0);
+  assert_string_equal(back.env.p[0].value, "with \"quotes\" and \n lines");
+  assert_string_equal(back.user, "bob");
+  assert_string_equal(back.start, "serve");
+  assert_null(back.workdir);
+  build_state_config(&back, true, &again);
+  assert_string_equal(buf_z(&again), buf_z(&config));
+  build_state_free(&s);
+  build_state_free(&back);
+}
+
+static void layers_stack_with_the_newest_first_up_to_a_limit(void **state)
+{
+  struct build_state s = {.layers = BUF_INIT(1 << 16)};
+  assert_int_equal(build_state_layer(&s, "/a", NULL), 0);
+  assert_int_equal(build_state_layer(&s, "/b", NULL), 0);
+  assert_string_equal(buf_z(&s.layers), "/b\n/a\n");
+  for (int i = 2; i < BUILD_LAYERS_MAX; i++)
+    assert_int_equal(build_state_layer(&s, "/x", NULL), 0);
+  assert_int_equal(build_state_layer(&s, "/one too many", NULL), -E2BIG);
+  build_state_free(&s);
+}
+
+struct heard {
+  size_t n, stop;
+  char last[BUILDLOG_MESSAGE + 1], step[16];
+  int level;
+};
+
+static int hear(const struct buildlog_head *h, struct str message, void *arg)
+{
+  struct heard *d = arg;
+  d->n++;
+  d->level = h->level;
+  str_copyz(message, d->last, sizeof(d->last));
+  snprintf(d->step, sizeof(d->step), "%s", h->step);
+  return d->stop && d->n == d->stop;
+}
+
+static void a_log_is_read_record_by_record_even_while_it_grows(void **state)
+{
+  char path[] = "/tmp/cloche-unit-log.XXXXXX", big[3 * BUILDLOG_MESSAGE];
+  int fd = mkstemp(path);
+  struct buildlog log;
+  struct heard d = {0};
+  assert_true(fd >= 0);
+  assert_int_equal(buildlog_open(&log, path, 1 << 20, NULL), 0);
+  buildlog_add(&log, LOG_INFO, "base", STR("first"));
+  buildlog_add(&log, LOG_WARN, "12", STR(""));
+  memset(big, 'x', sizeof(big));
+  buildlog_add(&log, LOG_ERROR, "finalize", str_make(big, sizeof(big)));
+  assert_int_equal(buildlog_each(fd, hear, &d), 0);
+  assert_int_equal(d.n, 3);
+  assert_int_equal(strlen(d.last), BUILDLOG_MESSAGE);
+  assert_string_equal(d.step, "finalize");
+  d = (struct heard){.stop = 2};
+  assert_int_equal(buildlog_each(fd, hear, &d), 0);
+  assert_int_equal(d.n, 2);
+  assert_int_equal(d.level, LOG_WARN);
+  struct buildlog_head half = {.len = 100};
+  assert_int_equal(write(log.fd, &half, sizeof(half)), (ssize_t)sizeof(half)); /* its message is still to come */
+  d = (struct heard){0};
+  assert_int_equal(buildlog_each(fd, hear, &d), 0);
+  assert_int_equal(d.n, 3);
+  buildlog_close(&log);
+  close(fd);
+  unlink(path);
+}
+
+static void a_full_log_says_so_and_still_takes_errors(void **state)
+{
+  char path[] = "/tmp/cloche-unit-log.XXXXXX";
+  int fd = mkstemp(path);
+  struct buildlog log;
+  struct heard d = {0};
+  assert_int_equal(buildlog_open(&log, path, 1000, NULL), 0);
+  for (int i = 0; i < 1000; i++)
+    buildlog_add(&log, LOG_INFO, "1", STR("the same line again and again"));
+  buildlog_add(&log, LOG_ERROR, "1", STR("Build failed: no"));
+  assert_int_equal(buildlog_each(fd, hear, &d), 0);
+  assert_true(d.n < 30);
+  assert_string_equal(d.last, "Build failed: no");
+  buildlog_close(&log);
+  close(fd);
+  unlink(path);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_recipe_reads_back_as_it_was_written),
+      cmocka_unit_test(recipes_that_are_cut_or_lead_nowhere_are_refused),
+      cmocka_unit_test(keys_tell_parts_apart_and_are_stable),
+      cmocka_unit_test(a_state_survives_its_own_text),
+      cmocka_unit_test(layers_stack_with_the_newest_first_up_to_a_limit),
+      cmocka_unit_test(a_log_is_read_record_by_record_even_while_it_grows),
+      cmocka_unit_test(a_full_log_says_so_and_still_takes_errors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
