@@ -79,6 +79,7 @@ static int become_role(const struct config *c)
         .team_creates_per_s = (unsigned)c->team_creates_per_second,
         .log_bytes = (unsigned)c->log_bytes,
         .log_keep_mb = (unsigned)c->log_keep_mb,
+        .cache_days = (unsigned)c->cache_days,
         .source = {.registries = c->image_registries,
                    .insecure = c->image_insecure,
                    .dir = c->image_dir,

@@ -382,7 +382,7 @@ static void desk_packet(struct link *l, struct str packet, int fd, void *arg)
       return;
     }
   enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
-  if (!desk_copy(&q, type) && !desk_catalog(&q, type) && !desk_build(&q, type))
+  if (!desk_copy(&q, type) && !desk_catalog(&q, type) && !desk_build(&q, type) && !desk_keeping(&q, type))
     desk_refuse(&q, -ENOSYS, "the warden does not know this request");
 }
 

@@ -206,7 +206,7 @@ static void ask_templates(struct question *q)
   struct template *const *list;
   size_t n = catalog_templates(c, &list);
   for (size_t i = 0; i < n; i++) {
-    if (!list[i]->row.public && !str_is(q->team, list[i]->row.team))
+    if (q->team.n && !list[i]->row.public && !str_is(q->team, list[i]->row.team)) /* no team: the machine's own root */
       continue;
     struct build *b = catalog_default(list[i]);
     if (b && b->row.kind == BUILD_SNAPSHOT) /* in the list of snapshots */
@@ -249,6 +249,11 @@ struct template *desk_template(struct question *q, bool *by_id)
     err_set(&err, -EPERM, "the template belongs to another team");
   desk_refuse_err(q, &err);
   return NULL;
+}
+
+void desk_put_build(struct question *q, struct template *t, struct build *b)
+{
+  put_template(q->out, t, b, q->warden);
 }
 
 void desk_put_template(struct question *q, struct template *t)

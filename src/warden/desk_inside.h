@@ -22,6 +22,7 @@ void desk_finish_with(struct question *q, int fd); /* a descriptor goes along, -
 /* The template a question names, whatever its tag; answers the refusal itself. */
 struct template *desk_template(struct question *q, bool *by_id);
 void desk_put_template(struct question *q, struct template *t);
+void desk_put_build(struct question *q, struct template *t, struct build *b); /* the same with this build */
 
 struct ask desk_ask(const struct question *q);
 struct box *desk_box(struct question *q); /* the one asked about; NULL: the refusal is answered */
@@ -35,5 +36,7 @@ bool desk_copy(struct question *q, enum wire_type type);
 bool desk_catalog(struct question *q, enum wire_type type);
 /* desk_build.c: builds of templates and their files. */
 bool desk_build(struct question *q, enum wire_type type);
+/* desk_keeping.c: what `cloche template` asks for beyond that. */
+bool desk_keeping(struct question *q, enum wire_type type);
 
 #endif

@@ -8,6 +8,7 @@
 #include "warden/fork.h"
 #include "warden/image.h"
 #include "warden/control.h"
+#include "warden/garbage.h"
 #include "warden/shelf.h"
 #include "warden/pause.h"
 #include "warden/outlet.h"
@@ -27,6 +28,7 @@
 #define SAMPLE_MS     5000
 #define TURN_TRIES    1500 /* 30 s in all */
 #define TURN_PAUSE_MS 20
+#define HOUR_US       3600000000LL
 #define HOUSEKEEP_MS  30000
 #define REFILL_MS     20 /* a box that was just given out has the cores for its first question */
 
@@ -303,6 +305,19 @@ static void heat(struct warden *w)
   }
 }
 
+/* Once a day; the first time an hour after the start. */
+static void clear_garbage(struct warden *w)
+{
+  int64_t now = clock_mono_us();
+  w->garbage_us = w->garbage_us ? w->garbage_us : now + HOUR_US;
+  if (now < w->garbage_us)
+    return;
+  w->garbage_us = now + 24 * HOUR_US;
+  size_t n = garbage_collect(w, &(struct garbage_order){.unused_s = (int64_t)w->config->cache_days * 86400});
+  if (n)
+    log_info("%zu layers, uploads or fetched images that nothing needs were removed", n);
+}
+
 static void housekeep(uv_timer_t *t)
 {
   struct warden *w = t->data;
@@ -310,6 +325,7 @@ static void housekeep(uv_timer_t *t)
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
+  clear_garbage(w);
   uv_work_t *work = xcalloc(1, sizeof(*work));
   work->data = w;
   uv_queue_work(w->loop, work, checkpoint_work, checkpoint_done);

@@ -33,6 +33,7 @@ struct warden_config {
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
   unsigned log_bytes;                          /* size of a box's log ring; 0 = no logs */
   unsigned log_keep_mb;                        /* all logs of ended boxes together */
+  unsigned cache_days;                         /* how long what no build needs is kept after its last use */
   struct source_rules source;                  /* what templates may begin with */
   unsigned builds_max, team_builds_max;        /* templates built at once, on this server and of one team */
   unsigned build_seconds, build_log_mb;        /* longest build, largest log of one */
@@ -75,7 +76,8 @@ struct warden {
   struct alarms alarms;
   uv_timer_t clock, sampler, housekeeper, refiller;
   bool sampling, stopping;
-  size_t removals; /* boxes whose remains are being cleared */
+  int64_t garbage_us; /* when what nothing needs is cleared next */
+  size_t removals;    /* boxes whose remains are being cleared */
 
   struct link *control;
   VEC(struct link *) links;

@@ -57,6 +57,11 @@ enum wire_type {
   WIRE_FILE_LOOK,       /* W_TEAM W_REF W_NAME (hash) -> W_COUNT 1: it was uploaded */
   WIRE_FILE_OPEN,       /* W_TEAM W_NAME W_ID (drawn by the gate) -> descriptor to write to */
   WIRE_FILE_CLOSE,      /* W_TEAM W_NAME W_ID W_COUNT (bytes): keep it; without W_COUNT: drop it */
+
+  /* of the machine's own root (cloche template ...) */
+  WIRE_BUILD_SHOW = 96, /* W_TEAM W_REF -> template, W_LAYERS, W_CONFIG of the build */
+  WIRE_GARBAGE,         /* W_MODE (1: only say what would go) W_TIMEOUT (seconds unused at least) -> items of W_NAME: paths */
+  WIRE_TEMPLATE_IMPORT, /* W_TEAM W_REF (a name) W_NAME (an image, any file) [W_CPUS W_MEMORY_MB W_DISK_MB] -> template, W_BUILD */
 };
 
 /* Of a template's build. */
@@ -116,6 +121,7 @@ enum wire_tag {
   W_TIER,   /* enum box_tier, of a sleeping box */
   W_RECIPE, /* see recipe.h */
   W_STEP,   /* where a build failed: "base", "finalize" or a number from 1 */
+  W_LAYERS = 96, /* paths, top first, one per line */
 };
 
 /* Only running and paused are written down; the others last for moments. */

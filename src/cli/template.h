@@ -1,0 +1,27 @@
+/* template.h - what the files of `cloche template` share: a build and its layers, as the server tells them. */
+#ifndef CLOCHE_CLI_TEMPLATE_H
+#define CLOCHE_CLI_TEMPLATE_H
+
+#include "cli/desk_line.h"
+
+struct tpl {
+  char id[32], team[40], slug[128], name[160], build[40];
+  bool public;
+  unsigned cpus, memory_mb, disk_mb;
+  uint64_t spawns, builds;
+  int64_t created_us, updated_us;
+  char *layers; /* paths, top first, one per line; owned */
+  char *config; /* JSON; owned */
+};
+
+/* [namespace/]name[:tag or build]; a bare name is one of `team` (an id; "" = the first team) or a shared one. */
+int tpl_find(struct line *l, const char *team, const char *ref, struct tpl *out, struct err *err);
+void tpl_free(struct tpl *t);
+#define cleanup_tpl __attribute__((cleanup(tpl_free)))
+/* The namespace of a reference as a team's id; without one, `team` or the first. */
+int tpl_team(struct line *l, const char *team, struct str ref, char out[40], struct err *err);
+
+int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err);
+int tpl_export(const struct tpl *t, const char *path, struct err *err);
+
+#endif
