@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 static const char help[] =
@@ -406,6 +408,43 @@ static int export(struct words *w)
   return r ? r : tpl_export(&t, w->argv[3], w->err);
 }
 
+static int ask_import(struct words *w, const char *team, const char *kind, const char *path, struct tpl *out)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  cleanup_free char *image = xasprintf("%s:%s", kind, path);
+  struct timeval patience = {.tv_sec = 0}; /* none: unpacking takes as long as it takes, the server has limits of its own */
+  setsockopt(w->l->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  wire_begin(&b, WIRE_TEMPLATE_IMPORT, 1, 0);
+  wire_putz(&b, W_TEAM, team);
+  wire_putz(&b, W_REF, w->argv[3]);
+  wire_putz(&b, W_NAME, image);
+  int r = line_ask(w->l, &b, NULL, NULL, w->err);
+  if (!r)
+    tpl_read(buf_str(&b), out);
+  return r;
+}
+
+/* A directory is a layout; a file is an archive of one kind or the other, and the second try's complaint is as good. */
+static int import(struct words *w)
+{
+  char path[PATH_MAX], team[40];
+  struct stat st;
+  cleanup_tpl struct tpl t = {0};
+  if (!realpath(w->argv[2], path) || stat(path, &st))
+    return err_errno(w->err, "%s", w->argv[2]);
+  if (strchr(path, ':'))
+    return err_set(w->err, -EINVAL, "'%s': a path with a colon can't be named as an image; rename it first", path);
+  int r = tpl_team(w->l, w->team, str_of(w->argv[3]), team, w->err);
+  if (r)
+    return r;
+  r = ask_import(w, team, S_ISDIR(st.st_mode) ? "oci" : "oci-archive", path, &t);
+  if (r && S_ISREG(st.st_mode))
+    r = ask_import(w, team, "docker-archive", path, &t);
+  if (!r)
+    printf("%s/%s is build %s\n", t.slug, t.name, t.build);
+  return r;
+}
+
 struct waste {
   VEC(char *) paths;
 };
@@ -453,7 +492,8 @@ static const struct {
   int words, most; /* behind the verb */
   int (*run)(struct words *w);
 } verbs[] = {{"list", 0, 0, list},     {"show", 1, 1, show}, {"history", 1, 1, history}, {"rollback", 2, 2, rollback}, {"tag", 2, 100, tag_build},
-             {"untag", 2, 100, untag}, {"diff", 2, 2, diff}, {"export", 2, 2, export},   {"delete", 1, 1, delete},     {"gc", 0, 0, gc}};
+             {"untag", 2, 100, untag}, {"diff", 2, 2, diff}, {"export", 2, 2, export},   {"import", 2, 2, import},     {"delete", 1, 1, delete},
+             {"gc", 0, 0, gc}};
 
 static int run(struct words *w)
 {

@@ -413,6 +413,13 @@ static int add_file(int out, int top, const char *name, struct err *err)
   return r ? err_set(err, r, "writing the archive: %s", strerrordesc_np(-r)) : 0;
 }
 
+static int add_dir(int out, const char *name)
+{
+  cleanup_buf struct buf b = BUF_INIT(TAR_META_MAX);
+  tarout_entry(&b, &(struct tar_entry){.kind = TAR_DIR, .name = str_of(name), .mode = 0755});
+  return fd_write_all(out, b.p, b.n);
+}
+
 static int write_archive(int top, const char *path, struct err *err)
 {
   cleanup_fd int out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -423,6 +430,8 @@ static int write_archive(int top, const char *path, struct err *err)
     return err_errno(err, "making %s", path);
   int r = add_file(out, top, "oci-layout", err);
   r = r ? r : add_file(out, top, "index.json", err);
+  if (!r && (add_dir(out, "blobs/") || add_dir(out, "blobs/sha256/")))
+    r = err_errno(err, "writing %s", path);
   for (size_t i = 0; !r && i < list.v.n; i++) {
     cleanup_free char *name = xasprintf("blobs/sha256/%s", list.v.p[i].name);
     r = add_file(out, top, name, err);

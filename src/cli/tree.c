@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
 
@@ -28,6 +29,24 @@ static int open_overlay(struct str layers)
   return fd < 0 && !r ? -errno : fd;
 }
 
+/* Kernels before 6.5 take layers only as one text of limited length, and from a place in the tree: a namespace of our own. */
+static int open_by_text(struct str layers)
+{
+  char text[4000] = "lowerdir=", at[] = "/tmp/cloche-tree.XXXXXX";
+  size_t n = strlen(text);
+  if (n + layers.n >= sizeof(text))
+    return -E2BIG;
+  for (size_t i = 0; i < layers.n; i++)
+    text[n++] = layers.p[i] == '\n' ? ':' : layers.p[i];
+  text[n] = 0;
+  if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || !mkdtemp(at))
+    return -errno;
+  int fd = mount("overlay", at, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID, text) ? -errno : open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  umount2(at, MNT_DETACH);
+  rmdir(at);
+  return fd;
+}
+
 /* An overlay without a writable layer wants two; a single one is what it is. */
 int tree_open(const char *layers, struct err *err)
 {
@@ -35,9 +54,9 @@ int tree_open(const char *layers, struct err *err)
   char path[4096];
   bool several = str_cut(all, '\n', &first, &rest);
   int fd = -ENAMETOOLONG;
-  if (several)
-    fd = open_overlay(all);
-  else if (!str_copyz(first, path, sizeof(path)) && (fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+  if (several && (fd = open_overlay(all)) < 0)
+    fd = open_by_text(all);
+  if (!several && !str_copyz(first, path, sizeof(path)) && (fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
     fd = -errno;
   return fd < 0 ? err_set(err, fd, "putting the layers together (are you root?): %s", strerrordesc_np(-fd)) : fd;
 }

@@ -36,6 +36,8 @@ bool desk_copy(struct question *q, enum wire_type type);
 bool desk_catalog(struct question *q, enum wire_type type);
 /* desk_build.c: builds of templates and their files. */
 bool desk_build(struct question *q, enum wire_type type);
+/* import.c: the answer comes when the image is unpacked. */
+void desk_import(struct question *q);
 /* desk_keeping.c: what `cloche template` asks for beyond that. */
 bool desk_keeping(struct question *q, enum wire_type type);
 

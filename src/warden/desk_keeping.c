@@ -49,6 +49,7 @@ static const struct {
 } questions[] = {
     {WIRE_BUILD_SHOW, ask_show},
     {WIRE_GARBAGE, ask_garbage},
+    {WIRE_TEMPLATE_IMPORT, desk_import},
 };
 
 bool desk_keeping(struct question *q, enum wire_type type)

@@ -1,6 +1,7 @@
 /* garbage.c - see garbage.h. */
 #include "warden/garbage.h"
 
+#include "warden/builder.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -121,7 +122,7 @@ static void look_at_layer(struct pass *p, int dir, const char *top, const char *
       let_go(p, top, name);
     return;
   }
-  if (!map_get(&p->needed, str_of(name)) && unused_for(p, dir, name, p->order->unused_s))
+  if (!map_get(&p->needed, str_of(name)) && !builder_holds(p->warden, str_of(name)) && unused_for(p, dir, name, p->order->unused_s))
     let_go(p, top, name);
 }
 

@@ -192,7 +192,7 @@ static int prepare_source(struct fetch *f, struct err *err)
 
 static int copy(struct fetch *f, struct err *err)
 {
-  char from[900], to[120], auth[120];
+  char from[900], to[120], auth[120], temp[80];
   const char *argv[16];
   size_t n = 0;
   bool remote = !strcmp(f->name.transport, "docker");
@@ -204,6 +204,8 @@ static int copy(struct fetch *f, struct err *err)
   snprintf(auth, sizeof(auth), "--src-authfile=/tmp/%s/auth.json", f->own);
   argv[n++] = "skopeo";
   argv[n++] = "--insecure-policy"; /* whom to trust is said by image_registries */
+  snprintf(temp, sizeof(temp), "--tmpdir=/tmp/%s", f->own);
+  argv[n++] = temp;
   argv[n++] = "copy";
   argv[n++] = "--dest-shared-blob-dir=/tmp/blobs";
   if (remote && source_host_listed(f->s->rules->insecure, f->name.host))

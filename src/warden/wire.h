@@ -114,13 +114,13 @@ enum wire_tag {
   W_LIMIT_CPUS,
   W_LIMIT_MEMORY_MB,
   W_LIMIT_DISK_MB,
-  W_ALLOW,  /* lines of addresses, prefixes and names a box may reach */
-  W_DENY,   /* lines of addresses and prefixes it may not */
-  W_TRACE,  /* struct wire_trace, in the answer to a create */
-  W_COLD,   /* 1: without memory */
-  W_TIER,   /* enum box_tier, of a sleeping box */
-  W_RECIPE, /* see recipe.h */
-  W_STEP,   /* where a build failed: "base", "finalize" or a number from 1 */
+  W_ALLOW,       /* lines of addresses, prefixes and names a box may reach */
+  W_DENY,        /* lines of addresses and prefixes it may not */
+  W_TRACE,       /* struct wire_trace, in the answer to a create */
+  W_COLD,        /* 1: without memory */
+  W_TIER,        /* enum box_tier, of a sleeping box */
+  W_RECIPE,      /* see recipe.h */
+  W_STEP,        /* where a build failed: "base", "finalize" or a number from 1 */
   W_LAYERS = 96, /* paths, top first, one per line */
 };
 
