@@ -101,15 +101,17 @@ def available_mb() -> float:
 # ---- measurements ----
 
 
+def daemon_mb() -> float:
+    return sum(pss_mb(pid) for pids in server_processes().values() for pid in pids)
+
+
 def sizes() -> Samples:
     """The daemon when nothing has happened yet; its file; one agent."""
-    roles = server_processes()
-    daemon = sum(pss_mb(pid) for pids in roles.values() for pid in pids)
     binary = Path(os.environ["CLOCHE_BIN"]).resolve()
     with tempfile.NamedTemporaryFile() as stripped:
         subprocess.run(["strip", "-o", stripped.name, str(binary)], check=True)
         size = Path(stripped.name).stat().st_size / 1e6
-    return {"daemon_pss": [daemon], "binary_mb": [size]}
+    return {"daemon_pss": [daemon_mb()], "binary_mb": [size]}
 
 
 def python_floors() -> Samples:
@@ -175,6 +177,7 @@ def main(phase: str, out: Path) -> None:
         samples |= cloche_bench()
         samples |= javascript_sdk()
         samples |= density()
+        samples["daemon_after"] = [daemon_mb()]
     elif phase == "unpooled":
         cloche_bench("create", 0.1)
         samples |= cloche_bench("create,create_echo,create_run,sustained")

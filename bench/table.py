@@ -91,8 +91,11 @@ ROWS = [
     Row("HTTP into a box", "http", "ms", floor="floor_http_ms"),
     Row("  added to HTTP by itself", "", "ms", 0.15, of=_added),
     Row("HTTP into a box, 32 connections", "http_rate", "req/s", 30000, more=True, floor="floor_proxy_rate"),
+    Row("HTTP into a Node server in a box, 5,000 connections", "crowd_rate", "req/s", more=True),
+    Row("  the longest wait among them", "crowd_wait", "ms", part=1.0),
     Row("loopback TCP round trip, for comparison", "floor_tcp_round_trip_ms", "ms"),
     Row("daemon, idle (PSS of all roles)", "daemon_pss", "MB", 20),
+    Row("daemon, after all of this", "daemon_after", "MB"),
     Row("binary, stripped", "binary_mb", "MB", 5),
     Row("agent: PSS each", "agent_pss", "MB", 0.7),
 ]

@@ -34,6 +34,8 @@ static struct series table[] = {
     {"sustained", "create + run + kill", "per s", 150, true, false, {0}, ""},
     {"http", "HTTP to a port in a box", "ms", 0, false, false, {0}, ""},
     {"http_rate", "HTTP to a port in a box, 32 connections", "req/s", 30000, true, false, {0}, ""},
+    {"crowd_rate", "HTTP to a server in a box, 5,000 connections", "req/s", 0, true, false, {0}, ""},
+    {"crowd_wait", "the longest wait among them", "ms", 0, false, true, {0}, ""},
 };
 
 static struct series *find(const char *name)

@@ -69,6 +69,7 @@ void sample(const char *series, double value); /* from one thread at a time */
 void samples_note(const char *row, const char *why);
 unsigned scaled(const struct bench *b, unsigned n); /* at least 3 */
 void space_out(const struct bench *b);              /* the pause between spaced events */
+int crowd_rate(struct bench *b, struct err *err);   /* bench_crowd.c */
 int trace_create(struct bench *b);
 
 #endif

@@ -245,5 +245,6 @@ const struct row bench_loads[] = {
     {"burst", "100 creates at once, each with a numpy cell", burst_time},
     {"sustained", "create + run + kill", lives_rate},
     {"http", "requests into one box", http_rate},
+    {"crowd", "5,000 kept connections to a server in a box", crowd_rate},
 };
 const size_t bench_nloads = ARRAY_LEN(bench_loads);
