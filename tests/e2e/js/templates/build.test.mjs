@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import * as interpreter from '@e2b/code-interpreter'
-import { BuildError, Sandbox, Template, waitForFile, waitForPort, waitForURL } from 'e2b'
+import { BuildError, Sandbox, Template, waitForFile, waitForURL } from 'e2b'
 import { generations, until } from '../support/box.mjs'
 import { assertTold, build, folder, fresh, inBox, shell } from '../support/workshop.mjs'
 
@@ -33,7 +33,7 @@ for (const [version, sdk] of Object.entries(generations)) {
         .makeDir('dir', { mode: 0o700 })
         .makeSymlink('level', 'link')
         .rename('dir', 'renamed')
-        .setStartCmd('cd /srv/app/src && exec python3 -m http.server 8600', waitForPort(8600))
+        .setStartCmd('cd /srv/app/src && exec python3 -m http.server 8600', sdk.waitForPort(8600))
       const built = await build(sdk, template, name, { cpuCount: 1, memoryMB: 512 })
       assert.equal(built.name, name)
       assert.deepEqual(built.tags, ['default'])

@@ -17,11 +17,11 @@ SERVER = "python3 -m http.server 8123 --bind 127.0.0.1"
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def context(tmp_path_factory: pytest.TempPathFactory, workshop: Workshop) -> Path:
     """What a project folder looks like: sources, data, a wheel and things to leave out."""
     folder = tmp_path_factory.mktemp("context")
     (folder / "app").mkdir()
-    (folder / "app" / "main.py").write_text("print('main')\n")
+    (folder / "app" / "main.py").write_text(f"print('main of {workshop.flavour}')\n")
     (folder / "app" / "data").mkdir()
     (folder / "app" / "data" / "numbers.csv").write_text("1,2,3\n")
     (folder / "app" / "notes.log").write_text("left out\n")
@@ -123,6 +123,7 @@ async def test_what_a_command_prints_is_in_the_log(workshop: Workshop) -> None:
     template = (
         workshop.template()
         .from_template("base")
+        .set_envs({"MARK": fresh("mark")})
         .run_cmd("for i in $(seq 130); do echo line-$i; done; echo from-stderr >&2; sleep 0.2")
         .run_cmd("printf 'no newline at the end'")
     )
@@ -135,7 +136,7 @@ async def test_what_a_command_prints_is_in_the_log(workshop: Workshop) -> None:
 
 async def test_a_build_in_the_background(workshop: Workshop) -> None:
     name = fresh("behind")
-    template = workshop.template().from_template("base").run_cmd("sleep 1; echo late > /home/user/late")
+    template = workshop.template().from_template("base").run_cmd(f"sleep 1; echo late > ~/late; : {name}")
     info = await workshop.call("build_in_background", template, name)
     assert (info.name, info.alias, info.tags) == (name, name, ["default"])
     first = await workshop.call("get_build_status", info)
@@ -184,7 +185,7 @@ async def test_a_dockerfile(workshop: Workshop, context: Path) -> None:
     try:
         got = await box.commands.run("cat /srv/app/colour /srv/app/who; ls /srv/app; whoami; pwd; echo $SHAPE")
         assert got.stdout.split() == [
-            "green", "root", "colour", "main.py", "who", "user", "/home/user", "round",
+            "green", "root", "colour", "main.py", "who", "user", "/srv/app", "round",
         ]  # fmt: skip
     finally:
         await box.kill()

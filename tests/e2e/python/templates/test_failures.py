@@ -98,7 +98,7 @@ def test_the_number_of_the_step(wire: Wire) -> None:
         step("FLY", "away"),
         step("RUN"),
         step("ENV", "ODD"),
-        step("ENV", "1BAD-NAME", "x"),
+        step("ENV", "A=B", "x"),
         step("WORKDIR", "/proc/no/such"),
         step("USER", "not a name"),
         run("true", "nobody-of-this-name"),

@@ -163,7 +163,7 @@ def test_tag_calls_and_their_refusals(wire: Wire) -> None:
 
 def test_names_with_the_teams_namespace(wire: Wire) -> None:
     name = fresh("space")
-    build = marked(wire, name, "x", tags=["v9"])
+    build = marked(wire, name, "x", tags=["default", "v9"])
     whole = build.made["names"][0]
     for reference in (name, whole, f"{whole}:v9", build.template, f"{build.template}:v9"):
         assert mark(wire, reference) == "x", reference

@@ -111,7 +111,6 @@ class TestStarting:
             {"steps": [7], "fromTemplate": "base"},
             {"steps": [{"args": []}], "fromTemplate": "base"},
             {"steps": [{"type": "RUN", "args": [7]}], "fromTemplate": "base"},
-            {"fromTemplate": "a b"},
             {"fromTemplate": 7},
             {"startCmd": 7, "fromTemplate": "base"},
             {"fromImage": "x", "fromImageRegistry": {"type": "carrier pigeon"}},
