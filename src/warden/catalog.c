@@ -373,6 +373,8 @@ int catalog_template(struct catalog *c, struct str team, struct str ref, struct 
   if (r)
     return r;
   *t = look_up(c, team, name.space, name.alias, by_id ? by_id : &named);
+  if (!*t && !name.space.n && map_get(&c->template_by_id, name.alias))
+    return err_set(err, -EPERM, "template '" STR_FMT "' belongs to another team", STR_ARG(ref));
   return *t ? 0 : err_set(err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(ref));
 }
 

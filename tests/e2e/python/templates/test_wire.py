@@ -113,7 +113,6 @@ class TestStarting:
             {"steps": [{"type": "RUN", "args": [7]}], "fromTemplate": "base"},
             {"fromTemplate": 7},
             {"startCmd": 7, "fromTemplate": "base"},
-            {"fromImage": "x", "fromImageRegistry": {"type": "carrier pigeon"}},
         ],
         ids=str,
     )
@@ -128,6 +127,12 @@ class TestStarting:
         for recipe in ({"steps": []}, {"steps": [], "fromImage": "x", "fromTemplate": "base"}):
             build = Order(wire, fresh("source")).request()
             assert build.try_start(recipe).status in (400, 500)
+
+    def test_credentials_of_an_unknown_kind(self, wire: Wire) -> None:
+        build = Order(wire, fresh("pigeon")).request()
+        recipe = {"steps": [], "fromImage": "127.0.0.1:9/x", "fromImageRegistry": {"type": "carrier pigeon"}}
+        got = build.try_start(recipe)
+        assert got.status == 400 or build.failed()["step"] == "base"
 
     def test_ids_that_lead_nowhere(self, waiting: Order) -> None:
         wire = waiting.wire
