@@ -203,7 +203,7 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
   r->started_us = clock_wall_us();
   r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
-  memcpy(r->runtime, b->build->row.image[0] ? b->build->row.runtime : w->runtime, sizeof(r->runtime));
+  memcpy(r->runtime, b->build->row.image[0] && w->images_on ? b->build->row.runtime : w->runtime, sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
   memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
   snprintf(r->alias, sizeof(r->alias), "%s", template_name(b->template));
@@ -246,8 +246,9 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
-  bool plain = (w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true) && !build->row.image[0];
-  if (build->row.image[0] && !w->images_on)
+  bool warm = build->row.image[0] && (w->images_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
+  bool plain = (w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true) && !warm;
+  if (warm && !w->images_on)
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s", STR_ARG(o->ref), w->images_why);
   struct parked *p = plain ? shelf_take(w, build) : NULL;
   struct box *b = box_new(w, p ? p->name : id);
@@ -261,7 +262,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   b->trace.came_us = came_us;
   vec_push(&b->waiting, ask);
   box_begin(b);
-  if (build->row.image[0])
+  if (warm)
     birth_restore(b, build->row.image, build->row.secret, born, NULL);
   else
     birth_start(b, p, o, born);

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define READY_MS  20000
-#define LINE_MOST 4000 /* bytes without a newline that are told as a line */
+#define READY_MS   20000
+#define RELEASE_MS 5000
+#define LINE_MOST  4000 /* bytes without a newline that are told as a line */
 
 static void put(struct buf *b, uint32_t tag, struct str value)
 {
@@ -48,6 +49,7 @@ static int boot(struct build_box *b, const char *config, int fd, struct err *err
   put(&p, BOOT_BOX_ID, STR("build"));
   put(&p, BOOT_TEMPLATE_ID, str_of(b->run->template_id));
   put(&p, BOOT_BUILD_ID, str_of(b->run->id));
+  put(&p, BOOT_SECRET, str_of(b->secret));
   put(&p, BOOT_TEMPLATE, str_of(config));
   put(&p, BOOT_ORDERS, STR_NONE);
   if (buf_failed(&p))
@@ -76,6 +78,9 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
   *b = (struct build_box){.run = run, .talk = -1, .jail = JAIL_NONE, .arena = ARENA_INIT(1 << 20)};
   snprintf(b->name, sizeof(b->name), "build-");
   random_id(b->name + 6, 16);
+  uint8_t secret[SHA256_LEN];
+  random_bytes(secret, sizeof(secret));
+  hex_encode(secret, sizeof(secret), b->secret);
   snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, b->name);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "socketpair");
@@ -231,6 +236,23 @@ int build_box_run(struct build_box *b, struct build_order *o, struct err *err)
 }
 
 /* ---- end ---- */
+
+int build_box_release(struct build_box *b, struct err *err)
+{
+  char rest[sizeof(struct order_word) + ORDER_CHUNK];
+  int64_t until = clock_mono_us() + RELEASE_MS * 1000LL;
+  shutdown(b->talk, SHUT_WR);
+  for (;;) { /* the agent closes its end when it sees ours; what is on the way is not wanted any more */
+    int r = wait_word(b, until, err);
+    if (r)
+      return r;
+    ssize_t n = recv(b->talk, rest, sizeof(rest), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+      break;
+  }
+  close(steal_fd(&b->talk));
+  return 0;
+}
 
 int build_box_stop(struct build_box *b, struct err *err)
 {

@@ -17,6 +17,7 @@ struct build_box {
   struct arena arena;
   char name[64], dir[512];
   int talk; /* -1 = closed */
+  char secret[2 * SHA256_LEN + 1];
   uint32_t orders;
 };
 
@@ -40,6 +41,8 @@ int build_box_begin(struct build_box *b, struct build_order *o, struct err *err)
 int build_box_wait(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err);
 int build_box_run(struct build_box *b, struct build_order *o, struct err *err); /* both */
 void build_order_free(struct build_order *o);
+/* Lets go of the box, which goes on: no connection to the outside is left in it. */
+int build_box_release(struct build_box *b, struct err *err);
 /* Everything in it ends; its files stay until build_box_remove. */
 int build_box_stop(struct build_box *b, struct err *err);
 void build_box_remove(struct build_box *b);

@@ -1,8 +1,11 @@
 /* build_final.c - the end of a build: the start command runs in a box of the finished layers until the ready command
- * succeeds. */
+ * succeeds; then the box is written to disk as it stands, and sandboxes of the template begin there. */
+#include "jail/checkpoint.h"
+#include "jail/commit.h"
 #include "warden/build_box.h"
 #include "warden/build_state.h"
 #include "warden/build_step.h"
+#include "warden/image.h"
 #include <stdio.h>
 
 #define READY_DEFAULT "sleep 20"
@@ -88,6 +91,47 @@ static int start(struct final *f, struct err *err)
   return r ? err_wrap(err, "the start command") : pause_for(f, ASK_FIRST_MS, err);
 }
 
+/* ---- the ready box as an image ---- */
+
+static int dump(struct final *f, const char *image, struct err *err)
+{
+  struct build_run *run = f->run;
+  struct warden *w = run->warden;
+  int r = build_box_release(&f->box, err);
+  r = r ? r : jail_dump(&w->criu, &f->box.spec, &f->box.jail, image, err);
+  if (r)
+    return r;
+  snprintf(run->image_layer, sizeof(run->image_layer), "%s/layers/%s", w->config->data, run->id);
+  r = jail_commit(f->box.dir, w->config->id_base + run->slot * JAIL_IDS, run->image_layer, err); /* it is frozen now */
+  if (r)
+    jail_image_remove(image, NULL);
+  return r;
+}
+
+/* A host that can't, or a program that can't be held, costs speed and nothing else: the command is begun at each birth then. */
+static void keep_image(struct final *f)
+{
+  struct build_run *run = f->run;
+  struct warden *w = run->warden;
+  struct err err = ERR_NONE;
+  char path[1024];
+  if (!w->images_on)
+    err_set(&err, -ENOTSUP, "%s", w->images_why);
+  else {
+    image_path(w, run->id, path);
+    dump(f, path, &err);
+  }
+  if (err.code) {
+    build_say(run, LOG_WARN, "The running template can't be kept in memory (%s): its start command will run at the start of each sandbox", err.msg);
+    return;
+  }
+  snprintf(run->image, sizeof(run->image), "%s", run->id);
+  snprintf(run->secret, sizeof(run->secret), "%s", f->box.secret);
+  run->image_bytes = jail_image_bytes(path);
+  build_say(run, LOG_INFO, "[finalize] The running template is kept in memory (%llu MB)",
+            (unsigned long long)(run->image_bytes + (1 << 20) - 1) >> 20);
+}
+
 int build_finalize(struct build_run *run, struct err *err)
 {
   struct build_state *st = &run->state;
@@ -99,6 +143,8 @@ int build_finalize(struct build_run *run, struct err *err)
   int r = build_box_open(&f.box, run, buf_z(&st->layers), buf_z(&config), err);
   r = r ? r : start(&f, err);
   r = r ? r : wait_ready(&f, st->ready ? st->ready : READY_DEFAULT, err);
+  if (!r && st->start)
+    keep_image(&f);
   build_order_free(&f.start);
   build_box_remove(&f.box);
   if (r && run->recipe.debug && r != -ECANCELED && r != -ETIMEDOUT) {

@@ -5,6 +5,7 @@
 #include "warden/build_layer.h"
 #include "warden/build_run.h"
 #include "warden/build_state.h"
+#include "warden/image.h"
 #include "warden/ref.h"
 #include "warden/slots.h"
 #include "warden/source.h"
@@ -184,8 +185,12 @@ static void run_closed(uv_handle_t *h)
 static int keep_build(struct warden *w, struct job *j, struct build_run *run, const char *id, struct str tags, struct err *err)
 {
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
+  cleanup_buf struct buf layers = BUF_INIT(2 << 20);
   build_state_config(&run->state, true, &config);
-  struct row_build row = {.layers = (char *)buf_z(&run->state.layers),
+  if (run->image[0])
+    buf_addf(&layers, "%s\n", run->image_layer);
+  buf_adds(&layers, buf_str(&run->state.layers));
+  struct row_build row = {.layers = (char *)buf_z(&layers),
                           .config = (char *)buf_z(&config),
                           .cpus = run->cpus,
                           .memory_mb = run->memory_mb,
@@ -193,6 +198,10 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
                           .created_us = clock_wall_us()};
   snprintf(row.id, sizeof(row.id), "%s", id);
   memcpy(row.template_id, j->row.template_id, sizeof(row.template_id));
+  memcpy(row.image, run->image, sizeof(row.image));
+  memcpy(row.secret, run->secret, sizeof(row.secret));
+  memcpy(row.runtime, run->image[0] ? w->runtime : "", run->image[0] ? sizeof(row.runtime) : 1);
+  row.image_bytes = run->image_bytes;
   struct template *t;
   int r = catalog_template(w->catalog, str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
   return r ? r : catalog_build_add(w->catalog, t, &row, tags, err);
@@ -224,6 +233,10 @@ static void run_over(uv_async_t *async)
   int r = run->result;
   if (!r && !forgotten)
     r = keep_build(w, j, run, j->row.id, str_of(j->row.tags), &err);
+  if (run->image[0] && (r || forgotten)) {
+    image_drop(w, run->image);
+    layer_drop(w, run->image_layer);
+  }
   if (r && run->kept && !forgotten)
     keep_remains(w, j, run);
   if (forgotten) {
@@ -248,7 +261,10 @@ static void base_of(struct warden *w, struct build_run *run, struct str ref)
   struct build *b;
   if (catalog_find(w->catalog, str_of(run->team), ref, &t, &b, &run->base_err))
     return;
-  run->base_layers = xstrdup(b->row.layers);
+  struct str layers = str_of(b->row.layers), running;
+  if (b->row.image[0] && b->row.kind == BUILD_PLAIN) /* what its start command wrote is not for another one to find */
+    str_cut(layers, '\n', &running, &layers);
+  run->base_layers = xstrndup(layers.p, layers.n);
   run->base_config = xstrdup(b->row.config);
   run->base_name = xstrdup(t->row.name);
   run->disk_mb = b->row.disk_mb;

@@ -58,7 +58,7 @@ const char *const *build_layers(struct arena *a, const struct build *b, const ch
 /* The template of a reference, whatever its tag; visible ones only. by_id (may be NULL): it was named by its id. */
 int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err);
 bool catalog_foreign(struct catalog *c, struct str team, struct str ref); /* it is the id of a template the team may not see */
-struct build *catalog_default(const struct template *t); /* the build of its default tag, or NULL */
+struct build *catalog_default(const struct template *t);                  /* the build of its default tag, or NULL */
 size_t catalog_builds(struct catalog *c, struct build *const **out);
 /* Changes; -EPERM when the template is another team's. Nobody may use it any more when it is deleted. */
 int catalog_publish(struct catalog *c, struct str team, struct template *t, bool public, struct err *err);

@@ -375,7 +375,7 @@ int snapshots_delete(struct warden *w, struct str team, struct template *t, stru
   size_t n = catalog_builds(w->catalog, &list);
   for (size_t i = 0; i < n; i++) {
     struct copy one = {0};
-    if (list[i]->of != t || list[i]->row.kind != BUILD_SNAPSHOT)
+    if (list[i]->of != t || (list[i]->row.kind != BUILD_SNAPSHOT && !list[i]->row.image[0]))
       continue;
     first_layer(list[i], one.layer);
     memcpy(one.image, list[i]->row.image, sizeof(one.image));

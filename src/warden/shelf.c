@@ -131,6 +131,8 @@ static void shelved(struct birth *h)
 static void fill(struct shelf *s)
 {
   struct warden *w = s->warden;
+  if (s->build->retired || (s->build->row.image[0] && w->images_on)) /* its boxes begin with an image */
+    return;
   struct zygote *z = w->stopping || !w->config->zygotes ? NULL : zygote_of(w, s->build);
   if (w->stopping || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
     return;
