@@ -70,6 +70,7 @@ void samples_note(const char *row, const char *why);
 unsigned scaled(const struct bench *b, unsigned n); /* at least 3 */
 void space_out(const struct bench *b);              /* the pause between spaced events */
 int crowd_rate(struct bench *b, struct err *err);   /* bench_crowd.c */
+int build_times(struct bench *b, struct err *err);  /* bench_build.c */
 int trace_create(struct bench *b);
 
 #endif

@@ -300,5 +300,6 @@ const struct row bench_rows[] = {
     {"list", "a directory of 10,000 entries", list_times},
     {"files", "upload and download", file_times},
     {"pause", "pause and resume", pause_times},
+    {"rebuild", "template builds, and a box with its server running", build_times},
 };
 const size_t bench_nrows = ARRAY_LEN(bench_rows);
