@@ -23,7 +23,7 @@ static const char help[] =
     "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker archive\n"
     "       cloche template delete NAME                 remove a template that no sandbox uses, with its builds\n"
     "       cloche template gc [--dry-run] [--all]      remove cached layers, uploads and images that nothing needs and that\n"
-    "                                                   were not used for `cache_days`; --all: however lately\n\n"
+    "                                                   were not used for `cache_days`; --all: for ten minutes\n\n"
     "REF is [NAMESPACE/]NAME[:TAG]; in the place of TAG a build's id may stand. A bare NAME is a template of the first team (or of\n"
     "--team) and then one that all share.\n\n"
     "Nothing that a build, a tag, a snapshot, a paused or a running sandbox needs is ever removed by gc. A sandbox keeps the build\n"

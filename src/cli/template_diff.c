@@ -30,8 +30,9 @@ static void print_name(const char *name)
 
 static void print_package(char mark, const struct package *from, const struct package *to)
 {
+  const struct package *any = from ? from : to;
   printf("  %c ", mark);
-  print_name(from ? from->name : to->name);
+  print_name(any->name);
   putchar(' ');
   if (from)
     print_name(from->version);

@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define GONE ".gone-"
-#define NEW  ".new-" /* layers being made; one that is a day old was left by a crash */
-#define DAY  86400
-#define HOUR 3600 /* a fetch under way touches its blobs more often */
+#define GONE  ".gone-"
+#define NEW   ".new-" /* layers being made; one that is a day old was left by a crash */
+#define DAY   86400
+#define HOUR  3600 /* a fetch under way touches its blobs more often */
+#define LEAST 600  /* seconds; what is younger may be in the hands of someone who has not named it yet */
 
 struct pass {
   struct warden *warden;
@@ -122,13 +123,14 @@ static void look_at_layer(struct pass *p, int dir, const char *top, const char *
       let_go(p, top, name);
     return;
   }
-  if (!map_get(&p->needed, str_of(name)) && !builder_holds(p->warden, str_of(name)) && unused_for(p, dir, name, p->order->unused_s))
+  if (!map_get(&p->needed, str_of(name)) && !builder_holds(p->warden, str_of(name)) &&
+      unused_for(p, dir, name, MAX(p->order->unused_s, (int64_t)LEAST)))
     let_go(p, top, name);
 }
 
 static void look_at_file(struct pass *p, int dir, const char *top, const char *name)
 {
-  if (unused_for(p, dir, name, p->order->unused_s))
+  if (unused_for(p, dir, name, MAX(p->order->unused_s, (int64_t)LEAST)))
     let_go(p, top, name);
 }
 
