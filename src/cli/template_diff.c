@@ -28,18 +28,15 @@ static void print_name(const char *name)
 
 /* ---- packages ---- */
 
-static void print_package(char mark, const struct package *from, const struct package *to)
+static void print_package(char mark, const char *name, const char *from, const char *to)
 {
-  const struct package *any = from ? from : to;
   printf("  %c ", mark);
-  print_name(any->name);
+  print_name(name);
   putchar(' ');
-  if (from)
-    print_name(from->version);
-  if (from && to)
+  print_name(from);
+  if (*from && *to)
     fputs(" -> ", stdout);
-  if (to)
-    print_name(to->version);
+  print_name(to);
   putchar('\n');
 }
 
@@ -50,11 +47,11 @@ static void diff_packages(const struct packages *a, const struct packages *b)
     const struct package *x = i < a->v.n ? &a->v.p[i] : NULL, *y = k < b->v.n ? &b->v.p[k] : NULL;
     int d = !x ? 1 : !y ? -1 : strcmp(x->name, y->name);
     if (d < 0)
-      print_package('-', x, NULL);
+      print_package('-', x->name, x->version, "");
     else if (d > 0)
-      print_package('+', NULL, y);
+      print_package('+', y->name, "", y->version);
     else if (strcmp(x->version, y->version))
-      print_package('~', x, y);
+      print_package('~', x->name, x->version, y->version);
     i += d <= 0;
     k += d >= 0;
   }
@@ -118,11 +115,11 @@ static int open_sub(int dir, const struct tree_name *n)
   return dir >= 0 && n && S_ISDIR(n->st.st_mode) ? openat(dir, n->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 }
 
-static void diff_name(struct walk *w, int a, int b, const struct tree_name *x, const struct tree_name *y, unsigned depth)
+static void diff_name(struct walk *w, const char *name, int a, int b, const struct tree_name *x, const struct tree_name *y, unsigned depth)
 {
   char why[200] = "";
   size_t before = w->n;
-  int k = snprintf(w->path + w->n, sizeof(w->path) - w->n, "/%s", x ? x->name : y->name);
+  int k = snprintf(w->path + w->n, sizeof(w->path) - w->n, "/%s", name);
   if (k < 0 || (size_t)k >= sizeof(w->path) - w->n) {
     w->path[before] = 0;
     return;
@@ -151,7 +148,7 @@ static void diff_dirs(struct walk *w, int a, int b, unsigned depth)
   while (i < x.v.n || k < y.v.n) {
     const struct tree_name *p = i < x.v.n ? &x.v.p[i] : NULL, *q = k < y.v.n ? &y.v.p[k] : NULL;
     int d = !p ? 1 : !q ? -1 : strcmp(p->name, q->name);
-    diff_name(w, a, b, d <= 0 ? p : NULL, d >= 0 ? q : NULL, depth);
+    diff_name(w, d <= 0 ? p->name : q->name, a, b, d <= 0 ? p : NULL, d >= 0 ? q : NULL, depth);
     i += d <= 0;
     k += d >= 0;
   }
