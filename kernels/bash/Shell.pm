@@ -22,7 +22,7 @@ use constant {
 
 # Lines the shell gets first. Names begin with __cloche so that they stay out of the way.
 my $PREPARE = <<'BASH';
-set +m +o history +H; PS1= PS2= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; shopt -u checkwinsize
+exec 2>/dev/null; set +m +o history +H; PS1= PS2= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; shopt -u checkwinsize
 __cloche_status() { builtin return "$1"; }
 __cloche_set() { if [[ -v $1 ]]; then __cloche_old[$1]=${!1}; [[ ${!1@a} == *x* ]] || __cloche_hidden[$1]=1; fi; builtin export -- "$1=$2"; }
 __cloche_back() { if [[ -v __cloche_old[$1] ]]; then builtin declare -g -- "$1=${__cloche_old[$1]}"; [[ -v __cloche_hidden[$1] ]] && builtin export -n -- "$1"; else builtin unset -v "$1"; fi; builtin unset -v "__cloche_old[$1]" "__cloche_hidden[$1]"; }
@@ -78,13 +78,16 @@ sub open_terminal {
     @$self{qw(terminal slave)} = ($master, $slave);
 }
 
+# The shell's standard error is the terminal until its first line: bash keeps a descriptor of the
+# terminal it finds there. Without one it would open /dev/tty, which no checkpoint can hold.
 sub become_bash {
     my ($self, $commands) = @_;
     setsid();
     ioctl($self->{slave}, TIOCSCTTY, 0);
     open my $null, '+<', '/dev/null' or _exit(126);
     dup2(fileno $commands, 0);
-    dup2(fileno $null, $_) for 1, 2;
+    dup2(fileno $null, 1);
+    dup2(fileno $self->{slave}, 2);
     $SIG{$_} = 'DEFAULT' for qw(INT PIPE CHLD);
     my %quiet = (PAGER => 'cat', GIT_PAGER => 'cat', TERM => 'dumb', MANPAGER => 'cat', SYSTEMD_PAGER => 'cat');
     $ENV{$_} //= $quiet{$_} for keys %quiet;

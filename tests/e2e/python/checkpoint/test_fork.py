@@ -94,6 +94,7 @@ class TestFamily:
             done = await member.commands.run("sleep 0.5; cat /tmp/count")
             assert int(done.stdout) > first
 
+    @pytest.mark.parametrize("source", DRAWS)
     async def test_chance_differs(self, family: list[Either], source: str) -> None:
         drawn = [(await member.run_code(DRAWS[source])).text for member in family]
         for one, other in combinations(drawn, 2):
