@@ -22,6 +22,8 @@
 #define OUT_MAX        ((size_t)512 << 20) /* a cell of 64 MiB, escaped */
 #define STATUS_WAIT_MS 300                 /* between end of file and the exit status */
 #define IN_KEEP        ((size_t)64 << 10)
+#define RESTLESS       4 /* reads while text waits, after which the socket is left alone until it goes */
+#define SOCKET_BYTES   (1 << 20)
 
 enum native_timer { TIMER_NONE, TIMER_START, TIMER_READY, TIMER_FLUSH, TIMER_STATUS };
 
@@ -39,6 +41,8 @@ struct native {
   bool skipping;      /* inside a message that is too long */
   struct buf out;     /* what the socket does not take yet */
   pid_t pid;
+  unsigned reads; /* since text began to wait */
+  bool resting;   /* the socket is not watched until that text goes out */
   bool from_nursery, ready, busy, eof, exited, dead, interrupt_message;
   int status;
 };
@@ -372,13 +376,27 @@ static bool native_read(struct native *n)
   return any;
 }
 
+/* A program that prints line after line would wake us for each, and a wake-up costs more than a line. Text that came waits
+ * up to a millisecond for more anyway; after a few reads so does what follows it, in the socket. */
+static void native_rest(struct native *n)
+{
+  if (n->timer_for != TIMER_FLUSH || n->k.ended || n->k.paused || n->eof || n->out.n) {
+    n->reads = 0;
+  } else if (++n->reads >= RESTLESS) {
+    n->resting = true;
+    poll_set(n);
+  }
+}
+
 static void on_socket(uv_poll_t *p, int status, int events)
 {
   struct native *n = p->data;
   if (n->k.ended)
     return;
-  if (status < 0 || events & (UV_READABLE | UV_DISCONNECT))
+  if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) {
     native_read(n);
+    native_rest(n);
+  }
   if (!n->k.ended && events & UV_WRITABLE) {
     native_flush(n);
     poll_set(n);
@@ -414,7 +432,7 @@ static void on_pipe(uv_poll_t *p, int status, int events)
 
 static void poll_set(struct native *n)
 {
-  bool in = !n->k.paused && !n->eof;
+  bool in = !n->k.paused && !n->eof && !n->resting;
   int want = (in ? UV_READABLE : 0) | (n->out.n && !n->eof ? UV_WRITABLE : 0);
   if (want)
     uv_poll_start(&n->polls[0], want, on_socket);
@@ -454,6 +472,20 @@ static void native_resume(struct kernel *k)
 
 /* ---- time ---- */
 
+/* What gathered meanwhile belongs to the same piece of text. */
+static void native_rested(struct native *n)
+{
+  n->reads = 0;
+  if (n->resting) {
+    n->resting = false;
+    native_read(n);
+    if (n->k.ended)
+      return;
+    poll_set(n);
+  }
+  output_flush(&n->k.output);
+}
+
 static void on_timer(uv_timer_t *t)
 {
   struct native *n = t->data;
@@ -462,7 +494,7 @@ static void on_timer(uv_timer_t *t)
   if (n->k.ended)
     return;
   if (what == TIMER_FLUSH) {
-    output_flush(&n->k.output);
+    native_rested(n);
   } else if (what == TIMER_STATUS) {
     native_gone(n);
   } else if (what == TIMER_READY) {
@@ -477,6 +509,11 @@ static void on_timer(uv_timer_t *t)
 static void native_timer(struct native *n, enum native_timer what, unsigned ms)
 {
   n->timer_for = what;
+  if (n->resting && what != TIMER_FLUSH) {
+    n->resting = false;
+    if (!n->k.ended && !n->dead)
+      poll_set(n);
+  }
   if (what == TIMER_NONE)
     uv_timer_stop(&n->timer);
   else
@@ -585,9 +622,15 @@ static struct native *native_make(const struct kernel_host *host, const struct k
   return n;
 }
 
+/* The socket has room for what a kernel prints while we rest. */
 static int pair_open(int i, int pair[2])
 {
-  return i == 0 ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) : pipe2(pair, O_CLOEXEC);
+  if (i > 0)
+    return pipe2(pair, O_CLOEXEC);
+  int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+  if (rc == 0)
+    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
+  return rc;
 }
 
 static int ends_open(int ours[3], int theirs[3], struct err *err)

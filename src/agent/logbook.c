@@ -172,7 +172,14 @@ static struct str escaped_line(struct str body, size_t *used)
 {
   size_t i = 0, keep = 0;
   while (i < body.n) {
-    size_t step = body.p[i] != '\\' ? 1 : i + 1 < body.n && body.p[i + 1] == 'u' ? 6 : 2;
+    const char *slash = memchr(body.p + i, '\\', body.n - i);
+    size_t from = i;
+    i = slash ? (size_t)(slash - body.p) : body.n;
+    if (from <= LINE_MAX_BYTES)
+      keep = i <= LINE_MAX_BYTES ? i : utf8_whole(str_sub(body, 0, LINE_MAX_BYTES));
+    if (!slash)
+      break;
+    size_t step = i + 1 < body.n && body.p[i + 1] == 'u' ? 6 : 2;
     if (step == 2 && i + 1 < body.n && body.p[i + 1] == 'n') {
       *used = i + 2;
       return str_sub(body, 0, keep);
