@@ -114,7 +114,13 @@ static int order(struct step *s, struct build_box *b, struct build_order *o, con
   build_order_free(o);
   if (r)
     return r == -ECANCELED || r == -ETIMEDOUT || r == -ENOMEM ? r : err_wrap(err, "%s", what);
-  return o->status ? err_set(err, -EREMOTEIO, "%s: exit status %d", what, o->status) : 0;
+  if (!o->status)
+    return 0;
+  struct jail_stats st = {0};
+  bool starved = o->status == 137 && !jail_stat(s->run->warden->instance, b->name, b->dir, &st, NULL) && st.oom_kills;
+  if (starved)
+    return err_set(err, -EREMOTEIO, "%s: exit status %d, out of memory: the build has %u MB", what, o->status, s->run->memory_mb);
+  return err_set(err, -EREMOTEIO, "%s: exit status %d", what, o->status);
 }
 
 static int run_work(struct step *s, struct build_box *b, struct buf *out, struct err *err)

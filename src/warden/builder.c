@@ -7,6 +7,7 @@
 #include "warden/build_state.h"
 #include "warden/image.h"
 #include "warden/ref.h"
+#include "warden/shelf.h"
 #include "warden/slots.h"
 #include "warden/source.h"
 #include <fcntl.h>
@@ -247,6 +248,7 @@ static void run_over(uv_async_t *async)
     j->row.state = JOB_READY;
     j->row.finished_us = clock_wall_us();
     job_save(w, j);
+    shelf_load(w, catalog_build(w->catalog, str_of(j->row.id)));
     log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, "built");
   }
   uv_close((uv_handle_t *)async, run_closed);

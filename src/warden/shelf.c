@@ -16,6 +16,7 @@ struct shelf {
   struct parked *ready;
   size_t n, coming;
   int64_t used_us;
+  bool bare; /* nobody has asked for a box of it yet: its Python is loaded, no more */
 };
 
 static void fill(struct shelf *s);
@@ -128,13 +129,18 @@ static void shelved(struct birth *h)
   fill(s);
 }
 
+static bool keeps_none(const struct shelf *s)
+{
+  return s->build->retired || (s->build->row.image[0] && s->warden->images_on); /* its boxes begin with an image */
+}
+
 static void fill(struct shelf *s)
 {
   struct warden *w = s->warden;
-  if (s->build->retired || (s->build->row.image[0] && w->images_on)) /* its boxes begin with an image */
+  if (keeps_none(s))
     return;
   struct zygote *z = w->stopping || !w->config->zygotes ? NULL : zygote_of(w, s->build);
-  if (w->stopping || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
+  if (w->stopping || s->bare || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
     return;
   while (s->n + s->coming < w->config->pool && s->coming < POOL_BIRTHS) {
     unsigned slot;
@@ -152,6 +158,7 @@ struct parked *shelf_take(struct warden *w, struct build *b)
     return NULL;
   struct shelf *s = shelf_of(w, b);
   s->used_us = clock_mono_us();
+  s->bare = false;
   struct parked *p = s->ready;
   if (p) {
     s->ready = p->next;
@@ -170,6 +177,16 @@ void shelf_heat(struct warden *w, struct build *b)
   fill(shelf_of(w, b));
 }
 
+void shelf_load(struct warden *w, struct build *b)
+{
+  if (!w->config->pool || map_get(&w->shelves, str_of(b->row.id)))
+    return;
+  struct shelf *s = shelf_of(w, b);
+  s->used_us = clock_mono_us();
+  s->bare = true;
+  fill(s);
+}
+
 static void empty(struct shelf *s)
 {
   while (s->ready) {
@@ -186,8 +203,8 @@ void shelf_tend(struct warden *w)
   bool is_short = memory_is_short();
   for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
     struct shelf *s = value;
-    bool cold = clock_mono_us() - s->used_us > POOL_COLD_US;
     bool stale = catalog_default(s->build->of) != s->build;
+    bool cold = clock_mono_us() - s->used_us > (stale ? POOL_STALE_US : POOL_COLD_US);
     bool useless = s->build->retired || (cold && (stale || !s->build->of->row.public));
     if (is_short || useless)
       empty(s);
@@ -210,7 +227,7 @@ bool shelf_low(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
     struct shelf *s = value;
-    if (2 * (s->n + s->coming) < w->config->pool && clock_mono_us() - s->used_us < POOL_COLD_US)
+    if (!s->bare && !keeps_none(s) && 2 * (s->n + s->coming) < w->config->pool && clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
   }
   return false;

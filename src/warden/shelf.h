@@ -16,12 +16,14 @@ struct parked {
   struct shelf *shelf;
 };
 
-#define POOL_COLD_US 600000000 /* a template nobody used for ten minutes keeps no boxes ready */
+#define POOL_COLD_US  600000000 /* a template nobody used for ten minutes keeps no boxes ready */
+#define POOL_STALE_US 60000000  /* nor a build for a minute that its default tag no longer points to */
 
 /* A ready box of this build, or NULL. Marks the template as hot either way. */
 struct parked *shelf_take(struct warden *w, struct build *b);
 void parked_drop(struct parked *p);                 /* the box too */
 void shelf_heat(struct warden *w, struct build *b); /* begins to fill */
+void shelf_load(struct warden *w, struct build *b); /* a new build: its Python is loaded, boxes are made when one is asked for */
 void shelf_tend(struct warden *w);                  /* now and then: cold shelves are emptied, others filled */
 void shelf_drain(struct warden *w);                 /* at the end: all parked boxes go */
 bool shelf_low(struct warden *w);                   /* one in use has less than half of its boxes */
