@@ -1,0 +1,121 @@
+"""Builds that are interrupted, and what is left to look at when one fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.recipes import Order, fresh, run
+from support.server import Server
+from support.wire import Wire
+
+
+def eventually(check: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def under_way(wire: Wire, name: str) -> Order:
+    """A build whose second step has begun."""
+    build = Order(wire, name).request().start(run("echo first"), run("echo second; sleep 60"))
+    eventually(lambda: any("]: second" in line for line in build.log()))
+    return build
+
+
+def boxes_of_builds(server: Server) -> list[str]:
+    return [entry.name for entry in (server.data / "boxes").iterdir() if entry.name.startswith("build-")]
+
+
+def half_layers(server: Server) -> list[Path]:
+    return list((server.data / "layers").glob(".new-*"))
+
+
+def test_a_killed_warden_fails_what_it_built_and_builds_again(server: Server) -> None:
+    name = fresh("crash")
+    build = under_way(server.wire, name)
+    waiting = Order(server.wire, fresh("waits")).request()
+    before = build.log()
+    (warden,) = server.wardens()
+    os.kill(warden, signal.SIGKILL)
+    eventually(lambda: server.wardens() not in ([], [warden]))
+    eventually(lambda: server.wire.call("GET", "/health").status == 200)
+    now = build.status()
+    assert now["status"] == "error"
+    assert "interrupted" in now["reason"]["message"]
+    assert [entry["message"] for entry in now["logEntries"]] == before
+    assert not boxes_of_builds(server)
+    assert not half_layers(server)
+    assert server.wire.call("POST", "/sandboxes", {"templateID": name}).status == 404
+    waiting.start(run("true")).ready()
+    again = Order(server.wire, name).request().start(run("echo first"), run("echo other")).ready()
+    assert any(line.startswith("CACHED [builder 1/2]") for line in again.log())
+
+
+def test_a_stopped_server_says_so_afterwards(server: Server) -> None:
+    build = under_way(server.wire, fresh("stop"))
+    server.signal(signal.SIGTERM)
+    server.start()
+    build.wire = server.wire
+    now = build.status()
+    assert (now["status"], "stopped" in now["reason"]["message"]) == ("error", True)
+    assert not boxes_of_builds(server)
+
+
+def test_a_deleted_template_takes_its_build_along(wire: Wire) -> None:
+    build = under_way(wire, fresh("deleted"))
+    assert wire.call("DELETE", f"/templates/{build.template}").status == 204
+    path = f"/templates/{build.template}/builds/{build.build}/status"
+    eventually(lambda: wire.call("GET", path).status == 400)
+
+
+def test_what_a_failed_step_left_can_be_looked_at(wire: Wire) -> None:
+    name = fresh("kept")
+    build = Order(wire, name).request()
+    build.start(run("echo whole > ~/whole"), run("echo half > ~/half; exit 3"), keep=True)
+    assert build.failed()["step"] == "2"
+    box = wire.create(f"{name}:failed")
+    try:
+        assert box.run("cat ~/whole ~/half")[1] == "whole\nhalf\n"
+    finally:
+        box.kill()
+    again = Order(wire, name).request().start(run("echo whole > ~/whole"), run("echo half > ~/half; exit 3"))
+    assert again.failed()["step"] == "2"  # a failed step is no cached one
+    assert wire.call("POST", "/sandboxes", {"templateID": name}).status == 404
+
+
+def test_a_crashing_start_command_may_be_debugged(wire: Wire) -> None:
+    name = fresh("debug")
+    broken = {"startCmd": "echo falling over; exit 7", "readyCmd": "false"}
+    assert Order(wire, name).request().start(**broken).failed()["step"] == "finalize"
+    Order(wire, name).request().start(**broken, debug=True).ready()
+    box = wire.create(name)
+    try:
+        lines = wire.call("GET", f"/sandboxes/{box.id}/logs").json()["logEntries"]
+        assert "falling over" in [entry["message"] for entry in lines]
+    finally:
+        box.kill()
+
+
+def test_a_step_without_enough_memory_names_it(wire: Wire) -> None:
+    build = Order(wire, fresh("hungry"), {"cpuCount": 1, "memoryMB": 256}).request()
+    build.start(run("python3 -c \"x = b'a' * (1 << 30)\""))
+    reason = build.failed()
+    assert "256 MB" in reason["message"]
+    assert reason["step"] == "1"
