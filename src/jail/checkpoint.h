@@ -19,6 +19,7 @@
 struct jail_criu {
   const char *program; /* criu 4.2 or newer */
   unsigned seconds;    /* for one dump or restore; 0 = JAIL_CRIU_SECONDS */
+  const char *heaps;   /* directory for zygotes' memory, which images share (heap.h); NULL: a copy goes into each image */
 };
 
 /* Proves that this host can do it, by a real dump and a real restore of a tiny box below `dir`. `lower` is a layer with a
@@ -44,5 +45,8 @@ int jail_image_check(const char *image, struct err *err);
 uint64_t jail_image_bytes(const char *image); /* on disk */
 /* Removes it so that no moment leaves half an image that looks whole. Idempotent. */
 int jail_image_remove(const char *image, struct err *err);
+
+/* Removes kept memory of zygotes that no image below `images` names, and that is an hour old. */
+void jail_heaps_sweep(const char *heaps, const char *images);
 
 #endif

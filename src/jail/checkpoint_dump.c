@@ -18,6 +18,7 @@
 struct dump {
   const struct jail_spec *spec;
   const struct jail *jail;
+  const char *image;
   int dir; /* of the image */
   char freezer[PATH_MAX];
   blame_processes processes;
@@ -153,7 +154,7 @@ static int see_files(struct dump *d, struct err *err)
 {
   int r = 0;
   for (size_t i = 0; i < d->processes.n && !r; i++)
-    r = outside_collect(d->processes.p[i].pid, &d->mounts, &d->manifest, err);
+    r = outside_collect(d->processes.p[i].pid, &d->mounts, d->job.criu->heaps ? d->job.criu->heaps : d->image, &d->manifest, err);
   for (size_t i = 0; i < d->manifest.files.n; i++)
     external(d, d->manifest.files.p[i].key);
   return r;
@@ -248,7 +249,8 @@ static int settle_name(const char *image, struct err *err)
 int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image, struct err *err)
 {
   const struct cgroup_ops *ops = cgroup_host();
-  __attribute__((cleanup(dump_free))) struct dump d = {.spec = spec, .jail = j, .dir = -1, .manifest = MANIFEST_INIT, .job = {.criu = criu}};
+  __attribute__((cleanup(dump_free))) struct dump d = {
+      .spec = spec, .jail = j, .image = image, .dir = -1, .manifest = MANIFEST_INIT, .job = {.criu = criu}};
   if (!ops || ops->freezer(spec->instance, spec->id, d.freezer, sizeof(d.freezer)))
     return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be checkpointed");
   d.dir = make_dir(image, err);

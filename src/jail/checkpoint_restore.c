@@ -20,6 +20,7 @@
 
 struct restore {
   const struct jail_spec *spec;
+  const char *path; /* of the image */
   int image, userns, root;
   struct criu_view view;
   struct cgroup_join join;
@@ -63,7 +64,7 @@ static int make_root(struct restore *s, struct err *err)
     return home;
   struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = s->userns, .root = spec->id_base, .shifted = spec->shifted};
   s->root = layers_mount(&l, err);
-  return s->root < 0 ? s->root : outside_open(&s->manifest, &l, &s->job, err);
+  return s->root < 0 ? s->root : outside_open(&s->manifest, &l, s->job.criu->heaps ? s->job.criu->heaps : s->path, &s->job, err);
 }
 
 static void name_mounts(struct restore *s)
@@ -105,12 +106,12 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   return 0;
 }
 
-static int build(struct restore *s, const char *image, struct jail *out, struct err *err)
+static int build(struct restore *s, struct jail *out, struct err *err)
 {
   int64_t began = clock_mono_us(), checked, walled;
-  s->image = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  s->image = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->image < 0)
-    return err_errno(err, "opening the checkpoint %s", image);
+    return err_errno(err, "opening the checkpoint %s", s->path);
   int r = manifest_open(s->image, &s->manifest, err);
   if (r)
     return r;
@@ -133,6 +134,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
 {
   __attribute__((cleanup(restore_free))) struct restore s = {
       .spec = spec,
+      .path = image,
       .image = -1,
       .userns = -1,
       .root = -1,
@@ -145,7 +147,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
   int r = cgroup_host() ? jail_check_spec(spec, err) : err_set(err, -EOPNOTSUPP, "this host offers no control groups");
   if (r)
     return r;
-  r = build(&s, image, out, err);
+  r = build(&s, out, err);
   if (r) {
     jail_kill(spec->instance, spec->id, out, NULL);
     jail_close(out);

@@ -35,6 +35,7 @@
 #define BIRTH_TIMEOUT_MS 20000
 #define DEATH_TIMEOUT_MS 5000
 #define SHM_DEFAULT      ((uint64_t)64 << 20)
+#define SHM_ZYGOTE       ((uint64_t)2 << 30) /* holds its whole heap */
 
 /* --- checks --------------------------------------------------------------------------------------------------- */
 
@@ -264,7 +265,9 @@ static int spawn(const struct jail_spec *spec, struct cgroup_join *join, struct 
       .console = spec->console,
       .filter = filter,
       .open_files = spec->limits.open_files,
-      .shm = spec->limits.memory ? spec->limits.memory / 2 : SHM_DEFAULT,
+      .shm = spec->zygote          ? SHM_ZYGOTE
+             : spec->limits.memory ? spec->limits.memory / 2
+                                   : SHM_DEFAULT,
       .run_as = spec->zygote ? spec->id_base : 0,
   };
   cleanup_fd int pidfd = -1;

@@ -183,7 +183,7 @@ static void read_lists(struct manifest *m, const struct json *top)
     vec_push(&m->images, ((struct manifest_image){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum")}));
 }
 
-static int read_manifest(int dir, struct manifest *m, struct err *err)
+int manifest_read(int dir, struct manifest *m, struct err *err)
 {
   char sum[SUM_LINE + 1];
   cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
@@ -219,7 +219,7 @@ static int check_image(int dir, const struct manifest_image *i, struct err *err)
 
 int manifest_open(int dir, struct manifest *m, struct err *err)
 {
-  int r = read_manifest(dir, m, err);
+  int r = manifest_read(dir, m, err);
   for (size_t i = 0; i < m->images.n && !r; i++)
     r = check_image(dir, &m->images.p[i], err);
   return r;

@@ -38,6 +38,8 @@ void manifest_free(struct manifest *m);
 
 /* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. */
 int manifest_seal(int dir, struct manifest *m, struct err *err);
+/* Reads it alone. */
+int manifest_read(int dir, struct manifest *m, struct err *err);
 /* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
 int manifest_open(int dir, struct manifest *m, struct err *err);
 

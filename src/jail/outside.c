@@ -1,5 +1,6 @@
 /* outside.c - see outside.h. */
 #include "jail/outside.h"
+#include "jail/heap.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -43,15 +44,20 @@ static bool is_known(const struct manifest *m, const char *key)
   return false;
 }
 
-/* Shared memory and memfds also come from mounts no box has; only views of layers are ours to find again. */
-static bool is_view(const char *link)
+/* Shared memory and memfds also come from mounts no box has; only views of layers and kept memory are ours to find again. */
+static bool is_findable(const char *link, const char *path)
 {
+  static const long views[] = {OVERLAYFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC};
   struct statfs fs;
-  return statfs(link, &fs) == 0 &&
-         (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
+  if (heap_name(path))
+    return true;
+  for (size_t i = 0; i < ARRAY_LEN(views); i++)
+    if (statfs(link, &fs) == 0 && fs.f_type == views[i])
+      return true;
+  return false;
 }
 
-static int add_file(const char *link, struct str path, const struct outside_mounts *own, struct manifest *m, struct err *err)
+static int add_file(const char *link, struct str path, const struct outside_mounts *own, const char *heaps, struct manifest *m, struct err *err)
 {
   struct statx st;
   char key[64];
@@ -60,18 +66,19 @@ static int add_file(const char *link, struct str path, const struct outside_moun
   if (is_own(own, st.stx_mnt_id))
     return 0;
   snprintf(key, sizeof(key), "file[%" PRIx64 ":%" PRIx64 "]", (uint64_t)st.stx_mnt_id, (uint64_t)st.stx_ino);
-  if (is_known(m, key) || !is_view(link))
-    return 0;
   struct manifest_file f = {.key = arena_z(&m->arena, str_of(key)), .path = arena_z(&m->arena, path), .inode = st.stx_ino};
+  if (is_known(m, key) || !is_findable(link, f.path))
+    return 0;
   cleanup_fd int fd = open(link, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || mark_of(fd, &f.size, &f.mark))
     return err_errno(err, "reading " STR_FMT, STR_ARG(path));
   vec_push(&m->files, f);
-  return 0;
+  return heap_name(f.path) ? heap_keep(heaps, heap_name(f.path), fd, err) : 0;
 }
 
 /* A line of maps: RANGE access offset device INODE   PATH. Mappings of one file mostly follow each other. */
-static int add_mapping(pid_t pid, struct str line, struct str *last, const struct outside_mounts *own, struct manifest *m, struct err *err)
+static int add_mapping(pid_t pid, struct str line, struct str *last, const struct outside_mounts *own, const char *heaps, struct manifest *m,
+                       struct err *err)
 {
   struct str field[5], rest = line;
   char link[96];
@@ -82,10 +89,10 @@ static int add_mapping(pid_t pid, struct str line, struct str *last, const struc
     return 0;
   *last = rest;
   snprintf(link, sizeof(link), "/proc/%d/map_files/" STR_FMT, pid, STR_ARG(field[0]));
-  return add_file(link, rest, own, m, err);
+  return add_file(link, rest, own, heaps, m, err);
 }
 
-int outside_collect(pid_t pid, const struct outside_mounts *own, struct manifest *m, struct err *err)
+int outside_collect(pid_t pid, const struct outside_mounts *own, const char *heaps, struct manifest *m, struct err *err)
 {
   char link[64], path[PATH_MAX];
   cleanup_buf struct buf b = BUF_INIT(MAPS_MAX);
@@ -93,14 +100,14 @@ int outside_collect(pid_t pid, const struct outside_mounts *own, struct manifest
   ssize_t n = readlink(link, path, sizeof(path));
   if (n <= 0)
     return 0; /* a zombie */
-  int r = add_file(link, str_make(path, (size_t)n), own, m, err);
+  int r = add_file(link, str_make(path, (size_t)n), own, heaps, m, err);
   snprintf(link, sizeof(link), "/proc/%d/maps", pid);
   if (!r && file_read(link, &b))
     r = err_set(err, -EIO, "reading %s", link);
   struct str rest = buf_str(&b), line, last = STR_NONE;
   while (rest.n > 0 && !r) {
     str_cut(rest, '\n', &line, &rest);
-    r = add_mapping(pid, line, &last, own, m, err);
+    r = add_mapping(pid, line, &last, own, heaps, m, err);
   }
   return r;
 }
@@ -120,39 +127,42 @@ static int open_in_view(int view, const struct manifest_file *f)
   return steal_fd(&fd);
 }
 
-static int add_handle(const struct manifest_file *f, int fd, struct criu_job *job)
-{
-  vec_push(&job->handles, ((struct criu_handle){.key = f->key, .fd = fd}));
-  return 0;
-}
+struct views {
+  int fds[LAYERS_MAX];
+  size_t made;
+};
 
 /* A layer above may have replaced a file since (a fork's frozen upper, after an upgrade inside): then the view without
  * the topmost layers has the one that is meant. */
-int outside_open(const struct manifest *m, const struct layers *from, struct criu_job *job, struct err *err)
+static int open_in_layers(const struct manifest_file *f, const struct layers *from, struct views *v, struct err *err)
 {
-  int views[LAYERS_MAX], r = 0;
-  size_t n = 0, made = 0;
-  while (from->lowers[n] && n < LAYERS_MAX)
-    n++;
-  for (size_t i = 0; i < m->files.n && r >= 0; i++) {
-    int fd = -ENOENT;
-    for (size_t k = 0; k < n && (fd == -ENOENT || fd == -ESTALE); k++) {
-      if (k == made) {
-        struct layers less = *from;
-        less.lowers += k;
-        views[made] = layers_view(&less, err);
-        if ((r = views[made]) < 0)
-          break;
-        made++;
-      }
-      fd = open_in_view(views[k], &m->files.p[i]);
+  int fd = -ENOENT;
+  for (size_t k = 0; k < LAYERS_MAX && from->lowers[k] && (fd == -ENOENT || fd == -ESTALE); k++) {
+    if (k == v->made) {
+      struct layers less = *from;
+      less.lowers += k;
+      int view = layers_view(&less, err);
+      if (view < 0)
+        return view;
+      v->fds[v->made++] = view;
     }
-    if (fd >= 0)
-      r = add_handle(&m->files.p[i], fd, job);
-    else if (r >= 0)
-      r = err_set(err, -ESTALE, "%s is not what it was at the checkpoint: was its template changed?", m->files.p[i].path);
+    fd = open_in_view(v->fds[k], f);
   }
-  while (made > 0)
-    close(views[--made]);
-  return MIN(r, 0);
+  return fd >= 0 ? fd : err_set(err, -ESTALE, "%s is not what it was at the checkpoint: was its template changed?", f->path);
+}
+
+int outside_open(const struct manifest *m, const struct layers *from, const char *heaps, struct criu_job *job, struct err *err)
+{
+  struct views v = {.made = 0};
+  int r = 0;
+  for (size_t i = 0; i < m->files.n && !r; i++) {
+    const struct manifest_file *f = &m->files.p[i];
+    int fd = heap_name(f->path) ? heap_open(heaps, heap_name(f->path), from->userns, err) : open_in_layers(f, from, &v, err);
+    r = fd < 0 ? fd : 0;
+    if (!r)
+      vec_push(&job->handles, ((struct criu_handle){.key = f->key, .fd = fd}));
+  }
+  while (v.made > 0)
+    close(v.fds[--v.made]);
+  return r;
 }

@@ -15,11 +15,11 @@ struct outside_mounts {
   VEC(uint64_t) ids;
 };
 
-/* Adds to m->files what process `pid` has mapped from elsewhere, and its program. */
-int outside_collect(pid_t pid, const struct outside_mounts *own, struct manifest *m, struct err *err);
+/* Adds to m->files what process `pid` has mapped from elsewhere, and its program. Zygotes' memory is kept in `heaps`. */
+int outside_collect(pid_t pid, const struct outside_mounts *own, const char *heaps, struct manifest *m, struct err *err);
 
-/* Opens m->files from the layers of a box: job->handles and job->external. The descriptors are the
+/* Opens m->files from `heaps` and the layers of a box: job->handles and job->external. The descriptors are the
  * caller's to close. -ESTALE where a file is not what it was, with its path. */
-int outside_open(const struct manifest *m, const struct layers *from, struct criu_job *job, struct err *err);
+int outside_open(const struct manifest *m, const struct layers *from, const char *heaps, struct criu_job *job, struct err *err);
 
 #endif

@@ -18,13 +18,15 @@ void images_open(struct warden *w)
   static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
   char dir[1024], lower[1024];
   struct err why = ERR_NONE;
-  w->criu = (struct jail_criu){.program = w->config->criu, .seconds = w->config->checkpoint_s};
+  snprintf(w->heaps, sizeof(w->heaps), "%s/heaps", w->config->data);
+  w->criu = (struct jail_criu){.program = w->config->criu, .seconds = w->config->checkpoint_s, .heaps = w->heaps};
   if (!strcmp(w->config->checkpoint, "frozen")) {
     snprintf(w->images_why, sizeof(w->images_why), "the setting 'checkpoint' says so");
     return;
   }
   image_path(w, "", dir);
   path_mkdirs(dir, 0700);
+  jail_heaps_sweep(w->heaps, dir);
   snprintf(dir, sizeof(dir), "%s/boxes", w->config->data);
   snprintf(lower, sizeof(lower), "%s/runtime/%s", w->config->data, w->runtime);
   w->images_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);

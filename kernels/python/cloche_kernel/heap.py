@@ -8,6 +8,7 @@ writes still copies only the small page it touches. A mapping costs a fork about
 hundred libraries have six hundred. Where any of this is not to be had, nothing changes.
 """
 
+import array
 import ctypes
 import gc
 import os
@@ -38,13 +39,17 @@ def gather() -> None:
         return
 
 
-def settle() -> None:
-    """To be called once, with one thread, when everything is loaded and before the first fork."""
+def settle(file: str = "") -> None:
+    """To be called once, with one thread, when everything is loaded and before the first fork.
+
+    With a file, memory is mapped from there afterwards: see lay.
+    """
     gc.collect()
     immortalise()
     gc.freeze()
     join()
-    collapse()
+    if not file or not lay(file):
+        collapse()
 
 
 def immortalise() -> int:
@@ -142,21 +147,121 @@ def _libraries() -> Iterator[list[Mapping]]:
         yield library
 
 
-def collapse() -> int:
-    """Puts the heap into huge pages; gives their number."""
+class Piece(ctypes.Structure):
+    """What lay.c is told."""
+
+    _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("offset", ctypes.c_uint64)]
+
+
+def lay(path: str) -> int:
+    """Moves what we have written into a new file and maps it from there; gives the number of pieces.
+
+    Forks then share it without a copy of page tables, and a checkpoint of a box holds only what its processes changed.
+    """
+    try:
+        library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "lay.so"))
+        library.lay.restype = ctypes.c_long
+        pieces, size = _own_pieces()
+        to = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return 0
+    try:
+        os.ftruncate(to, size)
+        from_ = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        table = (Piece * len(pieces))(*pieces)
+        count, *files = (ctypes.c_long(number) for number in (len(pieces), to, from_))
+        laid = library.lay(table, count, *files)
+        os.close(from_)
+        collapse(table[:laid])
+        return laid
+    finally:
+        os.close(to)
+
+
+PAGE = 4096
+SMALL = 4 * 1024 * 1024  # a mapping up to this size moves as a whole: a piece of it would be another mapping
+GAP = 256  # pages that are not ours but cost less than another mapping
+PRESENT, SWAPPED, FROM_FILE = 1 << 63, 1 << 62, 1 << 61  # of /proc/self/pagemap
+
+
+def _own_pieces() -> tuple[list[Piece], int]:
+    """Stretches of memory that hold private pages, and the size of a file for them.
+
+    Places in the file are those in memory, seen from the start of a huge page.
+    """
+    pieces: list[Piece] = []
+    offset = 0
+    plain = _plain()
+    with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:
+        for mapping in _mappings():
+            if mapping.start not in plain or (mapping.name.startswith("[") and mapping.name != "[heap]"):
+                continue
+            for start, end in _stretches(pagemap.fileno(), mapping):
+                offset += (start - offset) % HUGE
+                pieces.append(Piece(start, end - start, offset))
+                offset += end - start
+    return pieces, offset
+
+
+PLAIN = {"rd", "wr", "mr", "mw", "me", "ac", "nr", "sd", "hg", "nh", "um"}  # of smaps: nothing was asked but memory
+
+
+def _plain() -> set[int]:
+    """Where ordinary writable memory starts. Some is not: a fork finds the state of random generators emptied."""
+    plain = set()
+    start = 0
+    with open("/proc/self/smaps") as maps:
+        for line in maps:
+            first, *rest = line.split()
+            if first == "VmFlags:":
+                if {"wr"} <= set(rest) <= PLAIN:
+                    plain.add(start)
+            elif not first.endswith(":"):
+                start = int(first.split("-")[0], 16)
+    return plain
+
+
+def _own_runs(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
+    first, count = mapping.start // PAGE, (mapping.end - mapping.start) // PAGE
+    entries = array.array("Q", os.pread(pagemap, count * 8, first * 8))
+    begin = last = -1
+    for at, entry in enumerate(entries):
+        if not entry & (PRESENT | SWAPPED) or entry & FROM_FILE:
+            continue
+        if begin < 0:
+            begin = at
+        elif at - last > GAP:
+            yield (first + begin) * PAGE, (first + last + 1) * PAGE
+            begin = at
+        last = at
+    if begin >= 0:
+        yield (first + begin) * PAGE, (first + last + 1) * PAGE
+
+
+def _stretches(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
+    runs = list(_own_runs(pagemap, mapping))
+    if runs and (mapping.file or mapping.end - mapping.start <= SMALL):
+        yield mapping.start, mapping.end
+    else:
+        yield from runs
+
+
+def collapse(laid: list[Piece] | None = None) -> int:
+    """Puts the heap, or what was laid into a file, into huge pages; gives their number."""
     try:
         madvise = ctypes.CDLL(None, use_errno=True).madvise
-        pieces = list(_pieces())
+        spans = [(piece.start, piece.start + piece.bytes) for piece in laid] if laid else list(_spans())
     except (OSError, AttributeError):
         return 0
     made = 0
-    for address in pieces:
-        made += madvise(ctypes.c_void_p(address), ctypes.c_size_t(HUGE), MADV_COLLAPSE) == 0
+    for start, end in spans:
+        for address in range(-(-start // HUGE) * HUGE, end // HUGE * HUGE, HUGE):
+            made += madvise(ctypes.c_void_p(address), ctypes.c_size_t(HUGE), MADV_COLLAPSE) == 0
     return made
 
 
-def _pieces() -> Iterator[int]:
-    """Aligned huge-page sized pieces of our writable anonymous memory."""
+def _spans() -> Iterator[tuple[int, int]]:
+    """Our writable anonymous memory."""
     for piece in _mappings():
         if not piece.file and piece.rights == "rw-p" and piece.name in ("", "[heap]"):
-            yield from range(-(-piece.start // HUGE) * HUGE, piece.end // HUGE * HUGE, HUGE)
+            yield piece.start, piece.end

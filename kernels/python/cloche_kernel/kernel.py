@@ -18,9 +18,8 @@ from types import FrameType
 from typing import Any
 
 from . import loop as loops
-from . import renewal
+from . import renewal, streams
 from . import shell as shells
-from . import streams
 from .outlet import Outlet, complain
 from .wire import Wire, dumps
 

@@ -69,8 +69,7 @@ def _keep_capabilities(mask: int) -> None:
 
 
 def fork_twice(pidfd: int) -> int:
-    """A fork that enters the box, and a fork of a fork of it that is born there and whose parent was: 0 in the last, the
-    first one's pid here."""
+    """A fork that enters the box, and a fork of a fork of it that is born there: 0 in the last, the first's pid here."""
     child = os.fork()
     if child > 0:
         return child
@@ -262,5 +261,5 @@ def serve() -> None:
     end_threads()
     mover = _mover()
     renewal.prepare()
-    heap.settle()
+    heap.settle(f"/dev/shm/cloche-heap-{os.urandom(8).hex()}")
     Zygote(sock, kernel, mover).serve()
