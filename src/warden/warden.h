@@ -60,7 +60,7 @@ struct warden {
   size_t births;   /* births under way */
   size_t passages; /* boxes falling asleep or waking up */
   size_t away;     /* boxes that sleep on disk */
-  char heaps[512];                 /* kept memory of zygotes */
+  char heaps[512]; /* kept memory of zygotes */
   struct jail_criu criu;
   bool images_on; /* boxes can be written to disk; else images_why */
   char images_why[512];
