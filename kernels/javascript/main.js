@@ -17,10 +17,7 @@ const { Turn, newShared } = require('./turn.js');
 const shared = newShared();
 const worker = new Worker(require.resolve('./watch.js'), { workerData: { shared }, env: SHARE_ENV });
 
-const { openSync, readSync, closeSync } = require('node:fs');
 const { getSystemErrorMap } = require('node:util');
-const { setFlagsFromString } = require('node:v8');
-const { runInNewContext } = require('node:vm');
 const { syncBuiltinESMExports } = require('node:module');
 const { Wire, installOutput } = require('./wire.js');
 const { Evaluator, doesCompile } = require('./evaluator.js');
@@ -28,6 +25,7 @@ const { installModules } = require('./modules.js');
 const { installDisplay, hasOwnBundle, richBundle, plainText } = require('./display.js');
 const { rewrite, redeclare } = require('./scan.js');
 const { faultOf, syntaxFault, installStacks } = require('./fault.js');
+const chance = require('./chance.js');
 const timers = require('./timers.js');
 const transpiler = require('./transpile.js');
 
@@ -208,21 +206,6 @@ function changeDirectory(directory) {
 }
 
 /*
- * The box was made from another one's memory, whose generator would go on with the same numbers. A fresh context is
- * seeded anew, from the flag where one is set; the generator in OpenSSL can't be reached from here and reseeds in its own time.
- */
-function renewRandom() {
-  const bytes = Buffer.alloc(4);
-  const fd = openSync('/dev/urandom');
-  readSync(fd, bytes, 0, 4);
-  closeSync(fd);
-  const seed = bytes.readInt32LE();
-  setFlagsFromString(`--random-seed=${seed || 1}`);
-  Math.random = runInNewContext('Math.random');
-  setFlagsFromString('--random-seed=0');
-}
-
-/*
  * A message counts as taken in only when nothing can stop it any more: a termination that
  * lands on a run about to begin makes the watch thread send that run, and what followed it, again.
  */
@@ -238,7 +221,7 @@ function receive({ number, line }) {
   else if (message.op === 'interrupt' && isMine) interrupt();
   else if (message.op === 'env') {
     setEnv(message.set ?? {});
-    if (message.renew) renewRandom();
+    if (message.renew) chance.renew();
   }
   else if (message.op === 'cd') changeDirectory(message.path);
   else if (message.op === 'leave') process.exit(0);

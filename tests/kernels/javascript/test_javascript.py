@@ -554,3 +554,27 @@ def test_a_box_made_from_anothers_memory_draws_its_own_numbers(fresh: Kernel) ->
     second = fresh.run("[Math.random(), Math.random()].join()").text
     assert first and second and first != second
     assert fresh.run("Math.random() < 1 && Math.random() >= 0").text == "true"
+
+
+def test_cryptographic_numbers_keep_their_ways_after_a_renewal(fresh: Kernel) -> None:
+    fresh.send({"op": "env", "set": {}, "renew": True})
+    fresh.send({"op": "env", "set": {}, "renew": True})
+    told = fresh.run("""
+        import { randomUUID } from 'node:crypto'
+        const c = require('crypto'), { promisify } = require('util')
+        const words = new Uint32Array(4), view = new Uint8Array(8)
+        const ids = new Set(Array.from({ length: 50 }, () => [randomUUID(), crypto.randomUUID(), c.randomUUID()]).flat())
+        const ints = Array.from({ length: 500 }, () => c.randomInt(3, 7))
+        c.randomFillSync(words, 1, 2)
+        JSON.stringify([
+          ids.size, [...ids].every((id) => /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id)),
+          c.randomBytes(7).length, (await promisify(c.randomBytes)(5)).length, c.randomBytes(16).equals(c.randomBytes(16)),
+          Math.min(...ints), Math.max(...ints), c.randomInt(1), words[0] + words[3], words[1] !== words[2],
+          crypto.getRandomValues(view) === view, view.some((byte) => byte), (await promisify(c.randomInt)(5)) < 5,
+          (await promisify(c.randomFill)(Buffer.alloc(9))).length,
+        ])
+    """)
+    assert told.text == "'[150,true,7,5,false,3,6,0,0,true,true,true,true,9]'", told
+    assert fresh.run("[c, crypto, c.webcrypto].some((one) => /native|_random/.test(one.randomUUID))").text == "false"
+    for wrong in ("c.randomBytes(-1)", "c.randomInt(5, 2)", "c.randomFillSync('x')", "crypto.getRandomValues([1])"):
+        assert fresh.run(wrong).error, wrong
