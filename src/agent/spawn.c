@@ -234,8 +234,12 @@ pid_t spawn_run(const struct spawn *s, enum spawn_stage *stage)
   if (!given.stack)
     return -ENOMEM;
   pid_t pid = clone(child_main, given.stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, &b);
+  int code = errno;
+  /* The child changed its user on our memory, which hides this process. A checkpoint of a restored box, whose memory belongs to
+   * the host's namespace, could not be taken of it then. */
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   if (pid < 0)
-    return -errno;
+    return -code;
   *stage = b.stage;
   if (b.stage != SPAWN_OK) {
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -1,0 +1,203 @@
+"""Crashes at random moments of pauses, resumes, forks and snapshots.
+
+Each round begins something with a box and kills the warden, criu or both with SIGKILL a random moment later. The request may
+then succeed or fail, as it likes. What must hold: the box is there, running or asleep, with its memory, files and processes as
+they were; and in the end nothing is left on the machine, and nothing under the data directory that no box or snapshot owns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from support.server import Server, children
+from support.state import leaked, look
+from support.wire import Answer, Wire
+
+BOXES = 2
+PATIENCE = 60
+LONGEST = 1.5  # seconds until the kill
+
+
+def descendants(pid: int) -> list[int]:
+    found, rest = [], [pid]
+    while rest:
+        kids = children(rest.pop())
+        found += kids
+        rest += kids
+    return found
+
+
+def named(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def shoot(pids: list[int]) -> int:
+    hit = 0
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            hit += 1
+    return hit
+
+
+class Subject:
+    """A box with memory, files and a process of its own to be found again."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        self.server, self.mark = server, f"mark-{number}-{random.randrange(1 << 30)}"
+        sandbox = server.cell(timeout=3600)
+        self.id = sandbox.sandbox_id
+        sandbox.run_code(f"mark = {self.mark!r}; big = bytes(range(256)) * 4096; turns = 0")
+        sandbox.files.write("/home/user/mark", self.mark)
+        sandbox.commands.run("setsid sleep 86400 > /dev/null 2>&1 < /dev/null & echo $! > /home/user/pid")
+        self.turns = 0
+
+    def ask(self, path: str, body: dict | None = None, wire: Wire | None = None) -> Answer:
+        return (wire or self.server.wire).call("POST", f"/sandboxes/{self.id}/{path}", body or {})
+
+    def state(self) -> str:
+        got = self.server.wire.call("GET", f"/sandboxes/{self.id}")
+        return got.json()["state"] if got.status == 200 else f"status {got.status}: {got.text[:200]}"
+
+    def check(self) -> str | None:
+        """What is wrong with it, or nothing."""
+        found = self.state()
+        if found not in ("running", "paused"):
+            return f"it is gone: {found}"
+        got = self.ask("connect", {"timeout": 3600})
+        if got.status not in (200, 201):
+            return f"{found}, and connect answers {got.status}: {got.text[:300]}"
+        sandbox = self.server.connect(self.id)
+        self.turns += 1
+        run = sandbox.run_code("turns += 1; [mark, turns, len(big), big[:3]]", timeout=30)
+        if run.error or run.text != f"['{self.mark}', {self.turns}, 1048576, b'\\x00\\x01\\x02']":
+            return f"its memory is not what it was: {run.text} {run.error}"
+        if sandbox.files.read("/home/user/mark") != self.mark:
+            return "its file is not what it was"
+        if sandbox.commands.run("kill -0 $(cat /home/user/pid) && echo lives").stdout != "lives\n":
+            return "its process is gone"
+        return None
+
+
+class Round:
+    def __init__(self, server: Server, subject: Subject, dice: random.Random) -> None:
+        self.server, self.subject = server, subject
+        asleep = subject.state() == "paused"
+        self.what = "resume" if asleep else dice.choice(["pause", "pause", "fork", "snapshot"])
+        self.whom = dice.choice(["warden", "criu", "both", "warden"])
+        self.when = dice.random() ** 2 * LONGEST
+        self.answer: Answer | None = None
+        self.failure = ""
+
+    def begin(self) -> None:
+        body = {"fork": {"timeout": 600, "count": 2}, "resume": {"timeout": 3600}}
+        path = {"snapshot": "snapshots"}.get(self.what, self.what)
+        try:
+            self.answer = self.subject.ask(path, body.get(self.what))
+        except OSError as error:
+            self.failure = repr(error)
+
+    def targets(self) -> list[int]:
+        wardens = self.server.wardens()
+        criu = [pid for warden in wardens for pid in descendants(warden) if named(pid).startswith("criu")]
+        return {"warden": wardens, "criu": criu, "both": wardens + criu}[self.whom]
+
+    def clear(self) -> None:
+        """What the request made goes."""
+        if not self.answer or self.answer.status != 201 or self.what == "resume":
+            return
+        told = self.answer.json()
+        for fork in told if self.what == "fork" else []:
+            if "sandbox" in fork:
+                self.server.wire.call("DELETE", f"/sandboxes/{fork['sandbox']['sandboxID']}")
+        if self.what == "snapshot":
+            name = told["snapshotID"].replace("/", "%2F").replace(":", "%3A")
+            made = self.server.wire.call("POST", "/sandboxes", {"templateID": told["snapshotID"], "timeout": 60})
+            if made.status == 201:
+                self.server.wire.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
+            deadline = time.monotonic() + 10
+            while self.server.wire.call("DELETE", f"/templates/{name}").status == 400 and time.monotonic() < deadline:
+                time.sleep(0.2)
+            if made.status != 201:
+                raise AssertionError(f"no box from the snapshot: {made.status} {made.text[:300]}")
+
+    def go(self) -> str | None:
+        asking = threading.Thread(target=self.begin)
+        asking.start()
+        time.sleep(self.when)
+        hit = shoot(self.targets())
+        asking.join(PATIENCE)
+        told = f"{self.answer.status} {self.answer.text[:150] if self.answer.status >= 400 else chr(32)}" if self.answer else self.failure or "no answer"
+        self.line = f"{self.what:8} {self.whom:6} after {self.when * 1000:5.0f} ms, {hit} hit, answer {told}"
+        if asking.is_alive():
+            return "the request is never answered"
+        self.clear()
+        return self.subject.check()
+
+
+def owned_by_nobody(server: Server) -> set[str]:
+    """Directories of images, layers and boxes, once all boxes and snapshots are gone."""
+    found = set()
+    for folder in ("checkpoints", "layers", "boxes"):
+        place = server.data / folder
+        found |= {f"{folder}/{entry.name}" for entry in place.glob("[!.]*")} if place.is_dir() else set()
+    return {name for name in found if not name.startswith(("boxes/ready-", "boxes/zygote-"))}
+
+
+def main() -> int:
+    rounds = int(sys.argv[1])
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] else random.randrange(1 << 30)
+    dice = random.Random(seed)
+    random.seed(seed)
+    server = Server()
+    before = look(str(server.data))
+    server.start()
+    counts: Counter[str] = Counter()
+    failed = 0
+    try:
+        subjects = [Subject(server, number) for number in range(BOXES)]
+        for number in range(rounds):
+            turn = Round(server, dice.choice(subjects), dice)
+            try:
+                wrong = turn.go()
+            except Exception as error:  # noqa: BLE001 - whatever breaks is this round's finding
+                wrong = repr(error)[:500]
+            counts[f"{turn.what} {turn.answer.status if turn.answer else 'none'}"] += 1
+            print(f"{number + 1:4} {turn.line}", flush=True)
+            if wrong:
+                failed += 1
+                print(f"FAIL  round {number + 1} (seed {seed}): {turn.line}\n      {wrong}", flush=True)
+                subjects = [one for one in subjects if one is not turn.subject] + [Subject(server, rounds + number)]
+        for subject in subjects:
+            server.wire.call("DELETE", f"/sandboxes/{subject.id}")
+        deadline = time.monotonic() + 15
+        while (left := owned_by_nobody(server)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if left:
+            failed += 1
+            print(f"FAIL  left in the data directory (seed {seed})\n      {sorted(left)}")
+    finally:
+        log = server.log()
+        server.close()
+    if remains := leaked(before, str(server.data)):
+        failed += 1
+        print(f"FAIL  left on the machine (seed {seed})\n      {sorted(remains)}")
+    if failed:
+        print(log)
+    print("answers:", ", ".join(f"{name} x{n}" for name, n in sorted(counts.items())))
+    print(f"checkpoint faults (seed {seed}): {rounds + 2 - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
