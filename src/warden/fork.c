@@ -181,9 +181,10 @@ static void first_layer(const struct build *b, char out[1024])
     out[0] = 0;
 }
 
-static void copy_names(struct warden *w, struct copy *copy, const char *build_id)
+static void copy_names(const struct box *b, struct copy *copy, const char *build_id)
 {
-  snprintf(copy->image, sizeof(copy->image), "%s", build_id);
+  struct warden *w = b->warden;
+  snprintf(copy->image, sizeof(copy->image), "%.40s-%.8s", b->row.id, build_id);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers", w->config->data);
   path_mkdirs(copy->layer, 0755);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers/%s", w->config->data, build_id);
@@ -251,7 +252,7 @@ void box_fork(struct box *b, const struct fork_order *o)
   f->timeout_s = o->timeout_s;
   if (str_copyz(o->build, f->build_id, sizeof(f->build_id)) || catalog_build(w->catalog, o->build))
     uuid4(f->build_id); /* asked again, and some boxes of the first try live on that one */
-  copy_names(w, &f->copy, f->build_id);
+  copy_names(b, &f->copy, f->build_id);
   f->copy.done = fork_copied;
   passage_copy(b, &f->copy);
 }
@@ -363,7 +364,7 @@ void box_snapshot(struct box *b, const struct snapshot_order *o)
     free(s);
     return;
   }
-  copy_names(w, &s->copy, s->build_id);
+  copy_names(b, &s->copy, s->build_id);
   s->copy.done = snapshot_copied;
   passage_copy(b, &s->copy);
 }

@@ -118,6 +118,18 @@ static bool owned(struct warden *w, const char *name)
   return false;
 }
 
+/* A dump of this box was cut short, and with it perhaps the box's connections: a new run tells gates to make new ones. */
+static void note_interrupted(struct warden *w, struct str name)
+{
+  struct str id, rest;
+  str_cut(name, '-', &id, &rest);
+  struct box *b = map_get(&w->boxes, id);
+  if (!b || b->away)
+    return;
+  b->row.run++;
+  store_box_put(w->store, &b->row, NULL);
+}
+
 void images_sweep(struct warden *w)
 {
   char dir[1024], path[1024];
@@ -129,6 +141,7 @@ void images_sweep(struct warden *w)
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || owned(w, e->d_name))
       continue;
     struct err err = ERR_NONE;
+    note_interrupted(w, str_of(e->d_name));
     image_path(w, e->d_name, path);
     if (jail_image_remove(path, &err))
       log_warn("left over %s not removed: %s", path, err.msg);

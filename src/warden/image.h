@@ -1,5 +1,6 @@
 /* image.h - memory on disk, under <data>/checkpoints: where an image lies, when it goes, and whether this host can make any. An
- * image belongs to the row of a box or of a build that names it; what no row names is swept at start. */
+ * image belongs to the row of a box or of a build that names it; what no row names is swept at start. Names begin with the id of the
+ * box they were taken of, and a dash. */
 #ifndef CLOCHE_IMAGE_H
 #define CLOCHE_IMAGE_H
 

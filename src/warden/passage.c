@@ -156,9 +156,18 @@ static void finish(struct passage *p)
   free(wishes);
 }
 
+/* A criu that was killed leaves the box's connections in a state in which nothing moves any more. What it refuses in words
+ * it has put back. */
+static void mend_connections(const struct passage *p)
+{
+  if (p->step == STEP_ACT && (p->kind == PASSAGE_DUMP || p->kind == PASSAGE_COPY) && p->result && p->result != -ENOTSUP)
+    box_run_over(p->box);
+}
+
 static void failed(struct passage *p)
 {
   struct box *b = p->box;
+  mend_connections(p);
   if (p->expired && p->kind == PASSAGE_DUMP) { /* nothing is lost that memory can hold */
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not written to disk, stays in memory: %s", p->err.msg);
     p->kind = PASSAGE_FREEZE;
@@ -365,6 +374,7 @@ static void copied(struct passage *p)
   struct copy *copy = p->copy;
   int result = p->result;
   struct err err = p->err;
+  mend_connections(p);
   b->row.state = BOX_RUNNING;
   copy->bytes = p->image_bytes;
   p->result = 0;

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from support.server import Server, children
+from support.server import Server
 from support.state import leaked, look
 from support.wire import Answer, Wire
 
@@ -29,7 +29,10 @@ LONGEST = 1.5  # seconds until the kill
 def descendants(pid: int) -> list[int]:
     found, rest = [], [pid]
     while rest:
-        kids = children(rest.pop())
+        kids = []
+        for task in Path(f"/proc/{rest.pop()}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                kids += [int(word) for word in task.read_text().split()]
         found += kids
         rest += kids
     return found
@@ -94,8 +97,9 @@ class Round:
         self.server, self.subject = server, subject
         asleep = subject.state() == "paused"
         self.what = "resume" if asleep else dice.choice(["pause", "pause", "fork", "snapshot"])
-        self.whom = dice.choice(["warden", "criu", "both", "warden"])
+        self.whom = os.environ.get("FAULT_WHOM") or dice.choice(["warden", "criu", "both", "warden"])
         self.when = dice.random() ** 2 * LONGEST
+        self.later = dice.random() ** 2 * LONGEST / 3  # from the moment criu is seen
         self.answer: Answer | None = None
         self.failure = ""
 
@@ -107,10 +111,18 @@ class Round:
         except OSError as error:
             self.failure = repr(error)
 
-    def targets(self) -> list[int]:
-        wardens = self.server.wardens()
-        criu = [pid for warden in wardens for pid in descendants(warden) if named(pid).startswith("criu")]
-        return {"warden": wardens, "criu": criu, "both": wardens + criu}[self.whom]
+    def targets(self, wardens: list[int]) -> list[int]:
+        """Where criu is meant, it is waited for."""
+        if self.whom == "warden":
+            time.sleep(self.when)
+            return wardens
+        deadline = time.monotonic() + LONGEST
+        while not (criu := [pid for one in wardens for pid in descendants(one) if named(pid) == "criu"]):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.002)
+        time.sleep(self.later)
+        return criu + (wardens if self.whom == "both" else [])
 
     def clear(self) -> None:
         """What the request made goes."""
@@ -132,13 +144,16 @@ class Round:
                 raise AssertionError(f"no box from the snapshot: {made.status} {made.text[:300]}")
 
     def go(self) -> str | None:
+        wardens = self.server.wardens()
         asking = threading.Thread(target=self.begin)
         asking.start()
-        time.sleep(self.when)
-        hit = shoot(self.targets())
+        hit = shoot(self.targets(wardens))
         asking.join(PATIENCE)
-        told = f"{self.answer.status} {self.answer.text[:150] if self.answer.status >= 400 else chr(32)}" if self.answer else self.failure or "no answer"
-        self.line = f"{self.what:8} {self.whom:6} after {self.when * 1000:5.0f} ms, {hit} hit, answer {told}"
+        told = self.failure or "no answer"
+        if self.answer:
+            told = f"{self.answer.status} {self.answer.text[:150] if self.answer.status >= 400 else ''}".strip()
+        when = self.when if self.whom == "warden" else self.later
+        self.line = f"{self.what:8} {self.whom:6} after {when * 1000:5.0f} ms, {hit} hit, answer {told}"
         if asking.is_alive():
             return "the request is never answered"
         self.clear()
@@ -177,6 +192,7 @@ def main() -> int:
             if wrong:
                 failed += 1
                 print(f"FAIL  round {number + 1} (seed {seed}): {turn.line}\n      {wrong}", flush=True)
+                server.wire.call("DELETE", f"/sandboxes/{turn.subject.id}")
                 subjects = [one for one in subjects if one is not turn.subject] + [Subject(server, rounds + number)]
         for subject in subjects:
             server.wire.call("DELETE", f"/sandboxes/{subject.id}")
