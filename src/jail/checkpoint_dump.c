@@ -6,6 +6,7 @@
 #include "jail/cgroup.h"
 #include "jail/child.h"
 #include "jail/outside.h"
+#include "jail/ties.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -207,6 +208,7 @@ static int take(struct dump *d, struct err *err)
     r = see_files(d, err);
   if (r)
     return r;
+  ties_see(d->jail->init.pid, &d->manifest);
   d->job.images = d->job.work = d->dir;
   d->job.pid = d->jail->init.pid;
   d->job.freezer = d->freezer;

@@ -10,6 +10,7 @@
 #include "jail/jail_net.h"
 #include "jail/layers.h"
 #include "jail/outside.h"
+#include "jail/ties.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -79,7 +80,9 @@ static int make_network(pid_t init, void *arg, struct err *err)
   struct restore *s = arg;
   cleanup_fd int netns = jail_open_ns(init, "net", err);
   int r = netns < 0 ? netns : jail_net_loopback(netns, err);
-  return r || !s->spec->net ? r : jail_net_attach(s->spec->net, netns, err);
+  if (!r && s->spec->net)
+    r = jail_net_attach(s->spec->net, netns, err);
+  return r ? r : ties_hold(netns, &s->manifest, s->spec->net ? jail_net_address(s->spec->net) : 0, err);
 }
 
 static int fill(struct restore *s, struct jail *out, struct err *err)
@@ -103,7 +106,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
   if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_favour(pid, true))
     return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
-  return 0;
+  return ties_cut(out->netns, &s->manifest, spec->net ? jail_net_address(spec->net) : 0, err);
 }
 
 static int build(struct restore *s, struct jail *out, struct err *err)

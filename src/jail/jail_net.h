@@ -37,6 +37,8 @@ int jail_net_open(const struct jail_net_config *config, struct err *err);
 /* Takes table and rules away; boxes still connected lose the way out. */
 void jail_net_close(const char *instance);
 
+/* A netlink socket inside a box's network, for those who set it up from outside. */
+int jail_net_talk(int netns, int protocol, struct err *err);
 /* The loopback of a restored box, whose processes did not bring it up themselves. */
 int jail_net_loopback(int netns, struct err *err);
 /* jail_spawn and jail_restore do this for spec.net. netns: the box's, owned by its user namespace. */

@@ -20,6 +20,7 @@ void manifest_free(struct manifest *m)
   vec_free(&m->mounts);
   vec_free(&m->files);
   vec_free(&m->images);
+  vec_free(&m->addresses);
   arena_free(&m->arena);
 }
 
@@ -118,6 +119,11 @@ static void put_manifest(struct buf *b, const struct manifest *m)
   }
   jw_close(&w, ']');
   put_files(&w, m);
+  jw_key(&w, "addresses");
+  jw_open(&w, '[');
+  for (size_t i = 0; i < m->addresses.n; i++)
+    jw_uint(&w, m->addresses.p[i]);
+  jw_close(&w, ']');
   jw_key(&w, "images");
   jw_open(&w, '[');
   for (size_t i = 0; i < m->images.n; i++) {
@@ -178,6 +184,12 @@ static void read_lists(struct manifest *m, const struct json *top)
   for (struct json *o = list ? list->kids : NULL; o; o = o->next)
     vec_push(&m->files,
              ((struct manifest_file){text(m, o, "key"), text(m, o, "path"), number(o, "inode"), number(o, "size"), (uint32_t)number(o, "mark")}));
+  list = json_get(top, "addresses");
+  for (struct json *o = list ? list->kids : NULL; o; o = o->next) {
+    int64_t v = 0;
+    if (!json_int(o, &v) && v > 0 && v <= UINT32_MAX)
+      vec_push(&m->addresses, (uint32_t)v);
+  }
   list = json_get(top, "images");
   for (struct json *o = list ? list->kids : NULL; o; o = o->next)
     vec_push(&m->images, ((struct manifest_image){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum")}));

@@ -31,6 +31,7 @@ struct manifest {
   VEC(struct manifest_mount) mounts;
   VEC(struct manifest_file) files;
   VEC(struct manifest_image) images;
+  VEC(uint32_t) addresses; /* its own, that sockets were bound to; host byte order */
 };
 #define MANIFEST_INIT ((struct manifest){.arena = ARENA_INIT((size_t)64 << 20)})
 void manifest_free(struct manifest *m);

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/netlink.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -413,17 +414,18 @@ int jail_net_update(const struct jail_net *net, struct err *err)
 
 /* --- the link ------------------------------------------------------------------------------------------------- */
 
-static int rtnl_inside(int netns, struct err *err)
+int jail_net_talk(int netns, int protocol, struct err *err)
 {
   cleanup_fd int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
   if (home < 0 || setns(netns, CLONE_NEWNET))
     return err_errno(err, "entering a box's network");
-  int fd = rtnl_open();
+  int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+  int code = errno;
   if (setns(home, CLONE_NEWNET)) {
     log_error("a thread can't leave a box's network namespace");
     abort();
   }
-  return fd < 0 ? err_set(err, fd, "opening a netlink socket: %s", strerrordesc_np(-fd)) : fd;
+  return fd < 0 ? err_set(err, -code, "opening a netlink socket: %s", strerrordesc_np(code)) : fd;
 }
 
 /* The name holds a counter, not the slot: a dead box's link may linger for a moment while its namespace is taken down. */
@@ -477,7 +479,7 @@ static int set_inside(const struct jail_net *net, int sock, struct err *err)
 
 int jail_net_loopback(int netns, struct err *err)
 {
-  cleanup_fd int inside = rtnl_inside(netns, err);
+  cleanup_fd int inside = jail_net_talk(netns, NETLINK_ROUTE, err);
   if (inside < 0)
     return inside;
   int index = rtnl_index(inside, "lo");
@@ -494,7 +496,7 @@ int jail_net_attach(const struct jail_net *net, int netns, struct err *err)
   cleanup_fd int outside = rtnl_open();
   if (outside < 0)
     return err_set(err, outside, "opening a netlink socket: %s", strerrordesc_np(-outside));
-  cleanup_fd int inside = rtnl_inside(netns, err);
+  cleanup_fd int inside = jail_net_talk(netns, NETLINK_ROUTE, err);
   if (inside < 0)
     return inside;
   /* Lists before the link: there is no moment with a way out and no rules. */

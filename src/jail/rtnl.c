@@ -143,15 +143,25 @@ int rtnl_index(int sock, const char *name)
   return r ? r : index;
 }
 
-int rtnl_address(int sock, int index, uint32_t address, unsigned prefix)
+static int change_address(int sock, unsigned type, unsigned flags, int index, uint32_t address, unsigned prefix)
 {
   struct request q;
   uint32_t net = htonl(address);
-  *(struct ifaddrmsg *)begin(&q, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifaddrmsg)) =
+  *(struct ifaddrmsg *)begin(&q, type, flags, sizeof(struct ifaddrmsg)) =
       (struct ifaddrmsg){.ifa_family = AF_INET, .ifa_prefixlen = (uint8_t)prefix, .ifa_index = (uint32_t)index};
   add(&q, IFA_LOCAL, &net, sizeof(net));
   add(&q, IFA_ADDRESS, &net, sizeof(net));
   return ask(sock, &q, NULL);
+}
+
+int rtnl_address(int sock, int index, uint32_t address, unsigned prefix)
+{
+  return change_address(sock, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, index, address, prefix);
+}
+
+int rtnl_no_address(int sock, int index, uint32_t address, unsigned prefix)
+{
+  return change_address(sock, RTM_DELADDR, 0, index, address, prefix);
 }
 
 int rtnl_route(int sock, int index, uint32_t address, unsigned prefix, uint32_t via)

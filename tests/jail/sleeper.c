@@ -119,9 +119,8 @@ static int tcp[2] = {-1, -1}, unix_pair[2] = {-1, -1}, pty = -1, watch = -1, tim
 
 static void do_tcp(char **a)
 {
-  struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(7100)};
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(a[1]), .sin_port = htons(7100)};
   int listener = socket(AF_INET, SOCK_STREAM, 0);
-  (void)a;
   tcp[0] = socket(AF_INET, SOCK_STREAM, 0);
   if (bind(listener, (struct sockaddr *)&to, sizeof(to)) || listen(listener, 8) || connect(tcp[0], (struct sockaddr *)&to, sizeof(to)))
     return result(-1);
@@ -324,7 +323,7 @@ static const struct {
     {"read", 1, do_read},
     {"ghost", 1, do_ghost},
     {"ghost-read", 0, do_ghost_read},
-    {"tcp", 0, do_tcp},
+    {"tcp", 1, do_tcp},
     {"tcp-talk", 1, do_tcp_talk},
     {"unix", 0, do_unix},
     {"unix-talk", 1, do_unix_talk},

@@ -1,0 +1,175 @@
+/* ties.c - see ties.h. */
+#include "jail/ties.h"
+#include "jail/jail_net.h"
+#include "jail/rtnl.h"
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define TABLE_MAX   ((size_t)64 << 20)
+#define ANSWER_MAX  65536
+#define NOT_WAITING (~(1u << TCP_LISTEN) & 0xfff)
+
+static bool is_outside(uint32_t address)
+{
+  return address && address >> 24 != 127;
+}
+
+/* --- at a dump ------------------------------------------------------------------------------------------------ */
+
+static void add_address(struct manifest *m, uint32_t address)
+{
+  for (size_t i = 0; i < m->addresses.n; i++)
+    if (m->addresses.p[i] == address)
+      return;
+  if (is_outside(address))
+    vec_push(&m->addresses, address);
+}
+
+/* " 0: 0100007F:1B58 ...": the digits are those of the bytes in memory read as a number, so their bytes as a number are the
+ * address. All of it for IPv4, the last eight of a mapped one. */
+static void see_line(struct str line, bool mapped, struct manifest *m)
+{
+  struct str slot, rest, address, port;
+  uint32_t net;
+  str_cut(str_trim(line), ' ', &slot, &rest);
+  str_cut(str_trim(rest), ':', &address, &port);
+  if (address.n != (mapped ? 32u : 8u) || (mapped && str_search(address, STR("0000000000000000FFFF0000")) != 0))
+    return;
+  if (hex_decode(str_skip(address, address.n - 8), &net, sizeof(net)))
+    return;
+  add_address(m, net);
+}
+
+void ties_see(pid_t init, struct manifest *m)
+{
+  static const char *const tables[] = {"tcp", "udp", "raw", "tcp6", "udp6"};
+  for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+    char path[64];
+    cleanup_buf struct buf b = BUF_INIT(TABLE_MAX);
+    snprintf(path, sizeof(path), "/proc/%d/net/%s", init, tables[i]);
+    if (file_read(path, &b))
+      continue;
+    struct str rest = buf_str(&b), line;
+    while (rest.n > 0) {
+      str_cut(rest, '\n', &line, &rest);
+      see_line(line, strchr(tables[i], '6') != NULL, m);
+    }
+  }
+}
+
+/* --- at a restore --------------------------------------------------------------------------------------------- */
+
+static int each_address(int netns, const struct manifest *m, uint32_t own, int (*change)(int, int, uint32_t, unsigned), struct err *err)
+{
+  cleanup_fd int sock = m->addresses.n ? jail_net_talk(netns, NETLINK_ROUTE, err) : -1;
+  if (sock < 0)
+    return m->addresses.n ? sock : 0;
+  int index = rtnl_index(sock, "lo"), r = MIN(index, 0);
+  for (size_t i = 0; i < m->addresses.n && !r; i++)
+    if (m->addresses.p[i] != own)
+      r = change(sock, index, m->addresses.p[i], 32);
+  return r ? err_set(err, r, "lending a box its former address: %s", strerrordesc_np(-r)) : 0;
+}
+
+int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err)
+{
+  return each_address(netns, m, own, rtnl_address, err);
+}
+
+struct diag {
+  struct nlmsghdr head;
+  struct inet_diag_req_v2 body;
+};
+
+static int ask(int sock, unsigned type, unsigned flags, unsigned family, const struct inet_diag_sockid *id)
+{
+  struct diag q = {
+      .head = {.nlmsg_len = sizeof(q), .nlmsg_type = (uint16_t)type, .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
+      .body = {.sdiag_family = (uint8_t)family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = NOT_WAITING},
+  };
+  if (id)
+    q.body.id = *id;
+  return send(sock, &q, sizeof(q), 0) < 0 ? -errno : 0;
+}
+
+static bool is_tie(const struct inet_diag_msg *s)
+{
+  static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+  if (s->idiag_family == AF_INET)
+    return is_outside(ntohl(s->id.idiag_src[0]));
+  return !memcmp(s->id.idiag_src, mapped, sizeof(mapped)) && is_outside(ntohl(s->id.idiag_src[3]));
+}
+
+struct found {
+  unsigned family;
+  struct inet_diag_sockid id;
+};
+typedef VEC(struct found) found_list;
+
+/* True at the end of the list. */
+static bool read_list(char *bytes, ssize_t n, found_list *list)
+{
+  unsigned left = (unsigned)n;
+  for (struct nlmsghdr *h = (struct nlmsghdr *)bytes; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+    const struct inet_diag_msg *s = NLMSG_DATA(h);
+    if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+      return true;
+    if (is_tie(s))
+      vec_push(list, ((struct found){s->idiag_family, s->id}));
+  }
+  return false;
+}
+
+static int find_all(int sock, unsigned family, found_list *list)
+{
+  cleanup_free char *bytes = xmalloc(ANSWER_MAX);
+  int r = ask(sock, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family, NULL);
+  for (bool over = false; !r && !over;) {
+    ssize_t n = recv(sock, bytes, ANSWER_MAX, 0);
+    if (n < 0 && errno == EINTR)
+      continue;
+    r = n < 0 ? -errno : 0;
+    over = !r && read_list(bytes, n, list);
+  }
+  return r;
+}
+
+/* A kernel that can't end a socket leaves its owner to a timeout: worth a word, not a failure. */
+static void end_all(int sock, const found_list *list)
+{
+  for (size_t i = 0; i < list->n; i++) {
+    struct {
+      struct nlmsghdr head;
+      struct nlmsgerr body;
+      char room[256];
+    } answer = {0};
+    if (ask(sock, SOCK_DESTROY, NLM_F_ACK, list->p[i].family, &list->p[i].id) ||
+        recv(sock, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head))
+      log_warn("a connection of a restored box could not be ended: %s", strerrordesc_np(errno));
+    else if (answer.head.nlmsg_type == NLMSG_ERROR && answer.body.error && answer.body.error != -ENOENT)
+      log_warn("a connection of a restored box could not be ended: %s", strerrordesc_np(-answer.body.error));
+  }
+}
+
+int ties_cut(int netns, const struct manifest *m, uint32_t own, struct err *err)
+{
+  static const unsigned families[] = {AF_INET, AF_INET6};
+  if (!m->addresses.n)
+    return 0;
+  found_list list = {0};
+  cleanup_fd int sock = jail_net_talk(netns, NETLINK_SOCK_DIAG, err);
+  for (size_t i = 0; sock >= 0 && i < ARRAY_LEN(families); i++)
+    if (find_all(sock, families[i], &list))
+      log_warn("the connections of a restored box can't be listed");
+  if (sock >= 0)
+    end_all(sock, &list);
+  vec_free(&list);
+  int r = each_address(netns, m, own, rtnl_no_address, err);
+  return sock < 0 ? sock : r;
+}
