@@ -1,6 +1,7 @@
 """against.py PHASE OUT: what is measured while a server runs (scripts/with-server started us). Writes samples as JSON.
 
-Phases: `main` (everything), `unpooled` (a server without ready boxes), `burst` (one with a hundred of them).
+Phases: `main` (everything), `unpooled` (a server without ready boxes), `frozen` (one whose boxes sleep in memory), `burst`
+(one with a hundred ready boxes).
 Times a client waits for are taken by `cloche bench`, which is C; here is what needs a look at the machine
 (memory, sizes), the stock JavaScript SDK, and the floors that run inside a box.
 """
@@ -181,6 +182,8 @@ def main(phase: str, out: Path) -> None:
     elif phase == "unpooled":
         cloche_bench("create", 0.1)
         samples |= cloche_bench("create,create_echo,create_run,sustained")
+    elif phase == "frozen":
+        samples |= cloche_bench("pause")
     elif phase == "burst":
         samples |= cloche_bench("burst")
     out.write_text(json.dumps(samples))

@@ -1,4 +1,4 @@
-"""run.py BUILD OUT: all of `make bench`. Floors, three servers, one table; every sample into OUT (JSON).
+"""run.py BUILD OUT: all of `make bench`. Floors, four servers, one table; every sample into OUT (JSON).
 
 The table's goals hold for two cores. Absolute times move with the machine, so each row stands beside the floor that was
 measured in the same run, where there is one.
@@ -46,7 +46,7 @@ def ask(program: Path, *arguments: str) -> dict:
     return json.loads(done.stdout)
 
 
-def server(build: Path, phase: str, scratch: Path, **settings: int) -> Samples:
+def server(build: Path, phase: str, scratch: Path, **settings: int | str) -> Samples:
     """Starts a server with these settings, lets against.py measure it, gives back the samples."""
     say(f"server: {phase} {settings or ''}")
     out = scratch / f"{phase}.json"
@@ -68,6 +68,8 @@ def main(build: Path, out: Path) -> int:
         samples |= server(build, "main", Path(scratch))
         for name, values in server(build, "unpooled", Path(scratch), pool=0).items():
             samples[f"unpooled_{name}"] = values
+        for name, values in server(build, "frozen", Path(scratch), checkpoint="frozen").items():
+            samples[f"frozen_{name}"] = values
         for name, values in server(build, "burst", Path(scratch), pool=104).items():
             samples[f"ready_{name}"] = values
     about = {

@@ -42,6 +42,7 @@ int guest_create(struct client *c, struct guest *g, struct err *err);
 int guest_kill(struct client *c, struct guest *g, struct err *err);
 int guest_pause(struct client *c, struct guest *g, struct err *err);
 int guest_resume(struct client *c, struct guest *g, struct err *err);
+int guest_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err);
 /* `expect`: text that must be in the answer. context NULL: the default one. */
 int guest_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect, struct err *err);
 int guest_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err);

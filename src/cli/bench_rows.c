@@ -286,6 +286,26 @@ static int pause_times(struct bench *b, struct err *err)
   return r;
 }
 
+static int fork_times(struct bench *b, struct err *err)
+{
+  cleanup_stay struct stay s;
+  int r = stay_begin(&s, b, err);
+  r = r ? r : guest_run(&s.client, &s.guest, "held = bytearray(40_000_000); x = 41", NULL, NULL, err);
+  for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
+    struct guest copy;
+    space_out(b);
+    r = guest_fork(&s.client, &s.guest, &copy, err);
+    if (!r)
+      sample("fork", call_ms(&s.client.call));
+    r = r ? r : guest_run(&s.client, &copy, "x + 1", NULL, "\"42\"", err);
+    if (!r)
+      sample("fork_first_cell", call_ms(&s.client.call));
+    int killed = guest_kill(&s.client, &copy, r ? NULL : err);
+    r = r ? r : killed;
+  }
+  return r;
+}
+
 const struct row bench_rows[] = {
     {"create", "create a box", create_times},
     {"create_echo", "create -> output of `echo`", create_echo},
@@ -300,6 +320,7 @@ const struct row bench_rows[] = {
     {"list", "a directory of 10,000 entries", list_times},
     {"files", "upload and download", file_times},
     {"pause", "pause and resume", pause_times},
+    {"fork", "fork a running box", fork_times},
     {"rebuild", "template builds, and a box with its server running", build_times},
 };
 const size_t bench_nrows = ARRAY_LEN(bench_rows);

@@ -91,6 +91,21 @@ int guest_pause(struct client *c, struct guest *g, struct err *err)
   return verb(c, g, "POST", "/pause", STR("{}"), err);
 }
 
+/* A copy of the running box, memory and all. */
+int guest_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  *copy = (struct guest){.id = ""};
+  int r = verb(c, g, "POST", "/fork", STR("{\"timeout\":300,\"count\":1}"), err);
+  struct json *v = r ? NULL : json_read(&a, buf_str(&c->call.answer), 0, NULL);
+  struct json *made = json_get(v ? v->kids : NULL, "sandbox");
+  if (!r && (str_copyz(json_text(json_get(made, "sandboxID"), STR("")), copy->id, sizeof(copy->id)) || !copy->id[0]))
+    r = err_set(err, -EPROTO, "the answer to the fork names no sandboxID");
+  str_copyz(json_text(json_get(made, "envdAccessToken"), STR("")), copy->token, sizeof(copy->token));
+  memcpy(copy->domain, g->domain, sizeof(copy->domain));
+  return r;
+}
+
 int guest_resume(struct client *c, struct guest *g, struct err *err)
 {
   return verb(c, g, "POST", "/connect", STR("{\"timeout\":300}"), err);
