@@ -4,6 +4,8 @@
  * names a box, r a template reference, k an API key, w a packet between gate and warden, l a log ring. Beyond not crashing,
  * what is accepted must hold: settings read again from what is told back are the same, keys survive a round trip, names
  * hold only what the edge lets through. */
+#include "must.h"
+
 #include "gate/network.h"
 #include "gate/selector.h"
 #include "gate/target.h"
@@ -14,16 +16,6 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
-
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void network(struct str in)
 {

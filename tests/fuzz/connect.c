@@ -2,20 +2,12 @@
  *
  * Byte 0 of the input chooses the schema, bit 7 of it the codec. 'Envelopes' inputs (schema number past the end) are cut
  * into frames. A message that can be read must be written, read again and written the same. */
+#include "must.h"
+
 #include "agent/messages.h"
 #include "rpc/connect.h"
 
 #include <stdio.h>
-
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct schema *const schemas[] = {
     &schema_empty,          &schema_processes, &schema_start,        &schema_event,       &schema_select,  &schema_update,

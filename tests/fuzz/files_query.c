@@ -1,21 +1,13 @@
 /* files_query.c - the small texts a caller of /files chooses: query and signature, Basic user, range, date, accepted
  * encodings, path. Byte 0 says which. A signature must open exactly the query it was made for. */
+#include "must.h"
+
 #include "agent/agent.h"
 #include "agent/files.h"
 #include "agent/httpdate.h"
 #include "agent/resolve.h"
 
 #include <stdio.h>
-
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void query(struct str in)
 {

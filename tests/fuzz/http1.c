@@ -4,41 +4,15 @@
  * chunked body, s the server, r the client as an answer. q, a and c are differential: read whole and read in random cuts,
  * the result must be the same. s and r run the real connection code over a socket pair, in random cuts too; every
  * request must end in exactly one `gone`, every call in at most one `end` or `fail`, and nothing may stay behind. */
+#include "dice.h"
+#include "must.h"
+
 #include "net/h1parse.h"
 #include "net/http.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
-
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Cuts are random but the same for the same input. */
-static uint64_t dice;
-
-static size_t roll(size_t max)
-{
-  dice ^= dice << 13;
-  dice ^= dice >> 7;
-  dice ^= dice << 17;
-  return 1 + (size_t)(dice % max);
-}
-
-static void dice_set(struct str in)
-{
-  dice = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < in.n; i++)
-    dice = (dice ^ (unsigned char)in.p[i]) * 0x100000001b3u;
-  dice |= 1;
-}
 
 /* ---- differential ---- */
 
@@ -151,7 +125,7 @@ static void on_body_end(struct http_x *x)
   http_end(x);
 }
 
-static const struct http_x_ops x_ops = {on_body, on_body_end, NULL, on_gone};
+static const struct http_x_ops x_ops = {.body = on_body, .body_end = on_body_end, .gone = on_gone};
 
 static void on_request(struct http_x *x, void *arg)
 {
@@ -281,7 +255,7 @@ static void c_fail(struct http_call *c, int code, const char *why)
   finals++;
 }
 
-static const struct http_call_ops c_ops = {c_head, c_body, c_end, NULL, c_fail};
+static const struct http_call_ops c_ops = {.head = c_head, .body = c_body, .end = c_end, .fail = c_fail};
 
 static void c_wake(void)
 {

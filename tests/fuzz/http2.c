@@ -4,6 +4,9 @@
  * mutations get past them; anything else is taken as it is. The real connection code runs over a socket pair, in random
  * cuts; handlers answer, wait, pause, abort and send files by the path of the request. Every request must end in exactly one
  * `gone`, and nothing may stay behind. */
+#include "dice.h"
+#include "must.h"
+
 #include "net/http2.h"
 
 #include <fcntl.h>
@@ -11,38 +14,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static uv_loop_t loop;
 static struct http_server *server;
 static struct http_x *held[8];
 static int requests, gones, file;
-static uint64_t dice;
-
-/* Cuts and choices are random but the same for the same input. */
-static size_t roll(size_t max)
-{
-  dice ^= dice << 13;
-  dice ^= dice >> 7;
-  dice ^= dice << 17;
-  return 1 + (size_t)(dice % max);
-}
-
-static void dice_set(struct str in)
-{
-  dice = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < in.n; i++)
-    dice = (dice ^ (unsigned char)in.p[i]) * 0x100000001b3u;
-  dice |= 1;
-}
 
 /* ---- handlers ---- */
 
@@ -86,7 +61,7 @@ static void on_drain(struct http_x *x)
   http_end(x);
 }
 
-static const struct http_x_ops x_ops = {on_body, on_body_end, on_drain, on_gone};
+static const struct http_x_ops x_ops = {.body = on_body, .body_end = on_body_end, .drain = on_drain, .gone = on_gone};
 
 static void look_at(const struct http_head *h)
 {

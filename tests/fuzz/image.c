@@ -1,20 +1,12 @@
 /* image.c - archives, the JSON of images, and their names. The first byte chooses; archives must read the same in one piece
  * and in small ones, and what was read and written again must read the same once more. */
+#include "must.h"
+
 #include "unpack/image.h"
 #include "unpack/tarout.h"
 #include "warden/source_name.h"
 
 #include <stdio.h>
-
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct seen {
   struct buf text, again; /* what was told, and an archive of it */

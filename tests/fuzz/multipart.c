@@ -1,18 +1,10 @@
 /* multipart.c - upload bodies. Whatever the bytes, reading them in one piece and in pieces of the size that byte 0 gives
  * must see the same parts with the same content and fail alike; names come from headers inside the input. */
+#include "must.h"
+
 #include "agent/multipart.h"
 
 #include <stdio.h>
-
-#define MUST(condition)                                                                                                                              \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                                \
-      abort();                                                                                                                                       \
-    }                                                                                                                                                \
-  } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct seen {
   struct buf text;

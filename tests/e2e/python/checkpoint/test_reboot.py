@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,25 +20,9 @@ from support.sleepers import (
     state,
     text_of,
 )
-from support.state import leaked, look
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start()
-    try:
-        yield made
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def moved(box: RawBox, server: Server) -> RawBox:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import e2b_code_interpreter as interpreter
@@ -18,22 +17,6 @@ from support.state import leaked, look, processes
 from support.wire import RawBox, Wire
 
 pytestmark = pytest.mark.timeout(180)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A started server; after the test it is stopped and must have left nothing."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start()
-    try:
-        yield made
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def alive(box: RawBox) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.recipes import Order, fresh, order, run
 from support.server import Server
-from support.state import leaked, look
 from support.wire import Wire
 
 
@@ -128,20 +126,6 @@ def test_many_boxes_of_a_new_template_at_once(wire: Wire) -> None:
 
 
 class TestRestarts:
-    @pytest.fixture
-    def server(self) -> Iterator[Server]:
-        made = Server()
-        data = str(made.data)
-        before = look(data)
-        made.start()
-        try:
-            yield made
-        finally:
-            if made.process and made.process.poll() is not None:
-                made.start()
-            made.close()
-        assert leaked(before, data) == set()
-
     def test_templates_and_their_logs_outlive_the_daemon(self, server: Server) -> None:
         build = order(server.wire, fresh("lasts"), run("echo kept > ~/kept")).ready()
         log = build.log()
