@@ -99,6 +99,39 @@ int sink_write(struct sink *s, struct str bytes)
   return rc < 0 ? rc : write_all(s, bytes);
 }
 
+static int pipe_copy(struct sink *s, int pipe, size_t n)
+{
+  char bytes[32 << 10];
+  while (n) {
+    ssize_t k = read(pipe, bytes, MIN(n, sizeof(bytes)));
+    if (k < 0 && errno == EINTR)
+      continue;
+    if (k <= 0)
+      return write_failed(s, k < 0 ? errno : EIO);
+    int rc = write_all(s, str_make(bytes, (size_t)k));
+    if (rc < 0)
+      return rc;
+    n -= (size_t)k;
+  }
+  return 0;
+}
+
+int sink_pipe(struct sink *s, int pipe, size_t n)
+{
+  int rc = flush(s);
+  while (n && rc == 0) {
+    ssize_t k = splice(pipe, NULL, s->fd, NULL, n, SPLICE_F_MOVE);
+    if (k < 0 && (errno == EINVAL || errno == EAGAIN)) /* not that kind of file */
+      return pipe_copy(s, pipe, n);
+    if (k < 0 && errno == EINTR)
+      continue;
+    if (k <= 0)
+      return write_failed(s, k < 0 ? errno : EIO);
+    n -= (size_t)k;
+  }
+  return rc;
+}
+
 void sink_abort(struct sink *s)
 {
   buf_free(&s->pending);

@@ -24,8 +24,9 @@ struct sink {
 /* All return 0, or negative with status and message set. */
 int sink_open(struct sink *s, const char *path);
 int sink_write(struct sink *s, struct str bytes);
-int sink_close(struct sink *s);  /* what is pending, then metadata */
-void sink_abort(struct sink *s); /* closes; what was written stays */
+int sink_pipe(struct sink *s, int pipe, size_t n); /* n bytes that the pipe holds */
+int sink_close(struct sink *s);                    /* what is pending, then metadata */
+void sink_abort(struct sink *s);                   /* closes; what was written stays */
 int sink_fail(struct sink *s, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 #endif

@@ -1,9 +1,9 @@
 /* upload.c - POST /files: bodies of any size in constant memory.
  *
- * The loop collects body bytes in one of two buffers while a worker thread carries the other through its stations:
- * gunzip, multipart, file. A body that fits into the first buffer is carried on the loop, at the price of a few system
- * calls and without a thread. After a failure the rest of the body is read and dropped, so that the client hears the
- * reason and not a broken connection. */
+ * The loop collects body bytes in one of two loads while a worker thread carries the other through its stations:
+ * gunzip, multipart, file. The bytes of a large plain body stay in the kernel: from socket to pipe here, from pipe to file there. A body that fits
+ * into the first buffer is carried on the loop, at the price of a few system calls and without a thread. After a failure the rest of the body is read
+ * and dropped, so that the client hears the reason and not a broken connection. */
 #include "agent/answer.h"
 #include "agent/files.h"
 #include "agent/inflate.h"
@@ -12,14 +12,24 @@
 #include "agent/resolve.h"
 #include "agent/sink.h"
 #include "agent/work.h"
+#include <fcntl.h>
 
 #define SMALL_BODY ((size_t)64 << 10)
 #define HAND_OVER  ((size_t)128 << 10)
 #define BUFFER_MAX ((size_t)4 << 20) /* pause comes at HAND_OVER; a piece that was on its way still fits */
 #define FILES_MAX  10000
+#define RAW_MIN    ((int64_t)1 << 20) /* plain bodies from here on go through pipes */
+#define PIPE_BYTES (1 << 20)
 
 struct written {
   char *path;
+};
+
+/* What one turn of the worker carries: bytes, then what the pipe holds, then more bytes. */
+struct load {
+  struct buf bytes, more;
+  int pipe[2]; /* 0: none yet */
+  size_t piped;
 };
 
 struct upload {
@@ -31,13 +41,44 @@ struct upload {
   struct rpc_list metadata;
   struct str path; /* from the query; p NULL = none */
   bool multipart, opened, busy, paused, ended, finishing, done;
+  bool raw;                /* through pipes */
+  bool full;               /* the pipe being filled takes no more */
   struct inflate *inflate; /* NULL = identity */
   struct multipart parts;
   struct sink sink;
-  struct buf buffers[2];
-  struct buf *filling, *carrying;
+  struct load loads[2];
+  struct load *filling, *carrying;
   VEC(struct written) files;
 };
+
+static size_t load_size(const struct load *l)
+{
+  return l->bytes.n + l->piped + l->more.n;
+}
+
+static void load_close(struct load *l)
+{
+  if (l->pipe[1] > 0) {
+    close(l->pipe[0]);
+    close(l->pipe[1]);
+  }
+  l->pipe[0] = l->pipe[1] = 0;
+  l->piped = 0;
+}
+
+static void load_free(struct load *l)
+{
+  buf_free(&l->bytes);
+  buf_free(&l->more);
+  load_close(l);
+}
+
+static void load_clear(struct load *l)
+{
+  buf_clear(&l->bytes);
+  buf_clear(&l->more);
+  l->piped = 0;
+}
 
 static void upload_free(struct upload *u)
 {
@@ -48,8 +89,8 @@ static void upload_free(struct upload *u)
   if (u->multipart)
     multipart_free(&u->parts);
   inflate_free(u->inflate);
-  buf_free(&u->buffers[0]);
-  buf_free(&u->buffers[1]);
+  load_free(&u->loads[0]);
+  load_free(&u->loads[1]);
   arena_free(&u->arena);
   free(u);
 }
@@ -138,6 +179,16 @@ static void carry(struct upload *u, struct str bytes)
     sink_fail(&u->sink, 500, "error reading request body: gzip data is broken");
 }
 
+static void carry_load(struct upload *u, struct load *l)
+{
+  carry(u, buf_str(&l->bytes));
+  if (l->piped && !u->sink.status)
+    sink_pipe(&u->sink, l->pipe[0], l->piped);
+  if (u->sink.status) /* what is in it is for nobody */
+    load_close(l);
+  carry(u, buf_str(&l->more));
+}
+
 static void carry_end(struct upload *u)
 {
   if (u->sink.status)
@@ -197,7 +248,7 @@ static void reply(struct upload *u)
 static void upload_run(struct work *w)
 {
   struct upload *u = w->data;
-  carry(u, buf_str(u->carrying));
+  carry_load(u, u->carrying);
   if (u->finishing)
     carry_end(u);
 }
@@ -208,7 +259,7 @@ static void upload_done(struct work *w)
 {
   struct upload *u = w->data;
   u->busy = false;
-  buf_clear(u->carrying);
+  load_clear(u->carrying);
   if (!u->x)
     upload_free(u);
   else
@@ -217,18 +268,19 @@ static void upload_done(struct work *w)
 
 static void hand_over(struct upload *u)
 {
-  struct buf *full = u->filling;
+  struct load *full = u->filling;
   u->filling = u->carrying;
   u->carrying = full;
   u->finishing = u->ended;
+  u->full = false;
   u->busy = true;
   if (work_queue(&u->work) == 0)
     return;
   u->busy = false; /* no thread to be had: then here */
-  carry(u, buf_str(full));
+  carry_load(u, full);
   if (u->finishing)
     carry_end(u);
-  buf_clear(full);
+  load_clear(full);
 }
 
 /* Whatever happened, decides what is next: another piece for the worker, more body, or the answer. */
@@ -240,9 +292,9 @@ static void advance(struct upload *u)
     reply(u);
     return;
   }
-  if (u->ended || u->filling->n >= HAND_OVER)
+  if (u->ended || u->full || load_size(u->filling) >= HAND_OVER)
     hand_over(u);
-  if (u->paused && u->filling->n < HAND_OVER && !u->done) {
+  if (u->paused && !u->full && load_size(u->filling) < HAND_OVER && !u->done) {
     u->paused = false;
     http_x_resume(u->x);
   }
@@ -250,30 +302,62 @@ static void advance(struct upload *u)
     reply(u);
 }
 
+/* Something came. Enough for the worker? */
+static void filled(struct upload *u)
+{
+  if (!u->full && load_size(u->filling) < HAND_OVER)
+    return;
+  if (u->busy) {
+    u->paused = true;
+    http_x_pause(u->x);
+  }
+  advance(u);
+}
+
 static void on_body(struct http_x *x, struct str chunk)
 {
   struct upload *u = http_x_data(x);
   if (!u->busy && u->sink.status)
     return;
-  if (buf_adds(u->filling, chunk) < 0) {
+  if (buf_adds(u->filling->piped ? &u->filling->more : &u->filling->bytes, chunk) < 0) {
     http_abort(x);
     return;
   }
-  if (u->filling->n < HAND_OVER)
-    return;
-  if (u->busy) {
-    u->paused = true;
-    http_x_pause(x);
+  filled(u);
+}
+
+/* Where the next bytes of the body may go unseen. */
+static int on_pipe(struct http_x *x)
+{
+  struct upload *u = http_x_data(x);
+  struct load *l = u->filling;
+  if (!u->raw || u->full || l->more.n || (!u->busy && u->sink.status))
+    return -1;
+  if (l->pipe[1] > 0)
+    return l->pipe[1];
+  if (pipe2(l->pipe, O_CLOEXEC)) {
+    l->pipe[0] = l->pipe[1] = 0;
+    u->raw = false;
+    return -1;
   }
-  advance(u);
+  fcntl(l->pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
+  return l->pipe[1];
+}
+
+static void on_passed(struct http_x *x, size_t n)
+{
+  struct upload *u = http_x_data(x);
+  u->filling->piped += n;
+  u->full = n == 0;
+  filled(u);
 }
 
 static void on_body_end(struct http_x *x)
 {
   struct upload *u = http_x_data(x);
   u->ended = true;
-  if (!u->busy && !u->inflate && u->filling->n <= SMALL_BODY) {
-    carry(u, buf_str(u->filling));
+  if (!u->busy && !u->inflate && !u->filling->piped && load_size(u->filling) <= SMALL_BODY) {
+    carry_load(u, u->filling);
     carry_end(u);
     reply(u);
     return;
@@ -289,7 +373,7 @@ static void on_gone(struct http_x *x, enum http_end how UNUSED)
     upload_free(u);
 }
 
-static const struct http_x_ops upload_ops = {.body = on_body, .body_end = on_body_end, .gone = on_gone};
+static const struct http_x_ops upload_ops = {.body = on_body, .body_end = on_body_end, .gone = on_gone, .passed = on_passed, .pipe = on_pipe};
 
 /* ---- the head of the request ---- */
 
@@ -349,9 +433,10 @@ static struct upload *upload_new(struct http_x *x, const struct agent *a, const 
   if (q->has_path && q->path.n)
     u->path = arena_str(&u->arena, buf_str(&q->path));
   u->sink = (struct sink){.user = &u->user, .metadata = &u->metadata, .announced = http_x_body_length(x), .fd = -1};
-  u->buffers[0] = u->buffers[1] = BUF_INIT(BUFFER_MAX);
-  u->filling = &u->buffers[0];
-  u->carrying = &u->buffers[1];
+  for (size_t i = 0; i < ARRAY_LEN(u->loads); i++)
+    u->loads[i] = (struct load){.bytes = BUF_INIT(BUFFER_MAX), .more = BUF_INIT(BUFFER_MAX)};
+  u->filling = &u->loads[0];
+  u->carrying = &u->loads[1];
   return u;
 }
 
@@ -369,6 +454,7 @@ void files_upload(struct http_x *x, struct agent *a)
     reply(u);
     return;
   }
+  u->raw = good && !u->multipart && !u->inflate && http_x_body_length(x) >= RAW_MIN;
   http_x_body_max(x, UINT64_MAX);
   http_x_resume(x);
 }

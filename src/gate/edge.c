@@ -316,7 +316,7 @@ static void edge_passed(struct http_x *x, size_t n)
     http_x_pause(x);
 }
 
-static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone, edge_pass, edge_passed};
+static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone, edge_pass, edge_passed, NULL};
 
 static bool dropped_on_the_way(const struct edge *e, struct str name)
 {

@@ -239,7 +239,7 @@ static void call_freed(struct conn *conn)
     call_release(c);
 }
 
-static uint64_t call_pass(struct conn *conn, struct conn **to)
+static uint64_t call_pass(struct conn *conn, struct conn_way *to)
 {
   struct http_call *c = call_of(conn);
   if (!in_answer(c) || !c->head_seen || c->paused || c->body.kind != H1_LENGTH || !c->ops || !c->ops->pass)
@@ -247,7 +247,7 @@ static uint64_t call_pass(struct conn *conn, struct conn **to)
   struct http_x *x = c->ops->pass(c);
   uint64_t room = x ? answer_room(x) : 0;
   if (room)
-    *to = &x->peer->conn;
+    to->conn = &x->peer->conn;
   return MIN(room, c->body.left);
 }
 

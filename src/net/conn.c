@@ -507,13 +507,15 @@ static void conn_feed(struct conn *c, struct str fresh)
 /* The bytes that came, unseen to where they go; -ENOSYS: they are to be read. */
 static ssize_t conn_pass(struct conn *c)
 {
-  struct conn *to = NULL;
+  struct conn_way to = {.pipe = -1};
   if (!c->ops->pass || c->io != &conn_io_plain || !c->want || conn_waiting(c) > 0)
     return -ENOSYS;
   uint64_t most = c->ops->pass(c, &to);
-  if (most < PASS_MIN || to->io != &conn_io_plain || write_check(to) < 0)
+  if (most && !to.conn)
+    return pass_into(c, to.pipe, most);
+  if (most < PASS_MIN || to.conn->io != &conn_io_plain || write_check(to.conn) < 0)
     return -ENOSYS;
-  return pass_bytes(c, to, most);
+  return pass_bytes(c, to.conn, most);
 }
 
 static void conn_passed(struct conn *c, size_t n)
@@ -533,6 +535,10 @@ static void conn_read(struct conn *c)
     bool passed = r != -ENOSYS;
     if (!passed)
       r = c->io->read(c, c->net->in, room);
+    if (passed && r == -ENOBUFS) {
+      conn_passed(c, 0);
+      return;
+    }
     if (r == -EAGAIN)
       return;
     if (r == -EINTR)

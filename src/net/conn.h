@@ -10,6 +10,12 @@
 
 struct conn;
 
+/* Where bytes go that nobody looks at. */
+struct conn_way {
+  struct conn *conn; /* NULL: */
+  int pipe;          /* a pipe's end for writing */
+};
+
 /* The protocol above. None of these is called from inside a conn_* call, so the protocol may call conn_* in all. */
 struct conn_ops {
   /* Bytes that came or waited (perhaps none: a turn, or output went out). Takes from the front what it can use;
@@ -21,9 +27,9 @@ struct conn_ops {
   void (*broken)(struct conn *c, int code, bool writing); /* reading: nothing more comes. writing: output was dropped */
   void (*due)(struct conn *c);                            /* c->deadline is over */
   void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
-  /* How many of the bytes to come are only carried on, and to which connection; 0: `step` is to see them. May be NULL. */
-  uint64_t (*pass)(struct conn *c, struct conn **to);
-  void (*passed)(struct conn *c, size_t n); /* that many were; `step` follows */
+  /* How many of the bytes to come are only carried on, and whereto; 0: `step` is to see them. May be NULL. */
+  uint64_t (*pass)(struct conn *c, struct conn_way *to);
+  void (*passed)(struct conn *c, size_t n); /* that many were (0: the pipe is full); `step` follows */
 };
 
 /* What carries the bytes. Like the system calls, but negative errno. */

@@ -65,6 +65,8 @@ struct http_x_ops {
    * without `body` seeing them, and `passed` counts them. */
   struct http_call *(*pass)(struct http_x *x);
   void (*passed)(struct http_x *x, size_t n);
+  /* The same into a pipe of the handler's: its end for writing, or -1. `passed` with 0 says that it is full. */
+  int (*pipe)(struct http_x *x);
 };
 
 /* Called with a complete head. The handler calls http_x_handle() and answers now or later. The body stays unread

@@ -371,16 +371,23 @@ static void peer_freed(struct conn *c)
   server_unref(s);
 }
 
-static uint64_t peer_pass(struct conn *c, struct conn **to)
+static bool may_pass(const struct peer *p, const struct http_x *x)
+{
+  return x && x->ops && x->ops->passed && x->reading && !x->ended && !x->tunnel && p->body.kind == H1_LENGTH && x->frame.length <= x->body_max;
+}
+
+static uint64_t peer_pass(struct conn *c, struct conn_way *to)
 {
   struct peer *p = container_of(c, struct peer, conn);
   struct http_x *x = p->x;
-  if (!x || !x->ops || !x->ops->pass || !x->reading || x->ended || x->tunnel || p->body.kind != H1_LENGTH || x->frame.length > x->body_max)
+  if (!may_pass(p, x))
     return 0;
-  struct http_call *call = x->ops->pass(x);
+  struct http_call *call = x->ops->pass ? x->ops->pass(x) : NULL;
   uint64_t room = call ? call_room(call) : 0;
   if (room)
-    *to = call_conn(call);
+    to->conn = call_conn(call);
+  else if (x->ops->pipe && (to->pipe = x->ops->pipe(x)) >= 0)
+    room = UINT64_MAX;
   return MIN(room, p->body.left);
 }
 
@@ -391,7 +398,8 @@ static void peer_passed(struct conn *c, size_t n)
   p->body.left -= n;
   p->restart = true;
   x->body_seen += n;
-  call_took(x->ops->pass(x), n);
+  if (x->ops->pass)
+    call_took(x->ops->pass(x), n);
   x->ops->passed(x, n);
 }
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 #define PIPE_BYTES (1 << 20)
 
@@ -62,6 +63,21 @@ ssize_t pass_bytes(struct conn *from, struct conn *to, uint64_t most)
     conn_write_pipe(to, rest, left);
   }
   return came;
+}
+
+/* One error for two reasons: nothing came, or the pipe is full. */
+static int why_not(const struct conn *from)
+{
+  int waiting = 0;
+  return ioctl(from->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? -ENOBUFS : -EAGAIN;
+}
+
+ssize_t pass_into(struct conn *from, int pipe, uint64_t most)
+{
+  ssize_t came = splice(from->fd, NULL, pipe, NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  if (came >= 0)
+    return came;
+  return errno == EAGAIN ? why_not(from) : errno == EINVAL ? -ENOSYS : -errno;
 }
 
 /* ---- SIGPIPE ---- */

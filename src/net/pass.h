@@ -10,6 +10,8 @@
 /* At most `most` bytes of what has come, into the other's queue. Their number, 0 at end of file, negative errno; -ENOSYS:
  * not these sockets. */
 ssize_t pass_bytes(struct conn *from, struct conn *to, uint64_t most);
+/* The same into a pipe; -ENOBUFS when that is full. */
+ssize_t pass_into(struct conn *from, int pipe, uint64_t most);
 ssize_t pass_out(int pipe, int sock, size_t n);
 void pass_close(struct net *n);
 

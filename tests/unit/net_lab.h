@@ -97,10 +97,10 @@ static void lab_count_end(struct http_x *x)
 }
 
 static const struct http_x_ops lab_gone_only = {.gone = lab_gone};
-static const struct http_x_ops lab_collect_ops = {lab_collect, lab_collected, NULL, lab_gone, NULL, NULL};
-static const struct http_x_ops lab_hold_ops = {lab_collect, lab_count_end, NULL, lab_gone, NULL, NULL};
-static const struct http_x_ops lab_echo_ops = {lab_echo, lab_echo_end, lab_resume, lab_gone, NULL, NULL};
-static const struct http_x_ops lab_stream_ops = {NULL, NULL, lab_drained, lab_gone, NULL, NULL};
+static const struct http_x_ops lab_collect_ops = {lab_collect, lab_collected, NULL, lab_gone, NULL, NULL, NULL};
+static const struct http_x_ops lab_hold_ops = {lab_collect, lab_count_end, NULL, lab_gone, NULL, NULL, NULL};
+static const struct http_x_ops lab_echo_ops = {lab_echo, lab_echo_end, lab_resume, lab_gone, NULL, NULL, NULL};
+static const struct http_x_ops lab_stream_ops = {NULL, NULL, lab_drained, lab_gone, NULL, NULL, NULL};
 
 static void lab_request(struct http_x *x, void *arg)
 {

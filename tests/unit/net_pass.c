@@ -100,7 +100,7 @@ static void x_passed(struct http_x *x, size_t n)
     http_x_pause(x);
 }
 
-static const struct http_x_ops x_ops = {x_body, x_body_end, x_drain, x_gone, x_pass, x_passed};
+static const struct http_x_ops x_ops = {x_body, x_body_end, x_drain, x_gone, x_pass, x_passed, NULL};
 
 static void proxy_request(struct http_x *x, void *arg)
 {

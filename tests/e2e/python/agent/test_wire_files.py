@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -228,3 +230,25 @@ def test_a_watcher_that_was_removed_is_unknown(raw: RawBox) -> None:
     got = raw.rpc("filesystem.Filesystem/GetWatcherEvents", made)
     assert (got.status, json.loads(got.body)["code"]) == (404, "not_found")
     assert raw.rpc("filesystem.Filesystem/RemoveWatcher", made).status == 404
+
+
+def test_large_plain_bodies_arrive_to_the_byte(raw: RawBox) -> None:
+    """They stay in the kernel from socket to file; sizes around its pages and pipes, several at once."""
+    dice = random.Random(7)
+    bodies = [dice.randbytes(size) for size in ((1 << 20) - 1, 1 << 20, (5 << 20) + 4097, (23 << 20) + 1)]
+
+    def put(number: int) -> int:
+        return raw.agent("POST", f"/files?path=/tmp/large{number}&username=user", bodies[number], OCTETS).status
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(put, range(4))) == [200] * 4
+    for number, body in enumerate(bodies):
+        _code, out, _err = raw.run(f"sha256sum < /tmp/large{number}")
+        assert out.split()[0] == hashlib.sha256(body).hexdigest()
+        assert raw.agent("GET", f"/files?path=/tmp/large{number}&username=user").body == body
+
+
+def test_a_large_body_that_finds_no_room_is_told_so(raw: RawBox) -> None:
+    got = raw.agent("POST", "/files?path=/dev/full&username=root", bytes(9 << 20), OCTETS)
+    assert (got.status, "space" in got.json()["message"]) == (507, True)
+    assert raw.agent("POST", "/files?path=/tmp/after&username=user", bytes(3 << 20), OCTETS).status == 200
