@@ -1,5 +1,6 @@
 /* order.c - see order.h. */
 #include "agent/order.h"
+#include "agent/cache.h"
 #include "agent/logbook.h"
 #include "agent/reap.h"
 #include "agent/resolve.h"
@@ -86,6 +87,7 @@ static void order_over(struct order *o)
   uv_timer_stop(&o->grace);
   uv_close((uv_handle_t *)&o->grace, grace_closed);
   logbook_end(o->who);
+  cache_harvest();
   say(o->number, ORDER_END, o->status, STR_NONE);
   if (o->over)
     o->over(o->status, o->arg);
@@ -186,6 +188,7 @@ static void environment(struct agent *a, const struct user *u, struct env *env)
   env_set(env, STR("USER"), str_of(u->name));
   env_set(env, STR("LOGNAME"), str_of(u->name));
   agent_envs(a, env);
+  cache_env(u, env);
 }
 
 static const char *const stages[] = {[SPAWN_OK] = "",

@@ -71,6 +71,7 @@ static const struct setting settings[] = {
     {"image_seconds", N(image_seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
     {"image_cache_mb", N(image_cache_mb), "8192", 0, 1048576, "MiB of fetched blobs kept per team"},
     {"cache_days", N(cache_days), "7", 0, 3650, "days that steps of builds, uploads and fetched blobs nobody needs are kept after their last use"},
+    {"download_cache_mb", N(download_cache_mb), "4096", 0, 1048576, "MiB of downloads of pip, npm, uv and apt kept for a team's builds; 0 = none"},
     {"debian", N(debian), "1", 0, 1, "1 = Debian images that can't be fetched are made from packages"},
     {"debian_days", N(debian_days), "7", 0, 3650, "how long a Debian root made so is used again"},
     {"debian_program", T(debian_program), "", 0, 0, "program that makes one: SUITE FILE.tar (default: beside the program)"},

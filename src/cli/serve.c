@@ -80,6 +80,7 @@ static int become_role(const struct config *c)
         .log_bytes = (unsigned)c->log_bytes,
         .log_keep_mb = (unsigned)c->log_keep_mb,
         .cache_days = (unsigned)c->cache_days,
+        .download_cache_mb = (unsigned)c->download_cache_mb,
         .source = {.registries = c->image_registries,
                    .insecure = c->image_insecure,
                    .dir = c->image_dir,

@@ -251,18 +251,20 @@ static void cover(void)
 static void build_root(const struct child_plan *plan)
 {
   struct trees t;
-  int root = -1;
-  size_t n = 1;
+  int given[2] = {-1, -1}; /* the root, and perhaps a cache */
+  size_t n = ARRAY_LEN(given);
   make_trees(&t, plan->shm);
-  wait_for(CHILD_ROOT, &root, &n);
-  enter_root(root, plan->run_as != 0);
-  close(root);
+  wait_for(CHILD_ROOT, given, &n);
+  enter_root(given[0], plan->run_as != 0);
+  close(given[0]);
   umask(0);
   place(t.proc, "/proc");
   place(t.sys, "/sys");
   place(t.dev, "/dev");
   place(t.pts, "/dev/pts");
   place(t.shm, "/dev/shm");
+  if (n == 2)
+    place(given[1], JAIL_CACHE);
   place_devices(&t);
   cover();
   if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))

@@ -2,7 +2,7 @@
  *
  * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
  * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
- * groups to join, then CHILD_ROOT with the descriptor of the root mount; the child sends a struct child_failure and
+ * groups to join, then CHILD_ROOT with the descriptors of the root mount and perhaps of a cache; the child sends a struct child_failure and
  * dies, or execs, which closes the socket. */
 #ifndef CLOCHE_CHILD_H
 #define CLOCHE_CHILD_H

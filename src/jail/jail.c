@@ -217,6 +217,27 @@ static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
   return netns < 0 ? netns : jail_net_attach(spec->net, netns, err);
 }
 
+/* A clone of the cache's mount with the box's ids, or -1 where there is none. */
+static int make_cache(const struct jail_spec *spec, pid_t pid, int *out, struct err *err)
+{
+  if (!spec->cache)
+    return 0;
+  cleanup_fd int userns = jail_open_ns(pid, "user", err);
+  cleanup_fd int tree = userns < 0 ? -1 : open_tree(spec->cache, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .userns_fd = (uint64_t)userns};
+  if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
+    return err_errno(err, "giving box %s its cache", spec->id);
+  *out = steal_fd(&tree);
+  return 0;
+}
+
+static int give_root(const struct jail_spec *spec, pid_t pid, int sock, struct err *err)
+{
+  cleanup_fd int root = make_root(spec, pid, err), cache = -1;
+  int r = root < 0 ? root : make_cache(spec, pid, &cache, err);
+  return r ? r : tell(sock, CHILD_ROOT, (const int[]){root, cache}, cache >= 0 ? 2 : 1, err);
+}
+
 /* The parent's half of a birth. A child that died early has said why; its words are better than our EPIPE. */
 static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct cgroup_join *join, struct err *err)
 {
@@ -229,9 +250,8 @@ static int raise_child(const struct jail_spec *spec, pid_t pid, int sock, struct
     r = tell(sock, CHILD_MAPPED, join->fds, join->n, err);
   if (!r && spec->net)
     r = attach_net(spec, pid, err);
-  cleanup_fd int root = r ? -1 : make_root(spec, pid, err);
   if (!r)
-    r = root < 0 ? root : tell(sock, CHILD_ROOT, &root, 1, err);
+    r = give_root(spec, pid, sock, err);
   if (r && r != -EPIPE && r != -ECONNRESET && r != -ESRCH)
     return r;
   int told = await_exec(sock, err);

@@ -16,6 +16,9 @@
 #define JAIL_INOTIFY_INSTANCES 128
 #define JAIL_INOTIFY_WATCHES   16384
 
+/* Where a box has a directory that outlives it (spec.cache). In /dev, so that no layer remembers the place. */
+#define JAIL_CACHE             "/dev/cloche"
+
 struct jail_limits {
   unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
   uint64_t memory;     /* bytes; 0 = no limit */
@@ -40,6 +43,7 @@ struct jail_spec {
   struct jail_limits limits;
   const struct jail_net *net; /* NULL: loopback only */
   const char *nameserver;     /* for /etc/resolv.conf; NULL: the gateway of `net`, if there is one */
+  int cache;                  /* a directory that the box sees at JAIL_CACHE and may write to; 0: none; borrowed */
   bool nesting;               /* user namespaces and mounts inside them are allowed */
   uint32_t owner;             /* host user whose processes may enter this box (jail_kit); 0 = root's only */
   bool keep_dir;              /* dir holds a sleeping box's files: a birth that fails leaves it as it is */

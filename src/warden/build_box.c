@@ -3,6 +3,7 @@
 
 #include "jail/jail.h"
 #include "warden/boot.h"
+#include "warden/downloads.h"
 #include "warden/order.h"
 #include "warden/walls.h"
 #include <poll.h>
@@ -92,6 +93,8 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
   struct walls walls = {.build = &plan, .runtime = w->runtime, .name = b->name, .dir = b->dir, .slot = run->slot, .flags = BOX_INTERNET};
   walls_plan(w, &walls, &b->arena, &b->spec, &b->net);
   b->spec.boot_fd = theirs;
+  if (strcmp(run->step, "finalize")) /* what is started then may be written to disk, and must hold nothing that is not its own */
+    b->spec.cache = downloads_open(w, run->team);
   int r = boot(b, config, b->talk, err);
   r = r ? r : jail_spawn(&b->spec, &b->jail, err);
   if (r)

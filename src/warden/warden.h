@@ -33,6 +33,7 @@ struct warden_config {
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
   unsigned log_bytes;                          /* size of a box's log ring; 0 = no logs */
   unsigned log_keep_mb;                        /* all logs of ended boxes together */
+  unsigned download_cache_mb;                  /* per team, for package managers in builds; 0 = none */
   unsigned cache_days;                         /* how long what no build needs is kept after its last use */
   struct source_rules source;                  /* what templates may begin with */
   unsigned builds_max, team_builds_max;        /* templates built at once, on this server and of one team */

@@ -98,13 +98,15 @@ def test_a_difference_names_files_packages_and_settings(tmp_path: Path, name: st
     )  # fmt: skip
     second = make(
         tmp_path / "2", name,
-        Member("same", b"1"), Member("grown", b"12"), Member("mode\x1b[31m", b"1"), Member("new/deep", b"1"),
+        Member("same", b"1"), Member("grown", b"12"), Member("mode\x1b[31m", b"1"),
+        Member("new/deep", b"1"),
         Member("var/lib/dpkg/status", (status.format("b", "2") + status.format("c", "1")).encode()),
         Member(f"{dist}/numpy-2.0.dist-info/METADATA"),
     )  # fmt: skip
     told = ask("diff", f"{name}:{first}", f"{name}:{second}").splitlines()
     for line in ("  - dpkg a 1", "  ~ dpkg b 1 -> 2", "  + dpkg c 1", "  ~ python numpy 1.0 -> 2.0",
-                 "  - /gone", "  ~ /grown  (1 -> 2 bytes)", "  + /mode\\x1b[31m", "  + /new", "  + /new/deep"):  # fmt: skip
+                 "  - /gone", "  ~ /grown  (1 -> 2 bytes)", "  + /mode\\x1b[31m",
+                 "  + /new", "  + /new/deep"):  # fmt: skip
         assert line in told
     assert not [line for line in told if "same" in line]
     assert "same files" in ask("diff", name, f"{name}:{second}")
@@ -182,7 +184,7 @@ def test_only_what_nothing_needs_is_cleared(tmp_path: Path, name: str) -> None:
     assert ask("gc", "--dry-run").splitlines()[0].endswith(str(spare))
     assert spare.exists()
     assert "removed 1 things" in ask("gc")
-    assert (first / "fs/word").exists() and (second / "fs/word").exists() and not spare.exists()
+    assert [path.exists() for path in (first, second, spare)] == [True, True, False]
     with e2b.Sandbox.create(name, timeout=60) as box:
         assert "sandboxes are based on it" in ask("delete", name, status=1)
         assert box.files.read("/word") == "two"
@@ -197,7 +199,8 @@ def test_only_what_nothing_needs_is_cleared(tmp_path: Path, name: str) -> None:
     ask("gc")
     assert first.exists(), "used within cache_days"
     ask("gc", "--all")
-    assert not first.exists() and not second.exists()
+    assert not first.exists()
+    assert not second.exists()
 
 
 def test_a_verb_that_is_none_is_told_with_the_nearest() -> None:

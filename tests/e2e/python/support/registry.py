@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "sources"))
 from oci import Layout, Member, layer  # noqa: E402
 
 DIRECTORY, LINK = tarfile.DIRTYPE, tarfile.SYMTYPE
-TOOLS = "sh cat chmod chown cp echo env grep id ls mkdir mv passwd printf ps pwd rm sleep stat test touch true"
+TOOLS = "sh cat chmod chown cp echo env grep id ls mkdir mv passwd printf ps pwd rm sleep stat test"
 
 
 def free_port() -> int:
