@@ -91,7 +91,7 @@ static int see_process(struct dump *d, pid_t pid, struct err *err)
   return refuse(d, &p, (pid_t)tracer, err);
 }
 
-static int see_processes(struct dump *d, struct err *err)
+static int each_process(struct dump *d, int (*see)(struct dump *d, pid_t pid, struct err *err), struct err *err)
 {
   char path[PATH_MAX + 16];
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
@@ -104,9 +104,20 @@ static int see_processes(struct dump *d, struct err *err)
     uint64_t pid;
     str_cut(rest, '\n', &line, &rest);
     if (!str_u64(line, &pid) && pid > 1 && pid <= INT_MAX)
-      r = see_process(d, (pid_t)pid, err);
+      r = see(d, (pid_t)pid, err);
   }
   return r;
+}
+
+static const char *heaps_of(const struct dump *d)
+{
+  return d->job.criu->heaps ? d->job.criu->heaps : d->image;
+}
+
+static int prepare_process(struct dump *d, pid_t pid, struct err *err)
+{
+  outside_prepare(pid, heaps_of(d));
+  return 0;
 }
 
 /* --- what is mapped and mounted ------------------------------------------------------------------------------- */
@@ -155,7 +166,7 @@ static int see_files(struct dump *d, struct err *err)
 {
   int r = 0;
   for (size_t i = 0; i < d->processes.n && !r; i++)
-    r = outside_collect(d->processes.p[i].pid, &d->mounts, d->job.criu->heaps ? d->job.criu->heaps : d->image, &d->manifest, err);
+    r = outside_collect(d->processes.p[i].pid, &d->mounts, heaps_of(d), &d->manifest, err);
   for (size_t i = 0; i < d->manifest.files.n; i++)
     external(d, d->manifest.files.p[i].key);
   return r;
@@ -201,14 +212,15 @@ static int take(struct dump *d, struct err *err)
 {
   pid_t unused;
   int64_t began = clock_mono_us(), asked, written;
-  int r = see_processes(d, err);
+  int r = each_process(d, see_process, err);
   if (!r)
     r = see_mounts(d, err);
   if (!r)
     r = see_files(d, err);
+  if (!r)
+    r = ties_see(d->jail->netns, &d->manifest, err);
   if (r)
     return r;
-  ties_see(d->jail->init.pid, &d->manifest);
   d->job.images = d->job.work = d->dir;
   d->job.pid = d->jail->init.pid;
   d->job.freezer = d->freezer;
@@ -258,7 +270,9 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
   d.dir = make_dir(image, err);
   if (d.dir < 0)
     return d.dir;
-  int r = jail_freeze(spec->instance, spec->id, true, err);
+  int r = each_process(&d, prepare_process, err);
+  if (!r)
+    r = jail_freeze(spec->instance, spec->id, true, err);
   if (!r) {
     child_favour(j->init.pid, false);
     r = take(&d, err);

@@ -106,7 +106,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
   if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_favour(pid, true))
     return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
-  return ties_cut(out->netns, &s->manifest, spec->net ? jail_net_address(spec->net) : 0, err);
+  return ties_cut(out->netns, &s->manifest, err);
 }
 
 static int build(struct restore *s, struct jail *out, struct err *err)

@@ -112,6 +112,28 @@ int outside_collect(pid_t pid, const struct outside_mounts *own, const char *hea
   return r;
 }
 
+void outside_prepare(pid_t pid, const char *heaps)
+{
+  char link[96], path[PATH_MAX];
+  cleanup_buf struct buf b = BUF_INIT(MAPS_MAX);
+  snprintf(link, sizeof(link), "/proc/%d/maps", pid);
+  if (file_read(link, &b))
+    return;
+  struct str rest = buf_str(&b), line, range, tail;
+  while (rest.n > 0) {
+    str_cut(rest, '\n', &line, &rest);
+    ptrdiff_t slash = str_find(line, '/');
+    if (slash < 0 || str_copyz(str_skip(line, (size_t)slash), path, sizeof(path)) || !heap_name(path))
+      continue;
+    str_cut(line, ' ', &range, &tail);
+    snprintf(link, sizeof(link), "/proc/%d/map_files/" STR_FMT, pid, STR_ARG(range));
+    cleanup_fd int fd = open(link, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+      heap_keep(heaps, heap_name(path), fd, NULL);
+    return;
+  }
+}
+
 /* --- at a restore --------------------------------------------------------------------------------------------- */
 
 static int open_in_view(int view, const struct manifest_file *f)

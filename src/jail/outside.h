@@ -15,6 +15,10 @@ struct outside_mounts {
   VEC(uint64_t) ids;
 };
 
+/* Keeps the zygote's memory that a running process has mapped, which takes a while the first time: better before its box is
+ * frozen. What goes wrong shows at outside_collect. */
+void outside_prepare(pid_t pid, const char *heaps);
+
 /* Adds to m->files what process `pid` has mapped from elsewhere, and its program. Zygotes' memory is kept in `heaps`. */
 int outside_collect(pid_t pid, const struct outside_mounts *own, const char *heaps, struct manifest *m, struct err *err);
 

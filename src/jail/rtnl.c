@@ -143,25 +143,15 @@ int rtnl_index(int sock, const char *name)
   return r ? r : index;
 }
 
-static int change_address(int sock, unsigned type, unsigned flags, int index, uint32_t address, unsigned prefix)
+int rtnl_address(int sock, int index, uint32_t address, unsigned prefix)
 {
   struct request q;
   uint32_t net = htonl(address);
-  *(struct ifaddrmsg *)begin(&q, type, flags, sizeof(struct ifaddrmsg)) =
+  *(struct ifaddrmsg *)begin(&q, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifaddrmsg)) =
       (struct ifaddrmsg){.ifa_family = AF_INET, .ifa_prefixlen = (uint8_t)prefix, .ifa_index = (uint32_t)index};
   add(&q, IFA_LOCAL, &net, sizeof(net));
   add(&q, IFA_ADDRESS, &net, sizeof(net));
   return ask(sock, &q, NULL);
-}
-
-int rtnl_address(int sock, int index, uint32_t address, unsigned prefix)
-{
-  return change_address(sock, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, index, address, prefix);
-}
-
-int rtnl_no_address(int sock, int index, uint32_t address, unsigned prefix)
-{
-  return change_address(sock, RTM_DELADDR, 0, index, address, prefix);
 }
 
 int rtnl_route(int sock, int index, uint32_t address, unsigned prefix, uint32_t via)
@@ -207,4 +197,39 @@ int rtnl_rate(int sock, int index, uint64_t bytes_per_second)
     add(&q, TCA_TBF_RATE64, &bytes_per_second, sizeof(bytes_per_second));
   end(&q, options);
   return ask(sock, &q, NULL);
+}
+
+/* True at the end of the list. */
+static bool read_addresses(char *bytes, ssize_t n, void (*seen)(uint32_t address, void *arg), void *arg)
+{
+  unsigned left = (unsigned)n;
+  for (struct nlmsghdr *h = (struct nlmsghdr *)bytes; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+    if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+      return true;
+    unsigned rest = IFA_PAYLOAD(h);
+    for (struct rtattr *a = IFA_RTA((struct ifaddrmsg *)NLMSG_DATA(h)); RTA_OK(a, rest); a = RTA_NEXT(a, rest)) {
+      uint32_t net;
+      if (a->rta_type != IFA_LOCAL || RTA_PAYLOAD(a) != sizeof(net))
+        continue;
+      memcpy(&net, RTA_DATA(a), sizeof(net));
+      seen(ntohl(net), arg);
+    }
+  }
+  return false;
+}
+
+int rtnl_each_address(int sock, void (*seen)(uint32_t address, void *arg), void *arg)
+{
+  struct request q;
+  cleanup_free char *bytes = xmalloc(65536);
+  ((struct ifaddrmsg *)begin(&q, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg)))->ifa_family = AF_INET;
+  if (send(sock, &q, q.h.nlmsg_len, 0) < 0)
+    return -errno;
+  for (bool over = false; !over;) {
+    ssize_t n = recv(sock, bytes, 65536, 0);
+    if (n < 0 && errno != EINTR)
+      return -errno;
+    over = n >= 0 && read_addresses(bytes, n, seen, arg);
+  }
+  return 0;
 }

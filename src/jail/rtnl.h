@@ -10,7 +10,7 @@ int rtnl_veth(int sock, const char *name, int netns); /* a veth pair: `name` her
 int rtnl_up(int sock, int index);                     /* without an automatic IPv6 address */
 int rtnl_index(int sock, const char *name);           /* of a link in the socket's namespace, or -errno */
 int rtnl_address(int sock, int index, uint32_t address, unsigned prefix);
-int rtnl_no_address(int sock, int index, uint32_t address, unsigned prefix);
+int rtnl_each_address(int sock, void (*seen)(uint32_t address, void *arg), void *arg); /* IPv4, of every link */
 /* To address/prefix (0/0 = default) by way of `via` (0 = on the link itself). Replaces an older one. */
 int rtnl_route(int sock, int index, uint32_t address, unsigned prefix, uint32_t via);
 int rtnl_rate(int sock, int index, uint64_t bytes_per_second); /* a token bucket as the link's queue */

@@ -8,10 +8,8 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
-#define TABLE_MAX   ((size_t)64 << 20)
 #define ANSWER_MAX  65536
 #define NOT_WAITING (~(1u << TCP_LISTEN) & 0xfff)
 
@@ -22,50 +20,23 @@ static bool is_outside(uint32_t address)
 
 /* --- at a dump ------------------------------------------------------------------------------------------------ */
 
-static void add_address(struct manifest *m, uint32_t address)
+static void see_address(uint32_t address, void *arg)
 {
-  for (size_t i = 0; i < m->addresses.n; i++)
-    if (m->addresses.p[i] == address)
-      return;
+  struct manifest *m = arg;
   if (is_outside(address))
     vec_push(&m->addresses, address);
 }
 
-/* " 0: 0100007F:1B58 ...": the digits are those of the bytes in memory read as a number, so their bytes as a number are the
- * address. All of it for IPv4, the last eight of a mapped one. */
-static void see_line(struct str line, bool mapped, struct manifest *m)
+int ties_see(int netns, struct manifest *m, struct err *err)
 {
-  struct str slot, rest, address, port;
-  uint32_t net;
-  str_cut(str_trim(line), ' ', &slot, &rest);
-  str_cut(str_trim(rest), ':', &address, &port);
-  if (address.n != (mapped ? 32u : 8u) || (mapped && str_search(address, STR("0000000000000000FFFF0000")) != 0))
-    return;
-  if (hex_decode(str_skip(address, address.n - 8), &net, sizeof(net)))
-    return;
-  add_address(m, net);
-}
-
-void ties_see(pid_t init, struct manifest *m)
-{
-  static const char *const tables[] = {"tcp", "udp", "raw", "tcp6", "udp6"};
-  for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
-    char path[64];
-    cleanup_buf struct buf b = BUF_INIT(TABLE_MAX);
-    snprintf(path, sizeof(path), "/proc/%d/net/%s", init, tables[i]);
-    if (file_read(path, &b))
-      continue;
-    struct str rest = buf_str(&b), line;
-    while (rest.n > 0) {
-      str_cut(rest, '\n', &line, &rest);
-      see_line(line, strchr(tables[i], '6') != NULL, m);
-    }
-  }
+  cleanup_fd int sock = jail_net_talk(netns, NETLINK_ROUTE, err);
+  int r = sock < 0 ? sock : rtnl_each_address(sock, see_address, m);
+  return r && sock >= 0 ? err_set(err, r, "listing a box's addresses: %s", strerrordesc_np(-r)) : r;
 }
 
 /* --- at a restore --------------------------------------------------------------------------------------------- */
 
-static int each_address(int netns, const struct manifest *m, uint32_t own, int (*change)(int, int, uint32_t, unsigned), struct err *err)
+int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err)
 {
   cleanup_fd int sock = m->addresses.n ? jail_net_talk(netns, NETLINK_ROUTE, err) : -1;
   if (sock < 0)
@@ -73,13 +44,8 @@ static int each_address(int netns, const struct manifest *m, uint32_t own, int (
   int index = rtnl_index(sock, "lo"), r = MIN(index, 0);
   for (size_t i = 0; i < m->addresses.n && !r; i++)
     if (m->addresses.p[i] != own)
-      r = change(sock, index, m->addresses.p[i], 32);
+      r = rtnl_address(sock, index, m->addresses.p[i], 32);
   return r ? err_set(err, r, "lending a box its former address: %s", strerrordesc_np(-r)) : 0;
-}
-
-int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err)
-{
-  return each_address(netns, m, own, rtnl_address, err);
 }
 
 struct diag {
@@ -157,11 +123,18 @@ static void end_all(int sock, const found_list *list)
   }
 }
 
-int ties_cut(int netns, const struct manifest *m, uint32_t own, struct err *err)
+/* Listing them means to look through all of the host's; a box that had no connection at all is spared that. */
+static bool had_any(const struct manifest *m)
+{
+  for (size_t i = 0; i < m->images.n; i++)
+    if (str_starts(str_of(m->images.p[i].name), STR("tcp-stream-")))
+      return m->addresses.n > 0;
+  return false;
+}
+
+static int cut_all(int netns, struct err *err)
 {
   static const unsigned families[] = {AF_INET, AF_INET6};
-  if (!m->addresses.n)
-    return 0;
   found_list list = {0};
   cleanup_fd int sock = jail_net_talk(netns, NETLINK_SOCK_DIAG, err);
   for (size_t i = 0; sock >= 0 && i < ARRAY_LEN(families); i++)
@@ -170,6 +143,10 @@ int ties_cut(int netns, const struct manifest *m, uint32_t own, struct err *err)
   if (sock >= 0)
     end_all(sock, &list);
   vec_free(&list);
-  int r = each_address(netns, m, own, rtnl_no_address, err);
-  return sock < 0 ? sock : r;
+  return MIN(sock, 0);
+}
+
+int ties_cut(int netns, const struct manifest *m, struct err *err)
+{
+  return had_any(m) ? cut_all(netns, err) : 0;
 }

@@ -1,16 +1,16 @@
 /* ties.h - connections that a box on disk had to the outside.
  *
  * Nobody at their other end waits, and the box may have another address when it comes back. criu can put such a socket back
- * only where its address is; so the old ones are lent to the loopback for the moment of the restore, and then every
- * connection that is not the box's own with itself is ended: its owner sees it aborted, as after a lost network. */
+ * only where its address is; so former addresses stay with the box on its loopback, where they lead nowhere but to itself,
+ * and every connection that is not the box's own with itself is ended: its owner sees it aborted, as after a lost network. */
 #ifndef CLOCHE_TIES_H
 #define CLOCHE_TIES_H
 
 #include "jail/manifest.h"
 
-void ties_see(pid_t init, struct manifest *m); /* fills m->addresses */
+int ties_see(int netns, struct manifest *m, struct err *err); /* fills m->addresses */
 /* `own`: the address the box has now, 0 = none. */
 int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err);
-int ties_cut(int netns, const struct manifest *m, uint32_t own, struct err *err);
+int ties_cut(int netns, const struct manifest *m, struct err *err);
 
 #endif
