@@ -102,6 +102,9 @@ static void ask_packet(struct link *l, struct str packet, int fd, void *arg)
   case WIRE_ITEM:
     answered(g, packet, fd);
     break;
+  case WIRE_BOX_HOLD:
+    gate_box_held(g, wire_get(packet, W_ID));
+    break;
   case WIRE_BOX_ENDED:
     gate_box_ended(g, wire_get(packet, W_ID));
     break;

@@ -49,9 +49,20 @@ static void route_free(struct gate *g, struct route *rt)
   free(rt);
 }
 
+static void ask_route(struct edge *e);
+static void drop_timer(struct edge *e);
+
+void gate_box_held(struct gate *g, struct str id)
+{
+  struct route *rt = map_get(&g->routes, id);
+  if (rt)
+    rt->held = true;
+}
+
 void gate_box_ended(struct gate *g, struct str id)
 {
   struct route *rt = map_get(&g->routes, id);
+  VEC(struct edge *) early = {0};
   if (!rt)
     return;
   while (rt->live) {
@@ -64,6 +75,12 @@ void gate_box_ended(struct gate *g, struct str id)
     if (e->ask)
       ask_forget(g, e->ask);
     e->ask = 0;
+    if (!e->call && !e->over && !e->asked_again) { /* not in yet: where is the box now? */
+      e->asked_again = true;
+      drop_timer(e);
+      vec_push(&early, e);
+      continue;
+    }
     if (e->call)
       http_call_cut(steal(&e->call)); /* a box that only sleeps must not take it for a client that left */
     if (e->head_sent)
@@ -73,6 +90,9 @@ void gate_box_ended(struct gate *g, struct str id)
     e->over = true;
   }
   route_free(g, rt);
+  for (size_t i = 0; i < early.n; i++)
+    ask_route(early.p[i]);
+  vec_free(&early);
 }
 
 static void route_join(struct route *rt, struct edge *e)
@@ -410,8 +430,6 @@ static struct http_call *call_into(struct edge *e, int fd)
   return http_call_new(e->gate->loop, fd, &http_limits_default);
 }
 
-static void ask_route(struct edge *e);
-
 static void door_opened(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
@@ -591,6 +609,8 @@ static void route_told(const struct answer *a, void *arg)
     return;
   }
   struct route *rt = map_get(&e->gate->routes, str_of(e->target.box));
+  if (rt)
+    rt->held = false; /* it did not fall asleep after all */
   admit(e, rt ? rt : route_new(e->gate, http_x_arena(e->x), a->packet));
 }
 
@@ -666,7 +686,7 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     return;
   }
   struct route *rt = map_get(&g->routes, str_of(t->box));
-  if (rt) {
+  if (rt && !rt->held) {
     admit(e, rt);
     return;
   }

@@ -11,6 +11,7 @@ struct route {
   unsigned flags;
   uint16_t tls_ports[64]; /* inside, services that speak TLS; unused ones are 0 */
   uint64_t run;
+  bool held;         /* the box is about to sleep: who comes now asks the warden */
   struct edge *live; /* exchanges under way: cut when the box ends or sleeps */
   size_t nlive;
   VEC(struct idle_call {

@@ -64,6 +64,7 @@ void gate_take_tls_listener(struct gate *g, int fd);
 
 /* What the warden tells without being asked. */
 void gate_box_ended(struct gate *g, struct str id); /* edge.c: streams are cut, the route is forgotten */
+void gate_box_held(struct gate *g, struct str id);  /* edge.c: nobody new goes in by it */
 void gate_keys_changed(struct gate *g);             /* auth.c */
 
 /* ---- asking the warden ---- */

@@ -137,7 +137,7 @@ static void list_item(const struct answer *a, void *arg)
 
 static struct page_key key_of(struct str row)
 {
-  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_BUILD)};
+  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_TEMPLATE)};
 }
 
 static int row_order(const void *a, const void *b)

@@ -307,13 +307,23 @@ void box_bury(struct box *b)
   fork_release(w, build);
 }
 
-void box_run_over(struct box *b)
+static void tell_gates(struct box *b, enum wire_type what)
 {
   cleanup_buf struct buf p = BUF_INIT(1024);
-  wire_begin(&p, WIRE_BOX_ENDED, 0, 0);
+  wire_begin(&p, what, 0, 0);
   wire_putz(&p, W_ID, b->row.id);
   wire_put_u64(&p, W_RUN, b->row.run);
   warden_broadcast(b->warden, buf_str(&p));
+}
+
+void box_run_over(struct box *b)
+{
+  tell_gates(b, WIRE_BOX_ENDED);
+}
+
+void box_hold(struct box *b)
+{
+  tell_gates(b, WIRE_BOX_HOLD);
 }
 
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err)

@@ -71,6 +71,7 @@ void box_bury(struct box *b);                                           /* the l
 void box_watch(struct box *b);                                          /* its end is noticed */
 void box_unwatch(struct box *b);
 void box_away(struct box *b, bool away);
+void box_hold(struct box *b);     /* gates let nobody new in without asking */
 void box_run_over(struct box *b); /* gates cut its streams and forget its routes */
 void box_arm(struct box *b);      /* its end time is set on the clock */
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err);

@@ -454,6 +454,8 @@ void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wis
     memcpy(p->image, b->row.image, sizeof(p->image));
   b->row.state = to_sleep(p) ? BOX_PAUSING : BOX_RESUMING;
   alarm_unset(&b->warden->alarms, &b->alarm);
+  if (to_sleep(p))
+    box_hold(b);
   if (kind == PASSAGE_COLD)
     cold_begin(p);
   else

@@ -17,6 +17,7 @@ enum wire_type {
   WIRE_HELLO,     /* warden to gate, first on every link: W_SECRET, W_DOMAIN */
   WIRE_BOX_ENDED, /* warden to gates: W_ID, W_RUN: this run is over (ended or paused): cut its streams, forget its routes */
   WIRE_KEYS_CHANGED,
+  WIRE_BOX_HOLD, /* warden to gates: W_ID: it is about to sleep; new requests ask again, those under way go on until BOX_ENDED */
 
   WIRE_AUTH = 32,       /* W_KEYHASH -> W_TEAM, W_NAME, W_SLUG */
   WIRE_BOX_CREATE,      /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box */
