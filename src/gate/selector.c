@@ -44,9 +44,11 @@ int page_key_read(struct str plain, bool ascending, struct page_key *out)
   out->id = at < 0 ? rest : str_sub(rest, 0, (size_t)at);
   if (at >= 0)
     tail = str_skip(rest, (size_t)at + 2);
-  for (size_t i = 0; i < out->id.n; i++)
-    if (!((out->id.p[i] >= 'a' && out->id.p[i] <= 'z') || (out->id.p[i] >= '0' && out->id.p[i] <= '9')))
+  for (size_t i = 0; i < out->id.n; i++) { /* an id of a box or a template, or a UUID of a build */
+    char c = out->id.p[i];
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'))
       return -EINVAL;
+  }
   return out->id.n && (ascending ? str_is(tail, "asc") : at < 0) ? 0 : -EINVAL;
 }
 

@@ -105,6 +105,11 @@ static void a_page_key_belongs_to_its_order(void **state)
   assert_true(back.us == k.us && str_eq(back.id, k.id));
   assert_int_equal(page_key_read(buf_str(&up), true, &back), 0);
   assert_true(back.us == k.us && str_eq(back.id, k.id));
+  struct page_key build = {7, STR("391b03d6-06d0-46ac-99ce-e2daa119b53e")};
+  cleanup_buf struct buf of_build = BUF_INIT(256);
+  page_key_put(&of_build, &build, false);
+  assert_int_equal(page_key_read(buf_str(&of_build), false, &back), 0);
+  assert_true(str_eq(back.id, build.id));
   assert_int_equal(page_key_read(buf_str(&down), true, &back), -EINVAL);
   assert_int_equal(page_key_read(buf_str(&up), false, &back), -EINVAL);
   static const char *const bad[] = {"", "__", "1__", "__a", "x__a", "1__a__desc", "99999999999999999999__a", "1_a"};

@@ -40,9 +40,10 @@ for (const [version, sdk] of Object.entries(generations)) {
 
     test('time up means sleep, and a command wakes it with its processes', () =>
       withBox(
-        make({ timeoutMs: 2000, lifecycle: { onTimeout: 'pause', autoResume: true } }),
+        make({ lifecycle: { onTimeout: 'pause', autoResume: true } }),
         async (box) => {
           await box.commands.run(counting, { background: true, timeoutMs: 0 })
+          await box.setTimeout(0)
           const state = async () => (await sdk.Sandbox.getInfo(box.sandboxId)).state
           await until(async () => (await state()) === 'paused', 10_000)
           await countsOn(box)

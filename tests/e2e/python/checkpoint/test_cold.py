@@ -76,9 +76,10 @@ def test_it_is_never_woken_by_traffic(wire: Wire) -> None:
 
 
 def test_time_up_without_memory(wire: Wire) -> None:
-    box = wire.create(timeout=2, autoPause=True, autoPauseMemory=False, envVars={"GIVEN": "yes"}, metadata={"kept": "yes"})
+    box = wire.create(timeout=60, autoPause=True, autoPauseMemory=False, envVars={"GIVEN": "yes"}, metadata={"kept": "yes"})
     try:
         mark(box)
+        assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204
         eventually(lambda: state(box) == "paused", 8)
         got = connect(box, 60)
         assert got.status == 201
@@ -129,11 +130,12 @@ async def test_the_sdk_drops_memory(either: Either) -> None:
 
 
 def test_the_sdks_lifecycle_without_memory() -> None:
-    box = interpreter.Sandbox.create(timeout=2, lifecycle={"on_timeout": {"action": "pause", "keep_memory": False}})
+    box = interpreter.Sandbox.create(timeout=60, lifecycle={"on_timeout": {"action": "pause", "keep_memory": False}})
     try:
         box.files.write("/tmp/kept.txt", "kept")
         box.files.write("kept.txt", "kept")
         box.run_code("x = 1")
+        box.set_timeout(0)
         eventually(lambda: box.get_info().state.value == "paused", 8)
         box.connect(timeout=60)
         assert box.files.read("kept.txt") == "kept"

@@ -212,9 +212,10 @@ def test_the_network_works_after_a_turn(box: RawBox) -> None:
 
 class TestTimeUpAndTraffic:
     def test_time_up_means_a_checkpoint(self, wire: Wire) -> None:
-        box = wire.create(timeout=2, autoPause=True)
+        box = wire.create(timeout=60, autoPause=True)
         try:
             start_counting(box)
+            assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204
             eventually(lambda: state(box) == "paused", 8)
             assert connect(box, 30).status == 201
             counts_on(box)
@@ -254,9 +255,10 @@ class TestTimeUpAndTraffic:
             box.kill()
 
     def test_the_sdk_wakes_it(self) -> None:
-        box = interpreter.Sandbox.create(timeout=2, lifecycle={"on_timeout": "pause", "auto_resume": True})
+        box = interpreter.Sandbox.create(timeout=60, lifecycle={"on_timeout": "pause", "auto_resume": True})
         try:
             box.run_code("x = 20")
+            box.set_timeout(0)
             eventually(lambda: box.get_info().state.value == "paused", 8)
             assert box.run_code("x + 1").text == "21"
         finally:
