@@ -8,7 +8,7 @@ static const struct command commands[] = {
     {"serve", "run the server", serve_main},
     {"key", "make, list and delete API keys", key_main},
     {"team", "teams and their limits", team_main},
-    {"template", "templates: builds, tags, diff, export, gc", template_main},
+    {"template", "templates: build, tags, history, diff, export, gc", template_main},
     {"ps", "list the boxes of this machine", ps_main},
     {"kill", "end a box", kill_main},
     {"pause", "put a box to sleep", pause_main},

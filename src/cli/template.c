@@ -21,9 +21,14 @@ static const char help[] =
     "       cloche template diff REF REF                files and packages that differ between two builds\n"
     "       cloche template export REF FILE             write a build as an OCI image; FILE.tar is an archive, else a layout\n"
     "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker archive\n"
+    "       cloche template build NAME[:TAG] [OPTION...]  build one here; see below\n"
     "       cloche template delete NAME                 remove a template that no sandbox uses, with its builds\n"
     "       cloche template gc [--dry-run] [--all]      remove cached layers, uploads and images that nothing needs and that\n"
     "                                                   were not used for `cache_days`; --all: for ten minutes\n\n"
+    "A build's options, steps in the order given: --from REF or --image IMAGE (else: --from base), --run COMMAND, --env NAME=VALUE,\n"
+    "--workdir DIR, --user NAME; --start COMMAND, --ready COMMAND; --cpus N, --memory MIB; --force: take nothing from the cache;\n"
+    "--keep: what a failed build left becomes NAME:failed; --debug: finish even when the start command fails. Files are\n"
+    "copied by the SDKs and their own command line.\n\n"
     "REF is [NAMESPACE/]NAME[:TAG]; in the place of TAG a build's id may stand. A bare NAME is a template of the first team (or of\n"
     "--team) and then one that all share.\n\n"
     "Nothing that a build, a tag, a snapshot, a paused or a running sandbox needs is ever removed by gc. A sandbox keeps the build\n"
@@ -203,7 +208,7 @@ struct past {
   char build[40];
   char tags[512];
   int64_t created_us;
-  unsigned cpus, memory_mb;
+  unsigned cpus, memory_mb, state;
 };
 
 struct pasts {
@@ -213,8 +218,10 @@ struct pasts {
 static void past_build(struct str p, void *arg)
 {
   struct pasts *all = arg;
-  struct past one = {
-      .created_us = (int64_t)wire_u64(p, W_CREATED, 0), .cpus = (unsigned)wire_u64(p, W_CPUS, 0), .memory_mb = (unsigned)wire_u64(p, W_MEMORY_MB, 0)};
+  struct past one = {.created_us = (int64_t)wire_u64(p, W_CREATED, 0),
+                     .cpus = (unsigned)wire_u64(p, W_CPUS, 0),
+                     .memory_mb = (unsigned)wire_u64(p, W_MEMORY_MB, 0),
+                     .state = (unsigned)wire_u64(p, W_STATE, JOB_READY)};
   wire_copyz(p, W_BUILD, one.build, sizeof(one.build));
   vec_push(&all->list, one);
 }
@@ -228,6 +235,11 @@ static void past_tag(struct str p, void *arg)
     if (str_is(wire_get(p, W_BUILD), one->build))
       snprintf(one->tags + n, sizeof(one->tags) - n, "%s" STR_FMT, n ? " " : "", STR_ARG(wire_get(p, W_TAG)));
   }
+}
+
+static const char *state_name(unsigned state)
+{
+  return state == JOB_READY ? "ready" : state == JOB_ERROR ? "failed" : state == JOB_BUILDING ? "building" : "waiting";
 }
 
 static int newest_first(const void *a, const void *b)
@@ -279,11 +291,11 @@ static int history(struct words *w)
   int r = find_named(w, w->argv[2], &t);
   r = r ? r : read_past(w, &t, &all);
   if (!r)
-    printf("%-36s  %-19s %4s %7s  %s\n", "BUILD", "CREATED (UTC)", "CPUS", "MEM MB", "TAGS");
+    printf("%-36s  %-19s %4s %7s  %-8s %s\n", "BUILD", "CREATED (UTC)", "CPUS", "MEM MB", "STATE", "TAGS");
   for (size_t i = 0; !r && i < all.list.n; i++) {
     char when[CLOCK_TEXT];
     const struct past *p = &all.list.p[i];
-    printf("%-36s  %-19s %4u %7u  %s\n", p->build, day(p->created_us, when), p->cpus, p->memory_mb, p->tags);
+    printf("%-36s  %-19s %4u %7u  %-8s %s\n", p->build, day(p->created_us, when), p->cpus, p->memory_mb, state_name(p->state), p->tags);
   }
   vec_free(&all.list);
   return r;
@@ -302,22 +314,26 @@ static bool has_tag(const char *tags, struct str tag)
   return false;
 }
 
-/* An id, its unique beginning, or 'previous': the one before what the tag points to. */
+/* An id, its unique beginning, or 'previous': the finished one before what the tag points to. */
 static int choose(const struct pasts *all, const char *word, struct str tag, char out[40], struct err *err)
 {
   size_t hits = 0;
+  bool behind = false, previous = !strcmp(word, "previous");
   for (size_t i = 0; i < all->list.n; i++) {
     const struct past *p = &all->list.p[i];
-    bool previous = !strcmp(word, "previous") && i > 0 && has_tag(all->list.p[i - 1].tags, tag);
-    if (previous || (strlen(word) >= 4 && str_starts(str_of(p->build), str_of(word)))) {
+    if (p->state != JOB_READY)
+      continue;
+    if ((previous && behind && !hits) || (strlen(word) >= 4 && str_starts(str_of(p->build), str_of(word)))) {
       memcpy(out, p->build, 40);
       hits++;
     }
+    behind |= has_tag(p->tags, tag);
   }
   if (hits == 1)
     return 0;
-  return err_set(err, -ENOENT, hits ? "'%s' is the beginning of several builds; give more of it" : "no build '%s'; see cloche template history",
-                 word);
+  if (hits)
+    return err_set(err, -ENOENT, "'%s' is the beginning of several builds; give more of it", word);
+  return err_set(err, -ENOENT, "no finished build '%s'; see cloche template history", word);
 }
 
 static int put_tag(struct words *w, const struct tpl *t, const char *build, const char *tags)
@@ -399,6 +415,11 @@ static int diff(struct words *w)
   int r = tpl_find(w->l, w->team, w->argv[2], &a, w->err);
   r = r ? r : tpl_find(w->l, w->team, w->argv[3], &b, w->err);
   return r ? r : tpl_diff(&a, &b, w->err);
+}
+
+static int build(struct words *w)
+{
+  return tpl_build(w->l, w->team, w->argc - 2, w->argv + 2, w->err);
 }
 
 static int export(struct words *w)
@@ -491,9 +512,9 @@ static const struct {
   const char *name;
   int words, most; /* behind the verb */
   int (*run)(struct words *w);
-} verbs[] = {{"list", 0, 0, list},     {"show", 1, 1, show}, {"history", 1, 1, history}, {"rollback", 2, 2, rollback}, {"tag", 2, 100, tag_build},
-             {"untag", 2, 100, untag}, {"diff", 2, 2, diff}, {"export", 2, 2, export},   {"import", 2, 2, import},     {"delete", 1, 1, delete},
-             {"gc", 0, 0, gc}};
+} verbs[] = {{"list", 0, 0, list},       {"show", 1, 1, show},       {"history", 1, 1, history}, {"rollback", 2, 2, rollback},
+             {"tag", 2, 100, tag_build}, {"untag", 2, 100, untag},   {"diff", 2, 2, diff},       {"export", 2, 2, export},
+             {"import", 2, 2, import},   {"build", 1, 10000, build}, {"delete", 1, 1, delete},   {"gc", 0, 0, gc}};
 
 static int run(struct words *w)
 {

@@ -22,6 +22,8 @@ void tpl_free(struct tpl *t);
 int tpl_team(struct line *l, const char *team, struct str ref, char out[40], struct err *err);
 
 int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err);
+/* argv[0]: NAME[:TAG], then options. Follows the build to its end. */
+int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err);
 int tpl_export(const struct tpl *t, const char *path, struct err *err);
 
 #endif

@@ -284,8 +284,11 @@ static int known_debian(const struct fetch *f, struct source_base *out)
 
 static int make_debian(struct fetch *f, struct source_base *out, struct err *err)
 {
-  char path[700], identity[80];
-  snprintf(path, sizeof(path), "%s/cache/debian-%s-%s.tar", f->s->data, f->name.suite, f->own);
+  char path[700], identity[80], mark[20];
+  snprintf(path, sizeof(path), "%s/cache", f->s->data);
+  path_mkdirs(path, 0711);
+  random_id(mark, 16);
+  snprintf(path, sizeof(path), "%s/cache/debian-%s-%s.tar", f->s->data, f->name.suite, mark);
   const char *const argv[] = {f->s->rules->debian, f->name.suite, path, NULL};
   struct courier c = {.argv = argv,
                       .work = -1,

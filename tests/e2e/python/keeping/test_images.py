@@ -83,3 +83,25 @@ async def test_the_sdks_default_image_is_our_own_template(workshop: Workshop) ->
         assert await box.files.read("/home/user/x") == "x\n"
     finally:
         await box.kill()
+
+
+@pytest.mark.timeout(600)
+async def test_a_debian_release_is_made_from_packages_where_no_registry_can_be_asked() -> None:
+    workshop, name = Workshop("sync"), fresh("debian")
+    recipe = workshop.template().from_debian_image("bookworm").run_cmd("sudo id -u > ~/who")
+    await workshop.build(recipe, name)
+    assert [text for text in workshop.messages if "making Debian bookworm from packages" in text]
+    box = await workshop.box(name)
+    try:
+        told = await box.commands.run(
+            "cat /etc/debian_version who; id -un; pwd; command -v ss curl pgrep"
+        )
+        lines = told.stdout.split()
+        assert lines[0].startswith("12.")
+        assert lines[1:4] == ["0", "user", "/home/user"]
+        assert len(lines) == 7
+    finally:
+        await box.kill()
+    again = fresh("debian-again")
+    await workshop.build(recipe, again)
+    assert not [text for text in workshop.messages if "unpacking" in text]

@@ -37,7 +37,7 @@ def build_of(told: str) -> str:
 def builds(name: str) -> list[tuple[str, set[str]]]:
     """Newest first: id and tags."""
     lines = ask("history", name).splitlines()[1:]
-    return [(line.split()[0], set(line.split()[5:])) for line in lines]
+    return [(line.split()[0], set(line.split()[6:])) for line in lines]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_rollback_is_one_call_and_running_boxes_keep_their_build(
     ask("rollback", f"{name}:stable", second[:8])
     assert read(f"{name}:stable", "/word") == "two"
     assert builds(name) == [(second, {"stable"}), (first, {"default"})]
-    assert "no build" in ask("rollback", name, "ffffffff", status=1)
+    assert "no finished build" in ask("rollback", name, "ffffffff", status=1)
 
 
 def test_tags_come_and_go(tmp_path: Path, name: str) -> None:
@@ -201,6 +201,21 @@ def test_only_what_nothing_needs_is_cleared(tmp_path: Path, name: str) -> None:
     ask("gc", "--all")
     assert not first.exists()
     assert not second.exists()
+
+
+def test_a_build_from_the_command_line_shows_its_log_and_fails_with_the_step(name: str) -> None:
+    steps = ["--from", "base", "--env", "WORD=here", "--run", "echo got $WORD > /tmp/w; cat /tmp/w"]
+    told = ask("build", f"{name}:v1", *steps, "--workdir", "/srv")
+    assert "[stdout]: got here\n" in told
+    assert "Build finished" in told
+    assert read(f"{name}:v1", "/tmp/w") == "got here\n"
+    failed = ask("build", f"{name}:v2", *steps, "--run", "ls /nowhere", "--keep", status=1)
+    assert "step 3: " in failed
+    assert "exit status 2" in failed
+    states = [line.split()[5] for line in ask("history", name).splitlines()[1:]]
+    assert sorted(states) == ["failed", "ready", "ready"]
+    assert read(f"{name}:failed", "/tmp/w") == "got here\n"
+    assert "no option '--what'" in ask("build", name, "--what", "x", status=1)
 
 
 def test_a_verb_that_is_none_is_told_with_the_nearest() -> None:

@@ -1,0 +1,207 @@
+/* template_build.c - `cloche template build`: a build from the command line, its log as it comes.
+ *
+ * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is shown. */
+#include "cli/template.h"
+#include "warden/buildlog.h"
+#include "warden/recipe.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+
+#define LOOK_MS   200
+#define MEMORY_MB 1024
+
+struct order {
+  struct buf recipe;
+  struct str name, tag;
+  uint64_t cpus, memory_mb;
+  bool has_base;
+};
+
+/* ---- words to a recipe ---- */
+
+static void put_step(struct order *o, const char *type, struct str first, struct str second)
+{
+  recipe_put(&o->recipe, RECIPE_STEP, str_of(type));
+  recipe_put(&o->recipe, RECIPE_ARG, first);
+  if (second.p)
+    recipe_put(&o->recipe, RECIPE_ARG, second);
+}
+
+static int put_env(struct order *o, struct str word, struct err *err)
+{
+  struct str name, value;
+  if (!str_cut(word, '=', &name, &value) || !name.n)
+    return err_set(err, -EINVAL, "--env needs NAME=VALUE, not '" STR_FMT "'", STR_ARG(word));
+  put_step(o, "ENV", name, value);
+  return 0;
+}
+
+static int put_size(struct str word, uint64_t *out, struct err *err)
+{
+  return str_u64(word, out) || !*out || *out > 1 << 24 ? err_set(err, -EINVAL, "'" STR_FMT "' is no size", STR_ARG(word)) : 0;
+}
+
+/* Flags without a value; false when the word is none of them. */
+static bool take_switch(struct order *o, const char *word)
+{
+  static const struct {
+    const char *flag;
+    enum recipe_tag tag;
+  } switches[] = {{"--force", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
+  for (size_t i = 0; i < ARRAY_LEN(switches); i++)
+    if (!strcmp(switches[i].flag, word)) {
+      recipe_put(&o->recipe, switches[i].tag, STR(""));
+      return true;
+    }
+  return false;
+}
+
+static int take_pair(struct order *o, const char *flag, struct str value, struct err *err)
+{
+  static const struct {
+    const char *flag, *step;
+    enum recipe_tag tag; /* where it is no step */
+  } pairs[] = {{"--run", "RUN", 0},
+               {"--workdir", "WORKDIR", 0},
+               {"--user", "USER", 0},
+               {"--image", NULL, RECIPE_IMAGE},
+               {"--from", NULL, RECIPE_TEMPLATE},
+               {"--start", NULL, RECIPE_START},
+               {"--ready", NULL, RECIPE_READY}};
+  if (!strcmp(flag, "--env"))
+    return put_env(o, value, err);
+  if (!strcmp(flag, "--cpus"))
+    return put_size(value, &o->cpus, err);
+  if (!strcmp(flag, "--memory"))
+    return put_size(value, &o->memory_mb, err);
+  for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+    if (strcmp(pairs[i].flag, flag))
+      continue;
+    if (pairs[i].step)
+      put_step(o, pairs[i].step, value, STR_NONE);
+    else
+      recipe_put(&o->recipe, pairs[i].tag, value);
+    o->has_base |= pairs[i].tag == RECIPE_IMAGE || pairs[i].tag == RECIPE_TEMPLATE;
+    return 0;
+  }
+  return err_set(err, -EINVAL, "no option '%s'; see cloche template --help", flag);
+}
+
+static int read_words(struct order *o, int argc, char **argv, struct err *err)
+{
+  int r = 0;
+  for (int i = 0; !r && i < argc; i++) {
+    if (take_switch(o, argv[i]))
+      continue;
+    if (i + 1 == argc)
+      return err_set(err, -EINVAL, "'%s' needs a value", argv[i]);
+    r = take_pair(o, argv[i], str_of(argv[i + 1]), err);
+    i++;
+  }
+  if (!r && !o->has_base)
+    recipe_put(&o->recipe, RECIPE_TEMPLATE, STR("base"));
+  return r || !buf_failed(&o->recipe) ? r : err_set(err, -E2BIG, "the recipe exceeds %u bytes", RECIPE_MAX);
+}
+
+/* ---- the build ---- */
+
+static int request(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  char id[24];
+  random_id(id, 20);
+  wire_begin(&b, WIRE_BUILD_REQUEST, 1, 0);
+  wire_putz(&b, W_TEAM, team);
+  wire_put(&b, W_REF, o->name);
+  wire_put(&b, W_TAG, o->tag);
+  wire_putz(&b, W_BUILD, build);
+  wire_putz(&b, W_TEMPLATE, id);
+  wire_put_u64(&b, W_CPUS, o->cpus);
+  wire_put_u64(&b, W_MEMORY_MB, o->memory_mb);
+  int r = line_ask(l, &b, NULL, NULL, err);
+  if (r)
+    return r;
+  char template_id[32];
+  wire_copyz(buf_str(&b), W_TEMPLATE, template_id, sizeof(template_id));
+  wire_begin(&b, WIRE_BUILD_START, 2, 0);
+  wire_putz(&b, W_TEAM, team);
+  wire_putz(&b, W_REF, template_id);
+  wire_putz(&b, W_BUILD, build);
+  wire_put(&b, W_RECIPE, buf_str(&o->recipe));
+  r = line_ask(l, &b, NULL, NULL, err);
+  printf("template %s, build %s\n", template_id, build);
+  return r;
+}
+
+struct reading {
+  size_t shown, at;
+};
+
+static int show_line(const struct buildlog_head *h, struct str message, void *arg)
+{
+  struct reading *r = arg;
+  if (r->at++ < r->shown)
+    return 0;
+  r->shown = r->at;
+  for (size_t i = 0; i < message.n; i++) /* what programs in the box print is not for this terminal to obey */
+    putchar((unsigned char)message.p[i] >= 32 || message.p[i] == '\t' ? message.p[i] : ' ');
+  putchar('\n');
+  return 0;
+}
+
+static void show_log(const char *path, struct reading *r)
+{
+  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+  r->at = 0;
+  if (fd >= 0)
+    buildlog_each(fd, show_line, r);
+  fflush(stdout);
+}
+
+static int look(struct line *l, const char *team, const char *ref, const char *build, unsigned *state, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  wire_begin(&b, WIRE_BUILD_GET, 3, 0);
+  wire_putz(&b, W_TEAM, team);
+  wire_putz(&b, W_REF, ref);
+  wire_putz(&b, W_BUILD, build);
+  int r = line_ask(l, &b, NULL, NULL, err);
+  struct str p = buf_str(&b), message = wire_get(p, W_MESSAGE), step = wire_get(p, W_STEP);
+  *state = r ? JOB_ERROR : (unsigned)wire_u64(p, W_STATE, JOB_ERROR);
+  if (!r && *state == JOB_ERROR)
+    r = err_set(err, -EREMOTEIO, "step " STR_FMT ": " STR_FMT, STR_ARG(step), STR_ARG(message));
+  return r;
+}
+
+/* The state is asked before the log is read, so that the last lines are not lost. */
+static int follow(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
+{
+  struct reading reading = {0};
+  cleanup_free char *path = xasprintf("%s/builds/%s.log", l->data, build);
+  cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
+  unsigned state;
+  int r;
+  do {
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    r = look(l, team, ref, build, &state, err);
+    show_log(path, &reading);
+  } while (!r && state != JOB_READY);
+  return r;
+}
+
+int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err)
+{
+  char id[40], build[UUID_TEXT];
+  struct order o = {.recipe = BUF_INIT(RECIPE_MAX), .cpus = 2, .memory_mb = MEMORY_MB};
+  if (!str_cut(str_of(argv[0]), ':', &o.name, &o.tag))
+    o.tag = STR("default");
+  uuid4(build);
+  int r = read_words(&o, argc - 1, argv + 1, err);
+  r = r ? r : tpl_team(l, team, o.name, id, err);
+  r = r ? r : request(l, &o, id, build, err);
+  r = r ? r : follow(l, &o, id, build, err);
+  buf_free(&o.recipe);
+  return r;
+}
