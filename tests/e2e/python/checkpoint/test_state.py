@@ -97,7 +97,7 @@ async def slept(request) -> AsyncIterator[Slept]:
         await box.run_code("own = 'of the context'", context=context)
         it.before["context"] = context
         counting = await box.commands.run(COUNTING, background=True, timeout=0)
-        talker = await box.commands.run("while read line; do echo \"heard $line\"; done", background=True, timeout=0, stdin=True)
+        talker = await box.commands.run("while read line && [ $line != bye ]; do echo \"heard $line\"; done", background=True, timeout=0, stdin=True)
         web = await box.commands.run(SERVER, background=True, timeout=0, cwd="/tmp")
         it.before |= {"counting": counting.pid, "talker": talker.pid, "web": web.pid}
         if box.is_async:
@@ -221,9 +221,8 @@ async def test_a_command_still_listens_to_its_input(slept: Slept) -> None:
         await until(lambda: "heard me\n" in "".join(heard), 10)
         await handle.disconnect()
     else:
-        await box.commands.kill(pid)
-        with contextlib.suppress(interpreter.CommandExitException):
-            await handle.wait(on_stdout=heard.append)
+        await box.commands.send_stdin(pid, "bye\n")
+        await handle.wait(on_stdout=heard.append)
         assert "heard me\n" in "".join(heard)
 
 
