@@ -29,7 +29,7 @@ static void clear_others(const char *top, const char *boot)
 {
   DIR *d = opendir(top);
   for (struct dirent *e; d && (e = readdir(d));)
-    if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, boot))
+    if (e->d_name[0] != '.' && strcmp(e->d_name, boot)) /* seeds of disks begin with a dot */
       path_remove_tree(dirfd(d), e->d_name);
   if (d)
     closedir(d);
@@ -66,7 +66,8 @@ static int open_disk(struct warden *w, const char *team, struct err *err)
     return err_set(err, r, "making %s: %s", dir, strerrordesc_np(-r));
   if (in_use(image))
     return err_set(err, -EBUSY, "a box of an earlier build still holds %s", image);
-  cleanup_fd int disk = disk_open(dir, &limits, err);
+  /* A new one is made here and not by disk_open, which would have more of that size made ahead. */
+  cleanup_fd int disk = access(image, F_OK) ? disk_make(top, image, &limits, err) : disk_open(dir, &limits, err);
   if (disk < 0)
     return disk;
   int fd = open_tree(disk, "upper", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
