@@ -149,9 +149,23 @@ static bool want_memory(struct req *r, bool *memory)
   return true;
 }
 
+/* A box that could not fall asleep or wake up: the reason is the whole message. */
+static bool stuck(struct req *r, const struct answer *a)
+{
+  static const int others[] = {0, -ENOENT, -ESTALE, -EINVAL, -E2BIG, -EPERM, -EBUSY, -EALREADY, -EAGAIN, -EDQUOT, -ESHUTDOWN};
+  for (size_t i = 0; i < ARRAY_LEN(others); i++)
+    if (a->status == others[i])
+      return false;
+  r->ask = 0;
+  api_error(r, 500, STR_FMT, STR_ARG(wire_get(a->packet, W_MESSAGE)));
+  return true;
+}
+
 static void paused(const struct answer *a, void *arg)
 {
   struct req *r = arg;
+  if (stuck(r, a))
+    return;
   if (a->status == -EALREADY) {
     r->ask = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already paused", STR_ARG(r->id));
@@ -186,7 +200,7 @@ static void answer_sandbox(struct req *r, const struct answer *a, int status)
 static void connected(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  if (!sandbox_refused(r, a))
+  if (!stuck(r, a) && !sandbox_refused(r, a))
     answer_sandbox(r, a, wire_u64(a->packet, W_RESUMED, 0) ? 201 : 200);
 }
 
@@ -226,6 +240,8 @@ void sandbox_connect_v2(struct req *r)
 static void resumed(const struct answer *a, void *arg)
 {
   struct req *r = arg;
+  if (stuck(r, a))
+    return;
   if (a->status == -EALREADY) {
     r->ask = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already running", STR_ARG(r->id));
