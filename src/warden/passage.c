@@ -12,6 +12,7 @@
 #include "warden/walls.h"
 #include "jail/commit.h"
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 enum step { STEP_ACT, STEP_CLEAR };
@@ -56,13 +57,18 @@ static void clear_walls(struct passage *p)
 {
   struct warden *w = p->warden;
   struct err err = ERR_NONE;
+  int64_t began = clock_mono_us();
   if (store_harden(w->store))
     log_warn("the database could not be written out");
+  int64_t kept = clock_mono_us();
   int r = jail_kill(w->instance, p->name, &p->jail, &err);
   r = jail_remove(w->instance, p->name, NULL, &err) ? -EIO : r;
   jail_close(&p->jail);
+  int64_t gone = clock_mono_us();
   if (jail_sync(p->dir, &err) || r)
     log_warn("box %s: %s", p->name, err.msg);
+  log_debug("box %s off its walls: row kept in %" PRId64 " us, gone in %" PRId64 " us, disk written in %" PRId64 " us", p->name, kept - began,
+            gone - kept, clock_mono_us() - gone);
 }
 
 static int copy_out(struct passage *p, const char *image)
