@@ -274,31 +274,53 @@ class TestTimeUpAndTraffic:
             box.kill()
 
 
+TRACER = (
+    "import ctypes, os, time\\n"
+    "libc = ctypes.CDLL(None, use_errno=True)\\n"
+    "pid = os.fork()\\n"
+    "if pid == 0:\\n"
+    "    time.sleep(600)\\n"
+    "time.sleep(0.2)\\n"
+    "done = libc.ptrace(16, pid, 0, 0)\\n"
+    "open('/tmp/traced', 'w').write(str(done))\\n"
+    "os.waitpid(pid, 0x40000000)\\n"
+    "libc.ptrace(7, pid, 0, 0)\\n"
+    "time.sleep(600)\\n"
+)
+
+
+def start_tracing(box: RawBox) -> None:
+    """Leaves a process in the box that no image can hold."""
+    box.run(f"printf \"{TRACER}\" > /tmp/tracer.py; setsid python3 /tmp/tracer.py >/dev/null 2>&1 </dev/null &", user="root")
+    traced = eventually(lambda: box.run("cat /tmp/traced 2>/dev/null")[1].strip())
+    assert traced == "0", "a process of a box may trace its own child"
+
+
 def test_a_traced_process_is_named_and_the_box_lives_on(box: RawBox) -> None:
     """What no image can hold is refused with a reason, and nothing is lost."""
     start_counting(box)
-    tracer = (
-        "import ctypes, os, time\\n"
-        "libc = ctypes.CDLL(None, use_errno=True)\\n"
-        "pid = os.fork()\\n"
-        "if pid == 0:\\n"
-        "    time.sleep(600)\\n"
-        "time.sleep(0.2)\\n"
-        "done = libc.ptrace(16, pid, 0, 0)\\n"
-        "open('/tmp/traced', 'w').write(str(done))\\n"
-        "os.waitpid(pid, 0x40000000)\\n"
-        "libc.ptrace(7, pid, 0, 0)\\n"
-        "time.sleep(600)\\n"
-    )
-    box.run(f"printf \"{tracer}\" > /tmp/tracer.py; setsid python3 /tmp/tracer.py >/dev/null 2>&1 </dev/null &", user="root")
-    traced = eventually(lambda: box.run("cat /tmp/traced 2>/dev/null")[1].strip())
-    assert traced == "0", "a process of a box may trace its own child"
+    start_tracing(box)
     got = pause(box)
     assert got.status >= 400, "a traced process cannot be held"
     assert "trac" in got.json()["message"].lower(), got.body
     assert "python3" in got.json()["message"] or "tracer" in got.json()["message"], got.body
     assert state(box) == "running"
     counts_on(box)
+
+
+def test_time_up_freezes_what_no_image_can_hold(wire: Wire) -> None:
+    box = wire.create(timeout=120, autoPause=True)
+    try:
+        start_counting(box)
+        start_tracing(box)
+        assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204
+        eventually(lambda: state(box) == "paused", 10)
+        tier = eventually(lambda: wire.call("GET", f"/sandboxes/{box.id}").headers["X-Cloche-Pause-Tier"], 10)
+        assert tier == "frozen"
+        assert connect(box).status == 201
+        counts_on(box)
+    finally:
+        box.kill()
 
 
 def test_a_pause_cuts_a_command_of_the_sdk() -> None:
