@@ -30,6 +30,10 @@ def free_port() -> int:
         return int(s.getsockname()[1])
 
 
+def program() -> str:
+    return subprocess.run([ROOT / "scripts" / "registry"], stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+
+
 class Registry:
     """Debian's docker-registry on a free loopback port, with or without a password."""
 
@@ -46,7 +50,7 @@ class Registry:
         )
         self.log = open(top / "log", "wb")  # noqa: SIM115 - closed in stop()
         self.process = subprocess.Popen(
-            ["docker-registry", "serve", str(top / "config.yml")],
+            [program(), "serve", str(top / "config.yml")],
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,

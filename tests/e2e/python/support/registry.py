@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "sources"))
+ROOT = Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(ROOT / "tests" / "sources"))
 from oci import Layout, Member, layer  # noqa: E402
 
 DIRECTORY, LINK = tarfile.DIRTYPE, tarfile.SYMTYPE
@@ -35,8 +36,9 @@ class Registry:
             f"version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n"
             f"    rootdirectory: {top}/store\nhttp:\n  addr: {self.host}\n"
         )
+        found = subprocess.run([ROOT / "scripts" / "registry"], stdout=subprocess.PIPE, check=True)
         self.process = subprocess.Popen(
-            ["docker-registry", "serve", str(config)],
+            [found.stdout.decode().strip(), "serve", str(config)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
