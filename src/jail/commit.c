@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#define DEPTH_MAX   512   /* directories below each other; two descriptors each */
+#define DEPTH_MAX   256   /* directories below each other; three descriptors each, of 1024 that every process may have */
 #define SYNC_SINGLY 48    /* so few files are written out one by one; more by one sync of the whole filesystem */
 #define XATTR_NAMES 65536 /* bytes; the kernel's own limits */
 #define XATTR_VALUE 65536

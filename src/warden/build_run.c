@@ -92,8 +92,10 @@ static int from_image(struct build_run *run, struct err *err)
     r = build_state_layer(s, base.layer, err);
     r = r ? r : build_state_read(s, buf_str(&base.config), err);
   }
+  r = r ? r : build_settle(run, err);
+  r = r ? r : build_state_exported(s, buf_str(&base.config), err); /* a template that was exported is what it was */
   source_base_free(&base);
-  return r ? r : build_settle(run, err);
+  return r;
 }
 
 /* ---- the whole ---- */

@@ -40,13 +40,15 @@ static void read_text(const struct json *v, const char *name, char **slot)
     build_state_text(slot, text);
 }
 
-int build_state_read(struct build_state *s, struct str config, struct err *err)
+static int read_settings(struct arena *a, struct str config, struct json **out, struct err *err)
 {
-  cleanup_arena struct arena a = ARENA_INIT(8 << 20);
   struct json_error why;
-  struct json *v = json_read(&a, config, 0, &why);
-  if (!v)
-    return err_set(err, -EINVAL, "the base's settings can't be read: %s at byte %zu", why.what, why.offset);
+  *out = json_read(a, config, 0, &why);
+  return *out ? 0 : err_set(err, -EINVAL, "the base's settings can't be read: %s at byte %zu", why.what, why.offset);
+}
+
+static void take_settings(struct build_state *s, const struct json *v)
+{
   const struct json *env = json_get(v, "env");
   for (const struct json *k = json_is(env, JSON_OBJECT) ? env->kids : NULL; k; k = k->next)
     if (k->type == JSON_STRING)
@@ -55,7 +57,26 @@ int build_state_read(struct build_state *s, struct str config, struct err *err)
   read_text(v, "workdir", &s->workdir);
   read_text(v, "start", &s->start);
   read_text(v, "ready", &s->ready);
-  return 0;
+}
+
+int build_state_read(struct build_state *s, struct str config, struct err *err)
+{
+  cleanup_arena struct arena a = ARENA_INIT(8 << 20);
+  struct json *v;
+  int r = read_settings(&a, config, &v, err);
+  if (!r)
+    take_settings(s, v);
+  return r;
+}
+
+int build_state_exported(struct build_state *s, struct str config, struct err *err)
+{
+  cleanup_arena struct arena a = ARENA_INIT(8 << 20);
+  struct json *v;
+  int r = read_settings(&a, config, &v, err);
+  if (!r && json_is(json_get(v, "cloche"), JSON_OBJECT))
+    take_settings(s, json_get(v, "cloche"));
+  return r;
 }
 
 static void put_text(struct jw *w, const char *name, const char *value)

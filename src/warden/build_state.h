@@ -10,6 +10,8 @@
 void build_state_free(struct build_state *s);
 /* From {"env":{},"user":"","workdir":"","start":"","ready":""}; what is not there stays as it is. */
 int build_state_read(struct build_state *s, struct str config, struct err *err);
+/* The same from its member "cloche", if there is one: the settings of an exported template. */
+int build_state_exported(struct build_state *s, struct str config, struct err *err);
 void build_state_config(const struct build_state *s, bool commands, struct buf *out); /* and back; commands: start and ready too */
 void build_state_env(struct build_state *s, struct str name, struct str value);
 void build_state_text(char **slot, struct str value);

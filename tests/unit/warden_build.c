@@ -94,6 +94,21 @@ static void a_state_survives_its_own_text(void **state)
   build_state_free(&back);
 }
 
+static void an_exported_templates_settings_win(void **state)
+{
+  struct build_state s = {0};
+  struct str config = STR("{\"env\":{\"A\":\"image\"},\"user\":\"x\",\"cloche\":{\"env\":{\"A\":\"kept\"},\"user\":\"bob\",\"start\":\"serve\"}}");
+  assert_int_equal(build_state_read(&s, config, NULL), 0);
+  assert_string_equal(s.user, "x");
+  assert_int_equal(build_state_exported(&s, config, NULL), 0);
+  assert_string_equal(s.user, "bob");
+  assert_string_equal(s.env.p[0].value, "kept");
+  assert_string_equal(s.start, "serve");
+  assert_int_equal(build_state_exported(&s, STR("{}"), NULL), 0);
+  assert_string_equal(s.user, "bob");
+  build_state_free(&s);
+}
+
 static void layers_stack_with_the_newest_first_up_to_a_limit(void **state)
 {
   struct build_state s = {.layers = BUF_INIT(1 << 16)};
@@ -177,6 +192,7 @@ int main(void)
       cmocka_unit_test(recipes_that_are_cut_or_lead_nowhere_are_refused),
       cmocka_unit_test(keys_tell_parts_apart_and_are_stable),
       cmocka_unit_test(a_state_survives_its_own_text),
+      cmocka_unit_test(an_exported_templates_settings_win),
       cmocka_unit_test(layers_stack_with_the_newest_first_up_to_a_limit),
       cmocka_unit_test(a_log_is_read_record_by_record_even_while_it_grows),
       cmocka_unit_test(a_full_log_says_so_and_still_takes_errors),
