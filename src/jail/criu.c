@@ -13,11 +13,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define MESSAGE_MAX ((size_t)4 << 20)
 #define GHOST_MAX   (1u << 30) /* bytes of a deleted file that is still open */
 #define LOG_LEVEL   2
+#define BURY_MS     3000
 
 enum request { REQUEST_DUMP = 1, REQUEST_RESTORE = 2, REQUEST_NOTIFY = 6 };
 
@@ -289,19 +292,20 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
 
 /* --- the talk ------------------------------------------------------------------------------------------------- */
 
-static int hear(int sock, int64_t deadline, struct answer *a, struct err *err)
+/* Its helpers hold the socket, too: that criu itself has ended is heard from its pidfd. */
+static int hear(int sock, int pidfd, int64_t deadline, struct answer *a, struct err *err)
 {
-  struct pollfd p = {.fd = sock, .events = POLLIN};
+  struct pollfd p[] = {{.fd = sock, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
   cleanup_free char *bytes = xmalloc(65536);
   for (;;) {
     int64_t left = (deadline - clock_mono_us()) / 1000;
-    int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
+    int ready = left > 0 ? poll(p, ARRAY_LEN(p), (int)left) : 0;
     if (ready < 0 && errno == EINTR)
       continue;
     if (ready <= 0)
       return err_set(err, -ETIMEDOUT, "criu did not answer in time");
-    ssize_t n = recv(sock, bytes, 65536, 0);
-    if (n < 0 && errno == EINTR)
+    ssize_t n = recv(sock, bytes, 65536, MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || (errno == EAGAIN && !p[1].revents)))
       continue;
     if (n <= 0)
       return err_set(err, -EREMOTEIO, "criu ended before it had answered");
@@ -328,7 +332,7 @@ static int asked(const struct criu_job *job, int sock, const struct answer *a, p
   return r ? r : sent ? err_set(err, -EREMOTEIO, "criu ended while it was told to go on") : 0;
 }
 
-static int converse(const struct criu_job *job, int sock, pid_t *init, struct err *err)
+static int converse(const struct criu_job *job, int sock, int pidfd, pid_t *init, struct err *err)
 {
   unsigned seconds = job->criu->seconds ? job->criu->seconds : JAIL_CRIU_SECONDS;
   int64_t deadline = clock_mono_us() + (int64_t)seconds * 1000000;
@@ -341,7 +345,7 @@ static int converse(const struct criu_job *job, int sock, pid_t *init, struct er
   if (send(sock, b.p, b.n, MSG_NOSIGNAL) < 0)
     return err_set(err, -EREMOTEIO, "criu did not take its task: %s", strerrordesc_np(errno));
   for (;;) {
-    int r = hear(sock, deadline, &a, err);
+    int r = hear(sock, pidfd, deadline, &a, err);
     if (!r && a.type == REQUEST_NOTIFY)
       r = asked(job, sock, &a, init, err);
     else if (!r)
@@ -354,19 +358,23 @@ static int converse(const struct criu_job *job, int sock, pid_t *init, struct er
   return a.success ? 0 : err_set(err, -EREMOTEIO, "criu failed%s%s", a.message[0] ? ": " : "", a.message);
 }
 
-/* Restored processes are our children, the failed ones too. Until they have sessions of their own they are in criu's. */
+/* Restored processes are our children, the failed ones too. Until they have sessions of their own they are in criu's. What is
+ * not gone in time is in the box's control groups and goes with them. */
 static void bury(const struct criu_job *job, pid_t criu, pid_t init)
 {
-  siginfo_t si = {0};
   if (!job->restore)
     return;
-  kill(-criu, SIGKILL);
-  if (init > 0 && waitid(P_PID, (id_t)init, &si, WEXITED | WNOHANG | __WALL) == 0 && si.si_pid == 0) {
-    kill(init, SIGKILL);
-    waitid(P_PID, (id_t)init, &si, WEXITED | __WALL);
+  for (int i = 0; i < BURY_MS; i++) {
+    siginfo_t si = {0};
+    kill(-criu, SIGKILL);
+    if (init > 0 && (waitid(P_PID, (id_t)init, &si, WEXITED | WNOHANG | __WALL) || si.si_pid))
+      init = 0;
+    if (init > 0)
+      kill(init, SIGKILL);
+    else if (waitid(P_PGID, (id_t)criu, &si, WEXITED | WNOHANG | __WALL))
+      return;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
-  while (waitid(P_PGID, (id_t)criu, &si, WEXITED | __WALL) == 0)
-    ;
 }
 
 int criu_run(struct criu_job *job, pid_t *init, struct err *err)
@@ -383,7 +391,8 @@ int criu_run(struct criu_job *job, pid_t *init, struct err *err)
   if (pid < 0)
     return pid;
   close(steal_fd(&theirs));
-  int r = converse(job, ours, init, err);
+  cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  int r = converse(job, ours, pidfd, init, err);
   if (r == -ETIMEDOUT)
     kill(pid, SIGKILL);
   close(steal_fd(&ours));
