@@ -11,6 +11,8 @@ static bool refused(struct req *r, const struct answer *a, int paused)
   struct str message = wire_get(a->packet, W_MESSAGE);
   if (a->status == -EHOSTDOWN)
     api_error(r, paused, "Sandbox \"" STR_FMT "\" is paused; resume it first", STR_ARG(r->id));
+  else if (a->status == -EBUSY && paused == 409) /* a fork: that word is taken */
+    api_error(r, 503, STR_FMT, STR_ARG(message));
   else if (a->status && a->status != -ENOENT && a->status != -EINVAL && a->status != -EBUSY)
     api_error(r, a->status == -EAGAIN ? 429 : 500, STR_FMT, STR_ARG(message));
   else

@@ -28,6 +28,12 @@ unsigned account_timeout_max(struct warden *w, struct str team)
   return limit(t, t ? t->timeout_max_s : 0, w->config->timeout_max_s);
 }
 
+unsigned account_boxes_max(struct warden *w, struct str team)
+{
+  const struct row_team *t = catalog_team(w->catalog, team);
+  return limit(t, t ? t->boxes_max : 0, w->config->team_boxes_max);
+}
+
 size_t account_running(struct warden *w, struct str team)
 {
   struct account *a = map_get(&w->accounts, team);
@@ -62,7 +68,7 @@ int account_admit(struct warden *w, struct str team, bool create, unsigned *retr
 {
   const struct row_team *t = catalog_team(w->catalog, team);
   struct account *a = account_of(w, team);
-  unsigned boxes = limit(t, t ? t->boxes_max : 0, w->config->team_boxes_max);
+  unsigned boxes = account_boxes_max(w, team);
   unsigned rate = limit(t, t ? t->creates_per_s : 0, w->config->team_creates_per_s);
   if (boxes && a->running >= boxes)
     return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of your team; kill or pause some first", boxes);

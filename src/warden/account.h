@@ -10,6 +10,7 @@
 int account_admit(struct warden *w, struct str team, bool create, unsigned *retry_s, struct err *err);
 void account_count(struct box *b, bool running); /* idempotent */
 size_t account_running(struct warden *w, struct str team);
+unsigned account_boxes_max(struct warden *w, struct str team);   /* running at once; 0 = no limit */
 unsigned account_timeout_max(struct warden *w, struct str team); /* seconds of one run */
 /* The template's build against the team's largest box. */
 int account_fits(struct warden *w, struct str team, const struct build *b, struct err *err);

@@ -236,7 +236,11 @@ void box_fork(struct box *b, const struct fork_order *o)
   size_t n = 1;
   for (size_t i = 0; i < o->ids.n; i++)
     n += o->ids.p[i] == ',';
-  int r = n > FORKS_MAX ? err_set(&err, -EINVAL, "%zu forks at once; at most %d", n, FORKS_MAX) : ready_to_copy(b, &err);
+  unsigned most = account_boxes_max(w, str_of(b->row.team));
+  int r = n > FORKS_MAX ? err_set(&err, -EINVAL, "%zu forks at once; at most %d", n, FORKS_MAX) : 0;
+  if (!r && most && n >= most)
+    r = err_set(&err, -EINVAL, "%zu forks at once; your team may have %u running sandboxes in all", n, most);
+  r = r ? r : ready_to_copy(b, &err);
   if (r) {
     desk_answer_end(w, o->ask, r, &err);
     return;
