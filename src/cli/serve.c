@@ -269,7 +269,8 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   announce(s);
 }
 
-static void hear(struct supervisor *s, struct role *r)
+/* False when there is nothing more to hear now. */
+static bool hear(struct supervisor *s, struct role *r)
 {
   char word[700];
   ssize_t k = recv(r->control, word, sizeof(word), MSG_DONTWAIT);
@@ -279,6 +280,7 @@ static void hear(struct supervisor *s, struct role *r)
     close(r->control);
     r->control = -1;
   }
+  return k > 0;
 }
 
 /* ---- deaths ---- */
@@ -293,9 +295,11 @@ static bool role_died(struct supervisor *s, struct role *r, pid_t pid, int statu
   r->again_us = clock_mono_us() + pause;
   r->pid = 0;
   r->ready = false;
-  if (r->control >= 0) {
-    while (r->control >= 0) /* its last words */
-      hear(s, r);
+  while (r->control >= 0 && hear(s, r)) /* its last words */
+    ;
+  if (r->control >= 0) { /* a process it had just forked still holds the other end */
+    close(r->control);
+    r->control = -1;
   }
   if (!s->stopping)
     log_warn("%s ended (%s %d); starting it again", r->name, WIFSIGNALED(status) ? "signal" : "status",
