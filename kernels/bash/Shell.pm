@@ -182,7 +182,7 @@ sub others {
     my @found;
     for my $file (glob '/proc/[0-9]*/stat') {
         open my $stat, '<', $file or next;
-        my ($pid, $of) = (<$stat> // '') =~ /\A(\d+) \(.*\) \S \d+ (\d+)/s or next;
+        my ($pid, $of) = (<$stat> // '') =~ /\A(\d+) \(.*\) [^ZX] \d+ (\d+)/s or next;
         push @found, $pid if $of == $group && $pid != $self->{pid};
     }
     return @found;

@@ -30,6 +30,8 @@ use constant {
     PARTIAL_AFTER => 0.3,        # seconds until a line without an end is shown
     AGAIN_AFTER   => 1,          # seconds until an interrupt is sent once more: it may fall between two processes
     REMINDERS     => 5,          # signals to what an interrupted cell left behind, one a second
+    STRAGGLE_TRIES => 10,        # looks whether it is gone, before the next cell may begin
+    STRAGGLE_STEP => 0.005,      # seconds between them
     KILL_AT       => 3,          # this many interrupts kill what ignores them
     RESTART_AT    => 5,          # and this many the shell itself
 };
@@ -100,8 +102,9 @@ sub take_output {
             my $mark = substr $output, $at + length $start, $end - $at - length $start;
             my $rest = substr $output, $end + 1;
             $output = substr $output, 0, $at;
+            my $is_cut = $run && $run->{interrupts};
             my $is_end = take_mark(split / /, $mark, 2);
-            $output .= $rest;
+            $output .= $rest if !$is_end || !$is_cut;    # what a straggler said is not the next cell's
             return if $is_end;
         }
         elsif (index($start, $found) == 0) { return }
@@ -178,6 +181,18 @@ sub remind_stragglers {
     $remind_at = time + 1;
 }
 
+# What it still says belongs to a cell that is over.
+sub await_stragglers {
+    for (1 .. STRAGGLE_TRIES) {
+        last if !@stragglers;
+        select undef, undef, undef, STRAGGLE_STEP;
+        my %left = map { $_ => 1 } $shell->others;
+        @stragglers = grep { $left{$_} } @stragglers;
+    }
+    read_terminal();
+    $output = '';
+}
+
 sub finish {
     my ($code, $is_told) = @_;
     my $id   = $run->{id};
@@ -186,6 +201,7 @@ sub finish {
     @stragglers = $shell->others if $run->{interrupts};
     $reminders = REMINDERS;
     remind_stragglers();
+    await_stragglers() if $run->{interrupts};
     $shell->restore_env($run->{env});
     undef $run;
     $status = $code;
