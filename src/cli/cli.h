@@ -18,6 +18,7 @@ int kill_main(int argc, char **argv);
 int pause_main(int argc, char **argv);
 int resume_main(int argc, char **argv);
 int fork_main(int argc, char **argv);
+int logs_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int tls_main(int argc, char **argv);

@@ -34,14 +34,20 @@ int line_open(struct line *l, int *argc, char **argv, struct err *err)
   return 0;
 }
 
-int line_ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)
+static int ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, int *fd, struct err *err)
 {
   ssize_t k = fd_send(l->fd, b->p, b->n, NULL, 0, 0);
   while (k > 0) {
     buf_clear(b);
     if (buf_reserve(b, WIRE_MAX))
       return err_set(err, -ENOMEM, "out of memory");
-    k = recv(l->fd, b->p, WIRE_MAX, 0);
+    int got = -1;
+    size_t n = 1;
+    k = fd_recv(l->fd, b->p, WIRE_MAX, &got, &n, 0);
+    if (n && got >= 0 && fd && *fd < 0)
+      *fd = got;
+    else if (n && got >= 0)
+      close(got);
     if (k <= 0)
       break;
     b->n = (size_t)k;
@@ -57,6 +63,16 @@ int line_ask(struct line *l, struct buf *b, void (*item)(struct str, void *), vo
     return status ? err_set(err, status, STR_FMT, STR_ARG(message.n ? message : STR("not found"))) : 0;
   }
   return err_set(err, -EPIPE, "the server closed the line");
+}
+
+int line_ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)
+{
+  return ask(l, b, item, arg, NULL, err);
+}
+
+int line_fetch(struct line *l, struct buf *b, int *fd, struct err *err)
+{
+  return ask(l, b, NULL, NULL, fd, err);
 }
 
 void line_close(struct line *l)

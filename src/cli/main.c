@@ -14,6 +14,7 @@ static const struct command commands[] = {
     {"pause", "put a box to sleep", pause_main},
     {"resume", "wake a box up", resume_main},
     {"fork", "copy a running box", fork_main},
+    {"logs", "show what a box printed", logs_main},
     {"doctor", "say what this host can and can't do", doctor_main},
     {"bench", "measure a server as a client sees it", bench_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},
