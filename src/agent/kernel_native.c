@@ -472,15 +472,16 @@ static void native_resume(struct kernel *k)
 
 /* ---- time ---- */
 
-/* What gathered meanwhile belongs to the same piece of text. */
+/* What gathered meanwhile belongs to the same piece of text, also when only we were late. */
 static void native_rested(struct native *n)
 {
   n->reads = 0;
+  if (!n->k.paused && !n->eof)
+    native_read(n);
+  if (n->k.ended)
+    return;
   if (n->resting) {
     n->resting = false;
-    native_read(n);
-    if (n->k.ended)
-      return;
     poll_set(n);
   }
   output_flush(&n->k.output);

