@@ -117,7 +117,7 @@ static void down_gone(struct http_x *x, enum http_end how)
 
 static void pass_on(struct http_x *x, void *arg)
 {
-  static const struct http_call_ops up = {up_head, up_body, up_end, NULL, up_fail};
+  static const struct http_call_ops up = {.head = up_head, .body = up_body, .end = up_end, .fail = up_fail};
   static const struct http_x_ops down = {.gone = down_gone};
   const struct http_head *h = http_x_head(x);
   struct relay *r = arena_alloc(http_x_arena(x), sizeof(*r));
