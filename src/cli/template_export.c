@@ -18,14 +18,6 @@
 #define XATTRS_MAX 16
 #define ATTR_MAX   4096
 
-#if defined(__x86_64__)
-#define ARCHITECTURE "amd64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "arm64"
-#else
-#define ARCHITECTURE "unknown"
-#endif
-
 /* ---- a blob under way ---- */
 
 struct layer {
@@ -299,7 +291,7 @@ static void put_config(struct buf *out, const struct tpl *t, const struct json *
   struct jw w = JW(out);
   jw_open(&w, '{');
   jw_key(&w, "architecture");
-  jw_z(&w, ARCHITECTURE);
+  jw_z(&w, IMAGE_ARCHITECTURE);
   jw_key(&w, "os");
   jw_z(&w, "linux");
   jw_key(&w, "config");

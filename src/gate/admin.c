@@ -129,19 +129,7 @@ void node_change(struct req *r)
 
 static void killed(const struct answer *a, void *arg)
 {
-  struct req *r = arg;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
-    return;
-  }
-  cleanup_buf struct buf b = BUF_INIT(256);
-  struct jw w = JW(&b);
-  jw_open(&w, '{');
-  put_number(&w, "killedCount", wire_u64(a->packet, W_COUNT, 0));
-  put_number(&w, "failedCount", 0);
-  jw_close(&w, '}');
-  api_json(r, 200, buf_str(&b));
+  api_counted(arg, a, "killedCount");
 }
 
 void admin_kill(struct req *r)

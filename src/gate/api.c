@@ -248,6 +248,24 @@ struct str api_query(struct req *r, const char *name)
   return k == 1 ? arena_str(r->arena, buf_str(&b)) : STR_NONE;
 }
 
+void api_counted(struct req *r, const struct answer *a, const char *name)
+{
+  r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(256);
+  struct jw w = JW(&b);
+  jw_open(&w, '{');
+  jw_key(&w, name);
+  jw_uint(&w, wire_u64(a->packet, W_COUNT, 0));
+  jw_key(&w, "failedCount");
+  jw_uint(&w, 0);
+  jw_close(&w, '}');
+  api_json(r, 200, buf_str(&b));
+}
+
 bool api_limit(struct req *r, uint64_t most, uint64_t *out)
 {
   struct str limit = api_query(r, "limit");

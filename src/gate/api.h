@@ -71,6 +71,8 @@ void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply
 struct str api_query(struct req *r, const char *name);
 /* Paging: `limit` (1 to most, which is also the default) and the opaque `nextToken`, decoded (empty when not given). Both answer
  * 400 themselves. */
+/* The answer to a question that did something to many: {"<name>": how many, "failedCount": 0}. */
+void api_counted(struct req *r, const struct answer *a, const char *name);
 bool api_limit(struct req *r, uint64_t most, uint64_t *out);
 bool api_token(struct req *r, struct str *plain);
 void api_token_add(struct buf *out, struct str plain);

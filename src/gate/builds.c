@@ -232,21 +232,7 @@ void build_start(struct req *r)
 
 static void cancelled(const struct answer *a, void *arg)
 {
-  struct req *r = arg;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
-    return;
-  }
-  cleanup_buf struct buf b = BUF_INIT(256);
-  struct jw w = JW(&b);
-  jw_open(&w, '{');
-  jw_key(&w, "cancelledCount");
-  jw_uint(&w, wire_u64(a->packet, W_COUNT, 0));
-  jw_key(&w, "failedCount");
-  jw_uint(&w, 0);
-  jw_close(&w, '}');
-  api_json(r, 200, buf_str(&b));
+  api_counted(arg, a, "cancelledCount");
 }
 
 void build_cancel(struct req *r)

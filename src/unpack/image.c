@@ -1,14 +1,6 @@
 /* image.c - see image.h. */
 #include "unpack/image.h"
 
-#if defined(__x86_64__)
-#define ARCHITECTURE "amd64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "arm64"
-#else
-#define ARCHITECTURE "unknown"
-#endif
-
 static int digest_of(const struct json *v, char out[65], const char *what, struct err *err)
 {
   struct str text = json_text(v, STR_NONE), hex = str_skip(text, 7);
@@ -113,10 +105,10 @@ static void put_label(struct jw *w, struct arena *a, const struct json *labels)
 
 static int check_platform(const struct json *j, struct err *err)
 {
-  struct str os = json_text(json_get(j, "os"), STR("linux")), arch = json_text(json_get(j, "architecture"), STR(ARCHITECTURE));
-  if (str_is(os, "linux") && str_is(arch, ARCHITECTURE))
+  struct str os = json_text(json_get(j, "os"), STR("linux")), arch = json_text(json_get(j, "architecture"), STR(IMAGE_ARCHITECTURE));
+  if (str_is(os, "linux") && str_is(arch, IMAGE_ARCHITECTURE))
     return 0;
-  return err_set(err, -ENOEXEC, "the image is for " STR_FMT "/" STR_FMT "; this machine runs linux/" ARCHITECTURE, STR_ARG(str_sub(os, 0, 40)),
+  return err_set(err, -ENOEXEC, "the image is for " STR_FMT "/" STR_FMT "; this machine runs linux/" IMAGE_ARCHITECTURE, STR_ARG(str_sub(os, 0, 40)),
                  STR_ARG(str_sub(arch, 0, 40)));
 }
 

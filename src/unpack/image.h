@@ -9,6 +9,15 @@
 #define IMAGE_RESULT_MAX ((size_t)60 << 10) /* fits one packet */
 #define IMAGE_LABEL      "dev.cloche.template"
 
+/* This machine, as images call it. */
+#if defined(__x86_64__)
+#define IMAGE_ARCHITECTURE "amd64"
+#elif defined(__aarch64__)
+#define IMAGE_ARCHITECTURE "arm64"
+#else
+#define IMAGE_ARCHITECTURE "unknown"
+#endif
+
 struct image_manifest {
   char config[65];
   char (*layers)[65]; /* bottom first; in the arena */
