@@ -19,6 +19,7 @@ int pause_main(int argc, char **argv);
 int resume_main(int argc, char **argv);
 int fork_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
+int shell_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int tls_main(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct command commands[] = {
     {"resume", "wake a box up", resume_main},
     {"fork", "copy a running box", fork_main},
     {"logs", "show what a box printed", logs_main},
+    {"shell", "a terminal in a box, or one command there", shell_main},
     {"doctor", "say what this host can and can't do", doctor_main},
     {"bench", "measure a server as a client sees it", bench_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},

@@ -1,6 +1,7 @@
 /* template_build.c - `cloche template build`: a build from the command line, its log as it comes.
  *
  * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is shown. */
+#include "cli/shell.h"
 #include "cli/template.h"
 #include "warden/buildlog.h"
 #include "warden/recipe.h"
@@ -11,12 +12,13 @@
 
 #define LOOK_MS   200
 #define MEMORY_MB 1024
+#define KEPT_S    3600 /* life of the box of a failed build */
 
 struct order {
   struct buf recipe;
   struct str name, tag;
   uint64_t cpus, memory_mb;
-  bool has_base;
+  bool has_base, keep;
 };
 
 /* ---- words to a recipe ---- */
@@ -53,6 +55,7 @@ static bool take_switch(struct order *o, const char *word)
   for (size_t i = 0; i < ARRAY_LEN(switches); i++)
     if (!strcmp(switches[i].flag, word)) {
       recipe_put(&o->recipe, switches[i].tag, STR(""));
+      o->keep |= switches[i].tag == RECIPE_KEEP;
       return true;
     }
   return false;
@@ -191,17 +194,48 @@ static int follow(struct line *l, const struct order *o, const char *team, const
   return r;
 }
 
+/* ---- what a failed one left ---- */
+
+/* The build under the tag `failed`, "" when there is none. */
+static void find_remains(struct line *l, const struct order *o, const char *team, char build[40])
+{
+  struct err err = ERR_NONE;
+  cleanup_tpl struct tpl t = {0};
+  cleanup_free char *ref = xasprintf(STR_FMT ":failed", STR_ARG(o->name));
+  bool there = o->keep && !tpl_find(l, team, ref, &t, &err);
+  snprintf(build, 40, "%s", there ? t.build : "");
+}
+
+/* A box of it, to look around in. An older build's remains are not what is asked for. */
+static void open_remains(struct line *l, const struct order *o, const char *team, const char *before)
+{
+  struct err err = ERR_NONE;
+  char build[40], id[24];
+  cleanup_free char *ref = xasprintf(STR_FMT ":failed", STR_ARG(o->name));
+  find_remains(l, o, team, build);
+  if (!build[0] || !strcmp(build, before))
+    printf("the build failed before it had written anything that could be kept\n");
+  else if (shell_box(l, team, ref, KEPT_S, id, &err))
+    printf("what it left is %s; a sandbox of it could not be made: %s\n", ref, err.msg);
+  else
+    printf("what it left is %s, and sandbox %s of it lives for an hour: cloche shell %s\n", ref, id, id);
+}
+
 int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err)
 {
-  char id[40], build[UUID_TEXT];
+  char id[40], build[UUID_TEXT], before[40];
   struct order o = {.recipe = BUF_INIT(RECIPE_MAX), .cpus = 2, .memory_mb = MEMORY_MB};
   if (!str_cut(str_of(argv[0]), ':', &o.name, &o.tag))
     o.tag = STR("default");
   uuid4(build);
   int r = read_words(&o, argc - 1, argv + 1, err);
   r = r ? r : tpl_team(l, team, o.name, id, err);
+  if (!r)
+    find_remains(l, &o, id, before);
   r = r ? r : request(l, &o, id, build, err);
   r = r ? r : follow(l, &o, id, build, err);
+  if (r == -EREMOTEIO && o.keep)
+    open_remains(l, &o, id, before);
   buf_free(&o.recipe);
   return r;
 }

@@ -238,7 +238,8 @@ static void run_over(uv_async_t *async)
     image_drop(w, run->image);
     layer_drop(w, run->image_layer);
   }
-  if (r && run->kept && !forgotten)
+  bool steps_done = run->recipe.keep && !strcmp(run->step, "finalize");
+  if (r && !forgotten && (run->kept || steps_done))
     keep_remains(w, j, run);
   if (forgotten) {
     job_drop(w->builder, j);

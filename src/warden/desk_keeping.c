@@ -1,7 +1,8 @@
-/* desk_keeping.c - what the machine's own root asks about templates beyond what gates do: layers, garbage. */
+/* desk_keeping.c - what the machine's own root asks beyond what gates do: layers of templates, garbage, the key to a box. */
 #include "warden/desk_inside.h"
 
 #include "warden/garbage.h"
+#include "warden/key.h"
 
 #define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */
 
@@ -43,12 +44,22 @@ static void ask_garbage(struct question *q)
   desk_finish(q);
 }
 
+static void ask_token(struct question *q)
+{
+  char token[TOKEN_TEXT];
+  token_make(str_of(q->warden->secret), TOKEN_ACCESS, wire_get(q->packet, W_ID), token);
+  desk_begin(q, WIRE_REPLY, 0);
+  wire_putz(q->out, W_SECRET, token);
+  desk_finish(q);
+}
+
 static const struct {
   enum wire_type type;
   void (*answer)(struct question *q);
 } questions[] = {
     {WIRE_BUILD_SHOW, ask_show},
     {WIRE_GARBAGE, ask_garbage},
+    {WIRE_BOX_TOKEN, ask_token},
     {WIRE_TEMPLATE_IMPORT, desk_import},
 };
 

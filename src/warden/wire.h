@@ -62,6 +62,7 @@ enum wire_type {
   /* of the machine's own root (cloche template ...) */
   WIRE_BUILD_SHOW = 96, /* W_TEAM W_REF -> template, W_LAYERS, W_CONFIG of the build */
   WIRE_GARBAGE,         /* W_MODE (1: only say what would go) W_TIMEOUT (seconds unused at least) -> items of W_NAME: paths */
+  WIRE_BOX_TOKEN,       /* W_ID -> W_SECRET: what the agent of a box of this id asks callers for */
   WIRE_TEMPLATE_IMPORT, /* W_TEAM W_REF (a name) W_NAME (an image, any file) [W_CPUS W_MEMORY_MB W_DISK_MB] -> template, W_BUILD */
 };
 

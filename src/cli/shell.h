@@ -1,0 +1,10 @@
+/* shell.h - boxes that commands of the machine's own root make for themselves. */
+#ifndef CLOCHE_CLI_SHELL_H
+#define CLOCHE_CLI_SHELL_H
+
+#include "cli/template.h"
+
+/* A sandbox of a template; its id is left in `id`. */
+int shell_box(struct line *l, const char *team, const char *ref, unsigned seconds, char id[24], struct err *err);
+
+#endif
