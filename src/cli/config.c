@@ -42,6 +42,7 @@ static const struct setting settings[] = {
      "creates per second of such a team (bursts of two seconds); 0 = no limit"},
     {"pool", N(pool), "4", 0, 1000, "boxes kept ready per template in use; 0 = none"},
     {"zygotes", N(zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
+    {"zygotes_max", N(zygotes_max), "8", 1, 1000, "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
     {"internet", N(internet), "1", 0, 1, "1 = boxes may reach the outside (needs nftables and IPv4 forwarding); 0 = loopback only"},
     {"net_pool", T(net_pool), "", 0, 0, "first address of the /16 the boxes' links use, nobody else's; empty = one of 10.128.0.0 to 10.227.0.0"},
     {"resolver", T(resolver), "", 0, 0, "name server for boxes; empty = the host's own"},

@@ -70,6 +70,7 @@ static int become_role(const struct config *c)
         .net_rate = c->net_rate,
         .pool = (unsigned)c->pool,
         .zygotes = c->zygotes != 0,
+        .zygotes_max = (unsigned)c->zygotes_max,
         .pids_max = (unsigned)c->pids_max,
         .open_files = (unsigned)c->open_files,
         .inotify_instances = (unsigned)c->inotify_instances,

@@ -410,12 +410,16 @@ int catalog_find(struct catalog *c, struct str team, struct str ref, struct temp
 
 const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime)
 {
-  size_t n = 2;
-  for (const char *p = b->row.layers; *p; p++)
-    n += *p == '\n';
+  return layers_list(a, str_of(b->row.layers), data, runtime);
+}
+
+const char *const *layers_list(struct arena *a, struct str layers, const char *data, const char *runtime)
+{
+  size_t n = 3, i = 0;
+  for (size_t k = 0; k < layers.n; k++)
+    n += layers.p[k] == '\n';
   const char **list = arena_alloc(a, n * sizeof(*list));
-  struct str rest = str_of(b->row.layers), line;
-  size_t i = 0;
+  struct str rest = layers, line;
   for (; rest.n; i++) {
     str_cut(rest, '\n', &line, &rest);
     list[i] = arena_z(a, line);

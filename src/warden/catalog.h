@@ -20,8 +20,9 @@ struct tag {
 struct build {
   struct row_build row;
   struct template *of;
-  bool retired; /* its template was deleted; kept in memory for whoever still points to it */
-  bool pinned;  /* of a fork: boxes are still being made from it */
+  bool retired;          /* its template was deleted; kept in memory for whoever still points to it */
+  bool pinned;           /* of a fork: boxes are still being made from it */
+  struct zygote *zygote; /* its loaded Python, shared; set by zygote_of */
 };
 
 struct catalog;
@@ -55,6 +56,7 @@ int catalog_find(struct catalog *c, struct str team, struct str ref, struct temp
 struct build *catalog_build(struct catalog *c, struct str id);
 /* Paths of a build's layers, top first, the runtime layer below them all; NULL-terminated, in the arena. */
 const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime);
+const char *const *layers_list(struct arena *a, struct str layers, const char *data, const char *runtime);
 /* The template of a reference, whatever its tag; visible ones only. by_id (may be NULL): it was named by its id. */
 int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err);
 bool catalog_foreign(struct catalog *c, struct str team, struct str ref); /* it is the id of a template the team may not see */

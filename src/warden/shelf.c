@@ -16,7 +16,8 @@ struct shelf {
   struct parked *ready;
   size_t n, coming;
   int64_t used_us;
-  bool bare; /* nobody has asked for a box of it yet: its Python is loaded, no more */
+  bool bare;  /* nobody has asked for a box of it yet: its Python is loaded, no more */
+  bool rests; /* nobody needs it for now */
 };
 
 static void fill(struct shelf *s);
@@ -197,22 +198,37 @@ static void empty(struct shelf *s)
   }
 }
 
+/* Nobody used it for a while, or its template is gone, or too many others with Pythons of their own were used since. */
+static bool useless(struct shelf *s)
+{
+  struct warden *w = s->warden;
+  bool stale = catalog_default(s->build->of) != s->build;
+  bool cold = clock_mono_us() - s->used_us > (stale ? POOL_STALE_US : POOL_COLD_US);
+  bool common = !stale && s->build->of->row.public;
+  zygote_used(s->build, s->used_us);
+  return s->build->retired || (!common && (cold || zygotes_newer(w, s->build) >= w->config->zygotes_max));
+}
+
 void shelf_tend(struct warden *w)
 {
   void *value;
   bool is_short = memory_is_short();
   for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
     struct shelf *s = value;
-    bool stale = catalog_default(s->build->of) != s->build;
-    bool cold = clock_mono_us() - s->used_us > (stale ? POOL_STALE_US : POOL_COLD_US);
-    bool useless = s->build->retired || (cold && (stale || !s->build->of->row.public));
-    if (is_short || useless)
+    s->rests = useless(s);
+    if (s->rests)
+      zygote_spare(s->build, true);
+  }
+  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
+    struct shelf *s = value;
+    if (!s->rests)
+      zygote_spare(s->build, false);
+    if (is_short || s->rests)
       empty(s);
     else
       fill(s);
-    if (useless)
-      zygote_rest(w, s->build);
   }
+  zygotes_rest_spare(w);
 }
 
 void shelf_drain(struct warden *w)

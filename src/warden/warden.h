@@ -28,6 +28,7 @@ struct warden_config {
   uint64_t net_rate;                           /* bytes per second each way per box; 0 = no cap */
   unsigned pool;                               /* boxes kept ready per template in use; 0 = none */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
+  unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
@@ -72,7 +73,7 @@ struct warden {
   struct jail_net_config net;
   bool net_on;
   struct builder *builder;     /* see builder.h */
-  struct map zygotes, shelves; /* build id -> struct zygote, struct shelf */
+  struct map zygotes, shelves; /* footing's key -> struct zygote; build id -> struct shelf */
   bool refill;                 /* the pool wants tending when the loop has time */
   uv_check_t after;
   struct alarms alarms;

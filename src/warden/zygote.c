@@ -2,6 +2,7 @@
  * no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. */
 #include "warden/zygote.h"
 
+#include "warden/footing.h"
 #include "warden/shelf.h"
 #include "warden/remains.h"
 #include "warden/slots.h"
@@ -11,13 +12,17 @@
 #include <sys/socket.h>
 
 #define AGAIN_US   30000000                 /* after a death */
+#define IN_HAND_US 10000000                 /* so long after its last use it is not let go: a build may have asked for it */
 #define NO_TRACING (1ull << CAP_SYS_PTRACE) /* nobody in a box may look into its agent; its own children lose it too */
 
 enum zygote_state { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_LOADING, ZYGOTE_READY, ZYGOTE_DEAD };
 
 struct zygote {
   struct warden *warden;
-  struct build *build;
+  struct footing footing;
+  char of[64]; /* the template that needed it first, for the log */
+  int64_t used_us;
+  bool spare; /* no template in use has it; see zygotes_rest_spare */
   char name[64], dir[512];
   unsigned slot;
   enum zygote_state state;
@@ -51,9 +56,9 @@ static struct json *kernel_file(struct warden *w, struct arena *a)
   return file_read(path, &b) ? NULL : json_read(a, buf_str(&b), 0, NULL);
 }
 
-static bool in_layers(const struct build *b, struct str path)
+static bool in_layers(struct str layers, struct str path)
 {
-  struct str rest = str_of(b->row.layers), layer;
+  struct str rest = layers, layer;
   while (rest.n) {
     char full[4096];
     str_cut(rest, '\n', &layer, &rest);
@@ -64,12 +69,12 @@ static bool in_layers(const struct build *b, struct str path)
   return false;
 }
 
-static bool wanted(struct warden *w, const struct build *b)
+static bool wanted(struct warden *w, struct str layers)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct json *requires = json_get(kernel_file(w, &a), "requires");
   for (struct json *k = requires ? requires->kids : NULL; k; k = k->next)
-    if (!in_layers(b, json_text(k, STR("/nowhere"))))
+    if (!in_layers(layers, json_text(k, STR("/nowhere"))))
       return false;
   return requires != NULL;
 }
@@ -85,7 +90,7 @@ static const char *const *arguments(struct launch *l)
   return list;
 }
 
-/* What the agent would start a kernel with, and the template's own variables: libraries read some of them when loaded. */
+/* What the agent would start a kernel with, and what libraries read when they are loaded of the template's own variables. */
 static const char *const *environment(struct launch *l)
 {
   static const char *const fixed[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -94,13 +99,15 @@ static const char *const *environment(struct launch *l)
                                       "LOGNAME=root",
                                       "LANG=C.UTF-8",
                                       "CLOCHE_KERNEL=python"};
-  struct json *env = json_get(json_read(&l->arena, str_of(l->z->build->row.config), 0, NULL), "env");
-  const char **list = arena_alloc(&l->arena, (ARRAY_LEN(fixed) + (env ? env->count : 0) + 1) * sizeof(*list));
-  size_t n = 0;
+  struct str rest = buf_str(&l->z->footing.env), one;
+  size_t n = 0, count = 0;
+  for (size_t i = 0; i < rest.n; i++)
+    count += !rest.p[i];
+  const char **list = arena_alloc(&l->arena, (ARRAY_LEN(fixed) + count + 1) * sizeof(*list));
   for (; n < ARRAY_LEN(fixed); n++)
     list[n] = fixed[n];
-  for (struct json *k = env ? env->kids : NULL; k; k = k->next)
-    list[n++] = arena_fmt(&l->arena, STR_FMT "=" STR_FMT, STR_ARG(k->key), STR_ARG(json_text(k, STR(""))));
+  while (str_cut(rest, 0, &one, &rest))
+    list[n++] = arena_z(&l->arena, one);
   return list;
 }
 
@@ -135,10 +142,10 @@ static void zygote_said(struct zygote *z, struct str line)
   int64_t status = 0;
   if (str_is(ev, "ready")) {
     z->state = ZYGOTE_READY;
-    log_info("zygote of %s is loaded", z->build->of->row.name);
+    log_info("zygote of %s is loaded", z->of);
     shelf_tend(z->warden);
   } else if (str_is(ev, "entered") && !json_int(json_get(m, "status"), &status) && status) {
-    log_warn("a fork of the zygote of %s did not enter its box", z->build->of->row.name);
+    log_warn("a fork of the zygote of %s did not enter its box", z->of);
   }
 }
 
@@ -149,7 +156,7 @@ static void zygote_heard(uv_poll_t *poll, int status, int events)
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n <= 0 || z->have + (size_t)n == sizeof(z->line)) {
-    log_warn("zygote of %s ended; another is started in %d s", z->build->of->row.name, AGAIN_US / 1000000);
+    log_warn("zygote of %s ended; another is started in %d s", z->of, AGAIN_US / 1000000);
     zygote_bury(z);
     return;
   }
@@ -191,7 +198,7 @@ static void launch_done(uv_work_t *work, int status)
   z->fd = l->fd;
   if (l->result || z->warden->stopping) {
     if (l->result)
-      log_warn("no zygote for %s: %s", z->build->of->row.name, l->err.msg);
+      log_warn("no zygote for %s: %s", z->of, l->err.msg);
     zygote_bury(z);
   } else {
     z->state = ZYGOTE_LOADING;
@@ -222,7 +229,7 @@ static void zygote_start(struct zygote *z)
       .instance = z->warden->instance,
       .id = z->name,
       .dir = z->dir,
-      .lowers = build_layers(&l->arena, z->build, z->warden->config->data, z->warden->runtime),
+      .lowers = layers_list(&l->arena, buf_str(&z->footing.layers), z->warden->config->data, z->warden->runtime),
       .id_base = zygote_user(z),
       .shifted = arena_fmt(&l->arena, "%s/shifted", z->warden->config->data),
       .hostname = "e2b.local",
@@ -244,31 +251,97 @@ uint32_t zygote_user(const struct zygote *z)
   return z->warden->config->id_base + z->slot * JAIL_IDS;
 }
 
-struct zygote *zygote_of(struct warden *w, struct build *b)
+static struct zygote *zygote_new(struct warden *w, struct footing *f, const char *name)
 {
-  struct zygote *z = map_get(&w->zygotes, str_of(b->row.id));
-  if (!z) {
-    z = xcalloc(1, sizeof(*z));
-    z->warden = w;
-    z->build = b;
-    z->fd = -1;
-    z->jail = JAIL_NONE;
-    z->state = wanted(w, b) ? ZYGOTE_DEAD : ZYGOTE_NONE;
-    pthread_mutex_init(&z->lock, NULL);
-    map_put(&w->zygotes, str_of(b->row.id), z);
+  struct zygote *z = xcalloc(1, sizeof(*z));
+  z->warden = w;
+  z->footing = *f;
+  z->fd = -1;
+  z->jail = JAIL_NONE;
+  z->state = wanted(w, buf_str(&f->layers)) ? ZYGOTE_DEAD : ZYGOTE_NONE;
+  snprintf(z->of, sizeof(z->of), "%s", name);
+  pthread_mutex_init(&z->lock, NULL);
+  return z;
+}
+
+static struct zygote *find(struct warden *w, struct str layers, struct str config, const char *name)
+{
+  char key[2 * SHA256_LEN + 1];
+  struct footing f;
+  footing_find(&f, layers, config);
+  footing_key(&f, key);
+  struct zygote *z = map_get(&w->zygotes, str_of(key));
+  if (z) {
+    footing_free(&f);
+    return z;
   }
-  if (z->state == ZYGOTE_DEAD && clock_mono_us() >= z->again_us && !w->stopping)
+  z = zygote_new(w, &f, name);
+  map_put(&w->zygotes, str_of(key), z);
+  return z;
+}
+
+static struct zygote *awake(struct zygote *z)
+{
+  if (z->state == ZYGOTE_DEAD && clock_mono_us() >= z->again_us && !z->warden->stopping)
     zygote_start(z);
   return z->state == ZYGOTE_NONE ? NULL : z;
 }
 
-void zygote_rest(struct warden *w, const struct build *b)
+struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name)
 {
-  struct zygote *z = map_get(&w->zygotes, str_of(b->row.id));
-  if (!z || (z->state != ZYGOTE_READY && z->state != ZYGOTE_LOADING))
-    return;
-  zygote_bury(z);
-  z->again_us = 0;
+  struct zygote *z = find(w, layers, config, name);
+  z->used_us = clock_mono_us();
+  return awake(z);
+}
+
+struct zygote *zygote_of(struct warden *w, struct build *b)
+{
+  if (!b->zygote)
+    b->zygote = find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+  return awake(b->zygote);
+}
+
+/* ---- rest ---- */
+
+void zygote_used(struct build *b, int64_t when_us)
+{
+  if (b->zygote)
+    b->zygote->used_us = MAX(b->zygote->used_us, when_us);
+}
+
+static bool lives(const struct zygote *z)
+{
+  return z->state == ZYGOTE_READY || z->state == ZYGOTE_LOADING;
+}
+
+size_t zygotes_newer(struct warden *w, const struct build *b)
+{
+  size_t n = 0;
+  void *value;
+  for (size_t i = 0; b->zygote && map_next(&w->zygotes, &i, NULL, &value);) {
+    struct zygote *z = value;
+    n += z != b->zygote && zygote_hopeful(z) && z->used_us > b->zygote->used_us;
+  }
+  return n;
+}
+
+void zygote_spare(struct build *b, bool spare)
+{
+  if (b->zygote)
+    b->zygote->spare = spare;
+}
+
+void zygotes_rest_spare(struct warden *w)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
+    struct zygote *z = value;
+    if (!z->spare || !lives(z) || clock_mono_us() - z->used_us < IN_HAND_US)
+      continue;
+    zygote_bury(z);
+    z->again_us = 0;
+    z->spare = false;
+  }
 }
 
 bool zygote_ready(const struct zygote *z)
@@ -303,7 +376,7 @@ void zygote_stop_all(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
     struct zygote *z = value;
-    if (z->state == ZYGOTE_LOADING || z->state == ZYGOTE_READY)
+    if (lives(z))
       zygote_bury(z);
   }
 }

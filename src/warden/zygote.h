@@ -1,5 +1,5 @@
-/* zygote.h - a loaded Python per template build, outside all boxes; its forks move into newborn boxes and are their
- * nurseries. A template without Python has none, and its boxes are the same but colder. */
+/* zygote.h - a loaded Python outside all boxes; its forks move into newborn boxes and are their nurseries. Builds whose Python
+ * would load the same (footing.h) have one between them. A template without Python has none, and its boxes are the same but colder. */
 #ifndef CLOCHE_ZYGOTE_H
 #define CLOCHE_ZYGOTE_H
 
@@ -10,13 +10,20 @@ struct zygote;
 
 /* The build's zygote, started when it has none yet and could have one. NULL: this template has no use for one. */
 struct zygote *zygote_of(struct warden *w, struct build *b);
+/* The same for a build that is still in the making; `name` is its template's, for the log. */
+struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name);
 bool zygote_ready(const struct zygote *z);
 bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */
 
 /* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. The fork says `ready` to the agent. */
 int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, int sock, struct err *err);
-void zygote_rest(struct warden *w, const struct build *b); /* nobody needs it for now; its next use starts another */
+/* Which may go: each build in question says whether it has use for its own (the last word counts), then those nobody wants rest. The
+ * next use starts them again. */
+void zygote_spare(struct build *b, bool spare);
+void zygotes_rest_spare(struct warden *w);
+void zygote_used(struct build *b, int64_t when_us);            /* monotonic */
+size_t zygotes_newer(struct warden *w, const struct build *b); /* how many were used after this build's */
 void zygote_stop_all(struct warden *w);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "warden/build_state.h"
 #include "warden/buildlog.h"
+#include "warden/footing.h"
 #include "warden/recipe.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -185,6 +186,66 @@ static void a_full_log_says_so_and_still_takes_errors(void **state)
   unlink(path);
 }
 
+static void make_file(const char *layer, const char *path)
+{
+  char full[600], *slash;
+  snprintf(full, sizeof(full), "%s/%s", layer, path);
+  slash = strrchr(full, '/');
+  *slash = 0;
+  assert_int_equal(path_mkdirs(full, 0755), 0);
+  *slash = '/';
+  assert_int_equal(file_write_atomic(full, "x", 1, 0644), 0);
+}
+
+static void only_layers_that_python_may_load_from_are_its_footing(void **state)
+{
+  static const struct {
+    const char *path;
+    bool counts;
+  } cases[] = {{"home/user/app.py", false},
+               {"etc/hostname", false},
+               {"usr/lib/node_modules/x/index.js", false},
+               {"usr/bin/tool", false},
+               {"usr/bin/python3.13", true},
+               {"usr/lib/python3/dist-packages/six.py", true},
+               {"usr/lib/libblas.so.3", true},
+               {"usr/local/lib/python3.13/dist-packages/flask/app.py", true},
+               {"etc/ld.so.cache", true},
+               {"root/.config/matplotlib/matplotlibrc", true},
+               {"lib64", true}};
+  char dir[] = "/tmp/cloche-footing.XXXXXX", base[64], list[200], key[2][2 * SHA256_LEN + 1];
+  assert_non_null(mkdtemp(dir));
+  snprintf(base, sizeof(base), "%s/base", dir);
+  make_file(base, "usr/bin/python3");
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    char layer[64];
+    struct footing below, f;
+    snprintf(layer, sizeof(layer), "%s/%zu", dir, i);
+    make_file(layer, cases[i].path);
+    assert_int_equal(footing_touched(layer), cases[i].counts);
+    snprintf(list, sizeof(list), "%s\n", base);
+    footing_find(&below, str_of(list), STR("{\"env\":{\"A\":\"1\"}}"));
+    snprintf(list, sizeof(list), "%s\n%s\n", layer, base);
+    footing_find(&f, str_of(list), STR("{\"env\":{}}"));
+    footing_key(&below, key[0]);
+    footing_key(&f, key[1]);
+    assert_int_equal(strcmp(key[0], key[1]) != 0, cases[i].counts);
+    footing_free(&below);
+    footing_free(&f);
+  }
+  path_remove_tree(AT_FDCWD, dir);
+}
+
+static void variables_that_libraries_read_early_are_part_of_the_footing(void **state)
+{
+  struct footing f;
+  footing_find(&f, STR("/nowhere\n"), STR("{\"env\":{\"PYTHONHASHSEED\":\"0\",\"WORD\":\"x\",\"OMP_NUM_THREADS\":\"2\"}}"));
+  static const char want[] = "OMP_NUM_THREADS=2\0PYTHONHASHSEED=0";
+  assert_int_equal(f.env.n, sizeof(want));
+  assert_memory_equal(f.env.p, want, sizeof(want));
+  footing_free(&f);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -195,6 +256,8 @@ int main(void)
       cmocka_unit_test(an_exported_templates_settings_win),
       cmocka_unit_test(layers_stack_with_the_newest_first_up_to_a_limit),
       cmocka_unit_test(a_log_is_read_record_by_record_even_while_it_grows),
+      cmocka_unit_test(only_layers_that_python_may_load_from_are_its_footing),
+      cmocka_unit_test(variables_that_libraries_read_early_are_part_of_the_footing),
       cmocka_unit_test(a_full_log_says_so_and_still_takes_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
