@@ -67,6 +67,8 @@ static const struct setting settings[] = {
     {"image_dir", T(image_dir), "", 0, 0, "directory of image files that templates may begin with (oci:PATH, docker-archive:PATH); empty = none"},
     {"image_aliases", T(image_aliases), "e2bdev/base=base e2bdev/code-interpreter=code-interpreter-v1", 0, 0,
      "IMAGE=TEMPLATE by spaces: a template of this server stands for the image, which is not fetched"},
+    {"image_ecr_url", T(image_ecr_url), "", 0, 0,
+     "address that is asked for tokens of AWS registries, where credentials of the type aws are given; empty = AWS's own of the region"},
     {"image_uid", N(image_uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
     {"image_size_mb", N(image_size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
     {"image_seconds", N(image_seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},

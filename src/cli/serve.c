@@ -86,6 +86,7 @@ static int become_role(const struct config *c)
                    .insecure = c->image_insecure,
                    .dir = c->image_dir,
                    .aliases = c->image_aliases,
+                   .ecr = c->image_ecr_url,
                    .debian = c->debian ? c->debian_program : "",
                    .uid = (uint32_t)c->image_uid,
                    .size_mb = (unsigned)c->image_size_mb,

@@ -20,17 +20,16 @@
 #define LOST       255  /* exit status when there is none to pass on */
 #define ARENA_MOST ((size_t)16 << 20)
 
-static const char help[] =
-    "cloche shell - a terminal in a sandbox, or one command there\n\n"
-    "Usage: cloche shell [OPTION...] ID [-- COMMAND [ARG...]]\n"
-    "       cloche shell [OPTION...] --new TEMPLATE [-- COMMAND [ARG...]]\n\n"
-    "Without a command: bash as a login shell. From a terminal the command gets one of the same size; else its input, output\n"
-    "and errors are passed on as they are. The exit status is the command's; 255 when it has none (a signal ended it, the\n"
-    "sandbox went away). --new makes a sandbox of the template, which ends with the shell.\n\n"
-    "Options: --user NAME      another user than the template's\n"
-    "         --workdir DIR    where to begin\n"
-    "         --data DIR       the server's data directory [/var/lib/cloche]\n"
-    "         --team ID        with --new: another team than the first one";
+static const char help[] = "cloche shell - a terminal in a sandbox, or one command there\n\n"
+                           "Usage: cloche shell [OPTION...] ID [-- COMMAND [ARG...]]\n"
+                           "       cloche shell [OPTION...] --new TEMPLATE [-- COMMAND [ARG...]]\n\n"
+                           "Without a command: bash as a login shell. From a terminal the command gets one of the same size; else its input, output\n"
+                           "and errors are passed on as they are. The exit status is the command's; 255 when it has none (a signal ended it, the\n"
+                           "sandbox went away). --new makes a sandbox of the template, which ends with the shell.\n\n"
+                           "Options: --user NAME      another user than the template's\n"
+                           "         --workdir DIR    where to begin\n"
+                           "         --data DIR       the server's data directory [/var/lib/cloche]\n"
+                           "         --team ID        with --new: another team than the first one";
 
 struct shell {
   struct inside in;

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -62,11 +63,11 @@ static void wall_in(const struct courier *c)
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* behind the change of user, which would clear it */
 }
 
-static _Noreturn void child(const struct courier *c, int out, const char *const *env)
+static _Noreturn void child(const struct courier *c, int in, int out, const char *const *env)
 {
   sigset_t none;
-  int null = open("/dev/null", O_RDONLY);
-  if (setsid() < 0 || null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
+  int given = in >= 0 ? in : open("/dev/null", O_RDONLY);
+  if (setsid() < 0 || given < 0 || dup2(given, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
     _exit(127);
   wall_in(c);
   syscall(SYS_close_range, 3, ~0u, 0);
@@ -146,8 +147,10 @@ static int follow(struct run *r, int fd, int64_t end_us)
     ssize_t n = k > 0 ? read(fd, piece, sizeof(piece)) : -1;
     if (n == 0)
       return 0;
-    if (n > 0)
+    if (n > 0 && !r->c->answer)
       take(r, piece, (size_t)n);
+    else if (n > 0 && buf_add(r->c->answer, piece, (size_t)n))
+      return -EMSGSIZE;
   }
 }
 
@@ -158,8 +161,15 @@ static int judge(struct run *r, int cut, int status, struct err *err)
     return err_set(err, cut, "cancelled");
   if (cut == -ETIMEDOUT)
     return err_set(err, cut, "%s did not finish within %u s", name, r->c->seconds);
+  if (cut)
+    return err_set(err, cut, "%s answered with more than %zu bytes", name, r->c->answer->max);
   if (WIFEXITED(status) && !WEXITSTATUS(status))
     return 0;
+  struct str first, rest;
+  if (r->c->answer && str_trim(buf_str(r->c->answer)).n) {
+    str_cut(str_trim(buf_str(r->c->answer)), '\n', &first, &rest);
+    return err_set(err, -EIO, STR_FMT, STR_ARG(str_sub(first, 0, 400)));
+  }
   if (r->complaint[0])
     return err_set(err, -EIO, "%s", r->complaint);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
@@ -180,11 +190,23 @@ static int clone_mount(int fd, bool read_only, int *out, struct err *err)
   return 0;
 }
 
+/* What a program is told on its standard input; in memory, because it may be secret. */
+static int keep_input(struct str text, int *out, struct err *err)
+{
+  if (!text.n)
+    return 0;
+  *out = memfd_create("input", MFD_CLOEXEC);
+  if (*out < 0 || fd_write_all(*out, text.p, text.n) || lseek(*out, 0, SEEK_SET))
+    return err_errno(err, "keeping the question for the program that fetches");
+  return 0;
+}
+
 int courier_run(const struct courier *order, struct err *err)
 {
-  cleanup_fd int work = -1, source = -1;
+  cleanup_fd int work = -1, source = -1, input = -1;
   int bound = clone_mount(order->work, false, &work, err);
   bound = bound ? bound : clone_mount(order->source, true, &source, err);
+  bound = bound ? bound : keep_input(order->input, &input, err);
   if (bound)
     return bound;
   struct courier own = *order, *c = &own;
@@ -199,7 +221,7 @@ int courier_run(const struct courier *order, struct err *err)
   environment(env, c->work >= 0);
   pid_t pid = fork();
   if (pid == 0)
-    child(c, out, env);
+    child(c, input, out, env);
   if (pid < 0)
     return err_errno(err, "starting %s", c->argv[0]);
   close(steal_fd(&out));

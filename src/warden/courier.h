@@ -14,6 +14,8 @@ struct courier {
   const char *source_at;   /* a directory of the machine, or a file in work */
   uint64_t file_max;       /* bytes of one file it writes; 0 = no limit */
   unsigned seconds;
+  struct str input;   /* its standard input; empty: none */
+  struct buf *answer; /* takes what it prints, to the letter; NULL: lines are said */
   const atomic_bool *cancelled;
   void (*say)(void *arg, enum log_level level, const char *line);
   void *arg;

@@ -2,6 +2,7 @@
 #include "warden/source.h"
 
 #include "warden/courier.h"
+#include "warden/credential.h"
 #include "warden/source_name.h"
 #include "warden/source_unpack.h"
 #include <dirent.h>
@@ -10,7 +11,6 @@
 #include <sys/stat.h>
 
 #define CONFIG_MAX ((size_t)64 << 10)
-#define AUTH_MAX   ((size_t)64 << 10)
 
 struct fetch {
   const struct source_spec *s;
@@ -44,38 +44,13 @@ void source_base_free(struct source_base *b)
 
 /* ---- credentials ---- */
 
-/* User and password for a registry; what needs a conversation with a cloud first is refused with the way out. */
-static int read_secret(struct str text, struct buf *pair, struct err *err)
-{
-  cleanup_arena struct arena a = ARENA_INIT(4 * AUTH_MAX);
-  struct json *j = json_read(&a, text, 0, NULL);
-  struct str type = json_text(json_get(j, "type"), STR_NONE), user = STR_NONE, password = STR_NONE;
-  if (str_is(type, "registry")) {
-    user = json_text(json_get(j, "username"), STR_NONE);
-    password = json_text(json_get(j, "password"), STR_NONE);
-  } else if (str_is(type, "gcp")) { /* these registries take the key itself in place of a token */
-    user = STR("_json_key");
-    password = json_text(json_get(j, "serviceAccountJson"), STR_NONE);
-  } else if (str_is(type, "aws")) {
-    return err_set(err, -ENOTSUP,
-                   "credentials of type 'aws' need a token from AWS, which this server does not fetch; get one with `aws ecr get-login-password` and "
-                   "pass it as the password of the registry user 'AWS'");
-  }
-  if (!user.n || !password.n || str_find(user, ':') >= 0)
-    return err_set(err, -EINVAL, "fromImageRegistry needs the type registry (username, password), gcp (serviceAccountJson) or aws");
-  buf_adds(pair, user);
-  buf_addc(pair, ':');
-  return buf_adds(pair, password) ? err_set(err, -E2BIG, "the registry's credentials exceed %zu bytes", AUTH_MAX) : 0;
-}
-
 static int write_secret(struct fetch *f, struct err *err)
 {
-  cleanup_buf struct buf pair = BUF_INIT(AUTH_MAX), code = BUF_INIT(2 * AUTH_MAX), text = BUF_INIT(4 * AUTH_MAX);
+  cleanup_buf struct buf code = BUF_INIT(2 * CREDENTIAL_MAX), text = BUF_INIT(4 * CREDENTIAL_MAX);
   char path[80];
-  int r = read_secret(f->s->registry, &pair, err);
+  int r = credential_read(f->s, f->work, &code, err);
   if (r)
     return r;
-  base64_add(&code, pair.p, pair.n, true);
   struct jw w = JW(&text);
   jw_open(&w, '{');
   jw_key(&w, "auths");

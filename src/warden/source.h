@@ -16,6 +16,7 @@ struct source_rules {
   const char *insecure;   /* hosts that are asked without TLS */
   const char *dir;        /* of image files clients may name; "" = none */
   const char *aliases;    /* image=template, by spaces */
+  const char *ecr;        /* who gives tokens for registries of AWS; "" = AWS */
   const char *debian;     /* program that makes a Debian root as an archive; "" = no such remedy */
   uint32_t uid;           /* who fetches */
   unsigned size_mb, seconds, cache_mb, debian_days;

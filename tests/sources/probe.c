@@ -2,7 +2,7 @@
  *
  *   probe DATA RUNTIME IMAGE [NAME=VALUE...]
  *
- * Names: registries, insecure, dir, debian, size_mb, seconds, team, registry (JSON), cancel_ms, any_file. */
+ * Names: registries, insecure, dir, debian, ecr, size_mb, seconds, team, registry (JSON), cancel_ms, any_file. */
 #include "jail/jail.h"
 #include "warden/runtime.h"
 #include "warden/source.h"
@@ -40,8 +40,8 @@ static void take(struct source_spec *s, struct source_rules *rules, long *cancel
   const struct {
     const char *name;
     const char **at;
-  } texts[] = {
-      {"registries", &rules->registries}, {"insecure", &rules->insecure}, {"dir", &rules->dir}, {"debian", &rules->debian}, {"team", &s->team}};
+  } texts[] = {{"registries", &rules->registries}, {"insecure", &rules->insecure}, {"dir", &rules->dir},
+               {"debian", &rules->debian},         {"ecr", &rules->ecr},           {"team", &s->team}};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     if (str_is(name, texts[i].name))
       *texts[i].at = value.p;

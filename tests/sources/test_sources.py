@@ -1,6 +1,7 @@
 """Templates that begin with images: fetched by the real program from a real registry on loopback, unpacked in a real box."""
 
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from oci import Layout, Member, layer
+from offices import Account, Door, Office, Quiet, TokenDesk
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -209,10 +211,78 @@ class Sources(unittest.TestCase):
             self.bad(name), "(?i)authentication required|unauthorized"
         )  # what is cached needs a right, too
 
-    def test_aws_credentials_are_refused_with_the_way_out(self) -> None:
-        aws = json.dumps({"type": "aws", "awsAccessKeyId": "k", "awsSecretAccessKey": "s", "awsRegion": "r"})
-        self.assertIn("get-login-password", self.bad(f"{self.registry.host}/x", registry=aws))
-        self.assertIn("fromImageRegistry", self.bad(f"{self.registry.host}/x", registry='{"type":"other"}'))
+    def private_image(self, name: str) -> str:
+        """An image in the open registry that a door of another host may lead to."""
+        path = self.layout(name, [[Member("inside", name.encode())]])
+        return self.push(path, self.registry, f"behind/{name}:1").split("/", 1)[1]
+
+    def test_a_google_service_account_is_the_password_of_its_user(self) -> None:
+        account = json.dumps({"type": "service_account", "project_id": "p", "private_key": "-----BEGIN\n\"x\"\n" + "k" * 1700})
+        door = Door(self.registry.host, "_json_key", account)
+        self.addCleanup(door.stop)
+        name = f"{door.host}/{self.private_image('google')}"
+        told = self.fetch(name, registry=json.dumps({"type": "gcp", "serviceAccountJson": account}))
+        self.assertEqual(told["code"], 0, told["error"])
+        self.assertEqual((Path(told["layer"]) / "inside").read_bytes(), b"google")
+        self.assertNotIn("private_key", told["log"])
+        other = json.dumps({"type": "gcp", "serviceAccountJson": account + " "})
+        self.assertRegex(self.bad(name, registry=other), "(?i)authentication required|unauthorized")
+
+    def test_an_aws_key_pair_is_changed_into_a_token(self) -> None:
+        account = Account("AKIATEST", "wJalr/secret+key", "eu-north-1", "t" * 2500)
+        desk, door = TokenDesk(account), Door(self.registry.host, "AWS", account.password)
+        self.addCleanup(desk.stop)
+        self.addCleanup(door.stop)
+        name = f"{door.host}/{self.private_image('amazon')}"
+        given = {"type": "aws", "awsAccessKeyId": account.key, "awsSecretAccessKey": account.secret, "awsRegion": account.region}
+        fs, told = self.good(name, registry=json.dumps(given), ecr=f"http://{desk.host}")
+        self.assertEqual((fs / "inside").read_bytes(), b"amazon")
+        self.assertEqual(len(account.asked), 1)
+        for hidden in (account.secret, account.password):
+            self.assertNotIn(hidden, told["log"] + json.dumps(account.asked))
+        guess = json.dumps(given | {"awsSecretAccessKey": "guess"})
+        self.assertIn("The signature does not match.", self.bad(name, registry=guess, ecr=f"http://{desk.host}"))
+        elsewhere = json.dumps(given | {"awsRegion": "us-west-2"})
+        self.assertIn("status 400", self.bad(name, registry=elsewhere, ecr=f"http://{desk.host}"))
+
+    def test_aws_key_pairs_that_make_no_sense_are_not_sent(self) -> None:
+        account = Account("AKIATEST", "s", "eu-north-1", "t")
+        desk = TokenDesk(account)
+        self.addCleanup(desk.stop)
+        name = f"{self.registry.host}/x"
+        given = {"type": "aws", "awsAccessKeyId": "AKIATEST", "awsSecretAccessKey": "s", "awsRegion": "eu-north-1"}
+        for wrong, complaint in (
+            ({"awsRegion": "evil.example/"}, "awsRegion"),
+            ({"awsRegion": ""}, "awsRegion"),
+            ({"awsAccessKeyId": 'x"\nurl = "http://127.0.0.1:1'}, "awsAccessKeyId"),
+            ({"awsSecretAccessKey": ""}, "awsSecretAccessKey"),
+            ({"awsSecretAccessKey": None}, "awsSecretAccessKey"),
+        ):
+            self.assertIn(complaint, self.bad(name, registry=json.dumps(given | wrong), ecr=f"http://{desk.host}"))
+        self.assertEqual(account.asked, [])
+        nobody = f"http://127.0.0.1:{free_port()}"
+        self.assertRegex(self.bad(name, registry=json.dumps(given), ecr=nobody), "AWS.*(?i:connect)")
+        self.assertIn("fromImageRegistry", self.bad(name, registry='{"type":"other"}'))
+
+    def test_a_key_is_in_no_process_list(self) -> None:
+        """While the desk keeps the courier waiting, whoever looks at this machine sees no secret."""
+        seen: list[str] = []
+
+        class Slow(Quiet):
+            def do_POST(self) -> None:
+                for process in Path("/proc").iterdir():
+                    for name in ("cmdline", "environ"):
+                        with contextlib.suppress(OSError):
+                            seen.append((process / name).read_bytes().decode(errors="replace"))
+                self.answer(400, b"{}")
+
+        desk = Office(Slow)
+        self.addCleanup(desk.stop)
+        secret = "unlike-any-other-secret"
+        given = {"type": "aws", "awsAccessKeyId": "AKIATEST", "awsSecretAccessKey": secret, "awsRegion": "eu-north-1"}
+        self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{desk.host}")
+        self.assertTrue([text for text in seen if text.startswith("curl\0")], "the courier was not seen")
+        self.assertEqual([text[:80] for text in seen if secret in text and "source_probe" not in text], [])
 
     def test_a_registry_that_is_not_listed_is_not_asked(self) -> None:
         self.assertIn("image_registries", self.bad("127.0.0.1:1/x", insecure=""))

@@ -15,6 +15,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tests" / "sources"))
 from oci import Layout, Member, layer  # noqa: E402
+from offices import Account, Door, TokenDesk  # noqa: E402
+
+__all__ = ["Account", "Door", "Member", "Registry", "TokenDesk", "small_image"]
 
 DIRECTORY, LINK = tarfile.DIRTYPE, tarfile.SYMTYPE
 TOOLS = "sh cat chmod chown cp echo env grep id ls mkdir mv passwd printf ps pwd rm sleep stat test"
