@@ -422,7 +422,8 @@ int interp_start(uv_loop_t *loop, struct agent *agent)
   in->agent = agent;
   in->host = (struct kernel_host){.loop = loop, .agent = agent, .output_max = number_from("CLOCHE_OUTPUT_MAX", 0)};
   uv_timer_init(loop, &in->keepalive);
-  in->keepalive.data = in;
+  uv_timer_init(loop, &in->opening);
+  in->keepalive.data = in->opening.data = in;
   in->server = http_server_new(loop, &limits, on_request, in);
   int rc = http_server_listen(in->server, fd);
   the_interp = in;
@@ -456,6 +457,12 @@ static void on_keepalive_closed(uv_handle_t *h)
   free(h->data);
 }
 
+static void on_opening_closed(uv_handle_t *h)
+{
+  struct interp *in = h->data;
+  uv_close((uv_handle_t *)&in->keepalive, on_keepalive_closed);
+}
+
 void interp_stop(void)
 {
   struct interp *in = the_interp;
@@ -469,5 +476,5 @@ void interp_stop(void)
   nursery_end_all();
   if (in->specs)
     kernel_specs_free(in->specs);
-  uv_close((uv_handle_t *)&in->keepalive, on_keepalive_closed);
+  uv_close((uv_handle_t *)&in->opening, on_opening_closed);
 }

@@ -1,7 +1,9 @@
 /* interp_execute.c - POST /execute: picks the context, then streams what its run says.
  *
- * The head of the answer goes out before the turn is waited for. One event is one chunk, sent at once; a keepalive line
- * goes out after five silent seconds, queued or running. A client that leaves takes its run with it: dropped from
+ * The head of the answer goes out before the turn is waited for, but it and the run's number, which tell a client nothing
+ * it waits for, stay up to a millisecond to travel with what follows: a short cell is then one packet and one wake-up
+ * for everyone on the way. Otherwise one event is one chunk, sent at once; a keepalive line goes out after five
+ * silent seconds, queued or running. A client that leaves takes its run with it: dropped from
  * the queue, or interrupted; one that was cut off, because the box slept, leaves its run to itself. A client that reads slowly
  * holds its own kernel back and nobody else's. */
 #include "agent/interp_face.h"
@@ -15,7 +17,9 @@ struct execution {
   struct context *context; /* the one waited for */
   struct execution *next, *prev;
   uint64_t written_ms;
-  bool streaming;
+  char number[80]; /* the run's first event, while it waits */
+  size_t nnumber;
+  bool streaming, unopened;
   void (*gone)(void *arg);
   void *arg;
 };
@@ -71,9 +75,60 @@ static void streams_add(struct execution *e)
     uv_timer_start(&in->keepalive, on_keepalive, FACE_KEEPALIVE_MS, 0);
 }
 
+/* ---- the beginning of an answer ---- */
+
+static void opened(struct execution *e)
+{
+  if (!e->unopened)
+    return;
+  e->unopened = false;
+  if (--e->in->unopened == 0)
+    uv_timer_stop(&e->in->opening);
+}
+
+static void execution_open(struct execution *e)
+{
+  if (!e->unopened)
+    return;
+  opened(e);
+  face_stream(e->x);
+  http_send(e->x, str_make(e->number, e->nnumber));
+}
+
+static void on_opening(uv_timer_t *t)
+{
+  struct interp *in = t->data;
+  struct net *net = http_gather(in->host.loop);
+  for (struct execution *e = in->streams; e; e = e->next)
+    execution_open(e);
+  http_let_go(net);
+}
+
+static void execution_open_soon(struct execution *e)
+{
+  e->unopened = true;
+  if (e->in->unopened++ == 0)
+    uv_timer_start(&e->in->opening, on_opening, FACE_OPEN_MS, 0);
+}
+
+/* True when the line may wait with the head. */
+static bool hold_number(struct execution *e, struct str line)
+{
+  if (!e->unopened || e->nnumber || line.n > sizeof(e->number) || !str_starts(line, STR("{\"type\":\"number_of_executions\"")))
+    return false;
+  memcpy(e->number, line.p, line.n);
+  e->nnumber = line.n;
+  return true;
+}
+
+/* ---- what the run says ---- */
+
 static void on_line(struct run *r, struct str line)
 {
   struct execution *e = of_run(r);
+  if (hold_number(e, line))
+    return;
+  execution_open(e);
   e->written_ms = uv_now(e->in->host.loop);
   http_send(e->x, line);
   if (http_congested(e->x))
@@ -84,6 +139,7 @@ static void on_end(struct run *r)
 {
   struct execution *e = of_run(r);
   streams_remove(e);
+  execution_open(e);
   http_send(e->x, STR("{\"type\":\"end_of_execution\"}\n"));
   http_end(e->x);
 }
@@ -96,9 +152,8 @@ static void execution_begin(struct execution *e, struct context *c)
     face_text(e->x, 429, "Too many executions are waiting for context %s", context_id(c));
     return;
   }
-  if (face_stream(e->x) < 0)
-    return;
   streams_add(e);
+  execution_open_soon(e);
   context_submit(c, &e->run);
 }
 
@@ -153,6 +208,7 @@ static void on_gone(struct http_x *x, enum http_end how)
 {
   struct execution *e = http_x_data(x);
   streams_remove(e);
+  opened(e);
   context_wait_cancel(&e->wait);
   if (how == HTTP_PEER_CUT)
     run_detach(&e->run);

@@ -9,6 +9,8 @@
 #define FACE_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
 #define FACE_KEEPALIVE_MS 5000                /* longest silence in a stream */
 
+#define FACE_OPEN_MS      1                   /* longest wait of an answer's head for its first event */
+
 struct execution;
 
 struct interp {
@@ -18,7 +20,8 @@ struct interp {
   struct kernel_specs *specs;
   struct contexts *contexts; /* made at the first request: face_contexts() */
   struct execution *streams; /* answers that are open */
-  uv_timer_t keepalive;
+  uv_timer_t keepalive, opening;
+  unsigned unopened; /* streams whose head waits; see interp_execute.c */
 };
 
 struct contexts *face_contexts(struct interp *in);

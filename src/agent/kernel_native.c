@@ -9,6 +9,7 @@
 #include "agent/kernel_nursery.h"
 #include "agent/kernel_token.h"
 #include "agent/reap.h"
+#include "net/http.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -388,13 +389,21 @@ static void native_rest(struct native *n)
   }
 }
 
+/* What came in one piece goes on in one piece. */
+static void native_read_all(struct native *n)
+{
+  struct net *net = http_gather(n->k.host->loop);
+  native_read(n);
+  http_let_go(net);
+}
+
 static void on_socket(uv_poll_t *p, int status, int events)
 {
   struct native *n = p->data;
   if (n->k.ended)
     return;
   if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) {
-    native_read(n);
+    native_read_all(n);
     native_rest(n);
   }
   if (!n->k.ended && events & UV_WRITABLE) {
@@ -477,7 +486,7 @@ static void native_rested(struct native *n)
 {
   n->reads = 0;
   if (!n->k.paused && !n->eof)
-    native_read(n);
+    native_read_all(n);
   if (n->k.ended)
     return;
   if (n->resting) {

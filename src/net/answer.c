@@ -277,8 +277,10 @@ static int may_send(struct http_x *x, uint64_t n)
 
 static void note_queue(struct http_x *x)
 {
-  if (http_congested(x))
-    x->drain_due = true;
+  if (!http_congested(x))
+    return;
+  x->drain_due = true;
+  conn_full(&x->peer->conn);
 }
 
 int http_send(struct http_x *x, struct str data)

@@ -263,6 +263,14 @@ static const struct conn_ops call_conn_ops = {call_step, call_eof, call_left, ca
 
 /* ---- the request ---- */
 
+static void note_queue(struct http_call *c)
+{
+  if (!http_call_congested(c))
+    return;
+  c->drain_due = true;
+  conn_full(&c->conn);
+}
+
 struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limits *limits)
 {
   struct http_call *c = xcalloc(1, sizeof(*c));
@@ -346,8 +354,7 @@ int http_call_send(struct http_call *c, struct str data)
     c->out_left -= (int64_t)data.n;
     c->sent = c->out_left == 0;
   }
-  if (http_call_congested(c))
-    c->drain_due = true;
+  note_queue(c);
   return rc;
 }
 
@@ -361,8 +368,7 @@ void call_took(struct http_call *c, size_t n)
 {
   c->out_left -= (int64_t)n;
   c->sent = c->out_left == 0;
-  if (http_call_congested(c))
-    c->drain_due = true;
+  note_queue(c);
 }
 
 static void end_short(struct http_call *c)
@@ -440,8 +446,10 @@ static void call_leave(struct http_call *c, bool reset)
  * far side, whatever comes behind. */
 void http_call_free(struct http_call *c)
 {
-  if (c && !c->freed && !c->released && !c->conn.closed)
+  if (c && !c->freed && !c->released && !c->conn.closed) {
+    conn_push_now(&c->conn);
     shutdown(c->conn.fd, SHUT_WR);
+  }
   call_leave(c, false);
 }
 

@@ -6,7 +6,8 @@
  * is therefore bounded by one read beyond the protocol's own limit.
  *
  * Writing: straight to the socket while it takes bytes; the rest is copied to a queue of blocks that waits for the
- * socket. Small writes are joined only there (or when corked). Files go by sendfile(2) in their place of the queue.
+ * socket. Small writes are joined there, when corked, and while the net gathers (netloop.c). Files go by sendfile(2) in
+ * their place of the queue.
  * How much may be queued is for the protocol to judge by c->queued; OUT_MAX is the wall behind it.
  *
  * What carries the bytes is exchangeable (conn_io): the socket itself here, TLS in tls.c. A carrier may hold decrypted bytes
@@ -398,14 +399,29 @@ static int write_check(struct conn *c)
   return -ENOBUFS;
 }
 
+/* True when output may wait for the end of gathering: there is little of it, and all in memory. */
+static bool gathers(const struct conn *c, size_t more)
+{
+  return c->net->gathering && !c->blocked && c->queued == c->queued_mem && c->queued_mem + more <= SEG_SIZE;
+}
+
+static void gather(struct conn *c)
+{
+  if (c->gathered)
+    return;
+  c->gathered = true;
+  c->gather_next = c->net->gathered;
+  c->net->gathered = c;
+}
+
 int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
 {
   int rc = write_check(c);
   if (rc < 0)
     return rc;
   ssize_t sent = 0;
-  bool single = !c->out || (c->out == c->out_last && c->out->fd < 0);
-  if (!c->blocked && !cork && single && n < GATHER) {
+  bool single = !c->out || (c->out == c->out_last && c->out->fd < 0), later = gathers(c, total_of(v, n));
+  if (!c->blocked && !cork && !later && single && n < GATHER) {
     sent = write_through(c, v, n);
     if (sent < 0) {
       out_fail(c, (int)sent);
@@ -416,8 +432,10 @@ int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
     out_fail(c, -ENOMEM);
     return -ENOBUFS;
   }
-  if (c->out && !c->blocked)
-    cork ? conn_ask_turn(c) : single ? conn_block(c) : conn_push(c);
+  if (later)
+    gather(c);
+  else if (c->out && !c->blocked)
+    cork ? conn_ask_turn(c) : single ? conn_block(c) : conn_push_now(c);
   return 0;
 }
 
@@ -437,7 +455,7 @@ static int write_from(struct conn *c, int fd, bool piped, uint64_t offset, uint6
   s->left = n;
   out_append(c, s);
   c->queued += n;
-  conn_push(c);
+  conn_push_now(c);
   return c->out_error ? -EPIPE : 0;
 }
 
@@ -452,6 +470,21 @@ int conn_write_pipe(struct conn *c, int fd, size_t n)
 }
 
 void conn_push(struct conn *c)
+{
+  if (!c->closed && c->out && gathers(c, 0))
+    gather(c);
+  else
+    conn_push_now(c);
+}
+
+/* What is only gathered leaves with no event of its own. */
+void conn_full(struct conn *c)
+{
+  if (c->gathered)
+    conn_ask_turn(c);
+}
+
+void conn_push_now(struct conn *c)
 {
   if (c->closed || c->blocked || !c->out)
     return;
@@ -472,6 +505,20 @@ void conn_shut(struct conn *c)
 
 /* ---- reading ---- */
 
+/* What the step said leaves when it is over; an answer that is out makes room for the next request, so it is asked again. */
+static void conn_step(struct conn *c, struct str *in)
+{
+  bool said;
+  do {
+    net_gather(c->net);
+    c->stepping = true;
+    c->ops->step(c, in);
+    c->stepping = false;
+    said = c->gathered;
+    net_let_go(c->net);
+  } while (said && !c->closed && !c->out);
+}
+
 /* Offers what waits, and `fresh` behind it. */
 static void conn_feed(struct conn *c, struct str fresh)
 {
@@ -488,9 +535,7 @@ static void conn_feed(struct conn *c, struct str fresh)
     }
     in = str_skip(buf_str(&c->in), c->in_off);
   }
-  c->stepping = true;
-  c->ops->step(c, &in);
-  c->stepping = false;
+  conn_step(c, &in);
   if (c->closed)
     return;
   if (kept) {
@@ -624,9 +669,11 @@ void conn_turn(struct conn *c)
 {
   if (c->closed)
     return;
-  if (c->out && !c->blocked && conn_flush(c))
-    c->ops->moved(c);
-  tell_error(c);
+  if (c->out && !c->blocked)
+    conn_flush(c);
+  c->ops->moved(c);
+  if (!c->closed)
+    tell_error(c);
   if (!c->closed)
     conn_feed(c, STR_NONE);
   if (!c->closed && ((c->failed && !c->eof && c->want) || conn_holds(c)))
@@ -725,6 +772,8 @@ static void on_closed(uv_handle_t *h)
 
 static void conn_end(struct conn *c, bool clean)
 {
+  if (c->gathered) /* said before the end, so heard before it */
+    conn_push_now(c);
   c->closed = true;
   if (c->io->close)
     c->io->close(c, clean && !c->out && !c->out_error && !c->failed);

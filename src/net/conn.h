@@ -23,7 +23,7 @@ struct conn_ops {
   void (*step)(struct conn *c, struct str *in);
   void (*eof)(struct conn *c);  /* the peer closed its direction; all bytes before it were offered */
   void (*left)(struct conn *c); /* the peer closed its direction while its bytes wait because nobody wants them */
-  void (*moved)(struct conn *c);
+  void (*moved)(struct conn *c); /* output may have gone out */
   void (*broken)(struct conn *c, int code, bool writing); /* reading: nothing more comes. writing: output was dropped */
   void (*due)(struct conn *c);                            /* c->deadline is over */
   void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
@@ -52,6 +52,7 @@ struct conn {
   const void *group; /* the server it belongs to, or NULL */
   struct conn *prev, *next;
   struct conn *turn_next;
+  struct conn *gather_next;
   struct buf in; /* bytes that wait, the first in_off of them used */
   size_t in_off;
   struct conn_seg *out, *out_last;
@@ -70,6 +71,7 @@ struct conn {
   bool write_waits; /* set by the carrier: it can't write before the peer has spoken */
   bool shut_asked, shut_done;
   bool stepping, turn_asked, error_told;
+  bool gathered; /* in net->gathered */
 };
 
 /* fd is owned from here. ops->freed comes once for each conn_start, after conn_close. */
@@ -77,11 +79,14 @@ int conn_start(struct conn *c, struct net *net, int fd, const struct conn_ops *o
 void conn_deadline(struct conn *c, unsigned ms); /* 0 = none */
 
 /* Written at once as far as the socket takes it, the rest is copied. cork: kept for the next write, or for the
- * end of this loop iteration, to go out in one packet with it. 0 or -EPIPE, -ENOBUFS. */
+ * end of this loop iteration, to go out in one packet with it. While a net gathers, all small writes are kept until
+ * that ends. 0 or -EPIPE, -ENOBUFS. */
 int conn_write(struct conn *c, const struct iovec *v, int n, bool cork);
 int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n); /* fd owned, in all cases */
 int conn_write_pipe(struct conn *c, int fd, size_t n);                    /* what a pipe holds, all of it; fd owned */
-void conn_push(struct conn *c);                                           /* corked bytes go now */
+void conn_push(struct conn *c);                                           /* corked bytes go, now or when the net lets go */
+void conn_push_now(struct conn *c);
+void conn_full(struct conn *c); /* the protocol waits for `moved` from now on */
 void conn_shut(struct conn *c);                                           /* our direction ends once the queue is out */
 void conn_ask_turn(struct conn *c);
 void conn_close(struct conn *c); /* FIN, unless unread bytes make it RST */

@@ -1,6 +1,8 @@
 /* http.c - the small things of http.h: looking into heads, words for statuses, the default limits. */
 #include "net/http.h"
 
+#include "net/netloop.h"
+
 const struct http_limits http_limits_default = {
     .head_max = (size_t)64 << 10,
     .headers_max = 200,
@@ -12,6 +14,19 @@ const struct http_limits http_limits_default = {
     .linger_ms = 0,
     .conns_max = 10000,
 };
+
+struct net *http_gather(uv_loop_t *loop)
+{
+  struct net *n = net_of(loop);
+  net_gather(n);
+  return n;
+}
+
+void http_let_go(struct net *n)
+{
+  net_let_go(n);
+  net_unref(n);
+}
 
 struct str http_header(const struct http_head *head, const char *name)
 {

@@ -48,6 +48,7 @@ extern const struct http_limits http_limits_default;
 
 struct http_server;
 struct http_x;
+struct net;
 
 /* How an exchange ended. PEER_GONE: the peer left, in order. PEER_CUT: its connection was reset, as it is by one that was cut off
  * itself (http_call_cut), or is found dead, as in a box that was asleep. */
@@ -99,7 +100,7 @@ int64_t http_x_body_length(const struct http_x *x);   /* -1 = chunked, 0 = none 
  * while a body of more than 256 KiB is neither read nor resumed says close. 0, or negative when an answer was begun
  * already (-EALREADY), a header can't be written (-EINVAL) or the peer is gone (-EPIPE). */
 int http_respond(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length);
-int http_send(struct http_x *x, struct str data);                          /* copied; one call = one chunk, sent at once */
+int http_send(struct http_x *x, struct str data);                          /* copied; one call = one chunk; leaves when this step ends */
 int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n); /* fd owned; sendfile(2); after what is queued */
 bool http_congested(const struct http_x *x);
 void http_end(struct http_x *x);   /* finishes the answer; the connection is kept when it can be */
@@ -110,6 +111,11 @@ int http_reply_with(struct http_x *x, int status, const struct http_header *head
 /* After this (status 101, or 200 to CONNECT) bytes flow raw: `body` gets them, http_send sends them, http_end closes our
  * direction, body_end tells that the peer closed its own. */
 int http_tunnel(struct http_x *x, int status, const struct http_header *headers, size_t n);
+
+/* For who answers from callbacks of its own (a process was read, a timer fired): what is said between the two leaves
+ * together at the end. Pairs may be nested. Calls of the ops here are such pairs already. */
+struct net *http_gather(uv_loop_t *loop);
+void http_let_go(struct net *net);
 
 /* ---- client ---- */
 

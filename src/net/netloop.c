@@ -10,7 +10,11 @@
  *
  * Turns: nothing in this folder calls a handler from inside the handler's own call. What such a call causes is
  * put off to the connection's turn, which comes at the end of the same loop iteration (the check phase) or, when it was
- * asked for outside of polling, at once in the next (an idle handle keeps the loop from sleeping). */
+ * asked for outside of polling, at once in the next (an idle handle keeps the loop from sleeping).
+ *
+ * Gathering: a handler that says three things in one call has them sent in one. Small writes made while a connection steps
+ * (its own or another's: a proxy) wait in the connection's queue until that step is over; nothing waits for the loop,
+ * a timer or another connection. Who speaks from callbacks of its own wraps them in the same pair. */
 #include "net/netloop.h"
 
 #include "net/conn.h"
@@ -60,6 +64,23 @@ void net_turns_soon(struct net *n)
 {
   if (!uv_is_active((uv_handle_t *)&n->idle))
     uv_idle_start(&n->idle, on_idle);
+}
+
+void net_gather(struct net *n)
+{
+  n->gathering++;
+}
+
+void net_let_go(struct net *n)
+{
+  if (--n->gathering)
+    return;
+  while (n->gathered) {
+    struct conn *c = n->gathered;
+    n->gathered = c->gather_next;
+    c->gathered = false;
+    conn_push_now(c);
+  }
 }
 
 static uint64_t sweep_gap(const struct net *n)

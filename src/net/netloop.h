@@ -24,6 +24,8 @@ struct net {
   size_t nconns;
   uint64_t due; /* when the next sweep is to be, 0 = none */
   struct conn *turns, **turns_tail;
+  struct conn *gathered; /* have small writes that wait for the end of gathering */
+  unsigned gathering;    /* how deep */
   struct conn_seg *spare; /* small output blocks for reuse */
   size_t nspare;
   struct buf head; /* where heads are put together */
@@ -42,6 +44,11 @@ void net_unref(struct net *n);
 void net_wake(struct net *n, uint64_t due);
 
 void net_turns_soon(struct net *n); /* the loop does not sleep before n->turns have run */
+
+/* What is written between these two, in small pieces to any of the loop's connections, leaves at the end of the outermost
+ * pair, each connection's in one call. Steps of connections are such pairs. */
+void net_gather(struct net *n);
+void net_let_go(struct net *n);
 
 /* Sun, 06 Nov 1994 08:49:37 GMT */
 struct str net_date(struct net *n);

@@ -48,7 +48,7 @@ ssize_t pass_bytes(struct conn *from, struct conn *to, uint64_t most)
   ssize_t came = splice(from->fd, NULL, n->pipe[1], NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (came <= 0)
     return came == 0 ? 0 : errno == EINVAL ? -ENOSYS : -errno;
-  conn_push(to); /* a head may wait for the first bytes of its body */
+  conn_push_now(to); /* a head may wait for the first bytes of its body */
   size_t left = (size_t)came;
   while (left && !to->out) {
     ssize_t went = pass_out(n->pipe[0], to->fd, left);

@@ -128,6 +128,12 @@ static void lab_request(struct http_x *x, void *arg)
     http_x_handle(x, &lab_echo_ops, NULL);
     http_tunnel(x, 101, &upgrade, 1);
     lab.held = x;
+  } else if (str_is(path, "/three")) {
+    http_respond(x, 200, NULL, 0, HTTP_CHUNKED);
+    http_send(x, STR("one"));
+    http_send(x, STR("two"));
+    http_send(x, STR("three"));
+    http_end(x);
   } else if (str_is(path, "/abort")) {
     http_respond(x, 200, NULL, 0, HTTP_CHUNKED);
     http_send(x, STR("partial"));

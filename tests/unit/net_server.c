@@ -42,6 +42,59 @@ static void pipelined_requests_are_answered_in_order_one_at_a_time(void **state)
   lab_close();
 }
 
+/* Bytes of the one read that brings the first of an answer. */
+static ssize_t first_read(int fd, struct buf *out)
+{
+  ssize_t r;
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  for (int i = 0; i < 10000 && poll(&p, 1, 1) == 0; i++)
+    lab_turn();
+  r = lab_hear(fd, out);
+  return r;
+}
+
+static void an_answer_said_in_one_step_leaves_in_one_piece(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  lab_open(NULL);
+  cleanup_fd int fd = lab_dial();
+  lab_say(fd, STR(GET("/three") GET("/after")));
+  assert_true(first_read(fd, &out) > 0);
+  assert_true(lab_has(&out, "HTTP/1.1 200 OK\r\n"));
+  assert_true(lab_has(&out, "3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n"));
+  lab_hear_until(fd, &out, "/after"); /* the next request is found although the answer before it waited */
+  lab_close();
+}
+
+static void what_a_callback_gathers_leaves_when_it_lets_go(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  lab_open(NULL);
+  cleanup_fd int fd = lab_dial();
+  lab_say(fd, STR(GET("/hold")));
+  lab_until(lab.held != NULL);
+  struct net *net = http_gather(&lab.loop);
+  http_respond(lab.held, 200, NULL, 0, HTTP_CHUNKED);
+  http_send(lab.held, STR("one"));
+  assert_int_equal(lab_hear(fd, &out), -EAGAIN);
+  http_send(lab.held, STR("two"));
+  http_let_go(net);
+  assert_true(lab_hear(fd, &out) > 0); /* without a turn of the loop */
+  assert_true(str_ends(buf_str(&out), STR("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n")));
+  lab_close();
+}
+
+static void an_abort_loses_nothing_that_was_said_before_it(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  lab_open(NULL);
+  cleanup_fd int fd = lab_dial();
+  lab_say(fd, STR(GET("/abort")));
+  assert_int_equal(lab_hear_until(fd, &out, NULL), -ECONNRESET);
+  assert_true(str_ends(buf_str(&out), STR("7\r\npartial\r\n")));
+  lab_close();
+}
+
 static void a_chunked_body_split_at_every_byte_arrives_whole(void **state)
 {
   struct str in = STR("POST /collect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -757,6 +810,9 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_is_kept_for_the_next_request),
       cmocka_unit_test(pipelined_requests_are_answered_in_order_one_at_a_time),
+      cmocka_unit_test(an_answer_said_in_one_step_leaves_in_one_piece),
+      cmocka_unit_test(what_a_callback_gathers_leaves_when_it_lets_go),
+      cmocka_unit_test(an_abort_loses_nothing_that_was_said_before_it),
       cmocka_unit_test(a_chunked_body_split_at_every_byte_arrives_whole),
       cmocka_unit_test(body_bytes_wait_until_the_handler_takes_them),
       cmocka_unit_test(an_unread_body_is_read_away_to_keep_the_connection),
