@@ -51,7 +51,7 @@ static int template_take(struct agent *a, struct str text, struct err *err)
   return 0;
 }
 
-static bool parked, builds;
+static bool parked, builds, nursed;
 static int nursery_fd = -1; /* came with the packet being read */
 
 static void nursery_take(struct str language)
@@ -63,7 +63,9 @@ static void nursery_take(struct str language)
   if (str_copyz(language, name, sizeof(name)) || interp_adopt(name, (const int[]){fd, -1, -1}, 0, true)) {
     log_warn("the nursery for " STR_FMT " is not wanted here", STR_ARG(language));
     close(fd);
+    return;
   }
+  nursed = true;
 }
 
 static int field_take(struct agent *a, uint32_t tag, struct str value, struct err *err)
@@ -227,6 +229,8 @@ void boot_build(struct agent *a)
     exit(1);
   }
   let_go();
+  if (nursed)
+    interp_warm("python");
   orders_open(a, fd);
 }
 

@@ -6,6 +6,7 @@
 #include "warden/downloads.h"
 #include "warden/order.h"
 #include "warden/walls.h"
+#include "warden/zygote.h"
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -44,7 +45,8 @@ static int wait_word(struct build_box *b, int64_t until_us, struct err *err)
 
 /* ---- birth ---- */
 
-static int boot(struct build_box *b, const char *config, int fd, struct err *err)
+/* nursery: the agent's end of the line to a fork of the template's Python, or -1. */
+static int boot(struct build_box *b, const char *config, int fd, int nursery, struct err *err)
 {
   cleanup_buf struct buf p = BUF_INIT(BOOT_MAX);
   put(&p, BOOT_BOX_ID, STR("build"));
@@ -53,9 +55,11 @@ static int boot(struct build_box *b, const char *config, int fd, struct err *err
   put(&p, BOOT_SECRET, str_of(b->secret));
   put(&p, BOOT_TEMPLATE, str_of(config));
   put(&p, BOOT_ORDERS, STR_NONE);
+  if (nursery >= 0)
+    put(&p, BOOT_NURSERY, STR("python"));
   if (buf_failed(&p))
     return err_set(err, -E2BIG, "the template's variables exceed %u bytes", BOOT_MAX);
-  ssize_t k = fd_send(fd, p.p, p.n, NULL, 0, 0);
+  ssize_t k = fd_send(fd, p.p, p.n, &nursery, nursery >= 0 ? 1 : 0, 0);
   return k < 0 ? err_set(err, (int)k, "boot packet: %s", strerrordesc_np((int)-k)) : 0;
 }
 
@@ -70,6 +74,14 @@ static int hear_ready(struct build_box *b, struct err *err)
     return 0;
   word[n > 0 ? n : 0] = 0;
   return err_set(err, -EIO, "the build's box did not start: %s", n > 1 ? word + 1 : "its agent ended");
+}
+
+/* The last box of a build has a Python in it as sandboxes do, so that those of a ready template have it too. */
+static void warm(struct build_box *b, int forks)
+{
+  struct err why = ERR_NONE;
+  if (zygote_enter(b->run->zygote, &b->spec, &b->jail, forks, &why))
+    build_say(b->run, LOG_WARN, "Python is not kept loaded with the running template: %s", why.msg); /* the agent sees its socket close */
 }
 
 int build_box_open(struct build_box *b, struct build_run *run, const char *layers, const char *config, struct err *err)
@@ -93,13 +105,20 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
   struct walls walls = {.build = &plan, .runtime = w->runtime, .name = b->name, .dir = b->dir, .slot = run->slot, .flags = BOX_INTERNET};
   walls_plan(w, &walls, &b->arena, &b->spec, &b->net);
   b->spec.boot_fd = theirs;
+  int nursery[2] = {-1, -1};
   if (strcmp(run->step, "finalize")) /* what is started then may be written to disk, and must hold nothing that is not its own */
     b->spec.cache = downloads_open(w, run->team);
-  int r = boot(b, config, b->talk, err);
+  else if (run->zygote && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, nursery))
+    return err_errno(err, "socketpair");
+  cleanup_fd int agents = nursery[0], forks = nursery[1];
+  b->spec.owner = forks >= 0 ? zygote_user(run->zygote) : 0;
+  int r = boot(b, config, b->talk, agents, err);
   r = r ? r : jail_spawn(&b->spec, &b->jail, err);
   if (r)
     return r;
   close(steal_fd(&theirs));
+  if (forks >= 0)
+    warm(b, forks);
   return hear_ready(b, err);
 }
 
@@ -217,17 +236,28 @@ static int hear_word(struct build_box *b, struct build_order *o, struct build_or
 int build_box_wait(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err)
 {
   bool running = beside && !beside->over;
-  while (!(o && o->over)) {
-    int r = wait_word(b, o ? INT64_MAX : clock_mono_us() + 200000, err);
-    if (r == -EAGAIN && !o) { /* only listening for a while */
-      *err = ERR_NONE;
-      return 0;
-    }
+  while (!o->over) {
+    int r = wait_word(b, INT64_MAX, err);
     r = r ? r : hear_word(b, o, beside, err);
     if (r)
       return r;
     if (running && beside->over)
       return 0;
+  }
+  return 0;
+}
+
+int build_box_listen(struct build_box *b, struct build_order *beside, int64_t until_us, struct err *err)
+{
+  while (!(beside && beside->over) && clock_mono_us() < until_us) {
+    int r = wait_word(b, until_us, err);
+    if (r == -EAGAIN) {
+      *err = ERR_NONE;
+      return 0;
+    }
+    r = r ? r : hear_word(b, NULL, beside, err);
+    if (r)
+      return r;
   }
   return 0;
 }

@@ -39,6 +39,8 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
 int build_box_begin(struct build_box *b, struct build_order *o, struct err *err);
 /* Waits until `o` is over; words of `beside` (may be NULL) are taken as well, and its end ends the wait too. */
 int build_box_wait(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err);
+/* Only listens to `beside` until then, or until it has ended. */
+int build_box_listen(struct build_box *b, struct build_order *beside, int64_t until_us, struct err *err);
 int build_box_run(struct build_box *b, struct build_order *o, struct err *err); /* both */
 void build_order_free(struct build_order *o);
 /* Lets go of the box, which goes on: no connection to the outside is left in it. */

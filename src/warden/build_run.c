@@ -26,6 +26,14 @@ int build_stopped(struct build_run *run, struct err *err)
   return 0;
 }
 
+void build_ask(struct build_run *run, void (*fn)(struct build_run *run, void *arg), void *arg)
+{
+  run->question_arg = arg;
+  run->question = fn;
+  uv_async_send(&run->done);
+  uv_sem_wait(&run->answered);
+}
+
 void build_run_cancel(struct build_run *run, const char *why)
 {
   if (!atomic_load(&run->cancelled))
@@ -143,12 +151,14 @@ void build_run_main(void *arg)
     build_say(run, LOG_ERROR, "Build failed: %s", run->err.msg);
   else
     build_say(run, LOG_INFO, "Build finished, took %.2fs", took);
+  atomic_store(&run->over, true);
   uv_async_send(&run->done);
 }
 
 void build_run_free(struct build_run *run)
 {
   buildlog_close(&run->log);
+  uv_sem_destroy(&run->answered);
   build_state_free(&run->state);
   if (run->wake >= 0)
     close(run->wake);

@@ -47,12 +47,18 @@ struct build_run {
   char image[64], secret[80]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
   char image_layer[1024];     /* what it had written by then */
   uint64_t image_bytes;
-  bool kept; /* it failed, and state holds what it left (recipe.keep) */
+  bool borrowed;         /* image and layer are those of an earlier build */
+  struct zygote *zygote; /* its loaded Python, once it is ready */
+  bool kept;             /* it failed, and state holds what it left (recipe.keep) */
   int result;
   struct err err;
 
   uv_thread_t thread;
-  uv_async_t done; /* data: the job */
+  atomic_bool over;
+  uv_async_t done;                                    /* data: the job */
+  void (*question)(struct build_run *run, void *arg); /* for the loop while the thread waits; or NULL */
+  void *question_arg;
+  uv_sem_t answered;
 };
 
 void build_run_main(void *run);                                /* the thread */
@@ -62,5 +68,7 @@ void build_run_free(struct build_run *run);
 /* For the steps: a line for the log, and whether to go on. */
 void build_say(struct build_run *run, enum log_level level, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int build_stopped(struct build_run *run, struct err *err); /* -ECANCELED or -ETIMEDOUT with the reason, else 0 */
+/* Has fn called on the loop, where the catalogue and the zygotes may be touched, and waits until it has returned. */
+void build_ask(struct build_run *run, void (*fn)(struct build_run *run, void *arg), void *arg);
 
 #endif

@@ -220,11 +220,23 @@ static void keep_remains(struct warden *w, struct job *j, struct build_run *run)
     log_warn("build %s: what it left is not kept: %s", j->row.id, err.msg);
 }
 
+/* The build's thread waits until it is answered. */
+static void answer(struct build_run *run)
+{
+  if (!run->question)
+    return;
+  steal (&run->question)(run, run->question_arg);
+  uv_sem_post(&run->answered);
+}
+
 static void run_over(uv_async_t *async)
 {
   struct job *j = async->data;
   struct build_run *run = j->run;
   struct warden *w = run->warden;
+  answer(run);
+  if (!atomic_load(&run->over))
+    return;
   struct err err = run->err;
   uv_thread_join(&run->thread);
   slot_mark(w, run->slot, false);
@@ -278,6 +290,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
   struct build_run *run = xcalloc(1, sizeof(*run));
   run->warden = w;
   run->log.fd = run->wake = -1;
+  uv_sem_init(&run->answered, 0);
   run->arena = ARENA_INIT(64 << 20);
   char *copy = xmalloc(recipe.n + 1);
   memcpy(copy, recipe.n ? recipe.p : "", recipe.n);
@@ -466,6 +479,16 @@ int builder_log(struct warden *w, const struct job *j, struct err *err)
 bool builder_holds(struct warden *w, struct str key UNUSED)
 {
   return w->builder && w->builder->running > 0;
+}
+
+bool builder_borrows(struct warden *w, const char *what)
+{
+  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
+    const struct build_run *run = w->builder->jobs.p[i]->run;
+    if (run && run->borrowed && (!strcmp(run->image, what) || !strcmp(run->image_layer, what)))
+      return true;
+  }
+  return false;
 }
 
 /* ---- beginnings and end ---- */

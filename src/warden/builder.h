@@ -38,6 +38,7 @@ size_t builder_cancel(struct warden *w, struct str team, struct str build, const
 void builder_template_gone(struct warden *w, const char *template_id);                       /* its jobs end and are forgotten */
 int builder_log(struct warden *w, const struct job *j, struct err *err);                     /* a descriptor to read, or negative */
 bool builder_holds(struct warden *w, struct str key);                                        /* a build at work may stand on this layer */
+bool builder_borrows(struct warden *w, const char *what);                                    /* an image or layer one at work will name */
 
 /* Uploads of COPY steps: <data>/files/<team>/<hash>. `id` names an upload under way. */
 bool builder_file(struct warden *w, struct str team, struct str hash);

@@ -34,10 +34,12 @@ static void fork_free(struct fork *f)
   struct build *build = f->build;
   struct warden *w = f->warden;
   if (build) {
+    char image[sizeof(build->row.image)];
     build->pinned = false;
-    image_drop(w, build->row.image);
-    store_build_no_image(w->store, build->row.id, NULL);
+    memcpy(image, build->row.image, sizeof(image));
     build->row.image[0] = 0;
+    image_drop(w, image);
+    store_build_no_image(w->store, build->row.id, NULL);
     fork_release(w, build);
   }
   free(f);
@@ -274,14 +276,14 @@ void fork_release(struct warden *w, struct build *build)
 {
   if (!build || build->row.kind != BUILD_FORK || build->pinned || in_use(w, build))
     return;
-  char layer[1024];
+  struct copy copy = {0};
   struct err err = ERR_NONE;
-  first_layer(build, layer);
-  image_drop(w, build->row.image);
+  first_layer(build, copy.layer);
+  memcpy(copy.image, build->row.image, sizeof(copy.image));
   if (catalog_build_remove(w->catalog, build, &err))
     log_warn("a fork's files stay: %s", err.msg);
   else
-    layer_drop(w, layer);
+    drop_copy(w, &copy);
 }
 
 void fork_sweep(struct warden *w)

@@ -2,6 +2,7 @@
 #include "warden/image.h"
 
 #include "warden/box.h"
+#include "warden/builder.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -70,9 +71,20 @@ static struct drop *drop_new(struct warden *w, bool image)
   return d;
 }
 
+/* Builds of one recipe share an image. */
+static bool image_needed(struct warden *w, const char *name)
+{
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(list[i]->row.image, name))
+      return true;
+  return builder_borrows(w, name);
+}
+
 void image_drop(struct warden *w, const char *name)
 {
-  if (!name[0])
+  if (!name[0] || image_needed(w, name))
     return;
   struct drop *d = drop_new(w, true);
   image_path(w, name, d->path);
@@ -97,7 +109,7 @@ static bool layer_needed(struct warden *w, const char *path)
   for (size_t i = 0; i < n; i++)
     if (names_layer(list[i], str_of(path)))
       return true;
-  return false;
+  return builder_borrows(w, path);
 }
 
 void layer_drop(struct warden *w, const char *path)
@@ -113,16 +125,11 @@ void layer_drop(struct warden *w, const char *path)
 
 static bool owned(struct warden *w, const char *name)
 {
-  struct build *const *list;
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     if (!strcmp(((struct box *)value)->row.image, name))
       return true;
-  size_t n = catalog_builds(w->catalog, &list);
-  for (size_t i = 0; i < n; i++)
-    if (!strcmp(list[i]->row.image, name))
-      return true;
-  return false;
+  return image_needed(w, name);
 }
 
 /* A dump of this box was cut short, and with it perhaps the box's connections: a new run tells gates to make new ones. */

@@ -12,7 +12,7 @@ void images_open(struct warden *w);
 void images_sweep(struct warden *w);
 void layers_sweep(struct warden *w); /* copies of boxes that no build names, and half ones */
 void image_path(const struct warden *w, const char *name, char out[1024]);
-void image_drop(struct warden *w, const char *name); /* on a worker; "" = nothing to do */
+void image_drop(struct warden *w, const char *name); /* on a worker, unless a build still names it; "" = nothing to do */
 void layer_drop(struct warden *w, const char *path); /* the same for a layer directory that no build names any more */
 
 #endif

@@ -23,7 +23,7 @@ for (const [version, sdk] of Object.entries(generations)) {
       const template = sdk
         .Template({ fileContextPath: context })
         .fromTemplate('base')
-        .setEnvs({ LEVEL: '11', PATH: '${PATH}:/my/path' })
+        .setEnvs({ LEVEL: '11', PATH: '${PATH}:/my/path', MARK: name })
         .setWorkdir('/srv/app')
         .copy('src', 'src')
         .copy('*.txt', '/srv/texts/', { user: 'root', mode: 0o600 })

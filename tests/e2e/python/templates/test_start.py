@@ -14,18 +14,20 @@ SERVE = "exec python3 -m http.server 8200"
 
 
 def test_a_server_runs_in_every_box(wire: Wire) -> None:
+    name = fresh("serve")
     build = order(
-        wire, fresh("serve"),
-        step("ENV", "GREETING", "hello"),
+        wire, name,
+        step("ENV", "GREETING", "hello", "MARK", name),
         step("WORKDIR", "/srv/www"),
         run("echo served > index.html"),
         startCmd='echo "starting as $(id -un) in $PWD: $GREETING"; ' + SERVE,
         readyCmd=e2b.wait_for_url("http://localhost:8200/").get_cmd(),
     ).ready()  # fmt: skip
     log = build.log()
-    order_of = ["Running start command", "[start] [stdout]: ", "Waiting for template to be ready", "Template is ready"]
-    places = [next(at for at, line in enumerate(log) if part in line) for part in order_of]
-    assert places == sorted(places), log
+    for part in ("[start] [stdout]: ", "Waiting for template to be ready"):
+        order_of = ["Running start command", part, "Template is ready"]
+        places = [next(at for at, line in enumerate(log) if part in line) for part in order_of]
+        assert places == sorted(places), log
     assert any(line.endswith("starting as user in /srv/www: hello") for line in log)
     boxes = [build.box() for _ in range(2)]
     try:
@@ -53,7 +55,7 @@ def test_the_ready_helpers_of_the_sdk(ready: e2b.ReadyCmd) -> None:
         .from_template("base")
         .set_workdir("/srv/none")
         .set_start_cmd(
-            "rm -rf /srv/none/*; touch /tmp/ready; exec python3 -c \"import http.server as h\n"
+            'rm -rf /srv/none/*; touch /tmp/ready; exec python3 -c "import http.server as h\n'
             "class A(h.BaseHTTPRequestHandler):\n"
             "    def do_GET(self): self.send_error(404)\n"
             "h.HTTPServer(('', 8300), A).serve_forever()\"",
@@ -64,7 +66,9 @@ def test_the_ready_helpers_of_the_sdk(ready: e2b.ReadyCmd) -> None:
     e2b.Template.build(template, name)
     box = e2b.Sandbox.create(name, timeout=60)
     try:
-        got = box.commands.run("curl -s --retry 20 --retry-connrefused --retry-delay 1 -o /dev/null -w '%{http_code}' http://127.0.0.1:8300/")
+        got = box.commands.run(
+            "curl -s --retry 20 --retry-connrefused --retry-delay 1 -o /dev/null -w '%{http_code}' http://127.0.0.1:8300/"
+        )
         assert got.stdout == "404"
     finally:
         box.kill()
@@ -118,8 +122,10 @@ def test_a_start_command_that_ends_well_may_be_ready(wire: Wire) -> None:
 
 async def test_a_ready_command_alone(workshop: Workshop) -> None:
     """It is tried again until it says yes."""
-    template = workshop.template().from_template("base").set_ready_cmd(
-        'n=$(cat ~/n 2>/dev/null || echo 0); echo $((n+1)) > ~/n; [ "$n" -ge 1 ]'
+    template = (
+        workshop.template()
+        .from_template("base")
+        .set_ready_cmd('n=$(cat ~/n 2>/dev/null || echo 0); echo $((n+1)) > ~/n; [ "$n" -ge 1 ]')
     )
     await workshop.build(template, fresh("again"))
     workshop.says("Waiting for template to be ready", "Template is ready")

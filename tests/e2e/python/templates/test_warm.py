@@ -1,0 +1,133 @@
+"""What a new build's first sandbox finds ready: a loaded Python, and a server that an earlier build of the same has started."""
+
+from __future__ import annotations
+
+import time
+
+import e2b_code_interpreter as interpreter
+import pytest
+
+from support.recipes import Order, fresh, order, run, step
+from support.wire import Wire
+
+SERVE = "date +%s%N > /tmp/begun; exec python3 -m http.server 8201"
+LISTENS = '[ -n "$(ss -Htln sport = :8201)" ]'
+
+
+def first_cell(name: str, code: str = "1 + 1") -> tuple[float, str | None]:
+    """From the request for a sandbox to its first result."""
+    began = time.monotonic()
+    box = interpreter.Sandbox.create(name, timeout=60)
+    try:
+        result = box.run_code(code)
+        assert result.error is None, result.error
+        return time.monotonic() - began, result.text
+    finally:
+        box.kill()
+
+
+def serving(wire: Wire, *steps: dict, **recipe: object) -> Order:
+    recipe = {
+        "fromTemplate": "code-interpreter-v1",
+        "startCmd": SERVE,
+        "readyCmd": LISTENS,
+    } | recipe
+    return order(wire, fresh("serving"), *steps, **recipe).ready()
+
+
+def begun(build: Order) -> str:
+    box = build.box()
+    try:
+        assert box.port(8201, path="/").status == 200
+        code, out, errors = box.run("cat /tmp/begun")
+        assert code == 0, errors
+        return out
+    finally:
+        box.kill()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["echo {name} > ~/note", "echo 'WORD = \"{name}\"' > $(python3 -c 'import IPython as i; print(i.__path__[0])')/../word_of_test.py"],
+    ids=["files elsewhere", "a module beside the others"],
+)  # fmt: skip
+def test_the_first_cell_of_a_new_build_does_not_wait_for_python(wire: Wire, line: str) -> None:
+    name = fresh("warm")
+    order(
+        wire, name, run(line.format(name=name), "root"), fromTemplate="code-interpreter-v1"
+    ).ready()
+    took, text = first_cell(name)
+    assert text == "2"
+    assert took < 1, f"the first cell came after {took:.2f} s"
+
+
+def test_a_changed_library_is_the_one_that_is_loaded(wire: Wire) -> None:
+    """A template that changes what Python loads must not get its parent's Python."""
+    name = fresh("other")
+    change = (
+        "sed -i '1i CHANGED = \"%s\"' $(python3 -c 'import numpy.version as v; print(v.__file__)')"
+        % name
+    )
+    order(wire, name, run(change, "root"), fromTemplate="code-interpreter-v1").ready()
+    assert first_cell(name, "import numpy; numpy.version.CHANGED")[1] == name
+    assert (
+        first_cell("code-interpreter-v1", "import numpy; hasattr(numpy.version, 'CHANGED')")[1]
+        == "False"
+    )
+
+
+def test_variables_are_each_templates_own_though_python_is_shared(wire: Wire) -> None:
+    names = [fresh("own"), fresh("own")]
+    for name in names:
+        order(
+            wire,
+            name,
+            step("ENV", "WORD", name, f"ONLY_{names.index(name)}", "1"),
+            fromTemplate="code-interpreter-v1",
+        ).ready()
+    code = "import os; (os.environ['WORD'], sorted(k for k in os.environ if k.startswith('ONLY_')))"
+    for at, name in enumerate(names):
+        assert first_cell(name, code)[1] == repr((name, [f"ONLY_{at}"]))
+
+
+def test_boxes_of_a_ready_template_have_a_loaded_python_of_their_own(wire: Wire) -> None:
+    build = serving(wire, step("ENV", "WORD", fresh("word")))
+    drawn = set()
+    for _ in range(2):
+        took, text = first_cell(
+            build.name, "import random, uuid; (random.random(), uuid.uuid4().hex)"
+        )
+        assert took < 2, f"the first cell came after {took:.2f} s"
+        drawn.add(text)
+    assert len(drawn) == 2
+
+
+def test_the_same_recipe_again_does_not_start_its_server_again(wire: Wire) -> None:
+    steps = (step("ENV", "MARK", fresh("mark")),)
+    one, two = serving(wire, *steps), serving(wire, *steps)
+    assert not any("CACHED [finalize]" in line for line in one.log())
+    assert any("CACHED [finalize]" in line for line in two.log())
+    assert not any("Running start command" in line for line in two.log())
+    assert begun(one) == begun(two)
+    assert wire.call("DELETE", f"/templates/{one.template}").status in (200, 204)
+    assert begun(two), "the image is both builds'"
+    three = serving(wire, *steps)
+    assert begun(three) == begun(two)
+
+
+def test_another_command_or_size_or_force_starts_it_anew(wire: Wire) -> None:
+    steps = (step("ENV", "MARK", fresh("mark")),)
+    first = begun(serving(wire, *steps))
+    assert begun(serving(wire, *steps, startCmd="true; " + SERVE)) != first
+    assert begun(serving(wire, *steps, readyCmd="true; " + LISTENS)) != first
+    assert begun(serving(wire, *steps, force=True)) != first
+    sized = Order(wire, fresh("sized"), {"cpuCount": 1, "memoryMB": 512}).request()
+    sized.start(
+        *steps, fromTemplate="code-interpreter-v1", startCmd=SERVE, readyCmd=LISTENS
+    ).ready()
+    assert begun(sized) != first
+
+
+def test_another_teams_image_is_not_shared(wire: Wire, stranger: Wire) -> None:
+    steps = (step("ENV", "MARK", fresh("mark")),)
+    assert begun(serving(wire, *steps)) != begun(serving(stranger, *steps))
