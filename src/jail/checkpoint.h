@@ -33,6 +33,11 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
  * on stable storage when it returns 0. */
 int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image, struct err *err);
 
+/* What a dump that was killed in the middle left: ends a criu that is still at it and puts the box's processes back to where
+ * they were. jail_dump does it for its own; this is for those of a daemon that died, whose image has no manifest. `id` NULL:
+ * the box is gone, too. Leaves the box thawed. */
+void jail_rescue(const char *image, const char *instance, const char *id);
+
 /* Checks the image, builds walls as jail_spawn does (same spec, same promises) and fills them with the image's processes.
  * Any id, dir, id_base, hostname, net and limits may differ from those at the dump; lowers must give the files the box had:
  * pause = same dir and lowers; fork = a new dir whose lowers begin with a frozen copy of the source's upper. argv, env,

@@ -5,7 +5,9 @@
 #include "jail/blame.h"
 #include "jail/cgroup.h"
 #include "jail/child.h"
+#include "jail/criu_journal.h"
 #include "jail/outside.h"
+#include "jail/rescue.h"
 #include "jail/ties.h"
 
 #include <fcntl.h>
@@ -32,6 +34,8 @@ static void dump_free(struct dump *d)
 {
   if (d->dir >= 0)
     close(d->dir);
+  if (d->job.journal > 0)
+    close(d->job.journal);
   vec_free(&d->processes);
   vec_free(&d->mounts.ids);
   vec_free(&d->job.external);
@@ -225,6 +229,9 @@ static int take(struct dump *d, struct err *err)
   d->job.pid = d->jail->init.pid;
   d->job.freezer = d->freezer;
   d->job.owner = owner_of(d->jail->init.pid);
+  d->job.journal = rescue_open(d->dir, err);
+  if (d->job.journal < 0)
+    return d->job.journal;
   asked = clock_mono_us();
   r = criu_run(&d->job, &unused, err);
   if (r)
@@ -234,6 +241,7 @@ static int take(struct dump *d, struct err *err)
   if (r)
     return r;
   unlinkat(d->dir, CRIU_LOG, 0);
+  unlinkat(d->dir, CRIU_JOURNAL_NAME, 0);
   unlinkat(d->dir, "stats-dump", 0);
   r = manifest_seal(d->dir, &d->manifest, err);
   log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us", d->spec->id, asked - began,
@@ -282,7 +290,22 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
     r = settle_name(image, err);
   if (r) {
     jail_freeze(spec->instance, spec->id, false, NULL);
+    if (d.job.died)
+      jail_rescue(image, spec->instance, spec->id);
     jail_image_remove(image, NULL);
   }
   return r;
+}
+
+void jail_rescue(const char *image, const char *instance, const char *id)
+{
+  unsigned undone = 0;
+  struct err err = ERR_NONE;
+  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir < 0)
+    return;
+  if (rescue(dir, instance, id, &undone, &err))
+    log_error("box %s: %s", id ? id : "", err.msg);
+  else if (undone)
+    log_warn("box %s: criu was killed while it was in %u of its threads; they are back where they were", id ? id : "", undone);
 }

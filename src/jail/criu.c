@@ -1,6 +1,8 @@
 /* criu.c - see criu.h. `criu swrk FD` speaks protocol buffers in packets; the few fields needed are written and read here
  * by number (criu's images/rpc.proto names them). */
 #include "jail/criu.h"
+#include "jail/criu_journal.h"
+#include "jail/rescue.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -189,7 +191,7 @@ static int run_clone(struct err *err)
 struct child {
   const struct criu_job *job;
   int sock, run, program;
-  char sock_text[12], owner_text[40];
+  char sock_text[12], owner_text[40], journal_text[40];
   char own[CRIU_OWN_MAX][80], covered[CRIU_OWN_MAX][80];
 };
 
@@ -227,7 +229,7 @@ static _Noreturn void child_exec(const struct child *c)
 {
   const struct criu_job *job = c->job;
   char *const argv[] = {"criu", "swrk", (char *)c->sock_text, NULL};
-  char *const env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", (char *)c->owner_text, NULL};
+  char *const env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", (char *)c->owner_text, (char *)c->journal_text, NULL};
   setsid();
   if (job->restore && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
     _exit(120);
@@ -246,6 +248,8 @@ static _Noreturn void child_exec(const struct child *c)
   if (job->restore && place_view(c))
     _exit(124);
   keep_fd(c->sock);
+  if (job->journal > 0)
+    keep_fd(job->journal);
   for (size_t i = 0; i < job->handles.n; i++)
     keep_fd(job->handles.p[i].fd);
   fexecve(c->program, argv, env);
@@ -271,6 +275,8 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
   c.program = program;
   snprintf(c.sock_text, sizeof(c.sock_text), "%d", sock);
   snprintf(c.owner_text, sizeof(c.owner_text), "CLOCHE_OWNER=%u", job->owner);
+  if (job->journal > 0)
+    snprintf(c.journal_text, sizeof(c.journal_text), CRIU_JOURNAL_ENV "=%d", job->journal);
   for (size_t i = 0; job->restore && i < job->view->n; i++) {
     snprintf(c.own[i], sizeof(c.own[i]), "/run/own/%s", job->view->covers[i].name);
     snprintf(c.covered[i], sizeof(c.covered[i]), "/run/image/%s", job->view->covers[i].name);
@@ -392,12 +398,15 @@ int criu_run(struct criu_job *job, pid_t *init, struct err *err)
     return pid;
   close(steal_fd(&theirs));
   cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-  int r = converse(job, ours, pidfd, init, err);
+  int r = job->journal > 0 ? rescue_name(job->journal, pid, err) : 0;
+  if (!r)
+    r = converse(job, ours, pidfd, init, err);
   if (r == -ETIMEDOUT)
     kill(pid, SIGKILL);
   close(steal_fd(&ours));
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
+  job->died = WIFSIGNALED(status);
   if (r)
     bury(job, pid, *init);
   if (r == -EREMOTEIO && WIFEXITED(status) && WEXITSTATUS(status) >= 120)

@@ -26,6 +26,8 @@ struct criu_job {
   int images; /* directory */
   pid_t pid;
   const char *freezer; /* directory of the control group that freezes the box */
+  int journal;         /* what it is about to change in processes (rescue.h); 0: none */
+  bool died;           /* out: it ended without a word, or was ended for taking too long */
   /* a restore */
   bool restore;
   int root; /* detached mount */

@@ -4,11 +4,14 @@
 #include "jail/rtnl.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #define ANSWER_MAX  65536
 #define NOT_WAITING (~(1u << TCP_LISTEN) & 0xfff)
@@ -149,4 +152,36 @@ static int cut_all(int netns, struct err *err)
 int ties_cut(int netns, const struct manifest *m, struct err *err)
 {
   return had_any(m) ? cut_all(netns, err) : 0;
+}
+
+/* --- after a killed dump -------------------------------------------------------------------------------------- */
+
+static void mend_socket(int fd)
+{
+  int protocol = 0, held = 0;
+  socklen_t n = sizeof(int);
+  if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) || protocol != IPPROTO_TCP)
+    return;
+  n = sizeof(int);
+  if (!getsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &held, &n) && held && setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &(int){0}, sizeof(int)))
+    log_warn("a connection that criu held can't be let go: %s", strerrordesc_np(errno));
+}
+
+void ties_mend(pid_t pid)
+{
+  char path[64], name[32];
+  snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+  cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  DIR *d = pidfd < 0 ? NULL : opendir(path);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    uint64_t number;
+    ssize_t n = readlinkat(dirfd(d), e->d_name, name, sizeof(name));
+    if (n < 8 || memcmp(name, "socket:[", 8) || str_u64(str_of(e->d_name), &number))
+      continue;
+    cleanup_fd int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)number, 0);
+    if (fd >= 0)
+      mend_socket(fd);
+  }
+  if (d)
+    closedir(d);
 }

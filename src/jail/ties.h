@@ -13,4 +13,7 @@ int ties_see(int netns, struct manifest *m, struct err *err); /* fills m->addres
 int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err);
 int ties_cut(int netns, const struct manifest *m, struct err *err);
 
+/* After a killed criu: connections of this process that it held still move again. */
+void ties_mend(pid_t pid);
+
 #endif

@@ -132,14 +132,18 @@ static bool owned(struct warden *w, const char *name)
   return image_needed(w, name);
 }
 
-/* A dump of this box was cut short, and with it perhaps the box's connections: a new run tells gates to make new ones. */
-static void note_interrupted(struct warden *w, struct str name)
+/* A dump of this box was cut short, or a criu without a master is still at it. A new run tells gates to connect anew. */
+static void end_interrupted(struct warden *w, struct str name, const char *path)
 {
   struct str id, rest;
   str_cut(name, '-', &id, &rest);
   struct box *b = map_get(&w->boxes, id);
-  if (!b || b->away)
+  bool stands = b && !b->away;
+  jail_rescue(path, w->instance, stands ? b->name : NULL);
+  if (!stands)
     return;
+  if (b->row.state == BOX_PAUSED)
+    jail_freeze(w->instance, b->name, true, NULL);
   b->row.run++;
   store_box_put(w->store, &b->row, NULL);
 }
@@ -155,8 +159,8 @@ void images_sweep(struct warden *w)
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || owned(w, e->d_name))
       continue;
     struct err err = ERR_NONE;
-    note_interrupted(w, str_of(e->d_name));
     image_path(w, e->d_name, path);
+    end_interrupted(w, str_of(e->d_name), path);
     if (jail_image_remove(path, &err))
       log_warn("left over %s not removed: %s", path, err.msg);
   }
