@@ -49,11 +49,35 @@ void box_record(struct buf *p, const struct box *b)
   wire_putz(p, W_CONFIG, r->config);
 }
 
+/* A box takes back from the count only what it has put in, whatever the order of its end and its passages. */
+static void recount(struct box *b)
+{
+  bool standing = b->known && !b->away;
+  if (standing != b->standing)
+    b->warden->standing += standing ? 1 : -(size_t)1;
+  b->standing = standing;
+}
+
+static void enter(struct box *b)
+{
+  map_put(&b->warden->boxes, str_of(b->row.id), b);
+  b->known = true;
+  recount(b);
+}
+
+static void leave(struct box *b)
+{
+  map_del(&b->warden->boxes, str_of(b->row.id));
+  b->known = false;
+  recount(b);
+}
+
 void box_free(struct box *b)
 {
   alarm_unset(&b->warden->alarms, &b->alarm);
   account_count(b, false);
-  box_away(b, false);
+  b->known = false;
+  recount(b);
   row_box_free(&b->row);
   usage_free(&b->usage);
   vec_free(&b->waiting);
@@ -112,10 +136,15 @@ void box_unwatch(struct box *b)
 
 void box_away(struct box *b, bool away)
 {
-  if (b->away == away)
-    return;
   b->away = away;
-  b->warden->away += away ? 1 : -(size_t)1;
+  recount(b);
+}
+
+int box_room(const struct warden *w, struct err *err)
+{
+  if (w->standing < w->config->boxes_max)
+    return 0;
+  return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
 }
 
 void box_arm(struct box *b)
@@ -161,7 +190,7 @@ int box_born(struct birth *birth)
     w->births_failed++;
     answer_waiting(b, r, &err);
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not born: %s", err.msg);
-    map_del(&w->boxes, str_of(b->row.id));
+    leave(b);
     birth->err = err;
     box_remains(b);
     struct build *build = b->build;
@@ -217,7 +246,7 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
 
 void box_begin(struct box *b)
 {
-  map_put(&b->warden->boxes, str_of(b->row.id), b);
+  enter(b);
   account_count(b, true);
   b->warden->births++;
 }
@@ -241,8 +270,8 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   r = r ? r : account_admit(w, o->team, true, retry_s, err);
   if (r)
     return r;
-  if (w->boxes.n - w->away >= w->config->boxes_max)
-    return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
+  if ((r = box_room(w, err)))
+    return r;
   char id[64];
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
@@ -290,7 +319,7 @@ void box_end(struct box *b, const char *cause)
   w->ends_total++;
   box_run_over(b);
   box_unwatch(b);
-  map_del(&w->boxes, str_of(b->row.id));
+  leave(b);
   alarm_unset(&w->alarms, &b->alarm);
   account_count(b, false);
   if (!box_leave_passage(b))
@@ -416,7 +445,7 @@ static int recover_one(const struct row_box *row, void *arg)
   b->row.allow = xstrdup(row->allow);
   b->row.deny = xstrdup(row->deny);
   slot_mark(w, row->slot, true);
-  map_put(&w->boxes, str_of(row->id), b);
+  enter(b);
   memcpy(b->row.walls, b->name, sizeof(b->row.walls));
   box_away(b, away);
   if (!away)

@@ -17,10 +17,12 @@ struct ask {
 };
 
 /* What was asked while the box changed its state. */
+struct copy;
 struct wish {
   struct ask ask;
-  bool pause; /* else connect */
-  bool cold;  /* without memory */
+  struct copy *copy; /* to be copied for others (passage.h); the rest is for other wishes */
+  bool pause;        /* else connect */
+  bool cold;         /* without memory */
   enum connect_mode mode;
   uint32_t timeout_s;
   int auto_pause; /* from now on: 1 yes, 0 no, -1 as before */
@@ -45,6 +47,7 @@ struct box {
   struct passage *passage; /* under way, or NULL */
   bool counted;            /* among its team's running boxes */
   bool away;               /* no walls stand: it sleeps on disk; set by box_away */
+  bool known, standing;    /* in the map of boxes, and so counted in warden.standing unless it is away */
   struct wire_trace trace; /* of its birth */
   char *ending;            /* set when it must end as soon as it is born; owned */
 };
@@ -71,6 +74,8 @@ void box_bury(struct box *b);                                           /* the l
 void box_watch(struct box *b);                                          /* its end is noticed */
 void box_unwatch(struct box *b);
 void box_away(struct box *b, bool away);
+/* One more box with walls? -EAGAIN at the server's limit. */
+int box_room(const struct warden *w, struct err *err);
 void box_hold(struct box *b);     /* gates let nobody new in without asking */
 void box_run_over(struct box *b); /* gates cut its streams and forget its routes */
 void box_arm(struct box *b);      /* its end time is set on the clock */

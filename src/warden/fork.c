@@ -124,8 +124,7 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   if (box_find(w, str_of(id), STR_NONE)) /* asked again: this one was made before */
     return 0;
   int r = account_admit(w, str_of(source->row.team), true, &retry, err);
-  if (!r && w->boxes.n - w->away >= w->config->boxes_max)
-    r = err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
+  r = r ? r : box_room(w, err);
   if (r)
     return r;
   struct box *b = box_new(w, id);
@@ -197,8 +196,8 @@ static int ready_to_copy(struct box *b, struct err *err)
   struct warden *w = b->warden;
   if (b->row.state == BOX_PAUSED || b->row.state == BOX_PAUSING)
     return err_set(err, -EHOSTDOWN, "the sandbox is paused");
-  if (b->row.state != BOX_RUNNING)
-    return err_set(err, -EBUSY, "the sandbox is changing its state");
+  if (b->row.state == BOX_STARTING)
+    return err_set(err, -EBUSY, "the sandbox is still starting");
   if (!w->images_on)
     return err_set(err, -ENOTSUP, "this host can't copy the memory of a sandbox: %s", w->images_why);
   return 0;

@@ -132,7 +132,9 @@ static void submit(struct passage *p, enum step step)
 
 static void grant(struct box *b, const struct wish *w)
 {
-  if (w->pause && b->row.state == BOX_PAUSED)
+  if (w->copy)
+    passage_copy(b, w->copy);
+  else if (w->pause && b->row.state == BOX_PAUSED)
     answer(b, w->ask, 0, NULL); /* asked while another pause was under way: they are one */
   else if (w->pause)
     box_pause(b, w);
@@ -468,8 +470,18 @@ void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wis
     submit(p, STEP_ACT);
 }
 
+/* What came first is done first: a second copy waits like a pause does. */
 void passage_copy(struct box *b, struct copy *copy)
 {
+  struct err err = ERR_NONE;
+  if (b->row.state == BOX_COPYING || b->row.state == BOX_RESUMING || b->row.state == BOX_PAUSING) {
+    vec_push(&b->wishes, ((struct wish){.copy = copy}));
+    return;
+  }
+  if (b->row.state != BOX_RUNNING) {
+    copy->done(copy, b, err_set(&err, -EHOSTDOWN, "the sandbox is paused"), &err);
+    return;
+  }
   struct passage *p = passage_new(b, PASSAGE_COPY);
   p->copy = copy;
   memcpy(p->image, copy->image, sizeof(p->image));
@@ -486,7 +498,10 @@ static void being_killed(struct box *b, struct ask ask, bool pause)
 bool box_leave_passage(struct box *b)
 {
   for (size_t i = 0; i < b->wishes.n; i++)
-    being_killed(b, b->wishes.p[i].ask, b->wishes.p[i].pause);
+    if (b->wishes.p[i].copy)
+      b->wishes.p[i].copy->done(b->wishes.p[i].copy, NULL, -ENOENT, NULL);
+    else
+      being_killed(b, b->wishes.p[i].ask, b->wishes.p[i].pause);
   b->wishes.n = 0;
   if (!b->passage)
     return false;

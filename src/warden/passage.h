@@ -35,7 +35,7 @@ struct copy {
 void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish);
 /* The box is gone from the tables; whoever waits is told. True: a passage is under way and clears the remains itself. */
 bool box_leave_passage(struct box *b);
-/* Of a running box, whose images_on. Owned by the caller until done. */
+/* Of a running box, or one that will soon be: then it waits its turn. Owned by the caller until done. */
 void passage_copy(struct box *b, struct copy *copy);
 
 #endif

@@ -369,7 +369,7 @@ int warden_main(const struct warden_config *config)
   tell(&w, CONTROL_READY, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
   catalog_flush(w.catalog);
-  if (w.boxes.n == w.away) {
+  if (!w.standing) {
     outlet_close(&w);
     watching_close(&w);
     jail_instance_close(w.instance);

@@ -61,7 +61,7 @@ struct warden {
   uint64_t births_total, births_failed, resumes_total, pauses_total, ends_total;
   size_t births;   /* births under way */
   size_t passages; /* boxes falling asleep or waking up */
-  size_t away;     /* boxes that sleep on disk */
+  size_t standing; /* known boxes that have walls: all but those that sleep on disk */
   char heaps[512]; /* kept memory of zygotes */
   struct jail_criu criu;
   bool images_on; /* boxes can be written to disk; else images_why */

@@ -1,0 +1,74 @@
+"""What is asked while something else is under way: it waits its turn, and nothing is counted wrong."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support.server import Server
+from support.sleepers import connect, counts_on, fork, pause, snapshot, start_counting, state
+from support.wire import Wire
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_copies_and_a_pause_at_once_wait_their_turn(wire: Wire) -> None:
+    box = wire.create(timeout=300)
+    made: list[str] = []
+    try:
+        start_counting(box)
+        with ThreadPoolExecutor(5) as pool:
+            forks = [pool.submit(fork, box), pool.submit(fork, box, count=2)]
+            shots = [pool.submit(snapshot, box), pool.submit(snapshot, box)]
+            answers = [job.result() for job in forks + shots]
+        assert [answer.status for answer in answers] == [201] * 4, [answer.text[:200] for answer in answers]
+        for answer in answers[:2]:
+            made += [f"/sandboxes/{entry['sandbox']['sandboxID']}" for entry in answer.json()]
+        made += [f"/templates/{answer.json()['snapshotID'].replace(':', '%3A')}" for answer in answers[2:]]
+        assert len(made) == 5
+        counts_on(box)
+        with ThreadPoolExecutor(2) as pool:
+            copying = pool.submit(fork, box)
+            time.sleep(0.05)
+            assert pause(box).status == 204
+            assert copying.result().status == 201
+        made += [f"/sandboxes/{entry['sandbox']['sandboxID']}" for entry in copying.result().json()]
+        assert state(box) == "paused"
+        assert connect(box).status == 201
+        counts_on(box)
+    finally:
+        for path in made:
+            wire.call("DELETE", path)
+        box.kill()
+
+
+def test_a_kill_reaches_copies_that_wait(wire: Wire) -> None:
+    box = wire.create(timeout=300)
+    with ThreadPoolExecutor(3) as pool:
+        copies = [pool.submit(snapshot, box) for _ in range(3)]
+        time.sleep(0.05)
+        assert wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
+        answers = [job.result() for job in copies]
+    for answer in answers:
+        assert answer.status in (201, 404), answer.text
+        if answer.status == 201:
+            wire.call("DELETE", f"/templates/{answer.json()['snapshotID'].replace(':', '%3A')}")
+
+
+def test_boxes_that_end_while_they_wake_up_are_counted_once(server: Server) -> None:
+    """A count below zero would be a number above every limit."""
+    wire = server.wire
+    sleepers = [wire.create(timeout=300) for _ in range(2)]
+    for box in sleepers:
+        assert pause(box).status == 204
+    with ThreadPoolExecutor(2) as pool:
+        waking = pool.submit(connect, sleepers[0])
+        time.sleep(0.03)
+        assert wire.call("DELETE", f"/sandboxes/{sleepers[0].id}").status == 204
+        made = wire.call("POST", "/sandboxes", {"templateID": "base", "timeout": 60})
+        waking.result()
+    assert made.status == 201, made.text
+    wire.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
+    sleepers[1].kill()
