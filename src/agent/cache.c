@@ -2,7 +2,8 @@
  *
  * pip, npm and uv keep caches that several processes may use at once, but each user has one of its own: they stumble over
  * files that belong to somebody else. apt locks its directory of archives for the whole run, so every box has its own, with
- * links to the packages of a common pool, and new packages are linked back. */
+ * links to the packages of a common pool, and new packages are linked back. `pip` is a shell function that goes through uv
+ * where it is there (installers/pip). */
 #include "agent/cache.h"
 
 #include <dirent.h>
@@ -12,6 +13,13 @@
 
 #define TOP  "/dev/cloche"
 #define POOL TOP "/apt"
+
+/* Functions that bash takes from its environment: a PATH would be lost in a login shell's profile, and kept in a template's
+ * variables. */
+static const struct {
+  const char *name, *value;
+} installers[] = {{"BASH_FUNC_pip%%", "() { /usr/lib/cloche/installers/pip pip \"$@\"\n}"},
+                  {"BASH_FUNC_pip3%%", "() { /usr/lib/cloche/installers/pip pip3 \"$@\"\n}"}};
 
 static char archives[80]; /* this box's; "" = not made yet */
 
@@ -97,6 +105,8 @@ void cache_env(const struct user *u, struct env *env)
   set(env, "UV_CACHE_DIR", own, "/uv");
   set(env, "npm_config_cache", own, "/npm");
   env_set(env, STR("PIP_NO_CACHE_DIR"), STR("")); /* templates set it so that boxes stay small; nothing of this stays */
+  for (size_t i = 0; i < ARRAY_LEN(installers); i++)
+    env_set(env, str_of(installers[i].name), str_of(installers[i].value));
   if (u->uid)
     return;
   if (!archives[0])
