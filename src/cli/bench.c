@@ -33,6 +33,8 @@ static struct series table[] = {
     {"fork_first_cell", "the copy's first cell", "ms", 0, false, false, {0}, ""},
     {"rebuild", "rebuild of a template, all cached", "ms", 0, false, false, {0}, ""},
     {"rebuild_last", "rebuild with another last step", "ms", 2000, false, false, {0}, ""},
+    {"rebuild_ready", "rebuild, its server running, all cached", "ms", 0, false, false, {0}, ""},
+    {"rebuild_ready_last", "  with another last step", "ms", 2000, false, false, {0}, ""},
     {"create_ready", "create -> its template's server answers", "ms", 0, false, false, {0}, ""},
     {"contexts", "8 contexts in parallel", "cells/s", 2500, true, false, {0}, ""},
     {"burst", "100 creates at once, each with a numpy cell", "ms", 600, false, true, {0}, ""},

@@ -64,10 +64,8 @@ def test_the_first_cell_of_a_new_build_does_not_wait_for_python(wire: Wire, line
 def test_a_changed_library_is_the_one_that_is_loaded(wire: Wire) -> None:
     """A template that changes what Python loads must not get its parent's Python."""
     name = fresh("other")
-    change = (
-        "sed -i '1i CHANGED = \"%s\"' $(python3 -c 'import numpy.version as v; print(v.__file__)')"
-        % name
-    )
+    where = "$(python3 -c 'import numpy.version as v; print(v.__file__)')"
+    change = f"sed -i '1i CHANGED = \"{name}\"' {where}"
     order(wire, name, run(change, "root"), fromTemplate="code-interpreter-v1").ready()
     assert first_cell(name, "import numpy; numpy.version.CHANGED")[1] == name
     assert (
