@@ -72,6 +72,7 @@ static const struct setting settings[] = {
     {"image_uid", N(image_uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
     {"image_size_mb", N(image_size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
     {"image_seconds", N(image_seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
+    {"image_layers", N(image_layers), "40", 0, 80, "layers of an image that are kept apart and shared; an image with more becomes one layer"},
     {"image_cache_mb", N(image_cache_mb), "8192", 0, 1048576, "MiB of fetched blobs kept per team"},
     {"cache_days", N(cache_days), "7", 0, 3650, "days that steps of builds, uploads and fetched blobs nobody needs are kept after their last use"},
     {"download_cache_mb", N(download_cache_mb), "4096", 0, 1048576, "MiB of downloads of pip, npm, uv and apt kept for a team's builds; 0 = none"},

@@ -15,7 +15,7 @@ struct config {
   uint64_t builds_max, team_builds_max, build_minutes, build_log_mb, upload_max_mb;
   uint64_t client_head_seconds, client_idle_seconds, client_body_seconds, client_stall_seconds, connections_max, access_log_every;
   char image_registries[512], image_insecure[256], image_dir[512], image_aliases[512], image_ecr_url[256], debian_program[512];
-  uint64_t image_uid, image_size_mb, image_seconds, image_cache_mb, debian, debian_days, cache_days, download_cache_mb;
+  uint64_t image_uid, image_size_mb, image_seconds, image_cache_mb, image_layers, debian, debian_days, cache_days, download_cache_mb;
   /* flags only */
   char config_file[512], ready_file[512], role[16];
   int64_t exit_with;

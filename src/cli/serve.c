@@ -92,6 +92,7 @@ static int become_role(const struct config *c)
                    .size_mb = (unsigned)c->image_size_mb,
                    .seconds = (unsigned)c->image_seconds,
                    .cache_mb = (unsigned)c->image_cache_mb,
+                   .layers = (unsigned)c->image_layers,
                    .debian_days = (unsigned)c->debian_days},
         .builds_max = (unsigned)c->builds_max,
         .team_builds_max = (unsigned)c->team_builds_max,

@@ -120,10 +120,12 @@ static int want_text(const char *which, bool check, struct buf *out, struct err 
 
 /* ---- an image ---- */
 
-static bool shall_go(const char *config)
+static bool shall_go(const struct image_manifest *m, char (*diffs)[65])
 {
   char word;
-  say(UNPACK_IS, "%s", config);
+  for (size_t i = 0; i < m->n; i++)
+    say(UNPACK_PART_IS, "%s%s", m->layers[i], diffs[i]);
+  say(UNPACK_IS, "%s", m->config);
   if (recv(LINE, &word, 1, 0) != 1)
     _exit(1);
   return word == UNPACK_GO;
@@ -160,7 +162,7 @@ static int unpack_image(struct place *p, struct buf *result, struct err *err)
   r = r ? r : image_config(&a, buf_str(&config), result, &diffs, &n, err);
   if (!r && n != m.n)
     r = err_set(err, -EBADMSG, "the image has %zu layers but describes %zu", m.n, n);
-  return r || !shall_go(m.config) ? r : unpack_layers(&m, diffs, p, err);
+  return r || !shall_go(&m, diffs) ? r : unpack_layers(&m, diffs, p, err);
 }
 
 static int unpack_tar(struct place *p, struct buf *result, struct err *err)
@@ -170,23 +172,47 @@ static int unpack_tar(struct place *p, struct buf *result, struct err *err)
   return fd < 0 ? fd : unpack_fd(fd, p, NULL, NULL, err);
 }
 
-/* The overlay marks a directory made in its own root; the mark means nothing in a layer. */
-static int open_image_root(struct err *err)
+/* Layers below it are the box's own root: what is removed or changed of them becomes whiteouts and copies there. */
+static int unpack_part(struct unpack_order *o, struct place *p, struct buf *result, struct err *err)
 {
-  if (mkdir(UNPACK_ROOT, 0755))
-    return err_errno(err, "making " UNPACK_ROOT);
-  int fd = open(UNPACK_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return fd < 0 ? err_errno(err, "opening " UNPACK_ROOT) : fd;
+  o->packed[64] = o->diff[64] = 0;
+  cleanup_fd int fd = want(o->packed, err);
+  if (fd < 0)
+    return fd;
+  place_layer(p, true);
+  place_used(p, o->used);
+  if (!o->lowest)
+    place_guard(p);
+  int r = unpack_fd(fd, p, o->packed, o->diff, err);
+  buf_addf(result, "%llu", (unsigned long long)(place_bytes(p) - o->used));
+  return r;
 }
 
-static int obey(const struct unpack_order *o, struct buf *result, struct err *err)
+/* The overlay marks a directory made in its own root; the mark means nothing in a layer. */
+static int open_image_root(bool upon, struct err *err)
+{
+  const char *path = upon ? "/" : UNPACK_ROOT;
+  if (!upon && mkdir(path, 0755))
+    return err_errno(err, "making %s", path);
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening %s", path) : fd;
+}
+
+static int unpack_what(struct unpack_order *o, struct place *p, struct buf *result, struct err *err)
+{
+  if (o->what == UNPACK_PART)
+    return unpack_part(o, p, result, err);
+  return o->what == UNPACK_TAR ? unpack_tar(p, result, err) : unpack_image(p, result, err);
+}
+
+static int obey(struct unpack_order *o, struct buf *result, struct err *err)
 {
   struct place_limits limits = {o->bytes, o->entries};
-  cleanup_fd int root = open_image_root(err);
+  cleanup_fd int root = open_image_root(o->what == UNPACK_PART && !o->lowest, err);
   if (root < 0)
     return root;
   struct place *p = place_new(root, &limits, err);
-  int r = o->what == UNPACK_TAR ? unpack_tar(p, result, err) : unpack_image(p, result, err);
+  int r = unpack_what(o, p, result, err);
   r = r ? r : place_settle(p);
   if (!r && place_left_out(p))
     say(UNPACK_NOTE, "%llu device files were left out", (unsigned long long)place_left_out(p));

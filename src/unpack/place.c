@@ -23,7 +23,7 @@ struct place {
   struct place_limits limits;
   struct err *err;
   uint64_t bytes, entries, left_out;
-  bool whiteouts;
+  bool whiteouts, guarded;
   struct map fresh; /* paths this layer has brought */
   VEC(struct stamp) stamps;
   int file; /* being written */
@@ -69,6 +69,16 @@ void place_layer(struct place *p, bool whiteouts)
   map_free(&p->fresh);
   p->fresh = (struct map){0};
   p->whiteouts = whiteouts;
+}
+
+void place_guard(struct place *p)
+{
+  p->guarded = true;
+}
+
+void place_used(struct place *p, uint64_t bytes)
+{
+  p->bytes += bytes;
 }
 
 uint64_t place_bytes(const struct place *p)
@@ -144,6 +154,32 @@ static int open_parent(struct place *p, const char *path, const char **last)
   return fd < 0 ? (errno = -fd, failed(p, "opening the directory of", path)) : fd;
 }
 
+/* ---- places that are not the archive's ---- */
+
+/* Of a box's own root: what the kernel or the server put there. No sandbox would see an image's files in their place either. */
+static const char *const guards[] = {"dev", "proc", "sys", "usr/lib/cloche"};
+
+static bool below(struct str path, struct str dir)
+{
+  return str_starts(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
+}
+
+static bool is_guarded(const struct place *p, const char *path)
+{
+  for (size_t i = 0; p->guarded && i < ARRAY_LEN(guards); i++)
+    if (below(str_of(path), str_of(guards[i])))
+      return true;
+  return false;
+}
+
+static bool holds_guarded(const struct place *p, const char *path)
+{
+  for (size_t i = 0; p->guarded && i < ARRAY_LEN(guards); i++)
+    if (below(str_of(guards[i]), str_of(path)))
+      return true;
+  return false;
+}
+
 /* ---- whiteouts ---- */
 
 static bool is_fresh(struct place *p, const char *path)
@@ -156,7 +192,9 @@ static void clear_old(struct place *p, int dir, const char *path);
 /* Removes one name unless this layer brought it; of a directory it brought, what is older inside. */
 static void clear_name(struct place *p, int dir, const char *name, const char *path)
 {
-  if (!is_fresh(p, path)) {
+  if (is_guarded(p, path))
+    return;
+  if (!is_fresh(p, path) && !holds_guarded(p, path)) {
     path_remove_tree(dir, name);
     return;
   }
@@ -289,6 +327,8 @@ static int make_room(struct place *p, int parent, const char *last, const struct
     return errno == ENOENT ? 0 : failed(p, "looking at", path);
   if (S_ISDIR(st.st_mode) && e->kind == TAR_DIR)
     return 0;
+  if (holds_guarded(p, path))
+    return err_set(p->err, -EBADMSG, "the layer puts something else in the place of the directory '%s'", path);
   int r = path_remove_tree(parent, last);
   return r ? (errno = -r, failed(p, "replacing", path)) : 0;
 }
@@ -326,6 +366,8 @@ static int entry(void *arg, const struct tar_entry *e)
     return r;
   if (!path[0])
     return root_entry(p, e);
+  if (is_guarded(p, path))
+    return 0; /* with no file open, its contents go nowhere */
   cleanup_fd int parent = open_parent(p, path, &last);
   if (parent < 0)
     return parent;
@@ -344,6 +386,8 @@ static int data(void *arg, struct str piece)
   p->bytes += piece.n;
   if (p->bytes > p->limits.bytes)
     return err_set(p->err, -EFBIG, "unpacked it is larger than %llu MiB", (unsigned long long)(p->limits.bytes >> 20));
+  if (p->file < 0)
+    return 0;
   int r = fd_write_all(p->file, piece.p, piece.n);
   return r ? err_set(p->err, r, "writing a file: %s", strerrordesc_np(-r)) : 0;
 }
@@ -351,7 +395,7 @@ static int data(void *arg, struct str piece)
 static int end(void *arg)
 {
   struct place *p = arg;
-  if (p->file < 0) /* a whiteout */
+  if (p->file < 0) /* a whiteout, or in a place that is not the archive's */
     return 0;
   int r = finish_fd(p, p->file, &p->open, p->xattrs, "a file");
   close(steal_fd(&p->file));

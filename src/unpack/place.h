@@ -19,7 +19,9 @@ struct place *place_new(int root, const struct place_limits *limits, struct err 
 void place_free(struct place *p);
 extern const struct tar_ops place_ops;             /* arg: the struct place; a negative answer has its words in place_new's err */
 void place_layer(struct place *p, bool whiteouts); /* another archive begins */
+void place_guard(struct place *p);                 /* the directory is a box's root: what is mounted there, and the runtime, is left alone */
 int place_settle(struct place *p);                 /* the last touch: times of directories */
+void place_used(struct place *p, uint64_t bytes);  /* of the limit, by others */
 uint64_t place_bytes(const struct place *p);
 uint64_t place_left_out(const struct place *p); /* devices */
 

@@ -10,28 +10,32 @@
 #include <stdint.h>
 
 #define UNPACK_PROGRAM "/usr/lib/cloche/unpack"
-#define UNPACK_ROOT    "/image" /* where the tree grows */
+#define UNPACK_ROOT    "/image" /* where the tree grows, but for a part with others below it: these are the box's own root then */
 #define UNPACK_PACKET  (64u * 1024)
 #define UNPACK_INDEX   "index" /* asked for in a digest's place: the layout's index */
 
 enum unpack_word {
-  UNPACK_WANT = 'G',   /* to the host: 64 hex digits, or UNPACK_INDEX */
-  UNPACK_HERE = 'F',   /* answer: a descriptor comes with it */
-  UNPACK_ABSENT = 'N', /* answer */
-  UNPACK_IS = 'C',     /* to the host: 64 hex digits of the image's configuration, which names the whole content */
-  UNPACK_GO = 'U',     /* answer: unpack it */
-  UNPACK_KNOWN = 'S',  /* answer: it is there already, tell the configuration only */
-  UNPACK_NOTE = 'L',   /* to the host: a line for the log */
-  UNPACK_RESULT = 'R', /* to the host: JSON {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[],"cloche":{}} */
-  UNPACK_FAILED = 'E', /* to the host: why */
+  UNPACK_WANT = 'G',    /* to the host: 64 hex digits, or UNPACK_INDEX */
+  UNPACK_HERE = 'F',    /* answer: a descriptor comes with it */
+  UNPACK_ABSENT = 'N',  /* answer */
+  UNPACK_PART_IS = 'Y', /* to the host, before IS, bottom first: a layer's digest as it lies there and unpacked, 128 hex digits */
+  UNPACK_IS = 'C',      /* to the host: 64 hex digits of the image's configuration, which names the whole content */
+  UNPACK_GO = 'U',      /* answer: unpack it */
+  UNPACK_KNOWN = 'S',   /* answer: it is there already, tell the configuration only */
+  UNPACK_NOTE = 'L',    /* to the host: a line for the log */
+  UNPACK_RESULT = 'R',  /* to the host: the bytes of a part, or JSON {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[],"cloche":{}} */
+  UNPACK_FAILED = 'E',  /* to the host: why */
 };
 
-enum unpack_what { UNPACK_IMAGE = 1, UNPACK_TAR = 2 }; /* TAR: one archive, asked for as UNPACK_INDEX */
+/* TAR: one archive, asked for as UNPACK_INDEX. PART: one layer of an image. */
+enum unpack_what { UNPACK_IMAGE = 1, UNPACK_TAR = 2, UNPACK_PART = 3 };
 
 struct unpack_order {
   uint32_t what;
-  uint32_t unused;
-  uint64_t bytes, entries; /* limits */
+  uint32_t lowest;           /* a part with nothing below it */
+  uint64_t bytes, entries;   /* limits */
+  uint64_t used;             /* of the bytes, by the layers below a part */
+  char packed[65], diff[65]; /* of a part */
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "warden/build_layer.h"
 
 #include "jail/commit.h"
+#include "warden/layer.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,37 +27,13 @@ bool build_layer_find(struct build_run *run, const char *key, char fs[512], stru
   return true;
 }
 
-static int entries(int top, const char *path, const char *const *but)
-{
-  int fd = openat(top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), n = 0;
-  DIR *d = fd < 0 ? NULL : fdopendir(fd);
-  if (!d)
-    return fd < 0 ? 0 : -1;
-  for (struct dirent *e; (e = readdir(d));) {
-    bool known = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
-    for (const char *const *b = but; *b; b++)
-      known |= !strcmp(e->d_name, *b);
-    n += !known;
-  }
-  closedir(d);
-  return n;
-}
-
-/* Only what every birth writes: such a layer would only make the stack deeper. */
-static bool nothing_written(const char *fs)
-{
-  static const char *const top[] = {"etc", NULL}, *const etc[] = {"hostname", "hosts", "resolv.conf", NULL};
-  cleanup_fd int fd = open(fs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return fd >= 0 && entries(fd, ".", top) == 0 && entries(fd, "etc", etc) == 0;
-}
-
 static int fill(const char *temp, struct build_run *run, struct build_box *box, struct str out, struct err *err)
 {
   char path[600];
   struct warden *w = run->warden;
   snprintf(path, sizeof(path), "%s/fs", temp);
   int r = box ? jail_commit(box->dir, w->config->id_base + run->slot * JAIL_IDS, path, err) : 0;
-  if (!r && box && nothing_written(path))
+  if (!r && box && layer_empty(path))
     r = path_remove_tree(AT_FDCWD, path);
   if (r || !out.p)
     return r;

@@ -97,8 +97,9 @@ static int from_image(struct build_run *run, struct err *err)
     build_hash_add(&h, str_of(base.key));
     build_hash_add(&h, buf_str(&base.config));
     build_hash_end(&h, s->key);
-    r = build_state_layer(s, base.layer, err);
-    r = r ? r : build_state_read(s, buf_str(&base.config), err);
+    buf_adds(&s->layers, buf_str(&base.layers));
+    count_layers(s);
+    r = build_state_read(s, buf_str(&base.config), err);
   }
   r = r ? r : build_settle(run, err);
   r = r ? r : build_state_exported(s, buf_str(&base.config), err); /* a template that was exported is what it was */

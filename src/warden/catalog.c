@@ -1,4 +1,5 @@
 /* catalog.c - see catalog.h. Small tables; everything a create needs is a map lookup away. */
+#include "warden/layer.h"
 #include "warden/catalog.h"
 #include "warden/ref.h"
 
@@ -410,22 +411,7 @@ int catalog_find(struct catalog *c, struct str team, struct str ref, struct temp
 
 const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime)
 {
-  return layers_list(a, str_of(b->row.layers), data, runtime);
-}
-
-const char *const *layers_list(struct arena *a, struct str layers, const char *data, const char *runtime)
-{
-  size_t n = 3, i = 0;
-  for (size_t k = 0; k < layers.n; k++)
-    n += layers.p[k] == '\n';
-  const char **list = arena_alloc(a, n * sizeof(*list));
-  struct str rest = layers, line;
-  for (; rest.n; i++) {
-    str_cut(rest, '\n', &line, &rest);
-    list[i] = arena_z(a, line);
-  }
-  list[i] = arena_fmt(a, "%s/runtime/%s", data, runtime);
-  return list;
+  return layer_stack(a, str_of(b->row.layers), data, runtime);
 }
 
 struct build *catalog_build(struct catalog *c, struct str id)

@@ -56,7 +56,6 @@ int catalog_find(struct catalog *c, struct str team, struct str ref, struct temp
 struct build *catalog_build(struct catalog *c, struct str id);
 /* Paths of a build's layers, top first, the runtime layer below them all; NULL-terminated, in the arena. */
 const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime);
-const char *const *layers_list(struct arena *a, struct str layers, const char *data, const char *runtime);
 /* The template of a reference, whatever its tag; visible ones only. by_id (may be NULL): it was named by its id. */
 int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err);
 bool catalog_foreign(struct catalog *c, struct str team, struct str ref); /* it is the id of a template the team may not see */

@@ -85,7 +85,7 @@ static int add_build(struct import *i, struct template **t, struct build **b)
   cleanup_buf struct buf config = BUF_INIT(CONFIG_MAX), lowered = BUF_INIT(1024);
   struct catalog *c = i->warden->catalog;
   struct json *image = json_read(&a, buf_str(&i->base.config), 0, NULL), *own = json_get(image, "cloche");
-  char layers[600], id[24];
+  char id[24];
   struct ref name;
   int r = ref_read(str_of(i->ref), &lowered, &name, &i->err);
   if (r)
@@ -97,12 +97,11 @@ static int add_build(struct import *i, struct template **t, struct build **b)
   else
     foreign_config(&w, image);
   jw_close(&w, '}');
-  snprintf(layers, sizeof(layers), "%s\n", i->base.layer);
   random_id(id, 20);
   r = catalog_template_make(c, str_of(i->team), name.alias, str_of(id), t, &i->err);
   if (r)
     return r;
-  struct row_build row = {.layers = layers,
+  struct row_build row = {.layers = (char *)buf_z(&i->base.layers),
                           .config = (char *)buf_z(&config),
                           .cpus = number(own, "cpu", 2),
                           .memory_mb = number(own, "memoryMB", MEMORY_MB),

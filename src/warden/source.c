@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #define CONFIG_MAX ((size_t)64 << 10)
+#define LAYERS_MAX ((size_t)512 << 10) /* bytes of the list of an image's layers */
 
 struct fetch {
   const struct source_spec *s;
@@ -40,6 +41,7 @@ struct str source_alias(const struct source_rules *rules, struct str image)
 void source_base_free(struct source_base *b)
 {
   buf_free(&b->config);
+  buf_free(&b->layers);
 }
 
 /* ---- credentials ---- */
@@ -246,12 +248,13 @@ static int known_debian(const struct fetch *f, struct source_base *out)
 {
   int64_t today = clock_wall_us() / 1000000 / 86400;
   for (int64_t day = today; !f->s->force && day > today - (int64_t)f->s->rules->debian_days; day--) {
-    char identity[80];
+    char identity[80], layer[600];
     snprintf(identity, sizeof(identity), "debian %s %lld", f->name.suite, (long long)day);
     source_key("", identity, out->key);
-    snprintf(out->layer, sizeof(out->layer), "%s/layers/%s/fs", f->s->data, out->key);
-    if (access(out->layer, F_OK) == 0)
-      return buf_addz(&out->config, "{\"env\":{},\"user\":\"\",\"workdir\":\"\",\"cmd\":[],\"entrypoint\":[]}");
+    snprintf(layer, sizeof(layer), "%s/layers/%s/fs", f->s->data, out->key);
+    if (access(layer, F_OK) == 0)
+      return buf_addf(&out->layers, "%s\n", layer),
+             buf_addz(&out->config, "{\"env\":{},\"user\":\"\",\"workdir\":\"\",\"cmd\":[],\"entrypoint\":[]}");
   }
   out->key[0] = 0;
   return -ENOENT;
@@ -305,7 +308,7 @@ int source_fetch(const struct source_spec *spec, struct source_base *out, struct
   struct err own = ERR_NONE;
   struct fetch f = {.s = spec, .work = -1, .source = -1};
   err = err ? err : &own;
-  *out = (struct source_base){.config = BUF_INIT(CONFIG_MAX)};
+  *out = (struct source_base){.config = BUF_INIT(CONFIG_MAX), .layers = BUF_INIT(LAYERS_MAX)};
   int r = source_name_read(spec->image, &f.name, err);
   if (!r && (r = fetch_image(&f, out, err)))
     r = debian_instead(&f, out, err);

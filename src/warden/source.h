@@ -20,6 +20,7 @@ struct source_rules {
   const char *debian;     /* program that makes a Debian root as an archive; "" = no such remedy */
   uint32_t uid;           /* who fetches */
   unsigned size_mb, seconds, cache_mb, debian_days;
+  unsigned layers; /* of an image that are kept apart; one with more becomes a single one */
 };
 
 struct source_spec {
@@ -38,7 +39,7 @@ struct source_spec {
 
 struct source_base {
   char key[65];      /* names the content */
-  char layer[512];   /* <data>/layers/<key>/fs: one directory, ids as a box sees them */
+  struct buf layers; /* <data>/layers/<key>/fs: directories, top first, one per line; ids as a box sees them */
   struct buf config; /* {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[]}, and "cloche":{} of an exported template */
 };
 

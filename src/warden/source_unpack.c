@@ -1,11 +1,13 @@
 /* source_unpack.c - see source_unpack.h.
  *
- * The box has no disk limit, so that its upper directory is a plain one of this host: the finished tree is renamed into its
- * place instead of being copied. The unpacker counts the bytes it writes; its memory and processes are limited as any
- * box's. What it says is one letter and a bounded text. */
+ * The box has no disk limit, so that its upper directory is a plain one of this host: a whole tree is renamed into its
+ * place instead of being copied; a part is copied, because an overlay's upper directory holds marks of its own mount. The unpacker counts the bytes
+ * it writes; its memory and processes are limited as any box's. What it says is one letter and a bounded text. */
 #include "warden/source_unpack.h"
 
+#include "jail/commit.h"
 #include "jail/jail.h"
+#include "warden/layer.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@
 #define ENTRIES  5000000
 #define LOOK_MS  100
 #define DEATH_MS 10000
+#define SIZE     "size" /* beside a part's files: how many bytes they have, as the layer says */
 
 struct session {
   const struct source_spec *s;
@@ -26,7 +29,10 @@ struct session {
   struct jail jail;
   char id[40], dir[512];
   int line;
-  bool known; /* the layer is there */
+  char layer[512]; /* what it will be, or is */
+  VEC(struct source_part) parts;
+  bool known;   /* the layer is there */
+  bool stacked; /* the image's layers are kept apart */
   bool done;
 };
 
@@ -46,8 +52,8 @@ void source_key(const char *team, const char *identity, char key[65])
 static void name_layer(struct session *x, const char *identity)
 {
   source_key(x->s->team, identity, x->out->key);
-  snprintf(x->out->layer, sizeof(x->out->layer), "%s/layers/%s/fs", x->s->data, x->out->key);
-  x->known = access(x->out->layer, F_OK) == 0;
+  snprintf(x->layer, sizeof(x->layer), "%s/layers/%s/fs", x->s->data, x->out->key);
+  x->known = access(x->layer, F_OK) == 0;
 }
 
 /* ---- the box ---- */
@@ -55,10 +61,8 @@ static void name_layer(struct session *x, const char *identity)
 static int start(struct session *x, struct err *err)
 {
   static const char *const argv[] = {UNPACK_PROGRAM, NULL}, *const env[] = {"PATH=/usr/bin", NULL};
-  char runtime[600];
-  const char *const lowers[] = {runtime, NULL};
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   int pair[2];
-  snprintf(runtime, sizeof(runtime), "%s/runtime/%s", x->s->data, x->s->runtime);
   snprintf(x->id, sizeof(x->id), "unpack-");
   random_id(x->id + strlen(x->id), 16);
   snprintf(x->dir, sizeof(x->dir), "%s/boxes/%s", x->s->data, x->id);
@@ -70,7 +74,7 @@ static int start(struct session *x, struct err *err)
       .instance = x->s->instance,
       .id = x->id,
       .dir = x->dir,
-      .lowers = lowers,
+      .lowers = layer_stack(&a, x->in->lowers, x->s->data, x->s->runtime),
       .id_base = x->s->id_base,
       .hostname = "unpack",
       .argv = argv,
@@ -110,6 +114,17 @@ static int give(struct session *x, struct str which, struct err *err)
   return tell(x, &(char){UNPACK_ABSENT}, 1, -1, err);
 }
 
+static int note_part(struct session *x, struct str digests, struct err *err)
+{
+  struct source_part part;
+  if (!hex_name(str_sub(digests, 0, 64)) || !hex_name(str_skip(digests, 64)) || x->parts.n == SOURCE_PARTS_MAX)
+    return err_set(err, -EPROTO, "the unpacker names no layer, or more than %d", SOURCE_PARTS_MAX);
+  str_copyz(str_sub(digests, 0, 64), part.packed, sizeof(part.packed));
+  str_copyz(str_skip(digests, 64), part.diff, sizeof(part.diff));
+  vec_push(&x->parts, part);
+  return 0;
+}
+
 static int identify(struct session *x, struct str digest, struct err *err)
 {
   char identity[80];
@@ -117,7 +132,8 @@ static int identify(struct session *x, struct str digest, struct err *err)
     return err_set(err, -EPROTO, "the unpacker names no digest");
   snprintf(identity, sizeof(identity), "image sha256:" STR_FMT, STR_ARG(digest));
   name_layer(x, identity);
-  return tell(x, &(char){x->known ? UNPACK_KNOWN : UNPACK_GO}, 1, -1, err);
+  x->stacked = !x->known && x->parts.n > 0 && x->parts.n <= x->s->rules->layers;
+  return tell(x, &(char){x->known || x->stacked ? UNPACK_KNOWN : UNPACK_GO}, 1, -1, err);
 }
 
 static void note(struct session *x, struct str text)
@@ -136,6 +152,8 @@ static int heard(struct session *x, struct str packet, struct err *err)
   switch (packet.p[0]) {
   case UNPACK_WANT:
     return give(x, text, err);
+  case UNPACK_PART_IS:
+    return note_part(x, text, err);
   case UNPACK_IS:
     return identify(x, text, err);
   case UNPACK_NOTE:
@@ -176,22 +194,28 @@ static int converse(struct session *x, struct err *err)
 
 /* ---- the layer ---- */
 
+/* A whole tree, out of the box. */
+static int move_tree(struct session *x, const char *fs, struct err *err)
+{
+  char from[600];
+  snprintf(from, sizeof(from), "%s/upper" UNPACK_ROOT, x->dir);
+  if (rename(from, fs))
+    return err_errno(err, "keeping the image in %s", fs);
+  removexattr(fs, "trusted.overlay.opaque"); /* the overlay's own, about a place that is no more */
+  cleanup_fd int top = open(fs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return top < 0 || syncfs(top) ? err_errno(err, "writing out %s", fs) : 0;
+}
+
 /* Appears under its name whole and on the disk, or not at all. Another build may have been quicker: its tree is as good. */
 static int keep(struct session *x, struct err *err)
 {
-  char from[600], fresh[600], fs[640], home[600];
-  snprintf(from, sizeof(from), "%s/upper" UNPACK_ROOT, x->dir);
+  char fresh[600], fs[640], home[600];
   snprintf(home, sizeof(home), "%s/layers/%s", x->s->data, x->out->key);
   snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
   snprintf(fs, sizeof(fs), "%s/fs", fresh);
   int r = path_mkdirs(fresh, 0700);
-  if (r || rename(from, fs))
-    return err_errno(err, "keeping the image in %s", fs);
-  removexattr(fs, "trusted.overlay.opaque"); /* the overlay's own, about a place that is no more */
-  cleanup_fd int top = open(fs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (top < 0 || syncfs(top))
-    r = err_errno(err, "writing out %s", fs);
-  else if (rename(fresh, home) && access(x->out->layer, F_OK))
+  r = r ? err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r)) : move_tree(x, fs, err);
+  if (!r && rename(fresh, home) && access(x->layer, F_OK))
     r = err_errno(err, "naming %s", home);
   path_remove_tree(AT_FDCWD, fresh);
   return r;
@@ -208,21 +232,125 @@ static void finish(struct session *x)
   jail_wait(&x->jail, DEATH_MS, &status);
 }
 
+/* One box's work, up to its end; the box's directory is left for what it made to be taken out. */
+static int work(struct session *x, struct err *err)
+{
+  uint64_t bytes = (uint64_t)x->s->rules->size_mb << 20;
+  struct unpack_order order = {.what = x->in->what, .bytes = bytes, .entries = ENTRIES, .used = x->in->used, .lowest = !x->in->lowers.n};
+  memcpy(order.packed, x->in->part.packed, sizeof(order.packed));
+  memcpy(order.diff, x->in->part.diff, sizeof(order.diff));
+  int r = start(x, err);
+  r = r ? r : tell(x, &order, sizeof(order), -1, err);
+  r = r ? r : converse(x, err);
+  finish(x);
+  return r;
+}
+
+static void clear(struct session *x)
+{
+  jail_remove(x->s->instance, x->id, x->dir, NULL);
+  jail_close(&x->jail);
+  vec_free(&x->parts);
+}
+
+/* ---- an image's layers, each by itself ---- */
+
+static int add_layer(struct source_base *out, const char *path)
+{
+  cleanup_buf struct buf below = BUF_INIT(out->layers.max);
+  buf_adds(&below, buf_str(&out->layers));
+  buf_clear(&out->layers);
+  buf_addf(&out->layers, "%s\n", path);
+  return buf_adds(&out->layers, buf_str(&below));
+}
+
+/* Its size, or -ENOENT. A layer that changed nothing has no files, only a name. */
+static int64_t known_part(const char *home)
+{
+  cleanup_buf struct buf b = BUF_INIT(64);
+  char path[600];
+  uint64_t n;
+  snprintf(path, sizeof(path), "%s/" SIZE, home);
+  if (utimensat(AT_FDCWD, home, NULL, AT_SYMLINK_NOFOLLOW) || file_read(path, &b) || str_u64(buf_str(&b), &n))
+    return -ENOENT;
+  return (int64_t)n;
+}
+
+static int keep_part(struct session *x, struct str size, const char *home, struct err *err)
+{
+  char fresh[600], path[640];
+  snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
+  snprintf(path, sizeof(path), "%s/fs", fresh);
+  int r = path_mkdirs(fresh, 0700);
+  if (r)
+    return err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r));
+  r = x->in->lowers.n ? jail_commit(x->dir, x->s->id_base, path, err) : move_tree(x, path, err);
+  if (!r && layer_empty(path))
+    path_remove_tree(AT_FDCWD, path);
+  snprintf(path, sizeof(path), "%s/" SIZE, fresh);
+  if (!r && (r = file_write_atomic(path, size.p, size.n, 0600)))
+    err_set(err, r, "writing %s: %s", path, strerrordesc_np(-r));
+  if (!r && rename(fresh, home) && access(home, F_OK))
+    r = err_errno(err, "naming %s", home);
+  path_remove_tree(AT_FDCWD, fresh);
+  return r;
+}
+
+static int unpack_part(const struct source_spec *s, const struct source_input *in, const char *home, struct err *err)
+{
+  struct source_base told = {.config = BUF_INIT(64)};
+  struct session x = {.s = s, .in = in, .out = &told, .jail = JAIL_NONE, .line = -1};
+  int r = work(&x, err);
+  r = r ? r : keep_part(&x, buf_str(&told.config), home, err);
+  clear(&x);
+  buf_free(&told.config);
+  return r ? err_wrap(err, "layer sha256:%.12s", in->part.packed) : 0;
+}
+
+static int stack(struct session *x, struct err *err)
+{
+  char key[65] = "", identity[200], home[600], path[640], line[200];
+  uint64_t used = 0;
+  for (size_t i = 0; i < x->parts.n; i++) {
+    struct source_input in = {.what = UNPACK_PART, .index = -1, .blobs = x->in->blobs, .part = x->parts.p[i]};
+    snprintf(identity, sizeof(identity), "layer %s sha256:%s", key, in.part.diff);
+    source_key(x->s->team, identity, key);
+    snprintf(home, sizeof(home), "%s/layers/%s", x->s->data, key);
+    int64_t size = known_part(home);
+    snprintf(line, sizeof(line), "%s layer %zu of %zu (sha256:%.12s)", size < 0 ? "unpacking" : "CACHED", i + 1, x->parts.n, in.part.packed);
+    note(x, str_of(line));
+    in.lowers = buf_str(&x->out->layers);
+    in.used = used;
+    int r = size < 0 ? unpack_part(x->s, &in, home, err) : 0;
+    size = r ? 0 : known_part(home);
+    if (size < 0)
+      r = err_set(err, -EIO, "the layer %s has gone", home);
+    used += (uint64_t)MAX(size, (int64_t)0);
+    if (!r && used > (uint64_t)x->s->rules->size_mb << 20)
+      r = err_set(err, -EBADMSG, "unpacked it is larger than %u MiB", x->s->rules->size_mb);
+    snprintf(path, sizeof(path), "%s/fs", home);
+    if (!r && !access(path, F_OK))
+      r = add_layer(x->out, path) ? err_set(err, -E2BIG, "the image has too many layers") : 0;
+    if (r)
+      return r;
+  }
+  return 0;
+}
+
+/* ---- all of it ---- */
+
 int source_unpack(const struct source_spec *s, const struct source_input *in, struct source_base *out, struct err *err)
 {
   struct session x = {.s = s, .in = in, .out = out, .jail = JAIL_NONE, .line = -1};
-  struct unpack_order order = {.what = in->what, .bytes = (uint64_t)s->rules->size_mb << 20, .entries = ENTRIES};
   if (in->identity)
     name_layer(&x, in->identity);
-  int r = start(&x, err);
-  r = r ? r : tell(&x, &order, sizeof(order), -1, err);
-  r = r ? r : converse(&x, err);
+  int r = work(&x, err);
   if (!r && !out->key[0])
     r = err_set(err, -EPROTO, "the unpacker did not say what it unpacked");
-  finish(&x);
-  if (!r && !x.known)
+  if (!r && !x.known && !x.stacked)
     r = keep(&x, err);
-  jail_remove(s->instance, x.id, x.dir, NULL);
-  jail_close(&x.jail);
+  if (!r)
+    r = x.stacked ? stack(&x, err) : add_layer(out, x.layer);
+  clear(&x);
   return r;
 }

@@ -3,6 +3,7 @@
 #include "warden/zygote.h"
 
 #include "warden/footing.h"
+#include "warden/layer.h"
 #include "warden/shelf.h"
 #include "warden/remains.h"
 #include "warden/slots.h"
@@ -229,7 +230,7 @@ static void zygote_start(struct zygote *z)
       .instance = z->warden->instance,
       .id = z->name,
       .dir = z->dir,
-      .lowers = layers_list(&l->arena, buf_str(&z->footing.layers), z->warden->config->data, z->warden->runtime),
+      .lowers = layer_stack(&l->arena, buf_str(&z->footing.layers), z->warden->config->data, z->warden->runtime),
       .id_base = zygote_user(z),
       .shifted = arena_fmt(&l->arena, "%s/shifted", z->warden->config->data),
       .hostname = "e2b.local",

@@ -2,7 +2,7 @@
  *
  *   probe DATA RUNTIME IMAGE [NAME=VALUE...]
  *
- * Names: registries, insecure, dir, debian, ecr, size_mb, seconds, team, registry (JSON), cancel_ms, any_file. */
+ * Names: registries, insecure, dir, debian, ecr, size_mb, layers, seconds, team, registry (JSON), cancel_ms, any_file. */
 #include "jail/jail.h"
 #include "warden/runtime.h"
 #include "warden/source.h"
@@ -47,6 +47,8 @@ static void take(struct source_spec *s, struct source_rules *rules, long *cancel
       *texts[i].at = value.p;
   if (str_is(name, "size_mb"))
     rules->size_mb = number(value.p);
+  if (str_is(name, "layers"))
+    rules->layers = number(value.p);
   if (str_is(name, "seconds"))
     rules->seconds = number(value.p);
   if (str_is(name, "cancel_ms"))
@@ -67,8 +69,13 @@ static void tell(int r, const struct source_base *b, const struct err *err)
   jw_z(&w, err->msg);
   jw_key(&w, "key");
   jw_z(&w, b->key);
-  jw_key(&w, "layer");
-  jw_z(&w, b->layer);
+  jw_key(&w, "layers");
+  jw_open(&w, '[');
+  for (struct str rest = buf_str(&b->layers), line; rest.n;) {
+    str_cut(rest, '\n', &line, &rest);
+    jw_str(&w, line);
+  }
+  jw_close(&w, ']');
   jw_key(&w, "config");
   jw_raw(&w, b->config.n && !r ? buf_str(&b->config) : STR("null"));
   jw_close(&w, '}');

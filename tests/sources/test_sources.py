@@ -107,11 +107,24 @@ class Sources(unittest.TestCase):
         return told
 
     def good(self, image: str, **settings: str) -> tuple[Path, dict[str, Any]]:
+        """The tree as a box would see it, and what was told."""
+        settings.setdefault("layers", "40")
         told = self.fetch(image, **settings)
         self.assertEqual(told["code"], 0, told["error"] + "\n" + told["log"])
-        return Path(told["layer"]), told
+        return self.merged(told["layers"]), told
+
+    def merged(self, layers: list[str]) -> Path:
+        if len(layers) == 1:
+            return Path(layers[0])
+        place = Path(tempfile.mkdtemp(prefix="merged.", dir=self.top))
+        subprocess.run(
+            ["mount", "-t", "overlay", "overlay", "-o", "ro,lowerdir=" + ":".join(layers), str(place)], check=True
+        )
+        self.addCleanup(subprocess.run, ["umount", str(place)], check=True)
+        return place
 
     def bad(self, image: str, **settings: str) -> str:
+        settings.setdefault("layers", "40")
         told = self.fetch(image, **settings)
         self.assertLess(told["code"], 0, "it was accepted")
         return str(told["error"])
@@ -138,8 +151,28 @@ class Sources(unittest.TestCase):
         return f"{registry.host}/{name}"
 
     def local(self, name: str, layers: list[list[Member]], **settings: str) -> tuple[Path, dict[str, Any]]:
+        """Its layers kept apart, after a look that they make the same tree as all of them in one."""
         self.layout(name, layers)
-        return self.good(f"oci:{name}", dir=str(self.top / "images"), **settings)
+        where = f"oci:{name}"
+        apart, told = self.good(where, dir=str(self.top / "images"), **settings)
+        one, squashed = self.good(where, dir=str(self.top / "images"), layers="0", team="squashed", **settings)
+        self.assertEqual(len(squashed["layers"]), 1)
+        self.assertEqual(self.tree(apart), self.tree(one))
+        return apart, told
+
+    def tree(self, top: Path) -> dict[str, tuple[Any, ...]]:
+        """Everything below, but what the walls of the unpacker's box leave: places for mounts and names of the host."""
+        left = {"dev", "proc", "sys", "tmp", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"}
+        found: dict[str, tuple[Any, ...]] = {}
+        for path in top.rglob("*"):
+            name = str(path.relative_to(top))
+            st = path.lstat()
+            bare = name == "etc" and not set(os.listdir(path)) - {"hosts", "hostname", "resolv.conf"}
+            if name in left or bare or name.startswith(("dev/", "proc/", "sys/")):
+                continue
+            content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            found[name] = (oct(st.st_mode), st.st_uid, st.st_gid, content, st.st_mtime if path.is_file() else None)
+        return found
 
     def refused(self, name: str, layers: list[list[Member]], **settings: str) -> str:
         self.layout(name, layers)
@@ -181,9 +214,12 @@ class Sources(unittest.TestCase):
                 "entrypoint": ["/e"],
             },
         )
-        for entry in [fs, *fs.rglob("*")]:
-            marks = [x for x in os.listxattr(entry, follow_symlinks=False) if x.startswith("trusted.")]
-            self.assertEqual(marks, [], f"{entry} has marks of the overlay")
+        self.assertEqual(len(told["layers"]), 2)
+        for place in told["layers"]:
+            for entry in [Path(place), *Path(place).rglob("*")]:
+                marks = [x for x in os.listxattr(entry, follow_symlinks=False) if x.startswith("trusted.")]
+                if entry.name not in ("dev", "proc", "sys", "tmp", "run"):  # made by the walls, on nothing
+                    self.assertEqual(marks, [], f"{entry} has marks of the overlay")
 
     def test_the_same_image_is_unpacked_once_per_team(self) -> None:
         path = self.layout("again", [[Member("word", b"w")]])
@@ -223,7 +259,7 @@ class Sources(unittest.TestCase):
         name = f"{door.host}/{self.private_image('google')}"
         told = self.fetch(name, registry=json.dumps({"type": "gcp", "serviceAccountJson": account}))
         self.assertEqual(told["code"], 0, told["error"])
-        self.assertEqual((Path(told["layer"]) / "inside").read_bytes(), b"google")
+        self.assertEqual((Path(told["layers"][0]) / "inside").read_bytes(), b"google")
         self.assertNotIn("private_key", told["log"])
         other = json.dumps({"type": "gcp", "serviceAccountJson": account + " "})
         self.assertRegex(self.bad(name, registry=other), "(?i)authentication required|unauthorized")
@@ -360,7 +396,7 @@ class Sources(unittest.TestCase):
                 ],
             ],
         )
-        have = sorted(str(p.relative_to(fs)) for p in fs.rglob("*"))
+        have = sorted(self.tree(fs))
         self.assertEqual(have, ["a", "a/both", "b", "b/fresh", "b/sub", "b/sub/new"])
         self.assertEqual((fs / "a/both").read_bytes(), b"2")
 
@@ -395,6 +431,69 @@ class Sources(unittest.TestCase):
         )
         self.assertEqual(((fs / "high").stat().st_uid, (fs / "high").stat().st_gid), (65534, 65534))
 
+    def test_images_with_a_common_base_share_its_layers(self) -> None:
+        base = [[Member("bin/sh", b"#!")], [Member("etc/base", b"b")]]
+        images = str(self.top / "images")
+        self.layout("on-base-1", [*base, [Member("one", b"1")]])
+        self.layout("on-base-2", [*base, [Member("two", b"2"), Member("etc/.wh.base")]])
+        self.layout("other-base", [base[1], base[0]])
+        first, one = self.good("oci:on-base-1", dir=images, team="shares")
+        second, two = self.good("oci:on-base-2", dir=images, team="shares")
+        self.assertEqual((len(one["layers"]), one["layers"][1:]), (3, two["layers"][1:]))
+        self.assertEqual(two["log"].count("unpacking layer"), 1)
+        self.assertEqual(two["log"].count("CACHED layer"), 2)
+        self.assertTrue((first / "etc/base").exists() and not (second / "etc/base").exists())
+        _, other = self.good("oci:other-base", dir=images, team="shares")
+        self.assertEqual(set(other["layers"]) & set(one["layers"]), set(), "what lies below belongs to a layer's name")
+        _, foreign = self.good("oci:on-base-1", dir=images, team="stranger")
+        self.assertEqual(set(foreign["layers"]) & set(one["layers"]), set())
+
+    def test_layers_stand_on_those_below_them(self) -> None:
+        self.layout(
+            "upon",
+            [
+                [
+                    Member("usr/lib", kind=DIR, mode=0o711, uid=5),
+                    Member("usr/lib/first", b"1", xattrs={"user.colour": "red"}),
+                    Member("lib", kind=LINK, link="usr/lib"),
+                    Member("home/keep", b"k"),
+                    Member("proc", kind=DIR),
+                ],
+                [
+                    Member("lib/second", b"2"),
+                    Member("usr/lib/first-too", kind=HARD, link="usr/lib/first"),
+                    Member("proc/planted", b"x"),
+                    Member("dev/planted", b"x"),
+                    Member("usr/lib/cloche/agent", b"x"),
+                ],
+                [Member("usr/.wh.lib"), Member("usr/lib/third", b"3")],
+                [],
+            ],
+        )
+        fs, told = self.good("oci:upon", dir=str(self.top / "images"))
+        self.assertEqual(len(told["layers"]), 3, "a layer that changes nothing is none")
+        self.assertEqual(sorted(p.name for p in (fs / "usr/lib").iterdir() if p.name != "cloche"), ["third"])
+        self.assertEqual((os.readlink(fs / "lib"), (fs / "home/keep").read_bytes()), ("usr/lib", b"k"))
+        below = self.merged(told["layers"][1:])
+        self.assertEqual((below / "usr/lib/second").read_bytes(), b"2")
+        self.assertEqual((below / "usr/lib/first-too").read_bytes(), b"1")
+        st = (below / "usr/lib").stat()
+        self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid), (0o711, 5), "a directory nobody named keeps its marks")
+        for place in map(Path, told["layers"]):
+            self.assertEqual([p for p in place.rglob("planted")] + list(place.glob("usr/lib/cloche/agent")), [])
+
+    def test_an_image_with_more_layers_than_may_be_kept_apart_is_one(self) -> None:
+        layers = [[Member(f"part-{n}", b"x"), Member(".wh.part-0")] for n in range(6)]
+        fs, told = self.local("many", layers)
+        self.assertEqual(len(told["layers"]), 6)
+        one, told = self.good("oci:many", dir=str(self.top / "images"), layers="5", team="few")
+        self.assertEqual((len(told["layers"]), self.tree(one)), (1, self.tree(fs)))
+
+    def test_the_limit_holds_for_all_layers_together(self) -> None:
+        halves = [[Member("a", b"\1" * (700 << 10))], [Member("b", b"\2" * (700 << 10))]]
+        self.assertIn("larger than 1 MiB", self.refused("halves", halves, size_mb="1"))
+        self.assertIn("larger than 1 MiB", self.bad("oci:halves", dir=str(self.top / "images"), size_mb="1", layers="0"))
+
     def test_devices_are_left_out_and_told(self) -> None:
         fs, told = self.local("devices", [[Member("dev/null", kind=CHAR, mode=0o666), Member("x", b"1")]])
         self.assertEqual([p.name for p in fs.rglob("*")].count("null"), 0)
@@ -421,6 +520,7 @@ class Sources(unittest.TestCase):
 
     def test_names_that_climb_are_refused(self) -> None:
         self.assertIn("climbs out", self.refused("climb", [[Member("a/../../x", b"1")]]))
+        self.assertIn("climbs out", self.refused("climb-upon", [[Member("a/x", b"1")], [Member("a/../../x", b"1")]]))
         self.assertIn("climbs out", self.refused("climb-link", [[Member("x", kind=HARD, link="../../etc/passwd")]]))
 
     def test_hard_links_reach_nothing_outside(self) -> None:

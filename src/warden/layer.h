@@ -1,0 +1,12 @@
+/* layer.h - lists of layers as builds keep them: paths, top first, one per line. */
+#ifndef CLOCHE_LAYER_H
+#define CLOCHE_LAYER_H
+
+#include "base/base.h"
+
+/* The paths, and the runtime layer below them all; NULL-terminated, in the arena. */
+const char *const *layer_stack(struct arena *a, struct str layers, const char *data, const char *runtime);
+/* A tree with only what every birth writes: such a layer would only make a stack deeper. */
+bool layer_empty(const char *fs);
+
+#endif
