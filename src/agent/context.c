@@ -6,7 +6,8 @@
  *
  * MOVING is left out where the kernel starts in the right directory. A run whose client left keeps the turn until the
  * kernel says it is over: it is interrupted, again every few seconds, and what it prints is dropped. One whose client was
- * cut off, as by a pause of the box, keeps it too and is let run to its end. A kernel that
+ * cut off, as by a pause of the box, keeps it too and is let run to its end; one that still waited keeps its place, as a
+ * copy of the context's own. A kernel that
  * can't even start is tried twice; then those who wait get an error, and the next request tries again after a pause. */
 #include "agent/context.h"
 #include "agent/agent.h"
@@ -15,6 +16,7 @@
 #define QUICK_DEATH_US     5000000 /* a kernel that lived shorter is not started again unless somebody waits */
 #define BACKOFF_FIRST_MS   500
 #define BACKOFF_MOST_MS    30000
+#define STRAY_MAX          ((size_t)64 << 20) /* bytes of code and variables kept for a client that was cut off */
 
 enum state { COLD, STARTING, MOVING, IDLE, RUNNING };
 
@@ -403,8 +405,68 @@ void run_abandon(struct run *r)
   kernel_resume(c->kernel);
 }
 
+/* ---- runs without a client ---- */
+
+struct stray {
+  struct run run;
+  struct arena arena;
+};
+
+static void stray_line(struct run *r, struct str line)
+{
+  (void)r;
+  (void)line;
+}
+
+static void stray_end(struct run *r)
+{
+  struct stray *s = (struct stray *)((char *)r - offsetof(struct stray, run));
+  arena_free(&s->arena);
+  free(s);
+}
+
+static const struct run_ops stray_ops = {.line = stray_line, .end = stray_end};
+
+/* Code and variables belong to the request, which goes. */
+static struct stray *stray_of(const struct run *r)
+{
+  cleanup_buf struct buf text = BUF_INIT(STRAY_MAX);
+  struct stray *s = xcalloc(1, sizeof(*s));
+  s->arena.max = STRAY_MAX;
+  s->run = *r;
+  s->run.ops = &stray_ops;
+  s->run.code = arena_str(&s->arena, r->code);
+  if (r->env) {
+    json_put(&text, r->env, false);
+    s->run.env = json_read(&s->arena, buf_str(&text), JSON_REPAIR_UTF8, &(struct json_error){0});
+  }
+  if (s->run.code.p && (!r->env || s->run.env))
+    return s;
+  stray_end(&s->run);
+  return NULL;
+}
+
+/* Takes the place of a run that waits. False: it has the turn, or there is no memory for it. */
+static bool run_stray(struct run *r)
+{
+  struct context *c = r->context;
+  struct run **at = &c->head;
+  while (*at && *at != r)
+    at = &(*at)->next;
+  struct stray *s = *at ? stray_of(r) : NULL;
+  if (!s)
+    return false;
+  *at = &s->run;
+  if (c->tail == r)
+    c->tail = &s->run;
+  r->context = NULL;
+  return true;
+}
+
 void run_detach(struct run *r)
 {
+  if (r->context && run_stray(r))
+    return;
   struct context *c = run_leave(r);
   if (!c)
     return;

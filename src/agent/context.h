@@ -64,7 +64,7 @@ bool context_full(const struct context *c); /* its queue takes no more */
 
 int context_submit(struct context *c, struct run *r); /* 0, or -EAGAIN when the queue is full */
 void run_abandon(struct run *r);                      /* its client left: never started, or interrupted */
-void run_detach(struct run *r);                       /* its client was cut off: never started, or goes on unheard */
+void run_detach(struct run *r);                       /* its client was cut off: has or gets its turn all the same, unheard */
 void run_pause(struct run *r);                        /* its client reads slowly: its kernel is held back */
 void run_resume(struct run *r);
 

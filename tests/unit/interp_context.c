@@ -94,6 +94,36 @@ static void one_that_was_cut_off_runs_to_its_end(void **state)
   lab_close(&l);
 }
 
+static void those_that_were_cut_off_while_they_waited_keep_their_places(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client a = client_new("a"), b = client_new("b"), c = client_new("c"), d = client_new("d");
+  lab_open(&l, "/bin/false", 10);
+  lab_ready(&l);
+  context_submit(l.context, &a.run);
+  context_submit(l.context, &b.run);
+  context_submit(l.context, &c.run);
+  lab_heard(&l);
+  run_detach(&b.run);
+  run_detach(&c.run);
+  run_detach(&a.run);
+  b.run.code = c.run.code = STR("not any more");
+  context_submit(l.context, &d.run);
+  lab_say(&l, DONE(1));
+  assert_non_null(strstr(lab_heard(&l), "\"code\":\"b\""));
+  lab_say(&l, DONE(2));
+  assert_non_null(strstr(lab_heard(&l), "\"code\":\"c\""));
+  lab_say(&l, DONE(3));
+  assert_non_null(strstr(lab_heard(&l), "\"code\":\"d\""));
+  lab_say(&l, DONE(4));
+  lab_heard(&l);
+  assert_true(d.ended);
+  assert_false(a.ended || b.ended || c.ended);
+  buf_free(&d.seen);
+  lab_close(&l);
+}
+
 static void a_full_queue_takes_no_more(void **state)
 {
   (void)state;
@@ -213,6 +243,7 @@ int main(void)
       cmocka_unit_test(one_that_left_the_queue_is_never_sent),
       cmocka_unit_test(one_that_left_keeps_the_turn_until_it_is_over),
       cmocka_unit_test(one_that_was_cut_off_runs_to_its_end),
+      cmocka_unit_test(those_that_were_cut_off_while_they_waited_keep_their_places),
       cmocka_unit_test(a_full_queue_takes_no_more),
       cmocka_unit_test(a_kernel_that_cannot_start_fails_those_who_wait),
       cmocka_unit_test(a_ready_context_tells_at_once_and_a_cancelled_wait_is_silent),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.server import Server
-from support.sleepers import connect, counts_on, fork, pause, snapshot, start_counting, state
+from support.sleepers import connect, counts_on, fork, pause, snapshot, start_counting, state, text_of
 from support.wire import Wire
 
 pytestmark = pytest.mark.timeout(120)
@@ -72,3 +74,27 @@ def test_boxes_that_end_while_they_wake_up_are_counted_once(server: Server) -> N
     assert made.status == 201, made.text
     wire.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
     sleepers[1].kill()
+
+
+def test_cells_that_wait_for_their_turn_get_it_after_a_pause(wire: Wire) -> None:
+    box = wire.create("code-interpreter-v1", timeout=300)
+    try:
+        text_of(box.execute("said = []"))
+
+        def unheard(code: str) -> None:
+            with contextlib.suppress(OSError, AssertionError, http.client.HTTPException, ValueError):
+                box.execute(code)
+
+        cells = ["import time; time.sleep(1.5); said.append('first')", "said.append('second')", "said.append('third')"]
+        with ThreadPoolExecutor(3) as pool:
+            waiting = []
+            for cell in cells:
+                waiting.append(pool.submit(unheard, cell))
+                time.sleep(0.2)
+            assert pause(box).status == 204
+            for one in waiting:
+                one.result()
+        assert connect(box).status == 201
+        assert text_of(box.execute("said")) == "['first', 'second', 'third']"
+    finally:
+        box.kill()

@@ -53,6 +53,16 @@ def loops(data: str) -> set[str]:
     return found
 
 
+def holds(entry: Path, data: str) -> bool:
+    """A criu, or a helper of one, that has files of this data directory open: nothing else tells whose it is."""
+    try:
+        if (entry / "comm").read_text() != "criu\n":
+            return False
+        return any(data in os.readlink(link) for link in (entry / "fd").iterdir())
+    except OSError:
+        return False
+
+
 def processes(data: str) -> set[str]:
     """Processes that were started with this data directory or live on files under it."""
     found = set()
@@ -69,7 +79,7 @@ def processes(data: str) -> set[str]:
             groups = (entry / "cgroup").read_text()
         except (OSError, StopIteration):
             continue
-        if data in command or data in root or (ours and ours in groups):
+        if data in command or data in root or (ours and ours in groups) or holds(entry, data):
             found.add(f"process {entry.name} {command.strip()}")
     return found
 
