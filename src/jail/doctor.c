@@ -264,7 +264,7 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
   struct err why = ERR_NONE;
   if (run(argv, text, sizeof(text)) < 0 || !text[0]) {
     tell(c, JAIL_WORSE,
-         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory, can't be forked and are lost with a reboot",
+         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep files only",
          criu.program);
     return;
   }
@@ -276,7 +276,7 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
     r = jail_criu_prove(&criu, instance, place->data, place->runtime, agent, &why);
   jail_instance_close(instance);
   if (r)
-    tell(c, JAIL_WORSE, "tier frozen: %s. Paused sandboxes stay in memory, can't be forked and are lost with a reboot", why.msg);
+    tell(c, JAIL_WORSE, "tier frozen: %s. Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep files only", why.msg);
   else if (!place->runtime)
     tell(c, JAIL_FINE, "criu " STR_FMT " (not tried)", STR_ARG(version));
   else

@@ -218,6 +218,15 @@ void birth_start(struct box *b, struct parked *p, const struct box_order *o, voi
     birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
 }
 
+void birth_plain(struct box *b, void (*done)(struct birth *), void *arg)
+{
+  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  h->box = b;
+  h->arg = arg;
+  boot_identity(&h->boot, b);
+  birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
+}
+
 void birth_again(struct box *b, void (*done)(struct birth *))
 {
   struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);

@@ -43,6 +43,8 @@ struct birth {
 void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *)); /* p NULL: from nothing */
 /* From the memory of another box, whose agent knows the secret `was`; the agent is told who it is now. */
 void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg);
+/* Of a row that is filled already, from nothing but its build. */
+void birth_plain(struct box *b, void (*done)(struct birth *), void *arg);
 /* From the files a sleeping box has. */
 void birth_again(struct box *b, void (*done)(struct birth *));
 void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));

@@ -11,8 +11,9 @@ void desk_answer_born(struct warden *w, struct ask ask, int status, const struct
 
 /* Answers of more than one part, and others about what was made of a box. */
 struct template;
-void desk_answer_item(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err);
+/* files: it has no memory of the source, only its files */
+void desk_answer_item(struct warden *w, struct ask ask, int status, const struct box *b, bool files, const struct err *err);
 void desk_answer_end(struct warden *w, struct ask ask, int status, const struct err *err); /* err may be NULL when status is 0 */
-void desk_answer_snapshot(struct warden *w, struct ask ask, const struct template *t, const char *tag);
+void desk_answer_snapshot(struct warden *w, struct ask ask, const struct template *t, const char *tag, bool files);
 
 #endif

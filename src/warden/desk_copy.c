@@ -8,7 +8,7 @@ static void put_error(struct buf *out, const struct err *err)
     wire_putz(out, W_MESSAGE, err->msg);
 }
 
-void desk_answer_item(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err)
+void desk_answer_item(struct warden *w, struct ask ask, int status, const struct box *b, bool files, const struct err *err)
 {
   cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
   wire_begin(&out, WIRE_ITEM, ask.id, status);
@@ -16,6 +16,7 @@ void desk_answer_item(struct warden *w, struct ask ask, int status, const struct
     put_error(&out, err);
   else
     box_record(&out, b);
+  wire_put_u64(&out, W_COLD, files);
   desk_send(w, ask, &out);
 }
 
@@ -39,11 +40,12 @@ static void put_snapshot(struct buf *p, struct warden *w, const struct template 
   wire_put(p, W_TAG, tag);
 }
 
-void desk_answer_snapshot(struct warden *w, struct ask ask, const struct template *t, const char *tag)
+void desk_answer_snapshot(struct warden *w, struct ask ask, const struct template *t, const char *tag, bool files)
 {
   cleanup_buf struct buf out = BUF_INIT(4096);
   wire_begin(&out, WIRE_REPLY, ask.id, 0);
   put_snapshot(&out, w, t, str_of(tag));
+  wire_put_u64(&out, W_COLD, files);
   desk_send(w, ask, &out);
 }
 
@@ -66,6 +68,7 @@ static void put_tags(struct question *q, struct template *t)
     put_snapshot(q->out, q->warden, t, name);
     wire_putz(q->out, W_BUILD, tag->build->row.id);
     wire_putz(q->out, W_ID, tag->build->row.source);
+    wire_put_u64(q->out, W_COLD, !tag->build->row.image[0]);
     wire_put_u64(q->out, W_CREATED, (uint64_t)tag->build->row.created_us);
     desk_finish(q);
   }

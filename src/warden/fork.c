@@ -52,7 +52,7 @@ static void fork_answer(struct fork *f)
     struct box *b = box_find(f->warden, str_of(one->id), STR_NONE);
     if (!b && !one->status)
       one->status = err_set(&one->err, -ENOENT, "the sandbox ended as soon as it had begun");
-    desk_answer_item(f->warden, f->ask, one->status, b, &one->err);
+    desk_answer_item(f->warden, f->ask, one->status, b, !f->copy.image[0], &one->err);
   }
   desk_answer_end(f->warden, f->ask, 0, NULL);
   fork_free(f);
@@ -70,7 +70,7 @@ static void fork_born(struct birth *h)
 {
   struct fork *f = h->arg;
   size_t i = 0;
-  while (i < f->n - 1 && strcmp(f->of[i].id, h->row.id))
+  while (i < f->n - 1 && strcmp(f->of[i].id, h->box->row.id))
     i++;
   f->of[i].status = box_born(h);
   f->of[i].err = h->err;
@@ -115,6 +115,8 @@ static void fork_row(struct box *b, const struct fork *f, const struct box *sour
   r->end_us = (int64_t)f->timeout_s * 1000000;
   r->image[0] = 0;
   r->tier = TIER_FROZEN;
+  if (!f->copy.image[0])
+    memcpy(r->runtime, b->warden->runtime, sizeof(r->runtime));
 }
 
 static int fork_begin(struct fork *f, const struct box *source, const char *id, struct err *err)
@@ -138,7 +140,10 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   b->trace.came_us = clock_mono_us();
   box_begin(b);
   f->pending++;
-  birth_restore(b, f->build->row.image, source->row.secret, fork_born, f);
+  if (f->copy.image[0])
+    birth_restore(b, f->build->row.image, source->row.secret, fork_born, f);
+  else
+    birth_plain(b, fork_born, f);
   return 0;
 }
 
@@ -185,7 +190,10 @@ static void first_layer(const struct build *b, char out[1024])
 static void copy_names(const struct box *b, struct copy *copy, const char *build_id)
 {
   struct warden *w = b->warden;
-  snprintf(copy->image, sizeof(copy->image), "%.40s-%.8s", b->row.id, build_id);
+  if (w->images_on)
+    snprintf(copy->image, sizeof(copy->image), "%.40s-%.8s", b->row.id, build_id);
+  else
+    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "copied without its memory, files only: %s", w->images_why);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers", w->config->data);
   path_mkdirs(copy->layer, 0755);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers/%s", w->config->data, build_id);
@@ -193,13 +201,10 @@ static void copy_names(const struct box *b, struct copy *copy, const char *build
 
 static int ready_to_copy(struct box *b, struct err *err)
 {
-  struct warden *w = b->warden;
   if (b->row.state == BOX_PAUSED || b->row.state == BOX_PAUSING)
     return err_set(err, -EHOSTDOWN, "the sandbox is paused");
   if (b->row.state == BOX_STARTING)
     return err_set(err, -EBUSY, "the sandbox is still starting");
-  if (!w->images_on)
-    return err_set(err, -ENOTSUP, "this host can't copy the memory of a sandbox: %s", w->images_why);
   return 0;
 }
 
@@ -305,7 +310,8 @@ struct snapshot {
 
 static void snapshot_answer(struct snapshot *s, const struct template *t)
 {
-  desk_answer_snapshot(s->warden, s->ask, t, s->tag);
+  const struct build *build = catalog_build(s->warden->catalog, str_of(s->build_id));
+  desk_answer_snapshot(s->warden, s->ask, t, s->tag, build && !build->row.image[0]);
 }
 
 static void snapshot_copied(struct copy *copy, struct box *b, int result, const struct err *why)
@@ -357,6 +363,7 @@ void box_snapshot(struct box *b, const struct snapshot_order *o)
   int r = read_name(s, b, o->name, &err);
   struct build *have = r ? NULL : catalog_build(w->catalog, o->build);
   if (have) {
+    str_copyz(o->build, s->build_id, sizeof(s->build_id));
     snapshot_answer(s, have->of);
     free(s);
     return;

@@ -33,7 +33,7 @@ void images_open(struct warden *w)
   w->images_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);
   snprintf(w->images_why, sizeof(w->images_why), "%s", why.msg);
   if (!w->images_on)
-    log_warn("paused boxes stay in memory (tier frozen) and can't be forked: %s", why.msg);
+    log_warn("paused boxes stay in memory (tier frozen), forks and snapshots keep files only: %s", why.msg);
 }
 
 /* ---- removal ---- */

@@ -73,14 +73,15 @@ static void clear_walls(struct passage *p)
 
 static int copy_out(struct passage *p, const char *image)
 {
-  int r = jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
+  bool files = !p->image[0];
+  int r = files ? jail_freeze(p->warden->instance, p->name, true, &p->err) : jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
   if (r)
     return r;
   r = jail_commit(p->dir, p->spec.id_base, p->copy->layer, &p->err);
   struct err thaw = ERR_NONE;
   if (jail_freeze(p->warden->instance, p->name, false, &thaw))
     log_error("box %s: %s", p->name, thaw.msg);
-  if (r)
+  if (r && !files)
     jail_image_remove(image, NULL);
   return r;
 }
@@ -96,7 +97,7 @@ static void turn_work(struct turn *t)
     p->result = copy_out(p, image);
   else
     p->result = jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
-  if (!p->result && p->kind != PASSAGE_RESTORE)
+  if (!p->result && p->kind != PASSAGE_RESTORE && p->image[0])
     p->image_bytes = jail_image_bytes(image);
 }
 

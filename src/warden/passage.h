@@ -24,7 +24,7 @@ enum passage_kind {
 
 /* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
 struct copy {
-  char image[64];   /* under <data>/checkpoints */
+  char image[64];   /* under <data>/checkpoints; empty: files only, where this host can't hold memory */
   char layer[1024]; /* a new directory */
   uint64_t bytes;   /* of the image, in the end */
   void (*done)(struct copy *copy, struct box *b, int result, const struct err *err);
