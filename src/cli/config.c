@@ -58,6 +58,8 @@ static const struct setting settings[] = {
     {"builds_max", N(builds_max), "4", 1, 64, "templates built at once; more wait for their turn"},
     {"team_builds_max", N(team_builds_max), "20", 1, 10000, "template builds of one team at once, waiting ones included; more are refused"},
     {"build_minutes", N(build_minutes), "60", 1, 1440, "longest a template's build may take"},
+    {"build_wait_seconds", N(build_wait_seconds), "86400", 1, 31536000, "how long a build that was requested may wait for its start"},
+    {"build_keep_days", N(build_keep_days), "30", 1, 3650, "days that failed builds are remembered, with their logs"},
     {"build_log_mb", N(build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
     {"upload_max_mb", N(upload_max_mb), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
     {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},

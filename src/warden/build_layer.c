@@ -2,6 +2,7 @@
 #include "warden/build_layer.h"
 
 #include "jail/commit.h"
+#include "warden/claim.h"
 #include "warden/layer.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@ bool build_layer_find(struct build_run *run, const char *key, char fs[512], stru
 {
   char dir[512], path[560];
   layer_dir(dir, run, key);
-  if (utimensat(AT_FDCWD, dir, NULL, AT_SYMLINK_NOFOLLOW))
+  if (!claim_layer(dir))
     return false;
   snprintf(path, sizeof(path), "%s/fs", dir);
   snprintf(fs, 512, "%s", access(path, F_OK) ? "" : path);

@@ -88,6 +88,8 @@ static void log_path(struct warden *w, const char *id, char out[600])
   snprintf(out, 600, "%s/builds/%s.log", w->config->data, id);
 }
 
+static void job_expire(struct warden *w, struct job *j, int64_t now);
+
 /* ---- asking for one ---- */
 
 static bool shares_tag(struct str a, struct str b)
@@ -385,6 +387,7 @@ int builder_find(struct warden *w, struct str team, struct str ref, struct str b
   if (!j || catalog_template(w->catalog, team, ref, &t, NULL, err) || strcmp(j->row.template_id, t->row.id))
     return err_set(err, -ENOENT, "build '" STR_FMT "' of template '" STR_FMT "' not found", STR_ARG(str_sub(build, 0, 100)),
                    STR_ARG(str_sub(ref, 0, 200)));
+  job_expire(w, j, clock_wall_us());
   *out = j;
   return 0;
 }
@@ -396,7 +399,7 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   if (r)
     return r;
   if (j->row.state != JOB_WAITING)
-    return err_set(err, -EINVAL, "the build is not waiting to be started");
+    return err_set(err, -EINVAL, "the build is not waiting to be started%s%s", j->row.reason ? ": it " : "", j->row.reason ? j->row.reason : "");
   if (w->builder->stopping)
     return err_set(err, -ESHUTDOWN, "the server is stopping");
   j->run = run_new(w, j, recipe, err);
@@ -475,10 +478,20 @@ int builder_log(struct warden *w, const struct job *j, struct err *err)
   return fd < 0 ? err_errno(err, "%s", path) : fd;
 }
 
-/* A build's list of layers changes under its thread's hands: while anything is built, nothing may go. */
-bool builder_holds(struct warden *w, struct str key UNUSED)
+int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *arg), void *arg)
 {
-  return w->builder && w->builder->running > 0;
+  int64_t since = INT64_MAX;
+  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
+    const struct job *j = w->builder->jobs.p[i];
+    if (!j->run)
+      continue;
+    since = MIN(since, j->row.started_us / 1000000);
+    if (j->run->base_layers)
+      need(j->run->base_layers, arg);
+    if (j->run->borrowed)
+      need(j->run->image_layer, arg);
+  }
+  return since;
 }
 
 bool builder_borrows(struct warden *w, const char *what)
@@ -489,6 +502,39 @@ bool builder_borrows(struct warden *w, const char *what)
       return true;
   }
   return false;
+}
+
+/* ---- time ---- */
+
+static void job_expire(struct warden *w, struct job *j, int64_t now)
+{
+  char why[160];
+  if (j->row.state != JOB_WAITING || now - j->row.created_us < (int64_t)w->config->build_wait_s * 1000000)
+    return;
+  snprintf(why, sizeof(why), "expired: it was not started within %u s (setting build_wait_seconds); request it again", w->config->build_wait_s);
+  job_failed(w, j, "", why);
+}
+
+static void job_forget(struct warden *w, struct job *j)
+{
+  char path[600];
+  struct err err = ERR_NONE;
+  log_path(w, j->row.id, path);
+  unlink(path);
+  if (store_job_delete(w->store, j->row.id, &err))
+    log_warn("build %s: %s", j->row.id, err.msg);
+  job_drop(w->builder, j);
+}
+
+void builder_expire(struct warden *w)
+{
+  int64_t now = clock_wall_us();
+  for (size_t i = w->builder->jobs.n; i-- > 0;) {
+    struct job *j = w->builder->jobs.p[i];
+    job_expire(w, j, now);
+    if (j->row.state == JOB_ERROR && !j->run && now - j->row.finished_us > (int64_t)w->config->build_keep_s * 1000000)
+      job_forget(w, j);
+  }
 }
 
 /* ---- beginnings and end ---- */
@@ -520,6 +566,7 @@ int builder_open(struct warden *w, struct err *err)
   for (size_t i = 0; i < w->builder->jobs.n; i++)
     if (w->builder->jobs.p[i]->row.state == JOB_BUILDING)
       job_failed(w, w->builder->jobs.p[i], "", "interrupted: the server ended during the build; start it again");
+  builder_expire(w);
   return 0;
 }
 

@@ -37,8 +37,12 @@ size_t builder_jobs(struct warden *w, struct job *const **out);                 
 size_t builder_cancel(struct warden *w, struct str team, struct str build, const char *why); /* build empty: all of the team's */
 void builder_template_gone(struct warden *w, const char *template_id);                       /* its jobs end and are forgotten */
 int builder_log(struct warden *w, const struct job *j, struct err *err);                     /* a descriptor to read, or negative */
-bool builder_holds(struct warden *w, struct str key);                                        /* a build at work may stand on this layer */
-bool builder_borrows(struct warden *w, const char *what);                                    /* an image or layer one at work will name */
+/* What builds under way stand on: `need` hears of the layers each began with; every other one they use was claimed (claim.h) at
+ * the returned time or later, in wall seconds. INT64_MAX: there is none. */
+int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *arg), void *arg);
+/* Now and then: what was never started fails, failures of long ago are forgotten with their logs. */
+void builder_expire(struct warden *w);
+bool builder_borrows(struct warden *w, const char *what); /* an image or layer one at work will name */
 
 /* Uploads of COPY steps: <data>/files/<team>/<hash>. `id` names an upload under way. */
 bool builder_file(struct warden *w, struct str team, struct str hash);

@@ -2,6 +2,7 @@
 #include "warden/garbage.h"
 
 #include "warden/builder.h"
+#include "warden/claim.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ struct pass {
   const struct garbage_order *order;
   struct map needed; /* keys of layers */
   int64_t now;
+  int64_t claims_s; /* layers claimed since may be a build's under way */
   size_t count;
 };
 
@@ -36,8 +38,15 @@ static void need_layers(struct pass *p, const char *layers)
   }
 }
 
+static void need_more(const char *layers, void *arg)
+{
+  need_layers(arg, layers);
+}
+
+/* Builds of the catalogue, and what builds under way began with. */
 static void need_builds(struct pass *p)
 {
+  p->claims_s = builder_needs(p->warden, need_more, p);
   struct build *const *list;
   size_t n = catalog_builds(p->warden->catalog, &list);
   for (size_t i = 0; i < n; i++)
@@ -76,7 +85,8 @@ static bool unused_for(const struct pass *p, int dir, const char *name, int64_t 
   return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && p->now - st.st_mtime >= seconds;
 }
 
-static void let_go(struct pass *p, const char *top, const char *name)
+/* `since`: what was claimed from then on stays after all. */
+static void let_go_before(struct pass *p, const char *top, const char *name, int64_t since)
 {
   char path[600], gone[600], mark[24];
   snprintf(path, sizeof(path), "%s/%s", top, name);
@@ -87,10 +97,15 @@ static void let_go(struct pass *p, const char *top, const char *name)
     return;
   random_id(mark, 16);
   snprintf(gone, sizeof(gone), "%s/" GONE "%s", top, mark);
-  if (rename(path, gone))
-    log_warn("%s could not be removed: %s", path, strerrordesc_np(errno));
-  else
+  if (claim_remove(path, gone, since))
     remove_later(p, gone);
+  else
+    log_info("%s is not removed: it is in use again", path);
+}
+
+static void let_go(struct pass *p, const char *top, const char *name)
+{
+  let_go_before(p, top, name, INT64_MAX);
 }
 
 /* ---- the places ---- */
@@ -123,9 +138,11 @@ static void look_at_layer(struct pass *p, int dir, const char *top, const char *
       let_go(p, top, name);
     return;
   }
-  if (!map_get(&p->needed, str_of(name)) && !builder_holds(p->warden, str_of(name)) &&
-      unused_for(p, dir, name, MAX(p->order->unused_s, (int64_t)LEAST)))
-    let_go(p, top, name);
+  int64_t unused = MAX(p->order->unused_s, (int64_t)LEAST);
+  struct stat st;
+  if (!map_get(&p->needed, str_of(name)) && unused_for(p, dir, name, unused) && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+      st.st_mtime < p->claims_s)
+    let_go_before(p, top, name, MIN(p->claims_s, p->now - unused + 1));
 }
 
 static void look_at_file(struct pass *p, int dir, const char *top, const char *name)

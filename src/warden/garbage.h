@@ -1,4 +1,4 @@
-/* garbage.h - removes what nothing needs any more: layers no build stands on, uploads, logs, fetched blobs.
+/* garbage.h - removes what nothing needs any more: layers no build stands on, uploads, fetched blobs.
  *
  * Runs on the loop, where builds, tags and boxes are known: what any build of the catalogue, any running build or any box
  * names stays, however old. The rest is a cache and stays for a while after its last use. Removal is a rename here and a

@@ -1,6 +1,7 @@
 /* source.c - see source.h. */
 #include "warden/source.h"
 
+#include "warden/claim.h"
 #include "warden/courier.h"
 #include "warden/credential.h"
 #include "warden/source_name.h"
@@ -252,7 +253,7 @@ static int known_debian(const struct fetch *f, struct source_base *out)
     snprintf(identity, sizeof(identity), "debian %s %lld", f->name.suite, (long long)day);
     source_key("", identity, out->key);
     snprintf(layer, sizeof(layer), "%s/layers/%s/fs", f->s->data, out->key);
-    if (access(layer, F_OK) == 0)
+    if (claim_tree(layer))
       return buf_addf(&out->layers, "%s\n", layer),
              buf_addz(&out->config, "{\"env\":{},\"user\":\"\",\"workdir\":\"\",\"cmd\":[],\"entrypoint\":[]}");
   }

@@ -7,6 +7,7 @@
 
 #include "jail/commit.h"
 #include "jail/jail.h"
+#include "warden/claim.h"
 #include "warden/layer.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -53,7 +54,7 @@ static void name_layer(struct session *x, const char *identity)
 {
   source_key(x->s->team, identity, x->out->key);
   snprintf(x->layer, sizeof(x->layer), "%s/layers/%s/fs", x->s->data, x->out->key);
-  x->known = access(x->layer, F_OK) == 0;
+  x->known = claim_tree(x->layer);
 }
 
 /* ---- the box ---- */
@@ -271,7 +272,7 @@ static int64_t known_part(const char *home)
   char path[600];
   uint64_t n;
   snprintf(path, sizeof(path), "%s/" SIZE, home);
-  if (utimensat(AT_FDCWD, home, NULL, AT_SYMLINK_NOFOLLOW) || file_read(path, &b) || str_u64(buf_str(&b), &n))
+  if (!claim_layer(home) || file_read(path, &b) || str_u64(buf_str(&b), &n))
     return -ENOENT;
   return (int64_t)n;
 }

@@ -483,6 +483,11 @@ int store_job_put(struct store *s, const struct row_job *r, struct err *err)
                 r->finished_us);
 }
 
+int store_job_delete(struct store *s, const char *id, struct err *err)
+{
+  return change(s, err, "DELETE FROM job WHERE id=?", "t", id);
+}
+
 int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg)
 {
   sqlite3_stmt *st = query(s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");

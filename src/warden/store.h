@@ -75,6 +75,7 @@ struct row_job {
 
 void row_job_free(struct row_job *r);
 int store_job_put(struct store *s, const struct row_job *r, struct err *err);
+int store_job_delete(struct store *s, const char *id, struct err *err);
 int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg);
 
 void row_build_free(struct row_build *r);

@@ -326,6 +326,7 @@ static void housekeep(uv_timer_t *t)
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
+  builder_expire(w);
   clear_garbage(w);
   uv_work_t *work = xcalloc(1, sizeof(*work));
   work->data = w;
