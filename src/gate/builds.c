@@ -1,8 +1,8 @@
 /* builds.c - asking for a template's build, starting it, and how it goes on. */
 #include "gate/api.h"
+#include "gate/recipe_json.h"
 
 #include "warden/buildlog.h"
-#include "warden/recipe.h"
 
 #define PAGE_MOST 100
 
@@ -113,91 +113,6 @@ void build_request(struct req *r)
 
 /* ---- starting it ---- */
 
-static bool bad_recipe(struct req *r, const char *what)
-{
-  api_error(r, 400, "%s", what);
-  return false;
-}
-
-static bool put_step(struct req *r, struct buf *out, const struct json *step)
-{
-  struct str type = json_text(json_get(step, "type"), STR_NONE), files = json_text(json_get(step, "filesHash"), STR_NONE);
-  const struct json *args = json_get(step, "args"), *force = json_get(step, "force");
-  char upper[64];
-  if (!json_is(step, JSON_OBJECT) || !type.n || type.n >= sizeof(upper))
-    return bad_recipe(r, "each of 'steps' must be an object with a 'type'");
-  for (size_t i = 0; i < type.n; i++)
-    upper[i] = type.p[i] >= 'a' && type.p[i] <= 'z' ? (char)(type.p[i] - 32) : type.p[i];
-  recipe_put(out, RECIPE_STEP, str_make(upper, type.n));
-  if (json_given(args) && args->type != JSON_ARRAY)
-    return bad_recipe(r, "'args' of a step must be a list of strings");
-  for (const struct json *k = json_given(args) ? args->kids : NULL; k; k = k->next) {
-    if (k->type != JSON_STRING || memchr(k->text.n ? k->text.p : "x", 0, k->text.n))
-      return bad_recipe(r, "'args' of a step must be a list of strings without NUL bytes");
-    recipe_put(out, RECIPE_ARG, k->text);
-  }
-  if (files.n)
-    recipe_put(out, RECIPE_FILES, files);
-  if (json_is(force, JSON_BOOL) && force->flag)
-    recipe_put(out, RECIPE_AGAIN, STR_NONE);
-  return true;
-}
-
-static bool put_text(struct req *r, struct buf *out, const char *name, enum recipe_tag tag)
-{
-  const struct json *v = json_get(r->json, name);
-  if (!json_given(v))
-    return true;
-  if (v->type != JSON_STRING || memchr(v->text.n ? v->text.p : "x", 0, v->text.n)) {
-    api_error(r, 400, "'%s' must be a string", name);
-    return false;
-  }
-  if (v->text.n)
-    recipe_put(out, tag, v->text);
-  return true;
-}
-
-static void put_flag(struct req *r, struct buf *out, const char *name, enum recipe_tag tag)
-{
-  const struct json *v = json_get(r->json, name);
-  if (json_is(v, JSON_BOOL) && v->flag)
-    recipe_put(out, tag, STR_NONE);
-}
-
-static bool put_recipe(struct req *r, struct buf *out)
-{
-  const struct json *steps = json_get(r->json, "steps"), *registry = json_get(r->json, "fromImageRegistry");
-  struct str image = json_text(json_get(r->json, "fromImage"), STR_NONE), ref = json_text(json_get(r->json, "fromTemplate"), STR_NONE);
-  if (!image.n == !ref.n)
-    return bad_recipe(r, "exactly one of 'fromImage' and 'fromTemplate' must be given");
-  if (json_given(steps) && (steps->type != JSON_ARRAY || steps->count > RECIPE_STEPS_MAX)) {
-    api_error(r, 400, "'steps' must be a list of at most %d steps", RECIPE_STEPS_MAX);
-    return false;
-  }
-  if (!put_text(r, out, "fromImage", RECIPE_IMAGE) || !put_text(r, out, "fromTemplate", RECIPE_TEMPLATE) ||
-      !put_text(r, out, "startCmd", RECIPE_START) || !put_text(r, out, "readyCmd", RECIPE_READY))
-    return false;
-  if (json_given(registry)) {
-    struct str type = json_text(json_get(registry, "type"), STR_NONE);
-    if (!str_is(type, "registry") && !str_is(type, "aws") && !str_is(type, "gcp"))
-      return bad_recipe(r, "'fromImageRegistry' must have the type registry, aws or gcp");
-    cleanup_buf struct buf text = BUF_INIT(1 << 16);
-    json_put(&text, registry, false);
-    recipe_put(out, RECIPE_REGISTRY, buf_str(&text));
-  }
-  put_flag(r, out, "force", RECIPE_FORCE);
-  put_flag(r, out, "keep", RECIPE_KEEP);
-  put_flag(r, out, "debug", RECIPE_DEBUG);
-  for (const struct json *k = json_given(steps) ? steps->kids : NULL; k; k = k->next)
-    if (!put_step(r, out, k))
-      return false;
-  if (buf_failed(out) || out->n > RECIPE_MAX) {
-    api_error(r, 400, "the recipe exceeds %u bytes; COPY large files instead of writing them in commands", RECIPE_MAX);
-    return false;
-  }
-  return true;
-}
-
 static void started(const struct answer *a, void *arg)
 {
   struct req *r = arg;
@@ -224,8 +139,13 @@ static bool ask_about(struct req *r, struct buf *b, enum wire_type type)
 void build_start(struct req *r)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), recipe = BUF_INIT(2 * RECIPE_MAX);
-  if (!ask_about(r, &b, WIRE_BUILD_START) || !put_recipe(r, &recipe))
+  struct err err = ERR_NONE;
+  if (!ask_about(r, &b, WIRE_BUILD_START))
     return;
+  if (recipe_from_json(r->json, &recipe, &err)) {
+    api_error(r, 400, "%s", err.msg);
+    return;
+  }
   wire_put(&b, W_RECIPE, buf_str(&recipe));
   api_ask(r, &b, NULL, started);
 }
