@@ -61,7 +61,7 @@ static void nursery_take(struct str language)
   if (fd < 0)
     return;
   if (str_copyz(language, name, sizeof(name)) || interp_adopt(name, (const int[]){fd, -1, -1}, 0, true)) {
-    log_warn("the nursery for " STR_FMT " is not wanted here", STR_ARG(language));
+    log_warn("the first kernel of " STR_FMT " is not wanted here", STR_ARG(language));
     close(fd);
     return;
   }
@@ -241,6 +241,8 @@ static void say_ready(void)
 
 void boot_finish(struct agent *a)
 {
+  if (nursed) /* it is on its way, and nothing of outside may stay open */
+    interp_warm("python");
   start_begin(a);
   start_wait(a, say_ready);
 }

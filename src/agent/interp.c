@@ -447,7 +447,7 @@ int interp_adopt(const char *language, const int fds[3], pid_t pid, bool nursery
   if (!spec)
     return -ENOENT;
   if (nursery)
-    return nursery_adopt(&the_interp->host, spec, fds[0], pid);
+    return nursery_adopt(&the_interp->host, spec, fds[0]);
   struct context *c = contexts_default(all, spec->language);
   return c ? context_adopt(c, fds, pid) : -ENOENT;
 }

@@ -2,13 +2,20 @@
  *
  * A nursery runs no user code and says little, so its messages are small and a bounded buffer holds them. When it dies,
  * births that were asked for fall back to processes of their own, and its living children become children of
- * pid 1, which is this program: their exits are then heard from the reaper. */
+ * pid 1, which is this program: their exits are then heard from the reaper.
+ *
+ * The box's first kernel comes from outside, as a fork of the zygote that takes the first birth upon itself and is no
+ * nursery to anybody after that. Most boxes never ask for a second one; who does gets a nursery by ringing the warden, and where
+ * nobody answers one that is started here. */
 #include "agent/kernel_nursery.h"
 #include "agent/kernel_message.h"
 #include "agent/kernel_token.h"
 #include "agent/reap.h"
+#include "warden/boot.h"
 #include <signal.h>
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define NURSERY_IN_MAX  ((size_t)64 << 10)
@@ -24,7 +31,10 @@ struct nursery {
   uv_timer_t *timer;
   struct buf in;
   bool ready;
-  bool moving; /* its first byte brings the socket to talk through */
+  bool single; /* it becomes the first kernel asked for, and then it is gone */
+  bool given;  /* somebody has asked */
+  bool spent;  /* the one it became is there */
+  bool rung;   /* it comes from outside, if it comes */
   uint64_t last_id;
   int64_t rest_until;
   struct nursery_child *children;
@@ -71,25 +81,67 @@ static void on_orphan_reaped(pid_t pid, int status, void *arg)
   c->exited(c, status);
 }
 
-/* Tells everyone. A birth that fails may start a process at once, so the list is taken off first. */
-static void nursery_lost(struct nursery *n)
+static void child_orphan(struct nursery_child *c)
+{
+  if (c->orphan)
+    return;
+  c->orphan = true;
+  reap_watch(c->pid, on_orphan_reaped, c);
+}
+
+static void nursery_close(struct nursery *n)
 {
   uv_close((uv_handle_t *)n->poll, on_handle_closed);
   uv_close((uv_handle_t *)n->timer, on_handle_closed);
   close(n->fd);
   n->fd = -1;
   buf_free(&n->in);
-  if (!n->ready)
-    n->rest_until = clock_mono_us() + NURSERY_REST_US;
+}
+
+static int nursery_start(struct nursery *n, bool ring);
+
+static bool somebody_waits(const struct nursery *n)
+{
+  for (const struct nursery_child *c = n->children; c; c = c->next)
+    if (!c->asked)
+      return true;
+  return false;
+}
+
+/* Tells everyone. A birth that fails may start a process at once, so the list is taken off first. */
+static void nursery_lost(struct nursery *n)
+{
+  bool ready = n->ready, rung = n->rung;
+  nursery_close(n);
   n->ready = false;
+  if (!ready && rung && somebody_waits(n) && nursery_start(n, false) == 0)
+    return;
+  if (!ready)
+    n->rest_until = clock_mono_us() + NURSERY_REST_US;
   for (struct nursery_child *c = n->children, *next; c; c = next) {
     next = c->next;
     if (c->pid <= 0) {
       child_unlink(c);
       c->born(c, -1);
-    } else if (!c->orphan) {
-      c->orphan = true;
-      reap_watch(c->pid, on_orphan_reaped, c);
+    } else {
+      child_orphan(c);
+    }
+  }
+}
+
+/* The only one it had is born; who asked meanwhile gets a nursery. */
+static void nursery_spent(struct nursery *n)
+{
+  nursery_close(n);
+  n->ready = false;
+  if (somebody_waits(n) && nursery_start(n, true) < 0) {
+    n->rest_until = clock_mono_us() + NURSERY_REST_US;
+    for (struct nursery_child *w = n->children, *next; w; w = next) {
+      next = w->next;
+      if (w->pid > 0)
+        continue;
+      child_unlink(w);
+      w->born(w, -1);
     }
   }
 }
@@ -130,6 +182,9 @@ static void event_forked(struct nursery *n, const struct message *m)
   c->pid = pid > 1 ? (pid_t)pid : -1;
   if (c->pid < 0)
     child_unlink(c);
+  else if (n->single)
+    child_orphan(c);
+  n->spent = n->single;
   c->born(c, c->pid);
 }
 
@@ -161,39 +216,14 @@ static void nursery_line(struct nursery *n, struct str line)
 static void nursery_lines(struct nursery *n)
 {
   struct str rest = buf_str(&n->in), line;
-  while (n->fd >= 0 && str_find(rest, '\n') >= 0) {
+  while (!n->spent && str_find(rest, '\n') >= 0) {
     str_cut(rest, '\n', &line, &rest);
     nursery_line(n, line);
   }
-  if (n->fd >= 0)
+  if (n->spent)
+    nursery_spent(n);
+  else
     buf_drop(&n->in, n->in.n - rest.n);
-}
-
-static void on_readable(uv_poll_t *p, int status, int events);
-
-/* A nursery from outside came with a socket of outside, which no checkpoint could hold. */
-static void nursery_move(struct nursery *n)
-{
-  char byte = 0;
-  int fd = -1;
-  size_t fds = 1;
-  ssize_t got = fd_recv(n->fd, &byte, 1, &fd, &fds, MSG_DONTWAIT);
-  if (got == -EAGAIN || got == -EINTR)
-    return;
-  if (got != 1 || fds != 1) {
-    log_warn("the %s nursery did not come", n->spec->language);
-    nursery_lost(n);
-    return;
-  }
-  uv_close((uv_handle_t *)n->poll, on_handle_closed);
-  close(n->fd);
-  n->fd = fd;
-  n->moving = false;
-  n->poll = xcalloc(1, sizeof(*n->poll));
-  fd_nonblock(fd);
-  uv_poll_init(n->host->loop, n->poll, fd);
-  n->poll->data = n;
-  uv_poll_start(n->poll, UV_READABLE, on_readable);
 }
 
 static void on_readable(uv_poll_t *p, int status, int events)
@@ -201,15 +231,12 @@ static void on_readable(uv_poll_t *p, int status, int events)
   struct nursery *n = p->data;
   char bytes[8192];
   (void)status, (void)events;
-  if (n->moving) {
-    nursery_move(n);
-    return;
-  }
   ssize_t got = recv(n->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (got <= 0 || buf_add(&n->in, bytes, (size_t)got) < 0) {
-    log_warn("the %s nursery ended", n->spec->language);
+    if (n->ready || !n->rung)
+      log_warn("the %s nursery ended", n->spec->language);
     nursery_lost(n);
     return;
   }
@@ -230,7 +257,7 @@ static void nursery_open(struct nursery *n, int fd, pid_t pid)
   n->fd = fd;
   n->pid = pid;
   n->ready = false;
-  n->moving = false;
+  n->single = n->given = n->spent = n->rung = false;
   buf_init(&n->in, NURSERY_IN_MAX);
   n->poll = xcalloc(1, sizeof(*n->poll));
   n->timer = xcalloc(1, sizeof(*n->timer));
@@ -242,10 +269,32 @@ static void nursery_open(struct nursery *n, int fd, pid_t pid)
   uv_timer_start(n->timer, on_late, KERNEL_START_MS, 0);
 }
 
-static int nursery_start(struct nursery *n)
+/* From outside: the socket's other end goes with the call. Answers that it was heard, not that somebody comes. */
+static int nursery_ring(struct nursery *n)
+{
+  struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0" BOOT_BELL};
+  int pair[2];
+  cleanup_fd int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (bell < 0 || connect(bell, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + sizeof(BOOT_BELL)) != 0 ||
+      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return -errno;
+  ssize_t sent = fd_send(bell, n->spec->language, strlen(n->spec->language), &pair[1], 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  close(pair[1]);
+  if (sent < 0) {
+    close(pair[0]);
+    return (int)sent;
+  }
+  nursery_open(n, pair[0], 0);
+  n->rung = true;
+  return 0;
+}
+
+static int nursery_start(struct nursery *n, bool ring)
 {
   struct err err = ERR_NONE;
   int pair[2];
+  if (ring && nursery_ring(n) == 0)
+    return 0;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return -errno;
   int fds[3] = {-1, STDERR_FILENO, pair[1]};
@@ -280,7 +329,7 @@ int nursery_fork(const struct kernel_host *host, const struct kernel_spec *spec,
   if (n->fd < 0) {
     if (clock_mono_us() < n->rest_until)
       return -EAGAIN;
-    int rc = nursery_start(n);
+    int rc = nursery_start(n, true);
     if (rc < 0) {
       n->rest_until = clock_mono_us() + NURSERY_REST_US;
       return rc;
@@ -289,10 +338,11 @@ int nursery_fork(const struct kernel_host *host, const struct kernel_spec *spec,
   c->nursery = n;
   c->id = ++n->last_id;
   c->pid = 0;
-  c->asked = n->ready;
+  c->asked = n->ready && !n->given;
+  n->given = n->single;
   struct buf cleanup_buf b = BUF_INIT(256);
   message_fork(&b, c->id);
-  if (n->ready && fd_send(n->fd, b.p, b.n, c->fds, 3, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)b.n)
+  if (c->asked && fd_send(n->fd, b.p, b.n, c->fds, 3, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)b.n)
     return -EAGAIN;
   c->next = n->children;
   n->children = c;
@@ -308,13 +358,13 @@ void nursery_forget(struct nursery_child *c)
   child_unlink(c);
 }
 
-int nursery_adopt(const struct kernel_host *host, const struct kernel_spec *spec, int fd, pid_t pid)
+int nursery_adopt(const struct kernel_host *host, const struct kernel_spec *spec, int fd)
 {
   struct nursery *n = nursery_of(host, spec);
   if (n->fd >= 0)
     return -EEXIST;
-  nursery_open(n, fd, pid);
-  n->moving = true;
+  nursery_open(n, fd, 0);
+  n->single = n->ready = true;
   return 0;
 }
 

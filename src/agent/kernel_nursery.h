@@ -1,6 +1,6 @@
 /* kernel_nursery.h - processes that have everything loaded and fork kernels on demand, one per language.
  *
- * A nursery is started at the first birth that asks for it and kept; one that dies is started again at the next. Whoever
+ * A nursery is called or started at the first birth that asks for it and kept; one that dies is followed by another at the next. Whoever
  * wants a child embeds a nursery_child and hears exactly one of: born with a pid, or born with -1 (then it
  * starts a process of its own). After a birth it may hear of the child's exit once. */
 #ifndef CLOCHE_KERNEL_NURSERY_H
@@ -26,8 +26,8 @@ struct nursery_child {
 int nursery_fork(const struct kernel_host *host, const struct kernel_spec *spec, struct nursery_child *c);
 void nursery_forget(struct nursery_child *c); /* hears nothing any more; a child still on its way is ended */
 
-/* A nursery that runs already, by its protocol socket (owned). */
-int nursery_adopt(const struct kernel_host *host, const struct kernel_spec *spec, int fd, pid_t pid);
+/* The socket (owned) of a process on its way from outside, which will be the first child that is asked for. */
+int nursery_adopt(const struct kernel_host *host, const struct kernel_spec *spec, int fd);
 void nursery_end_all(void);
 
 #endif

@@ -12,7 +12,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #define DOOR_TIMEOUT_MS 2000
 
@@ -23,7 +25,7 @@ static void find_home(void)
   home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-static int socket_inside(int netns, int family)
+static int socket_inside(int netns, int family, int type)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, find_home);
@@ -31,7 +33,7 @@ static int socket_inside(int netns, int family)
     return -EBADF;
   if (setns(netns, CLONE_NEWNET))
     return -errno;
-  int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int code = errno;
   if (setns(home, CLONE_NEWNET)) {
     log_error("a thread can't leave a box's network namespace");
@@ -55,7 +57,7 @@ static int finish(int fd)
 
 static int knock(int netns, const struct sockaddr *to, socklen_t len)
 {
-  cleanup_fd int fd = socket_inside(netns, to->sa_family);
+  cleanup_fd int fd = socket_inside(netns, to->sa_family, SOCK_STREAM);
   if (fd < 0)
     return fd;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -78,4 +80,19 @@ int jail_door(const struct jail *j, unsigned port, struct err *err)
     fd = second >= 0 ? second : fd;
   }
   return fd < 0 ? err_set(err, fd, "port %u in the box: %s", port, strerrordesc_np(-fd)) : fd;
+}
+
+/* A name without a file belongs to the network namespace it was bound in: no mount, and nothing that a checkpoint meets. */
+int jail_bell(const struct jail *j, const char *name, struct err *err)
+{
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  if (str_copyz(str_of(name), at.sun_path + 1, sizeof(at.sun_path) - 1))
+    return err_set(err, -ENAMETOOLONG, "too long a name: %s", name);
+  cleanup_fd int fd = socket_inside(j->netns, AF_UNIX, SOCK_DGRAM);
+  if (fd < 0)
+    return err_set(err, fd, "a socket in the box: %s", strerrordesc_np(-fd));
+  if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) ||
+      bind(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))))
+    return err_errno(err, "binding a name in the box");
+  return steal_fd(&fd);
 }

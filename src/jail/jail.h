@@ -86,6 +86,10 @@ uint64_t jail_capabilities(void); /* the mask such a process keeps */
  * -ECONNREFUSED when nothing listens. */
 int jail_door(const struct jail *j, unsigned port, struct err *err);
 
+/* A datagram socket inside the box at a name without a file, by which the box says that it wants something: non-blocking,
+ * close-on-exec, tells who sent. Whoever is in the box may send to it. */
+int jail_bell(const struct jail *j, const char *name, struct err *err);
+
 struct jail_stats {
   uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;
 };

@@ -86,7 +86,7 @@ static int give_birth(struct birth *h)
   close(steal_fd(&theirs));
   h->told_us = clock_mono_us();
   struct err why = ERR_NONE;
-  if (h->zygote && zygote_enter(h->zygote, &h->spec, &h->jail, forks, &why))
+  if (h->zygote && zygote_enter(h->zygote, &h->spec, &h->jail, false, forks, &why))
     log_warn("box %s warms itself: %s", h->spec.id, why.msg); /* the agent sees its socket close */
   return 0;
 }

@@ -7,7 +7,10 @@
  *
  * A box made ahead gets a first packet with BOOT_PARK: the agent prepares what it can without an identity, warms its
  * kernels, and waits for a second packet with the rest. A packet with BOOT_NURSERY carries a descriptor: the socket of
- * a nursery that enters the box from outside. */
+ * a process that enters the box from outside and becomes its first kernel of that language.
+ *
+ * For more kernels than that the agent rings: one datagram to the name BOOT_BELL, with a language's name as its text and a
+ * stream socket attached, and a nursery comes and speaks through that socket. Where none can come, it is closed. */
 #ifndef CLOCHE_BOOT_H
 #define CLOCHE_BOOT_H
 
@@ -21,7 +24,7 @@ enum boot_tag {
   BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user","start":"..","ready":".."} of the template's build */
   BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
   BOOT_PARK = 7,        /* empty: another packet will come */
-  BOOT_NURSERY = 8,     /* text: the language whose nursery's socket comes along */
+  BOOT_NURSERY = 8,     /* text: the language whose first kernel's socket comes along */
   BOOT_ORDERS = 9,      /* empty: this box builds a template; the socket stays open for orders (order.h) */
 };
 
@@ -33,5 +36,6 @@ struct boot_field {
 #define BOOT_MAX    (1u << 20) /* the whole packet */
 #define BOOT_READY  'R'
 #define BOOT_FAILED 'F'
+#define BOOT_BELL   "cloche-bell" /* without a file, in the box's network namespace */
 
 #endif

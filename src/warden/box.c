@@ -7,6 +7,7 @@
 
 #include "jail/shift.h"
 #include "warden/account.h"
+#include "warden/bell.h"
 #include "warden/birth.h"
 #include "warden/boxlog.h"
 #include "warden/desk.h"
@@ -128,6 +129,7 @@ void box_watch(struct box *b)
 
 void box_unwatch(struct box *b)
 {
+  bell_take(b);
   if (b->watch) {
     uv_poll_stop(b->watch);
     uv_close((uv_handle_t *)steal(&b->watch), watch_closed);
@@ -203,6 +205,8 @@ int box_born(struct birth *birth)
   box_arm(b);
   catalog_spawned(w->catalog, b->template, b->row.started_us);
   answer_waiting(b, 0, NULL);
+  if (!birth->image[0])
+    bell_hang(b);
   return 0;
 }
 

@@ -29,6 +29,7 @@ struct wish {
 };
 
 struct passage;
+struct bell;
 
 struct box {
   struct warden *warden;
@@ -40,6 +41,7 @@ struct box {
   char dir[512];
   struct alarm alarm;
   uv_poll_t *watch;
+  struct bell *bell; /* or NULL, see bell.h */
   struct usage usage;
   VEC(struct ask) waiting; /* creates that wait for the birth */
   VEC(struct wish) wishes; /* what waits for a passage; see pause.h */

@@ -80,7 +80,7 @@ static int hear_ready(struct build_box *b, struct err *err)
 static void warm(struct build_box *b, int forks)
 {
   struct err why = ERR_NONE;
-  if (zygote_enter(b->run->zygote, &b->spec, &b->jail, forks, &why))
+  if (zygote_enter(b->run->zygote, &b->spec, &b->jail, false, forks, &why))
     build_say(b->run, LOG_WARN, "Python is not kept loaded with the running template: %s", why.msg); /* the agent sees its socket close */
 }
 

@@ -355,7 +355,7 @@ bool zygote_hopeful(const struct zygote *z)
   return z && (z->state == ZYGOTE_READY || z->state == ZYGOTE_LOADING || z->state == ZYGOTE_STARTING);
 }
 
-int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, int sock, struct err *err)
+int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock, struct err *err)
 {
   struct jail_kit kit;
   int fds[JAIL_KIT_MAX + 1] = {sock}, r = jail_kit(spec, j, &kit, err);
@@ -364,8 +364,8 @@ int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct ja
   memcpy(fds + 1, kit.fds, kit.n * sizeof(*fds));
   char line[200];
   pthread_mutex_lock(&z->lock);
-  int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"fds\":%zu,\"caps\":%llu,\"files\":%u}\n", (unsigned long long)++z->last_id,
-                   kit.n + 1, (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536);
+  int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"as\":\"%s\",\"fds\":%zu,\"caps\":%llu,\"files\":%u}\n",
+                   (unsigned long long)++z->last_id, nursery ? "nursery" : "kernel", kit.n + 1, (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536);
   ssize_t sent = z->fd < 0 ? -EPIPE : fd_send(z->fd, line, (size_t)n, fds, kit.n + 1, 0);
   pthread_mutex_unlock(&z->lock);
   jail_kit_close(&kit);

@@ -1,5 +1,6 @@
-/* zygote.h - a loaded Python outside all boxes; its forks move into newborn boxes and are their nurseries. Builds whose Python
- * would load the same (footing.h) have one between them. A template without Python has none, and its boxes are the same but colder. */
+/* zygote.h - a loaded Python outside all boxes; its forks move into newborn boxes and are their first kernels, or nurseries where
+ * more are wanted. Builds whose Python would load the same (footing.h) have one between them. A template without Python has
+ * none, and its boxes are the same but colder. */
 #ifndef CLOCHE_ZYGOTE_H
 #define CLOCHE_ZYGOTE_H
 
@@ -16,8 +17,9 @@ bool zygote_ready(const struct zygote *z);
 bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */
 
-/* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. The fork says `ready` to the agent. */
-int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, int sock, struct err *err);
+/* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. A nursery says `ready` to the agent; else the
+ * first birth the agent asks for is the fork itself. */
+int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock, struct err *err);
 /* Which may go: each build in question says whether it has use for its own (the last word counts), then those nobody wants rest. The
  * next use starts them again. */
 void zygote_spare(struct build *b, bool spare);

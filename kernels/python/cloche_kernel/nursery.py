@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from . import heap, renewal
@@ -22,6 +23,8 @@ from .wire import Wire, dumps
 
 # Each is optional: a template may lack it.
 HEAVY = ["numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "PIL.Image"]
+
+CURTAIN = 0.004  # seconds a newborn kernel leaves to a first cell before it rehearses
 
 WARM_UP = """\
 1 + 1
@@ -87,11 +90,27 @@ class Nursery:
         self.kernel = kernel
         self.wire = Wire(sock)
         self.fds: list[int] = []
+        self.request: Any = None
         self.children: set[int] = set()
-        self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.woken = self.wake = -1
+
+    def become(self) -> None:
+        """Takes the first birth that is asked for upon this very process. A socket from outside ends with it."""
+        while self.request is None:
+            if not self.receive(self.note):
+                os._exit(0)
+        if len(self.fds) < 3:
+            os._exit(1)
+        self.answer({"ev": "forked", "id": self.request, "pid": os.getpid()})
+        fds, self.fds = self.fds[:3], self.fds[3:]
+        self.become_kernel(fds)
+
+    def note(self, request: Any) -> None:
+        self.request = request
 
     def serve(self) -> None:
         """Forks on demand until the agent hangs up; the children stay."""
+        self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, _note)
         signal.set_wakeup_fd(self.wake)
         self.wire.send(dumps({"ev": "ready", "pid": os.getpid(), "nursery": True}) + "\n")
@@ -102,10 +121,10 @@ class Nursery:
             ready = {fd for fd, _ in watch.poll()}
             if self.woken in ready:
                 self.reap()
-            if self.sock.fileno() in ready and not self.receive():
+            if self.sock.fileno() in ready and not self.receive(self.fork):
                 os._exit(0)
 
-    def receive(self) -> bool:
+    def receive(self, fork: Callable[[Any], None]) -> bool:
         """Reads messages and their descriptors. False at end of file."""
         space = socket.CMSG_SPACE(3 * array.array("i").itemsize * 8)
         data, ancillary, _flags, _address = self.sock.recvmsg(64 * 1024, space)
@@ -117,7 +136,7 @@ class Nursery:
         self.wire.received += data
         while (message := self.wire.take()) is not None:
             if message.get("op") == "fork":
-                self.fork(message["id"])
+                fork(message["id"])
         return bool(data)
 
     def fork(self, request: Any) -> None:
@@ -143,14 +162,15 @@ class Nursery:
         """In the child: the three descriptors become 3, 1, 2, everything personal is renewed.
 
         A rehearsal takes the page faults of a first cell while nobody waits: a parked kernel then answers
-        its first cell as fast as its second. Where a cell waits already, that is the rehearsal.
+        its first cell as fast as its second. Where a cell comes at once, that is the rehearsal.
         """
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            os.close(self.woken)
-            os.close(self.wake)
+            if self.wake >= 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                os.setsid()
+                os.close(self.woken)
+                os.close(self.wake)
             self.sock.detach()
             for source, target in zip(_clear_of_targets(fds), (PROTOCOL_FD, 1, 2), strict=True):
                 os.dup2(source, target, inheritable=target != PROTOCOL_FD)
@@ -160,7 +180,7 @@ class Nursery:
             self.kernel.attach()
             self.kernel.introduce()
             renewal.renew(fresh=True)
-            if not self.kernel.wire.waiting():
+            if not self.kernel.wire.waiting(CURTAIN):
                 self.kernel.rehearse(["1 + 1"])
             self.kernel.serve()
         except BaseException as error:

@@ -54,9 +54,9 @@ class Wire:
         with self.lock:
             self.held += line
 
-    def waiting(self) -> bool:
-        """Whether the agent has said something that is not read yet."""
-        return self.sock is not None and bool(select.select([self.sock], [], [], 0)[0])
+    def waiting(self, seconds: float = 0) -> bool:
+        """Whether the agent has said something that is not read yet, or says it within so many seconds."""
+        return self.sock is not None and bool(select.select([self.sock], [], [], seconds)[0])
 
     def flush(self) -> None:
         if self.held:

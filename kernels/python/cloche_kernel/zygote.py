@@ -1,9 +1,10 @@
-"""The zygote: a nursery outside all boxes, whose forks move into boxes and are their nurseries there.
+"""The zygote: a nursery outside all boxes, whose forks move into boxes and are kernels or nurseries there.
 
 It runs as a host user without rights, in namespaces of its own, on a read-only view of the template. The
 warden makes each box's user namespace belong to that user, so a fork of ours may enter it: it joins the box's control
 groups, its namespaces and its root identity, loads the box's system call filter, gives up the capabilities a box's root
-does not have, and then serves the box's agent as the nursery does. No user code runs before all that is done.
+does not have, and then serves the box's agent: as the first kernel, or as a nursery where more than one is wanted.
+No user code runs before all that is done.
 """
 
 import array
@@ -201,7 +202,7 @@ class Zygote:
         self.answer({"ev": "entered", "id": message["id"], "status": status})
 
     def serve_box(self, sock: int, code: bytes, groups: list[int], message: dict[str, Any]) -> None:
-        """In the fork, inside the box's walls: becomes its nursery."""
+        """In the fork, inside the box's walls."""
         try:
             for group in groups:
                 os.write(group, b"0")
@@ -209,9 +210,12 @@ class Zygote:
             _load_filter(code)
             _keep_capabilities(int(message["caps"]))
             self.connect(sock)
-            Nursery(socket.socket(fileno=PROTOCOL_FD), self.kernel).serve()
+            nursery = Nursery(socket.socket(fileno=PROTOCOL_FD), self.kernel)
+            if message["as"] == "kernel":
+                nursery.become()
+            nursery.serve()
         except BaseException as error:
-            complain(f"a nursery in a box failed: {error!r}")
+            complain(f"a fork in a box failed: {error!r}")
         finally:
             os._exit(1)
 
@@ -230,20 +234,12 @@ class Zygote:
         os.chdir(HOME if os.path.isdir(HOME) else "/")
 
     def connect(self, sock: int) -> None:
-        """The agent's socket on 3, nothing on 0 to 2; complaints go nowhere from here on.
-
-        The socket that came along was made outside. One that is made here belongs to the box's network namespace, so
-        that a checkpoint holds it; its other end goes to the agent as the first byte.
-        """
+        """The agent's socket on 3, nothing on 0 to 2; complaints go nowhere from here on."""
         null = os.open("/dev/null", os.O_RDWR)
-        ours, agents = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        socket.send_fds(socket.socket(fileno=os.dup(sock)), [b"s"], [agents.fileno()])
-        keep = os.dup(ours.detach())
-        agents.detach()
         self.sock.detach()
         for target in (0, 1, 2):
             os.dup2(null, target, inheritable=True)
-        os.dup2(keep, PROTOCOL_FD, inheritable=False)
+        os.dup2(sock, PROTOCOL_FD, inheritable=False)
         os.closerange(PROTOCOL_FD + 1, 256)
 
     def answer(self, message: dict[str, Any]) -> None:
