@@ -153,6 +153,14 @@ sub set_env {
     $self->put(join '', map { "$verb $_$join" . quoted($env->{$_}) . "\n" } names($env));
 }
 
+# $RANDOM counts on from a seed that a copy of this shell has too; $SRANDOM asks the system each time.
+sub renew {
+    my ($self) = @_;
+    open my $source, '<:raw', '/dev/urandom' or return;
+    return if sysread($source, my $bytes, 4) != 4;
+    $self->put('{ RANDOM=' . (unpack('N', $bytes) & 0x7fffffff) . "; } 2>/dev/null\n");
+}
+
 sub restore_env {
     my ($self, $env) = @_;
     $self->put(join '', map { "__cloche_back $_\n" } names($env));

@@ -285,6 +285,7 @@ sub take_message {
     elsif ($op eq 'env') {
         %global = (%global, %{ $message->{set} // {} });
         $shell->set_env(1, $message->{set} // {});
+        $shell->renew if $message->{renew};
     }
 }
 

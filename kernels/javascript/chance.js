@@ -25,10 +25,11 @@ function fill(bytes) {
   return bytes;
 }
 
+/* A context draws its seed at its first number, not when it is made. */
 function renewMath() {
   const seed = fill(Buffer.alloc(4)).readInt32LE();
   setFlagsFromString(`--random-seed=${seed || 1}`);
-  Math.random = runInNewContext('Math.random');
+  Math.random = runInNewContext('Math.random(); Math.random');
   setFlagsFromString('--random-seed=0');
 }
 

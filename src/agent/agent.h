@@ -27,6 +27,8 @@ struct agent {
   int64_t init_us;                       /* timestamp of the newest accepted /init, 0 = none */
   unsigned env_generation;               /* grows whenever agent_envs() may answer differently */
   unsigned renewals;                     /* how often it became another box: kernels draw new random numbers after each */
+  void (*renewed)(void *arg);            /* told then; NULL: nobody wants to know */
+  void *renewed_arg;
 };
 
 /* The default variables of every process: template, then /init, then internal (later wins). *out is added to. */

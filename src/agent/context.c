@@ -609,6 +609,13 @@ bool context_full(const struct context *c)
   return c->queued >= c->all->queue_max;
 }
 
+void contexts_renew(struct contexts *all)
+{
+  for (struct context *c = all->first; c; c = c->next)
+    if (c->state == RUNNING && c->kernel)
+      kernel_renew(c->kernel);
+}
+
 struct contexts *contexts_new(const struct kernel_host *host, struct kernel_specs *specs, size_t queue_max)
 {
   static const char *const at_start[] = {"python", "javascript"};

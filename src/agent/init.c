@@ -65,6 +65,8 @@ static void identity_take(struct agent *a, const struct json *body)
   if (json_is(renew, JSON_BOOL) && renew->flag) {
     a->renewals++;
     a->env_generation++;
+    if (a->renewed)
+      a->renewed(a->renewed_arg);
   }
 }
 

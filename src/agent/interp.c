@@ -411,6 +411,13 @@ static int listen_on(uint16_t port)
   return steal_fd(&fd);
 }
 
+static void on_renewed(void *arg)
+{
+  struct interp *in = arg;
+  if (in->contexts)
+    contexts_renew(in->contexts);
+}
+
 int interp_start(uv_loop_t *loop, struct agent *agent)
 {
   struct http_limits limits = http_limits_default;
@@ -420,6 +427,8 @@ int interp_start(uv_loop_t *loop, struct agent *agent)
     return fd;
   struct interp *in = xcalloc(1, sizeof(*in));
   in->agent = agent;
+  agent->renewed = on_renewed;
+  agent->renewed_arg = in;
   in->host = (struct kernel_host){.loop = loop, .agent = agent, .output_max = number_from("CLOCHE_OUTPUT_MAX", 0)};
   uv_timer_init(loop, &in->keepalive);
   uv_timer_init(loop, &in->opening);

@@ -142,6 +142,12 @@ int kernel_cd(struct kernel *k, const char *path)
   return k->driver->cd(k, path);
 }
 
+void kernel_renew(struct kernel *k)
+{
+  if (k->driver->renew && k->running)
+    k->driver->renew(k);
+}
+
 void kernel_interrupt(struct kernel *k)
 {
   k->driver->interrupt(k);

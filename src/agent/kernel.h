@@ -35,6 +35,7 @@ struct kernel_driver {
   int (*set_env)(struct kernel *k, const struct env *env, bool renew);
   int (*cd)(struct kernel *k, const char *path);
   void (*interrupt)(struct kernel *k);
+  void (*renew)(struct kernel *k); /* NULL: can't */
   void (*pause)(struct kernel *k);
   void (*resume)(struct kernel *k);
   void (*end)(struct kernel *k);
@@ -71,6 +72,7 @@ int kernel_run(struct kernel *k, struct str code, const struct json *env);
 int kernel_set_env(struct kernel *k, const struct env *env, bool renew); /* renew: random numbers too */
 int kernel_cd(struct kernel *k, const char *path);                       /* answered by `moved` */
 void kernel_interrupt(struct kernel *k);
+void kernel_renew(struct kernel *k); /* in the middle of a run: new random numbers, where the kernel can */
 void kernel_pause(struct kernel *k); /* reads nothing more from it until resumed; calls may nest in callbacks */
 void kernel_resume(struct kernel *k);
 void kernel_end(struct kernel *k); /* kills the process and forgets it */

@@ -129,6 +129,14 @@ static void native_interrupt(struct kernel *k)
   native_push(n);
 }
 
+/* To the kernel alone: its children know nothing of it. */
+static void native_renew(struct kernel *k)
+{
+  struct native *n = (struct native *)k;
+  if (k->spec->renew_signal && k->heard && n->pid > 1 && !n->exited)
+    kill(n->pid, k->spec->renew_signal);
+}
+
 /* ---- events ---- */
 
 static int pipe_waiting(const struct native *n, int i)
@@ -603,6 +611,7 @@ static const struct kernel_driver native_driver = {
     .set_env = native_set_env,
     .cd = native_cd,
     .interrupt = native_interrupt,
+    .renew = native_renew,
     .pause = native_pause,
     .resume = native_resume,
     .end = native_end,

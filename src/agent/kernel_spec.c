@@ -102,6 +102,9 @@ static struct kernel_spec *spec_native(const struct json *v)
   s->needs = xstrndup(needs.p, needs.n);
   const struct json *nursery = json_get(v, "nursery");
   s->nursery = json_is(nursery, JSON_BOOL) && nursery->flag;
+  int64_t number = 0;
+  if (!json_int(json_get(v, "renew_signal"), &number) && number > 0 && number <= 64)
+    s->renew_signal = (int)number;
   s->driver = str_is(json_text(json_get(v, "driver"), STR("native")), "jupyter") ? KERNEL_JUPYTER : KERNEL_NATIVE;
   return s;
 }

@@ -24,6 +24,7 @@ from .outlet import Outlet, complain
 from .wire import Wire, dumps
 
 PROTOCOL_FD = 3
+RENEW_SIGNAL = 41  # kernel.json tells the agent
 
 
 class Kernel:
@@ -46,7 +47,12 @@ class Kernel:
         self.outlet.attach(self.wire)
         self.open_loop()
         signal.signal(signal.SIGINT, self.on_interrupt)
+        signal.signal(RENEW_SIGNAL, self.on_renewal)
         os.register_at_fork(after_in_child=self._become_child)
+
+    def on_renewal(self, _number: int, _frame: FrameType | None) -> None:
+        """The box became another one while a cell runs: the interpreter comes here between two steps of it."""
+        renewal.renew()
 
     def open_loop(self) -> None:
         self.loop = self.shell.loop = loops.CellLoop()

@@ -45,7 +45,11 @@ def _renew_numpy(fresh: bool) -> None:
         ctypes.c_int32.from_address(numpy_key + 4 * TWISTER_WORDS).value = TWISTER_WORDS
         return
     numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
+    if numpy_random is None:
+        return
+    lock = numpy_random.mtrand._rand._bit_generator.lock
+    if lock.acquire(False):  # else a cell is drawing numbers this very moment, and is told again when it is over
+        lock.release()
         numpy_random.seed()
 
 

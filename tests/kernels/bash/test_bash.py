@@ -354,3 +354,12 @@ def test_cd_changes_the_directory_or_says_why_not(bash: Kernel) -> None:
 
 def test_a_long_cell_arrives_whole(bash: Kernel) -> None:
     assert bash.run(f": {'x' * 300_000}\necho ${{#_}}").stdout == "300000\n"
+
+
+def test_a_box_made_from_anothers_memory_draws_its_own_numbers(fresh: Kernel) -> None:
+    draw = "echo $RANDOM$RANDOM$RANDOM"
+    first = fresh.run(f"RANDOM=7; {draw}").stdout
+    assert fresh.run(f"RANDOM=7; {draw}").stdout == first
+    fresh.run("RANDOM=7")
+    fresh.send({"op": "env", "set": {}, "renew": True})
+    assert fresh.run(draw).stdout not in ("", first)

@@ -289,6 +289,17 @@ def test_a_box_made_from_anothers_memory_draws_its_own_numbers(kernel: Client) -
     assert not set(kernel.run(draw).value.strip("[]").split(", ")) & set(fixed.strip("[]").split(", "))
 
 
+def test_a_cell_that_runs_meanwhile_draws_its_own_numbers(kernel: Client) -> None:
+    cell = "random.seed(1); n.seed(1); import os, signal, time; {}; time.sleep(0.1); [random.random(), float(n.random())]"
+    kernel.run("import random, numpy.random as n")
+    fixed = kernel.run(cell.format("pass")).value
+    assert kernel.run(cell.format("pass")).value == fixed
+    told = kernel.run(cell.format("os.kill(os.getpid(), 41)")).value
+    assert not set(told.strip("[]").split(", ")) & set(fixed.strip("[]").split(", "))
+    locked = "with n.mtrand._rand._bit_generator.lock: os.kill(os.getpid(), 41); time.sleep(0.1)"
+    assert kernel.run(f"import os, time\n{locked}\n'went on'").value == "'went on'"
+
+
 def test_cd_message(kernel: Client, tmp_path) -> None:
     odd = tmp_path / 'it\'s "odd"'
     odd.mkdir()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import e2b
@@ -43,6 +45,9 @@ class TestFamily:
                 "n=0; while :; do n=$((n+1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.05; done",
                 background=True, timeout=0,
             )  # fmt: skip
+            await source.run_code("Math.random()", language="javascript")
+            await source.run_code("RANDOM=7; echo $RANDOM", language="bash")
+            await source.run_code("set.seed(7); runif(1)", language="r")
             before = (await source.get_info()).end_at
             made = await source.fork(count=COUNT, timeout=90)
             assert len(made) == COUNT
@@ -100,9 +105,23 @@ class TestFamily:
         for one, other in combinations(drawn, 2):
             assert one != other, drawn
 
-    async def test_chance_differs_in_node(self, family: list[Either]) -> None:
-        code = "crypto.randomUUID()"
-        drawn = [(await member.run_code(code, language="javascript")).text for member in family]
+    @pytest.mark.parametrize(
+        ("language", "code"),
+        [
+            ("javascript", "crypto.randomUUID()"),
+            ("javascript", "Math.random()"),
+            ("bash", "echo $RANDOM$RANDOM$RANDOM"),
+            ("bash", "echo $SRANDOM$SRANDOM"),
+            ("r", "cat(runif(3))"),
+        ],
+    )
+    async def test_chance_differs_in_other_languages(self, family: list[Either], language: str, code: str) -> None:
+        drawn = []
+        for member in family:
+            got = await member.run_code(code, language=language)
+            assert got.error is None, got.error
+            drawn.append(got.text or "".join(got.logs.stdout))
+        assert all(drawn), drawn
         assert len(set(drawn)) == COUNT + 1, drawn
 
 
@@ -215,3 +234,26 @@ def test_a_kernel_that_never_ran_forks_too(wire: Wire) -> None:
     finally:
         for one in [source, *made]:
             one.kill()
+
+
+def test_chance_differs_in_a_cell_that_was_running(wire: Wire) -> None:
+    """Forked in the middle of a cell, which draws its numbers after that."""
+    source = wire.create("code-interpreter-v1", timeout=300)
+    members = [source]
+    seeded = "import random, time, numpy; random.seed(7); numpy.random.seed(7)"
+    drawn_late = "time.sleep(4); late = [random.random(), float(numpy.random.random())]"
+    try:
+        text_of(source.execute(f"{seeded}; None"))
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(source.execute, f"{seeded}; {drawn_late}")
+            time.sleep(1)
+            made = fork(source, count=2, timeout=200)
+            assert made.status == 201, made.text
+            members += [RawBox(wire, entry["sandbox"]) for entry in made.json()]
+            running.result()
+        drawn = [text_of(member.execute("late")) for member in members]
+        numbers = [number for text in drawn for number in text.strip("[]").split(", ")]
+        assert len(set(numbers)) == 2 * len(members), drawn
+    finally:
+        for member in members:
+            member.kill()
