@@ -20,6 +20,8 @@ struct jail_criu {
   const char *program; /* criu 4.2 or newer */
   unsigned seconds;    /* for one dump or restore; 0 = JAIL_CRIU_SECONDS */
   const char *heaps;   /* directory for zygotes' memory, which images share (heap.h); NULL: a copy goes into each image */
+  bool with_disk;      /* of a dump: what the box wrote is on stable storage, too, when it returns */
+  bool fleeting;       /* an image for this run of the daemon only: neither written out nor summed up, nor are sums looked for */
 };
 
 /* Proves that this host can do it, by a real dump and a real restore of a tiny box below `dir`. `lower` is a layer with a
@@ -30,7 +32,7 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
  * can keep files and database and then jail_kill it (pause) or thaw it with jail_freeze (snapshot, fork). On failure it is
  * thawed and goes on, the directory is gone, and err says in plain words which process can't be held and why
  * (-ENOTSUP), or what else went wrong (-ENOSPC, -ETIMEDOUT, ...). Of spec: instance, id, dir, lowers. Everything is
- * on stable storage when it returns 0. */
+ * on stable storage when it returns 0, unless criu->fleeting. */
 int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image, struct err *err);
 
 /* What a dump that was killed in the middle left: ends a criu that is still at it and puts the box's processes back to where

@@ -6,6 +6,7 @@
 #include "jail/cgroup.h"
 #include "jail/child.h"
 #include "jail/criu_journal.h"
+#include "jail/disk.h"
 #include "jail/outside.h"
 #include "jail/rescue.h"
 #include "jail/ties.h"
@@ -14,6 +15,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/nsfs.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -212,6 +214,36 @@ static int check_all(const struct dump *d, struct err *err)
 
 /* -------------------------------------------------------------------------------------------------------------- */
 
+/* The box's files, while the image is written out. Not before criu is done: it may give deleted files a name again. */
+struct files {
+  const char *dir;
+  bool begun;
+  pthread_t thread;
+  int result;
+  struct err err;
+};
+
+static void *files_write(void *arg)
+{
+  struct files *f = arg;
+  f->result = disk_settle(f->dir, &f->err);
+  return NULL;
+}
+
+static int settle(struct dump *d, struct err *err)
+{
+  const struct jail_criu *criu = d->job.criu;
+  struct files f = {.dir = d->spec->dir};
+  if (criu->with_disk && !(f.begun = !pthread_create(&f.thread, NULL, files_write, &f)))
+    files_write(&f);
+  int r = manifest_seal(d->dir, &d->manifest, criu->fleeting, err);
+  if (f.begun)
+    pthread_join(f.thread, NULL);
+  if (!r && f.result)
+    *err = f.err;
+  return r ? r : f.result;
+}
+
 static int take(struct dump *d, struct err *err)
 {
   pid_t unused;
@@ -243,7 +275,7 @@ static int take(struct dump *d, struct err *err)
   unlinkat(d->dir, CRIU_LOG, 0);
   unlinkat(d->dir, CRIU_JOURNAL_NAME, 0);
   unlinkat(d->dir, "stats-dump", 0);
-  r = manifest_seal(d->dir, &d->manifest, err);
+  r = settle(d, err);
   log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us", d->spec->id, asked - began,
             written - asked, clock_mono_us() - written);
   return r;
@@ -286,7 +318,7 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
     r = take(&d, err);
     child_favour(j->init.pid, true);
   }
-  if (!r)
+  if (!r && !criu->fleeting)
     r = settle_name(image, err);
   if (r) {
     jail_freeze(spec->instance, spec->id, false, NULL);

@@ -14,14 +14,25 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+/* Memory is summed up while the walls are built and criu reads it; no process runs before the result is known. */
+struct check {
+  bool begun;
+  pthread_t thread;
+  int image, result;
+  const struct manifest *manifest;
+  struct err err;
+};
+
 struct restore {
   const struct jail_spec *spec;
   const char *path; /* of the image */
+  struct check check;
   int image, userns, root;
   struct criu_view view;
   struct cgroup_join join;
@@ -29,8 +40,41 @@ struct restore {
   struct criu_job job;
 };
 
+static void *check_work(void *arg)
+{
+  struct check *c = arg;
+  c->result = manifest_check(c->image, c->manifest, true, &c->err);
+  return NULL;
+}
+
+static int check_begin(struct restore *s, struct err *err)
+{
+  struct check *c = &s->check;
+  int r = manifest_read(s->image, &s->manifest, err);
+  if (r || s->job.criu->fleeting)
+    return r;
+  c->image = s->image;
+  c->manifest = &s->manifest;
+  c->begun = !pthread_create(&c->thread, NULL, check_work, c);
+  if (!c->begun)
+    check_work(c);
+  return manifest_check(s->image, &s->manifest, false, err);
+}
+
+static int check_end(struct restore *s, struct err *err)
+{
+  if (s->check.begun)
+    pthread_join(s->check.thread, NULL);
+  s->check.begun = false;
+  if (s->check.result)
+    *err = s->check.err;
+  return s->check.result;
+}
+
 static void restore_free(struct restore *s)
 {
+  struct err unused;
+  check_end(s, &unused);
   const int fds[] = {s->image, s->userns, s->root};
   for (size_t i = 0; i < ARRAY_LEN(fds); i++)
     if (fds[i] >= 0)
@@ -85,6 +129,11 @@ static int make_network(pid_t init, void *arg, struct err *err)
   return r ? r : ties_hold(netns, &s->manifest, s->spec->net ? jail_net_address(s->spec->net) : 0, err);
 }
 
+static int is_sound(pid_t init, void *arg, struct err *err)
+{
+  return check_end(arg, err);
+}
+
 static int fill(struct restore *s, struct jail *out, struct err *err)
 {
   const struct jail_spec *spec = s->spec;
@@ -97,8 +146,11 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.root = s->root;
   s->job.join = &s->join;
   s->job.ready = make_network;
+  s->job.filled = is_sound;
   s->job.arg = s;
   int r = criu_run(&s->job, &pid, err);
+  if (r && check_end(s, err))
+    return s->check.result;
   if (r)
     return r == -EREMOTEIO ? blame(work, NULL, -EIO, "the box can't be restored", err) : r;
   out->init.pid = pid;
@@ -115,7 +167,7 @@ static int build(struct restore *s, struct jail *out, struct err *err)
   s->image = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s->image < 0)
     return err_errno(err, "opening the checkpoint %s", s->path);
-  int r = manifest_open(s->image, &s->manifest, err);
+  int r = check_begin(s, err);
   if (r)
     return r;
   checked = clock_mono_us();

@@ -26,6 +26,7 @@
 struct commit {
   uint32_t id_base;
   bool outward; /* from the box's ids to the host's */
+  bool quick;   /* not written out */
   int top;      /* of the new layer */
   dev_t dev;
   struct map links; /* inode with several names -> its first path below top */
@@ -161,7 +162,7 @@ static int copy_file(struct commit *c, int from, int to, const char *name, const
   cleanup_fd int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (out < 0 || copy_bytes(in, out, now.st_size))
     return fail(c, "writing", name);
-  if (++c->files <= SYNC_SINGLY && fsync(out))
+  if (++c->files <= SYNC_SINGLY && !c->quick && fsync(out))
     return fail(c, "writing out", name);
   return copy_marks(c, from, to, name, st);
 }
@@ -269,7 +270,7 @@ static int copy_dir(struct commit *c, int from, int to, const char *name, const 
   buf_addf(&c->path, "%s%s", at ? "/" : "", name);
   int r = copy_inside(c, in, out, depth);
   c->path.n = at;
-  if (!r && c->files <= SYNC_SINGLY && fsync(out))
+  if (!r && !c->quick && c->files <= SYNC_SINGLY && fsync(out))
     r = fail(c, "writing out", name);
   return r ? r : copy_marks(c, from, to, name, st);
 }
@@ -283,14 +284,16 @@ static int copy_tree(struct commit *c, int upper, int top)
   c->top = top;
   int r = copy_inside(c, upper, top, 0);
   r = r ? r : copy_marks(c, upper, top, ".", &st);
-  if (r)
+  if (r || c->quick)
     return r;
   return (c->files > SYNC_SINGLY ? syncfs(top) : fsync(top)) ? fail(c, "writing out", ".") : 0;
 }
 
-static int copy_all(int upper, uint32_t id_base, bool outward, const char *temp, struct err *err)
+enum manner { INWARD, QUICK, OUTWARD };
+
+static int copy_all(int upper, uint32_t id_base, enum manner manner, const char *temp, struct err *err)
 {
-  struct commit c = {.id_base = id_base, .outward = outward, .err = err, .names = xmalloc(XATTR_NAMES), .value = xmalloc(XATTR_VALUE)};
+  struct commit c = {.id_base = id_base, .outward = manner == OUTWARD, .quick = manner == QUICK, .err = err, .names = xmalloc(XATTR_NAMES), .value = xmalloc(XATTR_VALUE)};
   buf_init(&c.path, (size_t)DEPTH_MAX * (NAME_MAX + 2));
   cleanup_fd int top = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int r = top < 0 ? err_errno(err, "opening %s", temp) : copy_tree(&c, upper, top);
@@ -305,26 +308,28 @@ static int copy_all(int upper, uint32_t id_base, bool outward, const char *temp,
 }
 
 /* The name appears only when everything below it is on the disk, and is itself written out. */
-static int publish(const char *temp, const char *layer, struct err *err)
+static int publish(const char *temp, const char *layer, bool quick, struct err *err)
 {
   char above[PATH_MAX];
   if (renameat2(AT_FDCWD, temp, AT_FDCWD, layer, RENAME_NOREPLACE))
     return err_errno(err, "naming the layer %s", layer);
+  if (quick)
+    return 0;
   if (str_copyz(path_dir(str_of(layer)), above, sizeof(above)))
     return err_set(err, -ENAMETOOLONG, "too long a name: %s", layer);
   cleanup_fd int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", above) : 0;
 }
 
-static int copy_to(int from, uint32_t id_base, bool outward, const char *layer, struct err *err)
+static int copy_to(int from, uint32_t id_base, enum manner manner, const char *layer, struct err *err)
 {
   char temp[PATH_MAX];
   if ((size_t)snprintf(temp, sizeof(temp), "%s.new-XXXXXX", layer) >= sizeof(temp))
     return err_set(err, -ENAMETOOLONG, "too long a name: %s", layer);
   if (!mkdtemp(temp))
     return err_errno(err, "making %s", temp);
-  int r = copy_all(from, id_base, outward, temp, err);
-  r = r ? r : publish(temp, layer, err);
+  int r = copy_all(from, id_base, manner, temp, err);
+  r = r ? r : publish(temp, layer, manner == QUICK, err);
   if (r)
     path_remove_tree(AT_FDCWD, temp);
   return r;
@@ -333,11 +338,23 @@ static int copy_to(int from, uint32_t id_base, bool outward, const char *layer, 
 int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err)
 {
   cleanup_fd int upper = disk_upper(dir, err);
-  return upper < 0 ? upper : copy_to(upper, id_base, false, layer, err);
+  return upper < 0 ? upper : copy_to(upper, id_base, INWARD, layer, err);
+}
+
+int jail_commit_quick(const char *dir, uint32_t id_base, const char *layer, struct err *err)
+{
+  cleanup_fd int upper = disk_upper(dir, err);
+  return upper < 0 ? upper : copy_to(upper, id_base, QUICK, layer, err);
+}
+
+int jail_layer_settle(const char *layer, struct err *err)
+{
+  cleanup_fd int fd = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 || syncfs(fd) ? err_errno(err, "writing out the layer %s", layer) : 0;
 }
 
 int jail_shift(const char *layer, uint32_t id_base, const char *copy, struct err *err)
 {
   cleanup_fd int from = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return from < 0 ? err_errno(err, "opening the layer %s", layer) : copy_to(from, id_base, true, copy, err);
+  return from < 0 ? err_errno(err, "opening the layer %s", layer) : copy_to(from, id_base, OUTWARD, copy, err);
 }

@@ -12,6 +12,10 @@
  * user.* attributes, file capabilities, access lists. Devices are left out. The layer appears under its name only when it is
  * whole and on the disk; -EEXIST when that name is taken. */
 int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err);
+/* The same, but whole is enough: it is on the disk only after jail_layer_settle. */
+int jail_commit_quick(const char *dir, uint32_t id_base, const char *layer, struct err *err);
+/* Writes out a layer and all others of its filesystem. */
+int jail_layer_settle(const char *layer, struct err *err);
 
 /* Copies a layer the same way into the new directory `copy`, with the ids that a range starting at id_base has on the
  * host: for layers whose filesystem can't map ids. File capabilities are made the range's own. */

@@ -334,6 +334,8 @@ static int asked(const struct criu_job *job, int sock, const struct answer *a, p
     *init = (pid_t)a->pid;
   if (job->ready && str_is(str_of(a->script), "setup-namespaces"))
     r = job->ready((pid_t)a->pid, job->arg, err);
+  else if (job->filled && str_is(str_of(a->script), "post-restore"))
+    r = job->filled((pid_t)a->pid, job->arg, err);
   int sent = reply(sock, r == 0);
   return r ? r : sent ? err_set(err, -EREMOTEIO, "criu ended while it was told to go on") : 0;
 }

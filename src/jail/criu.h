@@ -34,7 +34,8 @@ struct criu_job {
   const struct criu_view *view;
   const struct cgroup_join *join;
   VEC(struct criu_handle) handles;
-  int (*ready)(pid_t init, void *arg, struct err *err); /* the namespaces are there, the processes not yet */
+  int (*ready)(pid_t init, void *arg, struct err *err);  /* the namespaces are there, the processes not yet */
+  int (*filled)(pid_t init, void *arg, struct err *err); /* the processes are there and do not run yet */
   void *arg;
 };
 

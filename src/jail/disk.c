@@ -229,13 +229,24 @@ static bool image_held(const char *path)
   return held;
 }
 
+/* Only who alone has a file open for writing is given a lease, and a device has its image open. One call, where looking
+ * through all devices takes milliseconds when there are many; where leases can't be had, that is done. */
+static bool image_alone(int fd)
+{
+  bool alone = !fcntl(fd, F_SETLEASE, F_WRLCK);
+  if (alone)
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+  return alone;
+}
+
 static int image_wait_free(const char *path, struct err *err)
 {
   char real[PATH_MAX];
   int64_t deadline = clock_mono_us() + FREE_TIMEOUT_MS * 1000;
-  if (!realpath(path, real))
+  cleanup_fd int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0 || !realpath(path, real))
     return err_errno(err, "finding %s", path);
-  while (image_held(real)) {
+  while (!image_alone(fd) && image_held(real)) {
     if (clock_mono_us() > deadline)
       return err_set(err, -EBUSY, "the disk %s is still in use after %d ms", path, FREE_TIMEOUT_MS);
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -376,17 +387,29 @@ int disk_upper(const char *dir, struct err *err)
   return fd < 0 ? err_errno(err, "opening the upper directory of %s", dir) : fd;
 }
 
+int disk_settle(const char *dir, struct err *err)
+{
+  char image[PATH_MAX];
+  cleanup_fd int upper = disk_upper(dir, err);
+  int r = upper < 0 ? upper : path_in(image, dir, "disk.img", err);
+  if (r)
+    return r;
+  cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
+  return syncfs(upper) || (fd >= 0 && fsync(fd)) ? err_errno(err, "writing out the disk of %s", dir) : 0;
+}
+
 int jail_sync(const char *dir, struct err *err)
 {
   char image[PATH_MAX];
   int r = path_in(image, dir, "disk.img", err);
   if (r)
     return r;
-  cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
-  if (fd >= 0 && (r = image_wait_free(image, err)))
-    return r;
-  if (fd >= 0)
-    return fsync(fd) ? err_errno(err, "writing out %s", image) : 0;
+  if (access(image, F_OK) == 0) {
+    if ((r = image_wait_free(image, err)))
+      return r;
+    cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
+    return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", image) : 0;
+  }
   cleanup_fd int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return top < 0 || syncfs(top) ? err_errno(err, "writing out %s", dir) : 0;
 }

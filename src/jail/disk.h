@@ -14,6 +14,9 @@ int disk_open(const char *dir, const struct jail_limits *limits, struct err *err
 /* The upper directory of a box that stands still, to read from; also while its overlay is mounted. */
 int disk_upper(const char *dir, struct err *err);
 
+/* Writes what a box that stands still has written to stable storage. Of one whose walls are gone: jail_sync. */
+int disk_settle(const char *dir, struct err *err);
+
 /* Makes the seed image for these limits below `boxes`/.seeds, so that the next disk_open there only copies it. */
 int disk_seed(const char *boxes, const struct jail_limits *limits, struct err *err);
 

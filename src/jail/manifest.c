@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -14,6 +16,8 @@
 #define CHUNK        ((size_t)256 << 10)
 #define SUM_LINE     9 /* eight digits and a newline */
 #define VERSION      1
+#define WRITERS      4  /* threads that wait for the disk at once */
+#define MEMORY       "pages-"
 
 void manifest_free(struct manifest *m)
 {
@@ -61,30 +65,75 @@ static int each_name(int dir, struct manifest *m, struct err *err)
   return 0;
 }
 
-/* Writing everything out first and asking for stability afterwards costs one commit of the filesystem's journal instead of
- * one per file; the checksums are made while the disk works. */
-static int settle_files(int dir, struct manifest *m, struct err *err)
+struct settling {
+  VEC(int) fds; /* of m->images, in their order */
+  atomic_size_t next;
+  atomic_int failed; /* errno */
+};
+
+static void *settle_some(void *arg)
 {
-  VEC(int) fds = {0};
+  struct settling *s = arg;
+  for (size_t i; (i = atomic_fetch_add(&s->next, 1)) < s->fds.n;)
+    if (fsync(s->fds.p[i]))
+      atomic_store(&s->failed, errno);
+  return NULL;
+}
+
+static int sum_all(const struct settling *s, struct manifest *m, struct err *err)
+{
+  int r = 0;
+  for (size_t i = 0; i < s->fds.n && !r; i++)
+    if ((r = file_sum(s->fds.p[i], &m->images.p[i].size, &m->images.p[i].sum)))
+      err_set(err, r, "reading %s: %s", m->images.p[i].name, strerrordesc_np(-r));
+  return r;
+}
+
+/* Each file waits for the disk's own word that it is written; threads that wait together share that word. The checksums
+ * are made meanwhile. */
+static int settle_all(struct settling *s, struct manifest *m, struct err *err)
+{
+  pthread_t threads[WRITERS];
+  size_t n = 0;
+  while (n < WRITERS && !pthread_create(&threads[n], NULL, settle_some, s))
+    n++;
+  int r = sum_all(s, m, err);
+  settle_some(s);
+  while (n > 0)
+    pthread_join(threads[--n], NULL);
+  int failed = atomic_load(&s->failed);
+  return r || !failed ? r : err_set(err, -failed, "writing out an image: %s", strerrordesc_np(failed));
+}
+
+static int measure_all(const struct settling *s, struct manifest *m, struct err *err)
+{
+  struct stat st;
+  for (size_t i = 0; i < s->fds.n; i++) {
+    if (fstat(s->fds.p[i], &st))
+      return err_errno(err, "looking at %s", m->images.p[i].name);
+    m->images.p[i].size = (uint64_t)st.st_size;
+  }
+  return 0;
+}
+
+static int settle_files(int dir, struct manifest *m, bool fleeting, struct err *err)
+{
+  struct settling s = {0};
   int r = 0;
   for (size_t i = 0; i < m->images.n && !r; i++) {
     int fd = openat(dir, m->images.p[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
+    if (fd < 0)
       r = err_errno(err, "opening %s", m->images.p[i].name);
-      break;
-    }
-    vec_push(&fds, fd);
-    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    else
+      vec_push(&s.fds, fd);
+    if (fd >= 0 && !fleeting)
+      sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
-  for (size_t i = 0; i < fds.n && !r; i++)
-    if ((r = file_sum(fds.p[i], &m->images.p[i].size, &m->images.p[i].sum)))
-      err_set(err, r, "reading %s: %s", m->images.p[i].name, strerrordesc_np(-r));
-  for (size_t i = 0; i < fds.n; i++) {
-    if (!r && fsync(fds.p[i]))
-      r = err_errno(err, "writing out %s", m->images.p[i].name);
-    close(fds.p[i]);
-  }
-  vec_free(&fds);
+  if (!r)
+    r = fleeting ? measure_all(&s, m, err) : settle_all(&s, m, err);
+  for (size_t i = 0; i < s.fds.n; i++)
+    close(s.fds.p[i]);
+  vec_free(&s.fds);
   return r;
 }
 
@@ -138,11 +187,11 @@ static void put_manifest(struct buf *b, const struct manifest *m)
   buf_addc(b, '\n');
 }
 
-int manifest_seal(int dir, struct manifest *m, struct err *err)
+int manifest_seal(int dir, struct manifest *m, bool fleeting, struct err *err)
 {
   int r = each_name(dir, m, err);
   if (!r)
-    r = settle_files(dir, m, err);
+    r = settle_files(dir, m, fleeting, err);
   if (r)
     return r;
   cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
@@ -152,7 +201,7 @@ int manifest_seal(int dir, struct manifest *m, struct err *err)
     return err_set(err, -E2BIG, "a manifest of more than %zu bytes", MANIFEST_MAX);
   cleanup_fd int fd = openat(dir, "." NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.n);
-  if (!r && (fsync(fd) || renameat(dir, "." NAME, dir, NAME) || fsync(dir)))
+  if (!r && ((!fleeting && fsync(fd)) || renameat(dir, "." NAME, dir, NAME) || (!fleeting && fsync(dir))))
     r = -errno;
   return r ? err_set(err, r, "writing the manifest of an image: %s", strerrordesc_np(-r)) : 0;
 }
@@ -229,12 +278,20 @@ static int check_image(int dir, const struct manifest_image *i, struct err *err)
   return size == i->size && sum == i->sum ? 0 : damaged(err, i->name, "does not match its checksum");
 }
 
+int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err)
+{
+  int r = 0;
+  for (size_t i = 0; i < m->images.n && !r; i++)
+    if (str_starts(str_of(m->images.p[i].name), STR(MEMORY)) == memory)
+      r = check_image(dir, &m->images.p[i], err);
+  return r;
+}
+
 int manifest_open(int dir, struct manifest *m, struct err *err)
 {
   int r = manifest_read(dir, m, err);
-  for (size_t i = 0; i < m->images.n && !r; i++)
-    r = check_image(dir, &m->images.p[i], err);
-  return r;
+  r = r ? r : manifest_check(dir, m, false, err);
+  return r ? r : manifest_check(dir, m, true, err);
 }
 
 /* --- the directory -------------------------------------------------------------------------------------------- */

@@ -37,11 +37,14 @@ struct manifest {
 void manifest_free(struct manifest *m);
 #define cleanup_manifest __attribute__((cleanup(manifest_free)))
 
-/* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. */
-int manifest_seal(int dir, struct manifest *m, struct err *err);
+/* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. `fleeting`: without
+ * checksums and stability, so that no later check accepts it. */
+int manifest_seal(int dir, struct manifest *m, bool fleeting, struct err *err);
 /* Reads it alone. */
 int manifest_read(int dir, struct manifest *m, struct err *err);
 /* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
 int manifest_open(int dir, struct manifest *m, struct err *err);
+/* The two halves of that check, after manifest_read: files that steer a restore, and memory, which is only copied. */
+int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err);
 
 #endif

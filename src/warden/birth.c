@@ -243,7 +243,9 @@ static void restore_work(struct turn *t)
   struct birth *h = (struct birth *)((char *)t - offsetof(struct birth, turn));
   char image[1024];
   image_path(h->warden, h->image, image);
-  h->result = jail_restore(&h->warden->criu, &h->spec, image, &h->jail, &h->err);
+  struct jail_criu how = h->warden->criu;
+  how.fleeting = h->fleeting;
+  h->result = jail_restore(&how, &h->spec, image, &h->jail, &h->err);
   h->told_us = clock_mono_us();
   if (!h->result)
     h->result = jail_freeze(h->warden->instance, h->name, false, &h->err);
@@ -264,6 +266,7 @@ void birth_restore(struct box *b, const char *image, const char *was, void (*don
   struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
   h->box = b;
   h->arg = arg;
+  h->fleeting = b->build->row.kind == BUILD_FORK;
   snprintf(h->image, sizeof(h->image), "%s", image);
   snprintf(h->was, sizeof(h->was), "%s", was);
   memcpy(h->runtime, b->row.runtime, sizeof(h->runtime));

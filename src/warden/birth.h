@@ -31,6 +31,7 @@ struct birth {
   struct jail jail;
   int64_t told_us, ready_us;            /* see struct wire_trace */
   char image[64], was[80], runtime[80]; /* of a restore */
+  bool fleeting;                        /* the same: its image was made just now */
   struct row_box row;                   /* the same: a copy, its texts in the arena */
   void *arg;                            /* the owner's */
   int result;

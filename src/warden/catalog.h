@@ -22,6 +22,7 @@ struct build {
   struct template *of;
   bool retired;          /* its template was deleted; kept in memory for whoever still points to it */
   bool pinned;           /* of a fork: boxes are still being made from it */
+  bool settled;          /* of a fork: its layer is on stable storage */
   struct zygote *zygote; /* its loaded Python, shared; set by zygote_of */
 };
 

@@ -264,6 +264,7 @@ void box_fork(struct box *b, const struct fork_order *o)
     uuid4(f->build_id); /* asked again, and some boxes of the first try live on that one */
   copy_names(b, &f->copy, f->build_id);
   f->copy.done = fork_copied;
+  f->copy.fleeting = true;
   passage_copy(b, &f->copy);
 }
 

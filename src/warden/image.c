@@ -5,11 +5,25 @@
 #include "warden/builder.h"
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 void image_path(const struct warden *w, const char *name, char out[1024])
 {
   snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
+}
+
+/* An ext4 without a journal looks, for each new file, at every file that was deleted nearby in the last minutes: 8 to 11 ms
+ * per image where boxes come and go. With this mark each directory below begins somewhere else on the disk. */
+static void spread_out(const char *dir)
+{
+  int flags = 0;
+  cleanup_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) || flags & FS_TOPDIR_FL)
+    return;
+  flags |= FS_TOPDIR_FL;
+  ioctl(fd, FS_IOC_SETFLAGS, &flags); /* other filesystems have no such mark and no such need */
 }
 
 /* ---- can this host? ---- */
@@ -27,6 +41,7 @@ void images_open(struct warden *w)
   }
   image_path(w, "", dir);
   path_mkdirs(dir, 0700);
+  spread_out(dir);
   jail_heaps_sweep(w->heaps, dir);
   snprintf(dir, sizeof(dir), "%s/boxes", w->config->data);
   snprintf(lower, sizeof(lower), "%s/runtime/%s", w->config->data, w->runtime);

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum step { STEP_ACT, STEP_CLEAR };
+enum step { STEP_ACT, STEP_KEEP, STEP_CLEAR };
 
 struct passage {
   uv_work_t work;
@@ -30,6 +30,7 @@ struct passage {
   struct jail_spec spec; /* of a dump or a restore */
   struct jail_net net;
   struct copy *copy;
+  const char *unsettled; /* a fork's layer that the box stands on, to be written out before it is relied on; NULL: none */
   struct jail jail; /* what is dumped, was restored, or whose walls are cleared */
   bool orphan;      /* the box ended meanwhile */
   bool expired;     /* the clock asked, nobody else */
@@ -53,31 +54,39 @@ static void answer(struct box *b, struct ask ask, int status, const struct err *
 
 /* ---- on a worker ---- */
 
+static void keep_row(struct passage *p)
+{
+  int64_t began = clock_mono_us();
+  if (store_harden(p->warden->store))
+    log_warn("the database could not be written out");
+  log_debug("box %s: row kept in %" PRId64 " us", p->name, clock_mono_us() - began);
+}
+
 static void clear_walls(struct passage *p)
 {
   struct warden *w = p->warden;
   struct err err = ERR_NONE;
   int64_t began = clock_mono_us();
-  if (store_harden(w->store))
-    log_warn("the database could not be written out");
-  int64_t kept = clock_mono_us();
   int r = jail_kill(w->instance, p->name, &p->jail, &err);
   r = jail_remove(w->instance, p->name, NULL, &err) ? -EIO : r;
   jail_close(&p->jail);
   int64_t gone = clock_mono_us();
   if (jail_sync(p->dir, &err) || r)
     log_warn("box %s: %s", p->name, err.msg);
-  log_debug("box %s off its walls: row kept in %" PRId64 " us, gone in %" PRId64 " us, disk written in %" PRId64 " us", p->name, kept - began,
-            gone - kept, clock_mono_us() - gone);
+  log_debug("box %s off its walls: gone in %" PRId64 " us, disk written in %" PRId64 " us", p->name, gone - began, clock_mono_us() - gone);
 }
 
 static int copy_out(struct passage *p, const char *image)
 {
   bool files = !p->image[0];
-  int r = files ? jail_freeze(p->warden->instance, p->name, true, &p->err) : jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
+  struct jail_criu how = p->warden->criu;
+  how.fleeting = p->copy->fleeting;
+  int r = files ? jail_freeze(p->warden->instance, p->name, true, &p->err) : jail_dump(&how, &p->spec, &p->jail, image, &p->err);
   if (r)
     return r;
-  r = jail_commit(p->dir, p->spec.id_base, p->copy->layer, &p->err);
+  int64_t began = clock_mono_us();
+  r = (how.fleeting ? jail_commit_quick : jail_commit)(p->dir, p->spec.id_base, p->copy->layer, &p->err);
+  log_debug("box %s: files copied in %" PRId64 " us", p->name, clock_mono_us() - began);
   struct err thaw = ERR_NONE;
   if (jail_freeze(p->warden->instance, p->name, false, &thaw))
     log_error("box %s: %s", p->name, thaw.msg);
@@ -91,12 +100,16 @@ static void turn_work(struct turn *t)
   struct passage *p = (struct passage *)((char *)t - offsetof(struct passage, turn));
   char image[1024];
   image_path(p->warden, p->image, image);
+  struct jail_criu lasting = p->warden->criu;
+  lasting.with_disk = true;
+  if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
+    return;
   if (p->kind == PASSAGE_RESTORE)
     p->result = jail_restore(&p->warden->criu, &p->spec, image, &p->jail, &p->err);
   else if (p->kind == PASSAGE_COPY)
     p->result = copy_out(p, image);
   else
-    p->result = jail_dump(&p->warden->criu, &p->spec, &p->jail, image, &p->err);
+    p->result = jail_dump(&lasting, &p->spec, &p->jail, image, &p->err);
   if (!p->result && p->kind != PASSAGE_RESTORE && p->image[0])
     p->image_bytes = jail_image_bytes(image);
 }
@@ -104,8 +117,12 @@ static void turn_work(struct turn *t)
 static void passage_work(uv_work_t *work)
 {
   struct passage *p = work->data;
-  if (p->step == STEP_CLEAR)
+  if (p->step == STEP_KEEP)
+    keep_row(p);
+  else if (p->step == STEP_CLEAR)
     clear_walls(p);
+  else if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
+    return;
   else
     p->result = jail_freeze(p->warden->instance, p->name, p->kind != PASSAGE_THAW, &p->err);
 }
@@ -239,7 +256,7 @@ static int write_asleep(struct box *b, enum box_tier tier, const struct passage 
   return 0;
 }
 
-/* The box is nobody's but its row's from here on. */
+/* The box is nobody's but its row's from here on; that row must be on the disk before anything of the box goes. */
 static void let_go(struct passage *p)
 {
   struct box *b = p->box;
@@ -248,14 +265,31 @@ static void let_go(struct passage *p)
   p->jail = b->jail;
   b->jail = JAIL_NONE;
   box_away(b, true);
-  submit(p, STEP_CLEAR);
+  submit(p, STEP_KEEP);
 }
 
+/* Who asked is told; others' wishes wait for the passage's end. */
 static void fell_asleep(struct passage *p)
 {
   struct box *b = p->box;
   b->row.state = BOX_PAUSED;
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "tier", tiers[b->row.tier], NULL}, p->expired ? "paused at its timeout" : "paused");
+  answer(b, p->wish.ask, 0, NULL);
+  p->wish.ask.link = NULL;
+}
+
+/* An image is whole, its box's files are written out and the row is kept: nothing that is cleared now is missed. */
+static void row_kept(struct passage *p)
+{
+  if (p->kind == PASSAGE_DUMP && !p->orphan)
+    fell_asleep(p);
+  submit(p, STEP_CLEAR);
+}
+
+static void walls_cleared(struct passage *p)
+{
+  if (p->kind != PASSAGE_DUMP)
+    fell_asleep(p);
   finish(p);
 }
 
@@ -273,10 +307,14 @@ static void sleep_acted(struct passage *p)
   account_count(b, false);
   w->pauses_total++;
   box_run_over(b);
-  if (p->kind == PASSAGE_FREEZE)
-    fell_asleep(p);
-  else
+  if (p->unsettled)
+    b->build->settled = true;
+  if (p->kind != PASSAGE_FREEZE) {
     let_go(p);
+    return;
+  }
+  fell_asleep(p);
+  finish(p);
 }
 
 /* ---- awake ---- */
@@ -385,6 +423,8 @@ static void copied(struct passage *p)
   struct err err = p->err;
   mend_connections(p);
   b->row.state = BOX_RUNNING;
+  if (p->unsettled && !result)
+    b->build->settled = true;
   copy->bytes = p->image_bytes;
   p->result = 0;
   copy->done(copy, b, result, &err);
@@ -395,14 +435,16 @@ static void copied(struct passage *p)
 
 static void step_done(struct passage *p)
 {
-  if (p->orphan)
+  if (p->step == STEP_KEEP)
+    row_kept(p);
+  else if (p->orphan)
     end_orphan(p);
   else if (p->kind == PASSAGE_COPY)
     copied(p);
   else if (p->step == STEP_CLEAR && p->kind == PASSAGE_COLD)
     birth_again(p->box, cold_born);
   else if (p->step == STEP_CLEAR && to_sleep(p))
-    fell_asleep(p);
+    walls_cleared(p);
   else if (p->result)
     failed(p);
   else if (to_sleep(p))
@@ -452,10 +494,23 @@ static struct passage *passage_new(struct box *b, enum passage_kind kind)
   return p;
 }
 
+/* What is to outlive the daemon must not stand on a layer that may not. */
+static void rely_on_layers(struct passage *p)
+{
+  const struct build *build = p->box->build;
+  struct str layer, rest;
+  if (build->row.kind != BUILD_FORK || build->settled)
+    return;
+  str_cut(str_of(build->row.layers), '\n', &layer, &rest);
+  p->unsettled = arena_z(&p->arena, layer);
+}
+
 void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish)
 {
   struct passage *p = passage_new(b, kind);
   p->wish = *wish;
+  if (kind == PASSAGE_DUMP || kind == PASSAGE_STOP)
+    rely_on_layers(p);
   p->expired = to_sleep(p) && !wish->ask.link;
   if (kind == PASSAGE_DUMP)
     snprintf(p->image, sizeof(p->image), "%.40s-%llu", b->row.id, (unsigned long long)b->row.run);
@@ -485,6 +540,8 @@ void passage_copy(struct box *b, struct copy *copy)
   }
   struct passage *p = passage_new(b, PASSAGE_COPY);
   p->copy = copy;
+  if (!copy->fleeting)
+    rely_on_layers(p);
   memcpy(p->image, copy->image, sizeof(p->image));
   b->row.state = BOX_COPYING;
   submit(p, STEP_ACT);

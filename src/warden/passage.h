@@ -27,6 +27,7 @@ struct copy {
   char image[64];   /* under <data>/checkpoints; empty: files only, where this host can't hold memory */
   char layer[1024]; /* a new directory */
   uint64_t bytes;   /* of the image, in the end */
+  bool fleeting;    /* for boxes that begin at once: nothing of it is written out yet */
   void (*done)(struct copy *copy, struct box *b, int result, const struct err *err);
 };
 

@@ -107,7 +107,10 @@ void box_connect(struct box *b, const struct wish *wish)
     connect_running(b, wish->ask, wish->mode, wish->timeout_s);
     break;
   case BOX_PAUSED:
-    wake(b, *wish);
+    if (b->passage) /* its walls are still going */
+      vec_push(&b->wishes, *wish);
+    else
+      wake(b, *wish);
     break;
   case BOX_PAUSING:
   case BOX_RESUMING:

@@ -86,7 +86,7 @@ static void warden_stop(struct warden *w, bool end_boxes)
     for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
       struct box *b = value;
       bool starting = b->row.state == BOX_STARTING;
-      if (b->away && !b->passage) /* needs no server to be kept */
+      if (b->away && (!b->passage || b->row.state == BOX_PAUSED)) /* needs no server to be kept */
         continue;
       box_end(b, "stopped: the server was shut down");
       any |= !starting;
