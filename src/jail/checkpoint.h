@@ -13,6 +13,8 @@
 
 #include "jail/jail.h"
 
+#include <stdatomic.h>
+
 #define JAIL_CRIU_DEFAULT "/var/cache/cloche/criu/criu"
 #define JAIL_CRIU_SECONDS 120
 
@@ -50,6 +52,9 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
 /* Every file present with its size and checksum: 0, or -EBADMSG with the file named, -ENOENT where there is no image. */
 int jail_image_check(const char *image, struct err *err);
 uint64_t jail_image_bytes(const char *image); /* on disk */
+/* Makes an image smaller by zstd at this level; a restore undoes it. Nothing else may touch the image meanwhile. Given up
+ * soon after *stop is set (-ECANCELED), and the image is then as it was. */
+int jail_image_pack(const char *image, int level, const atomic_bool *stop, struct err *err);
 /* Removes it so that no moment leaves half an image that looks whole. Idempotent. */
 int jail_image_remove(const char *image, struct err *err);
 

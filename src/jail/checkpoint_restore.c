@@ -10,6 +10,7 @@
 #include "jail/jail_net.h"
 #include "jail/layers.h"
 #include "jail/outside.h"
+#include "jail/pack.h"
 #include "jail/ties.h"
 
 #include <fcntl.h>
@@ -43,7 +44,9 @@ struct restore {
 static void *check_work(void *arg)
 {
   struct check *c = arg;
-  c->result = manifest_check(c->image, c->manifest, true, &c->err);
+  c->result = pack_undo(c->image, c->manifest, &c->err);
+  if (!c->result)
+    c->result = manifest_check(c->image, c->manifest, true, &c->err);
   return NULL;
 }
 
@@ -177,6 +180,8 @@ static int build(struct restore *s, struct jail *out, struct err *err)
     r = make_root(s, err);
   if (!r)
     r = criu_view_open(s->image, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view, err);
+  if (!r && pack_any(&s->manifest)) /* criu can't wait for it */
+    r = check_end(s, err);
   walled = clock_mono_us();
   if (!r)
     r = fill(s, out, err);
@@ -204,6 +209,9 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
     return r;
   r = build(&s, out, err);
   if (r) {
+    struct err unused;
+    check_end(&s, &unused);
+    pack_again(s.image, &s.manifest);
     jail_kill(spec->instance, spec->id, out, NULL);
     jail_close(out);
     jail_remove(spec->instance, spec->id, NULL, NULL);

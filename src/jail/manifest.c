@@ -1,6 +1,7 @@
 /* manifest.c - see manifest.h. */
 #include "jail/manifest.h"
 #include "jail/checkpoint.h"
+#include "jail/pack.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,8 +17,9 @@
 #define CHUNK        ((size_t)256 << 10)
 #define SUM_LINE     9 /* eight digits and a newline */
 #define VERSION      1
-#define WRITERS      4  /* threads that wait for the disk at once */
-#define MEMORY       "pages-"
+#define WRITERS      4 /* threads that wait for the disk at once */
+#define PAGE         ((size_t)4096)
+#define HOLE_LEAST   (16 * PAGE) /* fewer pages of zeros are not worth a call */
 
 void manifest_free(struct manifest *m)
 {
@@ -34,7 +36,8 @@ static void closedir_p(DIR **d)
     closedir(*d);
 }
 
-static int file_sum(int fd, uint64_t *size, uint32_t *sum)
+/* `see`, where it is one, is shown each stretch. */
+static int file_sum(int fd, void (*see)(int fd, const char *bytes, size_t n, off_t at), uint64_t *size, uint32_t *sum)
 {
   cleanup_free char *bytes = xmalloc(CHUNK);
   ssize_t n;
@@ -46,6 +49,8 @@ static int file_sum(int fd, uint64_t *size, uint32_t *sum)
     if (n < 0)
       return -errno;
     *sum = crc32c(*sum, bytes, (size_t)n);
+    if (see)
+      see(fd, bytes, (size_t)n, (off_t)*size);
     *size += (uint64_t)n;
   }
   return 0;
@@ -65,18 +70,50 @@ static int each_name(int dir, struct manifest *m, struct err *err)
   return 0;
 }
 
+static size_t zero_bytes(const char *bytes, size_t n)
+{
+  size_t k = 0;
+  while (k + PAGE <= n && !bytes[k] && !memcmp(bytes + k, bytes + k + 1, PAGE - 1))
+    k += PAGE;
+  return k;
+}
+
+/* Memory that was only cleared takes no place on the disk; the rest begins its way there. */
+static void thin_out(int fd, const char *bytes, size_t n, off_t at)
+{
+  for (size_t i = 0; i + PAGE <= n;) {
+    size_t zero = zero_bytes(bytes + i, n - i);
+    if (zero >= HOLE_LEAST)
+      fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at + (off_t)i, (off_t)zero);
+    i += zero ? zero : PAGE;
+  }
+  sync_file_range(fd, at, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
+static bool is_memory(const char *name)
+{
+  return str_starts(str_of(name), STR(MANIFEST_MEMORY));
+}
+
 struct settling {
-  VEC(int) fds; /* of m->images, in their order */
+  const struct manifest *of;
+  VEC(int) fds; /* of its images, in their order */
   atomic_size_t next;
   atomic_int failed; /* errno */
 };
+
+static void settle_one(struct settling *s, size_t i)
+{
+  if (fsync(s->fds.p[i]))
+    atomic_store(&s->failed, errno);
+}
 
 static void *settle_some(void *arg)
 {
   struct settling *s = arg;
   for (size_t i; (i = atomic_fetch_add(&s->next, 1)) < s->fds.n;)
-    if (fsync(s->fds.p[i]))
-      atomic_store(&s->failed, errno);
+    if (!is_memory(s->of->images.p[i].name))
+      settle_one(s, i);
   return NULL;
 }
 
@@ -84,7 +121,7 @@ static int sum_all(const struct settling *s, struct manifest *m, struct err *err
 {
   int r = 0;
   for (size_t i = 0; i < s->fds.n && !r; i++)
-    if ((r = file_sum(s->fds.p[i], &m->images.p[i].size, &m->images.p[i].sum)))
+    if ((r = file_sum(s->fds.p[i], is_memory(m->images.p[i].name) ? thin_out : NULL, &m->images.p[i].size, &m->images.p[i].sum)))
       err_set(err, r, "reading %s: %s", m->images.p[i].name, strerrordesc_np(-r));
   return r;
 }
@@ -99,6 +136,9 @@ static int settle_all(struct settling *s, struct manifest *m, struct err *err)
     n++;
   int r = sum_all(s, m, err);
   settle_some(s);
+  for (size_t i = 0; i < s->fds.n && !r; i++)
+    if (is_memory(m->images.p[i].name)) /* not before it was thinned out */
+      settle_one(s, i);
   while (n > 0)
     pthread_join(threads[--n], NULL);
   int failed = atomic_load(&s->failed);
@@ -118,15 +158,16 @@ static int measure_all(const struct settling *s, struct manifest *m, struct err 
 
 static int settle_files(int dir, struct manifest *m, bool fleeting, struct err *err)
 {
-  struct settling s = {0};
+  struct settling s = {.of = m};
   int r = 0;
   for (size_t i = 0; i < m->images.n && !r; i++) {
-    int fd = openat(dir, m->images.p[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool memory = is_memory(m->images.p[i].name);
+    int fd = openat(dir, m->images.p[i].name, (memory ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
       r = err_errno(err, "opening %s", m->images.p[i].name);
     else
       vec_push(&s.fds, fd);
-    if (fd >= 0 && !fleeting)
+    if (fd >= 0 && !fleeting && !memory)
       sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   if (!r)
@@ -180,6 +221,8 @@ static void put_manifest(struct buf *b, const struct manifest *m)
     jw_key(&w, "name"), jw_z(&w, m->images.p[i].name);
     jw_key(&w, "size"), jw_uint(&w, m->images.p[i].size);
     jw_key(&w, "sum"), jw_uint(&w, m->images.p[i].sum);
+    if (m->images.p[i].packed)
+      jw_key(&w, "packed"), jw_uint(&w, m->images.p[i].packed);
     jw_close(&w, '}');
   }
   jw_close(&w, ']');
@@ -190,17 +233,19 @@ static void put_manifest(struct buf *b, const struct manifest *m)
 int manifest_seal(int dir, struct manifest *m, bool fleeting, struct err *err)
 {
   int r = each_name(dir, m, err);
-  if (!r)
-    r = settle_files(dir, m, fleeting, err);
-  if (r)
-    return r;
+  r = r ? r : settle_files(dir, m, fleeting, err);
+  return r ? r : manifest_write(dir, m, fleeting, err);
+}
+
+int manifest_write(int dir, const struct manifest *m, bool fleeting, struct err *err)
+{
   cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
   put_manifest(&b, m);
   buf_addf(&b, "%08" PRIx32 "\n", crc32c(0, b.p, b.n));
   if (buf_failed(&b))
     return err_set(err, -E2BIG, "a manifest of more than %zu bytes", MANIFEST_MAX);
   cleanup_fd int fd = openat(dir, "." NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.n);
+  int r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.n);
   if (!r && ((!fleeting && fsync(fd)) || renameat(dir, "." NAME, dir, NAME) || (!fleeting && fsync(dir))))
     r = -errno;
   return r ? err_set(err, r, "writing the manifest of an image: %s", strerrordesc_np(-r)) : 0;
@@ -241,7 +286,8 @@ static void read_lists(struct manifest *m, const struct json *top)
   }
   list = json_get(top, "images");
   for (struct json *o = list ? list->kids : NULL; o; o = o->next)
-    vec_push(&m->images, ((struct manifest_image){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum")}));
+    vec_push(&m->images, ((struct manifest_image){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum"),
+                                                  json_get(o, "packed") ? number(o, "packed") : 0}));
 }
 
 int manifest_read(int dir, struct manifest *m, struct err *err)
@@ -273,7 +319,7 @@ static int check_image(int dir, const struct manifest_image *i, struct err *err)
     return damaged(err, i->name, errno == ENOENT ? "is missing" : strerrordesc_np(errno));
   if ((uint64_t)st.st_size != i->size)
     return damaged(err, i->name, "has another size than when it was written");
-  if (file_sum(fd, &size, &sum))
+  if (file_sum(fd, NULL, &size, &sum))
     return damaged(err, i->name, "can't be read");
   return size == i->size && sum == i->sum ? 0 : damaged(err, i->name, "does not match its checksum");
 }
@@ -282,7 +328,7 @@ int manifest_check(int dir, const struct manifest *m, bool memory, struct err *e
 {
   int r = 0;
   for (size_t i = 0; i < m->images.n && !r; i++)
-    if (str_starts(str_of(m->images.p[i].name), STR(MEMORY)) == memory)
+    if (!m->images.p[i].packed && is_memory(m->images.p[i].name) == memory)
       r = check_image(dir, &m->images.p[i], err);
   return r;
 }
@@ -291,7 +337,8 @@ int manifest_open(int dir, struct manifest *m, struct err *err)
 {
   int r = manifest_read(dir, m, err);
   r = r ? r : manifest_check(dir, m, false, err);
-  return r ? r : manifest_check(dir, m, true, err);
+  r = r ? r : manifest_check(dir, m, true, err);
+  return r ? r : pack_check(dir, m, err);
 }
 
 /* --- the directory -------------------------------------------------------------------------------------------- */

@@ -20,10 +20,13 @@ struct manifest_file {
   uint32_t mark; /* checksum of its beginning, where a program's build id is */
 };
 
+#define MANIFEST_MEMORY "pages-" /* how names of files that hold memory begin */
+
 struct manifest_image {
   const char *name;
   uint64_t size;
   uint32_t sum;
+  uint64_t packed; /* bytes of its packed form, which is there instead (pack.h); 0: none */
 };
 
 struct manifest {
@@ -40,11 +43,14 @@ void manifest_free(struct manifest *m);
 /* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. `fleeting`: without
  * checksums and stability, so that no later check accepts it. */
 int manifest_seal(int dir, struct manifest *m, bool fleeting, struct err *err);
+/* Writes it alone; a former one is replaced as a whole. */
+int manifest_write(int dir, const struct manifest *m, bool fleeting, struct err *err);
 /* Reads it alone. */
 int manifest_read(int dir, struct manifest *m, struct err *err);
 /* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
 int manifest_open(int dir, struct manifest *m, struct err *err);
-/* The two halves of that check, after manifest_read: files that steer a restore, and memory, which is only copied. */
+/* Two parts of that check, after manifest_read: files that steer a restore, and memory, which is only copied. What is
+ * packed is left to pack_check. */
 int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err);
 
 #endif

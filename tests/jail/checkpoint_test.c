@@ -508,6 +508,75 @@ static void a_damaged_image_is_refused_with_the_file_named(void **state)
   remove_image(&b);
 }
 
+static void flip_byte(const char *path, off_t at)
+{
+  char byte = 0;
+  int fd = open(path, O_RDWR);
+  assert_int_equal(pread(fd, &byte, 1, at), 1);
+  byte = (char)~byte;
+  assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+  close(fd);
+}
+
+static void a_packed_image_is_smaller_and_comes_back(void **state)
+{
+  struct box b;
+  struct jail_spec spec;
+  struct jail j;
+  struct err err = ERR_NONE;
+  atomic_bool stop = true;
+  char sum[64], pages[PATH_MAX + 32], packed[PATH_MAX + 32];
+  open_sleeper(&b, &spec, "packed");
+  assert_string_equal(ask(&b, "eat 16"), "ok 16777216");
+  snprintf(sum, sizeof(sum), "%s", ask(&b, "sum"));
+  dump(&b, &spec);
+  end_box(&b);
+  uint64_t before = jail_image_bytes(image_of(&b));
+  assert_in_range(before, 8u << 20, 10u << 20); /* half of what it ate is zero */
+  snprintf(pages, sizeof(pages), "%s/pages-1.img", image_of(&b));
+  snprintf(packed, sizeof(packed), "%s.zst", pages);
+  assert_int_equal(jail_image_pack(image_of(&b), 3, &stop, &err), -ECANCELED); /* somebody wants the box */
+  assert_int_equal(access(packed, F_OK), -1);
+  assert_int_equal(jail_image_check(image_of(&b), &err), 0);
+  stop = false;
+  assert_int_equal(jail_image_pack(image_of(&b), 3, &stop, &err), 0);
+  assert_int_equal(access(pages, F_OK), -1);
+  assert_int_equal(jail_image_check(image_of(&b), &err), 0);
+  assert_true(jail_image_bytes(image_of(&b)) < before);
+  flip_byte(packed, 100);
+  assert_int_equal(jail_image_check(image_of(&b), &err), -EBADMSG);
+  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  assert_non_null(strstr(err.msg, "pages-1.img.zst"));
+  assert_int_equal(access(pages, F_OK), -1);
+  flip_byte(packed, 100);
+  assert_int_equal(jail_image_pack(image_of(&b), 3, &stop, &err), 0); /* nothing is left to do */
+  restore(&b, &spec, image_of(&b));
+  assert_string_equal(ask(&b, "sum"), sum);
+  close_box(&b);
+  remove_image(&b);
+}
+
+/* What only this run of the daemon may use is refused by every later one. */
+static void a_fleeting_image_serves_at_once_and_never_again(void **state)
+{
+  struct box b;
+  struct jail_spec spec;
+  struct jail j;
+  struct err err = ERR_NONE;
+  struct jail_criu kept = criu;
+  open_sleeper(&b, &spec, "fleeting");
+  assert_string_equal(ask(&b, "count"), "ok 1");
+  criu.fleeting = true;
+  dump(&b, &spec);
+  end_box(&b);
+  restore(&b, &spec, image_of(&b));
+  criu = kept;
+  assert_string_equal(ask(&b, "count"), "ok 2");
+  close_box(&b);
+  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  remove_image(&b);
+}
+
 /* --- traces --------------------------------------------------------------------------------------------------- */
 
 static size_t count_entries(const char *path)
@@ -593,6 +662,8 @@ int main(int argc, char **argv)
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),
       cmocka_unit_test(a_full_disk_is_told_and_the_box_lives_on),
       cmocka_unit_test(a_damaged_image_is_refused_with_the_file_named),
+      cmocka_unit_test(a_packed_image_is_smaller_and_comes_back),
+      cmocka_unit_test(a_fleeting_image_serves_at_once_and_never_again),
       cmocka_unit_test(cycles_leave_nothing_behind),
       cmocka_unit_test(this_host_is_proven),
   };
