@@ -271,7 +271,7 @@ static int pause_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
-  r = r ? r : guest_run(&s.client, &s.guest, "held = bytearray(40_000_000); x = 41", NULL, NULL, err);
+  r = r ? r : guest_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL, err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
     space_out(b);
     r = guest_pause(&s.client, &s.guest, err);
@@ -290,7 +290,7 @@ static int fork_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
-  r = r ? r : guest_run(&s.client, &s.guest, "held = bytearray(40_000_000); x = 41", NULL, NULL, err);
+  r = r ? r : guest_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL, err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
     struct guest copy;
     space_out(b);

@@ -85,6 +85,8 @@ static const struct setting settings[] = {
     {"criu", T(criu), JAIL_CRIU_DEFAULT, 0, 0, "the program that writes boxes to disk (scripts/criu makes it)"},
     {"checkpoint_jobs", N(checkpoint_jobs), "4", 1, 64, "boxes written to disk or read back at once"},
     {"checkpoint_seconds", N(checkpoint_seconds), "45", 5, 3600, "longest time for one of them"},
+    {"checkpoint_zstd", N(checkpoint_zstd), "0", 0, 19, "zstd level at which memory of boxes that sleep on disk is packed; 0 = it is not"},
+    {"checkpoint_zstd_after", N(checkpoint_zstd_after), "60", 0, 31536000, "seconds a box has slept before it is packed"},
     {"box_connections_max", N(box_connections_max), "4096", 0, 1000000, "requests and streams at once into one box, per gate; 0 = no limit"},
     {"connections_max", N(connections_max), "10000", 16, 1000000, "open client connections per gate; over it the longest idle one goes"},
     {"client_head_seconds", N(client_head_seconds), "30", 1, 3600, "time a client has for a request's head"},

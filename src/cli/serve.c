@@ -104,6 +104,8 @@ static int become_role(const struct config *c)
         .criu = c->criu,
         .checkpoint_jobs = (unsigned)c->checkpoint_jobs,
         .checkpoint_s = (unsigned)c->checkpoint_seconds,
+        .checkpoint_zstd = (unsigned)c->checkpoint_zstd,
+        .checkpoint_zstd_after_s = (unsigned)c->checkpoint_zstd_after,
     };
     return warden_main(&w);
   }

@@ -30,10 +30,12 @@ struct dump {
   struct outside_mounts mounts;
   struct manifest manifest;
   struct criu_job job;
+  struct criu_child child;
 };
 
 static void dump_free(struct dump *d)
 {
+  criu_abandon(&d->child);
   if (d->dir >= 0)
     close(d->dir);
   if (d->job.journal > 0)
@@ -244,6 +246,17 @@ static int settle(struct dump *d, struct err *err)
   return r ? r : f.result;
 }
 
+/* criu loads itself while the box is looked at. */
+static int begin(struct dump *d, struct err *err)
+{
+  d->job.images = d->job.work = d->dir;
+  d->job.pid = d->jail->init.pid;
+  d->job.freezer = d->freezer;
+  d->job.owner = owner_of(d->jail->init.pid);
+  d->job.journal = rescue_open(d->dir, err);
+  return d->job.journal < 0 ? d->job.journal : criu_begin(&d->job, &d->child, err);
+}
+
 static int take(struct dump *d, struct err *err)
 {
   pid_t unused;
@@ -257,15 +270,8 @@ static int take(struct dump *d, struct err *err)
     r = ties_see(d->jail->netns, &d->manifest, err);
   if (r)
     return r;
-  d->job.images = d->job.work = d->dir;
-  d->job.pid = d->jail->init.pid;
-  d->job.freezer = d->freezer;
-  d->job.owner = owner_of(d->jail->init.pid);
-  d->job.journal = rescue_open(d->dir, err);
-  if (d->job.journal < 0)
-    return d->job.journal;
   asked = clock_mono_us();
-  r = criu_run(&d->job, &unused, err);
+  r = criu_finish(&d->job, &d->child, &unused, err);
   if (r)
     return blame(d->dir, &d->processes, r, "the box can't be checkpointed", err);
   written = clock_mono_us();
@@ -304,13 +310,15 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
 {
   const struct cgroup_ops *ops = cgroup_host();
   __attribute__((cleanup(dump_free))) struct dump d = {
-      .spec = spec, .jail = j, .image = image, .dir = -1, .manifest = MANIFEST_INIT, .job = {.criu = criu}};
+      .spec = spec, .jail = j, .image = image, .dir = -1, .manifest = MANIFEST_INIT, .job = {.criu = criu}, .child = CRIU_CHILD_NONE};
   if (!ops || ops->freezer(spec->instance, spec->id, d.freezer, sizeof(d.freezer)))
     return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be checkpointed");
   d.dir = make_dir(image, err);
   if (d.dir < 0)
     return d.dir;
-  int r = each_process(&d, prepare_process, err);
+  int r = begin(&d, err);
+  if (!r)
+    r = each_process(&d, prepare_process, err);
   if (!r)
     r = jail_freeze(spec->instance, spec->id, true, err);
   if (!r) {

@@ -385,33 +385,64 @@ static void bury(const struct criu_job *job, pid_t criu, pid_t init)
   }
 }
 
-int criu_run(struct criu_job *job, pid_t *init, struct err *err)
+int criu_begin(const struct criu_job *job, struct criu_child *out, struct err *err)
 {
-  int pair[2], status = 0;
-  *init = 0;
+  int pair[2];
+  *out = CRIU_CHILD_NONE;
   cleanup_fd int run = run_clone(err);
   if (run < 0)
     return run;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "making a socket pair");
   cleanup_fd int ours = pair[0], theirs = pair[1];
-  pid_t pid = child_start(job, theirs, run, err);
-  if (pid < 0)
-    return pid;
-  close(steal_fd(&theirs));
-  cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  out->pid = child_start(job, theirs, run, err);
+  if (out->pid < 0)
+    return out->pid;
+  out->sock = steal_fd(&ours);
+  out->pidfd = (int)syscall(SYS_pidfd_open, out->pid, 0);
+  return 0;
+}
+
+/* One that was told nothing leaves when its socket closes. */
+static int child_reap(struct criu_child *c)
+{
+  int status = 0;
+  if (c->sock >= 0)
+    close(steal_fd(&c->sock));
+  while (c->pid > 0 && waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (c->pidfd >= 0)
+    close(steal_fd(&c->pidfd));
+  c->pid = 0;
+  return status;
+}
+
+void criu_abandon(struct criu_child *c)
+{
+  child_reap(c);
+}
+
+int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct err *err)
+{
+  pid_t pid = c->pid;
+  *init = 0;
   int r = job->journal > 0 ? rescue_name(job->journal, pid, err) : 0;
   if (!r)
-    r = converse(job, ours, pidfd, init, err);
+    r = converse(job, c->sock, c->pidfd, init, err);
   if (r == -ETIMEDOUT)
     kill(pid, SIGKILL);
-  close(steal_fd(&ours));
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    ;
+  int status = child_reap(c);
   job->died = WIFSIGNALED(status);
   if (r)
     bury(job, pid, *init);
   if (r == -EREMOTEIO && WIFEXITED(status) && WEXITSTATUS(status) >= 120)
     return err_set(err, -EIO, "criu did not start: %s", exit_words(WEXITSTATUS(status)));
   return r;
+}
+
+int criu_run(struct criu_job *job, pid_t *init, struct err *err)
+{
+  struct criu_child c;
+  int r = criu_begin(job, &c, err);
+  return r ? r : criu_finish(job, &c, init, err);
 }

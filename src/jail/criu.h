@@ -39,7 +39,20 @@ struct criu_job {
   void *arg;
 };
 
-/* 0 and the restored first process, or -EREMOTEIO where criu itself failed and its log tells more. What a failed restore
+/* A criu that has begun and waits for its task. */
+struct criu_child {
+  pid_t pid;
+  int sock, pidfd;
+};
+#define CRIU_CHILD_NONE ((struct criu_child){.pid = 0, .sock = -1, .pidfd = -1})
+
+/* Starts it ahead, while the task is still being found out: for a dump, of whose job only criu, owner and journal must be
+ * known. Then one of the others. */
+int criu_begin(const struct criu_job *job, struct criu_child *out, struct err *err);
+void criu_abandon(struct criu_child *c);
+int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct err *err);
+
+/* Begins and finishes. 0 and the restored first process, or -EREMOTEIO where criu itself failed and its log tells more. What a failed restore
  * made as our children is dead and reaped then. */
 int criu_run(struct criu_job *job, pid_t *init, struct err *err);
 

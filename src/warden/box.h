@@ -47,6 +47,7 @@ struct box {
   VEC(struct wish) wishes; /* what waits for a passage; see pause.h */
   int log_fd;              /* its log ring, once it was seen; 0 = not yet */
   struct passage *passage; /* under way, or NULL */
+  bool packed;             /* its image has been made as small as it can be */
   bool counted;            /* among its team's running boxes */
   bool away;               /* no walls stand: it sleeps on disk; set by box_away */
   bool known, standing;    /* in the map of boxes, and so counted in warden.standing unless it is away */

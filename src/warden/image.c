@@ -2,6 +2,7 @@
 #include "warden/image.h"
 
 #include "warden/box.h"
+#include "warden/passage.h"
 #include "warden/builder.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -134,6 +135,32 @@ void layer_drop(struct warden *w, const char *path)
   struct drop *d = drop_new(w, false);
   snprintf(d->path, sizeof(d->path), "%s", path);
   uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+}
+
+/* ---- long sleep ---- */
+
+static bool to_be_packed(const struct box *b, int64_t now)
+{
+  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->passage && !b->packed &&
+         now - b->row.end_us >= (int64_t)b->warden->config->checkpoint_zstd_after_s * 1000000;
+}
+
+void images_tend(struct warden *w)
+{
+  void *value;
+  struct box *found = NULL;
+  int64_t now = clock_wall_us();
+  if (!w->config->checkpoint_zstd || w->stopping)
+    return;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+    struct box *b = value;
+    if (b->passage && b->row.state == BOX_PAUSED) /* one at a time */
+      return;
+    if (to_be_packed(b, now))
+      found = b;
+  }
+  if (found)
+    passage_pack(found);
 }
 
 /* ---- after a crash ---- */

@@ -15,4 +15,7 @@ void image_path(const struct warden *w, const char *name, char out[1024]);
 void image_drop(struct warden *w, const char *name); /* on a worker, unless a build still names it; "" = nothing to do */
 void layer_drop(struct warden *w, const char *path); /* the same for a layer directory that no build names any more */
 
+/* Packs the image of one box that has slept long enough, where the settings ask for it. Now and then, on the loop. */
+void images_tend(struct warden *w);
+
 #endif

@@ -13,7 +13,11 @@
 #include "jail/commit.h"
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
+
+#define PACK_NICE 10
 
 enum step { STEP_ACT, STEP_KEEP, STEP_CLEAR };
 
@@ -34,6 +38,7 @@ struct passage {
   struct jail jail; /* what is dumped, was restored, or whose walls are cleared */
   bool orphan;      /* the box ended meanwhile */
   bool expired;     /* the clock asked, nobody else */
+  atomic_bool stop; /* of packing: somebody waits */
   struct wish wish; /* who began it */
   int result;
   struct err err;
@@ -114,6 +119,21 @@ static void turn_work(struct turn *t)
     p->image_bytes = jail_image_bytes(image);
 }
 
+/* Behind everything else that this machine does. */
+static void pack_image(struct passage *p)
+{
+  char image[1024];
+  image_path(p->warden, p->image, image);
+  int64_t began = clock_mono_us();
+  uint64_t before = jail_image_bytes(image);
+  setpriority(PRIO_PROCESS, (id_t)gettid(), PACK_NICE);
+  p->result = jail_image_pack(image, (int)p->warden->config->checkpoint_zstd, &p->stop, &p->err);
+  setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
+  p->image_bytes = jail_image_bytes(image);
+  log_debug("box %s: image packed from %" PRIu64 " to %" PRIu64 " bytes in %" PRId64 " us", p->name, before, p->image_bytes,
+            clock_mono_us() - began);
+}
+
 static void passage_work(uv_work_t *work)
 {
   struct passage *p = work->data;
@@ -121,6 +141,8 @@ static void passage_work(uv_work_t *work)
     keep_row(p);
   else if (p->step == STEP_CLEAR)
     clear_walls(p);
+  else if (p->kind == PASSAGE_PACK)
+    pack_image(p);
   else if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
     return;
   else
@@ -241,6 +263,7 @@ static int write_asleep(struct box *b, enum box_tier tier, const struct passage 
   struct row_box before = b->row;
   b->row.state = BOX_PAUSED;
   b->row.tier = tier;
+  b->packed = false;
   b->row.image_bytes = tier == TIER_CHECKPOINT ? p->image_bytes : 0;
   snprintf(b->row.image, sizeof(b->row.image), "%s", tier == TIER_CHECKPOINT ? p->image : "");
   if (before.state != BOX_RESUMING)
@@ -431,6 +454,22 @@ static void copied(struct passage *p)
   finish(p); /* whoever waited for the source goes on */
 }
 
+/* ---- in its sleep ---- */
+
+static void packed(struct passage *p)
+{
+  struct box *b = p->box;
+  b->packed = p->result != -ECANCELED;
+  if (p->result && b->packed)
+    log_warn("box %s: its image stays as large as it is: %s", b->row.id, p->err.msg);
+  if (!p->result) {
+    b->row.image_bytes = p->image_bytes;
+    store_box_put(p->warden->store, &b->row, NULL);
+  }
+  p->result = 0;
+  finish(p);
+}
+
 /* ---- steps ---- */
 
 static void step_done(struct passage *p)
@@ -441,6 +480,8 @@ static void step_done(struct passage *p)
     end_orphan(p);
   else if (p->kind == PASSAGE_COPY)
     copied(p);
+  else if (p->kind == PASSAGE_PACK)
+    packed(p);
   else if (p->step == STEP_CLEAR && p->kind == PASSAGE_COLD)
     birth_again(p->box, cold_born);
   else if (p->step == STEP_CLEAR && to_sleep(p))
@@ -547,6 +588,19 @@ void passage_copy(struct box *b, struct copy *copy)
   submit(p, STEP_ACT);
 }
 
+void passage_pack(struct box *b)
+{
+  struct passage *p = passage_new(b, PASSAGE_PACK);
+  memcpy(p->image, b->row.image, sizeof(p->image));
+  submit(p, STEP_ACT);
+}
+
+void passage_hurry(struct box *b)
+{
+  if (b->passage)
+    atomic_store(&b->passage->stop, true);
+}
+
 static void being_killed(struct box *b, struct ask ask, bool pause)
 {
   struct err err = ERR_NONE;
@@ -565,5 +619,6 @@ bool box_leave_passage(struct box *b)
     return false;
   being_killed(b, b->passage->wish.ask, to_sleep(b->passage));
   b->passage->orphan = true;
+  passage_hurry(b);
   return true;
 }

@@ -20,6 +20,7 @@ enum passage_kind {
   PASSAGE_RESTORE,
   PASSAGE_COLD, /* awake from files alone, whatever else there was */
   PASSAGE_COPY, /* stays awake but for a moment: memory and files are copied for other boxes */
+  PASSAGE_PACK, /* sleeps on: its image is made smaller */
 };
 
 /* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
@@ -36,6 +37,9 @@ struct copy {
 void passage_begin(struct box *b, enum passage_kind kind, const struct wish *wish);
 /* The box is gone from the tables; whoever waits is told. True: a passage is under way and clears the remains itself. */
 bool box_leave_passage(struct box *b);
+/* Of a box that sleeps on disk. Given up when somebody wants the box: passage_hurry. */
+void passage_pack(struct box *b);
+void passage_hurry(struct box *b);
 /* Of a running box, or one that will soon be: then it waits its turn. Owned by the caller until done. */
 void passage_copy(struct box *b, struct copy *copy);
 

@@ -107,10 +107,12 @@ void box_connect(struct box *b, const struct wish *wish)
     connect_running(b, wish->ask, wish->mode, wish->timeout_s);
     break;
   case BOX_PAUSED:
-    if (b->passage) /* its walls are still going */
-      vec_push(&b->wishes, *wish);
-    else
+    if (!b->passage) {
       wake(b, *wish);
+      break;
+    }
+    passage_hurry(b); /* its walls are still going, or its image is being packed */
+    vec_push(&b->wishes, *wish);
     break;
   case BOX_PAUSING:
   case BOX_RESUMING:

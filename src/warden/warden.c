@@ -261,6 +261,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
 static void sample(uv_timer_t *t)
 {
   box_sample_all(t->data);
+  images_tend(t->data);
 }
 
 static void checkpoint_work(uv_work_t *work)

@@ -43,6 +43,8 @@ struct warden_config {
   const char *checkpoint;                      /* auto, or frozen: boxes sleep in memory only */
   const char *criu;                            /* the program */
   unsigned checkpoint_jobs, checkpoint_s;      /* dumps and restores at once; the longest of one */
+  unsigned checkpoint_zstd;                    /* level at which images of boxes that sleep are packed; 0 = they are not */
+  unsigned checkpoint_zstd_after_s;            /* how long they have slept by then */
 };
 
 struct builder;

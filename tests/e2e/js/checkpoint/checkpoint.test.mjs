@@ -24,6 +24,7 @@ for (const [version, sdk] of Object.entries(generations)) {
       withBox(make({ envs: { GIVEN: 'yes' } }), async (box) => {
         const running = await box.commands.run(counting, { background: true, timeoutMs: 0 })
         await box.commands.run('python3 -m http.server 8910', { background: true, timeoutMs: 0, cwd: '/tmp' })
+        await box.commands.run('until curl -s -o /dev/null http://127.0.0.1:8910/; do sleep 0.05; done')
         await box.files.write('kept.txt', 'kept')
         await countsOn(box)
         assert.equal(await box.pause(), true)

@@ -33,10 +33,12 @@ def unmount_all(data: str) -> None:
     points = [line.split()[5] for line in mounts(data)]
     for point in sorted(points, key=len, reverse=True):
         subprocess.run(["umount", "-l", point], check=False, capture_output=True)
-    for line in loops(data):
-        subprocess.run(["losetup", "-d", f"/dev/{line.split()[1]}"], check=False, capture_output=True)
-    left = mounts(data) | loops(data)
-    assert not left, left
+    deadline = time.monotonic() + 10  # a device goes a moment after the last mount of it
+    while left := mounts(data) | loops(data):
+        assert time.monotonic() < deadline, left
+        for line in loops(data):
+            subprocess.run(["losetup", "-d", f"/dev/{line.split()[1]}"], check=False, capture_output=True)
+        time.sleep(0.05)
 
 
 def remove_groups(data: str) -> None:
