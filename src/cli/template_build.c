@@ -1,6 +1,8 @@
 /* template_build.c - `cloche template build`: a build from the command line, its log as it comes.
  *
  * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is shown. */
+#include "cli/context.h"
+#include "cli/dockerfile.h"
 #include "cli/shell.h"
 #include "cli/template.h"
 #include "warden/buildlog.h"
@@ -14,12 +16,37 @@
 #define MEMORY_MB 1024
 #define KEPT_S    3600 /* life of the box of a failed build */
 
+#define FILE_MAX  ((size_t)1 << 20)
+
+/* Files of a COPY step that the server may have to be given. */
+struct parcel {
+  char hash[65];
+  struct context_files files;
+};
+
 struct order {
-  struct buf recipe;
-  struct str name, tag;
+  struct buf recipe, tags;
+  struct str name;
+  struct str start, ready;           /* of the command line */
+  struct buf file_start, file_ready; /* of a Dockerfile, where the line says nothing */
   uint64_t cpus, memory_mb;
   bool has_base, keep;
+  const char *directory; /* of files to copy */
+  struct context context;
+  VEC(struct parcel) parcels;
 };
+
+static void order_free(struct order *o)
+{
+  for (size_t i = 0; i < o->parcels.n; i++)
+    context_files_free(&o->parcels.p[i].files);
+  vec_free(&o->parcels);
+  context_close(&o->context);
+  buf_free(&o->recipe);
+  buf_free(&o->tags);
+  buf_free(&o->file_start);
+  buf_free(&o->file_ready);
+}
 
 /* ---- words to a recipe ---- */
 
@@ -40,6 +67,88 @@ static int put_env(struct order *o, struct str word, struct err *err)
   return 0;
 }
 
+static int put_base(struct order *o, enum recipe_tag tag, struct str value, struct err *err)
+{
+  if (o->has_base)
+    return err_set(err, -EINVAL, "'" STR_FMT "': a template begins with one thing, and another was named before", STR_ARG(value));
+  o->has_base = true;
+  recipe_put(&o->recipe, tag, value);
+  return 0;
+}
+
+/* ---- files ---- */
+
+static int put_copy(void *arg, struct str source, struct str target, struct str owner, struct str mode, struct err *err)
+{
+  struct order *o = arg;
+  struct parcel p = {0};
+  int r = o->context.top < 0 ? context_open(&o->context, o->directory, err) : 0;
+  r = r ? r : context_find(&o->context, source, &p.files, err);
+  r = r ? r : context_hash(&o->context, &p.files, source, target, p.hash, err);
+  if (r) {
+    context_files_free(&p.files);
+    return r;
+  }
+  vec_push(&o->parcels, p);
+  put_step(o, "COPY", source, target);
+  recipe_put(&o->recipe, RECIPE_ARG, owner);
+  recipe_put(&o->recipe, RECIPE_ARG, mode);
+  recipe_put(&o->recipe, RECIPE_FILES, str_of(p.hash));
+  return 0;
+}
+
+static int put_copied(struct order *o, struct str word, struct err *err)
+{
+  ptrdiff_t at = str_rfind(word, ':');
+  if (at <= 0 || (size_t)at + 1 == word.n)
+    return err_set(err, -EINVAL, "--copy needs SOURCE:DESTINATION, not '" STR_FMT "'", STR_ARG(word));
+  return put_copy(o, str_sub(word, 0, (size_t)at), str_skip(word, (size_t)at + 1), STR(""), STR(""), err);
+}
+
+static int file_from(void *arg, struct str image, struct err *err)
+{
+  return put_base(arg, RECIPE_IMAGE, image, err);
+}
+
+static int file_step(void *arg, const char *type, const struct str *args, size_t n, struct err *err)
+{
+  struct order *o = arg;
+  recipe_put(&o->recipe, RECIPE_STEP, str_of(type));
+  for (size_t i = 0; i < n; i++)
+    recipe_put(&o->recipe, RECIPE_ARG, args[i]);
+  return 0;
+}
+
+static int file_start(void *arg, struct str command, struct err *err)
+{
+  struct order *o = arg;
+  buf_clear(&o->file_start);
+  buf_clear(&o->file_ready);
+  buf_addz(&o->file_ready, "sleep 20");
+  return buf_adds(&o->file_start, command) ? err_set(err, -E2BIG, "the start command is too long") : 0;
+}
+
+static int put_file(struct order *o, const char *path, struct err *err)
+{
+  static const struct dockerfile_ops ops = {file_from, file_step, put_copy, file_start};
+  cleanup_buf struct buf text = BUF_INIT(FILE_MAX);
+  int r = file_read(path, &text);
+  return r ? err_set(err, r, "%s: %s", path, strerrordesc_np(-r)) : dockerfile_read(buf_str(&text), &ops, o, err);
+}
+
+/* Where files to copy come from must be known before the first step that copies. */
+static void find_directory(struct order *o, int argc, char **argv, char own[4096])
+{
+  const char *file = NULL, *directory = NULL;
+  for (int i = 0; i + 1 < argc; i++) {
+    file = strcmp(argv[i], "--file") ? file : argv[i + 1];
+    directory = strcmp(argv[i], "--context") ? directory : argv[i + 1];
+  }
+  ptrdiff_t slash = file ? str_rfind(str_of(file), '/') : -1;
+  snprintf(own, 4096, "%.*s", slash > 0 ? (int)slash : 1, slash >= 0 ? file : ".");
+  o->directory = directory ? directory : own;
+}
+
 static int put_size(struct str word, uint64_t *out, struct err *err)
 {
   return str_u64(word, out) || !*out || *out > 1 << 24 ? err_set(err, -EINVAL, "'" STR_FMT "' is no size", STR_ARG(word)) : 0;
@@ -51,7 +160,7 @@ static bool take_switch(struct order *o, const char *word)
   static const struct {
     const char *flag;
     enum recipe_tag tag;
-  } switches[] = {{"--force", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
+  } switches[] = {{"--force", RECIPE_FORCE}, {"--no-cache", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
   for (size_t i = 0; i < ARRAY_LEN(switches); i++)
     if (!strcmp(switches[i].flag, word)) {
       recipe_put(&o->recipe, switches[i].tag, STR(""));
@@ -66,15 +175,22 @@ static int take_pair(struct order *o, const char *flag, struct str value, struct
   static const struct {
     const char *flag, *step;
     enum recipe_tag tag; /* where it is no step */
-  } pairs[] = {{"--run", "RUN", 0},
-               {"--workdir", "WORKDIR", 0},
-               {"--user", "USER", 0},
-               {"--image", NULL, RECIPE_IMAGE},
-               {"--from", NULL, RECIPE_TEMPLATE},
-               {"--start", NULL, RECIPE_START},
-               {"--ready", NULL, RECIPE_READY}};
+  } pairs[] = {
+      {"--run", "RUN", 0}, {"--workdir", "WORKDIR", 0}, {"--user", "USER", 0}, {"--image", NULL, RECIPE_IMAGE}, {"--from", NULL, RECIPE_TEMPLATE}};
   if (!strcmp(flag, "--env"))
     return put_env(o, value, err);
+  if (!strcmp(flag, "--copy"))
+    return put_copied(o, value, err);
+  if (!strcmp(flag, "--file"))
+    return put_file(o, value.p, err);
+  if (!strcmp(flag, "--context"))
+    return 0;
+  if (!strcmp(flag, "--tag"))
+    return buf_addf(&o->tags, "," STR_FMT, STR_ARG(value)) ? err_set(err, -E2BIG, "too many tags") : 0;
+  if (!strcmp(flag, "--start") || !strcmp(flag, "--ready")) {
+    *(flag[2] == 's' ? &o->start : &o->ready) = value;
+    return 0;
+  }
   if (!strcmp(flag, "--cpus"))
     return put_size(value, &o->cpus, err);
   if (!strcmp(flag, "--memory"))
@@ -82,11 +198,9 @@ static int take_pair(struct order *o, const char *flag, struct str value, struct
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     if (strcmp(pairs[i].flag, flag))
       continue;
-    if (pairs[i].step)
-      put_step(o, pairs[i].step, value, STR_NONE);
-    else
-      recipe_put(&o->recipe, pairs[i].tag, value);
-    o->has_base |= pairs[i].tag == RECIPE_IMAGE || pairs[i].tag == RECIPE_TEMPLATE;
+    if (!pairs[i].step)
+      return put_base(o, pairs[i].tag, value, err);
+    put_step(o, pairs[i].step, value, STR_NONE);
     return 0;
   }
   return err_set(err, -EINVAL, "no option '%s'; see cloche template --help", flag);
@@ -105,10 +219,48 @@ static int read_words(struct order *o, int argc, char **argv, struct err *err)
   }
   if (!r && !o->has_base)
     recipe_put(&o->recipe, RECIPE_TEMPLATE, STR("base"));
+  struct str start = o->start.p ? o->start : buf_str(&o->file_start), ready = o->ready.p || o->start.p ? o->ready : buf_str(&o->file_ready);
+  if (start.n)
+    recipe_put(&o->recipe, RECIPE_START, start);
+  if (ready.n)
+    recipe_put(&o->recipe, RECIPE_READY, ready);
   return r || !buf_failed(&o->recipe) ? r : err_set(err, -E2BIG, "the recipe exceeds %u bytes", RECIPE_MAX);
 }
 
 /* ---- the build ---- */
+
+static void file_ask(const char *team, const struct parcel *p, enum wire_type type, const char *ref, struct buf *b)
+{
+  wire_begin(b, type, 4, 0);
+  wire_putz(b, W_TEAM, team);
+  wire_putz(b, W_REF, ref);
+  wire_putz(b, W_NAME, p->hash);
+}
+
+/* As a gate does it: a descriptor to write to, then its length, which names the file. */
+static int send_parcel(struct line *l, const struct order *o, const char *team, const char *ref, const struct parcel *p, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  cleanup_fd int fd = -1;
+  char id[24];
+  uint64_t bytes = 0;
+  struct err why = ERR_NONE;
+  file_ask(team, p, WIRE_FILE_LOOK, ref, &b);
+  int r = line_ask(l, &b, NULL, NULL, err);
+  if (r || wire_u64(buf_str(&b), W_COUNT, 0))
+    return r;
+  random_id(id, 20);
+  file_ask(team, p, WIRE_FILE_OPEN, ref, &b);
+  wire_putz(&b, W_ID, id);
+  r = line_fetch(l, &b, &fd, err);
+  r = r ? r : context_pack(&o->context, &p->files, fd, &bytes, err);
+  file_ask(team, p, WIRE_FILE_CLOSE, ref, &b);
+  wire_putz(&b, W_ID, id);
+  if (!r)
+    wire_put_u64(&b, W_COUNT, bytes);
+  int closed = line_ask(l, &b, NULL, NULL, &why);
+  return r || !closed ? r : err_set(err, closed, "%s", why.msg);
+}
 
 static int request(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
 {
@@ -118,7 +270,7 @@ static int request(struct line *l, const struct order *o, const char *team, cons
   wire_begin(&b, WIRE_BUILD_REQUEST, 1, 0);
   wire_putz(&b, W_TEAM, team);
   wire_put(&b, W_REF, o->name);
-  wire_put(&b, W_TAG, o->tag);
+  wire_put(&b, W_TAG, buf_str(&o->tags));
   wire_putz(&b, W_BUILD, build);
   wire_putz(&b, W_TEMPLATE, id);
   wire_put_u64(&b, W_CPUS, o->cpus);
@@ -128,6 +280,9 @@ static int request(struct line *l, const struct order *o, const char *team, cons
     return r;
   char template_id[32];
   wire_copyz(buf_str(&b), W_TEMPLATE, template_id, sizeof(template_id));
+  for (size_t i = 0; i < o->parcels.n; i++)
+    if ((r = send_parcel(l, o, team, template_id, &o->parcels.p[i], err)))
+      return r;
   wire_begin(&b, WIRE_BUILD_START, 2, 0);
   wire_putz(&b, W_TEAM, team);
   wire_putz(&b, W_REF, template_id);
@@ -224,10 +379,19 @@ static void open_remains(struct line *l, const struct order *o, const char *team
 int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err)
 {
   char id[40], build[UUID_TEXT], before[40];
-  struct order o = {.recipe = BUF_INIT(RECIPE_MAX), .cpus = 2, .memory_mb = MEMORY_MB};
-  if (!str_cut(str_of(argv[0]), ':', &o.name, &o.tag))
-    o.tag = STR("default");
+  char directory[4096];
+  struct str tag;
+  struct order o = {.recipe = BUF_INIT(RECIPE_MAX),
+                    .tags = BUF_INIT(4096),
+                    .file_start = BUF_INIT(RECIPE_MAX),
+                    .file_ready = BUF_INIT(64),
+                    .cpus = 2,
+                    .memory_mb = MEMORY_MB,
+                    .context.top = -1};
+  bool tagged = str_cut(str_of(argv[0]), ':', &o.name, &tag);
+  buf_adds(&o.tags, tagged ? tag : STR("default"));
   uuid4(build);
+  find_directory(&o, argc - 1, argv + 1, directory);
   int r = read_words(&o, argc - 1, argv + 1, err);
   r = r ? r : tpl_team(l, team, o.name, id, err);
   if (!r)
@@ -236,6 +400,6 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
   r = r ? r : follow(l, &o, id, build, err);
   if (r == -EREMOTEIO && o.keep)
     open_remains(l, &o, id, before);
-  buf_free(&o.recipe);
+  order_free(&o);
   return r;
 }
