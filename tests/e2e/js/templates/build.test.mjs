@@ -1,11 +1,25 @@
 // Templates with the stock JavaScript builder, both generations of it, and boxes of what was built.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import * as interpreter from '@e2b/code-interpreter'
 import { BuildError, Sandbox, Template, waitForFile, waitForURL } from 'e2b'
 import { generations, until } from '../support/box.mjs'
 import { assertTold, build, folder, fresh, inBox, shell } from '../support/workshop.mjs'
+
+// Writes a package with one word in it: WHEEL PATH WORD.
+const WHEEL = `
+import sys, zipfile
+path, word = sys.argv[1:]
+info = 'js_pip_word-1.0.dist-info/'
+with zipfile.ZipFile(path, 'w') as z:
+    z.writestr('js_pip_word.py', f'WORD = {word!r}\\n')
+    z.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: js-pip-word\\nVersion: 1.0\\n')
+    z.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    z.writestr(info + 'RECORD', '')
+`
 
 for (const [version, sdk] of Object.entries(generations)) {
   describe(`e2b ${version}`, () => {
@@ -155,6 +169,78 @@ test('tags: assigned, moved, listed, removed', async () => {
   await assert.rejects(Template.assignTags(name, []))
   await assert.rejects(Template.removeTags(name, 'default'))
   await assert.rejects(Sandbox.create(`${name}:old`))
+})
+
+test('a rollback is one call, and a running box keeps its build', async () => {
+  const name = fresh('js-back')
+  const recipe = (word) => Template().fromTemplate('base').runCmd(`echo ${word} > ~/mark`)
+  const good = await Template.build(recipe('good'), name, { tags: ['v1', 'default'] })
+  const bad = await Template.build(recipe('bad'), name, { tags: ['v2', 'default'] })
+  await inBox(name, async (box) => {
+    const moved = await Template.assignTags(`${name}:v1`, 'default')
+    assert.deepEqual([moved.buildId, moved.tags], [good.buildId, ['default']])
+    assert.equal(await shell(name, 'cat ~/mark'), 'good\n')
+    assert.equal((await box.commands.run('cat ~/mark')).stdout, 'bad\n')
+  })
+  const tags = Object.fromEntries((await Template.getTags(name)).map((tag) => [tag.tag, tag.buildId]))
+  assert.deepEqual(tags, { default: good.buildId, v1: good.buildId, v2: bad.buildId })
+})
+
+test('a failed build names its step and leaves the last good one in use', async () => {
+  const name = fresh('js-step')
+  await Template.build(Template().fromTemplate('base').runCmd('echo good > ~/mark'), name)
+  const broken = Template().fromTemplate('base').runCmd('true').setEnvs({ A: 'b' }).runCmd('echo oops >&2; exit 7')
+  const info = await Template.buildInBackground(broken, name)
+  const done = await until(async () => {
+    const status = await Template.getBuildStatus(info)
+    return status.status === 'error' && status
+  }, 60_000)
+  assert.equal(done.reason.step, '3')
+  assert.match(done.reason.message, /exit status 7/)
+  assert.ok(done.logEntries.some((entry) => entry.level === 'warn' && entry.message.endsWith(': oops')))
+  assert.equal(await shell(name, 'cat ~/mark'), 'good\n')
+})
+
+test('packages of pip in a custom interpreter, from its first cell on', async () => {
+  const name = fresh('js-pip')
+  const context = folder({ 'made.txt': 'x' })
+  execFileSync('python3', ['-c', WHEEL, join(context, 'js_pip_word-1.0-py3-none-any.whl'), name])
+  const template = Template({ fileContextPath: context })
+    .fromTemplate('code-interpreter-v1')
+    .copy('*.whl', '/srv/wheels/')
+    .pipInstall('--no-index /srv/wheels/js_pip_word-1.0-py3-none-any.whl')
+  await Template.build(template, name)
+  await inBox(
+    name,
+    async (cell) => {
+      const began = Date.now()
+      const got = await cell.runCode('import js_pip_word; js_pip_word.WORD')
+      assert.equal(got.text, name, got.error?.traceback)
+      assert.ok(Date.now() - began < 1500, `the first cell took ${Date.now() - began} ms`)
+    },
+    (template) => interpreter.Sandbox.create(template, { timeoutMs: 60_000 }),
+  )
+})
+
+test('a rebuild of the same takes the running server over, skipCache starts it anew', async () => {
+  const mark = fresh('js-same')
+  const recipe = () =>
+    Template()
+      .fromTemplate('base')
+      .setEnvs({ MARK: mark })
+      .setStartCmd('date +%s%N > /tmp/begun; exec python3 -m http.server 8710', waitForURL('http://localhost:8710/'))
+  const names = [fresh('js-s'), fresh('js-s'), fresh('js-s')]
+  await Template.build(recipe(), names[0])
+  const began = Date.now()
+  const again = await build({ Template }, recipe(), names[1])
+  assert.ok(Date.now() - began < 2000)
+  assert.ok(again.log.some((line) => line.includes('CACHED [finalize]')), again.log.join('\n'))
+  await Template.build(recipe(), names[2], { skipCache: true })
+  const line = 'cat /tmp/begun; curl -s -o /dev/null -w "%{http_code}" http://127.0.0.1:8710/'
+  const got = await Promise.all(names.map((name) => shell(name, line)))
+  assert.equal(got[0], got[1])
+  assert.notEqual(got[0], got[2])
+  for (const text of got) assert.match(text, /^\d+\n200$/)
 })
 
 test('exists', async () => {
