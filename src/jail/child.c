@@ -29,7 +29,7 @@
 #define PTYS            "256" /* of the 3,072 that all boxes of a host share */
 #define SOCK_SLOT       200   /* out of the way of the descriptors the program gets */
 
-static int report_sock;
+static __thread int report_sock; /* of the thread: births side by side share the daemon's memory, see jail.c */
 
 static _Noreturn void die(const char *what, const char *which)
 {

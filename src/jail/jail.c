@@ -20,7 +20,9 @@
 #include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -93,6 +95,72 @@ static void own_as(uint32_t uid)
     abort();
   }
   syscall(SYS_setfsuid, 0); /* CLONE_INTO_CGROUP asks for access to the group */
+}
+
+/* A copy of the daemon's memory for a process that is about to give it up costs more than all its namespaces. So the child
+ * borrows the memory until its exec, as after vfork; a thread made for it lends its stack and its thread-local state and sleeps
+ * meanwhile, so that the caller can do the parent's half. */
+#define LENT_STACK 65536
+#define LENT_FLAGS \
+  (CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD)
+#ifdef __SANITIZE_ADDRESS__
+#define LENDING false /* the sanitizer keeps books on stacks */
+#else
+#define LENDING true
+#endif
+
+struct lender {
+  const struct child_plan *plan;
+  uint32_t owner;
+  int flags;
+  pthread_t thread;
+  sem_t begun; /* the child runs, or code says why not */
+  pid_t pid;
+  int code;
+};
+
+static int borrow(void *arg)
+{
+  struct lender *l = arg;
+  sem_post(&l->begun);
+  child_run(l->plan);
+}
+
+static void *lend(void *arg)
+{
+  struct lender *l = arg;
+  _Alignas(16) char stack[LENT_STACK];
+  own_as(l->owner);
+  if (clone(borrow, stack + sizeof(stack), l->flags, l, &l->pid) < 0) {
+    l->code = errno;
+    sem_post(&l->begun);
+  }
+  return NULL;
+}
+
+/* Signals stay blocked in the thread and the child: no handler may run on lent memory. */
+static int birth_lent(struct lender *l, int *pidfd, struct err *err)
+{
+  sigset_t all, before;
+  sem_init(&l->begun, 0, 0);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&l->thread, NULL, lend, l);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (code)
+    return err_set(err, -code, "no thread for a box's first process: %s", strerrordesc_np(code));
+  while (sem_wait(&l->begun) && errno == EINTR)
+    ;
+  int pid = l->code ? -l->code : l->pid;
+  *pidfd = l->code ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+  if (*pidfd < 0) {
+    code = l->code ? l->code : errno;
+    if (!l->code)
+      kill(pid, SIGKILL);
+    pthread_join(l->thread, NULL);
+    return err_set(err, -code, "cloning a box's first process: %s", strerrordesc_np(code));
+  }
+  return pid;
 }
 
 static int birth(const struct child_plan *plan, uint32_t owner, const struct cgroup_join *join, int *pidfd, struct err *err)
@@ -291,12 +359,19 @@ static int spawn(const struct jail_spec *spec, struct cgroup_join *join, struct 
       .run_as = spec->zygote ? spec->id_base : 0,
   };
   cleanup_fd int pidfd = -1;
-  pid_t pid = birth(&plan, spec->zygote ? 0 : spec->owner ? spec->owner : spec->id_base, join, &pidfd, err);
+  uint32_t owner = spec->zygote ? 0 : spec->owner ? spec->owner : spec->id_base;
+  struct lender lender = {.plan = &plan, .owner = owner, .flags = LENT_FLAGS};
+  bool lent = LENDING && owner && join->into < 0; /* a group to be born into is a matter of clone3 */
+  pid_t pid = lent ? birth_lent(&lender, &pidfd, err) : birth(&plan, owner, join, &pidfd, err);
   if (pid < 0)
     return pid;
   close(theirs);
   theirs = -1;
   int r = raise_child(spec, pid, ours, join, err);
+  if (r)
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+  if (lent) /* awake again: the child has its own memory now, or none */
+    pthread_join(lender.thread, NULL);
   cleanup_fd int netns = r ? -1 : jail_open_ns(pid, "net", err);
   if (!r && netns < 0)
     r = netns;

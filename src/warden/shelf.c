@@ -9,6 +9,7 @@
 
 #define POOL_BIRTHS       2
 #define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
+#define POOL_MEMORY_US    200000
 
 struct shelf {
   struct warden *warden;
@@ -22,7 +23,7 @@ struct shelf {
 
 static void fill(struct shelf *s);
 
-static bool memory_is_short(void)
+static bool memory_is_short_now(void)
 {
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   uint64_t total = 0, available = 0;
@@ -40,6 +41,19 @@ static bool memory_is_short(void)
       str_u64(value, &available);
   }
   return available * 100 < total * POOL_MEMORY_FLOOR;
+}
+
+/* The kernel adds the answer up anew at each reading; births come a hundred a second. */
+static bool memory_is_short(void)
+{
+  static int64_t asked_us;
+  static bool is_short;
+  int64_t now = clock_mono_us();
+  if (!asked_us || now - asked_us > POOL_MEMORY_US) {
+    is_short = memory_is_short_now();
+    asked_us = now;
+  }
+  return is_short;
 }
 
 static struct shelf *shelf_of(struct warden *w, struct build *b)
