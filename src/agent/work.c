@@ -1,7 +1,11 @@
-/* work.c - see work.h. */
+/* work.c - see work.h.
+ *
+ * The loop is told by an eventfd of our own: libuv's uv_async makes it spin until the sender has come back from its system
+ * call, and the sender, woken over by the loop on a busy machine, is not back for long. */
 #include "agent/work.h"
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <time.h>
 
 #define THREADS_MAX  4
@@ -17,7 +21,8 @@ static struct {
   pthread_cond_t wake;
   struct list waiting, finished;
   unsigned threads, idle;
-  uv_async_t tell;
+  uv_poll_t told;
+  int tell;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void list_add(struct list *l, struct work *w)
@@ -49,15 +54,24 @@ static struct work *job_next(void)
   return list_take(&pool.waiting);
 }
 
+static void finished(struct work *w)
+{
+  pthread_mutex_lock(&pool.lock);
+  bool first = !pool.finished.first;
+  list_add(&pool.finished, w);
+  pthread_mutex_unlock(&pool.lock);
+  if (first) /* not under the lock, which the loop asks for at once */
+    eventfd_write(pool.tell, 1);
+}
+
 static void *thread_main(void *arg UNUSED)
 {
   pthread_mutex_lock(&pool.lock);
   for (struct work *w; (w = job_next());) {
     pthread_mutex_unlock(&pool.lock);
     w->run(w);
+    finished(w);
     pthread_mutex_lock(&pool.lock);
-    list_add(&pool.finished, w);
-    uv_async_send(&pool.tell);
   }
   bool last = --pool.threads == 0;
   pthread_mutex_unlock(&pool.lock);
@@ -80,8 +94,10 @@ static int thread_make(void)
   return -rc;
 }
 
-static void on_finished(uv_async_t *async UNUSED)
+static void on_finished(uv_poll_t *poll UNUSED, int status UNUSED, int events UNUSED)
 {
+  eventfd_t times;
+  eventfd_read(pool.tell, &times);
   pthread_mutex_lock(&pool.lock);
   struct list all = pool.finished;
   pool.finished.first = NULL;
@@ -97,7 +113,9 @@ int work_start(uv_loop_t *loop)
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&pool.wake, &attr);
   pthread_condattr_destroy(&attr);
-  return uv_async_init(loop, &pool.tell, on_finished);
+  pool.tell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int rc = pool.tell < 0 ? -errno : uv_poll_init(loop, &pool.told, pool.tell);
+  return rc < 0 ? rc : uv_poll_start(&pool.told, UV_READABLE, on_finished);
 }
 
 int work_queue(struct work *w)
