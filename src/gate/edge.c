@@ -22,6 +22,7 @@ struct edge {
   uv_timer_t *timer;
   int64_t began_us;
   int tries;
+  int door;         /* a way in that came with the route, or -1 */
   bool asked_again; /* where the box is */
   bool reused;      /* the connection was a kept one: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
@@ -133,6 +134,12 @@ static void drop_timer(struct edge *e)
   }
 }
 
+static void drop_door(struct edge *e)
+{
+  if (e->door >= 0)
+    close(steal_fd(&e->door));
+}
+
 static const struct http_call_ops edge_idle_ops; /* of a kept connection, below */
 
 /* Keeps the connection for the next request, when it is clean. */
@@ -161,6 +168,7 @@ static void edge_gone(struct http_x *x, enum http_end how)
     http_call_free(steal(&e->call));
   drop_timer(e);
   route_leave(e);
+  drop_door(e);
   e->gate->figures->open--;
 }
 
@@ -430,6 +438,15 @@ static struct http_call *call_into(struct edge *e, int fd)
   return http_call_new(e->gate->loop, fd, &http_limits_default);
 }
 
+static void enter(struct edge *e, int fd)
+{
+  e->call = call_into(e, fd);
+  if (e->call)
+    send_request(e);
+  else
+    refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
+}
+
 static void door_opened(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
@@ -458,22 +475,19 @@ static void door_opened(const struct answer *a, void *arg)
     refuse(e, EDGE_PORT_CLOSED, STR_NONE);
     return;
   }
-  e->call = call_into(e, a->fd);
-  if (!e->call) {
-    refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
-    return;
-  }
-  send_request(e);
+  enter(e, a->fd);
 }
 
-static struct http_call *kept_call(struct route *rt, unsigned port)
+/* A request that can't be sent twice gets one that is open at this very moment: a service may have closed it between its
+ * last answer and now (many do so after seconds), and the loop need not have seen that yet. */
+static struct http_call *kept_call(struct route *rt, unsigned port, bool once)
 {
   for (size_t i = rt->idle.n; i-- > 0;) {
     if (rt->idle.p[i].port != port)
       continue;
     struct http_call *c = rt->idle.p[i].call;
     vec_remove(&rt->idle, i);
-    if (http_call_reusable(c))
+    if (http_call_reusable(c) && (!once || http_call_alive(c)))
       return c;
     http_call_free(c);
   }
@@ -484,10 +498,14 @@ static void connect_in(struct edge *e)
 {
   if (e->over || !e->route)
     return;
-  e->call = kept_call(e->route, e->target.port);
+  e->call = kept_call(e->route, e->target.port, http_x_body_length(e->x) != 0);
   if (e->call) {
     e->reused = true;
     send_request(e);
+    return;
+  }
+  if (e->door >= 0) {
+    enter(e, steal_fd(&e->door));
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(1024);
@@ -599,6 +617,8 @@ static void route_told(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
   e->ask = 0;
+  drop_door(e);
+  e->door = a->fd;
   unsigned state = (unsigned)wire_u64(a->packet, W_STATE, BOX_RUNNING);
   if (a->status) {
     no_route(e, a);
@@ -667,6 +687,8 @@ static void ask_route(struct edge *e)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
+  if (e->target.port == ENVD_PORT || e->target.port == INTERPRETER_PORT) /* others are not touched before the token is seen */
+    wire_put_u64(&b, W_PORT, e->target.port);
   e->ask = ask_warden(e->gate, &b, NULL, route_told, e);
 }
 
@@ -677,7 +699,7 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     http_abort(x);
     return;
   }
-  *e = (struct edge){.gate = g, .x = x, .target = *t, .began_us = clock_mono_us()};
+  *e = (struct edge){.gate = g, .x = x, .target = *t, .began_us = clock_mono_us(), .door = -1};
   g->figures->open++;
   http_x_handle(x, &edge_ops, e);
   http_x_body_max(x, UINT64_MAX);

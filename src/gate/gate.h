@@ -12,6 +12,7 @@
 
 #define ENVD_VERSION          "0.6.13"
 #define ENVD_PORT             49983
+#define INTERPRETER_PORT      49999
 #define CLIENT_ID             "6532622b"
 #define GATE_NETWORK_FEATURES NETWORK_HTTPS /* NETWORK_*: which optional network settings are served */
 

@@ -58,7 +58,7 @@ void metrics_api(struct req *r, int status)
 
 void metrics_edge(struct gate *g, struct http_x *x, const struct edge_target *t, int status, int64_t took_us)
 {
-  enum figure_class c = t->port == ENVD_PORT ? CLASS_AGENT : t->port == 49999 ? CLASS_INTERPRETER : CLASS_PORT;
+  enum figure_class c = t->port == ENVD_PORT ? CLASS_AGENT : t->port == INTERPRETER_PORT ? CLASS_INTERPRETER : CLASS_PORT;
   note_moment(g);
   figure_request(g->figures, c, status, took_us);
   access_log(g, x, t->box, status, took_us);

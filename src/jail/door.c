@@ -17,6 +17,7 @@
 #include <sys/un.h>
 
 #define DOOR_TIMEOUT_MS 2000
+#define DOOR_SYNS       2 /* asked again so often, over 7 s, where nobody waits here */
 
 static int home = -1;
 
@@ -42,20 +43,21 @@ static int socket_inside(int netns, int family, int type)
   return fd < 0 ? -code : fd;
 }
 
-static int finish(int fd)
+/* On loopback the other side has answered when connect() returns, unless its queue is full. */
+static int finish(int fd, bool wait)
 {
   int code = 0;
   socklen_t len = sizeof(code);
   struct pollfd p = {.fd = fd, .events = POLLOUT};
   int ready;
-  while ((ready = poll(&p, 1, DOOR_TIMEOUT_MS)) < 0 && errno == EINTR)
+  while ((ready = poll(&p, 1, wait ? DOOR_TIMEOUT_MS : 0)) < 0 && errno == EINTR)
     ;
   if (ready <= 0)
-    return -ETIMEDOUT;
+    return wait ? -ETIMEDOUT : setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &(int){DOOR_SYNS}, sizeof(int));
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len) ? -errno : -code;
 }
 
-static int knock(int netns, const struct sockaddr *to, socklen_t len)
+static int knock(int netns, const struct sockaddr *to, socklen_t len, bool wait)
 {
   cleanup_fd int fd = socket_inside(netns, to->sa_family, SOCK_STREAM);
   if (fd < 0)
@@ -63,20 +65,20 @@ static int knock(int netns, const struct sockaddr *to, socklen_t len)
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   int r = connect(fd, to, len) ? -errno : 0;
   if (r == -EINPROGRESS)
-    r = finish(fd);
+    r = finish(fd, wait);
   return r ? r : steal_fd(&fd);
 }
 
-int jail_door(const struct jail *j, unsigned port, struct err *err)
+int jail_door(const struct jail *j, unsigned port, bool wait, struct err *err)
 {
   if (port == 0 || port > 65535)
     return err_set(err, -EINVAL, "no port %u", port);
   struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
   v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int fd = knock(j->netns, (struct sockaddr *)&v4, sizeof(v4));
+  int fd = knock(j->netns, (struct sockaddr *)&v4, sizeof(v4), wait);
   if (fd == -ECONNREFUSED) {
-    int second = knock(j->netns, (struct sockaddr *)&v6, sizeof(v6));
+    int second = knock(j->netns, (struct sockaddr *)&v6, sizeof(v6), wait);
     fd = second >= 0 ? second : fd;
   }
   return fd < 0 ? err_set(err, fd, "port %u in the box: %s", port, strerrordesc_np(-fd)) : fd;

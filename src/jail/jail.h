@@ -83,8 +83,9 @@ void jail_kit_close(struct jail_kit *kit);
 uint64_t jail_capabilities(void); /* the mask such a process keeps */
 
 /* A stream socket connected to 127.0.0.1:port (else [::1]:port) inside the box: non-blocking, close-on-exec, no delay.
- * -ECONNREFUSED when nothing listens. */
-int jail_door(const struct jail *j, unsigned port, struct err *err);
+ * -ECONNREFUSED when nothing listens. Where a service's queue is full it is waited for, or (not wait) still connecting when
+ * it is handed out. */
+int jail_door(const struct jail *j, unsigned port, bool wait, struct err *err);
 
 /* A datagram socket inside the box at a name without a file, by which the box says that it wants something: non-blocking,
  * close-on-exec, tells who sent. Whoever is in the box may send to it. */

@@ -427,6 +427,12 @@ bool http_call_reusable(const struct http_call *c)
          !c->conn.out_error && !c->conn.out;
 }
 
+bool http_call_alive(const struct http_call *c)
+{
+  char byte;
+  return !c->conn.closed && recv(c->conn.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 static void call_leave(struct http_call *c, bool reset)
 {
   if (!c || c->freed)

@@ -146,6 +146,7 @@ void http_call_pause(struct http_call *c); /* stop reading the answer */
 void http_call_resume(struct http_call *c);
 /* Told when a kept connection ends or speaks out of turn between requests; then only http_call_free is left. */
 void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void *arg), void *arg);
+bool http_call_alive(const struct http_call *c);    /* looks at the socket itself: the peer has not closed it */
 bool http_call_reusable(const struct http_call *c); /* answer complete, request complete, peer keeps alive, no stray bytes */
 void http_call_free(struct http_call *c);           /* leaves in order; no callback comes after it; allowed inside callbacks */
 void http_call_cut(struct http_call *c);            /* the same by a reset: the far side knows that nobody chose to leave */

@@ -393,7 +393,7 @@ int box_door(struct box *b, unsigned port, struct err *err)
 {
   if (b->row.state != BOX_RUNNING && b->row.state != BOX_COPYING)
     return err_set(err, -EHOSTDOWN, "the sandbox is not running");
-  return jail_door(&b->jail, port, err);
+  return jail_door(&b->jail, port, false, err);
 }
 
 /* ---- recovery ---- */

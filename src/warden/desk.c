@@ -147,11 +147,18 @@ static void answer_box(struct question *q, const struct box *b)
   desk_finish(q);
 }
 
+/* With a port: a way in comes along where there is one, so that the first request into a box asks only once. */
 static void ask_get(struct question *q)
 {
   struct box *b = desk_box(q);
-  if (b)
-    answer_box(q, b);
+  struct err err = ERR_NONE;
+  if (!b)
+    return;
+  unsigned port = (unsigned)wire_u64(q->packet, W_PORT, 0);
+  cleanup_fd int fd = port ? box_door(b, port, &err) : -1;
+  desk_begin(q, WIRE_REPLY, 0);
+  box_record(q->out, b);
+  desk_finish_with(q, fd >= 0 ? fd : -1);
 }
 
 static void ask_list(struct question *q)

@@ -76,7 +76,7 @@ int identity_tell(const struct jail *j, const char *was, const struct row_box *r
   buf_adds(&text, buf_str(&body));
   if (buf_failed(&body) || buf_failed(&text))
     return err_set(err, -E2BIG, "the settings of the sandbox are too large for its agent");
-  cleanup_fd int fd = jail_door(j, AGENT_PORT, err);
+  cleanup_fd int fd = jail_door(j, AGENT_PORT, true, err);
   if (fd < 0)
     return fd;
   int r = send_all(fd, buf_str(&text), until_us);

@@ -21,7 +21,7 @@ enum wire_type {
 
   WIRE_AUTH = 32,       /* W_KEYHASH -> W_TEAM, W_NAME, W_SLUG */
   WIRE_BOX_CREATE,      /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box */
-  WIRE_BOX_GET,         /* W_ID [W_TEAM] -> box; -ENOENT with W_CAUSE when it ended */
+  WIRE_BOX_GET,         /* W_ID [W_TEAM] [W_PORT] -> box [descriptor, as BOX_DOOR]; -ENOENT with W_CAUSE when it ended */
   WIRE_BOX_LIST,        /* [W_TEAM] -> items, no order */
   WIRE_BOX_KILL,        /* W_ID W_TEAM */
   WIRE_BOX_TIMEOUT,     /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */

@@ -44,7 +44,7 @@ static const char *ask(struct box *b, const char *fmt, ...)
   int n = vsnprintf(text, sizeof(text), fmt, ap);
   va_end(ap);
   int fd = -1;
-  for (int i = 0; i < 200 && (fd = jail_door(&b->jail, PORT, &err)) < 0; i++)
+  for (int i = 0; i < 200 && (fd = jail_door(&b->jail, PORT, true, &err)) < 0; i++)
     rest_ms(10);
   if (fd < 0)
     return "no door";

@@ -258,19 +258,19 @@ static void a_door_reaches_a_localhost_service(void **state)
   struct err err = ERR_NONE;
   char text[64] = "";
   assert_true(begins(box_ask(&shared, "listen 8080"), "ok"));
-  cleanup_fd int fd = jail_door(&shared.jail, 8080, &err);
+  cleanup_fd int fd = jail_door(&shared.jail, 8080, true, &err);
   assert_true(fd >= 0);
   assert_int_equal(first_byte(fd, text, sizeof(text)), 19);
-  assert_int_equal(jail_door(&shared.jail, 8081, &err), -ECONNREFUSED);
+  assert_int_equal(jail_door(&shared.jail, 8081, true, &err), -ECONNREFUSED);
   assert_has(err.msg, "8081");
-  assert_int_equal(jail_door(&shared.jail, 0, &err), -EINVAL);
+  assert_int_equal(jail_door(&shared.jail, 0, true, &err), -EINVAL);
 }
 
 static void *knock_often(void *arg)
 {
   for (int i = 0; i < 50; i++) {
     char text[64];
-    cleanup_fd int fd = jail_door(&shared.jail, 8082, NULL);
+    cleanup_fd int fd = jail_door(&shared.jail, 8082, true, NULL);
     if (fd < 0 || first_byte(fd, text, sizeof(text)) != 19)
       return "a door failed";
   }
@@ -477,7 +477,7 @@ static void a_box_is_found_again_by_pid_and_start_time(void **state)
   struct err err = ERR_NONE;
   struct proc_id wrong = shared.jail.init;
   assert_int_equal(jail_adopt(house.instance, shared.id, shared.jail.init, &again, &err), 0);
-  cleanup_fd int fd = jail_door(&again, 8080, &err);
+  cleanup_fd int fd = jail_door(&again, 8080, true, &err);
   assert_true(fd >= 0);
   jail_close(&again);
   wrong.start++;
