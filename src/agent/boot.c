@@ -138,11 +138,16 @@ static void markers_write(const struct agent *a)
   marker_write("/.e2b", all);
 }
 
-void boot_publish(struct agent *a)
+static void variables_set(struct agent *a)
 {
   env_set(&a->internal, STR("E2B_SANDBOX_ID"), str_of(a->box_id));
   env_set(&a->internal, STR("E2B_TEMPLATE_ID"), str_of(a->template_id));
   a->env_generation++;
+}
+
+void boot_publish(struct agent *a)
+{
+  variables_set(a);
   markers_write(a);
 }
 
@@ -173,11 +178,16 @@ int boot_receive(struct agent *a, struct err *err)
     return BOOT_PARKED;
   if (builds) /* it leaves no mark of its own in the template */
     return BOOT_BUILDS;
-  boot_publish(a);
+  variables_set(a);
   return BOOT_DONE;
 }
 
 /* ---- a box made ahead ---- */
+
+static void say_ready(void)
+{
+  boot_answer(NULL);
+}
 
 static void waiting_closed(uv_handle_t *h)
 {
@@ -195,7 +205,10 @@ static void on_packet(uv_poll_t *poll, int status, int events)
     boot_answer(err.msg);
     exit(1); /* pid 1 ends, and the box with it */
   }
-  boot_finish(a);
+  start_wait(a, say_ready);
+  /* While the word is on its way; nobody is served before this callback ends. */
+  markers_write(a);
+  interp_named();
 }
 
 void boot_wait(struct agent *a)
@@ -234,15 +247,11 @@ void boot_build(struct agent *a)
   orders_open(a, fd);
 }
 
-static void say_ready(void)
-{
-  boot_answer(NULL);
-}
-
 void boot_finish(struct agent *a)
 {
   if (nursed) /* it is on its way, and nothing of outside may stay open */
     interp_warm("python");
+  markers_write(a);
   start_begin(a);
   start_wait(a, say_ready);
 }

@@ -324,6 +324,13 @@ static void env_tell(struct context *c)
   c->kernel->env_generation = generation;
 }
 
+void contexts_tell(struct contexts *all)
+{
+  for (struct context *c = all->first; c; c = c->next)
+    if (c->state == IDLE && c->spec->driver == KERNEL_NATIVE)
+      env_tell(c);
+}
+
 static void context_pump(struct context *c)
 {
   if (c->state == COLD && (c->head || c->waits)) {

@@ -8,7 +8,7 @@ static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Ju
 void http_date_text(time_t t, char out[HTTP_DATE_TEXT])
 {
   struct tm tm;
-  gmtime_r(&t, &tm);
+  clock_utc(t, &tm);
   snprintf(out, HTTP_DATE_TEXT, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour,
            tm.tm_min, tm.tm_sec);
 }

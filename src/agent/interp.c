@@ -446,6 +446,12 @@ void interp_warm(const char *language)
     context_warm(c, NULL);
 }
 
+void interp_named(void)
+{
+  if (the_interp && the_interp->contexts)
+    contexts_tell(the_interp->contexts);
+}
+
 int interp_adopt(const char *language, const int fds[3], pid_t pid, bool nursery)
 {
   struct err err = ERR_NONE;

@@ -21,6 +21,33 @@ int64_t clock_wall_us(void)
   return now(CLOCK_REALTIME);
 }
 
+static int64_t year_days(int64_t y)
+{
+  return (y % 4 == 0 && y % 100 != 0) || y % 400 == 0 ? 366 : 365;
+}
+
+void clock_utc(int64_t sec, struct tm *tm)
+{
+  static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const int64_t day = 86400, cycle = 146097; /* days of 400 years, after which the calendar repeats */
+  int64_t in_day = ((sec % day) + day) % day, days = (sec - in_day) / day;
+  int64_t weekday = ((days + 4) % 7 + 7) % 7;
+  int64_t cycles = (days - ((days % cycle) + cycle) % cycle) / cycle, year = 1970 + 400 * cycles;
+  days -= cycles * cycle;
+  for (; days >= year_days(year); year++)
+    days -= year_days(year);
+  *tm = (struct tm){.tm_wday = (int)weekday, .tm_yday = (int)days, .tm_year = (int)MAX(MIN(year - 1900, (int64_t)INT32_MAX), (int64_t)INT32_MIN)};
+  for (int length; tm->tm_mon < 12; tm->tm_mon++, days -= length) {
+    length = lengths[tm->tm_mon] + (tm->tm_mon == 1 && year_days(year) == 366);
+    if (days < length)
+      break;
+  }
+  tm->tm_mday = (int)days + 1;
+  tm->tm_hour = (int)(in_day / 3600);
+  tm->tm_min = (int)(in_day / 60 % 60);
+  tm->tm_sec = (int)(in_day % 60);
+}
+
 void clock_text(int64_t wall_us, char out[CLOCK_TEXT])
 {
   int64_t sec = wall_us / 1000000, us = wall_us % 1000000;
@@ -28,9 +55,8 @@ void clock_text(int64_t wall_us, char out[CLOCK_TEXT])
     us += 1000000;
     sec--;
   }
-  time_t t = (time_t)sec;
   struct tm tm;
-  gmtime_r(&t, &tm);
+  clock_utc(sec, &tm);
   snprintf(out, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
            (int)us);
 }

@@ -517,6 +517,8 @@ static void conn_step(struct conn *c, struct str *in)
     said = c->gathered;
     net_let_go(c->net);
   } while (said && !c->closed && !c->out);
+  if (c->gathered) /* inside a larger pair: it leaves later, and is asked then */
+    conn_ask_turn(c);
 }
 
 /* Offers what waits, and `fresh` behind it. */
@@ -669,8 +671,7 @@ void conn_turn(struct conn *c)
 {
   if (c->closed)
     return;
-  if (c->out && !c->blocked)
-    conn_flush(c);
+  conn_push(c);
   c->ops->moved(c);
   if (!c->closed)
     tell_error(c);

@@ -34,6 +34,7 @@ static void turns_run(struct net *n)
   n->turns = NULL;
   n->turns_tail = &n->turns;
   n->refs++;
+  net_gather(n); /* a head that waits for its turn may find the first of its body in another's */
   while (list) {
     struct conn *c = list;
     list = c->turn_next;
@@ -41,6 +42,7 @@ static void turns_run(struct net *n)
     c->turn_asked = false;
     conn_turn(c);
   }
+  net_let_go(n);
   if (!n->turns)
     uv_idle_stop(&n->idle);
   net_unref(n);
@@ -195,7 +197,7 @@ struct str net_date(struct net *n)
   clock_gettime(CLOCK_REALTIME_COARSE, &ts);
   if (ts.tv_sec != n->date_at) {
     struct tm tm;
-    gmtime_r(&ts.tv_sec, &tm);
+    clock_utc(ts.tv_sec, &tm);
     snprintf(n->date, sizeof(n->date), "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7], (unsigned)tm.tm_mday % 100,
              months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
              (unsigned)tm.tm_sec % 100);

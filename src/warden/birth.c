@@ -116,7 +116,7 @@ static void birth_done(uv_work_t *work, int status)
   birth_free(h);
 }
 
-static struct birth *birth_new(struct warden *w, const struct build *build, const char *name, unsigned slot, void (*done)(struct birth *))
+static struct birth *birth_new(struct warden *w, const char *name, unsigned slot, void (*done)(struct birth *))
 {
   struct birth *h = xcalloc(1, sizeof(*h));
   h->warden = w;
@@ -128,7 +128,6 @@ static struct birth *birth_new(struct warden *w, const struct build *build, cons
   buf_init(&h->boot, BOOT_MAX);
   snprintf(h->name, sizeof(h->name), "%s", name);
   snprintf(h->dir, sizeof(h->dir), "%s/boxes/%s", w->config->data, name);
-  boot_field(&h->boot, BOOT_TEMPLATE, str_of(build->row.config));
   return h;
 }
 
@@ -150,8 +149,9 @@ void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigne
 {
   char name[32] = "ready-";
   random_id(name + 6, 16);
-  struct birth *h = birth_new(w, build, name, slot, done);
+  struct birth *h = birth_new(w, name, slot, done);
   h->shelf = s;
+  boot_field(&h->boot, BOOT_TEMPLATE, str_of(build->row.config));
   boot_field(&h->boot, BOOT_PARK, STR_NONE);
   birth_begin(h, build, BOX_INTERNET, STR_NONE, STR_NONE);
 }
@@ -209,8 +209,10 @@ static void birth_named(struct birth *h, struct parked *p)
 
 void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *))
 {
-  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
+  if (!p) /* a parked one knows it */
+    boot_field(&h->boot, BOOT_TEMPLATE, str_of(b->build->row.config));
   boot_identity(&h->boot, b);
   if (p)
     birth_named(h, p);
@@ -229,9 +231,10 @@ void birth_plain(struct box *b, void (*done)(struct birth *), void *arg)
 
 void birth_again(struct box *b, void (*done)(struct birth *))
 {
-  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
   h->again = true;
+  boot_field(&h->boot, BOOT_TEMPLATE, str_of(b->build->row.config));
   boot_identity(&h->boot, b);
   birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }
@@ -263,7 +266,7 @@ static void restore_done(struct turn *t)
 
 void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg)
 {
-  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
   h->arg = arg;
   h->fleeting = b->build->row.kind == BUILD_FORK;

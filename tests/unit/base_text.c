@@ -1,6 +1,8 @@
 /* Text and codecs: str, buf, codec, clock, path's lexical half, sha256. */
 #include "unit.h"
 
+#include <time.h>
+
 static void numbers_are_read_whole_or_refused(void **state)
 {
   uint64_t u;
@@ -128,6 +130,27 @@ static void times_are_written_and_read(void **state)
   assert_int_equal(clock_parse(STR("2026-01-02T03:04:05.Z"), &us), -EINVAL);
 }
 
+static void the_calendar_is_that_of_the_c_library(void **state)
+{
+  static const int64_t marks[] = {0, -1, 951782399, 951782400, 951868800, 4107542399, 4107542400, -2203891200, 253402300799, -62135596800, 1709251199};
+  for (size_t i = 0; i < ARRAY_LEN(marks) + 4000; i++) {
+    int64_t sec = i < ARRAY_LEN(marks) ? marks[i] : ((int64_t)i - 2000) * 7654321;
+    struct tm ours, theirs;
+    time_t t = (time_t)sec;
+    clock_utc(sec, &ours);
+    gmtime_r(&t, &theirs);
+    assert_int_equal(ours.tm_year, theirs.tm_year);
+    assert_int_equal(ours.tm_yday, theirs.tm_yday);
+    assert_int_equal(ours.tm_mon, theirs.tm_mon);
+    assert_int_equal(ours.tm_mday, theirs.tm_mday);
+    assert_int_equal(ours.tm_wday, theirs.tm_wday);
+    assert_int_equal(ours.tm_hour * 3600 + ours.tm_min * 60 + ours.tm_sec, theirs.tm_hour * 3600 + theirs.tm_min * 60 + theirs.tm_sec);
+  }
+  struct tm far;
+  clock_utc(INT64_MAX, &far); /* no use, and no loop */
+  clock_utc(INT64_MIN, &far);
+}
+
 static void paths_are_cleaned_by_text(void **state)
 {
   static const char *const pairs[][2] = {{"/a//b/./c/..", "/a/b"}, {"/../..", "/"},        {"a/../..", ".."}, {"", "."},
@@ -164,6 +187,7 @@ int main(void)
       cmocka_unit_test(utf8_is_told_from_noise),
       cmocka_unit_test(sha256_and_hmac_match_the_published_vectors),
       cmocka_unit_test(times_are_written_and_read),
+      cmocka_unit_test(the_calendar_is_that_of_the_c_library),
       cmocka_unit_test(paths_are_cleaned_by_text),
       cmocka_unit_test(ids_have_their_form),
   };
