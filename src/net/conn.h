@@ -21,9 +21,9 @@ struct conn_ops {
   /* Bytes that came or waited (perhaps none: a turn, or output went out). Takes from the front what it can use;
    * the rest waits and is offered again with more, or at the next turn. */
   void (*step)(struct conn *c, struct str *in);
-  void (*eof)(struct conn *c);  /* the peer closed its direction; all bytes before it were offered */
-  void (*left)(struct conn *c); /* the peer closed its direction while its bytes wait because nobody wants them */
-  void (*moved)(struct conn *c); /* output may have gone out */
+  void (*eof)(struct conn *c);                            /* the peer closed its direction; all bytes before it were offered */
+  void (*left)(struct conn *c);                           /* the peer closed its direction while its bytes wait because nobody wants them */
+  void (*moved)(struct conn *c);                          /* output may have gone out */
   void (*broken)(struct conn *c, int code, bool writing); /* reading: nothing more comes. writing: output was dropped */
   void (*due)(struct conn *c);                            /* c->deadline is over */
   void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
@@ -87,7 +87,7 @@ int conn_write_pipe(struct conn *c, int fd, size_t n);                    /* wha
 void conn_push(struct conn *c);                                           /* corked bytes go, now or when the net lets go */
 void conn_push_now(struct conn *c);
 void conn_full(struct conn *c); /* the protocol waits for `moved` from now on */
-void conn_shut(struct conn *c);                                           /* our direction ends once the queue is out */
+void conn_shut(struct conn *c); /* our direction ends once the queue is out */
 void conn_ask_turn(struct conn *c);
 void conn_close(struct conn *c); /* FIN, unless unread bytes make it RST */
 void conn_reset(struct conn *c); /* RST; queued output is lost */

@@ -24,8 +24,8 @@ struct net {
   size_t nconns;
   uint64_t due; /* when the next sweep is to be, 0 = none */
   struct conn *turns, **turns_tail;
-  struct conn *gathered; /* have small writes that wait for the end of gathering */
-  unsigned gathering;    /* how deep */
+  struct conn *gathered;  /* have small writes that wait for the end of gathering */
+  unsigned gathering;     /* how deep */
   struct conn_seg *spare; /* small output blocks for reuse */
   size_t nspare;
   struct buf head; /* where heads are put together */

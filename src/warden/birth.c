@@ -28,6 +28,12 @@ static void boot_identity(struct buf *p, const struct box *b)
   boot_field(p, BOOT_INIT, str_of(b->row.init));
 }
 
+static void boot_whole(struct buf *p, const struct box *b)
+{
+  boot_field(p, BOOT_TEMPLATE, str_of(b->build->row.config));
+  boot_identity(p, b);
+}
+
 /* What the agent answered: 0, or why not. */
 static int agent_word(struct birth *h, int fd)
 {
@@ -211,21 +217,21 @@ void birth_start(struct box *b, struct parked *p, const struct box_order *o, voi
 {
   struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
-  if (!p) /* a parked one knows it */
-    boot_field(&h->boot, BOOT_TEMPLATE, str_of(b->build->row.config));
-  boot_identity(&h->boot, b);
-  if (p)
+  if (p) {
+    boot_identity(&h->boot, b); /* it knows its template */
     birth_named(h, p);
-  else
-    birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
+    return;
+  }
+  boot_whole(&h->boot, b);
+  birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
 }
 
 void birth_plain(struct box *b, void (*done)(struct birth *), void *arg)
 {
-  struct birth *h = birth_new(b->warden, b->build, b->name, b->row.slot, done);
+  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
   h->arg = arg;
-  boot_identity(&h->boot, b);
+  boot_whole(&h->boot, b);
   birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }
 
@@ -234,8 +240,7 @@ void birth_again(struct box *b, void (*done)(struct birth *))
   struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
   h->again = true;
-  boot_field(&h->boot, BOOT_TEMPLATE, str_of(b->build->row.config));
-  boot_identity(&h->boot, b);
+  boot_whole(&h->boot, b);
   birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }
 

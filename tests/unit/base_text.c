@@ -132,7 +132,8 @@ static void times_are_written_and_read(void **state)
 
 static void the_calendar_is_that_of_the_c_library(void **state)
 {
-  static const int64_t marks[] = {0, -1, 951782399, 951782400, 951868800, 4107542399, 4107542400, -2203891200, 253402300799, -62135596800, 1709251199};
+  static const int64_t marks[] = {0,          -1,          951782399,    951782400,    951868800, 4107542399,
+                                  4107542400, -2203891200, 253402300799, -62135596800, 1709251199};
   for (size_t i = 0; i < ARRAY_LEN(marks) + 4000; i++) {
     int64_t sec = i < ARRAY_LEN(marks) ? marks[i] : ((int64_t)i - 2000) * 7654321;
     struct tm ours, theirs;
