@@ -52,6 +52,7 @@ static int template_take(struct agent *a, struct str text, struct err *err)
 }
 
 static bool parked, builds, nursed;
+static bool naming; /* the packet of a box made ahead: its marks wait until its word is out */
 static int nursery_fd = -1; /* came with the packet being read */
 
 static void nursery_take(struct str language)
@@ -178,7 +179,10 @@ int boot_receive(struct agent *a, struct err *err)
     return BOOT_PARKED;
   if (builds) /* it leaves no mark of its own in the template */
     return BOOT_BUILDS;
-  variables_set(a);
+  if (naming)
+    variables_set(a);
+  else
+    boot_publish(a);
   return BOOT_DONE;
 }
 
@@ -201,6 +205,7 @@ static void on_packet(uv_poll_t *poll, int status, int events)
   (void)status, (void)events;
   uv_poll_stop(poll);
   uv_close((uv_handle_t *)poll, waiting_closed);
+  naming = true;
   if (boot_receive(a, &err) < 0) {
     boot_answer(err.msg);
     exit(1); /* pid 1 ends, and the box with it */
@@ -251,7 +256,6 @@ void boot_finish(struct agent *a)
 {
   if (nursed) /* it is on its way, and nothing of outside may stay open */
     interp_warm("python");
-  markers_write(a);
   start_begin(a);
   start_wait(a, say_ready);
 }
