@@ -41,6 +41,8 @@ static const struct setting settings[] = {
     {"team_creates_per_second", N(team_creates_per_second), "1000", 0, 100000,
      "creates per second of such a team (bursts of two seconds); 0 = no limit"},
     {"pool", N(pool), "4", 0, 1000, "boxes kept ready per template in use; 0 = none"},
+    {"pool_crowd", N(pool_crowd), "100", 0, 1000,
+     "boxes kept ready beside those, as many as creates at once found none ready; half of them go with each calm minute; about 3 MB each"},
     {"zygotes", N(zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
     {"zygotes_max", N(zygotes_max), "8", 1, 1000, "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
     {"internet", N(internet), "1", 0, 1, "1 = boxes may reach the outside (needs nftables and IPv4 forwarding); 0 = loopback only"},

@@ -69,6 +69,7 @@ static int become_role(const struct config *c)
         .net_connections = (unsigned)c->net_connections,
         .net_rate = c->net_rate,
         .pool = (unsigned)c->pool,
+        .pool_crowd = (unsigned)c->pool_crowd,
         .zygotes = c->zygotes != 0,
         .zygotes_max = (unsigned)c->zygotes_max,
         .pids_max = (unsigned)c->pids_max,

@@ -101,7 +101,7 @@ static void own_as(uint32_t uid)
  * borrows the memory until its exec, as after vfork; a thread made for it lends its stack and its thread-local state and sleeps
  * meanwhile, so that the caller can do the parent's half. */
 #define LENT_STACK 65536
-#define LENT_FLAGS \
+#define LENT_FLAGS                                                                                                                                   \
   (CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD)
 #ifdef __SANITIZE_ADDRESS__
 #define LENDING false /* the sanitizer keeps books on stacks */

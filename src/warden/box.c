@@ -173,6 +173,9 @@ int box_born(struct birth *birth)
   struct box *b = birth->box;
   struct warden *w = b->warden;
   w->births--;
+  if (b->missed)
+    shelf_caught_up(w, b->build);
+  b->missed = false;
   b->jail = birth->jail;
   struct err err = birth->err;
   int r = birth->result;
@@ -289,9 +292,12 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   b->build = build;
   if ((r = fill_row(b, o, p))) {
     box_free(b);
+    if (plain && !p)
+      shelf_caught_up(w, build);
     parked_drop(p);
     return err_set(err, r, "no free id range for another sandbox (%zu in use)", w->nslots);
   }
+  b->missed = plain && !p;
   b->trace.came_us = came_us;
   vec_push(&b->waiting, ask);
   box_begin(b);

@@ -49,6 +49,7 @@ struct box {
   struct passage *passage; /* under way, or NULL */
   bool packed;             /* its image has been made as small as it can be */
   bool counted;            /* among its team's running boxes */
+  bool missed;             /* none was ready for it, see shelf.h */
   bool away;               /* no walls stand: it sleeps on disk; set by box_away */
   bool known, standing;    /* in the map of boxes, and so counted in warden.standing unless it is away */
   struct wire_trace trace; /* of its birth */

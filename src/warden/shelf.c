@@ -1,4 +1,9 @@
-/* shelf.c - see shelf.h. At most two births for the pool at a time, so that creates that find it empty do not wait behind it. */
+/* shelf.c - see shelf.h. At most two births for the pool at a time, and none while a crowd of creates that found it empty is being
+ * born: they do not wait behind it.
+ *
+ * How many are kept ready follows what was asked: creates that find nothing are counted while they are under way, and as many as
+ * were under way at once are kept ready beside the usual number from then on, so that a crowd that comes again finds its
+ * boxes. With every calm minute half of them go. */
 #include "warden/shelf.h"
 
 #include "warden/birth.h"
@@ -10,12 +15,16 @@
 #define POOL_BIRTHS       2
 #define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
 #define POOL_MEMORY_US    200000
+#define POOL_CALM_US      60000000
 
 struct shelf {
   struct warden *warden;
   struct build *build;
   struct parked *ready;
   size_t n, coming;
+  size_t missed; /* creates under way that found nothing here */
+  size_t more;   /* kept ready beside the usual number */
+  int64_t crowd_us;
   int64_t used_us;
   bool bare;  /* nobody has asked for a box of it yet: its Python is loaded, no more */
   bool rests; /* nobody needs it for now */
@@ -149,15 +158,20 @@ static bool keeps_none(const struct shelf *s)
   return s->build->retired || (s->build->row.image[0] && s->warden->images_on); /* its boxes begin with an image */
 }
 
+static size_t wanted(const struct shelf *s)
+{
+  return s->warden->config->pool + s->more;
+}
+
 static void fill(struct shelf *s)
 {
   struct warden *w = s->warden;
-  if (keeps_none(s))
+  if (keeps_none(s) || s->missed > POOL_BIRTHS)
     return;
   struct zygote *z = w->stopping || !w->config->zygotes ? NULL : zygote_of(w, s->build);
   if (w->stopping || s->bare || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
     return;
-  while (s->n + s->coming < w->config->pool && s->coming < POOL_BIRTHS) {
+  while (s->n + s->coming < wanted(s) && s->coming < POOL_BIRTHS) {
     unsigned slot;
     if (memory_is_short() || slot_take(w, &slot))
       return;
@@ -179,9 +193,38 @@ struct parked *shelf_take(struct warden *w, struct build *b)
     s->ready = p->next;
     s->n--;
     unwatch(p);
+  } else {
+    s->missed++;
+    if (s->missed >= s->more) {
+      s->more = MIN(s->missed, (size_t)w->config->pool_crowd);
+      s->crowd_us = s->used_us;
+    }
   }
   w->refill = true; /* after the answer is out */
   return p;
+}
+
+void shelf_caught_up(struct warden *w, struct build *b)
+{
+  struct shelf *s = map_get(&w->shelves, str_of(b->row.id));
+  if (!s || !s->missed)
+    return;
+  s->missed--;
+  w->refill = true;
+}
+
+static void calm_down(struct shelf *s)
+{
+  if (!s->more || clock_mono_us() - s->crowd_us < POOL_CALM_US)
+    return;
+  s->more /= 2;
+  s->crowd_us = clock_mono_us();
+  while (s->n > wanted(s)) {
+    struct parked *p = s->ready;
+    s->ready = p->next;
+    s->n--;
+    parked_drop(p);
+  }
 }
 
 void shelf_heat(struct warden *w, struct build *b)
@@ -237,6 +280,7 @@ void shelf_tend(struct warden *w)
     struct shelf *s = value;
     if (!s->rests)
       zygote_spare(s->build, false);
+    calm_down(s);
     if (is_short || s->rests)
       empty(s);
     else
@@ -257,7 +301,7 @@ bool shelf_low(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
     struct shelf *s = value;
-    if (!s->bare && !keeps_none(s) && 2 * (s->n + s->coming) < w->config->pool && clock_mono_us() - s->used_us < POOL_COLD_US)
+    if (!s->bare && !keeps_none(s) && 2 * (s->n + s->coming) < wanted(s) && clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
   }
   return false;

@@ -1,6 +1,6 @@
 /* shelf.h - boxes made ahead. A parked box is complete but for its identity: walls up, agent listening, Python forked and
- * waiting. A create takes one and tells it who it is; the pool fills up again behind it. Templates become hot by being
- * used, and cold when nobody wanted them for a while. */
+ * waiting. A create takes one and tells it who it is; the pool fills up again behind it, and grows for a while where a crowd
+ * found too few. Templates become hot by being used, and cold when nobody wanted them for a while. */
 #ifndef CLOCHE_SHELF_H
 #define CLOCHE_SHELF_H
 
@@ -21,6 +21,8 @@ struct parked {
 
 /* A ready box of this build, or NULL. Marks the template as hot either way. */
 struct parked *shelf_take(struct warden *w, struct build *b);
+/* A create that got NULL is over. */
+void shelf_caught_up(struct warden *w, struct build *b);
 void parked_drop(struct parked *p);                 /* the box too */
 void shelf_heat(struct warden *w, struct build *b); /* begins to fill */
 void shelf_load(struct warden *w, struct build *b); /* a new build: its Python is loaded, boxes are made when one is asked for */

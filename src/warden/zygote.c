@@ -365,7 +365,8 @@ int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct ja
   char line[200];
   pthread_mutex_lock(&z->lock);
   int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"as\":\"%s\",\"fds\":%zu,\"caps\":%llu,\"files\":%u}\n",
-                   (unsigned long long)++z->last_id, nursery ? "nursery" : "kernel", kit.n + 1, (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536);
+                   (unsigned long long)++z->last_id, nursery ? "nursery" : "kernel", kit.n + 1,
+                   (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536);
   ssize_t sent = z->fd < 0 ? -EPIPE : fd_send(z->fd, line, (size_t)n, fds, kit.n + 1, 0);
   pthread_mutex_unlock(&z->lock);
   jail_kit_close(&kit);
