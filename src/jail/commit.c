@@ -293,7 +293,12 @@ enum manner { INWARD, QUICK, OUTWARD };
 
 static int copy_all(int upper, uint32_t id_base, enum manner manner, const char *temp, struct err *err)
 {
-  struct commit c = {.id_base = id_base, .outward = manner == OUTWARD, .quick = manner == QUICK, .err = err, .names = xmalloc(XATTR_NAMES), .value = xmalloc(XATTR_VALUE)};
+  struct commit c = {.id_base = id_base,
+                     .outward = manner == OUTWARD,
+                     .quick = manner == QUICK,
+                     .err = err,
+                     .names = xmalloc(XATTR_NAMES),
+                     .value = xmalloc(XATTR_VALUE)};
   buf_init(&c.path, (size_t)DEPTH_MAX * (NAME_MAX + 2));
   cleanup_fd int top = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int r = top < 0 ? err_errno(err, "opening %s", temp) : copy_tree(&c, upper, top);

@@ -35,11 +35,11 @@ struct passage {
   struct jail_net net;
   struct copy *copy;
   const char *unsettled; /* a fork's layer that the box stands on, to be written out before it is relied on; NULL: none */
-  struct jail jail; /* what is dumped, was restored, or whose walls are cleared */
-  bool orphan;      /* the box ended meanwhile */
-  bool expired;     /* the clock asked, nobody else */
-  atomic_bool stop; /* of packing: somebody waits */
-  struct wish wish; /* who began it */
+  struct jail jail;      /* what is dumped, was restored, or whose walls are cleared */
+  bool orphan;           /* the box ended meanwhile */
+  bool expired;          /* the clock asked, nobody else */
+  atomic_bool stop;      /* of packing: somebody waits */
+  struct wish wish;      /* who began it */
   int result;
   struct err err;
 };
@@ -130,8 +130,7 @@ static void pack_image(struct passage *p)
   p->result = jail_image_pack(image, (int)p->warden->config->checkpoint_zstd, &p->stop, &p->err);
   setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
   p->image_bytes = jail_image_bytes(image);
-  log_debug("box %s: image packed from %" PRIu64 " to %" PRIu64 " bytes in %" PRId64 " us", p->name, before, p->image_bytes,
-            clock_mono_us() - began);
+  log_debug("box %s: image packed from %" PRIu64 " to %" PRIu64 " bytes in %" PRId64 " us", p->name, before, p->image_bytes, clock_mono_us() - began);
 }
 
 static void passage_work(uv_work_t *work)
