@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <linux/loop.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -28,6 +29,7 @@
 #define LOOP_TRIES      64
 #define FREE_TIMEOUT_MS 10000 /* for the mounts of a dead box to go */
 #define LOOK_TRIES      100
+#define GUESSES         4096
 
 static int make_dir(const char *path, unsigned mode, struct err *err)
 {
@@ -255,13 +257,26 @@ static int image_wait_free(const char *path, struct err *err)
   return 0;
 }
 
+/* Which device an image was seen on last, by its inode: a guess that is checked before it is believed. */
+static atomic_uint guesses[GUESSES]; /* number of the device + 1 */
+
+static void guess_learn(ino_t inode, const char *name)
+{
+  uint64_t n;
+  if (!str_u64(str_skip(str_of(name), strlen("/dev/loop")), &n) && n < UINT32_MAX)
+    atomic_store(&guesses[inode % GUESSES], (unsigned)n + 1);
+}
+
 static int image_mount(const char *path, struct err *err)
 {
   char name[32];
+  struct stat st;
   cleanup_fd int image = open(path, O_RDWR | O_CLOEXEC);
   if (image < 0)
     return err_errno(err, "opening %s", path);
   cleanup_fd int loop = loop_attach(image, name, err);
+  if (loop >= 0 && !fstat(image, &st))
+    guess_learn(st.st_ino, name);
   return loop < 0 ? loop : device_mount(name, path, err);
 }
 
@@ -338,6 +353,10 @@ static int loop_of(const char *image, char name[32])
   struct stat st;
   if (stat(image, &st))
     return -errno;
+  unsigned guess = atomic_load(&guesses[st.st_ino % GUESSES]);
+  snprintf(name, 32, "/dev/loop%u", guess - 1);
+  if (guess && backed_by(name, &st))
+    return 0;
   DIR *d = opendir("/sys/block");
   if (!d)
     return -errno;
@@ -348,8 +367,10 @@ static int loop_of(const char *image, char name[32])
     if (!str_starts(str_of(e->d_name), STR("loop")) || access(backing, F_OK))
       continue;
     snprintf(name, 32, "/dev/%.20s", e->d_name);
-    if (backed_by(name, &st))
+    if (backed_by(name, &st)) {
+      guess_learn(st.st_ino, name);
       r = 0;
+    }
   }
   closedir(d);
   return r;
