@@ -223,7 +223,7 @@ static int place_view(const struct child *c)
   return 0;
 }
 
-/* Between fork and exec: plain calls only. A dump is not tied to our life: a criu that is killed while it sits in the
+/* Between fork and exec, in our memory: plain calls only. A dump is not tied to our life: a criu that is killed while it sits in the
  * box's processes could leave one of them broken, one that goes on finishes within seconds and lets them go. */
 static _Noreturn void child_exec(const struct child *c)
 {
@@ -284,7 +284,7 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pid_t pid = fork();
+  pid_t pid = vfork(); /* our page tables are not worth a copy */
   if (pid == 0) {
     for (int s = 1; s < 32; s++)
       signal(s, SIG_DFL);
