@@ -59,7 +59,7 @@ static const struct setting settings[] = {
     {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
     {"builds_max", N(builds_max), "4", 1, 64, "templates built at once; more wait for their turn"},
     {"team_builds_max", N(team_builds_max), "20", 1, 10000, "template builds of one team at once, waiting ones included; more are refused"},
-    {"build_minutes", N(build_minutes), "60", 1, 1440, "longest a template's build may take"},
+    {"build_seconds", N(build_seconds), "3600", 1, 86400, "longest a template's build may take"},
     {"build_wait_seconds", N(build_wait_seconds), "86400", 1, 31536000, "how long a build that was requested may wait for its start"},
     {"build_keep_days", N(build_keep_days), "30", 1, 3650, "days that failed builds are remembered, with their logs"},
     {"build_log_mb", N(build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},

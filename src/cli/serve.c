@@ -97,7 +97,7 @@ static int become_role(const struct config *c)
                    .debian_days = (unsigned)c->debian_days},
         .builds_max = (unsigned)c->builds_max,
         .team_builds_max = (unsigned)c->team_builds_max,
-        .build_seconds = (unsigned)c->build_minutes * 60,
+        .build_seconds = (unsigned)c->build_seconds,
         .build_wait_s = (unsigned)c->build_wait_seconds,
         .build_keep_s = (unsigned)c->build_keep_days * 86400,
         .build_log_mb = (unsigned)c->build_log_mb,

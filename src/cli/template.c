@@ -22,6 +22,8 @@ static const char help[] =
     "       cloche template export REF FILE             write a build as an OCI image; FILE.tar is an archive, else a layout\n"
     "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker archive\n"
     "       cloche template build NAME[:TAG] [OPTION...]  build one here; see below\n"
+    "       cloche template log NAME [BUILD]            the log of a build (default: the newest); waits while it is at work\n"
+    "       cloche template cancel NAME [BUILD]         end builds of a template that wait or are at work\n"
     "       cloche template delete NAME                 remove a template that no sandbox uses, with its builds\n"
     "       cloche template gc [--dry-run] [--all]      remove cached layers, uploads and images that nothing needs and that\n"
     "                                                   were not used for `cache_days`; --all: for ten minutes\n\n"
@@ -423,6 +425,43 @@ static int build(struct words *w)
   return tpl_build(w->l, w->team, w->argc - 2, w->argv + 2, w->err);
 }
 
+/* The newest, or the one whose id begins so. */
+static int build_log(struct words *w)
+{
+  cleanup_tpl struct tpl t;
+  struct pasts all = {0};
+  int r = find_named(w, w->argv[2], &t);
+  r = r ? r : read_past(w, &t, &all);
+  size_t i = 0;
+  while (!r && w->argc > 3 && i < all.list.n && !str_starts(str_of(all.list.p[i].build), str_of(w->argv[3])))
+    i++;
+  if (!r && i == all.list.n)
+    r = err_set(w->err, -ENOENT, "no such build of %s; see cloche template history", w->argv[2]);
+  r = r ? r : tpl_follow(w->l, t.team, t.id, all.list.p[i].build, w->err);
+  vec_free(&all.list);
+  return r;
+}
+
+static int cancel(struct words *w)
+{
+  cleanup_tpl struct tpl t;
+  struct pasts all = {0};
+  uint64_t total = 0, one = 0;
+  int r = find_named(w, w->argv[2], &t);
+  r = r ? r : read_past(w, &t, &all);
+  for (size_t i = 0; !r && i < all.list.n; i++, one = 0) {
+    const struct past *p = &all.list.p[i];
+    bool chosen = w->argc == 3 || str_starts(str_of(p->build), str_of(w->argv[3]));
+    if (chosen && p->state != JOB_READY && p->state != JOB_ERROR)
+      r = tpl_cancel(w->l, t.team, p->build, &one, w->err);
+    total += one;
+  }
+  vec_free(&all.list);
+  if (!r)
+    printf("cancelled %llu\n", (unsigned long long)total);
+  return r;
+}
+
 static int export(struct words *w)
 {
   cleanup_tpl struct tpl t;
@@ -513,9 +552,9 @@ static const struct {
   const char *name;
   int words, most; /* behind the verb */
   int (*run)(struct words *w);
-} verbs[] = {{"list", 0, 0, list},       {"show", 1, 1, show},       {"history", 1, 1, history}, {"rollback", 2, 2, rollback},
-             {"tag", 2, 100, tag_build}, {"untag", 2, 100, untag},   {"diff", 2, 2, diff},       {"export", 2, 2, export},
-             {"import", 2, 2, import},   {"build", 1, 10000, build}, {"delete", 1, 1, delete},   {"gc", 0, 0, gc}};
+} verbs[] = {{"list", 0, 0, list},     {"show", 1, 1, show}, {"history", 1, 1, history}, {"rollback", 2, 2, rollback}, {"tag", 2, 100, tag_build},
+             {"untag", 2, 100, untag}, {"diff", 2, 2, diff}, {"export", 2, 2, export},   {"import", 2, 2, import},     {"build", 1, 10000, build},
+             {"delete", 1, 1, delete}, {"gc", 0, 0, gc},     {"log", 1, 2, build_log},   {"cancel", 1, 2, cancel}};
 
 static int run(struct words *w)
 {

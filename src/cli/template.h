@@ -24,6 +24,9 @@ int tpl_team(struct line *l, const char *team, struct str ref, char out[40], str
 int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err);
 /* argv[0]: NAME[:TAG], then options. Follows the build to its end. */
 int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err);
+/* Shows a build's log, and waits for its end while it is at work. -EREMOTEIO when it failed. */
+int tpl_follow(struct line *l, const char *team, const char *ref, const char *build, struct err *err);
+int tpl_cancel(struct line *l, const char *team, const char *build, uint64_t *count, struct err *err);
 int tpl_export(const struct tpl *t, const char *path, struct err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "warden/recipe.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -293,6 +294,13 @@ static int request(struct line *l, const struct order *o, const char *team, cons
   return r;
 }
 
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+  interrupted = 1;
+}
+
 struct reading {
   size_t shown, at;
 };
@@ -334,18 +342,44 @@ static int look(struct line *l, const char *team, const char *ref, const char *b
 }
 
 /* The state is asked before the log is read, so that the last lines are not lost. */
-static int follow(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
+int tpl_follow(struct line *l, const char *team, const char *ref, const char *build, struct err *err)
 {
   struct reading reading = {0};
   cleanup_free char *path = xasprintf("%s/builds/%s.log", l->data, build);
-  cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
   unsigned state;
-  int r;
-  do {
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
-    r = look(l, team, ref, build, &state, err);
+  for (;;) {
+    int r = look(l, team, ref, build, &state, err);
     show_log(path, &reading);
-  } while (!r && state != JOB_READY);
+    if (r || state == JOB_READY)
+      return r;
+    if (interrupted) {
+      interrupted = 0;
+      tpl_cancel(l, team, build, NULL, err);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+  }
+}
+
+int tpl_cancel(struct line *l, const char *team, const char *build, uint64_t *count, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  wire_begin(&b, WIRE_BUILD_CANCEL, 5, 0);
+  wire_putz(&b, W_TEAM, team);
+  wire_putz(&b, W_BUILD, build);
+  int r = line_ask(l, &b, NULL, NULL, err);
+  if (!r && count)
+    *count = wire_u64(buf_str(&b), W_COUNT, 0);
+  return r;
+}
+
+/* An interrupt ends the build and not only the looking on: nobody else would. The log is still read to its end. */
+static int build_watched(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
+{
+  struct sigaction before, own = {.sa_handler = interrupt};
+  cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
+  sigaction(SIGINT, &own, &before);
+  int r = tpl_follow(l, team, ref, build, err);
+  sigaction(SIGINT, &before, NULL);
   return r;
 }
 
@@ -397,7 +431,7 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
   if (!r)
     find_remains(l, &o, id, before);
   r = r ? r : request(l, &o, id, build, err);
-  r = r ? r : follow(l, &o, id, build, err);
+  r = r ? r : build_watched(l, &o, id, build, err);
   if (r == -EREMOTEIO && o.keep)
     open_remains(l, &o, id, before);
   order_free(&o);

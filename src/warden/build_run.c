@@ -86,11 +86,14 @@ static int from_image(struct build_run *run, struct err *err)
                              .image = run->recipe.image,
                              .registry = run->recipe.registry,
                              .force = run->recipe.force,
+                             .deadline_us = run->deadline_us,
                              .cancelled = &run->cancelled,
                              .say = source_line,
                              .arg = run};
   build_say(run, LOG_INFO, "[base] FROM " STR_FMT, STR_ARG(run->recipe.image));
   int r = source_fetch(&spec, &base, err);
+  if (r && build_stopped(run, err)) /* out of time is the build's word, not that of who fetched */
+    r = err->code;
   if (!r) {
     build_hash_begin(&h, "image 1");
     build_hash_add(&h, str_of(run->team));

@@ -121,7 +121,7 @@ static int ask_aws(const struct source_spec *s, int work, const struct json *j, 
                       .uid = s->rules->uid,
                       .work = work,
                       .source = -1,
-                      .seconds = ASK_SECONDS + 5,
+                      .seconds = source_seconds(s, ASK_SECONDS + 5),
                       .input = buf_str(&question),
                       .answer = &answer,
                       .cancelled = s->cancelled};

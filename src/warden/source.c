@@ -39,6 +39,12 @@ struct str source_alias(const struct source_rules *rules, struct str image)
   return STR_NONE;
 }
 
+unsigned source_seconds(const struct source_spec *spec, unsigned most)
+{
+  int64_t left = spec->deadline_us ? (spec->deadline_us - clock_mono_us()) / 1000000 + 1 : most;
+  return (unsigned)MAX(MIN(left, (int64_t)most), (int64_t)1);
+}
+
 void source_base_free(struct source_base *b)
 {
   buf_free(&b->config);
@@ -198,7 +204,7 @@ static int copy(struct fetch *f, struct err *err)
                       .source = f->source,
                       .source_at = f->at,
                       .file_max = (uint64_t)f->s->rules->size_mb << 20,
-                      .seconds = f->s->rules->seconds,
+                      .seconds = source_seconds(f->s, f->s->rules->seconds),
                       .cancelled = f->s->cancelled,
                       .say = f->s->say,
                       .arg = f->s->arg};
@@ -273,7 +279,7 @@ static int make_debian(struct fetch *f, struct source_base *out, struct err *err
                       .work = -1,
                       .source = -1,
                       .file_max = (uint64_t)f->s->rules->size_mb << 20,
-                      .seconds = f->s->rules->seconds,
+                      .seconds = source_seconds(f->s, f->s->rules->seconds),
                       .cancelled = f->s->cancelled,
                       .say = f->s->say,
                       .arg = f->s->arg};
@@ -294,7 +300,8 @@ static int make_debian(struct fetch *f, struct source_base *out, struct err *err
 /* Where the registry can't be had, a Debian release can still be: from the archive this machine itself installs from. */
 static int debian_instead(struct fetch *f, struct source_base *out, struct err *err)
 {
-  if (!f->name.suite[0] || !f->s->rules->debian[0] || f->s->registry.n || err->code == -ECANCELED || err->code == -EBADMSG)
+  if (!f->name.suite[0] || !f->s->rules->debian[0] || f->s->registry.n || err->code == -ECANCELED || err->code == -EBADMSG ||
+      (f->s->deadline_us && clock_mono_us() > f->s->deadline_us))
     return err->code;
   say(f->s, LOG_WARN, "the image can't be had (%s); making Debian %s from packages instead", err->msg, f->name.suite);
   if (!known_debian(f, out))

@@ -32,6 +32,7 @@ struct source_spec {
   struct str registry; /* fromImageRegistry as JSON text, or empty; neither stored nor logged */
   bool any_file;       /* image may be a file anywhere: the machine's own root asks */
   bool force;          /* a Debian root that is there is made again; images are always asked for again */
+  int64_t deadline_us; /* monotonic; 0 = only the rules' own limits */
   const atomic_bool *cancelled;
   void (*say)(void *arg, enum log_level level, const char *line); /* on the calling thread */
   void *arg;
@@ -47,6 +48,8 @@ struct source_base {
 struct str source_alias(const struct source_rules *rules, struct str image);
 /* Blocks, perhaps for minutes; any thread. err is fit for the client. -ECANCELED, -ETIMEDOUT among the reasons. */
 int source_fetch(const struct source_spec *spec, struct source_base *out, struct err *err);
+/* What is left of `most` seconds before the deadline; at least 1. */
+unsigned source_seconds(const struct source_spec *spec, unsigned most);
 void source_base_free(struct source_base *b);
 
 #endif

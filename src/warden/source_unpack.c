@@ -172,7 +172,7 @@ static int heard(struct session *x, struct str packet, struct err *err)
 
 static int converse(struct session *x, struct err *err)
 {
-  int64_t end = clock_mono_us() + (int64_t)x->s->rules->seconds * 1000000;
+  int64_t end = clock_mono_us() + (int64_t)source_seconds(x->s, x->s->rules->seconds) * 1000000;
   cleanup_free char *packet = xmalloc(UNPACK_PACKET);
   while (!x->done) {
     struct pollfd p = {.fd = x->line, .events = POLLIN};
