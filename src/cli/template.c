@@ -19,7 +19,8 @@ static const char help[] =
     "       cloche template tag REF TAG...              more tags for the build that REF names\n"
     "       cloche template untag NAME TAG...           remove tags; the build stays\n"
     "       cloche template diff REF REF                files and packages that differ between two builds\n"
-    "       cloche template export REF FILE             write a build as an OCI image; FILE.tar is an archive, else a layout\n"
+    "       cloche template export [--gzip] REF FILE    write a build as an OCI image; FILE.tar is an archive, else a layout;\n"
+    "                                                   --gzip: packed for readers that do not know zstd\n"
     "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker archive\n"
     "       cloche template build NAME[:TAG] [OPTION...]  build one here; see below\n"
     "       cloche template log NAME [BUILD]            the log of a build (default: the newest); waits while it is at work\n"
@@ -152,7 +153,7 @@ struct words {
   const char *team;
   int argc;
   char **argv;
-  bool dry, all;
+  bool dry, all, gzip;
   struct err *err;
 };
 
@@ -466,7 +467,7 @@ static int export(struct words *w)
 {
   cleanup_tpl struct tpl t;
   int r = tpl_find(w->l, w->team, w->argv[2], &t, w->err);
-  return r ? r : tpl_export(&t, w->argv[3], w->err);
+  return r ? r : tpl_export(&t, w->argv[3], w->gzip, w->err);
 }
 
 static int ask_import(struct words *w, const char *team, const char *kind, const char *path, struct tpl *out)
@@ -580,6 +581,8 @@ static void take_flags(struct words *w, int *argc, char **argv, char team[40])
       str_copyz(str_of(argv[++i]), team, 40);
     else if (!strcmp(argv[i], "--dry-run"))
       w->dry = true;
+    else if (!strcmp(argv[i], "--gzip"))
+      w->gzip = true;
     else if (!strcmp(argv[i], "--all"))
       w->all = true;
     else

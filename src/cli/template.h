@@ -27,6 +27,6 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
 /* Shows a build's log, and waits for its end while it is at work. -EREMOTEIO when it failed. */
 int tpl_follow(struct line *l, const char *team, const char *ref, const char *build, struct err *err);
 int tpl_cancel(struct line *l, const char *team, const char *build, uint64_t *count, struct err *err);
-int tpl_export(const struct tpl *t, const char *path, struct err *err);
+int tpl_export(const struct tpl *t, const char *path, bool gzip, struct err *err); /* gzip: not zstd, for old readers */
 
 #endif

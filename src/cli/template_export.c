@@ -3,6 +3,7 @@
  * The layer is the tree as a sandbox would see it, so that no overlay marks leave this machine. What only Cloche knows
  * (sizes, start and ready commands) goes into a label, which an import reads back. The image appears under its name only
  * when it is whole. */
+#include "cli/pack.h"
 #include "cli/template.h"
 #include "cli/tree.h"
 #include "unpack/image.h"
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/xattr.h>
-#include <zlib.h>
 
 #define DEPTH_MAX  256
 #define PIECE      ((size_t)256 << 10)
@@ -21,8 +21,7 @@
 /* ---- a blob under way ---- */
 
 struct layer {
-  int fd;
-  gzFile zip;
+  struct pack *pack;
   struct sha256 plain;
   struct buf head;
   struct map links; /* "device:inode" -> first path (owned) */
@@ -35,7 +34,7 @@ struct layer {
 static int put(struct layer *l, const void *p, size_t n)
 {
   sha256_add(&l->plain, p, n);
-  return n && gzwrite(l->zip, p, (unsigned)n) != (int)n ? err_set(l->err, -EIO, "writing the layer: is the disk full?") : 0;
+  return pack_put(l->pack, str_make(p, n)) ? err_set(l->err, -EIO, "writing the layer: is the disk full?") : 0;
 }
 
 static int put_head(struct layer *l)
@@ -169,8 +168,7 @@ static void layer_close(struct layer *l)
     free(first);
   map_free(&l->links);
   buf_free(&l->head);
-  if (l->zip)
-    gzclose(l->zip);
+  pack_finish(l->pack);
 }
 
 /* ---- the layout ---- */
@@ -198,7 +196,7 @@ static int hash_file(int at, const char *name, struct blob *out)
   return k < 0 ? -EIO : 0;
 }
 
-static int write_layer(int blobs, const char *layers, struct blob *out, char diff[65], struct err *err)
+static int write_layer(int blobs, const char *layers, bool gzip, struct blob *out, char diff[65], struct err *err)
 {
   __attribute__((cleanup(layer_close))) struct layer l = {.head = BUF_INIT(4 * TAR_META_MAX), .err = err};
   uint8_t digest[SHA256_LEN];
@@ -206,14 +204,14 @@ static int write_layer(int blobs, const char *layers, struct blob *out, char dif
   if (root < 0)
     return root;
   int fd = openat(blobs, "layer", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  l.zip = fd < 0 ? NULL : gzdopen(fd, "wb3");
-  if (!l.zip)
+  l.pack = fd < 0 ? NULL : pack_new(fd, gzip);
+  if (!l.pack)
     return err_errno(err, "writing the layer");
   sha256_init(&l.plain);
   int r = put_dir(&l, root, 0);
   tarout_end(&l.head);
   r = r ? r : put_head(&l);
-  if (gzclose(steal(&l.zip)) != Z_OK && !r)
+  if (pack_finish(steal(&l.pack)) && !r)
     r = err_set(err, -EIO, "writing the layer: is the disk full?");
   sha256_end(&l.plain, digest);
   hex_encode(digest, sizeof(digest), diff);
@@ -320,7 +318,7 @@ static void put_descriptor(struct jw *w, const char *type, const struct blob *b)
   jw_uint(w, b->size);
 }
 
-static void put_manifest(struct buf *out, const struct blob *config, const struct blob *layer)
+static void put_manifest(struct buf *out, const struct blob *config, const struct blob *layer, bool gzip)
 {
   struct jw w = JW(out);
   jw_open(&w, '{');
@@ -335,7 +333,7 @@ static void put_manifest(struct buf *out, const struct blob *config, const struc
   jw_key(&w, "layers");
   jw_open(&w, '[');
   jw_open(&w, '{');
-  put_descriptor(&w, "application/vnd.oci.image.layer.v1.tar+gzip", layer);
+  put_descriptor(&w, gzip ? "application/vnd.oci.image.layer.v1.tar+gzip" : "application/vnd.oci.image.layer.v1.tar+zstd", layer);
   jw_close(&w, '}');
   jw_close(&w, ']');
   jw_close(&w, '}');
@@ -361,7 +359,7 @@ static void put_index(struct buf *out, const struct blob *manifest, const char *
   jw_close(&w, '}');
 }
 
-static int write_layout(int top, const struct tpl *t, struct err *err)
+static int write_layout(int top, const struct tpl *t, bool gzip, struct err *err)
 {
   cleanup_buf struct buf config = BUF_INIT(IMAGE_JSON_MAX), manifest = BUF_INIT(IMAGE_JSON_MAX), index = BUF_INIT(IMAGE_JSON_MAX),
                          mark = BUF_INIT(256);
@@ -371,12 +369,12 @@ static int write_layout(int top, const struct tpl *t, struct err *err)
   if (mkdirat(top, "blobs", 0755) || mkdirat(top, "blobs/sha256", 0755))
     return err_errno(err, "making the layout");
   cleanup_fd int blobs = openat(top, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int r = blobs < 0 ? err_errno(err, "opening the layout") : write_layer(blobs, t->layers, &layer, diff, err);
+  int r = blobs < 0 ? err_errno(err, "opening the layout") : write_layer(blobs, t->layers, gzip, &layer, diff, err);
   if (r)
     return r;
   put_config(&config, t, json_read(&a, str_of(t->config ? t->config : "{}"), 0, NULL), diff);
   r = write_blob(blobs, &config, &settings, err);
-  put_manifest(&manifest, &settings, &layer);
+  put_manifest(&manifest, &settings, &layer, gzip);
   r = r ? r : write_blob(blobs, &manifest, &image, err);
   put_index(&index, &image, t->name);
   buf_addz(&mark, "{\"imageLayoutVersion\":\"1.0.0\"}");
@@ -436,7 +434,7 @@ static int write_archive(int top, const char *path, struct err *err)
   return r;
 }
 
-int tpl_export(const struct tpl *t, const char *path, struct err *err)
+int tpl_export(const struct tpl *t, const char *path, bool gzip, struct err *err)
 {
   cleanup_free char *temp = xasprintf("%s.partial-%d", path, getpid());
   if (access(path, F_OK) == 0)
@@ -444,7 +442,7 @@ int tpl_export(const struct tpl *t, const char *path, struct err *err)
   if (mkdir(temp, 0755))
     return err_errno(err, "making %s", temp);
   cleanup_fd int top = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int r = top < 0 ? err_errno(err, "opening %s", temp) : write_layout(top, t, err);
+  int r = top < 0 ? err_errno(err, "opening %s", temp) : write_layout(top, t, gzip, err);
   bool archive = str_ends(str_of(path), STR(".tar"));
   if (!r && archive)
     r = write_archive(top, path, err);

@@ -112,14 +112,23 @@ def test_a_difference_names_files_packages_and_settings(tmp_path: Path, name: st
     assert "same files" in ask("diff", name, f"{name}:{second}")
 
 
+@pytest.mark.parametrize("packing", ["zstd", "gzip"])
 @pytest.mark.parametrize("shape", ["layout", "image.tar"])
-def test_what_is_exported_comes_back_the_same(tmp_path: Path, name: str, shape: str) -> None:
+def test_what_is_exported_comes_back_the_same(
+    tmp_path: Path, name: str, shape: str, packing: str
+) -> None:
     odd = Member(
         "n" * 120 + "/deep", b"x", mode=0o4751, uid=12, gid=34, xattrs={"user.colour": "blue"}
     )
     make(tmp_path / "1", name, odd, Member("hard", kind=b"1", link="bin/bash"))
     out = tmp_path / shape
-    ask("export", name, str(out))
+    ask("export", *(["--gzip"] if packing == "gzip" else []), name, str(out))
+    if out.is_dir():
+        (manifest,) = (b for b in (out / "blobs/sha256").iterdir() if b'"layers"' in b.read_bytes()[:2000] and b"rootfs" not in b.read_bytes()[:2000])
+        (described,) = json.loads(manifest.read_text())["layers"]
+        magic = (out / "blobs/sha256" / described["digest"].split(":")[1]).read_bytes()[:4]
+        assert described["mediaType"].endswith(f"+{packing}")
+        assert magic.startswith({"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b"}[packing])
     again = f"{name}-again"
     try:
         build_of(ask("import", str(out), again))
