@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -137,6 +138,23 @@ static int is_sound(pid_t init, void *arg, struct err *err)
   return check_end(arg, err);
 }
 
+/* A new user namespace allows anything, and criu does not know what the old one did. Only a member can set it. */
+static int limit_watching(pid_t init, struct err *err)
+{
+  int status = 0;
+  cleanup_fd int userns = jail_open_ns(init, "user", err);
+  if (userns < 0)
+    return userns;
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(setns(userns, CLONE_NEWUSER) ? 2 : child_limit_watching() ? 1 : 0);
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+    return err_set(err, -EPERM, "the limits of a restored box's user namespace can't be set");
+  return 0;
+}
+
 static int fill(struct restore *s, struct jail *out, struct err *err)
 {
   const struct jail_spec *spec = s->spec;
@@ -161,7 +179,8 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
   if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_favour(pid, true))
     return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
-  return ties_cut(out->netns, &s->manifest, err);
+  r = limit_watching(pid, err);
+  return r ? r : ties_cut(out->netns, &s->manifest, err);
 }
 
 static int build(struct restore *s, struct jail *out, struct err *err)

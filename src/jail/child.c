@@ -96,8 +96,8 @@ static void decimal(uint64_t v, char out[24])
   out[m] = 0;
 }
 
-/* Before /proc/sys is covered; where the kernel has no such limits, the user outside has them alone. */
-static void limit_watching(void)
+/* Where the kernel has no such limits, the user outside has them alone. */
+const char *child_limit_watching(void)
 {
   static const struct {
     const char *file;
@@ -111,8 +111,17 @@ static void limit_watching(void)
     decimal(limits[i].most, text);
     cleanup_fd int fd = open(limits[i].file, O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, text, strlen(text)) < 0)
-      die("limiting ", limits[i].file);
+      return limits[i].file;
   }
+  return NULL;
+}
+
+/* Before /proc/sys is covered. */
+static void limit_watching(void)
+{
+  const char *file = child_limit_watching();
+  if (file)
+    die("limiting ", file);
 }
 
 static void loopback_up(void)
