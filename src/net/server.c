@@ -76,6 +76,23 @@ static void note_address(struct peer *p, int fd)
     memcpy(&p->address, &a, sizeof(p->address));
 }
 
+static bool is_near(const struct peer *p)
+{
+  const struct sockaddr_in6 *six = &p->address.in6;
+  if (p->address.any.sa_family == AF_INET)
+    return ntohl(p->address.in4.sin_addr.s_addr) >> 24 == 127;
+  return p->address.any.sa_family == AF_INET6 &&
+         (IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) || (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127));
+}
+
+/* A host may have a congestion control made for long ways, as bbr is: it paces, and on the loopback that is nothing but timers,
+ * half of the processor time of a large body. The plainest one is always there and allowed to everybody. */
+static void unpace(const struct peer *p, int fd)
+{
+  if (is_near(p))
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
 {
   if (s->nconns >= s->limits.conns_max && s->idle_first)
@@ -91,6 +108,7 @@ int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
   p->server = s;
   p->body.done = true;
   note_address(p, fd);
+  unpace(p, fd);
   int rc = conn_start(&p->conn, s->net, fd, &peer_ops, s->limits.head_max);
   if (rc < 0) {
     free(p);
