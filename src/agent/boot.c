@@ -52,7 +52,7 @@ static int template_take(struct agent *a, struct str text, struct err *err)
 }
 
 static bool parked, builds, nursed;
-static bool naming; /* the packet of a box made ahead: its marks wait until its word is out */
+static bool naming;         /* the packet of a box made ahead: its marks wait until its word is out */
 static int nursery_fd = -1; /* came with the packet being read */
 
 static void nursery_take(struct str language)

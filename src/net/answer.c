@@ -261,9 +261,9 @@ int http_tunnel(struct http_x *x, int status, const struct http_header *headers,
 
 /* ---- bodies ---- */
 
-static int may_send(struct http_x *x, uint64_t n)
+int answer_may_send(struct http_x *x, bool open, uint64_t n)
 {
-  if (!is_open(x) || x->ended)
+  if (!open || x->ended)
     return -EPIPE;
   if (!x->begun)
     return -EINVAL;
@@ -287,7 +287,7 @@ int http_send(struct http_x *x, struct str data)
 {
   if (x->peer->via)
     return x->peer->via->send(x, data);
-  int rc = may_send(x, data.n);
+  int rc = answer_may_send(x, is_open(x), data.n);
   if (rc < 0 || x->bare || data.n == 0)
     return rc;
   char size[24];
@@ -316,7 +316,7 @@ int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n)
   struct conn *c = &x->peer->conn;
   if (x->peer->via)
     return x->peer->via->file(x, steal_fd(&file), offset, n);
-  int rc = may_send(x, n);
+  int rc = answer_may_send(x, is_open(x), n);
   if (rc < 0 || x->bare || n == 0)
     return rc;
   if (x->chunked) {

@@ -105,6 +105,7 @@ uint64_t call_room(const struct http_call *c); /* body bytes that may be passed 
 void call_took(struct http_call *c, size_t n); /* that many were */
 
 /* answer.c */
+int answer_may_send(struct http_x *x, bool open, uint64_t n); /* 0, and n are counted; -EPIPE, -EINVAL, -EMSGSIZE */
 uint64_t answer_room(const struct http_x *x);
 void answer_took(struct http_x *x, size_t n);
 int answer_error(struct peer *p, int status, const char *why); /* a small JSON answer of our own that says close */

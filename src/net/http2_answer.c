@@ -305,20 +305,6 @@ static int x_reply(struct http_x *x, int status, const struct http_header *heade
 
 /* ---- bodies ---- */
 
-static int may_send(struct http_x *x, uint64_t n)
-{
-  if (!stream_open(x->stream) || x->ended)
-    return -EPIPE;
-  if (!x->begun)
-    return -EINVAL;
-  if (x->bare || x->out_left < 0)
-    return 0;
-  if (n > (uint64_t)x->out_left)
-    return -EMSGSIZE;
-  x->out_left -= (int64_t)n;
-  return 0;
-}
-
 static bool x_congested(const struct http_x *x)
 {
   const struct stream *s = x->stream;
@@ -341,7 +327,7 @@ static void offer(struct stream *s)
 static int x_send(struct http_x *x, struct str data)
 {
   struct stream *s = x->stream;
-  int r = may_send(x, data.n);
+  int r = answer_may_send(x, stream_open(s), data.n);
   if (r < 0 || x->bare || data.n == 0)
     return r;
   r = queue_bytes(s, data);
@@ -356,7 +342,7 @@ static int x_file(struct http_x *x, int fd, uint64_t offset, uint64_t n)
 {
   cleanup_fd int file = fd;
   struct stream *s = x->stream;
-  int r = may_send(x, n);
+  int r = answer_may_send(x, stream_open(s), n);
   if (r < 0 || x->bare || n == 0)
     return r;
   struct piece *p = piece_add(s, 0);
