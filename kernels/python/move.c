@@ -7,6 +7,8 @@
  * box becomes a child of the box's first process; the host's would adopt it else, and no checkpoint of the box would
  * find it. The box's control groups are for the fork alone to join: a box that is frozen or killed must not hold up the zygote.
  *
+ * What every fork writes to it copies at once and in few calls (move_touch): a page fault for each page would cost more.
+ *
  * The library stands alone: no C library, only system calls, because between vfork and exit nothing of the zygote's state
  * may change, and so that it fits every template's Python. x86-64 only; without it zygote.py forks twice. */
 #include <stddef.h>
@@ -17,6 +19,7 @@
 #endif
 
 enum {
+  SYS_MADVISE = 28,
   SYS_CLONE = 56,
   SYS_EXIT = 60,
   SYS_WAIT4 = 61,
@@ -28,7 +31,12 @@ enum {
 };
 enum { SHARE_MEMORY = 0x100, WAIT_FOR_CHILD = 0x4000, CLEAR_TID = 0x200000, SET_TID = 0x1000000, CHILD_SIGNAL = 17 };
 #define RSEQ_BYTES     32
+#define POPULATE_WRITE 23
 #define RSEQ_SIGNATURE 0x53053053 /* the C library's, on x86 */
+
+struct span {
+  uint64_t start, bytes;
+};
 
 struct move {
   int32_t box;         /* pidfd of the box's first process */
@@ -94,4 +102,11 @@ long move_fork(struct move *m)
   if (r == 0)
     enter(m, back);
   return r;
+}
+
+/* Once the fork counts as the box's. A stretch that is gone, or an older kernel: page faults do it then. */
+void move_touch(const struct span *spans, uint64_t count)
+{
+  for (uint64_t i = 0; i < count; i++)
+    call(SYS_MADVISE, (long)spans[i].start, (long)spans[i].bytes, POPULATE_WRITE, 0, 0);
 }

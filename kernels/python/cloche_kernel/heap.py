@@ -13,7 +13,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -244,6 +244,64 @@ def _stretches(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
         yield mapping.start, mapping.end
     else:
         yield from runs
+
+
+class Span(ctypes.Structure):
+    """What move.c is told."""
+
+    _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+
+OURS_ALONE = 1 << 56  # of /proc/self/pagemap: no other process has this page
+NEAR = 2  # pages between two that are copied along
+
+
+def written(steps: Callable[[], None]) -> ctypes.Array[Span]:
+    """Where a fork writes that takes these steps: one takes them and sends its page table."""
+    plain = _plain()
+    places = [
+        (mapping.start // PAGE, (mapping.end - mapping.start) // PAGE)
+        for mapping in _mappings()
+        if mapping.start in plain and (not mapping.name.startswith("[") or mapping.name == "[heap]")
+    ]
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            steps()
+            pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
+            for first, count in places:
+                _write_all(writer, os.pread(pagemap, count * 8, first * 8))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as answers:
+        spans = [Span(*span) for first, count in places for span in _alone(first, answers.read(count * 8))]
+    os.waitpid(child, 0)
+    return (Span * len(spans))(*spans)
+
+
+def _write_all(to: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(to, data) :]
+
+
+def _alone(first: int, table: bytes) -> list[tuple[int, int]]:
+    """Starts and lengths of the stretches that one process has for itself."""
+    found: list[tuple[int, int]] = []
+    begin = last = -NEAR - 1
+    entries = array.array("Q", table[: len(table) // 8 * 8])
+    for at, entry in enumerate(entries):
+        if not entry & PRESENT or not entry & OURS_ALONE or entry & FROM_FILE:
+            continue
+        if at - last > NEAR and begin >= 0:
+            found.append(((first + begin) * PAGE, (last + 1 - begin) * PAGE))
+        if at - last > NEAR:
+            begin = at
+        last = at
+    if begin >= 0:
+        found.append(((first + begin) * PAGE, (last + 1 - begin) * PAGE))
+    return found
 
 
 def collapse(laid: list[Piece] | None = None) -> int:

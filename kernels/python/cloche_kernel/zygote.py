@@ -116,6 +116,7 @@ class Mover:
         self.tid_place = tid.value
         self.rseq_place = _rseq_place()
         self.box_ended = False  # meanwhile: nobody's fault
+        self.spans: ctypes.Array[heap.Span] = (heap.Span * 0)()
 
     def fork(self, pidfd: int) -> int:
         """0 in the fork; here the pid of a process that has ended, or -1."""
@@ -131,6 +132,10 @@ class Mover:
         if child < 0 or (move.step and not self.box_ended):
             complain(f"a fork could not enter its box: {self.STEPS[move.step]}: {os.strerror(move.error or -child)}")
         return child if child > 0 else -1
+
+    def touch(self) -> None:
+        """In the fork: copies what it will write to, all at once."""
+        self.library.move_touch(self.spans, ctypes.c_uint64(len(self.spans)))
 
 
 def _rseq_place() -> int:
@@ -206,6 +211,8 @@ class Zygote:
         try:
             for group in groups:
                 os.write(group, b"0")
+            if self.mover:
+                self.mover.touch()
             self.settle(message)
             _load_filter(code)
             _keep_capabilities(int(message["caps"]))
@@ -246,6 +253,13 @@ class Zygote:
         self.wire.send(dumps(message) + "\n")
 
 
+def _first_steps(kernel: Kernel) -> None:
+    """What a fork does in its box before anybody asks it for something."""
+    kernel.open_loop()
+    renewal.renew(fresh=True)
+    kernel.rehearse(["1 + 1"])
+
+
 def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sock = socket.socket(fileno=PROTOCOL_FD)
@@ -258,4 +272,6 @@ def serve() -> None:
     mover = _mover()
     renewal.prepare()
     heap.settle(f"/dev/shm/cloche-heap-{os.urandom(8).hex()}")
+    if mover:
+        mover.spans = heap.written(lambda: _first_steps(kernel))
     Zygote(sock, kernel, mover).serve()
