@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import e2b_code_interpreter as interpreter
 import pytest
 
 from support.recipes import Order, fresh, order, run, step
+from support.server import Server
 from support.wire import Wire
 
 SERVE = "date +%s%N > /tmp/begun; exec python3 -m http.server 8201"
 LISTENS = '[ -n "$(ss -Htln sport = :8201)" ]'
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def first_cell(name: str, code: str = "1 + 1") -> tuple[float, str | None]:
@@ -24,6 +35,11 @@ def first_cell(name: str, code: str = "1 + 1") -> tuple[float, str | None]:
         return time.monotonic() - began, result.text
     finally:
         box.kill()
+
+
+def limit() -> float:
+    """A second; on a machine that has no time, a few times what the template everyone uses takes there."""
+    return max(1.0, 3 * first_cell("code-interpreter-v1")[0])
 
 
 def serving(wire: Wire, *steps: dict, **recipe: object) -> Order:
@@ -58,7 +74,7 @@ def test_the_first_cell_of_a_new_build_does_not_wait_for_python(wire: Wire, line
     ).ready()
     took, text = first_cell(name)
     assert text == "2"
-    assert took < 1, f"the first cell came after {took:.2f} s"
+    assert took < limit(), f"the first cell came after {took:.2f} s"
 
 
 def test_a_changed_library_is_the_one_that_is_loaded(wire: Wire) -> None:
@@ -95,7 +111,7 @@ def test_boxes_of_a_ready_template_have_a_loaded_python_of_their_own(wire: Wire)
         took, text = first_cell(
             build.name, "import random, uuid; (random.random(), uuid.uuid4().hex)"
         )
-        assert took < 2, f"the first cell came after {took:.2f} s"
+        assert took < 2 * limit(), f"the first cell came after {took:.2f} s"
         drawn.add(text)
     assert len(drawn) == 2
 
@@ -124,6 +140,27 @@ def test_another_command_or_size_or_force_starts_it_anew(wire: Wire) -> None:
         *steps, fromTemplate="code-interpreter-v1", startCmd=SERVE, readyCmd=LISTENS
     ).ready()
     assert begun(sized) != first
+
+
+def zygotes(server: Server) -> list[str]:
+    return [entry.name for entry in (server.data / "boxes").iterdir() if entry.name.startswith("zygote-")]
+
+
+def test_rebuilds_do_not_pile_up_pythons(server: Server) -> None:
+    server.start("--zygotes-max", "2")
+    common = {"fromTemplate": "code-interpreter-v1"}
+    order(server.wire, fresh("first"), **common).ready()
+    usual = len(zygotes(server))
+    for _ in range(4):
+        name = fresh("own")
+        order(server.wire, name, run(f"echo {name} > /etc/python-of-test", "root"), **common).ready()
+    deadline = time.monotonic() + 90
+    while len(zygotes(server)) > usual + 2:
+        assert time.monotonic() < deadline, zygotes(server)
+        time.sleep(0.5)
+    for _ in range(2):
+        order(server.wire, fresh("shared"), run("echo x > ~/x"), **common).ready()
+    assert len(zygotes(server)) <= usual + 2
 
 
 def test_another_teams_image_is_not_shared(wire: Wire, stranger: Wire) -> None:
