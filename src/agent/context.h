@@ -41,7 +41,7 @@ struct context_wait {
 struct contexts *contexts_new(const struct kernel_host *host, struct kernel_specs *specs, size_t queue_max);
 void contexts_free(struct contexts *all);  /* ends every kernel */
 void contexts_renew(struct contexts *all); /* the box became another one: busy kernels are told at once, others before their next run */
-void contexts_tell(struct contexts *all); /* waiting kernels get the sandbox's variables before a cell asks for them */
+void contexts_tell(struct contexts *all);  /* waiting kernels get the sandbox's variables before a cell asks for them */
 struct context *contexts_find(struct contexts *all, struct str id);
 struct context *contexts_default(struct contexts *all, const char *language); /* NULL when there is none (any more) */
 struct context *contexts_next(struct contexts *all, const struct context *c); /* visible ones in order of creation */

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from support.server import Server
-from support.sleepers import connect, counts_on, fork, pause, snapshot, start_counting, state, text_of
+from support.sleepers import (
+    connect,
+    counts_on,
+    fork,
+    pause,
+    snapshot,
+    start_counting,
+    state,
+    text_of,
+)
 from support.state import leaked, look
 from support.wire import RawBox
 

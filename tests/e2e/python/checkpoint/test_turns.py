@@ -10,7 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.server import Server
-from support.sleepers import connect, counts_on, fork, pause, snapshot, start_counting, state, text_of
+from support.sleepers import (
+    connect,
+    counts_on,
+    fork,
+    pause,
+    snapshot,
+    start_counting,
+    state,
+    text_of,
+)
 from support.wire import Wire
 
 pytestmark = pytest.mark.timeout(120)
