@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -68,6 +69,48 @@ def test_no_two_contexts_of_a_box_draw_the_same(
         for context in contexts:
             box.remove_code_context(context)
     assert len(set(answers)) == len(answers)
+
+
+def pythons(box: interpreter.Sandbox) -> list[str]:
+    """Arguments of the kernels' processes in a box."""
+    lines = box.commands.run("ps -eo args", user="root").stdout.splitlines()
+    return [line for line in lines if "kernels/python/main.py" in line]
+
+
+def warm_box() -> interpreter.Sandbox:
+    """One that was born when the template's Python was loaded."""
+    until = time.monotonic() + 60
+    while True:
+        box = interpreter.Sandbox.create(timeout=300)
+        assert box.run_code("1 + 1").text == "2"
+        if any(line.endswith("--zygote") for line in pythons(box)):
+            return box
+        box.kill()
+        assert time.monotonic() < until, "the template's Python was never loaded"
+        time.sleep(1)
+
+
+def test_a_box_has_one_python_until_it_asks_for_more() -> None:
+    box = warm_box()
+    try:
+        assert len(pythons(box)) == 1
+        context = box.create_code_context()
+        assert box.run_code("6 * 7", context=context).text == "42"
+        more = pythons(box)
+        assert len(more) >= 3  # the first kernel, what forks the others, the second
+        assert {line.endswith("--zygote") for line in more} == {True}
+    finally:
+        box.kill()
+
+
+def test_a_first_kernel_that_dies_is_followed_by_another() -> None:
+    box = warm_box()
+    try:
+        died = box.run_code("x = 1; import os; os.kill(os.getpid(), 9)")
+        assert died.error is not None
+        assert box.run_code("'x' in globals(), 1 + 1").text == "(False, 2)"
+    finally:
+        box.kill()
 
 
 def test_every_box_has_its_own_id_and_token_and_the_name_all_share(
@@ -146,7 +189,9 @@ def test_the_scheduler_tells_a_fork_where_it_runs(boxes: list[interpreter.Sandbo
     assert done.text == "True"
 
 
-def test_a_fork_has_few_mappings_and_its_objects_in_one_range(boxes: list[interpreter.Sandbox]) -> None:
+def test_a_fork_has_few_mappings_and_its_objects_in_one_range(
+    boxes: list[interpreter.Sandbox],
+) -> None:
     """Each mapping costs every birth and death; hundreds of small ones are what an unprepared Python has."""
     libraries = "len({line.split()[-1] for line in open('/proc/self/maps') if '.so' in line})"
     done = boxes[0].run_code(f"(len(open('/proc/self/maps').readlines()) / {libraries}) < 4")
