@@ -19,11 +19,12 @@
 #define JAIL_CRIU_SECONDS 120
 
 struct jail_criu {
-  const char *program; /* criu 4.2 or newer */
-  unsigned seconds;    /* for one dump or restore; 0 = JAIL_CRIU_SECONDS */
-  const char *heaps;   /* directory for zygotes' memory, which images share (heap.h); NULL: a copy goes into each image */
-  bool with_disk;      /* of a dump: what the box wrote is on stable storage, too, when it returns */
-  bool fleeting;       /* an image for this run of the daemon only: neither written out nor summed up, nor are sums looked for */
+  const char *program;     /* criu 4.2 or newer */
+  unsigned seconds;        /* for one dump or restore; 0 = JAIL_CRIU_SECONDS */
+  const char *heaps;       /* directory for zygotes' memory, which images share (heap.h); NULL: a copy goes into each image */
+  bool with_disk;          /* of a dump: what the box wrote is on stable storage, too, when it returns */
+  const atomic_bool *stop; /* set by whoever kills the box meanwhile: criu may wait for it in vain and is ended, too; or NULL */
+  bool fleeting;           /* an image for this run of the daemon only: neither written out nor summed up, nor are sums looked for */
 };
 
 /* Proves that this host can do it, by a real dump and a real restore of a tiny box below `dir`. `lower` is a layer with a

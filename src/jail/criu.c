@@ -23,6 +23,7 @@
 #define GHOST_MAX   (1u << 30) /* bytes of a deleted file that is still open */
 #define LOG_LEVEL   2
 #define BURY_MS     3000
+#define STOP_MS     200 /* how soon a criu that waits for a dead box is ended */
 
 enum request { REQUEST_DUMP = 1, REQUEST_RESTORE = 2, REQUEST_NOTIFY = 6 };
 
@@ -299,14 +300,18 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
 /* --- the talk ------------------------------------------------------------------------------------------------- */
 
 /* Its helpers hold the socket, too: that criu itself has ended is heard from its pidfd. */
-static int hear(int sock, int pidfd, int64_t deadline, struct answer *a, struct err *err)
+static int hear(const struct criu_job *job, int sock, int pidfd, int64_t deadline, struct answer *a, struct err *err)
 {
   struct pollfd p[] = {{.fd = sock, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
   cleanup_free char *bytes = xmalloc(65536);
   for (;;) {
     int64_t left = (deadline - clock_mono_us()) / 1000;
-    int ready = left > 0 ? poll(p, ARRAY_LEN(p), (int)left) : 0;
+    int ready = left > 0 ? poll(p, ARRAY_LEN(p), (int)MIN(left, STOP_MS)) : 0;
     if (ready < 0 && errno == EINTR)
+      continue;
+    if (ready == 0 && job->criu->stop && atomic_load(job->criu->stop))
+      return err_set(err, -ECANCELED, "the box is being killed");
+    if (ready == 0 && left > STOP_MS)
       continue;
     if (ready <= 0)
       return err_set(err, -ETIMEDOUT, "criu did not answer in time");
@@ -353,7 +358,7 @@ static int converse(const struct criu_job *job, int sock, int pidfd, pid_t *init
   if (send(sock, b.p, b.n, MSG_NOSIGNAL) < 0)
     return err_set(err, -EREMOTEIO, "criu did not take its task: %s", strerrordesc_np(errno));
   for (;;) {
-    int r = hear(sock, pidfd, deadline, &a, err);
+    int r = hear(job, sock, pidfd, deadline, &a, err);
     if (!r && a.type == REQUEST_NOTIFY)
       r = asked(job, sock, &a, init, err);
     else if (!r)
@@ -429,7 +434,7 @@ int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct 
   int r = job->journal > 0 ? rescue_name(job->journal, pid, err) : 0;
   if (!r)
     r = converse(job, c->sock, c->pidfd, init, err);
-  if (r == -ETIMEDOUT)
+  if (r == -ETIMEDOUT || r == -ECANCELED)
     kill(pid, SIGKILL);
   int status = child_reap(c);
   job->died = WIFSIGNALED(status);

@@ -86,6 +86,7 @@ static int copy_out(struct passage *p, const char *image)
   bool files = !p->image[0];
   struct jail_criu how = p->warden->criu;
   how.fleeting = p->copy->fleeting;
+  how.stop = &p->stop;
   int r = files ? jail_freeze(p->warden->instance, p->name, true, &p->err) : jail_dump(&how, &p->spec, &p->jail, image, &p->err);
   if (r)
     return r;
@@ -107,10 +108,11 @@ static void turn_work(struct turn *t)
   image_path(p->warden, p->image, image);
   struct jail_criu lasting = p->warden->criu;
   lasting.with_disk = true;
+  lasting.stop = &p->stop;
   if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
     return;
   if (p->kind == PASSAGE_RESTORE)
-    p->result = jail_restore(&p->warden->criu, &p->spec, image, &p->jail, &p->err);
+    p->result = jail_restore(&lasting, &p->spec, image, &p->jail, &p->err);
   else if (p->kind == PASSAGE_COPY)
     p->result = copy_out(p, image);
   else

@@ -1,0 +1,59 @@
+"""A pause is answered when it is kept, before the walls are gone: whatever is asked in that moment still fits."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from support.server import Server
+from support.sleepers import connect, fork, pause, state, text_of
+from support.wire import RawBox
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def made(server: Server) -> RawBox:
+    box = server.wire.create("code-interpreter-v1", timeout=600)
+    text_of(box.execute("x = 41"))
+    box.run("echo kept > ~/kept")
+    return box
+
+
+def test_what_is_asked_right_after_a_pause_fits(server: Server) -> None:
+    box = made(server)
+    for _ in range(5):
+        assert pause(box).status == 204
+        assert pause(box).status == 409
+        assert state(box) == "paused"
+        assert connect(box).status == 201
+        assert text_of(box.execute("x + 1")) == "42"
+    assert pause(box).status == 204
+    assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
+    assert connect(box).status == 404
+
+
+def test_a_copy_that_is_paused_stands_on_files_that_are_kept(server: Server) -> None:
+    box = made(server)
+    copy = fork(box)[0]
+    assert pause(copy).status == 204
+    box.kill()
+    assert connect(copy).status == 201
+    assert text_of(copy.execute("x + 1")) == "42"
+    assert copy.run("cat ~/kept")[1] == "kept\n"
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.06, 0.1, 0.14])
+def test_a_box_killed_on_its_way_to_sleep_leaves_nothing(server: Server, delay: float) -> None:
+    for _ in range(3):
+        box = made(server)
+        asking = threading.Thread(target=pause, args=(box,))
+        asking.start()
+        time.sleep(delay)
+        assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
+        asking.join()
+        deadline = time.monotonic() + 10
+        while found := [str(path) for path in server.data.rglob(f"*{box.id}*")]:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
