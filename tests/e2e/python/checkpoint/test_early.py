@@ -36,7 +36,9 @@ def test_what_is_asked_right_after_a_pause_fits(server: Server) -> None:
 
 def test_a_copy_that_is_paused_stands_on_files_that_are_kept(server: Server) -> None:
     box = made(server)
-    copy = fork(box)[0]
+    got = fork(box, count=1, timeout=600)
+    assert got.status == 201, got.body
+    copy = RawBox(server.wire, got.json()[0]["sandbox"])
     assert pause(copy).status == 204
     box.kill()
     assert connect(copy).status == 201
