@@ -264,7 +264,8 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
   struct err why = ERR_NONE;
   if (run(argv, text, sizeof(text)) < 0 || !text[0]) {
     tell(c, JAIL_WORSE,
-         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep files only",
+         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep "
+         "files only",
          criu.program);
     return;
   }
