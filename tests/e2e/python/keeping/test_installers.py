@@ -11,6 +11,8 @@ import pytest
 
 from support.recipes import Workshop, fresh
 
+pytestmark = pytest.mark.timeout(480)  # many installations in one build
+
 # What is installed below /usr/local and the homes: names, and contents where they don't tell who installed it and when.
 STOCK = """
 import hashlib, os
