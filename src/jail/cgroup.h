@@ -26,7 +26,8 @@ struct cgroup_ops {
   int (*open)(const char *instance, struct err *err);
   void (*close)(const char *instance);
   int (*make)(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err);
-  int (*kill)(const char *instance, const char *id);   /* SIGKILL to whatever is inside; 0 or -errno */
+  int (*join)(const char *instance, const char *id, struct cgroup_join *join, struct err *err); /* of a group that is there */
+  int (*kill)(const char *instance, const char *id);                                            /* SIGKILL to whatever is inside; 0 or -errno */
   int (*remove)(const char *instance, const char *id); /* 0 also when absent; -EBUSY while something lives in it */
   int (*stat)(const char *instance, const char *id, struct jail_stats *out, struct err *err);
   int (*freeze)(const char *instance, const char *id, bool frozen, struct err *err);

@@ -171,6 +171,15 @@ static int v1_make(const char *instance, const char *id, const struct jail_limit
   return limit(instance, id, limits, err);
 }
 
+static int v1_join(const char *instance, const char *id, struct cgroup_join *join, struct err *err)
+{
+  struct group g;
+  int r = 0;
+  for (size_t i = 0; i < host.n && !r; i++)
+    r = join_add(join, group_at(&g, i, instance, id), err);
+  return r;
+}
+
 /* A box's processes are in all hierarchies alike; one list is enough. */
 static int v1_kill(const char *instance, const char *id)
 {
@@ -260,6 +269,7 @@ const struct cgroup_ops cgroup_v1 = {
     .open = v1_open,
     .close = v1_close,
     .make = v1_make,
+    .join = v1_join,
     .kill = v1_kill,
     .remove = v1_remove,
     .stat = v1_stat,

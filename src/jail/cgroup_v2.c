@@ -95,16 +95,22 @@ static int limit(const char *dir, const struct jail_limits *l, struct err *err)
   return r;
 }
 
+static int v2_join(const char *instance, const char *id, struct cgroup_join *join, struct err *err)
+{
+  struct group g;
+  group_of(&g, instance, id);
+  join->into = open(g.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return join->into < 0 ? err_errno(err, "opening %s", g.path) : 0;
+}
+
 static int v2_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err)
 {
   struct group g;
   group_of(&g, instance, id);
   if (mkdir(g.path, 0755) && errno != EEXIST)
     return err_errno(err, "making the control group %s", g.path);
-  join->into = open(g.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (join->into < 0)
-    return err_errno(err, "opening %s", g.path);
-  return limit(g.path, limits, err);
+  int r = v2_join(instance, id, join, err);
+  return r ? r : limit(g.path, limits, err);
 }
 
 static int v2_kill(const char *instance, const char *id)
@@ -179,6 +185,7 @@ const struct cgroup_ops cgroup_v2 = {
     .open = v2_open,
     .close = v2_close,
     .make = v2_make,
+    .join = v2_join,
     .kill = v2_kill,
     .remove = v2_remove,
     .stat = v2_stat,

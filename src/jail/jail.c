@@ -439,7 +439,7 @@ int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit
   cleanup_join struct cgroup_join join = CGROUP_JOIN_NONE;
   if (!ops)
     return -EOPNOTSUPP;
-  int r = ops->make(spec->instance, spec->id, &spec->limits, &join, err);
+  int r = ops->join(spec->instance, spec->id, &join, err); /* not made: the box may be gone by now */
   if (r)
     return r;
   int pidfd = fcntl(j->pidfd, F_DUPFD_CLOEXEC, 3), filter = filter_file(spec->nesting, err);
