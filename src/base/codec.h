@@ -32,6 +32,7 @@ void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *p, size_t n);
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_LEN]);
 void sha256_of(const void *p, size_t n, uint8_t out[SHA256_LEN]);
+void sha256_portable(bool on); /* for tests: without the processor's own instructions */
 void hmac_sha256(struct str key, struct str msg, uint8_t out[SHA256_LEN]);
 
 uint32_t crc32c(uint32_t crc, const void *p, size_t n); /* of what came before (0 at first) and these bytes */

@@ -1,6 +1,11 @@
-/* sha256.c - SHA-256 and HMAC for tokens, signatures and layer keys. Written here because the agent is static and
- * must stay small; TLS uses OpenSSL. */
+/* sha256.c - SHA-256 and HMAC for tokens, signatures, layer keys and images. Written here because the agent is static and
+ * must stay small; TLS uses OpenSSL. Where the processor has instructions for it they are used: images are gigabytes. */
 #include "base/base.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 static const uint32_t K[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01,
                                0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc,
@@ -15,7 +20,7 @@ static uint32_t ror(uint32_t x, int n)
   return x >> n | x << (32 - n);
 }
 
-static void sha256_block(struct sha256 *s, const uint8_t *p)
+static void block_portable(struct sha256 *s, const uint8_t *p)
 {
   uint32_t w[64], v[8];
   for (int i = 0; i < 16; i++)
@@ -35,6 +40,67 @@ static void sha256_block(struct sha256 *s, const uint8_t *p)
   }
   for (int i = 0; i < 8; i++)
     s->h[i] += v[i];
+}
+
+#if defined(__x86_64__)
+/* The instructions keep the eight words as two rows, A B E F and C D G H, and do two rounds at a time. */
+__attribute__((target("sha,sse4.1,ssse3"))) static void block_own(struct sha256 *s, const uint8_t *p)
+{
+  const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+  __m128i w[16];
+  __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)&s->h[0]), 0xb1),
+          high = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)&s->h[4]), 0x1b);
+  __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xf0);
+  const __m128i abef_before = abef, cdgh_before = cdgh;
+  for (int i = 0; i < 16; i++) {
+    if (i < 4)
+      w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(p + (ptrdiff_t)16 * i)), swap);
+    else
+      w[i] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i - 4], w[i - 3]), _mm_alignr_epi8(w[i - 1], w[i - 2], 4)), w[i - 1]);
+    __m128i words = _mm_add_epi32(w[i], _mm_loadu_si128((const __m128i *)&K[(ptrdiff_t)4 * i]));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, words);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(words, 0x0e));
+  }
+  low = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+  high = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+  _mm_storeu_si128((__m128i *)&s->h[0], _mm_blend_epi16(low, high, 0xf0));
+  _mm_storeu_si128((__m128i *)&s->h[4], _mm_alignr_epi8(high, low, 8));
+}
+
+static bool has_own(void)
+{
+  unsigned a, b, c, d, a7, b7, c7, d7;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_1) && (c & bit_SSSE3) && __get_cpuid_count(7, 0, &a7, &b7, &c7, &d7) && (b7 & bit_SHA);
+}
+#else
+static void block_own(struct sha256 *s, const uint8_t *p)
+{
+  block_portable(s, p);
+}
+
+static bool has_own(void)
+{
+  return false;
+}
+#endif
+
+enum way { UNKNOWN, PORTABLE, OWN };
+static _Atomic enum way way;
+
+void sha256_portable(bool on)
+{
+  way = on ? PORTABLE : UNKNOWN;
+}
+
+static void sha256_block(struct sha256 *s, const uint8_t *p)
+{
+  enum way known = way;
+  if (known == UNKNOWN) /* every thread finds the same */
+    way = known = has_own() ? OWN : PORTABLE;
+  if (known == OWN)
+    block_own(s, p);
+  else
+    block_portable(s, p);
 }
 
 void sha256_init(struct sha256 *s)

@@ -176,6 +176,20 @@ static void ids_have_their_form(void **state)
   assert_false(uuid_valid(STR("not-a-uuid")));
 }
 
+static void both_ways_of_sha256_give_the_same(void **state)
+{
+  uint8_t bytes[1500], one[SHA256_LEN], other[SHA256_LEN];
+  for (size_t i = 0; i < sizeof(bytes); i++)
+    bytes[i] = (uint8_t)(i * 131 + (i >> 3));
+  for (size_t n = 0; n < sizeof(bytes); n += 7) {
+    sha256_portable(true);
+    sha256_of(bytes, n, one);
+    sha256_portable(false);
+    sha256_of(bytes, n, other);
+    assert_memory_equal(one, other, sizeof(one));
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -187,6 +201,7 @@ int main(void)
       cmocka_unit_test(percent_escapes),
       cmocka_unit_test(utf8_is_told_from_noise),
       cmocka_unit_test(sha256_and_hmac_match_the_published_vectors),
+      cmocka_unit_test(both_ways_of_sha256_give_the_same),
       cmocka_unit_test(times_are_written_and_read),
       cmocka_unit_test(the_calendar_is_that_of_the_c_library),
       cmocka_unit_test(paths_are_cleaned_by_text),
