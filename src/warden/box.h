@@ -53,6 +53,7 @@ struct box {
   bool away;               /* no walls stand: it sleeps on disk; set by box_away */
   bool known, standing;    /* in the map of boxes, and so counted in warden.standing unless it is away */
   struct wire_trace trace; /* of its birth */
+  bool snapped;            /* a snapshot of it is under way or waits its turn */
   char *ending;            /* set when it must end as soon as it is born; owned */
 };
 

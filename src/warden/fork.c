@@ -323,7 +323,9 @@ static void snapshot_copied(struct copy *copy, struct box *b, int result, const 
   struct template *t;
   struct build *build;
   char id[24];
-  if (!b)
+  if (b)
+    b->snapped = false;
+  else
     result = err_set(&err, -ENOENT, "the sandbox was killed");
   bool kept = !result;
   random_id(id, 20);
@@ -372,6 +374,8 @@ void box_snapshot(struct box *b, const struct snapshot_order *o)
   if (!r && (!uuid_valid(o->build) || str_copyz(o->build, s->build_id, sizeof(s->build_id))))
     r = err_set(&err, -EINVAL, "bad build id");
   r = r ? r : ready_to_copy(b, &err);
+  if (!r && b->snapped)
+    r = err_set(&err, -EBUSY, "another snapshot of the sandbox is being made; ask again when it is done");
   if (r) {
     desk_answer_end(w, o->ask, r, &err);
     free(s);
@@ -379,6 +383,7 @@ void box_snapshot(struct box *b, const struct snapshot_order *o)
   }
   copy_names(b, &s->copy, s->build_id);
   s->copy.done = snapshot_copied;
+  b->snapped = true;
   passage_copy(b, &s->copy);
 }
 
