@@ -1,6 +1,7 @@
 /* bell.c - see bell.h. Whatever comes of a ring, the socket that came with it is closed here: the agent sees its end and helps
  * itself where no fork took it over. Only the box's first process is heard, and not more often than a nursery can
- * be made: a box can make the zygote work no harder than that. */
+ * be made: a box can make the zygote work no harder than that. A ring of any other kind is the last one: root of a box could
+ * ring without end, and must not keep the warden busy by it. */
 #include "warden/bell.h"
 
 #include "warden/boot.h"
@@ -120,8 +121,13 @@ static void rung(uv_poll_t *poll, int status, int events)
   int64_t now = clock_mono_us();
   cleanup_fd int sock = -1;
   pid_t from = hear(bell->fd, text, sizeof(text), &sock);
-  if (from != b->jail.init.pid || !is_stream(sock) || strcmp(text, "python") != 0 || now < bell->next_us || w->stopping)
+  if (w->stopping)
     return;
+  if (from != b->jail.init.pid || !is_stream(sock) || strcmp(text, "python") != 0 || now < bell->next_us) {
+    log_info("box %s rings without need: its bell is taken down", b->name);
+    bell_take(b);
+    return;
+  }
   bell->next_us = now + RING_EVERY_US;
   if (zygote_ready(b->build->zygote))
     send_nursery(b, b->build->zygote, steal_fd(&sock));

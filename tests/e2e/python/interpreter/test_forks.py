@@ -203,3 +203,22 @@ def test_a_fork_has_few_mappings_and_its_objects_in_one_range(
         "len(pieces | {id(each) >> 29 for each in held if id(each) >> 40}) <= 4"
     )
     assert apart.text == "True"
+
+
+def test_who_rings_without_need_is_heard_once() -> None:
+    """A box asks for more kernels by a ring; its root could ring without end."""
+    with interpreter.Sandbox.create(timeout=120) as box:
+        done = box.run_code(
+            "import socket, time\n"
+            "ring, heard, end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), 0, time.time() + 10\n"
+            "while time.time() < end:\n"
+            "    try:\n"
+            "        ring.sendto(b'python', b'\\0cloche-bell')\n"
+            "        heard += 1\n"
+            "    except ConnectionRefusedError:\n"
+            "        break\n"
+            "(heard > 0, time.time() < end)"
+        )
+        assert done.text == "(True, True)"
+        context = box.create_code_context()
+        assert box.run_code("1 + 1", context=context).text == "2"
