@@ -2,7 +2,6 @@
  * does not need, and serves. */
 #include "gate/gate.h"
 
-#include "base/turns.h"
 #include "gate/api.h"
 #include "gate/confine.h"
 #include "gate/figures.h"
@@ -108,7 +107,6 @@ int gate_main(const struct gate_config *config)
   limits.linger_ms = config->client_stall_s * 1000;
   limits.conns_max = config->connections_max;
   prctl(PR_SET_NAME, "cloche-gate");
-  turns_set(0, 0, true);
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;

@@ -9,7 +9,6 @@
  * ends the process; there is no half-built box. */
 #include "jail/child.h"
 
-#include "base/turns.h"
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
@@ -385,11 +384,21 @@ static void drop_the_rest(int sock, int boot)
     die("closing the daemon's descriptors", NULL);
 }
 
+/* The fields that every version of the call has; libraries differ in whether they declare the type. */
+struct schedule {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+#define RESET_ON_FORK 1
 #define MOST_FAVOURED (-20)
 
 int child_favour(pid_t pid, bool favoured)
 {
-  return turns_set(pid, favoured ? MOST_FAVOURED : 0, favoured);
+  struct schedule s = {.size = sizeof(s), .flags = favoured ? RESET_ON_FORK : 0, .nice = favoured ? MOST_FAVOURED : 0};
+  return syscall(SYS_sched_setattr, pid, &s, 0) ? -errno : 0;
 }
 
 _Noreturn void child_run(const struct child_plan *plan)

@@ -1,7 +1,6 @@
 /* warden.c - the root role's loop: its beginnings, its clock, its links and its end. See warden.h. */
 #include "warden/warden.h"
 
-#include "base/turns.h"
 #include "jail/jail.h"
 #include "warden/account.h"
 #include "warden/box.h"
@@ -342,7 +341,6 @@ int warden_main(const struct warden_config *config)
   struct err err = ERR_NONE;
   char first_key[KEY_TEXT];
   prctl(PR_SET_NAME, "cloche-warden");
-  turns_set(0, 0, true);
   struct rlimit files = {1 << 20, 1 << 20};
   if (setrlimit(RLIMIT_NOFILE, &files)) {
     getrlimit(RLIMIT_NOFILE, &files);
