@@ -98,6 +98,7 @@ def test_a_terminal_knows_its_size_and_hears_of_another(box: e2b.Sandbox) -> Non
         if b"20 77" in shell.until(b"again\r\n"):
             break
         assert time.monotonic() < deadline
+    shell.until(b"$ ")  # before it shows, the end would be the terminal's to see and not the shell's
     shell.type("\x04")
     shell.end()
 
