@@ -309,16 +309,25 @@ int manifest_read(int dir, struct manifest *m, struct err *err)
   return 0;
 }
 
-static int check_image(int dir, const struct manifest_image *i, struct err *err)
+/* Open, and of the size it had; -errno and err otherwise. */
+static int open_image(int dir, const struct manifest_image *i, struct err *err)
 {
-  uint64_t size;
-  uint32_t sum;
   struct stat st;
   cleanup_fd int fd = openat(dir, i->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &st))
     return damaged(err, i->name, errno == ENOENT ? "is missing" : strerrordesc_np(errno));
   if ((uint64_t)st.st_size != i->size)
     return damaged(err, i->name, "has another size than when it was written");
+  return steal_fd(&fd);
+}
+
+static int check_image(int dir, const struct manifest_image *i, struct err *err)
+{
+  uint64_t size;
+  uint32_t sum;
+  cleanup_fd int fd = open_image(dir, i, err);
+  if (fd < 0)
+    return fd;
   if (file_sum(fd, NULL, &size, &sum))
     return damaged(err, i->name, "can't be read");
   return size == i->size && sum == i->sum ? 0 : damaged(err, i->name, "does not match its checksum");
@@ -327,9 +336,17 @@ static int check_image(int dir, const struct manifest_image *i, struct err *err)
 int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err)
 {
   int r = 0;
-  for (size_t i = 0; i < m->images.n && !r; i++)
-    if (!m->images.p[i].packed && is_memory(m->images.p[i].name) == memory)
-      r = check_image(dir, &m->images.p[i], err);
+  for (size_t i = 0; i < m->images.n && !r; i++) {
+    const struct manifest_image *one = &m->images.p[i];
+    if (one->packed)
+      continue;
+    if (is_memory(one->name) == memory)
+      r = check_image(dir, one, err);
+    else if (!memory) { /* criu would wait for the bytes of memory that is cut short */
+      cleanup_fd int fd = open_image(dir, one, err);
+      r = fd < 0 ? fd : 0;
+    }
+  }
   return r;
 }
 
