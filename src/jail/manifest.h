@@ -49,8 +49,8 @@ int manifest_write(int dir, const struct manifest *m, bool fleeting, struct err 
 int manifest_read(int dir, struct manifest *m, struct err *err);
 /* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
 int manifest_open(int dir, struct manifest *m, struct err *err);
-/* Two parts of that check, after manifest_read: files that steer a restore, and memory, which is only copied. What is
- * packed is left to pack_check. */
+/* Two parts of that check, after manifest_read: files that steer a restore and the sizes of all, and the sums of memory, which is
+ * only copied. What is packed is left to pack_check. */
 int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err);
 
 #endif
