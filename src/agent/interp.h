@@ -23,11 +23,12 @@ int interp_start(uv_loop_t *loop, struct agent *agent);
 /* Starts a language's default kernel, where this box has it, without waiting. */
 void interp_warm(const char *language);
 
-/* Gives a program that is already loaded to a language: fds are its protocol socket and the read ends of its stdout
- * and stderr pipes (owned from here on). A nursery (nursery true; the pipes are then -1) forks all later kernels
- * of that language, a kernel becomes the default context's. Call before the first request. */
 /* The box has got its name: kernels that wait are told its variables ahead of their first cell. */
 void interp_named(void);
+
+/* Gives a program that is already loaded to a language: fds are its protocol socket and the read ends of its stdout
+ * and stderr pipes (owned from here on). One that came from outside (nursery true; the pipes are then -1) becomes the first kernel
+ * of that language that is asked for, a kernel the default context's. Call before the first request. */
 int interp_adopt(const char *language, const int fds[3], pid_t pid, bool nursery);
 
 /* Ends every kernel and closes the listener; open executions are cut. */

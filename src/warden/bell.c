@@ -14,7 +14,7 @@
 
 struct bell {
   uv_poll_t poll;
-  struct box *box; /* NULL: taken down */
+  struct box *box;
   int fd;
   int64_t next_us;
 };

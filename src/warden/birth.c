@@ -226,22 +226,24 @@ void birth_start(struct box *b, struct parked *p, const struct box_order *o, voi
   birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
 }
 
-void birth_plain(struct box *b, void (*done)(struct birth *), void *arg)
+static void birth_of_row(struct box *b, bool again, void (*done)(struct birth *), void *arg)
 {
   struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
   h->arg = arg;
+  h->again = again;
   boot_whole(&h->boot, b);
   birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }
 
+void birth_plain(struct box *b, void (*done)(struct birth *), void *arg)
+{
+  birth_of_row(b, false, done, arg);
+}
+
 void birth_again(struct box *b, void (*done)(struct birth *))
 {
-  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
-  h->box = b;
-  h->again = true;
-  boot_whole(&h->boot, b);
-  birth_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
+  birth_of_row(b, true, done, NULL);
 }
 
 /* ---- from another box's memory ---- */

@@ -190,6 +190,17 @@ static void a_refused_birth_becomes_a_process_of_its_own(void **state)
   turn(5);
 }
 
+/* The birth that waits for it becomes a plain process, whose program here ends with status 7. */
+static void nursery_dies(struct kernel *k)
+{
+  close(nursery);
+  nursery = -1;
+  turn(300);
+  assert_non_null(strstr(cause, "status 7"));
+  kernel_end(k);
+  turn(5);
+}
+
 static void a_nursery_that_dies_leaves_births_to_plain_processes(void **state)
 {
   (void)state;
@@ -197,12 +208,7 @@ static void a_nursery_that_dies_leaves_births_to_plain_processes(void **state)
   struct kernel *k = kernel_of_nursery();
   take_fork(fds);
   close_all(fds);
-  close(nursery);
-  nursery = -1;
-  turn(300);
-  assert_non_null(strstr(cause, "status 7"));
-  kernel_end(k);
-  turn(5);
+  nursery_dies(k);
 }
 
 static void a_child_nobody_waits_for_any_more_is_killed(void **state)
@@ -228,12 +234,7 @@ static void a_ring_nobody_follows_ends_in_a_process_of_our_own(void **state)
   (void)state;
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
   answer_bell();
-  close(nursery);
-  nursery = -1;
-  turn(300);
-  assert_non_null(strstr(cause, "status 7"));
-  kernel_end(k);
-  turn(5);
+  nursery_dies(k);
 }
 
 /* The socket of a process on its way from outside. */
