@@ -9,7 +9,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <setjmp.h>
+#include <cmocka.h>
+
 static struct house *open_house;
+
+/* CLOCHE_TEST_ONLY names the one test to run: how the suite tries a failed one again. */
+__attribute__((constructor)) static void choose_test(void)
+{
+  const char *only = getenv("CLOCHE_TEST_ONLY");
+  if (only)
+    cmocka_set_test_filter(only);
+}
 
 static bool nobody(const char *id, void *arg)
 {
@@ -18,7 +29,7 @@ static bool nobody(const char *id, void *arg)
 }
 
 /* A test program that ends early still cleans up behind itself. */
-static _Noreturn void fail(const char *what, const struct err *err)
+static _Noreturn void give_up(const char *what, const struct err *err)
 {
   fprintf(stderr, "box: %s: %s\n", what, err ? err->msg : strerrordesc_np(errno));
   if (open_house) {
@@ -35,7 +46,7 @@ static void put(const char *dir, const char *name, const char *text)
   snprintf(path, sizeof(path), "%s/%s", dir, name);
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (fd < 0 || write(fd, text, strlen(text)) < 0)
-    fail(path, NULL);
+    give_up(path, NULL);
   close(fd);
 }
 
@@ -44,10 +55,10 @@ static void copy_program(const char *from, const char *to)
   struct stat st;
   int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755);
   if (in < 0 || out < 0 || fstat(in, &st))
-    fail(from, NULL);
+    give_up(from, NULL);
   for (off_t at = 0; at < st.st_size;)
     if (sendfile(out, in, &at, (size_t)(st.st_size - at)) <= 0)
-      fail(to, NULL);
+      give_up(to, NULL);
   close(in);
   close(out);
 }
@@ -60,16 +71,16 @@ void house_open(struct house *h, const char *guest)
   snprintf(h->instance, sizeof(h->instance), "test%d", getpid());
   snprintf(h->top, sizeof(h->top), "/var/tmp/cloche-test-XXXXXX");
   if (!mkdtemp(h->top))
-    fail(h->top, NULL);
+    give_up(h->top, NULL);
   open_house = h;
   snprintf(h->base, sizeof(h->base), "%s/base", h->top);
   snprintf(h->extra, sizeof(h->extra), "%s/extra", h->top);
   if (mkdir(h->base, 0755) || mkdir(h->extra, 0755))
-    fail(h->base, NULL);
+    give_up(h->base, NULL);
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
     snprintf(path, sizeof(path), "%s/%s", h->base, dirs[i]);
     if (mkdir(path, 0755))
-      fail(path, NULL);
+      give_up(path, NULL);
   }
   snprintf(path, sizeof(path), "%s/tmp", h->base);
   chmod(path, 01777);
@@ -77,11 +88,11 @@ void house_open(struct house *h, const char *guest)
   put(h->base, "etc/note", "from the template\n");
   snprintf(path, sizeof(path), "%s/cloche", h->extra);
   if (mkdir(path, 0755))
-    fail(path, NULL);
+    give_up(path, NULL);
   snprintf(path, sizeof(path), "%s/cloche/guest", h->extra);
   copy_program(guest, path);
   if (jail_instance_open(h->instance, &err))
-    fail("opening the instance", &err);
+    give_up("opening the instance", &err);
 }
 
 void house_close(struct house *h)
@@ -92,7 +103,7 @@ void house_close(struct house *h)
   int r = path_remove_tree(AT_FDCWD, h->top);
   if (r) {
     errno = -r;
-    fail(h->top, NULL);
+    give_up(h->top, NULL);
   }
 }
 
@@ -127,13 +138,13 @@ void box_start(struct box *b, struct jail_spec *spec)
   struct err err = ERR_NONE;
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-    fail("socketpair", NULL);
+    give_up("socketpair", NULL);
   spec->boot_fd = pair[1];
   int r = jail_spawn(spec, &b->jail, &err);
   close(pair[1]);
   b->talk = pair[0];
   if (r)
-    fail("spawning a box", &err);
+    give_up("spawning a box", &err);
 }
 
 void box_open(struct house *h, struct box *b, const char *id)
@@ -148,13 +159,13 @@ void box_close(struct box *b)
   struct err err = ERR_NONE;
   int status;
   if (jail_kill(b->house->instance, b->id, &b->jail, &err))
-    fail("killing a box", &err);
+    give_up("killing a box", &err);
   if (jail_wait(&b->jail, 5000, &status))
-    fail("a killed box lives on", &err);
+    give_up("a killed box lives on", &err);
   jail_close(&b->jail);
   close(b->talk);
   if (jail_remove(b->house->instance, b->id, b->dir, &err))
-    fail("removing a box", &err);
+    give_up("removing a box", &err);
 }
 
 const char *box_ask(struct box *b, const char *fmt, ...)
