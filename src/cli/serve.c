@@ -70,6 +70,8 @@ static int become_role(const struct config *c)
         .net_rate = c->net_rate,
         .pool = (unsigned)c->pool,
         .pool_crowd = (unsigned)c->pool_crowd,
+        .ready_pool = (unsigned)c->ready_pool,
+        .ready_pool_mb = (unsigned)c->ready_pool_mb,
         .zygotes = c->zygotes != 0,
         .zygotes_max = (unsigned)c->zygotes_max,
         .pids_max = (unsigned)c->pids_max,

@@ -25,6 +25,7 @@ struct jail_criu {
   bool with_disk;          /* of a dump: what the box wrote is on stable storage, too, when it returns */
   const atomic_bool *stop; /* set by whoever kills the box meanwhile: criu may wait for it in vain and is ended, too; or NULL */
   bool fleeting;           /* an image for this run of the daemon only: neither written out nor summed up, nor are sums looked for */
+  bool held;               /* of a restore: the box is left frozen, not one of its instructions has run; jail_freeze lets it go */
 };
 
 /* Proves that this host can do it, by a real dump and a real restore of a tiny box below `dir`. `lower` is a layer with a

@@ -15,10 +15,12 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -138,6 +140,51 @@ static int is_sound(pid_t init, void *arg, struct err *err)
   return check_end(arg, err);
 }
 
+static ino_t pid_namespace(pid_t pid)
+{
+  char path[64];
+  struct stat st;
+  snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+  return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* criu came into the box's groups with the processes it makes, and must not stop with them: back to the top. */
+static int let_criu_out(const char *dir, pid_t init)
+{
+  char path[PATH_MAX + 32], text[16];
+  ino_t inside = pid_namespace(init);
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+  int r = inside ? file_read(path, &b) : -ESRCH;
+  struct str rest = buf_str(&b), line;
+  snprintf(path, sizeof(path), "%s/../..", dir);
+  while (!r && rest.n) {
+    uint64_t pid = 0;
+    str_cut(rest, '\n', &line, &rest);
+    if (str_u64(line, &pid) || !pid || pid_namespace((pid_t)pid) == inside)
+      continue;
+    snprintf(text, sizeof(text), "%d", (int)pid);
+    r = cgroup_put(path, "cgroup.procs", text);
+    r = r == -ESRCH ? 0 : r;
+  }
+  return r;
+}
+
+/* The processes are in criu's hands still. They stop for good when it lets them go; no kernel promises that they count as frozen
+ * before, so that is waited for afterwards. */
+static int begin_freeze(pid_t init, void *arg, struct err *err)
+{
+  const struct jail_spec *spec = ((struct restore *)arg)->spec;
+  char dir[PATH_MAX], path[PATH_MAX + 16];
+  if (cgroup_host()->freezer(spec->instance, spec->id, dir, sizeof(dir)))
+    return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be held");
+  snprintf(path, sizeof(path), "%s/cgroup.freeze", dir);
+  bool v2 = access(path, F_OK) == 0;
+  int r = let_criu_out(dir, init);
+  r = r ? r : cgroup_put(dir, v2 ? "cgroup.freeze" : "freezer.state", v2 ? "1" : "FROZEN");
+  return r ? err_set(err, r, "freezing of box %s: %s", spec->id, strerrordesc_np(-r)) : 0;
+}
+
 /* A new user namespace allows anything, and criu does not know what the old one did. Only a member can set it. */
 static int limit_watching(pid_t init, struct err *err)
 {
@@ -168,6 +215,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.join = &s->join;
   s->job.ready = make_network;
   s->job.filled = is_sound;
+  s->job.leave = s->job.criu->held ? begin_freeze : NULL;
   s->job.arg = s;
   int r = criu_run(&s->job, &pid, err);
   if (r && check_end(s, err))
@@ -180,7 +228,8 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_favour(pid, true))
     return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
   r = limit_watching(pid, err);
-  return r ? r : ties_cut(out->netns, &s->manifest, err);
+  r = r ? r : ties_cut(out->netns, &s->manifest, err);
+  return r || !s->job.criu->held ? r : jail_freeze(spec->instance, spec->id, true, err);
 }
 
 static int build(struct restore *s, struct jail *out, struct err *err)

@@ -341,6 +341,8 @@ static int asked(const struct criu_job *job, int sock, const struct answer *a, p
     r = job->ready((pid_t)a->pid, job->arg, err);
   else if (job->filled && str_is(str_of(a->script), "post-restore"))
     r = job->filled((pid_t)a->pid, job->arg, err);
+  else if (job->leave && str_is(str_of(a->script), "pre-resume"))
+    r = job->leave(*init, job->arg, err);
   int sent = reply(sock, r == 0);
   return r ? r : sent ? err_set(err, -EREMOTEIO, "criu ended while it was told to go on") : 0;
 }

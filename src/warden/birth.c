@@ -248,6 +248,20 @@ void birth_again(struct box *b, void (*done)(struct birth *))
 
 /* ---- from another box's memory ---- */
 
+static void wake(struct birth *h)
+{
+  h->told_us = clock_mono_us();
+  h->result = jail_freeze(h->warden->instance, h->name, false, &h->err); /* where it was made ahead */
+  if (!h->result)
+    h->result = identity_tell(&h->jail, h->was, &h->row, &h->err);
+  h->ready_us = clock_mono_us();
+}
+
+static void wake_work(uv_work_t *work)
+{
+  wake(work->data);
+}
+
 static void restore_work(struct turn *t)
 {
   struct birth *h = (struct birth *)((char *)t - offsetof(struct birth, turn));
@@ -255,13 +269,10 @@ static void restore_work(struct turn *t)
   image_path(h->warden, h->image, image);
   struct jail_criu how = h->warden->criu;
   how.fleeting = h->fleeting;
+  how.held = !h->box;
   h->result = jail_restore(&how, &h->spec, image, &h->jail, &h->err);
-  h->told_us = clock_mono_us();
-  if (!h->result)
-    h->result = jail_freeze(h->warden->instance, h->name, false, &h->err);
-  if (!h->result)
-    h->result = identity_tell(&h->jail, h->was, &h->row, &h->err);
-  h->ready_us = clock_mono_us();
+  if (!h->result && h->box)
+    wake(h);
 }
 
 static void restore_done(struct turn *t)
@@ -271,27 +282,50 @@ static void restore_done(struct turn *t)
   birth_free(h);
 }
 
-void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg)
+/* What it was, and who it is now. */
+static void recall(struct birth *h, struct box *b, const char *image, const char *was)
 {
-  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
-  h->arg = arg;
-  h->fleeting = b->build->row.kind == BUILD_FORK;
   snprintf(h->image, sizeof(h->image), "%s", image);
   snprintf(h->was, sizeof(h->was), "%s", was);
-  memcpy(h->runtime, b->row.runtime, sizeof(h->runtime));
   h->row = b->row;
   h->row.init = (char *)arena_z(&h->arena, str_of(b->row.init));
-  struct walls walls = {.build = b->build,
-                        .runtime = h->runtime,
-                        .name = h->name,
-                        .dir = h->dir,
-                        .slot = h->slot,
-                        .flags = b->row.flags,
-                        .allow = str_of(b->row.allow),
-                        .deny = str_of(b->row.deny)};
+}
+
+static void restore_begin(struct birth *h, struct build *build, const char *runtime, unsigned flags, struct str allow, struct str deny)
+{
+  snprintf(h->runtime, sizeof(h->runtime), "%s", runtime);
+  h->fleeting = build->row.kind == BUILD_FORK;
+  struct walls walls = {
+      .build = build, .runtime = h->runtime, .name = h->name, .dir = h->dir, .slot = h->slot, .flags = flags, .allow = allow, .deny = deny};
   walls_plan(h->warden, &walls, &h->arena, &h->spec, &h->net);
   h->turn.act = restore_work;
   h->turn.done = restore_done;
   turn_wait(h->warden, &h->turn);
+}
+
+void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg)
+{
+  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
+  h->arg = arg;
+  recall(h, b, image, was);
+  restore_begin(h, b->build, b->row.runtime, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
+}
+
+void birth_restore_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *))
+{
+  char name[32] = "ready-";
+  random_id(name + 6, 16);
+  struct birth *h = birth_new(w, name, slot, done);
+  h->shelf = s;
+  snprintf(h->image, sizeof(h->image), "%s", build->row.image);
+  restore_begin(h, build, build->row.runtime, BOX_INTERNET, STR_NONE, STR_NONE);
+}
+
+void birth_wake(struct box *b, const struct parked *p, void (*done)(struct birth *))
+{
+  struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
+  recall(h, b, b->build->row.image, b->build->row.secret);
+  h->jail = p->jail;
+  uv_queue_work(b->warden->loop, &h->work, wake_work, birth_done);
 }

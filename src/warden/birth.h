@@ -49,5 +49,8 @@ void birth_plain(struct box *b, void (*done)(struct birth *), void *arg);
 /* From the files a sleeping box has. */
 void birth_again(struct box *b, void (*done)(struct birth *));
 void birth_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));
+/* The same of a build that holds memory: restored, and still frozen. birth_wake tells it who it is and lets it go. */
+void birth_restore_ahead(struct warden *w, struct build *build, struct shelf *s, unsigned slot, void (*done)(struct birth *));
+void birth_wake(struct box *b, const struct parked *p, void (*done)(struct birth *));
 
 #endif

@@ -283,7 +283,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   if (str_copyz(o->id, id, sizeof(id)))
     return err_set(err, -EINVAL, "bad sandbox id");
   bool warm = build->row.image[0] && (w->images_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
-  bool plain = (w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true) && !warm;
+  bool plain = w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true;
   if (warm && !w->images_on)
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s", STR_ARG(o->ref), w->images_why);
   struct parked *p = plain ? shelf_take(w, build) : NULL;
@@ -301,7 +301,9 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   b->trace.came_us = came_us;
   vec_push(&b->waiting, ask);
   box_begin(b);
-  if (warm)
+  if (warm && p)
+    birth_wake(b, p, born);
+  else if (warm)
     birth_restore(b, build->row.image, build->row.secret, born, NULL);
   else
     birth_start(b, p, o, born);

@@ -95,7 +95,8 @@ void parked_drop(struct parked *p)
   if (!p)
     return;
   unwatch(p);
-  close(p->boot);
+  if (p->boot >= 0)
+    close(p->boot);
   remains_clear(p->shelf->warden, p->jail, p->name, p->dir, p->slot);
   free(p);
 }
@@ -110,7 +111,7 @@ static void unlink_parked(struct parked *p)
     }
 }
 
-/* A parked agent says nothing: whatever is heard is its end. */
+/* A parked agent says nothing: whatever is heard, on its line or from its first process, is its end. */
 static void parked_spoke(uv_poll_t *poll, int status, int events)
 {
   struct parked *p = poll->data;
@@ -141,9 +142,9 @@ static void shelved(struct birth *h)
   memcpy(p->name, h->name, sizeof(p->name));
   memcpy(p->dir, h->dir, sizeof(p->dir));
   p->watch = xcalloc(1, sizeof(*p->watch));
-  uv_poll_init(w->loop, p->watch, p->boot);
+  uv_poll_init(w->loop, p->watch, p->boot >= 0 ? p->boot : p->jail.pidfd);
   p->watch->data = p;
-  uv_poll_start(p->watch, UV_READABLE | UV_DISCONNECT, parked_spoke);
+  uv_poll_start(p->watch, UV_READABLE | (p->boot >= 0 ? UV_DISCONNECT : 0), parked_spoke);
   /* The oldest is taken first: its Python has had the most time to settle. */
   struct parked **at = &s->ready;
   while (*at)
@@ -153,37 +154,74 @@ static void shelved(struct birth *h)
   fill(s);
 }
 
-static bool keeps_none(const struct shelf *s)
+/* Its boxes begin with an image. */
+static bool holds_memory(const struct warden *w, const struct build *b)
 {
-  return s->build->retired || (s->build->row.image[0] && s->warden->images_on); /* its boxes begin with an image */
+  return b->row.image[0] && w->images_on;
+}
+
+/* Boxes of a build that are kept ready. What was copied of a single box is seldom asked for twice. */
+static size_t usual(const struct warden *w, const struct build *b)
+{
+  if (b->retired || (holds_memory(w, b) && b->row.kind != BUILD_PLAIN))
+    return 0;
+  return holds_memory(w, b) ? w->config->ready_pool : w->config->pool;
 }
 
 static size_t wanted(const struct shelf *s)
 {
-  return s->warden->config->pool + s->more;
+  size_t n = usual(s->warden, s->build);
+  return n ? n + s->more : 0;
+}
+
+static uint64_t memory_held(struct warden *w)
+{
+  uint64_t bytes = 0;
+  void *value;
+  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
+    const struct shelf *s = value;
+    if (holds_memory(w, s->build))
+      bytes += (s->n + s->coming) * s->build->row.image_bytes;
+  }
+  return bytes;
+}
+
+/* Restores take turns with those somebody waits for: none is made while another waits for its turn. */
+static bool may_restore(const struct shelf *s)
+{
+  struct warden *w = s->warden;
+  uint64_t most = (uint64_t)w->config->ready_pool_mb << 20;
+  return !w->turn_first && !s->coming && memory_held(w) + s->build->row.image_bytes <= most;
+}
+
+static void make_one(struct shelf *s, unsigned slot)
+{
+  struct warden *w = s->warden;
+  s->coming++;
+  w->births++;
+  (holds_memory(w, s->build) ? birth_restore_ahead : birth_ahead)(w, s->build, s, slot, shelved);
 }
 
 static void fill(struct shelf *s)
 {
   struct warden *w = s->warden;
-  if (keeps_none(s) || s->missed > POOL_BIRTHS)
+  bool restored = holds_memory(w, s->build);
+  if (w->stopping || !wanted(s) || s->missed > POOL_BIRTHS)
     return;
-  struct zygote *z = w->stopping || !w->config->zygotes ? NULL : zygote_of(w, s->build);
-  if (w->stopping || s->bare || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
+  struct zygote *z = restored || !w->config->zygotes ? NULL : zygote_of(w, s->build);
+  if (s->bare || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
     return;
-  while (s->n + s->coming < wanted(s) && s->coming < POOL_BIRTHS) {
+  while (s->n + s->coming < wanted(s) && s->coming < POOL_BIRTHS && (!restored || may_restore(s))) {
     unsigned slot;
     if (memory_is_short() || slot_take(w, &slot))
       return;
-    s->coming++;
-    w->births++;
-    birth_ahead(w, s->build, s, slot, shelved);
+    make_one(s, slot);
   }
 }
 
 struct parked *shelf_take(struct warden *w, struct build *b)
 {
-  if (!w->config->pool)
+  if (!usual(w, b))
     return NULL;
   struct shelf *s = shelf_of(w, b);
   s->used_us = clock_mono_us();
@@ -195,7 +233,7 @@ struct parked *shelf_take(struct warden *w, struct build *b)
     unwatch(p);
   } else {
     s->missed++;
-    if (s->missed >= s->more) {
+    if (s->missed >= s->more && !holds_memory(w, b)) {
       s->more = MIN(s->missed, (size_t)w->config->pool_crowd);
       s->crowd_us = s->used_us;
     }
@@ -229,7 +267,7 @@ static void calm_down(struct shelf *s)
 
 void shelf_heat(struct warden *w, struct build *b)
 {
-  if (!w->config->pool)
+  if (!usual(w, b))
     return;
   shelf_of(w, b)->used_us = clock_mono_us();
   fill(shelf_of(w, b));
@@ -237,7 +275,7 @@ void shelf_heat(struct warden *w, struct build *b)
 
 void shelf_load(struct warden *w, struct build *b)
 {
-  if (!w->config->pool || map_get(&w->shelves, str_of(b->row.id)))
+  if (!usual(w, b) || map_get(&w->shelves, str_of(b->row.id)))
     return;
   struct shelf *s = shelf_of(w, b);
   s->used_us = clock_mono_us();
@@ -301,7 +339,7 @@ bool shelf_low(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
     struct shelf *s = value;
-    if (!s->bare && !keeps_none(s) && 2 * (s->n + s->coming) < wanted(s) && clock_mono_us() - s->used_us < POOL_COLD_US)
+    if (!s->bare && !holds_memory(w, s->build) && 2 * (s->n + s->coming) < wanted(s) && clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
   }
   return false;

@@ -1,6 +1,10 @@
 /* shelf.h - boxes made ahead. A parked box is complete but for its identity: walls up, agent listening, Python forked and
  * waiting. A create takes one and tells it who it is; the pool fills up again behind it, and grows for a while where a crowd
- * found too few. Templates become hot by being used, and cold when nobody wanted them for a while. */
+ * found too few. Templates become hot by being used, and cold when nobody wanted them for a while.
+ *
+ * Of a template that holds memory (its start command runs) the boxes are restored and frozen: not a moment of theirs passes
+ * before somebody has one. They cost what the command has in memory, so they are fewer (ready_pool) and have a limit in
+ * megabytes for all templates together (ready_pool_mb). A shelf is a build's, so a tag that moves leads to another shelf. */
 #ifndef CLOCHE_SHELF_H
 #define CLOCHE_SHELF_H
 
@@ -11,7 +15,7 @@ struct parked {
   struct jail jail;
   char name[64], dir[512];
   unsigned slot;
-  int boot; /* the agent waits for its identity here */
+  int boot; /* the agent waits for its identity here; -1: it is frozen */
   uv_poll_t *watch;
   struct shelf *shelf;
 };

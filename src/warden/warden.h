@@ -28,6 +28,7 @@ struct warden_config {
   uint64_t net_rate;                           /* bytes per second each way per box; 0 = no cap */
   unsigned pool;                               /* boxes kept ready per template in use; 0 = none */
   unsigned pool_crowd;                         /* beside them at most, for a while after so many were missing at once */
+  unsigned ready_pool, ready_pool_mb;          /* the same of templates that hold memory, each; and of all of them together */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */

@@ -388,6 +388,42 @@ static void a_dump_leaves_the_box_frozen_until_it_is_told(void **state)
   remove_image(&b);
 }
 
+static uint64_t time_used(const struct box *b)
+{
+  struct jail_stats st;
+  assert_int_equal(jail_stat(house.instance, b->id, b->dir, &st, NULL), 0);
+  return st.cpu_usec;
+}
+
+static void a_held_box_does_nothing_until_it_is_let_go(void **state)
+{
+  struct box b;
+  struct jail_spec spec;
+  struct err err = ERR_NONE;
+  struct jail_criu held = criu;
+  held.held = true;
+  open_sleeper(&b, &spec, "held");
+  number(ask(&b, "worker"));
+  for (int i = 0; i < 2; i++) { /* the second one is ended as it stands */
+    dump(&b, &spec);
+    end_box(&b);
+    if (jail_restore(&held, &spec, image_of(&b), &b.jail, &err))
+      fail_msg("%s", err.msg);
+    remove_image(&b);
+    uint64_t used = time_used(&b);
+    rest_ms(300);
+    assert_int_equal(time_used(&b), used);
+    if (i)
+      break;
+    assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
+    long before = number(ask(&b, "worker-read")), tries = 0;
+    while (number(ask(&b, "worker-read")) == before && ++tries < 1000)
+      rest_ms(10);
+    assert_true(tries < 1000);
+  }
+  close_box(&b);
+}
+
 static void what_can_not_be_held_is_named_and_the_box_lives_on(void **state)
 {
   struct box b;
@@ -790,6 +826,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_fork_has_another_name_other_ids_and_files_of_its_own),
       cmocka_unit_test(a_limited_disk_keeps_its_files_and_its_limit),
       cmocka_unit_test(a_dump_leaves_the_box_frozen_until_it_is_told),
+      cmocka_unit_test(a_held_box_does_nothing_until_it_is_let_go),
       cmocka_unit_test(what_can_not_be_held_is_named_and_the_box_lives_on),
       cmocka_unit_test(an_outside_connection_is_named_and_the_box_lives_on),
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),
