@@ -24,6 +24,7 @@
 
 #define LAYERS_MAX 120
 #define BUSY_TRIES 400
+#define LEAVE_MS   5000 /* for a former mount of the same directory to go */
 
 /* Gives a detached mount the ids of the box. */
 static int map_ids(int tree, int userns, unsigned attributes)
@@ -264,6 +265,16 @@ static int try_way(const struct layers *l, int way, const struct clones *c)
   return r;
 }
 
+/* A box that has just ended may still be there as a mount: the kernel takes it down in a worker of its own, after the
+ * last process was waited for. */
+static int try_patiently(const struct layers *l, int way, struct clones *c)
+{
+  int r;
+  for (int i = 0; (r = try_way(l, way, c)) == -EBUSY && i < LEAVE_MS; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  return r;
+}
+
 static void clones_close(struct clones *c)
 {
   for (size_t i = 0; i < c->n; i++)
@@ -298,9 +309,9 @@ int layers_mount(const struct layers *l, struct err *err)
     return err_set(err, c.home, "mapping the ids of %s: %s", l->dir, strerrordesc_np(-c.home));
   int known = atomic_load(&known_way);
   if (known)
-    r = try_way(l, known, &c);
+    r = try_patiently(l, known, &c);
   for (size_t i = 0; !known && i < ARRAY_LEN(ways); i++)
-    if ((r = try_way(l, ways[i], &c)) >= 0) {
+    if ((r = try_patiently(l, ways[i], &c)) >= 0) {
       atomic_store(&known_way, ways[i]);
       break;
     }

@@ -324,6 +324,31 @@ static void mend_mask(const struct criu_journal_thread *t)
     ptrace(PTRACE_SETSIGMASK, t->tid, sizeof(was), &was);
 }
 
+static uint64_t pending(pid_t tid)
+{
+  char text[20] = "";
+  cleanup_buf struct buf b = BUF_INIT(65536);
+  ptrdiff_t at = proc_text(tid, "status", &b) ? -1 : str_search(buf_str(&b), STR("\nSigPnd:\t"));
+  if (at >= 0)
+    str_copyz(str_sub(buf_str(&b), (size_t)at + 9, 16), text, sizeof(text));
+  return strtoull(text, NULL, 16);
+}
+
+/* Lets go of a thread that was brought home. If it wrote to a dead criu, a SIGPIPE is waiting that would end it there: it
+ * goes as far as that one's delivery, which does not take place. */
+static void let_go_home(const struct criu_journal_thread *t)
+{
+  const uint64_t pipe_bit = 1ull << (SIGPIPE - 1);
+  int status = 0, other = 0;
+  if (!(t->mask & pipe_bit) && pending(t->tid) & pipe_bit)
+    do {
+      if (ptrace(PTRACE_CONT, t->tid, NULL, (void *)(long)other) || waitpid(t->tid, &status, __WALL) != t->tid || !WIFSTOPPED(status))
+        return; /* it ended */
+      other = status >> 16 ? 0 : WSTOPSIG(status);
+    } while (other != SIGPIPE);
+  let_go(t->tid);
+}
+
 static int heal_thread(struct rescue *s, const struct criu_journal_thread *t, struct err *err)
 {
   bool in_blob = false, leader = is_leader(t->tid);
@@ -336,7 +361,10 @@ static int heal_thread(struct rescue *s, const struct criu_journal_thread *t, st
       if (!away)
         mend_mask(t);
       s->undone += away;
-      let_go(t->tid);
+      if (away)
+        let_go_home(t);
+      else
+        let_go(t->tid);
       return r ? err_set(err, r, "thread %d can't be put back where criu found it: %s", t->tid, strerrordesc_np(-r)) : 0;
     }
     let_go(t->tid);

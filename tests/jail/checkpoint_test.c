@@ -622,6 +622,35 @@ static void a_killed_criu_leaves_the_box_as_it_was(void **state)
   close_box(&b);
 }
 
+static void *close_late(void *arg)
+{
+  rest_ms(300);
+  close(*(int *)arg);
+  return NULL;
+}
+
+/* As with a kernel that takes its time to clean up behind a box. */
+static void a_former_mount_is_waited_for(void **state)
+{
+  struct box b;
+  struct jail_spec spec;
+  pthread_t thread;
+  char path[64];
+  open_sleeper(&b, &spec, "former");
+  assert_string_equal(ask(&b, "count"), "ok 1");
+  dump(&b, &spec);
+  snprintf(path, sizeof(path), "/proc/%d/ns/mnt", b.jail.init.pid);
+  int mounts = open(path, O_RDONLY | O_CLOEXEC);
+  assert_true(mounts >= 0);
+  end_box(&b);
+  assert_int_equal(pthread_create(&thread, NULL, close_late, &mounts), 0);
+  restore(&b, &spec, image_of(&b));
+  pthread_join(thread, NULL);
+  remove_image(&b);
+  assert_string_equal(ask(&b, "count"), "ok 2");
+  close_box(&b);
+}
+
 /* --- damage --------------------------------------------------------------------------------------------------- */
 
 static void write_at(const char *path, off_t at, const char *text)
@@ -832,6 +861,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),
       cmocka_unit_test(a_full_disk_is_told_and_the_box_lives_on),
       cmocka_unit_test(a_killed_criu_leaves_the_box_as_it_was),
+      cmocka_unit_test(a_former_mount_is_waited_for),
       cmocka_unit_test(a_damaged_image_is_refused_with_the_file_named),
       cmocka_unit_test(a_packed_image_is_smaller_and_comes_back),
       cmocka_unit_test(a_fleeting_image_serves_at_once_and_never_again),
