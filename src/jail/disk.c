@@ -8,7 +8,6 @@
 #include "jail/pool.h"
 
 #include <dirent.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -20,7 +19,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <time.h>
 
 #define INODE_BYTES     256
@@ -284,7 +282,7 @@ static int image_mount(const char *path, struct err *err)
 
 /* The overlay is mounted volatile and leaves a mark that keeps it from being mounted again, for fear that the host
  * crashed meanwhile. Who opens an old disk knows that it did not, or has called jail_sync before. */
-static int rooms(int tree, struct err *err)
+int disk_rooms(int tree, struct err *err)
 {
   unlinkat(tree, "work/work/incompat/volatile/dirty", 0);
   unlinkat(tree, "work/work/incompat/volatile", AT_REMOVEDIR);
@@ -296,7 +294,7 @@ static int rooms(int tree, struct err *err)
 static int finish(int tree, struct err *err)
 {
   cleanup_fd int fd = tree;
-  int r = fd < 0 ? fd : rooms(fd, err);
+  int r = fd < 0 ? fd : disk_rooms(fd, err);
   return r ? r : steal_fd(&fd);
 }
 
@@ -319,11 +317,17 @@ static int open_limited(const char *dir, const struct jail_limits *limits, struc
   if (r)
     return r;
   if (access(image, F_OK) == 0) {
+    pool_forget(dir);
     r = image_wait_free(image, err);
     return r ? r : finish(image_mount(image, err), err);
   }
-  int tree = pool_take(boxes, limits, image);
-  return tree >= 0 ? tree : disk_make(boxes, image, limits, err);
+  int tree = pool_take(boxes, limits, dir);
+  if (tree >= 0)
+    return tree;
+  tree = disk_make(boxes, image, limits, err);
+  if (tree >= 0)
+    pool_lend(limits, dir, tree);
+  return tree;
 }
 
 int disk_open(const char *dir, const struct jail_limits *limits, struct err *err)
@@ -401,6 +405,7 @@ int disk_upper(const char *dir, struct err *err)
   int r = path_in(image, dir, "disk.img", err);
   if (r)
     return r;
+  pool_forget(dir);
   bool limited = access(image, F_OK) == 0;
   cleanup_fd int tree = limited ? image_look(image, &why) : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (tree < 0 && limited)
@@ -426,6 +431,7 @@ int jail_sync(const char *dir, struct err *err)
   int r = path_in(image, dir, "disk.img", err);
   if (r)
     return r;
+  pool_forget(dir);
   if (access(image, F_OK) == 0) {
     if ((r = image_wait_free(image, err)))
       return r;

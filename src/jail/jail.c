@@ -519,6 +519,7 @@ int jail_remove(const char *instance, const char *id, const char *dir, struct er
   r = remove_groups(ops, instance, id, err);
   if (r || !dir)
     return r;
+  pool_return(dir);
   r = path_remove_tree(AT_FDCWD, dir);
   return r && r != -ENOENT ? err_set(err, r, "removing %s: %s", dir, strerrordesc_np(-r)) : 0;
 }

@@ -2,6 +2,7 @@
 #include "warden/warden.h"
 
 #include "jail/jail.h"
+#include "jail/pool.h"
 #include "warden/account.h"
 #include "warden/box.h"
 #include "warden/builder.h"
@@ -231,6 +232,12 @@ static bool runtime_used(const char *name, void *arg)
   return !strcmp(name, w->runtime);
 }
 
+static void set_disks(const struct warden_config *c)
+{
+  pool_set(&(struct pool_rules){
+      .ready = c->disks_ready, .kept = c->disks_kept, .wipe = {.files = c->disk_wipe_files, .bytes = (uint64_t)c->disk_wipe_mb << 20}});
+}
+
 static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *err)
 {
   int r = open_data(w, err);
@@ -243,6 +250,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   if (r)
     return r;
   struct err why = ERR_NONE;
+  set_disks(w->config);
   watching_open(w);
   if (outlet_open(w, &why))
     log_warn("boxes have no way out: %s", why.msg);

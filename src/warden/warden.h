@@ -29,6 +29,8 @@ struct warden_config {
   unsigned pool;                               /* boxes kept ready per template in use; 0 = none */
   unsigned pool_crowd;                         /* beside them at most, for a while after so many were missing at once */
   unsigned ready_pool, ready_pool_mb;          /* the same of templates that hold memory, each; and of all of them together */
+  unsigned disks_ready, disks_kept;            /* disks of boxes made ahead per size; with those of ended boxes at most */
+  unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
