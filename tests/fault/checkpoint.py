@@ -167,7 +167,7 @@ class Round:
             made = self.server.wire.call("POST", "/sandboxes", {"templateID": told["snapshotID"], "timeout": 60})
             if made.status == 201:
                 self.server.wire.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while self.server.wire.call("DELETE", f"/templates/{name}").status == 400 and time.monotonic() < deadline:
                 time.sleep(0.2)
             if made.status != 201:
@@ -242,7 +242,7 @@ def main() -> int:
                 subjects = [one for one in subjects if one is not turn.subject] + [Subject(server, rounds + number)]
         for subject in subjects:
             server.wire.call("DELETE", f"/sandboxes/{subject.id}")
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while (left := owned_by_nobody(server)) and time.monotonic() < deadline:
             time.sleep(0.2)
         if left:

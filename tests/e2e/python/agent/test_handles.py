@@ -59,11 +59,16 @@ async def test_killing_nobody_says_so(box: Either) -> None:
     assert await box.commands.kill(NOBODY) is False
 
 
-async def test_connecting_gets_what_comes_from_then_on(box: Either) -> None:
-    started = await box.commands.run("echo early; sleep 1; echo late", background=True)
+async def test_connecting_gets_what_comes_from_then_on(box: Either, unique: str) -> None:
+    said, go_on = f"/tmp/{unique}-said", f"/tmp/{unique}-go-on"
+    started = await box.commands.run(
+        f"echo early; touch {said}; until [ -e {go_on} ]; do sleep 0.05; done; echo late", background=True
+    )
+    await until(lambda: box.files.exists(said))
     await asyncio.sleep(0.4)
     other = await box.commands.connect(started.pid)
     assert other.pid == started.pid
+    await box.files.write(go_on, "")
     assert (await other.wait()).stdout == "late\n"
     assert (await started.wait()).stdout == "early\nlate\n"
 

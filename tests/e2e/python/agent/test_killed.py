@@ -22,7 +22,7 @@ def test_a_box_killed_during_a_run_is_a_timeout_error_that_says_so() -> None:
     finally:
         timer.join()
         box.kill()
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 50
 
 
 def test_everything_after_the_kill_is_a_timeout_error() -> None:

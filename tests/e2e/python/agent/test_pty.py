@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from e2b import CommandExitException, NotFoundException, PtySize
 
-from support.either import Either
+from support.either import Either, until
 
 SIZE = PtySize(rows=24, cols=80)
 
@@ -48,11 +48,11 @@ async def test_the_exit_code_is_the_shells(box: Either) -> None:
     assert await finish(box, handle, seen) == 5
 
 
-async def test_the_size_is_real_and_can_change(box: Either) -> None:
+async def test_the_size_is_real_and_can_change(box: Either, unique: str) -> None:
     seen: list[bytes] = []
     handle = await create(box, seen)
-    await box.pty.send_stdin(handle.pid, b"echo first-$(tput cols)\n")
-    await asyncio.sleep(1)
+    await box.pty.send_stdin(handle.pid, f"echo first-$(tput cols); touch /tmp/{unique}\n".encode())
+    await until(lambda: box.files.exists(f"/tmp/{unique}"))
     await box.pty.resize(handle.pid, PtySize(rows=30, cols=100))
     await box.pty.send_stdin(
         handle.pid, b"echo second-$(tput cols)-$(stty size | tr ' ' x)\nexit\n"

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import e2b
 
 HOGS = 200
 ASKED = 60
 SLOWEST = 0.5
+ROUNDS = 5
+
+
+def seconds(ask: Callable[[], object]) -> float:
+    began = time.monotonic()
+    assert ask()
+    return time.monotonic() - began
 
 
 def test_the_agent_answers_in_a_box_that_burns_every_processor() -> None:
@@ -27,16 +35,12 @@ def test_the_agent_answers_in_a_box_that_burns_every_processor() -> None:
                 break
             assert time.monotonic() < deadline
         handle.disconnect()
-        took: list[float] = []
-        for _ in range(ASKED):
-            began = time.monotonic()
-            assert box.is_running()
-            took.append(time.monotonic() - began)
-        took.sort()
-        assert took[len(took) * 9 // 10] < SLOWEST, took
-        began = time.monotonic()
-        assert box.files.read("/etc/hostname")
-        assert time.monotonic() - began < 2 * SLOWEST
+        # A machine with other work has bad moments; an agent without its share has no good one.
+        rounds: list[tuple[float, float]] = []
+        while not rounds or rounds[-1][0] >= SLOWEST or rounds[-1][1] >= 2 * SLOWEST:
+            assert len(rounds) < ROUNDS, rounds
+            took = sorted(seconds(box.is_running) for _ in range(ASKED))
+            rounds.append((took[len(took) * 9 // 10], seconds(lambda: box.files.read("/etc/hostname"))))
         stat = box.files.read("/proc/1/stat").rsplit(")", 1)[1].split()
         assert stat[16] == "-20"
         assert box.commands.run("nice; taskset -p 1 | grep -c 'mask: 1$' || true").stdout == "0\n0\n"

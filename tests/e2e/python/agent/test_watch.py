@@ -34,7 +34,7 @@ class Watch:
 
     async def events(self, wanted: int) -> list[FilesystemEvent]:
         """What was seen once `wanted` events are there and nothing more comes."""
-        for _ in range(60):
+        for _ in range(1200):
             if self.poll is not None:
                 self.seen += await self.poll.get_new_events()
             if len(self.seen) >= wanted:

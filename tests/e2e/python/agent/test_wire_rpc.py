@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 
 import pytest
 
@@ -156,18 +157,20 @@ def test_a_deadline_is_the_streams_error_and_kills_the_process(raw: RawBox) -> N
 
 
 def test_the_deadline_of_a_gone_client_still_kills(raw: RawBox) -> None:
-    with raw.open_stream(START, shell("exec sleep 30"), {"Connect-Timeout-Ms": "1500"}) as frames:
+    with raw.open_stream(START, shell("exec sleep 30"), {"Connect-Timeout-Ms": "5000"}) as frames:
         pid = next(frames).json()["event"]["start"]["pid"]
     assert raw.run(f"kill -0 {pid}", user="root")[0] == 0
-    code, _, _ = raw.run(f"for n in $(seq 40); do kill -0 {pid} || exit 7; sleep 0.1; done")
+    code, _, _ = raw.run(f"for n in $(seq 500); do kill -0 {pid} || exit 7; sleep 0.1; done")
     assert code == 7
 
 
 def test_keepalives_come_when_asked(raw: RawBox) -> None:
     message = shell("sleep 2.6; echo done")
+    began = time.monotonic()
     _, frames = raw.stream(START, message, {"Keepalive-Ping-Interval": "1"})
+    lasted = time.monotonic() - began
     pings = [f for f in frames if f.json().get("event") == {"keepalive": {}}]
-    assert 1 <= len(pings) <= 3
+    assert 1 <= len(pings) <= lasted + 1
 
 
 def test_request_frames_are_counted(raw: RawBox) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -14,6 +13,7 @@ import pytest_asyncio
 
 from support.either import Either
 from support.sleepers import counts_on, detail, fork, moment, pause, start_counting, text_of
+from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 COUNT = 3
@@ -240,16 +240,21 @@ def test_chance_differs_in_a_cell_that_was_running(wire: Wire) -> None:
     """Forked in the middle of a cell, which draws its numbers after that."""
     source = wire.create("code-interpreter-v1", timeout=300)
     members = [source]
-    seeded = "import random, time, numpy; random.seed(7); numpy.random.seed(7)"
-    drawn_late = "time.sleep(4); late = [random.random(), float(numpy.random.random())]"
+    seeded = "import os, random, time, numpy; random.seed(7); numpy.random.seed(7)"
+    drawn_late = (
+        "open('/tmp/begun', 'w').close()\nwhile not os.path.exists('/tmp/draw'):\n    time.sleep(0.05)\n"
+        "late = [random.random(), float(numpy.random.random())]"
+    )
     try:
         text_of(source.execute(f"{seeded}; None"))
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(source.execute, f"{seeded}; {drawn_late}")
-            time.sleep(1)
+            running = pool.submit(source.execute, f"{seeded}\n{drawn_late}")
+            eventually(lambda: source.run("test -e /tmp/begun")[0] == 0)
             made = fork(source, count=2, timeout=200)
             assert made.status == 201, made.text
             members += [RawBox(wire, entry["sandbox"]) for entry in made.json()]
+            for member in members:
+                assert member.run("touch /tmp/draw")[0] == 0
             running.result()
         drawn = [text_of(member.execute("late")) for member in members]
         numbers = [number for text in drawn for number in text.strip("[]").split(", ")]

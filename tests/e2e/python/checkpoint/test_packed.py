@@ -82,7 +82,7 @@ def test_who_is_wanted_while_it_is_packed_wakes_up(server: Server) -> None:
     text_of(box.execute("import os; held = os.urandom(120_000_000); before = hash(held)"))
     for _ in range(3):
         assert pause(box).status == 204
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not list(server.data.rglob("pages-*.img.zst")) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert connect(box).status == 201

@@ -41,7 +41,8 @@ def check(box: RawBox, at_least: int) -> None:
     assert text_of(box.execute("x + 1")) == "42"
     assert box.run("cat ~/kept")[1] == "kept\n"
     assert counts_on(box) > at_least
-    assert abs(float(box.run("date +%s.%N")[1]) - time.time()) < 2
+    asked = time.time()
+    assert asked - 0.1 <= float(box.run("date +%s.%N")[1]) <= time.time() + 0.1
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -126,7 +127,7 @@ def test_a_sleeper_killed_by_a_new_daemon_leaves_nothing(server: Server) -> None
     power_off(server)
     server.start()
     assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while found := [str(p) for p in server.data.rglob(f"*{box.id}*")]:
         assert time.monotonic() < deadline, found
         time.sleep(0.2)

@@ -50,7 +50,7 @@ def test_a_cell_goes_on_where_it_was(cell: interpreter.Sandbox) -> None:
         try:
             cell.run_code(
                 "import time\nprint('begun')\ntotal = 0\n"
-                "for i in range(40):\n    total += i\n    time.sleep(0.05)\nfinished = True",
+                "for i in range(150):\n    total += i\n    time.sleep(0.05)\nfinished = True",
                 on_stdout=lambda _: begun.set(),
             )
         except Exception as error:
@@ -58,15 +58,13 @@ def test_a_cell_goes_on_where_it_was(cell: interpreter.Sandbox) -> None:
 
     worker = threading.Thread(target=compute)
     worker.start()
-    assert begun.wait(10)
-    time.sleep(0.3)
+    assert begun.wait(60)
     cell.pause()
-    worker.join(10)
+    worker.join(60)
     assert told, "the stream of a paused box must not end as if all were well"
-    time.sleep(1)
     cell.connect(timeout=60)
     got = cell.run_code("finished, total")
-    assert got.text == str((True, sum(range(40)))), got.error
+    assert got.text == str((True, sum(range(150)))), got.error
 
 
 def test_many_turns_in_a_row(box: RawBox) -> None:
@@ -314,8 +312,8 @@ def test_time_up_freezes_what_no_image_can_hold(wire: Wire) -> None:
         start_counting(box)
         start_tracing(box)
         assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204
-        eventually(lambda: state(box) == "paused", 10)
-        tier = eventually(lambda: wire.call("GET", f"/sandboxes/{box.id}").headers["X-Cloche-Pause-Tier"], 10)
+        eventually(lambda: state(box) == "paused")
+        tier = eventually(lambda: wire.call("GET", f"/sandboxes/{box.id}").headers["X-Cloche-Pause-Tier"])
         assert tier == "frozen"
         assert connect(box).status == 201
         counts_on(box)
@@ -339,7 +337,7 @@ def test_a_pause_cuts_a_command_of_the_sdk() -> None:
         waiter.start()
         time.sleep(0.2)
         assert box.pause()
-        waiter.join(15)
+        waiter.join(60)
         assert cut
         assert not isinstance(cut[0], e2b.CommandExitException)
         box.connect(timeout=60)

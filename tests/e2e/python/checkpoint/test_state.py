@@ -106,7 +106,7 @@ async def slept(request) -> AsyncIterator[Slept]:
             terminal = await box.pty.create(interpreter.PtySize(rows=20, cols=90), timeout=0)
         await box.pty.send_stdin(terminal.pid, b"LANTERN=glowing; cd /usr/share\n")
         it.before["terminal"] = terminal.pid
-        await until(lambda: answers(box), 10)
+        await until(lambda: answers(box))
         await box.files.write("/tmp/count-seen", (await box.commands.run("cat /tmp/count")).stdout)
         it.before["token"] = box.inner._envd_access_token
         it.before["ticks"] = int((await box.run_code("ticks")).text)
@@ -146,8 +146,11 @@ async def test_the_same_process_with_its_threads(slept: Slept) -> None:
     assert await value(slept, "os.getpid() == process_id") == "True"
     first = int(await value(slept, "ticks"))
     assert first >= slept.before["ticks"]
-    await asyncio.sleep(0.3)
-    assert int(await value(slept, "ticks")) > first
+
+    async def ticks_on() -> bool:
+        return int(await value(slept, "ticks")) > first
+
+    await until(ticks_on)
 
 
 async def test_open_files(slept: Slept) -> None:
@@ -176,14 +179,14 @@ async def test_folder_and_environment(slept: Slept) -> None:
 
 
 async def test_the_clocks(slept: Slept) -> None:
+    asked = time.time()
     now = float(await value(slept, "time.time()"))
-    assert abs(now - time.time()) < 2, "the wall clock is right after a sleep"
     said = float((await slept.box.commands.run("date +%s.%N")).stdout)
-    assert abs(said - time.time()) < 2
+    assert asked - 0.1 <= now <= said <= time.time() + 0.1, "the wall clock is right after a sleep"
     passed = float(await value(slept, "time.monotonic() - clock"))
     assert 0 <= passed < 600, "the monotonic clock goes forward, and by a believable amount"
     slow = float(await value(slept, "t = time.monotonic(); time.sleep(0.2); time.monotonic() - t"))
-    assert 0.19 < slow < 2
+    assert 0.19 < slow < 30
 
 
 async def test_node_and_bash_kernels(slept: Slept) -> None:

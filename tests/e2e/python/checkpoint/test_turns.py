@@ -112,7 +112,7 @@ def test_cells_that_wait_for_their_turn_get_it_after_a_pause(wire: Wire) -> None
             with contextlib.suppress(OSError, AssertionError, http.client.HTTPException, ValueError):
                 box.execute(code)
 
-        cells = ["import time; time.sleep(1.5); said.append('first')", "said.append('second')", "said.append('third')"]
+        cells = ["import time; time.sleep(3); said.append('first')", "said.append('second')", "said.append('third')"]
         with ThreadPoolExecutor(3) as pool:
             waiting = []
             for cell in cells:

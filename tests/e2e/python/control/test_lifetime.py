@@ -82,15 +82,15 @@ def test_resume_of_a_running_box_conflicts(wire: Wire, living: RawBox) -> None:
 
 
 async def test_time_is_really_up(wire: Wire) -> None:
-    box = wire.create(timeout=2)
-    born = time.monotonic()
+    asked = time.monotonic()
+    box = wire.create(timeout=4)
     assert box.agent("GET", "/health").status == 204
 
     def gone() -> bool:
         return wire.call("GET", f"/sandboxes/{box.id}").status == 404
 
-    await until(gone, 5)
-    assert 1.7 <= time.monotonic() - born <= 3.5
+    await until(gone)
+    assert 3.9 <= time.monotonic() - asked <= 60
     assert box.agent("GET", "/health").status == 502
     assert wire.call("DELETE", f"/sandboxes/{box.id}").status == 404
 

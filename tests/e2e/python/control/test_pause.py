@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -11,6 +10,8 @@ from datetime import UTC, datetime
 import e2b
 import pytest
 
+from support.sleepers import counts_on, start_counting
+from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 NO_SUCH = "inonexistent00000000x"
@@ -39,27 +40,19 @@ def connect(box: RawBox, timeout: int = 60, path: str = "/sandboxes") -> int:
     return box.wire.call("POST", f"{path}/{box.id}/connect", {"timeout": timeout}).status
 
 
-def eventually(probe, seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not probe():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
-
-
 def test_a_paused_box_sleeps_and_wakes_where_it_was(living: RawBox) -> None:
-    living.run("for i in $(seq 1000); do echo $i > /tmp/count; sleep 0.02; done >/dev/null 2>&1 &")
+    start_counting(living)
     before = detail(living)
     assert pause(living) == 204
     asleep = detail(living)
     assert asleep["state"] == "paused"
     assert asleep["startedAt"] == before["startedAt"]
-    assert abs((moment(asleep["endAt"]) - datetime.now(UTC)).total_seconds()) < 2
+    assert abs((moment(asleep["endAt"]) - datetime.now(UTC)).total_seconds()) < 30
     assert asleep["metadata"] == {"kept": "yes"}
     assert living.agent("GET", "/health").status == 502
     assert living.port(8000).json() == {
         "sandboxId": living.id, "message": "The sandbox was not found", "code": 502,
     }  # fmt: skip
-    time.sleep(0.3)
     assert connect(living) == 201
     awake = detail(living)
     assert awake["state"] == "running"
@@ -67,9 +60,7 @@ def test_a_paused_box_sleeps_and_wakes_where_it_was(living: RawBox) -> None:
     lasts = (moment(awake["endAt"]) - moment(awake["startedAt"])).total_seconds()
     assert lasts == pytest.approx(60, abs=1)
     assert living.run("echo $KEPT")[1] == "yes\n"
-    first = int(living.run("cat /tmp/count")[1])
-    time.sleep(0.2)
-    assert int(living.run("cat /tmp/count")[1]) > first
+    counts_on(living)
 
 
 def test_conflicts(wire: Wire, living: RawBox) -> None:

@@ -126,7 +126,7 @@ def test_every_box_has_its_own_id_and_token_and_the_name_all_share(
 
 def test_clocks_and_process_ids_are_the_box_s_own(boxes: list[interpreter.Sandbox]) -> None:
     ages = texts(
-        boxes, "import time; now = time.time(); time.sleep(0.01); 0.005 < time.time() - now < 5"
+        boxes, "import time; now = time.time(); time.sleep(0.01); 0.005 < time.time() - now < 60"
     )
     assert set(ages) == {"True"}
     for pid in texts(boxes, "import os; os.getpid()"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import e2b_code_interpreter as interpreter
 import pytest
 
-from support.either import Either
+from support.either import Either, until
 
 
 def out(done) -> str:
@@ -46,8 +47,11 @@ async def test_top_level_await_and_tasks_that_live_on(cell: Either) -> None:
         "seen = []\nasync def tick():\n    while True:\n        seen.append(1)\n"
         "        await asyncio.sleep(0.01)\ntask = asyncio.create_task(tick())"
     )
-    time.sleep(0.3)
-    assert int((await cell.run_code("await asyncio.sleep(0.1); len(seen)")).text) >= 5
+
+    async def ticked() -> bool:
+        return int((await cell.run_code("len(seen)")).text) >= 5
+
+    await until(ticked)
     await cell.run_code("task.cancel()")
 
 
@@ -98,7 +102,7 @@ async def test_a_dead_kernel_says_so_and_comes_back(cell: Either, death: str) ->
     await cell.run_code("x = 1", context=context)
     started = time.monotonic()
     done = await cell.run_code(death, context=context)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     assert done.error.name == "ContextRestarting"
     assert done.error.value.startswith("Context was restarted")
     again = await cell.run_code("import os; os.getcwd()", context=context)
@@ -122,9 +126,9 @@ async def test_an_abandoned_cell_is_interrupted_and_state_is_kept(cell: Either) 
     with pytest.raises(interpreter.TimeoutException):
         await cell.run_code("import time\ntime.sleep(300)", timeout=2, envs={"LEFT": "over"})
     started = time.monotonic()
-    done = await cell.run_code("1 + 1", timeout=10)
+    done = await cell.run_code("1 + 1", timeout=60)
     assert done.text == "2"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert (await cell.run_code("kept")).text == "yes"
     assert (await cell.run_code("import os; os.getenv('LEFT', 'gone')")).text == "gone"
 
@@ -138,39 +142,40 @@ async def test_an_abandoned_cell_in_other_languages(cell: Either) -> None:
         await cell.run_code(kept, context=context)
         with pytest.raises(interpreter.TimeoutException):
             await cell.run_code(endless, context=context, timeout=1.5)
-        done = await cell.run_code(check, context=context, timeout=15)
+        done = await cell.run_code(check, context=context, timeout=60)
         assert (done.text or out(done).strip()) == "1", language
 
 
-async def test_cells_of_one_context_wait_for_each_other(cell: Either) -> None:
+async def test_cells_of_one_context_wait_for_each_other(cell: Either, unique: str) -> None:
     context = await cell.create_code_context()
     other = interpreter.Sandbox.connect(cell.sandbox_id)
     answers: list[str] = []
 
     def slow() -> None:
-        other.run_code("import time; time.sleep(1); order = ['slow']", context=context)
+        other.run_code(f"import time; open('/tmp/{unique}', 'w').close(); time.sleep(1); order = ['slow']", context=context)
 
     thread = threading.Thread(target=slow)
     thread.start()
-    time.sleep(0.3)
+    await until(lambda: cell.files.exists(f"/tmp/{unique}"))
     answers.append((await cell.run_code("order + ['fast']", context=context)).text)
     thread.join()
     assert answers == ["['slow', 'fast']"]
 
 
-async def test_contexts_run_side_by_side(cell: Either) -> None:
+async def test_contexts_run_side_by_side(cell: Either, unique: str) -> None:
     contexts = [await cell.create_code_context() for _ in range(3)]
     other = interpreter.Sandbox.connect(cell.sandbox_id)
-    started = time.monotonic()
-    threads = [
-        threading.Thread(target=lambda c=c: other.run_code("import time; time.sleep(1)", context=c))
-        for c in contexts
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert time.monotonic() - started < 2.5
+    meet = (
+        "import glob, time\nopen('/tmp/{0}-{1}', 'w').close()\nend = time.monotonic() + 60\n"
+        "while len(glob.glob('/tmp/{0}-*')) < 3 and time.monotonic() < end:\n    time.sleep(0.05)\n"
+        "len(glob.glob('/tmp/{0}-*'))"
+    )
+    with ThreadPoolExecutor(3) as pool:
+        runs = [
+            pool.submit(other.run_code, meet.format(unique, n), context=context)
+            for n, context in enumerate(contexts)
+        ]
+        assert [run.result().text for run in runs] == ["3"] * 3
 
 
 def test_a_box_killed_during_a_cell_is_a_timeout_that_says_so() -> None:

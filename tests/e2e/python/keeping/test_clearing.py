@@ -13,6 +13,7 @@ import pytest
 
 from support.recipes import Order, fresh, order, run
 from support.server import Server, binary
+from support.waiting import eventually
 
 DAY = 86400
 
@@ -20,7 +21,7 @@ DAY = 86400
 @pytest.fixture
 def server() -> Iterator[Server]:
     made = Server()
-    made.start("--build-wait-seconds", "2", "--pool", "0")
+    made.start("--build-wait-seconds", "5", "--pool", "0")
     try:
         yield made
     finally:
@@ -46,11 +47,10 @@ def age(server: Server, names: set[str], days: int = 30) -> None:
 
 def test_a_build_that_is_never_started_expires(server: Server) -> None:
     late, soon = Order(server.wire, fresh("late")).request(), Order(server.wire, fresh("soon")).request()
-    soon.start(run("true")).ready()
     assert late.status()["status"] == "waiting"
-    time.sleep(2.1)
+    soon.start(run("true")).ready()
+    eventually(lambda: late.status()["status"] == "error")
     now = late.status()
-    assert now["status"] == "error"
     assert "build_wait_seconds" in now["reason"]["message"]
     refused = late.try_start({"steps": [], "fromTemplate": "base"})
     assert refused.status == 400
@@ -126,8 +126,8 @@ def test_a_running_build_keeps_what_it_stands_on_and_nothing_else(server: Server
 def test_a_deleted_base_stays_while_its_child_is_built(server: Server) -> None:
     parent = order(server.wire, fresh("parent"), run("echo base > ~/base")).ready()
     base = layers(server)
-    child = order(server.wire, fresh("child"), run("sleep 4; cat ~/base"), fromTemplate=parent.name)
-    time.sleep(1)
+    child = order(server.wire, fresh("child"), run("echo begun; sleep 4; cat ~/base"), fromTemplate=parent.name)
+    eventually(lambda: any(line.endswith("]: begun") for line in child.log()))
     assert server.wire.call("DELETE", f"/templates/{parent.template}").status == 204
     age(server, base)
     assert "removed 0 things" in clear(server)

@@ -197,7 +197,7 @@ def test_only_what_nothing_needs_is_cleared(tmp_path: Path, name: str) -> None:
     with e2b.Sandbox.create(name, timeout=60) as box:
         assert "sandboxes are based on it" in ask("delete", name, status=1)
         assert box.files.read("/word") == "two"
-    for _ in range(50):
+    for _ in range(600):
         if not subprocess.run(
             [os.environ["CLOCHE_BIN"], "template", "delete", name], capture_output=True, check=False
         ).returncode:

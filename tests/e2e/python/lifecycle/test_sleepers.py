@@ -8,7 +8,9 @@ import time
 import pytest
 
 from support.server import Server
+from support.sleepers import counts_on, start_counting
 from support.state import leaked, look
+from support.waiting import eventually
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
@@ -22,7 +24,7 @@ def state(box: RawBox, server: Server) -> str | None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_paused_box_is_adopted_as_paused(server: Server, how: signal.Signals) -> None:
     box = server.wire.create(timeout=600, metadata={"kept": "yes"})
-    box.run("for i in $(seq 9999); do echo $i > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done >/dev/null 2>&1 &")
+    start_counting(box)
     assert server.wire.call("POST", f"/sandboxes/{box.id}/pause").status == 204
     server.signal(how)
     server.start()
@@ -32,9 +34,7 @@ def test_a_paused_box_is_adopted_as_paused(server: Server, how: signal.Signals) 
     got = server.wire.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60})
     assert got.status == 201
     assert got.json()["envdAccessToken"] == box.token
-    first = int(again.run("cat /tmp/count")[1])
-    time.sleep(0.3)
-    assert int(again.run("cat /tmp/count")[1]) > first
+    counts_on(again)
 
 
 def test_a_box_whose_time_ran_out_meanwhile_sleeps(server: Server) -> None:
@@ -42,10 +42,7 @@ def test_a_box_whose_time_ran_out_meanwhile_sleeps(server: Server) -> None:
     server.signal(signal.SIGTERM)
     time.sleep(2.5)
     server.start()
-    deadline = time.monotonic() + 5
-    while state(box, server) != "paused":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: state(box, server) == "paused")
     got = server.wire.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60})
     assert got.status == 201
 

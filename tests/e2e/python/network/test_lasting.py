@@ -58,7 +58,7 @@ def restart(server: Abroad, how: str) -> None:
     if how == "warden":
         (warden,) = server.wardens()
         os.kill(warden, signal.SIGKILL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while server.wardens() in ([], [warden]):
             assert time.monotonic() < deadline, server.log()
             time.sleep(0.05)

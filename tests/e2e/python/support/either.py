@@ -60,7 +60,7 @@ async def collect(stream: Any) -> bytes:
 
 
 async def until(
-    probe: Callable[[], Any | Awaitable[Any]], seconds: float = 10, every: float = 0.05
+    probe: Callable[[], Any | Awaitable[Any]], seconds: float = 60, every: float = 0.05
 ) -> Any:
     """The first true answer of probe; fails when none comes in time."""
     end = time.monotonic() + seconds

@@ -18,7 +18,7 @@ from support.state import cgroups, loops, mounts, processes
 
 
 def kill_all(data: str) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while found := processes(data):
         assert time.monotonic() < deadline, found
         for line in found:
@@ -33,7 +33,7 @@ def unmount_all(data: str) -> None:
     points = [line.split()[5] for line in mounts(data)]
     for point in sorted(points, key=len, reverse=True):
         subprocess.run(["umount", "-l", point], check=False, capture_output=True)
-    deadline = time.monotonic() + 10  # a device goes a moment after the last mount of it
+    deadline = time.monotonic() + 60  # a device goes a moment after the last mount of it
     while left := mounts(data) | loops(data):
         assert time.monotonic() < deadline, left
         for line in loops(data):
@@ -42,7 +42,7 @@ def unmount_all(data: str) -> None:
 
 
 def remove_groups(data: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while paths := [line.split(" ", 1)[1] for line in cgroups(data)]:
         for path in sorted(paths, key=len, reverse=True):
             try:

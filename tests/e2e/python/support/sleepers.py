@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from support.waiting import eventually
 from support.wire import Answer, RawBox
 
 # Counts in a file that is always whole, for ever.
@@ -44,14 +43,6 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def eventually(probe: Callable[[], Any], seconds: float = 5) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (answer := probe()):
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
-    return answer
-
-
 def turn(box: RawBox) -> None:
     """One pause and one resume."""
     got = pause(box)
@@ -67,7 +58,7 @@ def count_of(box: RawBox) -> int:
 def counts_on(box: RawBox) -> int:
     """The counting process of the box is alive; its latest number."""
     first = eventually(lambda: box.run("cat /tmp/count 2>/dev/null")[1].strip())
-    return eventually(lambda: (now := count_of(box)) > int(first) and now, 10)
+    return eventually(lambda: (now := count_of(box)) > int(first) and now)
 
 
 def start_counting(box: RawBox) -> None:

@@ -31,7 +31,7 @@ def test_builds_run_side_by_side(wire: Wire) -> None:
     builds = [order(wire, fresh("beside"), run(f"sleep 2; echo {n} > ~/n")) for n in range(3)]
     for build in builds:
         build.ready()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60
 
 
 def test_deleting_a_template(wire: Wire) -> None:
@@ -137,13 +137,12 @@ class TestRestarts:
         box = build.box()
         assert box.run("cat ~/kept")[1] == "kept\n"
         box.kill()
-        began = time.monotonic()
-        order(server.wire, fresh("cached"), run("echo kept > ~/kept")).ready()
-        assert time.monotonic() - began < 5
+        again = order(server.wire, fresh("cached"), run("echo kept > ~/kept")).ready()
+        assert any("CACHED" in line for line in again.log())
 
     def test_a_build_that_a_crash_cut_short_says_so(self, server: Server) -> None:
         build = order(server.wire, fresh("cut"), run("echo begun; sleep 60"))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not any("]: begun" in line for line in build.log()):
             assert time.monotonic() < deadline
             time.sleep(0.1)

@@ -101,7 +101,7 @@ def test_a_start_command_that_ends_badly_fails_the_build(wire: Wire) -> None:
     )  # fmt: skip
     began = time.monotonic()
     reason = build.failed()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60
     assert reason["step"] == "finalize"
     assert "start" in reason["message"].lower()
     assert "7" in reason["message"]

@@ -27,7 +27,7 @@ async def main() -> dict[str, object]:
         lines: list[tuple[float, str]] = []
         began = time.monotonic()
         await box.commands.run(
-            "for i in 1 2 3; do echo $i; sleep 0.4; done",
+            "for i in 1 2 3; do echo $i; sleep 1.2; done",
             on_stdout=lambda line: lines.append((time.monotonic() - began, line)),
         )
         seen["lines"] = [line.strip() for _, line in lines]
