@@ -37,7 +37,7 @@ check: deps-check
 # The daemon under ASan and UBSan. The agent in the boxes stays the static one: a template has no sanitizer libraries; its
 # code runs under sanitizers in the unit tests and fuzzers. `make test BUILD=build-asan` then tests with this build.
 asan: build
-	@test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fno-sanitize-recover=undefined >/dev/null
 	@ninja -C build-asan --quiet
 	@scripts/stage-runtime . build/src/agent/cloche-agent build-asan/runtime build-asan/.staged
 	@ln -sf src/cli/cloche build-asan/cloche

@@ -345,7 +345,8 @@ static void housekeep(uv_timer_t *t)
 int warden_main(const struct warden_config *config)
 {
   static uv_loop_t loop;
-  struct warden w = {.config = config, .loop = &loop, .started_us = clock_wall_us(), .nslots = SLOTS};
+  static struct warden w; /* to the process's end: what it still holds then was not lost */
+  w = (struct warden){.config = config, .loop = &loop, .started_us = clock_wall_us(), .nslots = SLOTS};
   struct err err = ERR_NONE;
   char first_key[KEY_TEXT];
   prctl(PR_SET_NAME, "cloche-warden");

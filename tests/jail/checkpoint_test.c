@@ -217,17 +217,23 @@ static void other_processes_go_on_and_stand_still_meanwhile(void **state)
   struct jail_spec spec;
   open_sleeper(&b, &spec, "works");
   number(ask(&b, "worker"));
-  rest_ms(50);
+  for (int i = 0; i < 3000 && number(ask(&b, "worker-read")) == 0; i++)
+    rest_ms(10);
+  int64_t ran = -clock_mono_us();
   long before = number(ask(&b, "worker-read"));
   assert_true(before > 0);
   dump(&b, &spec);
   end_box(&b);
+  ran += clock_mono_us();
   rest_ms(1000);
+  ran -= clock_mono_us();
   restore(&b, &spec, image_of(&b));
   remove_image(&b);
   long after = number(ask(&b, "worker-read"));
-  assert_in_range(after, before, before + 400);
-  rest_ms(100);
+  ran += clock_mono_us();
+  assert_in_range(after, before, before + ran / 2000 + 10); /* it counts at most every two milliseconds */
+  for (int i = 0; i < 3000 && number(ask(&b, "worker-read")) <= after; i++)
+    rest_ms(10);
   assert_true(number(ask(&b, "worker-read")) > after);
   close_box(&b);
 }
@@ -247,12 +253,13 @@ static void the_wall_clock_is_right_and_the_other_goes_on(void **state)
   rest_ms(3000);
   restore(&b, &spec, image_of(&b));
   remove_image(&b);
+  time_t asked = time(NULL);
   told = ask(&b, "clock");
   mono2 = strtoll(told + 3, &end, 10);
   wall2 = strtoll(end, NULL, 10);
-  assert_in_range(wall2 - wall, 3, 20);
+  assert_in_range(wall2 - wall, 3, 120);
   assert_true(mono2 >= mono);
-  assert_true(wall2 - time(NULL) >= -1 && wall2 - time(NULL) <= 1);
+  assert_true(wall2 >= asked - 1 && wall2 <= time(NULL) + 1);
   close_box(&b);
 }
 

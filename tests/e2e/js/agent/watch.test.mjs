@@ -12,7 +12,7 @@ async function watching(path, opts, body) {
   const events = []
   const handle = await box.it.files.watchDir(path, (event) => void events.push(event), opts)
   const pairs = async (wanted) => {
-    await until(() => events.length >= wanted, 5000).catch(() => {})
+    await until(() => events.length >= wanted).catch(() => {})
     await sleep(150)
     return events.map((event) => [event.type, event.name])
   }

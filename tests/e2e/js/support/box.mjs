@@ -34,7 +34,7 @@ export const unique = () => randomUUID().replaceAll('-', '').slice(0, 12)
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 // The first truthy answer of probe; throws when none comes in time.
-export async function until(probe, ms = 10_000) {
+export async function until(probe, ms = 60_000) {
   const end = Date.now() + ms
   for (;;) {
     const answer = await probe()

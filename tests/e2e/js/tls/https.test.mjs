@@ -46,7 +46,7 @@ function assertSeen({ code, stdout, stderr }) {
   assert.equal(seen.older, 'older')
   assert.ok(seen.killed)
   assert.equal(seen.error, 'TimeoutError')
-  assert.ok(seen.noticed < 5000, `the kill was noticed after ${seen.noticed} ms`)
+  assert.ok(seen.noticed < 30_000, `the kill was noticed after ${seen.noticed} ms`)
   assert.equal(seen.running, false)
   // The interpreter's calls go by the runtime's own fetch, which speaks HTTP/1.1;
   // everything else must have chosen HTTP/2.

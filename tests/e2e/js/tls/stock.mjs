@@ -19,7 +19,7 @@ try {
   seen.sum = (await box.runCode('print(20 + 22)')).logs.stdout
 
   const lines = []
-  await box.commands.run('for i in 1 2 3; do echo $i; sleep 0.4; done', {
+  await box.commands.run('for i in 1 2 3; do echo $i; sleep 1.2; done', {
     onStdout: (line) => lines.push([performance.now(), line.trim()]),
   })
   seen.lines = lines.map(([, line]) => line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import e2b_code_interpreter as interpreter
 from support.wire import Wire
 
 TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
-STOP_SECONDS = 20
+STOP_SECONDS = 90
 
 
 def binary() -> str:
@@ -51,6 +52,10 @@ def user_of(pid: int) -> int | None:
     return next(int(line.split()[2]) for line in lines if line.startswith("Uid:"))
 
 
+# What a server that was built with sanitizers says of them, with the next lines.
+FINDING = re.compile(r"^.*(ERROR: \w*Sanitizer|: runtime error: )(.*\n){0,30}", re.M)
+
+
 class Server:
     def __init__(self) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="cloche-lifecycle."))
@@ -69,7 +74,7 @@ class Server:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not self.ready.exists():
             assert self.process.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
@@ -122,4 +127,6 @@ class Server:
         assert self.process
         if self.process.poll() is None:
             self.stop()
+        found = FINDING.search((self.home / "log").read_text(errors="replace"))
         shutil.rmtree(self.home, ignore_errors=True)
+        assert not found, found[0]
