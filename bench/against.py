@@ -1,9 +1,9 @@
 """against.py PHASE OUT: what is measured while a server runs (scripts/with-server started us). Writes samples as JSON.
 
-Phases: `main` (everything), `unpooled` (a server without ready boxes), `frozen` (one whose boxes sleep in memory), `burst`
-(one with a hundred ready boxes).
+Phases: `main` (everything), `unpooled` (a server without ready boxes), `frozen` (one whose boxes sleep in memory),
+`burst` (one with a hundred ready boxes).
 Times a client waits for are taken by `cloche bench`, which is C; here is what needs a look at the machine
-(memory, sizes), the stock JavaScript SDK, and the floors that run inside a box.
+(memory, sizes) and the stock JavaScript SDK.
 """
 
 import json
@@ -115,16 +115,6 @@ def sizes() -> Samples:
     return {"daemon_pss": [daemon_mb()], "binary_mb": [size]}
 
 
-def python_floors() -> Samples:
-    """Inside a box, so that floor and server meet the same Python."""
-    with Sandbox.create(TEMPLATE, timeout=300) as box:
-        box.files.write("/tmp/python_floor.py", (HERE / "python_floor.py").read_text())
-        done = box.commands.run("python3 /tmp/python_floor.py", timeout=240)
-        if done.stderr:
-            print(done.stderr, file=sys.stderr)
-        return {f"floor_{name}": values for name, values in json.loads(done.stdout).items()}
-
-
 def javascript_sdk() -> Samples:
     done = subprocess.run(["node", str(HERE / "sdk.mjs")], stdout=subprocess.PIPE, check=False, timeout=240)
     return {f"sdk_js_{name}": values for name, values in json.loads(done.stdout or "{}").items()}
@@ -174,7 +164,6 @@ def main(phase: str, out: Path) -> None:
         time.sleep(3)
         samples |= sizes()
         cloche_bench("create", 0.1)
-        samples |= python_floors()
         samples |= cloche_bench()
         samples |= javascript_sdk()
         samples |= density()

@@ -1,11 +1,12 @@
 /* box_floor.c - what the kernel asks for a bare box: clone with seven namespaces, id maps, an overlay, /proc, pivot_root and
- * the exec of a static program, until that program's first word. No cgroup, no network device, no agent.
+ * the exec of a static program, until that program's first word. No agent, and nothing of Cloche.
  *
  *   box_floor DIR [COUNT]
  *
- * DIR must not exist; it is made and removed. Needs root. Prints {"spaced_ms":[...],"tight_ms":[...]}: births 150 ms
- * apart and one right after the other. */
-#include "base/base.h"
+ * DIR must not exist; it is made and removed. Needs root. Prints {"spaced_ms":[...],"tight_ms":[...],"walled_ms":[...],
+ * "per_second":[...]}: births 150 ms apart, one right after the other, 150 ms apart with three control groups and a veth
+ * pair (whose host end gets no address), and how many bare ones two workers make in a second. */
+#include "floor_walls.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -26,14 +27,6 @@ static int64_t now_ns(void)
   struct timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static void must(bool good, const char *what)
-{
-  if (good)
-    return;
-  perror(what);
-  exit(1);
 }
 
 static void put(const char *path, const char *text)
@@ -62,10 +55,11 @@ static void lay_ground(const char *dir)
   must(self >= 0 && copy >= 0 && !fstat(self, &st) && sendfile(copy, self, NULL, (size_t)st.st_size) == st.st_size, path);
 }
 
-static void live(const char *dir, int go, int out)
+static void live(const char *dir, struct groups *groups, int go, int out)
 {
   char c, options[2048], merged[600];
   must(read(go, &c, 1) == 1, "go");
+  groups_enter(groups);
   must(!setresgid(0, 0, 0) && !setresuid(0, 0, 0), "root of the box");
   must(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "private");
   snprintf(options, sizeof(options), "lowerdir=%s/../lower,upperdir=%s/upper,workdir=%s/work", dir, dir, dir);
@@ -88,29 +82,40 @@ static void map_ids(pid_t pid)
   put(path, text);
 }
 
-static double birth(const char *base, unsigned i)
+static void make_room(const char *base, unsigned i)
 {
   static const char *const parts[] = {"", "/upper", "/work", "/merged"};
-  char dir[300], path[400], c;
-  int go[2], out[2];
-  snprintf(dir, sizeof(dir), "%s/box%u", base, i);
+  char path[400];
   for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
-    snprintf(path, sizeof(path), "%s%s", dir, parts[k]);
+    snprintf(path, sizeof(path), "%s/box%u%s", base, i, parts[k]);
     make(path);
   }
+}
+
+static double birth(const char *base, unsigned i, bool walled)
+{
+  char dir[300], c;
+  int go[2], out[2];
+  struct groups groups = {.n = 0};
+  snprintf(dir, sizeof(dir), "%s/box%u", base, i);
   must(!pipe2(go, O_CLOEXEC) && !pipe2(out, O_CLOEXEC), "pipe");
   int64_t began = now_ns();
+  if (walled)
+    groups_make(&groups, i);
   pid_t pid = (pid_t)syscall(SYS_clone, WALLS | SIGCHLD, NULL, NULL, NULL, 0);
   must(pid >= 0, "clone");
   if (!pid)
-    live(dir, go[0], out[1]);
+    live(dir, &groups, go[0], out[1]);
   map_ids(pid);
+  if (walled)
+    veth_make(pid, i);
   must(write(go[1], "x", 1) == 1, "go");
   close(out[1]);
   must(read(out[0], &c, 1) == 1, "the first word");
   double ms = (double)(now_ns() - began) / 1e6;
   int status;
   must(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status), "the box's end");
+  groups_close(&groups);
   close(go[0]);
   close(go[1]);
   close(out[0]);
@@ -127,14 +132,75 @@ static void sweep(const char *dir)
   waitpid(pid, NULL, 0);
 }
 
-static void births(const char *dir, const char *name, unsigned from, unsigned count, long pause_ns)
+static unsigned numbers; /* of boxes, given out once each */
+
+static void births(const char *dir, const char *name, unsigned count, long pause_ns, bool walled)
 {
   printf("\"%s\":[", name);
-  for (unsigned i = 0; i < count; i++) {
+  for (unsigned i = 0; i < count; i++, numbers++) {
+    make_room(dir, numbers);
     nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-    printf("%s%.4f", i ? "," : "", birth(dir, from + i));
+    printf("%s%.4f", i ? "," : "", birth(dir, numbers, walled));
     fflush(stdout); /* a child must not write it again */
   }
+  printf("],");
+}
+
+/* ---- as many as there can be ---- */
+
+#define WORKERS  2
+#define ROOMS    50u /* of a worker, in turns: the last one's mounts may still be going */
+#define ROUND_NS 1500000000
+#define ROUNDS   3
+
+static pid_t worker(const char *dir, unsigned from, int go, int done)
+{
+  char c;
+  unsigned i = 0;
+  pid_t pid = fork();
+  must(pid >= 0, "fork");
+  if (pid)
+    return pid;
+  must(read(go, &c, 1) == 1, "a worker's start");
+  for (int64_t until = now_ns() + ROUND_NS; now_ns() < until; i++)
+    birth(dir, from + i % ROOMS, false);
+  must(write(done, &i, sizeof(i)) == sizeof(i), "a worker's count");
+  _exit(0);
+}
+
+static double crowd(const char *dir)
+{
+  int go[2], done[2], status;
+  unsigned all = 0, n;
+  pid_t workers[WORKERS];
+  must(!pipe2(go, O_CLOEXEC) && !pipe2(done, O_CLOEXEC), "pipe");
+  for (unsigned i = 0; i < WORKERS * ROOMS; i++)
+    make_room(dir, numbers + i);
+  for (unsigned i = 0; i < WORKERS; i++, numbers += ROOMS)
+    workers[i] = worker(dir, numbers, go[0], done[1]);
+  nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+  int64_t began = now_ns();
+  must(write(go[1], "xx", WORKERS) == WORKERS, "the start");
+  for (unsigned i = 0; i < WORKERS; i++, all += n) {
+    must(waitpid(workers[i], &status, 0) == workers[i] && WIFEXITED(status) && !WEXITSTATUS(status), "a worker's end");
+    must(read(done[0], &n, sizeof(n)) == sizeof(n), "a worker's count");
+  }
+  double seconds = (double)(now_ns() - began) / 1e9;
+  for (unsigned i = 0; i < 2; i++) {
+    close(go[i]);
+    close(done[i]);
+  }
+  return all / seconds;
+}
+
+static void crowds(const char *dir)
+{
+  printf("\"per_second\":[");
+  for (unsigned i = 0; i < ROUNDS; i++) {
+    printf("%s%.1f", i ? "," : "", crowd(dir));
+    fflush(stdout);
+  }
+  printf("]}\n");
 }
 
 int main(int argc, char **argv)
@@ -147,11 +213,13 @@ int main(int argc, char **argv)
     return 2;
   }
   lay_ground(argv[1]);
+  groups_begin();
   printf("{");
-  births(argv[1], "spaced_ms", 0, (unsigned)count, 150000000);
-  printf("],");
-  births(argv[1], "tight_ms", (unsigned)count, (unsigned)count, 0);
-  printf("]}\n");
+  births(argv[1], "spaced_ms", (unsigned)count, 150000000, false);
+  births(argv[1], "tight_ms", (unsigned)count, 0, false);
+  births(argv[1], "walled_ms", (unsigned)count, 150000000, true);
+  fflush(stdout);
+  crowds(argv[1]);
   sweep(argv[1]);
   return 0;
 }

@@ -1,7 +1,7 @@
 """run.py BUILD OUT: all of `make bench`. Floors, four servers, one table; every sample into OUT (JSON).
 
 The table's goals hold for two cores. Absolute times move with the machine, so each row stands beside the floor that was
-measured in the same run, where there is one.
+measured in the same run, where there is one (floors.py), and has a verdict by number and one by ratio (verdict.py).
 """
 
 import json
@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import floors
 from table import print_table
 
 HERE = Path(__file__).resolve().parent
@@ -22,28 +23,6 @@ Samples = dict[str, list[float]]
 
 def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
-
-
-def floors(build: Path) -> Samples:
-    """What the machine gives without us."""
-    say("floors of the kernel and of HTTP")
-    samples: Samples = {}
-    with tempfile.TemporaryDirectory(prefix="cloche-bench.", dir="/tmp") as scratch:
-        os.chmod(scratch, 0o755)
-        samples |= {
-            f"floor_box_{name}": values for name, values in ask(build / "bench/box_floor", f"{scratch}/floor").items()
-        }
-    samples |= {f"floor_tcp_{name}": values for name, values in ask(build / "bench/tcp_floor").items()}
-    alone = ask(build / "bench/http_floor", "--conns", "1", "--seconds", "2", "--body", "0")
-    samples["floor_http_ms"] = [alone["p50_ms"]]
-    many = ask(build / "bench/http_floor", "--conns", "32", "--seconds", "2", "--body", "0", "--proxy")
-    samples["floor_proxy_rate"] = [many["per_second"]]
-    return samples
-
-
-def ask(program: Path, *arguments: str) -> dict:
-    done = subprocess.run([str(program), *arguments], stdout=subprocess.PIPE, check=True, timeout=120)
-    return json.loads(done.stdout)
 
 
 def server(build: Path, phase: str, scratch: Path, **settings: int | str) -> Samples:
@@ -63,7 +42,7 @@ def server(build: Path, phase: str, scratch: Path, **settings: int | str) -> Sam
 def main(build: Path, out: Path) -> int:
     began = time.time()
     load = os.getloadavg()[0]
-    samples = floors(build)
+    samples = floors.measure(build, say)
     with tempfile.TemporaryDirectory(prefix="cloche-bench.") as scratch:
         samples |= server(build, "main", Path(scratch))
         for name, values in server(build, "unpooled", Path(scratch), pool=0).items():

@@ -171,6 +171,7 @@ static int measure(struct bench *b, const struct row *rows, size_t n)
     if (!wanted(b, rows[i].name))
       continue;
     fprintf(stderr, "%s\n", rows[i].about);
+    settle(b);
     if (rows[i].measure(b, &err)) {
       fprintf(stderr, "  %s\n", err.msg);
       worst = 1;
@@ -228,6 +229,7 @@ static int help(void)
        "  --only NAME,...  only these measurements\n"
        "  --scale X        times the usual number of samples [1]\n"
        "  --pause MS       between spaced events [150]\n"
+       "  --settle S       wait up to S seconds before each measurement until this machine is idle [10]; 0 = never\n"
        "  --json FILE      every sample\n"
        "  --trace create   where the time of one create goes (Cloche servers)\n\nMeasurements:");
   for (size_t i = 0; i < bench_nrows; i++)
@@ -244,12 +246,19 @@ struct choices {
 
 static int options(struct bench *b, struct choices *c, int argc, char **argv)
 {
-  static const struct option known[] = {{"url", required_argument, NULL, 'u'},      {"sandbox-url", required_argument, NULL, 'U'},
-                                        {"domain", required_argument, NULL, 'd'},   {"key", required_argument, NULL, 'k'},
-                                        {"template", required_argument, NULL, 't'}, {"only", required_argument, NULL, 'o'},
-                                        {"scale", required_argument, NULL, 's'},    {"pause", required_argument, NULL, 'p'},
-                                        {"json", required_argument, NULL, 'j'},     {"trace", required_argument, NULL, 'T'},
-                                        {"help", no_argument, NULL, 'h'},           {0}};
+  static const struct option known[] = {{"url", required_argument, NULL, 'u'},
+                                        {"sandbox-url", required_argument, NULL, 'U'},
+                                        {"domain", required_argument, NULL, 'd'},
+                                        {"key", required_argument, NULL, 'k'},
+                                        {"template", required_argument, NULL, 't'},
+                                        {"only", required_argument, NULL, 'o'},
+                                        {"scale", required_argument, NULL, 's'},
+                                        {"pause", required_argument, NULL, 'p'},
+                                        {"json", required_argument, NULL, 'j'},
+                                        {"trace", required_argument, NULL, 'T'},
+                                        {"settle", required_argument, NULL, 'S'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
   uint64_t n;
   optind = 1;
   for (int o; (o = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
@@ -275,6 +284,8 @@ static int options(struct bench *b, struct choices *c, int argc, char **argv)
       continue;
     else if (o == 'p' && !str_u64(str_of(optarg), &n) && n < 1000)
       b->pause_ms = (unsigned)n;
+    else if (o == 'S' && !str_u64(str_of(optarg), &n) && n <= 600)
+      b->settle_s = (unsigned)n;
     else
       return usage_error("bench: bad option; see 'cloche bench --help'");
   }
@@ -283,7 +294,7 @@ static int options(struct bench *b, struct choices *c, int argc, char **argv)
 
 int bench_main(int argc, char **argv)
 {
-  struct bench b = {.template = "code-interpreter-v1", .scale = 1, .pause_ms = 150, .key = getenv("E2B_API_KEY")};
+  struct bench b = {.template = "code-interpreter-v1", .scale = 1, .pause_ms = 150, .settle_s = 10, .key = getenv("E2B_API_KEY")};
   struct choices c = {.url = getenv("E2B_API_URL"), .sandbox_url = getenv("E2B_SANDBOX_URL")};
   struct err err = ERR_NONE;
   int r = options(&b, &c, argc, argv);

@@ -20,6 +20,7 @@ struct bench {
   const char *key, *template, *domain, *only, *json;
   double scale; /* of the numbers of samples */
   unsigned pause_ms;
+  unsigned settle_s; /* longest wait for a quiet machine before a measurement; 0 = none */
 };
 
 /* A connection to the API and one to the edge, for one thread. */
@@ -70,6 +71,7 @@ void sample(const char *series, double value); /* from one thread at a time */
 void samples_note(const char *row, const char *why);
 unsigned scaled(const struct bench *b, unsigned n); /* at least 3 */
 void space_out(const struct bench *b);              /* the pause between spaced events */
+void settle(const struct bench *b);                 /* bench_settle.c */
 int crowd_rate(struct bench *b, struct err *err);   /* bench_crowd.c */
 int build_times(struct bench *b, struct err *err);  /* bench_build.c */
 int trace_create(struct bench *b);
