@@ -68,6 +68,7 @@ static const struct setting settings[] = {
     {"team_builds_max", N(team_builds_max), "20", 1, 10000, "template builds of one team at once, waiting ones included; more are refused"},
     {"build_seconds", N(build_seconds), "3600", 1, 86400, "longest a template's build may take"},
     {"build_wait_seconds", N(build_wait_seconds), "86400", 1, 31536000, "how long a build that was requested may wait for its start"},
+    {"keep_box_seconds", N(keep_box_seconds), "3600", 10, 86400, "life of the box in which a build failed, where the build was told to keep it"},
     {"build_keep_days", N(build_keep_days), "30", 1, 3650, "days that failed builds are remembered, with their logs"},
     {"build_log_mb", N(build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
     {"upload_max_mb", N(upload_max_mb), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},

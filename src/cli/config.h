@@ -12,7 +12,7 @@ struct config {
   uint64_t gates, gate_uid, id_base, boxes_max, pids_max, open_files, inotify_instances, pool, pool_crowd, disks_ready, disks_kept, disk_wipe_files,
       disk_wipe_mb, zygotes, zygotes_max, internet, net_connections, net_rate, timeout_max_hours, keep_ended_hours, api_body_max;
   uint64_t team_boxes_max, team_creates_per_second, log_bytes, log_keep_mb, box_connections_max, checkpoint_jobs, checkpoint_seconds;
-  uint64_t checkpoint_zstd, checkpoint_zstd_after, ready_pool, ready_pool_mb;
+  uint64_t checkpoint_zstd, checkpoint_zstd_after, ready_pool, ready_pool_mb, keep_box_seconds;
   uint64_t builds_max, team_builds_max, build_seconds, build_wait_seconds, build_keep_days, build_log_mb, upload_max_mb;
   uint64_t client_head_seconds, client_idle_seconds, client_body_seconds, client_stall_seconds, connections_max, access_log_every;
   char image_registries[512], image_insecure[256], image_dir[512], image_aliases[512], image_ecr_url[256], debian_program[512];

@@ -76,6 +76,7 @@ static int become_role(const struct config *c)
         .disks_kept = (unsigned)c->disks_kept,
         .disk_wipe_files = (unsigned)c->disk_wipe_files,
         .disk_wipe_mb = (unsigned)c->disk_wipe_mb,
+        .keep_box_s = (unsigned)c->keep_box_seconds,
         .zygotes = c->zygotes != 0,
         .zygotes_max = (unsigned)c->zygotes_max,
         .pids_max = (unsigned)c->pids_max,

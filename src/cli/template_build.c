@@ -326,13 +326,18 @@ static void show_log(const char *path, struct reading *r)
   fflush(stdout);
 }
 
+static void ask_build(struct buf *b, const char *team, const char *ref, const char *build)
+{
+  wire_begin(b, WIRE_BUILD_GET, 3, 0);
+  wire_putz(b, W_TEAM, team);
+  wire_putz(b, W_REF, ref);
+  wire_putz(b, W_BUILD, build);
+}
+
 static int look(struct line *l, const char *team, const char *ref, const char *build, unsigned *state, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  wire_begin(&b, WIRE_BUILD_GET, 3, 0);
-  wire_putz(&b, W_TEAM, team);
-  wire_putz(&b, W_REF, ref);
-  wire_putz(&b, W_BUILD, build);
+  ask_build(&b, team, ref, build);
   int r = line_ask(l, &b, NULL, NULL, err);
   struct str p = buf_str(&b), message = wire_get(p, W_MESSAGE), step = wire_get(p, W_STEP);
   *state = r ? JOB_ERROR : (unsigned)wire_u64(p, W_STATE, JOB_ERROR);
@@ -395,11 +400,28 @@ static void find_remains(struct line *l, const struct order *o, const char *team
   snprintf(build, 40, "%s", there ? t.build : "");
 }
 
-/* A box of it, to look around in. An older build's remains are not what is asked for. */
-static void open_remains(struct line *l, const struct order *o, const char *team, const char *before)
+/* The sandbox that the box of the failed step has become; "" when there is none. */
+static void find_kept(struct line *l, const struct order *o, const char *team, const char *job, char id[64])
 {
   struct err err = ERR_NONE;
-  char build[40], id[24];
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
+  ask_build(&b, team, ref, job);
+  if (line_ask(l, &b, NULL, NULL, &err) || wire_copyz(buf_str(&b), W_ID, id, 64))
+    id[0] = 0;
+}
+
+/* A box of it, to look around in: the very one, or where that is gone (it ran out of memory) one of its files. An older build's
+ * remains are not what is asked for. */
+static void open_remains(struct line *l, const struct order *o, const char *team, const char *job, const char *before)
+{
+  struct err err = ERR_NONE;
+  char build[40], id[64];
+  find_kept(l, o, team, job, id);
+  if (id[0]) {
+    printf("the box in which it failed is sandbox %s, as it stands: cloche shell %s; its files are " STR_FMT ":failed\n", id, id, STR_ARG(o->name));
+    return;
+  }
   cleanup_free char *ref = xasprintf(STR_FMT ":failed", STR_ARG(o->name));
   find_remains(l, o, team, build);
   if (!build[0] || !strcmp(build, before))
@@ -433,7 +455,7 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
   r = r ? r : request(l, &o, id, build, err);
   r = r ? r : build_watched(l, &o, id, build, err);
   if (r == -EREMOTEIO && o.keep)
-    open_remains(l, &o, id, before);
+    open_remains(l, &o, id, build, before);
   order_free(&o);
   return r;
 }

@@ -579,6 +579,19 @@ int jail_stat(const char *instance, const char *id, const char *dir, struct jail
   return r;
 }
 
+int jail_uncache(const struct jail *j, struct err *err)
+{
+  int status = 0;
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(setns(j->pidfd, CLONE_NEWNS) ? 2 : umount2(JAIL_CACHE, MNT_DETACH | UMOUNT_NOFOLLOW) && errno != EINVAL && errno != ENOENT ? 1 : 0);
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+    return err_set(err, -EPERM, "the box's " JAIL_CACHE " can't be taken away");
+  return 0;
+}
+
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err)
 {
   const struct cgroup_ops *ops = groups(err);

@@ -97,6 +97,8 @@ struct jail_stats {
 int jail_stat(const char *instance, const char *id, const char *dir, struct jail_stats *out, struct err *err);
 /* The name of the process that was last killed in this box for memory, from the kernel's log. -ENOENT: none known. */
 int jail_oom_victim(const char *instance, const char *id, char *out, size_t size);
+/* Takes spec.cache out of a box's sight, so that nothing of outside is mounted in it any more. */
+int jail_uncache(const struct jail *j, struct err *err);
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err);
 
 /* Removes whatever host objects of this instance belong to no living box. `known` says which ids to keep. */

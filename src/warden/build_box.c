@@ -88,7 +88,7 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
 {
   struct warden *w = run->warden;
   int pair[2], size = (int)BOOT_MAX * 2;
-  *b = (struct build_box){.run = run, .talk = -1, .jail = JAIL_NONE, .arena = ARENA_INIT(1 << 20)};
+  *b = (struct build_box){.run = run, .talk = -1, .jail = JAIL_NONE, .layers = layers, .arena = ARENA_INIT(1 << 20)};
   snprintf(b->name, sizeof(b->name), "build-");
   random_id(b->name + 6, 16);
   uint8_t secret[SHA256_LEN];
@@ -305,6 +305,10 @@ int build_box_stop(struct build_box *b, struct err *err)
 void build_box_remove(struct build_box *b)
 {
   struct err err = ERR_NONE;
+  if (b->given) {
+    arena_free(&b->arena);
+    return;
+  }
   build_box_stop(b, &err);
   if (jail_remove(b->run->warden->instance, b->name, b->dir, &err))
     log_warn("build box %s: %s", b->name, err.msg);

@@ -18,7 +18,9 @@ struct build_box {
   char name[64], dir[512];
   int talk; /* -1 = closed */
   char secret[2 * SHA256_LEN + 1];
+  const char *layers; /* what it stands on; borrowed */
   uint32_t orders;
+  bool given; /* a sandbox has taken it over (build_keep.h) */
 };
 
 /* What is to be run, and where its output goes. */

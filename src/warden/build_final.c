@@ -3,6 +3,7 @@
 #include "jail/checkpoint.h"
 #include "jail/commit.h"
 #include "warden/build_box.h"
+#include "warden/build_keep.h"
 #include "warden/build_state.h"
 #include "warden/build_step.h"
 #include "warden/image.h"
@@ -231,6 +232,9 @@ static int start_and_keep(struct build_run *run, const char *config, struct err 
   r = r ? r : wait_ready(&f, st->ready ? st->ready : READY_DEFAULT, err);
   if (!r && st->start)
     keep_image(&f);
+  struct err why = ERR_NONE;
+  if (!run->recipe.debug && build_keep_wanted(&f.box, r) && (build_keep_hold(&f.box, &why) || build_keep_give(&f.box, &why)))
+    build_say(run, LOG_WARN, "The box in which this failed is not kept, only its files are: %s", why.msg);
   build_order_free(&f.start);
   build_box_remove(&f.box);
   return r;

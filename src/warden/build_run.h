@@ -50,6 +50,8 @@ struct build_run {
   bool borrowed;         /* image and layer are those of an earlier build */
   struct zygote *zygote; /* its loaded Python, once it is ready */
   bool kept;             /* it failed, and state holds what it left (recipe.keep) */
+  bool given;            /* its id range is that of the sandbox that its last box has become (build_keep.h) */
+  char kept_box[64];     /* which sandbox that is; "": none */
   int result;
   struct err err;
 

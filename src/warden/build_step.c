@@ -6,6 +6,7 @@
 #include "warden/build_step.h"
 
 #include "warden/build_box.h"
+#include "warden/build_keep.h"
 #include "warden/build_layer.h"
 #include "warden/build_state.h"
 #include <fcntl.h>
@@ -65,25 +66,41 @@ static int advance(struct step *s, const char *fs, struct err *err)
   return fs[0] ? build_state_layer(&s->run->state, fs, err) : 0;
 }
 
+/* What a failed step left: its files as a layer, and the box itself as a sandbox where it can be had. */
+static void keep_failed(struct step *s, struct build_box *b, int result)
+{
+  struct build_run *run = s->run;
+  struct err why = ERR_NONE;
+  bool whole = build_keep_wanted(b, result) && !build_keep_hold(b, &why);
+  if (!whole)
+    build_box_stop(b, &why);
+  run->fresh = true; /* a failed step is under no key that another build could draw */
+  make_key(s, "failed");
+  run->kept = !build_layer_keep(run, s->key, b, STR_NONE, &why);
+  if (whole && build_keep_give(b, &why))
+    build_say(run, LOG_WARN, "The box in which this failed is not kept, only its files are: %s", why.msg);
+}
+
 static int in_box(struct step *s, step_fn fn, bool writes, struct buf *out, struct err *err)
 {
   struct build_run *run = s->run;
   struct build_box b;
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
   build_state_config(&run->state, false, &config);
-  int r = build_box_open(&b, run, buf_z(&run->state.layers), buf_z(&config), err);
+  cleanup_free char *layers = xstrdup(buf_z(&run->state.layers));
+  int r = build_box_open(&b, run, layers, buf_z(&config), err);
   r = r ? r : fn(s, &b, out, err);
+  if (r && run->recipe.keep) {
+    keep_failed(s, &b, r);
+    build_box_remove(&b);
+    return r;
+  }
   struct err why = ERR_NONE;
   int stopped = build_box_stop(&b, &why);
   if (!r && stopped)
     r = err_set(err, stopped, "%s", why.msg);
   if (!r)
     r = build_layer_keep(run, s->key, writes ? &b : NULL, out ? buf_str(out) : STR_NONE, err);
-  else if (run->recipe.keep) {
-    run->fresh = true; /* a failed step is under no key that another build could draw */
-    make_key(s, "failed");
-    run->kept = !build_layer_keep(run, s->key, &b, STR_NONE, &why);
-  }
   build_box_remove(&b);
   return r;
 }

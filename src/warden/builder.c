@@ -241,9 +241,11 @@ static void run_over(uv_async_t *async)
     return;
   struct err err = run->err;
   uv_thread_join(&run->thread);
-  slot_mark(w, run->slot, false);
+  if (!run->given)
+    slot_mark(w, run->slot, false);
   w->builder->running--;
   j->run = NULL;
+  memcpy(j->kept_box, run->kept_box, sizeof(j->kept_box));
   bool forgotten = !j->row.template_id[0];
   int r = run->result;
   if (!r && !forgotten)

@@ -15,6 +15,7 @@ struct job {
   struct row_job row;
   struct build_run *run; /* at work, or NULL */
   struct job *next;      /* in the queue */
+  char kept_box[64];     /* sandbox that the box of its failed step has become; "": none, or the server was restarted since */
 };
 
 struct build_request {

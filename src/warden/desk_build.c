@@ -66,6 +66,7 @@ static void ask_get(struct question *q)
   wire_put_u64(q->out, W_STATE, j->row.state);
   wire_putz(q->out, W_STEP, j->row.step);
   wire_putz(q->out, W_MESSAGE, j->row.reason ? j->row.reason : "");
+  wire_putz(q->out, W_ID, j->kept_box);
   cleanup_fd int fd = j->row.state == JOB_WAITING ? -1 : builder_log(q->warden, j, &err);
   desk_finish_with(q, fd);
 }

@@ -277,13 +277,22 @@ static bool in_use(struct warden *w, const struct build *build)
   return false;
 }
 
+/* A copy's own layer bears its name. What the box of a failed build stands on (build_keep.h) is its steps'. */
+static void own_layer(const struct build *b, char out[1024])
+{
+  first_layer(b, out);
+  size_t n = strlen(out), id = strlen(b->row.id);
+  if (n < id || strcmp(out + n - id, b->row.id) != 0)
+    out[0] = 0;
+}
+
 void fork_release(struct warden *w, struct build *build)
 {
   if (!build || build->row.kind != BUILD_FORK || build->pinned || in_use(w, build))
     return;
   struct copy copy = {0};
   struct err err = ERR_NONE;
-  first_layer(build, copy.layer);
+  own_layer(build, copy.layer);
   memcpy(copy.image, build->row.image, sizeof(copy.image));
   if (catalog_build_remove(w->catalog, build, &err))
     log_warn("a fork's files stay: %s", err.msg);

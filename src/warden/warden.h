@@ -43,6 +43,7 @@ struct warden_config {
   struct source_rules source;                  /* what templates may begin with */
   unsigned builds_max, team_builds_max;        /* templates built at once, on this server and of one team */
   unsigned build_seconds, build_log_mb;        /* longest build, largest log of one */
+  unsigned keep_box_s;                         /* life of the box of a failed build, where it was asked for */
   unsigned build_wait_s, build_keep_s;         /* an unstarted build lives so long, a failed one is remembered so long */
   const char *checkpoint;                      /* auto, or frozen: boxes sleep in memory only */
   const char *criu;                            /* the program */

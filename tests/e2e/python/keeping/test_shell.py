@@ -178,7 +178,7 @@ def test_a_new_sandbox_ends_with_its_shell() -> None:
 
 
 def kept_box(said: bytes) -> str:
-    found = re.search(rb"sandbox (i[a-z0-9]{20}) of it", said)
+    found = re.search(rb"is sandbox (i[a-z0-9]{20}), as it stands: cloche shell", said)
     assert found, said
     return found[1].decode()
 
