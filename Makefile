@@ -4,13 +4,19 @@
 BUILD ?= build
 MESON_FLAGS ?=
 
-.PHONY: build criu serve test unit check asan fuzz soak bench templates deps clean uninstall-state install
+.PHONY: build criu stores serve test unit check asan fuzz soak bench templates deps clean uninstall-state install
 
+# `make test BUILD=build-asan` and the like use the build under sanitizers.
+ifeq ($(BUILD),build-asan)
+build:
+	@$(MAKE) --no-print-directory BUILD=build asan
+else
 build: deps-build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS) >/dev/null
 	@ninja -C $(BUILD) --quiet
-	@test $(BUILD) = build-asan || scripts/stage-runtime . $(BUILD)/src/agent/cloche-agent $(BUILD)/runtime $(BUILD)/.staged
+	@scripts/stage-runtime . $(BUILD)/src/agent/cloche-agent $(BUILD)/runtime $(BUILD)/.staged
 	@ln -sf src/cli/cloche $(BUILD)/cloche
+endif
 
 deps-%:
 	@scripts/deps $*
@@ -22,10 +28,14 @@ templates: deps-template
 criu:
 	@scripts/criu || true
 
-serve: build deps-run criu templates
+# criu and the templates are made side by side: each keeps one core busy for minutes, once.
+stores: deps-run deps-template
+	@$(MAKE) --no-print-directory --jobs=2 criu templates
+
+serve: build stores
 	@exec $(BUILD)/cloche serve $(SERVE_FLAGS)
 
-test: build deps-check deps-run deps-test criu templates
+test: build deps-check deps-test stores
 	@BUILD=$(BUILD) scripts/test-all
 
 unit: build
@@ -45,10 +55,10 @@ asan: build
 fuzz: deps-check
 	@scripts/fuzz
 
-soak: build deps-run deps-test criu templates
+soak: build deps-test stores
 	@scripts/soak
 
-bench: build deps-run deps-test criu templates
+bench: build deps-test stores
 	@scripts/bench
 
 install: build
