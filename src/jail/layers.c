@@ -24,7 +24,7 @@
 
 #define LAYERS_MAX 120
 #define BUSY_TRIES 400
-#define LEAVE_MS   5000 /* for a former mount of the same directory to go */
+#define LEAVE_US   30000000 /* for a former mount of the same directory to go */
 
 /* Gives a detached mount the ids of the box. */
 static int map_ids(int tree, int userns, unsigned attributes)
@@ -266,11 +266,12 @@ static int try_way(const struct layers *l, int way, const struct clones *c)
 }
 
 /* A box that has just ended may still be there as a mount: the kernel takes it down in a worker of its own, after the
- * last process was waited for. */
+ * last process was waited for, and one after the other. Filesystems that are written out before it may take seconds. */
 static int try_patiently(const struct layers *l, int way, struct clones *c)
 {
   int r;
-  for (int i = 0; (r = try_way(l, way, c)) == -EBUSY && i < LEAVE_MS; i++)
+  int64_t deadline = clock_mono_us() + LEAVE_US;
+  while ((r = try_way(l, way, c)) == -EBUSY && clock_mono_us() < deadline)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   return r;
 }
