@@ -1,4 +1,4 @@
-"""pip.py PIP install ARG... - installs with uv what pip would have installed, or lets pip do it.
+"""pip.py PIP... -- install ARG... - installs with uv what pip would have installed, or lets pip do it.
 
 uv knows neither pip's settings nor packages that lie outside of the directory it installs to (Debian's own, those of a
 user). Both are told to it: settings as options, packages as empty entries beside what it installs, which are gone again
@@ -230,7 +230,7 @@ def install(order: Order) -> int:
         take_back(lent)
 
 
-def main(pip: str, words: list[str]) -> None:
+def main(pip: list[str], words: list[str]) -> None:
     order = Order()
     try:
         read_settings(order)
@@ -240,8 +240,9 @@ def main(pip: str, words: list[str]) -> None:
         print("uv could not do that; pip tries:", flush=True)
     except (LeaveToPip, OSError, ValueError, KeyError, configparser.Error):
         pass
-    os.execv(pip, [pip, *words])
+    os.execv(pip[0], [*pip, *words])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    split = sys.argv.index("--")
+    main(sys.argv[1:split], sys.argv[split + 1 :])

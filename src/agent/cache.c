@@ -3,7 +3,7 @@
  * pip, npm and uv keep caches that several processes may use at once, but each user has one of its own: they stumble over
  * files that belong to somebody else. apt locks its directory of archives for the whole run, so every box has its own, with
  * links to the packages of a common pool, and new packages are linked back. `pip` is a shell function that goes through uv
- * where it is there (installers/pip). */
+ * where it is there (installers/pip), so is `sudo` for the sake of pip behind it, and pip itself asks our program where another one calls it. */
 #include "agent/cache.h"
 
 #include <dirent.h>
@@ -13,13 +13,15 @@
 
 #define TOP  "/dev/cloche"
 #define POOL TOP "/apt"
+#define OURS "/usr/lib/cloche/installers"
 
 /* Functions that bash takes from its environment: a PATH would be lost in a login shell's profile, and kept in a template's
  * variables. */
 static const struct {
   const char *name, *value;
-} installers[] = {{"BASH_FUNC_pip%%", "() { /usr/lib/cloche/installers/pip pip \"$@\"\n}"},
-                  {"BASH_FUNC_pip3%%", "() { /usr/lib/cloche/installers/pip pip3 \"$@\"\n}"}};
+} installers[] = {{"BASH_FUNC_pip%%", "() { " OURS "/pip pip \"$@\"\n}"},
+                  {"BASH_FUNC_pip3%%", "() { " OURS "/pip pip3 \"$@\"\n}"},
+                  {"BASH_FUNC_sudo%%", "() { " OURS "/sudo \"$@\"\n}"}};
 
 static char archives[80]; /* this box's; "" = not made yet */
 
@@ -91,6 +93,28 @@ static void set(struct env *env, const char *name, const char *dir, const char *
     env_set(env, str_of(name), str_of(value));
 }
 
+static bool program(const char *name)
+{
+  static const char *const places[] = {"/usr/local/bin", "/usr/bin", "/bin"};
+  char path[100];
+  for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+    snprintf(path, sizeof(path), "%s/%s", places[i], name);
+    if (!access(path, X_OK))
+      return true;
+  }
+  return false;
+}
+
+/* A name that is no program here must not look like one. */
+static void set_installers(struct env *env)
+{
+  size_t n = program("uv") && program("sudo") ? 3 : 2;
+  for (size_t i = 0; i < n; i++)
+    env_set(env, str_of(installers[i].name), str_of(installers[i].value));
+  if (program("uv"))
+    set(env, "PIP_PYTHON", OURS, "/python");
+}
+
 void cache_env(const struct user *u, struct env *env)
 {
   char own[64];
@@ -105,8 +129,7 @@ void cache_env(const struct user *u, struct env *env)
   set(env, "UV_CACHE_DIR", own, "/uv");
   set(env, "npm_config_cache", own, "/npm");
   env_set(env, STR("PIP_NO_CACHE_DIR"), STR("")); /* templates set it so that boxes stay small; nothing of this stays */
-  for (size_t i = 0; i < ARRAY_LEN(installers); i++)
-    env_set(env, str_of(installers[i].name), str_of(installers[i].value));
+  set_installers(env);
   if (u->uid)
     return;
   if (!archives[0])

@@ -100,7 +100,7 @@ def cases(stocked: str, pip: str, wordings: list[str], user: str, before: str) -
 
 def both_ways(stocked: str, wordings: list[str], user: str = "root", before: str = "true") -> dict[str, list[str]]:
     """What was said of each installation, when all left the same as pip itself."""
-    ours, pips = (cases(stocked, pip, wordings, user, before) for pip in ("pip", "command pip"))
+    ours, pips = (cases(stocked, pip, wordings, user, before) for pip in ("pip", "env -u PIP_PYTHON pip"))
     for words in wordings:
         left, right = ({line for line in told[words] if line.startswith("= ")} for told in (ours, pips))
         assert left == right, (words, sorted(left ^ right), ours[words])
@@ -143,6 +143,54 @@ def test_the_outcome_is_pips(stocked: str) -> None:
         assert any("/numpy/" in line for line in files) == (words == "modern"), words  # Debian's is there and stays
 
 
+OTHER_WAYS = [
+    ("python3 -m pip", "root"),
+    ("/usr/bin/pip", "root"),
+    ("sudo pip", "user"),
+    ("sudo -H python3 -m pip", "user"),
+    ("sh -c 'exec pip \"$@\"' sh", "root"),
+]
+
+
+@pytest.mark.parametrize(("pip", "user"), OTHER_WAYS, ids=[way for way, _ in OTHER_WAYS])
+def test_pip_by_other_ways(stocked: str, pip: str, user: str) -> None:
+    """What is installed, by whom, and that what uv does otherwise is pip's here, too."""
+    name, said = built(
+        e2b.Template().from_template(stocked)
+        .run_cmd(f"{pip} install parcel==1.0 tack && {pip} install --upgrade parcel && {pip} --version", user=user)
+    )  # fmt: skip
+    assert any(line.startswith("Installed 2 packages") for line in said), said
+    assert any(line.startswith("Successfully installed parcel-2.0") for line in said), said
+    assert any(line.startswith("pip ") and "python 3.13" in line for line in said), said
+    with e2b.Sandbox.create(name, timeout=60) as box:
+        place = "/usr/local/lib/python3.13/dist-packages"
+        assert box.files.read(f"{place}/tack-1.0.dist-info/INSTALLER").strip() == "uv"
+        assert box.commands.run("parcel-say").stdout == "2.0\n"
+        assert box.commands.run("env").stdout.count("PIP_PYTHON") == 0
+        assert box.commands.run(f"stat -c %u {place}/tack").stdout == "0\n"
+
+
+def test_a_failure_by_another_way_is_told_once_by_pip(stocked: str) -> None:
+    lines: list[str] = []
+    with pytest.raises(e2b.BuildException, match="exit status 1"):
+        e2b.Template.build(
+            e2b.Template().from_template(stocked).run_cmd("python3 -m pip install no-such-thing", user="root"),
+            fresh("fails"),
+            on_build_logs=lambda entry: lines.append(entry.message),
+        )
+    assert sum("No matching distribution found for no-such-thing" in line for line in lines) == 1, lines
+
+
+def test_sudo_is_otherwise_sudo(stocked: str) -> None:
+    _, said = built(
+        e2b.Template().from_template(stocked)
+        .run_cmd("sudo -u user id -un; sudo id -un; sudo -n sh -c 'echo $0 \"$@\"' a 'b c'; sudo -H pip --version; sudo false || echo refused", user="user")
+    )  # fmt: skip
+    assert said[:3] == ["user", "root", "a b c"], said
+    assert said[3].startswith("pip "), said
+    assert said[4] == "refused"
+
+
 def test_an_editable_project(stocked: str) -> None:
     project = "[build-system]\\nrequires = []\\nbuild-backend = 'setuptools.build_meta'\\n[project]\\nname = 'mine'\\nversion = '1'\\n"
     before = f"mkdir -p /srv/mine/mine; touch /srv/mine/mine/__init__.py; printf \"{project}\" > /srv/mine/pyproject.toml"
@@ -171,11 +219,12 @@ def test_a_user_without_the_right_to_write_installs_at_home(stocked: str) -> Non
 
 
 def test_a_virtual_environment_is_the_one_in_use(stocked: str) -> None:
-    name, said = built(
-        e2b.Template()
-        .from_template(stocked)
-        .run_cmd("python3 -m venv /srv/v && . /srv/v/bin/activate && pip install bundle", user="root")
-    )
+    for line in (". /srv/v/bin/activate && pip", ". /srv/v/bin/activate && python -m pip", "/srv/v/bin/python -m pip", "/srv/v/bin/pip"):
+        in_environment(stocked, f"python3 -m venv /srv/v && {line} install bundle")
+
+
+def in_environment(stocked: str, line: str) -> None:
+    name, said = built(e2b.Template().from_template(stocked).run_cmd(line, user="root"))
     assert any(line.startswith("Installed 3 packages") for line in said), said  # nothing of Debian's is seen in there
     with e2b.Sandbox.create(name, timeout=60) as box:
         assert box.commands.run("ls /srv/v/lib/python3.13/site-packages").stdout.split()[0] == "bundle"
