@@ -444,30 +444,23 @@ static int make_link(int sock, const char *instance, int netns, char name[16], s
   return r ? err_set(err, r, "making a veth: %s", strerrordesc_np(-r)) : 0;
 }
 
-static int guard_link(const char *name, struct err *err)
-{
-  char path[96];
-  snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", name);
-  return put_text(path, "1", err);
-}
-
 static int set_outside(const struct jail_net *net, int sock, const char *name, struct err *err)
 {
   int index = rtnl_index(sock, name);
-  int r = index < 0 ? index : rtnl_up(sock, index);
+  int r = index < 0 ? index : rtnl_up(sock, index, true);
   if (!r)
     r = rtnl_address(sock, index, jail_net_gateway(net->config), 32);
   if (!r)
     r = rtnl_route(sock, index, jail_net_address(net), 32, 0);
   if (!r && net->config->rate)
     r = rtnl_rate(sock, index, net->config->rate);
-  return r ? err_set(err, r, "setting up %s: %s", name, strerrordesc_np(-r)) : guard_link(name, err);
+  return r ? err_set(err, r, "setting up %s: %s", name, strerrordesc_np(-r)) : 0;
 }
 
 static int set_inside(const struct jail_net *net, int sock, struct err *err)
 {
   int index = rtnl_index(sock, "eth0");
-  int r = index < 0 ? index : rtnl_up(sock, index);
+  int r = index < 0 ? index : rtnl_up(sock, index, false);
   if (!r)
     r = rtnl_address(sock, index, jail_net_address(net), 32);
   if (!r)
@@ -483,7 +476,7 @@ int jail_net_loopback(int netns, struct err *err)
   if (inside < 0)
     return inside;
   int index = rtnl_index(inside, "lo");
-  int r = index < 0 ? index : rtnl_up(inside, index);
+  int r = index < 0 ? index : rtnl_up(inside, index, false);
   return r ? err_set(err, r, "bringing lo of a box up: %s", strerrordesc_np(-r)) : 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <linux/if_link.h>
+#include <linux/ip.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -94,11 +95,31 @@ int rtnl_open(void)
 
 static void add_no_v6(struct request *q)
 {
-  struct rtattr *spec = add(q, IFLA_AF_SPEC, NULL, 0);
   struct rtattr *v6 = add(q, AF_INET6, NULL, 0);
   add(q, IFLA_INET6_ADDR_GEN_MODE, &(uint8_t){1 /* none */}, 1);
   end(q, v6);
-  end(q, spec);
+}
+
+static void add_strict(struct request *q)
+{
+  struct rtattr *v4 = add(q, AF_INET, NULL, 0);
+  struct rtattr *conf = add(q, IFLA_INET_CONF, NULL, 0);
+  add_u32(q, IPV4_DEVCONF_RP_FILTER, 1);
+  end(q, conf);
+  end(q, v4);
+}
+
+static int set_families(int sock, int index, bool strict, bool no_v6)
+{
+  struct request q;
+  *(struct ifinfomsg *)begin(&q, RTM_SETLINK, 0, sizeof(struct ifinfomsg)) = (struct ifinfomsg){.ifi_index = index};
+  struct rtattr *spec = add(&q, IFLA_AF_SPEC, NULL, 0);
+  if (strict)
+    add_strict(&q);
+  if (no_v6)
+    add_no_v6(&q);
+  end(&q, spec);
+  return ask(sock, &q, NULL);
 }
 
 /* Neither end can come up before both are there. */
@@ -120,13 +141,13 @@ int rtnl_veth(int sock, const char *name, int netns)
 }
 
 /* The flags of a message take effect before its address family part: two messages. */
-int rtnl_up(int sock, int index)
+int rtnl_up(int sock, int index, bool strict)
 {
   struct request q;
-  *(struct ifinfomsg *)begin(&q, RTM_SETLINK, 0, sizeof(struct ifinfomsg)) = (struct ifinfomsg){.ifi_index = index};
-  add_no_v6(&q);
-  int r = ask(sock, &q, NULL);
-  if (r && r != -EAFNOSUPPORT) /* a kernel without IPv6 */
+  int r = set_families(sock, index, strict, true);
+  if (r == -EAFNOSUPPORT) /* a kernel without IPv6 */
+    r = strict ? set_families(sock, index, true, false) : 0;
+  if (r)
     return r;
   *(struct ifinfomsg *)begin(&q, RTM_SETLINK, 0, sizeof(struct ifinfomsg)) =
       (struct ifinfomsg){.ifi_index = index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};

@@ -165,8 +165,8 @@ static void world_open(void)
   cleanup_fd int here = rtnl_open(), there = rtnl_in(world.netns);
   assert_int_equal(rtnl_veth(here, "up0", world.netns), 0);
   int up = rtnl_index(here, "up0"), eth = rtnl_index(there, "eth0");
-  assert_int_equal(rtnl_up(here, up), 0);
-  assert_int_equal(rtnl_up(there, eth), 0);
+  assert_int_equal(rtnl_up(here, up, false), 0);
+  assert_int_equal(rtnl_up(there, eth, false), 0);
   assert_int_equal(rtnl_address(here, up, IP(203, 0, 113, 1), 24), 0);
   assert_int_equal(rtnl_route(here, up, 0, 0, IP(203, 0, 113, 2)), 0);
   assert_int_equal(rtnl_address(there, eth, IP(203, 0, 113, 2), 24), 0);
