@@ -9,7 +9,7 @@ int rtnl_open(void); /* socket in the calling thread's namespace, or -errno */
 int rtnl_veth(int sock, const char *name, int netns); /* a veth pair: `name` here, eth0 in netns, both down */
 /* Without an automatic IPv6 address. strict: takes only packets from addresses that are routed to it. */
 int rtnl_up(int sock, int index, bool strict);
-int rtnl_index(int sock, const char *name);           /* of a link in the socket's namespace, or -errno */
+int rtnl_index(int sock, const char *name); /* of a link in the socket's namespace, or -errno */
 int rtnl_address(int sock, int index, uint32_t address, unsigned prefix);
 int rtnl_each_address(int sock, void (*seen)(uint32_t address, void *arg), void *arg); /* IPv4, of every link */
 /* To address/prefix (0/0 = default) by way of `via` (0 = on the link itself). Replaces an older one. */

@@ -3,7 +3,10 @@
  *
  * How many are kept ready follows what was asked: creates that find nothing are counted while they are under way, and as many as
  * were under way at once are kept ready beside the usual number from then on, so that a crowd that comes again finds its
- * boxes. With every calm minute half of them go. */
+ * boxes. With every calm minute half of them go.
+ *
+ * The build asked for last has spare ones beside, as far as a small part of the memory at hand goes, so that a first crowd finds
+ * its boxes too. They are made one by one while nobody asks for anything. */
 #include "warden/shelf.h"
 
 #include "warden/birth.h"
@@ -15,7 +18,12 @@
 #define POOL_BIRTHS       2
 #define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
 #define POOL_MEMORY_US    200000
-#define POOL_CALM_US      60000000
+#define SPARE_KB          3072     /* of a parked box */
+#define SPARE_CALM_US     400000   /* nobody has asked for a box for so long */
+#define SPARE_GAP_US      50000    /* between two of them */
+#define SPARE_BUSY_US     1000000  /* the same while the processors have other work */
+#define SPARE_DROPS       8        /* that go at a time */
+#define FAVOUR_US         60000000 /* another build takes the spare boxes' place when theirs was not asked for so long */
 
 struct shelf {
   struct warden *warden;
@@ -26,11 +34,14 @@ struct shelf {
   size_t more;   /* kept ready beside the usual number */
   int64_t crowd_us;
   int64_t used_us;
-  bool bare;  /* nobody has asked for a box of it yet: its Python is loaded, no more */
-  bool rests; /* nobody needs it for now */
+  int64_t spared_us; /* when the last spare one was begun */
+  bool bare;         /* nobody has asked for a box of it yet: its Python is loaded, no more */
+  bool rests;        /* nobody needs it for now */
 };
 
 static void fill(struct shelf *s);
+
+static uint64_t memory_kb; /* at hand, when it was last looked at */
 
 static bool memory_is_short_now(void)
 {
@@ -49,6 +60,7 @@ static bool memory_is_short_now(void)
     else if (str_is(name, "MemAvailable"))
       str_u64(value, &available);
   }
+  memory_kb = available;
   return available * 100 < total * POOL_MEMORY_FLOOR;
 }
 
@@ -63,6 +75,33 @@ static bool memory_is_short(void)
     asked_us = now;
   }
   return is_short;
+}
+
+/* Since the last look, or since the one before when that was just now. */
+static bool processors_rest(void)
+{
+  static uint64_t idle_then, all_then;
+  static bool rest;
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  uint64_t idle = 0, all = 0, value;
+  if (file_read("/proc/stat", &b))
+    return true;
+  struct str line, left, word;
+  str_cut(buf_str(&b), '\n', &line, &left);
+  str_cut(line, ' ', &word, &line);
+  for (size_t i = 0; (line = str_trim(line)).n; i++) {
+    str_cut(line, ' ', &word, &line);
+    if (str_u64(word, &value))
+      break;
+    all += value;
+    idle += i == 3 || i == 4 ? value : 0; /* idle, and waiting for a disk */
+  }
+  if (all - all_then < 4)
+    return rest;
+  rest = (idle - idle_then) * 2 >= all - all_then;
+  idle_then = idle;
+  all_then = all;
+  return rest;
 }
 
 static struct shelf *shelf_of(struct warden *w, struct build *b)
@@ -174,6 +213,17 @@ static size_t wanted(const struct shelf *s)
   return n ? n + s->more : 0;
 }
 
+/* Those with its spare ones. */
+static size_t hoped(const struct shelf *s)
+{
+  const struct warden *w = s->warden;
+  size_t n = wanted(s);
+  if (!n || w->favourite != s || clock_mono_us() - s->used_us > POOL_COLD_US)
+    return n;
+  size_t most = MIN((size_t)w->config->pool_crowd, (size_t)(memory_kb / 100 * w->config->pool_spare / SPARE_KB));
+  return n + (most > s->more ? most - s->more : 0);
+}
+
 static uint64_t memory_held(struct warden *w)
 {
   uint64_t bytes = 0;
@@ -202,6 +252,39 @@ static void make_one(struct shelf *s, unsigned slot)
   (holds_memory(w, s->build) ? birth_restore_ahead : birth_ahead)(w, s->build, s, slot, shelved);
 }
 
+static void idler_rang(uv_timer_t *t)
+{
+  struct warden *w = t->data;
+  if (!w->stopping)
+    shelf_tend(w);
+}
+
+/* The shelves are looked after again then, if not before. */
+static void later(struct warden *w, int64_t wait_us)
+{
+  uint64_t ms = (uint64_t)wait_us / 1000 + 1;
+  if (!uv_is_active((uv_handle_t *)&w->idler) || uv_timer_get_due_in(&w->idler) > ms)
+    uv_timer_start(&w->idler, idler_rang, ms, 0);
+}
+
+static void fill_spare(struct shelf *s)
+{
+  struct warden *w = s->warden;
+  unsigned slot;
+  if (s->coming || s->n < wanted(s) || s->n >= hoped(s))
+    return;
+  int64_t gap = processors_rest() ? SPARE_GAP_US : SPARE_BUSY_US;
+  int64_t now = clock_mono_us(), at = MAX(w->asked_us + SPARE_CALM_US, s->spared_us + gap);
+  if (now < at)
+    later(w, at - now);
+  else if (w->births || w->removals || w->turn_first)
+    later(w, SPARE_GAP_US);
+  else if (!memory_is_short() && !slot_take(w, &slot)) {
+    s->spared_us = now;
+    make_one(s, slot);
+  }
+}
+
 static void fill(struct shelf *s)
 {
   struct warden *w = s->warden;
@@ -217,6 +300,17 @@ static void fill(struct shelf *s)
       return;
     make_one(s, slot);
   }
+  fill_spare(s);
+}
+
+/* The spare boxes are those of one build, and do not change with every question where several are asked for by turns. */
+static void favour(struct shelf *s)
+{
+  struct warden *w = s->warden;
+  struct shelf *old = w->favourite;
+  w->asked_us = s->used_us;
+  if (!holds_memory(w, s->build) && (!old || old->build->retired || s->used_us - old->used_us > FAVOUR_US))
+    w->favourite = s;
 }
 
 struct parked *shelf_take(struct warden *w, struct build *b)
@@ -226,6 +320,7 @@ struct parked *shelf_take(struct warden *w, struct build *b)
   struct shelf *s = shelf_of(w, b);
   s->used_us = clock_mono_us();
   s->bare = false;
+  favour(s);
   struct parked *p = s->ready;
   if (p) {
     s->ready = p->next;
@@ -251,18 +346,30 @@ void shelf_caught_up(struct warden *w, struct build *b)
   w->refill = true;
 }
 
+static void drop_first(struct shelf *s)
+{
+  struct parked *p = s->ready;
+  s->ready = p->next;
+  s->n--;
+  parked_drop(p);
+}
+
+/* Memory at hand moves by the boxes themselves: one or two more than hoped for are not worth their end. */
 static void calm_down(struct shelf *s)
 {
-  if (!s->more || clock_mono_us() - s->crowd_us < POOL_CALM_US)
-    return;
-  s->more /= 2;
-  s->crowd_us = clock_mono_us();
-  while (s->n > wanted(s)) {
-    struct parked *p = s->ready;
-    s->ready = p->next;
-    s->n--;
-    parked_drop(p);
+  struct warden *w = s->warden;
+  int64_t now = clock_mono_us(), calm_us = (int64_t)w->config->pool_calm_s * 1000000;
+  if (s->more && now - s->crowd_us >= calm_us) {
+    s->more /= 2;
+    s->crowd_us = now;
   }
+  if (s->more)
+    later(w, s->crowd_us + calm_us - now);
+  size_t most = hoped(s) > wanted(s) ? hoped(s) + 2 : hoped(s);
+  for (unsigned i = 0; i < SPARE_DROPS && s->n > most; i++)
+    drop_first(s);
+  if (s->n > most)
+    later(w, SPARE_GAP_US);
 }
 
 void shelf_heat(struct warden *w, struct build *b)
@@ -285,12 +392,8 @@ void shelf_load(struct warden *w, struct build *b)
 
 static void empty(struct shelf *s)
 {
-  while (s->ready) {
-    struct parked *p = s->ready;
-    s->ready = p->next;
-    s->n--;
-    parked_drop(p);
-  }
+  while (s->ready)
+    drop_first(s);
 }
 
 /* Nobody used it for a while, or its template is gone, or too many others with Pythons of their own were used since. */

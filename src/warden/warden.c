@@ -360,7 +360,7 @@ int warden_main(const struct warden_config *config)
   uv_loop_init(&loop);
   w.turn_last = &w.turn_first;
   w.slots = xcalloc(SLOTS / 64, sizeof(*w.slots));
-  uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper, &w.refiller};
+  uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper, &w.refiller, &w.idler};
   for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
     uv_timer_init(&loop, timers[i]);
     timers[i]->data = &w;

@@ -29,6 +29,8 @@ struct warden_config {
   unsigned pool;                               /* boxes kept ready per template in use; 0 = none */
   unsigned pool_crowd;                         /* beside them at most, for a while after so many were missing at once */
   unsigned ready_pool, ready_pool_mb;          /* the same of templates that hold memory, each; and of all of them together */
+  unsigned pool_calm_s;                        /* that while: half of them go with each */
+  unsigned pool_spare;                         /* percent of the memory at hand for spare boxes of the build asked for last */
   unsigned disks_ready, disks_kept;            /* disks of boxes made ahead per size; with those of ended boxes at most */
   unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
@@ -82,10 +84,12 @@ struct warden {
   bool net_on;
   struct builder *builder;     /* see builder.h */
   struct map zygotes, shelves; /* footing's key -> struct zygote; build id -> struct shelf */
+  struct shelf *favourite;     /* the one with spare boxes */
+  int64_t asked_us;            /* when a box was last asked for */
   bool refill;                 /* the pool wants tending when the loop has time */
   uv_check_t after;
   struct alarms alarms;
-  uv_timer_t clock, sampler, housekeeper, refiller;
+  uv_timer_t clock, sampler, housekeeper, refiller, idler;
   bool sampling, stopping;
   int64_t garbage_us; /* when what nothing needs is cleared next */
   size_t removals;    /* boxes whose remains are being cleared */
