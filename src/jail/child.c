@@ -53,6 +53,55 @@ static void wait_for(char what, int *fds, size_t *n)
     _exit(127); /* the parent has given up, and knows why */
 }
 
+struct orders {
+  union {
+    struct child_order head;
+    char bytes[CHILD_ORDER_MAX];
+  };
+  int root, boot, cache;
+  unsigned open_files;
+  const char *console;
+  char *argv[CHILD_TEXTS + 1], *env[CHILD_TEXTS + 1];
+};
+
+static char *next_text(char **at, const char *end)
+{
+  char *text = *at, *stop = memchr(text, 0, (size_t)(end - text));
+  if (!stop)
+    _exit(127); /* the parent writes nothing like that */
+  *at = stop + 1;
+  return text;
+}
+
+static void take_texts(char **list, size_t n, char **at, const char *end)
+{
+  for (size_t i = 0; i < n; i++)
+    list[i] = next_text(at, end);
+  list[n] = NULL;
+}
+
+/* The boot socket goes out of the way of descriptor 3, where the program expects it. */
+static void take_orders(struct orders *o)
+{
+  int fds[3];
+  size_t n = ARRAY_LEN(fds), used = 1;
+  ssize_t k = fd_recv(report_sock, o->bytes, sizeof(o->bytes), fds, &n, 0);
+  if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || n != 1u + o->head.boot + o->head.cache || o->head.args > CHILD_TEXTS ||
+      o->head.envs > CHILD_TEXTS)
+    _exit(127); /* the parent has given up, and knows why */
+  struct child_order head = o->head;
+  char *at = o->bytes + sizeof(head), *end = o->bytes + k;
+  o->root = fds[0];
+  o->boot = head.boot ? fcntl(fds[used++], F_DUPFD_CLOEXEC, SOCK_SLOT) : -1;
+  o->cache = head.cache ? fds[used] : -1;
+  o->open_files = head.open_files;
+  o->console = head.console ? next_text(&at, end) : NULL;
+  take_texts(o->argv, head.args, &at, end);
+  take_texts(o->env, head.envs, &at, end);
+  if (head.boot && o->boot < 0)
+    die("moving the boot descriptor", NULL);
+}
+
 static void join_groups(void)
 {
   int fds[CGROUP_JOIN_MAX];
@@ -263,23 +312,21 @@ static void cover(void)
     read_only(fixed[i]);
 }
 
-static void build_root(const struct child_plan *plan)
+static void build_root(const struct child_plan *plan, struct orders *o)
 {
   struct trees t;
-  int given[2] = {-1, -1}; /* the root, and perhaps a cache */
-  size_t n = ARRAY_LEN(given);
   make_trees(&t, plan->shm);
-  wait_for(CHILD_ROOT, given, &n);
-  enter_root(given[0], plan->run_as != 0);
-  close(given[0]);
+  take_orders(o);
+  enter_root(o->root, plan->run_as != 0);
+  close(o->root);
   umask(0);
   place(t.proc, "/proc");
   place(t.sys, "/sys");
   place(t.dev, "/dev");
   place(t.pts, "/dev/pts");
   place(t.shm, "/dev/shm");
-  if (n == 2)
-    place(given[1], JAIL_CACHE);
+  if (o->cache >= 0)
+    place(o->cache, JAIL_CACHE);
   place_devices(&t);
   cover();
   if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))
@@ -289,13 +336,13 @@ static void build_root(const struct child_plan *plan)
 
 /* --- the last steps ------------------------------------------------------------------------------------------- */
 
-static void limit_resources(const struct child_plan *plan)
+static void limit_resources(unsigned open_files)
 {
   struct rlimit files, core = {1, 1};
   if (getrlimit(RLIMIT_NOFILE, &files))
     die("reading the limit of open files", NULL);
-  if (plan->open_files && plan->open_files < files.rlim_max)
-    files.rlim_max = plan->open_files;
+  if (open_files && open_files < files.rlim_max)
+    files.rlim_max = open_files;
   files.rlim_cur = MIN(files.rlim_max, (rlim_t)OPEN_FILES_SOFT);
   if (setrlimit(RLIMIT_NOFILE, &files))
     die("setting the limit of open files", NULL);
@@ -308,17 +355,17 @@ static void limit_resources(const struct child_plan *plan)
   (void)unused;
 }
 
-static void arrange_descriptors(const struct child_plan *plan)
+static void arrange_descriptors(const struct orders *o)
 {
   int null = open("/dev/null", O_RDWR);
-  int console = plan->console ? open(plan->console, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600) : null;
+  int console = o->console ? open(o->console, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600) : null;
   if (null < 0 || console < 0)
-    die("opening the console", plan->console);
+    die("opening the console", o->console);
   if (dup2(null, 0) < 0 || dup2(console, 1) < 0 || dup2(console, 2) < 0)
     die("arranging descriptors", NULL);
-  if (plan->boot_fd >= 0 && dup2(plan->boot_fd, 3) < 0)
+  if (o->boot >= 0 && dup2(o->boot, 3) < 0)
     die("placing the boot descriptor", NULL);
-  unsigned first = plan->boot_fd >= 0 ? 4 : 3;
+  unsigned first = o->boot >= 0 ? 4 : 3;
   if (syscall(SYS_close_range, first, report_sock - 1, 0) || syscall(SYS_close_range, report_sock + 1, ~0u, 0))
     die("closing the host's descriptors", NULL);
 }
@@ -376,11 +423,9 @@ static void reset_signals(void)
 
 /* The daemon's descriptors go first of all: among them is the parent's end of our own socket, and those of births on other
  * threads. A child that kept them would never see that a killed daemon is gone, and sit there for ever. */
-static void drop_the_rest(int sock, int boot)
+static void drop_the_rest(int sock)
 {
-  int low = boot >= 0 ? MIN(sock, boot) : sock, high = MAX(sock, boot);
-  if (syscall(SYS_close_range, 3, low - 1, 0) || (high > low + 1 && syscall(SYS_close_range, low + 1, high - 1, 0)) ||
-      syscall(SYS_close_range, high + 1, ~0u, 0))
+  if (syscall(SYS_close_range, 3, sock - 1, 0) || syscall(SYS_close_range, sock + 1, ~0u, 0))
     die("closing the daemon's descriptors", NULL);
 }
 
@@ -403,31 +448,29 @@ int child_favour(pid_t pid, bool favoured)
 
 _Noreturn void child_run(const struct child_plan *plan)
 {
-  struct child_plan own = *plan;
+  struct orders orders;
   report_sock = plan->sock;
   int high = fcntl(plan->sock, F_DUPFD_CLOEXEC, SOCK_SLOT);
   if (high < 0)
     die("moving the socket", NULL);
   report_sock = high;
-  if (plan->boot_fd >= 0 && (own.boot_fd = fcntl(plan->boot_fd, F_DUPFD_CLOEXEC, SOCK_SLOT)) < 0)
-    die("moving the boot descriptor", NULL);
-  drop_the_rest(report_sock, own.boot_fd);
+  drop_the_rest(report_sock);
   join_groups();
   become_root(plan->hostname);
   if (!plan->run_as)
     limit_watching();
   loopback_up();
-  build_root(plan);
-  limit_resources(plan);
+  build_root(plan, &orders);
+  limit_resources(orders.open_files);
   if (plan->run_as) /* before any file is made: the host's root has no id on these mounts */
     become(plan->run_as);
-  arrange_descriptors(&own);
+  arrange_descriptors(&orders);
   if (!plan->run_as) {
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
       die("loading the seccomp program", NULL);
     drop_capabilities();
   }
   reset_signals();
-  execve(plan->argv[0], (char *const *)plan->argv, (char *const *)plan->env);
-  die("executing ", plan->argv[0]);
+  execve(orders.argv[0], orders.argv, orders.env);
+  die("executing ", orders.argv[0]);
 }

@@ -2,28 +2,34 @@
  *
  * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
  * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
- * groups to join, then CHILD_ROOT with the descriptors of the root mount and perhaps of a cache; the child sends a struct child_failure and
- * dies, or execs, which closes the socket. */
+ * groups to join, then, perhaps much later, a struct child_order with the descriptors of the root mount, of the boot socket and of a
+ * cache; the child sends a struct child_failure and dies, or execs, which closes the socket. */
 #ifndef CLOCHE_CHILD_H
 #define CLOCHE_CHILD_H
 
 #include "jail/cgroup.h"
 #include <linux/filter.h>
 
-#define CHILD_MAPPED 'm'
-#define CHILD_ROOT   'r'
+#define CHILD_MAPPED    'm'
+#define CHILD_ROOT      'r'
+
+#define CHILD_ORDER_MAX 12288 /* bytes of an order */
+#define CHILD_TEXTS     60    /* arguments, and variables */
 
 struct child_plan {
   int sock;
-  int boot_fd; /* -1: none */
   const char *hostname;
-  const char *const *argv;
-  const char *const *env;
-  const char *console;
   const struct sock_fprog *filter;
-  unsigned open_files;
   uint64_t shm;    /* bytes of /dev/shm */
   uint32_t run_as; /* 0: root of a user namespace of its own; else a host id without rights (a zygote) */
+};
+
+/* Behind it, each with its NUL: the console's path (if there is one), the arguments, the variables. */
+struct child_order {
+  char what;                    /* CHILD_ROOT */
+  uint8_t boot, cache, console; /* given or not */
+  uint16_t args, envs;
+  uint32_t open_files;
 };
 
 struct child_failure {

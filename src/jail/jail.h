@@ -59,6 +59,12 @@ struct jail {
 #define JAIL_NONE ((struct jail){.pidfd = -1, .netns = -1})
 
 int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err);
+/* The same in two halves. A blank has namespaces, ids, control groups and its link, and waits: of the spec, directory, layers, program
+ * and boot_fd are looked at by jail_raise only, the rest must be the same both times. jail_raise takes the blank, whatever happens. */
+struct jail_blank;
+int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct err *err);
+int jail_raise(const struct jail_spec *spec, struct jail_blank *blank, struct jail *out, struct err *err);
+void jail_blank_free(struct jail_blank *blank); /* with all it has on the host */
 /* Finds a jail again after a restart of the daemon: -ESRCH when it is gone. */
 int jail_adopt(const char *instance, const char *id, struct proc_id init, struct jail *out, struct err *err);
 /* Kills everything inside at once (pid 1 first, then what the cgroup still holds). Does not wait. */
