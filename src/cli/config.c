@@ -49,6 +49,8 @@ static const struct setting settings[] = {
     {"ready_pool", N(ready_pool), "2", 0, 100,
      "boxes kept restored and frozen per template in use whose start command runs; each costs what that holds in memory; 0 = none"},
     {"ready_pool_mb", N(ready_pool_mb), "1024", 1, 1000000, "memory of those boxes of all templates together"},
+    {"nets_ready", N(nets_ready), "4", 0, 64,
+     "network namespaces with links, ids and control groups made ahead for boxes that are born when asked for; 0 = none"},
     {"disks_ready", N(disks_ready), "8", 0, 64, "empty disks of boxes made ahead, of each size in use"},
     {"disks_kept", N(disks_kept), "32", 0, 64, "such disks at most, with those of ended boxes that were wiped for others; 0 = none is used again"},
     {"disk_wipe_files", N(disk_wipe_files), "2000", 0, 1000000, "files an ended box may have on its disk for it to be wiped and used again"},

@@ -11,7 +11,7 @@ struct config {
       tls_listen[128], tls_cert[512], tls_key[512], metrics_listen[128], checkpoint[16], criu[512];
   uint64_t gates, gate_uid, id_base, boxes_max, pids_max, open_files, inotify_instances, pool, pool_crowd, disks_ready, disks_kept, disk_wipe_files,
       disk_wipe_mb, zygotes, zygotes_max, internet, net_connections, net_rate, timeout_max_hours, keep_ended_hours, api_body_max;
-  uint64_t pool_calm_seconds, pool_spare_percent;
+  uint64_t pool_calm_seconds, pool_spare_percent, nets_ready;
   uint64_t team_boxes_max, team_creates_per_second, log_bytes, log_keep_mb, box_connections_max, checkpoint_jobs, checkpoint_seconds;
   uint64_t checkpoint_zstd, checkpoint_zstd_after, ready_pool, ready_pool_mb, keep_box_seconds;
   uint64_t builds_max, team_builds_max, build_seconds, build_wait_seconds, build_keep_days, build_log_mb, upload_max_mb;

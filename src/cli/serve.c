@@ -74,6 +74,7 @@ static int become_role(const struct config *c)
         .ready_pool_mb = (unsigned)c->ready_pool_mb,
         .pool_calm_s = (unsigned)c->pool_calm_seconds,
         .pool_spare = (unsigned)c->pool_spare_percent,
+        .nets_ready = (unsigned)c->nets_ready,
         .disks_ready = (unsigned)c->disks_ready,
         .disks_kept = (unsigned)c->disks_kept,
         .disk_wipe_files = (unsigned)c->disk_wipe_files,

@@ -68,6 +68,17 @@ static int send_packet(struct birth *h, int nursery)
   return sent < 0 ? err_set(&h->err, (int)sent, "boot packet of %zu bytes not sent: %s", h->boot.n, strerrordesc_np((int)-sent)) : 0;
 }
 
+/* In walls that stand; where they turn out not to, in new ones. */
+static int raise_walls(struct birth *h)
+{
+  if (h->blank && !jail_raise(&h->spec, steal(&h->blank), &h->jail, &h->err))
+    return 0;
+  if (h->err.msg[0])
+    log_warn("walls made ahead were of no use for box %s: %s", h->spec.id, h->err.msg);
+  h->err = ERR_NONE;
+  return jail_spawn(&h->spec, &h->jail, &h->err);
+}
+
 static int give_birth(struct birth *h)
 {
   int boot[2], nursery[2] = {-1, -1};
@@ -86,7 +97,7 @@ static int give_birth(struct birth *h)
     return err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX);
   h->spec.boot_fd = theirs;
   int r = send_packet(h, agents);
-  r = r ? r : jail_spawn(&h->spec, &h->jail, &h->err);
+  r = r ? r : raise_walls(h);
   if (r)
     return r;
   close(steal_fd(&theirs));
@@ -101,6 +112,8 @@ static void birth_work(uv_work_t *work)
 {
   struct birth *h = work->data;
   h->result = give_birth(h);
+  if (h->blank) /* it did not come so far */
+    jail_blank_free(steal(&h->blank));
   if (!h->result && h->box)
     h->result = wait_ready(h);
   h->ready_us = clock_mono_us();
@@ -213,7 +226,7 @@ static void birth_named(struct birth *h, struct parked *p)
   uv_timer_start(h->timer, agent_silent, BIRTH_READY_MS, 0);
 }
 
-void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *))
+void birth_start(struct box *b, struct parked *p, struct jail_blank *blank, const struct box_order *o, void (*done)(struct birth *))
 {
   struct birth *h = birth_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
@@ -222,6 +235,7 @@ void birth_start(struct box *b, struct parked *p, const struct box_order *o, voi
     birth_named(h, p);
     return;
   }
+  h->blank = blank;
   boot_whole(&h->boot, b);
   birth_begin(h, b->build, b->row.flags, o->allow, o->deny);
 }

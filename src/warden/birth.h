@@ -17,7 +17,8 @@ struct birth {
   struct box *box;     /* NULL for the pool; not touched by the worker but for what was copied below */
   struct shelf *shelf; /* whose it will be, for the pool */
   void (*done)(struct birth *birth);
-  struct zygote *zygote; /* to warm it with; NULL: it warms itself */
+  struct jail_blank *blank; /* walls that stand already, or NULL; owned until the worker has it */
+  struct zygote *zygote;    /* to warm it with; NULL: it warms itself */
   char name[64], dir[512];
   unsigned slot;
   bool again; /* a cold start of a box that has files: whatever fails, they stay */
@@ -41,7 +42,8 @@ struct birth {
 #define BIRTH_READY_MS 20000 /* longest wait for the agent's word */
 
 /* The birth is freed after done returns. */
-void birth_start(struct box *b, struct parked *p, const struct box_order *o, void (*done)(struct birth *)); /* p NULL: from nothing */
+/* Told to the parked p; else born, in the walls of `blank` (taken) where there is one. */
+void birth_start(struct box *b, struct parked *p, struct jail_blank *blank, const struct box_order *o, void (*done)(struct birth *));
 /* From the memory of another box, whose agent knows the secret `was`; the agent is told who it is now. */
 void birth_restore(struct box *b, const char *image, const char *was, void (*done)(struct birth *), void *arg);
 /* Of a row that is filled already, from nothing but its build. */

@@ -9,6 +9,7 @@
 #include "warden/account.h"
 #include "warden/bell.h"
 #include "warden/birth.h"
+#include "warden/blank.h"
 #include "warden/boxlog.h"
 #include "warden/desk.h"
 #include "warden/fork.h"
@@ -218,7 +219,7 @@ static void born(struct birth *birth)
   box_born(birth);
 }
 
-static int fill_row(struct box *b, const struct box_order *o, const struct parked *p)
+static int fill_row(struct box *b, const struct box_order *o, const unsigned *slot)
 {
   struct warden *w = b->warden;
   struct row_box *r = &b->row;
@@ -245,9 +246,9 @@ static int fill_row(struct box *b, const struct box_order *o, const struct parke
   snprintf(r->alias, sizeof(r->alias), "%s", template_name(b->template));
   if (str_copyz(o->id, r->id, sizeof(r->id)) || str_copyz(o->team, r->team, sizeof(r->team)))
     return -EINVAL;
-  if (!p)
+  if (!slot)
     return slot_take(w, &r->slot);
-  r->slot = p->slot;
+  r->slot = *slot;
   return 0;
 }
 
@@ -287,14 +288,16 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   if (warm && !w->images_on)
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s", STR_ARG(o->ref), w->images_why);
   struct parked *p = plain ? shelf_take(w, build) : NULL;
-  struct box *b = box_new(w, p ? p->name : id);
+  struct blank *blank = plain && !warm && !p ? blank_take(w, build) : NULL;
+  struct box *b = box_new(w, p ? p->name : blank ? blank->name : id);
   b->template = t;
   b->build = build;
-  if ((r = fill_row(b, o, p))) {
+  if ((r = fill_row(b, o, p ? &p->slot : blank ? &blank->slot : NULL))) {
     box_free(b);
     if (plain && !p)
       shelf_caught_up(w, build);
     parked_drop(p);
+    blank_drop(w, blank);
     return err_set(err, r, "no free id range for another sandbox (%zu in use)", w->nslots);
   }
   b->missed = plain && !p;
@@ -306,8 +309,9 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
   else if (warm)
     birth_restore(b, build->row.image, build->row.secret, born, NULL);
   else
-    birth_start(b, p, o, born);
-  free(p); /* the birth has what it needs of it */
+    birth_start(b, p, blank ? blank->walls : NULL, o, born);
+  free(p); /* the birth has what it needs of them */
+  free(blank);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "warden/shelf.h"
 
 #include "warden/birth.h"
+#include "warden/blank.h"
 #include "warden/remains.h"
 #include "warden/slots.h"
 #include "warden/zygote.h"
@@ -428,6 +429,7 @@ void shelf_tend(struct warden *w)
       fill(s);
   }
   zygotes_rest_spare(w);
+  blanks_tend(w, is_short);
 }
 
 void shelf_drain(struct warden *w)

@@ -1,7 +1,10 @@
 /* walls.c - see walls.h. */
 #include "warden/walls.h"
 
+#include "warden/blank.h"
 #include "warden/outlet.h"
+
+#define HOSTNAME "e2b.local"
 
 static const char *const *environment(const struct warden *w, struct arena *a, const struct build *b)
 {
@@ -25,7 +28,7 @@ void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, st
       .lowers = build_layers(a, build, w->config->data, walls->runtime),
       .id_base = w->config->id_base + walls->slot * JAIL_IDS,
       .shifted = arena_fmt(a, "%s/shifted", w->config->data),
-      .hostname = "e2b.local",
+      .hostname = HOSTNAME,
       .argv = argv,
       .env = environment(w, a, build),
       .boot_fd = -1,
@@ -39,6 +42,24 @@ void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, st
     spec->nameserver = outlet_nameserver(w, a);
   if (outlet_wanted(w, walls->flags, walls->allow)) {
     outlet_plan(w, walls->slot, walls->flags, walls->allow, walls->deny, a, net);
+    spec->net = net;
+  }
+}
+
+void walls_blank(struct warden *w, const struct blank_kind *kind, const char *name, unsigned slot, struct arena *a, struct jail_spec *spec,
+                 struct jail_net *net)
+{
+  *spec = (struct jail_spec){
+      .instance = w->instance,
+      .id = name,
+      .id_base = w->config->id_base + slot * JAIL_IDS,
+      .hostname = HOSTNAME,
+      .boot_fd = -1,
+      .owner = kind->owner,
+      .limits = {.cpus = kind->cpus, .memory = (uint64_t)kind->memory_mb << 20, .pids = w->config->pids_max},
+  };
+  if (outlet_wanted(w, BOX_INTERNET, STR_NONE)) {
+    outlet_plan(w, slot, BOX_INTERNET, STR_NONE, STR_NONE, a, net);
     spec->net = net;
   }
 }

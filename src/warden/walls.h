@@ -16,4 +16,9 @@ struct walls {
 /* Fills spec, and net where the box gets a link (spec->net then points there); lists are in the arena. */
 void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, struct jail_spec *spec, struct jail_net *net);
 
+/* Of walls that no build stands in yet; what is here must be what walls_plan says of it later. */
+struct blank_kind;
+void walls_blank(struct warden *w, const struct blank_kind *kind, const char *name, unsigned slot, struct arena *a, struct jail_spec *spec,
+                 struct jail_net *net);
+
 #endif

@@ -4,6 +4,7 @@
 #include "jail/jail.h"
 #include "jail/pool.h"
 #include "warden/account.h"
+#include "warden/blank.h"
 #include "warden/box.h"
 #include "warden/builder.h"
 #include "warden/fork.h"
@@ -79,6 +80,7 @@ static void warden_stop(struct warden *w, bool end_boxes)
   w->stopping = true;
   log_info(end_boxes ? "stopping; %zu boxes end" : "stopping; %zu boxes stay", w->boxes.n);
   shelf_drain(w);
+  blanks_drain(w);
   zygote_stop_all(w);
   builder_stop(w);
   void *value;

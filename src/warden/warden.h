@@ -31,6 +31,7 @@ struct warden_config {
   unsigned ready_pool, ready_pool_mb;          /* the same of templates that hold memory, each; and of all of them together */
   unsigned pool_calm_s;                        /* that while: half of them go with each */
   unsigned pool_spare;                         /* percent of the memory at hand for spare boxes of the build asked for last */
+  unsigned nets_ready;                         /* walls with their network namespaces made ahead */
   unsigned disks_ready, disks_kept;            /* disks of boxes made ahead per size; with those of ended boxes at most */
   unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
@@ -55,6 +56,19 @@ struct warden_config {
 };
 
 struct builder;
+
+/* What must be the same for a box to stand in a blank, and the blanks there are: see blank.h. */
+struct blank_kind {
+  uint32_t owner; /* host user of the zygote whose forks enter; 0 = none */
+  unsigned cpus, memory_mb;
+};
+struct blanks {
+  struct blank *first;
+  size_t n;
+  struct blank_kind kind; /* asked for last */
+  int64_t asked_us;       /* 0 = never */
+  bool coming, broken;
+};
 
 struct warden {
   const struct warden_config *config;
@@ -84,9 +98,10 @@ struct warden {
   bool net_on;
   struct builder *builder;     /* see builder.h */
   struct map zygotes, shelves; /* footing's key -> struct zygote; build id -> struct shelf */
-  struct shelf *favourite;     /* the one with spare boxes */
-  int64_t asked_us;            /* when a box was last asked for */
-  bool refill;                 /* the pool wants tending when the loop has time */
+  struct blanks blanks;
+  struct shelf *favourite; /* the one with spare boxes */
+  int64_t asked_us;        /* when a box was last asked for */
+  bool refill;             /* the pool wants tending when the loop has time */
   uv_check_t after;
   struct alarms alarms;
   uv_timer_t clock, sampler, housekeeper, refiller, idler;
