@@ -1,6 +1,7 @@
 /* caller.c - see caller.h. What comes from the server is bounded: heads by the input buffer, answers by CALL_ANSWER_MAX. */
 #include "cli/caller.h"
 
+#include "cli/answer.h"
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -167,19 +168,6 @@ static struct str unread(const struct caller *c)
   return str_make(c->in + c->at, c->have - c->at);
 }
 
-static int take_line(struct caller *c, struct str *line)
-{
-  ptrdiff_t end;
-  while ((end = str_find(unread(c), '\n')) < 0) {
-    int r = fill(c);
-    if (r)
-      return r;
-  }
-  *line = str_trim(str_sub(unread(c), 0, (size_t)end));
-  c->at += (size_t)end + 1;
-  return 0;
-}
-
 static void look(struct call *k, size_t from)
 {
   if (!k->watch || k->seen_ns || k->count_only)
@@ -190,111 +178,44 @@ static void look(struct call *k, size_t from)
     k->seen_ns = now_ns();
 }
 
-static int take_body(struct caller *c, struct call *k, uint64_t left)
+static int keep(struct call *k, struct str body)
 {
-  while (left) {
-    int r = c->at < c->have ? 0 : fill(c);
-    if (r)
-      return r;
-    size_t n = (size_t)MIN(left, (uint64_t)(c->have - c->at)), from = k->answer.n;
-    if (!k->count_only && buf_add(&k->answer, c->in + c->at, n))
-      return -EMSGSIZE;
-    c->at += n;
-    k->bytes += n;
-    left -= n;
-    look(k, from);
-  }
+  size_t from = k->answer.n;
+  if (!k->count_only && buf_adds(&k->answer, body))
+    return -EMSGSIZE;
+  k->bytes += body.n;
+  look(k, from);
   return 0;
 }
 
-static int take_chunks(struct caller *c, struct call *k)
+static void keep_timing(void *arg, struct str name, struct str value)
 {
-  for (;;) {
-    struct str line, size, rest;
-    int r = take_line(c, &line);
-    if (r)
-      return r;
-    str_cut(line, ';', &size, &rest);
-    uint64_t n = 0;
-    size = str_trim(size);
-    if (!size.n || size.n > 15)
-      return -EPROTO;
-    for (size_t i = 0; i < size.n; i++) {
-      char ch = size.p[i];
-      unsigned digit = ch >= '0' && ch <= '9' ? (unsigned)(ch - '0') : (ch | 32) >= 'a' && (ch | 32) <= 'f' ? (unsigned)((ch | 32) - 'a' + 10) : 16;
-      if (digit == 16)
-        return -EPROTO;
-      n = n * 16 + digit;
-    }
-    r = n ? take_body(c, k, n) : 0;
-    r = r ? r : take_line(c, &line);
-    if (r || !n)
-      return r;
-  }
+  struct call *k = arg;
+  if (str_ieq(name, STR("server-timing")))
+    str_copyz(value, k->timing, sizeof(k->timing));
 }
 
 /* ---- questions ---- */
 
-struct shape {
-  bool chunked, closes, sized;
-  uint64_t length;
-};
-
-static int take_head(struct caller *c, struct call *k, struct shape *s)
-{
-  struct str line, name, value;
-  int r = take_line(c, &line);
-  if (r)
-    return r;
-  uint64_t status = 0;
-  if (line.n < 12 || !str_starts(line, STR("HTTP/1.")) || str_u64(str_sub(line, 9, 3), &status))
-    return -EPROTO;
-  k->status = (int)status;
-  *s = (struct shape){.closes = line.p[7] == '0'};
-  while (!(r = take_line(c, &line)) && line.n) {
-    str_cut(line, ':', &name, &value);
-    value = str_trim(value);
-    if (str_ieq(name, STR("content-length")))
-      s->sized = !str_u64(value, &s->length);
-    else if (str_ieq(name, STR("transfer-encoding")))
-      s->chunked = str_ieq(value, STR("chunked"));
-    else if (str_ieq(name, STR("connection")))
-      s->closes |= str_ieq(value, STR("close"));
-    else if (str_ieq(name, STR("server-timing")))
-      str_copyz(value, k->timing, sizeof(k->timing));
-  }
-  return r;
-}
-
-static int to_the_end(struct caller *c, struct call *k)
-{
-  int r = 0;
-  while (!r) {
-    r = take_body(c, k, c->have - c->at);
-    r = r ? r : fill(c);
-  }
-  return r == -ECONNRESET ? 0 : r;
-}
-
 static int receive(struct caller *c, struct call *k)
 {
-  struct shape s;
-  int r;
-  do
-    r = take_head(c, k, &s);
-  while (!r && k->status < 200);
-  if (r)
-    return r;
-  bool empty = k->status == 204 || k->status == 304 || !strcmp(k->method, "HEAD");
-  if (s.chunked && !empty)
-    r = take_chunks(c, k);
-  else if (s.sized && !empty)
-    r = take_body(c, k, s.length);
-  else if (!empty)
-    r = to_the_end(c, k);
+  struct answer a = {.bodiless = !strcmp(k->method, "HEAD"), .header = keep_timing, .arg = k};
+  int r = 0;
+  while (!r && !a.over) {
+    struct str body;
+    size_t used;
+    r = answer_take(&a, unread(c), &used, &body);
+    k->status = a.status;
+    r = r || !body.n ? r : keep(k, body);
+    c->at += used;
+    if (!r && !used && !a.over)
+      r = fill(c);
+    if (r == -ECONNRESET)
+      r = answer_cut(&a);
+  }
   k->ended_ns = now_ns();
   c->used = true;
-  if (r || s.closes)
+  if (r || a.closes)
     hang_up(c);
   return r;
 }

@@ -9,8 +9,6 @@
 #define BODY_MAX  ((size_t)4 << 20)
 #define FRAME_END 2
 
-enum { HEAD, SIZED, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER };
-
 int inside_token(struct line *l, const char *id, char token[INSIDE_TOKEN], struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
@@ -94,9 +92,7 @@ int exchange_ask(struct inside *in, struct exchange *x, const char *path, struct
   buf_adds(&b, json);
   if (buf_failed(&b))
     return err_set(err, -E2BIG, "the question to the box exceeds %zu bytes", BODY_MAX);
-  x->status = 0;
-  x->over = false;
-  x->stage = HEAD;
+  x->answer = (struct answer){0};
   buf_clear(&x->body);
   for (struct str rest = buf_str(&b); rest.n;) {
     ssize_t n = send(x->fd, rest.p, rest.n, MSG_NOSIGNAL);
@@ -109,83 +105,6 @@ int exchange_ask(struct inside *in, struct exchange *x, const char *path, struct
 
 /* ---- the answer ---- */
 
-static int take_head(struct exchange *x)
-{
-  ptrdiff_t end = str_search(buf_str(&x->raw), STR("\r\n\r\n"));
-  if (end < 0)
-    return x->raw.n < RAW_MAX / 2 ? 0 : -EPROTO;
-  struct str head = str_sub(buf_str(&x->raw), 0, (size_t)end), line, name, value;
-  uint64_t status;
-  str_cut(head, '\n', &line, &head);
-  if (!str_starts(line, STR("HTTP/1.1 ")) || str_u64(str_sub(line, 9, 3), &status))
-    return -EPROTO;
-  x->stage = SIZED;
-  x->left = 0;
-  while (head.n) {
-    str_cut(head, '\n', &line, &head);
-    str_cut(str_trim(line), ':', &name, &value);
-    if (str_ieq(name, STR("content-length")) && str_u64(str_trim(value), &x->left))
-      return -EPROTO;
-    if (str_ieq(name, STR("transfer-encoding")))
-      x->stage = CHUNK_SIZE;
-  }
-  buf_drop(&x->raw, (size_t)end + 4);
-  x->status = (int)status;
-  x->over = x->stage == SIZED && !x->left;
-  return 1;
-}
-
-/* The size line of a chunk; the line behind a chunk and behind the last one is empty. */
-static int take_line(struct exchange *x)
-{
-  struct str line, rest;
-  if (!str_cut(buf_str(&x->raw), '\n', &line, &rest))
-    return x->raw.n < 64 ? 0 : -EPROTO;
-  size_t whole = line.n + 1;
-  line = str_trim(line);
-  if (x->stage == CHUNK_END || x->stage == TRAILER) {
-    x->over = x->stage == TRAILER;
-    x->stage = CHUNK_SIZE;
-    buf_drop(&x->raw, whole);
-    return line.n ? -EPROTO : 1;
-  }
-  uint64_t n = 0;
-  for (size_t i = 0; i < line.n; i++) {
-    char c = line.p[i];
-    unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a' + 10) : 16;
-    if (digit == 16 || i > 8)
-      return -EPROTO;
-    n = n * 16 + digit;
-  }
-  buf_drop(&x->raw, whole);
-  x->left = n;
-  x->stage = n ? CHUNK : TRAILER;
-  return line.n ? 1 : -EPROTO;
-}
-
-static int take_bytes(struct exchange *x)
-{
-  size_t n = (size_t)MIN(x->left, (uint64_t)x->raw.n);
-  if (!n)
-    return 0;
-  if (buf_add(&x->body, x->raw.p, n))
-    return -EMSGSIZE;
-  buf_drop(&x->raw, n);
-  x->left -= n;
-  if (!x->left && x->stage == SIZED)
-    x->over = true;
-  else if (!x->left)
-    x->stage = CHUNK_END;
-  return 1;
-}
-
-static int step(struct exchange *x)
-{
-  if (x->stage == HEAD)
-    return take_head(x);
-  return x->stage == SIZED || x->stage == CHUNK ? take_bytes(x) : take_line(x);
-}
-
 int exchange_read(struct exchange *x, struct err *err)
 {
   char piece[32 << 10];
@@ -193,11 +112,16 @@ int exchange_read(struct exchange *x, struct err *err)
   if (n < 0 && (errno == EINTR || errno == EAGAIN))
     return 0;
   if (n <= 0)
-    return err_set(err, -ECONNRESET, "the sandbox has gone");
-  int r = buf_add(&x->raw, piece, (size_t)n) ? -EMSGSIZE : 1;
-  while (r > 0 && !x->over)
-    r = step(x);
-  return r < 0 ? err_set(err, r, "the sandbox's agent said something that is no answer: %s", strerrordesc_np(-r)) : 0;
+    return answer_cut(&x->answer) ? err_set(err, -ECONNRESET, "the sandbox has gone") : 0;
+  int r = buf_add(&x->raw, piece, (size_t)n) ? -EMSGSIZE : 0;
+  for (size_t used = 1; !r && used && !x->answer.over;) {
+    struct str body;
+    r = answer_take(&x->answer, buf_str(&x->raw), &used, &body);
+    if (!r && buf_adds(&x->body, body))
+      r = -EMSGSIZE;
+    buf_drop(&x->raw, used);
+  }
+  return r ? err_set(err, r, "the sandbox's agent said something that is no answer: %s", strerrordesc_np(-r)) : 0;
 }
 
 int exchange_frame(struct exchange *x, struct buf *json, bool *end)

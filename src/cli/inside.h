@@ -4,6 +4,7 @@
 #ifndef CLOCHE_INSIDE_H
 #define CLOCHE_INSIDE_H
 
+#include "cli/answer.h"
 #include "cli/desk_line.h"
 
 #define INSIDE_PORT  49983
@@ -23,13 +24,10 @@ void inside_close(struct inside *in);
 
 /* One question and its answer, read as it comes. */
 struct exchange {
-  int fd;         /* -1: not connected */
-  int status;     /* of HTTP; 0: the head is not there yet */
-  bool over;      /* the whole answer came */
+  int fd; /* -1: not connected */
+  struct answer answer;
   struct buf raw; /* what was not looked at yet */
   struct buf body;
-  int stage;
-  uint64_t left;
 };
 
 void exchange_init(struct exchange *x);

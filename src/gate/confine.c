@@ -120,6 +120,10 @@ static int filter(struct err *err)
 
 int gate_confine(unsigned uid, struct err *err)
 {
+#ifdef __SANITIZE_ADDRESS__
+  if (!uid) /* looking for leaks at the end needs tracing and /proc: a build under sanitizers may leave the walls out */
+    return 0;
+#endif
   int r = uid ? empty_root(err) : 0;
   r = r || !uid ? r : become(uid, err);
   if (!r && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0)))

@@ -97,7 +97,8 @@ int gate_main(const struct gate_config *config)
 {
   static uv_loop_t loop;
   static struct figures alone; /* until the supervisor's board comes */
-  struct gate g = {.config = config, .loop = &loop, .figures = &alone, .slots = &alone, .nslots = 1};
+  static struct gate g;        /* to the process's end: what it still holds then was not lost */
+  g = (struct gate){.config = config, .loop = &loop, .figures = &alone, .slots = &alone, .nslots = 1};
   read_machine(&g.machine);
   struct err err = ERR_NONE;
   struct http_limits limits = http_limits_default;
