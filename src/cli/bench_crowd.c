@@ -29,7 +29,7 @@ struct guestline {
   int fd;
   size_t have; /* of an answer */
   char tail[8];
-  int64_t sent_ns;
+  int64_t sent_ns; /* of the request on its way; 0 = none */
 };
 
 struct crowd {
@@ -38,7 +38,8 @@ struct crowd {
   int epoll;
   char request[1200];
   size_t length;
-  uint64_t answers;
+  uint64_t answers, asked; /* asked: answers to come included */
+  int64_t longest_ns;      /* wait for an answer */
 };
 
 static void crowd_free(struct crowd *c)
@@ -56,6 +57,7 @@ static int ask(struct crowd *c, struct guestline *l, struct err *err)
   l->have = 0;
   memset(l->tail, 0, sizeof(l->tail));
   l->sent_ns = now_ns();
+  c->asked++;
   ssize_t n = send(l->fd, c->request, c->length, MSG_NOSIGNAL);
   return n == (ssize_t)c->length ? 0 : err_set(err, n < 0 ? -errno : -EIO, "a request of the crowd could not be sent");
 }
@@ -94,6 +96,7 @@ static int hear(struct crowd *c, struct guestline *l, bool again, struct err *er
   if (memcmp(l->tail, ANSWER, want))
     return 0;
   c->answers++;
+  c->longest_ns = MAX(c->longest_ns, now_ns() - l->sent_ns);
   l->sent_ns = 0;
   return again ? ask(c, l, err) : 0;
 }
@@ -126,28 +129,31 @@ static int everyone_answered(struct crowd *c, struct err *err)
 {
   int64_t until = now_ns() + (int64_t)PATIENCE_NS;
   int r = 0;
-  while (c->answers < c->n && !r && now_ns() < until)
+  while (c->answers < c->asked && !r && now_ns() < until)
     r = turn(c, 100, false, err);
-  return r || c->answers == c->n ? r : err_set(err, -ETIMEDOUT, "of %u connections %llu were answered", c->n, (unsigned long long)c->answers);
+  if (r || c->answers == c->asked)
+    return r;
+  unsigned long long left = c->asked - c->answers;
+  return err_set(err, -ETIMEDOUT, "of %u connections %llu were not answered within %.0f s", c->n, left, PATIENCE_NS / 1e9);
 }
 
+/* Everyone asks for some seconds; then nobody asks again, and the last answers are waited for. */
 static int measure(struct crowd *c, double seconds, struct err *err)
 {
   int r = 0;
+  c->answers = c->asked = 0;
+  c->longest_ns = 0;
   for (unsigned i = 0; i < c->n && !r; i++)
     r = ask(c, &c->all[i], err);
   int64_t began = now_ns(), until = began + (int64_t)(seconds * 1e9);
-  c->answers = 0;
   while (!r && now_ns() < until)
     r = turn(c, 100, true, err);
-  if (!r)
-    sample("crowd_rate", (double)c->answers / ((double)(now_ns() - began) / 1e9));
-  int64_t oldest = now_ns();
-  for (unsigned i = 0; i < c->n; i++)
-    if (c->all[i].sent_ns)
-      oldest = MIN(oldest, c->all[i].sent_ns);
-  if (!r)
-    sample("crowd_wait", (double)(now_ns() - oldest) / 1e6);
+  double rate = (double)c->answers / ((double)(now_ns() - began) / 1e9);
+  r = r ? r : everyone_answered(c, err);
+  if (!r) {
+    sample("crowd_rate", rate);
+    sample("crowd_wait", (double)c->longest_ns / 1e6);
+  }
   return r;
 }
 

@@ -44,9 +44,7 @@ static void refuse(struct edge *e, enum edge_error what, struct str detail)
 static void route_free(struct gate *g, struct route *rt)
 {
   map_del(&g->routes, str_of(rt->id));
-  for (size_t i = 0; i < rt->idle.n; i++)
-    http_call_free(rt->idle.p[i].call);
-  vec_free(&rt->idle);
+  kept_free(rt);
   free(rt);
 }
 
@@ -105,6 +103,8 @@ static void route_join(struct route *rt, struct edge *e)
     rt->live->link = &e->next;
   rt->live = e;
   rt->nlive++;
+  rt->peak = MAX(rt->peak, rt->nlive);
+  rt->busiest = MAX(rt->busiest, rt->nlive);
 }
 
 static void route_leave(struct edge *e)
@@ -140,30 +140,13 @@ static void drop_door(struct edge *e)
     close(steal_fd(&e->door));
 }
 
-static const struct http_call_ops edge_idle_ops; /* of a kept connection, below */
-
-/* Keeps the connection for the next request, when it is clean. */
-static void keep_call(struct edge *e)
-{
-  struct http_call *c = steal(&e->call);
-  struct route *rt = e->route;
-  if (!c)
-    return;
-  if (rt && rt->idle.n < EDGE_IDLE_MAX && http_call_reusable(c)) {
-    http_call_handle(c, &edge_idle_ops, rt);
-    vec_push(&rt->idle, ((struct idle_call){c, e->target.port}));
-    return;
-  }
-  http_call_free(c);
-}
-
 static void edge_gone(struct http_x *x, enum http_end how)
 {
   struct edge *e = http_x_data(x);
   if (e->ask)
     ask_forget(e->gate, e->ask);
   if (e->call && how == HTTP_DONE)
-    keep_call(e);
+    kept_put(e->gate, e->route, steal(&e->call), e->target.port);
   else if (e->call)
     http_call_free(steal(&e->call));
   drop_timer(e);
@@ -171,37 +154,6 @@ static void edge_gone(struct http_x *x, enum http_end how)
   drop_door(e);
   e->gate->figures->open--;
 }
-
-/* A kept connection that its far side closed. */
-static void idle_fail(struct http_call *c, int code, const char *why)
-{
-  struct route *rt = http_call_data(c);
-  for (size_t i = 0; i < rt->idle.n; i++)
-    if (rt->idle.p[i].call == c)
-      vec_remove(&rt->idle, i);
-  http_call_free(c);
-}
-
-static void idle_body(struct http_call *c, struct str chunk)
-{
-  idle_fail(c, -EPROTO, "bytes nobody asked for");
-}
-
-static void idle_end(struct http_call *c)
-{
-  idle_fail(c, -EPROTO, "an answer nobody asked for");
-}
-
-static void idle_head(struct http_call *c, const struct http_head *head)
-{
-  idle_fail(c, -EPROTO, "an answer nobody asked for");
-}
-
-static void idle_drain(struct http_call *c)
-{
-}
-
-static const struct http_call_ops edge_idle_ops = {idle_head, idle_body, idle_end, idle_drain, idle_fail, NULL, NULL};
 
 /* ---- the answer's way back ---- */
 
@@ -478,27 +430,11 @@ static void door_opened(const struct answer *a, void *arg)
   enter(e, a->fd);
 }
 
-/* A request that can't be sent twice gets one that is open at this very moment: a service may have closed it between its
- * last answer and now (many do so after seconds), and the loop need not have seen that yet. */
-static struct http_call *kept_call(struct route *rt, unsigned port, bool once)
-{
-  for (size_t i = rt->idle.n; i-- > 0;) {
-    if (rt->idle.p[i].port != port)
-      continue;
-    struct http_call *c = rt->idle.p[i].call;
-    vec_remove(&rt->idle, i);
-    if (http_call_reusable(c) && (!once || http_call_alive(c)))
-      return c;
-    http_call_free(c);
-  }
-  return NULL;
-}
-
 static void connect_in(struct edge *e)
 {
   if (e->over || !e->route)
     return;
-  e->call = kept_call(e->route, e->target.port, http_x_body_length(e->x) != 0);
+  e->call = kept_take(e->route, e->target.port, http_x_body_length(e->x) != 0);
   if (e->call) {
     e->reused = true;
     send_request(e);

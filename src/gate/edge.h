@@ -11,17 +11,22 @@ struct route {
   unsigned flags;
   uint16_t tls_ports[64]; /* inside, services that speak TLS; unused ones are 0 */
   uint64_t run;
-  bool held;         /* the box is about to sleep: who comes now asks the warden */
-  struct edge *live; /* exchanges under way: cut when the box ends or sleeps */
-  size_t nlive;
-  VEC(struct idle_call {
+  bool held;                   /* the box is about to sleep: who comes now asks the warden */
+  struct edge *live;           /* exchanges under way: cut when the box ends or sleeps */
+  size_t nlive, peak, busiest; /* peak: the most of them at once since kept.c looked last; busiest: lately */
+  VEC(struct kept_call {
     struct http_call *call;
     unsigned port;
   })
-  idle; /* kept connections into the box */
+  kept; /* connections into the box that wait for a request; kept.c */
 };
 
-#define EDGE_IDLE_MAX 64 /* kept connections per box and gate */
+/* kept.c */
+void kept_put(struct gate *g, struct route *rt, struct http_call *c, unsigned port); /* takes it; closed when it is not worth keeping */
+/* NULL: there is none. `once`, for a request that can't be sent twice: one that is open at this very moment. A service may have
+ * closed it between its last answer and now (many do so after seconds), and the loop need not have seen that yet. */
+struct http_call *kept_take(struct route *rt, unsigned port, bool once);
+void kept_free(struct route *rt);
 
 /* After the warden came back: routes of boxes that ended or slept meanwhile are dropped. */
 void edge_recheck(struct gate *g);

@@ -46,6 +46,7 @@ struct gate {
   uint64_t next_ask;
   struct map teams;  /* key hash -> struct team *, short-lived */
   struct map routes; /* box id -> struct route * */
+  uv_timer_t *calm;  /* while connections are kept for a crowd; see kept.c */
 
   struct figures *figures, *slots; /* this gate's slot, and all; see figures.h */
   size_t nslots;
