@@ -14,10 +14,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/nsfs.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 struct dump {
@@ -180,15 +178,6 @@ static int see_files(struct dump *d, struct err *err)
   return r;
 }
 
-static uint32_t owner_of(pid_t pid)
-{
-  char path[64];
-  uid_t uid = 0;
-  snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-  return fd < 0 || ioctl(fd, NS_GET_OWNER_UID, &uid) ? 0 : uid;
-}
-
 /* --- proof ---------------------------------------------------------------------------------------------------- */
 
 static int check_process(const struct dump *d, const struct blame_process *p, struct err *err)
@@ -252,7 +241,7 @@ static int begin(struct dump *d, struct err *err)
   d->job.images = d->job.work = d->dir;
   d->job.pid = d->jail->init.pid;
   d->job.freezer = d->freezer;
-  d->job.owner = owner_of(d->jail->init.pid);
+  d->job.owner = jail_owner(d->jail);
   d->job.journal = rescue_open(d->dir, err);
   return d->job.journal < 0 ? d->job.journal : criu_begin(&d->job, &d->child, err);
 }

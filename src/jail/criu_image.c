@@ -63,8 +63,12 @@ static int write_own(int image, int dir, const char *name, const struct buf *mes
   return 0;
 }
 
+/* The box's root owns the files. But the first process is its owner's user until its namespace has ids, and criu reads one file
+ * before that. Nobody else comes so far: the directory above is root's alone. */
 static int view_files(int image, int userns, struct err *err)
 {
+  if (fchmod(image, 0711) || (fchmodat(image, "timens-0.img", 0644, 0) && errno != ENOENT))
+    return err_errno(err, "opening a checkpoint for its box's owner");
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY, .userns_fd = (uint64_t)userns};
   cleanup_fd int fd = open_tree(image, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)))

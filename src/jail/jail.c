@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -134,6 +136,13 @@ int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit
   if (r)
     jail_kit_close(kit);
   return r;
+}
+
+uint32_t jail_owner(const struct jail *j)
+{
+  uid_t uid = 0;
+  cleanup_fd int fd = jail_open_ns(j->init.pid, "user", NULL);
+  return fd < 0 || ioctl(fd, NS_GET_OWNER_UID, &uid) ? 0 : uid;
 }
 
 int jail_adopt(const char *instance, const char *id, struct proc_id init, struct jail *out, struct err *err)

@@ -77,6 +77,9 @@ int jail_sync(const char *dir, struct err *err);
 int jail_wait(const struct jail *j, int timeout_ms, int *status);
 void jail_close(struct jail *j); /* descriptors only, a living box lives on; a dead one is reaped */
 
+/* The host user that the box's user namespace belongs to (spec->owner, else the box's own root); 0 = can't be told. */
+uint32_t jail_owner(const struct jail *j);
+
 /* What a process of spec->owner needs to become one of the box's own: a pidfd of its first process, the system call filter
  * as a file, and the control groups to write "0" to. For zygotes, whose forks enter boxes (docs/kernel-protocol.md). */
 #define JAIL_KIT_MAX 12

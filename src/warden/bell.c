@@ -5,6 +5,7 @@
 #include "warden/bell.h"
 
 #include "warden/boot.h"
+#include "warden/shelf.h"
 #include "warden/walls.h"
 #include "warden/zygote.h"
 #include <fcntl.h>
@@ -16,6 +17,7 @@ struct bell {
   uv_poll_t poll;
   struct box *box;
   int fd;
+  int waiting; /* a ring that came while the zygote was loading, or -1 */
   int64_t next_us;
 };
 
@@ -112,6 +114,34 @@ static bool is_stream(int sock)
          domain == AF_UNIX && type == SOCK_STREAM;
 }
 
+/* Loading takes a zygote no longer than it would take the box. */
+static void answer(struct bell *bell)
+{
+  struct box *b = bell->box;
+  struct zygote *z = b->build->zygote;
+  if (bell->waiting < 0)
+    return;
+  if (!zygote_hopeful(z) && b->build->row.kind == BUILD_PLAIN) {
+    shelf_load(b->warden, b->build); /* lets it go again when nobody needs it */
+    zygote_of(b->warden, b->build);
+    zygote_used(b->build, clock_mono_us());
+  }
+  if (!zygote_ready(z) && zygote_hopeful(z))
+    return;
+  if (zygote_ready(z) && jail_owner(&b->jail) == zygote_user(z))
+    send_nursery(b, z, steal_fd(&bell->waiting));
+  else
+    close(steal_fd(&bell->waiting));
+}
+
+void bells_answer(struct warden *w)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (((struct box *)value)->bell)
+      answer(((struct box *)value)->bell);
+}
+
 static void rung(uv_poll_t *poll, int status, int events)
 {
   struct bell *bell = poll->data;
@@ -129,8 +159,9 @@ static void rung(uv_poll_t *poll, int status, int events)
     return;
   }
   bell->next_us = now + RING_EVERY_US;
-  if (zygote_ready(b->build->zygote))
-    send_nursery(b, b->build->zygote, steal_fd(&sock));
+  if (bell->waiting < 0)
+    bell->waiting = steal_fd(&sock);
+  answer(bell);
 }
 
 static void bell_closed(uv_handle_t *h)
@@ -141,7 +172,7 @@ static void bell_closed(uv_handle_t *h)
 void bell_hang(struct box *b)
 {
   struct err err = ERR_NONE;
-  if (b->bell || b->build->row.kind != BUILD_PLAIN || !zygote_ready(b->build->zygote))
+  if (b->bell || !b->build->zygote || strcmp(b->row.runtime, b->warden->runtime))
     return;
   int fd = jail_bell(&b->jail, BOOT_BELL, &err);
   if (fd < 0) {
@@ -150,6 +181,7 @@ void bell_hang(struct box *b)
   }
   b->bell = xcalloc(1, sizeof(*b->bell));
   b->bell->fd = fd;
+  b->bell->waiting = -1;
   b->bell->box = b;
   uv_poll_init(b->warden->loop, &b->bell->poll, fd);
   b->bell->poll.data = b->bell;
@@ -163,5 +195,7 @@ void bell_take(struct box *b)
     return;
   uv_poll_stop(&bell->poll);
   close(bell->fd);
+  if (bell->waiting >= 0)
+    close(bell->waiting);
   uv_close((uv_handle_t *)&bell->poll, bell_closed);
 }

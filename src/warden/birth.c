@@ -159,7 +159,7 @@ static void birth_begin(struct birth *h, struct build *build, unsigned flags, st
       .build = build, .runtime = w->runtime, .name = h->name, .dir = h->dir, .slot = h->slot, .flags = flags, .allow = allow, .deny = deny};
   walls_plan(w, &walls, &h->arena, &h->spec, &h->net);
   h->zygote = zygote_ready(z) ? z : NULL;
-  h->spec.owner = h->zygote ? zygote_user(z) : 0;
+  h->spec.owner = zygote_owner(w, build);
   h->spec.keep_dir = h->again;
   uv_queue_work(w->loop, &h->work, birth_work, birth_done);
 }
@@ -313,6 +313,7 @@ static void restore_begin(struct birth *h, struct build *build, const char *runt
   struct walls walls = {
       .build = build, .runtime = h->runtime, .name = h->name, .dir = h->dir, .slot = h->slot, .flags = flags, .allow = allow, .deny = deny};
   walls_plan(h->warden, &walls, &h->arena, &h->spec, &h->net);
+  h->spec.owner = zygote_owner(h->warden, build);
   h->turn.act = restore_work;
   h->turn.done = restore_done;
   turn_wait(h->warden, &h->turn);

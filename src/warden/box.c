@@ -20,6 +20,7 @@
 #include "warden/shelf.h"
 #include "warden/remains.h"
 #include "warden/slots.h"
+#include "warden/zygote.h"
 #include <dirent.h>
 #include <stdio.h>
 
@@ -209,8 +210,7 @@ int box_born(struct birth *birth)
   box_arm(b);
   catalog_spawned(w->catalog, b->template, b->row.started_us);
   answer_waiting(b, 0, NULL);
-  if (!birth->image[0])
-    bell_hang(b);
+  bell_hang(b);
   return 0;
 }
 
@@ -461,11 +461,15 @@ static int recover_one(const struct row_box *row, void *arg)
   b->row.allow = xstrdup(row->allow);
   b->row.deny = xstrdup(row->deny);
   slot_mark(w, row->slot, true);
+  if (!away && jail_owner(&b->jail) != w->config->id_base + row->slot * JAIL_IDS)
+    zygote_reclaim(w, b->build, jail_owner(&b->jail));
   enter(b);
   memcpy(b->row.walls, b->name, sizeof(b->row.walls));
   box_away(b, away);
-  if (!away)
+  if (!away) {
     box_watch(b);
+    bell_hang(b);
+  }
   box_settle(b);
   if (b->row.state == BOX_RUNNING)
     box_arm(b);

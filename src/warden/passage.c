@@ -3,6 +3,7 @@
 #include "warden/passage.h"
 
 #include "warden/account.h"
+#include "warden/bell.h"
 #include "warden/birth.h"
 #include "warden/boxlog.h"
 #include "warden/desk.h"
@@ -10,6 +11,7 @@
 #include "warden/pause.h"
 #include "warden/turn.h"
 #include "warden/walls.h"
+#include "warden/zygote.h"
 #include "jail/commit.h"
 #include <fcntl.h>
 #include <inttypes.h>
@@ -365,6 +367,7 @@ static void woke_up(struct passage *p, const struct row_box *next)
   b->row = *next;
   p->warden->resumes_total++;
   box_arm(b);
+  bell_hang(b);
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "from", tiers[from], NULL}, "resumed");
   finish(p);
 }
@@ -530,6 +533,8 @@ static struct passage *passage_new(struct box *b, enum passage_kind kind)
                         .deny = str_of(b->row.deny)};
   if (heavy(p))
     walls_plan(b->warden, &walls, &p->arena, &p->spec, &p->net);
+  if (kind == PASSAGE_RESTORE)
+    p->spec.owner = zygote_owner(b->warden, b->build);
   p->spec.keep_dir = true;
   b->passage = p;
   p->warden->passages++;

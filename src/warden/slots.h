@@ -3,6 +3,9 @@
 #define CLOCHE_SLOTS_H
 
 #include "warden/warden.h"
+#include <limits.h>
+
+#define SLOT_NONE UINT_MAX /* of what has none; marking it does nothing */
 
 int slot_take(struct warden *w, unsigned *slot); /* -EAGAIN when all are in use */
 void slot_mark(struct warden *w, unsigned slot, bool used);

@@ -2,6 +2,7 @@
  * no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. */
 #include "warden/zygote.h"
 
+#include "warden/bell.h"
 #include "warden/footing.h"
 #include "warden/layer.h"
 #include "warden/shelf.h"
@@ -25,7 +26,7 @@ struct zygote {
   int64_t used_us;
   bool spare; /* no template in use has it; see zygotes_rest_spare */
   char name[64], dir[512];
-  unsigned slot;
+  unsigned slot; /* kept through its deaths, while boxes belong to it: see house */
   enum zygote_state state;
   int64_t again_us;
   struct jail jail;
@@ -131,8 +132,9 @@ static void zygote_bury(struct zygote *z)
   pthread_mutex_unlock(&z->lock);
   z->state = ZYGOTE_DEAD;
   z->again_us = clock_mono_us() + AGAIN_US;
-  remains_clear(z->warden, z->jail, z->name, z->dir, z->slot);
+  remains_clear(z->warden, z->jail, z->name, z->dir, SLOT_NONE);
   z->jail = JAIL_NONE;
+  bells_answer(z->warden);
 }
 
 static void zygote_said(struct zygote *z, struct str line)
@@ -144,6 +146,7 @@ static void zygote_said(struct zygote *z, struct str line)
   if (str_is(ev, "ready")) {
     z->state = ZYGOTE_READY;
     log_info("zygote of %s is loaded", z->of);
+    bells_answer(z->warden);
     shelf_tend(z->warden);
   } else if (str_is(ev, "entered") && !json_int(json_get(m, "status"), &status) && status) {
     log_warn("a fork of the zygote of %s did not enter its box", z->of);
@@ -212,10 +215,28 @@ static void launch_done(uv_work_t *work, int status)
   free(l);
 }
 
+/* Its user is the owner of the boxes that its forks may enter. So it is the same one as long as there are such boxes: when it is
+ * started again, and where another warden had it. */
+static int house(struct zygote *z)
+{
+  return z->slot != SLOT_NONE ? 0 : slot_take(z->warden, &z->slot);
+}
+
+static bool owns_boxes(const struct zygote *z)
+{
+  void *value;
+  for (size_t i = 0; map_next(&z->warden->boxes, &i, NULL, &value);) {
+    const struct box *b = value;
+    if (b->build->zygote == z && !b->away && jail_owner(&b->jail) == zygote_user(z))
+      return true;
+  }
+  return false;
+}
+
 static void zygote_start(struct zygote *z)
 {
   char tail[9];
-  if (slot_take(z->warden, &z->slot))
+  if (house(z))
     return;
   random_id(tail, 8);
   snprintf(z->name, sizeof(z->name), "zygote-%s", tail);
@@ -259,6 +280,7 @@ static struct zygote *zygote_new(struct warden *w, struct footing *f, const char
   z->footing = *f;
   z->fd = -1;
   z->jail = JAIL_NONE;
+  z->slot = SLOT_NONE;
   z->state = wanted(w, buf_str(&f->layers)) ? ZYGOTE_DEAD : ZYGOTE_NONE;
   snprintf(z->of, sizeof(z->of), "%s", name);
   pthread_mutex_init(&z->lock, NULL);
@@ -302,6 +324,39 @@ struct zygote *zygote_of(struct warden *w, struct build *b)
   return awake(b->zygote);
 }
 
+/* Copies of boxes have none of their own, but where their Python would load the same they share one that is there. */
+static struct zygote *lookup(struct warden *w, struct build *b)
+{
+  char key[2 * SHA256_LEN + 1];
+  struct footing f;
+  if (b->row.kind == BUILD_PLAIN)
+    return find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+  footing_find(&f, str_of(b->row.layers), str_of(b->row.config));
+  footing_key(&f, key);
+  footing_free(&f);
+  return map_get(&w->zygotes, str_of(key));
+}
+
+uint32_t zygote_owner(struct warden *w, struct build *b)
+{
+  if (!b->zygote && w->config->zygotes)
+    b->zygote = lookup(w, b);
+  struct zygote *z = b->zygote;
+  return !z || z->state == ZYGOTE_NONE || house(z) ? 0 : zygote_user(z);
+}
+
+void zygote_reclaim(struct warden *w, struct build *b, uint32_t owner)
+{
+  if (owner < w->config->id_base)
+    return;
+  unsigned slot = (owner - w->config->id_base) / JAIL_IDS;
+  if (w->config->zygotes && !b->zygote)
+    b->zygote = lookup(w, b);
+  if (b->zygote && b->zygote->slot == SLOT_NONE)
+    b->zygote->slot = slot;
+  slot_mark(w, slot, true); /* nobody else may be the owner of that box */
+}
+
 /* ---- rest ---- */
 
 void zygote_used(struct build *b, int64_t when_us)
@@ -337,11 +392,15 @@ void zygotes_rest_spare(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
     struct zygote *z = value;
-    if (!z->spare || !lives(z) || clock_mono_us() - z->used_us < IN_HAND_US)
+    if (!z->spare || z->state == ZYGOTE_STARTING || clock_mono_us() - z->used_us < IN_HAND_US)
       continue;
-    zygote_bury(z);
-    z->again_us = 0;
-    z->spare = false;
+    if (lives(z)) {
+      zygote_bury(z);
+      z->again_us = 0;
+    } else if (z->slot != SLOT_NONE && !owns_boxes(z)) {
+      slot_mark(w, z->slot, false);
+      z->slot = SLOT_NONE;
+    }
   }
 }
 
@@ -364,9 +423,10 @@ int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct ja
   memcpy(fds + 1, kit.fds, kit.n * sizeof(*fds));
   char line[200];
   pthread_mutex_lock(&z->lock);
-  int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"as\":\"%s\",\"fds\":%zu,\"caps\":%llu,\"files\":%u}\n",
+  int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"as\":\"%s\",\"fds\":%zu,\"caps\":%llu,\"files\":%u%s}\n",
                    (unsigned long long)++z->last_id, nursery ? "nursery" : "kernel", kit.n + 1,
-                   (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536);
+                   (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536,
+                   spec->keep_dir ? ",\"look\":true" : ""); /* files that were there before it may be other libraries */
   ssize_t sent = z->fd < 0 ? -EPIPE : fd_send(z->fd, line, (size_t)n, fds, kit.n + 1, 0);
   pthread_mutex_unlock(&z->lock);
   jail_kit_close(&kit);

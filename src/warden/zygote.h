@@ -13,6 +13,10 @@ struct zygote;
 struct zygote *zygote_of(struct warden *w, struct build *b);
 /* The same for a build that is still in the making; `name` is its template's, for the log. */
 struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name);
+/* The host user of the zygote that a box of this build may be entered by, whether that one runs or not; 0 = of none. The loop's only. */
+uint32_t zygote_owner(struct warden *w, struct build *b);
+/* A box of this build was found again that belongs to the zygote of another warden: ours gets its user. Before any other is given one. */
+void zygote_reclaim(struct warden *w, struct build *b, uint32_t owner);
 bool zygote_ready(const struct zygote *z);
 bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import heap, renewal
+from . import ground, heap, renewal
 from .kernel import PROTOCOL_FD, Kernel
 from .outlet import complain
 from .wire import Wire, dumps
@@ -47,6 +47,7 @@ def load() -> None:
             continue
         except Exception as error:
             complain(f"importing {name} failed: {error!r}")
+    ground.note(["IPython", *HEAVY])
 
 
 def end_threads() -> None:
@@ -109,7 +110,9 @@ class Nursery:
         self.request = request
 
     def serve(self) -> None:
-        """Forks on demand until the agent hangs up; the children stay."""
+        """Forks on demand until the agent hangs up; the children stay. Where it would load something else now, another must."""
+        if ground.changed():
+            os._exit(0)
         self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, _note)
         signal.set_wakeup_fd(self.wake)
@@ -146,6 +149,8 @@ class Nursery:
                 os.close(fd)
             self.answer({"ev": "forked", "id": request, "pid": -1, "reason": "three descriptors are needed"})
             return
+        if ground.changed():
+            os._exit(0)
         try:
             pid = os.fork()
         except OSError as error:

@@ -17,7 +17,7 @@ import signal
 import socket
 from typing import Any
 
-from . import heap, renewal
+from . import ground, heap, renewal
 from .kernel import PROTOCOL_FD, Kernel
 from .nursery import Nursery, end_threads, load, warm
 from .outlet import complain
@@ -29,6 +29,7 @@ ARCH_GET_FS, PR_GET_TID_ADDRESS = 0x1003, 40
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 24, 47, 4
 KEYCTL_JOIN_SESSION_KEYRING = 1
 CAPABILITY_VERSION_3 = 0x20080522
+CLONE_NEWTIME = 0x80
 EVERY_NAMESPACE = (
     os.CLONE_NEWUSER
     | os.CLONE_NEWNS
@@ -67,6 +68,14 @@ def _keep_capabilities(mask: int) -> None:
     data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
     _call("capset", libc.syscall(SYS_CAPSET, header, data))
     _call("ambient", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+
+
+def _enter_time(pidfd: int) -> None:
+    """A box that was restored has clocks of its own, to be entered by who has memory of its own; others have the host's,
+    which nobody may enter and everybody is in."""
+    if libc.setns(pidfd, CLONE_NEWTIME) < 0 and ctypes.get_errno() not in (errno.EPERM, errno.EINVAL):
+        number = ctypes.get_errno()
+        raise OSError(number, f"entering the box's clocks: {os.strerror(number)}")
 
 
 def fork_twice(pidfd: int) -> int:
@@ -198,7 +207,7 @@ class Zygote:
         code = os.read(program, 1 << 20)
         child = self.mover.fork(pidfd) if self.mover else fork_twice(pidfd)
         if child == 0:
-            self.serve_box(sock, code, groups, message)
+            self.serve_box(sock, pidfd, code, groups, message)
         for fd in fds:
             os.close(fd)
         _pid, status = os.waitpid(child, 0) if child > 0 else (0, 1)
@@ -206,11 +215,13 @@ class Zygote:
             status = 0
         self.answer({"ev": "entered", "id": message["id"], "status": status})
 
-    def serve_box(self, sock: int, code: bytes, groups: list[int], message: dict[str, Any]) -> None:
+    def serve_box(self, sock: int, pidfd: int, code: bytes, groups: list[int], message: dict[str, Any]) -> None:
         """In the fork, inside the box's walls."""
         try:
             for group in groups:
                 os.write(group, b"0")
+            if message["as"] == "nursery":
+                _enter_time(pidfd)
             if self.mover:
                 self.mover.touch()
             self.settle(message)
@@ -218,7 +229,7 @@ class Zygote:
             _keep_capabilities(int(message["caps"]))
             self.connect(sock)
             nursery = Nursery(socket.socket(fileno=PROTOCOL_FD), self.kernel)
-            if message["as"] == "kernel":
+            if message["as"] == "kernel" and not (message.get("look") and ground.changed()):
                 nursery.become()
             nursery.serve()
         except BaseException as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import combinations
 
 import e2b_code_interpreter as interpreter
 import pytest
+
+from support.pythons import pythons, warm_box
 
 COUNT = 6  # more than the pool holds: both kinds of birth are among them
 
@@ -69,25 +70,6 @@ def test_no_two_contexts_of_a_box_draw_the_same(
         for context in contexts:
             box.remove_code_context(context)
     assert len(set(answers)) == len(answers)
-
-
-def pythons(box: interpreter.Sandbox) -> list[str]:
-    """Arguments of the kernels' processes in a box."""
-    lines = box.commands.run("ps -eo args", user="root").stdout.splitlines()
-    return [line for line in lines if "kernels/python/main.py" in line]
-
-
-def warm_box() -> interpreter.Sandbox:
-    """One that was born when the template's Python was loaded."""
-    until = time.monotonic() + 60
-    while True:
-        box = interpreter.Sandbox.create(timeout=300)
-        assert box.run_code("1 + 1").text == "2"
-        if any(line.endswith("--zygote") for line in pythons(box)):
-            return box
-        box.kill()
-        assert time.monotonic() < until, "the template's Python was never loaded"
-        time.sleep(1)
 
 
 def test_a_box_has_one_python_until_it_asks_for_more() -> None:

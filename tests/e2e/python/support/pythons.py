@@ -1,0 +1,35 @@
+"""Boxes that were born with a loaded Python, and what their kernels are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import e2b_code_interpreter as interpreter
+
+PATIENCE = 120  # seconds a template's Python may take to load on a machine that has no time
+
+
+def pythons(box: interpreter.Sandbox) -> list[str]:
+    """Arguments of the kernels' processes in a box."""
+    lines = box.commands.run("ps -eo args", user="root").stdout.splitlines()
+    return [line for line in lines if "kernels/python/main.py" in line]
+
+
+def all_forks(box: interpreter.Sandbox) -> bool:
+    """Whether every Python of the box came from outside, loaded: a cold one has other arguments."""
+    found = pythons(box)
+    return bool(found) and all(line.endswith("--zygote") for line in found)
+
+
+def warm_box(make: Callable[[], interpreter.Sandbox] | None = None) -> interpreter.Sandbox:
+    """One that was born when the template's Python was loaded."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        box = make() if make else interpreter.Sandbox.create(timeout=300)
+        assert box.run_code("1 + 1").text == "2"
+        if all_forks(box):
+            return box
+        box.kill()
+        assert time.monotonic() < until, "the template's Python was never loaded"
+        time.sleep(1)
