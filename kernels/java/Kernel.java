@@ -77,6 +77,10 @@ public final class Kernel {
             interrupt(order.get("id"));
             return;
         }
+        if ("renew".equals(order.get("op"))) {
+            Chance.renew();
+            return;
+        }
         if (order.get("id") instanceof Long id) accepted = id;
         orders.add(order);
     }
@@ -126,7 +130,10 @@ public final class Kernel {
     private void obey(Map<String, Object> order) {
         switch (String.valueOf(order.get("op"))) {
             case "run" -> run(order);
-            case "env" -> setProperties(asMap(order.get("set")));
+            case "env" -> {
+                setProperties(asMap(order.get("set")));
+                if (Boolean.TRUE.equals(order.get("renew"))) Chance.renew();
+            }
             case "cd" -> changeDirectory((String) order.get("path"));
             default -> { }
         }

@@ -30,7 +30,9 @@ compile() {
 kernel() {
     # shellcheck disable=SC2086
     set -- -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto -Xlog:disable -Xlog:all=error:stderr \
-        -Djava.awt.headless=true --add-opens java.base/java.io=ALL-UNNAMED \
+        -Djava.awt.headless=true --add-opens java.base/java.io=ALL-UNNAMED --add-opens java.base/java.lang=ALL-UNNAMED \
+        --add-opens java.base/java.util=ALL-UNNAMED --add-opens java.base/java.util.concurrent=ALL-UNNAMED \
+        --add-opens jdk.random/jdk.random=ALL-UNNAMED \
         -cp "$home/kernel.jar" ${CLOCHE_JAVA_OPTIONS-} "$@"
     exec "$java" "$@"
 }

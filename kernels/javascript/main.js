@@ -11,7 +11,7 @@
  */
 
 const { Worker, SHARE_ENV } = require('node:worker_threads');
-const { Turn, newShared } = require('./turn.js');
+const { Turn, newShared, RENEW } = require('./turn.js');
 
 /* Started before anything else is loaded: it takes as long to come up as the rest. */
 const shared = newShared();
@@ -251,6 +251,7 @@ function ignoreSignal() {
 
 function main() {
   worker.on('message', receive);
+  Object.defineProperty(process, Symbol.for(RENEW), { value: chance.renew });
   process.on('uncaughtException', reportUncaught);
   process.on('unhandledRejection', reportUncaught);
   ignoreSignal();

@@ -29,6 +29,9 @@ const USER = 1;
 const CLAIMED = 2;
 const KERNEL = 3;
 
+// The symbol under which the main thread's process keeps what renews its random numbers.
+const RENEW = 'cloche.renew';
+
 const ID_LIMIT = 1 << 28;
 
 function word(id, phase) {
@@ -115,4 +118,4 @@ function newShared() {
   return shared;
 }
 
-module.exports = { Turn, newShared };
+module.exports = { Turn, newShared, RENEW };

@@ -8,13 +8,14 @@
  * that waits for a promise. If the main thread does not react it claims the
  * turn (turn.js) and terminates what runs there through the inspector; variables
  * and timers live on. Messages carry numbers and are sent again after a
- * termination unless the main thread took them in, so none is lost or done twice.
+ * termination unless the main thread took them in, so none is lost or done twice. A box that was made
+ * from another one's memory gets new random numbers the same way, while a cell runs.
  * When the socket ends the process ends, whatever the main thread is doing.
  */
 
 const net = require('node:net');
 const { parentPort, workerData } = require('node:worker_threads');
-const { Turn } = require('./turn.js');
+const { Turn, RENEW } = require('./turn.js');
 
 const PATIENCE_MS = 20;
 const RETRY_MS = 2;
@@ -55,13 +56,17 @@ function signalGroup() {
   }
 }
 
-function terminate(before) {
+function mainThread() {
   if (session === null) {
     const { Session } = require('node:inspector');
     session = new Session();
     session.connectToMainThread();
   }
-  session.post('Runtime.terminateExecution', () => {
+  return session;
+}
+
+function terminate(before) {
+  mainThread().post('Runtime.terminateExecution', () => {
     turn.landed(before);
     postAgain();
   });
@@ -86,8 +91,14 @@ function interrupt(message, line) {
 function take(line) {
   if (line === '') return;
   const message = interruptOf(line);
-  if (message === null) post(line);
+  if (line === '{"op":"renew"}') renew();
+  else if (message === null) post(line);
   else interrupt(message, line);
+}
+
+/* The inspector reaches a main thread in the middle of a loop. */
+function renew() {
+  mainThread().post('Runtime.evaluate', { expression: `globalThis.process[Symbol.for('${RENEW}')]()` });
 }
 
 function takeChunk(chunk) {

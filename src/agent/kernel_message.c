@@ -124,6 +124,11 @@ void message_interrupt(struct buf *b, uint64_t id)
   buf_addf(b, "{\"op\":\"interrupt\",\"id\":%llu}\n", (unsigned long long)id);
 }
 
+void message_renew(struct buf *b)
+{
+  buf_addz(b, "{\"op\":\"renew\"}\n");
+}
+
 void message_fork(struct buf *b, uint64_t id)
 {
   buf_addf(b, "{\"op\":\"fork\",\"id\":%llu}\n", (unsigned long long)id);

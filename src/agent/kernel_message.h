@@ -20,6 +20,7 @@ void message_run(struct buf *b, uint64_t id, struct str code, const struct json 
 void message_env(struct buf *b, const struct env *env, bool renew);
 void message_cd(struct buf *b, const char *path);
 void message_interrupt(struct buf *b, uint64_t id);
+void message_renew(struct buf *b);
 void message_fork(struct buf *b, uint64_t id);
 
 #endif

@@ -133,8 +133,14 @@ static void native_interrupt(struct kernel *k)
 static void native_renew(struct kernel *k)
 {
   struct native *n = (struct native *)k;
-  if (k->spec->renew_signal && k->heard && n->pid > 1 && !n->exited)
+  if (!k->heard || n->pid <= 1 || n->exited)
+    return;
+  if (k->spec->renew_signal)
     kill(n->pid, k->spec->renew_signal);
+  if (k->spec->renew_message) {
+    message_renew(&n->out);
+    native_push(n);
+  }
 }
 
 /* ---- events ---- */

@@ -105,6 +105,8 @@ static struct kernel_spec *spec_native(const struct json *v)
   int64_t number = 0;
   if (!json_int(json_get(v, "renew_signal"), &number) && number > 0 && number <= 64)
     s->renew_signal = (int)number;
+  const struct json *message = json_get(v, "renew_message");
+  s->renew_message = json_is(message, JSON_BOOL) && message->flag;
   s->driver = str_is(json_text(json_get(v, "driver"), STR("native")), "jupyter") ? KERNEL_JUPYTER : KERNEL_NATIVE;
   return s;
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -23,6 +25,44 @@ DRAWS = {
     "uuid4": "import uuid; str(uuid.uuid4())",
     "urandom": "import os; os.urandom(8).hex()",
     "secrets": "import secrets; secrets.token_hex(8)",
+}
+
+JAVA_DRAWS = [
+    "Math.random()",
+    "StrictMath.random()",
+    "ThreadLocalRandom.current().nextLong()",
+    "new SplittableRandom().nextLong()",
+    "new Random().nextLong()",
+    "RandomGenerator.getDefault().nextLong()",
+    "UUID.randomUUID().toString()",
+    "new java.security.SecureRandom().nextLong()",
+    "var deck = new ArrayList<>(IntStream.range(0, 60).boxed().toList()); Collections.shuffle(deck); deck.toString()",
+]
+JAVA_PRIMED = "import java.util.random.RandomGenerator;\n" + "\n".join(f"{code};" for code in JAVA_DRAWS)
+
+# Cells that draw numbers for ever, a line each.
+DRAWING = {
+    "python": """
+import random, time
+random.seed(7)
+with open('/tmp/drawn', 'w', buffering=1) as drawn:
+    while True:
+        print(random.random(), file=drawn)
+        time.sleep(0.01)
+""",
+    "javascript": """
+const fs = require('fs'), nap = new Int32Array(new SharedArrayBuffer(4))
+while (true) {
+  fs.appendFileSync('/tmp/drawn', `${Math.random()}\\n`)
+  Atomics.wait(nap, 0, 0, 10)
+}
+""",
+    "java": """
+while (true) {
+    Files.writeString(Path.of("/tmp/drawn"), Math.random() + "\\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    Thread.sleep(10);
+}
+""",
 }
 
 
@@ -48,6 +88,7 @@ class TestFamily:
             await source.run_code("Math.random()", language="javascript")
             await source.run_code("RANDOM=7; echo $RANDOM", language="bash")
             await source.run_code("set.seed(7); runif(1)", language="r")
+            await source.run_code(JAVA_PRIMED, language="java")
             before = (await source.get_info()).end_at
             made = await source.fork(count=COUNT, timeout=90)
             assert len(made) == COUNT
@@ -113,6 +154,7 @@ class TestFamily:
             ("bash", "echo $RANDOM$RANDOM$RANDOM"),
             ("bash", "echo $SRANDOM$SRANDOM"),
             ("r", "cat(runif(3))"),
+            *(("java", code) for code in JAVA_DRAWS),
         ],
     )
     async def test_chance_differs_in_other_languages(self, family: list[Either], language: str, code: str) -> None:
@@ -138,6 +180,39 @@ def forks_of(box: RawBox, **body: object) -> list[RawBox]:
     entries = got.json()
     assert all(set(entry) == {"sandbox"} for entry in entries), entries
     return [RawBox(box.wire, entry["sandbox"]) for entry in entries]
+
+
+@pytest.mark.parametrize("language", DRAWING)
+def test_a_cell_that_draws_numbers_draws_others_in_a_fork(language: str) -> None:
+    """It is told in the middle of its work. Numbers of both are the same up to then, and differ at some place after it."""
+    source = interpreter.Sandbox.create(timeout=300)
+    boxes = [source]
+
+    def draw() -> None:
+        with contextlib.suppress(Exception):  # the stream ends with the box
+            source.run_code(DRAWING[language], language=language, timeout=0)
+
+    def drawn(box: interpreter.Sandbox) -> list[str]:
+        found = box.commands.run("cat /tmp/drawn 2>/dev/null || true").stdout.splitlines()
+        return found[:-1]  # the last may be half a line
+
+    def differ() -> bool:
+        one, other = (drawn(box) for box in boxes)
+        return any(mine != its for mine, its in zip(one, other, strict=False))
+
+    worker = threading.Thread(target=draw, daemon=True)
+    worker.start()
+    try:
+        eventually(lambda: len(drawn(source)) > 3, 60)
+        (made,) = source.fork(timeout=300)
+        assert isinstance(made, interpreter.Sandbox), made
+        boxes.append(made)
+        assert drawn(made)[:3] == drawn(source)[:3]
+        eventually(differ, 60)
+    finally:
+        for box in boxes:
+            box.kill()
+        worker.join(30)
 
 
 def test_a_fork_of_a_fork_and_a_killed_source(wire: Wire, box: RawBox) -> None:
