@@ -17,14 +17,15 @@ import traceback
 from types import FrameType
 from typing import Any
 
+from . import ground, renewal, streams
 from . import loop as loops
-from . import renewal, streams
 from . import shell as shells
 from .outlet import Outlet, complain
 from .wire import Wire, dumps
 
 PROTOCOL_FD = 3
 RENEW_SIGNAL = 41  # kernel.json tells the agent
+MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "main.py")
 
 
 class Kernel:
@@ -38,6 +39,7 @@ class Kernel:
         self.loop: loops.CellLoop | None = None
         self.interruptible = False
         self.is_child = False
+        self.is_loaded_elsewhere = False  # a fork of what was loaded before, that has run nothing yet
         loops.allow_run()
 
     def attach(self) -> None:
@@ -115,6 +117,9 @@ class Kernel:
     def handle(self, message: dict[str, Any]) -> None:
         op = message.get("op")
         if op == "run":
+            if self.is_loaded_elsewhere and ground.changed():
+                start_over(message, self.wire.received)
+            self.is_loaded_elsewhere = False
             self.run(message["id"], message.get("code") or "", message.get("env") or {})
         elif op == "env":
             set_variables(message.get("set") or {})
@@ -225,9 +230,23 @@ def leave() -> None:
     os._exit(0)
 
 
-def serve() -> None:
-    """A kernel of its own, started by the agent."""
+def start_over(message: dict[str, Any], received: bytes) -> None:
+    """Libraries were installed since we were loaded, and nothing of the user's has run: the same process loads what is there now."""
+    orders = os.memfd_create("orders", 0)
+    os.write(orders, (dumps(message) + "\n").encode() + received)
+    os.lseek(orders, 0, os.SEEK_SET)
+    os.set_inheritable(PROTOCOL_FD, True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.execv(sys.executable, [sys.executable, MAIN, "--again", str(orders)])
+
+
+def serve(orders: int | None = None) -> None:
+    """A kernel of its own, started by the agent; or one that starts over, whom the agent knows, with what it was told."""
     kernel = Kernel()
     kernel.attach()
-    kernel.introduce()
+    if orders is None:
+        kernel.introduce()
+    else:
+        with open(orders, "rb") as told:
+            kernel.wire.received += told.read()
     kernel.serve()

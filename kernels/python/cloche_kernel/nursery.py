@@ -185,6 +185,7 @@ class Nursery:
             self.kernel.attach()
             self.kernel.introduce()
             renewal.renew(fresh=True)
+            self.kernel.is_loaded_elsewhere = True
             if not self.kernel.wire.waiting(CURTAIN):
                 self.kernel.rehearse(["1 + 1"])
             self.kernel.serve()

@@ -85,6 +85,48 @@ def test_a_box_has_one_python_until_it_asks_for_more() -> None:
         box.kill()
 
 
+# As pip would: another version of a library that is loaded already, before the old one on the path.
+INSTALL = (
+    "d=$(python3 -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))');"
+    " mkdir -p $d/{0} && echo 'VERSION = \"installed\"' > $d/{0}/__init__.py"
+)
+VERSION = "import {0}; getattr({0}, 'VERSION', 'old')"
+
+
+def test_new_contexts_have_what_was_installed_meanwhile() -> None:
+    box = warm_box()
+    try:
+        assert box.run_code(VERSION.format("pandas")).text == "old"
+        contexts = [box.create_code_context()]  # now there is what forks kernels, and a spare one
+        assert box.run_code(VERSION.format("PIL"), context=contexts[0]).text == "old"
+        for name in ("pandas", "PIL"):
+            box.commands.run(INSTALL.format(name), user="root")
+        contexts += [box.create_code_context() for _ in range(3)]
+        for context in contexts[1:]:
+            for name in ("pandas", "PIL"):
+                done = box.run_code(VERSION.format(name), context=context)
+                assert done.text == "installed", done.error
+            assert box.run_code("import os; os.getcwd()", context=context).text == "/home/user"
+        assert box.run_code(VERSION.format("pandas")).text == "old"  # who has it goes on with it
+        box.restart_code_context(contexts[0])
+        assert box.run_code(VERSION.format("pandas"), context=contexts[0]).text == "installed"
+    finally:
+        box.kill()
+
+
+def test_a_first_cell_finds_what_was_installed_before_it() -> None:
+    box = interpreter.Sandbox.create(timeout=300, envs={"GIVEN": "yes"})
+    try:
+        box.commands.run(INSTALL.format("pandas"), user="root")
+        done = box.run_code(VERSION.format("pandas"), envs={"HERE": "too"})
+        assert done.text == "installed", done.error
+        assert box.run_code("import os; os.environ['GIVEN'], os.environ.get('HERE')").text == "('yes', None)"
+        assert box.run_code("x = 1; x").text == "1"
+        assert done.execution_count == 1
+    finally:
+        box.kill()
+
+
 def test_a_first_kernel_that_dies_is_followed_by_another() -> None:
     box = warm_box()
     try:
