@@ -51,6 +51,11 @@ void jail_rescue(const char *image, const char *instance, const char *id);
  * is left but spec->dir, which is the caller's. -EBADMSG: the image is damaged, err names the file. */
 int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out, struct err *err);
 
+/* Takes away the names that a dump gave to open files which had lost theirs (links.h). Of the box that was dumped, once its files are
+ * copied or nothing comes of the dump; or, `again`, of one that was restored from the image and stands still, once it can't be restored once
+ * more. */
+void jail_links_sweep(const char *image, const struct jail *j, bool again);
+
 /* Every file present with its size and checksum: 0, or -EBADMSG with the file named, -ENOENT where there is no image. */
 int jail_image_check(const char *image, struct err *err);
 uint64_t jail_image_bytes(const char *image); /* on disk */

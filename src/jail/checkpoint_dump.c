@@ -7,6 +7,7 @@
 #include "jail/child.h"
 #include "jail/criu_journal.h"
 #include "jail/disk.h"
+#include "jail/links.h"
 #include "jail/outside.h"
 #include "jail/rescue.h"
 #include "jail/ties.h"
@@ -318,6 +319,7 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
   if (!r && !criu->fleeting)
     r = settle_name(image, err);
   if (r) {
+    links_sweep(d.dir, j->init.pid, true);
     jail_freeze(spec->instance, spec->id, false, NULL);
     if (d.job.died)
       jail_rescue(image, spec->instance, spec->id);
@@ -333,8 +335,19 @@ void jail_rescue(const char *image, const char *instance, const char *id)
   cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0)
     return;
-  if (rescue(dir, instance, id, &undone, &err))
+  int failed = rescue(dir, instance, id, &undone, &err);
+  pid_t inside = id && cgroup_host() ? cgroup_host()->any(instance, id) : 0;
+  if (inside > 0)
+    links_sweep(dir, inside, true);
+  if (failed)
     log_error("box %s: %s", id ? id : "", err.msg);
   else if (undone)
     log_warn("box %s: criu was killed while it was in %u of its threads; they are back where they were", id ? id : "", undone);
+}
+
+void jail_links_sweep(const char *image, const struct jail *j, bool again)
+{
+  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir >= 0 && j->init.pid > 0)
+    links_sweep(dir, j->init.pid, !again);
 }

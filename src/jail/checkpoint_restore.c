@@ -103,19 +103,60 @@ static int make_groups(struct restore *s, struct err *err)
   return r ? r : cgroup_host()->make(spec->instance, spec->id, &spec->limits, &s->join, err);
 }
 
-/* The root, and what memory was mapped from outside it. */
+/* What memory was mapped from outside the root: some fifty files, opened while disk and root are mounted. */
+struct opening {
+  struct restore *of;
+  struct layers layers;
+  bool begun;
+  pthread_t thread;
+  int result;
+  struct err err;
+};
+
+static void *opening_work(void *arg)
+{
+  struct opening *o = arg;
+  struct restore *s = o->of;
+  o->result = outside_open(&s->manifest, &o->layers, s->job.criu->heaps ? s->job.criu->heaps : s->path, &s->job, &o->err);
+  return NULL;
+}
+
+static void opening_begin(struct opening *o)
+{
+  o->begun = layers_apart() && !pthread_create(&o->thread, NULL, opening_work, o);
+}
+
+static int opening_end(struct opening *o, int r, struct err *err)
+{
+  if (o->begun)
+    pthread_join(o->thread, NULL);
+  else if (!r)
+    opening_work(o);
+  if (!r && o->result)
+    *err = o->err;
+  return r ? r : o->result;
+}
+
+static int mount_root(struct restore *s, struct layers l, struct err *err)
+{
+  cleanup_fd int home = disk_open(s->spec->dir, &s->spec->limits, err);
+  if (home < 0)
+    return home;
+  l.home = home;
+  s->root = layers_mount(&l, err);
+  return MIN(s->root, 0);
+}
+
 static int make_root(struct restore *s, struct err *err)
 {
   const struct jail_spec *spec = s->spec;
   s->userns = jail_map_ns(spec->id_base, err);
   if (s->userns < 0)
     return s->userns;
-  cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
-  if (home < 0)
-    return home;
-  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = s->userns, .root = spec->id_base, .shifted = spec->shifted};
-  s->root = layers_mount(&l, err);
-  return s->root < 0 ? s->root : outside_open(&s->manifest, &l, s->job.criu->heaps ? s->job.criu->heaps : s->path, &s->job, err);
+  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = -1, .userns = s->userns, .root = spec->id_base, .shifted = spec->shifted};
+  struct opening opening = {.of = s, .layers = l};
+  opening_begin(&opening);
+  return opening_end(&opening, mount_root(s, l, err), err);
 }
 
 static void name_mounts(struct restore *s)
@@ -192,7 +233,7 @@ static int limit_watching(pid_t init, struct err *err)
   cleanup_fd int userns = jail_open_ns(init, "user", err);
   if (userns < 0)
     return userns;
-  pid_t pid = fork();
+  pid_t pid = vfork(); /* our page tables are not worth a copy */
   if (pid == 0)
     _exit(setns(userns, CLONE_NEWUSER) ? 2 : child_limit_watching() ? 1 : 0);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -319,6 +319,11 @@ int layers_mount(const struct layers *l, struct err *err)
   return r < 0 ? err_set(err, r, "mounting the root of %s: %s", l->dir, strerrordesc_np(-r)) : r;
 }
 
+bool layers_apart(void)
+{
+  return atomic_load(&known_way) & WAY_FD;
+}
+
 static int view_by_name(const char *dir, const struct clones *c)
 {
   char name[16] = "";

@@ -22,5 +22,6 @@ int layers_mount(const struct layers *l, struct err *err);
 
 /* Only to be read: the same layers without the upper directory; l->home is not used. After a layers_mount. */
 int layers_view(const struct layers *l, struct err *err);
+bool layers_apart(void); /* whether a view may be made beside a root: not where both are staged in one place */
 
 #endif

@@ -283,8 +283,10 @@ static void restore_work(struct turn *t)
   image_path(h->warden, h->image, image);
   struct jail_criu how = h->warden->criu;
   how.fleeting = h->fleeting;
-  how.held = !h->box;
+  how.held = true;
   h->result = jail_restore(&how, &h->spec, image, &h->jail, &h->err);
+  if (!h->result)
+    jail_links_sweep(image, &h->jail, true);
   if (!h->result && h->box)
     wake(h);
 }

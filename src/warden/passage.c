@@ -96,6 +96,8 @@ static int copy_out(struct passage *p, const char *image)
   r = (how.fleeting ? jail_commit_quick : jail_commit)(p->dir, p->spec.id_base, p->copy->layer, &p->err);
   log_debug("box %s: files copied in %" PRId64 " us", p->name, clock_mono_us() - began);
   struct err thaw = ERR_NONE;
+  if (!files)
+    jail_links_sweep(image, &p->jail, false);
   if (jail_freeze(p->warden->instance, p->name, false, &thaw))
     log_error("box %s: %s", p->name, thaw.msg);
   if (r && !files)
@@ -110,6 +112,7 @@ static void turn_work(struct turn *t)
   image_path(p->warden, p->image, image);
   struct jail_criu lasting = p->warden->criu;
   lasting.with_disk = true;
+  lasting.held = p->kind == PASSAGE_RESTORE; /* what ran before its row says so could not be begun again */
   lasting.stop = &p->stop;
   if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
     return;
@@ -205,6 +208,15 @@ static void finish(struct passage *p)
   for (size_t i = 0; i < n; i++)
     grant(b, &wishes[i]);
   free(wishes);
+}
+
+/* What the image gave names to in the box: they are needed no more. */
+static void sweep_links(const struct passage *p, bool again)
+{
+  char image[1024];
+  image_path(p->warden, p->image, image);
+  if (p->image[0])
+    jail_links_sweep(image, &p->box->jail, again);
 }
 
 /* A criu that was killed leaves the box's connections in a state in which nothing moves any more. What it refuses in words
@@ -325,6 +337,7 @@ static void sleep_acted(struct passage *p)
   struct box *b = p->box;
   struct warden *w = p->warden;
   if ((p->result = write_asleep(b, depth[p->kind], p, &p->err))) {
+    sweep_links(p, false);
     jail_freeze(w->instance, b->name, false, NULL);
     image_drop(w, p->kind == PASSAGE_DUMP ? p->image : "");
     failed(p);
@@ -396,6 +409,7 @@ static void restored(struct passage *p)
   p->jail = JAIL_NONE;
   box_away(b, false);
   box_watch(b);
+  sweep_links(p, true);
   if (jail_freeze(w->instance, b->name, false, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   image_drop(w, p->image);

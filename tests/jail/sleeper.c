@@ -4,6 +4,7 @@
  * connection, "ok ..." or "errno NAME". It gathers state of every kind that a checkpoint has to hold, and is asked for it
  * again afterwards. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -111,6 +112,38 @@ static void do_ghost_read(char **a)
   char text[100];
   (void)a;
   words(text, pread(ghost, text, sizeof(text), 0));
+}
+
+/* An open file loses the name it was opened by and keeps another. */
+static int loser = -1;
+
+static void do_lose(char **a)
+{
+  loser = open(a[1], O_RDWR | O_CREAT | O_EXCL, 0644);
+  result(loser < 0 || link(a[1], a[2]) ? -1 : unlink(a[1]));
+}
+
+static void do_lose_write(char **a)
+{
+  result(write(loser, a[1], strlen(a[1])));
+}
+
+static void do_name(char **a)
+{
+  result(link(a[1], a[2]));
+}
+
+static void do_list(char **a)
+{
+  char text[4000] = "";
+  size_t n = 0;
+  DIR *d = opendir(a[1]);
+  for (struct dirent *e; d && (e = readdir(d)) && n + strlen(e->d_name) + 1 < sizeof(text);)
+    if (e->d_name[0] != '.')
+      n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", n ? " " : "", e->d_name);
+  if (d)
+    closedir(d);
+  words(text, d ? (ssize_t)n : -1);
 }
 
 /* --- connections inside the box ------------------------------------------------------------------------------- */
@@ -323,6 +356,10 @@ static const struct {
     {"read", 1, do_read},
     {"ghost", 1, do_ghost},
     {"ghost-read", 0, do_ghost_read},
+    {"lose", 2, do_lose},
+    {"lose-write", 1, do_lose_write},
+    {"name", 2, do_name},
+    {"list", 1, do_list},
     {"tcp", 1, do_tcp},
     {"tcp-talk", 1, do_tcp_talk},
     {"unix", 0, do_unix},
