@@ -19,6 +19,7 @@ from typing import Any
 
 import e2b_code_interpreter as interpreter
 
+from support.state import instance
 from support.wire import Wire
 
 TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
@@ -80,6 +81,7 @@ class Server:
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.02)
         told = json.loads(self.ready.read_text())
+        assert instance(str(self.data))  # remembered, for a look when the directory is gone
         self.url = told["url"]
         self.key = self.key or told["apiKey"]
         return told

@@ -6,6 +6,7 @@ difference reads as the list of what leaked.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import time
@@ -37,8 +38,12 @@ def cgroups(data: str) -> set[str]:
     return found
 
 
-def links() -> set[str]:
-    return {f"link {name}" for name in os.listdir("/sys/class/net")}
+def links(data: str) -> set[str]:
+    """Their names begin with a sum of the server's name: another server's links are none of ours."""
+    if not (ours := instance(data)):
+        return set()
+    prefix = "c" + hashlib.sha256(ours.removeprefix("cloche-").encode()).hexdigest()[:6]
+    return {f"link {name}" for name in os.listdir("/sys/class/net") if name.startswith(prefix)}
 
 
 def loops(data: str) -> set[str]:
@@ -85,10 +90,10 @@ def processes(data: str) -> set[str]:
 
 
 def look(data: str) -> set[str]:
-    return mounts(data) | cgroups(data) | links() | loops(data) | processes(data)
+    return mounts(data) | cgroups(data) | links(data) | loops(data) | processes(data)
 
 
-def leaked(before: set[str], data: str, seconds: float = 10) -> set[str]:
+def leaked(before: set[str], data: str, seconds: float = 60) -> set[str]:
     """What is there that was not before, once it stops shrinking to nothing."""
     deadline = time.monotonic() + seconds
     while True:
