@@ -62,10 +62,12 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def named(pid: int) -> str:
+def is_criu(pid: int) -> bool:
+    """Criu itself and its helpers. Processes it makes for a box have its name at first, too, but live in the box's namespace."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "criu":
+            return os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid")
+    return False
 
 
 def shoot(pids: list[int]) -> int:
@@ -146,12 +148,12 @@ class Round:
             time.sleep(self.when)
             return wardens
         deadline = time.monotonic() + LONGEST
-        while not (criu := [pid for one in wardens for pid in descendants(one) if named(pid) == "criu"]):
+        while not (criu := [pid for one in wardens for pid in descendants(one) if is_criu(pid)]):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.002)
         time.sleep(self.later)
-        criu = [pid for pid in criu if named(pid) == "criu"]  # a restored process is one of the box by now
+        criu = [pid for pid in criu if is_criu(pid)]
         return criu + (wardens if self.whom == "both" else [])
 
     def clear(self) -> None:

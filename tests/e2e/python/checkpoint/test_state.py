@@ -39,6 +39,10 @@ gone = open("/tmp/gone", "w+")
 gone.write("deleted but open")
 gone.flush()
 os.unlink("/tmp/gone")
+folder = tempfile.mkdtemp()
+linked = open(f"{folder}/linked", "w+")
+os.link(linked.name, f"{folder}/elsewhere")
+os.unlink(linked.name)
 database = sqlite3.connect("/tmp/base.db")
 database.execute("create table t (x)")
 database.execute("insert into t values (1)")
@@ -156,6 +160,8 @@ async def test_the_same_process_with_its_threads(slept: Slept) -> None:
 async def test_open_files(slept: Slept) -> None:
     assert await value(slept, "held.write('!'); held.flush(); open('/tmp/held').read()") == "not flushed yet!"
     assert await value(slept, "gone.seek(0); gone.read()") == "deleted but open"
+    assert await value(slept, "linked.write('!'); linked.flush(); open(f'{folder}/elsewhere').read()") == "!"
+    assert await value(slept, "os.listdir(folder)") == "['elsewhere']"
     assert await value(slept, "database.execute('select x from t').fetchall()") == "[(1,)]"
 
 
