@@ -1,7 +1,7 @@
 /* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can be used wherever
  * a template's can. */
 #include "gate/api.h"
-#include "gate/selector.h"
+#include "gate/rows.h"
 
 #define FORKS_MAX 100
 
@@ -101,11 +101,9 @@ void snapshot_create(struct req *r)
 
 /* ---- listing ---- */
 
-struct list {
-  VEC(struct str) rows; /* packets, in the request's arena */
+struct filter {
+  struct rows rows;
   struct str source, space, name, tag;
-  uint64_t limit;
-  struct page_key cursor;
 };
 
 static struct str lowered(struct req *r, struct str s)
@@ -116,7 +114,7 @@ static struct str lowered(struct req *r, struct str s)
   return str_make(p, p ? s.n : 0);
 }
 
-static void read_filter(struct req *r, struct list *l)
+static void read_filter(struct req *r, struct filter *l)
 {
   struct str name = lowered(r, str_trim(api_query(r, "name"))), rest;
   l->source = api_query(r, "sandboxID");
@@ -128,8 +126,9 @@ static void read_filter(struct req *r, struct list *l)
     l->tag = STR_NONE;
 }
 
-static bool wanted(const struct list *l, struct str row)
+static bool wanted(const struct rows *rows, struct str row)
 {
+  const struct filter *l = (const struct filter *)rows;
   struct str alias = wire_get(row, W_ALIAS);
   if (l->source.n && !str_eq(l->source, wire_get(row, W_ID)))
     return false;
@@ -138,88 +137,15 @@ static bool wanted(const struct list *l, struct str row)
   return (!l->space.n || str_eq(l->space, wire_get(row, W_SLUG))) && (!l->tag.n || str_eq(l->tag, wire_get(row, W_TAG)));
 }
 
-static void list_item(const struct answer *a, void *arg)
-{
-  struct req *r = arg;
-  struct list *l = r->state;
-  struct str row = wanted(l, a->packet) ? arena_str(r->arena, a->packet) : STR_NONE;
-  if (row.p)
-    vec_push(&l->rows, row);
-}
-
-static struct page_key key_of(struct str row)
-{
-  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_TEMPLATE)};
-}
-
-static int row_order(const void *a, const void *b)
-{
-  struct page_key x = key_of(*(const struct str *)a), y = key_of(*(const struct str *)b);
-  int order = page_key_order(&x, &y);
-  if (order)
-    return order;
-  struct str s = wire_get(*(const struct str *)a, W_TAG), t = wire_get(*(const struct str *)b, W_TAG);
-  int same = memcmp(s.p, t.p, MIN(s.n, t.n));
-  return same ? same : (s.n > t.n) - (s.n < t.n);
-}
-
-static void list_done(const struct answer *a, void *arg)
-{
-  struct req *r = arg;
-  struct list *l = r->state;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
-    return;
-  }
-  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256), plain = BUF_INIT(256);
-  struct jw w = JW(&b);
-  uint64_t shown = 0;
-  if (l->rows.n)
-    qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
-  jw_open(&w, '[');
-  for (size_t i = 0; i < l->rows.n; i++) {
-    struct page_key k = key_of(l->rows.p[i]), last = i ? key_of(l->rows.p[i - 1]) : k;
-    bool twin = i && !page_key_order(&k, &last); /* another tag of the same build: a page never ends between them */
-    if (l->cursor.id.n && page_key_order(&k, &l->cursor) <= 0)
-      continue;
-    if (shown >= l->limit && !twin) {
-      api_token_add(&token, buf_str(&plain));
-      break;
-    }
-    put_snapshot(r, &w, l->rows.p[i]);
-    buf_clear(&plain);
-    page_key_put(&plain, &k, false);
-    shown++;
-  }
-  jw_close(&w, ']');
-  struct http_header h = {STR("X-Next-Token"), buf_str(&token)};
-  api_json_with(r, 200, buf_str(&b), &h, token.n ? 1 : 0);
-}
-
-static void drop_rows(struct req *r)
-{
-  struct list *l = r->state;
-  vec_free(&l->rows);
-}
-
 void snapshot_list(struct req *r)
 {
-  struct list *l = arena_alloc(r->arena, sizeof(*l));
-  struct str token;
-  if (!api_limit(r, 100, &l->limit) || !api_token(r, &token))
+  struct filter *l = arena_alloc(r->arena, sizeof(*l));
+  l->rows.wanted = wanted;
+  l->rows.put = put_snapshot;
+  if (!rows_page(r, &l->rows))
     return;
-  if (token.n && page_key_read(token, false, &l->cursor)) {
-    api_error(r, 400, "'nextToken' is not a token of this listing");
-    return;
-  }
   read_filter(r, l);
-  r->state = l;
-  r->drop = drop_rows;
-  cleanup_buf struct buf b = BUF_INIT(1024);
-  wire_begin(&b, WIRE_SNAPSHOT_LIST, 0, 0);
-  wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, list_item, list_done);
+  rows_tell(r, &l->rows, WIRE_SNAPSHOT_LIST);
 }
 
 /* ---- forks ---- */

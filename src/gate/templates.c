@@ -1,6 +1,6 @@
 /* templates.c - the templates a team can use. */
 #include "gate/api.h"
-#include "gate/selector.h"
+#include "gate/rows.h"
 
 static void put_time(struct jw *w, const char *name, uint64_t us)
 {
@@ -81,106 +81,30 @@ static void put_template(struct req *r, struct jw *w, struct str p)
 
 /* ---- lists ---- */
 
-struct list {
-  VEC(struct str) rows; /* packets, in the request's arena */
-  bool paged;
-  uint64_t limit;
-  struct page_key cursor; /* rows behind this one; no id = all */
-};
-
-static void list_item(const struct answer *a, void *arg)
-{
-  struct req *r = arg;
-  struct list *l = r->state;
-  struct str row = arena_str(r->arena, a->packet);
-  if (row.p)
-    vec_push(&l->rows, row);
-}
-
-static struct page_key key_of(struct str row)
-{
-  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_TEMPLATE)};
-}
-
-static int row_order(const void *a, const void *b)
-{
-  struct page_key x = key_of(*(const struct str *)a), y = key_of(*(const struct str *)b);
-  return page_key_order(&x, &y);
-}
-
-static bool behind(const struct list *l, struct str row)
-{
-  struct page_key k = key_of(row);
-  return !l->cursor.id.n || page_key_order(&k, &l->cursor) > 0;
-}
-
-static void list_done(const struct answer *a, void *arg)
-{
-  struct req *r = arg;
-  struct list *l = r->state;
-  r->ask = 0;
-  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256), plain = BUF_INIT(256);
-  struct jw w = JW(&b);
-  uint64_t shown = 0;
-  if (l->rows.n)
-    qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
-  jw_open(&w, '[');
-  for (size_t i = 0; i < l->rows.n; i++) {
-    if (!behind(l, l->rows.p[i]))
-      continue;
-    if (l->paged && shown == l->limit) {
-      api_token_add(&token, buf_str(&plain));
-      break;
-    }
-    put_template(r, &w, l->rows.p[i]);
-    buf_clear(&plain);
-    struct page_key k = key_of(l->rows.p[i]);
-    page_key_put(&plain, &k, false);
-    shown++;
-  }
-  jw_close(&w, ']');
-  struct http_header h = {STR("X-Next-Token"), buf_str(&token)};
-  api_json_with(r, 200, buf_str(&b), &h, token.n ? 1 : 0);
-}
-
-static void drop_rows(struct req *r)
-{
-  struct list *l = r->state;
-  vec_free(&l->rows);
-}
-
-static void list(struct req *r, struct list *l)
+static struct rows *rows_new(struct req *r)
 {
   struct str team = api_query(r, "teamID");
   if (team.n && !str_is(team, r->team.id)) {
     api_error(r, 400, "'teamID' " STR_FMT " is not the team of this key", STR_ARG(team));
-    return;
+    return NULL;
   }
-  r->state = l;
-  r->drop = drop_rows;
-  cleanup_buf struct buf b = BUF_INIT(1024);
-  wire_begin(&b, WIRE_TEMPLATE_LIST, 0, 0);
-  wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, list_item, list_done);
+  struct rows *l = arena_alloc(r->arena, sizeof(*l));
+  l->put = put_template;
+  return l;
 }
 
 void template_list(struct req *r)
 {
-  list(r, arena_alloc(r->arena, sizeof(struct list)));
+  struct rows *l = rows_new(r);
+  if (l)
+    rows_tell(r, l, WIRE_TEMPLATE_LIST);
 }
 
 void template_list_v2(struct req *r)
 {
-  struct list *l = arena_alloc(r->arena, sizeof(*l));
-  struct str token;
-  l->paged = true;
-  if (!api_limit(r, 100, &l->limit) || !api_token(r, &token))
-    return;
-  if (token.n && page_key_read(token, false, &l->cursor)) {
-    api_error(r, 400, "'nextToken' is not a token of this listing");
-    return;
-  }
-  list(r, l);
+  struct rows *l = rows_new(r);
+  if (l && rows_page(r, l))
+    rows_tell(r, l, WIRE_TEMPLATE_LIST);
 }
 
 /* ---- one ---- */

@@ -1,0 +1,23 @@
+/* rows.h - a listing of what a team has of templates or snapshots: the warden's items are gathered, ordered (newest first) and told
+ * as a JSON array, a page of them where pages are asked for. */
+#ifndef CLOCHE_ROWS_H
+#define CLOCHE_ROWS_H
+
+#include "gate/api.h"
+#include "gate/selector.h"
+
+struct rows {
+  bool (*wanted)(const struct rows *l, struct str row); /* NULL: all */
+  void (*put)(struct req *r, struct jw *w, struct str row);
+  VEC(struct str) found; /* packets, in the request's arena */
+  bool paged;
+  uint64_t limit;
+  struct page_key cursor; /* rows behind this one; no id = all */
+};
+
+/* Reads `limit` and `nextToken`; false when it has answered that they make no sense. */
+bool rows_page(struct req *r, struct rows *l);
+/* Asks the warden for the team's items of this kind and answers the request. `l` lives as long as that, in its arena. */
+void rows_tell(struct req *r, struct rows *l, enum wire_type type);
+
+#endif
