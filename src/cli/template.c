@@ -337,7 +337,9 @@ static int choose(const struct pasts *all, const char *word, struct str tag, cha
     return 0;
   if (hits)
     return err_set(err, -ENOENT, "'%s' is the beginning of several builds; give more of it", word);
-  return err_set(err, -ENOENT, "no finished build '%s'; see cloche template history", word);
+  if (previous)
+    return err_set(err, -ENOENT, "no finished build is older than the one '" STR_FMT "' points to; cloche template history lists them", STR_ARG(tag));
+  return err_set(err, -ENOENT, "no finished build '%s'; cloche template history lists them", word);
 }
 
 static int put_tag(struct words *w, const struct tpl *t, const char *build, const char *tags)
@@ -437,7 +439,7 @@ static int build_log(struct words *w)
   while (!r && w->argc > 3 && i < all.list.n && !str_starts(str_of(all.list.p[i].build), str_of(w->argv[3])))
     i++;
   if (!r && i == all.list.n)
-    r = err_set(w->err, -ENOENT, "no such build of %s; see cloche template history", w->argv[2]);
+    r = err_set(w->err, -ENOENT, "no build '%s' of %s; cloche template history lists them", w->argc > 3 ? w->argv[3] : "", w->argv[2]);
   r = r ? r : tpl_follow(w->l, t.team, t.id, all.list.p[i].build, w->err);
   vec_free(&all.list);
   return r;
@@ -486,7 +488,7 @@ static int ask_import(struct words *w, const char *team, const char *kind, const
   return r;
 }
 
-/* A directory is a layout; a file is an archive of one kind or the other, and the second try's complaint is as good. */
+/* A directory is a layout; a file is an archive of one kind or the other. */
 static int import(struct words *w)
 {
   char path[PATH_MAX], team[40];
@@ -500,11 +502,15 @@ static int import(struct words *w)
   if (r)
     return r;
   r = ask_import(w, team, S_ISDIR(st.st_mode) ? "oci" : "oci-archive", path, &t);
-  if (r && S_ISREG(st.st_mode))
-    r = ask_import(w, team, "docker-archive", path, &t);
-  if (!r)
-    printf("%s/%s is build %s\n", t.slug, t.name, t.build);
-  return r;
+  struct err first = *w->err;
+  if (r && r != -EINVAL && S_ISREG(st.st_mode) && (r = ask_import(w, team, "docker-archive", path, &t))) {
+    struct err second = *w->err;
+    return err_set(w->err, r, "'%s' can't be imported; as an OCI archive: %.200s; as a docker archive: %.200s", path, first.msg, second.msg);
+  }
+  if (r)
+    return err_wrap(w->err, "'%s' can't be imported", path);
+  printf("%s/%s is build %s\n", t.slug, t.name, t.build);
+  return 0;
 }
 
 struct waste {
@@ -607,5 +613,6 @@ int template_main(int argc, char **argv)
   w.argv = argv;
   r = r ? r : argc < 2 ? err_set(&err, -EINVAL, "a verb is missing; see cloche template --help") : run(&w);
   line_close(&l);
-  return r ? usage_error("%s", err.msg), 1 : 0;
+  bool unknown = r == -ENOENT && str_starts(str_of(err.msg), STR("template '"));
+  return r ? usage_error("%s%s", err.msg, unknown ? "; cloche template list names all" : ""), 1 : 0;
 }

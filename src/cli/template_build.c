@@ -150,9 +150,9 @@ static void find_directory(struct order *o, int argc, char **argv, char own[4096
   o->directory = directory ? directory : own;
 }
 
-static int put_size(struct str word, uint64_t *out, struct err *err)
+static int put_size(const char *option, struct str word, uint64_t *out, struct err *err)
 {
-  return str_u64(word, out) || !*out || *out > 1 << 24 ? err_set(err, -EINVAL, "'" STR_FMT "' is no size", STR_ARG(word)) : 0;
+  return str_u64(word, out) || !*out || *out > 1 << 24 ? err_set(err, -EINVAL, "%s needs a number, not '" STR_FMT "'", option, STR_ARG(word)) : 0;
 }
 
 /* Flags without a value; false when the word is none of them. */
@@ -193,9 +193,9 @@ static int take_pair(struct order *o, const char *flag, struct str value, struct
     return 0;
   }
   if (!strcmp(flag, "--cpus"))
-    return put_size(value, &o->cpus, err);
+    return put_size("--cpus", value, &o->cpus, err);
   if (!strcmp(flag, "--memory"))
-    return put_size(value, &o->memory_mb, err);
+    return put_size("--memory", value, &o->memory_mb, err);
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     if (strcmp(pairs[i].flag, flag))
       continue;

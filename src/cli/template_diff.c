@@ -115,6 +115,16 @@ static int open_sub(int dir, const struct tree_name *n)
   return dir >= 0 && n && S_ISDIR(n->st.st_mode) ? openat(dir, n->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 }
 
+/* Written anew at every birth, so of no build, though steps leave their own. */
+static bool of_a_box(const char *path)
+{
+  static const char *const own[] = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"};
+  for (size_t i = 0; i < ARRAY_LEN(own); i++)
+    if (!strcmp(path, own[i]))
+      return true;
+  return false;
+}
+
 static void diff_name(struct walk *w, const char *name, int a, int b, const struct tree_name *x, const struct tree_name *y, unsigned depth)
 {
   char why[200] = "";
@@ -125,6 +135,11 @@ static void diff_name(struct walk *w, const char *name, int a, int b, const stru
     return;
   }
   w->n += (size_t)k;
+  if (of_a_box(w->path)) {
+    w->n = before;
+    w->path[before] = 0;
+    return;
+  }
   if (x && y)
     compare(a, b, x, y, why);
   if (!x || !y || why[0])

@@ -142,6 +142,14 @@ void desk_import(struct question *q)
   i->work.data = i;
   bool bad = str_copyz(q->team, i->team, sizeof(i->team)) || str_copyz(wire_get(q->packet, W_REF), i->ref, sizeof(i->ref)) ||
              !catalog_team(w->catalog, q->team);
+  cleanup_buf struct buf lowered = BUF_INIT(1024);
+  struct ref name;
+  struct err err = ERR_NONE;
+  if (!bad && ref_read(str_of(i->ref), &lowered, &name, &err)) { /* before anything is unpacked */
+    desk_refuse_err(q, &err);
+    import_free(i);
+    return;
+  }
   if (bad || slot_take(w, &i->slot)) {
     desk_refuse(q, bad ? -EINVAL : -EAGAIN, bad ? "an import needs a team that is there and a name" : "all id ranges are in use; try again later");
     import_free(i);

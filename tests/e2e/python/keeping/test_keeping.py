@@ -173,7 +173,10 @@ def test_a_docker_archive_is_imported_and_nonsense_is_not(tmp_path: Path, name: 
         == "yes"
     )
     (tmp_path / "nonsense").write_bytes(b"nonsense" * 100)
-    assert ask("import", str(tmp_path / "nonsense"), fresh("never"), status=1)
+    told = ask("import", str(tmp_path / "nonsense"), fresh("never"), status=1)
+    assert f"'{tmp_path}/nonsense' can't be imported; as an OCI archive: " in told
+    assert "; as a docker archive: " in told
+    assert "Invalid template reference 'Not!'" in ask("import", str(archive), "Not!", status=1)
 
 
 def age(path: Path, days: float) -> None:
@@ -230,4 +233,19 @@ def test_a_build_from_the_command_line_shows_its_log_and_fails_with_the_step(nam
 def test_a_verb_that_is_none_is_told_with_the_nearest() -> None:
     assert "did you mean 'history'" in ask("histori", "x", status=1)
     assert "other arguments" in ask("diff", "base", status=1)
+
+
+def test_what_is_not_there_is_named_with_where_to_look(name: str) -> None:
+    ask("build", name, "--run", "echo 1 > ~/one")
+    assert "older than the one 'default' points to" in ask("rollback", name, "previous", status=1)
+    assert f"no build '1234' of {name}; cloche template history" in ask("log", name, "1234", status=1)
+    assert "'nowhere' not found; cloche template list" in ask("show", "nowhere", status=1)
+    assert "--cpus needs a number, not 'x'" in ask("build", name, "--cpus", "x", status=1)
+    told = ask("diff", "base", name)
+    assert "/home/user/one" in told
+    assert "/etc/hosts" not in told, "a box's own files are of no build"
+    assert told.splitlines()[-1] == "1 added, 0 removed, 0 changed"
+
+
+def test_a_template_that_is_none_is_named() -> None:
     assert "not found" in ask("show", "nobody-has-this", status=1)

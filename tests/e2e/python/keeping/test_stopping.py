@@ -138,7 +138,7 @@ def test_a_build_is_cancelled_by_its_name_and_its_log_read_on(server: Server) ->
     assert cloche(server, "template", "cancel", build.name) == "cancelled 0\n"
     again = cloche(server, "template", "log", build.name, build.build[:8])
     assert again.count("]: begun") == 1
-    assert "no such build" in cloche(server, "template", "log", build.name, "ffffffff-none")
+    assert "no build 'ffffffff-none'" in cloche(server, "template", "log", build.name, "ffffffff-none")
 
 
 def test_a_growing_log_is_read_on_without_gaps_or_repeats(server: Server) -> None:
