@@ -5,6 +5,7 @@
 #include "cli/dockerfile.h"
 #include "cli/shell.h"
 #include "cli/template.h"
+#include "cli/tree.h"
 #include "warden/buildlog.h"
 #include "warden/recipe.h"
 
@@ -23,9 +24,13 @@
 struct parcel {
   char hash[65];
   struct context_files files;
+  const struct context *context; /* where they lie */
 };
 
 struct order {
+  struct line *line;
+  char team[40], build[UUID_TEXT]; /* build: the one under way, or the last one */
+  unsigned switches;               /* bits of the flags that stages have, too */
   struct buf recipe, tags;
   struct str name;
   struct str start, ready;           /* of the command line */
@@ -34,14 +39,34 @@ struct order {
   bool has_base, keep;
   const char *directory; /* of files to copy */
   struct context context;
+  VEC(struct stage *) stages; /* of a Dockerfile that were copied from */
   VEC(struct parcel) parcels;
 };
 
-static void order_free(struct order *o)
+struct stage {
+  char *name; /* owned */
+  struct context tree;
+};
+
+static int build_now(struct order *o, struct str tags, struct err *err);
+
+static void drop_parcels(struct order *o)
 {
   for (size_t i = 0; i < o->parcels.n; i++)
     context_files_free(&o->parcels.p[i].files);
   vec_free(&o->parcels);
+  o->parcels.n = 0;
+}
+
+static void order_free(struct order *o)
+{
+  drop_parcels(o);
+  for (size_t i = 0; i < o->stages.n; i++) {
+    context_close(&o->stages.p[i]->tree);
+    free(o->stages.p[i]->name);
+    free(o->stages.p[i]);
+  }
+  vec_free(&o->stages);
   context_close(&o->context);
   buf_free(&o->recipe);
   buf_free(&o->tags);
@@ -79,21 +104,46 @@ static int put_base(struct order *o, enum recipe_tag tag, struct str value, stru
 
 /* ---- files ---- */
 
-static int put_copy(void *arg, struct str source, struct str target, struct str owner, struct str mode, struct err *err)
+/* A stage is a build under a tag of the template's; its files are read as its boxes would see them. */
+static int open_stage(struct order *o, struct str name, const struct context **out, struct err *err)
+{
+  for (size_t i = 0; i < o->stages.n; i++)
+    if (str_is(name, o->stages.p[i]->name))
+      return *out = &o->stages.p[i]->tree, 0;
+  cleanup_tpl struct tpl t = {0};
+  cleanup_free char *ref = xasprintf(STR_FMT ":" STR_FMT, STR_ARG(o->name), STR_ARG(name));
+  int r = tpl_find(o->line, o->team, ref, &t, err);
+  int top = r ? r : tree_open(t.layers, err);
+  if (top < 0)
+    return top;
+  struct stage *s = xcalloc(1, sizeof(*s));
+  s->name = xstrndup(name.p, name.n);
+  s->tree.top = top;
+  str_copyz(name, s->tree.path, sizeof(s->tree.path));
+  vec_push(&o->stages, s);
+  *out = &s->tree;
+  return 0;
+}
+
+static int put_copy(void *arg, const struct dockerfile_copy *c, struct err *err)
 {
   struct order *o = arg;
-  struct parcel p = {0};
-  int r = o->context.top < 0 ? context_open(&o->context, o->directory, err) : 0;
-  r = r ? r : context_find(&o->context, source, &p.files, err);
-  r = r ? r : context_hash(&o->context, &p.files, source, target, p.hash, err);
+  struct parcel p = {.context = &o->context};
+  struct str source = c->source;
+  while (c->stage.n && source.n && source.p[0] == '/')
+    source = str_skip(source, 1);
+  source = c->stage.n && !source.n ? STR(".") : source;
+  int r = c->stage.n ? open_stage(o, c->stage, &p.context, err) : o->context.top < 0 ? context_open(&o->context, o->directory, err) : 0;
+  r = r ? r : context_find(p.context, source, &p.files, err);
+  r = r ? r : context_hash(p.context, &p.files, source, c->target, p.hash, err);
   if (r) {
     context_files_free(&p.files);
     return r;
   }
   vec_push(&o->parcels, p);
-  put_step(o, "COPY", source, target);
-  recipe_put(&o->recipe, RECIPE_ARG, owner);
-  recipe_put(&o->recipe, RECIPE_ARG, mode);
+  put_step(o, "COPY", source, c->target);
+  recipe_put(&o->recipe, RECIPE_ARG, c->owner);
+  recipe_put(&o->recipe, RECIPE_ARG, c->mode);
   recipe_put(&o->recipe, RECIPE_FILES, str_of(p.hash));
   return 0;
 }
@@ -103,12 +153,40 @@ static int put_copied(struct order *o, struct str word, struct err *err)
   ptrdiff_t at = str_rfind(word, ':');
   if (at <= 0 || (size_t)at + 1 == word.n)
     return err_set(err, -EINVAL, "--copy needs SOURCE:DESTINATION, not '" STR_FMT "'", STR_ARG(word));
-  return put_copy(o, str_sub(word, 0, (size_t)at), str_skip(word, (size_t)at + 1), STR(""), STR(""), err);
+  struct dockerfile_copy c = {str_sub(word, 0, (size_t)at), str_skip(word, (size_t)at + 1), STR(""), STR(""), STR("")};
+  return put_copy(o, &c, err);
 }
 
-static int file_from(void *arg, struct str image, struct err *err)
+/* ---- a Dockerfile ---- */
+
+static const struct {
+  const char *flag;
+  enum recipe_tag tag;
+} switches[] = {{"--force", RECIPE_FORCE}, {"--no-cache", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
+
+static void put_switches(struct order *o)
 {
-  return put_base(arg, RECIPE_IMAGE, image, err);
+  for (size_t i = 0; i < ARRAY_LEN(switches); i++)
+    if (o->switches & 1u << i)
+      recipe_put(&o->recipe, switches[i].tag, STR(""));
+}
+
+static int file_from(void *arg, struct str base, bool stage, struct err *err)
+{
+  struct order *o = arg;
+  cleanup_free char *ref = xasprintf(STR_FMT ":" STR_FMT, STR_ARG(o->name), STR_ARG(base));
+  return put_base(o, stage ? RECIPE_TEMPLATE : RECIPE_IMAGE, stage ? str_of(ref) : base, err);
+}
+
+static int file_stage(void *arg, struct str name, struct err *err)
+{
+  struct order *o = arg;
+  int r = build_now(o, name, err);
+  drop_parcels(o);
+  buf_clear(&o->recipe);
+  put_switches(o);
+  o->has_base = false;
+  return r;
 }
 
 static int file_step(void *arg, const char *type, const struct str *args, size_t n, struct err *err)
@@ -125,16 +203,42 @@ static int file_start(void *arg, struct str command, struct err *err)
   struct order *o = arg;
   buf_clear(&o->file_start);
   buf_clear(&o->file_ready);
-  buf_addz(&o->file_ready, "sleep 20");
+  if (command.n)
+    buf_addz(&o->file_ready, "sleep 20");
   return buf_adds(&o->file_start, command) ? err_set(err, -E2BIG, "the start command is too long") : 0;
 }
 
+static int seen_from(void *arg, struct str base, bool stage, struct err *err)
+{
+  return 0;
+}
+
+static int seen_step(void *arg, const char *type, const struct str *args, size_t n, struct err *err)
+{
+  return 0;
+}
+
+static int seen_copy(void *arg, const struct dockerfile_copy *copy, struct err *err)
+{
+  return 0;
+}
+
+static int seen(void *arg, struct str text, struct err *err)
+{
+  return 0;
+}
+
+/* Read once for what is wrong with it, before stages are built while it is read again. */
 static int put_file(struct order *o, const char *path, struct err *err)
 {
-  static const struct dockerfile_ops ops = {file_from, file_step, put_copy, file_start};
+  static const struct dockerfile_ops look = {seen_from, seen_step, seen_copy, seen, seen},
+                                     ops = {file_from, file_step, put_copy, file_start, file_stage};
   cleanup_buf struct buf text = BUF_INIT(FILE_MAX);
   int r = file_read(path, &text);
-  return r ? err_set(err, r, "%s: %s", path, strerrordesc_np(-r)) : dockerfile_read(buf_str(&text), &ops, o, err);
+  if (r)
+    return err_set(err, r, "%s: %s", path, strerrordesc_np(-r));
+  r = dockerfile_read(buf_str(&text), &look, o, err);
+  return r ? r : dockerfile_read(buf_str(&text), &ops, o, err);
 }
 
 /* Where files to copy come from must be known before the first step that copies. */
@@ -158,13 +262,9 @@ static int put_size(const char *option, struct str word, uint64_t *out, struct e
 /* Flags without a value; false when the word is none of them. */
 static bool take_switch(struct order *o, const char *word)
 {
-  static const struct {
-    const char *flag;
-    enum recipe_tag tag;
-  } switches[] = {{"--force", RECIPE_FORCE}, {"--no-cache", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
   for (size_t i = 0; i < ARRAY_LEN(switches); i++)
     if (!strcmp(switches[i].flag, word)) {
-      recipe_put(&o->recipe, switches[i].tag, STR(""));
+      o->switches |= 1u << i;
       o->keep |= switches[i].tag == RECIPE_KEEP;
       return true;
     }
@@ -207,9 +307,27 @@ static int take_pair(struct order *o, const char *flag, struct str value, struct
   return err_set(err, -EINVAL, "no option '%s'; see cloche template --help", flag);
 }
 
-static int read_words(struct order *o, int argc, char **argv, struct err *err)
+static bool is_size(const char *word)
+{
+  return !strcmp(word, "--cpus") || !strcmp(word, "--memory");
+}
+
+/* What holds for every stage of a Dockerfile, wherever it stands. */
+static int read_common(struct order *o, int argc, char **argv, struct err *err)
 {
   int r = 0;
+  for (int i = 0; !r && i < argc; i++)
+    if (!take_switch(o, argv[i])) {
+      r = is_size(argv[i]) && i + 1 < argc ? take_pair(o, argv[i], str_of(argv[i + 1]), err) : 0;
+      i++;
+    }
+  put_switches(o);
+  return r;
+}
+
+static int read_words(struct order *o, int argc, char **argv, struct err *err)
+{
+  int r = read_common(o, argc, argv, err);
   for (int i = 0; !r && i < argc; i++) {
     if (take_switch(o, argv[i]))
       continue;
@@ -254,7 +372,7 @@ static int send_parcel(struct line *l, const struct order *o, const char *team, 
   file_ask(team, p, WIRE_FILE_OPEN, ref, &b);
   wire_putz(&b, W_ID, id);
   r = line_fetch(l, &b, &fd, err);
-  r = r ? r : context_pack(&o->context, &p->files, fd, &bytes, err);
+  r = r ? r : context_pack(p->context, &p->files, fd, &bytes, err);
   file_ask(team, p, WIRE_FILE_CLOSE, ref, &b);
   wire_putz(&b, W_ID, id);
   if (!r)
@@ -263,7 +381,7 @@ static int send_parcel(struct line *l, const struct order *o, const char *team, 
   return r || !closed ? r : err_set(err, closed, "%s", why.msg);
 }
 
-static int request(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
+static int request(struct line *l, const struct order *o, const char *team, struct str tags, const char *build, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   char id[24];
@@ -271,7 +389,7 @@ static int request(struct line *l, const struct order *o, const char *team, cons
   wire_begin(&b, WIRE_BUILD_REQUEST, 1, 0);
   wire_putz(&b, W_TEAM, team);
   wire_put(&b, W_REF, o->name);
-  wire_put(&b, W_TAG, buf_str(&o->tags));
+  wire_put(&b, W_TAG, tags);
   wire_putz(&b, W_BUILD, build);
   wire_putz(&b, W_TEMPLATE, id);
   wire_put_u64(&b, W_CPUS, o->cpus);
@@ -396,7 +514,7 @@ static void find_remains(struct line *l, const struct order *o, const char *team
   struct err err = ERR_NONE;
   cleanup_tpl struct tpl t = {0};
   cleanup_free char *ref = xasprintf(STR_FMT ":failed", STR_ARG(o->name));
-  bool there = o->keep && !tpl_find(l, team, ref, &t, &err);
+  bool there = !tpl_find(l, team, ref, &t, &err);
   snprintf(build, 40, "%s", there ? t.build : "");
 }
 
@@ -432,12 +550,21 @@ static void open_remains(struct line *l, const struct order *o, const char *team
     printf("what it left is %s, and sandbox %s of it lives for an hour: cloche shell %s\n", ref, id, id);
 }
 
+static int build_now(struct order *o, struct str tags, struct err *err)
+{
+  uuid4(o->build);
+  if (buf_failed(&o->recipe))
+    return err_set(err, -E2BIG, "the recipe exceeds %u bytes", RECIPE_MAX);
+  int r = request(o->line, o, o->team, tags, o->build, err);
+  return r ? r : build_watched(o->line, o, o->team, o->build, err);
+}
+
 int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err)
 {
-  char id[40], build[UUID_TEXT], before[40];
-  char directory[4096];
+  char before[40], directory[4096];
   struct str tag;
-  struct order o = {.recipe = BUF_INIT(RECIPE_MAX),
+  struct order o = {.line = l,
+                    .recipe = BUF_INIT(RECIPE_MAX),
                     .tags = BUF_INIT(4096),
                     .file_start = BUF_INIT(RECIPE_MAX),
                     .file_ready = BUF_INIT(64),
@@ -446,16 +573,15 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
                     .context.top = -1};
   bool tagged = str_cut(str_of(argv[0]), ':', &o.name, &tag);
   buf_adds(&o.tags, tagged ? tag : STR("default"));
-  uuid4(build);
   find_directory(&o, argc - 1, argv + 1, directory);
-  int r = read_words(&o, argc - 1, argv + 1, err);
-  r = r ? r : tpl_team(l, team, o.name, id, err);
-  if (!r)
-    find_remains(l, &o, id, before);
-  r = r ? r : request(l, &o, id, build, err);
-  r = r ? r : build_watched(l, &o, id, build, err);
+  int r = tpl_team(l, team, o.name, o.team, err);
+  if (!r) {
+    find_remains(l, &o, o.team, before);
+    r = read_words(&o, argc - 1, argv + 1, err);
+  }
+  r = r ? r : build_now(&o, buf_str(&o.tags), err);
   if (r == -EREMOTEIO && o.keep)
-    open_remains(l, &o, id, build, before);
+    open_remains(l, &o, o.team, o.build, before);
   order_free(&o);
   return r;
 }

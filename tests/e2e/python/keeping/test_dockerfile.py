@@ -137,8 +137,12 @@ def test_tags_sizes_and_no_cache(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("RUN true\n", "line 1.*FROM"),
-        ("FROM a\nFROM b\n", "line 2.*stages"),
-        ("FROM e2bdev/base\n\nCOPY --from=x a b\n", "line 3.*stages"),
+        ("FROM e2bdev/base\n\nCOPY --from=x a b\n", "line 3.*earlier stage"),
+        ("FROM e2bdev/base AS x\nCOPY --from=x a b\n", "line 2.*earlier stage"),
+        ("FROM e2bdev/base AS x\nRUN true\nFROM e2bdev/base\nFLY away\n", "line 4"),
+        ("FROM e2bdev/base\nRUN <<EOF\ntrue\n", "line 2.*not ended"),
+        ("FROM e2bdev/base\nRUN <<EOF\n#!/usr/bin/python3\nEOF\n", "line 2.*names its program"),
+        ("FROM e2bdev/base\nCOPY <<EOF /x\nEOF\n", "line 2.*document"),
         ("FROM e2bdev/base\nCOPY only\n", "line 2.*destination"),
         ("FROM e2bdev/base\nCOPY ../up /x\n", "below"),
         ("FROM e2bdev/base\nCOPY nothing.here /x\n", "nothing.here"),
@@ -159,3 +163,81 @@ def test_a_base_named_twice_and_a_file_that_is_not_there(tmp_path: Path) -> None
     twice = build(fresh("twice"), "--from", "base", "--file", str(tmp_path / "Dockerfile"))
     assert "begins with one thing" in twice.stderr
     assert "No such file" in build(fresh("none"), "--file", str(tmp_path / "none")).stderr
+
+
+STAGES = """
+ARG BASE=e2bdev/base
+ARG WORD=of-all
+FROM ${BASE} AS Tools
+ARG WORD
+ENV KIND=tools
+WORKDIR /srv/made
+RUN <<EOF
+set -e
+mkdir -p bin deep/er
+echo "made $WORD" > bin/tool
+printf '\\t%s\\n' indented > deep/er/file
+ln -s tool bin/link
+EOF
+CMD ["/no/such/program"]
+
+FROM $BASE
+RUN echo second > /srv/second
+
+FROM tools AS more
+RUN cat > /srv/made/more <<'X' && echo "$KIND in $PWD" >> /srv/made/more
+  $not expanded
+X
+
+FROM ${NONE:-e2bdev/base}
+COPY --from=tools /srv/made /opt/made
+COPY --from=1 /srv/second /opt/
+COPY --from=more --chown=user --chmod=600 /srv/made/more /opt/more
+COPY here.txt /opt/
+"""
+
+
+def test_stages_are_builds_and_can_be_copied_from(tmp_path: Path) -> None:
+    name = fresh("stages")
+    lay(tmp_path, {"Dockerfile": STAGES, "here.txt": "here\n"})
+    words = (name, "--file", str(tmp_path / "Dockerfile"))
+    built(*words)
+    with e2b.Sandbox.create(name, timeout=60) as box:
+        assert box.files.read("/opt/made/bin/tool") == "made of-all\n"
+        assert box.commands.run("readlink /opt/made/bin/link").stdout == "tool\n"
+        assert box.files.read("/opt/made/deep/er/file") == "\tindented\n"
+        assert box.files.read("/opt/second") == "second\n"
+        assert box.files.read("/opt/here.txt") == "here\n"
+        assert box.commands.run("cat /opt/more").stdout == "  $not expanded\ntools in /srv/made\n"
+        assert box.commands.run("stat -c '%U %a' /opt/more /opt/made/bin/tool").stdout == "user 600\nroot 644\n"
+        assert not box.files.exists("/srv/made"), "nothing of a stage but what was copied"
+        assert box.commands.run("echo $KIND; pwd; id -un").stdout == "\n/home/user\nuser\n"
+    assert {tag.tag for tag in e2b.Template.get_tags(name)} == {"default", "stage-tools", "stage-1", "stage-more"}
+    again = built(*words)
+    steps = [line for line in again if re.search(r"\] (RUN|COPY) ", line)]
+    assert steps
+    assert all(line.startswith("CACHED") for line in steps), steps
+    (tmp_path / "Dockerfile").write_text(STAGES.replace("WORD=of-all", "WORD=other"))
+    built(*words)
+    assert inside(name, "cat /opt/made/bin/tool") == "made other\n"
+
+
+def test_a_stage_that_fails_is_told(tmp_path: Path) -> None:
+    name = fresh("stages")
+    lay(tmp_path, {"Dockerfile": "FROM e2bdev/base AS a\nRUN exit 4\nFROM e2bdev/base\nCOPY --from=a /x /x\n"})
+    done = build(name, "--file", str(tmp_path / "Dockerfile"))
+    assert done.returncode == 1
+    assert "exit status 4" in done.stderr
+    lay(tmp_path, {"Dockerfile": "FROM e2bdev/base AS a\nFROM e2bdev/base\nCOPY --from=a /no/such /x\n"})
+    done = build(name, "--file", str(tmp_path / "Dockerfile"))
+    assert done.returncode == 1
+    assert "COPY 'no/such': there is no such file in stage-a" in done.stderr
+
+
+def test_links_in_a_stage_lead_nowhere_else(tmp_path: Path) -> None:
+    """What is copied from a stage is read by root of this machine: no link of it may lead out."""
+    name = fresh("stages")
+    lay(tmp_path, {"Dockerfile": "FROM e2bdev/base AS a\nRUN ln -s /etc /srv/out\nFROM e2bdev/base\nCOPY --from=a /srv/out/hostname /x\n"})
+    done = build(name, "--file", str(tmp_path / "Dockerfile"))
+    assert done.returncode == 1
+    assert "no such file in stage-a" in done.stderr
