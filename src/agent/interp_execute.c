@@ -1,7 +1,7 @@
 /* interp_execute.c - POST /execute: picks the context, then streams what its run says.
  *
  * The head of the answer goes out before the turn is waited for, but it and the run's number, which tell a client nothing
- * it waits for, stay up to a millisecond to travel with what follows: a short cell is then one packet and one wake-up
+ * it waits for, stay up to two milliseconds to travel with what follows: a short cell is then one packet and one wake-up
  * for everyone on the way. Otherwise one event is one chunk, sent at once; a keepalive line goes out after five
  * silent seconds, queued or running. A client that leaves takes its run with it: dropped from
  * the queue, or interrupted; one that was cut off, because the box slept, leaves its run to itself. A client that reads slowly

@@ -9,7 +9,7 @@
 #define FACE_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
 #define FACE_KEEPALIVE_MS 5000                /* longest silence in a stream */
 
-#define FACE_OPEN_MS      1 /* longest wait of an answer's head for its first event */
+#define FACE_OPEN_MS      2 /* longest wait of an answer's head for its first event; the loop's first millisecond may be over at once */
 
 struct execution;
 

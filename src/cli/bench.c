@@ -244,6 +244,13 @@ struct choices {
   bool help;
 };
 
+static const char *option_name(const struct option *known, int letter)
+{
+  while (known->name && known->val != letter)
+    known++;
+  return known->name;
+}
+
 static int options(struct bench *b, struct choices *c, int argc, char **argv)
 {
   static const struct option known[] = {{"url", required_argument, NULL, 'u'},
@@ -287,7 +294,8 @@ static int options(struct bench *b, struct choices *c, int argc, char **argv)
     else if (o == 'S' && !str_u64(str_of(optarg), &n) && n <= 600)
       b->settle_s = (unsigned)n;
     else
-      return usage_error("bench: bad option; see 'cloche bench --help'");
+      return o == '?' ? usage_error("bench: see 'cloche bench --help'")
+                      : usage_error("bench: '%s' is not a good value for --%s; see 'cloche bench --help'", optarg, option_name(known, o));
   }
   return optind < argc ? usage_error("bench: unexpected word '%s'", argv[optind]) : 0;
 }

@@ -73,7 +73,10 @@ static int tls_begin(struct caller *c, struct err *err)
     return err_set(err, -ENOMEM, "TLS to %s can't be set up", host);
   if (SSL_connect(c->ssl) == 1)
     return 0;
-  return err_set(err, -EPROTO, "TLS to %s: %s", host, X509_verify_cert_error_string(SSL_get_verify_result(c->ssl)));
+  long why = SSL_get_verify_result(c->ssl);
+  if (why == X509_V_OK)
+    return err_set(err, -EPROTO, "TLS to %s: no agreement; is it an http address?", host);
+  return err_set(err, -EPROTO, "TLS to %s: %s; name whom to trust in SSL_CERT_FILE", host, X509_verify_cert_error_string(why));
 }
 
 static void hang_up(struct caller *c)
