@@ -16,7 +16,7 @@ bool rows_page(struct req *r, struct rows *l)
   return true;
 }
 
-static void found(const struct answer *a, void *arg)
+void rows_found(const struct answer *a, void *arg)
 {
   struct req *r = arg;
   struct rows *l = r->state;
@@ -26,9 +26,11 @@ static void found(const struct answer *a, void *arg)
     vec_push(&l->found, row);
 }
 
+/* A build's row names no template. */
 static struct page_key key_of(struct str row)
 {
-  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), wire_get(row, W_TEMPLATE)};
+  struct str id = wire_get(row, W_TEMPLATE);
+  return (struct page_key){(int64_t)wire_u64(row, W_CREATED, 0), id.n ? id : wire_get(row, W_BUILD)};
 }
 
 static int row_order(const void *a, const void *b)
@@ -52,7 +54,7 @@ static bool twin(const struct rows *l, size_t i)
 }
 
 /* Returns the page's end where more is behind it, else no id. */
-static struct page_key put_rows(struct req *r, struct jw *w, const struct rows *l)
+static struct page_key put_page(struct req *r, struct jw *w, const struct rows *l)
 {
   struct page_key last = {0};
   uint64_t shown = 0;
@@ -69,6 +71,20 @@ static struct page_key put_rows(struct req *r, struct jw *w, const struct rows *
   return (struct page_key){0};
 }
 
+void rows_put(struct req *r, struct jw *w, struct rows *l, struct buf *token)
+{
+  cleanup_buf struct buf plain = BUF_INIT(256);
+  if (l->found.n)
+    qsort(l->found.p, l->found.n, sizeof(*l->found.p), row_order);
+  jw_open(w, '[');
+  struct page_key end = put_page(r, w, l);
+  jw_close(w, ']');
+  if (!end.id.n)
+    return;
+  page_key_put(&plain, &end, false);
+  api_token_add(token, buf_str(&plain));
+}
+
 static void told(const struct answer *a, void *arg)
 {
   struct req *r = arg;
@@ -78,17 +94,9 @@ static void told(const struct answer *a, void *arg)
     api_warden_error(r, a);
     return;
   }
-  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256), plain = BUF_INIT(256);
+  cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256);
   struct jw w = JW(&b);
-  if (l->found.n)
-    qsort(l->found.p, l->found.n, sizeof(*l->found.p), row_order);
-  jw_open(&w, '[');
-  struct page_key end = put_rows(r, &w, l);
-  jw_close(&w, ']');
-  if (end.id.n) {
-    page_key_put(&plain, &end, false);
-    api_token_add(&token, buf_str(&plain));
-  }
+  rows_put(r, &w, l, &token);
   struct http_header h = {STR("X-Next-Token"), buf_str(&token)};
   api_json_with(r, 200, buf_str(&b), &h, token.n ? 1 : 0);
 }
@@ -99,12 +107,17 @@ static void drop(struct req *r)
   vec_free(&l->found);
 }
 
-void rows_tell(struct req *r, struct rows *l, enum wire_type type)
+void rows_begin(struct req *r, struct rows *l)
 {
   r->state = l;
   r->drop = drop;
+}
+
+void rows_tell(struct req *r, struct rows *l, enum wire_type type)
+{
+  rows_begin(r, l);
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, type, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, found, told);
+  api_ask(r, &b, rows_found, told);
 }

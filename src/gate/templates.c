@@ -126,7 +126,7 @@ static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, ans
   api_ask(r, &b, on_item, on_reply);
 }
 
-static struct jw *rows_begin(struct req *r)
+static struct jw *array_begin(struct req *r)
 {
   struct jw *w = arena_alloc(r->arena, sizeof(*w));
   *w = JW(&r->body);
@@ -136,27 +136,25 @@ static struct jw *rows_begin(struct req *r)
   return w;
 }
 
-static void build_item(const struct answer *a, void *arg)
+static void put_build(struct req *r, struct jw *w, struct str p)
 {
-  struct req *r = arg;
-  struct jw *w = r->state;
   jw_open(w, '{');
   jw_key(w, "buildID");
-  jw_str(w, wire_get(a->packet, W_BUILD));
+  jw_str(w, wire_get(p, W_BUILD));
   jw_key(w, "status");
-  put_status(w, a->packet);
-  uint64_t made = wire_u64(a->packet, W_CREATED, 0), asked = wire_u64(a->packet, W_STARTED, made), finished = wire_u64(a->packet, W_END, 0);
-  bool over = wire_u64(a->packet, W_STATE, JOB_READY) >= JOB_ERROR;
+  put_status(w, p);
+  uint64_t made = wire_u64(p, W_CREATED, 0), asked = wire_u64(p, W_STARTED, made), finished = wire_u64(p, W_END, 0);
+  bool over = wire_u64(p, W_STATE, JOB_READY) >= JOB_ERROR;
   put_time(w, "createdAt", asked);
   put_time(w, "updatedAt", finished ? finished : made);
   if (over)
     put_time(w, "finishedAt", finished ? finished : made);
   jw_key(w, "cpuCount");
-  jw_uint(w, wire_u64(a->packet, W_CPUS, 0));
+  jw_uint(w, wire_u64(p, W_CPUS, 0));
   jw_key(w, "memoryMB");
-  jw_uint(w, wire_u64(a->packet, W_MEMORY_MB, 0));
+  jw_uint(w, wire_u64(p, W_MEMORY_MB, 0));
   jw_key(w, "diskSizeMB");
-  jw_uint(w, wire_u64(a->packet, W_DISK_MB, 0));
+  jw_uint(w, wire_u64(p, W_DISK_MB, 0));
   jw_key(w, "envdVersion");
   jw_z(w, ENVD_VERSION);
   jw_close(w, '}');
@@ -165,11 +163,10 @@ static void build_item(const struct answer *a, void *arg)
 static void template_told(const struct answer *a, void *arg)
 {
   struct req *r = arg;
-  struct jw *builds = r->state;
+  struct rows *builds = r->state;
   if (refused(r, a))
     return;
-  jw_close(builds, ']');
-  cleanup_buf struct buf b = BUF_INIT((size_t)16 << 20);
+  cleanup_buf struct buf b = BUF_INIT((size_t)16 << 20), token = BUF_INIT(256);
   struct jw w = JW(&b);
   struct str p = a->packet;
   jw_open(&w, '{');
@@ -182,15 +179,20 @@ static void template_told(const struct answer *a, void *arg)
   jw_key(&w, "spawnCount");
   jw_uint(&w, wire_u64(p, W_SPAWNS, 0));
   jw_key(&w, "builds");
-  jw_raw(&w, buf_str(builds->b));
+  rows_put(r, &w, builds, &token);
   jw_close(&w, '}');
-  api_json(r, 200, buf_str(&b));
+  struct http_header h = {STR("X-Next-Token"), buf_str(&token)};
+  api_json_with(r, 200, buf_str(&b), &h, token.n ? 1 : 0);
 }
 
 void template_get(struct req *r)
 {
-  rows_begin(r);
-  ask_about(r, WIRE_TEMPLATE_BUILDS, build_item, template_told);
+  struct rows *builds = arena_alloc(r->arena, sizeof(*builds));
+  builds->put = put_build;
+  if (!rows_page(r, builds))
+    return;
+  rows_begin(r, builds);
+  ask_about(r, WIRE_TEMPLATE_BUILDS, rows_found, template_told);
 }
 
 static void changed_v2(const struct answer *a, void *arg)
@@ -279,7 +281,7 @@ static void tags_told(const struct answer *a, void *arg)
 
 void template_tags(struct req *r)
 {
-  rows_begin(r);
+  array_begin(r);
   ask_about(r, WIRE_TEMPLATE_TAGS, tag_item, tags_told);
 }
 

@@ -7,7 +7,7 @@ import uuid
 import e2b
 import pytest
 
-from support.recipes import Order, Workshop, fresh, order, run
+from support.recipes import Order, Workshop, fresh, order, run, step
 from support.wire import Wire
 
 
@@ -224,3 +224,32 @@ def test_a_new_build_moves_only_its_own_tags(wire: Wire) -> None:
     order(wire, f"{name}:v1", run("echo 1 > ~/mark")).ready()
     order(wire, f"{name}:v2", run("echo 2 > ~/mark")).ready()
     assert (mark(wire, f"{name}:v1"), mark(wire, f"{name}:v2")) == ("1", "2")
+
+
+def pages(wire: Wire, path: str, key: str | None) -> list[list[str]]:
+    """Ids of a listing, two at a time."""
+    found: list[list[str]] = []
+    token = ""
+    while True:
+        got = wire.call("GET", f"{path}?limit=2{token}")
+        assert got.status == 200, got.body
+        items = got.json()[key] if key else got.json()
+        found.append([item["buildID" if key else "templateID"] for item in items])
+        if "X-Next-Token" not in got.headers:
+            return found
+        token = f"&nextToken={got.headers['X-Next-Token']}"
+
+
+def test_pages_of_templates_and_of_a_templates_builds(wire: Wire) -> None:
+    name = fresh("paged")
+    builds = [order(wire, name, step("ENV", "N", str(n))).ready().build for n in range(5)]
+    told = pages(wire, f"/templates/{name}", "builds")
+    assert [len(page) for page in told] == [2, 2, 1]
+    assert sum(told, []) == builds[::-1], "newest first"
+    whole = [item["templateID"] for item in wire.call("GET", "/v2/templates").json()]
+    others = pages(wire, "/v2/templates", None)
+    assert all(len(page) == 2 for page in others[:-1])
+    assert sum(others, [])[: len(whole)] == whole
+    for path in (f"/templates/{name}", "/v2/templates"):
+        for query in ("limit=0", "limit=101", "limit=x", "nextToken=nonsense"):
+            assert wire.call("GET", f"{path}?{query}").status == 400, (path, query)
