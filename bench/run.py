@@ -44,7 +44,7 @@ def main(build: Path, out: Path) -> int:
     load = os.getloadavg()[0]
     samples = floors.measure(build, say)
     with tempfile.TemporaryDirectory(prefix="cloche-bench.") as scratch:
-        samples |= server(build, "main", Path(scratch))
+        samples |= server(build, "main", Path(scratch), pool_spare_percent=2)  # as by default; with-server has none
         for name, values in server(build, "unpooled", Path(scratch), pool=0).items():
             samples[f"unpooled_{name}"] = values
         for name, values in server(build, "frozen", Path(scratch), checkpoint="frozen").items():

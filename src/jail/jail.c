@@ -163,6 +163,12 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
 
 /* --- death ---------------------------------------------------------------------------------------------------- */
 
+void jail_shoot(const struct jail *j)
+{
+  if (j->pidfd >= 0)
+    syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0);
+}
+
 /* The end of pid 1 ends its whole pid namespace, in the kernel and at once. A frozen box hears no signal, so it is
  * thawed behind it: the kill is already pending and no instruction of the box runs any more. */
 int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err)

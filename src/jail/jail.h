@@ -67,6 +67,8 @@ int jail_raise(const struct jail_spec *spec, struct jail_blank *blank, struct ja
 void jail_blank_free(struct jail_blank *blank); /* with all it has on the host */
 /* Finds a jail again after a restart of the daemon: -ESRCH when it is gone. */
 int jail_adopt(const char *instance, const char *id, struct proc_id init, struct jail *out, struct err *err);
+/* SIGKILL to pid 1, which ends all of its namespace, and no more; jail_kill may follow. */
+void jail_shoot(const struct jail *j);
 /* Kills everything inside at once (pid 1 first, then what the cgroup still holds). Does not wait. */
 int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err);
 /* After death: waits (bounded) for the cgroup to empty, removes cgroups, mounts and the box directory. Idempotent. */

@@ -22,7 +22,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define LAYERS_MAX 120
 #define BUSY_TRIES 400
 #define LEAVE_US   30000000 /* for a former mount of the same directory to go */
 
@@ -297,6 +296,20 @@ static int clones_open(struct clones *c, const struct layers *l, struct err *err
   return c->n > 0 ? 0 : err_set(err, -EINVAL, "a root without layers");
 }
 
+void layers_spent_close(struct layers_spent *spent)
+{
+  while (spent->n > 0)
+    close(spent->fds[--spent->n]);
+}
+
+static void clones_spend(struct clones *c, struct layers_spent *spent)
+{
+  for (size_t i = 0; i < c->n; i++)
+    spent->fds[spent->n++] = c->fds[i];
+  spent->fds[spent->n++] = c->home;
+  *c = (struct clones){.home = -1};
+}
+
 /* A way is tried only while none is known; later failures are real ones and are told. */
 int layers_mount(const struct layers *l, struct err *err)
 {
@@ -316,6 +329,8 @@ int layers_mount(const struct layers *l, struct err *err)
       atomic_store(&known_way, ways[i]);
       break;
     }
+  if (l->spent)
+    clones_spend(&c, l->spent);
   return r < 0 ? err_set(err, r, "mounting the root of %s: %s", l->dir, strerrordesc_np(-r)) : r;
 }
 

@@ -8,13 +8,25 @@
 
 #include "base/base.h"
 
+#define LAYERS_MAX 120
+
+/* Mounts that an overlay was made of and no longer needs. Each one's end waits for all processors (RCU), which nobody should wait
+ * for in turn. */
+struct layers_spent {
+  int fds[LAYERS_MAX + 1];
+  size_t n;
+};
+void layers_spent_close(struct layers_spent *spent);
+#define cleanup_spent __attribute__((cleanup(layers_spent_close)))
+
 struct layers {
-  const char *dir;           /* of the box, for messages and, on older kernels, for a moment's mounts */
-  const char *const *lowers; /* top first, NULL-terminated */
-  int home;                  /* from disk_open: holds upper/ and work/ */
-  int userns;                /* of the box */
-  uint32_t root;             /* the host's id of the box's root */
-  const char *shifted;       /* where copies are kept; NULL: nowhere */
+  const char *dir;            /* of the box, for messages and, on older kernels, for a moment's mounts */
+  const char *const *lowers;  /* top first, NULL-terminated */
+  int home;                   /* from disk_open: holds upper/ and work/ */
+  int userns;                 /* of the box */
+  uint32_t root;              /* the host's id of the box's root */
+  const char *shifted;        /* where copies are kept; NULL: nowhere */
+  struct layers_spent *spent; /* gets what the caller closes later; NULL: it is closed at once */
 };
 
 /* A detached mount, or negative. */

@@ -349,7 +349,7 @@ int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct e
 
 /* --- the second half ------------------------------------------------------------------------------------------ */
 
-static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
+static int make_root(const struct jail_spec *spec, pid_t pid, struct layers_spent *spent, struct err *err)
 {
   cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
   if (home < 0)
@@ -362,7 +362,8 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct err *err)
   cleanup_fd int userns = r ? r : spec->zygote ? jail_map_ns(spec->id_base, err) : jail_open_ns(pid, "user", err);
   if (userns < 0)
     return userns;
-  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base, .shifted = spec->shifted};
+  struct layers l = {
+      .dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base, .shifted = spec->shifted, .spent = spent};
   return layers_mount(&l, err);
 }
 
@@ -403,8 +404,9 @@ static int write_order(const struct jail_spec *spec, bool cache, struct buf *b, 
 
 static int give_root(const struct jail_spec *spec, const struct jail_blank *b, struct err *err)
 {
+  cleanup_spent struct layers_spent spent = {.n = 0};
   cleanup_buf struct buf order = BUF_INIT(CHILD_ORDER_MAX);
-  cleanup_fd int root = make_root(spec, b->pid, err), cache = -1;
+  cleanup_fd int root = make_root(spec, b->pid, &spent, err), cache = -1;
   int fds[3], r = root < 0 ? root : make_cache(spec, b->pid, &cache, err);
   size_t n = 0;
   fds[n++] = root;

@@ -329,8 +329,10 @@ void box_end(struct box *b, const char *cause)
   if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   boxlog_keep(b);
-  if (!b->away || b->passage)
+  if (b->passage)
     jail_kill(w->instance, b->name, &b->jail, &err);
+  else if (!b->away)
+    jail_shoot(&b->jail); /* the rest is a worker's, see remains.c */
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
   box_run_over(b);

@@ -6,7 +6,7 @@
  * boxes. With every calm minute half of them go.
  *
  * The build asked for last has spare ones beside, as far as a small part of the memory at hand goes, so that a first crowd finds
- * its boxes too. They are made one by one while nobody asks for anything. */
+ * its boxes too. They are made while nobody asks for anything and the processors rest. */
 #include "warden/shelf.h"
 
 #include "warden/birth.h"
@@ -21,8 +21,9 @@
 #define POOL_MEMORY_US    200000
 #define SPARE_KB          3072     /* of a parked box */
 #define SPARE_CALM_US     400000   /* nobody has asked for a box for so long */
-#define SPARE_GAP_US      50000    /* between two of them */
-#define SPARE_BUSY_US     1000000  /* the same while the processors have other work */
+#define SPARE_LOOK_US     150000   /* between two looks at the processors */
+#define SPARE_SPREE_US    2000000  /* made so long at full speed once these rest: their own work would hide it */
+#define SPARE_BUSY_US     3000000  /* between two of them while the processors have other work */
 #define SPARE_DROPS       8        /* that go at a time */
 #define FAVOUR_US         60000000 /* another build takes the spare boxes' place when theirs was not asked for so long */
 
@@ -36,6 +37,8 @@ struct shelf {
   int64_t crowd_us;
   int64_t used_us;
   int64_t spared_us; /* when the last spare one was begun */
+  int64_t look_us;   /* when the processors are looked at again for them */
+  int64_t spree_us;  /* until when they need not be */
   bool bare;         /* nobody has asked for a box of it yet: its Python is loaded, no more */
   bool rests;        /* nobody needs it for now */
 };
@@ -268,19 +271,36 @@ static void later(struct warden *w, int64_t wait_us)
     uv_timer_start(&w->idler, idler_rang, ms, 0);
 }
 
+/* How many spare ones may be under way. */
+static size_t spare_pace(struct shelf *s, int64_t now)
+{
+  struct warden *w = s->warden;
+  if (now < w->asked_us + SPARE_CALM_US) {
+    s->spree_us = 0;
+    later(w, w->asked_us + SPARE_CALM_US - now);
+    return 0;
+  }
+  if (now < s->spree_us && w->births == s->coming && !w->removals && !w->turn_first)
+    return POOL_BIRTHS;
+  if (now >= s->look_us) {
+    s->look_us = now + SPARE_LOOK_US;
+    if (processors_rest() && !w->births && !w->removals && !w->turn_first)
+      s->spree_us = now + SPARE_SPREE_US;
+  }
+  later(w, SPARE_LOOK_US);
+  return now < s->spree_us ? POOL_BIRTHS : !w->births && now - s->spared_us > SPARE_BUSY_US ? 1 : 0;
+}
+
 static void fill_spare(struct shelf *s)
 {
   struct warden *w = s->warden;
-  unsigned slot;
-  if (s->coming || s->n < wanted(s) || s->n >= hoped(s))
+  int64_t now = clock_mono_us();
+  if (s->n + s->coming < wanted(s) || s->n + s->coming >= hoped(s))
     return;
-  int64_t gap = processors_rest() ? SPARE_GAP_US : SPARE_BUSY_US;
-  int64_t now = clock_mono_us(), at = MAX(w->asked_us + SPARE_CALM_US, s->spared_us + gap);
-  if (now < at)
-    later(w, at - now);
-  else if (w->births || w->removals || w->turn_first)
-    later(w, SPARE_GAP_US);
-  else if (!memory_is_short() && !slot_take(w, &slot)) {
+  for (size_t pace = spare_pace(s, now); s->coming < pace && s->n + s->coming < hoped(s);) {
+    unsigned slot;
+    if (memory_is_short() || slot_take(w, &slot))
+      return;
     s->spared_us = now;
     make_one(s, slot);
   }
@@ -370,7 +390,7 @@ static void calm_down(struct shelf *s)
   for (unsigned i = 0; i < SPARE_DROPS && s->n > most; i++)
     drop_first(s);
   if (s->n > most)
-    later(w, SPARE_GAP_US);
+    later(w, SPARE_LOOK_US);
 }
 
 void shelf_heat(struct warden *w, struct build *b)
