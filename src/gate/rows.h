@@ -1,5 +1,5 @@
-/* rows.h - a listing of what a team has of templates or snapshots, or a template of builds: the warden's items are gathered, ordered (newest first) and told
- * as a JSON array, a page of them where pages are asked for. */
+/* rows.h - a listing of what a team has of templates or snapshots, or a template of builds: the warden's items are gathered,
+ * ordered (newest first) and told as a JSON array, a page of them where pages are asked for. */
 #ifndef CLOCHE_ROWS_H
 #define CLOCHE_ROWS_H
 
