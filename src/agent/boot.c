@@ -2,6 +2,7 @@
 #include "agent/boot.h"
 #include "agent/init.h"
 #include "agent/interp.h"
+#include "agent/machine.h"
 #include "agent/order.h"
 #include "agent/start.h"
 #include "agent/user.h"
@@ -150,6 +151,7 @@ void boot_publish(struct agent *a)
 {
   variables_set(a);
   markers_write(a);
+  machine_name(false);
 }
 
 int boot_receive(struct agent *a, struct err *err)
@@ -223,6 +225,7 @@ void boot_wait(struct agent *a)
   poll->data = a;
   uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, on_packet);
   interp_warm("python");
+  machine_name(false);
   start_begin(a);
 }
 

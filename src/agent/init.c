@@ -6,6 +6,7 @@
 #include "agent/init.h"
 #include "agent/answer.h"
 #include "agent/boot.h"
+#include "agent/machine.h"
 
 #define INIT_MAX ((size_t)1 << 20)
 
@@ -65,6 +66,7 @@ static void identity_take(struct agent *a, const struct json *body)
   if (json_is(renew, JSON_BOOL) && renew->flag) {
     a->renewals++;
     a->env_generation++;
+    machine_name(true);
     if (a->renewed)
       a->renewed(a->renewed_arg);
   }

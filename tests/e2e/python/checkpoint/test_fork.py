@@ -14,7 +14,16 @@ import pytest
 import pytest_asyncio
 
 from support.either import Either
-from support.sleepers import counts_on, detail, fork, moment, pause, start_counting, text_of
+from support.sleepers import (
+    connect,
+    counts_on,
+    detail,
+    fork,
+    moment,
+    pause,
+    start_counting,
+    text_of,
+)
 from support.waiting import eventually
 from support.wire import RawBox, Wire
 
@@ -117,6 +126,11 @@ class TestFamily:
             said = await member.commands.run("echo $E2B_SANDBOX_ID; cat /run/e2b/.E2B_SANDBOX_ID; echo; echo $GIVEN")
             assert said.stdout.split() == [member.sandbox_id, member.sandbox_id, "yes"]
 
+    async def test_they_are_machines_of_their_own(self, family: list[Either]) -> None:
+        told = [await member.files.read("/etc/machine-id") for member in family]
+        assert len(set(told)) == COUNT + 1, told
+        assert {len(one.strip()) for one in told} == {32}
+
     async def test_memory_is_there_and_apart(self, family: list[Either]) -> None:
         for number, member in enumerate(family):
             got = await member.run_code(f"shared.append({number}); shared")
@@ -213,6 +227,21 @@ def test_a_cell_that_draws_numbers_draws_others_in_a_fork(language: str) -> None
         for box in boxes:
             box.kill()
         worker.join(30)
+
+
+def test_a_machine_s_id_outlives_a_sleep_and_one_that_a_user_gave_a_fork(box: RawBox) -> None:
+    read = "cat /etc/machine-id"
+    born = box.run(read)[1]
+    assert pause(box).status == 204
+    assert connect(box).status == 201
+    assert box.run(read)[1] == born
+    given = "0123456789abcdef0123456789abcdef\n"
+    box.run(f"printf '{given.strip()}\\n' > /etc/machine-id", user="root")
+    child = forks_of(box, timeout=60)[0]
+    try:
+        assert child.run(read)[1] == given
+    finally:
+        child.kill()
 
 
 def test_a_fork_of_a_fork_and_a_killed_source(wire: Wire, box: RawBox) -> None:

@@ -148,6 +148,12 @@ def test_every_box_has_its_own_id_and_token_and_the_name_all_share(
     assert set(texts(boxes, "import socket; socket.gethostname()")) == {"e2b.local"}
 
 
+def test_every_box_is_a_machine_of_its_own(boxes: list[interpreter.Sandbox]) -> None:
+    told = texts(boxes, "open('/etc/machine-id').read().strip()")
+    assert len(set(told)) == COUNT, told
+    assert all(len(one) == 32 and set(one) <= set("0123456789abcdef") for one in told), told
+
+
 def test_clocks_and_process_ids_are_the_box_s_own(boxes: list[interpreter.Sandbox]) -> None:
     ages = texts(
         boxes, "import time; now = time.time(); time.sleep(0.01); 0.005 < time.time() - now < 60"
