@@ -3,7 +3,8 @@
 The tree is a process and its child with 60 MB between them, in no namespaces of their own, with no sockets and nothing
 but /dev/null open; criu is called as its manual says, images go to DIR, which is made and removed. Runs as the first
 process of a pid namespace (unshare --pid --fork --mount-proc), so that the tree's numbers are free when it comes back.
-Prints {"dump_ms":[...],"restore_ms":[...],"image_mb":[...]}.
+Prints {"dump_ms":[...],"restore_ms":[...],"image_mb":[...]}, and the same of a tree with 140 MB as large_*: a box whose
+Python is a fork of the zygote has an image of more than 60 MB.
 """
 
 import json
@@ -15,16 +16,16 @@ import sys
 import time
 from pathlib import Path
 
-ROUNDS = 10
+ROUNDS = 6
 SPACE = 0.15
 # What the parent holds is dumped twice, Python itself is the rest of 60 MB; every page differs, so that none is a hole.
 TREE = """
-import os, time
+import os, sys, time
 def hold(mb):
     return bytearray(os.urandom(mb * 1_000_000))
 held = hold(8)
 if not os.fork():
-    more = hold(30)
+    more = hold(int(sys.argv[1]))
 print("ready", flush=True)
 null = os.open("/dev/null", os.O_RDWR)
 for fd in (0, 1, 2):
@@ -35,8 +36,8 @@ while True:
 """
 
 
-def start_tree() -> int:
-    tree = subprocess.Popen([sys.executable, "-c", TREE], stdout=subprocess.PIPE, start_new_session=True)
+def start_tree(child_mb: int) -> int:
+    tree = subprocess.Popen([sys.executable, "-c", TREE, str(child_mb)], stdout=subprocess.PIPE, start_new_session=True)
     assert tree.stdout
     for _ in range(2):
         assert tree.stdout.readline() == b"ready\n"
@@ -67,9 +68,9 @@ def reap(pid: int) -> None:
         time.sleep(0.005)
 
 
-def main(criu: str, place: Path) -> None:
+def measure(criu: str, place: Path, child_mb: int) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {"dump_ms": [], "restore_ms": [], "image_mb": []}
-    tree = start_tree()
+    tree = start_tree(child_mb)
     place.mkdir()
     try:
         for number in range(ROUNDS):
@@ -88,6 +89,12 @@ def main(criu: str, place: Path) -> None:
     finally:
         shutil.rmtree(place, ignore_errors=True)
         os.killpg(tree, signal.SIGKILL)
+    return samples
+
+
+def main(criu: str, place: Path) -> None:
+    samples = measure(criu, place, 30)
+    samples |= {f"large_{name}": values for name, values in measure(criu, place, 110).items()}
     print(json.dumps(samples))
 
 

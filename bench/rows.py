@@ -85,6 +85,8 @@ ROWS = [
     Row("idle boxes: share that answers afterwards", "", "", 1, more=True, of=_answered),
     Row("pause, on disk, 40 MB of its own", "pause", "ms", 150, floor=DUMP, counts=True),
     Row("resume from disk", "resume", "ms", 80, floor=RESTORE, counts=True),
+    Row("criu dump of a bare tree of 140 MB, for comparison", "floor_criu_large_dump_ms", "ms"),
+    Row("criu restore of it, for comparison", "floor_criu_large_restore_ms", "ms"),
     Row("pause (frozen)", "frozen_pause", "ms", 3),
     Row("resume (frozen)", "frozen_resume", "ms", 3),
     Row("fork of a running box, one copy", "fork", "ms", 200, floor=COPY, counts=True),
