@@ -27,6 +27,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -178,14 +179,22 @@ int jail_open_ns(pid_t pid, const char *which, struct err *err)
   return fd < 0 ? err_errno(err, "opening %s", path) : fd;
 }
 
+/* It has all of the daemon's descriptors, so it must not outlive a daemon that is killed in this very moment. */
+static _Noreturn void stay_with(pid_t parent)
+{
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != parent)
+    _exit(1);
+  for (;;)
+    pause();
+}
+
 /* A user namespace that is only a mapping: made by a process that ends at once. */
 int jail_map_ns(uint32_t base, struct err *err)
 {
   struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
-  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+  pid_t ours = getpid(), pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
   if (pid == 0)
-    for (;;)
-      pause();
+    stay_with(ours);
   if (pid < 0)
     return err_errno(err, "cloning for a mapping of ids");
   int r = write_map(pid, "uid_map", base, err);
