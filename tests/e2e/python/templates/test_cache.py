@@ -24,7 +24,7 @@ def stamp(wire: Wire, name: str, file: str = "stamp") -> str:
 
 
 def cached(build: Order) -> set[str]:
-    """The numbers of the steps that were not run."""
+    """The numbers of the steps that were not run; a variable is no such step."""
     return set(re.findall(r"CACHED \[builder (\d+/\d+)\]", "\n".join(build.log())))
 
 
@@ -34,7 +34,7 @@ def test_the_same_steps_are_taken_from_the_cache(wire: Wire) -> None:
     one, two = fresh("one"), fresh("two")
     order(wire, one, *steps).ready()
     again = order(wire, two, *steps).ready()
-    assert cached(again) == {"1/3", "2/3", "3/3"}, "a build of cached steps only must not run them"
+    assert cached(again) == {"2/3", "3/3"}, "a build of cached steps only must not run them"
     assert stamp(wire, one) == stamp(wire, two)
 
 
@@ -44,7 +44,7 @@ def test_a_changed_last_step_builds_on_the_cached_ones(wire: Wire) -> None:
     one, two = fresh("one"), fresh("two")
     order(wire, one, *steps, run("echo 1 > ~/last")).ready()
     again = order(wire, two, *steps, run("echo 2 > ~/last")).ready()
-    assert cached(again) == {"1/4", "2/4", "3/4"}, "only the last step has changed"
+    assert cached(again) == {"2/4", "3/4"}, "only the last step has changed"
     assert stamp(wire, one) == stamp(wire, two)
     assert stamp(wire, two, "last") == "2"
 
