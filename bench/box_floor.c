@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -58,6 +59,7 @@ static void lay_ground(const char *dir)
 static void live(const char *dir, struct groups *groups, int go, int out)
 {
   char c, options[2048], merged[600];
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* not to wait for a parent that failed */
   must(read(go, &c, 1) == 1, "go");
   groups_enter(groups);
   must(!setresgid(0, 0, 0) && !setresuid(0, 0, 0), "root of the box");
