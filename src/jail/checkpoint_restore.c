@@ -226,6 +226,13 @@ static int begin_freeze(pid_t init, void *arg, struct err *err)
   return r ? err_set(err, r, "freezing of box %s: %s", spec->id, strerrordesc_np(-r)) : 0;
 }
 
+/* What is frozen does not die either, and would be waited for without end. */
+static void end_freeze(void *arg)
+{
+  const struct jail_spec *spec = ((struct restore *)arg)->spec;
+  jail_freeze(spec->instance, spec->id, false, NULL);
+}
+
 /* A new user namespace allows anything, and criu does not know what the old one did. Only a member can set it. */
 static int limit_watching(pid_t init, struct err *err)
 {
@@ -257,6 +264,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.ready = make_network;
   s->job.filled = is_sound;
   s->job.leave = s->job.criu->held ? begin_freeze : NULL;
+  s->job.failed = s->job.criu->held ? end_freeze : NULL;
   s->job.arg = s;
   int r = criu_run(&s->job, &pid, err);
   if (r && check_end(s, err))

@@ -438,6 +438,8 @@ int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct 
     r = converse(job, c->sock, c->pidfd, init, err);
   if (r == -ETIMEDOUT || r == -ECANCELED)
     kill(pid, SIGKILL);
+  if (r && job->failed)
+    job->failed(job->arg);
   int status = child_reap(c);
   job->died = WIFSIGNALED(status);
   if (r)

@@ -37,6 +37,7 @@ struct criu_job {
   int (*ready)(pid_t init, void *arg, struct err *err);  /* the namespaces are there, the processes not yet */
   int (*filled)(pid_t init, void *arg, struct err *err); /* the processes are there and do not run yet */
   int (*leave)(pid_t init, void *arg, struct err *err);  /* criu is about to let them run */
+  void (*failed)(void *arg);                             /* nothing comes of it, and all of criu is to end */
   void *arg;
 };
 

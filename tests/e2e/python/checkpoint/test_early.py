@@ -9,6 +9,7 @@ import pytest
 
 from support.server import Server
 from support.sleepers import connect, fork, pause, state, text_of
+from support.state import below
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
@@ -56,6 +57,6 @@ def test_a_box_killed_on_its_way_to_sleep_leaves_nothing(server: Server, delay: 
         assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
         asking.join()
         deadline = time.monotonic() + 60
-        while found := [str(path) for path in server.data.rglob(f"*{box.id}*")]:
+        while found := [str(path) for path in below(server.data, f"*{box.id}*")]:
             assert time.monotonic() < deadline, found
             time.sleep(0.1)

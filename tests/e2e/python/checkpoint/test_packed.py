@@ -13,6 +13,7 @@ import pytest
 from support.reboot import power_off
 from support.server import Server
 from support.sleepers import connect, pause, state, text_of
+from support.state import below
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
@@ -40,8 +41,8 @@ def asleep(server: Server) -> RawBox:
 def packed(server: Server) -> list[Path]:
     deadline = time.monotonic() + 60
     while True:
-        found = list(server.data.rglob("pages-*.img.zst"))
-        raw = [file for file in server.data.rglob("pages-*.img") if file.with_name(file.name + ".zst") in found]
+        found = below(server.data, "pages-*.img.zst")
+        raw = [file for file in below(server.data, "pages-*.img") if file.with_name(file.name + ".zst") in found]
         if found and not raw:
             return found
         assert time.monotonic() < deadline, server.log()

@@ -20,6 +20,7 @@ from support.sleepers import (
     state,
     text_of,
 )
+from support.state import below
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
@@ -128,7 +129,7 @@ def test_a_sleeper_killed_by_a_new_daemon_leaves_nothing(server: Server) -> None
     server.start()
     assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
     deadline = time.monotonic() + 60
-    while found := [str(p) for p in server.data.rglob(f"*{box.id}*")]:
+    while found := [str(p) for p in below(server.data, f"*{box.id}*")]:
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
 
@@ -136,7 +137,7 @@ def test_a_sleeper_killed_by_a_new_daemon_leaves_nothing(server: Server) -> None
 def test_a_damaged_image_is_refused_with_its_name(server: Server) -> None:
     box = cell_with_state(server)
     assert pause(box).status == 204
-    pages = sorted(server.data.rglob("pages-*.img*"), key=lambda file: file.stat().st_size)
+    pages = sorted(below(server.data, "pages-*.img*"), key=lambda file: file.stat().st_size)
     assert pages, "no image of a sleeper in the data directory"
     with open(pages[-1], "r+b") as file:
         file.seek(pages[-1].stat().st_size // 2)

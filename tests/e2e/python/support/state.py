@@ -6,6 +6,7 @@ difference reads as the list of what leaked.
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import os
 import sqlite3
@@ -23,6 +24,11 @@ def instance(data: str) -> str | None:
         if row:
             INSTANCES[data] = "cloche-" + (row[0].decode() if isinstance(row[0], bytes) else row[0])
     return INSTANCES.get(data)
+
+
+def below(top: Path, pattern: str) -> list[Path]:
+    """Files and folders of such a name. A server makes and removes others meanwhile, over which rglob stumbles."""
+    return [Path(folder, name) for folder, folders, files in os.walk(top) for name in fnmatch.filter(folders + files, pattern)]
 
 
 def mounts(data: str) -> set[str]:
