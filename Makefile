@@ -28,8 +28,10 @@ templates: deps-template
 criu:
 	@scripts/criu || true
 
-# criu and the templates are made side by side: each keeps one core busy for minutes, once.
+# criu and the templates are made side by side: each keeps one core busy for minutes, once. Both ask the machine's apt,
+# so what that has to install is there first.
 stores: deps-run deps-template
+	@scripts/criu --where >/dev/null || scripts/deps criu || true
 	@$(MAKE) --no-print-directory --jobs=2 criu templates
 
 serve: build stores
