@@ -2,6 +2,7 @@
 #ifndef CLOCHE_FDX_H
 #define CLOCHE_FDX_H
 
+#include <dirent.h>
 #include "base/buf.h"
 #include <stddef.h>
 #include <sys/types.h>
@@ -13,6 +14,13 @@ static inline void cleanup_fd_p(int *fd)
     close(*fd);
 }
 #define cleanup_fd __attribute__((cleanup(cleanup_fd_p)))
+
+static inline void cleanup_dir_p(DIR **d)
+{
+  if (*d)
+    closedir(*d);
+}
+#define cleanup_dir __attribute__((cleanup(cleanup_dir_p)))
 #define steal_fd(pfd)                                                                                                                                \
   ({                                                                                                                                                 \
     int stolen_fd = *(pfd);                                                                                                                          \

@@ -152,15 +152,9 @@ pid_t cgroup_first_listed(const char *dir)
   return str_u64(first, &pid) == 0 && pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
-static void closedir_p(DIR **d)
-{
-  if (*d)
-    closedir(*d);
-}
-
 int cgroup_each_dir(const char *dir, void (*seen)(const char *id, void *arg), void *arg)
 {
-  __attribute__((cleanup(closedir_p))) DIR *d = opendir(dir);
+  cleanup_dir DIR *d = opendir(dir);
   if (!d)
     return errno == ENOENT ? 0 : -errno;
   for (struct dirent *e; (e = readdir(d));)

@@ -178,13 +178,6 @@ int heap_open(const char *heaps, const char *name, int userns, struct err *err)
 
 /* --- an end --------------------------------------------------------------------------------------------------- */
 
-static void closedir_p(DIR **d)
-{
-  if (*d)
-    closedir(*d);
-}
-#define cleanup_dir __attribute__((cleanup(closedir_p)))
-
 static void see_image(const char *images, const char *image, struct buf *named)
 {
   char path[PATH_MAX];

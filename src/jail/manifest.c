@@ -30,12 +30,6 @@ void manifest_free(struct manifest *m)
   arena_free(&m->arena);
 }
 
-static void closedir_p(DIR **d)
-{
-  if (*d)
-    closedir(*d);
-}
-
 /* `see`, where it is one, is shown each stretch. */
 static int file_sum(int fd, void (*see)(int fd, const char *bytes, size_t n, off_t at), uint64_t *size, uint32_t *sum)
 {
@@ -61,7 +55,7 @@ static int file_sum(int fd, void (*see)(int fd, const char *bytes, size_t n, off
 static int each_name(int dir, struct manifest *m, struct err *err)
 {
   int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  __attribute__((cleanup(closedir_p))) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
   if (!d)
     return err_errno(err, "reading an image's directory");
   for (struct dirent *e; (e = readdir(d));)
@@ -377,7 +371,7 @@ uint64_t jail_image_bytes(const char *image)
 {
   cleanup_fd int dir = image_open(image, NULL);
   int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  __attribute__((cleanup(closedir_p))) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
   uint64_t bytes = 0;
   struct stat st;
   for (struct dirent *e; d && (e = readdir(d));)

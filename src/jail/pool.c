@@ -275,19 +275,13 @@ static void *work(void *unused)
 
 /* --- asking --------------------------------------------------------------------------------------------------- */
 
-static void closedir_p(DIR **d)
-{
-  if (*d)
-    closedir(*d);
-}
-
 /* Images with another process's number are of one that is gone: a data directory has one owner at a time. */
 static void clear_stale(const char *boxes)
 {
   char path[PATH_MAX], mine[24];
   snprintf(path, sizeof(path), "%s/.ready", boxes);
   int n = snprintf(mine, sizeof(mine), "%d-", getpid());
-  __attribute__((cleanup(closedir_p))) DIR *d = opendir(path);
+  cleanup_dir DIR *d = opendir(path);
   for (struct dirent *e; d && (e = readdir(d));)
     if (e->d_name[0] != '.' && strncmp(e->d_name, mine, (size_t)n) != 0)
       unlinkat(dirfd(d), e->d_name, 0);

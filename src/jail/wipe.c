@@ -10,13 +10,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-static void closedir_p(DIR **d)
-{
-  if (*d)
-    closedir(*d);
-}
-#define cleanup_dir __attribute__((cleanup(closedir_p)))
-
 int wipe_look(int tree, struct wipe_figures *out)
 {
   struct statfs fs;

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from support.recipes import Order, fresh, order, run, step
 from support.server import Server
+from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 
@@ -21,13 +22,6 @@ def server() -> Iterator[Server]:
         yield made
     finally:
         made.close()
-
-
-def until(what: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def kept(build: Order) -> RawBox:
@@ -81,7 +75,7 @@ def test_a_start_command_still_runs_in_it(server: Server) -> None:
 def test_cancelled_builds_keep_no_box(wire: Wire) -> None:
     name = fresh("cancelled")
     old = order(wire, name, run("echo here; sleep 100"), keep=True)
-    until(lambda: any("[stdout]: here" in line for line in old.log()))
+    eventually(lambda: any("[stdout]: here" in line for line in old.log()))
     order(wire, name, run("true")).ready()
     assert "cancel" in old.failed()["message"]
     assert not any("is kept as sandbox" in line for line in old.log())
@@ -98,8 +92,8 @@ def test_it_lives_as_long_as_was_set_and_is_found_after_a_crash(server: Server) 
     server.start("--pool", "0")
     if time.monotonic() - began < 15:
         assert found[1] in listed(server.wire)
-    until(lambda: found[1] not in listed(server.wire))
-    until(lambda: not [e for e in (server.data / "boxes").iterdir() if e.name.startswith("build-")])
+    eventually(lambda: found[1] not in listed(server.wire))
+    eventually(lambda: not [e for e in (server.data / "boxes").iterdir() if e.name.startswith("build-")])
 
 
 def test_a_build_that_is_out_of_time_is_caught_in_the_act(server: Server) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.recipes import Order, fresh, order, run
 from support.server import Server
+from support.waiting import eventually
 from support.wire import RawBox
 
 TICKS = (
@@ -46,13 +47,6 @@ def server() -> Iterator[Server]:
         made.close()
 
 
-def until(what: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def waiting(server: Server) -> int:
     """Boxes that are whole and wait."""
     lines = server.wire.call("GET", "/metrics").text.splitlines()
@@ -80,7 +74,7 @@ def said(box: RawBox) -> tuple[int, str]:
 def heat(server: Server, build: Order, count: int = 2) -> None:
     """A first create, after which boxes are kept ready."""
     build.box().kill()
-    until(lambda: waiting(server) == count)
+    eventually(lambda: waiting(server) == count)
 
 
 def test_the_server_answers_and_every_box_is_somebody(server: Server) -> None:
@@ -102,7 +96,7 @@ def test_the_server_answers_and_every_box_is_somebody(server: Server) -> None:
     finally:
         for box in boxes:
             box.kill()
-    until(lambda: waiting(server) == 2)
+    eventually(lambda: waiting(server) == 2)
 
 
 def test_no_time_passes_on_the_shelf(server: Server) -> None:
@@ -112,7 +106,7 @@ def test_no_time_passes_on_the_shelf(server: Server) -> None:
     first = build.box(envVars={"A": "1"})
     before = said(first)[0]
     first.kill()
-    until(lambda: waiting(server) == 1)
+    eventually(lambda: waiting(server) == 1)
     time.sleep(4)  # eighty ticks, were it running
     began = time.monotonic()
     box = build.box()
@@ -142,8 +136,8 @@ def test_they_go_with_their_template(server: Server) -> None:
     build = serving(server, fresh("gone"), "one")
     heat(server, build)
     assert server.wire.call("DELETE", f"/templates/{build.template}").status == 204
-    until(lambda: waiting(server) == 0)
-    until(lambda: not made_ahead(server))
+    eventually(lambda: waiting(server) == 0)
+    eventually(lambda: not made_ahead(server))
 
 
 def test_paused_boxes_and_snapshots_of_them_come_back(server: Server) -> None:
@@ -201,9 +195,9 @@ def test_nothing_of_them_is_left(server: Server, how: str) -> None:
         assert server.stop() == 0
     else:
         os.kill(server.wardens()[0], signal.SIGKILL)
-        until(lambda: server.wire.call("GET", "/sandboxes").status == 200)
-        until(lambda: not made_ahead(server))
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+        eventually(lambda: server.wire.call("GET", "/sandboxes").status == 200)
+        eventually(lambda: not made_ahead(server))
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
     if how == "killed":
         build.wire = server.wire
         box = build.box()
