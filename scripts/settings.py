@@ -29,7 +29,7 @@ def value_of(word: str) -> str:
     """A string as it stands, or the one that a name of a header stands for."""
     if word.startswith('"'):
         return word.strip('"')
-    for header in TOP.glob("src/*/*.h"):
+    for header in TOP.glob("src/**/*.h"):
         if found := re.search(rf'#define {word}\s+"([^"]*)"', header.read_text()):
             return found[1]
     raise SystemExit(f"settings: no header defines {word}")

@@ -3,14 +3,14 @@
  * The listeners are open before the boot packet is read, so everything that takes time is done when the box gets its
  * identity; requests that come early wait in the kernel's queue. */
 #include "agent/agent.h"
-#include "agent/boot.h"
-#include "agent/chore.h"
-#include "agent/interp.h"
-#include "agent/metrics.h"
+#include "agent/agent_boot.h"
+#include "agent/build/applets.h"
+#include "agent/interpreter/interp.h"
+#include "agent/envd/box_metrics.h"
 #include "agent/pid1.h"
-#include "agent/process.h"
-#include "agent/router.h"
-#include "agent/work.h"
+#include "agent/envd/process.h"
+#include "agent/envd/router.h"
+#include "agent/thread_pool.h"
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* logs.c - `cloche logs`: what a box's processes and kernels printed, while it lives and for a while after its end. The text
  * is the box's own: whatever could move a terminal's cursor is shown as a question mark. */
 #include "cli/cli.h"
-#include "cli/desk_line.h"
-#include "warden/logring.h"
+#include "cli/admin_client.h"
+#include "wire/logring.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* packages.c - see packages.h. */
 #include "cli/packages.h"
 
-#include "cli/tree.h"
+#include "cli/layer_tree.h"
 #include <fcntl.h>
 #include <stdio.h>
 

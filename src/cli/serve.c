@@ -3,9 +3,9 @@
  * it has little to die of. */
 #include "cli/cli.h"
 #include "cli/config.h"
-#include "cli/secure.h"
-#include "gate/figures.h"
-#include "warden/control.h"
+#include "cli/tls_listener.h"
+#include "gate/metrics_shm.h"
+#include "wire/control.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * Typed bytes wait while an earlier piece is under way, and events are read meanwhile, so that neither side can block the
  * other. With a terminal on both ends the box's process gets one, too, of the same size. */
 #include "cli/cli.h"
-#include "cli/inside.h"
+#include "cli/agent_client.h"
 #include "cli/shell.h"
 
 #include <poll.h>

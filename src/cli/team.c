@@ -1,6 +1,6 @@
 /* team.c - `cloche team list|create|limit`. */
 #include "cli/cli.h"
-#include "cli/desk_line.h"
+#include "cli/admin_client.h"
 
 #include <stdio.h>
 

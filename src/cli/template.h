@@ -2,7 +2,7 @@
 #ifndef CLOCHE_CLI_TEMPLATE_H
 #define CLOCHE_CLI_TEMPLATE_H
 
-#include "cli/desk_line.h"
+#include "cli/admin_client.h"
 
 struct tpl {
   char id[32], team[40], slug[128], name[160], build[40];

@@ -1,13 +1,13 @@
 /* template_build.c - `cloche template build`: a build from the command line, its log as it comes.
  *
  * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is shown. */
-#include "cli/context.h"
+#include "cli/build_context.h"
 #include "cli/dockerfile.h"
 #include "cli/shell.h"
 #include "cli/template.h"
-#include "cli/tree.h"
-#include "warden/buildlog.h"
-#include "warden/recipe.h"
+#include "cli/layer_tree.h"
+#include "wire/buildlog.h"
+#include "wire/recipe.h"
 
 #include <fcntl.h>
 #include <signal.h>

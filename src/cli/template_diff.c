@@ -4,7 +4,7 @@
  * the time differs and the contents agree. Names were chosen by strangers: control characters are shown as escapes. */
 #include "cli/packages.h"
 #include "cli/template.h"
-#include "cli/tree.h"
+#include "cli/layer_tree.h"
 
 #include <fcntl.h>
 #include <stdio.h>

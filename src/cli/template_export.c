@@ -3,11 +3,11 @@
  * The layer is the tree as a sandbox would see it, so that no overlay marks leave this machine. What only Cloche knows
  * (sizes, start and ready commands) goes into a label, which an import reads back. The image appears under its name only
  * when it is whole. */
-#include "cli/pack.h"
+#include "cli/compressed_file.h"
 #include "cli/template.h"
-#include "cli/tree.h"
-#include "unpack/image.h"
-#include "unpack/tarout.h"
+#include "cli/layer_tree.h"
+#include "unpack/oci_image.h"
+#include "unpack/tar_write.h"
 
 #include <fcntl.h>
 #include <stdio.h>

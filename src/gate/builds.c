@@ -2,7 +2,7 @@
 #include "gate/api.h"
 #include "gate/recipe_json.h"
 
-#include "warden/buildlog.h"
+#include "wire/buildlog.h"
 
 #define PAGE_MOST 100
 

@@ -4,7 +4,7 @@
  * (a kept one, or a fresh socket the warden made inside), and then bytes stream both ways; whoever is slower holds the
  * other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge.h"
-#include "gate/figures.h"
+#include "gate/metrics_shm.h"
 #include "net/tls.h"
 
 #include <stdio.h>

@@ -4,9 +4,9 @@
 
 #include "gate/api.h"
 #include "gate/confine.h"
-#include "gate/figures.h"
+#include "gate/metrics_shm.h"
 #include "net/tls.h"
-#include "warden/control.h"
+#include "wire/control.h"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

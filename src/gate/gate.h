@@ -6,9 +6,9 @@
 
 #include "base/base.h"
 #include "net/http.h"
-#include "warden/key.h"
-#include "warden/link.h"
-#include "warden/wire.h"
+#include "wire/api_key.h"
+#include "wire/ipc.h"
+#include "wire/wire.h"
 
 #define ENVD_VERSION          "0.6.13"
 #define ENVD_PORT             49983

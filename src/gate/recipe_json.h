@@ -2,7 +2,7 @@
 #ifndef CLOCHE_RECIPE_JSON_H
 #define CLOCHE_RECIPE_JSON_H
 
-#include "warden/recipe.h"
+#include "wire/recipe.h"
 
 /* The body of a build's start. Adds fields that recipe_read understands; -EINVAL with words for the client. */
 int recipe_from_json(const struct json *body, struct buf *out, struct err *err);

@@ -2,7 +2,7 @@
  * warden hands over, filtered and put into the shapes of both generations. Lines are the box's own words: what is no entry
  * is left out. */
 #include "gate/api.h"
-#include "warden/logring.h"
+#include "wire/logring.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can be used wherever
  * a template's can. */
 #include "gate/api.h"
-#include "gate/rows.h"
+#include "gate/template_rows.h"
 
 #define FORKS_MAX 100
 

@@ -1,6 +1,6 @@
 /* templates.c - the templates a team can use. */
 #include "gate/api.h"
-#include "gate/rows.h"
+#include "gate/template_rows.h"
 
 static void put_time(struct jw *w, const char *name, uint64_t us)
 {

@@ -2,14 +2,14 @@
  * behind. */
 #include "jail/jail.h"
 #include "jail/cgroup.h"
-#include "jail/child.h"
-#include "jail/disk.h"
-#include "jail/etc.h"
-#include "jail/filter.h"
-#include "jail/jail_inside.h"
-#include "jail/jail_net.h"
-#include "jail/layers.h"
-#include "jail/pool.h"
+#include "jail/jail_child.h"
+#include "jail/fs/disk.h"
+#include "jail/fs/etc_files.h"
+#include "jail/seccomp_filter.h"
+#include "jail/jail_internal.h"
+#include "jail/net/jail_net.h"
+#include "jail/fs/overlay.h"
+#include "jail/fs/disk_pool.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -18,7 +18,7 @@
  * descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
 #include "net/conn.h"
 
-#include "net/pass.h"
+#include "net/splice.h"
 #include <netinet/tcp.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>

@@ -18,7 +18,7 @@
 #include "net/netloop.h"
 
 #include "net/conn.h"
-#include "net/pass.h"
+#include "net/splice.h"
 #include <stdio.h>
 #include <time.h>
 

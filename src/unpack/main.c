@@ -4,9 +4,9 @@
  *   unpack tar DIRECTORY   inside a build's box: an archive (plain, gzip or zstd) from standard input
  *
  * Every blob is hashed while it is read and must be what its digest says, packed and unpacked. */
-#include "unpack/image.h"
-#include "unpack/place.h"
-#include "unpack/stream.h"
+#include "unpack/oci_image.h"
+#include "unpack/extract.h"
+#include "unpack/decompress.h"
 #include "unpack/unpack.h"
 
 #include <fcntl.h>

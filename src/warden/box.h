@@ -4,7 +4,7 @@
 #define CLOCHE_BOX_H
 
 #include "jail/jail.h"
-#include "warden/usage.h"
+#include "warden/box_usage.h"
 #include "warden/warden.h"
 
 /* Who asked, so that an answer can be given later; the link may be gone by then. */

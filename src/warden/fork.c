@@ -1,15 +1,15 @@
 /* fork.c - see fork.h. */
 #include "warden/fork.h"
 
-#include "warden/account.h"
-#include "warden/birth.h"
-#include "warden/desk.h"
-#include "warden/image.h"
-#include "warden/key.h"
-#include "warden/outlet.h"
-#include "warden/passage.h"
-#include "warden/ref.h"
-#include "warden/slots.h"
+#include "warden/quota.h"
+#include "warden/launch.h"
+#include "warden/rpc/reply.h"
+#include "warden/checkpoint_store.h"
+#include "wire/api_key.h"
+#include "warden/egress.h"
+#include "warden/transition.h"
+#include "warden/db/ref.h"
+#include "warden/id_slots.h"
 #include <stdio.h>
 
 struct fork {

@@ -4,7 +4,7 @@
 #define CLOCHE_IDENTITY_H
 
 #include "jail/jail.h"
-#include "warden/store.h"
+#include "warden/db/store.h"
 
 #define IDENTITY_MS 20000 /* longest wait for the agent's answer */
 

@@ -1,9 +1,9 @@
 /* pause.c - see pause.h. */
 #include "warden/pause.h"
 
-#include "warden/account.h"
-#include "warden/desk.h"
-#include "warden/passage.h"
+#include "warden/quota.h"
+#include "warden/rpc/reply.h"
+#include "warden/transition.h"
 
 static void answer(struct box *b, struct ask ask, int status, const struct err *err)
 {

@@ -4,14 +4,14 @@
 #define CLOCHE_WARDEN_H
 
 #include "base/base.h"
-#include "jail/checkpoint.h"
-#include "jail/jail_net.h"
+#include "jail/checkpoint/checkpoint.h"
+#include "jail/net/jail_net.h"
 #include "warden/alarm.h"
-#include "warden/catalog.h"
-#include "warden/link.h"
-#include "warden/source.h"
-#include "warden/store.h"
-#include "warden/wire.h"
+#include "warden/db/catalog.h"
+#include "wire/ipc.h"
+#include "warden/build/source.h"
+#include "warden/db/store.h"
+#include "wire/wire.h"
 #include <uv.h>
 
 struct warden_config {

@@ -7,12 +7,12 @@
 #include "must.h"
 
 #include "gate/network.h"
-#include "gate/selector.h"
-#include "gate/target.h"
-#include "warden/key.h"
-#include "warden/logring.h"
-#include "warden/ref.h"
-#include "warden/wire.h"
+#include "gate/list_query.h"
+#include "gate/edge_target.h"
+#include "wire/api_key.h"
+#include "wire/logring.h"
+#include "warden/db/ref.h"
+#include "wire/wire.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

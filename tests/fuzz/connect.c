@@ -4,7 +4,7 @@
  * into frames. A message that can be read must be written, read again and written the same. */
 #include "must.h"
 
-#include "agent/messages.h"
+#include "agent/envd/messages.h"
 #include "rpc/connect.h"
 
 #include <stdio.h>

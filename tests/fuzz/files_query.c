@@ -3,9 +3,9 @@
 #include "must.h"
 
 #include "agent/agent.h"
-#include "agent/files.h"
-#include "agent/httpdate.h"
-#include "agent/resolve.h"
+#include "agent/envd/files.h"
+#include "agent/envd/http_fields.h"
+#include "agent/envd/resolve.h"
 
 #include <stdio.h>
 

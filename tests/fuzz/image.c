@@ -2,9 +2,9 @@
  * and in small ones, and what was read and written again must read the same once more. */
 #include "must.h"
 
-#include "unpack/image.h"
-#include "unpack/tarout.h"
-#include "warden/source_name.h"
+#include "unpack/oci_image.h"
+#include "unpack/tar_write.h"
+#include "warden/build/source_name.h"
 
 #include <stdio.h>
 

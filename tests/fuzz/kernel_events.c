@@ -2,7 +2,7 @@
  *
  * The real driver reads the input from its socket, the last part of it from a pipe, in pieces whose size the first byte
  * chooses. Every line it tells is read back by the strict JSON reader. */
-#include "agent/kernel.h"
+#include "agent/interpreter/kernel.h"
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>

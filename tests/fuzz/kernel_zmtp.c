@@ -1,6 +1,6 @@
 /* A Jupyter kernel's bytes: any split of the input gives the same messages, and no message is read past its end. */
-#include "agent/jupyter_message.h"
-#include "agent/jupyter_zmtp.h"
+#include "agent/interpreter/jupyter_message.h"
+#include "agent/interpreter/jupyter_zmtp.h"
 
 static struct jupyter_session session;
 

@@ -2,7 +2,7 @@
  * must see the same parts with the same content and fail alike; names come from headers inside the input. */
 #include "must.h"
 
-#include "agent/multipart.h"
+#include "agent/envd/multipart.h"
 
 #include <stdio.h>
 

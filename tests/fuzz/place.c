@@ -4,8 +4,8 @@
  * first; 8 sums of headers are put right before. The rest is the archive, plain, gzip or zstd. Runs below /dev/shm. */
 #include "must.h"
 
-#include "unpack/place.h"
-#include "unpack/stream.h"
+#include "unpack/extract.h"
+#include "unpack/decompress.h"
 
 #include <fcntl.h>
 #include <stdio.h>

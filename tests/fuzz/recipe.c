@@ -6,7 +6,7 @@
 #include "must.h"
 
 #include "gate/recipe_json.h"
-#include "warden/build_state.h"
+#include "warden/build/build_state.h"
 
 static bool plain(struct str s)
 {

@@ -1,6 +1,6 @@
 /* checkpoint_test.c - boxes that sleep on disk and wake up as if nothing had been. Needs root, and a criu. */
-#include "jail/jail_net.h"
-#include "jail/rtnl.h"
+#include "jail/net/jail_net.h"
+#include "jail/net/rtnl.h"
 #include "sleeping.h"
 
 #include <dirent.h>

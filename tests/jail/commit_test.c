@@ -1,7 +1,7 @@
 /* commit_test.c - what a box wrote becomes a layer that another box stands on. Needs root. */
 #include "box.h"
-#include "jail/commit.h"
-#include "jail/pool.h"
+#include "jail/fs/layer_commit.h"
+#include "jail/fs/disk_pool.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -1,5 +1,5 @@
 /* dns_test.c - messages of the domain name system, good and bad. */
-#include "jail/dns.h"
+#include "jail/net/dns_message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "box.h"
 #include "jail/cgroup.h"
 #include "jail/jail_doctor.h"
-#include "jail/pool.h"
+#include "jail/fs/disk_pool.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* links_test.c - open files whose name is gone while another name of them is left, across a sleep. Needs root, and a criu. */
-#include "jail/links.h"
+#include "jail/checkpoint/link_remap.h"
 #include "sleeping.h"
 
 #include <fcntl.h>

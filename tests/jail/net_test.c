@@ -3,8 +3,8 @@
  * The test moves into a network namespace of its own, which plays the host; a child process in another one plays the
  * rest of the world, with public, private and metadata addresses and a server on each. No packet leaves the two. */
 #include "box.h"
-#include "jail/jail_net.h"
-#include "jail/rtnl.h"
+#include "jail/net/jail_net.h"
+#include "jail/net/rtnl.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* reuse_test.c - disks of boxes that ended serve others, which find nothing of the former. Needs root. */
 #include "box.h"
-#include "jail/disk.h"
-#include "jail/pool.h"
+#include "jail/fs/disk.h"
+#include "jail/fs/disk_pool.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* shift_test.c - layers on a filesystem that can't map ids: ramfs stands for it. In a mount namespace of its own. */
 #include "box.h"
-#include "jail/shift.h"
+#include "jail/fs/id_shift.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 #define CLOCHE_TEST_SLEEPING_H
 
 #include "box.h"
-#include "jail/checkpoint.h"
+#include "jail/checkpoint/checkpoint.h"
 
 extern struct house house;
 extern struct jail_criu criu;

@@ -4,8 +4,8 @@
  *
  * Names: registries, insecure, dir, debian, ecr, size_mb, layers, seconds, team, registry (JSON), cancel_ms, any_file. */
 #include "jail/jail.h"
-#include "warden/runtime.h"
-#include "warden/source.h"
+#include "warden/build/runtime_layer.h"
+#include "warden/build/source.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -4,14 +4,14 @@
 #include "agent/pid1.h"
 
 #include "agent/agent.h"
-#include "agent/entry.h"
-#include "agent/init.h"
-#include "agent/messages.h"
+#include "agent/envd/entry.h"
+#include "agent/envd/init.h"
+#include "agent/envd/messages.h"
 #include "agent/reap.h"
-#include "agent/resolve.h"
-#include "agent/sink.h"
+#include "agent/envd/resolve.h"
+#include "agent/envd/file_sink.h"
 #include "agent/spawn.h"
-#include "agent/watch.h"
+#include "agent/envd/watch.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,14 +2,14 @@
 #include "unit.h"
 
 #include "agent/agent.h"
-#include "agent/entry.h"
+#include "agent/envd/entry.h"
 #include "agent/env.h"
-#include "agent/files.h"
-#include "agent/httpdate.h"
-#include "agent/inflate.h"
-#include "agent/metadata.h"
-#include "agent/multipart.h"
-#include "agent/resolve.h"
+#include "agent/envd/files.h"
+#include "agent/envd/http_fields.h"
+#include "agent/envd/inflate.h"
+#include "agent/envd/metadata.h"
+#include "agent/envd/multipart.h"
+#include "agent/envd/resolve.h"
 #include <sys/stat.h>
 #include <zlib.h>
 

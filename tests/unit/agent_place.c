@@ -1,8 +1,8 @@
 /* agent_place.c - COPY archives put where they belong, and ENV values expanded. */
 #include "unit.h"
 
-#include "agent/chore.h"
-#include "agent/place.h"
+#include "agent/build/applets.h"
+#include "agent/build/copy_step.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /* Byte vectors: what goes over the wire for the messages of both services, in both formats. */
 #include "unit.h"
 
-#include "agent/messages.h"
-#include "agent/process_end.h"
+#include "agent/envd/messages.h"
+#include "agent/envd/process_end.h"
 #include "rpc/connect.h"
 
 static void sends(const struct schema *s, const void *msg, const char *json, struct str proto)

@@ -1,7 +1,7 @@
 /* cli_answer.c - answers are read the same wherever their bytes are cut, and what is no answer is refused. */
 #include "unit.h"
 
-#include "cli/answer.h"
+#include "cli/http_answer.h"
 
 struct heard {
   struct answer answer;

@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "gate/edge.h"
-#include "gate/selector.h"
-#include "gate/target.h"
+#include "gate/list_query.h"
+#include "gate/edge_target.h"
 
 static void hosts_name_boxes(void **state)
 {

@@ -1,10 +1,10 @@
 /* The nursery, played by the test: how it is called, births, refusals, exits and its own death; and the process from outside that
  * is the first birth itself. */
-#include "agent/kernel_nursery.h"
+#include "agent/interpreter/kernel_nursery.h"
 #include "agent/reap.h"
 #include "agent/spawn.h"
 #include "unit.h"
-#include "warden/boot.h"
+#include "wire/boot_packet.h"
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>

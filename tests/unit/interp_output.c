@@ -1,5 +1,5 @@
 /* Kernel events become the lines a client reads. */
-#include "agent/kernel_output.h"
+#include "agent/interpreter/kernel_output.h"
 #include "unit.h"
 
 static struct buf seen = {.max = 64 << 20};

@@ -1,5 +1,5 @@
 /* Request bodies and the answers to wrong ones. */
-#include "agent/interp_request.h"
+#include "agent/interpreter/interp_request.h"
 #include "unit.h"
 
 static struct buf wrong = {.max = 1 << 20};

@@ -1,6 +1,6 @@
 /* JSON carried over token by token. */
-#include "agent/kernel_message.h"
-#include "agent/kernel_token.h"
+#include "agent/interpreter/kernel_message.h"
+#include "agent/interpreter/json_token.h"
 #include "unit.h"
 
 static struct buf out = {.max = 1 << 20};

@@ -1,7 +1,7 @@
 /* ZMTP frames, Jupyter messages and the silent cells of foreign kernels. */
-#include "agent/jupyter_message.h"
-#include "agent/jupyter_words.h"
-#include "agent/jupyter_zmtp.h"
+#include "agent/interpreter/jupyter_message.h"
+#include "agent/interpreter/jupyter_lang.h"
+#include "agent/interpreter/jupyter_zmtp.h"
 #include "unit.h"
 
 static struct buf seen = {.max = 1 << 20};

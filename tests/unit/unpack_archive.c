@@ -1,9 +1,9 @@
 /* unpack_archive.c - archives written and read again, cut anywhere, packed any way; the JSON of images. */
 #include "unit.h"
 
-#include "unpack/image.h"
-#include "unpack/stream.h"
-#include "unpack/tarout.h"
+#include "unpack/oci_image.h"
+#include "unpack/decompress.h"
+#include "unpack/tar_write.h"
 #include <stdio.h>
 #include <zlib.h>
 

@@ -1,10 +1,10 @@
 /* warden_build.c - recipes, keys, states and logs of template builds. */
 #include "unit.h"
 
-#include "warden/build_state.h"
-#include "warden/buildlog.h"
-#include "warden/footing.h"
-#include "warden/recipe.h"
+#include "warden/build/build_state.h"
+#include "wire/buildlog.h"
+#include "warden/warm/zygote_key.h"
+#include "wire/recipe.h"
 #include <fcntl.h>
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "warden/alarm.h"
-#include "warden/usage.h"
+#include "warden/box_usage.h"
 
 #define MANY 10000
 

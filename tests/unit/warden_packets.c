@@ -1,9 +1,9 @@
 /* warden_packets.c - what crosses process borders: packets that are whole or refused, and log rings read while written. */
 #include "unit.h"
 
-#include "warden/key.h"
-#include "warden/logring.h"
-#include "warden/wire.h"
+#include "wire/api_key.h"
+#include "wire/logring.h"
+#include "wire/wire.h"
 #include <stdio.h>
 #include <sys/mman.h>
 

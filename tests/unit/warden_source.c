@@ -1,8 +1,8 @@
 /* warden_source.c - how images are named, who may be asked, and what stands for an image. */
 #include "unit.h"
 
-#include "warden/source.h"
-#include "warden/source_name.h"
+#include "warden/build/source.h"
+#include "warden/build/source_name.h"
 
 static struct source_name name(const char *image)
 {

@@ -1,9 +1,9 @@
 /* warden_store.c - what survives: migrations, boxes, ends and their logs, teams and templates. */
 #include "unit.h"
 
-#include "warden/catalog.h"
-#include "warden/ref.h"
-#include "warden/store.h"
+#include "warden/db/catalog.h"
+#include "warden/db/ref.h"
+#include "warden/db/store.h"
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>

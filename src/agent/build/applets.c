@@ -1,0 +1,91 @@
+/* chore.c - see chore.h. */
+#include "agent/build/applets.h"
+#include "agent/build/copy_step.h"
+#include "agent/envd/resolve.h"
+#include <stdio.h>
+
+static bool name_char(char c, bool first)
+{
+  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (!first && c >= '0' && c <= '9');
+}
+
+/* Length of the reference at the beginning of s (which starts with '$'), 0 when it is none; its name in *name. */
+static size_t reference(struct str s, struct str *name)
+{
+  bool braced = s.n > 1 && s.p[1] == '{';
+  size_t from = braced ? 2 : 1, at = from;
+  while (at < s.n && name_char(s.p[at], at == from))
+    at++;
+  *name = str_sub(s, from, at - from);
+  if (!name->n || (braced && (at >= s.n || s.p[at] != '}')))
+    return 0;
+  return braced ? at + 1 : at;
+}
+
+int chore_expand(struct str text, const char *(*get)(const char *name), struct buf *out)
+{
+  while (text.n) {
+    struct str name;
+    size_t n = text.p[0] == '$' ? reference(text, &name) : 0;
+    if (!n) {
+      buf_addc(out, text.p[0]);
+      text = str_skip(text, 1);
+      continue;
+    }
+    char z[256];
+    const char *value = str_copyz(name, z, sizeof(z)) ? NULL : get(z);
+    if (value)
+      buf_adds(out, str_of(value));
+    text = str_skip(text, n);
+  }
+  return buf_failed(out);
+}
+
+static const char *from_environment(const char *name)
+{
+  return getenv(name);
+}
+
+/* expand VALUE...: each expanded, closed by a NUL. */
+static int expand(int argc, char **argv)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  buf_adds(&out, STR(CHORE_VALUES));
+  for (int i = 2; i < argc; i++) {
+    if (chore_expand(str_of(argv[i]), from_environment, &out))
+      break;
+    buf_addc(&out, 0);
+  }
+  if (buf_failed(&out)) {
+    fprintf(stderr, "the values exceed %d bytes when they are expanded\n", 1 << 20);
+    return 1;
+  }
+  return fd_write_all(1, out.p, out.n) ? 1 : 0;
+}
+
+/* workdir PATH USER: what is missing of it is made and belongs to the user. */
+static int workdir(char **argv)
+{
+  struct user u;
+  int r = user_find(str_of(argv[3]), &u);
+  if (r) {
+    fprintf(stderr, "user '%s': %s\n", argv[3], r == -ENOENT ? "there is no such user" : strerror(-r));
+    return 1;
+  }
+  r = resolve_mkdirs(argv[2], &u);
+  if (r)
+    fprintf(stderr, "%s: %s\n", argv[2], strerror(-r));
+  return r ? 1 : 0;
+}
+
+int chore_main(int argc, char **argv)
+{
+  if (!strcmp(argv[1], "expand"))
+    return expand(argc, argv);
+  if (!strcmp(argv[1], "workdir") && argc == 4)
+    return workdir(argv);
+  if (!strcmp(argv[1], "place") && argc == 7)
+    return place_main(argv + 2);
+  fprintf(stderr, "usage: agent expand VALUE... | workdir PATH USER | place SOURCE DEST OWNER MODE USER\n");
+  return 2;
+}

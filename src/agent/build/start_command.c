@@ -1,0 +1,94 @@
+/* start.c - see start.h. */
+#include "agent/build/start_command.h"
+#include "agent/build/build_exec.h"
+
+static struct {
+  char *command, *ready;
+  bool begun, asking, open; /* open: it is ready, or not waited for any longer */
+  void (*then)(void);
+  struct agent *agent;
+  uv_timer_t ask, limit;
+} start;
+
+void start_take(struct str command, struct str ready)
+{
+  free(start.command);
+  free(start.ready);
+  start.command = command.n ? xstrndup(command.p, command.n) : NULL;
+  start.ready = ready.n ? xstrndup(ready.p, ready.n) : NULL;
+}
+
+static int shell(const char *command, void (*over)(int status, void *arg))
+{
+  char *const argv[] = {(char *)"/bin/bash", (char *)"-l", (char *)"-c", (char *)command, NULL};
+  struct order_plan plan = {.user = str_of(start.agent->default_user), .argv = argv, .input = -1, .over = over};
+  struct err err = ERR_NONE;
+  int rc = order_run(start.agent, &plan, &err);
+  if (rc < 0)
+    log_warn("start command: %s", err.msg);
+  return rc;
+}
+
+static void opened(void)
+{
+  if (start.open)
+    return;
+  start.open = true;
+  uv_timer_stop(&start.ask);
+  uv_timer_stop(&start.limit);
+  if (start.then)
+    start.then();
+}
+
+static void limit_reached(uv_timer_t *t UNUSED)
+{
+  log_warn("the start command is not ready after %d s; the box goes on without waiting", START_WAIT_MS / 1000);
+  opened();
+}
+
+static void ask(uv_timer_t *t UNUSED);
+
+static void asked(int status, void *arg UNUSED)
+{
+  start.asking = false;
+  if (status == 0)
+    opened();
+  else if (!start.open)
+    uv_timer_start(&start.ask, ask, START_ASK_MS, 0);
+}
+
+static void ask(uv_timer_t *t UNUSED)
+{
+  start.asking = true;
+  if (shell(start.ready, asked) < 0)
+    opened();
+}
+
+static void command_over(int status, void *arg UNUSED)
+{
+  log_info("the start command ended with %d", status);
+}
+
+void start_begin(struct agent *a)
+{
+  if (start.begun)
+    return;
+  start.begun = true;
+  start.agent = a;
+  uv_timer_init(a->loop, &start.ask);
+  uv_timer_init(a->loop, &start.limit);
+  bool failed = start.command && shell(start.command, command_over) < 0;
+  start.open = failed || !start.command || !start.ready;
+  if (start.open)
+    return;
+  uv_timer_start(&start.limit, limit_reached, START_WAIT_MS, 0);
+  ask(NULL);
+}
+
+void start_wait(struct agent *a UNUSED, void (*then)(void))
+{
+  if (start.open)
+    then();
+  else
+    start.then = then;
+}

@@ -1,0 +1,83 @@
+/* desk_line.c - see desk_line.h. */
+#include "cli/admin_client.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static void take_data(struct line *l, int *argc, char **argv)
+{
+  const char *env = getenv("CLOCHE_DATA");
+  str_copyz(str_of(env && env[0] ? env : "/var/lib/cloche"), l->data, sizeof(l->data));
+  int to = 1;
+  for (int i = 1; i < *argc; i++) {
+    if (!strcmp(argv[i], "--data") && i + 1 < *argc)
+      str_copyz(str_of(argv[++i]), l->data, sizeof(l->data));
+    else
+      argv[to++] = argv[i];
+  }
+  *argc = to;
+}
+
+int line_open(struct line *l, int *argc, char **argv, struct err *err)
+{
+  struct sockaddr_un a = {.sun_family = AF_UNIX};
+  l->fd = -1;
+  take_data(l, argc, argv);
+  if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock", l->data) >= sizeof(a.sun_path))
+    return err_set(err, -ENAMETOOLONG, "data directory %s: the path is too long", l->data);
+  l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  struct timeval patience = {.tv_sec = 30};
+  setsockopt(l->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  if (connect(l->fd, (struct sockaddr *)&a, sizeof(a)))
+    return err_errno(err, "no server answers at %s (is 'cloche serve' running with this --data, and are you root?)", a.sun_path);
+  return 0;
+}
+
+static int ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, int *fd, struct err *err)
+{
+  ssize_t k = fd_send(l->fd, b->p, b->n, NULL, 0, 0);
+  while (k > 0) {
+    buf_clear(b);
+    if (buf_reserve(b, WIRE_MAX))
+      return err_set(err, -ENOMEM, "out of memory");
+    int got = -1;
+    size_t n = 1;
+    k = fd_recv(l->fd, b->p, WIRE_MAX, &got, &n, 0);
+    if (n && got >= 0 && fd && *fd < 0)
+      *fd = got;
+    else if (n && got >= 0)
+      close(got);
+    if (k <= 0)
+      break;
+    b->n = (size_t)k;
+    struct str packet = buf_str(b);
+    if (wire_check(packet))
+      return err_set(err, -EPROTO, "the server sent a broken answer");
+    if (wire_head(packet)->type == WIRE_ITEM && item)
+      item(packet, arg);
+    if (wire_head(packet)->type != WIRE_REPLY)
+      continue;
+    int status = wire_head(packet)->status;
+    struct str message = wire_get(packet, W_MESSAGE);
+    return status ? err_set(err, status, STR_FMT, STR_ARG(message.n ? message : STR("not found"))) : 0;
+  }
+  return err_set(err, -EPIPE, "the server closed the line");
+}
+
+int line_ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)
+{
+  return ask(l, b, item, arg, NULL, err);
+}
+
+int line_fetch(struct line *l, struct buf *b, int *fd, struct err *err)
+{
+  return ask(l, b, NULL, NULL, fd, err);
+}
+
+void line_close(struct line *l)
+{
+  if (l->fd >= 0)
+    close(l->fd);
+  l->fd = -1;
+}

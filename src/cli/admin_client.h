@@ -1,0 +1,21 @@
+/* desk_line.h - a line to the running warden for commands of the machine's own root: the same packets gates send, over the
+ * socket <data>/warden.sock. */
+#ifndef CLOCHE_DESK_LINE_H
+#define CLOCHE_DESK_LINE_H
+
+#include "wire/wire.h"
+
+struct line {
+  int fd;
+  char data[512];
+};
+
+/* Takes `--data DIR` off the arguments (default /var/lib/cloche or CLOCHE_DATA) and connects. */
+int line_open(struct line *l, int *argc, char **argv, struct err *err);
+/* Sends the packet in b; `item` (may be NULL) gets each row. The reply's packet is left in b. Its status is returned. */
+int line_ask(struct line *l, struct buf *b, void (*item)(struct str packet, void *arg), void *arg, struct err *err);
+/* The same for answers that come with a descriptor: it is left in *fd, -1 when there is none. */
+int line_fetch(struct line *l, struct buf *b, int *fd, struct err *err);
+void line_close(struct line *l);
+
+#endif

@@ -1,0 +1,41 @@
+/* inside.h - words with the agent of a box, for commands of the machine's own root: the warden hands out a connection into the
+ * box and the box's token, and the envd API is spoken over it. What comes back was written inside the box: its lengths are
+ * bounded and nothing of it is believed. */
+#ifndef CLOCHE_INSIDE_H
+#define CLOCHE_INSIDE_H
+
+#include "cli/http_answer.h"
+#include "cli/admin_client.h"
+
+#define INSIDE_PORT  49983
+#define INSIDE_TOKEN 128
+
+struct inside {
+  struct line *line;
+  char id[64], token[INSIDE_TOKEN];
+  struct buf auth; /* header lines of every question */
+};
+
+/* What the agent of a box asks callers for; the box need not be there yet. */
+int inside_token(struct line *l, const char *id, char token[INSIDE_TOKEN], struct err *err);
+/* `user` may be NULL: the template's own. */
+int inside_open(struct inside *in, struct line *l, const char *id, const char *user, struct err *err);
+void inside_close(struct inside *in);
+
+/* One question and its answer, read as it comes. */
+struct exchange {
+  int fd; /* -1: not connected */
+  struct answer answer;
+  struct buf raw; /* what was not looked at yet */
+  struct buf body;
+};
+
+void exchange_init(struct exchange *x);
+/* Sends a question; a connection that is kept is used again. `stream` chooses the content type and puts the frame's head. */
+int exchange_ask(struct inside *in, struct exchange *x, const char *path, struct str json, bool stream, struct err *err);
+int exchange_read(struct exchange *x, struct err *err); /* one read, when there is something; -ECONNRESET at an early end */
+/* The next whole message of a stream's body: 1 when *json holds one (until the next call), 0 when more must come. */
+int exchange_frame(struct exchange *x, struct buf *json, bool *end);
+void exchange_close(struct exchange *x);
+
+#endif

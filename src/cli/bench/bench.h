@@ -1,0 +1,79 @@
+/* bench.h - `cloche bench`: what a client sees of any E2B-compatible server, in numbers. bench.c has options, samples and the
+ * table; guest.c speaks to boxes as stock clients do; bench_rows.c and bench_loads.c measure. */
+#ifndef CLOCHE_BENCH_H
+#define CLOCHE_BENCH_H
+
+#include "cli/bench/bench_http.h"
+
+/* Samples of one row. */
+struct series {
+  const char *name, *title, *unit;
+  double goal; /* of the median, or of the one number; 0 = none is set */
+  bool more;   /* more is better */
+  bool worst;  /* the goal is for the largest sample */
+  VEC(double) samples;
+  char note[160]; /* why there is none */
+};
+
+struct bench {
+  struct origin api, edge;
+  const char *key, *template, *domain, *only, *json;
+  double scale; /* of the numbers of samples */
+  unsigned pause_ms;
+  unsigned settle_s; /* longest wait for a quiet machine before a measurement; 0 = none */
+};
+
+/* A connection to the API and one to the edge, for one thread. */
+struct client {
+  const struct bench *bench;
+  struct caller *api, *edge;
+  struct call call;
+};
+void client_open(struct client *c, const struct bench *b);
+void client_close(struct client *c);
+#define cleanup_client __attribute__((cleanup(client_close)))
+
+struct guest {
+  char id[64], token[256], domain[200];
+  struct origin origin; /* where it is reached by host name */
+  struct caller *line;  /* to it alone, in that case */
+};
+/* Each leaves the exchange in c->call and returns 0 or negative; a status that is not a success is an error. */
+int guest_create(struct client *c, struct guest *g, struct err *err);
+int guest_kill(struct client *c, struct guest *g, struct err *err);
+int guest_pause(struct client *c, struct guest *g, struct err *err);
+int guest_resume(struct client *c, struct guest *g, struct err *err);
+int guest_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err);
+/* `expect`: text that must be in the answer. context NULL: the default one. */
+int guest_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect, struct err *err);
+int guest_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err);
+int guest_context(struct client *c, struct guest *g, char id[64], struct err *err);
+int guest_context_end(struct client *c, struct guest *g, const char *id, struct err *err);
+/* Any request to a port of the box; k->headers are added to what the edge needs. */
+int guest_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err);
+/* The head lines that lead to that port. */
+int guest_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size);
+
+#define AGENT_PORT       49983
+#define INTERPRETER_PORT 49999
+
+/* ---- rows ---- */
+
+struct row {
+  const char *name; /* what --only takes; its series begin with it */
+  const char *about;
+  int (*measure)(struct bench *b, struct err *err);
+};
+extern const struct row bench_rows[], bench_loads[];
+extern const size_t bench_nrows, bench_nloads;
+
+void sample(const char *series, double value); /* from one thread at a time */
+void samples_note(const char *row, const char *why);
+unsigned scaled(const struct bench *b, unsigned n); /* at least 3 */
+void space_out(const struct bench *b);              /* the pause between spaced events */
+void settle(const struct bench *b);                 /* bench_settle.c */
+int crowd_rate(struct bench *b, struct err *err);   /* bench_crowd.c */
+int build_times(struct bench *b, struct err *err);  /* bench_build.c */
+int trace_create(struct bench *b);
+
+#endif

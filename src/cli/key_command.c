@@ -1,0 +1,106 @@
+/* key.c - `cloche key create|list|delete`. */
+#include "wire/api_key.h"
+#include "cli/cli.h"
+#include "cli/admin_client.h"
+
+#include <stdio.h>
+
+static const char help[] = "cloche key - API keys\n\n"
+                           "Usage: cloche key create [NAME]    make a key and print it, this once\n"
+                           "       cloche key list             the keys there are, masked\n"
+                           "       cloche key delete ID        a key stops working at once\n\n"
+                           "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
+                           "         --team ID    another team than the first one";
+
+static void first_team(struct str packet, void *arg)
+{
+  char *team = arg;
+  if (!team[0])
+    wire_copyz(packet, W_TEAM, team, 40);
+}
+
+static void begin(struct buf *b, enum wire_type type, const char *team)
+{
+  wire_begin(b, type, 1, 0);
+  wire_putz(b, W_TEAM, team);
+}
+
+static int create(struct line *l, const char *team, const char *name, struct err *err)
+{
+  char text[KEY_TEXT], mask[64];
+  uint8_t hash[SHA256_LEN];
+  key_make(text, hash, mask);
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  begin(&b, WIRE_KEY_CREATE, team);
+  wire_putz(&b, W_NAME, name);
+  wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
+  wire_putz(&b, W_MASK, mask);
+  int r = line_ask(l, &b, NULL, NULL, err);
+  if (!r)
+    puts(text);
+  return r;
+}
+
+static void print_key(struct str p, void *arg)
+{
+  char when[CLOCK_TEXT];
+  struct str prefix, length, head, tail, mask = wire_get(p, W_MASK);
+  str_cut(mask, ':', &prefix, &mask);
+  str_cut(mask, ':', &length, &mask);
+  str_cut(mask, ':', &head, &tail);
+  clock_text((int64_t)wire_u64(p, W_CREATED, 0), when);
+  printf("%.*s  %.*s%.*s...%.*s  %.19s  %.*s\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(prefix), STR_ARG(head), STR_ARG(tail), when,
+         STR_ARG(wire_get(p, W_NAME)));
+}
+
+static int run(struct line *l, int argc, char **argv, char *team, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  const char *verb = argc > 1 ? argv[1] : "";
+  if (!team[0]) {
+    wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
+    int r = line_ask(l, &b, first_team, team, err);
+    if (r)
+      return r;
+  }
+  if (!strcmp(verb, "create"))
+    return create(l, team, argc > 2 ? argv[2] : "made by cloche key create", err);
+  if (!strcmp(verb, "list")) {
+    begin(&b, WIRE_KEY_LIST, team);
+    return line_ask(l, &b, print_key, NULL, err);
+  }
+  if (!strcmp(verb, "delete") && argc > 2) {
+    begin(&b, WIRE_KEY_DELETE, team);
+    wire_putz(&b, W_ID, argv[2]);
+    return line_ask(l, &b, NULL, NULL, err);
+  }
+  return err_set(err, -EINVAL, "expected create, list or delete ID; see cloche key --help");
+}
+
+static void take_team(int *argc, char **argv, char team[40])
+{
+  int to = 1;
+  for (int i = 1; i < *argc; i++) {
+    if (!strcmp(argv[i], "--team") && i + 1 < *argc)
+      str_copyz(str_of(argv[++i]), team, 40);
+    else
+      argv[to++] = argv[i];
+  }
+  *argc = to;
+}
+
+int key_main(int argc, char **argv)
+{
+  struct line l;
+  struct err err = ERR_NONE;
+  char team[40] = "";
+  if (argc < 2 || !strcmp(argv[1], "--help")) {
+    puts(help);
+    return argc < 2 ? 2 : 0;
+  }
+  take_team(&argc, argv, team);
+  int r = line_open(&l, &argc, argv, &err);
+  r = r ? r : run(&l, argc, argv, team, &err);
+  line_close(&l);
+  return r ? usage_error("%s", err.msg), 1 : 0;
+}

@@ -1,0 +1,353 @@
+/* checkpoint_dump.c - a living box becomes an image; see checkpoint.h.
+ *
+ * criu's word alone is not enough: with a program on a mount it can't see it has reported success, written no memory and
+ * the box would be gone. So every process that was alive is looked for in the image before it counts. */
+#include "jail/checkpoint/criu_log.h"
+#include "jail/cgroup.h"
+#include "jail/jail_child.h"
+#include "jail/checkpoint/criu_journal.h"
+#include "jail/fs/disk.h"
+#include "jail/checkpoint/link_remap.h"
+#include "jail/checkpoint/ext_files.h"
+#include "jail/checkpoint/rescue.h"
+#include "jail/checkpoint/ext_conns.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct dump {
+  const struct jail_spec *spec;
+  const struct jail *jail;
+  const char *image;
+  int dir; /* of the image */
+  char freezer[PATH_MAX];
+  blame_processes processes;
+  struct outside_mounts mounts;
+  struct manifest manifest;
+  struct criu_job job;
+  struct criu_child child;
+};
+
+static void dump_free(struct dump *d)
+{
+  criu_abandon(&d->child);
+  if (d->dir >= 0)
+    close(d->dir);
+  if (d->job.journal > 0)
+    close(d->job.journal);
+  vec_free(&d->processes);
+  vec_free(&d->mounts.ids);
+  vec_free(&d->job.external);
+  manifest_free(&d->manifest);
+}
+
+/* --- who is in there ------------------------------------------------------------------------------------------ */
+
+/* The last number of a line "NSpid:\t4711\t12": the pid in the innermost namespace. */
+static pid_t inner_pid(struct str line)
+{
+  uint64_t pid = 0;
+  ptrdiff_t tab = str_rfind(line, '\t');
+  return tab < 0 || str_u64(str_skip(line, (size_t)tab + 1), &pid) || pid > INT_MAX ? 0 : (pid_t)pid;
+}
+
+/* What criu would try for its whole time, or report as something else. Pid and user namespaces below the box's can't be
+ * held; others it knows. */
+static int refuse(const struct dump *d, const struct blame_process *p, pid_t tracer, struct err *err)
+{
+  static const char *const kinds[] = {"user", "pid"};
+  const char *why = tracer ? "is traced by a debugger" : NULL;
+  for (size_t i = 0; i < ARRAY_LEN(kinds) && !p->dead && !why; i++) {
+    char path[64], own[64] = "", of[64] = "";
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", d->jail->init.pid, kinds[i]);
+    if (readlink(path, of, sizeof(of) - 1) < 0)
+      return err_set(err, -ESRCH, "box %s is gone", d->spec->id);
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, kinds[i]);
+    if (readlink(path, own, sizeof(own) - 1) > 0 && strcmp(own, of))
+      why = "has namespaces of its own";
+  }
+  return why ? err_set(err, -ENOTSUP, "the box can't be checkpointed: process %d (%s) %s", p->inside, p->name, why) : 0;
+}
+
+static int see_process(struct dump *d, pid_t pid, struct err *err)
+{
+  char path[64];
+  uint64_t tracer = 0;
+  struct blame_process p = {.pid = pid};
+  cleanup_buf struct buf b = BUF_INIT(65536);
+  snprintf(path, sizeof(path), "/proc/%d/status", pid);
+  if (file_read(path, &b))
+    return err_set(err, -EAGAIN, "process %d of box %s went while it was looked at", pid, d->spec->id);
+  struct str rest = buf_str(&b), line;
+  while (rest.n > 0) {
+    str_cut(rest, '\n', &line, &rest);
+    if (str_starts(line, STR("NSpid:")))
+      p.inside = inner_pid(line);
+    else if (str_starts(line, STR("Name:\t")))
+      str_copyz(str_sub(str_skip(line, 6), 0, sizeof(p.name) - 1), p.name, sizeof(p.name));
+    else if (str_starts(line, STR("State:\tZ")) || str_starts(line, STR("State:\tX")))
+      p.dead = true;
+    else if (str_starts(line, STR("TracerPid:\t")))
+      str_u64(str_skip(line, strlen("TracerPid:\t")), &tracer);
+  }
+  vec_push(&d->processes, p);
+  return refuse(d, &p, (pid_t)tracer, err);
+}
+
+static int each_process(struct dump *d, int (*see)(struct dump *d, pid_t pid, struct err *err), struct err *err)
+{
+  char path[PATH_MAX + 16];
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  snprintf(path, sizeof(path), "%s/cgroup.procs", d->freezer);
+  int r = file_read(path, &b);
+  if (r)
+    return err_set(err, r, "reading %s: %s", path, strerrordesc_np(-r));
+  struct str rest = buf_str(&b), line;
+  while (rest.n > 0 && !r) {
+    uint64_t pid;
+    str_cut(rest, '\n', &line, &rest);
+    if (!str_u64(line, &pid) && pid > 1 && pid <= INT_MAX)
+      r = see(d, (pid_t)pid, err);
+  }
+  return r;
+}
+
+static const char *heaps_of(const struct dump *d)
+{
+  return d->job.criu->heaps ? d->job.criu->heaps : d->image;
+}
+
+static int prepare_process(struct dump *d, pid_t pid, struct err *err)
+{
+  outside_prepare(pid, heaps_of(d));
+  return 0;
+}
+
+/* --- what is mapped and mounted ------------------------------------------------------------------------------- */
+
+static int external(struct dump *d, const char *text)
+{
+  vec_push(&d->job.external, text);
+  return 0;
+}
+
+/* ID parent device ROOT POINT options... - TYPE source super. What comes from the host's /dev is put there again. */
+static void see_mount(struct dump *d, struct str line)
+{
+  struct str field[5], type, rest = line;
+  uint64_t id;
+  for (size_t i = 0; i < ARRAY_LEN(field); i++)
+    str_cut(rest, ' ', &field[i], &rest);
+  ptrdiff_t dash = str_search(rest, STR(" - "));
+  if (dash < 0 || str_u64(field[0], &id))
+    return;
+  vec_push(&d->mounts.ids, id);
+  str_cut(str_skip(rest, (size_t)dash + 3), ' ', &type, &rest);
+  if (!str_is(type, "devtmpfs"))
+    return;
+  struct arena *a = &d->manifest.arena;
+  struct manifest_mount m = {arena_z(a, field[4]), arena_fmt(a, "/dev" STR_FMT, STR_ARG(field[3]))};
+  vec_push(&d->manifest.mounts, m);
+  external(d, arena_fmt(a, "mnt[%s]:%s", m.point, m.point));
+}
+
+static int see_mounts(struct dump *d, struct err *err)
+{
+  char path[64];
+  cleanup_buf struct buf b = BUF_INIT(4 << 20);
+  snprintf(path, sizeof(path), "/proc/%d/mountinfo", d->jail->init.pid);
+  int r = file_read(path, &b);
+  struct str rest = buf_str(&b), line;
+  while (rest.n > 0) {
+    str_cut(rest, '\n', &line, &rest);
+    see_mount(d, line);
+  }
+  return r ? err_set(err, r, "reading %s: %s", path, strerrordesc_np(-r)) : 0;
+}
+
+static int see_files(struct dump *d, struct err *err)
+{
+  int r = 0;
+  for (size_t i = 0; i < d->processes.n && !r; i++)
+    r = outside_collect(d->processes.p[i].pid, &d->mounts, heaps_of(d), &d->manifest, err);
+  for (size_t i = 0; i < d->manifest.files.n; i++)
+    external(d, d->manifest.files.p[i].key);
+  return r;
+}
+
+/* --- proof ---------------------------------------------------------------------------------------------------- */
+
+static int check_process(const struct dump *d, const struct blame_process *p, struct err *err)
+{
+  static const char *const kinds[] = {"core", "mm", "pagemap"};
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+    char name[40];
+    struct stat st;
+    snprintf(name, sizeof(name), "%s-%d.img", kinds[i], p->inside);
+    if (fstatat(d->dir, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_size == 0)
+      return err_set(err, -ENOTSUP, "process %d (%s) is not in the checkpoint (no %s): was it started from outside the box?", p->inside, p->name,
+                     name);
+  }
+  return 0;
+}
+
+static int check_all(const struct dump *d, struct err *err)
+{
+  int r = blame_doubtful(d->dir, err) ? -ENOTSUP : 0;
+  for (size_t i = 0; i < d->processes.n && !r; i++)
+    if (!d->processes.p[i].dead)
+      r = check_process(d, &d->processes.p[i], err);
+  return r;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- */
+
+/* The box's files, while the image is written out. Not before criu is done: it may give deleted files a name again. */
+struct files {
+  const char *dir;
+  bool begun;
+  pthread_t thread;
+  int result;
+  struct err err;
+};
+
+static void *files_write(void *arg)
+{
+  struct files *f = arg;
+  f->result = disk_settle(f->dir, &f->err);
+  return NULL;
+}
+
+static int settle(struct dump *d, struct err *err)
+{
+  const struct jail_criu *criu = d->job.criu;
+  struct files f = {.dir = d->spec->dir};
+  if (criu->with_disk && !(f.begun = !pthread_create(&f.thread, NULL, files_write, &f)))
+    files_write(&f);
+  int r = manifest_seal(d->dir, &d->manifest, criu->fleeting, err);
+  if (f.begun)
+    pthread_join(f.thread, NULL);
+  if (!r && f.result)
+    *err = f.err;
+  return r ? r : f.result;
+}
+
+/* criu loads itself while the box is looked at. */
+static int begin(struct dump *d, struct err *err)
+{
+  d->job.images = d->job.work = d->dir;
+  d->job.pid = d->jail->init.pid;
+  d->job.freezer = d->freezer;
+  d->job.owner = jail_owner(d->jail);
+  d->job.journal = rescue_open(d->dir, err);
+  return d->job.journal < 0 ? d->job.journal : criu_begin(&d->job, &d->child, err);
+}
+
+static int take(struct dump *d, struct err *err)
+{
+  pid_t unused;
+  int64_t began = clock_mono_us(), asked, written;
+  int r = each_process(d, see_process, err);
+  if (!r)
+    r = see_mounts(d, err);
+  if (!r)
+    r = see_files(d, err);
+  if (!r)
+    r = ties_see(d->jail->netns, &d->manifest, err);
+  if (r)
+    return r;
+  asked = clock_mono_us();
+  r = criu_finish(&d->job, &d->child, &unused, err);
+  if (r)
+    return blame(d->dir, &d->processes, r, "the box can't be checkpointed", err);
+  written = clock_mono_us();
+  r = check_all(d, err);
+  if (r)
+    return r;
+  unlinkat(d->dir, CRIU_LOG, 0);
+  unlinkat(d->dir, CRIU_JOURNAL_NAME, 0);
+  unlinkat(d->dir, "stats-dump", 0);
+  r = settle(d, err);
+  log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us", d->spec->id, asked - began,
+            written - asked, clock_mono_us() - written);
+  return r;
+}
+
+static int make_dir(const char *image, struct err *err)
+{
+  if (mkdir(image, 0700))
+    return err_errno(err, "making %s", image);
+  int fd = open(image, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening %s", image) : fd;
+}
+
+/* The directory's own name must be as stable as what is in it. */
+static int settle_name(const char *image, struct err *err)
+{
+  char parent[PATH_MAX];
+  if (str_copyz(path_dir(str_of(image)), parent, sizeof(parent)))
+    return err_set(err, -ENAMETOOLONG, "too long a name: %s", image);
+  cleanup_fd int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", parent) : 0;
+}
+
+/* The agent's priority is given from outside and no restored process could take it for itself. */
+int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image, struct err *err)
+{
+  const struct cgroup_ops *ops = cgroup_host();
+  __attribute__((cleanup(dump_free))) struct dump d = {
+      .spec = spec, .jail = j, .image = image, .dir = -1, .manifest = MANIFEST_INIT, .job = {.criu = criu}, .child = CRIU_CHILD_NONE};
+  if (!ops || ops->freezer(spec->instance, spec->id, d.freezer, sizeof(d.freezer)))
+    return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be checkpointed");
+  d.dir = make_dir(image, err);
+  if (d.dir < 0)
+    return d.dir;
+  int r = begin(&d, err);
+  if (!r)
+    r = each_process(&d, prepare_process, err);
+  if (!r)
+    r = jail_freeze(spec->instance, spec->id, true, err);
+  if (!r) {
+    child_favour(j->init.pid, false);
+    r = take(&d, err);
+    child_favour(j->init.pid, true);
+  }
+  if (!r && !criu->fleeting)
+    r = settle_name(image, err);
+  if (r) {
+    links_sweep(d.dir, j->init.pid, true);
+    jail_freeze(spec->instance, spec->id, false, NULL);
+    if (d.job.died)
+      jail_rescue(image, spec->instance, spec->id);
+    jail_image_remove(image, NULL);
+  }
+  return r;
+}
+
+void jail_rescue(const char *image, const char *instance, const char *id)
+{
+  unsigned undone = 0;
+  struct err err = ERR_NONE;
+  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir < 0)
+    return;
+  int failed = rescue(dir, instance, id, &undone, &err);
+  pid_t inside = id && cgroup_host() ? cgroup_host()->any(instance, id) : 0;
+  if (inside > 0)
+    links_sweep(dir, inside, true);
+  if (failed)
+    log_error("box %s: %s", id ? id : "", err.msg);
+  else if (undone)
+    log_warn("box %s: criu was killed while it was in %u of its threads; they are back where they were", id ? id : "", undone);
+}
+
+void jail_links_sweep(const char *image, const struct jail *j, bool again)
+{
+  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir >= 0 && j->init.pid > 0)
+    links_sweep(dir, j->init.pid, !again);
+}

@@ -1,0 +1,59 @@
+/* checkpoint_prove.c - can this host do it? Nothing criu says of itself answers that; one real dump and one real
+ * restore of a tiny box do. */
+#include "jail/checkpoint/checkpoint.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#define PROOF_IDS 4294705152u /* the last range but two: boxes count up from far below */
+
+static int prove(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct err *why)
+{
+  struct jail j = JAIL_NONE;
+  int r = jail_spawn(spec, &j, why), status;
+  if (r)
+    return r;
+  r = jail_dump(criu, spec, &j, image, why);
+  jail_kill(spec->instance, spec->id, &j, NULL);
+  jail_wait(&j, 5000, &status);
+  jail_close(&j);
+  if (!r)
+    r = jail_remove(spec->instance, spec->id, NULL, why);
+  if (r)
+    return r;
+  r = jail_restore(criu, spec, image, &j, why);
+  if (!r && jail_wait(&j, 0, &status) != -ETIMEDOUT)
+    r = err_set(why, -EIO, "a restored box did not live");
+  jail_kill(spec->instance, spec->id, &j, NULL);
+  jail_wait(&j, 5000, &status);
+  jail_close(&j);
+  return r;
+}
+
+int jail_criu_prove(const struct jail_criu *criu, const char *instance, const char *dir, const char *lower, const char *const *argv, struct err *why)
+{
+  static const char *const env[] = {"PATH=/bin", NULL};
+  const char *const lowers[] = {lower, NULL};
+  char id[24], box[PATH_MAX], image[PATH_MAX];
+  snprintf(id, sizeof(id), "proof-%d", getpid());
+  if ((size_t)snprintf(box, sizeof(box), "%s/%s", dir, id) >= sizeof(box) ||
+      (size_t)snprintf(image, sizeof(image), "%s/%s.image", dir, id) >= sizeof(image))
+    return err_set(why, -ENAMETOOLONG, "too long a name: %s", dir);
+  if (access(criu->program, X_OK))
+    return err_errno(why, "no criu at %s", criu->program);
+  struct jail_spec spec = {.instance = instance,
+                           .id = id,
+                           .dir = box,
+                           .lowers = lowers,
+                           .id_base = PROOF_IDS,
+                           .hostname = "proof",
+                           .argv = argv,
+                           .env = env,
+                           .boot_fd = -1,
+                           .limits = {.pids = 64}};
+  int r = prove(criu, &spec, image, why);
+  jail_remove(instance, id, box, NULL);
+  jail_image_remove(image, NULL);
+  return r;
+}

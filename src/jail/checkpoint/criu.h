@@ -1,0 +1,61 @@
+/* criu.h - one run of criu: a child that is told what to do in one message and asks back at a few points.
+ *
+ * criu gets a mount namespace of its own, with a tmpfs on /run (its cache of what the kernel can) and, for a restore,
+ * the box's root on /run/root and the image on /run/image; so nothing of a run is left in the host's tree, however it ends. A restoring criu is put
+ * into the box's control groups, where its children stay. */
+#ifndef CLOCHE_CRIU_H
+#define CLOCHE_CRIU_H
+
+#include "jail/cgroup.h"
+#include "jail/checkpoint/checkpoint.h"
+#include "jail/checkpoint/criu_view.h"
+
+#define CRIU_LOG "criu.log"
+
+struct criu_handle {
+  const char *key;
+  int fd; /* borrowed */
+};
+
+struct criu_job {
+  const struct jail_criu *criu;
+  int work;       /* directory of the log; borrowed, as all descriptors here */
+  uint32_t owner; /* of the box's user namespace */
+  VEC(const char *) external;
+  /* a dump */
+  int images; /* directory */
+  pid_t pid;
+  const char *freezer; /* directory of the control group that freezes the box */
+  int journal;         /* what it is about to change in processes (rescue.h); 0: none */
+  bool died;           /* out: it ended without a word, or was ended for taking too long */
+  /* a restore */
+  bool restore;
+  int root; /* detached mount */
+  const struct criu_view *view;
+  const struct cgroup_join *join;
+  VEC(struct criu_handle) handles;
+  int (*ready)(pid_t init, void *arg, struct err *err);  /* the namespaces are there, the processes not yet */
+  int (*filled)(pid_t init, void *arg, struct err *err); /* the processes are there and do not run yet */
+  int (*leave)(pid_t init, void *arg, struct err *err);  /* criu is about to let them run */
+  void (*failed)(void *arg);                             /* nothing comes of it, and all of criu is to end */
+  void *arg;
+};
+
+/* A criu that has begun and waits for its task. */
+struct criu_child {
+  pid_t pid;
+  int sock, pidfd;
+};
+#define CRIU_CHILD_NONE ((struct criu_child){.pid = 0, .sock = -1, .pidfd = -1})
+
+/* Starts it ahead, while the task is still being found out: for a dump, of whose job only criu, owner and journal must be
+ * known. Then one of the others. */
+int criu_begin(const struct criu_job *job, struct criu_child *out, struct err *err);
+void criu_abandon(struct criu_child *c);
+int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct err *err);
+
+/* Begins and finishes. 0 and the restored first process, or -EREMOTEIO where criu itself failed and its log tells more. What a failed restore
+ * made as our children is dead and reaped then. */
+int criu_run(struct criu_job *job, pid_t *init, struct err *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* ties.c - see ties.h. */
+#include "jail/checkpoint/ext_conns.h"
+#include "jail/net/jail_net.h"
+#include "jail/net/rtnl.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#define ANSWER_MAX  65536
+#define NOT_WAITING (~(1u << TCP_LISTEN) & 0xfff)
+
+static bool is_outside(uint32_t address)
+{
+  return address && address >> 24 != 127;
+}
+
+/* --- at a dump ------------------------------------------------------------------------------------------------ */
+
+static void see_address(uint32_t address, void *arg)
+{
+  struct manifest *m = arg;
+  if (is_outside(address))
+    vec_push(&m->addresses, address);
+}
+
+int ties_see(int netns, struct manifest *m, struct err *err)
+{
+  cleanup_fd int sock = jail_net_talk(netns, NETLINK_ROUTE, err);
+  int r = sock < 0 ? sock : rtnl_each_address(sock, see_address, m);
+  return r && sock >= 0 ? err_set(err, r, "listing a box's addresses: %s", strerrordesc_np(-r)) : r;
+}
+
+/* --- at a restore --------------------------------------------------------------------------------------------- */
+
+int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err)
+{
+  cleanup_fd int sock = m->addresses.n ? jail_net_talk(netns, NETLINK_ROUTE, err) : -1;
+  if (sock < 0)
+    return m->addresses.n ? sock : 0;
+  int index = rtnl_index(sock, "lo"), r = MIN(index, 0);
+  for (size_t i = 0; i < m->addresses.n && !r; i++)
+    if (m->addresses.p[i] != own)
+      r = rtnl_address(sock, index, m->addresses.p[i], 32);
+  return r ? err_set(err, r, "lending a box its former address: %s", strerrordesc_np(-r)) : 0;
+}
+
+struct diag {
+  struct nlmsghdr head;
+  struct inet_diag_req_v2 body;
+};
+
+static int ask(int sock, unsigned type, unsigned flags, unsigned family, const struct inet_diag_sockid *id)
+{
+  struct diag q = {
+      .head = {.nlmsg_len = sizeof(q), .nlmsg_type = (uint16_t)type, .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
+      .body = {.sdiag_family = (uint8_t)family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = NOT_WAITING},
+  };
+  if (id)
+    q.body.id = *id;
+  return send(sock, &q, sizeof(q), 0) < 0 ? -errno : 0;
+}
+
+static bool is_tie(const struct inet_diag_msg *s)
+{
+  static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+  if (s->idiag_family == AF_INET)
+    return is_outside(ntohl(s->id.idiag_src[0]));
+  return !memcmp(s->id.idiag_src, mapped, sizeof(mapped)) && is_outside(ntohl(s->id.idiag_src[3]));
+}
+
+struct found {
+  unsigned family;
+  struct inet_diag_sockid id;
+};
+typedef VEC(struct found) found_list;
+
+/* True at the end of the list. */
+static bool read_list(char *bytes, ssize_t n, found_list *list)
+{
+  unsigned left = (unsigned)n;
+  for (struct nlmsghdr *h = (struct nlmsghdr *)bytes; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+    const struct inet_diag_msg *s = NLMSG_DATA(h);
+    if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+      return true;
+    if (is_tie(s))
+      vec_push(list, ((struct found){s->idiag_family, s->id}));
+  }
+  return false;
+}
+
+static int find_all(int sock, unsigned family, found_list *list)
+{
+  cleanup_free char *bytes = xmalloc(ANSWER_MAX);
+  int r = ask(sock, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family, NULL);
+  for (bool over = false; !r && !over;) {
+    ssize_t n = recv(sock, bytes, ANSWER_MAX, 0);
+    if (n < 0 && errno == EINTR)
+      continue;
+    r = n < 0 ? -errno : 0;
+    over = !r && read_list(bytes, n, list);
+  }
+  return r;
+}
+
+/* A kernel that can't end a socket leaves its owner to a timeout: worth a word, not a failure. */
+static void end_all(int sock, const found_list *list)
+{
+  for (size_t i = 0; i < list->n; i++) {
+    struct {
+      struct nlmsghdr head;
+      struct nlmsgerr body;
+      char room[256];
+    } answer = {0};
+    if (ask(sock, SOCK_DESTROY, NLM_F_ACK, list->p[i].family, &list->p[i].id) ||
+        recv(sock, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head))
+      log_warn("a connection of a restored box could not be ended: %s", strerrordesc_np(errno));
+    else if (answer.head.nlmsg_type == NLMSG_ERROR && answer.body.error && answer.body.error != -ENOENT)
+      log_warn("a connection of a restored box could not be ended: %s", strerrordesc_np(-answer.body.error));
+  }
+}
+
+/* Listing them means to look through all of the host's; a box that had no connection at all is spared that. */
+static bool had_any(const struct manifest *m)
+{
+  for (size_t i = 0; i < m->images.n; i++)
+    if (str_starts(str_of(m->images.p[i].name), STR("tcp-stream-")))
+      return m->addresses.n > 0;
+  return false;
+}
+
+static int cut_all(int netns, struct err *err)
+{
+  static const unsigned families[] = {AF_INET, AF_INET6};
+  found_list list = {0};
+  cleanup_fd int sock = jail_net_talk(netns, NETLINK_SOCK_DIAG, err);
+  for (size_t i = 0; sock >= 0 && i < ARRAY_LEN(families); i++)
+    if (find_all(sock, families[i], &list))
+      log_warn("the connections of a restored box can't be listed");
+  if (sock >= 0)
+    end_all(sock, &list);
+  vec_free(&list);
+  return MIN(sock, 0);
+}
+
+int ties_cut(int netns, const struct manifest *m, struct err *err)
+{
+  return had_any(m) ? cut_all(netns, err) : 0;
+}
+
+/* --- after a killed dump -------------------------------------------------------------------------------------- */
+
+static void mend_socket(int fd)
+{
+  int protocol = 0, held = 0;
+  socklen_t n = sizeof(int);
+  if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) || protocol != IPPROTO_TCP)
+    return;
+  n = sizeof(int);
+  if (!getsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &held, &n) && held && setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &(int){0}, sizeof(int)))
+    log_warn("a connection that criu held can't be let go: %s", strerrordesc_np(errno));
+}
+
+void ties_mend(pid_t pid)
+{
+  char path[64], name[32];
+  snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+  cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  DIR *d = pidfd < 0 ? NULL : opendir(path);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    uint64_t number;
+    ssize_t n = readlinkat(dirfd(d), e->d_name, name, sizeof(name));
+    if (n < 8 || memcmp(name, "socket:[", 8) || str_u64(str_of(e->d_name), &number))
+      continue;
+    cleanup_fd int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)number, 0);
+    if (fd >= 0)
+      mend_socket(fd);
+  }
+  if (d)
+    closedir(d);
+}

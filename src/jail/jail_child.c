@@ -1,0 +1,476 @@
+/* child.c - a new process walls itself in.
+ *
+ * Order matters and is told here once. The id maps first, which the parent writes: before them no file can be made.
+ * Groups next, so that every page and task counts. proc and sysfs are mounted while the host's own are still visible,
+ * because the kernel lets a user namespace mount them only where nothing it could not see before gets uncovered. Then
+ * the root arrives, the host's tree is detached, and from there on every path is one inside the box, so nothing a
+ * template holds (a /dev that is a symlink) can lead outside. seccomp comes before the capabilities go, since loading a
+ * filter without no_new_privs needs one, and no_new_privs would break sudo. Any failure is written to the parent and
+ * ends the process; there is no half-built box. */
+#include "jail/jail_child.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define OPEN_FILES_SOFT 65536
+#define PTYS            "256" /* of the 3,072 that all boxes of a host share */
+#define SOCK_SLOT       200   /* out of the way of the descriptors the program gets */
+
+static __thread int report_sock; /* of the thread: births side by side share the daemon's memory, see jail.c */
+
+static _Noreturn void die(const char *what, const char *which)
+{
+  struct child_failure f = {.code = errno ? errno : EIO};
+  size_t n = 0;
+  for (const char *p = what; *p && n < sizeof(f.what) - 1;)
+    f.what[n++] = *p++;
+  for (const char *p = which ? which : ""; *p && n < sizeof(f.what) - 1;)
+    f.what[n++] = *p++;
+  ssize_t unused = write(report_sock, &f, sizeof(f));
+  (void)unused;
+  _exit(127);
+}
+
+/* --- identity ------------------------------------------------------------------------------------------------- */
+
+static void wait_for(char what, int *fds, size_t *n)
+{
+  char byte = 0;
+  if (fd_recv(report_sock, &byte, 1, fds, n, 0) != 1 || byte != what)
+    _exit(127); /* the parent has given up, and knows why */
+}
+
+struct orders {
+  union {
+    struct child_order head;
+    char bytes[CHILD_ORDER_MAX];
+  };
+  int root, boot, cache;
+  unsigned open_files;
+  const char *console;
+  char *argv[CHILD_TEXTS + 1], *env[CHILD_TEXTS + 1];
+};
+
+static char *next_text(char **at, const char *end)
+{
+  char *text = *at, *stop = memchr(text, 0, (size_t)(end - text));
+  if (!stop)
+    _exit(127); /* the parent writes nothing like that */
+  *at = stop + 1;
+  return text;
+}
+
+static void take_texts(char **list, size_t n, char **at, const char *end)
+{
+  for (size_t i = 0; i < n; i++)
+    list[i] = next_text(at, end);
+  list[n] = NULL;
+}
+
+/* The boot socket goes out of the way of descriptor 3, where the program expects it. */
+static void take_orders(struct orders *o)
+{
+  int fds[3];
+  size_t n = ARRAY_LEN(fds), used = 1;
+  ssize_t k = fd_recv(report_sock, o->bytes, sizeof(o->bytes), fds, &n, 0);
+  if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || n != 1u + o->head.boot + o->head.cache || o->head.args > CHILD_TEXTS ||
+      o->head.envs > CHILD_TEXTS)
+    _exit(127); /* the parent has given up, and knows why */
+  struct child_order head = o->head;
+  char *at = o->bytes + sizeof(head), *end = o->bytes + k;
+  o->root = fds[0];
+  o->boot = head.boot ? fcntl(fds[used++], F_DUPFD_CLOEXEC, SOCK_SLOT) : -1;
+  o->cache = head.cache ? fds[used] : -1;
+  o->open_files = head.open_files;
+  o->console = head.console ? next_text(&at, end) : NULL;
+  take_texts(o->argv, head.args, &at, end);
+  take_texts(o->env, head.envs, &at, end);
+  if (head.boot && o->boot < 0)
+    die("moving the boot descriptor", NULL);
+}
+
+static void join_groups(void)
+{
+  int fds[CGROUP_JOIN_MAX];
+  size_t n = ARRAY_LEN(fds);
+  wait_for(CHILD_MAPPED, fds, &n);
+  for (size_t i = 0; i < n; i++)
+    if (write(fds[i], "0", 1) != 1)
+      die("joining a control group", NULL);
+  if (unshare(CLONE_NEWCGROUP))
+    die("making a cgroup namespace", NULL);
+}
+
+/* Straight to the kernel: the C library's calls would ask the parent's other threads, which aren't here. */
+static void become(uint32_t id)
+{
+  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, id, id, id) || syscall(SYS_setresuid, id, id, id))
+    die("taking an identity", NULL);
+}
+
+static void become_root(const char *hostname)
+{
+  become(0);
+  if (sethostname(hostname, strlen(hostname)))
+    die("setting the hostname", NULL);
+  if (setsid() < 0)
+    die("starting a session", NULL);
+  /* The daemon's session keyring stays behind. */
+  if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+    die("leaving the keyring", NULL);
+}
+
+static void decimal(uint64_t v, char out[24])
+{
+  char digits[24];
+  size_t n = 0, m = 0;
+  do
+    digits[n++] = (char)('0' + v % 10);
+  while (v /= 10);
+  while (n > 0)
+    out[m++] = digits[--n];
+  out[m] = 0;
+}
+
+/* Where the kernel has no such limits, the user outside has them alone. */
+const char *child_limit_watching(void)
+{
+  static const struct {
+    const char *file;
+    uint64_t most;
+  } limits[] = {
+      {"/proc/sys/user/max_inotify_instances", JAIL_INOTIFY_INSTANCES},
+      {"/proc/sys/user/max_inotify_watches", JAIL_INOTIFY_WATCHES},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+    char text[24];
+    decimal(limits[i].most, text);
+    cleanup_fd int fd = open(limits[i].file, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+      return limits[i].file;
+  }
+  return NULL;
+}
+
+/* Before /proc/sys is covered. */
+static void limit_watching(void)
+{
+  const char *file = child_limit_watching();
+  if (file)
+    die("limiting ", file);
+}
+
+static void loopback_up(void)
+{
+  struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING | IFF_LOOPBACK};
+  cleanup_fd int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (s < 0 || ioctl(s, SIOCSIFFLAGS, &ifr))
+    die("bringing lo up", NULL);
+}
+
+/* --- mounts --------------------------------------------------------------------------------------------------- */
+
+static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+
+struct trees {
+  int proc, sys, dev, pts, shm, cover;
+  int devices[ARRAY_LEN(devices)];
+};
+
+struct option {
+  const char *key, *value;
+};
+
+static int make_mount(const char *type, const struct option *options, unsigned attributes)
+{
+  cleanup_fd int fs = fsopen(type, FSOPEN_CLOEXEC);
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", type, 0))
+    die("opening the filesystem ", type);
+  for (const struct option *o = options; o && o->key; o++)
+    if (fsconfig(fs, FSCONFIG_SET_STRING, o->key, o->value, 0))
+      die("setting a mount option of ", type);
+  if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    die("creating the filesystem ", type);
+  int fd = fsmount(fs, FSMOUNT_CLOEXEC, attributes);
+  if (fd < 0)
+    die("mounting ", type);
+  return fd;
+}
+
+static void make_trees(struct trees *t, uint64_t shm)
+{
+  char size[24];
+  const unsigned plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  decimal(shm, size);
+  t->proc = make_mount("proc", NULL, plain);
+  t->sys = make_mount("sysfs", NULL, plain | MOUNT_ATTR_RDONLY);
+  t->dev = make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  t->pts = make_mount("devpts", (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", PTYS}, {NULL, NULL}},
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+    t->devices[i] = open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (t->devices[i] < 0)
+      die("taking the device ", devices[i]);
+  }
+}
+
+/* The new root goes on top of "/", and the pair of dots swaps them without a directory for the old one. */
+static void enter_root(int root, bool shared)
+{
+  if (shared && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) /* a zygote's mounts must not reach the host */
+    die("making mounts private", NULL);
+  if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))
+    die("placing the root", NULL);
+  if (fchdir(root) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
+    die("entering the root", NULL);
+}
+
+static void place(int tree, const char *at)
+{
+  if (mkdir(at, 0755) && errno != EEXIST)
+    die("making the directory ", at);
+  if (move_mount(tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH))
+    die("mounting on ", at);
+  close(tree);
+}
+
+static void place_devices(const struct trees *t)
+{
+  static const struct option links[] = {{"/dev/ptmx", "pts/ptmx"},
+                                        {"/dev/fd", "/proc/self/fd"},
+                                        {"/dev/stdin", "/proc/self/fd/0"},
+                                        {"/dev/stdout", "/proc/self/fd/1"},
+                                        {"/dev/stderr", "/proc/self/fd/2"}};
+  for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+    if (mknod(devices[i], S_IFREG | 0666, 0) || move_mount(t->devices[i], "", AT_FDCWD, devices[i], MOVE_MOUNT_F_EMPTY_PATH))
+      die("placing the device ", devices[i]);
+    close(t->devices[i]);
+  }
+  for (size_t i = 0; i < ARRAY_LEN(links); i++)
+    if (symlink(links[i].value, links[i].key))
+      die("linking ", links[i].key);
+}
+
+static void cover_file(const char *path)
+{
+  if (mount("/dev/null", path, NULL, MS_BIND, NULL) && errno != ENOENT)
+    die("covering ", path);
+}
+
+/* By a directory of sysfs that is empty and read-only in every box: a checkpoint then has no filesystem more to keep. */
+static void cover_dir(const char *path)
+{
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  if (mount("/sys/fs/cgroup", path, NULL, MS_BIND, NULL)) {
+    if (errno != ENOENT)
+      die("covering ", path);
+  } else if (mount_setattr(AT_FDCWD, path, 0, &attr, sizeof(attr))) {
+    die("making read-only ", path);
+  }
+}
+
+static void read_only(const char *path)
+{
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  if (mount(path, path, NULL, MS_BIND | MS_REC, NULL)) {
+    if (errno == ENOENT)
+      return;
+    die("binding ", path);
+  }
+  if (mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr)))
+    die("making read-only ", path);
+}
+
+/* Most of proc the kernel refuses to a box's root anyway, because the files belong to the host's root. Covered are those
+ * that anyone may read, and the worst of the others, for the day the kernel forgets. */
+static void cover(void)
+{
+  static const char *const files[] = {"/proc/kcore",      "/proc/keys",        "/proc/kallsyms",     "/proc/interrupts",
+                                      "/proc/timer_list", "/proc/sched_debug", "/proc/sysrq-trigger"};
+  static const char *const dirs[] = {"/proc/acpi", "/proc/scsi", "/sys/firmware"};
+  static const char *const fixed[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"};
+  for (size_t i = 0; i < ARRAY_LEN(files); i++)
+    cover_file(files[i]);
+  for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+    cover_dir(dirs[i]);
+  for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+    read_only(fixed[i]);
+}
+
+static void build_root(const struct child_plan *plan, struct orders *o)
+{
+  struct trees t;
+  make_trees(&t, plan->shm);
+  take_orders(o);
+  enter_root(o->root, plan->run_as != 0);
+  close(o->root);
+  umask(0);
+  place(t.proc, "/proc");
+  place(t.sys, "/sys");
+  place(t.dev, "/dev");
+  place(t.pts, "/dev/pts");
+  place(t.shm, "/dev/shm");
+  if (o->cache >= 0)
+    place(o->cache, JAIL_CACHE);
+  place_devices(&t);
+  cover();
+  if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))
+    die("making /tmp and /run", NULL);
+  umask(022);
+}
+
+/* --- the last steps ------------------------------------------------------------------------------------------- */
+
+static void limit_resources(unsigned open_files)
+{
+  struct rlimit files, core = {1, 1};
+  if (getrlimit(RLIMIT_NOFILE, &files))
+    die("reading the limit of open files", NULL);
+  if (open_files && open_files < files.rlim_max)
+    files.rlim_max = open_files;
+  files.rlim_cur = MIN(files.rlim_max, (rlim_t)OPEN_FILES_SOFT);
+  if (setrlimit(RLIMIT_NOFILE, &files))
+    die("setting the limit of open files", NULL);
+  /* One, not zero: a core_pattern that is a pipe ignores zero and would run the host's handler for a box's crash. */
+  if (setrlimit(RLIMIT_CORE, &core))
+    die("setting the core limit", NULL);
+  /* The daemon may be protected from the OOM killer; a box must not inherit that. */
+  cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  ssize_t unused = fd < 0 ? 0 : write(fd, "0", 1);
+  (void)unused;
+}
+
+static void arrange_descriptors(const struct orders *o)
+{
+  int null = open("/dev/null", O_RDWR);
+  int console = o->console ? open(o->console, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600) : null;
+  if (null < 0 || console < 0)
+    die("opening the console", o->console);
+  if (dup2(null, 0) < 0 || dup2(console, 1) < 0 || dup2(console, 2) < 0)
+    die("arranging descriptors", NULL);
+  if (o->boot >= 0 && dup2(o->boot, 3) < 0)
+    die("placing the boot descriptor", NULL);
+  unsigned first = o->boot >= 0 ? 4 : 3;
+  if (syscall(SYS_close_range, first, report_sock - 1, 0) || syscall(SYS_close_range, report_sock + 1, ~0u, 0))
+    die("closing the host's descriptors", NULL);
+}
+
+/* What dpkg, sudo, package scripts, debuggers and servers on low ports need inside their own namespaces. SYS_ADMIN and
+ * NET_ADMIN are not among them: they would let the box take its own covers off and reach the kernel's mount and
+ * netfilter code. */
+static const unsigned kept[] = {
+    CAP_CHOWN,      CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,           CAP_FSETID,      CAP_KILL,     CAP_SETGID,
+    CAP_SETUID,     CAP_SETPCAP,      CAP_SETFCAP,         CAP_NET_BIND_SERVICE, CAP_NET_RAW,     CAP_IPC_LOCK, CAP_IPC_OWNER,
+    CAP_SYS_CHROOT, CAP_SYS_PTRACE,   CAP_SYS_NICE,        CAP_SYS_RESOURCE,     CAP_AUDIT_WRITE, CAP_LEASE,
+};
+
+static bool is_kept(unsigned cap)
+{
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    if (kept[i] == cap)
+      return true;
+  return false;
+}
+
+uint64_t child_capabilities(void)
+{
+  uint64_t mask = 0;
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    mask |= 1ull << kept[i];
+  return mask;
+}
+
+static void drop_capabilities(void)
+{
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[2] = {{0}, {0}};
+  for (unsigned cap = 0; cap < 64; cap++)
+    if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EINVAL)
+      die("dropping a capability", NULL);
+  for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+    data[kept[i] / 32].permitted |= 1u << (kept[i] % 32);
+  data[0].effective = data[0].permitted;
+  data[1].effective = data[1].permitted;
+  if (syscall(SYS_capset, &head, data) || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+    die("dropping capabilities", NULL);
+}
+
+/* Handlers of the parent's end with exec, ignored signals and the mask would not. */
+static void reset_signals(void)
+{
+  static const unsigned long by_default[4]; /* the kernel's own struct; the C library would leave two signals out */
+  sigset_t none;
+  for (int s = 1; s < 65; s++)
+    syscall(SYS_rt_sigaction, s, by_default, NULL, 8);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The daemon's descriptors go first of all: among them is the parent's end of our own socket, and those of births on other
+ * threads. A child that kept them would never see that a killed daemon is gone, and sit there for ever. */
+static void drop_the_rest(int sock)
+{
+  if (syscall(SYS_close_range, 3, sock - 1, 0) || syscall(SYS_close_range, sock + 1, ~0u, 0))
+    die("closing the daemon's descriptors", NULL);
+}
+
+/* The fields that every version of the call has; libraries differ in whether they declare the type. */
+struct schedule {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+#define RESET_ON_FORK 1
+#define MOST_FAVOURED (-20)
+
+int child_favour(pid_t pid, bool favoured)
+{
+  struct schedule s = {.size = sizeof(s), .flags = favoured ? RESET_ON_FORK : 0, .nice = favoured ? MOST_FAVOURED : 0};
+  return syscall(SYS_sched_setattr, pid, &s, 0) ? -errno : 0;
+}
+
+_Noreturn void child_run(const struct child_plan *plan)
+{
+  struct orders orders;
+  report_sock = plan->sock;
+  int high = fcntl(plan->sock, F_DUPFD_CLOEXEC, SOCK_SLOT);
+  if (high < 0)
+    die("moving the socket", NULL);
+  report_sock = high;
+  drop_the_rest(report_sock);
+  join_groups();
+  become_root(plan->hostname);
+  if (!plan->run_as)
+    limit_watching();
+  loopback_up();
+  build_root(plan, &orders);
+  limit_resources(orders.open_files);
+  if (plan->run_as) /* before any file is made: the host's root has no id on these mounts */
+    become(plan->run_as);
+  arrange_descriptors(&orders);
+  if (!plan->run_as) {
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
+      die("loading the seccomp program", NULL);
+    drop_capabilities();
+  }
+  reset_signals();
+  execve(orders.argv[0], orders.argv, orders.env);
+  die("executing ", orders.argv[0]);
+}

@@ -1,0 +1,474 @@
+/* spawn.c - the birth of a box, in two halves.
+ *
+ * The first half (jail_prepare) is one clone with all namespaces, the id maps, the control groups and the link to the outside: a
+ * blank, which waits for its root and knows nothing yet of layers, files or a program. Meanwhile its process builds its small mounts
+ * (child.c). The second half (jail_raise) builds the overlay under the id maps and hands it over with all that is left to know. The
+ * socket between the two processes closes with the exec, which is how the parent knows that the box runs its program; a parent that
+ * is gone is how a blank knows that it is over. */
+#include "jail/cgroup.h"
+#include "jail/jail_child.h"
+#include "jail/fs/disk.h"
+#include "jail/fs/etc_files.h"
+#include "jail/seccomp_filter.h"
+#include "jail/jail.h"
+#include "jail/jail_internal.h"
+#include "jail/net/jail_net.h"
+#include "jail/fs/overlay.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define BIRTH_TIMEOUT_MS 20000
+#define SHM_DEFAULT      ((uint64_t)64 << 20)
+#define SHM_ZYGOTE       ((uint64_t)2 << 30) /* holds its whole heap */
+
+/* --- the clone ------------------------------------------------------------------------------------------------ */
+
+/* A user namespace belongs to whoever makes it, and its owner may enter it. Some limits (inotify instances, pending
+ * signals) are counted per owner, too, all the way up: were the host's root the owner of every box, one box could use up
+ * what all of them and the host itself have. So the owner is the box's own root unless the spec names another. The calling
+ * thread alone changes its user for the moment of the clone; raw calls, because the C library's would change every
+ * thread. */
+static void own_as(uint32_t uid)
+{
+  if (syscall(SYS_setresuid, -1, uid, -1)) {
+    log_error("a thread can't change its user");
+    abort();
+  }
+  syscall(SYS_setfsuid, 0); /* CLONE_INTO_CGROUP asks for access to the group */
+}
+
+/* A copy of the daemon's memory for a process that is about to give it up costs more than all its namespaces. So the child
+ * borrows the memory until its exec, as after vfork; a thread made for it lends its stack and its thread-local state and sleeps
+ * meanwhile, so that the caller can do the parent's half. */
+#define LENT_STACK 65536
+#define LENT_FLAGS                                                                                                                                   \
+  (CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD)
+#ifdef __SANITIZE_ADDRESS__
+#define LENDING false /* the sanitizer keeps books on stacks */
+#else
+#define LENDING true
+#endif
+
+struct lender {
+  const struct child_plan *plan;
+  uint32_t owner;
+  int flags;
+  pthread_t thread;
+  sem_t begun; /* the child runs, or code says why not */
+  pid_t pid;
+  int code;
+};
+
+static int borrow(void *arg)
+{
+  struct lender *l = arg;
+  sem_post(&l->begun);
+  child_run(l->plan);
+}
+
+static void *lend(void *arg)
+{
+  struct lender *l = arg;
+  _Alignas(16) char stack[LENT_STACK];
+  own_as(l->owner);
+  if (clone(borrow, stack + sizeof(stack), l->flags, l, &l->pid) < 0) {
+    l->code = errno;
+    sem_post(&l->begun);
+  }
+  return NULL;
+}
+
+/* Signals stay blocked in the thread and the child: no handler may run on lent memory. */
+static int birth_lent(struct lender *l, int *pidfd, struct err *err)
+{
+  sigset_t all, before;
+  sem_init(&l->begun, 0, 0);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&l->thread, NULL, lend, l);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (code)
+    return err_set(err, -code, "no thread for a box's first process: %s", strerrordesc_np(code));
+  while (sem_wait(&l->begun) && errno == EINTR)
+    ;
+  int pid = l->code ? -l->code : l->pid;
+  *pidfd = l->code ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+  if (*pidfd < 0) {
+    code = l->code ? l->code : errno;
+    if (!l->code)
+      kill(pid, SIGKILL);
+    pthread_join(l->thread, NULL);
+    return err_set(err, -code, "cloning a box's first process: %s", strerrordesc_np(code));
+  }
+  return pid;
+}
+
+static int birth(const struct child_plan *plan, uint32_t owner, const struct cgroup_join *join, int *pidfd, struct err *err)
+{
+  struct clone_args args = {
+      .flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
+      .pidfd = (uint64_t)(uintptr_t)pidfd,
+      .exit_signal = SIGCHLD,
+  };
+  /* A zygote stays in the host's pid namespace: only from an ancestor can its forks enter those of boxes. */
+  if (!plan->run_as)
+    args.flags |= CLONE_NEWUSER | CLONE_NEWPID;
+  if (join->into >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = (uint64_t)join->into;
+  }
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (owner)
+    own_as(owner);
+  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+  if (pid == 0)
+    child_run(plan);
+  int saved = errno;
+  if (owner)
+    own_as(0);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = saved;
+  return pid < 0 ? err_errno(err, "cloning a box's first process") : pid;
+}
+
+/* --- the first half ------------------------------------------------------------------------------------------- */
+
+struct jail_blank {
+  struct child_plan plan; /* read by the child, which may borrow this memory */
+  struct lender lender;
+  struct cgroup_join join;
+  char instance[80], id[80], hostname[HOST_NAME_MAX + 1];
+  pid_t pid;
+  int pidfd, sock;
+  bool lent, zygote;
+};
+
+static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err)
+{
+  char path[64], line[48];
+  snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+  int n = snprintf(line, sizeof(line), "0 %" PRIu32 " %u\n", base, JAIL_IDS);
+  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, line, (size_t)n) != n)
+    return err_errno(err, "writing %s", path);
+  return 0;
+}
+
+int jail_open_ns(pid_t pid, const char *which, struct err *err)
+{
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, which);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening %s", path) : fd;
+}
+
+/* It has all of the daemon's descriptors, so it must not outlive a daemon that is killed in this very moment. */
+static _Noreturn void stay_with(pid_t parent)
+{
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != parent)
+    _exit(1);
+  for (;;)
+    pause();
+}
+
+/* A user namespace that is only a mapping: made by a process that ends at once. */
+int jail_map_ns(uint32_t base, struct err *err)
+{
+  struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+  pid_t ours = getpid(), pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+  if (pid == 0)
+    stay_with(ours);
+  if (pid < 0)
+    return err_errno(err, "cloning for a mapping of ids");
+  int r = write_map(pid, "uid_map", base, err);
+  if (!r)
+    r = write_map(pid, "gid_map", base, err);
+  int fd = r ? r : jail_open_ns(pid, "user", err);
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  return fd;
+}
+
+static int tell(int sock, const void *what, size_t n, const int *fds, size_t nfds, struct err *err)
+{
+  ssize_t k = fd_send(sock, what, n, fds, nfds, 0);
+  return k < 0 ? err_set(err, (int)k, "talking to a new box: %s", strerrordesc_np((int)-k)) : 0;
+}
+
+/* End of file is the exec; a failure report is a death; silence is one too. */
+static int await_exec(int sock, struct err *err)
+{
+  struct child_failure f = {0};
+  struct pollfd p = {.fd = sock, .events = POLLIN};
+  int ready;
+  while ((ready = poll(&p, 1, BIRTH_TIMEOUT_MS)) < 0 && errno == EINTR)
+    ;
+  if (ready <= 0)
+    return err_set(err, -ETIMEDOUT, "a new box did not start within %d ms", BIRTH_TIMEOUT_MS);
+  ssize_t k = recv(sock, &f, sizeof(f), MSG_DONTWAIT);
+  if (k == 0)
+    return 0;
+  if (k != (ssize_t)sizeof(f))
+    return err_set(err, -EIO, "a new box sent %zd bytes where a report has %zu", k, sizeof(f));
+  f.what[sizeof(f.what) - 1] = 0;
+  return err_set(err, f.code > 0 ? -f.code : -EIO, "%s: %s", f.what, strerrordesc_np(f.code));
+}
+
+/* A child that died early has said why; its words are better than our EPIPE. */
+static int blame(const struct jail_blank *b, int r, struct err *err)
+{
+  if (r != -EPIPE && r != -ECONNRESET && r != -ESRCH)
+    return r;
+  int told = await_exec(b->sock, err);
+  return told ? told : r;
+}
+
+/* Groups that the child joins by itself are made while it is still being scheduled. */
+static int make_groups(const struct jail_spec *spec, struct cgroup_join *join, struct err *err)
+{
+  return join->into >= 0 ? 0 : cgroup_host()->make(spec->instance, spec->id, &spec->limits, join, err);
+}
+
+static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
+{
+  cleanup_fd int netns = jail_open_ns(pid, "net", err);
+  return netns < 0 ? netns : jail_net_attach(spec->net, netns, err);
+}
+
+static int build_walls(const struct jail_spec *spec, struct jail_blank *b, struct err *err)
+{
+  int r = spec->zygote ? 0 : write_map(b->pid, "uid_map", spec->id_base, err);
+  if (!r && !spec->zygote)
+    r = write_map(b->pid, "gid_map", spec->id_base, err);
+  if (!r)
+    r = make_groups(spec, &b->join, err);
+  if (!r)
+    r = tell(b->sock, &(char){CHILD_MAPPED}, 1, b->join.fds, b->join.n, err);
+  if (!r && spec->net)
+    r = attach_net(spec, b->pid, err);
+  return r;
+}
+
+static void plan_child(const struct jail_spec *spec, struct jail_blank *b, const struct sock_fprog *filter, int sock)
+{
+  b->plan = (struct child_plan){
+      .sock = sock,
+      .hostname = b->hostname,
+      .filter = filter,
+      .shm = spec->zygote          ? SHM_ZYGOTE
+             : spec->limits.memory ? spec->limits.memory / 2
+                                   : SHM_DEFAULT,
+      .run_as = spec->zygote ? spec->id_base : 0,
+  };
+}
+
+static int begin_child(const struct jail_spec *spec, struct jail_blank *b, struct err *err)
+{
+  const struct sock_fprog *filter = filter_get(spec->nesting, err);
+  int pair[2];
+  if (!filter)
+    return -EINVAL;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return err_errno(err, "making a socket pair");
+  b->sock = pair[0];
+  cleanup_fd int theirs = pair[1];
+  plan_child(spec, b, filter, theirs);
+  uint32_t owner = spec->zygote ? 0 : spec->owner ? spec->owner : spec->id_base;
+  b->lender = (struct lender){.plan = &b->plan, .owner = owner, .flags = LENT_FLAGS};
+  b->lent = LENDING && owner && b->join.into < 0; /* a group to be born into is a matter of clone3 */
+  b->pid = b->lent ? birth_lent(&b->lender, &b->pidfd, err) : birth(&b->plan, owner, &b->join, &b->pidfd, err);
+  return MIN(b->pid, 0);
+}
+
+static void reap(int pidfd)
+{
+  siginfo_t si;
+  while (waitid(P_PIDFD, (id_t)pidfd, &si, WEXITED | __WALL) < 0 && errno == EINTR)
+    ;
+}
+
+/* What is left when the child is over, or has its own life. */
+static void blank_end(struct jail_blank *b, bool killed)
+{
+  if (killed && b->pidfd >= 0)
+    syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
+  if (b->lent && b->pid > 0) /* awake again: the child has its own memory now, or none */
+    pthread_join(b->lender.thread, NULL);
+  if (killed && b->pidfd >= 0)
+    reap(b->pidfd);
+  cgroup_join_close(&b->join);
+  if (b->pidfd >= 0)
+    close(b->pidfd);
+  if (b->sock >= 0)
+    close(b->sock);
+  free(b);
+}
+
+void jail_blank_free(struct jail_blank *b)
+{
+  char instance[sizeof(b->instance)], id[sizeof(b->id)];
+  if (!b)
+    return;
+  memcpy(instance, b->instance, sizeof(instance));
+  memcpy(id, b->id, sizeof(id));
+  blank_end(b, true);
+  jail_remove(instance, id, NULL, NULL);
+}
+
+int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct err *err)
+{
+  const struct cgroup_ops *ops = jail_groups(err);
+  int r = ops ? jail_check_walls(spec, err) : -EOPNOTSUPP;
+  if (r)
+    return r;
+  struct jail_blank *b = xcalloc(1, sizeof(*b));
+  b->pidfd = b->sock = -1;
+  b->join = CGROUP_JOIN_NONE;
+  snprintf(b->instance, sizeof(b->instance), "%s", spec->instance);
+  snprintf(b->id, sizeof(b->id), "%s", spec->id);
+  snprintf(b->hostname, sizeof(b->hostname), "%s", spec->hostname);
+  if (ops->born_inside)
+    r = ops->make(spec->instance, spec->id, &spec->limits, &b->join, err);
+  r = r ? r : begin_child(spec, b, err);
+  if (!r)
+    r = blame(b, build_walls(spec, b, err), err);
+  if (r)
+    jail_blank_free(b);
+  else
+    *out = b;
+  return r;
+}
+
+/* --- the second half ------------------------------------------------------------------------------------------ */
+
+static int make_root(const struct jail_spec *spec, pid_t pid, struct layers_spent *spent, struct err *err)
+{
+  cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
+  if (home < 0)
+    return home;
+  char gateway[INET_ADDRSTRLEN];
+  struct in_addr a = {spec->net ? htonl(jail_net_gateway(spec->net->config)) : 0};
+  inet_ntop(AF_INET, &a, gateway, sizeof(gateway));
+  const char *nameserver = spec->nameserver ? spec->nameserver : spec->net ? gateway : NULL;
+  int r = etc_write(home, spec->hostname, nameserver, err);
+  cleanup_fd int userns = r ? r : spec->zygote ? jail_map_ns(spec->id_base, err) : jail_open_ns(pid, "user", err);
+  if (userns < 0)
+    return userns;
+  struct layers l = {
+      .dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base, .shifted = spec->shifted, .spent = spent};
+  return layers_mount(&l, err);
+}
+
+/* A clone of the cache's mount with the box's ids, or -1 where there is none. */
+static int make_cache(const struct jail_spec *spec, pid_t pid, int *out, struct err *err)
+{
+  if (!spec->cache)
+    return 0;
+  cleanup_fd int userns = jail_open_ns(pid, "user", err);
+  cleanup_fd int tree = userns < 0 ? -1 : open_tree(spec->cache, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .userns_fd = (uint64_t)userns};
+  if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
+    return err_errno(err, "giving box %s its cache", spec->id);
+  *out = steal_fd(&tree);
+  return 0;
+}
+
+static void add_texts(struct buf *b, const char *const *list, uint16_t *count)
+{
+  for (*count = 0; list[*count]; ++*count)
+    buf_add(b, list[*count], strlen(list[*count]) + 1);
+}
+
+static int write_order(const struct jail_spec *spec, bool cache, struct buf *b, struct err *err)
+{
+  struct child_order o = {
+      .what = CHILD_ROOT, .boot = spec->boot_fd >= 0, .cache = cache, .console = spec->console != NULL, .open_files = spec->limits.open_files};
+  buf_add(b, &o, sizeof(o));
+  if (spec->console)
+    buf_add(b, spec->console, strlen(spec->console) + 1);
+  add_texts(b, spec->argv, &o.args);
+  add_texts(b, spec->env, &o.envs);
+  if (buf_failed(b) || o.args > CHILD_TEXTS || o.envs > CHILD_TEXTS)
+    return err_set(err, -E2BIG, "the program of box %s has too many arguments or variables", spec->id);
+  memcpy(b->p, &o, sizeof(o));
+  return 0;
+}
+
+static int give_root(const struct jail_spec *spec, const struct jail_blank *b, struct err *err)
+{
+  cleanup_spent struct layers_spent spent = {.n = 0};
+  cleanup_buf struct buf order = BUF_INIT(CHILD_ORDER_MAX);
+  cleanup_fd int root = make_root(spec, b->pid, &spent, err), cache = -1;
+  int fds[3], r = root < 0 ? root : make_cache(spec, b->pid, &cache, err);
+  size_t n = 0;
+  fds[n++] = root;
+  if (spec->boot_fd >= 0)
+    fds[n++] = spec->boot_fd;
+  if (cache >= 0)
+    fds[n++] = cache;
+  r = r ? r : write_order(spec, cache >= 0, &order, err);
+  return r ? r : tell(b->sock, order.p, order.n, fds, n, err);
+}
+
+static int raise_child(const struct jail_spec *spec, const struct jail_blank *b, struct err *err)
+{
+  int r = blame(b, give_root(spec, b, err), err);
+  r = r ? r : await_exec(b->sock, err);
+  if (!r && !spec->zygote && (r = child_favour(b->pid, true)))
+    err_set(err, r, "giving the agent of box %s its share of the processors: %s", spec->id, strerrordesc_np(-r));
+  return r;
+}
+
+static int raise_walls(const struct jail_spec *spec, struct jail_blank *b, struct jail *out, struct err *err)
+{
+  int r = raise_child(spec, b, err);
+  cleanup_fd int netns = r ? -1 : jail_open_ns(b->pid, "net", err);
+  if (!r && netns < 0)
+    r = netns;
+  if (!r && (r = proc_start_time(b->pid, &out->init.start)))
+    err_set(err, r, "box %s died at birth", spec->id);
+  if (r)
+    return r;
+  out->init.pid = b->pid;
+  out->pidfd = steal_fd(&b->pidfd);
+  out->netns = steal_fd(&netns);
+  return 0;
+}
+
+int jail_raise(const struct jail_spec *spec, struct jail_blank *b, struct jail *out, struct err *err)
+{
+  *out = JAIL_NONE;
+  int r = jail_check_spec(spec, err);
+  if (!r)
+    r = raise_walls(spec, b, out, err);
+  blank_end(b, r != 0);
+  if (r)
+    jail_remove(spec->instance, spec->id, spec->keep_dir ? NULL : spec->dir, NULL);
+  return r;
+}
+
+int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err)
+{
+  struct jail_blank *b;
+  *out = JAIL_NONE;
+  int r = jail_check_spec(spec, err);
+  r = r ? r : jail_prepare(spec, &b, err);
+  return r ? r : jail_raise(spec, b, out, err);
+}

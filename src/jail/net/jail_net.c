@@ -1,0 +1,504 @@
+/* net.c - one veth per box and one nftables table per instance.
+ *
+ * A box without lists costs no call to nft: the table's general rules know it by the name of its link. Lists become a
+ * chain of the box's own, b<slot>, reached through a map from its address; replacing them is one transaction. The source
+ * address is safe to judge by, since the strict reverse path filter of the box's link lets no other one in. */
+#include "jail/net/jail_net.h"
+#include "jail/net/dns_message.h"
+#include "jail/net/dns_proxy.h"
+#include "jail/net/rtnl.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define CONNECTIONS_DEFAULT 1024u
+#define LIST_MAX            1000 /* entries of one list */
+
+/* This host, private and carrier ranges, link-local with the metadata addresses, benchmark, multicast, reserved. */
+#define NEVER                                                                                                                                        \
+  "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "                                 \
+  "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
+
+/* Slots whose chain may exist. All may after a restart; none does when the table is new. */
+static _Atomic uint8_t has_chain[JAIL_NET_SLOTS];
+
+/* --- names ---------------------------------------------------------------------------------------------------- */
+
+/* Links are named by 6 hex digits of the instance's fingerprint: 15 characters must hold them and a counter. */
+void jail_net_prefix(const char *instance, char out[8])
+{
+  uint8_t sum[SHA256_LEN];
+  char hex[7];
+  sha256_of(instance, strlen(instance), sum);
+  hex_encode(sum, 3, hex);
+  snprintf(out, 8, "c%s", hex);
+}
+
+void jail_net_table(const char *instance, char out[80])
+{
+  snprintf(out, 80, "cloche_%s", instance);
+  for (char *p = out; *p; p++)
+    if (*p == '-')
+      *p = '_';
+}
+
+uint32_t jail_net_gateway(const struct jail_net_config *config)
+{
+  return config->pool + 1;
+}
+
+uint32_t jail_net_address(const struct jail_net *net)
+{
+  return net->config->pool + 16 + net->slot;
+}
+
+static const char *dotted(uint32_t address, char out[INET_ADDRSTRLEN])
+{
+  return inet_ntop(AF_INET, &(struct in_addr){htonl(address)}, out, INET_ADDRSTRLEN);
+}
+
+/* --- nft ------------------------------------------------------------------------------------------------------ */
+
+static int spawn_nft(int input, int output, pid_t *pid)
+{
+  static const char *const argv[] = {"nft", "-f", "-", NULL};
+  static const char *const env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+  posix_spawn_file_actions_t fa;
+  posix_spawn_file_actions_init(&fa);
+  posix_spawn_file_actions_adddup2(&fa, input, 0);
+  posix_spawn_file_actions_adddup2(&fa, output, 1);
+  posix_spawn_file_actions_adddup2(&fa, output, 2);
+  int r = posix_spawnp(pid, argv[0], &fa, NULL, (char *const *)argv, (char *const *)env);
+  posix_spawn_file_actions_destroy(&fa);
+  return -r;
+}
+
+static struct str first_line(int fd, char *text, size_t size)
+{
+  struct str line, rest;
+  ssize_t n = pread(fd, text, size, 0);
+  str_cut(str_make(text, n > 0 ? (size_t)n : 0), '\n', &line, &rest);
+  return line;
+}
+
+/* One transaction: all of the script or nothing. */
+static int nft(struct buf *script, struct err *err)
+{
+  char said[256];
+  pid_t pid;
+  int status = 0;
+  if (buf_failed(script))
+    return err_set(err, -ENOBUFS, "too many network rules");
+  cleanup_fd int in = memfd_create("rules", MFD_CLOEXEC), out = memfd_create("answer", MFD_CLOEXEC);
+  if (in < 0 || out < 0 || fd_write_all(in, script->p, script->n) || lseek(in, 0, SEEK_SET) < 0)
+    return err_errno(err, "handing rules to nft");
+  int r = spawn_nft(in, out, &pid);
+  if (r)
+    return err_set(err, r, "running nft: %s", strerrordesc_np(-r));
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return 0;
+  return err_set(err, -EIO, "nft refused the rules: " STR_FMT, STR_ARG(first_line(out, said, sizeof(said))));
+}
+
+static bool table_exists(const char *table)
+{
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  buf_addf(&b, "list table inet %s\n", table);
+  return nft(&b, NULL) == 0;
+}
+
+/* --- the table ------------------------------------------------------------------------------------------------ */
+
+/* An address serves one box after the other, while the kernel remembers its connections for minutes, some for days. Each
+ * link therefore has a zone of its own, told by its name, which is never used again soon: what was open for the last box
+ * is a new connection for the next one. Only the box's direction needs it. The seed is fixed, so that a restart of the
+ * daemon, which writes this anew, finds the same zones. */
+static void write_zones(struct buf *b, const char *links)
+{
+  buf_addf(b,
+           "  chain zones { type filter hook prerouting priority raw; policy accept;\n"
+           "    iifname \"%s*\" ct original zone set jhash iifname mod 65534 seed 0x636c6f63 offset 1\n  }\n",
+           links);
+}
+
+static void write_chains(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway)
+{
+  unsigned connections = c->connections ? c->connections : CONNECTIONS_DEFAULT;
+  buf_addf(b,
+           "  chain forward { type filter hook forward priority filter - 10; policy accept;\n"
+           "    oifname \"%s*\" iifname \"%s*\" goto refuse\n"
+           "    oifname \"%s*\" ct state established,related accept\n"
+           "    oifname \"%s*\" drop\n"
+           "    iifname \"%s*\" goto leave\n  }\n",
+           links, links, links, links, links);
+  buf_addf(b,
+           "  chain leave {\n"
+           "    meta nfproto ipv6 drop\n"
+           "    ct state established,related accept\n"
+           "    ct status dnat ct original ip daddr %s meta l4proto { tcp, udp } ct original proto-dst 53 accept\n"
+           "    ip daddr @never goto refuse\n"
+           "    ct state new add @links { iifname ct count over %u } goto refuse\n"
+           "    ip saddr vmap @boxes\n"
+           "    accept\n  }\n"
+           "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
+           gateway, connections);
+  buf_addf(b,
+           "  chain input { type filter hook input priority filter - 10; policy accept;\n"
+           "    iifname \"%s*\" ct state established,related accept\n"
+           "    iifname \"%s*\" ip daddr %s icmp type echo-request limit rate 10/second accept\n"
+           "    iifname \"%s*\" ip daddr %s ip saddr @named udp dport 53 accept\n"
+           "    iifname \"%s*\" ip protocol tcp reject with tcp reset\n"
+           "    iifname \"%s*\" drop\n  }\n",
+           links, links, gateway, links, gateway, links, links);
+}
+
+static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway, uint32_t resolver)
+{
+  char to[INET_ADDRSTRLEN], pool[INET_ADDRSTRLEN];
+  buf_addf(b,
+           "  chain prerouting { type nat hook prerouting priority dstnat; policy accept;\n"
+           "    iifname \"%s*\" ip saddr @named meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n",
+           links, gateway);
+  if (resolver)
+    buf_addf(b, "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n", links, gateway, dotted(resolver, to));
+  buf_addz(b, "  }\n");
+  buf_addf(b,
+           "  chain postrouting { type nat hook postrouting priority srcnat; policy accept;\n"
+           "    ip saddr %s/16 oifname != \"%s*\" masquerade\n  }\n",
+           dotted(c->pool, pool), links);
+}
+
+/* The first name server of the host that a packet can be sent to: one on the loopback is only for the host itself. */
+static uint32_t host_resolver(void)
+{
+  static const char *const files[] = {"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"};
+  for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+    cleanup_buf struct buf b = BUF_INIT(65536);
+    if (file_read(files[i], &b))
+      continue;
+    struct str rest = buf_str(&b), line;
+    while (rest.n > 0) {
+      char word[64];
+      struct in_addr a;
+      str_cut(rest, '\n', &line, &rest);
+      if (!str_starts(line, STR("nameserver ")) || str_copyz(str_trim(str_skip(line, 11)), word, sizeof(word)))
+        continue;
+      if (inet_pton(AF_INET, word, &a) == 1 && ntohl(a.s_addr) >> 24 != 127)
+        return ntohl(a.s_addr);
+    }
+  }
+  return 0;
+}
+
+static int put_text(const char *path, const char *text, struct err *err)
+{
+  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, text, strlen(text)) < 0)
+    return err_errno(err, "writing %s to %s", text, path);
+  return 0;
+}
+
+/* In the keeper of the name server. Taking the old element out first is what renews its time. */
+static int open_named(const struct jail_net_config *c, uint32_t slot, uint32_t address, unsigned seconds)
+{
+  char table[80], text[INET_ADDRSTRLEN];
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  jail_net_table(c->instance, table);
+  dotted(address, text);
+  for (int i = 0; i < 2; i++) {
+    buf_addf(&b, "add element inet %s l%u { %s timeout %us }\n", table, slot, text, seconds);
+    if (i == 0)
+      buf_addf(&b, "delete element inet %s l%u { %s }\n", table, slot, text);
+  }
+  return nft(&b, NULL);
+}
+
+static pid_t names_keeper;
+
+static int start_names(const struct jail_net_config *c, uint32_t resolver, struct err *err)
+{
+  names_stop(names_keeper);
+  names_keeper = 0;
+  if (!c->names)
+    return 0;
+  int pid = names_start(c, resolver, open_named, err);
+  if (pid > 0)
+    names_keeper = pid;
+  return MIN(pid, 0);
+}
+
+static int check_config(const struct jail_net_config *c, struct err *err)
+{
+  if (!c->instance || !*c->instance || strlen(c->instance) > 64 || c->pool == 0 || (c->pool & 0xffff))
+    return err_set(err, -EINVAL, "the boxes' addresses need an instance and a /16");
+  return 0;
+}
+
+/* The general chains are written anew, so that a changed configuration holds; the boxes' own chains and the map to them
+ * are added to, never flushed, so that boxes found again keep their lists. */
+int jail_net_open(const struct jail_net_config *c, struct err *err)
+{
+  char table[80], prefix[8], gateway[INET_ADDRSTRLEN];
+  int r = check_config(c, err);
+  if (r)
+    return r;
+  jail_net_table(c->instance, table);
+  jail_net_prefix(c->instance, prefix);
+  dotted(jail_net_gateway(c), gateway);
+  memset((void *)has_chain, table_exists(table), sizeof(has_chain));
+  cleanup_buf struct buf b = BUF_INIT(65536);
+  buf_addf(&b, "add table inet %s\n", table);
+  static const char *const chains[] = {"zones", "forward", "leave", "refuse", "input", "prerouting", "postrouting"};
+  for (size_t i = 0; i < ARRAY_LEN(chains); i++)
+    buf_addf(&b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
+  for (size_t i = 0; i < ARRAY_LEN(chains); i++)
+    if (strcmp(chains[i], "leave") != 0 && strcmp(chains[i], "refuse") != 0)
+      buf_addf(&b, "delete chain inet %s %s\n", table, chains[i]);
+  buf_addf(&b,
+           "table inet %s {\n"
+           "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
+           "  set links { type ifname; size 65535; flags dynamic; }\n"
+           "  set named { type ipv4_addr; }\n"
+           "  map boxes { type ipv4_addr : verdict; }\n",
+           table);
+  write_zones(&b, prefix);
+  write_chains(&b, c, prefix, gateway);
+  uint32_t resolver = c->resolver ? c->resolver : host_resolver();
+  write_nat(&b, c, prefix, gateway, resolver);
+  buf_addz(&b, "}\n");
+  r = nft(&b, err);
+  if (!r)
+    r = put_text("/proc/sys/net/ipv4/ip_forward", "1", err);
+  if (!r)
+    r = start_names(c, resolver, err);
+  return r;
+}
+
+void jail_net_close(const char *instance)
+{
+  char table[80];
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  names_stop(names_keeper);
+  names_keeper = 0;
+  jail_net_table(instance, table);
+  buf_addf(&b, "add table inet %s\ndelete table inet %s\n", table, table);
+  nft(&b, NULL);
+}
+
+/* --- lists ---------------------------------------------------------------------------------------------------- */
+
+/* AF_INET, AF_INET6, or 0 for what is no address or prefix. */
+static int entry_family(const char *entry)
+{
+  struct str address, bits;
+  char word[INET6_ADDRSTRLEN];
+  struct in6_addr a;
+  uint64_t n = 0;
+  bool prefix = str_cut(str_of(entry), '/', &address, &bits);
+  if (str_copyz(address, word, sizeof(word)) || (prefix && str_u64(bits, &n)))
+    return 0;
+  if (inet_pton(AF_INET, word, &a) == 1)
+    return n <= 32 ? AF_INET : 0;
+  return inet_pton(AF_INET6, word, &a) == 1 && n <= 128 ? AF_INET6 : 0;
+}
+
+int jail_net_check(const char *entry, struct err *err)
+{
+  return entry_family(entry) ? 0 : err_set(err, -EINVAL, "\"%s\" is not an IP address or prefix", entry);
+}
+
+static bool is_everything(const char *entry)
+{
+  return str_is(str_of(entry), "0.0.0.0/0");
+}
+
+static bool has_everything(const char *const *list)
+{
+  for (; list && *list; list++)
+    if (is_everything(*list))
+      return true;
+  return false;
+}
+
+/* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to `names`,
+ * one per line; NULL where they are not taken. */
+static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *names, struct err *err)
+{
+  if (has_everything(list))
+    buf_addf(b, "    %s\n", verdict);
+  for (size_t n = 0; list && list[n]; n++) {
+    if (n == LIST_MAX)
+      return err_set(err, -E2BIG, "more than %d entries in a network list", LIST_MAX);
+    if (names && dns_pattern(list[n])) {
+      buf_addf(names, "%s\n", list[n]);
+      continue;
+    }
+    int r = jail_net_check(list[n], err);
+    if (r)
+      return r;
+    /* IPv6 is shut as a whole: an entry of it changes nothing. */
+    if (entry_family(list[n]) == AF_INET && !is_everything(list[n]))
+      buf_addf(b, "    ip daddr %s %s\n", list[n], verdict);
+  }
+  return 0;
+}
+
+/* Adding first makes the deletions right whether or not there was something. */
+static void forget(struct buf *b, const char *table, uint32_t slot, const char *box)
+{
+  buf_addf(b, "add chain inet %s b%u\nadd set inet %s l%u { type ipv4_addr; flags timeout; }\n", table, slot, table, slot);
+  buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot, table, box);
+  buf_addf(b, "add element inet %s named { %s }\ndelete element inet %s named { %s }\n", table, box, table, box);
+  buf_addf(b, "flush chain inet %s b%u\nflush set inet %s l%u\n", table, slot, table, slot);
+}
+
+static int check_net(const struct jail_net *net, struct err *err)
+{
+  if (!net->config || net->slot >= JAIL_NET_SLOTS)
+    return err_set(err, -EINVAL, "no network slot %u", net->slot);
+  return check_config(net->config, err);
+}
+
+/* A box with names on its list, or with everything closed, asks the name server that looks at lists. */
+static int write_rules(struct buf *b, struct buf *names, const char *table, const struct jail_net *net, const char *box, struct err *err)
+{
+  buf_addf(b, "table inet %s {\n  chain b%u {\n", table, net->slot);
+  int r = write_list(b, net->allow, "accept", net->config->names ? names : NULL, err);
+  buf_addf(b, "    ip daddr @l%u accept\n", net->slot);
+  if (!r)
+    r = write_list(b, net->deny, "goto refuse", NULL, err);
+  buf_addf(b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, box, net->slot);
+  if (names->n > 0 || has_everything(net->deny))
+    buf_addf(b, "add element inet %s named { %s }\n", table, box);
+  return r;
+}
+
+int jail_net_update(const struct jail_net *net, struct err *err)
+{
+  char table[80], box[INET_ADDRSTRLEN];
+  int r = check_net(net, err);
+  if (r)
+    return r;
+  bool lists = (net->allow && net->allow[0]) || (net->deny && net->deny[0]);
+  if (!lists && !atomic_load(&has_chain[net->slot]))
+    return 0;
+  jail_net_table(net->config->instance, table);
+  dotted(jail_net_address(net), box);
+  cleanup_buf struct buf b = BUF_INIT(1 << 20), names = BUF_INIT(60000);
+  forget(&b, table, net->slot, box);
+  if (lists)
+    r = write_rules(&b, &names, table, net, box, err);
+  else
+    buf_addf(&b, "delete chain inet %s b%u\ndelete set inet %s l%u\n", table, net->slot, table, net->slot);
+  if (!r && buf_failed(&names))
+    r = err_set(err, -E2BIG, "too many domain names in a network list");
+  if (!r)
+    r = nft(&b, err);
+  if (!r && net->config->names)
+    r = names_set(net->config->names, net->slot, names.n ? buf_z(&names) : NULL, err);
+  if (!r)
+    atomic_store(&has_chain[net->slot], lists);
+  return r;
+}
+
+/* --- the link ------------------------------------------------------------------------------------------------- */
+
+int jail_net_talk(int netns, int protocol, struct err *err)
+{
+  cleanup_fd int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  if (home < 0 || setns(netns, CLONE_NEWNET))
+    return err_errno(err, "entering a box's network");
+  int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+  int code = errno;
+  if (setns(home, CLONE_NEWNET)) {
+    log_error("a thread can't leave a box's network namespace");
+    abort();
+  }
+  return fd < 0 ? err_set(err, -code, "opening a netlink socket: %s", strerrordesc_np(code)) : fd;
+}
+
+/* The name holds a counter, not the slot: a dead box's link may linger for a moment while its namespace is taken down. */
+static int make_link(int sock, const char *instance, int netns, char name[16], struct err *err)
+{
+  static _Atomic uint32_t counter;
+  char prefix[8];
+  int r = -EEXIST;
+  jail_net_prefix(instance, prefix);
+  if (!counter)
+    counter = (uint32_t)clock_wall_us();
+  for (int i = 0; i < 100 && r == -EEXIST; i++) {
+    snprintf(name, 16, "%sv%06" PRIx32, prefix, ++counter & 0xffffff);
+    r = rtnl_veth(sock, name, netns);
+  }
+  return r ? err_set(err, r, "making a veth: %s", strerrordesc_np(-r)) : 0;
+}
+
+static int set_outside(const struct jail_net *net, int sock, const char *name, struct err *err)
+{
+  int index = rtnl_index(sock, name);
+  int r = index < 0 ? index : rtnl_up(sock, index, true);
+  if (!r)
+    r = rtnl_address(sock, index, jail_net_gateway(net->config), 32);
+  if (!r)
+    r = rtnl_route(sock, index, jail_net_address(net), 32, 0);
+  if (!r && net->config->rate)
+    r = rtnl_rate(sock, index, net->config->rate);
+  return r ? err_set(err, r, "setting up %s: %s", name, strerrordesc_np(-r)) : 0;
+}
+
+static int set_inside(const struct jail_net *net, int sock, struct err *err)
+{
+  int index = rtnl_index(sock, "eth0");
+  int r = index < 0 ? index : rtnl_up(sock, index, false);
+  if (!r)
+    r = rtnl_address(sock, index, jail_net_address(net), 32);
+  if (!r)
+    r = rtnl_route(sock, index, 0, 0, jail_net_gateway(net->config));
+  if (!r && net->config->rate)
+    r = rtnl_rate(sock, index, net->config->rate);
+  return r ? err_set(err, r, "setting up eth0 of a box: %s", strerrordesc_np(-r)) : 0;
+}
+
+int jail_net_loopback(int netns, struct err *err)
+{
+  cleanup_fd int inside = jail_net_talk(netns, NETLINK_ROUTE, err);
+  if (inside < 0)
+    return inside;
+  int index = rtnl_index(inside, "lo");
+  int r = index < 0 ? index : rtnl_up(inside, index, false);
+  return r ? err_set(err, r, "bringing lo of a box up: %s", strerrordesc_np(-r)) : 0;
+}
+
+int jail_net_attach(const struct jail_net *net, int netns, struct err *err)
+{
+  char name[16];
+  int r = check_net(net, err);
+  if (r)
+    return r;
+  cleanup_fd int outside = rtnl_open();
+  if (outside < 0)
+    return err_set(err, outside, "opening a netlink socket: %s", strerrordesc_np(-outside));
+  cleanup_fd int inside = jail_net_talk(netns, NETLINK_ROUTE, err);
+  if (inside < 0)
+    return inside;
+  /* Lists before the link: there is no moment with a way out and no rules. */
+  r = jail_net_update(net, err);
+  if (!r)
+    r = make_link(outside, net->config->instance, netns, name, err);
+  if (!r)
+    r = set_outside(net, outside, name, err);
+  if (!r)
+    r = set_inside(net, inside, err);
+  return r;
+}

@@ -1,0 +1,229 @@
+/* filter.c - the seccomp program of a box.
+ *
+ * A deny list: what a program in a box has no business with, because it reaches past namespaces (modules, kexec, clocks,
+ * vsock, keyrings), because it opens kernel code that has often been the way out (bpf, perf, io_uring, userfaultfd,
+ * nf_tables by way of netlink, exotic socket families), or because a checkpoint can't hold it (io_uring, memfd_secret).
+ * Calls newer than this list are unknown to it, so the program answers ENOSYS to every number above FILTER_LAST_CALL;
+ * programs take that as an older kernel. So does another ABI: 32-bit and x32 calls would be a way around the list.
+ *
+ * clone3 passes its flags by pointer, where no filter can look: it answers ENOSYS and the C library uses clone. */
+#include "jail/seccomp_filter.h"
+
+#include <linux/audit.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+/* removexattrat; 467 is open_tree_attr. The numbers from 424 on are the same on every architecture. */
+#define FILTER_LAST_CALL 466
+
+struct denial {
+  int call;
+  int code;
+};
+
+static const struct denial denials[] = {
+    /* the kernel itself */
+    {SCMP_SYS(init_module), EPERM},
+    {SCMP_SYS(finit_module), EPERM},
+    {SCMP_SYS(delete_module), EPERM},
+    {SCMP_SYS(create_module), ENOSYS},
+    {SCMP_SYS(get_kernel_syms), ENOSYS},
+    {SCMP_SYS(query_module), ENOSYS},
+    {SCMP_SYS(kexec_load), EPERM},
+    {SCMP_SYS(kexec_file_load), EPERM},
+    {SCMP_SYS(reboot), EPERM},
+    {SCMP_SYS(syslog), EPERM},
+    {SCMP_SYS(acct), EPERM},
+    {SCMP_SYS(swapon), EPERM},
+    {SCMP_SYS(swapoff), EPERM},
+    {SCMP_SYS(nfsservctl), ENOSYS},
+    {SCMP_SYS(lookup_dcookie), EPERM},
+    {SCMP_SYS(sysfs), ENOSYS},
+    {SCMP_SYS(_sysctl), ENOSYS},
+    {SCMP_SYS(uselib), ENOSYS},
+    {SCMP_SYS(ustat), ENOSYS},
+    {SCMP_SYS(vhangup), EPERM},
+    {SCMP_SYS(quotactl), EPERM},
+    {SCMP_SYS(quotactl_fd), EPERM},
+    /* clocks are the host's */
+    {SCMP_SYS(clock_settime), EPERM},
+    {SCMP_SYS(settimeofday), EPERM},
+    /* hardware */
+    {SCMP_SYS(ioperm), EPERM},
+    {SCMP_SYS(iopl), EPERM},
+    {SCMP_SYS(modify_ldt), ENOSYS},
+    /* large surfaces that a sandboxed program can do without */
+    {SCMP_SYS(bpf), EPERM},
+    {SCMP_SYS(perf_event_open), EPERM},
+    {SCMP_SYS(userfaultfd), EPERM},
+    {SCMP_SYS(io_uring_setup), ENOSYS},
+    {SCMP_SYS(io_uring_enter), ENOSYS},
+    {SCMP_SYS(io_uring_register), ENOSYS},
+    {SCMP_SYS(memfd_secret), ENOSYS},
+    /* keyrings are only half in namespaces */
+    {SCMP_SYS(add_key), EPERM},
+    {SCMP_SYS(request_key), EPERM},
+    {SCMP_SYS(keyctl), EPERM},
+    /* names of files that go around path permissions */
+    {SCMP_SYS(open_by_handle_at), EPERM},
+    /* flags behind a pointer */
+    {SCMP_SYS(clone3), ENOSYS},
+};
+
+/* What makes and changes walls. Root of the box lacks the capability too; the list holds even where a bug grants it. */
+static const struct denial wall_denials[] = {
+    {SCMP_SYS(mount), EPERM},      {SCMP_SYS(umount2), EPERM},   {SCMP_SYS(pivot_root), EPERM},    {SCMP_SYS(setns), EPERM},
+    {SCMP_SYS(fsopen), EPERM},     {SCMP_SYS(fsconfig), EPERM},  {SCMP_SYS(fsmount), EPERM},       {SCMP_SYS(fspick), EPERM},
+    {SCMP_SYS(move_mount), EPERM}, {SCMP_SYS(open_tree), EPERM}, {SCMP_SYS(mount_setattr), EPERM},
+};
+
+/* Families and netlink protocols with a use inside a box; all others answer as if the kernel lacked them. */
+static const unsigned families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+static const unsigned netlinks[] = {NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT, NETLINK_GENERIC};
+
+static bool is_in(const unsigned *list, size_t n, unsigned value)
+{
+  for (size_t i = 0; i < n; i++)
+    if (list[i] == value)
+      return true;
+  return false;
+}
+
+static int deny_list(scmp_filter_ctx ctx, const struct denial *list, size_t n)
+{
+  int r = 0;
+  for (size_t i = 0; i < n && !r; i++)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint16_t)list[i].code), list[i].call, 0);
+  return r;
+}
+
+/* Each unwanted value has its rule, and one "greater than" catches the rest of 64 bits: the kernel cuts the argument to
+ * 32, so a value with bits above them must not pass as something else. */
+static int deny_sockets(scmp_filter_ctx ctx)
+{
+  const uint32_t no_family = SCMP_ACT_ERRNO(EAFNOSUPPORT), no_protocol = SCMP_ACT_ERRNO(EPROTONOSUPPORT);
+  int r = seccomp_rule_add(ctx, no_family, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
+  for (unsigned f = 0; f < AF_NETLINK && !r; f++)
+    if (!is_in(families, ARRAY_LEN(families), f))
+      r = seccomp_rule_add(ctx, no_family, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, f));
+  if (!r)
+    r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_GT, NETLINK_GENERIC));
+  for (unsigned p = 0; p < NETLINK_GENERIC && !r; p++)
+    if (!is_in(netlinks, ARRAY_LEN(netlinks), p))
+      r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, p));
+  return r;
+}
+
+/* What would let root of the box slow down or cripple its first process, the agent, which has the same user id: its
+ * priority, its processors, its resource limits. Reading them stays allowed. The kernel cuts these arguments to 32 bits,
+ * so the filter compares no more. */
+#define FIRST       1
+#define LOW(n, v)   SCMP_CMP(n, SCMP_CMP_MASKED_EQ, UINT32_MAX, v)
+#define IOPRIO_USER 3
+
+static int spare_first(scmp_filter_ctx ctx)
+{
+  const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+  static const int by_pid[] = {SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr),
+                               SCMP_SYS(sched_setaffinity),  SCMP_SYS(migrate_pages),  SCMP_SYS(move_pages)};
+  int r = 0;
+  for (size_t i = 0; i < ARRAY_LEN(by_pid) && !r; i++)
+    r = seccomp_rule_add(ctx, no, by_pid[i], 1, LOW(0, FIRST));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(prlimit64), 2, LOW(0, FIRST), SCMP_CMP(2, SCMP_CMP_NE, 0));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(setpriority), 1, LOW(1, FIRST));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(setpriority), 1, LOW(0, PRIO_USER));
+  r = r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(ioprio_set), 1, LOW(1, FIRST));
+  return r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(ioprio_set), 1, LOW(0, IOPRIO_USER));
+}
+
+static int deny_walls(scmp_filter_ctx ctx)
+{
+  const scmp_datum_t user = CLONE_NEWUSER;
+  int r = deny_list(ctx, wall_denials, ARRAY_LEN(wall_denials));
+  if (!r)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, user, user));
+  if (!r)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, user, user));
+  return r;
+}
+
+static int compose(scmp_filter_ctx ctx, bool nesting)
+{
+  int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+  if (!r)
+    r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+  if (!r)
+    r = deny_list(ctx, denials, ARRAY_LEN(denials));
+  if (!r)
+    r = deny_sockets(ctx);
+  if (!r)
+    r = spare_first(ctx);
+  if (!r && !nesting)
+    r = deny_walls(ctx);
+  return r;
+}
+
+/* Puts "numbers above the last known call answer ENOSYS" before libseccomp's program. Jumps are relative, so the
+ * program behind does not notice. */
+static int assemble(struct sock_fprog *out, const void *tail, size_t bytes)
+{
+  const struct sock_filter head[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FILTER_LAST_CALL, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+  };
+  size_t n = ARRAY_LEN(head) + bytes / sizeof(struct sock_filter);
+  if (n > BPF_MAXINSNS)
+    return -E2BIG;
+  struct sock_filter *code = xcalloc(n, sizeof(*code));
+  memcpy(code, head, sizeof(head));
+  memcpy(code + ARRAY_LEN(head), tail, bytes);
+  *out = (struct sock_fprog){.len = (unsigned short)n, .filter = code};
+  return 0;
+}
+
+static int export(scmp_filter_ctx ctx, struct sock_fprog *out)
+{
+  cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
+  cleanup_buf struct buf b = BUF_INIT(BPF_MAXINSNS * sizeof(struct sock_filter));
+  if (fd < 0)
+    return -errno;
+  int r = seccomp_export_bpf(ctx, fd);
+  if (!r && lseek(fd, 0, SEEK_SET) < 0)
+    r = -errno;
+  if (!r)
+    r = fd_read_all(fd, &b);
+  return r ? r : assemble(out, b.p, b.n);
+}
+
+static struct sock_fprog programs[2];
+static int failures[2];
+
+static void build(void)
+{
+  for (int nesting = 0; nesting < 2; nesting++) {
+    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+    failures[nesting] = ctx ? compose(ctx, nesting) : -ENOMEM;
+    if (!failures[nesting])
+      failures[nesting] = export(ctx, &programs[nesting]);
+    if (ctx)
+      seccomp_release(ctx);
+  }
+}
+
+const struct sock_fprog *filter_get(bool nesting, struct err *err)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, build);
+  if (!failures[nesting])
+    return &programs[nesting];
+  err_set(err, failures[nesting], "building the seccomp program: %s", strerrordesc_np(-failures[nesting]));
+  return NULL;
+}

@@ -1,0 +1,65 @@
+/* walls.c - see walls.h. */
+#include "warden/box_spec.h"
+
+#include "warden/warm/ns_pool.h"
+#include "warden/egress.h"
+
+#define HOSTNAME "e2b.local"
+
+static const char *const *environment(const struct warden *w, struct arena *a, const struct build *b)
+{
+  const char **env = arena_alloc(a, 6 * sizeof(*env));
+  env[0] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  env[1] = arena_fmt(a, "CLOCHE_MEMORY=%llu", (unsigned long long)b->row.memory_mb << 20);
+  env[2] = arena_fmt(a, "CLOCHE_CPUS=%u", b->row.cpus);
+  env[3] = arena_fmt(a, "CLOCHE_DISK=%llu", (unsigned long long)b->row.disk_mb << 20);
+  env[4] = arena_fmt(a, "CLOCHE_LOG_BYTES=%u", w->config->log_bytes);
+  return env;
+}
+
+void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, struct jail_spec *spec, struct jail_net *net)
+{
+  static const char *const argv[] = {"/usr/lib/cloche/agent", NULL};
+  const struct build *build = walls->build;
+  *spec = (struct jail_spec){
+      .instance = w->instance,
+      .id = walls->name,
+      .dir = walls->dir,
+      .lowers = build_layers(a, build, w->config->data, walls->runtime),
+      .id_base = w->config->id_base + walls->slot * JAIL_IDS,
+      .shifted = arena_fmt(a, "%s/shifted", w->config->data),
+      .hostname = HOSTNAME,
+      .argv = argv,
+      .env = environment(w, a, build),
+      .boot_fd = -1,
+      .limits = {.cpus = build->row.cpus,
+                 .memory = (uint64_t)build->row.memory_mb << 20,
+                 .disk = (uint64_t)build->row.disk_mb << 20,
+                 .pids = w->config->pids_max,
+                 .open_files = w->config->open_files},
+  };
+  if (w->net_on) /* also for a box that gets its link later */
+    spec->nameserver = outlet_nameserver(w, a);
+  if (outlet_wanted(w, walls->flags, walls->allow)) {
+    outlet_plan(w, walls->slot, walls->flags, walls->allow, walls->deny, a, net);
+    spec->net = net;
+  }
+}
+
+void walls_blank(struct warden *w, const struct blank_kind *kind, const char *name, unsigned slot, struct arena *a, struct jail_spec *spec,
+                 struct jail_net *net)
+{
+  *spec = (struct jail_spec){
+      .instance = w->instance,
+      .id = name,
+      .id_base = w->config->id_base + slot * JAIL_IDS,
+      .hostname = HOSTNAME,
+      .boot_fd = -1,
+      .owner = kind->owner,
+      .limits = {.cpus = kind->cpus, .memory = (uint64_t)kind->memory_mb << 20, .pids = w->config->pids_max},
+  };
+  if (outlet_wanted(w, BOX_INTERNET, STR_NONE)) {
+    outlet_plan(w, slot, BOX_INTERNET, STR_NONE, STR_NONE, a, net);
+    spec->net = net;
+  }
+}

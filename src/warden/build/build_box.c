@@ -1,0 +1,316 @@
+/* build_box.c - see build_box.h. */
+#include "warden/build/build_box.h"
+
+#include "jail/jail.h"
+#include "wire/boot_packet.h"
+#include "warden/build/download_cache.h"
+#include "wire/exec_packet.h"
+#include "warden/box_spec.h"
+#include "warden/warm/zygote.h"
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define READY_MS   20000
+#define RELEASE_MS 5000
+#define LINE_MOST  4000 /* bytes without a newline that are told as a line */
+
+static void put(struct buf *b, uint32_t tag, struct str value)
+{
+  buf_add(b, &(struct boot_field){tag, (uint32_t)value.n}, sizeof(struct boot_field));
+  buf_adds(b, value);
+}
+
+/* ---- waiting ---- */
+
+/* 0 when the box has said something; -ECANCELED, -ETIMEDOUT, or -EIO when it is gone. */
+static int wait_word(struct build_box *b, int64_t until_us, struct err *err)
+{
+  struct build_run *run = b->run;
+  for (;;) {
+    int r = build_stopped(run, err);
+    if (r)
+      return r;
+    struct pollfd p[] = {{.fd = b->talk, .events = POLLIN}, {.fd = run->wake, .events = POLLIN}};
+    int64_t left = MIN(until_us, run->deadline_us) - clock_mono_us();
+    if (left <= 0 && until_us < run->deadline_us)
+      return err_set(err, -EAGAIN, "the box did not answer in time");
+    int k = poll(p, 2, (int)MIN(left / 1000 + 1, (int64_t)60000));
+    if (k < 0 && errno != EINTR)
+      return err_errno(err, "poll");
+    if (k > 0 && (p[0].revents & (POLLIN | POLLHUP)))
+      return 0;
+  }
+}
+
+/* ---- birth ---- */
+
+/* nursery: the agent's end of the line to a fork of the template's Python, or -1. */
+static int boot(struct build_box *b, const char *config, int fd, int nursery, struct err *err)
+{
+  cleanup_buf struct buf p = BUF_INIT(BOOT_MAX);
+  put(&p, BOOT_BOX_ID, STR("build"));
+  put(&p, BOOT_TEMPLATE_ID, str_of(b->run->template_id));
+  put(&p, BOOT_BUILD_ID, str_of(b->run->id));
+  put(&p, BOOT_SECRET, str_of(b->secret));
+  put(&p, BOOT_TEMPLATE, str_of(config));
+  put(&p, BOOT_ORDERS, STR_NONE);
+  if (nursery >= 0)
+    put(&p, BOOT_NURSERY, STR("python"));
+  if (buf_failed(&p))
+    return err_set(err, -E2BIG, "the template's variables exceed %u bytes", BOOT_MAX);
+  ssize_t k = fd_send(fd, p.p, p.n, &nursery, nursery >= 0 ? 1 : 0, 0);
+  return k < 0 ? err_set(err, (int)k, "boot packet: %s", strerrordesc_np((int)-k)) : 0;
+}
+
+static int hear_ready(struct build_box *b, struct err *err)
+{
+  char word[512];
+  int r = wait_word(b, clock_mono_us() + READY_MS * 1000LL, err);
+  if (r)
+    return r;
+  ssize_t n = recv(b->talk, word, sizeof(word) - 1, 0);
+  if (n >= 1 && word[0] == BOOT_READY)
+    return 0;
+  word[n > 0 ? n : 0] = 0;
+  return err_set(err, -EIO, "the build's box did not start: %s", n > 1 ? word + 1 : "its agent ended");
+}
+
+/* The last box of a build has a Python in it as sandboxes do, so that those of a ready template have it too. */
+static void warm(struct build_box *b, int forks)
+{
+  struct err why = ERR_NONE;
+  if (zygote_enter(b->run->zygote, &b->spec, &b->jail, false, forks, &why))
+    build_say(b->run, LOG_WARN, "Python is not kept loaded with the running template: %s", why.msg); /* the agent sees its socket close */
+}
+
+int build_box_open(struct build_box *b, struct build_run *run, const char *layers, const char *config, struct err *err)
+{
+  struct warden *w = run->warden;
+  int pair[2], size = (int)BOOT_MAX * 2;
+  *b = (struct build_box){.run = run, .talk = -1, .jail = JAIL_NONE, .layers = layers, .arena = ARENA_INIT(1 << 20)};
+  snprintf(b->name, sizeof(b->name), "build-");
+  random_id(b->name + 6, 16);
+  uint8_t secret[SHA256_LEN];
+  random_bytes(secret, sizeof(secret));
+  hex_encode(secret, sizeof(secret), b->secret);
+  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, b->name);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return err_errno(err, "socketpair");
+  b->talk = pair[0];
+  cleanup_fd int theirs = pair[1];
+  for (int i = 0; i < 2; i++)
+    setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+  struct build plan = {.row = {.layers = (char *)layers, .cpus = run->cpus, .memory_mb = run->memory_mb, .disk_mb = run->disk_mb}};
+  struct walls walls = {.build = &plan, .runtime = w->runtime, .name = b->name, .dir = b->dir, .slot = run->slot, .flags = BOX_INTERNET};
+  walls_plan(w, &walls, &b->arena, &b->spec, &b->net);
+  b->spec.boot_fd = theirs;
+  int nursery[2] = {-1, -1};
+  if (strcmp(run->step, "finalize")) /* what is started then may be written to disk, and must hold nothing that is not its own */
+    b->spec.cache = downloads_open(w, run->team);
+  else if (run->zygote && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, nursery))
+    return err_errno(err, "socketpair");
+  cleanup_fd int agents = nursery[0], forks = nursery[1];
+  b->spec.owner = forks >= 0 ? zygote_user(run->zygote) : 0;
+  int r = boot(b, config, b->talk, agents, err);
+  r = r ? r : jail_spawn(&b->spec, &b->jail, err);
+  if (r)
+    return r;
+  close(steal_fd(&theirs));
+  if (forks >= 0)
+    warm(b, forks);
+  return hear_ready(b, err);
+}
+
+/* ---- orders ---- */
+
+int build_box_begin(struct build_box *b, struct build_order *o, struct err *err)
+{
+  char number[16];
+  cleanup_buf struct buf p = BUF_INIT(BOOT_MAX);
+  o->number = ++b->orders;
+  o->over = false;
+  o->status = 0;
+  for (size_t i = 0; i < ARRAY_LEN(o->part); i++)
+    if (!o->part[i].max)
+      buf_init(&o->part[i], 2 * LINE_MOST + ORDER_CHUNK);
+  snprintf(number, sizeof(number), "%u", o->number);
+  put(&p, ORDER_NUMBER, str_of(number));
+  if (o->user)
+    put(&p, ORDER_USER, str_of(o->user));
+  if (o->cwd)
+    put(&p, ORDER_CWD, str_of(o->cwd));
+  for (const char *const *a = o->argv; *a; a++)
+    put(&p, ORDER_ARG, str_of(*a));
+  if (buf_failed(&p))
+    return err_set(err, -E2BIG, "the step exceeds %u bytes", BOOT_MAX);
+  ssize_t k = fd_send(b->talk, p.p, p.n, &o->input, o->input >= 0 ? 1 : 0, MSG_NOSIGNAL);
+  return k < 0 ? err_set(err, (int)k, "the build's box takes no orders: %s", strerrordesc_np((int)-k)) : 0;
+}
+
+void build_order_free(struct build_order *o)
+{
+  buf_free(&o->part[0]);
+  buf_free(&o->part[1]);
+}
+
+static void tell_line(struct build_run *run, const struct build_order *o, bool errors, struct str line)
+{
+  if (line.n && line.p[line.n - 1] == '\r')
+    line.n--;
+  build_say(run, errors ? LOG_WARN : LOG_INFO, "%s [%s]: " STR_FMT, o->prefix, errors ? "stderr" : "stdout", STR_ARG(line));
+}
+
+static void tell_output(struct build_run *run, struct build_order *o, bool errors, struct str bytes, bool end)
+{
+  struct buf *part = &o->part[errors];
+  struct str line, rest;
+  buf_adds(part, bytes);
+  rest = buf_str(part);
+  while (str_find(rest, '\n') >= 0 || rest.n > LINE_MOST) {
+    struct str cut = str_sub(rest, 0, LINE_MOST);
+    bool whole = str_cut(cut, '\n', &line, &cut);
+    tell_line(run, o, errors, line);
+    rest = str_skip(rest, line.n + whole);
+  }
+  if (end && rest.n) {
+    tell_line(run, o, errors, rest);
+    rest = STR_NONE;
+  }
+  buf_drop(part, part->n - rest.n);
+}
+
+static int take_word(struct build_run *run, struct build_order *o, const struct order_word *w, struct str bytes, struct err *err)
+{
+  switch (w->what) {
+  case ORDER_STDOUT:
+    if (!o->capture)
+      tell_output(run, o, false, bytes, false);
+    else if (buf_adds(o->capture, bytes))
+      return err_set(err, -E2BIG, "the step printed more than %zu bytes where a value was expected", o->capture->max);
+    return 0;
+  case ORDER_STDERR:
+    tell_output(run, o, true, bytes, false);
+    return 0;
+  case ORDER_REFUSED:
+    o->over = true;
+    return err_set(err, -ENOEXEC, STR_FMT, STR_ARG(str_sub(bytes, 0, 400)));
+  case ORDER_END:
+    tell_output(run, o, false, STR_NONE, true);
+    tell_output(run, o, true, STR_NONE, true);
+    o->over = true;
+    o->status = w->status;
+    return 0;
+  }
+  return err_set(err, -EPROTO, "the build's box said something unknown");
+}
+
+/* A box that ends by itself has most often run out of memory. */
+static int box_gone(struct build_box *b, struct err *err)
+{
+  struct jail_stats st = {0};
+  if (!jail_stat(b->run->warden->instance, b->name, b->dir, &st, NULL) && st.oom_kills)
+    return err_set(err, -ENOMEM, "out of memory: the step used all of the build's %u MB", b->run->memory_mb);
+  return err_set(err, -EIO, "the build's box ended unexpectedly");
+}
+
+static int hear_word(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err)
+{
+  static _Thread_local struct {
+    struct order_word word;
+    char bytes[ORDER_CHUNK];
+  } in;
+  ssize_t n = recv(b->talk, &in, sizeof(in), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return 0;
+  if (n <= 0)
+    return box_gone(b, err);
+  if ((size_t)n < sizeof(in.word))
+    return err_set(err, -EPROTO, "the build's box sent half a word");
+  struct str bytes = {in.bytes, (size_t)n - sizeof(in.word)};
+  if (o && in.word.number == o->number)
+    return take_word(b->run, o, &in.word, bytes, err);
+  return beside && in.word.number == beside->number ? take_word(b->run, beside, &in.word, bytes, err) : 0;
+}
+
+int build_box_wait(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err)
+{
+  bool running = beside && !beside->over;
+  while (!o->over) {
+    int r = wait_word(b, INT64_MAX, err);
+    r = r ? r : hear_word(b, o, beside, err);
+    if (r)
+      return r;
+    if (running && beside->over)
+      return 0;
+  }
+  return 0;
+}
+
+int build_box_listen(struct build_box *b, struct build_order *beside, int64_t until_us, struct err *err)
+{
+  while (!(beside && beside->over) && clock_mono_us() < until_us) {
+    int r = wait_word(b, until_us, err);
+    if (r == -EAGAIN) {
+      *err = ERR_NONE;
+      return 0;
+    }
+    r = r ? r : hear_word(b, NULL, beside, err);
+    if (r)
+      return r;
+  }
+  return 0;
+}
+
+int build_box_run(struct build_box *b, struct build_order *o, struct err *err)
+{
+  int r = build_box_begin(b, o, err);
+  return r ? r : build_box_wait(b, o, NULL, err);
+}
+
+/* ---- end ---- */
+
+int build_box_release(struct build_box *b, struct err *err)
+{
+  char rest[sizeof(struct order_word) + ORDER_CHUNK];
+  int64_t until = clock_mono_us() + RELEASE_MS * 1000LL;
+  shutdown(b->talk, SHUT_WR);
+  for (;;) { /* the agent closes its end when it sees ours; what is on the way is not wanted any more */
+    int r = wait_word(b, until, err);
+    if (r)
+      return r;
+    ssize_t n = recv(b->talk, rest, sizeof(rest), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+      break;
+  }
+  close(steal_fd(&b->talk));
+  return 0;
+}
+
+int build_box_stop(struct build_box *b, struct err *err)
+{
+  struct warden *w = b->run->warden;
+  int status;
+  if (b->talk >= 0)
+    close(steal_fd(&b->talk));
+  if (b->jail.pidfd < 0)
+    return 0;
+  int r = jail_kill(w->instance, b->name, &b->jail, err);
+  jail_wait(&b->jail, 5000, &status);
+  jail_close(&b->jail);
+  b->jail = JAIL_NONE;
+  return r ? r : jail_remove(w->instance, b->name, NULL, err);
+}
+
+void build_box_remove(struct build_box *b)
+{
+  struct err err = ERR_NONE;
+  if (b->given) {
+    arena_free(&b->arena);
+    return;
+  }
+  build_box_stop(b, &err);
+  if (jail_remove(b->run->warden->instance, b->name, b->dir, &err))
+    log_warn("build box %s: %s", b->name, err.msg);
+  arena_free(&b->arena);
+}

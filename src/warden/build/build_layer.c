@@ -1,0 +1,71 @@
+/* build_layer.c - see build_layer.h. */
+#include "warden/build/build_layer.h"
+
+#include "jail/fs/layer_commit.h"
+#include "warden/build/layer_lease.h"
+#include "warden/build/layer_list.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static void layer_dir(char out[512], struct build_run *run, const char *key)
+{
+  snprintf(out, 512, "%s/layers/%s", run->warden->config->data, key);
+}
+
+bool build_layer_find(struct build_run *run, const char *key, char fs[512], struct buf *out)
+{
+  char dir[512], path[560];
+  layer_dir(dir, run, key);
+  if (!claim_layer(dir))
+    return false;
+  snprintf(path, sizeof(path), "%s/fs", dir);
+  snprintf(fs, 512, "%s", access(path, F_OK) ? "" : path);
+  snprintf(path, sizeof(path), "%s/out", dir);
+  if (out)
+    file_read(path, out);
+  return true;
+}
+
+static int fill(const char *temp, struct build_run *run, struct build_box *box, struct str out, struct err *err)
+{
+  char path[600];
+  struct warden *w = run->warden;
+  snprintf(path, sizeof(path), "%s/fs", temp);
+  int r = box ? jail_commit(box->dir, w->config->id_base + run->slot * JAIL_IDS, path, err) : 0;
+  if (!r && box && layer_empty(path))
+    r = path_remove_tree(AT_FDCWD, path);
+  if (r || !out.p)
+    return r;
+  snprintf(path, sizeof(path), "%s/out", temp);
+  r = file_write_atomic(path, out.p, out.n, 0600);
+  return r ? err_set(err, r, "writing %s: %s", path, strerrordesc_np(-r)) : 0;
+}
+
+int build_layer_keep(struct build_run *run, const char *key, struct build_box *box, struct str out, struct err *err)
+{
+  char dir[512], temp[512];
+  layer_dir(dir, run, key);
+  snprintf(temp, sizeof(temp), "%s/layers/.new-XXXXXX", run->warden->config->data);
+  if (!mkdtemp(temp))
+    return err_errno(err, "making %s", temp);
+  int r = fill(temp, run, box, out, err);
+  if (!r && renameat2(AT_FDCWD, temp, AT_FDCWD, dir, RENAME_NOREPLACE) && errno != EEXIST)
+    r = err_errno(err, "naming the layer %s", dir);
+  path_remove_tree(AT_FDCWD, temp);
+  return r;
+}
+
+void build_layer_sweep(const char *data)
+{
+  char path[512];
+  snprintf(path, sizeof(path), "%s/layers", data);
+  DIR *d = opendir(path);
+  if (!d)
+    return;
+  for (struct dirent *e; (e = readdir(d));)
+    if (str_starts(str_of(e->d_name), STR(".new-")))
+      path_remove_tree(dirfd(d), e->d_name);
+  closedir(d);
+}

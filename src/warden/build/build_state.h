@@ -1,0 +1,28 @@
+/* build_state.h - what a build knows between two steps: layers, variables, user, working directory, and the key that stands for
+ * everything that led there. */
+#ifndef CLOCHE_BUILD_STATE_H
+#define CLOCHE_BUILD_STATE_H
+
+#include "warden/build/build_run.h"
+
+#define BUILD_LAYERS_MAX 100 /* an overlay takes a few more */
+
+void build_state_free(struct build_state *s);
+/* From {"env":{},"user":"","workdir":"","start":"","ready":""}; what is not there stays as it is. */
+int build_state_read(struct build_state *s, struct str config, struct err *err);
+/* The same from its member "cloche", if there is one: the settings of an exported template. */
+int build_state_exported(struct build_state *s, struct str config, struct err *err);
+void build_state_config(const struct build_state *s, bool commands, struct buf *out); /* and back; commands: start and ready too */
+void build_state_env(struct build_state *s, struct str name, struct str value);
+void build_state_text(char **slot, struct str value);
+int build_state_layer(struct build_state *s, const char *path, struct err *err); /* on top of the others */
+
+/* A key from parts: every part counts with its length, so that no two rows of parts give one key. */
+struct build_hash {
+  struct sha256 sha;
+};
+void build_hash_begin(struct build_hash *h, const char *what);
+void build_hash_add(struct build_hash *h, struct str part);
+void build_hash_end(struct build_hash *h, char key[BUILD_KEY]);
+
+#endif

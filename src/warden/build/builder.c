@@ -1,0 +1,587 @@
+/* builder.c - see builder.h. */
+#include "warden/build/builder.h"
+
+#include "warden/quota.h"
+#include "warden/build/build_layer.h"
+#include "warden/build/build_run.h"
+#include "warden/build/build_state.h"
+#include "warden/checkpoint_store.h"
+#include "warden/db/ref.h"
+#include "warden/warm/warm_pool.h"
+#include "warden/id_slots.h"
+#include "warden/build/source.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#define DISK_DEFAULT_MB 10240
+
+struct builder {
+  struct map by_id;
+  VEC(struct job *) jobs; /* oldest first */
+  struct job *queue;      /* what waits for a thread, first come first served */
+  size_t running;
+  bool stopping;
+};
+
+/* ---- jobs ---- */
+
+struct job *builder_job(struct warden *w, struct str id)
+{
+  return map_get(&w->builder->by_id, id);
+}
+
+size_t builder_jobs(struct warden *w, struct job *const **out)
+{
+  *out = w->builder->jobs.p;
+  return w->builder->jobs.n;
+}
+
+struct job *builder_newest(struct warden *w, const struct template *t)
+{
+  for (size_t i = w->builder->jobs.n; i-- > 0;)
+    if (!strcmp(w->builder->jobs.p[i]->row.template_id, t->row.id))
+      return w->builder->jobs.p[i];
+  return NULL;
+}
+
+static void job_save(struct warden *w, struct job *j)
+{
+  struct err err = ERR_NONE;
+  if (store_job_put(w->store, &j->row, &err))
+    log_error("build %s: %s", j->row.id, err.msg);
+}
+
+static void job_failed(struct warden *w, struct job *j, const char *step, const char *reason)
+{
+  j->row.state = JOB_ERROR;
+  j->row.finished_us = clock_wall_us();
+  free(j->row.reason);
+  j->row.reason = xstrdup(reason);
+  snprintf(j->row.step, sizeof(j->row.step), "%s", step);
+  job_save(w, j);
+  log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, "failed: %s", reason);
+}
+
+static void job_add(struct builder *b, struct job *j)
+{
+  size_t at = b->jobs.n;
+  vec_push(&b->jobs, j);
+  for (; at > 0 && b->jobs.p[at - 1]->row.created_us > j->row.created_us; at--)
+    b->jobs.p[at] = b->jobs.p[at - 1];
+  b->jobs.p[at] = j;
+  map_put(&b->by_id, str_of(j->row.id), j);
+}
+
+static void job_drop(struct builder *b, struct job *j)
+{
+  map_del(&b->by_id, str_of(j->row.id));
+  for (size_t i = b->jobs.n; i-- > 0;)
+    if (b->jobs.p[i] == j)
+      vec_remove(&b->jobs, i);
+  row_job_free(&j->row);
+  free(j);
+}
+
+static void log_path(struct warden *w, const char *id, char out[600])
+{
+  snprintf(out, 600, "%s/builds/%s.log", w->config->data, id);
+}
+
+static void job_expire(struct warden *w, struct job *j, int64_t now);
+
+/* ---- asking for one ---- */
+
+static bool shares_tag(struct str a, struct str b)
+{
+  struct str one, other, rest;
+  while (a.n) {
+    str_cut(a, ',', &one, &a);
+    for (rest = b; rest.n;) {
+      str_cut(rest, ',', &other, &rest);
+      if (str_eq(one, other))
+        return true;
+    }
+  }
+  return false;
+}
+
+static void supersede(struct warden *w, const struct template *t, struct str tags)
+{
+  for (size_t i = 0; i < w->builder->jobs.n; i++) {
+    struct job *j = w->builder->jobs.p[i];
+    if (j->row.state == JOB_WAITING && !strcmp(j->row.template_id, t->row.id) && shares_tag(str_of(j->row.tags), tags))
+      job_failed(w, j, "", "superseded: a newer build of this template was requested before this one was started");
+  }
+}
+
+static size_t at_work(struct warden *w, struct str team)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < w->builder->jobs.n; i++)
+    n += w->builder->jobs.p[i]->row.state == JOB_BUILDING && str_is(team, w->builder->jobs.p[i]->row.team);
+  return n;
+}
+
+static int sizes_fit(struct warden *w, const struct build_request *q, struct err *err)
+{
+  struct build b = {.row = {.cpus = q->cpus, .memory_mb = q->memory_mb}};
+  if (q->cpus < 1 || q->cpus > 32 || (q->cpus > 1 && q->cpus % 2))
+    return err_set(err, -EINVAL, "cpuCount %u: it must be 1 or an even number up to 32", q->cpus);
+  if (q->memory_mb < 128 || q->memory_mb % 2)
+    return err_set(err, -EINVAL, "memoryMB %u: it must be an even number of at least 128", q->memory_mb);
+  int r = account_fits(w, q->team, &b, err);
+  return r ? err_set(err, -EINVAL, "%s", err->msg) : 0;
+}
+
+/* The name's own tag and the others; "default" when there are none. */
+static int tags_of(const struct build_request *q, const struct ref *name, struct buf *out, struct err *err)
+{
+  bool named = str_find(q->ref, ':') >= 0;
+  int r = named || !q->tags.n ? catalog_tags_read(out, name->tag, err) : 0;
+  return r || !q->tags.n ? r : catalog_tags_read(out, q->tags, err);
+}
+
+int builder_request(struct warden *w, const struct build_request *q, struct job **out, struct template **t, struct err *err)
+{
+  cleanup_buf struct buf lowered = BUF_INIT(1024), tags = BUF_INIT(8192);
+  struct ref name;
+  struct job *have = builder_job(w, q->build);
+  const struct row_team *team = catalog_team(w->catalog, q->team);
+  int r = team ? ref_read(q->ref, &lowered, &name, err) : err_set(err, -EINVAL, "no such team");
+  if (!r && name.space.n && !str_is(name.space, team->slug))
+    r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(name.space), team->slug);
+  r = r ? r : tags_of(q, &name, &tags, err);
+  r = r ? r : sizes_fit(w, q, err);
+  if (!r && !have && at_work(w, q->team) >= w->config->team_builds_max)
+    r = err_set(err, -EAGAIN, "you have reached the maximum number of concurrent template builds (%u)", w->config->team_builds_max);
+  r = r ? r : catalog_template_make(w->catalog, q->team, name.alias, q->template_id, t, err);
+  if (r || have)
+    return *out = have, r;
+  struct job *j = xcalloc(1, sizeof(*j));
+  j->row = (struct row_job){.state = JOB_WAITING, .cpus = q->cpus, .memory_mb = q->memory_mb, .created_us = clock_wall_us()};
+  j->row.tags = xstrndup(tags.p, tags.n);
+  memcpy(j->row.template_id, (*t)->row.id, sizeof(j->row.template_id));
+  if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) || str_copyz(q->team, j->row.team, sizeof(j->row.team)))
+    r = err_set(err, -EINVAL, "bad build id");
+  r = r ? r : store_job_put(w->store, &j->row, err);
+  if (r) {
+    row_job_free(&j->row);
+    free(j);
+    return r;
+  }
+  supersede(w, *t, str_of(j->row.tags));
+  job_add(w->builder, j);
+  *out = j;
+  return 0;
+}
+
+/* ---- the end of one ---- */
+
+static void pump(struct warden *w);
+
+static void run_closed(uv_handle_t *h)
+{
+  build_run_free((struct build_run *)((char *)h - offsetof(struct build_run, done)));
+}
+
+static int keep_build(struct warden *w, struct job *j, struct build_run *run, const char *id, struct str tags, struct err *err)
+{
+  cleanup_buf struct buf config = BUF_INIT(4 << 20);
+  cleanup_buf struct buf layers = BUF_INIT(2 << 20);
+  build_state_config(&run->state, true, &config);
+  if (run->image[0])
+    buf_addf(&layers, "%s\n", run->image_layer);
+  buf_adds(&layers, buf_str(&run->state.layers));
+  struct row_build row = {.layers = (char *)buf_z(&layers),
+                          .config = (char *)buf_z(&config),
+                          .cpus = run->cpus,
+                          .memory_mb = run->memory_mb,
+                          .disk_mb = run->disk_mb,
+                          .created_us = clock_wall_us()};
+  snprintf(row.id, sizeof(row.id), "%s", id);
+  memcpy(row.template_id, j->row.template_id, sizeof(row.template_id));
+  memcpy(row.image, run->image, sizeof(row.image));
+  memcpy(row.secret, run->secret, sizeof(row.secret));
+  memcpy(row.runtime, run->image[0] ? w->runtime : "", run->image[0] ? sizeof(row.runtime) : 1);
+  row.image_bytes = run->image_bytes;
+  struct template *t;
+  int r = catalog_template(w->catalog, str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
+  return r ? r : catalog_build_add(w->catalog, t, &row, tags, err);
+}
+
+/* What a failed build left is a build of its own that nothing but its tag points to. */
+static void keep_remains(struct warden *w, struct job *j, struct build_run *run)
+{
+  char id[UUID_TEXT];
+  struct err err = ERR_NONE;
+  uuid4(id);
+  build_state_text(&run->state.start, STR_NONE);
+  build_state_text(&run->state.ready, STR_NONE);
+  if (keep_build(w, j, run, id, STR("failed"), &err))
+    log_warn("build %s: what it left is not kept: %s", j->row.id, err.msg);
+}
+
+/* The build's thread waits until it is answered. */
+static void answer(struct build_run *run)
+{
+  if (!run->question)
+    return;
+  steal (&run->question)(run, run->question_arg);
+  uv_sem_post(&run->answered);
+}
+
+static void run_over(uv_async_t *async)
+{
+  struct job *j = async->data;
+  struct build_run *run = j->run;
+  struct warden *w = run->warden;
+  answer(run);
+  if (!atomic_load(&run->over))
+    return;
+  struct err err = run->err;
+  uv_thread_join(&run->thread);
+  if (!run->given)
+    slot_mark(w, run->slot, false);
+  w->builder->running--;
+  j->run = NULL;
+  memcpy(j->kept_box, run->kept_box, sizeof(j->kept_box));
+  bool forgotten = !j->row.template_id[0];
+  int r = run->result;
+  if (!r && !forgotten)
+    r = keep_build(w, j, run, j->row.id, str_of(j->row.tags), &err);
+  if (run->image[0] && (r || forgotten)) {
+    image_drop(w, run->image);
+    layer_drop(w, run->image_layer);
+  }
+  bool steps_done = run->recipe.keep && !strcmp(run->step, "finalize");
+  if (r && !forgotten && (run->kept || steps_done))
+    keep_remains(w, j, run);
+  if (forgotten) {
+    job_drop(w->builder, j);
+  } else if (r) {
+    job_failed(w, j, run->step, err.msg);
+  } else {
+    j->row.state = JOB_READY;
+    j->row.finished_us = clock_wall_us();
+    job_save(w, j);
+    shelf_load(w, catalog_build(w->catalog, str_of(j->row.id)));
+    log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, "built");
+  }
+  uv_close((uv_handle_t *)async, run_closed);
+  pump(w);
+}
+
+/* ---- the beginning of one ---- */
+
+static void base_of(struct warden *w, struct build_run *run, struct str ref)
+{
+  struct template *t;
+  struct build *b;
+  if (catalog_find(w->catalog, str_of(run->team), ref, &t, &b, &run->base_err))
+    return;
+  struct str layers = str_of(b->row.layers), running;
+  if (b->row.image[0] && b->row.kind == BUILD_PLAIN) /* what its start command wrote is not for another one to find */
+    str_cut(layers, '\n', &running, &layers);
+  run->base_layers = xstrndup(layers.p, layers.n);
+  run->base_config = xstrdup(b->row.config);
+  run->base_name = xstrdup(t->row.name);
+  run->disk_mb = b->row.disk_mb;
+}
+
+static struct build_run *run_new(struct warden *w, struct job *j, struct str recipe, struct err *err)
+{
+  struct build_run *run = xcalloc(1, sizeof(*run));
+  run->warden = w;
+  run->log.fd = run->wake = -1;
+  uv_sem_init(&run->answered, 0);
+  run->arena = ARENA_INIT(64 << 20);
+  char *copy = xmalloc(recipe.n + 1);
+  memcpy(copy, recipe.n ? recipe.p : "", recipe.n);
+  run->packed = str_make(copy, recipe.n);
+  run->cpus = j->row.cpus;
+  run->memory_mb = j->row.memory_mb;
+  run->disk_mb = DISK_DEFAULT_MB;
+  memcpy(run->id, j->row.id, sizeof(run->id));
+  memcpy(run->team, j->row.team, sizeof(run->team));
+  memcpy(run->template_id, j->row.template_id, sizeof(run->template_id));
+  char path[600];
+  log_path(w, run->id, path);
+  cleanup_buf struct buf lowered = BUF_INIT(1024);
+  struct ref name;
+  int r = recipe_read(&run->arena, run->packed, &run->recipe, err);
+  if (!r && run->recipe.template_ref.n)
+    r = ref_read(run->recipe.template_ref, &lowered, &name, err);
+  r = r ? r : buildlog_open(&run->log, path, (uint64_t)w->config->build_log_mb << 20, err);
+  if (!r && (run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+    r = err_errno(err, "eventfd");
+  if (r) {
+    build_run_free(run);
+    return NULL;
+  }
+  struct str alias = run->recipe.image.n ? source_alias(&w->config->source, run->recipe.image) : run->recipe.template_ref;
+  if (alias.n)
+    base_of(w, run, alias);
+  return run;
+}
+
+static int launch(struct warden *w, struct job *j, struct err *err)
+{
+  struct build_run *run = j->run;
+  int r = slot_take(w, &run->slot);
+  if (r)
+    return err_set(err, r, "no free id range for a build");
+  uv_async_init(w->loop, &run->done, run_over);
+  run->done.data = j;
+  if (!uv_thread_create(&run->thread, build_run_main, run))
+    return 0;
+  slot_mark(w, run->slot, false);
+  uv_close((uv_handle_t *)&run->done, run_closed);
+  j->run = NULL;
+  return err_set(err, -EAGAIN, "no thread for a build could be made");
+}
+
+static void pump(struct warden *w)
+{
+  struct builder *b = w->builder;
+  while (b->queue && b->running < w->config->builds_max) {
+    struct job *j = b->queue;
+    struct err err = ERR_NONE;
+    b->queue = j->next;
+    j->next = NULL;
+    if (!launch(w, j, &err)) {
+      b->running++;
+      continue;
+    }
+    if (j->run)
+      build_run_free(steal(&j->run));
+    job_failed(w, j, "", err.msg);
+  }
+}
+
+static bool unqueue(struct builder *b, struct job *j)
+{
+  for (struct job **at = &b->queue; *at; at = &(*at)->next)
+    if (*at == j) {
+      *at = j->next;
+      j->next = NULL;
+      return true;
+    }
+  return false;
+}
+
+static void stop_job(struct warden *w, struct job *j, const char *why)
+{
+  if (unqueue(w->builder, j)) {
+    build_run_free(steal(&j->run));
+    job_failed(w, j, "", why);
+  } else if (j->run) {
+    build_run_cancel(j->run, why);
+  }
+}
+
+int builder_find(struct warden *w, struct str team, struct str ref, struct str build, struct job **out, struct err *err)
+{
+  struct job *j = builder_job(w, build);
+  struct template *t;
+  if (j && !str_is(team, j->row.team))
+    return err_set(err, -EPERM, "build '" STR_FMT "' belongs to another team", STR_ARG(build));
+  if (!j || catalog_template(w->catalog, team, ref, &t, NULL, err) || strcmp(j->row.template_id, t->row.id))
+    return err_set(err, -ENOENT, "build '" STR_FMT "' of template '" STR_FMT "' not found", STR_ARG(str_sub(build, 0, 100)),
+                   STR_ARG(str_sub(ref, 0, 200)));
+  job_expire(w, j, clock_wall_us());
+  *out = j;
+  return 0;
+}
+
+int builder_start(struct warden *w, struct str team, struct str ref, struct str build, struct str recipe, struct err *err)
+{
+  struct job *j;
+  int r = builder_find(w, team, ref, build, &j, err);
+  if (r)
+    return r;
+  if (j->row.state != JOB_WAITING)
+    return err_set(err, -EINVAL, "the build is not waiting to be started%s%s", j->row.reason ? ": it " : "", j->row.reason ? j->row.reason : "");
+  if (w->builder->stopping)
+    return err_set(err, -ESHUTDOWN, "the server is stopping");
+  j->run = run_new(w, j, recipe, err);
+  if (!j->run)
+    return err->code ? err->code : -EIO;
+  for (size_t i = 0; i < w->builder->jobs.n; i++)
+    if (w->builder->jobs.p[i] != j && !strcmp(w->builder->jobs.p[i]->row.template_id, j->row.template_id))
+      stop_job(w, w->builder->jobs.p[i], "cancelled: a newer build of this template was started");
+  j->row.state = JOB_BUILDING;
+  j->row.started_us = clock_wall_us();
+  job_save(w, j);
+  struct job **at = &w->builder->queue;
+  while (*at)
+    at = &(*at)->next;
+  *at = j;
+  pump(w);
+  return 0;
+}
+
+/* ---- cancelling ---- */
+
+size_t builder_cancel(struct warden *w, struct str team, struct str build, const char *why)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < w->builder->jobs.n; i++) {
+    struct job *j = w->builder->jobs.p[i];
+    if (!str_is(team, j->row.team) || (build.n && !str_is(build, j->row.id)) || j->row.state > JOB_BUILDING)
+      continue;
+    n++;
+    if (j->row.state == JOB_WAITING)
+      job_failed(w, j, "", why);
+    else
+      stop_job(w, j, why);
+  }
+  return n;
+}
+
+void builder_template_gone(struct warden *w, const char *template_id)
+{
+  char path[600];
+  for (size_t i = w->builder->jobs.n; i-- > 0;) {
+    struct job *j = w->builder->jobs.p[i];
+    if (strcmp(j->row.template_id, template_id))
+      continue;
+    log_path(w, j->row.id, path);
+    unlink(path);
+    if (unqueue(w->builder, j))
+      build_run_free(steal(&j->run));
+    j->row.template_id[0] = 0;
+    if (j->run)
+      build_run_cancel(j->run, "cancelled: the template was deleted");
+    else
+      job_drop(w->builder, j);
+  }
+}
+
+void builder_stop(struct warden *w)
+{
+  w->builder->stopping = true;
+  for (size_t i = 0; i < w->builder->jobs.n; i++)
+    stop_job(w, w->builder->jobs.p[i], "interrupted: the server was stopped during the build");
+}
+
+bool builder_busy(const struct warden *w)
+{
+  return w->builder && w->builder->running > 0;
+}
+
+/* ---- looking ---- */
+
+int builder_log(struct warden *w, const struct job *j, struct err *err)
+{
+  char path[600];
+  log_path(w, j->row.id, path);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "%s", path) : fd;
+}
+
+int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *arg), void *arg)
+{
+  int64_t since = INT64_MAX;
+  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
+    const struct job *j = w->builder->jobs.p[i];
+    if (!j->run)
+      continue;
+    since = MIN(since, j->row.started_us / 1000000);
+    if (j->run->base_layers)
+      need(j->run->base_layers, arg);
+    if (j->run->borrowed)
+      need(j->run->image_layer, arg);
+  }
+  return since;
+}
+
+bool builder_borrows(struct warden *w, const char *what)
+{
+  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
+    const struct build_run *run = w->builder->jobs.p[i]->run;
+    if (run && run->borrowed && (!strcmp(run->image, what) || !strcmp(run->image_layer, what)))
+      return true;
+  }
+  return false;
+}
+
+/* ---- time ---- */
+
+static void job_expire(struct warden *w, struct job *j, int64_t now)
+{
+  char why[160];
+  if (j->row.state != JOB_WAITING || now - j->row.created_us < (int64_t)w->config->build_wait_s * 1000000)
+    return;
+  snprintf(why, sizeof(why), "expired: it was not started within %u s (setting build_wait_seconds); request it again", w->config->build_wait_s);
+  job_failed(w, j, "", why);
+}
+
+static void job_forget(struct warden *w, struct job *j)
+{
+  char path[600];
+  struct err err = ERR_NONE;
+  log_path(w, j->row.id, path);
+  unlink(path);
+  if (store_job_delete(w->store, j->row.id, &err))
+    log_warn("build %s: %s", j->row.id, err.msg);
+  job_drop(w->builder, j);
+}
+
+void builder_expire(struct warden *w)
+{
+  int64_t now = clock_wall_us();
+  for (size_t i = w->builder->jobs.n; i-- > 0;) {
+    struct job *j = w->builder->jobs.p[i];
+    job_expire(w, j, now);
+    if (j->row.state == JOB_ERROR && !j->run && now - j->row.finished_us > (int64_t)w->config->build_keep_s * 1000000)
+      job_forget(w, j);
+  }
+}
+
+/* ---- beginnings and end ---- */
+
+static int load_job(const struct row_job *row, void *arg)
+{
+  struct warden *w = arg;
+  struct job *j = xcalloc(1, sizeof(*j));
+  j->row = *row;
+  j->row.tags = xstrdup(row->tags);
+  j->row.reason = row->reason && row->reason[0] ? xstrdup(row->reason) : NULL;
+  job_add(w->builder, j);
+  return 0;
+}
+
+int builder_open(struct warden *w, struct err *err)
+{
+  static const char *const dirs[] = {"layers", "builds", "files"};
+  char path[600];
+  w->builder = xcalloc(1, sizeof(*w->builder));
+  for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+    snprintf(path, sizeof(path), "%s/%s", w->config->data, dirs[i]);
+    int r = path_mkdirs(path, 0700);
+    if (r)
+      return err_set(err, r, "%s: %s", path, strerrordesc_np(-r));
+  }
+  build_layer_sweep(w->config->data);
+  store_jobs(w->store, load_job, w);
+  for (size_t i = 0; i < w->builder->jobs.n; i++)
+    if (w->builder->jobs.p[i]->row.state == JOB_BUILDING)
+      job_failed(w, w->builder->jobs.p[i], "", "interrupted: the server ended during the build; start it again");
+  builder_expire(w);
+  return 0;
+}
+
+void builder_close(struct warden *w)
+{
+  if (!w->builder)
+    return;
+  for (size_t i = 0; i < w->builder->jobs.n; i++) {
+    row_job_free(&w->builder->jobs.p[i]->row);
+    free(w->builder->jobs.p[i]);
+  }
+  vec_free(&w->builder->jobs);
+  map_free(&w->builder->by_id);
+  free(w->builder);
+  w->builder = NULL;
+}

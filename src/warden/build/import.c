@@ -1,0 +1,167 @@
+/* import.c - an image file becomes a template as it is, without a build: for the machine's own root.
+ *
+ * An image that `cloche template export` wrote brings its settings along. Any other one keeps its environment, its
+ * directory and its user where that is a name; it is the operator's to see that it has what sandboxes need. */
+#include "warden/rpc/request.h"
+#include "warden/db/ref.h"
+#include "warden/id_slots.h"
+#include <stdio.h>
+
+#define CONFIG_MAX   ((size_t)256 << 10)
+#define MEMORY_MB    1024
+#define DISK_MB      10240
+#define NUMBERS_MOST (1 << 24)
+
+struct import {
+  uv_work_t work;
+  struct warden *warden;
+  struct ask ask;
+  struct source_spec spec;
+  struct source_base base;
+  char team[40], ref[300];
+  char *image;
+  unsigned slot;
+  int result;
+  struct err err;
+};
+
+static void import_free(struct import *i)
+{
+  source_base_free(&i->base);
+  free(i->image);
+  free(i);
+}
+
+static void import_work(uv_work_t *work)
+{
+  struct import *i = work->data;
+  i->result = source_fetch(&i->spec, &i->base, &i->err);
+}
+
+/* ---- the template ---- */
+
+static unsigned number(const struct json *j, const char *name, unsigned otherwise)
+{
+  int64_t v;
+  return json_int(json_get(j, name), &v) || v <= 0 || v > NUMBERS_MOST ? otherwise : (unsigned)v;
+}
+
+static bool named_user(struct str user)
+{
+  return user.n && !(user.p[0] >= '0' && user.p[0] <= '9') && str_find(user, ':') < 0;
+}
+
+static void foreign_config(struct jw *w, const struct json *image)
+{
+  struct str user = json_text(json_get(image, "user"), STR("")), workdir = json_text(json_get(image, "workdir"), STR(""));
+  jw_key(w, "env");
+  if (json_given(json_get(image, "env")))
+    jw_value(w, json_get(image, "env"));
+  else
+    jw_raw(w, STR("{}"));
+  jw_key(w, "user");
+  jw_str(w, named_user(user) ? user : STR("root"));
+  jw_key(w, "workdir");
+  jw_str(w, workdir.n ? workdir : STR("/"));
+}
+
+static void own_config(struct jw *w, const struct json *settings)
+{
+  static const char *const sizes[] = {"cpu", "memoryMB", "diskMB"};
+  for (const struct json *k = settings->kids; k; k = k->next) {
+    bool size = false;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+      size |= str_is(k->key, sizes[i]);
+    if (size)
+      continue;
+    jw_keys(w, k->key);
+    jw_value(w, k);
+  }
+}
+
+static int add_build(struct import *i, struct template **t, struct build **b)
+{
+  cleanup_arena struct arena a = ARENA_INIT(4 * CONFIG_MAX);
+  cleanup_buf struct buf config = BUF_INIT(CONFIG_MAX), lowered = BUF_INIT(1024);
+  struct catalog *c = i->warden->catalog;
+  struct json *image = json_read(&a, buf_str(&i->base.config), 0, NULL), *own = json_get(image, "cloche");
+  char id[24];
+  struct ref name;
+  int r = ref_read(str_of(i->ref), &lowered, &name, &i->err);
+  if (r)
+    return r;
+  struct jw w = JW(&config);
+  jw_open(&w, '{');
+  if (json_is(own, JSON_OBJECT))
+    own_config(&w, own);
+  else
+    foreign_config(&w, image);
+  jw_close(&w, '}');
+  random_id(id, 20);
+  r = catalog_template_make(c, str_of(i->team), name.alias, str_of(id), t, &i->err);
+  if (r)
+    return r;
+  struct row_build row = {.layers = (char *)buf_z(&i->base.layers),
+                          .config = (char *)buf_z(&config),
+                          .cpus = number(own, "cpu", 2),
+                          .memory_mb = number(own, "memoryMB", MEMORY_MB),
+                          .disk_mb = number(own, "diskMB", DISK_MB),
+                          .created_us = clock_wall_us()};
+  uuid4(row.id);
+  memcpy(row.template_id, (*t)->row.id, sizeof(row.template_id));
+  r = catalog_build_add(c, *t, &row, name.tag, &i->err);
+  *b = catalog_build(c, str_of(row.id));
+  return r;
+}
+
+static void import_done(uv_work_t *work, int status)
+{
+  struct import *i = work->data;
+  struct template *t = NULL;
+  struct build *b = NULL;
+  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
+  slot_mark(i->warden, i->slot, false);
+  if (!i->result)
+    i->result = add_build(i, &t, &b);
+  struct question q = {.warden = i->warden, .id = i->ask.id, .out = &out};
+  desk_begin(&q, WIRE_REPLY, i->result);
+  if (i->result)
+    wire_putz(&out, W_MESSAGE, i->err.msg);
+  else
+    desk_put_build(&q, t, b);
+  desk_send(i->warden, i->ask, &out);
+  import_free(i);
+}
+
+void desk_import(struct question *q)
+{
+  struct warden *w = q->warden;
+  struct import *i = xcalloc(1, sizeof(*i));
+  struct str image = wire_get(q->packet, W_NAME);
+  *i = (struct import){.warden = w, .ask = desk_ask(q), .image = xstrndup(image.p ? image.p : "", image.n)};
+  i->work.data = i;
+  bool bad = str_copyz(q->team, i->team, sizeof(i->team)) || str_copyz(wire_get(q->packet, W_REF), i->ref, sizeof(i->ref)) ||
+             !catalog_team(w->catalog, q->team);
+  cleanup_buf struct buf lowered = BUF_INIT(1024);
+  struct ref name;
+  struct err err = ERR_NONE;
+  if (!bad && ref_read(str_of(i->ref), &lowered, &name, &err)) { /* before anything is unpacked */
+    desk_refuse_err(q, &err);
+    import_free(i);
+    return;
+  }
+  if (bad || slot_take(w, &i->slot)) {
+    desk_refuse(q, bad ? -EINVAL : -EAGAIN, bad ? "an import needs a team that is there and a name" : "all id ranges are in use; try again later");
+    import_free(i);
+    return;
+  }
+  i->spec = (struct source_spec){.rules = &w->config->source,
+                                 .data = w->config->data,
+                                 .instance = w->instance,
+                                 .runtime = w->runtime,
+                                 .team = i->team,
+                                 .id_base = w->config->id_base + i->slot * JAIL_IDS,
+                                 .image = str_of(i->image),
+                                 .any_file = true};
+  uv_queue_work(w->loop, &i->work, import_work, import_done);
+}

@@ -1,0 +1,357 @@
+/* source_unpack.c - see source_unpack.h.
+ *
+ * The box has no disk limit, so that its upper directory is a plain one of this host: a whole tree is renamed into its
+ * place instead of being copied; a part is copied, because an overlay's upper directory holds marks of its own mount. The unpacker counts the bytes
+ * it writes; its memory and processes are limited as any box's. What it says is one letter and a bounded text. */
+#include "warden/build/source_unpack.h"
+
+#include "jail/fs/layer_commit.h"
+#include "jail/jail.h"
+#include "warden/build/layer_lease.h"
+#include "warden/build/layer_list.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#define MEMORY   ((uint64_t)1 << 30)
+#define PIDS     16
+#define ENTRIES  5000000
+#define LOOK_MS  100
+#define DEATH_MS 10000
+#define SIZE     "size" /* beside a part's files: how many bytes they have, as the layer says */
+
+struct session {
+  const struct source_spec *s;
+  const struct source_input *in;
+  struct source_base *out;
+  struct jail jail;
+  char id[40], dir[512];
+  int line;
+  char layer[512]; /* what it will be, or is */
+  VEC(struct source_part) parts;
+  bool known;   /* the layer is there */
+  bool stacked; /* the image's layers are kept apart */
+  bool done;
+};
+
+void source_key(const char *team, const char *identity, char key[65])
+{
+  struct sha256 sum;
+  uint8_t digest[SHA256_LEN];
+  static const char head[] = "cloche source 1\n";
+  sha256_init(&sum);
+  sha256_add(&sum, head, sizeof(head) - 1);
+  sha256_add(&sum, team, strlen(team) + 1);
+  sha256_add(&sum, identity, strlen(identity) + 1);
+  sha256_end(&sum, digest);
+  hex_encode(digest, sizeof(digest), key);
+}
+
+static void name_layer(struct session *x, const char *identity)
+{
+  source_key(x->s->team, identity, x->out->key);
+  snprintf(x->layer, sizeof(x->layer), "%s/layers/%s/fs", x->s->data, x->out->key);
+  x->known = claim_tree(x->layer);
+}
+
+/* ---- the box ---- */
+
+static int start(struct session *x, struct err *err)
+{
+  static const char *const argv[] = {UNPACK_PROGRAM, NULL}, *const env[] = {"PATH=/usr/bin", NULL};
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  int pair[2];
+  snprintf(x->id, sizeof(x->id), "unpack-");
+  random_id(x->id + strlen(x->id), 16);
+  snprintf(x->dir, sizeof(x->dir), "%s/boxes/%s", x->s->data, x->id);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return err_errno(err, "making a socket pair");
+  x->line = pair[0];
+  cleanup_fd int theirs = pair[1];
+  struct jail_spec spec = {
+      .instance = x->s->instance,
+      .id = x->id,
+      .dir = x->dir,
+      .lowers = layer_stack(&a, x->in->lowers, x->s->data, x->s->runtime),
+      .id_base = x->s->id_base,
+      .hostname = "unpack",
+      .argv = argv,
+      .env = env,
+      .boot_fd = theirs,
+      .limits = {.cpus = 1, .memory = MEMORY, .pids = PIDS, .open_files = 64},
+  };
+  int r = jail_spawn(&spec, &x->jail, err);
+  return r ? err_wrap(err, "the unpacker's box") : 0;
+}
+
+static int tell(struct session *x, const void *p, size_t n, int fd, struct err *err)
+{
+  ssize_t k = fd_send(x->line, p, n, &fd, fd >= 0 ? 1 : 0, 0);
+  return k < 0 ? err_set(err, (int)k, "the unpacker is gone: %s", strerrordesc_np((int)-k)) : 0;
+}
+
+static bool hex_name(struct str s)
+{
+  for (size_t i = 0; i < s.n; i++)
+    if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
+      return false;
+  return s.n == 64;
+}
+
+static int give(struct session *x, struct str which, struct err *err)
+{
+  char name[65];
+  cleanup_fd int fd = -1;
+  if (str_is(which, UNPACK_INDEX))
+    fd = fcntl(x->in->index, F_DUPFD_CLOEXEC, 3);
+  else if (hex_name(which) && x->in->blobs >= 0 && !str_copyz(which, name, sizeof(name)))
+    fd = openat(x->in->blobs, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat st;
+  if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
+    return tell(x, &(char){UNPACK_HERE}, 1, fd, err);
+  return tell(x, &(char){UNPACK_ABSENT}, 1, -1, err);
+}
+
+static int note_part(struct session *x, struct str digests, struct err *err)
+{
+  struct source_part part;
+  if (!hex_name(str_sub(digests, 0, 64)) || !hex_name(str_skip(digests, 64)) || x->parts.n == SOURCE_PARTS_MAX)
+    return err_set(err, -EPROTO, "the unpacker names no layer, or more than %d", SOURCE_PARTS_MAX);
+  str_copyz(str_sub(digests, 0, 64), part.packed, sizeof(part.packed));
+  str_copyz(str_skip(digests, 64), part.diff, sizeof(part.diff));
+  vec_push(&x->parts, part);
+  return 0;
+}
+
+static int identify(struct session *x, struct str digest, struct err *err)
+{
+  char identity[80];
+  if (!hex_name(digest))
+    return err_set(err, -EPROTO, "the unpacker names no digest");
+  snprintf(identity, sizeof(identity), "image sha256:" STR_FMT, STR_ARG(digest));
+  name_layer(x, identity);
+  x->stacked = !x->known && x->parts.n > 0 && x->parts.n <= x->s->rules->layers;
+  return tell(x, &(char){x->known || x->stacked ? UNPACK_KNOWN : UNPACK_GO}, 1, -1, err);
+}
+
+static void note(struct session *x, struct str text)
+{
+  char line[600];
+  for (size_t i = 0; i < text.n && i < sizeof(line) - 1; i++)
+    line[i] = (unsigned char)text.p[i] < 32 ? ' ' : text.p[i];
+  line[MIN(text.n, sizeof(line) - 1)] = 0;
+  if (x->s->say)
+    x->s->say(x->s->arg, LOG_INFO, line);
+}
+
+static int heard(struct session *x, struct str packet, struct err *err)
+{
+  struct str text = str_skip(packet, 1);
+  switch (packet.p[0]) {
+  case UNPACK_WANT:
+    return give(x, text, err);
+  case UNPACK_PART_IS:
+    return note_part(x, text, err);
+  case UNPACK_IS:
+    return identify(x, text, err);
+  case UNPACK_NOTE:
+    note(x, text);
+    return 0;
+  case UNPACK_RESULT:
+    x->done = true;
+    return buf_adds(&x->out->config, text);
+  case UNPACK_FAILED:
+    return err_set(err, -EBADMSG, STR_FMT, STR_ARG(str_sub(text, 0, 400)));
+  default:
+    return err_set(err, -EPROTO, "the unpacker says nonsense");
+  }
+}
+
+static int converse(struct session *x, struct err *err)
+{
+  int64_t end = clock_mono_us() + (int64_t)source_seconds(x->s, x->s->rules->seconds) * 1000000;
+  cleanup_free char *packet = xmalloc(UNPACK_PACKET);
+  while (!x->done) {
+    struct pollfd p = {.fd = x->line, .events = POLLIN};
+    int k = poll(&p, 1, LOOK_MS);
+    if (x->s->cancelled && atomic_load(x->s->cancelled))
+      return err_set(err, -ECANCELED, "cancelled");
+    if (clock_mono_us() > end)
+      return err_set(err, -ETIMEDOUT, "unpacking took longer than %u s", x->s->rules->seconds);
+    if (k <= 0)
+      continue;
+    ssize_t n = recv(x->line, packet, UNPACK_PACKET, 0);
+    if (n <= 0)
+      return err_set(err, -EPIPE, "the unpacker ended without a word: out of memory, or killed");
+    int r = heard(x, str_make(packet, (size_t)n), err);
+    if (r)
+      return r;
+  }
+  return 0;
+}
+
+/* ---- the layer ---- */
+
+/* A whole tree, out of the box. */
+static int move_tree(struct session *x, const char *fs, struct err *err)
+{
+  char from[600];
+  snprintf(from, sizeof(from), "%s/upper" UNPACK_ROOT, x->dir);
+  if (rename(from, fs))
+    return err_errno(err, "keeping the image in %s", fs);
+  removexattr(fs, "trusted.overlay.opaque"); /* the overlay's own, about a place that is no more */
+  cleanup_fd int top = open(fs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return top < 0 || syncfs(top) ? err_errno(err, "writing out %s", fs) : 0;
+}
+
+/* Appears under its name whole and on the disk, or not at all. Another build may have been quicker: its tree is as good. */
+static int keep(struct session *x, struct err *err)
+{
+  char fresh[600], fs[640], home[600];
+  snprintf(home, sizeof(home), "%s/layers/%s", x->s->data, x->out->key);
+  snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
+  snprintf(fs, sizeof(fs), "%s/fs", fresh);
+  int r = path_mkdirs(fresh, 0700);
+  r = r ? err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r)) : move_tree(x, fs, err);
+  if (!r && rename(fresh, home) && access(x->layer, F_OK))
+    r = err_errno(err, "naming %s", home);
+  path_remove_tree(AT_FDCWD, fresh);
+  return r;
+}
+
+static void finish(struct session *x)
+{
+  int status;
+  if (x->line >= 0)
+    close(x->line);
+  if (x->jail.pidfd < 0)
+    return;
+  jail_kill(x->s->instance, x->id, &x->jail, NULL);
+  jail_wait(&x->jail, DEATH_MS, &status);
+}
+
+/* One box's work, up to its end; the box's directory is left for what it made to be taken out. */
+static int work(struct session *x, struct err *err)
+{
+  uint64_t bytes = (uint64_t)x->s->rules->size_mb << 20;
+  struct unpack_order order = {.what = x->in->what, .bytes = bytes, .entries = ENTRIES, .used = x->in->used, .lowest = !x->in->lowers.n};
+  memcpy(order.packed, x->in->part.packed, sizeof(order.packed));
+  memcpy(order.diff, x->in->part.diff, sizeof(order.diff));
+  int r = start(x, err);
+  r = r ? r : tell(x, &order, sizeof(order), -1, err);
+  r = r ? r : converse(x, err);
+  finish(x);
+  return r;
+}
+
+static void clear(struct session *x)
+{
+  jail_remove(x->s->instance, x->id, x->dir, NULL);
+  jail_close(&x->jail);
+  vec_free(&x->parts);
+}
+
+/* ---- an image's layers, each by itself ---- */
+
+static int add_layer(struct source_base *out, const char *path)
+{
+  cleanup_buf struct buf below = BUF_INIT(out->layers.max);
+  buf_adds(&below, buf_str(&out->layers));
+  buf_clear(&out->layers);
+  buf_addf(&out->layers, "%s\n", path);
+  return buf_adds(&out->layers, buf_str(&below));
+}
+
+/* Its size, or -ENOENT. A layer that changed nothing has no files, only a name. */
+static int64_t known_part(const char *home)
+{
+  cleanup_buf struct buf b = BUF_INIT(64);
+  char path[600];
+  uint64_t n;
+  snprintf(path, sizeof(path), "%s/" SIZE, home);
+  if (!claim_layer(home) || file_read(path, &b) || str_u64(buf_str(&b), &n))
+    return -ENOENT;
+  return (int64_t)n;
+}
+
+static int keep_part(struct session *x, struct str size, const char *home, struct err *err)
+{
+  char fresh[600], path[640];
+  snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
+  snprintf(path, sizeof(path), "%s/fs", fresh);
+  int r = path_mkdirs(fresh, 0700);
+  if (r)
+    return err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r));
+  r = x->in->lowers.n ? jail_commit(x->dir, x->s->id_base, path, err) : move_tree(x, path, err);
+  if (!r && layer_empty(path))
+    path_remove_tree(AT_FDCWD, path);
+  snprintf(path, sizeof(path), "%s/" SIZE, fresh);
+  if (!r && (r = file_write_atomic(path, size.p, size.n, 0600)))
+    err_set(err, r, "writing %s: %s", path, strerrordesc_np(-r));
+  if (!r && rename(fresh, home) && access(home, F_OK))
+    r = err_errno(err, "naming %s", home);
+  path_remove_tree(AT_FDCWD, fresh);
+  return r;
+}
+
+static int unpack_part(const struct source_spec *s, const struct source_input *in, const char *home, struct err *err)
+{
+  struct source_base told = {.config = BUF_INIT(64)};
+  struct session x = {.s = s, .in = in, .out = &told, .jail = JAIL_NONE, .line = -1};
+  int r = work(&x, err);
+  r = r ? r : keep_part(&x, buf_str(&told.config), home, err);
+  clear(&x);
+  buf_free(&told.config);
+  return r ? err_wrap(err, "layer sha256:%.12s", in->part.packed) : 0;
+}
+
+static int stack(struct session *x, struct err *err)
+{
+  char key[65] = "", identity[200], home[600], path[640], line[200];
+  uint64_t used = 0;
+  for (size_t i = 0; i < x->parts.n; i++) {
+    struct source_input in = {.what = UNPACK_PART, .index = -1, .blobs = x->in->blobs, .part = x->parts.p[i]};
+    snprintf(identity, sizeof(identity), "layer %s sha256:%s", key, in.part.diff);
+    source_key(x->s->team, identity, key);
+    snprintf(home, sizeof(home), "%s/layers/%s", x->s->data, key);
+    int64_t size = known_part(home);
+    snprintf(line, sizeof(line), "%s layer %zu of %zu (sha256:%.12s)", size < 0 ? "unpacking" : "CACHED", i + 1, x->parts.n, in.part.packed);
+    note(x, str_of(line));
+    in.lowers = buf_str(&x->out->layers);
+    in.used = used;
+    int r = size < 0 ? unpack_part(x->s, &in, home, err) : 0;
+    size = r ? 0 : known_part(home);
+    if (size < 0)
+      r = err_set(err, -EIO, "the layer %s has gone", home);
+    used += (uint64_t)MAX(size, (int64_t)0);
+    if (!r && used > (uint64_t)x->s->rules->size_mb << 20)
+      r = err_set(err, -EBADMSG, "unpacked it is larger than %u MiB", x->s->rules->size_mb);
+    snprintf(path, sizeof(path), "%s/fs", home);
+    if (!r && !access(path, F_OK))
+      r = add_layer(x->out, path) ? err_set(err, -E2BIG, "the image has too many layers") : 0;
+    if (r)
+      return r;
+  }
+  return 0;
+}
+
+/* ---- all of it ---- */
+
+int source_unpack(const struct source_spec *s, const struct source_input *in, struct source_base *out, struct err *err)
+{
+  struct session x = {.s = s, .in = in, .out = out, .jail = JAIL_NONE, .line = -1};
+  if (in->identity)
+    name_layer(&x, in->identity);
+  int r = work(&x, err);
+  if (!r && !out->key[0])
+    r = err_set(err, -EPROTO, "the unpacker did not say what it unpacked");
+  if (!r && !x.known && !x.stacked)
+    r = keep(&x, err);
+  if (!r)
+    r = x.stacked ? stack(&x, err) : add_layer(out, x.layer);
+  clear(&x);
+  return r;
+}

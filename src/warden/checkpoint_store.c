@@ -1,0 +1,228 @@
+/* image.c - see image.h. */
+#include "warden/checkpoint_store.h"
+
+#include "warden/box.h"
+#include "warden/transition.h"
+#include "warden/build/builder.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+
+void image_path(const struct warden *w, const char *name, char out[1024])
+{
+  snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
+}
+
+/* An ext4 without a journal looks, for each new file, at every file that was deleted nearby in the last minutes: 8 to 11 ms
+ * per image where boxes come and go. With this mark each directory below begins somewhere else on the disk. */
+static void spread_out(const char *dir)
+{
+  int flags = 0;
+  cleanup_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) || flags & FS_TOPDIR_FL)
+    return;
+  flags |= FS_TOPDIR_FL;
+  ioctl(fd, FS_IOC_SETFLAGS, &flags); /* other filesystems have no such mark and no such need */
+}
+
+/* ---- can this host? ---- */
+
+void images_open(struct warden *w)
+{
+  static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
+  char dir[1024], lower[1024];
+  struct err why = ERR_NONE;
+  snprintf(w->heaps, sizeof(w->heaps), "%s/heaps", w->config->data);
+  w->criu = (struct jail_criu){.program = w->config->criu, .seconds = w->config->checkpoint_s, .heaps = w->heaps};
+  if (!strcmp(w->config->checkpoint, "frozen")) {
+    snprintf(w->images_why, sizeof(w->images_why), "the setting 'checkpoint' says so");
+    return;
+  }
+  image_path(w, "", dir);
+  path_mkdirs(dir, 0700);
+  spread_out(dir);
+  jail_heaps_sweep(w->heaps, dir);
+  snprintf(dir, sizeof(dir), "%s/boxes", w->config->data);
+  snprintf(lower, sizeof(lower), "%s/runtime/%s", w->config->data, w->runtime);
+  w->images_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);
+  snprintf(w->images_why, sizeof(w->images_why), "%s", why.msg);
+  if (!w->images_on)
+    log_warn("paused boxes stay in memory (tier frozen), forks and snapshots keep files only: %s", why.msg);
+}
+
+/* ---- removal ---- */
+
+struct drop {
+  uv_work_t work;
+  struct warden *warden;
+  bool image;
+  char path[1024];
+};
+
+static void drop_work(uv_work_t *work)
+{
+  struct drop *d = work->data;
+  struct err err = ERR_NONE;
+  int r = d->image ? jail_image_remove(d->path, &err) : path_remove_tree(AT_FDCWD, d->path);
+  if (r && r != -ENOENT)
+    log_warn("%s is not removed: %s", d->path, d->image ? err.msg : strerrordesc_np(-r));
+}
+
+static void drop_done(uv_work_t *work, int status)
+{
+  struct drop *d = work->data;
+  d->warden->removals--;
+  free(d);
+}
+
+static struct drop *drop_new(struct warden *w, bool image)
+{
+  struct drop *d = xcalloc(1, sizeof(*d));
+  d->warden = w;
+  d->image = image;
+  d->work.data = d;
+  w->removals++;
+  return d;
+}
+
+/* Builds of one recipe share an image. */
+static bool image_needed(struct warden *w, const char *name)
+{
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(list[i]->row.image, name))
+      return true;
+  return builder_borrows(w, name);
+}
+
+void image_drop(struct warden *w, const char *name)
+{
+  if (!name[0] || image_needed(w, name))
+    return;
+  struct drop *d = drop_new(w, true);
+  image_path(w, name, d->path);
+  uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+}
+
+static bool names_layer(const struct build *b, struct str path)
+{
+  struct str rest = str_of(b->row.layers), line;
+  while (rest.n) {
+    str_cut(rest, '\n', &line, &rest);
+    if (str_eq(line, path))
+      return true;
+  }
+  return false;
+}
+
+static bool layer_needed(struct warden *w, const char *path)
+{
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++)
+    if (names_layer(list[i], str_of(path)))
+      return true;
+  return builder_borrows(w, path);
+}
+
+void layer_drop(struct warden *w, const char *path)
+{
+  if (!path[0] || layer_needed(w, path))
+    return;
+  struct drop *d = drop_new(w, false);
+  snprintf(d->path, sizeof(d->path), "%s", path);
+  uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+}
+
+/* ---- long sleep ---- */
+
+static bool to_be_packed(const struct box *b, int64_t now)
+{
+  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->passage && !b->packed &&
+         now - b->row.end_us >= (int64_t)b->warden->config->checkpoint_zstd_after_s * 1000000;
+}
+
+void images_tend(struct warden *w)
+{
+  void *value;
+  struct box *found = NULL;
+  int64_t now = clock_wall_us();
+  if (!w->config->checkpoint_zstd || w->stopping)
+    return;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+    struct box *b = value;
+    if (b->passage && b->row.state == BOX_PAUSED) /* one at a time */
+      return;
+    if (to_be_packed(b, now))
+      found = b;
+  }
+  if (found)
+    passage_pack(found);
+}
+
+/* ---- after a crash ---- */
+
+static bool owned(struct warden *w, const char *name)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (!strcmp(((struct box *)value)->row.image, name))
+      return true;
+  return image_needed(w, name);
+}
+
+/* A dump of this box was cut short, or a criu without a master is still at it. A new run tells gates to connect anew. */
+static void end_interrupted(struct warden *w, struct str name, const char *path)
+{
+  struct str id, rest;
+  str_cut(name, '-', &id, &rest);
+  struct box *b = map_get(&w->boxes, id);
+  bool stands = b && !b->away;
+  jail_rescue(path, w->instance, stands ? b->name : NULL);
+  if (!stands)
+    return;
+  if (b->row.state == BOX_PAUSED)
+    jail_freeze(w->instance, b->name, true, NULL);
+  b->row.run++;
+  store_box_put(w->store, &b->row, NULL);
+}
+
+void images_sweep(struct warden *w)
+{
+  char dir[1024], path[1024];
+  image_path(w, "", dir);
+  DIR *d = opendir(dir);
+  if (!d)
+    return;
+  for (struct dirent *e; (e = readdir(d));) {
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || owned(w, e->d_name))
+      continue;
+    struct err err = ERR_NONE;
+    image_path(w, e->d_name, path);
+    end_interrupted(w, str_of(e->d_name), path);
+    if (jail_image_remove(path, &err))
+      log_warn("left over %s not removed: %s", path, err.msg);
+  }
+  closedir(d);
+}
+
+/* Copies of boxes are named by a build's id. Those of templates' steps have other names and are kept for the next build. */
+void layers_sweep(struct warden *w)
+{
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/layers", w->config->data);
+  DIR *d = opendir(path);
+  if (!d)
+    return;
+  for (struct dirent *e; (e = readdir(d));) {
+    struct str name = str_of(e->d_name);
+    bool half = str_search(name, STR(".new-")) >= 0;
+    snprintf(path, sizeof(path), "%s/layers/%.200s", w->config->data, e->d_name);
+    if (half || (uuid_valid(name) && !layer_needed(w, path)))
+      path_remove_tree(dirfd(d), e->d_name);
+  }
+  closedir(d);
+}

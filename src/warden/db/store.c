@@ -1,0 +1,588 @@
+/* store.c - the SQLite side of store.h. Statements are prepared once and kept by their text. */
+#include "warden/db/store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+
+struct store {
+  sqlite3 *db;
+  struct map statements; /* SQL text -> sqlite3_stmt */
+  char *path;
+};
+
+/* Migrations: entry i brings a database from version i to i + 1. Never edit one that was released; add another. */
+static const char *const migrations[] = {
+    "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE team(id TEXT PRIMARY KEY, name TEXT NOT NULL, slug TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE api_key(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, mask TEXT NOT NULL,"
+    " hash BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, used INTEGER NOT NULL);"
+    "CREATE TABLE template(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, public INTEGER NOT NULL,"
+    " created INTEGER NOT NULL, updated INTEGER NOT NULL, spawned INTEGER NOT NULL, spawns INTEGER NOT NULL, UNIQUE(team, name));"
+    "CREATE TABLE build(id TEXT PRIMARY KEY, template TEXT NOT NULL REFERENCES template(id), layers TEXT NOT NULL, config TEXT NOT NULL,"
+    " cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, created INTEGER NOT NULL);"
+    "CREATE TABLE tag(template TEXT NOT NULL REFERENCES template(id), tag TEXT NOT NULL, build TEXT NOT NULL REFERENCES build(id),"
+    " assigned INTEGER NOT NULL, PRIMARY KEY(template, tag)) WITHOUT ROWID;"
+    "CREATE TABLE box(id TEXT PRIMARY KEY, team TEXT NOT NULL, template TEXT NOT NULL, alias TEXT NOT NULL, build TEXT NOT NULL,"
+    " runtime TEXT NOT NULL, secret TEXT NOT NULL, config TEXT NOT NULL, init TEXT NOT NULL, flags INTEGER NOT NULL, cpus INTEGER NOT NULL,"
+    " memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, slot INTEGER NOT NULL, state INTEGER NOT NULL, run INTEGER NOT NULL,"
+    " started INTEGER NOT NULL, end_at INTEGER NOT NULL, pid INTEGER NOT NULL, pid_start INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE ended(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, cause TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX ended_at ON ended(at);",
+    "ALTER TABLE team ADD COLUMN boxes_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN creates_per_s INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN timeout_max_s INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN cpus_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN memory_max_mb INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN disk_max_mb INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE box ADD COLUMN timeout_s INTEGER NOT NULL DEFAULT 0;",
+    "CREATE TABLE ended_log(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, lines BLOB NOT NULL);"
+    "CREATE INDEX ended_log_at ON ended_log(at);",
+    "ALTER TABLE box ADD COLUMN walls TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN tier INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE box ADD COLUMN image TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN image_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE box ADD COLUMN allow TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN deny TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN source TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN image TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN image_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN runtime TEXT NOT NULL DEFAULT '';",
+    "CREATE TABLE job(id TEXT PRIMARY KEY, template TEXT NOT NULL, team TEXT NOT NULL, tags TEXT NOT NULL, reason TEXT NOT NULL,"
+    " step TEXT NOT NULL, state INTEGER NOT NULL, cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, created INTEGER NOT NULL,"
+    " started INTEGER NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX job_template ON job(template);",
+    "ALTER TABLE build ADD COLUMN secret TEXT NOT NULL DEFAULT '';",
+};
+
+static int store_err(struct store *s, struct err *err, const char *what)
+{
+  return err_set(err, -EIO, "database %s: %s: %s", s->path, what, sqlite3_errmsg(s->db));
+}
+
+static int run(struct store *s, const char *sql, struct err *err)
+{
+  return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? store_err(s, err, "statement") : 0;
+}
+
+static int user_version(struct store *s)
+{
+  sqlite3_stmt *st;
+  if (sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &st, NULL))
+    return -1;
+  int v = sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int(st, 0) : -1;
+  sqlite3_finalize(st);
+  return v;
+}
+
+static int migrate(struct store *s, struct err *err)
+{
+  int have = user_version(s), want = (int)ARRAY_LEN(migrations);
+  if (have < 0)
+    return store_err(s, err, "version");
+  if (have > want)
+    return err_set(err, -ENOTSUP,
+                   "database %s was written by a newer cloche (schema %d, this one knows %d); run that version or another data directory", s->path,
+                   have, want);
+  for (int v = have; v < want; v++) {
+    char set[64];
+    snprintf(set, sizeof(set), "PRAGMA user_version=%d; COMMIT", v + 1);
+    int r = run(s, "BEGIN IMMEDIATE", err);
+    r = r ? r : run(s, migrations[v], err);
+    r = r ? r : run(s, set, err);
+    if (r) {
+      run(s, "ROLLBACK", NULL);
+      return r;
+    }
+  }
+  return 0;
+}
+
+int store_open(const char *path, struct store **out, struct err *err)
+{
+  struct store *s = xcalloc(1, sizeof(*s));
+  s->path = xstrdup(path);
+  int r = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ? store_err(s, err, "open") : 0;
+  if (!r)
+    sqlite3_busy_timeout(s->db, 5000);
+  r = r ? r : run(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON", err);
+  r = r ? r : migrate(s, err);
+  if (r)
+    store_close(s);
+  else
+    *out = s;
+  return r;
+}
+
+void store_close(struct store *s)
+{
+  if (!s)
+    return;
+  void *st;
+  for (size_t i = 0; map_next(&s->statements, &i, NULL, &st);)
+    sqlite3_finalize(st);
+  map_free(&s->statements);
+  sqlite3_close(s->db);
+  free(s->path);
+  free(s);
+}
+
+int store_checkpoint(struct store *s)
+{
+  sqlite3 *db = NULL;
+  if (sqlite3_open_v2(s->path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL)) {
+    sqlite3_close(db);
+    return -EIO;
+  }
+  int r = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+  sqlite3_close(db);
+  return r ? -EIO : 0;
+}
+
+/* The log's frames are whole and checked on reading, so that its fsync is all a power cut asks for. */
+int store_harden(struct store *s)
+{
+  cleanup_free char *log = xasprintf("%s-wal", s->path);
+  cleanup_fd int fd = open(log, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return errno == ENOENT ? 0 : -errno;
+  return fsync(fd) ? -errno : 0;
+}
+
+/* ---- statements ---- */
+
+static sqlite3_stmt *prepared(struct store *s, const char *sql)
+{
+  sqlite3_stmt *st = map_get(&s->statements, str_of(sql));
+  if (st)
+    return st;
+  if (sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &st, NULL)) {
+    log_error("database %s: %s", s->path, sqlite3_errmsg(s->db));
+    return NULL;
+  }
+  map_put(&s->statements, str_of(sql), st);
+  return st;
+}
+
+/* Binds by a letter per value: t text (const char *), s struct str, i int64_t, b struct str as blob. */
+static sqlite3_stmt *bind(struct store *s, const char *sql, const char *kinds, va_list ap)
+{
+  sqlite3_stmt *st = prepared(s, sql);
+  for (int i = 1; st && *kinds; kinds++, i++) {
+    if (*kinds == 't') {
+      sqlite3_bind_text(st, i, va_arg(ap, const char *), -1, SQLITE_TRANSIENT);
+    } else if (*kinds == 'i') {
+      sqlite3_bind_int64(st, i, va_arg(ap, int64_t));
+    } else {
+      struct str v = va_arg(ap, struct str);
+      if (*kinds == 's')
+        sqlite3_bind_text(st, i, v.p ? v.p : "", (int)v.n, SQLITE_TRANSIENT);
+      else
+        sqlite3_bind_blob(st, i, v.p ? v.p : "", (int)v.n, SQLITE_TRANSIENT);
+    }
+  }
+  return st;
+}
+
+static void done(sqlite3_stmt *st)
+{
+  if (!st)
+    return;
+  sqlite3_reset(st);
+  sqlite3_clear_bindings(st);
+}
+
+static int change(struct store *s, struct err *err, const char *sql, const char *kinds, ...)
+{
+  va_list ap;
+  va_start(ap, kinds);
+  sqlite3_stmt *st = bind(s, sql, kinds, ap);
+  va_end(ap);
+  if (!st)
+    return err_set(err, -EIO, "database %s: bad statement", s->path);
+  int r = sqlite3_step(st) == SQLITE_DONE ? 0 : store_err(s, err, "write");
+  done(st);
+  return r;
+}
+
+static sqlite3_stmt *query(struct store *s, const char *sql, const char *kinds, ...)
+{
+  va_list ap;
+  va_start(ap, kinds);
+  sqlite3_stmt *st = bind(s, sql, kinds, ap);
+  va_end(ap);
+  return st;
+}
+
+static struct str col_str(sqlite3_stmt *st, int i)
+{
+  const void *p = sqlite3_column_blob(st, i);
+  return (struct str){p, (size_t)sqlite3_column_bytes(st, i)};
+}
+
+static void col_z(sqlite3_stmt *st, int i, char *dst, size_t size)
+{
+  if (str_copyz(col_str(st, i), dst, size))
+    dst[0] = 0;
+}
+
+static char *col_dup(sqlite3_stmt *st, int i)
+{
+  struct str s = col_str(st, i);
+  return xstrndup(s.n ? s.p : "", s.n);
+}
+
+#define EACH_ROW(st) for (; (st) && sqlite3_step(st) == SQLITE_ROW;)
+
+/* ---- tables ---- */
+
+int store_build_delete(struct store *s, const char *id, struct err *err)
+{
+  int r = change(s, err, "DELETE FROM tag WHERE build=?", "t", id);
+  return r ? r : change(s, err, "DELETE FROM build WHERE id=?", "t", id);
+}
+
+int store_build_no_image(struct store *s, const char *id, struct err *err)
+{
+  return change(s, err, "UPDATE build SET image='', image_bytes=0 WHERE id=?", "t", id);
+}
+
+int store_meta_get(struct store *s, const char *name, struct buf *out)
+{
+  sqlite3_stmt *st = query(s, "SELECT value FROM meta WHERE name=?", "t", name);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, col_str(st, 0)) : -ENOENT;
+  done(st);
+  return r;
+}
+
+int store_meta_put(struct store *s, const char *name, struct str value, struct err *err)
+{
+  return change(s, err, "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value=excluded.value", "tb", name, value);
+}
+
+int store_team_put(struct store *s, const struct row_team *r, struct err *err)
+{
+  return change(s, err,
+                "INSERT INTO team VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, slug=excluded.slug,"
+                " boxes_max=excluded.boxes_max, creates_per_s=excluded.creates_per_s, timeout_max_s=excluded.timeout_max_s,"
+                " cpus_max=excluded.cpus_max, memory_max_mb=excluded.memory_max_mb, disk_max_mb=excluded.disk_max_mb",
+                "tttiiiiii", r->id, r->name, r->slug, (int64_t)r->boxes_max, (int64_t)r->creates_per_s, (int64_t)r->timeout_max_s,
+                (int64_t)r->cpus_max, (int64_t)r->memory_max_mb, (int64_t)r->disk_max_mb);
+}
+
+int store_key_put(struct store *s, const struct row_key *r, struct err *err)
+{
+  return change(s, err, "INSERT INTO api_key VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, used=excluded.used", "ttttbii",
+                r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us, r->used_us);
+}
+
+int store_key_delete(struct store *s, const char *id, struct err *err)
+{
+  return change(s, err, "DELETE FROM api_key WHERE id=?", "t", id);
+}
+
+int store_template_put(struct store *s, const struct row_template *r, struct err *err)
+{
+  return change(s, err,
+                "INSERT INTO template VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, public=excluded.public,"
+                " updated=excluded.updated, spawned=excluded.spawned, spawns=excluded.spawns",
+                "tttiiiii", r->id, r->team, r->name, (int64_t)r->public, r->created_us, r->updated_us, r->spawned_us, (int64_t)r->spawns);
+}
+
+int store_build_put(struct store *s, const struct row_build *r, struct err *err)
+{
+  return change(s, err, "INSERT INTO build VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiittitt", r->id, r->template_id, r->layers, r->config,
+                (int64_t)r->cpus, (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->image,
+                (int64_t)r->image_bytes, r->runtime, r->secret);
+}
+
+int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err)
+{
+  return change(s, err, "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, assigned=excluded.assigned",
+                "ttti", template_id, tag, build, when);
+}
+
+int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err)
+{
+  return change(s, err, "DELETE FROM tag WHERE template=? AND tag=?", "tt", template_id, tag);
+}
+
+int store_template_delete(struct store *s, const char *id, struct err *err)
+{
+  int r = run(s, "BEGIN", err);
+  r = r ? r : change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
+  r = r ? r : change(s, err, "DELETE FROM build WHERE template=?", "t", id);
+  r = r ? r : change(s, err, "DELETE FROM job WHERE template=?", "t", id);
+  r = r ? r : change(s, err, "DELETE FROM template WHERE id=?", "t", id);
+  if (r) {
+    run(s, "ROLLBACK", NULL);
+    return r;
+  }
+  return run(s, "COMMIT", err);
+}
+
+int store_box_put(struct store *s, const struct row_box *r, struct err *err)
+{
+  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "tttttttttiiiiiiiiiiiitititt",
+                r->id, r->team, r->template_id, r->alias, r->build, r->runtime, r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus,
+                (int64_t)r->memory_mb, (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
+                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->walls, (int64_t)r->tier, r->image,
+                (int64_t)r->image_bytes, r->allow ? r->allow : "", r->deny ? r->deny : "");
+}
+
+int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
+{
+  return change(s, err, "UPDATE box SET end_at=? WHERE id=?", "it", end_us, id);
+}
+
+int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause, struct err *err)
+{
+  int r = run(s, "BEGIN", err);
+  r = r ? r : change(s, err, "DELETE FROM box WHERE id=?", "t", id);
+  r = r ? r : change(s, err, "INSERT OR REPLACE INTO ended VALUES(?,?,?,?)", "ttit", id, team, when_us, cause);
+  if (r) {
+    run(s, "ROLLBACK", NULL);
+    return r;
+  }
+  return run(s, "COMMIT", err);
+}
+
+int store_cause(struct store *s, struct str id, struct str team, char *cause, size_t size, int64_t *when_us)
+{
+  sqlite3_stmt *st = query(s, "SELECT cause, at FROM ended WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
+  if (!r) {
+    col_z(st, 0, cause, size);
+    *when_us = sqlite3_column_int64(st, 1);
+  }
+  done(st);
+  return r;
+}
+
+int store_forget_ended(struct store *s, int64_t before_us)
+{
+  int r = change(s, NULL, "DELETE FROM ended_log WHERE at<?", "i", before_us);
+  return r ? r : change(s, NULL, "DELETE FROM ended WHERE at<?", "i", before_us);
+}
+
+int store_log_put(struct store *s, const char *id, const char *team, int64_t when_us, struct str lines, struct err *err)
+{
+  return change(s, err, "INSERT OR REPLACE INTO ended_log VALUES(?,?,?,?)", "ttib", id, team, when_us, lines);
+}
+
+int store_log_get(struct store *s, struct str id, struct str team, struct buf *out)
+{
+  sqlite3_stmt *st = query(s, "SELECT lines FROM ended_log WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, col_str(st, 0)) : -ENOENT;
+  done(st);
+  return r;
+}
+
+int store_log_trim(struct store *s, uint64_t bytes)
+{
+  return change(s, NULL,
+                "DELETE FROM ended_log WHERE id IN (SELECT id FROM (SELECT id, SUM(length(lines)) OVER (ORDER BY at DESC, id) AS total"
+                " FROM ended_log) WHERE total>?)",
+                "i", (int64_t)bytes);
+}
+
+int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s, "SELECT id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb FROM team", "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_team t = {0};
+    col_z(st, 0, t.id, sizeof(t.id));
+    col_z(st, 1, t.name, sizeof(t.name));
+    col_z(st, 2, t.slug, sizeof(t.slug));
+    uint32_t *const limits[] = {&t.boxes_max, &t.creates_per_s, &t.timeout_max_s, &t.cpus_max, &t.memory_max_mb, &t.disk_max_mb};
+    for (int i = 0; i < (int)ARRAY_LEN(limits); i++)
+      *limits[i] = (uint32_t)sqlite3_column_int64(st, 3 + i);
+    if ((r = fn(&t, arg)))
+      break;
+  }
+  done(st);
+  return r;
+}
+
+int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s, "SELECT id,team,name,mask,hash,created,used FROM api_key ORDER BY created", "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_key k = {0};
+    col_z(st, 0, k.id, sizeof(k.id));
+    col_z(st, 1, k.team, sizeof(k.team));
+    col_z(st, 2, k.name, sizeof(k.name));
+    col_z(st, 3, k.mask, sizeof(k.mask));
+    struct str h = col_str(st, 4);
+    memcpy(k.hash, h.p, MIN(h.n, sizeof(k.hash)));
+    k.created_us = sqlite3_column_int64(st, 5);
+    k.used_us = sqlite3_column_int64(st, 6);
+    if ((r = fn(&k, arg)))
+      break;
+  }
+  done(st);
+  return r;
+}
+
+int store_templates(struct store *s, int (*fn)(const struct row_template *, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s, "SELECT id,team,name,public,created,updated,spawned,spawns FROM template", "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_template t = {0};
+    col_z(st, 0, t.id, sizeof(t.id));
+    col_z(st, 1, t.team, sizeof(t.team));
+    col_z(st, 2, t.name, sizeof(t.name));
+    t.public = sqlite3_column_int(st, 3) != 0;
+    t.created_us = sqlite3_column_int64(st, 4);
+    t.updated_us = sqlite3_column_int64(st, 5);
+    t.spawned_us = sqlite3_column_int64(st, 6);
+    t.spawns = (uint64_t)sqlite3_column_int64(st, 7);
+    if ((r = fn(&t, arg)))
+      break;
+  }
+  done(st);
+  return r;
+}
+
+int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
+{
+  sqlite3_stmt *st =
+      query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,runtime,secret FROM build", "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_build b = {.layers = col_dup(st, 2), .config = col_dup(st, 3)};
+    col_z(st, 0, b.id, sizeof(b.id));
+    col_z(st, 1, b.template_id, sizeof(b.template_id));
+    b.cpus = (unsigned)sqlite3_column_int(st, 4);
+    b.memory_mb = (unsigned)sqlite3_column_int(st, 5);
+    b.disk_mb = (unsigned)sqlite3_column_int(st, 6);
+    b.created_us = sqlite3_column_int64(st, 7);
+    b.kind = (enum build_kind)sqlite3_column_int(st, 8);
+    col_z(st, 9, b.source, sizeof(b.source));
+    col_z(st, 10, b.image, sizeof(b.image));
+    b.image_bytes = (uint64_t)sqlite3_column_int64(st, 11);
+    col_z(st, 12, b.runtime, sizeof(b.runtime));
+    col_z(st, 13, b.secret, sizeof(b.secret));
+    r = fn(&b, arg);
+    row_build_free(&b);
+    if (r)
+      break;
+  }
+  done(st);
+  return r;
+}
+
+int store_job_put(struct store *s, const struct row_job *r, struct err *err)
+{
+  return change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id, r->template_id, r->team, r->tags,
+                r->reason ? r->reason : "", r->step, (int64_t)r->state, (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us,
+                r->finished_us);
+}
+
+int store_job_delete(struct store *s, const char *id, struct err *err)
+{
+  return change(s, err, "DELETE FROM job WHERE id=?", "t", id);
+}
+
+int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_job j = {.tags = col_dup(st, 3), .reason = col_dup(st, 4)};
+    col_z(st, 0, j.id, sizeof(j.id));
+    col_z(st, 1, j.template_id, sizeof(j.template_id));
+    col_z(st, 2, j.team, sizeof(j.team));
+    col_z(st, 5, j.step, sizeof(j.step));
+    unsigned *const ints[] = {&j.state, &j.cpus, &j.memory_mb};
+    for (int i = 0; i < (int)ARRAY_LEN(ints); i++)
+      *ints[i] = (unsigned)sqlite3_column_int64(st, 6 + i);
+    int64_t *const times[] = {&j.created_us, &j.started_us, &j.finished_us};
+    for (int i = 0; i < (int)ARRAY_LEN(times); i++)
+      *times[i] = sqlite3_column_int64(st, 9 + i);
+    r = fn(&j, arg);
+    row_job_free(&j);
+    if (r)
+      break;
+  }
+  done(st);
+  return r;
+}
+
+int store_tags(struct store *s, int (*fn)(const char *, const char *, const char *, int64_t, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s, "SELECT template,tag,build,assigned FROM tag", "");
+  int r = 0;
+  EACH_ROW (st) {
+    r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2),
+           sqlite3_column_int64(st, 3), arg);
+    if (r)
+      break;
+  }
+  done(st);
+  return r;
+}
+
+int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg)
+{
+  sqlite3_stmt *st = query(s,
+                           "SELECT id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
+                           "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny FROM box",
+                           "");
+  int r = 0;
+  EACH_ROW (st) {
+    struct row_box b = {.config = col_dup(st, 7), .init = col_dup(st, 8), .allow = col_dup(st, 25), .deny = col_dup(st, 26)};
+    col_z(st, 0, b.id, sizeof(b.id));
+    col_z(st, 1, b.team, sizeof(b.team));
+    col_z(st, 2, b.template_id, sizeof(b.template_id));
+    col_z(st, 3, b.alias, sizeof(b.alias));
+    col_z(st, 4, b.build, sizeof(b.build));
+    col_z(st, 5, b.runtime, sizeof(b.runtime));
+    col_z(st, 6, b.secret, sizeof(b.secret));
+    unsigned *const ints[] = {&b.flags, &b.cpus, &b.memory_mb, &b.disk_mb, &b.slot, &b.state};
+    for (int i = 0; i < (int)ARRAY_LEN(ints); i++)
+      *ints[i] = (unsigned)sqlite3_column_int64(st, 9 + i);
+    b.run = (uint64_t)sqlite3_column_int64(st, 15);
+    b.started_us = sqlite3_column_int64(st, 16);
+    b.end_us = sqlite3_column_int64(st, 17);
+    b.init_proc = (struct proc_id){(pid_t)sqlite3_column_int64(st, 18), (uint64_t)sqlite3_column_int64(st, 19)};
+    b.timeout_s = (unsigned)sqlite3_column_int64(st, 20);
+    col_z(st, 21, b.walls, sizeof(b.walls));
+    b.tier = (unsigned)sqlite3_column_int64(st, 22);
+    col_z(st, 23, b.image, sizeof(b.image));
+    b.image_bytes = (uint64_t)sqlite3_column_int64(st, 24);
+    r = fn(&b, arg);
+    row_box_free(&b);
+    if (r)
+      break;
+  }
+  done(st);
+  return r;
+}
+
+void row_job_free(struct row_job *r)
+{
+  free(r->tags);
+  free(r->reason);
+  r->tags = r->reason = NULL;
+}
+
+void row_build_free(struct row_build *r)
+{
+  free(r->layers);
+  free(r->config);
+  r->layers = r->config = NULL;
+}
+
+void row_box_free(struct row_box *r)
+{
+  free(r->config);
+  free(r->init);
+  free(r->allow);
+  free(r->deny);
+  r->config = r->init = r->allow = r->deny = NULL;
+}

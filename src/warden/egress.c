@@ -1,0 +1,146 @@
+/* outlet.c - see outlet.h. A box's network slot is the number of its id range, so nothing new has to be remembered. */
+#include "warden/egress.h"
+
+#include "warden/box.h"
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+/* Two servers on one machine must not use the same addresses: the instance's name picks one of a hundred ranges. */
+static uint32_t own_pool(const struct warden *w)
+{
+  uint8_t digest[SHA256_LEN];
+  sha256_of(w->instance, strlen(w->instance), digest);
+  return 10u << 24 | (128u + digest[0] % 100u) << 16;
+}
+
+/* IPv4 forwarding is the host's own switch: who turned it on turns it off again, unless another server still needs it. */
+#define FORWARD "/proc/sys/net/ipv4/ip_forward"
+
+static void note_forwarding(struct warden *w)
+{
+  cleanup_buf struct buf b = BUF_INIT(64);
+  if (!file_read(FORWARD, &b) && b.n && b.p[0] == '0')
+    store_meta_put(w->store, "forwarding", STR("ours"), NULL);
+}
+
+/* Links of boxes, of any server: "c", six hexadecimal digits, "v". */
+static bool others_need_it(void)
+{
+  DIR *d = opendir("/sys/class/net");
+  bool found = !d;
+  for (struct dirent *e; d && (e = readdir(d));) {
+    uint8_t digits[3];
+    found |= strlen(e->d_name) > 8 && e->d_name[0] == 'c' && e->d_name[7] == 'v' && !hex_decode(str_make(e->d_name + 1, 6), digits, 3);
+  }
+  if (d)
+    closedir(d);
+  return found;
+}
+
+static void restore_forwarding(struct warden *w)
+{
+  cleanup_buf struct buf b = BUF_INIT(64);
+  if (store_meta_get(w->store, "forwarding", &b) || !str_is(buf_str(&b), "ours") || others_need_it())
+    return;
+  cleanup_fd int fd = open(FORWARD, O_WRONLY | O_CLOEXEC);
+  if (fd >= 0 && !fd_write_all(fd, "0", 1))
+    store_meta_put(w->store, "forwarding", STR(""), NULL);
+}
+
+int outlet_open(struct warden *w, struct err *err)
+{
+  struct in_addr pool = {htonl(own_pool(w))}, resolver = {0};
+  static char names[600];
+  if (!w->config->internet)
+    return 0;
+  if (w->config->net_pool[0] && inet_pton(AF_INET, w->config->net_pool, &pool) != 1)
+    return err_set(err, -EINVAL, "'net_pool' must be an IPv4 address such as 10.213.0.0, not '%s'", w->config->net_pool);
+  if (w->config->resolver[0] && inet_pton(AF_INET, w->config->resolver, &resolver) != 1)
+    return err_set(err, -EINVAL, "'resolver' must be an IPv4 address, not '%s'", w->config->resolver);
+  snprintf(names, sizeof(names), "%s/names", w->config->data);
+  path_mkdirs(names, 0700);
+  w->net = (struct jail_net_config){
+      .instance = w->instance,
+      .pool = ntohl(pool.s_addr),
+      .resolver = ntohl(resolver.s_addr),
+      .connections = w->config->net_connections,
+      .rate = w->config->net_rate,
+      .names = names,
+  };
+  note_forwarding(w);
+  int r = jail_net_open(&w->net, err);
+  w->net_on = !r;
+  return r;
+}
+
+void outlet_close(struct warden *w)
+{
+  if (!w->net_on)
+    return;
+  jail_net_close(w->instance);
+  restore_forwarding(w);
+  w->net_on = false;
+}
+
+bool outlet_wanted(const struct warden *w, unsigned flags, struct str allow)
+{
+  return w->net_on && ((flags & BOX_INTERNET) || allow.n);
+}
+
+bool outlet_plain(unsigned flags, struct str allow, struct str deny)
+{
+  return (flags & BOX_INTERNET) && !allow.n && !deny.n;
+}
+
+static const char *const *lines(struct arena *a, struct str text, const char *also)
+{
+  size_t n = 2;
+  for (size_t i = 0; i < text.n; i++)
+    n += text.p[i] == '\n';
+  const char **list = arena_alloc(a, (n + 1) * sizeof(*list));
+  size_t k = 0;
+  while (text.n) {
+    struct str line;
+    str_cut(text, '\n', &line, &text);
+    if (line.n)
+      list[k++] = arena_z(a, line);
+  }
+  if (also)
+    list[k++] = also;
+  return list;
+}
+
+void outlet_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny, struct arena *a, struct jail_net *net)
+{
+  bool closed = !(flags & BOX_INTERNET);
+  *net = (struct jail_net){
+      .config = &w->net,
+      .slot = slot,
+      .allow = lines(a, allow, NULL),
+      .deny = lines(a, closed ? STR_NONE : deny, closed ? "0.0.0.0/0" : NULL),
+  };
+}
+
+const char *outlet_nameserver(const struct warden *w, struct arena *a)
+{
+  uint32_t g = jail_net_gateway(&w->net);
+  return arena_fmt(a, "%u.%u.%u.%u", g >> 24, g >> 16 & 255, g >> 8 & 255, g & 255);
+}
+
+int outlet_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err)
+{
+  struct warden *w = b->warden;
+  if (!w->net_on || (!(b->row.flags & BOX_LINKED) && !outlet_wanted(w, flags, allow)))
+    return 0;
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct jail_net net;
+  outlet_plan(w, b->row.slot, flags, allow, deny, &a, &net);
+  if (b->row.flags & BOX_LINKED)
+    return jail_net_update(&net, err);
+  int r = jail_net_attach(&net, b->jail.netns, err);
+  if (!r)
+    b->row.flags |= BOX_LINKED;
+  return r;
+}

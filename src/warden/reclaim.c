@@ -1,0 +1,45 @@
+/* remains.c - see remains.h. */
+#include "warden/reclaim.h"
+
+#include "warden/id_slots.h"
+#include <stdio.h>
+
+struct removal {
+  uv_work_t work;
+  struct warden *warden;
+  struct jail jail;
+  char name[64], dir[512];
+  unsigned slot;
+};
+
+static void removal_work(uv_work_t *work)
+{
+  struct removal *r = work->data;
+  struct err err = ERR_NONE;
+  if (r->jail.pidfd >= 0)
+    jail_kill(r->warden->instance, r->name, &r->jail, &err);
+  if (jail_remove(r->warden->instance, r->name, r->dir, &err))
+    log_warn("box %s: remains not cleared yet: %s", r->name, err.msg);
+  jail_close(&r->jail);
+}
+
+static void removal_done(uv_work_t *work, int status)
+{
+  struct removal *r = work->data;
+  slot_mark(r->warden, r->slot, false);
+  r->warden->removals--;
+  free(r);
+}
+
+void remains_clear(struct warden *w, struct jail jail, const char *name, const char *dir, unsigned slot)
+{
+  struct removal *r = xcalloc(1, sizeof(*r));
+  r->warden = w;
+  r->jail = jail;
+  r->slot = slot;
+  snprintf(r->name, sizeof(r->name), "%s", name);
+  snprintf(r->dir, sizeof(r->dir), "%s", dir);
+  r->work.data = r;
+  w->removals++;
+  uv_queue_work(w->loop, &r->work, removal_work, removal_done);
+}
