@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Two commands do everything on a fresh Debian 12 or newer, as root:
 #   make serve    installs what is missing, builds, makes the default templates once, starts the server
 #   make test     installs what is missing and runs all tests
@@ -43,7 +44,7 @@ test: build deps-check deps-test stores
 unit: build
 	@meson test -C $(BUILD) --print-errorlogs
 
-check: deps-check
+check: build deps-check
 	@scripts/check
 
 # The daemon under ASan and UBSan. The agent in the boxes stays the static one: a template has no sanitizer libraries; its

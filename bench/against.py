@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """against.py PHASE OUT: what is measured while a server runs (scripts/with-server started us). Writes samples as JSON.
 
 Phases: `main` (everything), `unpooled` (a server without ready boxes), `frozen` (one whose boxes sleep in memory),

@@ -1,11 +1,12 @@
-/* box_floor.c - what the kernel asks for a bare box: clone with seven namespaces, id maps, an overlay, /proc, pivot_root and
- * the exec of a static program, until that program's first word. No agent, and nothing of Cloche.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_floor.c - what the kernel asks for a bare box: clone with seven namespaces, id maps, an overlay, /proc,
+ * pivot_root and the exec of a static program, until that program's first word. No agent, and nothing of Cloche.
  *
  *   box_floor DIR [COUNT]
  *
  * DIR must not exist; it is made and removed. Needs root. Prints {"spaced_ms":[...],"tight_ms":[...],"walled_ms":[...],
- * "per_second":[...]}: births 150 ms apart, one right after the other, 150 ms apart with three control groups and a veth
- * pair (whose host end gets no address), and how many bare ones two workers make in a second. */
+ * "per_second":[...]}: births 150 ms apart, one right after the other, 150 ms apart with three control groups and a
+ * veth pair (whose host end gets no address), and how many bare ones two workers make in a second. */
 #include "floor_walls.h"
 
 #include <fcntl.h>
@@ -21,7 +22,8 @@
 #include <time.h>
 
 #define ID_BASE 1600000000u
-#define WALLS   (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+#define WALLS                                                                                                          \
+  (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 static int64_t now_ns(void)
 {
@@ -51,9 +53,11 @@ static void lay_ground(const char *dir)
   snprintf(path, sizeof(path), "%s/lower/proc", dir);
   make(path);
   snprintf(path, sizeof(path), "%s/lower/word", dir);
-  cleanup_fd int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), copy = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+  cleanup_fd int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+                 copy = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
   struct stat st;
-  must(self >= 0 && copy >= 0 && !fstat(self, &st) && sendfile(copy, self, NULL, (size_t)st.st_size) == st.st_size, path);
+  must(self >= 0 && copy >= 0 && !fstat(self, &st) && sendfile(copy, self, NULL, (size_t)st.st_size) == st.st_size,
+       path);
 }
 
 static void live(const char *dir, struct groups *groups, int go, int out)
@@ -210,7 +214,8 @@ int main(int argc, char **argv)
   uint64_t count = 40;
   if (argc > 1 && !strcmp(argv[1], "--say"))
     return write(1, "x", 1) == 1 ? 0 : 1;
-  if (argc < 2 || argc > 3 || strlen(argv[1]) > 200 || (argc == 3 && (str_u64(str_of(argv[2]), &count) || count > 10000))) {
+  if (argc < 2 || argc > 3 || strlen(argv[1]) > 200 ||
+      (argc == 3 && (str_u64(str_of(argv[2]), &count) || count > 10000))) {
     fprintf(stderr, "usage: box_floor DIR [COUNT]\n");
     return 2;
   }

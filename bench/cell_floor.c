@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cell_floor.c - the least that can stand between a client and IPython: HTTP -> pipe -> run_cell -> pipe -> HTTP.
  *
  *   cell_floor WORKER [ARG...]
  *
- * Starts the worker (bench/cell_worker.py), which takes a line of code and gives a line of result, listens on a free port of
- * the loopback and prints that port. A thread per connection, blocking calls, one cell at a time. It answers creates and
- * kills of "boxes" with nothing behind them, so that a stock SDK and `cloche bench --only run` can use it. No box, no
- * agent, no gate; it ends when its standard input does. */
+ * Starts the worker (bench/cell_worker.py), which takes a line of code and gives a line of result, listens on a free
+ * port of the loopback and prints that port. A thread per connection, blocking calls, one cell at a time. It answers
+ * creates and kills of "boxes" with nothing behind them, so that a stock SDK and `cloche bench --only run` can use it.
+ * No box, no agent, no gate; it ends when its standard input does. */
 #include "base/base.h"
 
 #include <netinet/in.h>
@@ -17,8 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CREATED                                                                                                                                      \
-  "{\"sandboxID\":\"floor\",\"templateID\":\"floor\",\"clientID\":\"floor\",\"envdVersion\":\"0.5.0\",\"envdAccessToken\":\"none\",\"domain\":null}"
+#define CREATED                                                                                                        \
+  "{\"sandboxID\":\"floor\",\"templateID\":\"floor\",\"clientID\":\"floor\",\"envdVersion\":\"0.5.0\","                \
+  "\"envdAccessToken\":\"none\",\"domain\":null}"
 
 static FILE *to_worker, *from_worker;
 static pthread_mutex_t one_cell = PTHREAD_MUTEX_INITIALIZER;
@@ -102,8 +104,10 @@ static int answer_cell(const struct exchange *x, char *out, size_t size)
                    "{\"type\":\"result\",\"text\":\"%s\",\"is_main_result\":true}\n"
                    "{\"type\":\"number_of_executions\",\"execution_count\":1}\n{\"type\":\"end_of_execution\"}\n",
                    result);
-  return snprintf(out, size, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
-                  (unsigned)n, events);
+  return snprintf(
+      out, size,
+      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+      (unsigned)n, events);
 }
 
 static int answer(const struct exchange *x, char *out, size_t size)
@@ -111,7 +115,9 @@ static int answer(const struct exchange *x, char *out, size_t size)
   if (!strncmp(x->in, "POST /execute ", 14))
     return answer_cell(x, out, size);
   if (!strncmp(x->in, "POST /sandboxes ", 16) || !strncmp(x->in, "POST /v2/sandboxes ", 19))
-    return snprintf(out, size, "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n" CREATED, sizeof(CREATED) - 1);
+    return snprintf(out, size,
+                    "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n" CREATED,
+                    sizeof(CREATED) - 1);
   return snprintf(out, size, "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
@@ -154,7 +160,8 @@ int main(int argc, char **argv)
   signal(SIGPIPE, SIG_IGN);
   pid_t worker = worker_start(argv + 1);
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  must(listener >= 0 && !bind(listener, (struct sockaddr *)&a, n) && !listen(listener, 64) && !getsockname(listener, (struct sockaddr *)&a, &n),
+  must(listener >= 0 && !bind(listener, (struct sockaddr *)&a, n) && !listen(listener, 64) &&
+           !getsockname(listener, (struct sockaddr *)&a, &n),
        "listen");
   must(!pthread_create(&thread, NULL, accept_all, &listener), "thread");
   printf("%d\n", ntohs(a.sin_port));

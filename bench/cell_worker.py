@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python behind cell_floor: a line of code in, a line with the cell's result out, until the input ends."""
 
 import os

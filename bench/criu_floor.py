@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """criu_floor.py CRIU DIR: what criu itself takes to put a bare process tree on disk and to bring it back.
 
 The tree is a process and its child with 60 MB between them, in no namespaces of their own, with no sockets and nothing

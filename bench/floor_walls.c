@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* floor_walls.c - see floor_walls.h. */
 #include "floor_walls.h"
 
@@ -87,7 +88,8 @@ void groups_make(struct groups *g, unsigned number)
     cleanup_fd int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (unsigned i = 0; i < FLOOR_GROUPS; i++)
       if (unified || i == h)
-        put_at(dir, unified ? limits[i].new_file : limits[i].old_file, unified ? limits[i].new_value : limits[i].old_value);
+        put_at(dir, unified ? limits[i].new_file : limits[i].old_file,
+               unified ? limits[i].new_value : limits[i].old_value);
     g->tasks[h] = openat(dir, unified ? "cgroup.procs" : "tasks", O_WRONLY | O_CLOEXEC);
     must(g->tasks[h] >= 0, path);
   }
@@ -146,7 +148,9 @@ void veth_make(pid_t pid, unsigned number)
   char name[IFNAMSIZ], in[1024];
   const struct ifinfomsg up = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
   const struct ifinfomsg down = {.ifi_family = AF_UNSPEC}; /* an end can't be up before it has its other one */
-  struct question q = {.head = {.nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK}, .link = up};
+  struct question q = {
+      .head = {.nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK},
+      .link = up};
   q.head.nlmsg_len = NLMSG_LENGTH(sizeof(q.link));
   snprintf(name, sizeof(name), "cf%x.%x", (unsigned)getpid(), number);
   attribute(&q, IFLA_IFNAME, name, strlen(name) + 1);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Floors: what the machine, Python, criu and the stock SDK take without a server, a box or an agent of ours.
 
 `measure` gives samples by series. A floor that cannot be had (no criu, no template) is left out with a word on why, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_floor.c - what our HTTP costs by itself: server and client of src/net over loopback, no box, no routes.
  *
  *   http_floor [--conns N] [--seconds S] [--proxy] [--body BYTES]
@@ -26,7 +27,8 @@ static char payload[1 << 20];
 
 static struct sockaddr_in loopback(int port)
 {
-  return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  return (struct sockaddr_in){
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 static int listen_on(int *port)
@@ -34,7 +36,8 @@ static int listen_on(int *port)
   struct sockaddr_in a = loopback(0);
   socklen_t n = sizeof(a);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, 4096) < 0 || getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
+  if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, 4096) < 0 ||
+      getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
     perror("listen");
     exit(1);
   }
@@ -212,7 +215,8 @@ static void measure(int port)
   qsort(samples, nsamples, sizeof(*samples), by_value);
   printf("{\"what\":\"%s\",\"conns\":%u,\"body\":%zu,\"requests\":%zu,\"per_second\":%.0f,\"p50_ms\":%.4f,"
          "\"p95_ms\":%.4f,\"p99_ms\":%.4f}\n",
-         opt.proxy ? "http_proxy_floor" : "http_floor", opt.conns, opt.body, nsamples, (double)nsamples / seconds, at(0.5), at(0.95), at(0.99));
+         opt.proxy ? "http_proxy_floor" : "http_floor", opt.conns, opt.body, nsamples, (double)nsamples / seconds,
+         at(0.5), at(0.95), at(0.99));
 }
 
 static int options(int argc, char **argv)

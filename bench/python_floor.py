@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Python itself costs in this template: cells, forks of a loaded interpreter, figures, a shell, a Jupyter kernel.
 
 Runs in a plain chroot of the template (scripts/in-template), with OPENBLAS_NUM_THREADS=1, and prints one JSON object of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of `make bench`: what is measured, what it should reach on two cores, and the floor beside it."""
 
 from verdict import Floor, Row, Samples, p50

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """run.py BUILD OUT: all of `make bench`. Floors, four servers, one table; every sample into OUT (JSON).
 
 The table's goals hold for two cores. Absolute times move with the machine, so each row stands beside the floor that was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the stock JavaScript SDK waits for: a warm cell and a create. Prints one JSON object of samples in milliseconds.
 import { createRequire } from 'node:module'
 

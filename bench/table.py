@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of `make bench`: each row with its floor, our number, their ratio, the goal as both, the verdict.
 
 As a program: table.py SAMPLES.json prints the table of a run again.

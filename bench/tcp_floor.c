@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_floor.c - what loopback TCP costs by itself: the round trip of one byte, and the rate of one stream.
  *
  *   tcp_floor
@@ -102,7 +103,8 @@ int main(void)
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t n = sizeof(a);
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  must(listener >= 0 && !bind(listener, (struct sockaddr *)&a, n) && !listen(listener, 1) && !getsockname(listener, (struct sockaddr *)&a, &n),
+  must(listener >= 0 && !bind(listener, (struct sockaddr *)&a, n) && !listen(listener, 1) &&
+           !getsockname(listener, (struct sockaddr *)&a, &n),
        "listen");
   pid_t child = serve(listener);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verdicts of the bench: by number, by ratio, and what is said when something is missing."""
 
 import unittest

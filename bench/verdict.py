@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows, floors, and what becomes of a goal.
 
 A goal is a time or a rate that was set on a certain machine, beside floors measured on that machine. Where the goals

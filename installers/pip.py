@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pip.py PIP... -- install ARG... - installs with uv what pip would have installed, or lets pip do it.
 
 uv knows neither pip's settings nor packages that lie outside of the directory it installs to (Debian's own, those of a

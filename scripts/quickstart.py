@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quick start: the stock Python SDK against a Cloche server.
 
 pip install e2b-code-interpreter, paste the environment lines that `cloche serve`

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """settings.py [--write]: docs/settings.md is what src/cli/config.c says.
 
 Without --write it compares the two and tells what to do when they differ.
@@ -13,12 +14,13 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 DOCUMENT = TOP / "docs/settings.md"
 ROW = re.compile(
-    r'\{"(?P<name>\w+)", (?P<kind>[TN])\(\w+\), (?P<fallback>"[^"]*"|\w+), (?P<least>\d+), (?P<most>\d+),\s+"(?P<meaning>[^"]*)"\}'
+    r'\{"(?P<name>\w+)", (?P<kind>[TN])\(\w+\), (?P<fallback>"[^"]*"|\w+), (?P<least>\d+), (?P<most>\d+),\s+"(?P<meaning>[^"]*(?:"\s+"[^"]*)*)"\}'
 )
 HEAD = """# Settings
 
-Every setting of `cloche serve`: a flag (`--log-level warn`), a variable (`CLOCHE_LOG_LEVEL=warn`) or a line of the config file (`log_level = warn`); flags beat variables,
-variables beat the file. `cloche serve --print-config` prints what is in force. Made by `scripts/settings.py --write` from `src/cli/config.c`.
+Every setting of `cloche serve`: a flag (`--log-level warn`), a variable (`CLOCHE_LOG_LEVEL=warn`) or a line of the
+config file (`log_level = warn`); flags beat variables, variables beat the file. `cloche serve --print-config` prints
+what is in force. Made by `scripts/settings.py --write` from `src/cli/config.c`.
 
 | setting | default | range | meaning |
 |---|---|---|---|
@@ -44,7 +46,7 @@ def table() -> str:
     for row in rows:
         fallback = value_of(row["fallback"])
         reach = f"{int(row['least']):,} to {int(row['most']):,}" if row["kind"] == "N" else ""
-        meaning = row["meaning"].replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+        meaning = re.sub(r'"\s+"', "", row["meaning"]).replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
         lines.append(f"| `{row['name']}` | {f'`{fallback}`' if fallback else ''} | {reach} | {meaning} |\n")
     return HEAD + "".join(lines)
 

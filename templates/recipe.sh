@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # recipe.sh - what a recipe says, and where its result lives in a store.
 #
 # Sourced by `build` and `check`. A template is a JSON file that names its

@@ -1,8 +1,9 @@
-/* criu-links.h - what scripts/criu adds to criu's care for files that lost the name they were opened by.
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* cloche-link-remap.h - what scripts/criu adds to criu's care for files that lost the name they were opened by.
  *
  * Such a file that has another name still gets one more for the time of its sleep, a link beside the old place. criu takes these
  * away itself when a dump lets the box go on, and so from an image that is to be restored later. Here they stay: each is
- * written down in the image first ("inode path", ended by a zero), and whoever keeps the image removes them (src/jail/links.c). */
+ * written down in the image first ("inode path", ended by a zero), and whoever keeps the image removes them (src/jail/checkpoint/link_remap.c). */
 #ifndef CLOCHE_CRIU_LINKS_H
 #define CLOCHE_CRIU_LINKS_H
 

@@ -1,4 +1,5 @@
-/* criu-pages.h - what scripts/criu adds to criu's restorer: long runs of memory without a page fault each.
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* cloche-page-fill.h - what scripts/criu adds to criu's restorer: long runs of memory without a page fault each.
  *
  * A read into fresh memory takes one fault per page, clears the page and copies into it. The kernel can also be handed
  * whole ranges to fill (userfaultfd's copy): a page is then allocated and copied, and nothing else, in about half the

@@ -1,4 +1,5 @@
-/* criu-rescue.h - what scripts/criu adds to criu's injection of code, so that a killed criu harms no process.
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* cloche-rescue.h - what scripts/criu adds to criu's injection of code, so that a killed criu harms no process.
  *
  * Two things. What is about to be changed in a process is written down first (criu_journal.h says where). And injected
  * code never ends in a trap, which would kill the process once nobody traces it: after its work it runs in place until

@@ -1,4 +1,5 @@
-/* criu-small.h - what scripts/criu adds to criu: small tmpfs without tar.
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* cloche-small-tmpfs.h - what scripts/criu adds to criu: small tmpfs without tar.
  *
  * criu packs every tmpfs of a box with tar and gzip and unpacks it the same way: six programs for a /dev of links and
  * mount points and an empty /dev/shm, at each dump and each restore. A tmpfs of few and small files is written here

@@ -1,4 +1,5 @@
-/* criu-owner.h - what scripts/criu adds to criu: the owner of a box's user namespace.
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* cloche-userns-owner.h - what scripts/criu adds to criu: the owner of a box's user namespace.
  *
  * A user namespace belongs to whoever makes it, and limits such as inotify instances are counted per owner all the way
  * up. Boxes are owned by their own root or their zygote's user, restored ones must be too, or all of them would share

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Starts the Java kernel: compiled classes and, where there is one, a class archive that spares the
 # virtual machine most of its start.
 #

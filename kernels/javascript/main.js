@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 /*
@@ -33,6 +34,9 @@ const INTERRUPTED = { name: 'Interrupted', value: 'Execution was interrupted', t
 
 /* Type arguments that plain JavaScript would read as comparisons: f<T>(x), tag<T>`x`. */
 const AMBIGUOUS_TYPES = /[\w$]\s*<[^;]*>\s*[(`]/s;
+
+/* The turn's id while the kernel works between runs; the agent counts runs from 1. */
+const NO_RUN = 0;
 
 const isTypeScript = process.argv.includes('--typescript');
 const turn = new Turn(shared);
@@ -207,24 +211,33 @@ function changeDirectory(directory) {
 
 /*
  * A message counts as taken in only when nothing can stop it any more: a termination that
- * lands on a run about to begin makes the watch thread send that run, and what followed it, again.
+ * lands on one about to be handled makes the watch thread send it, and what followed it, again.
  */
 function receive({ number, line }) {
   if (number !== taken + 1) return;
   const message = JSON.parse(line);
   const isMine = cell !== null && cell.id === message.id;
+  const isChange = message.op === 'env' || message.op === 'cd';
   if (message.op === 'run') turn.begin(message.id);
   if (message.op === 'interrupt' && isMine) turn.toKernel();
+  if (isChange && cell === null) turn.begin(NO_RUN);
   taken = number;
   turn.seen(number);
   if (message.op === 'run') run(message);
   else if (message.op === 'interrupt' && isMine) interrupt();
-  else if (message.op === 'env') {
-    setEnv(message.set ?? {});
-    if (message.renew) chance.renew();
-  }
-  else if (message.op === 'cd') changeDirectory(message.path);
   else if (message.op === 'leave') process.exit(0);
+  else if (isChange) change(message);
+}
+
+/* Kernel's turn when no cell runs, as the protocol has it. */
+function change(message) {
+  try {
+    if (message.op === 'cd') changeDirectory(message.path);
+    else setEnv(message.set ?? {});
+    if (message.renew) chance.renew();
+  } finally {
+    if (cell === null) turn.end();
+  }
 }
 
 /*

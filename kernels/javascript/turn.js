@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 /*
@@ -11,7 +12,7 @@
  *   id*4 + 1    user code of run `id`
  *   id*4 + 2    the watch thread has claimed the main thread; a termination
  *               is on its way and will arrive
- *   id*4 + 3    kernel code on behalf of run `id`: hands off
+ *   id*4 + 3    kernel code on behalf of run `id`: hands off; id 0 between runs
  *
  * The watch thread may only terminate after it moved a 0 or a 1 to the claimed
  * state; the kernel may only work after it moved a 1 to 3. Both moves are one

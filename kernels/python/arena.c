@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - Python's small objects in one piece of memory.
  *
  * Python asks the system for its objects' memory a megabyte at a time and gets pieces here and there, none of which holds a

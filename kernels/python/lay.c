@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lay.c - puts pieces of our own memory into a file and maps them from there, in place.
  *
  * Memory that comes from a file and is only read belongs to nobody: forks share it without copying page tables, and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The front door of the Python kernel.
 
 Started plainly it is one kernel on descriptor 3; with --nursery it loads everything heavy once and

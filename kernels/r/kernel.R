@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The R side of the R kernel: takes orders from main.pl, runs cells, tells what came out.
 #
 # Output needs no capturing: what R prints goes where it always goes. Only values, conditions and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - the agent's state: who may call, and with which variables processes start. */
 #include "agent/agent.h"
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent.h - the agent's state, and where a reader starts.
  *
- * cloche-agent is pid 1 of a box. main.c reads the boot packet (boot.c), opens the envd API on 49983 (router.c sends each
- * request to process_rpc.c, fs_rpc.c, watch_rpc.c, upload.c, download.c, compose.c, init.c, metrics.c) and the
- * code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk goes to
- * work.c, whose threads come and go with it. */
+ * cloche-agent is pid 1 of a box. main.c reads the boot packet (agent_boot.c), opens the envd API on 49983 (router.c
+ * sends each request to process_rpc.c, fs_rpc.c, watch_rpc.c, upload.c, download.c, compose.c, init.c, box_metrics.c)
+ * and the code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk goes to
+ * thread_pool.c, whose threads come and go with it. */
 #ifndef CLOCHE_AGENT_H
 #define CLOCHE_AGENT_H
 
@@ -26,8 +27,8 @@ struct agent {
   struct env init_env;                   /* envVars of the last POST /init */
   int64_t init_us;                       /* timestamp of the newest accepted /init, 0 = none */
   unsigned env_generation;               /* grows whenever agent_envs() may answer differently */
-  unsigned renewals;                     /* how often it became another box: kernels draw new random numbers after each */
-  void (*renewed)(void *arg);            /* told then; NULL: nobody wants to know */
+  unsigned renewals;          /* how often it became another box: kernels draw new random numbers after each */
+  void (*renewed)(void *arg); /* told then; NULL: nobody wants to know */
   void *renewed_arg;
 };
 

@@ -1,4 +1,5 @@
-/* boot.c - see boot.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_boot.c - see agent_boot.h. */
 #include "agent/agent_boot.h"
 #include "agent/envd/init.h"
 #include "agent/interpreter/interp.h"
@@ -48,7 +49,7 @@ static int template_take(struct agent *a, struct str text, struct err *err)
     text_take(&a->default_user, user);
   if (workdir.n && !is_home(a->default_user, workdir))
     text_take(&a->default_workdir, workdir);
-  start_take(json_text(json_get(v, "start"), STR_NONE), json_text(json_get(v, "ready"), STR_NONE));
+  start_command_set(json_text(json_get(v, "start"), STR_NONE), json_text(json_get(v, "ready"), STR_NONE));
   return 0;
 }
 
@@ -85,10 +86,10 @@ static int field_take(struct agent *a, uint32_t tag, struct str value, struct er
     return template_take(a, value, err);
   case BOOT_INIT:
     return init_apply(a, value, true, err) == INIT_BAD ? err_wrap(err, "init") : 0;
-  case BOOT_PARK:
+  case BOOT_WAIT:
     parked = true;
     return 0;
-  case BOOT_ORDERS:
+  case BOOT_BUILD:
     builds = true;
     return 0;
   case BOOT_NURSERY:
@@ -132,7 +133,8 @@ static void marker_write(const char *path, const char *text)
 
 static void markers_write(const struct agent *a)
 {
-  cleanup_free char *all = xasprintf("ENV_ID=%s\nTEMPLATE_ID=%s\nBUILD_ID=%s\n", a->template_id, a->template_id, a->build_id);
+  cleanup_free char *all =
+      xasprintf("ENV_ID=%s\nTEMPLATE_ID=%s\nBUILD_ID=%s\n", a->template_id, a->template_id, a->build_id);
   mkdir("/run/e2b", 0755);
   marker_write("/run/e2b/.E2B_SANDBOX", "true");
   marker_write("/run/e2b/.E2B_SANDBOX_ID", a->box_id);
@@ -151,7 +153,7 @@ void boot_publish(struct agent *a)
 {
   variables_set(a);
   markers_write(a);
-  machine_name(false);
+  machine_id_write(false);
 }
 
 int boot_receive(struct agent *a, struct err *err)
@@ -178,7 +180,7 @@ int boot_receive(struct agent *a, struct err *err)
   if (rc < 0)
     return rc;
   if (parked)
-    return BOOT_PARKED;
+    return BOOT_WAITING;
   if (builds) /* it leaves no mark of its own in the template */
     return BOOT_BUILDS;
   if (naming)
@@ -212,7 +214,7 @@ static void on_packet(uv_poll_t *poll, int status, int events)
     boot_answer(err.msg);
     exit(1); /* pid 1 ends, and the box with it */
   }
-  start_wait(a, say_ready);
+  start_command_wait(a, say_ready);
   /* While the word is on its way; nobody is served before this callback ends. */
   markers_write(a);
   interp_named();
@@ -225,8 +227,8 @@ void boot_wait(struct agent *a)
   poll->data = a;
   uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, on_packet);
   interp_warm("python");
-  machine_name(false);
-  start_begin(a);
+  machine_id_write(false);
+  start_command_begin(a);
 }
 
 /* Number 3 stays taken: in every child it is spoken for. */
@@ -252,15 +254,15 @@ void boot_build(struct agent *a)
   let_go();
   if (nursed)
     interp_warm("python");
-  orders_open(a, fd);
+  exec_serve(a, fd);
 }
 
 void boot_finish(struct agent *a)
 {
   if (nursed) /* it is on its way, and nothing of outside may stay open */
     interp_warm("python");
-  start_begin(a);
-  start_wait(a, say_ready);
+  start_command_begin(a);
+  start_command_wait(a, say_ready);
 }
 
 void boot_answer(const char *failure)
@@ -268,8 +270,9 @@ void boot_answer(const char *failure)
   char text[600];
   if (!boot_socket())
     return;
-  int n = failure ? snprintf(text, sizeof(text), "%c%s", BOOT_FAILED, failure) : snprintf(text, sizeof(text), "%c", BOOT_READY);
+  int n = failure ? snprintf(text, sizeof(text), "%c%s", BOOT_FAILED, failure)
+                  : snprintf(text, sizeof(text), "%c", BOOT_READY);
   if (send(BOOT_FD, text, MIN((size_t)n, sizeof(text) - 1), MSG_NOSIGNAL) < 0)
-    log_warn("the warden left before it was answered: %s", strerror(errno));
+    log_warn("the warden closed the boot socket before the reply: %s", strerror(errno));
   let_go();
 }

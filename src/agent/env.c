@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* env.c - an environment built name by name. */
 #include "agent/env.h"
 

@@ -1,4 +1,5 @@
-/* logbook.c - see logbook.h. Nothing here can fail a caller: a line that can't be kept is not kept. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_capture.c - see log_capture.h. Nothing here can fail a caller: a line that can't be kept is not kept. */
 #include "agent/log_capture.h"
 
 #include "wire/logring.h"
@@ -61,7 +62,8 @@ static void put_field(struct jw *w, const char *name, const char *value)
 }
 
 /* `token`: the message is a JSON string already, without its quotes. */
-static void put_line(struct buf *b, const char *level, const char *logger, const char *who, const char *stream, struct str message, bool token)
+static void put_line(struct buf *b, const char *level, const char *logger, const char *who, const char *stream,
+                     struct str message, bool token)
 {
   struct jw w = JW(b);
   jw_open(&w, '{');
@@ -119,7 +121,8 @@ static void put_output(struct buf *b, const char *logger, const char *who, const
 }
 
 /* The first line of a chunk goes on where the chunk before ended. */
-static struct str finish_partial(struct buf *b, const char *logger, const char *who, const char *stream, struct str chunk)
+static struct str finish_partial(struct buf *b, const char *logger, const char *who, const char *stream,
+                                 struct str chunk)
 {
   struct partial *p = partial_of(who, !strcmp(stream, "stderr"), false);
   struct str line, rest;
@@ -134,7 +137,7 @@ static struct str finish_partial(struct buf *b, const char *logger, const char *
   return whole ? rest : STR_NONE;
 }
 
-void logbook_output(const char *logger, const char *who, const char *stream, struct str chunk)
+void log_capture_output(const char *logger, const char *who, const char *stream, struct str chunk)
 {
   if (!chunk.n || !book_open())
     return;
@@ -152,7 +155,7 @@ void logbook_output(const char *logger, const char *who, const char *stream, str
     book_write(buf_str(&b));
 }
 
-void logbook_end(const char *who)
+void log_capture_end(const char *who)
 {
   for (int err = 0; err < 2; err++) {
     struct partial *p = partial_of(who, err, false);
@@ -166,8 +169,8 @@ void logbook_end(const char *who)
   }
 }
 
-/* The first line of an escaped text: up to its \\n, cut between two characters when it is long. *used tells how much of it
- * the line took. */
+/* The first line of an escaped text: up to its \\n, cut between two characters when it is long. *used tells how much of
+ * it the line took. */
 static struct str escaped_line(struct str body, size_t *used)
 {
   size_t i = 0, keep = 0;
@@ -191,7 +194,7 @@ static struct str escaped_line(struct str body, size_t *used)
   return str_sub(body, 0, keep);
 }
 
-void logbook_escaped(const char *logger, const char *who, const char *stream, struct str body)
+void log_capture_escaped(const char *logger, const char *who, const char *stream, struct str body)
 {
   if (!body.n || !book_open())
     return;

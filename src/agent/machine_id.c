@@ -1,5 +1,6 @@
-/* machine.c - see machine.h. The id is random but for its last eight digits, which are a sum of the others: so it is known again as
- * one of ours in a copy of the box, whose agent may be another process than the one that wrote it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine_id.c - see machine_id.h. The id is random but for its last eight digits, which are a sum of the others: so it
+ * is known again as one of ours in a copy of the box, whose agent may be another process than the one that wrote it. */
 #include "agent/machine_id.h"
 
 #include "base/base.h"
@@ -26,7 +27,7 @@ static bool is_ours(struct str text)
   return !memcmp(id, text.p, DIGITS);
 }
 
-void machine_name(bool again)
+void machine_id_write(bool again)
 {
   char text[DIGITS + 8], id[DIGITS + 2];
   uint8_t drawn[DRAWN / 2];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - cloche-agent: the first process of a box. See agent.h for the way through the rooms.
  *
  * The listeners are open before the boot packet is read, so everything that takes time is done when the box gets its
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
   if (argc == 2 && !strcmp(argv[1], "--rest"))
     rest();
   if (argc > 1)
-    return chore_main(argc, argv);
+    return applet_main(argc, argv);
   static struct agent agent;
   struct err err = ERR_NONE;
   pid1_prepare();
@@ -111,7 +112,7 @@ int main(int argc, char **argv)
     boot_answer(err.msg);
     return 1;
   }
-  if (rc == BOOT_PARKED)
+  if (rc == BOOT_WAITING)
     boot_wait(&agent);
   else if (rc == BOOT_BUILDS)
     boot_build(&agent);

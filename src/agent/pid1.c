@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pid1.c - what the kernel and the box expect of process 1.
  *
  * All signals arrive through one signalfd, so no handler ever interrupts anything and the sender is known: a SIGTERM,
@@ -59,7 +60,8 @@ static void oom_shield(void)
   close(fd);
 }
 
-/* One heap for all threads, and large pieces mapped on their own: what a big request needed goes back when it is over. */
+/* One heap for all threads, and large pieces mapped on their own: what a big request needed goes back when it is over.
+ */
 static void heap_keep_small(void)
 {
   mallopt(M_ARENA_MAX, 1);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pid1.h - being the first process of a box: signals, orphans, an orderly end. */
 #ifndef CLOCHE_AGENT_PID1_H
 #define CLOCHE_AGENT_PID1_H

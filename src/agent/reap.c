@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap.c - waits for every child of pid 1, and tells those who asked. */
 #include "agent/reap.h"
 #include "base/base.h"

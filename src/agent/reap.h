@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap.h - the child-reaping registry of pid 1.
  *
- * Every child, adopted orphans included, is waited for as soon as SIGCHLD arrives. Who started a child watches its pid in
- * the same callback that spawned it, so no exit can be missed; the function is called once, from the loop. */
+ * Every child, adopted orphans included, is waited for as soon as SIGCHLD arrives. Who started a child watches its pid
+ * in the same callback that spawned it, so no exit can be missed; the function is called once, from the loop. */
 #ifndef CLOCHE_AGENT_REAP_H
 #define CLOCHE_AGENT_REAP_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spawn.c - see spawn.h. The child shares the agent's memory until it execs: it may only write to its own stack and to
  * the struct below, and calls no function of libc that takes a lock or, like setuid(), signals other threads. */
 #include "agent/spawn.h"
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 
 #define STACK_SIZE      (128 << 10)
+#define FOUNDER_STACK   (16 << 10) /* at the bottom of the child's */
 #define CHILD_OOM_SCORE "100"
 
 static struct {
@@ -25,7 +27,7 @@ static struct {
   bool niced;
 } given = {.null_fd = -1};
 
-struct birth {
+struct spawn_child {
   const struct spawn *s;
   const char *path; /* PATH of the child */
   char **sh_argv;   /* for a script without an interpreter line: sh, the script, its arguments */
@@ -57,14 +59,14 @@ CHILD _Noreturn void child_exit(int code)
     syscall(SYS_exit_group, code);
 }
 
-CHILD _Noreturn void child_fail(struct birth *b, enum spawn_stage stage)
+CHILD _Noreturn void child_fail(struct spawn_child *b, enum spawn_stage stage)
 {
   b->error = errno;
   b->stage = stage;
   child_exit(127);
 }
 
-CHILD void child_fds(struct birth *b)
+CHILD void child_fds(struct spawn_child *b)
 {
   for (int i = 0; i < 4; i++) {
     int from = b->s->fds[i];
@@ -78,15 +80,15 @@ CHILD void child_fds(struct birth *b)
   syscall(SYS_close_range, 4, ~0U, 0);
 }
 
-/* The agent keeps CAP_SYS_PTRACE and nothing it starts may have it, root's programs and sudo's included: the kernel lets
- * one trace another only when it has all of the other's capabilities, so no process of the box can trace, read or
+/* The agent keeps CAP_SYS_PTRACE and nothing it starts may have it, root's programs and sudo's included: the kernel
+ * lets one trace another only when it has all of the other's capabilities, so no process of the box can trace, read or
  * write pid 1. What a user's debugger does to programs of that user needs no capability. */
 CHILD void child_shed(void)
 {
   prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE);
 }
 
-CHILD void child_identity(struct birth *b)
+CHILD void child_identity(struct spawn_child *b)
 {
   const struct user *u = b->s->user;
   if (!u)
@@ -96,7 +98,7 @@ CHILD void child_identity(struct birth *b)
     child_fail(b, SPAWN_IDENTITY);
 }
 
-CHILD void child_limits(struct birth *b)
+CHILD void child_limits(struct spawn_child *b)
 {
   sigset_t none;
   int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -112,7 +114,7 @@ CHILD void child_limits(struct birth *b)
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-CHILD void child_try(struct birth *b, const char *program)
+CHILD void child_try(struct spawn_child *b, const char *program)
 {
   execve(program, b->s->argv, b->s->envp);
   if (errno != ENOEXEC)
@@ -122,7 +124,7 @@ CHILD void child_try(struct birth *b, const char *program)
 }
 
 /* Tries each directory of PATH; a file that may not be run is remembered, one that is not there is not. */
-CHILD int child_search(struct birth *b)
+CHILD int child_search(struct spawn_child *b)
 {
   char program[4096];
   struct str rest = str_of(b->path), dir, name = str_of(b->s->cmd);
@@ -165,13 +167,31 @@ CHILD _Noreturn void child_lost(const char *cmd, int why)
   child_exit(missing ? 127 : 126);
 }
 
+CHILD int founder_main(void *arg)
+{
+  setpgid(0, 0);
+  child_exit(0);
+}
+
+/* A process group of its own, so that `kill 0` stays inside the command, but without being its leader: setsid(1) would
+ * fork and return 0 at once for a leader. The leader is a process that exits as soon as it has founded the group; not
+ * yet reaped, it can still be joined. */
+CHILD void child_group(void)
+{
+  pid_t founder = clone(founder_main, given.stack + FOUNDER_STACK, CLONE_VM | CLONE_VFORK, NULL);
+  if (founder < 0 || setpgid(0, founder) < 0)
+    setpgid(0, 0);
+  while (founder > 0 && wait4(founder, NULL, __WCLONE, NULL) < 0 && errno == EINTR)
+    continue;
+}
+
 CHILD int child_main(void *arg)
 {
-  struct birth *b = arg;
+  struct spawn_child *b = arg;
   if (b->s->session)
     setsid();
   else
-    setpgid(0, 0);
+    child_group();
   child_fds(b);
   if (b->s->ctty && ioctl(0, TIOCSCTTY, 0) < 0)
     child_fail(b, SPAWN_SETUP);
@@ -229,14 +249,14 @@ static void oom_score_set(pid_t pid)
 pid_t spawn_run(const struct spawn *s, enum spawn_stage *stage)
 {
   cleanup_free char **sh_argv = sh_argv_make(s->argv);
-  struct birth b = {.s = s, .path = path_of(s->envp), .sh_argv = sh_argv, .stage = SPAWN_OK};
+  struct spawn_child b = {.s = s, .path = path_of(s->envp), .sh_argv = sh_argv, .stage = SPAWN_OK};
   *stage = SPAWN_CLONE;
   if (!given.stack)
     return -ENOMEM;
   pid_t pid = clone(child_main, given.stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, &b);
   int code = errno;
-  /* The child changed its user on our memory, which hides this process. A checkpoint of a restored box, whose memory belongs to
-   * the host's namespace, could not be taken of it then. */
+  /* The child changed its user on our memory, which hides this process. A checkpoint of a restored box, whose memory
+   * belongs to the host's namespace, could not be taken of it then. */
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   if (pid < 0)
     return -code;

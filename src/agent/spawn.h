@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spawn.h - one child process, made without copying the agent.
  *
  * clone(CLONE_VM | CLONE_VFORK) on a stack of its own: the child runs a handful of raw system calls and execs while the

@@ -1,7 +1,8 @@
-/* work.c - see work.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_pool.c - see thread_pool.h.
  *
- * The loop is told by an eventfd of our own: libuv's uv_async makes it spin until the sender has come back from its system
- * call, and the sender, woken over by the loop on a busy machine, is not back for long. */
+ * The loop is told by an eventfd of our own: libuv's uv_async makes it spin until the sender has come back from its
+ * system call, and the sender, woken over by the loop on a busy machine, is not back for long. */
 #include "agent/thread_pool.h"
 #include <malloc.h>
 #include <pthread.h>

@@ -1,10 +1,11 @@
-/* work.h - jobs that may wait for a disk, done on a few threads beside the loop.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_pool.h - jobs that may wait for a disk, done on a few threads beside the loop.
  *
  * libuv's own pool ends the program when a thread can't be made, and pid 1 of a box that has reached its limit of
- * processes must not end. Here the caller is told instead. Threads are born when there is work and leave after some idle
- * seconds, so an idle agent has none. */
-#ifndef CLOCHE_AGENT_WORK_H
-#define CLOCHE_AGENT_WORK_H
+ * processes must not end. Here the caller is told instead. Threads are launched when there is work and leave after some
+ * idle seconds, so an idle agent has none. */
+#ifndef CLOCHE_AGENT_THREAD_POOL_H
+#define CLOCHE_AGENT_THREAD_POOL_H
 
 #include "base/base.h"
 #include <uv.h>

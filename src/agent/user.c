@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* user.c - /etc/passwd and /etc/group, line by line. Lines that are not whole are passed over. */
 #include "agent/user.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* user.h - accounts of the box, read from /etc/passwd and /etc/group at the moment of asking.
  *
  * The agent is linked statically, so there is no NSS; and users may be added while it runs, so nothing is cached

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - memory that dies together. Everything of a request comes from its arena and goes with it. */
 #ifndef CLOCHE_ARENA_H
 #define CLOCHE_ARENA_H

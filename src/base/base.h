@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base.h - what C lacks, in one include.
  *
  * Start here: str (borrowed bytes), buf (owned growing bytes with a stated maximum), arena (memory that dies
@@ -22,26 +23,26 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #else
-#define MIN(a, b)                                                                                                                                    \
-  ({                                                                                                                                                 \
-    __typeof__(a) min_a = (a);                                                                                                                       \
-    __typeof__(b) min_b = (b);                                                                                                                       \
-    min_a < min_b ? min_a : min_b;                                                                                                                   \
+#define MIN(a, b)                                                                                                      \
+  ({                                                                                                                   \
+    __typeof__(a) min_a = (a);                                                                                         \
+    __typeof__(b) min_b = (b);                                                                                         \
+    min_a < min_b ? min_a : min_b;                                                                                     \
   })
-#define MAX(a, b)                                                                                                                                    \
-  ({                                                                                                                                                 \
-    __typeof__(a) max_a = (a);                                                                                                                       \
-    __typeof__(b) max_b = (b);                                                                                                                       \
-    max_a > max_b ? max_a : max_b;                                                                                                                   \
+#define MAX(a, b)                                                                                                      \
+  ({                                                                                                                   \
+    __typeof__(a) max_a = (a);                                                                                         \
+    __typeof__(b) max_b = (b);                                                                                         \
+    max_a > max_b ? max_a : max_b;                                                                                     \
   })
 #endif
 
 /* Hands a pointer out of a cleanup_* local: the local forgets it. */
-#define steal(pp)                                                                                                                                    \
-  ({                                                                                                                                                 \
-    __typeof__(*(pp)) stolen = *(pp);                                                                                                                \
-    *(pp) = NULL;                                                                                                                                    \
-    stolen;                                                                                                                                          \
+#define steal(pp)                                                                                                      \
+  ({                                                                                                                   \
+    __typeof__(*(pp)) stolen = *(pp);                                                                                  \
+    *(pp) = NULL;                                                                                                      \
+    stolen;                                                                                                            \
   })
 
 static inline void cleanup_free_p(void *p)
@@ -50,7 +51,7 @@ static inline void cleanup_free_p(void *p)
 }
 #define cleanup_free __attribute__((cleanup(cleanup_free_p)))
 
-/* Memory that must be there: the daemon ends with a message where a few bytes can't be had. Used for small
+/* Memory that must be there: the daemon ends with a message where a few bytes is not available. Used for small
  * bookkeeping objects only; anything whose size an outsider chooses goes through buf or arena, which can fail. */
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* buf.c - growing bytes with a maximum. */
 #include "base/base.h"
 

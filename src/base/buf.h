@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* buf.h - owned bytes that grow up to a stated maximum.
  *
  * Every buffer has a `max`; an append past it fails with -ENOBUFS and changes nothing. Appends mark the buffer
@@ -35,7 +36,7 @@ int buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 
 int buf_vaddf(struct buf *b, const char *fmt, va_list ap);
 int buf_addu(struct buf *b, uint64_t v); /* decimal, quick */
 void buf_drop(struct buf *b, size_t n);  /* the first n bytes leave */
-const char *buf_z(struct buf *b);        /* NUL-terminated view; "" when it can't be had */
+const char *buf_z(struct buf *b);        /* NUL-terminated view; "" when it is not available */
 static inline struct str buf_str(const struct buf *b)
 {
   return (struct str){b->p, b->n};

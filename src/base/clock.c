@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.c - two clocks and one way to write a time. */
 #include "base/base.h"
 
@@ -36,7 +37,9 @@ void clock_utc(int64_t sec, struct tm *tm)
   days -= cycles * cycle;
   for (; days >= year_days(year); year++)
     days -= year_days(year);
-  *tm = (struct tm){.tm_wday = (int)weekday, .tm_yday = (int)days, .tm_year = (int)MAX(MIN(year - 1900, (int64_t)INT32_MAX), (int64_t)INT32_MIN)};
+  *tm = (struct tm){.tm_wday = (int)weekday,
+                    .tm_yday = (int)days,
+                    .tm_year = (int)MAX(MIN(year - 1900, (int64_t)INT32_MAX), (int64_t)INT32_MIN)};
   for (int length; tm->tm_mon < 12; tm->tm_mon++, days -= length) {
     length = lengths[tm->tm_mon] + (tm->tm_mon == 1 && year_days(year) == 366);
     if (days < length)
@@ -57,8 +60,8 @@ void clock_text(int64_t wall_us, char out[CLOCK_TEXT])
   }
   struct tm tm;
   clock_utc(sec, &tm);
-  snprintf(out, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-           (int)us);
+  snprintf(out, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+           tm.tm_hour, tm.tm_min, tm.tm_sec, (int)us);
 }
 
 /* Reads exactly n digits off the front. */
@@ -110,11 +113,13 @@ int clock_parse(struct str s, int64_t *wall_us)
   struct tm tm = {0};
   int64_t us;
   int off;
-  if (take(&s, 4, &tm.tm_year) || expect(&s, "-") || take(&s, 2, &tm.tm_mon) || expect(&s, "-") || take(&s, 2, &tm.tm_mday) || expect(&s, "Tt ") ||
-      take(&s, 2, &tm.tm_hour) || expect(&s, ":") || take(&s, 2, &tm.tm_min) || expect(&s, ":") || take(&s, 2, &tm.tm_sec) ||
-      take_fraction(&s, &us) || take_offset(&s, &off))
+  if (take(&s, 4, &tm.tm_year) || expect(&s, "-") || take(&s, 2, &tm.tm_mon) || expect(&s, "-") ||
+      take(&s, 2, &tm.tm_mday) || expect(&s, "Tt ") || take(&s, 2, &tm.tm_hour) || expect(&s, ":") ||
+      take(&s, 2, &tm.tm_min) || expect(&s, ":") || take(&s, 2, &tm.tm_sec) || take_fraction(&s, &us) ||
+      take_offset(&s, &off))
     return -EINVAL;
-  if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+  if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 || tm.tm_min > 59 ||
+      tm.tm_sec > 60)
     return -EINVAL;
   tm.tm_year -= 1900;
   tm.tm_mon--;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - monotonic for deadlines, wall for people. Microseconds since boot / since 1970. */
 #ifndef CLOCHE_CLOCK_H
 #define CLOCHE_CLOCK_H

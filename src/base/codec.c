@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec.c - hex, base64, UTF-8, percent escapes, random ids. */
 #include "base/base.h"
 

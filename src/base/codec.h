@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codec.h - bytes as text and bytes as fingerprints: hex, base64, UTF-8, percent, SHA-256, HMAC, CRC, random ids. */
 #ifndef CLOCHE_CODEC_H
 #define CLOCHE_CODEC_H

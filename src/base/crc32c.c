@@ -1,4 +1,6 @@
-/* crc32c.c - the Castagnoli checksum, by the processor's own instruction where it has one. It tells damage, not malice. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crc32c.c - the Castagnoli checksum, by the processor's own instruction where it has one. It tells damage, not malice.
+ */
 #include "base/base.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* err.c - reasons with values in them. */
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fdx.c - descriptors and processes by name. */
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fdx.h - descriptors: closing, writing all of it, handing them to another process. */
 #ifndef CLOCHE_FDX_H
 #define CLOCHE_FDX_H
@@ -21,11 +22,11 @@ static inline void cleanup_dir_p(DIR **d)
     closedir(*d);
 }
 #define cleanup_dir __attribute__((cleanup(cleanup_dir_p)))
-#define steal_fd(pfd)                                                                                                                                \
-  ({                                                                                                                                                 \
-    int stolen_fd = *(pfd);                                                                                                                          \
-    *(pfd) = -1;                                                                                                                                     \
-    stolen_fd;                                                                                                                                       \
+#define steal_fd(pfd)                                                                                                  \
+  ({                                                                                                                   \
+    int stolen_fd = *(pfd);                                                                                            \
+    *(pfd) = -1;                                                                                                       \
+    stolen_fd;                                                                                                         \
   })
 
 int fd_write_all(int fd, const void *p, size_t n); /* blocking descriptors; 0 or -errno */

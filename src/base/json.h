@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.h - JSON read into an arena and written into a buf.
  *
  * Numbers keep the very text they had (a client checks that 100.0 stays 100.0 and 19 digits stay 19 digits), so a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_read.c - JSON text into an arena: strict grammar, bounded depth, number tokens kept. */
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_write.c - JSON out of values. Strings are escaped; in ASCII mode every code point above 0x7f is too, because
  * clients cut the stream anywhere and split lines on more than LF. */
 #include "base/base.h"
@@ -9,7 +10,11 @@
  * form are let through: they came from an escape and go back into one. */
 static size_t decode(const unsigned char *p, size_t n, uint32_t *out)
 {
-  size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+  size_t len = p[0] < 0x80                   ? 1
+               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                             : 0;
   if (len == 0 || len > n)
     return 0;
   uint32_t c = len == 1 ? p[0] : p[0] & (0x7fu >> len);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - one write per line, so that lines of several processes never mix. */
 #include "base/base.h"
 
@@ -32,7 +33,8 @@ int log_level_parse(const char *word, enum log_level *out)
   return -EINVAL;
 }
 
-static void line_words(struct buf *b, enum log_level level, const char *when, const char *const *fields, const char *msg)
+static void line_words(struct buf *b, enum log_level level, const char *when, const char *const *fields,
+                       const char *msg)
 {
   buf_addf(b, "%.19s %-5s %s: %s", when, level_names[level], log_role, msg);
   for (; fields && fields[0]; fields += 2)

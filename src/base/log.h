@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - one line per event: words on a terminal, a JSON object otherwise. Fields are `key=value` pairs given as
  * alternating C strings and closed by NULL; secrets never go here. */
 #ifndef CLOCHE_LOG_H
@@ -10,7 +11,8 @@ void log_level_set(enum log_level level);
 int log_level_parse(const char *word, enum log_level *out);
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same with fields: log_with(LOG_INFO, (const char *[]){"box", id, NULL}, "born in %d us", us). */
-void log_with(enum log_level level, const char *const *fields, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void log_with(enum log_level level, const char *const *fields, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* map.h - a hash map from bytes to a pointer. Keys are copied; values are the caller's.
  * The hash is keyed at random per process, so outsiders can't choose colliding keys. */
 #ifndef CLOCHE_MAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mem.c - small allocations that must succeed, arenas and vectors. A daemon that can't get a few hundred bytes can't
  * answer anybody; it says so and ends, and the supervisor starts a fresh one. */
 #include "base/base.h"

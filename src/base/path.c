@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - names: cleaned by text where the contract spells them, opened by openat2 where they must not escape. */
 #include "base/base.h"
 
@@ -75,7 +76,9 @@ struct str path_dir(struct str path)
 
 static int open2(int rootfd, const char *path, int flags, unsigned mode, uint64_t resolve)
 {
-  struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0, .resolve = resolve};
+  struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+                         .mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
+                         .resolve = resolve};
   long fd = syscall(SYS_openat2, rootfd, path, &how, sizeof(how));
   return fd < 0 ? -errno : (int)fd;
 }

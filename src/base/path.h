@@ -1,4 +1,6 @@
-/* path.h - names that can't escape. Lexical work for what the contract wants spelled out; openat2 for what must hold. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path.h - names that can't escape. Lexical work for what the contract wants spelled out; openat2 for what must hold.
+ */
 #ifndef CLOCHE_PATH_H
 #define CLOCHE_PATH_H
 

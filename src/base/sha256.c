@@ -1,5 +1,7 @@
-/* sha256.c - SHA-256 and HMAC for tokens, signatures, layer keys and images. Written here because the agent is static and
- * must stay small; TLS uses OpenSSL. Where the processor has instructions for it they are used: images are gigabytes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sha256.c - SHA-256 and HMAC for tokens, signatures, layer keys and images. Written here because the agent is static
+ * and must stay small; TLS uses OpenSSL. Where the processor has instructions for it they are used: images are
+ * gigabytes. */
 #include "base/base.h"
 
 #if defined(__x86_64__)
@@ -7,13 +9,15 @@
 #include <immintrin.h>
 #endif
 
-static const uint32_t K[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01,
-                               0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc,
-                               0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
-                               0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-                               0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08,
-                               0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
-                               0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+static const uint32_t K[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 static uint32_t ror(uint32_t x, int n)
 {
@@ -56,7 +60,8 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void block_own(struct sha256 
     if (i < 4)
       w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(p + (ptrdiff_t)16 * i)), swap);
     else
-      w[i] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i - 4], w[i - 3]), _mm_alignr_epi8(w[i - 1], w[i - 2], 4)), w[i - 1]);
+      w[i] = _mm_sha256msg2_epu32(
+          _mm_add_epi32(_mm_sha256msg1_epu32(w[i - 4], w[i - 3]), _mm_alignr_epi8(w[i - 1], w[i - 2], 4)), w[i - 1]);
     __m128i words = _mm_add_epi32(w[i], _mm_loadu_si128((const __m128i *)&K[(ptrdiff_t)4 * i]));
     cdgh = _mm_sha256rnds2_epu32(cdgh, abef, words);
     abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(words, 0x0e));
@@ -70,7 +75,8 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void block_own(struct sha256 
 static bool has_own(void)
 {
   unsigned a, b, c, d, a7, b7, c7, d7;
-  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_1) && (c & bit_SSSE3) && __get_cpuid_count(7, 0, &a7, &b7, &c7, &d7) && (b7 & bit_SHA);
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_1) && (c & bit_SSSE3) &&
+         __get_cpuid_count(7, 0, &a7, &b7, &c7, &d7) && (b7 & bit_SHA);
 }
 #else
 static void block_own(struct sha256 *s, const uint8_t *p)
@@ -105,7 +111,8 @@ static void sha256_block(struct sha256 *s, const uint8_t *p)
 
 void sha256_init(struct sha256 *s)
 {
-  *s = (struct sha256){.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+  *s = (struct sha256){
+      .h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void sha256_add(struct sha256 *s, const void *p, size_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* str.c - borrowed bytes: comparing, cutting, reading numbers. */
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* str.h - borrowed bytes with a length. Never owns, never assumes a NUL. */
 #ifndef CLOCHE_STR_H
 #define CLOCHE_STR_H

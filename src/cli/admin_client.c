@@ -1,4 +1,5 @@
-/* desk_line.c - see desk_line.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin_client.c - see admin_client.h. */
 #include "cli/admin_client.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static void take_data(struct line *l, int *argc, char **argv)
   *argc = to;
 }
 
-int line_open(struct line *l, int *argc, char **argv, struct err *err)
+int admin_open(struct line *l, int *argc, char **argv, struct err *err)
 {
   struct sockaddr_un a = {.sun_family = AF_UNIX};
   l->fd = -1;
@@ -30,7 +31,8 @@ int line_open(struct line *l, int *argc, char **argv, struct err *err)
   struct timeval patience = {.tv_sec = 30};
   setsockopt(l->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   if (connect(l->fd, (struct sockaddr *)&a, sizeof(a)))
-    return err_errno(err, "no server answers at %s (is 'cloche serve' running with this --data, and are you root?)", a.sun_path);
+    return err_errno(err, "no server answers at %s (is 'cloche serve' running with this --data, and are you root?)",
+                     a.sun_path);
   return 0;
 }
 
@@ -65,17 +67,17 @@ static int ask(struct line *l, struct buf *b, void (*item)(struct str, void *), 
   return err_set(err, -EPIPE, "the server closed the line");
 }
 
-int line_ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)
+int admin_call(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)
 {
   return ask(l, b, item, arg, NULL, err);
 }
 
-int line_fetch(struct line *l, struct buf *b, int *fd, struct err *err)
+int admin_fetch(struct line *l, struct buf *b, int *fd, struct err *err)
 {
   return ask(l, b, NULL, NULL, fd, err);
 }
 
-void line_close(struct line *l)
+void admin_close(struct line *l)
 {
   if (l->fd >= 0)
     close(l->fd);

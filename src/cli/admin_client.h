@@ -1,7 +1,8 @@
-/* desk_line.h - a line to the running warden for commands of the machine's own root: the same packets gates send, over the
- * socket <data>/warden.sock. */
-#ifndef CLOCHE_DESK_LINE_H
-#define CLOCHE_DESK_LINE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admin_client.h - a line to the running warden for commands of the host's root user: the same packets gates send, over
+ * the socket <data>/warden.sock. */
+#ifndef CLOCHE_CLI_ADMIN_CLIENT_H
+#define CLOCHE_CLI_ADMIN_CLIENT_H
 
 #include "wire/wire.h"
 
@@ -11,11 +12,12 @@ struct line {
 };
 
 /* Takes `--data DIR` off the arguments (default /var/lib/cloche or CLOCHE_DATA) and connects. */
-int line_open(struct line *l, int *argc, char **argv, struct err *err);
-/* Sends the packet in b; `item` (may be NULL) gets each row. The reply's packet is left in b. Its status is returned. */
-int line_ask(struct line *l, struct buf *b, void (*item)(struct str packet, void *arg), void *arg, struct err *err);
+int admin_open(struct line *l, int *argc, char **argv, struct err *err);
+/* Sends the packet in b; `item` (may be NULL) gets each row. The reply's packet is left in b. Its status is returned.
+ */
+int admin_call(struct line *l, struct buf *b, void (*item)(struct str packet, void *arg), void *arg, struct err *err);
 /* The same for answers that come with a descriptor: it is left in *fd, -1 when there is none. */
-int line_fetch(struct line *l, struct buf *b, int *fd, struct err *err);
-void line_close(struct line *l);
+int admin_fetch(struct line *l, struct buf *b, int *fd, struct err *err);
+void admin_close(struct line *l);
 
 #endif

@@ -1,4 +1,5 @@
-/* inside.c - see inside.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_client.c - see agent_client.h. */
 #include "cli/agent_client.h"
 
 #include <fcntl.h>
@@ -9,24 +10,24 @@
 #define BODY_MAX  ((size_t)4 << 20)
 #define FRAME_END 2
 
-int inside_token(struct line *l, const char *id, char token[INSIDE_TOKEN], struct err *err)
+int agent_client_token(struct line *l, const char *id, char token[AGENT_CLIENT_TOKEN], struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_BOX_TOKEN, 1, 0);
   wire_putz(&b, W_ID, id);
-  int r = line_ask(l, &b, NULL, NULL, err);
-  if (!r && wire_copyz(buf_str(&b), W_SECRET, token, INSIDE_TOKEN))
-    r = err_set(err, -EPROTO, "the server told no token of sandbox %s", id);
+  int r = admin_call(l, &b, NULL, NULL, err);
+  if (!r && wire_copyz(buf_str(&b), W_SECRET, token, AGENT_CLIENT_TOKEN))
+    r = err_set(err, -EPROTO, "the server returned no token for sandbox %s", id);
   return r;
 }
 
-int inside_open(struct inside *in, struct line *l, const char *id, const char *user, struct err *err)
+int agent_client_open(struct agent_client *in, struct line *l, const char *id, const char *user, struct err *err)
 {
   cleanup_buf struct buf pair = BUF_INIT(300);
-  *in = (struct inside){.line = l, .auth = BUF_INIT(4096)};
+  *in = (struct agent_client){.line = l, .auth = BUF_INIT(4096)};
   if (str_copyz(str_of(id), in->id, sizeof(in->id)))
-    return err_set(err, -EINVAL, "'%s' is no sandbox's id", id);
-  int r = inside_token(l, id, in->token, err);
+    return err_set(err, -EINVAL, "invalid sandbox ID '%s'", id);
+  int r = agent_client_token(l, id, in->token, err);
   if (r)
     return r;
   buf_addf(&in->auth, "X-Access-Token: %s\r\n", in->token);
@@ -39,23 +40,23 @@ int inside_open(struct inside *in, struct line *l, const char *id, const char *u
   return buf_failed(&in->auth) || buf_failed(&pair) ? err_set(err, -E2BIG, "the user's name is too long") : 0;
 }
 
-void inside_close(struct inside *in)
+void agent_client_close(struct agent_client *in)
 {
   explicit_bzero(in->token, sizeof(in->token));
   buf_free(&in->auth);
 }
 
-static int connect_inside(struct inside *in, struct exchange *x, struct err *err)
+static int connect_inside(struct agent_client *in, struct exchange *x, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  wire_begin(&b, WIRE_BOX_DOOR, 1, 0);
+  wire_begin(&b, WIRE_BOX_DIAL, 1, 0);
   wire_putz(&b, W_ID, in->id);
-  wire_put_u64(&b, W_PORT, INSIDE_PORT);
-  int r = line_fetch(in->line, &b, &x->fd, err);
+  wire_put_u64(&b, W_PORT, AGENT_CLIENT_PORT);
+  int r = admin_fetch(in->line, &b, &x->fd, err);
   if (r == -ENOENT)
     return err_set(err, r, "no sandbox '%s' is here; cloche ps lists them", in->id);
   if (r == -EHOSTDOWN)
-    return err_set(err, r, "sandbox %s is paused; `cloche resume %s` wakes it", in->id, in->id);
+    return err_set(err, r, "sandbox %s is paused; run `cloche resume %s`", in->id, in->id);
   if (r || x->fd < 0)
     return err_set(err, r ? r : -EPROTO, "no way into sandbox %s: %s", in->id, err->msg);
   int flags = fcntl(x->fd, F_GETFL);
@@ -76,22 +77,25 @@ void exchange_close(struct exchange *x)
   buf_free(&x->body);
 }
 
-int exchange_ask(struct inside *in, struct exchange *x, const char *path, struct str json, bool stream, struct err *err)
+int exchange_ask(struct agent_client *in, struct exchange *x, const char *path, struct str json, bool stream,
+                 struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(BODY_MAX);
   size_t length = json.n + (stream ? 5 : 0);
   int r = x->fd < 0 ? connect_inside(in, x, err) : 0;
   if (r)
     return r;
-  buf_addf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nConnect-Protocol-Version: 1\r\n" STR_FMT, path, in->id, STR_ARG(buf_str(&in->auth)));
+  buf_addf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nConnect-Protocol-Version: 1\r\n" STR_FMT, path, in->id,
+           STR_ARG(buf_str(&in->auth)));
   buf_addf(&b, "Content-Type: application/%sjson\r\nContent-Length: %zu\r\n\r\n", stream ? "connect+" : "", length);
   if (stream) {
-    const uint8_t head[5] = {0, (uint8_t)(json.n >> 24), (uint8_t)(json.n >> 16), (uint8_t)(json.n >> 8), (uint8_t)json.n};
+    const uint8_t head[5] = {0, (uint8_t)(json.n >> 24), (uint8_t)(json.n >> 16), (uint8_t)(json.n >> 8),
+                             (uint8_t)json.n};
     buf_add(&b, head, sizeof(head));
   }
   buf_adds(&b, json);
   if (buf_failed(&b))
-    return err_set(err, -E2BIG, "the question to the box exceeds %zu bytes", BODY_MAX);
+    return err_set(err, -E2BIG, "the request to the box exceeds %zu bytes", BODY_MAX);
   x->answer = (struct answer){0};
   buf_clear(&x->body);
   for (struct str rest = buf_str(&b); rest.n;) {
@@ -112,7 +116,7 @@ int exchange_read(struct exchange *x, struct err *err)
   if (n < 0 && (errno == EINTR || errno == EAGAIN))
     return 0;
   if (n <= 0)
-    return answer_cut(&x->answer) ? err_set(err, -ECONNRESET, "the sandbox has gone") : 0;
+    return answer_cut(&x->answer) ? err_set(err, -ECONNRESET, "the sandbox has ended") : 0;
   int r = buf_add(&x->raw, piece, (size_t)n) ? -EMSGSIZE : 0;
   for (size_t used = 1; !r && used && !x->answer.over;) {
     struct str body;
@@ -121,7 +125,7 @@ int exchange_read(struct exchange *x, struct err *err)
       r = -EMSGSIZE;
     buf_drop(&x->raw, used);
   }
-  return r ? err_set(err, r, "the sandbox's agent said something that is no answer: %s", strerrordesc_np(-r)) : 0;
+  return r ? err_set(err, r, "the sandbox's agent sent an invalid response: %s", strerrordesc_np(-r)) : 0;
 }
 
 int exchange_frame(struct exchange *x, struct buf *json, bool *end)

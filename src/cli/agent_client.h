@@ -1,26 +1,27 @@
-/* inside.h - words with the agent of a box, for commands of the machine's own root: the warden hands out a connection into the
- * box and the box's token, and the envd API is spoken over it. What comes back was written inside the box: its lengths are
- * bounded and nothing of it is believed. */
-#ifndef CLOCHE_INSIDE_H
-#define CLOCHE_INSIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_client.h - words with the agent of a box, for commands of the host's root user: the warden hands out a
+ * connection into the box and the box's token, and the envd API is spoken over it. What comes back was written inside
+ * the box: its lengths are bounded and nothing of it is believed. */
+#ifndef CLOCHE_CLI_AGENT_CLIENT_H
+#define CLOCHE_CLI_AGENT_CLIENT_H
 
 #include "cli/http_answer.h"
 #include "cli/admin_client.h"
 
-#define INSIDE_PORT  49983
-#define INSIDE_TOKEN 128
+#define AGENT_CLIENT_PORT  49983
+#define AGENT_CLIENT_TOKEN 128
 
-struct inside {
+struct agent_client {
   struct line *line;
-  char id[64], token[INSIDE_TOKEN];
+  char id[64], token[AGENT_CLIENT_TOKEN];
   struct buf auth; /* header lines of every question */
 };
 
 /* What the agent of a box asks callers for; the box need not be there yet. */
-int inside_token(struct line *l, const char *id, char token[INSIDE_TOKEN], struct err *err);
+int agent_client_token(struct line *l, const char *id, char token[AGENT_CLIENT_TOKEN], struct err *err);
 /* `user` may be NULL: the template's own. */
-int inside_open(struct inside *in, struct line *l, const char *id, const char *user, struct err *err);
-void inside_close(struct inside *in);
+int agent_client_open(struct agent_client *in, struct line *l, const char *id, const char *user, struct err *err);
+void agent_client_close(struct agent_client *in);
 
 /* One question and its answer, read as it comes. */
 struct exchange {
@@ -31,9 +32,12 @@ struct exchange {
 };
 
 void exchange_init(struct exchange *x);
-/* Sends a question; a connection that is kept is used again. `stream` chooses the content type and puts the frame's head. */
-int exchange_ask(struct inside *in, struct exchange *x, const char *path, struct str json, bool stream, struct err *err);
-int exchange_read(struct exchange *x, struct err *err); /* one read, when there is something; -ECONNRESET at an early end */
+/* Sends a question; a connection that is kept is used again. `stream` chooses the content type and puts the frame's
+ * head. */
+int exchange_ask(struct agent_client *in, struct exchange *x, const char *path, struct str json, bool stream,
+                 struct err *err);
+int exchange_read(struct exchange *x,
+                  struct err *err); /* one read, when there is something; -ECONNRESET at an early end */
 /* The next whole message of a stream's body: 1 when *json holds one (until the next call), 0 when more must come. */
 int exchange_frame(struct exchange *x, struct buf *json, bool *end);
 void exchange_close(struct exchange *x);

@@ -1,4 +1,5 @@
-/* boxes.c - `cloche ps`, `kill`, `pause`, `resume` and `fork`. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_commands.c - `cloche ps`, `kill`, `pause`, `resume` and `fork`. */
 #include "cli/cli.h"
 #include "cli/admin_client.h"
 
@@ -10,8 +11,9 @@ static void print_box(struct str p, void *arg)
   static const char *const asleep[] = {[TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "on disk", [TIER_FILES] = "files"};
   bool sleeps = box_state_asleep((unsigned)wire_u64(p, W_STATE, 0));
   printf("%-24.*s %-24.*s %-8s %8llds %8llds %3llu %7llu\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(wire_get(p, W_ALIAS)),
-         sleeps ? asleep[MIN(wire_u64(p, W_TIER, TIER_FROZEN), (uint64_t)TIER_FILES)] : "running", (long long)(now - started) / 1000000,
-         (long long)(end - now) / 1000000, (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0));
+         sleeps ? asleep[MIN(wire_u64(p, W_TIER, TIER_FROZEN), (uint64_t)TIER_FILES)] : "running",
+         (long long)(now - started) / 1000000, (long long)(end - now) / 1000000,
+         (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0));
 }
 
 int ps_main(int argc, char **argv)
@@ -22,16 +24,16 @@ int ps_main(int argc, char **argv)
     puts("cloche ps - list the boxes of this machine\n\nUsage: cloche ps [--data DIR]");
     return 0;
   }
-  int r = line_open(&l, &argc, argv, &err);
+  int r = admin_open(&l, &argc, argv, &err);
   if (!r && argc > 1)
     r = err_set(&err, -EINVAL, "unexpected word '%s'", argv[1]);
   if (!r) {
     printf("%-24s %-24s %-8s %9s %9s %3s %7s\n", "ID", "TEMPLATE", "STATE", "AGE", "LEFT", "CPU", "MEM MB");
     cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
     wire_begin(&b, WIRE_BOX_LIST, 1, 0);
-    r = line_ask(&l, &b, print_box, NULL, &err);
+    r = admin_call(&l, &b, print_box, NULL, &err);
   }
-  line_close(&l);
+  admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }
 
@@ -65,7 +67,7 @@ static int each_box(const struct verb *v, int argc, char **argv)
     return argc < 2 ? 2 : 0;
   }
   bool cold = v->type != WIRE_BOX_KILL && took_flag(&argc, argv, "--cold");
-  int r = line_open(&l, &argc, argv, &err), worst = r;
+  int r = admin_open(&l, &argc, argv, &err), worst = r;
   for (int i = 1; !r && i < argc; i++) {
     cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
     wire_begin(&b, v->type, (uint64_t)i, 0);
@@ -73,21 +75,23 @@ static int each_box(const struct verb *v, int argc, char **argv)
     wire_put_u64(&b, W_MODE, v->mode);
     wire_put_u64(&b, W_TIMEOUT, v->timeout_s);
     wire_put_u64(&b, W_COLD, cold);
-    if (line_ask(&l, &b, NULL, NULL, &err))
+    if (admin_call(&l, &b, NULL, NULL, &err))
       worst = usage_error("%s: %s", argv[i], err.msg);
   }
-  line_close(&l);
+  admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : worst ? 1 : 0;
 }
 
 int kill_main(int argc, char **argv)
 {
-  return each_box(&(struct verb){"cloche kill - end boxes\n\nUsage: cloche kill [--data DIR] ID...", WIRE_BOX_KILL, 0, 0}, argc, argv);
+  return each_box(
+      &(struct verb){"cloche kill - end boxes\n\nUsage: cloche kill [--data DIR] ID...", WIRE_BOX_KILL, 0, 0}, argc,
+      argv);
 }
 
 int pause_main(int argc, char **argv)
 {
-  return each_box(&(struct verb){"cloche pause - put boxes to sleep, with their memory or (--cold) with their files alone\n\n"
+  return each_box(&(struct verb){"cloche pause - pause boxes, with their memory or (--cold) with their files alone\n\n"
                                  "Usage: cloche pause [--data DIR] [--cold] ID...",
                                  WIRE_BOX_PAUSE, 0, 0},
                   argc, argv);
@@ -95,10 +99,11 @@ int pause_main(int argc, char **argv)
 
 int resume_main(int argc, char **argv)
 {
-  return each_box(&(struct verb){"cloche resume - wake paused boxes, for an hour; with --cold from their files alone\n\n"
-                                 "Usage: cloche resume [--data DIR] [--cold] ID...",
-                                 WIRE_BOX_CONNECT, CONNECT_RESUME, 3600},
-                  argc, argv);
+  return each_box(
+      &(struct verb){"cloche resume - resume paused boxes, for an hour; with --cold from their files alone\n\n"
+                     "Usage: cloche resume [--data DIR] [--cold] ID...",
+                     WIRE_BOX_CONNECT, CONNECT_RESUME, 3600},
+      argc, argv);
 }
 
 static void print_fork(struct str p, void *arg)
@@ -120,10 +125,11 @@ int fork_main(int argc, char **argv)
   uint64_t count = 1;
   char build[UUID_TEXT];
   if (argc < 2 || !strcmp(argv[1], "--help")) {
-    puts("cloche fork - copy a running box, memory and all, and print the new ids\n\nUsage: cloche fork [--data DIR] ID [COUNT]");
+    puts("cloche fork - copy a running box, memory and all, and print the new ids\n\nUsage: cloche fork [--data DIR] "
+         "ID [COUNT]");
     return argc < 2 ? 2 : 0;
   }
-  int r = line_open(&l, &argc, argv, &err);
+  int r = admin_open(&l, &argc, argv, &err);
   if (!r && (argc < 2 || argc > 3 || (argc == 3 && (str_u64(str_of(argv[2]), &count) || count < 1 || count > 100))))
     r = err_set(&err, -EINVAL, "expected one box, and how many copies from 1 to 100");
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), ids = BUF_INIT(4096);
@@ -138,7 +144,7 @@ int fork_main(int argc, char **argv)
   wire_putz(&b, W_BUILD, build);
   wire_put(&b, W_REF, buf_str(&ids));
   wire_put_u64(&b, W_TIMEOUT, 3600);
-  r = r ? r : line_ask(&l, &b, print_fork, &failed, &err);
-  line_close(&l);
+  r = r ? r : admin_call(&l, &b, print_fork, &failed, &err);
+  admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : failed ? 1 : 0;
 }

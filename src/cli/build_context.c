@@ -1,4 +1,5 @@
-/* context.c - see context.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_context.c - see build_context.h. */
 #include "cli/build_context.h"
 
 #include "cli/layer_tree.h"
@@ -125,11 +126,12 @@ void context_files_free(struct context_files *f)
 
 /* ---- finding ---- */
 
-static int walk(const struct context *c, int dir, const char *below, const char *pattern, unsigned depth, struct context_files *out, struct err *err)
+static int walk(const struct context *c, int dir, const char *below, const char *pattern, unsigned depth,
+                struct context_files *out, struct err *err)
 {
   cleanup_list struct tree_list list = {0};
   if (depth > DEPTH_MAX || tree_list(dir, &list))
-    return err_set(err, -EIO, "%s/%s can't be listed, or lies too deep", c->path, below);
+    return err_set(err, -EIO, "%s/%s can't be listed, or is nested too deep", c->path, below);
   for (size_t i = 0; i < list.v.n; i++) {
     cleanup_free char *path = xasprintf("%s%s%s", below, below[0] ? "/" : "", list.v.p[i].name);
     bool may_return, out_of_it = left_out(c, path, &may_return);
@@ -154,13 +156,15 @@ int context_find(const struct context *c, struct str source, struct context_file
 {
   *out = (struct context_files){0};
   cleanup_free char *pattern = plain_pattern(source);
-  if (str_starts(source, STR("/")) || str_is(source, "..") || str_starts(source, STR("../")) || str_search(source, STR("/../")) >= 0)
+  if (str_starts(source, STR("/")) || str_is(source, "..") || str_starts(source, STR("../")) ||
+      str_search(source, STR("/../")) >= 0)
     return err_set(err, -EINVAL, "COPY '" STR_FMT "': files come from %s and below", STR_ARG(source), c->path);
   if (!pattern[0])
     vec_push(&out->paths, xstrdup("."));
   int r = walk(c, c->top, "", pattern, 0, out, err);
   if (!r && !out->paths.n)
-    r = err_set(err, -ENOENT, "COPY '" STR_FMT "': there is no such file in %s, or .dockerignore leaves it out", STR_ARG(source), c->path);
+    r = err_set(err, -ENOENT, "COPY '" STR_FMT "': there is no such file in %s, or .dockerignore leaves it out",
+                STR_ARG(source), c->path);
   if (!r)
     qsort(out->paths.p, out->paths.n, sizeof(*out->paths.p), by_bytes);
   return r;
@@ -168,9 +172,10 @@ int context_find(const struct context *c, struct str source, struct context_file
 
 /* ---- fingerprint and archive ---- */
 
-/* Calls `take` with the content, piece by piece. The size is what was told of it before: an archive's header has gone. */
-static int read_file(const struct context *c, const char *path, uint64_t size, int (*take)(void *arg, const void *p, size_t n), void *arg,
-                     struct err *err)
+/* Calls `take` with the content, piece by piece. The size is what was told of it before: an archive's header has gone.
+ */
+static int read_file(const struct context *c, const char *path, uint64_t size,
+                     int (*take)(void *arg, const void *p, size_t n), void *arg, struct err *err)
 {
   cleanup_fd int fd = openat(c->top, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   cleanup_free char *piece = xmalloc(PIECE);
@@ -205,7 +210,8 @@ static int look(const struct context *c, const char *path, struct stat *st, char
   return 0;
 }
 
-int context_hash(const struct context *c, const struct context_files *f, struct str source, struct str target, char hex[65], struct err *err)
+int context_hash(const struct context *c, const struct context_files *f, struct str source, struct str target,
+                 char hex[65], struct err *err)
 {
   struct sha256 sum;
   uint8_t digest[SHA256_LEN];
@@ -220,7 +226,10 @@ int context_hash(const struct context *c, const struct context_files *f, struct 
     if (r)
       return r;
     buf_clear(&head);
-    buf_addf(&head, "%s%u%lld%s", f->paths.p[i], st.st_mode, (long long)st.st_size, link);
+    buf_addf(&head, "%s%u", f->paths.p[i], st.st_mode);
+    if (!S_ISDIR(st.st_mode)) /* whose size is the filesystem's; PyPI e2b before 2.52 and npm e2b took it along */
+      buf_addf(&head, "%lld", (long long)st.st_size);
+    buf_addz(&head, link);
     sha256_add(&sum, head.p, head.n);
     if (S_ISREG(st.st_mode) && (r = read_file(c, f->paths.p[i], (uint64_t)st.st_size, take_hash, &sum, err)))
       return r;
@@ -260,11 +269,11 @@ static int pack_one(const struct context *c, struct packing *k, const char *path
                         .mtime = st.st_mtime};
   if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
     return err_set(err, -EINVAL, "%s/%s is a device, a pipe or a socket, which no template can hold", c->path, path);
-  if (tarout_entry(&head, &e) || take_pack(k, head.p, head.n))
+  if (tar_write_header(&head, &e) || take_pack(k, head.p, head.n))
     return err_set(err, -EIO, "writing the archive for %s", path);
   r = e.kind == TAR_FILE ? read_file(c, path, e.size, take_pack, k, err) : 0;
   buf_clear(&head);
-  tarout_pad(&head, e.size);
+  tar_write_pad(&head, e.size);
   if (!r && head.n && take_pack(k, head.p, head.n))
     r = err_set(err, -EIO, "writing the archive for %s", path);
   return r;
@@ -279,7 +288,7 @@ int context_pack(const struct context *c, const struct context_files *f, int fd,
     if (r)
       return r;
   }
-  tarout_end(&end);
+  tar_write_end(&end);
   int r = take_pack(&k, end.p, end.n);
   *bytes = k.bytes;
   return r ? err_set(err, r, "writing the archive: %s", strerrordesc_np(-r)) : 0;

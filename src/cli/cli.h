@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli.h - the command line: one file per sub-command, each a function that returns the exit status. */
 #ifndef CLOCHE_CLI_H
 #define CLOCHE_CLI_H

@@ -1,4 +1,5 @@
-/* pack.c - see pack.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compressed_file.c - see compressed_file.h. */
 #include "cli/compressed_file.h"
 
 #include <sys/sysinfo.h>
@@ -33,7 +34,8 @@ struct pack *pack_new(int fd, bool gzip)
   if (p->zstd) {
     ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_checksumFlag, 1);
-    ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_nbWorkers, MIN(get_nprocs(), WORKERS_MAX)); /* a library without threads refuses, and works alone */
+    ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_nbWorkers,
+                           MIN(get_nprocs(), WORKERS_MAX)); /* a library without threads refuses, and works alone */
   }
   return p;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - see config.h. */
 #include "cli/config.h"
 
@@ -21,7 +22,8 @@ struct setting {
 static const struct setting settings[] = {
     {"listen", T(listen), "127.0.0.1:3000", 0, 0, "address and port of the API and the edge; port 0 = any free one"},
     {"tls_listen", T(tls_listen), "", 0, 0, "address and port of the same over https (HTTP/2); empty = none"},
-    {"tls_cert", T(tls_cert), "", 0, 0, "PEM file with its certificate, the chain behind it [<data>/tls/cert.pem]; read again when it changes"},
+    {"tls_cert", T(tls_cert), "", 0, 0,
+     "PEM file with its certificate, the chain behind it [<data>/tls/cert.pem]; read again when it changes"},
     {"tls_key", T(tls_key), "", 0, 0, "PEM file with its private key [<data>/tls/key.pem]"},
     {"data", T(data), "/var/lib/cloche", 0, 0, "directory of everything that must survive"},
     {"templates", T(templates), "/var/cache/cloche", 0, 0, "store of ready-made templates to take in at start"},
@@ -29,85 +31,148 @@ static const struct setting settings[] = {
     {"domain", T(domain), "", 0, 0, "domain told to clients for reaching boxes by host name; empty = none"},
     {"log_level", T(log_level), "info", 0, 0, "debug, info, warn or error"},
     {"admin_token", T(admin_token), "", 0, 0,
-     "opens /nodes and /admin (header X-Admin-Token); empty = closed; better in the file or environment than on the command line"},
+     "opens /nodes and /admin (header X-Admin-Token); empty = closed; better in the file or environment than on the "
+     "command line"},
+    {"auth_failures_per_minute", N(auth_failures_per_minute), "60", 0, 1000000,
+     "wrong keys, tokens and signatures of one client address (behind a proxy: of all) before 429 is the answer; per "
+     "gate; 0 = no limit"},
+    {"interpreter_token", T(interpreter_token), "required", 0, 0,
+     "required = port 49999 of secure boxes asks for the access token; compatible = not of those made by POST "
+     "/sandboxes (all 1.x, older 2.x)"},
     {"metrics_listen", T(metrics_listen), "", 0, 0,
      "address and port for /metrics and health without a key; empty = none (they are at `listen`, with a key)"},
-    {"access_log_every", N(access_log_every), "0", 0, 1000000000, "one log line per so many requests; 1 = every one, 0 = none"},
+    {"access_log_every", N(access_log_every), "0", 0, 1000000000,
+     "one log line per so many requests; 1 = every one, 0 = none"},
     {"gates", N(gates), "0", 0, 256, "gate processes; 0 = one per core"},
     {"gate_uid", N(gate_uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
     {"id_base", N(id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
     {"boxes_max", N(boxes_max), "2000", 1, 30000, "boxes alive at once"},
-    {"team_boxes_max", N(team_boxes_max), "1000", 0, 30000, "running boxes of a team that has no limit of its own; 0 = no limit"},
+    {"team_boxes_max", N(team_boxes_max), "1000", 0, 30000,
+     "running boxes of a team that has no limit of its own; 0 = no limit"},
     {"team_creates_per_second", N(team_creates_per_second), "1000", 0, 100000,
      "creates per second of such a team (bursts of two seconds); 0 = no limit"},
-    {"pool", N(pool), "4", 0, 1000, "boxes kept ready per template in use; 0 = none"},
+    {"team_memory_mb", N(team_memory_mb), "0", 0, 2147483647,
+     "MiB of memory of the running boxes of such a team together; 0 = no limit"},
+    {"box_cpus_max", N(box_cpus_max), "0", 0, 1024,
+     "processors of one box at most, whoever asks; 0 = those of the machine, and two at least"},
+    {"box_memory_max_mb", N(box_memory_max_mb), "0", 0, 2147483647,
+     "MiB of memory of one box at most; 0 = the machine's, and 1024 at least"},
+    {"box_disk_max_mb", N(box_disk_max_mb), "65536", 0, 2147483647, "MiB of disk of one box at most; 0 = no limit"},
+    {"team_storage_mb", N(team_storage_mb), "102400", 0, 1073741824,
+     "MiB that such a team may keep of uploads, snapshots and paused boxes, their disks included; 0 = no limit"},
+    {"team_paused_max", N(team_paused_max), "1000", 0, 1000000, "paused boxes of such a team; 0 = no limit"},
+    {"team_snapshots_max", N(team_snapshots_max), "1000", 0, 1000000, "snapshots of such a team; 0 = no limit"},
+    {"disk_reserve_mb", N(disk_reserve_mb), "2048", 0, 1073741824,
+     "MiB of the data directory's disk that creates, checkpoints, snapshots, forks, uploads and builds leave free, a "
+     "twentieth of the disk at most"},
+    {"pool", N(pool), "4", 0, 1000, "warm boxes per template in use; 0 = none"},
     {"pool_crowd", N(pool_crowd), "100", 0, 1000,
-     "boxes kept ready beside those, as many as creates at once found none ready; half of them go with each calm minute; about 3 MB each"},
+     "boxes kept ready beside those, as many as creates at once found none ready; half of them go with each calm "
+     "minute; about 3 MB each"},
     {"pool_calm_seconds", N(pool_calm_seconds), "60", 1, 86400, "length of such a calm minute"},
     {"pool_spare_percent", N(pool_spare_percent), "2", 0, 50,
-     "percent of the memory at hand for more boxes kept ready, pool_crowd at most, of the template asked for last; made while nobody asks; 0 = none"},
+     "percent of the memory at hand for more boxes kept ready, pool_crowd at most, of the template asked for last; "
+     "made while nobody asks; 0 = none"},
     {"ready_pool", N(ready_pool), "2", 0, 100,
-     "boxes kept restored and frozen per template in use whose start command runs; each costs what that holds in memory; 0 = none"},
+     "boxes kept restored and frozen per template in use whose start command runs; each costs what that holds in "
+     "memory; 0 = none"},
     {"ready_pool_mb", N(ready_pool_mb), "1024", 1, 1000000, "memory of those boxes of all templates together"},
     {"nets_ready", N(nets_ready), "4", 0, 64,
-     "network namespaces with links, ids and control groups made ahead for boxes that are born when asked for; 0 = none"},
-    {"disks_ready", N(disks_ready), "8", 0, 64, "empty disks of boxes made ahead, of each size in use"},
-    {"disks_kept", N(disks_kept), "32", 0, 64, "such disks at most, with those of ended boxes that were wiped for others; 0 = none is used again"},
-    {"disk_wipe_files", N(disk_wipe_files), "2000", 0, 1000000, "files an ended box may have on its disk for it to be wiped and used again"},
+     "namespaces with veth, ids and control groups created ahead for boxes that no warm box serves; 0 = none"},
+    {"disks_ready", N(disks_ready), "8", 0, 64, "empty disks created ahead, per size in use"},
+    {"disks_kept", N(disks_kept), "32", 0, 64,
+     "such disks at most, with those of ended boxes that were wiped for others; 0 = none is used again"},
+    {"disk_wipe_files", N(disk_wipe_files), "2000", 0, 1000000,
+     "files an ended box may have on its disk for it to be wiped and used again"},
     {"disk_wipe_mb", N(disk_wipe_mb), "64", 0, 65536, "MiB of them"},
     {"zygotes", N(zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
-    {"zygotes_max", N(zygotes_max), "8", 1, 1000, "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
-    {"internet", N(internet), "1", 0, 1, "1 = boxes may reach the outside (needs nftables and IPv4 forwarding); 0 = loopback only"},
-    {"net_pool", T(net_pool), "", 0, 0, "first address of the /16 the boxes' links use, nobody else's; empty = one of 10.128.0.0 to 10.227.0.0"},
+    {"zygotes_max", N(zygotes_max), "8", 1, 1000,
+     "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
+    {"internet", N(internet), "1", 0, 1,
+     "1 = boxes may have outbound networking (needs nftables and IPv4 forwarding); 0 = loopback only"},
+    {"net_pool", T(net_pool), "", 0, 0,
+     "first address of the /16 the boxes' links use, nobody else's; empty = one of 10.128.0.0 to 10.227.0.0"},
     {"resolver", T(resolver), "", 0, 0, "name server for boxes; empty = the host's own"},
-    {"net_connections", N(net_connections), "1024", 1, 1000000, "connections a box may have open to the outside"},
+    {"net_connections", N(net_connections), "1024", 1, 1000000, "outbound connections a box may have open"},
     {"net_rate", N(net_rate), "0", 0, 100000000000, "bytes per second each way per box; 0 = no cap"},
     {"pids_max", N(pids_max), "4096", 16, 4194304, "processes per box"},
     {"open_files", N(open_files), "65536", 64, 1048576, "open files per process of a box"},
     {"inotify_instances", N(inotify_instances), "65536", 128, 1000000000,
-     "inotify instances of all boxes of a zygote, 128 of them a box's; the host's limit is raised to it while the server runs"},
+     "inotify instances of all boxes of a zygote, 128 of them a box's; the host's limit is raised to it while the "
+     "server runs"},
     {"timeout_max_hours", N(timeout_max_hours), "24", 1, 8760, "longest life of one run of a box"},
+    {"agent_seconds", N(agent_seconds), "10", 1, 600,
+     "longest wait for the agent of a new or restored box; a mute one is killed; 10 s more where its template waits "
+     "for a command"},
     {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
     {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
-    {"builds_max", N(builds_max), "4", 1, 64, "templates built at once; more wait for their turn"},
-    {"team_builds_max", N(team_builds_max), "20", 1, 10000, "template builds of one team at once, waiting ones included; more are refused"},
+    {"builds_max", N(builds_max), "4", 1, 64,
+     "templates built at once, all but one of them of the same team; more wait for their turn, teams by turns"},
+    {"team_templates_max", N(team_templates_max), "5000", 1, 1000000,
+     "templates and snapshots of one team; more templates are refused"},
+    {"team_builds_max", N(team_builds_max), "20", 1, 10000,
+     "template builds of one team at once, waiting ones included; more are refused"},
     {"build_seconds", N(build_seconds), "3600", 1, 86400, "longest a template's build may take"},
-    {"build_wait_seconds", N(build_wait_seconds), "86400", 1, 31536000, "how long a build that was requested may wait for its start"},
-    {"keep_box_seconds", N(keep_box_seconds), "3600", 10, 86400, "life of the box in which a build failed, where the build was told to keep it"},
+    {"build_wait_seconds", N(build_wait_seconds), "86400", 1, 31536000,
+     "how long a build that was requested may wait for its start"},
+    {"keep_box_seconds", N(keep_box_seconds), "3600", 10, 86400,
+     "life of the box in which a build failed, where the build was told to keep it"},
     {"build_keep_days", N(build_keep_days), "30", 1, 3650, "days that failed builds are remembered, with their logs"},
     {"build_log_mb", N(build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
     {"upload_max_mb", N(upload_max_mb), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
     {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
     {"image_registries", T(image_registries), "docker.io", 0, 0,
-     "registries that templates may begin with images of, by spaces; *.NAME and * are patterns, and * lets clients make this machine ask any host"},
+     "registries that templates may begin with images of, by spaces; *.NAME and * are patterns, and * lets clients "
+     "make this machine ask any host"},
     {"image_insecure", T(image_insecure), "", 0, 0, "registries (HOST:PORT, by spaces) that are asked without TLS"},
-    {"image_dir", T(image_dir), "", 0, 0, "directory of image files that templates may begin with (oci:PATH, docker-archive:PATH); empty = none"},
+    {"image_dir", T(image_dir), "", 0, 0,
+     "directory of image files that templates may begin with (oci:PATH, docker-archive:PATH); empty = none"},
     {"image_aliases", T(image_aliases), "e2bdev/base=base e2bdev/code-interpreter=code-interpreter-v1", 0, 0,
      "IMAGE=TEMPLATE by spaces: a template of this server stands for the image, which is not fetched"},
     {"image_ecr_url", T(image_ecr_url), "", 0, 0,
-     "address that is asked for tokens of AWS registries, where credentials of the type aws are given; empty = AWS's own of the region"},
+     "address that is asked for tokens of AWS registries, where credentials of the type aws are given; empty = AWS's "
+     "own of the region"},
     {"image_uid", N(image_uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
     {"image_size_mb", N(image_size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
     {"image_seconds", N(image_seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
-    {"image_layers", N(image_layers), "40", 0, 80, "layers of an image that are kept apart and shared; an image with more becomes one layer"},
+    {"image_layers", N(image_layers), "40", 0, 80,
+     "layers of an image that are kept apart and shared; an image with more becomes one layer"},
     {"image_cache_mb", N(image_cache_mb), "8192", 0, 1048576, "MiB of fetched blobs kept per team"},
-    {"cache_days", N(cache_days), "7", 0, 3650, "days that steps of builds, uploads and fetched blobs nobody needs are kept after their last use"},
-    {"download_cache_mb", N(download_cache_mb), "4096", 0, 1048576, "MiB of downloads of pip, npm, uv and apt kept for a team's builds; 0 = none"},
+    {"cache_days", N(cache_days), "7", 0, 3650,
+     "days that steps of builds, uploads and fetched blobs nobody needs are kept after their last use"},
+    {"download_cache_mb", N(download_cache_mb), "4096", 0, 1048576,
+     "MiB of downloads of pip, npm, uv and apt kept for a team's builds; 0 = none"},
     {"debian", N(debian), "1", 0, 1, "1 = Debian images that can't be fetched are made from packages"},
     {"debian_days", N(debian_days), "7", 0, 3650, "how long a Debian root made so is used again"},
-    {"debian_program", T(debian_program), "", 0, 0, "program that makes one: SUITE FILE.tar (default: beside the program)"},
-    {"checkpoint", T(checkpoint), "auto", 0, 0, "how boxes sleep: auto = on disk where this host can (criu), else in memory; frozen = in memory"},
+    {"debian_program", T(debian_program), "", 0, 0,
+     "program that makes one: SUITE FILE.tar (default: beside the program)"},
+    {"checkpoint", T(checkpoint), "auto", 0, 0,
+     "how boxes are paused: auto = on disk where this host can (criu), else in memory; frozen = in memory"},
     {"criu", T(criu), JAIL_CRIU_DEFAULT, 0, 0, "the program that writes boxes to disk (scripts/criu makes it)"},
-    {"checkpoint_jobs", N(checkpoint_jobs), "4", 1, 64, "boxes written to disk or read back at once"},
+    {"checkpoint_jobs", N(checkpoint_jobs), "4", 1, 64,
+     "boxes of one team written to disk or read back at once; twice as many of all teams together"},
     {"checkpoint_seconds", N(checkpoint_seconds), "45", 5, 3600, "longest time for one of them"},
-    {"checkpoint_zstd", N(checkpoint_zstd), "0", 0, 19, "zstd level at which memory of boxes that sleep on disk is packed; 0 = it is not"},
-    {"checkpoint_zstd_after", N(checkpoint_zstd_after), "60", 0, 31536000, "seconds a box has slept before it is packed"},
-    {"box_connections_max", N(box_connections_max), "4096", 0, 1000000, "requests and streams at once into one box, per gate; 0 = no limit"},
-    {"connections_max", N(connections_max), "10000", 16, 1000000, "open client connections per gate; over it the longest idle one goes"},
+    {"checkpoint_zstd", N(checkpoint_zstd), "0", 0, 19,
+     "zstd level at which memory of boxes paused on disk is compressed; 0 = off"},
+    {"checkpoint_zstd_after", N(checkpoint_zstd_after), "60", 0, 31536000,
+     "seconds a box has slept before it is packed"},
+    {"box_connections_max", N(box_connections_max), "4096", 0, 1000000,
+     "requests and streams at once into one box, per gate; 0 = no limit"},
+    {"team_connections_max", N(team_connections_max), "6000", 0, 1000000,
+     "requests and streams at once of one team, per gate; 0 = no limit"},
+    {"address_connections_max", N(address_connections_max), "1000", 0, 1000000,
+     "connections per gate from one address (IPv6: one /64) without an accepted request yet; 0 = no limit, for a "
+     "server behind a proxy"},
+    {"buffers_mb", N(buffers_mb), "1024", 0, 1048576,
+     "MiB per gate that wait for clients and boxes that do not read; over it those that stand still longest are cut; 0 "
+     "= no limit"},
+    {"connections_max", N(connections_max), "10000", 16, 1000000,
+     "open client connections per gate; over it the longest idle one goes"},
     {"client_head_seconds", N(client_head_seconds), "30", 1, 3600, "time a client has for a request's head"},
     {"client_idle_seconds", N(client_idle_seconds), "640", 1, 86400, "time a connection may wait for its next request"},
     {"client_body_seconds", N(client_body_seconds), "300", 1, 86400, "longest silence inside a request's body"},
-    {"client_stall_seconds", N(client_stall_seconds), "900", 0, 86400, "longest time a client may take no byte of an answer; 0 = no limit"},
+    {"client_stall_seconds", N(client_stall_seconds), "900", 0, 86400,
+     "longest time a client may take no byte of an answer; 0 = no limit"},
     {"api_body_max", N(api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 
@@ -121,8 +186,8 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
   }
   uint64_t v;
   if (str_u64(str_of(value), &v) || v < s->least || v > s->most)
-    return err_set(err, -EINVAL, "%s: '%s' must be a whole number from %llu to %llu, not '%s'", from, s->name, (unsigned long long)s->least,
-                   (unsigned long long)s->most, value);
+    return err_set(err, -EINVAL, "%s: '%s' must be a whole number from %llu to %llu, not '%s'", from, s->name,
+                   (unsigned long long)s->least, (unsigned long long)s->most, value);
   memcpy(at, &v, sizeof(v));
   return 0;
 }
@@ -181,9 +246,12 @@ static int read_file(struct config *c, const char *path, struct err *err)
       return unknown(from, name, err);
     if (str_copyz(value, text, sizeof(text)))
       return err_set(err, -EINVAL, "%s: the value is too long", from);
-    if ((r = set_value(c, s, text, from, err)))
+    r = set_value(c, s, text, from, err);
+    explicit_bzero(text, sizeof(text));
+    if (r)
       return r;
   }
+  explicit_bzero(b.p, b.n); /* it may hold the administrator's token, which gates must not keep */
   return 0;
 }
 
@@ -232,7 +300,9 @@ static int take_flag(struct config *c, int argc, char **argv, struct err *err)
   else if (str_is(name, "role"))
     r = str_copyz(str_of(text), c->role, sizeof(c->role));
   else if (str_is(name, "exit-with"))
-    r = str_i64(str_of(text), &c->exit_with) || c->exit_with <= 0 ? err_set(err, -EINVAL, "--exit-with needs a process id, not '%s'", text) : 0;
+    r = str_i64(str_of(text), &c->exit_with) || c->exit_with <= 0
+            ? err_set(err, -EINVAL, "--exit-with needs a process id, not '%s'", text)
+            : 0;
   else
     r = unknown("command line", name, err);
   return r ? r : took;
@@ -278,10 +348,13 @@ int config_read(struct config *c, int argc, char **argv, struct err *err)
   r = r ? r : read_environment(c, err);
   r = r ? r : read_flags(c, argc, argv, err);
   find_near(c->runtime, sizeof(c->runtime), "../../runtime", "../lib/cloche/runtime");
-  find_near(c->debian_program, sizeof(c->debian_program), "../../../templates/debian", "../lib/cloche/templates/debian");
+  find_near(c->debian_program, sizeof(c->debian_program), "../../../templates/debian",
+            "../lib/cloche/templates/debian");
   enum log_level level;
   if (!r && log_level_parse(c->log_level, &level))
     r = err_set(err, -EINVAL, "'log_level' must be debug, info, warn or error, not '%s'", c->log_level);
+  if (!r && strcmp(c->interpreter_token, "required") != 0 && strcmp(c->interpreter_token, "compatible") != 0)
+    r = err_set(err, -EINVAL, "'interpreter_token' must be required or compatible, not '%s'", c->interpreter_token);
   return r;
 }
 
@@ -304,12 +377,13 @@ void config_help(void)
 {
   puts("cloche serve - run the server\n\n"
        "Usage: cloche serve [--config FILE] [--SETTING VALUE...]\n\n"
-       "Runs in the foreground. SIGINT (Ctrl-C) ends all boxes and stops; SIGTERM stops the daemon and leaves the boxes\n"
+       "Runs in the foreground. SIGINT (Ctrl-C) ends all boxes and stops; SIGTERM stops the daemon and leaves the "
+       "boxes\n"
        "running for the next start. A first API key is made at the first start and printed once.\n\n"
        "Settings (flag --name, environment CLOCHE_NAME, or `name = value` in the config file; flags win):");
   for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-    printf("  %-18s %s%s%s%s\n", settings[i].name, settings[i].meaning, settings[i].fallback[0] ? " [" : "", settings[i].fallback,
-           settings[i].fallback[0] ? "]" : "");
+    printf("  %-18s %s%s%s%s\n", settings[i].name, settings[i].meaning, settings[i].fallback[0] ? " [" : "",
+           settings[i].fallback, settings[i].fallback[0] ? "]" : "");
   puts("\nOther flags:\n"
        "  --config FILE       read settings from FILE\n"
        "  --print-config      print the settings in force and exit\n"

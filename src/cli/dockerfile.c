@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dockerfile.c - see dockerfile.h. */
 #include "cli/dockerfile.h"
 
 #include <stdio.h>
 
-#define WORDS_MAX 256
-#define TEXT_MAX  ((size_t)1 << 20)
+#define LANG_MAX 256
+#define TEXT_MAX ((size_t)1 << 20)
 
 struct stage {
   struct str name, start; /* in the arena; start "": none */
@@ -32,7 +33,7 @@ static int wrong(const struct reader *r, struct err *err, const char *what)
 /* ---- words ---- */
 
 /* Splits at blanks; quotes hold words together and go, a backslash takes the next byte as it is. */
-static int split(struct reader *r, struct str text, struct str words[WORDS_MAX], size_t *n, struct err *err)
+static int split(struct reader *r, struct str text, struct str words[LANG_MAX], size_t *n, struct err *err)
 {
   *n = 0;
   for (size_t i = 0; i < text.n;) {
@@ -51,7 +52,7 @@ static int split(struct reader *r, struct str text, struct str words[WORDS_MAX],
       else
         buf_addc(&word, c);
     }
-    if (quote || *n == WORDS_MAX)
+    if (quote || *n == LANG_MAX)
       return wrong(r, err, quote ? "a quote is not closed" : "too many words");
     words[(*n)++] = arena_str(&r->arena, buf_str(&word));
   }
@@ -121,7 +122,7 @@ static struct str expanded(struct reader *r, struct str text)
 
 static int take_argument(struct reader *r, struct str value, struct err *err)
 {
-  struct str words[WORDS_MAX];
+  struct str words[LANG_MAX];
   struct argument a;
   size_t n;
   int e = split(r, value, words, &n, err);
@@ -156,7 +157,7 @@ static struct str stage_name(struct reader *r, const struct str *words, size_t n
 
 static int take_from(struct reader *r, struct str value, struct err *err)
 {
-  struct str words[WORDS_MAX];
+  struct str words[LANG_MAX];
   size_t n, at = 0;
   int e = split(r, value, words, &n, err);
   while (at < n && str_starts(words[at], STR("--")))
@@ -184,7 +185,7 @@ static int take_from(struct reader *r, struct str value, struct err *err)
 
 static int take_copy(struct reader *r, struct str value, struct err *err)
 {
-  struct str words[WORDS_MAX];
+  struct str words[LANG_MAX];
   struct dockerfile_copy c = {.owner = STR(""), .mode = STR(""), .stage = STR("")};
   size_t n, at = 0;
   int e = split(r, value, words, &n, err);
@@ -199,7 +200,8 @@ static int take_copy(struct reader *r, struct str value, struct err *err)
     else if (from)
       c.stage = from->name;
     else if (str_starts(words[at], STR("--from=")))
-      return wrong(r, err, "COPY --from needs the name or number of an earlier stage; an image is one by FROM IMAGE AS NAME");
+      return wrong(r, err,
+                   "COPY --from needs the name or number of an earlier stage; an image is one by FROM IMAGE AS NAME");
   }
   if (n - at < 2)
     return wrong(r, err, "COPY needs a source and a destination");
@@ -216,7 +218,7 @@ static int take_copy(struct reader *r, struct str value, struct err *err)
 /* NAME=VALUE..., or NAME and the rest of the line. */
 static int take_env(struct reader *r, struct str value, bool is_argument, struct err *err)
 {
-  struct str words[WORDS_MAX], pairs[2 * WORDS_MAX], name, rest;
+  struct str words[LANG_MAX], pairs[2 * LANG_MAX], name, rest;
   size_t n;
   int e = split(r, value, words, &n, err);
   if (e || !n)
@@ -258,7 +260,8 @@ static int take_run(struct reader *r, struct str value, struct err *err)
 
 static int take(struct reader *r, struct str word, struct str value, struct err *err)
 {
-  static const char *const silent[] = {"EXPOSE", "LABEL", "MAINTAINER", "VOLUME", "STOPSIGNAL", "HEALTHCHECK", "SHELL", "ONBUILD"};
+  static const char *const silent[] = {"EXPOSE",     "LABEL",       "MAINTAINER", "VOLUME",
+                                       "STOPSIGNAL", "HEALTHCHECK", "SHELL",      "ONBUILD"};
   if (str_ieq(word, STR("FROM")))
     return take_from(r, value, err);
   if (str_ieq(word, STR("ARG")) && !r->from)
@@ -317,8 +320,8 @@ static bool next_document(struct str line, size_t *at, struct str *word, bool *t
   return false;
 }
 
-/* Takes the documents that an instruction announces from the lines behind it, as they are. Of one that may be indented (<<-) the
- * tabs go, because the script it may be has none. */
+/* Takes the documents that an instruction announces from the lines behind it, as they are. Of one that may be indented
+ * (<<-) the tabs go, because the script it may be has none. */
 static int take_documents(struct reader *r, struct str *text, size_t *line, struct buf *out, struct err *err)
 {
   struct str head = arena_str(&r->arena, buf_str(out)), word;

@@ -1,9 +1,10 @@
-/* dockerfile.h - a Dockerfile as the steps of a template, by the rules the SDKs read one with: FROM; RUN, COPY, ADD, ENV,
- * ARG, WORKDIR, USER; CMD and ENTRYPOINT are the start command. It begins as root in /, and where it never says who and where,
- * the template is `user` in /home/user.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dockerfile.h - a Dockerfile as the steps of a template, by the rules the SDKs read one with: FROM; RUN, COPY, ADD,
+ * ENV, ARG, WORKDIR, USER; CMD and ENTRYPOINT are the start command. It begins as root in /, and where it never says
+ * who and where, the template is `user` in /home/user.
  *
- * Beyond them: several stages, ARG before FROM, and RUN with documents (<<). A stage has the name "stage-NAME" or, without one,
- * "stage-NUMBER"; one that begins with another goes on where that ended. */
+ * Beyond them: several stages, ARG before FROM, and RUN with documents (<<). A stage has the name "stage-NAME" or,
+ * without one, "stage-NUMBER"; one that begins with another goes on where that ended. */
 #ifndef CLOCHE_DOCKERFILE_H
 #define CLOCHE_DOCKERFILE_H
 
@@ -15,11 +16,13 @@ struct dockerfile_copy {
 };
 
 struct dockerfile_ops {
-  int (*from)(void *arg, struct str base, bool stage, struct err *err); /* stage: base is the name of one that has ended */
+  int (*from)(void *arg, struct str base, bool stage,
+              struct err *err); /* stage: base is the name of one that has ended */
   int (*step)(void *arg, const char *type, const struct str *args, size_t n, struct err *err);
   int (*copy)(void *arg, const struct dockerfile_copy *copy, struct err *err);
   int (*start)(void *arg, struct str command, struct err *err); /* "": none, after all */
-  int (*stage)(void *arg, struct str name, struct err *err);    /* what was told since the last FROM is a stage of this name */
+  int (*stage)(void *arg, struct str name,
+               struct err *err); /* what was told since the last FROM is a stage of this name */
 };
 
 /* Errors name the line. */

@@ -1,4 +1,5 @@
-/* doctor.c - `cloche doctor`: what this host can and can't do, and what that costs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* doctor_command.c - `cloche doctor`: what this host can and can't do, and what that costs. */
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "jail/jail_doctor.h"
@@ -12,7 +13,8 @@ int doctor_main(int argc, char **argv)
   struct jail_check checks[JAIL_CHECKS_MAX];
   if (argc == 2 && !strcmp(argv[1], "--help")) {
     puts("cloche doctor - what this host can and can't do\n\nUsage: cloche doctor [--data DIR]\n\n"
-         "Tries each thing out and removes every trace. Lines that begin with 'less' cost something and boxes work without\n"
+         "Tries each thing out and removes every trace. Lines that begin with 'less' cost something and boxes work "
+         "without\n"
          "them; 'NO' means that no box can be made. The exit status is 1 when there is such a line.");
     return 0;
   }
@@ -34,7 +36,7 @@ int doctor_main(int argc, char **argv)
   struct err err = ERR_NONE;
   if (config_read(&c, 1, argv, &err))
     return usage_error("%s", err.msg);
-  size_t n = jail_doctor(&(struct jail_place){.data = place, .runtime = c.runtime}, checks);
+  size_t n = jail_doctor(&(struct jail_place){.data = place, .criu = c.criu, .runtime = c.runtime}, checks);
   bool broken = false;
   for (size_t i = 0; i < n; i++) {
     printf("%-5s %-18s %s\n", words[checks[i].health], checks[i].name, checks[i].detail);

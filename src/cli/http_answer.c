@@ -1,4 +1,5 @@
-/* answer.c - see answer.h. Heads, chunk sizes and trailers are lines; bodies are runs of bytes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_answer.c - see http_answer.h. Heads, chunk sizes and trailers are lines; bodies are runs of bytes. */
 #include "cli/http_answer.h"
 
 enum { START, FIELDS, SIZED, TO_END, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER };

@@ -1,7 +1,9 @@
-/* answer.h - takes an answer of HTTP/1.1 apart as its bytes come. Whoever reads decides where the bytes come from and where the
- * body goes: nothing here waits or keeps. What it is shown was written by a stranger, and what is no answer is refused. */
-#ifndef CLOCHE_ANSWER_H
-#define CLOCHE_ANSWER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_answer.h - takes an answer of HTTP/1.1 apart as its bytes come. Whoever reads decides where the bytes come from
+ * and where the body goes: nothing here waits or keeps. What it is shown was written by a stranger, and what is no
+ * answer is refused. */
+#ifndef CLOCHE_CLI_HTTP_ANSWER_H
+#define CLOCHE_CLI_HTTP_ANSWER_H
 
 #include "base/base.h"
 
@@ -22,8 +24,8 @@ struct answer {
   uint64_t left;
 };
 
-/* One step over what was read and not used yet: *used bytes of `in` are done with, *body is what of them belongs to the body.
- * None used: more must be read first. -EPROTO when this is no answer. */
+/* One step over what was read and not used yet: *used bytes of `in` are done with, *body is what of them belongs to the
+ * body. None used: more must be read first. -EPROTO when this is no answer. */
 int answer_take(struct answer *a, struct str in, size_t *used, struct str *body);
 /* The connection ended: 0 when the answer may end so, else -ECONNRESET. */
 int answer_cut(struct answer *a);

@@ -1,4 +1,5 @@
-/* key.c - `cloche key create|list|delete`. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* key_command.c - `cloche key create|list|delete`. */
 #include "wire/api_key.h"
 #include "cli/cli.h"
 #include "cli/admin_client.h"
@@ -35,7 +36,7 @@ static int create(struct line *l, const char *team, const char *name, struct err
   wire_putz(&b, W_NAME, name);
   wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
   wire_putz(&b, W_MASK, mask);
-  int r = line_ask(l, &b, NULL, NULL, err);
+  int r = admin_call(l, &b, NULL, NULL, err);
   if (!r)
     puts(text);
   return r;
@@ -49,8 +50,8 @@ static void print_key(struct str p, void *arg)
   str_cut(mask, ':', &length, &mask);
   str_cut(mask, ':', &head, &tail);
   clock_text((int64_t)wire_u64(p, W_CREATED, 0), when);
-  printf("%.*s  %.*s%.*s...%.*s  %.19s  %.*s\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(prefix), STR_ARG(head), STR_ARG(tail), when,
-         STR_ARG(wire_get(p, W_NAME)));
+  printf("%.*s  %.*s%.*s...%.*s  %.19s  %.*s\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(prefix), STR_ARG(head),
+         STR_ARG(tail), when, STR_ARG(wire_get(p, W_NAME)));
 }
 
 static int run(struct line *l, int argc, char **argv, char *team, struct err *err)
@@ -59,7 +60,7 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
   const char *verb = argc > 1 ? argv[1] : "";
   if (!team[0]) {
     wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
-    int r = line_ask(l, &b, first_team, team, err);
+    int r = admin_call(l, &b, first_team, team, err);
     if (r)
       return r;
   }
@@ -67,12 +68,12 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
     return create(l, team, argc > 2 ? argv[2] : "made by cloche key create", err);
   if (!strcmp(verb, "list")) {
     begin(&b, WIRE_KEY_LIST, team);
-    return line_ask(l, &b, print_key, NULL, err);
+    return admin_call(l, &b, print_key, NULL, err);
   }
   if (!strcmp(verb, "delete") && argc > 2) {
     begin(&b, WIRE_KEY_DELETE, team);
     wire_putz(&b, W_ID, argv[2]);
-    return line_ask(l, &b, NULL, NULL, err);
+    return admin_call(l, &b, NULL, NULL, err);
   }
   return err_set(err, -EINVAL, "expected create, list or delete ID; see cloche key --help");
 }
@@ -99,8 +100,8 @@ int key_main(int argc, char **argv)
     return argc < 2 ? 2 : 0;
   }
   take_team(&argc, argv, team);
-  int r = line_open(&l, &argc, argv, &err);
+  int r = admin_open(&l, &argc, argv, &err);
   r = r ? r : run(&l, argc, argv, team, &err);
-  line_close(&l);
+  admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }

@@ -1,4 +1,5 @@
-/* tree.c - see tree.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_tree.c - see layer_tree.h. */
 #include "cli/layer_tree.h"
 
 #include <dirent.h>
@@ -23,13 +24,15 @@ static int open_overlay(struct str layers)
 {
   cleanup_fd int fs = fsopen("overlay", FSOPEN_CLOEXEC);
   int r = fs < 0 ? -errno : add_layers(fs, layers);
-  if (!r && (fsconfig(fs, FSCONFIG_SET_STRING, "redirect_dir", "follow", 0) || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0)))
+  if (!r && (fsconfig(fs, FSCONFIG_SET_STRING, "redirect_dir", "follow", 0) ||
+             fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0)))
     r = -errno;
   int fd = r ? r : fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
   return fd < 0 && !r ? -errno : fd;
 }
 
-/* Kernels before 6.5 take layers only as one text of limited length, and from a place in the tree: a namespace of our own. */
+/* Kernels before 6.5 take layers only as one text of limited length, and from a place in the tree: a namespace of our
+ * own. */
 static int open_by_text(struct str layers)
 {
   char text[4000] = "lowerdir=", at[] = "/tmp/cloche-tree.XXXXXX";
@@ -41,7 +44,9 @@ static int open_by_text(struct str layers)
   text[n] = 0;
   if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || !mkdtemp(at))
     return -errno;
-  int fd = mount("overlay", at, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID, text) ? -errno : open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = mount("overlay", at, "overlay", MS_RDONLY | MS_NODEV | MS_NOSUID, text)
+               ? -errno
+               : open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   umount2(at, MNT_DETACH);
   rmdir(at);
   return fd;

@@ -1,11 +1,14 @@
-/* tree.h - the files of a build as a sandbox would see them: its layers, put together by the kernel, read-only. */
-#ifndef CLOCHE_TREE_H
-#define CLOCHE_TREE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_tree.h - the files of a build as a sandbox would see them: its layers, put together by the kernel, read-only.
+ */
+#ifndef CLOCHE_CLI_LAYER_TREE_H
+#define CLOCHE_CLI_LAYER_TREE_H
 
 #include "base/base.h"
 #include <sys/stat.h>
 
-/* A directory descriptor; the mount is attached nowhere and ends with it. Needs root. layers: paths, top first, one per line. */
+/* A directory descriptor; the mount is attached nowhere and ends with it. Needs root. layers: paths, top first, one per
+ * line. */
 int tree_open(const char *layers, struct err *err);
 
 struct tree_name {

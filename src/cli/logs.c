@@ -1,5 +1,6 @@
-/* logs.c - `cloche logs`: what a box's processes and kernels printed, while it lives and for a while after its end. The text
- * is the box's own: whatever could move a terminal's cursor is shown as a question mark. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* logs.c - `cloche logs`: what a box's processes and kernels printed, while it lives and for a while after its end. The
+ * text is the box's own: whatever could move a terminal's cursor is shown as a question mark. */
 #include "cli/cli.h"
 #include "cli/admin_client.h"
 #include "wire/logring.h"
@@ -49,7 +50,7 @@ static int show(struct line *l, const char *id, int64_t *since, struct err *err)
   cleanup_fd int fd = -1;
   wire_begin(&b, WIRE_BOX_LOG, 1, 0);
   wire_putz(&b, W_ID, id);
-  int r = line_fetch(l, &b, &fd, err);
+  int r = admin_fetch(l, &b, &fd, err);
   if (r)
     return err_set(err, r, "no sandbox %s is known here, nor any that ended lately", id);
   if (fd >= 0 && !logring_read(fd, LOGS_READ, &ring))
@@ -75,7 +76,7 @@ int logs_main(int argc, char **argv)
          "  -f, --follow   go on with what is written from now on, until interrupted or the box is gone");
     return n < 2 ? 2 : 0;
   }
-  int r = line_open(&l, &n, argv, &err);
+  int r = admin_open(&l, &n, argv, &err);
   int64_t since = 0;
   if (!r && n != 2)
     r = err_set(&err, -EINVAL, "one box at a time");
@@ -85,6 +86,6 @@ int logs_main(int argc, char **argv)
     nanosleep(&(struct timespec){.tv_nsec = FOLLOW_NS}, NULL);
     r = show(&l, argv[1], &since, &err);
   }
-  line_close(&l);
+  admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }

@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - finds the sub-command. */
 #include "cli/cli.h"
+#include "warden/build/registry_auth.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,12 +13,12 @@ static const struct command commands[] = {
     {"template", "templates: build, tags, history, diff, export, gc", template_main},
     {"ps", "list the boxes of this machine", ps_main},
     {"kill", "end a box", kill_main},
-    {"pause", "put a box to sleep", pause_main},
-    {"resume", "wake a box up", resume_main},
+    {"pause", "pause a box", pause_main},
+    {"resume", "resume a box", resume_main},
     {"fork", "copy a running box", fork_main},
     {"logs", "show what a box printed", logs_main},
     {"shell", "a terminal in a box, or one command there", shell_main},
-    {"doctor", "say what this host can and can't do", doctor_main},
+    {"doctor", "check what this host supports", doctor_main},
     {"bench", "measure a server as a client sees it", bench_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},
     {"version", "print the version", version_main},
@@ -96,6 +98,8 @@ int main(int argc, char **argv)
   }
   if (!strcmp(argv[1], "--version"))
     return version_main(argc, argv);
+  if (!strcmp(argv[1], REGISTRY_AUTH_COMMAND)) /* the warden's own, not for people */
+    return registry_auth_main(argc - 1, argv + 1);
   for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
     names[i] = commands[i].name;
     if (!strcmp(argv[1], commands[i].name))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* packages.c - see packages.h. */
 #include "cli/packages.h"
 

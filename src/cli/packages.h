@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* packages.h - what is installed in a tree: Debian's packages, Python's, and Node's global ones. */
 #ifndef CLOCHE_PACKAGES_H
 #define CLOCHE_PACKAGES_H

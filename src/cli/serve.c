@@ -1,16 +1,20 @@
-/* serve.c - `cloche serve`: the supervisor. It opens the listening sockets, starts the warden and the gates, links them to
- * each other, starts a dead one again, and tells people how to use the server. It never touches a request or a box, so
- * it has little to die of. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.c - `cloche serve`: the supervisor. It opens the listening sockets, starts the warden and the gates, links them
+ * to each other, starts a dead one again, and tells people how to use the server. It never touches a request or a box,
+ * so it has little to die of. */
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/tls_listener.h"
 #include "gate/metrics_shm.h"
+#include "wire/box_socket.h"
 #include "wire/control.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -18,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -45,14 +50,14 @@ struct supervisor {
   int signals, exit_with, lock;
   int board;            /* shared memory of the gates' figures */
   int metrics_listener; /* served by the first gate; -1 = none */
-  struct secure secure;
+  struct tls_listener tls_listener;
   char url[160], first_key[KEY_TEXT];
   bool announced, stopping;
 };
 
 /* ---- roles ---- */
 
-static int become_role(const struct config *c)
+static int become_role(struct config *c)
 {
   log_open(c->role, 2);
   if (!strcmp(c->role, "warden")) {
@@ -61,6 +66,7 @@ static int become_role(const struct config *c)
         .templates = c->templates,
         .runtime = c->runtime,
         .domain = c->domain,
+        .admin_token = c->admin_token,
         .id_base = (uint32_t)c->id_base,
         .boxes_max = (unsigned)c->boxes_max,
         .internet = c->internet != 0,
@@ -85,10 +91,19 @@ static int become_role(const struct config *c)
         .pids_max = (unsigned)c->pids_max,
         .open_files = (unsigned)c->open_files,
         .inotify_instances = (unsigned)c->inotify_instances,
+        .agent_s = (unsigned)c->agent_seconds,
         .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
         .timeout_max_s = (unsigned)c->timeout_max_hours * 3600,
         .team_boxes_max = (unsigned)c->team_boxes_max,
+        .team_storage_mb = (unsigned)c->team_storage_mb,
+        .team_paused_max = (unsigned)c->team_paused_max,
+        .team_snapshots_max = (unsigned)c->team_snapshots_max,
+        .disk_reserve_mb = (unsigned)c->disk_reserve_mb,
         .team_creates_per_s = (unsigned)c->team_creates_per_second,
+        .team_memory_mb = (unsigned)c->team_memory_mb,
+        .box_cpus_max = (unsigned)c->box_cpus_max,
+        .box_memory_max_mb = (unsigned)c->box_memory_max_mb,
+        .box_disk_max_mb = (unsigned)c->box_disk_max_mb,
         .log_bytes = (unsigned)c->log_bytes,
         .log_keep_mb = (unsigned)c->log_keep_mb,
         .cache_days = (unsigned)c->cache_days,
@@ -104,9 +119,11 @@ static int become_role(const struct config *c)
                    .seconds = (unsigned)c->image_seconds,
                    .cache_mb = (unsigned)c->image_cache_mb,
                    .layers = (unsigned)c->image_layers,
-                   .debian_days = (unsigned)c->debian_days},
+                   .debian_days = (unsigned)c->debian_days,
+                   .reserve_mb = (unsigned)c->disk_reserve_mb},
         .builds_max = (unsigned)c->builds_max,
         .team_builds_max = (unsigned)c->team_builds_max,
+        .team_templates_max = (unsigned)c->team_templates_max,
         .build_seconds = (unsigned)c->build_seconds,
         .build_wait_s = (unsigned)c->build_wait_seconds,
         .build_keep_s = (unsigned)c->build_keep_days * 86400,
@@ -120,11 +137,14 @@ static int become_role(const struct config *c)
     };
     return warden_main(&w);
   }
+  explicit_bzero(c->admin_token, sizeof(c->admin_token)); /* the warden checks it */
   struct gate_config g = {
       .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
       .api_body_max = c->api_body_max,
+      .log_bytes = c->log_bytes,
       .upload_max = c->upload_max_mb << 20,
-      .admin_token = c->admin_token,
+      .auth_failures_per_minute = (unsigned)c->auth_failures_per_minute,
+      .interpreter_compatible = !strcmp(c->interpreter_token, "compatible"),
       .access_log_every = (unsigned)c->access_log_every,
       .client_head_s = (unsigned)c->client_head_seconds,
       .client_idle_s = (unsigned)c->client_idle_seconds,
@@ -132,11 +152,29 @@ static int become_role(const struct config *c)
       .client_stall_s = (unsigned)c->client_stall_seconds,
       .connections_max = (unsigned)c->connections_max,
       .box_connections_max = (unsigned)c->box_connections_max,
+      .team_connections_max = (unsigned)c->team_connections_max,
+      .address_connections_max = (unsigned)c->address_connections_max,
+      .buffers_max = c->buffers_mb << 20,
   };
   return gate_main(&g);
 }
 
 /* In the child: control socket on fd 3, nothing else but the standard three, then the same program again. */
+/* The administrator's token is the warden's to know: a gate gets neither the flag nor the variable. */
+static bool withheld(const char *role, char **argv, int left, int *words)
+{
+  static const char *const names[] = {"--admin-token", "--admin_token"};
+  *words = 1;
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    size_t n = strlen(names[i]);
+    if (strcmp(role, "gate") != 0 || strncmp(argv[0], names[i], n) != 0 || (argv[0][n] && argv[0][n] != '='))
+      continue;
+    *words = argv[0][n] || left < 2 ? 1 : 2;
+    return true;
+  }
+  return false;
+}
+
 static void exec_role(struct supervisor *s, const char *name, int control)
 {
   char **argv = xcalloc((size_t)s->argc + 4, sizeof(*argv));
@@ -145,8 +183,13 @@ static void exec_role(struct supervisor *s, const char *name, int control)
   argv[n++] = (char *)"serve";
   argv[n++] = (char *)"--role";
   argv[n++] = (char *)name;
-  for (int i = 1; i < s->argc; i++)
+  for (int i = 1, words; i < s->argc; i += words) {
+    if (withheld(name, s->argv + i, s->argc - i, &words))
+      continue;
     argv[n++] = s->argv[i];
+  }
+  if (!strcmp(name, "gate"))
+    unsetenv("CLOCHE_ADMIN_TOKEN");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -163,6 +206,7 @@ static int start_role(struct supervisor *s, struct role *r, struct err *err)
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "socketpair");
+  box_socket_guard(pair[0]); /* a gate that was taken over could stop us with a descriptor; no role sends any */
   pid_t pid = fork();
   if (pid < 0)
     return err_errno(err, "fork");
@@ -182,7 +226,7 @@ static void tell(struct role *r, char letter, int fd)
     fd_send(r->control, &letter, 1, &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT);
 }
 
-static void link_up(struct supervisor *s, struct role *gate)
+static void ipc_up(struct supervisor *s, struct role *gate)
 {
   int pair[2];
   if (!s->warden.ready || !gate->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -204,9 +248,9 @@ static void write_ready_file(struct supervisor *s)
   jw_open(&w, '{');
   jw_key(&w, "url");
   jw_z(&w, s->url);
-  if (s->secure.url[0]) {
+  if (s->tls_listener.url[0]) {
     jw_key(&w, "tlsUrl");
-    jw_z(&w, s->secure.url);
+    jw_z(&w, s->tls_listener.url);
   }
   if (s->first_key[0]) {
     jw_key(&w, "apiKey");
@@ -232,10 +276,13 @@ static void announce(struct supervisor *s)
   printf("\nCloche is ready at %s\n\nPaste this where your E2B client runs:\n\n"
          "  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n  export E2B_VOLUME_API_URL=%s\n",
          s->url, s->url, s->url, s->url);
-  if (s->secure.url[0])
-    printf("  (or, over https: the same with %s, and the variables that `cloche tls show` prints)\n", s->secure.url);
+  if (s->tls_listener.url[0])
+    printf("  (or, over https: the same with %s, and the variables that `cloche tls show` prints)\n",
+           s->tls_listener.url);
   if (s->first_key[0])
-    printf("  export E2B_API_KEY=%s\n\nThe key is shown this once; only its hash is kept. More keys: cloche key create\n\n", s->first_key);
+    printf("  export E2B_API_KEY=%s\n\nThe key is shown this once; only its hash is kept. More keys: cloche key "
+           "create\n\n",
+           s->first_key);
   else
     printf("  export E2B_API_KEY=...   (the key of the first start, or a new one: cloche key create)\n\n");
   fflush(stdout);
@@ -244,19 +291,19 @@ static void announce(struct supervisor *s)
 
 /* ---- figures ---- */
 
-static void give_board(struct supervisor *s, struct role *gate)
+static void send_metrics_shm(struct supervisor *s, struct role *gate)
 {
   char word[64];
-  int n = snprintf(word, sizeof(word), "%c%zu/%zu", CONTROL_BOARD, (size_t)(gate - s->gates), s->ngates);
+  int n = snprintf(word, sizeof(word), "%c%zu/%zu", CONTROL_METRICS_SHM, (size_t)(gate - s->gates), s->ngates);
   if (s->board >= 0 && gate->control >= 0)
     fd_send(gate->control, word, (size_t)n, &s->board, 1, MSG_DONTWAIT);
 }
 
-static int make_board(struct supervisor *s, struct err *err)
+static int make_metrics_shm(struct supervisor *s, struct err *err)
 {
   s->board = memfd_create("cloche-figures", MFD_CLOEXEC);
-  if (s->board < 0 || ftruncate(s->board, (off_t)(s->ngates * sizeof(struct figures))))
-    return err_errno(err, "shared memory for figures");
+  if (s->board < 0 || ftruncate(s->board, (off_t)(s->ngates * sizeof(struct metrics_slot))))
+    return err_errno(err, "shared memory for metrics");
   return 0;
 }
 
@@ -275,12 +322,12 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     if (word.n > 1)
       str_copyz(str_skip(word, 1), s->first_key, sizeof(s->first_key));
     for (size_t i = 0; i < s->ngates; i++)
-      link_up(s, &s->gates[i]);
+      ipc_up(s, &s->gates[i]);
   } else {
-    give_board(s, r);
-    link_up(s, r);
+    send_metrics_shm(s, r);
+    ipc_up(s, r);
     tell(r, CONTROL_LISTEN, r->listener);
-    secure_give(&s->secure, r->control, (size_t)(r - s->gates), true);
+    tls_listener_give(&s->tls_listener, r->control, (size_t)(r - s->gates), true);
     if (r == &s->gates[0] && s->metrics_listener >= 0)
       tell(r, CONTROL_METRICS, s->metrics_listener);
   }
@@ -291,11 +338,11 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
 static bool hear(struct supervisor *s, struct role *r)
 {
   char word[700];
-  ssize_t k = recv(r->control, word, sizeof(word), MSG_DONTWAIT);
+  ssize_t k = box_socket_recv(r->control, word, sizeof(word));
   if (k > 0) {
     role_said(s, r, (struct str){word, (size_t)k});
-  } else if (k == 0 || errno != EAGAIN) {
-    close(r->control);
+  } else if (k != -EAGAIN) {
+    box_socket_close(r->control);
     r->control = -1;
   }
   return k > 0;
@@ -316,7 +363,7 @@ static bool role_died(struct supervisor *s, struct role *r, pid_t pid, int statu
   while (r->control >= 0 && hear(s, r)) /* its last words */
     ;
   if (r->control >= 0) { /* a process it had just forked still holds the other end */
-    close(r->control);
+    box_socket_close(r->control);
     r->control = -1;
   }
   if (!s->stopping)
@@ -385,7 +432,8 @@ static int split_address(const char *name, const char *text, char host[128], uin
 {
   struct str all = str_of(text);
   ptrdiff_t colon = str_rfind(all, ':');
-  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, 128) || str_u64(str_skip(all, (size_t)(colon + 1)), port) || *port > 65535)
+  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, 128) ||
+      str_u64(str_skip(all, (size_t)(colon + 1)), port) || *port > 65535)
     return err_set(err, -EINVAL, "'%s' must be ADDRESS:PORT, not '%s'", name, text);
   return 0;
 }
@@ -417,7 +465,44 @@ static int open_listeners(struct supervisor *s, struct err *err)
     if (!r && !port && !getsockname(s->gates[i].listener, (struct sockaddr *)&a, &n))
       port = ntohs(a.sin_port);
   }
-  snprintf(s->url, sizeof(s->url), "http://%s:%llu", strcmp(host, "0.0.0.0") ? host : "127.0.0.1", (unsigned long long)port);
+  snprintf(s->url, sizeof(s->url), "http://%s:%llu", strcmp(host, "0.0.0.0") ? host : "127.0.0.1",
+           (unsigned long long)port);
+  return r;
+}
+
+/* Files of boxes lie there with the ids and modes that boxes gave them, setuid programs too: nobody but us may come so
+ * far. */
+static int own_dir(int at, const char *name, const char *shown, mode_t bits, struct err *err)
+{
+  struct stat st;
+  cleanup_fd int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+    return err_set(err, -errno,
+                   "%s is a symbolic link or no directory; name the directory itself, or mount another one there",
+                   shown);
+  if (fd < 0 || fstat(fd, &st))
+    return err_errno(err, "%s", shown);
+  if (st.st_uid != geteuid())
+    return err_set(err, -EPERM, "%s belongs to user %u, not to the server's (%u); chown it, or use --data", shown,
+                   st.st_uid, geteuid());
+  if ((st.st_mode & bits) && fchmod(fd, st.st_mode & 07777 & ~bits))
+    return err_errno(err, "closing %s to others", shown);
+  if (st.st_mode & bits)
+    log_warn("%s was open to others (mode %03o): closed", shown, st.st_mode & 0777);
+  return 0;
+}
+
+/* What is below may be readable: nobody comes through the top. It must be ours, and no way out of it. */
+static int own_data(const char *data, struct err *err)
+{
+  int r = own_dir(AT_FDCWD, data, data, 0077, err);
+  cleanup_dir DIR *d = r ? NULL : opendir(data);
+  for (struct dirent *e; d && !r && (e = readdir(d));) {
+    char shown[PATH_MAX];
+    snprintf(shown, sizeof(shown), "%s/%s", data, e->d_name);
+    if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_LNK))
+      r = own_dir(dirfd(d), e->d_name, shown, 0022, err);
+  }
   return r;
 }
 
@@ -427,12 +512,15 @@ static int lock_data(struct supervisor *s, struct err *err)
   int r = path_mkdirs(s->config->data, 0700);
   if (r)
     return err_set(err, r, "data directory %s: %s", s->config->data, strerrordesc_np(-r));
+  if ((r = own_data(s->config->data, err)))
+    return r;
   snprintf(path, sizeof(path), "%s/lock", s->config->data);
   s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (s->lock < 0)
     return err_errno(err, "%s", path);
   if (flock(s->lock, LOCK_EX | LOCK_NB))
-    return err_set(err, -EBUSY, "another cloche serves the data directory %s; stop it first or use --data", s->config->data);
+    return err_set(err, -EBUSY, "another cloche serves the data directory %s; stop it first or use --data",
+                   s->config->data);
   return 0;
 }
 
@@ -463,10 +551,10 @@ static int begin(struct supervisor *s, struct err *err)
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   set_up_signals(s);
   int r = lock_data(s, err);
-  r = r ? r : make_board(s, err);
+  r = r ? r : make_metrics_shm(s, err);
   r = r ? r : open_listeners(s, err);
   r = r ? r : open_metrics_listener(s, err);
-  r = r ? r : secure_open(&s->secure, s->config, s->ngates, port_free, bind_one, err);
+  r = r ? r : tls_listener_open(&s->tls_listener, s->config, s->ngates, port_free, bind_one, err);
   r = r ? r : start_role(s, &s->warden, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
@@ -487,11 +575,11 @@ static void stop(struct supervisor *s, bool end_boxes)
 
 static void renew_certificate(struct supervisor *s, bool now)
 {
-  if (!secure_renewed(&s->secure, now))
+  if (!tls_listener_renewed(&s->tls_listener, now))
     return;
   for (size_t i = 0; i < s->ngates; i++)
     if (s->gates[i].ready)
-      secure_give(&s->secure, s->gates[i].control, i, false);
+      tls_listener_give(&s->tls_listener, s->gates[i].control, i, false);
 }
 
 static void take_signals(struct supervisor *s)
@@ -531,7 +619,7 @@ static void wait_for_something(struct supervisor *s)
   bool dead = !s->warden.pid;
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
-  poll(p, n, dead && !s->stopping ? 20 : s->secure.material >= 0 ? 2500 : 60000);
+  poll(p, n, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000);
   for (nfds_t i = 2; i < n; i++)
     if (p[i].fd >= 0 && p[i].revents)
       hear(s, of[i]);

@@ -1,8 +1,9 @@
-/* shell.c - `cloche shell`: a terminal in a box, or one command there, for the machine's own root.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shell.c - `cloche shell`: a terminal in a box, or one command there, for the host's root user.
  *
  * The envd API over a connection the warden made: one stream of the process's events, one connection for what is typed.
- * Typed bytes wait while an earlier piece is under way, and events are read meanwhile, so that neither side can block the
- * other. With a terminal on both ends the box's process gets one, too, of the same size. */
+ * Typed bytes wait while an earlier piece is under way, and events are read meanwhile, so that neither side can block
+ * the other. With a terminal on both ends the box's process gets one, too, of the same size. */
 #include "cli/cli.h"
 #include "cli/agent_client.h"
 #include "cli/shell.h"
@@ -23,8 +24,10 @@
 static const char help[] = "cloche shell - a terminal in a sandbox, or one command there\n\n"
                            "Usage: cloche shell [OPTION...] ID [-- COMMAND [ARG...]]\n"
                            "       cloche shell [OPTION...] --new TEMPLATE [-- COMMAND [ARG...]]\n\n"
-                           "Without a command: bash as a login shell. From a terminal the command gets one of the same size; else its input, output\n"
-                           "and errors are passed on as they are. The exit status is the command's; 255 when it has none (a signal ended it, the\n"
+                           "Without a command: bash as a login shell. From a terminal the command gets one of the same "
+                           "size; else its input, output\n"
+                           "and errors are passed on as they are. The exit status is the command's; 255 when it has "
+                           "none (a signal ended it, the\n"
                            "sandbox went away). --new makes a sandbox of the template, which ends with the shell.\n\n"
                            "Options: --user NAME      another user than the template's\n"
                            "         --workdir DIR    where to begin\n"
@@ -32,7 +35,7 @@ static const char help[] = "cloche shell - a terminal in a sandbox, or one comma
                            "         --team ID        with --new: another team than the first one";
 
 struct shell {
-  struct inside in;
+  struct agent_client in;
   struct exchange events, words; /* of the process; what is said to it */
   const char *user, *workdir;
   char **command; /* NULL: a login shell */
@@ -224,7 +227,8 @@ static int take_event(struct shell *s, struct str text, bool last, struct err *e
     s->status = number < 0 ? LOST : (int)(number & 255);
     s->ended = true;
     if (number < 0)
-      fprintf(stderr, "cloche: " STR_FMT "%s\n", STR_ARG(json_text(json_get(end, "status"), STR("ended"))), s->terminal ? "\r" : "");
+      fprintf(stderr, "cloche: " STR_FMT "%s\n", STR_ARG(json_text(json_get(end, "status"), STR("ended"))),
+              s->terminal ? "\r" : "");
   }
   return 0;
 }
@@ -235,7 +239,7 @@ static int take_events(struct shell *s, struct err *err)
   bool last = false;
   int r = exchange_read(&s->events, err);
   if (!r && s->events.answer.over && s->events.answer.status != 200)
-    return err_set(err, -EREMOTEIO, "the sandbox's agent answered %d: " STR_FMT, s->events.answer.status,
+    return err_set(err, -EREMOTEIO, "the sandbox's agent returned status %d: " STR_FMT, s->events.answer.status,
                    STR_ARG(str_sub(buf_str(&s->events.body), 0, 200)));
   while (!r && s->events.answer.status == 200) {
     int k = exchange_frame(&s->events, &json, &last);
@@ -323,7 +327,7 @@ static int run(struct shell *s, struct line *l, const char *id, struct err *err)
   cleanup_fd int signals = open_signals();
   s->status = LOST;
   s->terminal = isatty(0) && isatty(1);
-  int r = inside_open(&s->in, l, id, s->user, err);
+  int r = agent_client_open(&s->in, l, id, s->user, err);
   r = r ? r : start(s, err);
   if (!r) {
     terminal_raw(s);
@@ -332,7 +336,7 @@ static int run(struct shell *s, struct line *l, const char *id, struct err *err)
   }
   exchange_close(&s->events);
   exchange_close(&s->words);
-  inside_close(&s->in);
+  agent_client_close(&s->in);
   return r;
 }
 
@@ -341,10 +345,10 @@ static int run(struct shell *s, struct line *l, const char *id, struct err *err)
 int shell_box(struct line *l, const char *team, const char *ref, unsigned seconds, char id[24], struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  char token[INSIDE_TOKEN], init[INSIDE_TOKEN + 32];
+  char token[AGENT_CLIENT_TOKEN], init[AGENT_CLIENT_TOKEN + 32];
   id[0] = 'i';
   random_id(id + 1, 20);
-  int r = inside_token(l, id, token, err);
+  int r = agent_client_token(l, id, token, err);
   if (r)
     return r;
   snprintf(init, sizeof(init), "{\"accessToken\":\"%s\"}", token);
@@ -356,7 +360,7 @@ int shell_box(struct line *l, const char *team, const char *ref, unsigned second
   wire_put_u64(&b, W_FLAGS, BOX_SECURE | BOX_INTERNET);
   wire_putz(&b, W_CONFIG, "{}");
   wire_putz(&b, W_INIT, init);
-  return line_ask(l, &b, NULL, NULL, err);
+  return admin_call(l, &b, NULL, NULL, err);
 }
 
 static void end_box(struct line *l, const char *id)
@@ -365,7 +369,7 @@ static void end_box(struct line *l, const char *id)
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_BOX_KILL, 1, 0);
   wire_putz(&b, W_ID, id);
-  if (line_ask(l, &b, NULL, NULL, &err))
+  if (admin_call(l, &b, NULL, NULL, &err))
     usage_error("sandbox %s is left: %s", id, err.msg);
 }
 
@@ -380,16 +384,17 @@ static void split(struct shell *s, int *argc, char **argv)
     }
 }
 
-struct wishes {
+struct shell_options {
   const char *id, *new, *team;
 };
 
-static int read_words(struct shell *s, struct wishes *w, int argc, char **argv, struct err *err)
+static int read_words(struct shell *s, struct shell_options *w, int argc, char **argv, struct err *err)
 {
   const struct {
     const char *flag;
     const char **at;
-  } options[] = {{"--user", &s->user}, {"-u", &s->user}, {"--workdir", &s->workdir}, {"--new", &w->new}, {"--team", &w->team}};
+  } options[] = {
+      {"--user", &s->user}, {"-u", &s->user}, {"--workdir", &s->workdir}, {"--new", &w->new}, {"--team", &w->team}};
   for (int i = 1; i < argc; i++) {
     size_t k = 0;
     while (k < ARRAY_LEN(options) && strcmp(options[k].flag, argv[i]))
@@ -401,7 +406,9 @@ static int read_words(struct shell *s, struct wishes *w, int argc, char **argv, 
     else
       w->id = argv[i];
   }
-  return !w->id == !w->new ? err_set(err, -EINVAL, "either a sandbox's id or --new TEMPLATE must be given; cloche ps lists sandboxes") : 0;
+  return !w->id == !w->new
+             ? err_set(err, -EINVAL, "either a sandbox's id or --new TEMPLATE must be given; cloche ps lists sandboxes")
+             : 0;
 }
 
 int shell_main(int argc, char **argv)
@@ -409,14 +416,14 @@ int shell_main(int argc, char **argv)
   struct line l;
   struct err err = ERR_NONE;
   struct shell s = {.status = LOST};
-  struct wishes w = {.team = ""};
+  struct shell_options w = {.team = ""};
   char team[40], id[24];
   split(&s, &argc, argv);
   if (argc < 2 || !strcmp(argv[1], "--help")) {
     puts(help);
     return argc < 2 ? 2 : 0;
   }
-  int r = line_open(&l, &argc, argv, &err);
+  int r = admin_open(&l, &argc, argv, &err);
   r = r ? r : read_words(&s, &w, argc, argv, &err);
   if (!r && w.new)
     r = tpl_team(&l, w.team, str_of(w.new), team, &err);
@@ -426,7 +433,7 @@ int shell_main(int argc, char **argv)
   r = r ? r : run(&s, &l, made ? id : w.id, &err);
   if (made)
     end_box(&l, id);
-  line_close(&l);
+  admin_close(&l);
   if (r)
     usage_error("%s", err.msg);
   return r ? LOST : s.status;

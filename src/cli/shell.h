@@ -1,4 +1,5 @@
-/* shell.h - boxes that commands of the machine's own root make for themselves. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shell.h - boxes that commands of the host's root user make for themselves. */
 #ifndef CLOCHE_CLI_SHELL_H
 #define CLOCHE_CLI_SHELL_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* team.c - `cloche team list|create|limit`. */
 #include "cli/cli.h"
 #include "cli/admin_client.h"
@@ -11,15 +12,21 @@ static const char help[] = "cloche team - teams and their limits\n\n"
                            "Limits: --boxes N            running boxes at once\n"
                            "        --creates N          creates per second\n"
                            "        --timeout SECONDS    longest life of one run\n"
-                           "        --cpus N, --memory MIB, --disk MIB   largest box\n\n"
+                           "        --cpus N, --memory MIB, --disk MIB   largest box; not above the server's own\n"
+                           "        --total-memory MIB   of all its running boxes together\n"
+                           "        --storage MIB        uploads, snapshots and paused boxes together\n"
+                           "        --paused N, --snapshots N            how many of each\n\n"
                            "Options: --data DIR   the server's data directory [/var/lib/cloche]\n\n"
                            "A key of a team: cloche key create --team ID";
 
 static const struct {
   const char *flag;
   enum wire_tag tag;
-} limits[] = {{"--boxes", W_LIMIT_BOXES}, {"--creates", W_LIMIT_RATE},     {"--timeout", W_LIMIT_TIMEOUT},
-              {"--cpus", W_LIMIT_CPUS},   {"--memory", W_LIMIT_MEMORY_MB}, {"--disk", W_LIMIT_DISK_MB}};
+} limits[] = {{"--boxes", W_LIMIT_BOXES},           {"--creates", W_LIMIT_RATE},
+              {"--timeout", W_LIMIT_TIMEOUT},       {"--cpus", W_LIMIT_CPUS},
+              {"--memory", W_LIMIT_MEMORY_MB},      {"--disk", W_LIMIT_DISK_MB},
+              {"--total-memory", W_LIMIT_TOTAL_MB}, {"--storage", W_LIMIT_STORAGE_MB},
+              {"--paused", W_LIMIT_PAUSED},         {"--snapshots", W_LIMIT_SNAPSHOTS}};
 
 /* A limit as people read it: - where the server's own holds. */
 static const char *shown(uint64_t v, char text[24])
@@ -33,7 +40,8 @@ static const char *shown(uint64_t v, char text[24])
 static void print_team(struct str p, void *arg)
 {
   char text[ARRAY_LEN(limits)][24];
-  printf("%-36.*s  %-20.*s %7llu", STR_ARG(wire_get(p, W_TEAM)), STR_ARG(wire_get(p, W_NAME)), (unsigned long long)wire_u64(p, W_COUNT, 0));
+  printf("%-36.*s  %-20.*s %7llu", STR_ARG(wire_get(p, W_TEAM)), STR_ARG(wire_get(p, W_NAME)),
+         (unsigned long long)wire_u64(p, W_COUNT, 0));
   for (size_t i = 0; i < ARRAY_LEN(limits); i++)
     printf(" %8s", shown(wire_u64(p, limits[i].tag, 0), text[i]));
   putchar('\n');
@@ -42,9 +50,10 @@ static void print_team(struct str p, void *arg)
 static int list(struct line *l, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  printf("%-36s  %-20s %7s %8s %8s %8s %8s %8s %8s\n", "ID", "NAME", "RUNNING", "BOXES", "CREATES", "TIMEOUT", "CPUS", "MEMORY", "DISK");
+  printf("%-36s  %-20s %7s %8s %8s %8s %8s %8s %8s %8s %8s %8s %9s\n", "ID", "NAME", "RUNNING", "BOXES", "CREATES",
+         "TIMEOUT", "CPUS", "MEMORY", "DISK", "TOTAL", "STORAGE", "PAUSED", "SNAPSHOTS");
   wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
-  return line_ask(l, &b, print_team, NULL, err);
+  return admin_call(l, &b, print_team, NULL, err);
 }
 
 static int put_limits(struct buf *b, int argc, char **argv, struct err *err)
@@ -55,7 +64,7 @@ static int put_limits(struct buf *b, int argc, char **argv, struct err *err)
     while (k < ARRAY_LEN(limits) && strcmp(limits[k].flag, argv[i]))
       k++;
     if (k == ARRAY_LEN(limits))
-      return err_set(err, -EINVAL, "'%s' is no limit; see cloche team --help", argv[i]);
+      return err_set(err, -EINVAL, "'%s' is not a limit; see cloche team --help", argv[i]);
     if (i + 1 == argc || str_u64(str_of(argv[i + 1]), &v) || v > INT32_MAX)
       return err_set(err, -EINVAL, "'%s' needs a whole number", argv[i]);
     wire_put_u64(b, limits[k].tag, v);
@@ -69,7 +78,7 @@ static int put_team(struct line *l, int argc, char **argv, enum wire_tag named, 
   wire_begin(&b, WIRE_TEAM_PUT, 1, 0);
   wire_putz(&b, named, argv[2]);
   int r = put_limits(&b, argc - 3, argv + 3, err);
-  r = r ? r : line_ask(l, &b, NULL, NULL, err);
+  r = r ? r : admin_call(l, &b, NULL, NULL, err);
   if (!r && named == W_NAME)
     printf("%.*s\n", STR_ARG(wire_get(buf_str(&b), W_TEAM)));
   return r;
@@ -83,7 +92,7 @@ int team_main(int argc, char **argv)
     puts(help);
     return argc < 2 ? 2 : 0;
   }
-  int r = line_open(&l, &argc, argv, &err);
+  int r = admin_open(&l, &argc, argv, &err);
   if (!r && argc == 2 && !strcmp(argv[1], "list"))
     r = list(&l, &err);
   else if (!r && argc > 2 && !strcmp(argv[1], "create"))
@@ -92,6 +101,6 @@ int team_main(int argc, char **argv)
     r = put_team(&l, argc, argv, W_TEAM, &err);
   else if (!r)
     r = err_set(&err, -EINVAL, "expected list, create NAME or limit ID ...; see cloche team --help");
-  line_close(&l);
+  admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }

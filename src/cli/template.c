@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template.c - `cloche template`: templates, their builds and tags, over the line to the running warden. */
 #include "cli/template.h"
 #include "cli/cli.h"
@@ -19,38 +20,49 @@ static const char help[] =
     "       cloche template tag REF TAG...              more tags for the build that REF names\n"
     "       cloche template untag NAME TAG...           remove tags; the build stays\n"
     "       cloche template diff REF REF                files and packages that differ between two builds\n"
-    "       cloche template export [--gzip] REF FILE    write a build as an OCI image; FILE.tar is an archive, else a layout;\n"
+    "       cloche template export [--gzip] REF FILE    write a build as an OCI image; FILE.tar is an archive, else a "
+    "layout;\n"
     "                                                   --gzip: packed for readers that do not know zstd\n"
-    "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker archive\n"
+    "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker "
+    "archive\n"
     "       cloche template build NAME[:TAG] [OPTION...]  build one here; see below\n"
-    "       cloche template log NAME [BUILD]            the log of a build (default: the newest); waits while it is at work\n"
+    "       cloche template log NAME [BUILD]            the log of a build (default: the newest); waits while it is at "
+    "work\n"
     "       cloche template cancel NAME [BUILD]         end builds of a template that wait or are at work\n"
     "       cloche template delete NAME                 remove a template that no sandbox uses, with its builds\n"
-    "       cloche template gc [--dry-run] [--all]      remove cached layers, uploads and images that nothing needs and that\n"
+    "       cloche template gc [--dry-run] [--all]      remove cached layers, uploads and images that nothing needs "
+    "and that\n"
     "                                                   were not used for `cache_days`; --all: for ten minutes\n\n"
-    "A build's options, steps in the order given: --from REF, --image IMAGE or --file DOCKERFILE (else: --from base), --run COMMAND,\n"
-    "--copy SOURCE:DESTINATION, --env NAME=VALUE, --workdir DIR, --user NAME; --context DIR: where files to copy are (else beside\n"
-    "the Dockerfile, or here; .dockerignore is minded); --start COMMAND, --ready COMMAND; --cpus N, --memory MIB; --tag TAG: one\n"
-    "more, and again; --no-cache or --force: take nothing from the cache; --keep: the box in which a build fails becomes a sandbox,\n"
+    "A build's options, steps in the order given: --from REF, --image IMAGE or --file DOCKERFILE (else: --from base), "
+    "--run COMMAND,\n"
+    "--copy SOURCE:DESTINATION, --env NAME=VALUE, --workdir DIR, --user NAME; --context DIR: where files to copy are "
+    "(else beside\n"
+    "the Dockerfile, or here; .dockerignore is minded); --start COMMAND, --ready COMMAND; --cpus N, --memory MIB; "
+    "--tag TAG: one\n"
+    "more, and again; --no-cache or --force: take nothing from the cache; --keep: the box in which a build fails "
+    "becomes a sandbox,\n"
     "as it stands, for cloche shell, and its files NAME:failed; --debug: finish even when the start command fails.\n\n"
-    "REF is [NAMESPACE/]NAME[:TAG]; in the place of TAG a build's id may stand. A bare NAME is a template of the first team (or of\n"
+    "REF is [NAMESPACE/]NAME[:TAG]; in the place of TAG a build's id may stand. A bare NAME is a template of the first "
+    "team (or of\n"
     "--team) and then one that all share.\n\n"
-    "Nothing that a build, a tag, a snapshot, a paused or a running sandbox needs is ever removed by gc. A sandbox keeps the build\n"
-    "it was made from, whatever happens to tags. An exported image carries the template's settings in a label, so that an import\n"
+    "Nothing that a build, a tag, a snapshot, a paused or a running sandbox needs is ever removed by gc. A sandbox "
+    "keeps the build\n"
+    "it was made from, whatever happens to tags. An exported image carries the template's settings in a label, so that "
+    "an import\n"
     "elsewhere gives the same template; any runtime for OCI images can run it, too.\n\n"
     "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
     "         --team ID    another team than the first one";
 
 /* ---- finding ---- */
 
-struct team_wish {
+struct team_query {
   struct str slug; /* or empty: the first */
   char *out;
 };
 
 static void team_item(struct str p, void *arg)
 {
-  struct team_wish *w = arg;
+  struct team_query *w = arg;
   if (!w->out[0] && (!w->slug.n || str_eq(w->slug, wire_get(p, W_SLUG))))
     wire_copyz(p, W_TEAM, w->out, 40);
 }
@@ -58,7 +70,7 @@ static void team_item(struct str p, void *arg)
 int tpl_team(struct line *l, const char *team, struct str ref, char out[40], struct err *err)
 {
   struct str space, rest;
-  struct team_wish wish = {.out = out};
+  struct team_query wish = {.out = out};
   out[0] = 0;
   if (str_cut(ref, '/', &space, &rest))
     wish.slug = space;
@@ -66,11 +78,11 @@ int tpl_team(struct line *l, const char *team, struct str ref, char out[40], str
     return str_copyz(str_of(team), out, 40);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
-  int r = line_ask(l, &b, team_item, &wish, err);
+  int r = admin_call(l, &b, team_item, &wish, err);
   if (!r && !out[0]) { /* the shared ones belong to nobody on that list, and any team sees them */
     wish.slug = STR_NONE;
     wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
-    r = line_ask(l, &b, team_item, &wish, err);
+    r = admin_call(l, &b, team_item, &wish, err);
   }
   return r;
 }
@@ -112,7 +124,7 @@ int tpl_find(struct line *l, const char *team, const char *ref, struct tpl *out,
   wire_begin(&b, WIRE_BUILD_SHOW, 1, 0);
   wire_putz(&b, W_TEAM, id);
   wire_putz(&b, W_REF, ref);
-  r = line_ask(l, &b, NULL, NULL, err);
+  r = admin_call(l, &b, NULL, NULL, err);
   if (!r)
     tpl_read(buf_str(&b), out);
   return r;
@@ -144,8 +156,9 @@ static void print_template(struct str p, void *arg)
   cleanup_free char *name = NULL;
   tpl_read(p, &t);
   name = xasprintf("%s/%s", t.slug, t.name);
-  printf("%-40s %-20s %-36s %6llu %7llu  %-7s %s\n", name, t.id, t.build[0] ? t.build : "-", (unsigned long long)t.builds,
-         (unsigned long long)t.spawns, t.public ? "public" : "private", day(t.updated_us, when));
+  printf("%-40s %-20s %-36s %6llu %7llu  %-7s %s\n", name, t.id, t.build[0] ? t.build : "-",
+         (unsigned long long)t.builds, (unsigned long long)t.spawns, t.public ? "public" : "private",
+         day(t.updated_us, when));
 }
 
 struct words {
@@ -162,7 +175,7 @@ static int list(struct words *w)
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   printf("%-40s %-20s %-36s %6s %7s  %-7s %s\n", "NAME", "ID", "DEFAULT BUILD", "BUILDS", "SPAWNS", "", "UPDATED");
   wire_begin(&b, WIRE_TEMPLATE_LIST, 1, 0);
-  return line_ask(w->l, &b, print_template, NULL, w->err);
+  return admin_call(w->l, &b, print_template, NULL, w->err);
 }
 
 static uint64_t summed;
@@ -198,9 +211,11 @@ static int show(struct words *w)
   int r = tpl_find(w->l, w->team, w->argv[2], &t, w->err);
   if (r)
     return r;
-  printf("name      %s/%s (%s)\nid        %s\nbuild     %s\n", t.slug, t.name, t.public ? "public" : "private", t.id, t.build);
+  printf("name      %s/%s (%s)\nid        %s\nbuild     %s\n", t.slug, t.name, t.public ? "public" : "private", t.id,
+         t.build);
   printf("created   %s UTC\nupdated   %s UTC\n", day(t.created_us, when), day(t.updated_us, when));
-  printf("sandbox   %u cpu, %u MiB memory, %u MiB disk\nspawned   %llu times\n", t.cpus, t.memory_mb, t.disk_mb, (unsigned long long)t.spawns);
+  printf("sandbox   %u cpu, %u MiB memory, %u MiB disk\nspawned   %llu times\n", t.cpus, t.memory_mb, t.disk_mb,
+         (unsigned long long)t.spawns);
   printf("settings  %s\nlayers, top first\n", t.config ? t.config : "(too large to show)");
   print_layers(t.layers);
   return 0;
@@ -252,13 +267,14 @@ static int newest_first(const void *a, const void *b)
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static int ask_about(struct words *w, enum wire_type type, const struct tpl *t, void (*item)(struct str, void *), void *arg)
+static int ask_about(struct words *w, enum wire_type type, const struct tpl *t, void (*item)(struct str, void *),
+                     void *arg)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, type, 1, 0);
   wire_putz(&b, W_TEAM, t->team);
   wire_putz(&b, W_REF, t->id);
-  return line_ask(w->l, &b, item, arg, w->err);
+  return admin_call(w->l, &b, item, arg, w->err);
 }
 
 static int read_past(struct words *w, const struct tpl *t, struct pasts *all)
@@ -282,7 +298,7 @@ static int find_named(struct words *w, const char *ref, struct tpl *t)
   wire_begin(&b, WIRE_TEMPLATE_TAGS, 1, 0);
   wire_putz(&b, W_TEAM, team);
   wire_putz(&b, W_REF, ref);
-  r = line_ask(w->l, &b, NULL, NULL, w->err);
+  r = admin_call(w->l, &b, NULL, NULL, w->err);
   if (!r)
     tpl_read(buf_str(&b), t);
   return r;
@@ -299,7 +315,8 @@ static int history(struct words *w)
   for (size_t i = 0; !r && i < all.list.n; i++) {
     char when[CLOCK_TEXT];
     const struct past *p = &all.list.p[i];
-    printf("%-36s  %-19s %4u %7u  %-8s %s\n", p->build, day(p->created_us, when), p->cpus, p->memory_mb, state_name(p->state), p->tags);
+    printf("%-36s  %-19s %4u %7u  %-8s %s\n", p->build, day(p->created_us, when), p->cpus, p->memory_mb,
+           state_name(p->state), p->tags);
   }
   vec_free(&all.list);
   return r;
@@ -338,7 +355,10 @@ static int choose(const struct pasts *all, const char *word, struct str tag, cha
   if (hits)
     return err_set(err, -ENOENT, "'%s' is the beginning of several builds; give more of it", word);
   if (previous)
-    return err_set(err, -ENOENT, "no finished build is older than the one '" STR_FMT "' points to; cloche template history lists them", STR_ARG(tag));
+    return err_set(err, -ENOENT,
+                   "no finished build is older than the one '" STR_FMT
+                   "' points to; cloche template history lists them",
+                   STR_ARG(tag));
   return err_set(err, -ENOENT, "no finished build '%s'; cloche template history lists them", word);
 }
 
@@ -350,7 +370,7 @@ static int put_tag(struct words *w, const struct tpl *t, const char *build, cons
   wire_putz(&b, W_TEAM, t->team);
   wire_putz(&b, W_REF, ref);
   wire_putz(&b, W_TAG, tags);
-  return line_ask(w->l, &b, NULL, NULL, w->err);
+  return admin_call(w->l, &b, NULL, NULL, w->err);
 }
 
 static int rollback(struct words *w)
@@ -403,7 +423,7 @@ static int untag(struct words *w)
   wire_putz(&b, W_TEAM, t.team);
   wire_putz(&b, W_REF, t.id);
   wire_put(&b, W_TAG, buf_str(&tags));
-  return line_ask(w->l, &b, NULL, NULL, w->err);
+  return admin_call(w->l, &b, NULL, NULL, w->err);
 }
 
 static int delete (struct words *w)
@@ -439,7 +459,8 @@ static int build_log(struct words *w)
   while (!r && w->argc > 3 && i < all.list.n && !str_starts(str_of(all.list.p[i].build), str_of(w->argv[3])))
     i++;
   if (!r && i == all.list.n)
-    r = err_set(w->err, -ENOENT, "no build '%s' of %s; cloche template history lists them", w->argc > 3 ? w->argv[3] : "", w->argv[2]);
+    r = err_set(w->err, -ENOENT, "no build '%s' of %s; cloche template history lists them",
+                w->argc > 3 ? w->argv[3] : "", w->argv[2]);
   r = r ? r : tpl_follow(w->l, t.team, t.id, all.list.p[i].build, w->err);
   vec_free(&all.list);
   return r;
@@ -476,13 +497,14 @@ static int ask_import(struct words *w, const char *team, const char *kind, const
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_free char *image = xasprintf("%s:%s", kind, path);
-  struct timeval patience = {.tv_sec = 0}; /* none: unpacking takes as long as it takes, the server has limits of its own */
+  struct timeval patience = {.tv_sec =
+                                 0}; /* none: unpacking takes as long as it takes, the server has limits of its own */
   setsockopt(w->l->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   wire_begin(&b, WIRE_TEMPLATE_IMPORT, 1, 0);
   wire_putz(&b, W_TEAM, team);
   wire_putz(&b, W_REF, w->argv[3]);
   wire_putz(&b, W_NAME, image);
-  int r = line_ask(w->l, &b, NULL, NULL, w->err);
+  int r = admin_call(w->l, &b, NULL, NULL, w->err);
   if (!r)
     tpl_read(buf_str(&b), out);
   return r;
@@ -505,7 +527,8 @@ static int import(struct words *w)
   struct err first = *w->err;
   if (r && r != -EINVAL && S_ISREG(st.st_mode) && (r = ask_import(w, team, "docker-archive", path, &t))) {
     struct err second = *w->err;
-    return err_set(w->err, r, "'%s' can't be imported; as an OCI archive: %.200s; as a docker archive: %.200s", path, first.msg, second.msg);
+    return err_set(w->err, r, "'%s' can't be imported; as an OCI archive: %.200s; as a docker archive: %.200s", path,
+                   first.msg, second.msg);
   }
   if (r)
     return err_wrap(w->err, "'%s' can't be imported", path);
@@ -524,14 +547,14 @@ static void waste_item(struct str p, void *arg)
   vec_push(&all->paths, xstrndup(name.p, name.n));
 }
 
-static int ask_garbage(struct words *w, bool dry, struct waste *all)
+static int request_gc(struct words *w, bool dry, struct waste *all)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  wire_begin(&b, WIRE_GARBAGE, 1, 0);
+  wire_begin(&b, WIRE_GC, 1, 0);
   wire_put_u64(&b, W_MODE, dry);
   if (w->all)
     wire_put_u64(&b, W_TIMEOUT, 0);
-  return line_ask(w->l, &b, all ? waste_item : NULL, all, w->err);
+  return admin_call(w->l, &b, all ? waste_item : NULL, all, w->err);
 }
 
 /* First asked what would go, for the sizes; what became needed in between stays. */
@@ -540,7 +563,7 @@ static int gc(struct words *w)
   struct waste all = {0};
   char size[24];
   uint64_t total = 0;
-  int r = ask_garbage(w, true, &all);
+  int r = request_gc(w, true, &all);
   for (size_t i = 0; i < all.paths.n; i++) {
     uint64_t bytes = tree_bytes(all.paths.p[i]);
     total += bytes;
@@ -548,7 +571,7 @@ static int gc(struct words *w)
     free(all.paths.p[i]);
   }
   if (!r && !w->dry)
-    r = ask_garbage(w, false, NULL);
+    r = request_gc(w, false, NULL);
   if (!r)
     printf("%s %zu things, %s\n", w->dry ? "would remove" : "removed", all.paths.n, size_text(total, size));
   vec_free(&all.paths);
@@ -559,9 +582,11 @@ static const struct {
   const char *name;
   int words, most; /* behind the verb */
   int (*run)(struct words *w);
-} verbs[] = {{"list", 0, 0, list},     {"show", 1, 1, show}, {"history", 1, 1, history}, {"rollback", 2, 2, rollback}, {"tag", 2, 100, tag_build},
-             {"untag", 2, 100, untag}, {"diff", 2, 2, diff}, {"export", 2, 2, export},   {"import", 2, 2, import},     {"build", 1, 10000, build},
-             {"delete", 1, 1, delete}, {"gc", 0, 0, gc},     {"log", 1, 2, build_log},   {"cancel", 1, 2, cancel}};
+} verbs[] = {{"list", 0, 0, list},         {"show", 1, 1, show},       {"history", 1, 1, history},
+             {"rollback", 2, 2, rollback}, {"tag", 2, 100, tag_build}, {"untag", 2, 100, untag},
+             {"diff", 2, 2, diff},         {"export", 2, 2, export},   {"import", 2, 2, import},
+             {"build", 1, 10000, build},   {"delete", 1, 1, delete},   {"gc", 0, 0, gc},
+             {"log", 1, 2, build_log},     {"cancel", 1, 2, cancel}};
 
 static int run(struct words *w)
 {
@@ -608,11 +633,11 @@ int template_main(int argc, char **argv)
     return argc < 2 ? 2 : 0;
   }
   take_flags(&w, &argc, argv, team);
-  int r = line_open(&l, &argc, argv, &err);
+  int r = admin_open(&l, &argc, argv, &err);
   w.argc = argc;
   w.argv = argv;
   r = r ? r : argc < 2 ? err_set(&err, -EINVAL, "a verb is missing; see cloche template --help") : run(&w);
-  line_close(&l);
+  admin_close(&l);
   bool unknown = r == -ENOENT && str_starts(str_of(err.msg), STR("template '"));
   return r ? usage_error("%s%s", err.msg, unknown ? "; cloche template list names all" : ""), 1 : 0;
 }

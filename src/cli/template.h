@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template.h - what the files of `cloche template` share: a build and its layers, as the server tells them. */
 #ifndef CLOCHE_CLI_TEMPLATE_H
 #define CLOCHE_CLI_TEMPLATE_H

@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template_build.c - `cloche template build`: a build from the command line, its log as it comes.
  *
- * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is shown. */
+ * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is
+ * shown. */
 #include "cli/build_context.h"
 #include "cli/dockerfile.h"
 #include "cli/shell.h"
@@ -27,7 +29,7 @@ struct parcel {
   const struct context *context; /* where they lie */
 };
 
-struct order {
+struct build_plan {
   struct line *line;
   char team[40], build[UUID_TEXT]; /* build: the one under way, or the last one */
   unsigned switches;               /* bits of the flags that stages have, too */
@@ -48,9 +50,9 @@ struct stage {
   struct context tree;
 };
 
-static int build_now(struct order *o, struct str tags, struct err *err);
+static int build_now(struct build_plan *o, struct str tags, struct err *err);
 
-static void drop_parcels(struct order *o)
+static void drop_parcels(struct build_plan *o)
 {
   for (size_t i = 0; i < o->parcels.n; i++)
     context_files_free(&o->parcels.p[i].files);
@@ -58,7 +60,7 @@ static void drop_parcels(struct order *o)
   o->parcels.n = 0;
 }
 
-static void order_free(struct order *o)
+static void build_plan_free(struct build_plan *o)
 {
   drop_parcels(o);
   for (size_t i = 0; i < o->stages.n; i++) {
@@ -76,7 +78,7 @@ static void order_free(struct order *o)
 
 /* ---- words to a recipe ---- */
 
-static void put_step(struct order *o, const char *type, struct str first, struct str second)
+static void put_step(struct build_plan *o, const char *type, struct str first, struct str second)
 {
   recipe_put(&o->recipe, RECIPE_STEP, str_of(type));
   recipe_put(&o->recipe, RECIPE_ARG, first);
@@ -84,7 +86,7 @@ static void put_step(struct order *o, const char *type, struct str first, struct
     recipe_put(&o->recipe, RECIPE_ARG, second);
 }
 
-static int put_env(struct order *o, struct str word, struct err *err)
+static int put_env(struct build_plan *o, struct str word, struct err *err)
 {
   struct str name, value;
   if (!str_cut(word, '=', &name, &value) || !name.n)
@@ -93,10 +95,11 @@ static int put_env(struct order *o, struct str word, struct err *err)
   return 0;
 }
 
-static int put_base(struct order *o, enum recipe_tag tag, struct str value, struct err *err)
+static int put_base(struct build_plan *o, enum recipe_tag tag, struct str value, struct err *err)
 {
   if (o->has_base)
-    return err_set(err, -EINVAL, "'" STR_FMT "': a template begins with one thing, and another was named before", STR_ARG(value));
+    return err_set(err, -EINVAL, "'" STR_FMT "': a template begins with one thing, and another was named before",
+                   STR_ARG(value));
   o->has_base = true;
   recipe_put(&o->recipe, tag, value);
   return 0;
@@ -105,7 +108,7 @@ static int put_base(struct order *o, enum recipe_tag tag, struct str value, stru
 /* ---- files ---- */
 
 /* A stage is a build under a tag of the template's; its files are read as its boxes would see them. */
-static int open_stage(struct order *o, struct str name, const struct context **out, struct err *err)
+static int open_stage(struct build_plan *o, struct str name, const struct context **out, struct err *err)
 {
   for (size_t i = 0; i < o->stages.n; i++)
     if (str_is(name, o->stages.p[i]->name))
@@ -127,13 +130,15 @@ static int open_stage(struct order *o, struct str name, const struct context **o
 
 static int put_copy(void *arg, const struct dockerfile_copy *c, struct err *err)
 {
-  struct order *o = arg;
+  struct build_plan *o = arg;
   struct parcel p = {.context = &o->context};
   struct str source = c->source;
   while (c->stage.n && source.n && source.p[0] == '/')
     source = str_skip(source, 1);
   source = c->stage.n && !source.n ? STR(".") : source;
-  int r = c->stage.n ? open_stage(o, c->stage, &p.context, err) : o->context.top < 0 ? context_open(&o->context, o->directory, err) : 0;
+  int r = c->stage.n           ? open_stage(o, c->stage, &p.context, err)
+          : o->context.top < 0 ? context_open(&o->context, o->directory, err)
+                               : 0;
   r = r ? r : context_find(p.context, source, &p.files, err);
   r = r ? r : context_hash(p.context, &p.files, source, c->target, p.hash, err);
   if (r) {
@@ -148,7 +153,7 @@ static int put_copy(void *arg, const struct dockerfile_copy *c, struct err *err)
   return 0;
 }
 
-static int put_copied(struct order *o, struct str word, struct err *err)
+static int put_copied(struct build_plan *o, struct str word, struct err *err)
 {
   ptrdiff_t at = str_rfind(word, ':');
   if (at <= 0 || (size_t)at + 1 == word.n)
@@ -162,9 +167,10 @@ static int put_copied(struct order *o, struct str word, struct err *err)
 static const struct {
   const char *flag;
   enum recipe_tag tag;
-} switches[] = {{"--force", RECIPE_FORCE}, {"--no-cache", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
+} switches[] = {
+    {"--force", RECIPE_FORCE}, {"--no-cache", RECIPE_FORCE}, {"--keep", RECIPE_KEEP}, {"--debug", RECIPE_DEBUG}};
 
-static void put_switches(struct order *o)
+static void put_switches(struct build_plan *o)
 {
   for (size_t i = 0; i < ARRAY_LEN(switches); i++)
     if (o->switches & 1u << i)
@@ -173,14 +179,14 @@ static void put_switches(struct order *o)
 
 static int file_from(void *arg, struct str base, bool stage, struct err *err)
 {
-  struct order *o = arg;
+  struct build_plan *o = arg;
   cleanup_free char *ref = xasprintf(STR_FMT ":" STR_FMT, STR_ARG(o->name), STR_ARG(base));
   return put_base(o, stage ? RECIPE_TEMPLATE : RECIPE_IMAGE, stage ? str_of(ref) : base, err);
 }
 
 static int file_stage(void *arg, struct str name, struct err *err)
 {
-  struct order *o = arg;
+  struct build_plan *o = arg;
   int r = build_now(o, name, err);
   drop_parcels(o);
   buf_clear(&o->recipe);
@@ -191,7 +197,7 @@ static int file_stage(void *arg, struct str name, struct err *err)
 
 static int file_step(void *arg, const char *type, const struct str *args, size_t n, struct err *err)
 {
-  struct order *o = arg;
+  struct build_plan *o = arg;
   recipe_put(&o->recipe, RECIPE_STEP, str_of(type));
   for (size_t i = 0; i < n; i++)
     recipe_put(&o->recipe, RECIPE_ARG, args[i]);
@@ -200,7 +206,7 @@ static int file_step(void *arg, const char *type, const struct str *args, size_t
 
 static int file_start(void *arg, struct str command, struct err *err)
 {
-  struct order *o = arg;
+  struct build_plan *o = arg;
   buf_clear(&o->file_start);
   buf_clear(&o->file_ready);
   if (command.n)
@@ -229,7 +235,7 @@ static int seen(void *arg, struct str text, struct err *err)
 }
 
 /* Read once for what is wrong with it, before stages are built while it is read again. */
-static int put_file(struct order *o, const char *path, struct err *err)
+static int put_file(struct build_plan *o, const char *path, struct err *err)
 {
   static const struct dockerfile_ops look = {seen_from, seen_step, seen_copy, seen, seen},
                                      ops = {file_from, file_step, put_copy, file_start, file_stage};
@@ -242,7 +248,7 @@ static int put_file(struct order *o, const char *path, struct err *err)
 }
 
 /* Where files to copy come from must be known before the first step that copies. */
-static void find_directory(struct order *o, int argc, char **argv, char own[4096])
+static void find_directory(struct build_plan *o, int argc, char **argv, char own[4096])
 {
   const char *file = NULL, *directory = NULL;
   for (int i = 0; i + 1 < argc; i++) {
@@ -256,11 +262,13 @@ static void find_directory(struct order *o, int argc, char **argv, char own[4096
 
 static int put_size(const char *option, struct str word, uint64_t *out, struct err *err)
 {
-  return str_u64(word, out) || !*out || *out > 1 << 24 ? err_set(err, -EINVAL, "%s needs a number, not '" STR_FMT "'", option, STR_ARG(word)) : 0;
+  return str_u64(word, out) || !*out || *out > 1 << 24
+             ? err_set(err, -EINVAL, "%s needs a number, not '" STR_FMT "'", option, STR_ARG(word))
+             : 0;
 }
 
 /* Flags without a value; false when the word is none of them. */
-static bool take_switch(struct order *o, const char *word)
+static bool take_switch(struct build_plan *o, const char *word)
 {
   for (size_t i = 0; i < ARRAY_LEN(switches); i++)
     if (!strcmp(switches[i].flag, word)) {
@@ -271,13 +279,16 @@ static bool take_switch(struct order *o, const char *word)
   return false;
 }
 
-static int take_pair(struct order *o, const char *flag, struct str value, struct err *err)
+static int take_pair(struct build_plan *o, const char *flag, struct str value, struct err *err)
 {
   static const struct {
     const char *flag, *step;
     enum recipe_tag tag; /* where it is no step */
-  } pairs[] = {
-      {"--run", "RUN", 0}, {"--workdir", "WORKDIR", 0}, {"--user", "USER", 0}, {"--image", NULL, RECIPE_IMAGE}, {"--from", NULL, RECIPE_TEMPLATE}};
+  } pairs[] = {{"--run", "RUN", 0},
+               {"--workdir", "WORKDIR", 0},
+               {"--user", "USER", 0},
+               {"--image", NULL, RECIPE_IMAGE},
+               {"--from", NULL, RECIPE_TEMPLATE}};
   if (!strcmp(flag, "--env"))
     return put_env(o, value, err);
   if (!strcmp(flag, "--copy"))
@@ -313,7 +324,7 @@ static bool is_size(const char *word)
 }
 
 /* What holds for every stage of a Dockerfile, wherever it stands. */
-static int read_common(struct order *o, int argc, char **argv, struct err *err)
+static int read_common(struct build_plan *o, int argc, char **argv, struct err *err)
 {
   int r = 0;
   for (int i = 0; !r && i < argc; i++)
@@ -325,7 +336,7 @@ static int read_common(struct order *o, int argc, char **argv, struct err *err)
   return r;
 }
 
-static int read_words(struct order *o, int argc, char **argv, struct err *err)
+static int read_words(struct build_plan *o, int argc, char **argv, struct err *err)
 {
   int r = read_common(o, argc, argv, err);
   for (int i = 0; !r && i < argc; i++) {
@@ -338,7 +349,8 @@ static int read_words(struct order *o, int argc, char **argv, struct err *err)
   }
   if (!r && !o->has_base)
     recipe_put(&o->recipe, RECIPE_TEMPLATE, STR("base"));
-  struct str start = o->start.p ? o->start : buf_str(&o->file_start), ready = o->ready.p || o->start.p ? o->ready : buf_str(&o->file_ready);
+  struct str start = o->start.p ? o->start : buf_str(&o->file_start),
+             ready = o->ready.p || o->start.p ? o->ready : buf_str(&o->file_ready);
   if (start.n)
     recipe_put(&o->recipe, RECIPE_START, start);
   if (ready.n)
@@ -357,7 +369,8 @@ static void file_ask(const char *team, const struct parcel *p, enum wire_type ty
 }
 
 /* As a gate does it: a descriptor to write to, then its length, which names the file. */
-static int send_parcel(struct line *l, const struct order *o, const char *team, const char *ref, const struct parcel *p, struct err *err)
+static int send_parcel(struct line *l, const struct build_plan *o, const char *team, const char *ref,
+                       const struct parcel *p, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_fd int fd = -1;
@@ -365,23 +378,24 @@ static int send_parcel(struct line *l, const struct order *o, const char *team, 
   uint64_t bytes = 0;
   struct err why = ERR_NONE;
   file_ask(team, p, WIRE_FILE_LOOK, ref, &b);
-  int r = line_ask(l, &b, NULL, NULL, err);
+  int r = admin_call(l, &b, NULL, NULL, err);
   if (r || wire_u64(buf_str(&b), W_COUNT, 0))
     return r;
   random_id(id, 20);
   file_ask(team, p, WIRE_FILE_OPEN, ref, &b);
   wire_putz(&b, W_ID, id);
-  r = line_fetch(l, &b, &fd, err);
+  r = admin_fetch(l, &b, &fd, err);
   r = r ? r : context_pack(p->context, &p->files, fd, &bytes, err);
   file_ask(team, p, WIRE_FILE_CLOSE, ref, &b);
   wire_putz(&b, W_ID, id);
   if (!r)
     wire_put_u64(&b, W_COUNT, bytes);
-  int closed = line_ask(l, &b, NULL, NULL, &why);
+  int closed = admin_call(l, &b, NULL, NULL, &why);
   return r || !closed ? r : err_set(err, closed, "%s", why.msg);
 }
 
-static int request(struct line *l, const struct order *o, const char *team, struct str tags, const char *build, struct err *err)
+static int request(struct line *l, const struct build_plan *o, const char *team, struct str tags, const char *build,
+                   struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   char id[24];
@@ -394,7 +408,7 @@ static int request(struct line *l, const struct order *o, const char *team, stru
   wire_putz(&b, W_TEMPLATE, id);
   wire_put_u64(&b, W_CPUS, o->cpus);
   wire_put_u64(&b, W_MEMORY_MB, o->memory_mb);
-  int r = line_ask(l, &b, NULL, NULL, err);
+  int r = admin_call(l, &b, NULL, NULL, err);
   if (r)
     return r;
   char template_id[32];
@@ -407,7 +421,7 @@ static int request(struct line *l, const struct order *o, const char *team, stru
   wire_putz(&b, W_REF, template_id);
   wire_putz(&b, W_BUILD, build);
   wire_put(&b, W_RECIPE, buf_str(&o->recipe));
-  r = line_ask(l, &b, NULL, NULL, err);
+  r = admin_call(l, &b, NULL, NULL, err);
   printf("template %s, build %s\n", template_id, build);
   return r;
 }
@@ -456,7 +470,7 @@ static int look(struct line *l, const char *team, const char *ref, const char *b
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   ask_build(&b, team, ref, build);
-  int r = line_ask(l, &b, NULL, NULL, err);
+  int r = admin_call(l, &b, NULL, NULL, err);
   struct str p = buf_str(&b), message = wire_get(p, W_MESSAGE), step = wire_get(p, W_STEP);
   *state = r ? JOB_ERROR : (unsigned)wire_u64(p, W_STATE, JOB_ERROR);
   if (!r && *state == JOB_ERROR)
@@ -489,14 +503,15 @@ int tpl_cancel(struct line *l, const char *team, const char *build, uint64_t *co
   wire_begin(&b, WIRE_BUILD_CANCEL, 5, 0);
   wire_putz(&b, W_TEAM, team);
   wire_putz(&b, W_BUILD, build);
-  int r = line_ask(l, &b, NULL, NULL, err);
+  int r = admin_call(l, &b, NULL, NULL, err);
   if (!r && count)
     *count = wire_u64(buf_str(&b), W_COUNT, 0);
   return r;
 }
 
 /* An interrupt ends the build and not only the looking on: nobody else would. The log is still read to its end. */
-static int build_watched(struct line *l, const struct order *o, const char *team, const char *build, struct err *err)
+static int build_watched(struct line *l, const struct build_plan *o, const char *team, const char *build,
+                         struct err *err)
 {
   struct sigaction before, own = {.sa_handler = interrupt};
   cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
@@ -509,7 +524,7 @@ static int build_watched(struct line *l, const struct order *o, const char *team
 /* ---- what a failed one left ---- */
 
 /* The build under the tag `failed`, "" when there is none. */
-static void find_remains(struct line *l, const struct order *o, const char *team, char build[40])
+static void find_failed_box(struct line *l, const struct build_plan *o, const char *team, char build[40])
 {
   struct err err = ERR_NONE;
   cleanup_tpl struct tpl t = {0};
@@ -519,29 +534,32 @@ static void find_remains(struct line *l, const struct order *o, const char *team
 }
 
 /* The sandbox that the box of the failed step has become; "" when there is none. */
-static void find_kept(struct line *l, const struct order *o, const char *team, const char *job, char id[64])
+static void find_kept(struct line *l, const struct build_plan *o, const char *team, const char *job, char id[64])
 {
   struct err err = ERR_NONE;
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
   ask_build(&b, team, ref, job);
-  if (line_ask(l, &b, NULL, NULL, &err) || wire_copyz(buf_str(&b), W_ID, id, 64))
+  if (admin_call(l, &b, NULL, NULL, &err) || wire_copyz(buf_str(&b), W_ID, id, 64))
     id[0] = 0;
 }
 
-/* A box of it, to look around in: the very one, or where that is gone (it ran out of memory) one of its files. An older build's
- * remains are not what is asked for. */
-static void open_remains(struct line *l, const struct order *o, const char *team, const char *job, const char *before)
+/* A box of it, to look around in: the very one, or where that is gone (it ran out of memory) one of its files. An older
+ * build's remains are not what is asked for. */
+static void open_failed_box(struct line *l, const struct build_plan *o, const char *team, const char *job,
+                            const char *before)
 {
   struct err err = ERR_NONE;
   char build[40], id[64];
   find_kept(l, o, team, job, id);
   if (id[0]) {
-    printf("the box in which it failed is sandbox %s, as it stands: cloche shell %s; its files are " STR_FMT ":failed\n", id, id, STR_ARG(o->name));
+    printf("the box in which it failed is sandbox %s, as it stands: cloche shell %s; its files are " STR_FMT
+           ":failed\n",
+           id, id, STR_ARG(o->name));
     return;
   }
   cleanup_free char *ref = xasprintf(STR_FMT ":failed", STR_ARG(o->name));
-  find_remains(l, o, team, build);
+  find_failed_box(l, o, team, build);
   if (!build[0] || !strcmp(build, before))
     printf("the build failed before it had written anything that could be kept\n");
   else if (shell_box(l, team, ref, KEPT_S, id, &err))
@@ -550,7 +568,7 @@ static void open_remains(struct line *l, const struct order *o, const char *team
     printf("what it left is %s, and sandbox %s of it lives for an hour: cloche shell %s\n", ref, id, id);
 }
 
-static int build_now(struct order *o, struct str tags, struct err *err)
+static int build_now(struct build_plan *o, struct str tags, struct err *err)
 {
   uuid4(o->build);
   if (buf_failed(&o->recipe))
@@ -563,25 +581,25 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
 {
   char before[40], directory[4096];
   struct str tag;
-  struct order o = {.line = l,
-                    .recipe = BUF_INIT(RECIPE_MAX),
-                    .tags = BUF_INIT(4096),
-                    .file_start = BUF_INIT(RECIPE_MAX),
-                    .file_ready = BUF_INIT(64),
-                    .cpus = 2,
-                    .memory_mb = MEMORY_MB,
-                    .context.top = -1};
+  struct build_plan o = {.line = l,
+                         .recipe = BUF_INIT(RECIPE_MAX),
+                         .tags = BUF_INIT(4096),
+                         .file_start = BUF_INIT(RECIPE_MAX),
+                         .file_ready = BUF_INIT(64),
+                         .cpus = 2,
+                         .memory_mb = MEMORY_MB,
+                         .context.top = -1};
   bool tagged = str_cut(str_of(argv[0]), ':', &o.name, &tag);
   buf_adds(&o.tags, tagged ? tag : STR("default"));
   find_directory(&o, argc - 1, argv + 1, directory);
   int r = tpl_team(l, team, o.name, o.team, err);
   if (!r) {
-    find_remains(l, &o, o.team, before);
+    find_failed_box(l, &o, o.team, before);
     r = read_words(&o, argc - 1, argv + 1, err);
   }
   r = r ? r : build_now(&o, buf_str(&o.tags), err);
   if (r == -EREMOTEIO && o.keep)
-    open_remains(l, &o, o.team, o.build, before);
-  order_free(&o);
+    open_failed_box(l, &o, o.team, o.build, before);
+  build_plan_free(&o);
   return r;
 }

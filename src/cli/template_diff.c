@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template_diff.c - `cloche template diff`: what a second build has that a first one has not, and the other way round.
  *
- * Both trees are walked side by side. A file counts as the same when kind, mode, owner, size and time agree, or when only
- * the time differs and the contents agree. Names were chosen by strangers: control characters are shown as escapes. */
+ * Both trees are walked side by side. A file counts as the same when kind, mode, owner, size and time agree, or when
+ * only the time differs and the contents agree. Names were chosen by strangers: control characters are shown as
+ * escapes. */
 #include "cli/packages.h"
 #include "cli/template.h"
 #include "cli/layer_tree.h"
@@ -77,7 +79,8 @@ static bool same_link(int a, int b, const char *name)
 
 static bool same_content(int a, int b, const char *name)
 {
-  cleanup_fd int x = openat(a, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), y = openat(b, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_fd int x = openat(a, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
+                 y = openat(b, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   cleanup_free char *p = xmalloc(PIECE), *q = xmalloc(PIECE);
   for (ssize_t n, m; x >= 0 && y >= 0;) {
     n = read(x, p, PIECE);
@@ -104,7 +107,8 @@ static void compare(int a, int b, const struct tree_name *x, const struct tree_n
     snprintf(why, 200, "another target");
   else if (S_ISREG(x->st.st_mode) && x->st.st_size != y->st.st_size)
     snprintf(why, 200, "%lld -> %lld bytes", (long long)x->st.st_size, (long long)y->st.st_size);
-  else if (S_ISREG(x->st.st_mode) && memcmp(&x->st.st_mtim, &y->st.st_mtim, sizeof(x->st.st_mtim)) && !same_content(a, b, x->name))
+  else if (S_ISREG(x->st.st_mode) && memcmp(&x->st.st_mtim, &y->st.st_mtim, sizeof(x->st.st_mtim)) &&
+           !same_content(a, b, x->name))
     snprintf(why, 200, "contents");
 }
 
@@ -112,7 +116,8 @@ static void diff_dirs(struct walk *w, int a, int b, unsigned depth);
 
 static int open_sub(int dir, const struct tree_name *n)
 {
-  return dir >= 0 && n && S_ISDIR(n->st.st_mode) ? openat(dir, n->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  return dir >= 0 && n && S_ISDIR(n->st.st_mode) ? openat(dir, n->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                                                 : -1;
 }
 
 /* Written anew at every birth, so of no build, though steps leave their own. */
@@ -125,7 +130,8 @@ static bool of_a_box(const char *path)
   return false;
 }
 
-static void diff_name(struct walk *w, const char *name, int a, int b, const struct tree_name *x, const struct tree_name *y, unsigned depth)
+static void diff_name(struct walk *w, const char *name, int a, int b, const struct tree_name *x,
+                      const struct tree_name *y, unsigned depth)
 {
   char why[200] = "";
   size_t before = w->n;
@@ -174,8 +180,8 @@ static void diff_settings(const struct tpl *a, const struct tpl *b)
   if (strcmp(a->config ? a->config : "", b->config ? b->config : ""))
     printf("settings\n  - %s\n  + %s\n", a->config ? a->config : "", b->config ? b->config : "");
   if (a->cpus != b->cpus || a->memory_mb != b->memory_mb || a->disk_mb != b->disk_mb)
-    printf("sandbox\n  - %u cpu, %u MiB memory, %u MiB disk\n  + %u cpu, %u MiB memory, %u MiB disk\n", a->cpus, a->memory_mb, a->disk_mb, b->cpus,
-           b->memory_mb, b->disk_mb);
+    printf("sandbox\n  - %u cpu, %u MiB memory, %u MiB disk\n  + %u cpu, %u MiB memory, %u MiB disk\n", a->cpus,
+           a->memory_mb, a->disk_mb, b->cpus, b->memory_mb, b->disk_mb);
 }
 
 int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err)

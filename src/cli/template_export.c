@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template_export.c - `cloche template export`: a build as an OCI image of one layer.
  *
  * The layer is the tree as a sandbox would see it, so that no overlay marks leave this machine. What only Cloche knows
- * (sizes, start and ready commands) goes into a label, which an import reads back. The image appears under its name only
- * when it is whole. */
+ * (sizes, start and ready commands) goes into a label, which an import reads back. The image appears under its name
+ * only when it is whole. */
 #include "cli/compressed_file.h"
 #include "cli/template.h"
 #include "cli/layer_tree.h"
@@ -39,7 +40,8 @@ static int put(struct layer *l, const void *p, size_t n)
 
 static int put_head(struct layer *l)
 {
-  int r = buf_failed(&l->head) ? err_set(l->err, -E2BIG, "%s: its names and attributes are too large", l->path) : put(l, l->head.p, l->head.n);
+  int r = buf_failed(&l->head) ? err_set(l->err, -E2BIG, "%s: its names and attributes are too large", l->path)
+                               : put(l, l->head.p, l->head.n);
   buf_clear(&l->head);
   return r;
 }
@@ -57,7 +59,7 @@ static int put_content(struct layer *l, int dir, const char *name, uint64_t size
     left -= (uint64_t)k;
     r = put(l, piece, (size_t)k);
   }
-  tarout_pad(&l->head, size);
+  tar_write_pad(&l->head, size);
   return r ? r : put_head(l);
 }
 
@@ -133,7 +135,8 @@ static int put_entry(struct layer *l, int dir, const struct tree_name *x)
     read_xattrs(l, dir, x->name, &a, xattrs, &e.nxattrs);
   }
   l->files++;
-  int r = tarout_entry(&l->head, &e) ? err_set(l->err, -E2BIG, "%s can't be written to an archive", l->path) : put_head(l);
+  int r = tar_write_header(&l->head, &e) ? err_set(l->err, -E2BIG, "%s can't be written to an archive", l->path)
+                                         : put_head(l);
   return r || e.kind != TAR_FILE ? r : put_content(l, dir, x->name, e.size);
 }
 
@@ -142,7 +145,7 @@ static int put_dir(struct layer *l, int dir, unsigned depth)
   cleanup_list struct tree_list list = {0};
   int r = tree_list(dir, &list) ? err_errno(l->err, "listing /%s", l->path) : 0;
   if (depth > DEPTH_MAX)
-    return err_set(l->err, -ENAMETOOLONG, "/%s lies too deep", l->path);
+    return err_set(l->err, -ENAMETOOLONG, "/%s is nested too deep", l->path);
   size_t before = l->n;
   for (size_t i = 0; !r && i < list.v.n; i++) {
     const struct tree_name *x = &list.v.p[i];
@@ -209,7 +212,7 @@ static int write_layer(int blobs, const char *layers, bool gzip, struct blob *ou
     return err_errno(err, "writing the layer");
   sha256_init(&l.plain);
   int r = put_dir(&l, root, 0);
-  tarout_end(&l.head);
+  tar_write_end(&l.head);
   r = r ? r : put_head(&l);
   if (pack_finish(steal(&l.pack)) && !r)
     r = err_set(err, -EIO, "writing the layer: is the disk full?");
@@ -333,7 +336,8 @@ static void put_manifest(struct buf *out, const struct blob *config, const struc
   jw_key(&w, "layers");
   jw_open(&w, '[');
   jw_open(&w, '{');
-  put_descriptor(&w, gzip ? "application/vnd.oci.image.layer.v1.tar+gzip" : "application/vnd.oci.image.layer.v1.tar+zstd", layer);
+  put_descriptor(
+      &w, gzip ? "application/vnd.oci.image.layer.v1.tar+gzip" : "application/vnd.oci.image.layer.v1.tar+zstd", layer);
   jw_close(&w, '}');
   jw_close(&w, ']');
   jw_close(&w, '}');
@@ -361,8 +365,8 @@ static void put_index(struct buf *out, const struct blob *manifest, const char *
 
 static int write_layout(int top, const struct tpl *t, bool gzip, struct err *err)
 {
-  cleanup_buf struct buf config = BUF_INIT(IMAGE_JSON_MAX), manifest = BUF_INIT(IMAGE_JSON_MAX), index = BUF_INIT(IMAGE_JSON_MAX),
-                         mark = BUF_INIT(256);
+  cleanup_buf struct buf config = BUF_INIT(IMAGE_JSON_MAX), manifest = BUF_INIT(IMAGE_JSON_MAX),
+                         index = BUF_INIT(IMAGE_JSON_MAX), mark = BUF_INIT(256);
   cleanup_arena struct arena a = ARENA_INIT(8 * IMAGE_JSON_MAX);
   struct blob layer, settings, image;
   char diff[65];
@@ -392,13 +396,14 @@ static int add_file(int out, int top, const char *name, struct err *err)
   struct stat st;
   if (fd < 0 || fstat(fd, &st))
     return err_errno(err, "opening %s", name);
-  struct tar_entry e = {.kind = TAR_FILE, .name = str_of(name), .size = (uint64_t)st.st_size, .mode = 0644, .mtime = st.st_mtime};
-  tarout_entry(&b, &e);
+  struct tar_entry e = {
+      .kind = TAR_FILE, .name = str_of(name), .size = (uint64_t)st.st_size, .mode = 0644, .mtime = st.st_mtime};
+  tar_write_header(&b, &e);
   int r = fd_write_all(out, b.p, b.n);
   for (ssize_t k; !r && (k = read(fd, piece, PIECE)) != 0;)
     r = k < 0 ? -errno : fd_write_all(out, piece, (size_t)k);
   buf_clear(&b);
-  tarout_pad(&b, e.size);
+  tar_write_pad(&b, e.size);
   r = r ? r : fd_write_all(out, b.p, b.n);
   return r ? err_set(err, r, "writing the archive: %s", strerrordesc_np(-r)) : 0;
 }
@@ -406,7 +411,7 @@ static int add_file(int out, int top, const char *name, struct err *err)
 static int add_dir(int out, const char *name)
 {
   cleanup_buf struct buf b = BUF_INIT(TAR_META_MAX);
-  tarout_entry(&b, &(struct tar_entry){.kind = TAR_DIR, .name = str_of(name), .mode = 0755});
+  tar_write_header(&b, &(struct tar_entry){.kind = TAR_DIR, .name = str_of(name), .mode = 0755});
   return fd_write_all(out, b.p, b.n);
 }
 
@@ -426,7 +431,7 @@ static int write_archive(int top, const char *path, struct err *err)
     cleanup_free char *name = xasprintf("blobs/sha256/%s", list.v.p[i].name);
     r = add_file(out, top, name, err);
   }
-  tarout_end(&end);
+  tar_write_end(&end);
   if (!r && (fd_write_all(out, end.p, end.n) || fsync(out)))
     r = err_errno(err, "writing %s", path);
   if (r)

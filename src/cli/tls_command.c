@@ -1,7 +1,9 @@
-/* tls.c - `cloche tls`: a private authority and a certificate for the server, for people without a public one.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tls_command.c - `cloche tls`: a private authority and a certificate for the server, for people without a public one.
  *
- * `init` keeps an authority that is there and only renews the certificate, so that clients need to trust once. Everything
- * is written to a file beside its place first and then moved there; a running server takes up the new one by itself. */
+ * `init` keeps an authority that is there and only renews the certificate, so that clients need to trust once.
+ * Everything is written to a file beside its place first and then moved there; a running server takes up the new one by
+ * itself. */
 #include "cli/cli.h"
 #include "net/cert.h"
 
@@ -29,7 +31,8 @@ static int help(FILE *to, int status)
   fputs("cloche tls - certificates for https\n\n"
         "Usage: cloche tls init [--domain NAME] [--dir DIR] [--name NAME]... [--new-authority]\n"
         "       cloche tls show [--dir DIR]\n\n"
-        "init makes a private authority (ca.pem, ca-key.pem) unless DIR has one, and a certificate (cert.pem, key.pem) for\n"
+        "init makes a private authority (ca.pem, ca-key.pem) unless DIR has one, and a certificate (cert.pem, key.pem) "
+        "for\n"
         "*.NAME, NAME, localhost, 127.0.0.1, ::1 and each --name, and says what clients need to trust it.\n\n"
         "  --domain NAME    the domain under which boxes are reached [box.test]\n"
         "  --dir DIR        where the files are [/var/lib/cloche/tls]\n"
@@ -66,7 +69,8 @@ static int keep_bundle(const struct place *p, struct str ca, struct err *err)
   if (all.n && all.p[all.n - 1] != '\n')
     buf_addc(&all, '\n');
   buf_adds(&all, ca);
-  return buf_failed(&all) ? err_set(err, -ENOBUFS, "%s is too large", PUBLIC_CA) : keep(p, "ca-bundle.pem", buf_str(&all), 0644, err);
+  return buf_failed(&all) ? err_set(err, -ENOBUFS, "%s is too large", PUBLIC_CA)
+                          : keep(p, "ca-bundle.pem", buf_str(&all), 0644, err);
 }
 
 /* ---- words ---- */
@@ -81,8 +85,9 @@ static void print_environment(const struct place *p)
          "  export E2B_API_URL=https://localhost:3443 E2B_SANDBOX_URL=https://localhost:3443\n",
          p->dir, p->dir, p->dir, p->dir);
   if (p->domain[0])
-    printf("\nor, when *.%s is a name of the server in your DNS, instead of the two addresses:\n\n  export E2B_DOMAIN=%s:3443\n", p->domain,
-           p->domain);
+    printf("\nor, when *.%s is a name of the server in your DNS, instead of the two addresses:\n\n  export "
+           "E2B_DOMAIN=%s:3443\n",
+           p->domain, p->domain);
 }
 
 static int print_certificate(const struct place *p, const char *name, struct err *err)
@@ -96,7 +101,8 @@ static int print_certificate(const struct place *p, const char *name, struct err
   printf("%s/%s\n  subject      %s\n  issuer       %s\n", p->dir, name, facts.subject, facts.issuer);
   if (facts.names[0])
     printf("  names        %s\n", facts.names);
-  printf("  valid until  %s (%lld days)\n  SHA-256      %s\n\n", facts.until, (long long)facts.days_left, facts.fingerprint);
+  printf("  valid until  %s (%lld days)\n  SHA-256      %s\n\n", facts.until, (long long)facts.days_left,
+         facts.fingerprint);
   return 0;
 }
 

@@ -1,8 +1,9 @@
-/* secure.c - see secure.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tls_listener.c - see tls_listener.h.
  *
- * Gates live in an empty root under an unprivileged user, so the private key comes to them as sealed memory. The files are
- * looked at again when the supervisor hears SIGHUP and every few seconds by their times; what can't be used (a key that does
- * not fit the certificate yet, half a copy) is logged once and the old one stays. All gates get the same
+ * Gates live in an empty root under an unprivileged user, so the private key comes to them as sealed memory. The files
+ * are looked at again when the supervisor hears SIGHUP and every few seconds by their times; what can't be used (a key
+ * that does not fit the certificate yet, half a copy) is logged once and the old one stays. All gates get the same
  * ticket keys, so that a client may resume at any of them; the keys change with the certificate and twice a day. */
 #include "cli/tls_listener.h"
 
@@ -30,7 +31,8 @@ static void wipe(struct buf *b)
 static int read_pem(const char *path, struct buf *out, struct err *err)
 {
   int r = file_read(path, out);
-  return r ? err_set(err, r, "%s: %s%s", path, strerrordesc_np(-r), r == -ENOENT ? "; 'cloche tls init' makes one" : "") : 0;
+  return r ? err_set(err, r, "%s: %s%s", path, strerrordesc_np(-r), r == -ENOENT ? "; 'cloche tls init' makes one" : "")
+           : 0;
 }
 
 /* Descriptors for all to read and nobody to change. */
@@ -45,7 +47,7 @@ static int seal(struct str bytes, struct err *err)
   return steal_fd(&fd);
 }
 
-static int load(struct secure *s, struct err *err)
+static int load(struct tls_listener *s, struct err *err)
 {
   cleanup_buf struct buf cert = BUF_INIT(FILE_MAX);
   cleanup_secret struct buf key = BUF_INIT(FILE_MAX), all = BUF_INIT(4 * FILE_MAX);
@@ -76,7 +78,7 @@ static int load(struct secure *s, struct err *err)
   return 0;
 }
 
-static void look(const struct secure *s, struct stat at[2])
+static void look(const struct tls_listener *s, struct stat at[2])
 {
   memset(at, 0, 2 * sizeof(*at));
   if (stat(s->cert, &at[0]))
@@ -87,11 +89,11 @@ static void look(const struct secure *s, struct stat at[2])
 
 static bool same(const struct stat *a, const struct stat *b)
 {
-  return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+  return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+         a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-bool secure_renewed(struct secure *s, bool now)
+bool tls_listener_renewed(struct tls_listener *s, bool now)
 {
   struct stat at[2];
   struct err err = ERR_NONE;
@@ -112,14 +114,15 @@ bool secure_renewed(struct secure *s, bool now)
   return true;
 }
 
-static int open_listeners(struct secure *s, const char *text, size_t n, secure_free_fn is_free, secure_bind_fn bind_shared, struct err *err)
+static int open_listeners(struct tls_listener *s, const char *text, size_t n, tls_listener_free_fn is_free,
+                          tls_listener_bind_fn bind_shared, struct err *err)
 {
   char host[128];
   struct str all = str_of(text);
   ptrdiff_t colon = str_rfind(all, ':');
   uint64_t port;
-  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, sizeof(host)) || str_u64(str_skip(all, (size_t)(colon + 1)), &port) ||
-      port > 65535)
+  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, sizeof(host)) ||
+      str_u64(str_skip(all, (size_t)(colon + 1)), &port) || port > 65535)
     return err_set(err, -EINVAL, "'tls_listen' must be ADDRESS:PORT, not '%s'", text);
   int r = port ? is_free(host, (uint16_t)port, err) : 0;
   for (size_t i = 0; !r && i < n; i++) {
@@ -129,14 +132,16 @@ static int open_listeners(struct secure *s, const char *text, size_t n, secure_f
     if (!r && !port && !getsockname(s->listeners[i], (struct sockaddr *)&a, &size))
       port = ntohs(a.sin_port);
   }
-  bool local = !strcmp(host, "0.0.0.0") || !strcmp(host, "127.0.0.1"); /* the name every certificate of `cloche tls init` has */
+  bool local =
+      !strcmp(host, "0.0.0.0") || !strcmp(host, "127.0.0.1"); /* the name every certificate of `cloche tls init` has */
   snprintf(s->url, sizeof(s->url), "https://%s:%llu", local ? "localhost" : host, (unsigned long long)port);
   return r;
 }
 
-int secure_open(struct secure *s, const struct config *c, size_t ngates, secure_free_fn is_free, secure_bind_fn bind_shared, struct err *err)
+int tls_listener_open(struct tls_listener *s, const struct config *c, size_t ngates, tls_listener_free_fn is_free,
+                      tls_listener_bind_fn bind_shared, struct err *err)
 {
-  *s = (struct secure){.material = -1};
+  *s = (struct tls_listener){.material = -1};
   s->listeners = xcalloc(ngates, sizeof(*s->listeners));
   for (size_t i = 0; i < ngates; i++)
     s->listeners[i] = -1;
@@ -151,7 +156,7 @@ int secure_open(struct secure *s, const struct config *c, size_t ngates, secure_
   return r ? r : open_listeners(s, c->tls_listen, ngates, is_free, bind_shared, err);
 }
 
-void secure_give(const struct secure *s, int control, size_t gate, bool listener)
+void tls_listener_give(const struct tls_listener *s, int control, size_t gate, bool listener)
 {
   if (s->material < 0 || control < 0)
     return;

@@ -1,11 +1,13 @@
-/* secure.h - the supervisor's part in https: the second listener, and the certificate that gates can't read by themselves. */
-#ifndef CLOCHE_SECURE_H
-#define CLOCHE_SECURE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tls_listener.h - the supervisor's part in https: the second listener, and the certificate that gates can't read by
+ * themselves. */
+#ifndef CLOCHE_CLI_TLS_LISTENER_H
+#define CLOCHE_CLI_TLS_LISTENER_H
 
 #include "cli/config.h"
 #include <sys/stat.h>
 
-struct secure {
+struct tls_listener {
   char cert[600], key[600]; /* paths; "" = no https */
   int *listeners;           /* one per gate */
   int material;             /* sealed memory as control.h tells; -1 = none */
@@ -15,12 +17,14 @@ struct secure {
 };
 
 /* serve.c: says whether a port is free; opens a socket that shares its port with others. */
-typedef int (*secure_free_fn)(const char *host, uint16_t port, struct err *err);
-typedef int (*secure_bind_fn)(const char *host, uint16_t port, int *fd, struct err *err);
+typedef int (*tls_listener_free_fn)(const char *host, uint16_t port, struct err *err);
+typedef int (*tls_listener_bind_fn)(const char *host, uint16_t port, int *fd, struct err *err);
 
-int secure_open(struct secure *s, const struct config *c, size_t ngates, secure_free_fn is_free, secure_bind_fn bind_shared, struct err *err);
-void secure_give(const struct secure *s, int control, size_t gate, bool listener); /* to a gate, by its control socket */
+int tls_listener_open(struct tls_listener *s, const struct config *c, size_t ngates, tls_listener_free_fn is_free,
+                      tls_listener_bind_fn bind_shared, struct err *err);
+void tls_listener_give(const struct tls_listener *s, int control, size_t gate,
+                       bool listener); /* to a gate, by its control socket */
 /* True when there is a new certificate to give. Looks at the files at most every two seconds unless `now`. */
-bool secure_renewed(struct secure *s, bool now);
+bool tls_listener_renewed(struct tls_listener *s, bool now);
 
 #endif

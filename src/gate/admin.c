@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* admin.c - /nodes and /admin: this one node, and what its administrator may do to teams. */
 #include "gate/api.h"
 
@@ -68,8 +69,8 @@ static void put_node(struct req *r, struct jw *w, const struct wire_status *s)
   put_text(w, "statusChangedAt", since);
   put_number(w, "sandboxCount", s->running);
   put_number(w, "sandboxStartingCount", s->starting);
-  put_number(w, "createSuccesses", s->births_total);
-  put_number(w, "createFails", s->births_failed);
+  put_number(w, "createSuccesses", s->launches_total);
+  put_number(w, "createFails", s->launches_failed);
   put_machine(w, &r->gate->machine);
   put_load(w, &r->gate->machine, s);
   jw_close(w, '}');
@@ -100,11 +101,11 @@ static void node_told(const struct answer *a, void *arg)
   tell_node(arg, a, false);
 }
 
-static void ask_status(struct req *r, answer_fn then)
+static void ask_status(struct req *r, warden_reply_fn then)
 {
   cleanup_buf struct buf b = BUF_INIT(256);
   wire_begin(&b, WIRE_STATUS, 0, 0);
-  api_ask(r, &b, NULL, then);
+  api_call_warden(r, &b, NULL, then);
 }
 
 void node_list(struct req *r)
@@ -137,7 +138,7 @@ void admin_kill(struct req *r)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_TEAM_KILL, 0, 0);
   wire_put(&b, W_TEAM, r->id);
-  api_ask(r, &b, NULL, killed);
+  api_call_warden(r, &b, NULL, killed);
 }
 
 static void count_item(const struct answer *a, void *arg)
@@ -153,6 +154,10 @@ static void counts_done(const struct answer *a, void *arg)
   struct req *r = arg;
   struct jw *w = r->state;
   r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
   jw_close(w, '}');
   api_json(r, 200, buf_str(w->b));
 }
@@ -166,7 +171,7 @@ void admin_counts(struct req *r)
   r->state = w;
   cleanup_buf struct buf b = BUF_INIT(256);
   wire_begin(&b, WIRE_TEAM_LIST, 0, 0);
-  api_ask(r, &b, count_item, counts_done);
+  api_call_warden(r, &b, count_item, counts_done);
 }
 
 /* Keys of any team: the same handlers, with the team from the path. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - the REST face: from a request to its handler, and from a handler to an answer. */
 #include "gate/api.h"
 
@@ -47,31 +48,31 @@ static const struct route_entry routes[] = {
     {"PATCH", "v2/templates/{id}", template_update_v2, BODY_OPTIONAL},
     {"DELETE", "templates/{id}", template_delete, BODY_IGNORED},
     {"POST", "v3/templates", build_request, BODY_REQUIRED},
-    {"POST", "v2/templates", absent_builds, BODY_IGNORED},
-    {"POST", "templates", absent_builds, BODY_IGNORED},
-    {"POST", "templates/{id}", absent_builds, BODY_IGNORED},
+    {"POST", "v2/templates", build_request_v2, BODY_REQUIRED},
+    {"POST", "templates", unsupported_builds, BODY_IGNORED},
+    {"POST", "templates/{id}", unsupported_builds, BODY_IGNORED},
     {"GET", "templates/{id}/files/{second}", upload_link, 0},
     {"PUT", "uploads/{id}/{second}", upload_put, NO_AUTH | BODY_STREAM},
-    {"POST", "templates/{id}/builds/{second}", absent_builds, BODY_IGNORED},
+    {"POST", "templates/{id}/builds/{second}", unsupported_builds, BODY_IGNORED},
     {"POST", "v2/templates/{id}/builds/{second}", build_start, BODY_REQUIRED},
     {"GET", "templates/{id}/builds/{second}/status", build_status, 0},
     {"GET", "templates/{id}/builds/{second}/logs", build_logs, 0},
-    {"GET", "volumes", absent_volumes, 0},
-    {"POST", "volumes", absent_volumes, BODY_IGNORED},
-    {"GET", "volumes/{id}", absent_volumes, 0},
-    {"DELETE", "volumes/{id}", absent_volumes, BODY_IGNORED},
-    {"GET", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH},
-    {"PATCH", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
-    {"POST", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
-    {"PUT", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
-    {"DELETE", "volumecontent/{id}/{second}", absent_volumes, NO_AUTH | BODY_IGNORED},
-    {"GET", "secrets", absent_secrets, 0},
-    {"POST", "secrets", absent_secrets, BODY_IGNORED},
-    {"GET", "secrets/{id}", absent_secrets, 0},
-    {"POST", "secrets/{id}", absent_secrets, BODY_IGNORED},
-    {"DELETE", "secrets/{id}", absent_secrets, BODY_IGNORED},
-    {"POST", "access-tokens", absent_access_tokens, BODY_IGNORED},
-    {"DELETE", "access-tokens/{id}", absent_access_tokens, BODY_IGNORED},
+    {"GET", "volumes", unsupported_volumes, 0},
+    {"POST", "volumes", unsupported_volumes, BODY_IGNORED},
+    {"GET", "volumes/{id}", unsupported_volumes, 0},
+    {"DELETE", "volumes/{id}", unsupported_volumes, BODY_IGNORED},
+    {"GET", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH},
+    {"PATCH", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
+    {"POST", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
+    {"PUT", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
+    {"DELETE", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
+    {"GET", "secrets", unsupported_secrets, 0},
+    {"POST", "secrets", unsupported_secrets, BODY_IGNORED},
+    {"GET", "secrets/{id}", unsupported_secrets, 0},
+    {"POST", "secrets/{id}", unsupported_secrets, BODY_IGNORED},
+    {"DELETE", "secrets/{id}", unsupported_secrets, BODY_IGNORED},
+    {"POST", "access-tokens", unsupported_access_tokens, BODY_IGNORED},
+    {"DELETE", "access-tokens/{id}", unsupported_access_tokens, BODY_IGNORED},
     {"GET", "teams", team_list, 0},
     {"GET", "api-keys", key_list, 0},
     {"POST", "api-keys", key_create, BODY_REQUIRED},
@@ -81,9 +82,9 @@ static const struct route_entry routes[] = {
 
 /* ---- answers ---- */
 
-#define TEXT(lit)                                                                                                                                    \
-  {                                                                                                                                                  \
-    lit, sizeof(lit) - 1                                                                                                                             \
+#define TEXT(lit)                                                                                                      \
+  {                                                                                                                    \
+    lit, sizeof(lit) - 1                                                                                               \
   }
 static const struct http_header cors[] = {
     {TEXT("Access-Control-Allow-Origin"), TEXT("*")},
@@ -119,7 +120,7 @@ void api_empty(struct req *r, int status)
   api_json(r, status, STR_NONE);
 }
 
-static void put_error(struct buf *b, int status, const char *code, const char *fmt, va_list ap)
+static void put_error(struct buf *b, int status, const char *fmt, va_list ap)
 {
   char text[1024];
   vsnprintf(text, sizeof(text), fmt, ap);
@@ -129,10 +130,6 @@ static void put_error(struct buf *b, int status, const char *code, const char *f
   jw_int(&w, status);
   jw_key(&w, "message");
   jw_z(&w, text);
-  if (code) {
-    jw_key(&w, "error_code");
-    jw_z(&w, code);
-  }
   jw_close(&w, '}');
 }
 
@@ -141,17 +138,7 @@ void api_error(struct req *r, int status, const char *fmt, ...)
   cleanup_buf struct buf b = BUF_INIT(8192);
   va_list ap;
   va_start(ap, fmt);
-  put_error(&b, status, NULL, fmt, ap);
-  va_end(ap);
-  api_json(r, status, buf_str(&b));
-}
-
-void api_error_code(struct req *r, int status, const char *code, const char *fmt, ...)
-{
-  cleanup_buf struct buf b = BUF_INIT(8192);
-  va_list ap;
-  va_start(ap, fmt);
-  put_error(&b, status, code, fmt, ap);
+  put_error(&b, status, fmt, ap);
   va_end(ap);
   api_json(r, status, buf_str(&b));
 }
@@ -164,10 +151,12 @@ void api_timeout_error(struct req *r)
 }
 
 /* Too fast: the client may try again after whole seconds. */
-static void too_fast(struct req *r, struct str message, uint64_t seconds)
+void api_too_fast(struct req *r, struct str message, uint64_t seconds)
 {
   char text[24];
-  struct http_header h = {STR("Retry-After"), {text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)MAX(seconds, (uint64_t)1))}};
+  struct http_header h = {
+      STR("Retry-After"),
+      {text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)MAX(seconds, (uint64_t)1))}};
   cleanup_buf struct buf b = BUF_INIT(8192);
   struct jw w = JW(&b);
   jw_open(&w, '{');
@@ -184,7 +173,7 @@ void api_warden_error(struct req *r, const struct answer *a)
   struct str message = wire_get(a->packet, W_MESSAGE);
   int status = 500;
   if (a->status == -EDQUOT) {
-    too_fast(r, message, wire_u64(a->packet, W_RETRY, 1));
+    api_too_fast(r, message, wire_u64(a->packet, W_RETRY, 1));
     return;
   }
   switch (-a->status) {
@@ -207,8 +196,18 @@ void api_warden_error(struct req *r, const struct answer *a)
   case EAGAIN:
     status = 429;
     break;
+  case EACCES: /* the key was good a moment ago */
+    status = 401;
+    break;
+  case ENOBUFS:
   case ESHUTDOWN:
     status = 503;
+    break;
+  case ENOSPC:
+    status = 507;
+    break;
+  case EFBIG:
+    status = 422;
     break;
   }
   if (status == 500)
@@ -224,21 +223,31 @@ bool api_status(struct req *r, const struct answer *a, struct wire_status *out)
   struct str raw = wire_get(a->packet, W_STATUS);
   r->ask = 0;
   if (raw.n != sizeof(*out)) {
-    api_error(r, 500, "the warden told no status");
+    api_error(r, 500, "the warden returned no status");
     return false;
   }
   memcpy(out, raw.p, sizeof(*out));
   return true;
 }
 
-void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply)
+static void put_proof(const struct req *r, struct buf *b)
 {
+  uint8_t client[CLIENT_LEN];
+  client_of(r->x, client);
+  wire_put(b, W_CLIENT, str_make(client, sizeof(client)));
+  if (r->proof_tag)
+    wire_put(b, r->proof_tag, str_make(r->proof, sizeof(r->proof)));
+}
+
+void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply)
+{
+  put_proof(r, b);
   if (buf_failed(b)) {
     api_error(r, 413, "the request is too large: its settings exceed %u bytes", WIRE_MAX);
     return;
   }
-  r->asked_us = clock_mono_us();
-  r->ask = ask_warden(r->gate, b, on_item, on_reply, r);
+  r->called_us = clock_mono_us();
+  r->ask = warden_call(r->gate, b, on_item, on_reply, r);
 }
 
 struct str api_query(struct req *r, const char *name)
@@ -272,7 +281,8 @@ bool api_limit(struct req *r, uint64_t most, uint64_t *out)
   *out = most;
   if (!limit.p || (!str_u64(limit, out) && *out >= 1 && *out <= most))
     return true;
-  api_error(r, 400, "'limit' must be from 1 to %llu, not '" STR_FMT "'", (unsigned long long)most, STR_ARG(str_sub(limit, 0, 100)));
+  api_error(r, 400, "'limit' must be from 1 to %llu, not '" STR_FMT "'", (unsigned long long)most,
+            STR_ARG(str_sub(limit, 0, 100)));
   return false;
 }
 
@@ -319,9 +329,11 @@ static void api_gone(struct http_x *x, enum http_end how)
 {
   struct req *r = http_x_data(x);
   if (r->ask)
-    ask_forget(r->gate, r->ask);
+    warden_call_cancel(r->gate, r->ask);
   if (r->drop)
     r->drop(r);
+  usage_leave(r->gate, USAGE_API, &r->usage);
+  http_x_hold(x, -r->held);
   buf_free(&r->body);
 }
 
@@ -330,8 +342,10 @@ static void api_body(struct http_x *x, struct str chunk)
   struct req *r = http_x_data(x);
   if (!r->answered && r->stream)
     r->stream(r, chunk);
-  else if (!r->answered && !(r->entry->flags & BODY_IGNORED))
-    buf_adds(&r->body, chunk);
+  else if (!r->answered && !(r->entry->flags & BODY_IGNORED) && !buf_adds(&r->body, chunk)) {
+    r->held += (int64_t)chunk.n;
+    http_x_hold(x, (int64_t)chunk.n);
+  }
 }
 
 static bool read_json(struct req *r)
@@ -369,7 +383,16 @@ static const struct http_x_ops api_ops = {.body = api_body, .body_end = api_body
 
 static void authorised(struct req *r)
 {
-  if (r->entry->flags & BODY_STREAM)
+  bool keyed = !(r->entry->flags & NO_AUTH);
+  if (keyed && r->team.id[0] && usage_enter(r->gate, r->team.id, USAGE_API, &r->usage)) {
+    api_error(r, 429, "this team has %u requests open, as many as it may: wait for some to end",
+              r->gate->config->team_connections_max);
+    return;
+  }
+  if (keyed)
+    http_x_accepted(r->x);
+  if (r->entry->flags &
+      (BODY_STREAM | NO_AUTH)) /* who showed no key is answered at the head: a body would be read for nobody */
     r->entry->handler(r);
   else
     http_x_resume(r->x);
@@ -391,6 +414,24 @@ static int split_path(struct req *r)
     r->segments[r->nsegments++] = arena_str(r->arena, buf_str(&b));
   }
   return 0;
+}
+
+static struct str first_segment(struct str path)
+{
+  struct str head, rest;
+  while (path.n && path.p[0] == '/')
+    path = str_skip(path, 1);
+  str_cut(path, '/', &head, &rest);
+  return head;
+}
+
+bool api_owns(struct str path)
+{
+  struct str name = first_segment(path);
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
+    if (!(routes[i].flags & (NO_AUTH | ADMIN | KEY_OR_ADMIN)) && str_eq(name, first_segment(str_of(routes[i].path))))
+      return true;
+  return false;
 }
 
 static bool path_matches(struct req *r, const char *pattern)
@@ -451,7 +492,8 @@ static struct req *req_new(struct gate *g, struct http_x *x)
     http_abort(x);
     return NULL;
   }
-  *r = (struct req){.gate = g, .x = x, .arena = a, .body = BUF_INIT(g->config->api_body_max), .began_us = clock_mono_us()};
+  *r = (struct req){
+      .gate = g, .x = x, .arena = a, .body = BUF_INIT(g->config->api_body_max), .began_us = clock_mono_us()};
   http_x_handle(x, &api_ops, r);
   http_x_body_max(x, g->config->api_body_max);
   return r;

@@ -1,5 +1,6 @@
-/* api.h - one API request: who asks, what for, with which body; and the ways to answer it. Everything of a request lives
- * in its exchange's arena. An unanswered question to the warden is forgotten when the client leaves. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api.h - one API request: who asks, what for, with which body; and the ways to answer it. Everything of a request
+ * lives in its exchange's arena. An unanswered question to the warden is forgotten when the client leaves. */
 #ifndef CLOCHE_API_H
 #define CLOCHE_API_H
 
@@ -7,8 +8,9 @@
 
 struct team {
   char id[40], name[128], slug[128];
-  unsigned timeout_max_s; /* longest life of one run of its sandboxes */
-  int64_t until_us;       /* cached until then */
+  uint8_t proof[SHA256_LEN]; /* hash of its key */
+  unsigned timeout_max_s;    /* longest life of one run of its sandboxes */
+  int64_t until_us;          /* cached until then */
 };
 
 #define API_SEGMENTS 8
@@ -23,19 +25,33 @@ struct req {
   struct str id;     /* the segment at {id} */
   struct str second; /* the segment at {second} */
   struct team team;
+  struct usage *usage;
+  enum wire_tag proof_tag;   /* what the client has shown: W_PROOF, W_ADMIN or 0 = nothing */
+  uint8_t proof[SHA256_LEN]; /* hash of it; goes along with every question */
   struct buf body;
-  struct json *json;                               /* NULL when there was no body */
-  uint64_t ask;                                    /* open question, 0 = none */
-  void *state;                                     /* the handler's own, in the arena */
-  void (*stream)(struct req *r, struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
-  void (*drop)(struct req *r);                     /* frees what the handler holds outside the arena; called when the exchange is gone */
-  int64_t began_us, asked_us;                      /* when its head was read; when the warden was last asked */
+  int64_t held;      /* bytes of it that the exchange counts as waiting */
+  struct json *json; /* NULL when there was no body */
+  uint64_t ask;      /* open question, 0 = none */
+  void *state;       /* the handler's own, in the arena */
+  void (*stream)(struct req *r,
+                 struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
+  void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
+  int64_t began_us, called_us; /* when its head was read; when the warden was last asked */
   bool answered;
 };
 
 typedef void (*handler_fn)(struct req *r);
 
-enum { BODY_NONE = 0, BODY_OPTIONAL = 1, BODY_REQUIRED = 2, NO_AUTH = 4, ADMIN = 8, BODY_IGNORED = 16, KEY_OR_ADMIN = 32, BODY_STREAM = 64 };
+enum {
+  BODY_NONE = 0,
+  BODY_OPTIONAL = 1,
+  BODY_REQUIRED = 2,
+  NO_AUTH = 4,
+  ADMIN = 8,
+  BODY_IGNORED = 16,
+  KEY_OR_ADMIN = 32,
+  BODY_STREAM = 64
+};
 
 struct route_entry {
   const char *method;
@@ -45,6 +61,7 @@ struct route_entry {
 };
 
 void api_request(struct gate *g, struct http_x *x); /* takes the exchange */
+bool api_owns(struct str path);                     /* below a name that takes an API key, which no agent answers to */
 /* The same on the listener for figures: /metrics, /health, /readyz and /livez, for everyone who reaches it. */
 void api_metrics_request(struct http_x *x, void *gate);
 /* auth.c: fills r->team, then goes on with `then`; answers 401 itself. */
@@ -53,24 +70,24 @@ void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Tok
 
 /* Answers. Each is given once; later ones are ignored. */
 void api_error(struct req *r, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void api_error_code(struct req *r, int status, const char *code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void api_json(struct req *r, int status, struct str body);
 void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n);
 void api_empty(struct req *r, int status);
 void api_warden_error(struct req *r, const struct answer *a); /* a refusal that has no better words */
 
+void api_too_fast(struct req *r, struct str message, uint64_t seconds); /* 429 with Retry-After */
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 
 /* The warden's status out of its answer; answers 500 itself and returns false when there is none. */
 bool api_status(struct req *r, const struct answer *a, struct wire_status *out);
 
-/* Asks the warden on behalf of this request; on_reply gets r as arg. */
-void api_ask(struct req *r, struct buf *b, answer_fn on_item, answer_fn on_reply);
+/* Asks the warden on behalf of this request, with what its client has shown; on_reply gets r as arg. */
+void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply);
 
 /* Query value by name, decoded into the arena; p NULL when absent. */
 struct str api_query(struct req *r, const char *name);
-/* Paging: `limit` (1 to most, which is also the default) and the opaque `nextToken`, decoded (empty when not given). Both answer
- * 400 themselves. */
+/* Paging: `limit` (1 to most, which is also the default) and the opaque `nextToken`, decoded (empty when not given).
+ * Both answer 400 themselves. */
 /* The answer to a question that did something to many: {"<name>": how many, "failedCount": 0}. */
 void api_counted(struct req *r, const struct answer *a, const char *name);
 bool api_limit(struct req *r, uint64_t most, uint64_t *out);
@@ -111,16 +128,17 @@ void template_update(struct req *r);
 void template_update_v2(struct req *r);
 void template_delete(struct req *r);
 void build_request(struct req *r);
+void build_request_v2(struct req *r);
 void build_start(struct req *r);
 void build_status(struct req *r);
 void build_logs(struct req *r);
 void build_cancel(struct req *r);
 void upload_link(struct req *r);
 void upload_put(struct req *r);
-void absent_volumes(struct req *r);
-void absent_secrets(struct req *r);
-void absent_builds(struct req *r);
-void absent_access_tokens(struct req *r);
+void unsupported_volumes(struct req *r);
+void unsupported_secrets(struct req *r);
+void unsupported_builds(struct req *r);
+void unsupported_access_tokens(struct req *r);
 void snapshot_create(struct req *r);
 void snapshot_list(struct req *r);
 void sandbox_fork(struct req *r);
@@ -144,6 +162,7 @@ void admin_key_delete(struct req *r);
 /* A box as the warden told it. Slices live as long as the packet. */
 struct box_view {
   struct str id, team, template_id, alias, config;
+  struct str token, traffic; /* where the box has them and the asker may see them */
   int64_t started_us, end_us;
   unsigned state, cpus, memory_mb, disk_mb, flags;
   uint64_t run;

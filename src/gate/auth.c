@@ -1,5 +1,8 @@
-/* auth.c - API keys. A gate never sees the table of keys: it asks with the hash and remembers the answer for a minute, or
- * until the warden says that keys changed. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* auth.c - API keys. A gate never sees the table of keys: it asks with the hash and remembers the answer for a minute,
+ * or until the warden says that keys changed. The hash goes along with every question that the request leads to: it is
+ * by the hash that the warden knows the team, not by the gate's word. Wrong keys are counted per client; see
+ * throttle.h. */
 #include "gate/api.h"
 
 #define REMEMBER_US  60000000
@@ -7,7 +10,6 @@
 
 struct waiting {
   handler_fn then;
-  uint8_t hash[SHA256_LEN];
 };
 
 void gate_keys_changed(struct gate *g)
@@ -28,31 +30,9 @@ static void go_on(struct req *r, handler_fn then)
 {
   struct str wanted = http_header(http_x_head(r->x), "x-team-id");
   if (wanted.n && !str_is(wanted, r->team.id))
-    api_error(r, 403, "this key belongs to another team than X-Team-ID says");
+    api_error(r, 403, "this key does not belong to the team in X-Team-ID");
   else
     then(r);
-}
-
-static void told(const struct answer *a, void *arg)
-{
-  struct req *r = arg;
-  struct waiting *wait = r->state;
-  r->ask = 0;
-  if (a->status) {
-    refuse(r, "Invalid API key: it is unknown to this server; create one with 'cloche key create'");
-    return;
-  }
-  wire_copyz(a->packet, W_TEAM, r->team.id, sizeof(r->team.id));
-  wire_copyz(a->packet, W_NAME, r->team.name, sizeof(r->team.name));
-  wire_copyz(a->packet, W_SLUG, r->team.slug, sizeof(r->team.slug));
-  r->team.timeout_max_s = (unsigned)wire_u64(a->packet, W_LIMIT_TIMEOUT, 3600);
-  r->team.until_us = clock_mono_us() + REMEMBER_US;
-  if (r->gate->teams.n >= REMEMBER_MAX)
-    gate_keys_changed(r->gate);
-  struct team *t = xmalloc(sizeof(*t));
-  *t = r->team;
-  free(map_put(&r->gate->teams, str_make(wait->hash, SHA256_LEN), t));
-  go_on(r, wait->then);
 }
 
 static struct str presented_key(struct req *r)
@@ -64,39 +44,104 @@ static struct str presented_key(struct req *r)
   return key;
 }
 
+static void told(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct waiting *wait = r->state;
+  r->ask = 0;
+  if (a->status && a->status != -EACCES) {
+    api_warden_error(r, a);
+    return;
+  }
+  if (a->status) {
+    r->proof_tag = 0;
+    throttle_failed(&r->gate->throttle, r->x, "API key", presented_key(r));
+    refuse(r, "Invalid API key: it is unknown to this server; create one with 'cloche key create'");
+    return;
+  }
+  wire_copyz(a->packet, W_TEAM, r->team.id, sizeof(r->team.id));
+  wire_copyz(a->packet, W_NAME, r->team.name, sizeof(r->team.name));
+  wire_copyz(a->packet, W_SLUG, r->team.slug, sizeof(r->team.slug));
+  r->team.timeout_max_s = (unsigned)wire_u64(a->packet, W_LIMIT_TIMEOUT, 3600);
+  r->team.until_us = clock_mono_us() + REMEMBER_US;
+  memcpy(r->team.proof, r->proof, sizeof(r->proof));
+  if (r->gate->teams.n >= REMEMBER_MAX)
+    gate_keys_changed(r->gate);
+  struct team *t = xmalloc(sizeof(*t));
+  *t = r->team;
+  free(map_put(&r->gate->teams, str_make(r->proof, SHA256_LEN), t));
+  go_on(r, wait->then);
+}
+
+static bool throttled(struct req *r)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(r->x, client);
+  unsigned wait = throttle_wait(&r->gate->throttle, client, clock_mono_us());
+  if (wait)
+    api_too_fast(r, STR("too many wrong keys from this address; try again later"), wait);
+  return wait != 0;
+}
+
 void auth_check(struct req *r, handler_fn then)
 {
   struct waiting *wait = arena_alloc(r->arena, sizeof(*wait));
   struct str key = presented_key(r);
-  if (!key.n) {
+  if (!key.n || !wait) {
     refuse(r, "an API key is missing: send it as the header X-API-Key");
     return;
   }
-  if (!wait || key_hash(key, wait->hash)) {
-    refuse(r, "Invalid API key format: expected e2b_ and hexadecimal digits");
-    return;
-  }
-  struct team *t = map_get(&r->gate->teams, str_make(wait->hash, SHA256_LEN));
+  bool formed = !key_hash(key, r->proof);
+  const struct team *t = formed ? map_get(&r->gate->teams, str_make(r->proof, SHA256_LEN)) : NULL;
   if (t && t->until_us > clock_mono_us()) {
     r->team = *t;
+    r->proof_tag = W_PROOF;
     go_on(r, then);
+    return;
+  }
+  if (!t && throttled(r)) /* one that was good before is asked for again, whoever guesses at the same address */
+    return;
+  if (!formed) {
+    throttle_failed(&r->gate->throttle, r->x, "API key", key);
+    refuse(r, "Invalid API key format: expected e2b_ and hexadecimal digits");
     return;
   }
   wait->then = then;
   r->state = wait;
+  r->proof_tag = W_PROOF;
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_AUTH, 0, 0);
-  wire_put(&b, W_KEYHASH, str_make(wait->hash, SHA256_LEN));
-  api_ask(r, &b, NULL, told);
+  api_call_warden(r, &b, NULL, told);
+}
+
+static void told_admin(const struct answer *a, void *arg)
+{
+  struct req *r = arg;
+  struct waiting *wait = r->state;
+  r->ask = 0;
+  if (!a->status) {
+    wait->then(r);
+    return;
+  }
+  throttle_failed(&r->gate->throttle, r->x, "administrator's token", STR_NONE);
+  api_error(r, 401, "the header X-Admin-Token is missing or wrong");
 }
 
 void auth_check_admin(struct req *r, handler_fn then)
 {
-  struct str given = http_header(http_x_head(r->x), "x-admin-token"), have = str_of(r->gate->config->admin_token);
-  if (!have.n)
+  struct waiting *wait = arena_alloc(r->arena, sizeof(*wait));
+  struct str given = http_header(http_x_head(r->x), "x-admin-token");
+  if (!r->gate->admin_on)
     api_error(r, 403, "administration over HTTP is off: set 'admin_token' to turn it on");
-  else if (!given.n || !str_eq_secret(given, have))
+  else if (!given.n || !wait)
     api_error(r, 401, "the header X-Admin-Token is missing or wrong");
-  else
-    then(r);
+  if (r->answered || throttled(r))
+    return;
+  wait->then = then;
+  r->state = wait;
+  r->proof_tag = W_ADMIN;
+  sha256_of(given.p, given.n, r->proof);
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_AUTH, 0, 0);
+  api_call_warden(r, &b, NULL, told_admin);
 }

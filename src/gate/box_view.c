@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* box_view.c - a box as JSON. Optional objects are left out rather than null: one client can't read null there. */
 #include "gate/api.h"
 
@@ -9,6 +10,8 @@ void box_view(struct str p, struct box_view *v)
       .template_id = wire_get(p, W_TEMPLATE),
       .alias = wire_get(p, W_ALIAS),
       .config = wire_get(p, W_CONFIG),
+      .token = wire_get(p, W_TOKEN),
+      .traffic = wire_get(p, W_TRAFFIC),
       .started_us = (int64_t)wire_u64(p, W_STARTED, 0),
       .end_us = (int64_t)wire_u64(p, W_END, 0),
       .state = (unsigned)wire_u64(p, W_STATE, 0),
@@ -20,12 +23,10 @@ void box_view(struct str p, struct box_view *v)
   };
 }
 
-static void put_token(struct gate *g, struct jw *w, const char *name, enum token_kind kind, struct str id)
+static void put_token(struct jw *w, const char *name, struct str token)
 {
-  char token[TOKEN_TEXT];
-  token_make(str_of(g->secret), kind, id, token);
   jw_key(w, name);
-  jw_z(w, token);
+  jw_str(w, token);
 }
 
 static void put_domain(struct gate *g, struct jw *w)
@@ -55,10 +56,10 @@ void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v)
 {
   jw_open(w, '{');
   put_identity(w, v);
-  if (v->flags & BOX_SECURE)
-    put_token(g, w, "envdAccessToken", TOKEN_ACCESS, v->id);
-  if (v->flags & BOX_PRIVATE) {
-    put_token(g, w, "trafficAccessToken", TOKEN_TRAFFIC, v->id);
+  if (v->token.n)
+    put_token(w, "envdAccessToken", v->token);
+  if (v->traffic.n) {
+    put_token(w, "trafficAccessToken", v->traffic);
   } else {
     jw_key(w, "trafficAccessToken");
     jw_null(w);
@@ -86,8 +87,8 @@ static void copy_member(struct jw *w, const struct json *config, const char *nam
 
 static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct gate *g)
 {
-  if (v->flags & BOX_SECURE)
-    put_token(g, w, "envdAccessToken", TOKEN_ACCESS, v->id);
+  if (v->token.n)
+    put_token(w, "envdAccessToken", v->token);
   put_domain(g, w);
   copy_member(w, config, "allowInternetAccess");
   copy_member(w, config, "network");

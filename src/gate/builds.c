@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* builds.c - asking for a template's build, starting it, and how it goes on. */
 #include "gate/api.h"
 #include "gate/recipe_json.h"
@@ -19,36 +20,47 @@ static void put_parts(struct jw *w, struct str joined)
   jw_close(w, ']');
 }
 
-static void requested(const struct answer *a, void *arg)
+static void put_requested(struct req *r, struct jw *w, struct str packet)
 {
-  struct req *r = arg;
+  struct str alias = wire_get(packet, W_ALIAS);
+  jw_key(w, "templateID");
+  jw_str(w, wire_get(packet, W_TEMPLATE));
+  jw_key(w, "buildID");
+  jw_str(w, wire_get(packet, W_BUILD));
+  jw_key(w, "public");
+  jw_bool(w, wire_u64(packet, W_PUBLIC, 0));
+  jw_key(w, "names");
+  jw_open(w, '[');
+  jw_z(w, arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(packet, W_SLUG)), STR_ARG(alias)));
+  jw_close(w, ']');
+  jw_key(w, "aliases");
+  jw_open(w, '[');
+  jw_str(w, alias);
+  jw_close(w, ']');
+  jw_key(w, "tags");
+  put_parts(w, wire_get(packet, W_TAG));
+}
+
+static void tell_requested(const struct answer *a, struct req *r, void (*more)(struct req *r, struct jw *w))
+{
   r->ask = 0;
   if (a->status) {
     api_warden_error(r, a);
     return;
   }
-  struct str alias = wire_get(a->packet, W_ALIAS);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   jw_open(&w, '{');
-  jw_key(&w, "templateID");
-  jw_str(&w, wire_get(a->packet, W_TEMPLATE));
-  jw_key(&w, "buildID");
-  jw_str(&w, wire_get(a->packet, W_BUILD));
-  jw_key(&w, "public");
-  jw_bool(&w, wire_u64(a->packet, W_PUBLIC, 0));
-  jw_key(&w, "names");
-  jw_open(&w, '[');
-  jw_z(&w, arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(a->packet, W_SLUG)), STR_ARG(alias)));
-  jw_close(&w, ']');
-  jw_key(&w, "aliases");
-  jw_open(&w, '[');
-  jw_str(&w, alias);
-  jw_close(&w, ']');
-  jw_key(&w, "tags");
-  put_parts(&w, wire_get(a->packet, W_TAG));
+  put_requested(r, &w, a->packet);
+  if (more)
+    more(r, &w);
   jw_close(&w, '}');
   api_json(r, 202, buf_str(&b));
+}
+
+static void requested(const struct answer *a, void *arg)
+{
+  tell_requested(a, arg, NULL);
 }
 
 /* Strings of a list joined by commas; false: it is none. */
@@ -76,17 +88,19 @@ static bool size_of(struct req *r, const char *name, uint64_t otherwise, uint64_
   if (!json_given(v))
     return true;
   if (v->type != JSON_NUMBER || json_int(v, &n) || n < 0 || n > 1 << 24) {
-    api_error(r, 400, "'%s' must be a whole number", name);
+    api_error(r, 400, "'%s' must be a whole number from 0 to %d, not '" STR_FMT "'", name, 1 << 24,
+              STR_ARG(str_sub(v->text, 0, 40)));
     return false;
   }
   *out = (uint64_t)n;
   return true;
 }
 
-void build_request(struct req *r)
+static void ask_for_build(struct req *r, warden_reply_fn done)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), tags = BUF_INIT(8192);
-  struct str name = json_text(json_get(r->json, "name"), STR_NONE), team = json_text(json_get(r->json, "teamID"), STR_NONE);
+  struct str name = json_text(json_get(r->json, "name"), STR_NONE),
+             team = json_text(json_get(r->json, "teamID"), STR_NONE);
   uint64_t cpus, memory, disk;
   char build[UUID_TEXT], template_id[21];
   name = name.n ? name : json_text(json_get(r->json, "alias"), STR_NONE);
@@ -96,7 +110,8 @@ void build_request(struct req *r)
     api_error(r, 400, "'teamID' " STR_FMT " is not the team of this key", STR_ARG(str_sub(team, 0, 100)));
   else if (!join(json_get(r->json, "tags"), &tags))
     api_error(r, 400, "'tags' must be a list of tags");
-  if (r->answered || !size_of(r, "cpuCount", 2, &cpus) || !size_of(r, "memoryMB", 1024, &memory) || !size_of(r, "minFreeDiskMb", 0, &disk))
+  if (r->answered || !size_of(r, "cpuCount", 2, &cpus) || !size_of(r, "memoryMB", 1024, &memory) ||
+      !size_of(r, "minFreeDiskMb", 0, &disk))
     return;
   uuid4(build);
   random_id(template_id, 20);
@@ -108,7 +123,50 @@ void build_request(struct req *r)
   wire_putz(&b, W_TEMPLATE, template_id);
   wire_put_u64(&b, W_CPUS, cpus);
   wire_put_u64(&b, W_MEMORY_MB, memory);
-  api_ask(r, &b, NULL, requested);
+  api_call_warden(r, &b, NULL, done);
+}
+
+void build_request(struct req *r)
+{
+  ask_for_build(r, requested);
+}
+
+/* Clients from 2.1 to 2.5 read the answer as a whole template. */
+static void put_new_template(struct req *r, struct jw *w)
+{
+  uint64_t cpus, memory;
+  size_of(r, "cpuCount", 2, &cpus);
+  size_of(r, "memoryMB", 1024, &memory);
+  const struct {
+    const char *name;
+    uint64_t n;
+  } numbers[] = {{"cpuCount", cpus}, {"memoryMB", memory}, {"diskSizeMB", 0}, {"spawnCount", 0}, {"buildCount", 1}};
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+    jw_key(w, numbers[i].name);
+    jw_uint(w, numbers[i].n);
+  }
+  char now[CLOCK_TEXT];
+  clock_text(clock_wall_us(), now);
+  jw_key(w, "createdAt");
+  jw_z(w, now);
+  jw_key(w, "updatedAt");
+  jw_z(w, now);
+  jw_key(w, "lastSpawnedAt");
+  jw_null(w);
+  jw_key(w, "createdBy");
+  jw_null(w);
+  jw_key(w, "envdVersion");
+  jw_z(w, ENVD_VERSION);
+}
+
+static void requested_v2(const struct answer *a, void *arg)
+{
+  tell_requested(a, arg, put_new_template);
+}
+
+void build_request_v2(struct req *r)
+{
+  ask_for_build(r, requested_v2);
 }
 
 /* ---- starting it ---- */
@@ -126,7 +184,7 @@ static void started(const struct answer *a, void *arg)
 static bool ask_about(struct req *r, struct buf *b, enum wire_type type)
 {
   if (!uuid_valid(r->second)) {
-    api_error(r, 400, "'" STR_FMT "' is no build id", STR_ARG(str_sub(r->second, 0, 100)));
+    api_error(r, 400, "'" STR_FMT "' is not a build ID", STR_ARG(str_sub(r->second, 0, 100)));
     return false;
   }
   wire_begin(b, type, 0, 0);
@@ -147,7 +205,7 @@ void build_start(struct req *r)
     return;
   }
   wire_put(&b, W_RECIPE, buf_str(&recipe));
-  api_ask(r, &b, NULL, started);
+  api_call_warden(r, &b, NULL, started);
 }
 
 static void cancelled(const struct answer *a, void *arg)
@@ -160,7 +218,7 @@ void build_cancel(struct req *r)
   cleanup_buf struct buf b = BUF_INIT(4096);
   wire_begin(&b, WIRE_BUILD_CANCEL, 0, 0);
   wire_put(&b, W_TEAM, r->id);
-  api_ask(r, &b, NULL, cancelled);
+  api_call_warden(r, &b, NULL, cancelled);
 }
 
 /* ---- how it goes on ---- */
@@ -304,7 +362,7 @@ void build_status(struct req *r)
     return;
   }
   if (ask_about(r, &b, WIRE_BUILD_GET))
-    api_ask(r, &b, NULL, told);
+    api_call_warden(r, &b, NULL, told);
 }
 
 /* ---- its log alone ---- */
@@ -374,5 +432,5 @@ void build_logs(struct req *r)
   }
   p->from_us = ms * 1000;
   if (ask_about(r, &b, WIRE_BUILD_GET))
-    api_ask(r, &b, NULL, logged);
+    api_call_warden(r, &b, NULL, logged);
 }

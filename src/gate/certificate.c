@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* certificate.c - what a gate gets from its supervisor for https: the certificate and its key as sealed memory, and the
  * socket. A certificate that comes later takes the place of the first for new connections only. */
 #include "gate/gate.h"
@@ -10,8 +11,8 @@ static int take(struct tls *t, struct str all, struct err *err)
 {
   struct str head, rest, certs, keys;
   uint64_t ncert, nkey;
-  if (!str_cut(all, '\n', &head, &rest) || !str_cut(head, ' ', &certs, &keys) || str_u64(certs, &ncert) || str_u64(keys, &nkey) || ncert > rest.n ||
-      nkey > rest.n - ncert)
+  if (!str_cut(all, '\n', &head, &rest) || !str_cut(head, ' ', &certs, &keys) || str_u64(certs, &ncert) ||
+      str_u64(keys, &nkey) || ncert > rest.n || nkey > rest.n - ncert)
     return err_set(err, -EPROTO, "malformed");
   struct str key = str_sub(rest, ncert, nkey);
   return tls_server_load(t, str_sub(rest, 0, ncert), key, str_skip(rest, ncert + nkey), err);

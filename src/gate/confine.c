@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* confine.c - a gate reads bytes from strangers, so it holds nothing worth stealing.
  *
- * Order matters: the empty root needs privilege, so it comes first; then groups, gid and uid; then no_new_privs; and the
- * filter last, because installing it needs calls that it does not list. What the list leaves out fails with EPERM rather
- * than killing: a forgotten call then costs one request, not all connections of this gate. */
+ * Order matters: the empty root needs privilege, so it comes first; then groups, gid and uid; then no_new_privs; and
+ * the filter last, because installing it needs calls that it does not list. What the list leaves out fails with EPERM
+ * rather than killing: a forgotten call then costs one request, not all connections of this gate. */
 #include "gate/confine.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* confine.h - how a gate gives up its rights. */
 #ifndef CLOCHE_CONFINE_H
 #define CLOCHE_CONFINE_H

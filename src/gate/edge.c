@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edge.c - proxying into boxes.
  *
  * A request finds its route (asked of the warden once per box), passes the token check, gets a connection into the box
@@ -16,27 +17,41 @@ struct edge {
   struct http_x *x;
   struct edge_target target;
   struct route *route;
+  struct usage *usage;
   struct edge *next, **link; /* in route->live */
   struct http_call *call;
   uint64_t ask;
   uv_timer_t *timer;
   int64_t began_us;
   int tries;
+  unsigned wait_s;  /* of a client that guesses */
   int door;         /* a way in that came with the route, or -1 */
   bool asked_again; /* where the box is */
+  bool vouched;     /* the warden knows this client as one of the box's; see edge_token.c */
   bool reused;      /* the connection was a kept one: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
 };
 
+static void route_leave(struct edge *e);
+
+/* Its place goes at once, not when the client has read the refusal: one that shows nothing could keep all places of a
+ * box otherwise. */
 static void refuse(struct edge *e, enum edge_error what, struct str detail)
 {
   if (e->over)
     return;
   e->over = true;
-  unsigned number = what == EDGE_TOO_MANY ? e->gate->config->box_connections_max : e->target.port;
+  const struct gate_config *config = e->gate->config;
+  unsigned number = e->target.port;
+  if (what == EDGE_TOO_MANY || what == EDGE_TEAM_BUSY)
+    number = what == EDGE_TOO_MANY ? config->box_connections_max : config->team_connections_max;
+  if (what == EDGE_THROTTLED)
+    number = e->wait_s;
   int status = edge_refuse(e->x, what, e->target.box, number, detail);
-  e->gate->figures->refused[what]++;
+  e->gate->metrics_slot->refused[what]++;
   metrics_edge(e->gate, e->x, &e->target, status, clock_mono_us() - e->began_us);
+  route_leave(e);
+  usage_leave(e->gate, USAGE_BOX, &e->usage);
 }
 
 /* ---- routes ---- */
@@ -44,7 +59,7 @@ static void refuse(struct edge *e, enum edge_error what, struct str detail)
 static void route_free(struct gate *g, struct route *rt)
 {
   map_del(&g->routes, str_of(rt->id));
-  kept_free(rt);
+  upstream_pool_free(rt);
   free(rt);
 }
 
@@ -72,7 +87,7 @@ void gate_box_ended(struct gate *g, struct str id)
     e->link = NULL;
     e->route = NULL;
     if (e->ask)
-      ask_forget(g, e->ask);
+      warden_call_cancel(g, e->ask);
     e->ask = 0;
     if (!e->call && !e->over && !e->asked_again) { /* not in yet: where is the box now? */
       e->asked_again = true;
@@ -134,7 +149,7 @@ static void drop_timer(struct edge *e)
   }
 }
 
-static void drop_door(struct edge *e)
+static void drop_upstream(struct edge *e)
 {
   if (e->door >= 0)
     close(steal_fd(&e->door));
@@ -144,23 +159,38 @@ static void edge_gone(struct http_x *x, enum http_end how)
 {
   struct edge *e = http_x_data(x);
   if (e->ask)
-    ask_forget(e->gate, e->ask);
+    warden_call_cancel(e->gate, e->ask);
   if (e->call && how == HTTP_DONE)
-    kept_put(e->gate, e->route, steal(&e->call), e->target.port);
+    upstream_pool_put(e->gate, e->route, steal(&e->call), e->target.port);
   else if (e->call)
     http_call_free(steal(&e->call));
   drop_timer(e);
   route_leave(e);
-  drop_door(e);
-  e->gate->figures->open--;
+  drop_upstream(e);
+  usage_leave(e->gate, USAGE_BOX, &e->usage);
+  e->gate->metrics_slot->open--;
 }
 
 /* ---- the answer's way back ---- */
 
 static bool hop_by_hop(struct str name)
 {
-  static const char *const names[] = {"connection", "keep-alive",        "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
-                                      "trailer",    "transfer-encoding", "upgrade",          "content-length"};
+  static const char *const names[] = {
+      "connection", "keep-alive",        "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
+      "trailer",    "transfer-encoding", "upgrade",          "content-length"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_ieq(name, str_of(names[i])))
+      return true;
+  return false;
+}
+
+/* Path style: the answer comes from the API's own origin, so what a browser would take as said about all of it is left
+ * out. */
+static bool about_origin(struct str name)
+{
+  static const char *const names[] = {"set-cookie", "content-security-policy", "strict-transport-security",
+                                      "alt-svc",    "clear-site-data",         "nel",
+                                      "report-to",  "reporting-endpoints",     "service-worker-allowed"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     if (str_ieq(name, str_of(names[i])))
       return true;
@@ -176,27 +206,31 @@ static void call_head(struct http_call *c, const struct http_head *head)
   struct str given = http_header(head, "content-length");
   e->tunnel = head->status == 101;
   for (size_t i = 0; out && i < head->nheaders; i++) {
-    if (e->target.skip && (str_ieq(head->headers[i].name, STR("set-cookie")) || str_ieq(head->headers[i].name, STR("content-security-policy"))))
+    if (e->target.skip && about_origin(head->headers[i].name))
       continue;
     if (!hop_by_hop(head->headers[i].name) || (e->tunnel && !str_ieq(head->headers[i].name, STR("content-length"))))
       out[n++] = head->headers[i];
   }
   if (out && e->target.skip)
-    out[n++] =
-        (struct http_header){STR("Content-Security-Policy"), STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
-  e->head_sent = true;
-  metrics_edge(e->gate, e->x, &e->target, head->status, clock_mono_us() - e->began_us);
+    out[n++] = (struct http_header){STR("Content-Security-Policy"),
+                                    STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
   int r = !out        ? -ENOMEM
           : e->tunnel ? http_tunnel(e->x, 101, out, n)
-                      : http_respond(e->x, head->status, out, n, given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
-  if (r)
-    http_abort(e->x);
+                      : http_respond(e->x, head->status, out, n,
+                                     given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
+  if (r) {
+    http_call_free(steal(&e->call));
+    refuse(e, EDGE_BROKEN, STR("The service in the sandbox sent an answer that can't be passed on"));
+    return;
+  }
+  e->head_sent = true;
+  metrics_edge(e->gate, e->x, &e->target, head->status, clock_mono_us() - e->began_us);
 }
 
 static void call_body(struct http_call *c, struct str chunk)
 {
   struct edge *e = http_call_data(c);
-  e->gate->figures->edge_out += chunk.n;
+  e->gate->metrics_slot->edge_out += chunk.n;
   if (http_send(e->x, chunk))
     return;
   if (http_congested(e->x))
@@ -225,8 +259,10 @@ static void call_fail(struct http_call *c, int code, const char *why)
   if (e->head_sent) {
     e->over = true;
     http_abort(e->x);
-  } else if (e->reused && !e->body_begun) {
+  } else if (e->reused && !e->body_begun &&
+             code != -EPROTO) { /* it was closed meanwhile; what was answered is not asked again */
     e->reused = false;
+    http_x_pause(e->x); /* what came before there is a call would be lost */
     connect_in(e);
   } else {
     char text[200];
@@ -235,7 +271,7 @@ static void call_fail(struct http_call *c, int code, const char *why)
   }
 }
 
-/* Bodies of a known length need no look: see src/net/pass.c. */
+/* Bodies of a known length need no look: see src/net/splice.c. */
 static struct http_x *call_pass(struct http_call *c)
 {
   struct edge *e = http_call_data(c);
@@ -245,12 +281,13 @@ static struct http_x *call_pass(struct http_call *c)
 static void call_passed(struct http_call *c, size_t n)
 {
   struct edge *e = http_call_data(c);
-  e->gate->figures->edge_out += n;
+  e->gate->metrics_slot->edge_out += n;
   if (http_congested(e->x))
     http_call_pause(c);
 }
 
-static const struct http_call_ops call_ops = {call_head, call_body, call_end, call_drain, call_fail, call_pass, call_passed};
+static const struct http_call_ops call_ops = {call_head, call_body, call_end,   call_drain,
+                                              call_fail, call_pass, call_passed};
 
 /* ---- the request's way in ---- */
 
@@ -260,7 +297,7 @@ static void edge_body(struct http_x *x, struct str chunk)
   if (!e->call)
     return;
   e->body_begun = true;
-  e->gate->figures->edge_in += chunk.n;
+  e->gate->metrics_slot->edge_in += chunk.n;
   http_call_send(e->call, chunk);
   if (http_call_congested(e->call))
     http_x_pause(x);
@@ -291,17 +328,18 @@ static void edge_passed(struct http_x *x, size_t n)
 {
   struct edge *e = http_x_data(x);
   e->body_begun = true;
-  e->gate->figures->edge_in += n;
+  e->gate->metrics_slot->edge_in += n;
   if (http_call_congested(e->call))
     http_x_pause(x);
 }
 
-static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone, edge_pass, edge_passed, NULL};
+static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone,
+                                           edge_pass, edge_passed,   NULL};
 
 static bool dropped_on_the_way(const struct edge *e, struct str name)
 {
-  return hop_by_hop(name) || (e->target.skip && str_ieq(name, STR("cookie"))) || str_istarts(name, STR("x-forwarded-")) ||
-         str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
+  return hop_by_hop(name) || (e->target.skip && str_ieq(name, STR("cookie"))) ||
+         str_istarts(name, STR("x-forwarded-")) || str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
 }
 
 static struct str masked_host(struct edge *e)
@@ -310,12 +348,12 @@ static struct str masked_host(struct edge *e)
   ptrdiff_t at = str_search(mask, STR("${PORT}"));
   if (at < 0)
     return mask;
-  return str_of(arena_fmt(http_x_arena(e->x), STR_FMT "%u" STR_FMT, STR_ARG(str_sub(mask, 0, (size_t)at)), e->target.port,
-                          STR_ARG(str_skip(mask, (size_t)at + 7))));
+  return str_of(arena_fmt(http_x_arena(e->x), STR_FMT "%u" STR_FMT, STR_ARG(str_sub(mask, 0, (size_t)at)),
+                          e->target.port, STR_ARG(str_skip(mask, (size_t)at + 7))));
 }
 
-/* Path style: what is left behind /box/{id}/{port}. Pages from there share the API's origin, so the browser is told to treat
- * them as strangers (see call_head) and cookies pass neither way. */
+/* Path style: what is left behind /box/{id}/{port}. Pages from there share the API's origin, so the browser is told to
+ * treat them as strangers (see call_head) and cookies pass neither way. */
 static struct str inner_target(const struct edge *e)
 {
   const struct http_head *h = http_x_head(e->x);
@@ -332,7 +370,7 @@ static void send_request(struct edge *e)
 {
   const struct http_head *h = http_x_head(e->x);
   struct http_header *out = arena_alloc(http_x_arena(e->x), (h->nheaders + 5) * sizeof(*out));
-  bool upgrade = http_header_has(h, "connection", "upgrade") && http_header(h, "upgrade").n;
+  struct str upgrade = http_upgrade(h, http_x_body_length(e->x) != 0);
   bool mask = e->route->mask_host[0] && e->target.port != ENVD_PORT;
   size_t n = 0;
   if (!out) {
@@ -350,9 +388,9 @@ static void send_request(struct edge *e)
     }
     out[n++] = h->headers[i];
   }
-  if (upgrade) {
+  if (upgrade.n) {
     out[n++] = (struct http_header){STR("Connection"), STR("Upgrade")};
-    out[n++] = (struct http_header){STR("Upgrade"), http_header(h, "upgrade")};
+    out[n++] = (struct http_header){STR("Upgrade"), upgrade};
   }
   if (e->target.skip)
     out[n++] = (struct http_header){STR("X-Forwarded-Prefix"), str_sub(h->path, 0, e->target.skip)};
@@ -390,7 +428,7 @@ static struct http_call *call_into(struct edge *e, int fd)
   return http_call_new(e->gate->loop, fd, &http_limits_default);
 }
 
-static void enter(struct edge *e, int fd)
+static void upstream_start(struct edge *e, int fd)
 {
   e->call = call_into(e, fd);
   if (e->call)
@@ -399,7 +437,7 @@ static void enter(struct edge *e, int fd)
     refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
 }
 
-static void door_opened(const struct answer *a, void *arg)
+static void upstream_opened(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
   e->ask = 0;
@@ -408,7 +446,8 @@ static void door_opened(const struct answer *a, void *arg)
     route_leave(e);
     if (rt && !rt->live)
       route_free(e->gate, rt);
-    if (a->status == -EHOSTDOWN && !e->asked_again) { /* it fell asleep a moment ago; it may be one that traffic wakes */
+    if (a->status == -EHOSTDOWN &&
+        !e->asked_again) { /* it fell asleep a moment ago; it may be one that traffic wakes */
       e->asked_again = true;
       ask_route(e);
       return;
@@ -427,47 +466,136 @@ static void door_opened(const struct answer *a, void *arg)
     refuse(e, EDGE_PORT_CLOSED, STR_NONE);
     return;
   }
-  enter(e, a->fd);
+  upstream_start(e, a->fd);
 }
 
 static void connect_in(struct edge *e)
 {
   if (e->over || !e->route)
     return;
-  e->call = kept_take(e->route, e->target.port, http_x_body_length(e->x) != 0);
+  e->call = upstream_pool_take(e->route, e->target.port);
   if (e->call) {
     e->reused = true;
     send_request(e);
     return;
   }
   if (e->door >= 0) {
-    enter(e, steal_fd(&e->door));
+    upstream_start(e, steal_fd(&e->door));
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(1024);
-  wire_begin(&b, WIRE_BOX_DOOR, 0, 0);
+  wire_begin(&b, WIRE_BOX_DIAL, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
   wire_put_u64(&b, W_PORT, e->target.port);
-  e->ask = ask_warden(e->gate, &b, NULL, door_opened, e);
+  e->ask = warden_call(e->gate, &b, NULL, upstream_opened, e);
 }
 
 /* ---- admission ---- */
 
-static bool token_good(struct edge *e)
+/* Who guesses too often is told to wait; until then it hears what was wrong. */
+static void wrong_token(struct edge *e, enum edge_error what, const char *name)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(e->x, client);
+  e->wait_s = throttle_wait(&e->gate->throttle, client, clock_mono_us());
+  throttle_failed(&e->gate->throttle, e->x, name, STR_NONE);
+  refuse(e, e->wait_s ? EDGE_THROTTLED : what, STR_NONE);
+}
+
+static bool traffic_good(struct edge *e)
 {
   if (!(e->route->flags & BOX_PRIVATE) || e->target.port == ENVD_PORT)
     return true;
   struct str given = http_header(http_x_head(e->x), "e2b-traffic-access-token");
-  char token[TOKEN_TEXT];
-  if (!given.n) {
+  if (token_is(given, e->route->traffic))
+    return true;
+  if (given.n)
+    wrong_token(e, EDGE_TOKEN_WRONG, "traffic token");
+  else
     refuse(e, EDGE_TOKEN_MISSING, STR_NONE);
+  return false;
+}
+
+/* The agent answers a wrong token in its own words; a guesser does not get that far. */
+static bool agent_good(struct edge *e, struct str given)
+{
+  uint8_t client[CLIENT_LEN];
+  if (!given.n || !(e->route->flags & BOX_SECURE))
+    return true;
+  if (token_is(given, e->route->access)) {
+    route_note_client(e->gate, e->route, e->x, given);
+    return true;
+  }
+  client_of(e->x, client);
+  if (throttle_wait(&e->gate->throttle, client, clock_mono_us())) {
+    wrong_token(e, EDGE_ACCESS_WRONG, "access token");
     return false;
   }
-  token_make(str_of(e->gate->secret), TOKEN_TRAFFIC, str_of(e->target.box), token);
-  if (str_eq_secret(given, str_of(token)))
-    return true;
-  refuse(e, EDGE_TOKEN_WRONG, STR_NONE);
-  return false;
+  throttle_failed(&e->gate->throttle, e->x, "access token", STR_NONE);
+  return true;
+}
+
+static void let_in(struct edge *e)
+{
+  http_x_accepted(e->x);
+  connect_in(e);
+}
+
+static void vouched(const struct answer *a, void *arg)
+{
+  struct edge *e = arg;
+  uint8_t client[CLIENT_LEN];
+  e->ask = 0;
+  if (a->status) {
+    refuse(e, a->status == -ENOENT ? EDGE_NOT_FOUND : EDGE_ACCESS_MISSING, STR_NONE);
+    return;
+  }
+  e->vouched = true;
+  if (!e->route) { /* it sleeps, or slept a moment ago */
+    ask_route(e);
+    return;
+  }
+  client_of(e->x, client);
+  route_meet(e->route, client);
+  let_in(e);
+}
+
+static void ask_voucher(struct edge *e)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(e->x, client);
+  if (e->route && (e->vouched || route_knows(e->route, client))) {
+    let_in(e);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_VOUCH, 0, 0);
+  wire_putz(&b, W_ID, e->target.box);
+  wire_put(&b, W_CLIENT, str_make(client, sizeof(client)));
+  e->ask = warden_call(e->gate, &b, NULL, vouched, e);
+}
+
+/* Looks at the tokens, and goes in where they are right. */
+static void pass_in(struct edge *e)
+{
+  const struct http_head *h = http_x_head(e->x);
+  struct str given = http_header(h, "x-access-token");
+  if (!traffic_good(e) || (e->target.port == ENVD_PORT && !agent_good(e, given)))
+    return;
+  enum token_verdict verdict = e->target.port == INTERPRETER_PORT
+                                   ? token_interpreter(e->gate, e->route, h, str_skip(h->path, e->target.skip))
+                                   : TOKEN_GOOD;
+  if (verdict == TOKEN_WRONG)
+    wrong_token(e, EDGE_ACCESS_WRONG, "access token");
+  else if (verdict == TOKEN_MISSING)
+    refuse(e, EDGE_ACCESS_MISSING, STR_NONE);
+  else if (verdict == TOKEN_VOUCH)
+    ask_voucher(e);
+  else {
+    if (e->target.port == INTERPRETER_PORT && token_is(given, e->route->access))
+      route_note_client(e->gate, e->route, e->x, given);
+    let_in(e);
+  }
 }
 
 static void admit(struct edge *e, struct route *rt)
@@ -477,9 +605,12 @@ static void admit(struct edge *e, struct route *rt)
     refuse(e, EDGE_TOO_MANY, STR_NONE);
     return;
   }
+  if (usage_enter(e->gate, rt->team, USAGE_BOX, &e->usage)) {
+    refuse(e, EDGE_TEAM_BUSY, STR_NONE);
+    return;
+  }
   route_join(rt, e);
-  if (token_good(e))
-    connect_in(e);
+  pass_in(e);
 }
 
 static void note_tls_ports(struct route *rt, const struct json *list)
@@ -492,29 +623,52 @@ static void note_tls_ports(struct route *rt, const struct json *list)
   }
 }
 
+/* What is missing stays zeros, which are no hash of anything that could be shown. */
+static void route_hash(struct str packet, enum wire_tag tag, uint8_t out[SHA256_LEN])
+{
+  struct str hash = wire_get(packet, tag);
+  if (hash.n == SHA256_LEN)
+    memcpy(out, hash.p, SHA256_LEN);
+}
+
 static struct route *route_new(struct gate *g, struct arena *a, struct str packet)
 {
   struct route *rt = xcalloc(1, sizeof(*rt));
   wire_copyz(packet, W_ID, rt->id, sizeof(rt->id));
   wire_copyz(packet, W_TEAM, rt->team, sizeof(rt->team));
+  route_hash(packet, W_TOKEN_HASH, rt->access);
+  route_hash(packet, W_TRAFFIC_HASH, rt->traffic);
   rt->flags = (unsigned)wire_u64(packet, W_FLAGS, 0);
   rt->run = wire_u64(packet, W_RUN, 0);
   struct json *config = json_read(a, wire_get(packet, W_CONFIG), 0, NULL);
-  str_copyz(json_text(json_get(json_get(config, "network"), "maskRequestHost"), STR("")), rt->mask_host, sizeof(rt->mask_host));
+  str_copyz(json_text(json_get(json_get(config, "network"), "maskRequestHost"), STR("")), rt->mask_host,
+            sizeof(rt->mask_host));
   note_tls_ports(rt, json_get(json_get(config, "network"), "httpsPorts"));
   map_put(&g->routes, str_of(rt->id), rt);
   return rt;
 }
 
-/* The caller of a sleeping box must show what a running one would ask for. */
-static bool may_wake(struct edge *e, unsigned flags)
+/* A request about contexts that shows no token, of a client that may have shown it before. */
+static bool wants_voucher(const struct edge *e, unsigned flags)
 {
-  bool own = e->target.port == ENVD_PORT;
-  if (own ? !(flags & BOX_SECURE) : !(flags & BOX_PRIVATE))
-    return true;
-  char token[TOKEN_TEXT];
-  token_make(str_of(e->gate->secret), own ? TOKEN_ACCESS : TOKEN_TRAFFIC, str_of(e->target.box), token);
-  return str_eq_secret(http_header(http_x_head(e->x), own ? "x-access-token" : "e2b-traffic-access-token"), str_of(token));
+  const struct http_head *h = http_x_head(e->x);
+  return e->target.port == INTERPRETER_PORT && (flags & BOX_SECURE) && !e->vouched &&
+         !http_header(h, "x-access-token").n && token_contexts_path(str_skip(h->path, e->target.skip));
+}
+
+/* The caller of a paused box must show what a running one would ask for. */
+static bool may_wake(struct edge *e, struct str packet, unsigned flags)
+{
+  const struct http_head *h = http_x_head(e->x);
+  uint8_t access[SHA256_LEN] = {0}, traffic[SHA256_LEN] = {0};
+  bool compatible = e->gate->config->interpreter_compatible && (flags & BOX_FIRST_API);
+  bool own = e->target.port == ENVD_PORT || (e->target.port == INTERPRETER_PORT && !compatible);
+  route_hash(packet, W_TOKEN_HASH, access);
+  route_hash(packet, W_TRAFFIC_HASH, traffic);
+  if (own && (flags & BOX_SECURE) && !e->vouched && !token_is(http_header(h, "x-access-token"), access))
+    return false;
+  return e->target.port == ENVD_PORT || !(flags & BOX_PRIVATE) ||
+         token_is(http_header(h, "e2b-traffic-access-token"), traffic);
 }
 
 static void route_told(const struct answer *a, void *arg);
@@ -528,7 +682,12 @@ static void wake(struct edge *e, struct str packet, unsigned state)
     refuse(e, EDGE_NOT_FOUND, STR("it is paused"));
     return;
   }
-  if (asleep && !may_wake(e, flags)) {
+  bool may = !asleep || may_wake(e, packet, flags);
+  if (!may && wants_voucher(e, flags)) {
+    ask_voucher(e);
+    return;
+  }
+  if (!may) {
     refuse(e, EDGE_RESUME_REFUSED, STR_NONE);
     return;
   }
@@ -536,7 +695,7 @@ static void wake(struct edge *e, struct str packet, unsigned state)
   wire_begin(&b, WIRE_BOX_CONNECT, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
   wire_put_u64(&b, W_MODE, asleep ? CONNECT_WAKE : CONNECT_JOIN);
-  e->ask = ask_warden(e->gate, &b, NULL, route_told, e);
+  e->ask = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
 static void no_route(struct edge *e, const struct answer *a)
@@ -553,7 +712,7 @@ static void route_told(const struct answer *a, void *arg)
 {
   struct edge *e = arg;
   e->ask = 0;
-  drop_door(e);
+  drop_upstream(e);
   e->door = a->fd;
   unsigned state = (unsigned)wire_u64(a->packet, W_STATE, BOX_RUNNING);
   if (a->status) {
@@ -600,7 +759,7 @@ void edge_recheck(struct gate *g)
     cleanup_buf struct buf b = BUF_INIT(1024);
     wire_begin(&b, WIRE_BOX_GET, 0, 0);
     wire_putz(&b, W_ID, rt->id);
-    ask_warden(g, &b, NULL, rechecked, c);
+    warden_call(g, &b, NULL, rechecked, c);
   }
 }
 
@@ -623,9 +782,10 @@ static void ask_route(struct edge *e)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
-  if (e->target.port == ENVD_PORT || e->target.port == INTERPRETER_PORT) /* others are not touched before the token is seen */
+  if (e->target.port == ENVD_PORT ||
+      e->target.port == INTERPRETER_PORT) /* others are not touched before the token is seen */
     wire_put_u64(&b, W_PORT, e->target.port);
-  e->ask = ask_warden(e->gate, &b, NULL, route_told, e);
+  e->ask = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
 void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
@@ -636,7 +796,7 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     return;
   }
   *e = (struct edge){.gate = g, .x = x, .target = *t, .began_us = clock_mono_us(), .door = -1};
-  g->figures->open++;
+  g->metrics_slot->open++;
   http_x_handle(x, &edge_ops, e);
   http_x_body_max(x, UINT64_MAX);
   if (t->port == ENVD_PORT && reserved_path(str_skip(http_x_head(x)->path, t->skip))) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edge_error.c - refusals at the edge, in the exact words clients look for. */
 #include "gate/edge.h"
 
@@ -13,19 +14,39 @@ static const struct words words[] = {
     [EDGE_BAD_TARGET] = {400, "Bad Request", NULL, false, false, false},
     [EDGE_NOT_FOUND] = {502, "Sandbox Not Found", "The sandbox was not found", true, false, false},
     [EDGE_PORT_CLOSED] = {502, "Closed Port", "The sandbox is running but port is not open", true, true, false},
-    [EDGE_TOKEN_MISSING] = {403, "Missing Traffic Access Token",
-                            "Sandbox is secured with traffic access token. Token header 'e2b-traffic-access-token' is missing", true, false, false},
-    [EDGE_TOKEN_WRONG] = {403, "Invalid Traffic Access Token",
-                          "Sandbox is secured with traffic access token. Provided token in header 'e2b-traffic-access-token' is invalid", true, false,
-                          false},
-    [EDGE_INTERNAL] = {404, "Endpoint Not Available", "This endpoint is reserved for the E2B control plane", false, false, true},
+    [EDGE_TOKEN_MISSING] =
+        {403, "Missing Traffic Access Token",
+         "Sandbox is secured with traffic access token. Token header 'e2b-traffic-access-token' is missing", true,
+         false, false},
+    [EDGE_TOKEN_WRONG] =
+        {403, "Invalid Traffic Access Token",
+         "Sandbox is secured with traffic access token. Provided token in header 'e2b-traffic-access-token' is invalid",
+         true, false, false},
+    [EDGE_INTERNAL] = {404, "Endpoint Not Available", "This endpoint is reserved for the E2B control plane", false,
+                       false, true},
     [EDGE_BROKEN] = {502, "Bad Gateway", NULL, true, true, false},
-    [EDGE_RESUME_REFUSED] = {403, "Unable to Resume Sandbox", "The sandbox is paused and the credentials of this request do not allow resuming it",
-                             true, false, false},
-    [EDGE_TRANSITION] = {409, "Sandbox Still Transitioning", "The sandbox is changing its state; try again in a moment", true, false, false},
+    [EDGE_RESUME_REFUSED] = {403, "Unable to Resume Sandbox",
+                             "The sandbox is paused and the credentials of this request do not allow resuming it", true,
+                             false, false},
+    [EDGE_TRANSITION] = {409, "Sandbox Still Transitioning", "The sandbox is changing its state; try again in a moment",
+                         true, false, false},
     [EDGE_TEAM_LIMIT] = {429, "Sandbox Limit Reached", NULL, true, false, false},
-    [EDGE_TOO_MANY] = {429, "Too Many Connections", "The sandbox has too many open connections", true, false, false, true},
+    [EDGE_TOO_MANY] = {429, "Too Many Connections", "The sandbox has too many open connections", true, false, false,
+                       true},
+    [EDGE_TEAM_BUSY] = {429, "Too Many Connections", "The team of this sandbox has too many open connections", true,
+                        false, false, true},
     [EDGE_UNSIGNED] = {401, "Unauthorized", NULL, false, false, false},
+    [EDGE_ACCESS_MISSING] = {401, "Missing Access Token",
+                             "Sandbox is secured with an access token. Token header 'X-Access-Token' is missing, and "
+                             "this client has shown neither "
+                             "the token nor an API key of the sandbox's team before",
+                             true, false, false},
+    [EDGE_ACCESS_WRONG] =
+        {401, "Invalid Access Token",
+         "Sandbox is secured with an access token. Provided token in header 'X-Access-Token' is invalid", true, false,
+         false},
+    [EDGE_THROTTLED] = {429, "Too Many Attempts",
+                        "Too many wrong tokens or signatures from this address; try again later", false, false, false},
 };
 
 static bool contains(struct str s, const char *word)
@@ -41,7 +62,8 @@ bool edge_wants_page(const struct http_head *h)
 {
   static const char *const browsers[] = {"mozilla", "chrome", "safari", "firefox", "edge", "opera", "msie"};
   static const char *const scripted[] = {"cors", "no-cors", "same-origin", "websocket"};
-  struct str agent = http_header(h, "user-agent"), accept = http_header(h, "accept"), mode = http_header(h, "sec-fetch-mode");
+  struct str agent = http_header(h, "user-agent"), accept = http_header(h, "accept"),
+             mode = http_header(h, "sec-fetch-mode");
   bool browser = false;
   for (size_t i = 0; i < ARRAY_LEN(browsers); i++)
     browser |= contains(agent, browsers[i]);
@@ -67,11 +89,14 @@ static void put_text(struct buf *b, struct str s)
 static void put_page(struct buf *b, const struct words *w, const char *box, unsigned port, struct str message)
 {
   buf_addf(b,
-           "<html><head><meta charset=\"utf-8\"><title>%s</title><style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:38rem;"
-           "padding:0 1rem;color:#222}code{background:#eee;padding:.1em .3em;border-radius:3px}</style></head><body><h1>%s</h1><p>",
+           "<html><head><meta charset=\"utf-8\"><title>%s</title><style>body{font:16px/1.5 "
+           "system-ui,sans-serif;margin:15vh auto;max-width:38rem;"
+           "padding:0 1rem;color:#222}code{background:#eee;padding:.1em "
+           ".3em;border-radius:3px}</style></head><body><h1>%s</h1><p>",
            w->title, w->title);
   if (w->port && w->message)
-    buf_addf(b, "The sandbox <code>%s</code> is running but there's no service running on port <code>%u</code>.", box, port);
+    buf_addf(b, "The sandbox <code>%s</code> is running but there's no service running on port <code>%u</code>.", box,
+             port);
   else
     put_text(b, message);
   if (w->box && !(w->port && w->message))
@@ -79,7 +104,8 @@ static void put_page(struct buf *b, const struct words *w, const char *box, unsi
   buf_addz(b, "</p></body></html>");
 }
 
-static void put_json(struct buf *b, const struct words *w, const char *box, unsigned port, struct str message, struct str path)
+static void put_json(struct buf *b, const struct words *w, const char *box, unsigned port, struct str message,
+                     struct str path)
 {
   struct jw j = JW(b);
   jw_open(&j, '{');
@@ -121,10 +147,12 @@ int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigne
     put_page(&b, w, box ? box : "", port, message);
   else
     put_json(&b, w, box ? box : "", port, w->message ? str_of(w->message) : message, h->path);
+  char seconds[16];
   const struct http_header headers[] = {
       {STR("Content-Type"), page ? STR("text/html; charset=utf-8") : STR("application/json; charset=utf-8")},
       {STR("Access-Control-Allow-Origin"), STR("*")},
+      {STR("Retry-After"), {seconds, (size_t)snprintf(seconds, sizeof(seconds), "%u", port)}},
   };
-  http_reply_with(x, w->status, headers, ARRAY_LEN(headers), buf_str(&b));
+  http_reply_with(x, w->status, headers, ARRAY_LEN(headers) - (what != EDGE_THROTTLED), buf_str(&b));
   return w->status;
 }

@@ -1,5 +1,9 @@
-/* edge_signed.c - a signed file URL on a host that names no box (the client was told one URL for all sandboxes). Only the
- * box whose token made the signature can be meant, so each running box's token is tried. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* edge_signed.c - requests on a host that names no box (the client was told one URL for all sandboxes). Of a signed
+ * file URL only the box whose token made the signature can be meant; npm e2b 2.7 to 2.10 sends files and health checks,
+ * PyPI e2b 2.7 to 2.20 everything after connect(), with the box's token alone, which names it too. The warden has the
+ * tokens and finds the box (src/warden/token_index.c). What was found is remembered; clients that show wrong ones are
+ * refused after a while without a search. */
 #include "gate/edge.h"
 
 struct search {
@@ -9,7 +13,7 @@ struct search {
   struct str text;    /* "path:operation:username:" */
   struct str expires; /* ":<unix>" or empty */
   struct str signature;
-  char found[64];
+  uint8_t token[SHA256_LEN]; /* hash of the token that is looked for, where there is no signature */
 };
 
 static struct str query_of(struct http_x *x, const char *name, bool *given)
@@ -20,44 +24,62 @@ static struct str query_of(struct http_x *x, const char *name, bool *given)
   return k == 1 ? arena_str(http_x_arena(x), buf_str(&b)) : STR("");
 }
 
-static void try_box(const struct answer *a, void *arg)
+#define REMEMBER_MAX 4096
+
+static void enter(struct search *s, struct str box)
 {
-  struct search *s = arg;
-  struct str id = wire_get(a->packet, W_ID);
-  if (s->found[0] || !(wire_u64(a->packet, W_FLAGS, 0) & BOX_SECURE))
-    return;
-  char token[TOKEN_TEXT];
-  uint8_t digest[SHA256_LEN];
-  cleanup_buf struct buf text = BUF_INIT(1 << 17), mine = BUF_INIT(128);
-  token_make(str_of(s->gate->secret), TOKEN_ACCESS, id, token);
-  buf_adds(&text, s->text);
-  buf_addz(&text, token);
-  buf_adds(&text, s->expires);
-  sha256_of(text.p, text.n, digest);
-  buf_addz(&mine, "v1_");
-  base64_add(&mine, digest, sizeof(digest), false);
-  if (str_eq_secret(buf_str(&mine), s->signature))
-    str_copyz(id, s->found, sizeof(s->found));
+  struct edge_target t = {.port = ENVD_PORT};
+  if (str_copyz(box, t.box, sizeof(t.box)))
+    edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
+  else
+    edge_request(s->gate, s->x, &t); /* whose agent looks at the signature itself */
 }
 
-static void tried(const struct answer *a, void *arg)
+static void remember(struct gate *g, struct str signature, struct str box)
+{
+  void *value;
+  if (g->signed_urls.n >= REMEMBER_MAX) {
+    for (size_t i = 0; map_next(&g->signed_urls, &i, NULL, &value);)
+      free(value);
+    map_free(&g->signed_urls);
+  }
+  free(map_put(&g->signed_urls, signature, xstrndup(box.p, box.n)));
+}
+
+static struct str key_of(const struct search *s)
+{
+  return s->signature.n ? s->signature : str_make(s->token, sizeof(s->token));
+}
+
+static void not_found(struct search *s)
+{
+  throttle_failed(&s->gate->throttle, s->x, s->signature.n ? "signature" : "access token", STR_NONE);
+  if (s->signature.n)
+    edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
+  else
+    edge_refuse(s->x, EDGE_NOT_FOUND, NULL, ENVD_PORT, STR(""));
+}
+
+static void found(const struct answer *a, void *arg)
 {
   struct search *s = arg;
+  struct str box = wire_get(a->packet, W_ID);
   s->ask = 0;
-  if (!s->found[0]) {
-    edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
-    return;
+  if (a->status == -EAGAIN || a->status == -ENOBUFS) {
+    edge_refuse(s->x, EDGE_THROTTLED, NULL, 1, STR_NONE);
+  } else if (a->status || !box.n) {
+    not_found(s);
+  } else {
+    remember(s->gate, key_of(s), box);
+    enter(s, box);
   }
-  struct edge_target t = {.port = ENVD_PORT};
-  memcpy(t.box, s->found, sizeof(t.box));
-  edge_request(s->gate, s->x, &t);
 }
 
 static void search_gone(struct http_x *x, enum http_end how)
 {
   struct search *s = http_x_data(x);
   if (s->ask)
-    ask_forget(s->gate, s->ask);
+    warden_call_cancel(s->gate, s->ask);
 }
 
 static void ignore_body(struct http_x *x, struct str chunk)
@@ -68,7 +90,56 @@ static void ignore(struct http_x *x)
 {
 }
 
-static const struct http_x_ops search_ops = {.body = ignore_body, .body_end = ignore, .drain = ignore, .gone = search_gone};
+static const struct http_x_ops search_ops = {
+    .body = ignore_body, .body_end = ignore, .drain = ignore, .gone = search_gone};
+
+static void put_question(const struct search *s, struct buf *b)
+{
+  wire_begin(b, WIRE_SIGNED_FIND, 0, 0);
+  if (!s->signature.n) {
+    wire_put(b, W_TOKEN_HASH, key_of(s));
+    return;
+  }
+  wire_put(b, W_NAME, s->text);
+  wire_put(b, W_REF, s->expires);
+  wire_put(b, W_SIGNATURE, s->signature);
+}
+
+static void search(struct search *s)
+{
+  const char *known = map_get(&s->gate->signed_urls, key_of(s));
+  uint8_t client[CLIENT_LEN];
+  client_of(s->x, client);
+  unsigned wait = throttle_wait(&s->gate->throttle, client, clock_mono_us());
+  if (known) {
+    enter(s, str_of(known));
+    return;
+  }
+  if (wait) {
+    edge_refuse(s->x, EDGE_THROTTLED, NULL, wait, STR_NONE);
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  put_question(s, &b);
+  if (buf_failed(&b))
+    edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
+  else
+    s->ask = warden_call(s->gate, &b, NULL, found, s);
+}
+
+void edge_by_token(struct gate *g, struct http_x *x)
+{
+  struct search *s = arena_alloc(http_x_arena(x), sizeof(*s));
+  if (!s) {
+    http_abort(x);
+    return;
+  }
+  struct str token = http_header(http_x_head(x), "x-access-token");
+  *s = (struct search){.gate = g, .x = x};
+  sha256_of(token.p, token.n, s->token);
+  http_x_handle(x, &search_ops, s);
+  search(s);
+}
 
 void edge_signed(struct gate *g, struct http_x *x)
 {
@@ -87,13 +158,15 @@ void edge_signed(struct gate *g, struct http_x *x)
     http_abort(x);
     return;
   }
-  *s = (struct search){.gate = g, .x = x, .signature = query_of(x, "signature", &has_signature), .text = arena_str(a, buf_str(&text))};
+  *s = (struct search){
+      .gate = g, .x = x, .signature = query_of(x, "signature", &has_signature), .text = arena_str(a, buf_str(&text))};
   buf_clear(&text);
   buf_addc(&text, ':');
   buf_adds(&text, expiry);
   s->expires = has_expiry ? arena_str(a, buf_str(&text)) : STR("");
   http_x_handle(x, &search_ops, s);
-  cleanup_buf struct buf b = BUF_INIT(256);
-  wire_begin(&b, WIRE_BOX_LIST, 0, 0);
-  s->ask = ask_warden(g, &b, try_box, tried, s);
+  if (s->signature.n)
+    search(s);
+  else
+    edge_refuse(x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
 }

@@ -1,4 +1,5 @@
-/* target.c - see target.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* edge_target.c - see edge_target.h. */
 #include "gate/edge_target.h"
 
 #define PATH_PREFIX "/box/"

@@ -1,5 +1,6 @@
-/* gate.c - the public role's loop: takes listening sockets and warden links from the supervisor, gives up every right it
- * does not need, and serves. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate.c - the public role's loop: takes listening sockets and warden links from the supervisor, gives up every right
+ * it does not need, and serves. */
 #include "gate/gate.h"
 
 #include "gate/api.h"
@@ -14,19 +15,20 @@
 #include <sys/utsname.h>
 
 /* "<slot>/<slots>" and the memory they lie in. What is counted before that is lost, which is nothing. */
-static void take_board(struct gate *g, struct str text, int fd)
+static void take_metrics_shm(struct gate *g, struct str text, int fd)
 {
   struct str slot, slots;
   uint64_t i, n;
   if (!str_cut(text, '/', &slot, &slots) || str_u64(slot, &i) || str_u64(slots, &n) || i >= n || n > 4096)
     return;
-  void *all = mmap(NULL, n * sizeof(struct figures), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void *all = mmap(NULL, n * sizeof(struct metrics_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (all == MAP_FAILED)
     return;
   g->slots = all;
   g->nslots = n;
-  g->figures = &g->slots[i];
-  g->figures->open = g->figures->asks = g->figures->connections = 0; /* those of a gate before this one are gone */
+  g->metrics_slot = &g->slots[i];
+  g->metrics_slot->open = g->metrics_slot->calls = g->metrics_slot->connections =
+      0; /* those of a gate before this one are gone */
 }
 
 static void take_metrics_listener(struct gate *g, int fd)
@@ -36,14 +38,14 @@ static void take_metrics_listener(struct gate *g, int fd)
   http_server_listen(g->metrics_server, fd);
 }
 
-static void control_packet(struct link *l, struct str packet, int fd, void *arg)
+static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct gate *g = arg;
   char letter = packet.p[0];
-  if (letter == CONTROL_BOARD && fd >= 0)
-    take_board(g, str_skip(packet, 1), fd); /* and closed below */
+  if (letter == CONTROL_METRICS_SHM && fd >= 0)
+    take_metrics_shm(g, str_skip(packet, 1), fd); /* and closed below */
   if (letter == CONTROL_LINK && fd >= 0)
-    ask_link(g, fd);
+    warden_attach(g, fd);
   else if (letter == CONTROL_LISTEN && fd >= 0)
     http_server_listen(g->server, fd);
   else if (letter == CONTROL_CERTIFICATE && fd >= 0)
@@ -58,13 +60,13 @@ static void control_packet(struct link *l, struct str packet, int fd, void *arg)
     uv_stop(g->loop);
 }
 
-static void control_closed(struct link *l, void *arg)
+static void control_closed(struct ipc *l, void *arg)
 {
   struct gate *g = arg;
   uv_stop(g->loop);
 }
 
-static const struct link_ops control_ops = {control_packet, control_closed};
+static const struct ipc_ops control_ops = {control_packet, control_closed};
 
 /* One value of /proc/cpuinfo, which every core repeats. */
 static void cpu_word(struct str text, const char *name, char *out, size_t size)
@@ -96,9 +98,9 @@ static void read_machine(struct machine *m)
 int gate_main(const struct gate_config *config)
 {
   static uv_loop_t loop;
-  static struct figures alone; /* until the supervisor's board comes */
-  static struct gate g;        /* to the process's end: what it still holds then was not lost */
-  g = (struct gate){.config = config, .loop = &loop, .figures = &alone, .slots = &alone, .nslots = 1};
+  static struct metrics_slot alone; /* until the supervisor's board comes */
+  static struct gate g;             /* to the process's end: what it still holds then was not lost */
+  g = (struct gate){.config = config, .loop = &loop, .metrics_slot = &alone, .slots = &alone, .nslots = 1};
   read_machine(&g.machine);
   struct err err = ERR_NONE;
   struct http_limits limits = http_limits_default;
@@ -107,23 +109,28 @@ int gate_main(const struct gate_config *config)
   limits.body_ms = config->client_body_s * 1000;
   limits.linger_ms = config->client_stall_s * 1000;
   limits.conns_max = config->connections_max;
+  limits.address_max = config->address_connections_max;
+  limits.held_max = config->buffers_max;
   prctl(PR_SET_NAME, "cloche-gate");
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   uv_loop_init(&loop);
-  g.control = link_new(&loop, CONTROL_FD, &control_ops, &g);
-  g.server = http_server_new(&loop, &limits, door_request, &g);
+  uv_timer_init(&loop, &g.unsent_timer);
+  g.unsent_timer.data = &g;
+  g.throttle.per_minute = config->auth_failures_per_minute;
+  g.control = ipc_new(&loop, CONTROL_FD, &control_ops, &g);
+  g.server = http_server_new(&loop, &limits, dispatch_request, &g);
   tls_prepare();
   if (gate_confine(config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);
     int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
-    link_send(g.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
+    ipc_send(g.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
     return 1;
   }
-  link_send(g.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
+  ipc_send(g.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* keys.c - teams and their API keys. */
 #include "gate/api.h"
 
@@ -5,7 +6,8 @@
 
 void team_list(struct req *r)
 {
-  struct str key = http_header(http_x_head(r->x), "x-api-key"), bearer = http_header(http_x_head(r->x), "authorization");
+  struct str key = http_header(http_x_head(r->x), "x-api-key"),
+             bearer = http_header(http_x_head(r->x), "authorization");
   if (!key.n)
     key = str_trim(str_skip(bearer, 7));
   cleanup_buf struct buf b = BUF_INIT(4096);
@@ -77,6 +79,10 @@ static void keys_done(const struct answer *a, void *arg)
   struct req *r = arg;
   struct jw *w = r->state;
   r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
   jw_close(w, ']');
   api_json(r, 200, buf_str(w->b));
 }
@@ -96,7 +102,7 @@ void key_list(struct req *r)
   r->state = w;
   cleanup_buf struct buf b = BUF_INIT(1024);
   begin(r, &b, WIRE_KEY_LIST);
-  api_ask(r, &b, key_item, keys_done);
+  api_call_warden(r, &b, key_item, keys_done);
 }
 
 static bool want_name(struct req *r, struct str *name)
@@ -136,7 +142,7 @@ void key_create(struct req *r)
   wire_put(&b, W_NAME, name);
   wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
   wire_putz(&b, W_MASK, mask);
-  api_ask(r, &b, NULL, key_created);
+  api_call_warden(r, &b, NULL, key_created);
 }
 
 static void done(struct req *r, const struct answer *a, int status)
@@ -162,7 +168,7 @@ void key_rename(struct req *r)
   begin(r, &b, WIRE_KEY_RENAME);
   wire_put(&b, W_ID, r->id);
   wire_put(&b, W_NAME, name);
-  api_ask(r, &b, NULL, key_renamed);
+  api_call_warden(r, &b, NULL, key_renamed);
 }
 
 static void key_deleted(const struct answer *a, void *arg)
@@ -175,5 +181,5 @@ void key_delete(struct req *r)
   cleanup_buf struct buf b = BUF_INIT(4096);
   begin(r, &b, WIRE_KEY_DELETE);
   wire_put(&b, W_ID, r->id);
-  api_ask(r, &b, NULL, key_deleted);
+  api_call_warden(r, &b, NULL, key_deleted);
 }

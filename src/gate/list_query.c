@@ -1,4 +1,5 @@
-/* selector.c - see selector.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list_query.c - see list_query.h. */
 #include "gate/list_query.h"
 
 static int decoded(struct arena *a, struct str s, struct str *out)

@@ -1,6 +1,7 @@
-/* selector.h - what a listing is asked for, as text: metadata filters and the keys of pages. Pure. */
-#ifndef CLOCHE_SELECTOR_H
-#define CLOCHE_SELECTOR_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list_query.h - what a listing is asked for, as text: metadata filters and the keys of pages. Pure. */
+#ifndef CLOCHE_GATE_LIST_QUERY_H
+#define CLOCHE_GATE_LIST_QUERY_H
 
 #include "base/base.h"
 
@@ -8,8 +9,8 @@ struct pair {
   struct str key, value;
 };
 
-/* The value of the query `metadata`, its own layer of escapes off: pairs still encoded twice, as all clients send it. Returns
- * how many, or -EINVAL: not key=value joined by '&', a broken escape, or more than `most`. */
+/* The value of the query `metadata`, its own layer of escapes off: pairs still encoded twice, as all clients send it.
+ * Returns how many, or -EINVAL: not key=value joined by '&', a broken escape, or more than `most`. */
 int metadata_read(struct arena *a, struct str text, struct pair *out, size_t most);
 
 /* The place of a row: newest first, equal times by id upwards. Ascending order is the exact reverse. */

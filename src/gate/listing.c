@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listing.c - GET /sandboxes and /v2/sandboxes: filters, order, pages.
  *
  * The warden gives all boxes of the team; metadata is JSON it never reads, so the choosing is done here. A page's token
@@ -7,12 +8,17 @@
 
 #include <stdio.h>
 
+#define ROWS_MAX ((size_t)64 << 20)
+
 struct row {
   struct box_view v;
   const struct json *config;
 };
 
+/* Rows have an arena of their own: all boxes of a team may be megabytes, and a client may take its time to read a small
+ * answer. */
 struct listing {
+  struct arena arena;
   VEC(struct row) rows;
   struct pair metadata[64];
   size_t nmetadata;
@@ -130,11 +136,11 @@ static void list_item(const struct answer *a, void *arg)
   struct req *r = arg;
   struct listing *l = r->state;
   struct row row;
-  struct str packet = arena_str(r->arena, a->packet); /* rows outlive the packet */
+  struct str packet = arena_str(&l->arena, a->packet); /* rows outlive the packet */
   if (!packet.p)
     return;
   box_view(packet, &row.v);
-  row.config = json_read(r->arena, row.v.config, 0, NULL);
+  row.config = json_read(&l->arena, row.v.config, 0, NULL);
   if (wanted(l, &row))
     vec_push(&l->rows, row);
 }
@@ -147,11 +153,22 @@ static void next_token(const struct listing *l, const struct row *last, struct b
   api_token_add(out, buf_str(&plain));
 }
 
+static void drop_rows(struct req *r)
+{
+  struct listing *l = r->state;
+  vec_free(&l->rows);
+  arena_free(&l->arena);
+}
+
 static void list_done(const struct answer *a, void *arg)
 {
   struct req *r = arg;
   struct listing *l = r->state;
   r->ask = 0;
+  if (a->status) {
+    api_warden_error(r, a);
+    return;
+  }
   if (l->rows.n)
     qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
   for (size_t i = 0; l->ascending && i < l->rows.n / 2; i++) {
@@ -183,26 +200,23 @@ static void list_done(const struct answer *a, void *arg)
   struct http_header h[2];
   size_t n = 0;
   if (l->paged && l->running)
-    h[n++] = (struct http_header){STR("X-Total-Running"), {total, (size_t)snprintf(total, sizeof(total), "%llu", (unsigned long long)running)}};
+    h[n++] = (struct http_header){STR("X-Total-Running"),
+                                  {total, (size_t)snprintf(total, sizeof(total), "%llu", (unsigned long long)running)}};
   if (token.n)
     h[n++] = (struct http_header){STR("X-Next-Token"), buf_str(&token)};
   api_json_with(r, 200, buf_str(&b), h, n);
-}
-
-static void drop_rows(struct req *r)
-{
-  struct listing *l = r->state;
-  vec_free(&l->rows);
+  drop_rows(r);
 }
 
 static void list(struct req *r, struct listing *l)
 {
+  l->arena = ARENA_INIT(ROWS_MAX);
   r->state = l;
   r->drop = drop_rows;
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_LIST, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, list_item, list_done);
+  api_call_warden(r, &b, list_item, list_done);
 }
 
 void sandbox_list_v1(struct req *r)

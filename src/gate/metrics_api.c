@@ -1,5 +1,6 @@
-/* metrics.c - how the server is: GET /metrics for Prometheus, /health and /readyz (requests are answered), /livez (this gate
- * lives), and the structured access log. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics_api.c - how the server is: GET /metrics for Prometheus, /health and /readyz (requests are answered), /livez
+ * (this gate lives), and the structured access log. */
 #include "gate/api.h"
 #include "gate/edge.h"
 #include "gate/metrics_shm.h"
@@ -8,7 +9,7 @@
 
 /* ---- counting ---- */
 
-static enum figure_class class_of(const struct req *r)
+static enum metrics_class class_of(const struct req *r)
 {
   if (!r->entry)
     return CLASS_OTHER;
@@ -37,14 +38,16 @@ static void access_log(struct gate *g, struct http_x *x, const char *box, int st
   snprintf(path, sizeof(path), STR_FMT, STR_ARG(h->path));
   snprintf(code, sizeof(code), "%d", status);
   snprintf(took, sizeof(took), "%lld", (long long)took_us);
-  log_with(LOG_INFO, (const char *[]){"client", peer, "method", method, "path", path, "status", code, "took_us", took, box ? "box" : NULL, box, NULL},
+  log_with(LOG_INFO,
+           (const char *[]){"client", peer, "method", method, "path", path, "status", code, "took_us", took,
+                            box ? "box" : NULL, box, NULL},
            "request");
 }
 
 static void note_moment(struct gate *g)
 {
-  g->figures->connections = http_server_conns(g->server);
-  g->figures->asks = g->asks.n;
+  g->metrics_slot->connections = http_server_conns(g->server);
+  g->metrics_slot->calls = g->calls.n;
 }
 
 void metrics_api(struct req *r, int status)
@@ -52,15 +55,17 @@ void metrics_api(struct req *r, int status)
   struct gate *g = r->gate;
   note_moment(g);
   int64_t took = clock_mono_us() - r->began_us;
-  figure_request(g->figures, class_of(r), status, took);
+  metrics_count(g->metrics_slot, class_of(r), status, took);
   access_log(g, r->x, NULL, status, took);
 }
 
 void metrics_edge(struct gate *g, struct http_x *x, const struct edge_target *t, int status, int64_t took_us)
 {
-  enum figure_class c = t->port == ENVD_PORT ? CLASS_AGENT : t->port == INTERPRETER_PORT ? CLASS_INTERPRETER : CLASS_PORT;
+  enum metrics_class c = t->port == ENVD_PORT          ? CLASS_AGENT
+                         : t->port == INTERPRETER_PORT ? CLASS_INTERPRETER
+                                                       : CLASS_PORT;
   note_moment(g);
-  figure_request(g->figures, c, status, took_us);
+  metrics_count(g->metrics_slot, c, status, took_us);
   access_log(g, x, t->box, status, took_us);
 }
 
@@ -72,24 +77,25 @@ static void put_warden(struct buf *b, const struct wire_status *s)
     const char *name, *kind, *help;
     uint64_t value;
   } rows[] = {
-      {"births_total", "counter", "Sandboxes made.", s->births_total},
-      {"births_failed_total", "counter", "Sandboxes that could not be made.", s->births_failed},
-      {"pauses_total", "counter", "Sandboxes put to sleep.", s->pauses_total},
+      {"launches_total", "counter", "Sandboxes made.", s->launches_total},
+      {"launches_failed_total", "counter", "Sandboxes that could not be made.", s->launches_failed},
+      {"pauses_total", "counter", "Sandboxes paused.", s->pauses_total},
       {"resumes_total", "counter", "Sandboxes woken up.", s->resumes_total},
       {"ends_total", "counter", "Sandboxes that ended.", s->ends_total},
-      {"removals", "gauge", "Ended sandboxes whose remains are being cleared.", s->removals},
-      {"checkpoint_ready", "gauge", "1: paused sandboxes go to disk; 0: they stay in memory (tier frozen).", s->checkpoint_ready},
+      {"removals", "gauge", "Ended sandboxes being reclaimed.", s->removals},
+      {"checkpoint_ready", "gauge", "1: paused sandboxes go to disk; 0: they stay in memory (tier frozen).",
+       s->checkpoint_ready},
       {"checkpoints", "gauge", "Paused sandboxes whose memory is on disk.", s->checkpoints},
       {"checkpoint_bytes", "gauge", "Bytes of their memory on disk.", s->checkpoint_bytes},
-      {"shelf", "gauge", "Sandboxes made ahead that wait to be taken.", s->parked},
+      {"shelf", "gauge", "Warm sandboxes in the pool.", s->warm_boxes},
   };
   buf_addf(b,
            "# HELP cloche_boxes Sandboxes by state.\n# TYPE cloche_boxes gauge\ncloche_boxes{state=\"running\"} %llu\n"
            "cloche_boxes{state=\"paused\"} %llu\ncloche_boxes{state=\"starting\"} %llu\n",
            (unsigned long long)s->running, (unsigned long long)s->paused, (unsigned long long)s->starting);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-    buf_addf(b, "# HELP cloche_%s %s\n# TYPE cloche_%s %s\ncloche_%s %llu\n", rows[i].name, rows[i].help, rows[i].name, rows[i].kind, rows[i].name,
-             (unsigned long long)rows[i].value);
+    buf_addf(b, "# HELP cloche_%s %s\n# TYPE cloche_%s %s\ncloche_%s %llu\n", rows[i].name, rows[i].help, rows[i].name,
+             rows[i].kind, rows[i].name, (unsigned long long)rows[i].value);
 }
 
 static void status_told(const struct answer *a, void *arg)
@@ -101,9 +107,11 @@ static void status_told(const struct answer *a, void *arg)
     return;
   note_moment(g);
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
-  figures_put(&b, g->slots, g->nslots);
+  metrics_put_all(&b, g->slots, g->nslots);
   put_warden(&b, &s);
-  buf_addf(&b, "# HELP cloche_start_time_seconds When the warden started.\n# TYPE cloche_start_time_seconds gauge\ncloche_start_time_seconds %lld\n",
+  buf_addf(&b,
+           "# HELP cloche_start_time_seconds When the warden started.\n# TYPE cloche_start_time_seconds "
+           "gauge\ncloche_start_time_seconds %lld\n",
            (long long)(s.started_us / 1000000));
   r->answered = true;
   http_reply(r->x, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&b));
@@ -113,7 +121,7 @@ static void tell(struct req *r)
 {
   cleanup_buf struct buf b = BUF_INIT(256);
   wire_begin(&b, WIRE_STATUS, 0, 0);
-  api_ask(r, &b, NULL, status_told);
+  api_call_warden(r, &b, NULL, status_told);
 }
 
 /* A key of any team, the administrator's token, or the listener made for it. */

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* network.c - see network.h. Messages name the entry that is wrong, because lists are long and written by programs. */
 #include "gate/network.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 
-#define RULE_DOMAINS_MAX 10
-#define RULE_DOMAIN_MAX  128
-#define RULE_HEADERS_MAX 20
-#define HEADER_NAME_MAX  64
-#define HEADER_VALUE_MAX 2048
-#define CREDENTIAL_MAX   255
-#define PORTS_MAX        64
-#define ENVD_PORT_INSIDE 49983
+#define RULE_DOMAINS_MAX  10
+#define RULE_DOMAIN_MAX   128
+#define RULE_HEADERS_MAX  20
+#define HEADER_NAME_MAX   64
+#define HEADER_VALUE_MAX  2048
+#define REGISTRY_AUTH_MAX 255
+#define PORTS_MAX         64
+#define ENVD_PORT_INSIDE  49983
 
 /* ---- entries ---- */
 
@@ -81,7 +82,8 @@ enum network_entry network_entry(struct str text)
   return str_is(text, "*") || dns_name(name) ? ENTRY_DOMAIN : ENTRY_BAD;
 }
 
-/* A range that begins at the address of all zeros, however it is written; only the literal for all traffic means something. */
+/* A range that begins at the address of all zeros, however it is written; only the literal for all traffic means
+ * something. */
 static bool unspecified(struct str text)
 {
   uint8_t bytes[16];
@@ -113,12 +115,15 @@ static int check_entry(const struct json *k, const char *name, bool domains, enu
     return err_set(err, -EINVAL, "'network.%s' must be an array of strings", name);
   *kind = network_entry(k->text);
   if (*kind == ENTRY_DOMAIN && !domains)
-    return err_set(err, -EINVAL, "'network.%s': '%.200s' is a domain; only IP addresses and CIDR ranges can be denied", name, k->text.p);
+    return err_set(err, -EINVAL, "'network.%s': '%.200s' is a domain; only IP addresses and CIDR ranges can be denied",
+                   name, k->text.p);
   if (*kind == ENTRY_BAD)
     return err_set(err, -EINVAL, "'network.%s': '%.200s' is not an IP address%s", name, k->text.p,
                    domains ? ", a CIDR range or a domain" : " or a CIDR range");
   if (unspecified(k->text))
-    return err_set(err, -EINVAL, "'network.%s': '%.200s' is an unspecified address; '" NETWORK_ALL "' means all traffic", name, k->text.p);
+    return err_set(err, -EINVAL,
+                   "'network.%s': '%.200s' is an unspecified address; '" NETWORK_ALL "' means all traffic", name,
+                   k->text.p);
   return 0;
 }
 
@@ -146,8 +151,8 @@ static int read_lists(const struct json *from, struct network *n, struct err *er
   }
   if (!r && domain && !denies_all(n))
     r = err_set(err, -EINVAL,
-                "'network.allowOut' holds the domain '%.200s': when domains are allowed, 'network.denyOut' must contain '" NETWORK_ALL
-                "' to block all other traffic",
+                "'network.allowOut' holds the domain '%.200s': when domains are allowed, 'network.denyOut' must "
+                "contain '" NETWORK_ALL "' to block all other traffic",
                 domain->text.p);
   return r;
 }
@@ -172,7 +177,8 @@ static bool private_address(struct str host)
   }
   for (size_t i = 0; bits == 32 && i < ARRAY_LEN(v4); i++) {
     uint32_t have = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-    uint32_t net = (uint32_t)v4[i].net[0] << 24 | (uint32_t)v4[i].net[1] << 16 | (uint32_t)v4[i].net[2] << 8 | v4[i].net[3];
+    uint32_t net =
+        (uint32_t)v4[i].net[0] << 24 | (uint32_t)v4[i].net[1] << 16 | (uint32_t)v4[i].net[2] << 8 | v4[i].net[3];
     if (((have ^ net) >> (32 - v4[i].bits)) == 0)
       return true;
   }
@@ -189,9 +195,11 @@ static int check_address(struct str text, struct err *err)
   uint8_t b[16];
   if (!host.n || str_u64(str_skip(text, (size_t)colon + 1), &port) || port < 1 || port > 65535 ||
       (!address(host, b) && (!dns_name(host) || looks_numeric(host))))
-    return err_set(err, -EINVAL, "'network.egressProxy.address' must be host:port, not '" STR_FMT "'", STR_ARG(str_sub(text, 0, 200)));
+    return err_set(err, -EINVAL, "'network.egressProxy.address' must be host:port, not '" STR_FMT "'",
+                   STR_ARG(str_sub(text, 0, 200)));
   if (private_address(host))
-    return err_set(err, -EINVAL, "'network.egressProxy.address' '" STR_FMT "' is a private or local address", STR_ARG(str_sub(text, 0, 200)));
+    return err_set(err, -EINVAL, "'network.egressProxy.address' '" STR_FMT "' is a private or local address",
+                   STR_ARG(str_sub(text, 0, 200)));
   return 0;
 }
 
@@ -209,8 +217,9 @@ static int read_proxy(const struct json *from, unsigned features, struct network
     return r;
   if ((json_given(user) && user->type != JSON_STRING) || (json_given(pass) && pass->type != JSON_STRING))
     return err_set(err, -EINVAL, "'network.egressProxy': username and password must be strings");
-  if ((json_given(user) && user->text.n > CREDENTIAL_MAX) || (json_given(pass) && pass->text.n > CREDENTIAL_MAX))
-    return err_set(err, -EINVAL, "'network.egressProxy': username and password may have %d bytes each", CREDENTIAL_MAX);
+  if ((json_given(user) && user->text.n > REGISTRY_AUTH_MAX) || (json_given(pass) && pass->text.n > REGISTRY_AUTH_MAX))
+    return err_set(err, -EINVAL, "'network.egressProxy': username and password may have %d bytes each",
+                   REGISTRY_AUTH_MAX);
   if (json_given(pass) && pass->text.n && !json_text(user, STR_NONE).n)
     return err_set(err, -EINVAL, "'network.egressProxy': a password needs a username");
   if (!(features & NETWORK_PROXY))
@@ -242,7 +251,8 @@ static int check_placeholders(struct str value, struct err *err)
     else if (str_starts(body, STR("e2b.secrets.")))
       name = str_skip(body, 12);
     if (!closed || !name.n || str_find(name, '{') >= 0 || str_find(name, '$') >= 0)
-      return err_set(err, -EINVAL, "'network.rules': the placeholder '${" STR_FMT "' is not closed, empty or nested", STR_ARG(str_sub(body, 0, 100)));
+      return err_set(err, -EINVAL, "'network.rules': the placeholder '${" STR_FMT "' is not closed, empty or nested",
+                     STR_ARG(str_sub(body, 0, 100)));
     value = rest;
   }
   return 0;
@@ -253,14 +263,16 @@ static int check_headers(const struct json *headers, const char *domain, struct 
   if (!json_given(headers))
     return 0;
   if (headers->type != JSON_OBJECT || headers->count > RULE_HEADERS_MAX)
-    return err_set(err, -EINVAL, "'network.rules.%s': headers must be an object of at most %d strings", domain, RULE_HEADERS_MAX);
+    return err_set(err, -EINVAL, "'network.rules.%s': headers must be an object of at most %d strings", domain,
+                   RULE_HEADERS_MAX);
   for (const struct json *h = headers->kids; h; h = h->next) {
     if (!token_text(h->key) || h->key.n > HEADER_NAME_MAX)
-      return err_set(err, -EINVAL, "'network.rules.%s': '%.100s' is not a header name of at most %d characters", domain, h->key.p, HEADER_NAME_MAX);
-    if (h->type != JSON_STRING || h->text.n > HEADER_VALUE_MAX || str_find(h->text, '\n') >= 0 || str_find(h->text, '\r') >= 0 ||
-        str_find(h->text, 0) >= 0)
-      return err_set(err, -EINVAL, "'network.rules.%s': the value of '%.100s' must be one line of at most %d bytes", domain, h->key.p,
-                     HEADER_VALUE_MAX);
+      return err_set(err, -EINVAL, "'network.rules.%s': '%.100s' is not a header name of at most %d characters", domain,
+                     h->key.p, HEADER_NAME_MAX);
+    if (h->type != JSON_STRING || h->text.n > HEADER_VALUE_MAX || str_find(h->text, '\n') >= 0 ||
+        str_find(h->text, '\r') >= 0 || str_find(h->text, 0) >= 0)
+      return err_set(err, -EINVAL, "'network.rules.%s': the value of '%.100s' must be one line of at most %d bytes",
+                     domain, h->key.p, HEADER_VALUE_MAX);
     int r = check_placeholders(h->text, err);
     if (r)
       return r;
@@ -272,8 +284,10 @@ static int check_rule(const struct json *rule, struct err *err)
 {
   char domain[RULE_DOMAIN_MAX + 1];
   struct str name = str_starts(rule->key, STR("*.")) ? str_skip(rule->key, 2) : rule->key;
-  if (rule->key.n > RULE_DOMAIN_MAX || !dns_name(name) || looks_numeric(name) || str_copyz(rule->key, domain, sizeof(domain)))
-    return err_set(err, -EINVAL, "'network.rules': '%.200s' is not a domain name of at most %d characters", rule->key.p, RULE_DOMAIN_MAX);
+  if (rule->key.n > RULE_DOMAIN_MAX || !dns_name(name) || looks_numeric(name) ||
+      str_copyz(rule->key, domain, sizeof(domain)))
+    return err_set(err, -EINVAL, "'network.rules': '%.200s' is not a domain name of at most %d characters", rule->key.p,
+                   RULE_DOMAIN_MAX);
   if (rule->type != JSON_ARRAY || rule->count != 1 || rule->kids->type != JSON_OBJECT)
     return err_set(err, -EINVAL, "'network.rules.%s' must be an array of one rule", domain);
   const struct json *transform = json_get(rule->kids, "transform");
@@ -290,7 +304,8 @@ static int read_rules(const struct json *from, unsigned features, struct network
   if (rules->type != JSON_OBJECT)
     return err_set(err, -EINVAL, "'network.rules' must be an object: domain -> rules");
   if (rules->count > RULE_DOMAINS_MAX)
-    return err_set(err, -EINVAL, "'network.rules' names %zu domains; at most %d are allowed", rules->count, RULE_DOMAINS_MAX);
+    return err_set(err, -EINVAL, "'network.rules' names %zu domains; at most %d are allowed", rules->count,
+                   RULE_DOMAINS_MAX);
   for (const struct json *k = rules->kids; k; k = k->next) {
     int r = check_rule(k, err);
     if (r)
@@ -323,7 +338,8 @@ static int read_mask(const struct json *from, struct network *n, struct err *err
   }
   buf_adds(&plain, host);
   if (!good || !dns_name(buf_str(&plain)))
-    return err_set(err, -EINVAL, "'network.maskRequestHost' must be an ASCII host name with an optional port (${PORT} is replaced)");
+    return err_set(err, -EINVAL,
+                   "'network.maskRequestHost' must be an ASCII host name with an optional port (${PORT} is replaced)");
   n->mask_host = v;
   return 0;
 }
@@ -360,7 +376,8 @@ static int read_public(const struct json *from, struct network *n, struct err *e
 
 /* ---- the whole ---- */
 
-int network_read(const struct json *from, const struct json *internet, unsigned features, struct network *n, struct err *err)
+int network_read(const struct json *from, const struct json *internet, unsigned features, struct network *n,
+                 struct err *err)
 {
   *n = (struct network){.public = true};
   if (json_given(internet) && internet->type != JSON_BOOL)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* network.h - the network settings of a sandbox as clients write them, checked word by word before anything is stored.
  * Pure: no gate, no socket; what is kept points into the JSON that was read. */
 #ifndef CLOCHE_GATE_NETWORK_H
@@ -9,19 +10,21 @@
 enum { NETWORK_PROXY = 1, NETWORK_RULES = 2, NETWORK_HTTPS = 4 };
 
 struct network {
-  bool given;                                                                        /* there was a `network` object */
-  bool public;                                                                       /* allowPublicTraffic; true when not said */
+  bool given;  /* there was a `network` object */
+  bool public; /* allowPublicTraffic; true when not said */
   const struct json *allow_out, *deny_out, *rules, *https_ports, *mask_host, *proxy; /* NULL when not given */
-  const struct json *internet;                                                       /* allow_internet_access; NULL when not given */
+  const struct json *internet; /* allow_internet_access; NULL when not given */
 };
 
 #define NETWORK_ALL "0.0.0.0/0"
 
 /* -EINVAL: a mistake of the caller (400). -EPERM: a feature this server does not offer (403). */
-int network_read(const struct json *network, const struct json *internet, unsigned features, struct network *out, struct err *err);
+int network_read(const struct json *network, const struct json *internet, unsigned features, struct network *out,
+                 struct err *err);
 /* An update replaces what goes out and keeps what comes in: `next` gets the latter from `old`, a stored object. */
 void network_keep_ingress(struct network *next, const struct json *old);
-/* The object as it is stored and told back; the proxy's password is left out. Nothing is written when nothing is set. */
+/* The object as it is stored and told back; the proxy's password is left out. Nothing is written when nothing is set.
+ */
 bool network_said(const struct network *n);
 void network_put(struct jw *w, const struct network *n);
 

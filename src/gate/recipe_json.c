@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recipe_json.c - see recipe_json.h. Texts become arguments of programs later on: none holds a NUL byte. */
 #include "gate/recipe_json.h"
 
@@ -10,7 +11,8 @@ static bool is_text(const struct json *v)
 
 static int put_step(const struct json *step, struct buf *out, struct err *err)
 {
-  struct str type = json_text(json_get(step, "type"), STR_NONE), files = json_text(json_get(step, "filesHash"), STR_NONE);
+  struct str type = json_text(json_get(step, "type"), STR_NONE),
+             files = json_text(json_get(step, "filesHash"), STR_NONE);
   const struct json *args = json_get(step, "args"), *force = json_get(step, "force");
   char upper[64];
   if (!json_is(step, JSON_OBJECT) || !type.n || type.n >= sizeof(upper))
@@ -72,10 +74,14 @@ int recipe_from_json(const struct json *body, struct buf *out, struct err *err)
   static const struct {
     const char *name;
     enum recipe_tag tag;
-  } texts[] = {{"fromImage", RECIPE_IMAGE}, {"fromTemplate", RECIPE_TEMPLATE}, {"startCmd", RECIPE_START}, {"readyCmd", RECIPE_READY}},
+  } texts[] = {{"fromImage", RECIPE_IMAGE},
+               {"fromTemplate", RECIPE_TEMPLATE},
+               {"startCmd", RECIPE_START},
+               {"readyCmd", RECIPE_READY}},
     flags[] = {{"force", RECIPE_FORCE}, {"keep", RECIPE_KEEP}, {"debug", RECIPE_DEBUG}};
   const struct json *steps = json_get(body, "steps");
-  struct str image = json_text(json_get(body, "fromImage"), STR_NONE), ref = json_text(json_get(body, "fromTemplate"), STR_NONE);
+  struct str image = json_text(json_get(body, "fromImage"), STR_NONE),
+             ref = json_text(json_get(body, "fromTemplate"), STR_NONE);
   if (!image.n == !ref.n)
     return err_set(err, -EINVAL, "exactly one of 'fromImage' and 'fromTemplate' must be given");
   if (json_given(steps) && (steps->type != JSON_ARRAY || steps->count > RECIPE_STEPS_MAX))
@@ -89,6 +95,7 @@ int recipe_from_json(const struct json *body, struct buf *out, struct err *err)
   for (const struct json *k = json_given(steps) ? steps->kids : NULL; k && !r; k = k->next)
     r = put_step(k, out, err);
   if (!r && (buf_failed(out) || out->n > RECIPE_MAX))
-    r = err_set(err, -EINVAL, "the recipe exceeds %u bytes; COPY large files instead of writing them in commands", RECIPE_MAX);
+    r = err_set(err, -EINVAL, "the recipe exceeds %u bytes; COPY large files instead of writing them in commands",
+                RECIPE_MAX);
   return r;
 }

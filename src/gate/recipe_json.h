@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recipe_json.h - a client's recipe as the warden takes it. Pure. */
 #ifndef CLOCHE_RECIPE_JSON_H
 #define CLOCHE_RECIPE_JSON_H

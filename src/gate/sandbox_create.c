@@ -1,5 +1,6 @@
-/* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id, writes
- * the two JSON texts the warden stores and the agent reads, and asks for a birth. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id,
+ * writes the two JSON texts the warden stores and the agent reads, and asks for a launch. */
 #include "gate/api.h"
 #include "gate/network.h"
 
@@ -7,7 +8,7 @@
 
 #define STRINGS_MAX 65536 /* bytes of metadata or variables, names and values together */
 
-struct order {
+struct create_request {
   struct str ref;
   int64_t timeout;
   unsigned flags;
@@ -73,7 +74,7 @@ static bool want_timeout(struct req *r, int64_t *out)
   return true;
 }
 
-static bool want_lifecycle(struct req *r, struct order *o)
+static bool want_lifecycle(struct req *r, struct create_request *o)
 {
   bool pause = false, memory = true, resume = false;
   if (!want_bool(r, r->json, "autoPause", &pause) || !want_bool(r, r->json, "autoPauseMemory", &memory) ||
@@ -105,16 +106,19 @@ static bool not_offered(struct req *r)
   return true;
 }
 
-static bool want_network(struct req *r, struct order *o)
+static bool want_network(struct req *r, struct create_request *o)
 {
   struct err err = ERR_NONE;
-  int e = network_read(json_get(r->json, "network"), json_get(r->json, "allow_internet_access"), GATE_NETWORK_FEATURES, &o->network, &err);
+  int e = network_read(json_get(r->json, "network"), json_get(r->json, "allow_internet_access"), GATE_NETWORK_FEATURES,
+                       &o->network, &err);
   if (e) {
     api_error(r, e == -EPERM ? 403 : 400, "%s", err.msg);
     return false;
   }
   if (!o->network.public && !(o->flags & BOX_SECURE)) {
-    api_error(r, 400, "You cannot create a sandbox without public access unless you enable secure envd access via 'secure' flag.");
+    api_error(
+        r, 400,
+        "You cannot create a sandbox without public access unless you enable secure envd access via 'secure' flag.");
     return false;
   }
   o->flags |= o->network.public ? 0 : BOX_PRIVATE;
@@ -122,20 +126,20 @@ static bool want_network(struct req *r, struct order *o)
   return true;
 }
 
-static bool read_order(struct req *r, struct order *o)
+static bool read_order(struct req *r, struct create_request *o)
 {
   o->ref = json_text(json_get(r->json, "templateID"), STR_NONE);
   if (!o->ref.n) {
     api_error(r, 400, "'templateID' is required: a template's name or id");
     return false;
   }
-  return want_timeout(r, &o->timeout) && want_lifecycle(r, o) && want_strings(r, "metadata", &o->metadata) && want_strings(r, "envVars", &o->envs) &&
-         not_offered(r) && want_network(r, o);
+  return want_timeout(r, &o->timeout) && want_lifecycle(r, o) && want_strings(r, "metadata", &o->metadata) &&
+         want_strings(r, "envVars", &o->envs) && not_offered(r) && want_network(r, o);
 }
 
 /* ---- writing ---- */
 
-static void put_config(struct buf *b, const struct order *o)
+static void put_config(struct buf *b, const struct create_request *o)
 {
   struct jw w = JW(b);
   jw_open(&w, '{');
@@ -154,16 +158,11 @@ static void put_config(struct buf *b, const struct order *o)
   jw_close(&w, '}');
 }
 
-static void put_init(struct buf *b, struct gate *g, const struct order *o, struct str id)
+/* The warden adds the access token. */
+static void put_init(struct buf *b, const struct create_request *o)
 {
-  char token[TOKEN_TEXT];
   struct jw w = JW(b);
   jw_open(&w, '{');
-  if (o->flags & BOX_SECURE) {
-    token_make(str_of(g->secret), TOKEN_ACCESS, id, token);
-    jw_key(&w, "accessToken");
-    jw_z(&w, token);
-  }
   if (o->envs) {
     jw_key(&w, "envVars");
     jw_value(&w, o->envs);
@@ -182,11 +181,13 @@ static size_t put_timing(const struct req *r, struct str packet, char *out, size
   const struct {
     const char *name;
     int64_t from, to;
-  } steps[] = {{"gate", r->began_us, r->asked_us}, {"to-warden", r->asked_us, t.came_us}, {"walls", t.came_us, t.told_us},
-               {"agent", t.told_us, t.ready_us},   {"store", t.ready_us, t.kept_us},      {"to-gate", t.kept_us, clock_mono_us()}};
+  } steps[] = {{"gate", r->began_us, r->called_us}, {"to-warden", r->called_us, t.came_us},
+               {"walls", t.came_us, t.told_us},     {"agent", t.told_us, t.ready_us},
+               {"store", t.ready_us, t.kept_us},    {"to-gate", t.kept_us, clock_mono_us()}};
   size_t n = 0;
   for (size_t i = 0; i < ARRAY_LEN(steps) && n < size; i++)
-    n += (size_t)snprintf(out + n, size - n, "%s%s;dur=%.3f", i ? ", " : "", steps[i].name, (double)(steps[i].to - steps[i].from) / 1e3);
+    n += (size_t)snprintf(out + n, size - n, "%s%s;dur=%.3f", i ? ", " : "", steps[i].name,
+                          (double)(steps[i].to - steps[i].from) / 1e3);
   return MIN(n, size - 1);
 }
 
@@ -208,16 +209,16 @@ static void created(const struct answer *a, void *arg)
   api_json_with(r, 201, buf_str(&b), &h, h.value.n ? 1 : 0);
 }
 
-static void create(struct req *r, struct order *o)
+static void create(struct req *r, struct create_request *o)
 {
   if (!read_order(r, o))
     return;
   char id[24] = "i";
   random_id(id + 1, 20);
-  cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX), allow = BUF_INIT(WIRE_MAX),
-                         deny = BUF_INIT(WIRE_MAX);
+  cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX),
+                         allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX);
   put_config(&config, o);
-  put_init(&init, r->gate, o, str_of(id));
+  put_init(&init, o);
   wire_begin(&packet, WIRE_BOX_CREATE, 0, 0);
   wire_putz(&packet, W_ID, id);
   wire_putz(&packet, W_TEAM, r->team.id);
@@ -232,21 +233,21 @@ static void create(struct req *r, struct order *o)
   wire_put(&packet, W_DENY, buf_str(&deny));
   if (buf_failed(&config) || buf_failed(&init))
     packet.failed = -ENOBUFS;
-  api_ask(r, &packet, NULL, created);
+  api_call_warden(r, &packet, NULL, created);
 }
 
 void sandbox_create_v1(struct req *r)
 {
-  struct order o = {.timeout = 15};
+  struct create_request o = {.timeout = 15};
   bool secure = false;
   if (!want_bool(r, r->json, "secure", &secure))
     return;
-  o.flags = secure ? BOX_SECURE : 0;
+  o.flags = BOX_FIRST_API | (secure ? BOX_SECURE : 0);
   create(r, &o);
 }
 
 void sandbox_create_v2(struct req *r)
 {
-  struct order o = {.timeout = 300, .flags = BOX_SECURE};
+  struct create_request o = {.timeout = 300, .flags = BOX_SECURE};
   create(r, &o);
 }

@@ -1,183 +1,236 @@
-/* sandbox_logs.c - GET /sandboxes/{id}/logs and /v2/sandboxes/{id}/logs: the box's log ring, read through a descriptor the
- * warden hands over, filtered and put into the shapes of both generations. Lines are the box's own words: what is no entry
- * is left out. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_logs.c - GET /sandboxes/{id}/logs and /v2/sandboxes/{id}/logs: the box's log ring, read through a descriptor
+ * the warden hands over, filtered and put into the shapes of both generations. Lines are the box's own words: what is
+ * no entry is left out.
+ *
+ * The box's root may write there what is most work to read, so that work is bounded for everyone else. No more is read
+ * than the server lets a ring hold; lines are looked at from the end that was asked for and only until enough are
+ * found; a turn of the gate's loop gives SLICE_US to one ring, whoever waits; and so many rings are in memory at once,
+ * a part of them for one team (wire/fair_queue.h). */
 #include "gate/api.h"
+#include "gate/log_entry.h"
+#include "wire/fair_queue.h"
 #include "wire/logring.h"
 
 #include <stdio.h>
 
 #define LOGS_READ  ((size_t)8 << 20)
 #define LOGS_LIMIT 1000
+#define OUT_MOST   ((size_t)8 << 20) /* of an answer; what is beyond is left for another question */
+#define SLICE_US   1000
+#define RINGS      8
+#define RINGS_TEAM 4
 #define SEARCH_MAX 256
 #define WINDOW_US  ((int64_t)7 * 24 * 3600 * 1000000)
 
-static const char *const levels[] = {"debug", "info", "warn", "error"};
-
-struct entry {
-  int64_t at_us;
-  const char *level;
-  struct str message;
-  const struct json *line;
-};
-
-struct wish {
+struct log_query {
   bool v2, backward;
+  struct str id;
   uint64_t limit;
   int64_t from_us, to_us;
   int level; /* at least */
   struct str search;
+  struct scan *scan;
 };
 
 /* ---- reading the ring ---- */
 
-static int level_of(struct str word)
+static bool matches(const struct log_query *w, const struct log_entry *e)
 {
-  for (int i = 0; i < (int)ARRAY_LEN(levels); i++)
-    if (str_ieq(word, str_of(levels[i])))
-      return i;
-  return -1;
-}
-
-static bool read_entry(struct arena *a, struct str text, struct entry *e)
-{
-  e->line = json_read(a, text, JSON_REPAIR_UTF8, NULL);
-  int level = level_of(json_text(json_get(e->line, "l"), STR("info")));
-  if (!json_is(e->line, JSON_OBJECT) || json_int(json_get(e->line, "t"), &e->at_us) || level < 0)
-    return false;
-  e->level = levels[level];
-  e->message = json_text(json_get(e->line, "m"), STR(""));
-  return true;
-}
-
-static bool matches(const struct wish *w, const struct entry *e)
-{
-  return e->at_us >= w->from_us && e->at_us <= w->to_us && level_of(str_of(e->level)) >= w->level &&
+  return e->at_us >= w->from_us && e->at_us <= w->to_us && log_level_of(str_of(e->level)) >= w->level &&
          (!w->search.n || str_search(e->message, w->search) >= 0);
 }
 
-/* ---- writing ---- */
+/* ---- rings being looked at ---- */
 
-static void put_time(struct jw *w, int64_t us)
-{
-  char text[CLOCK_TEXT];
-  clock_text(us, text);
-  jw_key(w, "timestamp");
-  jw_z(w, text);
-}
+struct scan {
+  struct fair_queue_item place; /* first: fair_queue_next gives it */
+  struct req *r;
+  struct scan *next; /* among those that have their ring */
+  struct buf ring;   /* rest is what was not looked at yet */
+  struct str rest;
+  struct buf logs, entries; /* the answer's parts so far */
+  struct jw lw, ew;
+  uint64_t taken;
+};
 
-/* Everything but time, level and message, as strings. */
-static void put_fields(struct jw *w, const struct entry *e)
+static struct fair_queue places = {.places = RINGS, .share = RINGS_TEAM};
+static struct scan *scans; /* whose turn it is, first */
+static uv_idle_t turns;
+
+static void turn(uv_idle_t *idle);
+
+/* The last line, or the first. */
+static struct str next_line(struct scan *s)
 {
-  for (const struct json *k = e->line->kids; k; k = k->next) {
-    if (k->type != JSON_STRING || str_is(k->key, "l") || str_is(k->key, "m"))
-      continue;
-    jw_keys(w, str_is(k->key, "g") ? STR("logger") : k->key);
-    jw_str(w, k->text);
+  const struct log_query *log_query = s->r->state;
+  struct str line;
+  if (!log_query->backward) {
+    str_cut(s->rest, '\n', &line, &s->rest);
+    return line;
   }
+  struct str body = str_sub(s->rest, 0, s->rest.n - 1); /* all lines are whole */
+  ptrdiff_t before = str_rfind(body, '\n');
+  line = str_skip(body, (size_t)(before + 1));
+  s->rest = str_sub(s->rest, 0, (size_t)(before + 1));
+  return line;
 }
 
-static void put_entry(struct jw *w, const struct entry *e)
+static void take_line(struct scan *s, struct str line)
 {
-  jw_open(w, '{');
-  put_time(w, e->at_us);
-  jw_key(w, "level");
-  jw_z(w, e->level);
-  jw_key(w, "message");
-  jw_str(w, e->message);
-  jw_key(w, "fields");
-  jw_open(w, '{');
-  put_fields(w, e);
-  jw_close(w, '}');
-  jw_close(w, '}');
+  const struct log_query *log_query = s->r->state;
+  cleanup_arena struct arena arena = ARENA_INIT((size_t)64 * LOG_LINE_MOST);
+  struct log_entry e;
+  if (!line.n || line.n > LOG_LINE_MOST || !log_entry_read(&arena, line, &e) || !matches(log_query, &e))
+    return;
+  s->taken++;
+  if (!log_query->v2)
+    log_entry_put_line(&s->lw, &e);
+  log_entry_put(&s->ew, &e);
 }
 
-/* The first generation's line is itself the text of a JSON object. */
-static void put_line(struct jw *w, const struct entry *e)
+static bool has_more(const struct scan *s)
 {
-  cleanup_buf struct buf b = BUF_INIT(1 << 20);
-  struct jw line = JW(&b);
-  jw_open(&line, '{');
-  jw_key(&line, "level");
-  jw_z(&line, e->level);
-  jw_key(&line, "message");
-  jw_str(&line, e->message);
-  put_fields(&line, e);
-  jw_close(&line, '}');
-  jw_open(w, '{');
-  put_time(w, e->at_us);
-  jw_key(w, "line");
-  jw_str(w, buf_str(&b));
-  jw_close(w, '}');
+  const struct log_query *log_query = s->r->state;
+  return s->rest.n && s->taken < log_query->limit && s->logs.n + s->entries.n < OUT_MOST;
 }
 
-/* Oldest first, or newest first when asked for; `limit` of them. */
-static void tell(struct req *r, struct entry *list, size_t n)
+static void tell(struct scan *s)
 {
-  const struct wish *wish = r->state;
-  cleanup_buf struct buf logs = BUF_INIT((size_t)64 << 20), entries = BUF_INIT((size_t)64 << 20);
-  struct jw lw = JW(&logs), ew = JW(&entries);
-  jw_open(&lw, '[');
-  jw_open(&ew, '[');
-  for (size_t i = 0; i < MIN(n, (size_t)wish->limit); i++) {
-    const struct entry *e = &list[wish->backward ? n - 1 - i : i];
-    if (!wish->v2)
-      put_line(&lw, e);
-    put_entry(&ew, e);
-  }
-  jw_close(&lw, ']');
-  jw_close(&ew, ']');
-  cleanup_buf struct buf b = BUF_INIT((size_t)128 << 20);
+  const struct log_query *log_query = s->r->state;
+  jw_close(&s->lw, ']');
+  jw_close(&s->ew, ']');
+  cleanup_buf struct buf b = BUF_INIT(4 * OUT_MOST);
   struct jw w = JW(&b);
   jw_open(&w, '{');
   jw_key(&w, "logs");
-  jw_raw(&w, wish->v2 ? buf_str(&entries) : buf_str(&logs));
-  if (!wish->v2) {
+  jw_raw(&w, log_query->v2 ? buf_str(&s->entries) : buf_str(&s->logs));
+  if (!log_query->v2) {
     jw_key(&w, "logEntries");
-    jw_raw(&w, buf_str(&entries));
+    jw_raw(&w, buf_str(&s->entries));
   }
   jw_close(&w, '}');
-  if (buf_failed(&b))
-    api_error(r, 500, "the logs are too large to be told at once; ask for fewer");
+  if (buf_failed(&b) || buf_failed(&s->logs) || buf_failed(&s->entries))
+    api_error(s->r, 500, "the logs are too large for one response; request fewer");
   else
-    api_json(r, 200, buf_str(&b));
+    api_json(s->r, 200, buf_str(&b));
+  buf_free(&s->logs); /* the client may take its time */
+  buf_free(&s->entries);
+}
+
+static void scans_remove(struct scan *s)
+{
+  for (struct scan **at = &scans; *at; at = &(*at)->next)
+    if (*at == s) {
+      *at = s->next;
+      break;
+    }
+  if (!scans)
+    uv_idle_stop(&turns);
+}
+
+static void scans_add(struct scan *s)
+{
+  struct scan **at = &scans;
+  while (*at)
+    at = &(*at)->next;
+  s->next = NULL;
+  *at = s;
+}
+
+static void scans_admit(void);
+
+/* Its ring is not needed any more. */
+static void scan_over(struct scan *s)
+{
+  scans_remove(s);
+  buf_free(&s->ring);
+  if (!fair_queue_cancel(&places, &s->place) && s->place.team)
+    fair_queue_done(&places, &s->place);
+  scans_admit();
+}
+
+/* One of them for a while, then the gate's other work. */
+static void turn(uv_idle_t *idle)
+{
+  struct scan *s = scans;
+  int64_t until_us = clock_mono_us() + SLICE_US;
+  while (has_more(s) && clock_mono_us() < until_us)
+    take_line(s, next_line(s));
+  if (has_more(s)) {
+    scans_remove(s);
+    scans_add(s);
+    uv_idle_start(&turns, turn);
+    return;
+  }
+  scan_over(s);
+  tell(s); /* last: an answer may be the end of the request, and of s */
 }
 
 static void got_ring(const struct answer *a, void *arg)
 {
   struct req *r = arg;
+  struct scan *s = ((struct log_query *)r->state)->scan;
   cleanup_fd int fd = a->fd;
-  if (sandbox_refused(r, a))
+  r->ask = 0;
+  if (a->status) {
+    scan_over(s);
+    sandbox_refused(r, a);
     return;
-  const struct wish *wish = r->state;
-  cleanup_buf struct buf ring = BUF_INIT(LOGS_READ);
-  cleanup_arena struct arena arena = ARENA_INIT((size_t)256 << 20);
-  VEC(struct entry) list = {0};
-  if (fd >= 0)
-    logring_read(fd, LOGS_READ, &ring);
-  struct str rest = buf_str(&ring), line;
-  while (rest.n) {
-    struct entry e;
-    str_cut(rest, '\n', &line, &rest);
-    if (line.n && read_entry(&arena, line, &e) && matches(wish, &e))
-      vec_push(&list, e);
   }
-  tell(r, list.p, list.n);
-  vec_free(&list);
+  if (fd >= 0)
+    logring_read(fd, MIN(LOGS_READ, r->gate->config->log_bytes), &s->ring);
+  s->rest = buf_str(&s->ring);
+  scans_add(s);
+  uv_idle_start(&turns, turn);
+}
+
+static void ask_for_ring(struct scan *s)
+{
+  struct req *r = s->r;
+  const struct log_query *log_query = r->state;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_BOX_LOG, 0, 0);
+  wire_put(&b, W_ID, log_query->id);
+  wire_putz(&b, W_TEAM, r->team.id);
+  api_call_warden(r, &b, NULL, got_ring);
+}
+
+static void scans_admit(void)
+{
+  for (struct scan *s; (s = (struct scan *)fair_queue_next(&places));)
+    ask_for_ring(s);
+}
+
+static void scan_drop(struct req *r)
+{
+  struct scan *s = ((struct log_query *)r->state)->scan;
+  scan_over(s);
+  buf_free(&s->logs);
+  buf_free(&s->entries);
+  free(s);
 }
 
 /* ---- asking ---- */
 
-static void ask_ring(struct req *r, struct wish *w)
+static void ask_ring(struct req *r, struct log_query *w)
 {
-  struct str id;
-  if (!api_box_id(r, &id))
+  if (!api_box_id(r, &w->id))
     return;
+  struct scan *s = xcalloc(1, sizeof(*s));
+  *s = (struct scan){
+      .r = r, .ring = BUF_INIT(LOGS_READ), .logs = BUF_INIT(4 * OUT_MOST), .entries = BUF_INIT(4 * OUT_MOST)};
+  s->lw = JW(&s->logs);
+  s->ew = JW(&s->entries);
+  jw_open(&s->lw, '[');
+  jw_open(&s->ew, '[');
+  w->scan = s;
   r->state = w;
-  cleanup_buf struct buf b = BUF_INIT(1024);
-  wire_begin(&b, WIRE_BOX_LOG, 0, 0);
-  wire_put(&b, W_ID, id);
-  wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, NULL, got_ring);
+  r->drop = scan_drop;
+  if (!turns.loop)
+    uv_idle_init(r->gate->loop, &turns);
+  fair_queue_push(&places, str_of(r->team.id), &s->place);
+  scans_admit();
 }
 
 static bool want_ms(struct req *r, const char *name, int64_t *us)
@@ -187,16 +240,17 @@ static bool want_ms(struct req *r, const char *name, int64_t *us)
   if (!text.n)
     return true;
   if (str_i64(text, &ms) || ms < 0 || ms > INT64_MAX / 1000) {
-    api_error(r, 400, "'%s' must be whole milliseconds since 1970, not '" STR_FMT "'", name, STR_ARG(str_sub(text, 0, 100)));
+    api_error(r, 400, "'%s' must be whole milliseconds since 1970, not '" STR_FMT "'", name,
+              STR_ARG(str_sub(text, 0, 100)));
     return false;
   }
   *us = ms * 1000;
   return true;
 }
 
-static struct wish *wish_new(struct req *r)
+static struct log_query *log_query_new(struct req *r)
 {
-  struct wish *w = arena_alloc(r->arena, sizeof(*w));
+  struct log_query *w = arena_alloc(r->arena, sizeof(*w));
   w->from_us = clock_wall_us() - WINDOW_US;
   w->to_us = INT64_MAX;
   return w;
@@ -204,12 +258,12 @@ static struct wish *wish_new(struct req *r)
 
 void sandbox_logs_v1(struct req *r)
 {
-  struct wish *w = wish_new(r);
+  struct log_query *w = log_query_new(r);
   if (want_ms(r, "start", &w->from_us) && api_limit(r, LOGS_LIMIT, &w->limit))
     ask_ring(r, w);
 }
 
-static bool want_direction(struct req *r, struct wish *w)
+static bool want_direction(struct req *r, struct log_query *w)
 {
   struct str direction = api_query(r, "direction");
   w->backward = !direction.n || str_is(direction, "backward");
@@ -219,11 +273,11 @@ static bool want_direction(struct req *r, struct wish *w)
   return false;
 }
 
-static bool want_filters(struct req *r, struct wish *w)
+static bool want_filters(struct req *r, struct log_query *w)
 {
   struct str level = api_query(r, "level");
   w->search = api_query(r, "search");
-  w->level = level.n ? level_of(level) : 0;
+  w->level = level.n ? log_level_of(level) : 0;
   if (w->level < 0)
     api_error(r, 400, "'level' may be debug, info, warn or error, not '" STR_FMT "'", STR_ARG(str_sub(level, 0, 100)));
   else if (w->search.n > SEARCH_MAX)
@@ -233,7 +287,7 @@ static bool want_filters(struct req *r, struct wish *w)
 
 void sandbox_logs_v2(struct req *r)
 {
-  struct wish *w = wish_new(r);
+  struct log_query *w = log_query_new(r);
   w->v2 = true;
   if (want_direction(r, w) && want_filters(r, w) && api_limit(r, LOGS_LIMIT, &w->limit) &&
       want_ms(r, "cursor", w->backward ? &w->to_us : &w->from_us))

@@ -1,5 +1,6 @@
-/* sandbox_metrics.c - what sandboxes used: GET /sandboxes/{id}/metrics and GET /sandboxes/metrics. Samples that are nearer to
- * each other than the asked range needs are joined into one. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_metrics.c - what sandboxes used: GET /sandboxes/{id}/metrics and GET /sandboxes/metrics. Samples that are
+ * nearer to each other than the asked range needs are joined into one. */
 #include "gate/api.h"
 
 #define BATCH_MAX 100
@@ -20,8 +21,11 @@ static void put_sample(struct jw *w, const struct wire_sample *s)
   const struct {
     const char *name;
     uint64_t value;
-  } bytes[] = {
-      {"memUsed", s->mem_used}, {"memTotal", s->mem_total}, {"memCache", s->mem_cache}, {"diskUsed", s->disk_used}, {"diskTotal", s->disk_total}};
+  } bytes[] = {{"memUsed", s->mem_used},
+               {"memTotal", s->mem_total},
+               {"memCache", s->mem_cache},
+               {"diskUsed", s->disk_used},
+               {"diskTotal", s->disk_total}};
   jw_open(w, '{');
   jw_key(w, "timestamp");
   jw_z(w, when);
@@ -115,12 +119,13 @@ void sandbox_metrics(struct req *r)
   if (!unix_seconds(r, "start", &start) || !unix_seconds(r, "end", &end) || !api_box_id(r, &id))
     return;
   if (start >= 0 && end >= 0 && start > end) {
-    api_error(r, 400, "'start' (%lld) lies after 'end' (%lld)", (long long)start, (long long)end);
+    api_error(r, 400, "'start' (%lld) is after 'end' (%lld)", (long long)start, (long long)end);
     return;
   }
   int64_t now = clock_wall_us() / 1000000, from = MAX(start, (int64_t)0), to = end >= 0 ? end : now + 1;
   struct metrics *m = arena_alloc(r->arena, sizeof(*m));
-  *m = (struct metrics){.w = JW(&r->body), .bucket = -1, .width_us = (start >= 0 ? bucket_width(MIN(to, now) - from) : 5) * 1000000};
+  *m = (struct metrics){
+      .w = JW(&r->body), .bucket = -1, .width_us = (start >= 0 ? bucket_width(MIN(to, now) - from) : 5) * 1000000};
   buf_clear(&r->body);
   jw_open(&m->w, '[');
   r->state = m;
@@ -130,7 +135,7 @@ void sandbox_metrics(struct req *r)
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put_u64(&b, W_FROM, (uint64_t)from * 1000000);
   wire_put_u64(&b, W_TO, (uint64_t)to * 1000000);
-  api_ask(r, &b, sample_item, samples_done);
+  api_call_warden(r, &b, sample_item, samples_done);
 }
 
 /* ---- many ---- */
@@ -178,5 +183,5 @@ void sandbox_metrics_many(struct req *r)
   wire_begin(&b, WIRE_USAGE_LATEST, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_REF, ids);
-  api_ask(r, &b, latest_item, latest_done);
+  api_call_warden(r, &b, latest_item, latest_done);
 }

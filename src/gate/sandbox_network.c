@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_network.c - PUT /sandboxes/{id}/network: what goes out is replaced, what comes in stays. */
 #include "gate/api.h"
 #include "gate/network.h"
@@ -42,7 +43,8 @@ static void found(const struct answer *a, void *arg)
   network_keep_ingress(n, json_get(old, "network"));
   unsigned flags = v.flags & ~(unsigned)BOX_INTERNET;
   flags |= !n->internet || n->internet->flag ? BOX_INTERNET : 0;
-  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX);
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), allow = BUF_INIT(WIRE_MAX),
+                         deny = BUF_INIT(WIRE_MAX);
   put_config(&config, old, n);
   wire_begin(&b, WIRE_BOX_CONFIG, 0, 0);
   wire_put(&b, W_ID, v.id);
@@ -55,7 +57,7 @@ static void found(const struct answer *a, void *arg)
   wire_put(&b, W_DENY, buf_str(&deny));
   if (buf_failed(&config))
     b.failed = buf_failed(&config);
-  api_ask(r, &b, NULL, updated);
+  api_call_warden(r, &b, NULL, updated);
 }
 
 void sandbox_network(struct req *r)
@@ -75,5 +77,5 @@ void sandbox_network(struct req *r)
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
   wire_put(&b, W_ID, id);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, NULL, found);
+  api_call_warden(r, &b, NULL, found);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandboxes.c - what may be asked about one existing sandbox. */
 #include "gate/api.h"
 
@@ -13,8 +14,8 @@ static void not_found(struct req *r, const struct answer *a, struct str id)
     return;
   }
   clock_text((int64_t)wire_u64(a->packet, W_END, 0), when);
-  api_error(r, 404, "Sandbox \"" STR_FMT "\" doesn't exist or you don't have access to it: it ended at %s, " STR_FMT, STR_ARG(id), when,
-            STR_ARG(cause));
+  api_error(r, 404, "Sandbox \"" STR_FMT "\" doesn't exist or you don't have access to it: it ended at %s, " STR_FMT,
+            STR_ARG(id), when, STR_ARG(cause));
 }
 
 bool sandbox_refused(struct req *r, const struct answer *a)
@@ -44,14 +45,14 @@ static bool begin_about(struct req *r, struct buf *b, enum wire_type type)
   return true;
 }
 
-static void ask_about(struct req *r, enum wire_type type, answer_fn on_reply, int64_t timeout, unsigned mode)
+static void ask_about(struct req *r, enum wire_type type, warden_reply_fn on_reply, int64_t timeout, unsigned mode)
 {
   cleanup_buf struct buf b = BUF_INIT(4096);
   if (!begin_about(r, &b, type))
     return;
   wire_put_u64(&b, W_TIMEOUT, (uint64_t)timeout);
   wire_put_u64(&b, W_MODE, mode);
-  api_ask(r, &b, NULL, on_reply);
+  api_call_warden(r, &b, NULL, on_reply);
 }
 
 /* ---- get, kill ---- */
@@ -59,7 +60,8 @@ static void ask_about(struct req *r, enum wire_type type, answer_fn on_reply, in
 /* How deep a paused sandbox sleeps: told where the API has room for it. */
 static struct http_header tier(struct str packet)
 {
-  static const char *const names[] = {[TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "checkpoint", [TIER_FILES] = "files"};
+  static const char *const names[] = {
+      [TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "checkpoint", [TIER_FILES] = "files"};
   uint64_t n = wire_u64(packet, W_TIER, TIER_FROZEN);
   return (struct http_header){STR("X-Cloche-Pause-Tier"), str_of(n < ARRAY_LEN(names) ? names[n] : "unknown")};
 }
@@ -107,7 +109,8 @@ static bool whole_seconds(struct req *r, const char *name, int64_t least, int64_
     return false;
   }
   if (*out < least || *out > most) {
-    api_error(r, 400, "'%s' must be from %lld to %lld seconds, not %lld", name, (long long)least, (long long)most, (long long)*out);
+    api_error(r, 400, "'%s' must be from %lld to %lld seconds, not %lld", name, (long long)least, (long long)most,
+              (long long)*out);
     return false;
   }
   return true;
@@ -152,7 +155,8 @@ static bool want_memory(struct req *r, bool *memory)
 /* A box that could not fall asleep or wake up: the reason is the whole message. */
 static bool stuck(struct req *r, const struct answer *a)
 {
-  static const int others[] = {0, -ENOENT, -ESTALE, -EINVAL, -E2BIG, -EPERM, -EBUSY, -EALREADY, -EAGAIN, -EDQUOT, -ESHUTDOWN};
+  static const int others[] = {0,         -ENOENT, -ESTALE, -EINVAL,    -E2BIG,  -EPERM, -EBUSY,
+                               -EALREADY, -EAGAIN, -EDQUOT, -ESHUTDOWN, -ENOSPC, -EFBIG};
   for (size_t i = 0; i < ARRAY_LEN(others); i++)
     if (a->status == others[i])
       return false;
@@ -182,7 +186,7 @@ void sandbox_pause(struct req *r)
   if (!want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_PAUSE))
     return;
   wire_put_u64(&b, W_COLD, !memory);
-  api_ask(r, &b, NULL, paused);
+  api_call_warden(r, &b, NULL, paused);
 }
 
 /* ---- connect, resume ---- */
@@ -224,7 +228,7 @@ static void connect_for(struct req *r, int64_t seconds)
   wire_put_u64(&b, W_TIMEOUT, (uint64_t)seconds);
   wire_put_u64(&b, W_MODE, CONNECT_CONNECT);
   wire_put_u64(&b, W_COLD, !memory);
-  api_ask(r, &b, NULL, connected);
+  api_call_warden(r, &b, NULL, connected);
 }
 
 void sandbox_connect_v1(struct req *r)
@@ -269,5 +273,5 @@ void sandbox_resume(struct req *r)
   wire_put_u64(&b, W_COLD, !memory);
   if (json_given(pause))
     wire_put_u64(&b, W_FLAGS, pause->flag ? BOX_AUTO_PAUSE : 0);
-  api_ask(r, &b, NULL, resumed);
+  api_call_warden(r, &b, NULL, resumed);
 }

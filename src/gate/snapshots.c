@@ -1,9 +1,27 @@
-/* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can be used wherever
- * a template's can. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can
+ * be used wherever a template's can. */
 #include "gate/api.h"
 #include "gate/template_rows.h"
 
 #define FORKS_MAX 100
+
+static int entry_status(int status)
+{
+  switch (-status) {
+  case EAGAIN:
+  case EDQUOT:
+    return 429;
+  case ENOENT:
+    return 404;
+  case ENOSPC:
+    return 507;
+  case EFBIG:
+    return 422;
+  default:
+    return 500;
+  }
+}
 
 /* Both are for running sandboxes only, and say so each in its own way. */
 static bool refused(struct req *r, const struct answer *a, int paused)
@@ -14,7 +32,7 @@ static bool refused(struct req *r, const struct answer *a, int paused)
   else if (a->status == -EBUSY && paused == 409) /* a fork: that word is taken */
     api_error(r, 503, STR_FMT, STR_ARG(message));
   else if (a->status && a->status != -ENOENT && a->status != -EINVAL && a->status != -EBUSY)
-    api_error(r, a->status == -EAGAIN ? 429 : 500, STR_FMT, STR_ARG(message));
+    api_error(r, entry_status(a->status), STR_FMT, STR_ARG(message));
   else
     return sandbox_refused(r, a);
   r->ask = 0;
@@ -40,13 +58,15 @@ static bool begin(struct req *r, struct buf *b, enum wire_type type)
 static struct str full_name(struct req *r, struct str p)
 {
   struct str alias = wire_get(p, W_ALIAS);
-  return alias.n ? str_of(arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(p, W_SLUG)), STR_ARG(alias))) : STR_NONE;
+  return alias.n ? str_of(arena_fmt(r->arena, STR_FMT "/" STR_FMT, STR_ARG(wire_get(p, W_SLUG)), STR_ARG(alias)))
+                 : STR_NONE;
 }
 
 static struct str snapshot_id(struct req *r, struct str p)
 {
   struct str name = full_name(r, p);
-  return str_of(arena_fmt(r->arena, STR_FMT ":" STR_FMT, STR_ARG(name.n ? name : wire_get(p, W_TEMPLATE)), STR_ARG(wire_get(p, W_TAG))));
+  return str_of(arena_fmt(r->arena, STR_FMT ":" STR_FMT, STR_ARG(name.n ? name : wire_get(p, W_TEMPLATE)),
+                          STR_ARG(wire_get(p, W_TAG))));
 }
 
 /* Not of the public API, and not there where all is as it is there: this host could keep the files, not the memory. */
@@ -96,7 +116,7 @@ void snapshot_create(struct req *r)
   if (!begin(r, &b, WIRE_SNAPSHOT))
     return;
   wire_put(&b, W_REF, json_text(name, STR("")));
-  api_ask(r, &b, NULL, made);
+  api_call_warden(r, &b, NULL, made);
 }
 
 /* ---- listing ---- */
@@ -134,7 +154,8 @@ static bool wanted(const struct rows *rows, struct str row)
     return false;
   if (l->name.n && !str_eq(l->name, wire_get(row, W_TEMPLATE)) && !(alias.n && str_eq(l->name, alias)))
     return false;
-  return (!l->space.n || str_eq(l->space, wire_get(row, W_SLUG))) && (!l->tag.n || str_eq(l->tag, wire_get(row, W_TAG)));
+  return (!l->space.n || str_eq(l->space, wire_get(row, W_SLUG))) &&
+         (!l->tag.n || str_eq(l->tag, wire_get(row, W_TAG)));
 }
 
 void snapshot_list(struct req *r)
@@ -149,11 +170,6 @@ void snapshot_list(struct req *r)
 }
 
 /* ---- forks ---- */
-
-static int entry_status(int status)
-{
-  return status == -EAGAIN || status == -EDQUOT ? 429 : status == -ENOENT ? 404 : 500;
-}
 
 static void fork_item(const struct answer *a, void *arg)
 {
@@ -203,7 +219,8 @@ static bool want_number(struct req *r, const char *name, int64_t least, int64_t 
     return false;
   }
   if (*out < least || *out > most) {
-    api_error(r, 400, "'%s' must be from %lld to %lld, not %lld", name, (long long)least, (long long)most, (long long)*out);
+    api_error(r, 400, "'%s' must be from %lld to %lld, not %lld", name, (long long)least, (long long)most,
+              (long long)*out);
     return false;
   }
   return true;
@@ -235,5 +252,5 @@ void sandbox_fork(struct req *r)
   r->state = w;
   r->drop = drop_list;
   jw_open(w, '[');
-  api_ask(r, &b, fork_item, forked);
+  api_call_warden(r, &b, fork_item, forked);
 }

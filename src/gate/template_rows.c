@@ -1,4 +1,5 @@
-/* rows.c - see rows.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_rows.c - see template_rows.h. */
 #include "gate/template_rows.h"
 
 #define LIMIT 100 /* of a page, and where none is asked for */
@@ -119,5 +120,5 @@ void rows_tell(struct req *r, struct rows *l, enum wire_type type)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, type, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_ask(r, &b, rows_found, told);
+  api_call_warden(r, &b, rows_found, told);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* templates.c - the templates a team can use. */
 #include "gate/api.h"
 #include "gate/template_rows.h"
@@ -117,13 +118,13 @@ static bool refused(struct req *r, const struct answer *a)
   return a->status != 0;
 }
 
-static void ask_about(struct req *r, enum wire_type type, answer_fn on_item, answer_fn on_reply)
+static void ask_about(struct req *r, enum wire_type type, warden_reply_fn on_item, warden_reply_fn on_reply)
 {
   cleanup_buf struct buf b = BUF_INIT(8192);
   wire_begin(&b, type, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_REF, r->id);
-  api_ask(r, &b, on_item, on_reply);
+  api_call_warden(r, &b, on_item, on_reply);
 }
 
 static struct jw *array_begin(struct req *r)
@@ -216,7 +217,7 @@ static void changed(const struct answer *a, void *arg)
     api_json(r, 200, STR("null"));
 }
 
-static void update(struct req *r, answer_fn then)
+static void update(struct req *r, warden_reply_fn then)
 {
   const struct json *public = json_get(r->json, "public");
   if (json_given(public) && public->type != JSON_BOOL) {
@@ -229,7 +230,7 @@ static void update(struct req *r, answer_fn then)
   wire_put(&b, W_REF, r->id);
   if (json_given(public))
     wire_put_u64(&b, W_PUBLIC, public->flag);
-  api_ask(r, &b, NULL, then);
+  api_call_warden(r, &b, NULL, then);
 }
 
 void template_update(struct req *r)
@@ -329,7 +330,7 @@ void template_tag(struct req *r)
   wire_begin(&b, WIRE_TAG_PUT, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   if (put_tags(r, &b, "target"))
-    api_ask(r, &b, NULL, tagged);
+    api_call_warden(r, &b, NULL, tagged);
 }
 
 void template_untag(struct req *r)
@@ -338,7 +339,7 @@ void template_untag(struct req *r)
   wire_begin(&b, WIRE_TAG_DELETE, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   if (put_tags(r, &b, "name"))
-    api_ask(r, &b, NULL, deleted);
+    api_call_warden(r, &b, NULL, deleted);
 }
 
 /* ---- aliases ---- */
@@ -370,12 +371,13 @@ void template_alias(struct req *r)
 {
   struct str space, name;
   if (str_cut(r->id, '/', &space, &name) && !str_ieq(str_trim(space), str_of(r->team.slug))) {
-    api_error(r, 400, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(str_sub(space, 0, 100)), r->team.slug);
+    api_error(r, 400, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(str_sub(space, 0, 100)),
+              r->team.slug);
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(4096);
   wire_begin(&b, WIRE_TEMPLATE_FIND, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_REF, r->id);
-  api_ask(r, &b, NULL, alias_found);
+  api_call_warden(r, &b, NULL, alias_found);
 }

@@ -1,22 +1,26 @@
-/* absent.c - features this server does not have yet. Each answers by name, so that nobody takes silence for success. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unsupported.c - features this server does not have yet. Each answers by name, so that nobody takes silence for
+ * success. */
 #include "gate/api.h"
 
-void absent_volumes(struct req *r)
+void unsupported_volumes(struct req *r)
 {
   api_error(r, 403, "volumes are not available on this server");
 }
 
-void absent_secrets(struct req *r)
+void unsupported_secrets(struct req *r)
 {
   api_error(r, 403, "secrets are not available on this server");
 }
 
-void absent_builds(struct req *r)
+void unsupported_builds(struct req *r)
 {
-  api_error(r, 501, "this way of building templates was given up with Docker; use POST /v3/templates, as clients from 2.3 on do");
+  api_error(
+      r, 501,
+      "this way of building templates was given up with Docker; use POST /v3/templates, as clients from 2.3 on do");
 }
 
-void absent_access_tokens(struct req *r)
+void unsupported_access_tokens(struct req *r)
 {
   api_error(r, 410, "access tokens are not available on this server; use an API key");
 }

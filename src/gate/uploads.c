@@ -1,10 +1,10 @@
-/* uploads.c - archives of COPY steps come in through links that carry their own right: team, hash and time under the server's
- * secret. The gate has no files: the warden hands it a descriptor to write into, and names the file when it is whole. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uploads.c - archives of COPY steps come in through links that carry their own right: team, hash and time under the
+ * server's secret, which the warden keeps and checks. The gate has no files: the warden hands it a descriptor to write
+ * into, and names the file when it is whole. */
 #include "gate/api.h"
 
 #include <stdio.h>
-
-#define LINK_LIFE_S 7200 /* clients ask for a link and upload at once, but a large archive may take its time */
 
 static bool hash_good(struct str s)
 {
@@ -12,15 +12,6 @@ static bool hash_good(struct str s)
     if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
       return false;
   return s.n == 64;
-}
-
-static void sign(const struct gate *g, struct str team, struct str hash, uint64_t expires, char out[2 * SHA256_LEN + 1])
-{
-  cleanup_buf struct buf b = BUF_INIT(1024);
-  uint8_t mac[SHA256_LEN];
-  buf_addf(&b, "upload:" STR_FMT ":" STR_FMT ":%llu", STR_ARG(team), STR_ARG(hash), (unsigned long long)expires);
-  hmac_sha256(str_of(g->secret), buf_str(&b), mac);
-  hex_encode(mac, sizeof(mac), out);
 }
 
 /* ---- the link ---- */
@@ -34,17 +25,15 @@ static void found(const struct answer *a, void *arg)
     return;
   }
   struct str host = http_header(http_x_head(r->x), "host");
-  uint64_t expires = (uint64_t)clock_wall_us() / 1000000 + LINK_LIFE_S;
-  char signature[2 * SHA256_LEN + 1];
-  sign(r->gate, str_of(r->team.id), r->second, expires, signature);
   cleanup_buf struct buf b = BUF_INIT(8192);
   struct jw w = JW(&b);
   jw_open(&w, '{');
   jw_key(&w, "present");
   jw_bool(&w, wire_u64(a->packet, W_COUNT, 0));
   jw_key(&w, "url");
-  jw_z(&w, arena_fmt(r->arena, "%s://" STR_FMT "/uploads/%s/" STR_FMT "?expires=%llu&signature=%s", http_x_secure(r->x) ? "https" : "http",
-                     STR_ARG(host), r->team.id, STR_ARG(r->second), (unsigned long long)expires, signature));
+  jw_z(&w, arena_fmt(r->arena, "%s://" STR_FMT "/uploads/%s/" STR_FMT "?expires=%llu&signature=" STR_FMT,
+                     http_x_secure(r->x) ? "https" : "http", STR_ARG(host), r->team.id, STR_ARG(r->second),
+                     (unsigned long long)wire_u64(a->packet, W_TO, 0), STR_ARG(wire_get(a->packet, W_SIGNATURE))));
   jw_close(&w, '}');
   api_json(r, 201, buf_str(&b));
 }
@@ -52,7 +41,7 @@ static void found(const struct answer *a, void *arg)
 void upload_link(struct req *r)
 {
   if (!hash_good(r->second)) {
-    api_error(r, 400, "'" STR_FMT "' is no hash of 64 lower-case hex digits", STR_ARG(str_sub(r->second, 0, 100)));
+    api_error(r, 400, "'" STR_FMT "' is not a hash of 64 lower-case hex digits", STR_ARG(str_sub(r->second, 0, 100)));
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(4096);
@@ -60,7 +49,7 @@ void upload_link(struct req *r)
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_REF, r->id);
   wire_put(&b, W_NAME, r->second);
-  api_ask(r, &b, NULL, found);
+  api_call_warden(r, &b, NULL, found);
 }
 
 /* ---- the upload ---- */
@@ -68,7 +57,8 @@ void upload_link(struct req *r)
 struct upload {
   int fd; /* -1: not open */
   char id[24];
-  uint64_t size;
+  uint64_t size, expires;
+  struct str signature;
   bool open; /* the warden has a file of ours that is neither kept nor dropped */
 };
 
@@ -79,6 +69,8 @@ static void put_file(struct req *r, struct buf *b, enum wire_type type)
   wire_put(b, W_TEAM, r->id);
   wire_put(b, W_NAME, r->second);
   wire_putz(b, W_ID, u->id);
+  wire_put_u64(b, W_TO, u->expires);
+  wire_put(b, W_SIGNATURE, u->signature);
 }
 
 static void nobody_waits(const struct answer *a, void *arg)
@@ -95,7 +87,7 @@ static void upload_drop(struct req *r)
   u->open = false;
   cleanup_buf struct buf b = BUF_INIT(4096);
   put_file(r, &b, WIRE_FILE_CLOSE);
-  ask_warden(r->gate, &b, NULL, nobody_waits, NULL);
+  warden_call(r->gate, &b, NULL, nobody_waits, NULL);
 }
 
 static void kept(const struct answer *a, void *arg)
@@ -117,13 +109,13 @@ static void upload_piece(struct req *r, struct str chunk)
     int e = fd_write_all(u->fd, chunk.p, chunk.n);
     u->size += chunk.n;
     if (e)
-      api_error(r, e == -ENOSPC || e == -EDQUOT ? 507 : 500, "the archive can't be kept: %s", strerrordesc_np(-e));
+      api_error(r, e == -ENOSPC || e == -EDQUOT ? 507 : 500, "the archive can't be stored: %s", strerrordesc_np(-e));
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(4096);
   put_file(r, &b, WIRE_FILE_CLOSE);
   wire_put_u64(&b, W_COUNT, u->size);
-  api_ask(r, &b, NULL, kept);
+  api_call_warden(r, &b, NULL, kept);
 }
 
 static void opened(const struct answer *a, void *arg)
@@ -131,38 +123,39 @@ static void opened(const struct answer *a, void *arg)
   struct req *r = arg;
   struct upload *u = r->state;
   r->ask = 0;
+  u->open = !a->status;
   if (a->status || a->fd < 0) {
     api_warden_error(r, a);
     return;
   }
   u->fd = a->fd;
-  u->open = true;
+  http_x_accepted(r->x); /* the warden knows the link's signature */
+  http_x_body_max(r->x, MIN(r->gate->config->upload_max, wire_u64(a->packet, W_COUNT, UINT64_MAX)));
   r->stream = upload_piece;
   http_x_resume(r->x);
 }
 
 void upload_put(struct req *r)
 {
-  uint64_t expires = 0;
-  char want[2 * SHA256_LEN + 1];
-  struct str signature = api_query(r, "signature");
   struct upload *u = arena_alloc(r->arena, sizeof(*u));
   u->fd = -1;
   r->state = u;
-  bool timed = !str_u64(api_query(r, "expires"), &expires);
-  sign(r->gate, r->id, r->second, expires, want);
-  if (!timed || !hash_good(r->second) || !str_eq_secret(signature, str_of(want)))
+  u->signature = api_query(r, "signature");
+  if (str_u64(api_query(r, "expires"), &u->expires) || !hash_good(r->second) || u->signature.n != 2 * SHA256_LEN ||
+      r->id.n > 64)
     api_error(r, 403, "the upload link is not one of this server's");
-  else if (expires * 1000000 < (uint64_t)clock_wall_us())
-    api_error(r, 403, "the upload link has expired; ask for another one");
   else if (http_x_body_length(r->x) > (int64_t)r->gate->config->upload_max)
     api_error(r, 413, "the archive is larger than %llu bytes", (unsigned long long)r->gate->config->upload_max);
   if (r->answered)
     return;
   http_x_body_max(r->x, r->gate->config->upload_max);
   random_id(u->id, 20);
+  u->open =
+      true; /* from the question on: a client that leaves before the answer has a file and a part of its quota there */
   r->drop = upload_drop;
   cleanup_buf struct buf b = BUF_INIT(4096);
   put_file(r, &b, WIRE_FILE_OPEN);
-  api_ask(r, &b, NULL, opened);
+  wire_put_u64(&b, W_COUNT, (uint64_t)MAX(http_x_body_length(r->x), (int64_t)0));
+  wire_put_u64(&b, W_MOST, r->gate->config->upload_max);
+  api_call_warden(r, &b, NULL, opened);
 }

@@ -1,14 +1,15 @@
-/* ask.c - questions to the warden and their answers. A question stays in the table until it is answered; when the link
- * breaks the supervisor sends a new one and everything open is asked again, which is safe because the warden's
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden_client.c - questions to the warden and their answers. A question stays in the table until it is answered; when
+ * the link breaks the supervisor sends a new one and everything open is asked again, which is safe because the warden's
  * questions are idempotent. */
 #include "gate/edge.h"
 
-struct question {
+struct warden_request {
   struct gate *gate;
   uint64_t id;
   char *packet;
   size_t n;
-  answer_fn on_item, on_reply;
+  warden_reply_fn on_item, on_reply;
   void *arg;
 };
 
@@ -17,18 +18,43 @@ static struct str id_key(const uint64_t *id)
   return (struct str){(const char *)id, sizeof(*id)};
 }
 
-static void question_free(struct question *q)
+static void warden_request_free(struct warden_request *q)
 {
-  map_del(&q->gate->asks, id_key(&q->id));
+  map_del(&q->gate->calls, id_key(&q->id));
   free(q->packet);
   free(q);
 }
 
-uint64_t ask_warden(struct gate *g, struct buf *b, answer_fn on_item, answer_fn on_reply, void *arg)
+static void answered(struct gate *g, struct str packet, int fd);
+
+/* Later, because who asks does not expect an answer before the question's number. */
+static void refuse_unsent(uv_timer_t *t)
 {
-  struct question *q = xcalloc(1, sizeof(*q));
+  struct gate *g = t->data;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  for (size_t i = 0; i < g->unsent.n; i++) {
+    wire_begin(&b, WIRE_REPLY, g->unsent.p[i], -ENOBUFS);
+    wire_putz(&b, W_MESSAGE, "the server is overloaded; try again in a moment");
+    answered(g, buf_str(&b), -1);
+  }
+  g->unsent.n = 0;
+}
+
+static void ask_send(struct gate *g, const struct warden_request *q)
+{
+  int r = ipc_send(g->warden, (struct str){q->packet, q->n}, -1);
+  if (!r || r == -EPIPE) /* a link that broke: asked again on the next one */
+    return;
+  log_error("question of %zu bytes to the warden not sent: %s", q->n, strerrordesc_np(-r));
+  vec_push(&g->unsent, q->id);
+  uv_timer_start(&g->unsent_timer, refuse_unsent, 0, 0);
+}
+
+uint64_t warden_call(struct gate *g, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply, void *arg)
+{
+  struct warden_request *q = xcalloc(1, sizeof(*q));
   q->gate = g;
-  q->id = ++g->next_ask;
+  q->id = ++g->next_call;
   q->on_item = on_item;
   q->on_reply = on_reply;
   q->arg = arg;
@@ -36,32 +62,32 @@ uint64_t ask_warden(struct gate *g, struct buf *b, answer_fn on_item, answer_fn 
   q->n = b->n;
   q->packet = xmalloc(b->n);
   memcpy(q->packet, b->p, b->n);
-  map_put(&g->asks, id_key(&q->id), q);
+  map_put(&g->calls, id_key(&q->id), q);
   if (g->warden && g->greeted)
-    link_send(g->warden, buf_str(b), -1);
+    ask_send(g, q);
   return q->id;
 }
 
-void ask_forget(struct gate *g, uint64_t id)
+void warden_call_cancel(struct gate *g, uint64_t id)
 {
-  struct question *q = map_get(&g->asks, id_key(&id));
+  struct warden_request *q = map_get(&g->calls, id_key(&id));
   if (q)
-    question_free(q);
+    warden_request_free(q);
 }
 
 static void resend_all(struct gate *g)
 {
   void *value;
-  for (size_t i = 0; map_next(&g->asks, &i, NULL, &value);) {
-    struct question *q = value;
+  for (size_t i = 0; map_next(&g->calls, &i, NULL, &value);) {
+    struct warden_request *q = value;
     memcpy(q->packet + offsetof(struct wire_head, status), &(int32_t){WIRE_AGAIN}, sizeof(int32_t));
-    link_send(g->warden, (struct str){q->packet, q->n}, -1);
+    ask_send(g, q);
   }
 }
 
 static void greet(struct gate *g, struct str packet)
 {
-  wire_copyz(packet, W_SECRET, g->secret, sizeof(g->secret));
+  g->admin_on = wire_u64(packet, W_ADMIN, 0) != 0;
   wire_copyz(packet, W_DOMAIN, g->domain, sizeof(g->domain));
   g->greeted = true;
   resend_all(g);
@@ -71,22 +97,22 @@ static void greet(struct gate *g, struct str packet)
 static void answered(struct gate *g, struct str packet, int fd)
 {
   const struct wire_head *h = wire_head(packet);
-  struct question *q = map_get(&g->asks, id_key(&h->id));
+  struct warden_request *q = map_get(&g->calls, id_key(&h->id));
   struct answer a = {h->status, packet, fd};
   if (!q) {
     if (fd >= 0)
       close(fd);
     return;
   }
-  answer_fn fn = h->type == WIRE_ITEM ? q->on_item : q->on_reply;
+  warden_reply_fn fn = h->type == WIRE_ITEM ? q->on_item : q->on_reply;
   void *arg = q->arg;
   if (h->type == WIRE_REPLY)
-    question_free(q);
+    warden_request_free(q);
   if (fn)
     fn(&a, arg);
 }
 
-static void ask_packet(struct link *l, struct str packet, int fd, void *arg)
+static void on_warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct gate *g = arg;
   static _Alignas(8) char copy[WIRE_MAX]; /* a callback may read the link again */
@@ -114,22 +140,22 @@ static void ask_packet(struct link *l, struct str packet, int fd, void *arg)
   }
 }
 
-static void ask_closed(struct link *l, void *arg)
+static void on_warden_closed(struct ipc *l, void *arg)
 {
   struct gate *g = arg;
   if (g->warden == l) {
     g->warden = NULL;
     g->greeted = false;
   }
-  link_free(l);
+  ipc_free(l);
 }
 
-const struct link_ops ask_ops = {ask_packet, ask_closed};
+const struct ipc_ops warden_link_ops = {on_warden_packet, on_warden_closed};
 
-void ask_link(struct gate *g, int fd)
+void warden_attach(struct gate *g, int fd)
 {
   if (g->warden)
-    link_free(g->warden);
+    ipc_free(g->warden);
   g->greeted = false;
-  g->warden = link_new(g->loop, fd, &ask_ops, g);
+  g->warden = ipc_new(g->loop, fd, &warden_link_ops, g);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c - what both generations of control groups share: small files, lists of processes, the choice. */
 #include "jail/cgroup.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.h - the limits of a box, told to either generation of control groups through one table of calls.
  *
  * A box has the group "cloche-<instance>/<id>" in every hierarchy used. Its first process puts itself there (v1) or is
@@ -25,14 +26,17 @@ struct cgroup_ops {
   bool (*usable)(void);
   int (*open)(const char *instance, struct err *err);
   void (*close)(const char *instance);
-  int (*make)(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err);
-  int (*join)(const char *instance, const char *id, struct cgroup_join *join, struct err *err); /* of a group that is there */
-  int (*kill)(const char *instance, const char *id);                                            /* SIGKILL to whatever is inside; 0 or -errno */
+  int (*make)(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join,
+              struct err *err);
+  int (*join)(const char *instance, const char *id, struct cgroup_join *join,
+              struct err *err);                        /* of a group that is there */
+  int (*kill)(const char *instance, const char *id);   /* SIGKILL to whatever is inside; 0 or -errno */
   int (*remove)(const char *instance, const char *id); /* 0 also when absent; -EBUSY while something lives in it */
   int (*stat)(const char *instance, const char *id, struct jail_stats *out, struct err *err);
   int (*freeze)(const char *instance, const char *id, bool frozen, struct err *err);
-  int (*freezer)(const char *instance, const char *id, char *dir, size_t size); /* the group that freezes; also lists all */
-  pid_t (*any)(const char *instance, const char *id);                           /* a process inside, 0 = none */
+  int (*freezer)(const char *instance, const char *id, char *dir,
+                 size_t size);                        /* the group that freezes; also lists all */
+  pid_t (*any)(const char *instance, const char *id); /* a process inside, 0 = none */
   int (*each)(const char *instance, void (*seen)(const char *id, void *arg), void *arg);
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup_v1.c - limits on hosts with one hierarchy per controller.
  *
  * The hierarchies are found in /proc/self/mountinfo: a controller may be mounted alone or together with others
@@ -157,7 +158,8 @@ static int join_add(struct cgroup_join *join, const char *dir, struct err *err)
   return 0;
 }
 
-static int v1_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err)
+static int v1_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join,
+                   struct err *err)
 {
   struct group g;
   for (size_t i = 0; i < host.n; i++) {

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup_v2.c - limits on hosts with the unified hierarchy.
  *
  * Usable when the mount at /sys/fs/cgroup is cgroup2 and offers memory, cpu and pids: hybrid hosts, whose unified
- * mount has no controllers left, go the v1 way. A box is born into its group (CLONE_INTO_CGROUP). */
+ * mount has no controllers left, go the v1 way. A box is launched into its group (CLONE_INTO_CGROUP). */
 #include "jail/cgroup.h"
 
 #include <fcntl.h>
@@ -103,7 +104,8 @@ static int v2_join(const char *instance, const char *id, struct cgroup_join *joi
   return join->into < 0 ? err_errno(err, "opening %s", g.path) : 0;
 }
 
-static int v2_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join, struct err *err)
+static int v2_make(const char *instance, const char *id, const struct jail_limits *limits, struct cgroup_join *join,
+                   struct err *err)
 {
   struct group g;
   group_of(&g, instance, id);

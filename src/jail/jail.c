@@ -1,5 +1,6 @@
-/* jail.c - the life of a box as the host sees it, after its birth (spawn.c): being found again, death, and what must not be left
- * behind. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail.c - the life of a box as the host sees it, after its launch (jail_spawn.c): being found again, death, and what
+ * must not be left behind. */
 #include "jail/jail.h"
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
@@ -63,7 +64,7 @@ static int check_names(const char *instance, const char *id, struct err *err)
   return 0;
 }
 
-int jail_check_walls(const struct jail_spec *s, struct err *err)
+int jail_check_namespaces(const struct jail_spec *s, struct err *err)
 {
   int r = check_names(s->instance, s->id, err);
   if (r)
@@ -77,7 +78,7 @@ int jail_check_walls(const struct jail_spec *s, struct err *err)
 
 int jail_check_spec(const struct jail_spec *s, struct err *err)
 {
-  int r = jail_check_walls(s, err);
+  int r = jail_check_namespaces(s, err);
   if (r)
     return r;
   if (!s->dir || s->dir[0] != '/' || !s->lowers || !s->argv || !s->argv[0] || s->argv[0][0] != '/' || !s->env)
@@ -104,15 +105,16 @@ uint64_t jail_capabilities(void)
   return child_capabilities();
 }
 
-void jail_kit_close(struct jail_kit *kit)
+void jail_enter_fds_close(struct jail_enter_fds *enter_fds)
 {
-  while (kit->n > 0)
-    close(kit->fds[--kit->n]);
+  while (enter_fds->n > 0)
+    close(enter_fds->fds[--enter_fds->n]);
 }
 
-int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit *kit, struct err *err)
+int jail_enter_fds(const struct jail_spec *spec, const struct jail *j, struct jail_enter_fds *enter_fds,
+                   struct err *err)
 {
-  kit->n = 0;
+  enter_fds->n = 0;
   const struct cgroup_ops *ops = jail_groups(err);
   cleanup_join struct cgroup_join join = CGROUP_JOIN_NONE;
   if (!ops)
@@ -121,20 +123,20 @@ int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit
   if (r)
     return r;
   int pidfd = fcntl(j->pidfd, F_DUPFD_CLOEXEC, 3), filter = filter_file(spec->nesting, err);
-  kit->fds[kit->n++] = pidfd;
-  kit->fds[kit->n++] = filter;
+  enter_fds->fds[enter_fds->n++] = pidfd;
+  enter_fds->fds[enter_fds->n++] = filter;
   for (size_t i = 0; i < join.n; i++) {
-    kit->fds[kit->n++] = join.fds[i];
+    enter_fds->fds[enter_fds->n++] = join.fds[i];
     join.fds[i] = -1;
   }
   join.n = 0;
   if (join.into >= 0)
-    kit->fds[kit->n++] = openat(join.into, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-  for (size_t i = 0; i < kit->n; i++)
-    if (kit->fds[i] < 0)
+    enter_fds->fds[enter_fds->n++] = openat(join.into, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+  for (size_t i = 0; i < enter_fds->n; i++)
+    if (enter_fds->fds[i] < 0)
       r = err_errno(err, "opening the way into box %s", spec->id);
   if (r)
-    jail_kit_close(kit);
+    jail_enter_fds_close(enter_fds);
   return r;
 }
 
@@ -153,7 +155,7 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
     return r;
   cleanup_fd int pidfd = proc_open(init);
   if (pidfd < 0)
-    return err_set(err, -ESRCH, "box %s is gone", id);
+    return err_set(err, -ESRCH, "box %s does not exist any more", id);
   cleanup_fd int netns = jail_open_ns(init.pid, "net", NULL);
   if (netns < 0)
     return err_set(err, -ESRCH, "box %s is going", id);
@@ -163,7 +165,7 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
 
 /* --- death ---------------------------------------------------------------------------------------------------- */
 
-void jail_shoot(const struct jail *j)
+void jail_kill_init(const struct jail *j)
 {
   if (j->pidfd >= 0)
     syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0);
@@ -210,7 +212,7 @@ int jail_remove(const char *instance, const char *id, const char *dir, struct er
   r = remove_groups(ops, instance, id, err);
   if (r || !dir)
     return r;
-  pool_return(dir);
+  disk_pool_return(dir);
   r = path_remove_tree(AT_FDCWD, dir);
   return r && r != -ENOENT ? err_set(err, r, "removing %s: %s", dir, strerrordesc_np(-r)) : 0;
 }
@@ -275,11 +277,13 @@ int jail_uncache(const struct jail *j, struct err *err)
   int status = 0;
   pid_t pid = fork();
   if (pid == 0)
-    _exit(setns(j->pidfd, CLONE_NEWNS) ? 2 : umount2(JAIL_CACHE, MNT_DETACH | UMOUNT_NOFOLLOW) && errno != EINVAL && errno != ENOENT ? 1 : 0);
+    _exit(setns(j->pidfd, CLONE_NEWNS)                                                              ? 2
+          : umount2(JAIL_CACHE, MNT_DETACH | UMOUNT_NOFOLLOW) && errno != EINVAL && errno != ENOENT ? 1
+                                                                                                    : 0);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
   if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
-    return err_set(err, -EPERM, "the box's " JAIL_CACHE " can't be taken away");
+    return err_set(err, -EPERM, "the box's " JAIL_CACHE " can't be removed");
   return 0;
 }
 
@@ -337,7 +341,7 @@ int jail_instance_open(const char *instance, struct err *err)
 void jail_instance_close(const char *instance)
 {
   const struct cgroup_ops *ops = cgroup_host();
-  pool_close();
+  disk_pool_close();
   if (ops && name_ok(instance))
     ops->close(instance);
 }

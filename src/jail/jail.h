@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jail.h - how a box is walled in. The warden's side of namespaces, mounts, id maps, cgroups, seccomp and network.
  *
  * A jail is: a process tree in its own user, pid, mount, net, ipc, uts and cgroup namespaces; a 65,536-id range of its
  * own; an overlay root over the template's layers; cgroup limits; a seccomp list. Everything a jail makes on the host
  * carries the instance's name, so that a sweep finds what a crash left behind. All calls here may block for a
- * few milliseconds and may run on any thread. A thread of the jail's own makes disks ahead (pool.h). */
+ * few milliseconds and may run on any thread. A thread of the jail's own makes disks ahead (disk_pool.h). */
 #ifndef CLOCHE_JAIL_H
 #define CLOCHE_JAIL_H
 
@@ -11,13 +12,17 @@
 
 #define JAIL_IDS               65536u
 
-/* What a box may have of things the kernel counts by user: boxes of one zygote share a user outside, so each has a limit
- * of its own inside. */
+/* What a box may have of things the kernel counts by user: boxes of one zygote share a user outside, so each has a
+ * limit of its own inside. */
 #define JAIL_INOTIFY_INSTANCES 128
 #define JAIL_INOTIFY_WATCHES   16384
 
 /* Where a box has a directory that outlives it (spec.cache). In /dev, so that no layer remembers the place. */
 #define JAIL_CACHE             "/dev/cloche"
+
+/* Where a box has the agent and the kernels (spec.runtime): a read-only mount, so that neither the box's own files nor
+ * a template's decide which program is its first process. */
+#define JAIL_RUNTIME           "/usr/lib/cloche"
 
 struct jail_limits {
   unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
@@ -34,7 +39,8 @@ struct jail_spec {
   const char *dir;           /* host directory of this box (made here, mode 0700): upper, work, ... */
   const char *const *lowers; /* layer directories, top first, NULL-terminated */
   uint32_t id_base;          /* first host uid and gid of the range */
-  const char *shifted;       /* directory for copies of layers whose filesystem can't map ids; NULL: such a layer is an error */
+  const char
+      *shifted; /* directory for copies of layers whose filesystem can't map ids; NULL: such a layer is an error */
   const char *hostname;
   const char *const *argv; /* program inside the box, absolute path; NULL-terminated */
   const char *const *env;
@@ -43,11 +49,13 @@ struct jail_spec {
   struct jail_limits limits;
   const struct jail_net *net; /* NULL: loopback only */
   const char *nameserver;     /* for /etc/resolv.conf; NULL: the gateway of `net`, if there is one */
+  const char *runtime;        /* host directory that the box sees at JAIL_RUNTIME and can't write to; NULL: none */
   int cache;                  /* a directory that the box sees at JAIL_CACHE and may write to; 0: none; borrowed */
   bool nesting;               /* user namespaces and mounts inside them are allowed */
-  uint32_t owner;             /* host user whose processes may enter this box (jail_kit); 0 = root's only */
-  bool keep_dir;              /* dir holds a sleeping box's files: a birth that fails leaves it as it is */
-  bool zygote;                /* no user namespace and no filter: the program runs as id_base itself, without rights */
+  uint32_t owner;             /* host user whose processes may enter this box (jail_enter_fds); 0 = root's only */
+  bool keep_dir;              /* dir holds a paused box's files: a launch that fails leaves it as it is */
+  bool zygote; /* no user namespace, a filter that lets forks enter boxes: the program runs as id_base itself, without
+                  rights */
 };
 
 /* A living jail. Plain data: may be written to the database and filled again by jail_adopt. */
@@ -59,16 +67,17 @@ struct jail {
 #define JAIL_NONE ((struct jail){.pidfd = -1, .netns = -1})
 
 int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err);
-/* The same in two halves. A blank has namespaces, ids, control groups and its link, and waits: of the spec, directory, layers, program
- * and boot_fd are looked at by jail_raise only, the rest must be the same both times. jail_raise takes the blank, whatever happens. */
-struct jail_blank;
-int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct err *err);
-int jail_raise(const struct jail_spec *spec, struct jail_blank *blank, struct jail *out, struct err *err);
-void jail_blank_free(struct jail_blank *blank); /* with all it has on the host */
+/* The same in two halves. A blank has namespaces, ids, control groups and its link, and waits: of the spec, directory,
+ * layers, program and boot_fd are looked at by jail_start only, the rest must be the same both times. jail_start takes
+ * the blank, whatever happens. */
+struct jail_created;
+int jail_create(const struct jail_spec *spec, struct jail_created **out, struct err *err);
+int jail_start(const struct jail_spec *spec, struct jail_created *created, struct jail *out, struct err *err);
+void jail_created_free(struct jail_created *created); /* with all it has on the host */
 /* Finds a jail again after a restart of the daemon: -ESRCH when it is gone. */
 int jail_adopt(const char *instance, const char *id, struct proc_id init, struct jail *out, struct err *err);
 /* SIGKILL to pid 1, which ends all of its namespace, and no more; jail_kill may follow. */
-void jail_shoot(const struct jail *j);
+void jail_kill_init(const struct jail *j);
 /* Kills everything inside at once (pid 1 first, then what the cgroup still holds). Does not wait. */
 int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err);
 /* After death: waits (bounded) for the cgroup to empty, removes cgroups, mounts and the box directory. Idempotent. */
@@ -82,25 +91,27 @@ void jail_close(struct jail *j); /* descriptors only, a living box lives on; a d
 /* The host user that the box's user namespace belongs to (spec->owner, else the box's own root); 0 = can't be told. */
 uint32_t jail_owner(const struct jail *j);
 
-/* What a process of spec->owner needs to become one of the box's own: a pidfd of its first process, the system call filter
- * as a file, and the control groups to write "0" to. For zygotes, whose forks enter boxes (docs/kernel-protocol.md). */
-#define JAIL_KIT_MAX 12
-struct jail_kit {
-  int fds[JAIL_KIT_MAX]; /* owned */
+/* What a process of spec->owner needs to become one of the box's own: a pidfd of its first process, the system call
+ * filter as a file, and the control groups to write "0" to. For zygotes, whose forks enter boxes
+ * (docs/kernel-protocol.md). */
+#define JAIL_ENTER_FDS_MAX 12
+struct jail_enter_fds {
+  int fds[JAIL_ENTER_FDS_MAX]; /* owned */
   size_t n;
 };
-int jail_kit(const struct jail_spec *spec, const struct jail *j, struct jail_kit *kit, struct err *err);
-void jail_kit_close(struct jail_kit *kit);
+int jail_enter_fds(const struct jail_spec *spec, const struct jail *j, struct jail_enter_fds *enter_fds,
+                   struct err *err);
+void jail_enter_fds_close(struct jail_enter_fds *enter_fds);
 uint64_t jail_capabilities(void); /* the mask such a process keeps */
 
 /* A stream socket connected to 127.0.0.1:port (else [::1]:port) inside the box: non-blocking, close-on-exec, no delay.
- * -ECONNREFUSED when nothing listens. Where a service's queue is full it is waited for, or (not wait) still connecting when
- * it is handed out. */
-int jail_door(const struct jail *j, unsigned port, bool wait, struct err *err);
+ * -ECONNREFUSED when nothing listens. Where a service's queue is full it is waited for, or (not wait) still connecting
+ * when it is handed out. */
+int jail_connect(const struct jail *j, unsigned port, bool wait, struct err *err);
 
-/* A datagram socket inside the box at a name without a file, by which the box says that it wants something: non-blocking,
- * close-on-exec, tells who sent. Whoever is in the box may send to it. */
-int jail_bell(const struct jail *j, const char *name, struct err *err);
+/* A stream socket inside the box, bound to a name without a file, on which the caller may listen(): non-blocking,
+ * close-on-exec. Whoever is in the box may connect to it. */
+int jail_listen_unix(const struct jail *j, const char *name, struct err *err);
 
 struct jail_stats {
   uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;

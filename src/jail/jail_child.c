@@ -1,4 +1,5 @@
-/* child.c - a new process walls itself in.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_child.c - a new process walls itself in.
  *
  * Order matters and is told here once. The id maps first, which the parent writes: before them no file can be made.
  * Groups next, so that every page and task counts. proc and sysfs are mounted while the host's own are still visible,
@@ -8,6 +9,8 @@
  * filter without no_new_privs needs one, and no_new_privs would break sudo. Any failure is written to the parent and
  * ends the process; there is no half-built box. */
 #include "jail/jail_child.h"
+#include "jail/cover.h"
+#include "jail/jail.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -29,7 +32,7 @@
 #define PTYS            "256" /* of the 3,072 that all boxes of a host share */
 #define SOCK_SLOT       200   /* out of the way of the descriptors the program gets */
 
-static __thread int report_sock; /* of the thread: births side by side share the daemon's memory, see jail.c */
+static __thread int report_sock; /* of the thread: launches side by side share the daemon's memory, see jail.c */
 
 static _Noreturn void die(const char *what, const char *which)
 {
@@ -55,10 +58,10 @@ static void wait_for(char what, int *fds, size_t *n)
 
 struct orders {
   union {
-    struct child_order head;
-    char bytes[CHILD_ORDER_MAX];
+    struct child_params head;
+    char bytes[CHILD_PARAMS_MAX];
   };
-  int root, boot, cache;
+  int root, boot, cache, runtime;
   unsigned open_files;
   const char *console;
   char *argv[CHILD_TEXTS + 1], *env[CHILD_TEXTS + 1];
@@ -83,17 +86,18 @@ static void take_texts(char **list, size_t n, char **at, const char *end)
 /* The boot socket goes out of the way of descriptor 3, where the program expects it. */
 static void take_orders(struct orders *o)
 {
-  int fds[3];
+  int fds[4];
   size_t n = ARRAY_LEN(fds), used = 1;
   ssize_t k = fd_recv(report_sock, o->bytes, sizeof(o->bytes), fds, &n, 0);
-  if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || n != 1u + o->head.boot + o->head.cache || o->head.args > CHILD_TEXTS ||
-      o->head.envs > CHILD_TEXTS)
+  if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || o->head.args > CHILD_TEXTS ||
+      o->head.envs > CHILD_TEXTS || n != 1u + o->head.boot + o->head.cache + o->head.runtime)
     _exit(127); /* the parent has given up, and knows why */
-  struct child_order head = o->head;
+  struct child_params head = o->head;
   char *at = o->bytes + sizeof(head), *end = o->bytes + k;
   o->root = fds[0];
   o->boot = head.boot ? fcntl(fds[used++], F_DUPFD_CLOEXEC, SOCK_SLOT) : -1;
-  o->cache = head.cache ? fds[used] : -1;
+  o->cache = head.cache ? fds[used++] : -1;
+  o->runtime = head.runtime ? fds[used] : -1;
   o->open_files = head.open_files;
   o->console = head.console ? next_text(&at, end) : NULL;
   take_texts(o->argv, head.args, &at, end);
@@ -186,7 +190,8 @@ static void loopback_up(void)
 static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
 
 struct trees {
-  int proc, sys, dev, pts, shm, cover;
+  int proc, sys, dev, pts, shm;
+  struct cover cover;
   int devices[ARRAY_LEN(devices)];
 };
 
@@ -210,18 +215,28 @@ static int make_mount(const char *type, const struct option *options, unsigned a
   return fd;
 }
 
-static void make_trees(struct trees *t, uint64_t shm)
+static void make_trees(struct trees *t, const struct child_plan *plan)
 {
+  /* In the host's pid namespace, where other boxes' processes and their command lines are. */
+  static const struct option own_only[] = {{"hidepid", "2"}, {NULL, NULL}};
   char size[24];
   const unsigned plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-  decimal(shm, size);
-  t->proc = make_mount("proc", NULL, plain);
+  decimal(plan->shm, size);
+  t->proc = make_mount("proc", plan->run_as ? own_only : NULL, plain);
   t->sys = make_mount("sysfs", NULL, plain | MOUNT_ATTR_RDONLY);
-  t->dev = make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
-                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-  t->pts = make_mount("devpts", (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", PTYS}, {NULL, NULL}},
-                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-  t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  t->cover.sys =
+      make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "0"}, {"nr_inodes", "32"}, {NULL, NULL}}, plain);
+  const char *failed = cover_prepare(&t->cover, t->proc);
+  if (failed)
+    die("preparing the view of ", failed);
+  t->dev =
+      make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "65536"}, {"nr_inodes", "1024"}, {NULL, NULL}},
+                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  t->pts = make_mount(
+      "devpts", (struct option[]){{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", PTYS}, {NULL, NULL}},
+      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  t->shm = make_mount("tmpfs", (struct option[]){{"mode", "1777"}, {"size", size}, {NULL, NULL}},
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
     t->devices[i] = open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (t->devices[i] < 0)
@@ -249,6 +264,27 @@ static void place(int tree, const char *at)
   close(tree);
 }
 
+/* The way there is the box's to arrange, between its runs: no link is followed, and what is missing is made. Nobody
+ * else runs in the box before the exec, so the program that is executed by this path is the one in the mount. */
+static void place_runtime(int tree)
+{
+  static const char *const way[] = {"usr", "lib", "cloche"};
+  int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (size_t i = 0; i < ARRAY_LEN(way); i++) {
+    if (at < 0 || (mkdirat(at, way[i], 0755) && errno != EEXIST))
+      die("making the way to ", JAIL_RUNTIME);
+    int next = openat(at, way[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0)
+      die("a directory is needed on the way to " JAIL_RUNTIME ": ", way[i]);
+    close(at);
+    at = next;
+  }
+  if (move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
+    die("mounting on ", JAIL_RUNTIME);
+  close(at);
+  close(tree);
+}
+
 static void place_devices(const struct trees *t)
 {
   static const struct option links[] = {{"/dev/ptmx", "pts/ptmx"},
@@ -257,7 +293,8 @@ static void place_devices(const struct trees *t)
                                         {"/dev/stdout", "/proc/self/fd/1"},
                                         {"/dev/stderr", "/proc/self/fd/2"}};
   for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
-    if (mknod(devices[i], S_IFREG | 0666, 0) || move_mount(t->devices[i], "", AT_FDCWD, devices[i], MOVE_MOUNT_F_EMPTY_PATH))
+    if (mknod(devices[i], S_IFREG | 0666, 0) ||
+        move_mount(t->devices[i], "", AT_FDCWD, devices[i], MOVE_MOUNT_F_EMPTY_PATH))
       die("placing the device ", devices[i]);
     close(t->devices[i]);
   }
@@ -266,56 +303,10 @@ static void place_devices(const struct trees *t)
       die("linking ", links[i].key);
 }
 
-static void cover_file(const char *path)
-{
-  if (mount("/dev/null", path, NULL, MS_BIND, NULL) && errno != ENOENT)
-    die("covering ", path);
-}
-
-/* By a directory of sysfs that is empty and read-only in every box: a checkpoint then has no filesystem more to keep. */
-static void cover_dir(const char *path)
-{
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-  if (mount("/sys/fs/cgroup", path, NULL, MS_BIND, NULL)) {
-    if (errno != ENOENT)
-      die("covering ", path);
-  } else if (mount_setattr(AT_FDCWD, path, 0, &attr, sizeof(attr))) {
-    die("making read-only ", path);
-  }
-}
-
-static void read_only(const char *path)
-{
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-  if (mount(path, path, NULL, MS_BIND | MS_REC, NULL)) {
-    if (errno == ENOENT)
-      return;
-    die("binding ", path);
-  }
-  if (mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr)))
-    die("making read-only ", path);
-}
-
-/* Most of proc the kernel refuses to a box's root anyway, because the files belong to the host's root. Covered are those
- * that anyone may read, and the worst of the others, for the day the kernel forgets. */
-static void cover(void)
-{
-  static const char *const files[] = {"/proc/kcore",      "/proc/keys",        "/proc/kallsyms",     "/proc/interrupts",
-                                      "/proc/timer_list", "/proc/sched_debug", "/proc/sysrq-trigger"};
-  static const char *const dirs[] = {"/proc/acpi", "/proc/scsi", "/sys/firmware"};
-  static const char *const fixed[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"};
-  for (size_t i = 0; i < ARRAY_LEN(files); i++)
-    cover_file(files[i]);
-  for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-    cover_dir(dirs[i]);
-  for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-    read_only(fixed[i]);
-}
-
 static void build_root(const struct child_plan *plan, struct orders *o)
 {
   struct trees t;
-  make_trees(&t, plan->shm);
+  make_trees(&t, plan);
   take_orders(o);
   enter_root(o->root, plan->run_as != 0);
   close(o->root);
@@ -327,8 +318,12 @@ static void build_root(const struct child_plan *plan, struct orders *o)
   place(t.shm, "/dev/shm");
   if (o->cache >= 0)
     place(o->cache, JAIL_CACHE);
+  if (o->runtime >= 0)
+    place_runtime(o->runtime);
   place_devices(&t);
-  cover();
+  const char *failed = cover_apply(&t.cover);
+  if (failed)
+    die("covering ", failed);
   if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))
     die("making /tmp and /run", NULL);
   umask(022);
@@ -336,7 +331,7 @@ static void build_root(const struct child_plan *plan, struct orders *o)
 
 /* --- the last steps ------------------------------------------------------------------------------------------- */
 
-static void limit_resources(unsigned open_files)
+static void limit_resources(unsigned open_files, bool zygote)
 {
   struct rlimit files, core = {1, 1};
   if (getrlimit(RLIMIT_NOFILE, &files))
@@ -349,10 +344,11 @@ static void limit_resources(unsigned open_files)
   /* One, not zero: a core_pattern that is a pipe ignores zero and would run the host's handler for a box's crash. */
   if (setrlimit(RLIMIT_CORE, &core))
     die("setting the core limit", NULL);
-  /* The daemon may be protected from the OOM killer; a box must not inherit that. */
-  cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  ssize_t unused = fd < 0 ? 0 : write(fd, "0", 1);
-  (void)unused;
+  if (zygote) { /* its forks enter boxes; those of boxes themselves: see raise_oom_floor in jail_spawn.c */
+    cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || (write(fd, "0", 1) != 1 && errno != EACCES))
+      die("giving up the daemon's protection from the OOM killer", NULL);
+  }
 }
 
 static void arrange_descriptors(const struct orders *o)
@@ -370,13 +366,21 @@ static void arrange_descriptors(const struct orders *o)
     die("closing the host's descriptors", NULL);
 }
 
+/* While there is the capability for it: no_new_privs would break sudo, in a zygote's forks, too. */
+static void load_filter(const struct child_plan *plan)
+{
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
+    die("loading the seccomp program", NULL);
+}
+
 /* What dpkg, sudo, package scripts, debuggers and servers on low ports need inside their own namespaces. SYS_ADMIN and
  * NET_ADMIN are not among them: they would let the box take its own covers off and reach the kernel's mount and
  * netfilter code. */
 static const unsigned kept[] = {
-    CAP_CHOWN,      CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,           CAP_FSETID,      CAP_KILL,     CAP_SETGID,
-    CAP_SETUID,     CAP_SETPCAP,      CAP_SETFCAP,         CAP_NET_BIND_SERVICE, CAP_NET_RAW,     CAP_IPC_LOCK, CAP_IPC_OWNER,
-    CAP_SYS_CHROOT, CAP_SYS_PTRACE,   CAP_SYS_NICE,        CAP_SYS_RESOURCE,     CAP_AUDIT_WRITE, CAP_LEASE,
+    CAP_CHOWN,       CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,     CAP_FSETID,           CAP_KILL,
+    CAP_SETGID,      CAP_SETUID,       CAP_SETPCAP,         CAP_SETFCAP,    CAP_NET_BIND_SERVICE, CAP_NET_RAW,
+    CAP_IPC_LOCK,    CAP_IPC_OWNER,    CAP_SYS_CHROOT,      CAP_SYS_PTRACE, CAP_SYS_NICE,         CAP_SYS_RESOURCE,
+    CAP_AUDIT_WRITE, CAP_LEASE,
 };
 
 static bool is_kept(unsigned cap)
@@ -410,6 +414,15 @@ static void drop_capabilities(void)
     die("dropping capabilities", NULL);
 }
 
+/* A zygote's come back, all of them, when a fork of it enters a user namespace that belongs to it; till then it has
+ * none and gets none. */
+static void drop_bounding(void)
+{
+  for (unsigned cap = 0; cap < 64; cap++)
+    if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EINVAL)
+      die("dropping a capability", NULL);
+}
+
 /* Handlers of the parent's end with exec, ignored signals and the mask would not. */
 static void reset_signals(void)
 {
@@ -421,8 +434,8 @@ static void reset_signals(void)
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The daemon's descriptors go first of all: among them is the parent's end of our own socket, and those of births on other
- * threads. A child that kept them would never see that a killed daemon is gone, and sit there for ever. */
+/* The daemon's descriptors go first of all: among them is the parent's end of our own socket, and those of launches on
+ * other threads. A child that kept them would never see that a killed daemon is gone, and sit there for ever. */
 static void drop_the_rest(int sock)
 {
   if (syscall(SYS_close_range, 3, sock - 1, 0) || syscall(SYS_close_range, sock + 1, ~0u, 0))
@@ -440,7 +453,7 @@ struct schedule {
 #define RESET_ON_FORK 1
 #define MOST_FAVOURED (-20)
 
-int child_favour(pid_t pid, bool favoured)
+int child_set_priority(pid_t pid, bool favoured)
 {
   struct schedule s = {.size = sizeof(s), .flags = favoured ? RESET_ON_FORK : 0, .nice = favoured ? MOST_FAVOURED : 0};
   return syscall(SYS_sched_setattr, pid, &s, 0) ? -errno : 0;
@@ -461,13 +474,15 @@ _Noreturn void child_run(const struct child_plan *plan)
     limit_watching();
   loopback_up();
   build_root(plan, &orders);
-  limit_resources(orders.open_files);
-  if (plan->run_as) /* before any file is made: the host's root has no id on these mounts */
+  limit_resources(orders.open_files, plan->run_as != 0);
+  if (plan->run_as) { /* before any file is made: the host's root has no id on these mounts */
+    drop_bounding();
+    load_filter(plan);
     become(plan->run_as);
+  }
   arrange_descriptors(&orders);
   if (!plan->run_as) {
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->filter))
-      die("loading the seccomp program", NULL);
+    load_filter(plan);
     drop_capabilities();
   }
   reset_signals();

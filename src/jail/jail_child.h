@@ -1,20 +1,22 @@
-/* child.h - what happens between the birth of a box's first process and its exec.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_child.h - what happens between the launch of a box's first process and its exec.
  *
  * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
  * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
- * groups to join, then, perhaps much later, a struct child_order with the descriptors of the root mount, of the boot socket and of a
- * cache; the child sends a struct child_failure and dies, or execs, which closes the socket. */
-#ifndef CLOCHE_CHILD_H
-#define CLOCHE_CHILD_H
+ * groups to join, then, perhaps much later, a struct child_params with the descriptors of the root mount, of the boot
+ * socket, of a cache and of the runtime's mount; the child sends a struct child_failure and dies, or execs, which
+ * closes the socket. */
+#ifndef CLOCHE_JAIL_JAIL_CHILD_H
+#define CLOCHE_JAIL_JAIL_CHILD_H
 
 #include "jail/cgroup.h"
 #include <linux/filter.h>
 
-#define CHILD_MAPPED    'm'
-#define CHILD_ROOT      'r'
+#define CHILD_MAPPED     'm'
+#define CHILD_ROOT       'r'
 
-#define CHILD_ORDER_MAX 12288 /* bytes of an order */
-#define CHILD_TEXTS     60    /* arguments, and variables */
+#define CHILD_PARAMS_MAX 12288 /* bytes of an order */
+#define CHILD_TEXTS      60    /* arguments, and variables */
 
 struct child_plan {
   int sock;
@@ -25,9 +27,9 @@ struct child_plan {
 };
 
 /* Behind it, each with its NUL: the console's path (if there is one), the arguments, the variables. */
-struct child_order {
-  char what;                    /* CHILD_ROOT */
-  uint8_t boot, cache, console; /* given or not */
+struct child_params {
+  char what;                             /* CHILD_ROOT */
+  uint8_t boot, cache, runtime, console; /* given or not */
   uint16_t args, envs;
   uint32_t open_files;
 };
@@ -42,7 +44,7 @@ const char *child_limit_watching(void);
 uint64_t child_capabilities(void); /* what root of a box keeps, as a mask */
 /* The box's first process before all others in it when both want a processor; what it starts is ordinary again. From
  * outside, because only the host's root may. Off for a checkpoint, whose restore runs without that right. */
-int child_favour(pid_t pid, bool favoured);
+int child_set_priority(pid_t pid, bool favoured);
 _Noreturn void child_run(const struct child_plan *plan);
 
 #endif

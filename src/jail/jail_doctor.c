@@ -1,4 +1,5 @@
-/* doctor.c - one small function per question, each of which does the thing in question and undoes it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_doctor.c - one small function per question, each of which does the thing in question and undoes it. */
 #include "jail/jail_doctor.h"
 #include "jail/cgroup.h"
 #include "jail/checkpoint/checkpoint.h"
@@ -76,7 +77,8 @@ static void check_kernel(struct jail_check *c, const struct jail_place *place)
   if (a > 6 || (a == 6 && b >= 15))
     tell(c, JAIL_FINE, "Linux %s", u.release);
   else if (a == 6 || (a == 5 && b >= 19))
-    tell(c, JAIL_WORSE, "Linux %s: layers are attached to the host's tree for a moment (6.15 needs no such moment)", u.release);
+    tell(c, JAIL_WORSE, "Linux %s: layers are attached to the host's tree for a moment (6.15 needs no such moment)",
+         u.release);
   else
     tell(c, JAIL_BROKEN, "Linux %s: 5.19 or newer is needed for overlays of idmapped layers", u.release);
 }
@@ -111,7 +113,8 @@ static void check_userns(struct jail_check *c, const struct jail_place *place)
   int userns = -1;
   pid_t pid = mapped_process(&userns);
   if (pid < 0) {
-    tell(c, JAIL_BROKEN, "no user namespace can be made and mapped: %s (see /proc/sys/user/max_user_namespaces)", strerrordesc_np(errno));
+    tell(c, JAIL_BROKEN, "no user namespace can be made and mapped: %s (see /proc/sys/user/max_user_namespaces)",
+         strerrordesc_np(errno));
     return;
   }
   kill(pid, SIGKILL);
@@ -156,8 +159,13 @@ static int probe_layers(const char *top, bool *copied, struct err *err)
   if (pid < 0)
     return err_errno(err, "making a user namespace");
   cleanup_fd int ns = userns, home = disk_open(box, &(struct jail_limits){0}, err);
-  struct layers l = {.dir = box, .lowers = (const char *[]){lower, NULL}, .home = home, .userns = ns, .root = 2000000000, .shifted = shifted};
-  cleanup_fd int root = home < 0 ? home : layers_mount(&l, err);
+  struct overlay_layers l = {.dir = box,
+                             .lowers = (const char *[]){lower, NULL},
+                             .home = home,
+                             .userns = ns,
+                             .root = 2000000000,
+                             .shifted = shifted};
+  cleanup_fd int root = home < 0 ? home : overlay_mount(&l, err);
   int r = MIN(root, 0);
   if (!r && mkdirat(root, "probe", 0755) && errno != EOVERFLOW) /* the host's root has no id in there */
     r = err_errno(err, "writing to the overlay");
@@ -179,7 +187,9 @@ static void check_overlay(struct jail_check *c, const struct jail_place *place)
   if (probe_layers(top, &copied, &err))
     tell(c, JAIL_BROKEN, "no overlay in %s (%s): put the data directory on ext4, xfs or btrfs", place->data, err.msg);
   else if (copied)
-    tell(c, JAIL_WORSE, "the filesystem of %s can't map ids: every box range gets its own copy of a template (slow first starts, much disk)",
+    tell(c, JAIL_WORSE,
+         "the filesystem of %s can't map ids: every box range gets its own copy of a template (slow first starts, much "
+         "disk)",
          place->data);
   else
     tell(c, JAIL_FINE, "overlay of idmapped layers");
@@ -227,7 +237,8 @@ static void check_freezer(struct jail_check *c, const struct jail_place *place)
 /* In a network namespace of its own, in a process of its own. */
 static int probe_net(void)
 {
-  static const char *const argv[] = {"nft", "add table inet doctor; add chain inet doctor p { type nat hook postrouting priority 100; }", NULL};
+  static const char *const argv[] = {
+      "nft", "add table inet doctor; add chain inet doctor p { type nat hook postrouting priority 100; }", NULL};
   char text[64];
   if (unshare(CLONE_NEWNET))
     return 1;
@@ -248,9 +259,23 @@ static void check_net(struct jail_check *c, const struct jail_place *place)
   if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) >= (int)ARRAY_LEN(why))
     tell(c, JAIL_WORSE, "the network could not be tried");
   else if (WEXITSTATUS(status))
-    tell(c, JAIL_WORSE, "%s: boxes have no way out", why[WEXITSTATUS(status)]);
+    tell(c, JAIL_WORSE, "%s: outbound networking disabled", why[WEXITSTATUS(status)]);
   else
-    tell(c, JAIL_FINE, "veth and nftables: boxes can have a way out");
+    tell(c, JAIL_FINE, "veth and nftables: outbound networking available");
+}
+
+/* A version off the list and a criu without our patches work less surely, which the row says. */
+static void tell_criu(struct jail_check *c, struct str version, const char *program, long long ms)
+{
+  static const char *const notes[] = {
+      [JAIL_CRIU_FOREIGN] = "; not built by scripts/criu, so without its patches (criu/README.md)",
+      [JAIL_CRIU_UNTRIED] = "; an untried version (criu/tried), built here because no tried one was available",
+      [JAIL_CRIU_TRIED] = "",
+  };
+  enum jail_criu_origin origin = jail_criu_origin(program);
+  tell(c, origin == JAIL_CRIU_TRIED ? JAIL_FINE : JAIL_WORSE,
+       "tier checkpoint: criu " STR_FMT "; a tiny box was written to disk and brought back in %lld ms%s",
+       STR_ARG(version), ms, notes[origin]);
 }
 
 /* Nothing less than a real dump and restore tells; a version alone has been wrong before. */
@@ -264,7 +289,8 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
   struct err why = ERR_NONE;
   if (run(argv, text, sizeof(text)) < 0 || !text[0]) {
     tell(c, JAIL_WORSE,
-         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep "
+         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory and are lost with a "
+         "reboot; forks and snapshots keep "
          "files only",
          criu.program);
     return;
@@ -277,12 +303,14 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
     r = jail_criu_prove(&criu, instance, place->data, place->runtime, agent, &why);
   jail_instance_close(instance);
   if (r)
-    tell(c, JAIL_WORSE, "tier frozen: %s. Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep files only", why.msg);
+    tell(c, JAIL_WORSE,
+         "tier frozen: %s. Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep files "
+         "only",
+         why.msg);
   else if (!place->runtime)
     tell(c, JAIL_FINE, "criu " STR_FMT " (not tried)", STR_ARG(version));
   else
-    tell(c, JAIL_FINE, "tier checkpoint: criu " STR_FMT "; a tiny box was written to disk and brought back in %lld ms", STR_ARG(version),
-         (long long)(clock_mono_us() - began) / 1000);
+    tell_criu(c, version, criu.program, (long long)(clock_mono_us() - began) / 1000);
 }
 
 static void check_kvm(struct jail_check *c, const struct jail_place *place)
@@ -301,7 +329,8 @@ static void check_files(struct jail_check *c, const struct jail_place *place)
   if (r.rlim_max >= 65536)
     tell(c, JAIL_FINE, "%llu open files", (unsigned long long)r.rlim_max);
   else
-    tell(c, JAIL_WORSE, "only %llu open files: enough for about %llu boxes", (unsigned long long)r.rlim_max, (unsigned long long)r.rlim_max / 16);
+    tell(c, JAIL_WORSE, "only %llu open files: enough for about %llu boxes", (unsigned long long)r.rlim_max,
+         (unsigned long long)r.rlim_max / 16);
 }
 
 static void check_inotify(struct jail_check *c, const struct jail_place *place)
@@ -310,7 +339,8 @@ static void check_inotify(struct jail_check *c, const struct jail_place *place)
   uint64_t n = 0;
   if (cgroup_get("/proc/sys/fs/inotify", "max_user_instances", text, sizeof(text)) || str_u64(str_of(text), &n))
     n = 0;
-  tell(c, n >= 128 ? JAIL_FINE : JAIL_WORSE, "%llu inotify instances per box (fs.inotify.max_user_instances)", (unsigned long long)n);
+  tell(c, n >= 128 ? JAIL_FINE : JAIL_WORSE, "%llu inotify instances per box (fs.inotify.max_user_instances)",
+       (unsigned long long)n);
 }
 
 size_t jail_doctor(const struct jail_place *place, struct jail_check out[JAIL_CHECKS_MAX])
@@ -319,9 +349,18 @@ size_t jail_doctor(const struct jail_place *place, struct jail_check out[JAIL_CH
     const char *name;
     void (*check)(struct jail_check *c, const struct jail_place *place);
   } checks[] = {
-      {"root", check_root},       {"kernel", check_kernel},    {"user namespaces", check_userns}, {"control groups", check_cgroup},
-      {"overlay", check_overlay}, {"seccomp", check_seccomp},  {"disk limits", check_disk},       {"freezer", check_freezer},
-      {"network", check_net},     {"checkpoints", check_criu}, {"virtual machines", check_kvm},   {"open files", check_files},
+      {"root", check_root},
+      {"kernel", check_kernel},
+      {"user namespaces", check_userns},
+      {"control groups", check_cgroup},
+      {"overlay", check_overlay},
+      {"seccomp", check_seccomp},
+      {"disk limits", check_disk},
+      {"freezer", check_freezer},
+      {"network", check_net},
+      {"checkpoints", check_criu},
+      {"virtual machines", check_kvm},
+      {"open files", check_files},
       {"inotify", check_inotify},
   };
   _Static_assert(ARRAY_LEN(checks) <= JAIL_CHECKS_MAX, "room for every check");

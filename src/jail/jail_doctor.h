@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jail_doctor.h - what this host can do for boxes, tried out rather than guessed. */
 #ifndef CLOCHE_JAIL_DOCTOR_H
 #define CLOCHE_JAIL_DOCTOR_H

@@ -1,15 +1,20 @@
-/* jail_inside.h - what the birth of a box (spawn.c), its life (jail.c) and its return from disk (checkpoint_restore.c) share. */
-#ifndef CLOCHE_JAIL_INSIDE_H
-#define CLOCHE_JAIL_INSIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_internal.h - what the launch of a box (jail_spawn.c), its life (jail.c) and its return from disk
+ * (checkpoint_restore.c) share. */
+#ifndef CLOCHE_JAIL_JAIL_INTERNAL_H
+#define CLOCHE_JAIL_JAIL_INTERNAL_H
 
 #include "jail/cgroup.h"
 #include "jail/jail.h"
 
-const struct cgroup_ops *jail_groups(struct err *err);               /* NULL with a message: the host has none */
-int jail_check_walls(const struct jail_spec *spec, struct err *err); /* what a blank needs of it */
+const struct cgroup_ops *jail_groups(struct err *err);                    /* NULL with a message: the host has none */
+int jail_check_namespaces(const struct jail_spec *spec, struct err *err); /* what a blank needs of it */
 int jail_check_spec(const struct jail_spec *spec, struct err *err);
 /* A user namespace that is only a mapping of the box's ids. */
 int jail_map_ns(uint32_t base, struct err *err);
+/* spec->runtime as a detached mount for the box, after its root was made. */
+#define JAIL_RUNTIME_SOURCE "cloche-runtime" /* what the box sees as the source of the mount */
+int jail_runtime(const struct jail_spec *spec, struct err *err);
 int jail_open_ns(pid_t pid, const char *which, struct err *err);
 
 #endif

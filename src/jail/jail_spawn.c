@@ -1,10 +1,11 @@
-/* spawn.c - the birth of a box, in two halves.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_spawn.c - the launch of a box, in two halves.
  *
- * The first half (jail_prepare) is one clone with all namespaces, the id maps, the control groups and the link to the outside: a
- * blank, which waits for its root and knows nothing yet of layers, files or a program. Meanwhile its process builds its small mounts
- * (child.c). The second half (jail_raise) builds the overlay under the id maps and hands it over with all that is left to know. The
- * socket between the two processes closes with the exec, which is how the parent knows that the box runs its program; a parent that
- * is gone is how a blank knows that it is over. */
+ * The first half (jail_create) is one clone with all namespaces, the id maps, the control groups and the link to the
+ * outside: a blank, which waits for its root and knows nothing yet of layers, files or a program. Meanwhile its process
+ * builds its small mounts (jail_child.c). The second half (jail_start) builds the overlay under the id maps and hands
+ * it over with all that is left to know. The socket between the two processes closes with the exec, which is how the
+ * parent knows that the box runs its program; a parent that is gone is how a blank knows that it is over. */
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
 #include "jail/fs/disk.h"
@@ -32,17 +33,17 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define BIRTH_TIMEOUT_MS 20000
-#define SHM_DEFAULT      ((uint64_t)64 << 20)
-#define SHM_ZYGOTE       ((uint64_t)2 << 30) /* holds its whole heap */
+#define LAUNCH_TIMEOUT_MS 20000
+#define SHM_DEFAULT       ((uint64_t)64 << 20)
+#define SHM_ZYGOTE        ((uint64_t)2 << 30) /* holds its whole heap */
 
 /* --- the clone ------------------------------------------------------------------------------------------------ */
 
 /* A user namespace belongs to whoever makes it, and its owner may enter it. Some limits (inotify instances, pending
- * signals) are counted per owner, too, all the way up: were the host's root the owner of every box, one box could use up
- * what all of them and the host itself have. So the owner is the box's own root unless the spec names another. The calling
- * thread alone changes its user for the moment of the clone; raw calls, because the C library's would change every
- * thread. */
+ * signals) are counted per owner, too, all the way up: were the host's root the owner of every box, one box could use
+ * up what all of them and the host itself have. So the owner is the box's own root unless the spec names another. The
+ * calling thread alone changes its user for the moment of the clone; raw calls, because the C library's would change
+ * every thread. */
 static void own_as(uint32_t uid)
 {
   if (syscall(SYS_setresuid, -1, uid, -1)) {
@@ -52,12 +53,13 @@ static void own_as(uint32_t uid)
   syscall(SYS_setfsuid, 0); /* CLONE_INTO_CGROUP asks for access to the group */
 }
 
-/* A copy of the daemon's memory for a process that is about to give it up costs more than all its namespaces. So the child
- * borrows the memory until its exec, as after vfork; a thread made for it lends its stack and its thread-local state and sleeps
- * meanwhile, so that the caller can do the parent's half. */
+/* A copy of the daemon's memory for a process that is about to give it up costs more than all its namespaces. So the
+ * child borrows the memory until its exec, as after vfork; a thread made for it lends its stack and its thread-local
+ * state and sleeps meanwhile, so that the caller can do the parent's half. */
 #define LENT_STACK 65536
-#define LENT_FLAGS                                                                                                                                   \
-  (CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD)
+#define LENT_FLAGS                                                                                                     \
+  (CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |           \
+   CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD)
 #ifdef __SANITIZE_ADDRESS__
 #define LENDING false /* the sanitizer keeps books on stacks */
 #else
@@ -94,7 +96,7 @@ static void *lend(void *arg)
 }
 
 /* Signals stay blocked in the thread and the child: no handler may run on lent memory. */
-static int birth_lent(struct lender *l, int *pidfd, struct err *err)
+static int clone_lent(struct lender *l, int *pidfd, struct err *err)
 {
   sigset_t all, before;
   sem_init(&l->begun, 0, 0);
@@ -118,7 +120,8 @@ static int birth_lent(struct lender *l, int *pidfd, struct err *err)
   return pid;
 }
 
-static int birth(const struct child_plan *plan, uint32_t owner, const struct cgroup_join *join, int *pidfd, struct err *err)
+static int clone_child(const struct child_plan *plan, uint32_t owner, const struct cgroup_join *join, int *pidfd,
+                       struct err *err)
 {
   struct clone_args args = {
       .flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
@@ -150,7 +153,7 @@ static int birth(const struct child_plan *plan, uint32_t owner, const struct cgr
 
 /* --- the first half ------------------------------------------------------------------------------------------- */
 
-struct jail_blank {
+struct jail_created {
   struct child_plan plan; /* read by the child, which may borrow this memory */
   struct lender lender;
   struct cgroup_join join;
@@ -180,7 +183,7 @@ int jail_open_ns(pid_t pid, const char *which, struct err *err)
 }
 
 /* It has all of the daemon's descriptors, so it must not outlive a daemon that is killed in this very moment. */
-static _Noreturn void stay_with(pid_t parent)
+static _Noreturn void wait_as_mapping(pid_t parent)
 {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != parent)
     _exit(1);
@@ -194,7 +197,7 @@ int jail_map_ns(uint32_t base, struct err *err)
   struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
   pid_t ours = getpid(), pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
   if (pid == 0)
-    stay_with(ours);
+    wait_as_mapping(ours);
   if (pid < 0)
     return err_errno(err, "cloning for a mapping of ids");
   int r = write_map(pid, "uid_map", base, err);
@@ -218,10 +221,10 @@ static int await_exec(int sock, struct err *err)
   struct child_failure f = {0};
   struct pollfd p = {.fd = sock, .events = POLLIN};
   int ready;
-  while ((ready = poll(&p, 1, BIRTH_TIMEOUT_MS)) < 0 && errno == EINTR)
+  while ((ready = poll(&p, 1, LAUNCH_TIMEOUT_MS)) < 0 && errno == EINTR)
     ;
   if (ready <= 0)
-    return err_set(err, -ETIMEDOUT, "a new box did not start within %d ms", BIRTH_TIMEOUT_MS);
+    return err_set(err, -ETIMEDOUT, "a new box did not start within %d ms", LAUNCH_TIMEOUT_MS);
   ssize_t k = recv(sock, &f, sizeof(f), MSG_DONTWAIT);
   if (k == 0)
     return 0;
@@ -232,7 +235,7 @@ static int await_exec(int sock, struct err *err)
 }
 
 /* A child that died early has said why; its words are better than our EPIPE. */
-static int blame(const struct jail_blank *b, int r, struct err *err)
+static int report_failure(const struct jail_created *b, int r, struct err *err)
 {
   if (r != -EPIPE && r != -ECONNRESET && r != -ESRCH)
     return r;
@@ -252,9 +255,21 @@ static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
   return netns < 0 ? netns : jail_net_attach(spec->net, netns, err);
 }
 
-static int build_walls(const struct jail_spec *spec, struct jail_blank *b, struct err *err)
+/* A daemon that is protected from the OOM killer hands that down as the floor to which a box's root could return. Only
+ * a writer with CAP_SYS_RESOURCE on the host moves the floor. EACCES: it is above zero already. */
+static int raise_oom_floor(pid_t pid, struct err *err)
 {
-  int r = spec->zygote ? 0 : write_map(b->pid, "uid_map", spec->id_base, err);
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+  cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+  return fd < 0 || (write(fd, "0", 1) != 1 && errno != EACCES) ? err_errno(err, "writing %s", path) : 0;
+}
+
+static int create_namespaces(const struct jail_spec *spec, struct jail_created *b, struct err *err)
+{
+  int r = spec->zygote ? 0 : raise_oom_floor(b->pid, err);
+  if (!r && !spec->zygote)
+    r = write_map(b->pid, "uid_map", spec->id_base, err);
   if (!r && !spec->zygote)
     r = write_map(b->pid, "gid_map", spec->id_base, err);
   if (!r)
@@ -266,7 +281,7 @@ static int build_walls(const struct jail_spec *spec, struct jail_blank *b, struc
   return r;
 }
 
-static void plan_child(const struct jail_spec *spec, struct jail_blank *b, const struct sock_fprog *filter, int sock)
+static void plan_child(const struct jail_spec *spec, struct jail_created *b, const struct sock_fprog *filter, int sock)
 {
   b->plan = (struct child_plan){
       .sock = sock,
@@ -279,9 +294,9 @@ static void plan_child(const struct jail_spec *spec, struct jail_blank *b, const
   };
 }
 
-static int begin_child(const struct jail_spec *spec, struct jail_blank *b, struct err *err)
+static int begin_child(const struct jail_spec *spec, struct jail_created *b, struct err *err)
 {
-  const struct sock_fprog *filter = filter_get(spec->nesting, err);
+  const struct sock_fprog *filter = spec->zygote ? filter_zygote(err) : filter_get(spec->nesting, err);
   int pair[2];
   if (!filter)
     return -EINVAL;
@@ -293,7 +308,7 @@ static int begin_child(const struct jail_spec *spec, struct jail_blank *b, struc
   uint32_t owner = spec->zygote ? 0 : spec->owner ? spec->owner : spec->id_base;
   b->lender = (struct lender){.plan = &b->plan, .owner = owner, .flags = LENT_FLAGS};
   b->lent = LENDING && owner && b->join.into < 0; /* a group to be born into is a matter of clone3 */
-  b->pid = b->lent ? birth_lent(&b->lender, &b->pidfd, err) : birth(&b->plan, owner, &b->join, &b->pidfd, err);
+  b->pid = b->lent ? clone_lent(&b->lender, &b->pidfd, err) : clone_child(&b->plan, owner, &b->join, &b->pidfd, err);
   return MIN(b->pid, 0);
 }
 
@@ -305,7 +320,7 @@ static void reap(int pidfd)
 }
 
 /* What is left when the child is over, or has its own life. */
-static void blank_end(struct jail_blank *b, bool killed)
+static void created_end(struct jail_created *b, bool killed)
 {
   if (killed && b->pidfd >= 0)
     syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
@@ -321,24 +336,24 @@ static void blank_end(struct jail_blank *b, bool killed)
   free(b);
 }
 
-void jail_blank_free(struct jail_blank *b)
+void jail_created_free(struct jail_created *b)
 {
   char instance[sizeof(b->instance)], id[sizeof(b->id)];
   if (!b)
     return;
   memcpy(instance, b->instance, sizeof(instance));
   memcpy(id, b->id, sizeof(id));
-  blank_end(b, true);
+  created_end(b, true);
   jail_remove(instance, id, NULL, NULL);
 }
 
-int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct err *err)
+int jail_create(const struct jail_spec *spec, struct jail_created **out, struct err *err)
 {
   const struct cgroup_ops *ops = jail_groups(err);
-  int r = ops ? jail_check_walls(spec, err) : -EOPNOTSUPP;
+  int r = ops ? jail_check_namespaces(spec, err) : -EOPNOTSUPP;
   if (r)
     return r;
-  struct jail_blank *b = xcalloc(1, sizeof(*b));
+  struct jail_created *b = xcalloc(1, sizeof(*b));
   b->pidfd = b->sock = -1;
   b->join = CGROUP_JOIN_NONE;
   snprintf(b->instance, sizeof(b->instance), "%s", spec->instance);
@@ -348,9 +363,9 @@ int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct e
     r = ops->make(spec->instance, spec->id, &spec->limits, &b->join, err);
   r = r ? r : begin_child(spec, b, err);
   if (!r)
-    r = blame(b, build_walls(spec, b, err), err);
+    r = report_failure(b, create_namespaces(spec, b, err), err);
   if (r)
-    jail_blank_free(b);
+    jail_created_free(b);
   else
     *out = b;
   return r;
@@ -358,7 +373,7 @@ int jail_prepare(const struct jail_spec *spec, struct jail_blank **out, struct e
 
 /* --- the second half ------------------------------------------------------------------------------------------ */
 
-static int make_root(const struct jail_spec *spec, pid_t pid, struct layers_spent *spent, struct err *err)
+static int make_root(const struct jail_spec *spec, pid_t pid, struct overlay_spent *spent, struct err *err)
 {
   cleanup_fd int home = disk_open(spec->dir, &spec->limits, err);
   if (home < 0)
@@ -371,9 +386,14 @@ static int make_root(const struct jail_spec *spec, pid_t pid, struct layers_spen
   cleanup_fd int userns = r ? r : spec->zygote ? jail_map_ns(spec->id_base, err) : jail_open_ns(pid, "user", err);
   if (userns < 0)
     return userns;
-  struct layers l = {
-      .dir = spec->dir, .lowers = spec->lowers, .home = home, .userns = userns, .root = spec->id_base, .shifted = spec->shifted, .spent = spent};
-  return layers_mount(&l, err);
+  struct overlay_layers l = {.dir = spec->dir,
+                             .lowers = spec->lowers,
+                             .home = home,
+                             .userns = userns,
+                             .root = spec->id_base,
+                             .shifted = spec->shifted,
+                             .spent = spent};
+  return overlay_mount(&l, err);
 }
 
 /* A clone of the cache's mount with the box's ids, or -1 where there is none. */
@@ -382,8 +402,10 @@ static int make_cache(const struct jail_spec *spec, pid_t pid, int *out, struct 
   if (!spec->cache)
     return 0;
   cleanup_fd int userns = jail_open_ns(pid, "user", err);
-  cleanup_fd int tree = userns < 0 ? -1 : open_tree(spec->cache, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .userns_fd = (uint64_t)userns};
+  cleanup_fd int tree =
+      userns < 0 ? -1 : open_tree(spec->cache, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                            .userns_fd = (uint64_t)userns};
   if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
     return err_errno(err, "giving box %s its cache", spec->id);
   *out = steal_fd(&tree);
@@ -398,8 +420,12 @@ static void add_texts(struct buf *b, const char *const *list, uint16_t *count)
 
 static int write_order(const struct jail_spec *spec, bool cache, struct buf *b, struct err *err)
 {
-  struct child_order o = {
-      .what = CHILD_ROOT, .boot = spec->boot_fd >= 0, .cache = cache, .console = spec->console != NULL, .open_files = spec->limits.open_files};
+  struct child_params o = {.what = CHILD_ROOT,
+                           .boot = spec->boot_fd >= 0,
+                           .cache = cache,
+                           .runtime = spec->runtime != NULL,
+                           .console = spec->console != NULL,
+                           .open_files = spec->limits.open_files};
   buf_add(b, &o, sizeof(o));
   if (spec->console)
     buf_add(b, spec->console, strlen(spec->console) + 1);
@@ -411,39 +437,44 @@ static int write_order(const struct jail_spec *spec, bool cache, struct buf *b, 
   return 0;
 }
 
-static int give_root(const struct jail_spec *spec, const struct jail_blank *b, struct err *err)
+static int send_root(const struct jail_spec *spec, const struct jail_created *b, struct err *err)
 {
-  cleanup_spent struct layers_spent spent = {.n = 0};
-  cleanup_buf struct buf order = BUF_INIT(CHILD_ORDER_MAX);
+  cleanup_spent struct overlay_spent spent = {.n = 0};
+  cleanup_buf struct buf order = BUF_INIT(CHILD_PARAMS_MAX);
   cleanup_fd int root = make_root(spec, b->pid, &spent, err), cache = -1;
-  int fds[3], r = root < 0 ? root : make_cache(spec, b->pid, &cache, err);
+  int fds[4], r = root < 0 ? root : make_cache(spec, b->pid, &cache, err);
+  cleanup_fd int runtime = r || !spec->runtime ? -1 : jail_runtime(spec, err);
+  if (!r && spec->runtime)
+    r = MIN(runtime, 0);
   size_t n = 0;
   fds[n++] = root;
   if (spec->boot_fd >= 0)
     fds[n++] = spec->boot_fd;
   if (cache >= 0)
     fds[n++] = cache;
+  if (runtime >= 0)
+    fds[n++] = runtime;
   r = r ? r : write_order(spec, cache >= 0, &order, err);
   return r ? r : tell(b->sock, order.p, order.n, fds, n, err);
 }
 
-static int raise_child(const struct jail_spec *spec, const struct jail_blank *b, struct err *err)
+static int start_child(const struct jail_spec *spec, const struct jail_created *b, struct err *err)
 {
-  int r = blame(b, give_root(spec, b, err), err);
+  int r = report_failure(b, send_root(spec, b, err), err);
   r = r ? r : await_exec(b->sock, err);
-  if (!r && !spec->zygote && (r = child_favour(b->pid, true)))
+  if (!r && !spec->zygote && (r = child_set_priority(b->pid, true)))
     err_set(err, r, "giving the agent of box %s its share of the processors: %s", spec->id, strerrordesc_np(-r));
   return r;
 }
 
-static int raise_walls(const struct jail_spec *spec, struct jail_blank *b, struct jail *out, struct err *err)
+static int start_process(const struct jail_spec *spec, struct jail_created *b, struct jail *out, struct err *err)
 {
-  int r = raise_child(spec, b, err);
+  int r = start_child(spec, b, err);
   cleanup_fd int netns = r ? -1 : jail_open_ns(b->pid, "net", err);
   if (!r && netns < 0)
     r = netns;
   if (!r && (r = proc_start_time(b->pid, &out->init.start)))
-    err_set(err, r, "box %s died at birth", spec->id);
+    err_set(err, r, "box %s: its first process exited during launch", spec->id);
   if (r)
     return r;
   out->init.pid = b->pid;
@@ -452,13 +483,13 @@ static int raise_walls(const struct jail_spec *spec, struct jail_blank *b, struc
   return 0;
 }
 
-int jail_raise(const struct jail_spec *spec, struct jail_blank *b, struct jail *out, struct err *err)
+int jail_start(const struct jail_spec *spec, struct jail_created *b, struct jail *out, struct err *err)
 {
   *out = JAIL_NONE;
   int r = jail_check_spec(spec, err);
   if (!r)
-    r = raise_walls(spec, b, out, err);
-  blank_end(b, r != 0);
+    r = start_process(spec, b, out, err);
+  created_end(b, r != 0);
   if (r)
     jail_remove(spec->instance, spec->id, spec->keep_dir ? NULL : spec->dir, NULL);
   return r;
@@ -466,9 +497,9 @@ int jail_raise(const struct jail_spec *spec, struct jail_blank *b, struct jail *
 
 int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err)
 {
-  struct jail_blank *b;
+  struct jail_created *b;
   *out = JAIL_NONE;
   int r = jail_check_spec(spec, err);
-  r = r ? r : jail_prepare(spec, &b, err);
-  return r ? r : jail_raise(spec, b, out, err);
+  r = r ? r : jail_create(spec, &b, err);
+  return r ? r : jail_start(spec, b, out, err);
 }

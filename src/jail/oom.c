@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* oom.c - who was killed for memory. The kernel tells it only in its log, one line per kill:
- * "oom-kill:...,oom_memcg=/cloche-<instance>/<id>,task_memcg=...,task=NAME,pid=...,uid=...". NAME is the box's choice and
- * is cleaned before anyone sees it. */
+ * "oom-kill:...,oom_memcg=/cloche-<instance>/<id>,task_memcg=...,task=NAME,pid=...,uid=...". NAME is the box's choice
+ * and is cleaned before anyone sees it. */
 #include "jail/jail.h"
 
 #include <fcntl.h>

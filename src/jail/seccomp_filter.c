@@ -1,14 +1,17 @@
-/* filter.c - the seccomp program of a box.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp_filter.c - the seccomp program of a box.
  *
- * A deny list: what a program in a box has no business with, because it reaches past namespaces (modules, kexec, clocks,
- * vsock, keyrings), because it opens kernel code that has often been the way out (bpf, perf, io_uring, userfaultfd,
- * nf_tables by way of netlink, exotic socket families), or because a checkpoint can't hold it (io_uring, memfd_secret).
- * Calls newer than this list are unknown to it, so the program answers ENOSYS to every number above FILTER_LAST_CALL;
- * programs take that as an older kernel. So does another ABI: 32-bit and x32 calls would be a way around the list.
+ * A deny list: what a program in a box has no business with, because it reaches past namespaces (modules, kexec,
+ * clocks, vsock, keyrings), because it opens kernel code that has often been outbound networking (bpf, perf, io_uring,
+ * userfaultfd, nf_tables by way of netlink, exotic socket families), or because a checkpoint can't hold it (io_uring,
+ * memfd_secret). Calls newer than this list are unknown to it, so the program answers ENOSYS to every number above
+ * FILTER_LAST_CALL; programs take that as an older kernel. So does another ABI: 32-bit and x32 calls would be a way
+ * around the list.
  *
  * clone3 passes its flags by pointer, where no filter can look: it answers ENOSYS and the C library uses clone. */
 #include "jail/seccomp_filter.h"
 
+#include <linux/keyctl.h>
 #include <linux/audit.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -79,14 +82,16 @@ static const struct denial denials[] = {
 
 /* What makes and changes walls. Root of the box lacks the capability too; the list holds even where a bug grants it. */
 static const struct denial wall_denials[] = {
-    {SCMP_SYS(mount), EPERM},      {SCMP_SYS(umount2), EPERM},   {SCMP_SYS(pivot_root), EPERM},    {SCMP_SYS(setns), EPERM},
-    {SCMP_SYS(fsopen), EPERM},     {SCMP_SYS(fsconfig), EPERM},  {SCMP_SYS(fsmount), EPERM},       {SCMP_SYS(fspick), EPERM},
-    {SCMP_SYS(move_mount), EPERM}, {SCMP_SYS(open_tree), EPERM}, {SCMP_SYS(mount_setattr), EPERM},
+    {SCMP_SYS(mount), EPERM},     {SCMP_SYS(umount2), EPERM},       {SCMP_SYS(pivot_root), EPERM},
+    {SCMP_SYS(setns), EPERM},     {SCMP_SYS(fsopen), EPERM},        {SCMP_SYS(fsconfig), EPERM},
+    {SCMP_SYS(fsmount), EPERM},   {SCMP_SYS(fspick), EPERM},        {SCMP_SYS(move_mount), EPERM},
+    {SCMP_SYS(open_tree), EPERM}, {SCMP_SYS(mount_setattr), EPERM},
 };
 
 /* Families and netlink protocols with a use inside a box; all others answer as if the kernel lacked them. */
 static const unsigned families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
-static const unsigned netlinks[] = {NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT, NETLINK_GENERIC};
+static const unsigned netlinks[] = {NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_AUDIT, NETLINK_KOBJECT_UEVENT,
+                                    NETLINK_GENERIC};
 
 static bool is_in(const unsigned *list, size_t n, unsigned value)
 {
@@ -96,11 +101,20 @@ static bool is_in(const unsigned *list, size_t n, unsigned value)
   return false;
 }
 
-static int deny_list(scmp_filter_ctx ctx, const struct denial *list, size_t n)
+enum kind { KIND_BOX, KIND_NESTING, KIND_ZYGOTE, KINDS };
+
+/* What a fork of a zygote calls before it has the box's own filter: see kernels/python/move.c. */
+static bool is_entering(int call)
+{
+  return call == SCMP_SYS(setns) || call == SCMP_SYS(keyctl);
+}
+
+static int deny_list(scmp_filter_ctx ctx, const struct denial *list, size_t n, enum kind kind)
 {
   int r = 0;
   for (size_t i = 0; i < n && !r; i++)
-    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint16_t)list[i].code), list[i].call, 0);
+    if (kind != KIND_ZYGOTE || !is_entering(list[i].call))
+      r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint16_t)list[i].code), list[i].call, 0);
   return r;
 }
 
@@ -114,16 +128,18 @@ static int deny_sockets(scmp_filter_ctx ctx)
     if (!is_in(families, ARRAY_LEN(families), f))
       r = seccomp_rule_add(ctx, no_family, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, f));
   if (!r)
-    r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_GT, NETLINK_GENERIC));
+    r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                         SCMP_A2(SCMP_CMP_GT, NETLINK_GENERIC));
   for (unsigned p = 0; p < NETLINK_GENERIC && !r; p++)
     if (!is_in(netlinks, ARRAY_LEN(netlinks), p))
-      r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, p));
+      r = seccomp_rule_add(ctx, no_protocol, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                           SCMP_A2(SCMP_CMP_EQ, p));
   return r;
 }
 
 /* What would let root of the box slow down or cripple its first process, the agent, which has the same user id: its
- * priority, its processors, its resource limits. Reading them stays allowed. The kernel cuts these arguments to 32 bits,
- * so the filter compares no more. */
+ * priority, its processors, its resource limits. Reading them stays allowed. The kernel cuts these arguments to 32
+ * bits, so the filter compares no more. */
 #define FIRST       1
 #define LOW(n, v)   SCMP_CMP(n, SCMP_CMP_MASKED_EQ, UINT32_MAX, v)
 #define IOPRIO_USER 3
@@ -143,10 +159,10 @@ static int spare_first(scmp_filter_ctx ctx)
   return r ? r : seccomp_rule_add(ctx, no, SCMP_SYS(ioprio_set), 1, LOW(0, IOPRIO_USER));
 }
 
-static int deny_walls(scmp_filter_ctx ctx)
+static int deny_escapes(scmp_filter_ctx ctx, enum kind kind)
 {
   const scmp_datum_t user = CLONE_NEWUSER;
-  int r = deny_list(ctx, wall_denials, ARRAY_LEN(wall_denials));
+  int r = deny_list(ctx, wall_denials, ARRAY_LEN(wall_denials), kind);
   if (!r)
     r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, user, user));
   if (!r)
@@ -154,19 +170,23 @@ static int deny_walls(scmp_filter_ctx ctx)
   return r;
 }
 
-static int compose(scmp_filter_ctx ctx, bool nesting)
+static int compose(scmp_filter_ctx ctx, enum kind kind)
 {
   int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
   if (!r)
     r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (!r)
-    r = deny_list(ctx, denials, ARRAY_LEN(denials));
+    r = deny_list(ctx, denials, ARRAY_LEN(denials), kind);
   if (!r)
     r = deny_sockets(ctx);
   if (!r)
     r = spare_first(ctx);
-  if (!r && !nesting)
-    r = deny_walls(ctx);
+  if (!r &&
+      kind == KIND_ZYGOTE) /* a fork on its way into a box leaves the session keyring, and does no more with keys */
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(keyctl), 1,
+                         SCMP_A0(SCMP_CMP_NE, KEYCTL_JOIN_SESSION_KEYRING));
+  if (!r && kind != KIND_NESTING)
+    r = deny_escapes(ctx, kind);
   return r;
 }
 
@@ -203,27 +223,37 @@ static int export(scmp_filter_ctx ctx, struct sock_fprog *out)
   return r ? r : assemble(out, b.p, b.n);
 }
 
-static struct sock_fprog programs[2];
-static int failures[2];
+static struct sock_fprog programs[KINDS];
+static int failures[KINDS];
 
 static void build(void)
 {
-  for (int nesting = 0; nesting < 2; nesting++) {
+  for (enum kind kind = 0; kind < KINDS; kind++) {
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-    failures[nesting] = ctx ? compose(ctx, nesting) : -ENOMEM;
-    if (!failures[nesting])
-      failures[nesting] = export(ctx, &programs[nesting]);
+    failures[kind] = ctx ? compose(ctx, kind) : -ENOMEM;
+    if (!failures[kind])
+      failures[kind] = export(ctx, &programs[kind]);
     if (ctx)
       seccomp_release(ctx);
   }
 }
 
-const struct sock_fprog *filter_get(bool nesting, struct err *err)
+static const struct sock_fprog *get(enum kind kind, struct err *err)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, build);
-  if (!failures[nesting])
-    return &programs[nesting];
-  err_set(err, failures[nesting], "building the seccomp program: %s", strerrordesc_np(-failures[nesting]));
+  if (!failures[kind])
+    return &programs[kind];
+  err_set(err, failures[kind], "building the seccomp program: %s", strerrordesc_np(-failures[kind]));
   return NULL;
+}
+
+const struct sock_fprog *filter_get(bool nesting, struct err *err)
+{
+  return get(nesting ? KIND_NESTING : KIND_BOX, err);
+}
+
+const struct sock_fprog *filter_zygote(struct err *err)
+{
+  return get(KIND_ZYGOTE, err);
 }

@@ -1,6 +1,7 @@
-/* filter.h - the system calls a box may not make. */
-#ifndef CLOCHE_FILTER_H
-#define CLOCHE_FILTER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp_filter.h - the system calls a box may not make. */
+#ifndef CLOCHE_JAIL_SECCOMP_FILTER_H
+#define CLOCHE_JAIL_SECCOMP_FILTER_H
 
 #include "base/base.h"
 #include <linux/filter.h>
@@ -8,5 +9,8 @@
 /* The program, built once per process and shared; NULL with err set when libseccomp refuses. With `nesting` the box
  * may make user namespaces and mount inside them. */
 const struct sock_fprog *filter_get(bool nesting, struct err *err);
+/* For a zygote, which runs the libraries of a template that a stranger may have built: the same but for what its forks
+ * need to enter a box. */
+const struct sock_fprog *filter_zygote(struct err *err);
 
 #endif

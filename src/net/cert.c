@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cert.c - certificates for people without a public name.
  *
  * Keys are P-256, signatures SHA-256. The authority may sign leaves only (pathlen 0) and lives ten years; a leaf lives
@@ -65,7 +66,8 @@ static int write_out(X509 *x, EVP_PKEY *key, struct cert *out, struct err *err)
   cleanup_bio BIO *k = BIO_new(BIO_s_secmem());
   if (!c || !k || !PEM_write_bio_X509(c, x) || !PEM_write_bio_PrivateKey(k, key, NULL, NULL, 0, NULL, NULL))
     return fail(err, "writing a certificate");
-  return drain(c, &out->cert) || drain(k, &out->key) ? err_set(err, -ENOMEM, "writing a certificate: out of memory") : 0;
+  return drain(c, &out->cert) || drain(k, &out->key) ? err_set(err, -ENOMEM, "writing a certificate: out of memory")
+                                                     : 0;
 }
 
 static int add_extension(X509 *x, X509 *issuer, int nid, const char *value)
@@ -116,8 +118,8 @@ int cert_authority(const char *name, struct cert *out, struct err *err)
     return fail(err, "making an authority");
   X509_set_issuer_name(x, X509_get_subject_name(x));
   if (add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
-      add_extension(x, x, NID_key_usage, "critical,keyCertSign,cRLSign") || add_extension(x, x, NID_subject_key_identifier, "hash") ||
-      !X509_sign(x, key, EVP_sha256()))
+      add_extension(x, x, NID_key_usage, "critical,keyCertSign,cRLSign") ||
+      add_extension(x, x, NID_subject_key_identifier, "hash") || !X509_sign(x, key, EVP_sha256()))
     return fail(err, "making an authority");
   return write_out(x, key, out, err);
 }
@@ -175,10 +177,12 @@ int cert_leaf(const struct cert *authority, const char *const *names, size_t n, 
   cleanup_x509 X509 *x = key ? draft(common_of(names, n), key, LEAF_DAYS) : NULL;
   if (!x || !X509_set_issuer_name(x, X509_get_subject_name(issuer)))
     return fail(err, "making a certificate");
-  if (add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") || add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") ||
-      add_extension(x, issuer, NID_ext_key_usage, "serverAuth") || add_extension(x, issuer, NID_subject_key_identifier, "hash") ||
-      add_extension(x, issuer, NID_authority_key_identifier, "keyid:always") || add_extension(x, issuer, NID_subject_alt_name, buf_z(&alt)) ||
-      !X509_sign(x, signer, EVP_sha256()))
+  if (add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
+      add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") ||
+      add_extension(x, issuer, NID_ext_key_usage, "serverAuth") ||
+      add_extension(x, issuer, NID_subject_key_identifier, "hash") ||
+      add_extension(x, issuer, NID_authority_key_identifier, "keyid:always") ||
+      add_extension(x, issuer, NID_subject_alt_name, buf_z(&alt)) || !X509_sign(x, signer, EVP_sha256()))
     return fail(err, "making a certificate");
   return write_out(x, key, out, err);
 }
@@ -205,9 +209,10 @@ static void names_text(X509 *x, char *out, size_t size)
     const GENERAL_NAME *g = sk_GENERAL_NAME_value(names, i);
     char text[INET6_ADDRSTRLEN] = "";
     if (g->type == GEN_DNS)
-      at += (size_t)snprintf(out + at, size - at, "%s%.*s", at ? " " : "", ASN1_STRING_length(g->d.dNSName), ASN1_STRING_get0_data(g->d.dNSName));
-    else if (g->type == GEN_IPADD &&
-             inet_ntop(ASN1_STRING_length(g->d.iPAddress) == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(g->d.iPAddress), text, sizeof(text)))
+      at += (size_t)snprintf(out + at, size - at, "%s%.*s", at ? " " : "", ASN1_STRING_length(g->d.dNSName),
+                             ASN1_STRING_get0_data(g->d.dNSName));
+    else if (g->type == GEN_IPADD && inet_ntop(ASN1_STRING_length(g->d.iPAddress) == 4 ? AF_INET : AF_INET6,
+                                               ASN1_STRING_get0_data(g->d.iPAddress), text, sizeof(text)))
       at += (size_t)snprintf(out + at, size - at, "%s%s", at ? " " : "", text);
   }
   GENERAL_NAMES_free(names);

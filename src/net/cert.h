@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cert.h - making certificates: a private authority, and leaves it vouches for. See cert.c. */
 #ifndef CLOCHE_CERT_H
 #define CLOCHE_CERT_H
@@ -13,7 +14,8 @@ void cert_free(struct cert *c); /* the key's bytes are wiped */
 #define cleanup_cert __attribute__((cleanup(cert_free)))
 
 int cert_authority(const char *name, struct cert *out, struct err *err);
-/* names: host names (a leading "*." is a wildcard) and IP addresses; the first one that is short enough becomes the common name. */
+/* names: host names (a leading "*." is a wildcard) and IP addresses; the first one that is short enough becomes the
+ * common name. */
 int cert_leaf(const struct cert *authority, const char *const *names, size_t n, struct cert *out, struct err *err);
 
 struct cert_facts {

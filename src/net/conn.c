@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - bytes in and out of one stream socket.
  *
  * Reading: all connections of a loop read into one shared buffer and the protocol is shown the bytes there; only what
@@ -5,14 +6,18 @@
  * a peer that leaves is noticed at once; after it only the disconnect event is watched. Memory per connection
  * is therefore bounded by one read beyond the protocol's own limit.
  *
+ * Fairness: bytes are cheap to send and may be dear to take (a request in 30 bytes, a header field in one), so a
+ * protocol counts its work with conn_spend. A connection that used up its share keeps its unread bytes and waits for
+ * its next turn, so that a peer can slow down others by one share at a time and no more.
+ *
  * Writing: straight to the socket while it takes bytes; the rest is copied to a queue of blocks that waits for the
  * socket. Small writes are joined there, when corked, and while the net gathers (netloop.c). Files go by sendfile(2) in
  * their place of the queue.
  * How much may be queued is for the protocol to judge by c->queued; OUT_MAX is the wall behind it.
  *
- * What carries the bytes is exchangeable (conn_io): the socket itself here, TLS in tls.c. A carrier may hold decrypted bytes
- * that the socket's readiness says nothing about (`pending`, which costs a turn), and may need the other direction first
- * (read_waits, write_waits, as in a handshake).
+ * What carries the bytes is exchangeable (conn_io): the socket itself here, TLS in tls.c. A carrier may hold decrypted
+ * bytes that the socket's readiness says nothing about (`pending`, which costs a turn), and may need the other
+ * direction first (read_waits, write_waits, as in a handshake).
  *
  * Errors met inside a caller's own write are told at the connection's turn, not there. Closing is at once for the
  * descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
@@ -35,7 +40,7 @@
 struct conn_seg {
   struct conn_seg *next;
   int fd;                /* a file or a pipe, or -1 */
-  bool piped;            /* a pipe: pass.c carries it */
+  bool piped;            /* a pipe: splice.c carries it */
   bool copied;           /* sendfile can't carry this file */
   uint64_t offset, left; /* file */
   size_t from, to, cap;  /* memory: data[from..to) */
@@ -73,6 +78,35 @@ static int plain_shut(struct conn *c)
 }
 
 const struct conn_io conn_io_plain = {plain_read, plain_write, plain_file, plain_shut, NULL, NULL};
+
+/* ---- what waits ---- */
+
+void conn_hold(struct conn *c, uint64_t n)
+{
+  if (c->closed)
+    return;
+  if (!c->held)
+    c->held_at = uv_now(c->net->loop);
+  c->held += n;
+  c->net->held += n;
+}
+
+void conn_release(struct conn *c, uint64_t n)
+{
+  if (c->closed || !n)
+    return;
+  c->held_at = uv_now(c->net->loop);
+  c->held -= n;
+  c->net->held -= n;
+}
+
+/* The socket is full, or takes bytes again. What it holds then counts as waiting. */
+static void set_blocked(struct conn *c, bool blocked)
+{
+  if (c->blocked != blocked)
+    (blocked ? conn_hold : conn_release)(c, UNSENT_MAX);
+  c->blocked = blocked;
+}
 
 /* ---- blocks of queued output ---- */
 
@@ -131,10 +165,14 @@ static void out_drop_first(struct conn *c)
 
 static void out_drop(struct conn *c)
 {
-  while (c->out)
+  conn_release(c, c->queued_mem);
+  while (c->out) {
+    if (c->out->fd >= 0 && c->out->piped)
+      conn_release(c, c->out->left);
     out_drop_first(c);
+  }
   c->queued = c->queued_mem = 0;
-  c->blocked = false;
+  set_blocked(c, false);
 }
 
 /* n bytes of memory blocks at the front have gone out. */
@@ -142,6 +180,7 @@ static void out_taken(struct conn *c, size_t n)
 {
   c->queued -= n;
   c->queued_mem -= n;
+  conn_release(c, n);
   while (n) {
     struct conn_seg *s = c->out;
     size_t k = MIN(n, s->to - s->from);
@@ -169,6 +208,7 @@ static int out_copy(struct conn *c, const char *p, size_t n)
   }
   c->queued += n;
   c->queued_mem += n;
+  conn_hold(c, n);
   return 0;
 }
 
@@ -194,7 +234,7 @@ static size_t conn_waiting(const struct conn *c)
 
 static bool conn_reads(const struct conn *c)
 {
-  return !c->eof && (c->want || conn_waiting(c) == 0);
+  return !c->eof && !c->busy && (c->want || conn_waiting(c) == 0);
 }
 
 static void on_poll(uv_poll_t *h, int status, int events);
@@ -209,7 +249,8 @@ static int conn_events(const struct conn *c)
   bool writable = (c->blocked && !c->write_waits) || c->read_waits;
   if (c->failed)
     return 0;
-  return (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone ? UV_DISCONNECT : 0) | (writable ? UV_WRITABLE : 0);
+  return (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone && !c->busy ? UV_DISCONNECT : 0) |
+         (writable ? UV_WRITABLE : 0);
 }
 
 static void conn_rearm(struct conn *c)
@@ -237,6 +278,17 @@ void conn_ask_turn(struct conn *c)
   *n->turns_tail = c;
   n->turns_tail = &c->turn_next;
   net_turns_soon(n);
+}
+
+bool conn_spend(struct conn *c, size_t units)
+{
+  c->spent += (unsigned)MIN(units, (size_t)CONN_SHARE);
+  if (c->spent <= CONN_SHARE)
+    return false;
+  c->spent = CONN_SHARE; /* whatever else is counted before the turn */
+  c->busy = true;
+  conn_ask_turn(c);
+  return true;
 }
 
 static void conn_forget_turn(struct conn *c)
@@ -287,7 +339,7 @@ static ssize_t flush_file(struct conn *c, bool *full)
   size_t n = (size_t)MIN(s->left, (uint64_t)FILE_BYTES);
   ssize_t r = -ENOSYS;
   if (s->piped)
-    r = pass_out(s->fd, c->fd, n);
+    r = splice_out(s->fd, c->fd, n);
   else if (c->io->file && !s->copied)
     r = c->io->file(c, s->fd, s->offset, n);
   if (!s->piped && (r == -ENOSYS || r == -EINVAL || r == -EOPNOTSUPP)) {
@@ -302,6 +354,8 @@ static ssize_t flush_file(struct conn *c, bool *full)
   s->offset += (uint64_t)r;
   s->left -= (uint64_t)r;
   c->queued -= (uint64_t)r;
+  if (s->piped)
+    conn_release(c, (uint64_t)r);
   if (s->left == 0)
     out_drop_first(c);
   return r;
@@ -328,7 +382,7 @@ static ssize_t flush_memory(struct conn *c, bool *full)
 /* The socket is full; from now on its readiness is waited for. */
 static void conn_block(struct conn *c)
 {
-  c->blocked = true;
+  set_blocked(c, true);
   c->stall_at = uv_now(c->net->loop);
   if (c->stall_ms)
     net_wake(c->net, c->stall_at + c->stall_ms);
@@ -353,7 +407,7 @@ static bool conn_flush(struct conn *c)
     }
     sent += (size_t)r;
   }
-  c->blocked = c->out != NULL;
+  set_blocked(c, c->out != NULL);
   if (sent || !c->stall_at)
     c->stall_at = uv_now(c->net->loop);
   if (c->blocked && c->stall_ms)
@@ -455,6 +509,8 @@ static int write_from(struct conn *c, int fd, bool piped, uint64_t offset, uint6
   s->left = n;
   out_append(c, s);
   c->queued += n;
+  if (piped)
+    conn_hold(c, n);
   conn_push_now(c);
   return c->out_error ? -EPIPE : 0;
 }
@@ -505,7 +561,8 @@ void conn_shut(struct conn *c)
 
 /* ---- reading ---- */
 
-/* What the step said leaves when it is over; an answer that is out makes room for the next request, so it is asked again. */
+/* What the step said leaves when it is over; an answer that is out makes room for the next request, so it is asked
+ * again. */
 static void conn_step(struct conn *c, struct str *in)
 {
   bool said;
@@ -516,13 +573,12 @@ static void conn_step(struct conn *c, struct str *in)
     c->stepping = false;
     said = c->gathered;
     net_let_go(c->net);
-  } while (said && !c->closed && !c->out);
+  } while (said && !c->closed && !c->out && !c->busy);
   if (c->gathered) /* inside a larger pair: it leaves later, and is asked then */
     conn_ask_turn(c);
 }
 
-/* Offers what waits, and `fresh` behind it. */
-static void conn_feed(struct conn *c, struct str fresh)
+static void conn_feed_all(struct conn *c, struct str fresh)
 {
   struct str in = fresh;
   bool kept = conn_waiting(c) > 0;
@@ -551,6 +607,17 @@ static void conn_feed(struct conn *c, struct str fresh)
   }
 }
 
+/* Offers what waits, and `fresh` behind it. */
+static void conn_feed(struct conn *c, struct str fresh)
+{
+  conn_feed_all(c, fresh);
+  if (c->in.n == c->in_held || c->closed)
+    return;
+  conn_release(c, c->in_held);
+  c->in_held = c->in.n;
+  conn_hold(c, c->in_held);
+}
+
 /* The bytes that came, unseen to where they go; -ENOSYS: they are to be read. */
 static ssize_t conn_pass(struct conn *c)
 {
@@ -559,10 +626,10 @@ static ssize_t conn_pass(struct conn *c)
     return -ENOSYS;
   uint64_t most = c->ops->pass(c, &to);
   if (most && !to.conn)
-    return pass_into(c, to.pipe, most);
+    return splice_into(c, to.pipe, most);
   if (most < PASS_MIN || to.conn->io != &conn_io_plain || write_check(to.conn) < 0)
     return -ENOSYS;
-  return pass_bytes(c, to.conn, most);
+  return splice_bytes(c, to.conn, most);
 }
 
 static void conn_passed(struct conn *c, size_t n)
@@ -624,7 +691,7 @@ static void conn_readable(struct conn *c, int events)
 {
   if (conn_reads(c)) {
     conn_read(c);
-  } else if (!c->eof && !c->gone && ((events & UV_DISCONNECT) || c->failed)) {
+  } else if (!c->eof && !c->gone && (((events & UV_DISCONNECT) && !c->busy) || c->failed)) {
     c->gone = true;
     c->cut = was_reset(c);
     c->ops->left(c);
@@ -651,6 +718,7 @@ static void conn_writable(struct conn *c)
 static void on_poll(uv_poll_t *h, int status, int events)
 {
   struct conn *c = h->data;
+  c->spent = 0;
   if (status < 0) { /* an error is pending on the socket and libuv has stopped watching it */
     c->failed = true;
     c->events = 0;
@@ -671,6 +739,8 @@ void conn_turn(struct conn *c)
 {
   if (c->closed)
     return;
+  c->spent = 0;
+  c->busy = false;
   conn_push(c);
   c->ops->moved(c);
   if (!c->closed)
@@ -779,6 +849,8 @@ static void conn_end(struct conn *c, bool clean)
   if (c->io->close)
     c->io->close(c, clean && !c->out && !c->out_error && !c->failed);
   out_drop(c);
+  c->net->held -= c->held; /* of the protocol's too */
+  c->held = 0;
   net_unlink(c->net, c);
   uv_close((uv_handle_t *)&c->poll, on_closed);
   close(c->fd);

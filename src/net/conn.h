@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conn.h - one connected stream socket on a libuv loop, for servers and clients alike. See conn.c. */
 #ifndef CLOCHE_CONN_H
 #define CLOCHE_CONN_H
@@ -10,6 +11,10 @@
 
 struct conn;
 
+/* Bytes that the kernel keeps for a socket behind those that are on their way. Sockets whose peers do not read hold no
+ * more, and those whose peers read lose nothing: the window grows as the way is long. */
+#define UNSENT_MAX (128 << 10)
+
 /* Where bytes go that nobody looks at. */
 struct conn_way {
   struct conn *conn; /* NULL: */
@@ -21,9 +26,9 @@ struct conn_ops {
   /* Bytes that came or waited (perhaps none: a turn, or output went out). Takes from the front what it can use;
    * the rest waits and is offered again with more, or at the next turn. */
   void (*step)(struct conn *c, struct str *in);
-  void (*eof)(struct conn *c);                            /* the peer closed its direction; all bytes before it were offered */
-  void (*left)(struct conn *c);                           /* the peer closed its direction while its bytes wait because nobody wants them */
-  void (*moved)(struct conn *c);                          /* output may have gone out */
+  void (*eof)(struct conn *c);   /* the peer closed its direction; all bytes before it were offered */
+  void (*left)(struct conn *c);  /* the peer closed its direction while its bytes wait because nobody wants them */
+  void (*moved)(struct conn *c); /* output may have gone out */
   void (*broken)(struct conn *c, int code, bool writing); /* reading: nothing more comes. writing: output was dropped */
   void (*due)(struct conn *c);                            /* c->deadline is over */
   void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
@@ -38,8 +43,9 @@ struct conn_io {
   ssize_t (*write)(struct conn *c, const struct iovec *v, int n, bool more);
   ssize_t (*file)(struct conn *c, int fd, uint64_t offset, size_t n); /* NULL: copied through memory */
   int (*shut)(struct conn *c);                                        /* end of our direction */
-  bool (*pending)(const struct conn *c);                              /* holds bytes that the socket no longer shows; NULL: never */
-  void (*close)(struct conn *c, bool clean);                          /* before the descriptor closes; clean: nothing was cut off; NULL: no matter */
+  bool (*pending)(const struct conn *c); /* holds bytes that the socket no longer shows; NULL: never */
+  void (*close)(struct conn *c,
+                bool clean); /* before the descriptor closes; clean: nothing was cut off; NULL: no matter */
 };
 extern const struct conn_io conn_io_plain;
 
@@ -58,6 +64,9 @@ struct conn {
   struct conn_seg *out, *out_last;
   uint64_t queued;   /* bytes of out, those of files too */
   size_t queued_mem; /* without files */
+  uint64_t held;     /* bytes of all kinds that wait in memory, pipes and, by estimate, full sockets; conn_hold */
+  uint64_t held_at;  /* when some of them last went */
+  size_t in_held;    /* of them in `in` */
   uint64_t deadline; /* loop time in ms, 0 = none; conn_deadline */
   uint64_t stall_at; /* last time output moved */
   unsigned stall_ms; /* 0 = a peer may refuse output for ever */
@@ -70,6 +79,8 @@ struct conn {
   bool read_waits;  /* set by the carrier: it can't read before it could write */
   bool write_waits; /* set by the carrier: it can't write before the peer has spoken */
   bool shut_asked, shut_done;
+  unsigned spent; /* of CONN_SHARE, in this event or turn */
+  bool busy;      /* its share is used up: it is not read before its next turn */
   bool stepping, turn_asked, error_told;
   bool gathered; /* in net->gathered */
 };
@@ -84,13 +95,20 @@ void conn_deadline(struct conn *c, unsigned ms); /* 0 = none */
 int conn_write(struct conn *c, const struct iovec *v, int n, bool cork);
 int conn_write_file(struct conn *c, int fd, uint64_t offset, uint64_t n); /* fd owned, in all cases */
 int conn_write_pipe(struct conn *c, int fd, size_t n);                    /* what a pipe holds, all of it; fd owned */
-void conn_push(struct conn *c);                                           /* corked bytes go, now or when the net lets go */
+void conn_push(struct conn *c); /* corked bytes go, now or when the net lets go */
 void conn_push_now(struct conn *c);
-void conn_full(struct conn *c); /* the protocol waits for `moved` from now on */
-void conn_shut(struct conn *c); /* our direction ends once the queue is out */
+void conn_full(struct conn *c);                /* the protocol waits for `moved` from now on */
+void conn_shut(struct conn *c);                /* our direction ends once the queue is out */
+void conn_hold(struct conn *c, uint64_t n);    /* that many more bytes wait, here or in the protocol */
+void conn_release(struct conn *c, uint64_t n); /* that many went, or were dropped */
 void conn_ask_turn(struct conn *c);
-void conn_close(struct conn *c); /* FIN, unless unread bytes make it RST */
-void conn_reset(struct conn *c); /* RST; queued output is lost */
+/* The protocol tells what it does for the peer, in units of about a nanosecond. One whose share of this event is used
+ * up becomes `busy`: the protocol stops where it is, and goes on at the connection's next turn, after all others had
+ * theirs. */
+#define CONN_SHARE ((unsigned)1 << 20)
+bool conn_spend(struct conn *c, size_t units); /* true: busy */
+void conn_close(struct conn *c);               /* FIN, unless unread bytes make it RST */
+void conn_reset(struct conn *c);               /* RST; queued output is lost */
 
 /* For netloop.c. */
 void conn_turn(struct conn *c);

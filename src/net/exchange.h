@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exchange.h - the server's own view of its connections; for this folder only. */
 #ifndef CLOCHE_EXCHANGE_H
 #define CLOCHE_EXCHANGE_H
@@ -40,6 +41,7 @@ struct peer {
   uint64_t discarded;
   struct peer *idle_prev, *idle_next; /* while PEER_IDLE: oldest first */
   bool in_idle;
+  struct address *stranger; /* counted there until a request of it was accepted */
   union {
     struct sockaddr any;
     struct sockaddr_in in4;
@@ -75,6 +77,7 @@ struct http_server {
   struct listener *listeners;
   uv_timer_t pause; /* accepting stops for a moment when descriptors are out */
   struct peer *idle_first, *idle_last;
+  struct map addresses; /* struct address *, of those that have strangers' connections */
   struct http_x *store;
   size_t nstore;
   size_t nconns;
@@ -87,9 +90,11 @@ extern const struct conn_ops peer_ops;
 /* server.c */
 typedef int (*admit_fn)(struct http_server *s, int fd, void *arg); /* takes fd in all cases */
 int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg);
-int server_admit(struct http_server *s, int fd, bool plain, struct peer **out); /* plain: a refusal may be put in words */
+int server_admit(struct http_server *s, int fd, bool plain,
+                 struct peer **out); /* plain: a refusal may be put in words */
 void server_idle_add(struct http_server *s, struct peer *p);
 void server_idle_remove(struct http_server *s, struct peer *p);
+void server_known(struct http_server *s, struct peer *p); /* it is no stranger's connection any more */
 void server_unref(struct http_server *s);
 
 /* http1.c */
@@ -99,12 +104,12 @@ void exchange_free(struct http_server *s, struct http_x *x);
 void peer_end(struct peer *p, enum http_end how, bool reset); /* closes; x hears `how` */
 void peer_drop(struct peer *p);                               /* the same, and x hears it at once */
 
-/* call.c */
+/* http_call.c */
 struct conn *call_conn(struct http_call *c);
 uint64_t call_room(const struct http_call *c); /* body bytes that may be passed to it unframed */
 void call_took(struct http_call *c, size_t n); /* that many were */
 
-/* answer.c */
+/* http1_answer.c */
 int answer_may_send(struct http_x *x, bool open, uint64_t n); /* 0, and n are counted; -EPIPE, -EINVAL, -EMSGSIZE */
 uint64_t answer_room(const struct http_x *x);
 void answer_took(struct http_x *x, size_t n);

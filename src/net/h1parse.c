@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* h1parse.c - a strict reader of HTTP/1.x.
  *
  * Two parsers that disagree about where a message ends are how requests are smuggled, so this one knows one reading
@@ -5,8 +6,8 @@
  * folded headers; no blank before the colon; one Host; one Content-Length of digits; never a Content-Length beside a
  * Transfer-Encoding; a Transfer-Encoding that is `chunked` and nothing more; chunk sizes of plain hex digits.
  * What real clients do and the grammar allows is taken: any token as a method, header names with underscores, absolute
- * and asterisk targets, bytes above 0x7f in targets and values. The http-parser library that stable distributions ship accepts
- * several of the refused forms, which is why this file exists.
+ * and asterisk targets, bytes above 0x7f in targets and values. The http-parser library that stable distributions ship
+ * accepts several of the refused forms, which is why this file exists.
  *
  * There is no I/O and no allocation here. Results depend on the bytes alone, never on how reads happened to cut
  * them; tests/fuzz/http1.c holds that to be true. */
@@ -79,7 +80,8 @@ static int too_long(const struct h1scan *s, enum h1_side side, const char **why)
   return refuse(why, 431, "header section too large");
 }
 
-ptrdiff_t h1_scan(struct h1scan *s, enum h1_side side, struct str in, const struct http_limits *limits, const char **why)
+ptrdiff_t h1_scan(struct h1scan *s, enum h1_side side, struct str in, const struct http_limits *limits,
+                  const char **why)
 {
   size_t n = MIN(in.n, limits->head_max);
   if (s->seen == 0 && n > 0 && !may_begin(side, in.p[0]))
@@ -118,7 +120,8 @@ static struct str next_line(struct str *head)
 
 static int parse_version(struct str v, struct http_head *out, const char **why)
 {
-  if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.' || v.p[5] < '0' || v.p[5] > '9' || v.p[7] < '0' || v.p[7] > '9')
+  if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.' || v.p[5] < '0' || v.p[5] > '9' || v.p[7] < '0' ||
+      v.p[7] > '9')
     return refuse(why, 400, "bad HTTP version");
   if (v.p[5] != '1')
     return refuse(why, 505, "HTTP version not supported");
@@ -286,8 +289,8 @@ static int note_header(const struct http_header *h, struct notes *seen, struct h
   }
 }
 
-static int parse_headers(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct notes *seen, struct h1_frame *f,
-                         const char **why)
+static int parse_headers(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct notes *seen,
+                         struct h1_frame *f, const char **why)
 {
   out->headers = hv;
   for (struct str line = next_line(&head); line.n; line = next_line(&head)) {
@@ -309,7 +312,8 @@ static int parse_headers(struct str head, struct http_head *out, struct http_hea
   return 0;
 }
 
-int h1_request(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame, const char **why)
+int h1_request(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame,
+               const char **why)
 {
   struct notes seen = {0};
   *out = (struct http_head){0};
@@ -328,7 +332,8 @@ int h1_request(struct str head, struct http_head *out, struct http_header *hv, s
   return 0;
 }
 
-int h1_response(struct str head, bool bodyless, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame, const char **why)
+int h1_response(struct str head, bool bodyless, struct http_head *out, struct http_header *hv, size_t cap,
+                struct h1_frame *frame, const char **why)
 {
   struct notes seen = {0};
   *out = (struct http_head){0};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* h1parse.h - HTTP/1.x heads and chunked bodies as pure functions over bytes. See h1parse.c. */
 #ifndef CLOCHE_H1PARSE_H
 #define CLOCHE_H1PARSE_H
@@ -15,7 +16,8 @@ enum h1_side { H1_REQUEST, H1_RESPONSE };
 
 /* Bytes of a complete head in `in` (its empty last line included), 0 when more must come, or a negative HTTP
  * status (-400, -414, -431) with a reason. The answer depends on the bytes only, not on how they were cut. */
-ptrdiff_t h1_scan(struct h1scan *s, enum h1_side side, struct str in, const struct http_limits *limits, const char **why);
+ptrdiff_t h1_scan(struct h1scan *s, enum h1_side side, struct str in, const struct http_limits *limits,
+                  const char **why);
 
 enum h1_kind { H1_NONE, H1_LENGTH, H1_CHUNKED, H1_UNTIL_EOF };
 
@@ -29,9 +31,11 @@ struct h1_frame {
 
 /* Parses what h1_scan found complete. hv holds at least lines - 1 headers. All slices point into `head` (or at
  * constants). 0, or a negative HTTP status with a reason. */
-int h1_request(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame, const char **why);
+int h1_request(struct str head, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame,
+               const char **why);
 /* bodyless: the request was a HEAD. Negative means the answer can't be trusted. */
-int h1_response(struct str head, bool bodyless, struct http_head *out, struct http_header *hv, size_t cap, struct h1_frame *frame, const char **why);
+int h1_response(struct str head, bool bodyless, struct http_head *out, struct http_header *hv, size_t cap,
+                struct h1_frame *frame, const char **why);
 
 /* A body as it is taken from the wire, whatever its framing. */
 struct h1_body {

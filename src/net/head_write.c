@@ -1,4 +1,5 @@
-/* headout.c - the heads we send.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_write.c - the heads we send.
  *
  * Framing has one author: Content-Length and Transfer-Encoding that a caller passes (a proxy hands on what it got) are
  * left out and written from the length that was promised. The same holds for Connection, which belongs to this
@@ -63,7 +64,7 @@ static void put_framing(struct buf *b, const struct headout *o)
   buf_add(b, "\r\n", 2);
 }
 
-int headout_answer(struct buf *b, int status, const struct headout *o)
+int head_write_answer(struct buf *b, int status, const struct headout *o)
 {
   struct seen seen = {0};
   buf_clear(b);
@@ -91,7 +92,7 @@ int headout_answer(struct buf *b, int status, const struct headout *o)
   return buf_failed(b);
 }
 
-int headout_request(struct buf *b, struct str method, struct str target, const struct headout *o)
+int head_write_request(struct buf *b, struct str method, struct str target, const struct headout *o)
 {
   struct seen seen = {0};
   buf_clear(b);

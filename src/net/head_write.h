@@ -1,6 +1,7 @@
-/* headout.h - writing heads: what callers may choose and what only this folder may say. See headout.c. */
-#ifndef CLOCHE_HEADOUT_H
-#define CLOCHE_HEADOUT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_write.h - writing heads: what callers may choose and what only this folder may say. See head_write.c. */
+#ifndef CLOCHE_NET_HEAD_WRITE_H
+#define CLOCHE_NET_HEAD_WRITE_H
 
 #include "net/http.h"
 
@@ -15,7 +16,7 @@ struct headout {
 };
 
 /* Put together in b, which is cleared first. 0, -EINVAL when a name or value can't be written, -ENOBUFS. */
-int headout_answer(struct buf *b, int status, const struct headout *h);
-int headout_request(struct buf *b, struct str method, struct str target, const struct headout *h);
+int head_write_answer(struct buf *b, int status, const struct headout *h);
+int head_write_request(struct buf *b, struct str method, struct str target, const struct headout *h);
 
 #endif

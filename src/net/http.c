@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http.c - the small things of http.h: looking into heads, words for statuses, the default limits. */
 #include "net/http.h"
 
@@ -55,6 +56,31 @@ bool http_header_has(const struct http_head *head, const char *name, const char 
     if (str_ieq(head->headers[i].name, want) && list_has(head->headers[i].value, str_of(token)))
       return true;
   return false;
+}
+
+static bool is_http_again(struct str protocol)
+{
+  return str_ieq(protocol, STR("h2c")) || str_ieq(protocol, STR("h2")) || str_istarts(protocol, STR("http")) ||
+         str_istarts(protocol, STR("tls"));
+}
+
+struct str http_upgrade(const struct http_head *head, bool bodied)
+{
+  struct str offer = http_header(head, "upgrade"), word, rest = offer;
+  if (!offer.n || bodied || head->minor == 0 || !http_header_has(head, "connection", "upgrade"))
+    return STR_NONE;
+  while (rest.n) {
+    str_cut(rest, ',', &word, &rest);
+    if (is_http_again(str_trim(word)))
+      return STR_NONE;
+  }
+  return offer;
+}
+
+bool http_upgrade_taken(struct str offer, const struct http_head *answer)
+{
+  struct str taken = http_header(answer, "upgrade");
+  return taken.n && str_find(taken, ',') < 0 && list_has(offer, str_trim(taken));
 }
 
 const char *http_reason(int status)

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http.h - HTTP exchanges, whatever carries them.
  *
  * A server hands each request to its handler as an exchange (struct http_x) once the head is complete. Bodies stream
  * both ways with back-pressure: the request body arrives only while the exchange is not paused, and output is
  * queued up to a high-water mark after which the handler waits for `drain`. Nothing is buffered without a limit.
  * A client call (struct http_call) is the mirror image on a connected socket. Everything runs on one libuv loop;
- * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; TLS (tls.c) and HTTP/2 (http2.c) fit in
- * below the same face and are a library of their own, entered through tls.h. */
+ * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; TLS (tls.c) and HTTP/2 (http2.c) fit
+ * in below the same face and are a library of their own, entered through tls.h. */
 #ifndef CLOCHE_HTTP_H
 #define CLOCHE_HTTP_H
 
@@ -29,6 +30,12 @@ struct http_head {
 struct str http_header(const struct http_head *head, const char *name);
 /* True when a comma-separated header holds that token. */
 bool http_header_has(const struct http_head *head, const char *name, const char *token);
+/* What a request offers to switch to by `Connection: upgrade`; none when it has a body to come (bodied) or is HTTP/1.0.
+ * Protocols that are HTTP again (h2c, TLS/1.0) are no offer: a client that got its way would send requests to others
+ * over the tunnel. */
+struct str http_upgrade(const struct http_head *head, bool bodied);
+/* True when `answer` switches to one of the protocols that were offered. */
+bool http_upgrade_taken(struct str offer, const struct http_head *answer);
 const char *http_reason(int status);
 
 struct http_limits {
@@ -40,6 +47,10 @@ struct http_limits {
   unsigned idle_ms;   /* time between requests on a kept connection; 640 s */
   unsigned body_ms;   /* longest silence inside a request body that is being read (not paused); 300 s; 0 = none */
   unsigned linger_ms; /* longest time a peer may accept no byte of queued output before it is cut; 0 = none */
+  size_t address_max; /* open connections from one address on which no request was accepted yet (http_x_accepted); 0 =
+                         no limit */
+  uint64_t held_max;  /* bytes that wait on all connections of the server's loop; over it those that stand still longest
+                         are cut; 0 = no limit */
   size_t conns_max;   /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
 };
 extern const struct http_limits http_limits_default;
@@ -50,8 +61,8 @@ struct http_server;
 struct http_x;
 struct net;
 
-/* How an exchange ended. PEER_GONE: the peer left, in order. PEER_CUT: its connection was reset, as it is by one that was cut off
- * itself (http_call_cut), or is found dead, as in a box that was asleep. */
+/* How an exchange ended. PEER_GONE: the peer left, in order. PEER_CUT: its connection was reset, as it is by one that
+ * was cut off itself (http_call_cut), or is found dead, as in a box that was asleep. */
 enum http_end { HTTP_DONE, HTTP_PEER_GONE, HTTP_PEER_CUT, HTTP_ABORTED };
 
 struct http_call;
@@ -62,8 +73,8 @@ struct http_x_ops {
   /* The last call for x, exactly once, in every case; x and its arena are gone after it returns. While a handler
    * works on an answer the connection is watched, so a peer that leaves is noticed at once. */
   void (*gone)(struct http_x *x, enum http_end how);
-  /* For a proxy; may be NULL. The call that takes the body as it comes, or NULL: large bodies of a known length then go there
-   * without `body` seeing them, and `passed` counts them. */
+  /* For a proxy; may be NULL. The call that takes the body as it comes, or NULL: large bodies of a known length then go
+   * there without `body` seeing them, and `passed` counts them. */
   struct http_call *(*pass)(struct http_x *x);
   void (*passed)(struct http_x *x, size_t n);
   /* The same into a pipe of the handler's: its end for writing, or -1. `passed` with 0 says that it is full. */
@@ -87,7 +98,12 @@ void http_x_handle(struct http_x *x, const struct http_x_ops *ops, void *data);
 void *http_x_data(const struct http_x *x);
 uv_loop_t *http_x_loop(const struct http_x *x);
 void http_x_peer(const struct http_x *x, char *out, size_t size); /* "127.0.0.1:4711" */
-bool http_x_secure(const struct http_x *x);                       /* it came over TLS */
+void http_x_accepted(struct http_x *x);     /* the request showed a right to be here: its connection counts as a known
+                                               client's from now on */
+bool http_x_secure(const struct http_x *x); /* it came over TLS */
+void http_x_hold(
+    struct http_x *x,
+    int64_t n); /* the handler keeps n more bytes of the body, or fewer: they count as waiting (held_max) */
 
 void http_x_resume(struct http_x *x); /* body flows (answers Expect: 100-continue at first use) */
 void http_x_pause(struct http_x *x);
@@ -95,21 +111,24 @@ void http_x_body_max(struct http_x *x, uint64_t max); /* UINT64_MAX = none; more
 int64_t http_x_body_length(const struct http_x *x);   /* -1 = chunked, 0 = none */
 
 #define HTTP_CHUNKED (-1)
-/* Sends the head. length: bytes to come, or HTTP_CHUNKED. Date, Connection, Content-Length and Transfer-Encoding are added
- * here (not for 1xx, 204, 304); those that are passed in are left out, but `Connection: close` is obeyed. An answer begun
- * while a body of more than 256 KiB is neither read nor resumed says close. 0, or negative when an answer was begun
- * already (-EALREADY), a header can't be written (-EINVAL) or the peer is gone (-EPIPE). */
+/* Sends the head. length: bytes to come, or HTTP_CHUNKED. Date, Connection, Content-Length and Transfer-Encoding are
+ * added here (not for 1xx, 204, 304); those that are passed in are left out, but `Connection: close` is obeyed. An
+ * answer begun while a body of more than 256 KiB is neither read nor resumed says close. 0, or negative when an answer
+ * was begun already (-EALREADY), a header can't be written (-EINVAL) or the peer is gone (-EPIPE). */
 int http_respond(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length);
-int http_send(struct http_x *x, struct str data);                          /* copied; one call = one chunk; leaves when this step ends */
-int http_send_file(struct http_x *x, int fd, uint64_t offset, uint64_t n); /* fd owned; sendfile(2); after what is queued */
+int http_send(struct http_x *x, struct str data); /* copied; one call = one chunk; leaves when this step ends */
+int http_send_file(struct http_x *x, int fd, uint64_t offset,
+                   uint64_t n); /* fd owned; sendfile(2); after what is queued */
 bool http_congested(const struct http_x *x);
-void http_end(struct http_x *x);   /* finishes the answer; the connection is kept when it can be */
-void http_abort(struct http_x *x); /* cuts the connection with no final chunk; `gone` follows (not from inside this call) */
+void http_end(struct http_x *x); /* finishes the answer; the connection is kept when it can be */
+void http_abort(
+    struct http_x *x); /* cuts the connection with no final chunk; `gone` follows (not from inside this call) */
 /* A whole answer at once. */
 int http_reply(struct http_x *x, int status, const char *content_type, struct str body);
 int http_reply_with(struct http_x *x, int status, const struct http_header *headers, size_t n, struct str body);
-/* After this (status 101, or 200 to CONNECT) bytes flow raw: `body` gets them, http_send sends them, http_end closes our
- * direction, body_end tells that the peer closed its own. */
+/* Switches protocols (101): bytes flow raw from here. `body` gets them, http_send sends them, http_end closes our
+ * direction, body_end tells that the peer closed its own. The connection ends with it. -EPROTO: the client did not ask
+ * for what `headers` say. */
 int http_tunnel(struct http_x *x, int status, const struct http_header *headers, size_t n);
 
 /* For who answers from callbacks of its own (a process was read, a timer fired): what is said between the two leaves
@@ -120,7 +139,9 @@ void http_let_go(struct net *net);
 /* ---- client ---- */
 
 struct http_call_ops {
-  void (*head)(struct http_call *c, const struct http_head *head); /* final status; 1xx are skipped, 101 begins a tunnel */
+  /* The final status. 1xx are skipped, up to a number; 101 begins a tunnel, and fails where the request did not ask for
+   * it. */
+  void (*head)(struct http_call *c, const struct http_head *head);
   void (*body)(struct http_call *c, struct str chunk);
   void (*end)(struct http_call *c); /* the answer is complete */
   void (*drain)(struct http_call *c);
@@ -136,9 +157,10 @@ struct http_call_ops {
 struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limits *limits);
 void http_call_handle(struct http_call *c, const struct http_call_ops *ops, void *data);
 void *http_call_data(const struct http_call *c);
-/* length: HTTP_CHUNKED, or the number of body bytes to come (0 = none). Adds Content-Length / Transfer-Encoding, and a Host
- * where none is given. Negative: nothing was begun and no callback follows; 0: `end` or `fail` will. */
-int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n, int64_t length);
+/* length: HTTP_CHUNKED, or the number of body bytes to come (0 = none). Adds Content-Length / Transfer-Encoding, and a
+ * Host where none is given. Negative: nothing was begun and no callback follows; 0: `end` or `fail` will. */
+int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers,
+                    size_t n, int64_t length);
 int http_call_send(struct http_call *c, struct str data);
 void http_call_end(struct http_call *c);
 bool http_call_congested(const struct http_call *c);
@@ -146,9 +168,10 @@ void http_call_pause(struct http_call *c); /* stop reading the answer */
 void http_call_resume(struct http_call *c);
 /* Told when a kept connection ends or speaks out of turn between requests; then only http_call_free is left. */
 void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void *arg), void *arg);
-bool http_call_alive(const struct http_call *c);    /* looks at the socket itself: the peer has not closed it */
-bool http_call_reusable(const struct http_call *c); /* answer complete, request complete, peer keeps alive, no stray bytes */
-void http_call_free(struct http_call *c);           /* leaves in order; no callback comes after it; allowed inside callbacks */
-void http_call_cut(struct http_call *c);            /* the same by a reset: the far side knows that nobody chose to leave */
+bool http_call_alive(const struct http_call *c); /* looks at the socket itself: the peer has not closed it */
+bool http_call_reusable(
+    const struct http_call *c);           /* answer complete, request complete, peer keeps alive, no stray bytes */
+void http_call_free(struct http_call *c); /* leaves in order; no callback comes after it; allowed inside callbacks */
+void http_call_cut(struct http_call *c);  /* the same by a reset: the far side knows that nobody chose to leave */
 
 #endif

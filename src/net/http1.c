@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http1.c - the server side of an HTTP/1.1 connection: heads in, bodies in, one exchange after another.
  *
  * A connection (struct peer) carries at most one exchange at a time; bytes of a following request wait until the
- * answer before it is complete and out. All progress is made in peer_step, which the connection calls with whatever bytes
- * there are and which goes on until nothing changes. Handlers are called from there and from nowhere else but
- * the closing of the connection, so no handler is ever entered from inside its own call.
+ * answer before it is complete and out. All progress is made in peer_step, which the connection calls with whatever
+ * bytes there are and which goes on until nothing changes. Handlers are called from there and from nowhere else but the
+ * closing of the connection, so no handler is ever entered from inside its own call.
  *
  * An exchange ends in one of two places: exchange_finish, when the answer is out (HTTP_DONE, the connection may go
  * on), or peer_freed, after the connection was closed under it. Each calls `gone`, and p->x can be in only one of them.
@@ -21,6 +22,9 @@
 #define LINGER_MS     2000
 #define ARENA_MAX     ((size_t)64 << 20)
 #define STORE_MAX     64
+/* What conn_spend is told: a request costs its handler more than its bytes do, a chunk a little. */
+#define REQUEST_COST  16384
+#define CHUNK_COST    512
 
 /* ---- exchanges ---- */
 
@@ -126,6 +130,7 @@ static bool body_turn(struct http_x *x, struct str *in)
   if (rc != H1_DATA)
     return rc == H1_END;
   p->restart = true;
+  conn_spend(&p->conn, CHUNK_COST);
   x->body_seen += piece.n;
   if (x->body_seen > x->body_max && !x->tunnel)
     exchange_refuse(x, 413, "request body too large", HTTP_ABORTED);
@@ -190,6 +195,7 @@ static bool head_turn(struct peer *p, struct str *in)
   x->continue_due = x->frame.expect && !p->body.done;
   p->x = x;
   p->discarded = 0;
+  conn_spend(&p->conn, REQUEST_COST + (size_t)n);
   server_idle_remove(s, p);
   s->fn(x, s->arg);
   return true;
@@ -201,7 +207,7 @@ static bool discard_turn(struct peer *p, struct str *in)
   struct str piece;
   int rc = h1_body_next(&p->body, in, &piece);
   if (rc == H1_DATA)
-    p->discarded += piece.n;
+    p->discarded += piece.n, conn_spend(&p->conn, CHUNK_COST);
   if (rc >= 0 && p->discarded <= DISCARD_BYTES)
     return rc != H1_MORE;
   linger(p);
@@ -277,7 +283,7 @@ static void peer_settle(struct peer *p, size_t waiting)
 static void peer_step(struct conn *c, struct str *in)
 {
   struct peer *p = container_of(c, struct peer, conn);
-  while (peer_turn(p, in))
+  while (!c->busy && peer_turn(p, in))
     continue;
   if (!c->closed)
     peer_settle(p, in->n);
@@ -291,6 +297,7 @@ void peer_end(struct peer *p, enum http_end how, bool reset)
     return;
   p->how = how;
   server_idle_remove(p->server, p);
+  server_known(p->server, p);
   p->server->nconns--;
   if (reset)
     conn_reset(&p->conn);
@@ -373,7 +380,8 @@ static void peer_freed(struct conn *c)
 
 static bool may_pass(const struct peer *p, const struct http_x *x)
 {
-  return x && x->ops && x->ops->passed && x->reading && !x->ended && !x->tunnel && p->body.kind == H1_LENGTH && x->frame.length <= x->body_max;
+  return x && x->ops && x->ops->passed && x->reading && !x->ended && !x->tunnel && p->body.kind == H1_LENGTH &&
+         x->frame.length <= x->body_max;
 }
 
 static uint64_t peer_pass(struct conn *c, struct conn_way *to)
@@ -403,4 +411,5 @@ static void peer_passed(struct conn *c, size_t n)
   x->ops->passed(x, n);
 }
 
-const struct conn_ops peer_ops = {peer_step, peer_eof, peer_left, peer_moved, peer_broken, peer_due, peer_freed, peer_pass, peer_passed};
+const struct conn_ops peer_ops = {peer_step, peer_eof,   peer_left, peer_moved, peer_broken,
+                                  peer_due,  peer_freed, peer_pass, peer_passed};

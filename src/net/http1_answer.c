@@ -1,4 +1,5 @@
-/* answer.c - what a handler says: heads, chunks, files, tunnels.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http1_answer.c - what a handler says: heads, chunks, files, tunnels.
  *
  * A head is corked: it leaves together with the first bytes of the body, or at the end of the loop iteration when none
  * come. Everything else leaves at once, one http_send as one chunk in one system call. */
@@ -59,6 +60,19 @@ void http_x_peer(const struct http_x *x, char *out, size_t size)
   } else {
     snprintf(out, size, "unix");
   }
+}
+
+void http_x_accepted(struct http_x *x)
+{
+  server_known(x->peer->server, x->peer);
+}
+
+void http_x_hold(struct http_x *x, int64_t n)
+{
+  if (n > 0)
+    conn_hold(&x->peer->conn, (uint64_t)n);
+  else
+    conn_release(&x->peer->conn, (uint64_t)-n);
 }
 
 bool http_x_secure(const struct http_x *x)
@@ -144,7 +158,8 @@ static bool is_bare(int status)
 }
 
 /* Builds the head in the loop's buffer and notes what it promises. */
-static int begin(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length, struct str *head)
+static int begin(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length,
+                 struct str *head)
 {
   struct net *net = x->peer->conn.net;
   bool head_only = str_is(x->head.method, "HEAD");
@@ -159,7 +174,7 @@ static int begin(struct http_x *x, int status, const struct http_header *headers
       .keep = keep && x->head.minor == 0,
       .date = net_date(net),
   };
-  int rc = headout_answer(&net->head, status, &o);
+  int rc = head_write_answer(&net->head, status, &o);
   if (rc < 0)
     return rc;
   *head = buf_str(&net->head);
@@ -177,7 +192,7 @@ static int interim(struct http_x *x, int status, const struct http_header *heade
   struct buf *b = &x->peer->conn.net->head;
   if (x->head.minor == 0)
     return 0;
-  int rc = headout_answer(b, status, &(struct headout){.headers = headers, .n = n});
+  int rc = head_write_answer(b, status, &(struct headout){.headers = headers, .n = n});
   struct iovec v = iov_of(buf_str(b));
   return rc < 0 ? rc : conn_write(&x->peer->conn, &v, 1, false);
 }
@@ -244,7 +259,10 @@ int http_tunnel(struct http_x *x, int status, const struct http_header *headers,
     return -EPIPE;
   if (x->begun || !p->body.done)
     return -EALREADY;
-  int rc = headout_answer(b, status, &(struct headout){.headers = headers, .n = n, .tunnel = true});
+  struct http_head answer = {.headers = (struct http_header *)headers, .nheaders = n};
+  if (status != 101 || !http_upgrade_taken(http_upgrade(&x->head, x->frame.kind != H1_NONE), &answer))
+    return -EPROTO;
+  int rc = head_write_answer(b, status, &(struct headout){.headers = headers, .n = n, .tunnel = true});
   struct iovec v = iov_of(buf_str(b));
   if (rc == 0)
     rc = conn_write(&p->conn, &v, 1, false);
@@ -300,7 +318,8 @@ int http_send(struct http_x *x, struct str data)
 
 uint64_t answer_room(const struct http_x *x)
 {
-  bool takes = !x->peer->via && is_open(x) && x->begun && !x->ended && !x->bare && !x->chunked && !x->tunnel && x->out_left > 0;
+  bool takes =
+      !x->peer->via && is_open(x) && x->begun && !x->ended && !x->bare && !x->chunked && !x->tunnel && x->out_left > 0;
   return takes ? (uint64_t)x->out_left : 0;
 }
 
@@ -381,7 +400,7 @@ int answer_error(struct peer *p, int status, const char *why)
   int n = snprintf(body, sizeof(body), "{\"code\":%d,\"message\":\"%s\"}", status, why);
   struct http_header type = {STR("Content-Type"), STR("application/json")};
   struct headout o = {.headers = &type, .n = 1, .length = n, .framed = true, .close = true, .date = net_date(net)};
-  int rc = headout_answer(&net->head, status, &o);
+  int rc = head_write_answer(&net->head, status, &o);
   if (rc < 0)
     return rc;
   struct iovec v[] = {iov_of(buf_str(&net->head)), {body, (size_t)n}};

@@ -1,33 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http2.c - the server side of an HTTP/2 connection: streams in, each one exchange of http.h. Framing and HPACK are
  * nghttp2's; what is here is the meaning and the limits.
  *
- * nghttp2 must not be entered from its own callbacks. Handlers are called from some of them (a head, a piece of a body),
- * and what they say is only submitted; it is sent when nghttp2 is left. Everything else a handler hears (the end of
- * the body, drain, gone) is told from h2_tell, outside of nghttp2, for the streams that asked for it by h2_todo.
+ * nghttp2 must not be entered from its own callbacks. Handlers are called from some of them (a head, a piece of a
+ * body), and what they say is only submitted; it is sent when nghttp2 is left. Everything else a handler hears (the end
+ * of the body, drain, gone) is told from h2_tell, outside of nghttp2, for the streams that asked for it by h2_todo.
  *
  * Flow control: no window opens by itself. Body bytes that the handler takes are given back to the windows at once;
- * those of a paused stream wait in its backlog, at most STREAM_WINDOW of them, and hold that stream back. All streams of a
- * connection together never hold more than SESSION_WINDOW. Output waits in its stream until the socket has less than
- * SOCKET_AHEAD before it, so a slow stream's bytes do not stand in a fast one's way.
+ * those of a paused stream wait in its backlog, at most STREAM_WINDOW of them, and hold that stream back. All streams
+ * of a connection together never hold more than SESSION_WINDOW. Output waits in its stream until the socket has less
+ * than SOCKET_AHEAD before it, so a slow stream's bytes do not stand in a fast one's way.
  *
  * Abuse: at most STREAMS_MAX at once; a client that resets streams faster than RESETS_PER_S, or chats (settings, pings,
- * priorities, empty frames) faster than CHATTER_PER_S, after a generous burst, gets GOAWAY with ENHANCE_YOUR_CALM. Heads have
- * the size, count and time limits of HTTP/1.1, and what that parser would refuse is refused here. Trailers are
- * dropped. CONNECT and upgrades do not exist here: clients use HTTP/1.1 for them.
+ * priorities, empty frames) faster than CHATTER_PER_S, after a generous burst, gets GOAWAY with ENHANCE_YOUR_CALM.
+ * Heads have the size, count and time limits of HTTP/1.1, and what that parser would refuse is refused here. A byte of
+ * HPACK may stand for kilobytes, so fields are counted as they are decoded, those of trailers too: a section of twice
+ * the limit ends the connection then and there, many that are merely too large end it as well, and decoding is work
+ * that conn_spend counts, which pauses nghttp2 inside a section. Trailers are dropped. CONNECT and upgrades do not
+ * exist here: clients use HTTP/1.1 for them.
  *
  * An abort is RST_STREAM with INTERNAL_ERROR, so the client sees a broken transfer and its other streams go on. */
 #include "net/http2.h"
 
-#define STREAMS_MAX    250
-#define STREAM_WINDOW  (1 << 20)
-#define SESSION_WINDOW (16 << 20)
-#define SOCKET_AHEAD   ((size_t)128 << 10)
-#define DATA_FRAME     (16384 - 9) /* with its head it fills one TLS record */
-#define RESETS_BURST   500
-#define RESETS_PER_S   50
-#define CHATTER_BURST  2000
-#define CHATTER_PER_S  200
-#define LINGER_MS      2000
+#define STREAMS_MAX       250
+#define STREAM_WINDOW     (1 << 20)
+#define SESSION_WINDOW    (4 << 20)
+#define SOCKET_AHEAD      ((size_t)128 << 10)
+#define DATA_FRAME        (16384 - 9) /* with its head it fills one TLS record */
+#define RESETS_BURST      500
+#define RESETS_PER_S      50
+#define CHATTER_BURST     2000
+#define CHATTER_PER_S     200
+#define OVERSIZED_BURST   10
+#define OVERSIZED_PER_S   1
+#define CONTINUATIONS_MAX 8
+#define LINGER_MS         2000
+#define REQUEST_COST      16384 /* of conn_spend */
+#define FRAME_COST        512
 
 static struct h2 *h2_of(struct conn *c)
 {
@@ -81,6 +90,7 @@ static void stream_give_back(struct stream *s, size_t n)
 static void backlog_drop(struct stream *s)
 {
   stream_give_back(s, s->backlog.n - s->backlog_off);
+  conn_release(&s->h2->peer->conn, s->backlog.n - s->backlog_off);
   buf_free(&s->backlog);
   s->backlog_off = 0;
 }
@@ -167,6 +177,12 @@ void h2_end_session(struct h2 *h, uint32_t code, const char *why)
   h2_send_soon(h);
 }
 
+void h2_oversized(struct h2 *h)
+{
+  if (!bucket_take(&h->oversized, h2_now(h), OVERSIZED_BURST, OVERSIZED_PER_S))
+    h2_end_session(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many oversized header sections");
+}
+
 /* GOAWAY is queued behind all there was. Exchanges that are still open are lost with the connection. */
 static void h2_leave(struct h2 *h)
 {
@@ -193,7 +209,8 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *p, size_t n, int
   return conn_write(c, &v, 1, true) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : (ssize_t)n;
 }
 
-static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n, nghttp2_data_source *source, void *arg)
+static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                        nghttp2_data_source *source, void *arg)
 {
   struct h2 *h = arg;
   if (h->peer->conn.queued_mem >= SOCKET_AHEAD)
@@ -201,8 +218,8 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
   return answer_write(session, frame, head, n, source, arg);
 }
 
-static ssize_t data_frame_length(nghttp2_session *session, uint8_t type, int32_t id, int32_t session_room, int32_t stream_room, uint32_t frame_max,
-                                 void *arg)
+static ssize_t data_frame_length(nghttp2_session *session, uint8_t type, int32_t id, int32_t session_room,
+                                 int32_t stream_room, uint32_t frame_max, void *arg)
 {
   (void)session, (void)type, (void)id, (void)arg;
   return MIN(MIN(session_room, stream_room), MIN((int32_t)frame_max, (int32_t)DATA_FRAME));
@@ -237,6 +254,8 @@ void h2_send_soon(struct h2 *h)
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
   struct h2 *h = arg;
+  h->block_bytes = h->block_fields = 0;
+  conn_spend(&h->peer->conn, REQUEST_COST);
   if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
     return 0;
   struct stream *s = stream_new(h, frame->hd.stream_id);
@@ -269,6 +288,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     stream_give_back(s, n);
   } else if (buf_add(&s->backlog, p, n) < 0) {
     stream_refuse(s, 503, "out of memory", HTTP_ABORTED);
+  } else {
+    conn_hold(&s->h2->peer->conn, n);
   }
   return 0;
 }
@@ -293,6 +314,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
   struct h2 *h = arg;
   struct stream *s = stream_of(session, frame->hd.stream_id);
   bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+  conn_spend(&h->peer->conn, FRAME_COST);
   if (is_chatter(frame) && !bucket_take(&h->chatter, h2_now(h), CHATTER_BURST, CHATTER_PER_S))
     h2_end_session(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many control frames");
   if (frame->hd.type == NGHTTP2_RST_STREAM && !bucket_take(&h->resets, h2_now(h), RESETS_BURST, RESETS_PER_S))
@@ -358,6 +380,7 @@ static void tell_body(struct stream *s)
   while (stream_open(s) && x->reading && !s->ended && s->backlog_off < s->backlog.n) {
     struct str piece = str_sub(str_skip(buf_str(&s->backlog), s->backlog_off), 0, NET_IN_SIZE);
     s->backlog_off += piece.n;
+    conn_release(&s->h2->peer->conn, piece.n);
     if (x->ops && x->ops->body)
       x->ops->body(x, piece);
     stream_give_back(s, piece.n);
@@ -379,7 +402,7 @@ static void tell_body(struct stream *s)
 static void tell_drain(struct stream *s)
 {
   struct http_x *x = s->x;
-  if (!x->drain_due || s->ended || s->queued > s->h2->peer->server->limits.high_water / 4)
+  if (!x->drain_due || s->ended || s->queued > answer_mark(s) / 4)
     return;
   x->drain_due = false;
   if (x->ops && x->ops->drain)
@@ -464,16 +487,20 @@ static void h2_settle(struct h2 *h)
 
 static void h2_feed(struct h2 *h, struct str *in)
 {
-  if (h->over || h->leaving) {
-    *in = STR_NONE;
+  bool thrown_away = h->over || h->leaving;
+  if (!thrown_away && (h->peer->conn.busy || (!in->n && !h->paused)))
     return;
-  }
+  ssize_t n = 0;
+  h->paused = false;
   h->inside++;
-  ssize_t n = in->n ? nghttp2_session_mem_recv(h->session, (const uint8_t *)in->p, in->n) : 0;
+  if (!thrown_away)
+    n = nghttp2_session_mem_recv(h->session, (const uint8_t *)(in->n ? in->p : ""), in->n);
   h->inside--;
-  *in = STR_NONE;
   if (n < 0)
-    h2_end_session(h, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR, nghttp2_strerror((int)n));
+    h2_end_session(h, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR,
+                   nghttp2_strerror((int)n));
+  thrown_away |= h->over || h->leaving;
+  *in = thrown_away ? STR_NONE : str_skip(*in, (size_t)MAX(n, 0));
 }
 
 static void h2_step(struct conn *c, struct str *in)
@@ -632,6 +659,9 @@ static nghttp2_session *session_new(struct h2 *h)
   nghttp2_session_callbacks_set_on_stream_close_callback(on, on_stream_close);
   nghttp2_option_set_no_auto_window_update(o, 1);
   nghttp2_option_set_no_closed_streams(o, 1);
+#ifdef HAVE_NGHTTP2_MAX_CONTINUATIONS
+  nghttp2_option_set_max_continuations(o, CONTINUATIONS_MAX);
+#endif
   nghttp2_session_server_new2(&session, on, h, o);
   nghttp2_option_del(o);
   nghttp2_session_callbacks_del(on);
@@ -658,6 +688,7 @@ void http2_begin(struct peer *p)
   h->todo_tail = &h->todo;
   h->resets = (struct bucket){now, RESETS_BURST};
   h->chatter = (struct bucket){now, CHATTER_BURST};
+  h->oversized = (struct bucket){now, OVERSIZED_BURST};
   h->idle = true; /* as server_admit left it */
   h->session = session_new(h);
   if (!h->session || say_settings(h)) {

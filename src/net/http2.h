@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http2.h - the inside of an HTTP/2 connection; shared by http2.c (streams), http2_head.c (requests' heads),
  * http2_answer.c (what goes) and tls.c. */
 #ifndef CLOCHE_HTTP2_H
@@ -16,13 +17,16 @@ struct h2 {
   struct peer *peer;
   nghttp2_session *session;
   struct stream *streams, *todo, **todo_tail;
-  struct bucket resets, chatter;
-  size_t nlive;    /* streams with an exchange, or with a head on its way */
-  unsigned inside; /* within a call of nghttp2, which must not be entered again */
-  bool send_due;   /* something was submitted meanwhile */
-  bool over;       /* GOAWAY was said; what still comes is thrown away */
-  bool fatal;      /* nothing can be said any more */
+  struct bucket resets, chatter, oversized;
+  size_t block_bytes, block_fields; /* of the header section that is being read */
+  uint64_t queued;                  /* output of all streams */
+  size_t nlive;                     /* streams with an exchange, or with a head on its way */
+  unsigned inside;                  /* within a call of nghttp2, which must not be entered again */
+  bool send_due;                    /* something was submitted meanwhile */
+  bool over;                        /* GOAWAY was said; what still comes is thrown away */
+  bool fatal;                       /* nothing can be said any more */
   bool telling, idle, leaving;
+  bool paused;          /* nghttp2 stopped inside a header section */
   const char *why_over; /* for the log */
 };
 
@@ -67,6 +71,7 @@ void h2_send(struct h2 *h);                     /* what was submitted goes out, 
 void h2_send_soon(struct h2 *h);                /* at the end of this loop iteration */
 void h2_reset(struct stream *s, uint32_t code); /* RST_STREAM */
 void h2_end_session(struct h2 *h, uint32_t code, const char *why);
+void h2_oversized(struct h2 *h); /* a header section passed the limits */
 void http2_drop(struct peer *p);
 bool stream_open(const struct stream *s); /* the handler may still answer */
 
@@ -75,18 +80,23 @@ struct stream *stream_of(nghttp2_session *session, int32_t id);
 void stream_refuse(struct stream *s, int status, const char *why, enum http_end how);
 
 /* http2_head.c */
-int head_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
-               uint8_t flags, void *arg);
-int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname, const uint8_t *value, size_t nvalue,
-                 uint8_t flags, void *arg);
+#define FIELD_COST 128 /* of conn_spend; each byte is looked at several times */
+#define BYTE_COST  4
+int head_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname,
+               const uint8_t *value, size_t nvalue, uint8_t flags, void *arg);
+int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname,
+                 const uint8_t *value, size_t nvalue, uint8_t flags, void *arg);
 void head_done(struct stream *s, bool ends); /* it is complete: the handler is called, or it is refused */
 
 /* http2_answer.c */
 extern const struct carrier http2_carrier;
 void answer_refuse(struct stream *s, int status, const char *why); /* our own small answer, once no handler is left */
+uint64_t answer_mark(const struct stream *s);                      /* queued bytes at which it is congested */
 void answer_drop(struct stream *s);                                /* queued output is lost */
 void answer_submit_held(struct stream *s);
-ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source, void *arg);
-int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n, nghttp2_data_source *source, void *arg);
+ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
+                    nghttp2_data_source *source, void *arg);
+int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                 nghttp2_data_source *source, void *arg);
 
 #endif

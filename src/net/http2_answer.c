@@ -1,16 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http2_answer.c - what a handler says on a stream of HTTP/2.
  *
  * Bytes are queued in the stream and leave as its window, the connection's window and the socket allow; congestion is
- * judged by that queue alone, so one slow stream does not hold up its neighbours. A head without a body yet is held until
- * the end of the loop iteration: when the answer ends meanwhile, the head itself ends the stream. */
+ * judged by that queue alone, so one slow stream does not hold up its neighbours. A head without a body yet is held
+ * until the end of the loop iteration: when the answer ends meanwhile, the head itself ends the stream. */
 #include "net/http2.h"
 
 #include <stdio.h>
 
-#define PIECE_SIZE ((size_t)16384)
-#define OUT_MAX    ((uint64_t)64 << 20) /* queued memory at which a stream is given up */
+#define PIECE_SIZE   ((size_t)16384)
+#define OUT_MAX      ((uint64_t)64 << 20) /* queued memory at which a stream is given up */
+
+/* One connection's streams together may have this many times the high-water mark of one; over it each has a small one.
+ */
+#define SHARED_MARKS 8
+#define SMALL_MARK   ((uint64_t)16384)
 
 /* ---- queued output ---- */
+
+static void memory_add(struct stream *s, size_t n)
+{
+  s->h2->queued += n;
+  conn_hold(&s->h2->peer->conn, n);
+}
+
+static void memory_take(struct stream *s, size_t n)
+{
+  s->h2->queued -= n;
+  conn_release(&s->h2->peer->conn, n);
+}
+
+uint64_t answer_mark(const struct stream *s)
+{
+  uint64_t high = s->h2->peer->server->limits.high_water;
+  return s->h2->queued > SHARED_MARKS * high ? MIN(SMALL_MARK, high) : high;
+}
 
 static void piece_free(struct piece *p)
 {
@@ -38,6 +62,7 @@ void answer_drop(struct stream *s)
   while (s->out) {
     struct piece *p = s->out;
     s->out = p->next;
+    memory_take(s, p->to - p->from);
     piece_free(p);
   }
   s->queued = 0;
@@ -65,6 +90,7 @@ static int queue_bytes(struct stream *s, struct str data)
     memcpy(p->data, data.p + k, data.n - k);
     p->to = data.n - k;
   }
+  memory_add(s, data.n);
   note_queued(s, data.n);
   return 0;
 }
@@ -81,6 +107,7 @@ static int load(struct stream *s, size_t n)
     return -EIO;
   }
   s->out = p;
+  memory_add(s, n);
   f->offset += n;
   f->left -= n;
   if (f->left)
@@ -107,7 +134,8 @@ static ssize_t front(struct stream *s, size_t n)
   return r < 0 ? r : (ssize_t)k;
 }
 
-ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source, void *arg)
+ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
+                    nghttp2_data_source *source, void *arg)
 {
   struct stream *s = source->ptr;
   (void)session, (void)id, (void)p, (void)arg;
@@ -126,7 +154,8 @@ ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, 
   return k;
 }
 
-int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n, nghttp2_data_source *source, void *arg)
+int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                 nghttp2_data_source *source, void *arg)
 {
   struct stream *s = source->ptr;
   struct conn *c = &s->h2->peer->conn;
@@ -143,6 +172,7 @@ int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *
     r = conn_write(c, &v, 1, true);
     n -= k;
     s->queued -= k;
+    memory_take(s, k);
     o->from += k;
     if (o->from < o->to)
       continue;
@@ -154,7 +184,7 @@ int answer_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *
   if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
     s->end_sent = true;
     h2_todo(s);
-  } else if (s->x && s->x->drain_due && s->queued <= s->h2->peer->server->limits.high_water / 4) {
+  } else if (s->x && s->x->drain_due && s->queued <= answer_mark(s) / 4) {
     h2_todo(s);
   }
   return 0;
@@ -170,7 +200,8 @@ static nghttp2_nv pair(struct str name, struct str value)
 /* What belongs to one hop of HTTP/1.1, and the length, which is written from what was promised. */
 static bool left_out(struct str name)
 {
-  static const char *const names[] = {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length"};
+  static const char *const names[] = {"connection",        "keep-alive", "proxy-connection",
+                                      "transfer-encoding", "upgrade",    "content-length"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     if (str_ieq(name, str_of(names[i])))
       return true;
@@ -192,7 +223,8 @@ static bool is_bare(int status)
 }
 
 /* Fields in the exchange's arena. Returns their number, or negative. */
-static ssize_t fields(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length, nghttp2_nv **out)
+static ssize_t fields(struct http_x *x, int status, const struct http_header *headers, size_t n, int64_t length,
+                      nghttp2_nv **out)
 {
   struct arena *a = &x->arena;
   nghttp2_nv *nv = arena_alloc(a, (n + 3) * sizeof(*nv));
@@ -308,7 +340,7 @@ static int x_reply(struct http_x *x, int status, const struct http_header *heade
 static bool x_congested(const struct http_x *x)
 {
   const struct stream *s = x->stream;
-  return stream_open(s) && s->queued >= s->h2->peer->server->limits.high_water;
+  return stream_open(s) && s->queued >= answer_mark(s);
 }
 
 /* New output is there. */
@@ -420,4 +452,5 @@ void answer_refuse(struct stream *s, int status, const char *why)
   h2_send_soon(s->h2);
 }
 
-const struct carrier http2_carrier = {x_respond, x_reply, x_send, x_file, x_congested, x_end, x_abort, x_flow, http2_drop};
+const struct carrier http2_carrier = {x_respond, x_reply, x_send, x_file,    x_congested,
+                                      x_end,     x_abort, x_flow, http2_drop};

@@ -1,16 +1,24 @@
-/* call.c - the client side: requests over one connected socket, one after another.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_call.c - the client side: requests over one connected socket, one after another.
  *
  * The mirror of http1.c. Answers are read by the same strict parser, so a service inside a box can't make us take one
- * answer for two. A call that failed while writing goes on reading: a server may answer and close before it has
- * read a whole body, and that answer is worth more than the broken pipe. Between requests the socket is watched; a byte
- * or an end that nobody asked for closes it, and http_call_reusable() says no. */
+ * answer for two, nor switch to a protocol that the request did not offer. A call that failed while writing goes on
+ * reading: a server may answer and close before it has read a whole body, and that answer is worth more than the broken
+ * pipe. Between requests the socket is watched; a byte or an end that nobody asked for closes it, and
+ * http_call_reusable() says no. */
 #include "net/exchange.h"
 #include "net/head_write.h"
 #include "net/http.h"
 
+#include <netinet/tcp.h>
 #include <stdio.h>
 
-#define ARENA_MAX ((size_t)1 << 20)
+#define ARENA_MAX    ((size_t)1 << 20)
+#define INTERIMS_MAX 16 /* answers of 1xx before the real one */
+/* What the kernel keeps of an answer that nobody takes; the way is never long: it ends in this machine */
+#define RECEIVE_MAX  (512 << 10)
+#define HEAD_COST    8192
+#define CHUNK_COST   512
 
 struct http_call {
   struct conn conn;
@@ -25,11 +33,13 @@ struct http_call {
   struct h1_body body;
   struct h1scan scan;
   int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
-  int broke;        /* an error to be told at the next turn */
+  char upgrade[64]; /* what the request offers to switch to; "" = nothing */
+  unsigned interims;
+  int broke; /* an error to be told at the next turn */
   const char *why;
   bool started, sent; /* a request was begun, and is complete */
   bool head_seen, ended;
-  bool chunked, tunnel, head_request, connect_request;
+  bool chunked, tunnel, head_request;
   bool paused, drain_due, stray;
   bool failed, freed, released; /* released: the connection's memory is ours alone */
 };
@@ -78,8 +88,7 @@ static void call_lose(struct http_call *c)
 
 static void take_head(struct http_call *c)
 {
-  bool connected = c->connect_request && c->head.status >= 200 && c->head.status < 300;
-  c->tunnel = c->head.status == 101 || connected;
+  c->tunnel = c->head.status == 101;
   if (c->tunnel)
     c->frame = (struct h1_frame){.kind = H1_UNTIL_EOF};
   h1_body_start(&c->body, &c->frame);
@@ -87,6 +96,18 @@ static void take_head(struct http_call *c)
   conn_deadline(&c->conn, 0);
   if (c->ops && c->ops->head)
     c->ops->head(c, &c->head);
+}
+
+/* Says what is wrong with a head that came in its place, or NULL. */
+static const char *out_of_place(struct http_call *c)
+{
+  if (c->head.status == 101)
+    return c->sent && c->upgrade[0] && http_upgrade_taken(str_of(c->upgrade), &c->head)
+               ? NULL
+               : "it switched to a protocol that was not asked for";
+  if (c->head.status < 200 && ++c->interims > INTERIMS_MAX)
+    return "too many interim answers";
+  return NULL;
 }
 
 static bool head_turn(struct http_call *c, struct str *in)
@@ -106,9 +127,11 @@ static bool head_turn(struct http_call *c, struct str *in)
     rc = kept.p && hv ? h1_response(kept, c->head_request, &c->head, hv, lines, &c->frame, &why) : -1;
     c->scan = (struct h1scan){0};
     *in = str_skip(*in, (size_t)n);
+    conn_spend(&c->conn, HEAD_COST + (size_t)n);
   }
-  if (rc < 0)
-    call_fail(c, -EPROTO, why);
+  const char *wrong = rc < 0 ? why : out_of_place(c);
+  if (wrong)
+    call_fail(c, -EPROTO, wrong);
   else if (c->head.status >= 200 || c->head.status == 101)
     take_head(c);
   return true;
@@ -126,6 +149,7 @@ static bool body_turn(struct http_call *c, struct str *in)
 {
   struct str piece;
   int rc = h1_body_next(&c->body, in, &piece);
+  conn_spend(&c->conn, CHUNK_COST);
   if (rc < 0)
     call_fail(c, -EPROTO, "broken chunk in the answer");
   else if (rc == H1_END)
@@ -155,7 +179,7 @@ static bool call_turn(struct http_call *c, struct str *in)
 static void call_step(struct conn *conn, struct str *in)
 {
   struct http_call *c = call_of(conn);
-  while (call_turn(c, in))
+  while (!conn->busy && call_turn(c, in))
     continue;
   if (conn->closed)
     return;
@@ -186,7 +210,7 @@ static void call_cut(struct http_call *c, int code)
   else if (!c->head_seen && c->conn.in.n == c->conn.in_off)
     call_fail(c, code, "the connection ended before an answer came");
   else
-    call_fail(c, code == -ECONNRESET ? -EPROTO : code, "the connection ended inside the answer");
+    call_fail(c, code == -ECONNRESET ? -EPROTO : code, "the connection ended inside the response");
 }
 
 static void call_eof(struct conn *conn)
@@ -259,7 +283,8 @@ static void call_passed(struct conn *conn, size_t n)
   c->ops->passed(c, n);
 }
 
-static const struct conn_ops call_conn_ops = {call_step, call_eof, call_left, call_moved, call_broken, call_due, call_freed, call_pass, call_passed};
+static const struct conn_ops call_conn_ops = {call_step, call_eof,   call_left, call_moved, call_broken,
+                                              call_due,  call_freed, call_pass, call_passed};
 
 /* ---- the request ---- */
 
@@ -277,6 +302,8 @@ struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limit
   struct net *net = net_of(loop);
   c->limits = limits ? *limits : http_limits_default;
   fd_cloexec(fd);
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){RECEIVE_MAX / 2}, sizeof(int)); /* the kernel doubles it */
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
   int rc = conn_start(&c->conn, net, fd, &call_conn_ops, c->limits.head_max);
   net_unref(net);
   if (rc < 0) {
@@ -306,14 +333,18 @@ void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void 
 
 static void call_renew(struct http_call *c)
 {
+  if (c->paused)
+    conn_release(&c->conn, RECEIVE_MAX);
   c->head = (struct http_head){0};
   c->frame = (struct h1_frame){0};
   c->scan = (struct h1scan){0};
+  c->interims = 0;
   c->started = true;
   c->sent = c->head_seen = c->ended = c->tunnel = c->paused = c->drain_due = c->stray = false;
 }
 
-int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n, int64_t length)
+int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers,
+                    size_t n, int64_t length)
 {
   struct buf *b = &c->conn.net->head;
   if (c->conn.closed || c->failed || c->conn.eof || c->conn.out_error)
@@ -322,12 +353,14 @@ int http_call_start(struct http_call *c, struct str method, struct str target, c
     return -EBUSY;
   bool bodied = length != 0 || str_is(method, "POST") || str_is(method, "PUT") || str_is(method, "PATCH");
   struct headout o = {.headers = headers, .n = n, .length = length, .framed = bodied};
-  int rc = headout_request(b, method, target, &o);
+  int rc = head_write_request(b, method, target, &o);
   if (rc < 0)
     return rc;
   call_renew(c);
   c->head_request = str_is(method, "HEAD");
-  c->connect_request = str_is(method, "CONNECT");
+  c->upgrade[0] = 0;
+  struct http_head asked = {.headers = (struct http_header *)headers, .nheaders = n, .minor = 1};
+  str_copyz(http_upgrade(&asked, length != 0), c->upgrade, sizeof(c->upgrade));
   c->chunked = length < 0;
   c->out_left = length < 0 ? HTTP_CHUNKED : length;
   c->sent = length == 0;
@@ -407,6 +440,7 @@ static void set_paused(struct http_call *c, bool paused)
   if (c->paused == paused || c->conn.closed)
     return;
   c->paused = paused;
+  (paused ? conn_hold : conn_release)(&c->conn, RECEIVE_MAX);
   if (!c->conn.stepping)
     conn_ask_turn(&c->conn);
 }
@@ -423,8 +457,8 @@ void http_call_resume(struct http_call *c)
 
 bool http_call_reusable(const struct http_call *c)
 {
-  return c->started && c->ended && c->sent && c->frame.keep && !c->tunnel && !c->stray && !c->failed && !c->conn.closed && !c->conn.eof &&
-         !c->conn.out_error && !c->conn.out;
+  return c->started && c->ended && c->sent && c->frame.keep && !c->tunnel && !c->stray && !c->failed &&
+         !c->conn.closed && !c->conn.eof && !c->conn.out_error && !c->conn.out;
 }
 
 bool http_call_alive(const struct http_call *c)
@@ -448,8 +482,8 @@ static void call_leave(struct http_call *c, bool reset)
     conn_close(&c->conn);
 }
 
-/* Closing with bytes unread sends a reset at once; the end of our direction before it makes this an orderly leave for the
- * far side, whatever comes behind. */
+/* Closing with bytes unread sends a reset at once; the end of our direction before it makes this an orderly leave for
+ * the far side, whatever comes behind. */
 void http_call_free(struct http_call *c)
 {
   if (c && !c->freed && !c->released && !c->conn.closed) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* netloop.c - the room that connections of one loop share: read buffer, deadlines, turns, the date.
  *
  * Deadlines: no timer per connection. Each connection has a deadline field that is moved freely; the loop has one
@@ -12,9 +13,12 @@
  * put off to the connection's turn, which comes at the end of the same loop iteration (the check phase) or, when it was
  * asked for outside of polling, at once in the next (an idle handle keeps the loop from sleeping).
  *
- * Gathering: a handler that says three things in one call has them sent in one. Small writes made while a connection steps
- * (its own or another's: a proxy) wait in the connection's queue until that step is over; nothing waits for the loop,
- * a timer or another connection. Who speaks from callbacks of its own wraps them in the same pair. */
+ * Memory: what waits for peers that do not take it is counted over all connections. Each has its own high-water mark,
+ * which thousands together can turn into gigabytes; over held_max those that stood still longest are cut (relieve).
+ *
+ * Gathering: a handler that says three things in one call has them sent in one. Small writes made while a connection
+ * steps (its own or another's: a proxy) wait in the connection's queue until that step is over; nothing waits for the
+ * loop, a timer or another connection. Who speaks from callbacks of its own wraps them in the same pair. */
 #include "net/netloop.h"
 
 #include "net/conn.h"
@@ -22,8 +26,13 @@
 #include <stdio.h>
 #include <time.h>
 
-#define STOPPED_MS   1000 /* a timer this late was not merely busy */
-#define HEAD_OUT_MAX ((size_t)256 << 10)
+#define STOPPED_MS      1000 /* a timer this late was not merely busy */
+#define HEAD_OUT_MAX    ((size_t)256 << 10)
+/* Who is cut when too much waits: only those that hold something worth it and have not moved for a while. */
+#define RELIEF_LEAST    ((uint64_t)16 << 10)
+#define RELIEF_STALL_MS 3000
+#define RELIEF_GAP_MS   200
+#define RELIEF_CUTS     64
 
 static _Thread_local struct net *nets;
 
@@ -48,11 +57,53 @@ static void turns_run(struct net *n)
   net_unref(n);
 }
 
+/* The one whose bytes have stood still longest; where all move a little, and there is twice too much, the one with
+ * most. */
+static struct conn *heaviest(const struct net *n, uint64_t now)
+{
+  struct conn *still = NULL, *most = NULL;
+  for (struct conn *c = n->conns; c; c = c->next) {
+    if (c->held < RELIEF_LEAST)
+      continue;
+    if (c->held_at + RELIEF_STALL_MS <= now && (!still || c->held_at < still->held_at))
+      still = c;
+    if (!most || c->held > most->held)
+      most = c;
+  }
+  return still ? still : n->held > 2 * n->held_max ? most : NULL;
+}
+
+static void relieve(struct net *n)
+{
+  uint64_t now = uv_now(n->loop), before = n->held;
+  unsigned cut = 0;
+  if (now < n->relieve_at)
+    return;
+  n->relieve_at = now + RELIEF_GAP_MS;
+  n->refs++;
+  while (n->held > n->held_max && cut < RELIEF_CUTS) {
+    struct conn *c = heaviest(n, now);
+    if (!c)
+      break;
+    c->ops->broken(c, -ENOBUFS, true);
+    if (!c->closed)
+      conn_reset(c);
+    cut++;
+  }
+  if (cut)
+    log_warn("%llu MiB wait for peers that do not read: %u connections were cut", (unsigned long long)before >> 20,
+             cut);
+  net_unref(n);
+}
+
 static void on_check(uv_check_t *h)
 {
   struct net *n = h->data;
+  n->hellos = 0;
   if (n->turns)
     turns_run(n);
+  if (n->held_max && n->held > n->held_max)
+    relieve(n);
 }
 
 static void on_idle(uv_idle_t *h)
@@ -172,7 +223,7 @@ static void on_handle_closed(uv_handle_t *h)
   }
   buf_free(&n->head);
   free(n->copy);
-  pass_close(n);
+  splice_close(n);
   free(n);
 }
 
@@ -198,9 +249,9 @@ struct str net_date(struct net *n)
   if (ts.tv_sec != n->date_at) {
     struct tm tm;
     clock_utc(ts.tv_sec, &tm);
-    snprintf(n->date, sizeof(n->date), "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7], (unsigned)tm.tm_mday % 100,
-             months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-             (unsigned)tm.tm_sec % 100);
+    snprintf(n->date, sizeof(n->date), "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7],
+             (unsigned)tm.tm_mday % 100, months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000,
+             (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
     n->date_at = ts.tv_sec;
   }
   return str_make(n->date, 29);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* netloop.h - what all connections of one libuv loop share. See netloop.c. */
 #ifndef CLOCHE_NETLOOP_H
 #define CLOCHE_NETLOOP_H
@@ -26,11 +27,15 @@ struct net {
   struct conn *turns, **turns_tail;
   struct conn *gathered;  /* have small writes that wait for the end of gathering */
   unsigned gathering;     /* how deep */
+  unsigned hellos;        /* steps of TLS handshakes in this iteration; tls.c */
+  uint64_t held;          /* bytes that wait in memory or pipes, of all connections: conn_hold */
+  uint64_t held_max;      /* over it, connections that stand still are cut; 0 = no limit */
+  uint64_t relieve_at;    /* when that may be looked at again */
   struct conn_seg *spare; /* small output blocks for reuse */
   size_t nspare;
   struct buf head; /* where heads are put together */
   char *copy;      /* for files that sendfile can't carry; made at first use */
-  int pipe[2];     /* empty, for pass.c; 0 = none yet */
+  int pipe[2];     /* empty, for splice.c; 0 = none yet */
   int64_t date_at;
   char date[NET_DATE];
   char in[]; /* NET_IN_SIZE; every read lands here, so an idle connection holds no buffer */
@@ -45,8 +50,8 @@ void net_wake(struct net *n, uint64_t due);
 
 void net_turns_soon(struct net *n); /* the loop does not sleep before n->turns have run */
 
-/* What is written between these two, in small pieces to any of the loop's connections, leaves at the end of the outermost
- * pair, each connection's in one call. Steps of connections are such pairs. */
+/* What is written between these two, in small pieces to any of the loop's connections, leaves at the end of the
+ * outermost pair, each connection's in one call. Steps of connections are such pairs. */
 void net_gather(struct net *n);
 void net_let_go(struct net *n);
 

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.c - listening, admitting, counting.
  *
  * When descriptors run out, accepting rests for ACCEPT_REST_MS instead of spinning on a readable listener. Over
- * conns_max the connection that has been idle longest makes room; when none is idle the newcomer gets 503. */
+ * conns_max the connection that has been idle longest makes room; when none is idle the newcomer gets 503. So does one
+ * from an address that has address_max connections open on which no request was accepted. */
 #include "net/exchange.h"
 
 #include <netinet/tcp.h>
@@ -50,6 +52,63 @@ void server_idle_add(struct http_server *s, struct peer *p)
   s->idle_last = p;
 }
 
+/* ---- connections of strangers, by address ---- */
+
+struct address {
+  size_t open;
+  uint8_t key[16];
+  size_t n;
+};
+
+/* An IPv6 network of one customer is one address; an IPv4 address in IPv6 form is itself. */
+static size_t address_key(const struct peer *p, uint8_t key[16])
+{
+  const struct in6_addr *six = &p->address.in6.sin6_addr;
+  if (p->address.any.sa_family == AF_INET) {
+    memcpy(key, &p->address.in4.sin_addr, 4);
+    return 4;
+  }
+  if (p->address.any.sa_family != AF_INET6)
+    return 0;
+  bool four = IN6_IS_ADDR_V4MAPPED(six);
+  memcpy(key, &six->s6_addr[four ? 12 : 0], four ? 4 : 8);
+  return four ? 4 : 8;
+}
+
+static bool strangers_full(struct http_server *s, const struct peer *p)
+{
+  uint8_t key[16];
+  size_t n = s->limits.address_max ? address_key(p, key) : 0;
+  const struct address *a = n ? map_get(&s->addresses, str_make(key, n)) : NULL;
+  return a && a->open >= s->limits.address_max;
+}
+
+static void stranger_add(struct http_server *s, struct peer *p)
+{
+  uint8_t key[16];
+  size_t n = s->limits.address_max ? address_key(p, key) : 0;
+  struct address *a = n ? map_get(&s->addresses, str_make(key, n)) : NULL;
+  if (!n)
+    return;
+  if (!a) {
+    a = xcalloc(1, sizeof(*a));
+    memcpy(a->key, key, n);
+    a->n = n;
+    map_put(&s->addresses, str_make(key, n), a);
+  }
+  a->open++;
+  p->stranger = a;
+}
+
+void server_known(struct http_server *s, struct peer *p)
+{
+  struct address *a = steal(&p->stranger);
+  if (!a || --a->open)
+    return;
+  map_del(&s->addresses, str_make(a->key, a->n));
+  free(a);
+}
+
 /* ---- admitting ---- */
 
 static void turn_away(struct net *net, int fd)
@@ -82,11 +141,12 @@ static bool is_near(const struct peer *p)
   if (p->address.any.sa_family == AF_INET)
     return ntohl(p->address.in4.sin_addr.s_addr) >> 24 == 127;
   return p->address.any.sa_family == AF_INET6 &&
-         (IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) || (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127));
+         (IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
+          (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127));
 }
 
-/* A host may have a congestion control made for long ways, as bbr is: it paces, and on the loopback that is nothing but timers,
- * half of the processor time of a large body. The plainest one is always there and allowed to everybody. */
+/* A host may have a congestion control made for long ways, as bbr is: it paces, and on the loopback that is nothing but
+ * timers, half of the processor time of a large body. The plainest one is always there and allowed to everybody. */
 static void unpace(const struct peer *p, int fd)
 {
   if (is_near(p))
@@ -95,19 +155,21 @@ static void unpace(const struct peer *p, int fd)
 
 int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
 {
-  if (s->nconns >= s->limits.conns_max && s->idle_first)
+  struct peer *p = xcalloc(1, sizeof(*p));
+  p->server = s;
+  p->body.done = true;
+  note_address(p, fd);
+  bool full = strangers_full(s, p);
+  if (!full && s->nconns >= s->limits.conns_max && s->idle_first)
     peer_end(s->idle_first, HTTP_DONE, false);
-  if (s->nconns >= s->limits.conns_max) {
+  if (full || s->nconns >= s->limits.conns_max) {
+    free(p);
     if (plain)
       turn_away(s->net, fd);
     else
       close(fd);
     return -EMFILE;
   }
-  struct peer *p = xcalloc(1, sizeof(*p));
-  p->server = s;
-  p->body.done = true;
-  note_address(p, fd);
   unpace(p, fd);
   int rc = conn_start(&p->conn, s->net, fd, &peer_ops, s->limits.head_max);
   if (rc < 0) {
@@ -118,6 +180,7 @@ int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
   p->conn.stall_ms = s->limits.linger_ms;
   s->nconns++;
   s->refs++;
+  stranger_add(s, p);
   server_idle_add(s, p);
   conn_deadline(&p->conn, s->limits.idle_ms);
   *out = p;
@@ -194,6 +257,7 @@ int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg)
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){120}, sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){30}, sizeof(int));
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
   fd_cloexec(fd);
   l->poll.data = l;
   l->server = s;
@@ -237,6 +301,8 @@ struct http_server *http_server_new(uv_loop_t *loop, const struct http_limits *l
   struct http_server *s = xcalloc(1, sizeof(*s));
   s->net = net_of(loop);
   s->limits = limits ? *limits : http_limits_default;
+  if (s->limits.held_max)
+    s->net->held_max = s->limits.held_max;
   s->fn = fn;
   s->arg = arg;
   s->refs = 1;
@@ -259,6 +325,7 @@ void server_unref(struct http_server *s)
     s->store = x->next;
     free(x);
   }
+  map_free(&s->addresses);
   net_unref(s->net);
   free(s);
 }

@@ -1,8 +1,9 @@
-/* pass.c - bytes from one socket to another that nobody looks at.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* splice.c - bytes from one socket to another that nobody looks at.
  *
- * splice(2) moves references to the socket buffers' pages through a pipe, so a body crosses a proxy without being copied in
- * and out. The loop keeps one empty pipe. What the far socket does not take at once stays in it: the pipe then becomes a
- * piece of that connection's queue, in its place among the others, and the loop gets a new one. */
+ * splice(2) moves references to the socket buffers' pages through a pipe, so a body crosses a proxy without being
+ * copied in and out. The loop keeps one empty pipe. What the far socket does not take at once stays in it: the pipe
+ * then becomes a piece of that connection's queue, in its place among the others, and the loop gets a new one. */
 #include "net/splice.h"
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static int pipe_ready(struct net *n)
   return 0;
 }
 
-void pass_close(struct net *n)
+void splice_close(struct net *n)
 {
   if (n->pipe[1] > 0) {
     close(n->pipe[0]);
@@ -31,7 +32,7 @@ void pass_close(struct net *n)
   n->pipe[0] = n->pipe[1] = 0;
 }
 
-ssize_t pass_out(int pipe, int sock, size_t n)
+ssize_t splice_out(int pipe, int sock, size_t n)
 {
   struct held_sigpipe held = sigpipe_hold();
   ssize_t r = splice(pipe, NULL, sock, NULL, n, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
@@ -40,18 +41,19 @@ ssize_t pass_out(int pipe, int sock, size_t n)
   return r < 0 ? -code : r;
 }
 
-ssize_t pass_bytes(struct conn *from, struct conn *to, uint64_t most)
+ssize_t splice_bytes(struct conn *from, struct conn *to, uint64_t most)
 {
   struct net *n = from->net;
   if (pipe_ready(n) < 0)
     return -ENOSYS;
-  ssize_t came = splice(from->fd, NULL, n->pipe[1], NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  ssize_t came = splice(from->fd, NULL, n->pipe[1], NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES),
+                        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (came <= 0)
     return came == 0 ? 0 : errno == EINVAL ? -ENOSYS : -errno;
   conn_push_now(to); /* a head may wait for the first bytes of its body */
   size_t left = (size_t)came;
   while (left && !to->out) {
-    ssize_t went = pass_out(n->pipe[0], to->fd, left);
+    ssize_t went = splice_out(n->pipe[0], to->fd, left);
     if (went <= 0)
       break;
     left -= (size_t)went;
@@ -72,9 +74,10 @@ static int why_not(const struct conn *from)
   return ioctl(from->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? -ENOBUFS : -EAGAIN;
 }
 
-ssize_t pass_into(struct conn *from, int pipe, uint64_t most)
+ssize_t splice_into(struct conn *from, int pipe, uint64_t most)
 {
-  ssize_t came = splice(from->fd, NULL, pipe, NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  ssize_t came =
+      splice(from->fd, NULL, pipe, NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (came >= 0)
     return came;
   return errno == EAGAIN ? why_not(from) : errno == EINVAL ? -ENOSYS : -errno;

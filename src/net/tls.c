@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls.c - TLS as a carrier of connections (struct conn_io), on OpenSSL.
  *
  * OpenSSL works on the connection's own socket through a BIO of ours, so nothing is copied twice and the socket's
@@ -5,9 +6,12 @@
  * joined into one. A record the socket did not take is held by OpenSSL and offered again with the same bytes, which the
  * queue of conn.c guarantees to be still at its front.
  *
- * Ends: a clean end says close_notify; an abort is a TCP reset without it, so that a client sees a broken transfer. A peer
- * that leaves without close_notify, as many do, counts as one that said it: HTTP's own framing tells whether
+ * Ends: a clean end says close_notify; an abort is a TCP reset without it, so that a client sees a broken transfer. A
+ * peer that leaves without close_notify, as many do, counts as one that said it: HTTP's own framing tells whether
  * something is missing. A failed handshake is an end too, not an error, so that the alert still gets out.
+ *
+ * Handshakes cost more than anything else a stranger can ask for: the loop takes HELLOS steps of them, then others get
+ * their turn.
  *
  * Server: TLS 1.2 and newer, forward-secret AEAD ciphers, no renegotiation, no compression, session tickets, ALPN with
  * h2 before http/1.1. The certificate can be changed at any time: connections hold the context they began with. */
@@ -22,6 +26,7 @@
 
 #define RECORD     ((size_t)16384)
 #define CERTS_MAX  16
+#define HELLOS     16 /* steps of handshakes in one iteration of the loop: each may cost a signature */
 #define SESSION_ID STR("cloche")
 
 struct tls {
@@ -33,6 +38,7 @@ struct shell {
   SSL *ssl;
   void (*ready)(struct conn *c); /* the handshake is over; NULL once told */
   bool more;                     /* a read stopped with something left to tell */
+  bool dry;                      /* the socket had no more bytes */
 };
 
 static BIO_METHOD *bio_method;
@@ -53,6 +59,8 @@ static int bio_read(BIO *b, char *p, int n)
 {
   const struct conn *c = BIO_get_data(b);
   int r = bio_result(b, recv(c->fd, p, (size_t)n, MSG_DONTWAIT));
+  struct shell *t = c->io_data;
+  t->dry |= r == -2;
   if (r == -2)
     BIO_set_retry_read(b);
   if (r == 0)
@@ -136,6 +144,11 @@ static ssize_t hello(struct conn *c, bool writing)
   struct shell *t = shell_of(c);
   if (SSL_is_init_finished(t->ssl) && !t->ready)
     return 1;
+  if (c->net->hellos++ >= HELLOS) {
+    t->more = true;
+    return -EAGAIN;
+  }
+  t->more = false;
   ERR_clear_error();
   errno = 0;
   int r = SSL_do_handshake(t->ssl);
@@ -166,10 +179,13 @@ static ssize_t tls_read(struct conn *c, void *p, size_t n)
   do {
     ERR_clear_error();
     errno = 0;
+    t->dry = false;
     int one = SSL_read_ex(t->ssl, (char *)p + got, n - got, &k);
     if (one != 1) {
       r = outcome(c, one, false);
-      t->more = got && r != -EAGAIN; /* the end is told by the next read, and no event may announce it */
+      /* The end is told by the next read, and no event may announce it; nor what stands behind a record without data.
+       */
+      t->more = r == -EAGAIN ? !t->dry && !c->read_waits : got > 0;
       return got ? (ssize_t)got : r;
     }
     got += k;
@@ -263,7 +279,8 @@ static int carry(struct conn *c, struct tls *t, void (*ready)(struct conn *c))
 
 /* ---- contexts ---- */
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *offer, unsigned len, void *arg)
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *offer,
+                           unsigned len, void *arg)
 {
   static const unsigned char ours[] = "\x02h2\x08http/1.1";
   (void)ssl, (void)arg;
@@ -279,9 +296,12 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
   if (!ctx)
     return NULL;
   SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-  SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
-                               SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+                               SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_clear_mode(
+      ctx,
+      SSL_MODE_AUTO_RETRY); /* a flood of records without data (key updates) is read one by one, others between them */
   SSL_CTX_set_read_ahead(ctx, 1);
   return ctx;
 }
@@ -429,7 +449,8 @@ int http_server_listen_tls(struct http_server *s, int fd, struct tls *t)
   return server_listen(s, fd, admit_tls, t);
 }
 
-struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client, const char *name)
+struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client,
+                                    const char *name)
 {
   static const unsigned char http1[] = "\x08http/1.1";
   struct http_call *call = http_call_new(loop, fd, limits);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls.h - TLS below the http face: servers that speak it, calls to services that do. See tls.c. */
 #ifndef CLOCHE_TLS_H
 #define CLOCHE_TLS_H
@@ -19,9 +20,11 @@ int tls_server_load(struct tls *t, struct str cert, struct str key, struct str t
 struct tls *tls_client_new(void);
 void tls_free(struct tls *t); /* after whatever listens with it; open connections keep what they need */
 
-int http_server_listen_tls(struct http_server *s, int fd, struct tls *t); /* fd owned, t borrowed; HTTP/2 or HTTP/1.1 as the client likes */
+int http_server_listen_tls(struct http_server *s, int fd,
+                           struct tls *t); /* fd owned, t borrowed; HTTP/2 or HTTP/1.1 as the client likes */
 int http_server_adopt_tls(struct http_server *s, int fd, struct tls *t);
 /* name: sent as SNI; NULL = none. HTTP/1.1. */
-struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client, const char *name);
+struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client,
+                                    const char *name);
 
 #endif

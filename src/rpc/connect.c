@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* connect.c - the bytes of the Connect protocol. No sockets here, so that every line can be tested and fuzzed alone. */
 #include "rpc/connect.h"
 
@@ -53,7 +54,8 @@ void rpc_encode(enum rpc_codec codec, const struct schema *s, const void *msg, s
     proto_encode(s, msg, b);
 }
 
-int rpc_decode(enum rpc_codec codec, const struct schema *s, struct str in, struct arena *a, void **out, struct err *err)
+int rpc_decode(enum rpc_codec codec, const struct schema *s, struct str in, struct arena *a, void **out,
+               struct err *err)
 {
   return codec == RPC_JSON ? json_decode(s, in, a, out, err) : proto_decode(s, in, a, out, err);
 }

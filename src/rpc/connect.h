@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* connect.h - the Connect protocol, version 1, without any transport: envelopes, error bodies, header values. */
 #ifndef CLOCHE_RPC_CONNECT_H
 #define CLOCHE_RPC_CONNECT_H
@@ -33,7 +34,8 @@ int rpc_code_status(enum rpc_code code); /* HTTP status of a unary error */
 void rpc_error_body(struct buf *b, enum rpc_code code, struct str message);
 
 void rpc_encode(enum rpc_codec codec, const struct schema *s, const void *msg, struct buf *b);
-int rpc_decode(enum rpc_codec codec, const struct schema *s, struct str in, struct arena *a, void **out, struct err *err);
+int rpc_decode(enum rpc_codec codec, const struct schema *s, struct str in, struct arena *a, void **out,
+               struct err *err);
 
 #define FRAME_HEAD       5
 #define FRAME_COMPRESSED 0x01
@@ -44,8 +46,8 @@ int rpc_decode(enum rpc_codec codec, const struct schema *s, struct str in, stru
 void frame_message(struct buf *b, enum rpc_codec codec, const struct schema *s, const void *msg);
 void frame_end(struct buf *b, enum rpc_code code, struct str message);
 
-/* The first frame of `in`: its whole length (head included) with *flags and *payload filled, 0 when more bytes are needed,
- * -EMSGSIZE when its payload is longer than RPC_MESSAGE_MAX. */
+/* The first frame of `in`: its whole length (head included) with *flags and *payload filled, 0 when more bytes are
+ * needed, -EMSGSIZE when its payload is longer than RPC_MESSAGE_MAX. */
 ssize_t frame_next(struct str in, uint8_t *flags, struct str *payload);
 
 /* Content-Type of a request: the codec, or -EINVAL when it is none of ours for that kind of call. */

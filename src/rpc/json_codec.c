@@ -1,12 +1,14 @@
-/* json_codec.c - proto3 JSON by table: lowerCamelCase written, snake_case accepted too, 64-bit numbers as strings, bytes as
- * base64, enums by name, default values left out, unknown members ignored, null = unset. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_codec.c - proto3 JSON by table: lowerCamelCase written, snake_case accepted too, 64-bit numbers as strings,
+ * bytes as base64, enums by name, default values left out, unknown members ignored, null = unset. */
 #include "rpc/schema.h"
 #include <inttypes.h>
 #include <time.h>
 
 /* ---- reading ---- */
 
-static int read_message(const struct schema *s, const struct json *v, struct arena *a, void *out, struct err *err, int depth);
+static int read_message(const struct schema *s, const struct json *v, struct arena *a, void *out, struct err *err,
+                        int depth);
 
 static const struct field *field_named(const struct schema *s, struct str name)
 {
@@ -119,7 +121,8 @@ static int read_one(const struct field *f, const struct json *v, struct arena *a
   return read_message(f->message, v, a, sub, err, depth + 1);
 }
 
-static int read_repeated(const struct field *f, const struct json *v, struct arena *a, struct rpc_list *out, struct err *err, int depth)
+static int read_repeated(const struct field *f, const struct json *v, struct arena *a, struct rpc_list *out,
+                         struct err *err, int depth)
 {
   if (!json_is(v, JSON_ARRAY))
     return bad(f, "array", err);
@@ -138,7 +141,8 @@ static int read_repeated(const struct field *f, const struct json *v, struct are
   return 0;
 }
 
-static int read_field(const struct field *f, const struct json *v, struct arena *a, void *out, struct err *err, int depth)
+static int read_field(const struct field *f, const struct json *v, struct arena *a, void *out, struct err *err,
+                      int depth)
 {
   if (f->rule == FR_ONEOF) {
     uint32_t set = *(uint32_t *)((char *)out + f->mark);
@@ -151,7 +155,8 @@ static int read_field(const struct field *f, const struct json *v, struct arena 
   return read_one(f, v, a, field_at(f, out), err, depth);
 }
 
-static int read_message(const struct schema *s, const struct json *v, struct arena *a, void *out, struct err *err, int depth)
+static int read_message(const struct schema *s, const struct json *v, struct arena *a, void *out, struct err *err,
+                        int depth)
 {
   if (!json_is(v, JSON_OBJECT))
     return err_set(err, -EINVAL, "%s: object expected", s->name);
@@ -205,7 +210,8 @@ static void write_time(struct buf *b, struct rpc_time t)
   struct tm tm;
   time_t sec = (time_t)t.sec;
   gmtime_r(&sec, &tm);
-  buf_addf(b, "\"%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+  buf_addf(b, "\"%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
+           tm.tm_sec);
   if (t.nsec % 1000)
     buf_addf(b, ".%09d", t.nsec);
   else if (t.nsec % 1000000)

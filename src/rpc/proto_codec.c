@@ -1,5 +1,6 @@
-/* proto_codec.c - the proto3 wire format by table. Unknown fields are skipped, the last of a repeated scalar wins, lengths
- * are checked before a byte is touched. Strings and bytes are borrowed from the input. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proto_codec.c - the proto3 wire format by table. Unknown fields are skipped, the last of a repeated scalar wins,
+ * lengths are checked before a byte is touched. Strings and bytes are borrowed from the input. */
 #include "rpc/schema.h"
 
 enum wire { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_LEN = 2, WIRE_START = 3, WIRE_END = 4, WIRE_I32 = 5 };
@@ -129,7 +130,8 @@ static int read_sub(const struct field *f, struct str bytes, struct arena *a, vo
   return read_message(f->message, bytes, a, *at, err, depth + 1);
 }
 
-static int read_repeated(const struct field *f, struct str bytes, struct arena *a, struct rpc_list *list, struct err *err, int depth)
+static int read_repeated(const struct field *f, struct str bytes, struct arena *a, struct rpc_list *list,
+                         struct err *err, int depth)
 {
   if (f->type == FT_MESSAGE) {
     void *sub = NULL;
@@ -143,7 +145,8 @@ static int read_repeated(const struct field *f, struct str bytes, struct arena *
   return rpc_list_add(a, list, sizeof(bytes), &bytes);
 }
 
-static int read_len_field(const struct field *f, struct str bytes, struct arena *a, void *out, struct err *err, int depth)
+static int read_len_field(const struct field *f, struct str bytes, struct arena *a, void *out, struct err *err,
+                          int depth)
 {
   void *at = field_at(f, out);
   struct rpc_pair pair;
@@ -173,7 +176,8 @@ static int read_len_field(const struct field *f, struct str bytes, struct arena 
 
 static bool wants_varint(const struct field *f)
 {
-  return f->type == FT_BOOL || f->type == FT_UINT32 || f->type == FT_SINT32 || f->type == FT_INT64 || f->type == FT_ENUM;
+  return f->type == FT_BOOL || f->type == FT_UINT32 || f->type == FT_SINT32 || f->type == FT_INT64 ||
+         f->type == FT_ENUM;
 }
 
 /* A member of a group pushes out the one that was there; a half-read message of the other must not shine through. */
@@ -184,7 +188,8 @@ static void enter_oneof(const struct field *f, void *out)
   field_mark(f, out);
 }
 
-static int read_known(const struct field *f, unsigned wire, struct str *in, struct arena *a, void *out, struct err *err, int depth)
+static int read_known(const struct field *f, unsigned wire, struct str *in, struct arena *a, void *out, struct err *err,
+                      int depth)
 {
   uint64_t v;
   struct str bytes;
@@ -355,7 +360,9 @@ static void write_one(const struct field *f, const void *at, struct buf *b)
 
 static void write_list(const struct field *f, const struct rpc_list *list, struct buf *b)
 {
-  size_t size = f->type == FT_MAP ? sizeof(struct rpc_pair) : f->type == FT_MESSAGE ? sizeof(void *) : sizeof(struct str);
+  size_t size = f->type == FT_MAP       ? sizeof(struct rpc_pair)
+                : f->type == FT_MESSAGE ? sizeof(void *)
+                                        : sizeof(struct str);
   for (size_t i = 0; i < list->n; i++)
     write_one(f, (const char *)list->p + i * size, b);
 }

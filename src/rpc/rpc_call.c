@@ -1,7 +1,8 @@
-/* call.c - Connect over an HTTP exchange: checks in the contract's order, one answer, deadlines and keepalives.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rpc_call.c - Connect over an HTTP exchange: checks in the contract's order, one answer, deadlines and keepalives.
  *
- * Errors of a streaming call always travel in an end-stream frame under HTTP 200, because a stock client reads any other
- * status as a transport failure. Timers belong to the loop until closed, so each open one holds the call. */
+ * Errors of a streaming call always travel in an end-stream frame under HTTP 200, because a stock client reads any
+ * other status as a transport failure. Timers belong to the loop until closed, so each open one holds the call. */
 #include "rpc/rpc_call.h"
 #include <stdio.h>
 
@@ -78,6 +79,11 @@ void *rpc_context(const struct rpc_call *c)
 struct str rpc_user(const struct rpc_call *c)
 {
   return c->setup.user;
+}
+
+struct str rpc_header(const struct rpc_call *c, const char *name)
+{
+  return c->x ? http_header(http_x_head(c->x), name) : STR_NONE;
 }
 
 struct arena *rpc_arena(struct rpc_call *c)
@@ -415,7 +421,8 @@ static bool request_refused(struct rpc_call *c)
   else if (!encoding_known(c))
     rpc_fail(c, RPC_UNIMPLEMENTED, "unknown compression: supported encodings are identity");
   else if (version.p && !str_is(version, "1"))
-    rpc_fail(c, RPC_INVALID_ARGUMENT, "connect-protocol-version must be \"1\": got \"" STR_FMT "\"", STR_ARG(str_sub(version, 0, 64)));
+    rpc_fail(c, RPC_INVALID_ARGUMENT, "connect-protocol-version must be \"1\": got \"" STR_FMT "\"",
+             STR_ARG(str_sub(version, 0, 64)));
   return c->done;
 }
 
@@ -479,8 +486,9 @@ static void reply_unsupported(struct http_x *x, const struct rpc_method *m, cons
 {
   struct http_header headers[HEADERS_MAX];
   size_t n = 0;
-  headers[n++] = (struct http_header){STR("Accept-Post"), m->kind == RPC_UNARY ? STR("application/json, application/proto")
-                                                                               : STR("application/connect+json, application/connect+proto")};
+  headers[n++] = (struct http_header){
+      STR("Accept-Post"), m->kind == RPC_UNARY ? STR("application/json, application/proto")
+                                               : STR("application/connect+json, application/connect+proto")};
   for (size_t i = 0; i < setup->nheaders && n < HEADERS_MAX; i++)
     headers[n++] = setup->headers[i];
   http_x_handle(x, &no_ops, NULL);

@@ -1,12 +1,13 @@
-/* call.h - one RPC on one HTTP exchange.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rpc_call.h - one RPC on one HTTP exchange.
  *
- * rpc_accept() takes an exchange whose path belongs to a method, checks what Connect wants checked, reads and decodes the
- * request and calls the method's handler on the loop. The handler answers now or later: rpc_reply() or rpc_fail() for a
- * unary or client-stream call, rpc_send() as often as it likes and then rpc_finish() or rpc_fail() for a server
- * stream. A call is counted: it stays while somebody holds it, also after the peer has left (sending is then a no-op), so a
- * worker thread or a process may keep a pointer to it. */
-#ifndef CLOCHE_RPC_CALL_H
-#define CLOCHE_RPC_CALL_H
+ * rpc_accept() takes an exchange whose path belongs to a method, checks what Connect wants checked, reads and decodes
+ * the request and calls the method's handler on the loop. The handler answers now or later: rpc_reply() or rpc_fail()
+ * for a unary or client-stream call, rpc_send() as often as it likes and then rpc_finish() or rpc_fail() for a server
+ * stream. A call is counted: it stays while somebody holds it, also after the peer has left (sending is then a no-op),
+ * so a worker thread or a process may keep a pointer to it. */
+#ifndef CLOCHE_RPC_RPC_CALL_H
+#define CLOCHE_RPC_RPC_CALL_H
 
 #include "net/http.h"
 #include "rpc/connect.h"
@@ -41,7 +42,8 @@ void rpc_accept(struct http_x *x, const struct rpc_method *m, const struct rpc_s
 
 void *rpc_context(const struct rpc_call *c);
 struct str rpc_user(const struct rpc_call *c);
-struct arena *rpc_arena(struct rpc_call *c); /* lives as long as the call */
+struct str rpc_header(const struct rpc_call *c, const char *name); /* of the request; none once the peer is gone */
+struct arena *rpc_arena(struct rpc_call *c);                       /* lives as long as the call */
 uv_loop_t *rpc_loop(const struct rpc_call *c);
 void rpc_watch(struct rpc_call *c, const struct rpc_ops *ops, void *data);
 void *rpc_data(const struct rpc_call *c);

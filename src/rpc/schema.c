@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.c - what both codecs ask of a field: is it set, mark it set, add to its list. */
 #include "rpc/schema.h"
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.h - messages as tables: one row per field drives both wire formats.
  *
- * A message is a plain C struct; its schema lists where each field lives, its protobuf number and its JSON name. The same
- * rows serve proto3 JSON (json_codec.c) and the binary format (proto_codec.c). A generated codec (protobuf-c) would
- * bring no JSON and ten times the code into a program that has to stay small in every box; the contract has
- * some thirty small messages, so tables it is.
+ * A message is a plain C struct; its schema lists where each field lives, its protobuf number and its JSON name. The
+ * same rows serve proto3 JSON (json_codec.c) and the binary format (proto_codec.c). A generated codec (protobuf-c)
+ * would bring no JSON and ten times the code into a program that has to stay small in every box; the contract has some
+ * thirty small messages, so tables it is.
  *
  * C types by field type: STRING, BYTES struct str · BOOL bool · UINT32, ENUM uint32_t · SINT32 int32_t · INT64
  * int64_t · TIME struct rpc_time · MESSAGE pointer to the struct (NULL = unset) · MAP struct rpc_list of
@@ -26,9 +27,9 @@ struct enum_name {
 struct field {
   uint32_t number;
   uint8_t type, rule;
-  uint16_t offset;              /* of the value */
-  uint16_t mark;                /* OPTIONAL: of its bool; ONEOF: of the uint32_t that holds the number of the member set */
-  const char *name, *snake;     /* JSON name, and the original one that is accepted too */
+  uint16_t offset;          /* of the value */
+  uint16_t mark;            /* OPTIONAL: of its bool; ONEOF: of the uint32_t that holds the number of the member set */
+  const char *name, *snake; /* JSON name, and the original one that is accepted too */
   const struct schema *message; /* FT_MESSAGE */
   const struct enum_name *enums;
 };

@@ -1,4 +1,5 @@
-/* stream.c - see stream.h. The windows are bounded by zlib's format and by WINDOW_LOG for zstd. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decompress.c - see decompress.h. The windows are bounded by zlib's format and by WINDOW_LOG for zstd. */
 #include "unpack/decompress.h"
 
 #include <zlib.h>

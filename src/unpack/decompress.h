@@ -1,6 +1,7 @@
-/* stream.h - undoes compression, whichever its first bytes say: gzip, zstd or none. */
-#ifndef CLOCHE_STREAM_H
-#define CLOCHE_STREAM_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decompress.h - undoes compression, whichever its first bytes say: gzip, zstd or none. */
+#ifndef CLOCHE_UNPACK_DECOMPRESS_H
+#define CLOCHE_UNPACK_DECOMPRESS_H
 
 #include "base/base.h"
 

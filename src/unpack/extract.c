@@ -1,4 +1,6 @@
-/* place.c - see place.h. Every path is resolved by the kernel with RESOLVE_IN_ROOT, last components never followed. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* extract.c - see extract.h. Every path is resolved by the kernel with RESOLVE_IN_ROOT, last components never followed.
+ */
 #include "unpack/extract.h"
 
 #include <dirent.h>
@@ -18,7 +20,7 @@ struct stamp {
   int64_t mtime;
 };
 
-struct place {
+struct extract {
   int root;
   struct place_limits limits;
   struct err *err;
@@ -31,9 +33,9 @@ struct place {
   struct str *xattrs; /* of the file being written; owned */
 };
 
-struct place *place_new(int root, const struct place_limits *limits, struct err *err)
+struct extract *extract_new(int root, const struct place_limits *limits, struct err *err)
 {
-  struct place *p = xcalloc(1, sizeof(*p));
+  struct extract *p = xcalloc(1, sizeof(*p));
   p->root = root;
   p->limits = *limits;
   p->err = err;
@@ -41,7 +43,7 @@ struct place *place_new(int root, const struct place_limits *limits, struct err 
   return p;
 }
 
-static void forget_xattrs(struct place *p)
+static void forget_xattrs(struct extract *p)
 {
   for (size_t i = 0; p->xattrs && i < 2 * p->open.nxattrs; i++)
     free((char *)(uintptr_t)p->xattrs[i].p);
@@ -50,7 +52,7 @@ static void forget_xattrs(struct place *p)
   p->open.nxattrs = 0;
 }
 
-void place_free(struct place *p)
+void extract_free(struct extract *p)
 {
   if (!p)
     return;
@@ -64,29 +66,29 @@ void place_free(struct place *p)
   free(p);
 }
 
-void place_layer(struct place *p, bool whiteouts)
+void extract_layer(struct extract *p, bool whiteouts)
 {
   map_free(&p->fresh);
   p->fresh = (struct map){0};
   p->whiteouts = whiteouts;
 }
 
-void place_guard(struct place *p)
+void extract_guard(struct extract *p)
 {
   p->guarded = true;
 }
 
-void place_used(struct place *p, uint64_t bytes)
+void extract_used(struct extract *p, uint64_t bytes)
 {
   p->bytes += bytes;
 }
 
-uint64_t place_bytes(const struct place *p)
+uint64_t extract_bytes(const struct extract *p)
 {
   return p->bytes;
 }
 
-uint64_t place_left_out(const struct place *p)
+uint64_t extract_left_out(const struct extract *p)
 {
   return p->left_out;
 }
@@ -94,7 +96,7 @@ uint64_t place_left_out(const struct place *p)
 /* ---- names ---- */
 
 /* "./a//b/" becomes "a/b"; the root itself becomes "". Names that climb are refused, not repaired. */
-static int clean_name(struct place *p, struct str name, char out[TAR_NAME_MAX + 1])
+static int clean_name(struct extract *p, struct str name, char out[TAR_NAME_MAX + 1])
 {
   struct str rest = name, part;
   size_t n = 0, depth = 0;
@@ -103,9 +105,11 @@ static int clean_name(struct place *p, struct str name, char out[TAR_NAME_MAX + 
     if (!part.n || str_is(part, "."))
       continue;
     if (str_is(part, ".."))
-      return err_set(p->err, -EXDEV, "the archive's entry '" STR_FMT "' climbs out by '..'", STR_ARG(str_sub(name, 0, 200)));
+      return err_set(p->err, -EXDEV, "the archive's entry '" STR_FMT "' climbs out by '..'",
+                     STR_ARG(str_sub(name, 0, 200)));
     if (part.n > 255 || n + part.n + 2 > TAR_NAME_MAX || ++depth > DEPTH_MAX)
-      return err_set(p->err, -ENAMETOOLONG, "the archive's entry '" STR_FMT "' has too long or too deep a name", STR_ARG(str_sub(name, 0, 200)));
+      return err_set(p->err, -ENAMETOOLONG, "the archive's entry '" STR_FMT "' has too long or too deep a name",
+                     STR_ARG(str_sub(name, 0, 200)));
     if (n)
       out[n++] = '/';
     memcpy(out + n, part.p, part.n);
@@ -115,13 +119,13 @@ static int clean_name(struct place *p, struct str name, char out[TAR_NAME_MAX + 
   return 0;
 }
 
-static int failed(struct place *p, const char *what, const char *path)
+static int failed(struct extract *p, const char *what, const char *path)
 {
   return err_errno(p->err, "%s %.300s", what, path);
 }
 
 /* Opens the directory `path`, making what is missing of it. */
-static int open_dir(struct place *p, const char *path)
+static int open_dir(struct extract *p, const char *path)
 {
   char part[TAR_NAME_MAX + 1];
   int fd = path_open_in(p->root, path[0] ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -143,7 +147,7 @@ static int open_dir(struct place *p, const char *path)
 }
 
 /* The directory an entry lies in, and its last name. */
-static int open_parent(struct place *p, const char *path, const char **last)
+static int open_parent(struct extract *p, const char *path, const char **last)
 {
   char dir[TAR_NAME_MAX + 1] = "";
   const char *slash = strrchr(path, '/');
@@ -156,7 +160,8 @@ static int open_parent(struct place *p, const char *path, const char **last)
 
 /* ---- places that are not the archive's ---- */
 
-/* Of a box's own root: what the kernel or the server put there. No sandbox would see an image's files in their place either. */
+/* Of a box's own root: what the kernel or the server put there. No sandbox would see an image's files in their place
+ * either. */
 static const char *const guards[] = {"dev", "proc", "sys", "usr/lib/cloche"};
 
 static bool below(struct str path, struct str dir)
@@ -164,7 +169,7 @@ static bool below(struct str path, struct str dir)
   return str_starts(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
 }
 
-static bool is_guarded(const struct place *p, const char *path)
+static bool is_guarded(const struct extract *p, const char *path)
 {
   for (size_t i = 0; p->guarded && i < ARRAY_LEN(guards); i++)
     if (below(str_of(path), str_of(guards[i])))
@@ -172,7 +177,7 @@ static bool is_guarded(const struct place *p, const char *path)
   return false;
 }
 
-static bool holds_guarded(const struct place *p, const char *path)
+static bool holds_guarded(const struct extract *p, const char *path)
 {
   for (size_t i = 0; p->guarded && i < ARRAY_LEN(guards); i++)
     if (below(str_of(guards[i]), str_of(path)))
@@ -182,15 +187,15 @@ static bool holds_guarded(const struct place *p, const char *path)
 
 /* ---- whiteouts ---- */
 
-static bool is_fresh(struct place *p, const char *path)
+static bool is_fresh(struct extract *p, const char *path)
 {
   return map_get(&p->fresh, str_of(path)) != NULL;
 }
 
-static void clear_old(struct place *p, int dir, const char *path);
+static void clear_old(struct extract *p, int dir, const char *path);
 
 /* Removes one name unless this layer brought it; of a directory it brought, what is older inside. */
-static void clear_name(struct place *p, int dir, const char *name, const char *path)
+static void clear_name(struct extract *p, int dir, const char *name, const char *path)
 {
   if (is_guarded(p, path))
     return;
@@ -203,7 +208,7 @@ static void clear_name(struct place *p, int dir, const char *name, const char *p
     clear_old(p, sub, path);
 }
 
-static void clear_old(struct place *p, int dir, const char *path)
+static void clear_old(struct extract *p, int dir, const char *path)
 {
   int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = own < 0 ? NULL : fdopendir(own);
@@ -219,7 +224,7 @@ static void clear_old(struct place *p, int dir, const char *path)
   closedir(d);
 }
 
-static int whiteout(struct place *p, const char *path, int parent, const char *last)
+static int whiteout(struct extract *p, const char *path, int parent, const char *last)
 {
   char hidden[TAR_NAME_MAX + 1];
   size_t above = (size_t)(last - path);
@@ -248,19 +253,20 @@ static bool wanted_xattr(struct str name)
   return str_is(name, "security.capability") || str_starts(name, STR("user."));
 }
 
-static int finish_fd(struct place *p, int fd, const struct tar_entry *e, const struct str *xattrs, const char *path)
+static int finish_fd(struct extract *p, int fd, const struct tar_entry *e, const struct str *xattrs, const char *path)
 {
   if (fchown(fd, id_in(e->uid), id_in(e->gid)) || fchmod(fd, e->mode))
     return failed(p, "setting owner and mode of", path);
   for (size_t i = 0; i < e->nxattrs; i++)
-    if (wanted_xattr(xattrs[2 * i]) && fsetxattr(fd, xattrs[2 * i].p, xattrs[2 * i + 1].p, xattrs[2 * i + 1].n, 0) && errno != ENOTSUP)
+    if (wanted_xattr(xattrs[2 * i]) && fsetxattr(fd, xattrs[2 * i].p, xattrs[2 * i + 1].p, xattrs[2 * i + 1].n, 0) &&
+        errno != ENOTSUP)
       return failed(p, "setting an extended attribute of", path);
   struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = e->mtime}};
   futimens(fd, times);
   return 0;
 }
 
-static int put_dir(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int put_dir(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
   if (mkdirat(parent, last, 0700) && errno != EEXIST)
     return failed(p, "making the directory", path);
@@ -271,7 +277,7 @@ static int put_dir(struct place *p, int parent, const char *last, const struct t
   return finish_fd(p, fd, e, e->xattrs, path);
 }
 
-static int put_file(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int put_file(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
   p->file = openat(parent, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (p->file < 0)
@@ -287,7 +293,7 @@ static int put_file(struct place *p, int parent, const char *last, const struct 
   return 0;
 }
 
-static int put_symlink(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int put_symlink(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
   char target[TAR_NAME_MAX + 1];
   if (str_copyz(e->link, target, sizeof(target)) || !target[0])
@@ -299,7 +305,7 @@ static int put_symlink(struct place *p, int parent, const char *last, const stru
   return 0;
 }
 
-static int put_hardlink(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int put_hardlink(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
   char target[TAR_NAME_MAX + 1];
   const char *name;
@@ -312,15 +318,16 @@ static int put_hardlink(struct place *p, int parent, const char *last, const str
   return linkat(dir, name, parent, last, 0) ? failed(p, "making the hard link", path) : 0;
 }
 
-static int put_fifo(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int put_fifo(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
-  if (mkfifoat(parent, last, 0600) || fchownat(parent, last, id_in(e->uid), id_in(e->gid), AT_SYMLINK_NOFOLLOW) || fchmodat(parent, last, e->mode, 0))
+  if (mkfifoat(parent, last, 0600) || fchownat(parent, last, id_in(e->uid), id_in(e->gid), AT_SYMLINK_NOFOLLOW) ||
+      fchmodat(parent, last, e->mode, 0))
     return failed(p, "making the pipe", path);
   return 0;
 }
 
 /* What is there goes, but a directory where a directory comes stays with its contents. */
-static int make_room(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int make_room(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
   struct stat st;
   if (fstatat(parent, last, &st, AT_SYMLINK_NOFOLLOW))
@@ -333,10 +340,14 @@ static int make_room(struct place *p, int parent, const char *last, const struct
   return r ? (errno = -r, failed(p, "replacing", path)) : 0;
 }
 
-static int put(struct place *p, int parent, const char *last, const struct tar_entry *e, const char *path)
+static int put(struct extract *p, int parent, const char *last, const struct tar_entry *e, const char *path)
 {
-  static int (*const ways[])(struct place *, int, const char *, const struct tar_entry *, const char *) = {
-      [TAR_FILE] = put_file, [TAR_DIR] = put_dir, [TAR_SYMLINK] = put_symlink, [TAR_HARDLINK] = put_hardlink, [TAR_FIFO] = put_fifo};
+  static int (*const ways[])(struct extract *, int, const char *, const struct tar_entry *,
+                             const char *) = {[TAR_FILE] = put_file,
+                                              [TAR_DIR] = put_dir,
+                                              [TAR_SYMLINK] = put_symlink,
+                                              [TAR_HARDLINK] = put_hardlink,
+                                              [TAR_FIFO] = put_fifo};
   int r = make_room(p, parent, last, e, path);
   r = r ? r : ways[e->kind](p, parent, last, e, path);
   if (!r && p->whiteouts)
@@ -344,7 +355,7 @@ static int put(struct place *p, int parent, const char *last, const struct tar_e
   return r;
 }
 
-static int root_entry(struct place *p, const struct tar_entry *e)
+static int root_entry(struct extract *p, const struct tar_entry *e)
 {
   if (e->kind != TAR_DIR)
     return err_set(p->err, -EBADMSG, "an entry of the archive has no name");
@@ -354,7 +365,7 @@ static int root_entry(struct place *p, const struct tar_entry *e)
 
 static int entry(void *arg, const struct tar_entry *e)
 {
-  struct place *p = arg;
+  struct extract *p = arg;
   char path[TAR_NAME_MAX + 1];
   const char *last;
   if (++p->entries > p->limits.entries)
@@ -372,7 +383,8 @@ static int entry(void *arg, const struct tar_entry *e)
   if (parent < 0)
     return parent;
   if (p->whiteouts && !strncmp(last, WHITEOUT, strlen(WHITEOUT)))
-    return e->size ? err_set(p->err, -EBADMSG, "the whiteout '%.200s' has contents", path) : whiteout(p, path, parent, last);
+    return e->size ? err_set(p->err, -EBADMSG, "the whiteout '%.200s' has contents", path)
+                   : whiteout(p, path, parent, last);
   if (e->kind == TAR_DEVICE) {
     p->left_out++;
     return 0;
@@ -382,7 +394,7 @@ static int entry(void *arg, const struct tar_entry *e)
 
 static int data(void *arg, struct str piece)
 {
-  struct place *p = arg;
+  struct extract *p = arg;
   p->bytes += piece.n;
   if (p->bytes > p->limits.bytes)
     return err_set(p->err, -EFBIG, "unpacked it is larger than %llu MiB", (unsigned long long)(p->limits.bytes >> 20));
@@ -394,7 +406,7 @@ static int data(void *arg, struct str piece)
 
 static int end(void *arg)
 {
-  struct place *p = arg;
+  struct extract *p = arg;
   if (p->file < 0) /* a whiteout, or in a place that is not the archive's */
     return 0;
   int r = finish_fd(p, p->file, &p->open, p->xattrs, "a file");
@@ -405,7 +417,7 @@ static int end(void *arg)
 
 const struct tar_ops place_ops = {entry, data, end};
 
-int place_settle(struct place *p)
+int extract_finish(struct extract *p)
 {
   for (size_t i = p->stamps.n; i-- > 0;) {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = p->stamps.p[i].mtime}};

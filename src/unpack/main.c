@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the unpacker: archives become a directory, in a box of its own. See unpack.h.
  *
  *   unpack                 first process of a box: takes an order over fd 3
@@ -50,7 +51,7 @@ static bool digest_is(struct sha256 *s, const char *hex)
 }
 
 /* packed and diff: what the bytes must hash to before and after decompression; NULL: nobody knows. */
-static int unpack_fd(int fd, struct place *p, const char *packed, const char *diff, struct err *err)
+static int unpack_fd(int fd, struct extract *p, const char *packed, const char *diff, struct err *err)
 {
   __attribute__((cleanup(archive_close))) struct archive a = {.err = err};
   a.stream = stream_new(unpacked_piece, &a);
@@ -71,9 +72,9 @@ static int unpack_fd(int fd, struct place *p, const char *packed, const char *di
   r = r ? r : stream_finish(a.stream, err);
   r = r ? r : tar_finish(a.tar, err);
   if (!r && packed && !digest_is(&sum, packed))
-    r = err_set(err, -EBADMSG, "a layer is not what its digest sha256:%s says", packed);
+    r = err_set(err, -EBADMSG, "a layer does not match its digest sha256:%s", packed);
   if (!r && diff && !digest_is(&a.unpacked, diff))
-    r = err_set(err, -EBADMSG, "an unpacked layer is not what its digest sha256:%s says", diff);
+    r = err_set(err, -EBADMSG, "an unpacked layer does not match its digest sha256:%s", diff);
   return r;
 }
 
@@ -115,7 +116,9 @@ static int want_text(const char *which, bool check, struct buf *out, struct err 
   struct sha256 sum;
   sha256_init(&sum);
   sha256_add(&sum, out->p, out->n);
-  return !check || digest_is(&sum, which) ? 0 : err_set(err, -EBADMSG, "the blob sha256:%s is not what its digest says", which);
+  return !check || digest_is(&sum, which)
+             ? 0
+             : err_set(err, -EBADMSG, "the blob sha256:%s does not match its digest", which);
 }
 
 /* ---- an image ---- */
@@ -131,7 +134,7 @@ static bool shall_go(const struct image_manifest *m, char (*diffs)[65])
   return word == UNPACK_GO;
 }
 
-static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], struct place *p, struct err *err)
+static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], struct extract *p, struct err *err)
 {
   int r = 0;
   for (size_t i = 0; i < m->n && !r; i++) {
@@ -139,7 +142,7 @@ static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], stru
     if (fd < 0)
       return fd;
     say(UNPACK_NOTE, "unpacking layer %zu of %zu (sha256:%.12s)", i + 1, m->n, m->layers[i]);
-    place_layer(p, true);
+    extract_layer(p, true);
     r = unpack_fd(fd, p, m->layers[i], diffs[i], err);
     if (r)
       err_wrap(err, "layer sha256:%.12s", m->layers[i]);
@@ -147,9 +150,10 @@ static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], stru
   return r;
 }
 
-static int unpack_image(struct place *p, struct buf *result, struct err *err)
+static int unpack_image(struct extract *p, struct buf *result, struct err *err)
 {
-  cleanup_buf struct buf index = BUF_INIT(IMAGE_JSON_MAX), text = BUF_INIT(IMAGE_JSON_MAX), config = BUF_INIT(IMAGE_JSON_MAX);
+  cleanup_buf struct buf index = BUF_INIT(IMAGE_JSON_MAX), text = BUF_INIT(IMAGE_JSON_MAX),
+                         config = BUF_INIT(IMAGE_JSON_MAX);
   cleanup_arena struct arena a = ARENA_INIT(16 * IMAGE_JSON_MAX);
   struct image_manifest m = {0};
   char digest[65], (*diffs)[65] = NULL;
@@ -165,7 +169,7 @@ static int unpack_image(struct place *p, struct buf *result, struct err *err)
   return r || !shall_go(&m, diffs) ? r : unpack_layers(&m, diffs, p, err);
 }
 
-static int unpack_tar(struct place *p, struct buf *result, struct err *err)
+static int unpack_tar(struct extract *p, struct buf *result, struct err *err)
 {
   cleanup_fd int fd = want(UNPACK_INDEX, err);
   buf_addz(result, "{\"env\":{},\"user\":\"\",\"workdir\":\"\",\"cmd\":[],\"entrypoint\":[]}");
@@ -173,18 +177,18 @@ static int unpack_tar(struct place *p, struct buf *result, struct err *err)
 }
 
 /* Layers below it are the box's own root: what is removed or changed of them becomes whiteouts and copies there. */
-static int unpack_part(struct unpack_order *o, struct place *p, struct buf *result, struct err *err)
+static int unpack_part(struct unpack_order *o, struct extract *p, struct buf *result, struct err *err)
 {
   o->packed[64] = o->diff[64] = 0;
   cleanup_fd int fd = want(o->packed, err);
   if (fd < 0)
     return fd;
-  place_layer(p, true);
-  place_used(p, o->used);
+  extract_layer(p, true);
+  extract_used(p, o->used);
   if (!o->lowest)
-    place_guard(p);
+    extract_guard(p);
   int r = unpack_fd(fd, p, o->packed, o->diff, err);
-  buf_addf(result, "%llu", (unsigned long long)(place_bytes(p) - o->used));
+  buf_addf(result, "%llu", (unsigned long long)(extract_bytes(p) - o->used));
   return r;
 }
 
@@ -198,7 +202,7 @@ static int open_image_root(bool upon, struct err *err)
   return fd < 0 ? err_errno(err, "opening %s", path) : fd;
 }
 
-static int unpack_what(struct unpack_order *o, struct place *p, struct buf *result, struct err *err)
+static int unpack_what(struct unpack_order *o, struct extract *p, struct buf *result, struct err *err)
 {
   if (o->what == UNPACK_PART)
     return unpack_part(o, p, result, err);
@@ -211,12 +215,12 @@ static int obey(struct unpack_order *o, struct buf *result, struct err *err)
   cleanup_fd int root = open_image_root(o->what == UNPACK_PART && !o->lowest, err);
   if (root < 0)
     return root;
-  struct place *p = place_new(root, &limits, err);
+  struct extract *p = extract_new(root, &limits, err);
   int r = unpack_what(o, p, result, err);
-  r = r ? r : place_settle(p);
-  if (!r && place_left_out(p))
-    say(UNPACK_NOTE, "%llu device files were left out", (unsigned long long)place_left_out(p));
-  place_free(p);
+  r = r ? r : extract_finish(p);
+  if (!r && extract_left_out(p))
+    say(UNPACK_NOTE, "%llu device files were left out", (unsigned long long)extract_left_out(p));
+  extract_free(p);
   return r;
 }
 
@@ -246,10 +250,10 @@ static int unpack_here(const char *dir)
     fprintf(stderr, "unpack: %s: %s\n", dir, strerrordesc_np(errno));
     return 1;
   }
-  struct place *p = place_new(root, &limits, &err);
+  struct extract *p = extract_new(root, &limits, &err);
   int r = unpack_fd(0, p, NULL, NULL, &err);
-  r = r ? r : place_settle(p);
-  place_free(p);
+  r = r ? r : extract_finish(p);
+  extract_free(p);
   if (r)
     fprintf(stderr, "unpack: %s\n", err.msg);
   return r ? 1 : 0;

@@ -1,4 +1,5 @@
-/* image.c - see image.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci_image.c - see oci_image.h. */
 #include "unpack/oci_image.h"
 
 static int digest_of(const struct json *v, char out[65], const char *what, struct err *err)
@@ -20,7 +21,7 @@ static struct json *parse(struct arena *a, struct str text, const char *what, st
   struct json *j = json_read(a, text, JSON_REPAIR_UTF8, &why);
   if (j && json_is(j, JSON_OBJECT))
     return j;
-  err_set(err, -EBADMSG, "%s is no JSON object%s%s", what, j ? "" : ": ", j ? "" : why.what);
+  err_set(err, -EBADMSG, "%s is not a JSON object%s%s", what, j ? "" : ": ", j ? "" : why.what);
   return NULL;
 }
 
@@ -32,7 +33,8 @@ int image_index(struct str text, char digest[65], struct err *err)
     return -EBADMSG;
   struct json *list = json_get(j, "manifests");
   if (!json_is(list, JSON_ARRAY) || list->count != 1)
-    return err_set(err, -EBADMSG, "the image's index names %zu images; exactly one is expected", list ? list->count : 0);
+    return err_set(err, -EBADMSG, "the image's index names %zu images; exactly one is expected",
+                   list ? list->count : 0);
   return digest_of(json_get(list->kids, "digest"), digest, "the image's index", err);
 }
 
@@ -105,11 +107,12 @@ static void put_label(struct jw *w, struct arena *a, const struct json *labels)
 
 static int check_platform(const struct json *j, struct err *err)
 {
-  struct str os = json_text(json_get(j, "os"), STR("linux")), arch = json_text(json_get(j, "architecture"), STR(IMAGE_ARCHITECTURE));
+  struct str os = json_text(json_get(j, "os"), STR("linux")),
+             arch = json_text(json_get(j, "architecture"), STR(IMAGE_ARCHITECTURE));
   if (str_is(os, "linux") && str_is(arch, IMAGE_ARCHITECTURE))
     return 0;
-  return err_set(err, -ENOEXEC, "the image is for " STR_FMT "/" STR_FMT "; this machine runs linux/" IMAGE_ARCHITECTURE, STR_ARG(str_sub(os, 0, 40)),
-                 STR_ARG(str_sub(arch, 0, 40)));
+  return err_set(err, -ENOEXEC, "the image is for " STR_FMT "/" STR_FMT "; this machine runs linux/" IMAGE_ARCHITECTURE,
+                 STR_ARG(str_sub(os, 0, 40)), STR_ARG(str_sub(arch, 0, 40)));
 }
 
 static int read_diffs(struct arena *a, const struct json *list, char (**diffs)[65], size_t *n, struct err *err)
@@ -143,5 +146,7 @@ int image_config(struct arena *a, struct str text, struct buf *out, char (**diff
   put_words(&w, "entrypoint", json_get(c, "Entrypoint"));
   put_label(&w, a, json_get(c, "Labels"));
   jw_close(&w, '}');
-  return buf_failed(out) ? err_set(err, -E2BIG, "the image's environment and commands exceed %zu bytes", IMAGE_RESULT_MAX) : 0;
+  return buf_failed(out)
+             ? err_set(err, -E2BIG, "the image's environment and commands exceed %zu bytes", IMAGE_RESULT_MAX)
+             : 0;
 }

@@ -1,6 +1,7 @@
-/* image.h - the JSON of OCI images: index, manifest, configuration. Pure; every digest is checked to be one. */
-#ifndef CLOCHE_IMAGE_H
-#define CLOCHE_IMAGE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci_image.h - the JSON of OCI images: index, manifest, configuration. Pure; every digest is checked to be one. */
+#ifndef CLOCHE_UNPACK_OCI_IMAGE_H
+#define CLOCHE_UNPACK_OCI_IMAGE_H
 
 #include "base/base.h"
 
@@ -27,7 +28,8 @@ struct image_manifest {
 /* The digest of the one manifest an index names. */
 int image_index(struct str text, char digest[65], struct err *err);
 int image_manifest(struct arena *a, struct str text, struct image_manifest *out, struct err *err);
-/* Writes what a template takes over of the configuration, and gives the digests of the unpacked layers, bottom first. */
+/* Writes what a template takes over of the configuration, and gives the digests of the unpacked layers, bottom first.
+ */
 int image_config(struct arena *a, struct str text, struct buf *out, char (**diffs)[65], size_t *n, struct err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* tar.c - see tar.h. One state machine over blocks of 512 bytes. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tar_read.c - see tar_read.h. One state machine over blocks of 512 bytes. */
 #include "unpack/tar_read.h"
 
 #define BLOCK      512
@@ -105,7 +106,8 @@ static int keep_name(struct buf *b, bool *has, struct str value, struct err *err
 {
   buf_clear(b);
   if (!value.n || memchr(value.p, 0, value.n) || buf_adds(b, value))
-    return err_set(err, -EBADMSG, "a name in the archive is empty, has a NUL byte or is longer than %d bytes", TAR_NAME_MAX);
+    return err_set(err, -EBADMSG, "a name in the archive is empty, has a NUL byte or is longer than %d bytes",
+                   TAR_NAME_MAX);
   *has = true;
   return 0;
 }
@@ -189,7 +191,8 @@ static int meta_done(struct tar *t, struct err *err)
     return 0;
   while (text.n && !text.p[text.n - 1])
     text.n--;
-  return t->meta_kind == 'L' ? keep_name(&t->name, &t->has_name, text, err) : keep_name(&t->link, &t->has_link, text, err);
+  return t->meta_kind == 'L' ? keep_name(&t->name, &t->has_name, text, err)
+                             : keep_name(&t->link, &t->has_link, text, err);
 }
 
 static void forget(struct tar *t)
@@ -216,8 +219,8 @@ static int kind_of(char flag, struct str name, enum tar_kind *out, struct err *e
         *out = TAR_DIR;
       return 0;
     }
-  return err_set(err, -ENOTSUP, "the archive has an entry of type '%c' (" STR_FMT "), which is not supported", flag >= ' ' && flag < 127 ? flag : '?',
-                 STR_ARG(str_sub(name, 0, 200)));
+  return err_set(err, -ENOTSUP, "the archive has an entry of type '%c' (" STR_FMT "), which is not supported",
+                 flag >= ' ' && flag < 127 ? flag : '?', STR_ARG(str_sub(name, 0, 200)));
 }
 
 static int full_name(struct tar *t, struct str *out, struct err *err)
@@ -249,7 +252,8 @@ static int begin_content(struct tar *t, enum state state, uint64_t size)
 static int begin_meta(struct tar *t, char kind, uint64_t size, struct err *err)
 {
   if (size > TAR_META_MAX)
-    return err_set(err, -E2BIG, "an extended header of %llu bytes; at most %zu", (unsigned long long)size, TAR_META_MAX);
+    return err_set(err, -E2BIG, "an extended header of %llu bytes; at most %zu", (unsigned long long)size,
+                   TAR_META_MAX);
   t->meta_kind = kind;
   buf_clear(&t->meta);
   return begin_content(t, META, size);

@@ -1,9 +1,11 @@
-/* tar.h - a tar archive read piece by piece: ustar, pax and GNU long names, nothing else.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tar_read.h - a tar archive read piece by piece: ustar, pax and GNU long names, nothing else.
  *
- * Pure: bytes in, calls out, no file is touched. Every number is range-checked, every name bounded and free of NUL bytes;
- * what the reader does not know (sparse files, other vendors' types) is refused by name rather than guessed at. */
-#ifndef CLOCHE_TAR_H
-#define CLOCHE_TAR_H
+ * Pure: bytes in, calls out, no file is touched. Every number is range-checked, every name bounded and free of NUL
+ * bytes; what the reader does not know (sparse files, other vendors' types) is refused by name rather than guessed at.
+ */
+#ifndef CLOCHE_UNPACK_TAR_READ_H
+#define CLOCHE_UNPACK_TAR_READ_H
 
 #include "base/base.h"
 

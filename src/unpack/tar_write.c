@@ -1,4 +1,5 @@
-/* tarout.c - see tarout.h. What a plain header can't hold goes into an extended one before it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tar_write.c - see tar_write.h. What a plain header can't hold goes into an extended one before it. */
 #include "unpack/tar_write.h"
 
 #include <stdio.h>
@@ -15,7 +16,8 @@ static void octal(char *at, size_t size, uint64_t v)
   memcpy(at, text, size);
 }
 
-static int header(struct buf *out, char type, struct str name, struct str link, const struct tar_entry *e, uint64_t size)
+static int header(struct buf *out, char type, struct str name, struct str link, const struct tar_entry *e,
+                  uint64_t size)
 {
   char h[BLOCK] = {0};
   memcpy(h, name.p, MIN(name.n, (size_t)100));
@@ -75,26 +77,27 @@ static int extended(struct buf *out, const struct tar_entry *e)
   struct tar_entry plain = {.mode = 0644};
   header(out, 'x', STR("headers"), STR_NONE, &plain, b.n);
   buf_adds(out, buf_str(&b));
-  tarout_pad(out, b.n);
+  tar_write_pad(out, b.n);
   return buf_failed(out);
 }
 
-int tarout_entry(struct buf *out, const struct tar_entry *e)
+int tar_write_header(struct buf *out, const struct tar_entry *e)
 {
-  static const char types[] = {[TAR_FILE] = '0', [TAR_DIR] = '5', [TAR_SYMLINK] = '2', [TAR_HARDLINK] = '1', [TAR_FIFO] = '6'};
+  static const char types[] = {
+      [TAR_FILE] = '0', [TAR_DIR] = '5', [TAR_SYMLINK] = '2', [TAR_HARDLINK] = '1', [TAR_FIFO] = '6'};
   if (e->kind == TAR_DEVICE || e->name.n > TAR_NAME_MAX)
     return -EINVAL;
   int r = extended(out, e);
   return r ? r : header(out, types[e->kind], e->name, e->link, e, e->kind == TAR_FILE ? e->size : 0);
 }
 
-void tarout_pad(struct buf *out, uint64_t size)
+void tar_write_pad(struct buf *out, uint64_t size)
 {
   static const char zeros[BLOCK];
   buf_add(out, zeros, (size_t)((BLOCK - size % BLOCK) % BLOCK));
 }
 
-void tarout_end(struct buf *out)
+void tar_write_end(struct buf *out)
 {
   static const char zeros[2 * BLOCK];
   buf_add(out, zeros, sizeof(zeros));

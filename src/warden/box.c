@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* box.c - see box.h.
  *
  * The order of things makes a crash harmless: a box is written to the store only when it is alive, so a warden that
- * dies during a birth leaves host objects that belong to no known box, and the next start's sweep removes them. An end
+ * dies during a launch leaves host objects that belong to no known box, and the next start's sweep removes them. An end
  * is written before anything is killed, so a warden that dies then finds the remains unowned as well. */
 #include "warden/box.h"
 
@@ -19,8 +20,11 @@
 #include "warden/pause.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/reclaim.h"
+#include "warden/token_index.h"
 #include "warden/id_slots.h"
+#include "warden/storage_quota.h"
 #include "warden/warm/zygote.h"
+#include "warden/worker_pool.h"
 #include <dirent.h>
 #include <stdio.h>
 
@@ -32,7 +36,7 @@ struct box *box_find(struct warden *w, struct str id, struct str team)
   return b && (!team.n || str_is(team, b->row.team)) ? b : NULL;
 }
 
-void box_record(struct buf *p, const struct box *b)
+void box_put_fields(struct buf *p, const struct box *b)
 {
   const struct row_box *r = &b->row;
   wire_putz(p, W_ID, r->id);
@@ -52,39 +56,83 @@ void box_record(struct buf *p, const struct box *b)
   wire_putz(p, W_CONFIG, r->config);
 }
 
-/* A box takes back from the count only what it has put in, whatever the order of its end and its passages. */
-static void recount(struct box *b)
+void box_route(struct buf *p, const struct box *b)
 {
-  bool standing = b->known && !b->away;
-  if (standing != b->standing)
-    b->warden->standing += standing ? 1 : -(size_t)1;
-  b->standing = standing;
+  const struct row_box *r = &b->row;
+  wire_putz(p, W_ID, r->id);
+  wire_putz(p, W_TEAM, r->team); /* gates count what each team has open */
+  wire_put_u64(p, W_STATE, r->state);
+  wire_put_u64(p, W_FLAGS, r->flags);
+  wire_put_u64(p, W_RUN, r->run);
+  wire_put_u64(p, W_TIER, r->tier);
+  wire_putz(p, W_CONFIG, r->config);
 }
 
-static void enter(struct box *b)
+static size_t client_at(const struct box *b, const uint8_t client[16])
+{
+  size_t i = 0;
+  while (i < BOX_CLIENTS && memcmp(b->clients[i], client, sizeof(b->clients[i])) != 0)
+    i++;
+  return i;
+}
+
+bool box_vouched(const struct box *b, const uint8_t client[16])
+{
+  static const uint8_t nobody[16];
+  return memcmp(client, nobody, sizeof(nobody)) != 0 && client_at(b, client) < BOX_CLIENTS;
+}
+
+void box_vouch(struct box *b, const uint8_t client[16])
+{
+  size_t i = MIN(client_at(b, client), (size_t)BOX_CLIENTS - 1);
+  uint8_t copy[16];
+  memcpy(copy, client, sizeof(copy));
+  memmove(b->clients[1], b->clients[0], i * sizeof(b->clients[0]));
+  memcpy(b->clients[0], copy, sizeof(copy));
+}
+
+/* A box takes back from the count only what it has put in, whatever the order of its end and its transitions. */
+static void count_live(struct box *b)
+{
+  bool live = b->known && !b->on_disk;
+  if (live != b->live)
+    b->warden->live += live ? 1 : -(size_t)1;
+  b->live = live;
+}
+
+static void register_box(struct box *b)
 {
   map_put(&b->warden->boxes, str_of(b->row.id), b);
   b->known = true;
-  recount(b);
+  token_index_add(b);
+  count_live(b);
 }
 
-static void leave(struct box *b)
+static void unregister_box(struct box *b)
 {
   map_del(&b->warden->boxes, str_of(b->row.id));
   b->known = false;
-  recount(b);
+  token_index_remove(b);
+  count_live(b);
+}
+
+static void watch_closed(uv_handle_t *h)
+{
+  free(h);
 }
 
 void box_free(struct box *b)
 {
-  alarm_unset(&b->warden->alarms, &b->alarm);
-  account_count(b, false);
+  if (b->expiry)
+    uv_close((uv_handle_t *)steal(&b->expiry), watch_closed);
+  quota_count(b, false);
   b->known = false;
-  recount(b);
+  token_index_remove(b);
+  count_live(b);
   row_box_free(&b->row);
   usage_free(&b->usage);
   vec_free(&b->waiting);
-  vec_free(&b->wishes);
+  vec_free(&b->pending_ops);
   free(b->ending);
   free(b);
 }
@@ -94,16 +142,13 @@ void box_free(struct box *b)
 struct box *box_new(struct warden *w, const char *name)
 {
   struct box *b = xcalloc(1, sizeof(*b));
+  char fresh[24] = "box-";
+  random_id(fresh + 4, 16);
   b->warden = w;
   b->jail.pidfd = b->jail.netns = -1;
-  snprintf(b->name, sizeof(b->name), "%s", name);
-  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, name);
+  snprintf(b->name, sizeof(b->name), "%s", name ? name : fresh);
+  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, b->name);
   return b;
-}
-
-static void watch_closed(uv_handle_t *h)
-{
-  free(h);
 }
 
 static void watch_event(uv_poll_t *poll, int status, int events)
@@ -114,8 +159,8 @@ static void watch_event(uv_poll_t *poll, int status, int events)
   if (!jail_stat(b->warden->instance, b->name, b->dir, &st, &err) && st.oom_kills) {
     char victim[64] = "", cause[200];
     jail_oom_victim(b->warden->instance, b->name, victim, sizeof(victim));
-    snprintf(cause, sizeof(cause), "out of memory: the box used all of its %u MB and the kernel ended %s", b->row.memory_mb,
-             victim[0] ? victim : "it");
+    snprintf(cause, sizeof(cause), "out of memory: the box used all of its %u MB and the kernel ended %s",
+             b->row.memory_mb, victim[0] ? victim : "it");
     box_end(b, cause);
   } else
     box_end(b, "crashed: its first process ended unexpectedly");
@@ -131,56 +176,74 @@ void box_watch(struct box *b)
 
 void box_unwatch(struct box *b)
 {
-  bell_take(b);
+  nursery_unlisten(b);
   if (b->watch) {
     uv_poll_stop(b->watch);
     uv_close((uv_handle_t *)steal(&b->watch), watch_closed);
   }
 }
 
-void box_away(struct box *b, bool away)
+void box_set_on_disk(struct box *b, bool on_disk)
 {
-  b->away = away;
-  recount(b);
+  b->on_disk = on_disk;
+  b->owner = 0;
+  count_live(b);
 }
 
-int box_room(const struct warden *w, struct err *err)
+int box_check_limit(const struct warden *w, struct err *err)
 {
-  if (w->standing < w->config->boxes_max)
+  if (w->live < w->config->boxes_max)
     return 0;
-  return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server", w->config->boxes_max);
+  return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of this server",
+                 w->config->boxes_max);
 }
 
-void box_arm(struct box *b)
+static void expired(uv_timer_t *t)
+{
+  box_expire(t->data);
+}
+
+void box_set_timer(struct box *b)
 {
   int64_t left = b->row.end_us - clock_wall_us();
-  alarm_set(&b->warden->alarms, &b->alarm, clock_mono_us() + MAX(left, (int64_t)0));
-  warden_arm(b->warden);
+  if (!b->expiry) {
+    b->expiry = xcalloc(1, sizeof(*b->expiry));
+    uv_timer_init(b->warden->loop, b->expiry);
+    b->expiry->data = b;
+  }
+  uv_update_time(b->warden->loop);
+  uv_timer_start(b->expiry, expired, left > 0 ? (uint64_t)(left + 999) / 1000 : 0, 0);
+}
+
+void box_stop_timer(struct box *b)
+{
+  if (b->expiry)
+    uv_timer_stop(b->expiry);
 }
 
 static void answer_waiting(struct box *b, int status, const struct err *err)
 {
   for (size_t i = 0; i < b->waiting.n; i++)
-    desk_answer_born(b->warden, b->waiting.p[i], status, b, err);
+    reply_created(b->warden, b->waiting.p[i], status, b, err);
   b->waiting.n = 0;
 }
 
-static void box_remains(struct box *b)
+static void box_reclaim(struct box *b)
 {
-  remains_clear(b->warden, b->jail, b->name, b->dir, b->row.slot);
+  reclaim_jail(b->warden, b->row.team, b->jail, b->name, b->dir, b->row.slot);
 }
 
-int box_born(struct birth *birth)
+int box_launched(struct launch *launch)
 {
-  struct box *b = birth->box;
+  struct box *b = launch->box;
   struct warden *w = b->warden;
-  w->births--;
+  w->launches--;
   if (b->missed)
-    shelf_caught_up(w, b->build);
+    warm_pool_miss_served(w, b->build);
   b->missed = false;
-  b->jail = birth->jail;
-  struct err err = birth->err;
-  int r = birth->result;
+  b->jail = launch->jail;
+  struct err err = launch->err;
+  int r = launch->result;
   if (!r && b->ending)
     r = err_set(&err, -ENOENT, "the sandbox was ended while it started: %s", b->ending);
   if (!r) {
@@ -189,37 +252,51 @@ int box_born(struct birth *birth)
     b->row.end_us += b->row.started_us; /* held the length until now */
     b->row.init_proc = b->jail.init;
     r = store_box_put(w->store, &b->row, &err);
-    b->trace.told_us = birth->told_us;
-    b->trace.ready_us = birth->ready_us;
+    b->trace.told_us = launch->told_us;
+    b->trace.ready_us = launch->ready_us;
     b->trace.kept_us = clock_mono_us();
   }
   if (r) {
-    w->births_failed++;
+    w->launches_failed++;
     answer_waiting(b, r, &err);
-    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not born: %s", err.msg);
-    leave(b);
-    birth->err = err;
-    box_remains(b);
+    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "launch failed: %s", err.msg);
+    unregister_box(b);
+    launch->err = err;
+    box_reclaim(b);
     struct build *build = b->build;
     box_free(b);
     fork_release(w, build);
     return r;
   }
-  w->births_total++;
+  w->launches_total++;
   box_watch(b);
-  box_arm(b);
+  box_set_timer(b);
   catalog_spawned(w->catalog, b->template, b->row.started_us);
   answer_waiting(b, 0, NULL);
-  bell_hang(b);
+  nursery_listen(b);
   return 0;
 }
 
-static void born(struct birth *birth)
+static void on_launched(struct launch *launch)
 {
-  box_born(birth);
+  box_launched(launch);
 }
 
-static int fill_row(struct box *b, const struct box_order *o, const unsigned *slot)
+/* Tokens are the warden's: what the gate wrote for the agent gets the box's own put in front, unread. */
+static char *init_of(const struct warden *w, const struct box_params *o)
+{
+  char token[TOKEN_TEXT];
+  struct str rest = str_skip(o->init, 1);
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX * 2);
+  token_make(str_of(w->secret), TOKEN_ACCESS, o->id, token);
+  if (!(o->flags & BOX_SECURE) || !str_starts(o->init, STR("{")) || str_search(o->init, str_of(token)) >= 0)
+    return xstrndup(o->init.n ? o->init.p : "", o->init.n);
+  buf_addf(&b, "{\"accessToken\":\"%s\"%s", token, str_starts(rest, STR("}")) ? "" : ",");
+  buf_adds(&b, rest);
+  return xstrndup(b.p, b.n);
+}
+
+static int fill_row(struct box *b, const struct box_params *o, const unsigned *slot)
 {
   struct warden *w = b->warden;
   struct row_box *r = &b->row;
@@ -227,11 +304,11 @@ static int fill_row(struct box *b, const struct box_order *o, const unsigned *sl
   random_bytes(secret, sizeof(secret));
   hex_encode(secret, sizeof(secret), r->secret);
   r->config = xstrndup(o->config.n ? o->config.p : "", o->config.n);
-  r->init = xstrndup(o->init.n ? o->init.p : "", o->init.n);
+  r->init = init_of(w, o);
   r->allow = xstrndup(o->allow.n ? o->allow.p : "", o->allow.n);
   r->deny = xstrndup(o->deny.n ? o->deny.p : "", o->deny.n);
-  memcpy(r->walls, b->name, sizeof(r->walls));
-  r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (outlet_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
+  memcpy(r->host_name, b->name, sizeof(r->host_name));
+  r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;
   r->memory_mb = b->build->row.memory_mb;
   r->disk_mb = b->build->row.disk_mb;
@@ -240,7 +317,8 @@ static int fill_row(struct box *b, const struct box_order *o, const unsigned *sl
   r->started_us = clock_wall_us();
   r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
-  memcpy(r->runtime, b->build->row.image[0] && w->images_on ? b->build->row.runtime : w->runtime, sizeof(r->runtime));
+  memcpy(r->runtime, b->build->row.image[0] && w->checkpoints_on ? b->build->row.runtime : w->runtime,
+         sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
   memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
   snprintf(r->alias, sizeof(r->alias), "%s", template_name(b->template));
@@ -252,66 +330,70 @@ static int fill_row(struct box *b, const struct box_order *o, const unsigned *sl
   return 0;
 }
 
-void box_begin(struct box *b)
+void box_register(struct box *b)
 {
-  enter(b);
-  account_count(b, true);
-  b->warden->births++;
+  register_box(b);
+  quota_count(b, true);
+  b->warden->launches++;
 }
 
-int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsigned *retry_s, struct err *err)
+int box_create(struct warden *w, const struct box_params *o, struct origin origin, unsigned *retry_s, struct err *err)
 {
   int64_t came_us = clock_mono_us();
   struct box *have = box_find(w, o->id, o->team);
   if (have && have->row.state != BOX_STARTING) {
-    desk_answer_box(w, ask, 0, have, NULL);
+    reply_box(w, origin, 0, have, NULL);
     return 0;
   }
   if (have) {
-    vec_push(&have->waiting, ask);
+    vec_push(&have->waiting, origin);
     return 0;
   }
   struct template *t;
   struct build *build;
   int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
-  r = r ? r : account_fits(w, o->team, build, err);
-  r = r ? r : account_admit(w, o->team, true, retry_s, err);
+  r = r ? r : quota_fits(w, o->team, (struct box_size){build->row.cpus, build->row.memory_mb, build->row.disk_mb}, err);
+  r = r ? r : storage_room(w, err);
+  if (!r && (o->flags & BOX_AUTO_PAUSE)) /* at its timeout it would be kept, whatever is there by then */
+    r = storage_admit(w, o->team, STORAGE_PAUSE, err);
+  r = r ? r : quota_admit(w, o->team, build->row.memory_mb, true, retry_s, err);
   if (r)
     return r;
-  if ((r = box_room(w, err)))
+  if ((r = box_check_limit(w, err)))
     return r;
-  char id[64];
-  if (str_copyz(o->id, id, sizeof(id)))
+  if (o->id.n >= sizeof(((struct row_box *)0)->id))
     return err_set(err, -EINVAL, "bad sandbox id");
-  bool warm = build->row.image[0] && (w->images_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
-  bool plain = w->net_on ? outlet_plain(o->flags, o->allow, o->deny) : true;
-  if (warm && !w->images_on)
-    return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s", STR_ARG(o->ref), w->images_why);
-  struct parked *p = plain ? shelf_take(w, build) : NULL;
-  struct blank *blank = plain && !warm && !p ? blank_take(w, build) : NULL;
-  struct box *b = box_new(w, p ? p->name : blank ? blank->name : id);
+  bool warm = build->row.image[0] &&
+              (w->checkpoints_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
+  bool plain = w->net_on ? egress_plain(o->flags, o->allow, o->deny) : true;
+  if (warm && !w->checkpoints_on)
+    return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s",
+                   STR_ARG(o->ref), w->checkpoints_why);
+  struct warm_box *p = plain ? warm_pool_take(w, build) : NULL;
+  struct pooled_ns *pooled_ns = plain && !warm && !p ? ns_pool_take(w, build) : NULL;
+  struct box *b = box_new(w, p ? p->name : pooled_ns ? pooled_ns->name : NULL);
   b->template = t;
   b->build = build;
-  if ((r = fill_row(b, o, p ? &p->slot : blank ? &blank->slot : NULL))) {
+  if ((r = fill_row(b, o, p ? &p->slot : pooled_ns ? &pooled_ns->slot : NULL))) {
     box_free(b);
     if (plain && !p)
-      shelf_caught_up(w, build);
-    parked_drop(p);
-    blank_drop(w, blank);
+      warm_pool_miss_served(w, build);
+    warm_box_drop(p);
+    ns_pool_drop(w, pooled_ns);
     return err_set(err, r, "no free id range for another sandbox (%zu in use)", w->nslots);
   }
   b->missed = plain && !p;
   b->trace.came_us = came_us;
-  vec_push(&b->waiting, ask);
-  box_begin(b);
+  vec_push(&b->waiting, origin);
+  box_register(b);
   if (warm && p)
-    birth_wake(b, p, born);
+    launch_thaw(b, p, on_launched);
   else if (warm)
-    birth_restore(b, build->row.image, build->row.secret, born, NULL);
+    launch_restore(b, build->row.image, build->row.secret, on_launched, NULL);
   else
-    birth_start(b, p, blank ? blank->walls : NULL, o, born);
-  free(p); /* the birth has what it needs of them */
-  free(blank);
+    launch_start(b, p, pooled_ns ? pooled_ns->created : NULL, o, on_launched);
+  free(p); /* the launch has what it needs of them */
+  free(pooled_ns);
   return 0;
 }
 
@@ -320,7 +402,7 @@ int box_create(struct warden *w, const struct box_order *o, struct ask ask, unsi
 void box_end(struct box *b, const char *cause)
 {
   struct warden *w = b->warden;
-  if (b->row.state == BOX_STARTING) { /* its birth is on another thread: let it finish, then end it */
+  if (b->row.state == BOX_STARTING) { /* its launch is on another thread: let it finish, then end it */
     free(b->ending);
     b->ending = xstrdup(cause);
     return;
@@ -329,32 +411,32 @@ void box_end(struct box *b, const char *cause)
   if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   boxlog_keep(b);
-  if (b->passage)
+  if (b->transition)
     jail_kill(w->instance, b->name, &b->jail, &err);
-  else if (!b->away)
-    jail_shoot(&b->jail); /* the rest is a worker's, see remains.c */
+  else if (!b->on_disk)
+    jail_kill_init(&b->jail); /* the rest is a worker's, see reclaim.c */
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
-  box_run_over(b);
+  box_broadcast_ended(b);
   box_unwatch(b);
-  leave(b);
-  alarm_unset(&w->alarms, &b->alarm);
-  account_count(b, false);
-  if (!box_leave_passage(b))
-    box_bury(b);
+  unregister_box(b);
+  box_stop_timer(b);
+  quota_count(b, false);
+  if (!box_abandon_transition(b))
+    box_destroy(b);
 }
 
-void box_bury(struct box *b)
+void box_destroy(struct box *b)
 {
-  image_drop(b->warden, b->row.image);
-  box_remains(b);
+  checkpoint_drop(b->warden, b->row.image);
+  box_reclaim(b);
   struct warden *w = b->warden;
   struct build *build = b->build;
   box_free(b);
   fork_release(w, build);
 }
 
-static void tell_gates(struct box *b, enum wire_type what)
+static void broadcast(struct box *b, enum wire_type what)
 {
   cleanup_buf struct buf p = BUF_INIT(1024);
   wire_begin(&p, what, 0, 0);
@@ -363,19 +445,19 @@ static void tell_gates(struct box *b, enum wire_type what)
   warden_broadcast(b->warden, buf_str(&p));
 }
 
-void box_run_over(struct box *b)
+void box_broadcast_ended(struct box *b)
 {
-  tell_gates(b, WIRE_BOX_ENDED);
+  broadcast(b, WIRE_BOX_ENDED);
 }
 
-void box_hold(struct box *b)
+void box_broadcast_hold(struct box *b)
 {
-  tell_gates(b, WIRE_BOX_HOLD);
+  broadcast(b, WIRE_BOX_HOLD);
 }
 
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err)
 {
-  int changed = outlet_update(b, flags, allow, deny, err);
+  int changed = egress_update(b, flags, allow, deny, err);
   if (changed)
     return changed;
   struct row_box old = b->row;
@@ -399,15 +481,15 @@ int box_set_end(struct box *b, int64_t end_wall_us, struct err *err)
   if (r)
     return r;
   b->row.end_us = end_wall_us;
-  box_arm(b);
+  box_set_timer(b);
   return 0;
 }
 
-int box_door(struct box *b, unsigned port, struct err *err)
+int box_dial(struct box *b, unsigned port, struct err *err)
 {
   if (b->row.state != BOX_RUNNING && b->row.state != BOX_COPYING)
     return err_set(err, -EHOSTDOWN, "the sandbox is not running");
-  return jail_door(&b->jail, port, false, err);
+  return jail_connect(&b->jail, port, false, err);
 }
 
 /* ---- recovery ---- */
@@ -418,13 +500,13 @@ struct recovery {
 };
 
 /* The control group of its first process says which walls a box lives in. */
-static void walls_of(struct warden *w, const struct row_box *row, char name[64])
+static void host_name_of(struct warden *w, const struct row_box *row, char name[64])
 {
   char path[64], mark[64];
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   snprintf(path, sizeof(path), "/proc/%d/cgroup", row->init_proc.pid);
   snprintf(mark, sizeof(mark), "/cloche-%s/", w->instance);
-  snprintf(name, 64, "%s", row->id);
+  snprintf(name, 64, "%s", row->host_name[0] ? row->host_name : row->id); /* boxes of older versions have none */
   if (file_read(path, &b))
     return;
   ptrdiff_t at = str_search(buf_str(&b), str_of(mark));
@@ -443,15 +525,15 @@ static int recover_one(const struct row_box *row, void *arg)
   struct warden *w = rec->warden;
   char name[64];
   struct err err = ERR_NONE;
-  bool away = row->state == BOX_PAUSED && row->tier != TIER_FROZEN;
-  if (away)
-    memcpy(name, row->walls, sizeof(row->walls));
+  bool on_disk = row->state == BOX_PAUSED && row->tier != TIER_FROZEN;
+  if (on_disk)
+    snprintf(name, sizeof(name), "%s", row->host_name[0] ? row->host_name : row->id);
   else
-    walls_of(w, row, name);
+    host_name_of(w, row, name);
   struct box *b = box_new(w, name);
   b->build = catalog_build(w->catalog, str_of(row->build));
   b->template = b->build ? b->build->of : NULL;
-  if (!b->build || (!away && jail_adopt(w->instance, name, row->init_proc, &b->jail, &err))) {
+  if (!b->build || (!on_disk && jail_adopt(w->instance, name, row->init_proc, &b->jail, &err))) {
     vec_push(&rec->lost, xstrdup(row->id));
     vec_push(&rec->lost, xstrdup(row->team));
     free(b);
@@ -463,18 +545,18 @@ static int recover_one(const struct row_box *row, void *arg)
   b->row.allow = xstrdup(row->allow);
   b->row.deny = xstrdup(row->deny);
   slot_mark(w, row->slot, true);
-  if (!away && jail_owner(&b->jail) != w->config->id_base + row->slot * JAIL_IDS)
+  if (!on_disk && jail_owner(&b->jail) != w->config->id_base + row->slot * JAIL_IDS)
     zygote_reclaim(w, b->build, jail_owner(&b->jail));
-  enter(b);
-  memcpy(b->row.walls, b->name, sizeof(b->row.walls));
-  box_away(b, away);
-  if (!away) {
+  register_box(b);
+  memcpy(b->row.host_name, b->name, sizeof(b->row.host_name));
+  box_set_on_disk(b, on_disk);
+  if (!on_disk) {
     box_watch(b);
-    bell_hang(b);
+    nursery_listen(b);
   }
-  box_settle(b);
+  box_sync_freezer(b);
   if (b->row.state == BOX_RUNNING)
-    box_arm(b);
+    box_set_timer(b);
   return 0;
 }
 
@@ -488,14 +570,15 @@ static bool known(const char *name, void *arg)
   return false;
 }
 
-/* Of a box that sleeps on disk no process may be left: one that a crash left there was about to go, or had not begun. */
-static bool stands(const char *name, void *arg)
+/* Of a box that is paused on disk no process may be left: one that a crash left there was about to go, or had not
+ * begun. */
+static bool has_jail(const char *name, void *arg)
 {
   struct warden *w = arg;
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     if (!strcmp(((struct box *)value)->name, name))
-      return !((struct box *)value)->away;
+      return !((struct box *)value)->on_disk;
   return false;
 }
 
@@ -524,17 +607,17 @@ int box_recover(struct warden *w, struct err *err)
   store_boxes(w->store, recover_one, &rec);
   for (size_t i = 0; i < rec.lost.n; i += 2) {
     store_box_ended(w->store, rec.lost.p[i], rec.lost.p[i + 1], clock_wall_us(),
-                    "lost: it was gone when the daemon came back (host restart or crash)", NULL);
+                    "lost: not running when the daemon restarted (host restart or crash)", NULL);
     free(rec.lost.p[i]);
     free(rec.lost.p[i + 1]);
   }
   if (w->boxes.n || rec.lost.n)
-    log_info("%zu boxes found again, %zu gone", w->boxes.n, rec.lost.n / 2);
+    log_info("%zu boxes recovered, %zu lost", w->boxes.n, rec.lost.n / 2);
   vec_free(&rec.lost);
-  int r = jail_sweep(w->instance, stands, w, err);
+  int r = jail_sweep(w->instance, has_jail, w, err);
   char shifted[PATH_MAX];
   snprintf(shifted, sizeof(shifted), "%s/shifted", w->config->data);
-  shift_sweep(shifted);
+  id_shift_sweep(shifted);
   clear_unowned(w);
   return r;
 }
@@ -600,5 +683,5 @@ void box_sample_all(struct warden *w)
   s->warden = w;
   s->work.data = s;
   w->sampling = true;
-  uv_queue_work(w->loop, &s->work, sampling_work, sampling_done);
+  worker_pool_queue(w, "", &s->work, sampling_work, sampling_done);
 }

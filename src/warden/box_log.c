@@ -1,5 +1,6 @@
-/* boxlog.c - see boxlog.h. The ring is reached through the first process's root, with links and tricks refused: nothing but a
- * plain file inside the box can be opened this way. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_log.c - see box_log.h. The ring is reached through the first process's root, with links and tricks refused:
+ * nothing but a plain file inside the box can be opened this way. */
 #include "warden/box_log.h"
 
 #include "wire/logring.h"
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
 
 int boxlog_open(const struct jail *j)
 {
@@ -18,7 +21,9 @@ int boxlog_open(const struct jail *j)
   if (root < 0 || proc_start_time(j->init.pid, &start) || start != j->init.start)
     return -ENOENT;
   cleanup_fd int fd = path_open_beneath(root, LOGRING_PATH, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-  if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+  struct statfs on;
+  if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || fstatfs(fd, &on) ||
+      on.f_type != TMPFS_MAGIC) /* a disk's could be waited for */
     return -ENOENT;
   return steal_fd(&fd);
 }
@@ -40,7 +45,7 @@ void boxlog_keep(struct box *b)
   struct err err = ERR_NONE;
   if (!logring_read(b->log_fd, BOXLOG_KEEP, &lines) && lines.n &&
       store_log_put(b->warden->store, b->row.id, b->row.team, clock_wall_us(), buf_str(&lines), &err))
-    log_warn("box %s: its log is not kept: %s", b->row.id, err.msg);
+    log_warn("box %s: log not saved: %s", b->row.id, err.msg);
   close(b->log_fd);
   b->log_fd = 0;
 }

@@ -1,7 +1,8 @@
-/* boxlog.h - what a box printed: read through a descriptor of its own log ring while it lives, and the last of it kept in the
- * store when it ends. The warden never reads the lines, it only cuts them off and hands them on. */
-#ifndef CLOCHE_BOXLOG_H
-#define CLOCHE_BOXLOG_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_log.h - what a box printed: read through a descriptor of its own log ring while it lives, and the last of it kept
+ * in the store when it ends. The warden never reads the lines, it only cuts them off and hands them on. */
+#ifndef CLOCHE_WARDEN_BOX_LOG_H
+#define CLOCHE_WARDEN_BOX_LOG_H
 
 #include "warden/box.h"
 

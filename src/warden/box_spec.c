@@ -1,4 +1,5 @@
-/* walls.c - see walls.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_spec.c - see box_spec.h. */
 #include "warden/box_spec.h"
 
 #include "warden/warm/ns_pool.h"
@@ -17,17 +18,19 @@ static const char *const *environment(const struct warden *w, struct arena *a, c
   return env;
 }
 
-void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, struct jail_spec *spec, struct jail_net *net)
+void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct arena *a, struct jail_spec *spec,
+                   struct jail_net *net)
 {
-  static const char *const argv[] = {"/usr/lib/cloche/agent", NULL};
-  const struct build *build = walls->build;
+  static const char *const argv[] = {JAIL_RUNTIME "/agent", NULL};
+  const struct build *build = box_spec->build;
   *spec = (struct jail_spec){
       .instance = w->instance,
-      .id = walls->name,
-      .dir = walls->dir,
-      .lowers = build_layers(a, build, w->config->data, walls->runtime),
-      .id_base = w->config->id_base + walls->slot * JAIL_IDS,
+      .id = box_spec->name,
+      .dir = box_spec->dir,
+      .lowers = build_layers(a, build, w->config->data, box_spec->runtime),
+      .id_base = w->config->id_base + box_spec->slot * JAIL_IDS,
       .shifted = arena_fmt(a, "%s/shifted", w->config->data),
+      .runtime = arena_fmt(a, "%s/runtime/%s" JAIL_RUNTIME, w->config->data, box_spec->runtime),
       .hostname = HOSTNAME,
       .argv = argv,
       .env = environment(w, a, build),
@@ -39,15 +42,15 @@ void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, st
                  .open_files = w->config->open_files},
   };
   if (w->net_on) /* also for a box that gets its link later */
-    spec->nameserver = outlet_nameserver(w, a);
-  if (outlet_wanted(w, walls->flags, walls->allow)) {
-    outlet_plan(w, walls->slot, walls->flags, walls->allow, walls->deny, a, net);
+    spec->nameserver = egress_nameserver(w, a);
+  if (egress_wanted(w, box_spec->flags, box_spec->allow)) {
+    egress_plan(w, box_spec->slot, box_spec->flags, box_spec->allow, box_spec->deny, a, net);
     spec->net = net;
   }
 }
 
-void walls_blank(struct warden *w, const struct blank_kind *kind, const char *name, unsigned slot, struct arena *a, struct jail_spec *spec,
-                 struct jail_net *net)
+void box_ns_spec(struct warden *w, const struct ns_kind *kind, const char *name, unsigned slot, struct arena *a,
+                 struct jail_spec *spec, struct jail_net *net)
 {
   *spec = (struct jail_spec){
       .instance = w->instance,
@@ -58,8 +61,8 @@ void walls_blank(struct warden *w, const struct blank_kind *kind, const char *na
       .owner = kind->owner,
       .limits = {.cpus = kind->cpus, .memory = (uint64_t)kind->memory_mb << 20, .pids = w->config->pids_max},
   };
-  if (outlet_wanted(w, BOX_INTERNET, STR_NONE)) {
-    outlet_plan(w, slot, BOX_INTERNET, STR_NONE, STR_NONE, a, net);
+  if (egress_wanted(w, BOX_INTERNET, STR_NONE)) {
+    egress_plan(w, slot, BOX_INTERNET, STR_NONE, STR_NONE, a, net);
     spec->net = net;
   }
 }

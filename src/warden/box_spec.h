@@ -1,12 +1,13 @@
-/* walls.h - what a box is walled in with: one plan for a birth, a cold start and a restore. */
-#ifndef CLOCHE_WALLS_H
-#define CLOCHE_WALLS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_spec.h - what a box is walled in with: one plan for a launch, a cold start and a restore. */
+#ifndef CLOCHE_WARDEN_BOX_SPEC_H
+#define CLOCHE_WARDEN_BOX_SPEC_H
 
 #include "jail/jail.h"
 #include "jail/net/jail_net.h"
 #include "warden/warden.h"
 
-struct walls {
+struct box_spec {
   const struct build *build;
   const char *runtime, *name, *dir; /* borrowed for as long as the spec is used */
   unsigned slot, flags;
@@ -14,11 +15,12 @@ struct walls {
 };
 
 /* Fills spec, and net where the box gets a link (spec->net then points there); lists are in the arena. */
-void walls_plan(struct warden *w, const struct walls *walls, struct arena *a, struct jail_spec *spec, struct jail_net *net);
+void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct arena *a, struct jail_spec *spec,
+                   struct jail_net *net);
 
-/* Of walls that no build stands in yet; what is here must be what walls_plan says of it later. */
-struct blank_kind;
-void walls_blank(struct warden *w, const struct blank_kind *kind, const char *name, unsigned slot, struct arena *a, struct jail_spec *spec,
-                 struct jail_net *net);
+/* Of walls that no build stands in yet; what is here must be what box_jail_spec says of it later. */
+struct ns_kind;
+void box_ns_spec(struct warden *w, const struct ns_kind *kind, const char *name, unsigned slot, struct arena *a,
+                 struct jail_spec *spec, struct jail_net *net);
 
 #endif

@@ -1,4 +1,5 @@
-/* usage.c - see usage.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_usage.c - see box_usage.h. */
 #include "warden/box_usage.h"
 
 static void join_pairs(struct usage *u)

@@ -1,7 +1,8 @@
-/* usage.h - what a box used over its life, in constant memory: when the row of samples is full, neighbours are joined and
- * the distance between samples doubles. */
-#ifndef CLOCHE_USAGE_H
-#define CLOCHE_USAGE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_usage.h - what a box used over its life, in constant memory: when the row of samples is full, neighbours are
+ * joined and the distance between samples doubles. */
+#ifndef CLOCHE_WARDEN_BOX_USAGE_H
+#define CLOCHE_WARDEN_BOX_USAGE_H
 
 #include "wire/wire.h"
 

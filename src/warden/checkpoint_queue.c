@@ -1,41 +1,34 @@
-/* turn.c - see turn.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint_queue.c - see checkpoint_queue.h. */
 #include "warden/checkpoint_queue.h"
 
-static void turn_next(struct warden *w);
+static void checkpoint_queue_next(struct warden *w);
 
-static void turn_work(uv_work_t *work)
+static void checkpoint_queue_work(uv_work_t *work)
 {
-  struct turn *t = work->data;
+  struct checkpoint_job *t = work->data;
   t->act(t);
 }
 
-static void turn_done(uv_work_t *work, int status)
+static void checkpoint_queue_done(uv_work_t *work, int status)
 {
-  struct turn *t = work->data;
+  struct checkpoint_job *t = work->data;
   struct warden *w = t->warden;
-  w->turns--;
-  turn_next(w);
+  fair_queue_done(&w->checkpoints_active, &t->item);
+  checkpoint_queue_next(w);
   t->done(t);
 }
 
-static void turn_next(struct warden *w)
+static void checkpoint_queue_next(struct warden *w)
 {
-  while (w->turn_first && w->turns < w->config->checkpoint_jobs) {
-    struct turn *t = w->turn_first;
-    w->turn_first = t->next;
-    if (!w->turn_first)
-      w->turn_last = &w->turn_first;
-    w->turns++;
-    uv_queue_work(w->loop, &t->work, turn_work, turn_done);
-  }
+  for (struct checkpoint_job *t; (t = (struct checkpoint_job *)fair_queue_next(&w->checkpoints_active));)
+    uv_queue_work(w->loop, &t->work, checkpoint_queue_work, checkpoint_queue_done);
 }
 
-void turn_wait(struct warden *w, struct turn *t)
+void checkpoint_queue_add(struct warden *w, const char *team, struct checkpoint_job *t)
 {
   t->warden = w;
-  t->next = NULL;
   t->work.data = t;
-  *w->turn_last = t;
-  w->turn_last = &t->next;
-  turn_next(w);
+  fair_queue_push(&w->checkpoints_active, str_of(team), &t->item);
+  checkpoint_queue_next(w);
 }

@@ -1,22 +1,34 @@
-/* image.c - see image.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint_store.c - see checkpoint_store.h. */
 #include "warden/checkpoint_store.h"
 
+#include "jail/checkpoint/zygote_heap.h"
 #include "warden/box.h"
 #include "warden/transition.h"
 #include "warden/build/builder.h"
+#include "warden/worker_pool.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-void image_path(const struct warden *w, const char *name, char out[1024])
+#define HEAPS_US 3600000000ll
+
+void checkpoint_path(const struct warden *w, const char *name, char out[1024])
 {
   snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
 }
 
-/* An ext4 without a journal looks, for each new file, at every file that was deleted nearby in the last minutes: 8 to 11 ms
- * per image where boxes come and go. With this mark each directory below begins somewhere else on the disk. */
+void image_name(const struct box *b, char out[64])
+{
+  char tail[12];
+  random_id(tail, 8);
+  snprintf(out, 64, "%.48s-%s", b->name, tail);
+}
+
+/* An ext4 without a journal looks, for each new file, at every file that was deleted nearby in the last minutes: 8 to
+ * 11 ms per image where boxes come and go. With this mark each directory below begins somewhere else on the disk. */
 static void spread_out(const char *dir)
 {
   int flags = 0;
@@ -29,27 +41,64 @@ static void spread_out(const char *dir)
 
 /* ---- can this host? ---- */
 
-void images_open(struct warden *w)
+void checkpoints_open(struct warden *w)
 {
   static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
   char dir[1024], lower[1024];
   struct err why = ERR_NONE;
   snprintf(w->heaps, sizeof(w->heaps), "%s/heaps", w->config->data);
-  w->criu = (struct jail_criu){.program = w->config->criu, .seconds = w->config->checkpoint_s, .heaps = w->heaps};
+  heaps_load(w->heaps);
+  w->criu = (struct jail_criu){.program = w->config->criu,
+                               .seconds = w->config->checkpoint_s,
+                               .heaps = w->heaps,
+                               .reserve = (uint64_t)w->config->disk_reserve_mb << 20};
   if (!strcmp(w->config->checkpoint, "frozen")) {
-    snprintf(w->images_why, sizeof(w->images_why), "the setting 'checkpoint' says so");
+    snprintf(w->checkpoints_why, sizeof(w->checkpoints_why), "disabled by the setting 'checkpoint'");
     return;
   }
-  image_path(w, "", dir);
+  checkpoint_path(w, "", dir);
   path_mkdirs(dir, 0700);
   spread_out(dir);
   jail_heaps_sweep(w->heaps, dir);
   snprintf(dir, sizeof(dir), "%s/boxes", w->config->data);
   snprintf(lower, sizeof(lower), "%s/runtime/%s", w->config->data, w->runtime);
-  w->images_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);
-  snprintf(w->images_why, sizeof(w->images_why), "%s", why.msg);
-  if (!w->images_on)
+  w->checkpoints_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);
+  snprintf(w->checkpoints_why, sizeof(w->checkpoints_why), "%s", why.msg);
+  if (!w->checkpoints_on)
     log_warn("paused boxes stay in memory (tier frozen), forks and snapshots keep files only: %s", why.msg);
+  else if (jail_criu_origin(w->criu.program) == JAIL_CRIU_UNTRIED)
+    log_warn("criu at %s is an untried version (criu/tried); its checkpoints passed the tests on this machine",
+             w->criu.program);
+  else if (jail_criu_origin(w->criu.program) == JAIL_CRIU_FOREIGN)
+    log_warn("criu at %s was not built by scripts/criu and lacks its patches (criu/README.md)", w->criu.program);
+}
+
+/* ---- zygotes' memory ---- */
+
+static void heaps_work(uv_work_t *work)
+{
+  struct warden *w = work->data;
+  char dir[1024];
+  checkpoint_path(w, "", dir);
+  jail_heaps_sweep(w->heaps, dir);
+}
+
+static void heaps_done(uv_work_t *work, int status)
+{
+  free(work);
+}
+
+/* Each zygote leaves one, and a template's own code decides how often a zygote ends. */
+void images_clear_heaps(struct warden *w)
+{
+  int64_t now = clock_mono_us();
+  w->heaps_us = w->heaps_us ? w->heaps_us : now + HEAPS_US;
+  if (now < w->heaps_us || !w->checkpoints_on)
+    return;
+  w->heaps_us = now + HEAPS_US;
+  uv_work_t *work = xcalloc(1, sizeof(*work));
+  work->data = w;
+  worker_pool_queue(w, WORKERS_CLEARING, work, heaps_work, heaps_done);
 }
 
 /* ---- removal ---- */
@@ -65,7 +114,7 @@ static void drop_work(uv_work_t *work)
 {
   struct drop *d = work->data;
   struct err err = ERR_NONE;
-  int r = d->image ? jail_image_remove(d->path, &err) : path_remove_tree(AT_FDCWD, d->path);
+  int r = d->image ? jail_checkpoint_remove(d->path, &err) : path_remove_tree(AT_FDCWD, d->path);
   if (r && r != -ENOENT)
     log_warn("%s is not removed: %s", d->path, d->image ? err.msg : strerrordesc_np(-r));
 }
@@ -88,7 +137,7 @@ static struct drop *drop_new(struct warden *w, bool image)
 }
 
 /* Builds of one recipe share an image. */
-static bool image_needed(struct warden *w, const char *name)
+static bool checkpoint_needed(struct warden *w, const char *name)
 {
   struct build *const *list;
   size_t n = catalog_builds(w->catalog, &list);
@@ -98,13 +147,13 @@ static bool image_needed(struct warden *w, const char *name)
   return builder_borrows(w, name);
 }
 
-void image_drop(struct warden *w, const char *name)
+void checkpoint_drop(struct warden *w, const char *name)
 {
-  if (!name[0] || image_needed(w, name))
+  if (!name[0] || checkpoint_needed(w, name))
     return;
   struct drop *d = drop_new(w, true);
-  image_path(w, name, d->path);
-  uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+  checkpoint_path(w, name, d->path);
+  worker_pool_queue(w, WORKERS_CLEARING, &d->work, drop_work, drop_done);
 }
 
 static bool names_layer(const struct build *b, struct str path)
@@ -134,18 +183,18 @@ void layer_drop(struct warden *w, const char *path)
     return;
   struct drop *d = drop_new(w, false);
   snprintf(d->path, sizeof(d->path), "%s", path);
-  uv_queue_work(w->loop, &d->work, drop_work, drop_done);
+  worker_pool_queue(w, WORKERS_CLEARING, &d->work, drop_work, drop_done);
 }
 
 /* ---- long sleep ---- */
 
 static bool to_be_packed(const struct box *b, int64_t now)
 {
-  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->passage && !b->packed &&
+  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->transition && !b->packed &&
          now - b->row.end_us >= (int64_t)b->warden->config->checkpoint_zstd_after_s * 1000000;
 }
 
-void images_tend(struct warden *w)
+void checkpoints_compress_idle(struct warden *w)
 {
   void *value;
   struct box *found = NULL;
@@ -154,13 +203,13 @@ void images_tend(struct warden *w)
     return;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     struct box *b = value;
-    if (b->passage && b->row.state == BOX_PAUSED) /* one at a time */
+    if (b->transition && b->row.state == BOX_PAUSED) /* one at a time */
       return;
     if (to_be_packed(b, now))
       found = b;
   }
   if (found)
-    passage_pack(found);
+    transition_compress(found);
 }
 
 /* ---- after a crash ---- */
@@ -171,16 +220,26 @@ static bool owned(struct warden *w, const char *name)
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     if (!strcmp(((struct box *)value)->row.image, name))
       return true;
-  return image_needed(w, name);
+  return checkpoint_needed(w, name);
 }
 
-/* A dump of this box was cut short, or a criu without a master is still at it. A new run tells gates to connect anew. */
+/* Images are named after the name that their box has on the host. */
+static struct box *box_of_image(struct warden *w, struct str image)
+{
+  void *value;
+  struct str name = str_sub(image, 0, (size_t)MAX(str_rfind(image, '-'), (ptrdiff_t)0));
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
+    if (str_is(name, ((struct box *)value)->name))
+      return value;
+  return NULL;
+}
+
+/* A dump of this box was cut short, or a criu without a master is still at it. A new run tells gates to connect anew.
+ */
 static void end_interrupted(struct warden *w, struct str name, const char *path)
 {
-  struct str id, rest;
-  str_cut(name, '-', &id, &rest);
-  struct box *b = map_get(&w->boxes, id);
-  bool stands = b && !b->away;
+  struct box *b = box_of_image(w, name);
+  bool stands = b && !b->on_disk;
   jail_rescue(path, w->instance, stands ? b->name : NULL);
   if (!stands)
     return;
@@ -190,10 +249,10 @@ static void end_interrupted(struct warden *w, struct str name, const char *path)
   store_box_put(w->store, &b->row, NULL);
 }
 
-void images_sweep(struct warden *w)
+void checkpoints_sweep(struct warden *w)
 {
   char dir[1024], path[1024];
-  image_path(w, "", dir);
+  checkpoint_path(w, "", dir);
   DIR *d = opendir(dir);
   if (!d)
     return;
@@ -201,15 +260,16 @@ void images_sweep(struct warden *w)
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || owned(w, e->d_name))
       continue;
     struct err err = ERR_NONE;
-    image_path(w, e->d_name, path);
+    checkpoint_path(w, e->d_name, path);
     end_interrupted(w, str_of(e->d_name), path);
-    if (jail_image_remove(path, &err))
+    if (jail_checkpoint_remove(path, &err))
       log_warn("left over %s not removed: %s", path, err.msg);
   }
   closedir(d);
 }
 
-/* Copies of boxes are named by a build's id. Those of templates' steps have other names and are kept for the next build. */
+/* Copies of boxes are named by a build's id. Those of templates' steps have other names and are kept for the next
+ * build. */
 void layers_sweep(struct warden *w)
 {
   char path[1024];

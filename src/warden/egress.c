@@ -1,4 +1,5 @@
-/* outlet.c - see outlet.h. A box's network slot is the number of its id range, so nothing new has to be remembered. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* egress.c - see egress.h. A box's network slot is the number of its id range, so nothing new has to be remembered. */
 #include "warden/egress.h"
 
 #include "warden/box.h"
@@ -15,7 +16,8 @@ static uint32_t own_pool(const struct warden *w)
   return 10u << 24 | (128u + digest[0] % 100u) << 16;
 }
 
-/* IPv4 forwarding is the host's own switch: who turned it on turns it off again, unless another server still needs it. */
+/* IPv4 forwarding is the host's own switch: who turned it on turns it off again, unless another server still needs it.
+ */
 #define FORWARD "/proc/sys/net/ipv4/ip_forward"
 
 static void note_forwarding(struct warden *w)
@@ -32,7 +34,8 @@ static bool others_need_it(void)
   bool found = !d;
   for (struct dirent *e; d && (e = readdir(d));) {
     uint8_t digits[3];
-    found |= strlen(e->d_name) > 8 && e->d_name[0] == 'c' && e->d_name[7] == 'v' && !hex_decode(str_make(e->d_name + 1, 6), digits, 3);
+    found |= strlen(e->d_name) > 8 && e->d_name[0] == 'c' && e->d_name[7] == 'v' &&
+             !hex_decode(str_make(e->d_name + 1, 6), digits, 3);
   }
   if (d)
     closedir(d);
@@ -49,14 +52,15 @@ static void restore_forwarding(struct warden *w)
     store_meta_put(w->store, "forwarding", STR(""), NULL);
 }
 
-int outlet_open(struct warden *w, struct err *err)
+int egress_open(struct warden *w, struct err *err)
 {
   struct in_addr pool = {htonl(own_pool(w))}, resolver = {0};
   static char names[600];
   if (!w->config->internet)
     return 0;
   if (w->config->net_pool[0] && inet_pton(AF_INET, w->config->net_pool, &pool) != 1)
-    return err_set(err, -EINVAL, "'net_pool' must be an IPv4 address such as 10.213.0.0, not '%s'", w->config->net_pool);
+    return err_set(err, -EINVAL, "'net_pool' must be an IPv4 address such as 10.213.0.0, not '%s'",
+                   w->config->net_pool);
   if (w->config->resolver[0] && inet_pton(AF_INET, w->config->resolver, &resolver) != 1)
     return err_set(err, -EINVAL, "'resolver' must be an IPv4 address, not '%s'", w->config->resolver);
   snprintf(names, sizeof(names), "%s/names", w->config->data);
@@ -75,7 +79,7 @@ int outlet_open(struct warden *w, struct err *err)
   return r;
 }
 
-void outlet_close(struct warden *w)
+void egress_close(struct warden *w)
 {
   if (!w->net_on)
     return;
@@ -84,12 +88,12 @@ void outlet_close(struct warden *w)
   w->net_on = false;
 }
 
-bool outlet_wanted(const struct warden *w, unsigned flags, struct str allow)
+bool egress_wanted(const struct warden *w, unsigned flags, struct str allow)
 {
   return w->net_on && ((flags & BOX_INTERNET) || allow.n);
 }
 
-bool outlet_plain(unsigned flags, struct str allow, struct str deny)
+bool egress_plain(unsigned flags, struct str allow, struct str deny)
 {
   return (flags & BOX_INTERNET) && !allow.n && !deny.n;
 }
@@ -112,7 +116,8 @@ static const char *const *lines(struct arena *a, struct str text, const char *al
   return list;
 }
 
-void outlet_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny, struct arena *a, struct jail_net *net)
+void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny,
+                 struct arena *a, struct jail_net *net)
 {
   bool closed = !(flags & BOX_INTERNET);
   *net = (struct jail_net){
@@ -123,20 +128,20 @@ void outlet_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
   };
 }
 
-const char *outlet_nameserver(const struct warden *w, struct arena *a)
+const char *egress_nameserver(const struct warden *w, struct arena *a)
 {
   uint32_t g = jail_net_gateway(&w->net);
   return arena_fmt(a, "%u.%u.%u.%u", g >> 24, g >> 16 & 255, g >> 8 & 255, g & 255);
 }
 
-int outlet_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err)
+int egress_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err)
 {
   struct warden *w = b->warden;
-  if (!w->net_on || (!(b->row.flags & BOX_LINKED) && !outlet_wanted(w, flags, allow)))
+  if (!w->net_on || (!(b->row.flags & BOX_LINKED) && !egress_wanted(w, flags, allow)))
     return 0;
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct jail_net net;
-  outlet_plan(w, b->row.slot, flags, allow, deny, &a, &net);
+  egress_plan(w, b->row.slot, flags, allow, deny, &a, &net);
   if (b->row.flags & BOX_LINKED)
     return jail_net_update(&net, err);
   int r = jail_net_attach(&net, b->jail.netns, err);

@@ -1,7 +1,8 @@
-/* outlet.h - the way out of boxes: which get a link to the world, and with which lists. The lists come from the gate as
+/* SPDX-License-Identifier: Apache-2.0 */
+/* egress.h - egress of boxes: which get outbound networking, and with which lists. The lists come from the gate as
  * lines of checked entries; the walls themselves are jail_net's. */
-#ifndef CLOCHE_OUTLET_H
-#define CLOCHE_OUTLET_H
+#ifndef CLOCHE_WARDEN_EGRESS_H
+#define CLOCHE_WARDEN_EGRESS_H
 
 #include "jail/net/jail_net.h"
 #include "warden/warden.h"
@@ -10,18 +11,19 @@ struct box;
 
 /* At start, while the process has one thread. Without it (setting `internet` 0, or a host that can't) boxes have only
  * loopback; err says why. */
-int outlet_open(struct warden *w, struct err *err);
-void outlet_close(struct warden *w);
+int egress_open(struct warden *w, struct err *err);
+void egress_close(struct warden *w);
 
 /* May this box go out at all? No link is made for one that is closed and has nothing on its allow list. */
-bool outlet_wanted(const struct warden *w, unsigned flags, struct str allow);
+bool egress_wanted(const struct warden *w, unsigned flags, struct str allow);
 /* No lists: a box made ahead will do. */
-bool outlet_plain(unsigned flags, struct str allow, struct str deny);
+bool egress_plain(unsigned flags, struct str allow, struct str deny);
 /* Fills `net`, its lists in the arena. */
-void outlet_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny, struct arena *a, struct jail_net *net);
+void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny,
+                 struct arena *a, struct jail_net *net);
 /* Where boxes ask for names. */
-const char *outlet_nameserver(const struct warden *w, struct arena *a);
+const char *egress_nameserver(const struct warden *w, struct arena *a);
 /* New lists for a living box; makes the link when it had none. */
-int outlet_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err);
+int egress_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fork.c - see fork.h. */
 #include "warden/fork.h"
 
@@ -10,12 +11,13 @@
 #include "warden/transition.h"
 #include "warden/db/ref.h"
 #include "warden/id_slots.h"
+#include "warden/storage_quota.h"
 #include <stdio.h>
 
 struct fork {
   struct copy copy;
   struct warden *warden;
-  struct ask ask;
+  struct origin origin;
   char build_id[40], source[64];
   uint32_t timeout_s;
   struct build *build; /* the copy, once it is kept */
@@ -38,7 +40,7 @@ static void fork_free(struct fork *f)
     build->pinned = false;
     memcpy(image, build->row.image, sizeof(image));
     build->row.image[0] = 0;
-    image_drop(w, image);
+    checkpoint_drop(w, image);
     store_build_no_image(w->store, build->row.id, NULL);
     fork_release(w, build);
   }
@@ -51,35 +53,35 @@ static void fork_answer(struct fork *f)
     struct fork_one *one = &f->of[i];
     struct box *b = box_find(f->warden, str_of(one->id), STR_NONE);
     if (!b && !one->status)
-      one->status = err_set(&one->err, -ENOENT, "the sandbox ended as soon as it had begun");
-    desk_answer_item(f->warden, f->ask, one->status, b, !f->copy.image[0], &one->err);
+      one->status = err_set(&one->err, -ENOENT, "the sandbox ended immediately after its start");
+    reply_item(f->warden, f->origin, one->status, b, !f->copy.image[0], &one->err);
   }
-  desk_answer_end(f->warden, f->ask, 0, NULL);
+  reply_end(f->warden, f->origin, 0, NULL);
   fork_free(f);
 }
 
 static void fork_refuse(struct fork *f, int status, const struct err *err)
 {
-  desk_answer_end(f->warden, f->ask, status, err);
+  reply_end(f->warden, f->origin, status, err);
   fork_free(f);
 }
 
 /* ---- the new boxes ---- */
 
-static void fork_born(struct birth *h)
+static void fork_born(struct launch *h)
 {
   struct fork *f = h->arg;
   size_t i = 0;
   while (i < f->n - 1 && strcmp(f->of[i].id, h->box->row.id))
     i++;
-  f->of[i].status = box_born(h);
+  f->of[i].status = box_launched(h);
   f->of[i].err = h->err;
   if (--f->pending == 0)
     fork_answer(f);
 }
 
-/* The access token is the only thing in these settings that is the box's own, and the warden knows both without reading the
- * rest: text of the same length takes the other's place. */
+/* The access token is the only thing in these settings that is the box's own, and the warden knows both without reading
+ * the rest: text of the same length takes the other's place. */
 static void retoken(struct warden *w, char *init, const char *from, const char *to)
 {
   char old[TOKEN_TEXT], new[TOKEN_TEXT];
@@ -103,12 +105,12 @@ static void fork_row(struct box *b, const struct fork *f, const struct box *sour
   r->deny = xstrdup(source->row.deny);
   retoken(b->warden, r->init, r->id, id);
   snprintf(r->id, sizeof(r->id), "%s", id);
-  snprintf(r->walls, sizeof(r->walls), "%s", id);
+  memcpy(r->host_name, b->name, sizeof(r->host_name));
   memcpy(r->build, f->build->row.id, sizeof(r->build));
   random_bytes(secret, sizeof(secret));
   hex_encode(secret, sizeof(secret), r->secret);
   r->flags &= ~(unsigned)BOX_LINKED;
-  r->flags |= outlet_wanted(b->warden, r->flags, str_of(r->allow)) ? BOX_LINKED : 0;
+  r->flags |= egress_wanted(b->warden, r->flags, str_of(r->allow)) ? BOX_LINKED : 0;
   r->state = BOX_STARTING;
   r->run = 1;
   r->timeout_s = f->timeout_s;
@@ -125,11 +127,13 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   unsigned retry = 0;
   if (box_find(w, str_of(id), STR_NONE)) /* asked again: this one was made before */
     return 0;
-  int r = account_admit(w, str_of(source->row.team), true, &retry, err);
-  r = r ? r : box_room(w, err);
+  const struct row_box *of = &source->row;
+  int r = quota_fits(w, str_of(of->team), (struct box_size){of->cpus, of->memory_mb, of->disk_mb}, err);
+  r = r ? r : quota_admit(w, str_of(of->team), of->memory_mb, true, &retry, err);
+  r = r ? r : box_check_limit(w, err);
   if (r)
     return r;
-  struct box *b = box_new(w, id);
+  struct box *b = box_new(w, NULL);
   b->template = source->template;
   b->build = f->build;
   if (slot_take(w, &b->row.slot)) {
@@ -138,20 +142,20 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   }
   fork_row(b, f, source, id);
   b->trace.came_us = clock_mono_us();
-  box_begin(b);
+  box_register(b);
   f->pending++;
   if (f->copy.image[0])
-    birth_restore(b, f->build->row.image, source->row.secret, fork_born, f);
+    launch_restore(b, f->build->row.image, source->row.secret, fork_born, f);
   else
-    birth_plain(b, fork_born, f);
+    launch_from_build(b, fork_born, f);
   return 0;
 }
 
 /* ---- the copy as a build ---- */
 
 /* `of` is the build the source was made from; its layers lie below the copy's. */
-static int keep_build(struct warden *w, const struct copy *copy, const struct box *source, const char *id, enum build_kind kind, struct template *t,
-                      const char *tag, struct build **out, struct err *err)
+static int keep_build(struct warden *w, const struct copy *copy, const struct box *source, const char *id,
+                      enum build_kind kind, struct template *t, const char *tag, struct build **out, struct err *err)
 {
   cleanup_buf struct buf layers = BUF_INIT(1 << 20);
   buf_addf(&layers, "%s\n%s", copy->layer, source->build->row.layers);
@@ -166,7 +170,8 @@ static int keep_build(struct warden *w, const struct copy *copy, const struct bo
   memcpy(row.source, source->row.id, sizeof(row.source));
   memcpy(row.runtime, source->row.runtime, sizeof(row.runtime));
   memcpy(row.secret, source->row.secret, sizeof(row.secret));
-  row.image_bytes = copy->bytes;
+  row.checkpoint_size = copy->bytes;
+  row.layer_bytes = copy->layer_bytes;
   row.created_us = clock_wall_us();
   int r = catalog_build_add(w->catalog, t, &row, str_of(tag), err);
   *out = r ? NULL : catalog_build(w->catalog, str_of(id));
@@ -175,7 +180,7 @@ static int keep_build(struct warden *w, const struct copy *copy, const struct bo
 
 static void drop_copy(struct warden *w, const struct copy *copy)
 {
-  image_drop(w, copy->image);
+  checkpoint_drop(w, copy->image);
   layer_drop(w, copy->layer);
 }
 
@@ -190,10 +195,11 @@ static void first_layer(const struct build *b, char out[1024])
 static void copy_names(const struct box *b, struct copy *copy, const char *build_id)
 {
   struct warden *w = b->warden;
-  if (w->images_on)
-    snprintf(copy->image, sizeof(copy->image), "%.40s-%.8s", b->row.id, build_id);
+  if (w->checkpoints_on)
+    image_name(b, copy->image);
   else
-    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "copied without its memory, files only: %s", w->images_why);
+    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "copied without its memory, files only: %s",
+             w->checkpoints_why);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers", w->config->data);
   path_mkdirs(copy->layer, 0755);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers/%s", w->config->data, build_id);
@@ -235,20 +241,21 @@ static void fork_copied(struct copy *copy, struct box *b, int result, const stru
     fork_answer(f);
 }
 
-void box_fork(struct box *b, const struct fork_order *o)
+void box_fork(struct box *b, const struct fork_params *o)
 {
   struct warden *w = b->warden;
   struct err err = ERR_NONE;
   size_t n = 1;
   for (size_t i = 0; i < o->ids.n; i++)
     n += o->ids.p[i] == ',';
-  unsigned most = account_boxes_max(w, str_of(b->row.team));
+  unsigned most = quota_boxes_max(w, str_of(b->row.team));
   int r = n > FORKS_MAX ? err_set(&err, -EINVAL, "%zu forks at once; at most %d", n, FORKS_MAX) : 0;
   if (!r && most && n >= most)
     r = err_set(&err, -EINVAL, "%zu forks at once; your team may have %u running sandboxes in all", n, most);
   r = r ? r : ready_to_copy(b, &err);
+  r = r ? r : storage_room(w, &err);
   if (r) {
-    desk_answer_end(w, o->ask, r, &err);
+    reply_end(w, o->origin, r, &err);
     return;
   }
   struct fork *f = xcalloc(1, sizeof(*f) + n * sizeof(f->of[0]));
@@ -258,14 +265,14 @@ void box_fork(struct box *b, const struct fork_order *o)
     str_copyz(id, f->of[f->n].id, sizeof(f->of[0].id));
   }
   f->warden = w;
-  f->ask = o->ask;
+  f->origin = o->origin;
   f->timeout_s = o->timeout_s;
   if (str_copyz(o->build, f->build_id, sizeof(f->build_id)) || catalog_build(w->catalog, o->build))
     uuid4(f->build_id); /* asked again, and some boxes of the first try live on that one */
   copy_names(b, &f->copy, f->build_id);
   f->copy.done = fork_copied;
-  f->copy.fleeting = true;
-  passage_copy(b, &f->copy);
+  f->copy.transient = true;
+  transition_copy(b, &f->copy);
 }
 
 static bool in_use(struct warden *w, const struct build *build)
@@ -314,14 +321,14 @@ void fork_sweep(struct warden *w)
 struct snapshot {
   struct copy copy;
   struct warden *warden;
-  struct ask ask;
+  struct origin origin;
   char build_id[40], alias[160], tag[132];
 };
 
 static void snapshot_answer(struct snapshot *s, const struct template *t)
 {
   const struct build *build = catalog_build(s->warden->catalog, str_of(s->build_id));
-  desk_answer_snapshot(s->warden, s->ask, t, s->tag, build && !build->row.image[0]);
+  reply_snapshot(s->warden, s->origin, t, s->tag, build && !build->row.image[0]);
 }
 
 static void snapshot_copied(struct copy *copy, struct box *b, int result, const struct err *why)
@@ -339,13 +346,14 @@ static void snapshot_copied(struct copy *copy, struct box *b, int result, const 
   bool kept = !result;
   random_id(id, 20);
   if (!result)
-    result = catalog_template_make(w->catalog, str_of(b->row.team), s->alias[0] ? str_of(s->alias) : str_of(id), str_of(id), &t, &err);
+    result = catalog_template_make(w->catalog, str_of(b->row.team), s->alias[0] ? str_of(s->alias) : str_of(id),
+                                   str_of(id), &t, &err);
   if (!result)
     result = keep_build(w, copy, b, s->build_id, BUILD_SNAPSHOT, t, s->tag, &build, &err);
   if (result && kept)
     drop_copy(w, copy);
   if (result)
-    desk_answer_end(w, s->ask, result, &err);
+    reply_end(w, s->origin, result, &err);
   else
     snapshot_answer(s, t);
   free(s);
@@ -359,19 +367,21 @@ static int read_name(struct snapshot *s, const struct box *b, struct str name, s
   const struct row_team *team = catalog_team(s->warden->catalog, str_of(b->row.team));
   int r = name.n ? ref_read(name, &lowered, &ref, err) : 0;
   if (!r && ref.space.n && (!team || !str_is(ref.space, team->slug)))
-    r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(ref.space), team ? team->slug : "");
-  if (!r && (str_copyz(ref.alias, s->alias, sizeof(s->alias)) || str_copyz(ref.tag, s->tag, sizeof(s->tag)) || uuid_valid(ref.tag)))
-    r = err_set(err, -EINVAL, "'" STR_FMT "' is no name of a snapshot", STR_ARG(name));
+    r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(ref.space),
+                team ? team->slug : "");
+  if (!r && (str_copyz(ref.alias, s->alias, sizeof(s->alias)) || str_copyz(ref.tag, s->tag, sizeof(s->tag)) ||
+             uuid_valid(ref.tag)))
+    r = err_set(err, -EINVAL, "'" STR_FMT "' is not a snapshot name", STR_ARG(name));
   return r;
 }
 
-void box_snapshot(struct box *b, const struct snapshot_order *o)
+void box_snapshot(struct box *b, const struct snapshot_params *o)
 {
   struct warden *w = b->warden;
   struct err err = ERR_NONE;
   struct snapshot *s = xcalloc(1, sizeof(*s));
   s->warden = w;
-  s->ask = o->ask;
+  s->origin = o->origin;
   int r = read_name(s, b, o->name, &err);
   struct build *have = r ? NULL : catalog_build(w->catalog, o->build);
   if (have) {
@@ -385,15 +395,17 @@ void box_snapshot(struct box *b, const struct snapshot_order *o)
   r = r ? r : ready_to_copy(b, &err);
   if (!r && b->snapped)
     r = err_set(&err, -EBUSY, "another snapshot of the sandbox is being made; ask again when it is done");
+  r = r ? r : storage_room(w, &err);
+  r = r ? r : storage_admit(w, str_of(b->row.team), STORAGE_SNAPSHOT, &err);
   if (r) {
-    desk_answer_end(w, o->ask, r, &err);
+    reply_end(w, o->origin, r, &err);
     free(s);
     return;
   }
   copy_names(b, &s->copy, s->build_id);
   s->copy.done = snapshot_copied;
   b->snapped = true;
-  passage_copy(b, &s->copy);
+  transition_copy(b, &s->copy);
 }
 
 int snapshots_delete(struct warden *w, struct str team, struct template *t, struct err *err)

@@ -1,4 +1,5 @@
-/* slots.c - see slots.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* id_slots.c - see id_slots.h. */
 #include "warden/id_slots.h"
 
 int slot_take(struct warden *w, unsigned *slot)

@@ -1,6 +1,7 @@
-/* slots.h - ranges of host ids: one per box or zygote, taken and given back. */
-#ifndef CLOCHE_SLOTS_H
-#define CLOCHE_SLOTS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* id_slots.h - ranges of host ids: one per box or zygote, taken and given back. */
+#ifndef CLOCHE_WARDEN_ID_SLOTS_H
+#define CLOCHE_WARDEN_ID_SLOTS_H
 
 #include "warden/warden.h"
 #include <limits.h>

@@ -1,13 +1,15 @@
-/* identity.c - see identity.h. The row's `init` is a JSON object that the gate wrote; it goes in as it is, with more members
- * behind its own. Of the answer only the status is read. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* identity.c - see identity.h. The row's `init` is a JSON object that the gate wrote; it goes in as it is, with more
+ * members behind its own. Of the answer only the status is read. */
 #include "warden/identity.h"
+
+#include "warden/agent_reply.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #define AGENT_PORT 49983
-#define STATUS     12 /* bytes of "HTTP/1.1 204" */
 
 static void put_member(struct buf *b, const char *name, const char *value)
 {
@@ -29,59 +31,180 @@ static void put_body(struct buf *b, const struct row_box *row)
   buf_addc(b, '}');
 }
 
-static int wait_for(int fd, short events, int64_t until_us)
+static int put_request(struct buf *text, const char *was, const struct row_box *row, struct err *err)
 {
-  struct pollfd p = {.fd = fd, .events = events};
+  cleanup_buf struct buf body = BUF_INIT(1 << 20);
+  put_body(&body, row);
+  buf_addf(text,
+           "POST /init HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nX-Cloche-Control: %s\r\nContent-Type: "
+           "application/json\r\n",
+           was);
+  buf_addf(text, "Content-Length: %zu\r\n\r\n", body.n);
+  buf_adds(text, buf_str(&body));
+  return buf_failed(&body) || buf_failed(text)
+             ? err_set(err, -E2BIG, "the settings of the sandbox are too large for its agent")
+             : 0;
+}
+
+/* ---- one conversation ---- */
+
+struct talk {
+  int fd;
+  struct buf text;
+  size_t sent, have;
+  char status[AGENT_STATUS_LEN];
+};
+
+static int talk_open(struct talk *t, const struct jail *j, const char *was, const struct row_box *row, struct err *err)
+{
+  *t = (struct talk){.fd = -1, .text = BUF_INIT(1 << 20)};
+  int r = put_request(&t->text, was, row, err);
+  if (r)
+    return r;
+  t->fd = jail_connect(j, AGENT_PORT, false, err);
+  return MIN(t->fd, 0);
+}
+
+static void talk_close(struct talk *t)
+{
+  if (t->fd >= 0)
+    close(steal_fd(&t->fd));
+  buf_free(&t->text);
+}
+
+/* As far as it goes without waiting: 0 when it is over, the events to wait for, or negative. */
+static int talk_on(struct talk *t)
+{
+  while (t->sent < t->text.n) {
+    ssize_t n = send(t->fd, t->text.p + t->sent, t->text.n - t->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno != EINTR)
+      return errno == EAGAIN || errno == ENOTCONN ? POLLOUT : -errno; /* ENOTCONN, EAGAIN: it is still connecting */
+    t->sent += n > 0 ? (size_t)n : 0;
+  }
+  while (t->have < AGENT_STATUS_LEN) {
+    ssize_t n = recv(t->fd, t->status + t->have, AGENT_STATUS_LEN - t->have, MSG_DONTWAIT);
+    if (n == 0)
+      return -ECONNRESET;
+    if (n < 0 && errno != EINTR)
+      return errno == EAGAIN ? POLLIN : -errno;
+    t->have += n > 0 ? (size_t)n : 0;
+  }
+  return 0;
+}
+
+static int talk_result(const struct talk *t, int r, unsigned seconds, struct err *err)
+{
+  if (r == -ETIMEDOUT)
+    return err_set(err, r, "the agent of the restored sandbox did not answer within %u s (setting agent_seconds)",
+                   seconds);
+  if (r)
+    return err_set(err, r, "the agent of the restored sandbox does not answer: %s", strerrordesc_np(-r));
+  return agent_reply_status(str_make(t->status, t->have), err);
+}
+
+/* ---- on a thread ---- */
+
+static int wait_for(int fd, int events, int64_t until_us)
+{
+  struct pollfd p = {.fd = fd, .events = (short)events};
   int64_t left = until_us - clock_mono_us();
   int k = poll(&p, 1, left > 0 ? (int)(left / 1000) + 1 : 0);
   return k > 0 || (k < 0 && errno == EINTR) ? 0 : k ? -errno : -ETIMEDOUT;
 }
 
-static int send_all(int fd, struct str text, int64_t until_us)
+int identity_tell(const struct jail *j, const char *was, const struct row_box *row, unsigned seconds, struct err *err)
 {
-  while (text.n) {
-    ssize_t n = send(fd, text.p, text.n, MSG_NOSIGNAL);
-    if (n > 0)
-      text = str_skip(text, (size_t)n);
-    int r = n < 0 && errno != EAGAIN && errno != EINTR ? -errno : n < 0 ? wait_for(fd, POLLOUT, until_us) : 0;
-    if (r)
-      return r;
+  struct talk t;
+  int64_t until_us = clock_mono_us() + (int64_t)seconds * 1000000;
+  int r = talk_open(&t, j, was, row, err);
+  if (r) {
+    talk_close(&t);
+    return r;
   }
-  return 0;
+  while ((r = talk_on(&t)) > 0 && !(r = wait_for(t.fd, r, until_us)))
+    ;
+  r = talk_result(&t, r, seconds, err);
+  talk_close(&t);
+  return r;
 }
 
-static int read_status(int fd, char status[STATUS + 1], int64_t until_us)
+/* ---- on the loop ---- */
+
+struct identity {
+  uv_poll_t poll;
+  uv_timer_t timer;
+  struct talk talk;
+  unsigned seconds, open; /* handles */
+  identity_fn *done;
+  void *arg;
+  int result;
+  struct err err;
+};
+
+static void handle_closed(uv_handle_t *h)
 {
-  for (size_t have = 0; have < STATUS;) {
-    ssize_t n = recv(fd, status + have, STATUS - have, 0);
-    if (n == 0)
-      return -ECONNRESET;
-    have += n > 0 ? (size_t)n : 0;
-    int r = n < 0 && errno != EAGAIN && errno != EINTR ? -errno : n < 0 ? wait_for(fd, POLLIN, until_us) : 0;
-    if (r)
-      return r;
-  }
-  status[STATUS] = 0;
-  return 0;
+  struct identity *d = h->data;
+  if (--d->open == 0)
+    free(d);
 }
 
-int identity_tell(const struct jail *j, const char *was, const struct row_box *row, struct err *err)
+static void finish(struct identity *d, int r)
 {
-  int64_t until_us = clock_mono_us() + IDENTITY_MS * 1000;
-  cleanup_buf struct buf body = BUF_INIT(1 << 20), text = BUF_INIT(1 << 20);
-  char status[STATUS + 1] = "";
-  put_body(&body, row);
-  buf_addf(&text, "POST /init HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nX-Cloche-Control: %s\r\nContent-Type: application/json\r\n", was);
-  buf_addf(&text, "Content-Length: %zu\r\n\r\n", body.n);
-  buf_adds(&text, buf_str(&body));
-  if (buf_failed(&body) || buf_failed(&text))
-    return err_set(err, -E2BIG, "the settings of the sandbox are too large for its agent");
-  cleanup_fd int fd = jail_door(j, AGENT_PORT, true, err);
-  if (fd < 0)
-    return fd;
-  int r = send_all(fd, buf_str(&text), until_us);
-  r = r ? r : read_status(fd, status, until_us);
-  if (r)
-    return err_set(err, r, "the agent of the restored sandbox does not answer: %s", strerrordesc_np(-r));
-  return !strcmp(status + STATUS - 3, "204") ? 0 : err_set(err, -EIO, "the agent of the restored sandbox refused its identity: %s", status);
+  struct err err = d->err;
+  r = d->result ? d->result : talk_result(&d->talk, r, d->seconds, &err);
+  if (d->talk.fd >= 0) {
+    uv_poll_stop(&d->poll);
+    uv_close((uv_handle_t *)&d->poll, handle_closed);
+  }
+  uv_close((uv_handle_t *)&d->timer, handle_closed);
+  talk_close(&d->talk);
+  d->done(d->arg, r, &err);
+}
+
+static void answered(uv_poll_t *poll, int status, int events);
+
+static void go_on(struct identity *d)
+{
+  int r = talk_on(&d->talk);
+  if (r <= 0)
+    finish(d, r);
+  else
+    uv_poll_start(&d->poll, (r == POLLOUT ? UV_WRITABLE : UV_READABLE) | UV_DISCONNECT, answered);
+}
+
+static void answered(uv_poll_t *poll, int status, int events)
+{
+  go_on(poll->data);
+}
+
+/* Also the first look, from the loop itself: who asked has returned by then. */
+static void rang(uv_timer_t *timer)
+{
+  struct identity *d = timer->data;
+  if (d->result) {
+    finish(d, d->result);
+    return;
+  }
+  if (!uv_is_active((uv_handle_t *)&d->poll)) {
+    uv_timer_start(timer, rang, d->seconds * 1000ull, 0);
+    go_on(d);
+    return;
+  }
+  finish(d, -ETIMEDOUT);
+}
+
+void identity_begin(uv_loop_t *loop, const struct jail *j, const char *was, const struct row_box *row, unsigned seconds,
+                    identity_fn *done, void *arg)
+{
+  struct identity *d = xcalloc(1, sizeof(*d));
+  d->seconds = seconds;
+  d->done = done;
+  d->arg = arg;
+  d->poll.data = d->timer.data = d;
+  d->result = talk_open(&d->talk, j, was, row, &d->err);
+  if (d->talk.fd >= 0)
+    uv_poll_init(loop, &d->poll, d->talk.fd);
+  uv_timer_init(loop, &d->timer);
+  d->open = d->talk.fd >= 0 ? 2 : 1;
+  uv_timer_start(&d->timer, rang, 0, 0);
 }

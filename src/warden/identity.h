@@ -1,14 +1,22 @@
-/* identity.h - telling the agent of a restored box who the box is now. Through the same door requests take, with the secret the agent
- * was told before: its memory is another box's, or of another time. Blocks: worker threads only. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* identity.h - telling the agent of a restored box who the box is now. Through the same door requests take, with the
+ * secret the agent was told before: its memory is another box's, or of another time. */
 #ifndef CLOCHE_IDENTITY_H
 #define CLOCHE_IDENTITY_H
 
 #include "jail/jail.h"
 #include "warden/db/store.h"
+#include <uv.h>
 
-#define IDENTITY_MS 20000 /* longest wait for the agent's answer */
+/* `was`: the secret in the restored memory. Tokens, variables, ids and secret become the row's; kernels draw new random
+ * numbers. -ETIMEDOUT when the agent has not answered after so many seconds. This one blocks: for threads of their own
+ * (builds) only. */
+int identity_tell(const struct jail *j, const char *was, const struct row_box *row, unsigned seconds, struct err *err);
 
-/* `was`: the secret in the restored memory. Tokens, variables, ids and secret become the row's; kernels draw new random numbers. */
-int identity_tell(const struct jail *j, const char *was, const struct row_box *row, struct err *err);
+/* The same on the loop. `done` is called once, later. jail and row are not needed after it returns. */
+struct identity;
+typedef void identity_fn(void *arg, int result, const struct err *err);
+void identity_begin(uv_loop_t *loop, const struct jail *j, const char *was, const struct row_box *row, unsigned seconds,
+                    identity_fn *done, void *arg);
 
 #endif

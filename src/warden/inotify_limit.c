@@ -1,4 +1,5 @@
-/* watching.c - see watching.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inotify_limit.c - see inotify_limit.h. */
 #include "warden/inotify_limit.h"
 
 #include <fcntl.h>
@@ -12,7 +13,7 @@ static int put(struct str text)
   return fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
 }
 
-void watching_open(struct warden *w)
+void inotify_limit_raise(struct warden *w)
 {
   cleanup_buf struct buf before = BUF_INIT(64);
   uint64_t n = 0;
@@ -26,7 +27,7 @@ void watching_open(struct warden *w)
     log_warn("boxes share %llu inotify instances: %s: %s", (unsigned long long)n, INSTANCES, strerrordesc_np(-r));
 }
 
-void watching_close(struct warden *w)
+void inotify_limit_restore(struct warden *w)
 {
   cleanup_buf struct buf before = BUF_INIT(64);
   if (store_meta_get(w->store, "inotify", &before) || before.n == 0)

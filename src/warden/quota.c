@@ -1,18 +1,32 @@
-/* account.c - see account.h. The rate is a bucket that holds two seconds' worth of creates. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quota.c - see quota.h. Rates are buckets: that of creates holds two seconds' worth. */
 #include "warden/quota.h"
 
-struct account {
-  size_t running;
+#include <sys/sysinfo.h>
+
+#define CPUS_LEAST    2 /* templates that say nothing have so much: a small machine takes it, too */
+#define MEMORY_LEAST  1024
+
+#define CHANGES_PER_S 5 /* of a team's network lists: each is a call to nft on the loop that everyone waits for */
+#define CHANGES_MOST  20
+
+struct bucket {
   double tokens;
-  int64_t at_us; /* of the last look at the bucket; 0 = never */
+  int64_t at_us; /* of the last look; 0 = never */
 };
 
-static struct account *account_of(struct warden *w, struct str team)
+struct quota {
+  size_t running;
+  uint64_t memory_mb; /* of those */
+  struct bucket creates, changes;
+};
+
+static struct quota *quota_of(struct warden *w, struct str team)
 {
-  struct account *a = map_get(&w->accounts, team);
+  struct quota *a = map_get(&w->quotas, team);
   if (!a) {
     a = xcalloc(1, sizeof(*a));
-    map_put(&w->accounts, team, a);
+    map_put(&w->quotas, team, a);
   }
   return a;
 }
@@ -22,38 +36,38 @@ static unsigned limit(const struct row_team *t, uint32_t of_team, unsigned of_se
   return t && of_team ? of_team : of_server;
 }
 
-unsigned account_timeout_max(struct warden *w, struct str team)
+unsigned quota_timeout_max(struct warden *w, struct str team)
 {
   const struct row_team *t = catalog_team(w->catalog, team);
   return limit(t, t ? t->timeout_max_s : 0, w->config->timeout_max_s);
 }
 
-unsigned account_boxes_max(struct warden *w, struct str team)
+unsigned quota_boxes_max(struct warden *w, struct str team)
 {
   const struct row_team *t = catalog_team(w->catalog, team);
   return limit(t, t ? t->boxes_max : 0, w->config->team_boxes_max);
 }
 
-size_t account_running(struct warden *w, struct str team)
+size_t quota_running(struct warden *w, struct str team)
 {
-  struct account *a = map_get(&w->accounts, team);
+  struct quota *a = map_get(&w->quotas, team);
   return a ? a->running : 0;
 }
 
-void account_count(struct box *b, bool running)
+void quota_count(struct box *b, bool running)
 {
   if (b->counted == running)
     return;
-  struct account *a = account_of(b->warden, str_of(b->row.team));
+  struct quota *a = quota_of(b->warden, str_of(b->row.team));
   b->counted = running;
   a->running += running ? 1 : -(size_t)1;
+  a->memory_mb += running ? b->row.memory_mb : -(uint64_t)b->row.memory_mb;
 }
 
 /* Takes a token, or says how long until there is one. */
-static int take_token(struct account *a, unsigned per_second, unsigned *retry_s)
+static int take_token(struct bucket *a, unsigned per_second, double full, unsigned *retry_s)
 {
   int64_t now = clock_mono_us();
-  double full = 2.0 * per_second;
   a->tokens = a->at_us ? MIN(full, a->tokens + (double)(now - a->at_us) * per_second / 1e6) : full;
   a->at_us = now;
   if (a->tokens >= 1) {
@@ -64,38 +78,78 @@ static int take_token(struct account *a, unsigned per_second, unsigned *retry_s)
   return -EDQUOT;
 }
 
-int account_admit(struct warden *w, struct str team, bool create, unsigned *retry_s, struct err *err)
+int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool create, unsigned *retry_s, struct err *err)
 {
   const struct row_team *t = catalog_team(w->catalog, team);
-  struct account *a = account_of(w, team);
-  unsigned boxes = account_boxes_max(w, team);
+  struct quota *a = quota_of(w, team);
+  unsigned boxes = quota_boxes_max(w, team);
   unsigned rate = limit(t, t ? t->creates_per_s : 0, w->config->team_creates_per_s);
   if (boxes && a->running >= boxes)
-    return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent sandboxes (%u) of your team; kill or pause some first", boxes);
-  if (create && rate && take_token(a, rate, retry_s))
+    return err_set(
+        err, -EAGAIN,
+        "you have reached the maximum number of concurrent sandboxes (%u) of your team; kill or pause some first",
+        boxes);
+  unsigned total = limit(t, t ? t->memory_total_mb : 0, w->config->team_memory_mb);
+  if (total && a->memory_mb + memory_mb > total)
+    return err_set(
+        err, -EAGAIN,
+        "the running sandboxes of your team have %llu MiB of memory; %u more would exceed the %u MiB it may use",
+        (unsigned long long)a->memory_mb, memory_mb, total);
+  if (create && rate && take_token(&a->creates, rate, 2.0 * rate, retry_s))
     return err_set(err, -EDQUOT, "your team may create %u sandboxes per second; try again in %u s", rate, *retry_s);
   return 0;
 }
 
-int account_fits(struct warden *w, struct str team, const struct build *b, struct err *err)
+int quota_change(struct warden *w, struct str team, struct err *err)
 {
-  const struct row_team *t = catalog_team(w->catalog, team);
-  const struct {
-    const char *what;
-    unsigned has, most;
-  } sizes[] = {{"vCPUs", b->row.cpus, t ? t->cpus_max : 0},
-               {"MiB of memory", b->row.memory_mb, t ? t->memory_max_mb : 0},
-               {"MiB of disk", b->row.disk_mb, t ? t->disk_max_mb : 0}};
-  for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-    if (sizes[i].most && sizes[i].has > sizes[i].most)
-      return err_set(err, -EINVAL, "the template needs %u %s; your team may use %u", sizes[i].has, sizes[i].what, sizes[i].most);
+  unsigned retry_s;
+  if (take_token(&quota_of(w, team)->changes, CHANGES_PER_S, CHANGES_MOST, &retry_s))
+    return err_set(err, -EDQUOT,
+                   "your team may change the network of its sandboxes %d times per second; try again in %u s",
+                   CHANGES_PER_S, retry_s);
   return 0;
 }
 
-void accounts_free(struct warden *w)
+/* What the settings say; where they say nothing, what the machine has. */
+static struct box_size largest(const struct warden *w)
+{
+  static struct box_size machine;
+  struct sysinfo info;
+  if (!machine.cpus && !sysinfo(&info))
+    machine =
+        (struct box_size){.cpus = MAX((unsigned)get_nprocs(), CPUS_LEAST),
+                          .memory_mb = MAX((unsigned)((uint64_t)info.totalram * info.mem_unit >> 20), MEMORY_LEAST)};
+  const struct warden_config *c = w->config;
+  return (struct box_size){.cpus = c->box_cpus_max ? c->box_cpus_max : machine.cpus,
+                           .memory_mb = c->box_memory_max_mb ? c->box_memory_max_mb : machine.memory_mb,
+                           .disk_mb = c->box_disk_max_mb};
+}
+
+int quota_fits(struct warden *w, struct str team, struct box_size size, struct err *err)
+{
+  const struct row_team *t = catalog_team(w->catalog, team);
+  struct box_size most = largest(w);
+  const struct {
+    const char *what;
+    unsigned has, server, team;
+  } sizes[] = {{"cpuCount", size.cpus, most.cpus, t ? t->cpus_max : 0},
+               {"memoryMB", size.memory_mb, most.memory_mb, t ? t->memory_max_mb : 0},
+               {"diskMB", size.disk_mb, most.disk_mb, t ? t->disk_max_mb : 0}};
+  for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+    if (sizes[i].team && sizes[i].has > sizes[i].team)
+      return err_set(err, -EINVAL, "%s %u: a sandbox of your team may have %u at most", sizes[i].what, sizes[i].has,
+                     sizes[i].team);
+    if (sizes[i].server && sizes[i].has > sizes[i].server)
+      return err_set(err, -EINVAL, "%s %u: a sandbox on this server may have %u at most", sizes[i].what, sizes[i].has,
+                     sizes[i].server);
+  }
+  return 0;
+}
+
+void quotas_free(struct warden *w)
 {
   void *a;
-  for (size_t i = 0; map_next(&w->accounts, &i, NULL, &a);)
+  for (size_t i = 0; map_next(&w->quotas, &i, NULL, &a);)
     free(a);
-  map_free(&w->accounts);
+  map_free(&w->quotas);
 }

@@ -1,19 +1,26 @@
-/* account.h - what a team has at the moment: running boxes, and how fast it may make new ones. Limits come from the
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quota.h - what a team has at the moment: running boxes, and how fast it may make new ones. Limits come from the
  * team's row, and where that says nothing from the server's settings. Nothing here survives a restart, and nothing
  * must: running boxes are counted again as they are found. */
-#ifndef CLOCHE_ACCOUNT_H
-#define CLOCHE_ACCOUNT_H
+#ifndef CLOCHE_WARDEN_QUOTA_H
+#define CLOCHE_WARDEN_QUOTA_H
 
 #include "warden/box.h"
 
-/* May the team start one more? -EAGAIN: its running boxes are at the limit; -EDQUOT: too fast, *retry_s says when. */
-int account_admit(struct warden *w, struct str team, bool create, unsigned *retry_s, struct err *err);
-void account_count(struct box *b, bool running); /* idempotent */
-size_t account_running(struct warden *w, struct str team);
-unsigned account_boxes_max(struct warden *w, struct str team);   /* running at once; 0 = no limit */
-unsigned account_timeout_max(struct warden *w, struct str team); /* seconds of one run */
-/* The template's build against the team's largest box. */
-int account_fits(struct warden *w, struct str team, const struct build *b, struct err *err);
-void accounts_free(struct warden *w);
+/* May the team start one more, of so much memory? -EAGAIN: its running boxes are at a limit; -EDQUOT: too fast,
+ * *retry_s says when. */
+int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool create, unsigned *retry_s, struct err *err);
+void quota_count(struct box *b, bool running);                        /* idempotent */
+int quota_change(struct warden *w, struct str team, struct err *err); /* of network lists: -EDQUOT, too fast */
+size_t quota_running(struct warden *w, struct str team);
+unsigned quota_boxes_max(struct warden *w, struct str team);   /* running at once; 0 = no limit */
+unsigned quota_timeout_max(struct warden *w, struct str team); /* seconds of one run */
+/* The size of a box, whoever chose it and when, against the largest that the server and the team may have: -EINVAL. 0:
+ * not known yet. */
+struct box_size {
+  unsigned cpus, memory_mb, disk_mb;
+};
+int quota_fits(struct warden *w, struct str team, struct box_size size, struct err *err);
+void quotas_free(struct warden *w);
 
 #endif

@@ -1,7 +1,9 @@
-/* remains.c - see remains.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reclaim.c - see reclaim.h. */
 #include "warden/reclaim.h"
 
 #include "warden/id_slots.h"
+#include "warden/worker_pool.h"
 #include <stdio.h>
 
 struct removal {
@@ -19,7 +21,7 @@ static void removal_work(uv_work_t *work)
   if (r->jail.pidfd >= 0)
     jail_kill(r->warden->instance, r->name, &r->jail, &err);
   if (jail_remove(r->warden->instance, r->name, r->dir, &err))
-    log_warn("box %s: remains not cleared yet: %s", r->name, err.msg);
+    log_warn("box %s: not reclaimed yet: %s", r->name, err.msg);
   jail_close(&r->jail);
 }
 
@@ -31,7 +33,8 @@ static void removal_done(uv_work_t *work, int status)
   free(r);
 }
 
-void remains_clear(struct warden *w, struct jail jail, const char *name, const char *dir, unsigned slot)
+void reclaim_jail(struct warden *w, const char *team, struct jail jail, const char *name, const char *dir,
+                  unsigned slot)
 {
   struct removal *r = xcalloc(1, sizeof(*r));
   r->warden = w;
@@ -41,5 +44,5 @@ void remains_clear(struct warden *w, struct jail jail, const char *name, const c
   snprintf(r->dir, sizeof(r->dir), "%s", dir);
   r->work.data = r;
   w->removals++;
-  uv_queue_work(w->loop, &r->work, removal_work, removal_done);
+  worker_pool_queue(w, team, &r->work, removal_work, removal_done);
 }

@@ -1,4 +1,5 @@
-/* warden.c - the root role's loop: its beginnings, its clock, its links and its end. See warden.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden.c - the root role's loop: its beginnings, its links and its end. See warden.h. */
 #include "warden/warden.h"
 
 #include "jail/jail.h"
@@ -6,6 +7,8 @@
 #include "warden/quota.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/box.h"
+#include "warden/rpc/reply.h"
+#include "wire/box_socket.h"
 #include "warden/build/builder.h"
 #include "warden/fork.h"
 #include "warden/checkpoint_store.h"
@@ -16,6 +19,8 @@
 #include "warden/egress.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/inotify_limit.h"
+#include "warden/worker_pool.h"
+#include "warden/storage_quota.h"
 #include "warden/warm/zygote.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -37,31 +42,7 @@
 void warden_broadcast(struct warden *w, struct str packet)
 {
   for (size_t i = 0; i < w->links.n; i++)
-    link_send(w->links.p[i], packet, -1);
-}
-
-/* ---- the clock of timeouts ---- */
-
-static void clock_rang(uv_timer_t *t)
-{
-  struct warden *w = t->data;
-  for (struct alarm *a; (a = alarm_due(&w->alarms, clock_mono_us()));) {
-    struct box *b = (struct box *)((char *)a - offsetof(struct box, alarm));
-    box_expire(b);
-  }
-  warden_arm(w);
-}
-
-void warden_arm(struct warden *w)
-{
-  struct alarm *a = alarm_first(&w->alarms);
-  if (!a) {
-    uv_timer_stop(&w->clock);
-    return;
-  }
-  int64_t wait = a->at_us - clock_mono_us();
-  uv_update_time(w->loop);
-  uv_timer_start(&w->clock, clock_rang, wait > 0 ? (uint64_t)(wait + 999) / 1000 : 0, 0);
+    ipc_send(w->links.p[i], packet, -1);
 }
 
 /* ---- leaving ---- */
@@ -69,7 +50,7 @@ void warden_arm(struct warden *w)
 static void leave_when_clear(uv_timer_t *t)
 {
   struct warden *w = t->data;
-  if (!w->removals && !w->births && !w->passages && !builder_busy(w))
+  if (!w->removals && !w->launches && !w->transitions && !builder_busy(w))
     uv_stop(w->loop);
 }
 
@@ -79,8 +60,8 @@ static void warden_stop(struct warden *w, bool end_boxes)
     return;
   w->stopping = true;
   log_info(end_boxes ? "stopping; %zu boxes end" : "stopping; %zu boxes stay", w->boxes.n);
-  shelf_drain(w);
-  blanks_drain(w);
+  warm_pool_drain(w);
+  ns_pool_drain(w);
   zygote_stop_all(w);
   builder_stop(w);
   void *value;
@@ -89,7 +70,7 @@ static void warden_stop(struct warden *w, bool end_boxes)
     for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
       struct box *b = value;
       bool starting = b->row.state == BOX_STARTING;
-      if (b->away && (!b->passage || b->row.state == BOX_PAUSED)) /* needs no server to be kept */
+      if (b->on_disk && (!b->transition || b->row.state == BOX_PAUSED)) /* needs no server to be kept */
         continue;
       box_end(b, "stopped: the server was shut down");
       any |= !starting;
@@ -102,17 +83,17 @@ static void warden_stop(struct warden *w, bool end_boxes)
 
 /* ---- the supervisor's word ---- */
 
-static void control_packet(struct link *l, struct str packet, int fd, void *arg)
+static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct warden *w = arg;
   if (packet.p[0] == CONTROL_LINK && fd >= 0) {
-    struct link *gate = link_new(w->loop, fd, &desk_ops, w);
-    vec_push(&w->links, gate);
+    box_socket_guard(fd); /* a gate is told things, and given descriptors; it gives none */
+    struct ipc *gate = desk_link(w, fd, PEER_GATE);
     cleanup_buf struct buf b = BUF_INIT(4096);
     wire_begin(&b, WIRE_HELLO, 0, 0);
-    wire_putz(&b, W_SECRET, w->secret);
     wire_putz(&b, W_DOMAIN, w->config->domain);
-    link_send(gate, buf_str(&b), -1);
+    wire_put_u64(&b, W_ADMIN, w->config->admin_token[0] != 0);
+    ipc_send(gate, buf_str(&b), -1);
     return;
   }
   if (fd >= 0)
@@ -121,34 +102,39 @@ static void control_packet(struct link *l, struct str packet, int fd, void *arg)
     warden_stop(w, packet.p[0] == CONTROL_STOP_ALL);
 }
 
-static void control_closed(struct link *l, void *arg)
+static void control_closed(struct ipc *l, void *arg)
 {
   struct warden *w = arg;
   warden_stop(w, false);
 }
 
-static const struct link_ops control_ops = {control_packet, control_closed};
+static const struct ipc_ops control_ops = {control_packet, control_closed};
 
 static void tell(struct warden *w, char letter, const char *text)
 {
   char word[600];
   int n = snprintf(word, sizeof(word), "%c%s", letter, text);
-  link_send(w->control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
+  ipc_send(w->control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
 }
 
-/* ---- the line of the machine's own root ---- */
+/* ---- the line of the host's root user ---- */
 
-static void line_rang(uv_poll_t *poll, int status, int events)
+static void on_admin_connect(uv_poll_t *poll, int status, int events)
 {
   struct warden *w = poll->data;
   int fd = accept4(w->line_fd, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0)
     return;
-  struct link *l = link_new(w->loop, fd, &desk_ops, w);
-  vec_push(&w->links, l);
+  struct ucred who = {.uid = (uid_t)-1};
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &(socklen_t){sizeof(who)}) || who.uid != geteuid()) {
+    log_warn("user %u connected to the warden's socket; only the server's own user may", (unsigned)who.uid);
+    close(fd);
+    return;
+  }
+  desk_link(w, fd, PEER_ROOT);
 }
 
-static int open_line(struct warden *w, struct err *err)
+static int open_admin_socket(struct warden *w, struct err *err)
 {
   struct sockaddr_un a = {.sun_family = AF_UNIX};
   if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock", w->config->data) >= sizeof(a.sun_path))
@@ -156,14 +142,15 @@ static int open_line(struct warden *w, struct err *err)
   unlink(a.sun_path);
   w->line_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   mode_t old = umask(0177);
-  int r =
-      w->line_fd < 0 || bind(w->line_fd, (struct sockaddr *)&a, sizeof(a)) || listen(w->line_fd, 16) ? err_errno(err, "socket %s", a.sun_path) : 0;
+  int r = w->line_fd < 0 || bind(w->line_fd, (struct sockaddr *)&a, sizeof(a)) || listen(w->line_fd, 16)
+              ? err_errno(err, "socket %s", a.sun_path)
+              : 0;
   umask(old);
   if (r)
     return r;
   uv_poll_init(w->loop, &w->line, w->line_fd);
   w->line.data = w;
-  uv_poll_start(&w->line, UV_READABLE, line_rang);
+  uv_poll_start(&w->line, UV_READABLE, on_admin_connect);
   return 0;
 }
 
@@ -171,7 +158,7 @@ static int open_line(struct warden *w, struct err *err)
 
 /* One warden at a time: one whose supervisor was killed is given time to finish. A lock of the process, so that nothing
  * it forked can hold it. */
-static int wait_for_turn(const struct warden *w, struct err *err)
+static int wait_for_lock(const struct warden *w, struct err *err)
 {
   char path[4096];
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -197,9 +184,9 @@ static int open_data(struct warden *w, struct err *err)
     if (r)
       return err_set(err, r, "data directory %s: %s", path, strerrordesc_np(-r));
   }
-  int turn = wait_for_turn(w, err);
-  if (turn)
-    return turn;
+  int checkpoint_job = wait_for_lock(w, err);
+  if (checkpoint_job)
+    return checkpoint_job;
   snprintf(path, sizeof(path), "%s/cloche.db", w->config->data);
   umask(0077);
   int r = store_open(path, &w->store, err);
@@ -208,7 +195,7 @@ static int open_data(struct warden *w, struct err *err)
 }
 
 /* A value that is drawn once and kept. */
-static int lasting(struct warden *w, const char *name, size_t bytes, char *out, struct err *err)
+static int load_persistent(struct warden *w, const char *name, size_t bytes, char *out, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(256);
   if (!store_meta_get(w->store, name, &b) && b.n == 2 * bytes)
@@ -236,15 +223,17 @@ static bool runtime_used(const char *name, void *arg)
 
 static void set_disks(const struct warden_config *c)
 {
-  pool_set(&(struct pool_rules){
-      .ready = c->disks_ready, .kept = c->disks_kept, .wipe = {.files = c->disk_wipe_files, .bytes = (uint64_t)c->disk_wipe_mb << 20}});
+  disk_pool_set(
+      &(struct disk_pool_rules){.ready = c->disks_ready,
+                                .kept = c->disks_kept,
+                                .wipe = {.files = c->disk_wipe_files, .bytes = (uint64_t)c->disk_wipe_mb << 20}});
 }
 
 static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *err)
 {
   int r = open_data(w, err);
-  r = r ? r : lasting(w, "instance", 4, w->instance, err);
-  r = r ? r : lasting(w, "secret", SHA256_LEN, w->secret, err);
+  r = r ? r : load_persistent(w, "instance", 4, w->instance, err);
+  r = r ? r : load_persistent(w, "secret", SHA256_LEN, w->secret, err);
   r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
   r = r ? r : builder_open(w, err);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
@@ -253,25 +242,25 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     return r;
   struct err why = ERR_NONE;
   set_disks(w->config);
-  watching_open(w);
-  if (outlet_open(w, &why))
-    log_warn("boxes have no way out: %s", why.msg);
+  inotify_limit_raise(w);
+  if (egress_open(w, &why))
+    log_warn("outbound networking disabled: %s", why.msg);
   if (catalog_import(w->catalog, w->config->templates, &why))
     log_warn("templates in %s: %s", w->config->templates, why.msg);
   if (box_recover(w, &why))
     log_warn("sweep: %s", why.msg);
   fork_sweep(w);
-  images_sweep(w);
+  checkpoints_sweep(w);
   layers_sweep(w);
-  images_open(w);
+  checkpoints_open(w);
   runtime_sweep(w->config->data, runtime_used, w);
-  return open_line(w, err);
+  return open_admin_socket(w, err);
 }
 
 static void sample(uv_timer_t *t)
 {
   box_sample_all(t->data);
-  images_tend(t->data);
+  checkpoints_compress_idle(t->data);
 }
 
 static void checkpoint_work(uv_work_t *work)
@@ -289,7 +278,7 @@ static void refill_now(uv_timer_t *t)
 {
   struct warden *w = t->data;
   if (!w->stopping)
-    shelf_tend(w);
+    warm_pool_maintain(w);
 }
 
 /* After everything that was asked in this turn of the loop is answered. */
@@ -299,33 +288,33 @@ static void refill(uv_check_t *check)
   if (!w->refill || w->stopping)
     return;
   w->refill = false;
-  if (shelf_low(w))
-    shelf_tend(w);
+  if (warm_pool_low(w))
+    warm_pool_maintain(w);
   else if (!uv_is_active((uv_handle_t *)&w->refiller))
     uv_timer_start(&w->refiller, refill_now, REFILL_MS, 0);
 }
 
 /* The templates everyone has are hot from the start. */
-static void heat(struct warden *w)
+static void warm_up_templates(struct warden *w)
 {
   struct template *const *list;
   size_t n = catalog_templates(w->catalog, &list);
   for (size_t i = 0; i < n; i++) {
     struct build *b = catalog_default(list[i]);
     if (b && list[i]->row.public)
-      shelf_heat(w, b);
+      warm_pool_warm_up(w, b);
   }
 }
 
 /* Once a day; the first time an hour after the start. */
-static void clear_garbage(struct warden *w)
+static void run_gc(struct warden *w)
 {
   int64_t now = clock_mono_us();
-  w->garbage_us = w->garbage_us ? w->garbage_us : now + HOUR_US;
-  if (now < w->garbage_us)
+  w->gc_us = w->gc_us ? w->gc_us : now + HOUR_US;
+  if (now < w->gc_us)
     return;
-  w->garbage_us = now + 24 * HOUR_US;
-  size_t n = garbage_collect(w, &(struct garbage_order){.unused_s = (int64_t)w->config->cache_days * 86400});
+  w->gc_us = now + 24 * HOUR_US;
+  size_t n = gc_run(w, &(struct gc_params){.unused_s = (int64_t)w->config->cache_days * 86400});
   if (n)
     log_info("%zu layers, uploads or fetched images that nothing needs were removed", n);
 }
@@ -333,15 +322,16 @@ static void clear_garbage(struct warden *w)
 static void housekeep(uv_timer_t *t)
 {
   struct warden *w = t->data;
-  shelf_tend(w);
+  warm_pool_maintain(w);
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
   builder_expire(w);
-  clear_garbage(w);
+  run_gc(w);
+  images_clear_heaps(w);
   uv_work_t *work = xcalloc(1, sizeof(*work));
   work->data = w;
-  uv_queue_work(w->loop, work, checkpoint_work, checkpoint_done);
+  worker_pool_queue(w, "", work, checkpoint_work, checkpoint_done);
 }
 
 int warden_main(const struct warden_config *config)
@@ -358,16 +348,15 @@ int warden_main(const struct warden_config *config)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  setenv("UV_THREADPOOL_SIZE", "8", 1);
+  worker_pool_open(&w);
   uv_loop_init(&loop);
-  w.turn_last = &w.turn_first;
   w.slots = xcalloc(SLOTS / 64, sizeof(*w.slots));
-  uv_timer_t *const timers[] = {&w.clock, &w.sampler, &w.housekeeper, &w.refiller, &w.idler};
+  uv_timer_t *const timers[] = {&w.sampler, &w.housekeeper, &w.refiller, &w.idler};
   for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
     uv_timer_init(&loop, timers[i]);
     timers[i]->data = &w;
   }
-  w.control = link_new(&loop, CONTROL_FD, &control_ops, &w);
+  w.control = ipc_new(&loop, CONTROL_FD, &control_ops, &w);
   if (warden_open(&w, first_key, &err)) {
     log_error("%s", err.msg);
     tell(&w, CONTROL_FAILED, err.msg);
@@ -378,16 +367,17 @@ int warden_main(const struct warden_config *config)
   uv_check_init(&loop, &w.after);
   w.after.data = &w;
   uv_check_start(&w.after, refill);
-  heat(&w);
+  warm_up_templates(&w);
   tell(&w, CONTROL_READY, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
   catalog_flush(w.catalog);
-  if (!w.standing) {
-    outlet_close(&w);
-    watching_close(&w);
+  if (!w.live) {
+    egress_close(&w);
+    inotify_limit_restore(&w);
     jail_instance_close(w.instance);
   }
-  accounts_free(&w);
+  quotas_free(&w);
+  storage_free(&w);
   builder_close(&w);
   catalog_close(w.catalog);
   store_checkpoint(w.store);

@@ -1,4 +1,5 @@
-/* key.c - see key.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* key.c - see api_key.h. */
 #include "wire/api_key.h"
 
 #include <stdio.h>

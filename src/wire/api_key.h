@@ -1,7 +1,8 @@
-/* key.h - API keys and the tokens of boxes. A key is shown once; only the hash of its bytes is kept. A box's tokens are
- * HMACs of its id under the server's secret, so they stay the same for its whole life and need no table. */
-#ifndef CLOCHE_KEY_H
-#define CLOCHE_KEY_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_key.h - API keys and the tokens of boxes. A key is shown once; only the hash of its bytes is kept. A box's tokens
+ * are HMACs of its id under the server's secret, so they stay the same for its whole life and need no table. */
+#ifndef CLOCHE_WIRE_API_KEY_H
+#define CLOCHE_WIRE_API_KEY_H
 
 #include "base/base.h"
 

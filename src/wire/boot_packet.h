@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* boot.h - what the warden tells a new agent through fd 3, and what the agent answers.
  *
  * fd 3 of the agent is one end of a SOCK_SEQPACKET pair. The warden sends one packet: a sequence of fields, each a
@@ -5,14 +6,15 @@
  * BOOT_READY (or BOOT_FAILED and a message) and closes the socket: no connection to the outside stays open, so that a
  * checkpoint can be taken at any time.
  *
- * A box made ahead gets a first packet with BOOT_PARK: the agent prepares what it can without an identity, warms its
+ * A box made ahead gets a first packet with BOOT_WAIT: the agent prepares what it can without an identity, warms its
  * kernels, and waits for a second packet with the rest. A packet with BOOT_NURSERY carries a descriptor: the socket of
  * a process that enters the box from outside and becomes its first kernel of that language.
  *
- * For more kernels than that the agent rings: one datagram to the name BOOT_BELL, with a language's name as its text and a
- * stream socket attached, and a nursery comes and speaks through that socket. Where none can come, it is closed. */
-#ifndef CLOCHE_BOOT_H
-#define CLOCHE_BOOT_H
+ * For more kernels than that the agent connects to the name BOOT_NURSERY_NAME followed by a language's name, and a
+ * nursery comes and speaks through that connection. Where none can come, it is closed. The warden reads nothing of it
+ * and takes no descriptor; who connects is told by the kernel (SO_PEERCRED), on both sides. */
+#ifndef CLOCHE_WIRE_BOOT_PACKET_H
+#define CLOCHE_WIRE_BOOT_PACKET_H
 
 #include <stdint.h>
 
@@ -21,11 +23,12 @@ enum boot_tag {
   BOOT_TEMPLATE_ID = 2, /* text */
   BOOT_BUILD_ID = 3,    /* text */
   BOOT_SECRET = 4,      /* text: proves that a later POST /init comes from the warden (header X-Cloche-Control) */
-  BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user","start":"..","ready":".."} of the template's build */
-  BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
-  BOOT_PARK = 7,        /* empty: another packet will come */
-  BOOT_NURSERY = 8,     /* text: the language whose first kernel's socket comes along */
-  BOOT_ORDERS = 9,      /* empty: this box builds a template; the socket stays open for orders (order.h) */
+  BOOT_TEMPLATE =
+      5, /* JSON: {"env":{..},"user":"user","workdir":"/home/user","start":"..","ready":".."} of the template's build */
+  BOOT_INIT = 6,    /* JSON: the body of the first POST /init: accessToken, envVars, ... */
+  BOOT_WAIT = 7,    /* empty: another packet will come */
+  BOOT_NURSERY = 8, /* text: the language whose first kernel's socket comes along */
+  BOOT_BUILD = 9,   /* empty: this box builds a template; the socket stays open for orders (order.h) */
 };
 
 struct boot_field {
@@ -33,9 +36,9 @@ struct boot_field {
   uint32_t len;
 };
 
-#define BOOT_MAX    (1u << 20) /* the whole packet */
-#define BOOT_READY  'R'
-#define BOOT_FAILED 'F'
-#define BOOT_BELL   "cloche-bell" /* without a file, in the box's network namespace */
+#define BOOT_MAX          (1u << 20) /* the whole packet */
+#define BOOT_READY        'R'
+#define BOOT_FAILED       'F'
+#define BOOT_NURSERY_NAME "cloche-bell-" /* without a file, in the box's network namespace */
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* buildlog.c - see buildlog.h. */
 #include "wire/buildlog.h"
 
@@ -43,7 +44,8 @@ void buildlog_close(struct buildlog *l)
 }
 
 /* Whole records at the front of b; returns how many bytes they were, or 0 with *stop set. */
-static size_t take(struct str have, int (*fn)(const struct buildlog_head *h, struct str message, void *arg), void *arg, int *stop)
+static size_t take(struct str have, int (*fn)(const struct buildlog_head *h, struct str message, void *arg), void *arg,
+                   int *stop)
 {
   size_t used = 0;
   struct buildlog_head h;

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* buildlog.h - the log of a template's build: a file of records that the builder appends to and gates read through a
  * descriptor. A record is a head and its message. Both sides include this. */
-#ifndef CLOCHE_BUILDLOG_H
-#define CLOCHE_BUILDLOG_H
+#ifndef CLOCHE_WIRE_BUILDLOG_H
+#define CLOCHE_WIRE_BUILDLOG_H
 
 #include "base/base.h"
 

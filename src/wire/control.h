@@ -1,16 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* control.h - what the supervisor and its roles say to each other on fd 3 of each role: single packets of one letter,
  * sometimes with text or a descriptor behind it. A role whose supervisor is gone leaves by itself. */
-#ifndef CLOCHE_CONTROL_H
-#define CLOCHE_CONTROL_H
+#ifndef CLOCHE_WIRE_CONTROL_H
+#define CLOCHE_WIRE_CONTROL_H
 
 #define CONTROL_FD 3
 
 enum control {
-  CONTROL_LINK = 'L',        /* to both: a new end of a gate-warden link comes with it */
-  CONTROL_LISTEN = 'P',      /* to a gate: a listening socket comes with it */
-  CONTROL_BOARD = 'B',       /* to a gate: the shared memory of all gates' figures comes with it; the text is "<slot>/<slots>" */
+  CONTROL_LINK = 'L',   /* to both: a new end of a gate-warden link comes with it */
+  CONTROL_LISTEN = 'P', /* to a gate: a listening socket comes with it */
+  CONTROL_METRICS_SHM =
+      'B', /* to a gate: the shared memory of all gates' figures comes with it; the text is "<slot>/<slots>" */
   CONTROL_METRICS = 'M',     /* to a gate: a listening socket for figures and health only comes with it */
-  CONTROL_CERTIFICATE = 'C', /* to a gate: sealed memory comes with it: "<n> <m>\n", n bytes of certificates, m of the key (PEM), ticket keys */
+  CONTROL_CERTIFICATE = 'C', /* to a gate: sealed memory comes with it: "<n> <m>\n", n bytes of certificates, m of the
+                                key (PEM), ticket keys */
   CONTROL_LISTEN_TLS = 'S',  /* to a gate: a listening socket for https comes with it */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
   CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */

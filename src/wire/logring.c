@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* logring.c - see logring.h. */
 #include "wire/logring.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recipe.c - see recipe.h. */
 #include "wire/recipe.h"
 
@@ -100,6 +101,6 @@ int recipe_read(struct arena *a, struct str packed, struct recipe *out, struct e
     if (!next_field(&rest, &tag, &value) || take(out, &arg, tag, value))
       return err_set(err, -EINVAL, "a malformed recipe");
   if (!out->image.n == !out->template_ref.n)
-    return err_set(err, -EINVAL, "a recipe begins with either an image or a template");
+    return err_set(err, -EINVAL, "a recipe needs either an image or a template");
   return 0;
 }

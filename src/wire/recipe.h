@@ -1,7 +1,8 @@
-/* recipe.h - how a template is to be built, as the gate tells the warden: a row of fields (tag, length, bytes) that the gate wrote
- * from the client's JSON. Both sides use this; the texts inside are the client's and mean nothing here. */
-#ifndef CLOCHE_RECIPE_H
-#define CLOCHE_RECIPE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recipe.h - how a template is to be built, as the gate tells the warden: a row of fields (tag, length, bytes) that the
+ * gate wrote from the client's JSON. Both sides use this; the texts inside are the client's and mean nothing here. */
+#ifndef CLOCHE_WIRE_RECIPE_H
+#define CLOCHE_WIRE_RECIPE_H
 
 #include "base/base.h"
 

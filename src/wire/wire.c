@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.c - packets as rows of tagged fields, each padded to 8 bytes so that numbers are read in place. */
 #include "wire/wire.h"
 

@@ -1,11 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire.h - what gates and the warden say to each other. Both sides include this and nothing else of the other.
  *
  * One SOCK_SEQPACKET pair per gate; a packet is a struct wire_head and a row of fields (tag, length, bytes). The warden
  * reads only these small fixed shapes: everything a client wrote (metadata, variables, network rules) travels as opaque
  * text that the gate has checked and the warden merely stores. A gate repeats unanswered requests on a new link after
- * the warden was restarted, so every request is idempotent: a box id is chosen by the gate. */
-#ifndef CLOCHE_WIRE_H
-#define CLOCHE_WIRE_H
+ * the warden was restarted, so every request is idempotent: a box id is chosen by the gate.
+ *
+ * A gate is not trusted with more than it was shown: it proves a team by the hash of the key that a client presented
+ * (W_PROOF), or the administrator by the hash of the token (W_ADMIN), in every request; authority.c says which request
+ * needs which. W_TEAM then only repeats what the key says, or names the team that an administrator means. */
+#ifndef CLOCHE_WIRE_WIRE_H
+#define CLOCHE_WIRE_WIRE_H
 
 #include "base/base.h"
 
@@ -14,24 +19,29 @@
 enum wire_type {
   WIRE_REPLY = 1, /* status + fields; answers a request's id */
   WIRE_ITEM,      /* one row of a longer answer; WIRE_REPLY closes it */
-  WIRE_HELLO,     /* warden to gate, first on every link: W_SECRET, W_DOMAIN */
-  WIRE_BOX_ENDED, /* warden to gates: W_ID, W_RUN: this run is over (ended or paused): cut its streams, forget its routes */
+  WIRE_HELLO,     /* warden to gate, first on every link: W_DOMAIN, W_ADMIN (1: there is an administrator) */
+  WIRE_BOX_ENDED, /* warden to gates: W_ID, W_RUN: this run is over (ended or paused): cut its streams, forget its
+                     routes */
   WIRE_KEYS_CHANGED,
-  WIRE_BOX_HOLD, /* warden to gates: W_ID: it is about to sleep; new requests ask again, those under way go on until BOX_ENDED */
+  WIRE_BOX_HOLD, /* warden to gates: W_ID: it is about to sleep; new requests ask again, those under way go on until
+                    BOX_ENDED */
 
-  WIRE_AUTH = 32,       /* W_KEYHASH -> W_TEAM, W_NAME, W_SLUG */
-  WIRE_BOX_CREATE,      /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box */
-  WIRE_BOX_GET,         /* W_ID [W_TEAM] [W_PORT] -> box [descriptor, as BOX_DOOR]; -ENOENT with W_CAUSE when it ended */
-  WIRE_BOX_LIST,        /* [W_TEAM] -> items, no order */
-  WIRE_BOX_KILL,        /* W_ID W_TEAM */
-  WIRE_BOX_TIMEOUT,     /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
-  WIRE_BOX_PAUSE,       /* W_ID W_TEAM [W_COLD] -> box; -EALREADY when it is paused */
-  WIRE_BOX_CONNECT,     /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_COLD] [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box, W_RESUMED */
-  WIRE_BOX_CONFIG,      /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
-  WIRE_BOX_LOG,         /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
-  WIRE_BOX_DOOR,        /* W_ID W_PORT -> descriptor, W_RUN */
-  WIRE_BOX_USAGE,       /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
-  WIRE_USAGE_LATEST,    /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */
+  WIRE_AUTH = 32,  /* W_PROOF -> W_TEAM, W_NAME, W_SLUG; or W_ADMIN; -EACCES */
+  WIRE_BOX_CREATE, /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box, W_TOKEN, W_TRAFFIC */
+  /* W_ID [W_TEAM] [W_PORT] -> box, W_TOKEN, W_TRAFFIC [descriptor, as BOX_DOOR]; -ENOENT with W_CAUSE when it ended. A
+   * gate without a proof gets what routing needs: no tokens but their hashes. */
+  WIRE_BOX_GET,
+  WIRE_BOX_LIST,     /* [W_TEAM] -> items, no order */
+  WIRE_BOX_KILL,     /* W_ID W_TEAM */
+  WIRE_BOX_TIMEOUT,  /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
+  WIRE_BOX_PAUSE,    /* W_ID W_TEAM [W_COLD] -> box; -EALREADY when it is paused */
+  WIRE_BOX_CONNECT,  /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_COLD] [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box,
+                        W_RESUMED */
+  WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
+  WIRE_BOX_LOG,      /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
+  WIRE_BOX_DIAL,     /* W_ID W_PORT -> descriptor, W_RUN */
+  WIRE_BOX_USAGE,    /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
+  WIRE_USAGE_LATEST, /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */
   WIRE_TEMPLATE_LIST,   /* W_TEAM -> items */
   WIRE_TEMPLATE_FIND,   /* W_TEAM W_REF -> template */
   WIRE_TEMPLATE_TAGS,   /* W_TEAM W_REF -> items of W_TAG W_BUILD W_CREATED, then the template */
@@ -48,22 +58,30 @@ enum wire_type {
   WIRE_KEY_RENAME,      /* W_TEAM W_ID W_NAME */
   WIRE_KEY_DELETE,      /* W_TEAM W_ID */
   WIRE_STATUS,          /* -> struct wire_status in W_STATUS */
-  WIRE_SNAPSHOT,        /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) -> W_TEMPLATE W_SLUG W_ALIAS W_TAG */
-  WIRE_SNAPSHOT_LIST,   /* W_TEAM -> items of W_TEMPLATE W_SLUG W_ALIAS W_TAG W_BUILD W_CREATED W_ID (its source) */
-  WIRE_BOX_FORK,        /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items: box or W_MESSAGE */
-  WIRE_BUILD_REQUEST,   /* W_TEAM W_REF W_TAG (joined by commas) W_BUILD W_TEMPLATE (ids the gate drew) W_CPUS W_MEMORY_MB -> template, W_BUILD */
-  WIRE_BUILD_START,     /* W_TEAM W_REF W_BUILD W_RECIPE; -EPERM, -ENOENT, -EINVAL when it is not waiting */
-  WIRE_BUILD_GET,       /* W_TEAM W_REF W_BUILD -> W_STATE (enum job_state) [W_MESSAGE W_STEP], descriptor of its log */
-  WIRE_BUILD_CANCEL,    /* W_TEAM [W_BUILD] -> W_COUNT */
-  WIRE_FILE_LOOK,       /* W_TEAM W_REF W_NAME (hash) -> W_COUNT 1: it was uploaded */
-  WIRE_FILE_OPEN,       /* W_TEAM W_NAME W_ID (drawn by the gate) -> descriptor to write to */
-  WIRE_FILE_CLOSE,      /* W_TEAM W_NAME W_ID W_COUNT (bytes): keep it; without W_COUNT: drop it */
+  WIRE_SNAPSHOT, /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) -> W_TEMPLATE W_SLUG W_ALIAS W_TAG */
+  WIRE_SNAPSHOT_LIST, /* W_TEAM -> items of W_TEMPLATE W_SLUG W_ALIAS W_TAG W_BUILD W_CREATED W_ID (its source) */
+  WIRE_BOX_FORK, /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items:
+                    box or W_MESSAGE */
+  WIRE_BUILD_REQUEST, /* W_TEAM W_REF W_TAG (joined by commas) W_BUILD W_TEMPLATE (ids the gate drew) W_CPUS W_MEMORY_MB
+                         -> template, W_BUILD */
+  WIRE_BUILD_START,   /* W_TEAM W_REF W_BUILD W_RECIPE; -EPERM, -ENOENT, -EINVAL when it is not waiting */
+  WIRE_BUILD_GET,     /* W_TEAM W_REF W_BUILD -> W_STATE (enum job_state) [W_MESSAGE W_STEP], descriptor of its log */
+  WIRE_BUILD_CANCEL,  /* W_TEAM [W_BUILD] -> W_COUNT */
+  WIRE_FILE_LOOK,  /* W_TEAM W_REF W_NAME (hash) -> W_COUNT 1: it was uploaded; W_TO and W_SIGNATURE of a link to upload
+                      it */
+  WIRE_FILE_OPEN,  /* W_TEAM W_NAME W_ID (drawn by the gate) W_TO W_SIGNATURE (of the link)
+                    * W_COUNT (bytes, 0 = unknown: up to W_MOST) -> descriptor, W_COUNT */
+  WIRE_FILE_CLOSE, /* W_TEAM W_NAME W_ID W_TO W_SIGNATURE W_COUNT (bytes): keep it; without W_COUNT: drop it */
+  WIRE_SIGNED_FIND, /* W_NAME ("path:operation:user:") W_REF (":expiry" or "") W_SIGNATURE, or W_TOKEN_HASH -> W_ID of
+                     * the box whose token made it, or has that hash */
+  WIRE_BOX_VOUCH, /* W_ID W_CLIENT [W_TOKEN]: with the box's token the client is remembered; without: was it? -EACCES */
 
-  /* of the machine's own root (cloche template ...) */
+  /* of the host's root user (cloche template ...) */
   WIRE_BUILD_SHOW = 96, /* W_TEAM W_REF -> template, W_LAYERS, W_CONFIG of the build */
-  WIRE_GARBAGE,         /* W_MODE (1: only say what would go) W_TIMEOUT (seconds unused at least) -> items of W_NAME: paths */
-  WIRE_BOX_TOKEN,       /* W_ID -> W_SECRET: what the agent of a box of this id asks callers for */
-  WIRE_TEMPLATE_IMPORT, /* W_TEAM W_REF (a name) W_NAME (an image, any file) [W_CPUS W_MEMORY_MB W_DISK_MB] -> template, W_BUILD */
+  WIRE_GC,        /* W_MODE (1: only say what would go) W_TIMEOUT (seconds unused at least) -> items of W_NAME: paths */
+  WIRE_BOX_TOKEN, /* W_ID -> W_SECRET: what the agent of a box of this id asks callers for */
+  WIRE_TEMPLATE_IMPORT, /* W_TEAM W_REF (a name) W_NAME (an image, any file) [W_CPUS W_MEMORY_MB W_DISK_MB] -> template,
+                           W_BUILD */
 };
 
 /* Of a template's build. */
@@ -116,14 +134,27 @@ enum wire_tag {
   W_LIMIT_CPUS,
   W_LIMIT_MEMORY_MB,
   W_LIMIT_DISK_MB,
-  W_ALLOW,       /* lines of addresses, prefixes and names a box may reach */
-  W_DENY,        /* lines of addresses and prefixes it may not */
-  W_TRACE,       /* struct wire_trace, in the answer to a create */
-  W_COLD,        /* 1: without memory */
-  W_TIER,        /* enum box_tier, of a sleeping box */
-  W_RECIPE,      /* see recipe.h */
-  W_STEP,        /* where a build failed: "base", "finalize" or a number from 1 */
-  W_LAYERS = 96, /* paths, top first, one per line */
+  W_LIMIT_STORAGE_MB, /* of uploads, snapshots and paused boxes */
+  W_LIMIT_PAUSED,
+  W_LIMIT_SNAPSHOTS,
+  W_ALLOW,      /* lines of addresses, prefixes and names a box may reach */
+  W_DENY,       /* lines of addresses and prefixes it may not */
+  W_TRACE,      /* struct wire_trace, in the answer to a create */
+  W_COLD,       /* 1: without memory */
+  W_TIER,       /* enum box_tier, of a paused box */
+  W_RECIPE,     /* see recipe.h */
+  W_STEP,       /* where a build failed: "base", "finalize" or a number from 1 */
+  W_PROOF,      /* SHA-256 of the API key that a client showed */
+  W_ADMIN,      /* SHA-256 of the administrator's token that a client showed */
+  W_CLIENT,     /* 16 bytes: the client's IPv6 address or its network, IPv4 mapped */
+  W_TOKEN,      /* a box's access token */
+  W_TRAFFIC,    /* a box's traffic token */
+  W_TOKEN_HASH, /* SHA-256 of them */
+  W_TRAFFIC_HASH,
+  W_SIGNATURE,
+  W_MOST,                /* bytes of an upload of unknown length */
+  W_LIMIT_TOTAL_MB = 95, /* memory of a team's running boxes together */
+  W_LAYERS = 96,         /* paths, top first, one per line */
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -134,14 +165,16 @@ enum {
   BOX_AUTO_PAUSE = 4,
   BOX_AUTO_RESUME = 8,
   BOX_PRIVATE = 16,
-  BOX_LINKED = 32,   /* the warden's: it has a link to the world */
-  BOX_AUTO_COLD = 64 /* at its timeout only its files are kept */
+  BOX_LINKED = 32,    /* the warden's: it has outbound networking */
+  BOX_AUTO_COLD = 64, /* at its timeout only its files are kept */
+  BOX_FIRST_API = 128 /* made by POST /sandboxes: by clients of all ages, among them those that send the interpreter no
+                         access token */
 };
 /* How deep a paused box sleeps: its processes stopped in memory; everything on disk; its files only. */
 enum box_tier { TIER_FROZEN, TIER_CHECKPOINT, TIER_FILES };
 enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
-/* CONNECT extends a running box and wakes a sleeping one; RESUME refuses a running one (-EALREADY); WAKE is traffic that may
- * wake a box made for it; JOIN only waits for a wake-up under way. */
+/* CONNECT extends a running box and wakes a paused one; RESUME refuses a running one (-EALREADY); WAKE is traffic that
+ * may wake a box made for it; JOIN only waits for a wake-up under way. */
 enum connect_mode { CONNECT_CONNECT, CONNECT_RESUME, CONNECT_WAKE, CONNECT_JOIN };
 
 static inline bool box_state_asleep(unsigned state)
@@ -160,8 +193,9 @@ struct wire_sample {
 /* How the warden is, as W_STATUS carries it. */
 struct wire_status {
   int64_t started_us;
-  uint64_t parked, cpus, memory; /* made ahead; cores and bytes promised to running boxes */
-  uint64_t running, paused, starting, removals, births_total, births_failed, resumes_total, pauses_total, ends_total;
+  uint64_t warm_boxes, cpus, memory; /* made ahead; cores and bytes promised to running boxes */
+  uint64_t running, paused, starting, removals, launches_total, launches_failed, resumes_total, pauses_total,
+      ends_total;
   uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
 };
 

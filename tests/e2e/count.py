@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Print "PASSED FAILED" for one JUnit report and tell of the failing cases.
 
     count.py REPORT LABEL FAILURES

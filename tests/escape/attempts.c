@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attempts.c - a program that tries to get out of the box it is pid 1 of, one named way at a time.
  *
- * It takes "try NAME" or "list" on fd 3, makes the attempt in a process of its own (an attempt may leave it broken) and
- * answers "held REASON" or "escaped WHAT". Outside a box, "attempts NAME" tries one and prints the verdict: the test
- * uses it to show that harmless attempts do succeed where there is no wall. */
+ * It takes "try NAME", "list" or "surface" on fd 3, makes the attempt in a process of its own (an attempt may leave it
+ * broken) and answers "held REASON" or "escaped WHAT". Outside a box, "attempts NAME" tries one and prints the verdict:
+ * the test uses it to show that harmless attempts do succeed where there is no wall. */
 #include "attempts.h"
 
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 
 struct facts facts;
 
-static const struct attempt *const groups[] = {mount_attempts, kernel_attempts, process_attempts, network_attempts};
+static const struct attempt *const groups[] = {mount_attempts, kernel_attempts, process_attempts, network_attempts,
+                                               surface_attempts};
 
 struct verdict escaped(const char *fmt, ...)
 {
@@ -39,10 +41,10 @@ struct verdict held(const char *fmt, ...)
 
 static bool is_wall(int code)
 {
-  static const int walls[] = {EPERM, EACCES, EROFS,  ENOSYS,       EAFNOSUPPORT, EPROTONOSUPPORT, ENOENT,
-                              ESRCH, ENXIO,  ENODEV, ECONNREFUSED, ENETUNREACH,  ETXTBSY};
-  for (size_t i = 0; i < sizeof(walls) / sizeof(walls[0]); i++)
-    if (walls[i] == code)
+  static const int namespaces[] = {EPERM, EACCES, EROFS,  ENOSYS,       EAFNOSUPPORT, EPROTONOSUPPORT, ENOENT,
+                                   ESRCH, ENXIO,  ENODEV, ECONNREFUSED, ENETUNREACH,  ETXTBSY};
+  for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
+    if (namespaces[i] == code)
       return true;
   return false;
 }
@@ -127,9 +129,23 @@ static void answer_list(void)
     _exit(3);
 }
 
+/* In a process of its own, whose /proc/self is an ordinary one. */
+static void answer_surface(void)
+{
+  static char text[65000];
+  pid_t pid = fork();
+  if (pid == 0) {
+    size_t n = surface(text, sizeof(text));
+    _exit(send(3, text, n, MSG_NOSIGNAL) < 0);
+  }
+  if (pid < 0 || waitpid(pid, NULL, 0) < 0)
+    _exit(3);
+}
+
 static void learn(void)
 {
-  const char *text[5] = {getenv("HOST_PID"), getenv("HOST_PORT"), getenv("HOST_KEY"), getenv("HOST_FILE"), getenv("HOST_ABSTRACT")};
+  const char *text[5] = {getenv("HOST_PID"), getenv("HOST_PORT"), getenv("HOST_KEY"), getenv("HOST_FILE"),
+                         getenv("HOST_ABSTRACT")};
   facts.pid = text[0] ? (int)strtol(text[0], NULL, 10) : 0;
   facts.port = text[1] ? (int)strtol(text[1], NULL, 10) : 0;
   facts.key = text[2] ? (int)strtol(text[2], NULL, 10) : 0;
@@ -151,6 +167,8 @@ int main(int argc, char **argv)
     line[n] = 0;
     if (strncmp(line, "try ", 4) == 0)
       answer_try(line + 4);
+    else if (strcmp(line, "surface") == 0)
+      answer_surface();
     else
       answer_list();
   }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attempts.h - what every file of attempts shares. See attempts.c. */
 #ifndef CLOCHE_ATTEMPTS_H
 #define CLOCHE_ATTEMPTS_H
@@ -32,7 +33,8 @@ struct attempt {
   struct verdict (*run)(void);
 };
 
-extern const struct attempt mount_attempts[], kernel_attempts[], process_attempts[], network_attempts[];
+extern const struct attempt mount_attempts[], kernel_attempts[], process_attempts[], network_attempts[],
+    surface_attempts[];
 
 struct verdict escaped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct verdict held(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -42,9 +44,13 @@ struct verdict refused(long result);
 struct verdict try_write(const char *path, const char *text);
 struct verdict try_read(const char *path);
 
-#define ATTEMPT(n)                                                                                                                                   \
-  {                                                                                                                                                  \
-#n, n                                                                                                                                            \
+/* One line per finding, see tests/escape/surface.txt: "name PATH STATE", "write PATH -", "cost PATH HOW". Tells the
+ * length. */
+size_t surface(char *out, size_t size);
+
+#define ATTEMPT(n)                                                                                                     \
+  {                                                                                                                    \
+#n, n                                                                                                              \
   }
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* escape_test.c - every attempt of attempts.c, made as root inside a real box, one cmocka test each.
  *
  * An attempt passes when the box says that a wall stopped it and the host is as it was: its switches, its files, the
@@ -23,7 +24,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-static struct house house;
+static struct test_host test_host;
 static struct box box;
 static const char *attempts_path;
 
@@ -68,7 +69,7 @@ static void bait_set(void)
   bait_sockets();
   bait.shm = shmget(getpid(), 4096, IPC_CREAT | IPC_EXCL | 0666);
   assert_true(bait.shm >= 0);
-  snprintf(bait.file, sizeof(bait.file), "%s/bait", house.top);
+  snprintf(bait.file, sizeof(bait.file), "%s/bait", test_host.top);
   assert_int_equal(file_write_atomic(bait.file, "bait\n", 5, 0644), 0);
 }
 
@@ -96,7 +97,8 @@ static void add_stat(struct buf *b, const char *path)
 {
   struct stat st;
   int r = stat(path, &st);
-  buf_addf(b, "%s %d %o %u:%u %lld\n", path, r, r ? 0 : st.st_mode, r ? 0 : st.st_uid, r ? 0 : st.st_gid, r ? 0 : (long long)st.st_mtime);
+  buf_addf(b, "%s %d %o %u:%u %lld\n", path, r, r ? 0 : st.st_mode, r ? 0 : st.st_uid, r ? 0 : st.st_gid,
+           r ? 0 : (long long)st.st_mtime);
 }
 
 /* The clock's distance from the monotonic one, in seconds: a box that set it would move it. */
@@ -126,16 +128,16 @@ static void host_look(struct buf *b)
     add_file(b, switches[i]);
   add_file(b, bait.file);
   add_stat(b, bait.file);
-  snprintf(path, sizeof(path), "%s/etc/note", house.base);
+  snprintf(path, sizeof(path), "%s/etc/note", test_host.base);
   add_file(b, path);
-  snprintf(path, sizeof(path), "%s/cloche/guest", house.extra);
+  snprintf(path, sizeof(path), "%s/cloche/guest", test_host.extra);
   add_file(b, path);
   add_stat(b, path);
   struct shmid_ds ds = {0};
   int shm = shmctl(bait.shm, IPC_STAT, &ds);
   struct pollfd p[2] = {{.fd = bait.port_fd, .events = POLLIN}, {.fd = bait.abstract_fd, .events = POLLIN}};
-  buf_addf(b, "segment %d %lu process %d nice %d knocks %d clock %ld\n", shm, (unsigned long)ds.shm_nattch, waitpid(bait.pid, NULL, WNOHANG),
-           getpriority(PRIO_PROCESS, (id_t)bait.pid), poll(p, 2, 0), clock_offset());
+  buf_addf(b, "segment %d %lu process %d nice %d knocks %d clock %ld\n", shm, (unsigned long)ds.shm_nattch,
+           waitpid(bait.pid, NULL, WNOHANG), getpriority(PRIO_PROCESS, (id_t)bait.pid), poll(p, 2, 0), clock_offset());
   add_stat(b, box.dir);
 }
 
@@ -167,6 +169,67 @@ static void others_can_not_reach_what_a_box_wrote(void **state)
   assert_int_equal(st.st_uid, 0);
 }
 
+/* --- what of /proc and /sys is there -------------------------------------------------------------------------- */
+
+static char known[65536], seen[65536];
+
+/* Lines of surface.txt without their reasons: "name PATH STATE", "write PATH". */
+static bool is_known(const char *kind, struct str path, struct str state)
+{
+  struct str rest = str_of(known), line, word[3];
+  while (rest.n > 0) {
+    str_cut(rest, '\n', &line, &rest);
+    for (size_t i = 0; i < ARRAY_LEN(word); i++)
+      str_cut(line, ' ', &word[i], &line);
+    if (str_is(word[0], kind) && str_eq(word[1], path) && (!state.n || str_eq(word[2], state)))
+      return true;
+  }
+  return false;
+}
+
+/* Tells every finding of one kind that surface.txt lacks. */
+static void expect_known(const char *kind, bool with_state, const char *remedy)
+{
+  struct str rest = str_of(seen), line, what, path;
+  size_t unknown = 0;
+  assert_true(rest.n > 0);
+  while (rest.n > 0) {
+    str_cut(rest, '\n', &line, &rest);
+    str_cut(line, ' ', &what, &line);
+    str_cut(line, ' ', &path, &line);
+    if (!str_is(what, kind) || is_known(kind, path, with_state ? line : STR_NONE))
+      continue;
+    print_error("%s " STR_FMT " (" STR_FMT ") is not in tests/escape/surface.txt: %s\n", kind, STR_ARG(path),
+                STR_ARG(line), remedy);
+    unknown++;
+  }
+  assert_int_equal(unknown, 0);
+}
+
+static void every_entry_of_proc_and_sys_is_known(void **state)
+{
+  expect_known("name", true, "look at what it shows and costs, then list it as it is, or cover it in src/jail/cover.c");
+}
+
+static void nothing_of_proc_and_sys_opens_for_writing_but_what_is_listed(void **state)
+{
+  expect_known("write", false,
+               "cover it in src/jail/cover.c, or list it with the reason why writing there is harmless");
+}
+
+static void no_entry_of_proc_and_sys_is_costly_to_read(void **state)
+{
+  expect_known("cost", false, "cover it in src/jail/cover.c, or list it with the reason why its cost is the box's own");
+}
+
+static void surface_read(void)
+{
+  cleanup_buf struct buf text = BUF_INIT(sizeof(known) - 1);
+  assert_int_equal(file_read("tests/escape/surface.txt", &text), 0);
+  snprintf(known, sizeof(known), "%s", buf_z(&text));
+  snprintf(seen, sizeof(seen), "%s", box_ask(&box, "surface"));
+}
+
 static void run_outside(const char *name, char *text, size_t size)
 {
   int fds[2], status;
@@ -186,9 +249,10 @@ static void run_outside(const char *name, char *text, size_t size)
 
 static void harmless_attempts_succeed_where_there_is_no_wall(void **state)
 {
-  static const char *const harmless[] = {"unshare_user",        "clone_user",           "clone3_user",       "use_io_uring",
-                                         "packet_socket",       "netfilter_socket",     "load_a_bpf_map",    "add_a_key",
-                                         "read_kernel_symbols", "new_mount_api_fsopen", "see_host_processes"};
+  static const char *const harmless[] = {"unshare_user",         "clone_user",        "clone3_user",
+                                         "use_io_uring",         "packet_socket",     "netfilter_socket",
+                                         "load_a_bpf_map",       "add_a_key",         "read_kernel_symbols",
+                                         "new_mount_api_fsopen", "see_host_processes"};
   char pid[16], text[256];
   snprintf(pid, sizeof(pid), "%d", bait.pid);
   setenv("HOST_PID", pid, 1);
@@ -197,6 +261,14 @@ static void harmless_attempts_succeed_where_there_is_no_wall(void **state)
     if (strncmp(text, "escaped the call returned", 25) != 0 && strncmp(text, "escaped read", 12) != 0)
       fail_msg("%s outside a box: %s", harmless[i], text);
   }
+}
+
+/* As a service manager does for a daemon that should outlive others; where we may. */
+static void protect_ourselves(void)
+{
+  cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (write(fd, "-10", 3) != 3)
+    print_message("not protected from the OOM killer: %s\n", strerror(errno));
 }
 
 static void box_make(void)
@@ -210,7 +282,7 @@ static void box_make(void)
   snprintf(env[4], sizeof(env[4]), "HOST_ABSTRACT=%s", bait.abstract);
   for (size_t i = 0; i < 5; i++)
     list[i] = env[i];
-  struct jail_spec spec = box_spec(&house, &box, "escape");
+  struct jail_spec spec = test_spec(&test_host, &box, "escape");
   spec.env = list;
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 128u << 20, .pids = 64, .open_files = 1024};
   box_start(&box, &spec);
@@ -220,9 +292,9 @@ static void box_make(void)
 static void template_nodes(void)
 {
   char path[256];
-  snprintf(path, sizeof(path), "%s/srv/disk", house.base);
+  snprintf(path, sizeof(path), "%s/srv/disk", test_host.base);
   assert_int_equal(mknod(path, S_IFBLK | 0666, makedev(254, 0)), 0);
-  snprintf(path, sizeof(path), "%s/srv/null", house.base);
+  snprintf(path, sizeof(path), "%s/srv/null", test_host.base);
   assert_int_equal(mknod(path, S_IFCHR | 0666, makedev(1, 3)), 0);
 }
 
@@ -252,15 +324,20 @@ int main(int argc, char **argv)
     return 2;
   }
   attempts_path = argv[1];
-  house_open(&house, attempts_path);
+  house_open(&test_host, attempts_path);
   bait_set();
   template_nodes();
+  protect_ourselves();
   box_make();
-  size_t n = list_tests(tests, ARRAY_LEN(tests) - 4);
+  surface_read();
+  size_t n = list_tests(tests, ARRAY_LEN(tests) - 7);
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(every_entry_of_proc_and_sys_is_known);
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(nothing_of_proc_and_sys_opens_for_writing_but_what_is_listed);
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(no_entry_of_proc_and_sys_is_costly_to_read);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_box_still_answers_after_all_attempts);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(others_can_not_reach_what_a_box_wrote);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(harmless_attempts_succeed_where_there_is_no_wall);
   int failed = _cmocka_run_group_tests("escape", tests, n, NULL, close_all);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_attempts.c - by way of the kernel's own switches: proc, sysfs and system calls that are the host's. */
 #include "attempts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mount_attempts.c - by way of files, mounts and devices. */
 #include "attempts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* network_attempts.c - by way of sockets. The lists and addresses of boxes with a way out are tried in net_test.c. */
 #include "attempts.h"
 
@@ -69,10 +70,11 @@ static struct verdict make_a_link(void)
     struct rtattr info;
     struct rtattr kind;
     char name[8];
-  } q = {.h = {.nlmsg_len = sizeof(q), .nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE},
-         .info = {.rta_type = IFLA_LINKINFO, .rta_len = 16},
-         .kind = {.rta_type = IFLA_INFO_KIND, .rta_len = 10},
-         .name = "bridge"};
+  } q = {
+      .h = {.nlmsg_len = sizeof(q), .nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE},
+      .info = {.rta_type = IFLA_LINKINFO, .rta_len = 16},
+      .kind = {.rta_type = IFLA_INFO_KIND, .rta_len = 10},
+      .name = "bridge"};
   char answer[4096];
   int s = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
   if (s < 0 || send(s, &q, sizeof(q), 0) < 0 || recv(s, answer, sizeof(answer), 0) < (ssize_t)sizeof(struct nlmsghdr))

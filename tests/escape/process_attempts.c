@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process_attempts.c - by way of other processes, namespaces, capabilities and limits. */
 #include "attempts.h"
 
@@ -148,8 +149,8 @@ static struct verdict run_a_file_with_a_capability(void)
 static struct verdict have_admin_capabilities_at_all(void)
 {
   long caps = caps_effective();
-  long bad = 1L << CAP_SYS_ADMIN | 1L << CAP_NET_ADMIN | 1L << CAP_SYS_MODULE | 1L << CAP_SYS_RAWIO | 1L << CAP_SYS_BOOT | 1L << CAP_SYS_TIME |
-             1L << CAP_MKNOD | 1L << CAP_MAC_ADMIN;
+  long bad = 1L << CAP_SYS_ADMIN | 1L << CAP_NET_ADMIN | 1L << CAP_SYS_MODULE | 1L << CAP_SYS_RAWIO |
+             1L << CAP_SYS_BOOT | 1L << CAP_SYS_TIME | 1L << CAP_MKNOD | 1L << CAP_MAC_ADMIN;
   return caps < 0 || (caps & bad) ? escaped("capabilities %lx", caps & bad) : held("none of them");
 }
 static struct verdict shed_the_filter(void)

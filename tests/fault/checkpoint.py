@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Crashes at random moments of pauses, resumes, forks and snapshots.
 
 Each round begins something with a box and kills the warden, criu or both with SIGKILL a random moment later. The request may
@@ -235,8 +236,9 @@ def main() -> int:
             counts[f"{turn.what} {turn.answer.status if turn.answer else 'none'}"] += 1
             kills.update(turn.hit)
             outcomes[turn.found.split()[0]] += 1
-            print(f"{number + 1:4} {turn.line}", flush=True)
-            if wrong:
+            if not wrong:
+                print(f"ok    round {number + 1}: {turn.line}", flush=True)
+            else:
                 failed += 1
                 lost += 1
                 print(f"FAIL  round {number + 1} (seed {seed}): {turn.line}\n      {wrong}", flush=True)
@@ -247,7 +249,9 @@ def main() -> int:
         deadline = time.monotonic() + 60
         while (left := owned_by_nobody(server)) and time.monotonic() < deadline:
             time.sleep(0.2)
-        if left:
+        if not left:
+            print("ok    nothing left in the data directory")
+        else:
             failed += 1
             leaks += len(left)
             print(f"FAIL  left in the data directory (seed {seed})\n      {sorted(left)}")
@@ -258,6 +262,8 @@ def main() -> int:
         failed += 1
         leaks += len(remains)
         print(f"FAIL  left on the machine (seed {seed})\n      {sorted(remains)}")
+    else:
+        print("ok    nothing left on the machine")
     if failed:
         print(log)
     print("answers:", ", ".join(f"{name} x{n}" for name, n in sorted(counts.items())))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exhaustion_test.c - a box takes all it can get; a neighbour box is asked small questions meanwhile.
  *
  * Each test lets one box run into one limit and then holds three things against it: the limit answered as an ordinary
@@ -21,7 +22,7 @@
 #define SAMPLES_MAX 20000
 #define SLOWEST_US  500000 /* of a hundred answers of the neighbour, one may take longer */
 
-static struct house house;
+static struct test_host test_host;
 static struct box neighbour;
 
 /* --- the neighbour -------------------------------------------------------------------------------------------- */
@@ -39,7 +40,8 @@ static int64_t quiet_p99;
 static void *pulse_run(void *arg)
 {
   struct pulse *p = arg;
-  while ((!atomic_load(&p->stop) || p->n == 0) && p->n < SAMPLES_MAX) { /* an attack may be over before the first beat */
+  while ((!atomic_load(&p->stop) || p->n == 0) &&
+         p->n < SAMPLES_MAX) { /* an attack may be over before the first beat */
     int64_t before = clock_mono_us();
     if (strcmp(box_ask(&neighbour, "hello"), "ok pid 1 uid 0 gid 0 host testbox") != 0)
       p->failed = true;
@@ -76,8 +78,8 @@ static int64_t pulse_p99(void)
 static void pulse_end(void)
 {
   int64_t p99 = pulse_p99();
-  print_message("             neighbour p99 %lld us, slowest %lld us of %zu (quiet p99 %lld us)\n", (long long)p99, (long long)pulse.us[pulse.n - 1],
-                pulse.n, (long long)quiet_p99);
+  print_message("             neighbour p99 %lld us, slowest %lld us of %zu (quiet p99 %lld us)\n", (long long)p99,
+                (long long)pulse.us[pulse.n - 1], pulse.n, (long long)quiet_p99);
   assert_true(p99 < MAX(SLOWEST_US, 20 * quiet_p99)); /* a machine that is slow anyway is no box's fault */
   assert_true(pulse.us[pulse.n - 1] < 10 * SLOWEST_US);
 }
@@ -86,8 +88,9 @@ static void pulse_end(void)
 
 static void greedy_open(struct box *b, const char *id)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
-  spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 128, .open_files = 1024, .disk = 64u << 20, .inodes = 20000};
+  struct jail_spec spec = test_spec(&test_host, b, id);
+  spec.limits = (struct jail_limits){
+      .cpus = 1, .memory = 64u << 20, .pids = 128, .open_files = 1024, .disk = 64u << 20, .inodes = 20000};
   box_start(b, &spec);
 }
 
@@ -110,7 +113,7 @@ static void count_of(const char *answer, uint64_t *n, char code[24])
 static struct jail_stats stats_of(struct box *b)
 {
   struct jail_stats st;
-  assert_int_equal(jail_stat(house.instance, b->id, b->dir, &st, NULL), 0);
+  assert_int_equal(jail_stat(test_host.instance, b->id, b->dir, &st, NULL), 0);
   return st;
 }
 
@@ -171,11 +174,11 @@ static void a_full_disk_is_the_boxs_own(void **state)
   uint64_t n;
   char code[24];
   greedy_open(&b, "disk");
-  assert_int_equal(statvfs(house.top, &before), 0);
+  assert_int_equal(statvfs(test_host.top, &before), 0);
   pulse_start();
   count_of(box_ask(&b, "fill /home/big 4294967296"), &n, code);
   assert_string_equal(code, "ENOSPC");
-  assert_int_equal(statvfs(house.top, &after), 0);
+  assert_int_equal(statvfs(test_host.top, &after), 0);
   assert_true(n <= 72u << 20);
   pulse_end(); /* the neighbour has one ear */
   assert_string_equal(box_ask(&neighbour, "write /home/x y"), "ok 1");
@@ -223,8 +226,8 @@ static void open_files_end_at_the_limit(void **state)
   greedy_close(&b);
 }
 
-/* The kernel counts these per owner of the namespace, too: with one owner for all boxes and no limit of each one's own, the
- * neighbour would get none. */
+/* The kernel counts these per owner of the namespace, too: with one owner for all boxes and no limit of each one's own,
+ * the neighbour would get none. */
 static void inotify_instances_are_counted_per_box(void **state)
 {
   struct box b;
@@ -314,10 +317,10 @@ static void a_flood_of_output_goes_nowhere(void **state)
   struct box b;
   struct statvfs before, after;
   greedy_open(&b, "flood");
-  assert_int_equal(statvfs(house.top, &before), 0);
+  assert_int_equal(statvfs(test_host.top, &before), 0);
   pulse_start();
   assert_true(strncmp(box_ask(&b, "flood 800"), "ok", 2) == 0);
-  assert_int_equal(statvfs(house.top, &after), 0);
+  assert_int_equal(statvfs(test_host.top, &after), 0);
   greedy_close(&b);
 }
 
@@ -325,7 +328,7 @@ static void a_flood_of_output_goes_nowhere(void **state)
 static void a_flood_into_the_console_ends_with_the_disk(void **state)
 {
   struct box b;
-  struct jail_spec spec = box_spec(&house, &b, "console");
+  struct jail_spec spec = test_spec(&test_host, &b, "console");
   spec.console = "/home/console";
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 16, .disk = 16u << 20, .inodes = 500};
   box_start(&b, &spec);
@@ -344,7 +347,7 @@ static void a_quiet_second_first(void **state)
 
 static int open_neighbour(void **state)
 {
-  box_open(&house, &neighbour, "neighbour");
+  box_open(&test_host, &neighbour, "neighbour");
   return 0;
 }
 
@@ -379,8 +382,8 @@ int main(int argc, char **argv)
     fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
     return 2;
   }
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, open_neighbour, close_neighbour);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

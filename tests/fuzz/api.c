@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - what strangers write to the control plane, against its pure parsers.
  *
- * The first byte of the input chooses: n network settings, m a metadata filter, p a page key, t a host, path or header that
- * names a box, r a template reference, k an API key, w a packet between gate and warden, l a log ring. Beyond not crashing,
- * what is accepted must hold: settings read again from what is told back are the same, keys survive a round trip, names
- * hold only what the edge lets through. */
+ * The first byte of the input chooses: n network settings, m a metadata filter, p a page key, t a host, path or header
+ * that names a box, r a template reference, k an API key, w a packet between gate and warden, l a log ring. Beyond not
+ * crashing, what is accepted must hold: settings read again from what is told back are the same, keys survive a round
+ * trip, names hold only what the edge lets through. */
 #include "must.h"
 
 #include "gate/network.h"
@@ -125,7 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   static const struct {
     char letter;
     void (*feed)(struct str in);
-  } doors[] = {{'n', network}, {'m', metadata}, {'p', page}, {'t', target}, {'r', reference}, {'k', api_key}, {'w', packet}, {'l', log_ring}};
+  } doors[] = {{'n', network},   {'m', metadata}, {'p', page},   {'t', target},
+               {'r', reference}, {'k', api_key},  {'w', packet}, {'l', log_ring}};
   if (!size)
     return 0;
   char *copy = malloc(size); /* aligned, and its own block so that its end is guarded */

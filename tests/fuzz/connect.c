@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* connect.c - request bodies of the Connect protocol: envelopes, then messages of every schema in both codecs.
  *
- * Byte 0 of the input chooses the schema, bit 7 of it the codec. 'Envelopes' inputs (schema number past the end) are cut
- * into frames. A message that can be read must be written, read again and written the same. */
+ * Byte 0 of the input chooses the schema, bit 7 of it the codec. 'Envelopes' inputs (schema number past the end) are
+ * cut into frames. A message that can be read must be written, read again and written the same. */
 #include "must.h"
 
 #include "agent/envd/messages.h"
@@ -10,9 +11,10 @@
 #include <stdio.h>
 
 static const struct schema *const schemas[] = {
-    &schema_empty,          &schema_processes, &schema_start,        &schema_event,       &schema_select,  &schema_update,
-    &schema_send_input,     &schema_signal,    &schema_stream_input, &schema_path,        &schema_list,    &schema_move,
-    &schema_entry_response, &schema_entries,   &schema_watch,        &schema_watch_event, &schema_watcher, &schema_changes,
+    &schema_empty,       &schema_processes,  &schema_start,          &schema_event,        &schema_select,
+    &schema_update,      &schema_send_input, &schema_signal,         &schema_stream_input, &schema_path,
+    &schema_list,        &schema_move,       &schema_entry_response, &schema_entries,      &schema_watch,
+    &schema_watch_event, &schema_watcher,    &schema_changes,
 };
 
 /* What a codec wrote, it reads, and writes the same again. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dice.h - cuts and choices that are random, and the same for the same input. */
 #ifndef CLOCHE_FUZZ_DICE_H
 #define CLOCHE_FUZZ_DICE_H

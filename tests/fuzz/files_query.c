@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* files_query.c - the small texts a caller of /files chooses: query and signature, Basic user, range, date, accepted
  * encodings, path. Byte 0 says which. A signature must open exactly the query it was made for. */
 #include "must.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http1.c - bytes from outside against the HTTP reader, the server and the client.
  *
  * The first byte of the input chooses what the rest is given to: q a request head, a an answer's head, c a
- * chunked body, s the server, r the client as an answer. q, a and c are differential: read whole and read in random cuts,
- * the result must be the same. s and r run the real connection code over a socket pair, in random cuts too; every
+ * chunked body, s the server, r the client as an answer. q, a and c are differential: read whole and read in random
+ * cuts, the result must be the same. s and r run the real connection code over a socket pair, in random cuts too; every
  * request must end in exactly one `gone`, every call in at most one `end` or `fail`, and nothing may stay behind. */
 #include "dice.h"
 #include "must.h"
@@ -141,7 +142,7 @@ static void on_request(struct http_x *x, void *arg)
     http_reply(x, 200, "text/plain", http_x_head(x)->target);
     break;
   case 2:
-    http_tunnel(x, 101, NULL, 0);
+    http_tunnel(x, 101, &(struct http_header){STR("Upgrade"), STR("x")}, 1);
     break;
   case 3:
     http_x_resume(x); /* no answer yet: an oversized or broken body is refused by the server */

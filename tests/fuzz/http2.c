@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http2.c - bytes from outside against the HTTP/2 server.
  *
  * The first byte of the input chooses: p puts the client's preface and empty settings before the rest, so that
  * mutations get past them; anything else is taken as it is. The real connection code runs over a socket pair, in random
- * cuts; handlers answer, wait, pause, abort and send files by the path of the request. Every request must end in exactly one
- * `gone`, and nothing may stay behind. */
+ * cuts; handlers answer, wait, pause, abort and send files by the path of the request. Every request must end in
+ * exactly one `gone`, and nothing may stay behind. */
 #include "dice.h"
 #include "must.h"
 

@@ -1,5 +1,6 @@
-/* image.c - archives, the JSON of images, and their names. The first byte chooses; archives must read the same in one piece
- * and in small ones, and what was read and written again must read the same once more. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image.c - archives, the JSON of images, and their names. The first byte chooses; archives must read the same in one
+ * piece and in small ones, and what was read and written again must read the same once more. */
 #include "must.h"
 
 #include "unpack/oci_image.h"
@@ -21,15 +22,15 @@ static int on_entry(void *arg, const struct tar_entry *e)
   MUST(!memchr(e->name.p, 0, e->name.n));
   s->open = e->kind == TAR_FILE;
   s->left = e->size;
-  buf_addf(&s->text, "%d %o %llu %llu %lld %llu %zu:", e->kind, e->mode, (unsigned long long)e->uid, (unsigned long long)e->gid, (long long)e->mtime,
-           (unsigned long long)e->size, e->nxattrs);
+  buf_addf(&s->text, "%d %o %llu %llu %lld %llu %zu:", e->kind, e->mode, (unsigned long long)e->uid,
+           (unsigned long long)e->gid, (long long)e->mtime, (unsigned long long)e->size, e->nxattrs);
   buf_adds(&s->text, e->name);
   buf_addc(&s->text, '>');
   buf_adds(&s->text, e->link);
   for (size_t i = 0; i < 2 * e->nxattrs; i++)
     buf_adds(&s->text, e->xattrs[i]);
   if (e->kind != TAR_DEVICE)
-    tarout_entry(&s->again, e);
+    tar_write_header(&s->again, e);
   return 0;
 }
 
@@ -81,7 +82,7 @@ static void try_tar(struct str in, size_t piece)
   int a = read_in(in, in.n ? in.n : 1, &whole), b = read_in(in, piece, &cut);
   MUST(a == b && str_eq(buf_str(&whole.text), buf_str(&cut.text)));
   if (!a && !buf_failed(&whole.again)) {
-    tarout_end(&whole.again);
+    tar_write_end(&whole.again);
     MUST(read_in(buf_str(&whole.again), 4096, &again) == 0);
   }
   seen_free(&whole);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON text of any kind: read strictly and leniently, written again, and read back to the same bytes. */
 #include "base/base.h"
 

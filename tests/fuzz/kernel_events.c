@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever a kernel sends, each line a client gets is one JSON object in ASCII.
  *
  * The real driver reads the input from its socket, the last part of it from a pipe, in pieces whose size the first byte
@@ -10,7 +11,8 @@
 static uv_loop_t loop;
 static struct kernel_host host = {.loop = &loop};
 static char *none[] = {NULL};
-static const struct kernel_spec spec = {.language = "fuzz", .aliases = none, .argv = none, .requires = none, .needs = ""};
+static const struct kernel_spec spec = {
+    .language = "fuzz", .aliases = none, .argv = none, .requires = none, .needs = ""};
 static struct kernel *kernel;
 
 static void check(bool fine)
@@ -48,7 +50,8 @@ static void on_line(void *arg, struct str line)
   struct str type = json_text(json_get(v, "type"), STR(""));
   check(type.n > 0);
   if (str_is(type, "error"))
-    check(json_is(json_get(v, "name"), JSON_STRING) && json_is(json_get(v, "value"), JSON_STRING) && json_is(json_get(v, "traceback"), JSON_STRING));
+    check(json_is(json_get(v, "name"), JSON_STRING) && json_is(json_get(v, "value"), JSON_STRING) &&
+          json_is(json_get(v, "traceback"), JSON_STRING));
   if (str_is(type, "result"))
     check(json_is(json_get(v, "extra"), JSON_OBJECT) && json_is(json_get(v, "is_main_result"), JSON_BOOL));
 }
@@ -58,7 +61,8 @@ static void on_death(void *arg, const char *cause)
   (void)arg, (void)cause;
 }
 
-static const struct kernel_listener listener = {.ready = start_run, .moved = on_moved, .line = on_line, .done = start_run, .death = on_death};
+static const struct kernel_listener listener = {
+    .ready = start_run, .moved = on_moved, .line = on_line, .done = start_run, .death = on_death};
 
 static void feed(int fd, const uint8_t *p, size_t n, size_t step)
 {
@@ -80,8 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     log_level_set(LOG_ERROR);
     begun = true;
   }
-  if (size < 2 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0 || pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 ||
-      pipe2(err, O_CLOEXEC | O_NONBLOCK) != 0)
+  if (size < 2 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0 ||
+      pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(err, O_CLOEXEC | O_NONBLOCK) != 0)
     return 0;
   size_t step = (size_t)data[0] * 16 + 1, pipe_part = (size_t)(data[1] & 0x0f) * (size - 2) / 64;
   int fds[3] = {pair[0], out[0], err[0]};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Jupyter kernel's bytes: any split of the input gives the same messages, and no message is read past its end. */
 #include "agent/interpreter/jupyter_message.h"
 #include "agent/interpreter/jupyter_zmtp.h"

@@ -1,5 +1,6 @@
-/* multipart.c - upload bodies. Whatever the bytes, reading them in one piece and in pieces of the size that byte 0 gives
- * must see the same parts with the same content and fail alike; names come from headers inside the input. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* multipart.c - upload bodies. Whatever the bytes, reading them in one piece and in pieces of the size that byte 0
+ * gives must see the same parts with the same content and fail alike; names come from headers inside the input. */
 #include "must.h"
 
 #include "agent/envd/multipart.h"

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* place.c - archives put below a directory: whatever they hold, nothing appears or changes beside it.
  *
- * The first byte says how: 1 whiteouts count, 2 the directory is a box's root, 4 the same archive once more as a second layer, on the
- * first; 8 sums of headers are put right before. The rest is the archive, plain, gzip or zstd. Runs below /dev/shm. */
+ * The first byte says how: 1 whiteouts count, 2 the directory is a box's root, 4 the same archive once more as a second
+ * layer, on the first; 8 sums of headers are put right before. The rest is the archive, plain, gzip or zstd. Runs below
+ * /dev/shm. */
 #include "must.h"
 
 #include "unpack/extract.h"
@@ -26,7 +28,7 @@ static int piece(void *arg, struct str in)
   return tar_feed(u->tar, in, u->err);
 }
 
-static int unpack(struct place *p, struct str in, struct err *err)
+static int unpack(struct extract *p, struct str in, struct err *err)
 {
   struct unpacking u = {tar_new(&place_ops, p), err};
   struct stream *s = stream_new(piece, &u);
@@ -104,18 +106,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   int dir = prepare();
   int root = openat(dir, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   MUST(root >= 0);
-  struct place *p = place_new(root, &limits, &err);
+  struct extract *p = extract_new(root, &limits, &err);
   if (data[0] & 2)
-    place_guard(p);
+    extract_guard(p);
   int r = 0;
   for (int i = 0; !r && i < (data[0] & 4 ? 2 : 1); i++) {
-    place_layer(p, data[0] & 1);
+    extract_layer(p, data[0] & 1);
     r = unpack(p, in, &err);
   }
-  r = r ? r : place_settle(p);
+  r = r ? r : extract_finish(p);
   MUST(r == 0 || err.msg[0]);
-  MUST(place_bytes(p) <= BYTES + (1 << 20));
-  place_free(p);
+  MUST(extract_bytes(p) <= BYTES + (1 << 20));
+  extract_free(p);
   close(root);
   check(dir);
   return 0;

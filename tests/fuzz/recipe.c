@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recipe.c - how templates are to be built, as clients write it and as the warden is told.
  *
- * The first byte chooses: p a packed recipe, s settings of a template or of an image's label, everything else a client's JSON. What the
- * gate accepts the warden must read, with as many steps and arguments, and without a NUL byte in any text; what is read of settings must
- * come out of the settings written from it. */
+ * The first byte chooses: p a packed recipe, s settings of a template or of an image's label, everything else a
+ * client's JSON. What the gate accepts the warden must read, with as many steps and arguments, and without a NUL byte
+ * in any text; what is read of settings must come out of the settings written from it. */
 #include "must.h"
 
 #include "gate/recipe_json.h"

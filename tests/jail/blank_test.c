@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blank_test.c - walls that stand before anyone knows what for. Needs root. */
 #include "box.h"
 #include "jail/cgroup.h"
@@ -14,22 +15,22 @@
 
 #define PATIENCE_MS 20000
 
-static struct house house;
+static struct test_host test_host;
 
 static struct jail_spec spec_of(struct box *b, const char *id)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
+  struct jail_spec spec = test_spec(&test_host, b, id);
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64};
   return spec;
 }
 
 static struct jail_spec walls_of(const struct jail_spec *spec)
 {
-  struct jail_spec walls = *spec;
-  walls.dir = NULL;
-  walls.lowers = NULL;
-  walls.argv = walls.env = NULL;
-  return walls;
+  struct jail_spec namespaces = *spec;
+  namespaces.dir = NULL;
+  namespaces.lowers = NULL;
+  namespaces.argv = namespaces.env = NULL;
+  return namespaces;
 }
 
 static void count_one(const char *id, void *arg)
@@ -40,7 +41,7 @@ static void count_one(const char *id, void *arg)
 static size_t groups(void)
 {
   size_t n = 0;
-  assert_int_equal(cgroup_host()->each(house.instance, count_one, &n), 0);
+  assert_int_equal(cgroup_host()->each(test_host.instance, count_one, &n), 0);
   return n;
 }
 
@@ -48,14 +49,14 @@ static void a_box_raised_in_a_blank_is_like_any_other(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = spec_of(&b, "raised"), walls = walls_of(&spec);
-  struct jail_blank *blank;
+  struct jail_spec spec = spec_of(&b, "raised"), namespaces = walls_of(&spec);
+  struct jail_created *created;
   int pair[2];
-  assert_int_equal(jail_prepare(&walls, &blank, &err), 0);
+  assert_int_equal(jail_create(&namespaces, &created, &err), 0);
   assert_true(groups() > 0);
   assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
   spec.boot_fd = pair[1];
-  assert_int_equal(jail_raise(&spec, blank, &b.jail, &err), 0);
+  assert_int_equal(jail_start(&spec, created, &b.jail, &err), 0);
   close(pair[1]);
   b.talk = pair[0];
   assert_string_equal(box_ask(&b, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
@@ -73,11 +74,11 @@ static void a_blank_that_nobody_needs_leaves_nothing(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = spec_of(&b, "unused"), walls = walls_of(&spec);
+  struct jail_spec spec = spec_of(&b, "unused"), namespaces = walls_of(&spec);
   for (int i = 0; i < 20; i++) {
-    struct jail_blank *blank;
-    assert_int_equal(jail_prepare(&walls, &blank, &err), 0);
-    jail_blank_free(blank);
+    struct jail_created *created;
+    assert_int_equal(jail_create(&namespaces, &created, &err), 0);
+    jail_created_free(created);
     assert_int_equal(groups(), 0);
   }
   assert_int_equal(access(b.dir, F_OK), -1);
@@ -88,12 +89,12 @@ static void a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone(voi
   static const char *const argv[] = {"/no/such/program", NULL};
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = spec_of(&b, "astray"), walls = walls_of(&spec);
-  struct jail_blank *blank;
+  struct jail_spec spec = spec_of(&b, "astray"), namespaces = walls_of(&spec);
+  struct jail_created *created;
   struct jail j;
-  assert_int_equal(jail_prepare(&walls, &blank, &err), 0);
+  assert_int_equal(jail_create(&namespaces, &created, &err), 0);
   spec.argv = argv;
-  assert_int_equal(jail_raise(&spec, blank, &j, &err), -ENOENT);
+  assert_int_equal(jail_start(&spec, created, &j, &err), -ENOENT);
   assert_non_null(strstr(err.msg, "/no/such/program"));
   assert_int_equal(groups(), 0);
   assert_int_equal(access(b.dir, F_OK), -1);
@@ -104,13 +105,13 @@ static void a_blank_whose_maker_is_killed_ends_by_itself(void **state)
 {
   struct box b;
   int ready[2];
-  struct jail_spec spec = spec_of(&b, "orphan"), walls = walls_of(&spec);
+  struct jail_spec spec = spec_of(&b, "orphan"), namespaces = walls_of(&spec);
   assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
   pid_t maker = fork();
   if (maker == 0) {
-    struct jail_blank *blank;
+    struct jail_created *created;
     struct err err = ERR_NONE;
-    char word = jail_prepare(&walls, &blank, &err) ? 'n' : 'y';
+    char word = jail_create(&namespaces, &created, &err) ? 'n' : 'y';
     if (write(ready[1], &word, 1) == 1)
       pause();
     _exit(1);
@@ -122,15 +123,15 @@ static void a_blank_whose_maker_is_killed_ends_by_itself(void **state)
   close(ready[0]);
   pid_t orphan = 0;
   for (int i = 0; i < PATIENCE_MS / 5 && !orphan; i++, usleep(5000)) /* it enters its groups by itself */
-    orphan = cgroup_host()->any(house.instance, b.id);
+    orphan = cgroup_host()->any(test_host.instance, b.id);
   assert_true(orphan > 0);
   assert_int_equal(kill(maker, SIGKILL), 0);
   assert_int_equal(waitpid(maker, NULL, 0), maker);
-  for (int i = 0; i < PATIENCE_MS / 5 && cgroup_host()->any(house.instance, b.id); i++)
+  for (int i = 0; i < PATIENCE_MS / 5 && cgroup_host()->any(test_host.instance, b.id); i++)
     usleep(5000);
-  assert_int_equal(cgroup_host()->any(house.instance, b.id), 0);
+  assert_int_equal(cgroup_host()->any(test_host.instance, b.id), 0);
   struct err err = ERR_NONE;
-  assert_int_equal(jail_remove(house.instance, b.id, NULL, &err), 0);
+  assert_int_equal(jail_remove(test_host.instance, b.id, NULL, &err), 0);
   assert_int_equal(groups(), 0);
 }
 
@@ -144,8 +145,8 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone),
       cmocka_unit_test(a_blank_whose_maker_is_killed_ends_by_itself),
   };
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

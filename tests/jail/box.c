@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* box.c - makes houses and boxes for tests. */
 #include "box.h"
 
@@ -12,7 +13,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-static struct house *open_house;
+static struct test_host *open_house;
 
 /* CLOCHE_TEST_ONLY names the one test to run: how the suite tries a failed one again. */
 __attribute__((constructor)) static void choose_test(void)
@@ -63,7 +64,7 @@ static void copy_program(const char *from, const char *to)
   close(out);
 }
 
-void house_open(struct house *h, const char *guest)
+void house_open(struct test_host *h, const char *guest)
 {
   static const char *const dirs[] = {"bin", "dev", "etc", "home", "proc", "sys", "tmp", "var", "srv"};
   struct err err = ERR_NONE;
@@ -95,7 +96,7 @@ void house_open(struct house *h, const char *guest)
     give_up("opening the instance", &err);
 }
 
-void house_close(struct house *h)
+void house_close(struct test_host *h)
 {
   open_house = NULL;
   jail_sweep(h->instance, nobody, NULL, NULL); /* boxes of tests that failed */
@@ -107,12 +108,12 @@ void house_close(struct house *h)
   }
 }
 
-struct jail_spec box_spec(struct house *h, struct box *b, const char *id)
+struct jail_spec test_spec(struct test_host *h, struct box *b, const char *id)
 {
   static const char *const argv[] = {"/cloche/guest", NULL};
   static const char *const env[] = {"PATH=/bin", "HOME=/root", NULL};
   static uint32_t next_base = 1000000000u;
-  *b = (struct box){.house = h, .talk = -1, .jail = JAIL_NONE};
+  *b = (struct box){.test_host = h, .talk = -1, .jail = JAIL_NONE};
   snprintf(b->id, sizeof(b->id), "%s", id);
   snprintf(b->dir, sizeof(b->dir), "%s/box-%s", h->top, id);
   struct jail_spec spec = {
@@ -147,9 +148,9 @@ void box_start(struct box *b, struct jail_spec *spec)
     give_up("spawning a box", &err);
 }
 
-void box_open(struct house *h, struct box *b, const char *id)
+void box_open(struct test_host *h, struct box *b, const char *id)
 {
-  struct jail_spec spec = box_spec(h, b, id);
+  struct jail_spec spec = test_spec(h, b, id);
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .open_files = 1024};
   box_start(b, &spec);
 }
@@ -158,13 +159,13 @@ void box_close(struct box *b)
 {
   struct err err = ERR_NONE;
   int status;
-  if (jail_kill(b->house->instance, b->id, &b->jail, &err))
+  if (jail_kill(b->test_host->instance, b->id, &b->jail, &err))
     give_up("killing a box", &err);
   if (jail_wait(&b->jail, 5000, &status))
     give_up("a killed box lives on", &err);
   jail_close(&b->jail);
   close(b->talk);
-  if (jail_remove(b->house->instance, b->id, b->dir, &err))
+  if (jail_remove(b->test_host->instance, b->id, b->dir, &err))
     give_up("removing a box", &err);
 }
 

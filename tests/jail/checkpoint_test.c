@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_test.c - boxes that sleep on disk and wake up as if nothing had been. Needs root, and a criu. */
 #include "jail/net/jail_net.h"
 #include "jail/net/rtnl.h"
@@ -58,7 +59,8 @@ static void connections_inside_go_on(void **state)
   close_box(&b);
 }
 
-/* A box that comes back has another address: what was connected from the old one is ended, and nothing is in its way. */
+/* A box that comes back has another address: what was connected from the old one is ended, and nothing is in its way.
+ */
 static void connections_of_a_former_address_are_ended(void **state)
 {
   struct box b;
@@ -166,8 +168,8 @@ static void the_wall_clock_is_right_and_the_other_goes_on(void **state)
 
 /* --- walls ---------------------------------------------------------------------------------------------------- */
 
-/* In any order: mounts are listed as they were made. The root's own line differs: an overlay is made with an identity for
- * handles and found again with it. */
+/* In any order: mounts are listed as they were made. The root's own line differs: an overlay is made with an identity
+ * for handles and found again with it. */
 static void assert_has_lines(const char *text, const char *wanted)
 {
   struct str rest = str_of(wanted), line;
@@ -190,7 +192,7 @@ static void a_restored_box_has_the_same_walls(void **state)
                                       "/proc/self/limits",
                                       "/proc/sys/user/max_inotify_instances",
                                       "/proc/sys/user/max_inotify_watches"};
-  char before[ARRAY_LEN(files)][8192], after[8192];
+  static char before[ARRAY_LEN(files)][32768], after[32768];
   open_sleeper(&b, &spec, "same-walls");
   for (size_t i = 0; i < ARRAY_LEN(files); i++)
     snprintf(before[i], sizeof(before[i]), "%s", ask(&b, "read %s", files[i]));
@@ -228,12 +230,12 @@ static void a_fork_has_another_name_other_ids_and_files_of_its_own(void **state)
   assert_string_equal(ask(&b, "count"), "ok 1");
   assert_string_equal(ask(&b, "write /srv/note shared"), "ok 6");
   dump(&b, &spec);
-  snprintf(frozen, sizeof(frozen), "%s/frozen", house.top);
+  snprintf(frozen, sizeof(frozen), "%s/frozen", test_host.top);
   snprintf(command, sizeof(command), "cp -a %s/upper %s", b.dir, frozen);
   assert_int_equal(system(command), 0);
-  assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
-  fork = box_spec(&house, &f, "forked");
-  const char *lowers[] = {frozen, house.extra, house.base, NULL};
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
+  fork = test_spec(&test_host, &f, "forked");
+  const char *lowers[] = {frozen, test_host.extra, test_host.base, NULL};
   fork.lowers = lowers;
   fork.hostname = "another";
   restore(&f, &fork, image_of(&b));
@@ -261,15 +263,16 @@ static void a_fork_has_another_name_other_ids_and_files_of_its_own(void **state)
 static void a_limited_disk_keeps_its_files_and_its_limit(void **state)
 {
   struct box b;
-  struct jail_spec spec = box_spec(&house, &b, "disk");
+  struct jail_spec spec = test_spec(&test_host, &b, "disk");
   struct err err = ERR_NONE;
-  spec.limits = (struct jail_limits){.cpus = 1, .memory = 256u << 20, .disk = 32u << 20, .pids = 64, .open_files = 1024};
+  spec.limits =
+      (struct jail_limits){.cpus = 1, .memory = 256u << 20, .disk = 32u << 20, .pids = 64, .open_files = 1024};
   assert_int_equal(jail_spawn(&spec, &b.jail, &err), 0);
   assert_string_equal(ask(&b, "write /srv/note on-the-image"), "ok 12");
   sleep_and_wake(&b, &spec);
   assert_string_equal(ask(&b, "read /srv/note"), "ok on-the-image");
   struct jail_stats st;
-  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &st, &err), 0);
+  assert_int_equal(jail_stat(test_host.instance, b.id, b.dir, &st, &err), 0);
   assert_true(st.disk_limit > 0 && st.disk_limit < 64u << 20);
   assert_int_equal(st.memory_limit, 256u << 20);
   close_box(&b);
@@ -286,11 +289,11 @@ static void a_dump_leaves_the_box_frozen_until_it_is_told(void **state)
   long before = number(ask(&b, "worker-read"));
   dump(&b, &spec);
   rest_ms(300);
-  assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
   assert_in_range(number(ask(&b, "worker-read")), before, before + 120);
   remove_image(&b);
   dump(&b, &spec); /* and a second one of the same box */
-  assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
   assert_string_equal(ask(&b, "count"), "ok 1");
   close_box(&b);
   remove_image(&b);
@@ -299,7 +302,7 @@ static void a_dump_leaves_the_box_frozen_until_it_is_told(void **state)
 static uint64_t time_used(const struct box *b)
 {
   struct jail_stats st;
-  assert_int_equal(jail_stat(house.instance, b->id, b->dir, &st, NULL), 0);
+  assert_int_equal(jail_stat(test_host.instance, b->id, b->dir, &st, NULL), 0);
   return st.cpu_usec;
 }
 
@@ -323,7 +326,7 @@ static void a_held_box_does_nothing_until_it_is_let_go(void **state)
     assert_int_equal(time_used(&b), used);
     if (i)
       break;
-    assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
+    assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
     long before = number(ask(&b, "worker-read")), tries = 0;
     while (number(ask(&b, "worker-read")) == before && ++tries < 1000)
       rest_ms(10);
@@ -357,7 +360,7 @@ static void an_outside_connection_is_named_and_the_box_lives_on(void **state)
   struct box b;
   struct err err = ERR_NONE;
   int pair[2];
-  struct jail_spec spec = box_spec(&house, &b, "connected");
+  struct jail_spec spec = test_spec(&test_host, &b, "connected");
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
   spec.boot_fd = pair[1];
   assert_int_equal(jail_spawn(&spec, &b.jail, &err), 0);
@@ -374,7 +377,7 @@ static void nested_namespaces_are_named_and_the_box_lives_on(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = box_spec(&house, &b, "nested");
+  struct jail_spec spec = test_spec(&test_host, &b, "nested");
   spec.nesting = true;
   assert_int_equal(jail_spawn(&spec, &b.jail, &err), 0);
   number(ask(&b, "nest"));
@@ -392,7 +395,7 @@ static void a_full_disk_is_told_and_the_box_lives_on(void **state)
   char small[PATH_MAX], image[PATH_MAX + 8];
   open_sleeper(&b, &spec, "full");
   number(ask(&b, "eat 32"));
-  snprintf(small, sizeof(small), "%s/small", house.top);
+  snprintf(small, sizeof(small), "%s/small", test_host.top);
   snprintf(image, sizeof(image), "%s/image", small);
   assert_int_equal(mkdir(small, 0700), 0);
   assert_int_equal(mount("tmpfs", small, "tmpfs", 0, "size=4m"), 0);
@@ -467,7 +470,7 @@ static long dump_and_go_on(struct box *b, struct jail_spec *spec)
   int64_t began = clock_mono_us();
   dump(b, spec);
   long took = (long)(clock_mono_us() - began);
-  assert_int_equal(jail_freeze(house.instance, b->id, false, NULL), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b->id, false, NULL), 0);
   remove_image(b);
   return took;
 }
@@ -482,7 +485,7 @@ static bool shoot_a_dump(struct box *b, struct jail_spec *spec, long after_us)
   int r = jail_dump(&criu, spec, &b->jail, image_of(b), &err);
   pthread_join(thread, NULL);
   if (!r) {
-    assert_int_equal(jail_freeze(house.instance, b->id, false, NULL), 0);
+    assert_int_equal(jail_freeze(test_host.instance, b->id, false, NULL), 0);
     remove_image(b);
   }
   return r != 0;
@@ -496,7 +499,8 @@ static void worker_works(struct box *b)
   assert_true(number(ask(b, "worker-read")) > before);
 }
 
-/* At moments all over a dump: memory, threads, terminals and connections are as they were, and the next dump succeeds. */
+/* At moments all over a dump: memory, threads, terminals and connections are as they were, and the next dump succeeds.
+ */
 static void a_killed_criu_leaves_the_box_as_it_was(void **state)
 {
   struct box b;
@@ -582,8 +586,8 @@ static void a_damaged_image_is_refused_with_the_file_named(void **state)
   snprintf(pages, sizeof(pages), "%s/pages-1.img", image_of(&b));
   snprintf(manifest, sizeof(manifest), "%s/manifest", image_of(&b));
   snprintf(aside, sizeof(aside), "%s/.aside", image_of(&b));
-  assert_int_equal(jail_image_check(image_of(&b), &err), 0);
-  assert_true(jail_image_bytes(image_of(&b)) > 4096);
+  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), 0);
+  assert_true(jail_checkpoint_bytes(image_of(&b)) > 4096);
   char byte[2] = {0};
   int64_t began = clock_mono_us();
   int fd = open(pages, O_RDONLY);
@@ -610,7 +614,7 @@ static void a_damaged_image_is_refused_with_the_file_named(void **state)
   assert_int_equal(unlink(manifest), 0);
   assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -ENOENT);
   assert_true(clock_mono_us() - began < 20000000); /* criu waits for ever for memory that is not there */
-  assert_int_equal(jail_remove(house.instance, b.id, b.dir, &err), 0);
+  assert_int_equal(jail_remove(test_host.instance, b.id, b.dir, &err), 0);
   remove_image(&b);
 }
 
@@ -637,25 +641,25 @@ static void a_packed_image_is_smaller_and_comes_back(void **state)
   snprintf(sum, sizeof(sum), "%s", ask(&b, "sum"));
   dump(&b, &spec);
   end_box(&b);
-  uint64_t before = jail_image_bytes(image_of(&b));
+  uint64_t before = jail_checkpoint_bytes(image_of(&b));
   assert_in_range(before, 8u << 20, 10u << 20); /* half of what it ate is zero */
   snprintf(pages, sizeof(pages), "%s/pages-1.img", image_of(&b));
   snprintf(packed, sizeof(packed), "%s.zst", pages);
-  assert_int_equal(jail_image_pack(image_of(&b), 3, &stop, &err), -ECANCELED); /* somebody wants the box */
+  assert_int_equal(jail_checkpoint_compress(image_of(&b), 3, &stop, &err), -ECANCELED); /* somebody wants the box */
   assert_int_equal(access(packed, F_OK), -1);
-  assert_int_equal(jail_image_check(image_of(&b), &err), 0);
+  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), 0);
   stop = false;
-  assert_int_equal(jail_image_pack(image_of(&b), 3, &stop, &err), 0);
+  assert_int_equal(jail_checkpoint_compress(image_of(&b), 3, &stop, &err), 0);
   assert_int_equal(access(pages, F_OK), -1);
-  assert_int_equal(jail_image_check(image_of(&b), &err), 0);
-  assert_true(jail_image_bytes(image_of(&b)) < before);
+  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), 0);
+  assert_true(jail_checkpoint_bytes(image_of(&b)) < before);
   flip_byte(packed, 100);
-  assert_int_equal(jail_image_check(image_of(&b), &err), -EBADMSG);
+  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), -EBADMSG);
   assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
   assert_non_null(strstr(err.msg, "pages-1.img.zst"));
   assert_int_equal(access(pages, F_OK), -1);
   flip_byte(packed, 100);
-  assert_int_equal(jail_image_pack(image_of(&b), 3, &stop, &err), 0); /* nothing is left to do */
+  assert_int_equal(jail_checkpoint_compress(image_of(&b), 3, &stop, &err), 0); /* nothing is left to do */
   restore(&b, &spec, image_of(&b));
   assert_string_equal(ask(&b, "sum"), sum);
   close_box(&b);
@@ -672,7 +676,7 @@ static void a_fleeting_image_serves_at_once_and_never_again(void **state)
   struct jail_criu kept = criu;
   open_sleeper(&b, &spec, "fleeting");
   assert_string_equal(ask(&b, "count"), "ok 1");
-  criu.fleeting = true;
+  criu.transient = true;
   dump(&b, &spec);
   end_box(&b);
   restore(&b, &spec, image_of(&b));
@@ -735,10 +739,10 @@ static void this_host_is_proven(void **state)
 {
   static const char *const argv[] = {"/cloche/guest", NULL};
   struct err why = ERR_NONE;
-  if (jail_criu_prove(&criu, house.instance, house.top, house.extra, argv, &why))
+  if (jail_criu_prove(&criu, test_host.instance, test_host.top, test_host.extra, argv, &why))
     fail_msg("%s", why.msg);
   struct jail_criu none = {.program = "/nowhere/criu"};
-  assert_true(jail_criu_prove(&none, house.instance, house.top, house.extra, argv, &why) < 0);
+  assert_true(jail_criu_prove(&none, test_host.instance, test_host.top, test_host.extra, argv, &why) < 0);
 }
 
 int main(int argc, char **argv)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* commit_test.c - what a box wrote becomes a layer that another box stands on. Needs root. */
 #include "box.h"
 #include "jail/fs/layer_commit.h"
@@ -14,12 +15,13 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static struct house house;
+static struct test_host test_host;
 
 static void open_limited(struct box *b, const char *id, const char *layer)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
-  const char *const lowers[] = {layer ? layer : house.extra, layer ? house.extra : house.base, layer ? house.base : NULL, NULL};
+  struct jail_spec spec = test_spec(&test_host, b, id);
+  const char *const lowers[] = {layer ? layer : test_host.extra, layer ? test_host.extra : test_host.base,
+                                layer ? test_host.base : NULL, NULL};
   spec.lowers = lowers;
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .disk = 48u << 20, .inodes = 2000};
   box_start(b, &spec);
@@ -28,7 +30,7 @@ static void open_limited(struct box *b, const char *id, const char *layer)
 static const char *layer_path(const char *name)
 {
   static char path[160];
-  snprintf(path, sizeof(path), "%s/layer-%s", house.top, name);
+  snprintf(path, sizeof(path), "%s/layer-%s", test_host.top, name);
   return path;
 }
 
@@ -69,9 +71,9 @@ static void a_frozen_boxs_files_serve_another_box(void **state)
   assert_string_equal(box_ask(&b, "write /etc/note FROM"), "ok 4");
   assert_string_equal(box_ask(&b, "unlink /etc/passwd"), "ok 0");
   assert_string_equal(box_ask(&b, "rename /var /variable"), "ok 0");
-  assert_int_equal(jail_freeze(house.instance, b.id, true, NULL), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, true, NULL), 0);
   commit(&b, 0, layer);
-  assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
   assert_string_equal(box_ask(&b, "read /home/word"), "ok first"); /* the first box goes on */
   assert_string_equal(box_ask(&b, "write /home/word OTHER"), "ok 5");
 
@@ -99,22 +101,22 @@ static void a_dead_boxs_files_are_found_on_its_disk(void **state)
   snprintf(layer, sizeof(layer), "%s", layer_path("dead"));
   open_limited(&b, "dead", NULL);
   assert_string_equal(box_ask(&b, "write /home/last breath"), "ok 6");
-  assert_int_equal(jail_kill(house.instance, b.id, &b.jail, &err), 0);
+  assert_int_equal(jail_kill(test_host.instance, b.id, &b.jail, &err), 0);
   assert_int_equal(jail_wait(&b.jail, 5000, &status), 0);
   jail_close(&b.jail);
   close(b.talk);
   commit(&b, 0, layer);
   assert_int_equal(look(layer, "home/last").st_size, 6);
   assert_int_equal(jail_commit(b.dir, 0, layer, &err), -EEXIST);
-  assert_int_equal(jail_remove(house.instance, b.id, b.dir, &err), 0);
+  assert_int_equal(jail_remove(test_host.instance, b.id, b.dir, &err), 0);
 }
 
 /* A box's directory without a limit, written by hand: what no guest can be told to make. */
 static int make_upper(struct box *b, const char *id)
 {
   char path[200];
-  *b = (struct box){.house = &house};
-  snprintf(b->dir, sizeof(b->dir), "%s/box-%s", house.top, id);
+  *b = (struct box){.test_host = &test_host};
+  snprintf(b->dir, sizeof(b->dir), "%s/box-%s", test_host.top, id);
   snprintf(path, sizeof(path), "%s/upper", b->dir);
   assert_int_equal(path_mkdirs(path, 0755), 0);
   int fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -148,7 +150,8 @@ static void ids_modes_times_links_holes_and_capabilities_are_kept(void **state)
   int holed = openat(top, "holed", O_WRONLY | O_CREAT, 0644);
   assert_int_equal(pwrite(holed, "end", 3, 64 << 20), 3);
   close(holed);
-  struct vfs_cap_data caps = {.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE, .data[0].permitted = 1u << CAP_NET_RAW};
+  struct vfs_cap_data caps = {.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+                              .data[0].permitted = 1u << CAP_NET_RAW};
   snprintf(path, sizeof(path), "%s/upper/one", b.dir);
   assert_int_equal(setxattr(path, "security.capability", &caps, sizeof(caps.magic_etc) + sizeof(caps.data), 0), 0);
   const struct timespec then[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1234567890, .tv_nsec = 5}};
@@ -235,8 +238,61 @@ static void a_tree_without_end_is_refused_and_leaves_nothing(void **state)
   }
   close(at);
   assert_int_equal(jail_commit(b.dir, 0, layer_path("deep"), &err), -ELOOP);
-  assert_false(there(house.top, "layer-deep"));
+  assert_false(there(test_host.top, "layer-deep"));
   assert_int_equal(path_remove_tree(AT_FDCWD, b.dir), 0);
+}
+
+/* Names too long for one call: each would become a file of its own, as large as the first. */
+static void a_file_with_many_long_names_does_not_grow(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  char name[NAME_MAX + 1], bytes[4096];
+  int at = make_upper(&b, "names");
+  memset(name, 'n', NAME_MAX);
+  name[NAME_MAX] = 0;
+  memset(bytes, 'x', sizeof(bytes));
+  for (int i = 0; i < 20; i++) {
+    assert_int_equal(mkdirat(at, name, 0755), 0);
+    int below = openat(at, name, O_RDONLY | O_DIRECTORY);
+    close(at);
+    at = below;
+  }
+  int fd = openat(at, "first", O_WRONLY | O_CREAT, 0600);
+  for (int i = 0; i < 256; i++)
+    assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+  close(fd);
+  for (int i = 0; i < 50; i++) {
+    snprintf(bytes, sizeof(bytes), "more-%d", i);
+    assert_int_equal(linkat(at, "first", at, bytes, 0), 0);
+  }
+  close(at);
+  assert_int_equal(jail_commit(b.dir, 0, layer_path("names"), &err), -ENAMETOOLONG);
+  assert_false(there(test_host.top, "layer-names"));
+  assert_int_equal(path_remove_tree(AT_FDCWD, b.dir), 0);
+}
+
+static void the_size_of_a_layer_counts_a_file_once(void **state)
+{
+  struct box b;
+  char layer[160];
+  static char bytes[1 << 20];
+  snprintf(layer, sizeof(layer), "%s", layer_path("size"));
+  int top = make_upper(&b, "size");
+  memset(bytes, 'x', sizeof(bytes));
+  int fd = openat(top, "first", O_WRONLY | O_CREAT, 0600);
+  assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+  close(fd);
+  assert_int_equal(mkdirat(top, "below", 0755), 0);
+  for (int i = 0; i < 9; i++) {
+    char name[32];
+    snprintf(name, sizeof(name), "below/more-%d", i);
+    assert_int_equal(linkat(top, "first", top, name, 0), 0);
+  }
+  commit(&b, 0, layer);
+  close(top);
+  uint64_t size = jail_layer_bytes(layer);
+  assert_in_range(size, (1 << 20) - 4096, (1 << 20) + 65536);
 }
 
 int main(int argc, char **argv)
@@ -248,10 +304,12 @@ int main(int argc, char **argv)
       cmocka_unit_test(overlay_marks_that_speak_of_the_old_mount_are_dropped),
       cmocka_unit_test(devices_stay_out_and_links_are_not_followed),
       cmocka_unit_test(a_tree_without_end_is_refused_and_leaves_nothing),
+      cmocka_unit_test(a_file_with_many_long_names_does_not_grow),
+      cmocka_unit_test(the_size_of_a_layer_counts_a_file_once),
   };
-  house_open(&house, argc > 1 ? argv[1] : "guest");
+  house_open(&test_host, argc > 1 ? argv[1] : "guest");
   int failed = cmocka_run_group_tests_name("commit", tests, NULL, NULL);
-  pool_close();
-  house_close(&house);
+  disk_pool_close();
+  house_close(&test_host);
   return failed;
 }

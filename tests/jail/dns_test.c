@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dns_test.c - messages of the domain name system, good and bad. */
 #include "jail/net/dns_message.h"
 
@@ -144,7 +145,8 @@ static void lists_match_names_exactly_or_below(void **state)
 static void patterns_are_names_and_nothing_else(void **state)
 {
   static const char *const good[] = {"example.com", "*.example.com", "*", "a-b.example", "_dmarc.example", "localhost"};
-  static const char *const bad[] = {"", "1.2.3.4", "a..b", ".a", "a.", "a b", "a\nb", "*.*.a", "a*", "*.", "http://a", "a/b"};
+  static const char *const bad[] = {"",     "1.2.3.4", "a..b", ".a", "a.",       "a b",
+                                    "a\nb", "*.*.a",   "a*",   "*.", "http://a", "a/b"};
   for (size_t i = 0; i < ARRAY_LEN(good); i++)
     assert_true(dns_pattern(good[i]));
   for (size_t i = 0; i < ARRAY_LEN(bad); i++)

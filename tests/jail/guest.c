@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guest.c - the small static program that test boxes run as pid 1.
  *
  * It takes one request per packet on fd 3 ("verb argument argument...") and answers one packet of text: "ok ..." or
@@ -49,7 +50,8 @@ static void do_read(char **a)
   int fd = open(a[1], O_RDONLY);
   ssize_t n = fd < 0 ? -1 : 0, got = 3;
   memcpy(answer, "ok ", 3);
-  while (fd >= 0 && got < (ssize_t)sizeof(answer) - 1 && (n = read(fd, answer + got, sizeof(answer) - 1 - (size_t)got)) > 0)
+  while (fd >= 0 && got < (ssize_t)sizeof(answer) - 1 &&
+         (n = read(fd, answer + got, sizeof(answer) - 1 - (size_t)got)) > 0)
     got += n;
   if (fd >= 0)
     close(fd);
@@ -129,7 +131,8 @@ static void do_eat(char **a)
   int status = 0;
   if (pid < 0 || waitpid(pid, &status, 0) < 0)
     return result(-1);
-  snprintf(answer, sizeof(answer), "ok %s %d", WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  snprintf(answer, sizeof(answer), "ok %s %d", WIFSIGNALED(status) ? "signal" : "exit",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   say(answer);
 }
 
@@ -456,8 +459,9 @@ static void do_spoof(char **a)
     struct iphdr ip;
     struct udphdr udp;
     char text[5];
-  } __attribute__((packed))
-  p = {.ip = {.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP}, .udp = {.source = htons(4000), .len = htons(13)}, .text = "spoof"};
+  } __attribute__((packed)) p = {.ip = {.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP},
+                                 .udp = {.source = htons(4000), .len = htons(13)},
+                                 .text = "spoof"};
   struct sockaddr_in to = {.sin_family = AF_INET};
   int s = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   p.udp.dest = htons((uint16_t)strtoul(a[3], NULL, 10));
@@ -507,12 +511,14 @@ static const struct {
   int args;
   void (*run)(char **a);
 } verbs[] = {
-    {"hello", 0, do_hello},     {"read", 1, do_read},       {"write", 2, do_write},   {"list", 1, do_list},   {"stat", 1, do_stat},
-    {"listen", 1, do_listen},   {"eat", 1, do_eat},         {"breed", 1, do_breed},   {"spin", 0, do_spin},   {"bomb", 0, do_bomb},
-    {"call", 1, do_call},       {"fill", 2, do_fill},       {"files", 2, do_files},   {"fds", 0, do_fds},     {"xattr", 3, do_xattr},
-    {"mkdir", 1, do_mkdir},     {"rename", 2, do_rename},   {"unlink", 1, do_unlink}, {"chown", 3, do_chown}, {"exit", 1, do_exit},
-    {"connect", 2, do_connect}, {"udp", 3, do_udp},         {"hold", 3, do_hold},     {"spoof", 3, do_spoof}, {"push", 3, do_push},
-    {"hoard", 2, do_hoard},     {"resolve", 2, do_resolve}, {"crash", 1, do_crash},   {"flood", 1, do_flood},
+    {"hello", 0, do_hello},     {"read", 1, do_read},     {"write", 2, do_write},     {"list", 1, do_list},
+    {"stat", 1, do_stat},       {"listen", 1, do_listen}, {"eat", 1, do_eat},         {"breed", 1, do_breed},
+    {"spin", 0, do_spin},       {"bomb", 0, do_bomb},     {"call", 1, do_call},       {"fill", 2, do_fill},
+    {"files", 2, do_files},     {"fds", 0, do_fds},       {"xattr", 3, do_xattr},     {"mkdir", 1, do_mkdir},
+    {"rename", 2, do_rename},   {"unlink", 1, do_unlink}, {"chown", 3, do_chown},     {"exit", 1, do_exit},
+    {"connect", 2, do_connect}, {"udp", 3, do_udp},       {"hold", 3, do_hold},       {"spoof", 3, do_spoof},
+    {"push", 3, do_push},       {"hoard", 2, do_hoard},   {"resolve", 2, do_resolve}, {"crash", 1, do_crash},
+    {"flood", 1, do_flood},
 };
 
 static void serve(char *line)

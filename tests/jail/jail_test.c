@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jail_test.c - real boxes, looked at from both sides of the wall. Needs root. */
 #include "box.h"
 #include "jail/cgroup.h"
@@ -22,7 +23,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-static struct house house;
+static struct test_host test_host;
 
 static bool has(const char *text, const char *part)
 {
@@ -34,17 +35,17 @@ static bool begins(const char *text, const char *part)
   return strncmp(text, part, strlen(part)) == 0;
 }
 
-#define assert_has(text, part)                                                                                                                       \
-  do {                                                                                                                                               \
-    const char *has_text = (text);                                                                                                                   \
-    if (!has(has_text, (part)))                                                                                                                      \
-      fail_msg("no \"%s\" in: %s", (part), has_text);                                                                                                \
+#define assert_has(text, part)                                                                                         \
+  do {                                                                                                                 \
+    const char *has_text = (text);                                                                                     \
+    if (!has(has_text, (part)))                                                                                        \
+      fail_msg("no \"%s\" in: %s", (part), has_text);                                                                  \
   } while (0)
-#define assert_lacks(text, part)                                                                                                                     \
-  do {                                                                                                                                               \
-    const char *lacks_text = (text);                                                                                                                 \
-    if (has(lacks_text, (part)))                                                                                                                     \
-      fail_msg("\"%s\" in: %s", (part), lacks_text);                                                                                                 \
+#define assert_lacks(text, part)                                                                                       \
+  do {                                                                                                                 \
+    const char *lacks_text = (text);                                                                                   \
+    if (has(lacks_text, (part)))                                                                                       \
+      fail_msg("\"%s\" in: %s", (part), lacks_text);                                                                   \
   } while (0)
 
 /* One box shared by the tests that only look. */
@@ -82,9 +83,75 @@ static void no_host_path_shows_in_mounts(void **state)
 {
   const char *mounts = box_ask(&shared, "read /proc/self/mountinfo");
   assert_has(mounts, " / / rw");
-  assert_lacks(mounts, house.top);
+  assert_lacks(mounts, test_host.top);
   assert_lacks(mounts, "/var/tmp");
   assert_lacks(mounts, "/sys/fs/cgroup");
+}
+
+/* A layer on top of all others that has something of its own where the program comes from. */
+static void make_shadow(char layer[128], char runtime[128], bool link)
+{
+  char path[256], program[256];
+  snprintf(layer, 128, "%s/shadow-%d", test_host.top, link);
+  snprintf(runtime, 128, "%s/runtime-%d", test_host.top, link);
+  assert_int_equal(mkdir(layer, 0755) | mkdir(runtime, 0755), 0);
+  snprintf(path, sizeof(path), "%s/usr", layer);
+  assert_int_equal(mkdir(path, 0755), 0);
+  snprintf(path, sizeof(path), "%s/usr/lib", layer);
+  assert_int_equal(link ? symlink("/srv", path) : mkdir(path, 0755), 0);
+  snprintf(path, sizeof(path), "%s/usr/lib/cloche", layer);
+  assert_int_equal(link ? 0 : mkdir(path, 0755), 0);
+  snprintf(path, sizeof(path), "%s/usr/lib/cloche/guest", layer);
+  int fd = link ? -1 : open(path, O_WRONLY | O_CREAT, 0755);
+  assert_true(link || write(fd, "#!/nowhere\n", 11) == 11);
+  if (fd >= 0)
+    close(fd);
+  snprintf(program, sizeof(program), "%s/cloche/guest", test_host.extra);
+  snprintf(path, sizeof(path), "%s/guest", runtime);
+  assert_int_equal(linkat(AT_FDCWD, program, AT_FDCWD, path, 0), 0);
+}
+
+static struct jail_spec shadowed(struct box *b, const char *id, const char *layer, const char *runtime)
+{
+  static const char *const argv[] = {JAIL_RUNTIME "/guest", NULL};
+  static const char *lowers[4];
+  struct jail_spec spec = test_spec(&test_host, b, id);
+  lowers[0] = layer;
+  lowers[1] = test_host.extra;
+  lowers[2] = test_host.base;
+  spec.lowers = lowers;
+  spec.argv = argv;
+  spec.runtime = runtime;
+  return spec;
+}
+
+static void a_layer_does_not_stand_in_for_the_runtime(void **state)
+{
+  char layer[128], runtime[128];
+  struct box b;
+  make_shadow(layer, runtime, false);
+  struct jail_spec spec = shadowed(&b, "shadowed", layer, runtime);
+  box_start(&b, &spec);
+  assert_true(begins(box_ask(&b, "hello"), "ok pid 1 uid 0"));
+  assert_string_equal(box_ask(&b, "write " JAIL_RUNTIME "/guest x"), "errno EROFS");
+  assert_string_equal(box_ask(&b, "unlink " JAIL_RUNTIME "/guest"), "errno EROFS");
+  assert_string_equal(box_ask(&b, "rename " JAIL_RUNTIME " /usr/lib/other"), "errno EBUSY");
+  const char *mounts = box_ask(&b, "read /proc/self/mountinfo");
+  assert_has(mounts, " " JAIL_RUNTIME " ro");
+  assert_lacks(mounts, test_host.top);
+  assert_lacks(mounts, "/var/tmp");
+  box_close(&b);
+}
+
+static void a_link_does_not_lead_the_runtime_elsewhere(void **state)
+{
+  char layer[128], runtime[128];
+  struct box b;
+  struct err err = ERR_NONE;
+  make_shadow(layer, runtime, true);
+  struct jail_spec spec = shadowed(&b, "linked", layer, runtime);
+  assert_true(jail_spawn(&spec, &b.jail, &err) < 0);
+  assert_has(err.msg, "a directory is needed on the way to " JAIL_RUNTIME);
 }
 
 static void root_holds_the_layers_and_nothing_of_the_host(void **state)
@@ -99,7 +166,8 @@ static void root_holds_the_layers_and_nothing_of_the_host(void **state)
 
 static void dev_has_the_six_devices_and_the_links(void **state)
 {
-  static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout", "stderr"};
+  static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty",   "ptmx",
+                                      "pts",  "shm",  "fd",   "stdin",  "stdout",  "stderr"};
   char list[4096];
   snprintf(list, sizeof(list), "%s ", box_ask(&shared, "list /dev"));
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -123,7 +191,8 @@ static void covered_files_are_empty_and_proc_sys_is_read_only(void **state)
 {
   assert_string_equal(box_ask(&shared, "read /proc/kallsyms"), "ok ");
   assert_string_equal(box_ask(&shared, "read /proc/keys"), "ok ");
-  assert_string_equal(box_ask(&shared, "list /sys/firmware"), "ok");
+  assert_string_equal(box_ask(&shared, "list /proc/pressure"), "ok");
+  assert_string_equal(box_ask(&shared, "list /proc/fs"), "ok");
   assert_true(begins(box_ask(&shared, "write /proc/sys/kernel/hostname x"), "errno E"));
   assert_true(begins(box_ask(&shared, "write /proc/sys/net/ipv4/ip_forward 1"), "errno E"));
   assert_has(box_ask(&shared, "read /proc/mounts"), "proc /proc/sys proc ro,");
@@ -230,7 +299,7 @@ static void files_copy_up_and_carry_unshifted_ids_on_disk(void **state)
   assert_int_equal(stat(path, &st), 0);
   assert_int_equal(st.st_uid, 1000);
   assert_int_equal(st.st_gid, 1001);
-  snprintf(path, sizeof(path), "%s/etc/note", house.base);
+  snprintf(path, sizeof(path), "%s/etc/note", test_host.base);
   cleanup_buf struct buf b = BUF_INIT(4096);
   assert_int_equal(file_read(path, &b), 0);
   assert_string_equal(buf_z(&b), "from the template\n");
@@ -258,19 +327,19 @@ static void a_door_reaches_a_localhost_service(void **state)
   struct err err = ERR_NONE;
   char text[64] = "";
   assert_true(begins(box_ask(&shared, "listen 8080"), "ok"));
-  cleanup_fd int fd = jail_door(&shared.jail, 8080, true, &err);
+  cleanup_fd int fd = jail_connect(&shared.jail, 8080, true, &err);
   assert_true(fd >= 0);
   assert_int_equal(first_byte(fd, text, sizeof(text)), 19);
-  assert_int_equal(jail_door(&shared.jail, 8081, true, &err), -ECONNREFUSED);
+  assert_int_equal(jail_connect(&shared.jail, 8081, true, &err), -ECONNREFUSED);
   assert_has(err.msg, "8081");
-  assert_int_equal(jail_door(&shared.jail, 0, true, &err), -EINVAL);
+  assert_int_equal(jail_connect(&shared.jail, 0, true, &err), -EINVAL);
 }
 
 static void *knock_often(void *arg)
 {
   for (int i = 0; i < 50; i++) {
     char text[64];
-    cleanup_fd int fd = jail_door(&shared.jail, 8082, true, NULL);
+    cleanup_fd int fd = jail_connect(&shared.jail, 8082, true, NULL);
     if (fd < 0 || first_byte(fd, text, sizeof(text)) != 19)
       return "a door failed";
   }
@@ -299,27 +368,27 @@ static void figures_are_told(void **state)
 {
   struct jail_stats st;
   struct err err = ERR_NONE;
-  assert_int_equal(jail_stat(house.instance, shared.id, shared.dir, &st, &err), 0);
+  assert_int_equal(jail_stat(test_host.instance, shared.id, shared.dir, &st, &err), 0);
   assert_int_equal(st.memory_limit, 64 << 20);
   assert_true(st.memory_used > 0 && st.memory_used < st.memory_limit);
   assert_true(st.cpu_usec > 0);
   assert_true(st.pids >= 1 && st.pids < 64);
-  assert_int_equal(jail_stat(house.instance, "nobody", shared.dir, &st, &err), -ENOENT);
+  assert_int_equal(jail_stat(test_host.instance, "nobody", shared.dir, &st, &err), -ENOENT);
 }
 
 static void the_memory_limit_kills_and_is_counted(void **state)
 {
   struct box b;
   struct jail_stats st;
-  box_open(&house, &b, "memory");
+  box_open(&test_host, &b, "memory");
   assert_string_equal(box_ask(&b, "eat 16777216"), "ok exit 0");
   assert_string_equal(box_ask(&b, "eat 134217728"), "ok signal 9");
-  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &st, NULL), 0);
+  assert_int_equal(jail_stat(test_host.instance, b.id, b.dir, &st, NULL), 0);
   assert_true(st.oom_kills >= 1);
   char victim[32];
-  assert_int_equal(jail_oom_victim(house.instance, b.id, victim, sizeof(victim)), 0);
+  assert_int_equal(jail_oom_victim(test_host.instance, b.id, victim, sizeof(victim)), 0);
   assert_string_equal(victim, "glutton");
-  assert_int_equal(jail_oom_victim(house.instance, "nobody", victim, sizeof(victim)), -ENOENT);
+  assert_int_equal(jail_oom_victim(test_host.instance, "nobody", victim, sizeof(victim)), -ENOENT);
   assert_string_equal(box_ask(&b, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
   box_close(&b);
 }
@@ -327,14 +396,14 @@ static void the_memory_limit_kills_and_is_counted(void **state)
 static void the_task_limit_holds(void **state)
 {
   struct box b;
-  box_open(&house, &b, "many");
+  box_open(&test_host, &b, "many");
   assert_string_equal(box_ask(&b, "breed 1000"), "ok 63 EAGAIN");
   box_close(&b);
 }
 
 static void open_with_disk(struct box *b, const char *id)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
+  struct jail_spec spec = test_spec(&test_host, b, id);
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .disk = 48u << 20, .inodes = 2000};
   box_start(b, &spec);
 }
@@ -348,7 +417,7 @@ static size_t loops_of_house(void)
     char path[320];
     cleanup_buf struct buf b = BUF_INIT(8192);
     snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", e->d_name);
-    if (file_read(path, &b) == 0 && has(buf_z(&b), house.top))
+    if (file_read(path, &b) == 0 && has(buf_z(&b), test_host.top))
       n++;
   }
   closedir(d);
@@ -372,7 +441,7 @@ static void the_disk_limit_answers_enospc(void **state)
   assert_true(str_is(code, "ENOSPC"));
   assert_int_equal(str_u64(bytes, &written), 0);
   assert_true(within(written, 48u << 20, 10));
-  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &st, NULL), 0);
+  assert_int_equal(jail_stat(test_host.instance, b.id, b.dir, &st, NULL), 0);
   assert_true(within(st.disk_limit, 48u << 20, 15));
   assert_true(within(st.disk_used, 48u << 20, 15));
   assert_string_equal(box_ask(&b, "unlink /home/big"), "ok 0");
@@ -401,11 +470,11 @@ static void what_a_limited_box_wrote_survives_its_death_until_removal(void **sta
   int status;
   open_with_disk(&b, "again");
   assert_string_equal(box_ask(&b, "write /home/kept word"), "ok 4");
-  assert_int_equal(jail_kill(house.instance, b.id, &b.jail, &err), 0);
+  assert_int_equal(jail_kill(test_host.instance, b.id, &b.jail, &err), 0);
   assert_int_equal(jail_wait(&b.jail, 5000, &status), 0);
   jail_close(&b.jail);
   close(b.talk);
-  assert_int_equal(jail_remove(house.instance, b.id, NULL, &err), 0);
+  assert_int_equal(jail_remove(test_host.instance, b.id, NULL, &err), 0);
   assert_int_equal(jail_sync(b.dir, &err), 0);
   open_with_disk(&b, "again");
   assert_string_equal(box_ask(&b, "read /home/kept"), "ok word");
@@ -418,7 +487,7 @@ static void no_loop_device_stays_behind(void **state)
   open_with_disk(&b, "looped");
   assert_true(loops_of_house() >= 1);
   box_close(&b);
-  pool_close();
+  disk_pool_close();
   for (int i = 0; i < 3000 && loops_of_house() > 0; i++)
     usleep(10000);
   assert_int_equal(loops_of_house(), 0);
@@ -434,7 +503,7 @@ static void etc_names_the_box(void **state)
 static int64_t cpu_of(struct box *b)
 {
   struct jail_stats st;
-  assert_int_equal(jail_stat(house.instance, b->id, b->dir, &st, NULL), 0);
+  assert_int_equal(jail_stat(test_host.instance, b->id, b->dir, &st, NULL), 0);
   return (int64_t)st.cpu_usec;
 }
 
@@ -442,17 +511,17 @@ static void a_frozen_box_stands_still_and_can_be_killed(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  box_open(&house, &b, "frozen");
+  box_open(&test_host, &b, "frozen");
   assert_true(begins(box_ask(&b, "spin"), "ok"));
-  assert_int_equal(jail_freeze(house.instance, b.id, true, &err), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, true, &err), 0);
   int64_t before = cpu_of(&b);
   usleep(60000);
   assert_true(cpu_of(&b) - before < 5000);
-  assert_int_equal(jail_freeze(house.instance, b.id, false, &err), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, &err), 0);
   for (int i = 0; i < 3000 && cpu_of(&b) - before <= 5000; i++)
     usleep(10000);
   assert_true(cpu_of(&b) - before > 5000);
-  assert_int_equal(jail_freeze(house.instance, b.id, true, &err), 0);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, true, &err), 0);
   box_close(&b);
 }
 
@@ -461,10 +530,10 @@ static void a_fork_bomb_dies_at_the_kill(void **state)
   struct box b;
   int status;
   struct err err = ERR_NONE;
-  box_open(&house, &b, "bomb");
+  box_open(&test_host, &b, "bomb");
   assert_true(begins(box_ask(&b, "bomb"), "ok"));
   usleep(200000);
-  assert_int_equal(jail_kill(house.instance, b.id, &b.jail, &err), 0);
+  assert_int_equal(jail_kill(test_host.instance, b.id, &b.jail, &err), 0);
   assert_int_equal(jail_wait(&b.jail, 30000, &status), 0);
   assert_int_equal(status, 128 + SIGKILL);
   box_close(&b);
@@ -475,12 +544,12 @@ static void a_box_is_found_again_by_pid_and_start_time(void **state)
   struct jail again;
   struct err err = ERR_NONE;
   struct proc_id wrong = shared.jail.init;
-  assert_int_equal(jail_adopt(house.instance, shared.id, shared.jail.init, &again, &err), 0);
-  cleanup_fd int fd = jail_door(&again, 8080, true, &err);
+  assert_int_equal(jail_adopt(test_host.instance, shared.id, shared.jail.init, &again, &err), 0);
+  cleanup_fd int fd = jail_connect(&again, 8080, true, &err);
   assert_true(fd >= 0);
   jail_close(&again);
   wrong.start++;
-  assert_int_equal(jail_adopt(house.instance, shared.id, wrong, &again, &err), -ESRCH);
+  assert_int_equal(jail_adopt(test_host.instance, shared.id, wrong, &again, &err), -ESRCH);
   assert_string_equal(box_ask(&shared, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
 }
 
@@ -489,7 +558,7 @@ static void a_program_that_is_not_there_is_told_and_leaves_nothing(void **state)
   struct box b;
   struct jail j;
   struct err err = ERR_NONE;
-  struct jail_spec spec = box_spec(&house, &b, "absent");
+  struct jail_spec spec = test_spec(&test_host, &b, "absent");
   spec.argv = (const char *const[]){"/cloche/nobody", NULL};
   assert_int_equal(jail_spawn(&spec, &j, &err), -ENOENT);
   assert_has(err.msg, "/cloche/nobody");
@@ -502,7 +571,7 @@ static void a_layer_that_is_not_there_is_told(void **state)
   struct box b;
   struct jail j;
   struct err err = ERR_NONE;
-  struct jail_spec spec = box_spec(&house, &b, "layerless");
+  struct jail_spec spec = test_spec(&test_host, &b, "layerless");
   spec.lowers = (const char *const[]){"/var/tmp/cloche-no-such-layer", NULL};
   assert_int_equal(jail_spawn(&spec, &j, &err), -ENOENT);
   assert_has(err.msg, "cloche-no-such-layer");
@@ -515,13 +584,13 @@ static void names_that_could_lead_astray_are_refused(void **state)
   struct jail j;
   struct err err = ERR_NONE;
   static const char *const bad[] = {"../x", "a/b", "tasks", "", "A", "a b", "."};
-  struct jail_spec spec = box_spec(&house, &b, "named");
+  struct jail_spec spec = test_spec(&test_host, &b, "named");
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     spec.id = bad[i];
     assert_int_equal(jail_spawn(&spec, &j, &err), -EINVAL);
-    assert_int_equal(jail_remove(house.instance, bad[i], NULL, &err), -EINVAL);
+    assert_int_equal(jail_remove(test_host.instance, bad[i], NULL, &err), -EINVAL);
   }
-  spec = box_spec(&house, &b, "based");
+  spec = test_spec(&test_host, &b, "based");
   spec.id_base = 0;
   assert_int_equal(jail_spawn(&spec, &j, &err), -EINVAL);
 }
@@ -529,7 +598,7 @@ static void names_that_could_lead_astray_are_refused(void **state)
 static void a_console_inside_the_box_takes_its_output(void **state)
 {
   struct box b;
-  struct jail_spec spec = box_spec(&house, &b, "console");
+  struct jail_spec spec = test_spec(&test_host, &b, "console");
   spec.console = "/home/console";
   box_start(&b, &spec);
   assert_has(box_ask(&b, "fds"), "1=/home/console 2=/home/console");
@@ -546,10 +615,10 @@ static void a_sweep_takes_what_nobody_knows(void **state)
   struct box b;
   struct err err = ERR_NONE;
   int status;
-  box_open(&house, &b, "lost");
-  assert_int_equal(jail_sweep(house.instance, is_shared, NULL, &err), 0);
+  box_open(&test_host, &b, "lost");
+  assert_int_equal(jail_sweep(test_host.instance, is_shared, NULL, &err), 0);
   assert_int_equal(jail_wait(&b.jail, 5000, &status), 0);
-  assert_int_equal(jail_stat(house.instance, b.id, b.dir, &(struct jail_stats){0}, &err), -ENOENT);
+  assert_int_equal(jail_stat(test_host.instance, b.id, b.dir, &(struct jail_stats){0}, &err), -ENOENT);
   assert_string_equal(box_ask(&shared, "hello"), "ok pid 1 uid 0 gid 0 host testbox");
   box_close(&b);
 }
@@ -589,7 +658,7 @@ static size_t count_fds(void)
 static struct traces look_around(void)
 {
   struct traces t = {.mounts = count_lines("/proc/self/mountinfo"), .fds = count_fds()};
-  assert_int_equal(cgroup_host()->each(house.instance, count_one, &t.groups), 0);
+  assert_int_equal(cgroup_host()->each(test_host.instance, count_one, &t.groups), 0);
   return t;
 }
 
@@ -601,13 +670,13 @@ static void cycles_leave_mounts_groups_and_descriptors_as_they_were(void **state
     char id[16];
     snprintf(id, sizeof(id), "cycle-%d", i);
     if (i % 5)
-      box_open(&house, &b, id);
+      box_open(&test_host, &b, id);
     else
       open_with_disk(&b, id);
     box_close(&b);
     assert_int_equal(access(b.dir, F_OK), -1);
   }
-  pool_close();
+  disk_pool_close();
   struct traces after = look_around();
   assert_int_equal(after.mounts, before.mounts);
   assert_int_equal(after.groups, before.groups);
@@ -620,7 +689,7 @@ static void *spawn_some(void *arg)
     struct box b;
     char id[32];
     snprintf(id, sizeof(id), "t%ld-%d", (long)(intptr_t)arg, i);
-    box_open(&house, &b, id);
+    box_open(&test_host, &b, id);
     if (strcmp(box_ask(&b, "hello"), "ok pid 1 uid 0 gid 0 host testbox") != 0)
       return "a box did not answer";
     box_close(&b);
@@ -644,7 +713,7 @@ static void the_doctor_finds_what_boxes_need(void **state)
 {
   struct jail_check checks[JAIL_CHECKS_MAX];
   struct traces before = look_around();
-  size_t n = jail_doctor(&(struct jail_place){.data = house.top}, checks);
+  size_t n = jail_doctor(&(struct jail_place){.data = test_host.top}, checks);
   assert_true(n >= 10);
   for (size_t i = 0; i < n; i++) {
     print_message("             %s: %s\n", checks[i].name, checks[i].detail);
@@ -670,26 +739,30 @@ static int try_unified(void)
   if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
       mount("/sys/fs/cgroup/unified", "/sys/fs/cgroup", NULL, MS_BIND, NULL))
     return 1;
-  snprintf(top, sizeof(top), "/sys/fs/cgroup/cloche-%s", house.instance);
-  if (mkdir(top, 0755) || cgroup_v2.make(house.instance, "unified", &(struct jail_limits){0}, &join, &err) || join.into < 0)
+  snprintf(top, sizeof(top), "/sys/fs/cgroup/cloche-%s", test_host.instance);
+  if (mkdir(top, 0755) || cgroup_v2.make(test_host.instance, "unified", &(struct jail_limits){0}, &join, &err) ||
+      join.into < 0)
     return 2;
-  struct clone_args args = {.flags = CLONE_INTO_CGROUP | CLONE_PIDFD, .exit_signal = SIGCHLD, .cgroup = (uint64_t)join.into};
+  struct clone_args args = {
+      .flags = CLONE_INTO_CGROUP | CLONE_PIDFD, .exit_signal = SIGCHLD, .cgroup = (uint64_t)join.into};
   int pidfd = -1, status = 0;
   args.pidfd = (uint64_t)(uintptr_t)&pidfd;
   pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
   if (pid == 0)
     for (;;)
       pause();
-  if (pid < 0 || cgroup_v2.any(house.instance, "unified") != pid || cgroup_v2.remove(house.instance, "unified") != -EBUSY)
+  if (pid < 0 || cgroup_v2.any(test_host.instance, "unified") != pid ||
+      cgroup_v2.remove(test_host.instance, "unified") != -EBUSY)
     return 3;
-  if (cgroup_v2.freeze(house.instance, "unified", true, &err) || cgroup_v2.freeze(house.instance, "unified", false, &err))
+  if (cgroup_v2.freeze(test_host.instance, "unified", true, &err) ||
+      cgroup_v2.freeze(test_host.instance, "unified", false, &err))
     return 4;
-  if (cgroup_v2.kill(house.instance, "unified") || waitpid(pid, &status, 0) != pid || WTERMSIG(status) != SIGKILL)
+  if (cgroup_v2.kill(test_host.instance, "unified") || waitpid(pid, &status, 0) != pid || WTERMSIG(status) != SIGKILL)
     return 5;
   int r = -EBUSY;
-  for (int i = 0; i < 100 && (r = cgroup_v2.remove(house.instance, "unified")) == -EBUSY; i++)
+  for (int i = 0; i < 100 && (r = cgroup_v2.remove(test_host.instance, "unified")) == -EBUSY; i++)
     usleep(1000);
-  cgroup_v2.close(house.instance);
+  cgroup_v2.close(test_host.instance);
   return r || access(top, F_OK) == 0 ? 6 : 0;
 }
 
@@ -707,7 +780,7 @@ static void the_unified_hierarchy_makes_kills_and_freezes(void **state)
 
 static int open_shared(void **state)
 {
-  box_open(&house, &shared, "shared");
+  box_open(&test_host, &shared, "shared");
   return 0;
 }
 
@@ -724,6 +797,8 @@ int main(int argc, char **argv)
       cmocka_unit_test(the_host_sees_the_boxs_root_as_an_unprivileged_id),
       cmocka_unit_test(every_namespace_differs_from_the_hosts),
       cmocka_unit_test(no_host_path_shows_in_mounts),
+      cmocka_unit_test(a_layer_does_not_stand_in_for_the_runtime),
+      cmocka_unit_test(a_link_does_not_lead_the_runtime_elsewhere),
       cmocka_unit_test(root_holds_the_layers_and_nothing_of_the_host),
       cmocka_unit_test(dev_has_the_six_devices_and_the_links),
       cmocka_unit_test(only_four_descriptors_come_in),
@@ -760,8 +835,8 @@ int main(int argc, char **argv)
     fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
     return 2;
   }
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, open_shared, close_shared);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

@@ -1,4 +1,6 @@
-/* links_test.c - open files whose name is gone while another name of them is left, across a sleep. Needs root, and a criu. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links_test.c - open files whose name is gone while another name of them is left, across a sleep. Needs root, and a
+ * criu. */
 #include "jail/checkpoint/link_remap.h"
 #include "sleeping.h"
 
@@ -29,7 +31,7 @@ static void an_open_file_keeps_its_other_name(void **state)
   end_box(&b);
   restore(&b, &spec, image_of(&b));
   assert_non_null(strstr(listing(&b), "link_remap.")); /* until nobody needs the image any more */
-  jail_links_sweep(image_of(&b), &b.jail, true);
+  jail_link_remaps_remove(image_of(&b), &b.jail, true);
   assert_string_equal(listing(&b), "ok second");
   assert_string_equal(ask(&b, "lose-write more"), "ok 4");
   assert_string_equal(ask(&b, "read /srv/second"), "ok more");
@@ -53,7 +55,7 @@ static void an_image_serves_more_than_once(void **state)
   }
   remove_image(&b);
   struct err err = ERR_NONE;
-  assert_int_equal(jail_remove(house.instance, b.id, b.dir, &err), 0);
+  assert_int_equal(jail_remove(test_host.instance, b.id, b.dir, &err), 0);
 }
 
 static void a_box_that_goes_on_has_no_name_too_many(void **state)
@@ -63,8 +65,8 @@ static void a_box_that_goes_on_has_no_name_too_many(void **state)
   open_sleeper(&b, &spec, "links-stay");
   assert_string_equal(ask(&b, "lose /srv/first /srv/second"), "ok 0");
   dump(&b, &spec);
-  jail_links_sweep(image_of(&b), &b.jail, false);
-  assert_int_equal(jail_freeze(house.instance, b.id, false, NULL), 0);
+  jail_link_remaps_remove(image_of(&b), &b.jail, false);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
   assert_string_equal(listing(&b), "ok second");
   assert_string_equal(ask(&b, "lose-write more"), "ok 4");
   assert_string_equal(ask(&b, "read /srv/second"), "ok more");
@@ -75,7 +77,7 @@ static void a_box_that_goes_on_has_no_name_too_many(void **state)
 static void write_record(const char *image, unsigned long inode, const char *path)
 {
   char name[PATH_MAX];
-  snprintf(name, sizeof(name), "%s/" LINKS_FILE, image);
+  snprintf(name, sizeof(name), "%s/" LINK_REMAPS_FILE, image);
   FILE *f = fopen(name, "a");
   assert_non_null(f);
   fprintf(f, "%lu %s%c", inode, path, 0);
@@ -101,7 +103,7 @@ static void what_a_killed_dump_left_goes_and_nothing_else(void **state)
   write_record(image_of(&b), st.st_ino, "./srv/link_remap.8");
   write_record(image_of(&b), st.st_ino, "./srv/link_remap.9"); /* never made */
   write_record(image_of(&b), st.st_ino, "./srv/second");       /* no name that criu gives */
-  jail_rescue(image_of(&b), house.instance, b.id);
+  jail_rescue(image_of(&b), test_host.instance, b.id);
   const char *left = listing(&b);
   assert_null(strstr(left, "link_remap.8"));
   assert_non_null(strstr(left, "link_remap.7"));

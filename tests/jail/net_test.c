@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net_test.c - the way out of a box, tried against a small world that the test makes itself.
  *
  * The test moves into a network namespace of its own, which plays the host; a child process in another one plays the
@@ -23,7 +24,7 @@
 
 #define IP(a, b, c, d) ((uint32_t)(a) << 24 | (b) << 16 | (c) << 8 | (d))
 
-static struct house house;
+static struct test_host test_host;
 static struct jail_net_config config;
 static struct world {
   pid_t pid;
@@ -197,7 +198,7 @@ static bool world_heard(const char *word)
 
 static void open_with_net(struct box *b, const char *id, struct jail_net *net)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
+  struct jail_spec spec = test_spec(&test_host, b, id);
   spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .open_files = 4096};
   spec.net = net;
   net->config = &config;
@@ -219,7 +220,7 @@ static void a_box_reaches_the_world_under_the_hosts_address(void **state)
 static void a_box_without_network_has_only_lo(void **state)
 {
   struct box b;
-  box_open(&house, &b, "alone");
+  box_open(&test_host, &b, "alone");
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ENETUNREACH");
   box_close(&b);
 }
@@ -267,7 +268,9 @@ static void boxes_do_not_reach_each_other(void **state)
 static void allow_beats_deny_and_deny_all_closes_the_rest(void **state)
 {
   struct box b;
-  struct jail_net net = {.slot = 6, .allow = (const char *const[]){"198.51.100.7", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  struct jail_net net = {.slot = 6,
+                         .allow = (const char *const[]){"198.51.100.7", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
   open_with_net(&b, "listed", &net);
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
   assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
@@ -322,7 +325,8 @@ static void lists_outlive_a_restart_of_the_daemon(void **state)
 
 static void entries_that_are_no_addresses_are_named(void **state)
 {
-  static const char *const bad[] = {"example.com", "1.2.3", "1.2.3.4/33", "1.2.3.4; drop", "::1/129", ":::1", "", "1.2.3.4/"};
+  static const char *const bad[] = {"example.com", "1.2.3", "1.2.3.4/33", "1.2.3.4; drop",
+                                    "::1/129",     ":::1",  "",           "1.2.3.4/"};
   struct err err;
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     assert_int_equal(jail_net_check(bad[i], &err), -EINVAL);
@@ -346,8 +350,9 @@ static void name_questions_go_to_the_resolver(void **state)
 static void an_allowed_name_opens_its_addresses_and_no_others(void **state)
 {
   struct box b;
-  struct jail_net net = {
-      .slot = 20, .allow = (const char *const[]){"good.example", "*.wild.example", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  struct jail_net net = {.slot = 20,
+                         .allow = (const char *const[]){"good.example", "*.wild.example", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
   open_with_net(&b, "named", &net);
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
   assert_string_equal(box_ask(&b, "resolve 10.213.0.1 evil.example"), "ok rcode 5");
@@ -367,7 +372,9 @@ static void a_new_list_closes_what_an_old_name_opened(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_net net = {.slot = 21, .allow = (const char *const[]){"good.example", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  struct jail_net net = {.slot = 21,
+                         .allow = (const char *const[]){"good.example", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
   open_with_net(&b, "renamed", &net);
   assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
@@ -423,7 +430,9 @@ static pid_t child_named(pid_t parent, const char *name, pid_t but)
 static void a_dead_name_server_is_replaced(void **state)
 {
   struct box b;
-  struct jail_net net = {.slot = 24, .allow = (const char *const[]){"good.example", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  struct jail_net net = {.slot = 24,
+                         .allow = (const char *const[]){"good.example", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
   pid_t keeper = child_named(getpid(), "names-keeper", 0);
   assert_true(keeper > 0);
   pid_t worker = child_named(keeper, "names", 0);
@@ -490,7 +499,7 @@ static uint64_t push_ms(const char *id, uint32_t slot, uint64_t rate)
   struct box b;
   struct jail_net_config own = config;
   struct jail_net net = {.config = &own, .slot = slot};
-  struct jail_spec spec = box_spec(&house, &b, id);
+  struct jail_spec spec = test_spec(&test_host, &b, id);
   struct str ok, number;
   uint64_t ms = 0;
   own.rate = rate;
@@ -513,7 +522,7 @@ static size_t links_left(void)
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
   char prefix[8];
   size_t n = 0;
-  jail_net_prefix(house.instance, prefix);
+  jail_net_prefix(test_host.instance, prefix);
   assert_int_equal(file_read("/proc/self/net/dev", &b), 0);
   for (const char *p = buf_z(&b); (p = strstr(p, prefix)); p++)
     n++;
@@ -531,9 +540,12 @@ static int open_all(void **state)
 {
   struct err err = ERR_NONE;
   static char names[96];
-  snprintf(names, sizeof(names), "%s/names", house.top);
-  config = (struct jail_net_config){
-      .names = names, .instance = house.instance, .pool = IP(10, 213, 0, 0), .resolver = IP(203, 0, 113, 2), .connections = 50};
+  snprintf(names, sizeof(names), "%s/names", test_host.top);
+  config = (struct jail_net_config){.names = names,
+                                    .instance = test_host.instance,
+                                    .pool = IP(10, 213, 0, 0),
+                                    .resolver = IP(203, 0, 113, 2),
+                                    .connections = 50};
   world_open();
   if (jail_net_open(&config, &err))
     fail_msg("opening the network: %s", err.msg);
@@ -542,7 +554,7 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-  jail_net_close(house.instance);
+  jail_net_close(test_host.instance);
   world_close();
   return 0;
 }
@@ -580,8 +592,8 @@ int main(int argc, char **argv)
     perror("unshare");
     return 2;
   }
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, open_all, close_all);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

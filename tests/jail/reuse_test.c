@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reuse_test.c - disks of boxes that ended serve others, which find nothing of the former. Needs root. */
 #include "box.h"
 #include "jail/fs/disk.h"
@@ -18,26 +19,26 @@
 
 #define PATIENCE_MS 20000
 
-static struct house house;
+static struct test_host test_host;
 static const struct jail_limits limits = {.disk = 48u << 20, .inodes = 2000};
-static const struct wipe_limits wipes = {.files = 500, .bytes = 8u << 20};
+static const struct disk_wipe_limits wipes = {.files = 500, .bytes = 8u << 20};
 
 /* --- a disk by itself ----------------------------------------------------------------------------------------- */
 
 struct disk {
   char dir[128];
   int tree;
-  struct wipe_figures fresh;
+  struct disk_wipe_figures fresh;
 };
 
 static void disk_begin(struct disk *d, const char *name)
 {
   struct err err = ERR_NONE;
-  snprintf(d->dir, sizeof(d->dir), "%s/box-%s", house.top, name);
+  snprintf(d->dir, sizeof(d->dir), "%s/box-%s", test_host.top, name);
   d->tree = disk_open(d->dir, &limits, &err);
   assert_true(d->tree >= 0);
-  pool_forget(d->dir);
-  assert_int_equal(wipe_look(d->tree, &d->fresh), 0);
+  disk_pool_forget(d->dir);
+  assert_int_equal(disk_wipe_look(d->tree, &d->fresh), 0);
 }
 
 static void disk_end(struct disk *d)
@@ -56,7 +57,8 @@ static void put_file(int tree, const char *path, size_t bytes)
     assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
 }
 
-/* What a box may leave: files, attributes, lists of access, odd names, links, devices, a deep tree, a large directory. */
+/* What a box may leave: files, attributes, lists of access, odd names, links, devices, a deep tree, a large directory.
+ */
 static void make_a_mess(int tree)
 {
   static const char acl[] = "\2\0\0\0\1\0\7\0\377\377\377\377\4\0\7\0\377\377\377\377\x20\0\7\0\377\377\377\377";
@@ -126,10 +128,10 @@ static void assert_new(int tree, const char *room, mode_t mode)
   assert_int_equal(flags_of(fd), flags_of(top));
 }
 
-static void assert_as_new(int tree, const struct wipe_figures *fresh)
+static void assert_as_new(int tree, const struct disk_wipe_figures *fresh)
 {
-  struct wipe_figures now;
-  assert_int_equal(wipe_look(tree, &now), 0);
+  struct disk_wipe_figures now;
+  assert_int_equal(disk_wipe_look(tree, &now), 0);
   assert_memory_equal(&now, fresh, sizeof(now));
   assert_int_equal(entries(tree, "."), 3); /* and lost+found */
   assert_new(tree, "upper", 0755);
@@ -142,8 +144,8 @@ static void a_wiped_disk_has_nothing_of_what_was_on_it(void **state)
   disk_begin(&d, "mess");
   for (int i = 0; i < 3; i++) {
     make_a_mess(d.tree);
-    assert_true(wipe_worth(d.tree, &d.fresh, &wipes));
-    assert_int_equal(wipe_disk(d.tree, &d.fresh, &wipes), 0);
+    assert_true(disk_wipe_worth(d.tree, &d.fresh, &wipes));
+    assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), 0);
     assert_as_new(d.tree, &d.fresh);
   }
   disk_end(&d);
@@ -156,9 +158,9 @@ static void a_file_that_something_holds_keeps_its_disk_from_others(void **state)
   put_file(d.tree, "upper/held", 4096);
   int fd = openat(d.tree, "upper/held", O_RDONLY | O_CLOEXEC);
   assert_true(fd >= 0);
-  assert_int_equal(wipe_disk(d.tree, &d.fresh, &wipes), -EAGAIN);
+  assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), -EAGAIN);
   close(fd);
-  assert_int_equal(wipe_disk(d.tree, &d.fresh, &wipes), 0);
+  assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), 0);
   disk_end(&d);
 }
 
@@ -172,7 +174,7 @@ static void what_refuses_to_go_or_is_too_much_ends_a_disk(void **state)
   assert_int_equal(ioctl(fd, FS_IOC_GETFLAGS, &flags), 0);
   flags |= FS_IMMUTABLE_FL;
   assert_int_equal(ioctl(fd, FS_IOC_SETFLAGS, &flags), 0);
-  assert_int_equal(wipe_disk(d.tree, &d.fresh, &wipes), -EPERM);
+  assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), -EPERM);
   flags &= ~FS_IMMUTABLE_FL;
   assert_int_equal(ioctl(fd, FS_IOC_SETFLAGS, &flags), 0);
   for (int i = 0; i < 600; i++) {
@@ -180,18 +182,18 @@ static void what_refuses_to_go_or_is_too_much_ends_a_disk(void **state)
     snprintf(name, sizeof(name), "upper/%d", i);
     put_file(d.tree, name, 0);
   }
-  assert_false(wipe_worth(d.tree, &d.fresh, &wipes));
-  assert_int_equal(wipe_disk(d.tree, &d.fresh, &wipes), -E2BIG);
+  assert_false(disk_wipe_worth(d.tree, &d.fresh, &wipes));
+  assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), -E2BIG);
   disk_end(&d);
   disk_begin(&d, "large");
   put_file(d.tree, "upper/large", 9u << 20);
   cleanup_fd int large = openat(d.tree, "upper/large", O_RDONLY | O_CLOEXEC);
   assert_int_equal(fsync(large), 0);
-  assert_false(wipe_worth(d.tree, &d.fresh, &wipes));
+  assert_false(disk_wipe_worth(d.tree, &d.fresh, &wipes));
   disk_end(&d);
   disk_begin(&d, "alien");
   put_file(d.tree, "beside", 1); /* no box can; whatever it is, it is not ours */
-  assert_int_equal(wipe_disk(d.tree, &d.fresh, &wipes), -EUCLEAN);
+  assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), -EUCLEAN);
   disk_end(&d);
 }
 
@@ -199,8 +201,9 @@ static void what_refuses_to_go_or_is_too_much_ends_a_disk(void **state)
 
 static void start(struct box *b, const char *id)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
-  spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .disk = limits.disk, .inodes = limits.inodes};
+  struct jail_spec spec = test_spec(&test_host, b, id);
+  spec.limits =
+      (struct jail_limits){.cpus = 1, .memory = 64u << 20, .pids = 64, .disk = limits.disk, .inodes = limits.inodes};
   box_start(b, &spec);
 }
 
@@ -215,7 +218,7 @@ static ino_t image_of(const struct box *b)
 
 static size_t reused(void)
 {
-  return pool_count().reused;
+  return disk_pool_count().reused;
 }
 
 static bool reused_more_than(size_t before)
@@ -228,7 +231,7 @@ static bool reused_more_than(size_t before)
 static size_t ready_images(void)
 {
   char path[128];
-  snprintf(path, sizeof(path), "%s/.ready", house.top);
+  snprintf(path, sizeof(path), "%s/.ready", test_host.top);
   return access(path, F_OK) ? 0 : entries(AT_FDCWD, path);
 }
 
@@ -268,12 +271,12 @@ static void a_disk_that_was_looked_at_stays_its_boxs_own(void **state)
   ino_t kept = image_of(&b);
   cleanup_fd int upper = disk_upper(b.dir, &err);
   assert_true(upper >= 0);
-  size_t before = reused(), ready = pool_count().ready;
+  size_t before = reused(), ready = disk_pool_count().ready;
   box_close(&b);
   start(&b, "after");
   assert_int_not_equal(image_of(&b), kept);
   assert_int_equal(reused(), before);
-  assert_int_equal(pool_count().ready, ready);
+  assert_int_equal(disk_pool_count().ready, ready);
   box_close(&b);
   assert_true(reused_more_than(before));
 }
@@ -285,7 +288,7 @@ static void a_box_that_wrote_much_takes_its_disk_along(void **state)
   assert_int_equal(strncmp(box_ask(&b, "fill /home/big 20000000"), "ok 2", 4), 0);
   size_t before = reused();
   box_close(&b);
-  assert_int_equal(pool_count().lent, 0);
+  assert_int_equal(disk_pool_count().lent, 0);
   start(&b, "light");
   assert_int_equal(reused(), before);
   box_close(&b);
@@ -297,8 +300,8 @@ static void at_the_end_no_image_and_no_disk_is_left(void **state)
   struct box b;
   start(&b, "last");
   box_close(&b); /* on its way back */
-  pool_close();
-  assert_int_equal(pool_count().ready + pool_count().lent, 0);
+  disk_pool_close();
+  assert_int_equal(disk_pool_count().ready + disk_pool_count().lent, 0);
   assert_int_equal(ready_images(), 0);
 }
 
@@ -307,15 +310,18 @@ int main(int argc, char **argv)
   if (argc < 2)
     return 2;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_wiped_disk_has_nothing_of_what_was_on_it),    cmocka_unit_test(a_file_that_something_holds_keeps_its_disk_from_others),
-      cmocka_unit_test(what_refuses_to_go_or_is_too_much_ends_a_disk), cmocka_unit_test(the_next_box_has_the_disk_and_none_of_the_files),
-      cmocka_unit_test(a_disk_that_was_looked_at_stays_its_boxs_own),  cmocka_unit_test(a_box_that_wrote_much_takes_its_disk_along),
+      cmocka_unit_test(a_wiped_disk_has_nothing_of_what_was_on_it),
+      cmocka_unit_test(a_file_that_something_holds_keeps_its_disk_from_others),
+      cmocka_unit_test(what_refuses_to_go_or_is_too_much_ends_a_disk),
+      cmocka_unit_test(the_next_box_has_the_disk_and_none_of_the_files),
+      cmocka_unit_test(a_disk_that_was_looked_at_stays_its_boxs_own),
+      cmocka_unit_test(a_box_that_wrote_much_takes_its_disk_along),
       cmocka_unit_test(at_the_end_no_image_and_no_disk_is_left),
   };
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   /* None made ahead: the disk that comes back is the one that is taken. */
-  pool_set(&(struct pool_rules){.ready = 0, .kept = 4, .wipe = wipes});
+  disk_pool_set(&(struct disk_pool_rules){.ready = 0, .kept = 4, .wipe = wipes});
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shift_test.c - layers on a filesystem that can't map ids: ramfs stands for it. In a mount namespace of its own. */
 #include "box.h"
 #include "jail/fs/id_shift.h"
@@ -14,7 +15,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static struct house house;
+static struct test_host test_host;
 static char ram[128], base[160], shifted[128];
 static uint32_t range; /* of the first box */
 
@@ -48,9 +49,9 @@ static int open_all(void **state)
 {
   static const char *const dirs[] = {"", "bin", "dev", "etc", "home", "proc", "sys", "tmp", "var"};
   char path[PATH_MAX];
-  snprintf(ram, sizeof(ram), "%s/ram", house.top);
+  snprintf(ram, sizeof(ram), "%s/ram", test_host.top);
   snprintf(base, sizeof(base), "%s/base", ram);
-  snprintf(shifted, sizeof(shifted), "%s/shifted", house.top);
+  snprintf(shifted, sizeof(shifted), "%s/shifted", test_host.top);
   if (mkdir(ram, 0700) || mount("ramfs", ram, "ramfs", 0, NULL))
     return -1;
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
@@ -70,8 +71,8 @@ static int close_all(void **state)
 
 static struct jail_spec ram_spec(struct box *b, const char *id, const char **lowers)
 {
-  struct jail_spec spec = box_spec(&house, b, id);
-  lowers[0] = house.extra;
+  struct jail_spec spec = test_spec(&test_host, b, id);
+  lowers[0] = test_host.extra;
   lowers[1] = base;
   lowers[2] = NULL;
   spec.lowers = lowers;
@@ -138,13 +139,13 @@ static void without_a_place_for_copies_the_layer_is_named(void **state)
   spec.boot_fd = -1;
   assert_true(jail_spawn(&spec, &jail, &err) < 0);
   assert_non_null(strstr(err.msg, base));
-  jail_remove(house.instance, "none", spec.dir, NULL);
+  jail_remove(test_host.instance, "none", spec.dir, NULL);
 }
 
 static void a_writable_part_is_given_to_the_range(void **state)
 {
   char home[PATH_MAX], path[PATH_MAX];
-  snprintf(home, sizeof(home), "%s/home", house.top);
+  snprintf(home, sizeof(home), "%s/home", test_host.top);
   const char *const dirs[] = {"", "upper", "work", "upper/etc"};
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
     path_in(path, home, dirs[i]);
@@ -155,8 +156,8 @@ static void a_writable_part_is_given_to_the_range(void **state)
   path_in(path, home, "upper/link");
   assert_int_equal(symlink("/etc/passwd", path), 0);
   int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  assert_int_equal(shift_home(fd, 70000), 0);
-  assert_int_equal(shift_home(fd, 70000), 0);
+  assert_int_equal(id_shift_home(fd, 70000), 0);
+  assert_int_equal(id_shift_home(fd, 70000), 0);
   close(fd);
   assert_int_equal(stat_of(home, "upper").st_uid, 70000);
   assert_int_equal(stat_of(home, "work").st_gid, 70000);
@@ -173,11 +174,11 @@ static void copies_of_layers_that_are_gone_are_swept(void **state)
 {
   char copy[PATH_MAX], moved[PATH_MAX];
   copy_path(copy, range);
-  shift_sweep(shifted);
+  id_shift_sweep(shifted);
   assert_int_equal(access(copy, F_OK), 0);
   path_in(moved, ram, "moved");
   assert_int_equal(rename(base, moved), 0);
-  shift_sweep(shifted);
+  id_shift_sweep(shifted);
   assert_int_not_equal(access(copy, F_OK), 0);
   assert_int_equal(rename(moved, base), 0);
 }
@@ -185,8 +186,10 @@ static void copies_of_layers_that_are_gone_are_swept(void **state)
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_box_lives_on_a_copy_with_its_own_ids),        cmocka_unit_test(the_copy_is_made_once),
-      cmocka_unit_test(without_a_place_for_copies_the_layer_is_named), cmocka_unit_test(a_writable_part_is_given_to_the_range),
+      cmocka_unit_test(a_box_lives_on_a_copy_with_its_own_ids),
+      cmocka_unit_test(the_copy_is_made_once),
+      cmocka_unit_test(without_a_place_for_copies_the_layer_is_named),
+      cmocka_unit_test(a_writable_part_is_given_to_the_range),
       cmocka_unit_test(copies_of_layers_that_are_gone_are_swept),
   };
   if (argc != 2 || geteuid() != 0) {
@@ -197,8 +200,8 @@ int main(int argc, char **argv)
     perror("a mount namespace");
     return 2;
   }
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, open_all, close_all);
-  house_close(&house);
+  house_close(&test_host);
   return failed;
 }

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sleeper.c - the small static program whose life checkpoint tests interrupt.
  *
  * Pid 1 of its box, with nothing open to the outside: it listens on 127.0.0.1:7000 and answers one line per
- * connection, "ok ..." or "errno NAME". It gathers state of every kind that a checkpoint has to hold, and is asked for it
- * again afterwards. */
+ * connection, "ok ..." or "errno NAME". It gathers state of every kind that a checkpoint has to hold, and is asked for
+ * it again afterwards. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +29,7 @@
 
 #define PORT 7000
 #define ARGS 4
-static char answer[8192];
+static char answer[32768];
 
 static void result(long r)
 {
@@ -93,12 +94,14 @@ static void do_write(char **a)
 
 static void do_read(char **a)
 {
-  char text[4000];
+  static char text[32000];
   int fd = open(a[1], O_RDONLY);
-  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+  ssize_t n = fd < 0 ? -1 : 0, k = 0;
+  while (fd >= 0 && n < (ssize_t)sizeof(text) && (k = read(fd, text + n, sizeof(text) - (size_t)n)) > 0)
+    n += k;
   if (fd >= 0)
     close(fd);
-  words(text, n);
+  words(text, k < 0 ? k : n);
 }
 
 static void do_ghost(char **a)
@@ -155,7 +158,8 @@ static void do_tcp(char **a)
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(a[1]), .sin_port = htons(7100)};
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   tcp[0] = socket(AF_INET, SOCK_STREAM, 0);
-  if (bind(listener, (struct sockaddr *)&to, sizeof(to)) || listen(listener, 8) || connect(tcp[0], (struct sockaddr *)&to, sizeof(to)))
+  if (bind(listener, (struct sockaddr *)&to, sizeof(to)) || listen(listener, 8) ||
+      connect(tcp[0], (struct sockaddr *)&to, sizeof(to)))
     return result(-1);
   tcp[1] = accept(listener, NULL, NULL);
   result(tcp[1]);
@@ -210,7 +214,8 @@ static void do_pty_talk(char **a)
   ssize_t n = 0, k = write(pty, "x\n", 2);
   struct pollfd p = {.fd = pty, .events = POLLIN};
   (void)a;
-  while (k >= 0 && n < 300 && poll(&p, 1, 500) == 1 && (k = read(pty, text + n, 50)) > 0 && !memmem(text, (size_t)(n += k), "line", 4))
+  while (k >= 0 && n < 300 && poll(&p, 1, 500) == 1 && (k = read(pty, text + n, 50)) > 0 &&
+         !memmem(text, (size_t)(n += k), "line", 4))
     ;
   for (ssize_t i = 0; i < n; i++)
     if (text[i] < ' ')
@@ -244,8 +249,9 @@ static void do_events(char **a)
   event = eventfd(7, 0);
   many = epoll_create1(0);
   epoll_ctl(many, EPOLL_CTL_ADD, timer, &(struct epoll_event){.events = EPOLLIN, .data.fd = timer});
-  result(timerfd_settime(timer, 0, &t, NULL) ? -1
-                                             : epoll_ctl(many, EPOLL_CTL_ADD, event, &(struct epoll_event){.events = EPOLLIN, .data.fd = event}));
+  result(timerfd_settime(timer, 0, &t, NULL)
+             ? -1
+             : epoll_ctl(many, EPOLL_CTL_ADD, event, &(struct epoll_event){.events = EPOLLIN, .data.fd = event}));
 }
 
 static void do_events_hear(char **a)
@@ -257,7 +263,8 @@ static void do_events_hear(char **a)
   int n = epoll_wait(many, &e, 1, 1000);
   eventfd_read(event, &v);
   timerfd_gettime(timer, &t);
-  snprintf(answer, sizeof(answer), "ok %d event %d timer %d", n, (int)v, t.it_value.tv_sec > 3000 && t.it_value.tv_sec <= 3600);
+  snprintf(answer, sizeof(answer), "ok %d event %d timer %d", n, (int)v,
+           t.it_value.tv_sec > 3000 && t.it_value.tv_sec <= 3600);
 }
 
 /* --- other processes ------------------------------------------------------------------------------------------ */
@@ -341,7 +348,8 @@ static void do_clock(char **a)
   (void)a;
   clock_gettime(CLOCK_MONOTONIC, &mono);
   clock_gettime(CLOCK_REALTIME, &wall);
-  snprintf(answer, sizeof(answer), "ok %lld %lld", (long long)mono.tv_sec * 1000 + mono.tv_nsec / 1000000, (long long)wall.tv_sec);
+  snprintf(answer, sizeof(answer), "ok %lld %lld", (long long)mono.tv_sec * 1000 + mono.tv_nsec / 1000000,
+           (long long)wall.tv_sec);
 }
 
 static const struct {

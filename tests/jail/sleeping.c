@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sleeping.c - see sleeping.h. */
 #include "sleeping.h"
 
@@ -13,7 +14,7 @@
 
 #define PORT 7000
 
-struct house house;
+struct test_host test_host;
 struct jail_criu criu = {.program = JAIL_CRIU_DEFAULT};
 
 void rest_ms(long ms)
@@ -24,31 +25,31 @@ void rest_ms(long ms)
 /* One request, one answer, over a door into the box. */
 const char *ask(struct box *b, const char *fmt, ...)
 {
-  static char text[8192];
+  static char text[32768];
   struct err err = ERR_NONE;
   va_list ap;
   va_start(ap, fmt);
   int n = vsnprintf(text, sizeof(text), fmt, ap);
   va_end(ap);
   int fd = -1;
-  for (int i = 0; i < 200 && (fd = jail_door(&b->jail, PORT, true, &err)) < 0; i++)
+  for (int i = 0; i < 200 && (fd = jail_connect(&b->jail, PORT, true, &err)) < 0; i++)
     rest_ms(10);
   if (fd < 0)
     return "no door";
   struct pollfd p = {.fd = fd, .events = POLLIN};
-  ssize_t k = write(fd, text, (size_t)n);
-  if (k == n && poll(&p, 1, 10000) == 1)
-    k = read(fd, text, sizeof(text) - 1);
-  else
-    k = 0;
+  ssize_t k = write(fd, text, (size_t)n), got = 0;
+  while (k > 0 && got < (ssize_t)sizeof(text) - 1 && poll(&p, 1, 10000) == 1) {
+    k = read(fd, text + got, sizeof(text) - 1 - (size_t)got);
+    got += k > 0 ? k : 0;
+  }
   close(fd);
-  text[k > 0 ? k : 0] = 0;
+  text[got] = 0;
   return text;
 }
 
 void open_sleeper(struct box *b, struct jail_spec *spec, const char *id)
 {
-  *spec = box_spec(&house, b, id);
+  *spec = test_spec(&test_host, b, id);
   spec->limits = (struct jail_limits){.cpus = 1, .memory = 256u << 20, .pids = 64, .open_files = 1024};
   struct err err = ERR_NONE;
   if (jail_spawn(spec, &b->jail, &err))
@@ -59,7 +60,7 @@ void end_box(struct box *b)
 {
   int status;
   struct err err = ERR_NONE;
-  assert_int_equal(jail_kill(house.instance, b->id, &b->jail, &err), 0);
+  assert_int_equal(jail_kill(test_host.instance, b->id, &b->jail, &err), 0);
   assert_int_equal(jail_wait(&b->jail, 5000, &status), 0);
   jail_close(&b->jail);
 }
@@ -68,13 +69,13 @@ void close_box(struct box *b)
 {
   struct err err = ERR_NONE;
   end_box(b);
-  assert_int_equal(jail_remove(house.instance, b->id, b->dir, &err), 0);
+  assert_int_equal(jail_remove(test_host.instance, b->id, b->dir, &err), 0);
 }
 
 const char *image_of(const struct box *b)
 {
   static char path[PATH_MAX];
-  snprintf(path, sizeof(path), "%s/image-%s", house.top, b->id);
+  snprintf(path, sizeof(path), "%s/image-%s", test_host.top, b->id);
   return path;
 }
 
@@ -95,7 +96,7 @@ void restore(struct box *b, const struct jail_spec *spec, const char *image)
 void remove_image(struct box *b)
 {
   struct err err = ERR_NONE;
-  assert_int_equal(jail_image_remove(image_of(b), &err), 0);
+  assert_int_equal(jail_checkpoint_remove(image_of(b), &err), 0);
 }
 
 /* To disk and back, as a pause and a resume. */
@@ -128,9 +129,10 @@ int sleeping_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n
     cmocka_set_test_filter(getenv("CLOCHE_TEST"));
   if (getenv("CLOCHE_LOG_DEBUG"))
     log_level_set(LOG_DEBUG);
-  house_open(&house, argv[1]);
+  house_open(&test_host, argv[1]);
   bool able = access(criu.program, X_OK) == 0;
-  int failed = able ? _cmocka_run_group_tests("tests", tests, n, NULL, NULL) : cmocka_run_group_tests(nothing, NULL, NULL);
-  house_close(&house);
+  int failed =
+      able ? _cmocka_run_group_tests("tests", tests, n, NULL, NULL) : cmocka_run_group_tests(nothing, NULL, NULL);
+  house_close(&test_host);
   return failed;
 }

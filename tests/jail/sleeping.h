@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sleeping.h - boxes with the sleeper as their pid 1, which has no connection to the outside and so can be dumped. */
 #ifndef CLOCHE_TEST_SLEEPING_H
 #define CLOCHE_TEST_SLEEPING_H
@@ -5,7 +6,7 @@
 #include "box.h"
 #include "jail/checkpoint/checkpoint.h"
 
-extern struct house house;
+extern struct test_host test_host;
 extern struct jail_criu criu;
 
 void rest_ms(long ms);

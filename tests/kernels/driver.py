@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drives a kernel program the way the agent does, for the tests of every kernel.
 
 A `Kernel` starts the program of a kernel folder with the descriptors and the surroundings of

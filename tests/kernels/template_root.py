@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A throwaway root directory made of template layers, for running kernels as boxes see them.
 
 The mounts live in a mount namespace of the test process, so they vanish with it however it ends.

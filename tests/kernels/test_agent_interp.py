@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The agent's code-interpreter API, driven over HTTP as a client does, with the real kernels in a throwaway template.
 
 The agent runs in its own mount and pid namespaces on an overlay of the built default template, so it needs root and the
@@ -78,6 +79,18 @@ class Box:
 
     def contexts(self) -> list[dict[str, str]]:
         return list(json.loads(self.call("GET", "/contexts")[1]))
+
+
+def leave(c: http.client.HTTPConnection) -> None:
+    """Closes in order, as the gate does for a client that left. Closing with bytes unread alone would send a reset, which says cut off."""
+    c.sock.shutdown(socket.SHUT_WR)
+    c.close()
+
+
+def cut_off(c: http.client.HTTPConnection) -> None:
+    """Closes by a reset, as the gate does when a sandbox is paused under its clients."""
+    c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    c.close()
 
 
 def kinds(events: list[Event]) -> list[str]:
@@ -244,10 +257,31 @@ def test_a_client_that_leaves_interrupts_and_keeps_the_state(box: Box) -> None:
     box.run("import time; kept = 7", context_id=cid)
     c, _ = box.open("time.sleep(300)", context_id=cid)
     time.sleep(0.3)
-    c.close()
+    leave(c)
     began = time.monotonic()
     assert box.text("kept", context_id=cid) == "7"
     assert time.monotonic() - began < 3
+
+
+UNREAD = "import time; time.sleep(0.3); print('unread', flush=True); time.sleep({seconds}); finished = 1"
+
+
+def test_a_client_that_leaves_with_bytes_unread_interrupts_too(box: Box) -> None:
+    cid = box.context()
+    box.run("finished = 0", context_id=cid)
+    c, _ = box.open(UNREAD.format(seconds=20), context_id=cid)
+    time.sleep(0.7)
+    leave(c)
+    assert box.text("finished", context_id=cid) == "0"
+
+
+def test_a_cell_whose_client_was_cut_off_runs_to_its_end(box: Box) -> None:
+    cid = box.context()
+    box.run("finished = 0", context_id=cid)
+    c, _ = box.open(UNREAD.format(seconds=1), context_id=cid)
+    time.sleep(0.7)
+    cut_off(c)
+    assert box.text("finished", context_id=cid) == "1"
 
 
 def test_a_run_that_ignores_one_interrupt_is_interrupted_again(box: Box) -> None:
@@ -255,7 +289,7 @@ def test_a_run_that_ignores_one_interrupt_is_interrupted_again(box: Box) -> None
     code = "import time\nfor _ in range(2):\n try: time.sleep(60)\n except KeyboardInterrupt: pass\ndone = 1"
     c, _ = box.open(code, context_id=cid)
     time.sleep(0.3)
-    c.close()
+    leave(c)
     began = time.monotonic()
     assert box.text("done", context_id=cid) == "1"
     assert time.monotonic() - began < 8
@@ -265,7 +299,7 @@ def test_a_client_that_leaves_the_queue_is_never_run(box: Box) -> None:
     cid = box.context()
     c1, first = box.open("import time; time.sleep(1); ran = []", context_id=cid)
     c2, _ = box.open("ran.append(1)", context_id=cid)
-    c2.close()
+    leave(c2)
     first.read()
     c1.close()
     assert box.text("ran", context_id=cid) == "[]"
@@ -277,7 +311,7 @@ def test_a_full_queue_is_refused(box: Box) -> None:
     status, data = box.call("POST", "/execute", {"code": "1", "context_id": cid})
     assert (status, b"Too many executions" in data) == (429, True)
     for c in open_ones:
-        c.close()
+        leave(c)
     box.call("DELETE", f"/contexts/{cid}")
 
 
@@ -417,7 +451,7 @@ def test_an_abandoned_cell_is_interrupted_in_every_language(
     box.run(keep, context_id=cid)
     c, _ = box.open(forever, context_id=cid)
     time.sleep(0.7)
-    c.close()
+    leave(c)
     began = time.monotonic()
     text = "".join(e["text"] for e in box.run(ask, context_id=cid) if e["type"] == "stdout")
     assert text.strip() == kept
@@ -522,7 +556,7 @@ def test_a_foreign_jupyter_kernel_is_driven_over_zeromq(box: Box) -> None:
     assert box.text("os.environ.get('FOO', 'default')", **foreign) == "default"
     c, _ = box.open("import time; time.sleep(300)", **foreign)
     time.sleep(0.5)
-    c.close()
+    leave(c)
     assert box.text("1 + 2", **foreign) == "3"
     assert error_of(box.run("import os; os._exit(5)", **foreign))["name"] == "ContextRestarting"
     assert box.text("3", **foreign) == "3"

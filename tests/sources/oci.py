@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """oci - small OCI images made by hand, well formed or broken on purpose."""
 
 import gzip

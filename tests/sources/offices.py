@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """offices - servers of a test's own: a registry's door that wants one password, and AWS's desk that gives tokens for keys.
 
 The desk computes the signature of a request anew, from the request's bytes alone.
@@ -9,6 +10,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -68,15 +70,14 @@ class Door(Office):
         super().__init__(Handler)
 
 
-def sign(secret: str, key: str, date: str, region: str, request: str) -> str:
-    """The signature of a canonical request, in hex."""
+def sign(secret: str, key: str, date: str, region: str, signed: str, request: str) -> str:
+    """The Authorization header of a canonical request."""
     scope = f"{date[:8]}/{region}/ecr/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
     made = b"AWS4" + secret.encode()
     for part in (date[:8], region, "ecr", "aws4_request"):
         made = hmac.new(made, part.encode(), hashlib.sha256).digest()
     proof = hmac.new(made, text.encode(), hashlib.sha256).hexdigest()
-    signed = "content-type;host;x-amz-date;x-amz-target"
     return f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={signed}, Signature={proof}"
 
 
@@ -100,15 +101,17 @@ class TokenDesk(Office):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 h = self.headers
                 account.asked.append(dict(h.items()))
-                request = (
-                    f"POST\n{self.path}\n\ncontent-type:{h['Content-Type']}\nhost:{h['Host']}\n"
-                    f"x-amz-date:{h['X-Amz-Date']}\nx-amz-target:{h['X-Amz-Target']}\n\n"
-                    f"content-type;host;x-amz-date;x-amz-target\n{hashlib.sha256(body).hexdigest()}"
-                )
-                wanted = sign(account.secret, account.key, h["X-Amz-Date"], account.region, request)
+                found = re.search(r"SignedHeaders=([a-z0-9;-]+)", h.get("Authorization", ""))
+                names = found[1].split(";") if found else []
+                lines = "".join(f"{name}:{h.get(name, '').strip()}\n" for name in names)
+                signed = ";".join(names)
+                request = f"POST\n{self.path}\n\n{lines}\n{signed}\n{hashlib.sha256(body).hexdigest()}"
+                wanted = sign(account.secret, account.key, h["X-Amz-Date"], account.region, signed, request)
+                # AWS wants the host and all of its own headers to be signed.
+                needed = {"host", *(name.lower() for name in h if name.lower().startswith("x-amz-"))}
                 if h["X-Amz-Target"] != "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken":
                     self.say(400, {"__type": "UnknownOperationException"})
-                elif not hmac.compare_digest(h.get("Authorization", ""), wanted):
+                elif not needed <= set(names) or not hmac.compare_digest(h.get("Authorization", ""), wanted):
                     self.say(400, {"__type": "InvalidSignatureException", "message": "The signature does not match."})
                 else:
                     token = base64.b64encode(f"AWS:{account.password}".encode()).decode()

@@ -1,9 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* probe.c - fetches one source as the builder does and tells the outcome as JSON, one line. Needs root.
  *
  *   probe DATA RUNTIME IMAGE [NAME=VALUE...]
  *
- * Names: registries, insecure, dir, debian, ecr, size_mb, layers, seconds, team, registry (JSON), cancel_ms, any_file. */
+ * Names: registries, insecure, dir, debian, ecr, size_mb, layers, seconds, team, registry (JSON), cancel_ms, any_file.
+ */
 #include "jail/jail.h"
+#include "warden/build/registry_auth.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/build/source.h"
 
@@ -97,6 +100,8 @@ int main(int argc, char **argv)
   char runtime[80], boxes[600];
   struct err err = ERR_NONE;
   long cancel_ms = 0;
+  if (argc > 1 && !strcmp(argv[1], REGISTRY_AUTH_COMMAND))
+    return registry_auth_main(argc - 1, argv + 1);
   if (argc < 4)
     return 2;
   struct source_spec s = {.rules = &rules,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates that begin with images: fetched by the real program from a real registry on loopback, unpacked in a real box."""
 
 import base64
@@ -319,6 +320,26 @@ class Sources(unittest.TestCase):
         self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{desk.host}")
         self.assertTrue([text for text in seen if text.startswith("curl\0")], "the courier was not seen")
         self.assertEqual([text[:80] for text in seen if secret in text and "source_probe" not in text], [])
+
+    def test_credentials_are_read_by_a_process_without_rights(self) -> None:
+        """Client JSON and the cloud's response are parsed by a helper that has no rights, never by the warden as root."""
+        seen: list[str] = []
+
+        class Slow(Quiet):
+            def do_POST(self) -> None:
+                for process in Path("/proc").iterdir():
+                    with contextlib.suppress(OSError):
+                        if b"\0registry-auth\0" in (process / "cmdline").read_bytes():
+                            seen.append((process / "status").read_text())
+                self.answer(400, b"{}")
+
+        desk = Office(Slow)
+        self.addCleanup(desk.stop)
+        given = {"type": "aws", "awsAccessKeyId": "AKIATEST", "awsSecretAccessKey": "s", "awsRegion": "eu-north-1"}
+        self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{desk.host}")
+        self.assertEqual(len(seen), 1, "the helper process was not seen")
+        self.assertRegex(seen[0], r"Uid:\t64991\t64991\t64991\t64991")
+        self.assertRegex(seen[0], r"NoNewPrivs:\t1")
 
     def test_a_registry_that_is_not_listed_is_not_asked(self) -> None:
         self.assertIn("image_registries", self.bad("127.0.0.1:1/x", insecure=""))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's hands in a real file system and with real processes: walks, watches, spawns, init. */
 #include "unit.h"
 
@@ -209,7 +210,8 @@ static const char *run(char *const *argv, char *const *envp, const char *cwd)
 
 static void a_child_gets_what_it_is_given_and_nothing_else(void **state)
 {
-  char *argv[] = {"sh", "-c", "pwd; echo $A; ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 7", NULL};
+  char *argv[] = {"sh", "-c",
+                  "pwd; echo $A; ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 7", NULL};
   char *envp[] = {"PATH=/usr/bin:/bin", "A=b c", NULL};
   int leak = open("/dev/null", O_RDONLY); /* not close-on-exec on purpose */
   const char *out = run(argv, envp, "/");
@@ -337,7 +339,8 @@ static void an_older_message_changes_nothing(void **state)
   assert_int_equal(tell(&a, "{\"timestamp\":\"2026-01-02T00:00:00.5Z\",\"defaultUser\":\"new\"}", false), INIT_APPLIED);
   assert_int_equal(tell(&a, "{\"timestamp\":\"2026-01-02T00:00:00.4Z\",\"defaultUser\":\"old\"}", false), INIT_STALE);
   assert_string_equal(a.default_user, "new");
-  assert_int_equal(tell(&a, "{\"timestamp\":\"2026-01-02T00:00:00.5Z\",\"defaultUser\":\"same\"}", false), INIT_APPLIED);
+  assert_int_equal(tell(&a, "{\"timestamp\":\"2026-01-02T00:00:00.5Z\",\"defaultUser\":\"same\"}", false),
+                   INIT_APPLIED);
   assert_string_equal(a.default_user, "same");
   free(a.default_user);
 }

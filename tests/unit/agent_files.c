@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What /files needs to know: signatures, multipart bodies, ranges, names, encodings, metadata, paths. */
 #include "unit.h"
 
@@ -31,8 +32,8 @@ static void signatures_are_the_published_ones(void **state)
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char out[SIGNATURE_TEXT];
-    files_sign(str_of(rows[i].path), rows[i].operation, str_of(rows[i].user), STR(TOKEN), str_of(rows[i].expiration), rows[i].expiration != NULL,
-               out);
+    files_sign(str_of(rows[i].path), rows[i].operation, str_of(rows[i].user), STR(TOKEN), str_of(rows[i].expiration),
+               rows[i].expiration != NULL, out);
     assert_string_equal(out, rows[i].signature);
   }
 }
@@ -45,7 +46,8 @@ static const char *refusal(const char *query, const char *operation, const char 
 }
 
 #define SIGNED "path=hello.txt&username=user&signature=v1_gUtH%2Fs9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E"
-#define TIMED  "path=hello.txt&signature=v1_q0vVa0nk47kw5OesAQqMK%2FIymKpbbV61em9n1CFuyks&signature_expiration=1893456000"
+#define TIMED                                                                                                          \
+  "path=hello.txt&signature=v1_q0vVa0nk47kw5OesAQqMK%2FIymKpbbV61em9n1CFuyks&signature_expiration=1893456000"
 
 static void a_signature_opens_only_what_it_was_made_for(void **state)
 {
@@ -56,7 +58,8 @@ static void a_signature_opens_only_what_it_was_made_for(void **state)
   assert_string_equal(refusal(SIGNED, "read", "x", 0), "access token present in header but does not match");
   assert_null(refusal(TIMED, "read", NULL, 1893456000));
   assert_string_equal(refusal(TIMED, "read", NULL, 1893456001), "signature is already expired");
-  assert_string_equal(refusal(SIGNED "&signature_expiration=1893456000", "read", NULL, 1893456001), "invalid signature");
+  assert_string_equal(refusal(SIGNED "&signature_expiration=1893456000", "read", NULL, 1893456001),
+                      "invalid signature");
 }
 
 static void without_a_token_everything_is_open(void **state)
@@ -124,7 +127,8 @@ static void parts_are_read_however_they_are_cut(void **state)
 {
   reads_as("multipart/form-data; boundary=X",
            STR("--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"/a/b c.txt\"\r\n"
-               "Content-Type: text/plain\r\n\r\nhello\r\n--X\r\ncontent-disposition: form-data; name=other\r\n\r\n\r\n--X--\r\nend"),
+               "Content-Type: text/plain\r\n\r\nhello\r\n--X\r\ncontent-disposition: form-data; "
+               "name=other\r\n\r\n\r\n--X--\r\nend"),
            "<file|/a/b c.txt>hello</><other|-></>");
 }
 
@@ -341,7 +345,8 @@ static void metadata_limits(void **state)
   assert_int_equal(parse_metadata(&longest, 1, &a, &out), 0);
   assert_int_equal(parse_metadata(&too_long, 1, &a, &out), -EINVAL);
   out = (struct rpc_list){0};
-  struct http_header full = {STR("X-Metadata-a"), str_make(value, 4096 - 10)}, over = {STR("X-Metadata-a"), str_make(value, 4096 - 9)};
+  struct http_header full = {STR("X-Metadata-a"), str_make(value, 4096 - 10)},
+                     over = {STR("X-Metadata-a"), str_make(value, 4096 - 9)};
   assert_int_equal(parse_metadata(&full, 1, &a, &out), 0);
   out = (struct rpc_list){0};
   assert_int_equal(parse_metadata(&over, 1, &a, &out), -EINVAL);

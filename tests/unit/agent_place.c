@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent_place.c - COPY archives put where they belong, and ENV values expanded. */
 #include "unit.h"
 
@@ -64,7 +65,7 @@ static int place(struct buf *archive, const char *source, const char *dest, cons
     dup2(fd, 0);
     dup2(quiet, 2);
     char *args[] = {(char *)source, full, owner, (char *)mode, (char *)"root"};
-    _exit(place_main(args));
+    _exit(copy_step_main(args));
   }
   int status = 0;
   waitpid(pid, &status, 0);
@@ -176,7 +177,7 @@ static void prefixes_end_before_the_first_wildcard(void **state)
                                          {".", ""},      {"a/{b,c}/d", "a"}, {"/a", "a"}};
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     cleanup_buf struct buf b = BUF_INIT(4096);
-    assert_int_equal(place_prefix(str_of(pairs[i][0]), &b), 0);
+    assert_int_equal(copy_step_prefix(str_of(pairs[i][0]), &b), 0);
     assert_string_equal(buf_z(&b), pairs[i][1]);
   }
 }
@@ -198,7 +199,7 @@ static void only_references_are_expanded(void **state)
                                          {"", ""}};
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     cleanup_buf struct buf b = BUF_INIT(4096);
-    assert_int_equal(chore_expand(str_of(pairs[i][0]), variables, &b), 0);
+    assert_int_equal(applet_expand(str_of(pairs[i][0]), variables, &b), 0);
     assert_string_equal(buf_z(&b), pairs[i][1]);
   }
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Byte vectors: what goes over the wire for the messages of both services, in both formats. */
 #include "unit.h"
 
@@ -41,8 +42,10 @@ static void data_events(void **state)
                   pty = {.which = DATA_PTY, .pty = STR("\xff\x00")};
   sends_event((struct msg_event){.which = EVENT_DATA, .data = &out}, "{\"event\":{\"data\":{\"stdout\":\"aGkK\"}}}",
               STR("\x0a\x07\x12\x05\x0a\x03hi\x0a"));
-  sends_event((struct msg_event){.which = EVENT_DATA, .data = &err}, "{\"event\":{\"data\":{\"stderr\":\"\"}}}", STR_NONE);
-  sends_event((struct msg_event){.which = EVENT_DATA, .data = &pty}, "{\"event\":{\"data\":{\"pty\":\"/wA=\"}}}", STR_NONE);
+  sends_event((struct msg_event){.which = EVENT_DATA, .data = &err}, "{\"event\":{\"data\":{\"stderr\":\"\"}}}",
+              STR_NONE);
+  sends_event((struct msg_event){.which = EVENT_DATA, .data = &pty}, "{\"event\":{\"data\":{\"pty\":\"/wA=\"}}}",
+              STR_NONE);
 }
 
 static void ends_with(int status, const char *json, struct str proto)
@@ -58,21 +61,27 @@ static void end_events(void **state)
   ends_with(0, "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}",
             STR("\x0a\x13\x1a\x11\x10\x01\x1a\x0d"
                 "exit status 0"));
-  ends_with(3 << 8, "{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit status 3\",\"error\":\"exit status 3\"}}}", STR_NONE);
+  ends_with(
+      3 << 8,
+      "{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit status 3\",\"error\":\"exit status 3\"}}}",
+      STR_NONE);
   ends_with(9, "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: killed\",\"error\":\"signal: killed\"}}}",
             STR("\x0a\x24\x1a\x22\x08\x01\x1a\x0esignal: killed\x22\x0esignal: killed"));
   ends_with(11 | 0x80,
             "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: segmentation fault (core dumped)\","
             "\"error\":\"signal: segmentation fault (core dumped)\"}}}",
             STR_NONE);
-  ends_with(40, "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: signal 40\",\"error\":\"signal: signal 40\"}}}", STR_NONE);
+  ends_with(40,
+            "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: signal 40\",\"error\":\"signal: signal 40\"}}}",
+            STR_NONE);
 }
 
 static void keepalives(void **state)
 {
   struct msg_empty nothing = {0};
   struct msg_watch_event watch = {.which = WATCH_KEEPALIVE, .keepalive = &nothing};
-  sends_event((struct msg_event){.which = EVENT_KEEPALIVE, .keepalive = &nothing}, "{\"event\":{\"keepalive\":{}}}", STR("\x0a\x02\x22\x00"));
+  sends_event((struct msg_event){.which = EVENT_KEEPALIVE, .keepalive = &nothing}, "{\"event\":{\"keepalive\":{}}}",
+              STR("\x0a\x02\x22\x00"));
   sends(&schema_watch_event, &watch, "{\"keepalive\":{}}", STR("\x1a\x00"));
 }
 
@@ -80,7 +89,8 @@ static void watch_events(void **state)
 {
   struct msg_empty nothing = {0};
   struct msg_change change = {.name = STR("a.txt"), .type = CHANGE_WRITE};
-  struct msg_watch_event start = {.which = WATCH_START, .start = &nothing}, event = {.which = WATCH_CHANGE, .change = &change};
+  struct msg_watch_event start = {.which = WATCH_START, .start = &nothing},
+                         event = {.which = WATCH_CHANGE, .change = &change};
   sends(&schema_watch_event, &start, "{\"start\":{}}", STR("\x0a\x00"));
   sends(&schema_watch_event, &event, "{\"filesystem\":{\"name\":\"a.txt\",\"type\":\"EVENT_TYPE_WRITE\"}}",
         STR("\x12\x09\x0a\x05"
@@ -95,7 +105,8 @@ static void start_request_in_both_formats(void **state)
   struct str proto = STR("\x0a\x17\x0a\x09/bin/bash\x12\x02-l\x12\x02-c\x12\x02id\x20\x00");
   struct str json = STR("{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-l\",\"-c\",\"id\"]},\"stdin\":false}");
   for (int codec = RPC_JSON; codec <= RPC_PROTO; codec++) {
-    assert_int_equal(rpc_decode((enum rpc_codec)codec, &schema_start, codec == RPC_JSON ? json : proto, &a, &msg, &err), 0);
+    assert_int_equal(rpc_decode((enum rpc_codec)codec, &schema_start, codec == RPC_JSON ? json : proto, &a, &msg, &err),
+                     0);
     const struct msg_start *req = msg;
     assert_true(str_is(req->process->cmd, "/bin/bash"));
     assert_int_equal(req->process->args.n, 3);
@@ -113,13 +124,18 @@ static void input_and_signal_requests(void **state)
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct err err = ERR_NONE;
   void *msg;
-  assert_int_equal(json_decode(&schema_signal, STR("{\"process\":{\"pid\":42},\"signal\":\"SIGNAL_SIGKILL\"}"), &a, &msg, &err), 0);
+  assert_int_equal(
+      json_decode(&schema_signal, STR("{\"process\":{\"pid\":42},\"signal\":\"SIGNAL_SIGKILL\"}"), &a, &msg, &err), 0);
   assert_int_equal(((struct msg_signal *)msg)->signal, 9);
   assert_int_equal(((struct msg_signal *)msg)->process->which, SELECT_PID);
-  assert_int_equal(json_decode(&schema_send_input, STR("{\"process\":{\"tag\":\"t\"},\"input\":{\"stdin\":\"\"}}"), &a, &msg, &err), 0);
+  assert_int_equal(
+      json_decode(&schema_send_input, STR("{\"process\":{\"tag\":\"t\"},\"input\":{\"stdin\":\"\"}}"), &a, &msg, &err),
+      0);
   assert_int_equal(((struct msg_send_input *)msg)->input->which, INPUT_STDIN);
   assert_int_equal(((struct msg_send_input *)msg)->process->which, SELECT_TAG);
-  assert_int_equal(json_decode(&schema_send_input, STR("{\"process\":{\"pid\":42},\"input\":{\"stdin\":\"aGkK\"}}"), &a, &msg, &err), 0);
+  assert_int_equal(
+      json_decode(&schema_send_input, STR("{\"process\":{\"pid\":42},\"input\":{\"stdin\":\"aGkK\"}}"), &a, &msg, &err),
+      0);
   assert_true(str_is(((struct msg_send_input *)msg)->input->in, "hi\n"));
   /* field 2, not 1, in the data of a client stream */
   assert_int_equal(proto_decode(&schema_stream_input, STR("\x12\x06\x12\x04\x0a\x02hi"), &a, &msg, &err), 0);

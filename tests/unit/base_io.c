@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maps, arenas, descriptors, and paths that can't escape their root. */
 #include "unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON: what is read, what is refused, and that numbers survive to the letter. */
 #include "unit.h"
 
@@ -15,9 +16,19 @@ static char *round_trip(struct arena *a, const char *text, bool ascii)
 
 static void values_come_back_to_the_letter(void **state)
 {
-  static const char *const same[] = {
-      "{}",   "[]",        "null",        "true", "100.0", "1e+22", "9223372036854775808123", "-0.0", "[1,[2,{}]]", "{\"a\":1,\"a\":2}",
-      "\"\"", "\"a\\nb\"", "\"\\\"\\\\\""};
+  static const char *const same[] = {"{}",
+                                     "[]",
+                                     "null",
+                                     "true",
+                                     "100.0",
+                                     "1e+22",
+                                     "9223372036854775808123",
+                                     "-0.0",
+                                     "[1,[2,{}]]",
+                                     "{\"a\":1,\"a\":2}",
+                                     "\"\"",
+                                     "\"a\\nb\"",
+                                     "\"\\\"\\\\\""};
   for (size_t i = 0; i < ARRAY_LEN(same); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
     assert_string_equal(round_trip(&a, same[i], true), same[i]);
@@ -27,7 +38,8 @@ static void values_come_back_to_the_letter(void **state)
 static void ascii_mode_escapes_everything_above_127(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
-  assert_string_equal(round_trip(&a, "\"\xc3\xa9 \xe2\x80\xa8 \xf0\x9f\x98\x80\"", true), "\"\\u00e9 \\u2028 \\ud83d\\ude00\"");
+  assert_string_equal(round_trip(&a, "\"\xc3\xa9 \xe2\x80\xa8 \xf0\x9f\x98\x80\"", true),
+                      "\"\\u00e9 \\u2028 \\ud83d\\ude00\"");
   assert_string_equal(round_trip(&a, "\"\xc3\xa9\"", false), "\"\xc3\xa9\"");
   assert_string_equal(round_trip(&a, "\"\\ud83d\\ude00\"", false), "\"\xf0\x9f\x98\x80\"");
   assert_string_equal(round_trip(&a, "\"\\ud83d\"", true), "\"\\ud83d\"");
@@ -44,8 +56,9 @@ static void nan_becomes_null_only_when_allowed(void **state)
 
 static void bad_text_is_refused_with_its_place(void **state)
 {
-  static const char *const bad[] = {"",      "{",   "[1,]",      "{\"a\"}", "01",    "1.", "1e",    "+1",   "\"\x01\"", "\"\\x\"",
-                                    "[1] x", "tru", "\"\\u12\"", "{a:1}",   "\"abc", "-",  "[1 2]", "\xff", "\"\xff\"", "{\"a\":}"};
+  static const char *const bad[] = {"",      "{",        "[1,]",    "{\"a\"}", "01",       "1.",        "1e",
+                                    "+1",    "\"\x01\"", "\"\\x\"", "[1] x",   "tru",      "\"\\u12\"", "{a:1}",
+                                    "\"abc", "-",        "[1 2]",   "\xff",    "\"\xff\"", "{\"a\":}"};
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
     struct json_error why = {0};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text and codecs: str, buf, codec, clock, path's lexical half, sha256. */
 #include "unit.h"
 
@@ -55,7 +56,8 @@ static void cutting_and_searching(void **state)
 
 static void base64_round_trips_and_takes_both_alphabets(void **state)
 {
-  static const char *const pairs[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}};
+  static const char *const pairs[][2] = {
+      {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}};
   for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
     cleanup_buf struct buf e = BUF_INIT(100), d = BUF_INIT(100);
     base64_add(&e, pairs[i][0], strlen(pairs[i][0]), true);
@@ -145,7 +147,8 @@ static void the_calendar_is_that_of_the_c_library(void **state)
     assert_int_equal(ours.tm_mon, theirs.tm_mon);
     assert_int_equal(ours.tm_mday, theirs.tm_mday);
     assert_int_equal(ours.tm_wday, theirs.tm_wday);
-    assert_int_equal(ours.tm_hour * 3600 + ours.tm_min * 60 + ours.tm_sec, theirs.tm_hour * 3600 + theirs.tm_min * 60 + theirs.tm_sec);
+    assert_int_equal(ours.tm_hour * 3600 + ours.tm_min * 60 + ours.tm_sec,
+                     theirs.tm_hour * 3600 + theirs.tm_min * 60 + theirs.tm_sec);
   }
   struct tm far;
   clock_utc(INT64_MAX, &far); /* no use, and no loop */
@@ -162,7 +165,8 @@ static void paths_are_cleaned_by_text(void **state)
     assert_string_equal(buf_z(&b), pairs[i][1]);
   }
   assert_true(str_is(path_base(STR("/a/b/")), "b") && str_is(path_base(STR("/")), "/"));
-  assert_true(str_is(path_dir(STR("/a/b/")), "/a") && str_is(path_dir(STR("/a")), "/") && str_is(path_dir(STR("a")), "."));
+  assert_true(str_is(path_dir(STR("/a/b/")), "/a") && str_is(path_dir(STR("/a")), "/") &&
+              str_is(path_dir(STR("a")), "."));
 }
 
 static void ids_have_their_form(void **state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli_answer.c - answers are read the same wherever their bytes are cut, and what is no answer is refused. */
 #include "unit.h"
 
@@ -52,9 +53,11 @@ static void answers_are_whole_wherever_they_are_cut(void **state)
     bool bodiless, closes;
   } cases[] = {
       {"HTTP/1.1 200 OK\r\nServer-Timing: a;dur=1\r\nContent-Length: 5\r\n\r\nhello", "hello", 200, false, false},
-      {"HTTP/1.1 200 OK\r\nServer-Timing: a;dur=1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nT: 1\r\n\r\n", "hello", 200,
-       false, false},
-      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nServer-Timing: a;dur=1\r\nContent-Length: 0\r\n\r\n", "", 201, false, false},
+      {"HTTP/1.1 200 OK\r\nServer-Timing: a;dur=1\r\nTransfer-Encoding: "
+       "chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nT: 1\r\n\r\n",
+       "hello", 200, false, false},
+      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nServer-Timing: a;dur=1\r\nContent-Length: 0\r\n\r\n", "",
+       201, false, false},
       {"HTTP/1.0 200 OK\r\nServer-Timing: a;dur=1\r\n\r\nto the end", "to the end", 200, false, true},
       {"HTTP/1.1 204 No Content\r\nServer-Timing: a;dur=1\r\nConnection: close\r\n\r\n", "", 204, false, true},
       {"HTTP/1.1 200 OK\r\nServer-Timing: a;dur=1\r\nContent-Length: 5\r\n\r\n", "", 200, true, false},

@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gate_network.c - network settings: a table of what passes and what is refused, and what is told back. */
 #include "unit.h"
 
 #include "gate/network.h"
 #include <stdio.h>
 
-static int read_text(struct arena *a, const char *text, const char *internet, unsigned features, struct network *n, struct err *err)
+static int read_text(struct arena *a, const char *text, const char *internet, unsigned features, struct network *n,
+                     struct err *err)
 {
   struct json_error why;
   struct json *j = json_read(a, str_of(text), 0, &why), *i = internet ? json_read(a, str_of(internet), 0, &why) : NULL;
@@ -115,9 +117,11 @@ static void passwords_are_never_told_back(void **state)
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct network n;
   assert_int_equal(
-      read_text(&a, "{\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\",\"password\":\"hush\"}}", NULL, NETWORK_PROXY, &n, NULL),
+      read_text(&a, "{\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\",\"password\":\"hush\"}}",
+                NULL, NETWORK_PROXY, &n, NULL),
       0);
-  told_back(&n, "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\"}}");
+  told_back(&n,
+            "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\"}}");
 }
 
 static void no_internet_replaces_what_is_denied(void **state)
@@ -132,8 +136,10 @@ static void an_update_keeps_what_comes_in(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct network n;
-  struct json *old =
-      json_read(&a, STR("{\"allowPublicTraffic\":false,\"maskRequestHost\":\"x\",\"httpsPorts\":[443],\"denyOut\":[\"1.1.1.1\"]}"), 0, NULL);
+  struct json *old = json_read(
+      &a,
+      STR("{\"allowPublicTraffic\":false,\"maskRequestHost\":\"x\",\"httpsPorts\":[443],\"denyOut\":[\"1.1.1.1\"]}"), 0,
+      NULL);
   assert_int_equal(read_text(&a, "{}", NULL, 0, &n, NULL), 0);
   network_keep_ingress(&n, old);
   assert_true(network_said(&n));
@@ -144,7 +150,8 @@ static void an_update_keeps_what_comes_in(void **state)
 
 static void masks_may_hold_the_port_anywhere(void **state)
 {
-  static const char *const good[] = {"app.internal", "app.internal:8080", "app.internal:${PORT}", "${PORT}-box.example.com", "localhost"};
+  static const char *const good[] = {"app.internal", "app.internal:8080", "app.internal:${PORT}",
+                                     "${PORT}-box.example.com", "localhost"};
   for (size_t i = 0; i < ARRAY_LEN(good); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
     struct network n;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gate_routing.c - which box a request means, what a listing asks for, and who gets a page. */
 #include "unit.h"
 
@@ -46,7 +47,8 @@ static void paths_name_boxes(void **state)
   assert_int_equal(t.port, 8000);
   assert_int_equal(t.skip, strlen("/box/iabc/8000"));
   assert_true(target_from_path(STR("/box/iabc/80"), &t));
-  static const char *const none[] = {"/box/iabc", "/box/iabc/", "/box//80/", "/box/iabc/http/", "/boxes/iabc/80", "/box/../80/", "/"};
+  static const char *const none[] = {"/box/iabc",      "/box/iabc/",  "/box//80/", "/box/iabc/http/",
+                                     "/boxes/iabc/80", "/box/../80/", "/"};
   for (size_t i = 0; i < ARRAY_LEN(none); i++)
     assert_false(target_from_path(str_of(none[i]), &t));
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: turns, clients that leave, restart, deletion and the death of a kernel. */
 #include "interp_lab.h"
 
@@ -203,9 +204,9 @@ static void a_ready_context_tells_at_once_and_a_cancelled_wait_is_silent(void **
 static void languages_have_many_names(void **state)
 {
   (void)state;
-  static const char *const names[][2] = {{" Python ", "python"}, {"", "python"},       {"PY", "python"}, {"js", "javascript"},
-                                         {"TS", "typescript"},   {"sh", "bash"},       {"R", "r"},       {"NodeJS", "javascript"},
-                                         {"cobol", "cobol"},     {"ipython", "python"}};
+  static const char *const names[][2] = {
+      {" Python ", "python"}, {"", "python"}, {"PY", "python"},         {"js", "javascript"}, {"TS", "typescript"},
+      {"sh", "bash"},         {"R", "r"},     {"NodeJS", "javascript"}, {"cobol", "cobol"},   {"ipython", "python"}};
   char out[32];
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     assert_int_equal(kernel_language(str_of(names[i][0]), out, sizeof(out)), 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interp_lab.h - a context whose kernel is played by the test: the other ends of its socket and pipes, and clients that
  * write down what they are told. */
 #ifndef CLOCHE_INTERP_LAB_H

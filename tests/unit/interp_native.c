@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The native driver against a kernel played by the test: order, joining, limits of patience. */
 #include "interp_lab.h"
 
@@ -33,11 +34,14 @@ static void a_run_is_told_from_count_to_end(void **state)
   struct lab l;
   struct client c = client_new("x");
   lab_begin(&l, &c);
-  lab_say(&l, "{\"ev\":\"count\",\"id\":1,\"n\":4}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"hi\\n\"}\n"
-              "{\"ev\":\"display\",\"id\":1,\"main\":true,\"data\":{\"text/plain\":\"2\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
+  lab_say(&l,
+          "{\"ev\":\"count\",\"id\":1,\"n\":4}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"hi\\n\"}\n"
+          "{\"ev\":\"display\",\"id\":1,\"main\":true,\"data\":{\"text/"
+          "plain\":\"2\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
   lab_turn(&l);
   assert_true(c.ended);
-  assert_true(client_saw(&c, "{\"type\":\"number_of_executions\",\"execution_count\":4}\n{\"type\":\"stdout\",\"text\":\"hi\\n\""));
+  assert_true(client_saw(
+      &c, "{\"type\":\"number_of_executions\",\"execution_count\":4}\n{\"type\":\"stdout\",\"text\":\"hi\\n\""));
   assert_true(client_saw(&c, "{\"type\":\"result\",\"text\":\"2\",\"extra\":{},\"is_main_result\":true}\n"));
   lab_close(&l);
   buf_free(&c.seen);
@@ -73,7 +77,8 @@ static void messages_go_before_pipe_bytes_and_drain_turns_it_round(void **state)
   lab_turn(&l);
   /* The kernel saw one byte; the second was written later. */
   assert_int_equal(write(l.out, "35", 2), 2);
-  lab_say(&l, "{\"ev\":\"drain\",\"id\":1,\"stdout\":1,\"stderr\":0}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"4\"}\n");
+  lab_say(&l, "{\"ev\":\"drain\",\"id\":1,\"stdout\":1,\"stderr\":0}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\","
+              "\"text\":\"4\"}\n");
   lab_turn(&l);
   assert_int_equal(write(l.out, "6", 1), 1);
   lab_say(&l, "{\"ev\":\"drain\",\"id\":1}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"7\"}\n");
@@ -93,9 +98,13 @@ static void events_of_another_run_and_nonsense_are_ignored(void **state)
   struct lab l;
   struct client c = client_new("x");
   lab_begin(&l, &c);
-  lab_say(&l, "nonsense\n{\"ev\":\"stream\",\"id\":9,\"name\":\"stdout\",\"text\":\"no\"}\n{\"ev\":\"new\",\"id\":1}\n[]\n\n"
-              "{\"ev\":\"error\",\"id\":1,\"name\":\"E\",\"value\":1,\"traceback\":[\"a\"]}\n{\"ev\":\"error\",\"id\":1,\"name\":\"F\"}\n"
-              "{\"ev\":\"done\",\"id\":1,\"status\":\"error\"}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"late\"}\n");
+  lab_say(
+      &l,
+      "nonsense\n{\"ev\":\"stream\",\"id\":9,\"name\":\"stdout\",\"text\":\"no\"}\n{\"ev\":\"new\",\"id\":1}\n[]\n\n"
+      "{\"ev\":\"error\",\"id\":1,\"name\":\"E\",\"value\":1,\"traceback\":[\"a\"]}\n{\"ev\":\"error\",\"id\":1,"
+      "\"name\":\"F\"}\n"
+      "{\"ev\":\"done\",\"id\":1,\"status\":\"error\"}\n{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":"
+      "\"late\"}\n");
   lab_turn(&l);
   assert_true(c.ended);
   assert_string_equal(buf_z(&c.seen), "{\"type\":\"error\",\"name\":\"E\",\"value\":\"1\",\"traceback\":\"a\"}\n");
@@ -125,7 +134,8 @@ static void a_slow_client_stops_the_reading_until_it_resumes(void **state)
   lab_begin(&l, &c);
   c.slow = true;
   lab_say(&l, "{\"ev\":\"count\",\"id\":1,\"n\":1}\n{\"ev\":\"display\",\"id\":1,\"data\":{\"text/plain\":\"one\"}}\n"
-              "{\"ev\":\"display\",\"id\":1,\"data\":{\"text/plain\":\"two\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
+              "{\"ev\":\"display\",\"id\":1,\"data\":{\"text/"
+              "plain\":\"two\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
   lab_turn(&l);
   assert_false(client_saw(&c, "one"));
   run_resume(&c.run);
@@ -176,10 +186,12 @@ static void a_message_past_the_limit_is_dropped_and_said(void **state)
     uv_run(&l.loop, UV_RUN_NOWAIT);
   }
   free(big);
-  lab_say(&l, "\"}}\n{\"ev\":\"display\",\"id\":1,\"data\":{\"text/plain\":\"after\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
+  lab_say(&l, "\"}}\n{\"ev\":\"display\",\"id\":1,\"data\":{\"text/"
+              "plain\":\"after\"}}\n{\"ev\":\"done\",\"id\":1,\"status\":\"ok\"}\n");
   lab_turn(&l);
   assert_true(c.ended);
-  assert_true(client_saw(&c, "\"name\":\"ResultTooLarge\",\"value\":\"A message of the kernel was larger than 100000 bytes and was dropped\""));
+  assert_true(client_saw(&c, "\"name\":\"ResultTooLarge\",\"value\":\"A message of the kernel was larger than 100000 "
+                             "bytes and was dropped\""));
   assert_true(client_saw(&c, "\"text\":\"after\""));
   assert_false(client_saw(&c, "yyy"));
   lab_close(&l);

@@ -1,5 +1,6 @@
-/* The nursery, played by the test: how it is called, births, refusals, exits and its own death; and the process from outside that
- * is the first birth itself. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nursery, played by the test: how it is called, births, refusals, exits and its own death; and the process from
+ * outside that is the first birth itself. */
 #include "agent/interpreter/kernel_nursery.h"
 #include "agent/reap.h"
 #include "agent/spawn.h"
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -17,7 +19,8 @@
 static uv_loop_t loop;
 static struct kernel_host host = {.loop = &loop};
 static char *none[] = {NULL}, *argv[] = {"/bin/sh", "-c", "exit 7", NULL};
-static const struct kernel_spec spec = {.language = "nested", .aliases = none, .argv = argv, .requires = none, .needs = "", .nursery = true};
+static const struct kernel_spec spec = {
+    .language = "nested", .aliases = none, .argv = argv, .requires = none, .needs = "", .nursery = true};
 static int nursery; /* the test's end of its socket */
 static int readies;
 static char cause[256];
@@ -49,32 +52,36 @@ static void say(int fd, const char *text)
   assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-static int bell = -1;
+static int bell = -1; /* where nurseries come from: made outside the tests' process namespace, as the warden's is */
+
+static int bell_hung(const char *language)
+{
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, BOOT_NURSERY_NAME "%s", language);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
+      listen(fd, 4))
+    return -1;
+  return fd;
+}
 
 static int quiet(void **state)
 {
-  struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0" BOOT_BELL};
   (void)state;
   spawn_prepare();
   signal(SIGPIPE, SIG_IGN);
   uv_loop_init(&loop);
-  bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(bind(bell, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + sizeof(BOOT_BELL)), 0);
   nursery = -1;
   readies = 0;
   cause[0] = 0;
   return 0;
 }
 
-/* Answers the bell: the socket that came with the ring is the nursery's. */
+/* Answers the bell: the connection is the nursery's. */
 static void answer_bell(void)
 {
-  char text[32];
-  size_t n = 1;
-  ssize_t got = fd_recv(bell, text, sizeof(text), &nursery, &n, MSG_DONTWAIT);
-  assert_int_equal(got, strlen("nested"));
-  assert_memory_equal(text, "nested", strlen("nested"));
-  assert_int_equal(n, 1);
+  nursery = accept4(bell, NULL, NULL, SOCK_CLOEXEC);
+  assert_true(nursery >= 0);
 }
 
 /* A kernel that is asked of a nursery which is there. */
@@ -94,7 +101,8 @@ static int closed(void **state)
   turn(5);
   if (nursery >= 0)
     close(nursery);
-  close(bell);
+  for (int fd; (fd = accept4(bell, NULL, NULL, SOCK_CLOEXEC)) >= 0;) /* what nobody answered */
+    close(fd);
   return uv_loop_close(&loop);
 }
 
@@ -237,6 +245,24 @@ static void a_ring_nobody_follows_ends_in_a_process_of_our_own(void **state)
   nursery_dies(k);
 }
 
+/* Any process of the box may listen under that name before the warden does; it is not given a kernel's pipes. */
+static void a_bell_of_the_box_itself_is_not_believed(void **state)
+{
+  (void)state;
+  static const struct kernel_spec other = {
+      .language = "false", .aliases = none, .argv = argv, .requires = none, .needs = "", .nursery = true};
+  char byte;
+  cleanup_fd int false_bell = bell_hung("false");
+  assert_true(false_bell >= 0);
+  struct kernel *k = kernel_native_new(&host, &other, &listener, NULL, NULL);
+  cleanup_fd int came = accept4(false_bell, NULL, NULL, SOCK_CLOEXEC);
+  assert_true(came >= 0);
+  assert_int_equal(recv(came, &byte, 1, MSG_DONTWAIT), 0); /* it has left without a word */
+  turn(100);
+  kernel_end(k);
+  turn(20);
+}
+
 /* The socket of a process on its way from outside. */
 static void expect_visitor(void)
 {
@@ -260,7 +286,8 @@ static void the_first_kernel_is_the_process_that_came(void **state)
   assert_int_equal(readies, 1);
   assert_int_equal(recv(nursery, &byte, 1, MSG_DONTWAIT), 0); /* nothing of outside stays open */
   kill(pid, SIGTERM);
-  turn(20);
+  for (int i = 0; i < 500 && !strstr(cause, "signal 15"); i++)
+    turn(5);
   assert_non_null(strstr(cause, "signal 15"));
   kernel_end(k);
   turn(5);
@@ -297,9 +324,28 @@ static void alone(void)
     fprintf(stderr, "in the host's network: %s\n", strerror(errno));
 }
 
+/* The tests run in a process namespace of their own, in which whoever hung the bell has no number. */
+static void inside(void)
+{
+  int status = 0;
+  bell = bell_hung("nested");
+  if (bell < 0 || unshare(CLONE_NEWPID)) {
+    perror("a process namespace");
+    exit(77); /* skipped: it takes rights */
+  }
+  for (int depth = 0; depth < 2; depth++) { /* not as its first process */
+    pid_t pid = fork();
+    if (pid == 0)
+      continue;
+    waitpid(pid, &status, 0);
+    exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+}
+
 int main(void)
 {
   alone();
+  inside();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_birth_waits_until_the_nursery_is_loaded, quiet, closed),
       cmocka_unit_test_setup_teardown(an_exit_told_by_the_nursery_is_the_cause_of_death, quiet, closed),
@@ -307,6 +353,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(a_nursery_that_dies_leaves_births_to_plain_processes, quiet, closed),
       cmocka_unit_test_setup_teardown(a_child_nobody_waits_for_any_more_is_killed, quiet, closed),
       cmocka_unit_test_setup_teardown(a_ring_nobody_follows_ends_in_a_process_of_our_own, quiet, closed),
+      cmocka_unit_test_setup_teardown(a_bell_of_the_box_itself_is_not_believed, quiet, closed),
       cmocka_unit_test_setup_teardown(the_first_kernel_is_the_process_that_came, quiet, closed),
       cmocka_unit_test_setup_teardown(the_second_kernel_gets_a_nursery, quiet, closed),
   };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel events become the lines a client reads. */
 #include "agent/interpreter/kernel_output.h"
 #include "unit.h"
@@ -44,9 +45,12 @@ static void a_result_maps_mime_types_to_fields(void **state)
 {
   (void)state;
   struct output o = begun(false);
-  output_display(&o, true, STR("{\"text/plain\":\"'x'\",\"image/png\":\"aGk=\",\"application/json\":{\"a\":1.0},\"x/y\":[1],\"text/html\":null}"));
-  assert_string_equal(told(), "{\"type\":\"result\",\"text\":\"x\",\"png\":\"aGk=\",\"json\":{\"a\":1.0},\"extra\":{\"x/y\":[1]},"
-                              "\"is_main_result\":true}\n");
+  output_display(&o, true,
+                 STR("{\"text/plain\":\"'x'\",\"image/png\":\"aGk=\",\"application/json\":{\"a\":1.0},\"x/"
+                     "y\":[1],\"text/html\":null}"));
+  assert_string_equal(
+      told(), "{\"type\":\"result\",\"text\":\"x\",\"png\":\"aGk=\",\"json\":{\"a\":1.0},\"extra\":{\"x/y\":[1]},"
+              "\"is_main_result\":true}\n");
   output_free(&o);
 }
 
@@ -175,8 +179,9 @@ static void the_limit_of_a_run_is_said_once(void **state)
   output_stream(&o, OUTPUT_STDOUT, STR("123456"), 0);
   output_stream(&o, OUTPUT_STDOUT, STR("123456"), 0);
   output_stream(&o, OUTPUT_STDOUT, STR("1"), 0);
-  assert_string_equal(told(), "{\"type\":\"stdout\",\"text\":\"123456\"}\n{\"type\":\"error\",\"name\":\"OutputLimitExceeded\","
-                              "\"value\":\"The execution produced more than 10 bytes; the rest was dropped\",\"traceback\":\"\"}\n");
+  assert_string_equal(
+      told(), "{\"type\":\"stdout\",\"text\":\"123456\"}\n{\"type\":\"error\",\"name\":\"OutputLimitExceeded\","
+              "\"value\":\"The execution produced more than 10 bytes; the rest was dropped\",\"traceback\":\"\"}\n");
   output_free(&o);
 }
 
@@ -185,7 +190,8 @@ static void stamps_are_utc_with_an_offset(void **state)
   (void)state;
   struct output o = begun(false);
   output_stream(&o, OUTPUT_STDOUT, STR("x"), 1767323045678901);
-  assert_string_equal(buf_z(&seen), "{\"type\":\"stdout\",\"text\":\"x\",\"timestamp\":\"2026-01-02T03:04:05.678901+00:00\"}\n");
+  assert_string_equal(buf_z(&seen),
+                      "{\"type\":\"stdout\",\"text\":\"x\",\"timestamp\":\"2026-01-02T03:04:05.678901+00:00\"}\n");
   output_free(&o);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Request bodies and the answers to wrong ones. */
 #include "agent/interpreter/interp_request.h"
 #include "unit.h"
@@ -18,8 +19,10 @@ static void null_absent_and_empty_mean_not_given(void **state)
   struct arena cleanup_arena a = ARENA_INIT(1 << 20);
   struct execute_request r;
   buf_clear(&wrong);
-  assert_int_equal(execute_request_read(&a, STR("{\"code\":\"\",\"context_id\":null,\"language\":\"\",\"env_vars\":null,\"more\":1}"), &r, &wrong),
-                   0);
+  assert_int_equal(
+      execute_request_read(
+          &a, STR("{\"code\":\"\",\"context_id\":null,\"language\":\"\",\"env_vars\":null,\"more\":1}"), &r, &wrong),
+      0);
   assert_int_equal(r.code.n, 0);
   assert_null(r.context_id.p);
   assert_null(r.language.p);
@@ -31,7 +34,9 @@ static void a_full_request_is_read(void **state)
   (void)state;
   struct arena cleanup_arena a = ARENA_INIT(1 << 20);
   struct execute_request r;
-  assert_int_equal(execute_request_read(&a, STR("{\"code\":\"\\u00e9\",\"context_id\":\"i\",\"env_vars\":{\"A\":\"b\"}}"), &r, &wrong), 0);
+  assert_int_equal(execute_request_read(
+                       &a, STR("{\"code\":\"\\u00e9\",\"context_id\":\"i\",\"env_vars\":{\"A\":\"b\"}}"), &r, &wrong),
+                   0);
   assert_true(str_is(r.code, "\xc3\xa9"));
   assert_true(str_is(r.context_id, "i"));
   assert_true(str_is(json_get(r.env, "A")->text, "b"));
@@ -40,17 +45,21 @@ static void a_full_request_is_read(void **state)
 static void faults_are_told_where_they_are(void **state)
 {
   (void)state;
-  assert_string_equal(execute_wrong("{}"),
-                      "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"code\"],\"msg\":\"Field required\",\"input\":{}}]}");
-  assert_string_equal(execute_wrong("{\"code\":1.0}"), "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"code\"],"
-                                                       "\"msg\":\"Input should be a valid string\",\"input\":1.0}]}");
-  assert_string_equal(execute_wrong(""), "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\"],\"msg\":\"Field required\",\"input\":null}]}");
   assert_string_equal(
-      execute_wrong("{\"code\":\"\",\"env_vars\":{\"A\":null}}"),
-      "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"env_vars\",\"A\"],\"msg\":\"Input should be a valid string\",\"input\":null}]}");
+      execute_wrong("{}"),
+      "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"code\"],\"msg\":\"Field required\",\"input\":{}}]}");
+  assert_string_equal(execute_wrong("{\"code\":1.0}"),
+                      "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"code\"],"
+                      "\"msg\":\"Input should be a valid string\",\"input\":1.0}]}");
   assert_string_equal(
-      execute_wrong("{\"code\":\"\",\"env_vars\":[]}"),
-      "{\"detail\":[{\"type\":\"dict_type\",\"loc\":[\"body\",\"env_vars\"],\"msg\":\"Input should be a valid dictionary\",\"input\":[]}]}");
+      execute_wrong(""),
+      "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\"],\"msg\":\"Field required\",\"input\":null}]}");
+  assert_string_equal(execute_wrong("{\"code\":\"\",\"env_vars\":{\"A\":null}}"),
+                      "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"env_vars\",\"A\"],\"msg\":\"Input "
+                      "should be a valid string\",\"input\":null}]}");
+  assert_string_equal(execute_wrong("{\"code\":\"\",\"env_vars\":[]}"),
+                      "{\"detail\":[{\"type\":\"dict_type\",\"loc\":[\"body\",\"env_vars\"],\"msg\":\"Input should be "
+                      "a valid dictionary\",\"input\":[]}]}");
 }
 
 static void text_that_is_no_json_is_told_with_its_place(void **state)
@@ -85,8 +94,10 @@ static int free_wrong(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(null_absent_and_empty_mean_not_given),    cmocka_unit_test(a_full_request_is_read),
-      cmocka_unit_test(faults_are_told_where_they_are),          cmocka_unit_test(text_that_is_no_json_is_told_with_its_place),
+      cmocka_unit_test(null_absent_and_empty_mean_not_given),
+      cmocka_unit_test(a_full_request_is_read),
+      cmocka_unit_test(faults_are_told_where_they_are),
+      cmocka_unit_test(text_that_is_no_json_is_told_with_its_place),
       cmocka_unit_test(a_context_may_be_asked_for_with_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, free_wrong);

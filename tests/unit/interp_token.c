@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON carried over token by token. */
 #include "agent/interpreter/kernel_message.h"
 #include "agent/interpreter/json_token.h"
@@ -18,7 +19,8 @@ static const char *copied(const char *text)
 static void numbers_keep_their_text(void **state)
 {
   (void)state;
-  assert_string_equal(copied("[100.0, 1e+22,1234567890123456789 ,-0.0,1E-7]"), "[100.0,1e+22,1234567890123456789,-0.0,1E-7]");
+  assert_string_equal(copied("[100.0, 1e+22,1234567890123456789 ,-0.0,1E-7]"),
+                      "[100.0,1e+22,1234567890123456789,-0.0,1E-7]");
 }
 
 static void nan_and_infinity_become_null(void **state)
@@ -40,8 +42,9 @@ static void everything_becomes_ascii(void **state)
 static void broken_text_is_refused(void **state)
 {
   (void)state;
-  static const char *const bad[] = {"",        "{",         "[1,]",   "{\"a\":}", "{\"a\" 1}",  "{a:1}", "01",   "1.", "-",  "1e",
-                                    "\"\\x\"", "\"\\u12\"", "\"open", "[1 2]",    "{\"a\":1,}", "tru",   "[1]]", "+1", ".5", "{\"a\":1 \"b\":2}"};
+  static const char *const bad[] = {
+      "",        "{",         "[1,]",   "{\"a\":}", "{\"a\" 1}",  "{a:1}", "01",   "1.", "-",  "1e",
+      "\"\\x\"", "\"\\u12\"", "\"open", "[1 2]",    "{\"a\":1,}", "tru",   "[1]]", "+1", ".5", "{\"a\":1 \"b\":2}"};
   for (size_t i = 0; i < ARRAY_LEN(bad); i++)
     assert_string_equal(copied(bad[i]), "broken");
 }
@@ -133,7 +136,8 @@ static void a_run_carries_code_and_variables_in_ascii(void **state)
   assert_non_null(env);
   buf_clear(&out);
   message_run(&out, 7, STR("x = '\xe2\x82\xac'\n"), env);
-  assert_string_equal(buf_z(&out), "{\"op\":\"run\",\"id\":7,\"code\":\"x = '\\u20ac'\\n\",\"env\":{\"K\":\"v\\\"\\u00e9\"}}\n");
+  assert_string_equal(buf_z(&out),
+                      "{\"op\":\"run\",\"id\":7,\"code\":\"x = '\\u20ac'\\n\",\"env\":{\"K\":\"v\\\"\\u00e9\"}}\n");
 }
 
 int main(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ZMTP frames, Jupyter messages and the silent cells of foreign kernels. */
 #include "agent/interpreter/jupyter_message.h"
 #include "agent/interpreter/jupyter_lang.h"
@@ -166,17 +167,17 @@ static void silent_cells_escape_their_values(void **state)
 {
   (void)state;
   struct buf cleanup_buf b = BUF_INIT(4096);
-  words_set(WORDS_PYTHON, &b, STR("K"), STR("a'\\\n\xc3\xa9"));
+  lang_set(LANG_PYTHON, &b, STR("K"), STR("a'\\\n\xc3\xa9"));
   assert_string_equal(buf_z(&b), "__import__('os').environb[b'K'] = b'a\\047\\134\\012\\303\\251'\n");
   buf_clear(&b);
-  words_set(WORDS_BASH, &b, STR("not a name"), STR("x"));
-  words_set(WORDS_BASH, &b, STR("K_1"), STR("$(x)"));
-  words_unset(WORDS_BASH, &b, STR("K_1"));
+  lang_set(LANG_BASH, &b, STR("not a name"), STR("x"));
+  lang_set(LANG_BASH, &b, STR("K_1"), STR("$(x)"));
+  lang_unset(LANG_BASH, &b, STR("K_1"));
   assert_string_equal(buf_z(&b), "export K_1=$'\\044\\050x\\051'\nunset K_1\n");
   buf_clear(&b);
-  assert_int_equal(words_cd(WORDS_R, &b, "/it's"), 0);
+  assert_int_equal(lang_cd(LANG_R, &b, "/it's"), 0);
   assert_string_equal(buf_z(&b), "setwd(\"/it\\047s\")\n");
-  assert_true(words_cd(WORDS_NONE, &b, "/") < 0);
+  assert_true(lang_cd(LANG_NONE, &b, "/") < 0);
 }
 
 static int free_seen(void **state)

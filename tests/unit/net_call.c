@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP client: against our server, and against a scripted raw peer that may do anything. */
 #include "net_lab.h"
 
@@ -119,7 +120,8 @@ static void bodies_go_both_ways_in_pieces(void **state)
     see_nothing();
     struct http_call *c = call_fd(lab_dial(), NULL);
     size_t total = 8 << 20, sent = 0;
-    assert_int_equal(http_call_start(c, STR("POST"), STR("/echo"), NULL, 0, chunked ? HTTP_CHUNKED : (int64_t)total), 0);
+    assert_int_equal(http_call_start(c, STR("POST"), STR("/echo"), NULL, 0, chunked ? HTTP_CHUNKED : (int64_t)total),
+                     0);
     while (sent < total) {
       assert_int_equal(http_call_send(c, str_make(lab.block, sizeof(lab.block))), 0);
       sent += sizeof(lab.block);
@@ -208,7 +210,8 @@ static void answers_of_every_form_are_read(void **state)
   assert_true(seen.ends == 1 && seen.reusable_at_end && str_is(buf_str(&seen.body), "abc"));
   play(STR("HTTP/1.1 200 OK\r\n\r\nuntil the end"), true, "GET");
   assert_true(seen.ends == 1 && !seen.reusable_at_end && str_is(buf_str(&seen.body), "until the end"));
-  play(STR("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"), false, "GET");
+  play(STR("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX: y\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"),
+       false, "GET");
   assert_true(seen.heads == 1 && seen.status == 204 && seen.reusable_at_end);
   play(STR("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"), false, "HEAD");
   assert_true(seen.ends == 1 && seen.body.n == 0 && seen.reusable_at_end);
@@ -311,7 +314,8 @@ static void a_refused_connection_fails_with_its_own_code(void **state)
   see_nothing();
   int port;
   close(lab_listener(&port));
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in a = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   assert_true(connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0);
   struct http_call *c = call_fd(fd, NULL);
@@ -327,7 +331,8 @@ static void a_connecting_socket_sends_once_it_is_connected(void **state)
 {
   lab_open(NULL);
   see_nothing();
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)lab.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in a = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)lab.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   connect(fd, (struct sockaddr *)&a, sizeof(a));
   struct http_call *c = call_fd(fd, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 behind the http face, driven by nghttp2's client over TLS: streams, windows, limits, ends, abuse. */
 #include "net_tls_lab.h"
 
@@ -40,8 +41,8 @@ static ssize_t c_send(nghttp2_session *s, const uint8_t *p, size_t n, int flags,
   return (ssize_t)n;
 }
 
-static int c_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t nn, const uint8_t *value, size_t nv, uint8_t flags,
-                    void *arg)
+static int c_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t nn, const uint8_t *value,
+                    size_t nv, uint8_t flags, void *arg)
 {
   struct answer *a = answer_of(f->hd.stream_id);
   uint64_t status;
@@ -84,7 +85,8 @@ static int c_close(nghttp2_session *s, int32_t id, uint32_t code, void *arg)
   return 0;
 }
 
-static ssize_t c_upload(nghttp2_session *s, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source, void *arg)
+static ssize_t c_upload(nghttp2_session *s, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
+                        nghttp2_data_source *source, void *arg)
 {
   struct answer *a = answer_of(id);
   size_t k = MIN(n, a->upload.n);
@@ -148,12 +150,12 @@ static void h2_turn(void)
     nghttp2_session_mem_recv(h2c.session, (const uint8_t *)in.p, in.n);
 }
 
-#define h2_until(condition)                                                                                                                          \
-  do {                                                                                                                                               \
-    int64_t h2_limit = clock_mono_us() + 20000000;                                                                                                   \
-    while (!(condition) && clock_mono_us() < h2_limit)                                                                                               \
-      h2_turn();                                                                                                                                     \
-    assert_true(condition);                                                                                                                          \
+#define h2_until(condition)                                                                                            \
+  do {                                                                                                                 \
+    int64_t h2_limit = clock_mono_us() + 20000000;                                                                     \
+    while (!(condition) && clock_mono_us() < h2_limit)                                                                 \
+      h2_turn();                                                                                                       \
+    assert_true(condition);                                                                                            \
   } while (0)
 
 static void h2_run_ms(int ms)
@@ -167,10 +169,12 @@ static nghttp2_nv nv(const char *name, const char *value)
   return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
-static struct answer *ask_with(const char *method, const char *path, struct str body, bool hold_end, const nghttp2_nv *more, size_t nmore)
+static struct answer *ask_with(const char *method, const char *path, struct str body, bool hold_end,
+                               const nghttp2_nv *more, size_t nmore)
 {
   struct answer *a = &h2c.answers[h2c.n++];
-  nghttp2_nv fields[400] = {nv(":method", method), nv(":scheme", "https"), nv(":authority", "api.box.test"), nv(":path", path)};
+  nghttp2_nv fields[400] = {nv(":method", method), nv(":scheme", "https"), nv(":authority", "api.box.test"),
+                            nv(":path", path)};
   nghttp2_data_provider from = {.read_callback = c_upload};
   bool bodied = body.n || hold_end;
   assert_true(h2c.n <= ARRAY_LEN(h2c.answers));
@@ -216,7 +220,8 @@ static void many_requests_share_one_connection(void **state)
 
 static void the_head_reads_like_one_of_http1(void **state)
 {
-  const nghttp2_nv more[] = {nv("x-api-key", "e2b_1"), nv("lang_version", "3"), nv("cookie", "a=1"), nv("cookie", "b=2"), nv("host", "other")};
+  const nghttp2_nv more[] = {nv("x-api-key", "e2b_1"), nv("lang_version", "3"), nv("cookie", "a=1"),
+                             nv("cookie", "b=2"), nv("host", "other")};
   h2_open(NULL);
   ask_with("POST", "/hold?q=%20a", STR("body"), false, more, ARRAY_LEN(more));
   h2_until(lab.held);
@@ -232,7 +237,8 @@ static void the_head_reads_like_one_of_http1(void **state)
   assert_true(str_is(http_header(h, "cookie"), "a=1; b=2"));
   assert_int_equal(http_x_body_length(lab.held), -1);
   assert_true(http_x_secure(lab.held));
-  struct http_header out[] = {{STR("X-Mixed-Case"), STR(" v ")}, {STR("Connection"), STR("close")}, {STR("Transfer-Encoding"), STR("chunked")}};
+  struct http_header out[] = {
+      {STR("X-Mixed-Case"), STR(" v ")}, {STR("Connection"), STR("close")}, {STR("Transfer-Encoding"), STR("chunked")}};
   assert_int_equal(http_reply_with(lab.held, 404, out, 3, STR("{}")), 0);
   assert_int_equal(http_reply(lab.held, 200, NULL, STR("twice")), -EALREADY);
   h2_until(h2c.answers[0].closed);
@@ -547,6 +553,97 @@ static void heads_over_the_limits_are_refused_and_the_rest_goes_on(void **state)
   h2_close();
 }
 
+/* A field of nearly the whole table, then a byte for each time it is meant: kilobytes of head per byte. */
+static void say_bomb(int32_t stream, bool trailers)
+{
+  uint8_t block[16384], *at = block;
+  uint8_t head[9] = {sizeof(block) >> 16, (uint8_t)(sizeof(block) >> 8), 0, NGHTTP2_HEADERS,
+                     NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM};
+  head[8] = (uint8_t)stream;
+  if (!trailers)
+    memcpy(at,
+           "\x82\x87\x84\x01\x01"
+           "a",
+           6),
+        at += 6;
+  memcpy(at, "\x40\x01x\x7f\xa1\x1e", 6); /* 4,000 bytes of value */
+  memset(at + 6, 'v', 4000);
+  memset(at + 4006, 0xbe, (size_t)(block + sizeof(block) - at) - 4006);
+  buf_add(&h2c.out, head, sizeof(head));
+  buf_add(&h2c.out, block, sizeof(block));
+}
+
+static void a_header_bomb_ends_the_connection(void **state)
+{
+  for (int trailers = 0; trailers < 2; trailers++) {
+    int32_t stream = 1;
+    h2_open(NULL);
+    if (trailers) {
+      stream = ask_with("POST", "/hold", STR_NONE, true, NULL, 0)->id;
+      h2_until(lab.held);
+    } else {
+      h2_run_ms(20);
+    }
+    say_bomb(stream, trailers);
+    h2_until(h2c.goaway);
+    assert_int_equal(h2c.goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(lab.requests, trailers);
+    h2_close();
+  }
+}
+
+static void heads_that_are_too_large_again_and_again_end_the_connection(void **state)
+{
+  struct http_limits limits = http_limits_default;
+  limits.headers_max = 50;
+  nghttp2_nv many[80];
+  for (size_t i = 0; i < ARRAY_LEN(many); i++)
+    many[i] = nv("x-many", "1");
+  h2_open(&limits);
+  for (int i = 0; i < 20 && !h2c.goaway; i++) {
+    struct answer *a = ask_with("GET", "/", STR_NONE, false, many, ARRAY_LEN(many));
+    h2_until(a->closed || h2c.goaway);
+  }
+  assert_true(h2c.goaway);
+  assert_int_equal(h2c.goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+  h2_close();
+}
+
+static void cookies_in_many_fields_become_one(void **state)
+{
+  nghttp2_nv crumbs[150];
+  for (size_t i = 0; i < ARRAY_LEN(crumbs); i++)
+    crumbs[i] = i == 75 ? nv("x-between", "1") : nv("cookie", "name=value");
+  h2_open(NULL);
+  ask_with("GET", "/hold", STR_NONE, false, crumbs, ARRAY_LEN(crumbs));
+  h2_until(lab.held);
+  const struct http_head *h = http_x_head(lab.held);
+  struct str all = http_header(h, "cookie");
+  assert_int_equal(all.n, 149 * 12 - 2);
+  assert_true(str_starts(all, STR("name=value; name=value; ")) && str_ends(all, STR("; name=value")));
+  assert_true(str_is(http_header(h, "x-between"), "1"));
+  assert_int_equal(h->nheaders, 3);
+  h2_close();
+}
+
+/* Large heads cost more than a turn's share: nghttp2 is paused inside them and goes on. */
+static void many_large_heads_are_read_in_turns(void **state)
+{
+  static char big[15000];
+  struct answer *a[60];
+  memset(big, 'b', sizeof(big) - 1);
+  const nghttp2_nv more[] = {nv("x-a", big), nv("x-b", big), nv("x-c", big), nv("x-d", "end")};
+  h2_open(NULL);
+  for (size_t i = 0; i < ARRAY_LEN(a); i++)
+    a[i] = ask_with("GET", "/a", STR_NONE, false, more, ARRAY_LEN(more));
+  for (size_t i = 0; i < ARRAY_LEN(a); i++) {
+    h2_until(a[i]->closed);
+    assert_int_equal(a[i]->status, 200);
+  }
+  assert_int_equal(lab.requests, 60);
+  h2_close();
+}
+
 static void connect_is_not_served(void **state)
 {
   struct answer *a = &h2c.answers[0];
@@ -714,6 +811,10 @@ int main(void)
       cmocka_unit_test(a_client_that_resets_too_fast_is_sent_away),
       cmocka_unit_test(a_flood_of_control_frames_is_sent_away),
       cmocka_unit_test(too_many_streams_are_refused_one_by_one),
+      cmocka_unit_test(a_header_bomb_ends_the_connection),
+      cmocka_unit_test(heads_that_are_too_large_again_and_again_end_the_connection),
+      cmocka_unit_test(cookies_in_many_fields_become_one),
+      cmocka_unit_test(many_large_heads_are_read_in_turns),
       cmocka_unit_test(times_run_out_where_they_should),
       cmocka_unit_test(a_stream_whose_window_stays_shut_is_cut),
       cmocka_unit_test(nonsense_ends_the_connection),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net_lab.h - a server on loopback, a raw peer to talk to it, and a handler whose routes are behaviours. */
 #ifndef CLOCHE_NET_LAB_H
 #define CLOCHE_NET_LAB_H
@@ -181,7 +182,8 @@ static void lab_close(void)
 
 static int lab_dial(void)
 {
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)lab.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in a = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)lab.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
   fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -199,14 +201,14 @@ static UNUSED void lab_run_ms(int ms)
     lab_turn();
 }
 
-#define lab_until(condition)                                                                                                                         \
-  do {                                                                                                                                               \
-    int64_t lab_limit = clock_mono_us() + 10000000;                                                                                                  \
-    while (!(condition) && clock_mono_us() < lab_limit) {                                                                                            \
-      lab_turn();                                                                                                                                    \
-      usleep(50);                                                                                                                                    \
-    }                                                                                                                                                \
-    assert_true(condition);                                                                                                                          \
+#define lab_until(condition)                                                                                           \
+  do {                                                                                                                 \
+    int64_t lab_limit = clock_mono_us() + 10000000;                                                                    \
+    while (!(condition) && clock_mono_us() < lab_limit) {                                                              \
+      lab_turn();                                                                                                      \
+      usleep(50);                                                                                                      \
+    }                                                                                                                  \
+    assert_true(condition);                                                                                            \
   } while (0)
 
 static UNUSED void lab_say(int fd, struct str s)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The strict HTTP/1 reader: what it takes, what it refuses, and that cuts in the input change nothing. */
 #include "unit.h"
 
@@ -152,7 +153,9 @@ static void what_real_clients_send_is_taken(void **state)
 static void headers_keep_their_spelling_and_are_found_without_case(void **state)
 {
   static struct outcome o;
-  parse(STR("GET / HTTP/1.1\r\nHOST: a\r\nlang_version:  v20 \t\r\nX-Empty:\r\nConnection: Keep-Alive, Upgrade\r\n\r\n"), H1_REQUEST, 7, &o);
+  parse(
+      STR("GET / HTTP/1.1\r\nHOST: a\r\nlang_version:  v20 \t\r\nX-Empty:\r\nConnection: Keep-Alive, Upgrade\r\n\r\n"),
+      H1_REQUEST, 7, &o);
   assert_int_equal(o.code, 0);
   assert_int_equal(o.head.nheaders, 4);
   assert_true(str_is(o.head.headers[1].name, "lang_version"));

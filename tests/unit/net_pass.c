@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies that cross a proxy without being looked at: every byte arrives, in order, however slow the far side is, and
  * whoever leaves midway. */
 #include "net_lab.h"
@@ -59,7 +60,8 @@ static void call_passed(struct http_call *c, size_t n)
     http_call_pause(c);
 }
 
-static const struct http_call_ops call_ops = {call_head, call_body, call_end, call_drain, call_fail, call_pass, call_passed};
+static const struct http_call_ops call_ops = {call_head, call_body, call_end,   call_drain,
+                                              call_fail, call_pass, call_passed};
 
 static void x_body(struct http_x *x, struct str chunk)
 {
@@ -144,7 +146,8 @@ static int dial_proxy(void)
 static void put_head(int fd, const char *method, size_t length)
 {
   char head[128];
-  int n = snprintf(head, sizeof(head), "%s /%s HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", method, length ? "collect" : "hold", length);
+  int n = snprintf(head, sizeof(head), "%s /%s HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", method,
+                   length ? "collect" : "hold", length);
   lab_say(fd, str_make(head, (size_t)n));
 }
 
@@ -196,7 +199,8 @@ static void a_download_arrives_whole_though_the_reader_sleeps(void **state)
   }
   assert_true(proxy.down > 0);
   ptrdiff_t body = -1;
-  for (int64_t limit = clock_mono_us() + 10000000; clock_mono_us() < limit && (body < 0 || got.n < (size_t)body + TOTAL);) {
+  for (int64_t limit = clock_mono_us() + 10000000;
+       clock_mono_us() < limit && (body < 0 || got.n < (size_t)body + TOTAL);) {
     feed(&fed, TOTAL);
     lab_turn();
     lab_hear(fd, &got);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server against a raw peer: framing, order, back-pressure, endings, limits. */
 #include "net_lab.h"
 
@@ -348,9 +349,10 @@ static void the_server_may_close_its_half_of_a_tunnel_first(void **state)
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
   lab_open(NULL);
   cleanup_fd int fd = lab_dial();
-  lab_say(fd, STR(GET("/hold")));
+  struct http_header echo = {STR("Upgrade"), STR("echo")};
+  lab_say(fd, STR("GET /hold HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"));
   lab_until(lab.held != NULL);
-  assert_int_equal(http_tunnel(lab.held, 101, NULL, 0), 0);
+  assert_int_equal(http_tunnel(lab.held, 101, &echo, 1), 0);
   http_send(lab.held, STR("bye"));
   http_end(lab.held);
   assert_int_equal(lab_hear_until(fd, &out, NULL), 0);
@@ -417,12 +419,15 @@ static void broken_requests_get_a_small_json_answer_and_the_end(void **state)
     struct str ask;
     const char *status, *code;
   } cases[] = {
-      {STR("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), "HTTP/1.1 400 ", "{\"code\":400,"},
+      {STR("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), "HTTP/1.1 400 ",
+       "{\"code\":400,"},
       {STR("nonsense\r\n\r\n"), "HTTP/1.1 400 ", "{\"code\":400,"},
       {STR("GET / HTTP/3.0\r\n\r\n"), "HTTP/1.1 505 ", "{\"code\":505,"},
       {STR("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n"), "HTTP/1.1 501 ", "{\"code\":501,"},
-      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), "HTTP/1.1 400 ", "{\"code\":400,"},
-      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nabc"), "HTTP/1.1 413 ", "{\"code\":413,"},
+      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), "HTTP/1.1 400 ",
+       "{\"code\":400,"},
+      {STR("POST /collect HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nabc"), "HTTP/1.1 413 ",
+       "{\"code\":413,"},
   };
   lab_open(NULL);
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

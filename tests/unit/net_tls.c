@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TLS below the http face: handshakes, keep-alive, back-pressure, ends and reloads, over real sockets. */
 #include "net_tls_lab.h"
 
@@ -120,7 +121,8 @@ static void large_bodies_pass_both_ways_with_back_pressure(void **state)
   client_say(&c, str_make(head, (size_t)n));
   struct str rest = str_make(body, SIZE);
   unsigned turn = 0;
-  for (int64_t limit = clock_mono_us() + 30000000; !str_ends(buf_str(&got), STR("\r\n0\r\n\r\n")) && clock_mono_us() < limit; lab_turn()) {
+  for (int64_t limit = clock_mono_us() + 30000000;
+       !str_ends(buf_str(&got), STR("\r\n0\r\n\r\n")) && clock_mono_us() < limit; lab_turn()) {
     int k = rest.n ? SSL_write(c.ssl, rest.p, (int)MIN(rest.n, (size_t)100000)) : 0;
     rest = str_skip(rest, (size_t)MAX(k, 0));
     if (rest.n == 0 || turn++ % 8 == 0) /* mostly deaf until all is said */

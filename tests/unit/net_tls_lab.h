@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net_tls_lab.h - the lab of net_lab.h behind TLS, and a client of OpenSSL's own to talk to it. */
 #ifndef CLOCHE_NET_TLS_LAB_H
 #define CLOCHE_NET_TLS_LAB_H
@@ -119,7 +120,9 @@ static UNUSED enum heard client_hear(struct client *c, struct buf *out)
     return HEARD_BYTES;
   }
   int e = SSL_get_error(c->ssl, r);
-  return e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE ? HEARD_NOTHING : e == SSL_ERROR_ZERO_RETURN ? HEARD_CLOSE : HEARD_CUT;
+  return e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE ? HEARD_NOTHING
+         : e == SSL_ERROR_ZERO_RETURN                          ? HEARD_CLOSE
+                                                               : HEARD_CUT;
 }
 
 /* Until `end` stands at the tail, or, when it is NULL, until the connection ends. */

@@ -1,4 +1,6 @@
-/* The Connect protocol without a transport: frames, errors, header values, and a schema of our own through both codecs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Connect protocol without a transport: frames, errors, header values, and a schema of our own through both codecs.
+ */
 #include "unit.h"
 
 #include "rpc/connect.h"
@@ -16,7 +18,8 @@ static void the_end_of_a_failed_stream_carries_code_and_message(void **state)
   cleanup_buf struct buf b = BUF_INIT(200);
   frame_end(&b, RPC_NOT_FOUND, STR("process with pid 999999 not found"));
   assert_memory_equal(b.p, "\x02\x00\x00\x00\x4c", 5);
-  assert_string_equal(buf_z(&b) + 5, "{\"error\":{\"code\":\"not_found\",\"message\":\"process with pid 999999 not found\"}}");
+  assert_string_equal(buf_z(&b) + 5,
+                      "{\"error\":{\"code\":\"not_found\",\"message\":\"process with pid 999999 not found\"}}");
 }
 
 static void frames_are_found_one_after_another(void **state)
@@ -44,10 +47,23 @@ static void every_code_has_its_name_and_status(void **state)
   static const struct {
     const char *name;
     int status;
-  } wanted[] = {{"ok", 200},        {"canceled", 499},       {"unknown", 500},           {"invalid_argument", 400},   {"deadline_exceeded", 504},
-                {"not_found", 404}, {"already_exists", 409}, {"permission_denied", 403}, {"resource_exhausted", 429}, {"failed_precondition", 400},
-                {"aborted", 409},   {"out_of_range", 400},   {"unimplemented", 501},     {"internal", 500},           {"unavailable", 503},
-                {"data_loss", 500}, {"unauthenticated", 401}};
+  } wanted[] = {{"ok", 200},
+                {"canceled", 499},
+                {"unknown", 500},
+                {"invalid_argument", 400},
+                {"deadline_exceeded", 504},
+                {"not_found", 404},
+                {"already_exists", 409},
+                {"permission_denied", 403},
+                {"resource_exhausted", 429},
+                {"failed_precondition", 400},
+                {"aborted", 409},
+                {"out_of_range", 400},
+                {"unimplemented", 501},
+                {"internal", 500},
+                {"unavailable", 503},
+                {"data_loss", 500},
+                {"unauthenticated", 401}};
   for (int i = 0; i <= RPC_UNAUTHENTICATED; i++) {
     assert_string_equal(rpc_code_name((enum rpc_code)i), wanted[i].name);
     assert_int_equal(rpc_code_status((enum rpc_code)i), wanted[i].status);
@@ -97,12 +113,13 @@ struct everything {
   struct str pick_b;
   int32_t negative;
   struct rpc_time when;
-  struct rpc_list words, leaves, map;
+  struct rpc_list kernel_lang, leaves, map;
   struct leaf *leaf;
 };
 
 static const struct enum_name kinds[] = {{0, "KIND_NONE"}, {7, "KIND_SEVEN"}, {0, NULL}};
-static const struct field leaf_fields[] = {{.number = 1, .type = FT_INT64, .offset = offsetof(struct leaf, big), .name = "big", .snake = "big"}};
+static const struct field leaf_fields[] = {
+    {.number = 1, .type = FT_INT64, .offset = offsetof(struct leaf, big), .name = "big", .snake = "big"}};
 static const struct schema leaf_schema = {"Leaf", leaf_fields, 1, sizeof(struct leaf)};
 
 #define AT(member) .offset = offsetof(struct everything, member)
@@ -121,19 +138,37 @@ static const struct field fields[] = {
     {.number = 6, .type = FT_SINT32, AT(negative), .name = "negative", .snake = "negative"},
     {.number = 7, .type = FT_ENUM, AT(kind), .name = "kind", .snake = "kind", .enums = kinds},
     {.number = 8, .type = FT_TIME, AT(when), .name = "when", .snake = "when"},
-    {.number = 9, .type = FT_STRING, .rule = FR_REPEATED, AT(words), .name = "words", .snake = "words"},
-    {.number = 10, .type = FT_MESSAGE, .rule = FR_REPEATED, AT(leaves), .name = "leaves", .snake = "leaves", .message = &leaf_schema},
+    {.number = 9, .type = FT_STRING, .rule = FR_REPEATED, AT(kernel_lang), .name = "words", .snake = "words"},
+    {.number = 10,
+     .type = FT_MESSAGE,
+     .rule = FR_REPEATED,
+     AT(leaves),
+     .name = "leaves",
+     .snake = "leaves",
+     .message = &leaf_schema},
     {.number = 11, .type = FT_MAP, AT(map), .name = "map", .snake = "map"},
     {.number = 12, .type = FT_MESSAGE, AT(leaf), .name = "leaf", .snake = "leaf", .message = &leaf_schema},
-    {.number = 13, .type = FT_UINT32, .rule = FR_ONEOF, AT(pick_a), .mark = offsetof(struct everything, which), .name = "pickA", .snake = "pick_a"},
-    {.number = 14, .type = FT_BYTES, .rule = FR_ONEOF, AT(pick_b), .mark = offsetof(struct everything, which), .name = "pickB", .snake = "pick_b"},
+    {.number = 13,
+     .type = FT_UINT32,
+     .rule = FR_ONEOF,
+     AT(pick_a),
+     .mark = offsetof(struct everything, which),
+     .name = "pickA",
+     .snake = "pick_a"},
+    {.number = 14,
+     .type = FT_BYTES,
+     .rule = FR_ONEOF,
+     AT(pick_b),
+     .mark = offsetof(struct everything, which),
+     .name = "pickB",
+     .snake = "pick_b"},
 };
 static const struct schema schema = {"Everything", fields, ARRAY_LEN(fields), sizeof(struct everything)};
 
-#define WHOLE                                                                                                                                        \
-  "{\"text\":\"h\xC3\xA9\",\"bytes\":\"/+8=\",\"maybeText\":\"\",\"flag\":true,\"number\":4294967295,"                                               \
-  "\"negative\":-2147483648,\"kind\":\"KIND_SEVEN\",\"when\":\"2026-01-02T03:04:05.678901Z\","                                                       \
-  "\"words\":[\"a\",\"\"],\"leaves\":[{\"big\":\"-9\"},{}],\"map\":{\"k\":\"v\",\"\":\"\"},"                                                         \
+#define WHOLE                                                                                                          \
+  "{\"text\":\"h\xC3\xA9\",\"bytes\":\"/+8=\",\"maybeText\":\"\",\"flag\":true,\"number\":4294967295,"                 \
+  "\"negative\":-2147483648,\"kind\":\"KIND_SEVEN\",\"when\":\"2026-01-02T03:04:05.678901Z\","                         \
+  "\"words\":[\"a\",\"\"],\"leaves\":[{\"big\":\"-9\"},{}],\"map\":{\"k\":\"v\",\"\":\"\"},"                           \
   "\"leaf\":{},\"pickB\":\"\"}"
 
 static void a_message_survives_json_proto_and_back(void **state)
@@ -193,8 +228,9 @@ static struct everything *read_json(struct arena *a, const char *text)
 static void json_is_read_generously(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
-  struct everything *m = read_json(&a, "{\"maybe_text\":null,\"number\":\"12\",\"negative\":-1e3,\"kind\":7,\"unknown\":{\"x\":[1]},"
-                                       "\"bytes\":\"_-8\",\"text\":\"\\ud83d\\ude00\",\"leaves\":[{\"big\":5}]}");
+  struct everything *m =
+      read_json(&a, "{\"maybe_text\":null,\"number\":\"12\",\"negative\":-1e3,\"kind\":7,\"unknown\":{\"x\":[1]},"
+                    "\"bytes\":\"_-8\",\"text\":\"\\ud83d\\ude00\",\"leaves\":[{\"big\":5}]}");
   assert_false(m->has_maybe);
   assert_int_equal(m->number, 12);
   assert_int_equal(m->negative, -1000);
@@ -209,10 +245,11 @@ static void json_is_read_generously(void **state)
 
 static void broken_protobuf_is_refused(void **state)
 {
-  static const struct str bytes[] = {STR("\x0a"),         STR("\x0a\x05hi"),       STR("\x0a\x01\xff"),
-                                     STR("\x28"),         STR("\x00\x01"),         STR("\x0d\x01\x02"),
-                                     STR("\x62\x02\x08"), STR("\x5a\x02\x0a\x09"), STR("\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
-                                     STR("\x0c"),         STR("\xf3\x01\x08")};
+  static const struct str bytes[] = {
+      STR("\x0a"),         STR("\x0a\x05hi"),       STR("\x0a\x01\xff"),
+      STR("\x28"),         STR("\x00\x01"),         STR("\x0d\x01\x02"),
+      STR("\x62\x02\x08"), STR("\x5a\x02\x0a\x09"), STR("\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+      STR("\x0c"),         STR("\xf3\x01\x08")};
   for (size_t i = 0; i < ARRAY_LEN(bytes); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 16);
     struct err err = ERR_NONE;
@@ -227,7 +264,8 @@ static void unknown_protobuf_fields_are_skipped(void **state)
   struct err err = ERR_NONE;
   void *msg;
   /* field 30 as varint, 64 bit, length, group with a varint inside, 32 bit; then number = 5 */
-  struct str in = STR("\xf0\x01\x01\xf1\x01\x01\x02\x03\x04\x05\x06\x07\x08\xf2\x01\x02xy\xf3\x01\x08\x01\xf4\x01\xf5\x01\x01\x02\x03\x04\x28\x05");
+  struct str in = STR("\xf0\x01\x01\xf1\x01\x01\x02\x03\x04\x05\x06\x07\x08\xf2\x01\x02xy\xf3\x01\x08\x01\xf4\x01\xf5"
+                      "\x01\x01\x02\x03\x04\x28\x05");
   assert_int_equal(proto_decode(&schema, in, &a, &msg, &err), 0);
   assert_int_equal(((struct everything *)msg)->number, 5);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unit.h - what every unit test includes. */
 #ifndef CLOCHE_UNIT_H
 #define CLOCHE_UNIT_H

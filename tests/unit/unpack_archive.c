@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unpack_archive.c - archives written and read again, cut anywhere, packed any way; the JSON of images. */
 #include "unit.h"
 
@@ -14,7 +15,8 @@ struct seen {
 static int on_entry(void *arg, const struct tar_entry *e)
 {
   struct seen *s = arg;
-  buf_addf(&s->text, "%d %o %llu:%llu %lld ", e->kind, e->mode, (unsigned long long)e->uid, (unsigned long long)e->gid, (long long)e->mtime);
+  buf_addf(&s->text, "%d %o %llu:%llu %lld ", e->kind, e->mode, (unsigned long long)e->uid, (unsigned long long)e->gid,
+           (long long)e->mtime);
   buf_adds(&s->text, e->name);
   buf_addc(&s->text, '>');
   buf_adds(&s->text, e->link);
@@ -53,19 +55,26 @@ static void write_some(struct buf *out)
   struct str xattrs[] = {STR("user.colour"), STR("blue\n")};
   const struct tar_entry list[] = {
       {.kind = TAR_DIR, .name = STR("dir/"), .mode = 01777, .mtime = 5},
-      {.kind = TAR_FILE, .name = STR("dir/file"), .size = 5, .mode = 04755, .uid = 3000000, .gid = 7, .xattrs = xattrs, .nxattrs = 1},
+      {.kind = TAR_FILE,
+       .name = STR("dir/file"),
+       .size = 5,
+       .mode = 04755,
+       .uid = 3000000,
+       .gid = 7,
+       .xattrs = xattrs,
+       .nxattrs = 1},
       {.kind = TAR_FILE, .name = str_of(long_name), .mode = 0600},
       {.kind = TAR_SYMLINK, .name = STR("link"), .link = str_of(long_name), .mode = 0777},
       {.kind = TAR_HARDLINK, .name = STR("hard"), .link = STR("dir/file")},
       {.kind = TAR_FIFO, .name = STR("pipe"), .mode = 0644},
   };
   for (size_t i = 0; i < ARRAY_LEN(list); i++) {
-    assert_int_equal(tarout_entry(out, &list[i]), 0);
+    assert_int_equal(tar_write_header(out, &list[i]), 0);
     if (list[i].size)
       buf_addz(out, "hello");
-    tarout_pad(out, list[i].size);
+    tar_write_pad(out, list[i].size);
   }
-  tarout_end(out);
+  tar_write_end(out);
 }
 
 static void what_is_written_is_read_again_in_any_pieces(void **state)
@@ -170,10 +179,13 @@ static void a_foreign_image_is_refused_by_name(void **state)
   char(*diffs)[65];
   size_t n;
   struct err err;
-  assert_int_equal(image_config(&a, STR("{\"os\":\"windows\",\"rootfs\":{\"diff_ids\":[]}}"), &out, &diffs, &n, &err), -ENOEXEC);
+  assert_int_equal(image_config(&a, STR("{\"os\":\"windows\",\"rootfs\":{\"diff_ids\":[]}}"), &out, &diffs, &n, &err),
+                   -ENOEXEC);
   assert_non_null(strstr(err.msg, "windows"));
   assert_int_equal(
-      image_config(&a, STR("{\"config\":{\"Env\":[\"A=1\",\"=x\",\"B\"]},\"rootfs\":{\"diff_ids\":[\"" DIGEST "\"]}}"), &out, &diffs, &n, &err), 0);
+      image_config(&a, STR("{\"config\":{\"Env\":[\"A=1\",\"=x\",\"B\"]},\"rootfs\":{\"diff_ids\":[\"" DIGEST "\"]}}"),
+                   &out, &diffs, &n, &err),
+      0);
   assert_int_equal(n, 1);
   assert_true(str_starts(buf_str(&out), STR("{\"env\":{\"A\":\"1\",\"B\":\"\"},\"user\":\"\"")));
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* warden_build.c - recipes, keys, states and logs of template builds. */
 #include "unit.h"
 
@@ -98,7 +99,8 @@ static void a_state_survives_its_own_text(void **state)
 static void an_exported_templates_settings_win(void **state)
 {
   struct build_state s = {0};
-  struct str config = STR("{\"env\":{\"A\":\"image\"},\"user\":\"x\",\"cloche\":{\"env\":{\"A\":\"kept\"},\"user\":\"bob\",\"start\":\"serve\"}}");
+  struct str config = STR("{\"env\":{\"A\":\"image\"},\"user\":\"x\",\"cloche\":{\"env\":{\"A\":\"kept\"},\"user\":"
+                          "\"bob\",\"start\":\"serve\"}}");
   assert_int_equal(build_state_read(&s, config, NULL), 0);
   assert_string_equal(s.user, "x");
   assert_int_equal(build_state_exported(&s, config, NULL), 0);
@@ -219,31 +221,32 @@ static void only_layers_that_python_may_load_from_are_its_footing(void **state)
   make_file(base, "usr/bin/python3");
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     char layer[64];
-    struct footing below, f;
+    struct zygote_key below, f;
     snprintf(layer, sizeof(layer), "%s/%zu", dir, i);
     make_file(layer, cases[i].path);
-    assert_int_equal(footing_touched(layer), cases[i].counts);
+    assert_int_equal(zygote_key_touched(layer), cases[i].counts);
     snprintf(list, sizeof(list), "%s\n", base);
-    footing_find(&below, str_of(list), STR("{\"env\":{\"A\":\"1\"}}"));
+    zygote_key_find(&below, str_of(list), STR("{\"env\":{\"A\":\"1\"}}"));
     snprintf(list, sizeof(list), "%s\n%s\n", layer, base);
-    footing_find(&f, str_of(list), STR("{\"env\":{}}"));
-    footing_key(&below, key[0]);
-    footing_key(&f, key[1]);
+    zygote_key_find(&f, str_of(list), STR("{\"env\":{}}"));
+    zygote_key_hash(&below, key[0]);
+    zygote_key_hash(&f, key[1]);
     assert_int_equal(strcmp(key[0], key[1]) != 0, cases[i].counts);
-    footing_free(&below);
-    footing_free(&f);
+    zygote_key_free(&below);
+    zygote_key_free(&f);
   }
   path_remove_tree(AT_FDCWD, dir);
 }
 
 static void variables_that_libraries_read_early_are_part_of_the_footing(void **state)
 {
-  struct footing f;
-  footing_find(&f, STR("/nowhere\n"), STR("{\"env\":{\"PYTHONHASHSEED\":\"0\",\"WORD\":\"x\",\"OMP_NUM_THREADS\":\"2\"}}"));
+  struct zygote_key f;
+  zygote_key_find(&f, STR("/nowhere\n"),
+                  STR("{\"env\":{\"PYTHONHASHSEED\":\"0\",\"WORD\":\"x\",\"OMP_NUM_THREADS\":\"2\"}}"));
   static const char want[] = "OMP_NUM_THREADS=2\0PYTHONHASHSEED=0";
   assert_int_equal(f.env.n, sizeof(want));
   assert_memory_equal(f.env.p, want, sizeof(want));
-  footing_free(&f);
+  zygote_key_free(&f);
 }
 
 int main(void)

@@ -1,4 +1,6 @@
-/* warden_packets.c - what crosses process borders: packets that are whole or refused, and log rings read while written. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden_packets.c - what crosses process borders: packets that are whole or refused, and log rings read while written.
+ */
 #include "unit.h"
 
 #include "wire/api_key.h"
@@ -123,8 +125,9 @@ static void nonsense_is_no_ring(void **state)
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
   struct ring r;
   ring_open(&r, 16);
-  const struct logring_head bad[] = {
-      {.magic = "CLOCHLOX", .size = 16}, {.magic = LOGRING_MAGIC, .size = 0}, {.magic = LOGRING_MAGIC, .size = UINT64_MAX}};
+  const struct logring_head bad[] = {{.magic = "CLOCHLOX", .size = 16},
+                                     {.magic = LOGRING_MAGIC, .size = 0},
+                                     {.magic = LOGRING_MAGIC, .size = UINT64_MAX}};
   for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
     assert_int_equal(pwrite(r.fd, &bad[i], sizeof(bad[i]), 0), sizeof(bad[i]));
     assert_int_equal(logring_read(r.fd, 1000, &b), -EINVAL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* warden_source.c - how images are named, who may be asked, and what stands for an image. */
 #include "unit.h"
 
@@ -43,7 +44,8 @@ static void names_mean_what_they_mean_elsewhere(void **state)
 
 static void names_that_could_mean_more_are_refused(void **state)
 {
-  static const char *const bad[] = {"",     " ",        "-option", "a b",         "a;b", "$(x)", "x/../y", "host.example//x",
+  static const char *const bad[] = {"",     " ",        "-option", "a b",
+                                    "a;b",  "$(x)",     "x/../y",  "host.example//x",
                                     "oci:", "oci:x:$t", "a\nb",    "h.example/-x"};
   struct source_name n;
   struct err err;
@@ -55,7 +57,8 @@ static void names_that_could_mean_more_are_refused(void **state)
 static void only_listed_hosts_are_asked(void **state)
 {
   static const char list[] = "docker.io *.trusted.example 127.0.0.1:* other.example:5000";
-  static const char *const good[] = {"docker.io", "a.trusted.example", "A.Trusted.Example", "127.0.0.1:9", "other.example:5000"};
+  static const char *const good[] = {"docker.io", "a.trusted.example", "A.Trusted.Example", "127.0.0.1:9",
+                                     "other.example:5000"};
   static const char *const bad[] = {"trusted.example", "xtrusted.example", "evil.docker.io",     "docker.io.evil",
                                     "127.0.0.1",       "127.0.0.10:1",     "other.example:5001", ""};
   for (size_t i = 0; i < ARRAY_LEN(good); i++)

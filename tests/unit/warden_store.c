@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* warden_store.c - what survives: migrations, boxes, ends and their logs, teams and templates. */
 #include "unit.h"
 
@@ -39,19 +40,29 @@ static void write_first_schema(const char *file)
       "PRAGMA journal_mode=WAL;"
       "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
       "CREATE TABLE team(id TEXT PRIMARY KEY, name TEXT NOT NULL, slug TEXT NOT NULL UNIQUE);"
-      "CREATE TABLE api_key(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, mask TEXT NOT NULL,"
+      "CREATE TABLE api_key(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, mask TEXT "
+      "NOT NULL,"
       " hash BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, used INTEGER NOT NULL);"
-      "CREATE TABLE template(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, public INTEGER NOT NULL,"
-      " created INTEGER NOT NULL, updated INTEGER NOT NULL, spawned INTEGER NOT NULL, spawns INTEGER NOT NULL, UNIQUE(team, name));"
-      "CREATE TABLE build(id TEXT PRIMARY KEY, template TEXT NOT NULL REFERENCES template(id), layers TEXT NOT NULL, config TEXT NOT NULL,"
+      "CREATE TABLE template(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, public "
+      "INTEGER NOT NULL,"
+      " created INTEGER NOT NULL, updated INTEGER NOT NULL, spawned INTEGER NOT NULL, spawns INTEGER NOT NULL, "
+      "UNIQUE(team, name));"
+      "CREATE TABLE build(id TEXT PRIMARY KEY, template TEXT NOT NULL REFERENCES template(id), layers TEXT NOT NULL, "
+      "config TEXT NOT NULL,"
       " cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, created INTEGER NOT NULL);"
-      "CREATE TABLE tag(template TEXT NOT NULL REFERENCES template(id), tag TEXT NOT NULL, build TEXT NOT NULL REFERENCES build(id),"
+      "CREATE TABLE tag(template TEXT NOT NULL REFERENCES template(id), tag TEXT NOT NULL, build TEXT NOT NULL "
+      "REFERENCES build(id),"
       " assigned INTEGER NOT NULL, PRIMARY KEY(template, tag)) WITHOUT ROWID;"
-      "CREATE TABLE box(id TEXT PRIMARY KEY, team TEXT NOT NULL, template TEXT NOT NULL, alias TEXT NOT NULL, build TEXT NOT NULL,"
-      " runtime TEXT NOT NULL, secret TEXT NOT NULL, config TEXT NOT NULL, init TEXT NOT NULL, flags INTEGER NOT NULL, cpus INTEGER NOT NULL,"
-      " memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, slot INTEGER NOT NULL, state INTEGER NOT NULL, run INTEGER NOT NULL,"
-      " started INTEGER NOT NULL, end_at INTEGER NOT NULL, pid INTEGER NOT NULL, pid_start INTEGER NOT NULL) WITHOUT ROWID;"
-      "CREATE TABLE ended(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, cause TEXT NOT NULL) WITHOUT ROWID;"
+      "CREATE TABLE box(id TEXT PRIMARY KEY, team TEXT NOT NULL, template TEXT NOT NULL, alias TEXT NOT NULL, build "
+      "TEXT NOT NULL,"
+      " runtime TEXT NOT NULL, secret TEXT NOT NULL, config TEXT NOT NULL, init TEXT NOT NULL, flags INTEGER NOT NULL, "
+      "cpus INTEGER NOT NULL,"
+      " memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, slot INTEGER NOT NULL, state INTEGER NOT NULL, run "
+      "INTEGER NOT NULL,"
+      " started INTEGER NOT NULL, end_at INTEGER NOT NULL, pid INTEGER NOT NULL, pid_start INTEGER NOT NULL) WITHOUT "
+      "ROWID;"
+      "CREATE TABLE ended(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, cause TEXT NOT NULL) WITHOUT "
+      "ROWID;"
       "CREATE INDEX ended_at ON ended(at);"
       "INSERT INTO team VALUES('t1','First','first');"
       "INSERT INTO box VALUES('ibox','t1','tpl','base','b1','rt','hush','{}','{}',1,2,1024,2048,7,2,1,111,222,333,444);"
@@ -93,6 +104,9 @@ static void the_first_schema_is_brought_up_to_date(void **state)
   assert_int_equal(b.timeout_s, 0);
   assert_string_equal(t.slug, "first");
   assert_int_equal(t.boxes_max, 0);
+  assert_int_equal(t.storage_max_mb, 0);
+  t.storage_max_mb = 11, t.paused_max = 12, t.snapshots_max = 13, t.disk_max_mb = 14;
+  assert_int_equal(store_team_put(s, &t, NULL), 0);
   b.timeout_s = 77;
   assert_int_equal(store_box_put(s, &b, NULL), 0);
   assert_int_equal(store_log_put(s, "ibox", "t1", 5, STR("a line\n"), NULL), 0);
@@ -100,6 +114,11 @@ static void the_first_schema_is_brought_up_to_date(void **state)
   store_close(s);
   s = fresh("old");
   store_boxes(s, keep_box, &b);
+  store_teams(s, keep_team, &t);
+  assert_int_equal(t.storage_max_mb, 11);
+  assert_int_equal(t.paused_max, 12);
+  assert_int_equal(t.snapshots_max, 13);
+  assert_int_equal(t.disk_max_mb, 14);
   assert_int_equal(b.timeout_s, 77);
   row_box_free(&b);
   store_close(s);
@@ -188,7 +207,8 @@ static void references_are_taken_apart(void **state)
       assert_true(err.msg[0]);
       continue;
     }
-    assert_true(str_is(r.alias, table[i].alias) && str_is(r.tag, table[i].tag) && str_eq(r.space, str_of(table[i].space)));
+    assert_true(str_is(r.alias, table[i].alias) && str_is(r.tag, table[i].tag) &&
+                str_eq(r.space, str_of(table[i].space)));
   }
 }
 
@@ -202,7 +222,12 @@ struct shop {
 
 static void add_build(struct shop *s, const char *template_id, const char *id)
 {
-  struct row_build b = {.layers = (char *)"/layer\n", .config = (char *)"{}", .cpus = 2, .memory_mb = 512, .disk_mb = 1024, .created_us = 5};
+  struct row_build b = {.layers = (char *)"/layer\n",
+                        .config = (char *)"{}",
+                        .cpus = 2,
+                        .memory_mb = 512,
+                        .disk_mb = 1024,
+                        .created_us = 5};
   snprintf(b.id, sizeof(b.id), "%s", id);
   snprintf(b.template_id, sizeof(b.template_id), "%s", template_id);
   assert_int_equal(store_build_put(s->store, &b, NULL), 0);
@@ -312,7 +337,8 @@ static void keys_open_their_team_until_they_are_deleted(void **state)
   char text[KEY_TEXT], mask[64];
   open_shop(&s, "keys");
   key_make(text, hash, mask);
-  assert_int_equal(catalog_key_add(s.catalog, str_of(s.other), STR("k"), str_make(hash, sizeof(hash)), str_of(mask), &k, &err), 0);
+  assert_int_equal(
+      catalog_key_add(s.catalog, str_of(s.other), STR("k"), str_make(hash, sizeof(hash)), str_of(mask), &k, &err), 0);
   uint8_t again[SHA256_LEN];
   assert_int_equal(key_hash(str_of(text), again), 0);
   const struct row_team *t = catalog_team_by_key(s.catalog, str_make(again, sizeof(again)));

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Python kernel without a web of sockets: IPython's shell behind one line-framed JSON stream.
 
 Read kernel.py first: it receives the messages and runs the cells. shell.py is IPython bent to our

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a value looks like: IPython's formatters, the two of our own, and a quicker way through them.
 
 IPython asks thirteen formatters about every value, and asking costs far more than answering. Here

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """matplotlib inside a cell: a backend whose screen is the client.
 
 It is an ordinary matplotlib backend module (`module://cloche_kernel.figures`): Agg draws, show() displays

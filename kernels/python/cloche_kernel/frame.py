@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A DataFrame as data: {column name: [cell, ...]}, the index left out.
 
 Every cell becomes something JSON has. Missing values of all kinds (None, NaN, NaT, NA) and infinities

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a Python that starts now would load what is loaded here.
 
 A loaded Python is forked into boxes whose files may have changed since: somebody installed another version of a library, and a

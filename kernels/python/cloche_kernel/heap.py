@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a loaded Python cheap to fork: what is there is never counted again, never collected, and lies in few large pieces.
 
 A fork shares pages until somebody writes, and Python writes into every object it merely looks at: the count of its
@@ -13,7 +14,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -39,17 +40,19 @@ def gather() -> None:
         return
 
 
-def settle(file: str = "") -> None:
+def settle(files: Sequence[int] = ()) -> None:
     """To be called once, with one thread, when everything is loaded and before the first fork.
 
-    With a file, memory is mapped from there afterwards: see lay.
+    With a file, memory is mapped from there afterwards: see lay. Its descriptors are closed.
     """
     gc.collect()
     immortalise()
     gc.freeze()
     join()
-    if not file or not lay(file):
+    if len(files) != 2 or not lay(*files):
         collapse()
+    for descriptor in files:
+        os.close(descriptor)
 
 
 def immortalise() -> int:
@@ -153,29 +156,24 @@ class Piece(ctypes.Structure):
     _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("offset", ctypes.c_uint64)]
 
 
-def lay(path: str) -> int:
-    """Moves what we have written into a new file and maps it from there; gives the number of pieces.
+def lay(to: int, from_: int) -> int:
+    """Moves what we have written into a file and maps it from there; gives the number of pieces.
 
-    Forks then share it without a copy of page tables, and a checkpoint of a box holds only what its processes changed.
+    The descriptors are of one empty file, open for writing and for reading only. Forks then share it without a copy of page
+    tables, and a checkpoint of a box holds only what its processes changed.
     """
     try:
         library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "lay.so"))
         library.lay.restype = ctypes.c_long
         pieces, size = _own_pieces()
-        to = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.ftruncate(to, size)
     except OSError:
         return 0
-    try:
-        os.ftruncate(to, size)
-        from_ = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        table = (Piece * len(pieces))(*pieces)
-        count, *files = (ctypes.c_long(number) for number in (len(pieces), to, from_))
-        laid = library.lay(table, count, *files)
-        os.close(from_)
-        collapse(table[:laid])
-        return laid
-    finally:
-        os.close(to)
+    table = (Piece * len(pieces))(*pieces)
+    count, *files = (ctypes.c_long(number) for number in (len(pieces), to, from_))
+    laid = library.lay(table, count, *files)
+    collapse(table[:laid])
+    return laid
 
 
 PAGE = 4096

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells when a module gets imported, so that hooks cost nothing to who never uses the library."""
 
 import importlib.abc

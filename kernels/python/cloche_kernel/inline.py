@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings behind `%config InlineBackend`, and the formatters they choose for figures.
 
 Apart from figures.py because it must exist before matplotlib is imported, and cost nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One kernel: receives messages on descriptor 3, runs cells one at a time, leaves at end of file.
 
 A run is: set its variables, run the cell, put the variables back, say done. Only the cell itself can be interrupted;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The asyncio loop of a kernel: it lives as long as the kernel, across cells.
 
 While a cell runs plain code the loop counts as the running one, so asyncio.create_task() works in it;

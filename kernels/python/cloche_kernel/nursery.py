@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The nursery: loads everything heavy once, then forks kernels that start in a millisecond.
 
 What it promises its children: one thread, nothing of the user's run, no database, no open figure,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything a running cell lets out, in the order it was let out.
 
 One Outlet per kernel. It knows which run is on and stamps its id on every message; between runs

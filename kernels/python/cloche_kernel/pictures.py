@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PIL images: show() displays, and saving to a named file displays the image as well.
 
 Saving shows only what the user saves: a save deep inside a library stays silent, except that of

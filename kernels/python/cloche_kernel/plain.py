@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists and dicts as JSON, for the `json` field of a result.
 
 Most structures pass through the C encoder as they are. The slow way, element by element, is for numpy values, dates,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What two forks of one nursery must not share, renewed in the child.
 
 A fork copies the state of every random generator and every secret made so far; two boxes would draw

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IPython's shell, bent to a kernel without terminal, history file or colours.
 
 It keeps all that users know (magics, In and Out, `!cmd`, top-level await, tracebacks) and drops what costs:

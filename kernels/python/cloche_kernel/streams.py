@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sys.stdout and sys.stderr of a kernel: each write is a message at once, nothing is buffered.
 
 print() is replaced by one that joins its pieces first, because the built-in one writes text and newline separately and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`!cmd`: a shell command on a terminal of its own, its output shown as it comes.
 
 The command gets a pseudo-terminal, so programs behave as for a person, and stdout and stderr

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tracebacks in IPython's layout, without IPython's price.
 
 IPython parses the whole source file of every frame to choose the lines it shows; an error that passes

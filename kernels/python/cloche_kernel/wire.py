@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The protocol socket: JSON objects, one per line, in both directions.
 
 What it promises: a line reaches the agent whole or not at all, whichever threads print and

@@ -1,50 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
 """The zygote: a nursery outside all boxes, whose forks move into boxes and are kernels or nurseries there.
 
 It runs as a host user without rights, in namespaces of its own, on a read-only view of the template. The
-warden makes each box's user namespace belong to that user, so a fork of ours may enter it: it joins the box's control
-groups, its namespaces and its root identity, loads the box's system call filter, gives up the capabilities a box's root
-does not have, and then serves the box's agent: as the first kernel, or as a nursery where more than one is wanted.
-No user code runs before all that is done.
+warden makes each box's user namespace belong to that user, so a fork of ours may enter it: move.c tells how, step by step. In
+the box the fork serves the box's agent: as the first kernel, or as a nursery where more than one is wanted. No user code runs
+before it is one of the box's own processes.
+
+Nothing in here waits for a process that a box can stop, nor for the end of what a box has sent into its agent's socket: who closes
+that one last closes what is in its queue, and a connection of the box may linger there. So ours is closed while the walker still
+has its own, and where there is no walker it is kept until there is one (Mover.fork). Memory that forks get must tell them nothing of other boxes: a message
+is read whole, with its descriptors, into one buffer that is cleared before the fork.
 """
 
 import array
 import ctypes
 import errno
+import json
 import os
-import resource
 import select
 import signal
 import socket
+import time
 from typing import Any
 
 from . import ground, heap, renewal
 from .kernel import PROTOCOL_FD, Kernel
 from .nursery import Nursery, end_threads, load, warm
 from .outlet import complain
-from .wire import Wire, dumps
+from .wire import dumps
 
 HOME = "/home/user"
-SYS_SECCOMP, SYS_KEYCTL, SYS_CAPSET, SYS_ARCH_PRCTL = 317, 250, 126, 158  # x86-64
+SYS_ARCH_PRCTL = 158  # x86-64
 ARCH_GET_FS, PR_GET_TID_ADDRESS = 0x1003, 40
-PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 24, 47, 4
-KEYCTL_JOIN_SESSION_KEYRING = 1
-CAPABILITY_VERSION_3 = 0x20080522
-CLONE_NEWTIME = 0x80
-EVERY_NAMESPACE = (
-    os.CLONE_NEWUSER
-    | os.CLONE_NEWNS
-    | os.CLONE_NEWNET
-    | os.CLONE_NEWIPC
-    | os.CLONE_NEWUTS
-    | os.CLONE_NEWPID
-    | os.CLONE_NEWCGROUP
-)
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+SO_PASSRIGHTS = 83
+MESSAGE_MAX = 4096
+FDS_MAX = 20
+ENTER_SECONDS = 5.0  # for a walker to end; a frozen box may hold it
 
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-class FilterProgram(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
 
 def _call(what: str, result: int) -> None:
@@ -53,68 +47,42 @@ def _call(what: str, result: int) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def _load_filter(code: bytes) -> None:
-    text = ctypes.create_string_buffer(code, len(code))
-    program = FilterProgram(len(code) // 8, ctypes.cast(text, ctypes.c_void_p))
-    _call("seccomp", libc.syscall(SYS_SECCOMP, 1, 0, ctypes.byref(program)))
-
-
-def _keep_capabilities(mask: int) -> None:
-    for capability in range(64):
-        if not mask >> capability & 1:
-            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # unknown numbers are refused, which is fine
-    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    low, high = mask & 0xFFFFFFFF, mask >> 32
-    data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
-    _call("capset", libc.syscall(SYS_CAPSET, header, data))
-    _call("ambient", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
-
-
-def _enter_time(pidfd: int) -> None:
-    """A box that was restored has clocks of its own, to be entered by who has memory of its own; others have the host's,
-    which nobody may enter and everybody is in."""
-    if libc.setns(pidfd, CLONE_NEWTIME) < 0 and ctypes.get_errno() not in (errno.EPERM, errno.EINVAL):
-        number = ctypes.get_errno()
-        raise OSError(number, f"entering the box's clocks: {os.strerror(number)}")
-
-
-def fork_twice(pidfd: int) -> int:
-    """A fork that enters the box, and a fork of a fork of it that is born there: 0 in the last, the first's pid here."""
-    child = os.fork()
-    if child > 0:
-        return child
-    try:
-        os.setns(pidfd, EVERY_NAMESPACE)
-        os.setgroups([])
-        os.setresgid(0, 0, 0)
-        os.setresuid(0, 0, 0)
-        for _ in range(2):  # an orphan of the box's own goes to the box's first process, see move.c
-            if os.fork() > 0:
-                os._exit(0)
-    except BaseException as error:
-        complain(f"a fork could not enter its box: {error!r}")
-        os._exit(1)
-    return 0
-
-
 class Move(ctypes.Structure):
-    """What move.c is told, and tells."""
+    """What move.c is told."""
 
+    GROUPS_MAX = 16
     _fields_ = [
-        ("box", ctypes.c_int32),
-        ("namespaces", ctypes.c_int32),
+        ("filter", ctypes.c_uint64),
+        ("capabilities", ctypes.c_uint64),
         ("tid_place", ctypes.c_uint64),
         ("rseq_place", ctypes.c_uint64),
-        ("step", ctypes.c_int32),
-        ("error", ctypes.c_int32),
+        ("instructions", ctypes.c_uint32),
+        ("files", ctypes.c_uint32),
+        ("sock", ctypes.c_int32),
+        ("box", ctypes.c_int32),
+        ("groups", ctypes.c_int32 * GROUPS_MAX),
+        ("group_count", ctypes.c_int32),
+        ("gate", ctypes.c_int32 * 2),
     ]
 
 
 class Mover:
-    """fork_twice with one copy of our memory instead of two: see move.c."""
+    """Forks into boxes: see move.c."""
 
-    ENDED = ((1, errno.ESRCH), (4, errno.ENOMEM))  # no such process; its pid namespace takes no more
-    STEPS = ("", "entering its namespaces", "groups", "identity", "fork")
+    STEPS = (
+        "",
+        "descriptors",
+        "entering its namespaces",
+        "",
+        "/dev/null",
+        "identity",
+        "limits",
+        "filter",
+        "capabilities",
+        "control groups",
+    )
+    FIRST_STEP = 200
+    ENDED = (FIRST_STEP + 3, errno.ENOMEM)  # the box has ended meanwhile, which is nobody's fault
 
     def __init__(self) -> None:
         self.library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "move.so"))
@@ -124,23 +92,43 @@ class Mover:
         _call("thread id", libc.prctl(PR_GET_TID_ADDRESS, ctypes.byref(tid), 0, 0, 0))
         self.tid_place = tid.value
         self.rseq_place = _rseq_place()
-        self.box_ended = False  # meanwhile: nobody's fault
         self.spans: ctypes.Array[heap.Span] = (heap.Span * 0)()
+        self.unclosed: list[int] = []  # agents' sockets
 
-    def fork(self, pidfd: int) -> int:
-        """0 in the fork; here the pid of a process that has ended, or -1."""
-        move = Move(pidfd, EVERY_NAMESPACE, self.tid_place, self.rseq_place)
+    def fork(self, fds: list[int], code: bytes, message: dict[str, Any]) -> int:
+        """0 in the fork, inside the box; here the pid of the walker, or -1. Takes the first descriptor, the agent's socket."""
+        sock, box, _program, *groups = fds
+        self.unclosed.append(sock)
+        text = ctypes.create_string_buffer(code, len(code))
+        move = Move(ctypes.addressof(text), int(message["caps"]), self.tid_place, self.rseq_place, len(code) // 8)
+        move.files, move.sock, move.box = int(message["files"]), sock, box
+        move.group_count = len(groups)
+        move.groups[: len(groups)] = groups
+        gate = os.pipe2(os.O_CLOEXEC)
+        move.gate[:] = gate
         self.python.PyOS_BeforeFork()
         child = self.library.move_fork(ctypes.byref(move))
         if child == 0:
             self.python.PyOS_AfterFork_Child()
+            self.unclosed.clear()
             return 0
         self.python.PyOS_AfterFork_Parent()
-        libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # its changes of identity were made on our memory
-        self.box_ended = (move.step, move.error) in self.ENDED
-        if child < 0 or (move.step and not self.box_ended):
-            complain(f"a fork could not enter its box: {self.STEPS[move.step]}: {os.strerror(move.error or -child)}")
+        while child > 0 and self.unclosed:
+            os.close(self.unclosed.pop())
+        for end in gate:
+            os.close(end)
+        if child < 0:
+            complain(f"no fork for a box: {os.strerror(-child)}")
         return child if child > 0 else -1
+
+    def explain(self, status: int) -> None:
+        """Says why a walker failed."""
+        code = os.waitstatus_to_exitcode(status)
+        step = code - self.FIRST_STEP
+        if 0 < step < len(self.STEPS):
+            complain(f"a fork could not enter its box: {self.STEPS[step]}")
+        else:
+            complain(f"a fork could not enter its box: {os.strerror(code) if code > 0 else f'signal {-code}'}")
 
     def touch(self) -> None:
         """In the fork: copies what it will write to, all at once."""
@@ -160,75 +148,102 @@ def _rseq_place() -> int:
     return base.value + offset
 
 
-def _mover() -> Mover | None:
-    try:
-        return Mover()
-    except OSError as error:
-        complain(f"forks copy their memory twice: {error!r}")
-        return None
-
-
 class Zygote:
-    def __init__(self, sock: socket.socket, kernel: Kernel, mover: Mover | None) -> None:
+    def __init__(self, sock: socket.socket, kernel: Kernel, mover: Mover) -> None:
         self.sock = sock
         self.mover = mover
         self.kernel = kernel
-        self.wire = Wire(sock)
-        self.fds: list[int] = []
+        self.message = bytearray(MESSAGE_MAX)
+        self.walkers: dict[int, tuple[Any, float]] = {}  # pid: the message's id, and until when
+        self.woken = self.wake = -1
 
     def serve(self) -> None:
+        """Not to be looked into from here on, nor are its forks before they say so. Orphans of walkers are ours to reap."""
+        _call("dumpable", libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+        _call("subreaper", libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+        self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGCHLD, _note)
+        signal.set_wakeup_fd(self.wake, warn_on_full_buffer=False)
         self.answer({"ev": "ready", "pid": os.getpid()})
         watch = select.poll()
         watch.register(self.sock, select.POLLIN)
+        watch.register(self.woken, select.POLLIN)
         while True:
-            watch.poll()
-            if not self.receive():
+            ready = {fd for fd, _ in watch.poll(1000 if self.walkers else None)}
+            if self.woken in ready:
+                os.read(self.woken, 4096)
+            self.reap()
+            self.expire()
+            if self.sock.fileno() in ready and not self.receive():
                 os._exit(0)
 
     def receive(self) -> bool:
-        space = socket.CMSG_SPACE(16 * array.array("i").itemsize)
-        data, ancillary, _flags, _address = self.sock.recvmsg(64 * 1024, space)
+        """One message and its descriptors. False at end of file."""
+        space = socket.CMSG_SPACE(FDS_MAX * array.array("i").itemsize)
+        size, ancillary, _flags, _address = self.sock.recvmsg_into([self.message], space, socket.MSG_CMSG_CLOEXEC)
+        fds = array.array("i")
         for level, kind, payload in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                numbers = array.array("i")
-                numbers.frombytes(payload[: len(payload) - len(payload) % numbers.itemsize])
-                self.fds.extend(numbers)
-        self.wire.received += data
-        while (message := self.wire.take()) is not None:
-            if message.get("op") == "enter":
-                self.enter(message)
-        return bool(data)
-
-    def enter(self, message: dict[str, Any]) -> None:
-        """Sends a fork into the box whose descriptors came with the message."""
-        count = message["fds"]
-        fds, self.fds = self.fds[:count], self.fds[count:]
-        sock, pidfd, program, *groups = fds
-        code = os.read(program, 1 << 20)
-        child = self.mover.fork(pidfd) if self.mover else fork_twice(pidfd)
-        if child == 0:
-            self.serve_box(sock, pidfd, code, groups, message)
+                fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+        message = json.loads(self.message[:size]) if size else {}
+        self.message[:size] = bytes(size)
+        if message.get("op") == "enter" and len(fds) == message["fds"]:
+            self.enter(message, list(fds))
+            fds.pop(0)
         for fd in fds:
             os.close(fd)
-        _pid, status = os.waitpid(child, 0) if child > 0 else (0, 1)
-        if self.mover and self.mover.box_ended:
-            status = 0
-        self.answer({"ev": "entered", "id": message["id"], "status": status})
+        return size > 0
 
-    def serve_box(self, sock: int, pidfd: int, code: bytes, groups: list[int], message: dict[str, Any]) -> None:
-        """In the fork, inside the box's walls."""
+    def enter(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Sends a fork into the box whose descriptors came with the message."""
+        code = os.pread(fds[2], 1 << 20, 0)
+        child = self.mover.fork(fds, code, message)
+        if child == 0:
+            self.serve_box(message)
+        elif child < 0:
+            self.answer({"ev": "entered", "id": message["id"], "status": 1})
+        else:
+            self.walkers[child] = (message["id"], time.monotonic() + ENTER_SECONDS)
+
+    def reap(self) -> None:
+        """Takes note of walkers that ended, and of parents of forks, which come to us when their walker has ended."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self.walkers:
+                self.ended(pid, status)
+
+    def ended(self, pid: int, status: int) -> None:
+        request, _deadline = self.walkers.pop(pid)
+        if status and os.waitstatus_to_exitcode(status) in self.mover.ENDED:
+            status = 0
+        if status:
+            self.mover.explain(status)
+        self.answer({"ev": "entered", "id": request, "status": status})
+
+    def expire(self) -> None:
+        """A walker that is frozen with its box ends when the box goes on; nobody waits for that."""
+        now = time.monotonic()
+        for pid in [pid for pid, (_id, deadline) in self.walkers.items() if now > deadline]:
+            request, _deadline = self.walkers.pop(pid)
+            os.kill(pid, signal.SIGKILL)
+            complain("a fork did not enter its box in time")
+            self.answer({"ev": "entered", "id": request, "status": signal.SIGKILL.value})
+
+    def serve_box(self, message: dict[str, Any]) -> None:
+        """In the fork, which is the box's own: descriptor 3 is the agent's socket, complaints go nowhere from here on."""
         try:
-            for group in groups:
-                os.write(group, b"0")
-            if message["as"] == "nursery":
-                _enter_time(pidfd)
-            if self.mover:
-                self.mover.touch()
-            self.settle(message)
-            _load_filter(code)
-            _keep_capabilities(int(message["caps"]))
-            self.connect(sock)
-            nursery = Nursery(socket.socket(fileno=PROTOCOL_FD), self.kernel)
+            self.sock.detach()
+            self.walkers.clear()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.mover.touch()
+            os.chdir(HOME if os.path.isdir(HOME) else "/")
+            nursery = Nursery(_open_agent_socket(), self.kernel)
             if message["as"] == "kernel" and not (message.get("look") and ground.changed()):
                 nursery.become()
             nursery.serve()
@@ -237,31 +252,22 @@ class Zygote:
         finally:
             os._exit(1)
 
-    def settle(self, message: dict[str, Any]) -> None:
-        """Session, limits and directory as the agent would have given them."""
-        os.setsid()
-        libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # a change of identity hides /proc/self from its new owner
-        libc.syscall(SYS_KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, None)
-        _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        hard = min(hard, int(message["files"]))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
-        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
-        with open("/proc/self/oom_score_adj", "w") as score:
-            score.write("0")
-        os.umask(0o022)
-        os.chdir(HOME if os.path.isdir(HOME) else "/")
-
-    def connect(self, sock: int) -> None:
-        """The agent's socket on 3, nothing on 0 to 2; complaints go nowhere from here on."""
-        null = os.open("/dev/null", os.O_RDWR)
-        self.sock.detach()
-        for target in (0, 1, 2):
-            os.dup2(null, target, inheritable=True)
-        os.dup2(sock, PROTOCOL_FD, inheritable=False)
-        os.closerange(PROTOCOL_FD + 1, 256)
-
     def answer(self, message: dict[str, Any]) -> None:
-        self.wire.send(dumps(message) + "\n")
+        self.sock.send((dumps(message) + "\n").encode())
+
+
+def _note(_signum: int, _frame: Any) -> None:
+    """The wake-up descriptor carries the news; Python needs a handler for it to be written."""
+
+
+def _open_agent_socket() -> socket.socket:
+    """The warden lets nobody send descriptors into it before it is ours; older kernels know no such thing."""
+    sock = socket.socket(fileno=PROTOCOL_FD)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 1)
+    except OSError:
+        pass
+    return sock
 
 
 def _first_steps(kernel: Kernel) -> None:
@@ -269,6 +275,12 @@ def _first_steps(kernel: Kernel) -> None:
     kernel.open_loop()
     renewal.renew(fresh=True)
     kernel.rehearse(["1 + 1"])
+
+
+def _heap_files(sock: socket.socket) -> list[int]:
+    """The file for our memory, which the warden made: its first message, with descriptors to write and to read it."""
+    _line, files, _flags, _address = socket.recv_fds(sock, 4096, 2)
+    return files
 
 
 def serve() -> None:
@@ -280,9 +292,8 @@ def serve() -> None:
     kernel = Kernel()
     warm(kernel)
     end_threads()
-    mover = _mover()
+    mover = Mover()
     renewal.prepare()
-    heap.settle(f"/dev/shm/cloche-heap-{os.urandom(8).hex()}")
-    if mover:
-        mover.spans = heap.written(lambda: _first_steps(kernel))
+    heap.settle(_heap_files(sock))
+    mover.spans = heap.written(lambda: _first_steps(kernel))
     Zygote(sock, kernel, mover).serve()

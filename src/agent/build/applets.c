@@ -1,4 +1,5 @@
-/* chore.c - see chore.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* applets.c - see applets.h. */
 #include "agent/build/applets.h"
 #include "agent/build/copy_step.h"
 #include "agent/envd/resolve.h"
@@ -22,7 +23,7 @@ static size_t reference(struct str s, struct str *name)
   return braced ? at + 1 : at;
 }
 
-int chore_expand(struct str text, const char *(*get)(const char *name), struct buf *out)
+int applet_expand(struct str text, const char *(*get)(const char *name), struct buf *out)
 {
   while (text.n) {
     struct str name;
@@ -52,7 +53,7 @@ static int expand(int argc, char **argv)
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
   buf_adds(&out, STR(CHORE_VALUES));
   for (int i = 2; i < argc; i++) {
-    if (chore_expand(str_of(argv[i]), from_environment, &out))
+    if (applet_expand(str_of(argv[i]), from_environment, &out))
       break;
     buf_addc(&out, 0);
   }
@@ -69,7 +70,7 @@ static int workdir(char **argv)
   struct user u;
   int r = user_find(str_of(argv[3]), &u);
   if (r) {
-    fprintf(stderr, "user '%s': %s\n", argv[3], r == -ENOENT ? "there is no such user" : strerror(-r));
+    fprintf(stderr, "user '%s': %s\n", argv[3], r == -ENOENT ? "no such user" : strerror(-r));
     return 1;
   }
   r = resolve_mkdirs(argv[2], &u);
@@ -78,14 +79,14 @@ static int workdir(char **argv)
   return r ? 1 : 0;
 }
 
-int chore_main(int argc, char **argv)
+int applet_main(int argc, char **argv)
 {
   if (!strcmp(argv[1], "expand"))
     return expand(argc, argv);
   if (!strcmp(argv[1], "workdir") && argc == 4)
     return workdir(argv);
   if (!strcmp(argv[1], "place") && argc == 7)
-    return place_main(argv + 2);
+    return copy_step_main(argv + 2);
   fprintf(stderr, "usage: agent expand VALUE... | workdir PATH USER | place SOURCE DEST OWNER MODE USER\n");
   return 2;
 }

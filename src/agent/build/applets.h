@@ -1,14 +1,15 @@
-/* chore.h - small works of a template build that the agent's own program does inside the box, as a process of its own:
- * no image needs tools for them. `agent place ...`, `agent expand ...`, `agent workdir ...`. */
-#ifndef CLOCHE_AGENT_CHORE_H
-#define CLOCHE_AGENT_CHORE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* applets.h - small works of a template build that the agent's own program does inside the box, as a process of its
+ * own: no image needs tools for them. `agent place ...`, `agent expand ...`, `agent workdir ...`. */
+#ifndef CLOCHE_AGENT_BUILD_APPLETS_H
+#define CLOCHE_AGENT_BUILD_APPLETS_H
 
 #include "base/base.h"
 
 #define CHORE_VALUES "\036values\036" /* stands before what `expand` prints, whatever a login shell printed before */
 
-int chore_main(int argc, char **argv); /* the exit status */
+int applet_main(int argc, char **argv); /* the exit status */
 /* $NAME and ${NAME} from `get`, everything else to the letter. */
-int chore_expand(struct str text, const char *(*get)(const char *name), struct buf *out);
+int applet_expand(struct str text, const char *(*get)(const char *name), struct buf *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* order.c - see order.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_exec.c - see build_exec.h. */
 #include "agent/build/build_exec.h"
 #include "agent/build/package_cache.h"
 #include "agent/log_capture.h"
@@ -18,12 +19,12 @@
 
 struct pipe_end {
   uv_poll_t poll;
-  struct order *order;
+  struct exec_cmd *exec_cmd;
   int fd; /* -1 = closed */
   uint32_t what;
 };
 
-struct order {
+struct exec_cmd {
   uint32_t number;
   unsigned refs; /* one for the process, one per handle */
   bool reaped, told;
@@ -38,9 +39,9 @@ struct order {
 static int warden_fd = -1;
 
 /* A warden that reads slowly slows the command down. */
-static void say(uint32_t number, enum order_what what, int status, struct str bytes)
+static void say(uint32_t number, enum exec_what what, int status, struct str bytes)
 {
-  struct order_word word = {number, what, status};
+  struct exec_event word = {number, what, status};
   struct iovec parts[2] = {{&word, sizeof(word)}, {(void *)bytes.p, bytes.n}};
   struct msghdr msg = {.msg_iov = parts, .msg_iovlen = bytes.n ? 2 : 1};
   while (warden_fd >= 0 && sendmsg(warden_fd, &msg, MSG_NOSIGNAL) < 0) {
@@ -52,7 +53,7 @@ static void say(uint32_t number, enum order_what what, int status, struct str by
   }
 }
 
-static void order_release(struct order *o)
+static void exec_release(struct exec_cmd *o)
 {
   if (!--o->refs)
     free(o);
@@ -60,12 +61,12 @@ static void order_release(struct order *o)
 
 static void end_closed(uv_handle_t *h)
 {
-  order_release(((struct pipe_end *)h)->order);
+  exec_release(((struct pipe_end *)h)->exec_cmd);
 }
 
 static void grace_closed(uv_handle_t *h)
 {
-  order_release(h->data);
+  exec_release(h->data);
 }
 
 static void end_close(struct pipe_end *e)
@@ -77,7 +78,7 @@ static void end_close(struct pipe_end *e)
   close(steal_fd(&e->fd));
 }
 
-static void order_over(struct order *o)
+static void exec_over(struct exec_cmd *o)
 {
   if (o->told)
     return;
@@ -86,24 +87,24 @@ static void order_over(struct order *o)
   end_close(&o->ends[1]);
   uv_timer_stop(&o->grace);
   uv_close((uv_handle_t *)&o->grace, grace_closed);
-  logbook_end(o->who);
-  cache_harvest();
-  say(o->number, ORDER_END, o->status, STR_NONE);
+  log_capture_end(o->who);
+  package_cache_harvest();
+  say(o->number, EXEC_END, o->status, STR_NONE);
   if (o->over)
     o->over(o->status, o->arg);
-  order_release(o);
+  exec_release(o);
 }
 
-static void order_look(struct order *o)
+static void exec_look(struct exec_cmd *o)
 {
   if (o->reaped && o->ends[0].fd < 0 && o->ends[1].fd < 0)
-    order_over(o);
+    exec_over(o);
 }
 
 /* True while there may be more. */
 static bool end_read(struct pipe_end *e)
 {
-  char bytes[ORDER_CHUNK];
+  char bytes[EXEC_CHUNK];
   ssize_t n = read(e->fd, bytes, sizeof(bytes));
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
@@ -112,51 +113,51 @@ static bool end_read(struct pipe_end *e)
     return false;
   }
   struct str chunk = str_make(bytes, (size_t)n);
-  logbook_output("start", e->order->who, e->what == ORDER_STDERR ? "stderr" : "stdout", chunk);
-  say(e->order->number, (enum order_what)e->what, 0, chunk);
+  log_capture_output("start", e->exec_cmd->who, e->what == EXEC_STDERR ? "stderr" : "stdout", chunk);
+  say(e->exec_cmd->number, (enum exec_what)e->what, 0, chunk);
   return true;
 }
 
 static void end_ready(uv_poll_t *poll, int status UNUSED, int events UNUSED)
 {
   struct pipe_end *e = (struct pipe_end *)poll;
-  struct order *o = e->order;
+  struct exec_cmd *o = e->exec_cmd;
   end_read(e);
-  order_look(o);
+  exec_look(o);
 }
 
 static void grace_over(uv_timer_t *t)
 {
-  struct order *o = t->data;
+  struct exec_cmd *o = t->data;
   for (int i = 0; i < 2; i++)
     while (o->ends[i].fd >= 0 && end_read(&o->ends[i]))
       ;
-  order_over(o);
+  exec_over(o);
 }
 
-static void order_reaped(pid_t pid UNUSED, int status, void *arg)
+static void exec_reaped(pid_t pid UNUSED, int status, void *arg)
 {
-  struct order *o = arg;
+  struct exec_cmd *o = arg;
   o->reaped = true;
   o->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   if (o->ends[0].fd >= 0 || o->ends[1].fd >= 0)
     uv_timer_start(&o->grace, grace_over, GRACE_MS, 0);
   else
-    order_over(o);
+    exec_over(o);
 }
 
-static void end_open(struct order *o, size_t i, uv_loop_t *loop, int fd, uint32_t what)
+static void end_open(struct exec_cmd *o, size_t i, uv_loop_t *loop, int fd, uint32_t what)
 {
   struct pipe_end *e = &o->ends[i];
-  *e = (struct pipe_end){.order = o, .fd = fd, .what = what};
+  *e = (struct pipe_end){.exec_cmd = o, .fd = fd, .what = what};
   uv_poll_init(loop, &e->poll, fd);
   o->refs++;
   uv_poll_start(&e->poll, UV_READABLE | UV_DISCONNECT, end_ready);
 }
 
-static struct order *order_new(struct agent *a, const struct order_plan *plan, pid_t pid, const int fds[2])
+static struct exec_cmd *exec_new(struct agent *a, const struct exec_plan *plan, pid_t pid, const int fds[2])
 {
-  struct order *o = xcalloc(1, sizeof(*o));
+  struct exec_cmd *o = xcalloc(1, sizeof(*o));
   o->number = plan->number;
   o->over = plan->over;
   o->arg = plan->arg;
@@ -164,19 +165,19 @@ static struct order *order_new(struct agent *a, const struct order_plan *plan, p
   snprintf(o->who, sizeof(o->who), "%d", pid);
   uv_timer_init(a->loop, &o->grace);
   o->grace.data = o;
-  end_open(o, 0, a->loop, fds[0], ORDER_STDOUT);
-  end_open(o, 1, a->loop, fds[1], ORDER_STDERR);
+  end_open(o, 0, a->loop, fds[0], EXEC_STDOUT);
+  end_open(o, 1, a->loop, fds[1], EXEC_STDERR);
   return o;
 }
 
 /* ---- making the process ---- */
 
-static int who_runs(const struct order_plan *plan, struct user *u, struct err *err)
+static int who_runs(const struct exec_plan *plan, struct user *u, struct err *err)
 {
   int rc = plan->user.n ? user_find(plan->user, u) : 0;
   if (!plan->user.n)
     *u = (struct user){.name = "root", .home = "/root", .shell = "/bin/sh"};
-  return rc == -ENOENT ? err_set(err, rc, "there is no user '" STR_FMT "'", STR_ARG(plan->user))
+  return rc == -ENOENT ? err_set(err, rc, "no user '" STR_FMT "'", STR_ARG(plan->user))
          : rc          ? err_set(err, rc, "user '" STR_FMT "': %s", STR_ARG(plan->user), strerror(-rc))
                        : 0;
 }
@@ -188,7 +189,7 @@ static void environment(struct agent *a, const struct user *u, struct env *env)
   env_set(env, STR("USER"), str_of(u->name));
   env_set(env, STR("LOGNAME"), str_of(u->name));
   agent_envs(a, env);
-  cache_env(u, env);
+  package_cache_env(u, env);
 }
 
 static const char *const stages[] = {[SPAWN_OK] = "",
@@ -197,7 +198,7 @@ static const char *const stages[] = {[SPAWN_OK] = "",
                                      [SPAWN_IDENTITY] = "becoming the user",
                                      [SPAWN_CWD] = "entering the working directory"};
 
-int order_run(struct agent *a, const struct order_plan *plan, struct err *err)
+int exec_run(struct agent *a, const struct exec_plan *plan, struct err *err)
 {
   struct user user;
   cleanup_env struct env env = {0};
@@ -225,16 +226,17 @@ int order_run(struct agent *a, const struct order_plan *plan, struct err *err)
                     .session = true};
   pid_t pid = spawn_run(&s, &stage);
   if (pid < 0)
-    return err_set(err, (int)pid, "%s '%s' as '%s': %s", stages[stage], stage == SPAWN_CWD ? s.cwd : s.cmd, user.name, strerror(-(int)pid));
-  struct order *o = order_new(a, plan, pid, (const int[]){steal_fd(&out_read), steal_fd(&err_read)});
-  reap_watch(pid, order_reaped, o);
+    return err_set(err, (int)pid, "%s '%s' as '%s': %s", stages[stage], stage == SPAWN_CWD ? s.cwd : s.cmd, user.name,
+                   strerror(-(int)pid));
+  struct exec_cmd *o = exec_new(a, plan, pid, (const int[]){steal_fd(&out_read), steal_fd(&err_read)});
+  reap_watch(pid, exec_reaped, o);
   return 0;
 }
 
 /* ---- the warden's packets ---- */
 
 struct packet {
-  struct order_plan plan;
+  struct exec_plan plan;
   char *argv[ARGS_MAX + 1];
   size_t nargs;
 };
@@ -253,19 +255,19 @@ static int packet_read(struct arena *arena, struct str text, struct packet *p, s
       return err_set(err, -EPROTO, "order: field %u is cut", field.tag);
     struct str value = str_sub(text, 0, field.len);
     text = str_skip(text, field.len);
-    if (field.tag == ORDER_NUMBER && !str_u64(value, &number))
+    if (field.tag == EXEC_NUMBER && !str_u64(value, &number))
       p->plan.number = (uint32_t)number;
-    else if (field.tag == ORDER_USER)
+    else if (field.tag == EXEC_USER)
       p->plan.user = value;
-    else if (field.tag == ORDER_CWD)
+    else if (field.tag == EXEC_CWD)
       p->plan.cwd = value;
-    else if (field.tag == ORDER_ARG && p->nargs < ARGS_MAX)
+    else if (field.tag == EXEC_ARG && p->nargs < ARGS_MAX)
       p->argv[p->nargs++] = arena_z(arena, value);
   }
   return p->nargs ? 0 : err_set(err, -EPROTO, "order without a program");
 }
 
-static void obey(struct agent *a, struct str text, int input)
+static void handle_packet(struct agent *a, struct str text, int input)
 {
   cleanup_arena struct arena arena = ARENA_INIT(4u * BOOT_MAX);
   static struct packet p;
@@ -273,9 +275,9 @@ static void obey(struct agent *a, struct str text, int input)
   int rc = packet_read(&arena, text, &p, &err);
   p.plan.input = input;
   if (rc == 0)
-    rc = order_run(a, &p.plan, &err);
+    rc = exec_run(a, &p.plan, &err);
   if (rc < 0)
-    say(p.plan.number, ORDER_REFUSED, rc, str_of(err.msg));
+    say(p.plan.number, EXEC_REFUSED, rc, str_of(err.msg));
 }
 
 static void poll_closed(uv_handle_t *h)
@@ -283,7 +285,7 @@ static void poll_closed(uv_handle_t *h)
   free(h);
 }
 
-static void warden_spoke(uv_poll_t *poll, int status UNUSED, int events UNUSED)
+static void on_warden_readable(uv_poll_t *poll, int status UNUSED, int events UNUSED)
 {
   static char packet[BOOT_MAX];
   int fd = -1;
@@ -299,14 +301,14 @@ static void warden_spoke(uv_poll_t *poll, int status UNUSED, int events UNUSED)
       close(steal_fd(&warden_fd));
     return;
   }
-  obey(poll->data, str_make(packet, (size_t)n), input);
+  handle_packet(poll->data, str_make(packet, (size_t)n), input);
 }
 
-void orders_open(struct agent *a, int fd)
+void exec_serve(struct agent *a, int fd)
 {
   warden_fd = fd;
   uv_poll_t *poll = xcalloc(1, sizeof(*poll));
   uv_poll_init(a->loop, poll, fd);
   poll->data = a;
-  uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, warden_spoke);
+  uv_poll_start(poll, UV_READABLE | UV_DISCONNECT, on_warden_readable);
 }

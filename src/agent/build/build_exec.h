@@ -1,14 +1,15 @@
-/* order.h - commands the warden has run while a template is built, and the template's start command later on.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_exec.h - commands the warden has run while a template is built, and the template's start command later on.
  *
- * Their output goes to the warden word by word (warden/order.h) while it listens, and always to the logbook. A command is over when
- * it was reaped and its pipes are at their end; what it left running in the background is not waited for longer than
- * a moment. */
-#ifndef CLOCHE_AGENT_ORDER_H
-#define CLOCHE_AGENT_ORDER_H
+ * Their output goes to the warden word by word (wire/exec_packet.h) while it listens, and always to the logbook. A
+ * command is over when it was reaped and its pipes are at their end; what it left running in the background is not
+ * waited for longer than a moment. */
+#ifndef CLOCHE_AGENT_BUILD_BUILD_EXEC_H
+#define CLOCHE_AGENT_BUILD_BUILD_EXEC_H
 
 #include "agent/agent.h"
 
-struct order_plan {
+struct exec_plan {
   uint32_t number;
   struct str user; /* empty: the agent's own identity */
   struct str cwd;  /* empty: the default of that user */
@@ -19,8 +20,8 @@ struct order_plan {
 };
 
 /* Begins it. Negative with the reason, and `over` is never called. */
-int order_run(struct agent *a, const struct order_plan *plan, struct err *err);
+int exec_run(struct agent *a, const struct exec_plan *plan, struct err *err);
 /* Takes the boot socket and obeys what comes through it. */
-void orders_open(struct agent *a, int fd);
+void exec_serve(struct agent *a, int fd);
 
 #endif

@@ -1,7 +1,9 @@
-/* place.c - see place.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* copy_step.c - see copy_step.h.
  *
  * Names come from an archive that a client made: none may climb, and none may pass through a link that the same archive
- * brought. Links that were there before are the template's own and are followed, so a directory that is a link stays one. */
+ * brought. Links that were there before are the template's own and are followed, so a directory that is a link stays
+ * one. */
 #include "agent/build/copy_step.h"
 #include "agent/envd/inflate.h"
 #include "agent/envd/resolve.h"
@@ -11,7 +13,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-struct place {
+struct copy_step {
   struct buf prefix, dest, path; /* path: of the entry at hand */
   bool into;                     /* dest is a directory even for a single file */
   struct user owner;             /* uid and gid count */
@@ -36,7 +38,7 @@ static bool wild(struct str part)
   return false;
 }
 
-int place_prefix(struct str source, struct buf *out)
+int copy_step_prefix(struct str source, struct buf *out)
 {
   cleanup_buf struct buf clean = BUF_INIT(PATH_MAX);
   int r = path_clean(source, &clean);
@@ -59,12 +61,13 @@ int place_prefix(struct str source, struct buf *out)
 }
 
 /* 1 and p->path set, 0 when the name is not meant, or negative. */
-static int target(struct place *p, struct str name, enum tar_kind kind)
+static int target(struct copy_step *p, struct str name, enum tar_kind kind)
 {
   cleanup_buf struct buf clean = BUF_INIT(PATH_MAX);
   struct str prefix = buf_str(&p->prefix), rest;
   if (!name.n || name.p[0] == '/' || path_clean(name, &clean))
-    return err_set(p->err, -EPERM, "'" STR_FMT "' in the archive is no relative name", STR_ARG(str_sub(name, 0, 200)));
+    return err_set(p->err, -EPERM, "'" STR_FMT "' in the archive is not a relative path",
+                   STR_ARG(str_sub(name, 0, 200)));
   struct str n = buf_str(&clean);
   if (str_is(n, "..") || str_starts(n, STR("../")))
     return err_set(p->err, -EPERM, "'" STR_FMT "' in the archive leads out of it", STR_ARG(str_sub(name, 0, 200)));
@@ -85,35 +88,36 @@ static int target(struct place *p, struct str name, enum tar_kind kind)
       buf_addc(&p->path, '/');
     buf_adds(&p->path, rest);
   }
-  return buf_failed(&p->path) || p->path.n >= PATH_MAX ? err_set(p->err, -ENAMETOOLONG, "too long a name: " STR_FMT, STR_ARG(str_sub(name, 0, 200)))
-                                                       : 1;
+  return buf_failed(&p->path) || p->path.n >= PATH_MAX
+             ? err_set(p->err, -ENAMETOOLONG, "too long a name: " STR_FMT, STR_ARG(str_sub(name, 0, 200)))
+             : 1;
 }
 
 /* ---- making it ---- */
 
-static int fail(struct place *p, const char *what)
+static int fail(struct copy_step *p, const char *what)
 {
   int code = -errno;
   return err_set(p->err, code, "%s %.300s: %s", what, buf_z(&p->path), strerror(-code));
 }
 
-static int parents(struct place *p)
+static int parents(struct copy_step *p)
 {
   for (size_t i = 1; i < p->path.n; i++)
     if (p->path.p[i] == '/' && map_get(&p->links, str_make(p->path.p, i)))
-      return err_set(p->err, -EPERM, "'%.300s' lies behind a link of the same archive", buf_z(&p->path));
+      return err_set(p->err, -EPERM, "'%.300s' is below a symbolic link of the same archive", buf_z(&p->path));
   int r = resolve_parents(buf_z(&p->path), &p->owner);
   return r ? err_set(p->err, r, "making the directory of %.300s: %s", buf_z(&p->path), strerror(-r)) : 0;
 }
 
-static int make_room(struct place *p)
+static int make_room(struct copy_step *p)
 {
   if (unlink(buf_z(&p->path)) == 0 || errno == ENOENT)
     return 0;
   return fail(p, "replacing");
 }
 
-static int give(struct place *p, unsigned mode)
+static int give(struct copy_step *p, unsigned mode)
 {
   const char *path = buf_z(&p->path);
   p->placed++;
@@ -122,7 +126,7 @@ static int give(struct place *p, unsigned mode)
   return 0;
 }
 
-static int put_dir(struct place *p, const struct tar_entry *e)
+static int put_dir(struct copy_step *p, const struct tar_entry *e)
 {
   struct stat st;
   const char *path = buf_z(&p->path);
@@ -137,7 +141,7 @@ static int put_dir(struct place *p, const struct tar_entry *e)
   return give(p, e->mode);
 }
 
-static int put_link(struct place *p, const struct tar_entry *e)
+static int put_link(struct copy_step *p, const struct tar_entry *e)
 {
   int r = make_room(p);
   if (r)
@@ -152,14 +156,15 @@ static int put_link(struct place *p, const struct tar_entry *e)
   return lchown(buf_z(&p->path), p->owner.uid, p->owner.gid) ? fail(p, "giving away") : 0;
 }
 
-static int put_hard(struct place *p, const struct tar_entry *e)
+static int put_hard(struct copy_step *p, const struct tar_entry *e)
 {
   cleanup_buf struct buf here = BUF_INIT(PATH_MAX);
   buf_adds(&here, buf_str(&p->path));
   int r = target(p, e->link, TAR_FILE);
   if (r <= 0)
     return r ? r
-             : err_set(p->err, -ENOENT, "%.300s is linked to '" STR_FMT "', which is not copied", buf_z(&here), STR_ARG(str_sub(e->link, 0, 200)));
+             : err_set(p->err, -ENOENT, "%.300s is linked to '" STR_FMT "', which is not copied", buf_z(&here),
+                       STR_ARG(str_sub(e->link, 0, 200)));
   cleanup_buf struct buf there = BUF_INIT(PATH_MAX);
   buf_adds(&there, buf_str(&p->path));
   buf_clear(&p->path);
@@ -171,7 +176,7 @@ static int put_hard(struct place *p, const struct tar_entry *e)
   return link(buf_z(&there), buf_z(&p->path)) ? fail(p, "linking") : 0;
 }
 
-static int put_file(struct place *p, const struct tar_entry *e)
+static int put_file(struct copy_step *p, const struct tar_entry *e)
 {
   int r = make_room(p);
   if (r)
@@ -183,7 +188,7 @@ static int put_file(struct place *p, const struct tar_entry *e)
 
 static int on_entry(void *arg, const struct tar_entry *e)
 {
-  struct place *p = arg;
+  struct copy_step *p = arg;
   int r = target(p, e->name, e->kind);
   if (r <= 0)
     return r;
@@ -207,14 +212,14 @@ static int on_entry(void *arg, const struct tar_entry *e)
 
 static int on_bytes(void *arg, struct str chunk)
 {
-  struct place *p = arg;
+  struct copy_step *p = arg;
   int r = p->fd < 0 ? 0 : fd_write_all(p->fd, chunk.p, chunk.n);
   return r ? err_set(p->err, r, "writing %.300s: %s", buf_z(&p->path), strerror(-r)) : 0;
 }
 
 static int on_over(void *arg)
 {
-  struct place *p = arg;
+  struct copy_step *p = arg;
   const struct timespec times[2] = {{.tv_sec = p->mtime}, {.tv_sec = p->mtime}};
   if (p->fd < 0)
     return 0;
@@ -242,7 +247,7 @@ static int group_id(struct userdb *db, struct str name, gid_t *out)
   return -ENOENT;
 }
 
-static int owner_read(struct place *p, struct str text)
+static int owner_read(struct copy_step *p, struct str text)
 {
   cleanup_userdb struct userdb db = {0};
   struct str name, group;
@@ -252,12 +257,12 @@ static int owner_read(struct place *p, struct str text)
   if (!str_u64(name, &id) && id < UINT32_MAX)
     p->owner = (struct user){.uid = (uid_t)id, .gid = (gid_t)id};
   else if (userdb_user(&db, name, &p->owner))
-    return err_set(p->err, -ENOENT, "there is no user '" STR_FMT "'", STR_ARG(name));
+    return err_set(p->err, -ENOENT, "no user '" STR_FMT "'", STR_ARG(name));
   int r = group_id(&db, grouped && group.n ? group : name, &p->owner.gid);
-  return r && grouped ? err_set(p->err, r, "there is no group '" STR_FMT "'", STR_ARG(group)) : 0;
+  return r && grouped ? err_set(p->err, r, "no group '" STR_FMT "'", STR_ARG(group)) : 0;
 }
 
-static int mode_read(struct place *p, struct str text)
+static int mode_read(struct copy_step *p, struct str text)
 {
   p->has_mode = text.n > 0;
   for (size_t i = 0; i < text.n; i++) {
@@ -273,11 +278,11 @@ static int mode_read(struct place *p, struct str text)
 
 static int unpacked(void *arg, struct str out)
 {
-  struct place *p = arg;
+  struct copy_step *p = arg;
   return tar_feed(p->tar, out, p->err);
 }
 
-static int feed(struct place *p, struct str in, bool first)
+static int feed(struct copy_step *p, struct str in, bool first)
 {
   if (first && in.n > 1 && (unsigned char)in.p[0] == 0x1f && (unsigned char)in.p[1] == 0x8b)
     p->inflate = inflate_new();
@@ -287,7 +292,7 @@ static int feed(struct place *p, struct str in, bool first)
   return r && !p->err->code ? err_set(p->err, r, "the archive's compression is broken") : r;
 }
 
-static int read_all(struct place *p)
+static int read_all(struct copy_step *p)
 {
   static char bytes[256 << 10];
   bool first = true;
@@ -309,7 +314,7 @@ static int read_all(struct place *p)
   return tar_finish(p->tar, p->err);
 }
 
-static int place_run(struct place *p, char **args)
+static int copy_step_run(struct copy_step *p, char **args)
 {
   static const struct tar_ops ops = {on_entry, on_bytes, on_over};
   struct str dest = str_of(args[1]), owner = str_of(args[2]);
@@ -317,7 +322,7 @@ static int place_run(struct place *p, char **args)
   p->into = str_ends(dest, STR("/")) || str_is(dest, ".") || str_ends(dest, STR("/."));
   if (!getcwd(cwd, sizeof(cwd)))
     return err_errno(p->err, "the working directory");
-  int r = place_prefix(str_of(args[0]), &p->prefix);
+  int r = copy_step_prefix(str_of(args[0]), &p->prefix);
   r = r ? r : dest.n && dest.p[0] == '/' ? path_clean(dest, &p->dest) : path_join(str_of(cwd), dest, &p->dest);
   if (r)
     return err_set(p->err, r, "too long a path");
@@ -330,12 +335,13 @@ static int place_run(struct place *p, char **args)
   return r;
 }
 
-int place_main(char **args)
+int copy_step_main(char **args)
 {
   struct err err = ERR_NONE;
-  struct place p = {.err = &err, .fd = -1, .prefix = BUF_INIT(PATH_MAX), .dest = BUF_INIT(PATH_MAX), .path = BUF_INIT(2 * PATH_MAX)};
+  struct copy_step p = {
+      .err = &err, .fd = -1, .prefix = BUF_INIT(PATH_MAX), .dest = BUF_INIT(PATH_MAX), .path = BUF_INIT(2 * PATH_MAX)};
   umask(022);
-  int r = place_run(&p, args);
+  int r = copy_step_run(&p, args);
   if (r)
     fprintf(stderr, "%s\n", err.msg);
   inflate_free(p.inflate);

@@ -1,9 +1,11 @@
-/* cache.c - see cache.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* package_cache.c - see package_cache.h.
  *
- * pip, npm and uv keep caches that several processes may use at once, but each user has one of its own: they stumble over
- * files that belong to somebody else. apt locks its directory of archives for the whole run, so every box has its own, with
- * links to the packages of a common pool, and new packages are linked back. `pip` is a shell function that goes through uv
- * where it is there (installers/pip), so is `sudo` for the sake of pip behind it, and pip itself asks our program where another one calls it. */
+ * pip, npm and uv keep caches that several processes may use at once, but each user has one of its own: they stumble
+ * over files that belong to somebody else. apt locks its directory of archives for the whole run, so every box has its
+ * own, with links to the packages of a common pool, and new packages are linked back. `pip` is a shell function that
+ * goes through uv where it is there (installers/pip), so is `sudo` for the sake of pip behind it, and pip itself asks
+ * our program where another one calls it. */
 #include "agent/build/package_cache.h"
 
 #include <dirent.h>
@@ -15,8 +17,8 @@
 #define POOL TOP "/apt"
 #define OURS "/usr/lib/cloche/installers"
 
-/* Functions that bash takes from its environment: a PATH would be lost in a login shell's profile, and kept in a template's
- * variables. */
+/* Functions that bash takes from its environment: a PATH would be lost in a login shell's profile, and kept in a
+ * template's variables. */
 static const struct {
   const char *name, *value;
 } installers[] = {{"BASH_FUNC_pip%%", "() { " OURS "/pip pip \"$@\"\n}"},
@@ -54,7 +56,8 @@ static void clear_ended(void)
   DIR *d = opendir(POOL);
   for (struct dirent *e; d && (e = readdir(d));) {
     struct stat st;
-    if (!strncmp(e->d_name, "box-", 4) && !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) && clock_wall_us() / 1000000 - st.st_mtime > 86400)
+    if (!strncmp(e->d_name, "box-", 4) && !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+        clock_wall_us() / 1000000 - st.st_mtime > 86400)
       path_remove_tree(dirfd(d), e->d_name);
   }
   if (d)
@@ -79,7 +82,7 @@ static void prepare_apt(void)
   file_write_atomic(partial, text, (size_t)n, 0644);
 }
 
-void cache_harvest(void)
+void package_cache_harvest(void)
 {
   if (archives[0])
     link_packages(archives, POOL);
@@ -115,7 +118,7 @@ static void set_installers(struct env *env)
     set(env, "PIP_PYTHON", OURS, "/python");
 }
 
-void cache_env(const struct user *u, struct env *env)
+void package_cache_env(const struct user *u, struct env *env)
 {
   char own[64];
   if (!there())

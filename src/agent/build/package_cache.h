@@ -1,13 +1,15 @@
-/* cache.h - tells package managers of a build where earlier builds left their downloads (JAIL_CACHE, src/warden/downloads.h). */
-#ifndef CLOCHE_AGENT_CACHE_H
-#define CLOCHE_AGENT_CACHE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* package_cache.h - tells package managers of a build where earlier builds left their downloads (JAIL_CACHE,
+ * src/warden/build/download_cache.h). */
+#ifndef CLOCHE_AGENT_BUILD_PACKAGE_CACHE_H
+#define CLOCHE_AGENT_BUILD_PACKAGE_CACHE_H
 
 #include "agent/env.h"
 #include "agent/user.h"
 
 /* Adds the variables for this user; nothing where the box has no cache. */
-void cache_env(const struct user *u, struct env *env);
+void package_cache_env(const struct user *u, struct env *env);
 /* What apt has fetched meanwhile goes to the others. */
-void cache_harvest(void);
+void package_cache_harvest(void);
 
 #endif

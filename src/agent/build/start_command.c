@@ -1,4 +1,5 @@
-/* start.c - see start.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start_command.c - see start_command.h. */
 #include "agent/build/start_command.h"
 #include "agent/build/build_exec.h"
 
@@ -10,7 +11,7 @@ static struct {
   uv_timer_t ask, limit;
 } start;
 
-void start_take(struct str command, struct str ready)
+void start_command_set(struct str command, struct str ready)
 {
   free(start.command);
   free(start.ready);
@@ -21,9 +22,9 @@ void start_take(struct str command, struct str ready)
 static int shell(const char *command, void (*over)(int status, void *arg))
 {
   char *const argv[] = {(char *)"/bin/bash", (char *)"-l", (char *)"-c", (char *)command, NULL};
-  struct order_plan plan = {.user = str_of(start.agent->default_user), .argv = argv, .input = -1, .over = over};
+  struct exec_plan plan = {.user = str_of(start.agent->default_user), .argv = argv, .input = -1, .over = over};
   struct err err = ERR_NONE;
-  int rc = order_run(start.agent, &plan, &err);
+  int rc = exec_run(start.agent, &plan, &err);
   if (rc < 0)
     log_warn("start command: %s", err.msg);
   return rc;
@@ -42,7 +43,7 @@ static void opened(void)
 
 static void limit_reached(uv_timer_t *t UNUSED)
 {
-  log_warn("the start command is not ready after %d s; the box goes on without waiting", START_WAIT_MS / 1000);
+  log_warn("the start command is not ready after %d s; continuing without it", START_WAIT_MS / 1000);
   opened();
 }
 
@@ -69,7 +70,7 @@ static void command_over(int status, void *arg UNUSED)
   log_info("the start command ended with %d", status);
 }
 
-void start_begin(struct agent *a)
+void start_command_begin(struct agent *a)
 {
   if (start.begun)
     return;
@@ -85,7 +86,7 @@ void start_begin(struct agent *a)
   ask(NULL);
 }
 
-void start_wait(struct agent *a UNUSED, void (*then)(void))
+void start_command_wait(struct agent *a UNUSED, void (*then)(void))
 {
   if (start.open)
     then();

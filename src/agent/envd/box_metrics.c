@@ -1,8 +1,9 @@
-/* metrics.c - numbers of this box, not of its host.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_metrics.c - numbers of this box, not of its host.
  *
- * Where the warden has told the limits (CLOCHE_MEMORY bytes, CLOCHE_CPUS), /proc/meminfo and /proc/stat speak of the whole
- * machine and are of no use. Then memory and cpu come from the box's own cgroup when it is mounted in here, else from
- * the processes of the box: pid 1 sees all of them, and what a dead one used has gone to its parent. */
+ * Where the warden has told the limits (CLOCHE_MEMORY bytes, CLOCHE_CPUS), /proc/meminfo and /proc/stat speak of the
+ * whole machine and are of no use. Then memory and cpu come from the box's own cgroup when it is mounted in here, else
+ * from the processes of the box: pid 1 sees all of them, and what a dead one used has gone to its parent. */
 #include "agent/envd/box_metrics.h"
 #include "agent/envd/reply.h"
 #include <ctype.h>
@@ -70,7 +71,8 @@ struct tally {
 
 #define EXACT_MAX 64 /* processes whose memory is measured by share; the walk of their maps takes its time */
 
-/* Field n (from 3 on) of /proc/PID/stat; the name in field 2 may hold anything, so counting starts behind its last ')'. */
+/* Field n (from 3 on) of /proc/PID/stat; the name in field 2 may hold anything, so counting starts behind its last ')'.
+ */
 static uint64_t stat_field(struct str text, int field)
 {
   ptrdiff_t close = str_rfind(text, ')');

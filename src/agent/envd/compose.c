@@ -1,5 +1,6 @@
-/* compose.c - POST /files/compose: several files become one. The pieces are copied on a worker thread into a temporary file
- * beside the destination, which takes its place in one step; on any failure everything stays as it was. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compose.c - POST /files/compose: several files become one. The pieces are copied on a worker thread into a temporary
+ * file beside the destination, which takes its place in one step; on any failure everything stays as it was. */
 #include "agent/envd/reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/resolve.h"
@@ -84,7 +85,8 @@ static int sources_check(struct compose *c)
   for (size_t i = 0; i < c->sources.n; i++) {
     struct stat st;
     if (stat(c->sources.p[i], &st) < 0)
-      return errno == ENOENT || errno == ENOTDIR ? fail(c, 404, "source not found", c->sources.p[i]) : fail_errno(c, c->sources.p[i], errno);
+      return errno == ENOENT || errno == ENOTDIR ? fail(c, 404, "source not found", c->sources.p[i])
+                                                 : fail_errno(c, c->sources.p[i], errno);
     if (!S_ISREG(st.st_mode))
       return fail(c, 400, "source is not a regular file", c->sources.p[i]);
   }
@@ -168,7 +170,8 @@ static int request_take(struct compose *c, const struct json *v)
   const struct json *sources = json_get(v, "source_paths");
   if (user_find(name, &c->user) < 0) {
     c->status = 401;
-    snprintf(c->message, sizeof(c->message), "error looking up user '" STR_FMT "': user: unknown user " STR_FMT, STR_ARG(name), STR_ARG(name));
+    snprintf(c->message, sizeof(c->message), "error looking up user '" STR_FMT "': user: unknown user " STR_FMT,
+             STR_ARG(name), STR_ARG(name));
     return -ENOENT;
   }
   if (!json_is(sources, JSON_ARRAY) || !sources->count)

@@ -1,5 +1,6 @@
-/* download.c - GET /files: regular files by sendfile, whole or a range; what has no size (/proc) or is asked for gzipped is
- * read piece by piece on a worker thread, one piece in flight. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* download.c - GET /files: regular files by sendfile, whole or a range; what has no size (/proc) or is asked for
+ * gzipped is read piece by piece on a worker thread, one piece in flight. */
 #include "agent/envd/reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/http_fields.h"
@@ -190,8 +191,8 @@ static void send_regular(struct http_x *x, int fd, const struct stat *st, struct
     return;
   }
   if (ranged > 0) {
-    snprintf(h->range, sizeof(h->range), "bytes %llu-%llu/%llu", (unsigned long long)from, (unsigned long long)(from + n - 1),
-             (unsigned long long)size);
+    snprintf(h->range, sizeof(h->range), "bytes %llu-%llu/%llu", (unsigned long long)from,
+             (unsigned long long)(from + n - 1), (unsigned long long)size);
     head_add(h, STR("Content-Range"), str_of(h->range));
   }
   answer_head(x, ranged > 0 ? 206 : 200, h->headers, h->n, (int64_t)n);
@@ -213,7 +214,8 @@ static void send_file(struct http_x *x, const char *path, int fd, const struct s
 {
   const struct http_head *head = http_x_head(x);
   struct reply_head h = {.n = 0};
-  enum http_coding coding = http_coding_choose(http_header(head, "Accept-Encoding"), http_header(head, "Range").p != NULL);
+  enum http_coding coding =
+      http_coding_choose(http_header(head, "Accept-Encoding"), http_header(head, "Range").p != NULL);
   if (coding == CODING_NONE) {
     close(fd);
     answer_fail(x, 406, "no acceptable encoding found, supported: [identity, gzip]");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entry.c - EntryInfo by lstat, and the ordered walk of ListDir. Runs on worker threads too: touches nothing but its
  * arguments. */
 #include "agent/envd/entry.h"

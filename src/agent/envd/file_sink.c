@@ -1,4 +1,5 @@
-/* sink.c - see sink.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_sink.c - see file_sink.h. */
 #include "agent/envd/file_sink.h"
 #include "agent/envd/metadata.h"
 #include "agent/envd/resolve.h"

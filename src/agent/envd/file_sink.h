@@ -1,10 +1,11 @@
-/* sink.h - one uploaded file, written in place.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_sink.h - one uploaded file, written in place.
  *
- * The order of calls is visible to watchers and therefore fixed: parents, chown of an existing file, open with truncation,
- * fchown of a new one, content (small content in a single write), metadata. No temporary file, no rename. Runs on
- * a worker thread or, for small uploads, on the loop. */
-#ifndef CLOCHE_AGENT_SINK_H
-#define CLOCHE_AGENT_SINK_H
+ * The order of calls is visible to watchers and therefore fixed: parents, chown of an existing file, open with
+ * truncation, fchown of a new one, content (small content in a single write), metadata. No temporary file, no rename.
+ * Runs on a worker thread or, for small uploads, on the loop. */
+#ifndef CLOCHE_AGENT_ENVD_FILE_SINK_H
+#define CLOCHE_AGENT_ENVD_FILE_SINK_H
 
 #include "agent/user.h"
 #include "rpc/schema.h"

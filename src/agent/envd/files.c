@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* files.c - who may use /files: token header, else a signature in the URL. */
 #include "agent/envd/files.h"
 #include "agent/envd/reply.h"
@@ -37,8 +38,8 @@ void files_query_free(struct files_query *q)
   buf_free(&q->expiration);
 }
 
-void files_sign(struct str path, const char *operation, struct str username, struct str token, struct str expiration, bool has_expiration,
-                char out[SIGNATURE_TEXT])
+void files_sign(struct str path, const char *operation, struct str username, struct str token, struct str expiration,
+                bool has_expiration, char out[SIGNATURE_TEXT])
 {
   struct sha256 sha;
   uint8_t digest[SHA256_LEN];
@@ -66,7 +67,8 @@ static struct str number_text(struct str text, char out[24])
   return str_of(out);
 }
 
-const char *files_refuse(const struct files_query *q, const char *operation, const char *token, struct str header, int64_t now)
+const char *files_refuse(const struct files_query *q, const char *operation, const char *token, struct str header,
+                         int64_t now)
 {
   char wanted[SIGNATURE_TEXT], number[24];
   int64_t until = 0;
@@ -76,8 +78,8 @@ const char *files_refuse(const struct files_query *q, const char *operation, con
     return str_eq_secret(header, str_of(token)) ? NULL : "access token present in header but does not match";
   if (!q->has_signature)
     return "missing signature query parameter";
-  files_sign(buf_str(&q->path), operation, buf_str(&q->username), str_of(token), number_text(buf_str(&q->expiration), number), q->has_expiration,
-             wanted);
+  files_sign(buf_str(&q->path), operation, buf_str(&q->username), str_of(token),
+             number_text(buf_str(&q->expiration), number), q->has_expiration, wanted);
   if (!str_eq_secret(buf_str(&q->signature), str_of(wanted)))
     return "invalid signature";
   if (q->has_expiration && str_i64(buf_str(&q->expiration), &until) == 0 && until < now)
@@ -93,7 +95,8 @@ int files_enter(struct http_x *x, struct agent *a, const char *operation, struct
     answer_fail(x, 400, "invalid query parameter");
     return -EINVAL;
   }
-  const char *refused = files_refuse(q, operation, a->token, http_header(head, "X-Access-Token"), clock_wall_us() / 1000000);
+  const char *refused =
+      files_refuse(q, operation, a->token, http_header(head, "X-Access-Token"), clock_wall_us() / 1000000);
   if (refused) {
     answer_fail(x, 401, "%s", refused);
     return -EACCES;
@@ -105,7 +108,8 @@ int files_enter(struct http_x *x, struct agent *a, const char *operation, struct
     return rc;
   }
   if (rc < 0) {
-    answer_fail(x, 401, "error looking up user '" STR_FMT "': user: unknown user " STR_FMT, STR_ARG(name), STR_ARG(name));
+    answer_fail(x, 401, "error looking up user '" STR_FMT "': user: unknown user " STR_FMT, STR_ARG(name),
+                STR_ARG(name));
     return -ENOENT;
   }
   return 0;

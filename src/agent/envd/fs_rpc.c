@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fs_rpc.c - filesystem.Filesystem without the watchers. Single files are looked at on the loop; listings and
  * deletions, which may be long, on a worker thread that holds the call. */
 #include "agent/envd/entry.h"
@@ -12,6 +13,25 @@
 
 static const struct msg_empty empty;
 
+/* PyPI e2b up to 1.5.0 refuses an answer with a field that it does not know. It and all up to 1.5.6 call themselves by
+ * this name and show no more of an entry than name, type and path. */
+static bool peer_is_strict(const struct rpc_call *c)
+{
+  return str_is(rpc_header(c, "User-Agent"), "connect-python");
+}
+
+static void entry_strip(struct msg_entry *e)
+{
+  *e = (struct msg_entry){.name = e->name, .type = e->type, .path = e->path};
+}
+
+static void entries_strip(struct rpc_list *entries)
+{
+  struct msg_entry **each = entries->p;
+  for (size_t i = 0; i < entries->n; i++)
+    entry_strip(each[i]);
+}
+
 static void reply_entry(struct rpc_call *c, const char *path)
 {
   cleanup_userdb struct userdb db;
@@ -19,6 +39,8 @@ static void reply_entry(struct rpc_call *c, const char *path)
   struct msg_entry_response msg = {&entry};
   userdb_load(&db);
   int rc = entry_fill(path, &db, rpc_arena(c), &entry);
+  if (rc == 0 && peer_is_strict(c))
+    entry_strip(&entry);
   if (rc == 0)
     rpc_reply(c, &msg);
   else if (rc == -ENOENT || rc == -ENOTDIR)
@@ -65,7 +87,8 @@ static void move(struct rpc_call *c, const void *request)
   struct user user;
   struct stat st;
   cleanup_buf struct buf from = BUF_INIT(PATH_BUF), to = BUF_INIT(PATH_BUF);
-  if (service_user(c, &user) < 0 || service_path(c, req->source, &user, &from) < 0 || service_path(c, req->destination, &user, &to) < 0)
+  if (service_user(c, &user) < 0 || service_path(c, req->source, &user, &from) < 0 ||
+      service_path(c, req->destination, &user, &to) < 0)
     return;
   const char *source = buf_z(&from), *destination = buf_z(&to);
   if (lstat(source, &st) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -76,7 +99,8 @@ static void move(struct rpc_call *c, const void *request)
   if (rc < 0)
     rpc_fail(c, RPC_INTERNAL, "error creating parents of %s: %s", destination, strerror(-rc));
   else if (rename(source, destination) < 0)
-    rpc_fail(c, errno == ENOENT ? RPC_NOT_FOUND : RPC_INTERNAL, "error moving %s to %s: %s", source, destination, strerror(errno));
+    rpc_fail(c, errno == ENOENT ? RPC_NOT_FOUND : RPC_INTERNAL, "error moving %s to %s: %s", source, destination,
+             strerror(errno));
   else
     reply_entry(c, destination);
 }
@@ -99,7 +123,8 @@ static void job_free(struct job *job)
   free(job);
 }
 
-static void job_start(struct rpc_call *c, const char *path, uint32_t depth, void (*run)(struct work *), void (*done)(struct work *))
+static void job_start(struct rpc_call *c, const char *path, uint32_t depth, void (*run)(struct work *),
+                      void (*done)(struct work *))
 {
   struct job *job = xcalloc(1, sizeof(*job));
   job->work = (struct work){.run = run, .done = done, .data = job};
@@ -172,6 +197,8 @@ static void list_done(struct work *work)
   const char *path = job->path;
   switch (job->code) {
   case 0:
+    if (peer_is_strict(c))
+      entries_strip(&job->found.entries);
     rpc_reply(c, &job->found);
     break;
   case -ENOENT:

@@ -1,4 +1,5 @@
-/* httpdate.c - see httpdate.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_fields.c - see http_fields.h. */
 #include "agent/envd/http_fields.h"
 #include <stdio.h>
 
@@ -9,8 +10,8 @@ void http_date_text(time_t t, char out[HTTP_DATE_TEXT])
 {
   struct tm tm;
   clock_utc(t, &tm);
-  snprintf(out, HTTP_DATE_TEXT, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour,
-           tm.tm_min, tm.tm_sec);
+  snprintf(out, HTTP_DATE_TEXT, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon],
+           tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
 static int digits(struct str text, size_t at, size_t n, int *out)
@@ -33,8 +34,9 @@ int http_date_parse(struct str text, time_t *out)
   for (int i = 0; i < 12; i++)
     if (str_is(str_sub(text, 8, 3), months[i]))
       tm.tm_mon = i;
-  if (tm.tm_mon < 0 || digits(text, 5, 2, &tm.tm_mday) < 0 || digits(text, 12, 4, &tm.tm_year) < 0 || digits(text, 17, 2, &tm.tm_hour) < 0 ||
-      digits(text, 20, 2, &tm.tm_min) < 0 || digits(text, 23, 2, &tm.tm_sec) < 0)
+  if (tm.tm_mon < 0 || digits(text, 5, 2, &tm.tm_mday) < 0 || digits(text, 12, 4, &tm.tm_year) < 0 ||
+      digits(text, 17, 2, &tm.tm_hour) < 0 || digits(text, 20, 2, &tm.tm_min) < 0 ||
+      digits(text, 23, 2, &tm.tm_sec) < 0)
     return -EINVAL;
   tm.tm_year -= 1900;
   *out = timegm(&tm);
@@ -155,8 +157,8 @@ static bool refused(struct str params)
   return false;
 }
 
-/* gzip is worth its time only where it was asked for alone: every fetch() lists it by itself. It is also the way out where
- * the plain bytes are refused. */
+/* gzip is worth its time only where it was asked for alone: every fetch() lists it by itself. It is also outbound
+ * networking where the plain bytes are refused. */
 enum http_coding http_coding_choose(struct str accept, bool ranged)
 {
   struct str one, name, params;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.c - see inflate.h. */
 #include "agent/envd/inflate.h"
 #include <zlib.h>

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.h - a gzip stream undone piece by piece. Members that follow each other count as one stream. */
-#ifndef CLOCHE_AGENT_INFLATE_H
-#define CLOCHE_AGENT_INFLATE_H
+#ifndef CLOCHE_AGENT_ENVD_INFLATE_H
+#define CLOCHE_AGENT_ENVD_INFLATE_H
 
 #include "base/base.h"
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - see init.h.
  *
  * A token once set can be changed or cleared only by who shows it, or by who shows the secret that the warden gave the
- * agent at birth (X-Cloche-Control). The timestamps order the tries of a control plane that repeats itself; the clock is left
- * alone, because a box has the clock of its host. */
+ * agent at birth (X-Cloche-Control). The timestamps order the tries of a control plane that repeats itself; the clock
+ * is left alone, because a box has the clock of its host. */
 #include "agent/envd/init.h"
 #include "agent/envd/reply.h"
 #include "agent/agent_boot.h"
@@ -25,7 +26,8 @@ static int init_check(const struct json *body, struct err *err)
     if (!string_or_absent(body, texts[i]))
       return err_set(err, -EINVAL, "%s: string expected", texts[i]);
   const struct json *token = json_get(body, "accessToken"), *envs = json_get(body, "envVars");
-  if (json_given(token) && (token->text.n == 0 || str_find(token->text, '\\') >= 0 || memchr(token->text.p, 0, token->text.n)))
+  if (json_given(token) &&
+      (token->text.n == 0 || str_find(token->text, '\\') >= 0 || memchr(token->text.p, 0, token->text.n)))
     return err_set(err, -EINVAL, "accessToken: empty or with a backslash");
   if (json_given(envs) && !json_is(envs, JSON_OBJECT))
     return err_set(err, -EINVAL, "envVars: object expected");
@@ -66,7 +68,7 @@ static void identity_take(struct agent *a, const struct json *body)
   if (json_is(renew, JSON_BOOL) && renew->flag) {
     a->renewals++;
     a->env_generation++;
-    machine_name(true);
+    machine_id_write(true);
     if (a->renewed)
       a->renewed(a->renewed_arg);
   }

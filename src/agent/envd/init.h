@@ -1,6 +1,8 @@
-/* init.h - POST /init: the control plane tells the box its token, variables and defaults; GET /envs shows the variables. */
-#ifndef CLOCHE_AGENT_INIT_H
-#define CLOCHE_AGENT_INIT_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.h - POST /init: the control plane tells the box its token, variables and defaults; GET /envs shows the
+ * variables. */
+#ifndef CLOCHE_AGENT_ENVD_INIT_H
+#define CLOCHE_AGENT_ENVD_INIT_H
 
 #include "agent/agent.h"
 #include "net/http.h"

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* messages.h - the messages of process.Process and filesystem.Filesystem as C structs, and their schemas.
  * Field numbers and names are in messages.c; the wire rules in rpc/schema.h. */
-#ifndef CLOCHE_AGENT_MESSAGES_H
-#define CLOCHE_AGENT_MESSAGES_H
+#ifndef CLOCHE_AGENT_ENVD_MESSAGES_H
+#define CLOCHE_AGENT_ENVD_MESSAGES_H
 
 #include "rpc/schema.h"
 
@@ -100,8 +101,8 @@ struct msg_signal {
   uint32_t signal;
 };
 
-extern const struct schema schema_empty, schema_processes, schema_start, schema_event, schema_select, schema_update, schema_send_input,
-    schema_stream_input, schema_signal;
+extern const struct schema schema_empty, schema_processes, schema_start, schema_event, schema_select, schema_update,
+    schema_send_input, schema_stream_input, schema_signal;
 
 /* ---- filesystem.Filesystem ---- */
 
@@ -158,7 +159,7 @@ struct msg_changes {
   struct rpc_list events; /* struct msg_change * */
 };
 
-extern const struct schema schema_path, schema_entry_response, schema_move, schema_list, schema_entries, schema_watch, schema_watch_event,
-    schema_watcher, schema_changes;
+extern const struct schema schema_path, schema_entry_response, schema_move, schema_list, schema_entries, schema_watch,
+    schema_watch_event, schema_watcher, schema_changes;
 
 #endif

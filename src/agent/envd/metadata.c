@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metadata.c - see metadata.h. */
 #include "agent/envd/metadata.h"
 #include <limits.h>
@@ -71,7 +72,9 @@ static int pair_check(const struct rpc_pair *pair, size_t *sum, struct err *err)
   if (pair->key.n > KEY_MAX)
     return err_set(err, -EINVAL, "invalid metadata: key is longer than %d bytes", KEY_MAX);
   if (!printable(pair->key) || !printable(pair->value))
-    return err_set(err, -EINVAL, "invalid metadata: key '" STR_FMT "' or its value has a byte that is not printable ASCII", STR_ARG(pair->key));
+    return err_set(err, -EINVAL,
+                   "invalid metadata: key '" STR_FMT "' or its value has a byte that is not printable ASCII",
+                   STR_ARG(pair->key));
   *sum += PREFIX.n + pair->key.n + pair->value.n;
   if (*sum > SUM_MAX)
     return err_set(err, -EINVAL, "invalid metadata: all together is more than %d bytes", SUM_MAX);

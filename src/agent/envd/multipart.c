@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multipart.c - see multipart.h.
  *
  * The delimiter begins with CR and a boundary holds none, so a failed match can only begin anew at the byte that broke
@@ -78,7 +79,8 @@ int multipart_init(struct multipart *m, struct str content_type, const struct mu
   *m = (struct multipart){.ops = ops, .arg = arg};
   m->line = BUF_INIT(256);
   m->head = BUF_INIT(MULTIPART_HEAD_MAX);
-  if (multipart_param(content_type, "boundary", &boundary) <= 0 || boundary.n == 0 || boundary.n > MULTIPART_BOUNDARY_MAX)
+  if (multipart_param(content_type, "boundary", &boundary) <= 0 || boundary.n == 0 ||
+      boundary.n > MULTIPART_BOUNDARY_MAX)
     return -EINVAL;
   struct str b = buf_str(&boundary);
   if (memchr(b.p, '\r', b.n) || memchr(b.p, '\n', b.n))

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multipart.h - a multipart/form-data body, read piece by piece in constant memory.
  *
  * Pieces may be cut anywhere. The callbacks get each part's names, its bytes and its end; a negative answer stops the
  * parser, which hands that number on. Malformed input gives -EINVAL. */
-#ifndef CLOCHE_AGENT_MULTIPART_H
-#define CLOCHE_AGENT_MULTIPART_H
+#ifndef CLOCHE_AGENT_ENVD_MULTIPART_H
+#define CLOCHE_AGENT_ENVD_MULTIPART_H
 
 #include "base/base.h"
 

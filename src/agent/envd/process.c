@@ -1,5 +1,6 @@
-/* process.c - the life of one process: birth, output to its listeners, end. See process.h for what it promises; input is in
- * process_input.c, which shares process_inside.h with this file.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process.c - the life of one process: birth, output to its listeners, end. See process.h for what it promises; input
+ * is in process_input.c, which shares process_internal.h with this file.
  *
  * Each descriptor is polled by the loop and closed with its handle; a process object is freed when the last of its
  * handles is. */
@@ -102,7 +103,7 @@ static void fan_out(struct process *p, uint32_t which, struct str bytes)
   struct msg_data data = {.which = which, .out = bytes, .err = bytes, .pty = bytes};
   char pid[16];
   if (which != DATA_PTY) /* what goes over a terminal is a conversation, not a log */
-    logbook_output("process", pid_text(p, pid), which == DATA_STDERR ? "stderr" : "stdout", bytes);
+    log_capture_output("process", pid_text(p, pid), which == DATA_STDERR ? "stderr" : "stdout", bytes);
   struct msg_event event = {.which = EVENT_DATA, .data = &data};
   struct msg_event_response msg = {&event};
   struct buf frames[2] = {BUF_INIT(RPC_MESSAGE_MAX), BUF_INIT(RPC_MESSAGE_MAX)};
@@ -281,7 +282,7 @@ static void process_finish(struct process *p)
   }
   process_end_keep((uint32_t)p->pid, p->tag, p->has_tag, p->status);
   char pid[16];
-  logbook_end(pid_text(p, pid));
+  log_capture_end(pid_text(p, pid));
   while (p->listeners) {
     struct listener *l = p->listeners;
     send_end(l->call, p->status);
@@ -355,7 +356,7 @@ static int pty_make(int *master, int *slave, const struct process_plan *plan)
   if (*slave < 0)
     return -errno;
   if (plan->spawn.user && fchown(*slave, plan->spawn.user->uid, (gid_t)-1) < 0)
-    log_debug("terminal keeps its owner: %s", strerror(errno));
+    log_debug("terminal not handed to the user: %s", strerror(errno));
   return size_set(*slave, plan->cols, plan->rows);
 }
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.h - a process the agent started: its pipes or terminal, who listens, how it ends.
  *
- * Output is read only while no listener is congested, so the slowest living one sets the pace and nothing is lost; with no
- * listener output is read and thrown away, so the process never blocks. `end` comes once both pipes are at their end
+ * Output is read only while no listener is congested, so the slowest living one sets the pace and nothing is lost; with
+ * no listener output is read and thrown away, so the process never blocks. `end` comes once both pipes are at their end
  * and the process is reaped; after a kill through the API the pipes are not waited for. */
-#ifndef CLOCHE_AGENT_PROCESS_H
-#define CLOCHE_AGENT_PROCESS_H
+#ifndef CLOCHE_AGENT_ENVD_PROCESS_H
+#define CLOCHE_AGENT_ENVD_PROCESS_H
 
 #include "agent/envd/messages.h"
 #include "agent/spawn.h"
@@ -26,8 +27,8 @@ struct process *process_start(uv_loop_t *loop, struct process_plan *plan, enum s
 struct process *process_select(const struct msg_selector *s); /* live ones only; NULL when there is none */
 pid_t process_pid(const struct process *p);
 
-/* The call gets `start`, then everything from now on. `deadline_ms` > 0 (Start only): kills the process by then and tells
- * this caller deadline_exceeded first, whether or not it is still there. */
+/* The call gets `start`, then everything from now on. `deadline_ms` > 0 (Start only): kills the process by then and
+ * tells this caller deadline_exceeded first, whether or not it is still there. */
 void process_subscribe(struct process *p, struct rpc_call *c, uint64_t deadline_ms);
 /* An end not older than 30 s: sends start, end, end of stream. False when nothing is kept under that name. */
 bool process_replay(const struct msg_selector *s, struct rpc_call *c);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process_end.c - end events, and the short memory of those that ended (30 s, at most 4,096 of them). */
 #include "agent/envd/process_end.h"
 #include <signal.h>

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process_end.h - how a process ended, in the contract's words. */
-#ifndef CLOCHE_AGENT_PROCESS_END_H
-#define CLOCHE_AGENT_PROCESS_END_H
+#ifndef CLOCHE_AGENT_ENVD_PROCESS_END_H
+#define CLOCHE_AGENT_ENVD_PROCESS_END_H
 
 #include "agent/envd/messages.h"
 

@@ -1,6 +1,7 @@
-/* process_inside.h - the body of a process, for process.c and process_input.c only. */
-#ifndef CLOCHE_AGENT_PROCESS_INSIDE_H
-#define CLOCHE_AGENT_PROCESS_INSIDE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_internal.h - the body of a process, for process.c and process_input.c only. */
+#ifndef CLOCHE_AGENT_ENVD_PROCESS_INTERNAL_H
+#define CLOCHE_AGENT_ENVD_PROCESS_INTERNAL_H
 
 #include "agent/envd/process.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process_rpc.c - process.Process: requests in, process.h below.
  *
  * List shows the variables of a request as they were sent only when the box has an access token (the caller has then
@@ -237,7 +238,8 @@ const struct rpc_method process_methods[] = {
     {"/process.Process/List", RPC_UNARY, &schema_empty, &schema_processes, list, NULL},
     {"/process.Process/Update", RPC_UNARY, &schema_update, &schema_empty, update, NULL},
     {"/process.Process/SendInput", RPC_UNARY, &schema_send_input, &schema_empty, send_input, NULL},
-    {"/process.Process/StreamInput", RPC_CLIENT_STREAM, &schema_stream_input, &schema_empty, stream_input, stream_input_end},
+    {"/process.Process/StreamInput", RPC_CLIENT_STREAM, &schema_stream_input, &schema_empty, stream_input,
+     stream_input_end},
     {"/process.Process/SendSignal", RPC_UNARY, &schema_signal, &schema_empty, send_signal, NULL},
     {"/process.Process/CloseStdin", RPC_UNARY, &schema_select, &schema_empty, close_stdin, NULL},
     {0},

@@ -1,4 +1,5 @@
-/* answer.c - see answer.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reply.c - see reply.h. */
 #include "agent/envd/reply.h"
 
 const struct http_x_ops answer_no_ops = {0};
@@ -10,13 +11,14 @@ size_t answer_cors(const struct http_head *head, struct http_header out[ANSWER_C
   if (!http_header(head, "Origin").p)
     return n;
   out[n++] = (struct http_header){STR("Access-Control-Allow-Origin"), STR("*")};
-  out[n++] =
-      (struct http_header){STR("Access-Control-Expose-Headers"), STR("Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Location, Cache-Control, "
-                                                                     "X-Content-Type-Options")};
+  out[n++] = (struct http_header){STR("Access-Control-Expose-Headers"),
+                                  STR("Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Location, Cache-Control, "
+                                      "X-Content-Type-Options")};
   return n;
 }
 
-static size_t head_fill(struct http_x *x, const struct http_header *headers, size_t n, struct http_header all[ANSWER_HEADERS_MAX])
+static size_t head_fill(struct http_x *x, const struct http_header *headers, size_t n,
+                        struct http_header all[ANSWER_HEADERS_MAX])
 {
   size_t have = 0;
   for (size_t i = 0; i < n && have < ANSWER_HEADERS_MAX - ANSWER_CORS_MAX; i++)

@@ -1,6 +1,7 @@
-/* answer.h - plain HTTP answers of the envd API: CORS on everything, one JSON shape for errors. */
-#ifndef CLOCHE_AGENT_ANSWER_H
-#define CLOCHE_AGENT_ANSWER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reply.h - plain HTTP answers of the envd API: CORS on everything, one JSON shape for errors. */
+#ifndef CLOCHE_AGENT_ENVD_REPLY_H
+#define CLOCHE_AGENT_ENVD_REPLY_H
 
 #include "net/http.h"
 

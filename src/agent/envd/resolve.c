@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolve.c - path rules of the contract, and the making of directories on a user's behalf. */
 #include "agent/envd/resolve.h"
 #include <limits.h>
@@ -12,7 +13,8 @@ static int resolve_given(struct str path, const struct user *u, struct buf *out,
 {
   if (path.p[0] == '~') {
     if (path.n > 1 && path.p[1] != '/')
-      return err_set(err, -EINVAL, "cannot expand user-specific home dir: '" STR_FMT "'", STR_ARG(str_sub(path, 0, 256)));
+      return err_set(err, -EINVAL, "cannot expand user-specific home dir: '" STR_FMT "'",
+                     STR_ARG(str_sub(path, 0, 256)));
     return path.n > 2 ? under_home(str_skip(path, 2), u, out) : buf_addz(out, u->home);
   }
   if (path.p[0] == '/')

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolve.h - from what a caller wrote to a path of the box: one rule for RPC, /files, compose and working directories.
  *
  * Empty: the default working directory, else home. `~` and `~/x`: home. `~name`: refused. Absolute: as it is, to the
  * letter. Relative: joined to the user's home and cleaned. */
-#ifndef CLOCHE_AGENT_RESOLVE_H
-#define CLOCHE_AGENT_RESOLVE_H
+#ifndef CLOCHE_AGENT_ENVD_RESOLVE_H
+#define CLOCHE_AGENT_ENVD_RESOLVE_H
 
 #include "agent/user.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* router.c - the order of checks decides which error a caller sees: CORS, then access token, then user, then route. */
 #include "agent/envd/router.h"
 #include "agent/envd/reply.h"
@@ -46,7 +47,8 @@ static bool preflight(struct http_x *x)
     allowed |= str_is(wanted, methods[i]);
   struct http_header out[5];
   size_t n = 0;
-  out[n++] = (struct http_header){STR("Vary"), STR("Origin, Access-Control-Request-Method, Access-Control-Request-Headers")};
+  out[n++] =
+      (struct http_header){STR("Vary"), STR("Origin, Access-Control-Request-Method, Access-Control-Request-Headers")};
   if (http_header(head, "Origin").p && allowed) {
     struct str names = http_header(head, "Access-Control-Request-Headers");
     out[n++] = (struct http_header){STR("Access-Control-Allow-Origin"), STR("*")};
@@ -83,7 +85,8 @@ static void reply_bad_user(struct http_x *x, const char *message)
 
 static void reply_text(struct http_x *x, int status, const char *allow, const char *text)
 {
-  struct http_header headers[] = {{STR("Content-Type"), STR("text/plain; charset=utf-8")}, {STR("Allow"), str_of(allow)}};
+  struct http_header headers[] = {{STR("Content-Type"), STR("text/plain; charset=utf-8")},
+                                  {STR("Allow"), str_of(allow)}};
   http_x_handle(x, &answer_no_ops, NULL);
   answer(x, status, headers, allow ? 2 : 1, str_of(text));
 }
@@ -108,7 +111,8 @@ static void no_route(struct http_x *x, const struct rpc_method *rpc)
     reply_text(x, 404, NULL, "404 page not found\n");
 }
 
-static void rpc_request(struct http_x *x, struct agent *a, const struct rpc_method *m, struct str user, const char *refused)
+static void rpc_request(struct http_x *x, struct agent *a, const struct rpc_method *m, struct str user,
+                        const char *refused)
 {
   struct http_header *cors = arena_alloc(http_x_arena(x), ANSWER_CORS_MAX * sizeof(*cors));
   struct rpc_setup setup = {.context = a, .user = user, .headers = cors};

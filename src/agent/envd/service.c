@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service.c - finds methods, users and paths for RPC handlers. */
 #include "agent/envd/service.h"
 #include "agent/envd/resolve.h"

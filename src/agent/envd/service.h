@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service.h - the two RPC services: their method tables, and what their handlers share. */
-#ifndef CLOCHE_AGENT_SERVICE_H
-#define CLOCHE_AGENT_SERVICE_H
+#ifndef CLOCHE_AGENT_ENVD_SERVICE_H
+#define CLOCHE_AGENT_ENVD_SERVICE_H
 
 #include "agent/agent.h"
 #include "agent/user.h"

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* upload.c - POST /files: bodies of any size in constant memory.
  *
  * The loop collects body bytes in one of two loads while a worker thread carries the other through its stations:
- * gunzip, multipart, file. The bytes of a large plain body stay in the kernel: from socket to pipe here, from pipe to file there. A body that fits
- * into the first buffer is carried on the loop, at the price of a few system calls and without a thread. After a failure the rest of the body is read
- * and dropped, so that the client hears the reason and not a broken connection. */
+ * gunzip, multipart, file. The bytes of a large plain body stay in the kernel: from socket to pipe here, from pipe to
+ * file there. A body that fits into the first buffer is carried on the loop, at the price of a few system calls and
+ * without a thread. After a failure the rest of the body is read and dropped, so that the client hears the reason and
+ * not a broken connection. */
 #include "agent/envd/reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/inflate.h"
@@ -373,7 +375,8 @@ static void on_gone(struct http_x *x, enum http_end how UNUSED)
     upload_free(u);
 }
 
-static const struct http_x_ops upload_ops = {.body = on_body, .body_end = on_body_end, .gone = on_gone, .passed = on_passed, .pipe = on_pipe};
+static const struct http_x_ops upload_ops = {
+    .body = on_body, .body_end = on_body_end, .gone = on_gone, .passed = on_passed, .pipe = on_pipe};
 
 /* ---- the head of the request ---- */
 
@@ -385,7 +388,8 @@ static int encoding_read(struct http_x *x, struct upload *u)
   if (encoding.n == 0 || str_ieq(encoding, STR("identity")))
     return 0;
   if (!str_ieq(encoding, STR("gzip")))
-    return sink_fail(&u->sink, 400, "unsupported Content-Encoding: " STR_FMT ", supported: [gzip]", STR_ARG(str_sub(encoding, 0, 64)));
+    return sink_fail(&u->sink, 400, "unsupported Content-Encoding: " STR_FMT ", supported: [gzip]",
+                     STR_ARG(str_sub(encoding, 0, 64)));
   u->inflate = inflate_new();
   return u->inflate ? 0 : sink_fail(&u->sink, 500, "not enough memory");
 }
@@ -449,7 +453,8 @@ void files_upload(struct http_x *x, struct agent *a)
   struct upload *u = upload_new(x, a, &q);
   u->user = user;
   http_x_handle(x, &upload_ops, u);
-  bool good = body_form(x, u) == 0 && encoding_read(x, u) == 0 && metadata_take(x, u) == 0 && (u->multipart || file_begin(u, u->path) == 0);
+  bool good = body_form(x, u) == 0 && encoding_read(x, u) == 0 && metadata_take(x, u) == 0 &&
+              (u->multipart || file_begin(u, u->path) == 0);
   if (!good && http_header(http_x_head(x), "Expect").p) { /* it has not sent its body yet and need not */
     reply(u);
     return;

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c - see watch.h.
  *
- * A rename inside the tree comes as MOVED_FROM and MOVED_TO with one cookie, one right after the other. The first is kept
- * in mind: when the second follows, the directories below get their new names; when anything else follows, the
+ * A rename inside the tree comes as MOVED_FROM and MOVED_TO with one cookie, one right after the other. The first is
+ * kept in mind: when the second follows, the directories below get their new names; when anything else follows, the
  * directory has left the tree and its watches are taken down. */
 #include "agent/envd/watch.h"
 #include "agent/envd/messages.h"
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#define MASK        (IN_CREATE | IN_MODIFY | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ATTRIB)
+#define MASK                                                                                                           \
+  (IN_CREATE | IN_MODIFY | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ATTRIB)
 #define SUBDIR_MASK (MASK | IN_ONLYDIR | IN_DONT_FOLLOW)
 #define DEPTH_MAX   512
 
@@ -129,7 +131,8 @@ static int child_seen(struct walk *walk, const char *dir, const struct dirent *e
 static int dir_add(struct walk *walk, const char *name, int depth)
 {
   cleanup_free char *full = xasprintf("%s/%s", walk->w->path, name);
-  int rc = depth > DEPTH_MAX ? 0 : node_add(walk->w, name[0] ? full : walk->w->path, name, name[0] ? SUBDIR_MASK : MASK);
+  int rc =
+      depth > DEPTH_MAX ? 0 : node_add(walk->w, name[0] ? full : walk->w->path, name, name[0] ? SUBDIR_MASK : MASK);
   if (rc <= 0)
     return rc == -ENOSPC || (rc < 0 && !name[0]) ? rc : 0;
   if (!walk->w->recursive)
@@ -244,7 +247,8 @@ static bool dir_arrived(struct watch *w, const struct inotify_event *ev, const c
   return true;
 }
 
-static void event_tell(struct watch *w, const struct inotify_event *ev, const struct node *n, const char *name, watch_fn fn, void *arg)
+static void event_tell(struct watch *w, const struct inotify_event *ev, const struct node *n, const char *name,
+                       watch_fn fn, void *arg)
 {
   bool dir = w->recursive && ev->mask & IN_ISDIR && ev->len > 0;
   bool inner = n->name[0] != '\0';

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h - changes below a directory, from inotify to the contract's five kinds of events.
  *
- * One inotify instance per watch. Recursive ones keep a watch on every directory of the tree: new ones are added as they
- * appear (what is already inside is reported as created), renamed ones keep theirs under the new name. Events of the
- * watched directory itself have the name ".". */
-#ifndef CLOCHE_AGENT_WATCH_H
-#define CLOCHE_AGENT_WATCH_H
+ * One inotify instance per watch. Recursive ones keep a watch on every directory of the tree: new ones are added as
+ * they appear (what is already inside is reported as created), renamed ones keep theirs under the new name. Events of
+ * the watched directory itself have the name ".". */
+#ifndef CLOCHE_AGENT_ENVD_WATCH_H
+#define CLOCHE_AGENT_ENVD_WATCH_H
 
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch_rpc.c - WatchDir (a stream) and CreateWatcher, GetWatcherEvents, RemoveWatcher (polled).
  *
  * A polled watcher is read as events come, so that the kernel's queue does not overflow and entries are looked up
@@ -57,7 +58,8 @@ static struct msg_entry *change_entry(const struct watch *w, uint32_t type, stru
   if (str_is(name, "."))
     snprintf(path, sizeof(path), STR_FMT, STR_ARG(dir));
   else
-    snprintf(path, sizeof(path), STR_FMT "/" STR_FMT, dir.n == 1 && dir.p[0] == '/' ? 0 : (int)dir.n, dir.p, STR_ARG(name));
+    snprintf(path, sizeof(path), STR_FMT "/" STR_FMT, dir.n == 1 && dir.p[0] == '/' ? 0 : (int)dir.n, dir.p,
+             STR_ARG(name));
   struct msg_entry *entry = arena_alloc(a, sizeof(*entry));
   if (!entry)
     return NULL;

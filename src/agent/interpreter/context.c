@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.c - who has the turn, and the life of the kernel behind it; see context.h.
  *
  *   COLD --start--> STARTING --ready--> MOVING --moved--> IDLE <--done-- RUNNING
@@ -5,10 +6,10 @@
  *     +----------------+------ death ------+----------------+---------------+--+
  *
  * MOVING is left out where the kernel starts in the right directory. A run whose client left keeps the turn until the
- * kernel says it is over: it is interrupted, again every few seconds, and what it prints is dropped. One whose client was
- * cut off, as by a pause of the box, keeps it too and is let run to its end; one that still waited keeps its place, as a
- * copy of the context's own. A kernel that
- * can't even start is tried twice; then those who wait get an error, and the next request tries again after a pause. */
+ * kernel says it is over: it is interrupted, again every few seconds, and what it prints is dropped. One whose client
+ * was cut off, as by a pause of the box, keeps it too and is let run to its end; one that still waited keeps its place,
+ * as a copy of the context's own. A kernel that can't even start is tried twice; then those who wait get an error, and
+ * the next request tries again after a pause. */
 #include "agent/interpreter/context.h"
 #include "agent/agent.h"
 
@@ -156,7 +157,7 @@ static void on_again(uv_timer_t *t)
   }
 }
 
-/* The kernel can't be had: nobody is left waiting, and the next try is put off, longer each time. */
+/* The kernel is not available: nobody is left waiting, and the next try is put off, longer each time. */
 static void context_give_up(struct context *c, const char *why)
 {
   unsigned shift = MIN(c->failures, 7u);
@@ -501,8 +502,8 @@ static const char *language_name(const struct kernel_spec *spec, const char *ask
   return spec->driver == KERNEL_NATIVE ? spec->language : asked;
 }
 
-struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd, bool is_default,
-                            struct context_wait *w)
+struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd,
+                            bool is_default, struct context_wait *w)
 {
   struct context *c = xcalloc(1, sizeof(*c));
   struct context **at = &all->first;
@@ -554,7 +555,8 @@ void context_delete(struct context *c)
 
 void context_restart(struct context *c, struct context_wait *w)
 {
-  current_fault(c, "UnexpectedEndOfExecution", "Connection to the execution was closed before the execution was finished", "");
+  current_fault(c, "UnexpectedEndOfExecution",
+                "Connection to the execution was closed before the execution was finished", "");
   if (c->deleted)
     return;
   kernel_drop(c);

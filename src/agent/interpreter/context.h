@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.h - contexts: named kernels with a queue in front of them.
  *
  * One execution at a time, first come first served; different contexts know nothing of each other. A context
  * outlives its kernel: when the process dies its run is told, a new one is started, its directory and
  * variables are set again, and those who waited are served. Kernels are started when first wanted. */
-#ifndef CLOCHE_CONTEXT_H
-#define CLOCHE_CONTEXT_H
+#ifndef CLOCHE_AGENT_INTERPRETER_CONTEXT_H
+#define CLOCHE_AGENT_INTERPRETER_CONTEXT_H
 
 #include "agent/interpreter/kernel.h"
 
@@ -39,17 +40,18 @@ struct context_wait {
 #define CONTEXT_NO_CWD    (-ENOTDIR)
 
 struct contexts *contexts_new(const struct kernel_host *host, struct kernel_specs *specs, size_t queue_max);
-void contexts_free(struct contexts *all);  /* ends every kernel */
-void contexts_renew(struct contexts *all); /* the box became another one: busy kernels are told at once, others before their next run */
-void contexts_tell(struct contexts *all);  /* waiting kernels get the sandbox's variables before a cell asks for them */
+void contexts_free(struct contexts *all); /* ends every kernel */
+void contexts_renew(
+    struct contexts *all); /* the box became another one: busy kernels are told at once, others before their next run */
+void contexts_tell(struct contexts *all); /* waiting kernels get the sandbox's variables before a cell asks for them */
 struct context *contexts_find(struct contexts *all, struct str id);
 struct context *contexts_default(struct contexts *all, const char *language); /* NULL when there is none (any more) */
 struct context *contexts_next(struct contexts *all, const struct context *c); /* visible ones in order of creation */
 
 /* A new context. Without a wait its kernel is started at first use and it is visible at once; with one it becomes
  * visible when it is ready, and is gone again when it can't be (perhaps before this returns). */
-struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd, bool is_default,
-                            struct context_wait *w);
+struct context *context_new(struct contexts *all, const struct kernel_spec *spec, const char *language, const char *cwd,
+                            bool is_default, struct context_wait *w);
 void context_delete(struct context *c);
 void context_restart(struct context *c, struct context_wait *w);
 /* Gives a running program to a context that has no kernel yet. */
@@ -66,8 +68,8 @@ bool context_full(const struct context *c); /* its queue takes no more */
 
 int context_submit(struct context *c, struct run *r); /* 0, or -EAGAIN when the queue is full */
 void run_abandon(struct run *r);                      /* its client left: never started, or interrupted */
-void run_detach(struct run *r);                       /* its client was cut off: has or gets its turn all the same, unheard */
-void run_pause(struct run *r);                        /* its client reads slowly: its kernel is held back */
+void run_detach(struct run *r); /* its client was cut off: has or gets its turn all the same, unheard */
+void run_pause(struct run *r);  /* its client reads slowly: its kernel is held back */
 void run_resume(struct run *r);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interp.c - the HTTP face of the code interpreter: routes, contexts and health; see interp.h.
  *
  * Errors are plain text with the words clients know; validation answers 422 with a list. Nothing is read from disk and
@@ -37,36 +38,36 @@ static size_t cors_header(struct http_x *x, struct http_header *h)
   return 1;
 }
 
-int face_reply(struct http_x *x, int status, const char *type, struct str body)
+int interp_http_reply(struct http_x *x, int status, const char *type, struct str body)
 {
   struct http_header h[2] = {{STR("content-type"), str_of(type)}};
   size_t n = 1 + cors_header(x, &h[1]);
   return http_reply_with(x, status, h, n, body);
 }
 
-int face_text(struct http_x *x, int status, const char *fmt, ...)
+int interp_http_text(struct http_x *x, int status, const char *fmt, ...)
 {
   struct buf cleanup_buf b = BUF_INIT(64 << 10);
   va_list ap;
   va_start(ap, fmt);
   buf_vaddf(&b, fmt, ap);
   va_end(ap);
-  return face_reply(x, status, "text/plain; charset=utf-8", buf_str(&b));
+  return interp_http_reply(x, status, "text/plain; charset=utf-8", buf_str(&b));
 }
 
-int face_json(struct http_x *x, int status, struct str body)
+int interp_http_json(struct http_x *x, int status, struct str body)
 {
-  return face_reply(x, status, "application/json", body);
+  return interp_http_reply(x, status, "application/json", body);
 }
 
-int face_stream(struct http_x *x)
+int interp_http_stream(struct http_x *x)
 {
   struct http_header h[2] = {{STR("content-type"), STR("application/x-ndjson")}};
   size_t n = 1 + cors_header(x, &h[1]);
   return http_respond(x, 200, h, n, HTTP_CHUNKED);
 }
 
-void face_no_kernel(struct http_x *x, const char *language, const struct err *why)
+void interp_http_no_kernel(struct http_x *x, const char *language, const struct err *why)
 {
   struct buf cleanup_buf b = BUF_INIT(8192);
   struct jw w = {.b = &b, .ascii = true};
@@ -79,10 +80,10 @@ void face_no_kernel(struct http_x *x, const char *language, const struct err *wh
   jw_key(&w, "short_message");
   jw_z(&w, brief);
   jw_close(&w, '}');
-  face_reply(x, 500, "text/plain; charset=utf-8", buf_str(&b));
+  interp_http_reply(x, 500, "text/plain; charset=utf-8", buf_str(&b));
 }
 
-struct contexts *face_contexts(struct interp *in)
+struct contexts *interp_http_contexts(struct interp *in)
 {
   if (in->contexts)
     return in->contexts;
@@ -181,12 +182,12 @@ static void list_contexts(struct interp *in, struct http_x *x)
 {
   struct buf cleanup_buf b = BUF_INIT(BUF_DEFAULT_MAX);
   struct jw w = JW(&b);
-  struct contexts *all = face_contexts(in);
+  struct contexts *all = interp_http_contexts(in);
   jw_open(&w, '[');
   for (struct context *c = NULL; (c = contexts_next(all, c));)
     context_put(&w, c);
   jw_close(&w, ']');
-  face_json(x, 200, buf_str(&b));
+  interp_http_json(x, 200, buf_str(&b));
 }
 
 static struct ask *ask_of(struct context_wait *w, size_t i)
@@ -198,14 +199,14 @@ static void on_created(struct context_wait *w, int code, const char *why)
 {
   struct ask *a = ask_of(w, 0);
   if (code == CONTEXT_NO_CWD) {
-    face_text(a->x, 500, "Failed to set working directory");
+    interp_http_text(a->x, 500, "Failed to set working directory");
   } else if (code < 0) {
-    face_text(a->x, 500, "Failed to create context: %s", why);
+    interp_http_text(a->x, 500, "Failed to create context: %s", why);
   } else {
     struct buf cleanup_buf b = BUF_INIT(64 << 10);
     struct jw jw = JW(&b);
     context_put(&jw, a->context);
-    face_json(a->x, 200, buf_str(&b));
+    interp_http_json(a->x, 200, buf_str(&b));
   }
 }
 
@@ -226,26 +227,26 @@ static const struct http_x_ops create_ops = {.gone = on_creator_gone};
 static void create_full(struct ask *a)
 {
   struct buf cleanup_buf wrong = BUF_INIT(2 * FACE_BODY_MAX);
-  struct contexts *all = face_contexts(a->in);
+  struct contexts *all = interp_http_contexts(a->in);
   struct context_request r;
   struct err err = ERR_NONE;
   char language[128], cwd[4096] = KERNEL_HOME;
   http_x_handle(a->x, &create_ops, a);
   if (context_request_read(&a->arena, buf_str(&a->body), &r, &wrong) < 0) {
-    face_json(a->x, 422, buf_str(&wrong));
+    interp_http_json(a->x, 422, buf_str(&wrong));
     return;
   }
   if (r.cwd.p && str_copyz(r.cwd, cwd, sizeof(cwd)) < 0) {
-    face_text(a->x, 500, "Failed to set working directory");
+    interp_http_text(a->x, 500, "Failed to set working directory");
     return;
   }
   if (kernel_language(r.language, language, sizeof(language)) < 0) {
-    face_text(a->x, 500, "Failed to create context: the name of the language is too long");
+    interp_http_text(a->x, 500, "Failed to create context: the name of the language is too long");
     return;
   }
   const struct kernel_spec *spec = kernel_specs_find(a->in->specs, language, &err);
   if (!spec) {
-    face_no_kernel(a->x, language, &err);
+    interp_http_no_kernel(a->x, language, &err);
     return;
   }
   a->waits[0].told = on_created;
@@ -256,18 +257,18 @@ static void delete_context(struct interp *in, struct http_x *x, struct context *
 {
   (void)in;
   context_delete(c);
-  face_json(x, 200, STR("null"));
+  interp_http_json(x, 200, STR("null"));
 }
 
 static void on_restarted(struct context_wait *w, int code, const char *why)
 {
   struct ask *a = ask_of(w, 0);
   if (code == 0) {
-    face_json(a->x, 200, STR("null"));
+    interp_http_json(a->x, 200, STR("null"));
     return;
   }
   log_warn("restart of context %s failed: %s", context_id(a->context), why);
-  face_text(a->x, 500, "Failed to restart context %s", context_id(a->context));
+  interp_http_text(a->x, 500, "Failed to restart context %s", context_id(a->context));
 }
 
 static void restart_context(struct interp *in, struct http_x *x, struct context *c)
@@ -288,9 +289,9 @@ static void health_told(struct ask *a, int code)
   if (--a->waiting > 0)
     return;
   if (a->failed)
-    face_text(a->x, 503, "A default kernel can't be started");
+    interp_http_text(a->x, 503, "A default kernel can't be started");
   else
-    face_json(a->x, 200, STR("\"OK\""));
+    interp_http_json(a->x, 200, STR("\"OK\""));
 }
 
 static void on_health_first(struct context_wait *w, int code, const char *why)
@@ -310,7 +311,7 @@ static void health(struct interp *in, struct http_x *x)
   struct ask *a = ask_new(in, x, &ask_ops);
   if (!a)
     return;
-  struct contexts *all = face_contexts(in);
+  struct contexts *all = interp_http_contexts(in);
   struct context *first = contexts_default(all, "python"), *second = contexts_default(all, "javascript");
   a->waits[0].told = on_health_first;
   a->waits[1].told = on_health_second;
@@ -352,7 +353,7 @@ static void route_context(struct interp *in, struct http_x *x, struct str rest)
   bool deeper = str_cut(rest, '/', &id, &tail);
   bool restart = deeper && str_is(tail, "restart");
   if (!id.n || (deeper && !restart)) {
-    face_json(x, 404, STR("{\"detail\":\"Not Found\"}"));
+    interp_http_json(x, 404, STR("{\"detail\":\"Not Found\"}"));
     return;
   }
   if (!str_is(method, restart ? "POST" : "DELETE")) {
@@ -362,9 +363,9 @@ static void route_context(struct interp *in, struct http_x *x, struct str rest)
   struct buf cleanup_buf name = BUF_INIT(8192);
   if (percent_decode(id, false, &name) < 0)
     buf_adds(&name, id);
-  struct context *c = contexts_find(face_contexts(in), buf_str(&name));
+  struct context *c = contexts_find(interp_http_contexts(in), buf_str(&name));
   if (!c)
-    face_text(x, 404, "Context " STR_FMT " not found", STR_ARG(buf_str(&name)));
+    interp_http_text(x, 404, "Context " STR_FMT " not found", STR_ARG(buf_str(&name)));
   else if (restart)
     restart_context(in, x, c);
   else
@@ -387,7 +388,7 @@ static void on_request(struct http_x *x, void *arg)
   else if (str_starts(h->path, STR("/contexts/")))
     route_context(in, x, str_skip(h->path, sizeof("/contexts/") - 1));
   else
-    face_json(x, 404, STR("{\"detail\":\"Not Found\"}"));
+    interp_http_json(x, 404, STR("{\"detail\":\"Not Found\"}"));
 }
 
 /* ---- life ---- */
@@ -441,7 +442,7 @@ int interp_start(uv_loop_t *loop, struct agent *agent)
 
 void interp_warm(const char *language)
 {
-  struct context *c = the_interp ? contexts_default(face_contexts(the_interp), language) : NULL;
+  struct context *c = the_interp ? contexts_default(interp_http_contexts(the_interp), language) : NULL;
   if (c)
     context_warm(c, NULL);
 }
@@ -457,7 +458,7 @@ int interp_adopt(const char *language, const int fds[3], pid_t pid, bool nursery
   struct err err = ERR_NONE;
   if (!the_interp)
     return -EINVAL;
-  struct contexts *all = face_contexts(the_interp);
+  struct contexts *all = interp_http_contexts(the_interp);
   const struct kernel_spec *spec = kernel_specs_find(the_interp->specs, language, &err);
   if (!spec)
     return -ENOENT;

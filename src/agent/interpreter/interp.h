@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interp.h - the code-interpreter API of a box: runs cells in long-lived language kernels for HTTP clients.
  *
  * Start reading here. The rooms behind it, in the order a request walks through them: interp.c (routes and answers),
@@ -6,8 +7,8 @@
  * drivers), kernel_output.c (kernel events become lines for the client).
  *
  * Everything runs on the agent's one loop. Kernels are started when first needed. */
-#ifndef CLOCHE_INTERP_H
-#define CLOCHE_INTERP_H
+#ifndef CLOCHE_AGENT_INTERPRETER_INTERP_H
+#define CLOCHE_AGENT_INTERPRETER_INTERP_H
 
 #include "base/base.h"
 #include <sys/types.h>
@@ -17,7 +18,7 @@ struct agent;
 
 #define INTERP_PORT 49999 /* CLOCHE_INTERP_PORT in the agent's environment names another one */
 
-/* Opens the listener. 0, or a negative errno when the port can't be had. Once per process. */
+/* Opens the listener. 0, or a negative errno when the port is not available. Once per process. */
 int interp_start(uv_loop_t *loop, struct agent *agent);
 
 /* Starts a language's default kernel, where this box has it, without waiting. */
@@ -27,8 +28,8 @@ void interp_warm(const char *language);
 void interp_named(void);
 
 /* Gives a program that is already loaded to a language: fds are its protocol socket and the read ends of its stdout
- * and stderr pipes (owned from here on). One that came from outside (nursery true; the pipes are then -1) becomes the first kernel
- * of that language that is asked for, a kernel the default context's. Call before the first request. */
+ * and stderr pipes (owned from here on). One that came from outside (nursery true; the pipes are then -1) becomes the
+ * first kernel of that language that is asked for, a kernel the default context's. Call before the first request. */
 int interp_adopt(const char *language, const int fds[3], pid_t pid, bool nursery);
 
 /* Ends every kernel and closes the listener; open executions are cut. */

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interp_execute.c - POST /execute: picks the context, then streams what its run says.
  *
- * The head of the answer goes out before the turn is waited for, but it and the run's number, which tell a client nothing
- * it waits for, stay up to two milliseconds to travel with what follows: a short cell is then one packet and one wake-up
- * for everyone on the way. Otherwise one event is one chunk, sent at once; a keepalive line goes out after five
- * silent seconds, queued or running. A client that leaves takes its run with it: dropped from
- * the queue, or interrupted; one that was cut off, because the box slept, leaves its run to itself. A client that reads slowly
- * holds its own kernel back and nobody else's. */
+ * The head of the answer goes out before the turn is waited for, but it and the run's number, which tell a client
+ * nothing it waits for, stay up to two milliseconds to travel with what follows: a short cell is then one packet and
+ * one wake-up for everyone on the way. Otherwise one event is one chunk, sent at once; a keepalive line goes out after
+ * five silent seconds, queued or running. A client that leaves takes its run with it: dropped from the queue, or
+ * interrupted; one that was cut off, because the box slept, leaves its run to itself. A client that reads slowly holds
+ * its own kernel back and nobody else's. */
 #include "agent/interpreter/interp_http.h"
 #include "agent/interpreter/interp_request.h"
 
@@ -91,7 +92,7 @@ static void execution_open(struct execution *e)
   if (!e->unopened)
     return;
   opened(e);
-  face_stream(e->x);
+  interp_http_stream(e->x);
   http_send(e->x, str_make(e->number, e->nnumber));
 }
 
@@ -114,7 +115,8 @@ static void execution_open_soon(struct execution *e)
 /* True when the line may wait with the head. */
 static bool hold_number(struct execution *e, struct str line)
 {
-  if (!e->unopened || e->nnumber || line.n > sizeof(e->number) || !str_starts(line, STR("{\"type\":\"number_of_executions\"")))
+  if (!e->unopened || e->nnumber || line.n > sizeof(e->number) ||
+      !str_starts(line, STR("{\"type\":\"number_of_executions\"")))
     return false;
   memcpy(e->number, line.p, line.n);
   e->nnumber = line.n;
@@ -149,7 +151,7 @@ static const struct run_ops run_ops = {.line = on_line, .end = on_end};
 static void execution_begin(struct execution *e, struct context *c)
 {
   if (context_full(c)) {
-    face_text(e->x, 429, "Too many executions are waiting for context %s", context_id(c));
+    interp_http_text(e->x, 429, "Too many executions are waiting for context %s", context_id(c));
     return;
   }
   streams_add(e);
@@ -163,17 +165,17 @@ static void on_told(struct context_wait *w, int code, const char *why)
   if (code == 0)
     execution_begin(e, e->context);
   else
-    face_text(e->x, 500, "Failed to create context: %s", why);
+    interp_http_text(e->x, 500, "Failed to create context: %s", why);
 }
 
 /* A language's default context: the one that is there or on its way, else a new one. The answer waits for it. */
 static void execution_by_language(struct execution *e, struct str given)
 {
-  struct contexts *all = face_contexts(e->in);
+  struct contexts *all = interp_http_contexts(e->in);
   struct err err = ERR_NONE;
   char language[128];
   if (kernel_language(given, language, sizeof(language)) < 0) {
-    face_text(e->x, 500, "Failed to create context: the name of the language is too long");
+    interp_http_text(e->x, 500, "Failed to create context: the name of the language is too long");
     return;
   }
   const struct kernel_spec *spec = NULL;
@@ -181,7 +183,7 @@ static void execution_by_language(struct execution *e, struct str given)
   if (!c) {
     spec = kernel_specs_find(e->in->specs, language, &err);
     if (!spec) {
-      face_no_kernel(e->x, language, &err);
+      interp_http_no_kernel(e->x, language, &err);
       return;
     }
     c = contexts_default(all, spec->language);
@@ -219,7 +221,8 @@ static void on_gone(struct http_x *x, enum http_end how)
 
 static const struct http_x_ops execution_ops = {.drain = on_drain, .gone = on_gone};
 
-void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg), void *arg)
+void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg),
+                   void *arg)
 {
   struct buf cleanup_buf wrong = BUF_INIT(2 * FACE_BODY_MAX);
   struct execute_request r;
@@ -231,22 +234,22 @@ void execute_start(struct interp *in, struct http_x *x, struct str body, struct 
   *e = (struct execution){.run = {.ops = &run_ops}, .in = in, .x = x, .gone = gone, .arg = arg};
   http_x_handle(x, &execution_ops, e);
   if (execute_request_read(arena, body, &r, &wrong) < 0) {
-    face_json(x, 422, buf_str(&wrong));
+    interp_http_json(x, 422, buf_str(&wrong));
     return;
   }
   e->run.code = r.code;
   e->run.env = r.env;
   if (r.context_id.p && r.language.p) {
-    face_text(x, 400, "Only one of context_id or language can be provided");
+    interp_http_text(x, 400, "Only one of context_id or language can be provided");
     return;
   }
   if (!r.context_id.p || str_is(r.context_id, "default")) {
     execution_by_language(e, r.language);
     return;
   }
-  struct context *c = contexts_find(face_contexts(in), r.context_id);
+  struct context *c = contexts_find(interp_http_contexts(in), r.context_id);
   if (c)
     execution_begin(e, c);
   else
-    face_text(x, 404, "Context " STR_FMT " not found", STR_ARG(r.context_id));
+    interp_http_text(x, 404, "Context " STR_FMT " not found", STR_ARG(r.context_id));
 }

@@ -1,6 +1,7 @@
-/* interp_face.h - what the HTTP side of the interpreter shares between its rooms. */
-#ifndef CLOCHE_INTERP_FACE_H
-#define CLOCHE_INTERP_FACE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interp_http.h - what the HTTP side of the interpreter shares between its rooms. */
+#ifndef CLOCHE_AGENT_INTERPRETER_INTERP_HTTP_H
+#define CLOCHE_AGENT_INTERPRETER_INTERP_HTTP_H
 
 #include "agent/interpreter/context.h"
 #include "net/http.h"
@@ -9,7 +10,8 @@
 #define FACE_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
 #define FACE_KEEPALIVE_MS 5000                /* longest silence in a stream */
 
-#define FACE_OPEN_MS      2 /* longest wait of an answer's head for its first event; the loop's first millisecond may be over at once */
+/* Longest wait of an answer's head for its first event; the loop's first millisecond may be over at once */
+#define FACE_OPEN_MS      2
 
 struct execution;
 
@@ -18,24 +20,25 @@ struct interp {
   struct agent *agent;
   struct http_server *server;
   struct kernel_specs *specs;
-  struct contexts *contexts; /* made at the first request: face_contexts() */
+  struct contexts *contexts; /* made at the first request: interp_http_contexts() */
   struct execution *streams; /* answers that are open */
   uv_timer_t keepalive, opening;
   unsigned unopened; /* streams whose head waits; see interp_execute.c */
 };
 
-struct contexts *face_contexts(struct interp *in);
+struct contexts *interp_http_contexts(struct interp *in);
 
 /* Answers with the CORS header where the request has an Origin. */
-int face_reply(struct http_x *x, int status, const char *type, struct str body);
-int face_text(struct http_x *x, int status, const char *fmt, ...) PRINTF_LIKE(3, 4); /* text/plain */
-int face_json(struct http_x *x, int status, struct str body);
+int interp_http_reply(struct http_x *x, int status, const char *type, struct str body);
+int interp_http_text(struct http_x *x, int status, const char *fmt, ...) PRINTF_LIKE(3, 4); /* text/plain */
+int interp_http_json(struct http_x *x, int status, struct str body);
 /* Begins a chunked answer. */
-int face_stream(struct http_x *x);
-/* 500 for a language that can't be had. */
-void face_no_kernel(struct http_x *x, const char *language, const struct err *why);
+int interp_http_stream(struct http_x *x);
+/* 500 for a language that is not available. */
+void interp_http_no_kernel(struct http_x *x, const char *language, const struct err *why);
 
 /* POST /execute, once its body is there. Takes the exchange over; body and arena live until `gone` was called. */
-void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg), void *arg);
+void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg),
+                   void *arg);
 
 #endif

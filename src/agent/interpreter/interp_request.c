@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interp_request.c - bodies read and their faults described; see interp_request.h. */
 #include "agent/interpreter/interp_request.h"
 
@@ -30,7 +31,8 @@ static void fault_open(struct faults *f, const char *type, const char *field, st
   jw_key(&f->w, "input");
 }
 
-static void fault_add(struct faults *f, const char *type, const char *field, struct str member, const char *msg, const struct json *input)
+static void fault_add(struct faults *f, const char *type, const char *field, struct str member, const char *msg,
+                      const struct json *input)
 {
   fault_open(f, type, field, member, msg);
   if (input)
@@ -80,7 +82,8 @@ static struct json *object_read(struct arena *a, struct str text, struct faults 
   if (v->type == JSON_NULL)
     fault_add(f, "missing", NULL, STR_NONE, "Field required", NULL);
   else
-    fault_add(f, "model_attributes_type", NULL, STR_NONE, "Input should be a valid dictionary or object to extract fields from", v);
+    fault_add(f, "model_attributes_type", NULL, STR_NONE,
+              "Input should be a valid dictionary or object to extract fields from", v);
   faults_close(f);
   return NULL;
 }

@@ -1,4 +1,5 @@
-/* kernel_token.c - JSON text checked and carried over; see kernel_token.h. Nothing here recurses: nesting is a bit
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_token.c - JSON text checked and carried over; see json_token.h. Nothing here recurses: nesting is a bit
  * per level in a fixed stack, so the depth a kernel can ask for costs 64 bytes. */
 #include "agent/interpreter/json_token.h"
 
@@ -325,7 +326,9 @@ bool token_is(struct str body, const char *text)
       continue;
     }
     size_t n = escape_len(body.p + i, body.n - i);
-    unsigned c = n == 6 ? escape_unit(body.p + i) : n == 2 && strchr("\"\\/", body.p[i + 1]) ? (unsigned)body.p[i + 1] : 0;
+    unsigned c = n == 6                                     ? escape_unit(body.p + i)
+                 : n == 2 && strchr("\"\\/", body.p[i + 1]) ? (unsigned)body.p[i + 1]
+                                                            : 0;
     if (!c || c != (unsigned char)*text)
       return false;
     i += n;
@@ -370,7 +373,8 @@ static unsigned utf8_point(const unsigned char *p, size_t n, size_t *len)
 
 static void add_unit(struct buf *out, unsigned c)
 {
-  char esc[6] = {'\\', 'u', hex_digits[c >> 12 & 15], hex_digits[c >> 8 & 15], hex_digits[c >> 4 & 15], hex_digits[c & 15]};
+  char esc[6] = {
+      '\\', 'u', hex_digits[c >> 12 & 15], hex_digits[c >> 8 & 15], hex_digits[c >> 4 & 15], hex_digits[c & 15]};
   buf_add(out, esc, sizeof(esc));
 }
 
@@ -446,7 +450,8 @@ static void add_utf8(struct buf *out, unsigned c)
     char b[3] = {(char)(0xe0 | c >> 12), (char)(0x80 | (c >> 6 & 63)), (char)(0x80 | (c & 63))};
     buf_add(out, b, 3);
   } else {
-    char b[4] = {(char)(0xf0 | c >> 18), (char)(0x80 | (c >> 12 & 63)), (char)(0x80 | (c >> 6 & 63)), (char)(0x80 | (c & 63))};
+    char b[4] = {(char)(0xf0 | c >> 18), (char)(0x80 | (c >> 12 & 63)), (char)(0x80 | (c >> 6 & 63)),
+                 (char)(0x80 | (c & 63))};
     buf_add(out, b, 4);
   }
 }

@@ -1,10 +1,11 @@
-/* kernel_token.h - JSON from a kernel carried over to a client token by token, never decoded into a tree.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_token.h - JSON from a kernel carried over to a client token by token, never decoded into a tree.
  *
  * A result may be hundreds of megabytes and its number tokens must arrive to the letter, so values are checked and
  * copied as text. What comes out is always valid JSON in ASCII: bytes beyond it become \uXXXX, bytes that are
  * not UTF-8 become \ufffd, NaN and the infinities become null, white space between tokens goes. */
-#ifndef CLOCHE_KERNEL_TOKEN_H
-#define CLOCHE_KERNEL_TOKEN_H
+#ifndef CLOCHE_AGENT_INTERPRETER_JSON_TOKEN_H
+#define CLOCHE_AGENT_INTERPRETER_JSON_TOKEN_H
 
 #include "base/base.h"
 

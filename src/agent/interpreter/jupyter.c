@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jupyter.c - the driver of kernels that speak Jupyter's messaging over ZeroMQ.
  *
- * For every kernelspec a template installs. A run is up to four requests, one after the other: the sandbox's variables if
- * they changed, the run's own variables, the cell, and putting the variables back; all but the cell are
- * silent. A request is over when both its reply and its idle status came (two seconds of grace for the second of them, since
- * some kernels never send it). Ready means that a reply came on shell and a status on iopub for the same request, which
+ * For every kernelspec a template installs. A run is up to four requests, one after the other: the sandbox's variables
+ * if they changed, the run's own variables, the cell, and putting the variables back; all but the cell are silent. A
+ * request is over when both its reply and its idle status came (two seconds of grace for the second of them, since some
+ * kernels never send it). Ready means that a reply came on shell and a status on iopub for the same request, which
  * proves the subscription. Late messages of earlier requests are dropped by their parent's id. */
 #include "agent/interpreter/jupyter_channel.h"
 #include "agent/interpreter/jupyter_message.h"
@@ -37,7 +38,7 @@ struct jupyter {
   char file[64]; /* the connection file */
   pid_t pid;
   uv_timer_t timer;
-  enum words words;
+  enum kernel_lang kernel_lang;
   enum step step;
   char request[JUPYTER_ID]; /* the one that is on */
   bool idle, replied;
@@ -67,7 +68,8 @@ static int execute(struct jupyter *j, struct str code, bool silent)
   struct buf cleanup_buf b = BUF_INIT(CONTENT_MAX);
   buf_addz(&b, "{\"code\":");
   json_put_str(&b, code, true);
-  buf_addf(&b, ",\"silent\":%s,\"store_history\":%s,\"user_expressions\":{},\"allow_stdin\":false,\"stop_on_error\":false}",
+  buf_addf(&b,
+           ",\"silent\":%s,\"store_history\":%s,\"user_expressions\":{},\"allow_stdin\":false,\"stop_on_error\":false}",
            silent ? "true" : "false", silent ? "false" : "true");
   j->idle = j->replied = j->failed = false;
   return buf_failed(&b) ? buf_failed(&b) : request_send(j, SHELL, "execute_request", buf_str(&b), j->request);
@@ -79,9 +81,9 @@ static void put_back(struct jupyter *j, const struct env *base, struct str name)
   char z[256];
   const char *old = str_copyz(name, z, sizeof(z)) == 0 ? env_get(base, z) : NULL;
   if (old)
-    words_set(j->words, &j->post, name, str_of(old));
+    lang_set(j->kernel_lang, &j->post, name, str_of(old));
   else
-    words_unset(j->words, &j->post, name);
+    lang_unset(j->kernel_lang, &j->post, name);
 }
 
 static int jupyter_run(struct kernel *k, struct str code, const struct json *env)
@@ -97,7 +99,7 @@ static int jupyter_run(struct kernel *k, struct str code, const struct json *env
   for (const struct json *v = env ? env->kids : NULL; v; v = v->next) {
     if (!json_is(v, JSON_STRING))
       continue;
-    words_set(j->words, &j->pre, v->key, v->text);
+    lang_set(j->kernel_lang, &j->pre, v->key, v->text);
     put_back(j, &base, v->key);
   }
   if (buf_adds(&j->cell, code) < 0) {
@@ -117,7 +119,7 @@ static int jupyter_set_env(struct kernel *k, const struct env *env, bool renew U
   for (size_t i = 0; i < env->n; i++) {
     struct str name, value;
     if (env->p[i] && str_cut(str_of(env->p[i]), '=', &name, &value))
-      words_set(j->words, &j->env, name, value);
+      lang_set(j->kernel_lang, &j->env, name, value);
   }
   return buf_failed(&j->env);
 }
@@ -126,7 +128,7 @@ static int jupyter_cd(struct kernel *k, const char *path)
 {
   struct jupyter *j = (struct jupyter *)k;
   struct buf cleanup_buf b = BUF_INIT(64 << 10);
-  if (words_cd(j->words, &b, path) < 0) {
+  if (lang_cd(j->kernel_lang, &b, path) < 0) {
     k->listener->moved(k->arg, false, "this kernel's language has no known way to change its directory");
     return 0;
   }
@@ -238,7 +240,8 @@ static void on_stream(struct jupyter *j, const struct jupyter_message *m)
 
 static void on_error(struct jupyter *j, struct str content)
 {
-  output_error(&j->k.output, jupyter_member(content, "ename"), jupyter_member(content, "evalue"), jupyter_member(content, "traceback"));
+  output_error(&j->k.output, jupyter_member(content, "ename"), jupyter_member(content, "evalue"),
+               jupyter_member(content, "traceback"));
 }
 
 /* Output of the user's cell. */
@@ -389,8 +392,8 @@ static void on_tick(uv_timer_t *t)
   }
 }
 
-/* A PUB socket drops what its reader does not take, so a slow client is no reason to stop reading: lines gather behind it
- * instead. Only the news of the kernel's death waits. */
+/* A PUB socket drops what its reader does not take, so a slow client is no reason to stop reading: lines gather behind
+ * it instead. Only the news of the kernel's death waits. */
 static void jupyter_pause(struct kernel *k)
 {
   (void)k;
@@ -446,7 +449,8 @@ static int ports_pick(uint16_t ports[PORTS], struct err *err)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
     fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fds[i] < 0 || bind(fds[i], (struct sockaddr *)&at, len) != 0 || getsockname(fds[i], (struct sockaddr *)&at, &len) != 0)
+    if (fds[i] < 0 || bind(fds[i], (struct sockaddr *)&at, len) != 0 ||
+        getsockname(fds[i], (struct sockaddr *)&at, &len) != 0)
       rc = err_errno(err, "no free port for a kernel");
     ports[i] = ntohs(at.sin_port);
   }
@@ -458,10 +462,11 @@ static int ports_pick(uint16_t ports[PORTS], struct err *err)
 static int file_make(struct jupyter *j, struct err *err)
 {
   struct buf cleanup_buf b = BUF_INIT(4096);
-  buf_addf(&b,
-           "{\"shell_port\":%u,\"iopub_port\":%u,\"stdin_port\":%u,\"control_port\":%u,\"hb_port\":%u,\"ip\":\"127.0.0.1\","
-           "\"key\":\"%s\",\"transport\":\"tcp\",\"signature_scheme\":\"hmac-sha256\",\"kernel_name\":",
-           j->ports[SHELL], j->ports[IOPUB], j->ports[STDIN], j->ports[CONTROL], j->ports[HEARTBEAT], j->session.key);
+  buf_addf(
+      &b,
+      "{\"shell_port\":%u,\"iopub_port\":%u,\"stdin_port\":%u,\"control_port\":%u,\"hb_port\":%u,\"ip\":\"127.0.0.1\","
+      "\"key\":\"%s\",\"transport\":\"tcp\",\"signature_scheme\":\"hmac-sha256\",\"kernel_name\":",
+      j->ports[SHELL], j->ports[IOPUB], j->ports[STDIN], j->ports[CONTROL], j->ports[HEARTBEAT], j->session.key);
   json_put_str(&b, str_of(j->k.spec->language), true);
   buf_addz(&b, "}\n");
   const char *dir = access("/run", W_OK) == 0 ? "/run" : "/tmp";
@@ -495,22 +500,23 @@ static int spawn(struct jupyter *j, struct err *err)
   return 0;
 }
 
-static enum words words_of_spec(const struct kernel_spec *spec)
+static enum kernel_lang words_of_spec(const struct kernel_spec *spec)
 {
-  enum words w = words_of(spec->language);
-  for (size_t i = 0; w == WORDS_NONE && spec->aliases[i]; i++)
-    w = words_of(spec->aliases[i]);
+  enum kernel_lang w = lang_of(spec->language);
+  for (size_t i = 0; w == LANG_NONE && spec->aliases[i]; i++)
+    w = lang_of(spec->aliases[i]);
   return w;
 }
 
-struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                           struct err *err)
+struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                           const struct kernel_listener *listener, void *arg, struct err *err)
 {
-  static void (*const messages[CHANNELS])(void *, const struct str *, size_t) = {on_shell, on_iopub, on_stdin, on_control};
+  static void (*const messages[CHANNELS])(void *, const struct str *, size_t) = {on_shell, on_iopub, on_stdin,
+                                                                                 on_control};
   struct jupyter *j = xcalloc(1, sizeof(*j));
   kernel_init(&j->k, host, spec, listener, arg);
   j->k.driver = &jupyter_driver;
-  j->words = words_of_spec(spec);
+  j->kernel_lang = words_of_spec(spec);
   jupyter_session_init(&j->session);
   struct buf *bufs[] = {&j->env, &j->pre, &j->cell, &j->post};
   for (size_t i = 0; i < ARRAY_LEN(bufs); i++)

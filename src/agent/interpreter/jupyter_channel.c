@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jupyter_channel.c - a socket that feeds a zmtp and sends what it says; see jupyter_channel.h. */
 #include "agent/interpreter/jupyter_channel.h"
 #include <arpa/inet.h>
@@ -107,7 +108,8 @@ static void poll_set(struct channel *c)
 
 void channel_connect(struct channel *c)
 {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(c->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in at = {
+      .sin_family = AF_INET, .sin_port = htons(c->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int yes = 1;
   if (c->fd >= 0)
     return;

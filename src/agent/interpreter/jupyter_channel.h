@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jupyter_channel.h - one of a Jupyter kernel's sockets: TCP on loopback, ZMTP on top.
  *
  * A kernel binds some time after it was started, so connecting is tried again and again until the channel is closed. */
-#ifndef CLOCHE_JUPYTER_CHANNEL_H
-#define CLOCHE_JUPYTER_CHANNEL_H
+#ifndef CLOCHE_AGENT_INTERPRETER_JUPYTER_CHANNEL_H
+#define CLOCHE_AGENT_INTERPRETER_JUPYTER_CHANNEL_H
 
 #include "agent/interpreter/jupyter_zmtp.h"
 #include <uv.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jupyter_message.c - signing, checking and taking apart; see jupyter_message.h. */
 #include "agent/interpreter/jupyter_message.h"
 #include "agent/interpreter/json_token.h"
@@ -71,16 +72,17 @@ int jupyter_message_read(const struct jupyter_session *s, const struct str *fram
   return m->type.n ? 0 : -EINVAL;
 }
 
-int jupyter_message_write(struct jupyter_session *s, struct arena *a, const char *type, struct str content, struct str frames[JUPYTER_FRAMES],
-                          char id[JUPYTER_ID])
+int jupyter_message_write(struct jupyter_session *s, struct arena *a, const char *type, struct str content,
+                          struct str frames[JUPYTER_FRAMES], char id[JUPYTER_ID])
 {
   char date[CLOCK_TEXT];
   clock_text(clock_wall_us(), date);
   snprintf(id, JUPYTER_ID, "%s_%llu", s->id, (unsigned long long)++s->last);
-  char *header = arena_fmt(a,
-                           "{\"msg_id\":\"%s\",\"session\":\"%s\",\"username\":\"root\",\"date\":\"%s\",\"msg_type\":\"%s\","
-                           "\"version\":\"5.3\"}",
-                           id, s->id, date, type);
+  char *header =
+      arena_fmt(a,
+                "{\"msg_id\":\"%s\",\"session\":\"%s\",\"username\":\"root\",\"date\":\"%s\",\"msg_type\":\"%s\","
+                "\"version\":\"5.3\"}",
+                id, s->id, date, type);
   char *signature = arena_alloc(a, 2 * SHA256_LEN + 1);
   if (!header || !signature)
     return -ENOMEM;

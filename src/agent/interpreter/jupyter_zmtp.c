@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jupyter_zmtp.c - greeting, handshake and frames of ZMTP 3.0; see jupyter_zmtp.h.
  *
  * A frame is: one byte of flags (more, long, command), its size in one byte or in eight, its bytes. */
@@ -9,7 +10,8 @@
 
 enum { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
 
-void zmtp_init(struct zmtp *z, bool subscriber, const char *identity, void (*message)(void *arg, const struct str *frames, size_t n), void *arg)
+void zmtp_init(struct zmtp *z, bool subscriber, const char *identity,
+               void (*message)(void *arg, const struct str *frames, size_t n), void *arg)
 {
   *z = (struct zmtp){.subscriber = subscriber, .message = message, .arg = arg};
   char greeting[GREETING_LEN] = {[0] = '\xff', [8] = 1, [9] = 0x7f, [10] = 3, [12] = 'N', 'U', 'L', 'L'};

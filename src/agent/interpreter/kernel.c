@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.c - what both drivers share: the calls of the face, spares, starting a program, and death in words.
  *
  * A language with a nursery keeps one spare kernel once a box has asked for a second one: contexts come in groups, and
@@ -98,8 +99,8 @@ void kernel_spares_end(void)
   }
 }
 
-struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                          struct err *err)
+struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                          const struct kernel_listener *listener, void *arg, struct err *err)
 {
   if (spec->driver == KERNEL_JUPYTER)
     return jupyter_new(host, spec, listener, arg, err);
@@ -115,7 +116,8 @@ static void on_line(void *arg, struct str line)
     k->listener->line(k->arg, line);
 }
 
-void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg)
+void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
+                 const struct kernel_listener *listener, void *arg)
 {
   k->host = host;
   k->spec = spec;
@@ -233,9 +235,11 @@ void kernel_explain(int status, char *out, size_t size)
                    oom ? ": the sandbox ran out of memory" : "");
   uint64_t limit = 0;
   const char *memory = getenv("CLOCHE_MEMORY");
-  /* A box does not see its control groups. The kernel's own kill and one from inside look alike; the first is the usual one. */
+  /* A box does not see its control groups. The kernel's own kill and one from inside look alike; the first is the usual
+   * one. */
   if (sig == SIGKILL && !oom && memory && !str_u64(str_of(memory), &limit) && n > 0 && (size_t)n < size)
-    snprintf(out + n, size - (size_t)n, ": the sandbox ran out of its %llu MB of memory, unless something in it sent the signal",
+    snprintf(out + n, size - (size_t)n,
+             ": the sandbox ran out of its %llu MB of memory, unless something in it sent the signal",
              (unsigned long long)limit >> 20);
 }
 
@@ -256,8 +260,8 @@ void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *s
   }
 }
 
-pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra, const int fds[3],
-                   char *const *more, struct err *err)
+pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra,
+                   const int fds[3], char *const *more, struct err *err)
 {
   struct env cleanup_env env = {0};
   char *args[80];

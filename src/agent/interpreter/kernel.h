@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h - a kernel: one process that runs the cells of one context.
  *
  * The context that started it hears of it through a listener: ready once, then for every run its lines and
  * `done`, and `death` as the very last call when the process is lost. A driver never calls back from inside
- * kernel_new(). Between two runs a kernel takes variables and a working directory. All calls are cheap and none waits. */
-#ifndef CLOCHE_KERNEL_H
-#define CLOCHE_KERNEL_H
+ * kernel_new(). Between two runs a kernel takes variables and a working directory. All calls are cheap and none waits.
+ */
+#ifndef CLOCHE_AGENT_INTERPRETER_KERNEL_H
+#define CLOCHE_AGENT_INTERPRETER_KERNEL_H
 
 #include "agent/env.h"
 #include "agent/interpreter/kernel_output.h"
@@ -64,8 +66,8 @@ struct kernel {
 #define KERNEL_COALESCE_MS 1
 
 /* Starts a kernel by its spec's driver. NULL with *err when no process could be made. */
-struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                          struct err *err);
+struct kernel *kernel_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                          const struct kernel_listener *listener, void *arg, struct err *err);
 
 /* Only while no run is on. `env` are string members for this run only; both are copied. */
 int kernel_run(struct kernel *k, struct str code, const struct json *env);
@@ -79,27 +81,29 @@ void kernel_end(struct kernel *k); /* kills the process and forgets it */
 void kernel_spares_end(void);      /* ends what was made ahead */
 
 /* For drivers: the common beginning, and telling the listener. */
-void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg);
+void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
+                 const struct kernel_listener *listener, void *arg);
 void kernel_begin(struct kernel *k);                     /* a run starts */
 void kernel_done(struct kernel *k);                      /* it is over */
 void kernel_died(struct kernel *k, const char *cause);   /* told once */
 void kernel_explain(int status, char *out, size_t size); /* a wait status in words */
 /* The variables that a kernel process starts with. */
-void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env);
+void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more,
+                     struct env *env);
 /* Starts the spec's program as root of the box in a session of its own, fds on 1, 2, 3; extra is a last argument or
  * NULL, more are NAME=value strings or NULL. The pid, or negative with *err. */
-pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra, const int fds[3],
-                   char *const *more, struct err *err);
+pid_t kernel_spawn(const struct kernel_host *host, const struct kernel_spec *spec, char *const *argv, const char *extra,
+                   const int fds[3], char *const *more, struct err *err);
 
 /* The drivers. */
-struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                                 struct err *err);
+struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                                 const struct kernel_listener *listener, void *arg, struct err *err);
 /* A program that runs already: protocol socket and read ends of its pipes, owned. */
-struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                                   const int fds[3], pid_t pid);
+struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec,
+                                   const struct kernel_listener *listener, void *arg, const int fds[3], pid_t pid);
 /* Gives a kernel that has run nothing yet another listener, who hears `ready` from the loop. */
 void kernel_native_hand_over(struct kernel *k, const struct kernel_listener *listener, void *arg);
-struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                           struct err *err);
+struct kernel *jupyter_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                           const struct kernel_listener *listener, void *arg, struct err *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_message.c - the native protocol's lines; see kernel_message.h and docs/kernel-protocol.md. */
 #include "agent/interpreter/kernel_message.h"
 #include "agent/interpreter/json_token.h"
@@ -6,9 +7,9 @@ static const struct {
   const char *key;
   size_t at;
 } keys[] = {
-#define KEY(name)                                                                                                                                    \
-  {                                                                                                                                                  \
-#name, offsetof(struct message, name)                                                                                                            \
+#define KEY(name)                                                                                                      \
+  {                                                                                                                    \
+#name, offsetof(struct message, name)                                                                              \
   }
     KEY(ev),
     KEY(id),

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_message.h - one line of the native kernel protocol taken apart, and the lines sent to kernels put together. */
-#ifndef CLOCHE_KERNEL_MESSAGE_H
-#define CLOCHE_KERNEL_MESSAGE_H
+#ifndef CLOCHE_AGENT_INTERPRETER_KERNEL_MESSAGE_H
+#define CLOCHE_AGENT_INTERPRETER_KERNEL_MESSAGE_H
 
 #include "agent/env.h"
 #include "base/base.h"

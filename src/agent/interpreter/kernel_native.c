@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_native.c - the driver of kernels that speak our own protocol (docs/kernel-protocol.md).
  *
  * Three descriptors per kernel: the protocol socket and the pipes behind its fds 1 and 2. Messages go before pipe
@@ -391,8 +392,8 @@ static bool native_read(struct native *n)
   return any;
 }
 
-/* A program that prints line after line would wake us for each, and a wake-up costs more than a line. Text that came waits
- * up to a millisecond for more anyway; after a few reads so does what follows it, in the socket. */
+/* A program that prints line after line would wake us for each, and a wake-up costs more than a line. Text that came
+ * waits up to a millisecond for more anyway; after a few reads so does what follows it, in the socket. */
 static void native_rest(struct native *n)
 {
   if (n->timer_for != TIMER_FLUSH || n->k.ended || n->k.paused || n->eof || n->out.n) {
@@ -623,8 +624,8 @@ static const struct kernel_driver native_driver = {
     .end = native_end,
 };
 
-static struct native *native_make(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                                  const int fds[3])
+static struct native *native_make(const struct kernel_host *host, const struct kernel_spec *spec,
+                                  const struct kernel_listener *listener, void *arg, const int fds[3])
 {
   struct native *n = xcalloc(1, sizeof(*n));
   kernel_init(&n->k, host, spec, listener, arg);
@@ -676,7 +677,7 @@ static int ends_open(int ours[3], int theirs[3], struct err *err)
   return 0;
 }
 
-/* A process of its own: the way of kernels without a nursery, and the way out when a nursery fails. */
+/* A process of its own: the way of kernels without a nursery, and outbound networking when a nursery fails. */
 static int native_spawn(struct native *n, struct err *err)
 {
   int fds[3] = {n->child.fds[1], n->child.fds[2], n->child.fds[0]};
@@ -706,8 +707,8 @@ static void on_born(struct nursery_child *c, pid_t pid)
   kernel_died(&n->k, err.msg);
 }
 
-struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                                 struct err *err)
+struct kernel *kernel_native_new(const struct kernel_host *host, const struct kernel_spec *spec,
+                                 const struct kernel_listener *listener, void *arg, struct err *err)
 {
   int ours[3], theirs[3];
   if (ends_open(ours, theirs, err) < 0)
@@ -724,8 +725,8 @@ struct kernel *kernel_native_new(const struct kernel_host *host, const struct ke
   return &n->k;
 }
 
-struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec, const struct kernel_listener *listener, void *arg,
-                                   const int fds[3], pid_t pid)
+struct kernel *kernel_native_adopt(const struct kernel_host *host, const struct kernel_spec *spec,
+                                   const struct kernel_listener *listener, void *arg, const int fds[3], pid_t pid)
 {
   struct native *n = native_make(host, spec, listener, arg, fds);
   n->pid = pid;

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_nursery.c - the processes that fork kernels; see kernel_nursery.h and docs/kernel-protocol.md.
  *
  * A nursery runs no user code and says little, so its messages are small and a bounded buffer holds them. When it dies,
- * births that were asked for fall back to processes of their own, and its living children become children of
+ * launches that were asked for fall back to processes of their own, and its living children become children of
  * pid 1, which is this program: their exits are then heard from the reaper.
  *
  * The box's first kernel comes from outside, as a fork of the zygote that takes the first birth upon itself and is no
- * nursery to anybody after that. Most boxes never ask for a second one; who does gets a nursery by ringing the warden, and where
- * nobody answers one that is started here. */
+ * nursery to anybody after that. Most boxes never ask for a second one; who does gets a nursery by ringing the warden,
+ * and where nobody answers one that is started here. */
 #include "agent/interpreter/kernel_nursery.h"
 #include "agent/interpreter/kernel_message.h"
 #include "agent/interpreter/json_token.h"
@@ -14,6 +15,7 @@
 #include "wire/boot_packet.h"
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -108,7 +110,7 @@ static bool somebody_waits(const struct nursery *n)
   return false;
 }
 
-/* Tells everyone. A birth that fails may start a process at once, so the list is taken off first. */
+/* Tells everyone. A launch that fails may start a process at once, so the list is taken off first. */
 static void nursery_lost(struct nursery *n)
 {
   bool ready = n->ready, rung = n->rung;
@@ -129,7 +131,7 @@ static void nursery_lost(struct nursery *n)
   }
 }
 
-/* The only one it had is born; who asked meanwhile gets a nursery. */
+/* The only one it had is launched; who asked meanwhile gets a nursery. */
 static void nursery_spent(struct nursery *n)
 {
   nursery_close(n);
@@ -269,22 +271,28 @@ static void nursery_open(struct nursery *n, int fd, pid_t pid)
   uv_timer_start(n->timer, on_late, KERNEL_START_MS, 0);
 }
 
-/* From outside: the socket's other end goes with the call. Answers that it was heard, not that somebody comes. */
-static int nursery_ring(struct nursery *n)
+/* Any process of the box may bind a name; the warden's has no number in here. */
+static bool from_outside(int fd)
 {
-  struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "\0" BOOT_BELL};
-  int pair[2];
-  cleanup_fd int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (bell < 0 || connect(bell, (struct sockaddr *)&at, offsetof(struct sockaddr_un, sun_path) + sizeof(BOOT_BELL)) != 0 ||
-      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+  struct ucred peer;
+  socklen_t len = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid == 0;
+}
+
+/* From outside: it speaks through the connection. Answers that the warden was reached, not that somebody comes. */
+static int nursery_request(struct nursery *n)
+{
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  int len = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, BOOT_NURSERY_NAME "%s", n->spec->language);
+  if (len >= (int)sizeof(at.sun_path) - 1)
+    return -ENAMETOOLONG;
+  cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 ||
+      connect(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) != 0)
     return -errno;
-  ssize_t sent = fd_send(bell, n->spec->language, strlen(n->spec->language), &pair[1], 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-  close(pair[1]);
-  if (sent < 0) {
-    close(pair[0]);
-    return (int)sent;
-  }
-  nursery_open(n, pair[0], 0);
+  if (!from_outside(fd))
+    return -EPERM;
+  nursery_open(n, steal_fd(&fd), 0);
   n->rung = true;
   return 0;
 }
@@ -293,7 +301,7 @@ static int nursery_start(struct nursery *n, bool ring)
 {
   struct err err = ERR_NONE;
   int pair[2];
-  if (ring && nursery_ring(n) == 0)
+  if (ring && nursery_request(n) == 0)
     return 0;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return -errno;

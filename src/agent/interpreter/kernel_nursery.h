@@ -1,19 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_nursery.h - processes that have everything loaded and fork kernels on demand, one per language.
  *
- * A nursery is called or started at the first birth that asks for it and kept; one that dies is followed by another at the next. Whoever
- * wants a child embeds a nursery_child and hears exactly one of: born with a pid, or born with -1 (then it
- * starts a process of its own). After a birth it may hear of the child's exit once. */
-#ifndef CLOCHE_KERNEL_NURSERY_H
-#define CLOCHE_KERNEL_NURSERY_H
+ * A nursery is called or started at the first birth that asks for it and kept; one that dies is followed by another at
+ * the next. Whoever wants a child embeds a nursery_child and hears exactly one of: born with a pid, or born with -1
+ * (then it starts a process of its own). After a launch it may hear of the child's exit once. */
+#ifndef CLOCHE_AGENT_INTERPRETER_KERNEL_NURSERY_H
+#define CLOCHE_AGENT_INTERPRETER_KERNEL_NURSERY_H
 
 #include "agent/interpreter/kernel.h"
 
 struct nursery;
 
 struct nursery_child {
-  void (*born)(struct nursery_child *c, pid_t pid); /* -1: it can't be had from a nursery */
+  void (*born)(struct nursery_child *c, pid_t pid); /* -1: it is not available from a nursery */
   void (*exited)(struct nursery_child *c, int status);
-  int fds[3]; /* protocol socket, stdout, stderr of the child; the caller's, open until it is born */
+  int fds[3]; /* protocol socket, stdout, stderr of the child; the caller's, open until it is launched */
   /* the nursery's own: */
   struct nursery *nursery;
   struct nursery_child *next;

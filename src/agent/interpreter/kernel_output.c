@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_output.c - events become lines; see kernel_output.h. Waiting text is kept in its escaped form, since two
  * escaped pieces put together are the escaped form of the whole: a print costs one copy on its way through. */
 #include "agent/interpreter/kernel_output.h"
@@ -71,7 +72,8 @@ static bool admit(struct output *o, size_t n)
     return !o->cut;
   o->cut = true;
   char value[128];
-  snprintf(value, sizeof(value), "The execution produced more than %llu bytes; the rest was dropped", (unsigned long long)o->limit);
+  snprintf(value, sizeof(value), "The execution produced more than %llu bytes; the rest was dropped",
+           (unsigned long long)o->limit);
   output_fault(o, "OutputLimitExceeded", value, "");
   return false;
 }
@@ -95,7 +97,7 @@ static void add_stamp(struct buf *b, int64_t wall_us)
 
 static void send_text(struct output *o, int which, struct str body, int64_t stamp)
 {
-  logbook_escaped("kernel", NULL, which == OUTPUT_STDOUT ? "stdout" : "stderr", body);
+  log_capture_escaped("kernel", NULL, which == OUTPUT_STDOUT ? "stdout" : "stderr", body);
   while (body.n) {
     size_t n = token_prefix(body, OUTPUT_PIECE);
     buf_addz(&o->out, which == OUTPUT_STDOUT ? "{\"type\":\"stdout\",\"text\":\"" : "{\"type\":\"stderr\",\"text\":\"");

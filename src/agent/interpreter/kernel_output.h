@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_output.h - what a run produces, turned into the lines its client reads.
  *
  * Both drivers feed it; it knows the event catalogue of the HTTP stream: field names by MIME type, quote stripping,
  * one error per run at most, time stamps, ASCII. It also joins neighbouring pieces of one text stream for kernels that
  * asked for it: the driver calls output_flush() a moment after output_waiting() became true; a display, an
  * error, the end and a full piece flush by themselves. Values given as `raw` are checked JSON tokens. */
-#ifndef CLOCHE_KERNEL_OUTPUT_H
-#define CLOCHE_KERNEL_OUTPUT_H
+#ifndef CLOCHE_AGENT_INTERPRETER_KERNEL_OUTPUT_H
+#define CLOCHE_AGENT_INTERPRETER_KERNEL_OUTPUT_H
 
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_spec.c - kernel.json files of both kinds read into specs; see kernel_spec.h. Native specs come first, so a
  * language that has both is run by our own kernel; `jupyter:NAME` asks for the Jupyter kernelspec by its name. */
 #include "agent/interpreter/kernel_spec.h"
@@ -16,8 +17,9 @@ struct kernel_specs {
 static const struct {
   const char *given, *language;
 } aliases[] = {
-    {"", "python"},         {"py", "python"},         {"python3", "python"}, {"ipython", "python"}, {"js", "javascript"},
-    {"node", "javascript"}, {"nodejs", "javascript"}, {"ts", "typescript"},  {"sh", "bash"},        {"shell", "bash"},
+    {"", "python"},       {"py", "python"},       {"python3", "python"},    {"ipython", "python"},
+    {"js", "javascript"}, {"node", "javascript"}, {"nodejs", "javascript"}, {"ts", "typescript"},
+    {"sh", "bash"},       {"shell", "bash"},
 };
 
 int kernel_language(struct str given, char *out, size_t size)

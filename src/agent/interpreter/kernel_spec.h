@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_spec.h - which languages this box can run, and how.
  *
  * Specs are read from the kernels' own folder (driver native) and from Jupyter's folders. A language whose required
  * files are missing is known but absent: asking for it explains what the template would need. */
-#ifndef CLOCHE_KERNEL_SPEC_H
-#define CLOCHE_KERNEL_SPEC_H
+#ifndef CLOCHE_AGENT_INTERPRETER_KERNEL_SPEC_H
+#define CLOCHE_AGENT_INTERPRETER_KERNEL_SPEC_H
 
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench.c - `cloche bench`: options, samples, the table and the JSON file. See bench.h. */
 #include "cli/bench/bench.h"
 
@@ -189,12 +190,12 @@ static int warm_up(struct bench *b, struct err *err)
   for (unsigned quick = 0; quick < 5 && now_ns() < until;) {
     struct guest g;
     int64_t began = now_ns();
-    int r = guest_create(&c, &g, err);
-    r = r ? r : guest_run(&c, &g, "1+1", NULL, NULL, err);
+    int r = bench_box_create(&c, &g, err);
+    r = r ? r : bench_box_run(&c, &g, "1+1", NULL, NULL, err);
     quick = now_ns() - began < 200000000 ? quick + 1 : 0;
     if (r)
       return r;
-    guest_kill(&c, &g, err);
+    bench_box_kill(&c, &g, err);
     space_out(b);
   }
   return 0;
@@ -295,14 +296,16 @@ static int options(struct bench *b, struct choices *c, int argc, char **argv)
       b->settle_s = (unsigned)n;
     else
       return o == '?' ? usage_error("bench: see 'cloche bench --help'")
-                      : usage_error("bench: '%s' is not a good value for --%s; see 'cloche bench --help'", optarg, option_name(known, o));
+                      : usage_error("bench: '%s' is not a good value for --%s; see 'cloche bench --help'", optarg,
+                                    option_name(known, o));
   }
   return optind < argc ? usage_error("bench: unexpected word '%s'", argv[optind]) : 0;
 }
 
 int bench_main(int argc, char **argv)
 {
-  struct bench b = {.template = "code-interpreter-v1", .scale = 1, .pause_ms = 150, .settle_s = 10, .key = getenv("E2B_API_KEY")};
+  struct bench b = {
+      .template = "code-interpreter-v1", .scale = 1, .pause_ms = 150, .settle_s = 10, .key = getenv("E2B_API_KEY")};
   struct choices c = {.url = getenv("E2B_API_URL"), .sandbox_url = getenv("E2B_SANDBOX_URL")};
   struct err err = ERR_NONE;
   int r = options(&b, &c, argc, argv);
@@ -316,7 +319,8 @@ int bench_main(int argc, char **argv)
   if (origin_parse(&b.api, url, &err) || origin_parse(&b.edge, c.sandbox_url ? c.sandbox_url : url, &err))
     return usage_error("bench: %s", err.msg);
   if (c.trace)
-    return strcmp(c.trace, "create") ? usage_error("bench: only 'create' can be traced, not '%s'", c.trace) : trace_create(&b);
+    return strcmp(c.trace, "create") ? usage_error("bench: only 'create' can be traced, not '%s'", c.trace)
+                                     : trace_create(&b);
   if (warm_up(&b, &err))
     return usage_error("bench: %s", err.msg), 1;
   r = measure(&b, bench_rows, bench_nrows) | measure(&b, bench_loads, bench_nloads);

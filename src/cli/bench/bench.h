@@ -1,7 +1,8 @@
-/* bench.h - `cloche bench`: what a client sees of any E2B-compatible server, in numbers. bench.c has options, samples and the
- * table; guest.c speaks to boxes as stock clients do; bench_rows.c and bench_loads.c measure. */
-#ifndef CLOCHE_BENCH_H
-#define CLOCHE_BENCH_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench.h - `cloche bench`: what a client sees of any E2B-compatible server, in numbers. bench.c has options, samples
+ * and the table; bench_box.c speaks to boxes as stock clients do; bench_rows.c and bench_loads.c measure. */
+#ifndef CLOCHE_CLI_BENCH_BENCH_H
+#define CLOCHE_CLI_BENCH_BENCH_H
 
 #include "cli/bench/bench_http.h"
 
@@ -26,7 +27,7 @@ struct bench {
 /* A connection to the API and one to the edge, for one thread. */
 struct client {
   const struct bench *bench;
-  struct caller *api, *edge;
+  struct bench_http *api, *edge;
   struct call call;
 };
 void client_open(struct client *c, const struct bench *b);
@@ -35,24 +36,25 @@ void client_close(struct client *c);
 
 struct guest {
   char id[64], token[256], domain[200];
-  struct origin origin; /* where it is reached by host name */
-  struct caller *line;  /* to it alone, in that case */
+  struct origin origin;    /* where it is reached by host name */
+  struct bench_http *line; /* to it alone, in that case */
 };
 /* Each leaves the exchange in c->call and returns 0 or negative; a status that is not a success is an error. */
-int guest_create(struct client *c, struct guest *g, struct err *err);
-int guest_kill(struct client *c, struct guest *g, struct err *err);
-int guest_pause(struct client *c, struct guest *g, struct err *err);
-int guest_resume(struct client *c, struct guest *g, struct err *err);
-int guest_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err);
+int bench_box_create(struct client *c, struct guest *g, struct err *err);
+int bench_box_kill(struct client *c, struct guest *g, struct err *err);
+int bench_box_pause(struct client *c, struct guest *g, struct err *err);
+int bench_box_resume(struct client *c, struct guest *g, struct err *err);
+int bench_box_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err);
 /* `expect`: text that must be in the answer. context NULL: the default one. */
-int guest_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect, struct err *err);
-int guest_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err);
-int guest_context(struct client *c, struct guest *g, char id[64], struct err *err);
-int guest_context_end(struct client *c, struct guest *g, const char *id, struct err *err);
+int bench_box_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect,
+                  struct err *err);
+int bench_box_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err);
+int bench_box_context(struct client *c, struct guest *g, char id[64], struct err *err);
+int bench_box_context_end(struct client *c, struct guest *g, const char *id, struct err *err);
 /* Any request to a port of the box; k->headers are added to what the edge needs. */
-int guest_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err);
+int bench_box_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err);
 /* The head lines that lead to that port. */
-int guest_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size);
+int bench_box_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size);
 
 #define AGENT_PORT       49983
 #define INTERPRETER_PORT 49999

@@ -1,17 +1,18 @@
-/* guest.c - boxes as stock clients use them: the same routes, headers and bodies. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_box.c - boxes as stock clients use them: the same routes, headers and bodies. */
 #include "cli/bench/bench.h"
 
 #include <stdio.h>
 
 void client_open(struct client *c, const struct bench *b)
 {
-  *c = (struct client){.bench = b, .api = caller_new(&b->api), .edge = caller_new(&b->edge)};
+  *c = (struct client){.bench = b, .api = bench_http_new(&b->api), .edge = bench_http_new(&b->edge)};
 }
 
 void client_close(struct client *c)
 {
-  caller_free(steal(&c->api));
-  caller_free(steal(&c->edge));
+  bench_http_free(steal(&c->api));
+  bench_http_free(steal(&c->edge));
   buf_free(&c->call.answer);
 }
 
@@ -36,7 +37,7 @@ static int api_ask(struct client *c, struct call *k, struct err *err)
   char headers[512];
   snprintf(headers, sizeof(headers), "X-API-KEY: %s\r\nContent-Type: application/json\r\n", c->bench->key);
   k->headers = headers;
-  int r = caller_ask(c->api, k, err);
+  int r = bench_http_ask(c->api, k, err);
   k->headers = NULL;
   return r ? r : succeeded(k, err);
 }
@@ -56,12 +57,13 @@ static int created(struct client *c, struct guest *g, struct err *err)
   return str_copyz(c->bench->domain ? domain : STR(""), g->domain, sizeof(g->domain));
 }
 
-int guest_create(struct client *c, struct guest *g, struct err *err)
+int bench_box_create(struct client *c, struct guest *g, struct err *err)
 {
   char body[512];
   *g = (struct guest){.id = ""};
   int n = snprintf(body, sizeof(body),
-                   "{\"templateID\":\"%s\",\"metadata\":{},\"envVars\":{},\"timeout\":300,\"secure\":true,\"allow_internet_access\":true}",
+                   "{\"templateID\":\"%s\",\"metadata\":{},\"envVars\":{},\"timeout\":300,\"secure\":true,\"allow_"
+                   "internet_access\":true}",
                    c->bench->template);
   struct call *k = fresh(c, "POST", "/sandboxes");
   k->body = str_make(body, (size_t)n);
@@ -69,7 +71,8 @@ int guest_create(struct client *c, struct guest *g, struct err *err)
   return r ? r : created(c, g, err);
 }
 
-static int verb(struct client *c, struct guest *g, const char *method, const char *tail, struct str body, struct err *err)
+static int verb(struct client *c, struct guest *g, const char *method, const char *tail, struct str body,
+                struct err *err)
 {
   char path[200];
   snprintf(path, sizeof(path), "/sandboxes/%s%s", g->id, tail);
@@ -80,19 +83,19 @@ static int verb(struct client *c, struct guest *g, const char *method, const cha
   return r;
 }
 
-int guest_kill(struct client *c, struct guest *g, struct err *err)
+int bench_box_kill(struct client *c, struct guest *g, struct err *err)
 {
-  caller_free(steal(&g->line));
+  bench_http_free(steal(&g->line));
   return g->id[0] ? verb(c, g, "DELETE", "", STR_NONE, err) : 0;
 }
 
-int guest_pause(struct client *c, struct guest *g, struct err *err)
+int bench_box_pause(struct client *c, struct guest *g, struct err *err)
 {
   return verb(c, g, "POST", "/pause", STR("{}"), err);
 }
 
 /* A copy of the running box, memory and all. */
-int guest_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err)
+int bench_box_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   *copy = (struct guest){.id = ""};
@@ -106,44 +109,44 @@ int guest_fork(struct client *c, struct guest *g, struct guest *copy, struct err
   return r;
 }
 
-int guest_resume(struct client *c, struct guest *g, struct err *err)
+int bench_box_resume(struct client *c, struct guest *g, struct err *err)
 {
   return verb(c, g, "POST", "/connect", STR("{\"timeout\":300}"), err);
 }
 
 /* ---- inside ---- */
 
-int guest_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size)
+int bench_box_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size)
 {
-  int n = snprintf(out, size, "E2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: %u\r\n%s%s%s%s", g->id, port, g->token[0] ? "X-Access-Token: " : "", g->token,
-                   g->token[0] ? "\r\n" : "", more ? more : "");
+  int n = snprintf(out, size, "E2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: %u\r\n%s%s%s%s", g->id, port,
+                   g->token[0] ? "X-Access-Token: " : "", g->token, g->token[0] ? "\r\n" : "", more ? more : "");
   return n < 0 || (size_t)n >= size ? -E2BIG : 0;
 }
 
 /* One origin for all boxes, or a host name per box and port. */
-static struct caller *way(struct client *c, struct guest *g, unsigned port)
+static struct bench_http *way(struct client *c, struct guest *g, unsigned port)
 {
   if (!g->domain[0])
     return c->edge;
   struct origin o = {.tls = true, .port = "443"};
   snprintf(o.host, sizeof(o.host), "%u-%s.%s", port, g->id, g->domain);
   if (g->line && strcmp(o.host, g->origin.host))
-    caller_free(steal(&g->line));
+    bench_http_free(steal(&g->line));
   g->origin = o;
   if (!g->line)
-    g->line = caller_new(&g->origin);
+    g->line = bench_http_new(&g->origin);
   return g->line;
 }
 
-int guest_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err)
+int bench_box_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err)
 {
   char headers[1024];
   const char *own = k->headers;
-  int r = guest_headers(g, port, own, headers, sizeof(headers));
+  int r = bench_box_headers(g, port, own, headers, sizeof(headers));
   if (r)
     return err_set(err, r, "headers of %s are too long", k->path);
   k->headers = headers;
-  r = caller_ask(way(c, g, port), k, err);
+  r = bench_http_ask(way(c, g, port), k, err);
   k->headers = own;
   return r ? r : succeeded(k, err);
 }
@@ -156,7 +159,8 @@ static int expected(const struct call *k, const char *expect, struct err *err)
   return err_set(err, -EBADMSG, "%s: no %s in the answer: " STR_FMT, k->path, expect, STR_ARG(text));
 }
 
-int guest_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect, struct err *err)
+int bench_box_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect,
+                  struct err *err)
 {
   cleanup_buf struct buf body = BUF_INIT(1 << 20);
   struct jw w = JW(&body);
@@ -173,11 +177,11 @@ int guest_run(struct client *c, struct guest *g, const char *code, const char *c
   k->watch = watch;
   k->body = buf_str(&body);
   k->headers = "Content-Type: application/json\r\n";
-  int r = guest_ask(c, g, INTERPRETER_PORT, k, err);
+  int r = bench_box_ask(c, g, INTERPRETER_PORT, k, err);
   return r ? r : expected(k, expect, err);
 }
 
-int guest_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err)
+int bench_box_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err)
 {
   cleanup_buf struct buf body = BUF_INIT(1 << 20);
   struct jw w = JW(&body);
@@ -201,31 +205,33 @@ int guest_command(struct client *c, struct guest *g, const char *command, const 
   struct call *k = fresh(c, "POST", "/process.Process/Start");
   k->body = buf_str(&body);
   k->watch = "\"stdout\"";
-  k->headers =
-      "Content-Type: application/connect+json\r\nConnect-Protocol-Version: 1\r\nAuthorization: Basic dXNlcjo=\r\nKeepalive-Ping-Interval: 50\r\n";
-  int r = guest_ask(c, g, AGENT_PORT, k, err);
+  k->headers = "Content-Type: application/connect+json\r\nConnect-Protocol-Version: 1\r\nAuthorization: Basic "
+               "dXNlcjo=\r\nKeepalive-Ping-Interval: 50\r\n";
+  int r = bench_box_ask(c, g, AGENT_PORT, k, err);
   return r ? r : expected(k, expect, err);
 }
 
-int guest_context(struct client *c, struct guest *g, char id[64], struct err *err)
+int bench_box_context(struct client *c, struct guest *g, char id[64], struct err *err)
 {
   struct call *k = fresh(c, "POST", "/contexts");
   k->body = STR("{}");
   k->headers = "Content-Type: application/json\r\n";
-  int r = guest_ask(c, g, INTERPRETER_PORT, k, err);
+  int r = bench_box_ask(c, g, INTERPRETER_PORT, k, err);
   if (r)
     return r;
   cleanup_arena struct arena a = ARENA_INIT(1 << 16);
   struct json *v = json_read(&a, buf_str(&k->answer), 0, NULL);
-  return str_copyz(json_text(json_get(v, "id"), STR("")), id, 64) || !id[0] ? err_set(err, -EPROTO, "the new context has no id") : 0;
+  return str_copyz(json_text(json_get(v, "id"), STR("")), id, 64) || !id[0]
+             ? err_set(err, -EPROTO, "the new context has no id")
+             : 0;
 }
 
-int guest_context_end(struct client *c, struct guest *g, const char *id, struct err *err)
+int bench_box_context_end(struct client *c, struct guest *g, const char *id, struct err *err)
 {
   char path[100];
   snprintf(path, sizeof(path), "/contexts/%s", id);
   struct call *k = fresh(c, "DELETE", path);
-  int r = guest_ask(c, g, INTERPRETER_PORT, k, err);
+  int r = bench_box_ask(c, g, INTERPRETER_PORT, k, err);
   k->path = "";
   return r;
 }

@@ -1,5 +1,6 @@
-/* bench_build.c - how long a template's build takes where it should take little: everything known, one step new; and how soon a box
- * begins whose template has its server running. Builds from the template under test. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_build.c - how long a template's build takes where it should take little: everything known, one step new; and
+ * how soon a box begins whose template has its server running. Builds from the template under test. */
 #include "cli/bench/bench.h"
 
 #include <stdio.h>
@@ -7,14 +8,16 @@
 
 #define POLL_NS 2000000
 #define WAIT_NS 120000000000LL
-#define SERVER                                                                                                                                       \
-  "\"startCmd\":\"cd /usr && exec python3 -m http.server 8642\","                                                                                    \
+#define SERVER                                                                                                         \
+  "\"startCmd\":\"cd /usr && exec python3 -m http.server 8642\","                                                      \
   "\"readyCmd\":\"curl -sf -o /dev/null http://127.0.0.1:8642/\""
 
-static int ask(struct client *c, const char *method, const char *path, struct str body, struct json **out, struct arena *a, struct err *err)
+static int ask(struct client *c, const char *method, const char *path, struct str body, struct json **out,
+               struct arena *a, struct err *err)
 {
   char headers[300];
-  snprintf(headers, sizeof(headers), "X-API-Key: %s\r\nContent-Type: application/json\r\n", c->bench->key ? c->bench->key : "");
+  snprintf(headers, sizeof(headers), "X-API-Key: %s\r\nContent-Type: application/json\r\n",
+           c->bench->key ? c->bench->key : "");
   struct call *k = &c->call;
   k->method = method;
   k->path = path;
@@ -22,7 +25,7 @@ static int ask(struct client *c, const char *method, const char *path, struct st
   k->body = body;
   k->watch = NULL;
   k->count_only = false;
-  int r = caller_ask(c->api, k, err);
+  int r = bench_http_ask(c->api, k, err);
   k->path = k->headers = "";
   if (r)
     return r;
@@ -42,7 +45,8 @@ static int wait_ready(struct client *c, const char *path, struct err *err)
     if (r || str_is(status, "ready"))
       return r;
     if (str_is(status, "error"))
-      return err_set(err, -EREMOTEIO, "the build failed: " STR_FMT, STR_ARG(json_text(json_get(json_get(v, "reason"), "message"), STR("no reason"))));
+      return err_set(err, -EREMOTEIO, "the build failed: " STR_FMT,
+                     STR_ARG(json_text(json_get(json_get(v, "reason"), "message"), STR("no reason"))));
     nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
   }
   return err_set(err, -ETIMEDOUT, "the build took longer than two minutes");
@@ -80,8 +84,9 @@ static int rebuilds(struct client *c, const char *name, struct err *err)
 {
   char recipe[600], draw[21];
   double ms;
-  static const char steps[] = "{\"type\":\"RUN\",\"args\":[\"echo one > ~/one\"]},{\"type\":\"ENV\",\"args\":[\"A\",\"1\"]},"
-                              "{\"type\":\"RUN\",\"args\":[\"echo two > ~/two\"]}";
+  static const char steps[] =
+      "{\"type\":\"RUN\",\"args\":[\"echo one > ~/one\"]},{\"type\":\"ENV\",\"args\":[\"A\",\"1\"]},"
+      "{\"type\":\"RUN\",\"args\":[\"echo two > ~/two\"]}";
   snprintf(recipe, sizeof(recipe), "\"steps\":[%s]", steps);
   int r = build(c, name, recipe, &ms, err);
   for (unsigned i = 0; i < scaled(c->bench, 20) && !r; i++) {
@@ -99,7 +104,8 @@ static int rebuilds(struct client *c, const char *name, struct err *err)
   return r;
 }
 
-/* A template whose server runs: nothing new, and a new last step, after which the server is started and written to disk again. */
+/* A template whose server runs: nothing new, and a new last step, after which the server is started and written to disk
+ * again. */
 static int ready_rebuilds(struct client *c, const char *name, struct err *err)
 {
   char recipe[600], draw[21];
@@ -130,16 +136,16 @@ static int ready_creates(struct client *c, const char *name, struct err *err)
   for (unsigned i = 0; i < scaled(&here, 12) && !r; i++) {
     struct guest g;
     space_out(&here);
-    r = guest_create(&other, &g, err);
+    r = bench_box_create(&other, &g, err);
     int64_t began = other.call.began_ns;
     struct call k = {.method = "GET", .path = "/share/"};
-    r = r ? r : guest_ask(&other, &g, 8642, &k, err);
+    r = r ? r : bench_box_ask(&other, &g, 8642, &k, err);
     if (!r && k.status != 200)
       r = err_set(err, -EREMOTEIO, "the template's server answered %d", k.status);
     if (!r)
       sample("create_ready", (double)(k.ended_ns - began) / 1e6);
     buf_free(&k.answer);
-    guest_kill(&other, &g, &(struct err){0});
+    bench_box_kill(&other, &g, &(struct err){0});
   }
   return r;
 }

@@ -1,6 +1,7 @@
-/* bench_crowd.c - thousands of kept connections into one box: how many requests per second they get together, and that none of
- * them breaks. A server of the box's own answers on a port of its own, so everything between is the edge. One thread, one
- * request on the way per connection, answers read as they come. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_crowd.c - thousands of kept connections into one box: how many requests per second they get together, and that
+ * none of them breaks. A server of the box's own answers on a port of its own, so everything between is the edge. One
+ * thread, one request on the way per connection, answers read as they come. */
 #include "cli/bench/bench.h"
 
 #include <fcntl.h>
@@ -16,13 +17,13 @@
 #define CROWD_BEGINS 100u    /* connections opened before the others get a look */
 #define PATIENCE_NS  30e9    /* for an answer */
 #define ANSWER       "crowd" /* the body every answer ends with */
-#define SERVER                                                                                                                                       \
-  "cat > /tmp/crowd.js <<'E'\n"                                                                                                                      \
-  "const h = require('http');\n"                                                                                                                     \
-  "const s = h.createServer((q, r) => r.end('" ANSWER "'));\n"                                                                                       \
-  "s.keepAliveTimeout = 600000; s.listen(8099, '127.0.0.1', 8192, () => console.log('up'));\n"                                                       \
-  "E\n"                                                                                                                                              \
-  "setsid node /tmp/crowd.js > /tmp/crowd.log 2>&1 < /dev/null &\n"                                                                                  \
+#define SERVER                                                                                                         \
+  "cat > /tmp/crowd.js <<'E'\n"                                                                                        \
+  "const h = require('http');\n"                                                                                       \
+  "const s = h.createServer((q, r) => r.end('" ANSWER "'));\n"                                                         \
+  "s.keepAliveTimeout = 600000; s.listen(8099, '127.0.0.1', 8192, () => console.log('up'));\n"                         \
+  "E\n"                                                                                                                \
+  "setsid node /tmp/crowd.js > /tmp/crowd.log 2>&1 < /dev/null &\n"                                                    \
   "for i in $(seq 100); do grep -q up /tmp/crowd.log 2>/dev/null && break; sleep 0.1; done; echo served"
 
 struct guestline {
@@ -134,7 +135,8 @@ static int everyone_answered(struct crowd *c, struct err *err)
   if (r || c->answers == c->asked)
     return r;
   unsigned long long left = c->asked - c->answers;
-  return err_set(err, -ETIMEDOUT, "of %u connections %llu were not answered within %.0f s", c->n, left, PATIENCE_NS / 1e9);
+  return err_set(err, -ETIMEDOUT, "of %u connections %llu were not answered within %.0f s", c->n, left,
+                 PATIENCE_NS / 1e9);
 }
 
 /* Everyone asks for some seconds; then nobody asks again, and the last answers are waited for. */
@@ -165,7 +167,7 @@ static int crowd_begin(struct crowd *c, const struct guest *g)
     files.rlim_cur = MIN(files.rlim_max, (rlim_t)CROWD + 100);
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  guest_headers(g, CROWD_PORT, NULL, headers, sizeof(headers));
+  bench_box_headers(g, CROWD_PORT, NULL, headers, sizeof(headers));
   int n = snprintf(c->request, sizeof(c->request), "GET / HTTP/1.1\r\nHost: crowd\r\n%s\r\n", headers);
   c->length = (size_t)n;
   c->all = xcalloc(CROWD, sizeof(*c->all));
@@ -178,14 +180,14 @@ int crowd_rate(struct bench *b, struct err *err)
   cleanup_client struct client client;
   struct guest g;
   client_open(&client, b);
-  int r = guest_create(&client, &g, err);
+  int r = bench_box_create(&client, &g, err);
   if (r)
     return r;
   if (g.domain[0] || b->edge.tls) {
     samples_note("crowd_rate", "only over http and by headers");
   } else {
     cleanup_crowd struct crowd c = {.epoll = -1};
-    r = guest_command(&client, &g, SERVER, "\"stdout\"", err);
+    r = bench_box_command(&client, &g, SERVER, "\"stdout\"", err);
     r = r ? r : crowd_begin(&c, &g);
     r = r ? r : gather(&c, &b->edge, err);
     r = r ? r : everyone_answered(&c, err);
@@ -193,6 +195,6 @@ int crowd_rate(struct bench *b, struct err *err)
       r = measure(&c, MAX(2 * b->scale, 0.5), err);
   }
   struct err more = ERR_NONE;
-  guest_kill(&client, &g, &more);
+  bench_box_kill(&client, &g, &more);
   return r;
 }

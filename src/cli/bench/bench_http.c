@@ -1,4 +1,6 @@
-/* caller.c - see caller.h. What comes from the server is bounded: heads by the input buffer, answers by CALL_ANSWER_MAX. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_http.c - see bench_http.h. What comes from the server is bounded: heads by the input buffer, answers by
+ * CALL_ANSWER_MAX. */
 #include "cli/bench/bench_http.h"
 
 #include "cli/http_answer.h"
@@ -14,7 +16,7 @@
 #define IN_MAX    (256u * 1024)
 #define SILENCE_S 60 /* longest wait for the next byte */
 
-struct caller {
+struct bench_http {
   const struct origin *origin;
   int fd;
   SSL *ssl;
@@ -64,7 +66,7 @@ static SSL_CTX *tls_context(void)
   return context;
 }
 
-static int tls_begin(struct caller *c, struct err *err)
+static int tls_begin(struct bench_http *c, struct err *err)
 {
   const char *host = c->origin->host;
   SSL_CTX *context = tls_context();
@@ -76,10 +78,11 @@ static int tls_begin(struct caller *c, struct err *err)
   long why = SSL_get_verify_result(c->ssl);
   if (why == X509_V_OK)
     return err_set(err, -EPROTO, "TLS to %s: no agreement; is it an http address?", host);
-  return err_set(err, -EPROTO, "TLS to %s: %s; name whom to trust in SSL_CERT_FILE", host, X509_verify_cert_error_string(why));
+  return err_set(err, -EPROTO, "TLS to %s: %s; name whom to trust in SSL_CERT_FILE", host,
+                 X509_verify_cert_error_string(why));
 }
 
-static void hang_up(struct caller *c)
+static void hang_up(struct bench_http *c)
 {
   SSL_free(steal(&c->ssl));
   if (c->fd >= 0)
@@ -88,7 +91,7 @@ static void hang_up(struct caller *c)
   c->used = false;
 }
 
-int caller_connect(struct caller *c, struct err *err)
+int bench_http_connect(struct bench_http *c, struct err *err)
 {
   struct addrinfo *list = NULL, hints = {.ai_socktype = SOCK_STREAM};
   hang_up(c);
@@ -104,15 +107,16 @@ int caller_connect(struct caller *c, struct err *err)
   }
   freeaddrinfo(list);
   if (c->fd < 0)
-    return err_set(err, r ? r : -ECONNREFUSED, "%s:%s: %s", c->origin->host, c->origin->port, strerrordesc_np(r ? -r : ECONNREFUSED));
+    return err_set(err, r ? r : -ECONNREFUSED, "%s:%s: %s", c->origin->host, c->origin->port,
+                   strerrordesc_np(r ? -r : ECONNREFUSED));
   setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = SILENCE_S}, sizeof(struct timeval));
   return c->origin->tls ? tls_begin(c, err) : 0;
 }
 
-struct caller *caller_new(const struct origin *o)
+struct bench_http *bench_http_new(const struct origin *o)
 {
-  struct caller *c = xmalloc(sizeof(*c));
+  struct bench_http *c = xmalloc(sizeof(*c));
   c->origin = o;
   c->fd = -1;
   c->ssl = NULL;
@@ -121,7 +125,7 @@ struct caller *caller_new(const struct origin *o)
   return c;
 }
 
-void caller_free(struct caller *c)
+void bench_http_free(struct bench_http *c)
 {
   if (!c)
     return;
@@ -131,7 +135,7 @@ void caller_free(struct caller *c)
 
 /* ---- bytes ---- */
 
-static int put_all(struct caller *c, struct str s)
+static int put_all(struct bench_http *c, struct str s)
 {
   while (s.n) {
     ssize_t n = c->ssl ? SSL_write(c->ssl, s.p, (int)MIN(s.n, (size_t)1 << 20)) : send(c->fd, s.p, s.n, MSG_NOSIGNAL);
@@ -145,7 +149,7 @@ static int put_all(struct caller *c, struct str s)
 }
 
 /* More bytes behind those that are there; -ECONNRESET at the end. */
-static int fill(struct caller *c)
+static int fill(struct bench_http *c)
 {
   if (c->at == c->have)
     c->at = c->have = 0;
@@ -158,7 +162,8 @@ static int fill(struct caller *c)
     return -EMSGSIZE;
   ssize_t n;
   do
-    n = c->ssl ? SSL_read(c->ssl, c->in + c->have, (int)(sizeof(c->in) - c->have)) : recv(c->fd, c->in + c->have, sizeof(c->in) - c->have, 0);
+    n = c->ssl ? SSL_read(c->ssl, c->in + c->have, (int)(sizeof(c->in) - c->have))
+               : recv(c->fd, c->in + c->have, sizeof(c->in) - c->have, 0);
   while (n < 0 && !c->ssl && errno == EINTR);
   if (n <= 0)
     return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;
@@ -166,7 +171,7 @@ static int fill(struct caller *c)
   return 0;
 }
 
-static struct str unread(const struct caller *c)
+static struct str unread(const struct bench_http *c)
 {
   return str_make(c->in + c->at, c->have - c->at);
 }
@@ -200,7 +205,7 @@ static void keep_timing(void *arg, struct str name, struct str value)
 
 /* ---- questions ---- */
 
-static int receive(struct caller *c, struct call *k)
+static int receive(struct bench_http *c, struct call *k)
 {
   struct answer a = {.bodiless = !strcmp(k->method, "HEAD"), .header = keep_timing, .arg = k};
   int r = 0;
@@ -223,12 +228,12 @@ static int receive(struct caller *c, struct call *k)
   return r;
 }
 
-int caller_send(struct caller *c, struct call *k, struct err *err)
+int bench_http_send(struct bench_http *c, struct call *k, struct err *err)
 {
   char head[4096];
   bool body = strcmp(k->method, "GET") != 0;
-  int n = snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\nHost: %s:%s\r\n%s", k->method, k->path, c->origin->host, c->origin->port,
-                   k->headers ? k->headers : "");
+  int n = snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\nHost: %s:%s\r\n%s", k->method, k->path, c->origin->host,
+                   c->origin->port, k->headers ? k->headers : "");
   if (n > 0 && (size_t)n < sizeof(head))
     n += body ? snprintf(head + n, sizeof(head) - (size_t)n, "Content-Length: %zu\r\n\r\n", k->body.n)
               : snprintf(head + n, sizeof(head) - (size_t)n, "\r\n");
@@ -240,7 +245,7 @@ int caller_send(struct caller *c, struct call *k, struct err *err)
   k->bytes = 0;
   k->seen_ns = k->ended_ns = 0;
   k->timing[0] = 0;
-  int r = c->fd < 0 ? caller_connect(c, err) : 0;
+  int r = c->fd < 0 ? bench_http_connect(c, err) : 0;
   if (r)
     return r;
   /* Small bodies leave with their head, in one packet. */
@@ -254,7 +259,7 @@ int caller_send(struct caller *c, struct call *k, struct err *err)
   return r ? err_set(err, r, "%s %s: %s", k->method, k->path, strerrordesc_np(-r)) : 0;
 }
 
-int caller_receive(struct caller *c, struct call *k, struct err *err)
+int bench_http_receive(struct bench_http *c, struct call *k, struct err *err)
 {
   int r = receive(c, k);
   if (r)
@@ -262,14 +267,14 @@ int caller_receive(struct caller *c, struct call *k, struct err *err)
   return r ? err_set(err, r, "%s %s: %s", k->method, k->path, strerrordesc_np(-r)) : 0;
 }
 
-int caller_ask(struct caller *c, struct call *k, struct err *err)
+int bench_http_ask(struct bench_http *c, struct call *k, struct err *err)
 {
   bool kept = c->used;
-  int r = caller_send(c, k, err);
-  r = r ? r : caller_receive(c, k, err);
+  int r = bench_http_send(c, k, err);
+  r = r ? r : bench_http_receive(c, k, err);
   if (!r || !kept || k->status || (r != -ECONNRESET && r != -EPIPE))
     return r;
   hang_up(c); /* a kept connection that the server had just closed: once more on a new one */
-  r = caller_send(c, k, err);
-  return r ? r : caller_receive(c, k, err);
+  r = bench_http_send(c, k, err);
+  return r ? r : bench_http_receive(c, k, err);
 }

@@ -1,7 +1,9 @@
-/* caller.h - asks a server over HTTP/1.1 and waits: one connection, one question at a time, kept open between them. For
- * measuring, so it adds as little time of its own as can be; times are read next to the system calls that matter. */
-#ifndef CLOCHE_CALLER_H
-#define CLOCHE_CALLER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_http.h - asks a server over HTTP/1.1 and waits: one connection, one question at a time, kept open between them.
+ * For measuring, so it adds as little time of its own as can be; times are read next to the system calls that matter.
+ */
+#ifndef CLOCHE_CLI_BENCH_BENCH_HTTP_H
+#define CLOCHE_CLI_BENCH_BENCH_HTTP_H
 
 #include "base/base.h"
 
@@ -22,30 +24,31 @@ struct call {
 
   int status;
   struct buf answer;
-  uint64_t bytes;                      /* of the answer's body */
-  int64_t began_ns, seen_ns, ended_ns; /* before the first byte went out; `watch` seen (0 = never); after the last came */
-  char timing[1024];                   /* the answer's Server-Timing */
+  uint64_t bytes; /* of the answer's body */
+  int64_t began_ns, seen_ns,
+      ended_ns;      /* before the first byte went out; `watch` seen (0 = never); after the last came */
+  char timing[1024]; /* the answer's Server-Timing */
 };
 #define CALL_ANSWER_MAX ((size_t)64 << 20)
 
-struct caller;
-struct caller *caller_new(const struct origin *o); /* o is borrowed; connects at the first question */
-int caller_connect(struct caller *c, struct err *err);
+struct bench_http;
+struct bench_http *bench_http_new(const struct origin *o); /* o is borrowed; connects at the first question */
+int bench_http_connect(struct bench_http *c, struct err *err);
 /* 0 when a whole answer came, whatever its status. An answer left in k by an earlier use is dropped. */
-int caller_ask(struct caller *c, struct call *k, struct err *err);
-/* The halves of caller_ask, for many connections at once from one thread. */
-int caller_send(struct caller *c, struct call *k, struct err *err);
-int caller_receive(struct caller *c, struct call *k, struct err *err);
-void caller_free(struct caller *c);
-static inline void caller_free_p(struct caller **c)
+int bench_http_ask(struct bench_http *c, struct call *k, struct err *err);
+/* The halves of bench_http_ask, for many connections at once from one thread. */
+int bench_http_send(struct bench_http *c, struct call *k, struct err *err);
+int bench_http_receive(struct bench_http *c, struct call *k, struct err *err);
+void bench_http_free(struct bench_http *c);
+static inline void bench_http_free_p(struct bench_http **c)
 {
-  caller_free(*c);
+  bench_http_free(*c);
 }
 static inline void call_free_p(struct call *k)
 {
   buf_free(&k->answer);
 }
-#define cleanup_caller __attribute__((cleanup(caller_free_p)))
+#define cleanup_caller __attribute__((cleanup(bench_http_free_p)))
 #define cleanup_call   __attribute__((cleanup(call_free_p)))
 
 int64_t now_ns(void);

@@ -1,5 +1,6 @@
-/* bench_loads.c - what many clients get at once: cells of eight contexts, a hundred creates, boxes per second, requests per
- * second into one box. Threads have connections of their own, opened before the clock starts. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_loads.c - what many clients get at once: cells of eight contexts, a hundred creates, boxes per second, requests
+ * per second into one box. Threads have connections of their own, opened before the clock starts. */
 #include "cli/bench/bench.h"
 
 #include <pthread.h>
@@ -28,8 +29,8 @@ static void *worker_main(void *arg)
 {
   struct worker *w = arg;
   struct err err = ERR_NONE;
-  caller_connect(w->client.api, &err);
-  caller_connect(w->client.edge, &err);
+  bench_http_connect(w->client.api, &err);
+  bench_http_connect(w->client.edge, &err);
   pthread_barrier_wait(&w->load->gate);
   w->until_ns = now_ns() + (int64_t)(w->load->seconds * 1e9);
   w->load->work(w);
@@ -74,7 +75,7 @@ static int first_error(const struct worker *all, unsigned n, struct err *err)
 static void cells(struct worker *w)
 {
   while (now_ns() < w->until_ns && !w->err.code) {
-    if (!guest_run(&w->client, w->guest, "1+1", w->context, "\"2\"", &w->err))
+    if (!bench_box_run(&w->client, w->guest, "1+1", w->context, "\"2\"", &w->err))
       w->done++;
   }
 }
@@ -85,13 +86,13 @@ static int contexts_rate(struct bench *b, struct err *err)
   cleanup_client struct client c;
   struct guest g;
   client_open(&c, b);
-  int r = guest_create(&c, &g, err);
+  int r = bench_box_create(&c, &g, err);
   for (unsigned round = 0; round < 3 && !r; round++) {
     struct worker all[CONTEXTS] = {0};
     struct load l = {.bench = b, .work = cells, .seconds = MAX(2 * b->scale, 0.5)};
     for (unsigned i = 0; i < CONTEXTS && !r; i++) {
       all[i].guest = &g;
-      r = guest_context(&c, &g, all[i].context, err);
+      r = bench_box_context(&c, &g, all[i].context, err);
     }
     if (r)
       break;
@@ -99,14 +100,14 @@ static int contexts_rate(struct bench *b, struct err *err)
     uint64_t done = 0;
     for (unsigned i = 0; i < CONTEXTS; i++) {
       done += all[i].done;
-      guest_context_end(&c, &g, all[i].context, NULL);
+      bench_box_context_end(&c, &g, all[i].context, NULL);
     }
     r = first_error(all, CONTEXTS, err);
     if (!r)
       sample("contexts", (double)done / took);
   }
   struct err more = ERR_NONE;
-  guest_kill(&c, &g, &more);
+  bench_box_kill(&c, &g, &more);
   return r;
 }
 
@@ -114,8 +115,8 @@ static int contexts_rate(struct bench *b, struct err *err)
 
 static void one_of_many(struct worker *w)
 {
-  if (!guest_create(&w->client, w->guest, &w->err))
-    guest_run(&w->client, w->guest, "import numpy as np; int(np.arange(10).sum())", NULL, "\"45\"", &w->err);
+  if (!bench_box_create(&w->client, w->guest, &w->err))
+    bench_box_run(&w->client, w->guest, "import numpy as np; int(np.arange(10).sum())", NULL, "\"45\"", &w->err);
 }
 
 #define BURST 100
@@ -137,7 +138,7 @@ static int burst_time(struct bench *b, struct err *err)
     client_open(&c, b);
     struct err more = ERR_NONE;
     for (unsigned i = 0; i < BURST; i++)
-      guest_kill(&c, &guests[i], &more);
+      bench_box_kill(&c, &guests[i], &more);
     struct timespec rest = {.tv_sec = 2};
     nanosleep(&rest, NULL);
   }
@@ -151,10 +152,10 @@ static void whole_lives(struct worker *w)
   struct err more = ERR_NONE;
   while (now_ns() < w->until_ns && !w->err.code) {
     struct guest g;
-    if (guest_create(&w->client, &g, &w->err))
+    if (bench_box_create(&w->client, &g, &w->err))
       return;
-    guest_run(&w->client, &g, "1+1", NULL, "\"2\"", &w->err);
-    if (!guest_kill(&w->client, &g, w->err.code ? &more : &w->err))
+    bench_box_run(&w->client, &g, "1+1", NULL, "\"2\"", &w->err);
+    if (!bench_box_kill(&w->client, &g, w->err.code ? &more : &w->err))
       w->done++;
   }
 }
@@ -182,23 +183,23 @@ static int lives_rate(struct bench *b, struct err *err)
 /* A thread keeps many connections busy: it sends on all, then reads from all. */
 static void health_many(struct worker *w)
 {
-  struct caller *lines[LINES_EACH];
+  struct bench_http *lines[LINES_EACH];
   struct call calls[LINES_EACH];
   char headers[1024];
-  guest_headers(w->guest, AGENT_PORT, NULL, headers, sizeof(headers));
+  bench_box_headers(w->guest, AGENT_PORT, NULL, headers, sizeof(headers));
   for (unsigned i = 0; i < LINES_EACH; i++) {
-    lines[i] = caller_new(&w->load->bench->edge);
+    lines[i] = bench_http_new(&w->load->bench->edge);
     calls[i] = (struct call){.method = "GET", .path = "/health", .headers = headers};
   }
   while (now_ns() < w->until_ns && !w->err.code) {
     for (unsigned i = 0; i < LINES_EACH && !w->err.code; i++)
-      caller_send(lines[i], &calls[i], &w->err);
+      bench_http_send(lines[i], &calls[i], &w->err);
     for (unsigned i = 0; i < LINES_EACH && !w->err.code; i++)
-      if (!caller_receive(lines[i], &calls[i], &w->err) && calls[i].status == 204)
+      if (!bench_http_receive(lines[i], &calls[i], &w->err) && calls[i].status == 204)
         w->done++;
   }
   for (unsigned i = 0; i < LINES_EACH; i++) {
-    caller_free(lines[i]);
+    bench_http_free(lines[i]);
     buf_free(&calls[i].answer);
   }
 }
@@ -208,7 +209,7 @@ static int health_alone(struct bench *b, struct client *c, struct guest *g, stru
   int r = 0;
   for (unsigned i = 0; i < scaled(b, 2000) && !r; i++) {
     cleanup_call struct call k = {.method = "GET", .path = "/health"};
-    r = guest_ask(c, g, AGENT_PORT, &k, err);
+    r = bench_box_ask(c, g, AGENT_PORT, &k, err);
     if (!r && i >= 10)
       sample("http", call_ms(&k));
   }
@@ -220,7 +221,7 @@ static int http_rate(struct bench *b, struct err *err)
   cleanup_client struct client c;
   struct guest g;
   client_open(&c, b);
-  int r = guest_create(&c, &g, err);
+  int r = bench_box_create(&c, &g, err);
   r = r ? r : health_alone(b, &c, &g, err);
   for (unsigned round = 0; round < 3 && !r && !g.domain[0]; round++) {
     struct worker all[ASKERS] = {0};
@@ -236,7 +237,7 @@ static int http_rate(struct bench *b, struct err *err)
       sample("http_rate", (double)done / took);
   }
   struct err more = ERR_NONE;
-  guest_kill(&c, &g, &more);
+  bench_box_kill(&c, &g, &more);
   return r;
 }
 

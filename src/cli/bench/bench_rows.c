@@ -1,5 +1,6 @@
-/* bench_rows.c - what one client waits for: times of single operations, spaced 150 ms apart as a person's or an agent's are,
- * and where it tells more also back to back. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_rows.c - what one client waits for: times of single operations, spaced 150 ms apart as a person's or an agent's
+ * are, and where it tells more also back to back. */
 #include "cli/bench/bench.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@ struct stay {
 
 static void stay_end(struct stay *s)
 {
-  guest_kill(&s->client, &s->guest, NULL);
+  bench_box_kill(&s->client, &s->guest, NULL);
   client_close(&s->client);
 }
 #define cleanup_stay __attribute__((cleanup(stay_end)))
@@ -21,7 +22,7 @@ static int stay_begin(struct stay *s, const struct bench *b, struct err *err)
 {
   client_open(&s->client, b);
   s->guest = (struct guest){.id = ""};
-  return guest_create(&s->client, &s->guest, err);
+  return bench_box_create(&s->client, &s->guest, err);
 }
 
 /* ---- create ---- */
@@ -36,16 +37,17 @@ static int create_times(struct bench *b, struct err *err)
       struct guest g;
       if (spaced)
         space_out(b);
-      r = guest_create(&c, &g, err);
+      r = bench_box_create(&c, &g, err);
       if (!r)
         sample(spaced ? "create" : "create_tight", call_ms(&c.call));
-      r = r ? r : guest_kill(&c, &g, err);
+      r = r ? r : bench_box_kill(&c, &g, err);
     }
   return r;
 }
 
 /* From the create's first byte to an answer's last (or to the first output of a command). */
-static int create_first(struct bench *b, const char *series, int (*first)(struct client *, struct guest *, struct err *), struct err *err)
+static int create_first(struct bench *b, const char *series,
+                        int (*first)(struct client *, struct guest *, struct err *), struct err *err)
 {
   cleanup_client struct client c;
   client_open(&c, b);
@@ -53,30 +55,30 @@ static int create_first(struct bench *b, const char *series, int (*first)(struct
   for (unsigned i = 0; i < scaled(b, 25) && !r; i++) {
     struct guest g;
     space_out(b);
-    r = guest_create(&c, &g, err);
+    r = bench_box_create(&c, &g, err);
     int64_t began = c.call.began_ns;
     r = r ? r : first(&c, &g, err);
     if (!r)
       sample(series, (double)((c.call.seen_ns ? c.call.seen_ns : c.call.ended_ns) - began) / 1e6);
     struct err more = ERR_NONE;
-    guest_kill(&c, &g, &more);
+    bench_box_kill(&c, &g, &more);
   }
   return r;
 }
 
 static int first_echo(struct client *c, struct guest *g, struct err *err)
 {
-  return guest_command(c, g, "echo hi", "\"stdout\"", err);
+  return bench_box_command(c, g, "echo hi", "\"stdout\"", err);
 }
 
 static int first_node(struct client *c, struct guest *g, struct err *err)
 {
-  return guest_command(c, g, "node -v", "\"stdout\"", err);
+  return bench_box_command(c, g, "node -v", "\"stdout\"", err);
 }
 
 static int first_cell(struct client *c, struct guest *g, struct err *err)
 {
-  return guest_run(c, g, "1+1", NULL, "\"2\"", err);
+  return bench_box_run(c, g, "1+1", NULL, "\"2\"", err);
 }
 
 static int create_echo(struct bench *b, struct err *err)
@@ -94,7 +96,9 @@ static int create_run(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   r = r ? r
-        : guest_run(&s.client, &s.guest, "import sys; [n for n in ('numpy', 'pandas', 'matplotlib') if n not in sys.modules]", NULL, "\"[]\"", err);
+        : bench_box_run(&s.client, &s.guest,
+                        "import sys; [n for n in ('numpy', 'pandas', 'matplotlib') if n not in sys.modules]", NULL,
+                        "\"[]\"", err);
   if (r == -EBADMSG)
     samples_note("create_run", "numpy, pandas or matplotlib is not loaded when a box begins");
   return create_first(b, "create_run", first_cell, err);
@@ -107,14 +111,14 @@ static int run_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < 5 && !r; i++)
-    r = guest_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
+    r = bench_box_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
   for (unsigned i = 0; i < scaled(b, 40) && !r; i++) {
     space_out(b);
-    r = guest_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
+    r = bench_box_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
     sample("run_spaced", call_ms(&s.client.call));
   }
   for (unsigned i = 0; i < scaled(b, 1000) && !r; i++) {
-    r = guest_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
+    r = bench_box_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
     sample("run", call_ms(&s.client.call));
   }
   return r;
@@ -127,13 +131,13 @@ static int context_times(struct bench *b, struct err *err)
   for (unsigned i = 0; i < scaled(b, 30) && !r; i++) {
     char id[64];
     space_out(b);
-    r = guest_context(&s.client, &s.guest, id, err);
+    r = bench_box_context(&s.client, &s.guest, id, err);
     if (!r)
       sample("context", call_ms(&s.client.call));
-    r = r ? r : guest_run(&s.client, &s.guest, "1+1", id, "\"2\"", err);
+    r = r ? r : bench_box_run(&s.client, &s.guest, "1+1", id, "\"2\"", err);
     if (!r)
       sample("context_first_cell", call_ms(&s.client.call));
-    r = r ? r : guest_context_end(&s.client, &s.guest, id, err);
+    r = r ? r : bench_box_context_end(&s.client, &s.guest, id, err);
   }
   return r;
 }
@@ -144,7 +148,7 @@ static int first_byte(struct bench *b, struct err *err)
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 15) && !r; i++) {
     s.client.call.watch = "\"stdout\"";
-    r = guest_run(&s.client, &s.guest, "import time; print('a'); time.sleep(0.3)", NULL, "\"stdout\"", err);
+    r = bench_box_run(&s.client, &s.guest, "import time; print('a'); time.sleep(0.3)", NULL, "\"stdout\"", err);
     if (!r)
       sample("first_byte", (double)(s.client.call.seen_ns - s.client.call.began_ns) / 1e6);
     s.client.call.watch = NULL;
@@ -173,7 +177,7 @@ static int output_rate(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 5) && !r; i++) {
-    r = guest_run(&s.client, &s.guest, "for _ in range(10240): print('x' * 1023)", NULL, "\"stdout\"", err);
+    r = bench_box_run(&s.client, &s.guest, "for _ in range(10240): print('x' * 1023)", NULL, "\"stdout\"", err);
     size_t n = r ? 0 : stdout_bytes(buf_str(&s.client.call.answer));
     if (!r && n != OUTPUT_BYTES)
       r = err_set(err, -EBADMSG, "of %u bytes %zu came", OUTPUT_BYTES, n);
@@ -185,18 +189,21 @@ static int output_rate(struct bench *b, struct err *err)
 
 /* ---- figures ---- */
 
-#define PLOT "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 2, 3, 4], [10, 20, 25, 30])\nax.set_title('t')\n"
+#define PLOT                                                                                                           \
+  "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 2, 3, 4], [10, 20, 25, "                     \
+  "30])\nax.set_title('t')\n"
 static int figure_times(struct bench *b, struct err *err)
 {
   static const char show[] = PLOT "plt.show()";
-  static const char save[] = PLOT "import io\nfig.savefig(io.BytesIO(), format='png', dpi='figure', bbox_inches='tight')\nplt.close(fig)\n1";
+  static const char save[] =
+      PLOT "import io\nfig.savefig(io.BytesIO(), format='png', dpi='figure', bbox_inches='tight')\nplt.close(fig)\n1";
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 20) + 2 && !r; i++) {
-    r = guest_run(&s.client, &s.guest, save, NULL, "\"1\"", err);
+    r = bench_box_run(&s.client, &s.guest, save, NULL, "\"1\"", err);
     if (!r && i >= 2)
       sample("figure_savefig", call_ms(&s.client.call));
-    r = r ? r : guest_run(&s.client, &s.guest, show, NULL, "\"png\"", err);
+    r = r ? r : bench_box_run(&s.client, &s.guest, show, NULL, "\"png\"", err);
     if (!r && i >= 2)
       sample("figure", call_ms(&s.client.call));
   }
@@ -211,10 +218,10 @@ static int command_times(struct bench *b, struct err *err)
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 40) && !r; i++) {
     space_out(b);
-    r = guest_command(&s.client, &s.guest, "true", "\"end\"", err);
+    r = bench_box_command(&s.client, &s.guest, "true", "\"end\"", err);
     if (!r)
       sample("command_true", call_ms(&s.client.call));
-    r = r ? r : guest_command(&s.client, &s.guest, "echo hi", "\"stdout\"", err);
+    r = r ? r : bench_box_command(&s.client, &s.guest, "echo hi", "\"stdout\"", err);
     if (!r)
       sample("command_echo", call_ms(&s.client.call));
   }
@@ -225,11 +232,16 @@ static int list_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
-  r = r ? r : guest_command(&s.client, &s.guest, "mkdir /tmp/many && cd /tmp/many && seq 10000 | xargs touch && echo made", "\"stdout\"", err);
+  r = r ? r
+        : bench_box_command(&s.client, &s.guest,
+                            "mkdir /tmp/many && cd /tmp/many && seq 10000 | xargs touch && echo made", "\"stdout\"",
+                            err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
-    cleanup_call struct call k = {.method = "POST", .path = "/filesystem.Filesystem/ListDir", .body = STR("{\"path\":\"/tmp/many\",\"depth\":1}")};
+    cleanup_call struct call k = {.method = "POST",
+                                  .path = "/filesystem.Filesystem/ListDir",
+                                  .body = STR("{\"path\":\"/tmp/many\",\"depth\":1}")};
     k.headers = "Content-Type: application/json\r\nConnect-Protocol-Version: 1\r\nAuthorization: Basic dXNlcjo=\r\n";
-    r = guest_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
+    r = bench_box_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
     if (!r && str_search(buf_str(&k.answer), STR("\"10000\"")) < 0)
       r = err_set(err, -EBADMSG, "the listing has no entry 10000");
     if (!r)
@@ -247,16 +259,17 @@ static int file_times(struct bench *b, struct err *err)
   for (size_t i = 0; i < FILE_BYTES; i += 8)
     memcpy(bytes + i, &(uint64_t){i * 0x9e3779b97f4a7c15u}, 8);
   for (unsigned i = 0; i < scaled(b, 4) && !r; i++) {
-    cleanup_call struct call k = {.method = "POST", .path = "/files?path=/tmp/big&username=user", .body = str_make(bytes, FILE_BYTES)};
+    cleanup_call struct call k = {
+        .method = "POST", .path = "/files?path=/tmp/big&username=user", .body = str_make(bytes, FILE_BYTES)};
     k.headers = "Content-Type: application/octet-stream\r\n";
-    r = guest_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
+    r = bench_box_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
     if (!r)
       sample("upload", (double)FILE_BYTES / 1e9 / (call_ms(&k) / 1e3));
     k.method = "GET";
     k.path = "/files?path=/tmp/big&username=user";
     k.headers = NULL;
     k.count_only = true;
-    r = r ? r : guest_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
+    r = r ? r : bench_box_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
     if (!r && k.bytes != FILE_BYTES)
       r = err_set(err, -EBADMSG, "%llu of %zu bytes came back", (unsigned long long)k.bytes, FILE_BYTES);
     if (!r)
@@ -271,17 +284,19 @@ static int pause_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
-  r = r ? r : guest_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL, err);
+  r = r ? r
+        : bench_box_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL,
+                        err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
     space_out(b);
-    r = guest_pause(&s.client, &s.guest, err);
+    r = bench_box_pause(&s.client, &s.guest, err);
     if (!r)
       sample("pause", call_ms(&s.client.call));
     space_out(b);
-    r = r ? r : guest_resume(&s.client, &s.guest, err);
+    r = r ? r : bench_box_resume(&s.client, &s.guest, err);
     if (!r)
       sample("resume", call_ms(&s.client.call));
-    r = r ? r : guest_run(&s.client, &s.guest, "x + 1", NULL, "\"42\"", err);
+    r = r ? r : bench_box_run(&s.client, &s.guest, "x + 1", NULL, "\"42\"", err);
   }
   return r;
 }
@@ -290,17 +305,19 @@ static int fork_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
-  r = r ? r : guest_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL, err);
+  r = r ? r
+        : bench_box_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL,
+                        err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
     struct guest copy;
     space_out(b);
-    r = guest_fork(&s.client, &s.guest, &copy, err);
+    r = bench_box_fork(&s.client, &s.guest, &copy, err);
     if (!r)
       sample("fork", call_ms(&s.client.call));
-    r = r ? r : guest_run(&s.client, &copy, "x + 1", NULL, "\"42\"", err);
+    r = r ? r : bench_box_run(&s.client, &copy, "x + 1", NULL, "\"42\"", err);
     if (!r)
       sample("fork_first_cell", call_ms(&s.client.call));
-    int killed = guest_kill(&s.client, &copy, r ? NULL : err);
+    int killed = bench_box_kill(&s.client, &copy, r ? NULL : err);
     r = r ? r : killed;
   }
   return r;

@@ -1,7 +1,9 @@
-/* bench_settle.c - the rule between two measurements: what the last one left behind must not weigh on the next. A server on this
- * machine refills its pool, takes boxes down and writes disks out after the answer; so a measurement begins when the machine's
- * processors were nearly idle for a moment, or when that does not come to pass in time. A machine that is busy with something
- * else is not waited for again and again. A server elsewhere is not seen, and nothing is lost by looking. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_settle.c - the rule between two measurements: what the last one left behind must not weigh on the next. A
+ * server on this machine refills its pool, takes boxes down and writes disks out after the answer; so a measurement
+ * begins when the machine's processors were nearly idle for a moment, or when that does not come to pass in time. A
+ * machine that is busy with something else is not waited for again and again. A server elsewhere is not seen, and
+ * nothing is lost by looking. */
 #include "cli/bench/bench.h"
 
 #include <stdio.h>
@@ -15,8 +17,8 @@ struct ticks {
   uint64_t idle, all;
 };
 
-/* The first line of /proc/stat: user nice system idle iowait irq softirq steal. Waiting for a disk is not idle: writes that go
- * on would be in the next one's way. */
+/* The first line of /proc/stat: user nice system idle iowait irq softirq steal. Waiting for a disk is not idle: writes
+ * that go on would be in the next one's way. */
 static bool ticks_read(struct ticks *t)
 {
   cleanup_buf struct buf text = BUF_INIT(1 << 20);

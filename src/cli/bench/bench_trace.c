@@ -1,5 +1,6 @@
-/* bench_trace.c - `cloche bench --trace create`: the time of creates, split by what the server says in Server-Timing (names
- * and milliseconds in order, `name;dur=1.234`) and what is left for the way there and back. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_trace.c - `cloche bench --trace create`: the time of creates, split by what the server says in Server-Timing
+ * (names and milliseconds in order, `name;dur=1.234`) and what is left for the way there and back. */
 #include "cli/bench/bench.h"
 
 #include "cli/cli.h"
@@ -55,13 +56,14 @@ int trace_create(struct bench *b)
   for (unsigned i = 0; i < n + 1; i++) {
     struct guest g;
     space_out(b);
-    if (guest_create(&c, &g, &err))
+    if (bench_box_create(&c, &g, &err))
       return usage_error("bench: %s", err.msg), 1;
     double total = call_ms(&c.call);
     bool told = c.call.timing[0];
     if (i) /* the first one pays for the connection */
-      step_add(STR("request and answer on their way"), total - read_timing(c.call.timing)), step_add(STR("the whole create"), total);
-    if (guest_kill(&c, &g, &err))
+      step_add(STR("request and answer on their way"), total - read_timing(c.call.timing)),
+          step_add(STR("the whole create"), total);
+    if (bench_box_kill(&c, &g, &err))
       return usage_error("bench: %s", err.msg), 1;
     if (!told)
       return usage_error("bench: this server does not say where the time goes (no Server-Timing)"), 1;

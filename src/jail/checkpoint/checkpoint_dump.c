@@ -1,12 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_dump.c - a living box becomes an image; see checkpoint.h.
  *
- * criu's word alone is not enough: with a program on a mount it can't see it has reported success, written no memory and
- * the box would be gone. So every process that was alive is looked for in the image before it counts. */
+ * criu's word alone is not enough: with a program on a mount it can't see it has reported success, written no memory
+ * and the box would be gone. So every process that was alive is looked for in the image before it counts. */
 #include "jail/checkpoint/criu_log.h"
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
 #include "jail/checkpoint/criu_journal.h"
 #include "jail/fs/disk.h"
+#include "jail/jail_internal.h"
 #include "jail/checkpoint/link_remap.h"
 #include "jail/checkpoint/ext_files.h"
 #include "jail/checkpoint/rescue.h"
@@ -18,15 +20,21 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#define SMALL_DISK  20 /* the reserve is at most this part of a disk */
+#define COMER_TRIES 50
 
 struct dump {
   const struct jail_spec *spec;
   const struct jail *jail;
   const char *image;
-  int dir; /* of the image */
+  int dir;          /* of the image */
+  uint64_t private; /* bytes of memory that are written for each process */
   char freezer[PATH_MAX];
-  blame_processes processes;
-  struct outside_mounts mounts;
+  frozen_processes processes;
+  struct box_mounts mounts;
   struct manifest manifest;
   struct criu_job job;
   struct criu_child child;
@@ -57,7 +65,7 @@ static pid_t inner_pid(struct str line)
 
 /* What criu would try for its whole time, or report as something else. Pid and user namespaces below the box's can't be
  * held; others it knows. */
-static int refuse(const struct dump *d, const struct blame_process *p, pid_t tracer, struct err *err)
+static int refuse(const struct dump *d, const struct frozen_process *p, pid_t tracer, struct err *err)
 {
   static const char *const kinds[] = {"user", "pid"};
   const char *why = tracer ? "is traced by a debugger" : NULL;
@@ -65,7 +73,7 @@ static int refuse(const struct dump *d, const struct blame_process *p, pid_t tra
     char path[64], own[64] = "", of[64] = "";
     snprintf(path, sizeof(path), "/proc/%d/ns/%s", d->jail->init.pid, kinds[i]);
     if (readlink(path, of, sizeof(of) - 1) < 0)
-      return err_set(err, -ESRCH, "box %s is gone", d->spec->id);
+      return err_set(err, -ESRCH, "box %s does not exist any more", d->spec->id);
     snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, kinds[i]);
     if (readlink(path, own, sizeof(own) - 1) > 0 && strcmp(own, of))
       why = "has namespaces of its own";
@@ -73,15 +81,25 @@ static int refuse(const struct dump *d, const struct blame_process *p, pid_t tra
   return why ? err_set(err, -ENOTSUP, "the box can't be checkpointed: process %d (%s) %s", p->inside, p->name, why) : 0;
 }
 
+/* "RssAnon:\t    1234 kB" */
+static uint64_t kilobytes(struct str line)
+{
+  uint64_t n = 0;
+  struct str number, unit;
+  ptrdiff_t colon = str_find(line, ':');
+  str_cut(str_trim(str_skip(line, (size_t)colon + 1)), ' ', &number, &unit);
+  return colon < 0 || str_u64(number, &n) ? 0 : n << 10;
+}
+
 static int see_process(struct dump *d, pid_t pid, struct err *err)
 {
   char path[64];
   uint64_t tracer = 0;
-  struct blame_process p = {.pid = pid};
+  struct frozen_process p = {.pid = pid};
   cleanup_buf struct buf b = BUF_INIT(65536);
   snprintf(path, sizeof(path), "/proc/%d/status", pid);
   if (file_read(path, &b))
-    return err_set(err, -EAGAIN, "process %d of box %s went while it was looked at", pid, d->spec->id);
+    return err_set(err, -EAGAIN, "process %d of box %s exited while it was inspected", pid, d->spec->id);
   struct str rest = buf_str(&b), line;
   while (rest.n > 0) {
     str_cut(rest, '\n', &line, &rest);
@@ -91,6 +109,8 @@ static int see_process(struct dump *d, pid_t pid, struct err *err)
       str_copyz(str_sub(str_skip(line, 6), 0, sizeof(p.name) - 1), p.name, sizeof(p.name));
     else if (str_starts(line, STR("State:\tZ")) || str_starts(line, STR("State:\tX")))
       p.dead = true;
+    else if (str_starts(line, STR("RssAnon:")) || str_starts(line, STR("VmSwap:")))
+      d->private += kilobytes(line);
     else if (str_starts(line, STR("TracerPid:\t")))
       str_u64(str_skip(line, strlen("TracerPid:\t")), &tracer);
   }
@@ -123,8 +143,32 @@ static const char *heaps_of(const struct dump *d)
 
 static int prepare_process(struct dump *d, pid_t pid, struct err *err)
 {
-  outside_prepare(pid, heaps_of(d));
+  ext_files_prepare(pid, heaps_of(d));
   return 0;
+}
+
+/* A fork of a zygote that is about to enter is in the box's groups for a moment before it has a pid in there (move.c).
+ */
+static int see_comer(struct dump *d, pid_t pid, struct err *err)
+{
+  char path[64], own[64] = "", of[64] = "";
+  snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+  if (readlink("/proc/self/ns/pid", own, sizeof(own) - 1) < 0 || readlink(path, of, sizeof(of) - 1) < 0)
+    return 0;
+  return strcmp(own, of) ? 0 : err_set(err, -EAGAIN, "process %d is on its way into box %s", pid, d->spec->id);
+}
+
+/* One that does not come in is told by see_process. */
+static int freeze_whole(struct dump *d, struct err *err)
+{
+  for (int i = 0;; i++) {
+    struct err comer = ERR_NONE;
+    int r = jail_freeze(d->spec->instance, d->spec->id, true, err);
+    if (r || each_process(d, see_comer, &comer) != -EAGAIN || i == COMER_TRIES)
+      return r;
+    jail_freeze(d->spec->instance, d->spec->id, false, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
 }
 
 /* --- what is mapped and mounted ------------------------------------------------------------------------------- */
@@ -135,10 +179,20 @@ static int external(struct dump *d, const char *text)
   return 0;
 }
 
-/* ID parent device ROOT POINT options... - TYPE source super. What comes from the host's /dev is put there again. */
+/* Source and root of a mount are the host's words: no box can mount. Where it is mounted is the box's, as far as
+ * directories can be renamed. By the root it is known where the kernel allows only a plain clone (program.c). */
+static bool is_runtime(struct str root, struct str source)
+{
+  struct str end = STR(JAIL_RUNTIME);
+  return str_is(source, JAIL_RUNTIME_SOURCE) ||
+         (root.n > end.n && str_is(str_skip(root, root.n - end.n), JAIL_RUNTIME));
+}
+
+/* ID parent device ROOT POINT options... - TYPE source super. What comes from the host's /dev is put there again, and
+ * so is the runtime. */
 static void see_mount(struct dump *d, struct str line)
 {
-  struct str field[5], type, rest = line;
+  struct str field[5], type, source, rest = line;
   uint64_t id;
   for (size_t i = 0; i < ARRAY_LEN(field); i++)
     str_cut(rest, ' ', &field[i], &rest);
@@ -147,10 +201,13 @@ static void see_mount(struct dump *d, struct str line)
     return;
   vec_push(&d->mounts.ids, id);
   str_cut(str_skip(rest, (size_t)dash + 3), ' ', &type, &rest);
-  if (!str_is(type, "devtmpfs"))
+  str_cut(rest, ' ', &source, &rest);
+  bool runtime = is_runtime(field[3], source);
+  if (!runtime && !str_is(type, "devtmpfs"))
     return;
   struct arena *a = &d->manifest.arena;
-  struct manifest_mount m = {arena_z(a, field[4]), arena_fmt(a, "/dev" STR_FMT, STR_ARG(field[3]))};
+  struct manifest_mount m = {arena_z(a, field[4]),
+                             runtime ? CRIU_RUNTIME : arena_fmt(a, "/dev" STR_FMT, STR_ARG(field[3]))};
   vec_push(&d->manifest.mounts, m);
   external(d, arena_fmt(a, "mnt[%s]:%s", m.point, m.point));
 }
@@ -173,15 +230,70 @@ static int see_files(struct dump *d, struct err *err)
 {
   int r = 0;
   for (size_t i = 0; i < d->processes.n && !r; i++)
-    r = outside_collect(d->processes.p[i].pid, &d->mounts, heaps_of(d), &d->manifest, err);
+    r = ext_files_collect(d->processes.p[i].pid, &d->mounts, heaps_of(d), &d->manifest, err);
   for (size_t i = 0; i < d->manifest.files.n; i++)
     external(d, d->manifest.files.p[i].key);
   return r;
 }
 
+/* --- how large it may be -------------------------------------------------------------------------------------- */
+
+/* Deleted files that are open are copied into the image: as much as the box has on its disk, at most. */
+static uint64_t disk_used(const struct dump *d)
+{
+  char root[64];
+  struct statvfs fs;
+  uint64_t limit = d->spec->limits.disk;
+  snprintf(root, sizeof(root), "/proc/%d/root", d->jail->init.pid);
+  if (!limit || statvfs(root, &fs))
+    return JAIL_IMAGE_EXTRA; /* its files are on the host's own disk */
+  return MIN((uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize, limit);
+}
+
+static uint64_t most_bytes(const struct dump *d)
+{
+  uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  return 2 * MIN(d->spec->limits.memory ? d->spec->limits.memory : all, all) + disk_used(d) + JAIL_IMAGE_EXTRA;
+}
+
+static int check_room(const struct dump *d, uint64_t more, struct err *err)
+{
+  struct statvfs fs;
+  if (fstatvfs(d->dir, &fs))
+    return err_errno(err, "looking at the disk of %s", d->image);
+  uint64_t reserve = MIN(d->job.criu->reserve, (uint64_t)fs.f_blocks * fs.f_frsize / SMALL_DISK);
+  uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
+  if (free >= reserve && free - reserve >= more)
+    return 0;
+  return err_set(err, -ENOSPC,
+                 "the disk of the checkpoints is full: %" PRIu64 " MiB are free, and %" PRIu64
+                 " are kept in reserve (disk_reserve_mb)",
+                 free >> 20, reserve >> 20);
+}
+
+static int check_size(const struct dump *d, uint64_t bytes, struct err *err)
+{
+  uint64_t most = most_bytes(d);
+  if (bytes <= most)
+    return 0;
+  return err_set(err, -EFBIG,
+                 "the box can't be checkpointed: its image would have more than %" PRIu64
+                 " MiB (twice its memory, what it has on its disk and %" PRIu64
+                 " MiB); memory that processes share counts for each of them: end some",
+                 most >> 20, (uint64_t)JAIL_IMAGE_EXTRA >> 20);
+}
+
+/* criu writes as fast as the disk takes it: what is looked at while it writes may be a moment old. */
+static int is_bounded(void *arg, struct err *err)
+{
+  const struct dump *d = arg;
+  int r = check_size(d, jail_checkpoint_bytes(d->image), err);
+  return r ? r : check_room(d, 0, err);
+}
+
 /* --- proof ---------------------------------------------------------------------------------------------------- */
 
-static int check_process(const struct dump *d, const struct blame_process *p, struct err *err)
+static int check_process(const struct dump *d, const struct frozen_process *p, struct err *err)
 {
   static const char *const kinds[] = {"core", "mm", "pagemap"};
   for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -189,15 +301,15 @@ static int check_process(const struct dump *d, const struct blame_process *p, st
     struct stat st;
     snprintf(name, sizeof(name), "%s-%d.img", kinds[i], p->inside);
     if (fstatat(d->dir, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_size == 0)
-      return err_set(err, -ENOTSUP, "process %d (%s) is not in the checkpoint (no %s): was it started from outside the box?", p->inside, p->name,
-                     name);
+      return err_set(err, -ENOTSUP, "process %d (%s) has no %s in the checkpoint: was it started from outside the box?",
+                     p->inside, p->name, name);
   }
   return 0;
 }
 
 static int check_all(const struct dump *d, struct err *err)
 {
-  int r = blame_doubtful(d->dir, err) ? -ENOTSUP : 0;
+  int r = criu_log_doubtful(d->dir, err) ? -ENOTSUP : 0;
   for (size_t i = 0; i < d->processes.n && !r; i++)
     if (!d->processes.p[i].dead)
       r = check_process(d, &d->processes.p[i], err);
@@ -228,7 +340,7 @@ static int settle(struct dump *d, struct err *err)
   struct files f = {.dir = d->spec->dir};
   if (criu->with_disk && !(f.begun = !pthread_create(&f.thread, NULL, files_write, &f)))
     files_write(&f);
-  int r = manifest_seal(d->dir, &d->manifest, criu->fleeting, err);
+  int r = manifest_seal(d->dir, &d->manifest, criu->transient, err);
   if (f.begun)
     pthread_join(f.thread, NULL);
   if (!r && f.result)
@@ -253,27 +365,37 @@ static int take(struct dump *d, struct err *err)
   int64_t began = clock_mono_us(), asked, written;
   int r = each_process(d, see_process, err);
   if (!r)
+    r = check_size(d, d->private, err);
+  if (!r)
+    r = check_room(d, d->private, err);
+  if (!r)
     r = see_mounts(d, err);
   if (!r)
     r = see_files(d, err);
   if (!r)
-    r = ties_see(d->jail->netns, &d->manifest, err);
+    r = ext_conns_collect(d->jail->netns, &d->manifest, err);
   if (r)
     return r;
   asked = clock_mono_us();
+  d->job.going = is_bounded;
+  d->job.arg = d;
   r = criu_finish(&d->job, &d->child, &unused, err);
+  if (r == -EFBIG || r == -ENOSPC)
+    return r;
   if (r)
-    return blame(d->dir, &d->processes, r, "the box can't be checkpointed", err);
+    return criu_log_explain(d->dir, &d->processes, r, "the box can't be checkpointed", err);
   written = clock_mono_us();
   r = check_all(d, err);
+  if (!r)
+    r = check_size(d, jail_checkpoint_bytes(d->image), err);
   if (r)
     return r;
   unlinkat(d->dir, CRIU_LOG, 0);
   unlinkat(d->dir, CRIU_JOURNAL_NAME, 0);
   unlinkat(d->dir, "stats-dump", 0);
   r = settle(d, err);
-  log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us", d->spec->id, asked - began,
-            written - asked, clock_mono_us() - written);
+  log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us",
+            d->spec->id, asked - began, written - asked, clock_mono_us() - written);
   return r;
 }
 
@@ -296,34 +418,42 @@ static int settle_name(const char *image, struct err *err)
 }
 
 /* The agent's priority is given from outside and no restored process could take it for itself. */
-int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image, struct err *err)
+int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image,
+              struct err *err)
 {
   const struct cgroup_ops *ops = cgroup_host();
-  __attribute__((cleanup(dump_free))) struct dump d = {
-      .spec = spec, .jail = j, .image = image, .dir = -1, .manifest = MANIFEST_INIT, .job = {.criu = criu}, .child = CRIU_CHILD_NONE};
+  __attribute__((cleanup(dump_free))) struct dump d = {.spec = spec,
+                                                       .jail = j,
+                                                       .image = image,
+                                                       .dir = -1,
+                                                       .manifest = MANIFEST_INIT,
+                                                       .job = {.criu = criu},
+                                                       .child = CRIU_CHILD_NONE};
   if (!ops || ops->freezer(spec->instance, spec->id, d.freezer, sizeof(d.freezer)))
     return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be checkpointed");
   d.dir = make_dir(image, err);
   if (d.dir < 0)
     return d.dir;
   int r = begin(&d, err);
+  if (!r) /* the memory of a zygote is kept before anything of the box is, and may be large */
+    r = check_room(&d, 0, err);
   if (!r)
     r = each_process(&d, prepare_process, err);
   if (!r)
-    r = jail_freeze(spec->instance, spec->id, true, err);
+    r = freeze_whole(&d, err);
   if (!r) {
-    child_favour(j->init.pid, false);
+    child_set_priority(j->init.pid, false);
     r = take(&d, err);
-    child_favour(j->init.pid, true);
+    child_set_priority(j->init.pid, true);
   }
-  if (!r && !criu->fleeting)
+  if (!r && !criu->transient)
     r = settle_name(image, err);
   if (r) {
-    links_sweep(d.dir, j->init.pid, true);
+    link_remaps_remove(d.dir, j->init.pid, true);
     jail_freeze(spec->instance, spec->id, false, NULL);
     if (d.job.died)
       jail_rescue(image, spec->instance, spec->id);
-    jail_image_remove(image, NULL);
+    jail_checkpoint_remove(image, NULL);
   }
   return r;
 }
@@ -338,16 +468,17 @@ void jail_rescue(const char *image, const char *instance, const char *id)
   int failed = rescue(dir, instance, id, &undone, &err);
   pid_t inside = id && cgroup_host() ? cgroup_host()->any(instance, id) : 0;
   if (inside > 0)
-    links_sweep(dir, inside, true);
+    link_remaps_remove(dir, inside, true);
   if (failed)
     log_error("box %s: %s", id ? id : "", err.msg);
   else if (undone)
-    log_warn("box %s: criu was killed while it was in %u of its threads; they are back where they were", id ? id : "", undone);
+    log_warn("box %s: criu was killed while it was in %u of its threads; they are back where they were", id ? id : "",
+             undone);
 }
 
-void jail_links_sweep(const char *image, const struct jail *j, bool again)
+void jail_link_remaps_remove(const char *image, const struct jail *j, bool again)
 {
   cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir >= 0 && j->init.pid > 0)
-    links_sweep(dir, j->init.pid, !again);
+    link_remaps_remove(dir, j->init.pid, !again);
 }

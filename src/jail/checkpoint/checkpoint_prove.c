@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_prove.c - can this host do it? Nothing criu says of itself answers that; one real dump and one real
  * restore of a tiny box do. */
 #include "jail/checkpoint/checkpoint.h"
@@ -5,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define PROOF_IDS 4294705152u /* the last range but two: boxes count up from far below */
 
@@ -31,21 +33,25 @@ static int prove(const struct jail_criu *criu, const struct jail_spec *spec, con
   return r;
 }
 
-int jail_criu_prove(const struct jail_criu *criu, const char *instance, const char *dir, const char *lower, const char *const *argv, struct err *why)
+int jail_criu_prove(const struct jail_criu *criu, const char *instance, const char *dir, const char *lower,
+                    const char *const *argv, struct err *why)
 {
   static const char *const env[] = {"PATH=/bin", NULL};
   const char *const lowers[] = {lower, NULL};
-  char id[24], box[PATH_MAX], image[PATH_MAX];
+  char id[24], box[PATH_MAX], image[PATH_MAX], runtime[PATH_MAX];
   snprintf(id, sizeof(id), "proof-%d", getpid());
   if ((size_t)snprintf(box, sizeof(box), "%s/%s", dir, id) >= sizeof(box) ||
       (size_t)snprintf(image, sizeof(image), "%s/%s.image", dir, id) >= sizeof(image))
     return err_set(why, -ENAMETOOLONG, "too long a name: %s", dir);
+  if ((size_t)snprintf(runtime, sizeof(runtime), "%s" JAIL_RUNTIME, lower) >= sizeof(runtime))
+    return err_set(why, -ENAMETOOLONG, "too long a name: %s", lower);
   if (access(criu->program, X_OK))
     return err_errno(why, "no criu at %s", criu->program);
   struct jail_spec spec = {.instance = instance,
                            .id = id,
                            .dir = box,
                            .lowers = lowers,
+                           .runtime = access(runtime, F_OK) ? NULL : runtime,
                            .id_base = PROOF_IDS,
                            .hostname = "proof",
                            .argv = argv,
@@ -54,6 +60,19 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
                            .limits = {.pids = 64}};
   int r = prove(criu, &spec, image, why);
   jail_remove(instance, id, box, NULL);
-  jail_image_remove(image, NULL);
+  jail_checkpoint_remove(image, NULL);
   return r;
+}
+
+enum jail_criu_origin jail_criu_origin(const char *program)
+{
+  char real[PATH_MAX], path[PATH_MAX];
+  cleanup_buf struct buf text = BUF_INIT(4096);
+  if (!realpath(program, real))
+    return JAIL_CRIU_FOREIGN;
+  char *slash = strrchr(real, '/');
+  if ((size_t)snprintf(path, sizeof(path), "%.*s/provenance", (int)(slash - real), real) >= sizeof(path) ||
+      file_read(path, &text))
+    return JAIL_CRIU_FOREIGN;
+  return str_search(buf_str(&text), STR("\ntried yes\n")) >= 0 ? JAIL_CRIU_TRIED : JAIL_CRIU_UNTRIED;
 }

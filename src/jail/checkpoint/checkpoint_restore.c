@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_restore.c - an image becomes a living box; see checkpoint.h.
  *
- * The walls are those of a birth, in another order: control groups, the root and the files its memory is mapped from are
- * made first, then criu makes the namespaces and stops for the network to be put in, then it fills in the processes. */
+ * The walls are those of a launch, in another order: control groups, the root and the files its memory is mapped from
+ * are made first, then criu makes the namespaces and stops for the network to be put in, then it fills in the
+ * processes. */
 #include "jail/checkpoint/criu_log.h"
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
@@ -37,7 +39,7 @@ struct restore {
   const struct jail_spec *spec;
   const char *path; /* of the image */
   struct check check;
-  int image, userns, root;
+  int image, userns, root, runtime;
   struct criu_view view;
   struct cgroup_join join;
   struct manifest manifest;
@@ -47,7 +49,7 @@ struct restore {
 static void *check_work(void *arg)
 {
   struct check *c = arg;
-  c->result = pack_undo(c->image, c->manifest, &c->err);
+  c->result = decompress_all(c->image, c->manifest, &c->err);
   if (!c->result)
     c->result = manifest_check(c->image, c->manifest, true, &c->err);
   return NULL;
@@ -57,7 +59,7 @@ static int check_begin(struct restore *s, struct err *err)
 {
   struct check *c = &s->check;
   int r = manifest_read(s->image, &s->manifest, err);
-  if (r || s->job.criu->fleeting)
+  if (r || s->job.criu->transient)
     return r;
   c->image = s->image;
   c->manifest = &s->manifest;
@@ -81,7 +83,7 @@ static void restore_free(struct restore *s)
 {
   struct err unused;
   check_end(s, &unused);
-  const int fds[] = {s->image, s->userns, s->root};
+  const int fds[] = {s->image, s->userns, s->root, s->runtime};
   for (size_t i = 0; i < ARRAY_LEN(fds); i++)
     if (fds[i] >= 0)
       close(fds[i]);
@@ -106,7 +108,7 @@ static int make_groups(struct restore *s, struct err *err)
 /* What memory was mapped from outside the root: some fifty files, opened while disk and root are mounted. */
 struct opening {
   struct restore *of;
-  struct layers layers;
+  struct overlay_layers overlay_layers;
   bool begun;
   pthread_t thread;
   int result;
@@ -117,13 +119,14 @@ static void *opening_work(void *arg)
 {
   struct opening *o = arg;
   struct restore *s = o->of;
-  o->result = outside_open(&s->manifest, &o->layers, s->job.criu->heaps ? s->job.criu->heaps : s->path, &s->job, &o->err);
+  o->result = ext_files_open(&s->manifest, &o->overlay_layers, s->job.criu->heaps ? s->job.criu->heaps : s->path,
+                             &s->job, &o->err);
   return NULL;
 }
 
 static void opening_begin(struct opening *o)
 {
-  o->begun = layers_apart() && !pthread_create(&o->thread, NULL, opening_work, o);
+  o->begun = overlay_views_allowed() && !pthread_create(&o->thread, NULL, opening_work, o);
 }
 
 static int opening_end(struct opening *o, int r, struct err *err)
@@ -137,13 +140,13 @@ static int opening_end(struct opening *o, int r, struct err *err)
   return r ? r : o->result;
 }
 
-static int mount_root(struct restore *s, struct layers l, struct err *err)
+static int mount_root(struct restore *s, struct overlay_layers l, struct err *err)
 {
   cleanup_fd int home = disk_open(s->spec->dir, &s->spec->limits, err);
   if (home < 0)
     return home;
   l.home = home;
-  s->root = layers_mount(&l, err);
+  s->root = overlay_mount(&l, err);
   return MIN(s->root, 0);
 }
 
@@ -153,16 +156,25 @@ static int make_root(struct restore *s, struct err *err)
   s->userns = jail_map_ns(spec->id_base, err);
   if (s->userns < 0)
     return s->userns;
-  struct layers l = {.dir = spec->dir, .lowers = spec->lowers, .home = -1, .userns = s->userns, .root = spec->id_base, .shifted = spec->shifted};
-  struct opening opening = {.of = s, .layers = l};
+  struct overlay_layers l = {.dir = spec->dir,
+                             .lowers = spec->lowers,
+                             .home = -1,
+                             .userns = s->userns,
+                             .root = spec->id_base,
+                             .shifted = spec->shifted};
+  struct opening opening = {.of = s, .overlay_layers = l};
   opening_begin(&opening);
-  return opening_end(&opening, mount_root(s, l, err), err);
+  int r = mount_root(s, l, err);
+  if (!r && spec->runtime)
+    r = MIN(s->runtime = jail_runtime(spec, err), 0);
+  return opening_end(&opening, r, err);
 }
 
 static void name_mounts(struct restore *s)
 {
   for (size_t i = 0; i < s->manifest.mounts.n; i++)
-    vec_push(&s->job.external, arena_fmt(&s->manifest.arena, "mnt[%s]:%s", s->manifest.mounts.p[i].point, s->manifest.mounts.p[i].source));
+    vec_push(&s->job.external, arena_fmt(&s->manifest.arena, "mnt[%s]:%s", s->manifest.mounts.p[i].point,
+                                         s->manifest.mounts.p[i].source));
 }
 
 /* The network comes before the processes: a listening socket on the box's address needs the address. */
@@ -173,7 +185,7 @@ static int make_network(pid_t init, void *arg, struct err *err)
   int r = netns < 0 ? netns : jail_net_loopback(netns, err);
   if (!r && s->spec->net)
     r = jail_net_attach(s->spec->net, netns, err);
-  return r ? r : ties_hold(netns, &s->manifest, s->spec->net ? jail_net_address(s->spec->net) : 0, err);
+  return r ? r : ext_conns_keep_addresses(netns, &s->manifest, s->spec->net ? jail_net_address(s->spec->net) : 0, err);
 }
 
 static int is_sound(pid_t init, void *arg, struct err *err)
@@ -211,8 +223,8 @@ static int let_criu_out(const char *dir, pid_t init)
   return r;
 }
 
-/* The processes are in criu's hands still. They stop for good when it lets them go; no kernel promises that they count as frozen
- * before, so that is waited for afterwards. */
+/* The processes are in criu's hands still. They stop for good when it lets them go; no kernel promises that they count
+ * as frozen before, so that is waited for afterwards. */
 static int begin_freeze(pid_t init, void *arg, struct err *err)
 {
   const struct jail_spec *spec = ((struct restore *)arg)->spec;
@@ -260,6 +272,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.owner = spec->owner ? spec->owner : spec->id_base;
   s->job.restore = true;
   s->job.root = s->root;
+  s->job.runtime = s->runtime;
   s->job.join = &s->join;
   s->job.ready = make_network;
   s->job.filled = is_sound;
@@ -270,14 +283,14 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   if (r && check_end(s, err))
     return s->check.result;
   if (r)
-    return r == -EREMOTEIO ? blame(work, NULL, -EIO, "the box can't be restored", err) : r;
+    return r == -EREMOTEIO ? criu_log_explain(work, NULL, -EIO, "the box can't be restored", err) : r;
   out->init.pid = pid;
   out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
-  if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_favour(pid, true))
+  if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_set_priority(pid, true))
     return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
   r = limit_watching(pid, err);
-  r = r ? r : ties_cut(out->netns, &s->manifest, err);
+  r = r ? r : ext_conns_abort(out->netns, &s->manifest, err);
   return r || !s->job.criu->held ? r : jail_freeze(spec->instance, spec->id, true, err);
 }
 
@@ -297,17 +310,18 @@ static int build(struct restore *s, struct jail *out, struct err *err)
     r = make_root(s, err);
   if (!r)
     r = criu_view_open(s->image, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view, err);
-  if (!r && pack_any(&s->manifest)) /* criu can't wait for it */
+  if (!r && compressed_any(&s->manifest)) /* criu can't wait for it */
     r = check_end(s, err);
   walled = clock_mono_us();
   if (!r)
     r = fill(s, out, err);
-  log_debug("box %s from disk: checked in %" PRId64 " us, walls in %" PRId64 " us, filled in %" PRId64 " us", s->spec->id, checked - began,
-            walled - checked, clock_mono_us() - walled);
+  log_debug("box %s from disk: checked in %" PRId64 "  us, jail created in %" PRId64 " us, filled in %" PRId64 " us",
+            s->spec->id, checked - began, walled - checked, clock_mono_us() - walled);
   return r;
 }
 
-int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out, struct err *err)
+int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out,
+                 struct err *err)
 {
   __attribute__((cleanup(restore_free))) struct restore s = {
       .spec = spec,
@@ -315,6 +329,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
       .image = -1,
       .userns = -1,
       .root = -1,
+      .runtime = -1,
       .view = CRIU_VIEW_NONE,
       .join = CGROUP_JOIN_NONE,
       .manifest = MANIFEST_INIT,
@@ -328,7 +343,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
   if (r) {
     struct err unused;
     check_end(&s, &unused);
-    pack_again(s.image, &s.manifest);
+    compressed_restore(s.image, &s.manifest);
     jail_kill(spec->instance, spec->id, out, NULL);
     jail_close(out);
     jail_remove(spec->instance, spec->id, NULL, NULL);

@@ -1,4 +1,5 @@
-/* pack.c - see pack.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compress.c - see compress.h. */
 #include "jail/checkpoint/compress.h"
 #include "jail/checkpoint/checkpoint.h"
 
@@ -23,7 +24,7 @@ static bool is_memory(const struct manifest_image *i)
   return str_starts(str_of(i->name), STR(MANIFEST_MEMORY));
 }
 
-bool pack_any(const struct manifest *m)
+bool compressed_any(const struct manifest *m)
 {
   for (size_t i = 0; i < m->images.n; i++)
     if (m->images.p[i].packed)
@@ -124,7 +125,7 @@ static int pack_one(int dir, struct manifest_image *i, int level, const atomic_b
   return r;
 }
 
-int jail_image_pack(const char *image, int level, const atomic_bool *stop, struct err *err)
+int jail_checkpoint_compress(const char *image, int level, const atomic_bool *stop, struct err *err)
 {
   cleanup_manifest struct manifest m = MANIFEST_INIT;
   cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -132,8 +133,8 @@ int jail_image_pack(const char *image, int level, const atomic_bool *stop, struc
   if (r)
     return r;
   bool any = false;
-  if (pack_any(&m)) { /* done before; the last steps may have been cut short */
-    pack_again(dir, &m);
+  if (compressed_any(&m)) { /* done before; the last steps may have been cut short */
+    compressed_restore(dir, &m);
     return 0;
   }
   for (size_t i = 0; i < m.images.n && !r; i++)
@@ -144,7 +145,7 @@ int jail_image_pack(const char *image, int level, const atomic_bool *stop, struc
   if (r)
     drop_packed(dir, &m);
   else
-    pack_again(dir, &m);
+    compressed_restore(dir, &m);
   return r;
 }
 
@@ -230,17 +231,17 @@ static int unpack_each(int dir, const struct manifest *m, bool keep, struct err 
   return r;
 }
 
-int pack_undo(int dir, const struct manifest *m, struct err *err)
+int decompress_all(int dir, const struct manifest *m, struct err *err)
 {
   return unpack_each(dir, m, true, err);
 }
 
-int pack_check(int dir, const struct manifest *m, struct err *err)
+int compressed_check(int dir, const struct manifest *m, struct err *err)
 {
   return unpack_each(dir, m, false, err);
 }
 
-void pack_again(int dir, const struct manifest *m)
+void compressed_restore(int dir, const struct manifest *m)
 {
   for (size_t i = 0; i < m->images.n; i++)
     if (m->images.p[i].packed)

@@ -1,5 +1,6 @@
-/* criu.c - see criu.h. `criu swrk FD` speaks protocol buffers in packets; the few fields needed are written and read here
- * by number (criu's images/rpc.proto names them). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* criu.c - see criu.h. `criu swrk FD` speaks protocol buffers in packets; the few fields needed are written and read
+ * here by number (criu's images/rpc.proto names them). */
 #include "jail/checkpoint/criu.h"
 #include "jail/checkpoint/criu_journal.h"
 #include "jail/checkpoint/rescue.h"
@@ -20,7 +21,7 @@
 #include <time.h>
 
 #define MESSAGE_MAX ((size_t)4 << 20)
-#define GHOST_MAX   (1u << 30) /* bytes of a deleted file that is still open */
+#define GHOST_MAX   (1u << 30) /* bytes of a deleted file that is still open; all of an image are bounded by `going` */
 #define LOG_LEVEL   2
 #define BURY_MS     3000
 #define STOP_MS     200 /* how soon a criu that waits for a dead box is ended */
@@ -174,10 +175,11 @@ static int shared_run = -1;
 static void make_run(void)
 {
   cleanup_fd int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
-  if (fs >= 0 && !fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) && !fsconfig(fs, FSCONFIG_SET_STRING, "size", "16m", 0) &&
-      !fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+  if (fs >= 0 && !fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) &&
+      !fsconfig(fs, FSCONFIG_SET_STRING, "size", "16m", 0) && !fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     shared_run = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-  if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "image", 0755) || mkdirat(shared_run, "own", 0755)))
+  if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "image", 0755) ||
+                          mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755)))
     shared_run = -1;
 }
 
@@ -213,10 +215,22 @@ static int place(int tree, const char *at)
   return move_mount(tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
+/* What is restored inherits the floor of its OOM score from criu, and criu from a daemon that may be protected. */
+static int raise_oom_floor(void)
+{
+  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  bool done = fd >= 0 && (write(fd, "0", 1) == 1 || errno == EACCES);
+  if (fd >= 0)
+    close(fd);
+  return done ? 0 : -1;
+}
+
 static int place_view(const struct child *c)
 {
   const struct criu_job *job = c->job;
   if (place(job->root, "/run/root") || place(job->view->files, "/run/image") || place(job->view->own, "/run/own"))
+    return -1;
+  if (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME))
     return -1;
   for (size_t i = 0; i < job->view->n; i++)
     if (mount(c->own[i], c->covered[i], NULL, MS_BIND, NULL))
@@ -224,15 +238,17 @@ static int place_view(const struct child *c)
   return 0;
 }
 
-/* Between fork and exec, in our memory: plain calls only. A dump is not tied to our life: a criu that is killed while it sits in the
- * box's processes could leave one of them broken, one that goes on finishes within seconds and lets them go. */
+/* Between fork and exec, in our memory: plain calls only. A dump is not tied to our life: a criu that is killed while
+ * it sits in the box's processes could leave one of them broken, one that goes on finishes within seconds and lets them
+ * go. */
 static _Noreturn void child_exec(const struct child *c)
 {
   const struct criu_job *job = c->job;
   char *const argv[] = {"criu", "swrk", (char *)c->sock_text, NULL};
-  char *const env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", (char *)c->owner_text, (char *)c->journal_text, NULL};
+  char *const env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", (char *)c->owner_text,
+                       (char *)c->journal_text, NULL};
   setsid();
-  if (job->restore && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+  if (job->restore && (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || raise_oom_floor()))
     _exit(120);
   for (size_t i = 0; job->restore && i < job->join->n; i++)
     if (write(job->join->fds[i], "0", 1) != 1)
@@ -260,8 +276,9 @@ static _Noreturn void child_exec(const struct child *c)
 
 static const char *exit_words(int code)
 {
-  static const char *const words[] = {"tying it to the daemon", "joining the box's control groups", "making its mounts private",
-                                      "mounting its /run",      "placing root and image",           "handing descriptors over"};
+  static const char *const words[] = {"tying it to the daemon",    "joining the box's control groups",
+                                      "making its mounts private", "mounting its /run",
+                                      "placing root and image",    "handing descriptors over"};
   if (code == 127)
     return "it can't be executed";
   return code >= 120 && code < 120 + (int)ARRAY_LEN(words) ? words[code - 120] : "it ended early";
@@ -300,7 +317,7 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
 /* --- the talk ------------------------------------------------------------------------------------------------- */
 
 /* Its helpers hold the socket, too: that criu itself has ended is heard from its pidfd. */
-static int hear(const struct criu_job *job, int sock, int pidfd, int64_t deadline, struct answer *a, struct err *err)
+static int receive(const struct criu_job *job, int sock, int pidfd, int64_t deadline, struct answer *a, struct err *err)
 {
   struct pollfd p[] = {{.fd = sock, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
   cleanup_free char *bytes = xmalloc(65536);
@@ -311,6 +328,9 @@ static int hear(const struct criu_job *job, int sock, int pidfd, int64_t deadlin
       continue;
     if (ready == 0 && job->criu->stop && atomic_load(job->criu->stop))
       return err_set(err, -ECANCELED, "the box is being killed");
+    int stop = ready == 0 && job->going ? job->going(job->arg, err) : 0;
+    if (stop)
+      return stop;
     if (ready == 0 && left > STOP_MS)
       continue;
     if (ready <= 0)
@@ -319,7 +339,7 @@ static int hear(const struct criu_job *job, int sock, int pidfd, int64_t deadlin
     if (n < 0 && (errno == EINTR || (errno == EAGAIN && !p[1].revents)))
       continue;
     if (n <= 0)
-      return err_set(err, -EREMOTEIO, "criu ended before it had answered");
+      return err_set(err, -EREMOTEIO, "criu exited before its response");
     return read_answer(str_make(bytes, (size_t)n), a) ? err_set(err, -EBADMSG, "criu's answer can't be read") : 0;
   }
 }
@@ -344,10 +364,10 @@ static int asked(const struct criu_job *job, int sock, const struct answer *a, p
   else if (job->leave && str_is(str_of(a->script), "pre-resume"))
     r = job->leave(*init, job->arg, err);
   int sent = reply(sock, r == 0);
-  return r ? r : sent ? err_set(err, -EREMOTEIO, "criu ended while it was told to go on") : 0;
+  return r ? r : sent ? err_set(err, -EREMOTEIO, "criu exited while it was being resumed") : 0;
 }
 
-static int converse(const struct criu_job *job, int sock, int pidfd, pid_t *init, struct err *err)
+static int exchange_messages(const struct criu_job *job, int sock, int pidfd, pid_t *init, struct err *err)
 {
   unsigned seconds = job->criu->seconds ? job->criu->seconds : JAIL_CRIU_SECONDS;
   int64_t deadline = clock_mono_us() + (int64_t)seconds * 1000000;
@@ -360,7 +380,7 @@ static int converse(const struct criu_job *job, int sock, int pidfd, pid_t *init
   if (send(sock, b.p, b.n, MSG_NOSIGNAL) < 0)
     return err_set(err, -EREMOTEIO, "criu did not take its task: %s", strerrordesc_np(errno));
   for (;;) {
-    int r = hear(job, sock, pidfd, deadline, &a, err);
+    int r = receive(job, sock, pidfd, deadline, &a, err);
     if (!r && a.type == REQUEST_NOTIFY)
       r = asked(job, sock, &a, init, err);
     else if (!r)
@@ -373,9 +393,9 @@ static int converse(const struct criu_job *job, int sock, int pidfd, pid_t *init
   return a.success ? 0 : err_set(err, -EREMOTEIO, "criu failed%s%s", a.message[0] ? ": " : "", a.message);
 }
 
-/* Restored processes are our children, the failed ones too. Until they have sessions of their own they are in criu's. What is
- * not gone in time is in the box's control groups and goes with them. */
-static void bury(const struct criu_job *job, pid_t criu, pid_t init)
+/* Restored processes are our children, the failed ones too. Until they have sessions of their own they are in criu's.
+ * What is not gone in time is in the box's control groups and goes with them. */
+static void kill_and_reap(const struct criu_job *job, pid_t criu, pid_t init)
 {
   if (!job->restore)
     return;
@@ -435,15 +455,15 @@ int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct 
   *init = 0;
   int r = job->journal > 0 ? rescue_name(job->journal, pid, err) : 0;
   if (!r)
-    r = converse(job, c->sock, c->pidfd, init, err);
-  if (r == -ETIMEDOUT || r == -ECANCELED)
+    r = exchange_messages(job, c->sock, c->pidfd, init, err);
+  if (r == -ETIMEDOUT || r == -ECANCELED || r == -EFBIG || r == -ENOSPC)
     kill(pid, SIGKILL);
   if (r && job->failed)
     job->failed(job->arg);
   int status = child_reap(c);
   job->died = WIFSIGNALED(status);
   if (r)
-    bury(job, pid, *init);
+    kill_and_reap(job, pid, *init);
   if (r == -EREMOTEIO && WIFEXITED(status) && WEXITSTATUS(status) >= 120)
     return err_set(err, -EIO, "criu did not start: %s", exit_words(WEXITSTATUS(status)));
   return r;

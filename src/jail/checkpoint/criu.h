@@ -1,16 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* criu.h - one run of criu: a child that is told what to do in one message and asks back at a few points.
  *
  * criu gets a mount namespace of its own, with a tmpfs on /run (its cache of what the kernel can) and, for a restore,
- * the box's root on /run/root and the image on /run/image; so nothing of a run is left in the host's tree, however it ends. A restoring criu is put
- * into the box's control groups, where its children stay. */
-#ifndef CLOCHE_CRIU_H
-#define CLOCHE_CRIU_H
+ * the box's root on /run/root, the image on /run/image and the runtime files on /run/runtime; so nothing of a run is
+ * left in the host's tree, however it ends. A restoring criu is put into the box's control groups, where its children
+ * stay. */
+#ifndef CLOCHE_JAIL_CHECKPOINT_CRIU_H
+#define CLOCHE_JAIL_CHECKPOINT_CRIU_H
 
 #include "jail/cgroup.h"
 #include "jail/checkpoint/checkpoint.h"
 #include "jail/checkpoint/criu_view.h"
 
-#define CRIU_LOG "criu.log"
+#define CRIU_LOG     "criu.log"
+#define CRIU_RUNTIME "/run/runtime" /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
 
 struct criu_handle {
   const char *key;
@@ -27,10 +30,12 @@ struct criu_job {
   pid_t pid;
   const char *freezer; /* directory of the control group that freezes the box */
   int journal;         /* what it is about to change in processes (rescue.h); 0: none */
-  bool died;           /* out: it ended without a word, or was ended for taking too long */
+  bool died;           /* out: it ended without a word, or was ended for taking too long or writing too much */
+  int (*going)(void *arg, struct err *err); /* asked several times a second; ends it where it fails; or NULL */
   /* a restore */
   bool restore;
-  int root; /* detached mount */
+  int root;    /* detached mount */
+  int runtime; /* another, or -1 */
   const struct criu_view *view;
   const struct cgroup_join *join;
   VEC(struct criu_handle) handles;
@@ -48,14 +53,14 @@ struct criu_child {
 };
 #define CRIU_CHILD_NONE ((struct criu_child){.pid = 0, .sock = -1, .pidfd = -1})
 
-/* Starts it ahead, while the task is still being found out: for a dump, of whose job only criu, owner and journal must be
- * known. Then one of the others. */
+/* Starts it ahead, while the task is still being found out: for a dump, of whose job only criu, owner and journal must
+ * be known. Then one of the others. */
 int criu_begin(const struct criu_job *job, struct criu_child *out, struct err *err);
 void criu_abandon(struct criu_child *c);
 int criu_finish(struct criu_job *job, struct criu_child *c, pid_t *init, struct err *err);
 
-/* Begins and finishes. 0 and the restored first process, or -EREMOTEIO where criu itself failed and its log tells more. What a failed restore
- * made as our children is dead and reaped then. */
+/* Begins and finishes. 0 and the restored first process, or -EREMOTEIO where criu itself failed and its log tells more.
+ * What a failed restore made as our children is dead and reaped then. */
 int criu_run(struct criu_job *job, pid_t *init, struct err *err);
 
 #endif

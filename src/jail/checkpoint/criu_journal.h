@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* criu_journal.h - what criu is about to change in a box's processes, kept so that it can be undone.
  *
- * A dump puts code into one process after the other. A criu that is killed in that moment leaves the process where it was
- * put: foreign registers, a foreign signal mask, a few bytes of foreign code. So our criu (scripts/criu) writes down first
- * what was there, in this file, which it maps; rescue.c reads it when criu is dead. The file outlives both. Included by
- * criu, too: nothing but C and this. */
-#ifndef CLOCHE_CRIU_JOURNAL_H
-#define CLOCHE_CRIU_JOURNAL_H
+ * A dump puts code into one process after the other. A criu that is killed in that moment leaves the process where it
+ * was put: foreign registers, a foreign signal mask, a few bytes of foreign code. So our criu (scripts/criu) writes
+ * down first what was there, in this file, which it maps; rescue.c reads it when criu is dead. The file outlives both.
+ * Included by criu, too: nothing but C and this. */
+#ifndef CLOCHE_JAIL_CHECKPOINT_CRIU_JOURNAL_H
+#define CLOCHE_JAIL_CHECKPOINT_CRIU_JOURNAL_H
 
 #include <stdint.h>
 

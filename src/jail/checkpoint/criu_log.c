@@ -1,4 +1,5 @@
-/* blame.c - see blame.h. The table holds what criu is known to say; what it does not know is told as it is. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* criu_log.c - see criu_log.h. The table holds what criu is known to say; what it does not know is told as it is. */
 #include "jail/checkpoint/criu_log.h"
 #include "jail/checkpoint/criu.h"
 
@@ -15,21 +16,23 @@ static const struct {
     {"No space left on device", "the disk is full", -ENOSPC},
     {"Disk quota exceeded", "the disk is full", -ENOSPC},
     {"File too large", "a file of the checkpoint grew beyond what is allowed", -EFBIG},
-    {"io_uring", "uses io_uring, which can't be kept", -ENOTSUP},
+    {"io_uring", "uses io_uring, which can't be checkpointed", -ENOTSUP},
     {"being traced", "is traced by a debugger", -ENOTSUP},
     {"ptrace", "is traced by a debugger", -ENOTSUP},
     {"nested", "has namespaces of its own", -ENOTSUP},
     {"external socket is used", "is connected by a unix socket to a process outside the box", -ENOTSUP},
-    {"Can't dump half of stream unix connection", "is connected by a unix socket to a process outside the box", -ENOTSUP},
-    {"Unix socket", "is connected by a unix socket to a process outside the box", -ENOTSUP}, /* of another network: not found */
+    {"Can't dump half of stream unix connection", "is connected by a unix socket to a process outside the box",
+     -ENOTSUP},
+    {"Unix socket", "is connected by a unix socket to a process outside the box",
+     -ENOTSUP}, /* of another network: not found */
     {"half of pipe", "is connected by a pipe to a process outside the box", -ENOTSUP},
-    {"userfault", "uses userfaultfd, which can't be kept", -ENOTSUP},
-    {"Unsupported socket", "has a socket of a kind that can't be kept", -ENOTSUP},
-    {"Unknown socket", "has a socket of a kind that can't be kept", -ENOTSUP},
-    {"Can't dump ghost file", "has a deleted file open that is too large to be kept", -ENOTSUP},
-    {"Can't dump file", "has a file open of a kind that can't be kept", -ENOTSUP},
+    {"userfault", "uses userfaultfd, which can't be checkpointed", -ENOTSUP},
+    {"Unsupported socket", "has a socket of a kind that can't be checkpointed", -ENOTSUP},
+    {"Unknown socket", "has a socket of a kind that can't be checkpointed", -ENOTSUP},
+    {"Can't dump ghost file", "has a deleted file open that is too large to be checkpointed", -ENOTSUP},
+    {"Can't dump file", "has a file open of a kind that can't be checkpointed", -ENOTSUP},
     {"Can't lookup mount", "has a file open that is in none of the box's mounts", -ENOTSUP},
-    {"Can't handle", "has something that can't be kept", -ENOTSUP},
+    {"Can't handle", "has a resource that can't be checkpointed", -ENOTSUP},
 };
 
 static int read_log(int dir, struct buf *b)
@@ -69,7 +72,7 @@ static pid_t pid_in(struct str line)
   return 0;
 }
 
-static const struct blame_process *find(const blame_processes *list, pid_t pid)
+static const struct frozen_process *find(const frozen_processes *list, pid_t pid)
 {
   for (size_t i = 0; list && pid > 0 && i < list->n; i++)
     if (list->p[i].pid == pid)
@@ -95,10 +98,10 @@ struct finding {
   struct str first; /* the first error, which later ones follow from */
   const char *means;
   int code;
-  const struct blame_process *who;
+  const struct frozen_process *who;
 };
 
-static void judge(struct str line, const blame_processes *processes, struct finding *f)
+static void judge(struct str line, const frozen_processes *processes, struct finding *f)
 {
   struct str words = words_of(line);
   if (str_search(words, STR("RLIMIT_NOFILE for self")) >= 0) /* harmless: it wants more descriptors than it needs */
@@ -114,7 +117,7 @@ static void judge(struct str line, const blame_processes *processes, struct find
     }
 }
 
-int blame(int dir, const blame_processes *processes, int code, const char *what, struct err *err)
+int criu_log_explain(int dir, const frozen_processes *processes, int code, const char *what, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(LOG_MAX);
   struct finding f = {.code = code};
@@ -134,11 +137,13 @@ int blame(int dir, const blame_processes *processes, int code, const char *what,
   if (f.means)
     return err_set(err, f.code, "%s: a process %s (" STR_FMT ")", what, f.means, STR_ARG(str_sub(f.first, 0, 160)));
   if (f.who)
-    return err_set(err, f.code, "%s: process %d (%s): " STR_FMT, what, f.who->inside, f.who->name, STR_ARG(str_sub(f.first, 0, 200)));
-  return f.first.n ? err_set(err, f.code, "%s: " STR_FMT, what, STR_ARG(str_sub(f.first, 0, 300))) : err_wrap(err, "%s", what);
+    return err_set(err, f.code, "%s: process %d (%s): " STR_FMT, what, f.who->inside, f.who->name,
+                   STR_ARG(str_sub(f.first, 0, 200)));
+  return f.first.n ? err_set(err, f.code, "%s: " STR_FMT, what, STR_ARG(str_sub(f.first, 0, 300)))
+                   : err_wrap(err, "%s", what);
 }
 
-bool blame_doubtful(int dir, struct err *err)
+bool criu_log_doubtful(int dir, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(LOG_MAX);
   if (read_log(dir, &b))
@@ -148,6 +153,7 @@ bool blame_doubtful(int dir, struct err *err)
     return false;
   struct str line, rest;
   str_cut(str_skip(buf_str(&b), (size_t)at), '\n', &line, &rest);
-  err_set(err, -ENOTSUP, "a process has a file open that is in none of the box's mounts (" STR_FMT ")", STR_ARG(str_sub(line, 0, 200)));
+  err_set(err, -ENOTSUP, "a process has a file open that is in none of the box's mounts (" STR_FMT ")",
+          STR_ARG(str_sub(line, 0, 200)));
   return true;
 }

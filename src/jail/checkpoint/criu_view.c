@@ -1,4 +1,6 @@
-/* criu_image.c - see criu_image.h. Both mounts have no place in the host's tree and are gone with their last descriptor. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* criu_view.c - see criu_view.h. Both mounts have no place in the host's tree and are gone with their last descriptor.
+ */
 #include "jail/checkpoint/criu_view.h"
 
 #include <fcntl.h>
@@ -63,8 +65,8 @@ static int write_own(int image, int dir, const char *name, const struct buf *mes
   return 0;
 }
 
-/* The box's root owns the files. But the first process is its owner's user until its namespace has ids, and criu reads one file
- * before that. Nobody else comes so far: the directory above is root's alone. */
+/* The box's root owns the files. But the first process is its owner's user until its namespace has ids, and criu reads
+ * one file before that. Nobody else comes so far: the directory above is root's alone. */
 static int view_files(int image, int userns, struct err *err)
 {
   if (fchmod(image, 0711) || (fchmodat(image, "timens-0.img", 0644, 0) && errno != ENOENT))
@@ -84,8 +86,8 @@ static int add_own(int image, struct criu_view *v, const char *name, const struc
   return write_own(image, v->own, name, message, err);
 }
 
-int criu_view_open(int image, const struct manifest *m, int userns, uint32_t id_base, uint32_t ids, const char *hostname, struct criu_view *out,
-                   struct err *err)
+int criu_view_open(int image, const struct manifest *m, int userns, uint32_t id_base, uint32_t ids,
+                   const char *hostname, struct criu_view *out, struct err *err)
 {
   out->own = view_tmpfs();
   if (out->own < 0)

@@ -1,4 +1,5 @@
-/* ties.c - see ties.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ext_conns.c - see ext_conns.h. */
 #include "jail/checkpoint/ext_conns.h"
 #include "jail/net/jail_net.h"
 #include "jail/net/rtnl.h"
@@ -30,7 +31,7 @@ static void see_address(uint32_t address, void *arg)
     vec_push(&m->addresses, address);
 }
 
-int ties_see(int netns, struct manifest *m, struct err *err)
+int ext_conns_collect(int netns, struct manifest *m, struct err *err)
 {
   cleanup_fd int sock = jail_net_talk(netns, NETLINK_ROUTE, err);
   int r = sock < 0 ? sock : rtnl_each_address(sock, see_address, m);
@@ -39,7 +40,7 @@ int ties_see(int netns, struct manifest *m, struct err *err)
 
 /* --- at a restore --------------------------------------------------------------------------------------------- */
 
-int ties_hold(int netns, const struct manifest *m, uint32_t own, struct err *err)
+int ext_conns_keep_addresses(int netns, const struct manifest *m, uint32_t own, struct err *err)
 {
   cleanup_fd int sock = m->addresses.n ? jail_net_talk(netns, NETLINK_ROUTE, err) : -1;
   if (sock < 0)
@@ -67,7 +68,7 @@ static int ask(int sock, unsigned type, unsigned flags, unsigned family, const s
   return send(sock, &q, sizeof(q), 0) < 0 ? -errno : 0;
 }
 
-static bool is_tie(const struct inet_diag_msg *s)
+static bool is_external(const struct inet_diag_msg *s)
 {
   static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
   if (s->idiag_family == AF_INET)
@@ -89,7 +90,7 @@ static bool read_list(char *bytes, ssize_t n, found_list *list)
     const struct inet_diag_msg *s = NLMSG_DATA(h);
     if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
       return true;
-    if (is_tie(s))
+    if (is_external(s))
       vec_push(list, ((struct found){s->idiag_family, s->id}));
   }
   return false;
@@ -149,7 +150,7 @@ static int cut_all(int netns, struct err *err)
   return MIN(sock, 0);
 }
 
-int ties_cut(int netns, const struct manifest *m, struct err *err)
+int ext_conns_abort(int netns, const struct manifest *m, struct err *err)
 {
   return had_any(m) ? cut_all(netns, err) : 0;
 }
@@ -163,11 +164,12 @@ static void mend_socket(int fd)
   if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) || protocol != IPPROTO_TCP)
     return;
   n = sizeof(int);
-  if (!getsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &held, &n) && held && setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &(int){0}, sizeof(int)))
-    log_warn("a connection that criu held can't be let go: %s", strerrordesc_np(errno));
+  if (!getsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &held, &n) && held &&
+      setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &(int){0}, sizeof(int)))
+    log_warn("leaving TCP repair mode failed: %s", strerrordesc_np(errno));
 }
 
-void ties_mend(pid_t pid)
+void ext_conns_unrepair(pid_t pid)
 {
   char path[64], name[32];
   snprintf(path, sizeof(path), "/proc/%d/fd", pid);

@@ -1,4 +1,5 @@
-/* outside.c - see outside.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ext_files.c - see ext_files.h. */
 #include "jail/checkpoint/ext_files.h"
 #include "jail/checkpoint/zygote_heap.h"
 
@@ -9,15 +10,16 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#define MAPS_MAX   ((size_t)64 << 20)
-#define MARK_BYTES 65536
-#define LAYERS_MAX 120
-#define SEEN       4096 /* marks kept */
+#define MAPS_MAX           ((size_t)64 << 20)
+#define MARK_BYTES         65536
+#define OVERLAY_LAYERS_MAX 120
+#define SEEN               4096 /* marks kept */
 
-/* Programs and libraries of a template are the same for every box of it, and so are their marks. A view of a layer has a
- * device number of its own, so that is left out; the time of the last change of an inode is not to be chosen. */
+/* Programs and libraries of a template are the same for every box of it, and so are their marks. A view of a layer has
+ * a device number of its own, so that is left out; the time of the last change of an inode is not to be chosen. */
 struct seen {
   uint64_t inode, size;
   struct statx_timestamp changed, written;
@@ -34,8 +36,9 @@ static struct seen seen_of(const struct statx *st)
 
 static bool is_same(const struct seen *a, const struct seen *b)
 {
-  return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
-         a->written.tv_sec == b->written.tv_sec && a->written.tv_nsec == b->written.tv_nsec;
+  return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
+         a->changed.tv_nsec == b->changed.tv_nsec && a->written.tv_sec == b->written.tv_sec &&
+         a->written.tv_nsec == b->written.tv_nsec;
 }
 
 static bool mark_seen(const struct statx *st, uint32_t *mark)
@@ -77,7 +80,9 @@ static int mark_of(int fd, uint64_t *size, uint32_t *mark)
 
 /* --- at a dump ------------------------------------------------------------------------------------------------ */
 
-static bool is_own(const struct outside_mounts *own, uint64_t id)
+/* Files are opened without waiting: what a box has mapped may be under a lease of its own. */
+
+static bool is_own(const struct box_mounts *own, uint64_t id)
 {
   for (size_t i = 0; i < own->ids.n; i++)
     if (own->ids.p[i] == id)
@@ -93,20 +98,59 @@ static bool is_known(const struct manifest *m, const char *key)
   return false;
 }
 
-/* Shared memory and memfds also come from mounts no box has; only views of layers and kept memory are ours to find again. */
-static bool is_findable(const char *link, const char *path)
+/* Shared memory and memfds also come from mounts no box has; only views of layers are ours to find again. */
+static bool is_findable(const char *link)
 {
   static const long views[] = {OVERLAYFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC};
   struct statfs fs;
-  if (heap_name(path))
-    return true;
   for (size_t i = 0; i < ARRAY_LEN(views); i++)
     if (statfs(link, &fs) == 0 && fs.f_type == views[i])
       return true;
   return false;
 }
 
-static int add_file(const char *link, struct str path, const struct outside_mounts *own, const char *heaps, struct manifest *m, struct err *err)
+/* 1: it is a zygote's memory, and is kept; 0: it is not. What the file is called has no say in it. */
+static int add_heap(const char *link, const struct statx *st, const char *key, const char *heaps, struct manifest *m,
+                    struct err *err)
+{
+  char name[HEAP_NAME];
+  if (!zygote_heap_listed(makedev(st->stx_dev_major, st->stx_dev_minor), st->stx_ino))
+    return 0;
+  cleanup_fd int fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0 || !zygote_heap_find(fd, name))
+    return 0;
+  struct manifest_file f = {.key = arena_z(&m->arena, str_of(key)),
+                            .path = "",
+                            .heap = arena_z(&m->arena, str_of(name)),
+                            .inode = st->stx_ino,
+                            .size = st->stx_size};
+  int r = zygote_heap_keep(heaps, name, fd, err);
+  if (!r)
+    vec_push(&m->files, f);
+  return r ? r : 1;
+}
+
+static int add_layer_file(const char *link, struct str path, const struct statx *st, const char *key,
+                          struct manifest *m, struct err *err)
+{
+  struct manifest_file f = {.key = arena_z(&m->arena, str_of(key)),
+                            .path = arena_z(&m->arena, path),
+                            .heap = "",
+                            .inode = st->stx_ino,
+                            .size = st->stx_size};
+  if (!is_findable(link))
+    return 0;
+  if (!mark_seen(st, &f.mark)) {
+    cleanup_fd int fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || mark_of(fd, &f.size, &f.mark))
+      return err_errno(err, "reading " STR_FMT, STR_ARG(path));
+  }
+  vec_push(&m->files, f);
+  return 0;
+}
+
+static int add_file(const char *link, struct str path, const struct box_mounts *own, const char *heaps,
+                    struct manifest *m, struct err *err)
 {
   struct statx st;
   char key[64];
@@ -115,24 +159,15 @@ static int add_file(const char *link, struct str path, const struct outside_moun
   if (is_own(own, st.stx_mnt_id))
     return 0;
   snprintf(key, sizeof(key), "file[%" PRIx64 ":%" PRIx64 "]", (uint64_t)st.stx_mnt_id, (uint64_t)st.stx_ino);
-  struct manifest_file f = {.key = arena_z(&m->arena, str_of(key)), .path = arena_z(&m->arena, path), .inode = st.stx_ino};
-  if (is_known(m, key) || !is_findable(link, f.path))
+  if (is_known(m, key))
     return 0;
-  f.size = st.stx_size;
-  if (!heap_name(f.path) && mark_seen(&st, &f.mark)) {
-    vec_push(&m->files, f);
-    return 0;
-  }
-  cleanup_fd int fd = open(link, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || mark_of(fd, &f.size, &f.mark))
-    return err_errno(err, "reading " STR_FMT, STR_ARG(path));
-  vec_push(&m->files, f);
-  return heap_name(f.path) ? heap_keep(heaps, heap_name(f.path), fd, err) : 0;
+  int r = add_heap(link, &st, key, heaps, m, err);
+  return r ? MIN(r, 0) : add_layer_file(link, path, &st, key, m, err);
 }
 
 /* A line of maps: RANGE access offset device INODE   PATH. Mappings of one file mostly follow each other. */
-static int add_mapping(pid_t pid, struct str line, struct str *last, const struct outside_mounts *own, const char *heaps, struct manifest *m,
-                       struct err *err)
+static int add_mapping(pid_t pid, struct str line, struct str *last, const struct box_mounts *own, const char *heaps,
+                       struct manifest *m, struct err *err)
 {
   struct str field[5], rest = line;
   char link[96];
@@ -146,7 +181,7 @@ static int add_mapping(pid_t pid, struct str line, struct str *last, const struc
   return add_file(link, rest, own, heaps, m, err);
 }
 
-int outside_collect(pid_t pid, const struct outside_mounts *own, const char *heaps, struct manifest *m, struct err *err)
+int ext_files_collect(pid_t pid, const struct box_mounts *own, const char *heaps, struct manifest *m, struct err *err)
 {
   char link[64], path[PATH_MAX];
   cleanup_buf struct buf b = BUF_INIT(MAPS_MAX);
@@ -166,24 +201,52 @@ int outside_collect(pid_t pid, const struct outside_mounts *own, const char *hea
   return r;
 }
 
-void outside_prepare(pid_t pid, const char *heaps)
+static bool read_hex(struct str s, unsigned *out)
 {
-  char link[96], path[PATH_MAX];
+  *out = 0;
+  for (size_t i = 0; i < s.n; i++) {
+    char c = s.p[i];
+    unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
+    if (digit > 15 || *out > UINT32_MAX >> 4)
+      return false;
+    *out = *out << 4 | digit;
+  }
+  return s.n > 0;
+}
+
+/* RANGE access offset MAJOR:MINOR INODE: whether it may be a heap, and its range. */
+static bool may_be_heap(struct str line, struct str *range)
+{
+  struct str unused, device, inode, major, minor;
+  uint64_t number;
+  unsigned parts[2];
+  str_cut(line, ' ', range, &line);
+  str_cut(line, ' ', &unused, &line);
+  str_cut(line, ' ', &unused, &line);
+  str_cut(line, ' ', &device, &line);
+  str_cut(line, ' ', &inode, &line);
+  str_cut(device, ':', &major, &minor);
+  return read_hex(major, &parts[0]) && read_hex(minor, &parts[1]) && !str_u64(inode, &number) &&
+         zygote_heap_listed(makedev(parts[0], parts[1]), number);
+}
+
+void ext_files_prepare(pid_t pid, const char *heaps)
+{
+  char link[96], name[HEAP_NAME];
   cleanup_buf struct buf b = BUF_INIT(MAPS_MAX);
   snprintf(link, sizeof(link), "/proc/%d/maps", pid);
   if (file_read(link, &b))
     return;
-  struct str rest = buf_str(&b), line, range, tail;
+  struct str rest = buf_str(&b), line, range;
   while (rest.n > 0) {
     str_cut(rest, '\n', &line, &rest);
-    ptrdiff_t slash = str_find(line, '/');
-    if (slash < 0 || str_copyz(str_skip(line, (size_t)slash), path, sizeof(path)) || !heap_name(path))
+    if (!may_be_heap(line, &range))
       continue;
-    str_cut(line, ' ', &range, &tail);
     snprintf(link, sizeof(link), "/proc/%d/map_files/" STR_FMT, pid, STR_ARG(range));
-    cleanup_fd int fd = open(link, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0)
-      heap_keep(heaps, heap_name(path), fd, NULL);
+    cleanup_fd int fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || !zygote_heap_find(fd, name))
+      continue;
+    zygote_heap_keep(heaps, name, fd, NULL);
     return;
   }
 }
@@ -204,36 +267,39 @@ static int open_in_view(int view, const struct manifest_file *f)
 }
 
 struct views {
-  int fds[LAYERS_MAX];
+  int fds[OVERLAY_LAYERS_MAX];
   size_t made;
 };
 
 /* A layer above may have replaced a file since (a fork's frozen upper, after an upgrade inside): then the view without
  * the topmost layers has the one that is meant. */
-static int open_in_layers(const struct manifest_file *f, const struct layers *from, struct views *v, struct err *err)
+static int open_in_layers(const struct manifest_file *f, const struct overlay_layers *from, struct views *v,
+                          struct err *err)
 {
   int fd = -ENOENT;
-  for (size_t k = 0; k < LAYERS_MAX && from->lowers[k] && (fd == -ENOENT || fd == -ESTALE); k++) {
+  for (size_t k = 0; k < OVERLAY_LAYERS_MAX && from->lowers[k] && (fd == -ENOENT || fd == -ESTALE); k++) {
     if (k == v->made) {
-      struct layers less = *from;
+      struct overlay_layers less = *from;
       less.lowers += k;
-      int view = layers_view(&less, err);
+      int view = overlay_view(&less, err);
       if (view < 0)
         return view;
       v->fds[v->made++] = view;
     }
     fd = open_in_view(v->fds[k], f);
   }
-  return fd >= 0 ? fd : err_set(err, -ESTALE, "%s is not what it was at the checkpoint: was its template changed?", f->path);
+  return fd >= 0 ? fd
+                 : err_set(err, -ESTALE, "%s is not what it was at the checkpoint: was its template changed?", f->path);
 }
 
-int outside_open(const struct manifest *m, const struct layers *from, const char *heaps, struct criu_job *job, struct err *err)
+int ext_files_open(const struct manifest *m, const struct overlay_layers *from, const char *heaps, struct criu_job *job,
+                   struct err *err)
 {
   struct views v = {.made = 0};
   int r = 0;
   for (size_t i = 0; i < m->files.n && !r; i++) {
     const struct manifest_file *f = &m->files.p[i];
-    int fd = heap_name(f->path) ? heap_open(heaps, heap_name(f->path), from->userns, err) : open_in_layers(f, from, &v, err);
+    int fd = f->heap[0] ? zygote_heap_open(heaps, f->heap, from->userns, err) : open_in_layers(f, from, &v, err);
     r = fd < 0 ? fd : 0;
     if (!r)
       vec_push(&job->handles, ((struct criu_handle){.key = f->key, .fd = fd}));

@@ -1,4 +1,5 @@
-/* links.c - see links.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_remap.c - see link_remap.h. */
 #include "jail/checkpoint/link_remap.h"
 #include "base/base.h"
 
@@ -14,8 +15,8 @@ static void take_away(int root, const char *path, uint64_t inode, bool exact)
 {
   struct stat st;
   char parent[PATH_MAX], name[NAME_MAX + 1];
-  if (str_copyz(path_dir(str_of(path)), parent, sizeof(parent)) || str_copyz(path_base(str_of(path)), name, sizeof(name)) ||
-      !str_starts(str_of(name), STR(NAME)))
+  if (str_copyz(path_dir(str_of(path)), parent, sizeof(parent)) ||
+      str_copyz(path_base(str_of(path)), name, sizeof(name)) || !str_starts(str_of(name), STR(NAME)))
     return;
   cleanup_fd int dir = path_open_in(root, parent, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
   if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || (exact && st.st_ino != inode))
@@ -25,11 +26,11 @@ static void take_away(int root, const char *path, uint64_t inode, bool exact)
 }
 
 /* "inode path", each ended by a zero; a dump that was killed may have left half of one. */
-void links_sweep(int dir, pid_t pid, bool exact)
+void link_remaps_remove(int dir, pid_t pid, bool exact)
 {
   char at[64];
   cleanup_buf struct buf b = BUF_INIT(LIST_MAX);
-  cleanup_fd int list = openat(dir, LINKS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_fd int list = openat(dir, LINK_REMAPS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (list < 0 || fd_read_all(list, &b))
     return;
   snprintf(at, sizeof(at), "/proc/%d/root", pid);

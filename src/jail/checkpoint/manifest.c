@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c - see manifest.h. */
 #include "jail/checkpoint/manifest.h"
 #include "jail/checkpoint/checkpoint.h"
@@ -16,7 +17,7 @@
 #define MANIFEST_MAX ((size_t)16 << 20)
 #define CHUNK        ((size_t)256 << 10)
 #define SUM_LINE     9 /* eight digits and a newline */
-#define VERSION      1
+#define VERSION      2
 #define WRITERS      4 /* threads that wait for the disk at once */
 #define PAGE         ((size_t)4096)
 #define HOLE_LEAST   (16 * PAGE) /* fewer pages of zeros are not worth a call */
@@ -115,7 +116,8 @@ static int sum_all(const struct settling *s, struct manifest *m, struct err *err
 {
   int r = 0;
   for (size_t i = 0; i < s->fds.n && !r; i++)
-    if ((r = file_sum(s->fds.p[i], is_memory(m->images.p[i].name) ? thin_out : NULL, &m->images.p[i].size, &m->images.p[i].sum)))
+    if ((r = file_sum(s->fds.p[i], is_memory(m->images.p[i].name) ? thin_out : NULL, &m->images.p[i].size,
+                      &m->images.p[i].sum)))
       err_set(err, r, "reading %s: %s", m->images.p[i].name, strerrordesc_np(-r));
   return r;
 }
@@ -150,7 +152,7 @@ static int measure_all(const struct settling *s, struct manifest *m, struct err 
   return 0;
 }
 
-static int settle_files(int dir, struct manifest *m, bool fleeting, struct err *err)
+static int settle_files(int dir, struct manifest *m, bool transient, struct err *err)
 {
   struct settling s = {.of = m};
   int r = 0;
@@ -161,11 +163,11 @@ static int settle_files(int dir, struct manifest *m, bool fleeting, struct err *
       r = err_errno(err, "opening %s", m->images.p[i].name);
     else
       vec_push(&s.fds, fd);
-    if (fd >= 0 && !fleeting && !memory)
+    if (fd >= 0 && !transient && !memory)
       sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   if (!r)
-    r = fleeting ? measure_all(&s, m, err) : settle_all(&s, m, err);
+    r = transient ? measure_all(&s, m, err) : settle_all(&s, m, err);
   for (size_t i = 0; i < s.fds.n; i++)
     close(s.fds.p[i]);
   vec_free(&s.fds);
@@ -180,6 +182,7 @@ static void put_files(struct jw *w, const struct manifest *m)
     jw_open(w, '{');
     jw_key(w, "key"), jw_z(w, m->files.p[i].key);
     jw_key(w, "path"), jw_z(w, m->files.p[i].path);
+    jw_key(w, "heap"), jw_z(w, m->files.p[i].heap);
     jw_key(w, "inode"), jw_uint(w, m->files.p[i].inode);
     jw_key(w, "size"), jw_uint(w, m->files.p[i].size);
     jw_key(w, "mark"), jw_uint(w, m->files.p[i].mark);
@@ -224,14 +227,14 @@ static void put_manifest(struct buf *b, const struct manifest *m)
   buf_addc(b, '\n');
 }
 
-int manifest_seal(int dir, struct manifest *m, bool fleeting, struct err *err)
+int manifest_seal(int dir, struct manifest *m, bool transient, struct err *err)
 {
   int r = each_name(dir, m, err);
-  r = r ? r : settle_files(dir, m, fleeting, err);
-  return r ? r : manifest_write(dir, m, fleeting, err);
+  r = r ? r : settle_files(dir, m, transient, err);
+  return r ? r : manifest_write(dir, m, transient, err);
 }
 
-int manifest_write(int dir, const struct manifest *m, bool fleeting, struct err *err)
+int manifest_write(int dir, const struct manifest *m, bool transient, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
   put_manifest(&b, m);
@@ -240,7 +243,7 @@ int manifest_write(int dir, const struct manifest *m, bool fleeting, struct err 
     return err_set(err, -E2BIG, "a manifest of more than %zu bytes", MANIFEST_MAX);
   cleanup_fd int fd = openat(dir, "." NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   int r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.n);
-  if (!r && ((!fleeting && fsync(fd)) || renameat(dir, "." NAME, dir, NAME) || (!fleeting && fsync(dir))))
+  if (!r && ((!transient && fsync(fd)) || renameat(dir, "." NAME, dir, NAME) || (!transient && fsync(dir))))
     r = -errno;
   return r ? err_set(err, r, "writing the manifest of an image: %s", strerrordesc_np(-r)) : 0;
 }
@@ -270,8 +273,8 @@ static void read_lists(struct manifest *m, const struct json *top)
     vec_push(&m->mounts, ((struct manifest_mount){text(m, o, "point"), text(m, o, "source")}));
   list = json_get(top, "files");
   for (struct json *o = list ? list->kids : NULL; o; o = o->next)
-    vec_push(&m->files,
-             ((struct manifest_file){text(m, o, "key"), text(m, o, "path"), number(o, "inode"), number(o, "size"), (uint32_t)number(o, "mark")}));
+    vec_push(&m->files, ((struct manifest_file){text(m, o, "key"), text(m, o, "path"), text(m, o, "heap"),
+                                                number(o, "inode"), number(o, "size"), (uint32_t)number(o, "mark")}));
   list = json_get(top, "addresses");
   for (struct json *o = list ? list->kids : NULL; o; o = o->next) {
     int64_t v = 0;
@@ -290,7 +293,8 @@ int manifest_read(int dir, struct manifest *m, struct err *err)
   cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
   cleanup_fd int fd = openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
-    return errno == ENOENT ? err_set(err, -ENOENT, "the checkpoint is not complete: it has no manifest") : err_errno(err, "opening a manifest");
+    return errno == ENOENT ? err_set(err, -ENOENT, "the checkpoint is not complete: it has no manifest")
+                           : err_errno(err, "opening a manifest");
   if (fd_read_all(fd, &b) || b.n <= SUM_LINE)
     return damaged(err, NAME, "is cut short");
   snprintf(sum, sizeof(sum), "%08" PRIx32 "\n", crc32c(0, b.p, b.n - SUM_LINE));
@@ -349,7 +353,7 @@ int manifest_open(int dir, struct manifest *m, struct err *err)
   int r = manifest_read(dir, m, err);
   r = r ? r : manifest_check(dir, m, false, err);
   r = r ? r : manifest_check(dir, m, true, err);
-  return r ? r : pack_check(dir, m, err);
+  return r ? r : compressed_check(dir, m, err);
 }
 
 /* --- the directory -------------------------------------------------------------------------------------------- */
@@ -360,14 +364,14 @@ static int image_open(const char *image, struct err *err)
   return dir < 0 ? err_errno(err, "opening the checkpoint %s", image) : dir;
 }
 
-int jail_image_check(const char *image, struct err *err)
+int jail_checkpoint_check(const char *image, struct err *err)
 {
   cleanup_manifest struct manifest m = MANIFEST_INIT;
   cleanup_fd int dir = image_open(image, err);
   return dir < 0 ? dir : manifest_open(dir, &m, err);
 }
 
-uint64_t jail_image_bytes(const char *image)
+uint64_t jail_checkpoint_bytes(const char *image)
 {
   cleanup_fd int dir = image_open(image, NULL);
   int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -380,7 +384,7 @@ uint64_t jail_image_bytes(const char *image)
   return bytes;
 }
 
-int jail_image_remove(const char *image, struct err *err)
+int jail_checkpoint_remove(const char *image, struct err *err)
 {
   cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir >= 0 && unlinkat(dir, NAME, 0) == 0)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.h - what an image holds, so that a damaged one is refused before anything is built from it.
  *
  * The file `manifest` is written last and names every other file with size and checksum; its own checksum is its last
  * line. Everything it names is on stable storage before it appears. */
-#ifndef CLOCHE_MANIFEST_H
-#define CLOCHE_MANIFEST_H
+#ifndef CLOCHE_JAIL_CHECKPOINT_MANIFEST_H
+#define CLOCHE_JAIL_CHECKPOINT_MANIFEST_H
 
 #include "base/base.h"
 
@@ -15,7 +16,8 @@ struct manifest_mount {
 /* A file outside the box's root that memory of the box is mapped from, as criu knows it and as it is found again. */
 struct manifest_file {
   const char *key;  /* file[mount:inode] at the dump */
-  const char *path; /* in the template */
+  const char *path; /* in the template; "" for a heap */
+  const char *heap; /* name of a zygote's memory (zygote_heap.h), or "" */
   uint64_t inode, size;
   uint32_t mark; /* checksum of its beginning, where a program's build id is */
 };
@@ -26,7 +28,7 @@ struct manifest_image {
   const char *name;
   uint64_t size;
   uint32_t sum;
-  uint64_t packed; /* bytes of its packed form, which is there instead (pack.h); 0: none */
+  uint64_t packed; /* bytes of its packed form, which is there instead (compress.h); 0: none */
 };
 
 struct manifest {
@@ -42,15 +44,15 @@ void manifest_free(struct manifest *m);
 
 /* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. `fleeting`: without
  * checksums and stability, so that no later check accepts it. */
-int manifest_seal(int dir, struct manifest *m, bool fleeting, struct err *err);
+int manifest_seal(int dir, struct manifest *m, bool transient, struct err *err);
 /* Writes it alone; a former one is replaced as a whole. */
-int manifest_write(int dir, const struct manifest *m, bool fleeting, struct err *err);
+int manifest_write(int dir, const struct manifest *m, bool transient, struct err *err);
 /* Reads it alone. */
 int manifest_read(int dir, struct manifest *m, struct err *err);
 /* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
 int manifest_open(int dir, struct manifest *m, struct err *err);
-/* Two parts of that check, after manifest_read: files that steer a restore and the sizes of all, and the sums of memory, which is
- * only copied. What is packed is left to pack_check. */
+/* Two parts of that check, after manifest_read: files that steer a restore and the sizes of all, and the sums of
+ * memory, which is only copied. What is packed is left to compressed_check. */
 int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err);
 
 #endif

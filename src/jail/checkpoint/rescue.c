@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rescue.c - see rescue.h.
  *
- * The leader of a process that criu had made into its helper goes home by itself when criu's socket closes, so it is given
- * time first. Everything else that was caught runs in place, in a loop of two bytes, until it is fetched here. */
+ * The leader of a process that criu had made into its helper goes home by itself when criu's socket closes, so it is
+ * given time first. Everything else that was caught runs in place, in a loop of two bytes, until it is fetched here. */
 #include "jail/checkpoint/rescue.h"
 #include "jail/cgroup.h"
 #include "jail/checkpoint/criu_journal.h"
@@ -86,7 +87,8 @@ static bool is_ours(const struct rescue *s, pid_t pid)
 {
   uint64_t start = 0, first = 0;
   cleanup_buf struct buf name = BUF_INIT(64);
-  if (session_of(pid) != s->journal->criu || proc_start_time(pid, &start) || proc_text(pid, "comm", &name) || !str_is(buf_str(&name), "criu\n"))
+  if (session_of(pid) != s->journal->criu || proc_start_time(pid, &start) || proc_text(pid, "comm", &name) ||
+      !str_is(buf_str(&name), "criu\n"))
     return false;
   return start >= s->journal->start && (proc_start_time(s->journal->criu, &first) || first == s->journal->start);
 }
@@ -99,8 +101,8 @@ static unsigned end_once(const struct rescue *s)
   for (struct dirent *e; d && (e = readdir(d));) {
     uint64_t pid;
     cleanup_buf struct buf b = BUF_INIT(8192);
-    if (str_u64(str_of(e->d_name), &pid) || pid > INT_MAX || !is_ours(s, (pid_t)pid) || proc_text((pid_t)pid, "status", &b) ||
-        str_search(buf_str(&b), STR("State:\tZ")) >= 0)
+    if (str_u64(str_of(e->d_name), &pid) || pid > INT_MAX || !is_ours(s, (pid_t)pid) ||
+        proc_text((pid_t)pid, "status", &b) || str_search(buf_str(&b), STR("State:\tZ")) >= 0)
       continue;
     kill((pid_t)pid, SIGKILL);
     n++;
@@ -202,7 +204,8 @@ static int find_fd(pid_t pid)
   DIR *d = opendir(path);
   for (struct dirent *e; d && found < 0 && (e = readdir(d));) {
     ssize_t n = readlinkat(dirfd(d), e->d_name, name, sizeof(name));
-    if (n > 0 && str_search(str_make(name, (size_t)n), STR(BLOB)) >= 0 && !str_u64(str_of(e->d_name), &number) && number <= INT_MAX)
+    if (n > 0 && str_search(str_make(name, (size_t)n), STR(BLOB)) >= 0 && !str_u64(str_of(e->d_name), &number) &&
+        number <= INT_MAX)
       found = (int)number;
   }
   if (d)
@@ -261,11 +264,12 @@ static long call_inside(pid_t tid, uint64_t at, const struct user_regs_struct *b
 }
 
 /* The memory that the foreign code was in, and the descriptor it was made by. The thread is held and at home. */
-static void throw_out(pid_t tid)
+static void unmap_injected(pid_t tid)
 {
   uint64_t map[2], code[2];
   struct user_regs_struct home;
-  if (registers(PTRACE_GETREGSET, tid, NT_PRSTATUS, &home, sizeof(home)) || home.cs != 0x33 || !find_map(tid, 0, "r-xp", code))
+  if (registers(PTRACE_GETREGSET, tid, NT_PRSTATUS, &home, sizeof(home)) || home.cs != 0x33 ||
+      !find_map(tid, 0, "r-xp", code))
     return;
   settle_call(&home);
   for (int i = 0; i < 4 && find_map(tid, 0, BLOB, map); i++)
@@ -274,7 +278,7 @@ static void throw_out(pid_t tid)
     call_inside(tid, code[0], &home, SYS_close, (uint64_t)fd, 0);
 }
 
-static bool away_from_home(const struct criu_journal_thread *t, bool *in_blob)
+static bool is_diverted(const struct criu_journal_thread *t, bool *in_blob)
 {
   uint64_t map[2];
   struct user_regs_struct now;
@@ -284,7 +288,7 @@ static bool away_from_home(const struct criu_journal_thread *t, bool *in_blob)
   return *in_blob ? now.rip >= map[0] && now.rip < map[1] : now.rip >= t->ip && now.rip < t->ip + 8;
 }
 
-static int bring_home(const struct criu_journal_thread *t)
+static int restore_registers(const struct criu_journal_thread *t)
 {
   struct criu_journal_thread copy = *t;
   if (copy.regs_n == sizeof(struct user_regs_struct))
@@ -297,18 +301,18 @@ static int bring_home(const struct criu_journal_thread *t)
   return r;
 }
 #else
-static void throw_out(pid_t tid)
+static void unmap_injected(pid_t tid)
 {
   (void)tid;
 }
 
-static bool away_from_home(const struct criu_journal_thread *t, bool *in_blob)
+static bool is_diverted(const struct criu_journal_thread *t, bool *in_blob)
 {
   (void)t;
   return *in_blob = false;
 }
 
-static int bring_home(const struct criu_journal_thread *t)
+static int restore_registers(const struct criu_journal_thread *t)
 {
   (void)t;
   return -EOPNOTSUPP;
@@ -316,7 +320,7 @@ static int bring_home(const struct criu_journal_thread *t)
 #endif
 
 /* All signals blocked but the one criu leaves: nobody else has that mask. */
-static void mend_mask(const struct criu_journal_thread *t)
+static void restore_mask(const struct criu_journal_thread *t)
 {
   const uint64_t foreign = ~(1ull << (SIGTRAP - 1) | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1));
   uint64_t mask = 0, was = t->mask;
@@ -334,38 +338,41 @@ static uint64_t pending(pid_t tid)
   return strtoull(text, NULL, 16);
 }
 
-/* Lets go of a thread that was brought home. If it wrote to a dead criu, a SIGPIPE is waiting that would end it there: it
- * goes as far as that one's delivery, which does not take place. */
-static void let_go_home(const struct criu_journal_thread *t)
+/* Lets go of a thread that was brought home. If it wrote to a dead criu, a SIGPIPE is waiting that would end it there:
+ * it goes as far as that one's delivery, which does not take place. */
+static void detach_restored(const struct criu_journal_thread *t)
 {
   const uint64_t pipe_bit = 1ull << (SIGPIPE - 1);
   int status = 0, other = 0;
   if (!(t->mask & pipe_bit) && pending(t->tid) & pipe_bit)
     do {
-      if (ptrace(PTRACE_CONT, t->tid, NULL, (void *)(long)other) || waitpid(t->tid, &status, __WALL) != t->tid || !WIFSTOPPED(status))
+      if (ptrace(PTRACE_CONT, t->tid, NULL, (void *)(long)other) || waitpid(t->tid, &status, __WALL) != t->tid ||
+          !WIFSTOPPED(status))
         return; /* it ended */
       other = status >> 16 ? 0 : WSTOPSIG(status);
     } while (other != SIGPIPE);
   let_go(t->tid);
 }
 
-static int heal_thread(struct rescue *s, const struct criu_journal_thread *t, struct err *err)
+static int restore_thread(struct rescue *s, const struct criu_journal_thread *t, struct err *err)
 {
   bool in_blob = false, leader = is_leader(t->tid);
   for (unsigned i = 0;; i += 2) {
     if (!hold(t->tid))
       return 0; /* it ended */
-    bool away = away_from_home(t, &in_blob);
+    bool away = is_diverted(t, &in_blob);
     if (!away || !in_blob || !leader || i >= GO_HOME_MS) {
-      int r = away ? bring_home(t) : 0;
+      int r = away ? restore_registers(t) : 0;
       if (!away)
-        mend_mask(t);
+        restore_mask(t);
       s->undone += away;
       if (away)
-        let_go_home(t);
+        detach_restored(t);
       else
         let_go(t->tid);
-      return r ? err_set(err, r, "thread %d can't be put back where criu found it: %s", t->tid, strerrordesc_np(-r)) : 0;
+      return r ? err_set(err, r, "thread %d: registers not restored after criu was killed: %s", t->tid,
+                         strerrordesc_np(-r))
+               : 0;
     }
     let_go(t->tid);
     rest(2);
@@ -374,7 +381,7 @@ static int heal_thread(struct rescue *s, const struct criu_journal_thread *t, st
 
 /* --- code ----------------------------------------------------------------------------------------------------- */
 
-static void heal_text(const struct criu_journal_piece *p)
+static void restore_text(const struct criu_journal_piece *p)
 {
   struct criu_journal_piece now = *p;
   char path[64];
@@ -395,7 +402,7 @@ static void clean_process(const struct rescue *s, pid_t tid)
   uint64_t map[2];
   if (!in_box(s, tid) || (!find_map(tid, 0, BLOB, map) && find_fd(tid) < 0) || !hold(tid))
     return;
-  throw_out(tid);
+  unmap_injected(tid);
   let_go(tid);
 }
 
@@ -415,7 +422,7 @@ static void clean_all(const struct rescue *s)
     if (str_u64(line, &pid) || pid > INT_MAX)
       continue;
     clean_process(s, (pid_t)pid);
-    ties_mend((pid_t)pid);
+    ext_conns_unrepair((pid_t)pid);
   }
 }
 
@@ -427,10 +434,10 @@ static int undo(struct rescue *s, struct err *err)
   jail_freeze(s->instance, s->id, false, NULL); /* criu may have been about to leave it */
   for (size_t i = 0; i < CRIU_JOURNAL_SLOTS && !r; i++)
     if (s->journal->threads[i].tid > 0 && in_box(s, s->journal->threads[i].tid))
-      r = heal_thread(s, &s->journal->threads[i], err);
+      r = restore_thread(s, &s->journal->threads[i], err);
   for (size_t i = 0; i < CRIU_JOURNAL_PIECES; i++)
     if (s->journal->pieces[i].pid > 0 && in_box(s, s->journal->pieces[i].pid))
-      heal_text(&s->journal->pieces[i]);
+      restore_text(&s->journal->pieces[i]);
   clean_all(s);
   return r;
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* disk.c - sparse images and loop devices.
  *
  * mkfs takes tens of milliseconds, a copy of a fresh image's few allocated blocks takes one: the first box of a size
  * leaves a seed beside the boxes (.seeds/<bytes>-<inodes>.img) and later ones copy its extents. The filesystem has no
- * journal and no barriers: a box does not outlive a crash of the host, and what must (a paused one) is unmounted cleanly and
- * written out by jail_sync. */
+ * journal and no barriers: a box does not outlive a crash of the host, and what must (a paused one) is unmounted
+ * cleanly and written out by jail_sync. */
 #include "jail/fs/disk.h"
 #include "jail/fs/disk_pool.h"
 
@@ -203,7 +204,8 @@ static int loop_attach(int image, char name[32], struct err *err)
 static int device_mount(const char *name, const char *path, struct err *err)
 {
   cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
-  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) || fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) ||
+      fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
       fsconfig(fs, FSCONFIG_SET_FLAG, "nobarrier", NULL, 0) || /* else each end waits for the host's disk */
       fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     return err_errno(err, "mounting %s", path);
@@ -231,7 +233,7 @@ static bool image_held(const char *path)
 }
 
 /* Only who alone has a file open for writing is given a lease, and a device has its image open. One call, where looking
- * through all devices takes milliseconds when there are many; where leases can't be had, that is done. */
+ * through all devices takes milliseconds when there are many; where leases is not available, that is done. */
 static bool image_alone(int fd)
 {
   bool alone = !fcntl(fd, F_SETLEASE, F_WRLCK);
@@ -282,7 +284,7 @@ static int image_mount(const char *path, struct err *err)
 
 /* The overlay is mounted volatile and leaves a mark that keeps it from being mounted again, for fear that the host
  * crashed meanwhile. Who opens an old disk knows that it did not, or has called jail_sync before. */
-int disk_rooms(int tree, struct err *err)
+int disk_make_dirs(int tree, struct err *err)
 {
   unlinkat(tree, "work/work/incompat/volatile/dirty", 0);
   unlinkat(tree, "work/work/incompat/volatile", AT_REMOVEDIR);
@@ -294,7 +296,7 @@ int disk_rooms(int tree, struct err *err)
 static int finish(int tree, struct err *err)
 {
   cleanup_fd int fd = tree;
-  int r = fd < 0 ? fd : disk_rooms(fd, err);
+  int r = fd < 0 ? fd : disk_make_dirs(fd, err);
   return r ? r : steal_fd(&fd);
 }
 
@@ -317,16 +319,16 @@ static int open_limited(const char *dir, const struct jail_limits *limits, struc
   if (r)
     return r;
   if (access(image, F_OK) == 0) {
-    pool_forget(dir);
+    disk_pool_forget(dir);
     r = image_wait_free(image, err);
     return r ? r : finish(image_mount(image, err), err);
   }
-  int tree = pool_take(boxes, limits, dir);
+  int tree = disk_pool_take(boxes, limits, dir);
   if (tree >= 0)
     return tree;
   tree = disk_make(boxes, image, limits, err);
   if (tree >= 0)
-    pool_lend(limits, dir, tree);
+    disk_pool_lend(limits, dir, tree);
   return tree;
 }
 
@@ -347,7 +349,8 @@ static bool backed_by(const char *name, const struct stat *image)
 {
   struct loop_info64 info;
   cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
-  return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev && info.lo_inode == image->st_ino;
+  return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev &&
+         info.lo_inode == image->st_ino;
 }
 
 /* The device of an image that is in use. A second device for the same image would show what the disk holds, not what
@@ -380,8 +383,8 @@ static int loop_of(const char *image, char name[32])
   return r;
 }
 
-/* The mount is taken for writing, as the box's own is, because a filesystem is one or the other; nothing is written. A box
- * that is just being taken down may hold its device for a moment more. */
+/* The mount is taken for writing, as the box's own is, because a filesystem is one or the other; nothing is written. A
+ * box that is just being taken down may hold its device for a moment more. */
 static int image_look(const char *image, struct err *err)
 {
   char name[32];
@@ -405,7 +408,7 @@ int disk_upper(const char *dir, struct err *err)
   int r = path_in(image, dir, "disk.img", err);
   if (r)
     return r;
-  pool_forget(dir);
+  disk_pool_forget(dir);
   bool limited = access(image, F_OK) == 0;
   cleanup_fd int tree = limited ? image_look(image, &why) : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (tree < 0 && limited)
@@ -431,7 +434,7 @@ int jail_sync(const char *dir, struct err *err)
   int r = path_in(image, dir, "disk.img", err);
   if (r)
     return r;
-  pool_forget(dir);
+  disk_pool_forget(dir);
   if (access(image, F_OK) == 0) {
     if ((r = image_wait_free(image, err)))
       return r;

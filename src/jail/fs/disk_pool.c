@@ -1,5 +1,6 @@
-/* pool.c - the thread that makes disks ahead and wipes those that come back, the shelf it puts them on, and the list of those that
- * are lent to boxes. One lock for the lists; nothing that can wait is done under it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disk_pool.c - the thread that makes disks ahead and wipes those that come back, the warm pool it puts them on, and
+ * the list of those that are lent to boxes. One lock for the lists; nothing that can wait is done under it. */
 #include "jail/fs/disk_pool.h"
 
 #include <dirent.h>
@@ -18,12 +19,13 @@
 #define HOLD_MAX_US 200000u  /* between later looks */
 #define HOLD_TRIES  50       /* then it is held for another reason */
 #define SURPLUS_US  60000000 /* disks beyond those made ahead stay so long after the last question for one */
-#define IMAGE_TIMES 2        /* an image may have so many times the bytes of a wipe on the host's disk: freed blocks stay in it */
+/* An image may have so many times the bytes of a wipe on the host's disk: freed blocks stay in it */
+#define IMAGE_TIMES 2
 
 struct ready {
   int tree;
   uint64_t serial; /* names its image */
-  struct wipe_figures fresh;
+  struct disk_wipe_figures fresh;
 };
 
 /* What a kind is known by. */
@@ -34,7 +36,7 @@ struct want {
 
 struct kind {
   struct want want;
-  struct ready shelf[POOL_READY_MAX];
+  struct ready shelf[DISK_POOL_READY_MAX];
   size_t n;
   uint64_t used; /* when it was last asked for, in asks */
   int64_t used_us;
@@ -59,8 +61,8 @@ static struct {
   pthread_cond_t wanted;
   pthread_t thread;
   bool running, stopping;
-  struct pool_rules rules;
-  struct kind *kinds[POOL_KINDS];
+  struct disk_pool_rules rules;
+  struct kind *kinds[DISK_POOL_KINDS];
   size_t n;
   uint64_t asks, serial, reused;
   struct map lent; /* a box's directory -> struct lent */
@@ -72,12 +74,12 @@ static struct {
     .rules = {.ready = 8, .kept = 32, .wipe = {.files = 2000, .bytes = (uint64_t)64 << 20}},
 };
 
-void pool_set(const struct pool_rules *rules)
+void disk_pool_set(const struct disk_pool_rules *rules)
 {
   pthread_mutex_lock(&pool.lock);
   pool.rules = *rules;
-  pool.rules.ready = MIN(rules->ready, (unsigned)POOL_READY_MAX);
-  pool.rules.kept = MIN(rules->kept, (unsigned)POOL_READY_MAX);
+  pool.rules.ready = MIN(rules->ready, (unsigned)DISK_POOL_READY_MAX);
+  pool.rules.kept = MIN(rules->kept, (unsigned)DISK_POOL_READY_MAX);
   pthread_mutex_unlock(&pool.lock);
 }
 
@@ -129,7 +131,7 @@ static int want_make(struct want *w, const char *boxes, const struct jail_limits
 
 /* --- the thread: new ones ------------------------------------------------------------------------------------- */
 
-static struct kind *hungry(void)
+static struct kind *wants_more(void)
 {
   struct kind *worst = NULL;
   for (size_t i = 0; i < pool.n; i++) {
@@ -151,21 +153,22 @@ static int make_one(const struct want *want, uint64_t serial, struct ready *out)
   image_name(want->boxes, serial, image);
   out->tree = disk_make(want->boxes, image, &want->limits, &err);
   if (out->tree < 0) {
-    log_warn("no disk made ahead: %s", err.msg);
+    log_warn("no disk pre-created: %s", err.msg);
     return out->tree;
   }
-  if ((r = wipe_look(out->tree, &out->fresh)))
+  if ((r = disk_wipe_look(out->tree, &out->fresh)))
     give_back(want, out);
   return r;
 }
 
-/* The list may change while a disk is being made; a kind that is gone by then, or has enough, gets its disk thrown away. */
+/* The list may change while a disk is being made; a kind that is gone by then, or has enough, gets its disk thrown
+ * away. */
 static void put(const struct want *made_for, int failed, const struct ready *r, unsigned most)
 {
   struct kind *k = kind_of(made_for);
   if (k)
     k->broken = failed != 0;
-  if (!failed && k && k->n < most && k->n < POOL_READY_MAX)
+  if (!failed && k && k->n < most && k->n < DISK_POOL_READY_MAX)
     k->shelf[k->n++] = *r;
   else if (!failed)
     give_back(made_for, r);
@@ -179,7 +182,7 @@ static void make_for(struct kind *k)
   pthread_mutex_unlock(&pool.lock);
   int failed = make_one(&want, serial, &r);
   pthread_mutex_lock(&pool.lock);
-  put(&want, failed, &r, POOL_READY_MAX);
+  put(&want, failed, &r, DISK_POOL_READY_MAX);
 }
 
 /* --- the thread: those that come back ------------------------------------------------------------------------- */
@@ -197,9 +200,9 @@ static struct returned *due(int64_t now)
 
 static void wipe(struct returned *l)
 {
-  struct wipe_limits limits = pool.rules.wipe;
+  struct disk_wipe_limits limits = pool.rules.wipe;
   pthread_mutex_unlock(&pool.lock);
-  int r = wipe_disk(l->disk.tree, &l->disk.fresh, &limits);
+  int r = disk_wipe_disk(l->disk.tree, &l->disk.fresh, &limits);
   pthread_mutex_lock(&pool.lock);
   if (r == -EAGAIN && ++l->tries < HOLD_TRIES && !pool.stopping) {
     l->due_us = clock_mono_us() + MIN(HOLD_US * l->tries, HOLD_MAX_US);
@@ -259,7 +262,7 @@ static void *work(void *unused)
   while (!pool.stopping) {
     int64_t now = clock_mono_us();
     struct returned *back = due(now);
-    struct kind *k = back ? NULL : hungry();
+    struct kind *k = back ? NULL : wants_more();
     if (back)
       wipe(back);
     else if (k)
@@ -293,7 +296,7 @@ static struct kind *add_kind(const struct want *want)
   k->want = *want;
   clear_stale(want->boxes);
   size_t at = pool.n;
-  if (pool.n == POOL_KINDS) {
+  if (pool.n == DISK_POOL_KINDS) {
     at = 0;
     for (size_t i = 1; i < pool.n; i++)
       if (pool.kinds[i]->used < pool.kinds[at]->used)
@@ -342,10 +345,12 @@ static struct lent *lent_del(const char *dir)
   return l;
 }
 
-static void lend(const struct jail_limits *limits, const char *dir, int tree, const struct wipe_figures *fresh)
+static void lend(const struct jail_limits *limits, const char *dir, int tree, const struct disk_wipe_figures *fresh)
 {
   struct lent *l = xcalloc(1, sizeof(*l));
-  *l = (struct lent){.disk = {.tree = fcntl(tree, F_DUPFD_CLOEXEC, 3), .fresh = *fresh}, .bytes = limits->disk, .inodes = limits->inodes};
+  *l = (struct lent){.disk = {.tree = fcntl(tree, F_DUPFD_CLOEXEC, 3), .fresh = *fresh},
+                     .bytes = limits->disk,
+                     .inodes = limits->inodes};
   if (l->disk.tree < 0) {
     free(l);
     return;
@@ -361,7 +366,7 @@ static int disk_name(const char *dir, char image[PATH_MAX])
   return (size_t)snprintf(image, PATH_MAX, "%s/disk.img", dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-int pool_take(const char *boxes, const struct jail_limits *limits, const char *dir)
+int disk_pool_take(const char *boxes, const struct jail_limits *limits, const char *dir)
 {
   struct want want;
   struct ready r;
@@ -378,20 +383,20 @@ int pool_take(const char *boxes, const struct jail_limits *limits, const char *d
   return r.tree;
 }
 
-void pool_lend(const struct jail_limits *limits, const char *dir, int tree)
+void disk_pool_lend(const struct jail_limits *limits, const char *dir, int tree)
 {
-  struct wipe_figures fresh;
-  if (!wipe_look(tree, &fresh))
+  struct disk_wipe_figures fresh;
+  if (!disk_wipe_look(tree, &fresh))
     lend(limits, dir, tree, &fresh);
 }
 
-void pool_forget(const char *dir)
+void disk_pool_forget(const char *dir)
 {
   lent_free(lent_del(dir));
 }
 
 /* Is there a use for another disk of the kind? */
-static bool welcome(const struct want *want, struct wipe_limits *limits, uint64_t *serial)
+static bool accept_returned(const struct want *want, struct disk_wipe_limits *limits, uint64_t *serial)
 {
   pthread_mutex_lock(&pool.lock);
   struct kind *k = kind_of(want);
@@ -404,13 +409,15 @@ static bool welcome(const struct want *want, struct wipe_limits *limits, uint64_
 }
 
 /* Its image leaves the box's directory; with much on it, it stays. */
-static int bring_back(const struct lent *l, const struct want *want, const char *dir, const struct wipe_limits *limits)
+static int disk_wipe_returned(const struct lent *l, const struct want *want, const char *dir,
+                              const struct disk_wipe_limits *limits)
 {
   char image[PATH_MAX], ready[PATH_MAX];
   struct stat st;
   if (disk_name(dir, image) || stat(image, &st))
     return -ENOENT;
-  if ((uint64_t)st.st_blocks * 512 > limits->bytes * IMAGE_TIMES || !wipe_worth(l->disk.tree, &l->disk.fresh, limits))
+  if ((uint64_t)st.st_blocks * 512 > limits->bytes * IMAGE_TIMES ||
+      !disk_wipe_worth(l->disk.tree, &l->disk.fresh, limits))
     return -E2BIG;
   image_name(want->boxes, l->disk.serial, ready);
   int r = make_place(want->boxes);
@@ -427,16 +434,16 @@ static void queue(struct returned *r)
   pthread_mutex_unlock(&pool.lock);
 }
 
-void pool_return(const char *dir)
+void disk_pool_return(const char *dir)
 {
   struct lent *l = lent_del(dir);
-  struct wipe_limits limits;
+  struct disk_wipe_limits limits;
   struct returned *r = xcalloc(1, sizeof(*r));
   bool known = l && !str_copyz(path_dir(str_of(dir)), r->want.boxes, sizeof(r->want.boxes));
   if (known)
     r->want.limits = (struct jail_limits){.disk = l->bytes, .inodes = l->inodes};
-  bool room = known && welcome(&r->want, &limits, &l->disk.serial);
-  if (room && !bring_back(l, &r->want, dir, &limits)) {
+  bool room = known && accept_returned(&r->want, &limits, &l->disk.serial);
+  if (room && !disk_wipe_returned(l, &r->want, dir, &limits)) {
     r->disk = l->disk;
     free(l);
     queue(r);
@@ -451,9 +458,9 @@ void pool_return(const char *dir)
 
 /* -------------------------------------------------------------------------------------------------------------- */
 
-struct pool_count pool_count(void)
+struct disk_pool_count disk_pool_count(void)
 {
-  struct pool_count c = {0};
+  struct disk_pool_count c = {0};
   pthread_mutex_lock(&pool.lock);
   for (size_t i = 0; i < pool.n; i++)
     c.ready += pool.kinds[i]->n;
@@ -478,7 +485,7 @@ static void forget_all(void)
   pool.nreturned = 0;
 }
 
-void pool_close(void)
+void disk_pool_close(void)
 {
   pthread_mutex_lock(&pool.lock);
   bool running = pool.running;

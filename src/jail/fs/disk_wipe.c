@@ -1,6 +1,7 @@
-/* wipe.c - see wipe.h. Nothing here follows a link or a mount: the tree is a detached mount that nobody else can reach, names are
- * taken one at a time from descriptors of their directories. A file that refuses to go (an immutable one, say) is a reason to
- * give the disk up, not to insist. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disk_wipe.c - see disk_wipe.h. Nothing here follows a link or a mount: the tree is a detached mount that nobody else
+ * can reach, names are taken one at a time from descriptors of their directories. A file that refuses to go (an
+ * immutable one, say) is a reason to give the disk up, not to insist. */
 #include "jail/fs/disk_wipe.h"
 
 #include "jail/fs/disk.h"
@@ -10,29 +11,31 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-int wipe_look(int tree, struct wipe_figures *out)
+int disk_wipe_look(int tree, struct disk_wipe_figures *out)
 {
   struct statfs fs;
   if (fstatfs(tree, &fs))
     return -errno;
-  *out = (struct wipe_figures){.blocks = (uint64_t)fs.f_blocks,
-                               .block_bytes = (uint64_t)fs.f_bsize,
-                               .free = (uint64_t)fs.f_bfree,
-                               .files = (uint64_t)fs.f_files,
-                               .free_files = (uint64_t)fs.f_ffree};
+  *out = (struct disk_wipe_figures){.blocks = (uint64_t)fs.f_blocks,
+                                    .block_bytes = (uint64_t)fs.f_bsize,
+                                    .free = (uint64_t)fs.f_bfree,
+                                    .files = (uint64_t)fs.f_files,
+                                    .free_files = (uint64_t)fs.f_ffree};
   return 0;
 }
 
-static bool same(const struct wipe_figures *a, const struct wipe_figures *b)
+static bool same(const struct disk_wipe_figures *a, const struct disk_wipe_figures *b)
 {
-  return a->blocks == b->blocks && a->block_bytes == b->block_bytes && a->free == b->free && a->files == b->files && a->free_files == b->free_files;
+  return a->blocks == b->blocks && a->block_bytes == b->block_bytes && a->free == b->free && a->files == b->files &&
+         a->free_files == b->free_files;
 }
 
-bool wipe_worth(int tree, const struct wipe_figures *fresh, const struct wipe_limits *limits)
+bool disk_wipe_worth(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits)
 {
-  struct wipe_figures now = {0};
-  return !wipe_look(tree, &now) && now.blocks == fresh->blocks && now.files == fresh->files && now.free <= fresh->free &&
-         now.free_files <= fresh->free_files && (fresh->free - now.free) * now.block_bytes <= limits->bytes &&
+  struct disk_wipe_figures now = {0};
+  return !disk_wipe_look(tree, &now) && now.blocks == fresh->blocks && now.files == fresh->files &&
+         now.free <= fresh->free && now.free_files <= fresh->free_files &&
+         (fresh->free - now.free) * now.block_bytes <= limits->bytes &&
          fresh->free_files - now.free_files <= limits->files;
 }
 
@@ -64,7 +67,9 @@ static int remove_dir(int at, const char *name, unsigned depth, unsigned *left)
       continue;
     if ((*left)-- == 0)
       return -E2BIG;
-    int r = e->d_type == DT_DIR ? remove_dir(dirfd(d), e->d_name, depth - 1, left) : unlinkat(dirfd(d), e->d_name, 0) ? -errno : 0;
+    int r = e->d_type == DT_DIR                ? remove_dir(dirfd(d), e->d_name, depth - 1, left)
+            : unlinkat(dirfd(d), e->d_name, 0) ? -errno
+                                               : 0;
     if (r)
       return r;
   }
@@ -97,16 +102,16 @@ static int only_rooms(int tree)
   return -errno;
 }
 
-int wipe_disk(int tree, const struct wipe_figures *fresh, const struct wipe_limits *limits)
+int disk_wipe_disk(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits)
 {
-  struct wipe_figures now = {0};
+  struct disk_wipe_figures now = {0};
   struct err err = ERR_NONE;
   unsigned left = limits->files;
   int r = remove_room(tree, "upper", &left);
   r = r ? r : remove_room(tree, "work", &left);
   r = r ? r : only_rooms(tree);
-  r = r ? r : disk_rooms(tree, &err);
-  r = r ? r : wipe_look(tree, &now);
+  r = r ? r : disk_make_dirs(tree, &err);
+  r = r ? r : disk_wipe_look(tree, &now);
   if (r)
     return r;
   return same(&now, fresh) ? 0 : -EAGAIN;

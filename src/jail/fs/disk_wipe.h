@@ -1,30 +1,31 @@
-/* wipe.h - the disk of a box that ended, made as good as new for another one.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disk_wipe.h - the disk of a box that ended, made as good as new for another one.
  *
- * Everything a box could write to lies below upper/ and work/ of its disk. Both directories are deleted and made anew, so that no
- * attribute, flag or list of theirs stays either, and then the filesystem's own count must be that of a disk nothing was ever
- * written to, to the block and to the inode: a file that something still holds is still counted. What is not quite so is never
- * used again. */
-#ifndef CLOCHE_WIPE_H
-#define CLOCHE_WIPE_H
+ * Everything a box could write to lies below upper/ and work/ of its disk. Both directories are deleted and made anew,
+ * so that no attribute, flag or list of theirs stays either, and then the filesystem's own count must be that of a disk
+ * nothing was ever written to, to the block and to the inode: a file that something still holds is still counted. What
+ * is not quite so is never used again. */
+#ifndef CLOCHE_JAIL_FS_DISK_WIPE_H
+#define CLOCHE_JAIL_FS_DISK_WIPE_H
 
 #include "base/base.h"
 
 #define WIPE_DEPTH 48 /* directories in directories */
 
 /* What a filesystem counts. */
-struct wipe_figures {
+struct disk_wipe_figures {
   uint64_t blocks, block_bytes, free, files, free_files;
 };
-int wipe_look(int tree, struct wipe_figures *out); /* 0 or -errno */
+int disk_wipe_look(int tree, struct disk_wipe_figures *out); /* 0 or -errno */
 
 /* What a wipe is worth: with more on the disk a new one is cheaper. */
-struct wipe_limits {
+struct disk_wipe_limits {
   unsigned files;
   uint64_t bytes;
 };
-bool wipe_worth(int tree, const struct wipe_figures *fresh, const struct wipe_limits *limits);
+bool disk_wipe_worth(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits);
 
 /* 0: as new. -EAGAIN: empty, but something deleted is still held; ask again. Else it can't be used. */
-int wipe_disk(int tree, const struct wipe_figures *fresh, const struct wipe_limits *limits);
+int disk_wipe_disk(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits);
 
 #endif

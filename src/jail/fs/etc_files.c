@@ -1,4 +1,5 @@
-/* etc.c - written straight into the upper directory before the overlay is mounted, which costs no copy-up. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* etc_files.c - written straight into the upper directory before the overlay is mounted, which costs no copy-up. */
 #include "jail/fs/etc_files.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-/* etc.h - the three files of /etc that name a box: hostname, hosts, resolv.conf. */
-#ifndef CLOCHE_ETC_H
-#define CLOCHE_ETC_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* etc_files.h - the three files of /etc that name a box: hostname, hosts, resolv.conf. */
+#ifndef CLOCHE_JAIL_FS_ETC_FILES_H
+#define CLOCHE_JAIL_FS_ETC_FILES_H
 
 #include "base/base.h"
 

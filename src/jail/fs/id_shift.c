@@ -1,7 +1,9 @@
-/* shift.c - see shift.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* id_shift.c - see id_shift.h.
  *
- * A copy is <shifted>/<hash of the layer's path>/<id_base>, with the path itself in <shifted>/<hash>/layer. It is as large as
- * the layer and shares no page cache with other boxes: the price of such a filesystem, which `cloche doctor` names. */
+ * A copy is <shifted>/<hash of the layer's path>/<id_base>, with the path itself in <shifted>/<hash>/layer. It is as
+ * large as the layer and shares no page cache with other boxes: the price of such a filesystem, which `cloche doctor`
+ * names. */
 #include "jail/fs/id_shift.h"
 
 #include "jail/fs/layer_commit.h"
@@ -38,7 +40,8 @@ static int note_layer(const char *dir, const char *layer, struct err *err)
   return r ? err_set(err, r, "writing %s: %s", path, strerrordesc_np(-r)) : 0;
 }
 
-static int make_copy(const char *shifted, const char *dir, const char *layer, uint32_t id_base, const char *copy, struct err *err)
+static int make_copy(const char *shifted, const char *dir, const char *layer, uint32_t id_base, const char *copy,
+                     struct err *err)
 {
   int r = make_dir(shifted, err);
   r = r ? r : make_dir(dir, err);
@@ -49,7 +52,7 @@ static int make_copy(const char *shifted, const char *dir, const char *layer, ui
   return r == -EEXIST ? 0 : r;
 }
 
-int shift_open(const char *shifted, const char *layer, uint32_t id_base, struct err *err)
+int id_shift_open(const char *shifted, const char *layer, uint32_t id_base, struct err *err)
 {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   char dir[PATH_MAX], copy[PATH_MAX + 16];
@@ -80,7 +83,8 @@ static int give(int dir, const char *name, const struct stat *st, uint32_t id_ba
 {
   if (st->st_uid >= JAIL_IDS && st->st_gid >= JAIL_IDS)
     return 0;
-  uint32_t uid = st->st_uid < JAIL_IDS ? st->st_uid + id_base : st->st_uid, gid = st->st_gid < JAIL_IDS ? st->st_gid + id_base : st->st_gid;
+  uint32_t uid = st->st_uid < JAIL_IDS ? st->st_uid + id_base : st->st_uid,
+           gid = st->st_gid < JAIL_IDS ? st->st_gid + id_base : st->st_gid;
   if (fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW))
     return -errno;
   return S_ISREG(st->st_mode) && (st->st_mode & 06000) && fchmodat(dir, name, st->st_mode & 07777, 0) ? -errno : 0;
@@ -106,7 +110,7 @@ static int give_all(int above, const char *name, uint32_t id_base, int depth)
   return r;
 }
 
-int shift_home(int home, uint32_t id_base)
+int id_shift_home(int home, uint32_t id_base)
 {
   int r = give_all(home, "upper", id_base, 0);
   return r ? r : give_all(home, "work", id_base, 0);
@@ -114,7 +118,7 @@ int shift_home(int home, uint32_t id_base)
 
 /* --- clearing up ---------------------------------------------------------------------------------------------- */
 
-void shift_sweep(const char *shifted)
+void id_shift_sweep(const char *shifted)
 {
   __attribute__((cleanup(close_dir))) DIR *d = opendir(shifted);
   char path[PATH_MAX];

@@ -1,4 +1,5 @@
-/* commit.c - see commit.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_commit.c - see layer_commit.h.
  *
  * The tree was written by whoever lived in the box, so nothing in it is followed: every step is one name below an open
  * directory, links are copied as links, and only what lstat called a regular file is opened for its bytes. */
@@ -18,8 +19,8 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#define DEPTH_MAX   256   /* directories below each other; three descriptors each, of 1024 that every process may have */
-#define SYNC_SINGLY 48    /* so few files are written out one by one; more by one sync of the whole filesystem */
+#define DEPTH_MAX   256 /* directories below each other; three descriptors each, of 1024 that every process may have */
+#define SYNC_SINGLY 48  /* so few files are written out one by one; more by one sync of the whole filesystem */
 #define XATTR_NAMES 65536 /* bytes; the kernel's own limits */
 #define XATTR_VALUE 65536
 
@@ -51,11 +52,12 @@ static uint32_t shifted(const struct commit *c, uint32_t id)
 
 /* --- attributes ----------------------------------------------------------------------------------------------- */
 
-/* The other marks of an overlay (origin, impure, nlink, ...) speak of the mount that made them and would mislead the next one. */
+/* The other marks of an overlay (origin, impure, nlink, ...) speak of the mount that made them and would mislead the
+ * next one. */
 static bool kept(const char *name)
 {
-  static const char *const whole[] = {"security.capability", "system.posix_acl_access", "system.posix_acl_default", "trusted.overlay.opaque",
-                                      "trusted.overlay.redirect"};
+  static const char *const whole[] = {"security.capability", "system.posix_acl_access", "system.posix_acl_default",
+                                      "trusted.overlay.opaque", "trusted.overlay.redirect"};
   for (size_t i = 0; i < ARRAY_LEN(whole); i++)
     if (!strcmp(name, whole[i]))
       return true;
@@ -102,7 +104,8 @@ static int copy_attributes(struct commit *c, int from, int to, const char *name)
   return 0;
 }
 
-/* Owner before mode, because a change of owner drops the set-id bits; capabilities after both, for the same reason; times last. */
+/* Owner before mode, because a change of owner drops the set-id bits; capabilities after both, for the same reason;
+ * times last. */
 static int copy_marks(struct commit *c, int from, int to, const char *name, const struct stat *st)
 {
   if (fchownat(to, name, shifted(c, st->st_uid), shifted(c, st->st_gid), AT_SYMLINK_NOFOLLOW))
@@ -158,7 +161,8 @@ static int copy_file(struct commit *c, int from, int to, const char *name, const
   if (in < 0 || fstat(in, &now))
     return fail(c, "reading", name);
   if (!S_ISREG(now.st_mode) || now.st_ino != st->st_ino)
-    return err_set(c->err, -EAGAIN, "%.200s/%.100s changed while it was copied: the box does not stand still", buf_z(&c->path), name);
+    return err_set(c->err, -EAGAIN, "%.200s/%.100s changed while it was copied: the box is not frozen", buf_z(&c->path),
+                   name);
   cleanup_fd int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (out < 0 || copy_bytes(in, out, now.st_size))
     return fail(c, "writing", name);
@@ -207,8 +211,10 @@ static int link_again(struct commit *c, int to, const char *name, const struct s
   buf_addf(&b, "%s%s", b.n ? "/" : "", name);
   if (buf_failed(&b))
     return err_set(c->err, -ENAMETOOLONG, "too long a path: %.200s/%.100s", buf_z(&c->path), name);
-  if (b.n < PATH_MAX) /* what can't be named in one call is copied twice */
-    map_put(&c->links, key, xstrdup(buf_z(&b)));
+  if (b.n >= PATH_MAX) /* it can't be named in one call; a copy for each name could fill the host's disk */
+    return err_set(c->err, -ENAMETOOLONG, "%.200s/...: a file with several names has one of more than %d bytes",
+                   buf_z(&c->path), PATH_MAX);
+  map_put(&c->links, key, xstrdup(buf_z(&b)));
   return 0;
 }
 
@@ -362,4 +368,32 @@ int jail_shift(const char *layer, uint32_t id_base, const char *copy, struct err
 {
   cleanup_fd int from = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return from < 0 ? err_errno(err, "opening the layer %s", layer) : copy_to(from, id_base, OUTWARD, copy, err);
+}
+
+/* --- its size ------------------------------------------------------------------------------------------------- */
+
+static uint64_t tree_bytes(int dir, int depth)
+{
+  struct stat st;
+  uint64_t bytes = 0;
+  cleanup_fd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  __attribute__((cleanup(close_dir))) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (d)
+    steal_fd(&fd);
+  for (struct dirent *e; d && depth <= DEPTH_MAX && (e = readdir(d));) {
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+      continue;
+    bytes += (uint64_t)st.st_blocks * 512 / MAX(S_ISDIR(st.st_mode) ? (nlink_t)1 : st.st_nlink, (nlink_t)1);
+    cleanup_fd int below =
+        S_ISDIR(st.st_mode) ? openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (below >= 0)
+      bytes += tree_bytes(below, depth + 1);
+  }
+  return bytes;
+}
+
+uint64_t jail_layer_bytes(const char *layer)
+{
+  cleanup_fd int fd = open(layer, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return fd < 0 ? 0 : tree_bytes(fd, 0);
 }

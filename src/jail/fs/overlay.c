@@ -1,4 +1,5 @@
-/* layers.c - builds the overlay.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* overlay.c - builds the overlay.
  *
  * Every layer, the writable one too, is reached through an idmapped clone of its mount, so one copy on disk serves any
  * number of boxes and an upper directory can become a layer of another box as it is. Nothing is attached to the host's
@@ -42,7 +43,7 @@ static int map_home(int home, int userns, uint32_t root)
   for (int i = 0; (r = map_ids(fd, userns, 0)) == -EBUSY && i < BUSY_TRIES; i++)
     nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
   if (r == -EINVAL)
-    r = shift_home(home, root);
+    r = id_shift_home(home, root);
   if (r)
     return r;
   if (clone >= 0)
@@ -52,14 +53,14 @@ static int map_home(int home, int userns, uint32_t root)
 }
 
 /* EINVAL is the kernel's word for a filesystem that can't; the other reasons are failures. */
-static int clone_mapped(const struct layers *l, const char *path, struct err *err)
+static int clone_mapped(const struct overlay_layers *l, const char *path, struct err *err)
 {
   cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0)
     return err_errno(err, "opening the layer %s", path);
   int r = map_ids(tree, l->userns, MOUNT_ATTR_RDONLY);
   if (r == -EINVAL && l->shifted)
-    return shift_open(l->shifted, path, l->root, err);
+    return id_shift_open(l->shifted, path, l->root, err);
   return r ? err_set(err, r, "mapping the ids of the layer %s: %s", path, strerrordesc_np(-r)) : steal_fd(&tree);
 }
 
@@ -68,10 +69,11 @@ static int set_flag(int fs, const char *key, const char *value)
   return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) ? -errno : 0;
 }
 
-/* volatile: without it the end of a box would write out everything that is dirty on the filesystem below, the host's own
- * perhaps, and every fsync in a box would wait for the host's disk. What a box wrote is safe from the death of any process;
- * it is safe from a crash of the host once jail_sync was called. index and nfs_export give files handles that outlive a checkpoint; redirect_dir lets
- * a directory of the template be renamed; metacopy stays off so that an upper directory holds whole files. */
+/* volatile: without it the end of a box would write out everything that is dirty on the filesystem below, the host's
+ * own perhaps, and every fsync in a box would wait for the host's disk. What a box wrote is safe from the death of any
+ * process; it is safe from a crash of the host once jail_sync was called. index and nfs_export give files handles that
+ * outlive a checkpoint; redirect_dir lets a directory of the template be renamed; metacopy stays off so that an upper
+ * directory holds whole files. */
 static int set_options(int fs, bool handles)
 {
   int r = set_flag(fs, "source", "overlay");
@@ -102,7 +104,7 @@ static int set_dir(int fs, const char *key, int tree, const char *name)
 
 struct clones {
   int home;
-  int fds[LAYERS_MAX];
+  int fds[OVERLAY_LAYERS_MAX];
   size_t n;
 };
 
@@ -147,8 +149,8 @@ static void stage_clear(struct stage *s)
     close(s->dir);
 }
 
-/* Short names keep the list of layers within the page that mount takes, so the thread works inside the stage; from then on
- * it has a current directory of its own. */
+/* Short names keep the list of layers within the page that mount takes, so the thread works inside the stage; from then
+ * on it has a current directory of its own. */
 static int stage_open(struct stage *s, const char *dir)
 {
   char path[PATH_MAX];
@@ -193,7 +195,7 @@ static int list_layers(struct stage *s, const struct clones *c, struct buf *list
   return r ? r : buf_failed(list) ? -E2BIG : 0;
 }
 
-static int mount_by_name(const struct layers *l, const struct clones *c)
+static int mount_by_name(const struct overlay_layers *l, const struct clones *c)
 {
   char name[16];
   __attribute__((cleanup(stage_clear))) struct stage stage = {.dir = -1, .before = -1};
@@ -217,7 +219,7 @@ static int mount_by_name(const struct layers *l, const struct clones *c)
 enum { WAY_FD = 1, WAY_HANDLES = 2, WAY_NAME = 4 };
 static atomic_int known_way;
 
-static int mount_overlay(const struct layers *l, int way, const struct clones *c)
+static int mount_overlay(const struct overlay_layers *l, int way, const struct clones *c)
 {
   if (way & WAY_NAME)
     return mount_by_name(l, c);
@@ -251,7 +253,7 @@ static int set_capabilities(bool resource)
   return syscall(SYS_capset, &head, data) ? -errno : 0;
 }
 
-static int try_way(const struct layers *l, int way, const struct clones *c)
+static int try_way(const struct overlay_layers *l, int way, const struct clones *c)
 {
   syscall(SYS_setfsgid, l->root);
   syscall(SYS_setfsuid, l->root);
@@ -266,7 +268,7 @@ static int try_way(const struct layers *l, int way, const struct clones *c)
 
 /* A box that has just ended may still be there as a mount: the kernel takes it down in a worker of its own, after the
  * last process was waited for, and one after the other. Filesystems that are written out before it may take seconds. */
-static int try_patiently(const struct layers *l, int way, struct clones *c)
+static int try_patiently(const struct overlay_layers *l, int way, struct clones *c)
 {
   int r;
   int64_t deadline = clock_mono_us() + LEAVE_US;
@@ -283,11 +285,11 @@ static void clones_close(struct clones *c)
     close(c->home);
 }
 
-static int clones_open(struct clones *c, const struct layers *l, struct err *err)
+static int clones_open(struct clones *c, const struct overlay_layers *l, struct err *err)
 {
   for (const char *const *lowers = l->lowers; *lowers; lowers++) {
-    if (c->n == LAYERS_MAX)
-      return err_set(err, -E2BIG, "a root of more than %d layers", LAYERS_MAX);
+    if (c->n == OVERLAY_LAYERS_MAX)
+      return err_set(err, -E2BIG, "a root of more than %d layers", OVERLAY_LAYERS_MAX);
     int fd = clone_mapped(l, *lowers, err);
     if (fd < 0)
       return fd;
@@ -296,13 +298,13 @@ static int clones_open(struct clones *c, const struct layers *l, struct err *err
   return c->n > 0 ? 0 : err_set(err, -EINVAL, "a root without layers");
 }
 
-void layers_spent_close(struct layers_spent *spent)
+void overlay_spent_close(struct overlay_spent *spent)
 {
   while (spent->n > 0)
     close(spent->fds[--spent->n]);
 }
 
-static void clones_spend(struct clones *c, struct layers_spent *spent)
+static void clones_spend(struct clones *c, struct overlay_spent *spent)
 {
   for (size_t i = 0; i < c->n; i++)
     spent->fds[spent->n++] = c->fds[i];
@@ -311,7 +313,7 @@ static void clones_spend(struct clones *c, struct layers_spent *spent)
 }
 
 /* A way is tried only while none is known; later failures are real ones and are told. */
-int layers_mount(const struct layers *l, struct err *err)
+int overlay_mount(const struct overlay_layers *l, struct err *err)
 {
   static const int ways[] = {WAY_FD | WAY_HANDLES, WAY_FD, WAY_NAME};
   __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
@@ -334,7 +336,7 @@ int layers_mount(const struct layers *l, struct err *err)
   return r < 0 ? err_set(err, r, "mounting the root of %s: %s", l->dir, strerrordesc_np(-r)) : r;
 }
 
-bool layers_apart(void)
+bool overlay_views_allowed(void)
 {
   return atomic_load(&known_way) & WAY_FD;
 }
@@ -371,7 +373,7 @@ static int view_by_fd(const struct clones *c)
 }
 
 /* The kernel makes no overlay of one layer, and needs none. */
-int layers_view(const struct layers *l, struct err *err)
+int overlay_view(const struct overlay_layers *l, struct err *err)
 {
   __attribute__((cleanup(clones_close))) struct clones c = {.home = -1};
   int r = clones_open(&c, l, err);

@@ -1,4 +1,5 @@
-/* dns.c - reading messages of RFC 1035. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dns_message.c - reading messages of RFC 1035. */
 #include "jail/net/dns_message.h"
 
 #define HEADER   12
@@ -98,7 +99,8 @@ int dns_answer(const uint8_t *m, size_t n, const struct dns_question *q, struct 
 {
   struct dns_question echo;
   *a = (struct dns_answer){.ttl = 0};
-  if (read_question(m, n, &echo) || !(m[2] & 0x80) || echo.id != q->id || echo.type != q->type || strcmp(echo.name, q->name) != 0)
+  if (read_question(m, n, &echo) || !(m[2] & 0x80) || echo.id != q->id || echo.type != q->type ||
+      strcmp(echo.name, q->name) != 0)
     return -EINVAL;
   size_t at = echo.end;
   for (unsigned i = u16(m + 6); i > 0; i--) {

@@ -1,7 +1,8 @@
-/* dns.h - as much of the domain name system as it takes to know what is asked and which addresses are answered. Bytes
- * come from boxes and from the network: lengths are checked before anything is read, and nothing is allocated. */
-#ifndef CLOCHE_DNS_H
-#define CLOCHE_DNS_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dns_message.h - as much of the domain name system as it takes to know what is asked and which addresses are answered.
+ * Bytes come from boxes and from the network: lengths are checked before anything is read, and nothing is allocated. */
+#ifndef CLOCHE_JAIL_NET_DNS_MESSAGE_H
+#define CLOCHE_JAIL_NET_DNS_MESSAGE_H
 
 #include "base/base.h"
 
@@ -27,7 +28,8 @@ int dns_answer(const uint8_t *m, size_t n, const struct dns_question *q, struct 
 /* Turns a query of q.end bytes or more into a refusal in place; the length to send. */
 size_t dns_refuse(uint8_t *m, const struct dns_question *q);
 
-/* Whether a name is on a list of lines: "name" is itself alone, "*.name" all below it, "*" any. Case does not matter. */
+/* Whether a name is on a list of lines: "name" is itself alone, "*.name" all below it, "*" any. Case does not matter.
+ */
 bool dns_listed(struct str lines, const char *name);
 /* A pattern of that kind, at most 253 characters of letters, digits, '-', '_' and dots. */
 bool dns_pattern(const char *entry);

@@ -1,4 +1,5 @@
-/* names.c - keeper and worker. See names.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dns_proxy.c - keeper and worker. See dns_proxy.h. */
 #include "jail/net/dns_proxy.h"
 #include "jail/net/dns_message.h"
 
@@ -16,22 +17,31 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define PENDING_MAX 256 /* questions on their way to the resolver */
+#define PENDING_MAX 256 /* questions on their way to the resolver or their addresses to the keeper */
 #define PENDING_BOX 16  /* of one box */
+#define OPENING_BOX 2   /* of those, with the keeper at once */
 #define PATIENCE_US 5000000
-#define OPEN_MIN    300u /* seconds an answered address stays open at least: programs keep addresses longer than they should */
-#define OPEN_MAX    86400u
+/* Seconds an answered address stays open at least: programs keep addresses longer than they should */
+#define OPEN_MIN    300u
+#define OPEN_MAX    14400u
 #define LIST_MAX    65536
 #define KNOWN_MAX   4096
+#define BATCH       32   /* openings in one transaction */
+#define FRESH_MOST  1024 /* new addresses of a slot at once */
+/* And then by the second: so many, OPEN_MAX long, are what the kernel holds for a box at most */
+#define FRESH_PER_S 8
+#define PENALTY_US  5000000 /* a slot whose opening the kernel refused is not tried again for so long */
 
-struct wish { /* worker -> keeper; the answer is one byte */
-  uint32_t slot, address, seconds;
+_Static_assert(NAMES_ADDRESSES == DNS_ADDRESSES, "an answer is opened as a whole");
+
+struct verdict { /* keeper -> worker */
+  uint32_t id, yes;
 };
 
 /* --- the keeper ----------------------------------------------------------------------------------------------- */
 
-/* Addresses opened lately, so that every answer does not cost a call to nft. `list` tells one list of a slot from the
- * next: a new list starts with nothing open. */
+/* Addresses opened lately, so that the same answer costs no second call to nft. `list` tells one list of a slot from
+ * the next: a new list starts with nothing open. */
 struct known {
   uint32_t slot, address;
   struct timespec list;
@@ -49,40 +59,134 @@ static bool list_time(int dir, uint32_t slot, struct timespec *out)
   return true;
 }
 
-static bool grant(const struct jail_net_config *config, int dir, names_open_fn *open_address, const struct wish *w)
+static struct known known[KNOWN_MAX];
+
+static struct known *known_of(uint32_t slot, uint32_t address)
 {
-  static struct known known[KNOWN_MAX];
+  return &known[(slot * 2654435761u ^ address * 40503u) % KNOWN_MAX];
+}
+
+static bool is_open(uint32_t slot, uint32_t address, const struct timespec *list)
+{
+  const struct known *k = known_of(slot, address);
+  return k->slot == slot && k->address == address && memcmp(&k->list, list, sizeof(*list)) == 0 &&
+         k->until_us > clock_mono_us();
+}
+
+/* What a slot may still open, and when it may at all. */
+static struct account {
   struct timespec list;
-  if (w->slot >= JAIL_NET_SLOTS || w->seconds < OPEN_MIN || w->seconds > OPEN_MAX || !list_time(dir, w->slot, &list))
+  float fresh;
+  int64_t at_us, penalty_us;
+} accounts[JAIL_NET_SLOTS];
+
+static bool spend(uint32_t slot, const struct timespec *list, uint32_t count)
+{
+  struct account *a = &accounts[slot];
+  int64_t now = clock_mono_us();
+  if (!a->at_us || memcmp(&a->list, list, sizeof(*list)))
+    *a = (struct account){.list = *list, .fresh = FRESH_MOST, .at_us = now};
+  a->fresh = MIN((float)FRESH_MOST, a->fresh + (float)(now - a->at_us) * FRESH_PER_S / 1e6f);
+  a->at_us = now;
+  if (now < a->penalty_us || a->fresh < (float)count)
     return false;
-  struct known *k = &known[(w->slot * 2654435761u ^ w->address * 40503u) % KNOWN_MAX];
-  bool same = k->slot == w->slot && k->address == w->address && memcmp(&k->list, &list, sizeof(list)) == 0;
-  if (same && k->until_us > clock_mono_us())
-    return true;
-  if (open_address(config, w->slot, w->address, w->seconds))
-    return false;
-  *k = (struct known){w->slot, w->address, list, clock_mono_us() + (int64_t)w->seconds * 500000};
+  a->fresh -= (float)count;
   return true;
 }
 
-static void serve_worker(const struct jail_net_config *config, int dir, int sock, names_open_fn *open_address)
+static bool among(const uint32_t *list, uint32_t n, uint32_t address)
 {
-  struct wish w;
-  for (;;) {
-    ssize_t n = recv(sock, &w, sizeof(w), 0);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n != (ssize_t)sizeof(w))
-      return;
-    char yes = grant(config, dir, open_address, &w) ? 1 : 0;
-    if (send(sock, &yes, 1, MSG_NOSIGNAL) != 1)
-      return;
+  for (uint32_t i = 0; i < n; i++)
+    if (list[i] == address)
+      return true;
+  return false;
+}
+
+/* What the worker asked for, less what is open already. False: nothing of it may be opened. */
+static bool examine(int dir, struct names_opening *o)
+{
+  struct timespec list;
+  uint32_t n = 0;
+  if (o->slot >= JAIL_NET_SLOTS || o->seconds < OPEN_MIN || o->seconds > OPEN_MAX || o->count > NAMES_ADDRESSES ||
+      !list_time(dir, o->slot, &list))
+    return false;
+  for (uint32_t i = 0; i < o->count; i++)
+    if (!is_open(o->slot, o->address[i], &list) && !among(o->address, n, o->address[i]))
+      o->address[n++] = o->address[i];
+  o->count = n;
+  return n == 0 || spend(o->slot, &list, n);
+}
+
+static void remember(int dir, const struct names_opening *o)
+{
+  struct timespec list;
+  if (!list_time(dir, o->slot, &list))
+    return;
+  for (uint32_t i = 0; i < o->count; i++)
+    *known_of(o->slot, o->address[i]) =
+        (struct known){o->slot, o->address[i], list, clock_mono_us() + (int64_t)o->seconds * 500000};
+}
+
+/* One transaction for all; where it fails, one for each, so that only those fail that must. */
+static void open_batch(const struct jail_net_config *config, dns_proxy_open_fn *open_fn, struct names_opening *list,
+                       bool *yes, size_t n)
+{
+  struct names_opening fresh[BATCH];
+  size_t at[BATCH], k = 0;
+  for (size_t i = 0; i < n; i++)
+    if (yes[i] && list[i].count) {
+      at[k] = i;
+      fresh[k++] = list[i];
+    }
+  if (!k || open_fn(config, fresh, k) == 0)
+    return;
+  for (size_t i = 0; i < k; i++) {
+    yes[at[i]] = accounts[fresh[i].slot].penalty_us <= clock_mono_us() && open_fn(config, &fresh[i], 1) == 0;
+    if (!yes[at[i]])
+      accounts[fresh[i].slot].penalty_us = clock_mono_us() + PENALTY_US;
   }
 }
 
-static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port, int keeper);
+/* Whatever has come by now; false when the worker is gone. */
+static bool take_batch(int sock, struct names_opening *list, size_t *n)
+{
+  for (*n = 0; *n < BATCH;) {
+    ssize_t k = recv(sock, &list[*n], sizeof(*list), *n ? MSG_DONTWAIT : 0);
+    if (k < 0 && errno == EINTR)
+      continue;
+    if (k < 0 && errno == EAGAIN && *n)
+      return true;
+    if (k != (ssize_t)sizeof(*list))
+      return false;
+    ++*n;
+  }
+  return true;
+}
 
-static _Noreturn void keeper_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port, names_open_fn *open_address)
+static void serve_worker(const struct jail_net_config *config, int dir, int sock, dns_proxy_open_fn *open_fn)
+{
+  struct names_opening list[BATCH];
+  bool yes[BATCH];
+  size_t n;
+  while (take_batch(sock, list, &n)) {
+    for (size_t i = 0; i < n; i++)
+      yes[i] = examine(dir, &list[i]);
+    open_batch(config, open_fn, list, yes, n);
+    for (size_t i = 0; i < n; i++) {
+      struct verdict v = {list[i].id, yes[i]};
+      if (yes[i])
+        remember(dir, &list[i]);
+      if (send(sock, &v, sizeof(v), MSG_NOSIGNAL) != (ssize_t)sizeof(v))
+        return;
+    }
+  }
+}
+
+static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port,
+                                 int keeper);
+
+static _Noreturn void keeper_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port,
+                                 dns_proxy_open_fn *open_address)
 {
   prctl(PR_SET_NAME, "names-keeper");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -109,20 +213,26 @@ static _Noreturn void keeper_run(const struct jail_net_config *config, uint32_t 
 /* --- the worker ----------------------------------------------------------------------------------------------- */
 
 /* A question that waits for the resolver, on a socket of its own: port and number are new each time, so a stranger's
- * answer would have to guess both. */
+ * answer would have to guess both. Then its answer, which waits for its addresses to be open. */
 struct pending {
-  int fd; /* -1 = free */
+  enum { FREE, ASKED, ANSWERED, OPENING } state;
+  int fd; /* ASKED */
   struct sockaddr_in from;
   uint32_t slot;
   struct dns_question ours; /* as sent on, with our number */
   uint16_t their_id;
   int64_t until_us;
+  struct names_opening opening; /* ANSWERED, OPENING */
+  uint8_t answer[DNS_MESSAGE];
+  size_t size;
 };
 
 static struct worker {
   const struct jail_net_config *config;
   uint32_t resolver;
   int dir, port, keeper;
+  uint32_t last_id;
+  size_t first; /* to be looked at for what the keeper may be asked next */
   struct pending pending[PENDING_MAX];
 } worker;
 
@@ -133,8 +243,8 @@ static void drop_rights(void)
   setrlimit(RLIMIT_CORE, &none);
   setrlimit(RLIMIT_NOFILE, &files);
   setrlimit(RLIMIT_FSIZE, &none);
-  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, NAMES_USER, NAMES_USER, NAMES_USER) ||
-      syscall(SYS_setresuid, NAMES_USER, NAMES_USER, NAMES_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) ||
+      syscall(SYS_setresuid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _exit(1);
 }
 
@@ -151,17 +261,52 @@ static int listed(uint32_t slot, const char *name)
   return n < 0 ? 0 : dns_listed(str_make(text, (size_t)n), name);
 }
 
+static void drop(struct pending *p)
+{
+  if (p->state == ASKED)
+    close(p->fd);
+  p->state = FREE;
+}
+
+static unsigned held_by(uint32_t slot, unsigned state)
+{
+  unsigned n = 0;
+  for (size_t i = 0; i < PENDING_MAX; i++)
+    n += worker.pending[i].state != FREE && worker.pending[i].slot == slot &&
+         (!state || worker.pending[i].state == state);
+  return n;
+}
+
+/* Of the box that has the most, the question that has waited longest. */
+static struct pending *to_give_way(unsigned *most)
+{
+  struct pending *found = NULL;
+  *most = 0;
+  for (size_t i = 0; i < PENDING_MAX; i++) {
+    struct pending *p = &worker.pending[i];
+    unsigned n = held_by(p->slot, 0);
+    if (n > *most || (n == *most && found && p->slot == found->slot && p->until_us < found->until_us)) {
+      *most = n;
+      found = p;
+    }
+  }
+  return found;
+}
+
+/* When there is no room left, the box that has the most of it gives way to one that has less. */
 static struct pending *find_room(uint32_t slot)
 {
-  struct pending *room = NULL;
-  unsigned of_box = 0;
-  for (size_t i = 0; i < PENDING_MAX; i++) {
-    if (worker.pending[i].fd < 0)
-      room = &worker.pending[i];
-    else if (worker.pending[i].slot == slot)
-      of_box++;
-  }
-  return of_box < PENDING_BOX ? room : NULL;
+  unsigned own = held_by(slot, 0), most;
+  if (own >= PENDING_BOX)
+    return NULL;
+  for (size_t i = 0; i < PENDING_MAX; i++)
+    if (worker.pending[i].state == FREE)
+      return &worker.pending[i];
+  struct pending *p = to_give_way(&most);
+  if (!p || most <= own + 1)
+    return NULL;
+  drop(p);
+  return p;
 }
 
 static int ask_resolver(uint8_t *m, size_t n)
@@ -183,6 +328,7 @@ static void pass_on(uint8_t *m, size_t n, const struct dns_question *q, uint32_t
   m[0] = (uint8_t)(p->ours.id >> 8);
   m[1] = (uint8_t)p->ours.id;
   p->fd = ask_resolver(m, n);
+  p->state = p->fd >= 0 ? ASKED : FREE;
   p->from = *from;
   p->slot = slot;
   p->their_id = q->id;
@@ -207,59 +353,100 @@ static void take_question(void)
     sendto(worker.port, m, dns_refuse(m, &q), MSG_DONTWAIT, (struct sockaddr *)&from, sizeof(from));
 }
 
-static bool open_address(uint32_t slot, uint32_t address, uint32_t ttl)
+static void send_answer(struct pending *p)
 {
-  uint32_t seconds = MIN(MAX(ttl, OPEN_MIN), OPEN_MAX);
-  struct wish w = {slot, address, seconds};
-  char yes = 0;
-  if (send(worker.keeper, &w, sizeof(w), MSG_NOSIGNAL) != (ssize_t)sizeof(w) || recv(worker.keeper, &yes, 1, 0) != 1)
-    _exit(1); /* without a keeper there is nothing to do */
-  return yes == 1;
+  p->answer[0] = (uint8_t)(p->their_id >> 8);
+  p->answer[1] = (uint8_t)p->their_id;
+  sendto(worker.port, p->answer, p->size, MSG_DONTWAIT, (struct sockaddr *)&p->from, sizeof(p->from));
+  drop(p);
+}
+
+/* Asks the keeper for what waits, boxes by turns; its queue being full is no reason to wait here. */
+static void open_more(void)
+{
+  for (size_t i = 0; i < PENDING_MAX; i++) {
+    size_t at = (worker.first + i) % PENDING_MAX;
+    struct pending *p = &worker.pending[at];
+    if (p->state != ANSWERED || held_by(p->slot, OPENING) >= OPENING_BOX)
+      continue;
+    p->opening.id = ++worker.last_id;
+    if (send(worker.keeper, &p->opening, sizeof(p->opening), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)sizeof(p->opening)) {
+      worker.first = at;
+      return;
+    }
+    p->state = OPENING;
+  }
+  worker.first = (worker.first + 1) % PENDING_MAX;
 }
 
 static void take_answer(struct pending *p)
 {
-  uint8_t m[DNS_MESSAGE];
   struct dns_answer a;
-  ssize_t n = recv(p->fd, m, sizeof(m), MSG_DONTWAIT);
+  ssize_t n = recv(p->fd, p->answer, sizeof(p->answer), MSG_DONTWAIT);
   if (n < 0 && errno == EAGAIN)
     return;
-  if (n > 0 && dns_answer(m, (size_t)n, &p->ours, &a))
+  if (n > 0 && dns_answer(p->answer, (size_t)n, &p->ours, &a))
     return; /* not ours, or broken: the real one may still come */
-  if (n > 0 && listed(p->slot, p->ours.name) == 1) {
-    for (size_t i = 0; i < a.count; i++)
-      open_address(p->slot, a.address[i], a.ttl);
-    m[0] = (uint8_t)(p->their_id >> 8);
-    m[1] = (uint8_t)p->their_id;
-    sendto(worker.port, m, (size_t)n, MSG_DONTWAIT, (struct sockaddr *)&p->from, sizeof(p->from));
+  bool fine = n > 0 && listed(p->slot, p->ours.name) == 1;
+  drop(p);
+  if (!fine)
+    return;
+  p->size = (size_t)n;
+  if (!a.count) {
+    send_answer(p);
+    return;
   }
-  close(p->fd);
-  p->fd = -1;
+  p->opening = (struct names_opening){
+      .slot = p->slot, .seconds = MIN(MAX(a.ttl, OPEN_MIN), OPEN_MAX), .count = (uint32_t)a.count};
+  memcpy(p->opening.address, a.address, a.count * sizeof(a.address[0]));
+  p->state = ANSWERED;
+  p->until_us = clock_mono_us() + PATIENCE_US;
+}
+
+/* An answer whose addresses may not be opened is not told: the box asks again. */
+static void take_verdicts(void)
+{
+  struct verdict v;
+  ssize_t n;
+  while ((n = recv(worker.keeper, &v, sizeof(v), MSG_DONTWAIT)) == (ssize_t)sizeof(v))
+    for (size_t i = 0; i < PENDING_MAX; i++) {
+      struct pending *p = &worker.pending[i];
+      if (p->state != OPENING || p->opening.id != v.id)
+        continue;
+      if (v.yes)
+        send_answer(p);
+      else
+        drop(p);
+    }
+  if (n >= 0 || errno != EAGAIN)
+    _exit(0); /* the keeper is gone */
 }
 
 static void worker_turn(void)
 {
-  struct pollfd fds[PENDING_MAX + 2] = {{.fd = worker.port, .events = POLLIN}, {.fd = worker.keeper}};
+  struct pollfd fds[PENDING_MAX + 2] = {{.fd = worker.port, .events = POLLIN}, {.fd = worker.keeper, .events = POLLIN}};
   struct pending *of[PENDING_MAX + 2] = {NULL};
   nfds_t n = 2;
+  bool busy = false;
   int64_t now = clock_mono_us();
   for (size_t i = 0; i < PENDING_MAX; i++) {
     struct pending *p = &worker.pending[i];
-    if (p->fd >= 0 && p->until_us < now) {
-      close(p->fd);
-      p->fd = -1;
-    }
-    if (p->fd < 0)
+    if (p->state != FREE && p->until_us < now)
+      drop(p);
+    busy |= p->state != FREE;
+    if (p->state != ASKED)
       continue;
     fds[n] = (struct pollfd){.fd = p->fd, .events = POLLIN};
     of[n++] = p;
   }
-  poll(fds, n, n > 2 ? 1000 : -1);
+  poll(fds, n, busy ? 1000 : -1);
   if (fds[1].revents)
-    _exit(0); /* the keeper is gone */
+    take_verdicts();
   for (nfds_t i = 2; i < n; i++)
-    if (fds[i].revents)
+    if (fds[i].revents && of[i]->state == ASKED && of[i]->fd == fds[i].fd)
       take_answer(of[i]);
+  open_more();
   if (fds[0].revents)
     take_question();
 }
@@ -272,8 +459,6 @@ static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t 
   worker.dir = dir;
   worker.port = port;
   worker.keeper = keeper;
-  for (size_t i = 0; i < PENDING_MAX; i++)
-    worker.pending[i].fd = -1;
   drop_rights();
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it, so only now */
   for (;;)
@@ -288,8 +473,8 @@ static int bind_port(const struct jail_net_config *config, struct err *err)
   struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(53)};
   sa.sin_addr.s_addr = htonl(jail_net_gateway(config));
   cleanup_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &(int){1}, sizeof(int)) || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
-      bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
+  if (fd < 0 || setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &(int){1}, sizeof(int)) ||
+      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) || bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
     return err_errno(err, "opening the boxes' name server port");
   return steal_fd(&fd);
 }
@@ -303,7 +488,8 @@ static void close_others(int dir, int port)
   syscall(SYS_close_range, high + 1, ~0u, 0);
 }
 
-int names_start(const struct jail_net_config *config, uint32_t resolver, names_open_fn *open_fn, struct err *err)
+int dns_proxy_start(const struct jail_net_config *config, uint32_t resolver, dns_proxy_open_fn *open_fn,
+                    struct err *err)
 {
   if ((mkdir(config->names, 0755) && errno != EEXIST) || chmod(config->names, 0755))
     return err_errno(err, "making %s", config->names);
@@ -321,7 +507,7 @@ int names_start(const struct jail_net_config *config, uint32_t resolver, names_o
   return pid < 0 ? err_errno(err, "starting the boxes' name server") : pid;
 }
 
-void names_stop(pid_t keeper)
+void dns_proxy_stop(pid_t keeper)
 {
   if (keeper <= 0)
     return;
@@ -329,8 +515,8 @@ void names_stop(pid_t keeper)
   waitpid(keeper, NULL, 0);
 }
 
-/* Written aside and renamed, so that the worker reads a whole list or none. No fsync: after a crash of the host there is
- * no box to whom it would matter. */
+/* Written aside and renamed, so that the worker reads a whole list or none. No fsync: after a crash of the host there
+ * is no box to whom it would matter. */
 static int write_aside(const char *path, const char *lines)
 {
   char temp[PATH_MAX + 8];
@@ -342,7 +528,7 @@ static int write_aside(const char *path, const char *lines)
   return r ? r : rename(temp, path) ? -errno : 0;
 }
 
-int names_set(const char *dir, uint32_t slot, const char *lines, struct err *err)
+int dns_proxy_set(const char *dir, uint32_t slot, const char *lines, struct err *err)
 {
   char path[PATH_MAX];
   if ((size_t)snprintf(path, sizeof(path), "%s/%u", dir, slot) >= sizeof(path))

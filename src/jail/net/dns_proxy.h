@@ -1,27 +1,37 @@
-/* names.h - the name server of boxes whose lists have domain names in them.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dns_proxy.h - the name server of boxes whose lists have domain names in them.
  *
  * Such a box asks here and nowhere else (nftables turns its questions this way). A question for a name that is not on
  * the box's list is refused; for one that is, the answer's addresses are opened to that box before the answer is sent.
  *
- * Two processes, forked at the daemon's start. The keeper has rights and understands one fixed message: "open this
- * address to that slot for so long". The worker reads what boxes and the resolver send, as a user without rights; when
- * it dies the keeper starts another. The lists are files, <dir>/<slot>, one pattern per line, so nothing has to be told
- * again after any restart. */
-#ifndef CLOCHE_NAMES_H
-#define CLOCHE_NAMES_H
+ * Two processes, forked at the daemon's start. The keeper has rights and understands one fixed message: "open these
+ * addresses to that slot for so long". The worker reads what boxes and the resolver send, as a user without rights;
+ * when it dies the keeper starts another. The worker waits for nobody: while the keeper opens addresses, in one
+ * transaction for all that asked meanwhile, other questions are taken and answered; a box has few openings under way at
+ * once and a bounded number of new addresses per second, so no box's names wait for another's. The lists are files,
+ * <dir>/<slot>, one pattern per line, so nothing has to be told again after any restart. */
+#ifndef CLOCHE_JAIL_NET_DNS_PROXY_H
+#define CLOCHE_JAIL_NET_DNS_PROXY_H
 
 #include "jail/net/jail_net.h"
 
-#define NAMES_USER 65534 /* nobody */
+#define DNS_PROXY_USER  65534 /* nobody */
 
-/* What the keeper does with an address: adds it to the set of a slot. Runs in the keeper. */
-typedef int names_open_fn(const struct jail_net_config *config, uint32_t slot, uint32_t address, unsigned seconds);
+/* What an answer opens. */
+#define NAMES_ADDRESSES 32
+struct names_opening {
+  uint32_t id; /* the worker's own */
+  uint32_t slot, seconds, count;
+  uint32_t address[NAMES_ADDRESSES]; /* host byte order */
+};
+/* What the keeper does with addresses: adds them to the sets of their slots, all or none. Runs in the keeper. */
+typedef int dns_proxy_open_fn(const struct jail_net_config *config, const struct names_opening *list, size_t n);
 
 /* Forks: call while the process has one thread. The keeper's pid, or negative. */
-int names_start(const struct jail_net_config *config, uint32_t resolver, names_open_fn *open, struct err *err);
-void names_stop(pid_t keeper);
+int dns_proxy_start(const struct jail_net_config *config, uint32_t resolver, dns_proxy_open_fn *open, struct err *err);
+void dns_proxy_stop(pid_t keeper);
 
 /* The list of one slot: lines, or NULL to have none. */
-int names_set(const char *dir, uint32_t slot, const char *lines, struct err *err);
+int dns_proxy_set(const char *dir, uint32_t slot, const char *lines, struct err *err);
 
 #endif

@@ -1,8 +1,9 @@
-/* net.c - one veth per box and one nftables table per instance.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_net.c - one veth per box and one nftables table per instance.
  *
  * A box without lists costs no call to nft: the table's general rules know it by the name of its link. Lists become a
- * chain of the box's own, b<slot>, reached through a map from its address; replacing them is one transaction. The source
- * address is safe to judge by, since the strict reverse path filter of the box's link lets no other one in. */
+ * chain of the box's own, b<slot>, reached through a map from its address; replacing them is one transaction. The
+ * source address is safe to judge by, since the strict reverse path filter of the box's link lets no other one in. */
 #include "jail/net/jail_net.h"
 #include "jail/net/dns_message.h"
 #include "jail/net/dns_proxy.h"
@@ -24,8 +25,8 @@
 #define LIST_MAX            1000 /* entries of one list */
 
 /* This host, private and carrier ranges, link-local with the metadata addresses, benchmark, multicast, reserved. */
-#define NEVER                                                                                                                                        \
-  "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "                                 \
+#define NEVER                                                                                                          \
+  "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "   \
   "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
 
 /* Slots whose chain may exist. All may after a restart; none does when the table is new. */
@@ -120,10 +121,10 @@ static bool table_exists(const char *table)
 
 /* --- the table ------------------------------------------------------------------------------------------------ */
 
-/* An address serves one box after the other, while the kernel remembers its connections for minutes, some for days. Each
- * link therefore has a zone of its own, told by its name, which is never used again soon: what was open for the last box
- * is a new connection for the next one. Only the box's direction needs it. The seed is fixed, so that a restart of the
- * daemon, which writes this anew, finds the same zones. */
+/* An address serves one box after the other, while the kernel remembers its connections for minutes, some for days.
+ * Each link therefore has a zone of its own, told by its name, which is never used again soon: what was open for the
+ * last box is a new connection for the next one. Only the box's direction needs it. The seed is fixed, so that a
+ * restart of the daemon, which writes this anew, finds the same zones. */
 static void write_zones(struct buf *b, const char *links)
 {
   buf_addf(b,
@@ -163,7 +164,8 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
            links, links, gateway, links, gateway, links, links);
 }
 
-static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway, uint32_t resolver)
+static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway,
+                      uint32_t resolver)
 {
   char to[INET_ADDRSTRLEN], pool[INET_ADDRSTRLEN];
   buf_addf(b,
@@ -171,7 +173,8 @@ static void write_nat(struct buf *b, const struct jail_net_config *c, const char
            "    iifname \"%s*\" ip saddr @named meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n",
            links, gateway);
   if (resolver)
-    buf_addf(b, "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n", links, gateway, dotted(resolver, to));
+    buf_addf(b, "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n", links, gateway,
+             dotted(resolver, to));
   buf_addz(b, "  }\n");
   buf_addf(b,
            "  chain postrouting { type nat hook postrouting priority srcnat; policy accept;\n"
@@ -209,18 +212,28 @@ static int put_text(const char *path, const char *text, struct err *err)
   return 0;
 }
 
-/* In the keeper of the name server. Taking the old element out first is what renews its time. */
-static int open_named(const struct jail_net_config *c, uint32_t slot, uint32_t address, unsigned seconds)
+static void put_addresses(struct buf *b, const struct names_opening *o, unsigned seconds)
 {
-  char table[80], text[INET_ADDRSTRLEN];
-  cleanup_buf struct buf b = BUF_INIT(4096);
-  jail_net_table(c->instance, table);
-  dotted(address, text);
-  for (int i = 0; i < 2; i++) {
-    buf_addf(&b, "add element inet %s l%u { %s timeout %us }\n", table, slot, text, seconds);
-    if (i == 0)
-      buf_addf(&b, "delete element inet %s l%u { %s }\n", table, slot, text);
+  char text[INET_ADDRSTRLEN];
+  for (uint32_t i = 0; i < o->count; i++) {
+    buf_addf(b, "%s%s", i ? ", " : " { ", dotted(o->address[i], text));
+    if (seconds)
+      buf_addf(b, " timeout %us", seconds);
   }
+  buf_addz(b, " }\n");
+}
+
+/* In the keeper of the name server. Taking the old elements out first is what renews their time. */
+static int open_named(const struct jail_net_config *c, const struct names_opening *list, size_t n)
+{
+  char table[80];
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  jail_net_table(c->instance, table);
+  for (size_t i = 0; i < n; i++)
+    for (int pass = 0; pass < 3; pass++) {
+      buf_addf(&b, "%s element inet %s l%u", pass == 1 ? "delete" : "add", table, list[i].slot);
+      put_addresses(&b, &list[i], pass == 1 ? 0 : list[i].seconds);
+    }
   return nft(&b, NULL);
 }
 
@@ -228,11 +241,11 @@ static pid_t names_keeper;
 
 static int start_names(const struct jail_net_config *c, uint32_t resolver, struct err *err)
 {
-  names_stop(names_keeper);
+  dns_proxy_stop(names_keeper);
   names_keeper = 0;
   if (!c->names)
     return 0;
-  int pid = names_start(c, resolver, open_named, err);
+  int pid = dns_proxy_start(c, resolver, open_named, err);
   if (pid > 0)
     names_keeper = pid;
   return MIN(pid, 0);
@@ -289,7 +302,7 @@ void jail_net_close(const char *instance)
 {
   char table[80];
   cleanup_buf struct buf b = BUF_INIT(1024);
-  names_stop(names_keeper);
+  dns_proxy_stop(names_keeper);
   names_keeper = 0;
   jail_net_table(instance, table);
   buf_addf(&b, "add table inet %s\ndelete table inet %s\n", table, table);
@@ -331,8 +344,8 @@ static bool has_everything(const char *const *list)
   return false;
 }
 
-/* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to `names`,
- * one per line; NULL where they are not taken. */
+/* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to
+ * `names`, one per line; NULL where they are not taken. */
 static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *names, struct err *err)
 {
   if (has_everything(list))
@@ -357,8 +370,10 @@ static int write_list(struct buf *b, const char *const *list, const char *verdic
 /* Adding first makes the deletions right whether or not there was something. */
 static void forget(struct buf *b, const char *table, uint32_t slot, const char *box)
 {
-  buf_addf(b, "add chain inet %s b%u\nadd set inet %s l%u { type ipv4_addr; flags timeout; }\n", table, slot, table, slot);
-  buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot, table, box);
+  buf_addf(b, "add chain inet %s b%u\nadd set inet %s l%u { type ipv4_addr; flags timeout; }\n", table, slot, table,
+           slot);
+  buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot,
+           table, box);
   buf_addf(b, "add element inet %s named { %s }\ndelete element inet %s named { %s }\n", table, box, table, box);
   buf_addf(b, "flush chain inet %s b%u\nflush set inet %s l%u\n", table, slot, table, slot);
 }
@@ -371,7 +386,8 @@ static int check_net(const struct jail_net *net, struct err *err)
 }
 
 /* A box with names on its list, or with everything closed, asks the name server that looks at lists. */
-static int write_rules(struct buf *b, struct buf *names, const char *table, const struct jail_net *net, const char *box, struct err *err)
+static int write_rules(struct buf *b, struct buf *names, const char *table, const struct jail_net *net, const char *box,
+                       struct err *err)
 {
   buf_addf(b, "table inet %s {\n  chain b%u {\n", table, net->slot);
   int r = write_list(b, net->allow, "accept", net->config->names ? names : NULL, err);
@@ -406,7 +422,7 @@ int jail_net_update(const struct jail_net *net, struct err *err)
   if (!r)
     r = nft(&b, err);
   if (!r && net->config->names)
-    r = names_set(net->config->names, net->slot, names.n ? buf_z(&names) : NULL, err);
+    r = dns_proxy_set(net->config->names, net->slot, names.n ? buf_z(&names) : NULL, err);
   if (!r)
     atomic_store(&has_chain[net->slot], lists);
   return r;
@@ -428,7 +444,8 @@ int jail_net_talk(int netns, int protocol, struct err *err)
   return fd < 0 ? err_set(err, -code, "opening a netlink socket: %s", strerrordesc_np(code)) : fd;
 }
 
-/* The name holds a counter, not the slot: a dead box's link may linger for a moment while its namespace is taken down. */
+/* The name holds a counter, not the slot: a dead box's link may linger for a moment while its namespace is taken down.
+ */
 static int make_link(int sock, const char *instance, int netns, char name[16], struct err *err)
 {
   static _Atomic uint32_t counter;
@@ -492,7 +509,7 @@ int jail_net_attach(const struct jail_net *net, int netns, struct err *err)
   cleanup_fd int inside = jail_net_talk(netns, NETLINK_ROUTE, err);
   if (inside < 0)
     return inside;
-  /* Lists before the link: there is no moment with a way out and no rules. */
+  /* Lists before the link: there is no moment with outbound networking and no rules. */
   r = jail_net_update(net, err);
   if (!r)
     r = make_link(outside, net->config->instance, netns, name, err);

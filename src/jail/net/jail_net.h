@@ -1,11 +1,13 @@
-/* jail_net.h - the way out of a box, for those that may go out.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_net.h - outbound networking of a box, for those that may go out.
  *
  * Each box gets a veth of its own to the host: no shared segment, so no neighbour to listen to or to pretend to be. The
- * host routes one address to it, takes only that one from it (strict reverse path filter), translates it on the way out
- * and sorts its traffic in one nftables table per instance. Never reached, whatever the lists say: the host itself,
- * other boxes, private, link-local and metadata addresses. IPv6 is shut. A box without a struct jail_net has only lo. */
-#ifndef CLOCHE_JAIL_NET_H
-#define CLOCHE_JAIL_NET_H
+ * host routes one address to it, takes only that one from it (strict reverse path filter), translates it on outbound
+ * networking and sorts its traffic in one nftables table per instance. Never reached, whatever the lists say: the host
+ * itself, other boxes, private, link-local and metadata addresses. IPv6 is shut. A box without a struct jail_net has
+ * only lo. */
+#ifndef CLOCHE_JAIL_NET_JAIL_NET_H
+#define CLOCHE_JAIL_NET_JAIL_NET_H
 
 #include "jail/jail.h"
 
@@ -21,9 +23,9 @@ struct jail_net_config {
 };
 
 /* What one box may reach. A slot belongs to one living box. Entries are addresses or prefixes ("1.2.3.4", "1.2.0.0/16")
- * in both lists; IPv6 ones are taken and open nothing. Allow beats deny, "0.0.0.0/0" in deny closes everything else, name
- * servers too. `allow` also takes domain names ("example.com", "*.example.com", "*"): the box's questions for other names
- * are refused, and what an allowed name was answered with is open to it. */
+ * in both lists; IPv6 ones are taken and open nothing. Allow beats deny, "0.0.0.0/0" in deny closes everything else,
+ * name servers too. `allow` also takes domain names ("example.com", "*.example.com", "*"): the box's questions for
+ * other names are refused, and what an allowed name was answered with is open to it. */
 struct jail_net {
   const struct jail_net_config *config;
   uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */
@@ -31,10 +33,10 @@ struct jail_net {
   const char *const *deny;
 };
 
-/* At daemon start, in the network namespace that has the way out, while the process has one thread (with config.names it
- * forks). Keeps what living boxes have from before. The config must stay as it is. */
+/* At daemon start, in the network namespace that has outbound networking, while the process has one thread (with
+ * config.names it forks). Keeps what living boxes have from before. The config must stay as it is. */
 int jail_net_open(const struct jail_net_config *config, struct err *err);
-/* Takes table and rules away; boxes still connected lose the way out. */
+/* Takes table and rules away; boxes still connected lose outbound networking. */
 void jail_net_close(const char *instance);
 
 /* A netlink socket inside a box's network, for those who set it up from outside. */

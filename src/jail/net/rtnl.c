@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rtnl.c - rtnetlink messages built in a fixed buffer, one request and one acknowledgement at a time. Addresses are in
  * host byte order up to the message. */
 #include "jail/net/rtnl.h"

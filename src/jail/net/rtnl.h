@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rtnl.h - the few requests to the kernel's routing socket that a box's network takes. */
-#ifndef CLOCHE_RTNL_H
-#define CLOCHE_RTNL_H
+#ifndef CLOCHE_JAIL_NET_RTNL_H
+#define CLOCHE_JAIL_NET_RTNL_H
 
 #include "base/base.h"
 

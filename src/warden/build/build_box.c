@@ -1,8 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_box.c - see build_box.h. */
 #include "warden/build/build_box.h"
 
 #include "jail/jail.h"
+#include "warden/agent_reply.h"
 #include "wire/boot_packet.h"
+#include "wire/box_socket.h"
 #include "warden/build/download_cache.h"
 #include "wire/exec_packet.h"
 #include "warden/box_spec.h"
@@ -11,9 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define READY_MS   20000
 #define RELEASE_MS 5000
-#define LINE_MOST  4000 /* bytes without a newline that are told as a line */
 
 static void put(struct buf *b, uint32_t tag, struct str value)
 {
@@ -54,7 +55,7 @@ static int boot(struct build_box *b, const char *config, int fd, int nursery, st
   put(&p, BOOT_BUILD_ID, str_of(b->run->id));
   put(&p, BOOT_SECRET, str_of(b->secret));
   put(&p, BOOT_TEMPLATE, str_of(config));
-  put(&p, BOOT_ORDERS, STR_NONE);
+  put(&p, BOOT_BUILD, STR_NONE);
   if (nursery >= 0)
     put(&p, BOOT_NURSERY, STR("python"));
   if (buf_failed(&p))
@@ -65,15 +66,12 @@ static int boot(struct build_box *b, const char *config, int fd, int nursery, st
 
 static int hear_ready(struct build_box *b, struct err *err)
 {
-  char word[512];
-  int r = wait_word(b, clock_mono_us() + READY_MS * 1000LL, err);
+  char word[AGENT_WORD_MAX];
+  int r = wait_word(b, clock_mono_us() + b->run->warden->config->agent_s * 1000000LL, err);
   if (r)
     return r;
-  ssize_t n = recv(b->talk, word, sizeof(word) - 1, 0);
-  if (n >= 1 && word[0] == BOOT_READY)
-    return 0;
-  word[n > 0 ? n : 0] = 0;
-  return err_set(err, -EIO, "the build's box did not start: %s", n > 1 ? word + 1 : "its agent ended");
+  ssize_t n = box_socket_recv(b->talk, word, sizeof(word));
+  return agent_reply_ready(str_make(word, n > 0 ? (size_t)n : 0), err);
 }
 
 /* The last box of a build has a Python in it as sandboxes do, so that those of a ready template have it too. */
@@ -81,7 +79,8 @@ static void warm(struct build_box *b, int forks)
 {
   struct err why = ERR_NONE;
   if (zygote_enter(b->run->zygote, &b->spec, &b->jail, false, forks, &why))
-    build_say(b->run, LOG_WARN, "Python is not kept loaded with the running template: %s", why.msg); /* the agent sees its socket close */
+    build_say(b->run, LOG_WARN, "Python is not kept loaded with the running template: %s",
+              why.msg); /* the agent sees its socket close */
 }
 
 int build_box_open(struct build_box *b, struct build_run *run, const char *layers, const char *config, struct err *err)
@@ -98,19 +97,23 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "socketpair");
   b->talk = pair[0];
+  box_socket_guard(b->talk);
   cleanup_fd int theirs = pair[1];
   for (int i = 0; i < 2; i++)
     setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
-  struct build plan = {.row = {.layers = (char *)layers, .cpus = run->cpus, .memory_mb = run->memory_mb, .disk_mb = run->disk_mb}};
-  struct walls walls = {.build = &plan, .runtime = w->runtime, .name = b->name, .dir = b->dir, .slot = run->slot, .flags = BOX_INTERNET};
-  walls_plan(w, &walls, &b->arena, &b->spec, &b->net);
+  struct build plan = {
+      .row = {.layers = (char *)layers, .cpus = run->cpus, .memory_mb = run->memory_mb, .disk_mb = run->disk_mb}};
+  struct box_spec box_spec = {
+      .build = &plan, .runtime = w->runtime, .name = b->name, .dir = b->dir, .slot = run->slot, .flags = BOX_INTERNET};
+  box_jail_spec(w, &box_spec, &b->arena, &b->spec, &b->net);
   b->spec.boot_fd = theirs;
   int nursery[2] = {-1, -1};
-  if (strcmp(run->step, "finalize")) /* what is started then may be written to disk, and must hold nothing that is not its own */
-    b->spec.cache = downloads_open(w, run->team);
+  if (strcmp(run->step,
+             "finalize")) /* what is started then may be written to disk, and must hold nothing that is not its own */
+    b->spec.cache = download_cache_open(w, run->team);
   else if (run->zygote && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, nursery))
     return err_errno(err, "socketpair");
-  cleanup_fd int agents = nursery[0], forks = nursery[1];
+  cleanup_boxsock int agents = nursery[0], forks = nursery[1];
   b->spec.owner = forks >= 0 ? zygote_user(run->zygote) : 0;
   int r = boot(b, config, b->talk, agents, err);
   r = r ? r : jail_spawn(&b->spec, &b->jail, err);
@@ -124,85 +127,29 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
 
 /* ---- orders ---- */
 
-int build_box_begin(struct build_box *b, struct build_order *o, struct err *err)
+int build_box_begin(struct build_box *b, struct build_cmd *o, struct err *err)
 {
   char number[16];
   cleanup_buf struct buf p = BUF_INIT(BOOT_MAX);
-  o->number = ++b->orders;
-  o->over = false;
-  o->status = 0;
-  for (size_t i = 0; i < ARRAY_LEN(o->part); i++)
-    if (!o->part[i].max)
-      buf_init(&o->part[i], 2 * LINE_MOST + ORDER_CHUNK);
+  build_order_begin(o, ++b->orders);
   snprintf(number, sizeof(number), "%u", o->number);
-  put(&p, ORDER_NUMBER, str_of(number));
+  put(&p, EXEC_NUMBER, str_of(number));
   if (o->user)
-    put(&p, ORDER_USER, str_of(o->user));
+    put(&p, EXEC_USER, str_of(o->user));
   if (o->cwd)
-    put(&p, ORDER_CWD, str_of(o->cwd));
+    put(&p, EXEC_CWD, str_of(o->cwd));
   for (const char *const *a = o->argv; *a; a++)
-    put(&p, ORDER_ARG, str_of(*a));
+    put(&p, EXEC_ARG, str_of(*a));
   if (buf_failed(&p))
     return err_set(err, -E2BIG, "the step exceeds %u bytes", BOOT_MAX);
-  ssize_t k = fd_send(b->talk, p.p, p.n, &o->input, o->input >= 0 ? 1 : 0, MSG_NOSIGNAL);
+  ssize_t k = fd_send(b->talk, p.p, p.n, &o->input, o->input >= 0 ? 1 : 0, MSG_DONTWAIT);
   return k < 0 ? err_set(err, (int)k, "the build's box takes no orders: %s", strerrordesc_np((int)-k)) : 0;
 }
 
-void build_order_free(struct build_order *o)
+static void tell_line(void *arg, const struct build_cmd *o, bool errors, struct str line)
 {
-  buf_free(&o->part[0]);
-  buf_free(&o->part[1]);
-}
-
-static void tell_line(struct build_run *run, const struct build_order *o, bool errors, struct str line)
-{
-  if (line.n && line.p[line.n - 1] == '\r')
-    line.n--;
-  build_say(run, errors ? LOG_WARN : LOG_INFO, "%s [%s]: " STR_FMT, o->prefix, errors ? "stderr" : "stdout", STR_ARG(line));
-}
-
-static void tell_output(struct build_run *run, struct build_order *o, bool errors, struct str bytes, bool end)
-{
-  struct buf *part = &o->part[errors];
-  struct str line, rest;
-  buf_adds(part, bytes);
-  rest = buf_str(part);
-  while (str_find(rest, '\n') >= 0 || rest.n > LINE_MOST) {
-    struct str cut = str_sub(rest, 0, LINE_MOST);
-    bool whole = str_cut(cut, '\n', &line, &cut);
-    tell_line(run, o, errors, line);
-    rest = str_skip(rest, line.n + whole);
-  }
-  if (end && rest.n) {
-    tell_line(run, o, errors, rest);
-    rest = STR_NONE;
-  }
-  buf_drop(part, part->n - rest.n);
-}
-
-static int take_word(struct build_run *run, struct build_order *o, const struct order_word *w, struct str bytes, struct err *err)
-{
-  switch (w->what) {
-  case ORDER_STDOUT:
-    if (!o->capture)
-      tell_output(run, o, false, bytes, false);
-    else if (buf_adds(o->capture, bytes))
-      return err_set(err, -E2BIG, "the step printed more than %zu bytes where a value was expected", o->capture->max);
-    return 0;
-  case ORDER_STDERR:
-    tell_output(run, o, true, bytes, false);
-    return 0;
-  case ORDER_REFUSED:
-    o->over = true;
-    return err_set(err, -ENOEXEC, STR_FMT, STR_ARG(str_sub(bytes, 0, 400)));
-  case ORDER_END:
-    tell_output(run, o, false, STR_NONE, true);
-    tell_output(run, o, true, STR_NONE, true);
-    o->over = true;
-    o->status = w->status;
-    return 0;
-  }
-  return err_set(err, -EPROTO, "the build's box said something unknown");
+  build_say(arg, errors ? LOG_WARN : LOG_INFO, "%s [%s]: " STR_FMT, o->prefix, errors ? "stderr" : "stdout",
+            STR_ARG(line));
 }
 
 /* A box that ends by itself has most often run out of memory. */
@@ -214,26 +161,17 @@ static int box_gone(struct build_box *b, struct err *err)
   return err_set(err, -EIO, "the build's box ended unexpectedly");
 }
 
-static int hear_word(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err)
+static int hear_word(struct build_box *b, struct build_cmd *o, struct build_cmd *beside, struct err *err)
 {
-  static _Thread_local struct {
-    struct order_word word;
-    char bytes[ORDER_CHUNK];
-  } in;
-  ssize_t n = recv(b->talk, &in, sizeof(in), MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+  static _Thread_local char packet[sizeof(struct exec_event) + EXEC_CHUNK];
+  const struct build_output ear = {.line = tell_line, .arg = b->run};
+  ssize_t n = box_socket_recv(b->talk, packet, sizeof(packet));
+  if (n == -EAGAIN)
     return 0;
-  if (n <= 0)
-    return box_gone(b, err);
-  if ((size_t)n < sizeof(in.word))
-    return err_set(err, -EPROTO, "the build's box sent half a word");
-  struct str bytes = {in.bytes, (size_t)n - sizeof(in.word)};
-  if (o && in.word.number == o->number)
-    return take_word(b->run, o, &in.word, bytes, err);
-  return beside && in.word.number == beside->number ? take_word(b->run, beside, &in.word, bytes, err) : 0;
+  return n <= 0 ? box_gone(b, err) : build_reply_take(&ear, o, beside, str_make(packet, (size_t)n), err);
 }
 
-int build_box_wait(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err)
+int build_box_wait(struct build_box *b, struct build_cmd *o, struct build_cmd *beside, struct err *err)
 {
   bool running = beside && !beside->over;
   while (!o->over) {
@@ -247,7 +185,7 @@ int build_box_wait(struct build_box *b, struct build_order *o, struct build_orde
   return 0;
 }
 
-int build_box_listen(struct build_box *b, struct build_order *beside, int64_t until_us, struct err *err)
+int build_box_listen(struct build_box *b, struct build_cmd *beside, int64_t until_us, struct err *err)
 {
   while (!(beside && beside->over) && clock_mono_us() < until_us) {
     int r = wait_word(b, until_us, err);
@@ -262,7 +200,7 @@ int build_box_listen(struct build_box *b, struct build_order *beside, int64_t un
   return 0;
 }
 
-int build_box_run(struct build_box *b, struct build_order *o, struct err *err)
+int build_box_run(struct build_box *b, struct build_cmd *o, struct err *err)
 {
   int r = build_box_begin(b, o, err);
   return r ? r : build_box_wait(b, o, NULL, err);
@@ -272,18 +210,18 @@ int build_box_run(struct build_box *b, struct build_order *o, struct err *err)
 
 int build_box_release(struct build_box *b, struct err *err)
 {
-  char rest[sizeof(struct order_word) + ORDER_CHUNK];
+  char rest[sizeof(struct exec_event) + EXEC_CHUNK];
   int64_t until = clock_mono_us() + RELEASE_MS * 1000LL;
   shutdown(b->talk, SHUT_WR);
   for (;;) { /* the agent closes its end when it sees ours; what is on the way is not wanted any more */
     int r = wait_word(b, until, err);
     if (r)
       return r;
-    ssize_t n = recv(b->talk, rest, sizeof(rest), MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    ssize_t n = box_socket_recv(b->talk, rest, sizeof(rest));
+    if (n <= 0 && n != -EAGAIN)
       break;
   }
-  close(steal_fd(&b->talk));
+  box_socket_close(steal_fd(&b->talk));
   return 0;
 }
 
@@ -292,7 +230,7 @@ int build_box_stop(struct build_box *b, struct err *err)
   struct warden *w = b->run->warden;
   int status;
   if (b->talk >= 0)
-    close(steal_fd(&b->talk));
+    box_socket_close(steal_fd(&b->talk));
   if (b->jail.pidfd < 0)
     return 0;
   int r = jail_kill(w->instance, b->name, &b->jail, err);

@@ -1,13 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_box.h - a box in which one step of a template's build runs. Blocking calls, all on the build's own thread.
  *
- * It is walled in like any other box. The warden's side of the talk is warden/order.h: fixed words, and bytes that go
- * to the build's log or, for a value the builder asked for, into a bounded buffer. */
-#ifndef CLOCHE_BUILD_BOX_H
-#define CLOCHE_BUILD_BOX_H
+ * It is walled in like any other box. The warden's side of the talk is wire/exec_packet.h: fixed words, and bytes that
+ * go to the build's log or, for a value the builder asked for, into a bounded buffer. */
+#ifndef CLOCHE_WARDEN_BUILD_BUILD_BOX_H
+#define CLOCHE_WARDEN_BUILD_BUILD_BOX_H
 
 #include "jail/jail.h"
 #include "jail/net/jail_net.h"
 #include "warden/build/build_run.h"
+#include "warden/build/build_reply.h"
 
 struct build_box {
   struct build_run *run;
@@ -23,28 +25,14 @@ struct build_box {
   bool given; /* a sandbox has taken it over (build_keep.h) */
 };
 
-/* What is to be run, and where its output goes. */
-struct build_order {
-  const char *user, *cwd; /* NULL: the box's root, the user's home */
-  const char *const *argv;
-  int input;           /* borrowed; -1 = none */
-  const char *prefix;  /* of its lines in the log, like "[builder 1/3]" */
-  struct buf *capture; /* stdout goes here instead; NULL = the log */
-  int status;          /* exit code, or 128 + signal */
-  uint32_t number;     /* given here */
-  struct buf part[2];  /* lines that have not ended yet */
-  bool over;
-};
-
 int build_box_open(struct build_box *b, struct build_run *run, const char *layers, const char *config, struct err *err);
 /* Begins an order without waiting: its output is read while others are waited for. */
-int build_box_begin(struct build_box *b, struct build_order *o, struct err *err);
+int build_box_begin(struct build_box *b, struct build_cmd *o, struct err *err);
 /* Waits until `o` is over; words of `beside` (may be NULL) are taken as well, and its end ends the wait too. */
-int build_box_wait(struct build_box *b, struct build_order *o, struct build_order *beside, struct err *err);
+int build_box_wait(struct build_box *b, struct build_cmd *o, struct build_cmd *beside, struct err *err);
 /* Only listens to `beside` until then, or until it has ended. */
-int build_box_listen(struct build_box *b, struct build_order *beside, int64_t until_us, struct err *err);
-int build_box_run(struct build_box *b, struct build_order *o, struct err *err); /* both */
-void build_order_free(struct build_order *o);
+int build_box_listen(struct build_box *b, struct build_cmd *beside, int64_t until_us, struct err *err);
+int build_box_run(struct build_box *b, struct build_cmd *o, struct err *err); /* both */
 /* Lets go of the box, which goes on: no connection to the outside is left in it. */
 int build_box_release(struct build_box *b, struct err *err);
 /* Everything in it ends; its files stay until build_box_remove. */

@@ -1,5 +1,6 @@
-/* build_file.c - archives of COPY steps: a gate writes into a descriptor, the warden names the file when it is whole. Per team, so
- * that knowing a hash gives nobody another team's files. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_file.c - archives of COPY steps: a gate writes into a descriptor, the warden names the file when it is whole.
+ * Per team, so that knowing a hash gives nobody another team's files. */
 #include "warden/build/builder.h"
 
 #include <dirent.h>
@@ -20,7 +21,7 @@ static bool word(struct str s, size_t least, size_t most, const char *extra)
 static int file_path(struct warden *w, struct str team, struct str hash, char out[700], struct err *err)
 {
   if (!word(team, 1, 40, "-") || !word(hash, 64, 64, ""))
-    return err_set(err, -EINVAL, "'" STR_FMT "' is no hash of 64 hex digits", STR_ARG(str_sub(hash, 0, 100)));
+    return err_set(err, -EINVAL, "'" STR_FMT "' is not a hash of 64 hex digits", STR_ARG(str_sub(hash, 0, 100)));
   snprintf(out, 700, "%s/files/" STR_FMT "/" STR_FMT, w->config->data, STR_ARG(team), STR_ARG(hash));
   return 0;
 }
@@ -40,6 +41,13 @@ bool builder_file(struct warden *w, struct str team, struct str hash)
 {
   char path[700];
   return !file_path(w, team, hash, path, NULL) && access(path, F_OK) == 0;
+}
+
+int64_t builder_file_size(struct warden *w, struct str team, struct str hash)
+{
+  char path[700];
+  struct stat st;
+  return file_path(w, team, hash, path, NULL) || lstat(path, &st) ? -1 : (int64_t)st.st_size;
 }
 
 int builder_file_open(struct warden *w, struct str team, struct str hash, struct str id, struct err *err)
@@ -68,7 +76,8 @@ int builder_file_close(struct warden *w, struct str team, struct str hash, struc
     return errno == ENOENT && access(path, F_OK) == 0 ? 0 : err_errno(err, "%s", temp); /* asked again: it is there */
   if (st.st_size != size) {
     unlink(temp);
-    return err_set(err, -EINVAL, "the upload has %lld bytes where %lld were announced", (long long)st.st_size, (long long)size);
+    return err_set(err, -EINVAL, "the upload has %lld bytes where %lld were announced", (long long)st.st_size,
+                   (long long)size);
   }
   return rename(temp, path) ? err_errno(err, "%s", path) : 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_final.c - the end of a build: the start command runs in a box of the finished layers until the ready command
  * succeeds; then the box is written to disk as it stands, and sandboxes of the template begin there. */
 #include "jail/checkpoint/checkpoint.h"
@@ -22,17 +23,18 @@
 struct final {
   struct build_run *run;
   struct build_box box;
-  struct build_order start, ready;
+  struct build_cmd start, ready;
   int64_t started_us;
   bool started;
 };
 
 static int start_failed(struct final *f, struct err *err)
 {
-  return err_set(err, -EREMOTEIO, "the start command '%.200s' failed: exit status %d", f->run->state.start, f->start.status);
+  return err_set(err, -EREMOTEIO, "the start command '%.200s' failed: exit status %d", f->run->state.start,
+                 f->start.status);
 }
 
-static struct build_order *beside(struct final *f)
+static struct build_cmd *beside(struct final *f)
 {
   return f->started ? &f->start : NULL;
 }
@@ -55,14 +57,15 @@ static int pause_until(struct final *f, int64_t until_us, struct err *err)
 static int ask_once(struct final *f, const char *command, struct err *err)
 {
   const char *const argv[] = {"/bin/bash", "-l", "-c", command, NULL};
-  f->ready = (struct build_order){.user = f->run->state.user, .cwd = f->run->state.workdir, .argv = argv, .input = -1, .prefix = "[ready]"};
+  f->ready = (struct build_cmd){
+      .user = f->run->state.user, .cwd = f->run->state.workdir, .argv = argv, .input = -1, .prefix = "[ready]"};
   int r = build_box_begin(&f->box, &f->ready, err);
   while (!r && !f->ready.over) {
     r = build_box_wait(&f->box, &f->ready, f->start.over ? NULL : beside(f), err);
     if (!r && f->started && f->start.over && f->start.status)
       r = start_failed(f, err);
   }
-  build_order_free(&f->ready);
+  build_cmd_free(&f->ready);
   return r ? r : f->ready.status == 0;
 }
 
@@ -96,7 +99,7 @@ static int start(struct final *f, struct err *err)
   if (!st->start)
     return 0;
   const char *const argv[] = {"/bin/bash", "-l", "-c", st->start, NULL};
-  f->start = (struct build_order){.user = st->user, .cwd = st->workdir, .argv = argv, .input = -1, .prefix = "[start]"};
+  f->start = (struct build_cmd){.user = st->user, .cwd = st->workdir, .argv = argv, .input = -1, .prefix = "[start]"};
   build_say(f->run, LOG_INFO, "Running start command");
   int r = build_box_begin(&f->box, &f->start, err);
   f->started = !r;
@@ -117,43 +120,48 @@ static int dump(struct final *f, const char *image, struct err *err)
   snprintf(run->image_layer, sizeof(run->image_layer), "%s/layers/%s", w->config->data, run->id);
   r = jail_commit(f->box.dir, w->config->id_base + run->slot * JAIL_IDS, run->image_layer, err); /* it is frozen now */
   if (r)
-    jail_image_remove(image, NULL);
+    jail_checkpoint_remove(image, NULL);
   return r;
 }
 
-/* A host that can't, or a program that can't be held, costs speed and nothing else: the command is begun at each birth then. */
-static void keep_image(struct final *f)
+/* A host that can't, or a program that can't be held, costs speed and nothing else: the command is begun at each birth
+ * then. */
+static void keep_checkpoint(struct final *f)
 {
   struct build_run *run = f->run;
   struct warden *w = run->warden;
   struct err err = ERR_NONE;
   char path[1024];
-  if (!w->images_on)
-    err_set(&err, -ENOTSUP, "%s", w->images_why);
+  if (!w->checkpoints_on)
+    err_set(&err, -ENOTSUP, "%s", w->checkpoints_why);
   else {
-    image_path(w, run->id, path);
+    checkpoint_path(w, run->id, path);
     dump(f, path, &err);
   }
   if (err.code) {
-    build_say(run, LOG_WARN, "The running template can't be kept in memory (%s): its start command will run at the start of each sandbox", err.msg);
+    build_say(
+        run, LOG_WARN,
+        "The running template can't be kept in memory (%s): its start command will run at the start of each sandbox",
+        err.msg);
     return;
   }
   snprintf(run->image, sizeof(run->image), "%s", run->id);
   snprintf(run->secret, sizeof(run->secret), "%s", f->box.secret);
-  run->image_bytes = jail_image_bytes(path);
+  run->checkpoint_size = jail_checkpoint_bytes(path);
   build_say(run, LOG_INFO, "[finalize] The running template is kept in memory (%llu MB)",
-            (unsigned long long)(run->image_bytes + (1 << 20) - 1) >> 20);
+            (unsigned long long)(run->checkpoint_size + (1 << 20) - 1) >> 20);
 }
 
 /* ---- what is there already ---- */
 
 static bool same_machine(const struct build_run *run, const struct row_build *row)
 {
-  return row->cpus == run->cpus && row->memory_mb == run->memory_mb && row->disk_mb == run->disk_mb && !strcmp(row->runtime, run->warden->runtime);
+  return row->cpus == run->cpus && row->memory_mb == run->memory_mb && row->disk_mb == run->disk_mb &&
+         !strcmp(row->runtime, run->warden->runtime);
 }
 
 /* On the loop: an image of the same layers, settings, commands and sizes, written under this runtime. */
-static void find_image(struct build_run *run, void *arg)
+static void find_checkpoint(struct build_run *run, void *arg)
 {
   struct build *const *list;
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
@@ -161,7 +169,8 @@ static void find_image(struct build_run *run, void *arg)
   for (size_t i = catalog_builds(run->warden->catalog, &list); i-- > 0;) {
     const struct row_build *row = &list[i]->row;
     struct str own, below;
-    if (!row->image[0] || row->kind != BUILD_PLAIN || strcmp(list[i]->of->row.team, run->team) || !same_machine(run, row))
+    if (!row->image[0] || row->kind != BUILD_PLAIN || strcmp(list[i]->of->row.team, run->team) ||
+        !same_machine(run, row))
       continue;
     str_cut(str_of(row->layers), '\n', &own, &below);
     if (!str_eq(below, buf_str(&run->state.layers)) || !str_is(buf_str(&config), row->config) ||
@@ -169,17 +178,17 @@ static void find_image(struct build_run *run, void *arg)
       continue;
     memcpy(run->image, row->image, sizeof(run->image));
     memcpy(run->secret, row->secret, sizeof(run->secret));
-    run->image_bytes = row->image_bytes;
+    run->checkpoint_size = row->checkpoint_size;
     run->borrowed = true;
     return;
   }
 }
 
-static bool take_image(struct build_run *run)
+static bool take_checkpoint(struct build_run *run)
 {
-  if (run->fresh || !run->state.start || !run->warden->images_on)
+  if (run->fresh || !run->state.start || !run->warden->checkpoints_on)
     return false;
-  build_ask(run, find_image, NULL);
+  build_ask(run, find_checkpoint, NULL);
   if (run->borrowed)
     build_say(run, LOG_INFO, "CACHED [finalize] The running template, kept in memory by an earlier build of the same");
   return run->borrowed;
@@ -196,12 +205,17 @@ struct loading {
 static void look_at_zygote(struct build_run *run, void *arg)
 {
   struct loading *l = arg;
-  l->zygote = run->warden->config->zygotes ? zygote_for(run->warden, buf_str(&run->state.layers), l->config, run->template_id) : NULL;
+  l->zygote = run->warden->config->zygotes
+                  ? zygote_for(run->warden, buf_str(&run->state.layers), l->config, run->template_id)
+                  : NULL;
   l->ready = zygote_ready(l->zygote);
   l->hopeful = zygote_hopeful(l->zygote);
+  run->zygote =
+      l->ready ? l->zygote : NULL; /* here, on the loop: it keeps its user while a run names it (builder_enters) */
 }
 
-/* So that the first sandbox is as quick as any. A Python that can't be loaded is no reason to fail: sandboxes do without. */
+/* So that the first sandbox is as quick as any. A Python that can't be loaded is no reason to fail: sandboxes do
+ * without. */
 static int load_python(struct build_run *run, struct str config, struct err *err)
 {
   struct loading l = {.config = config};
@@ -215,7 +229,6 @@ static int load_python(struct build_run *run, struct str config, struct err *err
       break;
     poll(NULL, 0, LOAD_LOOK_MS);
   }
-  run->zygote = l.ready ? l.zygote : NULL;
   if (l.ready && clock_mono_us() - begun > LOAD_LOOK_MS * 1000)
     build_say(run, LOG_INFO, "[finalize] Python is loaded, took %.2fs", (double)(clock_mono_us() - begun) / 1e6);
   return 0;
@@ -231,11 +244,12 @@ static int start_and_keep(struct build_run *run, const char *config, struct err 
   r = r ? r : start(&f, err);
   r = r ? r : wait_ready(&f, st->ready ? st->ready : READY_DEFAULT, err);
   if (!r && st->start)
-    keep_image(&f);
+    keep_checkpoint(&f);
   struct err why = ERR_NONE;
-  if (!run->recipe.debug && build_keep_wanted(&f.box, r) && (build_keep_hold(&f.box, &why) || build_keep_give(&f.box, &why)))
+  if (!run->recipe.debug && build_keep_wanted(&f.box, r) &&
+      (build_keep_hold(&f.box, &why) || build_keep_give(&f.box, &why)))
     build_say(run, LOG_WARN, "The box in which this failed is not kept, only its files are: %s", why.msg);
-  build_order_free(&f.start);
+  build_cmd_free(&f.start);
   build_box_remove(&f.box);
   return r;
 }
@@ -244,7 +258,7 @@ int build_finalize(struct build_run *run, struct err *err)
 {
   struct build_state *st = &run->state;
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
-  if (take_image(run))
+  if (take_checkpoint(run))
     return 0;
   build_state_config(st, false, &config);
   int r = load_python(run, buf_str(&config), err);
@@ -252,7 +266,7 @@ int build_finalize(struct build_run *run, struct err *err)
     return r;
   r = start_and_keep(run, buf_z(&config), err);
   if (r && run->recipe.debug && r != -ECANCELED && r != -ETIMEDOUT) {
-    build_say(run, LOG_ERROR, "%s; the build goes on because debugging was asked for", err->msg);
+    build_say(run, LOG_ERROR, "%s; the build continues because of the debug option", err->msg);
     *err = ERR_NONE;
     r = 0;
   }

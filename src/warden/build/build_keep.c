@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_keep.c - see build_keep.h.
  *
- * The agent in a build's box is told who it is as that of a restored one (identity.h), on the build's thread; then the loop takes the
- * box over as if it had just been born. A sandbox needs a build to stand on, so that it can sleep and be copied: one without
- * a name, like those of forks, which goes with the box. */
+ * The agent in a build's box is told who it is as that of a restored one (identity.h), on the build's thread; then the
+ * loop takes the box over as if it had just been born. A sandbox needs a build to stand on, so that it can sleep and be
+ * copied: one without a name, like those of forks, which goes with the box. */
 #include "warden/build/build_keep.h"
 
 #include "warden/quota.h"
@@ -26,7 +27,8 @@ struct gift {
 bool build_keep_wanted(const struct build_box *b, int result)
 {
   struct pollfd over = {.fd = b->jail.pidfd, .events = POLLIN};
-  return result && result != -ECANCELED && b->run->recipe.keep && b->jail.pidfd >= 0 && b->talk >= 0 && poll(&over, 1, 0) == 0;
+  return result && result != -ECANCELED && b->run->recipe.keep && b->jail.pidfd >= 0 && b->talk >= 0 &&
+         poll(&over, 1, 0) == 0;
 }
 
 int build_keep_hold(struct build_box *b, struct err *err)
@@ -54,12 +56,13 @@ static void fill_row(struct gift *g)
   token_make(str_of(run->warden->secret), TOKEN_ACCESS, str_of(r->id), token);
   memcpy(r->team, run->team, sizeof(run->team));
   memcpy(r->template_id, run->template_id, sizeof(run->template_id));
-  snprintf(r->walls, sizeof(r->walls), "%s", b->name);
+  snprintf(r->host_name, sizeof(r->host_name), "%s", b->name);
   memcpy(r->runtime, run->warden->runtime, sizeof(r->runtime));
-  r->config = (char *)arena_fmt(&b->arena, "{\"metadata\":{\"failedBuild\":\"%s\",\"failedStep\":\"%s\"}}", run->id, run->step);
+  r->config =
+      (char *)arena_fmt(&b->arena, "{\"metadata\":{\"failedBuild\":\"%s\",\"failedStep\":\"%s\"}}", run->id, run->step);
   r->init = (char *)arena_fmt(&b->arena, "{\"accessToken\":\"%s\"}", token);
   r->allow = r->deny = (char *)"";
-  r->flags = BOX_SECURE | BOX_INTERNET | (outlet_wanted(run->warden, BOX_INTERNET, STR_NONE) ? BOX_LINKED : 0);
+  r->flags = BOX_SECURE | BOX_INTERNET | (egress_wanted(run->warden, BOX_INTERNET, STR_NONE) ? BOX_LINKED : 0);
   r->cpus = run->cpus;
   r->memory_mb = run->memory_mb;
   r->disk_mb = run->disk_mb;
@@ -104,11 +107,11 @@ static void give(struct gift *g, struct template *t, struct build *build)
   box->row.allow = xstrdup("");
   box->row.deny = xstrdup("");
   snprintf(box->row.alias, sizeof(box->row.alias), "%s", template_name(t));
-  box_begin(box);
-  struct birth h = {.box = box, .jail = b->jail};
+  box_register(box);
+  struct launch h = {.box = box, .jail = b->jail};
   b->jail = JAIL_NONE;
   b->given = b->run->given = true; /* whatever comes of it, walls and id range are the sandbox's now */
-  g->result = box_born(&h);
+  g->result = box_launched(&h);
   g->err = h.err;
 }
 
@@ -121,8 +124,8 @@ static void take_over(struct build_run *run, void *arg)
   unsigned retry;
   int r = w->stopping ? err_set(&g->err, -ESHUTDOWN, "the server is stopping") : 0;
   r = r ? r : catalog_template(w->catalog, str_of(run->team), str_of(run->template_id), &t, NULL, &g->err);
-  r = r ? r : account_admit(w, str_of(run->team), true, &retry, &g->err);
-  r = r ? r : box_room(w, &g->err);
+  r = r ? r : quota_admit(w, str_of(run->team), run->memory_mb, true, &retry, &g->err);
+  r = r ? r : box_check_limit(w, &g->err);
   r = r ? r : keep_build(g, t, &build);
   g->result = r;
   if (!r)
@@ -136,7 +139,7 @@ int build_keep_give(struct build_box *b, struct err *err)
   fill_row(&g);
   int r = jail_uncache(&b->jail, err); /* the team's downloads are for builds */
   r = r ? r : jail_freeze(run->warden->instance, b->name, false, err);
-  r = r ? r : identity_tell(&b->jail, b->secret, &g.row, err);
+  r = r ? r : identity_tell(&b->jail, b->secret, &g.row, run->warden->config->agent_s, err);
   if (r)
     return r;
   build_ask(run, take_over, &g);
@@ -145,7 +148,7 @@ int build_keep_give(struct build_box *b, struct err *err)
     return g.result;
   }
   memcpy(run->kept_box, g.row.id, sizeof(run->kept_box));
-  build_say(run, LOG_WARN, "The box in which this failed is kept as sandbox %s for %u s, as it stands: cloche shell %s", g.row.id, g.row.timeout_s,
-            g.row.id);
+  build_say(run, LOG_WARN, "The box in which this failed is kept as sandbox %s for %u s, as it stands: cloche shell %s",
+            g.row.id, g.row.timeout_s, g.row.id);
   return 0;
 }

@@ -1,7 +1,9 @@
-/* build_keep.h - the very box in which a build failed, kept as a sandbox to look around in (recipe.keep): its processes, mounts and
- * environment stay as the failed step left them. It is one of the team's sandboxes from then on, counted and timed. */
-#ifndef CLOCHE_BUILD_KEEP_H
-#define CLOCHE_BUILD_KEEP_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_keep.h - the very box in which a build failed, kept as a sandbox to look around in (recipe.keep): its
+ * processes, mounts and environment stay as the failed step left them. It is one of the team's sandboxes from then on,
+ * counted and timed. */
+#ifndef CLOCHE_WARDEN_BUILD_BUILD_KEEP_H
+#define CLOCHE_WARDEN_BUILD_BUILD_KEEP_H
 
 #include "warden/build/build_box.h"
 

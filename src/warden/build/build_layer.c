@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_layer.c - see build_layer.h. */
 #include "warden/build/build_layer.h"
 
@@ -18,7 +19,7 @@ bool build_layer_find(struct build_run *run, const char *key, char fs[512], stru
 {
   char dir[512], path[560];
   layer_dir(dir, run, key);
-  if (!claim_layer(dir))
+  if (!layer_lease(dir))
     return false;
   snprintf(path, sizeof(path), "%s/fs", dir);
   snprintf(fs, 512, "%s", access(path, F_OK) ? "" : path);

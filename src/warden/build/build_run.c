@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_run.c - see build_run.h. */
 #include "warden/build/build_run.h"
 
 #include "warden/build/build_state.h"
 #include "warden/build/build_step.h"
 #include "warden/build/source.h"
+#include "warden/storage_quota.h"
 #include <stdio.h>
 #include <sys/eventfd.h>
 
@@ -29,7 +31,7 @@ int build_stopped(struct build_run *run, struct err *err)
 void build_ask(struct build_run *run, void (*fn)(struct build_run *run, void *arg), void *arg)
 {
   run->question_arg = arg;
-  run->question = fn;
+  run->request = fn;
   uv_async_send(&run->done);
   uv_sem_wait(&run->answered);
 }
@@ -133,6 +135,7 @@ static int work(struct build_run *run, struct err *err)
   for (size_t i = 0; !r && i < run->recipe.nsteps; i++) {
     snprintf(run->step, sizeof(run->step), "%zu", i + 1);
     r = build_stopped(run, err);
+    r = r ? r : storage_room(run->warden, err); /* each step keeps a layer as large as a disk */
     r = r ? r : build_step(run, i, err);
   }
   if (r)

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_run.h - one build at work, on a thread of its own: from a base through the recipe's steps to layers and a
- * configuration. It owns copies of all it needs and touches neither the catalogue nor the store; the loop hears of its end
- * through `done` and its words are in the log. */
-#ifndef CLOCHE_BUILD_RUN_H
-#define CLOCHE_BUILD_RUN_H
+ * configuration. It owns copies of all it needs and touches neither the catalogue nor the store; the loop hears of its
+ * end through `done` and its words are in the log. */
+#ifndef CLOCHE_WARDEN_BUILD_BUILD_RUN_H
+#define CLOCHE_WARDEN_BUILD_BUILD_RUN_H
 
 #include "wire/buildlog.h"
 #include "wire/recipe.h"
@@ -46,7 +47,7 @@ struct build_run {
   bool fresh;                 /* nothing is taken from the cache any more */
   char image[64], secret[80]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
   char image_layer[1024];     /* what it had written by then */
-  uint64_t image_bytes;
+  uint64_t checkpoint_size;
   bool borrowed;         /* image and layer are those of an earlier build */
   struct zygote *zygote; /* its loaded Python, once it is ready */
   bool kept;             /* it failed, and state holds what it left (recipe.keep) */
@@ -57,8 +58,8 @@ struct build_run {
 
   uv_thread_t thread;
   atomic_bool over;
-  uv_async_t done;                                    /* data: the job */
-  void (*question)(struct build_run *run, void *arg); /* for the loop while the thread waits; or NULL */
+  uv_async_t done;                                   /* data: the job */
+  void (*request)(struct build_run *run, void *arg); /* for the loop while the thread waits; or NULL */
   void *question_arg;
   uv_sem_t answered;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_state.c - see build_state.h. */
 #include "warden/build/build_state.h"
 
@@ -111,7 +112,8 @@ int build_state_layer(struct build_state *s, const char *path, struct err *err)
 {
   cleanup_buf struct buf all = BUF_INIT(1 << 20);
   if (s->nlayers == BUILD_LAYERS_MAX)
-    return err_set(err, -E2BIG, "the template has more than %d layers; put several commands into one step", BUILD_LAYERS_MAX);
+    return err_set(err, -E2BIG, "the template has more than %d layers; put several commands into one step",
+                   BUILD_LAYERS_MAX);
   buf_addf(&all, "%s\n", path);
   buf_adds(&all, buf_str(&s->layers));
   if (buf_failed(&all))

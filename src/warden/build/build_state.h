@@ -1,7 +1,8 @@
-/* build_state.h - what a build knows between two steps: layers, variables, user, working directory, and the key that stands for
- * everything that led there. */
-#ifndef CLOCHE_BUILD_STATE_H
-#define CLOCHE_BUILD_STATE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_state.h - what a build knows between two steps: layers, variables, user, working directory, and the key that
+ * stands for everything that led there. */
+#ifndef CLOCHE_WARDEN_BUILD_BUILD_STATE_H
+#define CLOCHE_WARDEN_BUILD_BUILD_STATE_H
 
 #include "warden/build/build_run.h"
 
@@ -12,7 +13,8 @@ void build_state_free(struct build_state *s);
 int build_state_read(struct build_state *s, struct str config, struct err *err);
 /* The same from its member "cloche", if there is one: the settings of an exported template. */
 int build_state_exported(struct build_state *s, struct str config, struct err *err);
-void build_state_config(const struct build_state *s, bool commands, struct buf *out); /* and back; commands: start and ready too */
+void build_state_config(const struct build_state *s, bool commands,
+                        struct buf *out); /* and back; commands: start and ready too */
 void build_state_env(struct build_state *s, struct str name, struct str value);
 void build_state_text(char **slot, struct str value);
 int build_state_layer(struct build_state *s, const char *path, struct err *err); /* on top of the others */

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_step.c - see build_step.h.
  *
- * A step is: its key from the key before it, its type and its arguments; a look into the cache; and where that has nothing, a box of the
- * layers so far, orders in it, and its files kept as a layer. Programs of our own inside the box are reached through the
- * runtime layer; what must work in any image is a mode of the agent's program (src/agent/chore.c). */
+ * A step is: its key from the key before it, its type and its arguments; a look into the cache; and where that has
+ * nothing, a box of the layers so far, orders in it, and its files kept as a layer. Programs of our own inside the box
+ * are reached through the runtime layer; what must work in any image is a mode of the agent's program
+ * (src/agent/build/applets.c). */
 #include "warden/build/build_step.h"
 
 #include "warden/build/build_box.h"
@@ -57,7 +59,8 @@ static void make_key(struct step *s, const char *type)
 
 static void tell(struct step *s, bool cached, struct str text)
 {
-  build_say(s->run, LOG_INFO, "%s%s " STR_FMT " [%.12s]", cached ? "CACHED " : "", s->label, STR_ARG(str_sub(text, 0, 1000)), s->key);
+  build_say(s->run, LOG_INFO, "%s%s " STR_FMT " [%.12s]", cached ? "CACHED " : "", s->label,
+            STR_ARG(str_sub(text, 0, 1000)), s->key);
 }
 
 static int advance(struct step *s, const char *fs, struct err *err)
@@ -106,7 +109,8 @@ static int in_box(struct step *s, step_fn fn, bool writes, struct buf *out, stru
 }
 
 /* `out` NULL: the step has no values. */
-static int perform(struct step *s, const char *type, struct str text, step_fn fn, bool writes, struct buf *out, struct err *err)
+static int perform(struct step *s, const char *type, struct str text, step_fn fn, bool writes, struct buf *out,
+                   struct err *err)
 {
   char fs[512];
   make_key(s, type);
@@ -119,16 +123,17 @@ static int perform(struct step *s, const char *type, struct str text, step_fn fn
     advance(s, fs, &(struct err){0});
   if (r)
     return r;
-  return build_layer_find(s->run, s->key, fs, NULL) ? advance(s, fs, err) : err_set(err, -EIO, "the layer %s has gone", s->key);
+  return build_layer_find(s->run, s->key, fs, NULL) ? advance(s, fs, err)
+                                                    : err_set(err, -EIO, "the layer %s no longer exists", s->key);
 }
 
 /* ---- RUN ---- */
 
-static int order(struct step *s, struct build_box *b, struct build_order *o, const char *what, struct err *err)
+static int order(struct step *s, struct build_box *b, struct build_cmd *o, const char *what, struct err *err)
 {
   o->prefix = s->label;
   int r = build_box_run(b, o, err);
-  build_order_free(o);
+  build_cmd_free(o);
   if (r)
     return r == -ECANCELED || r == -ETIMEDOUT || r == -ENOMEM ? r : err_wrap(err, "%s", what);
   if (!o->status)
@@ -136,7 +141,8 @@ static int order(struct step *s, struct build_box *b, struct build_order *o, con
   struct jail_stats st = {0};
   bool starved = o->status == 137 && !jail_stat(s->run->warden->instance, b->name, b->dir, &st, NULL) && st.oom_kills;
   if (starved)
-    return err_set(err, -EREMOTEIO, "%s: exit status %d, out of memory: the build has %u MB", what, o->status, s->run->memory_mb);
+    return err_set(err, -EREMOTEIO, "%s: exit status %d, out of memory: the build has %u MB", what, o->status,
+                   s->run->memory_mb);
   return err_set(err, -EREMOTEIO, "%s: exit status %d", what, o->status);
 }
 
@@ -146,7 +152,7 @@ static int run_work(struct step *s, struct build_box *b, struct buf *out, struct
   const char *user = s->given->nargs > 1 && arg(s->given, 1).n ? argz(run, s->given, 1) : run->state.user;
   const char *command = argz(run, s->given, 0);
   const char *const argv[] = {"/bin/bash", "-l", "-c", command, NULL};
-  struct build_order o = {.user = user, .cwd = run->state.workdir, .argv = argv, .input = -1};
+  struct build_cmd o = {.user = user, .cwd = run->state.workdir, .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to run command '%.200s'", command);
   return order(s, b, &o, what, err);
@@ -169,7 +175,8 @@ static int copy_work(struct step *s, struct build_box *b, struct buf *out, struc
   snprintf(path, sizeof(path), "%s/files/%s/" STR_FMT, run->warden->config->data, run->team, STR_ARG(s->given->files));
   cleanup_fd int archive = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (archive < 0)
-    return err_set(err, -ENOENT, "the files of this step (hash " STR_FMT ") were not uploaded", STR_ARG(s->given->files));
+    return err_set(err, -ENOENT, "the files of this step (hash " STR_FMT ") were not uploaded",
+                   STR_ARG(s->given->files));
   const char *const argv[] = {AGENT,
                               "place",
                               argz(run, s->given, 0),
@@ -178,7 +185,7 @@ static int copy_work(struct step *s, struct build_box *b, struct buf *out, struc
                               argz(run, s->given, 3),
                               run->state.user ? run->state.user : "root",
                               NULL};
-  struct build_order o = {.cwd = run->state.workdir, .argv = argv, .input = archive};
+  struct build_cmd o = {.cwd = run->state.workdir, .argv = argv, .input = archive};
   char what[300];
   snprintf(what, sizeof(what), "failed to copy '%.100s' to '%.100s'", argv[2], argv[3]);
   return order(s, b, &o, what, err);
@@ -198,7 +205,8 @@ static int step_copy(struct step *s, struct err *err)
     return err_set(err, -EINVAL, "COPY needs a source and a destination");
   if (!hex64(s->given->files))
     return err_set(err, -EINVAL, "COPY needs the hash of its files");
-  struct str text = str_of(arena_fmt(&s->run->arena, "COPY " STR_FMT " " STR_FMT, STR_ARG(arg(s->given, 0)), STR_ARG(arg(s->given, 1))));
+  struct str text = str_of(
+      arena_fmt(&s->run->arena, "COPY " STR_FMT " " STR_FMT, STR_ARG(arg(s->given, 0)), STR_ARG(arg(s->given, 1))));
   return perform(s, "COPY", text, copy_work, true, NULL, err);
 }
 
@@ -219,7 +227,7 @@ static int env_work(struct step *s, struct build_box *b, struct buf *out, struct
   for (size_t i = 0; i < n; i++)
     argv[k++] = argz(s->run, s->given, 2 * i + 1);
   cleanup_buf struct buf said = BUF_INIT(2 << 20);
-  struct build_order o = {.argv = argv, .input = -1, .capture = &said};
+  struct build_cmd o = {.argv = argv, .input = -1, .capture = &said};
   int r = order(s, b, &o, "failed to expand the values", err);
   struct str rest = buf_str(&said);
   for (ptrdiff_t at; (at = str_search(rest, STR(VALUES))) >= 0;)
@@ -244,9 +252,9 @@ static int env_set_all(struct step *s, struct str values, bool expanded, struct 
     struct str name = arg(s->given, i);
     value = arg(s->given, i + 1);
     if (expanded && !str_cut(values, 0, &value, &values))
-      return err_set(err, -EPROTO, "the box told %zu values where %zu were asked for", i / 2, s->given->nargs / 2);
+      return err_set(err, -EPROTO, "the box returned %zu values, expected %zu", i / 2, s->given->nargs / 2);
     if (!name.n || str_find(name, '=') >= 0 || memchr(name.p, 0, name.n))
-      return err_set(err, -EINVAL, "'" STR_FMT "' is no name of a variable", STR_ARG(str_sub(name, 0, 100)));
+      return err_set(err, -EINVAL, "'" STR_FMT "' is not a variable name", STR_ARG(str_sub(name, 0, 100)));
     build_state_env(&s->run->state, name, value);
   }
   return 0;
@@ -277,7 +285,7 @@ static int workdir_work(struct step *s, struct build_box *b, struct buf *out, st
 {
   struct build_run *run = s->run;
   const char *const argv[] = {AGENT, "workdir", run->state.workdir, run->state.user ? run->state.user : "root", NULL};
-  struct build_order o = {.cwd = "/", .argv = argv, .input = -1};
+  struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to make the working directory '%.200s'", run->state.workdir);
   return order(s, b, &o, what, err);
@@ -290,32 +298,35 @@ static int step_workdir(struct step *s, struct err *err)
   cleanup_buf struct buf path = BUF_INIT(4096);
   if (!given.n)
     return err_set(err, -EINVAL, "WORKDIR needs a path");
-  int r = given.p[0] == '/' ? path_clean(given, &path) : path_join(str_of(st->workdir ? st->workdir : "/"), given, &path);
+  int r =
+      given.p[0] == '/' ? path_clean(given, &path) : path_join(str_of(st->workdir ? st->workdir : "/"), given, &path);
   if (r)
     return err_set(err, -ENAMETOOLONG, "WORKDIR: a path has at most 4096 bytes");
   char *before = steal(&st->workdir);
   build_state_text(&st->workdir, buf_str(&path));
-  r = perform(s, "WORKDIR", str_of(arena_fmt(&s->run->arena, "WORKDIR %s", st->workdir)), workdir_work, true, NULL, err);
+  r = perform(s, "WORKDIR", str_of(arena_fmt(&s->run->arena, "WORKDIR %s", st->workdir)), workdir_work, true, NULL,
+              err);
   free(before);
   return r;
 }
 
 /* Arguments: the name, "true" for sudo. An image without bash has busybox's adduser at best. */
-static const char user_script[] = "set -e\n"
-                                  "if ! id -u \"$1\" >/dev/null 2>&1; then\n"
-                                  "  if command -v useradd >/dev/null; then useradd -m -s /bin/bash \"$1\"; else adduser -D -s /bin/bash \"$1\"; fi\n"
-                                  "fi\n"
-                                  "if [ \"$2\" = true ]; then\n"
-                                  "  mkdir -p /etc/sudoers.d\n"
-                                  "  printf '%s ALL=(ALL:ALL) NOPASSWD: ALL\\n' \"$1\" >\"/etc/sudoers.d/$1\"\n"
-                                  "  chmod 0440 \"/etc/sudoers.d/$1\"\n"
-                                  "fi\n";
+static const char user_script[] =
+    "set -e\n"
+    "if ! id -u \"$1\" >/dev/null 2>&1; then\n"
+    "  if command -v useradd >/dev/null; then useradd -m -s /bin/bash \"$1\"; else adduser -D -s /bin/bash \"$1\"; fi\n"
+    "fi\n"
+    "if [ \"$2\" = true ]; then\n"
+    "  mkdir -p /etc/sudoers.d\n"
+    "  printf '%s ALL=(ALL:ALL) NOPASSWD: ALL\\n' \"$1\" >\"/etc/sudoers.d/$1\"\n"
+    "  chmod 0440 \"/etc/sudoers.d/$1\"\n"
+    "fi\n";
 
 static int user_work(struct step *s, struct build_box *b, struct buf *out, struct err *err)
 {
   const char *name = argz(s->run, s->given, 0);
   const char *const argv[] = {"/bin/sh", "-c", user_script, "user", name, argz(s->run, s->given, 1), NULL};
-  struct build_order o = {.cwd = "/", .argv = argv, .input = -1};
+  struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to set the user '%.200s'", name);
   return order(s, b, &o, what, err);
@@ -325,7 +336,8 @@ static bool user_name(struct str s)
 {
   for (size_t i = 0; i < s.n; i++) {
     char c = s.p[i];
-    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || (i && (c == '-' || c == '.'));
+    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                (i && (c == '-' || c == '.'));
     if (!word)
       return false;
   }
@@ -336,8 +348,9 @@ static int step_user(struct step *s, struct err *err)
 {
   struct str name = arg(s->given, 0);
   if (!user_name(name))
-    return err_set(err, -EINVAL, "USER: '" STR_FMT "' is no name of a user", STR_ARG(str_sub(name, 0, 100)));
-  int r = perform(s, "USER", str_of(arena_fmt(&s->run->arena, "USER " STR_FMT, STR_ARG(name))), user_work, true, NULL, err);
+    return err_set(err, -EINVAL, "USER: '" STR_FMT "' is not a user name", STR_ARG(str_sub(name, 0, 100)));
+  int r =
+      perform(s, "USER", str_of(arena_fmt(&s->run->arena, "USER " STR_FMT, STR_ARG(name))), user_work, true, NULL, err);
   if (!r)
     build_state_text(&s->run->state.user, name);
   return r;
@@ -370,7 +383,8 @@ static const char settle_script[] =
     "set -e\n"
     "[ -x /bin/bash ] || { echo 'the image has no /bin/bash, which templates need' >&2; exit 1; }\n"
     "if ! id -u user >/dev/null 2>&1; then\n"
-    "  if command -v useradd >/dev/null; then useradd -m -s /bin/bash -u 1000 user 2>/dev/null || useradd -m -s /bin/bash user\n"
+    "  if command -v useradd >/dev/null; then useradd -m -s /bin/bash -u 1000 user 2>/dev/null || useradd -m -s "
+    "/bin/bash user\n"
     "  else adduser -D -s /bin/bash user; fi\n"
     "fi\n"
     "mkdir -p /home/user && chown user: /home/user\n"
@@ -382,7 +396,7 @@ static const char settle_script[] =
 static int settle_work(struct step *s, struct build_box *b, struct buf *out, struct err *err)
 {
   const char *const argv[] = {"/bin/sh", "-c", settle_script, NULL};
-  struct build_order o = {.cwd = "/", .argv = argv, .input = -1};
+  struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1};
   return order(s, b, &o, "failed to prepare the image", err);
 }
 

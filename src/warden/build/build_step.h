@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build_step.h - what each step of a recipe does. */
-#ifndef CLOCHE_BUILD_STEP_H
-#define CLOCHE_BUILD_STEP_H
+#ifndef CLOCHE_WARDEN_BUILD_BUILD_STEP_H
+#define CLOCHE_WARDEN_BUILD_BUILD_STEP_H
 
 #include "warden/build/build_run.h"
 

@@ -1,5 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* builder.c - see builder.h. */
 #include "warden/build/builder.h"
+#include "warden/rpc/authority.h"
 
 #include "warden/quota.h"
 #include "warden/build/build_layer.h"
@@ -10,17 +12,19 @@
 #include "warden/warm/warm_pool.h"
 #include "warden/id_slots.h"
 #include "warden/build/source.h"
+#include "warden/storage_quota.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 
 #define DISK_DEFAULT_MB 10240
+#define REQUESTED_MAX   256 /* builds of one team that were requested and not started */
+#define FAILED_MAX      512 /* failed ones that are remembered */
 
 struct builder {
   struct map by_id;
-  VEC(struct job *) jobs; /* oldest first */
-  struct job *queue;      /* what waits for a thread, first come first served */
-  size_t running;
+  VEC(struct job *) jobs;               /* oldest first */
+  struct fair_queue checkpoints_active; /* of threads */
   bool stopping;
 };
 
@@ -115,23 +119,77 @@ static void supersede(struct warden *w, const struct template *t, struct str tag
   }
 }
 
-static size_t at_work(struct warden *w, struct str team)
+static size_t jobs_in(struct warden *w, struct str team, enum job_state state)
 {
   size_t n = 0;
   for (size_t i = 0; i < w->builder->jobs.n; i++)
-    n += w->builder->jobs.p[i]->row.state == JOB_BUILDING && str_is(team, w->builder->jobs.p[i]->row.team);
+    n += w->builder->jobs.p[i]->row.state == (unsigned)state && str_is(team, w->builder->jobs.p[i]->row.team);
   return n;
+}
+
+static bool at_work(struct warden *w, const char *template_id)
+{
+  for (size_t i = 0; i < w->builder->jobs.n; i++)
+    if (w->builder->jobs.p[i]->row.state == JOB_BUILDING &&
+        !strcmp(w->builder->jobs.p[i]->row.template_id, template_id))
+      return true;
+  return false;
+}
+
+static int too_many_builds(struct warden *w, struct err *err)
+{
+  return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent template builds (%u)",
+                 w->config->team_builds_max);
+}
+
+/* Everything below costs the loop that all teams share: lists of jobs and templates are looked through. */
+static int may_request(struct warden *w, struct str team, struct str alias, struct err *err)
+{
+  struct template *const *list;
+  size_t n = catalog_templates(w->catalog, &list), own = 0;
+  bool known = false;
+  for (size_t i = 0; i < n; i++) {
+    bool ours = str_is(team, list[i]->row.team);
+    own += ours;
+    known |= ours && str_is(alias, list[i]->row.name);
+  }
+  if (jobs_in(w, team, JOB_BUILDING) >= w->config->team_builds_max)
+    return too_many_builds(w, err);
+  if (jobs_in(w, team, JOB_WAITING) >= REQUESTED_MAX)
+    return err_set(err, -EAGAIN,
+                   "your team has requested %d builds that it did not start; start some, or wait until they expire",
+                   REQUESTED_MAX);
+  if (!known && own >= w->config->team_templates_max)
+    return err_set(err, -EAGAIN,
+                   "your team has %zu templates and snapshots and may have %u; delete some first (team_templates_max)",
+                   own, w->config->team_templates_max);
+  return 0;
+}
+
+static void job_forget(struct warden *w, struct job *j);
+
+/* Of builds that failed the newest are remembered. */
+static void forget_failed(struct warden *w, struct str team)
+{
+  size_t n = jobs_in(w, team, JOB_ERROR);
+  for (size_t i = 0; n > FAILED_MAX && i < w->builder->jobs.n;) {
+    struct job *j = w->builder->jobs.p[i];
+    if (j->row.state != JOB_ERROR || j->run || !str_is(team, j->row.team)) {
+      i++;
+      continue;
+    }
+    job_forget(w, j);
+    n--;
+  }
 }
 
 static int sizes_fit(struct warden *w, const struct build_request *q, struct err *err)
 {
-  struct build b = {.row = {.cpus = q->cpus, .memory_mb = q->memory_mb}};
   if (q->cpus < 1 || q->cpus > 32 || (q->cpus > 1 && q->cpus % 2))
     return err_set(err, -EINVAL, "cpuCount %u: it must be 1 or an even number up to 32", q->cpus);
   if (q->memory_mb < 128 || q->memory_mb % 2)
     return err_set(err, -EINVAL, "memoryMB %u: it must be an even number of at least 128", q->memory_mb);
-  int r = account_fits(w, q->team, &b, err);
-  return r ? err_set(err, -EINVAL, "%s", err->msg) : 0;
+  return quota_fits(w, q->team, (struct box_size){q->cpus, q->memory_mb, 0}, err);
 }
 
 /* The name's own tag and the others; "default" when there are none. */
@@ -142,7 +200,8 @@ static int tags_of(const struct build_request *q, const struct ref *name, struct
   return r || !q->tags.n ? r : catalog_tags_read(out, q->tags, err);
 }
 
-int builder_request(struct warden *w, const struct build_request *q, struct job **out, struct template **t, struct err *err)
+int builder_request(struct warden *w, const struct build_request *q, struct job **out, struct template **t,
+                    struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024), tags = BUF_INIT(8192);
   struct ref name;
@@ -151,18 +210,22 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   int r = team ? ref_read(q->ref, &lowered, &name, err) : err_set(err, -EINVAL, "no such team");
   if (!r && name.space.n && !str_is(name.space, team->slug))
     r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(name.space), team->slug);
+  if (!r && ((have && !str_is(q->team, have->row.team)) || !id_good(q->template_id)))
+    r = err_set(err, -EINVAL, "bad build or template id");
   r = r ? r : tags_of(q, &name, &tags, err);
   r = r ? r : sizes_fit(w, q, err);
-  if (!r && !have && at_work(w, q->team) >= w->config->team_builds_max)
-    r = err_set(err, -EAGAIN, "you have reached the maximum number of concurrent template builds (%u)", w->config->team_builds_max);
+  r = r ? r : storage_room(w, err);
+  r = r || have ? r : may_request(w, q->team, name.alias, err);
   r = r ? r : catalog_template_make(w->catalog, q->team, name.alias, q->template_id, t, err);
   if (r || have)
     return *out = have, r;
   struct job *j = xcalloc(1, sizeof(*j));
-  j->row = (struct row_job){.state = JOB_WAITING, .cpus = q->cpus, .memory_mb = q->memory_mb, .created_us = clock_wall_us()};
+  j->row =
+      (struct row_job){.state = JOB_WAITING, .cpus = q->cpus, .memory_mb = q->memory_mb, .created_us = clock_wall_us()};
   j->row.tags = xstrndup(tags.p, tags.n);
   memcpy(j->row.template_id, (*t)->row.id, sizeof(j->row.template_id));
-  if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) || str_copyz(q->team, j->row.team, sizeof(j->row.team)))
+  if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
+      str_copyz(q->team, j->row.team, sizeof(j->row.team)))
     r = err_set(err, -EINVAL, "bad build id");
   r = r ? r : store_job_put(w->store, &j->row, err);
   if (r) {
@@ -171,6 +234,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
     return r;
   }
   supersede(w, *t, str_of(j->row.tags));
+  forget_failed(w, q->team);
   job_add(w->builder, j);
   *out = j;
   return 0;
@@ -185,7 +249,8 @@ static void run_closed(uv_handle_t *h)
   build_run_free((struct build_run *)((char *)h - offsetof(struct build_run, done)));
 }
 
-static int keep_build(struct warden *w, struct job *j, struct build_run *run, const char *id, struct str tags, struct err *err)
+static int keep_build(struct warden *w, struct job *j, struct build_run *run, const char *id, struct str tags,
+                      struct err *err)
 {
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
   cleanup_buf struct buf layers = BUF_INIT(2 << 20);
@@ -204,14 +269,14 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
   memcpy(row.image, run->image, sizeof(row.image));
   memcpy(row.secret, run->secret, sizeof(row.secret));
   memcpy(row.runtime, run->image[0] ? w->runtime : "", run->image[0] ? sizeof(row.runtime) : 1);
-  row.image_bytes = run->image_bytes;
+  row.checkpoint_size = run->checkpoint_size;
   struct template *t;
   int r = catalog_template(w->catalog, str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
   return r ? r : catalog_build_add(w->catalog, t, &row, tags, err);
 }
 
 /* What a failed build left is a build of its own that nothing but its tag points to. */
-static void keep_remains(struct warden *w, struct job *j, struct build_run *run)
+static void keep_failed_build(struct warden *w, struct job *j, struct build_run *run)
 {
   char id[UUID_TEXT];
   struct err err = ERR_NONE;
@@ -219,15 +284,15 @@ static void keep_remains(struct warden *w, struct job *j, struct build_run *run)
   build_state_text(&run->state.start, STR_NONE);
   build_state_text(&run->state.ready, STR_NONE);
   if (keep_build(w, j, run, id, STR("failed"), &err))
-    log_warn("build %s: what it left is not kept: %s", j->row.id, err.msg);
+    log_warn("build %s: result of the failed build not saved: %s", j->row.id, err.msg);
 }
 
 /* The build's thread waits until it is answered. */
 static void answer(struct build_run *run)
 {
-  if (!run->question)
+  if (!run->request)
     return;
-  steal (&run->question)(run, run->question_arg);
+  steal (&run->request)(run, run->question_arg);
   uv_sem_post(&run->answered);
 }
 
@@ -243,7 +308,7 @@ static void run_over(uv_async_t *async)
   uv_thread_join(&run->thread);
   if (!run->given)
     slot_mark(w, run->slot, false);
-  w->builder->running--;
+  fair_queue_done(&w->builder->checkpoints_active, &j->checkpoint_job);
   j->run = NULL;
   memcpy(j->kept_box, run->kept_box, sizeof(j->kept_box));
   bool forgotten = !j->row.template_id[0];
@@ -251,12 +316,12 @@ static void run_over(uv_async_t *async)
   if (!r && !forgotten)
     r = keep_build(w, j, run, j->row.id, str_of(j->row.tags), &err);
   if (run->image[0] && (r || forgotten)) {
-    image_drop(w, run->image);
+    checkpoint_drop(w, run->image);
     layer_drop(w, run->image_layer);
   }
   bool steps_done = run->recipe.keep && !strcmp(run->step, "finalize");
   if (r && !forgotten && (run->kept || steps_done))
-    keep_remains(w, j, run);
+    keep_failed_build(w, j, run);
   if (forgotten) {
     job_drop(w->builder, j);
   } else if (r) {
@@ -265,7 +330,7 @@ static void run_over(uv_async_t *async)
     j->row.state = JOB_READY;
     j->row.finished_us = clock_wall_us();
     job_save(w, j);
-    shelf_load(w, catalog_build(w->catalog, str_of(j->row.id)));
+    warm_pool_load(w, catalog_build(w->catalog, str_of(j->row.id)));
     log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, "built");
   }
   uv_close((uv_handle_t *)async, run_closed);
@@ -319,13 +384,14 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
     build_run_free(run);
     return NULL;
   }
-  struct str alias = run->recipe.image.n ? source_alias(&w->config->source, run->recipe.image) : run->recipe.template_ref;
+  struct str alias =
+      run->recipe.image.n ? source_alias(&w->config->source, run->recipe.image) : run->recipe.template_ref;
   if (alias.n)
     base_of(w, run, alias);
   return run;
 }
 
-static int launch(struct warden *w, struct job *j, struct err *err)
+static int run_start(struct warden *w, struct job *j, struct err *err)
 {
   struct build_run *run = j->run;
   int r = slot_take(w, &run->slot);
@@ -343,36 +409,24 @@ static int launch(struct warden *w, struct job *j, struct err *err)
 
 static void pump(struct warden *w)
 {
-  struct builder *b = w->builder;
-  while (b->queue && b->running < w->config->builds_max) {
-    struct job *j = b->queue;
+  struct fair_queue *checkpoints_active = &w->builder->checkpoints_active;
+  checkpoints_active->places = w->config->builds_max;
+  checkpoints_active->share =
+      checkpoints_active->places > 1 ? checkpoints_active->places - 1 : 1; /* a build may take an hour */
+  for (struct job *j; (j = (struct job *)fair_queue_next(checkpoints_active));) {
     struct err err = ERR_NONE;
-    b->queue = j->next;
-    j->next = NULL;
-    if (!launch(w, j, &err)) {
-      b->running++;
+    if (!run_start(w, j, &err))
       continue;
-    }
+    fair_queue_done(checkpoints_active, &j->checkpoint_job);
     if (j->run)
       build_run_free(steal(&j->run));
     job_failed(w, j, "", err.msg);
   }
 }
 
-static bool unqueue(struct builder *b, struct job *j)
-{
-  for (struct job **at = &b->queue; *at; at = &(*at)->next)
-    if (*at == j) {
-      *at = j->next;
-      j->next = NULL;
-      return true;
-    }
-  return false;
-}
-
 static void stop_job(struct warden *w, struct job *j, const char *why)
 {
-  if (unqueue(w->builder, j)) {
+  if (fair_queue_cancel(&w->builder->checkpoints_active, &j->checkpoint_job)) {
     build_run_free(steal(&j->run));
     job_failed(w, j, "", why);
   } else if (j->run) {
@@ -387,23 +441,30 @@ int builder_find(struct warden *w, struct str team, struct str ref, struct str b
   if (j && !str_is(team, j->row.team))
     return err_set(err, -EPERM, "build '" STR_FMT "' belongs to another team", STR_ARG(build));
   if (!j || catalog_template(w->catalog, team, ref, &t, NULL, err) || strcmp(j->row.template_id, t->row.id))
-    return err_set(err, -ENOENT, "build '" STR_FMT "' of template '" STR_FMT "' not found", STR_ARG(str_sub(build, 0, 100)),
-                   STR_ARG(str_sub(ref, 0, 200)));
+    return err_set(err, -ENOENT, "build '" STR_FMT "' of template '" STR_FMT "' not found",
+                   STR_ARG(str_sub(build, 0, 100)), STR_ARG(str_sub(ref, 0, 200)));
   job_expire(w, j, clock_wall_us());
   *out = j;
   return 0;
 }
 
-int builder_start(struct warden *w, struct str team, struct str ref, struct str build, struct str recipe, struct err *err)
+int builder_start(struct warden *w, struct str team, struct str ref, struct str build, struct str recipe,
+                  struct err *err)
 {
   struct job *j;
   int r = builder_find(w, team, ref, build, &j, err);
   if (r)
     return r;
   if (j->row.state != JOB_WAITING)
-    return err_set(err, -EINVAL, "the build is not waiting to be started%s%s", j->row.reason ? ": it " : "", j->row.reason ? j->row.reason : "");
+    return err_set(err, -EINVAL, "the build is not waiting to be started%s%s", j->row.reason ? ": it " : "",
+                   j->row.reason ? j->row.reason : "");
   if (w->builder->stopping)
     return err_set(err, -ESHUTDOWN, "the server is stopping");
+  if (jobs_in(w, team, JOB_BUILDING) >= w->config->team_builds_max &&
+      !at_work(w, j->row.template_id)) /* of its own it takes the place */
+    return too_many_builds(w, err);
+  if ((r = quota_fits(w, team, (struct box_size){j->row.cpus, j->row.memory_mb, 0}, err)))
+    return r;
   j->run = run_new(w, j, recipe, err);
   if (!j->run)
     return err->code ? err->code : -EIO;
@@ -413,10 +474,7 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   j->row.state = JOB_BUILDING;
   j->row.started_us = clock_wall_us();
   job_save(w, j);
-  struct job **at = &w->builder->queue;
-  while (*at)
-    at = &(*at)->next;
-  *at = j;
+  fair_queue_push(&w->builder->checkpoints_active, team, &j->checkpoint_job);
   pump(w);
   return 0;
 }
@@ -448,7 +506,7 @@ void builder_template_gone(struct warden *w, const char *template_id)
       continue;
     log_path(w, j->row.id, path);
     unlink(path);
-    if (unqueue(w->builder, j))
+    if (fair_queue_cancel(&w->builder->checkpoints_active, &j->checkpoint_job))
       build_run_free(steal(&j->run));
     j->row.template_id[0] = 0;
     if (j->run)
@@ -467,7 +525,7 @@ void builder_stop(struct warden *w)
 
 bool builder_busy(const struct warden *w)
 {
-  return w->builder && w->builder->running > 0;
+  return w->builder && w->builder->checkpoints_active.running > 0;
 }
 
 /* ---- looking ---- */
@@ -506,6 +564,14 @@ bool builder_borrows(struct warden *w, const char *what)
   return false;
 }
 
+bool builder_enters(struct warden *w, const struct zygote *z)
+{
+  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++)
+    if (w->builder->jobs.p[i]->run && w->builder->jobs.p[i]->run->zygote == z)
+      return true;
+  return false;
+}
+
 /* ---- time ---- */
 
 static void job_expire(struct warden *w, struct job *j, int64_t now)
@@ -513,7 +579,8 @@ static void job_expire(struct warden *w, struct job *j, int64_t now)
   char why[160];
   if (j->row.state != JOB_WAITING || now - j->row.created_us < (int64_t)w->config->build_wait_s * 1000000)
     return;
-  snprintf(why, sizeof(why), "expired: it was not started within %u s (setting build_wait_seconds); request it again", w->config->build_wait_s);
+  snprintf(why, sizeof(why), "expired: it was not started within %u s (setting build_wait_seconds); request it again",
+           w->config->build_wait_s);
   job_failed(w, j, "", why);
 }
 

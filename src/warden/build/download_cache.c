@@ -1,4 +1,5 @@
-/* downloads.c - see downloads.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* download_cache.c - see download_cache.h. */
 #include "warden/build/download_cache.h"
 
 #include "jail/fs/disk.h"
@@ -11,7 +12,7 @@
 #define INODE_BYTES 8192 /* one inode per so many bytes: npm keeps many small files */
 
 struct cache_disk {
-  int fd; /* its directory; 0: it can't be had */
+  int fd; /* its directory; 0: it is not available */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -74,7 +75,7 @@ static int open_disk(struct warden *w, const char *team, struct err *err)
   return fd < 0 ? err_errno(err, "opening %s", image) : fd;
 }
 
-int downloads_open(struct warden *w, const char *team)
+int download_cache_open(struct warden *w, const char *team)
 {
   struct err err = ERR_NONE;
   if (!w->config->download_cache_mb)

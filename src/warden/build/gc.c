@@ -1,8 +1,11 @@
-/* garbage.c - see garbage.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gc.c - see gc.h. */
 #include "warden/build/gc.h"
 
 #include "warden/build/builder.h"
 #include "warden/build/layer_lease.h"
+#include "warden/worker_pool.h"
+#include "warden/storage_quota.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +19,7 @@
 
 struct pass {
   struct warden *warden;
-  const struct garbage_order *order;
+  const struct gc_params *order;
   struct map needed; /* keys of layers */
   int64_t now;
   int64_t claims_s; /* layers claimed since may be a build's under way */
@@ -76,7 +79,7 @@ static void remove_later(struct pass *p, const char *path)
   struct removal *r = xcalloc(1, sizeof(*r));
   r->work.data = r;
   snprintf(r->path, sizeof(r->path), "%s", path);
-  uv_queue_work(p->warden->loop, &r->work, removal_work, removal_done);
+  worker_pool_queue(p->warden, WORKERS_CLEARING, &r->work, removal_work, removal_done);
 }
 
 static bool unused_for(const struct pass *p, int dir, const char *name, int64_t seconds)
@@ -86,7 +89,7 @@ static bool unused_for(const struct pass *p, int dir, const char *name, int64_t 
 }
 
 /* `since`: what was claimed from then on stays after all. */
-static void let_go_before(struct pass *p, const char *top, const char *name, int64_t since)
+static void evict_before(struct pass *p, const char *top, const char *name, int64_t since)
 {
   char path[600], gone[600], mark[24];
   snprintf(path, sizeof(path), "%s/%s", top, name);
@@ -97,21 +100,22 @@ static void let_go_before(struct pass *p, const char *top, const char *name, int
     return;
   random_id(mark, 16);
   snprintf(gone, sizeof(gone), "%s/" GONE "%s", top, mark);
-  if (claim_remove(path, gone, since))
+  if (layer_remove_unleased(path, gone, since))
     remove_later(p, gone);
   else
     log_info("%s is not removed: it is in use again", path);
 }
 
-static void let_go(struct pass *p, const char *top, const char *name)
+static void evict(struct pass *p, const char *top, const char *name)
 {
-  let_go_before(p, top, name, INT64_MAX);
+  evict_before(p, top, name, INT64_MAX);
 }
 
 /* ---- the places ---- */
 
 /* Calls fn for every name in <data>/<where>; what an earlier pass left half removed goes at once. */
-static void each(struct pass *p, const char *where, void (*fn)(struct pass *, int dir, const char *top, const char *name))
+static void each(struct pass *p, const char *where,
+                 void (*fn)(struct pass *, int dir, const char *top, const char *name))
 {
   char top[560], path[600];
   snprintf(top, sizeof(top), "%s/%s", p->warden->config->data, where);
@@ -135,20 +139,20 @@ static void look_at_layer(struct pass *p, int dir, const char *top, const char *
 {
   if (str_starts(str_of(name), STR(NEW))) {
     if (unused_for(p, dir, name, DAY))
-      let_go(p, top, name);
+      evict(p, top, name);
     return;
   }
   int64_t unused = MAX(p->order->unused_s, (int64_t)LEAST);
   struct stat st;
-  if (!map_get(&p->needed, str_of(name)) && unused_for(p, dir, name, unused) && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
-      st.st_mtime < p->claims_s)
-    let_go_before(p, top, name, MIN(p->claims_s, p->now - unused + 1));
+  if (!map_get(&p->needed, str_of(name)) && unused_for(p, dir, name, unused) &&
+      !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime < p->claims_s)
+    evict_before(p, top, name, MIN(p->claims_s, p->now - unused + 1));
 }
 
 static void look_at_file(struct pass *p, int dir, const char *top, const char *name)
 {
   if (unused_for(p, dir, name, MAX(p->order->unused_s, (int64_t)LEAST)))
-    let_go(p, top, name);
+    evict(p, top, name);
 }
 
 static void look_at_team_files(struct pass *p, int dir, const char *top, const char *name)
@@ -169,7 +173,7 @@ static void look_at_images(struct pass *p, int dir, const char *top, const char 
     each(p, where, look_at_file);
 }
 
-size_t garbage_collect(struct warden *w, const struct garbage_order *o)
+size_t gc_run(struct warden *w, const struct gc_params *o)
 {
   struct pass p = {.warden = w, .order = o, .now = clock_wall_us() / 1000000};
   need_builds(&p);
@@ -177,5 +181,6 @@ size_t garbage_collect(struct warden *w, const struct garbage_order *o)
   each(&p, "files", look_at_team_files);
   each(&p, "cache/images", look_at_images);
   map_free(&p.needed);
+  storage_forget(w);
   return p.count;
 }

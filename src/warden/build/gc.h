@@ -1,14 +1,15 @@
-/* garbage.h - removes what nothing needs any more: layers no build stands on, uploads, fetched blobs.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gc.h - removes what nothing needs any more: layers no build stands on, uploads, fetched blobs.
  *
- * Runs on the loop, where builds, tags and boxes are known: what any build of the catalogue, any running build or any box
- * names stays, however old. The rest is a cache and stays for a while after its last use. Removal is a rename here and a
- * walk on a worker thread later. */
-#ifndef CLOCHE_GARBAGE_H
-#define CLOCHE_GARBAGE_H
+ * Runs on the loop, where builds, tags and boxes are known: what any build of the catalogue, any running build or any
+ * box names stays, however old. The rest is a cache and stays for a while after its last use. Removal is a rename here
+ * and a walk on a worker thread later. */
+#ifndef CLOCHE_WARDEN_BUILD_GC_H
+#define CLOCHE_WARDEN_BUILD_GC_H
 
 #include "warden/warden.h"
 
-struct garbage_order {
+struct gc_params {
   bool only_say;
   int64_t unused_s;                          /* what was used in this time stays */
   void (*tell)(const char *path, void *arg); /* of each thing that goes; may be NULL */
@@ -16,6 +17,6 @@ struct garbage_order {
 };
 
 /* How many things went (or would). */
-size_t garbage_collect(struct warden *w, const struct garbage_order *o);
+size_t gc_run(struct warden *w, const struct gc_params *o);
 
 #endif

@@ -1,4 +1,5 @@
-/* courier.c - see courier.h. Between fork and exec only system calls: other threads may hold any lock. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* helper_proc.c - see helper_proc.h. Between fork and exec only system calls: other threads may hold any lock. */
 #include "warden/build/helper_proc.h"
 
 #include <fcntl.h>
@@ -14,14 +15,17 @@
 #include <sys/wait.h>
 
 #define LOOK_MS  100
+#define EVERY_US 1000000 /* between calls of `look` */
 #define LINE_MAX 4096
 #define ENV_MAX  32
 
 struct run {
-  const struct courier *c;
+  const struct helper_proc *c;
   char line[LINE_MAX];
   size_t have;
   char complaint[400]; /* the last one */
+  struct err seen;     /* by `look` */
+  int64_t looked_us;
 };
 
 /* ---- the child ---- */
@@ -45,7 +49,7 @@ static void place(int tree, const char *at)
     give_up("a directory could not be bound for the program that fetches");
 }
 
-static void wall_in(const struct courier *c)
+static void wall_in(const struct helper_proc *c)
 {
   if (c->work >= 0 || c->source >= 0) {
     if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
@@ -63,7 +67,7 @@ static void wall_in(const struct courier *c)
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* behind the change of user, which would clear it */
 }
 
-static _Noreturn void child(const struct courier *c, int in, int out, const char *const *env)
+static _Noreturn void child(const struct helper_proc *c, int in, int out, const char *const *env)
 {
   sigset_t none;
   int given = in >= 0 ? in : open("/dev/null", O_RDONLY);
@@ -85,7 +89,8 @@ static void environment(const char **env, bool confined)
 {
   static const char *const kept[] = {"HTTP_PROXY",  "HTTPS_PROXY", "NO_PROXY",      "http_proxy",
                                      "https_proxy", "no_proxy",    "SSL_CERT_FILE", "SSL_CERT_DIR"};
-  static const char *const fixed[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"};
+  static const char *const fixed[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                                      "LANG=C.UTF-8"};
   static const char *const homes[] = {"HOME=/tmp", "TMPDIR=/tmp", "XDG_RUNTIME_DIR=/tmp", "HOME=/root"};
   size_t n = 0;
   for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
@@ -107,7 +112,8 @@ static void take_line(struct run *r)
   r->line[r->have] = 0;
   struct str line = str_trim(str_make(r->line, r->have));
   ptrdiff_t at = str_search(line, STR("msg=\""));
-  bool bad = str_search(line, STR("level=fatal")) >= 0 || str_search(line, STR("level=error")) >= 0 || str_starts(line, STR("E:"));
+  bool bad = str_search(line, STR("level=fatal")) >= 0 || str_search(line, STR("level=error")) >= 0 ||
+             str_starts(line, STR("E:"));
   if (at >= 0) {
     line = str_skip(line, (size_t)at + 5);
     if (line.n && line.p[line.n - 1] == '"')
@@ -133,6 +139,15 @@ static void take(struct run *r, const char *p, size_t n)
   }
 }
 
+static int look(struct run *r)
+{
+  int64_t now = clock_mono_us();
+  if (!r->c->look || now - r->looked_us < EVERY_US)
+    return 0;
+  r->looked_us = now;
+  return r->c->look(r->c->of, &r->seen);
+}
+
 /* Reads until the end of its output; says what cut it short. */
 static int follow(struct run *r, int fd, int64_t end_us)
 {
@@ -144,6 +159,9 @@ static int follow(struct run *r, int fd, int64_t end_us)
       return -ECANCELED;
     if (clock_mono_us() > end_us)
       return -ETIMEDOUT;
+    int seen = look(r);
+    if (seen < 0)
+      return seen;
     ssize_t n = k > 0 ? read(fd, piece, sizeof(piece)) : -1;
     if (n == 0)
       return 0;
@@ -157,12 +175,16 @@ static int follow(struct run *r, int fd, int64_t end_us)
 static int judge(struct run *r, int cut, int status, struct err *err)
 {
   const char *name = r->c->argv[0];
+  if (r->seen.code) {
+    *err = r->seen;
+    return cut;
+  }
   if (cut == -ECANCELED)
     return err_set(err, cut, "cancelled");
   if (cut == -ETIMEDOUT)
     return err_set(err, cut, "%s did not finish within %u s", name, r->c->seconds);
   if (cut)
-    return err_set(err, cut, "%s answered with more than %zu bytes", name, r->c->answer->max);
+    return err_set(err, cut, "the response of %s exceeds %zu bytes", name, r->c->answer->max);
   if (WIFEXITED(status) && !WEXITSTATUS(status))
     return 0;
   struct str first, rest;
@@ -197,11 +219,11 @@ static int keep_input(struct str text, int *out, struct err *err)
     return 0;
   *out = memfd_create("input", MFD_CLOEXEC);
   if (*out < 0 || fd_write_all(*out, text.p, text.n) || lseek(*out, 0, SEEK_SET))
-    return err_errno(err, "keeping the question for the program that fetches");
+    return err_errno(err, "writing the input of the helper process");
   return 0;
 }
 
-int courier_run(const struct courier *order, struct err *err)
+int helper_proc_run(const struct helper_proc *order, struct err *err)
 {
   cleanup_fd int work = -1, source = -1, input = -1;
   int bound = clone_mount(order->work, false, &work, err);
@@ -209,7 +231,7 @@ int courier_run(const struct courier *order, struct err *err)
   bound = bound ? bound : keep_input(order->input, &input, err);
   if (bound)
     return bound;
-  struct courier own = *order, *c = &own;
+  struct helper_proc own = *order, *c = &own;
   own.work = work;
   own.source = source;
   struct run r = {.c = c};

@@ -1,12 +1,13 @@
-/* courier.h - runs an outside program that fetches things: as a user without rights, its output read line by line, with an
- * end that comes in time. */
-#ifndef CLOCHE_COURIER_H
-#define CLOCHE_COURIER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* helper_proc.h - runs an outside program that fetches things: as a user without rights, its output read line by line,
+ * with an end that comes in time. */
+#ifndef CLOCHE_WARDEN_BUILD_HELPER_PROC_H
+#define CLOCHE_WARDEN_BUILD_HELPER_PROC_H
 
 #include "base/base.h"
 #include <stdatomic.h>
 
-struct courier {
+struct helper_proc {
   const char *const *argv; /* argv[0] is searched for in the usual places */
   uint32_t uid;            /* 0: stays root, sees everything */
   int work;                /* directory it sees as /tmp and may write to, or -1 */
@@ -17,11 +18,13 @@ struct courier {
   struct str input;   /* its standard input; empty: none */
   struct buf *answer; /* takes what it prints, to the letter; NULL: lines are said */
   const atomic_bool *cancelled;
+  int (*look)(const void *of, struct err *err); /* once a second: negative ends it, and is its result; may be NULL */
+  const void *of;
   void (*say)(void *arg, enum log_level level, const char *line);
   void *arg;
 };
 
 /* 0 when it ended well. Its last line of complaint is in err. */
-int courier_run(const struct courier *c, struct err *err);
+int helper_proc_run(const struct helper_proc *c, struct err *err);
 
 #endif

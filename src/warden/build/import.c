@@ -1,10 +1,13 @@
-/* import.c - an image file becomes a template as it is, without a build: for the machine's own root.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.c - an image file becomes a template as it is, without a build: for the host's root user.
  *
  * An image that `cloche template export` wrote brings its settings along. Any other one keeps its environment, its
  * directory and its user where that is a name; it is the operator's to see that it has what sandboxes need. */
+#include "warden/quota.h"
 #include "warden/rpc/request.h"
 #include "warden/db/ref.h"
 #include "warden/id_slots.h"
+#include "warden/worker_pool.h"
 #include <stdio.h>
 
 #define CONFIG_MAX   ((size_t)256 << 10)
@@ -15,7 +18,7 @@
 struct import {
   uv_work_t work;
   struct warden *warden;
-  struct ask ask;
+  struct origin origin;
   struct source_spec spec;
   struct source_base base;
   char team[40], ref[300];
@@ -53,7 +56,8 @@ static bool named_user(struct str user)
 
 static void foreign_config(struct jw *w, const struct json *image)
 {
-  struct str user = json_text(json_get(image, "user"), STR("")), workdir = json_text(json_get(image, "workdir"), STR(""));
+  struct str user = json_text(json_get(image, "user"), STR("")),
+             workdir = json_text(json_get(image, "workdir"), STR(""));
   jw_key(w, "env");
   if (json_given(json_get(image, "env")))
     jw_value(w, json_get(image, "env"));
@@ -97,15 +101,18 @@ static int add_build(struct import *i, struct template **t, struct build **b)
   else
     foreign_config(&w, image);
   jw_close(&w, '}');
+  struct box_size size = {number(own, "cpu", 2), number(own, "memoryMB", MEMORY_MB), number(own, "diskMB", DISK_MB)};
+  if ((r = quota_fits(i->warden, str_of(i->team), size, &i->err)))
+    return r;
   random_id(id, 20);
   r = catalog_template_make(c, str_of(i->team), name.alias, str_of(id), t, &i->err);
   if (r)
     return r;
   struct row_build row = {.layers = (char *)buf_z(&i->base.layers),
                           .config = (char *)buf_z(&config),
-                          .cpus = number(own, "cpu", 2),
-                          .memory_mb = number(own, "memoryMB", MEMORY_MB),
-                          .disk_mb = number(own, "diskMB", DISK_MB),
+                          .cpus = size.cpus,
+                          .memory_mb = size.memory_mb,
+                          .disk_mb = size.disk_mb,
                           .created_us = clock_wall_us()};
   uuid4(row.id);
   memcpy(row.template_id, (*t)->row.id, sizeof(row.template_id));
@@ -123,35 +130,36 @@ static void import_done(uv_work_t *work, int status)
   slot_mark(i->warden, i->slot, false);
   if (!i->result)
     i->result = add_build(i, &t, &b);
-  struct question q = {.warden = i->warden, .id = i->ask.id, .out = &out};
-  desk_begin(&q, WIRE_REPLY, i->result);
+  struct request q = {.warden = i->warden, .id = i->origin.id, .out = &out};
+  reply_begin(&q, WIRE_REPLY, i->result);
   if (i->result)
     wire_putz(&out, W_MESSAGE, i->err.msg);
   else
-    desk_put_build(&q, t, b);
-  desk_send(i->warden, i->ask, &out);
+    reply_put_build(&q, t, b);
+  reply_packet(i->warden, i->origin, &out);
   import_free(i);
 }
 
-void desk_import(struct question *q)
+void handle_import(struct request *q)
 {
   struct warden *w = q->warden;
   struct import *i = xcalloc(1, sizeof(*i));
   struct str image = wire_get(q->packet, W_NAME);
-  *i = (struct import){.warden = w, .ask = desk_ask(q), .image = xstrndup(image.p ? image.p : "", image.n)};
+  *i = (struct import){.warden = w, .origin = request_origin(q), .image = xstrndup(image.p ? image.p : "", image.n)};
   i->work.data = i;
-  bool bad = str_copyz(q->team, i->team, sizeof(i->team)) || str_copyz(wire_get(q->packet, W_REF), i->ref, sizeof(i->ref)) ||
-             !catalog_team(w->catalog, q->team);
+  bool bad = str_copyz(q->team, i->team, sizeof(i->team)) ||
+             str_copyz(wire_get(q->packet, W_REF), i->ref, sizeof(i->ref)) || !catalog_team(w->catalog, q->team);
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct ref name;
   struct err err = ERR_NONE;
   if (!bad && ref_read(str_of(i->ref), &lowered, &name, &err)) { /* before anything is unpacked */
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
     import_free(i);
     return;
   }
   if (bad || slot_take(w, &i->slot)) {
-    desk_refuse(q, bad ? -EINVAL : -EAGAIN, bad ? "an import needs a team that is there and a name" : "all id ranges are in use; try again later");
+    reply_error(q, bad ? -EINVAL : -EAGAIN,
+                bad ? "an import needs a team that is there and a name" : "all id ranges are in use; try again later");
     import_free(i);
     return;
   }
@@ -163,5 +171,5 @@ void desk_import(struct question *q)
                                  .id_base = w->config->id_base + i->slot * JAIL_IDS,
                                  .image = str_of(i->image),
                                  .any_file = true};
-  uv_queue_work(w->loop, &i->work, import_work, import_done);
+  worker_pool_queue(w, i->team, &i->work, import_work, import_done);
 }

@@ -1,4 +1,5 @@
-/* claim.c - see claim.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_lease.c - see layer_lease.h. */
 #include "warden/build/layer_lease.h"
 
 #include <fcntl.h>
@@ -8,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool claim_layer(const char *dir)
+bool layer_lease(const char *dir)
 {
   pthread_mutex_lock(&lock);
   bool there = !utimensat(AT_FDCWD, dir, NULL, AT_SYMLINK_NOFOLLOW);
@@ -16,16 +17,16 @@ bool claim_layer(const char *dir)
   return there;
 }
 
-bool claim_tree(const char *fs)
+bool layer_lease_tree(const char *fs)
 {
   char dir[600];
   struct str path = str_of(fs);
   if (!str_ends(path, STR("/fs")) || str_copyz(str_sub(path, 0, path.n - 3), dir, sizeof(dir)))
     return false;
-  return claim_layer(dir) && access(fs, F_OK) == 0;
+  return layer_lease(dir) && access(fs, F_OK) == 0;
 }
 
-bool claim_remove(const char *dir, const char *gone, int64_t since)
+bool layer_remove_unleased(const char *dir, const char *gone, int64_t since)
 {
   struct stat st;
   pthread_mutex_lock(&lock);

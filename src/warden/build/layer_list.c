@@ -1,4 +1,5 @@
-/* layer.c - see layer.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_list.c - see layer_list.h. */
 #include "warden/build/layer_list.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* runtime.c - see runtime.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_layer.c - see runtime_layer.h. */
 #include "warden/build/runtime_layer.h"
 
 #include <dirent.h>
@@ -50,7 +51,9 @@ static int walk_entry(struct walk *w, int from, const char *name, int to)
   unsigned mode = S_ISDIR(st.st_mode) || (st.st_mode & 0111) ? 0755 : 0644;
   char tag[512];
   if (to < 0)
-    sha256_add(&w->hash, tag, (size_t)snprintf(tag, sizeof(tag), "%s %o %lld\n", name, mode, S_ISDIR(st.st_mode) ? 0LL : (long long)st.st_size));
+    sha256_add(&w->hash, tag,
+               (size_t)snprintf(tag, sizeof(tag), "%s %o %lld\n", name, mode,
+                                S_ISDIR(st.st_mode) ? 0LL : (long long)st.st_size));
   if (S_ISDIR(st.st_mode))
     return walk_dir(w, from, name, to);
   return S_ISREG(st.st_mode) ? walk_file(w, from, name, to, mode) : 0;
@@ -102,7 +105,8 @@ int runtime_stage(const char *source, const char *data, char name[80], struct er
   snprintf(tmp, sizeof(tmp), "%s/runtime/.new-%d", data, getpid());
   path_remove_tree(AT_FDCWD, tmp);
   path_mkdirs(tmp, 0755);
-  cleanup_fd int from = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int from = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                 to = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   struct dirent **list;
   int n = scandirat(from, ".", &list, not_dots, by_name);
   for (int i = 0; i < n; i++) {

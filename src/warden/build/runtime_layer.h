@@ -1,7 +1,8 @@
-/* runtime.h - the layer that makes any template a box: the agent and the kernels' programs. Copied into the data
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime_layer.h - the layer that makes any template a box: the agent and the kernels' programs. Copied into the data
  * directory under the hash of its contents, so that a new build or another version never changes a living box. */
-#ifndef CLOCHE_RUNTIME_H
-#define CLOCHE_RUNTIME_H
+#ifndef CLOCHE_WARDEN_BUILD_RUNTIME_LAYER_H
+#define CLOCHE_WARDEN_BUILD_RUNTIME_LAYER_H
 
 #include "base/base.h"
 

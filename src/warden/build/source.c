@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source.c - see source.h. */
 #include "warden/build/source.h"
 
@@ -10,9 +11,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
-#define CONFIG_MAX ((size_t)64 << 10)
-#define LAYERS_MAX ((size_t)512 << 10) /* bytes of the list of an image's layers */
+#define CONFIG_MAX         ((size_t)64 << 10)
+#define DEPTH_MAX          6                   /* of directories that a fetch makes */
+#define OVERLAY_LAYERS_MAX ((size_t)512 << 10) /* bytes of the list of an image's layers */
 
 struct fetch {
   const struct source_spec *s;
@@ -55,9 +58,9 @@ void source_base_free(struct source_base *b)
 
 static int write_secret(struct fetch *f, struct err *err)
 {
-  cleanup_buf struct buf code = BUF_INIT(2 * CREDENTIAL_MAX), text = BUF_INIT(4 * CREDENTIAL_MAX);
+  cleanup_buf struct buf code = BUF_INIT(2 * REGISTRY_AUTH_MAX), text = BUF_INIT(4 * REGISTRY_AUTH_MAX);
   char path[80];
-  int r = credential_read(f->s, f->work, &code, err);
+  int r = registry_auth_read(f->s, f->work, &code, err);
   if (r)
     return r;
   struct jw w = JW(&text);
@@ -101,7 +104,8 @@ static int make_owned(int at, const char *name, uint32_t uid, struct err *err)
   return 0;
 }
 
-/* Blobs are only a cache; over its size it starts anew. A fetch under way in there then asks again for what it misses. */
+/* Blobs are only a cache; over its size it starts anew. A fetch under way in there then asks again for what it misses.
+ */
 static int open_place(struct fetch *f, struct err *err)
 {
   const struct source_rules *rules = f->s->rules;
@@ -135,18 +139,20 @@ static int open_source(struct fetch *f, struct err *err)
   const struct source_rules *rules = f->s->rules;
   const char *path = f->name.rest;
   if (!f->s->any_file && !rules->dir[0])
-    return err_set(err, -EPERM, "images of the type '%s' are not enabled on this server (setting image_dir)", f->name.transport);
+    return err_set(err, -EPERM, "images of the type '%s' are not enabled on this server (setting image_dir)",
+                   f->name.transport);
   while (*path == '/')
     path++;
-  cleanup_fd int top = f->s->any_file ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : open(rules->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int top =
+      f->s->any_file ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : open(rules->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
   cleanup_fd int file = top < 0 ? -errno : path_open_beneath(top, path, O_PATH, 0);
   struct stat st;
   if (top < 0 || file < 0 || fstat(file, &st))
     return err_set(err, -ENOENT, "the image file '%s' is not in the server's directory of images", f->name.rest);
   bool layout = !strcmp(f->name.transport, "oci");
   if (layout != S_ISDIR(st.st_mode))
-    return err_set(err, -EINVAL, "'%s' is %s; '%s:' expects %s", f->name.rest, layout ? "no directory" : "a directory", f->name.transport,
-                   layout ? "an OCI layout" : "a file");
+    return err_set(err, -EINVAL, "'%s' is %s; '%s:' expects %s", f->name.rest, layout ? "no directory" : "a directory",
+                   f->name.transport, layout ? "an OCI layout" : "a file");
   f->source = steal_fd(&file);
   return 0;
 }
@@ -155,9 +161,62 @@ static int open_source(struct fetch *f, struct err *err)
 
 static int check_host(const struct fetch *f, struct err *err)
 {
-  if (source_host_listed(f->s->rules->registries, f->name.host) || source_host_listed(f->s->rules->insecure, f->name.host))
+  if (source_host_listed(f->s->rules->registries, f->name.host) ||
+      source_host_listed(f->s->rules->insecure, f->name.host))
     return 0;
-  return err_set(err, -EPERM, "images of the registry '%s' are not allowed on this server (setting image_registries)", f->name.host);
+  return err_set(err, -EPERM, "images of the registry '%s' are not allowed on this server (setting image_registries)",
+                 f->name.host);
+}
+
+static uint64_t tree_bytes(int at, const char *name, int depth)
+{
+  struct stat st;
+  uint64_t sum = 0;
+  int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+      continue;
+    sum += (uint64_t)st.st_blocks * 512;
+    if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+      sum += tree_bytes(dirfd(d), e->d_name, depth + 1);
+  }
+  if (d)
+    closedir(d);
+  else if (fd >= 0)
+    close(fd);
+  return sum;
+}
+
+static size_t fetches_in(int work)
+{
+  size_t n = 0;
+  int fd = openat(work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  for (struct dirent *e; d && (e = readdir(d));)
+    n += !strncmp(e->d_name, "fetch-", 6);
+  if (d)
+    closedir(d);
+  return MAX(n, (size_t)1);
+}
+
+/* The limit of a file does not bound an image of many layers, nor a registry that never ends: what all fetches of the
+ * team have on the disk is counted while they run, and the disk itself is looked at. */
+static int within_limits(const void *of, struct err *err)
+{
+  const struct fetch *f = of;
+  const struct source_rules *rules = f->s->rules;
+  struct statvfs fs;
+  uint64_t most = ((uint64_t)rules->cache_mb + (uint64_t)rules->size_mb * fetches_in(f->work)) << 20;
+  if (tree_bytes(f->work, ".", 0) > most)
+    return err_set(err, -EFBIG, "the image is larger than %u MiB, which is the most an image may have (image_size_mb)",
+                   rules->size_mb);
+  if (fstatvfs(f->work, &fs))
+    return 0;
+  uint64_t reserve = MIN((uint64_t)rules->reserve_mb << 20, (uint64_t)fs.f_blocks * fs.f_frsize / 20);
+  if ((uint64_t)fs.f_bavail * fs.f_frsize < reserve)
+    return err_set(err, -ENOSPC, "this server's disk is full: the image was given up");
+  return 0;
 }
 
 /* A layout is bound on a directory every machine has, an archive on a file of the fetch's own. */
@@ -198,17 +257,19 @@ static int copy(struct fetch *f, struct err *err)
   argv[n++] = from;
   argv[n++] = to;
   argv[n] = NULL;
-  struct courier c = {.argv = argv,
-                      .uid = f->s->rules->uid,
-                      .work = f->work,
-                      .source = f->source,
-                      .source_at = f->at,
-                      .file_max = (uint64_t)f->s->rules->size_mb << 20,
-                      .seconds = source_seconds(f->s, f->s->rules->seconds),
-                      .cancelled = f->s->cancelled,
-                      .say = f->s->say,
-                      .arg = f->s->arg};
-  return courier_run(&c, err);
+  struct helper_proc c = {.argv = argv,
+                          .uid = f->s->rules->uid,
+                          .work = f->work,
+                          .source = f->source,
+                          .source_at = f->at,
+                          .file_max = (uint64_t)f->s->rules->size_mb << 20,
+                          .seconds = source_seconds(f->s, f->s->rules->seconds),
+                          .cancelled = f->s->cancelled,
+                          .look = within_limits,
+                          .of = f,
+                          .say = f->s->say,
+                          .arg = f->s->arg};
+  return helper_proc_run(&c, err);
 }
 
 static int unpack(struct fetch *f, struct source_base *out, struct err *err)
@@ -259,7 +320,7 @@ static int known_debian(const struct fetch *f, struct source_base *out)
     snprintf(identity, sizeof(identity), "debian %s %lld", f->name.suite, (long long)day);
     source_key("", identity, out->key);
     snprintf(layer, sizeof(layer), "%s/layers/%s/fs", f->s->data, out->key);
-    if (claim_tree(layer))
+    if (layer_lease_tree(layer))
       return buf_addf(&out->layers, "%s\n", layer),
              buf_addz(&out->config, "{\"env\":{},\"user\":\"\",\"workdir\":\"\",\"cmd\":[],\"entrypoint\":[]}");
   }
@@ -275,15 +336,15 @@ static int make_debian(struct fetch *f, struct source_base *out, struct err *err
   random_id(mark, 16);
   snprintf(path, sizeof(path), "%s/cache/debian-%s-%s.tar", f->s->data, f->name.suite, mark);
   const char *const argv[] = {f->s->rules->debian, f->name.suite, path, NULL};
-  struct courier c = {.argv = argv,
-                      .work = -1,
-                      .source = -1,
-                      .file_max = (uint64_t)f->s->rules->size_mb << 20,
-                      .seconds = source_seconds(f->s, f->s->rules->seconds),
-                      .cancelled = f->s->cancelled,
-                      .say = f->s->say,
-                      .arg = f->s->arg};
-  int r = courier_run(&c, err);
+  struct helper_proc c = {.argv = argv,
+                          .work = -1,
+                          .source = -1,
+                          .file_max = (uint64_t)f->s->rules->size_mb << 20,
+                          .seconds = source_seconds(f->s, f->s->rules->seconds),
+                          .cancelled = f->s->cancelled,
+                          .say = f->s->say,
+                          .arg = f->s->arg};
+  int r = helper_proc_run(&c, err);
   cleanup_fd int archive = r ? -1 : open(path, O_RDONLY | O_CLOEXEC);
   if (!r && archive < 0)
     r = err_errno(err, "opening %s", path);
@@ -297,13 +358,15 @@ static int make_debian(struct fetch *f, struct source_base *out, struct err *err
   return source_unpack(&everyone, &in, out, err);
 }
 
-/* Where the registry can't be had, a Debian release can still be: from the archive this machine itself installs from. */
+/* Where the registry is not available, a Debian release can still be: from the archive this machine itself installs
+ * from. */
 static int debian_instead(struct fetch *f, struct source_base *out, struct err *err)
 {
-  if (!f->name.suite[0] || !f->s->rules->debian[0] || f->s->registry.n || err->code == -ECANCELED || err->code == -EBADMSG ||
-      (f->s->deadline_us && clock_mono_us() > f->s->deadline_us))
+  if (!f->name.suite[0] || !f->s->rules->debian[0] || f->s->registry.n || err->code == -ECANCELED ||
+      err->code == -EBADMSG || (f->s->deadline_us && clock_mono_us() > f->s->deadline_us))
     return err->code;
-  say(f->s, LOG_WARN, "the image can't be had (%s); making Debian %s from packages instead", err->msg, f->name.suite);
+  say(f->s, LOG_WARN, "the image is not available (%s); building Debian %s from packages instead", err->msg,
+      f->name.suite);
   if (!known_debian(f, out))
     return 0;
   struct err why = ERR_NONE;
@@ -316,7 +379,7 @@ int source_fetch(const struct source_spec *spec, struct source_base *out, struct
   struct err own = ERR_NONE;
   struct fetch f = {.s = spec, .work = -1, .source = -1};
   err = err ? err : &own;
-  *out = (struct source_base){.config = BUF_INIT(CONFIG_MAX), .layers = BUF_INIT(LAYERS_MAX)};
+  *out = (struct source_base){.config = BUF_INIT(CONFIG_MAX), .layers = BUF_INIT(OVERLAY_LAYERS_MAX)};
   int r = source_name_read(spec->image, &f.name, err);
   if (!r && (r = fetch_image(&f, out, err)))
     r = debian_instead(&f, out, err);

@@ -1,11 +1,13 @@
-/* source.h - what a template can begin with besides another template: an image of a registry, an image file the operator
- * put in a directory for that, a Debian release.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source.h - what a template can begin with besides another template: an image of a registry, an image file the
+ * operator put in a directory for that, a Debian release.
  *
- * Nothing from outside is trusted on the way. A program that speaks to registries (skopeo) runs as a user without rights and
- * sees one directory of its own; what it brought is read by the unpacker in a box of its own (src/unpack). The warden sees
- * digests and one bounded JSON text. Caches are per team: knowing a private image's digest gives nobody its contents. */
-#ifndef CLOCHE_SOURCE_H
-#define CLOCHE_SOURCE_H
+ * Nothing from outside is trusted on the way. A program that speaks to registries (skopeo) runs as a user without
+ * rights and sees one directory of its own; what it brought is read by the unpacker in a box of its own (src/unpack).
+ * The warden sees digests and one bounded JSON text. Caches are per team: knowing a private image's digest gives nobody
+ * its contents. */
+#ifndef CLOCHE_WARDEN_BUILD_SOURCE_H
+#define CLOCHE_WARDEN_BUILD_SOURCE_H
 
 #include "base/base.h"
 #include <stdatomic.h>
@@ -20,7 +22,8 @@ struct source_rules {
   const char *debian;     /* program that makes a Debian root as an archive; "" = no such remedy */
   uint32_t uid;           /* who fetches */
   unsigned size_mb, seconds, cache_mb, debian_days;
-  unsigned layers; /* of an image that are kept apart; one with more becomes a single one */
+  unsigned reserve_mb; /* of the disk, which no fetch takes */
+  unsigned layers;     /* of an image that are kept apart; one with more becomes a single one */
 };
 
 struct source_spec {
@@ -30,7 +33,7 @@ struct source_spec {
   uint32_t id_base;    /* an id range nobody uses meanwhile: the unpacker is a box */
   struct str image;    /* as the client wrote it */
   struct str registry; /* fromImageRegistry as JSON text, or empty; neither stored nor logged */
-  bool any_file;       /* image may be a file anywhere: the machine's own root asks */
+  bool any_file;       /* image may be a file anywhere: the host's root user asks */
   bool force;          /* a Debian root that is there is made again; images are always asked for again */
   int64_t deadline_us; /* monotonic; 0 = only the rules' own limits */
   const atomic_bool *cancelled;
@@ -41,7 +44,8 @@ struct source_spec {
 struct source_base {
   char key[65];      /* names the content */
   struct buf layers; /* <data>/layers/<key>/fs: directories, top first, one per line; ids as a box sees them */
-  struct buf config; /* {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[]}, and "cloche":{} of an exported template */
+  struct buf
+      config; /* {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[]}, and "cloche":{} of an exported template */
 };
 
 /* The template that stands for an image by the rules; STR_NONE: none does. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_name.c - see source_name.h. */
 #include "warden/build/source_name.h"
 
@@ -50,12 +51,13 @@ static int read_registry(struct str image, struct source_name *out, struct err *
     host = STR(HUB);
     path = image;
   }
-  if (!made_of(host, ".-:") || !made_of(path, "._-/:@") || path.p[0] == '-' || path.p[0] == '/' || str_search(path, STR("//")) >= 0 ||
-      str_search(path, STR("../")) >= 0)
+  if (!made_of(host, ".-:") || !made_of(path, "._-/:@") || path.p[0] == '-' || path.p[0] == '/' ||
+      str_search(path, STR("//")) >= 0 || str_search(path, STR("../")) >= 0)
     return bad(image, "[host[:port]/]name[:tag][@sha256:digest] is expected", err);
   bool bare = !named && str_find(path, '/') < 0;
   if (str_copyz(host, out->host, sizeof(out->host)) ||
-      (size_t)snprintf(out->rest, sizeof(out->rest), "%s" STR_FMT, bare ? "library/" : "", STR_ARG(path)) >= sizeof(out->rest))
+      (size_t)snprintf(out->rest, sizeof(out->rest), "%s" STR_FMT, bare ? "library/" : "", STR_ARG(path)) >=
+          sizeof(out->rest))
     return bad(image, "it is too long", err);
   snprintf(out->transport, sizeof(out->transport), "docker");
   find_suite(out);
@@ -66,7 +68,8 @@ static int read_file(struct str image, struct str transport, struct str path, st
 {
   struct str file, tag;
   str_cut(path, ':', &file, &tag);
-  if (str_copyz(transport, out->transport, sizeof(out->transport)) || str_copyz(file, out->rest, sizeof(out->rest)) || !file.n)
+  if (str_copyz(transport, out->transport, sizeof(out->transport)) || str_copyz(file, out->rest, sizeof(out->rest)) ||
+      !file.n)
     return bad(image, "a path is expected behind the first colon, of at most 511 bytes", err);
   if (tag.n && (!made_of(tag, "._-/:") || str_copyz(tag, out->tag, sizeof(out->tag))))
     return bad(image, "the tag has other signs than letters, digits and . _ - / :", err);

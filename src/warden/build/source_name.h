@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_name.h - how images are named, and who may be asked for them. Pure. */
-#ifndef CLOCHE_SOURCE_NAME_H
-#define CLOCHE_SOURCE_NAME_H
+#ifndef CLOCHE_WARDEN_BUILD_SOURCE_NAME_H
+#define CLOCHE_WARDEN_BUILD_SOURCE_NAME_H
 
 #include "base/base.h"
 

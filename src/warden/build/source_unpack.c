@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_unpack.c - see source_unpack.h.
  *
  * The box has no disk limit, so that its upper directory is a plain one of this host: a whole tree is renamed into its
- * place instead of being copied; a part is copied, because an overlay's upper directory holds marks of its own mount. The unpacker counts the bytes
- * it writes; its memory and processes are limited as any box's. What it says is one letter and a bounded text. */
+ * place instead of being copied; a part is copied, because an overlay's upper directory holds marks of its own mount.
+ * The unpacker counts the bytes it writes; its memory and processes are limited as any box's. What it says is one
+ * letter and a bounded text. */
 #include "warden/build/source_unpack.h"
 
 #include "jail/fs/layer_commit.h"
@@ -54,7 +56,7 @@ static void name_layer(struct session *x, const char *identity)
 {
   source_key(x->s->team, identity, x->out->key);
   snprintf(x->layer, sizeof(x->layer), "%s/layers/%s/fs", x->s->data, x->out->key);
-  x->known = claim_tree(x->layer);
+  x->known = layer_lease_tree(x->layer);
 }
 
 /* ---- the box ---- */
@@ -90,7 +92,7 @@ static int start(struct session *x, struct err *err)
 static int tell(struct session *x, const void *p, size_t n, int fd, struct err *err)
 {
   ssize_t k = fd_send(x->line, p, n, &fd, fd >= 0 ? 1 : 0, 0);
-  return k < 0 ? err_set(err, (int)k, "the unpacker is gone: %s", strerrordesc_np((int)-k)) : 0;
+  return k < 0 ? err_set(err, (int)k, "cloche-unpack exited: %s", strerrordesc_np((int)-k)) : 0;
 }
 
 static bool hex_name(struct str s)
@@ -166,7 +168,7 @@ static int heard(struct session *x, struct str packet, struct err *err)
   case UNPACK_FAILED:
     return err_set(err, -EBADMSG, STR_FMT, STR_ARG(str_sub(text, 0, 400)));
   default:
-    return err_set(err, -EPROTO, "the unpacker says nonsense");
+    return err_set(err, -EPROTO, "cloche-unpack: protocol error");
   }
 }
 
@@ -200,14 +202,16 @@ static int move_tree(struct session *x, const char *fs, struct err *err)
 {
   char from[600];
   snprintf(from, sizeof(from), "%s/upper" UNPACK_ROOT, x->dir);
-  if (rename(from, fs))
+  cleanup_fd int top = open(from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+                                      O_CLOEXEC); /* a link there would make the host's own files a layer */
+  if (top < 0 || rename(from, fs))
     return err_errno(err, "keeping the image in %s", fs);
-  removexattr(fs, "trusted.overlay.opaque"); /* the overlay's own, about a place that is no more */
-  cleanup_fd int top = open(fs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return top < 0 || syncfs(top) ? err_errno(err, "writing out %s", fs) : 0;
+  fremovexattr(top, "trusted.overlay.opaque"); /* the overlay's own, about a place that is no more */
+  return syncfs(top) ? err_errno(err, "writing out %s", fs) : 0;
 }
 
-/* Appears under its name whole and on the disk, or not at all. Another build may have been quicker: its tree is as good. */
+/* Appears under its name whole and on the disk, or not at all. Another build may have been quicker: its tree is as
+ * good. */
 static int keep(struct session *x, struct err *err)
 {
   char fresh[600], fs[640], home[600];
@@ -237,7 +241,8 @@ static void finish(struct session *x)
 static int work(struct session *x, struct err *err)
 {
   uint64_t bytes = (uint64_t)x->s->rules->size_mb << 20;
-  struct unpack_order order = {.what = x->in->what, .bytes = bytes, .entries = ENTRIES, .used = x->in->used, .lowest = !x->in->lowers.n};
+  struct unpack_order order = {
+      .what = x->in->what, .bytes = bytes, .entries = ENTRIES, .used = x->in->used, .lowest = !x->in->lowers.n};
   memcpy(order.packed, x->in->part.packed, sizeof(order.packed));
   memcpy(order.diff, x->in->part.diff, sizeof(order.diff));
   int r = start(x, err);
@@ -272,7 +277,7 @@ static int64_t known_part(const char *home)
   char path[600];
   uint64_t n;
   snprintf(path, sizeof(path), "%s/" SIZE, home);
-  if (!claim_layer(home) || file_read(path, &b) || str_u64(buf_str(&b), &n))
+  if (!layer_lease(home) || file_read(path, &b) || str_u64(buf_str(&b), &n))
     return -ENOENT;
   return (int64_t)n;
 }
@@ -318,14 +323,15 @@ static int stack(struct session *x, struct err *err)
     source_key(x->s->team, identity, key);
     snprintf(home, sizeof(home), "%s/layers/%s", x->s->data, key);
     int64_t size = known_part(home);
-    snprintf(line, sizeof(line), "%s layer %zu of %zu (sha256:%.12s)", size < 0 ? "unpacking" : "CACHED", i + 1, x->parts.n, in.part.packed);
+    snprintf(line, sizeof(line), "%s layer %zu of %zu (sha256:%.12s)", size < 0 ? "unpacking" : "CACHED", i + 1,
+             x->parts.n, in.part.packed);
     note(x, str_of(line));
     in.lowers = buf_str(&x->out->layers);
     in.used = used;
     int r = size < 0 ? unpack_part(x->s, &in, home, err) : 0;
     size = r ? 0 : known_part(home);
     if (size < 0)
-      r = err_set(err, -EIO, "the layer %s has gone", home);
+      r = err_set(err, -EIO, "the layer %s no longer exists", home);
     used += (uint64_t)MAX(size, (int64_t)0);
     if (!r && used > (uint64_t)x->s->rules->size_mb << 20)
       r = err_set(err, -EBADMSG, "unpacked it is larger than %u MiB", x->s->rules->size_mb);
@@ -347,7 +353,7 @@ int source_unpack(const struct source_spec *s, const struct source_input *in, st
     name_layer(&x, in->identity);
   int r = work(&x, err);
   if (!r && !out->key[0])
-    r = err_set(err, -EPROTO, "the unpacker did not say what it unpacked");
+    r = err_set(err, -EPROTO, "cloche-unpack did not report a digest");
   if (!r && !x.known && !x.stacked)
     r = keep(&x, err);
   if (!r)

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source_unpack.h - runs the unpacker in a box of its own and keeps what it made as layers.
  *
- * An image's layers are kept apart, each under a key of its digest and of those below it, so that images with a common base share
- * its files: each is unpacked in a box whose root the ones below it are. An image with too many becomes one layer. */
-#ifndef CLOCHE_SOURCE_UNPACK_H
-#define CLOCHE_SOURCE_UNPACK_H
+ * An image's layers are kept apart, each under a key of its digest and of those below it, so that images with a common
+ * base share its files: each is unpacked in a box whose root the ones below it are. An image with too many becomes one
+ * layer. */
+#ifndef CLOCHE_WARDEN_BUILD_SOURCE_UNPACK_H
+#define CLOCHE_WARDEN_BUILD_SOURCE_UNPACK_H
 
 #include "unpack/unpack.h"
 #include "warden/build/source.h"

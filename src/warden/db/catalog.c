@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* catalog.c - see catalog.h. Small tables; everything a create needs is a map lookup away. */
 #include "warden/build/layer_list.h"
 #include "warden/db/catalog.h"
@@ -113,7 +114,8 @@ static int first_team(struct catalog *c, char first_key[KEY_TEXT], struct err *e
   uuid4(id);
   int r = add_team(c, id, "Default", "default", err);
   key_make(first_key, hash, mask);
-  return r ? r : catalog_key_add(c, str_of(id), STR("first key"), str_make(hash, sizeof(hash)), str_of(mask), NULL, err);
+  return r ? r
+           : catalog_key_add(c, str_of(id), STR("first key"), str_make(hash, sizeof(hash)), str_of(mask), NULL, err);
 }
 
 int catalog_open(struct store *store, struct catalog **out, char first_key[KEY_TEXT], struct err *err)
@@ -175,7 +177,8 @@ void catalog_close(struct catalog *c)
   vec_free(&c->builds);
   vec_free(&c->retired);
   vec_free(&c->deleted);
-  struct map *const maps[] = {&c->team_by_id, &c->team_by_hash, &c->template_by_id, &c->template_by_name, &c->build_by_id};
+  struct map *const maps[] = {&c->team_by_id, &c->team_by_hash, &c->template_by_id, &c->template_by_name,
+                              &c->build_by_id};
   for (size_t i = 0; i < ARRAY_LEN(maps); i++)
     map_free(maps[i]);
   free(c);
@@ -270,13 +273,13 @@ void catalog_key_used(struct catalog *c, struct str hash, int64_t when_us)
     }
 }
 
-int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask, const struct row_key **out,
-                    struct err *err)
+int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask,
+                    const struct row_key **out, struct err *err)
 {
   struct row_key k = {.created_us = clock_wall_us()};
   uuid4(k.id);
-  if (!catalog_team(c, team) || hash.n != SHA256_LEN || str_copyz(team, k.team, sizeof(k.team)) || str_copyz(name, k.name, sizeof(k.name)) ||
-      str_copyz(mask, k.mask, sizeof(k.mask)))
+  if (!catalog_team(c, team) || hash.n != SHA256_LEN || str_copyz(team, k.team, sizeof(k.team)) ||
+      str_copyz(name, k.name, sizeof(k.name)) || str_copyz(mask, k.mask, sizeof(k.mask)))
     return err_set(err, -EINVAL, "a key needs a known team and a name of at most %zu bytes", sizeof(k.name) - 1);
   memcpy(k.hash, hash.p, SHA256_LEN);
   int r = store_key_put(c->store, &k, err);
@@ -365,7 +368,8 @@ static struct template *look_up(struct catalog *c, struct str team, struct str s
   return found && (found->row.public || str_is(team, found->row.team)) ? found : NULL;
 }
 
-int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err)
+int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id,
+                     struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct ref name;
@@ -385,7 +389,8 @@ bool catalog_foreign(struct catalog *c, struct str team, struct str ref)
   return t && !t->row.public && !str_is(team, t->row.team);
 }
 
-int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err)
+int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b,
+                 struct err *err)
 {
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct ref name;
@@ -403,7 +408,8 @@ int catalog_find(struct catalog *c, struct str team, struct str ref, struct temp
     build = build && build->of == found ? build : NULL;
   }
   if (!build)
-    return err_set(err, -ESTALE, "tag '" STR_FMT "' does not exist for template '" STR_FMT "'", STR_ARG(name.tag), STR_ARG(name.alias));
+    return err_set(err, -ESTALE, "tag '" STR_FMT "' does not exist for template '" STR_FMT "'", STR_ARG(name.tag),
+                   STR_ARG(name.alias));
   *t = found;
   *b = build;
   return 0;
@@ -554,7 +560,8 @@ static int put_tag(const char *tag, void *arg, struct err *err)
   return r ? r : load_tag(g->t->row.id, tag, g->b->row.id, now, g->c);
 }
 
-int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out, struct err *err)
+int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out,
+                struct err *err)
 {
   struct tagging g = {.c = c};
   int r = catalog_find(c, team, ref, &g.t, &g.b, err);
@@ -610,7 +617,8 @@ int catalog_tags_read(struct buf *b, struct str tags, struct err *err)
 
 /* ---- builds ---- */
 
-int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out, struct err *err)
+int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out,
+                          struct err *err)
 {
   struct template *have = by_name(c, team, alias);
   if (have)
@@ -621,7 +629,8 @@ int catalog_template_make(struct catalog *c, struct str team, struct str alias, 
   r.updated_us = r.created_us;
   if (!ref_word(alias, "_-") || alias.n > NAME_MAX_BYTES || str_copyz(alias, r.name, sizeof(r.name)))
     return err_set(err, -EINVAL, "a template's name has 1 to %d of a-z 0-9 _ -", NAME_MAX_BYTES);
-  if (!ref_word(id, "") || str_copyz(id, r.id, sizeof(r.id)) || str_copyz(team, r.team, sizeof(r.team)) || map_get(&c->template_by_id, id))
+  if (!ref_word(id, "") || str_copyz(id, r.id, sizeof(r.id)) || str_copyz(team, r.team, sizeof(r.team)) ||
+      map_get(&c->template_by_id, id))
     return err_set(err, -EINVAL, "bad template id");
   int e = store_template_put(c->store, &r, err);
   if (e)
@@ -631,7 +640,8 @@ int catalog_template_make(struct catalog *c, struct str team, struct str alias, 
   return 0;
 }
 
-int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags, struct err *err)
+int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags,
+                      struct err *err)
 {
   int r = store_build_put(c->store, row, err);
   if (r)
@@ -667,7 +677,8 @@ static unsigned number(struct json *j, const char *name, unsigned otherwise)
   return json_int(json_get(j, name), &v) || v <= 0 || v > 1 << 24 ? otherwise : (unsigned)v;
 }
 
-static int new_build(struct catalog *c, struct template *t, struct json *j, const char *layers, const char *config, struct err *err)
+static int new_build(struct catalog *c, struct template *t, struct json *j, const char *layers, const char *config,
+                     struct err *err)
 {
   struct row_build b = {.layers = (char *)layers,
                         .config = (char *)config,

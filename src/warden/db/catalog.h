@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* catalog.h - who may ask and what they may ask for: teams, keys, templates, builds and tags, held in memory and
  * written through to the store. Lookups never touch the database. */
-#ifndef CLOCHE_CATALOG_H
-#define CLOCHE_CATALOG_H
+#ifndef CLOCHE_WARDEN_DB_CATALOG_H
+#define CLOCHE_WARDEN_DB_CATALOG_H
 
 #include "wire/api_key.h"
 #include "warden/db/store.h"
@@ -45,37 +46,44 @@ size_t catalog_teams(struct catalog *c, const struct row_team *const **out);
 int catalog_team_put(struct catalog *c, struct row_team *r, struct err *err);
 void catalog_key_used(struct catalog *c, struct str hash, int64_t when_us); /* written back lazily */
 
-int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask, const struct row_key **out,
-                    struct err *err);
+int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask,
+                    const struct row_key **out, struct err *err);
 int catalog_key_rename(struct catalog *c, struct str team, struct str id, struct str name, struct err *err);
 int catalog_key_delete(struct catalog *c, struct str team, struct str id, struct err *err);
 size_t catalog_keys(struct catalog *c, const struct row_key *const **out);
 
 /* `[namespace/]alias[:tag]` or a template id. -EINVAL bad syntax, -ENOENT unknown template, -ESTALE known template but
  * no such tag; err says which. */
-int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b, struct err *err);
+int catalog_find(struct catalog *c, struct str team, struct str ref, struct template **t, struct build **b,
+                 struct err *err);
 struct build *catalog_build(struct catalog *c, struct str id);
 /* Paths of a build's layers, top first, the runtime layer below them all; NULL-terminated, in the arena. */
 const char *const *build_layers(struct arena *a, const struct build *b, const char *data, const char *runtime);
 /* The template of a reference, whatever its tag; visible ones only. by_id (may be NULL): it was named by its id. */
-int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id, struct err *err);
-bool catalog_foreign(struct catalog *c, struct str team, struct str ref); /* it is the id of a template the team may not see */
-struct build *catalog_default(const struct template *t);                  /* the build of its default tag, or NULL */
+int catalog_template(struct catalog *c, struct str team, struct str ref, struct template **t, bool *by_id,
+                     struct err *err);
+bool catalog_foreign(struct catalog *c, struct str team,
+                     struct str ref);                    /* it is the id of a template the team may not see */
+struct build *catalog_default(const struct template *t); /* the build of its default tag, or NULL */
 size_t catalog_builds(struct catalog *c, struct build *const **out);
 /* Changes; -EPERM when the template is another team's. Nobody may use it any more when it is deleted. */
 int catalog_publish(struct catalog *c, struct str team, struct template *t, bool public, struct err *err);
 int catalog_delete(struct catalog *c, struct str team, struct template *t, struct err *err);
 /* Tags joined by commas. */
-int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out, struct err *err);
+int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out,
+                struct err *err);
 int catalog_untag(struct catalog *c, struct str team, struct str ref, struct str tags, struct err *err);
 /* Adds what is missing of `tags` (joined by commas) to the list in b, lowered; -EINVAL names the one that is none. */
 int catalog_tags_read(struct buf *b, struct str tags, struct err *err);
 /* The team's template of that name; a new one gets `id`. -EEXIST when the name is another template's id. */
-int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out, struct err *err);
+int catalog_template_make(struct catalog *c, struct str team, struct str alias, struct str id, struct template **out,
+                          struct err *err);
 /* A finished build: kept, and the tags (joined by commas) point to it from now on. row is copied. */
-int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags, struct err *err);
-int catalog_build_remove(struct catalog *c, struct build *b, struct err *err); /* with its tags; nobody may use it any more */
-const char *template_name(const struct template *t);                           /* "" for a snapshot without a name: its name is its id */
+int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags,
+                      struct err *err);
+int catalog_build_remove(struct catalog *c, struct build *b,
+                         struct err *err);           /* with its tags; nobody may use it any more */
+const char *template_name(const struct template *t); /* "" for a snapshot without a name: its name is its id */
 size_t catalog_templates(struct catalog *c, struct template *const **out);
 void catalog_spawned(struct catalog *c, struct template *t, int64_t when_us); /* counts; written back lazily */
 void catalog_flush(struct catalog *c);

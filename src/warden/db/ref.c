@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ref.c - see ref.h. */
 #include "warden/db/ref.h"
 
@@ -24,7 +25,8 @@ int ref_read(struct str text, struct buf *lowered, struct ref *out, struct err *
     return err_set(err, -EINVAL, "Invalid template reference: it is too long");
   bool tagged = str_cut(buf_str(lowered), ':', &rest, &out->tag);
   if (tagged && !ref_word(out->tag, "_.-"))
-    return err_set(err, -EINVAL, "Invalid template reference '" STR_FMT "': the tag may hold a-z 0-9 _ . -", STR_ARG(given));
+    return err_set(err, -EINVAL, "Invalid template reference '" STR_FMT "': the tag may hold a-z 0-9 _ . -",
+                   STR_ARG(given));
   if (!tagged)
     out->tag = STR("default");
   bool spaced = str_cut(rest, '/', &out->space, &out->alias);
@@ -33,6 +35,8 @@ int ref_read(struct str text, struct buf *lowered, struct ref *out, struct err *
     out->space = STR_NONE;
   }
   if (!ref_word(out->alias, "_-") || (spaced && !ref_word(out->space, "_-")))
-    return err_set(err, -EINVAL, "Invalid template reference '" STR_FMT "': expected [namespace/]name[:tag] of a-z 0-9 _ -", STR_ARG(given));
+    return err_set(err, -EINVAL,
+                   "Invalid template reference '" STR_FMT "': expected [namespace/]name[:tag] of a-z 0-9 _ -",
+                   STR_ARG(given));
   return 0;
 }

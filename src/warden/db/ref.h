@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ref.h - how templates are named: [namespace/]alias[:tag], or a template id in the alias's place. Pure. */
-#ifndef CLOCHE_REF_H
-#define CLOCHE_REF_H
+#ifndef CLOCHE_WARDEN_DB_REF_H
+#define CLOCHE_WARDEN_DB_REF_H
 
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the SQLite side of store.h. Statements are prepared once and kept by their text. */
 #include "warden/db/store.h"
 
@@ -15,19 +16,29 @@ struct store {
 static const char *const migrations[] = {
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE team(id TEXT PRIMARY KEY, name TEXT NOT NULL, slug TEXT NOT NULL UNIQUE);"
-    "CREATE TABLE api_key(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, mask TEXT NOT NULL,"
+    "CREATE TABLE api_key(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, mask TEXT "
+    "NOT NULL,"
     " hash BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, used INTEGER NOT NULL);"
-    "CREATE TABLE template(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, public INTEGER NOT NULL,"
-    " created INTEGER NOT NULL, updated INTEGER NOT NULL, spawned INTEGER NOT NULL, spawns INTEGER NOT NULL, UNIQUE(team, name));"
-    "CREATE TABLE build(id TEXT PRIMARY KEY, template TEXT NOT NULL REFERENCES template(id), layers TEXT NOT NULL, config TEXT NOT NULL,"
+    "CREATE TABLE template(id TEXT PRIMARY KEY, team TEXT NOT NULL REFERENCES team(id), name TEXT NOT NULL, public "
+    "INTEGER NOT NULL,"
+    " created INTEGER NOT NULL, updated INTEGER NOT NULL, spawned INTEGER NOT NULL, spawns INTEGER NOT NULL, "
+    "UNIQUE(team, name));"
+    "CREATE TABLE build(id TEXT PRIMARY KEY, template TEXT NOT NULL REFERENCES template(id), layers TEXT NOT NULL, "
+    "config TEXT NOT NULL,"
     " cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, created INTEGER NOT NULL);"
-    "CREATE TABLE tag(template TEXT NOT NULL REFERENCES template(id), tag TEXT NOT NULL, build TEXT NOT NULL REFERENCES build(id),"
+    "CREATE TABLE tag(template TEXT NOT NULL REFERENCES template(id), tag TEXT NOT NULL, build TEXT NOT NULL "
+    "REFERENCES build(id),"
     " assigned INTEGER NOT NULL, PRIMARY KEY(template, tag)) WITHOUT ROWID;"
-    "CREATE TABLE box(id TEXT PRIMARY KEY, team TEXT NOT NULL, template TEXT NOT NULL, alias TEXT NOT NULL, build TEXT NOT NULL,"
-    " runtime TEXT NOT NULL, secret TEXT NOT NULL, config TEXT NOT NULL, init TEXT NOT NULL, flags INTEGER NOT NULL, cpus INTEGER NOT NULL,"
-    " memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, slot INTEGER NOT NULL, state INTEGER NOT NULL, run INTEGER NOT NULL,"
-    " started INTEGER NOT NULL, end_at INTEGER NOT NULL, pid INTEGER NOT NULL, pid_start INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE ended(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, cause TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE box(id TEXT PRIMARY KEY, team TEXT NOT NULL, template TEXT NOT NULL, alias TEXT NOT NULL, build TEXT "
+    "NOT NULL,"
+    " runtime TEXT NOT NULL, secret TEXT NOT NULL, config TEXT NOT NULL, init TEXT NOT NULL, flags INTEGER NOT NULL, "
+    "cpus INTEGER NOT NULL,"
+    " memory_mb INTEGER NOT NULL, disk_mb INTEGER NOT NULL, slot INTEGER NOT NULL, state INTEGER NOT NULL, run INTEGER "
+    "NOT NULL,"
+    " started INTEGER NOT NULL, end_at INTEGER NOT NULL, pid INTEGER NOT NULL, pid_start INTEGER NOT NULL) WITHOUT "
+    "ROWID;"
+    "CREATE TABLE ended(id TEXT PRIMARY KEY, team TEXT NOT NULL, at INTEGER NOT NULL, cause TEXT NOT NULL) WITHOUT "
+    "ROWID;"
     "CREATE INDEX ended_at ON ended(at);",
     "ALTER TABLE team ADD COLUMN boxes_max INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE team ADD COLUMN creates_per_s INTEGER NOT NULL DEFAULT 0;"
@@ -49,11 +60,18 @@ static const char *const migrations[] = {
     "ALTER TABLE build ADD COLUMN image TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE build ADD COLUMN image_bytes INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE build ADD COLUMN runtime TEXT NOT NULL DEFAULT '';",
-    "CREATE TABLE job(id TEXT PRIMARY KEY, template TEXT NOT NULL, team TEXT NOT NULL, tags TEXT NOT NULL, reason TEXT NOT NULL,"
-    " step TEXT NOT NULL, state INTEGER NOT NULL, cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, created INTEGER NOT NULL,"
+    "CREATE TABLE job(id TEXT PRIMARY KEY, template TEXT NOT NULL, team TEXT NOT NULL, tags TEXT NOT NULL, reason TEXT "
+    "NOT NULL,"
+    " step TEXT NOT NULL, state INTEGER NOT NULL, cpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, created INTEGER "
+    "NOT NULL,"
     " started INTEGER NOT NULL, finished INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX job_template ON job(template);",
     "ALTER TABLE build ADD COLUMN secret TEXT NOT NULL DEFAULT '';",
+    "ALTER TABLE team ADD COLUMN memory_total_mb INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE team ADD COLUMN storage_max_mb INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN paused_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE team ADD COLUMN snapshots_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN layer_bytes INTEGER NOT NULL DEFAULT 0;",
 };
 
 static int store_err(struct store *s, struct err *err, const char *what)
@@ -83,8 +101,9 @@ static int migrate(struct store *s, struct err *err)
     return store_err(s, err, "version");
   if (have > want)
     return err_set(err, -ENOTSUP,
-                   "database %s was written by a newer cloche (schema %d, this one knows %d); run that version or another data directory", s->path,
-                   have, want);
+                   "database %s was written by a newer cloche (schema %d, this one knows %d); run that version or "
+                   "another data directory",
+                   s->path, have, want);
   for (int v = have; v < want; v++) {
     char set[64];
     snprintf(set, sizeof(set), "PRAGMA user_version=%d; COMMIT", v + 1);
@@ -103,10 +122,15 @@ int store_open(const char *path, struct store **out, struct err *err)
 {
   struct store *s = xcalloc(1, sizeof(*s));
   s->path = xstrdup(path);
-  int r = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ? store_err(s, err, "open") : 0;
+  int r = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL)
+              ? store_err(s, err, "open")
+              : 0;
   if (!r)
     sqlite3_busy_timeout(s->db, 5000);
-  r = r ? r : run(s, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON", err);
+  r = r ? r
+        : run(s,
+              "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON",
+              err);
   r = r ? r : migrate(s, err);
   if (r)
     store_close(s);
@@ -258,23 +282,34 @@ int store_meta_get(struct store *s, const char *name, struct buf *out)
 
 int store_meta_put(struct store *s, const char *name, struct str value, struct err *err)
 {
-  return change(s, err, "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value=excluded.value", "tb", name, value);
+  return change(s, err, "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value=excluded.value", "tb", name,
+                value);
 }
 
 int store_team_put(struct store *s, const struct row_team *r, struct err *err)
 {
-  return change(s, err,
-                "INSERT INTO team VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, slug=excluded.slug,"
-                " boxes_max=excluded.boxes_max, creates_per_s=excluded.creates_per_s, timeout_max_s=excluded.timeout_max_s,"
-                " cpus_max=excluded.cpus_max, memory_max_mb=excluded.memory_max_mb, disk_max_mb=excluded.disk_max_mb",
-                "tttiiiiii", r->id, r->name, r->slug, (int64_t)r->boxes_max, (int64_t)r->creates_per_s, (int64_t)r->timeout_max_s,
-                (int64_t)r->cpus_max, (int64_t)r->memory_max_mb, (int64_t)r->disk_max_mb);
+  return change(
+      s, err,
+      "INSERT INTO team(id, name, slug, boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb, "
+      "storage_max_mb,"
+      " paused_max, snapshots_max, memory_total_mb) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET "
+      "name=excluded.name, "
+      "slug=excluded.slug,"
+      " boxes_max=excluded.boxes_max, creates_per_s=excluded.creates_per_s, timeout_max_s=excluded.timeout_max_s,"
+      " cpus_max=excluded.cpus_max, memory_max_mb=excluded.memory_max_mb, disk_max_mb=excluded.disk_max_mb,"
+      " storage_max_mb=excluded.storage_max_mb, paused_max=excluded.paused_max, snapshots_max=excluded.snapshots_max,"
+      " memory_total_mb=excluded.memory_total_mb",
+      "tttiiiiiiiiii", r->id, r->name, r->slug, (int64_t)r->boxes_max, (int64_t)r->creates_per_s,
+      (int64_t)r->timeout_max_s, (int64_t)r->cpus_max, (int64_t)r->memory_max_mb, (int64_t)r->disk_max_mb,
+      (int64_t)r->storage_max_mb, (int64_t)r->paused_max, (int64_t)r->snapshots_max, (int64_t)r->memory_total_mb);
 }
 
 int store_key_put(struct store *s, const struct row_key *r, struct err *err)
 {
-  return change(s, err, "INSERT INTO api_key VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, used=excluded.used", "ttttbii",
-                r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us, r->used_us);
+  return change(
+      s, err,
+      "INSERT INTO api_key VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, used=excluded.used",
+      "ttttbii", r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us, r->used_us);
 }
 
 int store_key_delete(struct store *s, const char *id, struct err *err)
@@ -285,21 +320,30 @@ int store_key_delete(struct store *s, const char *id, struct err *err)
 int store_template_put(struct store *s, const struct row_template *r, struct err *err)
 {
   return change(s, err,
-                "INSERT INTO template VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, public=excluded.public,"
+                "INSERT INTO template VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
+                "public=excluded.public,"
                 " updated=excluded.updated, spawned=excluded.spawned, spawns=excluded.spawns",
-                "tttiiiii", r->id, r->team, r->name, (int64_t)r->public, r->created_us, r->updated_us, r->spawned_us, (int64_t)r->spawns);
+                "tttiiiii", r->id, r->team, r->name, (int64_t)r->public, r->created_us, r->updated_us, r->spawned_us,
+                (int64_t)r->spawns);
 }
 
 int store_build_put(struct store *s, const struct row_build *r, struct err *err)
 {
-  return change(s, err, "INSERT INTO build VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttttiiiiittitt", r->id, r->template_id, r->layers, r->config,
-                (int64_t)r->cpus, (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->image,
-                (int64_t)r->image_bytes, r->runtime, r->secret);
+  return change(s, err,
+                "INSERT INTO build(id, template, layers, config, cpus, memory_mb, disk_mb, created, kind, source, "
+                "image, image_bytes, runtime, secret,"
+                " layer_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "ttttiiiiittitti", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus, (int64_t)r->memory_mb,
+                (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->image, (int64_t)r->checkpoint_size,
+                r->runtime, r->secret, (int64_t)r->layer_bytes);
 }
 
-int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err)
+int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
+                  struct err *err)
 {
-  return change(s, err, "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, assigned=excluded.assigned",
+  return change(s, err,
+                "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, "
+                "assigned=excluded.assigned",
                 "ttti", template_id, tag, build, when);
 }
 
@@ -324,11 +368,13 @@ int store_template_delete(struct store *s, const char *id, struct err *err)
 
 int store_box_put(struct store *s, const struct row_box *r, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", "tttttttttiiiiiiiiiiiitititt",
-                r->id, r->team, r->template_id, r->alias, r->build, r->runtime, r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus,
-                (int64_t)r->memory_mb, (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
-                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->walls, (int64_t)r->tier, r->image,
-                (int64_t)r->image_bytes, r->allow ? r->allow : "", r->deny ? r->deny : "");
+  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "tttttttttiiiiiiiiiiiitititt", r->id, r->team, r->template_id, r->alias, r->build, r->runtime,
+                r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus, (int64_t)r->memory_mb,
+                (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
+                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name,
+                (int64_t)r->tier, r->image, (int64_t)r->checkpoint_size, r->allow ? r->allow : "",
+                r->deny ? r->deny : "");
 }
 
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
@@ -336,7 +382,8 @@ int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct e
   return change(s, err, "UPDATE box SET end_at=? WHERE id=?", "it", end_us, id);
 }
 
-int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause, struct err *err)
+int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause,
+                    struct err *err)
 {
   int r = run(s, "BEGIN", err);
   r = r ? r : change(s, err, "DELETE FROM box WHERE id=?", "t", id);
@@ -382,21 +429,29 @@ int store_log_get(struct store *s, struct str id, struct str team, struct buf *o
 int store_log_trim(struct store *s, uint64_t bytes)
 {
   return change(s, NULL,
-                "DELETE FROM ended_log WHERE id IN (SELECT id FROM (SELECT id, SUM(length(lines)) OVER (ORDER BY at DESC, id) AS total"
+                "DELETE FROM ended_log WHERE id IN (SELECT id FROM (SELECT id, SUM(length(lines)) OVER (ORDER BY at "
+                "DESC, id) AS total"
                 " FROM ended_log) WHERE total>?)",
                 "i", (int64_t)bytes);
 }
 
 int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb FROM team", "");
+  sqlite3_stmt *st = query(
+      s,
+      "SELECT "
+      "id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb,storage_max_mb,paused_max,"
+      "snapshots_max,memory_total_mb FROM team",
+      "");
   int r = 0;
   EACH_ROW (st) {
     struct row_team t = {0};
     col_z(st, 0, t.id, sizeof(t.id));
     col_z(st, 1, t.name, sizeof(t.name));
     col_z(st, 2, t.slug, sizeof(t.slug));
-    uint32_t *const limits[] = {&t.boxes_max, &t.creates_per_s, &t.timeout_max_s, &t.cpus_max, &t.memory_max_mb, &t.disk_max_mb};
+    uint32_t *const limits[] = {&t.boxes_max,     &t.creates_per_s,  &t.timeout_max_s,  &t.cpus_max,
+                                &t.memory_max_mb, &t.disk_max_mb,    &t.storage_max_mb, &t.paused_max,
+                                &t.snapshots_max, &t.memory_total_mb};
     for (int i = 0; i < (int)ARRAY_LEN(limits); i++)
       *limits[i] = (uint32_t)sqlite3_column_int64(st, 3 + i);
     if ((r = fn(&t, arg)))
@@ -450,8 +505,11 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
 
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
 {
-  sqlite3_stmt *st =
-      query(s, "SELECT id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,runtime,secret FROM build", "");
+  sqlite3_stmt *st = query(s,
+                           "SELECT "
+                           "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
+                           "runtime,secret,layer_bytes FROM build",
+                           "");
   int r = 0;
   EACH_ROW (st) {
     struct row_build b = {.layers = col_dup(st, 2), .config = col_dup(st, 3)};
@@ -464,9 +522,10 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
     b.kind = (enum build_kind)sqlite3_column_int(st, 8);
     col_z(st, 9, b.source, sizeof(b.source));
     col_z(st, 10, b.image, sizeof(b.image));
-    b.image_bytes = (uint64_t)sqlite3_column_int64(st, 11);
+    b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 11);
     col_z(st, 12, b.runtime, sizeof(b.runtime));
     col_z(st, 13, b.secret, sizeof(b.secret));
+    b.layer_bytes = (uint64_t)sqlite3_column_int64(st, 14);
     r = fn(&b, arg);
     row_build_free(&b);
     if (r)
@@ -478,9 +537,9 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
 
 int store_job_put(struct store *s, const struct row_job *r, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id, r->template_id, r->team, r->tags,
-                r->reason ? r->reason : "", r->step, (int64_t)r->state, (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us,
-                r->finished_us);
+  return change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id,
+                r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
+                (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us);
 }
 
 int store_job_delete(struct store *s, const char *id, struct err *err)
@@ -490,7 +549,8 @@ int store_job_delete(struct store *s, const char *id, struct err *err)
 
 int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
+  sqlite3_stmt *st =
+      query(s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
   int r = 0;
   EACH_ROW (st) {
     struct row_job j = {.tags = col_dup(st, 3), .reason = col_dup(st, 4)};
@@ -518,8 +578,8 @@ int store_tags(struct store *s, int (*fn)(const char *, const char *, const char
   sqlite3_stmt *st = query(s, "SELECT template,tag,build,assigned FROM tag", "");
   int r = 0;
   EACH_ROW (st) {
-    r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1), (const char *)sqlite3_column_text(st, 2),
-           sqlite3_column_int64(st, 3), arg);
+    r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
+           (const char *)sqlite3_column_text(st, 2), sqlite3_column_int64(st, 3), arg);
     if (r)
       break;
   }
@@ -529,13 +589,16 @@ int store_tags(struct store *s, int (*fn)(const char *, const char *, const char
 
 int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s,
-                           "SELECT id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
-                           "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny FROM box",
-                           "");
+  sqlite3_stmt *st = query(
+      s,
+      "SELECT "
+      "id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
+      "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny FROM box",
+      "");
   int r = 0;
   EACH_ROW (st) {
-    struct row_box b = {.config = col_dup(st, 7), .init = col_dup(st, 8), .allow = col_dup(st, 25), .deny = col_dup(st, 26)};
+    struct row_box b = {
+        .config = col_dup(st, 7), .init = col_dup(st, 8), .allow = col_dup(st, 25), .deny = col_dup(st, 26)};
     col_z(st, 0, b.id, sizeof(b.id));
     col_z(st, 1, b.team, sizeof(b.team));
     col_z(st, 2, b.template_id, sizeof(b.template_id));
@@ -551,10 +614,10 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
     b.end_us = sqlite3_column_int64(st, 17);
     b.init_proc = (struct proc_id){(pid_t)sqlite3_column_int64(st, 18), (uint64_t)sqlite3_column_int64(st, 19)};
     b.timeout_s = (unsigned)sqlite3_column_int64(st, 20);
-    col_z(st, 21, b.walls, sizeof(b.walls));
+    col_z(st, 21, b.host_name, sizeof(b.host_name));
     b.tier = (unsigned)sqlite3_column_int64(st, 22);
     col_z(st, 23, b.image, sizeof(b.image));
-    b.image_bytes = (uint64_t)sqlite3_column_int64(st, 24);
+    b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 24);
     r = fn(&b, arg);
     row_box_free(&b);
     if (r)

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what survives the daemon: teams, keys, templates, boxes and how they ended. SQLite in WAL mode; a commit
  * writes to the page cache only, the log is folded back by a thread of its own, so nobody waits for a disk. */
-#ifndef CLOCHE_STORE_H
-#define CLOCHE_STORE_H
+#ifndef CLOCHE_WARDEN_DB_STORE_H
+#define CLOCHE_WARDEN_DB_STORE_H
 
 #include "base/base.h"
 
@@ -20,6 +21,8 @@ struct row_team {
   char id[40], name[128], slug[128];
   /* 0 = what the server's settings say */
   uint32_t boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb;
+  uint32_t memory_total_mb; /* of its running boxes together */
+  uint32_t storage_max_mb, paused_max, snapshots_max;
 };
 struct row_key {
   char id[40], team[40], name[128], mask[64];
@@ -32,18 +35,19 @@ struct row_template {
   int64_t created_us, updated_us, spawned_us;
   uint64_t spawns;
 };
-/* A snapshot is a box's files and memory under a name; a fork's build is nobody's to name and lives as long as its boxes. */
+/* A snapshot is a box's files and memory under a name; a fork's build is nobody's to name and lives as long as its
+ * boxes. */
 enum build_kind { BUILD_PLAIN = 0, BUILD_SNAPSHOT, BUILD_FORK };
 struct row_build {
   char id[40], template_id[32];
   enum build_kind kind;
-  char source[64];  /* the box it was taken from; "" = none */
-  char image[64];   /* directory of its memory under <data>/checkpoints; "" = it starts cold */
-  char runtime[80]; /* the runtime layer its image needs */
-  char secret[80];  /* that the agent in its image knows */
-  uint64_t image_bytes;
-  char *layers; /* paths, top first, one per line; owned */
-  char *config; /* JSON for the agent; owned */
+  char source[64];                       /* the box it was taken from; "" = none */
+  char image[64];                        /* directory of its memory under <data>/checkpoints; "" = it starts cold */
+  char runtime[80];                      /* the runtime layer its image needs */
+  char secret[80];                       /* that the agent in its image knows */
+  uint64_t checkpoint_size, layer_bytes; /* of its memory; of a snapshot's own files */
+  char *layers;                          /* paths, top first, one per line; owned */
+  char *config;                          /* JSON for the agent; owned */
   unsigned cpus, memory_mb, disk_mb;
   int64_t created_us;
 };
@@ -56,14 +60,15 @@ struct row_box {
   uint64_t run;
   int64_t started_us, end_us;
   struct proc_id init_proc;
-  char walls[64]; /* its name on the host: cgroup, directory under boxes/ */
-  unsigned tier;  /* enum box_tier, of a paused box */
-  char image[64]; /* directory of its memory under <data>/checkpoints while it sleeps on disk; "" = none */
-  uint64_t image_bytes;
+  char host_name[64]; /* its name on the host: cgroup, directory under boxes/ */
+  unsigned tier;      /* enum box_tier, of a paused box */
+  char image[64];     /* directory of its memory under <data>/checkpoints while it is paused on disk; "" = none */
+  uint64_t checkpoint_size;
   char *allow, *deny; /* its lists, as lines; owned */
 };
 
-/* A template's build on its way: asked for, at work, failed or done. A row of `build` appears under the same id when it is done. */
+/* A template's build on its way: asked for, at work, failed or done. A row of `build` appears under the same id when it
+ * is done. */
 struct row_job {
   char id[40], template_id[32], team[40];
   char *tags;   /* joined by commas; owned */
@@ -90,25 +95,30 @@ int store_tag_delete(struct store *s, const char *template_id, const char *tag, 
 int store_build_put(struct store *s, const struct row_build *r, struct err *err);
 int store_build_delete(struct store *s, const char *id, struct err *err); /* with its tags */
 int store_build_no_image(struct store *s, const char *id, struct err *err);
-int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when, struct err *err);
+int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
+                  struct err *err);
 int store_box_put(struct store *s, const struct row_box *r, struct err *err);
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err);
 /* The box leaves the table and its end is kept: when, why. */
-int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause, struct err *err);
+int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause,
+                    struct err *err);
 /* Why and when a box ended; -ENOENT when never heard of (or forgotten). */
 int store_cause(struct store *s, struct str id, struct str team, char *cause, size_t size, int64_t *when_us);
 int store_forget_ended(struct store *s, int64_t before_us); /* causes and logs */
 /* The last lines an ended box printed. */
-int store_log_put(struct store *s, const char *id, const char *team, int64_t when_us, struct str lines, struct err *err);
+int store_log_put(struct store *s, const char *id, const char *team, int64_t when_us, struct str lines,
+                  struct err *err);
 int store_log_get(struct store *s, struct str id, struct str team, struct buf *out); /* -ENOENT */
-int store_log_trim(struct store *s, uint64_t bytes);                                 /* the oldest go until so many are left */
+int store_log_trim(struct store *s, uint64_t bytes); /* the oldest go until so many are left */
 
 /* Walks over all rows; a non-zero return of fn stops. The row is borrowed for the call. */
 int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg);
 int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg);
 int store_templates(struct store *s, int (*fn)(const struct row_template *, void *), void *arg);
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg);
-int store_tags(struct store *s, int (*fn)(const char *template_id, const char *tag, const char *build, int64_t when_us, void *), void *arg);
+int store_tags(struct store *s,
+               int (*fn)(const char *template_id, const char *tag, const char *build, int64_t when_us, void *),
+               void *arg);
 int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg);
 
 #endif

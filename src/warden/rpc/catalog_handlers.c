@@ -1,4 +1,5 @@
-/* desk_catalog.c - questions about teams, keys and templates. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog_handlers.c - questions about teams, keys and templates. */
 #include "warden/quota.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/request.h"
@@ -17,37 +18,48 @@ static void put_team(struct buf *b, const struct row_team *t)
   wire_put_u64(b, W_LIMIT_CPUS, t->cpus_max);
   wire_put_u64(b, W_LIMIT_MEMORY_MB, t->memory_max_mb);
   wire_put_u64(b, W_LIMIT_DISK_MB, t->disk_max_mb);
+  wire_put_u64(b, W_LIMIT_TOTAL_MB, t->memory_total_mb);
+  wire_put_u64(b, W_LIMIT_STORAGE_MB, t->storage_max_mb);
+  wire_put_u64(b, W_LIMIT_PAUSED, t->paused_max);
+  wire_put_u64(b, W_LIMIT_SNAPSHOTS, t->snapshots_max);
 }
 
-static void ask_auth(struct question *q)
+static void handle_auth(struct request *q)
 {
-  struct str hash = wire_get(q->packet, W_KEYHASH);
+  struct str hash = wire_get(q->packet, W_PROOF);
+  if (wire_get(q->packet, W_ADMIN).p) {
+    if (authority_admin(q))
+      reply_ok(q);
+    else
+      reply_error(q, -EACCES, "the administrator's token is wrong");
+    return;
+  }
   const struct row_team *t = catalog_team_by_key(q->warden->catalog, hash);
   if (!t) {
-    desk_refuse(q, -EACCES, "unknown key");
+    reply_error(q, -EACCES, "unknown key");
     return;
   }
   catalog_key_used(q->warden->catalog, hash, clock_wall_us());
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   put_team(q->out, t);
-  wire_put_u64(q->out, W_LIMIT_TIMEOUT, account_timeout_max(q->warden, str_of(t->id)));
-  desk_finish(q);
+  wire_put_u64(q->out, W_LIMIT_TIMEOUT, quota_timeout_max(q->warden, str_of(t->id)));
+  reply_send(q);
 }
 
-static void ask_teams(struct question *q)
+static void handle_teams(struct request *q)
 {
   const struct row_team *const *list;
   size_t n = catalog_teams(q->warden->catalog, &list);
   for (size_t i = 0; i < n; i++) {
     if (catalog_system_team(list[i]))
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     put_team(q->out, list[i]);
     wire_put_u64(q->out, W_LIMIT_TIMEOUT, list[i]->timeout_max_s);
-    wire_put_u64(q->out, W_COUNT, account_running(q->warden, str_of(list[i]->id)));
-    desk_finish(q);
+    wire_put_u64(q->out, W_COUNT, quota_running(q->warden, str_of(list[i]->id)));
+    reply_send(q);
   }
-  desk_agree(q);
+  reply_ok(q);
 }
 
 static void keys_changed(struct warden *w)
@@ -58,7 +70,7 @@ static void keys_changed(struct warden *w)
 }
 
 /* What is not given keeps its value. */
-static void ask_team_put(struct question *q)
+static void handle_team_put(struct request *q)
 {
   struct err err = ERR_NONE;
   const struct row_team *have = catalog_team(q->warden->catalog, q->team);
@@ -66,24 +78,27 @@ static void ask_team_put(struct question *q)
   const struct {
     enum wire_tag tag;
     uint32_t *at;
-  } limits[] = {{W_LIMIT_BOXES, &t.boxes_max}, {W_LIMIT_RATE, &t.creates_per_s},      {W_LIMIT_TIMEOUT, &t.timeout_max_s},
-                {W_LIMIT_CPUS, &t.cpus_max},   {W_LIMIT_MEMORY_MB, &t.memory_max_mb}, {W_LIMIT_DISK_MB, &t.disk_max_mb}};
+  } limits[] = {{W_LIMIT_BOXES, &t.boxes_max},          {W_LIMIT_RATE, &t.creates_per_s},
+                {W_LIMIT_TIMEOUT, &t.timeout_max_s},    {W_LIMIT_CPUS, &t.cpus_max},
+                {W_LIMIT_MEMORY_MB, &t.memory_max_mb},  {W_LIMIT_DISK_MB, &t.disk_max_mb},
+                {W_LIMIT_TOTAL_MB, &t.memory_total_mb}, {W_LIMIT_STORAGE_MB, &t.storage_max_mb},
+                {W_LIMIT_PAUSED, &t.paused_max},        {W_LIMIT_SNAPSHOTS, &t.snapshots_max}};
   for (size_t i = 0; i < ARRAY_LEN(limits); i++)
     *limits[i].at = (uint32_t)MIN(wire_u64(q->packet, limits[i].tag, *limits[i].at), (uint64_t)INT32_MAX);
   struct str name = wire_get(q->packet, W_NAME);
   if ((name.n && str_copyz(name, t.name, sizeof(t.name))) || str_copyz(q->team, t.id, sizeof(t.id))) {
-    desk_refuse(q, -EINVAL, "a team's name has 1 to 127 bytes");
+    reply_error(q, -EINVAL, "a team's name has 1 to 127 bytes");
     return;
   }
   if (catalog_team_put(q->warden->catalog, &t, &err)) {
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
     return;
   }
   keys_changed(q->warden);
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   put_team(q->out, &t);
   wire_put_u64(q->out, W_LIMIT_TIMEOUT, t.timeout_max_s);
-  desk_finish(q);
+  reply_send(q);
 }
 
 static void put_key(struct buf *b, const struct row_key *k)
@@ -95,52 +110,52 @@ static void put_key(struct buf *b, const struct row_key *k)
   wire_put_u64(b, W_LAST, (uint64_t)k->used_us);
 }
 
-static void ask_keys(struct question *q)
+static void handle_keys(struct request *q)
 {
   const struct row_key *const *list;
   size_t n = catalog_keys(q->warden->catalog, &list);
   for (size_t i = 0; i < n; i++) {
     if (!str_is(q->team, list[i]->team))
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     put_key(q->out, list[i]);
-    desk_finish(q);
+    reply_send(q);
   }
-  desk_agree(q);
+  reply_ok(q);
 }
 
-static void ask_key_create(struct question *q)
+static void handle_key_create(struct request *q)
 {
   struct err err = ERR_NONE;
   const struct row_key *k;
-  if (catalog_key_add(q->warden->catalog, q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH), wire_get(q->packet, W_MASK), &k,
-                      &err)) {
-    desk_refuse_err(q, &err);
+  if (catalog_key_add(q->warden->catalog, q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH),
+                      wire_get(q->packet, W_MASK), &k, &err)) {
+    reply_err(q, &err);
     return;
   }
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   put_key(q->out, k);
-  desk_finish(q);
+  reply_send(q);
 }
 
-static void ask_key_rename(struct question *q)
+static void handle_key_rename(struct request *q)
 {
   struct err err = ERR_NONE;
   if (catalog_key_rename(q->warden->catalog, q->team, wire_get(q->packet, W_ID), wire_get(q->packet, W_NAME), &err))
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
   else
-    desk_agree(q);
+    reply_ok(q);
 }
 
-static void ask_key_delete(struct question *q)
+static void handle_key_delete(struct request *q)
 {
   struct err err = ERR_NONE;
   if (catalog_key_delete(q->warden->catalog, q->team, wire_get(q->packet, W_ID), &err)) {
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
     return;
   }
   keys_changed(q->warden);
-  desk_agree(q);
+  reply_ok(q);
 }
 
 /* ---- templates ---- */
@@ -200,25 +215,25 @@ static void put_template(struct buf *p, struct template *t, struct build *b, str
   wire_put_u64(p, W_DISK_MB, b->row.disk_mb);
 }
 
-static void ask_templates(struct question *q)
+static void handle_templates(struct request *q)
 {
   struct catalog *c = q->warden->catalog;
   struct template *const *list;
   size_t n = catalog_templates(c, &list);
   for (size_t i = 0; i < n; i++) {
-    if (q->team.n && !list[i]->row.public && !str_is(q->team, list[i]->row.team)) /* no team: the machine's own root */
+    if (q->team.n && !list[i]->row.public && !str_is(q->team, list[i]->row.team)) /* no team: the host's root user */
       continue;
     struct build *b = catalog_default(list[i]);
     if (b && b->row.kind == BUILD_SNAPSHOT) /* in the list of snapshots */
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     put_template(q->out, list[i], catalog_default(list[i]), q->warden);
-    desk_finish(q);
+    reply_send(q);
   }
-  desk_agree(q);
+  reply_ok(q);
 }
 
-static void ask_template(struct question *q)
+static void handle_template(struct request *q)
 {
   struct err err = ERR_NONE;
   struct template *t;
@@ -230,15 +245,15 @@ static void ask_template(struct question *q)
     b = NULL;
   }
   if (r) {
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
     return;
   }
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   put_template(q->out, t, b, q->warden);
-  desk_finish(q);
+  reply_send(q);
 }
 
-struct template *desk_template(struct question *q, bool *by_id)
+struct template *request_template(struct request *q, bool *by_id)
 {
   struct err err = ERR_NONE;
   struct template *t;
@@ -247,48 +262,48 @@ struct template *desk_template(struct question *q, bool *by_id)
     return t;
   if (err.code == -ENOENT && catalog_foreign(q->warden->catalog, q->team, ref))
     err_set(&err, -EPERM, "the template belongs to another team");
-  desk_refuse_err(q, &err);
+  reply_err(q, &err);
   return NULL;
 }
 
-void desk_put_build(struct question *q, struct template *t, struct build *b)
+void reply_put_build(struct request *q, struct template *t, struct build *b)
 {
   put_template(q->out, t, b, q->warden);
 }
 
-void desk_put_template(struct question *q, struct template *t)
+void reply_put_template(struct request *q, struct template *t)
 {
   put_template(q->out, t, catalog_default(t), q->warden);
 }
 
-static void answer_template(struct question *q, struct template *t)
+static void answer_template(struct request *q, struct template *t)
 {
-  desk_begin(q, WIRE_REPLY, 0);
-  desk_put_template(q, t);
-  desk_finish(q);
+  reply_begin(q, WIRE_REPLY, 0);
+  reply_put_template(q, t);
+  reply_send(q);
 }
 
-static void ask_tags(struct question *q)
+static void handle_tags(struct request *q)
 {
-  struct template *t = desk_template(q, NULL);
+  struct template *t = request_template(q, NULL);
   struct str name;
   void *value;
   if (!t)
     return;
   for (size_t i = 0; map_next(&t->tags, &i, &name, &value);) {
     const struct tag *tag = value;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     wire_put(q->out, W_TAG, name);
     wire_putz(q->out, W_BUILD, tag->build->row.id);
     wire_put_u64(q->out, W_CREATED, (uint64_t)tag->assigned_us);
-    desk_finish(q);
+    reply_send(q);
   }
   answer_template(q, t);
 }
 
-static void ask_builds(struct question *q)
+static void handle_builds(struct request *q)
 {
-  struct template *t = desk_template(q, NULL);
+  struct template *t = request_template(q, NULL);
   if (!t)
     return;
   struct build *const *list;
@@ -296,7 +311,7 @@ static void ask_builds(struct question *q)
   for (size_t i = 0; i < n; i++) {
     if (list[i]->of != t || list[i]->row.kind == BUILD_FORK)
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     wire_putz(q->out, W_BUILD, list[i]->row.id);
     wire_put_u64(q->out, W_CREATED, (uint64_t)list[i]->row.created_us);
     wire_put_u64(q->out, W_CPUS, list[i]->row.cpus);
@@ -308,30 +323,30 @@ static void ask_builds(struct question *q)
       wire_put_u64(q->out, W_STARTED, (uint64_t)j->row.created_us);
       wire_put_u64(q->out, W_END, (uint64_t)j->row.finished_us);
     }
-    desk_finish(q);
+    reply_send(q);
   }
   struct job *const *jobs;
   n = builder_jobs(q->warden, &jobs);
   for (size_t i = 0; i < n; i++) {
     if (strcmp(jobs[i]->row.template_id, t->row.id) || jobs[i]->row.state == JOB_READY)
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     put_job(q->out, jobs[i]);
     wire_put_u64(q->out, W_CREATED, (uint64_t)jobs[i]->row.created_us);
     wire_put_u64(q->out, W_END, (uint64_t)jobs[i]->row.finished_us);
-    desk_finish(q);
+    reply_send(q);
   }
   answer_template(q, t);
 }
 
-static void ask_template_change(struct question *q)
+static void handle_template_change(struct request *q)
 {
   struct err err = ERR_NONE;
-  struct template *t = desk_template(q, NULL);
+  struct template *t = request_template(q, NULL);
   if (!t)
     return;
   if (catalog_publish(q->warden->catalog, q->team, t, wire_u64(q->packet, W_PUBLIC, t->row.public) != 0, &err))
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
   else
     answer_template(q, t);
 }
@@ -345,69 +360,69 @@ static bool in_use(struct warden *w, const struct template *t)
   return false;
 }
 
-static void ask_template_delete(struct question *q)
+static void handle_template_delete(struct request *q)
 {
   struct err err = ERR_NONE;
-  struct template *t = desk_template(q, NULL);
+  struct template *t = request_template(q, NULL);
   if (!t)
     return;
   if (!str_is(q->team, t->row.team))
-    desk_refuse(q, -EPERM, "the template belongs to another team and can't be deleted by yours");
+    reply_error(q, -EPERM, "the template belongs to another team and can't be deleted by yours");
   else if (in_use(q->warden, t))
-    desk_refuse(q, -EINVAL, "the template can't be deleted: running or paused sandboxes are based on it");
+    reply_error(q, -EINVAL, "the template can't be deleted: running or paused sandboxes are based on it");
   else if (snapshots_delete(q->warden, q->team, t, &err))
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
   else {
     builder_template_gone(q->warden, t->row.id); /* only deleted, not freed */
-    shelf_tend(q->warden);
-    desk_agree(q);
+    warm_pool_maintain(q->warden);
+    reply_ok(q);
   }
 }
 
-static void ask_tag_put(struct question *q)
+static void handle_tag_put(struct request *q)
 {
   struct err err = ERR_NONE;
   struct build *b;
   if (catalog_tag(q->warden->catalog, q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &b, &err)) {
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
     return;
   }
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   wire_putz(q->out, W_BUILD, b->row.id);
-  desk_finish(q);
+  reply_send(q);
 }
 
-static void ask_tag_delete(struct question *q)
+static void handle_tag_delete(struct request *q)
 {
   struct err err = ERR_NONE;
   if (catalog_untag(q->warden->catalog, q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &err))
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
   else
-    desk_agree(q);
+    reply_ok(q);
 }
 
 static const struct {
   enum wire_type type;
-  void (*answer)(struct question *q);
+  void (*answer)(struct request *q);
 } questions[] = {
-    {WIRE_AUTH, ask_auth},
-    {WIRE_TEAM_LIST, ask_teams},
-    {WIRE_TEAM_PUT, ask_team_put},
-    {WIRE_KEY_CREATE, ask_key_create},
-    {WIRE_KEY_LIST, ask_keys},
-    {WIRE_KEY_RENAME, ask_key_rename},
-    {WIRE_KEY_DELETE, ask_key_delete},
-    {WIRE_TEMPLATE_LIST, ask_templates},
-    {WIRE_TEMPLATE_FIND, ask_template},
-    {WIRE_TEMPLATE_TAGS, ask_tags},
-    {WIRE_TEMPLATE_BUILDS, ask_builds},
-    {WIRE_TEMPLATE_CHANGE, ask_template_change},
-    {WIRE_TEMPLATE_DELETE, ask_template_delete},
-    {WIRE_TAG_PUT, ask_tag_put},
-    {WIRE_TAG_DELETE, ask_tag_delete},
+    {WIRE_AUTH, handle_auth},
+    {WIRE_TEAM_LIST, handle_teams},
+    {WIRE_TEAM_PUT, handle_team_put},
+    {WIRE_KEY_CREATE, handle_key_create},
+    {WIRE_KEY_LIST, handle_keys},
+    {WIRE_KEY_RENAME, handle_key_rename},
+    {WIRE_KEY_DELETE, handle_key_delete},
+    {WIRE_TEMPLATE_LIST, handle_templates},
+    {WIRE_TEMPLATE_FIND, handle_template},
+    {WIRE_TEMPLATE_TAGS, handle_tags},
+    {WIRE_TEMPLATE_BUILDS, handle_builds},
+    {WIRE_TEMPLATE_CHANGE, handle_template_change},
+    {WIRE_TEMPLATE_DELETE, handle_template_delete},
+    {WIRE_TAG_PUT, handle_tag_put},
+    {WIRE_TAG_DELETE, handle_tag_delete},
 };
 
-bool desk_catalog(struct question *q, enum wire_type type)
+bool handle_catalog(struct request *q, enum wire_type type)
 {
   for (size_t i = 0; i < ARRAY_LEN(questions); i++)
     if (questions[i].type == type) {

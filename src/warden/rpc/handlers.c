@@ -1,106 +1,154 @@
-/* desk.c - questions of the gates, one function each. Reads only the fixed shapes of wire.h; text that clients wrote
- * passes through untouched. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handlers.c - questions of the gates, one function each. Reads only the fixed shapes of wire.h; text that clients
+ * wrote passes through untouched. */
 #include "warden/rpc/reply.h"
 
 #include "warden/quota.h"
 #include "warden/box_log.h"
 #include "warden/rpc/request.h"
 #include "warden/pause.h"
+#include "warden/token_index.h"
 #include "warden/warm/warm_pool.h"
 #include <stdio.h>
 
-void desk_begin(struct question *q, enum wire_type type, int status)
+void reply_begin(struct request *q, enum wire_type type, int status)
 {
   wire_begin(q->out, type, q->id, status);
 }
 
-static void send_to(struct link *l, const struct buf *b, int fd)
+static void send_to(struct ipc *l, const struct buf *b, int fd)
 {
-  int r = buf_failed(b) ? buf_failed(b) : link_send(l, buf_str(b), fd);
+  int r = buf_failed(b) ? buf_failed(b) : ipc_send(l, buf_str(b), fd);
   if (r && r != -EPIPE)
     log_error("answer of %zu bytes not sent: %s", b->n, strerrordesc_np(-r));
 }
 
-void desk_finish_with(struct question *q, int fd)
+void reply_send_fd(struct request *q, int fd)
 {
-  send_to(q->link, q->out, fd);
+  send_to(q->ipc, q->out, fd);
 }
 
-void desk_finish(struct question *q)
+void reply_send(struct request *q)
 {
-  send_to(q->link, q->out, -1);
+  const struct wire_head *h = (const struct wire_head *)q->out->p;
+  if (h && h->type == WIRE_ITEM) {
+    int r = buf_failed(q->out) ? buf_failed(q->out) : ipc_send_bulk(q->ipc, buf_str(q->out));
+    q->lost = q->lost ? q->lost : r;
+    return;
+  }
+  if (q->lost && q->lost != -EPIPE) {
+    wire_begin(q->out, WIRE_REPLY, q->id, -ENOBUFS);
+    wire_putz(q->out, W_MESSAGE, "the answer is larger than this server can send at once; ask for less");
+  }
+  send_to(q->ipc, q->out, -1);
 }
 
-void desk_refuse(struct question *q, int status, const char *message)
+void reply_error(struct request *q, int status, const char *message)
 {
-  desk_begin(q, WIRE_REPLY, status);
+  reply_begin(q, WIRE_REPLY, status);
   wire_putz(q->out, W_MESSAGE, message);
-  desk_finish(q);
+  reply_send(q);
 }
 
-void desk_refuse_err(struct question *q, const struct err *err)
+void reply_err(struct request *q, const struct err *err)
 {
-  desk_refuse(q, err->code ? err->code : -EIO, err->msg);
+  reply_error(q, err->code ? err->code : -EIO, err->msg);
 }
 
-void desk_agree(struct question *q)
+void reply_ok(struct request *q)
 {
-  desk_begin(q, WIRE_REPLY, 0);
-  desk_finish(q);
+  reply_begin(q, WIRE_REPLY, 0);
+  reply_send(q);
 }
 
-bool desk_alive(struct warden *w, struct ask ask)
+bool reply_possible(struct warden *w, struct origin origin)
 {
   for (size_t i = 0; i < w->links.n; i++)
-    if (w->links.p[i] == ask.link)
-      return link_serial(ask.link) == ask.serial;
+    if (w->links.p[i] == origin.ipc)
+      return ipc_serial(origin.ipc) == origin.serial;
   return false;
 }
 
-void desk_send(struct warden *w, struct ask ask, const struct buf *b)
+void reply_packet(struct warden *w, struct origin origin, const struct buf *b)
 {
-  if (desk_alive(w, ask))
-    send_to(ask.link, b, -1);
+  if (reply_possible(w, origin))
+    send_to(origin.ipc, b, -1);
 }
 
-struct ask desk_ask(const struct question *q)
+struct origin request_origin(const struct request *q)
 {
-  return (struct ask){.link = q->link, .serial = link_serial(q->link), .id = q->id, .again = wire_head(q->packet)->status == WIRE_AGAIN};
+  struct origin origin = {.ipc = q->ipc,
+                          .serial = ipc_serial(q->ipc),
+                          .id = q->id,
+                          .again = wire_head(q->packet)->status == WIRE_AGAIN,
+                          .proven = (unsigned)q->proven};
+  struct str client = wire_get(q->packet, W_CLIENT);
+  if (client.n == sizeof(origin.client))
+    memcpy(origin.client, client.p, client.n);
+  return origin;
 }
 
-static void answer_about(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err, bool trace)
+static void put_token(struct buf *out, enum wire_tag plain, enum wire_tag hashed, enum token_kind kind, bool show,
+                      const struct box *b)
 {
-  if (!desk_alive(w, ask))
+  char token[TOKEN_TEXT];
+  uint8_t hash[SHA256_LEN];
+  token_make(str_of(b->warden->secret), kind, str_of(b->row.id), token);
+  sha256_of(token, strlen(token), hash);
+  wire_put(out, hashed, str_make(hash, sizeof(hash)));
+  if (show)
+    wire_putz(out, plain, token);
+}
+
+void desk_put_box(struct buf *out, enum authority proven, const struct box *b)
+{
+  bool own = proven == BY_KEY;
+  if (proven == BY_ANYONE)
+    box_route(out, b);
+  else
+    box_put_fields(out, b);
+  if (b->row.flags & BOX_SECURE)
+    put_token(out, W_TOKEN, W_TOKEN_HASH, TOKEN_ACCESS, own, b);
+  if (b->row.flags & BOX_PRIVATE)
+    put_token(out, W_TRAFFIC, W_TRAFFIC_HASH, TOKEN_TRAFFIC, own, b);
+}
+
+static void answer_about(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err,
+                         bool trace)
+{
+  if (!reply_possible(w, origin))
     return;
   cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
-  wire_begin(&out, WIRE_REPLY, ask.id, status);
+  wire_begin(&out, WIRE_REPLY, origin.id, status);
   if (status)
     wire_putz(&out, W_MESSAGE, err->msg);
   else
-    box_record(&out, b);
+    desk_put_box(&out, (enum authority)origin.proven, b);
+  if (!status && origin.proven == BY_KEY)
+    box_vouch(b, origin.client);
   if (trace && !status)
     wire_put(&out, W_TRACE, str_make(&b->trace, sizeof(b->trace)));
-  if (ask.resumed)
+  if (origin.resumed)
     wire_put_u64(&out, W_RESUMED, 1);
-  send_to(ask.link, &out, -1);
+  send_to(origin.ipc, &out, -1);
 }
 
-void desk_answer_box(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err)
+void reply_box(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err)
 {
-  answer_about(w, ask, status, b, err, false);
+  answer_about(w, origin, status, b, err, false);
 }
 
-void desk_answer_born(struct warden *w, struct ask ask, int status, const struct box *b, const struct err *err)
+void reply_created(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err)
 {
-  answer_about(w, ask, status, b, err, true);
+  answer_about(w, origin, status, b, err, true);
 }
 
 /* ---- boxes ---- */
 
-static void ask_create(struct question *q)
+static void handle_create(struct request *q)
 {
   struct err err = ERR_NONE;
-  struct box_order order = {
+  struct box_params order = {
       .id = wire_get(q->packet, W_ID),
       .team = q->team,
       .ref = wire_get(q->packet, W_REF),
@@ -112,18 +160,23 @@ static void ask_create(struct question *q)
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
   };
   unsigned retry = 0;
-  if (q->warden->stopping) {
-    desk_refuse(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
-  } else if (box_create(q->warden, &order, desk_ask(q), &retry, &err)) {
-    desk_begin(q, WIRE_REPLY, err.code ? err.code : -EIO);
+  const struct box *have = box_find(q->warden, order.id, STR_NONE);
+  if (!id_good(order.id)) {
+    reply_error(q, -EINVAL, "invalid sandbox ID");
+  } else if (have && !str_is(order.team, have->row.team)) {
+    reply_error(q, -EEXIST, "the sandbox ID is in use");
+  } else if (q->warden->stopping) {
+    reply_error(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
+  } else if (box_create(q->warden, &order, request_origin(q), &retry, &err)) {
+    reply_begin(q, WIRE_REPLY, err.code ? err.code : -EIO);
     wire_putz(q->out, W_MESSAGE, err.msg);
     wire_put_u64(q->out, W_RETRY, retry);
-    desk_finish(q);
+    reply_send(q);
   }
 }
 
 /* The box a question is about; answers the refusal itself. A box that ended is told with its cause. */
-struct box *desk_box(struct question *q)
+struct box *request_box(struct request *q)
 {
   struct str id = wire_get(q->packet, W_ID);
   struct box *b = box_find(q->warden, id, q->team);
@@ -131,158 +184,186 @@ struct box *desk_box(struct question *q)
     return b;
   char cause[256] = "";
   int64_t when = 0;
-  desk_begin(q, WIRE_REPLY, -ENOENT);
+  reply_begin(q, WIRE_REPLY, -ENOENT);
   if (!store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {
     wire_putz(q->out, W_CAUSE, cause);
     wire_put_u64(q->out, W_END, (uint64_t)when);
   }
-  desk_finish(q);
+  reply_send(q);
   return NULL;
 }
 
-static void answer_box(struct question *q, const struct box *b)
+static void answer_box(struct request *q, const struct box *b)
 {
-  desk_begin(q, WIRE_REPLY, 0);
-  box_record(q->out, b);
-  desk_finish(q);
+  reply_begin(q, WIRE_REPLY, 0);
+  desk_put_box(q->out, q->proven, b);
+  reply_send(q);
 }
 
 /* With a port: a way in comes along where there is one, so that the first request into a box asks only once. */
-static void ask_get(struct question *q)
+static void handle_get(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   struct err err = ERR_NONE;
   if (!b)
     return;
   unsigned port = (unsigned)wire_u64(q->packet, W_PORT, 0);
-  cleanup_fd int fd = port ? box_door(b, port, &err) : -1;
-  desk_begin(q, WIRE_REPLY, 0);
-  box_record(q->out, b);
-  desk_finish_with(q, fd >= 0 ? fd : -1);
+  cleanup_fd int fd = port ? box_dial(b, port, &err) : -1;
+  if (q->proven == BY_KEY)
+    box_vouch(b, request_origin(q).client);
+  reply_begin(q, WIRE_REPLY, 0);
+  desk_put_box(q->out, q->proven, b);
+  reply_send_fd(q, fd >= 0 ? fd : -1);
 }
 
-static void ask_list(struct question *q)
+static void handle_kill(struct request *q)
 {
-  void *value;
-  for (size_t i = 0; map_next(&q->warden->boxes, &i, NULL, &value);) {
-    struct box *b = value;
-    if ((q->team.n && !str_is(q->team, b->row.team)) || b->row.state == BOX_STARTING)
-      continue;
-    desk_begin(q, WIRE_ITEM, 0);
-    box_record(q->out, b);
-    desk_finish(q);
-  }
-  desk_agree(q);
-}
-
-static void ask_kill(struct question *q)
-{
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   if (!b)
     return;
   box_end(b, "killed: by request");
-  desk_agree(q);
+  reply_ok(q);
 }
 
-static void ask_timeout(struct question *q)
+static void handle_timeout(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   if (!b)
     return;
   int64_t end = clock_wall_us() + (int64_t)wire_u64(q->packet, W_TIMEOUT, 0) * 1000000;
-  int64_t last = b->row.started_us + (int64_t)account_timeout_max(q->warden, str_of(b->row.team)) * 1000000;
+  int64_t last = b->row.started_us + (int64_t)quota_timeout_max(q->warden, str_of(b->row.team)) * 1000000;
   bool extend = wire_u64(q->packet, W_MODE, TIMEOUT_SET) == TIMEOUT_EXTEND;
   struct err err = ERR_NONE;
   if (b->row.state == BOX_PAUSED)
-    desk_refuse(q, -ENOENT, "the sandbox is paused");
+    reply_error(q, -ENOENT, "the sandbox is paused");
   else if (b->row.state != BOX_RUNNING && b->row.state != BOX_COPYING)
-    desk_refuse(q, -EBUSY, "the sandbox is changing its state");
+    reply_error(q, -EBUSY, "the sandbox is changing its state");
   else if (clock_wall_us() > last)
-    desk_refuse(q, -EINVAL, "the sandbox has reached the longest life of one run");
+    reply_error(q, -EINVAL, "the sandbox has reached the longest life of one run");
   else if (box_set_end(b, extend ? MAX(MIN(end, last), b->row.end_us) : MIN(end, last), &err))
-    desk_refuse_err(q, &err);
+    reply_err(q, &err);
   else
     answer_box(q, b);
 }
 
-static void ask_pause(struct question *q)
+static void handle_pause(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   if (b)
-    box_pause(b, &(struct wish){.ask = desk_ask(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
+    box_pause(b, &(struct pending_op){
+                     .origin = request_origin(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
 }
 
-static void ask_connect(struct question *q)
+static void handle_connect(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   if (!b)
     return;
-  struct wish wish = {.ask = desk_ask(q),
-                      .mode = (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT),
-                      .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
-                      .cold = wire_u64(q->packet, W_COLD, 0) != 0,
-                      .auto_pause = -1};
-  if (wire_get(q->packet, W_FLAGS).p)
-    wish.auto_pause = (wire_u64(q->packet, W_FLAGS, 0) & BOX_AUTO_PAUSE) != 0;
-  box_connect(b, &wish);
+  struct pending_op pending_op = {.origin = request_origin(q),
+                                  .mode = (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT),
+                                  .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
+                                  .cold = wire_u64(q->packet, W_COLD, 0) != 0,
+                                  .auto_pause = -1};
+  if (q->proven == BY_ANYONE && pending_op.mode != CONNECT_WAKE && pending_op.mode != CONNECT_JOIN) {
+    reply_error(q, -EACCES, "a key is needed for this");
+    return;
+  }
+  if (wire_get(q->packet, W_FLAGS).p && q->proven != BY_ANYONE)
+    pending_op.auto_pause = (wire_u64(q->packet, W_FLAGS, 0) & BOX_AUTO_PAUSE) != 0;
+  box_connect(b, &pending_op);
 }
 
-static void ask_config(struct question *q)
+static void handle_config(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   struct err err = ERR_NONE;
   if (!b)
     return;
   if (b->row.state == BOX_PAUSED)
-    desk_refuse(q, -ENOENT, "the sandbox is paused");
+    reply_error(q, -ENOENT, "the sandbox is paused");
   else if (b->row.state != BOX_RUNNING)
-    desk_refuse(q, -EBUSY, "the sandbox is changing its state");
-  else if (box_configure(b, wire_get(q->packet, W_CONFIG), (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags), wire_get(q->packet, W_ALLOW),
-                         wire_get(q->packet, W_DENY), &err))
-    desk_refuse_err(q, &err);
+    reply_error(q, -EBUSY, "the sandbox is changing its state");
+  else if (quota_change(q->warden, str_of(b->row.team), &err) ||
+           box_configure(b, wire_get(q->packet, W_CONFIG), (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags),
+                         wire_get(q->packet, W_ALLOW), wire_get(q->packet, W_DENY), &err))
+    reply_err(q, &err);
   else
-    desk_agree(q);
+    reply_ok(q);
 }
 
-static void ask_door(struct question *q)
+static void handle_dial(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   if (!b)
     return;
   struct err err = ERR_NONE;
-  cleanup_fd int fd = box_door(b, (unsigned)wire_u64(q->packet, W_PORT, 0), &err);
+  cleanup_fd int fd = box_dial(b, (unsigned)wire_u64(q->packet, W_PORT, 0), &err);
   if (fd < 0) {
-    desk_begin(q, WIRE_REPLY, fd);
+    reply_begin(q, WIRE_REPLY, fd);
     wire_putz(q->out, W_MESSAGE, err.msg);
     wire_put_u64(q->out, W_RUN, b->row.run);
-    desk_finish(q);
+    reply_send(q);
     return;
   }
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   wire_put_u64(q->out, W_RUN, b->row.run);
-  send_to(q->link, q->out, fd);
+  send_to(q->ipc, q->out, fd);
+}
+
+/* Who shows a box's token is remembered as a client of it; see box_vouch. */
+static void handle_vouch(struct request *q)
+{
+  struct box *b = request_box(q);
+  if (!b)
+    return;
+  struct origin origin = request_origin(q);
+  struct str shown = wire_get(q->packet, W_TOKEN);
+  char token[TOKEN_TEXT];
+  token_make(str_of(q->warden->secret), TOKEN_ACCESS, str_of(b->row.id), token);
+  bool good = shown.p ? str_eq_secret(shown, str_of(token)) : box_vouched(b, origin.client);
+  if (good && shown.p)
+    box_vouch(b, origin.client);
+  if (good)
+    reply_ok(q);
+  else
+    reply_error(q, -EACCES, "nothing vouches for this client");
+}
+
+static void handle_signed(struct request *q)
+{
+  struct str hash = wire_get(q->packet, W_TOKEN_HASH);
+  if (hash.n) {
+    const struct box *b = token_index_token(q->warden, hash);
+    reply_begin(q, WIRE_REPLY, b ? 0 : -EACCES);
+    if (b)
+      wire_putz(q->out, W_ID, b->row.id);
+    reply_send(q);
+    return;
+  }
+  token_index_find(q->warden, request_origin(q), wire_get(q->packet, W_NAME), wire_get(q->packet, W_REF),
+                   wire_get(q->packet, W_SIGNATURE));
 }
 
 /* No descriptor comes with the answer when the box printed nothing. */
-static void ask_log(struct question *q)
+static void handle_log(struct request *q)
 {
   struct str id = wire_get(q->packet, W_ID);
   struct box *b = box_find(q->warden, id, q->team);
-  cleanup_fd int fd = b && !b->away ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
+  cleanup_fd int fd = b && !b->on_disk ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
   char cause[256];
   int64_t when;
   if (fd < 0 && !b && store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {
-    desk_begin(q, WIRE_REPLY, -ENOENT);
-    desk_finish(q);
+    reply_begin(q, WIRE_REPLY, -ENOENT);
+    reply_send(q);
     return;
   }
-  desk_begin(q, WIRE_REPLY, 0);
-  send_to(q->link, q->out, fd >= 0 ? fd : -1);
+  reply_begin(q, WIRE_REPLY, 0);
+  send_to(q->ipc, q->out, fd >= 0 ? fd : -1);
 }
 
-static void ask_usage(struct question *q)
+static void handle_usage(struct request *q)
 {
-  struct box *b = desk_box(q);
+  struct box *b = request_box(q);
   if (!b)
     return;
   int64_t from = (int64_t)wire_u64(q->packet, W_FROM, 0), to = (int64_t)wire_u64(q->packet, W_TO, INT64_MAX);
@@ -290,15 +371,15 @@ static void ask_usage(struct question *q)
     const struct wire_sample *s = &b->usage.samples[i];
     if (s->wall_us < from || s->wall_us > to)
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     wire_put(q->out, W_SAMPLE, str_make(s, sizeof(*s)));
-    desk_finish(q);
+    reply_send(q);
   }
-  desk_agree(q);
+  reply_ok(q);
 }
 
 /* The newest sample of each of the team's boxes that were named. */
-static void ask_latest(struct question *q)
+static void handle_usage_latest(struct request *q)
 {
   struct str rest = wire_get(q->packet, W_REF), id;
   while (rest.n) {
@@ -306,15 +387,15 @@ static void ask_latest(struct question *q)
     struct box *b = box_find(q->warden, id, q->team);
     if (!b || !b->usage.n)
       continue;
-    desk_begin(q, WIRE_ITEM, 0);
+    reply_begin(q, WIRE_ITEM, 0);
     wire_put(q->out, W_ID, id);
     wire_put(q->out, W_SAMPLE, str_make(&b->usage.samples[b->usage.n - 1], sizeof(struct wire_sample)));
-    desk_finish(q);
+    reply_send(q);
   }
-  desk_agree(q);
+  reply_ok(q);
 }
 
-static void ask_team_kill(struct question *q)
+static void handle_team_kill(struct request *q)
 {
   VEC(struct box *) doomed = {0};
   void *value;
@@ -323,53 +404,65 @@ static void ask_team_kill(struct question *q)
       vec_push(&doomed, (struct box *)value);
   for (size_t i = 0; i < doomed.n; i++)
     box_end(doomed.p[i], "killed: by the server's administrator");
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   wire_put_u64(q->out, W_COUNT, doomed.n);
-  desk_finish(q);
+  reply_send(q);
   vec_free(&doomed);
 }
 
-static void ask_status(struct question *q)
+static void handle_status(struct request *q)
 {
   struct warden *w = q->warden;
   struct wire_status s = {.started_us = w->started_us,
                           .removals = w->removals,
-                          .parked = shelf_count(w),
-                          .births_total = w->births_total,
-                          .births_failed = w->births_failed,
+                          .warm_boxes = warm_pool_count(w),
+                          .launches_total = w->launches_total,
+                          .launches_failed = w->launches_failed,
                           .resumes_total = w->resumes_total,
                           .pauses_total = w->pauses_total,
                           .ends_total = w->ends_total,
-                          .checkpoint_ready = w->images_on};
+                          .checkpoint_ready = w->checkpoints_on};
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     unsigned state = ((struct box *)value)->row.state;
     s.starting += state == BOX_STARTING;
     s.paused += box_state_asleep(state);
     s.checkpoints += ((struct box *)value)->row.image[0] != 0;
-    s.checkpoint_bytes += ((struct box *)value)->row.image_bytes;
+    s.checkpoint_bytes += ((struct box *)value)->row.checkpoint_size;
     bool runs = state == BOX_RUNNING || state == BOX_RESUMING;
     s.running += runs;
     s.cpus += runs ? ((struct box *)value)->row.cpus : 0;
     s.memory += runs ? (uint64_t)((struct box *)value)->row.memory_mb << 20 : 0;
   }
-  desk_begin(q, WIRE_REPLY, 0);
+  reply_begin(q, WIRE_REPLY, 0);
   wire_put_u64(q->out, W_COUNT, w->boxes.n);
   wire_put(q->out, W_STATUS, str_make(&s, sizeof(s)));
-  desk_finish(q);
+  reply_send(q);
 }
 
 static const struct {
   enum wire_type type;
-  void (*answer)(struct question *q);
+  void (*answer)(struct request *q);
 } questions[] = {
-    {WIRE_BOX_CREATE, ask_create},   {WIRE_BOX_GET, ask_get},     {WIRE_BOX_LIST, ask_list},       {WIRE_BOX_KILL, ask_kill},
-    {WIRE_BOX_TIMEOUT, ask_timeout}, {WIRE_BOX_PAUSE, ask_pause}, {WIRE_BOX_CONNECT, ask_connect}, {WIRE_BOX_CONFIG, ask_config},
-    {WIRE_BOX_DOOR, ask_door},       {WIRE_BOX_USAGE, ask_usage}, {WIRE_USAGE_LATEST, ask_latest}, {WIRE_TEAM_KILL, ask_team_kill},
-    {WIRE_BOX_LOG, ask_log},         {WIRE_STATUS, ask_status},
+    {WIRE_BOX_CREATE, handle_create},
+    {WIRE_BOX_GET, handle_get},
+    {WIRE_BOX_LIST, desk_list},
+    {WIRE_BOX_KILL, handle_kill},
+    {WIRE_BOX_TIMEOUT, handle_timeout},
+    {WIRE_BOX_PAUSE, handle_pause},
+    {WIRE_BOX_CONNECT, handle_connect},
+    {WIRE_BOX_CONFIG, handle_config},
+    {WIRE_BOX_DIAL, handle_dial},
+    {WIRE_BOX_USAGE, handle_usage},
+    {WIRE_USAGE_LATEST, handle_usage_latest},
+    {WIRE_TEAM_KILL, handle_team_kill},
+    {WIRE_BOX_LOG, handle_log},
+    {WIRE_STATUS, handle_status},
+    {WIRE_BOX_VOUCH, handle_vouch},
+    {WIRE_SIGNED_FIND, handle_signed},
 };
 
-static void desk_packet(struct link *l, struct str packet, int fd, void *arg)
+static void on_gate_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   if (fd >= 0)
     close(fd);
@@ -377,29 +470,46 @@ static void desk_packet(struct link *l, struct str packet, int fd, void *arg)
     log_error("a gate sent a broken packet of %zu bytes", packet.n);
     return;
   }
+  struct peer *peer = arg;
   static _Alignas(8) char copy[WIRE_MAX]; /* answers may re-enter the link's buffer */
   memcpy(copy, packet.p, packet.n);
   cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
-  struct question q = {.warden = arg, .link = l, .packet = {copy, packet.n}, .out = &out};
+  struct request q = {.warden = peer->warden, .peer = peer, .ipc = l, .packet = {copy, packet.n}, .out = &out};
   q.id = wire_head(q.packet)->id;
-  q.team = wire_get(q.packet, W_TEAM);
+  enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
+  if (authority_admit(&q, type))
+    return;
   for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-    if (questions[i].type == wire_head(q.packet)->type) {
+    if (questions[i].type == type) {
       questions[i].answer(&q);
       return;
     }
-  enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
-  if (!desk_copy(&q, type) && !desk_catalog(&q, type) && !desk_build(&q, type) && !desk_keeping(&q, type))
-    desk_refuse(&q, -ENOSYS, "the warden does not know this request");
+  if (!handle_copy(&q, type) && !handle_catalog(&q, type) && !handle_build(&q, type) && !handle_admin(&q, type))
+    reply_error(&q, -ENOSYS, "the warden does not know this request");
 }
 
-static void desk_closed(struct link *l, void *arg)
+static void on_gate_closed(struct ipc *l, void *arg)
 {
-  struct warden *w = arg;
+  struct peer *p = arg;
+  struct warden *w = p->warden;
   for (size_t i = 0; i < w->links.n; i++)
     if (w->links.p[i] == l)
       vec_remove_swap(&w->links, i);
-  link_free(l);
+  desk_list_drop(p);
+  ipc_free(l);
+  free(p);
 }
 
-const struct link_ops desk_ops = {desk_packet, desk_closed};
+static const struct ipc_ops warden_rpc_ops = {on_gate_packet, on_gate_closed};
+
+struct ipc *desk_link(struct warden *w, int fd, enum peer_kind kind)
+{
+  struct peer *p = xcalloc(1, sizeof(*p));
+  struct ipc *l = ipc_new(w->loop, fd, &warden_rpc_ops, p);
+  *p = (struct peer){.warden = w, .ipc = l, .kind = kind};
+  ipc_pace(l);
+  ipc_guard(l);
+  ipc_on_drain(l, desk_list_go_on);
+  vec_push(&w->links, l);
+  return l;
+}

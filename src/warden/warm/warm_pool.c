@@ -1,16 +1,18 @@
-/* shelf.c - see shelf.h. At most two births for the pool at a time, and none while a crowd of creates that found it empty is being
- * born: they do not wait behind it.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warm_pool.c - see warm_pool.h. At most two launches for the pool at a time, and none while a crowd of creates that
+ * found it empty is being born: they do not wait behind it.
  *
- * How many are kept ready follows what was asked: creates that find nothing are counted while they are under way, and as many as
- * were under way at once are kept ready beside the usual number from then on, so that a crowd that comes again finds its
- * boxes. With every calm minute half of them go.
+ * How many are kept ready follows what was asked: creates that find nothing are counted while they are under way, and
+ * as many as were under way at once are kept ready beside the usual number from then on, so that a crowd that comes
+ * again finds its boxes. With every calm minute half of them go.
  *
- * The build asked for last has spare ones beside, as far as a small part of the memory at hand goes, so that a first crowd finds
- * its boxes too. They are made while nobody asks for anything and the processors rest. */
+ * The build asked for last has spare ones beside, as far as a small part of the memory at hand goes, so that a first
+ * crowd finds its boxes too. They are made while nobody asks for anything and the processors rest. */
 #include "warden/warm/warm_pool.h"
 
 #include "warden/launch.h"
 #include "warden/warm/ns_pool.h"
+#include "wire/box_socket.h"
 #include "warden/reclaim.h"
 #include "warden/id_slots.h"
 #include "warden/warm/zygote.h"
@@ -19,7 +21,7 @@
 #define POOL_BIRTHS       2
 #define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
 #define POOL_MEMORY_US    200000
-#define SPARE_KB          3072     /* of a parked box */
+#define SPARE_KB          3072     /* of a warm box */
 #define SPARE_CALM_US     400000   /* nobody has asked for a box for so long */
 #define SPARE_LOOK_US     150000   /* between two looks at the processors */
 #define SPARE_SPREE_US    2000000  /* made so long at full speed once these rest: their own work would hide it */
@@ -27,10 +29,10 @@
 #define SPARE_DROPS       8        /* that go at a time */
 #define FAVOUR_US         60000000 /* another build takes the spare boxes' place when theirs was not asked for so long */
 
-struct shelf {
+struct warm_pool {
   struct warden *warden;
   struct build *build;
-  struct parked *ready;
+  struct warm_box *ready;
   size_t n, coming;
   size_t missed; /* creates under way that found nothing here */
   size_t more;   /* kept ready beside the usual number */
@@ -43,7 +45,7 @@ struct shelf {
   bool rests;        /* nobody needs it for now */
 };
 
-static void fill(struct shelf *s);
+static void fill(struct warm_pool *s);
 
 static uint64_t memory_kb; /* at hand, when it was last looked at */
 
@@ -68,7 +70,7 @@ static bool memory_is_short_now(void)
   return available * 100 < total * POOL_MEMORY_FLOOR;
 }
 
-/* The kernel adds the answer up anew at each reading; births come a hundred a second. */
+/* The kernel adds the answer up anew at each reading; launches come a hundred a second. */
 static bool memory_is_short(void)
 {
   static int64_t asked_us;
@@ -108,14 +110,14 @@ static bool processors_rest(void)
   return rest;
 }
 
-static struct shelf *shelf_of(struct warden *w, struct build *b)
+static struct warm_pool *warm_pool_of(struct warden *w, struct build *b)
 {
-  struct shelf *s = map_get(&w->shelves, str_of(b->row.id));
+  struct warm_pool *s = map_get(&w->warm_pools, str_of(b->row.id));
   if (!s) {
     s = xcalloc(1, sizeof(*s));
     s->warden = w;
     s->build = b;
-    map_put(&w->shelves, str_of(b->row.id), s);
+    map_put(&w->warm_pools, str_of(b->row.id), s);
   }
   return s;
 }
@@ -125,7 +127,7 @@ static void watch_closed(uv_handle_t *h)
   free(h);
 }
 
-static void unwatch(struct parked *p)
+static void unwatch(struct warm_box *p)
 {
   if (p->watch) {
     uv_poll_stop(p->watch);
@@ -133,63 +135,63 @@ static void unwatch(struct parked *p)
   }
 }
 
-void parked_drop(struct parked *p)
+void warm_box_drop(struct warm_box *p)
 {
   if (!p)
     return;
   unwatch(p);
   if (p->boot >= 0)
-    close(p->boot);
-  remains_clear(p->shelf->warden, p->jail, p->name, p->dir, p->slot);
+    box_socket_close(p->boot);
+  reclaim_jail(p->warm_pool->warden, "", p->jail, p->name, p->dir, p->slot);
   free(p);
 }
 
-static void unlink_parked(struct parked *p)
+static void unlink_warm_box(struct warm_box *p)
 {
-  for (struct parked **at = &p->shelf->ready; *at; at = &(*at)->next)
+  for (struct warm_box **at = &p->warm_pool->ready; *at; at = &(*at)->next)
     if (*at == p) {
       *at = p->next;
-      p->shelf->n--;
+      p->warm_pool->n--;
       return;
     }
 }
 
 /* A parked agent says nothing: whatever is heard, on its line or from its first process, is its end. */
-static void parked_spoke(uv_poll_t *poll, int status, int events)
+static void warm_box_exited(uv_poll_t *poll, int status, int events)
 {
-  struct parked *p = poll->data;
-  struct shelf *s = p->shelf;
-  unlink_parked(p);
-  log_warn("a parked box of %s ended", s->build->of->row.name);
-  parked_drop(p);
+  struct warm_box *p = poll->data;
+  struct warm_pool *s = p->warm_pool;
+  unlink_warm_box(p);
+  log_warn("a warm box of %s exited", s->build->of->row.name);
+  warm_box_drop(p);
   fill(s);
 }
 
-static void shelved(struct birth *h)
+static void warm_box_ready(struct launch *h)
 {
-  struct shelf *s = h->shelf;
+  struct warm_pool *s = h->warm_pool;
   struct warden *w = s->warden;
   s->coming--;
-  w->births--;
+  w->launches--;
   if (h->result || w->stopping) {
     if (h->result)
-      log_warn("no box made ahead for %s: %s", s->build->of->row.name, h->err.msg);
-    remains_clear(w, h->jail, h->name, h->dir, h->slot);
+      log_warn("no warm box created for %s: %s", s->build->of->row.name, h->err.msg);
+    reclaim_jail(w, "", h->jail, h->name, h->dir, h->slot);
     return; /* the next use tries again */
   }
-  struct parked *p = xcalloc(1, sizeof(*p));
+  struct warm_box *p = xcalloc(1, sizeof(*p));
   p->jail = h->jail;
   p->slot = h->slot;
   p->boot = steal_fd(&h->boot_fd);
-  p->shelf = s;
+  p->warm_pool = s;
   memcpy(p->name, h->name, sizeof(p->name));
   memcpy(p->dir, h->dir, sizeof(p->dir));
   p->watch = xcalloc(1, sizeof(*p->watch));
   uv_poll_init(w->loop, p->watch, p->boot >= 0 ? p->boot : p->jail.pidfd);
   p->watch->data = p;
-  uv_poll_start(p->watch, UV_READABLE | (p->boot >= 0 ? UV_DISCONNECT : 0), parked_spoke);
+  uv_poll_start(p->watch, UV_READABLE | (p->boot >= 0 ? UV_DISCONNECT : 0), warm_box_exited);
   /* The oldest is taken first: its Python has had the most time to settle. */
-  struct parked **at = &s->ready;
+  struct warm_box **at = &s->ready;
   while (*at)
     at = &(*at)->next;
   *at = p;
@@ -200,7 +202,7 @@ static void shelved(struct birth *h)
 /* Its boxes begin with an image. */
 static bool holds_memory(const struct warden *w, const struct build *b)
 {
-  return b->row.image[0] && w->images_on;
+  return b->row.image[0] && w->checkpoints_on;
 }
 
 /* Boxes of a build that are kept ready. What was copied of a single box is seldom asked for twice. */
@@ -211,18 +213,18 @@ static size_t usual(const struct warden *w, const struct build *b)
   return holds_memory(w, b) ? w->config->ready_pool : w->config->pool;
 }
 
-static size_t wanted(const struct shelf *s)
+static size_t wanted(const struct warm_pool *s)
 {
   size_t n = usual(s->warden, s->build);
   return n ? n + s->more : 0;
 }
 
 /* Those with its spare ones. */
-static size_t hoped(const struct shelf *s)
+static size_t expected(const struct warm_pool *s)
 {
   const struct warden *w = s->warden;
   size_t n = wanted(s);
-  if (!n || w->favourite != s || clock_mono_us() - s->used_us > POOL_COLD_US)
+  if (!n || w->spare_pool != s || clock_mono_us() - s->used_us > POOL_COLD_US)
     return n;
   size_t most = MIN((size_t)w->config->pool_crowd, (size_t)(memory_kb / 100 * w->config->pool_spare / SPARE_KB));
   return n + (most > s->more ? most - s->more : 0);
@@ -232,72 +234,72 @@ static uint64_t memory_held(struct warden *w)
 {
   uint64_t bytes = 0;
   void *value;
-  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
-    const struct shelf *s = value;
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+    const struct warm_pool *s = value;
     if (holds_memory(w, s->build))
-      bytes += (s->n + s->coming) * s->build->row.image_bytes;
+      bytes += (s->n + s->coming) * s->build->row.checkpoint_size;
   }
   return bytes;
 }
 
 /* Restores take turns with those somebody waits for: none is made while another waits for its turn. */
-static bool may_restore(const struct shelf *s)
+static bool may_restore(const struct warm_pool *s)
 {
   struct warden *w = s->warden;
   uint64_t most = (uint64_t)w->config->ready_pool_mb << 20;
-  return !w->turn_first && !s->coming && memory_held(w) + s->build->row.image_bytes <= most;
+  return !w->checkpoints_active.waiting && !s->coming && memory_held(w) + s->build->row.checkpoint_size <= most;
 }
 
-static void make_one(struct shelf *s, unsigned slot)
+static void make_one(struct warm_pool *s, unsigned slot)
 {
   struct warden *w = s->warden;
   s->coming++;
-  w->births++;
-  (holds_memory(w, s->build) ? birth_restore_ahead : birth_ahead)(w, s->build, s, slot, shelved);
+  w->launches++;
+  (holds_memory(w, s->build) ? launch_restore_warm : launch_warm)(w, s->build, s, slot, warm_box_ready);
 }
 
-static void idler_rang(uv_timer_t *t)
+static void on_idle_timer(uv_timer_t *t)
 {
   struct warden *w = t->data;
   if (!w->stopping)
-    shelf_tend(w);
+    warm_pool_maintain(w);
 }
 
 /* The shelves are looked after again then, if not before. */
-static void later(struct warden *w, int64_t wait_us)
+static void fill_when_idle(struct warden *w, int64_t wait_us)
 {
   uint64_t ms = (uint64_t)wait_us / 1000 + 1;
   if (!uv_is_active((uv_handle_t *)&w->idler) || uv_timer_get_due_in(&w->idler) > ms)
-    uv_timer_start(&w->idler, idler_rang, ms, 0);
+    uv_timer_start(&w->idler, on_idle_timer, ms, 0);
 }
 
 /* How many spare ones may be under way. */
-static size_t spare_pace(struct shelf *s, int64_t now)
+static size_t spare_pace(struct warm_pool *s, int64_t now)
 {
   struct warden *w = s->warden;
   if (now < w->asked_us + SPARE_CALM_US) {
     s->spree_us = 0;
-    later(w, w->asked_us + SPARE_CALM_US - now);
+    fill_when_idle(w, w->asked_us + SPARE_CALM_US - now);
     return 0;
   }
-  if (now < s->spree_us && w->births == s->coming && !w->removals && !w->turn_first)
+  if (now < s->spree_us && w->launches == s->coming && !w->removals && !w->checkpoints_active.waiting)
     return POOL_BIRTHS;
   if (now >= s->look_us) {
     s->look_us = now + SPARE_LOOK_US;
-    if (processors_rest() && !w->births && !w->removals && !w->turn_first)
+    if (processors_rest() && !w->launches && !w->removals && !w->checkpoints_active.waiting)
       s->spree_us = now + SPARE_SPREE_US;
   }
-  later(w, SPARE_LOOK_US);
-  return now < s->spree_us ? POOL_BIRTHS : !w->births && now - s->spared_us > SPARE_BUSY_US ? 1 : 0;
+  fill_when_idle(w, SPARE_LOOK_US);
+  return now < s->spree_us ? POOL_BIRTHS : !w->launches && now - s->spared_us > SPARE_BUSY_US ? 1 : 0;
 }
 
-static void fill_spare(struct shelf *s)
+static void fill_spare(struct warm_pool *s)
 {
   struct warden *w = s->warden;
   int64_t now = clock_mono_us();
-  if (s->n + s->coming < wanted(s) || s->n + s->coming >= hoped(s))
+  if (s->n + s->coming < wanted(s) || s->n + s->coming >= expected(s))
     return;
-  for (size_t pace = spare_pace(s, now); s->coming < pace && s->n + s->coming < hoped(s);) {
+  for (size_t pace = spare_pace(s, now); s->coming < pace && s->n + s->coming < expected(s);) {
     unsigned slot;
     if (memory_is_short() || slot_take(w, &slot))
       return;
@@ -306,7 +308,7 @@ static void fill_spare(struct shelf *s)
   }
 }
 
-static void fill(struct shelf *s)
+static void fill(struct warm_pool *s)
 {
   struct warden *w = s->warden;
   bool restored = holds_memory(w, s->build);
@@ -324,25 +326,26 @@ static void fill(struct shelf *s)
   fill_spare(s);
 }
 
-/* The spare boxes are those of one build, and do not change with every question where several are asked for by turns. */
-static void favour(struct shelf *s)
+/* The spare boxes are those of one build, and do not change with every question where several are asked for by turns.
+ */
+static void make_spare_pool(struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  struct shelf *old = w->favourite;
+  struct warm_pool *old = w->spare_pool;
   w->asked_us = s->used_us;
   if (!holds_memory(w, s->build) && (!old || old->build->retired || s->used_us - old->used_us > FAVOUR_US))
-    w->favourite = s;
+    w->spare_pool = s;
 }
 
-struct parked *shelf_take(struct warden *w, struct build *b)
+struct warm_box *warm_pool_take(struct warden *w, struct build *b)
 {
   if (!usual(w, b))
     return NULL;
-  struct shelf *s = shelf_of(w, b);
+  struct warm_pool *s = warm_pool_of(w, b);
   s->used_us = clock_mono_us();
   s->bare = false;
-  favour(s);
-  struct parked *p = s->ready;
+  make_spare_pool(s);
+  struct warm_box *p = s->ready;
   if (p) {
     s->ready = p->next;
     s->n--;
@@ -358,25 +361,25 @@ struct parked *shelf_take(struct warden *w, struct build *b)
   return p;
 }
 
-void shelf_caught_up(struct warden *w, struct build *b)
+void warm_pool_miss_served(struct warden *w, struct build *b)
 {
-  struct shelf *s = map_get(&w->shelves, str_of(b->row.id));
+  struct warm_pool *s = map_get(&w->warm_pools, str_of(b->row.id));
   if (!s || !s->missed)
     return;
   s->missed--;
   w->refill = true;
 }
 
-static void drop_first(struct shelf *s)
+static void drop_first(struct warm_pool *s)
 {
-  struct parked *p = s->ready;
+  struct warm_box *p = s->ready;
   s->ready = p->next;
   s->n--;
-  parked_drop(p);
+  warm_box_drop(p);
 }
 
 /* Memory at hand moves by the boxes themselves: one or two more than hoped for are not worth their end. */
-static void calm_down(struct shelf *s)
+static void calm_down(struct warm_pool *s)
 {
   struct warden *w = s->warden;
   int64_t now = clock_mono_us(), calm_us = (int64_t)w->config->pool_calm_s * 1000000;
@@ -385,40 +388,40 @@ static void calm_down(struct shelf *s)
     s->crowd_us = now;
   }
   if (s->more)
-    later(w, s->crowd_us + calm_us - now);
-  size_t most = hoped(s) > wanted(s) ? hoped(s) + 2 : hoped(s);
+    fill_when_idle(w, s->crowd_us + calm_us - now);
+  size_t most = expected(s) > wanted(s) ? expected(s) + 2 : expected(s);
   for (unsigned i = 0; i < SPARE_DROPS && s->n > most; i++)
     drop_first(s);
   if (s->n > most)
-    later(w, SPARE_LOOK_US);
+    fill_when_idle(w, SPARE_LOOK_US);
 }
 
-void shelf_heat(struct warden *w, struct build *b)
+void warm_pool_warm_up(struct warden *w, struct build *b)
 {
   if (!usual(w, b))
     return;
-  shelf_of(w, b)->used_us = clock_mono_us();
-  fill(shelf_of(w, b));
+  warm_pool_of(w, b)->used_us = clock_mono_us();
+  fill(warm_pool_of(w, b));
 }
 
-void shelf_load(struct warden *w, struct build *b)
+void warm_pool_load(struct warden *w, struct build *b)
 {
-  if (!usual(w, b) || map_get(&w->shelves, str_of(b->row.id)))
+  if (!usual(w, b) || map_get(&w->warm_pools, str_of(b->row.id)))
     return;
-  struct shelf *s = shelf_of(w, b);
+  struct warm_pool *s = warm_pool_of(w, b);
   s->used_us = clock_mono_us();
   s->bare = true;
   fill(s);
 }
 
-static void empty(struct shelf *s)
+static void empty(struct warm_pool *s)
 {
   while (s->ready)
     drop_first(s);
 }
 
 /* Nobody used it for a while, or its template is gone, or too many others with Pythons of their own were used since. */
-static bool useless(struct shelf *s)
+static bool useless(struct warm_pool *s)
 {
   struct warden *w = s->warden;
   bool stale = catalog_default(s->build->of) != s->build;
@@ -428,18 +431,18 @@ static bool useless(struct shelf *s)
   return s->build->retired || (!common && (cold || zygotes_newer(w, s->build) >= w->config->zygotes_max));
 }
 
-void shelf_tend(struct warden *w)
+void warm_pool_maintain(struct warden *w)
 {
   void *value;
   bool is_short = memory_is_short();
-  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
-    struct shelf *s = value;
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+    struct warm_pool *s = value;
     s->rests = useless(s);
     if (s->rests)
       zygote_spare(s->build, true);
   }
-  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
-    struct shelf *s = value;
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+    struct warm_pool *s = value;
     if (!s->rests)
       zygote_spare(s->build, false);
     calm_down(s);
@@ -449,32 +452,44 @@ void shelf_tend(struct warden *w)
       fill(s);
   }
   zygotes_rest_spare(w);
-  blanks_tend(w, is_short);
+  ns_pool_maintain(w, is_short);
 }
 
-void shelf_drain(struct warden *w)
+void warm_pool_drain(struct warden *w)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);)
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);)
     empty(value);
 }
 
-bool shelf_low(struct warden *w)
+bool warm_pool_low(struct warden *w)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);) {
-    struct shelf *s = value;
-    if (!s->bare && !holds_memory(w, s->build) && 2 * (s->n + s->coming) < wanted(s) && clock_mono_us() - s->used_us < POOL_COLD_US)
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+    struct warm_pool *s = value;
+    if (!s->bare && !holds_memory(w, s->build) && 2 * (s->n + s->coming) < wanted(s) &&
+        clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
   }
   return false;
 }
 
-size_t shelf_count(struct warden *w)
+size_t warm_pool_count(struct warden *w)
 {
   size_t n = 0;
   void *value;
-  for (size_t i = 0; map_next(&w->shelves, &i, NULL, &value);)
-    n += ((struct shelf *)value)->n;
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);)
+    n += ((struct warm_pool *)value)->n;
   return n;
+}
+
+bool warm_pool_stands_on(struct warden *w, const struct zygote *z)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+    const struct warm_pool *s = value;
+    if (s->build->zygote == z && (s->n || s->coming))
+      return true;
+  }
+  return false;
 }

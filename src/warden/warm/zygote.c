@@ -1,49 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* zygote.c - see zygote.h. The process is a jail of the zygote kind: walls without a user namespace, no rights. It runs
- * no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. */
+ * no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. One that
+ * answers nothing for SILENCE_US while it was asked is killed and started again at once: boxes meanwhile start Python
+ * by themselves. */
 #include "warden/warm/zygote.h"
 
+#include "jail/checkpoint/zygote_heap.h"
 #include "warden/warm/nursery_request.h"
+#include "wire/box_socket.h"
+#include "warden/build/builder.h"
 #include "warden/warm/zygote_key.h"
 #include "warden/build/layer_list.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/reclaim.h"
 #include "warden/id_slots.h"
+#include "warden/worker_pool.h"
 #include <linux/capability.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define AGAIN_US   30000000                 /* after a death */
-#define IN_HAND_US 10000000                 /* so long after its last use it is not let go: a build may have asked for it */
-#define NO_TRACING (1ull << CAP_SYS_PTRACE) /* nobody in a box may look into its agent; its own children lose it too */
+#define AGAIN_US   30000000 /* after a death */
+#define SILENCE_US 15000000 /* it answers within 5 s whatever becomes of the box */
+#define WATCH_MS   5000
+#define IN_HAND_US 10000000            /* so long after its last use it is not let go: a build may have asked for it */
+#define MEMORY     ((uint64_t)2 << 30) /* of one, with the file its memory is laid into */
+#define DISK       ((uint64_t)256 << 20)
+#define CPUS       2
+/* Nobody in a box may look into its agent; its own children lose it too */
+#define NO_TRACING (1ull << CAP_SYS_PTRACE)
 
 enum zygote_state { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_LOADING, ZYGOTE_READY, ZYGOTE_DEAD };
 
 struct zygote {
   struct warden *warden;
-  struct footing footing;
+  struct zygote_key zygote_key;
   char of[64]; /* the template that needed it first, for the log */
   int64_t used_us;
   bool spare; /* no template in use has it; see zygotes_rest_spare */
   char name[64], dir[512];
-  unsigned slot; /* kept through its deaths, while boxes belong to it: see house */
+  unsigned slot;      /* kept through its deaths, while boxes belong to it: see house */
+  VEC(unsigned) seen; /* of owners of its boxes that were found again */
   enum zygote_state state;
   int64_t again_us;
   struct jail jail;
+  struct zygote_heap_file heap; /* open while it loads */
   int fd;
-  pthread_mutex_t lock; /* of sending: births run on several threads */
-  uint64_t last_id;
+  pthread_mutex_t lock; /* of sending: launches run on several threads */
+  uint64_t last_id;     /* these three under the lock, too */
+  unsigned unanswered;
+  int64_t heard_us; /* its last answer, or the first question after it */
   uv_poll_t *poll;
+  uv_timer_t *watch;
   char line[4096];
   size_t have;
 };
 
-struct launch {
+struct zygote_exec {
   uv_work_t work;
   struct zygote *z;
   struct arena arena;
   struct jail_spec spec;
   struct jail jail;
+  struct zygote_heap_file heap;
   int fd, result;
   struct err err;
 };
@@ -81,7 +100,7 @@ static bool wanted(struct warden *w, struct str layers)
   return requires != NULL;
 }
 
-static const char *const *arguments(struct launch *l)
+static const char *const *arguments(struct zygote_exec *l)
 {
   struct json *argv = json_get(kernel_file(l->z->warden, &l->arena), "argv");
   const char **list = arena_alloc(&l->arena, ((argv ? argv->count : 0) + 2) * sizeof(*list));
@@ -92,8 +111,9 @@ static const char *const *arguments(struct launch *l)
   return list;
 }
 
-/* What the agent would start a kernel with, and what libraries read when they are loaded of the template's own variables. */
-static const char *const *environment(struct launch *l)
+/* What the agent would start a kernel with, and what libraries read when they are loaded of the template's own
+ * variables. */
+static const char *const *environment(struct zygote_exec *l)
 {
   static const char *const fixed[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                                       "HOME=/root",
@@ -101,7 +121,7 @@ static const char *const *environment(struct launch *l)
                                       "LOGNAME=root",
                                       "LANG=C.UTF-8",
                                       "CLOCHE_KERNEL=python"};
-  struct str rest = buf_str(&l->z->footing.env), one;
+  struct str rest = buf_str(&l->z->zygote_key.env), one;
   size_t n = 0, count = 0;
   for (size_t i = 0; i < rest.n; i++)
     count += !rest.p[i];
@@ -115,45 +135,92 @@ static const char *const *environment(struct launch *l)
 
 /* ---- its life ---- */
 
-static void poll_closed(uv_handle_t *h)
+static void handle_closed(uv_handle_t *h)
 {
   free(h);
 }
 
-static void zygote_bury(struct zygote *z)
+static void zygote_destroy(struct zygote *z)
 {
   if (z->poll) {
     uv_poll_stop(z->poll);
-    uv_close((uv_handle_t *)steal(&z->poll), poll_closed);
+    uv_close((uv_handle_t *)steal(&z->poll), handle_closed);
+    uv_close((uv_handle_t *)steal(&z->watch), handle_closed);
   }
   pthread_mutex_lock(&z->lock);
+  z->unanswered = 0;
   if (z->fd >= 0)
     close(steal_fd(&z->fd));
   pthread_mutex_unlock(&z->lock);
+  zygote_heap_close(&z->heap);
   z->state = ZYGOTE_DEAD;
   z->again_us = clock_mono_us() + AGAIN_US;
-  remains_clear(z->warden, z->jail, z->name, z->dir, SLOT_NONE);
+  reclaim_jail(z->warden, "", z->jail, z->name, z->dir, SLOT_NONE);
   z->jail = JAIL_NONE;
-  bells_answer(z->warden);
+  nursery_requests_answer(z->warden);
 }
 
-static void zygote_said(struct zygote *z, struct str line)
+/* False: nobody had asked. */
+static bool zygote_answered(struct zygote *z)
+{
+  pthread_mutex_lock(&z->lock);
+  bool asked = z->unanswered > 0;
+  z->heard_us = clock_mono_us();
+  if (asked)
+    z->unanswered--;
+  pthread_mutex_unlock(&z->lock);
+  return asked;
+}
+
+static void zygote_watch(uv_timer_t *timer)
+{
+  struct zygote *z = timer->data;
+  pthread_mutex_lock(&z->lock);
+  bool silent = z->unanswered > 0 && clock_mono_us() - z->heard_us > SILENCE_US;
+  pthread_mutex_unlock(&z->lock);
+  if (!silent)
+    return;
+  log_error("zygote of %s has not answered for %d s and is replaced", z->of, SILENCE_US / 1000000);
+  zygote_destroy(z);
+  z->again_us = 0;
+}
+
+/* No fork enters a box before nobody can write to the memory that boxes share. */
+static void zygote_loaded(struct zygote *z)
+{
+  struct err err = ERR_NONE;
+  if (zygote_heap_seal(z->warden->heaps, &z->heap, &err)) {
+    log_error("zygote of %s is not used: %s", z->of, err.msg);
+    zygote_destroy(z);
+    return;
+  }
+  zygote_heap_close(&z->heap);
+  z->state = ZYGOTE_READY;
+  log_info("zygote of %s is loaded", z->of);
+  nursery_requests_answer(z->warden);
+  warm_pool_maintain(z->warden);
+}
+
+/* The program is the template's: one that says what it was not asked would keep the loop and the log busy as long as it
+ * likes. */
+static void on_zygote_message(struct zygote *z, struct str line)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 16);
   struct json *m = json_read(&a, line, 0, NULL);
   struct str ev = json_text(json_get(m, "ev"), STR(""));
   int64_t status = 0;
-  if (str_is(ev, "ready")) {
-    z->state = ZYGOTE_READY;
-    log_info("zygote of %s is loaded", z->of);
-    bells_answer(z->warden);
-    shelf_tend(z->warden);
-  } else if (str_is(ev, "entered") && !json_int(json_get(m, "status"), &status) && status) {
-    log_warn("a fork of the zygote of %s did not enter its box", z->of);
+  if (str_is(ev, "ready") && z->state == ZYGOTE_LOADING) {
+    zygote_loaded(z);
+  } else if (str_is(ev, "entered") && zygote_answered(z)) {
+    if (json_int(json_get(m, "status"), &status) || status)
+      log_warn("a fork of the zygote of %s did not enter its box", z->of);
+  } else {
+    log_warn("zygote of %s says what nobody asked and is ended", z->of);
+    zygote_destroy(z);
   }
 }
 
-static void zygote_heard(uv_poll_t *poll, int status, int events)
+static void on_zygote_readable(uv_poll_t *poll, int status, int events)
 {
   struct zygote *z = poll->data;
   ssize_t n = recv(z->fd, z->line + z->have, sizeof(z->line) - z->have, MSG_DONTWAIT);
@@ -161,97 +228,128 @@ static void zygote_heard(uv_poll_t *poll, int status, int events)
     return;
   if (n <= 0 || z->have + (size_t)n == sizeof(z->line)) {
     log_warn("zygote of %s ended; another is started in %d s", z->of, AGAIN_US / 1000000);
-    zygote_bury(z);
+    zygote_destroy(z);
     return;
   }
   z->have += (size_t)n;
   struct str rest = {z->line, z->have}, line;
-  while (str_find(rest, '\n') >= 0) {
+  while (z->fd >= 0 && str_find(rest, '\n') >= 0) {
     str_cut(rest, '\n', &line, &rest);
-    zygote_said(z, line);
+    on_zygote_message(z, line);
   }
   memmove(z->line, rest.p, rest.n);
   z->have = rest.n;
 }
 
-static int launch(struct launch *l)
+/* Its first message: the file it lays its memory into. */
+static int send_heap(int sock, struct zygote_heap_file *h, struct err *err)
+{
+  static const char line[] = "{\"op\":\"heap\",\"fds\":2}\n";
+  ssize_t sent = fd_send(sock, line, sizeof(line) - 1, (int[]){h->to, h->from}, 2, 0);
+  close(steal_fd(&h->to)); /* now: children between fork and exec hold copies for a moment */
+  return sent < 0 ? err_set(err, (int)sent, "the zygote can't be given a file: %s", strerrordesc_np((int)-sent)) : 0;
+}
+
+static int zygote_exec(struct zygote_exec *l)
 {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+                 pair)) /* a message is read with its own descriptors, and no other */
     return err_errno(&l->err, "socketpair");
   cleanup_fd int ours = pair[0], theirs = pair[1];
+  box_socket_guard(ours);
   l->spec.boot_fd = theirs;
-  int r = jail_spawn(&l->spec, &l->jail, &l->err);
+  int r = zygote_heap_make(&l->heap, &l->err);
+  r = r ? r : send_heap(ours, &l->heap, &l->err);
+  r = r ? r : jail_spawn(&l->spec, &l->jail, &l->err);
   if (!r)
     l->fd = steal_fd(&ours);
   return r;
 }
 
-static void launch_work(uv_work_t *work)
+static void zygote_exec_work(uv_work_t *work)
 {
-  struct launch *l = work->data;
-  l->result = launch(l);
+  struct zygote_exec *l = work->data;
+  l->result = zygote_exec(l);
 }
 
-static void launch_done(uv_work_t *work, int status)
+static void zygote_exec_done(uv_work_t *work, int status)
 {
-  struct launch *l = work->data;
+  struct zygote_exec *l = work->data;
   struct zygote *z = l->z;
-  z->warden->births--;
+  z->warden->launches--;
   z->jail = l->jail;
+  z->heap = l->heap;
   z->fd = l->fd;
   if (l->result || z->warden->stopping) {
     if (l->result)
       log_warn("no zygote for %s: %s", z->of, l->err.msg);
-    zygote_bury(z);
+    zygote_destroy(z);
   } else {
     z->state = ZYGOTE_LOADING;
     z->poll = xcalloc(1, sizeof(*z->poll));
     uv_poll_init(z->warden->loop, z->poll, z->fd);
     z->poll->data = z;
-    uv_poll_start(z->poll, UV_READABLE | UV_DISCONNECT, zygote_heard);
+    uv_poll_start(z->poll, UV_READABLE | UV_DISCONNECT, on_zygote_readable);
+    z->watch = xcalloc(1, sizeof(*z->watch));
+    uv_timer_init(z->warden->loop, z->watch);
+    z->watch->data = z;
+    uv_timer_start(z->watch, zygote_watch, WATCH_MS, WATCH_MS);
+    uv_unref((uv_handle_t *)z->watch);
   }
   arena_free(&l->arena);
   free(l);
 }
 
-/* Its user is the owner of the boxes that its forks may enter. So it is the same one as long as there are such boxes: when it is
- * started again, and where another warden had it. */
-static int house(struct zygote *z)
+/* Its user is the owner of the boxes that its forks may enter. So it is the same one as long as there are such boxes:
+ * when it is started again, and where another warden had it. */
+static int zygote_jail_spec(struct zygote *z)
 {
   return z->slot != SLOT_NONE ? 0 : slot_take(z->warden, &z->slot);
 }
 
+/* One on its way, new or restored, was promised an owner and has no walls yet that could be asked. */
+static bool owns(const struct zygote *z, struct box *b)
+{
+  bool coming = b->row.state == BOX_STARTING || b->row.state == BOX_RESUMING;
+  if (coming && b->build->zygote == z)
+    return true;
+  if (!b->owner && !b->on_disk && b->jail.pidfd >= 0)
+    b->owner = jail_owner(&b->jail);
+  return b->owner == zygote_user(z);
+}
+
+/* A user that is another zygote's while boxes belong to it would open those boxes to that one, which may be another
+ * team's. */
 static bool owns_boxes(const struct zygote *z)
 {
   void *value;
-  for (size_t i = 0; map_next(&z->warden->boxes, &i, NULL, &value);) {
-    const struct box *b = value;
-    if (b->build->zygote == z && !b->away && jail_owner(&b->jail) == zygote_user(z))
+  for (size_t i = 0; map_next(&z->warden->boxes, &i, NULL, &value);)
+    if (owns(z, value))
       return true;
-  }
-  return false;
+  return warm_pool_stands_on(z->warden, z) || builder_enters(z->warden, z);
 }
 
 static void zygote_start(struct zygote *z)
 {
   char tail[9];
-  if (house(z))
+  if (zygote_jail_spec(z))
     return;
   random_id(tail, 8);
   snprintf(z->name, sizeof(z->name), "zygote-%s", tail);
   snprintf(z->dir, sizeof(z->dir), "%s/boxes/%s", z->warden->config->data, z->name);
   z->state = ZYGOTE_STARTING;
   z->have = 0;
-  struct launch *l = xcalloc(1, sizeof(*l));
+  struct zygote_exec *l = xcalloc(1, sizeof(*l));
   l->z = z;
   l->fd = -1;
   l->jail = JAIL_NONE;
+  l->heap = HEAP_FILE_NONE;
   l->spec = (struct jail_spec){
       .instance = z->warden->instance,
       .id = z->name,
       .dir = z->dir,
-      .lowers = layer_stack(&l->arena, buf_str(&z->footing.layers), z->warden->config->data, z->warden->runtime),
+      .lowers = layer_stack(&l->arena, buf_str(&z->zygote_key.layers), z->warden->config->data, z->warden->runtime),
       .id_base = zygote_user(z),
       .shifted = arena_fmt(&l->arena, "%s/shifted", z->warden->config->data),
       .hostname = "e2b.local",
@@ -259,11 +357,11 @@ static void zygote_start(struct zygote *z)
       .env = environment(l),
       .zygote = true,
       .console = "/var/log/zygote.log", /* in its own writable layer: <dir>/upper/var/log */
-      .limits = {.pids = 64},
+      .limits = {.cpus = CPUS, .memory = MEMORY, .disk = DISK, .pids = 64}, /* what it loads is the template's */
   };
   l->work.data = l;
-  z->warden->births++;
-  uv_queue_work(z->warden->loop, &l->work, launch_work, launch_done);
+  z->warden->launches++;
+  worker_pool_queue(z->warden, "", &l->work, zygote_exec_work, zygote_exec_done);
 }
 
 /* ---- asking ---- */
@@ -273,13 +371,14 @@ uint32_t zygote_user(const struct zygote *z)
   return z->warden->config->id_base + z->slot * JAIL_IDS;
 }
 
-static struct zygote *zygote_new(struct warden *w, struct footing *f, const char *name)
+static struct zygote *zygote_new(struct warden *w, struct zygote_key *f, const char *name)
 {
   struct zygote *z = xcalloc(1, sizeof(*z));
   z->warden = w;
-  z->footing = *f;
+  z->zygote_key = *f;
   z->fd = -1;
   z->jail = JAIL_NONE;
+  z->heap = HEAP_FILE_NONE;
   z->slot = SLOT_NONE;
   z->state = wanted(w, buf_str(&f->layers)) ? ZYGOTE_DEAD : ZYGOTE_NONE;
   snprintf(z->of, sizeof(z->of), "%s", name);
@@ -290,12 +389,12 @@ static struct zygote *zygote_new(struct warden *w, struct footing *f, const char
 static struct zygote *find(struct warden *w, struct str layers, struct str config, const char *name)
 {
   char key[2 * SHA256_LEN + 1];
-  struct footing f;
-  footing_find(&f, layers, config);
-  footing_key(&f, key);
+  struct zygote_key f;
+  zygote_key_find(&f, layers, config);
+  zygote_key_hash(&f, key);
   struct zygote *z = map_get(&w->zygotes, str_of(key));
   if (z) {
-    footing_free(&f);
+    zygote_key_free(&f);
     return z;
   }
   z = zygote_new(w, &f, name);
@@ -303,7 +402,7 @@ static struct zygote *find(struct warden *w, struct str layers, struct str confi
   return z;
 }
 
-static struct zygote *awake(struct zygote *z)
+static struct zygote *start_if_needed(struct zygote *z)
 {
   if (z->state == ZYGOTE_DEAD && clock_mono_us() >= z->again_us && !z->warden->stopping)
     zygote_start(z);
@@ -314,26 +413,26 @@ struct zygote *zygote_for(struct warden *w, struct str layers, struct str config
 {
   struct zygote *z = find(w, layers, config, name);
   z->used_us = clock_mono_us();
-  return awake(z);
+  return start_if_needed(z);
 }
 
 struct zygote *zygote_of(struct warden *w, struct build *b)
 {
   if (!b->zygote)
     b->zygote = find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
-  return awake(b->zygote);
+  return start_if_needed(b->zygote);
 }
 
 /* Copies of boxes have none of their own, but where their Python would load the same they share one that is there. */
 static struct zygote *lookup(struct warden *w, struct build *b)
 {
   char key[2 * SHA256_LEN + 1];
-  struct footing f;
+  struct zygote_key f;
   if (b->row.kind == BUILD_PLAIN)
     return find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
-  footing_find(&f, str_of(b->row.layers), str_of(b->row.config));
-  footing_key(&f, key);
-  footing_free(&f);
+  zygote_key_find(&f, str_of(b->row.layers), str_of(b->row.config));
+  zygote_key_hash(&f, key);
+  zygote_key_free(&f);
   return map_get(&w->zygotes, str_of(key));
 }
 
@@ -342,7 +441,31 @@ uint32_t zygote_owner(struct warden *w, struct build *b)
   if (!b->zygote && w->config->zygotes)
     b->zygote = lookup(w, b);
   struct zygote *z = b->zygote;
-  return !z || z->state == ZYGOTE_NONE || house(z) ? 0 : zygote_user(z);
+  return !z || z->state == ZYGOTE_NONE || zygote_jail_spec(z) ? 0 : zygote_user(z);
+}
+
+static bool has_seen(const struct zygote *z, unsigned slot)
+{
+  for (size_t i = 0; i < z->seen.n; i++)
+    if (z->seen.p[i] == slot)
+      return true;
+  return false;
+}
+
+/* Boxes that one zygote entered may be two zygotes' for another version of this program (zygote_key.h): then the user
+ * is neither's. */
+static bool seen_by_others(struct warden *w, const struct zygote *z, unsigned slot)
+{
+  void *value;
+  bool found = false;
+  for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
+    struct zygote *other = value;
+    if (other == z || !has_seen(other, slot))
+      continue;
+    found = true;
+    other->slot = other->slot == slot ? SLOT_NONE : other->slot;
+  }
+  return found;
 }
 
 void zygote_reclaim(struct warden *w, struct build *b, uint32_t owner)
@@ -352,7 +475,9 @@ void zygote_reclaim(struct warden *w, struct build *b, uint32_t owner)
   unsigned slot = (owner - w->config->id_base) / JAIL_IDS;
   if (w->config->zygotes && !b->zygote)
     b->zygote = lookup(w, b);
-  if (b->zygote && b->zygote->slot == SLOT_NONE)
+  if (b->zygote && !has_seen(b->zygote, slot))
+    vec_push(&b->zygote->seen, slot);
+  if (b->zygote && !seen_by_others(w, b->zygote, slot) && b->zygote->slot == SLOT_NONE)
     b->zygote->slot = slot;
   slot_mark(w, slot, true); /* nobody else may be the owner of that box */
 }
@@ -395,7 +520,7 @@ void zygotes_rest_spare(struct warden *w)
     if (!z->spare || z->state == ZYGOTE_STARTING || clock_mono_us() - z->used_us < IN_HAND_US)
       continue;
     if (lives(z)) {
-      zygote_bury(z);
+      zygote_destroy(z);
       z->again_us = 0;
     } else if (z->slot != SLOT_NONE && !owns_boxes(z)) {
       slot_mark(w, z->slot, false);
@@ -414,22 +539,29 @@ bool zygote_hopeful(const struct zygote *z)
   return z && (z->state == ZYGOTE_READY || z->state == ZYGOTE_LOADING || z->state == ZYGOTE_STARTING);
 }
 
-int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock, struct err *err)
+int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock,
+                 struct err *err)
 {
-  struct jail_kit kit;
-  int fds[JAIL_KIT_MAX + 1] = {sock}, r = jail_kit(spec, j, &kit, err);
+  struct jail_enter_fds enter_fds;
+  int fds[JAIL_ENTER_FDS_MAX + 1] = {sock}, r = jail_enter_fds(spec, j, &enter_fds, err);
   if (r)
     return r;
-  memcpy(fds + 1, kit.fds, kit.n * sizeof(*fds));
+  memcpy(fds + 1, enter_fds.fds, enter_fds.n * sizeof(*fds));
   char line[200];
   pthread_mutex_lock(&z->lock);
-  int n = snprintf(line, sizeof(line), "{\"op\":\"enter\",\"id\":%llu,\"as\":\"%s\",\"fds\":%zu,\"caps\":%llu,\"files\":%u%s}\n",
-                   (unsigned long long)++z->last_id, nursery ? "nursery" : "kernel", kit.n + 1,
-                   (unsigned long long)(jail_capabilities() & ~NO_TRACING), spec->limits.open_files ? spec->limits.open_files : 65536,
+  int n = snprintf(line, sizeof(line),
+                   "{\"op\":\"enter\",\"id\":%llu,\"as\":\"%s\",\"fds\":%zu,\"caps\":%llu,\"files\":%u%s}\n",
+                   (unsigned long long)++z->last_id, nursery ? "nursery" : "kernel", enter_fds.n + 1,
+                   (unsigned long long)(jail_capabilities() & ~NO_TRACING),
+                   spec->limits.open_files ? spec->limits.open_files : 65536,
                    spec->keep_dir ? ",\"look\":true" : ""); /* files that were there before it may be other libraries */
-  ssize_t sent = z->fd < 0 ? -EPIPE : fd_send(z->fd, line, (size_t)n, fds, kit.n + 1, 0);
+  ssize_t sent = z->fd < 0 ? -EPIPE
+                           : fd_send(z->fd, line, (size_t)n, fds, enter_fds.n + 1,
+                                     MSG_DONTWAIT); /* a full queue holds up nobody */
+  if (sent >= 0 && z->unanswered++ == 0)
+    z->heard_us = clock_mono_us();
   pthread_mutex_unlock(&z->lock);
-  jail_kit_close(&kit);
+  jail_enter_fds_close(&enter_fds);
   return sent < 0 ? err_set(err, (int)sent, "the zygote does not listen: %s", strerrordesc_np((int)-sent)) : 0;
 }
 
@@ -439,6 +571,6 @@ void zygote_stop_all(struct warden *w)
   for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
     struct zygote *z = value;
     if (lives(z))
-      zygote_bury(z);
+      zygote_destroy(z);
   }
 }

@@ -1,8 +1,9 @@
-/* zygote.h - a loaded Python outside all boxes; its forks move into newborn boxes and are their first kernels, or nurseries where
- * more are wanted. Builds whose Python would load the same (footing.h) have one between them. A template without Python has
- * none, and its boxes are the same but colder. */
-#ifndef CLOCHE_ZYGOTE_H
-#define CLOCHE_ZYGOTE_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zygote.h - a loaded Python outside all boxes; its forks move into new boxes and are their first kernels, or nurseries
+ * where more are wanted. Builds whose Python would load the same (zygote_key.h) have one between them. A template
+ * without Python has none, and its boxes are the same but colder. */
+#ifndef CLOCHE_WARDEN_WARM_ZYGOTE_H
+#define CLOCHE_WARDEN_WARM_ZYGOTE_H
 
 #include "jail/jail.h"
 #include "warden/warden.h"
@@ -13,19 +14,22 @@ struct zygote;
 struct zygote *zygote_of(struct warden *w, struct build *b);
 /* The same for a build that is still in the making; `name` is its template's, for the log. */
 struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name);
-/* The host user of the zygote that a box of this build may be entered by, whether that one runs or not; 0 = of none. The loop's only. */
+/* The host user of the zygote that a box of this build may be entered by, whether that one runs or not; 0 = of none.
+ * The loop's only. */
 uint32_t zygote_owner(struct warden *w, struct build *b);
-/* A box of this build was found again that belongs to the zygote of another warden: ours gets its user. Before any other is given one. */
+/* A box of this build was found again that belongs to the zygote of another warden: ours gets its user. Before any
+ * other is given one. */
 void zygote_reclaim(struct warden *w, struct build *b, uint32_t owner);
 bool zygote_ready(const struct zygote *z);
 bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */
 
-/* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. A nursery says `ready` to the agent; else the
- * first birth the agent asks for is the fork itself. */
-int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock, struct err *err);
-/* Which may go: each build in question says whether it has use for its own (the last word counts), then those nobody wants rest. The
- * next use starts them again. */
+/* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. A nursery says `ready` to the agent; else
+ * the first birth the agent asks for is the fork itself. */
+int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock,
+                 struct err *err);
+/* Which may go: each build in question says whether it has use for its own (the last word counts), then those nobody
+ * wants rest. The next use starts them again. */
 void zygote_spare(struct build *b, bool spare);
 void zygotes_rest_spare(struct warden *w);
 void zygote_used(struct build *b, int64_t when_us);            /* monotonic */

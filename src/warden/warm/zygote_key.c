@@ -1,4 +1,5 @@
-/* footing.c - see footing.h. In doubt a layer counts: a Python too many costs memory, a wrong one costs trust. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zygote_key.c - see zygote_key.h. In doubt a layer counts: a Python too many costs memory, a wrong one costs trust. */
 #include "warden/warm/zygote_key.h"
 
 #include <dirent.h>
@@ -26,9 +27,10 @@ static const char *const etc_names[] = {"ld.so",  "python",  "matplotlib", "ipyt
                                         "locale", "default", "localtime",  "fonts",   "ssl",     NULL};
 static const char *const root_names[] = {".local", ".config", ".ipython", ".jupyter", ".matplotlib", ".py", NULL};
 static const char *const share_names[] = {"matplotlib", "fonts", "fontconfig", "zoneinfo", "python", "jupyter", NULL};
-static const struct watch watches[] = {{".", top_names, false},    {"usr", usr_names, false},       {"usr/bin", bin_names, false},
-                                       {"usr/lib", lib_but, true}, {"usr/local", usr_names, false}, {"usr/local/lib", lib_but, true},
-                                       {"etc", etc_names, false},  {"root", root_names, false},     {"usr/share", share_names, false}};
+static const struct watch watches[] = {
+    {".", top_names, false},    {"usr", usr_names, false},       {"usr/bin", bin_names, false},
+    {"usr/lib", lib_but, true}, {"usr/local", usr_names, false}, {"usr/local/lib", lib_but, true},
+    {"etc", etc_names, false},  {"root", root_names, false},     {"usr/share", share_names, false}};
 
 static bool counts(const struct watch *w, const char *name)
 {
@@ -67,7 +69,7 @@ static bool touched_here(int top, const struct watch *w)
   return found;
 }
 
-bool footing_touched(const char *layer)
+bool zygote_key_touched(const char *layer)
 {
   cleanup_fd int top = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool found = top < 0;
@@ -76,13 +78,13 @@ bool footing_touched(const char *layer)
   return found;
 }
 
-static void find_layers(struct footing *f, struct str layers)
+static void find_layers(struct zygote_key *f, struct str layers)
 {
   char path[4096];
   struct str rest = layers, line, below;
   for (; rest.n; rest = below) {
     str_cut(rest, '\n', &line, &below);
-    if (!below.n || str_copyz(line, path, sizeof(path)) || footing_touched(path))
+    if (!below.n || str_copyz(line, path, sizeof(path)) || zygote_key_touched(path))
       break;
   }
   buf_adds(&f->layers, rest);
@@ -92,9 +94,10 @@ static void find_layers(struct footing *f, struct str layers)
 
 static bool read_early(struct str name)
 {
-  static const char *const first[] = {"PYTHON", "LD_",  "MPL",    "MATPLOTLIB", "OMP_",   "KMP_",    "OPENBLAS", "MKL_", "BLAS",   "GOTO", "VECLIB",
-                                      "NUM",    "NPY_", "PANDAS", "IPYTHON",    "XDG_",   "JUPYTER", "LC_",      "LANG", "TZ",     "HOME", "MALLOC",
-                                      "GLIBC_", "TMP",  "TEMP",   "FONT",       "ARROW_", "CUDA",    "QT_",      "SSL_", "DISPLAY"};
+  static const char *const first[] = {"PYTHON",  "LD_",  "MPL",    "MATPLOTLIB", "OMP_", "KMP_",   "OPENBLAS", "MKL_",
+                                      "BLAS",    "GOTO", "VECLIB", "NUM",        "NPY_", "PANDAS", "IPYTHON",  "XDG_",
+                                      "JUPYTER", "LC_",  "LANG",   "TZ",         "HOME", "MALLOC", "GLIBC_",   "TMP",
+                                      "TEMP",    "FONT", "ARROW_", "CUDA",       "QT_",  "SSL_",   "DISPLAY"};
   for (size_t i = 0; i < ARRAY_LEN(first); i++)
     if (str_starts(name, str_of(first[i])))
       return true;
@@ -109,7 +112,7 @@ static int by_name(const void *a, const void *b)
   return order ? order : ((*x)->key.n > (*y)->key.n) - ((*x)->key.n < (*y)->key.n);
 }
 
-static void find_env(struct footing *f, struct str config)
+static void find_env(struct zygote_key *f, struct str config)
 {
   cleanup_arena struct arena a = ARENA_INIT(8 << 20);
   struct json *env = json_get(json_read(&a, config, 0, NULL), "env");
@@ -128,7 +131,7 @@ static void find_env(struct footing *f, struct str config)
 
 /* ---- both ---- */
 
-void footing_find(struct footing *f, struct str layers, struct str config)
+void zygote_key_find(struct zygote_key *f, struct str layers, struct str config)
 {
   buf_init(&f->layers, (size_t)2 << 20);
   buf_init(&f->env, ENV_MAX);
@@ -136,7 +139,7 @@ void footing_find(struct footing *f, struct str layers, struct str config)
   find_env(f, config);
 }
 
-void footing_key(const struct footing *f, char key[2 * SHA256_LEN + 1])
+void zygote_key_hash(const struct zygote_key *f, char key[2 * SHA256_LEN + 1])
 {
   struct sha256 sum;
   uint8_t digest[SHA256_LEN];
@@ -149,7 +152,7 @@ void footing_key(const struct footing *f, char key[2 * SHA256_LEN + 1])
   hex_encode(digest, sizeof(digest), key);
 }
 
-void footing_free(struct footing *f)
+void zygote_key_free(struct zygote_key *f)
 {
   buf_free(&f->layers);
   buf_free(&f->env);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of all areas.
 
 Boxes are shared per file (scope "module") and always killed. `box` and `cell`

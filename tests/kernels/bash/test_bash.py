@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Bash kernel, driven over its protocol."""
 
 from __future__ import annotations

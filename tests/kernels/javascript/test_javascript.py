@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JavaScript and TypeScript kernel, driven over its protocol."""
 
 from __future__ import annotations
@@ -468,6 +469,15 @@ def test_an_interrupt_between_cells_is_ignored(js: Kernel) -> None:
     assert js.run("calm").text == "1"
     time.sleep(0.1)
     assert js.run("calm").text == "1"
+
+
+def test_an_interrupt_does_not_cut_the_setting_of_variables(fresh: Kernel) -> None:
+    """Thousands of variables take longer to set than the watch thread waits before it terminates what runs."""
+    fresh.run("1")
+    fresh.set_env({f"MANY_{i}": "x" for i in range(6_000)})
+    fresh.send({"op": "interrupt", "id": fresh.next_id})
+    counted = fresh.run("Object.keys(process.env).filter((name) => name.startsWith('MANY_')).length")
+    assert (counted.text, counted.status) == ("6000", "ok")
 
 
 def test_repeated_interrupts_end_a_cell_once(js: Kernel) -> None:

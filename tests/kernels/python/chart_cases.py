@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cells behind golden/*.json: one per row of the chart rules, named by what it shows.
 
 Each cell draws one figure and shows it. Names with a leading section number sort like the contract.

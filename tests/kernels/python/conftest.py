@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drives the real kernel program over a socket pair and two pipes, as the agent does."""
 
 import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running cells: values, counts, errors, magics, variables, leaving."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts against golden files: CLOCHE_GOLDEN=write rewrites them (then read the diff)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rich results: MIME types, JSON of structures, DataFrame data."""
 
 from typing import Any

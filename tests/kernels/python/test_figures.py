@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """matplotlib and PIL: which figures and images are displayed, when, and how often."""
 
 import base64

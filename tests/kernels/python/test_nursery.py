@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The nursery: forks that are alike in what they know and differ in what must differ."""
 
 import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output: what is printed, in order, by whomever."""
 
 import os

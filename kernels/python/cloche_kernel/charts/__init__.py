@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts read off matplotlib figures: what was plotted, as data a program can use.
 
 figure_chart() is the way in. figure.py decides between one chart and several, kind.py says which type

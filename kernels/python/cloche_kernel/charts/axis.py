@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One axis of a chart: label, unit, ticks and scale, and what a position on it stands for."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bar charts and histograms: one element per bar, grouped by the call that drew them.
 
 For horizontal bars x_label stays the label of the categories and y_label that of the values.

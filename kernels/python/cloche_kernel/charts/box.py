@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Box-and-whisker charts, filled or not, upright or lying.
 
 matplotlib draws a box as loose artists in a fixed order: the box (a patch, or a closed line), the low and the high

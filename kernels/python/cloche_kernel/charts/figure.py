@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chart of a whole figure. Never raises, never prints: the figure itself is already shown."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which type of chart an axes holds, judged by the artists drawn into it."""
 
 from typing import Any

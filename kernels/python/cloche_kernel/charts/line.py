@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Line charts: every line's points as they were given, before matplotlib's unit conversion."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pie charts: label, angle in degrees and radius of each wedge."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scatter charts: one element per collection, dates and categories under their own names."""
 
 from typing import Any

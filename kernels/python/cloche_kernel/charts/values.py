@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plotted values as JSON: numbers are floats, times ISO text, what is missing null."""
 
 import datetime

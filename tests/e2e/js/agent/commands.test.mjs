@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // commands and pty: output, exit codes, handles, stdin, deadlines, terminals.
 
 import assert from 'node:assert/strict'

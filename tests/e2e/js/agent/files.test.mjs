@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // files: read, write, list, info, move, remove, metadata, signed URLs.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // git: the SDK's module end to end, on a disk and over the box's own network.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // files.watchDir: streamed events, relative names, entries.
 
 import assert from 'node:assert/strict'

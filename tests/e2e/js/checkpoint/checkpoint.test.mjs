@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pause, resume, fork and snapshot with the JavaScript SDK: what was in memory is there again.
 
 import assert from 'node:assert/strict'

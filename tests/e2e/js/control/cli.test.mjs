@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stock command line against the server, by environment lines only.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both generations of the JavaScript SDK against the same server.
 
 import assert from 'node:assert/strict'

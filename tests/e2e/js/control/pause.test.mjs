@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sleep and wake with both generations of the JavaScript SDK and the stock command line.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Charts as the JavaScript SDK hands them over: raw objects, null for "none".
 
 import assert from 'node:assert/strict'

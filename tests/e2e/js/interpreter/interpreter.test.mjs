@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // runCode: results, streams, callbacks, contexts, interrupts, a killed box.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Languages, working directories and variables through the stock SDK.
 
 import assert from 'node:assert/strict'
@@ -76,5 +77,5 @@ test('typescript is understood', async () => {
 
 test('java prints text and newline apart', async () => {
   const done = await run('System.out.println("Hello, World!")', { language: 'java' })
-  assert.equal(done.logs.stdout[0], 'Hello, World!')
+  assert.deepEqual(done.logs.stdout, ['Hello, World!', '\n'])
 })

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Templates that begin with images, with the stock JavaScript builder.
 
 import assert from 'node:assert/strict'
@@ -79,6 +80,6 @@ test('a Debian release is made from packages where no registry can be asked', { 
   const name = fresh('js-debian')
   const recipe = Template().fromDebianImage('bookworm').runCmd('sudo id -u > ~/who')
   const { log } = await build({ Template }, recipe, name)
-  assert.ok(log.some((line) => line.includes('making Debian bookworm from packages')), log.join('\n'))
+  assert.ok(log.some((line) => line.includes('building Debian bookworm from packages')), log.join('\n'))
   assert.match(await shell(name, 'cat /etc/debian_version ~/who; id -un'), /^12\.\d+\n0\nuser\n$/)
 })

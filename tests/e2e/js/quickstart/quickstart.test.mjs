@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first moment of truth: the stock code-interpreter SDK, from create to kill.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Boxes for a whole file, and small things every suite needs.
 
 import { after, before } from 'node:test'

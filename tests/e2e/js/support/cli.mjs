@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stock command line, run with a home of its own so that nobody's login gets in the way.
 
 import { spawn } from 'node:child_process'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A registry of images on loopback for one test file; the program that serves it is the Python suites' own.
 
 import { spawn } from 'node:child_process'

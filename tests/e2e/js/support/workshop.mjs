@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building templates: a folder to copy from, a build that keeps its log, and boxes of the result.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Templates with the stock JavaScript builder, both generations of it, and boxes of what was built.
 
 import assert from 'node:assert/strict'

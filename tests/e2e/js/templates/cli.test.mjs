@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The template commands of the stock command line.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Projects that the stock command line writes, and what they build here.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // https with a private authority: the stock SDK on one name (recipe C) and by
 // the names of boxes (recipe B, with a resolver of our own instead of DNS).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loaded before a program: every name under box.test is this machine, as a
 // wildcard record in somebody's DNS would say.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user's program does with the stock SDK; run as a child with https in
 // its environment. Prints one JSON object of what it saw. The only thing here
 // that knows about TLS listens to what undici tells of its connections.

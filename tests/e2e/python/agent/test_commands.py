@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """commands.run: output, exit codes, users, environment, directories, deadlines."""
 
 from __future__ import annotations
@@ -158,3 +159,21 @@ async def test_children_start_with_a_clean_slate(box: Either) -> None:
     assert [line.split()[1] for line in lines[:2]] == ["0" * 16, "0" * 16]
     assert lines[2] == "0022"
     assert {"0", "1", "2"} <= set(lines[3:-1]) <= {"0", "1", "2", "3", "255"}
+
+
+async def test_setsid_passes_the_exit_code_on(box: Either) -> None:
+    """It forks and returns at once when its caller leads a process group."""
+    with pytest.raises(CommandExitException) as failed:
+        await box.commands.run("setsid sh -c 'sleep 0.2; exit 3'")
+    assert failed.value.exit_code == 3
+
+
+async def test_a_signal_to_its_own_group_stays_inside_a_command(box: Either) -> None:
+    other = await box.commands.run("sleep 60; echo over", background=True)
+    with pytest.raises(CommandExitException) as failed:
+        await box.commands.run("sleep 61 & kill -TERM 0; wait")
+    assert failed.value.exit_code != 0
+    assert other.pid in [each.pid for each in await box.commands.list()]
+    done = await box.commands.run("pgrep -f 'sleep 6[1]' || echo gone")
+    assert done.stdout == "gone\n"
+    await box.commands.kill(other.pid)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """files: information, listing, making, moving and removing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """files: read and write, in every format and through both upload paths."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """git: every method of the SDK's git module against a local repository and a local daemon."""
 
 from __future__ import annotations

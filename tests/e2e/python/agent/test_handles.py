@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """commands: background handles, reconnecting, killing, listing, stdin."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a client sees when its box goes away under a running command."""
 
 from __future__ import annotations

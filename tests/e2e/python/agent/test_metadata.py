@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """files: user metadata kept in extended attributes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pty: a real terminal with size, input, reconnect and kill."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The agent keeps its share of the processors whatever its box does to it."""
 
 from __future__ import annotations

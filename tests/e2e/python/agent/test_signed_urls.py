@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signed URLs: what downloadUrl and uploadUrl give can be used by any HTTP client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program finds around it in a box, and what the server says of its use."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """files.watch_dir: the polled watcher of the sync SDK and the stream of the async one."""
 
 from __future__ import annotations

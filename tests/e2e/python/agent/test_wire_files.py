@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/files and the other plain routes of the agent."""
 
 from __future__ import annotations

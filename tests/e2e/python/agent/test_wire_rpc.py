@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Connect protocol as the agent speaks it, byte by byte."""
 
 from __future__ import annotations

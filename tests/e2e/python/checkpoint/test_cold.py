@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filesystem-only sleep: files stay, processes and memory do not, and nothing wakes it but a call."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pause is answered when it is kept, before the walls are gone: whatever is asked in that moment still fits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forks: as many as asked for, with everything the source had, and nothing shared from then on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where no criu can be had, or the setting says so: boxes sleep in memory, and copies of them have files only."""
 
 from __future__ import annotations

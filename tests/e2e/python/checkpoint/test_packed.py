@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory of boxes that sleep long is packed, where the settings ask for it, and nobody notices."""
 
 from __future__ import annotations

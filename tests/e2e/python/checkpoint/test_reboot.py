@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sleepers outlive the daemon, its crash, and the loss of every process, mount and group."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs while a box falls asleep: cells, streams, watches, requests that wake it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshots: named or not, listed, deleted, and boxes made from them with everything in memory."""
 
 from __future__ import annotations

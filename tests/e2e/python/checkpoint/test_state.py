@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything a box had in its memory is there after a pause: one long sleep, looked at from all sides.
 
 The state is made once for each flavour of the SDK, the box sleeps, wakes, sleeps and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creating boxes: both generations of the call, every option, every refusal."""
 
 from __future__ import annotations

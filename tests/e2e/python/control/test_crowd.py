@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A crowd of kept connections into one box: each gets its turn, and ways in are used again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The edge: how a request finds a port in a box, and what it gets when there is none."""
 
 from __future__ import annotations

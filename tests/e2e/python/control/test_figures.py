@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics and logs of a box through the API."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timeouts, connect, refresh, kill: the clock of a box."""
 
 from __future__ import annotations

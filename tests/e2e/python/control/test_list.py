@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Listing: filters, order, paging, and the thrice-encoded metadata."""
 
 from __future__ import annotations

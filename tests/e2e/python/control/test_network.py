@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Network settings: what is accepted, what is refused with which word, what is told back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thousands of requests nobody would write: each gets a kind refusal, none a fault.
 
 NOISE_SECONDS makes it go on for so long with new dice each round (`make soak`: ten minutes), and then the daemon
@@ -136,6 +137,7 @@ def pick(dice: Dice, living: RawBox) -> tuple[str, str, bytes | None]:
 def make_noise(wire: Wire, living: RawBox, dice: Dice, rounds: int) -> int:
     """Sends that many; gives the number of answers that came."""
     made: list[str] = []
+    templates: list[str] = []
     heard = 0
     link = wire.connect(30)
     for turn in range(rounds):
@@ -159,7 +161,12 @@ def make_noise(wire: Wire, living: RawBox, dice: Dice, rounds: int) -> int:
             told = json.loads(told)
             forks = told if isinstance(told, list) else [{"sandbox": told}]
             made += [one["sandbox"]["sandboxID"] for one in forks if "sandbox" in one]
+        elif got.status in (200, 201, 202) and method == "POST" and (b"templateID" in told or b"snapshotID" in told):
+            told = json.loads(told)
+            templates.append(told.get("templateID") or told["snapshotID"])
     link.close()
+    for name in templates:
+        wire.call("DELETE", f"/templates/{quote(name, safe='')}")
     for name in set(made) - {living.id}:
         wire.call("DELETE", f"/sandboxes/{name}")
     return heard

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operator sees: settings, figures, health, the access log, the administrator's routes."""
 
 from __future__ import annotations

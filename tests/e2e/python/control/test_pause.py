@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pausing and resuming: states, clocks, traffic that wakes, and who may wake."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cloche logs`, for the machine's own root."""
 
 from __future__ import annotations

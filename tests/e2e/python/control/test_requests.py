@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What arrives on the API port: keys, odd headers, odd bodies, odd paths, hostile bytes."""
 
 from __future__ import annotations

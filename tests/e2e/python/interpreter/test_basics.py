@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """run_code: results, streams, callbacks, counts, limits of a handle."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts: figures come back as data, exact to the worked examples of the contract."""
 
 from __future__ import annotations

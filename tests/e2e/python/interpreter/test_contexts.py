@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contexts: made, listed, restarted, removed; independent; each in its own directory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rich results of Python: every kind of value in the right field."""
 
 from __future__ import annotations

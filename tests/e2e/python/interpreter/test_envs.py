@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Environment variables: of the box, of one execution, and back again, in every language."""
 
 from __future__ import annotations

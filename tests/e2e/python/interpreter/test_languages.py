@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The five languages: what each prints, returns, remembers and complains about."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python kernel: IPython's habits, tasks that live on, and every way a kernel can end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interpreter's HTTP face: framing, validation, order, keepalive."""
 
 from __future__ import annotations
@@ -124,9 +125,10 @@ def test_context_routes_answer_as_documented(raw_cell: RawBox) -> None:
     assert (got.status, got.body) == (200, b"null")
     got = raw_cell.port(port, "DELETE", path, headers=kind)
     assert (got.status, got.text) == (404, f"Context {made['id']} not found")
-    got = raw_cell.port(port, "GET", "/elsewhere")
+    shown = {"X-Access-Token": raw_cell.token}
+    got = raw_cell.port(port, "GET", "/elsewhere", headers=shown)
     assert (got.status, got.json()) == (404, {"detail": "Not Found"})
-    got = raw_cell.port(port, "PUT", "/execute")
+    got = raw_cell.port(port, "PUT", "/execute", headers=shown)
     assert (got.status, got.json()) == (405, {"detail": "Method Not Allowed"})
 
 

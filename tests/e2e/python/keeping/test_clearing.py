@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes by itself: unstarted builds, failures of long ago, and layers that nothing needs, also while others are built."""
 
 from __future__ import annotations

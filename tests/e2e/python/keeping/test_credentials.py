@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Private images by the SDK's own words: a user and a password, a service account of Google's, a key pair of AWS."""
 
 from __future__ import annotations

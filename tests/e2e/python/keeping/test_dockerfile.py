@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cloche template build` from a Dockerfile and with files: what the SDK makes of the same, hash for hash."""
 
 from __future__ import annotations

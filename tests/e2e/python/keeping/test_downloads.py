@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds of one team share what their package managers fetched; other teams see none of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates that begin with images, built by the stock SDK."""
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ async def test_a_debian_release_is_made_from_packages_where_no_registry_can_be_a
     workshop, name = Workshop("sync"), fresh("debian")
     recipe = workshop.template().from_debian_image("bookworm").run_cmd("sudo id -u > ~/who")
     await workshop.build(recipe, name)
-    assert [text for text in workshop.messages if "making Debian bookworm from packages" in text]
+    assert [text for text in workshop.messages if "building Debian bookworm from packages" in text]
     box = await workshop.box(name)
     try:
         told = await box.commands.run(

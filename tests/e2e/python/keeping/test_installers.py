@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pip in the steps of a build goes through uv where the template has it, and gives what pip gives."""
 
 from __future__ import annotations

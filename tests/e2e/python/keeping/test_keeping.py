@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cloche template: builds and tags, differences, images out and in, and what is cleared."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The very box in which a build failed, kept on request: its processes, files, mounts and variables as the step left them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cloche shell`: a terminal in a sandbox or one command there, and what failed builds leave to look into."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds that are stopped - cancelled, or out of time - wherever they are, and logs that are read on while they grow."""
 
 from __future__ import annotations

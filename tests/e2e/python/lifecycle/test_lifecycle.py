@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The daemon's own life: stops, crashes and restarts lose no box and leave nothing behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many boxes are kept ready: more after a crowd, spare ones while nobody asks, and none of either for good."""
 
 from __future__ import annotations

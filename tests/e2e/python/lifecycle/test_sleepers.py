@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paused boxes and the clock across restarts of the daemon."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A world and a server in it, of each file's own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists outlive what happens to a box and to the daemon, and never their box."""
 
 from __future__ import annotations

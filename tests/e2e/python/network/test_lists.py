@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a box may reach: internet access, lists by address and by name, changed while it runs."""
 
 from __future__ import annotations

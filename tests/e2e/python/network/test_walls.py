@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What no list opens: private and metadata addresses, the host, other boxes, the way in.
 
 Every wall is first shown to stand before something: the host itself, or the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One face for the synchronous and the asynchronous SDK.
 
 A test is written once, with `await`, and runs against both: Either wraps an SDK

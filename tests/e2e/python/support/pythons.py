@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Boxes that were born with a loaded Python, and what their kernels are."""
 
 from __future__ import annotations

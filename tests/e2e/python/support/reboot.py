@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine that lost its power, as far as one server is concerned.
 
 Every process that belongs to the server or its boxes is killed, every mount and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Building templates: with the SDK of either flavour, and by hand on the wire.
 
 Workshop is one face for the synchronous and the asynchronous builder; it keeps

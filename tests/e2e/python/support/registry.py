@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A registry of images on loopback, and a small image with a shell to put there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server of a test's own: started, stopped and killed by role.
 
 Roles are found as children of the supervisor, the gate by its unprivileged user,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the checkpoint suites share: calls on the life of a box, and boxes with things to lose."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server leaves on the machine: mounts, cgroups, links, loop devices, processes.
 
 Each thing is named by a line of text, so that two looks can be compared and the

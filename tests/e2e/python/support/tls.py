@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server over https: where it is, how it is trusted, and a relay that counts.
 
 What a stock client trusts is read when its process starts, so clients run as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for what must come, on a machine that may have no time: generous, and over at once when it is there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw HTTP to the server, for what no SDK lets a test say.
 
 A Wire speaks to one origin with one key and never interprets an answer: status,

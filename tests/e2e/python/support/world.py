@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small world for a server that may go out, from which no packet can leave.
 
 Two network namespaces without a name, joined by one veth: one plays the host,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rest of the world, run as a child in a network namespace of its own.
 
 One line of JSON on standard input says which addresses it has been given and

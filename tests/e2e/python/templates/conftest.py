@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the template suites share: a workshop of either flavour, and a second team."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A custom template with the stock builder, from the first call to a box that shows it all."""
 
 from __future__ import annotations

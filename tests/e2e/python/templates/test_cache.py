@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unchanged steps cost nothing, changed ones and all after them run again."""
 
 from __future__ import annotations

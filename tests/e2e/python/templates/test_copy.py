@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """COPY: where files land, whose they are, what is matched, and what an archive may not do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A build that fails says where and why, and the SDK points at the line that asked for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds that are interrupted, and what is left to look at when one fails."""
 
 from __future__ import annotations

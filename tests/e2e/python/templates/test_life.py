@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The life of a template: cancelled, deleted, published, kept by what runs, and found after a restart."""
 
 from __future__ import annotations

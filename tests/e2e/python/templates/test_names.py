@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names, tags and aliases: what they may be, where they point, and how they move back."""
 
 from __future__ import annotations

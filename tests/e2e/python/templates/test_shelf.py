@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Boxes of templates whose start command runs, made ahead: restored, frozen, and nobody's until somebody asks.
 
 The servers here keep no other boxes ready (`--pool 0`), so whatever waits is one of these.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start and ready commands: run at the end of a build, and running in every box of it."""
 
 from __future__ import annotations

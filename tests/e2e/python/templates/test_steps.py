@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RUN, ENV, WORKDIR and USER, by hand on the wire, and what a box of the result shows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a new build's first sandbox finds ready: a loaded Python, and a server that an earlier build of the same has started."""
 
 from __future__ import annotations

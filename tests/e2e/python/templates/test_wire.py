@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Status codes, upload links, log pages: what the wire says when nobody smooths it over."""
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class TestUploadLinks:
 
     def test_of_another_team(self, waiting: Order, stranger: Wire) -> None:
         got = stranger.call("GET", f"/templates/{waiting.template}/files/{'0' * 64}")
-        assert got.status in (403, 404)
+        assert got.status == 403
 
     def test_files_are_known_per_team(self, waiting: Order, stranger: Wire) -> None:
         key = waiting.upload(tarball(("f", fresh("x").encode())))
@@ -69,10 +70,10 @@ class TestUploadLinks:
         forged = path_of(link["url"]).replace(key, other)
         assert forged != path_of(link["url"])
         got = door.call("PUT", forged, tarball(("f", b"x")), with_key=False)
-        assert got.status in (400, 401, 403, 404)
+        assert got.status == 403
         bare = path_of(link["url"]).split("?")[0]
-        if bare != path_of(link["url"]):
-            assert door.call("PUT", bare, b"x", with_key=False).status in (400, 401, 403, 404)
+        assert bare != path_of(link["url"])
+        assert door.call("PUT", bare, b"x", with_key=False).status == 403
         present = waiting.wire.call("GET", f"/templates/{waiting.template}/files/{other}").json()
         assert present["present"] is False
 
@@ -126,7 +127,7 @@ class TestStarting:
     def test_both_sources_or_none(self, wire: Wire) -> None:
         for recipe in ({"steps": []}, {"steps": [], "fromImage": "x", "fromTemplate": "base"}):
             build = Order(wire, fresh("source")).request()
-            assert build.try_start(recipe).status in (400, 500)
+            assert build.try_start(recipe).status == 400
 
     def test_credentials_of_an_unknown_kind(self, wire: Wire) -> None:
         build = Order(wire, fresh("pigeon")).request()
@@ -148,9 +149,9 @@ class TestStarting:
 
     def test_another_teams_build(self, waiting: Order, stranger: Wire) -> None:
         path = f"/v2/templates/{waiting.template}/builds/{waiting.build}"
-        assert stranger.call("POST", path, {"steps": [], "fromTemplate": "base"}).status in (403, 404)
+        assert stranger.call("POST", path, {"steps": [], "fromTemplate": "base"}).status == 403
         path = f"/templates/{waiting.template}/builds/{waiting.build}/status"
-        assert stranger.call("GET", path).status in (403, 404)
+        assert stranger.call("GET", path).status == 403
 
     def test_without_a_key(self, waiting: Order) -> None:
         wire = waiting.wire

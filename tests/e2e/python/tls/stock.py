@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a user's program does with the stock SDK.
 
 Run as a child with https in its environment. Prints one JSON object of what it

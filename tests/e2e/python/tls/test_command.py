@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`cloche tls`: what it writes, what it keeps, and what it refuses."""
 
 from __future__ import annotations

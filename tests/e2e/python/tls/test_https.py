@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """https with a private authority.
 
 The stock SDK on one name (recipe C), the names of boxes, and what TLS itself must do.
@@ -94,7 +95,7 @@ def test_the_stock_sdk_works_over_one_name_and_few_connections(tls: Tls) -> None
     assert seen["uploaded"]
     assert seen["downloaded"]
     assert seen["killed"]
-    assert seen["error"] == "TimeoutException"
+    assert seen["error"] == "SandboxNotRunningException"
     assert seen["noticed"] < 30
     assert not seen["running"]
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage_quota.c - see storage_quota.h. */
+#include "warden/storage_quota.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define FILE_LEAST   ((uint64_t)1 << 20) /* what the smallest archive counts: files cost more than their bytes */
+#define GRANT_US     7200000000ll        /* a gate that died does not tell how its uploads ended; links live as long */
+#define GRANTS_MAX   256                 /* uploads of one team at once */
+#define SMALL_DISK   20                  /* the reserve is at most this part of a disk */
+#define GRANT_ID_MAX 48
+
+struct grant {
+  char team[40], id[GRANT_ID_MAX];
+  uint64_t bytes;
+  int64_t until_us;
+};
+
+struct storage {
+  struct map files; /* team -> bytes of its archives, counted once */
+  VEC(struct grant) grants;
+};
+
+static struct storage *storage_of(struct warden *w)
+{
+  if (!w->storage)
+    w->storage = xcalloc(1, sizeof(*w->storage));
+  return w->storage;
+}
+
+void storage_forget(struct warden *w)
+{
+  void *bytes;
+  for (size_t i = 0; w->storage && map_next(&w->storage->files, &i, NULL, &bytes);)
+    free(bytes);
+  if (w->storage)
+    map_free(&w->storage->files);
+}
+
+void storage_free(struct warden *w)
+{
+  storage_forget(w);
+  if (w->storage)
+    vec_free(&w->storage->grants);
+  free(steal(&w->storage));
+}
+
+/* ---- what there is ---- */
+
+static uint64_t counted(uint64_t bytes)
+{
+  return MAX(bytes, FILE_LEAST);
+}
+
+/* Archives on their way are in grants. */
+static uint64_t count_files(const struct warden *w, struct str team)
+{
+  char path[700];
+  struct stat st;
+  uint64_t bytes = 0;
+  snprintf(path, sizeof(path), "%s/files/" STR_FMT, w->config->data, STR_ARG(team));
+  cleanup_dir DIR *d = opendir(path);
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (e->d_name[0] != '.' && str_search(str_of(e->d_name), STR(".new-")) < 0 &&
+        !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+      bytes += counted((uint64_t)st.st_size);
+  return bytes;
+}
+
+static uint64_t *files_of(struct warden *w, struct str team)
+{
+  struct storage *s = storage_of(w);
+  uint64_t *bytes = map_get(&s->files, team);
+  if (!bytes) {
+    bytes = xmalloc(sizeof(*bytes));
+    *bytes = count_files(w, team);
+    map_put(&s->files, team, bytes);
+  }
+  return bytes;
+}
+
+static uint64_t granted_to(struct warden *w, struct str team, size_t *n)
+{
+  struct storage *s = storage_of(w);
+  uint64_t bytes = 0;
+  int64_t now = clock_mono_us();
+  *n = 0;
+  for (size_t i = s->grants.n; i-- > 0;) {
+    if (s->grants.p[i].until_us < now) {
+      s->grants.p[i] = s->grants.p[--s->grants.n];
+    } else if (str_is(team, s->grants.p[i].team)) {
+      bytes += s->grants.p[i].bytes;
+      ++*n;
+    }
+  }
+  return bytes;
+}
+
+/* A box without a limit of its disk has files in the data directory itself, which nobody counts. */
+static uint64_t disk_bytes(struct box *b)
+{
+  char path[600];
+  struct stat st;
+  if (!b->disk_bytes) {
+    snprintf(path, sizeof(path), "%s/disk.img", b->dir);
+    b->disk_bytes = stat(path, &st) ? 1 : (uint64_t)st.st_blocks * 512;
+  }
+  return b->disk_bytes;
+}
+
+static void count_boxes(struct warden *w, struct str team, struct storage_use *out)
+{
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+    struct box *b = value;
+    if (!box_state_asleep(b->row.state) || !str_is(team, b->row.team))
+      continue;
+    out->paused++;
+    out->bytes += b->row.checkpoint_size + disk_bytes(b);
+  }
+}
+
+static void count_snapshots(struct warden *w, struct str team, struct storage_use *out)
+{
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++) {
+    const struct row_build *r = &list[i]->row;
+    if (r->kind != BUILD_SNAPSHOT || !str_is(team, list[i]->of->row.team))
+      continue;
+    out->snapshots++;
+    out->bytes += r->checkpoint_size + r->layer_bytes;
+  }
+}
+
+void storage_use(struct warden *w, struct str team, struct storage_use *out)
+{
+  size_t unused;
+  *out = (struct storage_use){.bytes = *files_of(w, team) + granted_to(w, team, &unused)};
+  count_boxes(w, team, out);
+  count_snapshots(w, team, out);
+}
+
+/* ---- what there may be ---- */
+
+static unsigned limit_of(struct warden *w, struct str team, unsigned of_server, size_t at)
+{
+  const struct row_team *t = catalog_team(w->catalog, team);
+  uint32_t own = 0;
+  if (t)
+    memcpy(&own, (const char *)t + at, sizeof(own));
+  return own ? own : of_server;
+}
+
+#define LIMIT(w, team, setting, field) limit_of(w, team, (w)->config->setting, offsetof(struct row_team, field))
+
+static int too_many_bytes(uint64_t used, unsigned most_mb, struct err *err)
+{
+  return err_set(err, -EAGAIN,
+                 "your team keeps %" PRIu64
+                 " MiB of uploads, snapshots and paused sandboxes and may keep %u; delete some first, or have the "
+                 "operator raise it (team_storage_mb, cloche team limit --storage)",
+                 used >> 20, most_mb);
+}
+
+int storage_admit(struct warden *w, struct str team, enum storage_kind kind, struct err *err)
+{
+  struct storage_use use;
+  unsigned most = LIMIT(w, team, team_storage_mb, storage_max_mb), paused = LIMIT(w, team, team_paused_max, paused_max);
+  unsigned snapshots = LIMIT(w, team, team_snapshots_max, snapshots_max);
+  storage_use(w, team, &use);
+  if (kind == STORAGE_PAUSE && paused && use.paused >= paused)
+    return err_set(err, -EAGAIN,
+                   "your team has %zu paused sandboxes and may have %u; kill some first, or have the operator raise it "
+                   "(team_paused_max, cloche "
+                   "team limit --paused)",
+                   use.paused, paused);
+  if (kind == STORAGE_SNAPSHOT && snapshots && use.snapshots >= snapshots)
+    return err_set(err, -EAGAIN,
+                   "your team has %zu snapshots and may have %u; delete some first, or have the operator raise it "
+                   "(team_snapshots_max, cloche team "
+                   "limit --snapshots)",
+                   use.snapshots, snapshots);
+  return most && use.bytes >= (uint64_t)most << 20 ? too_many_bytes(use.bytes, most, err) : 0;
+}
+
+int storage_room(const struct warden *w, struct err *err)
+{
+  struct statvfs fs;
+  if (statvfs(w->config->data, &fs))
+    return err_errno(err, "looking at the disk of %s", w->config->data);
+  uint64_t reserve = MIN((uint64_t)w->config->disk_reserve_mb << 20, (uint64_t)fs.f_blocks * fs.f_frsize / SMALL_DISK);
+  uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
+  if (free >= reserve)
+    return 0;
+  return err_set(err, -ENOSPC,
+                 "this server's disk is full: %" PRIu64 " MiB are free, and %" PRIu64
+                 " are kept in reserve (disk_reserve_mb)",
+                 free >> 20, reserve >> 20);
+}
+
+/* ---- uploads ---- */
+
+static struct grant *grant_find(struct warden *w, struct str team, struct str id)
+{
+  struct storage *s = storage_of(w);
+  for (size_t i = 0; i < s->grants.n; i++)
+    if (str_is(team, s->grants.p[i].team) && str_is(id, s->grants.p[i].id))
+      return &s->grants.p[i];
+  return NULL;
+}
+
+int storage_grant(struct warden *w, struct str team, struct str id, uint64_t length, uint64_t most, uint64_t *granted,
+                  struct err *err)
+{
+  struct storage_use use;
+  size_t open;
+  struct grant g = {.until_us = clock_mono_us() + GRANT_US};
+  uint64_t limit = LIMIT(w, team, team_storage_mb, storage_max_mb);
+  int r = storage_room(w, err);
+  if (r || (r = str_copyz(team, g.team, sizeof(g.team))) || (r = str_copyz(id, g.id, sizeof(g.id))))
+    return r;
+  storage_release(w, team, id, -1, -1); /* asked again */
+  granted_to(w, team, &open);
+  if (open >= GRANTS_MAX)
+    return err_set(err, -EAGAIN, "your team has %zu uploads under way and may have %d; wait for one to end", open,
+                   GRANTS_MAX);
+  storage_use(w, team, &use);
+  *granted = limit ? (limit << 20) - MIN(use.bytes, limit << 20) : UINT64_MAX;
+  if (*granted < counted(length))
+    return too_many_bytes(use.bytes + length, (unsigned)limit, err);
+  *granted = length ? length : MIN(*granted, most);
+  g.bytes = counted(*granted);
+  vec_push(&storage_of(w)->grants, g);
+  return 0;
+}
+
+void storage_release(struct warden *w, struct str team, struct str id, int64_t kept, int64_t replaced)
+{
+  struct storage *s = storage_of(w);
+  struct grant *g = grant_find(w, team, id);
+  if (g)
+    *g = s->grants.p[--s->grants.n];
+  uint64_t more = kept < 0 ? 0 : counted((uint64_t)kept), less = replaced < 0 ? 0 : counted((uint64_t)replaced);
+  if (more != less)
+    *files_of(w, team) += more - MIN(less, *files_of(w, team) + more);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* storage_quota.h - what a team keeps on the disk, and how much of the disk boxes may take.
+ *
+ * Counted are archives uploaded for builds, snapshots (memory and files), and paused boxes (memory, and their disks).
+ * Limits come from the team's row, and where that says nothing from the server's settings. Over a limit uploads,
+ * snapshots, pauses by request and new boxes that would pause themselves are refused. A box whose time is up is paused
+ * all the same, and counts: nothing is lost, and what a team has beyond its limit is at most what its running boxes
+ * had. All functions run on the warden's loop. */
+#ifndef CLOCHE_WARDEN_STORAGE_QUOTA_H
+#define CLOCHE_WARDEN_STORAGE_QUOTA_H
+
+#include "warden/box.h"
+
+enum storage_kind { STORAGE_PAUSE, STORAGE_SNAPSHOT };
+
+struct storage_use {
+  uint64_t bytes;
+  size_t paused, snapshots;
+};
+void storage_use(struct warden *w, struct str team, struct storage_use *out);
+
+/* May the team keep one more? -EAGAIN, with the number and what to do. */
+int storage_admit(struct warden *w, struct str team, enum storage_kind kind, struct err *err);
+
+/* Has the disk room for something new beside its reserve (disk_reserve_mb, a twentieth of a small disk)? -ENOSPC. Any
+ * thread. */
+int storage_room(const struct warden *w, struct err *err);
+
+/* An upload of `length` bytes, 0 = unknown, then `most`: *granted is how many it may have. Those are taken until
+ * storage_release, `kept` bytes of which stay and take the place of `replaced` ones; -1: none. */
+int storage_grant(struct warden *w, struct str team, struct str id, uint64_t length, uint64_t most, uint64_t *granted,
+                  struct err *err);
+void storage_release(struct warden *w, struct str team, struct str id, int64_t kept, int64_t replaced);
+void storage_forget(struct warden *w); /* files went: they are counted anew */
+void storage_free(struct warden *w);
+
+#endif

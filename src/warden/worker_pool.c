@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_pool.c - see worker_pool.h. The threads are libuv's. There are enough for all work here and all dumps and
+ * restores (checkpoint_queue.c), so that neither queue holds up the other. */
+#include "warden/worker_pool.h"
+
+#include <stdio.h>
+
+#define OTHERS 4 /* for what libuv itself does on its threads */
+
+struct job {
+  struct fair_queue_item item; /* first: fair_queue_next gives it */
+  uv_work_t run;
+  struct warden *warden;
+  uv_work_t *work; /* the owner's */
+  uv_work_cb act;
+  uv_after_work_cb done;
+};
+
+static void worker_pool_next(struct warden *w);
+
+static void job_act(uv_work_t *run)
+{
+  struct job *j = run->data;
+  j->act(j->work);
+}
+
+static void job_done(uv_work_t *run, int status)
+{
+  struct job *j = run->data;
+  struct warden *w = j->warden;
+  fair_queue_done(&w->workers, &j->item);
+  worker_pool_next(w);
+  j->done(j->work, status);
+  free(j);
+}
+
+static void worker_pool_next(struct warden *w)
+{
+  for (struct job *j; (j = (struct job *)fair_queue_next(&w->workers));)
+    uv_queue_work(w->loop, &j->run, job_act, job_done);
+}
+
+void worker_pool_queue(struct warden *w, const char *team, uv_work_t *work, uv_work_cb act, uv_after_work_cb done)
+{
+  struct job *j = xcalloc(1, sizeof(*j));
+  *j = (struct job){.warden = w, .work = work, .act = act, .done = done};
+  j->run.data = j;
+  fair_queue_push(&w->workers, str_of(team), &j->item);
+  worker_pool_next(w);
+}
+
+void worker_pool_open(struct warden *w)
+{
+  char number[16];
+  unsigned jobs = w->config->checkpoint_jobs;
+  w->workers = (struct fair_queue){.places = WORKERS, .share = WORKERS_TEAM};
+  w->checkpoints_active = (struct fair_queue){.places = 2 * jobs, .share = jobs};
+  snprintf(number, sizeof(number), "%u", WORKERS + 2 * jobs + OTHERS);
+  setenv("UV_THREADPOOL_SIZE", number, 1);
+}
