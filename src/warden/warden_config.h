@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden_config.h - the settings of the warden. The rows of src/cli/config.c write them; the warden only reads. */
+#ifndef CLOCHE_WARDEN_CONFIG_H
+#define CLOCHE_WARDEN_CONFIG_H
+
+#include "warden/build/source.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct warden_config {
+  const char *data;        /* directory of all state */
+  const char *templates;   /* store of ready-made templates to take in */
+  const char *runtime;     /* directory with usr/lib/cloche/... to stage */
+  const char *domain;      /* told to clients as the boxes' domain; "" = none */
+  const char *admin_token; /* what an administrator shows; "" = there is none */
+  uint32_t id_base;        /* first host uid of the boxes' ranges */
+  unsigned boxes_max;      /* running boxes at once */
+  unsigned pids_max, open_files, inotify_instances;
+  bool internet;                      /* boxes may have outbound networking */
+  const char *net_pool, *resolver;    /* IPv4 text; resolver "" = the host's own */
+  unsigned net_connections;           /* open at a time per box */
+  uint64_t net_rate;                  /* bytes per second each way per box; 0 = no cap */
+  unsigned pool;                      /* warm boxes per template in use; 0 = none */
+  unsigned pool_crowd;                /* beside them at most, for a while after so many were missing at once */
+  unsigned ready_pool, ready_pool_mb; /* the same of templates that hold memory, each; and of all of them together */
+  unsigned pool_calm_s;               /* that while: half of them go with each */
+  unsigned pool_spare;                /* percent of the memory at hand for spare boxes of the build asked for last */
+  unsigned nets_ready;                /* walls with their network namespaces made ahead */
+  unsigned disks_ready, disks_kept;   /* disks of boxes made ahead per size; with those of ended boxes at most */
+  unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
+  bool zygotes;                                /* Python is loaded once per template and forked into boxes */
+  unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
+  unsigned agent_s;                            /* longest wait for an agent's answer */
+  unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
+  unsigned timeout_max_s;                      /* longest life of one run */
+  unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
+  unsigned team_memory_mb;                     /* of the running boxes of such a team together; 0 = no limit */
+  unsigned box_cpus_max, box_memory_max_mb;    /* of one box, whoever asks; 0 = what the machine has */
+  unsigned box_disk_max_mb;                    /* the same; 0 = no limit */
+  unsigned team_storage_mb;                    /* uploads, snapshots and paused boxes of such a team; 0 = no limit */
+  unsigned team_paused_max, team_snapshots_max;
+  unsigned disk_reserve_mb;               /* of the disk's free space, for nobody's boxes */
+  unsigned log_bytes;                     /* size of a box's log ring; 0 = no logs */
+  unsigned log_keep_mb;                   /* all logs of ended boxes together */
+  unsigned download_cache_mb;             /* per team, for package managers in builds; 0 = none */
+  unsigned cache_days;                    /* how long what no build needs is kept after its last use */
+  struct source_rules source;             /* what templates may begin with */
+  unsigned builds_max, team_builds_max;   /* templates built at once, on this server and of one team */
+  unsigned team_templates_max;            /* templates and snapshots of one team */
+  unsigned build_seconds, build_log_mb;   /* longest build, largest log of one */
+  unsigned keep_box_s;                    /* life of the box of a failed build, where it was asked for */
+  unsigned build_wait_s, build_keep_s;    /* an unstarted build lives so long, a failed one is remembered so long */
+  const char *checkpoint;                 /* auto, or frozen: boxes sleep in memory only */
+  const char *criu;                       /* the program */
+  unsigned checkpoint_jobs, checkpoint_s; /* dumps and restores at once; the longest of one */
+  unsigned checkpoint_zstd;               /* level at which images of boxes that sleep are packed; 0 = they are not */
+  unsigned checkpoint_zstd_after_s;       /* how long they have slept by then */
+};
+
+#endif
