@@ -317,7 +317,7 @@ static int fill_row(struct box *b, const struct box_params *o, const unsigned *s
   r->started_us = clock_wall_us();
   r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
-  memcpy(r->runtime, b->build->row.image[0] && w->checkpoints_on ? b->build->row.runtime : w->runtime,
+  memcpy(r->runtime, b->build->row.checkpoint[0] && w->checkpoints_on ? b->build->row.runtime : w->runtime,
          sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
   memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
@@ -363,7 +363,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
     return r;
   if (o->id.n >= sizeof(((struct row_box *)0)->id))
     return err_set(err, -EINVAL, "bad sandbox id");
-  bool warm = build->row.image[0] &&
+  bool warm = build->row.checkpoint[0] &&
               (w->checkpoints_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
   bool plain = w->net_on ? egress_plain(o->flags, o->allow, o->deny) : true;
   if (warm && !w->checkpoints_on)
@@ -389,7 +389,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   if (warm && p)
     launch_thaw(b, p, on_launched);
   else if (warm)
-    launch_restore(b, build->row.image, build->row.secret, on_launched, NULL);
+    launch_restore(b, build->row.checkpoint, build->row.secret, on_launched, NULL);
   else
     launch_start(b, p, pooled_ns ? pooled_ns->created : NULL, o, on_launched);
   free(p); /* the launch has what it needs of them */
@@ -428,7 +428,7 @@ void box_end(struct box *b, const char *cause)
 
 void box_destroy(struct box *b)
 {
-  checkpoint_drop(b->warden, b->row.image);
+  checkpoint_drop(b->warden, b->row.checkpoint);
   box_reclaim(b);
   struct warden *w = b->warden;
   struct build *build = b->build;

@@ -42,7 +42,7 @@ struct box {
   struct template *template;
   struct build *build;
   struct jail jail;
-  char name[64]; /* of its cgroup, directory and images on the host: random, never its id */
+  char name[64]; /* of its cgroup, directory and checkpoints on the host: random, never its id */
   char dir[512];
   uv_timer_t *expiry; /* its end time; made at first use */
   uv_poll_t *watch;
@@ -53,7 +53,7 @@ struct box {
   int log_fd;                         /* its log ring, once it was seen; 0 = not yet */
   struct transition *transition;      /* under way, or NULL */
   uint64_t disk_bytes;                /* of its disk while it sleeps; 0 = not counted yet */
-  bool packed;                        /* its image has been made as small as it can be */
+  bool packed;                        /* its checkpoint is compressed as far as it can be */
   bool counted;                       /* among its team's running boxes */
   bool missed;                        /* none was ready for it, see warm_pool.h */
   bool on_disk;                       /* no walls stand: it is paused on disk; set by box_set_on_disk */

@@ -20,7 +20,7 @@ void checkpoint_path(const struct warden *w, const char *name, char out[1024])
   snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
 }
 
-void image_name(const struct box *b, char out[64])
+void checkpoint_name(const struct box *b, char out[64])
 {
   char tail[12];
   random_id(tail, 8);
@@ -28,7 +28,8 @@ void image_name(const struct box *b, char out[64])
 }
 
 /* An ext4 without a journal looks, for each new file, at every file that was deleted nearby in the last minutes: 8 to
- * 11 ms per image where boxes come and go. With this mark each directory below begins somewhere else on the disk. */
+ * 11 ms per checkpoint where boxes come and go. With this mark each directory below begins somewhere else on the disk.
+ */
 static void spread_out(const char *dir)
 {
   int flags = 0;
@@ -89,7 +90,7 @@ static void heaps_done(uv_work_t *work, int status)
 }
 
 /* Each zygote leaves one, and a template's own code decides how often a zygote ends. */
-void images_clear_heaps(struct warden *w)
+void checkpoints_clear_heaps(struct warden *w)
 {
   int64_t now = clock_mono_us();
   w->heaps_us = w->heaps_us ? w->heaps_us : now + HEAPS_US;
@@ -106,7 +107,7 @@ void images_clear_heaps(struct warden *w)
 struct drop {
   uv_work_t work;
   struct warden *warden;
-  bool image;
+  bool checkpoint;
   char path[1024];
 };
 
@@ -114,9 +115,9 @@ static void drop_work(uv_work_t *work)
 {
   struct drop *d = work->data;
   struct err err = ERR_NONE;
-  int r = d->image ? jail_checkpoint_remove(d->path, &err) : path_remove_tree(AT_FDCWD, d->path);
+  int r = d->checkpoint ? jail_checkpoint_remove(d->path, &err) : path_remove_tree(AT_FDCWD, d->path);
   if (r && r != -ENOENT)
-    log_warn("%s is not removed: %s", d->path, d->image ? err.msg : strerrordesc_np(-r));
+    log_warn("%s is not removed: %s", d->path, d->checkpoint ? err.msg : strerrordesc_np(-r));
 }
 
 static void drop_done(uv_work_t *work, int status)
@@ -126,23 +127,23 @@ static void drop_done(uv_work_t *work, int status)
   free(d);
 }
 
-static struct drop *drop_new(struct warden *w, bool image)
+static struct drop *drop_new(struct warden *w, bool checkpoint)
 {
   struct drop *d = xcalloc(1, sizeof(*d));
   d->warden = w;
-  d->image = image;
+  d->checkpoint = checkpoint;
   d->work.data = d;
   w->removals++;
   return d;
 }
 
-/* Builds of one recipe share an image. */
+/* Builds of one recipe share a checkpoint. */
 static bool checkpoint_needed(struct warden *w, const char *name)
 {
   struct build *const *list;
   size_t n = catalog_builds(w->catalog, &list);
   for (size_t i = 0; i < n; i++)
-    if (!strcmp(list[i]->row.image, name))
+    if (!strcmp(list[i]->row.checkpoint, name))
       return true;
   return builder_borrows(w, name);
 }
@@ -218,16 +219,16 @@ static bool owned(struct warden *w, const char *name)
 {
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
-    if (!strcmp(((struct box *)value)->row.image, name))
+    if (!strcmp(((struct box *)value)->row.checkpoint, name))
       return true;
   return checkpoint_needed(w, name);
 }
 
 /* Images are named after the name that their box has on the host. */
-static struct box *box_of_image(struct warden *w, struct str image)
+static struct box *box_of_checkpoint(struct warden *w, struct str checkpoint)
 {
   void *value;
-  struct str name = str_sub(image, 0, (size_t)MAX(str_rfind(image, '-'), (ptrdiff_t)0));
+  struct str name = str_sub(checkpoint, 0, (size_t)MAX(str_rfind(checkpoint, '-'), (ptrdiff_t)0));
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     if (str_is(name, ((struct box *)value)->name))
       return value;
@@ -238,7 +239,7 @@ static struct box *box_of_image(struct warden *w, struct str image)
  */
 static void end_interrupted(struct warden *w, struct str name, const char *path)
 {
-  struct box *b = box_of_image(w, name);
+  struct box *b = box_of_checkpoint(w, name);
   bool stands = b && !b->on_disk;
   jail_rescue(path, w->instance, stands ? b->name : NULL);
   if (!stands)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint_store.h - memory on disk, under <data>/checkpoints: where an image lies, when it goes, and whether this
- * host can make any. An image belongs to the row of a box or of a build that names it; what no row names is swept at
- * start. Names of boxes' images are the name that the box has on the host, a dash and a random word: never its id. */
+/* checkpoint_store.h - memory on disk, under <data>/checkpoints: where a checkpoint lies, when it goes, and whether
+ * this host can make any. A checkpoint belongs to the row of a box or of a build that names it; what no row names is
+ * swept at start. Names of boxes' checkpoints are the name that the box has on the host, a dash and a random word:
+ * never its id. */
 #ifndef CLOCHE_WARDEN_CHECKPOINT_STORE_H
 #define CLOCHE_WARDEN_CHECKPOINT_STORE_H
 
@@ -14,14 +15,15 @@ void checkpoints_open(struct warden *w);
 void checkpoints_sweep(struct warden *w);
 void layers_sweep(struct warden *w); /* copies of boxes that no build names, and half ones */
 struct box;
-void image_name(const struct box *b, char out[64]); /* for a new one */
+void checkpoint_name(const struct box *b, char out[64]); /* for a new one */
 void checkpoint_path(const struct warden *w, const char *name, char out[1024]);
 void checkpoint_drop(struct warden *w,
                      const char *name); /* on a worker, unless a build still names it; "" = nothing to do */
 void layer_drop(struct warden *w, const char *path); /* the same for a layer directory that no build names any more */
 
-/* Packs the image of one box that has slept long enough, where the settings ask for it. Now and then, on the loop. */
+/* Compresses the checkpoint of one box that has been paused long enough, where the settings ask for it. Now and then,
+ * on the loop. */
 void checkpoints_compress_idle(struct warden *w);
-void images_clear_heaps(struct warden *w); /* once an hour: memory of zygotes that no image needs any more */
+void checkpoints_clear_heaps(struct warden *w); /* once an hour: memory of zygotes that no checkpoint needs any more */
 
 #endif

@@ -36,12 +36,12 @@ static void fork_free(struct fork *f)
   struct build *build = f->build;
   struct warden *w = f->warden;
   if (build) {
-    char image[sizeof(build->row.image)];
+    char checkpoint[sizeof(build->row.checkpoint)];
     build->pinned = false;
-    memcpy(image, build->row.image, sizeof(image));
-    build->row.image[0] = 0;
-    checkpoint_drop(w, image);
-    store_build_no_image(w->store, build->row.id, NULL);
+    memcpy(checkpoint, build->row.checkpoint, sizeof(checkpoint));
+    build->row.checkpoint[0] = 0;
+    checkpoint_drop(w, checkpoint);
+    store_build_drop_checkpoint(w->store, build->row.id, NULL);
     fork_release(w, build);
   }
   free(f);
@@ -54,7 +54,7 @@ static void fork_answer(struct fork *f)
     struct box *b = box_find(f->warden, str_of(one->id), STR_NONE);
     if (!b && !one->status)
       one->status = err_set(&one->err, -ENOENT, "the sandbox ended immediately after its start");
-    reply_item(f->warden, f->origin, one->status, b, !f->copy.image[0], &one->err);
+    reply_item(f->warden, f->origin, one->status, b, !f->copy.checkpoint[0], &one->err);
   }
   reply_end(f->warden, f->origin, 0, NULL);
   fork_free(f);
@@ -115,9 +115,9 @@ static void fork_row(struct box *b, const struct fork *f, const struct box *sour
   r->run = 1;
   r->timeout_s = f->timeout_s;
   r->end_us = (int64_t)f->timeout_s * 1000000;
-  r->image[0] = 0;
+  r->checkpoint[0] = 0;
   r->tier = TIER_FROZEN;
-  if (!f->copy.image[0])
+  if (!f->copy.checkpoint[0])
     memcpy(r->runtime, b->warden->runtime, sizeof(r->runtime));
 }
 
@@ -144,8 +144,8 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   b->trace.came_us = clock_mono_us();
   box_register(b);
   f->pending++;
-  if (f->copy.image[0])
-    launch_restore(b, f->build->row.image, source->row.secret, fork_born, f);
+  if (f->copy.checkpoint[0])
+    launch_restore(b, f->build->row.checkpoint, source->row.secret, fork_born, f);
   else
     launch_from_build(b, fork_born, f);
   return 0;
@@ -166,7 +166,7 @@ static int keep_build(struct warden *w, const struct copy *copy, const struct bo
   memcpy(row.template_id, t->row.id, sizeof(row.template_id));
   row.kind = kind;
   row.layers = (char *)buf_z(&layers);
-  memcpy(row.image, copy->image, sizeof(row.image));
+  memcpy(row.checkpoint, copy->checkpoint, sizeof(row.checkpoint));
   memcpy(row.source, source->row.id, sizeof(row.source));
   memcpy(row.runtime, source->row.runtime, sizeof(row.runtime));
   memcpy(row.secret, source->row.secret, sizeof(row.secret));
@@ -180,7 +180,7 @@ static int keep_build(struct warden *w, const struct copy *copy, const struct bo
 
 static void drop_copy(struct warden *w, const struct copy *copy)
 {
-  checkpoint_drop(w, copy->image);
+  checkpoint_drop(w, copy->checkpoint);
   layer_drop(w, copy->layer);
 }
 
@@ -196,7 +196,7 @@ static void copy_names(const struct box *b, struct copy *copy, const char *build
 {
   struct warden *w = b->warden;
   if (w->checkpoints_on)
-    image_name(b, copy->image);
+    checkpoint_name(b, copy->checkpoint);
   else
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "copied without its memory, files only: %s",
              w->checkpoints_why);
@@ -300,7 +300,7 @@ void fork_release(struct warden *w, struct build *build)
   struct copy copy = {0};
   struct err err = ERR_NONE;
   own_layer(build, copy.layer);
-  memcpy(copy.image, build->row.image, sizeof(copy.image));
+  memcpy(copy.checkpoint, build->row.checkpoint, sizeof(copy.checkpoint));
   if (catalog_build_remove(w->catalog, build, &err))
     log_warn("a fork's files stay: %s", err.msg);
   else
@@ -328,7 +328,7 @@ struct snapshot {
 static void snapshot_answer(struct snapshot *s, const struct template *t)
 {
   const struct build *build = catalog_build(s->warden->catalog, str_of(s->build_id));
-  reply_snapshot(s->warden, s->origin, t, s->tag, build && !build->row.image[0]);
+  reply_snapshot(s->warden, s->origin, t, s->tag, build && !build->row.checkpoint[0]);
 }
 
 static void snapshot_copied(struct copy *copy, struct box *b, int result, const struct err *why)
@@ -415,10 +415,10 @@ int snapshots_delete(struct warden *w, struct str team, struct template *t, stru
   size_t n = catalog_builds(w->catalog, &list);
   for (size_t i = 0; i < n; i++) {
     struct copy one = {0};
-    if (list[i]->of != t || (list[i]->row.kind != BUILD_SNAPSHOT && !list[i]->row.image[0]))
+    if (list[i]->of != t || (list[i]->row.kind != BUILD_SNAPSHOT && !list[i]->row.checkpoint[0]))
       continue;
     first_layer(list[i], one.layer);
-    memcpy(one.image, list[i]->row.image, sizeof(one.image));
+    memcpy(one.checkpoint, list[i]->row.checkpoint, sizeof(one.checkpoint));
     vec_push(&gone, one);
   }
   int r = catalog_delete(w->catalog, team, t, err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork.h - boxes made from a running one: forks at once, snapshots under a name for later.
  *
- * Both begin with a copy: the source stands still for a moment, its memory goes into an image and its files into a
+ * Both begin with a copy: the source stands still for a moment, its memory goes into a checkpoint and its files into a
  * layer, and it goes on. The copy is a build. That of a snapshot has a name and tags like any template's; that of a
- * fork has neither, is shown to nobody, loses its image when all its boxes have begun and goes with the last of them.
+ * fork has neither, is shown to nobody, loses its checkpoint when all its boxes have begun and goes with the last of
+ * them.
  */
 #ifndef CLOCHE_FORK_H
 #define CLOCHE_FORK_H

@@ -306,14 +306,14 @@ static void wake(struct launch *h)
 static void restore_work(struct checkpoint_job *t)
 {
   struct launch *h = (struct launch *)((char *)t - offsetof(struct launch, checkpoint_job));
-  char image[1024];
-  checkpoint_path(h->warden, h->image, image);
+  char path[1024];
+  checkpoint_path(h->warden, h->checkpoint, path);
   struct jail_criu how = h->warden->criu;
   how.transient = h->transient;
   how.held = true;
-  h->result = jail_restore(&how, &h->spec, image, &h->jail, &h->err);
+  h->result = jail_restore(&how, &h->spec, path, &h->jail, &h->err);
   if (!h->result)
-    jail_link_remaps_remove(image, &h->jail, true);
+    jail_link_remaps_remove(path, &h->jail, true);
 }
 
 static void restore_done(struct checkpoint_job *t)
@@ -326,10 +326,10 @@ static void restore_done(struct checkpoint_job *t)
 }
 
 /* What it was, and who it is now. */
-static void restore_box(struct launch *h, struct box *b, const char *image, const char *was)
+static void restore_box(struct launch *h, struct box *b, const char *checkpoint, const char *was)
 {
   h->box = b;
-  snprintf(h->image, sizeof(h->image), "%s", image);
+  snprintf(h->checkpoint, sizeof(h->checkpoint), "%s", checkpoint);
   snprintf(h->was, sizeof(h->was), "%s", was);
   h->row = b->row;
   h->row.init = (char *)arena_z(&h->arena, str_of(b->row.init));
@@ -359,11 +359,11 @@ static void restore_begin(struct launch *h, struct build *build, const char *run
                        &h->checkpoint_job);
 }
 
-void launch_restore(struct box *b, const char *image, const char *was, void (*done)(struct launch *), void *arg)
+void launch_restore(struct box *b, const char *checkpoint, const char *was, void (*done)(struct launch *), void *arg)
 {
   struct launch *h = launch_new(b->warden, b->name, b->row.slot, done);
   h->arg = arg;
-  restore_box(h, b, image, was);
+  restore_box(h, b, checkpoint, was);
   restore_begin(h, b->build, b->row.runtime, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }
 
@@ -374,14 +374,14 @@ void launch_restore_warm(struct warden *w, struct build *build, struct warm_pool
   random_id(name + 6, 16);
   struct launch *h = launch_new(w, name, slot, done);
   h->warm_pool = s;
-  snprintf(h->image, sizeof(h->image), "%s", build->row.image);
+  snprintf(h->checkpoint, sizeof(h->checkpoint), "%s", build->row.checkpoint);
   restore_begin(h, build, build->row.runtime, BOX_INTERNET, STR_NONE, STR_NONE);
 }
 
 void launch_thaw(struct box *b, const struct warm_box *p, void (*done)(struct launch *))
 {
   struct launch *h = launch_new(b->warden, b->name, b->row.slot, done);
-  restore_box(h, b, b->build->row.image, b->build->row.secret);
+  restore_box(h, b, b->build->row.checkpoint, b->build->row.secret);
   h->jail = p->jail;
   wake(h);
 }

@@ -32,11 +32,11 @@ struct launch {
   uv_timer_t *timer;
   unsigned patience_s;
   struct jail jail;
-  int64_t told_us, ready_us;            /* see struct wire_trace */
-  char image[64], was[80], runtime[80]; /* of a restore */
-  bool transient;                       /* the same: its image was made just now */
-  struct row_box row;                   /* the same: a copy, its texts in the arena */
-  void *arg;                            /* the owner's */
+  int64_t told_us, ready_us;                 /* see struct wire_trace */
+  char checkpoint[64], was[80], runtime[80]; /* of a restore */
+  bool transient;                            /* the same: its checkpoint was made just now */
+  struct row_box row;                        /* the same: a copy, its texts in the arena */
+  void *arg;                                 /* the owner's */
   int result;
   struct err err;
 };
@@ -48,7 +48,7 @@ struct launch {
 void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, const struct box_params *o,
                   void (*done)(struct launch *));
 /* From the memory of another box, whose agent knows the secret `was`; the agent is told who it is now. */
-void launch_restore(struct box *b, const char *image, const char *was, void (*done)(struct launch *), void *arg);
+void launch_restore(struct box *b, const char *checkpoint, const char *was, void (*done)(struct launch *), void *arg);
 /* Of a row that is filled already, from nothing but its build. */
 void launch_from_build(struct box *b, void (*done)(struct launch *), void *arg);
 /* From the files a paused box has. */

@@ -31,7 +31,7 @@ struct transition {
   struct box *box;
   enum transition_kind kind;
   enum step step;
-  char name[64], dir[512], runtime[80], image[64], team[40];
+  char name[64], dir[512], runtime[80], checkpoint[64], team[40];
   uint64_t checkpoint_size;
   struct checkpoint_job checkpoint_job;
   struct arena arena;
@@ -88,14 +88,14 @@ static void remove_jail(struct transition *p)
             clock_mono_us() - gone);
 }
 
-static int copy_upper(struct transition *p, const char *image)
+static int copy_upper(struct transition *p, const char *path)
 {
-  bool files = !p->image[0];
+  bool files = !p->checkpoint[0];
   struct jail_criu how = p->warden->criu;
   how.transient = p->copy->transient;
   how.stop = &p->stop;
   int r = files ? jail_freeze(p->warden->instance, p->name, true, &p->err)
-                : jail_dump(&how, &p->spec, &p->jail, image, &p->err);
+                : jail_dump(&how, &p->spec, &p->jail, path, &p->err);
   if (r)
     return r;
   int64_t began = clock_mono_us();
@@ -105,19 +105,19 @@ static int copy_upper(struct transition *p, const char *image)
   log_debug("box %s: files copied in %" PRId64 " us", p->name, clock_mono_us() - began);
   struct err thaw = ERR_NONE;
   if (!files)
-    jail_link_remaps_remove(image, &p->jail, false);
+    jail_link_remaps_remove(path, &p->jail, false);
   if (jail_freeze(p->warden->instance, p->name, false, &thaw))
     log_error("box %s: %s", p->name, thaw.msg);
   if (r && !files)
-    jail_checkpoint_remove(image, NULL);
+    jail_checkpoint_remove(path, NULL);
   return r;
 }
 
 static void queued_work(struct checkpoint_job *t)
 {
   struct transition *p = (struct transition *)((char *)t - offsetof(struct transition, checkpoint_job));
-  char image[1024];
-  checkpoint_path(p->warden, p->image, image);
+  char path[1024];
+  checkpoint_path(p->warden, p->checkpoint, path);
   struct jail_criu lasting = p->warden->criu;
   lasting.with_disk = true;
   lasting.held = p->kind == TRANSITION_RESTORE; /* what ran before its row says so could not be begun again */
@@ -125,36 +125,36 @@ static void queued_work(struct checkpoint_job *t)
   if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
     return;
   if (p->kind == TRANSITION_RESTORE)
-    p->result = jail_restore(&lasting, &p->spec, image, &p->jail, &p->err);
+    p->result = jail_restore(&lasting, &p->spec, path, &p->jail, &p->err);
   else if (p->kind == TRANSITION_COPY)
-    p->result = copy_upper(p, image);
+    p->result = copy_upper(p, path);
   else
-    p->result = jail_dump(&lasting, &p->spec, &p->jail, image, &p->err);
-  if (!p->result && p->kind != TRANSITION_RESTORE && p->image[0])
-    p->checkpoint_size = jail_checkpoint_bytes(image);
+    p->result = jail_dump(&lasting, &p->spec, &p->jail, path, &p->err);
+  if (!p->result && p->kind != TRANSITION_RESTORE && p->checkpoint[0])
+    p->checkpoint_size = jail_checkpoint_bytes(path);
 }
 
-/* What the image gave names to in the box: they are needed no more. */
+/* What the checkpoint gave names to in the box: they are needed no more. */
 static void remove_link_remaps(const struct transition *p, bool again)
 {
-  char image[1024];
-  checkpoint_path(p->warden, p->image, image);
-  if (p->image[0])
-    jail_link_remaps_remove(image, &p->jail, again);
+  char path[1024];
+  checkpoint_path(p->warden, p->checkpoint, path);
+  if (p->checkpoint[0])
+    jail_link_remaps_remove(path, &p->jail, again);
 }
 
 /* Behind everything else that this machine does. */
 static void compress_checkpoint(struct transition *p)
 {
-  char image[1024];
-  checkpoint_path(p->warden, p->image, image);
+  char path[1024];
+  checkpoint_path(p->warden, p->checkpoint, path);
   int64_t began = clock_mono_us();
-  uint64_t before = jail_checkpoint_bytes(image);
+  uint64_t before = jail_checkpoint_bytes(path);
   setpriority(PRIO_PROCESS, (id_t)gettid(), PACK_NICE);
-  p->result = jail_checkpoint_compress(image, (int)p->warden->config->checkpoint_zstd, &p->stop, &p->err);
+  p->result = jail_checkpoint_compress(path, (int)p->warden->config->checkpoint_zstd, &p->stop, &p->err);
   setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
-  p->checkpoint_size = jail_checkpoint_bytes(image);
-  log_debug("box %s: image packed from %" PRIu64 " to %" PRIu64 " bytes in %" PRId64 " us", p->name, before,
+  p->checkpoint_size = jail_checkpoint_bytes(path);
+  log_debug("box %s: checkpoint compressed from %" PRIu64 " to %" PRIu64 " bytes in %" PRId64 " us", p->name, before,
             p->checkpoint_size, clock_mono_us() - began);
 }
 
@@ -274,9 +274,9 @@ static void end_orphan(struct transition *p)
   if (acted && p->kind == TRANSITION_RESTORE)
     b->jail = p->jail;
   if (acted && p->kind == TRANSITION_DUMP)
-    memcpy(b->row.image, p->image, sizeof(b->row.image));
+    memcpy(b->row.checkpoint, p->checkpoint, sizeof(b->row.checkpoint));
   if (acted && p->kind == TRANSITION_COPY) {
-    checkpoint_drop(p->warden, p->image);
+    checkpoint_drop(p->warden, p->checkpoint);
     layer_drop(p->warden, p->copy->layer);
   }
   if (p->copy)
@@ -295,7 +295,7 @@ static int commit_paused(struct box *b, enum box_tier tier, const struct transit
   b->packed = false;
   b->disk_bytes = 0;
   b->row.checkpoint_size = tier == TIER_CHECKPOINT ? p->checkpoint_size : 0;
-  snprintf(b->row.image, sizeof(b->row.image), "%s", tier == TIER_CHECKPOINT ? p->image : "");
+  snprintf(b->row.checkpoint, sizeof(b->row.checkpoint), "%s", tier == TIER_CHECKPOINT ? p->checkpoint : "");
   if (before.state != BOX_RESUMING)
     b->row.end_us = clock_wall_us();
   int r = store_box_put(b->warden->store, &b->row, err);
@@ -304,8 +304,8 @@ static int commit_paused(struct box *b, enum box_tier tier, const struct transit
     return r;
   }
   b->row.state = before.state; /* until its walls are gone */
-  if (before.image[0] && tier != TIER_CHECKPOINT)
-    checkpoint_drop(b->warden, before.image);
+  if (before.checkpoint[0] && tier != TIER_CHECKPOINT)
+    checkpoint_drop(b->warden, before.checkpoint);
   return 0;
 }
 
@@ -332,7 +332,7 @@ static void pause_done(struct transition *p)
   p->pending_op.origin.ipc = NULL;
 }
 
-/* An image is whole, its box's files are written out and the row is kept: nothing that is cleared now is missed. */
+/* A checkpoint is whole, its box's files are written out and the row is kept: nothing that is cleared now is missed. */
 static void row_committed(struct transition *p)
 {
   if (p->kind == TRANSITION_DUMP && !p->orphan)
@@ -356,7 +356,7 @@ static void pause_acted(struct transition *p)
   if ((p->result = commit_paused(b, depth[p->kind], p, &p->err))) {
     remove_link_remaps(p, false);
     jail_freeze(w->instance, b->name, false, NULL);
-    checkpoint_drop(w, p->kind == TRANSITION_DUMP ? p->image : "");
+    checkpoint_drop(w, p->kind == TRANSITION_DUMP ? p->checkpoint : "");
     failed(p);
     return;
   }
@@ -382,7 +382,7 @@ static int commit_running(struct transition *p, struct row_box *next)
     next->flags = (next->flags & ~(unsigned)BOX_AUTO_PAUSE) | (p->pending_op.auto_pause ? BOX_AUTO_PAUSE : 0);
   next->state = BOX_RUNNING;
   next->tier = TIER_FROZEN;
-  next->image[0] = 0;
+  next->checkpoint[0] = 0;
   next->checkpoint_size = 0;
   next->run++;
   next->started_us = clock_wall_us();
@@ -412,8 +412,8 @@ static void thawed(struct transition *p)
   resume_done(p, &next);
 }
 
-/* It stands still until it is written down; then the image is history. How many links it has is the box's choice: a
- * worker's task. */
+/* It stands still until it is written down; then the checkpoint is history. How many links it has is the box's choice:
+ * a worker's task. */
 static void restored(struct transition *p)
 {
   struct box *b = p->box;
@@ -438,7 +438,7 @@ static void swept(struct transition *p)
   struct err err = ERR_NONE;
   if (jail_freeze(w->instance, b->name, false, &err))
     log_error("box %s: %s", b->row.id, err.msg);
-  checkpoint_drop(w, p->image);
+  checkpoint_drop(w, p->checkpoint);
   resume_done(p, &p->next);
 }
 
@@ -472,7 +472,7 @@ static void cold_launched(struct launch *h)
   resume_done(p, &next);
 }
 
-/* Memory is given up first, in the row too: the files change from now on, and no image fits them any more. */
+/* Memory is given up first, in the row too: the files change from now on, and no checkpoint fits them any more. */
 static void cold_begin(struct transition *p)
 {
   struct box *b = p->box;
@@ -509,7 +509,7 @@ static void packed(struct transition *p)
   struct box *b = p->box;
   b->packed = p->result != -ECANCELED;
   if (p->result && b->packed)
-    log_warn("box %s: its image stays as large as it is: %s", b->row.id, p->err.msg);
+    log_warn("box %s: checkpoint not compressed: %s", b->row.id, p->err.msg);
   if (!p->result) {
     b->row.checkpoint_size = p->checkpoint_size;
     store_box_put(p->warden->store, &b->row, NULL);
@@ -607,9 +607,9 @@ void transition_begin(struct box *b, enum transition_kind kind, const struct pen
     sync_layers(p);
   p->expired = is_pausing(p) && !pending_op->origin.ipc;
   if (kind == TRANSITION_DUMP)
-    image_name(b, p->image);
+    checkpoint_name(b, p->checkpoint);
   else
-    memcpy(p->image, b->row.image, sizeof(p->image));
+    memcpy(p->checkpoint, b->row.checkpoint, sizeof(p->checkpoint));
   b->row.state = is_pausing(p) ? BOX_PAUSING : BOX_RESUMING;
   box_stop_timer(b);
   if (is_pausing(p))
@@ -636,7 +636,7 @@ void transition_copy(struct box *b, struct copy *copy)
   p->copy = copy;
   if (!copy->transient)
     sync_layers(p);
-  memcpy(p->image, copy->image, sizeof(p->image));
+  memcpy(p->checkpoint, copy->checkpoint, sizeof(p->checkpoint));
   b->row.state = BOX_COPYING;
   submit(p, STEP_ACT);
 }
@@ -644,7 +644,7 @@ void transition_copy(struct box *b, struct copy *copy)
 void transition_compress(struct box *b)
 {
   struct transition *p = transition_new(b, TRANSITION_COMPRESS);
-  memcpy(p->image, b->row.image, sizeof(p->image));
+  memcpy(p->checkpoint, b->row.checkpoint, sizeof(p->checkpoint));
   submit(p, STEP_ACT);
 }
 

@@ -2,13 +2,13 @@
 /* transition.h - a box on its way between awake and asleep, on worker threads, one passage per box at a time.
  *
  * Asleep has three depths (enum box_tier). `frozen`: everything stops where it is and stays in memory; it survives the
- * daemon but not the machine. `checkpoint`: memory and processes are an image on disk. `files`: only what the box wrote
- * is kept, and waking up is a cold start. In the latter two nothing of the box is left but its directory, its image,
- * its id range and its row.
+ * daemon but not the machine. `checkpoint`: memory and processes are a checkpoint on disk. `files`: only what the box
+ * wrote is kept, and waking up is a cold start. In the latter two nothing of the box is left but its directory, its
+ * checkpoint, its id range and its row.
  *
- * No moment of a crash loses a box: going to disk, the row is written when the image and the files are whole and before
- * anything is killed; coming back, the restored box stands still until the row says that it runs, and the image goes
- * last. */
+ * No moment of a crash loses a box: going to disk, the row is written when the checkpoint and the files are whole and
+ * before anything is killed; coming back, the restored box stands still until the row says that it runs, and the
+ * checkpoint goes last. */
 #ifndef CLOCHE_WARDEN_TRANSITION_H
 #define CLOCHE_WARDEN_TRANSITION_H
 
@@ -22,14 +22,14 @@ enum transition_kind {
   TRANSITION_RESTORE,
   TRANSITION_COLD,     /* awake from files alone, whatever else there was */
   TRANSITION_COPY,     /* stays awake but for a moment: memory and files are copied for other boxes */
-  TRANSITION_COMPRESS, /* sleeps on: its image is made smaller */
+  TRANSITION_COMPRESS, /* sleeps on: its checkpoint is made smaller */
 };
 
 /* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
 struct copy {
-  char image[64];       /* under <data>/checkpoints; empty: files only, where this host can't hold memory */
+  char checkpoint[64];  /* under <data>/checkpoints; empty: files only, where this host can't hold memory */
   char layer[1024];     /* a new directory */
-  uint64_t bytes;       /* of the image, in the end */
+  uint64_t bytes;       /* of the checkpoint, in the end */
   uint64_t layer_bytes; /* of the layer, unless it is fleeting */
   bool transient;       /* for boxes that begin at once: nothing of it is written out yet */
   void (*done)(struct copy *copy, struct box *b, int result, const struct err *err);

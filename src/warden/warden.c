@@ -216,7 +216,7 @@ static bool runtime_used(const char *name, void *arg)
   struct build *const *list;
   size_t n = catalog_builds(w->catalog, &list);
   for (size_t i = 0; i < n; i++)
-    if (list[i]->row.image[0] && !strcmp(list[i]->row.runtime, name))
+    if (list[i]->row.checkpoint[0] && !strcmp(list[i]->row.runtime, name))
       return true;
   return !strcmp(name, w->runtime);
 }
@@ -328,7 +328,7 @@ static void housekeep(uv_timer_t *t)
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
   builder_expire(w);
   run_gc(w);
-  images_clear_heaps(w);
+  checkpoints_clear_heaps(w);
   uv_work_t *work = xcalloc(1, sizeof(*work));
   work->data = w;
   worker_pool_queue(w, "", work, checkpoint_work, checkpoint_done);

@@ -107,20 +107,21 @@ static int start(struct final *f, struct err *err)
   return r ? err_wrap(err, "the start command") : 0;
 }
 
-/* ---- the ready box as an image ---- */
+/* ---- the ready box as a checkpoint ---- */
 
-static int dump(struct final *f, const char *image, struct err *err)
+static int dump(struct final *f, const char *path, struct err *err)
 {
   struct build_run *run = f->run;
   struct warden *w = run->warden;
   int r = build_box_release(&f->box, err);
-  r = r ? r : jail_dump(&w->criu, &f->box.spec, &f->box.jail, image, err);
+  r = r ? r : jail_dump(&w->criu, &f->box.spec, &f->box.jail, path, err);
   if (r)
     return r;
-  snprintf(run->image_layer, sizeof(run->image_layer), "%s/layers/%s", w->config->data, run->id);
-  r = jail_commit(f->box.dir, w->config->id_base + run->slot * JAIL_IDS, run->image_layer, err); /* it is frozen now */
+  snprintf(run->checkpoint_layer, sizeof(run->checkpoint_layer), "%s/layers/%s", w->config->data, run->id);
+  r = jail_commit(f->box.dir, w->config->id_base + run->slot * JAIL_IDS, run->checkpoint_layer,
+                  err); /* it is frozen now */
   if (r)
-    jail_checkpoint_remove(image, NULL);
+    jail_checkpoint_remove(path, NULL);
   return r;
 }
 
@@ -145,7 +146,7 @@ static void keep_checkpoint(struct final *f)
         err.msg);
     return;
   }
-  snprintf(run->image, sizeof(run->image), "%s", run->id);
+  snprintf(run->checkpoint, sizeof(run->checkpoint), "%s", run->id);
   snprintf(run->secret, sizeof(run->secret), "%s", f->box.secret);
   run->checkpoint_size = jail_checkpoint_bytes(path);
   build_say(run, LOG_INFO, "[finalize] The running template is kept in memory (%llu MB)",
@@ -160,7 +161,7 @@ static bool same_machine(const struct build_run *run, const struct row_build *ro
          !strcmp(row->runtime, run->warden->runtime);
 }
 
-/* On the loop: an image of the same layers, settings, commands and sizes, written under this runtime. */
+/* On the loop: a checkpoint of the same layers, settings, commands and sizes, written under this runtime. */
 static void find_checkpoint(struct build_run *run, void *arg)
 {
   struct build *const *list;
@@ -169,14 +170,14 @@ static void find_checkpoint(struct build_run *run, void *arg)
   for (size_t i = catalog_builds(run->warden->catalog, &list); i-- > 0;) {
     const struct row_build *row = &list[i]->row;
     struct str own, below;
-    if (!row->image[0] || row->kind != BUILD_PLAIN || strcmp(list[i]->of->row.team, run->team) ||
+    if (!row->checkpoint[0] || row->kind != BUILD_PLAIN || strcmp(list[i]->of->row.team, run->team) ||
         !same_machine(run, row))
       continue;
     str_cut(str_of(row->layers), '\n', &own, &below);
     if (!str_eq(below, buf_str(&run->state.layers)) || !str_is(buf_str(&config), row->config) ||
-        str_copyz(own, run->image_layer, sizeof(run->image_layer)))
+        str_copyz(own, run->checkpoint_layer, sizeof(run->checkpoint_layer)))
       continue;
-    memcpy(run->image, row->image, sizeof(run->image));
+    memcpy(run->checkpoint, row->checkpoint, sizeof(run->checkpoint));
     memcpy(run->secret, row->secret, sizeof(run->secret));
     run->checkpoint_size = row->checkpoint_size;
     run->borrowed = true;

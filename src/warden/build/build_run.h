@@ -43,12 +43,12 @@ struct build_run {
   int64_t begun_us, deadline_us; /* monotonic */
 
   struct build_state state;
-  char step[16];              /* at work, or where it failed: "base", "finalize", a number from 1, or "" */
-  bool fresh;                 /* nothing is taken from the cache any more */
-  char image[64], secret[80]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
-  char image_layer[1024];     /* what it had written by then */
+  char step[16];                   /* at work, or where it failed: "base", "finalize", a number from 1, or "" */
+  bool fresh;                      /* nothing is taken from the cache any more */
+  char checkpoint[64], secret[80]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
+  char checkpoint_layer[1024];     /* what it had written by then */
   uint64_t checkpoint_size;
-  bool borrowed;         /* image and layer are those of an earlier build */
+  bool borrowed;         /* checkpoint and layer are those of an earlier build */
   struct zygote *zygote; /* its loaded Python, once it is ready */
   bool kept;             /* it failed, and state holds what it left (recipe.keep) */
   bool given;            /* its id range is that of the sandbox that its last box has become (build_keep.h) */

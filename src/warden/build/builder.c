@@ -255,8 +255,8 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
   cleanup_buf struct buf layers = BUF_INIT(2 << 20);
   build_state_config(&run->state, true, &config);
-  if (run->image[0])
-    buf_addf(&layers, "%s\n", run->image_layer);
+  if (run->checkpoint[0])
+    buf_addf(&layers, "%s\n", run->checkpoint_layer);
   buf_adds(&layers, buf_str(&run->state.layers));
   struct row_build row = {.layers = (char *)buf_z(&layers),
                           .config = (char *)buf_z(&config),
@@ -266,9 +266,9 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
                           .created_us = clock_wall_us()};
   snprintf(row.id, sizeof(row.id), "%s", id);
   memcpy(row.template_id, j->row.template_id, sizeof(row.template_id));
-  memcpy(row.image, run->image, sizeof(row.image));
+  memcpy(row.checkpoint, run->checkpoint, sizeof(row.checkpoint));
   memcpy(row.secret, run->secret, sizeof(row.secret));
-  memcpy(row.runtime, run->image[0] ? w->runtime : "", run->image[0] ? sizeof(row.runtime) : 1);
+  memcpy(row.runtime, run->checkpoint[0] ? w->runtime : "", run->checkpoint[0] ? sizeof(row.runtime) : 1);
   row.checkpoint_size = run->checkpoint_size;
   struct template *t;
   int r = catalog_template(w->catalog, str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
@@ -315,9 +315,9 @@ static void run_over(uv_async_t *async)
   int r = run->result;
   if (!r && !forgotten)
     r = keep_build(w, j, run, j->row.id, str_of(j->row.tags), &err);
-  if (run->image[0] && (r || forgotten)) {
-    checkpoint_drop(w, run->image);
-    layer_drop(w, run->image_layer);
+  if (run->checkpoint[0] && (r || forgotten)) {
+    checkpoint_drop(w, run->checkpoint);
+    layer_drop(w, run->checkpoint_layer);
   }
   bool steps_done = run->recipe.keep && !strcmp(run->step, "finalize");
   if (r && !forgotten && (run->kept || steps_done))
@@ -346,7 +346,8 @@ static void base_of(struct warden *w, struct build_run *run, struct str ref)
   if (catalog_find(w->catalog, str_of(run->team), ref, &t, &b, &run->base_err))
     return;
   struct str layers = str_of(b->row.layers), running;
-  if (b->row.image[0] && b->row.kind == BUILD_PLAIN) /* what its start command wrote is not for another one to find */
+  if (b->row.checkpoint[0] &&
+      b->row.kind == BUILD_PLAIN) /* what its start command wrote is not for another one to find */
     str_cut(layers, '\n', &running, &layers);
   run->base_layers = xstrndup(layers.p, layers.n);
   run->base_config = xstrdup(b->row.config);
@@ -549,7 +550,7 @@ int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *a
     if (j->run->base_layers)
       need(j->run->base_layers, arg);
     if (j->run->borrowed)
-      need(j->run->image_layer, arg);
+      need(j->run->checkpoint_layer, arg);
   }
   return since;
 }
@@ -558,7 +559,7 @@ bool builder_borrows(struct warden *w, const char *what)
 {
   for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
     const struct build_run *run = w->builder->jobs.p[i]->run;
-    if (run && run->borrowed && (!strcmp(run->image, what) || !strcmp(run->image_layer, what)))
+    if (run && run->borrowed && (!strcmp(run->checkpoint, what) || !strcmp(run->checkpoint_layer, what)))
       return true;
   }
   return false;

@@ -51,7 +51,7 @@ int builder_log(struct warden *w, const struct job *j, struct err *err); /* a de
 int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *arg), void *arg);
 /* Now and then: what was never started fails, failures of long ago are forgotten with their logs. */
 void builder_expire(struct warden *w);
-bool builder_borrows(struct warden *w, const char *what);      /* an image or layer one at work will name */
+bool builder_borrows(struct warden *w, const char *what);      /* a checkpoint or layer one at work will name */
 bool builder_enters(struct warden *w, const struct zygote *z); /* the box of one at work may be entered by it */
 
 /* Uploads of COPY steps: <data>/files/<team>/<hash>. `id` names an upload under way. */

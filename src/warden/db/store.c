@@ -267,7 +267,7 @@ int store_build_delete(struct store *s, const char *id, struct err *err)
   return r ? r : change(s, err, "DELETE FROM build WHERE id=?", "t", id);
 }
 
-int store_build_no_image(struct store *s, const char *id, struct err *err)
+int store_build_drop_checkpoint(struct store *s, const char *id, struct err *err)
 {
   return change(s, err, "UPDATE build SET image='', image_bytes=0 WHERE id=?", "t", id);
 }
@@ -334,8 +334,8 @@ int store_build_put(struct store *s, const struct row_build *r, struct err *err)
                 "image, image_bytes, runtime, secret,"
                 " layer_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 "ttttiiiiittitti", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus, (int64_t)r->memory_mb,
-                (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->image, (int64_t)r->checkpoint_size,
-                r->runtime, r->secret, (int64_t)r->layer_bytes);
+                (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->checkpoint,
+                (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes);
 }
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
@@ -373,7 +373,7 @@ int store_box_put(struct store *s, const struct row_box *r, struct err *err)
                 r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus, (int64_t)r->memory_mb,
                 (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
                 (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name,
-                (int64_t)r->tier, r->image, (int64_t)r->checkpoint_size, r->allow ? r->allow : "",
+                (int64_t)r->tier, r->checkpoint, (int64_t)r->checkpoint_size, r->allow ? r->allow : "",
                 r->deny ? r->deny : "");
 }
 
@@ -521,7 +521,7 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
     b.created_us = sqlite3_column_int64(st, 7);
     b.kind = (enum build_kind)sqlite3_column_int(st, 8);
     col_z(st, 9, b.source, sizeof(b.source));
-    col_z(st, 10, b.image, sizeof(b.image));
+    col_z(st, 10, b.checkpoint, sizeof(b.checkpoint));
     b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 11);
     col_z(st, 12, b.runtime, sizeof(b.runtime));
     col_z(st, 13, b.secret, sizeof(b.secret));
@@ -616,7 +616,7 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
     b.timeout_s = (unsigned)sqlite3_column_int64(st, 20);
     col_z(st, 21, b.host_name, sizeof(b.host_name));
     b.tier = (unsigned)sqlite3_column_int64(st, 22);
-    col_z(st, 23, b.image, sizeof(b.image));
+    col_z(st, 23, b.checkpoint, sizeof(b.checkpoint));
     b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 24);
     r = fn(&b, arg);
     row_box_free(&b);

@@ -42,9 +42,9 @@ struct row_build {
   char id[40], template_id[32];
   enum build_kind kind;
   char source[64];                       /* the box it was taken from; "" = none */
-  char image[64];                        /* directory of its memory under <data>/checkpoints; "" = it starts cold */
-  char runtime[80];                      /* the runtime layer its image needs */
-  char secret[80];                       /* that the agent in its image knows */
+  char checkpoint[64];                   /* directory of its memory under <data>/checkpoints; "" = it starts cold */
+  char runtime[80];                      /* the runtime layer its checkpoint needs */
+  char secret[80];                       /* that the agent in its checkpoint knows */
   uint64_t checkpoint_size, layer_bytes; /* of its memory; of a snapshot's own files */
   char *layers;                          /* paths, top first, one per line; owned */
   char *config;                          /* JSON for the agent; owned */
@@ -60,9 +60,9 @@ struct row_box {
   uint64_t run;
   int64_t started_us, end_us;
   struct proc_id init_proc;
-  char host_name[64]; /* its name on the host: cgroup, directory under boxes/ */
-  unsigned tier;      /* enum box_tier, of a paused box */
-  char image[64];     /* directory of its memory under <data>/checkpoints while it is paused on disk; "" = none */
+  char host_name[64];  /* its name on the host: cgroup, directory under boxes/ */
+  unsigned tier;       /* enum box_tier, of a paused box */
+  char checkpoint[64]; /* directory of its memory under <data>/checkpoints while it is paused on disk; "" = none */
   uint64_t checkpoint_size;
   char *allow, *deny; /* its lists, as lines; owned */
 };
@@ -94,7 +94,7 @@ int store_template_delete(struct store *s, const char *id, struct err *err); /* 
 int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err);
 int store_build_put(struct store *s, const struct row_build *r, struct err *err);
 int store_build_delete(struct store *s, const char *id, struct err *err); /* with its tags */
-int store_build_no_image(struct store *s, const char *id, struct err *err);
+int store_build_drop_checkpoint(struct store *s, const char *id, struct err *err);
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
                   struct err *err);
 int store_box_put(struct store *s, const struct row_box *r, struct err *err);

@@ -97,7 +97,7 @@ static void put_tags(struct request *q, struct template *t)
     put_snapshot(q->out, q->warden, t, name);
     wire_putz(q->out, W_BUILD, tag->build->row.id);
     wire_putz(q->out, W_ID, tag->build->row.source);
-    wire_put_u64(q->out, W_COLD, !tag->build->row.image[0]);
+    wire_put_u64(q->out, W_COLD, !tag->build->row.checkpoint[0]);
     wire_put_u64(q->out, W_CREATED, (uint64_t)tag->build->row.created_us);
     reply_send(q);
   }

@@ -427,7 +427,7 @@ static void handle_status(struct request *q)
     unsigned state = ((struct box *)value)->row.state;
     s.starting += state == BOX_STARTING;
     s.paused += box_state_asleep(state);
-    s.checkpoints += ((struct box *)value)->row.image[0] != 0;
+    s.checkpoints += ((struct box *)value)->row.checkpoint[0] != 0;
     s.checkpoint_bytes += ((struct box *)value)->row.checkpoint_size;
     bool runs = state == BOX_RUNNING || state == BOX_RESUMING;
     s.running += runs;

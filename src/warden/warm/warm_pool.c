@@ -199,10 +199,10 @@ static void warm_box_ready(struct launch *h)
   fill(s);
 }
 
-/* Its boxes begin with an image. */
+/* Its boxes begin with a checkpoint. */
 static bool holds_memory(const struct warden *w, const struct build *b)
 {
-  return b->row.image[0] && w->checkpoints_on;
+  return b->row.checkpoint[0] && w->checkpoints_on;
 }
 
 /* Boxes of a build that are kept ready. What was copied of a single box is seldom asked for twice. */
