@@ -3,7 +3,7 @@
  * it does not need, and serves. */
 #include "gate/gate.h"
 
-#include "gate/api.h"
+#include "gate/api/api.h"
 #include "gate/confine.h"
 #include "gate/metrics_shm.h"
 #include "net/tls.h"

@@ -2,7 +2,7 @@
 /* metrics_shm.c - see metrics_shm.h. */
 #include "gate/metrics_shm.h"
 
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 
 /* Upper ends in microseconds; from a warm cell to a very slow start. */
 static const uint64_t ends_us[METRICS_BUCKETS] = {250,   500,    1000,   2000,    4000,    8000,     16000,   32000,

@@ -2,7 +2,7 @@
 /* warden_client.c - questions to the warden and their answers. A question stays in the table until it is answered; when
  * the link breaks the supervisor sends a new one and everything open is asked again, which is safe because the warden's
  * questions are idempotent. */
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 
 struct warden_request {
   struct gate *gate;

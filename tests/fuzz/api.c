@@ -7,9 +7,9 @@
  * trip, names hold only what the edge lets through. */
 #include "must.h"
 
-#include "gate/network.h"
-#include "gate/list_query.h"
-#include "gate/edge_target.h"
+#include "gate/api/network.h"
+#include "gate/api/list_query.h"
+#include "gate/edge/edge_target.h"
 #include "wire/api_key.h"
 #include "wire/logring.h"
 #include "warden/db/ref.h"

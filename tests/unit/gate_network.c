@@ -2,7 +2,7 @@
 /* gate_network.c - network settings: a table of what passes and what is refused, and what is told back. */
 #include "unit.h"
 
-#include "gate/network.h"
+#include "gate/api/network.h"
 #include <stdio.h>
 
 static int read_text(struct arena *a, const char *text, const char *internet, unsigned features, struct network *n,

@@ -2,9 +2,9 @@
 /* gate_routing.c - which box a request means, what a listing asks for, and who gets a page. */
 #include "unit.h"
 
-#include "gate/edge.h"
-#include "gate/list_query.h"
-#include "gate/edge_target.h"
+#include "gate/edge/edge.h"
+#include "gate/api/list_query.h"
+#include "gate/edge/edge_target.h"
 
 static void hosts_name_boxes(void **state)
 {

@@ -3,7 +3,7 @@
  * token. */
 #include "unit.h"
 
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 #include "gate/throttle.h"
 
 static void addresses_become_clients(void **state)

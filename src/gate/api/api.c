@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - the REST face: from a request to its handler, and from a handler to an answer. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 #include <stdio.h>
 

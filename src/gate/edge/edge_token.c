@@ -9,7 +9,7 @@
  * ports                   public, unless the box was made without public traffic: then the traffic token, on 49999 too
  *
  * A gate knows only hashes of tokens. */
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 
 bool token_is(struct str given, const uint8_t hash[SHA256_LEN])
 {

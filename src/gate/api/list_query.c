@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list_query.c - see list_query.h. */
-#include "gate/list_query.h"
+#include "gate/api/list_query.h"
 
 static int decoded(struct arena *a, struct str s, struct str *out)
 {

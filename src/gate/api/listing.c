@@ -3,8 +3,8 @@
  *
  * The warden gives all boxes of the team; metadata is JSON it never reads, so the choosing is done here. A page's token
  * is the sort key of its last row, so rows that come and go between two pages neither repeat nor hide others. */
-#include "gate/api.h"
-#include "gate/list_query.h"
+#include "gate/api/api.h"
+#include "gate/api/list_query.h"
 
 #include <stdio.h>
 

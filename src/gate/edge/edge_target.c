@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* edge_target.c - see edge_target.h. */
-#include "gate/edge_target.h"
+#include "gate/edge/edge_target.h"
 
 #define PATH_PREFIX "/box/"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_metrics.c - what sandboxes used: GET /sandboxes/{id}/metrics and GET /sandboxes/metrics. Samples that are
  * nearer to each other than the asked range needs are joined into one. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 #define BATCH_MAX 100
 

@@ -3,7 +3,7 @@
  * or until the warden says that keys changed. The hash goes along with every question that the request leads to: it is
  * by the hash that the warden knows the team, not by the gate's word. Wrong keys are counted per client; see
  * throttle.h. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 #define REMEMBER_US  60000000
 #define REMEMBER_MAX 10000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network.c - see network.h. Messages name the entry that is wrong, because lists are long and written by programs. */
-#include "gate/network.h"
+#include "gate/api/network.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

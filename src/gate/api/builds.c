@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builds.c - asking for a template's build, starting it, and how it goes on. */
-#include "gate/api.h"
-#include "gate/recipe_json.h"
+#include "gate/api/api.h"
+#include "gate/api/recipe_json.h"
 
 #include "wire/buildlog.h"
 

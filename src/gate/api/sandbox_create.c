@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id,
  * writes the two JSON texts the warden stores and the agent reads, and asks for a launch. */
-#include "gate/api.h"
-#include "gate/network.h"
+#include "gate/api/api.h"
+#include "gate/api/network.h"
 
 #include <stdio.h>
 

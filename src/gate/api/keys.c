@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keys.c - teams and their API keys. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 /* ---- teams ---- */
 

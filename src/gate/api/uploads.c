@@ -2,7 +2,7 @@
 /* uploads.c - archives of COPY steps come in through links that carry their own right: team, hash and time under the
  * server's secret, which the warden keeps and checks. The gate has no files: the warden hands it a descriptor to write
  * into, and names the file when it is whole. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandboxes.c - what may be asked about one existing sandbox. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
  * PyPI e2b 2.7 to 2.20 everything after connect(), with the box's token alone, which names it too. The warden has the
  * tokens and finds the box (src/warden/token_index.c). What was found is remembered; clients that show wrong ones are
  * refused after a while without a search. */
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 
 struct search {
   struct gate *gate;

@@ -4,8 +4,8 @@
 #ifndef CLOCHE_GATE_TEMPLATE_ROWS_H
 #define CLOCHE_GATE_TEMPLATE_ROWS_H
 
-#include "gate/api.h"
-#include "gate/list_query.h"
+#include "gate/api/api.h"
+#include "gate/api/list_query.h"
 
 struct rows {
   bool (*wanted)(const struct rows *l, struct str row); /* NULL: all */

@@ -4,7 +4,7 @@
 #define CLOCHE_EDGE_H
 
 #include "gate/gate.h"
-#include "gate/edge_target.h"
+#include "gate/edge/edge_target.h"
 
 /* What is known of a box, kept until the warden says that it ended. */
 struct route {

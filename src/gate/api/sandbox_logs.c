@@ -7,8 +7,8 @@
  * than the server lets a ring hold; lines are looked at from the end that was asked for and only until enough are
  * found; a turn of the gate's loop gives SLICE_US to one ring, whoever waits; and so many rings are in memory at once,
  * a part of them for one team (wire/fair_queue.h). */
-#include "gate/api.h"
-#include "gate/log_entry.h"
+#include "gate/api/api.h"
+#include "gate/api/log_entry.h"
 #include "wire/fair_queue.h"
 #include "wire/logring.h"
 

@@ -4,7 +4,7 @@
  * A request finds its route (asked of the warden once per box), passes the token check, gets a connection into the box
  * (a kept one, or a fresh socket the warden made inside), and then bytes stream both ways; whoever is slower holds the
  * other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 #include "gate/metrics_shm.h"
 #include "net/tls.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_api.c - how the server is: GET /metrics for Prometheus, /health and /readyz (requests are answered), /livez
  * (this gate lives), and the structured access log. */
-#include "gate/api.h"
-#include "gate/edge.h"
+#include "gate/api/api.h"
+#include "gate/edge/edge.h"
 #include "gate/metrics_shm.h"
 
 #include <stdio.h>

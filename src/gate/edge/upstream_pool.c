@@ -4,7 +4,7 @@
  * least: with fewer, a crowd's requests that find none would queue for the warden while the others take turns with the
  * kept ones and leave them no processor. What is left over when a crowd has gone goes too, half of it with every
  * KEPT_CALM_MS. Those used last are used first. */
-#include "gate/edge.h"
+#include "gate/edge/edge.h"
 
 #define UPSTREAM_POOL_MIN 64 /* per box and gate */
 #define KEPT_CALM_MS      10000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin.c - /nodes and /admin: this one node, and what its administrator may do to teams. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 #include <stdio.h>
 #include <sys/sysinfo.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can
  * be used wherever a template's can. */
-#include "gate/api.h"
-#include "gate/template_rows.h"
+#include "gate/api/api.h"
+#include "gate/api/template_rows.h"
 
 #define FORKS_MAX 100
 

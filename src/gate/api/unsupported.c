@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unsupported.c - features this server does not have yet. Each answers by name, so that nobody takes silence for
  * success. */
-#include "gate/api.h"
+#include "gate/api/api.h"
 
 void unsupported_volumes(struct req *r)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recipe_json.c - see recipe_json.h. Texts become arguments of programs later on: none holds a NUL byte. */
-#include "gate/recipe_json.h"
+#include "gate/api/recipe_json.h"
 
 #define REGISTRY_MAX (1u << 16)
 
