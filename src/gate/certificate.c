@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificate.c - what a gate gets from its supervisor for https: the certificate and its key as sealed memory, and the
  * socket. A certificate that comes later takes the place of the first for new connections only. */
-#include "gate/gate.h"
+#include "gate/certificate.h"
 
 #include "net/tls.h"
 #include <sys/mman.h>

@@ -4,6 +4,8 @@
  * for people without wildcard names; everything else is the API. PyPI e2b 2.7 to 2.26 sends the routing headers of a
  * box's agent with POST /sandboxes/{id}/connect as well: what brings an API key and a path that only the API has is the
  * API's. */
+#include "gate/dispatch.h"
+
 #include "gate/api/api.h"
 #include "gate/edge/edge.h"
 

@@ -4,7 +4,10 @@
 #include "gate/gate.h"
 
 #include "gate/api/api.h"
+#include "gate/certificate.h"
 #include "gate/confine.h"
+#include "gate/dispatch.h"
+#include "gate/edge/edge.h"
 #include "gate/metrics_shm.h"
 #include "net/tls.h"
 #include "wire/control.h"
@@ -38,6 +41,8 @@ static void take_metrics_listener(struct gate *g, int fd)
   http_server_listen(g->metrics_server, fd);
 }
 
+static const struct warden_events warden_events = {edge_recheck, edge_box_held, edge_box_ended, auth_forget};
+
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct gate *g = arg;
@@ -45,7 +50,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   if (letter == CONTROL_METRICS_SHM && fd >= 0)
     take_metrics_shm(g, str_skip(packet, 1), fd); /* and closed below */
   if (letter == CONTROL_LINK && fd >= 0)
-    warden_attach(g, fd);
+    warden_attach(g, fd, &warden_events);
   else if (letter == CONTROL_LISTEN && fd >= 0)
     http_server_listen(g->server, fd);
   else if (letter == CONTROL_CERTIFICATE && fd >= 0)
@@ -98,7 +103,7 @@ static void read_machine(struct machine *m)
 int gate_main(const struct gate_config *config)
 {
   static uv_loop_t loop;
-  static struct metrics_slot alone; /* until the supervisor's board comes */
+  static struct metrics_slot alone; /* until the supervisor's shared memory comes */
   static struct gate g;             /* to the process's end: what it still holds then was not lost */
   g = (struct gate){.config = config, .loop = &loop, .metrics_slot = &alone, .slots = &alone, .nslots = 1};
   read_machine(&g.machine);

@@ -2,7 +2,7 @@
 /* metrics_shm.c - see metrics_shm.h. */
 #include "gate/metrics_shm.h"
 
-#include "gate/edge/edge.h"
+#include "gate/edge/edge_error.h"
 
 /* Upper ends in microseconds; from a warm cell to a very slow start. */
 static const uint64_t ends_us[METRICS_BUCKETS] = {250,   500,    1000,   2000,    4000,    8000,     16000,   32000,
@@ -105,5 +105,5 @@ void metrics_put_all(struct buf *b, const struct metrics_slot *slots, size_t n)
                (unsigned long long)sum.refused[i]);
   put_gauge(b, "edge_open", "Exchanges with sandboxes under way.", sum.open);
   put_gauge(b, "connections", "Client connections.", sum.connections);
-  put_gauge(b, "warden_questions", "Requests to the warden without a reply yet.", sum.calls);
+  put_gauge(b, "warden_requests", "Requests to the warden without a reply yet.", sum.calls);
 }

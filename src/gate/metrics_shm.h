@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_shm.h - what the gates count, for Prometheus. One shared page range per server, a slot per gate: each gate
- * writes its own slot only, and whichever is asked tells the sum. The slots outlive a gate, so counters never go back.
+ * writes its own slot only, and whichever is scraped returns the sum. The slots outlive a gate, so counters never go
+ * back.
  */
 #ifndef CLOCHE_GATE_METRICS_SHM_H
 #define CLOCHE_GATE_METRICS_SHM_H
@@ -32,7 +33,8 @@ struct metrics_slot {
   struct histogram latency[CLASSES];  /* to the answer's head */
   uint64_t edge_in, edge_out;         /* bytes to and from boxes */
   uint64_t refused[METRICS_REFUSALS]; /* by enum edge_error */
-  uint64_t open, connections, calls;  /* at the moment: exchanges with boxes, clients, unanswered questions */
+  uint64_t open, connections,
+      calls; /* at the moment: exchanges with boxes, clients, requests to the warden without a reply */
 };
 
 void metrics_count(struct metrics_slot *f, enum metrics_class c, int status, int64_t took_us);

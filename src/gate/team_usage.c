@@ -2,7 +2,7 @@
 /* team_usage.c - how many requests and streams each team has open in this gate. One team may not take all that a gate
  * can carry. Its keys' requests and those into its boxes are counted apart: everybody may ask a public port, and nobody
  * may keep a team from its own API by doing so. */
-#include "gate/gate.h"
+#include "gate/team_usage.h"
 
 struct usage {
   char team[40];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warden_client.c - questions to the warden and their answers. A question stays in the table until it is answered; when
- * the link breaks the supervisor sends a new one and everything open is asked again, which is safe because the warden's
- * questions are idempotent. */
-#include "gate/edge/edge.h"
+/* warden_client.c - see warden_client.h. A request stays in the table until its reply comes; when the link breaks the
+ * supervisor sends a new one and everything open is sent again. */
+#include "gate/warden_client.h"
 
 struct warden_request {
   struct gate *gate;
@@ -27,7 +26,7 @@ static void warden_request_free(struct warden_request *q)
 
 static void answered(struct gate *g, struct str packet, int fd);
 
-/* Later, because who asks does not expect an answer before the question's number. */
+/* Later: a caller of warden_call does not expect a reply before it has the request's number. */
 static void refuse_unsent(uv_timer_t *t)
 {
   struct gate *g = t->data;
@@ -40,12 +39,12 @@ static void refuse_unsent(uv_timer_t *t)
   g->unsent.n = 0;
 }
 
-static void ask_send(struct gate *g, const struct warden_request *q)
+static void warden_request_send(struct gate *g, const struct warden_request *q)
 {
   int r = ipc_send(g->warden, (struct str){q->packet, q->n}, -1);
-  if (!r || r == -EPIPE) /* a link that broke: asked again on the next one */
+  if (!r || r == -EPIPE) /* a link that broke: sent again on the next one */
     return;
-  log_error("question of %zu bytes to the warden not sent: %s", q->n, strerrordesc_np(-r));
+  log_error("request of %zu bytes to the warden not sent: %s", q->n, strerrordesc_np(-r));
   vec_push(&g->unsent, q->id);
   uv_timer_start(&g->unsent_timer, refuse_unsent, 0, 0);
 }
@@ -64,7 +63,7 @@ uint64_t warden_call(struct gate *g, struct buf *b, warden_reply_fn on_item, war
   memcpy(q->packet, b->p, b->n);
   map_put(&g->calls, id_key(&q->id), q);
   if (g->warden && g->greeted)
-    ask_send(g, q);
+    warden_request_send(g, q);
   return q->id;
 }
 
@@ -81,7 +80,7 @@ static void resend_all(struct gate *g)
   for (size_t i = 0; map_next(&g->calls, &i, NULL, &value);) {
     struct warden_request *q = value;
     memcpy(q->packet + offsetof(struct wire_head, status), &(int32_t){WIRE_AGAIN}, sizeof(int32_t));
-    ask_send(g, q);
+    warden_request_send(g, q);
   }
 }
 
@@ -91,14 +90,14 @@ static void greet(struct gate *g, struct str packet)
   wire_copyz(packet, W_DOMAIN, g->domain, sizeof(g->domain));
   g->greeted = true;
   resend_all(g);
-  edge_recheck(g);
+  g->events->connected(g);
 }
 
 static void answered(struct gate *g, struct str packet, int fd)
 {
   const struct wire_head *h = wire_head(packet);
   struct warden_request *q = map_get(&g->calls, id_key(&h->id));
-  struct answer a = {h->status, packet, fd};
+  struct warden_reply a = {h->status, packet, fd};
   if (!q) {
     if (fd >= 0)
       close(fd);
@@ -129,13 +128,13 @@ static void on_warden_packet(struct ipc *l, struct str packet, int fd, void *arg
     answered(g, packet, fd);
     break;
   case WIRE_BOX_HOLD:
-    gate_box_held(g, wire_get(packet, W_ID));
+    g->events->box_held(g, wire_get(packet, W_ID));
     break;
   case WIRE_BOX_ENDED:
-    gate_box_ended(g, wire_get(packet, W_ID));
+    g->events->box_ended(g, wire_get(packet, W_ID));
     break;
   case WIRE_KEYS_CHANGED:
-    gate_keys_changed(g);
+    g->events->keys_changed(g);
     break;
   }
 }
@@ -150,10 +149,11 @@ static void on_warden_closed(struct ipc *l, void *arg)
   ipc_free(l);
 }
 
-const struct ipc_ops warden_link_ops = {on_warden_packet, on_warden_closed};
+static const struct ipc_ops warden_link_ops = {on_warden_packet, on_warden_closed};
 
-void warden_attach(struct gate *g, int fd)
+void warden_attach(struct gate *g, int fd, const struct warden_events *events)
 {
+  g->events = events;
   if (g->warden)
     ipc_free(g->warden);
   g->greeted = false;

@@ -76,10 +76,10 @@ static void put_node(struct req *r, struct jw *w, const struct wire_status *s)
   jw_close(w, '}');
 }
 
-static void tell_node(struct req *r, const struct answer *a, bool list)
+static void tell_node(struct req *r, const struct warden_reply *reply, bool list)
 {
   struct wire_status s;
-  if (!api_status(r, a, &s))
+  if (!api_status(r, reply, &s))
     return;
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
@@ -91,17 +91,17 @@ static void tell_node(struct req *r, const struct answer *a, bool list)
   api_json(r, 200, buf_str(&b));
 }
 
-static void nodes_told(const struct answer *a, void *arg)
+static void nodes_told(const struct warden_reply *reply, void *arg)
 {
-  tell_node(arg, a, true);
+  tell_node(arg, reply, true);
 }
 
-static void node_told(const struct answer *a, void *arg)
+static void node_told(const struct warden_reply *reply, void *arg)
 {
-  tell_node(arg, a, false);
+  tell_node(arg, reply, false);
 }
 
-static void ask_status(struct req *r, warden_reply_fn then)
+static void request_status(struct req *r, warden_reply_fn then)
 {
   cleanup_buf struct buf b = BUF_INIT(256);
   wire_begin(&b, WIRE_STATUS, 0, 0);
@@ -110,13 +110,13 @@ static void ask_status(struct req *r, warden_reply_fn then)
 
 void node_list(struct req *r)
 {
-  ask_status(r, nodes_told);
+  request_status(r, nodes_told);
 }
 
 void node_get(struct req *r)
 {
   if (str_is(r->id, NODE_ID))
-    ask_status(r, node_told);
+    request_status(r, node_told);
   else
     api_error(r, 404, "node '" STR_FMT "' not found; this server has one: " NODE_ID, STR_ARG(r->id));
 }
@@ -128,9 +128,9 @@ void node_change(struct req *r)
 
 /* ---- teams ---- */
 
-static void killed(const struct answer *a, void *arg)
+static void killed(const struct warden_reply *reply, void *arg)
 {
-  api_counted(arg, a, "killedCount");
+  api_counted(arg, reply, "killedCount");
 }
 
 void admin_kill(struct req *r)
@@ -141,21 +141,21 @@ void admin_kill(struct req *r)
   api_call_warden(r, &b, NULL, killed);
 }
 
-static void count_item(const struct answer *a, void *arg)
+static void count_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
-  jw_keys(w, wire_get(a->packet, W_TEAM));
-  jw_uint(w, wire_u64(a->packet, W_COUNT, 0));
+  jw_keys(w, wire_get(reply->packet, W_TEAM));
+  jw_uint(w, wire_u64(reply->packet, W_COUNT, 0));
 }
 
-static void counts_done(const struct answer *a, void *arg)
+static void counts_done(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   jw_close(w, '}');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api.c - the REST face: from a request to its handler, and from a handler to an answer. */
+/* api.c - the REST API: from a request to its handler, and from a handler to an answer. */
 #include "gate/api/api.h"
 
 #include <stdio.h>
@@ -168,15 +168,15 @@ void api_too_fast(struct req *r, struct str message, uint64_t seconds)
   api_json_with(r, 429, buf_str(&b), &h, 1);
 }
 
-void api_warden_error(struct req *r, const struct answer *a)
+void api_warden_error(struct req *r, const struct warden_reply *reply)
 {
-  struct str message = wire_get(a->packet, W_MESSAGE);
+  struct str message = wire_get(reply->packet, W_MESSAGE);
   int status = 500;
-  if (a->status == -EDQUOT) {
-    api_too_fast(r, message, wire_u64(a->packet, W_RETRY, 1));
+  if (reply->status == -EDQUOT) {
+    api_too_fast(r, message, wire_u64(reply->packet, W_RETRY, 1));
     return;
   }
-  switch (-a->status) {
+  switch (-reply->status) {
   case EINVAL:
   case E2BIG:
     status = 400;
@@ -216,12 +216,12 @@ void api_warden_error(struct req *r, const struct answer *a)
     api_error(r, status, STR_FMT, STR_ARG(message));
 }
 
-/* ---- asking ---- */
+/* ---- calls to the warden ---- */
 
-bool api_status(struct req *r, const struct answer *a, struct wire_status *out)
+bool api_status(struct req *r, const struct warden_reply *reply, struct wire_status *out)
 {
-  struct str raw = wire_get(a->packet, W_STATUS);
-  r->ask = 0;
+  struct str raw = wire_get(reply->packet, W_STATUS);
+  r->pending_call = 0;
   if (raw.n != sizeof(*out)) {
     api_error(r, 500, "the warden returned no status");
     return false;
@@ -247,7 +247,7 @@ void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, ward
     return;
   }
   r->called_us = clock_mono_us();
-  r->ask = warden_call(r->gate, b, on_item, on_reply, r);
+  r->pending_call = warden_call(r->gate, b, on_item, on_reply, r);
 }
 
 struct str api_query(struct req *r, const char *name)
@@ -257,18 +257,18 @@ struct str api_query(struct req *r, const char *name)
   return k == 1 ? arena_str(r->arena, buf_str(&b)) : STR_NONE;
 }
 
-void api_counted(struct req *r, const struct answer *a, const char *name)
+void api_counted(struct req *r, const struct warden_reply *reply, const char *name)
 {
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(256);
   struct jw w = JW(&b);
   jw_open(&w, '{');
   jw_key(&w, name);
-  jw_uint(&w, wire_u64(a->packet, W_COUNT, 0));
+  jw_uint(&w, wire_u64(reply->packet, W_COUNT, 0));
   jw_key(&w, "failedCount");
   jw_uint(&w, 0);
   jw_close(&w, '}');
@@ -328,8 +328,8 @@ bool api_box_id(struct req *r, struct str *id)
 static void api_gone(struct http_x *x, enum http_end how)
 {
   struct req *r = http_x_data(x);
-  if (r->ask)
-    warden_call_cancel(r->gate, r->ask);
+  if (r->pending_call)
+    warden_call_cancel(r->gate, r->pending_call);
   if (r->drop)
     r->drop(r);
   usage_leave(r->gate, USAGE_API, &r->usage);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api.h - one API request: who asks, what for, with which body; and the ways to answer it. Everything of a request
- * lives in its exchange's arena. An unanswered question to the warden is forgotten when the client leaves. */
+/* api.h - one API request: who sends it, what for, with which body; and the ways to answer it. Everything of a request
+ * lives in its exchange's arena. A request to the warden without a reply is cancelled when the client leaves. */
 #ifndef CLOCHE_API_H
 #define CLOCHE_API_H
 
-#include "gate/gate.h"
+#include "gate/team_usage.h"
+#include "gate/warden_client.h"
 
 struct team {
   char id[40], name[128], slug[128];
@@ -27,16 +28,16 @@ struct req {
   struct team team;
   struct usage *usage;
   enum wire_tag proof_tag;   /* what the client has shown: W_PROOF, W_ADMIN or 0 = nothing */
-  uint8_t proof[SHA256_LEN]; /* hash of it; goes along with every question */
+  uint8_t proof[SHA256_LEN]; /* hash of it; goes along with every request to the warden */
   struct buf body;
-  int64_t held;      /* bytes of it that the exchange counts as waiting */
-  struct json *json; /* NULL when there was no body */
-  uint64_t ask;      /* open question, 0 = none */
-  void *state;       /* the handler's own, in the arena */
+  int64_t held;          /* bytes of it that the exchange counts as waiting */
+  struct json *json;     /* NULL when there was no body */
+  uint64_t pending_call; /* request to the warden, 0 = none */
+  void *state;           /* the handler's own, in the arena */
   void (*stream)(struct req *r,
                  struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
   void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
-  int64_t began_us, called_us; /* when its head was read; when the warden was last asked */
+  int64_t began_us, called_us; /* when its head was read; when the warden was last called */
   bool answered;
 };
 
@@ -62,9 +63,10 @@ struct route_entry {
 
 void api_request(struct gate *g, struct http_x *x); /* takes the exchange */
 bool api_owns(struct str path);                     /* below a name that takes an API key, which no agent answers to */
-/* The same on the listener for figures: /metrics, /health, /readyz and /livez, for everyone who reaches it. */
+/* The same on the listener for metrics: /metrics, /health, /readyz and /livez, for everyone who reaches it. */
 void api_metrics_request(struct http_x *x, void *gate);
 /* auth.c: fills r->team, then goes on with `then`; answers 401 itself. */
+void auth_forget(struct gate *g); /* keys changed: what is remembered of them is dropped */
 void auth_check(struct req *r, handler_fn then);
 void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Token; no team */
 
@@ -73,23 +75,23 @@ void api_error(struct req *r, int status, const char *fmt, ...) __attribute__((f
 void api_json(struct req *r, int status, struct str body);
 void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n);
 void api_empty(struct req *r, int status);
-void api_warden_error(struct req *r, const struct answer *a); /* a refusal that has no better words */
+void api_warden_error(struct req *r, const struct warden_reply *reply); /* an error that has no message of its own */
 
 void api_too_fast(struct req *r, struct str message, uint64_t seconds); /* 429 with Retry-After */
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 
 /* The warden's status out of its answer; answers 500 itself and returns false when there is none. */
-bool api_status(struct req *r, const struct answer *a, struct wire_status *out);
+bool api_status(struct req *r, const struct warden_reply *reply, struct wire_status *out);
 
-/* Asks the warden on behalf of this request, with what its client has shown; on_reply gets r as arg. */
+/* Calls the warden on behalf of this request, with what its client has shown; on_reply gets r as arg. */
 void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply);
 
 /* Query value by name, decoded into the arena; p NULL when absent. */
 struct str api_query(struct req *r, const char *name);
 /* Paging: `limit` (1 to most, which is also the default) and the opaque `nextToken`, decoded (empty when not given).
  * Both answer 400 themselves. */
-/* The answer to a question that did something to many: {"<name>": how many, "failedCount": 0}. */
-void api_counted(struct req *r, const struct answer *a, const char *name);
+/* The answer to a request that did something to many: {"<name>": how many, "failedCount": 0}. */
+void api_counted(struct req *r, const struct warden_reply *reply, const char *name);
 bool api_limit(struct req *r, uint64_t most, uint64_t *out);
 bool api_token(struct req *r, struct str *plain);
 void api_token_add(struct buf *out, struct str plain);
@@ -97,7 +99,7 @@ void api_token_add(struct buf *out, struct str plain);
 bool api_box_id(struct req *r, struct str *id);
 
 /* True when the warden refused something about a sandbox; the answer is given. */
-bool sandbox_refused(struct req *r, const struct answer *a);
+bool sandbox_refused(struct req *r, const struct warden_reply *reply);
 
 /* Handlers, one file per resource. */
 void sandbox_create_v1(struct req *r);
@@ -162,7 +164,7 @@ void admin_key_delete(struct req *r);
 /* A box as the warden told it. Slices live as long as the packet. */
 struct box_view {
   struct str id, team, template_id, alias, config;
-  struct str token, traffic; /* where the box has them and the asker may see them */
+  struct str token, traffic; /* where the box has them and the caller may see them */
   int64_t started_us, end_us;
   unsigned state, cpus, memory_mb, disk_mb, flags;
   uint64_t run;

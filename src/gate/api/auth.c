@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* auth.c - API keys. A gate never sees the table of keys: it asks with the hash and remembers the answer for a minute,
- * or until the warden says that keys changed. The hash goes along with every question that the request leads to: it is
- * by the hash that the warden knows the team, not by the gate's word. Wrong keys are counted per client; see
+/* auth.c - API keys. A gate never sees the table of keys: it sends the hash and caches the reply for a minute,
+ * or until the warden says that keys changed. The hash goes along with every call to the warden that the request leads
+ * to: it is by the hash that the warden knows the team, not by the gate's word. Wrong keys are counted per client; see
  * throttle.h. */
 #include "gate/api/api.h"
+#include "wire/api_key.h"
 
 #define REMEMBER_US  60000000
 #define REMEMBER_MAX 10000
@@ -12,7 +13,7 @@ struct waiting {
   handler_fn then;
 };
 
-void gate_keys_changed(struct gate *g)
+void auth_forget(struct gate *g)
 {
   void *value;
   for (size_t i = 0; map_next(&g->teams, &i, NULL, &value);)
@@ -44,29 +45,29 @@ static struct str presented_key(struct req *r)
   return key;
 }
 
-static void told(const struct answer *a, void *arg)
+static void told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct waiting *wait = r->state;
-  r->ask = 0;
-  if (a->status && a->status != -EACCES) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status && reply->status != -EACCES) {
+    api_warden_error(r, reply);
     return;
   }
-  if (a->status) {
+  if (reply->status) {
     r->proof_tag = 0;
     throttle_failed(&r->gate->throttle, r->x, "API key", presented_key(r));
     refuse(r, "Invalid API key: it is unknown to this server; create one with 'cloche key create'");
     return;
   }
-  wire_copyz(a->packet, W_TEAM, r->team.id, sizeof(r->team.id));
-  wire_copyz(a->packet, W_NAME, r->team.name, sizeof(r->team.name));
-  wire_copyz(a->packet, W_SLUG, r->team.slug, sizeof(r->team.slug));
-  r->team.timeout_max_s = (unsigned)wire_u64(a->packet, W_LIMIT_TIMEOUT, 3600);
+  wire_copyz(reply->packet, W_TEAM, r->team.id, sizeof(r->team.id));
+  wire_copyz(reply->packet, W_NAME, r->team.name, sizeof(r->team.name));
+  wire_copyz(reply->packet, W_SLUG, r->team.slug, sizeof(r->team.slug));
+  r->team.timeout_max_s = (unsigned)wire_u64(reply->packet, W_LIMIT_TIMEOUT, 3600);
   r->team.until_us = clock_mono_us() + REMEMBER_US;
   memcpy(r->team.proof, r->proof, sizeof(r->proof));
   if (r->gate->teams.n >= REMEMBER_MAX)
-    gate_keys_changed(r->gate);
+    auth_forget(r->gate);
   struct team *t = xmalloc(sizeof(*t));
   *t = r->team;
   free(map_put(&r->gate->teams, str_make(r->proof, SHA256_LEN), t));
@@ -99,7 +100,7 @@ void auth_check(struct req *r, handler_fn then)
     go_on(r, then);
     return;
   }
-  if (!t && throttled(r)) /* one that was good before is asked for again, whoever guesses at the same address */
+  if (!t && throttled(r)) /* one that was good before is checked again, whoever guesses at the same address */
     return;
   if (!formed) {
     throttle_failed(&r->gate->throttle, r->x, "API key", key);
@@ -114,12 +115,12 @@ void auth_check(struct req *r, handler_fn then)
   api_call_warden(r, &b, NULL, told);
 }
 
-static void told_admin(const struct answer *a, void *arg)
+static void told_admin(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct waiting *wait = r->state;
-  r->ask = 0;
-  if (!a->status) {
+  r->pending_call = 0;
+  if (!reply->status) {
     wait->then(r);
     return;
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builds.c - asking for a template's build, starting it, and how it goes on. */
+/* builds.c - requesting a template's build, starting it, its status and log. */
 #include "gate/api/api.h"
 #include "gate/api/recipe_json.h"
 
@@ -7,7 +7,7 @@
 
 #define PAGE_MOST 100
 
-/* ---- asking for one ---- */
+/* ---- requesting one ---- */
 
 static void put_parts(struct jw *w, struct str joined)
 {
@@ -41,26 +41,26 @@ static void put_requested(struct req *r, struct jw *w, struct str packet)
   put_parts(w, wire_get(packet, W_TAG));
 }
 
-static void tell_requested(const struct answer *a, struct req *r, void (*more)(struct req *r, struct jw *w))
+static void tell_requested(const struct warden_reply *reply, struct req *r, void (*more)(struct req *r, struct jw *w))
 {
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   jw_open(&w, '{');
-  put_requested(r, &w, a->packet);
+  put_requested(r, &w, reply->packet);
   if (more)
     more(r, &w);
   jw_close(&w, '}');
   api_json(r, 202, buf_str(&b));
 }
 
-static void requested(const struct answer *a, void *arg)
+static void requested(const struct warden_reply *reply, void *arg)
 {
-  tell_requested(a, arg, NULL);
+  tell_requested(reply, arg, NULL);
 }
 
 /* Strings of a list joined by commas; false: it is none. */
@@ -96,7 +96,7 @@ static bool size_of(struct req *r, const char *name, uint64_t otherwise, uint64_
   return true;
 }
 
-static void ask_for_build(struct req *r, warden_reply_fn done)
+static void call_build_request(struct req *r, warden_reply_fn done)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), tags = BUF_INIT(8192);
   struct str name = json_text(json_get(r->json, "name"), STR_NONE),
@@ -128,7 +128,7 @@ static void ask_for_build(struct req *r, warden_reply_fn done)
 
 void build_request(struct req *r)
 {
-  ask_for_build(r, requested);
+  call_build_request(r, requested);
 }
 
 /* Clients from 2.1 to 2.5 read the answer as a whole template. */
@@ -159,29 +159,29 @@ static void put_new_template(struct req *r, struct jw *w)
   jw_z(w, ENVD_VERSION);
 }
 
-static void requested_v2(const struct answer *a, void *arg)
+static void requested_v2(const struct warden_reply *reply, void *arg)
 {
-  tell_requested(a, arg, put_new_template);
+  tell_requested(reply, arg, put_new_template);
 }
 
 void build_request_v2(struct req *r)
 {
-  ask_for_build(r, requested_v2);
+  call_build_request(r, requested_v2);
 }
 
 /* ---- starting it ---- */
 
-static void started(const struct answer *a, void *arg)
+static void started(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->ask = 0;
-  if (a->status)
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status)
+    api_warden_error(r, reply);
   else
     api_empty(r, 202);
 }
 
-static bool ask_about(struct req *r, struct buf *b, enum wire_type type)
+static bool call_about(struct req *r, struct buf *b, enum wire_type type)
 {
   if (!uuid_valid(r->second)) {
     api_error(r, 400, "'" STR_FMT "' is not a build ID", STR_ARG(str_sub(r->second, 0, 100)));
@@ -198,7 +198,7 @@ void build_start(struct req *r)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), recipe = BUF_INIT(2 * RECIPE_MAX);
   struct err err = ERR_NONE;
-  if (!ask_about(r, &b, WIRE_BUILD_START))
+  if (!call_about(r, &b, WIRE_BUILD_START))
     return;
   if (recipe_from_json(r->json, &recipe, &err)) {
     api_error(r, 400, "%s", err.msg);
@@ -208,9 +208,9 @@ void build_start(struct req *r)
   api_call_warden(r, &b, NULL, started);
 }
 
-static void cancelled(const struct answer *a, void *arg)
+static void cancelled(const struct warden_reply *reply, void *arg)
 {
-  api_counted(arg, a, "cancelledCount");
+  api_counted(arg, reply, "cancelledCount");
 }
 
 void build_cancel(struct req *r)
@@ -313,28 +313,28 @@ static void put_reason(struct jw *w, struct str packet, int fd)
 }
 
 /* The state was told before the log is read here, so the last lines are never missed. */
-static void told(const struct answer *a, void *arg)
+static void told(const struct warden_reply *reply, void *arg)
 {
   static const char *const names[] = {"", "waiting", "building", "error", "ready"};
   struct req *r = arg;
   struct page *p = r->state;
-  cleanup_fd int fd = a->fd;
-  r->ask = 0;
-  if (a->status == -ENOENT) {
-    api_error(r, 400, STR_FMT, STR_ARG(wire_get(a->packet, W_MESSAGE)));
+  cleanup_fd int fd = reply->fd;
+  r->pending_call = 0;
+  if (reply->status == -ENOENT) {
+    api_error(r, 400, STR_FMT, STR_ARG(wire_get(reply->packet, W_MESSAGE)));
     return;
   }
-  if (a->status) {
-    api_warden_error(r, a);
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
-  uint64_t state = MIN(wire_u64(a->packet, W_STATE, 0), (uint64_t)JOB_READY);
+  uint64_t state = MIN(wire_u64(reply->packet, W_STATE, 0), (uint64_t)JOB_READY);
   cleanup_buf struct buf b = BUF_INIT(16 << 20), lines = BUF_INIT(8 << 20);
   struct jw w = JW(&b);
   put_page(p, &lines, fd);
   jw_open(&w, '{');
   jw_key(&w, "templateID");
-  jw_str(&w, wire_get(a->packet, W_TEMPLATE));
+  jw_str(&w, wire_get(reply->packet, W_TEMPLATE));
   jw_key(&w, "buildID");
   jw_str(&w, r->second);
   jw_key(&w, "status");
@@ -344,7 +344,7 @@ static void told(const struct answer *a, void *arg)
   jw_key(&w, "logs");
   jw_raw(&w, STR("[]"));
   if (state == JOB_ERROR)
-    put_reason(&w, a->packet, fd);
+    put_reason(&w, reply->packet, fd);
   jw_close(&w, '}');
   api_json(r, 200, buf_str(&b));
 }
@@ -361,7 +361,7 @@ void build_status(struct req *r)
     api_error(r, 400, "'logsOffset' must be a whole number, not '" STR_FMT "'", STR_ARG(str_sub(offset, 0, 100)));
     return;
   }
-  if (ask_about(r, &b, WIRE_BUILD_GET))
+  if (call_about(r, &b, WIRE_BUILD_GET))
     api_call_warden(r, &b, NULL, told);
 }
 
@@ -391,14 +391,14 @@ static void turn_back(struct page *p, int fd)
   p->left = MIN(p->left, c.n);
 }
 
-static void logged(const struct answer *a, void *arg)
+static void logged(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct page *p = r->state;
-  cleanup_fd int fd = a->fd;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  cleanup_fd int fd = reply->fd;
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   if (str_ieq(api_query(r, "direction"), STR("backward")))
@@ -431,6 +431,6 @@ void build_logs(struct req *r)
     return;
   }
   p->from_us = ms * 1000;
-  if (ask_about(r, &b, WIRE_BUILD_GET))
+  if (call_about(r, &b, WIRE_BUILD_GET))
     api_call_warden(r, &b, NULL, logged);
 }

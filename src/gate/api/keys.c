@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keys.c - teams and their API keys. */
 #include "gate/api/api.h"
+#include "wire/api_key.h"
 
 /* ---- teams ---- */
 
@@ -68,19 +69,19 @@ static void put_key(struct jw *w, struct str p, const char *text)
   jw_close(w, '}');
 }
 
-static void key_item(const struct answer *a, void *arg)
+static void key_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  put_key(r->state, a->packet, NULL);
+  put_key(r->state, reply->packet, NULL);
 }
 
-static void keys_done(const struct answer *a, void *arg)
+static void keys_done(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   jw_close(w, ']');
@@ -114,17 +115,17 @@ static bool want_name(struct req *r, struct str *name)
   return false;
 }
 
-static void key_created(const struct answer *a, void *arg)
+static void key_created(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
-  put_key(&w, a->packet, r->state);
+  put_key(&w, reply->packet, r->state);
   api_json(r, 201, buf_str(&b));
 }
 
@@ -145,18 +146,18 @@ void key_create(struct req *r)
   api_call_warden(r, &b, NULL, key_created);
 }
 
-static void done(struct req *r, const struct answer *a, int status)
+static void done(struct req *r, const struct warden_reply *reply, int status)
 {
-  r->ask = 0;
-  if (a->status)
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status)
+    api_warden_error(r, reply);
   else
     api_empty(r, status);
 }
 
-static void key_renamed(const struct answer *a, void *arg)
+static void key_renamed(const struct warden_reply *reply, void *arg)
 {
-  done(arg, a, 200);
+  done(arg, reply, 200);
 }
 
 void key_rename(struct req *r)
@@ -171,9 +172,9 @@ void key_rename(struct req *r)
   api_call_warden(r, &b, NULL, key_renamed);
 }
 
-static void key_deleted(const struct answer *a, void *arg)
+static void key_deleted(const struct warden_reply *reply, void *arg)
 {
-  done(arg, a, 204);
+  done(arg, reply, 204);
 }
 
 void key_delete(struct req *r)

@@ -29,7 +29,7 @@ struct listing {
   uint64_t limit;
 };
 
-/* ---- reading the question ---- */
+/* ---- reading the query ---- */
 
 static bool read_metadata(struct req *r, struct listing *l)
 {
@@ -61,7 +61,7 @@ static bool read_states(struct req *r, struct listing *l)
   return true;
 }
 
-static bool read_order(struct req *r, struct listing *l)
+static bool read_create(struct req *r, struct listing *l)
 {
   struct str order = api_query(r, "order"), after = api_query(r, "startedAfter");
   if (order.n && !str_is(order, "asc") && !str_is(order, "desc")) {
@@ -131,12 +131,12 @@ static bool wanted(const struct listing *l, const struct row *row)
   return state && template && v->started_us >= l->after_us && metadata_matches(l, row->config);
 }
 
-static void list_item(const struct answer *a, void *arg)
+static void list_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct listing *l = r->state;
   struct row row;
-  struct str packet = arena_str(&l->arena, a->packet); /* rows outlive the packet */
+  struct str packet = arena_str(&l->arena, reply->packet); /* rows outlive the packet */
   if (!packet.p)
     return;
   box_view(packet, &row.v);
@@ -160,13 +160,13 @@ static void drop_rows(struct req *r)
   arena_free(&l->arena);
 }
 
-static void list_done(const struct answer *a, void *arg)
+static void list_done(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct listing *l = r->state;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   if (l->rows.n)
@@ -231,7 +231,7 @@ void sandbox_list_v2(struct req *r)
 {
   struct listing *l = arena_alloc(r->arena, sizeof(*l));
   l->paged = true;
-  if (!read_metadata(r, l) || !read_states(r, l) || !read_order(r, l) || !read_token(r, l))
+  if (!read_metadata(r, l) || !read_states(r, l) || !read_create(r, l) || !read_token(r, l))
     return;
   l->template = api_query(r, "template");
   if (str_find(l->template, ':') >= 0) {

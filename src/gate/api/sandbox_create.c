@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id,
- * writes the two JSON texts the warden stores and the agent reads, and asks for a launch. */
+ * writes the two JSON texts the warden stores and the agent reads, and requests a launch. */
 #include "gate/api/api.h"
 #include "gate/api/network.h"
 
@@ -126,7 +126,7 @@ static bool want_network(struct req *r, struct create_request *o)
   return true;
 }
 
-static bool read_order(struct req *r, struct create_request *o)
+static bool read_create(struct req *r, struct create_request *o)
 {
   o->ref = json_text(json_get(r->json, "templateID"), STR_NONE);
   if (!o->ref.n) {
@@ -182,7 +182,7 @@ static size_t put_timing(const struct req *r, struct str packet, char *out, size
     const char *name;
     int64_t from, to;
   } steps[] = {{"gate", r->began_us, r->called_us}, {"to-warden", r->called_us, t.came_us},
-               {"walls", t.came_us, t.told_us},     {"agent", t.told_us, t.ready_us},
+               {"jail", t.came_us, t.told_us},      {"agent", t.told_us, t.ready_us},
                {"store", t.ready_us, t.kept_us},    {"to-gate", t.kept_us, clock_mono_us()}};
   size_t n = 0;
   for (size_t i = 0; i < ARRAY_LEN(steps) && n < size; i++)
@@ -191,27 +191,27 @@ static size_t put_timing(const struct req *r, struct str packet, char *out, size
   return MIN(n, size - 1);
 }
 
-static void created(const struct answer *a, void *arg)
+static void created(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   struct box_view v;
-  box_view(a->packet, &v);
+  box_view(reply->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   box_put_sandbox(r->gate, &w, &v);
   char timing[256];
-  struct http_header h = {STR("Server-Timing"), {timing, put_timing(r, a->packet, timing, sizeof(timing))}};
+  struct http_header h = {STR("Server-Timing"), {timing, put_timing(r, reply->packet, timing, sizeof(timing))}};
   api_json_with(r, 201, buf_str(&b), &h, h.value.n ? 1 : 0);
 }
 
 static void create(struct req *r, struct create_request *o)
 {
-  if (!read_order(r, o))
+  if (!read_create(r, o))
     return;
   char id[24] = "i";
   random_id(id + 1, 20);

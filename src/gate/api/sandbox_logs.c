@@ -4,7 +4,7 @@
  * no entry is left out.
  *
  * The box's root may write there what is most work to read, so that work is bounded for everyone else. No more is read
- * than the server lets a ring hold; lines are looked at from the end that was asked for and only until enough are
+ * than the server lets a ring hold; lines are looked at from the requested end and only until enough are
  * found; a turn of the gate's loop gives SLICE_US to one ring, whoever waits; and so many rings are in memory at once,
  * a part of them for one team (wire/fair_queue.h). */
 #include "gate/api/api.h"
@@ -16,7 +16,7 @@
 
 #define LOGS_READ  ((size_t)8 << 20)
 #define LOGS_LIMIT 1000
-#define OUT_MOST   ((size_t)8 << 20) /* of an answer; what is beyond is left for another question */
+#define OUT_MOST   ((size_t)8 << 20) /* of an answer; what is beyond is left for the next request */
 #define SLICE_US   1000
 #define RINGS      8
 #define RINGS_TEAM 4
@@ -167,15 +167,15 @@ static void turn(uv_idle_t *idle)
   tell(s); /* last: an answer may be the end of the request, and of s */
 }
 
-static void got_ring(const struct answer *a, void *arg)
+static void got_ring(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct scan *s = ((struct log_query *)r->state)->scan;
-  cleanup_fd int fd = a->fd;
-  r->ask = 0;
-  if (a->status) {
+  cleanup_fd int fd = reply->fd;
+  r->pending_call = 0;
+  if (reply->status) {
     scan_over(s);
-    sandbox_refused(r, a);
+    sandbox_refused(r, reply);
     return;
   }
   if (fd >= 0)
@@ -185,7 +185,7 @@ static void got_ring(const struct answer *a, void *arg)
   uv_idle_start(&turns, turn);
 }
 
-static void ask_for_ring(struct scan *s)
+static void request_more(struct scan *s)
 {
   struct req *r = s->r;
   const struct log_query *log_query = r->state;
@@ -199,7 +199,7 @@ static void ask_for_ring(struct scan *s)
 static void scans_admit(void)
 {
   for (struct scan *s; (s = (struct scan *)fair_queue_next(&places));)
-    ask_for_ring(s);
+    request_more(s);
 }
 
 static void scan_drop(struct req *r)
@@ -211,9 +211,9 @@ static void scan_drop(struct req *r)
   free(s);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-static void ask_ring(struct req *r, struct log_query *w)
+static void request_ring(struct req *r, struct log_query *w)
 {
   if (!api_box_id(r, &w->id))
     return;
@@ -260,7 +260,7 @@ void sandbox_logs_v1(struct req *r)
 {
   struct log_query *w = log_query_new(r);
   if (want_ms(r, "start", &w->from_us) && api_limit(r, LOGS_LIMIT, &w->limit))
-    ask_ring(r, w);
+    request_ring(r, w);
 }
 
 static bool want_direction(struct req *r, struct log_query *w)
@@ -291,5 +291,5 @@ void sandbox_logs_v2(struct req *r)
   w->v2 = true;
   if (want_direction(r, w) && want_filters(r, w) && api_limit(r, LOGS_LIMIT, &w->limit) &&
       want_ms(r, "cursor", w->backward ? &w->to_us : &w->from_us))
-    ask_ring(r, w);
+    request_ring(r, w);
 }

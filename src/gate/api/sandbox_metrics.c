@@ -42,9 +42,9 @@ static void put_sample(struct jw *w, const struct wire_sample *s)
   jw_close(w, '}');
 }
 
-static bool sample_of(const struct answer *a, struct wire_sample *s)
+static bool sample_of(const struct warden_reply *reply, struct wire_sample *s)
 {
-  struct str raw = wire_get(a->packet, W_SAMPLE);
+  struct str raw = wire_get(reply->packet, W_SAMPLE);
   if (raw.n != sizeof(*s))
     return false;
   memcpy(s, raw.p, sizeof(*s));
@@ -75,12 +75,12 @@ static void flush_bucket(struct metrics *m)
   m->cpu_sum = 0;
 }
 
-static void sample_item(const struct answer *a, void *arg)
+static void sample_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct metrics *m = r->state;
   struct wire_sample s;
-  if (!sample_of(a, &s))
+  if (!sample_of(reply, &s))
     return;
   /* Five seconds is how often they are taken: those are told one by one. */
   int64_t bucket = m->width_us <= 5000000 ? m->bucket + 1 : s.wall_us / m->width_us;
@@ -92,11 +92,11 @@ static void sample_item(const struct answer *a, void *arg)
   m->count++;
 }
 
-static void samples_done(const struct answer *a, void *arg)
+static void samples_done(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct metrics *m = r->state;
-  if (sandbox_refused(r, a))
+  if (sandbox_refused(r, reply))
     return;
   flush_bucket(m);
   jw_close(&m->w, ']');
@@ -140,22 +140,22 @@ void sandbox_metrics(struct req *r)
 
 /* ---- many ---- */
 
-static void latest_item(const struct answer *a, void *arg)
+static void latest_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
   struct wire_sample s;
-  if (!sample_of(a, &s))
+  if (!sample_of(reply, &s))
     return;
-  jw_keys(w, wire_get(a->packet, W_ID));
+  jw_keys(w, wire_get(reply->packet, W_ID));
   put_sample(w, &s);
 }
 
-static void latest_done(const struct answer *a, void *arg)
+static void latest_done(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
-  if (sandbox_refused(r, a))
+  if (sandbox_refused(r, reply))
     return;
   jw_close(w, '}');
   jw_close(w, '}');

@@ -3,10 +3,10 @@
 #include "gate/api/api.h"
 #include "gate/api/network.h"
 
-static void updated(const struct answer *a, void *arg)
+static void updated(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!sandbox_refused(r, a))
+  if (!sandbox_refused(r, reply))
     api_empty(r, 204);
 }
 
@@ -31,14 +31,14 @@ static void put_config(struct buf *b, const struct json *old, const struct netwo
   jw_close(&w, '}');
 }
 
-static void found(const struct answer *a, void *arg)
+static void found(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct network *n = r->state;
-  if (sandbox_refused(r, a))
+  if (sandbox_refused(r, reply))
     return;
   struct box_view v;
-  box_view(a->packet, &v);
+  box_view(reply->packet, &v);
   const struct json *old = json_read(r->arena, v.config, 0, NULL);
   network_keep_ingress(n, json_get(old, "network"));
   unsigned flags = v.flags & ~(unsigned)BOX_INTERNET;

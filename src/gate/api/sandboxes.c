@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandboxes.c - what may be asked about one existing sandbox. */
+/* sandboxes.c - the routes of one existing sandbox. */
 #include "gate/api/api.h"
 
 #include <stdio.h>
 
 /* "Sandbox "x" doesn't exist ..." with the cause of its end where the warden still knows it. */
-static void not_found(struct req *r, const struct answer *a, struct str id)
+static void not_found(struct req *r, const struct warden_reply *reply, struct str id)
 {
-  struct str cause = wire_get(a->packet, W_CAUSE);
+  struct str cause = wire_get(reply->packet, W_CAUSE);
   char when[CLOCK_TEXT];
   if (!cause.n) {
     api_error(r, 404, "Sandbox \"" STR_FMT "\" doesn't exist or you don't have access to it", STR_ARG(id));
     return;
   }
-  clock_text((int64_t)wire_u64(a->packet, W_END, 0), when);
+  clock_text((int64_t)wire_u64(reply->packet, W_END, 0), when);
   api_error(r, 404, "Sandbox \"" STR_FMT "\" doesn't exist or you don't have access to it: it ended at %s, " STR_FMT,
             STR_ARG(id), when, STR_ARG(cause));
 }
 
-bool sandbox_refused(struct req *r, const struct answer *a)
+bool sandbox_refused(struct req *r, const struct warden_reply *reply)
 {
-  r->ask = 0;
-  if (!a->status)
+  r->pending_call = 0;
+  if (!reply->status)
     return false;
   struct str id;
-  struct str message = wire_get(a->packet, W_MESSAGE);
-  if (a->status == -ENOENT && message.n && api_box_id(r, &id)) /* it is there, but not for this */
+  struct str message = wire_get(reply->packet, W_MESSAGE);
+  if (reply->status == -ENOENT && message.n && api_box_id(r, &id)) /* it is there, but not for this */
     api_error(r, 404, "Sandbox \"" STR_FMT "\" can't be used for this: " STR_FMT, STR_ARG(id), STR_ARG(message));
-  else if (a->status == -ENOENT && api_box_id(r, &id))
-    not_found(r, a, id);
-  else if (a->status != -ENOENT)
-    api_warden_error(r, a);
+  else if (reply->status == -ENOENT && api_box_id(r, &id))
+    not_found(r, reply, id);
+  else if (reply->status != -ENOENT)
+    api_warden_error(r, reply);
   return true;
 }
 
@@ -45,7 +45,7 @@ static bool begin_about(struct req *r, struct buf *b, enum wire_type type)
   return true;
 }
 
-static void ask_about(struct req *r, enum wire_type type, warden_reply_fn on_reply, int64_t timeout, unsigned mode)
+static void call_about(struct req *r, enum wire_type type, warden_reply_fn on_reply, int64_t timeout, unsigned mode)
 {
   cleanup_buf struct buf b = BUF_INIT(4096);
   if (!begin_about(r, &b, type))
@@ -57,7 +57,7 @@ static void ask_about(struct req *r, enum wire_type type, warden_reply_fn on_rep
 
 /* ---- get, kill ---- */
 
-/* How deep a paused sandbox sleeps: told where the API has room for it. */
+/* Where a paused sandbox is kept, as a header: the API has no field for it. */
 static struct http_header tier(struct str packet)
 {
   static const char *const names[] = {
@@ -66,35 +66,35 @@ static struct http_header tier(struct str packet)
   return (struct http_header){STR("X-Cloche-Pause-Tier"), str_of(n < ARRAY_LEN(names) ? names[n] : "unknown")};
 }
 
-static void got(const struct answer *a, void *arg)
+static void got(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (sandbox_refused(r, a))
+  if (sandbox_refused(r, reply))
     return;
   struct box_view v;
-  box_view(a->packet, &v);
+  box_view(reply->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX * 2);
   struct jw w = JW(&b);
   box_put_listed(&w, &v, json_read(r->arena, v.config, 0, NULL), true, r->gate);
-  struct http_header h = tier(a->packet);
+  struct http_header h = tier(reply->packet);
   api_json_with(r, 200, buf_str(&b), &h, v.state == BOX_PAUSED ? 1 : 0);
 }
 
 void sandbox_get(struct req *r)
 {
-  ask_about(r, WIRE_BOX_GET, got, 0, TIMEOUT_SET);
+  call_about(r, WIRE_BOX_GET, got, 0, TIMEOUT_SET);
 }
 
-static void done_204(const struct answer *a, void *arg)
+static void done_204(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!sandbox_refused(r, a))
+  if (!sandbox_refused(r, reply))
     api_empty(r, 204);
 }
 
 void sandbox_kill(struct req *r)
 {
-  ask_about(r, WIRE_BOX_KILL, done_204, 0, TIMEOUT_SET);
+  call_about(r, WIRE_BOX_KILL, done_204, 0, TIMEOUT_SET);
 }
 
 /* ---- timeouts ---- */
@@ -126,14 +126,14 @@ void sandbox_timeout(struct req *r)
     return;
   }
   seconds = MIN(seconds, (int64_t)r->team.timeout_max_s);
-  ask_about(r, WIRE_BOX_TIMEOUT, done_204, seconds, TIMEOUT_SET);
+  call_about(r, WIRE_BOX_TIMEOUT, done_204, seconds, TIMEOUT_SET);
 }
 
 void sandbox_refresh(struct req *r)
 {
   int64_t seconds = 15;
   if (whole_seconds(r, "duration", 0, 3600, &seconds))
-    ask_about(r, WIRE_BOX_TIMEOUT, done_204, MAX(seconds, (int64_t)15), TIMEOUT_EXTEND);
+    call_about(r, WIRE_BOX_TIMEOUT, done_204, MAX(seconds, (int64_t)15), TIMEOUT_EXTEND);
 }
 
 /* ---- pause ---- */
@@ -152,29 +152,29 @@ static bool want_memory(struct req *r, bool *memory)
   return true;
 }
 
-/* A box that could not fall asleep or wake up: the reason is the whole message. */
-static bool stuck(struct req *r, const struct answer *a)
+/* A box that could not be paused or resumed: the reason is the whole message. */
+static bool stuck(struct req *r, const struct warden_reply *reply)
 {
   static const int others[] = {0,         -ENOENT, -ESTALE, -EINVAL,    -E2BIG,  -EPERM, -EBUSY,
                                -EALREADY, -EAGAIN, -EDQUOT, -ESHUTDOWN, -ENOSPC, -EFBIG};
   for (size_t i = 0; i < ARRAY_LEN(others); i++)
-    if (a->status == others[i])
+    if (reply->status == others[i])
       return false;
-  r->ask = 0;
-  api_error(r, 500, STR_FMT, STR_ARG(wire_get(a->packet, W_MESSAGE)));
+  r->pending_call = 0;
+  api_error(r, 500, STR_FMT, STR_ARG(wire_get(reply->packet, W_MESSAGE)));
   return true;
 }
 
-static void paused(const struct answer *a, void *arg)
+static void paused(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (stuck(r, a))
+  if (stuck(r, reply))
     return;
-  if (a->status == -EALREADY) {
-    r->ask = 0;
+  if (reply->status == -EALREADY) {
+    r->pending_call = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already paused", STR_ARG(r->id));
-  } else if (!sandbox_refused(r, a)) {
-    struct http_header h = tier(a->packet);
+  } else if (!sandbox_refused(r, reply)) {
+    struct http_header h = tier(reply->packet);
     api_json_with(r, 204, STR_NONE, &h, 1);
   }
 }
@@ -191,21 +191,21 @@ void sandbox_pause(struct req *r)
 
 /* ---- connect, resume ---- */
 
-static void answer_sandbox(struct req *r, const struct answer *a, int status)
+static void answer_sandbox(struct req *r, const struct warden_reply *reply, int status)
 {
   struct box_view v;
-  box_view(a->packet, &v);
+  box_view(reply->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   box_put_sandbox(r->gate, &w, &v);
   api_json(r, status, buf_str(&b));
 }
 
-static void connected(const struct answer *a, void *arg)
+static void connected(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!stuck(r, a) && !sandbox_refused(r, a))
-    answer_sandbox(r, a, wire_u64(a->packet, W_RESUMED, 0) ? 201 : 200);
+  if (!stuck(r, reply) && !sandbox_refused(r, reply))
+    answer_sandbox(r, reply, wire_u64(reply->packet, W_RESUMED, 0) ? 201 : 200);
 }
 
 static bool want_timeout(struct req *r, int64_t least, int64_t *seconds)
@@ -241,16 +241,16 @@ void sandbox_connect_v2(struct req *r)
   connect_for(r, 300);
 }
 
-static void resumed(const struct answer *a, void *arg)
+static void resumed(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (stuck(r, a))
+  if (stuck(r, reply))
     return;
-  if (a->status == -EALREADY) {
-    r->ask = 0;
+  if (reply->status == -EALREADY) {
+    r->pending_call = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already running", STR_ARG(r->id));
-  } else if (!sandbox_refused(r, a)) {
-    answer_sandbox(r, a, 201);
+  } else if (!sandbox_refused(r, reply)) {
+    answer_sandbox(r, reply, 201);
   }
 }
 

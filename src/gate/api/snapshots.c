@@ -24,18 +24,18 @@ static int entry_status(int status)
 }
 
 /* Both are for running sandboxes only, and say so each in its own way. */
-static bool refused(struct req *r, const struct answer *a, int paused)
+static bool refused(struct req *r, const struct warden_reply *reply, int paused)
 {
-  struct str message = wire_get(a->packet, W_MESSAGE);
-  if (a->status == -EHOSTDOWN)
+  struct str message = wire_get(reply->packet, W_MESSAGE);
+  if (reply->status == -EHOSTDOWN)
     api_error(r, paused, "Sandbox \"" STR_FMT "\" is paused; resume it first", STR_ARG(r->id));
-  else if (a->status == -EBUSY && paused == 409) /* a fork: that word is taken */
+  else if (reply->status == -EBUSY && paused == 409) /* a fork: that word is taken */
     api_error(r, 503, STR_FMT, STR_ARG(message));
-  else if (a->status && a->status != -ENOENT && a->status != -EINVAL && a->status != -EBUSY)
-    api_error(r, entry_status(a->status), STR_FMT, STR_ARG(message));
+  else if (reply->status && reply->status != -ENOENT && reply->status != -EINVAL && reply->status != -EBUSY)
+    api_error(r, entry_status(reply->status), STR_FMT, STR_ARG(message));
   else
-    return sandbox_refused(r, a);
-  r->ask = 0;
+    return sandbox_refused(r, reply);
+  r->pending_call = 0;
   return true;
 }
 
@@ -93,15 +93,15 @@ static void put_snapshot(struct req *r, struct jw *w, struct str p)
   jw_close(w, '}');
 }
 
-static void made(const struct answer *a, void *arg)
+static void made(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, a, 404))
+  if (refused(r, reply, 404))
     return;
-  r->ask = 0;
+  r->pending_call = 0;
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
-  put_snapshot(r, &w, a->packet);
+  put_snapshot(r, &w, reply->packet);
   api_json(r, 201, buf_str(&b));
 }
 
@@ -171,36 +171,36 @@ void snapshot_list(struct req *r)
 
 /* ---- forks ---- */
 
-static void fork_item(const struct answer *a, void *arg)
+static void fork_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
   struct box_view v;
   jw_open(w, '{');
-  if (!a->status) {
-    box_view(a->packet, &v);
+  if (!reply->status) {
+    box_view(reply->packet, &v);
     jw_key(w, "sandbox");
     box_put_sandbox(r->gate, w, &v);
-    put_files_only(w, a->packet);
+    put_files_only(w, reply->packet);
   } else {
     jw_key(w, "error");
     jw_open(w, '{');
     jw_key(w, "code");
-    jw_uint(w, (uint64_t)entry_status(a->status));
+    jw_uint(w, (uint64_t)entry_status(reply->status));
     jw_key(w, "message");
-    jw_str(w, wire_get(a->packet, W_MESSAGE));
+    jw_str(w, wire_get(reply->packet, W_MESSAGE));
     jw_close(w, '}');
   }
   jw_close(w, '}');
 }
 
-static void forked(const struct answer *a, void *arg)
+static void forked(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
-  if (refused(r, a, 409))
+  if (refused(r, reply, 409))
     return;
-  r->ask = 0;
+  r->pending_call = 0;
   jw_close(w, ']');
   api_json(r, 201, buf_str(w->b));
 }

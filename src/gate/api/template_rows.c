@@ -17,12 +17,12 @@ bool rows_page(struct req *r, struct rows *l)
   return true;
 }
 
-void rows_found(const struct answer *a, void *arg)
+void rows_found(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct rows *l = r->state;
-  bool wanted = !l->wanted || l->wanted(l, a->packet);
-  struct str row = wanted ? arena_str(r->arena, a->packet) : STR_NONE;
+  bool wanted = !l->wanted || l->wanted(l, reply->packet);
+  struct str row = wanted ? arena_str(r->arena, reply->packet) : STR_NONE;
   if (row.p)
     vec_push(&l->found, row);
 }
@@ -86,13 +86,13 @@ void rows_put(struct req *r, struct jw *w, struct rows *l, struct buf *token)
   api_token_add(token, buf_str(&plain));
 }
 
-static void told(const struct answer *a, void *arg)
+static void told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct rows *l = r->state;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256);

@@ -24,7 +24,7 @@ void rows_tell(struct req *r, struct rows *l, enum wire_type type);
 /* The parts of it, for a listing inside of another answer: r->state is `l`, each item is given to rows_found, and the
  * array is put with the token of the next page, if there is one. */
 void rows_begin(struct req *r, struct rows *l);
-void rows_found(const struct answer *a, void *arg);
+void rows_found(const struct warden_reply *reply, void *arg);
 void rows_put(struct req *r, struct jw *w, struct rows *l, struct buf *token);
 
 #endif

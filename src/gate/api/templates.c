@@ -110,15 +110,15 @@ void template_list_v2(struct req *r)
 
 /* ---- one ---- */
 
-static bool refused(struct req *r, const struct answer *a)
+static bool refused(struct req *r, const struct warden_reply *reply)
 {
-  r->ask = 0;
-  if (a->status)
-    api_warden_error(r, a);
-  return a->status != 0;
+  r->pending_call = 0;
+  if (reply->status)
+    api_warden_error(r, reply);
+  return reply->status != 0;
 }
 
-static void ask_about(struct req *r, enum wire_type type, warden_reply_fn on_item, warden_reply_fn on_reply)
+static void call_about(struct req *r, enum wire_type type, warden_reply_fn on_item, warden_reply_fn on_reply)
 {
   cleanup_buf struct buf b = BUF_INIT(8192);
   wire_begin(&b, type, 0, 0);
@@ -161,15 +161,15 @@ static void put_build(struct req *r, struct jw *w, struct str p)
   jw_close(w, '}');
 }
 
-static void template_told(const struct answer *a, void *arg)
+static void template_told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct rows *builds = r->state;
-  if (refused(r, a))
+  if (refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT((size_t)16 << 20), token = BUF_INIT(256);
   struct jw w = JW(&b);
-  struct str p = a->packet;
+  struct str p = reply->packet;
   jw_open(&w, '{');
   jw_key(&w, "templateID");
   jw_str(&w, wire_get(p, W_TEMPLATE));
@@ -193,27 +193,27 @@ void template_get(struct req *r)
   if (!rows_page(r, builds))
     return;
   rows_begin(r, builds);
-  ask_about(r, WIRE_TEMPLATE_BUILDS, rows_found, template_told);
+  call_about(r, WIRE_TEMPLATE_BUILDS, rows_found, template_told);
 }
 
-static void changed_v2(const struct answer *a, void *arg)
+static void changed_v2(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, a))
+  if (refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT(8192);
   struct jw w = JW(&b);
   jw_open(&w, '{');
   jw_key(&w, "names");
-  put_full_names(r, &w, a->packet);
+  put_full_names(r, &w, reply->packet);
   jw_close(&w, '}');
   api_json(r, 200, buf_str(&b));
 }
 
-static void changed(const struct answer *a, void *arg)
+static void changed(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!refused(r, a))
+  if (!refused(r, reply))
     api_json(r, 200, STR("null"));
 }
 
@@ -243,38 +243,38 @@ void template_update_v2(struct req *r)
   update(r, changed_v2);
 }
 
-static void deleted(const struct answer *a, void *arg)
+static void deleted(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!refused(r, a))
+  if (!refused(r, reply))
     api_empty(r, 204);
 }
 
 void template_delete(struct req *r)
 {
-  ask_about(r, WIRE_TEMPLATE_DELETE, NULL, deleted);
+  call_about(r, WIRE_TEMPLATE_DELETE, NULL, deleted);
 }
 
 /* ---- tags ---- */
 
-static void tag_item(const struct answer *a, void *arg)
+static void tag_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
   jw_open(w, '{');
   jw_key(w, "tag");
-  jw_str(w, wire_get(a->packet, W_TAG));
+  jw_str(w, wire_get(reply->packet, W_TAG));
   jw_key(w, "buildID");
-  jw_str(w, wire_get(a->packet, W_BUILD));
-  put_time(w, "createdAt", wire_u64(a->packet, W_CREATED, 0));
+  jw_str(w, wire_get(reply->packet, W_BUILD));
+  put_time(w, "createdAt", wire_u64(reply->packet, W_CREATED, 0));
   jw_close(w, '}');
 }
 
-static void tags_told(const struct answer *a, void *arg)
+static void tags_told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct jw *w = r->state;
-  if (refused(r, a))
+  if (refused(r, reply))
     return;
   jw_close(w, ']');
   api_json(r, 200, buf_str(w->b));
@@ -283,7 +283,7 @@ static void tags_told(const struct answer *a, void *arg)
 void template_tags(struct req *r)
 {
   array_begin(r);
-  ask_about(r, WIRE_TEMPLATE_TAGS, tag_item, tags_told);
+  call_about(r, WIRE_TEMPLATE_TAGS, tag_item, tags_told);
 }
 
 /* `name` and `tags` of the body as the warden takes them. Answers 400 itself. */
@@ -308,10 +308,10 @@ static bool put_tags(struct req *r, struct buf *b, const char *name)
   return true;
 }
 
-static void tagged(const struct answer *a, void *arg)
+static void tagged(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, a))
+  if (refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
@@ -319,7 +319,7 @@ static void tagged(const struct answer *a, void *arg)
   jw_key(&w, "tags");
   jw_value(&w, json_get(r->json, "tags"));
   jw_key(&w, "buildID");
-  jw_str(&w, wire_get(a->packet, W_BUILD));
+  jw_str(&w, wire_get(reply->packet, W_BUILD));
   jw_close(&w, '}');
   api_json(r, 201, buf_str(&b));
 }
@@ -344,15 +344,15 @@ void template_untag(struct req *r)
 
 /* ---- aliases ---- */
 
-static void alias_found(const struct answer *a, void *arg)
+static void alias_found(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
-  if (!str_is(wire_get(a->packet, W_TEAM), r->team.id)) {
+  if (!str_is(wire_get(reply->packet, W_TEAM), r->team.id)) {
     api_error(r, 403, "template '" STR_FMT "' belongs to another team", STR_ARG(r->id));
     return;
   }
@@ -360,9 +360,9 @@ static void alias_found(const struct answer *a, void *arg)
   struct jw w = JW(&b);
   jw_open(&w, '{');
   jw_key(&w, "templateID");
-  jw_str(&w, wire_get(a->packet, W_TEMPLATE));
+  jw_str(&w, wire_get(reply->packet, W_TEMPLATE));
   jw_key(&w, "public");
-  jw_bool(&w, wire_u64(a->packet, W_PUBLIC, 0));
+  jw_bool(&w, wire_u64(reply->packet, W_PUBLIC, 0));
   jw_close(&w, '}');
   api_json(r, 200, buf_str(&b));
 }

@@ -16,12 +16,12 @@ static bool hash_good(struct str s)
 
 /* ---- the link ---- */
 
-static void found(const struct answer *a, void *arg)
+static void found(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->ask = 0;
-  if (a->status) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  if (reply->status) {
+    api_warden_error(r, reply);
     return;
   }
   struct str host = http_header(http_x_head(r->x), "host");
@@ -29,11 +29,12 @@ static void found(const struct answer *a, void *arg)
   struct jw w = JW(&b);
   jw_open(&w, '{');
   jw_key(&w, "present");
-  jw_bool(&w, wire_u64(a->packet, W_COUNT, 0));
+  jw_bool(&w, wire_u64(reply->packet, W_COUNT, 0));
   jw_key(&w, "url");
-  jw_z(&w, arena_fmt(r->arena, "%s://" STR_FMT "/uploads/%s/" STR_FMT "?expires=%llu&signature=" STR_FMT,
-                     http_x_secure(r->x) ? "https" : "http", STR_ARG(host), r->team.id, STR_ARG(r->second),
-                     (unsigned long long)wire_u64(a->packet, W_TO, 0), STR_ARG(wire_get(a->packet, W_SIGNATURE))));
+  jw_z(&w,
+       arena_fmt(r->arena, "%s://" STR_FMT "/uploads/%s/" STR_FMT "?expires=%llu&signature=" STR_FMT,
+                 http_x_secure(r->x) ? "https" : "http", STR_ARG(host), r->team.id, STR_ARG(r->second),
+                 (unsigned long long)wire_u64(reply->packet, W_TO, 0), STR_ARG(wire_get(reply->packet, W_SIGNATURE))));
   jw_close(&w, '}');
   api_json(r, 201, buf_str(&b));
 }
@@ -59,7 +60,7 @@ struct upload {
   char id[24];
   uint64_t size, expires;
   struct str signature;
-  bool open; /* the warden has a file of ours that is neither kept nor dropped */
+  bool open; /* the warden has a file of ours that is neither stored nor dropped */
 };
 
 static void put_file(struct req *r, struct buf *b, enum wire_type type)
@@ -73,7 +74,7 @@ static void put_file(struct req *r, struct buf *b, enum wire_type type)
   wire_put(b, W_SIGNATURE, u->signature);
 }
 
-static void nobody_waits(const struct answer *a, void *arg)
+static void nobody_waits(const struct warden_reply *reply, void *arg)
 {
 }
 
@@ -90,14 +91,14 @@ static void upload_drop(struct req *r)
   warden_call(r->gate, &b, NULL, nobody_waits, NULL);
 }
 
-static void kept(const struct answer *a, void *arg)
+static void stored(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct upload *u = r->state;
-  r->ask = 0;
-  u->open = a->status != 0;
-  if (a->status)
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  u->open = reply->status != 0;
+  if (reply->status)
+    api_warden_error(r, reply);
   else
     api_empty(r, 200);
 }
@@ -115,22 +116,22 @@ static void upload_piece(struct req *r, struct str chunk)
   cleanup_buf struct buf b = BUF_INIT(4096);
   put_file(r, &b, WIRE_FILE_CLOSE);
   wire_put_u64(&b, W_COUNT, u->size);
-  api_call_warden(r, &b, NULL, kept);
+  api_call_warden(r, &b, NULL, stored);
 }
 
-static void opened(const struct answer *a, void *arg)
+static void opened(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct upload *u = r->state;
-  r->ask = 0;
-  u->open = !a->status;
-  if (a->status || a->fd < 0) {
-    api_warden_error(r, a);
+  r->pending_call = 0;
+  u->open = !reply->status;
+  if (reply->status || reply->fd < 0) {
+    api_warden_error(r, reply);
     return;
   }
-  u->fd = a->fd;
+  u->fd = reply->fd;
   http_x_accepted(r->x); /* the warden knows the link's signature */
-  http_x_body_max(r->x, MIN(r->gate->config->upload_max, wire_u64(a->packet, W_COUNT, UINT64_MAX)));
+  http_x_body_max(r->x, MIN(r->gate->config->upload_max, wire_u64(reply->packet, W_COUNT, UINT64_MAX)));
   r->stream = upload_piece;
   http_x_resume(r->x);
 }
@@ -151,7 +152,7 @@ void upload_put(struct req *r)
   http_x_body_max(r->x, r->gate->config->upload_max);
   random_id(u->id, 20);
   u->open =
-      true; /* from the question on: a client that leaves before the answer has a file and a part of its quota there */
+      true; /* from the request on: a client that leaves before the reply has a file and a part of its quota there */
   r->drop = upload_drop;
   cleanup_buf struct buf b = BUF_INIT(4096);
   put_file(r, &b, WIRE_FILE_OPEN);

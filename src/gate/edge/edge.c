@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* edge.c - proxying into boxes.
  *
- * A request finds its route (asked of the warden once per box), passes the token check, gets a connection into the box
- * (a kept one, or a fresh socket the warden made inside), and then bytes stream both ways; whoever is slower holds the
- * other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
+ * A request finds its route (requested from the warden once per box), passes the token check, gets a connection into
+ * the box (an idle one, or a new socket the warden made inside), and then bytes stream both ways; the slower side holds
+ * the other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge/edge.h"
-#include "gate/metrics_shm.h"
+#include "gate/metrics.h"
+#include "gate/team_usage.h"
+#include "gate/warden_client.h"
 #include "net/tls.h"
 
 #include <stdio.h>
 
-#define DOOR_TRIES 5 /* a service that is just starting is waited for: 100, 200, 300, 400 ms */
+#define UPSTREAM_TRIES 5 /* a service that is just starting is waited for: 100, 200, 300, 400 ms */
 
 struct edge {
   struct gate *gate;
@@ -20,22 +22,31 @@ struct edge {
   struct usage *usage;
   struct edge *next, **link; /* in route->live */
   struct http_call *call;
-  uint64_t ask;
+  uint64_t pending_call; /* request to the warden, 0 = none */
   uv_timer_t *timer;
   int64_t began_us;
   int tries;
-  unsigned wait_s;  /* of a client that guesses */
-  int door;         /* a way in that came with the route, or -1 */
-  bool asked_again; /* where the box is */
-  bool vouched;     /* the warden knows this client as one of the box's; see edge_token.c */
-  bool reused;      /* the connection was a kept one: a failure before the answer is tried again */
+  unsigned wait_s; /* of a client that showed too many wrong tokens */
+  int upstream_fd; /* a connection into the box that came with the route, or -1 */
+  bool rerouted;   /* the route was requested a second time */
+  bool vouched;    /* the warden knows this client as one of the box's; see edge_token.c */
+  bool reused;     /* the connection came from the pool: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
 };
 
 static void route_leave(struct edge *e);
 
-/* Its place goes at once, not when the client has read the refusal: one that shows nothing could keep all places of a
- * box otherwise. */
+static void record(const struct edge *e, int status)
+{
+  unsigned port = e->target.port;
+  enum metrics_class class = port == ENVD_PORT          ? CLASS_AGENT
+                             : port == INTERPRETER_PORT ? CLASS_INTERPRETER
+                                                        : CLASS_PORT;
+  metrics_record(e->gate, e->x, class, e->target.box, status, clock_mono_us() - e->began_us);
+}
+
+/* The exchange stops counting at once, not when the client has read the refusal: clients without a token could use up
+ * the limit of a box otherwise. */
 static void refuse(struct edge *e, enum edge_error what, struct str detail)
 {
   if (e->over)
@@ -49,7 +60,7 @@ static void refuse(struct edge *e, enum edge_error what, struct str detail)
     number = e->wait_s;
   int status = edge_refuse(e->x, what, e->target.box, number, detail);
   e->gate->metrics_slot->refused[what]++;
-  metrics_edge(e->gate, e->x, &e->target, status, clock_mono_us() - e->began_us);
+  record(e, status);
   route_leave(e);
   usage_leave(e->gate, USAGE_BOX, &e->usage);
 }
@@ -63,17 +74,17 @@ static void route_free(struct gate *g, struct route *rt)
   free(rt);
 }
 
-static void ask_route(struct edge *e);
+static void request_route(struct edge *e);
 static void drop_timer(struct edge *e);
 
-void gate_box_held(struct gate *g, struct str id)
+void edge_box_held(struct gate *g, struct str id)
 {
   struct route *rt = map_get(&g->routes, id);
   if (rt)
     rt->held = true;
 }
 
-void gate_box_ended(struct gate *g, struct str id)
+void edge_box_ended(struct gate *g, struct str id)
 {
   struct route *rt = map_get(&g->routes, id);
   VEC(struct edge *) early = {0};
@@ -86,17 +97,17 @@ void gate_box_ended(struct gate *g, struct str id)
       e->next->link = &rt->live;
     e->link = NULL;
     e->route = NULL;
-    if (e->ask)
-      warden_call_cancel(g, e->ask);
-    e->ask = 0;
-    if (!e->call && !e->over && !e->asked_again) { /* not in yet: where is the box now? */
-      e->asked_again = true;
+    if (e->pending_call)
+      warden_call_cancel(g, e->pending_call);
+    e->pending_call = 0;
+    if (!e->call && !e->over && !e->rerouted) { /* not connected yet: the box may run again by now */
+      e->rerouted = true;
       drop_timer(e);
       vec_push(&early, e);
       continue;
     }
     if (e->call)
-      http_call_cut(steal(&e->call)); /* a box that only sleeps must not take it for a client that left */
+      http_call_cut(steal(&e->call)); /* a box that only pauses must not take it for a client that left */
     if (e->head_sent)
       http_abort(e->x);
     else
@@ -105,7 +116,7 @@ void gate_box_ended(struct gate *g, struct str id)
   }
   route_free(g, rt);
   for (size_t i = 0; i < early.n; i++)
-    ask_route(early.p[i]);
+    request_route(early.p[i]);
   vec_free(&early);
 }
 
@@ -151,15 +162,15 @@ static void drop_timer(struct edge *e)
 
 static void drop_upstream(struct edge *e)
 {
-  if (e->door >= 0)
-    close(steal_fd(&e->door));
+  if (e->upstream_fd >= 0)
+    close(steal_fd(&e->upstream_fd));
 }
 
 static void edge_gone(struct http_x *x, enum http_end how)
 {
   struct edge *e = http_x_data(x);
-  if (e->ask)
-    warden_call_cancel(e->gate, e->ask);
+  if (e->pending_call)
+    warden_call_cancel(e->gate, e->pending_call);
   if (e->call && how == HTTP_DONE)
     upstream_pool_put(e->gate, e->route, steal(&e->call), e->target.port);
   else if (e->call)
@@ -224,7 +235,7 @@ static void call_head(struct http_call *c, const struct http_head *head)
     return;
   }
   e->head_sent = true;
-  metrics_edge(e->gate, e->x, &e->target, head->status, clock_mono_us() - e->began_us);
+  record(e, head->status);
 }
 
 static void call_body(struct http_call *c, struct str chunk)
@@ -241,7 +252,7 @@ static void call_end(struct http_call *c)
 {
   struct edge *e = http_call_data(c);
   e->over = true;
-  http_end(e->x); /* `gone` keeps or closes the connection */
+  http_end(e->x); /* `gone` pools or closes the connection */
 }
 
 static void call_drain(struct http_call *c)
@@ -260,7 +271,7 @@ static void call_fail(struct http_call *c, int code, const char *why)
     e->over = true;
     http_abort(e->x);
   } else if (e->reused && !e->body_begun &&
-             code != -EPROTO) { /* it was closed meanwhile; what was answered is not asked again */
+             code != -EPROTO) { /* it was closed meanwhile; an answered request is not repeated */
     e->reused = false;
     http_x_pause(e->x); /* what came before there is a call would be lost */
     connect_in(e);
@@ -271,7 +282,7 @@ static void call_fail(struct http_call *c, int code, const char *why)
   }
 }
 
-/* Bodies of a known length need no look: see src/net/splice.c. */
+/* Bodies of a known length are not parsed: see src/net/splice.c. */
 static struct http_x *call_pass(struct http_call *c)
 {
   struct edge *e = http_call_data(c);
@@ -437,36 +448,35 @@ static void upstream_start(struct edge *e, int fd)
     refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
 }
 
-static void upstream_opened(const struct answer *a, void *arg)
+static void upstream_opened(const struct warden_reply *reply, void *arg)
 {
   struct edge *e = arg;
-  e->ask = 0;
-  if (a->status == -ENOENT || a->status == -EHOSTDOWN) {
+  e->pending_call = 0;
+  if (reply->status == -ENOENT || reply->status == -EHOSTDOWN) {
     struct route *rt = e->route;
     route_leave(e);
     if (rt && !rt->live)
       route_free(e->gate, rt);
-    if (a->status == -EHOSTDOWN &&
-        !e->asked_again) { /* it fell asleep a moment ago; it may be one that traffic wakes */
-      e->asked_again = true;
-      ask_route(e);
+    if (reply->status == -EHOSTDOWN && !e->rerouted) { /* it paused a moment ago; traffic may resume it */
+      e->rerouted = true;
+      request_route(e);
       return;
     }
-    refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
+    refuse(e, EDGE_NOT_FOUND, wire_get(reply->packet, W_CAUSE));
     return;
   }
-  if (a->status && ++e->tries < DOOR_TRIES) {
+  if (reply->status && ++e->tries < UPSTREAM_TRIES) {
     e->timer = xcalloc(1, sizeof(*e->timer));
     uv_timer_init(e->gate->loop, e->timer);
     e->timer->data = e;
     uv_timer_start(e->timer, try_again, (uint64_t)e->tries * 100, 0);
     return;
   }
-  if (a->status || a->fd < 0) {
+  if (reply->status || reply->fd < 0) {
     refuse(e, EDGE_PORT_CLOSED, STR_NONE);
     return;
   }
-  upstream_start(e, a->fd);
+  upstream_start(e, reply->fd);
 }
 
 static void connect_in(struct edge *e)
@@ -479,20 +489,20 @@ static void connect_in(struct edge *e)
     send_request(e);
     return;
   }
-  if (e->door >= 0) {
-    upstream_start(e, steal_fd(&e->door));
+  if (e->upstream_fd >= 0) {
+    upstream_start(e, steal_fd(&e->upstream_fd));
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_DIAL, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
   wire_put_u64(&b, W_PORT, e->target.port);
-  e->ask = warden_call(e->gate, &b, NULL, upstream_opened, e);
+  e->pending_call = warden_call(e->gate, &b, NULL, upstream_opened, e);
 }
 
 /* ---- admission ---- */
 
-/* Who guesses too often is told to wait; until then it hears what was wrong. */
+/* Too many wrong tokens: the client is told to wait; until then it is told what was wrong. */
 static void wrong_token(struct edge *e, enum edge_error what, const char *name)
 {
   uint8_t client[CLIENT_LEN];
@@ -516,7 +526,7 @@ static bool traffic_good(struct edge *e)
   return false;
 }
 
-/* The agent answers a wrong token in its own words; a guesser does not get that far. */
+/* The agent answers a wrong token in its own words; a throttled client does not get that far. */
 static bool agent_good(struct edge *e, struct str given)
 {
   uint8_t client[CLIENT_LEN];
@@ -541,18 +551,18 @@ static void let_in(struct edge *e)
   connect_in(e);
 }
 
-static void vouched(const struct answer *a, void *arg)
+static void vouched(const struct warden_reply *reply, void *arg)
 {
   struct edge *e = arg;
   uint8_t client[CLIENT_LEN];
-  e->ask = 0;
-  if (a->status) {
-    refuse(e, a->status == -ENOENT ? EDGE_NOT_FOUND : EDGE_ACCESS_MISSING, STR_NONE);
+  e->pending_call = 0;
+  if (reply->status) {
+    refuse(e, reply->status == -ENOENT ? EDGE_NOT_FOUND : EDGE_ACCESS_MISSING, STR_NONE);
     return;
   }
   e->vouched = true;
-  if (!e->route) { /* it sleeps, or slept a moment ago */
-    ask_route(e);
+  if (!e->route) { /* it is paused, or was a moment ago */
+    request_route(e);
     return;
   }
   client_of(e->x, client);
@@ -560,7 +570,7 @@ static void vouched(const struct answer *a, void *arg)
   let_in(e);
 }
 
-static void ask_voucher(struct edge *e)
+static void request_voucher(struct edge *e)
 {
   uint8_t client[CLIENT_LEN];
   client_of(e->x, client);
@@ -572,7 +582,7 @@ static void ask_voucher(struct edge *e)
   wire_begin(&b, WIRE_BOX_VOUCH, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
   wire_put(&b, W_CLIENT, str_make(client, sizeof(client)));
-  e->ask = warden_call(e->gate, &b, NULL, vouched, e);
+  e->pending_call = warden_call(e->gate, &b, NULL, vouched, e);
 }
 
 /* Looks at the tokens, and goes in where they are right. */
@@ -590,7 +600,7 @@ static void pass_in(struct edge *e)
   else if (verdict == TOKEN_MISSING)
     refuse(e, EDGE_ACCESS_MISSING, STR_NONE);
   else if (verdict == TOKEN_VOUCH)
-    ask_voucher(e);
+    request_voucher(e);
   else {
     if (e->target.port == INTERPRETER_PORT && token_is(given, e->route->access))
       route_note_client(e->gate, e->route, e->x, given);
@@ -623,7 +633,7 @@ static void note_tls_ports(struct route *rt, const struct json *list)
   }
 }
 
-/* What is missing stays zeros, which are no hash of anything that could be shown. */
+/* A missing hash stays zeros, which no token hashes to. */
 static void route_hash(struct str packet, enum wire_tag tag, uint8_t out[SHA256_LEN])
 {
   struct str hash = wire_get(packet, tag);
@@ -656,8 +666,8 @@ static bool wants_voucher(const struct edge *e, unsigned flags)
          !http_header(h, "x-access-token").n && token_contexts_path(str_skip(h->path, e->target.skip));
 }
 
-/* The caller of a paused box must show what a running one would ask for. */
-static bool may_wake(struct edge *e, struct str packet, unsigned flags)
+/* The caller of a paused box must show the tokens that a running one would require. */
+static bool may_resume(struct edge *e, struct str packet, unsigned flags)
 {
   const struct http_head *h = http_x_head(e->x);
   uint8_t access[SHA256_LEN] = {0}, traffic[SHA256_LEN] = {0};
@@ -671,20 +681,20 @@ static bool may_wake(struct edge *e, struct str packet, unsigned flags)
          token_is(http_header(h, "e2b-traffic-access-token"), traffic);
 }
 
-static void route_told(const struct answer *a, void *arg);
+static void route_told(const struct warden_reply *reply, void *arg);
 
-static void wake(struct edge *e, struct str packet, unsigned state)
+static void resume(struct edge *e, struct str packet, unsigned state)
 {
-  bool asleep = box_state_asleep(state);
+  bool paused = box_state_asleep(state);
   unsigned flags = (unsigned)wire_u64(packet, W_FLAGS, 0);
   bool cold = state == BOX_PAUSED && wire_u64(packet, W_TIER, TIER_FROZEN) == TIER_FILES;
-  if (asleep && (cold || !(flags & BOX_AUTO_RESUME))) {
+  if (paused && (cold || !(flags & BOX_AUTO_RESUME))) {
     refuse(e, EDGE_NOT_FOUND, STR("it is paused"));
     return;
   }
-  bool may = !asleep || may_wake(e, packet, flags);
+  bool may = !paused || may_resume(e, packet, flags);
   if (!may && wants_voucher(e, flags)) {
-    ask_voucher(e);
+    request_voucher(e);
     return;
   }
   if (!may) {
@@ -694,39 +704,39 @@ static void wake(struct edge *e, struct str packet, unsigned state)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_CONNECT, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
-  wire_put_u64(&b, W_MODE, asleep ? CONNECT_WAKE : CONNECT_JOIN);
-  e->ask = warden_call(e->gate, &b, NULL, route_told, e);
+  wire_put_u64(&b, W_MODE, paused ? CONNECT_WAKE : CONNECT_JOIN);
+  e->pending_call = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
-static void no_route(struct edge *e, const struct answer *a)
+static void no_route(struct edge *e, const struct warden_reply *reply)
 {
-  if (a->status == -EAGAIN)
-    refuse(e, EDGE_TEAM_LIMIT, wire_get(a->packet, W_MESSAGE));
-  else if (a->status == -EBUSY)
+  if (reply->status == -EAGAIN)
+    refuse(e, EDGE_TEAM_LIMIT, wire_get(reply->packet, W_MESSAGE));
+  else if (reply->status == -EBUSY)
     refuse(e, EDGE_TRANSITION, STR_NONE);
   else
-    refuse(e, EDGE_NOT_FOUND, wire_get(a->packet, W_CAUSE));
+    refuse(e, EDGE_NOT_FOUND, wire_get(reply->packet, W_CAUSE));
 }
 
-static void route_told(const struct answer *a, void *arg)
+static void route_told(const struct warden_reply *reply, void *arg)
 {
   struct edge *e = arg;
-  e->ask = 0;
+  e->pending_call = 0;
   drop_upstream(e);
-  e->door = a->fd;
-  unsigned state = (unsigned)wire_u64(a->packet, W_STATE, BOX_RUNNING);
-  if (a->status) {
-    no_route(e, a);
+  e->upstream_fd = reply->fd;
+  unsigned state = (unsigned)wire_u64(reply->packet, W_STATE, BOX_RUNNING);
+  if (reply->status) {
+    no_route(e, reply);
     return;
   }
   if (state != BOX_RUNNING) {
-    wake(e, a->packet, state);
+    resume(e, reply->packet, state);
     return;
   }
   struct route *rt = map_get(&e->gate->routes, str_of(e->target.box));
   if (rt)
-    rt->held = false; /* it did not fall asleep after all */
-  admit(e, rt ? rt : route_new(e->gate, http_x_arena(e->x), a->packet));
+    rt->held = false; /* it did not pause after all */
+  admit(e, rt ? rt : route_new(e->gate, http_x_arena(e->x), reply->packet));
 }
 
 /* ---- after a gap ---- */
@@ -737,13 +747,14 @@ struct recheck {
   uint64_t run;
 };
 
-static void rechecked(const struct answer *a, void *arg)
+static void rechecked(const struct warden_reply *reply, void *arg)
 {
   struct recheck *c = arg;
   struct route *rt = map_get(&c->gate->routes, str_of(c->id));
-  bool same = !a->status && wire_u64(a->packet, W_STATE, 0) == BOX_RUNNING && wire_u64(a->packet, W_RUN, 0) == c->run;
+  bool same = !reply->status && wire_u64(reply->packet, W_STATE, 0) == BOX_RUNNING &&
+              wire_u64(reply->packet, W_RUN, 0) == c->run;
   if (rt && rt->run == c->run && !same)
-    gate_box_ended(c->gate, str_of(c->id));
+    edge_box_ended(c->gate, str_of(c->id));
   free(c);
 }
 
@@ -777,7 +788,7 @@ static bool reserved_path(struct str path)
   return false;
 }
 
-static void ask_route(struct edge *e)
+static void request_route(struct edge *e)
 {
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
@@ -785,7 +796,7 @@ static void ask_route(struct edge *e)
   if (e->target.port == ENVD_PORT ||
       e->target.port == INTERPRETER_PORT) /* others are not touched before the token is seen */
     wire_put_u64(&b, W_PORT, e->target.port);
-  e->ask = warden_call(e->gate, &b, NULL, route_told, e);
+  e->pending_call = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
 void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
@@ -795,7 +806,7 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     http_abort(x);
     return;
   }
-  *e = (struct edge){.gate = g, .x = x, .target = *t, .began_us = clock_mono_us(), .door = -1};
+  *e = (struct edge){.gate = g, .x = x, .target = *t, .began_us = clock_mono_us(), .upstream_fd = -1};
   g->metrics_slot->open++;
   http_x_handle(x, &edge_ops, e);
   http_x_body_max(x, UINT64_MAX);
@@ -808,5 +819,5 @@ void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t)
     admit(e, rt);
     return;
   }
-  ask_route(e);
+  request_route(e);
 }

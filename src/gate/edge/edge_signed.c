@@ -5,11 +5,12 @@
  * tokens and finds the box (src/warden/token_index.c). What was found is remembered; clients that show wrong ones are
  * refused after a while without a search. */
 #include "gate/edge/edge.h"
+#include "gate/warden_client.h"
 
 struct search {
   struct gate *gate;
   struct http_x *x;
-  uint64_t ask;
+  uint64_t pending_call;
   struct str text;    /* "path:operation:username:" */
   struct str expires; /* ":<unix>" or empty */
   struct str signature;
@@ -60,14 +61,14 @@ static void not_found(struct search *s)
     edge_refuse(s->x, EDGE_NOT_FOUND, NULL, ENVD_PORT, STR(""));
 }
 
-static void found(const struct answer *a, void *arg)
+static void found(const struct warden_reply *reply, void *arg)
 {
   struct search *s = arg;
-  struct str box = wire_get(a->packet, W_ID);
-  s->ask = 0;
-  if (a->status == -EAGAIN || a->status == -ENOBUFS) {
+  struct str box = wire_get(reply->packet, W_ID);
+  s->pending_call = 0;
+  if (reply->status == -EAGAIN || reply->status == -ENOBUFS) {
     edge_refuse(s->x, EDGE_THROTTLED, NULL, 1, STR_NONE);
-  } else if (a->status || !box.n) {
+  } else if (reply->status || !box.n) {
     not_found(s);
   } else {
     remember(s->gate, key_of(s), box);
@@ -78,8 +79,8 @@ static void found(const struct answer *a, void *arg)
 static void search_gone(struct http_x *x, enum http_end how)
 {
   struct search *s = http_x_data(x);
-  if (s->ask)
-    warden_call_cancel(s->gate, s->ask);
+  if (s->pending_call)
+    warden_call_cancel(s->gate, s->pending_call);
 }
 
 static void ignore_body(struct http_x *x, struct str chunk)
@@ -93,7 +94,7 @@ static void ignore(struct http_x *x)
 static const struct http_x_ops search_ops = {
     .body = ignore_body, .body_end = ignore, .drain = ignore, .gone = search_gone};
 
-static void put_question(const struct search *s, struct buf *b)
+static void put_search(const struct search *s, struct buf *b)
 {
   wire_begin(b, WIRE_SIGNED_FIND, 0, 0);
   if (!s->signature.n) {
@@ -120,11 +121,11 @@ static void search(struct search *s)
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  put_question(s, &b);
+  put_search(s, &b);
   if (buf_failed(&b))
     edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
   else
-    s->ask = warden_call(s->gate, &b, NULL, found, s);
+    s->pending_call = warden_call(s->gate, &b, NULL, found, s);
 }
 
 void edge_by_token(struct gate *g, struct http_x *x)

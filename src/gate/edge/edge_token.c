@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* edge_token.c - what a request must show to come into a box. A box's id is no secret: it stands in host names, logs
- * and URLs, and opens nothing but what its owner made public.
+/* edge_token.c - the tokens that a request must show to come into a box. The id of a box is no secret: it is part of
+ * host names, logs and URLs, and gives access to public ports only.
  *
- *   port 49983, the agent         the agent asks for the access token (or a signature) itself; wrong ones are counted
- * here port 49999, the interpreter   of a secure box: the access token. Without it pass: its health, as the agent's; a
- * browser's question whether it may ask (CORS), with which no token can be sent; and requests about contexts, with
- * which stock clients send none, of a client that has shown the token or its team's key before (WIRE_BOX_VOUCH) other
- * ports                   public, unless the box was made without public traffic: then the traffic token, on 49999 too
+ * - Port 49983, the agent: the agent itself requires the access token or a signature; wrong ones are counted here.
+ * - Port 49999, the interpreter of a secure box: the access token. Without it pass: its health, as the agent's; a
+ *   browser's preflight request (CORS), which can carry no token; and requests about contexts, with which stock clients
+ *   send none, of a client that has shown the token or a key of the team before (WIRE_BOX_VOUCH).
+ * - Other ports: public, unless the box was created without public traffic: then the traffic token, on 49999 too.
  *
  * A gate knows only hashes of tokens. */
 #include "gate/edge/edge.h"
+#include "gate/warden_client.h"
 
 bool token_is(struct str given, const uint8_t hash[SHA256_LEN])
 {
@@ -18,7 +19,7 @@ bool token_is(struct str given, const uint8_t hash[SHA256_LEN])
   return given.n && str_eq_secret(str_make(mine, sizeof(mine)), str_make(hash, SHA256_LEN));
 }
 
-/* Exactly what clients ask: nothing that is decoded or cleaned into another path further on. */
+/* Exactly the paths that clients request: nothing that is decoded or cleaned into another path further on. */
 bool token_contexts_path(struct str path)
 {
   struct str rest = str_skip(path, 9), id, tail;
@@ -71,7 +72,7 @@ void route_meet(struct route *rt, const uint8_t client[CLIENT_LEN])
   memcpy(rt->clients[rt->next_client++ % ARRAY_LEN(rt->clients)], client, CLIENT_LEN);
 }
 
-static void nobody_waits(const struct answer *a, void *arg)
+static void nobody_waits(const struct warden_reply *reply, void *arg)
 {
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upstream_pool.c - connections into a box that wait for the next request: a fresh one costs a question to the warden
- * and a socket made inside the box. As many are kept as exchanges were lately under way at once, UPSTREAM_POOL_MIN at
- * least: with fewer, a crowd's requests that find none would queue for the warden while the others take turns with the
- * kept ones and leave them no processor. What is left over when a crowd has gone goes too, half of it with every
- * KEPT_CALM_MS. Those used last are used first. */
+/* upstream_pool.c - idle connections into a box: a new one costs a request to the warden and a socket made inside the
+ * box. The pool holds as many as exchanges were lately under way at once, UPSTREAM_POOL_MIN at least: with fewer, the
+ * requests of a burst that find none would queue for the warden while the others take turns with the pooled ones and
+ * leave them no processor. After a burst half of the surplus is closed every TRIM_INTERVAL_MS. Last in, first out. */
 #include "gate/edge/edge.h"
 
 #define UPSTREAM_POOL_MIN 64 /* per box and gate */
-#define KEPT_CALM_MS      10000
+#define TRIM_INTERVAL_MS  10000
 
 static void upstream_pool_gone(struct http_call *c)
 {
@@ -20,7 +19,7 @@ static void upstream_pool_gone(struct http_call *c)
   http_call_free(c);
 }
 
-/* The far side closed it, or said what nobody asked for. */
+/* The service closed it, or sent bytes without a request. */
 static void upstream_pool_fail(struct http_call *c, int code, const char *why)
 {
   (void)code, (void)why;
@@ -47,9 +46,9 @@ static void upstream_pool_drain(struct http_call *c)
 static const struct http_call_ops upstream_pool_ops = {
     upstream_pool_head, upstream_pool_body, upstream_pool_gone, upstream_pool_drain, upstream_pool_fail, NULL, NULL};
 
-/* ---- after a crowd ---- */
+/* ---- after a burst ---- */
 
-/* Closes the ones that waited longest. True while there is more to do later. */
+/* Closes those that were idle longest. True while there is more to do later. */
 static bool upstream_pool_trim(struct route *rt)
 {
   rt->busiest = MAX(rt->peak, rt->busiest / 2);
@@ -63,7 +62,7 @@ static bool upstream_pool_trim(struct route *rt)
   return rt->pooled.n > UPSTREAM_POOL_MIN;
 }
 
-static void on_calm(uv_timer_t *t)
+static void on_trim(uv_timer_t *t)
 {
   struct gate *g = t->data;
   bool more = false;
@@ -76,14 +75,14 @@ static void on_calm(uv_timer_t *t)
 
 static void trim_later(struct gate *g)
 {
-  if (!g->calm) {
-    g->calm = xcalloc(1, sizeof(*g->calm));
-    uv_timer_init(g->loop, g->calm);
-    uv_unref((uv_handle_t *)g->calm);
-    g->calm->data = g;
+  if (!g->trim_timer) {
+    g->trim_timer = xcalloc(1, sizeof(*g->trim_timer));
+    uv_timer_init(g->loop, g->trim_timer);
+    uv_unref((uv_handle_t *)g->trim_timer);
+    g->trim_timer->data = g;
   }
-  if (!uv_is_active((uv_handle_t *)g->calm))
-    uv_timer_start(g->calm, on_calm, KEPT_CALM_MS, KEPT_CALM_MS);
+  if (!uv_is_active((uv_handle_t *)g->trim_timer))
+    uv_timer_start(g->trim_timer, on_trim, TRIM_INTERVAL_MS, TRIM_INTERVAL_MS);
 }
 
 /* ---- in and out ---- */

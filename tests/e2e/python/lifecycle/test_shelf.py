@@ -32,7 +32,7 @@ def own() -> Iterator[Server]:
 
 def shelf(server: Server) -> int:
     text = server.wire.call("GET", "/metrics").text
-    found = re.search(r"^cloche_shelf (\d+)", text, re.MULTILINE)
+    found = re.search(r"^cloche_warm_boxes (\d+)", text, re.MULTILINE)
     assert found, text
     return int(found.group(1))
 

@@ -51,7 +51,7 @@ def server() -> Iterator[Server]:
 def waiting(server: Server) -> int:
     """Boxes that are whole and wait."""
     lines = server.wire.call("GET", "/metrics").text.splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("cloche_shelf "))
+    return next(int(line.split()[1]) for line in lines if line.startswith("cloche_warm_boxes "))
 
 
 def made_ahead(server: Server) -> set[str]:

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate_config.h - the settings of a gate. The rows of src/cli/config.c write them; the gate only reads. */
+#ifndef CLOCHE_GATE_CONFIG_H
+#define CLOCHE_GATE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gate_config {
+  unsigned uid;                 /* who it becomes; 0 = stays (tests without root) */
+  uint64_t api_body_max;        /* bytes of an API request body; 16 MiB */
+  uint64_t log_bytes;           /* of a box's log ring */
+  uint64_t upload_max;          /* bytes of one archive of a template's files */
+  unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
+  /* slow clients; see struct http_limits */
+  unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;
+  unsigned team_connections_max;     /* exchanges at once of one team, per gate; 0 = no limit */
+  unsigned address_connections_max;  /* connections of one address on which nothing was accepted yet, per gate; 0 = no
+                                        limit */
+  uint64_t buffers_max;              /* bytes that wait for peers that do not read, per gate; 0 = no limit */
+  unsigned access_log_every;         /* one line per so many requests; 0 = none */
+  unsigned auth_failures_per_minute; /* of one client address; 0 = no limit */
+  bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */
+};
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.h - counts answered requests in this gate's slot of the shared memory, and writes the access log. */
+#ifndef CLOCHE_GATE_METRICS_H
+#define CLOCHE_GATE_METRICS_H
+
+#include "gate/gate_state.h"
+#include "gate/metrics_shm.h"
+
+/* One answer; `box` is NULL for requests of the API. */
+void metrics_record(struct gate *g, struct http_x *x, enum metrics_class class, const char *box, int status,
+                    int64_t took_us);
+void metrics_note_open(struct gate *g); /* what is open at this moment */
+
+#endif
