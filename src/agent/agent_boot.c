@@ -160,6 +160,7 @@ int boot_receive(struct agent *a, struct err *err)
 {
   if (!boot_socket())
     return BOOT_BY_HAND;
+  fcntl(BOOT_FD, F_SETFD, FD_CLOEXEC); /* what the box runs before the answer must not keep the socket open */
   /* Mapped, not allocated: the pages go back to the system at once. */
   char *packet = mmap(NULL, BOOT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (packet == MAP_FAILED)
@@ -265,6 +266,8 @@ void boot_finish(struct agent *a)
   start_command_wait(a, say_ready);
 }
 
+/* Nothing of the box holds the socket once the warden has read the answer and then its end: number 3 is let go before,
+ * and the duplicate is closed right behind it. */
 void boot_answer(const char *failure)
 {
   char text[600];
@@ -272,7 +275,13 @@ void boot_answer(const char *failure)
     return;
   int n = failure ? snprintf(text, sizeof(text), "%c%s", BOOT_FAILED, failure)
                   : snprintf(text, sizeof(text), "%c", BOOT_READY);
-  if (send(BOOT_FD, text, MIN((size_t)n, sizeof(text) - 1), MSG_NOSIGNAL) < 0)
+  int fd = fcntl(BOOT_FD, F_DUPFD_CLOEXEC, BOOT_FD + 1);
+  if (fd >= 0)
+    let_go();
+  if (send(fd >= 0 ? fd : BOOT_FD, text, MIN((size_t)n, sizeof(text) - 1), MSG_NOSIGNAL) < 0)
     log_warn("the warden closed the boot socket before the reply: %s", strerror(errno));
-  let_go();
+  if (fd >= 0)
+    close(fd);
+  else
+    let_go();
 }

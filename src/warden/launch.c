@@ -38,12 +38,22 @@ static void boot_whole(struct buf *p, const struct box *b)
   boot_identity(p, b);
 }
 
-/* What the agent answered: 0, or why not. */
-static int read_agent_status(struct launch *h, int fd)
+/* What the agent answered: 0, or why not; -EAGAIN: its answer, or the end of the socket behind it, is still to come. A
+ * box that holds the socket could not be checkpointed yet. */
+static int read_agent_status(struct launch *h)
 {
   char word[AGENT_WORD_MAX];
-  ssize_t n = box_socket_recv(fd, word, sizeof(word));
-  return agent_reply_ready(str_make(word, n > 0 ? (size_t)n : 0), &h->err);
+  ssize_t n = box_socket_recv(h->boot_fd, word, sizeof(word));
+  if (!h->answered && n != -EAGAIN) {
+    int r = agent_reply_ready(str_make(word, n > 0 ? (size_t)n : 0), &h->err);
+    if (r)
+      return r;
+    h->answered = true;
+    n = box_socket_recv(h->boot_fd, word, sizeof(word));
+  }
+  if (n == -EAGAIN)
+    return -EAGAIN;
+  return n == 0 || n == -ECONNRESET ? 0 : err_set(&h->err, -EPROTO, "the agent kept its boot socket after its answer");
 }
 
 /* ---- from nothing, on a worker ---- */
@@ -140,16 +150,19 @@ static void listened(struct launch *h)
 static void on_agent_ready(uv_poll_t *poll, int status, int events)
 {
   struct launch *h = poll->data;
+  int r = read_agent_status(h);
+  if (r == -EAGAIN)
+    return;
   h->ready_us = clock_mono_us();
-  h->result = read_agent_status(h, h->boot_fd);
+  h->result = r;
   listened(h);
 }
 
 static void on_agent_timeout(uv_timer_t *timer)
 {
   struct launch *h = timer->data;
-  h->result =
-      err_set(&h->err, -ETIMEDOUT, "the agent did not answer within %u s (setting agent_seconds)", h->patience_s);
+  h->result = err_set(&h->err, -ETIMEDOUT, "the agent did not %s within %u s (setting agent_seconds)",
+                      h->answered ? "close its boot socket" : "answer", h->patience_s);
   listened(h);
 }
 

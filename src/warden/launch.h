@@ -28,6 +28,7 @@ struct launch {
   struct arena arena;
   struct buf boot; /* the packet for the agent */
   int boot_fd;     /* where the agent listens and answers; the pool's to keep */
+  bool answered;   /* the agent said that it is ready; the end of the socket is still to come */
   uv_poll_t *poll;
   uv_timer_t *timer;
   unsigned patience_s;

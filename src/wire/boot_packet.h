@@ -4,7 +4,8 @@
  * fd 3 of the agent is one end of a SOCK_SEQPACKET pair. The warden sends one packet: a sequence of fields, each a
  * struct boot_field followed by `len` bytes. The agent applies them, opens its listeners, answers the one byte
  * BOOT_READY (or BOOT_FAILED and a message) and closes the socket: no connection to the outside stays open, so that a
- * checkpoint can be taken at any time.
+ * checkpoint can be taken at any time. A box is launched when the warden has read BOOT_READY and then the end of the
+ * socket.
  *
  * A box made ahead gets a first packet with BOOT_WAIT: the agent prepares what it can without an identity, warms its
  * kernels, and waits for a second packet with the rest. A packet with BOOT_NURSERY carries a descriptor: the socket of
