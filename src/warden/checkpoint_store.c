@@ -13,11 +13,27 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-#define HEAPS_US 3600000000ll
+#define HEAPS_US       3600000000ll
+#define ENTER_WAIT_US  5000000 /* ENTER_SECONDS of zygote.py: a fork that has not entered its box by then never will */
+#define ENTER_RETRY_NS 20000000
 
 void checkpoint_path(const struct warden *w, const char *name, char out[1024])
 {
   snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
+}
+
+int checkpoint_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *path,
+                    struct err *err)
+{
+  int64_t until = clock_mono_us() + ENTER_WAIT_US;
+  int r;
+  while ((r = jail_dump(criu, spec, j, path, err)) == -EISCONN && clock_mono_us() < until &&
+         !(criu->stop && atomic_load(criu->stop))) {
+    log_debug("box %s: dumped again, a kernel may be entering it: %s", spec->id, err->msg);
+    *err = ERR_NONE;
+    nanosleep(&(struct timespec){.tv_nsec = ENTER_RETRY_NS}, NULL);
+  }
+  return r == -EISCONN ? err->code = -ENOTSUP : r;
 }
 
 void checkpoint_name(const struct box *b, char out[64])

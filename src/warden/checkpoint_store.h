@@ -17,6 +17,10 @@ void layers_sweep(struct warden *w); /* copies of boxes that no build names, and
 struct box;
 void checkpoint_name(const struct box *b, char out[64]); /* for a new one */
 void checkpoint_path(const struct warden *w, const char *name, char out[1024]);
+/* jail_dump, on a worker. A fork of the zygote that enters the box as a kernel speaks with the agent through a socket
+ * of the host until it has taken over, and no box can be dumped with that: then it is tried again for a few seconds. */
+int checkpoint_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *path,
+                    struct err *err);
 void checkpoint_drop(struct warden *w,
                      const char *name); /* on a worker, unless a build still names it; "" = nothing to do */
 void layer_drop(struct warden *w, const char *path); /* the same for a layer directory that no build names any more */

@@ -95,7 +95,7 @@ static int copy_upper(struct transition *p, const char *path)
   how.transient = p->copy->transient;
   how.stop = &p->stop;
   int r = files ? jail_freeze(p->warden->instance, p->name, true, &p->err)
-                : jail_dump(&how, &p->spec, &p->jail, path, &p->err);
+                : checkpoint_dump(&how, &p->spec, &p->jail, path, &p->err);
   if (r)
     return r;
   int64_t began = clock_mono_us();
@@ -129,7 +129,7 @@ static void queued_work(struct checkpoint_job *t)
   else if (p->kind == TRANSITION_COPY)
     p->result = copy_upper(p, path);
   else
-    p->result = jail_dump(&lasting, &p->spec, &p->jail, path, &p->err);
+    p->result = checkpoint_dump(&lasting, &p->spec, &p->jail, path, &p->err);
   if (!p->result && p->kind != TRANSITION_RESTORE && p->checkpoint[0])
     p->checkpoint_size = jail_checkpoint_bytes(path);
 }

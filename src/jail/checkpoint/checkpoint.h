@@ -52,10 +52,11 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
  * caller can keep files and database and then jail_kill it (pause) or thaw it with jail_freeze (snapshot, fork). On
  * failure it is thawed and goes on, the directory is gone, and err says in plain words which process can't be held and
  * why
- * (-ENOTSUP), or what else went wrong (-ENOSPC, -EFBIG, -ETIMEDOUT, ...). An image has a bound: twice the
- * box's memory, what it has on its disk, and JAIL_IMAGE_EXTRA; past it the dump fails (-EFBIG). Memory that processes
- * share after a fork is written once for each of them, so that without it a box could fill the host's disk. Of spec:
- * instance, id, dir, lowers. Everything is on stable storage when it returns 0, unless criu->fleeting. */
+ * (-ENOTSUP; -EISCONN: a unix socket to the outside, which may end by itself), or what else went wrong (-ENOSPC,
+ * -EFBIG, -ETIMEDOUT, ...). An image has a bound: twice the box's memory, what it has on its disk, and
+ * JAIL_IMAGE_EXTRA; past it the dump fails (-EFBIG). Memory that processes share after a fork is written once for each
+ * of them, so that without it a box could fill the host's disk. Of spec: instance, id, dir, lowers. Everything is on
+ * stable storage when it returns 0, unless criu->fleeting. */
 int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image,
               struct err *err);
 

@@ -114,7 +114,7 @@ static int dump(struct final *f, const char *path, struct err *err)
   struct build_run *run = f->run;
   struct warden *w = run->warden;
   int r = build_box_release(&f->box, err);
-  r = r ? r : jail_dump(&w->criu, &f->box.spec, &f->box.jail, path, err);
+  r = r ? r : checkpoint_dump(&w->criu, &f->box.spec, &f->box.jail, path, err);
   if (r)
     return r;
   snprintf(run->checkpoint_layer, sizeof(run->checkpoint_layer), "%s/layers/%s", w->config->data, run->id);

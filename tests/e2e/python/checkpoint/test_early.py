@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pause is answered when it is kept, before the walls are gone: whatever is asked in that moment still fits."""
+"""A pause as early as can be asked, and requests that arrive while a pause or a resume is under way."""
 
 from __future__ import annotations
 
@@ -61,3 +61,19 @@ def test_a_box_killed_on_its_way_to_sleep_leaves_nothing(server: Server, delay: 
         while found := [str(path) for path in below(server.data, f"*{box.id}*")]:
             assert time.monotonic() < deadline, found
             time.sleep(0.1)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("template", ["base", "code-interpreter-v1"])
+def test_the_first_pause_of_a_box_launched_on_demand_never_fails(server: Server, template: str) -> None:
+    """The agent holds nothing of the host any more when the create is answered."""
+    server.stop()
+    server.start("--pool", "0")
+    failed = []
+    for _ in range(50):
+        box = server.wire.create(template, timeout=600)
+        got = pause(box)
+        if got.status != 204:
+            failed.append((got.status, got.body))
+        box.kill()
+    assert failed == []
