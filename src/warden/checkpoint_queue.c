@@ -14,14 +14,14 @@ static void checkpoint_queue_done(uv_work_t *work, int status)
 {
   struct checkpoint_job *t = work->data;
   struct warden *w = t->warden;
-  fair_queue_done(&w->checkpoints_active, &t->item);
+  fair_queue_done(&w->checkpoints, &t->item);
   checkpoint_queue_next(w);
   t->done(t);
 }
 
 static void checkpoint_queue_next(struct warden *w)
 {
-  for (struct checkpoint_job *t; (t = (struct checkpoint_job *)fair_queue_next(&w->checkpoints_active));)
+  for (struct checkpoint_job *t; (t = (struct checkpoint_job *)fair_queue_next(&w->checkpoints));)
     uv_queue_work(w->loop, &t->work, checkpoint_queue_work, checkpoint_queue_done);
 }
 
@@ -29,6 +29,6 @@ void checkpoint_queue_add(struct warden *w, const char *team, struct checkpoint_
 {
   t->warden = w;
   t->work.data = t;
-  fair_queue_push(&w->checkpoints_active, str_of(team), &t->item);
+  fair_queue_push(&w->checkpoints, str_of(team), &t->item);
   checkpoint_queue_next(w);
 }

@@ -132,7 +132,7 @@ static void search_slice(struct warden *w)
   }
 }
 
-static void checkpoint_job(uv_idle_t *idle)
+static void search_on_idle(uv_idle_t *idle)
 {
   struct warden *w = idle->data;
   search_slice(w);
@@ -164,5 +164,5 @@ void token_index_find(struct warden *w, struct origin origin, struct str text, s
     uv_idle_init(w->loop, &s->idle);
   s->ready = true;
   s->idle.data = w;
-  uv_idle_start(&s->idle, checkpoint_job);
+  uv_idle_start(&s->idle, search_on_idle);
 }

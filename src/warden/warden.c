@@ -184,12 +184,12 @@ static int open_data(struct warden *w, struct err *err)
     if (r)
       return err_set(err, r, "data directory %s: %s", path, strerrordesc_np(-r));
   }
-  int checkpoint_job = wait_for_lock(w, err);
-  if (checkpoint_job)
-    return checkpoint_job;
+  int r = wait_for_lock(w, err);
+  if (r)
+    return r;
   snprintf(path, sizeof(path), "%s/cloche.db", w->config->data);
   umask(0077);
-  int r = store_open(path, &w->store, err);
+  r = store_open(path, &w->store, err);
   umask(0022);
   return r;
 }

@@ -54,8 +54,8 @@ struct warden {
   bool checkpoints_on; /* boxes can be written to disk; else checkpoints_why */
   char checkpoints_why[512];
   struct fair_queue workers,
-      checkpoints_active; /* work off the loop, and dumps and restores: see worker_pool.h, checkpoint_queue.h */
-  uint64_t *slots;        /* bitmap of id ranges in use */
+      checkpoints; /* work off the loop, and dumps and restores: see worker_pool.h, checkpoint_queue.h */
+  uint64_t *slots; /* bitmap of id ranges in use */
   size_t nslots;
   struct jail_net_config net;
   bool net_on;

@@ -54,7 +54,7 @@ void worker_pool_open(struct warden *w)
   char number[16];
   unsigned jobs = w->config->checkpoint_jobs;
   w->workers = (struct fair_queue){.places = WORKERS, .share = WORKERS_TEAM};
-  w->checkpoints_active = (struct fair_queue){.places = 2 * jobs, .share = jobs};
+  w->checkpoints = (struct fair_queue){.places = 2 * jobs, .share = jobs};
   snprintf(number, sizeof(number), "%u", WORKERS + 2 * jobs + OTHERS);
   setenv("UV_THREADPOOL_SIZE", number, 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boxsock.c - see box_socket.h. A box that sends descriptors loses the socket it sent them through, so at most one
+/* box_socket.c - see box_socket.h. A box that sends descriptors loses the socket it sent them through, so at most one
  * message per box comes to the closing threads; when all of them are held up, the rest waits in their queue as open
  * descriptors. */
 #include "wire/box_socket.h"

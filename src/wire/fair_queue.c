@@ -33,13 +33,13 @@ static void team_forget(struct fair_queue *f, struct fair_queue_team *t)
 
 static void ring_join(struct fair_queue *f, struct fair_queue_team *t)
 {
-  if (f->checkpoints_active) {
-    t->next = f->checkpoints_active->next;
-    f->checkpoints_active->next = t;
+  if (f->ring) {
+    t->next = f->ring->next;
+    f->ring->next = t;
   } else {
     t->next = t;
   }
-  f->checkpoints_active = t;
+  f->ring = t;
 }
 
 /* `before` is the team in front of it in the ring. */
@@ -47,8 +47,8 @@ static void ring_leave(struct fair_queue *f, struct fair_queue_team *before)
 {
   struct fair_queue_team *t = before->next;
   before->next = t->next;
-  if (f->checkpoints_active == t)
-    f->checkpoints_active = before == t ? NULL : before;
+  if (f->ring == t)
+    f->ring = before == t ? NULL : before;
   t->next = NULL;
 }
 
@@ -79,14 +79,14 @@ static void take(struct fair_queue *f, struct fair_queue_team *before, struct fa
 
 struct fair_queue_item *fair_queue_next(struct fair_queue *f)
 {
-  if (!f->checkpoints_active || f->running >= f->places)
+  if (!f->ring || f->running >= f->places)
     return NULL;
-  struct fair_queue_team *end = f->checkpoints_active, *before = end;
+  struct fair_queue_team *end = f->ring, *before = end;
   do {
     struct fair_queue_team *t = before->next;
     if (t->running < f->share) {
       struct fair_queue_item *item = t->first;
-      f->checkpoints_active = t; /* those behind it come first */
+      f->ring = t; /* those behind it come first */
       take(f, before, &t->first);
       item->runs = true;
       t->running++;

@@ -22,8 +22,8 @@ struct fair_queue {
   unsigned places, share; /* set by the owner; may change at any time */
   unsigned running;
   size_t waiting;
-  struct map teams;                           /* those that wait or run */
-  struct fair_queue_team *checkpoints_active; /* the last of the ring of teams that wait; its next one has the turn */
+  struct map teams;             /* those that wait or run */
+  struct fair_queue_team *ring; /* the last of the ring of teams that wait; its next one has the turn */
 };
 
 void fair_queue_push(struct fair_queue *f, struct str team, struct fair_queue_item *item);

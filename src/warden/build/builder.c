@@ -23,8 +23,8 @@
 
 struct builder {
   struct map by_id;
-  VEC(struct job *) jobs;               /* oldest first */
-  struct fair_queue checkpoints_active; /* of threads */
+  VEC(struct job *) jobs;  /* oldest first */
+  struct fair_queue queue; /* of threads */
   bool stopping;
 };
 
@@ -308,7 +308,7 @@ static void run_over(uv_async_t *async)
   uv_thread_join(&run->thread);
   if (!run->given)
     slot_mark(w, run->slot, false);
-  fair_queue_done(&w->builder->checkpoints_active, &j->checkpoint_job);
+  fair_queue_done(&w->builder->queue, &j->item);
   j->run = NULL;
   memcpy(j->kept_box, run->kept_box, sizeof(j->kept_box));
   bool forgotten = !j->row.template_id[0];
@@ -410,15 +410,14 @@ static int run_start(struct warden *w, struct job *j, struct err *err)
 
 static void pump(struct warden *w)
 {
-  struct fair_queue *checkpoints_active = &w->builder->checkpoints_active;
-  checkpoints_active->places = w->config->builds_max;
-  checkpoints_active->share =
-      checkpoints_active->places > 1 ? checkpoints_active->places - 1 : 1; /* a build may take an hour */
-  for (struct job *j; (j = (struct job *)fair_queue_next(checkpoints_active));) {
+  struct fair_queue *queue = &w->builder->queue;
+  queue->places = w->config->builds_max;
+  queue->share = queue->places > 1 ? queue->places - 1 : 1; /* a build may take an hour */
+  for (struct job *j; (j = (struct job *)fair_queue_next(queue));) {
     struct err err = ERR_NONE;
     if (!run_start(w, j, &err))
       continue;
-    fair_queue_done(checkpoints_active, &j->checkpoint_job);
+    fair_queue_done(queue, &j->item);
     if (j->run)
       build_run_free(steal(&j->run));
     job_failed(w, j, "", err.msg);
@@ -427,7 +426,7 @@ static void pump(struct warden *w)
 
 static void stop_job(struct warden *w, struct job *j, const char *why)
 {
-  if (fair_queue_cancel(&w->builder->checkpoints_active, &j->checkpoint_job)) {
+  if (fair_queue_cancel(&w->builder->queue, &j->item)) {
     build_run_free(steal(&j->run));
     job_failed(w, j, "", why);
   } else if (j->run) {
@@ -475,7 +474,7 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   j->row.state = JOB_BUILDING;
   j->row.started_us = clock_wall_us();
   job_save(w, j);
-  fair_queue_push(&w->builder->checkpoints_active, team, &j->checkpoint_job);
+  fair_queue_push(&w->builder->queue, team, &j->item);
   pump(w);
   return 0;
 }
@@ -507,7 +506,7 @@ void builder_template_gone(struct warden *w, const char *template_id)
       continue;
     log_path(w, j->row.id, path);
     unlink(path);
-    if (fair_queue_cancel(&w->builder->checkpoints_active, &j->checkpoint_job))
+    if (fair_queue_cancel(&w->builder->queue, &j->item))
       build_run_free(steal(&j->run));
     j->row.template_id[0] = 0;
     if (j->run)
@@ -526,7 +525,7 @@ void builder_stop(struct warden *w)
 
 bool builder_busy(const struct warden *w)
 {
-  return w->builder && w->builder->checkpoints_active.running > 0;
+  return w->builder && w->builder->queue.running > 0;
 }
 
 /* ---- looking ---- */

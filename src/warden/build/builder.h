@@ -15,7 +15,7 @@ struct zygote;
 struct builder;
 
 struct job {
-  struct fair_queue_item checkpoint_job; /* waiting for a thread, or at work */
+  struct fair_queue_item item; /* waiting for a thread, or at work */
   struct row_job row;
   struct build_run *run; /* at work, or NULL */
   char kept_box[64]; /* sandbox that the box of its failed step has become; "": none, or the server was restarted since

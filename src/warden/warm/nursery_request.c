@@ -121,7 +121,7 @@ void nursery_requests_answer(struct warden *w)
       answer(((struct box *)value)->nursery_listener);
 }
 
-static void on_datagram(uv_poll_t *poll, int status, int events)
+static void on_connection(uv_poll_t *poll, int status, int events)
 {
   struct nursery_listener *nursery_listener = poll->data;
   struct box *b = nursery_listener->box;
@@ -164,7 +164,7 @@ void nursery_listen(struct box *b)
   b->nursery_listener->box = b;
   uv_poll_init(b->warden->loop, &b->nursery_listener->poll, b->nursery_listener->fd);
   b->nursery_listener->poll.data = b->nursery_listener;
-  uv_poll_start(&b->nursery_listener->poll, UV_READABLE, on_datagram);
+  uv_poll_start(&b->nursery_listener->poll, UV_READABLE, on_connection);
 }
 
 void nursery_unlisten(struct box *b)

@@ -247,7 +247,7 @@ static bool may_restore(const struct warm_pool *s)
 {
   struct warden *w = s->warden;
   uint64_t most = (uint64_t)w->config->ready_pool_mb << 20;
-  return !w->checkpoints_active.waiting && !s->coming && memory_held(w) + s->build->row.checkpoint_size <= most;
+  return !w->checkpoints.waiting && !s->coming && memory_held(w) + s->build->row.checkpoint_size <= most;
 }
 
 static void make_one(struct warm_pool *s, unsigned slot)
@@ -282,11 +282,11 @@ static size_t spare_pace(struct warm_pool *s, int64_t now)
     fill_when_idle(w, w->asked_us + SPARE_CALM_US - now);
     return 0;
   }
-  if (now < s->spree_us && w->launches == s->coming && !w->removals && !w->checkpoints_active.waiting)
+  if (now < s->spree_us && w->launches == s->coming && !w->removals && !w->checkpoints.waiting)
     return POOL_BIRTHS;
   if (now >= s->look_us) {
     s->look_us = now + SPARE_LOOK_US;
-    if (processors_rest() && !w->launches && !w->removals && !w->checkpoints_active.waiting)
+    if (processors_rest() && !w->launches && !w->removals && !w->checkpoints.waiting)
       s->spree_us = now + SPARE_SPREE_US;
   }
   fill_when_idle(w, SPARE_LOOK_US);

@@ -303,7 +303,7 @@ static void zygote_exec_done(uv_work_t *work, int status)
 
 /* Its user is the owner of the boxes that its forks may enter. So it is the same one as long as there are such boxes:
  * when it is started again, and where another warden had it. */
-static int zygote_jail_spec(struct zygote *z)
+static int zygote_slot_ensure(struct zygote *z)
 {
   return z->slot != SLOT_NONE ? 0 : slot_take(z->warden, &z->slot);
 }
@@ -333,7 +333,7 @@ static bool owns_boxes(const struct zygote *z)
 static void zygote_start(struct zygote *z)
 {
   char tail[9];
-  if (zygote_jail_spec(z))
+  if (zygote_slot_ensure(z))
     return;
   random_id(tail, 8);
   snprintf(z->name, sizeof(z->name), "zygote-%s", tail);
@@ -441,7 +441,7 @@ uint32_t zygote_owner(struct warden *w, struct build *b)
   if (!b->zygote && w->config->zygotes)
     b->zygote = lookup(w, b);
   struct zygote *z = b->zygote;
-  return !z || z->state == ZYGOTE_NONE || zygote_jail_spec(z) ? 0 : zygote_user(z);
+  return !z || z->state == ZYGOTE_NONE || zygote_slot_ensure(z) ? 0 : zygote_user(z);
 }
 
 static bool has_seen(const struct zygote *z, unsigned slot)
