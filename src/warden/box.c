@@ -12,7 +12,7 @@
 #include "warden/launch.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/box_log.h"
-#include "warden/rpc/reply.h"
+#include "warden/box_reply.h"
 #include "warden/fork.h"
 #include "warden/checkpoint_store.h"
 #include "warden/egress.h"
@@ -34,61 +34,6 @@ struct box *box_find(struct warden *w, struct str id, struct str team)
 {
   struct box *b = map_get(&w->boxes, id);
   return b && (!team.n || str_is(team, b->row.team)) ? b : NULL;
-}
-
-void box_put_fields(struct buf *p, const struct box *b)
-{
-  const struct row_box *r = &b->row;
-  wire_putz(p, W_ID, r->id);
-  wire_putz(p, W_TEAM, r->team);
-  wire_putz(p, W_TEMPLATE, r->template_id);
-  wire_putz(p, W_ALIAS, r->alias);
-  wire_putz(p, W_BUILD, r->build);
-  wire_put_u64(p, W_STARTED, (uint64_t)r->started_us);
-  wire_put_u64(p, W_END, (uint64_t)r->end_us);
-  wire_put_u64(p, W_STATE, r->state);
-  wire_put_u64(p, W_CPUS, r->cpus);
-  wire_put_u64(p, W_MEMORY_MB, r->memory_mb);
-  wire_put_u64(p, W_DISK_MB, r->disk_mb);
-  wire_put_u64(p, W_FLAGS, r->flags);
-  wire_put_u64(p, W_RUN, r->run);
-  wire_put_u64(p, W_TIER, r->tier);
-  wire_putz(p, W_CONFIG, r->config);
-}
-
-void box_route(struct buf *p, const struct box *b)
-{
-  const struct row_box *r = &b->row;
-  wire_putz(p, W_ID, r->id);
-  wire_putz(p, W_TEAM, r->team); /* gates count what each team has open */
-  wire_put_u64(p, W_STATE, r->state);
-  wire_put_u64(p, W_FLAGS, r->flags);
-  wire_put_u64(p, W_RUN, r->run);
-  wire_put_u64(p, W_TIER, r->tier);
-  wire_putz(p, W_CONFIG, r->config);
-}
-
-static size_t client_at(const struct box *b, const uint8_t client[16])
-{
-  size_t i = 0;
-  while (i < BOX_CLIENTS && memcmp(b->clients[i], client, sizeof(b->clients[i])) != 0)
-    i++;
-  return i;
-}
-
-bool box_vouched(const struct box *b, const uint8_t client[16])
-{
-  static const uint8_t nobody[16];
-  return memcmp(client, nobody, sizeof(nobody)) != 0 && client_at(b, client) < BOX_CLIENTS;
-}
-
-void box_vouch(struct box *b, const uint8_t client[16])
-{
-  size_t i = MIN(client_at(b, client), (size_t)BOX_CLIENTS - 1);
-  uint8_t copy[16];
-  memcpy(copy, client, sizeof(copy));
-  memmove(b->clients[1], b->clients[0], i * sizeof(b->clients[0]));
-  memcpy(b->clients[0], copy, sizeof(copy));
 }
 
 /* A box takes back from the count only what it has put in, whatever the order of its end and its transitions. */
@@ -442,7 +387,7 @@ static void broadcast(struct box *b, enum wire_type what)
   wire_begin(&p, what, 0, 0);
   wire_putz(&p, W_ID, b->row.id);
   wire_put_u64(&p, W_RUN, b->row.run);
-  warden_broadcast(b->warden, buf_str(&p));
+  reply_broadcast(b->warden, buf_str(&p));
 }
 
 void box_broadcast_ended(struct box *b)

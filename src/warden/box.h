@@ -6,18 +6,8 @@
 
 #include "jail/jail.h"
 #include "warden/box_usage.h"
+#include "warden/reply.h"
 #include "warden/warden.h"
-
-/* Who asked, so that an answer can be given later; the link may be gone by then. */
-struct origin {
-  struct ipc *ipc; /* NULL: nobody */
-  uint64_t serial; /* of the link, whose address may be another's by now */
-  uint64_t id;
-  bool resumed;       /* told in the answer: this question woke the box */
-  bool again;         /* asked before, of a warden that died since */
-  unsigned proven;    /* enum authority, which decides what of a box the answer shows */
-  uint8_t client[16]; /* W_CLIENT; zeros = nobody */
-};
 
 /* What was asked while the box changed its state. */
 struct copy;
@@ -98,14 +88,6 @@ void box_stop_timer(struct box *b);
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err);
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err);
 int box_dial(struct box *b, unsigned port, struct err *err);
-void box_put_fields(struct buf *packet, const struct box *b); /* the fields of a box answer */
-
-void box_route(struct buf *packet, const struct box *b); /* what the edge needs of them */
-/* Stock clients send a box's access token to its interpreter with cells, but not with requests about contexts. For
- * those it counts that the client, by its address, has shown the token or the key of the box's team before. */
-void box_vouch(struct box *b, const uint8_t client[16]);
-bool box_vouched(const struct box *b, const uint8_t client[16]);
-
 /* At start: adopt what lives, record what died, clear what nobody owns. */
 int box_recover(struct warden *w, struct err *err);
 void box_sample_all(struct warden *w);

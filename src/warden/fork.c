@@ -4,7 +4,7 @@
 
 #include "warden/quota.h"
 #include "warden/launch.h"
-#include "warden/rpc/reply.h"
+#include "warden/box_reply.h"
 #include "warden/checkpoint_store.h"
 #include "wire/api_key.h"
 #include "warden/egress.h"

@@ -3,7 +3,7 @@
 #include "warden/pause.h"
 
 #include "warden/quota.h"
-#include "warden/rpc/reply.h"
+#include "warden/box_reply.h"
 #include "warden/transition.h"
 #include "warden/storage_quota.h"
 

@@ -3,7 +3,7 @@
  * place is taken by the last one, which every search that is past that place has seen already. */
 #include "warden/token_index.h"
 
-#include "warden/rpc/request.h"
+#include "wire/api_key.h"
 
 struct candidate {
   struct box *box;

@@ -7,7 +7,7 @@
 #include "warden/warm/nursery_request.h"
 #include "warden/launch.h"
 #include "warden/box_log.h"
-#include "warden/rpc/reply.h"
+#include "warden/box_reply.h"
 #include "warden/checkpoint_store.h"
 #include "warden/pause.h"
 #include "warden/checkpoint_queue.h"

@@ -7,7 +7,7 @@
 #include "warden/quota.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/box.h"
-#include "warden/rpc/reply.h"
+#include "warden/rpc/rpc.h"
 #include "wire/box_socket.h"
 #include "warden/build/builder.h"
 #include "warden/fork.h"
@@ -38,12 +38,6 @@
 #define HOUR_US       3600000000LL
 #define HOUSEKEEP_MS  30000
 #define REFILL_MS     20 /* a box that was just given out has the cores for its first question */
-
-void warden_broadcast(struct warden *w, struct str packet)
-{
-  for (size_t i = 0; i < w->links.n; i++)
-    ipc_send(w->links.p[i], packet, -1);
-}
 
 /* ---- leaving ---- */
 
@@ -88,7 +82,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   struct warden *w = arg;
   if (packet.p[0] == CONTROL_LINK && fd >= 0) {
     box_socket_guard(fd); /* a gate is told things, and given descriptors; it gives none */
-    struct ipc *gate = desk_link(w, fd, PEER_GATE);
+    struct ipc *gate = rpc_accept(w, fd, PEER_GATE);
     cleanup_buf struct buf b = BUF_INIT(4096);
     wire_begin(&b, WIRE_HELLO, 0, 0);
     wire_putz(&b, W_DOMAIN, w->config->domain);
@@ -131,7 +125,7 @@ static void on_admin_connect(uv_poll_t *poll, int status, int events)
     close(fd);
     return;
   }
-  desk_link(w, fd, PEER_ROOT);
+  rpc_accept(w, fd, PEER_ROOT);
 }
 
 static int open_admin_socket(struct warden *w, struct err *err)

@@ -81,6 +81,4 @@ struct warden {
 /* The role's whole life; returns the exit status. fd 3 is the supervisor's control socket. */
 int warden_main(const struct warden_config *config);
 
-void warden_broadcast(struct warden *w, struct str packet);
-
 #endif

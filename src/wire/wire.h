@@ -7,7 +7,7 @@
  * the warden was restarted, so every request is idempotent: a box id is chosen by the gate.
  *
  * A gate is not trusted with more than it was shown: it proves a team by the hash of the key that a client presented
- * (W_PROOF), or the administrator by the hash of the token (W_ADMIN), in every request; authority.c says which request
+ * (W_PROOF), or the administrator by the hash of the token (W_ADMIN), in every request; rpc.c says which request
  * needs which. W_TEAM then only repeats what the key says, or names the team that an administrator means. */
 #ifndef CLOCHE_WIRE_WIRE_H
 #define CLOCHE_WIRE_WIRE_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* warden_authority.c - a gate that was taken over, on its link to the warden: it may ask what the edge needs, and what
- * it can show a key for; nothing else, and nothing in another team's name. The desk, the catalog and the store are the
- * real ones. */
+ * it can show a key for; nothing else, and nothing in another team's name. The handlers, the catalog and the store are
+ * the real ones. */
 #include "unit.h"
 
 #include "warden/box.h"
 #include "warden/rpc/authority.h"
-#include "warden/rpc/reply.h"
+#include "warden/rpc/rpc.h"
 #include "wire/api_key.h"
 #include "warden/token_index.h"
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int open_line(enum peer_kind kind)
 {
   int pair[2];
   assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-  desk_link(&lab.warden, pair[0], kind);
+  rpc_accept(&lab.warden, pair[0], kind);
   fd_nonblock(pair[1]);
   return pair[1];
 }
@@ -230,6 +230,13 @@ static void what_is_not_in_the_table_is_roots_alone(void **state)
   wire_begin(&p, WIRE_BOX_TOKEN, 0, 0);
   wire_putz(&p, W_ID, "ivictim");
   assert_int_equal(asked(lab.root, &p), 0);
+}
+
+static void a_type_without_a_row_is_unknown_to_root_too(void **state)
+{
+  cleanup_buf struct buf p = BUF_INIT(4096);
+  wire_begin(&p, 200, 0, 0);
+  assert_int_equal(asked(lab.root, &p), -ENOSYS);
 }
 
 static void administration_needs_the_administrators_token(void **state)
@@ -514,6 +521,7 @@ int main(void)
       cmocka_unit_test(without_a_key_a_gate_asks_nothing_of_a_team),
       cmocka_unit_test(a_key_opens_its_own_team_only),
       cmocka_unit_test(what_is_not_in_the_table_is_roots_alone),
+      cmocka_unit_test(a_type_without_a_row_is_unknown_to_root_too),
       cmocka_unit_test(administration_needs_the_administrators_token),
       cmocka_unit_test(a_route_tells_no_token_and_the_owner_gets_both),
       cmocka_unit_test(traffic_may_wake_but_not_connect),

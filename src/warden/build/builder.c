@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builder.c - see builder.h. */
 #include "warden/build/builder.h"
-#include "warden/rpc/authority.h"
 
 #include "warden/quota.h"
 #include "warden/build/build_layer.h"
@@ -210,7 +209,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   int r = team ? ref_read(q->ref, &lowered, &name, err) : err_set(err, -EINVAL, "no such team");
   if (!r && name.space.n && !str_is(name.space, team->slug))
     r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(name.space), team->slug);
-  if (!r && ((have && !str_is(q->team, have->row.team)) || !id_good(q->template_id)))
+  if (!r && ((have && !str_is(q->team, have->row.team)) || !id_valid(q->template_id)))
     r = err_set(err, -EINVAL, "bad build or template id");
   r = r ? r : tags_of(q, &name, &tags, err);
   r = r ? r : sizes_fit(w, q, err);

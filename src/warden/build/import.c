@@ -3,8 +3,10 @@
  *
  * An image that `cloche template export` wrote brings its settings along. Any other one keeps its environment, its
  * directory and its user where that is a name; it is the operator's to see that it has what sandboxes need. */
+#include "warden/build/import.h"
+
+#include "warden/build/source.h"
 #include "warden/quota.h"
-#include "warden/rpc/request.h"
 #include "warden/db/ref.h"
 #include "warden/id_slots.h"
 #include "warden/worker_pool.h"
@@ -18,7 +20,8 @@
 struct import {
   uv_work_t work;
   struct warden *warden;
-  struct origin origin;
+  import_fn *done;
+  void *arg;
   struct source_spec spec;
   struct source_base base;
   char team[40], ref[300];
@@ -126,42 +129,37 @@ static void import_done(uv_work_t *work, int status)
   struct import *i = work->data;
   struct template *t = NULL;
   struct build *b = NULL;
-  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
   slot_mark(i->warden, i->slot, false);
   if (!i->result)
     i->result = add_build(i, &t, &b);
-  struct request q = {.warden = i->warden, .id = i->origin.id, .out = &out};
-  reply_begin(&q, WIRE_REPLY, i->result);
-  if (i->result)
-    wire_putz(&out, W_MESSAGE, i->err.msg);
-  else
-    reply_put_build(&q, t, b);
-  reply_packet(i->warden, i->origin, &out);
+  i->done(i->arg, i->result, t, b, &i->err);
   import_free(i);
 }
 
-void handle_import(struct request *q)
+/* What can be refused is refused before anything is unpacked. */
+static int import_check(struct import *i, const struct import_params *p, struct err *err)
 {
-  struct warden *w = q->warden;
-  struct import *i = xcalloc(1, sizeof(*i));
-  struct str image = wire_get(q->packet, W_NAME);
-  *i = (struct import){.warden = w, .origin = request_origin(q), .image = xstrndup(image.p ? image.p : "", image.n)};
-  i->work.data = i;
-  bool bad = str_copyz(q->team, i->team, sizeof(i->team)) ||
-             str_copyz(wire_get(q->packet, W_REF), i->ref, sizeof(i->ref)) || !catalog_team(w->catalog, q->team);
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct ref name;
-  struct err err = ERR_NONE;
-  if (!bad && ref_read(str_of(i->ref), &lowered, &name, &err)) { /* before anything is unpacked */
-    reply_err(q, &err);
+  if (str_copyz(p->team, i->team, sizeof(i->team)) || str_copyz(p->ref, i->ref, sizeof(i->ref)) ||
+      !catalog_team(i->warden->catalog, p->team))
+    return err_set(err, -EINVAL, "an import needs an existing team and a template name");
+  int r = ref_read(str_of(i->ref), &lowered, &name, err);
+  if (!r && slot_take(i->warden, &i->slot))
+    r = err_set(err, -EAGAIN, "all id ranges are in use; try again later");
+  return r;
+}
+
+int template_import(struct warden *w, const struct import_params *p, struct err *err)
+{
+  struct import *i = xcalloc(1, sizeof(*i));
+  *i = (struct import){
+      .warden = w, .done = p->done, .arg = p->arg, .image = xstrndup(p->image.p ? p->image.p : "", p->image.n)};
+  i->work.data = i;
+  int r = import_check(i, p, err);
+  if (r) {
     import_free(i);
-    return;
-  }
-  if (bad || slot_take(w, &i->slot)) {
-    reply_error(q, bad ? -EINVAL : -EAGAIN,
-                bad ? "an import needs a team that is there and a name" : "all id ranges are in use; try again later");
-    import_free(i);
-    return;
+    return r;
   }
   i->spec = (struct source_spec){.rules = &w->config->source,
                                  .data = w->config->data,
@@ -172,4 +170,5 @@ void handle_import(struct request *q)
                                  .image = str_of(i->image),
                                  .any_file = true};
   worker_pool_queue(w, i->team, &i->work, import_work, import_done);
+  return 0;
 }

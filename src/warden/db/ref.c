@@ -13,6 +13,11 @@ bool ref_word(struct str s, const char *extra)
   return s.n > 0;
 }
 
+bool id_valid(struct str id)
+{
+  return ref_word(id, "") && id.n < 48;
+}
+
 int ref_read(struct str text, struct buf *lowered, struct ref *out, struct err *err)
 {
   struct str given = str_trim(text), rest;

@@ -15,5 +15,7 @@ struct ref {
 /* Trims and lowers; the parts point into `lowered`. -EINVAL with the reason. */
 int ref_read(struct str text, struct buf *lowered, struct ref *out, struct err *err);
 bool ref_word(struct str s, const char *extra); /* one or more of a-z, 0-9 and the extra characters */
+/* A sandbox or template ID that a gate may choose, 1 to 47 of a-z and 0-9: they become names of files. */
+bool id_valid(struct str id);
 
 #endif

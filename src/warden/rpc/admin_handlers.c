@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admin_handlers.c - what the host's root user asks beyond what gates do: layers of templates, garbage, the key to a
  * box. */
-#include "warden/rpc/request.h"
+#include "warden/rpc/handlers.h"
 
 #include "warden/build/gc.h"
+#include "warden/build/import.h"
+#include "warden/warden.h"
 #include "wire/api_key.h"
 
 #define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */
 
-static void handle_show(struct request *q)
+void handle_build_show(struct request *q)
 {
   struct err err = ERR_NONE;
   struct template *t;
@@ -18,7 +20,7 @@ static void handle_show(struct request *q)
     return;
   }
   reply_begin(q, WIRE_REPLY, 0);
-  reply_put_build(q, t, b);
+  put_template(q->out, t, b, q->warden);
   wire_putz(q->out, W_LAYERS, b->row.layers);
   if (strlen(b->row.config) <= CONFIG_MAX)
     wire_putz(q->out, W_CONFIG, b->row.config);
@@ -33,7 +35,7 @@ static void put_gc_item(const char *path, void *arg)
   reply_send(q);
 }
 
-static void handle_gc(struct request *q)
+void handle_gc(struct request *q)
 {
   struct gc_params o = {
       .only_say = wire_u64(q->packet, W_MODE, 1) != 0,
@@ -47,7 +49,7 @@ static void handle_gc(struct request *q)
   reply_send(q);
 }
 
-static void handle_token(struct request *q)
+void handle_box_token(struct request *q)
 {
   char token[TOKEN_TEXT];
   token_make(str_of(q->warden->secret), TOKEN_ACCESS, wire_get(q->packet, W_ID), token);
@@ -56,22 +58,36 @@ static void handle_token(struct request *q)
   reply_send(q);
 }
 
-static const struct {
-  enum wire_type type;
-  void (*answer)(struct request *q);
-} questions[] = {
-    {WIRE_BUILD_SHOW, handle_show},
-    {WIRE_GC, handle_gc},
-    {WIRE_BOX_TOKEN, handle_token},
-    {WIRE_TEMPLATE_IMPORT, handle_import},
+struct import_reply {
+  struct warden *warden;
+  struct origin origin;
 };
 
-bool handle_admin(struct request *q, enum wire_type type)
+static void import_finished(void *arg, int result, struct template *t, struct build *b, const struct err *err)
 {
-  for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-    if (questions[i].type == type) {
-      questions[i].answer(q);
-      return true;
-    }
-  return false;
+  struct import_reply *r = arg;
+  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
+  wire_begin(&out, WIRE_REPLY, r->origin.id, result);
+  if (result)
+    wire_putz(&out, W_MESSAGE, err->msg);
+  else
+    put_template(&out, t, b, r->warden);
+  reply_packet(r->warden, r->origin, &out);
+  free(r);
+}
+
+void handle_template_import(struct request *q)
+{
+  struct err err = ERR_NONE;
+  struct import_reply *r = xcalloc(1, sizeof(*r));
+  *r = (struct import_reply){.warden = q->warden, .origin = request_origin(q)};
+  struct import_params p = {.team = q->team,
+                            .ref = wire_get(q->packet, W_REF),
+                            .image = wire_get(q->packet, W_NAME),
+                            .done = import_finished,
+                            .arg = r};
+  if (template_import(q->warden, &p, &err)) {
+    reply_err(q, &err);
+    free(r);
+  }
 }

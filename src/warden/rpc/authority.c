@@ -2,69 +2,8 @@
 /* authority.c - see authority.h. */
 #include "warden/rpc/authority.h"
 
-#include "warden/rpc/request.h"
-
-static const struct {
-  enum wire_type type;
-  unsigned may; /* enum authority */
-} rules[] = {
-    {WIRE_AUTH, BY_ANYONE},
-    {WIRE_STATUS, BY_ANYONE},
-    {WIRE_BOX_GET, BY_ANYONE | BY_KEY},
-    {WIRE_BOX_CONNECT, BY_ANYONE | BY_KEY}, /* anyone: only what traffic may wake */
-    {WIRE_BOX_DIAL, BY_ANYONE},
-    {WIRE_BOX_VOUCH, BY_ANYONE},
-    {WIRE_SIGNED_FIND, BY_ANYONE},
-    {WIRE_BOX_CREATE, BY_KEY},
-    {WIRE_BOX_LIST, BY_KEY},
-    {WIRE_BOX_KILL, BY_KEY},
-    {WIRE_BOX_TIMEOUT, BY_KEY},
-    {WIRE_BOX_PAUSE, BY_KEY},
-    {WIRE_BOX_CONFIG, BY_KEY},
-    {WIRE_BOX_LOG, BY_KEY},
-    {WIRE_BOX_USAGE, BY_KEY},
-    {WIRE_BOX_FORK, BY_KEY},
-    {WIRE_USAGE_LATEST, BY_KEY},
-    {WIRE_SNAPSHOT, BY_KEY},
-    {WIRE_SNAPSHOT_LIST, BY_KEY},
-    {WIRE_TEMPLATE_LIST, BY_KEY},
-    {WIRE_TEMPLATE_FIND, BY_KEY},
-    {WIRE_TEMPLATE_TAGS, BY_KEY},
-    {WIRE_TEMPLATE_BUILDS, BY_KEY},
-    {WIRE_TEMPLATE_CHANGE, BY_KEY},
-    {WIRE_TEMPLATE_DELETE, BY_KEY},
-    {WIRE_TAG_PUT, BY_KEY},
-    {WIRE_TAG_DELETE, BY_KEY},
-    {WIRE_BUILD_REQUEST, BY_KEY},
-    {WIRE_BUILD_START, BY_KEY},
-    {WIRE_BUILD_GET, BY_KEY},
-    {WIRE_BUILD_CANCEL, BY_KEY | BY_ADMIN},
-    {WIRE_FILE_LOOK, BY_KEY},
-    {WIRE_FILE_OPEN, BY_LINK},
-    {WIRE_FILE_CLOSE, BY_LINK},
-    {WIRE_KEY_CREATE, BY_KEY | BY_ADMIN},
-    {WIRE_KEY_LIST, BY_KEY | BY_ADMIN},
-    {WIRE_KEY_RENAME, BY_KEY | BY_ADMIN},
-    {WIRE_KEY_DELETE, BY_KEY | BY_ADMIN},
-    {WIRE_TEAM_LIST, BY_ADMIN},
-    {WIRE_TEAM_KILL, BY_ADMIN},
-};
-
-static unsigned rule_of(enum wire_type type)
-{
-  for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-    if (rules[i].type == type)
-      return rules[i].may;
-  return 0;
-}
-
-bool id_good(struct str id)
-{
-  for (size_t i = 0; i < id.n; i++)
-    if (!((id.p[i] >= 'a' && id.p[i] <= 'z') || (id.p[i] >= '0' && id.p[i] <= '9')))
-      return false;
-  return id.n > 0 && id.n < 48;
-}
+#include "warden/db/catalog.h"
+#include "warden/warden.h"
 
 static int refuse(struct request *q, int status, const char *why)
 {
@@ -124,18 +63,17 @@ static int by_link(struct request *q, enum wire_type type)
   return 0;
 }
 
-int authority_admit(struct request *q, enum wire_type type)
+int authority_admit(struct request *q, enum wire_type type, unsigned may)
 {
   q->team = wire_get(q->packet, W_TEAM);
   if (q->peer->kind == PEER_ROOT) {
     q->proven = BY_ROOT;
     return 0;
   }
-  unsigned may = rule_of(type);
-  if (!may) {
-    log_with(LOG_WARN, (const char *[]){"event", "authority", NULL}, "a gate asked question %u, which is root's alone",
+  if (!(may & ~(unsigned)BY_ROOT)) {
+    log_with(LOG_WARN, (const char *[]){"event", "authority", NULL}, "a gate sent request %u, which only root may send",
              (unsigned)type);
-    return refuse(q, -EPERM, "only the host's root user may ask this");
+    return refuse(q, -EPERM, "only the host's root user may send this request");
   }
   if ((may & BY_KEY) && wire_get(q->packet, W_PROOF).p)
     return by_key(q);

@@ -1,151 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handlers.c - questions of the gates, one function each. Reads only the fixed shapes of wire.h; text that clients
+/* box_handlers.c - requests about boxes, one function each. Reads only the fixed shapes of wire.h; text that clients
  * wrote passes through untouched. */
-#include "warden/rpc/reply.h"
+#include "warden/rpc/handlers.h"
 
-#include "warden/quota.h"
 #include "warden/box_log.h"
-#include "warden/rpc/request.h"
+#include "warden/box_reply.h"
+#include "warden/db/ref.h"
 #include "warden/pause.h"
+#include "warden/quota.h"
 #include "warden/token_index.h"
 #include "warden/warm/warm_pool.h"
-#include <stdio.h>
-
-void reply_begin(struct request *q, enum wire_type type, int status)
-{
-  wire_begin(q->out, type, q->id, status);
-}
-
-static void send_to(struct ipc *l, const struct buf *b, int fd)
-{
-  int r = buf_failed(b) ? buf_failed(b) : ipc_send(l, buf_str(b), fd);
-  if (r && r != -EPIPE)
-    log_error("answer of %zu bytes not sent: %s", b->n, strerrordesc_np(-r));
-}
-
-void reply_send_fd(struct request *q, int fd)
-{
-  send_to(q->ipc, q->out, fd);
-}
-
-void reply_send(struct request *q)
-{
-  const struct wire_head *h = (const struct wire_head *)q->out->p;
-  if (h && h->type == WIRE_ITEM) {
-    int r = buf_failed(q->out) ? buf_failed(q->out) : ipc_send_bulk(q->ipc, buf_str(q->out));
-    q->lost = q->lost ? q->lost : r;
-    return;
-  }
-  if (q->lost && q->lost != -EPIPE) {
-    wire_begin(q->out, WIRE_REPLY, q->id, -ENOBUFS);
-    wire_putz(q->out, W_MESSAGE, "the answer is larger than this server can send at once; ask for less");
-  }
-  send_to(q->ipc, q->out, -1);
-}
-
-void reply_error(struct request *q, int status, const char *message)
-{
-  reply_begin(q, WIRE_REPLY, status);
-  wire_putz(q->out, W_MESSAGE, message);
-  reply_send(q);
-}
-
-void reply_err(struct request *q, const struct err *err)
-{
-  reply_error(q, err->code ? err->code : -EIO, err->msg);
-}
-
-void reply_ok(struct request *q)
-{
-  reply_begin(q, WIRE_REPLY, 0);
-  reply_send(q);
-}
-
-bool reply_possible(struct warden *w, struct origin origin)
-{
-  for (size_t i = 0; i < w->links.n; i++)
-    if (w->links.p[i] == origin.ipc)
-      return ipc_serial(origin.ipc) == origin.serial;
-  return false;
-}
-
-void reply_packet(struct warden *w, struct origin origin, const struct buf *b)
-{
-  if (reply_possible(w, origin))
-    send_to(origin.ipc, b, -1);
-}
-
-struct origin request_origin(const struct request *q)
-{
-  struct origin origin = {.ipc = q->ipc,
-                          .serial = ipc_serial(q->ipc),
-                          .id = q->id,
-                          .again = wire_head(q->packet)->status == WIRE_AGAIN,
-                          .proven = (unsigned)q->proven};
-  struct str client = wire_get(q->packet, W_CLIENT);
-  if (client.n == sizeof(origin.client))
-    memcpy(origin.client, client.p, client.n);
-  return origin;
-}
-
-static void put_token(struct buf *out, enum wire_tag plain, enum wire_tag hashed, enum token_kind kind, bool show,
-                      const struct box *b)
-{
-  char token[TOKEN_TEXT];
-  uint8_t hash[SHA256_LEN];
-  token_make(str_of(b->warden->secret), kind, str_of(b->row.id), token);
-  sha256_of(token, strlen(token), hash);
-  wire_put(out, hashed, str_make(hash, sizeof(hash)));
-  if (show)
-    wire_putz(out, plain, token);
-}
-
-void desk_put_box(struct buf *out, enum authority proven, const struct box *b)
-{
-  bool own = proven == BY_KEY;
-  if (proven == BY_ANYONE)
-    box_route(out, b);
-  else
-    box_put_fields(out, b);
-  if (b->row.flags & BOX_SECURE)
-    put_token(out, W_TOKEN, W_TOKEN_HASH, TOKEN_ACCESS, own, b);
-  if (b->row.flags & BOX_PRIVATE)
-    put_token(out, W_TRAFFIC, W_TRAFFIC_HASH, TOKEN_TRAFFIC, own, b);
-}
-
-static void answer_about(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err,
-                         bool trace)
-{
-  if (!reply_possible(w, origin))
-    return;
-  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
-  wire_begin(&out, WIRE_REPLY, origin.id, status);
-  if (status)
-    wire_putz(&out, W_MESSAGE, err->msg);
-  else
-    desk_put_box(&out, (enum authority)origin.proven, b);
-  if (!status && origin.proven == BY_KEY)
-    box_vouch(b, origin.client);
-  if (trace && !status)
-    wire_put(&out, W_TRACE, str_make(&b->trace, sizeof(b->trace)));
-  if (origin.resumed)
-    wire_put_u64(&out, W_RESUMED, 1);
-  send_to(origin.ipc, &out, -1);
-}
-
-void reply_box(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err)
-{
-  answer_about(w, origin, status, b, err, false);
-}
-
-void reply_created(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err)
-{
-  answer_about(w, origin, status, b, err, true);
-}
+#include "wire/api_key.h"
 
 /* ---- boxes ---- */
 
-static void handle_create(struct request *q)
+void handle_box_create(struct request *q)
 {
   struct err err = ERR_NONE;
   struct box_params order = {
@@ -161,7 +30,7 @@ static void handle_create(struct request *q)
   };
   unsigned retry = 0;
   const struct box *have = box_find(q->warden, order.id, STR_NONE);
-  if (!id_good(order.id)) {
+  if (!id_valid(order.id)) {
     reply_error(q, -EINVAL, "invalid sandbox ID");
   } else if (have && !str_is(order.team, have->row.team)) {
     reply_error(q, -EEXIST, "the sandbox ID is in use");
@@ -175,33 +44,15 @@ static void handle_create(struct request *q)
   }
 }
 
-/* The box a question is about; answers the refusal itself. A box that ended is told with its cause. */
-struct box *request_box(struct request *q)
-{
-  struct str id = wire_get(q->packet, W_ID);
-  struct box *b = box_find(q->warden, id, q->team);
-  if (b)
-    return b;
-  char cause[256] = "";
-  int64_t when = 0;
-  reply_begin(q, WIRE_REPLY, -ENOENT);
-  if (!store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {
-    wire_putz(q->out, W_CAUSE, cause);
-    wire_put_u64(q->out, W_END, (uint64_t)when);
-  }
-  reply_send(q);
-  return NULL;
-}
-
 static void answer_box(struct request *q, const struct box *b)
 {
   reply_begin(q, WIRE_REPLY, 0);
-  desk_put_box(q->out, q->proven, b);
+  box_put_visible(q->out, q->proven, b);
   reply_send(q);
 }
 
 /* With a port: a way in comes along where there is one, so that the first request into a box asks only once. */
-static void handle_get(struct request *q)
+void handle_box_get(struct request *q)
 {
   struct box *b = request_box(q);
   struct err err = ERR_NONE;
@@ -212,11 +63,11 @@ static void handle_get(struct request *q)
   if (q->proven == BY_KEY)
     box_vouch(b, request_origin(q).client);
   reply_begin(q, WIRE_REPLY, 0);
-  desk_put_box(q->out, q->proven, b);
+  box_put_visible(q->out, q->proven, b);
   reply_send_fd(q, fd >= 0 ? fd : -1);
 }
 
-static void handle_kill(struct request *q)
+void handle_box_kill(struct request *q)
 {
   struct box *b = request_box(q);
   if (!b)
@@ -225,7 +76,7 @@ static void handle_kill(struct request *q)
   reply_ok(q);
 }
 
-static void handle_timeout(struct request *q)
+void handle_box_timeout(struct request *q)
 {
   struct box *b = request_box(q);
   if (!b)
@@ -246,7 +97,7 @@ static void handle_timeout(struct request *q)
     answer_box(q, b);
 }
 
-static void handle_pause(struct request *q)
+void handle_box_pause(struct request *q)
 {
   struct box *b = request_box(q);
   if (b)
@@ -254,7 +105,7 @@ static void handle_pause(struct request *q)
                      .origin = request_origin(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
 }
 
-static void handle_connect(struct request *q)
+void handle_box_connect(struct request *q)
 {
   struct box *b = request_box(q);
   if (!b)
@@ -273,7 +124,7 @@ static void handle_connect(struct request *q)
   box_connect(b, &pending_op);
 }
 
-static void handle_config(struct request *q)
+void handle_box_config(struct request *q)
 {
   struct box *b = request_box(q);
   struct err err = ERR_NONE;
@@ -291,7 +142,7 @@ static void handle_config(struct request *q)
     reply_ok(q);
 }
 
-static void handle_dial(struct request *q)
+void handle_box_dial(struct request *q)
 {
   struct box *b = request_box(q);
   if (!b)
@@ -307,11 +158,11 @@ static void handle_dial(struct request *q)
   }
   reply_begin(q, WIRE_REPLY, 0);
   wire_put_u64(q->out, W_RUN, b->row.run);
-  send_to(q->ipc, q->out, fd);
+  reply_send_fd(q, fd);
 }
 
 /* Who shows a box's token is remembered as a client of it; see box_vouch. */
-static void handle_vouch(struct request *q)
+void handle_box_vouch(struct request *q)
 {
   struct box *b = request_box(q);
   if (!b)
@@ -329,7 +180,7 @@ static void handle_vouch(struct request *q)
     reply_error(q, -EACCES, "nothing vouches for this client");
 }
 
-static void handle_signed(struct request *q)
+void handle_signed_find(struct request *q)
 {
   struct str hash = wire_get(q->packet, W_TOKEN_HASH);
   if (hash.n) {
@@ -345,7 +196,7 @@ static void handle_signed(struct request *q)
 }
 
 /* No descriptor comes with the answer when the box printed nothing. */
-static void handle_log(struct request *q)
+void handle_box_log(struct request *q)
 {
   struct str id = wire_get(q->packet, W_ID);
   struct box *b = box_find(q->warden, id, q->team);
@@ -358,10 +209,10 @@ static void handle_log(struct request *q)
     return;
   }
   reply_begin(q, WIRE_REPLY, 0);
-  send_to(q->ipc, q->out, fd >= 0 ? fd : -1);
+  reply_send_fd(q, fd >= 0 ? fd : -1);
 }
 
-static void handle_usage(struct request *q)
+void handle_box_usage(struct request *q)
 {
   struct box *b = request_box(q);
   if (!b)
@@ -379,7 +230,7 @@ static void handle_usage(struct request *q)
 }
 
 /* The newest sample of each of the team's boxes that were named. */
-static void handle_usage_latest(struct request *q)
+void handle_usage_latest(struct request *q)
 {
   struct str rest = wire_get(q->packet, W_REF), id;
   while (rest.n) {
@@ -395,7 +246,7 @@ static void handle_usage_latest(struct request *q)
   reply_ok(q);
 }
 
-static void handle_team_kill(struct request *q)
+void handle_team_kill(struct request *q)
 {
   VEC(struct box *) doomed = {0};
   void *value;
@@ -410,7 +261,7 @@ static void handle_team_kill(struct request *q)
   vec_free(&doomed);
 }
 
-static void handle_status(struct request *q)
+void handle_status(struct request *q)
 {
   struct warden *w = q->warden;
   struct wire_status s = {.started_us = w->started_us,
@@ -438,78 +289,4 @@ static void handle_status(struct request *q)
   wire_put_u64(q->out, W_COUNT, w->boxes.n);
   wire_put(q->out, W_STATUS, str_make(&s, sizeof(s)));
   reply_send(q);
-}
-
-static const struct {
-  enum wire_type type;
-  void (*answer)(struct request *q);
-} questions[] = {
-    {WIRE_BOX_CREATE, handle_create},
-    {WIRE_BOX_GET, handle_get},
-    {WIRE_BOX_LIST, desk_list},
-    {WIRE_BOX_KILL, handle_kill},
-    {WIRE_BOX_TIMEOUT, handle_timeout},
-    {WIRE_BOX_PAUSE, handle_pause},
-    {WIRE_BOX_CONNECT, handle_connect},
-    {WIRE_BOX_CONFIG, handle_config},
-    {WIRE_BOX_DIAL, handle_dial},
-    {WIRE_BOX_USAGE, handle_usage},
-    {WIRE_USAGE_LATEST, handle_usage_latest},
-    {WIRE_TEAM_KILL, handle_team_kill},
-    {WIRE_BOX_LOG, handle_log},
-    {WIRE_STATUS, handle_status},
-    {WIRE_BOX_VOUCH, handle_vouch},
-    {WIRE_SIGNED_FIND, handle_signed},
-};
-
-static void on_gate_packet(struct ipc *l, struct str packet, int fd, void *arg)
-{
-  if (fd >= 0)
-    close(fd);
-  if (wire_check(packet)) {
-    log_error("a gate sent a broken packet of %zu bytes", packet.n);
-    return;
-  }
-  struct peer *peer = arg;
-  static _Alignas(8) char copy[WIRE_MAX]; /* answers may re-enter the link's buffer */
-  memcpy(copy, packet.p, packet.n);
-  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
-  struct request q = {.warden = peer->warden, .peer = peer, .ipc = l, .packet = {copy, packet.n}, .out = &out};
-  q.id = wire_head(q.packet)->id;
-  enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
-  if (authority_admit(&q, type))
-    return;
-  for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-    if (questions[i].type == type) {
-      questions[i].answer(&q);
-      return;
-    }
-  if (!handle_copy(&q, type) && !handle_catalog(&q, type) && !handle_build(&q, type) && !handle_admin(&q, type))
-    reply_error(&q, -ENOSYS, "the warden does not know this request");
-}
-
-static void on_gate_closed(struct ipc *l, void *arg)
-{
-  struct peer *p = arg;
-  struct warden *w = p->warden;
-  for (size_t i = 0; i < w->links.n; i++)
-    if (w->links.p[i] == l)
-      vec_remove_swap(&w->links, i);
-  desk_list_drop(p);
-  ipc_free(l);
-  free(p);
-}
-
-static const struct ipc_ops warden_rpc_ops = {on_gate_packet, on_gate_closed};
-
-struct ipc *desk_link(struct warden *w, int fd, enum peer_kind kind)
-{
-  struct peer *p = xcalloc(1, sizeof(*p));
-  struct ipc *l = ipc_new(w->loop, fd, &warden_rpc_ops, p);
-  *p = (struct peer){.warden = w, .ipc = l, .kind = kind};
-  ipc_pace(l);
-  ipc_guard(l);
-  ipc_on_drain(l, desk_list_go_on);
-  vec_push(&w->links, l);
-  return l;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build_handlers.c - questions about builds of templates and the files they copy. */
+/* build_handlers.c - requests about builds of templates and the files they copy. */
+#include "warden/rpc/handlers.h"
+
 #include "warden/build/builder.h"
-#include "warden/rpc/request.h"
+#include "warden/rpc/authority.h"
 #include "warden/storage_quota.h"
 
-static void handle_request(struct request *q)
+void handle_build_request(struct request *q)
 {
   struct err err = ERR_NONE;
   struct job *j;
@@ -31,7 +33,7 @@ static void handle_request(struct request *q)
   reply_send(q);
 }
 
-static void handle_start(struct request *q)
+void handle_build_start(struct request *q)
 {
   struct err err = ERR_NONE;
   if (builder_start(q->warden, q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_BUILD),
@@ -54,7 +56,7 @@ static bool ready_made(struct request *q)
   return true;
 }
 
-static void handle_get(struct request *q)
+void handle_build_get(struct request *q)
 {
   struct err err = ERR_NONE;
   struct job *j;
@@ -74,7 +76,7 @@ static void handle_get(struct request *q)
   reply_send_fd(q, fd);
 }
 
-static void handle_cancel(struct request *q)
+void handle_build_cancel(struct request *q)
 {
   size_t n = builder_cancel(q->warden, q->team, wire_get(q->packet, W_BUILD), "cancelled: by request");
   reply_begin(q, WIRE_REPLY, 0);
@@ -82,7 +84,7 @@ static void handle_cancel(struct request *q)
   reply_send(q);
 }
 
-static void handle_file(struct request *q)
+void handle_file_look(struct request *q)
 {
   struct template *t = request_template(q, NULL);
   if (!t)
@@ -101,7 +103,7 @@ static void handle_file(struct request *q)
   reply_send(q);
 }
 
-static void handle_file_open(struct request *q)
+void handle_file_open(struct request *q)
 {
   struct err err = ERR_NONE;
   uint64_t granted = 0;
@@ -121,7 +123,7 @@ static void handle_file_open(struct request *q)
   reply_send_fd(q, fd);
 }
 
-static void handle_file_close(struct request *q)
+void handle_file_close(struct request *q)
 {
   struct err err = ERR_NONE;
   bool keep = wire_get(q->packet, W_COUNT).p != NULL;
@@ -133,22 +135,4 @@ static void handle_file_close(struct request *q)
     reply_err(q, &err);
   else
     reply_ok(q);
-}
-
-bool handle_build(struct request *q, enum wire_type type)
-{
-  static const struct {
-    enum wire_type type;
-    void (*answer)(struct request *q);
-  } questions[] = {
-      {WIRE_BUILD_REQUEST, handle_request}, {WIRE_BUILD_START, handle_start}, {WIRE_BUILD_GET, handle_get},
-      {WIRE_BUILD_CANCEL, handle_cancel},   {WIRE_FILE_LOOK, handle_file},    {WIRE_FILE_OPEN, handle_file_open},
-      {WIRE_FILE_CLOSE, handle_file_close},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-    if (questions[i].type == type) {
-      questions[i].answer(q);
-      return true;
-    }
-  return false;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* catalog_handlers.c - questions about teams, keys and templates. */
+/* catalog_handlers.c - requests about teams, keys and templates. */
+#include "warden/rpc/handlers.h"
+
 #include "warden/quota.h"
 #include "warden/build/builder.h"
-#include "warden/rpc/request.h"
+#include "warden/rpc/authority.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/fork.h"
 
@@ -24,7 +26,7 @@ static void put_team(struct buf *b, const struct row_team *t)
   wire_put_u64(b, W_LIMIT_SNAPSHOTS, t->snapshots_max);
 }
 
-static void handle_auth(struct request *q)
+void handle_auth(struct request *q)
 {
   struct str hash = wire_get(q->packet, W_PROOF);
   if (wire_get(q->packet, W_ADMIN).p) {
@@ -46,7 +48,7 @@ static void handle_auth(struct request *q)
   reply_send(q);
 }
 
-static void handle_teams(struct request *q)
+void handle_team_list(struct request *q)
 {
   const struct row_team *const *list;
   size_t n = catalog_teams(q->warden->catalog, &list);
@@ -66,11 +68,11 @@ static void keys_changed(struct warden *w)
 {
   cleanup_buf struct buf p = BUF_INIT(256);
   wire_begin(&p, WIRE_KEYS_CHANGED, 0, 0);
-  warden_broadcast(w, buf_str(&p));
+  reply_broadcast(w, buf_str(&p));
 }
 
 /* What is not given keeps its value. */
-static void handle_team_put(struct request *q)
+void handle_team_put(struct request *q)
 {
   struct err err = ERR_NONE;
   const struct row_team *have = catalog_team(q->warden->catalog, q->team);
@@ -110,7 +112,7 @@ static void put_key(struct buf *b, const struct row_key *k)
   wire_put_u64(b, W_LAST, (uint64_t)k->used_us);
 }
 
-static void handle_keys(struct request *q)
+void handle_key_list(struct request *q)
 {
   const struct row_key *const *list;
   size_t n = catalog_keys(q->warden->catalog, &list);
@@ -124,7 +126,7 @@ static void handle_keys(struct request *q)
   reply_ok(q);
 }
 
-static void handle_key_create(struct request *q)
+void handle_key_create(struct request *q)
 {
   struct err err = ERR_NONE;
   const struct row_key *k;
@@ -138,7 +140,7 @@ static void handle_key_create(struct request *q)
   reply_send(q);
 }
 
-static void handle_key_rename(struct request *q)
+void handle_key_rename(struct request *q)
 {
   struct err err = ERR_NONE;
   if (catalog_key_rename(q->warden->catalog, q->team, wire_get(q->packet, W_ID), wire_get(q->packet, W_NAME), &err))
@@ -147,7 +149,7 @@ static void handle_key_rename(struct request *q)
     reply_ok(q);
 }
 
-static void handle_key_delete(struct request *q)
+void handle_key_delete(struct request *q)
 {
   struct err err = ERR_NONE;
   if (catalog_key_delete(q->warden->catalog, q->team, wire_get(q->packet, W_ID), &err)) {
@@ -188,7 +190,7 @@ static void put_job(struct buf *p, const struct job *j)
   wire_put_u64(p, W_STATE, j->row.state);
 }
 
-static void put_template(struct buf *p, struct template *t, struct build *b, struct warden *wd)
+void put_template(struct buf *p, struct template *t, struct build *b, struct warden *wd)
 {
   struct catalog *c = wd->catalog;
   const struct row_team *owner = catalog_team(c, str_of(t->row.team));
@@ -215,7 +217,7 @@ static void put_template(struct buf *p, struct template *t, struct build *b, str
   wire_put_u64(p, W_DISK_MB, b->row.disk_mb);
 }
 
-static void handle_templates(struct request *q)
+void handle_template_list(struct request *q)
 {
   struct catalog *c = q->warden->catalog;
   struct template *const *list;
@@ -233,7 +235,7 @@ static void handle_templates(struct request *q)
   reply_ok(q);
 }
 
-static void handle_template(struct request *q)
+void handle_template_find(struct request *q)
 {
   struct err err = ERR_NONE;
   struct template *t;
@@ -266,24 +268,14 @@ struct template *request_template(struct request *q, bool *by_id)
   return NULL;
 }
 
-void reply_put_build(struct request *q, struct template *t, struct build *b)
-{
-  put_template(q->out, t, b, q->warden);
-}
-
-void reply_put_template(struct request *q, struct template *t)
-{
-  put_template(q->out, t, catalog_default(t), q->warden);
-}
-
 static void answer_template(struct request *q, struct template *t)
 {
   reply_begin(q, WIRE_REPLY, 0);
-  reply_put_template(q, t);
+  put_template(q->out, t, catalog_default(t), q->warden);
   reply_send(q);
 }
 
-static void handle_tags(struct request *q)
+void handle_template_tags(struct request *q)
 {
   struct template *t = request_template(q, NULL);
   struct str name;
@@ -301,7 +293,7 @@ static void handle_tags(struct request *q)
   answer_template(q, t);
 }
 
-static void handle_builds(struct request *q)
+void handle_template_builds(struct request *q)
 {
   struct template *t = request_template(q, NULL);
   if (!t)
@@ -339,7 +331,7 @@ static void handle_builds(struct request *q)
   answer_template(q, t);
 }
 
-static void handle_template_change(struct request *q)
+void handle_template_change(struct request *q)
 {
   struct err err = ERR_NONE;
   struct template *t = request_template(q, NULL);
@@ -360,7 +352,7 @@ static bool in_use(struct warden *w, const struct template *t)
   return false;
 }
 
-static void handle_template_delete(struct request *q)
+void handle_template_delete(struct request *q)
 {
   struct err err = ERR_NONE;
   struct template *t = request_template(q, NULL);
@@ -379,7 +371,7 @@ static void handle_template_delete(struct request *q)
   }
 }
 
-static void handle_tag_put(struct request *q)
+void handle_tag_put(struct request *q)
 {
   struct err err = ERR_NONE;
   struct build *b;
@@ -392,42 +384,11 @@ static void handle_tag_put(struct request *q)
   reply_send(q);
 }
 
-static void handle_tag_delete(struct request *q)
+void handle_tag_delete(struct request *q)
 {
   struct err err = ERR_NONE;
   if (catalog_untag(q->warden->catalog, q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &err))
     reply_err(q, &err);
   else
     reply_ok(q);
-}
-
-static const struct {
-  enum wire_type type;
-  void (*answer)(struct request *q);
-} questions[] = {
-    {WIRE_AUTH, handle_auth},
-    {WIRE_TEAM_LIST, handle_teams},
-    {WIRE_TEAM_PUT, handle_team_put},
-    {WIRE_KEY_CREATE, handle_key_create},
-    {WIRE_KEY_LIST, handle_keys},
-    {WIRE_KEY_RENAME, handle_key_rename},
-    {WIRE_KEY_DELETE, handle_key_delete},
-    {WIRE_TEMPLATE_LIST, handle_templates},
-    {WIRE_TEMPLATE_FIND, handle_template},
-    {WIRE_TEMPLATE_TAGS, handle_tags},
-    {WIRE_TEMPLATE_BUILDS, handle_builds},
-    {WIRE_TEMPLATE_CHANGE, handle_template_change},
-    {WIRE_TEMPLATE_DELETE, handle_template_delete},
-    {WIRE_TAG_PUT, handle_tag_put},
-    {WIRE_TAG_DELETE, handle_tag_delete},
-};
-
-bool handle_catalog(struct request *q, enum wire_type type)
-{
-  for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-    if (questions[i].type == type) {
-      questions[i].answer(q);
-      return true;
-    }
-  return false;
 }

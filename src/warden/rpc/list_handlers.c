@@ -2,7 +2,9 @@
 /* list_handlers.c - the boxes of a team. Such an answer can be much larger than what a link holds (a thousand boxes
  * with their metadata), so it is not written at once: the ids are noted, and boxes are told as long as the asker reads.
  * What ended meanwhile is left out. */
-#include "warden/rpc/request.h"
+#include "warden/rpc/handlers.h"
+
+#include "warden/box_reply.h"
 
 struct box_id {
   char text[64];
@@ -21,7 +23,7 @@ static void listing_free(struct listing *l)
   free(l);
 }
 
-void desk_list_drop(struct peer *p)
+void box_list_drop(struct peer *p)
 {
   while (p->listings) {
     struct listing *l = p->listings;
@@ -57,7 +59,7 @@ static bool listing_step(struct peer *p, struct listing *l)
   return true;
 }
 
-void desk_list_go_on(struct ipc *ipc, void *arg)
+void box_list_continue(struct ipc *ipc, void *arg)
 {
   struct peer *p = arg;
   for (struct listing **at = &p->listings; *at;) {
@@ -69,7 +71,7 @@ void desk_list_go_on(struct ipc *ipc, void *arg)
   }
 }
 
-void desk_list(struct request *q)
+void handle_box_list(struct request *q)
 {
   struct listing *l = xcalloc(1, sizeof(*l)), **last = &q->peer->listings;
   void *value;
@@ -85,5 +87,5 @@ void desk_list(struct request *q)
   while (*last)
     last = &(*last)->next;
   *last = l;
-  desk_list_go_on(q->ipc, q->peer);
+  box_list_continue(q->ipc, q->peer);
 }

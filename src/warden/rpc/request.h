@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.h - a question and the ways to answer it; for the handlers' own files only. */
+/* request.h - a request and the ways to answer it at once; for the handlers (handlers.h) only. */
 #ifndef CLOCHE_WARDEN_RPC_REQUEST_H
 #define CLOCHE_WARDEN_RPC_REQUEST_H
 
-#include "warden/rpc/authority.h"
-#include "warden/rpc/reply.h"
+#include "warden/reply.h"
 
-/* Who is at the other end of a link. */
+enum peer_kind { PEER_GATE, PEER_ROOT };
+
+/* The other end of a connection. */
 struct listing;
 struct peer {
   struct warden *warden;
   struct ipc *ipc;
   enum peer_kind kind;
-  struct listing *listings; /* long answers under way; see list_handlers.c */
+  struct listing *listings; /* long replies under way; see list_handlers.c */
 };
 
 struct request {
@@ -21,10 +22,10 @@ struct request {
   struct ipc *ipc;
   struct str packet;
   uint64_t id;
-  struct str team;       /* proved by a gate, or as root says */
-  enum authority proven; /* what the asker has shown */
-  struct buf *out;       /* the answer being built */
-  int lost;              /* a part of a long answer found no room: the reply says so */
+  struct str team;       /* proven by a gate, or named by root */
+  enum authority proven; /* what the sender has shown */
+  struct buf *out;       /* the reply being built */
+  int lost;              /* a part of a long reply found no room: the last packet says so */
 };
 
 void reply_begin(struct request *q, enum wire_type type, int status);
@@ -33,35 +34,9 @@ void reply_error(struct request *q, int status, const char *message);
 void reply_err(struct request *q, const struct err *err);
 void reply_ok(struct request *q);
 void reply_send_fd(struct request *q, int fd); /* a descriptor goes along, -1 = none; it stays the caller's */
-/* The template a question names, whatever its tag; answers the refusal itself. */
-struct template *request_template(struct request *q, bool *by_id);
-void reply_put_template(struct request *q, struct template *t);
-void reply_put_build(struct request *q, struct template *t, struct build *b); /* the same with this build */
 
-struct origin request_origin(const struct request *q);
-/* The fields of a box as the asker may see it: with its tokens for its own team, or what routing needs for nobody in
- * particular. */
-void desk_put_box(struct buf *out, enum authority proven, const struct box *b);
-struct box *request_box(struct request *q); /* the one asked about; NULL: the refusal is answered */
-bool reply_possible(struct warden *w, struct origin origin);
-void reply_packet(struct warden *w, struct origin origin,
-                  const struct buf *b); /* nothing happens when the asking link is gone */
-
-/* list_handlers.c: the boxes of a team, sent as fast as the asker reads them. */
-void desk_list(struct request *q);
-void desk_list_go_on(struct ipc *l, void *peer);
-void desk_list_drop(struct peer *p);
-
-/* copy_handlers.c: snapshots and forks. False when the type is not one of them. */
-bool handle_copy(struct request *q, enum wire_type type);
-
-/* catalog_handlers.c: teams, keys and templates. False when the type is not one of them. */
-bool handle_catalog(struct request *q, enum wire_type type);
-/* build_handlers.c: builds of templates and their files. */
-bool handle_build(struct request *q, enum wire_type type);
-/* import.c: the answer comes when the image is unpacked. */
-void handle_import(struct request *q);
-/* admin_handlers.c: what `cloche template` asks for beyond that. */
-bool handle_admin(struct request *q, enum wire_type type);
+struct origin request_origin(const struct request *q); /* to answer later */
+/* The box that W_ID names; NULL: the refusal is sent, for a box that has ended with the cause. */
+struct box *request_box(struct request *q);
 
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reply.c - see reply.h. */
+#include "warden/reply.h"
+
+#include "warden/warden.h"
+
+void reply_send_on(struct ipc *ipc, const struct buf *b, int fd)
+{
+  int r = buf_failed(b) ? buf_failed(b) : ipc_send(ipc, buf_str(b), fd);
+  if (r && r != -EPIPE)
+    log_error("reply of %zu bytes not sent: %s", b->n, strerrordesc_np(-r));
+}
+
+bool reply_possible(struct warden *w, struct origin origin)
+{
+  for (size_t i = 0; i < w->links.n; i++)
+    if (w->links.p[i] == origin.ipc)
+      return ipc_serial(origin.ipc) == origin.serial;
+  return false;
+}
+
+void reply_packet(struct warden *w, struct origin origin, const struct buf *b)
+{
+  if (reply_possible(w, origin))
+    reply_send_on(origin.ipc, b, -1);
+}
+
+void reply_end(struct warden *w, struct origin origin, int status, const struct err *err)
+{
+  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
+  wire_begin(&out, WIRE_REPLY, origin.id, status);
+  if (status && err)
+    wire_putz(&out, W_MESSAGE, err->msg);
+  reply_packet(w, origin, &out);
+}
+
+void reply_broadcast(struct warden *w, struct str packet)
+{
+  for (size_t i = 0; i < w->links.n; i++)
+    ipc_send(w->links.p[i], packet, -1);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rpc.c - see rpc.h. */
+#include "warden/rpc/rpc.h"
+
+#include "warden/rpc/authority.h"
+#include "warden/rpc/handlers.h"
+#include "warden/warden.h"
+
+/* One row per type of request; root may send all of them. A type without a row is refused. */
+static const struct handler {
+  enum wire_type type;
+  unsigned may; /* enum authority */
+  void (*handle)(struct request *q);
+} handlers[] = {
+    {WIRE_AUTH, BY_ANYONE, handle_auth},
+    {WIRE_STATUS, BY_ANYONE, handle_status},
+    {WIRE_BOX_GET, BY_ANYONE | BY_KEY, handle_box_get},
+    {WIRE_BOX_CONNECT, BY_ANYONE | BY_KEY, handle_box_connect}, /* anyone: only what traffic may resume */
+    {WIRE_BOX_DIAL, BY_ANYONE, handle_box_dial},
+    {WIRE_BOX_VOUCH, BY_ANYONE, handle_box_vouch},
+    {WIRE_SIGNED_FIND, BY_ANYONE, handle_signed_find},
+    {WIRE_BOX_CREATE, BY_KEY, handle_box_create},
+    {WIRE_BOX_LIST, BY_KEY, handle_box_list},
+    {WIRE_BOX_KILL, BY_KEY, handle_box_kill},
+    {WIRE_BOX_TIMEOUT, BY_KEY, handle_box_timeout},
+    {WIRE_BOX_PAUSE, BY_KEY, handle_box_pause},
+    {WIRE_BOX_CONFIG, BY_KEY, handle_box_config},
+    {WIRE_BOX_LOG, BY_KEY, handle_box_log},
+    {WIRE_BOX_USAGE, BY_KEY, handle_box_usage},
+    {WIRE_BOX_FORK, BY_KEY, handle_box_fork},
+    {WIRE_USAGE_LATEST, BY_KEY, handle_usage_latest},
+    {WIRE_SNAPSHOT, BY_KEY, handle_snapshot},
+    {WIRE_SNAPSHOT_LIST, BY_KEY, handle_snapshot_list},
+    {WIRE_TEMPLATE_LIST, BY_KEY, handle_template_list},
+    {WIRE_TEMPLATE_FIND, BY_KEY, handle_template_find},
+    {WIRE_TEMPLATE_TAGS, BY_KEY, handle_template_tags},
+    {WIRE_TEMPLATE_BUILDS, BY_KEY, handle_template_builds},
+    {WIRE_TEMPLATE_CHANGE, BY_KEY, handle_template_change},
+    {WIRE_TEMPLATE_DELETE, BY_KEY, handle_template_delete},
+    {WIRE_TAG_PUT, BY_KEY, handle_tag_put},
+    {WIRE_TAG_DELETE, BY_KEY, handle_tag_delete},
+    {WIRE_BUILD_REQUEST, BY_KEY, handle_build_request},
+    {WIRE_BUILD_START, BY_KEY, handle_build_start},
+    {WIRE_BUILD_GET, BY_KEY, handle_build_get},
+    {WIRE_BUILD_CANCEL, BY_KEY | BY_ADMIN, handle_build_cancel},
+    {WIRE_FILE_LOOK, BY_KEY, handle_file_look},
+    {WIRE_FILE_OPEN, BY_LINK, handle_file_open},
+    {WIRE_FILE_CLOSE, BY_LINK, handle_file_close},
+    {WIRE_KEY_CREATE, BY_KEY | BY_ADMIN, handle_key_create},
+    {WIRE_KEY_LIST, BY_KEY | BY_ADMIN, handle_key_list},
+    {WIRE_KEY_RENAME, BY_KEY | BY_ADMIN, handle_key_rename},
+    {WIRE_KEY_DELETE, BY_KEY | BY_ADMIN, handle_key_delete},
+    {WIRE_TEAM_LIST, BY_ADMIN, handle_team_list},
+    {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
+    {WIRE_TEAM_PUT, BY_ROOT, handle_team_put},
+    {WIRE_TEMPLATE_IMPORT, BY_ROOT, handle_template_import},
+    {WIRE_BUILD_SHOW, BY_ROOT, handle_build_show},
+    {WIRE_BOX_TOKEN, BY_ROOT, handle_box_token},
+    {WIRE_GC, BY_ROOT, handle_gc},
+};
+
+static const struct handler *handler_of(enum wire_type type)
+{
+  for (size_t i = 0; i < ARRAY_LEN(handlers); i++)
+    if (handlers[i].type == type)
+      return &handlers[i];
+  return NULL;
+}
+
+static void on_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  if (fd >= 0)
+    close(fd);
+  if (wire_check(packet)) {
+    log_error("malformed packet of %zu bytes", packet.n);
+    return;
+  }
+  struct peer *peer = arg;
+  static _Alignas(8) char copy[WIRE_MAX]; /* a handler may re-enter the connection's buffer */
+  memcpy(copy, packet.p, packet.n);
+  cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
+  struct request q = {.warden = peer->warden, .peer = peer, .ipc = l, .packet = {copy, packet.n}, .out = &out};
+  q.id = wire_head(q.packet)->id;
+  enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
+  const struct handler *h = handler_of(type);
+  if (authority_admit(&q, type, h ? h->may : 0))
+    return;
+  if (h)
+    h->handle(&q);
+  else
+    reply_error(&q, -ENOSYS, "the warden does not know this request");
+}
+
+static void on_closed(struct ipc *l, void *arg)
+{
+  struct peer *p = arg;
+  struct warden *w = p->warden;
+  for (size_t i = 0; i < w->links.n; i++)
+    if (w->links.p[i] == l)
+      vec_remove_swap(&w->links, i);
+  box_list_drop(p);
+  ipc_free(l);
+  free(p);
+}
+
+static const struct ipc_ops rpc_ops = {on_packet, on_closed};
+
+struct ipc *rpc_accept(struct warden *w, int fd, enum peer_kind kind)
+{
+  struct peer *p = xcalloc(1, sizeof(*p));
+  struct ipc *l = ipc_new(w->loop, fd, &rpc_ops, p);
+  *p = (struct peer){.warden = w, .ipc = l, .kind = kind};
+  ipc_pace(l);
+  ipc_guard(l);
+  ipc_on_drain(l, box_list_continue);
+  vec_push(&w->links, l);
+  return l;
+}
