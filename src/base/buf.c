@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* buf.c - growing bytes with a maximum. */
-#include "base/base.h"
+#include "base/buf.h"
+#include "base/core.h"
 
 #include <stdio.h>
 

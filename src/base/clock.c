@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clock.c - two clocks and one way to write a time. */
-#include "base/base.h"
+#include "base/clock.h"
+#include "base/core.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec.c - hex, base64, UTF-8, percent escapes, random ids. */
-#include "base/base.h"
+#include "base/codec.h"
+#include "base/core.h"
 
 #include <stdio.h>
 #include <sys/random.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.c - the Castagnoli checksum, by the processor's own instruction where it has one. It tells damage, not malice.
  */
-#include "base/base.h"
+#include "base/codec.h"
+#include "base/core.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* err.c - reasons with values in them. */
-#include "base/base.h"
+#include "base/err.h"
+#include "base/core.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fdx.c - descriptors and processes by name. */
-#include "base/base.h"
+#include "base/fdx.h"
+#include "base/core.h"
 
 #include <fcntl.h>
 #include <poll.h>

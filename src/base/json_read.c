@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json_read.c - JSON text into an arena: strict grammar, bounded depth, number tokens kept. */
-#include "base/base.h"
+#include "base/json.h"
+#include "base/codec.h"
+#include "base/core.h"
 
 #include <math.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json_write.c - JSON out of values. Strings are escaped; in ASCII mode every code point above 0x7f is too, because
  * clients cut the stream anywhere and split lines on more than LF. */
-#include "base/base.h"
+#include "base/json.h"
+#include "base/core.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - one write per line, so that lines of several processes never mix. */
-#include "base/base.h"
+#include "base/log.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/core.h"
+#include "base/fdx.h"
+#include "base/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>

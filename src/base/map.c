@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* map.c - open addressing with tombstones; SipHash-1-3 under a key drawn once per process. */
-#include "base/base.h"
+#include "base/map.h"
+#include "base/core.h"
 
 #include <sys/random.h>
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mem.c - small allocations that must succeed, arenas and vectors. A daemon that can't get a few hundred bytes can't
  * answer anybody; it says so and ends, and the supervisor starts a fresh one. */
-#include "base/base.h"
+#include "base/arena.h"
+#include "base/core.h"
+#include "base/vec.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static void *must(void *p, size_t n)
 {

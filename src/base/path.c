@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - names: cleaned by text where the contract spells them, opened by openat2 where they must not escape. */
-#include "base/base.h"
+#include "base/path.h"
+#include "base/core.h"
+#include "base/fdx.h"
 
 #include <dirent.h>
 #include <fcntl.h>

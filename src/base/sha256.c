@@ -2,7 +2,8 @@
 /* sha256.c - SHA-256 and HMAC for tokens, signatures, layer keys and images. Written here because the agent is static
  * and must stay small; TLS uses OpenSSL. Where the processor has instructions for it they are used: images are
  * gigabytes. */
-#include "base/base.h"
+#include "base/codec.h"
+#include "base/core.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

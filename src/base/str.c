@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* str.c - borrowed bytes: comparing, cutting, reading numbers. */
-#include "base/base.h"
+#include "base/str.h"
+#include "base/core.h"
 
 static unsigned char lower(char c)
 {
