@@ -6,7 +6,7 @@
 #ifndef CLOCHE_CGROUP_H
 #define CLOCHE_CGROUP_H
 
-#include "jail/jail.h"
+#include "jail/jail_defs.h"
 
 #define CGROUP_JOIN_MAX 8
 

@@ -217,6 +217,11 @@ int jail_remove(const char *instance, const char *id, const char *dir, struct er
   return r && r != -ENOENT ? err_set(err, r, "removing %s: %s", dir, strerrordesc_np(-r)) : 0;
 }
 
+int jail_sync(const char *dir, struct err *err)
+{
+  return disk_sync(dir, err);
+}
+
 int jail_wait(const struct jail *j, int timeout_ms, int *status)
 {
   struct pollfd p = {.fd = j->pidfd, .events = POLLIN};

@@ -8,30 +8,7 @@
 #ifndef CLOCHE_JAIL_H
 #define CLOCHE_JAIL_H
 
-#include "base/base.h"
-
-#define JAIL_IDS               65536u
-
-/* What a box may have of things the kernel counts by user: boxes of one zygote share a user outside, so each has a
- * limit of its own inside. */
-#define JAIL_INOTIFY_INSTANCES 128
-#define JAIL_INOTIFY_WATCHES   16384
-
-/* Where a box has a directory that outlives it (spec.cache). In /dev, so that no layer remembers the place. */
-#define JAIL_CACHE             "/dev/cloche"
-
-/* Where a box has the agent and the kernels (spec.runtime): a read-only mount, so that neither the box's own files nor
- * a template's decide which program is its first process. */
-#define JAIL_RUNTIME           "/usr/lib/cloche"
-
-struct jail_limits {
-  unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
-  uint64_t memory;     /* bytes; 0 = no limit */
-  uint64_t disk;       /* bytes of the writable layer; 0 = no limit */
-  uint64_t inodes;     /* 0 = no limit */
-  unsigned pids;       /* 0 = no limit */
-  unsigned open_files; /* RLIMIT_NOFILE hard limit; 0 = inherited */
-};
+#include "jail/jail_defs.h"
 
 struct jail_spec {
   const char *instance;      /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */
@@ -113,9 +90,6 @@ int jail_connect(const struct jail *j, unsigned port, bool wait, struct err *err
  * close-on-exec. Whoever is in the box may connect to it. */
 int jail_listen_unix(const struct jail *j, const char *name, struct err *err);
 
-struct jail_stats {
-  uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;
-};
 int jail_stat(const char *instance, const char *id, const char *dir, struct jail_stats *out, struct err *err);
 /* The name of the process that was last killed in this box for memory, from the kernel's log. -ENOENT: none known. */
 int jail_oom_victim(const char *instance, const char *id, char *out, size_t size);

@@ -10,7 +10,7 @@
  * ends the process; there is no half-built box. */
 #include "jail/jail_child.h"
 #include "jail/cover.h"
-#include "jail/jail.h"
+#include "jail/jail_defs.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -4,6 +4,7 @@
 #include "jail/cgroup.h"
 #include "jail/checkpoint/checkpoint.h"
 #include "jail/fs/disk.h"
+#include "jail/fs/disk_image.h"
 #include "jail/seccomp_filter.h"
 #include "jail/fs/overlay.h"
 #include "jail/net/rtnl.h"

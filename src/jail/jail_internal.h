@@ -5,7 +5,8 @@
 #define CLOCHE_JAIL_JAIL_INTERNAL_H
 
 #include "jail/cgroup.h"
-#include "jail/jail.h"
+
+struct jail_spec;
 
 const struct cgroup_ops *jail_groups(struct err *err);                    /* NULL with a message: the host has none */
 int jail_check_namespaces(const struct jail_spec *spec, struct err *err); /* what a blank needs of it */

@@ -4,6 +4,7 @@
  * The box's ids are left out: nobody in there owns it. A plain clone of the host's mount would show the box a path of
  * the host, so it is an overlay of that directory and an empty one; both are detached and have no path. One is made for
  * each directory, and boxes get clones of it. Kernels before 6.15 can't do that, and show the path. */
+#include "jail/jail.h"
 #include "jail/jail_internal.h"
 #include "jail/fs/overlay.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c - see manifest.h. */
 #include "jail/checkpoint/manifest.h"
-#include "jail/checkpoint/checkpoint.h"
-#include "jail/checkpoint/compress.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +11,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define NAME         "manifest"
 #define MANIFEST_MAX ((size_t)16 << 20)
 #define CHUNK        ((size_t)256 << 10)
 #define SUM_LINE     9 /* eight digits and a newline */
@@ -241,9 +238,10 @@ int manifest_write(int dir, const struct manifest *m, bool transient, struct err
   buf_addf(&b, "%08" PRIx32 "\n", crc32c(0, b.p, b.n));
   if (buf_failed(&b))
     return err_set(err, -E2BIG, "a manifest of more than %zu bytes", MANIFEST_MAX);
-  cleanup_fd int fd = openat(dir, "." NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  cleanup_fd int fd = openat(dir, "." MANIFEST_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   int r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.n);
-  if (!r && ((!transient && fsync(fd)) || renameat(dir, "." NAME, dir, NAME) || (!transient && fsync(dir))))
+  if (!r &&
+      ((!transient && fsync(fd)) || renameat(dir, "." MANIFEST_NAME, dir, MANIFEST_NAME) || (!transient && fsync(dir))))
     r = -errno;
   return r ? err_set(err, r, "writing the manifest of an image: %s", strerrordesc_np(-r)) : 0;
 }
@@ -291,15 +289,15 @@ int manifest_read(int dir, struct manifest *m, struct err *err)
 {
   char sum[SUM_LINE + 1];
   cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
-  cleanup_fd int fd = openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_fd int fd = openat(dir, MANIFEST_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return errno == ENOENT ? err_set(err, -ENOENT, "the checkpoint is not complete: it has no manifest")
                            : err_errno(err, "opening a manifest");
   if (fd_read_all(fd, &b) || b.n <= SUM_LINE)
-    return damaged(err, NAME, "is cut short");
+    return damaged(err, MANIFEST_NAME, "is cut short");
   snprintf(sum, sizeof(sum), "%08" PRIx32 "\n", crc32c(0, b.p, b.n - SUM_LINE));
   if (memcmp(sum, b.p + b.n - SUM_LINE, SUM_LINE))
-    return damaged(err, NAME, "does not match its checksum");
+    return damaged(err, MANIFEST_NAME, "does not match its checksum");
   struct json *top = json_read(&m->arena, str_make(b.p, b.n - SUM_LINE), 0, NULL);
   if (number(top, "version") != VERSION)
     return err_set(err, -ENOTSUP, "the checkpoint was written by another version of this program");
@@ -346,49 +344,4 @@ int manifest_check(int dir, const struct manifest *m, bool memory, struct err *e
     }
   }
   return r;
-}
-
-int manifest_open(int dir, struct manifest *m, struct err *err)
-{
-  int r = manifest_read(dir, m, err);
-  r = r ? r : manifest_check(dir, m, false, err);
-  r = r ? r : manifest_check(dir, m, true, err);
-  return r ? r : compressed_check(dir, m, err);
-}
-
-/* --- the directory -------------------------------------------------------------------------------------------- */
-
-static int image_open(const char *image, struct err *err)
-{
-  int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return dir < 0 ? err_errno(err, "opening the checkpoint %s", image) : dir;
-}
-
-int jail_checkpoint_check(const char *image, struct err *err)
-{
-  cleanup_manifest struct manifest m = MANIFEST_INIT;
-  cleanup_fd int dir = image_open(image, err);
-  return dir < 0 ? dir : manifest_open(dir, &m, err);
-}
-
-uint64_t jail_checkpoint_bytes(const char *image)
-{
-  cleanup_fd int dir = image_open(image, NULL);
-  int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
-  uint64_t bytes = 0;
-  struct stat st;
-  for (struct dirent *e; d && (e = readdir(d));)
-    if (!fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
-      bytes += (uint64_t)st.st_blocks * 512;
-  return bytes;
-}
-
-int jail_checkpoint_remove(const char *image, struct err *err)
-{
-  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (dir >= 0 && unlinkat(dir, NAME, 0) == 0)
-    fsync(dir);
-  int r = path_remove_tree(AT_FDCWD, image);
-  return r && r != -ENOENT ? err_set(err, r, "removing the checkpoint %s: %s", image, strerrordesc_np(-r)) : 0;
 }

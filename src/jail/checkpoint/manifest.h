@@ -22,6 +22,7 @@ struct manifest_file {
   uint32_t mark; /* checksum of its beginning, where a program's build id is */
 };
 
+#define MANIFEST_NAME   "manifest"
 #define MANIFEST_MEMORY "pages-" /* how names of files that hold memory begin */
 
 struct manifest_image {
@@ -47,11 +48,9 @@ void manifest_free(struct manifest *m);
 int manifest_seal(int dir, struct manifest *m, bool transient, struct err *err);
 /* Writes it alone; a former one is replaced as a whole. */
 int manifest_write(int dir, const struct manifest *m, bool transient, struct err *err);
-/* Reads it alone. */
+/* -ENOENT: not a checkpoint; -EBADMSG: damaged. */
 int manifest_read(int dir, struct manifest *m, struct err *err);
-/* Reads it and checks every file. -ENOENT: no image; -EBADMSG: damaged, the file is named. */
-int manifest_open(int dir, struct manifest *m, struct err *err);
-/* Two parts of that check, after manifest_read: files that steer a restore and the sizes of all, and the sums of
+/* The two parts of a check, after manifest_read: files that steer a restore and the sizes of all, and the sums of
  * memory, which is only copied. What is packed is left to compressed_check. */
 int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err);
 

@@ -1,39 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disk.c - sparse images and loop devices.
- *
- * mkfs takes tens of milliseconds, a copy of a fresh image's few allocated blocks takes one: the first box of a size
- * leaves a seed beside the boxes (.seeds/<bytes>-<inodes>.img) and later ones copy its extents. The filesystem has no
- * journal and no barriers: a box does not outlive a crash of the host, and what must (a paused one) is unmounted
- * cleanly and written out by jail_sync. */
+/* disk.c - the writable part of a box: an image file of its own, or a plain directory; see disk.h. */
 #include "jail/fs/disk.h"
+#include "jail/fs/disk_image.h"
 #include "jail/fs/disk_pool.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <linux/loop.h>
-#include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-
-#define INODE_BYTES     256
-#define INODE_EVERY     16384               /* one inode per so many bytes, unless told */
-#define OVERHEAD        ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
-#define LOOP_TRIES      64
-#define FREE_TIMEOUT_MS 10000 /* for the mounts of a dead box to go */
-#define LOOK_TRIES      100
-#define GUESSES         4096
-
-static int make_dir(const char *path, unsigned mode, struct err *err)
-{
-  return mkdir(path, mode) && errno != EEXIST ? err_errno(err, "making %s", path) : 0;
-}
 
 static int path_in(char out[PATH_MAX], const char *dir, const char *name, struct err *err)
 {
@@ -42,286 +17,17 @@ static int path_in(char out[PATH_MAX], const char *dir, const char *name, struct
   return err_set(err, -ENAMETOOLONG, "too long a name: %s/%s", dir, name);
 }
 
-/* --- the seed ------------------------------------------------------------------------------------------------- */
-
-static uint64_t inodes_of(const struct jail_limits *l)
-{
-  return l->inodes ? l->inodes + 16 : MAX(l->disk / INODE_EVERY, (uint64_t)1024);
-}
-
-static uint64_t image_bytes(const struct jail_limits *l)
-{
-  uint64_t bytes = l->disk + inodes_of(l) * INODE_BYTES + OVERHEAD;
-  return (bytes + 4095) / 4096 * 4096;
-}
-
-static int run_mkfs(const char *path, const struct jail_limits *l, struct err *err)
-{
-  char inodes[24];
-  snprintf(inodes, sizeof(inodes), "%" PRIu64, inodes_of(l));
-  const char *argv[] = {"mkfs.ext4",
-                        "-q",
-                        "-F",
-                        "-m",
-                        "0",
-                        "-b",
-                        "4096",
-                        "-I",
-                        "256",
-                        "-N",
-                        inodes,
-                        "-O",
-                        "^has_journal,^resize_inode",
-                        "-E",
-                        "lazy_itable_init=1,nodiscard,root_owner=0:0",
-                        path,
-                        NULL};
-  const char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-  pid_t pid;
-  int status = 0, r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, (char *const *)env);
-  if (r)
-    return err_set(err, -r, "running mkfs.ext4: %s", strerrordesc_np(r));
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    ;
-  if (!WIFEXITED(status) || WEXITSTATUS(status))
-    return err_set(err, -EIO, "mkfs.ext4 of %s failed", path);
-  return 0;
-}
-
-static int make_image(const char *path, const struct jail_limits *l, struct err *err)
-{
-  cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0 || ftruncate(fd, (off_t)image_bytes(l)))
-    return err_errno(err, "making the disk image %s", path);
-  return run_mkfs(path, l, err);
-}
-
-static int seed_path(char out[PATH_MAX], const char *boxes, const struct jail_limits *l, struct err *err)
-{
-  char name[80];
-  snprintf(name, sizeof(name), ".seeds/%" PRIu64 "-%" PRIu64 ".img", image_bytes(l), inodes_of(l));
-  return path_in(out, boxes, name, err);
-}
-
-/* Made under another name and renamed: whoever finds the seed finds a whole one. */
-int disk_seed(const char *boxes, const struct jail_limits *limits, struct err *err)
-{
-  char dir[PATH_MAX], path[PATH_MAX], temp[PATH_MAX + 40];
-  int r = path_in(dir, boxes, ".seeds", err);
-  if (!r)
-    r = seed_path(path, boxes, limits, err);
-  if (r || access(path, F_OK) == 0)
-    return r;
-  r = make_dir(dir, 0700, err);
-  snprintf(temp, sizeof(temp), "%s.%d-%" PRId64, path, getpid(), clock_mono_us());
-  if (!r)
-    r = make_image(temp, limits, err);
-  if (!r && rename(temp, path))
-    r = err_errno(err, "naming the seed %s", path);
-  if (r)
-    unlink(temp);
-  return r;
-}
-
-/* --- a box's image -------------------------------------------------------------------------------------------- */
-
-static int copy_extent(int from, int to, off_t at, off_t end)
-{
-  while (at < end) {
-    off_t in = at, out = at;
-    ssize_t k = copy_file_range(from, &in, to, &out, (size_t)(end - at), 0);
-    if (k < 0 && errno == EINTR)
-      continue;
-    if (k <= 0)
-      return k ? -errno : -EIO;
-    at += k;
-  }
-  return 0;
-}
-
-static int copy_sparse(int from, int to)
-{
-  struct stat st;
-  if (fstat(from, &st) || ftruncate(to, st.st_size))
-    return -errno;
-  for (off_t at = 0; at < st.st_size;) {
-    off_t data = lseek(from, at, SEEK_DATA);
-    if (data < 0)
-      return errno == ENXIO ? 0 : -errno;
-    off_t hole = lseek(from, data, SEEK_HOLE);
-    int r = hole < 0 ? -errno : copy_extent(from, to, data, hole);
-    if (r)
-      return r;
-    at = hole;
-  }
-  return 0;
-}
-
-static int image_make(const char *path, const char *boxes, const struct jail_limits *l, struct err *err)
-{
-  char seed[PATH_MAX];
-  int r = disk_seed(boxes, l, err);
-  if (!r)
-    r = seed_path(seed, boxes, l, err);
-  if (r)
-    return r;
-  cleanup_fd int from = open(seed, O_RDONLY | O_CLOEXEC);
-  cleanup_fd int to = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (from < 0 || to < 0)
-    return err_errno(err, "making the disk image %s", path);
-  r = copy_sparse(from, to);
-  return r ? err_set(err, r, "copying the seed to %s: %s", path, strerrordesc_np(-r)) : 0;
-}
-
-/* --- the loop device ------------------------------------------------------------------------------------------ */
-
-/* The kernel names a free device, another process may take it first: then once more. */
-static int loop_attach(int image, char name[32], struct err *err)
-{
-  struct loop_config config = {
-      .fd = (uint32_t)image,
-      .block_size = 4096,
-      .info = {.lo_flags = LO_FLAGS_AUTOCLEAR},
-  };
-  cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-  if (control < 0)
-    return err_errno(err, "opening /dev/loop-control");
-  for (int i = 0; i < LOOP_TRIES; i++) {
-    int n = ioctl(control, LOOP_CTL_GET_FREE);
-    if (n < 0)
-      return err_errno(err, "finding a free loop device");
-    snprintf(name, 32, "/dev/loop%d", n);
-    cleanup_fd int fd = open(name, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && ioctl(fd, LOOP_CONFIGURE, &config) == 0)
-      return steal_fd(&fd);
-    if (errno != EBUSY && errno != ENXIO && errno != ENOENT)
-      return err_errno(err, "setting up %s", name);
-  }
-  return err_set(err, -EBUSY, "no loop device could be had in %d tries", LOOP_TRIES);
-}
-
-/* `path` is what the device holds, for messages. */
-static int device_mount(const char *name, const char *path, struct err *err)
-{
-  cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
-  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) ||
-      fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
-      fsconfig(fs, FSCONFIG_SET_FLAG, "nobarrier", NULL, 0) || /* else each end waits for the host's disk */
-      fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
-    return err_errno(err, "mounting %s", path);
-  int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
-  return fd < 0 ? err_errno(err, "mounting %s", path) : fd;
-}
-
-/* The kernel lets go of a dead box's mounts a moment after its last process. Two devices on one image would each write
- * what the other does not know. */
-static bool image_held(const char *path)
-{
-  DIR *d = opendir("/sys/block");
-  bool held = false;
-  for (struct dirent *e; d && !held && (e = readdir(d));) {
-    char name[300];
-    cleanup_buf struct buf b = BUF_INIT(PATH_MAX + 32);
-    if (strncmp(e->d_name, "loop", 4))
-      continue;
-    snprintf(name, sizeof(name), "/sys/block/%s/loop/backing_file", e->d_name);
-    held = !file_read(name, &b) && str_is(str_trim(buf_str(&b)), path);
-  }
-  if (d)
-    closedir(d);
-  return held;
-}
-
-/* Only who alone has a file open for writing is given a lease, and a device has its image open. One call, where looking
- * through all devices takes milliseconds when there are many; where leases is not available, that is done. */
-static bool image_alone(int fd)
-{
-  bool alone = !fcntl(fd, F_SETLEASE, F_WRLCK);
-  if (alone)
-    fcntl(fd, F_SETLEASE, F_UNLCK);
-  return alone;
-}
-
-static int image_wait_free(const char *path, struct err *err)
-{
-  char real[PATH_MAX];
-  int64_t deadline = clock_mono_us() + FREE_TIMEOUT_MS * 1000;
-  cleanup_fd int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd < 0 || !realpath(path, real))
-    return err_errno(err, "finding %s", path);
-  while (!image_alone(fd) && image_held(real)) {
-    if (clock_mono_us() > deadline)
-      return err_set(err, -EBUSY, "the disk %s is still in use after %d ms", path, FREE_TIMEOUT_MS);
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  }
-  return 0;
-}
-
-/* Which device an image was seen on last, by its inode: a guess that is checked before it is believed. */
-static atomic_uint guesses[GUESSES]; /* number of the device + 1 */
-
-static void guess_learn(ino_t inode, const char *name)
-{
-  uint64_t n;
-  if (!str_u64(str_skip(str_of(name), strlen("/dev/loop")), &n) && n < UINT32_MAX)
-    atomic_store(&guesses[inode % GUESSES], (unsigned)n + 1);
-}
-
-static int image_mount(const char *path, struct err *err)
-{
-  char name[32];
-  struct stat st;
-  cleanup_fd int image = open(path, O_RDWR | O_CLOEXEC);
-  if (image < 0)
-    return err_errno(err, "opening %s", path);
-  cleanup_fd int loop = loop_attach(image, name, err);
-  if (loop >= 0 && !fstat(image, &st))
-    guess_learn(st.st_ino, name);
-  return loop < 0 ? loop : device_mount(name, path, err);
-}
-
-/* -------------------------------------------------------------------------------------------------------------- */
-
-/* The overlay is mounted volatile and leaves a mark that keeps it from being mounted again, for fear that the host
- * crashed meanwhile. Who opens an old disk knows that it did not, or has called jail_sync before. */
-int disk_make_dirs(int tree, struct err *err)
-{
-  unlinkat(tree, "work/work/incompat/volatile/dirty", 0);
-  unlinkat(tree, "work/work/incompat/volatile", AT_REMOVEDIR);
-  if ((mkdirat(tree, "upper", 0755) && errno != EEXIST) || (mkdirat(tree, "work", 0700) && errno != EEXIST))
-    return err_errno(err, "making a box's upper and work directories");
-  return 0;
-}
-
-static int finish(int tree, struct err *err)
-{
-  cleanup_fd int fd = tree;
-  int r = fd < 0 ? fd : disk_make_dirs(fd, err);
-  return r ? r : steal_fd(&fd);
-}
-
-int disk_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err)
-{
-  int r = image_make(image, boxes, limits, err);
-  if (!r)
-    r = finish(image_mount(image, err), err);
-  if (r < 0)
-    unlink(image);
-  return r;
-}
-
 static int open_limited(const char *dir, const struct jail_limits *limits, struct err *err)
 {
   char image[PATH_MAX], boxes[PATH_MAX];
-  int r = path_in(image, dir, "disk.img", err);
+  int r = path_in(image, dir, DISK_IMAGE_NAME, err);
   if (!r && str_copyz(path_dir(str_of(dir)), boxes, sizeof(boxes)))
     r = err_set(err, -ENAMETOOLONG, "too long a name: %s", dir);
   if (r)
     return r;
   if (access(image, F_OK) == 0) {
     disk_pool_forget(dir);
-    r = image_wait_free(image, err);
-    return r ? r : finish(image_mount(image, err), err);
+    return disk_image_open(image, err);
   }
   int tree = disk_pool_take(boxes, limits, dir);
   if (tree >= 0)
@@ -334,83 +40,25 @@ static int open_limited(const char *dir, const struct jail_limits *limits, struc
 
 int disk_open(const char *dir, const struct jail_limits *limits, struct err *err)
 {
-  int r = make_dir(dir, 0700, err);
-  if (r)
-    return r;
+  if (mkdir(dir, 0700) && errno != EEXIST)
+    return err_errno(err, "making %s", dir);
   if (limits->disk)
     return open_limited(dir, limits, err);
-  int tree = open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  return tree < 0 ? err_errno(err, "opening %s", dir) : finish(tree, err);
-}
-
-/* --- looking in ------------------------------------------------------------------------------------------------ */
-
-static bool backed_by(const char *name, const struct stat *image)
-{
-  struct loop_info64 info;
-  cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
-  return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev &&
-         info.lo_inode == image->st_ino;
-}
-
-/* The device of an image that is in use. A second device for the same image would show what the disk holds, not what
- * the box sees; the same device shows the very same filesystem. */
-static int loop_of(const char *image, char name[32])
-{
-  struct stat st;
-  if (stat(image, &st))
-    return -errno;
-  unsigned guess = atomic_load(&guesses[st.st_ino % GUESSES]);
-  snprintf(name, 32, "/dev/loop%u", guess - 1);
-  if (guess && backed_by(name, &st))
-    return 0;
-  DIR *d = opendir("/sys/block");
-  if (!d)
-    return -errno;
-  int r = -ENOENT;
-  for (struct dirent *e; r && (e = readdir(d));) {
-    char backing[300];
-    snprintf(backing, sizeof(backing), "/sys/block/%.200s/loop/backing_file", e->d_name);
-    if (!str_starts(str_of(e->d_name), STR("loop")) || access(backing, F_OK))
-      continue;
-    snprintf(name, 32, "/dev/%.20s", e->d_name);
-    if (backed_by(name, &st)) {
-      guess_learn(st.st_ino, name);
-      r = 0;
-    }
-  }
-  closedir(d);
-  return r;
-}
-
-/* The mount is taken for writing, as the box's own is, because a filesystem is one or the other; nothing is written. A
- * box that is just being taken down may hold its device for a moment more. */
-static int image_look(const char *image, struct err *err)
-{
-  char name[32];
-  int tree = -1;
-  for (int i = 0; i < LOOK_TRIES; i++) {
-    *err = ERR_NONE;
-    bool used = !loop_of(image, name);
-    cleanup_fd int loop = used ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-    tree = used ? device_mount(name, image, err) : image_mount(image, err);
-    if (tree >= 0 || !used)
-      return tree;
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-  }
-  return tree;
+  cleanup_fd int tree = open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  int r = tree < 0 ? err_errno(err, "opening %s", dir) : disk_make_dirs(tree, err);
+  return r ? r : steal_fd(&tree);
 }
 
 int disk_upper(const char *dir, struct err *err)
 {
   char image[PATH_MAX];
   struct err why = ERR_NONE;
-  int r = path_in(image, dir, "disk.img", err);
+  int r = path_in(image, dir, DISK_IMAGE_NAME, err);
   if (r)
     return r;
   disk_pool_forget(dir);
   bool limited = access(image, F_OK) == 0;
-  cleanup_fd int tree = limited ? image_look(image, &why) : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int tree = limited ? disk_image_look(image, &why) : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (tree < 0 && limited)
     return err_set(err, tree, "%s", why.msg);
   int fd = tree < 0 ? -1 : openat(tree, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -421,22 +69,22 @@ int disk_settle(const char *dir, struct err *err)
 {
   char image[PATH_MAX];
   cleanup_fd int upper = disk_upper(dir, err);
-  int r = upper < 0 ? upper : path_in(image, dir, "disk.img", err);
+  int r = upper < 0 ? upper : path_in(image, dir, DISK_IMAGE_NAME, err);
   if (r)
     return r;
   cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
   return syncfs(upper) || (fd >= 0 && fsync(fd)) ? err_errno(err, "writing out the disk of %s", dir) : 0;
 }
 
-int jail_sync(const char *dir, struct err *err)
+int disk_sync(const char *dir, struct err *err)
 {
   char image[PATH_MAX];
-  int r = path_in(image, dir, "disk.img", err);
+  int r = path_in(image, dir, DISK_IMAGE_NAME, err);
   if (r)
     return r;
   disk_pool_forget(dir);
   if (access(image, F_OK) == 0) {
-    if ((r = image_wait_free(image, err)))
+    if ((r = disk_image_wait_free(image, err)))
       return r;
     cleanup_fd int fd = open(image, O_RDWR | O_CLOEXEC);
     return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", image) : 0;

@@ -2,6 +2,7 @@
 /* disk_pool.c - the thread that makes disks ahead and wipes those that come back, the warm pool it puts them on, and
  * the list of those that are lent to boxes. One lock for the lists; nothing that can wait is done under it. */
 #include "jail/fs/disk_pool.h"
+#include "jail/fs/disk_image.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -363,7 +364,7 @@ static void lend(const struct jail_limits *limits, const char *dir, int tree, co
 
 static int disk_name(const char *dir, char image[PATH_MAX])
 {
-  return (size_t)snprintf(image, PATH_MAX, "%s/disk.img", dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
+  return (size_t)snprintf(image, PATH_MAX, "%s/" DISK_IMAGE_NAME, dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 int disk_pool_take(const char *boxes, const struct jail_limits *limits, const char *dir)

@@ -11,8 +11,8 @@
 #ifndef CLOCHE_JAIL_FS_DISK_POOL_H
 #define CLOCHE_JAIL_FS_DISK_POOL_H
 
-#include "jail/fs/disk.h"
 #include "jail/fs/disk_wipe.h"
+#include "jail/jail_defs.h"
 
 #define DISK_POOL_READY_MAX 64
 #define DISK_POOL_KINDS     8 /* sizes kept ready at a time */

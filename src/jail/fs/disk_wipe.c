@@ -4,7 +4,7 @@
  * immutable one, say) is a reason to give the disk up, not to insist. */
 #include "jail/fs/disk_wipe.h"
 
-#include "jail/fs/disk.h"
+#include "jail/fs/disk_image.h"
 
 #include <dirent.h>
 #include <fcntl.h>

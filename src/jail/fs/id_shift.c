@@ -7,7 +7,7 @@
 #include "jail/fs/id_shift.h"
 
 #include "jail/fs/layer_commit.h"
-#include "jail/jail.h"
+#include "jail/jail_defs.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

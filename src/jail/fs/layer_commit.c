@@ -6,7 +6,7 @@
 #include "jail/fs/layer_commit.h"
 
 #include "jail/fs/disk.h"
-#include "jail/jail.h"
+#include "jail/jail_defs.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -344,7 +344,7 @@ static void take_question(void)
   ssize_t n = recvfrom(worker.port, m, sizeof(m), MSG_DONTWAIT, (struct sockaddr *)&from, &len);
   if (n <= 0 || len != sizeof(from) || dns_question(m, (size_t)n, &q))
     return;
-  uint32_t slot = ntohl(from.sin_addr.s_addr) - worker.config->pool - 16;
+  uint32_t slot = ntohl(from.sin_addr.s_addr) - worker.config->pool - JAIL_NET_FIRST;
   if (slot >= JAIL_NET_SLOTS)
     return;
   if (listed(slot, q.name) == 1)

@@ -13,7 +13,7 @@
 #ifndef CLOCHE_JAIL_NET_DNS_PROXY_H
 #define CLOCHE_JAIL_NET_DNS_PROXY_H
 
-#include "jail/net/jail_net.h"
+#include "jail/net/net_config.h"
 
 #define DNS_PROXY_USER  65534 /* nobody */
 

@@ -52,14 +52,9 @@ void jail_net_table(const char *instance, char out[80])
       *p = '_';
 }
 
-uint32_t jail_net_gateway(const struct jail_net_config *config)
-{
-  return config->pool + 1;
-}
-
 uint32_t jail_net_address(const struct jail_net *net)
 {
-  return net->config->pool + 16 + net->slot;
+  return net->config->pool + JAIL_NET_FIRST + net->slot;
 }
 
 static const char *dotted(uint32_t address, char out[INET_ADDRSTRLEN])

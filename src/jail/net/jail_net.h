@@ -9,18 +9,7 @@
 #ifndef CLOCHE_JAIL_NET_JAIL_NET_H
 #define CLOCHE_JAIL_NET_JAIL_NET_H
 
-#include "jail/jail.h"
-
-#define JAIL_NET_SLOTS 65000u
-
-struct jail_net_config {
-  const char *instance;
-  uint32_t pool;        /* host byte order; first address of a /16 that is nobody else's, such as 10.213.0.0 */
-  uint32_t resolver;    /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
-  unsigned connections; /* open at a time per box; 0 = 1024 */
-  uint64_t rate;        /* bytes per second each way per box; 0 = no cap */
-  const char *names;    /* directory of its own for lists of domain names; NULL = such entries are refused */
-};
+#include "jail/net/net_config.h"
 
 /* What one box may reach. A slot belongs to one living box. Entries are addresses or prefixes ("1.2.3.4", "1.2.0.0/16")
  * in both lists; IPv6 ones are taken and open nothing. Allow beats deny, "0.0.0.0/0" in deny closes everything else,
@@ -50,8 +39,7 @@ int jail_net_update(const struct jail_net *net, struct err *err);
 /* -EINVAL with the entry named when it is no address or prefix of either family. */
 int jail_net_check(const char *entry, struct err *err);
 
-uint32_t jail_net_address(const struct jail_net *net);           /* of the box, host byte order */
-uint32_t jail_net_gateway(const struct jail_net_config *config); /* also its name server */
+uint32_t jail_net_address(const struct jail_net *net); /* of the box, host byte order */
 /* Names as nftables and the kernel know them, for doctor and tests. */
 void jail_net_prefix(const char *instance, char out[8]);
 void jail_net_table(const char *instance, char out[80]);

@@ -3,6 +3,7 @@
 #include "warden/build/download_cache.h"
 
 #include "jail/fs/disk.h"
+#include "jail/fs/disk_image.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_defs.h - limits, figures and paths of a box that the parts of this folder share. Others include jail.h. */
+#ifndef CLOCHE_JAIL_JAIL_DEFS_H
+#define CLOCHE_JAIL_JAIL_DEFS_H
+
+#include "base/base.h"
+
+#define JAIL_IDS               65536u
+
+/* What a box may have of things the kernel counts by user: boxes of one zygote share a user outside, so each has a
+ * limit of its own inside. */
+#define JAIL_INOTIFY_INSTANCES 128
+#define JAIL_INOTIFY_WATCHES   16384
+
+/* Where a box has a directory that outlives it (spec.cache). In /dev, so that no layer remembers the place. */
+#define JAIL_CACHE             "/dev/cloche"
+
+/* Where a box has the agent and the kernels (spec.runtime): a read-only mount, so that neither the box's own files nor
+ * a template's decide which program is its first process. */
+#define JAIL_RUNTIME           "/usr/lib/cloche"
+
+struct jail_limits {
+  unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
+  uint64_t memory;     /* bytes; 0 = no limit */
+  uint64_t disk;       /* bytes of the writable layer; 0 = no limit */
+  uint64_t inodes;     /* 0 = no limit */
+  unsigned pids;       /* 0 = no limit */
+  unsigned open_files; /* RLIMIT_NOFILE hard limit; 0 = inherited */
+};
+
+struct jail_stats {
+  uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;
+};
+
+#endif

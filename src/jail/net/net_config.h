@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net_config.h - what the boxes of one instance share in networking. */
+#ifndef CLOCHE_JAIL_NET_NET_CONFIG_H
+#define CLOCHE_JAIL_NET_NET_CONFIG_H
+
+#include "base/base.h"
+
+#define JAIL_NET_SLOTS 65000u
+
+struct jail_net_config {
+  const char *instance;
+  uint32_t pool;        /* host byte order; first address of a /16 that is nobody else's, such as 10.213.0.0 */
+  uint32_t resolver;    /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
+  unsigned connections; /* open at a time per box; 0 = 1024 */
+  uint64_t rate;        /* bytes per second each way per box; 0 = no cap */
+  const char *names;    /* directory of its own for lists of domain names; NULL = such entries are refused */
+};
+
+/* The first address of a box, behind the gateway's and some that are kept free. */
+#define JAIL_NET_FIRST 16u
+
+/* The boxes' gateway, also their name server. */
+static inline uint32_t jail_net_gateway(const struct jail_net_config *config)
+{
+  return config->pool + 1;
+}
+
+#endif
