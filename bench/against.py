@@ -78,7 +78,7 @@ def pss_mb(pid: int) -> float:
 
 
 def box_processes() -> dict[str, list[int]]:
-    """Processes of this server by the name of their box's walls."""
+    """Processes of this server by the name of their box."""
     with sqlite3.connect(f"file:{os.environ['CLOCHE_DATA']}/cloche.db?mode=ro", uri=True) as db:
         value = db.execute("SELECT value FROM meta WHERE name='instance'").fetchone()[0]
     instance = value.decode() if isinstance(value, bytes) else value
@@ -136,9 +136,9 @@ def density() -> Samples:
         boxes = list(pool.map(settle, range(count)))
         time.sleep(2)
         used = free - available_mb()
-        walls = {name: pids for name, pids in box_processes().items() if name not in before}
-        each = [sum(pss_mb(pid) for pid in pids) for pids in walls.values()]
-        agents = [pss_mb(pid) for pids in walls.values() for pid in pids if comm(pid) == "cloche-agent"]
+        processes = {name: pids for name, pids in box_processes().items() if name not in before}
+        each = [sum(pss_mb(pid) for pid in pids) for pids in processes.values()]
+        agents = [pss_mb(pid) for pids in processes.values() for pid in pids if comm(pid) == "cloche-agent"]
         creates = cloche_bench("create", 0.5)
         answers = list(pool.map(lambda pair: pair[1].run_code("x").text == str(pair[0]), enumerate(boxes)))
         for _ in pool.map(lambda box: box.kill(), boxes):

@@ -4,10 +4,11 @@
  *
  *   box_floor DIR [COUNT]
  *
- * DIR must not exist; it is made and removed. Needs root. Prints {"spaced_ms":[...],"tight_ms":[...],"walled_ms":[...],
- * "per_second":[...]}: births 150 ms apart, one right after the other, 150 ms apart with three control groups and a
- * veth pair (whose host end gets no address), and how many bare ones two workers make in a second. */
-#include "floor_walls.h"
+ * DIR must not exist; it is made and removed. Needs root. Prints
+ * {"spaced_ms":[...],"tight_ms":[...],"isolated_ms":[...], "per_second":[...]}: births 150 ms apart, one right after
+ * the other, 150 ms apart with three control groups and a veth pair (whose host end gets no address), and how many bare
+ * ones two workers make in a second. */
+#include "floor_namespaces.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -22,7 +23,7 @@
 #include <time.h>
 
 #define ID_BASE 1600000000u
-#define WALLS                                                                                                          \
+#define NAMESPACES                                                                                                     \
   (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 static int64_t now_ns(void)
@@ -98,7 +99,7 @@ static void make_room(const char *base, unsigned i)
   }
 }
 
-static double birth(const char *base, unsigned i, bool walled)
+static double birth(const char *base, unsigned i, bool isolated)
 {
   char dir[300], c;
   int go[2], out[2];
@@ -106,14 +107,14 @@ static double birth(const char *base, unsigned i, bool walled)
   snprintf(dir, sizeof(dir), "%s/box%u", base, i);
   must(!pipe2(go, O_CLOEXEC) && !pipe2(out, O_CLOEXEC), "pipe");
   int64_t began = now_ns();
-  if (walled)
+  if (isolated)
     groups_make(&groups, i);
-  pid_t pid = (pid_t)syscall(SYS_clone, WALLS | SIGCHLD, NULL, NULL, NULL, 0);
+  pid_t pid = (pid_t)syscall(SYS_clone, NAMESPACES | SIGCHLD, NULL, NULL, NULL, 0);
   must(pid >= 0, "clone");
   if (!pid)
     live(dir, &groups, go[0], out[1]);
   map_ids(pid);
-  if (walled)
+  if (isolated)
     veth_make(pid, i);
   must(write(go[1], "x", 1) == 1, "go");
   close(out[1]);
@@ -140,13 +141,13 @@ static void sweep(const char *dir)
 
 static unsigned numbers; /* of boxes, given out once each */
 
-static void births(const char *dir, const char *name, unsigned count, long pause_ns, bool walled)
+static void births(const char *dir, const char *name, unsigned count, long pause_ns, bool isolated)
 {
   printf("\"%s\":[", name);
   for (unsigned i = 0; i < count; i++, numbers++) {
     make_room(dir, numbers);
     nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-    printf("%s%.4f", i ? "," : "", birth(dir, numbers, walled));
+    printf("%s%.4f", i ? "," : "", birth(dir, numbers, isolated));
     fflush(stdout); /* a child must not write it again */
   }
   printf("],");
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
   printf("{");
   births(argv[1], "spaced_ms", (unsigned)count, 150000000, false);
   births(argv[1], "tight_ms", (unsigned)count, 0, false);
-  births(argv[1], "walled_ms", (unsigned)count, 150000000, true);
+  births(argv[1], "isolated_ms", (unsigned)count, 150000000, true);
   fflush(stdout);
   crowds(argv[1]);
   sweep(argv[1]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* floor_walls.c - see floor_walls.h. */
-#include "floor_walls.h"
+/* floor_namespaces.c - see floor_namespaces.h. */
+#include "floor_namespaces.h"
 
 #include <fcntl.h>
 #include <linux/if_link.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* floor_walls.h - control groups and a veth pair for a bare box, straight from the kernel: what box_floor adds to a clone to
- * come near to a real box. Nothing of src/jail is used. Whatever fails ends the program with the reason. */
-#ifndef CLOCHE_FLOOR_WALLS_H
-#define CLOCHE_FLOOR_WALLS_H
+/* floor_namespaces.h - control groups and a veth pair for a bare box, straight from the kernel: what box_floor adds to
+ * a clone to come near to a real box. Nothing of src/jail is used. Whatever fails ends the program with the reason. */
+#ifndef CLOCHE_FLOOR_NAMESPACES_H
+#define CLOCHE_FLOOR_NAMESPACES_H
 
 #include "base/base.h"
 

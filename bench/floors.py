@@ -55,8 +55,8 @@ def checkpoint(_build: Path) -> Samples:
     if not criu:
         raise OSError("there is no criu; make criu")
     with tempfile.TemporaryDirectory(prefix="cloche-bench.", dir="/tmp") as scratch:
-        walls = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-        return named("floor_criu", ask(*walls, sys.executable, HERE / "criu_floor.py", criu, f"{scratch}/images"))
+        namespaces = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        return named("floor_criu", ask(*namespaces, sys.executable, HERE / "criu_floor.py", criu, f"{scratch}/images"))
 
 
 def cells(build: Path) -> Samples:

@@ -58,7 +58,7 @@ ROWS = [
     Row("create, ready box, p99", "create", "ms", 10, part=0.99),
     Row("create, one after the other", "create_tight", "ms", floor=TIGHT),
     Row("create without a pool", "unpooled_create", "ms", 6, floor=CLONE, counts=True),
-    Row("bare clone, three control groups, veth, for comparison", "floor_box_walled_ms", "ms"),
+    Row("bare clone, three control groups, veth, for comparison", "floor_box_isolated_ms", "ms"),
     Row("create -> echo's output", "create_echo", "ms", 8, floor=SHELL),
     Row("create -> echo's output, no pool", "unpooled_create_echo", "ms", floor=SHELL),
     Row("create -> node -v's output", "create_node", "ms"),

@@ -40,6 +40,9 @@ int fd_cloexec(int fd);
 ssize_t fd_send(int sock, const void *p, size_t n, const int *fds, size_t nfds, int flags);
 ssize_t fd_recv(int sock, void *p, size_t n, int *fds, size_t *nfds, int flags);
 
+/* A path of /proc: "/proc/<pid>/ns/cgroup", "/proc/<pid>/fd/<number>" and the like. */
+#define PROC_PATH 64
+
 /* A process named so that a recycled pid can't be mistaken for it. */
 struct proc_id {
   pid_t pid;

@@ -51,16 +51,16 @@ struct str str_skip(struct str s, size_t n)
   return str_sub(s, n, s.n);
 }
 
-static bool blank(char c)
+static bool is_space(char c)
 {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 struct str str_trim(struct str s)
 {
-  while (s.n && blank(s.p[0]))
+  while (s.n && is_space(s.p[0]))
     s = str_skip(s, 1);
-  while (s.n && blank(s.p[s.n - 1]))
+  while (s.n && is_space(s.p[s.n - 1]))
     s.n--;
   return s;
 }

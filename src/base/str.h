@@ -51,6 +51,7 @@ ptrdiff_t str_search(struct str s, struct str needle); /* index or -1 */
  * (then *head is all of it and *rest empty). */
 bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
 
+#define U64_TEXT 24 /* a 64-bit number in decimal, with sign and NUL */
 /* Whole-string decimal numbers: 0, or -EINVAL / -ERANGE. No sign for u64, optional '-' for i64. */
 int str_u64(struct str s, uint64_t *out);
 int str_i64(struct str s, int64_t *out);

@@ -106,7 +106,7 @@ static const char *group_of(struct group *g, int controller, const char *instanc
 
 static int set_u64(const char *dir, const char *file, uint64_t value, struct err *err)
 {
-  char text[24];
+  char text[U64_TEXT];
   snprintf(text, sizeof(text), "%" PRIu64, value);
   int r = cgroup_put(dir, file, text);
   return r ? err_set(err, r, "setting %s/%s to %s: %s", dir, file, text, strerrordesc_np(-r)) : 0;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Of the box's own namespaces, or figures that common programs and runtimes read at start: counts of processors,
+/* Of the box's own namespaces, or numbers that common programs and runtimes read at start: counts of processors,
  * memory, load. */
 static const char *const proc_shown[] = {"cgroups", "cpuinfo", "filesystems", "loadavg", "meminfo", "mounts",
                                          "net",     "self",    "stat",        "sys",     "sysvipc", "thread-self",
@@ -32,7 +32,8 @@ static const char *const sys_dirs[] = {"class",
                                        "kernel",
                                        "kernel/mm",
                                        "kernel/mm/transparent_hugepage"};
-#define EMPTY_DIR "/sys/fs/cgroup"
+#define COVER_PATH 300 /* "/proc/" or "/sys/" and a name */
+#define EMPTY_DIR  "/sys/fs/cgroup"
 
 /* ---- before the root is entered ---- */
 
@@ -113,10 +114,10 @@ const char *cover_prepare(struct cover *cover, int proc)
 
 /* ---- in the new root ---- */
 
-static int path_of(char path[300], const char *prefix, const char *name)
+static int path_of(char path[COVER_PATH], const char *prefix, const char *name)
 {
   size_t a = strlen(prefix), b = strlen(name);
-  if (a + b >= 300) {
+  if (a + b >= COVER_PATH) {
     errno = ENAMETOOLONG;
     return -1;
   }
@@ -129,7 +130,7 @@ static int path_of(char path[300], const char *prefix, const char *name)
 static const char *apply_sys(int sys)
 {
   int parts[ARRAY_LEN(sys_shown)];
-  char path[300];
+  char path[COVER_PATH];
   for (size_t i = 0; i < ARRAY_LEN(sys_shown); i++) {
     parts[i] =
         path_of(path, "/sys/", sys_shown[i]) ? -1 : open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -151,7 +152,7 @@ static const char *apply_sys(int sys)
 
 static const char *apply_proc(const struct cover *c)
 {
-  char path[300];
+  char path[COVER_PATH];
   for (size_t at = 0; at < c->n; at += strlen(c->names + at) + 1) {
     const char *name = c->names + at;
     bool dir = *name == '/';

@@ -41,7 +41,7 @@
 static bool name_ok(const char *s)
 {
   size_t n = s ? strlen(s) : 0;
-  if (n == 0 || n > 64 || str_is(str_of(s), "tasks")) /* a file of every v1 group has that name */
+  if (n == 0 || n > JAIL_NAME_MAX || str_is(str_of(s), "tasks")) /* a file of every v1 group has that name */
     return false;
   for (; *s; s++)
     if (!((*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9') || *s == '-'))
@@ -88,9 +88,9 @@ int jail_check_spec(const struct jail_spec *s, struct err *err)
 
 /* --- entering ------------------------------------------------------------------------------------------------- */
 
-static int filter_file(bool nesting, struct err *err)
+static int filter_file(struct err *err)
 {
-  const struct sock_fprog *filter = filter_get(nesting, err);
+  const struct sock_fprog *filter = filter_get(err);
   if (!filter)
     return -EINVAL;
   cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -122,7 +122,7 @@ int jail_enter_fds(const struct jail_spec *spec, const struct jail *j, struct ja
   int r = ops->join(spec->instance, spec->id, &join, err); /* not made: the box may be gone by now */
   if (r)
     return r;
-  int pidfd = fcntl(j->pidfd, F_DUPFD_CLOEXEC, 3), filter = filter_file(spec->nesting, err);
+  int pidfd = fcntl(j->pidfd, F_DUPFD_CLOEXEC, 3), filter = filter_file(err);
   enter_fds->fds[enter_fds->n++] = pidfd;
   enter_fds->fds[enter_fds->n++] = filter;
   for (size_t i = 0; i < join.n; i++) {
@@ -249,14 +249,14 @@ void jail_close(struct jail *j)
   *j = JAIL_NONE;
 }
 
-/* --- figures -------------------------------------------------------------------------------------------------- */
+/* --- statistics ----------------------------------------------------------------------------------------------- */
 
 /* The overlay answers for the filesystem below its upper directory. Seen through a process of the box where one lives:
  * its image is mounted nowhere else. */
 static void stat_disk(pid_t pid, const char *dir, struct jail_stats *out)
 {
   struct statfs fs;
-  char path[64];
+  char path[PROC_PATH];
   snprintf(path, sizeof(path), "/proc/%d/root", pid);
   if ((pid <= 0 || statfs(path, &fs)) && (!dir || statfs(dir, &fs)))
     return;

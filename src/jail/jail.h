@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail.h - how a box is walled in. The warden's side of namespaces, mounts, id maps, cgroups, seccomp and network.
+/* jail.h - how a box is isolated. The warden's side of namespaces, mounts, id maps, cgroups, seccomp and network.
  *
  * A jail is: a process tree in its own user, pid, mount, net, ipc, uts and cgroup namespaces; a 65,536-id range of its
  * own; an overlay root over the template's layers; cgroup limits; a seccomp list. Everything a jail makes on the host
@@ -28,7 +28,6 @@ struct jail_spec {
   const char *nameserver;     /* for /etc/resolv.conf; NULL: the gateway of `net`, if there is one */
   const char *runtime;        /* host directory that the box sees at JAIL_RUNTIME and can't write to; NULL: none */
   int cache;                  /* a directory that the box sees at JAIL_CACHE and may write to; 0: none; borrowed */
-  bool nesting;               /* user namespaces and mounts inside them are allowed */
   uint32_t owner;             /* host user whose processes may enter this box (jail_enter_fds); 0 = root's only */
   bool keep_dir;              /* dir holds a paused box's files: a launch that fails leaves it as it is */
   bool zygote; /* no user namespace, a filter that lets forks enter boxes: the program runs as id_base itself, without
@@ -39,14 +38,14 @@ struct jail_spec {
 struct jail {
   struct proc_id init; /* pid 1 of the box as the host sees it */
   int pidfd;           /* readable when it is over; owned */
-  int netns;           /* for doors; owned */
+  int netns;           /* for jail_connect; owned */
 };
 #define JAIL_NONE ((struct jail){.pidfd = -1, .netns = -1})
 
 int jail_spawn(const struct jail_spec *spec, struct jail *out, struct err *err);
-/* The same in two halves. A blank has namespaces, ids, control groups and its link, and waits: of the spec, directory,
- * layers, program and boot_fd are looked at by jail_start only, the rest must be the same both times. jail_start takes
- * the blank, whatever happens. */
+/* The same in two halves. A created jail has namespaces, ids, control groups and its link, and waits: of the spec,
+ * directory, layers, program and boot_fd are looked at by jail_start only, the rest must be the same both times.
+ * jail_start takes the created jail, whatever happens. */
 struct jail_created;
 int jail_create(const struct jail_spec *spec, struct jail_created **out, struct err *err);
 int jail_start(const struct jail_spec *spec, struct jail_created *created, struct jail *out, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail_child.c - a new process walls itself in.
+/* jail_child.c - a new process isolates itself.
  *
  * Order matters and is told here once. The id maps first, which the parent writes: before them no file can be made.
  * Groups next, so that every page and task counts. proc and sysfs are mounted while the host's own are still visible,
@@ -137,9 +137,9 @@ static void become_root(const char *hostname)
     die("leaving the keyring", NULL);
 }
 
-static void decimal(uint64_t v, char out[24])
+static void decimal(uint64_t v, char out[U64_TEXT])
 {
-  char digits[24];
+  char digits[U64_TEXT];
   size_t n = 0, m = 0;
   do
     digits[n++] = (char)('0' + v % 10);
@@ -160,7 +160,7 @@ const char *child_limit_watching(void)
       {"/proc/sys/user/max_inotify_watches", JAIL_INOTIFY_WATCHES},
   };
   for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-    char text[24];
+    char text[U64_TEXT];
     decimal(limits[i].most, text);
     cleanup_fd int fd = open(limits[i].file, O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, text, strlen(text)) < 0)
@@ -219,7 +219,7 @@ static void make_trees(struct trees *t, const struct child_plan *plan)
 {
   /* In the host's pid namespace, where other boxes' processes and their command lines are. */
   static const struct option own_only[] = {{"hidepid", "2"}, {NULL, NULL}};
-  char size[24];
+  char size[U64_TEXT];
   const unsigned plain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
   decimal(plan->shm, size);
   t->proc = make_mount("proc", plan->run_as ? own_only : NULL, plain);

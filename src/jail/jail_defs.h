@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail_defs.h - limits, figures and paths of a box that the parts of this folder share. Others include jail.h. */
+/* jail_defs.h - limits, statistics and paths of a box that the parts of this folder share. Others include jail.h. */
 #ifndef CLOCHE_JAIL_JAIL_DEFS_H
 #define CLOCHE_JAIL_JAIL_DEFS_H
 
 #include "base/base.h"
 
+#define JAIL_NAME_MAX          64 /* characters of an instance's name, and of a box's id on the host */
 #define JAIL_IDS               65536u
 
 /* What a box may have of things the kernel counts by user: boxes of one zygote share a user outside, so each has a

@@ -55,7 +55,7 @@ static int run(const char *const *argv, char *text, size_t size)
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* --- the walls ------------------------------------------------------------------------------------------------ */
+/* --- namespaces and filters ----------------------------------------------------------------------------------- */
 
 static void check_root(struct jail_check *c, const struct jail_place *place)
 {
@@ -87,7 +87,7 @@ static void check_kernel(struct jail_check *c, const struct jail_place *place)
 /* A process in a user namespace of its own, mapped to an unused range; it waits until it is killed. */
 static pid_t mapped_process(int *userns)
 {
-  char path[64];
+  char path[PROC_PATH];
   struct clone_args {
     uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
   } args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
@@ -200,7 +200,7 @@ static void check_overlay(struct jail_check *c, const struct jail_place *place)
 static void check_seccomp(struct jail_check *c, const struct jail_place *place)
 {
   struct err err = ERR_NONE;
-  const struct sock_fprog *f = filter_get(false, &err);
+  const struct sock_fprog *f = filter_get(&err);
   if (f)
     tell(c, JAIL_FINE, "filter of %u instructions", f->len);
   else

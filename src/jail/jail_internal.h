@@ -9,7 +9,7 @@
 struct jail_spec;
 
 const struct cgroup_ops *jail_groups(struct err *err);                    /* NULL with a message: the host has none */
-int jail_check_namespaces(const struct jail_spec *spec, struct err *err); /* what a blank needs of it */
+int jail_check_namespaces(const struct jail_spec *spec, struct err *err); /* what jail_create needs of it */
 int jail_check_spec(const struct jail_spec *spec, struct err *err);
 /* A user namespace that is only a mapping of the box's ids. */
 int jail_map_ns(uint32_t base, struct err *err);

@@ -2,10 +2,10 @@
 /* jail_spawn.c - the launch of a box, in two halves.
  *
  * The first half (jail_create) is one clone with all namespaces, the id maps, the control groups and the link to the
- * outside: a blank, which waits for its root and knows nothing yet of layers, files or a program. Meanwhile its process
- * builds its small mounts (jail_child.c). The second half (jail_start) builds the overlay under the id maps and hands
- * it over with all that is left to know. The socket between the two processes closes with the exec, which is how the
- * parent knows that the box runs its program; a parent that is gone is how a blank knows that it is over. */
+ * outside: a created jail, which waits for its root and knows nothing yet of layers, files or a program. Meanwhile its
+ * process builds its small mounts (jail_child.c). The second half (jail_start) builds the overlay under the id maps and
+ * hands it over with all that is left to know. The socket between the two processes closes with the exec, which is how
+ * the parent knows that the box runs its program; a parent that is gone is how a created jail knows that it is over. */
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
 #include "jail/fs/disk.h"
@@ -157,7 +157,7 @@ struct jail_created {
   struct child_plan plan; /* read by the child, which may borrow this memory */
   struct lender lender;
   struct cgroup_join join;
-  char instance[80], id[80], hostname[HOST_NAME_MAX + 1];
+  char instance[JAIL_NAME_MAX + 1], id[JAIL_NAME_MAX + 1], hostname[HOST_NAME_MAX + 1];
   pid_t pid;
   int pidfd, sock;
   bool lent, zygote;
@@ -165,7 +165,7 @@ struct jail_created {
 
 static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err)
 {
-  char path[64], line[48];
+  char path[PROC_PATH], line[48];
   snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
   int n = snprintf(line, sizeof(line), "0 %" PRIu32 " %u\n", base, JAIL_IDS);
   cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -176,7 +176,7 @@ static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err
 
 int jail_open_ns(pid_t pid, const char *which, struct err *err)
 {
-  char path[64];
+  char path[PROC_PATH];
   snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, which);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   return fd < 0 ? err_errno(err, "opening %s", path) : fd;
@@ -259,7 +259,7 @@ static int attach_net(const struct jail_spec *spec, pid_t pid, struct err *err)
  * a writer with CAP_SYS_RESOURCE on the host moves the floor. EACCES: it is above zero already. */
 static int raise_oom_floor(pid_t pid, struct err *err)
 {
-  char path[64];
+  char path[PROC_PATH];
   snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
   cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
   return fd < 0 || (write(fd, "0", 1) != 1 && errno != EACCES) ? err_errno(err, "writing %s", path) : 0;
@@ -296,7 +296,7 @@ static void plan_child(const struct jail_spec *spec, struct jail_created *b, con
 
 static int begin_child(const struct jail_spec *spec, struct jail_created *b, struct err *err)
 {
-  const struct sock_fprog *filter = spec->zygote ? filter_zygote(err) : filter_get(spec->nesting, err);
+  const struct sock_fprog *filter = spec->zygote ? filter_zygote(err) : filter_get(err);
   int pair[2];
   if (!filter)
     return -EINVAL;

@@ -80,8 +80,9 @@ static const struct denial denials[] = {
     {SCMP_SYS(clone3), ENOSYS},
 };
 
-/* What makes and changes walls. Root of the box lacks the capability too; the list holds even where a bug grants it. */
-static const struct denial wall_denials[] = {
+/* What creates and enters namespaces and mounts. Root of the box lacks the capability too; the list holds even where a
+ * bug grants it. */
+static const struct denial namespace_denials[] = {
     {SCMP_SYS(mount), EPERM},     {SCMP_SYS(umount2), EPERM},       {SCMP_SYS(pivot_root), EPERM},
     {SCMP_SYS(setns), EPERM},     {SCMP_SYS(fsopen), EPERM},        {SCMP_SYS(fsconfig), EPERM},
     {SCMP_SYS(fsmount), EPERM},   {SCMP_SYS(fspick), EPERM},        {SCMP_SYS(move_mount), EPERM},
@@ -101,7 +102,7 @@ static bool is_in(const unsigned *list, size_t n, unsigned value)
   return false;
 }
 
-enum kind { KIND_BOX, KIND_NESTING, KIND_ZYGOTE, KINDS };
+enum kind { KIND_BOX, KIND_ZYGOTE, KINDS };
 
 /* What a fork of a zygote calls before it has the box's own filter: see kernels/python/move.c. */
 static bool is_entering(int call)
@@ -162,7 +163,7 @@ static int spare_first(scmp_filter_ctx ctx)
 static int deny_escapes(scmp_filter_ctx ctx, enum kind kind)
 {
   const scmp_datum_t user = CLONE_NEWUSER;
-  int r = deny_list(ctx, wall_denials, ARRAY_LEN(wall_denials), kind);
+  int r = deny_list(ctx, namespace_denials, ARRAY_LEN(namespace_denials), kind);
   if (!r)
     r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, user, user));
   if (!r)
@@ -185,7 +186,7 @@ static int compose(scmp_filter_ctx ctx, enum kind kind)
       kind == KIND_ZYGOTE) /* a fork on its way into a box leaves the session keyring, and does no more with keys */
     r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(keyctl), 1,
                          SCMP_A0(SCMP_CMP_NE, KEYCTL_JOIN_SESSION_KEYRING));
-  if (!r && kind != KIND_NESTING)
+  if (!r)
     r = deny_escapes(ctx, kind);
   return r;
 }
@@ -248,9 +249,9 @@ static const struct sock_fprog *get(enum kind kind, struct err *err)
   return NULL;
 }
 
-const struct sock_fprog *filter_get(bool nesting, struct err *err)
+const struct sock_fprog *filter_get(struct err *err)
 {
-  return get(nesting ? KIND_NESTING : KIND_BOX, err);
+  return get(KIND_BOX, err);
 }
 
 const struct sock_fprog *filter_zygote(struct err *err)

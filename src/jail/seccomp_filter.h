@@ -6,9 +6,8 @@
 #include "base/base.h"
 #include <linux/filter.h>
 
-/* The program, built once per process and shared; NULL with err set when libseccomp refuses. With `nesting` the box
- * may make user namespaces and mount inside them. */
-const struct sock_fprog *filter_get(bool nesting, struct err *err);
+/* The program, built once per process and shared; NULL with err set when libseccomp refuses. */
+const struct sock_fprog *filter_get(struct err *err);
 /* For a zygote, which runs the libraries of a template that a stranger may have built: the same but for what its forks
  * need to enter a box. */
 const struct sock_fprog *filter_zygote(struct err *err);

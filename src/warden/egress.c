@@ -71,7 +71,7 @@ int egress_open(struct warden *w, struct err *err)
       .resolver = ntohl(resolver.s_addr),
       .connections = w->config->net_connections,
       .rate = w->config->net_rate,
-      .names = names,
+      .dns_lists = names,
   };
   note_forwarding(w);
   int r = jail_net_open(&w->net, err);

@@ -3,7 +3,7 @@
  *
  * It takes "try NAME", "list" or "surface" on fd 3, makes the attempt in a process of its own (an attempt may leave it
  * broken) and answers "held REASON" or "escaped WHAT". Outside a box, "attempts NAME" tries one and prints the verdict:
- * the test uses it to show that harmless attempts do succeed where there is no wall. */
+ * the test uses it to show that harmless attempts do succeed outside of a box. */
 #include "attempts.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ struct verdict held(const char *fmt, ...)
   return v;
 }
 
-static bool is_wall(int code)
+static bool is_refusal(int code)
 {
   static const int namespaces[] = {EPERM, EACCES, EROFS,  ENOSYS,       EAFNOSUPPORT, EPROTONOSUPPORT, ENOENT,
                                    ESRCH, ENXIO,  ENODEV, ECONNREFUSED, ENETUNREACH,  ETXTBSY};
@@ -54,7 +54,7 @@ struct verdict refused(long result)
   int code = errno;
   if (result >= 0)
     return escaped("the call returned %ld", result);
-  return is_wall(code) ? held("%s", strerrorname_np(code)) : escaped("%s is no wall", strerrorname_np(code));
+  return is_refusal(code) ? held("%s", strerrorname_np(code)) : escaped("%s is not a refusal", strerrorname_np(code));
 }
 
 struct verdict try_write(const char *path, const char *text)

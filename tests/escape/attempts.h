@@ -21,8 +21,9 @@ struct facts {
 };
 extern struct facts facts;
 
-/* An attempt answers with held(...) or escaped(...): the first is a refusal by the kernel for a reason that is a wall,
- * the second everything else, also a refusal for a reason that is none (a bad argument proves nothing). */
+/* An attempt answers with held(...) or escaped(...): the first is a refusal by the kernel for a reason that is a
+ * refusal of permission, the second everything else, also a refusal for a reason that is none (a bad argument proves
+ * nothing). */
 struct verdict {
   bool held;
   char why[160];
@@ -38,7 +39,7 @@ extern const struct attempt mount_attempts[], kernel_attempts[], process_attempt
 
 struct verdict escaped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct verdict held(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The verdict about a system call: negative with a wall's errno is held. */
+/* The verdict about a system call: negative with a refusal's errno is held. */
 struct verdict refused(long result);
 /* Opening for writing and writing, or opening for reading and reading a byte. */
 struct verdict try_write(const char *path, const char *text);

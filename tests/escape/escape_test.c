@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* escape_test.c - every attempt of attempts.c, made as root inside a real box, one cmocka test each.
  *
- * An attempt passes when the box says that a wall stopped it and the host is as it was: its switches, its files, the
- * layers, and a process, a socket, a segment and a file that the test put there as bait. The last test shows the other
- * side: outside a box, harmless attempts succeed. Needs root. */
+ * An attempt passes when the box says that the kernel refused it and the host is as it was: its switches, its files,
+ * the layers, and a process, a socket, a segment and a file that the test put there as bait. The last test shows the
+ * other side: outside a box, harmless attempts succeed. Needs root. */
 #include "box.h"
 
 #include <fcntl.h>
@@ -230,7 +230,7 @@ static void surface_read(void)
   snprintf(seen, sizeof(seen), "%s", box_ask(&box, "surface"));
 }
 
-static void run_outside(const char *name, char *text, size_t size)
+static void run_on_host(const char *name, char *text, size_t size)
 {
   int fds[2], status;
   assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -247,7 +247,7 @@ static void run_outside(const char *name, char *text, size_t size)
   waitpid(pid, &status, 0);
 }
 
-static void harmless_attempts_succeed_where_there_is_no_wall(void **state)
+static void harmless_attempts_succeed_outside_of_a_box(void **state)
 {
   static const char *const harmless[] = {"unshare_user",         "clone_user",        "clone3_user",
                                          "use_io_uring",         "packet_socket",     "netfilter_socket",
@@ -257,7 +257,7 @@ static void harmless_attempts_succeed_where_there_is_no_wall(void **state)
   snprintf(pid, sizeof(pid), "%d", bait.pid);
   setenv("HOST_PID", pid, 1);
   for (size_t i = 0; i < ARRAY_LEN(harmless); i++) {
-    run_outside(harmless[i], text, sizeof(text));
+    run_on_host(harmless[i], text, sizeof(text));
     if (strncmp(text, "escaped the call returned", 25) != 0 && strncmp(text, "escaped read", 12) != 0)
       fail_msg("%s outside a box: %s", harmless[i], text);
   }
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(no_entry_of_proc_and_sys_is_costly_to_read);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_box_still_answers_after_all_attempts);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(others_can_not_reach_what_a_box_wrote);
-  tests[n++] = (struct CMUnitTest)cmocka_unit_test(harmless_attempts_succeed_where_there_is_no_wall);
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(harmless_attempts_succeed_outside_of_a_box);
   int failed = _cmocka_run_group_tests("escape", tests, n, NULL, close_all);
   house_close(&test_host);
   return failed;

@@ -123,7 +123,7 @@ static struct verdict load_another_kernel(void)
 }
 static struct verdict reboot_the_host(void)
 {
-  /* Only the harmless request that toggles Ctrl-Alt-Del; the wall does not look at it. */
+  /* Only the harmless request that toggles Ctrl-Alt-Del; the filter does not look at it. */
   return refused(syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF, NULL));
 }
 static struct verdict load_a_bpf_map(void)
@@ -207,7 +207,7 @@ static struct verdict use_a_call_of_tomorrow(void)
   return refused(syscall(467 /* open_tree_attr */, AT_FDCWD, "/", 0, NULL, 0));
 }
 #ifdef __x86_64__
-/* The same kernel by its 32-bit door: mount is number 21 there. */
+/* The same kernel by its 32-bit system calls: mount is number 21 there. */
 static struct verdict enter_by_the_32_bit_door(void)
 {
   long r;

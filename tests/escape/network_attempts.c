@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* network_attempts.c - by way of sockets. The lists and addresses of boxes with a way out are tried in net_test.c. */
+/* network_attempts.c - by way of sockets. The lists and addresses of boxes with a way out are tried in jail_net_test.c.
+ */
 #include "attempts.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sleeping.c - see sleeping.h. */
-#include "sleeping.h"
+/* checkpoint_box.c - see checkpoint_box.h. */
+#include "checkpoint_box.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ void rest_ms(long ms)
   nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* One request, one answer, over a door into the box. */
+/* One request, one answer, over a connection into the box. */
 const char *ask(struct box *b, const char *fmt, ...)
 {
   static char text[32768];
@@ -35,7 +35,7 @@ const char *ask(struct box *b, const char *fmt, ...)
   for (int i = 0; i < 200 && (fd = jail_connect(&b->jail, PORT, true, &err)) < 0; i++)
     rest_ms(10);
   if (fd < 0)
-    return "no door";
+    return "no connection";
   struct pollfd p = {.fd = fd, .events = POLLIN};
   ssize_t k = write(fd, text, (size_t)n), got = 0;
   while (k > 0 && got < (ssize_t)sizeof(text) - 1 && poll(&p, 1, 10000) == 1) {
@@ -47,7 +47,7 @@ const char *ask(struct box *b, const char *fmt, ...)
   return text;
 }
 
-void open_sleeper(struct box *b, struct jail_spec *spec, const char *id)
+void open_checkpoint_guest(struct box *b, struct jail_spec *spec, const char *id)
 {
   *spec = test_spec(&test_host, b, id);
   spec->limits = (struct jail_limits){.cpus = 1, .memory = 256u << 20, .pids = 64, .open_files = 1024};
@@ -72,31 +72,31 @@ void close_box(struct box *b)
   assert_int_equal(jail_remove(test_host.instance, b->id, b->dir, &err), 0);
 }
 
-const char *image_of(const struct box *b)
+const char *checkpoint_of(const struct box *b)
 {
   static char path[PATH_MAX];
-  snprintf(path, sizeof(path), "%s/image-%s", test_host.top, b->id);
+  snprintf(path, sizeof(path), "%s/checkpoint-%s", test_host.top, b->id);
   return path;
 }
 
 void dump(struct box *b, const struct jail_spec *spec)
 {
   struct err err = ERR_NONE;
-  if (jail_dump(&criu, spec, &b->jail, image_of(b), &err))
+  if (jail_dump(&criu, spec, &b->jail, checkpoint_of(b), &err))
     fail_msg("%s", err.msg);
 }
 
-void restore(struct box *b, const struct jail_spec *spec, const char *image)
+void restore(struct box *b, const struct jail_spec *spec, const char *checkpoint)
 {
   struct err err = ERR_NONE;
-  if (jail_restore(&criu, spec, image, &b->jail, &err))
+  if (jail_restore(&criu, spec, checkpoint, &b->jail, &err))
     fail_msg("%s", err.msg);
 }
 
-void remove_image(struct box *b)
+void remove_checkpoint(struct box *b)
 {
   struct err err = ERR_NONE;
-  assert_int_equal(jail_checkpoint_remove(image_of(b), &err), 0);
+  assert_int_equal(jail_checkpoint_remove(checkpoint_of(b), &err), 0);
 }
 
 /* To disk and back, as a pause and a resume. */
@@ -104,8 +104,8 @@ void sleep_and_wake(struct box *b, const struct jail_spec *spec)
 {
   dump(b, spec);
   end_box(b);
-  restore(b, spec, image_of(b));
-  remove_image(b);
+  restore(b, spec, checkpoint_of(b));
+  remove_checkpoint(b);
 }
 
 /* Where criu could not be made there is nothing to test but the freezer, which jail_test does. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sleeping.h - boxes with the sleeper as their pid 1, which has no connection to the outside and so can be dumped. */
+/* checkpoint_box.h - boxes with the checkpoint_guest as their pid 1, which has no connection to the outside and so can
+ * be dumped. */
 #ifndef CLOCHE_TEST_SLEEPING_H
 #define CLOCHE_TEST_SLEEPING_H
 
@@ -11,13 +12,13 @@ extern struct jail_criu criu;
 
 void rest_ms(long ms);
 const char *ask(struct box *b, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the text lives until the next question */
-void open_sleeper(struct box *b, struct jail_spec *spec, const char *id);
+void open_checkpoint_guest(struct box *b, struct jail_spec *spec, const char *id);
 void end_box(struct box *b);   /* its files stay */
 void close_box(struct box *b); /* nothing stays */
-const char *image_of(const struct box *b);
+const char *checkpoint_of(const struct box *b);
 void dump(struct box *b, const struct jail_spec *spec);
-void restore(struct box *b, const struct jail_spec *spec, const char *image);
-void remove_image(struct box *b);
+void restore(struct box *b, const struct jail_spec *spec, const char *checkpoint);
+void remove_checkpoint(struct box *b);
 void sleep_and_wake(struct box *b, const struct jail_spec *spec);
 
 struct CMUnitTest;

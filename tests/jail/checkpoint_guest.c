@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sleeper.c - the small static program whose life checkpoint tests interrupt.
+/* checkpoint_guest.c - the small static program whose life checkpoint tests interrupt.
  *
  * Pid 1 of its box, with nothing open to the outside: it listens on 127.0.0.1:7000 and answers one line per
  * connection, "ok ..." or "errno NAME". It gathers state of every kind that a checkpoint has to hold, and is asked for
@@ -59,7 +59,7 @@ static void do_count(char **a)
   result(++counter);
 }
 
-/* Half of it stays zero: pages that need no place in an image. */
+/* Half of it stays zero: pages that need no place in a checkpoint. */
 static void do_eat(char **a)
 {
   unsigned x = 1;
@@ -304,27 +304,6 @@ static void do_traced(char **a)
   result(waitpid(pid, &status, WUNTRACED) < 0 ? -1 : pid);
 }
 
-static void do_nest(char **a)
-{
-  int ready[2];
-  char byte = 0;
-  (void)a;
-  if (pipe(ready))
-    return result(-1);
-  pid_t pid = fork();
-  if (pid == 0) {
-    byte = unshare(CLONE_NEWUSER) ? 'n' : 'y';
-    if (write(ready[1], &byte, 1) == 1)
-      for (;;)
-        pause();
-    _exit(1);
-  }
-  ssize_t n = read(ready[0], &byte, 1);
-  close(ready[0]);
-  close(ready[1]);
-  result(n == 1 && byte == 'y' ? pid : -1);
-}
-
 static void do_end(char **a)
 {
   pid_t pid = (pid_t)strtol(a[1], NULL, 10);
@@ -381,7 +360,6 @@ static const struct {
     {"worker", 0, do_worker},
     {"worker-read", 0, do_worker_read},
     {"traced", 0, do_traced},
-    {"nest", 0, do_nest},
     {"end", 1, do_end},
     {"hello", 0, do_hello},
     {"clock", 0, do_clock},

@@ -2,7 +2,7 @@
 /* checkpoint_test.c - boxes that sleep on disk and wake up as if nothing had been. Needs root, and a criu. */
 #include "jail/net/jail_net.h"
 #include "jail/net/rtnl.h"
-#include "sleeping.h"
+#include "checkpoint_box.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include <linux/nsfs.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void a_box_goes_on_where_it_was(void **state)
   struct box b;
   struct jail_spec spec;
   char sum[64];
-  open_sleeper(&b, &spec, "goes-on");
+  open_checkpoint_guest(&b, &spec, "goes-on");
   assert_string_equal(ask(&b, "count"), "ok 1");
   assert_string_equal(ask(&b, "eat 16"), "ok 16777216");
   snprintf(sum, sizeof(sum), "%s", ask(&b, "sum"));
@@ -48,7 +49,7 @@ static void connections_inside_go_on(void **state)
 {
   struct box b;
   struct jail_spec spec;
-  open_sleeper(&b, &spec, "talks");
+  open_checkpoint_guest(&b, &spec, "talks");
   assert_non_null(strstr(ask(&b, "tcp 127.0.0.1"), "ok"));
   assert_string_equal(ask(&b, "unix"), "ok 5");
   sleep_and_wake(&b, &spec);
@@ -66,7 +67,7 @@ static void connections_of_a_former_address_are_ended(void **state)
   struct box b;
   struct jail_spec spec;
   struct err err = ERR_NONE;
-  open_sleeper(&b, &spec, "moves");
+  open_checkpoint_guest(&b, &spec, "moves");
   int sock = jail_net_talk(b.jail.netns, NETLINK_ROUTE, &err);
   assert_true(sock >= 0);
   assert_int_equal(rtnl_address(sock, rtnl_index(sock, "lo"), 0x0a090909, 32), 0);
@@ -84,7 +85,7 @@ static void terminals_go_on(void **state)
 {
   struct box b;
   struct jail_spec spec;
-  open_sleeper(&b, &spec, "types");
+  open_checkpoint_guest(&b, &spec, "types");
   assert_non_null(strstr(ask(&b, "pty"), "ok"));
   assert_non_null(strstr(ask(&b, "pty-talk"), "line 1"));
   sleep_and_wake(&b, &spec);
@@ -96,7 +97,7 @@ static void watches_deleted_files_and_timers_go_on(void **state)
 {
   struct box b;
   struct jail_spec spec;
-  open_sleeper(&b, &spec, "watches");
+  open_checkpoint_guest(&b, &spec, "watches");
   assert_non_null(strstr(ask(&b, "watch /srv"), "ok"));
   assert_string_equal(ask(&b, "ghost no-name-any-more"), "ok 0");
   assert_string_equal(ask(&b, "events"), "ok 0");
@@ -118,7 +119,7 @@ static void other_processes_go_on_and_stand_still_meanwhile(void **state)
 {
   struct box b;
   struct jail_spec spec;
-  open_sleeper(&b, &spec, "works");
+  open_checkpoint_guest(&b, &spec, "works");
   number(ask(&b, "worker"));
   for (int i = 0; i < 3000 && number(ask(&b, "worker-read")) == 0; i++)
     rest_ms(10);
@@ -130,8 +131,8 @@ static void other_processes_go_on_and_stand_still_meanwhile(void **state)
   ran += clock_mono_us();
   rest_ms(1000);
   ran -= clock_mono_us();
-  restore(&b, &spec, image_of(&b));
-  remove_image(&b);
+  restore(&b, &spec, checkpoint_of(&b));
+  remove_checkpoint(&b);
   long after = number(ask(&b, "worker-read"));
   ran += clock_mono_us();
   assert_in_range(after, before, before + ran / 2000 + 10); /* it counts at most every two milliseconds */
@@ -147,15 +148,15 @@ static void the_wall_clock_is_right_and_the_other_goes_on(void **state)
   struct jail_spec spec;
   long long mono, wall, mono2, wall2;
   char *end;
-  open_sleeper(&b, &spec, "tells-time");
+  open_checkpoint_guest(&b, &spec, "tells-time");
   const char *told = ask(&b, "clock");
   mono = strtoll(told + 3, &end, 10);
   wall = strtoll(end, NULL, 10);
   dump(&b, &spec);
   end_box(&b);
   rest_ms(3000);
-  restore(&b, &spec, image_of(&b));
-  remove_image(&b);
+  restore(&b, &spec, checkpoint_of(&b));
+  remove_checkpoint(&b);
   time_t asked = time(NULL);
   told = ask(&b, "clock");
   mono2 = strtoll(told + 3, &end, 10);
@@ -166,7 +167,7 @@ static void the_wall_clock_is_right_and_the_other_goes_on(void **state)
   close_box(&b);
 }
 
-/* --- walls ---------------------------------------------------------------------------------------------------- */
+/* --- isolation ------------------------------------------------------------------------------------------------ */
 
 /* In any order: mounts are listed as they were made. The root's own line differs: an overlay is made with an identity
  * for handles and found again with it. */
@@ -193,7 +194,7 @@ static void a_restored_box_has_the_same_walls(void **state)
                                       "/proc/sys/user/max_inotify_instances",
                                       "/proc/sys/user/max_inotify_watches"};
   static char before[ARRAY_LEN(files)][32768], after[32768];
-  open_sleeper(&b, &spec, "same-walls");
+  open_checkpoint_guest(&b, &spec, "same-jail");
   for (size_t i = 0; i < ARRAY_LEN(files); i++)
     snprintf(before[i], sizeof(before[i]), "%s", ask(&b, "read %s", files[i]));
   sleep_and_wake(&b, &spec);
@@ -226,7 +227,7 @@ static void a_fork_has_another_name_other_ids_and_files_of_its_own(void **state)
   struct box b, f;
   struct jail_spec spec, fork;
   char frozen[PATH_MAX], command[PATH_MAX * 2];
-  open_sleeper(&b, &spec, "source");
+  open_checkpoint_guest(&b, &spec, "source");
   assert_string_equal(ask(&b, "count"), "ok 1");
   assert_string_equal(ask(&b, "write /srv/note shared"), "ok 6");
   dump(&b, &spec);
@@ -238,7 +239,7 @@ static void a_fork_has_another_name_other_ids_and_files_of_its_own(void **state)
   const char *lowers[] = {frozen, test_host.extra, test_host.base, NULL};
   fork.lowers = lowers;
   fork.hostname = "another";
-  restore(&f, &fork, image_of(&b));
+  restore(&f, &fork, checkpoint_of(&b));
   assert_string_equal(ask(&f, "hello"), "ok pid 1 uid 0 host another");
   assert_string_equal(ask(&f, "count"), "ok 2");
   assert_string_equal(ask(&b, "count"), "ok 2");
@@ -257,7 +258,7 @@ static void a_fork_has_another_name_other_ids_and_files_of_its_own(void **state)
   assert_int_equal(owner(b.jail.init.pid), spec.id_base);
   close_box(&f);
   close_box(&b);
-  remove_image(&b);
+  remove_checkpoint(&b);
 }
 
 static void a_limited_disk_keeps_its_files_and_its_limit(void **state)
@@ -284,19 +285,19 @@ static void a_dump_leaves_the_box_frozen_until_it_is_told(void **state)
 {
   struct box b;
   struct jail_spec spec;
-  open_sleeper(&b, &spec, "frozen");
+  open_checkpoint_guest(&b, &spec, "frozen");
   number(ask(&b, "worker"));
   long before = number(ask(&b, "worker-read"));
   dump(&b, &spec);
   rest_ms(300);
   assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
   assert_in_range(number(ask(&b, "worker-read")), before, before + 120);
-  remove_image(&b);
+  remove_checkpoint(&b);
   dump(&b, &spec); /* and a second one of the same box */
   assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
   assert_string_equal(ask(&b, "count"), "ok 1");
   close_box(&b);
-  remove_image(&b);
+  remove_checkpoint(&b);
 }
 
 static uint64_t time_used(const struct box *b)
@@ -313,14 +314,14 @@ static void a_held_box_does_nothing_until_it_is_let_go(void **state)
   struct err err = ERR_NONE;
   struct jail_criu held = criu;
   held.held = true;
-  open_sleeper(&b, &spec, "held");
+  open_checkpoint_guest(&b, &spec, "held");
   number(ask(&b, "worker"));
   for (int i = 0; i < 2; i++) { /* the second one is ended as it stands */
     dump(&b, &spec);
     end_box(&b);
-    if (jail_restore(&held, &spec, image_of(&b), &b.jail, &err))
+    if (jail_restore(&held, &spec, checkpoint_of(&b), &b.jail, &err))
       fail_msg("%s", err.msg);
-    remove_image(&b);
+    remove_checkpoint(&b);
     uint64_t used = time_used(&b);
     rest_ms(300);
     assert_int_equal(time_used(&b), used);
@@ -340,14 +341,14 @@ static void what_can_not_be_held_is_named_and_the_box_lives_on(void **state)
   struct box b;
   struct jail_spec spec;
   struct err err = ERR_NONE;
-  open_sleeper(&b, &spec, "traced");
+  open_checkpoint_guest(&b, &spec, "traced");
   long pid = number(ask(&b, "traced"));
-  assert_int_equal(jail_dump(&criu, &spec, &b.jail, image_of(&b), &err), -ENOTSUP);
+  assert_int_equal(jail_dump(&criu, &spec, &b.jail, checkpoint_of(&b), &err), -ENOTSUP);
   char who[64];
   snprintf(who, sizeof(who), "process %ld (guest) is traced", pid);
   if (!strstr(err.msg, who))
     fail_msg("no \"%s\" in: %s", who, err.msg);
-  assert_int_equal(access(image_of(&b), F_OK), -1);
+  assert_int_equal(access(checkpoint_of(&b), F_OK), -1);
   assert_string_equal(ask(&b, "count"), "ok 1");
   number(ask(&b, "end %ld", pid));
   sleep_and_wake(&b, &spec); /* without the reason it works */
@@ -365,7 +366,7 @@ static void an_outside_connection_is_named_and_the_box_lives_on(void **state)
   spec.boot_fd = pair[1];
   assert_int_equal(jail_spawn(&spec, &b.jail, &err), 0);
   assert_string_equal(ask(&b, "count"), "ok 1");
-  assert_int_equal(jail_dump(&criu, &spec, &b.jail, image_of(&b), &err), -EISCONN);
+  assert_int_equal(jail_dump(&criu, &spec, &b.jail, checkpoint_of(&b), &err), -EISCONN);
   assert_non_null(strstr(err.msg, "unix socket"));
   assert_string_equal(ask(&b, "count"), "ok 2");
   close(pair[0]);
@@ -373,16 +374,46 @@ static void an_outside_connection_is_named_and_the_box_lives_on(void **state)
   close_box(&b);
 }
 
+/* The filter of a box lets nobody in it create a user namespace, so the test enters the box as the host's root does, in
+ * its control groups and namespaces but without the filter. */
+static _Noreturn void enter_and_nest(const struct jail_enter_fds *fds, int ready)
+{
+  for (size_t i = 2; i < fds->n; i++)
+    if (write(fds->fds[i], "0", 1) != 1)
+      _exit(1);
+  if (setns(fds->fds[0], CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS))
+    _exit(2);
+  if (fork() != 0)
+    _exit(0);
+  if (setgid(0) || setuid(0) || unshare(CLONE_NEWUSER) || write(ready, "y", 1) != 1)
+    _exit(3);
+  for (;;)
+    pause();
+}
+
 static void nested_namespaces_are_named_and_the_box_lives_on(void **state)
 {
   struct box b;
+  struct jail_spec spec;
   struct err err = ERR_NONE;
-  struct jail_spec spec = test_spec(&test_host, &b, "nested");
-  spec.nesting = true;
-  assert_int_equal(jail_spawn(&spec, &b.jail, &err), 0);
-  number(ask(&b, "nest"));
-  assert_int_equal(jail_dump(&criu, &spec, &b.jail, image_of(&b), &err), -ENOTSUP);
-  assert_non_null(strstr(err.msg, "(guest) has namespaces of its own"));
+  struct jail_enter_fds fds;
+  int status, ready[2];
+  char byte = 0;
+  open_checkpoint_guest(&b, &spec, "nested");
+  assert_int_equal(jail_enter_fds(&spec, &b.jail, &fds, &err), 0);
+  assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+  pid_t pid = fork();
+  if (pid == 0)
+    enter_and_nest(&fds, ready[1]);
+  close(ready[1]);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  jail_enter_fds_close(&fds);
+  assert_int_equal(jail_dump(&criu, &spec, &b.jail, checkpoint_of(&b), &err), -ENOTSUP);
+  if (!strstr(err.msg, "(checkpoint_test) has namespaces of its own"))
+    fail_msg("%s", err.msg);
   assert_string_equal(ask(&b, "count"), "ok 1");
   close_box(&b);
 }
@@ -392,15 +423,15 @@ static void a_full_disk_is_told_and_the_box_lives_on(void **state)
   struct box b;
   struct jail_spec spec;
   struct err err = ERR_NONE;
-  char small[PATH_MAX], image[PATH_MAX + 8];
-  open_sleeper(&b, &spec, "full");
+  char small[PATH_MAX], checkpoint[PATH_MAX + 8];
+  open_checkpoint_guest(&b, &spec, "full");
   number(ask(&b, "eat 32"));
   snprintf(small, sizeof(small), "%s/small", test_host.top);
-  snprintf(image, sizeof(image), "%s/image", small);
+  snprintf(checkpoint, sizeof(checkpoint), "%s/checkpoint", small);
   assert_int_equal(mkdir(small, 0700), 0);
   assert_int_equal(mount("tmpfs", small, "tmpfs", 0, "size=4m"), 0);
-  int r = jail_dump(&criu, &spec, &b.jail, image, &err);
-  bool gone = access(image, F_OK) != 0;
+  int r = jail_dump(&criu, &spec, &b.jail, checkpoint, &err);
+  bool gone = access(checkpoint, F_OK) != 0;
   assert_int_equal(umount(small), 0);
   rmdir(small);
   assert_int_equal(r, -ENOSPC);
@@ -471,7 +502,7 @@ static long dump_and_go_on(struct box *b, struct jail_spec *spec)
   dump(b, spec);
   long took = (long)(clock_mono_us() - began);
   assert_int_equal(jail_freeze(test_host.instance, b->id, false, NULL), 0);
-  remove_image(b);
+  remove_checkpoint(b);
   return took;
 }
 
@@ -482,11 +513,11 @@ static bool shoot_a_dump(struct box *b, struct jail_spec *spec, long after_us)
   pthread_t thread;
   struct shot s = {.after_us = after_us};
   assert_int_equal(pthread_create(&thread, NULL, shoot, &s), 0);
-  int r = jail_dump(&criu, spec, &b->jail, image_of(b), &err);
+  int r = jail_dump(&criu, spec, &b->jail, checkpoint_of(b), &err);
   pthread_join(thread, NULL);
   if (!r) {
     assert_int_equal(jail_freeze(test_host.instance, b->id, false, NULL), 0);
-    remove_image(b);
+    remove_checkpoint(b);
   }
   return r != 0;
 }
@@ -508,7 +539,7 @@ static void a_killed_criu_leaves_the_box_as_it_was(void **state)
   int hits = 0;
   if (!ours())
     skip(); /* the machine's own criu: a kill can take a process along */
-  open_sleeper(&b, &spec, "shot");
+  open_checkpoint_guest(&b, &spec, "shot");
   number(ask(&b, "eat 8"));
   char sum[64];
   snprintf(sum, sizeof(sum), "%s", ask(&b, "sum"));
@@ -548,7 +579,7 @@ static void a_former_mount_is_waited_for(void **state)
   struct jail_spec spec;
   pthread_t thread;
   char path[64];
-  open_sleeper(&b, &spec, "former");
+  open_checkpoint_guest(&b, &spec, "former");
   assert_string_equal(ask(&b, "count"), "ok 1");
   dump(&b, &spec);
   snprintf(path, sizeof(path), "/proc/%d/ns/mnt", b.jail.init.pid);
@@ -556,9 +587,9 @@ static void a_former_mount_is_waited_for(void **state)
   assert_true(mounts >= 0);
   end_box(&b);
   assert_int_equal(pthread_create(&thread, NULL, close_late, &mounts), 0);
-  restore(&b, &spec, image_of(&b));
+  restore(&b, &spec, checkpoint_of(&b));
   pthread_join(thread, NULL);
-  remove_image(&b);
+  remove_checkpoint(&b);
   assert_string_equal(ask(&b, "count"), "ok 2");
   close_box(&b);
 }
@@ -573,21 +604,21 @@ static void write_at(const char *path, off_t at, const char *text)
   close(fd);
 }
 
-static void a_damaged_image_is_refused_with_the_file_named(void **state)
+static void a_damaged_checkpoint_is_refused_with_the_file_named(void **state)
 {
   struct box b;
   struct jail_spec spec;
   struct jail j;
   struct err err = ERR_NONE;
   char pages[PATH_MAX + 32], manifest[PATH_MAX + 32], aside[PATH_MAX + 32];
-  open_sleeper(&b, &spec, "damaged");
+  open_checkpoint_guest(&b, &spec, "damaged");
   dump(&b, &spec);
   end_box(&b);
-  snprintf(pages, sizeof(pages), "%s/pages-1.img", image_of(&b));
-  snprintf(manifest, sizeof(manifest), "%s/manifest", image_of(&b));
-  snprintf(aside, sizeof(aside), "%s/.aside", image_of(&b));
-  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), 0);
-  assert_true(jail_checkpoint_bytes(image_of(&b)) > 4096);
+  snprintf(pages, sizeof(pages), "%s/pages-1.img", checkpoint_of(&b));
+  snprintf(manifest, sizeof(manifest), "%s/manifest", checkpoint_of(&b));
+  snprintf(aside, sizeof(aside), "%s/.aside", checkpoint_of(&b));
+  assert_int_equal(jail_checkpoint_check(checkpoint_of(&b), &err), 0);
+  assert_true(jail_checkpoint_bytes(checkpoint_of(&b)) > 4096);
   char byte[2] = {0};
   int64_t began = clock_mono_us();
   int fd = open(pages, O_RDONLY);
@@ -595,7 +626,7 @@ static void a_damaged_image_is_refused_with_the_file_named(void **state)
   close(fd);
   char other[2] = {(char)(byte[0] == 'x' ? 'y' : 'x'), 0};
   write_at(pages, 100, other); /* one byte */
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -EBADMSG);
   assert_non_null(strstr(err.msg, "pages-1.img"));
   fd = open(pages, O_WRONLY);
   assert_int_equal(pwrite(fd, byte, 1, 100), 1);
@@ -603,19 +634,19 @@ static void a_damaged_image_is_refused_with_the_file_named(void **state)
   assert_int_equal(fstat(fd, &st), 0);
   assert_int_equal(ftruncate(fd, st.st_size - 1), 0); /* a cut */
   close(fd);
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -EBADMSG);
   assert_non_null(strstr(err.msg, "pages-1.img"));
   assert_int_equal(rename(pages, aside), 0); /* a loss */
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -EBADMSG);
   assert_non_null(strstr(err.msg, "missing"));
   write_at(manifest, 5, "!");
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -EBADMSG);
   assert_non_null(strstr(err.msg, "manifest"));
   assert_int_equal(unlink(manifest), 0);
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -ENOENT);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -ENOENT);
   assert_true(clock_mono_us() - began < 20000000); /* criu waits for ever for memory that is not there */
   assert_int_equal(jail_remove(test_host.instance, b.id, b.dir, &err), 0);
-  remove_image(&b);
+  remove_checkpoint(&b);
 }
 
 static void flip_byte(const char *path, off_t at)
@@ -628,7 +659,7 @@ static void flip_byte(const char *path, off_t at)
   close(fd);
 }
 
-static void a_packed_image_is_smaller_and_comes_back(void **state)
+static void a_packed_checkpoint_is_smaller_and_comes_back(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -636,55 +667,56 @@ static void a_packed_image_is_smaller_and_comes_back(void **state)
   struct err err = ERR_NONE;
   atomic_bool stop = true;
   char sum[64], pages[PATH_MAX + 32], packed[PATH_MAX + 32];
-  open_sleeper(&b, &spec, "packed");
+  open_checkpoint_guest(&b, &spec, "packed");
   assert_string_equal(ask(&b, "eat 16"), "ok 16777216");
   snprintf(sum, sizeof(sum), "%s", ask(&b, "sum"));
   dump(&b, &spec);
   end_box(&b);
-  uint64_t before = jail_checkpoint_bytes(image_of(&b));
+  uint64_t before = jail_checkpoint_bytes(checkpoint_of(&b));
   assert_in_range(before, 8u << 20, 10u << 20); /* half of what it ate is zero */
-  snprintf(pages, sizeof(pages), "%s/pages-1.img", image_of(&b));
+  snprintf(pages, sizeof(pages), "%s/pages-1.img", checkpoint_of(&b));
   snprintf(packed, sizeof(packed), "%s.zst", pages);
-  assert_int_equal(jail_checkpoint_compress(image_of(&b), 3, &stop, &err), -ECANCELED); /* somebody wants the box */
+  assert_int_equal(jail_checkpoint_compress(checkpoint_of(&b), 3, &stop, &err),
+                   -ECANCELED); /* somebody wants the box */
   assert_int_equal(access(packed, F_OK), -1);
-  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), 0);
+  assert_int_equal(jail_checkpoint_check(checkpoint_of(&b), &err), 0);
   stop = false;
-  assert_int_equal(jail_checkpoint_compress(image_of(&b), 3, &stop, &err), 0);
+  assert_int_equal(jail_checkpoint_compress(checkpoint_of(&b), 3, &stop, &err), 0);
   assert_int_equal(access(pages, F_OK), -1);
-  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), 0);
-  assert_true(jail_checkpoint_bytes(image_of(&b)) < before);
+  assert_int_equal(jail_checkpoint_check(checkpoint_of(&b), &err), 0);
+  assert_true(jail_checkpoint_bytes(checkpoint_of(&b)) < before);
   flip_byte(packed, 100);
-  assert_int_equal(jail_checkpoint_check(image_of(&b), &err), -EBADMSG);
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
+  assert_int_equal(jail_checkpoint_check(checkpoint_of(&b), &err), -EBADMSG);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -EBADMSG);
   assert_non_null(strstr(err.msg, "pages-1.img.zst"));
   assert_int_equal(access(pages, F_OK), -1);
   flip_byte(packed, 100);
-  assert_int_equal(jail_checkpoint_compress(image_of(&b), 3, &stop, &err), 0); /* nothing is left to do */
-  restore(&b, &spec, image_of(&b));
+  assert_int_equal(jail_checkpoint_compress(checkpoint_of(&b), 3, &stop, &err), 0); /* nothing is left to do */
+  restore(&b, &spec, checkpoint_of(&b));
   assert_string_equal(ask(&b, "sum"), sum);
   close_box(&b);
-  remove_image(&b);
+  remove_checkpoint(&b);
 }
 
 /* What only this run of the daemon may use is refused by every later one. */
-static void a_fleeting_image_serves_at_once_and_never_again(void **state)
+static void a_transient_checkpoint_serves_at_once_and_never_again(void **state)
 {
   struct box b;
   struct jail_spec spec;
   struct jail j;
   struct err err = ERR_NONE;
   struct jail_criu kept = criu;
-  open_sleeper(&b, &spec, "fleeting");
+  open_checkpoint_guest(&b, &spec, "transient");
   assert_string_equal(ask(&b, "count"), "ok 1");
   criu.transient = true;
   dump(&b, &spec);
   end_box(&b);
-  restore(&b, &spec, image_of(&b));
+  restore(&b, &spec, checkpoint_of(&b));
   criu = kept;
   assert_string_equal(ask(&b, "count"), "ok 2");
   close_box(&b);
-  assert_int_equal(jail_restore(&criu, &spec, image_of(&b), &j, &err), -EBADMSG);
-  remove_image(&b);
+  assert_int_equal(jail_restore(&criu, &spec, checkpoint_of(&b), &j, &err), -EBADMSG);
+  remove_checkpoint(&b);
 }
 
 /* --- traces --------------------------------------------------------------------------------------------------- */
@@ -716,7 +748,7 @@ static void cycles_leave_nothing_behind(void **state)
   struct jail_spec spec;
   struct jail j;
   struct err err = ERR_NONE;
-  open_sleeper(&b, &spec, "cycles");
+  open_checkpoint_guest(&b, &spec, "cycles");
   sleep_and_wake(&b, &spec);
   size_t fds = count_entries("/proc/self/fd"), mounts = count_lines("/proc/self/mountinfo");
   for (int i = 0; i < 3; i++)
@@ -724,10 +756,10 @@ static void cycles_leave_nothing_behind(void **state)
   dump(&b, &spec);
   end_box(&b);
   struct jail_criu none = {.program = "/nowhere/criu"};
-  assert_true(jail_restore(&none, &spec, image_of(&b), &j, &err) < 0);
+  assert_true(jail_restore(&none, &spec, checkpoint_of(&b), &j, &err) < 0);
   assert_non_null(strstr(err.msg, "/nowhere/criu"));
-  restore(&b, &spec, image_of(&b));
-  remove_image(&b);
+  restore(&b, &spec, checkpoint_of(&b));
+  remove_checkpoint(&b);
   assert_int_equal(count_entries("/proc/self/fd"), fds);
   assert_int_equal(count_lines("/proc/self/mountinfo"), mounts);
   siginfo_t si = {0};
@@ -766,9 +798,9 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_full_disk_is_told_and_the_box_lives_on),
       cmocka_unit_test(a_killed_criu_leaves_the_box_as_it_was),
       cmocka_unit_test(a_former_mount_is_waited_for),
-      cmocka_unit_test(a_damaged_image_is_refused_with_the_file_named),
-      cmocka_unit_test(a_packed_image_is_smaller_and_comes_back),
-      cmocka_unit_test(a_fleeting_image_serves_at_once_and_never_again),
+      cmocka_unit_test(a_damaged_checkpoint_is_refused_with_the_file_named),
+      cmocka_unit_test(a_packed_checkpoint_is_smaller_and_comes_back),
+      cmocka_unit_test(a_transient_checkpoint_serves_at_once_and_never_again),
       cmocka_unit_test(cycles_leave_nothing_behind),
       cmocka_unit_test(this_host_is_proven),
   };

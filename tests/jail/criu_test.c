@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* criu_test.c - each of our patches to criu is at work (criu/README.md). Needs root, and a criu that scripts/criu
  * built. */
-#include "sleeping.h"
+#include "checkpoint_box.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -40,19 +40,19 @@ static void the_user_namespace_belongs_to_the_owner(void **state)
   struct jail_spec spec;
   if (!patched())
     skip();
-  open_sleeper(&b, &spec, "owned");
+  open_checkpoint_guest(&b, &spec, "owned");
   sleep_and_wake(&b, &spec);
   assert_int_equal(owner_of(b.jail.init.pid, "user"), spec.id_base);
   assert_int_equal(owner_of(b.jail.init.pid, "cgroup"), spec.id_base);
   close_box(&b);
 }
 
-/* Files of the image whose name begins with `prefix`, and how many of them hold `text`. */
+/* Files of the checkpoint whose name begins with `prefix`, and how many of them hold `text`. */
 static int files_with(struct box *b, const char *prefix, struct str text, int *all)
 {
   int n = 0;
   *all = 0;
-  DIR *d = opendir(image_of(b));
+  DIR *d = opendir(checkpoint_of(b));
   assert_non_null(d);
   for (struct dirent *e; (e = readdir(d));) {
     char path[PATH_MAX];
@@ -60,7 +60,7 @@ static int files_with(struct box *b, const char *prefix, struct str text, int *a
     if (strncmp(e->d_name, prefix, strlen(prefix)))
       continue;
     (*all)++;
-    snprintf(path, sizeof(path), "%s/%s", image_of(b), e->d_name);
+    snprintf(path, sizeof(path), "%s/%s", checkpoint_of(b), e->d_name);
     n += !file_read(path, &content) && str_search(buf_str(&content), text) >= 0;
   }
   closedir(d);
@@ -74,16 +74,16 @@ static void a_small_tmpfs_is_written_without_tar(void **state)
   int all;
   if (!patched())
     skip();
-  open_sleeper(&b, &spec, "tmpfs");
+  open_checkpoint_guest(&b, &spec, "tmpfs");
   assert_string_equal(ask(&b, "write /dev/shm/note small"), "ok 5");
   dump(&b, &spec);
   int small = files_with(&b, "tmpfs-", STR("clochetm"), &all);
   assert_true(all > 0);
   assert_int_equal(small, all);
   end_box(&b);
-  restore(&b, &spec, image_of(&b));
+  restore(&b, &spec, checkpoint_of(&b));
   assert_string_equal(ask(&b, "read /dev/shm/note"), "ok small");
-  remove_image(&b);
+  remove_checkpoint(&b);
   close_box(&b);
 }
 
@@ -94,16 +94,16 @@ static void a_network_that_is_made_anew_is_not_dumped(void **state)
   int all;
   if (!patched())
     skip();
-  open_sleeper(&b, &spec, "no-net");
+  open_checkpoint_guest(&b, &spec, "no-net");
   dump(&b, &spec);
   files_with(&b, "netdev-", STR(""), &all);
   assert_int_equal(all, 0);
   files_with(&b, "route-", STR(""), &all);
   assert_int_equal(all, 0);
   end_box(&b);
-  restore(&b, &spec, image_of(&b));
+  restore(&b, &spec, checkpoint_of(&b));
   assert_non_null(strstr(ask(&b, "read /proc/net/dev"), "lo:"));
-  remove_image(&b);
+  remove_checkpoint(&b);
   close_box(&b);
 }
 
@@ -114,7 +114,7 @@ static void a_long_run_of_memory_comes_back(void **state)
   char sum[64];
   if (!patched())
     skip();
-  open_sleeper(&b, &spec, "pages");
+  open_checkpoint_guest(&b, &spec, "pages");
   assert_string_equal(ask(&b, "eat 32"), "ok 33554432");
   snprintf(sum, sizeof(sum), "%s", ask(&b, "sum"));
   sleep_and_wake(&b, &spec);

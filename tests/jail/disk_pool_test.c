@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reuse_test.c - disks of boxes that ended serve others, which find nothing of the former. Needs root. */
+/* disk_pool_test.c - disks of boxes that ended serve others, which find nothing of the former. Needs root. */
 #include "box.h"
+#include "jail/fs/disk_image.h"
 #include "jail/fs/disk.h"
 #include "jail/fs/disk_pool.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <limits.h>
 #include <linux/fs.h>
 #include <stdarg.h>
@@ -28,7 +30,7 @@ static const struct disk_wipe_limits wipes = {.files = 500, .bytes = 8u << 20};
 struct disk {
   char dir[128];
   int tree;
-  struct disk_wipe_figures fresh;
+  struct disk_usage fresh;
 };
 
 static void disk_begin(struct disk *d, const char *name)
@@ -38,7 +40,7 @@ static void disk_begin(struct disk *d, const char *name)
   d->tree = disk_open(d->dir, &limits, &err);
   assert_true(d->tree >= 0);
   disk_pool_forget(d->dir);
-  assert_int_equal(disk_wipe_look(d->tree, &d->fresh), 0);
+  assert_int_equal(disk_usage_read(d->tree, &d->fresh), 0);
 }
 
 static void disk_end(struct disk *d)
@@ -128,10 +130,10 @@ static void assert_new(int tree, const char *room, mode_t mode)
   assert_int_equal(flags_of(fd), flags_of(top));
 }
 
-static void assert_as_new(int tree, const struct disk_wipe_figures *fresh)
+static void assert_as_new(int tree, const struct disk_usage *fresh)
 {
-  struct disk_wipe_figures now;
-  assert_int_equal(disk_wipe_look(tree, &now), 0);
+  struct disk_usage now;
+  assert_int_equal(disk_usage_read(tree, &now), 0);
   assert_memory_equal(&now, fresh, sizeof(now));
   assert_int_equal(entries(tree, "."), 3); /* and lost+found */
   assert_new(tree, "upper", 0755);
@@ -195,6 +197,47 @@ static void what_refuses_to_go_or_is_too_much_ends_a_disk(void **state)
   put_file(d.tree, "beside", 1); /* no box can; whatever it is, it is not ours */
   assert_int_equal(disk_wipe_disk(d.tree, &d.fresh, &wipes), -EUCLEAN);
   disk_end(&d);
+}
+
+/* --- seeds ---------------------------------------------------------------------------------------------------- */
+
+#define SEEDERS 16
+
+struct seeder {
+  pthread_t thread;
+  pthread_barrier_t *begin;
+  int result;
+  struct err err;
+};
+
+static void *seed(void *arg)
+{
+  struct seeder *s = arg;
+  pthread_barrier_wait(s->begin);
+  s->result = disk_seed(test_host.top, &(struct jail_limits){.disk = 4u << 20, .inodes = 99}, &s->err);
+  return NULL;
+}
+
+/* Threads of one process that begin in the same microsecond. */
+static void workers_that_make_the_same_seed_at_once_all_succeed_and_leave_one(void **state)
+{
+  struct seeder all[SEEDERS] = {{0}};
+  pthread_barrier_t begin;
+  char path[128];
+  pthread_barrier_init(&begin, NULL, SEEDERS);
+  snprintf(path, sizeof(path), "%s/.seeds", test_host.top);
+  size_t before = access(path, F_OK) ? 0 : entries(AT_FDCWD, path);
+  for (size_t i = 0; i < SEEDERS; i++) {
+    all[i].begin = &begin;
+    assert_int_equal(pthread_create(&all[i].thread, NULL, seed, &all[i]), 0);
+  }
+  for (size_t i = 0; i < SEEDERS; i++)
+    pthread_join(all[i].thread, NULL);
+  for (size_t i = 0; i < SEEDERS; i++)
+    if (all[i].result)
+      fail_msg("%s", all[i].err.msg);
+  assert_int_equal(entries(AT_FDCWD, path), before + 1);
+  pthread_barrier_destroy(&begin);
 }
 
 /* --- boxes, one after the other ------------------------------------------------------------------------------- */
@@ -313,6 +356,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_wiped_disk_has_nothing_of_what_was_on_it),
       cmocka_unit_test(a_file_that_something_holds_keeps_its_disk_from_others),
       cmocka_unit_test(what_refuses_to_go_or_is_too_much_ends_a_disk),
+      cmocka_unit_test(workers_that_make_the_same_seed_at_once_all_succeed_and_leave_one),
       cmocka_unit_test(the_next_box_has_the_disk_and_none_of_the_files),
       cmocka_unit_test(a_disk_that_was_looked_at_stays_its_boxs_own),
       cmocka_unit_test(a_box_that_wrote_much_takes_its_disk_along),

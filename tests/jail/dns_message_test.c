@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns_test.c - messages of the domain name system, good and bad. */
+/* dns_message_test.c - messages of the domain name system, good and bad. */
 #include "jail/net/dns_message.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names_test.c - the name server of boxes under one that asks for as much as it can: nobody else's names wait for it.
+/* dns_proxy_test.c - the name server of boxes under one that asks for as much as it can: nobody else's names wait for
+ * it.
  *
  * In a network namespace of its own: two "boxes" are two addresses of the loopback, the resolver answers everything
  * with as many new addresses as an answer holds, and opening them takes OPEN_MS, as a call to nft may. */
@@ -38,8 +39,8 @@ static void opened(uint32_t slot, uint32_t count)
   atomic_fetch_add(&seen->addresses, count);
 }
 
-#ifdef NAMES_ADDRESSES
-static int open_slowly(const struct jail_net_config *c, const struct names_opening *list, size_t n)
+#ifdef DNS_OPENING_MAX
+static int open_slowly(const struct jail_net_config *c, const struct dns_opening *list, size_t n)
 {
   atomic_fetch_add(&seen->calls, 1);
   poll(NULL, 0, OPEN_MS);
@@ -195,7 +196,7 @@ static int open_all(void **state)
   for (uint32_t slot = 0; slot < 3; slot++)
     if (rtnl_address(sock, lo, POOL + 16 + slot, 32) || dns_proxy_set(dir, slot, "*\n", &err))
       return -1;
-  config.names = dir;
+  config.dns_lists = dir;
   keeper = dns_proxy_start(&config, IP(127, 0, 0, 1), open_slowly, &err);
   resolver = bound(IP(127, 0, 0, 1), 53);
   return keeper <= 0 || pthread_create(&thread, NULL, resolver_run, &resolver);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shift_test.c - layers on a filesystem that can't map ids: ramfs stands for it. In a mount namespace of its own. */
+/* id_shift_test.c - layers on a filesystem that can't map ids: ramfs stands for it. In a mount namespace of its own. */
 #include "box.h"
 #include "jail/fs/id_shift.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blank_test.c - walls that stand before anyone knows what for. Needs root. */
+/* jail_create_test.c - jails that are created before their root and program are known. Needs root. */
 #include "box.h"
 #include "jail/cgroup.h"
 
@@ -24,7 +24,7 @@ static struct jail_spec spec_of(struct box *b, const char *id)
   return spec;
 }
 
-static struct jail_spec walls_of(const struct jail_spec *spec)
+static struct jail_spec namespaces_spec(const struct jail_spec *spec)
 {
   struct jail_spec namespaces = *spec;
   namespaces.dir = NULL;
@@ -49,7 +49,7 @@ static void a_box_raised_in_a_blank_is_like_any_other(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = spec_of(&b, "raised"), namespaces = walls_of(&spec);
+  struct jail_spec spec = spec_of(&b, "raised"), namespaces = namespaces_spec(&spec);
   struct jail_created *created;
   int pair[2];
   assert_int_equal(jail_create(&namespaces, &created, &err), 0);
@@ -74,7 +74,7 @@ static void a_blank_that_nobody_needs_leaves_nothing(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = spec_of(&b, "unused"), namespaces = walls_of(&spec);
+  struct jail_spec spec = spec_of(&b, "unused"), namespaces = namespaces_spec(&spec);
   for (int i = 0; i < 20; i++) {
     struct jail_created *created;
     assert_int_equal(jail_create(&namespaces, &created, &err), 0);
@@ -89,7 +89,7 @@ static void a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone(voi
   static const char *const argv[] = {"/no/such/program", NULL};
   struct box b;
   struct err err = ERR_NONE;
-  struct jail_spec spec = spec_of(&b, "astray"), namespaces = walls_of(&spec);
+  struct jail_spec spec = spec_of(&b, "astray"), namespaces = namespaces_spec(&spec);
   struct jail_created *created;
   struct jail j;
   assert_int_equal(jail_create(&namespaces, &created, &err), 0);
@@ -100,12 +100,12 @@ static void a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone(voi
   assert_int_equal(access(b.dir, F_OK), -1);
 }
 
-/* The process of a blank shares nothing with its maker by then but the socket. */
+/* The process of a created jail shares nothing with its maker by then but the socket. */
 static void a_blank_whose_maker_is_killed_ends_by_itself(void **state)
 {
   struct box b;
   int ready[2];
-  struct jail_spec spec = spec_of(&b, "orphan"), namespaces = walls_of(&spec);
+  struct jail_spec spec = spec_of(&b, "orphan"), namespaces = namespaces_spec(&spec);
   assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
   pid_t maker = fork();
   if (maker == 0) {

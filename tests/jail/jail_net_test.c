@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_test.c - the way out of a box, tried against a small world that the test makes itself.
+/* jail_net_test.c - the way out of a box, tried against a small world that the test makes itself.
  *
  * The test moves into a network namespace of its own, which plays the host; a child process in another one plays the
  * rest of the world, with public, private and metadata addresses and a server on each. No packet leaves the two. */
@@ -433,9 +433,9 @@ static void a_dead_name_server_is_replaced(void **state)
   struct jail_net net = {.slot = 24,
                          .allow = (const char *const[]){"good.example", NULL},
                          .deny = (const char *const[]){"0.0.0.0/0", NULL}};
-  pid_t keeper = child_named(getpid(), "names-keeper", 0);
+  pid_t keeper = child_named(getpid(), "dns-keeper", 0);
   assert_true(keeper > 0);
-  pid_t worker = child_named(keeper, "names", 0);
+  pid_t worker = child_named(keeper, "dns-proxy", 0);
   struct stat st;
   char path[64];
   assert_true(worker > 0);
@@ -444,7 +444,7 @@ static void a_dead_name_server_is_replaced(void **state)
   assert_int_equal(st.st_uid, 65534); /* it reads strangers' bytes without rights */
   open_with_net(&b, "revived", &net);
   kill(worker, SIGKILL);
-  for (int i = 0; i < 3000 && !child_named(keeper, "names", worker); i++)
+  for (int i = 0; i < 3000 && !child_named(keeper, "dns-proxy", worker); i++)
     usleep(10000);
   assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
   assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
@@ -520,7 +520,7 @@ static void a_rate_slows_what_comes_out(void **state)
 static size_t links_left(void)
 {
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
-  char prefix[8];
+  char prefix[JAIL_NET_PREFIX];
   size_t n = 0;
   jail_net_prefix(test_host.instance, prefix);
   assert_int_equal(file_read("/proc/self/net/dev", &b), 0);
@@ -541,7 +541,7 @@ static int open_all(void **state)
   struct err err = ERR_NONE;
   static char names[96];
   snprintf(names, sizeof(names), "%s/names", test_host.top);
-  config = (struct jail_net_config){.names = names,
+  config = (struct jail_net_config){.dns_lists = names,
                                     .instance = test_host.instance,
                                     .pool = IP(10, 213, 0, 0),
                                     .resolver = IP(203, 0, 113, 2),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail_test.c - real boxes, looked at from both sides of the wall. Needs root. */
+/* jail_test.c - real boxes, looked at from the host and from inside. Needs root. */
 #include "box.h"
 #include "jail/cgroup.h"
 #include "jail/jail_doctor.h"
@@ -341,7 +341,7 @@ static void *knock_often(void *arg)
     char text[64];
     cleanup_fd int fd = jail_connect(&shared.jail, 8082, true, NULL);
     if (fd < 0 || first_byte(fd, text, sizeof(text)) != 19)
-      return "a door failed";
+      return "a connection into the box failed";
   }
   return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commit_test.c - what a box wrote becomes a layer that another box stands on. Needs root. */
+/* layer_commit_test.c - what a box wrote becomes a layer that another box stands on. Needs root. */
 #include "box.h"
 #include "jail/fs/layer_commit.h"
 #include "jail/fs/disk_pool.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_test.c - which file is a zygote's shared memory: the daemon's own, sealed, by identity and not by name. Needs
- * root. */
+/* zygote_heap_test.c - which file is a zygote's shared memory: the daemon's own, sealed, by identity and not by name.
+ * Needs root. */
 #include "jail/checkpoint/zygote_heap.h"
 #include "jail/checkpoint/checkpoint.h"
 #include "jail/jail_internal.h"
@@ -23,7 +23,7 @@
 #define PAGE  4096
 #define BYTES (16 * PAGE)
 
-static char heaps[64], images[80];
+static char heaps[64], checkpoints[80];
 
 static struct zygote_heap_file make(void)
 {
@@ -106,12 +106,12 @@ static void a_name_or_an_inode_number_makes_no_heap(void **state)
   assert_int_equal(fstat(unsealed.from, &other), 0);
   assert_int_equal(ours.st_ino, other.st_ino);
   assert_false(zygote_heap_find(unsealed.from, name));
-  snprintf(path, sizeof(path), "%s/cloche-heap-0123456789abcdef", images);
+  snprintf(path, sizeof(path), "%s/cloche-heap-0123456789abcdef", checkpoints);
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   assert_false(zygote_heap_find(fd, name));
   close(fd);
   unlink(path);
-  snprintf(path, sizeof(path), "%s/%s", images, h.name);
+  snprintf(path, sizeof(path), "%s/%s", checkpoints, h.name);
   fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   assert_false(zygote_heap_find(fd, name));
   close(fd);
@@ -216,7 +216,7 @@ static void age(const char *path)
   assert_int_equal(utime(path, &old), 0);
 }
 
-static void what_no_image_names_is_swept_but_for_identities_of_this_boot(void **state)
+static void what_no_checkpoint_names_is_swept_but_for_identities_of_this_boot(void **state)
 {
   char path[PATH_MAX], sum[PATH_MAX], ids[PATH_MAX];
   struct zygote_heap_file h = make_sealed();
@@ -225,7 +225,7 @@ static void what_no_image_names_is_swept_but_for_identities_of_this_boot(void **
   kept_path(sum, h.name, ".sum");
   kept_path(ids, h.name, ".ids");
   age(path), age(sum), age(ids);
-  jail_heaps_sweep(heaps, images);
+  jail_heaps_sweep(heaps, checkpoints);
   assert_int_not_equal(access(path, F_OK), 0);
   assert_int_not_equal(access(sum, F_OK), 0);
   assert_int_equal(access(ids, F_OK), 0);
@@ -234,8 +234,8 @@ static void what_no_image_names_is_swept_but_for_identities_of_this_boot(void **
   zygote_heap_close(&h);
 }
 
-/* The daemon sweeps while boxes are dumped: one that an image will name is touched first, with its checksum or it is
- * worth nothing. */
+/* The daemon sweeps while boxes are dumped: one that a checkpoint will name is touched first, with its checksum or it
+ * is worth nothing. */
 static void a_heap_that_is_kept_again_stays_whole(void **state)
 {
   char path[PATH_MAX], sum[PATH_MAX];
@@ -245,7 +245,7 @@ static void a_heap_that_is_kept_again_stays_whole(void **state)
   kept_path(sum, h.name, ".sum");
   age(path), age(sum);
   keep(&h);
-  jail_heaps_sweep(heaps, images);
+  jail_heaps_sweep(heaps, checkpoints);
   assert_int_equal(access(path, F_OK), 0);
   assert_int_equal(access(sum, F_OK), 0);
   zygote_heap_close(&h);
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_kept_heap_is_whole_and_found_by_its_name_only),
       cmocka_unit_test(a_damaged_one_is_refused),
       cmocka_unit_test(a_new_daemon_knows_what_boxes_have_mapped),
-      cmocka_unit_test(what_no_image_names_is_swept_but_for_identities_of_this_boot),
+      cmocka_unit_test(what_no_checkpoint_names_is_swept_but_for_identities_of_this_boot),
       cmocka_unit_test(a_heap_that_is_kept_again_stays_whole),
   };
   char top[] = "/var/tmp/cloche-test-XXXXXX";
@@ -271,8 +271,8 @@ int main(int argc, char **argv)
     return 2;
   }
   snprintf(heaps, sizeof(heaps), "%s/heaps", top);
-  snprintf(images, sizeof(images), "%s/images", top);
-  if (mkdir(images, 0700))
+  snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", top);
+  if (mkdir(checkpoints, 0700))
     return 2;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   path_remove_tree(AT_FDCWD, top);

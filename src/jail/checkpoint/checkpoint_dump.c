@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint_dump.c - a living box becomes an image; see checkpoint.h.
+/* checkpoint_dump.c - a living box becomes a checkpoint; see checkpoint.h.
  *
  * criu's word alone is not enough: with a program on a mount it can't see it has reported success, written no memory
- * and the box would be gone. So every process that was alive is looked for in the image before it counts. */
+ * and the box would be gone. So every process that was alive is looked for in the checkpoint before it counts. */
 #include "jail/checkpoint/criu_log.h"
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
@@ -29,8 +29,8 @@
 struct dump {
   const struct jail_spec *spec;
   const struct jail *jail;
-  const char *image;
-  int dir;          /* of the image */
+  const char *checkpoint;
+  int dir;          /* of the checkpoint */
   uint64_t private; /* bytes of memory that are written for each process */
   char freezer[PATH_MAX];
   frozen_processes processes;
@@ -70,7 +70,7 @@ static int refuse(const struct dump *d, const struct frozen_process *p, pid_t tr
   static const char *const kinds[] = {"user", "pid"};
   const char *why = tracer ? "is traced by a debugger" : NULL;
   for (size_t i = 0; i < ARRAY_LEN(kinds) && !p->dead && !why; i++) {
-    char path[64], own[64] = "", of[64] = "";
+    char path[PROC_PATH], own[PROC_PATH] = "", of[PROC_PATH] = "";
     snprintf(path, sizeof(path), "/proc/%d/ns/%s", d->jail->init.pid, kinds[i]);
     if (readlink(path, of, sizeof(of) - 1) < 0)
       return err_set(err, -ESRCH, "box %s does not exist any more", d->spec->id);
@@ -93,7 +93,7 @@ static uint64_t kilobytes(struct str line)
 
 static int see_process(struct dump *d, pid_t pid, struct err *err)
 {
-  char path[64];
+  char path[PROC_PATH];
   uint64_t tracer = 0;
   struct frozen_process p = {.pid = pid};
   cleanup_buf struct buf b = BUF_INIT(65536);
@@ -138,7 +138,7 @@ static int each_process(struct dump *d, int (*see)(struct dump *d, pid_t pid, st
 
 static const char *heaps_of(const struct dump *d)
 {
-  return d->job.criu->heaps ? d->job.criu->heaps : d->image;
+  return d->job.criu->heaps ? d->job.criu->heaps : d->checkpoint;
 }
 
 static int prepare_process(struct dump *d, pid_t pid, struct err *err)
@@ -151,7 +151,7 @@ static int prepare_process(struct dump *d, pid_t pid, struct err *err)
  */
 static int see_comer(struct dump *d, pid_t pid, struct err *err)
 {
-  char path[64], own[64] = "", of[64] = "";
+  char path[PROC_PATH], own[PROC_PATH] = "", of[PROC_PATH] = "";
   snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
   if (readlink("/proc/self/ns/pid", own, sizeof(own) - 1) < 0 || readlink(path, of, sizeof(of) - 1) < 0)
     return 0;
@@ -214,7 +214,7 @@ static void see_mount(struct dump *d, struct str line)
 
 static int see_mounts(struct dump *d, struct err *err)
 {
-  char path[64];
+  char path[PROC_PATH];
   cleanup_buf struct buf b = BUF_INIT(4 << 20);
   snprintf(path, sizeof(path), "/proc/%d/mountinfo", d->jail->init.pid);
   int r = file_read(path, &b);
@@ -238,29 +238,29 @@ static int see_files(struct dump *d, struct err *err)
 
 /* --- how large it may be -------------------------------------------------------------------------------------- */
 
-/* Deleted files that are open are copied into the image: as much as the box has on its disk, at most. */
+/* Deleted files that are open are copied into the checkpoint: as much as the box has on its disk, at most. */
 static uint64_t disk_used(const struct dump *d)
 {
-  char root[64];
+  char root[PROC_PATH];
   struct statvfs fs;
   uint64_t limit = d->spec->limits.disk;
   snprintf(root, sizeof(root), "/proc/%d/root", d->jail->init.pid);
   if (!limit || statvfs(root, &fs))
-    return JAIL_IMAGE_EXTRA; /* its files are on the host's own disk */
+    return JAIL_CHECKPOINT_EXTRA; /* its files are on the host's own disk */
   return MIN((uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize, limit);
 }
 
 static uint64_t most_bytes(const struct dump *d)
 {
   uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-  return 2 * MIN(d->spec->limits.memory ? d->spec->limits.memory : all, all) + disk_used(d) + JAIL_IMAGE_EXTRA;
+  return 2 * MIN(d->spec->limits.memory ? d->spec->limits.memory : all, all) + disk_used(d) + JAIL_CHECKPOINT_EXTRA;
 }
 
 static int check_room(const struct dump *d, uint64_t more, struct err *err)
 {
   struct statvfs fs;
   if (fstatvfs(d->dir, &fs))
-    return err_errno(err, "looking at the disk of %s", d->image);
+    return err_errno(err, "looking at the disk of %s", d->checkpoint);
   uint64_t reserve = MIN(d->job.criu->reserve, (uint64_t)fs.f_blocks * fs.f_frsize / SMALL_DISK);
   uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
   if (free >= reserve && free - reserve >= more)
@@ -277,17 +277,17 @@ static int check_size(const struct dump *d, uint64_t bytes, struct err *err)
   if (bytes <= most)
     return 0;
   return err_set(err, -EFBIG,
-                 "the box can't be checkpointed: its image would have more than %" PRIu64
+                 "the box can't be checkpointed: its checkpoint would have more than %" PRIu64
                  " MiB (twice its memory, what it has on its disk and %" PRIu64
                  " MiB); memory that processes share counts for each of them: end some",
-                 most >> 20, (uint64_t)JAIL_IMAGE_EXTRA >> 20);
+                 most >> 20, (uint64_t)JAIL_CHECKPOINT_EXTRA >> 20);
 }
 
 /* criu writes as fast as the disk takes it: what is looked at while it writes may be a moment old. */
 static int is_bounded(void *arg, struct err *err)
 {
   const struct dump *d = arg;
-  int r = check_size(d, jail_checkpoint_bytes(d->image), err);
+  int r = check_size(d, jail_checkpoint_bytes(d->checkpoint), err);
   return r ? r : check_room(d, 0, err);
 }
 
@@ -318,7 +318,8 @@ static int check_all(const struct dump *d, struct err *err)
 
 /* -------------------------------------------------------------------------------------------------------------- */
 
-/* The box's files, while the image is written out. Not before criu is done: it may give deleted files a name again. */
+/* The box's files, while the checkpoint is written out. Not before criu is done: it may give deleted files a name
+ * again. */
 struct files {
   const char *dir;
   bool begun;
@@ -351,7 +352,7 @@ static int settle(struct dump *d, struct err *err)
 /* criu loads itself while the box is looked at. */
 static int begin(struct dump *d, struct err *err)
 {
-  d->job.images = d->job.work = d->dir;
+  d->job.checkpoint = d->job.work = d->dir;
   d->job.pid = d->jail->init.pid;
   d->job.freezer = d->freezer;
   d->job.owner = jail_owner(d->jail);
@@ -387,7 +388,7 @@ static int take(struct dump *d, struct err *err)
   written = clock_mono_us();
   r = check_all(d, err);
   if (!r)
-    r = check_size(d, jail_checkpoint_bytes(d->image), err);
+    r = check_size(d, jail_checkpoint_bytes(d->checkpoint), err);
   if (r)
     return r;
   unlinkat(d->dir, CRIU_LOG, 0);
@@ -399,39 +400,39 @@ static int take(struct dump *d, struct err *err)
   return r;
 }
 
-static int make_dir(const char *image, struct err *err)
+static int make_dir(const char *checkpoint, struct err *err)
 {
-  if (mkdir(image, 0700))
-    return err_errno(err, "making %s", image);
-  int fd = open(image, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return fd < 0 ? err_errno(err, "opening %s", image) : fd;
+  if (mkdir(checkpoint, 0700))
+    return err_errno(err, "making %s", checkpoint);
+  int fd = open(checkpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 ? err_errno(err, "opening %s", checkpoint) : fd;
 }
 
 /* The directory's own name must be as stable as what is in it. */
-static int settle_name(const char *image, struct err *err)
+static int settle_name(const char *checkpoint, struct err *err)
 {
   char parent[PATH_MAX];
-  if (str_copyz(path_dir(str_of(image)), parent, sizeof(parent)))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s", image);
+  if (str_copyz(path_dir(str_of(checkpoint)), parent, sizeof(parent)))
+    return err_set(err, -ENAMETOOLONG, "too long a name: %s", checkpoint);
   cleanup_fd int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", parent) : 0;
 }
 
 /* The agent's priority is given from outside and no restored process could take it for itself. */
-int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *image,
+int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *checkpoint,
               struct err *err)
 {
   const struct cgroup_ops *ops = cgroup_host();
   __attribute__((cleanup(dump_free))) struct dump d = {.spec = spec,
                                                        .jail = j,
-                                                       .image = image,
+                                                       .checkpoint = checkpoint,
                                                        .dir = -1,
                                                        .manifest = MANIFEST_INIT,
                                                        .job = {.criu = criu},
                                                        .child = CRIU_CHILD_NONE};
   if (!ops || ops->freezer(spec->instance, spec->id, d.freezer, sizeof(d.freezer)))
     return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be checkpointed");
-  d.dir = make_dir(image, err);
+  d.dir = make_dir(checkpoint, err);
   if (d.dir < 0)
     return d.dir;
   int r = begin(&d, err);
@@ -447,22 +448,22 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
     child_set_priority(j->init.pid, true);
   }
   if (!r && !criu->transient)
-    r = settle_name(image, err);
+    r = settle_name(checkpoint, err);
   if (r) {
     link_remaps_remove(d.dir, j->init.pid, true);
     jail_freeze(spec->instance, spec->id, false, NULL);
     if (d.job.died)
-      jail_rescue(image, spec->instance, spec->id);
-    jail_checkpoint_remove(image, NULL);
+      jail_rescue(checkpoint, spec->instance, spec->id);
+    jail_checkpoint_remove(checkpoint, NULL);
   }
   return r;
 }
 
-void jail_rescue(const char *image, const char *instance, const char *id)
+void jail_rescue(const char *checkpoint, const char *instance, const char *id)
 {
   unsigned undone = 0;
   struct err err = ERR_NONE;
-  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_fd int dir = open(checkpoint, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0)
     return;
   int failed = rescue(dir, instance, id, &undone, &err);
@@ -476,9 +477,9 @@ void jail_rescue(const char *image, const char *instance, const char *id)
              undone);
 }
 
-void jail_link_remaps_remove(const char *image, const struct jail *j, bool again)
+void jail_link_remaps_remove(const char *checkpoint, const struct jail *j, bool again)
 {
-  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_fd int dir = open(checkpoint, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir >= 0 && j->init.pid > 0)
     link_remaps_remove(dir, j->init.pid, !again);
 }

@@ -10,13 +10,13 @@
 
 #define PROOF_IDS 4294705152u /* the last range but two: boxes count up from far below */
 
-static int prove(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct err *why)
+static int prove(const struct jail_criu *criu, const struct jail_spec *spec, const char *checkpoint, struct err *why)
 {
   struct jail j = JAIL_NONE;
   int r = jail_spawn(spec, &j, why), status;
   if (r)
     return r;
-  r = jail_dump(criu, spec, &j, image, why);
+  r = jail_dump(criu, spec, &j, checkpoint, why);
   jail_kill(spec->instance, spec->id, &j, NULL);
   jail_wait(&j, 5000, &status);
   jail_close(&j);
@@ -24,7 +24,7 @@ static int prove(const struct jail_criu *criu, const struct jail_spec *spec, con
     r = jail_remove(spec->instance, spec->id, NULL, why);
   if (r)
     return r;
-  r = jail_restore(criu, spec, image, &j, why);
+  r = jail_restore(criu, spec, checkpoint, &j, why);
   if (!r && jail_wait(&j, 0, &status) != -ETIMEDOUT)
     r = err_set(why, -EIO, "a restored box did not live");
   jail_kill(spec->instance, spec->id, &j, NULL);
@@ -38,10 +38,10 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
 {
   static const char *const env[] = {"PATH=/bin", NULL};
   const char *const lowers[] = {lower, NULL};
-  char id[24], box[PATH_MAX], image[PATH_MAX], runtime[PATH_MAX];
+  char id[24], box[PATH_MAX], checkpoint[PATH_MAX], runtime[PATH_MAX];
   snprintf(id, sizeof(id), "proof-%d", getpid());
   if ((size_t)snprintf(box, sizeof(box), "%s/%s", dir, id) >= sizeof(box) ||
-      (size_t)snprintf(image, sizeof(image), "%s/%s.image", dir, id) >= sizeof(image))
+      (size_t)snprintf(checkpoint, sizeof(checkpoint), "%s/%s.checkpoint", dir, id) >= sizeof(checkpoint))
     return err_set(why, -ENAMETOOLONG, "too long a name: %s", dir);
   if ((size_t)snprintf(runtime, sizeof(runtime), "%s" JAIL_RUNTIME, lower) >= sizeof(runtime))
     return err_set(why, -ENAMETOOLONG, "too long a name: %s", lower);
@@ -58,9 +58,9 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
                            .env = env,
                            .boot_fd = -1,
                            .limits = {.pids = 64}};
-  int r = prove(criu, &spec, image, why);
+  int r = prove(criu, &spec, checkpoint, why);
   jail_remove(instance, id, box, NULL);
-  jail_checkpoint_remove(image, NULL);
+  jail_checkpoint_remove(checkpoint, NULL);
   return r;
 }
 

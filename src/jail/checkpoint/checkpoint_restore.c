@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint_restore.c - an image becomes a living box; see checkpoint.h.
+/* checkpoint_restore.c - a checkpoint becomes a living box; see checkpoint.h.
  *
- * The walls are those of a launch, in another order: control groups, the root and the files its memory is mapped from
- * are made first, then criu makes the namespaces and stops for the network to be put in, then it fills in the
- * processes. */
+ * The namespaces and mounts are those of a launch, made in another order: control groups, the root and the files its
+ * memory is mapped from are made first, then criu makes the namespaces and stops for the network to be put in, then it
+ * fills in the processes. */
 #include "jail/checkpoint/criu_log.h"
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
@@ -26,20 +26,21 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Memory is summed up while the walls are built and criu reads it; no process runs before the result is known. */
+/* Checksums of memory are computed while the namespaces are created and criu reads it; no process runs before the
+ * result is known. */
 struct check {
   bool begun;
   pthread_t thread;
-  int image, result;
+  int checkpoint, result;
   const struct manifest *manifest;
   struct err err;
 };
 
 struct restore {
   const struct jail_spec *spec;
-  const char *path; /* of the image */
+  const char *path; /* of the checkpoint */
   struct check check;
-  int image, userns, root, runtime;
+  int checkpoint, userns, root, runtime;
   struct criu_view view;
   struct cgroup_join join;
   struct manifest manifest;
@@ -49,24 +50,24 @@ struct restore {
 static void *check_work(void *arg)
 {
   struct check *c = arg;
-  c->result = decompress_all(c->image, c->manifest, &c->err);
+  c->result = decompress_all(c->checkpoint, c->manifest, &c->err);
   if (!c->result)
-    c->result = manifest_check(c->image, c->manifest, true, &c->err);
+    c->result = manifest_check(c->checkpoint, c->manifest, true, &c->err);
   return NULL;
 }
 
 static int check_begin(struct restore *s, struct err *err)
 {
   struct check *c = &s->check;
-  int r = manifest_read(s->image, &s->manifest, err);
+  int r = manifest_read(s->checkpoint, &s->manifest, err);
   if (r || s->job.criu->transient)
     return r;
-  c->image = s->image;
+  c->checkpoint = s->checkpoint;
   c->manifest = &s->manifest;
   c->begun = !pthread_create(&c->thread, NULL, check_work, c);
   if (!c->begun)
     check_work(c);
-  return manifest_check(s->image, &s->manifest, false, err);
+  return manifest_check(s->checkpoint, &s->manifest, false, err);
 }
 
 static int check_end(struct restore *s, struct err *err)
@@ -83,7 +84,7 @@ static void restore_free(struct restore *s)
 {
   struct err unused;
   check_end(s, &unused);
-  const int fds[] = {s->image, s->userns, s->root, s->runtime};
+  const int fds[] = {s->checkpoint, s->userns, s->root, s->runtime};
   for (size_t i = 0; i < ARRAY_LEN(fds); i++)
     if (fds[i] >= 0)
       close(fds[i]);
@@ -195,7 +196,7 @@ static int is_sound(pid_t init, void *arg, struct err *err)
 
 static ino_t pid_namespace(pid_t pid)
 {
-  char path[64];
+  char path[PROC_PATH];
   struct stat st;
   snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
   return stat(path, &st) ? 0 : st.st_ino;
@@ -296,9 +297,9 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
 
 static int build(struct restore *s, struct jail *out, struct err *err)
 {
-  int64_t began = clock_mono_us(), checked, walled;
-  s->image = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (s->image < 0)
+  int64_t began = clock_mono_us(), checked, created;
+  s->checkpoint = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (s->checkpoint < 0)
     return err_errno(err, "opening the checkpoint %s", s->path);
   int r = check_begin(s, err);
   if (r)
@@ -309,24 +310,25 @@ static int build(struct restore *s, struct jail *out, struct err *err)
   if (!r)
     r = make_root(s, err);
   if (!r)
-    r = criu_view_open(s->image, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view, err);
+    r = criu_view_open(s->checkpoint, &s->manifest, s->userns, s->spec->id_base, JAIL_IDS, s->spec->hostname, &s->view,
+                       err);
   if (!r && compressed_any(&s->manifest)) /* criu can't wait for it */
     r = check_end(s, err);
-  walled = clock_mono_us();
+  created = clock_mono_us();
   if (!r)
     r = fill(s, out, err);
-  log_debug("box %s from disk: checked in %" PRId64 "  us, jail created in %" PRId64 " us, filled in %" PRId64 " us",
-            s->spec->id, checked - began, walled - checked, clock_mono_us() - walled);
+  log_debug("box %s from disk: checked in %" PRId64 " us, jail created in %" PRId64 " us, filled in %" PRId64 " us",
+            s->spec->id, checked - began, created - checked, clock_mono_us() - created);
   return r;
 }
 
-int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *image, struct jail *out,
+int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, const char *checkpoint, struct jail *out,
                  struct err *err)
 {
   __attribute__((cleanup(restore_free))) struct restore s = {
       .spec = spec,
-      .path = image,
-      .image = -1,
+      .path = checkpoint,
+      .checkpoint = -1,
       .userns = -1,
       .root = -1,
       .runtime = -1,
@@ -343,7 +345,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
   if (r) {
     struct err unused;
     check_end(&s, &unused);
-    compressed_restore(s.image, &s.manifest);
+    compressed_restore(s.checkpoint, &s.manifest);
     jail_kill(spec->instance, spec->id, out, NULL);
     jail_close(out);
     jail_remove(spec->instance, spec->id, NULL, NULL);

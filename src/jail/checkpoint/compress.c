@@ -19,15 +19,15 @@ static int packed_name(char out[NAME_MAX_], const char *name, struct err *err)
   return err_set(err, -ENAMETOOLONG, "too long a name: %s", name);
 }
 
-static bool is_memory(const struct manifest_image *i)
+static bool is_memory(const struct manifest_entry *i)
 {
   return str_starts(str_of(i->name), STR(MANIFEST_MEMORY));
 }
 
 bool compressed_any(const struct manifest *m)
 {
-  for (size_t i = 0; i < m->images.n; i++)
-    if (m->images.p[i].packed)
+  for (size_t i = 0; i < m->entries.n; i++)
+    if (m->entries.p[i].packed)
       return true;
   return false;
 }
@@ -103,15 +103,15 @@ static int pack_file(int dir, const char *name, int level, const atomic_bool *st
 
 static void drop_packed(int dir, const struct manifest *m)
 {
-  for (size_t i = 0; i < m->images.n; i++) {
+  for (size_t i = 0; i < m->entries.n; i++) {
     char packed[NAME_MAX_];
-    if (is_memory(&m->images.p[i]) && !packed_name(packed, m->images.p[i].name, NULL))
+    if (is_memory(&m->entries.p[i]) && !packed_name(packed, m->entries.p[i].name, NULL))
       unlinkat(dir, packed, 0);
   }
 }
 
 /* What hardly shrinks stays as it is: it is quicker to read. */
-static int pack_one(int dir, struct manifest_image *i, int level, const atomic_bool *stop, bool *any, struct err *err)
+static int pack_one(int dir, struct manifest_entry *i, int level, const atomic_bool *stop, bool *any, struct err *err)
 {
   char packed[NAME_MAX_];
   uint64_t bytes = 0;
@@ -125,11 +125,11 @@ static int pack_one(int dir, struct manifest_image *i, int level, const atomic_b
   return r;
 }
 
-int jail_checkpoint_compress(const char *image, int level, const atomic_bool *stop, struct err *err)
+int jail_checkpoint_compress(const char *checkpoint, int level, const atomic_bool *stop, struct err *err)
 {
   cleanup_manifest struct manifest m = MANIFEST_INIT;
-  cleanup_fd int dir = open(image, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  int r = dir < 0 ? err_errno(err, "opening the checkpoint %s", image) : manifest_read(dir, &m, err);
+  cleanup_fd int dir = open(checkpoint, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int r = dir < 0 ? err_errno(err, "opening the checkpoint %s", checkpoint) : manifest_read(dir, &m, err);
   if (r)
     return r;
   bool any = false;
@@ -137,9 +137,9 @@ int jail_checkpoint_compress(const char *image, int level, const atomic_bool *st
     compressed_restore(dir, &m);
     return 0;
   }
-  for (size_t i = 0; i < m.images.n && !r; i++)
-    if (is_memory(&m.images.p[i]))
-      r = pack_one(dir, &m.images.p[i], level, stop, &any, err);
+  for (size_t i = 0; i < m.entries.n && !r; i++)
+    if (is_memory(&m.entries.p[i]))
+      r = pack_one(dir, &m.entries.p[i], level, stop, &any, err);
   if (!r && any)
     r = manifest_write(dir, &m, false, err);
   if (r)
@@ -197,7 +197,7 @@ static int unpack_all(struct unpacking *u, int from)
   }
 }
 
-static int unpack_file(int dir, const struct manifest_image *i, bool keep, struct err *err)
+static int unpack_file(int dir, const struct manifest_entry *i, bool keep, struct err *err)
 {
   char packed[NAME_MAX_];
   struct stat st;
@@ -225,9 +225,9 @@ static int unpack_file(int dir, const struct manifest_image *i, bool keep, struc
 static int unpack_each(int dir, const struct manifest *m, bool keep, struct err *err)
 {
   int r = 0;
-  for (size_t i = 0; i < m->images.n && !r; i++)
-    if (m->images.p[i].packed)
-      r = unpack_file(dir, &m->images.p[i], keep, err);
+  for (size_t i = 0; i < m->entries.n && !r; i++)
+    if (m->entries.p[i].packed)
+      r = unpack_file(dir, &m->entries.p[i], keep, err);
   return r;
 }
 
@@ -243,7 +243,7 @@ int compressed_check(int dir, const struct manifest *m, struct err *err)
 
 void compressed_restore(int dir, const struct manifest *m)
 {
-  for (size_t i = 0; i < m->images.n; i++)
-    if (m->images.p[i].packed)
-      unlinkat(dir, m->images.p[i].name, 0);
+  for (size_t i = 0; i < m->entries.n; i++)
+    if (m->entries.p[i].packed)
+      unlinkat(dir, m->entries.p[i].name, 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compress.h - memory of an image, made smaller by zstd while its box sleeps.
+/* compress.h - memory of a checkpoint, made smaller by zstd while its box sleeps.
  *
  * Only files of memory are packed (pages-*); NAME becomes NAME.zst, and the manifest keeps size and checksum of what
  * was packed, so that the way there and back is checked as a whole. The manifest changes when all packed files are on
- * stable storage, and what was packed goes after that: a crash finds one whole image or the other. */
+ * stable storage, and what was packed goes after that: a crash finds one whole checkpoint or the other. */
 #ifndef CLOCHE_JAIL_CHECKPOINT_COMPRESS_H
 #define CLOCHE_JAIL_CHECKPOINT_COMPRESS_H
 

@@ -21,10 +21,11 @@
 #include <time.h>
 
 #define MESSAGE_MAX ((size_t)4 << 20)
-#define GHOST_MAX   (1u << 30) /* bytes of a deleted file that is still open; all of an image are bounded by `going` */
-#define LOG_LEVEL   2
-#define BURY_MS     3000
-#define STOP_MS     200 /* how soon a criu that waits for a dead box is ended */
+#define GHOST_MAX                                                                                                      \
+  (1u << 30) /* bytes of a deleted file that is still open; all of a checkpoint are bounded by `going` */
+#define LOG_LEVEL       2
+#define REAP_TIMEOUT_MS 3000
+#define STOP_MS         200 /* how soon a criu that waits for a dead box is ended */
 
 enum request { REQUEST_DUMP = 1, REQUEST_RESTORE = 2, REQUEST_NOTIFY = 6 };
 
@@ -76,14 +77,14 @@ static void put_options(struct buf *b, const struct criu_job *job)
   put_number(b, 46, true); /* connections that are not accepted yet are left out */
   put_number(b, 64, 3);    /* no locking of the network: the box is frozen */
   if (!job->restore) {
-    put_number(b, 1, (uint64_t)job->images);
+    put_number(b, 1, (uint64_t)job->checkpoint);
     put_number(b, 2, (uint64_t)job->pid);
     put_number(b, 3, true); /* leave it running: it is the caller who ends it */
     put_bytes(b, 44, str_of(job->freezer));
     return;
   }
   put_number(b, 1, (uint64_t)-1);
-  put_bytes(b, 68, STR("/run/image"));
+  put_bytes(b, 68, STR("/run/checkpoint"));
   put_bytes(b, 13, STR("/run/root"));
   put_number(b, 26, true); /* our child, not criu's */
   for (size_t i = 0; i < job->handles.n; i++)
@@ -178,7 +179,7 @@ static void make_run(void)
   if (fs >= 0 && !fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) &&
       !fsconfig(fs, FSCONFIG_SET_STRING, "size", "16m", 0) && !fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     shared_run = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-  if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "image", 0755) ||
+  if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "checkpoint", 0755) ||
                           mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755)))
     shared_run = -1;
 }
@@ -228,7 +229,7 @@ static int raise_oom_floor(void)
 static int place_view(const struct child *c)
 {
   const struct criu_job *job = c->job;
-  if (place(job->root, "/run/root") || place(job->view->files, "/run/image") || place(job->view->own, "/run/own"))
+  if (place(job->root, "/run/root") || place(job->view->files, "/run/checkpoint") || place(job->view->own, "/run/own"))
     return -1;
   if (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME))
     return -1;
@@ -276,9 +277,9 @@ static _Noreturn void child_exec(const struct child *c)
 
 static const char *exit_words(int code)
 {
-  static const char *const words[] = {"tying it to the daemon",    "joining the box's control groups",
-                                      "making its mounts private", "mounting its /run",
-                                      "placing root and image",    "handing descriptors over"};
+  static const char *const words[] = {"tying it to the daemon",      "joining the box's control groups",
+                                      "making its mounts private",   "mounting its /run",
+                                      "placing root and checkpoint", "handing descriptors over"};
   if (code == 127)
     return "it can't be executed";
   return code >= 120 && code < 120 + (int)ARRAY_LEN(words) ? words[code - 120] : "it ended early";
@@ -297,7 +298,7 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
     snprintf(c.journal_text, sizeof(c.journal_text), CRIU_JOURNAL_ENV "=%d", job->journal);
   for (size_t i = 0; job->restore && i < job->view->n; i++) {
     snprintf(c.own[i], sizeof(c.own[i]), "/run/own/%s", job->view->covers[i].name);
-    snprintf(c.covered[i], sizeof(c.covered[i]), "/run/image/%s", job->view->covers[i].name);
+    snprintf(c.covered[i], sizeof(c.covered[i]), "/run/checkpoint/%s", job->view->covers[i].name);
   }
   sigset_t all, before;
   sigfillset(&all);
@@ -399,7 +400,7 @@ static void kill_and_reap(const struct criu_job *job, pid_t criu, pid_t init)
 {
   if (!job->restore)
     return;
-  for (int i = 0; i < BURY_MS; i++) {
+  for (int i = 0; i < REAP_TIMEOUT_MS; i++) {
     siginfo_t si = {0};
     kill(-criu, SIGKILL);
     if (init > 0 && (waitid(P_PID, (id_t)init, &si, WEXITED | WNOHANG | __WALL) || si.si_pid))

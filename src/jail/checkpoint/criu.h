@@ -2,9 +2,9 @@
 /* criu.h - one run of criu: a child that is told what to do in one message and asks back at a few points.
  *
  * criu gets a mount namespace of its own, with a tmpfs on /run (its cache of what the kernel can) and, for a restore,
- * the box's root on /run/root, the image on /run/image and the runtime files on /run/runtime; so nothing of a run is
- * left in the host's tree, however it ends. A restoring criu is put into the box's control groups, where its children
- * stay. */
+ * the box's root on /run/root, the checkpoint on /run/checkpoint and the runtime files on /run/runtime; so nothing of a
+ * run is left in the host's tree, however it ends. A restoring criu is put into the box's control groups, where its
+ * children stay. */
 #ifndef CLOCHE_JAIL_CHECKPOINT_CRIU_H
 #define CLOCHE_JAIL_CHECKPOINT_CRIU_H
 
@@ -26,7 +26,7 @@ struct criu_job {
   uint32_t owner; /* of the box's user namespace */
   VEC(const char *) external;
   /* a dump */
-  int images; /* directory */
+  int checkpoint; /* directory */
   pid_t pid;
   const char *freezer; /* directory of the control group that freezes the box */
   int journal;         /* what it is about to change in processes (rescue.h); 0: none */

@@ -51,11 +51,11 @@ static void put_names(struct buf *b, const char *hostname)
 }
 
 /* The old file's magic numbers before a new message. */
-static int write_own(int image, int dir, const char *name, const struct buf *message, struct err *err)
+static int write_own(int checkpoint, int dir, const char *name, const struct buf *message, struct err *err)
 {
   char head[HEAD_BYTES];
   uint32_t n = (uint32_t)message->n;
-  cleanup_fd int old = openat(image, name, O_RDONLY | O_CLOEXEC);
+  cleanup_fd int old = openat(checkpoint, name, O_RDONLY | O_CLOEXEC);
   cleanup_fd int new = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (old < 0 || new < 0 || read(old, head, sizeof(head)) != sizeof(head))
     return err_errno(err, "reading %s of a checkpoint", name);
@@ -67,42 +67,42 @@ static int write_own(int image, int dir, const char *name, const struct buf *mes
 
 /* The box's root owns the files. But the first process is its owner's user until its namespace has ids, and criu reads
  * one file before that. Nobody else comes so far: the directory above is root's alone. */
-static int view_files(int image, int userns, struct err *err)
+static int view_files(int checkpoint, int userns, struct err *err)
 {
-  if (fchmod(image, 0711) || (fchmodat(image, "timens-0.img", 0644, 0) && errno != ENOENT))
+  if (fchmod(checkpoint, 0711) || (fchmodat(checkpoint, "timens-0.img", 0644, 0) && errno != ENOENT))
     return err_errno(err, "opening a checkpoint for its box's owner");
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY, .userns_fd = (uint64_t)userns};
-  cleanup_fd int fd = open_tree(image, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  cleanup_fd int fd = open_tree(checkpoint, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
     return err_errno(err, "mounting a checkpoint");
   return steal_fd(&fd);
 }
 
-static int add_own(int image, struct criu_view *v, const char *name, const struct buf *message, struct err *err)
+static int add_own(int checkpoint, struct criu_view *v, const char *name, const struct buf *message, struct err *err)
 {
   if (v->n == CRIU_OWN_MAX || str_copyz(str_of(name), v->covers[v->n].name, sizeof(v->covers[0].name)))
     return err_set(err, -E2BIG, "a checkpoint with several boxes in it");
   v->n++;
-  return write_own(image, v->own, name, message, err);
+  return write_own(checkpoint, v->own, name, message, err);
 }
 
-int criu_view_open(int image, const struct manifest *m, int userns, uint32_t id_base, uint32_t ids,
+int criu_view_open(int checkpoint, const struct manifest *m, int userns, uint32_t id_base, uint32_t ids,
                    const char *hostname, struct criu_view *out, struct err *err)
 {
   out->own = view_tmpfs();
   if (out->own < 0)
     return err_errno(err, "making a directory for a restore");
-  out->files = view_files(image, userns, err);
+  out->files = view_files(checkpoint, userns, err);
   int r = MIN(out->files, 0);
-  for (size_t i = 0; i < m->images.n && !r; i++) {
-    const char *name = m->images.p[i].name;
+  for (size_t i = 0; i < m->entries.n && !r; i++) {
+    const char *name = m->entries.p[i].name;
     cleanup_buf struct buf b = BUF_INIT(4096);
     if (str_starts(str_of(name), STR("userns-")))
       put_maps(&b, id_base, ids);
     else if (str_starts(str_of(name), STR("utsns-")))
       put_names(&b, hostname);
     if (b.n)
-      r = add_own(image, out, name, &b, err);
+      r = add_own(checkpoint, out, name, &b, err);
   }
   return r;
 }

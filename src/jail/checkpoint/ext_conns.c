@@ -130,8 +130,8 @@ static void end_all(int sock, const found_list *list)
 /* Listing them means to look through all of the host's; a box that had no connection at all is spared that. */
 static bool had_any(const struct manifest *m)
 {
-  for (size_t i = 0; i < m->images.n; i++)
-    if (str_starts(str_of(m->images.p[i].name), STR("tcp-stream-")))
+  for (size_t i = 0; i < m->entries.n; i++)
+    if (str_starts(str_of(m->entries.p[i].name), STR("tcp-stream-")))
       return m->addresses.n > 0;
   return false;
 }
@@ -171,7 +171,7 @@ static void mend_socket(int fd)
 
 void ext_conns_unrepair(pid_t pid)
 {
-  char path[64], name[32];
+  char path[PROC_PATH], name[32];
   snprintf(path, sizeof(path), "/proc/%d/fd", pid);
   cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   DIR *d = pidfd < 0 ? NULL : opendir(path);

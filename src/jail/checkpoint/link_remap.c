@@ -28,7 +28,7 @@ static void take_away(int root, const char *path, uint64_t inode, bool exact)
 /* "inode path", each ended by a zero; a dump that was killed may have left half of one. */
 void link_remaps_remove(int dir, pid_t pid, bool exact)
 {
-  char at[64];
+  char at[PROC_PATH];
   cleanup_buf struct buf b = BUF_INIT(LIST_MAX);
   cleanup_fd int list = openat(dir, LINK_REMAPS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (list < 0 || fd_read_all(list, &b))

@@ -23,7 +23,7 @@ void manifest_free(struct manifest *m)
 {
   vec_free(&m->mounts);
   vec_free(&m->files);
-  vec_free(&m->images);
+  vec_free(&m->entries);
   vec_free(&m->addresses);
   arena_free(&m->arena);
 }
@@ -55,10 +55,10 @@ static int each_name(int dir, struct manifest *m, struct err *err)
   int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
   if (!d)
-    return err_errno(err, "reading an image's directory");
+    return err_errno(err, "reading a checkpoint's directory");
   for (struct dirent *e; (e = readdir(d));)
     if (e->d_name[0] != '.')
-      vec_push(&m->images, ((struct manifest_image){.name = arena_z(&m->arena, str_of(e->d_name))}));
+      vec_push(&m->entries, ((struct manifest_entry){.name = arena_z(&m->arena, str_of(e->d_name))}));
   return 0;
 }
 
@@ -89,7 +89,7 @@ static bool is_memory(const char *name)
 
 struct settling {
   const struct manifest *of;
-  VEC(int) fds; /* of its images, in their order */
+  VEC(int) fds; /* of its entries, in their order */
   atomic_size_t next;
   atomic_int failed; /* errno */
 };
@@ -104,7 +104,7 @@ static void *settle_some(void *arg)
 {
   struct settling *s = arg;
   for (size_t i; (i = atomic_fetch_add(&s->next, 1)) < s->fds.n;)
-    if (!is_memory(s->of->images.p[i].name))
+    if (!is_memory(s->of->entries.p[i].name))
       settle_one(s, i);
   return NULL;
 }
@@ -113,9 +113,9 @@ static int sum_all(const struct settling *s, struct manifest *m, struct err *err
 {
   int r = 0;
   for (size_t i = 0; i < s->fds.n && !r; i++)
-    if ((r = file_sum(s->fds.p[i], is_memory(m->images.p[i].name) ? thin_out : NULL, &m->images.p[i].size,
-                      &m->images.p[i].sum)))
-      err_set(err, r, "reading %s: %s", m->images.p[i].name, strerrordesc_np(-r));
+    if ((r = file_sum(s->fds.p[i], is_memory(m->entries.p[i].name) ? thin_out : NULL, &m->entries.p[i].size,
+                      &m->entries.p[i].sum)))
+      err_set(err, r, "reading %s: %s", m->entries.p[i].name, strerrordesc_np(-r));
   return r;
 }
 
@@ -130,12 +130,12 @@ static int settle_all(struct settling *s, struct manifest *m, struct err *err)
   int r = sum_all(s, m, err);
   settle_some(s);
   for (size_t i = 0; i < s->fds.n && !r; i++)
-    if (is_memory(m->images.p[i].name)) /* not before it was thinned out */
+    if (is_memory(m->entries.p[i].name)) /* not before it was thinned out */
       settle_one(s, i);
   while (n > 0)
     pthread_join(threads[--n], NULL);
   int failed = atomic_load(&s->failed);
-  return r || !failed ? r : err_set(err, -failed, "writing out an image: %s", strerrordesc_np(failed));
+  return r || !failed ? r : err_set(err, -failed, "writing out a checkpoint: %s", strerrordesc_np(failed));
 }
 
 static int measure_all(const struct settling *s, struct manifest *m, struct err *err)
@@ -143,8 +143,8 @@ static int measure_all(const struct settling *s, struct manifest *m, struct err 
   struct stat st;
   for (size_t i = 0; i < s->fds.n; i++) {
     if (fstat(s->fds.p[i], &st))
-      return err_errno(err, "looking at %s", m->images.p[i].name);
-    m->images.p[i].size = (uint64_t)st.st_size;
+      return err_errno(err, "looking at %s", m->entries.p[i].name);
+    m->entries.p[i].size = (uint64_t)st.st_size;
   }
   return 0;
 }
@@ -153,11 +153,11 @@ static int settle_files(int dir, struct manifest *m, bool transient, struct err 
 {
   struct settling s = {.of = m};
   int r = 0;
-  for (size_t i = 0; i < m->images.n && !r; i++) {
-    bool memory = is_memory(m->images.p[i].name);
-    int fd = openat(dir, m->images.p[i].name, (memory ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
+  for (size_t i = 0; i < m->entries.n && !r; i++) {
+    bool memory = is_memory(m->entries.p[i].name);
+    int fd = openat(dir, m->entries.p[i].name, (memory ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-      r = err_errno(err, "opening %s", m->images.p[i].name);
+      r = err_errno(err, "opening %s", m->entries.p[i].name);
     else
       vec_push(&s.fds, fd);
     if (fd >= 0 && !transient && !memory)
@@ -210,13 +210,13 @@ static void put_manifest(struct buf *b, const struct manifest *m)
   jw_close(&w, ']');
   jw_key(&w, "images");
   jw_open(&w, '[');
-  for (size_t i = 0; i < m->images.n; i++) {
+  for (size_t i = 0; i < m->entries.n; i++) {
     jw_open(&w, '{');
-    jw_key(&w, "name"), jw_z(&w, m->images.p[i].name);
-    jw_key(&w, "size"), jw_uint(&w, m->images.p[i].size);
-    jw_key(&w, "sum"), jw_uint(&w, m->images.p[i].sum);
-    if (m->images.p[i].packed)
-      jw_key(&w, "packed"), jw_uint(&w, m->images.p[i].packed);
+    jw_key(&w, "name"), jw_z(&w, m->entries.p[i].name);
+    jw_key(&w, "size"), jw_uint(&w, m->entries.p[i].size);
+    jw_key(&w, "sum"), jw_uint(&w, m->entries.p[i].sum);
+    if (m->entries.p[i].packed)
+      jw_key(&w, "packed"), jw_uint(&w, m->entries.p[i].packed);
     jw_close(&w, '}');
   }
   jw_close(&w, ']');
@@ -243,7 +243,7 @@ int manifest_write(int dir, const struct manifest *m, bool transient, struct err
   if (!r &&
       ((!transient && fsync(fd)) || renameat(dir, "." MANIFEST_NAME, dir, MANIFEST_NAME) || (!transient && fsync(dir))))
     r = -errno;
-  return r ? err_set(err, r, "writing the manifest of an image: %s", strerrordesc_np(-r)) : 0;
+  return r ? err_set(err, r, "writing the manifest of a checkpoint: %s", strerrordesc_np(-r)) : 0;
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
@@ -281,8 +281,8 @@ static void read_lists(struct manifest *m, const struct json *top)
   }
   list = json_get(top, "images");
   for (struct json *o = list ? list->kids : NULL; o; o = o->next)
-    vec_push(&m->images, ((struct manifest_image){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum"),
-                                                  json_get(o, "packed") ? number(o, "packed") : 0}));
+    vec_push(&m->entries, ((struct manifest_entry){text(m, o, "name"), number(o, "size"), (uint32_t)number(o, "sum"),
+                                                   json_get(o, "packed") ? number(o, "packed") : 0}));
 }
 
 int manifest_read(int dir, struct manifest *m, struct err *err)
@@ -306,7 +306,7 @@ int manifest_read(int dir, struct manifest *m, struct err *err)
 }
 
 /* Open, and of the size it had; -errno and err otherwise. */
-static int open_image(int dir, const struct manifest_image *i, struct err *err)
+static int open_entry(int dir, const struct manifest_entry *i, struct err *err)
 {
   struct stat st;
   cleanup_fd int fd = openat(dir, i->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -317,11 +317,11 @@ static int open_image(int dir, const struct manifest_image *i, struct err *err)
   return steal_fd(&fd);
 }
 
-static int check_image(int dir, const struct manifest_image *i, struct err *err)
+static int check_entry(int dir, const struct manifest_entry *i, struct err *err)
 {
   uint64_t size;
   uint32_t sum;
-  cleanup_fd int fd = open_image(dir, i, err);
+  cleanup_fd int fd = open_entry(dir, i, err);
   if (fd < 0)
     return fd;
   if (file_sum(fd, NULL, &size, &sum))
@@ -332,14 +332,14 @@ static int check_image(int dir, const struct manifest_image *i, struct err *err)
 int manifest_check(int dir, const struct manifest *m, bool memory, struct err *err)
 {
   int r = 0;
-  for (size_t i = 0; i < m->images.n && !r; i++) {
-    const struct manifest_image *one = &m->images.p[i];
+  for (size_t i = 0; i < m->entries.n && !r; i++) {
+    const struct manifest_entry *one = &m->entries.p[i];
     if (one->packed)
       continue;
     if (is_memory(one->name) == memory)
-      r = check_image(dir, one, err);
+      r = check_entry(dir, one, err);
     else if (!memory) { /* criu would wait for the bytes of memory that is cut short */
-      cleanup_fd int fd = open_image(dir, one, err);
+      cleanup_fd int fd = open_entry(dir, one, err);
       r = fd < 0 ? fd : 0;
     }
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.h - what an image holds, so that a damaged one is refused before anything is built from it.
+/* manifest.h - what a checkpoint holds, so that a damaged one is refused before anything is built from it.
  *
  * The file `manifest` is written last and names every other file with size and checksum; its own checksum is its last
  * line. Everything it names is on stable storage before it appears. */
@@ -25,7 +25,7 @@ struct manifest_file {
 #define MANIFEST_NAME   "manifest"
 #define MANIFEST_MEMORY "pages-" /* how names of files that hold memory begin */
 
-struct manifest_image {
+struct manifest_entry {
   const char *name;
   uint64_t size;
   uint32_t sum;
@@ -36,15 +36,15 @@ struct manifest {
   struct arena arena; /* of all strings */
   VEC(struct manifest_mount) mounts;
   VEC(struct manifest_file) files;
-  VEC(struct manifest_image) images;
+  VEC(struct manifest_entry) entries;
   VEC(uint32_t) addresses; /* its own, that sockets were bound to; host byte order */
 };
 #define MANIFEST_INIT ((struct manifest){.arena = ARENA_INIT((size_t)64 << 20)})
 void manifest_free(struct manifest *m);
 #define cleanup_manifest __attribute__((cleanup(manifest_free)))
 
-/* Fills m->images from what is in the directory, makes all of it stable, then writes the manifest. `fleeting`: without
- * checksums and stability, so that no later check accepts it. */
+/* Fills m->entries from what is in the directory, makes all of it stable, then writes the manifest. `transient`:
+ * without checksums and stability, so that no later check accepts it. */
 int manifest_seal(int dir, struct manifest *m, bool transient, struct err *err);
 /* Writes it alone; a former one is replaced as a whole. */
 int manifest_write(int dir, const struct manifest *m, bool transient, struct err *err);

@@ -42,17 +42,17 @@ static void rest(unsigned ms)
 
 static int proc_text(pid_t pid, const char *what, struct buf *out)
 {
-  char path[64];
+  char path[PROC_PATH];
   snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
   return file_read(path, out);
 }
 
 /* --- the journal ---------------------------------------------------------------------------------------------- */
 
-int rescue_open(int image, struct err *err)
+int rescue_open(int checkpoint, struct err *err)
 {
   uint64_t magic = CRIU_JOURNAL_MAGIC;
-  cleanup_fd int fd = openat(image, CRIU_JOURNAL_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  cleanup_fd int fd = openat(checkpoint, CRIU_JOURNAL_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   int r = fd < 0 ? -errno : -posix_fallocate(fd, 0, sizeof(struct criu_journal));
   if (!r && pwrite(fd, &magic, sizeof(magic), 0) != sizeof(magic))
     r = errno ? -errno : -EIO;
@@ -197,7 +197,7 @@ static bool find_map(pid_t pid, uint64_t at, const char *name, uint64_t map[2])
 /* The descriptor that foreign memory was made by, while it is open. */
 static int find_fd(pid_t pid)
 {
-  char path[64], name[64];
+  char path[PROC_PATH], name[64];
   uint64_t number;
   int found = -1;
   snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -384,7 +384,7 @@ static int restore_thread(struct rescue *s, const struct criu_journal_thread *t,
 static void restore_text(const struct criu_journal_piece *p)
 {
   struct criu_journal_piece now = *p;
-  char path[64];
+  char path[PROC_PATH];
   snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
   if (p->n > sizeof(now.was))
     return;
@@ -442,11 +442,11 @@ static int undo(struct rescue *s, struct err *err)
   return r;
 }
 
-int rescue(int image, const char *instance, const char *id, unsigned *undone, struct err *err)
+int rescue(int checkpoint, const char *instance, const char *id, unsigned *undone, struct err *err)
 {
   struct stat st;
   struct rescue s = {.instance = instance, .id = id};
-  cleanup_fd int fd = openat(image, CRIU_JOURNAL_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_fd int fd = openat(checkpoint, CRIU_JOURNAL_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &st) || st.st_size < (off_t)sizeof(struct criu_journal))
     return 0;
   void *map = mmap(NULL, sizeof(struct criu_journal), PROT_READ, MAP_SHARED, fd, 0);

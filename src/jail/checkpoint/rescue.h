@@ -10,11 +10,11 @@
 #include "base/base.h"
 
 /* The journal of a dump into this directory: a descriptor for criu, or negative. */
-int rescue_open(int image, struct err *err);
+int rescue_open(int checkpoint, struct err *err);
 /* Whom it is of, before criu is told what to do. */
 int rescue_name(int journal, pid_t criu, struct err *err);
 /* `id` NULL: only criu is ended. The box is thawed. 0 also where there is no journal; *undone tells how many threads
  * had to be put back. */
-int rescue(int image, const char *instance, const char *id, unsigned *undone, struct err *err);
+int rescue(int checkpoint, const char *instance, const char *id, unsigned *undone, struct err *err);
 
 #endif

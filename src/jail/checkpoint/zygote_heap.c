@@ -17,7 +17,7 @@
 
 #define PAGE       4096
 #define CHUNK      ((size_t)256 << 10)
-#define REST_S     3600 /* a heap that no image names yet may be on its way into one */
+#define REST_S     3600 /* a heap that no checkpoint names yet may be on its way into one */
 #define SIZE_MAX_  "1g" /* of one heap in memory */
 #define HANDLE_MAX 64
 #define LINE_MAX_  (2 * HANDLE_MAX + 128)
@@ -417,11 +417,11 @@ int zygote_heap_open(const char *heaps, const char *name, int userns, struct err
 
 /* --- an end --------------------------------------------------------------------------------------------------- */
 
-static void see_image(const char *images, const char *image, struct buf *named)
+static void see_checkpoint(const char *checkpoints, const char *checkpoint, struct buf *named)
 {
   char path[PATH_MAX];
   cleanup_manifest struct manifest m = MANIFEST_INIT;
-  snprintf(path, sizeof(path), "%s/%s", images, image);
+  snprintf(path, sizeof(path), "%s/%s", checkpoints, checkpoint);
   cleanup_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0 || manifest_read(dir, &m, NULL))
     return;
@@ -436,7 +436,7 @@ static bool is_old(int dir, const char *name)
   return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime + REST_S < clock_wall_us() / 1000000;
 }
 
-/* A checksum is as old as what it is of: that is touched while an image that will name it is made. */
+/* A checksum is as old as what it is of: that is touched while a checkpoint that will name it is made. */
 static bool is_due(int dir, const char *file, struct str name, struct str tail)
 {
   char heap[HEAP_NAME];
@@ -463,13 +463,13 @@ static bool is_needed(int dir, struct str name, struct str tail, struct str name
   return (!tail.n || str_is(tail, &SUM[1])) && str_search(named, name) >= 0;
 }
 
-void jail_heaps_sweep(const char *heaps, const char *images)
+void jail_heaps_sweep(const char *heaps, const char *checkpoints)
 {
   cleanup_buf struct buf named = BUF_INIT(16 << 20);
-  cleanup_dir DIR *all = opendir(images), *kept = opendir(heaps);
+  cleanup_dir DIR *all = opendir(checkpoints), *kept = opendir(heaps);
   for (struct dirent *e; all && (e = readdir(all));)
     if (e->d_name[0] != '.')
-      see_image(images, e->d_name, &named);
+      see_checkpoint(checkpoints, e->d_name, &named);
   for (struct dirent *e; kept && !buf_failed(&named) && (e = readdir(kept));) {
     struct str name, tail;
     str_cut(str_of(e->d_name), '.', &name, &tail);

@@ -3,15 +3,15 @@
  * disk.
  *
  * A zygote lays its memory into a file (kernels/python/lay.c) that its forks map: what they did not change is not in
- * their boxes' images but in that file. The daemon makes the file, on a tmpfs of its own, hands it to the zygote while
- * that loads, and makes the filesystem read-only before the first fork. From then on the file is known by its identity:
- * device, inode and file handle, read from a descriptor the daemon opened. No name and no content that a box chooses
- * makes a mapping of it a heap.
+ * their boxes' checkpoints but in that file. The daemon makes the file, on a tmpfs of its own, hands it to the zygote
+ * while that loads, and makes the filesystem read-only before the first fork. From then on the file is known by its
+ * identity: device, inode and file handle, read from a descriptor the daemon opened. No name and no content that a box
+ * chooses makes a mapping of it a heap.
  *
  * The first dump of a box that has a heap mapped keeps a copy below `heaps`, under a random name of the daemon's
- * choice; images name it. A kept heap never changes. Beside it: NAME.sum, its checksum, and NAME.ids, the identities it
- * had since the host was booted, by which a new daemon knows what older boxes have mapped. For the warden and the
- * checkpoint code. */
+ * choice; checkpoints name it. A kept heap never changes. Beside it: NAME.sum, its checksum, and NAME.ids, the
+ * identities it had since the host was booted, by which a new daemon knows what older boxes have mapped. For the warden
+ * and the checkpoint code. */
 #ifndef CLOCHE_JAIL_CHECKPOINT_ZYGOTE_HEAP_H
 #define CLOCHE_JAIL_CHECKPOINT_ZYGOTE_HEAP_H
 

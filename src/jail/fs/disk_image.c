@@ -24,6 +24,7 @@
 #define INODE_BYTES     256
 #define INODE_EVERY     16384               /* one inode per so many bytes, unless told */
 #define OVERHEAD        ((uint64_t)4 << 20) /* group descriptors and bitmaps, so that the limit is what files can use */
+#define SYSFS_PATH      300                 /* "/sys/block/<name>/loop/backing_file" */
 #define LOOP_TRIES      64
 #define LOOP_NAME       32    /* "/dev/loop" and a number */
 #define FREE_TIMEOUT_MS 10000 /* for the mounts of a dead box to go */
@@ -45,7 +46,7 @@ static uint64_t image_bytes(const struct jail_limits *l)
 
 static int run_mkfs(const char *path, const struct jail_limits *l, struct err *err)
 {
-  char inodes[24];
+  char inodes[U64_TEXT];
   snprintf(inodes, sizeof(inodes), "%" PRIu64, inodes_of(l));
   const char *argv[] = {"mkfs.ext4",
                         "-q",
@@ -210,7 +211,7 @@ static bool image_held(const char *path)
   DIR *d = opendir("/sys/block");
   bool held = false;
   for (struct dirent *e; d && !held && (e = readdir(d));) {
-    char name[300];
+    char name[SYSFS_PATH];
     cleanup_buf struct buf b = BUF_INIT(PATH_MAX + 32);
     if (strncmp(e->d_name, "loop", 4))
       continue;
@@ -332,7 +333,7 @@ static int loop_of(const char *image, char name[LOOP_NAME])
     return -errno;
   int r = -ENOENT;
   for (struct dirent *e; r && (e = readdir(d));) {
-    char backing[300];
+    char backing[SYSFS_PATH];
     snprintf(backing, sizeof(backing), "/sys/block/%.200s/loop/backing_file", e->d_name);
     if (!str_starts(str_of(e->d_name), STR("loop")) || access(backing, F_OK))
       continue;

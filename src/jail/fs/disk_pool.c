@@ -26,7 +26,7 @@
 struct ready {
   int tree;
   uint64_t serial; /* names its image */
-  struct disk_wipe_figures fresh;
+  struct disk_usage fresh;
 };
 
 /* What a kind is known by. */
@@ -37,7 +37,7 @@ struct want {
 
 struct kind {
   struct want want;
-  struct ready shelf[DISK_POOL_READY_MAX];
+  struct ready disks[DISK_POOL_READY_MAX];
   size_t n;
   uint64_t used; /* when it was last asked for, in asks */
   int64_t used_us;
@@ -107,7 +107,7 @@ static void give_back(const struct want *want, const struct ready *r)
 static void kind_free(struct kind *k)
 {
   for (size_t i = 0; i < k->n; i++)
-    give_back(&k->want, &k->shelf[i]);
+    give_back(&k->want, &k->disks[i]);
   free(k);
 }
 
@@ -157,7 +157,7 @@ static int make_one(const struct want *want, uint64_t serial, struct ready *out)
     log_warn("no disk pre-created: %s", err.msg);
     return out->tree;
   }
-  if ((r = disk_wipe_look(out->tree, &out->fresh)))
+  if ((r = disk_usage_read(out->tree, &out->fresh)))
     give_back(want, out);
   return r;
 }
@@ -170,7 +170,7 @@ static void put(const struct want *made_for, int failed, const struct ready *r, 
   if (k)
     k->broken = failed != 0;
   if (!failed && k && k->n < most && k->n < DISK_POOL_READY_MAX)
-    k->shelf[k->n++] = *r;
+    k->disks[k->n++] = *r;
   else if (!failed)
     give_back(made_for, r);
 }
@@ -239,7 +239,7 @@ static void drop_surplus(int64_t now)
   for (size_t i = 0; i < pool.n; i++) {
     struct kind *k = pool.kinds[i];
     while (k->n > pool.rules.ready && now - k->used_us > SURPLUS_US)
-      give_back(&k->want, &k->shelf[--k->n]);
+      give_back(&k->want, &k->disks[--k->n]);
   }
 }
 
@@ -319,7 +319,7 @@ static bool take(const struct want *want, struct ready *out)
   k->used_us = clock_mono_us();
   k->broken = false;
   if ((got = k->n > 0))
-    *out = k->shelf[--k->n];
+    *out = k->disks[--k->n];
   if (!pool.running)
     pool.running = pthread_create(&pool.thread, NULL, work, NULL) == 0;
   if (k->n < pool.rules.ready)
@@ -346,7 +346,7 @@ static struct lent *lent_del(const char *dir)
   return l;
 }
 
-static void lend(const struct jail_limits *limits, const char *dir, int tree, const struct disk_wipe_figures *fresh)
+static void lend(const struct jail_limits *limits, const char *dir, int tree, const struct disk_usage *fresh)
 {
   struct lent *l = xcalloc(1, sizeof(*l));
   *l = (struct lent){.disk = {.tree = fcntl(tree, F_DUPFD_CLOEXEC, 3), .fresh = *fresh},
@@ -386,8 +386,8 @@ int disk_pool_take(const char *boxes, const struct jail_limits *limits, const ch
 
 void disk_pool_lend(const struct jail_limits *limits, const char *dir, int tree)
 {
-  struct disk_wipe_figures fresh;
-  if (!disk_wipe_look(tree, &fresh))
+  struct disk_usage fresh;
+  if (!disk_usage_read(tree, &fresh))
     lend(limits, dir, tree, &fresh);
 }
 

@@ -39,6 +39,6 @@ void disk_pool_close(void); /* ends the thread, gives every disk back; the next 
 struct disk_pool_count {
   size_t ready, lent, reused;
 };
-struct disk_pool_count disk_pool_count(void); /* for tests and figures */
+struct disk_pool_count disk_pool_count(void); /* for tests and statistics */
 
 #endif

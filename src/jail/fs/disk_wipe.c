@@ -11,29 +11,29 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-int disk_wipe_look(int tree, struct disk_wipe_figures *out)
+int disk_usage_read(int tree, struct disk_usage *out)
 {
   struct statfs fs;
   if (fstatfs(tree, &fs))
     return -errno;
-  *out = (struct disk_wipe_figures){.blocks = (uint64_t)fs.f_blocks,
-                                    .block_bytes = (uint64_t)fs.f_bsize,
-                                    .free = (uint64_t)fs.f_bfree,
-                                    .files = (uint64_t)fs.f_files,
-                                    .free_files = (uint64_t)fs.f_ffree};
+  *out = (struct disk_usage){.blocks = (uint64_t)fs.f_blocks,
+                             .block_bytes = (uint64_t)fs.f_bsize,
+                             .free = (uint64_t)fs.f_bfree,
+                             .files = (uint64_t)fs.f_files,
+                             .free_files = (uint64_t)fs.f_ffree};
   return 0;
 }
 
-static bool same(const struct disk_wipe_figures *a, const struct disk_wipe_figures *b)
+static bool same(const struct disk_usage *a, const struct disk_usage *b)
 {
   return a->blocks == b->blocks && a->block_bytes == b->block_bytes && a->free == b->free && a->files == b->files &&
          a->free_files == b->free_files;
 }
 
-bool disk_wipe_worth(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits)
+bool disk_wipe_worth(int tree, const struct disk_usage *fresh, const struct disk_wipe_limits *limits)
 {
-  struct disk_wipe_figures now = {0};
-  return !disk_wipe_look(tree, &now) && now.blocks == fresh->blocks && now.files == fresh->files &&
+  struct disk_usage now = {0};
+  return !disk_usage_read(tree, &now) && now.blocks == fresh->blocks && now.files == fresh->files &&
          now.free <= fresh->free && now.free_files <= fresh->free_files &&
          (fresh->free - now.free) * now.block_bytes <= limits->bytes &&
          fresh->free_files - now.free_files <= limits->files;
@@ -78,14 +78,14 @@ static int remove_dir(int at, const char *name, unsigned depth, unsigned *left)
   return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
 }
 
-static int remove_room(int tree, const char *name, unsigned *left)
+static int remove_dir_of_box(int tree, const char *name, unsigned *left)
 {
   int r = remove_dir(tree, name, WIPE_DEPTH, left);
   return r == -ENOENT ? 0 : r;
 }
 
-/* Beside the two rooms a new disk has what mkfs made, and nothing more. */
-static int only_rooms(int tree)
+/* Beside the two directories a new disk has what mkfs made, and nothing more. */
+static int only_known_dirs(int tree)
 {
   static const char *const names[] = {"upper", "work", "lost+found"};
   cleanup_dir DIR *d = open_in(tree, ".");
@@ -102,16 +102,16 @@ static int only_rooms(int tree)
   return -errno;
 }
 
-int disk_wipe_disk(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits)
+int disk_wipe_disk(int tree, const struct disk_usage *fresh, const struct disk_wipe_limits *limits)
 {
-  struct disk_wipe_figures now = {0};
+  struct disk_usage now = {0};
   struct err err = ERR_NONE;
   unsigned left = limits->files;
-  int r = remove_room(tree, "upper", &left);
-  r = r ? r : remove_room(tree, "work", &left);
-  r = r ? r : only_rooms(tree);
+  int r = remove_dir_of_box(tree, "upper", &left);
+  r = r ? r : remove_dir_of_box(tree, "work", &left);
+  r = r ? r : only_known_dirs(tree);
   r = r ? r : disk_make_dirs(tree, &err);
-  r = r ? r : disk_wipe_look(tree, &now);
+  r = r ? r : disk_usage_read(tree, &now);
   if (r)
     return r;
   return same(&now, fresh) ? 0 : -EAGAIN;

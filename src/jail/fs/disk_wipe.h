@@ -13,19 +13,19 @@
 #define WIPE_DEPTH 48 /* directories in directories */
 
 /* What a filesystem counts. */
-struct disk_wipe_figures {
+struct disk_usage {
   uint64_t blocks, block_bytes, free, files, free_files;
 };
-int disk_wipe_look(int tree, struct disk_wipe_figures *out); /* 0 or -errno */
+int disk_usage_read(int tree, struct disk_usage *out); /* 0 or -errno */
 
 /* What a wipe is worth: with more on the disk a new one is cheaper. */
 struct disk_wipe_limits {
   unsigned files;
   uint64_t bytes;
 };
-bool disk_wipe_worth(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits);
+bool disk_wipe_worth(int tree, const struct disk_usage *fresh, const struct disk_wipe_limits *limits);
 
 /* 0: as new. -EAGAIN: empty, but something deleted is still held; ask again. Else it can't be used. */
-int disk_wipe_disk(int tree, const struct disk_wipe_figures *fresh, const struct disk_wipe_limits *limits);
+int disk_wipe_disk(int tree, const struct disk_usage *fresh, const struct disk_wipe_limits *limits);
 
 #endif

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#define STAGE_NAME 16 /* number of a mount below dir/stage */
 #define BUSY_TRIES 400
 #define LEAVE_US   30000000 /* for a former mount of the same directory to go */
 
@@ -127,14 +128,14 @@ struct stage {
   size_t attached;
 };
 
-static void stage_name(char name[16], size_t i)
+static void stage_name(char name[STAGE_NAME], size_t i)
 {
-  snprintf(name, 16, "%zu", i);
+  snprintf(name, STAGE_NAME, "%zu", i);
 }
 
 static void stage_clear(struct stage *s)
 {
-  char name[16];
+  char name[STAGE_NAME];
   while (s->attached > 0) {
     stage_name(name, --s->attached);
     umount2(name, MNT_DETACH);
@@ -164,7 +165,7 @@ static int stage_open(struct stage *s, const char *dir)
   return s->before < 0 || fchdir(s->dir) ? -errno : 0;
 }
 
-static int stage_place(struct stage *s, char name[16])
+static int stage_place(struct stage *s, char name[STAGE_NAME])
 {
   stage_name(name, s->attached);
   if (mkdir(name, 0700) && errno != EEXIST)
@@ -173,7 +174,7 @@ static int stage_place(struct stage *s, char name[16])
   return 0;
 }
 
-static int stage_add(struct stage *s, int tree, char name[16])
+static int stage_add(struct stage *s, int tree, char name[STAGE_NAME])
 {
   int r = stage_place(s, name);
   return !r && move_mount(tree, "", AT_FDCWD, name, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : r;
@@ -181,7 +182,7 @@ static int stage_add(struct stage *s, int tree, char name[16])
 
 static int list_layers(struct stage *s, const struct clones *c, struct buf *list)
 {
-  char name[16] = "";
+  char name[STAGE_NAME] = "";
   int r = 0;
   buf_adds(list, STR("redirect_dir=on,metacopy=off,xino=auto,volatile,index=on,nfs_export=on,lowerdir="));
   for (size_t i = 0; i < c->n && !r; i++) {
@@ -197,7 +198,7 @@ static int list_layers(struct stage *s, const struct clones *c, struct buf *list
 
 static int mount_by_name(const struct overlay_layers *l, const struct clones *c)
 {
-  char name[16];
+  char name[STAGE_NAME];
   __attribute__((cleanup(stage_clear))) struct stage stage = {.dir = -1, .before = -1};
   cleanup_buf struct buf list = BUF_INIT((size_t)sysconf(_SC_PAGESIZE));
   int r = stage_open(&stage, l->dir);
@@ -343,7 +344,7 @@ bool overlay_views_allowed(void)
 
 static int view_by_name(const char *dir, const struct clones *c)
 {
-  char name[16] = "";
+  char name[STAGE_NAME] = "";
   __attribute__((cleanup(stage_clear))) struct stage stage = {.dir = -1, .before = -1};
   cleanup_buf struct buf list = BUF_INIT((size_t)sysconf(_SC_PAGESIZE));
   int r = stage_open(&stage, dir);

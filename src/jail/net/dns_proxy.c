@@ -24,6 +24,7 @@
 /* Seconds an answered address stays open at least: programs keep addresses longer than they should */
 #define OPEN_MIN    300u
 #define OPEN_MAX    14400u
+#define SLOT_NAME   16 /* the file with the list of a slot: its number */
 #define LIST_MAX    65536
 #define KNOWN_MAX   4096
 #define BATCH       32   /* openings in one transaction */
@@ -32,7 +33,7 @@
 #define FRESH_PER_S 8
 #define PENALTY_US  5000000 /* a slot whose opening the kernel refused is not tried again for so long */
 
-_Static_assert(NAMES_ADDRESSES == DNS_ADDRESSES, "an answer is opened as a whole");
+_Static_assert(DNS_OPENING_MAX == DNS_ADDRESSES, "an answer is opened as a whole");
 
 struct verdict { /* keeper -> worker */
   uint32_t id, yes;
@@ -50,7 +51,7 @@ struct known {
 
 static bool list_time(int dir, uint32_t slot, struct timespec *out)
 {
-  char name[16];
+  char name[SLOT_NAME];
   struct stat st;
   snprintf(name, sizeof(name), "%u", slot);
   if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
@@ -103,11 +104,11 @@ static bool among(const uint32_t *list, uint32_t n, uint32_t address)
 }
 
 /* What the worker asked for, less what is open already. False: nothing of it may be opened. */
-static bool examine(int dir, struct names_opening *o)
+static bool examine(int dir, struct dns_opening *o)
 {
   struct timespec list;
   uint32_t n = 0;
-  if (o->slot >= JAIL_NET_SLOTS || o->seconds < OPEN_MIN || o->seconds > OPEN_MAX || o->count > NAMES_ADDRESSES ||
+  if (o->slot >= JAIL_NET_SLOTS || o->seconds < OPEN_MIN || o->seconds > OPEN_MAX || o->count > DNS_OPENING_MAX ||
       !list_time(dir, o->slot, &list))
     return false;
   for (uint32_t i = 0; i < o->count; i++)
@@ -117,7 +118,7 @@ static bool examine(int dir, struct names_opening *o)
   return n == 0 || spend(o->slot, &list, n);
 }
 
-static void remember(int dir, const struct names_opening *o)
+static void remember(int dir, const struct dns_opening *o)
 {
   struct timespec list;
   if (!list_time(dir, o->slot, &list))
@@ -128,10 +129,10 @@ static void remember(int dir, const struct names_opening *o)
 }
 
 /* One transaction for all; where it fails, one for each, so that only those fail that must. */
-static void open_batch(const struct jail_net_config *config, dns_proxy_open_fn *open_fn, struct names_opening *list,
+static void open_batch(const struct jail_net_config *config, dns_proxy_open_fn *open_fn, struct dns_opening *list,
                        bool *yes, size_t n)
 {
-  struct names_opening fresh[BATCH];
+  struct dns_opening fresh[BATCH];
   size_t at[BATCH], k = 0;
   for (size_t i = 0; i < n; i++)
     if (yes[i] && list[i].count) {
@@ -148,7 +149,7 @@ static void open_batch(const struct jail_net_config *config, dns_proxy_open_fn *
 }
 
 /* Whatever has come by now; false when the worker is gone. */
-static bool take_batch(int sock, struct names_opening *list, size_t *n)
+static bool take_batch(int sock, struct dns_opening *list, size_t *n)
 {
   for (*n = 0; *n < BATCH;) {
     ssize_t k = recv(sock, &list[*n], sizeof(*list), *n ? MSG_DONTWAIT : 0);
@@ -165,7 +166,7 @@ static bool take_batch(int sock, struct names_opening *list, size_t *n)
 
 static void serve_worker(const struct jail_net_config *config, int dir, int sock, dns_proxy_open_fn *open_fn)
 {
-  struct names_opening list[BATCH];
+  struct dns_opening list[BATCH];
   bool yes[BATCH];
   size_t n;
   while (take_batch(sock, list, &n)) {
@@ -188,7 +189,7 @@ static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t 
 static _Noreturn void keeper_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port,
                                  dns_proxy_open_fn *open_address)
 {
-  prctl(PR_SET_NAME, "names-keeper");
+  prctl(PR_SET_NAME, "dns-keeper");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (;;) {
     int pair[2];
@@ -222,7 +223,7 @@ struct pending {
   struct dns_question ours; /* as sent on, with our number */
   uint16_t their_id;
   int64_t until_us;
-  struct names_opening opening; /* ANSWERED, OPENING */
+  struct dns_opening opening; /* ANSWERED, OPENING */
   uint8_t answer[DNS_MESSAGE];
   size_t size;
 };
@@ -252,7 +253,7 @@ static void drop_rights(void)
 static int listed(uint32_t slot, const char *name)
 {
   static char text[LIST_MAX];
-  char file[16];
+  char file[SLOT_NAME];
   snprintf(file, sizeof(file), "%u", slot);
   cleanup_fd int fd = openat(worker.dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
@@ -397,8 +398,8 @@ static void take_answer(struct pending *p)
     send_answer(p);
     return;
   }
-  p->opening = (struct names_opening){
-      .slot = p->slot, .seconds = MIN(MAX(a.ttl, OPEN_MIN), OPEN_MAX), .count = (uint32_t)a.count};
+  p->opening =
+      (struct dns_opening){.slot = p->slot, .seconds = MIN(MAX(a.ttl, OPEN_MIN), OPEN_MAX), .count = (uint32_t)a.count};
   memcpy(p->opening.address, a.address, a.count * sizeof(a.address[0]));
   p->state = ANSWERED;
   p->until_us = clock_mono_us() + PATIENCE_US;
@@ -453,7 +454,7 @@ static void worker_turn(void)
 
 static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port, int keeper)
 {
-  prctl(PR_SET_NAME, "names");
+  prctl(PR_SET_NAME, "dns-proxy");
   worker.config = config;
   worker.resolver = resolver;
   worker.dir = dir;
@@ -491,11 +492,11 @@ static void close_others(int dir, int port)
 int dns_proxy_start(const struct jail_net_config *config, uint32_t resolver, dns_proxy_open_fn *open_fn,
                     struct err *err)
 {
-  if ((mkdir(config->names, 0755) && errno != EEXIST) || chmod(config->names, 0755))
-    return err_errno(err, "making %s", config->names);
-  cleanup_fd int dir = open(config->names, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if ((mkdir(config->dns_lists, 0755) && errno != EEXIST) || chmod(config->dns_lists, 0755))
+    return err_errno(err, "making %s", config->dns_lists);
+  cleanup_fd int dir = open(config->dns_lists, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0)
-    return err_errno(err, "opening %s", config->names);
+    return err_errno(err, "opening %s", config->dns_lists);
   cleanup_fd int port = bind_port(config, err);
   if (port < 0)
     return port;

@@ -18,14 +18,14 @@
 #define DNS_PROXY_USER  65534 /* nobody */
 
 /* What an answer opens. */
-#define NAMES_ADDRESSES 32
-struct names_opening {
+#define DNS_OPENING_MAX 32
+struct dns_opening {
   uint32_t id; /* the worker's own */
   uint32_t slot, seconds, count;
-  uint32_t address[NAMES_ADDRESSES]; /* host byte order */
+  uint32_t address[DNS_OPENING_MAX]; /* host byte order */
 };
 /* What the keeper does with addresses: adds them to the sets of their slots, all or none. Runs in the keeper. */
-typedef int dns_proxy_open_fn(const struct jail_net_config *config, const struct names_opening *list, size_t n);
+typedef int dns_proxy_open_fn(const struct jail_net_config *config, const struct dns_opening *list, size_t n);
 
 /* Forks: call while the process has one thread. The keeper's pid, or negative. */
 int dns_proxy_start(const struct jail_net_config *config, uint32_t resolver, dns_proxy_open_fn *open, struct err *err);

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/netlink.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -35,18 +36,18 @@ static _Atomic uint8_t has_chain[JAIL_NET_SLOTS];
 /* --- names ---------------------------------------------------------------------------------------------------- */
 
 /* Links are named by 6 hex digits of the instance's fingerprint: 15 characters must hold them and a counter. */
-void jail_net_prefix(const char *instance, char out[8])
+void jail_net_prefix(const char *instance, char out[JAIL_NET_PREFIX])
 {
   uint8_t sum[SHA256_LEN];
   char hex[7];
   sha256_of(instance, strlen(instance), sum);
   hex_encode(sum, 3, hex);
-  snprintf(out, 8, "c%s", hex);
+  snprintf(out, JAIL_NET_PREFIX, "c%s", hex);
 }
 
-void jail_net_table(const char *instance, char out[80])
+void jail_net_table(const char *instance, char out[JAIL_NET_TABLE])
 {
-  snprintf(out, 80, "cloche_%s", instance);
+  snprintf(out, JAIL_NET_TABLE, "cloche_%s", instance);
   for (char *p = out; *p; p++)
     if (*p == '-')
       *p = '_';
@@ -207,7 +208,7 @@ static int put_text(const char *path, const char *text, struct err *err)
   return 0;
 }
 
-static void put_addresses(struct buf *b, const struct names_opening *o, unsigned seconds)
+static void put_addresses(struct buf *b, const struct dns_opening *o, unsigned seconds)
 {
   char text[INET_ADDRSTRLEN];
   for (uint32_t i = 0; i < o->count; i++) {
@@ -219,9 +220,9 @@ static void put_addresses(struct buf *b, const struct names_opening *o, unsigned
 }
 
 /* In the keeper of the name server. Taking the old elements out first is what renews their time. */
-static int open_named(const struct jail_net_config *c, const struct names_opening *list, size_t n)
+static int open_answered(const struct jail_net_config *c, const struct dns_opening *list, size_t n)
 {
-  char table[80];
+  char table[JAIL_NET_TABLE];
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
   jail_net_table(c->instance, table);
   for (size_t i = 0; i < n; i++)
@@ -232,23 +233,23 @@ static int open_named(const struct jail_net_config *c, const struct names_openin
   return nft(&b, NULL);
 }
 
-static pid_t names_keeper;
+static pid_t dns_keeper;
 
-static int start_names(const struct jail_net_config *c, uint32_t resolver, struct err *err)
+static int start_dns_proxy(const struct jail_net_config *c, uint32_t resolver, struct err *err)
 {
-  dns_proxy_stop(names_keeper);
-  names_keeper = 0;
-  if (!c->names)
+  dns_proxy_stop(dns_keeper);
+  dns_keeper = 0;
+  if (!c->dns_lists)
     return 0;
-  int pid = dns_proxy_start(c, resolver, open_named, err);
+  int pid = dns_proxy_start(c, resolver, open_answered, err);
   if (pid > 0)
-    names_keeper = pid;
+    dns_keeper = pid;
   return MIN(pid, 0);
 }
 
 static int check_config(const struct jail_net_config *c, struct err *err)
 {
-  if (!c->instance || !*c->instance || strlen(c->instance) > 64 || c->pool == 0 || (c->pool & 0xffff))
+  if (!c->instance || !*c->instance || strlen(c->instance) > JAIL_NAME_MAX || c->pool == 0 || (c->pool & 0xffff))
     return err_set(err, -EINVAL, "the boxes' addresses need an instance and a /16");
   return 0;
 }
@@ -257,7 +258,7 @@ static int check_config(const struct jail_net_config *c, struct err *err)
  * are added to, never flushed, so that boxes found again keep their lists. */
 int jail_net_open(const struct jail_net_config *c, struct err *err)
 {
-  char table[80], prefix[8], gateway[INET_ADDRSTRLEN];
+  char table[JAIL_NET_TABLE], prefix[JAIL_NET_PREFIX], gateway[INET_ADDRSTRLEN];
   int r = check_config(c, err);
   if (r)
     return r;
@@ -289,16 +290,16 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
   if (!r)
     r = put_text("/proc/sys/net/ipv4/ip_forward", "1", err);
   if (!r)
-    r = start_names(c, resolver, err);
+    r = start_dns_proxy(c, resolver, err);
   return r;
 }
 
 void jail_net_close(const char *instance)
 {
-  char table[80];
+  char table[JAIL_NET_TABLE];
   cleanup_buf struct buf b = BUF_INIT(1024);
-  dns_proxy_stop(names_keeper);
-  names_keeper = 0;
+  dns_proxy_stop(dns_keeper);
+  dns_keeper = 0;
   jail_net_table(instance, table);
   buf_addf(&b, "add table inet %s\ndelete table inet %s\n", table, table);
   nft(&b, NULL);
@@ -340,16 +341,16 @@ static bool has_everything(const char *const *list)
 }
 
 /* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to
- * `names`, one per line; NULL where they are not taken. */
-static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *names, struct err *err)
+ * `domains`, one per line; NULL where they are not taken. */
+static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *domains, struct err *err)
 {
   if (has_everything(list))
     buf_addf(b, "    %s\n", verdict);
   for (size_t n = 0; list && list[n]; n++) {
     if (n == LIST_MAX)
       return err_set(err, -E2BIG, "more than %d entries in a network list", LIST_MAX);
-    if (names && dns_pattern(list[n])) {
-      buf_addf(names, "%s\n", list[n]);
+    if (domains && dns_pattern(list[n])) {
+      buf_addf(domains, "%s\n", list[n]);
       continue;
     }
     int r = jail_net_check(list[n], err);
@@ -381,23 +382,23 @@ static int check_net(const struct jail_net *net, struct err *err)
 }
 
 /* A box with names on its list, or with everything closed, asks the name server that looks at lists. */
-static int write_rules(struct buf *b, struct buf *names, const char *table, const struct jail_net *net, const char *box,
-                       struct err *err)
+static int write_rules(struct buf *b, struct buf *domains, const char *table, const struct jail_net *net,
+                       const char *box, struct err *err)
 {
   buf_addf(b, "table inet %s {\n  chain b%u {\n", table, net->slot);
-  int r = write_list(b, net->allow, "accept", net->config->names ? names : NULL, err);
+  int r = write_list(b, net->allow, "accept", net->config->dns_lists ? domains : NULL, err);
   buf_addf(b, "    ip daddr @l%u accept\n", net->slot);
   if (!r)
     r = write_list(b, net->deny, "goto refuse", NULL, err);
   buf_addf(b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, box, net->slot);
-  if (names->n > 0 || has_everything(net->deny))
+  if (domains->n > 0 || has_everything(net->deny))
     buf_addf(b, "add element inet %s named { %s }\n", table, box);
   return r;
 }
 
 int jail_net_update(const struct jail_net *net, struct err *err)
 {
-  char table[80], box[INET_ADDRSTRLEN];
+  char table[JAIL_NET_TABLE], box[INET_ADDRSTRLEN];
   int r = check_net(net, err);
   if (r)
     return r;
@@ -406,18 +407,18 @@ int jail_net_update(const struct jail_net *net, struct err *err)
     return 0;
   jail_net_table(net->config->instance, table);
   dotted(jail_net_address(net), box);
-  cleanup_buf struct buf b = BUF_INIT(1 << 20), names = BUF_INIT(60000);
+  cleanup_buf struct buf b = BUF_INIT(1 << 20), domains = BUF_INIT(60000);
   forget(&b, table, net->slot, box);
   if (lists)
-    r = write_rules(&b, &names, table, net, box, err);
+    r = write_rules(&b, &domains, table, net, box, err);
   else
     buf_addf(&b, "delete chain inet %s b%u\ndelete set inet %s l%u\n", table, net->slot, table, net->slot);
-  if (!r && buf_failed(&names))
+  if (!r && buf_failed(&domains))
     r = err_set(err, -E2BIG, "too many domain names in a network list");
   if (!r)
     r = nft(&b, err);
-  if (!r && net->config->names)
-    r = dns_proxy_set(net->config->names, net->slot, names.n ? buf_z(&names) : NULL, err);
+  if (!r && net->config->dns_lists)
+    r = dns_proxy_set(net->config->dns_lists, net->slot, domains.n ? buf_z(&domains) : NULL, err);
   if (!r)
     atomic_store(&has_chain[net->slot], lists);
   return r;
@@ -441,22 +442,22 @@ int jail_net_talk(int netns, int protocol, struct err *err)
 
 /* The name holds a counter, not the slot: a dead box's link may linger for a moment while its namespace is taken down.
  */
-static int make_link(int sock, const char *instance, int netns, char name[16], struct err *err)
+static int make_link(int sock, const char *instance, int netns, char name[IFNAMSIZ], struct err *err)
 {
   static _Atomic uint32_t counter;
-  char prefix[8];
+  char prefix[JAIL_NET_PREFIX];
   int r = -EEXIST;
   jail_net_prefix(instance, prefix);
   if (!counter)
     counter = (uint32_t)clock_wall_us();
   for (int i = 0; i < 100 && r == -EEXIST; i++) {
-    snprintf(name, 16, "%sv%06" PRIx32, prefix, ++counter & 0xffffff);
+    snprintf(name, IFNAMSIZ, "%sv%06" PRIx32, prefix, ++counter & 0xffffff);
     r = rtnl_veth(sock, name, netns);
   }
   return r ? err_set(err, r, "making a veth: %s", strerrordesc_np(-r)) : 0;
 }
 
-static int set_outside(const struct jail_net *net, int sock, const char *name, struct err *err)
+static int set_host_end(const struct jail_net *net, int sock, const char *name, struct err *err)
 {
   int index = rtnl_index(sock, name);
   int r = index < 0 ? index : rtnl_up(sock, index, true);
@@ -469,7 +470,7 @@ static int set_outside(const struct jail_net *net, int sock, const char *name, s
   return r ? err_set(err, r, "setting up %s: %s", name, strerrordesc_np(-r)) : 0;
 }
 
-static int set_inside(const struct jail_net *net, int sock, struct err *err)
+static int set_box_end(const struct jail_net *net, int sock, struct err *err)
 {
   int index = rtnl_index(sock, "eth0");
   int r = index < 0 ? index : rtnl_up(sock, index, false);
@@ -494,23 +495,23 @@ int jail_net_loopback(int netns, struct err *err)
 
 int jail_net_attach(const struct jail_net *net, int netns, struct err *err)
 {
-  char name[16];
+  char name[IFNAMSIZ];
   int r = check_net(net, err);
   if (r)
     return r;
-  cleanup_fd int outside = rtnl_open();
-  if (outside < 0)
-    return err_set(err, outside, "opening a netlink socket: %s", strerrordesc_np(-outside));
+  cleanup_fd int host = rtnl_open();
+  if (host < 0)
+    return err_set(err, host, "opening a netlink socket: %s", strerrordesc_np(-host));
   cleanup_fd int inside = jail_net_talk(netns, NETLINK_ROUTE, err);
   if (inside < 0)
     return inside;
   /* Lists before the link: there is no moment with outbound networking and no rules. */
   r = jail_net_update(net, err);
   if (!r)
-    r = make_link(outside, net->config->instance, netns, name, err);
+    r = make_link(host, net->config->instance, netns, name, err);
   if (!r)
-    r = set_outside(net, outside, name, err);
+    r = set_host_end(net, host, name, err);
   if (!r)
-    r = set_inside(net, inside, err);
+    r = set_box_end(net, inside, err);
   return r;
 }

@@ -23,7 +23,7 @@ struct jail_net {
 };
 
 /* At daemon start, in the network namespace that has outbound networking, while the process has one thread (with
- * config.names it forks). Keeps what living boxes have from before. The config must stay as it is. */
+ * config.dns_lists it forks). Keeps what living boxes have from before. The config must stay as it is. */
 int jail_net_open(const struct jail_net_config *config, struct err *err);
 /* Takes table and rules away; boxes still connected lose outbound networking. */
 void jail_net_close(const char *instance);
@@ -41,7 +41,9 @@ int jail_net_check(const char *entry, struct err *err);
 
 uint32_t jail_net_address(const struct jail_net *net); /* of the box, host byte order */
 /* Names as nftables and the kernel know them, for doctor and tests. */
-void jail_net_prefix(const char *instance, char out[8]);
-void jail_net_table(const char *instance, char out[80]);
+#define JAIL_NET_PREFIX 8  /* bytes of the names that links of an instance begin with */
+#define JAIL_NET_TABLE  80 /* bytes of the name of its table */
+void jail_net_prefix(const char *instance, char out[JAIL_NET_PREFIX]);
+void jail_net_table(const char *instance, char out[JAIL_NET_TABLE]);
 
 #endif

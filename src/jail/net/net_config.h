@@ -3,17 +3,17 @@
 #ifndef CLOCHE_JAIL_NET_NET_CONFIG_H
 #define CLOCHE_JAIL_NET_NET_CONFIG_H
 
-#include "base/base.h"
+#include "jail/jail_defs.h"
 
 #define JAIL_NET_SLOTS 65000u
 
 struct jail_net_config {
   const char *instance;
-  uint32_t pool;        /* host byte order; first address of a /16 that is nobody else's, such as 10.213.0.0 */
-  uint32_t resolver;    /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
-  unsigned connections; /* open at a time per box; 0 = 1024 */
-  uint64_t rate;        /* bytes per second each way per box; 0 = no cap */
-  const char *names;    /* directory of its own for lists of domain names; NULL = such entries are refused */
+  uint32_t pool;         /* host byte order; first address of a /16 that is nobody else's, such as 10.213.0.0 */
+  uint32_t resolver;     /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
+  unsigned connections;  /* open at a time per box; 0 = 1024 */
+  uint64_t rate;         /* bytes per second each way per box; 0 = no cap */
+  const char *dns_lists; /* directory of its own for lists of domain names; NULL = such entries are refused */
 };
 
 /* The first address of a box, behind the gateway's and some that are kept free. */

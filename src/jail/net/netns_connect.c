@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define DOOR_TIMEOUT_MS 2000
-#define DOOR_SYNS       2 /* asked again so often, over 7 s, where nobody waits here */
+#define CONNECT_TIMEOUT_MS 2000
+#define CONNECT_SYNS       2 /* asked again so often, over 7 s, where nobody waits here */
 
 static int home = -1;
 
@@ -51,10 +51,10 @@ static int finish(int fd, bool wait)
   socklen_t len = sizeof(code);
   struct pollfd p = {.fd = fd, .events = POLLOUT};
   int ready;
-  while ((ready = poll(&p, 1, wait ? DOOR_TIMEOUT_MS : 0)) < 0 && errno == EINTR)
+  while ((ready = poll(&p, 1, wait ? CONNECT_TIMEOUT_MS : 0)) < 0 && errno == EINTR)
     ;
   if (ready <= 0)
-    return wait ? -ETIMEDOUT : setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &(int){DOOR_SYNS}, sizeof(int));
+    return wait ? -ETIMEDOUT : setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &(int){CONNECT_SYNS}, sizeof(int));
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &len) ? -errno : -code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_bloat.c - one piece of memory, shared by many forks: it is written into a checkpoint once for each.
+/* checkpoint_bloat.c - one piece of memory, shared by many forks: it is written into a checkpoint once for each.
  *
- *   image_bloat MIB FORKS
+ *   checkpoint_bloat MIB FORKS
  *
  * Prints "forked" when all stand, and leaves them behind. */
 #include <stdio.h>

@@ -114,7 +114,7 @@ def test_hard_links_write_nothing_beside_the_image(tenants: Tenants) -> None:
 def test_an_image_is_bounded_though_forks_share_memory(tenants: Tenants) -> None:
     box = tenants.attacker.create(timeout=300)
     try:
-        code, out, err = tenants.attack(box, "image_bloat", "100", "60")
+        code, out, err = tenants.attack(box, "checkpoint_bloat", "100", "60")
         assert code == 0 and "forked" in out, err
         answer = tenants.attacker.call("POST", f"/sandboxes/{box.id}/pause")
         assert answer.status == 422 and b"MiB" in answer.body, (answer.status, answer.body)
