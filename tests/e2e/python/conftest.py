@@ -16,8 +16,7 @@ import pytest
 import pytest_asyncio
 
 from support.either import Either
-from support.server import Server
-from support.state import leaked, look
+from support.server import Server, own_server
 from support.wire import RawBox, Wire
 
 FLAVOURS = ["sync", "async"]
@@ -37,17 +36,8 @@ def unique() -> str:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server of the test's own, started; after the test it is stopped and must have left nothing."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start()
-    try:
+    with own_server() as made:
         yield made
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()
 
 
 @pytest_asyncio.fixture(scope="module", params=FLAVOURS)

@@ -17,7 +17,7 @@ import pytest
 
 from support.pythons import all_forks, pythons, warm_box
 from support.recipes import fresh, order
-from support.server import Server
+from support.server import Server, own_server
 from support.waiting import eventually
 from support.wire import Wire
 
@@ -141,12 +141,8 @@ def test_a_copy_whose_libraries_were_changed_loads_its_own(source: interpreter.S
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    try:
-        made.start()
+    with own_server() as made:
         yield made
-    finally:
-        made.close()
 
 
 def warden_dies(server: Server) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.reboot import power_off
-from support.server import Server
+from support.server import Server, own_server
 from support.sleepers import connect, pause, state, text_of
 from support.state import below
 from support.wire import RawBox
@@ -25,10 +25,8 @@ CHECK = "(x + 1, len(held), hash(held) == before)"
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    made.start(*PACKING)
-    yield made
-    made.close()
+    with own_server(*PACKING) as made:
+        yield made
 
 
 def asleep(server: Server) -> RawBox:

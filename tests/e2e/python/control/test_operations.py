@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Server, binary
+from support.server import Server, binary, own_server
 from support.wire import RawBox, Wire
 
 TOKEN = {"X-Admin-Token": "a token for a test"}
@@ -28,13 +28,11 @@ def port() -> int:
 
 @pytest.fixture(scope="module")
 def server(port: int) -> Iterator[Server]:
-    made = Server()
-    made.start(
+    with own_server(
         "--admin-token", TOKEN["X-Admin-Token"], "--metrics-listen", f"127.0.0.1:{port}",
         "--access-log-every", "1", "--box-connections-max", "2", "--gates", "1",
-    )  # fmt: skip
-    yield made
-    made.close()
+    ) as made:  # fmt: skip
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.recipes import Order, fresh, order, run
-from support.server import Server, binary
+from support.server import Server, binary, own_server
 from support.waiting import eventually
 
 DAY = 86400
@@ -21,12 +21,8 @@ DAY = 86400
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    made.start("--build-wait-seconds", "5", "--pool", "0")
-    try:
+    with own_server("--build-wait-seconds", "5", "--pool", "0") as made:
         yield made
-    finally:
-        made.close()
 
 
 def clear(server: Server, *words: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from support.recipes import fresh
 from support.registry import Account, Door, Member, Registry, TokenDesk, small_image
-from support.server import Server
+from support.server import Server, own_server
 from support.state import below
 
 ACCOUNT = Account("AKIATEST", "wJalr/secret+key", "eu-north-1", "token-of-a-day")
@@ -35,13 +35,12 @@ def image(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    desk, made = TokenDesk(ACCOUNT), Server()
-    made.start("--image-insecure", "127.0.0.1:*", "--image-ecr-url", f"http://{desk.host}")
+    tokens = TokenDesk(ACCOUNT)
     try:
-        yield made
+        with own_server("--image-insecure", "127.0.0.1:*", "--image-ecr-url", f"http://{tokens.host}") as made:
+            yield made
     finally:
-        made.close()
-        desk.stop()
+        tokens.stop()
 
 
 @pytest.mark.parametrize("kind", ["general", "google", "amazon"])

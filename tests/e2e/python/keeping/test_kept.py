@@ -11,18 +11,15 @@ from collections.abc import Iterator
 import pytest
 
 from support.recipes import Order, fresh, order, run, step
-from support.server import Server
+from support.server import Server, own_server
 from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    try:
+    with own_server(start=False) as made:
         yield made
-    finally:
-        made.close()
 
 
 def kept(build: Order) -> RawBox:

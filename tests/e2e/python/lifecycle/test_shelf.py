@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.server import Server
+from support.server import Server, own_server
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(300)
@@ -23,11 +23,8 @@ COMERS = 14
 
 @pytest.fixture
 def own() -> Iterator[Server]:
-    server = Server()
-    try:
+    with own_server(start=False) as server:
         yield server
-    finally:
-        server.close()
 
 
 def shelf(server: Server) -> int:

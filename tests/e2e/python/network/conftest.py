@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from support.state import look
+from support.server import own_server
 from support.world import Abroad, World, links, tables
 
 
@@ -21,27 +20,11 @@ def world() -> Iterator[World]:
         made.close()
 
 
-def left(data: str) -> set[str]:
-    """What this server still has on the machine; the links out there are other servers'."""
-    return {line for line in look(data) if not line.startswith("link ")}
-
-
 @pytest.fixture(scope="module")
 def server(world: World) -> Iterator[Abroad]:
     """Afterwards the host is as it was: nothing the server or its boxes had is left on it."""
-    made = Abroad(world)
-    data = str(made.data)
-    try:
-        made.start()
+    with own_server(made=Abroad(world)) as made:
         yield made
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
     with world.inside():
         assert links() == {"lo", "out"}
         assert tables() == ""
-    deadline = time.monotonic() + 60
-    while left(data) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert left(data) == set()

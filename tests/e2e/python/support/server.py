@@ -14,16 +14,19 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import e2b_code_interpreter as interpreter
 
-from support.state import instance
+from support.state import instance, leaked, look
+from support.waiting import eventually
 from support.wire import Wire
 
 TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
+START_SECONDS = 180
 STOP_SECONDS = 90
 
 
@@ -66,9 +69,11 @@ class Server:
         self.ready = self.home / "ready.json"
         self.key: str | None = None
         self.process: subprocess.Popen[bytes] | None = None
+        self.flags: tuple[str, ...] = ()
 
     def start(self, *extra: str, exit_with: int | None = None) -> dict[str, Any]:
         self.ready.unlink(missing_ok=True)
+        self.flags = extra
         command = [binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
         command += ["--templates", TEMPLATES, "--ready-file", str(self.ready)]
         command += ["--exit-with", str(exit_with or os.getpid()), *extra]
@@ -76,16 +81,18 @@ class Server:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + 180
-        while not self.ready.exists():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.02)
+        eventually(self.is_ready, START_SECONDS, every=0.02, state=self.log)
         told = json.loads(self.ready.read_text())
         assert instance(str(self.data))  # remembered, for a look when the directory is gone
         self.url = told["url"]
+        self.tls_url = told.get("tlsUrl")
         self.key = self.key or told["apiKey"]
         return told
+
+    def is_ready(self) -> bool:
+        assert self.process
+        assert self.process.poll() is None, self.log()
+        return self.ready.exists()
 
     def log(self) -> str:
         return (self.home / "log").read_text(errors="replace")[-6000:]
@@ -126,10 +133,31 @@ class Server:
         return self.signal(signal.SIGINT)
 
     def close(self) -> None:
-        """Whatever happened, end it: a last start adopts what is left, SIGINT ends it."""
-        assert self.process
-        if self.process.poll() is None:
+        """End it, whatever happened, and remove its directory."""
+        if self.process and self.process.poll() is None:
             self.stop()
-        found = FINDING.search((self.home / "log").read_text(errors="replace"))
+        log = self.home / "log"
+        found = FINDING.search(log.read_text(errors="replace")) if log.exists() else None
         shutil.rmtree(self.home, ignore_errors=True)
         assert not found, found[0]
+
+
+@contextmanager
+def own_server(*flags: str, start: bool = True, made: Server | None = None) -> Iterator[Server]:
+    """A server of a test's or file's own: at the end it is stopped and must have left nothing on the machine.
+
+    A server that the test has ended is started once more as it was last, adopts what its predecessor left and clears it
+    away. `start=False` leaves the start, and its flags, to the test.
+    """
+    server = made or Server()
+    data = str(server.data)
+    before = look(data)
+    try:
+        if start:
+            server.start(*flags)
+        yield server
+    finally:
+        if server.process and server.process.poll() is not None:
+            server.start(*server.flags)
+        server.close()
+    assert leaked(before, data) == set()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import functools
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -43,6 +44,16 @@ def compiled(name: str) -> bytes:
         command = ["cc", "-static", "-O1", "-Wall", "-Werror", "-pthread", "-D_GNU_SOURCE", "-o", str(program)]
         subprocess.run([*command, str(SOURCES / f"{name}.c")], check=True, timeout=120)
         return program.read_bytes()
+
+
+def runtime_with_agent(place: Path, name: str) -> str:
+    """A copy of the server's runtime whose agent is an attack program; the real one is beside it as agent.real."""
+    shutil.copytree(Path(binary()).resolve().parents[2] / "runtime", place, symlinks=True)
+    agent = place / "usr/lib/cloche/agent"
+    agent.rename(agent.with_name("agent.real"))
+    agent.write_bytes(compiled(name))
+    agent.chmod(0o755)
+    return str(place)
 
 
 def put_program(box: RawBox, name: str) -> str:

@@ -10,8 +10,13 @@ from typing import Any
 PATIENCE = 60
 
 
-def eventually(probe: Callable[[], Any], seconds: float = PATIENCE, every: float = 0.05) -> Any:
-    """The first true answer of probe; a connection that breaks is an answer that did not come."""
+def eventually(
+    probe: Callable[[], Any], seconds: float = PATIENCE, every: float = 0.05, state: Callable[[], Any] | None = None
+) -> Any:
+    """The first true answer of probe; a connection that breaks is an answer that did not come.
+
+    `state` is asked when it did not come in time, to say in the failure what was there instead.
+    """
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -22,5 +27,7 @@ def eventually(probe: Callable[[], Any], seconds: float = PATIENCE, every: float
             broken = None
         if answer:
             return answer
-        assert time.monotonic() < deadline, f"did not happen within {seconds} s: {broken or repr(answer)}"
+        assert time.monotonic() < deadline, (
+            f"did not happen within {seconds} s: {broken or (state() if state else repr(answer))}"
+        )
         time.sleep(every)

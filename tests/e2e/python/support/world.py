@@ -263,6 +263,7 @@ class Abroad(Server):
         outside = ["--listen", f"0.0.0.0:{API}", "--internet", "1", "--resolver", RESOLVER]
         with self.world.inside():
             told = super().start(*outside, *extra, exit_with=exit_with)
+        self.flags = extra
         self.url = f"http://127.0.0.1:{self.world.relay.port}"
         return told
 

@@ -11,19 +11,15 @@ from pathlib import Path
 import pytest
 
 from support.recipes import Order, fresh, run
-from support.server import Server
+from support.server import Server, own_server
 from support.waiting import eventually
 from support.wire import Wire
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    made.start()
-    try:
+    with own_server() as made:
         yield made
-    finally:
-        made.close()
 
 
 def under_way(wire: Wire, name: str) -> Order:

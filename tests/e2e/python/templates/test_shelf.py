@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.recipes import Order, fresh, order, run
-from support.server import Server
+from support.server import Server, own_server
 from support.waiting import eventually
 from support.wire import RawBox
 
@@ -41,11 +41,8 @@ TICKS = (
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    try:
+    with own_server(start=False) as made:
         yield made
-    finally:
-        made.close()
 
 
 def waiting(server: Server) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.recipes import Order, fresh, order, run, step
-from support.server import Server
+from support.server import Server, own_server
 from support.wire import RawBox, Wire
 
 SERVE = "date +%s%N > /tmp/begun; exec python3 -m http.server 8202"
@@ -21,12 +21,8 @@ SIGN = "usr/lib/cloche/newer"
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    made.start()
-    try:
+    with own_server() as made:
         yield made
-    finally:
-        made.close()
 
 
 def newer_runtime(server: Server) -> Path:

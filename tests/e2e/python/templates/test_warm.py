@@ -10,7 +10,7 @@ import e2b_code_interpreter as interpreter
 import pytest
 
 from support.recipes import Order, fresh, order, run, step
-from support.server import Server
+from support.server import Server, own_server
 from support.wire import Wire
 
 SERVE = "date +%s%N > /tmp/begun; exec python3 -m http.server 8201"
@@ -19,11 +19,8 @@ LISTENS = '[ -n "$(ss -Htln sport = :8201)" ]'
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    try:
+    with own_server(start=False) as made:
         yield made
-    finally:
-        made.close()
 
 
 def first_cell(name: str, code: str = "1 + 1") -> tuple[float, str | None]:

@@ -7,21 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.server import Server
-from support.state import leaked, look
+from support.server import own_server
 from support.tenants import Tenants, two_teams
 
 
 @pytest.fixture(scope="module")
 def tenants() -> Iterator[Tenants]:
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start()
-    try:
+    with own_server() as made:
         yield two_teams(made)
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Server
+from support.server import Server, own_server
 from support.sleepers import connect, pause
-from support.state import instance, leaked, look
+from support.state import instance
 from support.tenants import Tenants, compiled, put_program, two_teams
 from support.waiting import eventually
 from support.wire import INTERPRETER_PORT, RawBox
@@ -28,19 +28,10 @@ REPORT = "tmp/false-agent"
 @pytest.fixture(scope="module")
 def tenants() -> Iterator[Tenants]:
     """Without boxes made ahead: every create has a fork of the zygote enter a box."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start("--pool", "0", "--pool-crowd", "0", "--pool-spare-percent", "0")
-    try:
+    with own_server("--pool", "0", "--pool-crowd", "0", "--pool-spare-percent", "0") as made:
         teams = two_teams(made)
         warmed(teams)
         yield teams
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def warmed(tenants: Tenants) -> None:

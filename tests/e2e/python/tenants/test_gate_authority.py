@@ -22,8 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Server
-from support.state import leaked, look
+from support.server import Server, own_server
 from support.tenants import Tenants, two_teams
 
 HEADER = Path(__file__).resolve().parents[4] / "src" / "wire" / "wire.h"
@@ -101,19 +100,14 @@ class Link:
 @pytest.fixture
 def taken() -> Iterator[tuple[Tenants, Link]]:
     """Two teams on a server with one gate, which is stopped and whose link is ours."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start("--gates", "1", "--pool", "0", "--admin-token", "the-administrators-own")
-    try:
+    with own_server("--gates", "1", "--pool", "0", "--admin-token", "the-administrators-own") as made:
         tenants = two_teams(made)
         (gate,) = made.gates()
-        yield tenants, Link(gate)
-    finally:
-        for gate in made.gates():
-            os.kill(gate, signal.SIGCONT)
-        made.close()
-    assert leaked(before, data) == set()
+        try:
+            yield tenants, Link(gate)
+        finally:
+            for gate in made.gates():
+                os.kill(gate, signal.SIGCONT)
 
 
 def stop(server: Server) -> None:

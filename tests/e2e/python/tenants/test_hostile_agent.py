@@ -5,18 +5,15 @@ deadline, with a reason; everybody else is served meanwhile, and nothing is left
 from __future__ import annotations
 
 import http.client
-import shutil
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from support.recipes import Order, fresh, run, step
-from support.server import Server, binary
-from support.state import leaked, look
-from support.tenants import Tenants, compiled, slowest_answer, two_teams
+from support.server import own_server
+from support.tenants import Tenants, runtime_with_agent, slowest_answer, two_teams
 from support.wire import Answer, RawBox
 
 DEADLINE = 5  # the setting agent_seconds
@@ -25,26 +22,11 @@ CALM = 3.0  # longest that others may wait for an answer
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[Tenants]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     """A server whose agent lies where the boot packet says hostile:MODE; no box is made ahead, so each one is told everything at once."""
-    made = Server()
-    runtime = made.home / "runtime"
-    shutil.copytree(Path(binary()).resolve().parents[2] / "runtime", runtime, symlinks=True)
-    agent = runtime / "usr/lib/cloche/agent"
-    agent.rename(agent.with_name("agent.real"))
-    agent.write_bytes(compiled("hostile_agent"))
-    agent.chmod(0o755)
-    data = str(made.data)
-    before = look(data)
-    options = ("--runtime", str(runtime), "--pool", "0", "--agent-seconds", str(DEADLINE), "--checkpoint", "frozen")
-    made.start(*options)
-    try:
+    runtime = runtime_with_agent(tmp_path_factory.mktemp("runtime") / "it", "hostile_agent")
+    with own_server("--runtime", runtime, "--pool", "0", "--agent-seconds", str(DEADLINE), "--checkpoint", "frozen") as made:
         yield two_teams(made)
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start(*options)
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def attempt(house: Tenants, mode: str) -> Answer:

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.server import Server, binary
-from support.state import leaked, look
+from support.server import Server, binary, own_server
 from support.tenants import Tenants, put_program, two_teams
 from support.waiting import eventually
 from support.wire import RawBox
@@ -28,22 +27,13 @@ FILLS = 8300
 
 
 @pytest.fixture(scope="module")
-def web() -> Iterator[Tenants]:
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     """Two teams on a server that speaks https too."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    files = made.home / "tls"
+    files = tmp_path_factory.mktemp("tls")
     subprocess.run([binary(), "tls", "init", "--dir", str(files)], check=True, capture_output=True, timeout=60)
     flags = ("--tls-listen", "127.0.0.1:0", "--tls-cert", str(files / "cert.pem"), "--tls-key", str(files / "key.pem"))
-    made.tls_url = made.start(*flags)["tlsUrl"]
-    try:
+    with own_server(*flags) as made:
         yield two_teams(made)
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()
 
 
 @pytest.fixture(scope="module")
@@ -405,15 +395,8 @@ def test_clients_that_do_not_read_hold_little(web: Tenants, attacker: RawBox) ->
 @pytest.fixture
 def small() -> Iterator[Tenants]:
     """Two teams, each of which may have three requests open in a gate, of which there is one."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start("--pool", "0", "--gates", "1", "--team-connections-max", "3", "--address-connections-max", "20")
-    try:
+    with own_server("--pool", "0", "--gates", "1", "--team-connections-max", "3", "--address-connections-max", "20") as made:
         yield two_teams(made)
-    finally:
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def test_one_team_does_not_take_all_connections(small: Tenants) -> None:
@@ -441,15 +424,8 @@ def test_one_team_does_not_take_all_connections(small: Tenants) -> None:
 @pytest.fixture
 def tight() -> Iterator[Tenants]:
     """A gate that keeps 16 MiB for those who do not go on."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start("--pool", "0", "--gates", "1", "--buffers-mb", "16")
-    try:
+    with own_server("--pool", "0", "--gates", "1", "--buffers-mb", "16") as made:
         yield two_teams(made)
-    finally:
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def test_bodies_that_never_end_count_as_waiting(tight: Tenants) -> None:

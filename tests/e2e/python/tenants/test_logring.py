@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.server import Server
-from support.state import leaked, look
+from support.server import own_server
 from support.tenants import Tenants, slowest_answer, two_teams
 from support.wire import RawBox
 
@@ -17,18 +16,8 @@ from support.wire import RawBox
 @pytest.fixture(scope="module")
 def large() -> Iterator[Tenants]:
     """A server with one gate, whose rings may be as large as any request reads."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    options = ("--gates", "1", "--log-bytes", str(8 << 20))
-    made.start(*options)
-    try:
+    with own_server("--gates", "1", "--log-bytes", str(8 << 20)) as made:
         yield two_teams(made)
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start(*options)
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def crafted(tenants: Tenants, box: RawBox) -> tuple[int, str, str]:

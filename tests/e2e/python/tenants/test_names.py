@@ -10,22 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Server
-from support.state import cgroups, leaked, look
+from support.server import Server, own_server
+from support.state import cgroups
 
 
 @pytest.fixture
 def bare() -> Iterator[Server]:
     """A server that makes nothing ahead: each box is born for its own create."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start("--pool", "0", "--nets-ready", "0", "--pool-spare-percent", "0")
-    try:
+    with own_server("--pool", "0", "--nets-ready", "0", "--pool-spare-percent", "0") as made:
         yield made
-    finally:
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def named_after(server: Server, box: str) -> list[str]:

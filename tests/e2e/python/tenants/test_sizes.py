@@ -9,24 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.server import Server
-from support.state import leaked, look
+from support.server import Server, own_server
 from support.tenants import cloche, two_teams
 
 
 @pytest.fixture
 def asleep() -> Iterator[Server]:
     """A server that is not started yet."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    try:
+    with own_server(start=False) as made:
         yield made
-    finally:
-        if not made.process or made.process.poll() is not None:
-            made.start()
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def memory_mb() -> int:

@@ -13,10 +13,9 @@ import e2b_code_interpreter as interpreter
 import httpx
 import pytest
 
-from support.server import Server
-from support.state import leaked, look
+from support.server import Server, own_server
 from support.stranger import AGENT_PORT, INTERPRETER_PORT, Stranger
-from support.tenants import Tenants, two_teams
+from support.tenants import Tenants
 from support.waiting import eventually
 from support.wire import RawBox
 
@@ -31,15 +30,8 @@ UPGRADE = {
 
 @contextmanager
 def server_with(*settings: str) -> Iterator[Server]:
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    made.start(*settings)
-    try:
+    with own_server(*settings) as made:
         yield made
-    finally:
-        made.close()
-    assert leaked(before, data) == set()
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,14 @@ The limits below are far above what any of this takes on a busy machine and far 
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from support.server import Server, binary
-from support.state import leaked, look
-from support.tenants import Tenants, compiled, put_program, two_teams
+from support.server import own_server
+from support.tenants import Tenants, put_program, runtime_with_agent, two_teams
 from support.wire import Answer, RawBox, Wire
 
 INTERPRETER = "code-interpreter-v1"
@@ -98,26 +95,11 @@ def test_an_ordinary_second_context_still_gets_its_python(tenants: Tenants) -> N
 
 
 @pytest.fixture(scope="module")
-def shimmed() -> Iterator[Tenants]:
+def shimmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     """A server whose agent is mute in boxes that have a file /etc/mute; no box is made ahead, so each one needs a worker."""
-    made = Server()
-    runtime = made.home / "runtime"
-    shutil.copytree(Path(binary()).resolve().parents[2] / "runtime", runtime, symlinks=True)
-    agent = runtime / "usr/lib/cloche/agent"
-    agent.rename(agent.with_name("agent.real"))
-    agent.write_bytes(compiled("shim"))
-    agent.chmod(0o755)
-    data = str(made.data)
-    before = look(data)
-    options = ("--runtime", str(runtime), "--pool", "0", "--checkpoint", "frozen")
-    made.start(*options)
-    try:
+    runtime = runtime_with_agent(tmp_path_factory.mktemp("runtime") / "it", "shim")
+    with own_server("--runtime", runtime, "--pool", "0", "--checkpoint", "frozen") as made:
         yield two_teams(made)
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start(*options)
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def test_mute_agents_keep_nobody_else_waiting(shimmed: Tenants) -> None:
@@ -190,18 +172,8 @@ def test_restored_mute_agents_hold_no_turn(tenants: Tenants) -> None:
 @pytest.fixture
 def one_job() -> Iterator[Tenants]:
     """A server on which a team has one dump or restore at a time."""
-    made = Server()
-    data = str(made.data)
-    before = look(data)
-    options = ("--checkpoint-jobs", "1")
-    made.start(*options)
-    try:
+    with own_server("--checkpoint-jobs", "1") as made:
         yield two_teams(made)
-    finally:
-        if made.process and made.process.poll() is not None:
-            made.start(*options)
-        made.close()
-    assert leaked(before, data) == set()
 
 
 def test_a_long_queue_of_dumps_is_its_own_teams(one_job: Tenants) -> None:
