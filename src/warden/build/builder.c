@@ -475,6 +475,9 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   job_save(w, j);
   fair_queue_push(&w->builder->queue, team, &j->item);
   pump(w);
+  if (j->run && !j->item.runs)
+    build_say(j->run, LOG_INFO, "Waiting for a build slot: builds_max is %u, one slot less for one team",
+              w->config->builds_max);
   return 0;
 }
 

@@ -9,12 +9,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 import pytest
 
 from support.recipes import Order, fresh, order, run
-from support.server import Server, binary
+from support.server import Server, binary, own_server
 from support.waiting import eventually
 
 LIMIT = 6
@@ -37,23 +38,15 @@ def silence() -> Iterator[Silence]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    made = Server()
-    made.start("--admin-token", "of-the-test", "--image-insecure", "127.0.0.1:*", "--builds-max", "3")
-    try:
+    with own_server("--admin-token", "of-the-test", "--image-insecure", "127.0.0.1:*", "--builds-max", "4") as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Server]:
     """A server whose builds have little time."""
-    made = Server()
-    made.start("--build-seconds", str(LIMIT), "--image-insecure", "127.0.0.1:*")
-    try:
+    with own_server("--build-seconds", str(LIMIT), "--image-insecure", "127.0.0.1:*") as made:
         yield made
-    finally:
-        made.close()
 
 
 def boxes(server: Server) -> list[str]:
@@ -74,6 +67,16 @@ def stalls(server: Server, silence: Silence) -> dict[str, Order]:
     }
 
 
+@contextmanager
+def cancelled_at_last(server: Server, builds: dict[str, Order]) -> Iterator[None]:
+    """Whatever fails, the slots are free for the next test."""
+    try:
+        yield
+    finally:
+        for build in builds.values():
+            cloche(server, "template", "cancel", build.name)
+
+
 def begun(builds: dict[str, Order]) -> None:
     eventually(lambda: any(line.endswith("]: begun") for line in builds["step"].log()))
     eventually(lambda: any("FROM" in line for line in builds["base"].log()))
@@ -82,20 +85,34 @@ def begun(builds: dict[str, Order]) -> None:
 
 def test_an_operator_cancels_a_teams_builds_wherever_they_are(server: Server, silence: Silence) -> None:
     builds = stalls(server, silence)
-    begun(builds)
-    queued = order(server.wire, fresh("queued"), run("true"))
-    waiting = Order(server.wire, fresh("waiting")).request()
-    team = cloche(server, "team", "list").splitlines()[1].split()[0]
-    path, admin = f"/admin/teams/{team}/builds/cancel", {"X-Admin-Token": "of-the-test"}
-    began = time.monotonic()
-    got = server.wire.call("POST", path, {}, admin)
-    assert (got.status, got.json()["cancelledCount"]) == (200, 5), got.body
-    for build in (*builds.values(), queued, waiting):
-        assert "cancel" in build.failed()["message"]
-    assert time.monotonic() - began < 60
-    eventually(lambda: not boxes(server))
+    with cancelled_at_last(server, builds):
+        begun(builds)
+        queued = order(server.wire, fresh("queued"), run("true"))
+        waiting = Order(server.wire, fresh("waiting")).request()
+        team = cloche(server, "team", "list").splitlines()[1].split()[0]
+        path, admin = f"/admin/teams/{team}/builds/cancel", {"X-Admin-Token": "of-the-test"}
+        began = time.monotonic()
+        got = server.wire.call("POST", path, {}, admin)
+        assert (got.status, got.json()["cancelledCount"]) == (200, 5), got.body
+        for build in (*builds.values(), queued, waiting):
+            assert "cancel" in build.failed()["message"]
+        assert time.monotonic() - began < 60
+        eventually(lambda: not boxes(server))
     assert server.wire.call("POST", path, {}, admin).json()["cancelledCount"] == 0
     order(server.wire, fresh("after"), run("true")).ready()
+
+
+def test_a_build_above_its_teams_share_of_slots_says_that_it_waits(server: Server) -> None:
+    """The last slot is another team's: with four of them the fourth build of a team is begun when one of three ends."""
+    builds = {str(n): order(server.wire, fresh(f"slot{n}"), run(f"echo begun; sleep 30{n}")) for n in range(3)}
+    with cancelled_at_last(server, builds):
+        for build in builds.values():
+            eventually(lambda build=build: any(line.endswith("]: begun") for line in build.log()))
+        last = order(server.wire, fresh("last"), run("true"))
+        assert last.log() == ["Waiting for a build slot: builds_max is 4, one slot less for one team"]
+        assert last.status()["status"] == "building"
+        assert cloche(server, "template", "cancel", builds["0"].name) == "cancelled 1\n"
+        last.ready()
 
 
 def test_a_build_that_takes_too_long_is_ended_wherever_it_is(hasty: Server, silence: Silence) -> None:
