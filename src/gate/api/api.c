@@ -1,220 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api.c - the REST API: from a request to its handler, and from a handler to an answer. */
+/* api.c - from a request to its handler: the route, the key, the body; and the helpers that handlers share. */
 #include "gate/api/api.h"
-
-#include <stdio.h>
-
-static const struct route_entry routes[] = {
-    {"GET", "health", health, NO_AUTH},
-    {"GET", "readyz", health, NO_AUTH},
-    {"GET", "livez", alive, NO_AUTH},
-    {"GET", "metrics", metrics, KEY_OR_ADMIN},
-    {"GET", "nodes", node_list, ADMIN},
-    {"GET", "nodes/{id}", node_get, ADMIN},
-    {"POST", "nodes/{id}", node_change, ADMIN | BODY_IGNORED},
-    {"GET", "admin/sandboxes/running-counts", admin_counts, ADMIN},
-    {"POST", "admin/teams/{id}/sandboxes/kill", admin_kill, ADMIN | BODY_IGNORED},
-    {"POST", "admin/teams/{id}/builds/cancel", build_cancel, ADMIN | BODY_IGNORED},
-    {"POST", "admin/teams/{id}/api-keys", admin_key_create, ADMIN | BODY_REQUIRED},
-    {"DELETE", "admin/teams/{id}/api-keys/{second}", admin_key_delete, ADMIN | BODY_IGNORED},
-    {"POST", "sandboxes", sandbox_create_v1, BODY_REQUIRED},
-    {"POST", "v2/sandboxes", sandbox_create_v2, BODY_REQUIRED},
-    {"GET", "sandboxes", sandbox_list_v1, 0},
-    {"GET", "v2/sandboxes", sandbox_list_v2, 0},
-    {"GET", "sandboxes/metrics", sandbox_metrics_many, 0}, /* before {id}: the first match wins */
-    {"GET", "sandboxes/{id}", sandbox_get, 0},
-    {"DELETE", "sandboxes/{id}", sandbox_kill, BODY_OPTIONAL},
-    {"POST", "sandboxes/{id}/timeout", sandbox_timeout, BODY_REQUIRED},
-    {"POST", "sandboxes/{id}/refreshes", sandbox_refresh, BODY_OPTIONAL},
-    {"POST", "sandboxes/{id}/connect", sandbox_connect_v1, BODY_REQUIRED},
-    {"POST", "v2/sandboxes/{id}/connect", sandbox_connect_v2, BODY_OPTIONAL},
-    {"POST", "sandboxes/{id}/pause", sandbox_pause, BODY_OPTIONAL},
-    {"POST", "sandboxes/{id}/resume", sandbox_resume, BODY_OPTIONAL},
-    {"PUT", "sandboxes/{id}/network", sandbox_network, BODY_REQUIRED},
-    {"GET", "sandboxes/{id}/metrics", sandbox_metrics, 0},
-    {"GET", "sandboxes/{id}/logs", sandbox_logs_v1, 0},
-    {"GET", "v2/sandboxes/{id}/logs", sandbox_logs_v2, 0},
-    {"POST", "sandboxes/{id}/fork", sandbox_fork, BODY_OPTIONAL},
-    {"POST", "sandboxes/{id}/snapshots", snapshot_create, BODY_OPTIONAL},
-    {"GET", "snapshots", snapshot_list, 0},
-    {"GET", "templates", template_list, 0},
-    {"GET", "v2/templates", template_list_v2, 0},
-    {"GET", "templates/aliases/{id}", template_alias, 0},
-    {"POST", "templates/tags", template_tag, BODY_REQUIRED},
-    {"DELETE", "templates/tags", template_untag, BODY_REQUIRED},
-    {"GET", "templates/{id}/tags", template_tags, 0},
-    {"GET", "templates/{id}", template_get, 0},
-    {"PATCH", "templates/{id}", template_update, BODY_OPTIONAL},
-    {"PATCH", "v2/templates/{id}", template_update_v2, BODY_OPTIONAL},
-    {"DELETE", "templates/{id}", template_delete, BODY_IGNORED},
-    {"POST", "v3/templates", build_request, BODY_REQUIRED},
-    {"POST", "v2/templates", build_request_v2, BODY_REQUIRED},
-    {"POST", "templates", unsupported_builds, BODY_IGNORED},
-    {"POST", "templates/{id}", unsupported_builds, BODY_IGNORED},
-    {"GET", "templates/{id}/files/{second}", upload_link, 0},
-    {"PUT", "uploads/{id}/{second}", upload_put, NO_AUTH | BODY_STREAM},
-    {"POST", "templates/{id}/builds/{second}", unsupported_builds, BODY_IGNORED},
-    {"POST", "v2/templates/{id}/builds/{second}", build_start, BODY_REQUIRED},
-    {"GET", "templates/{id}/builds/{second}/status", build_status, 0},
-    {"GET", "templates/{id}/builds/{second}/logs", build_logs, 0},
-    {"GET", "volumes", unsupported_volumes, 0},
-    {"POST", "volumes", unsupported_volumes, BODY_IGNORED},
-    {"GET", "volumes/{id}", unsupported_volumes, 0},
-    {"DELETE", "volumes/{id}", unsupported_volumes, BODY_IGNORED},
-    {"GET", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH},
-    {"PATCH", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
-    {"POST", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
-    {"PUT", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
-    {"DELETE", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED},
-    {"GET", "secrets", unsupported_secrets, 0},
-    {"POST", "secrets", unsupported_secrets, BODY_IGNORED},
-    {"GET", "secrets/{id}", unsupported_secrets, 0},
-    {"POST", "secrets/{id}", unsupported_secrets, BODY_IGNORED},
-    {"DELETE", "secrets/{id}", unsupported_secrets, BODY_IGNORED},
-    {"POST", "access-tokens", unsupported_access_tokens, BODY_IGNORED},
-    {"DELETE", "access-tokens/{id}", unsupported_access_tokens, BODY_IGNORED},
-    {"GET", "teams", team_list, 0},
-    {"GET", "api-keys", key_list, 0},
-    {"POST", "api-keys", key_create, BODY_REQUIRED},
-    {"PATCH", "api-keys/{id}", key_rename, BODY_REQUIRED},
-    {"DELETE", "api-keys/{id}", key_delete, BODY_OPTIONAL},
-};
-
-/* ---- answers ---- */
-
-#define TEXT(lit)                                                                                                      \
-  {                                                                                                                    \
-    lit, sizeof(lit) - 1                                                                                               \
-  }
-static const struct http_header cors[] = {
-    {TEXT("Access-Control-Allow-Origin"), TEXT("*")},
-    {TEXT("Access-Control-Expose-Headers"),
-     TEXT("X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After")},
-};
-
-void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n)
-{
-  if (r->answered)
-    return;
-  r->answered = true;
-  metrics_api(r, status);
-  struct http_header all[8];
-  size_t k = 0;
-  if (body.n)
-    all[k++] = (struct http_header){STR("Content-Type"), STR("application/json")};
-  if (http_header(http_x_head(r->x), "origin").p)
-    for (size_t i = 0; i < ARRAY_LEN(cors); i++)
-      all[k++] = cors[i];
-  for (size_t i = 0; i < n && k < ARRAY_LEN(all); i++)
-    all[k++] = headers[i];
-  http_reply_with(r->x, status, all, k, body);
-}
-
-void api_json(struct req *r, int status, struct str body)
-{
-  api_json_with(r, status, body, NULL, 0);
-}
-
-void api_empty(struct req *r, int status)
-{
-  api_json(r, status, STR_NONE);
-}
-
-static void put_error(struct buf *b, int status, const char *fmt, va_list ap)
-{
-  char text[1024];
-  vsnprintf(text, sizeof(text), fmt, ap);
-  struct jw w = JW(b);
-  jw_open(&w, '{');
-  jw_key(&w, "code");
-  jw_int(&w, status);
-  jw_key(&w, "message");
-  jw_z(&w, text);
-  jw_close(&w, '}');
-}
-
-void api_error(struct req *r, int status, const char *fmt, ...)
-{
-  cleanup_buf struct buf b = BUF_INIT(8192);
-  va_list ap;
-  va_start(ap, fmt);
-  put_error(&b, status, fmt, ap);
-  va_end(ap);
-  api_json(r, status, buf_str(&b));
-}
-
-void api_timeout_error(struct req *r)
-{
-  unsigned max = r->team.timeout_max_s;
-  bool hours = max % 3600 == 0;
-  api_error(r, 400, "Timeout cannot be greater than %u %s", hours ? max / 3600 : max, hours ? "hours" : "seconds");
-}
-
-/* Too fast: the client may try again after whole seconds. */
-void api_too_fast(struct req *r, struct str message, uint64_t seconds)
-{
-  char text[24];
-  struct http_header h = {
-      STR("Retry-After"),
-      {text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)MAX(seconds, (uint64_t)1))}};
-  cleanup_buf struct buf b = BUF_INIT(8192);
-  struct jw w = JW(&b);
-  jw_open(&w, '{');
-  jw_key(&w, "code");
-  jw_int(&w, 429);
-  jw_key(&w, "message");
-  jw_str(&w, message);
-  jw_close(&w, '}');
-  api_json_with(r, 429, buf_str(&b), &h, 1);
-}
-
-void api_warden_error(struct req *r, const struct warden_reply *reply)
-{
-  struct str message = wire_get(reply->packet, W_MESSAGE);
-  int status = 500;
-  if (reply->status == -EDQUOT) {
-    api_too_fast(r, message, wire_u64(reply->packet, W_RETRY, 1));
-    return;
-  }
-  switch (-reply->status) {
-  case EINVAL:
-  case E2BIG:
-    status = 400;
-    break;
-  case ENOENT:
-  case ESTALE:
-    status = 404;
-    break;
-  case EPERM:
-    status = 403;
-    break;
-  case EBUSY:
-  case EALREADY:
-  case EEXIST:
-    status = 409;
-    break;
-  case EAGAIN:
-    status = 429;
-    break;
-  case EACCES: /* the key was good a moment ago */
-    status = 401;
-    break;
-  case ENOBUFS:
-  case ESHUTDOWN:
-    status = 503;
-    break;
-  case ENOSPC:
-    status = 507;
-    break;
-  case EFBIG:
-    status = 422;
-    break;
-  }
-  if (status == 500)
-    api_error(r, status, "Failed to place sandbox: " STR_FMT, STR_ARG(message));
-  else
-    api_error(r, status, STR_FMT, STR_ARG(message));
-}
 
 /* ---- calls to the warden ---- */
 
@@ -385,8 +171,9 @@ static void authorised(struct req *r)
 {
   bool keyed = !(r->entry->flags & NO_AUTH);
   if (keyed && r->team.id[0] && usage_enter(r->gate, r->team.id, USAGE_API, &r->usage)) {
-    api_error(r, 429, "this team has %u requests open, as many as it may: wait for some to end",
-              r->gate->config->team_connections_max);
+    struct api_failure f = {.status = 429, .retry_after_s = 1};
+    api_fail(r, &f, "this team has %u requests open, as many as it may: wait for some to end",
+             r->gate->config->team_connections_max);
     return;
   }
   if (keyed)
@@ -398,77 +185,23 @@ static void authorised(struct req *r)
     http_x_resume(r->x);
 }
 
-/* Splits first, decodes after: a segment may hold %2F. */
-static int split_path(struct req *r)
-{
-  struct str rest = http_x_head(r->x)->path, part;
-  while (rest.n && rest.p[0] == '/')
-    rest = str_skip(rest, 1);
-  while (rest.n) {
-    str_cut(rest, '/', &part, &rest);
-    if (r->nsegments == API_SEGMENTS)
-      return -EINVAL;
-    cleanup_buf struct buf b = BUF_INIT(4096);
-    if (percent_decode(part, false, &b))
-      return -EINVAL;
-    r->segments[r->nsegments++] = arena_str(r->arena, buf_str(&b));
-  }
-  return 0;
-}
-
-static struct str first_segment(struct str path)
-{
-  struct str head, rest;
-  while (path.n && path.p[0] == '/')
-    path = str_skip(path, 1);
-  str_cut(path, '/', &head, &rest);
-  return head;
-}
-
-bool api_owns(struct str path)
-{
-  struct str name = first_segment(path);
-  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
-    if (!(routes[i].flags & (NO_AUTH | ADMIN | KEY_OR_ADMIN)) && str_eq(name, first_segment(str_of(routes[i].path))))
-      return true;
-  return false;
-}
-
-static bool path_matches(struct req *r, const char *pattern)
-{
-  struct str rest = str_of(pattern), part;
-  size_t i = 0;
-  for (; rest.n; i++) {
-    str_cut(rest, '/', &part, &rest);
-    if (i >= r->nsegments)
-      return false;
-    if (str_is(part, "{id}"))
-      r->id = r->segments[i];
-    else if (str_is(part, "{second}"))
-      r->second = r->segments[i];
-    else if (!str_eq(part, r->segments[i]))
-      return false;
-  }
-  return i == r->nsegments;
-}
-
 static void find_route(struct req *r)
 {
-  struct str method = http_x_head(r->x)->method;
-  bool path_known = false;
-  for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
-    if (!path_matches(r, routes[i].path))
-      continue;
-    path_known = true;
-    if (!str_is(method, routes[i].method))
-      continue;
-    r->entry = &routes[i];
+  const struct http_head *h = http_x_head(r->x);
+  struct route_path path;
+  struct route_match m;
+  if (route_split(r->arena, h->path, &path)) {
+    api_error(r, 400, "the path '" STR_FMT "' can't be decoded", STR_ARG(h->path));
     return;
   }
-  if (path_known)
-    api_error(r, 405, "method " STR_FMT " is not allowed here", STR_ARG(method));
-  else
-    api_error(r, 404, "no such route: " STR_FMT " " STR_FMT, STR_ARG(method), STR_ARG(http_x_head(r->x)->path));
+  int e = route_find(h->method, &path, &m);
+  if (e == -ENOENT)
+    api_error(r, 404, "no such route: " STR_FMT " " STR_FMT, STR_ARG(h->method), STR_ARG(h->path));
+  else if (e)
+    api_error(r, 405, "method " STR_FMT " is not allowed here", STR_ARG(h->method));
+  r->entry = m.entry;
+  r->id = m.id;
+  r->second = m.second;
 }
 
 static void preflight(struct req *r)
@@ -504,8 +237,9 @@ void api_metrics_request(struct http_x *x, void *arg)
   struct req *r = req_new(arg, x);
   if (!r)
     return;
-  if (!split_path(r))
-    find_route(r);
+  find_route(r);
+  if (r->answered)
+    return;
   bool open = r->entry && (r->entry->handler == metrics || r->entry->handler == health || r->entry->handler == alive);
   if (open)
     authorised(r);
@@ -521,10 +255,6 @@ void api_request(struct gate *g, struct http_x *x)
   const struct http_head *h = http_x_head(x);
   if (str_is(h->method, "OPTIONS") && http_header(h, "access-control-request-method").p) {
     preflight(r);
-    return;
-  }
-  if (split_path(r)) {
-    api_error(r, 400, "the path '" STR_FMT "' can't be decoded", STR_ARG(h->path));
     return;
   }
   find_route(r);

@@ -21,8 +21,6 @@ struct req {
   struct http_x *x;
   struct arena *arena;
   const struct route_entry *entry;
-  struct str segments[API_SEGMENTS]; /* decoded */
-  size_t nsegments;
   struct str id;     /* the segment at {id} */
   struct str second; /* the segment at {second} */
   struct team team;
@@ -59,7 +57,21 @@ struct route_entry {
   const char *path; /* "sandboxes/{id}/timeout" */
   handler_fn handler;
   unsigned flags;
+  const char *action; /* "Failed to <action>: ..." is the message of its internal errors */
 };
+
+/* api_routes.c: pure. */
+struct route_path {
+  struct str segments[API_SEGMENTS]; /* decoded */
+  size_t n;
+};
+struct route_match {
+  const struct route_entry *entry;
+  struct str id, second;
+};
+int route_split(struct arena *arena, struct str path, struct route_path *out);
+/* -ENOENT: no such path. -ENOTSUP: the path takes other methods. */
+int route_find(struct str method, const struct route_path *path, struct route_match *out);
 
 void api_request(struct gate *g, struct http_x *x); /* takes the exchange */
 bool api_owns(struct str path);                     /* below a name that takes an API key, which no agent answers to */
@@ -70,13 +82,21 @@ void auth_forget(struct gate *g); /* keys changed: what is remembered of them is
 void auth_check(struct req *r, handler_fn then);
 void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Token; no team */
 
-/* Answers. Each is given once; later ones are ignored. */
+/* Answers (api_reply.c). Each is given once; later ones are ignored. */
+struct api_failure {
+  int status;
+  const char *code;       /* error_code for programs; NULL = none */
+  bool final;             /* Should-Retry: false - a repeat is useless, or could do the same thing twice */
+  uint64_t retry_after_s; /* Retry-After; 0 = none */
+};
+void api_fail(struct req *r, const struct api_failure *f, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void api_error(struct req *r, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void api_json(struct req *r, int status, struct str body);
 void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n);
 void api_empty(struct req *r, int status);
-void api_warden_error(struct req *r, const struct warden_reply *reply); /* an error that has no message of its own */
-
+/* What the client gets for an error of the warden. changes: the request may have changed something before it failed. */
+struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, bool changes);
+void api_warden_error(struct req *r, const struct warden_reply *reply); /* the same, with the warden's message */
 void api_too_fast(struct req *r, struct str message, uint64_t seconds); /* 429 with Retry-After */
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 

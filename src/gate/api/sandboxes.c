@@ -152,24 +152,9 @@ static bool want_memory(struct req *r, bool *memory)
   return true;
 }
 
-/* A box that could not be paused or resumed: the reason is the whole message. */
-static bool stuck(struct req *r, const struct warden_reply *reply)
-{
-  static const int others[] = {0,         -ENOENT, -ESTALE, -EINVAL,    -E2BIG,  -EPERM, -EBUSY,
-                               -EALREADY, -EAGAIN, -EDQUOT, -ESHUTDOWN, -ENOSPC, -EFBIG};
-  for (size_t i = 0; i < ARRAY_LEN(others); i++)
-    if (reply->status == others[i])
-      return false;
-  r->pending_call = 0;
-  api_error(r, 500, STR_FMT, STR_ARG(wire_get(reply->packet, W_MESSAGE)));
-  return true;
-}
-
 static void paused(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (stuck(r, reply))
-    return;
   if (reply->status == -EALREADY) {
     r->pending_call = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already paused", STR_ARG(r->id));
@@ -204,7 +189,7 @@ static void answer_sandbox(struct req *r, const struct warden_reply *reply, int 
 static void connected(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!stuck(r, reply) && !sandbox_refused(r, reply))
+  if (!sandbox_refused(r, reply))
     answer_sandbox(r, reply, wire_u64(reply->packet, W_RESUMED, 0) ? 201 : 200);
 }
 
@@ -244,8 +229,6 @@ void sandbox_connect_v2(struct req *r)
 static void resumed(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (stuck(r, reply))
-    return;
   if (reply->status == -EALREADY) {
     r->pending_call = 0;
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already running", STR_ARG(r->id));

@@ -6,23 +6,6 @@
 
 #define FORKS_MAX 100
 
-static int entry_status(int status)
-{
-  switch (-status) {
-  case EAGAIN:
-  case EDQUOT:
-    return 429;
-  case ENOENT:
-    return 404;
-  case ENOSPC:
-    return 507;
-  case EFBIG:
-    return 422;
-  default:
-    return 500;
-  }
-}
-
 /* Both are for running sandboxes only, and say so each in its own way. */
 static bool refused(struct req *r, const struct warden_reply *reply, int paused)
 {
@@ -30,9 +13,7 @@ static bool refused(struct req *r, const struct warden_reply *reply, int paused)
   if (reply->status == -EHOSTDOWN)
     api_error(r, paused, "Sandbox \"" STR_FMT "\" is paused; resume it first", STR_ARG(r->id));
   else if (reply->status == -EBUSY && paused == 409) /* a fork: that word is taken */
-    api_error(r, 503, STR_FMT, STR_ARG(message));
-  else if (reply->status && reply->status != -ENOENT && reply->status != -EINVAL && reply->status != -EBUSY)
-    api_error(r, entry_status(reply->status), STR_FMT, STR_ARG(message));
+    api_fail(r, &(struct api_failure){.status = 503, .retry_after_s = 1}, STR_FMT, STR_ARG(message));
   else
     return sandbox_refused(r, reply);
   r->pending_call = 0;
@@ -186,7 +167,7 @@ static void fork_item(const struct warden_reply *reply, void *arg)
     jw_key(w, "error");
     jw_open(w, '{');
     jw_key(w, "code");
-    jw_uint(w, (uint64_t)entry_status(reply->status));
+    jw_uint(w, (uint64_t)api_failure_of(reply->status, 0, true).status);
     jw_key(w, "message");
     jw_str(w, wire_get(reply->packet, W_MESSAGE));
     jw_close(w, '}');

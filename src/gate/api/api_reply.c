@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_reply.c - answers of the API, and which error the client gets for one of the warden's.
+ *
+ * Newer clients repeat every request, POST included, on 429, 502, 503 and 504, unless the answer says
+ * `Should-Retry: false`. So 429 for a limit that only the caller can change, and every failure that may have left
+ * something done, say so; 503 is for "nothing was changed, try again" and says when. */
+#include "gate/api/api.h"
+
+#include <stdio.h>
+
+#define TEXT(lit)                                                                                                      \
+  {                                                                                                                    \
+    lit, sizeof(lit) - 1                                                                                               \
+  }
+static const struct http_header cors[] = {
+    {TEXT("Access-Control-Allow-Origin"), TEXT("*")},
+    {TEXT("Access-Control-Expose-Headers"),
+     TEXT("X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, "
+          "Should-Retry")},
+};
+
+void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n)
+{
+  if (r->answered)
+    return;
+  r->answered = true;
+  metrics_api(r, status);
+  struct http_header all[8];
+  size_t k = 0;
+  if (body.n)
+    all[k++] = (struct http_header){STR("Content-Type"), STR("application/json")};
+  if (http_header(http_x_head(r->x), "origin").p)
+    for (size_t i = 0; i < ARRAY_LEN(cors); i++)
+      all[k++] = cors[i];
+  for (size_t i = 0; i < n && k < ARRAY_LEN(all); i++)
+    all[k++] = headers[i];
+  http_reply_with(r->x, status, all, k, body);
+}
+
+void api_json(struct req *r, int status, struct str body)
+{
+  api_json_with(r, status, body, NULL, 0);
+}
+
+void api_empty(struct req *r, int status)
+{
+  api_json(r, status, STR_NONE);
+}
+
+static void put_error(struct buf *b, const struct api_failure *f, struct str message)
+{
+  struct jw w = JW(b);
+  jw_open(&w, '{');
+  jw_key(&w, "code");
+  jw_int(&w, f->status);
+  jw_key(&w, "message");
+  jw_str(&w, message);
+  if (f->code) {
+    jw_key(&w, "error_code");
+    jw_z(&w, f->code);
+  }
+  jw_close(&w, '}');
+}
+
+void api_fail(struct req *r, const struct api_failure *f, const char *fmt, ...)
+{
+  char text[1024], seconds[24];
+  struct http_header h[2];
+  size_t n = 0;
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof(text), fmt, ap);
+  va_end(ap);
+  cleanup_buf struct buf b = BUF_INIT(8192);
+  put_error(&b, f, str_of(text));
+  if (f->final)
+    h[n++] = (struct http_header){STR("Should-Retry"), STR("false")};
+  if (f->retry_after_s) {
+    int k = snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)f->retry_after_s);
+    h[n++] = (struct http_header){STR("Retry-After"), {seconds, (size_t)k}};
+  }
+  api_json_with(r, f->status, buf_str(&b), h, n);
+}
+
+void api_error(struct req *r, int status, const char *fmt, ...)
+{
+  char text[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof(text), fmt, ap);
+  va_end(ap);
+  api_fail(r, &(struct api_failure){.status = status}, "%s", text);
+}
+
+void api_timeout_error(struct req *r)
+{
+  unsigned max = r->team.timeout_max_s;
+  bool hours = max % 3600 == 0;
+  api_error(r, 400, "Timeout cannot be greater than %u %s", hours ? max / 3600 : max, hours ? "hours" : "seconds");
+}
+
+void api_too_fast(struct req *r, struct str message, uint64_t seconds)
+{
+  struct api_failure f = {.status = 429, .retry_after_s = MAX(seconds, (uint64_t)1)};
+  api_fail(r, &f, STR_FMT, STR_ARG(message));
+}
+
+static int status_of(int error)
+{
+  switch (error) {
+  case EINVAL:
+  case E2BIG:
+    return 400;
+  case EACCES: /* the key was good a moment ago */
+    return 401;
+  case EPERM:
+    return 403;
+  case ENOENT:
+  case ESTALE:
+    return 404;
+  case EBUSY:
+  case EALREADY:
+  case EEXIST:
+    return 409;
+  case EFBIG:
+    return 422;
+  case EAGAIN:
+  case EDQUOT:
+    return 429;
+  case ENOBUFS:
+  case ESHUTDOWN:
+    return 503;
+  case ENOSPC:
+    return 507;
+  default:
+    return 500;
+  }
+}
+
+struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, bool changes)
+{
+  struct api_failure f = {.status = status_of(-warden_status)};
+  if (warden_status == -EDQUOT)
+    f.retry_after_s = MAX(retry_after_s, (uint64_t)1);
+  else if (warden_status == -EAGAIN)
+    f.final = true;
+  else if (f.status == 503)
+    f.retry_after_s = 1;
+  else if (f.status >= 500)
+    f.final = changes;
+  return f;
+}
+
+void api_warden_error(struct req *r, const struct warden_reply *reply)
+{
+  struct str message = wire_get(reply->packet, W_MESSAGE);
+  bool changes = strcmp(r->entry->method, "GET") != 0;
+  struct api_failure f = api_failure_of(reply->status, wire_u64(reply->packet, W_RETRY, 1), changes);
+  if (f.status == 500)
+    api_fail(r, &f, "Failed to %s: " STR_FMT, r->entry->action, STR_ARG(message));
+  else
+    api_fail(r, &f, STR_FMT, STR_ARG(message));
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_routes.c - the table of routes, and which of them a request means. A new route is a row here. */
+#include "gate/api/api.h"
+
+static const struct route_entry routes[] = {
+    {"GET", "health", health, NO_AUTH, "report health"},
+    {"GET", "readyz", health, NO_AUTH, "report health"},
+    {"GET", "livez", alive, NO_AUTH, "report health"},
+    {"GET", "metrics", metrics, KEY_OR_ADMIN, "read metrics"},
+    {"GET", "nodes", node_list, ADMIN, "list nodes"},
+    {"GET", "nodes/{id}", node_get, ADMIN, "read the node"},
+    {"POST", "nodes/{id}", node_change, ADMIN | BODY_IGNORED, "change the node"},
+    {"GET", "admin/sandboxes/running-counts", admin_counts, ADMIN, "count sandboxes"},
+    {"POST", "admin/teams/{id}/sandboxes/kill", admin_kill, ADMIN | BODY_IGNORED, "kill the sandboxes of the team"},
+    {"POST", "admin/teams/{id}/builds/cancel", build_cancel, ADMIN | BODY_IGNORED, "cancel builds"},
+    {"POST", "admin/teams/{id}/api-keys", admin_key_create, ADMIN | BODY_REQUIRED, "create API key"},
+    {"DELETE", "admin/teams/{id}/api-keys/{second}", admin_key_delete, ADMIN | BODY_IGNORED, "delete API key"},
+    {"POST", "sandboxes", sandbox_create_v1, BODY_REQUIRED, "place sandbox"},
+    {"POST", "v2/sandboxes", sandbox_create_v2, BODY_REQUIRED, "place sandbox"},
+    {"GET", "sandboxes", sandbox_list_v1, 0, "list sandboxes"},
+    {"GET", "v2/sandboxes", sandbox_list_v2, 0, "list sandboxes"},
+    {"GET", "sandboxes/metrics", sandbox_metrics_many, 0,
+     "read sandbox metrics"}, /* before {id}: the first match wins */
+    {"GET", "sandboxes/{id}", sandbox_get, 0, "get sandbox"},
+    {"DELETE", "sandboxes/{id}", sandbox_kill, BODY_OPTIONAL, "kill sandbox"},
+    {"POST", "sandboxes/{id}/timeout", sandbox_timeout, BODY_REQUIRED, "set the timeout"},
+    {"POST", "sandboxes/{id}/refreshes", sandbox_refresh, BODY_OPTIONAL, "extend the timeout"},
+    {"POST", "sandboxes/{id}/connect", sandbox_connect_v1, BODY_REQUIRED, "connect to sandbox"},
+    {"POST", "v2/sandboxes/{id}/connect", sandbox_connect_v2, BODY_OPTIONAL, "connect to sandbox"},
+    {"POST", "sandboxes/{id}/pause", sandbox_pause, BODY_OPTIONAL, "pause sandbox"},
+    {"POST", "sandboxes/{id}/resume", sandbox_resume, BODY_OPTIONAL, "resume sandbox"},
+    {"PUT", "sandboxes/{id}/network", sandbox_network, BODY_REQUIRED, "update the network settings"},
+    {"GET", "sandboxes/{id}/metrics", sandbox_metrics, 0, "read sandbox metrics"},
+    {"GET", "sandboxes/{id}/logs", sandbox_logs_v1, 0, "read sandbox logs"},
+    {"GET", "v2/sandboxes/{id}/logs", sandbox_logs_v2, 0, "read sandbox logs"},
+    {"POST", "sandboxes/{id}/fork", sandbox_fork, BODY_OPTIONAL, "fork sandbox"},
+    {"POST", "sandboxes/{id}/snapshots", snapshot_create, BODY_OPTIONAL, "create snapshot"},
+    {"GET", "snapshots", snapshot_list, 0, "list snapshots"},
+    {"GET", "templates", template_list, 0, "list templates"},
+    {"GET", "v2/templates", template_list_v2, 0, "list templates"},
+    {"GET", "templates/aliases/{id}", template_alias, 0, "look up the alias"},
+    {"POST", "templates/tags", template_tag, BODY_REQUIRED, "assign tags"},
+    {"DELETE", "templates/tags", template_untag, BODY_REQUIRED, "remove tags"},
+    {"GET", "templates/{id}/tags", template_tags, 0, "list tags"},
+    {"GET", "templates/{id}", template_get, 0, "get template"},
+    {"PATCH", "templates/{id}", template_update, BODY_OPTIONAL, "update template"},
+    {"PATCH", "v2/templates/{id}", template_update_v2, BODY_OPTIONAL, "update template"},
+    {"DELETE", "templates/{id}", template_delete, BODY_IGNORED, "delete template"},
+    {"POST", "v3/templates", build_request, BODY_REQUIRED, "request a build"},
+    {"POST", "v2/templates", build_request_v2, BODY_REQUIRED, "request a build"},
+    {"POST", "templates", unsupported_builds, BODY_IGNORED, "request a build"},
+    {"POST", "templates/{id}", unsupported_builds, BODY_IGNORED, "request a build"},
+    {"GET", "templates/{id}/files/{second}", upload_link, 0, "prepare the upload"},
+    {"PUT", "uploads/{id}/{second}", upload_put, NO_AUTH | BODY_STREAM, "store the upload"},
+    {"POST", "templates/{id}/builds/{second}", unsupported_builds, BODY_IGNORED, "request a build"},
+    {"POST", "v2/templates/{id}/builds/{second}", build_start, BODY_REQUIRED, "start the build"},
+    {"GET", "templates/{id}/builds/{second}/status", build_status, 0, "read the build status"},
+    {"GET", "templates/{id}/builds/{second}/logs", build_logs, 0, "read the build log"},
+    {"GET", "volumes", unsupported_volumes, 0, "use volumes"},
+    {"POST", "volumes", unsupported_volumes, BODY_IGNORED, "use volumes"},
+    {"GET", "volumes/{id}", unsupported_volumes, 0, "use volumes"},
+    {"DELETE", "volumes/{id}", unsupported_volumes, BODY_IGNORED, "use volumes"},
+    {"GET", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH, "use volumes"},
+    {"PATCH", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
+    {"POST", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
+    {"PUT", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
+    {"DELETE", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
+    {"GET", "secrets", unsupported_secrets, 0, "use secrets"},
+    {"POST", "secrets", unsupported_secrets, BODY_IGNORED, "use secrets"},
+    {"GET", "secrets/{id}", unsupported_secrets, 0, "use secrets"},
+    {"POST", "secrets/{id}", unsupported_secrets, BODY_IGNORED, "use secrets"},
+    {"DELETE", "secrets/{id}", unsupported_secrets, BODY_IGNORED, "use secrets"},
+    {"POST", "access-tokens", unsupported_access_tokens, BODY_IGNORED, "use access tokens"},
+    {"DELETE", "access-tokens/{id}", unsupported_access_tokens, BODY_IGNORED, "use access tokens"},
+    {"GET", "teams", team_list, 0, "list teams"},
+    {"GET", "api-keys", key_list, 0, "list API keys"},
+    {"POST", "api-keys", key_create, BODY_REQUIRED, "create API key"},
+    {"PATCH", "api-keys/{id}", key_rename, BODY_REQUIRED, "rename API key"},
+    {"DELETE", "api-keys/{id}", key_delete, BODY_OPTIONAL, "delete API key"},
+};
+
+/* Splits first, decodes after: a segment may hold %2F. */
+int route_split(struct arena *arena, struct str path, struct route_path *out)
+{
+  struct str part;
+  *out = (struct route_path){0};
+  while (path.n && path.p[0] == '/')
+    path = str_skip(path, 1);
+  while (path.n) {
+    str_cut(path, '/', &part, &path);
+    if (out->n == API_SEGMENTS)
+      return -EINVAL;
+    cleanup_buf struct buf b = BUF_INIT(4096);
+    if (percent_decode(part, false, &b))
+      return -EINVAL;
+    out->segments[out->n++] = arena_str(arena, buf_str(&b));
+  }
+  return 0;
+}
+
+static struct str first_segment(struct str path)
+{
+  struct str head, rest;
+  while (path.n && path.p[0] == '/')
+    path = str_skip(path, 1);
+  str_cut(path, '/', &head, &rest);
+  return head;
+}
+
+bool api_owns(struct str path)
+{
+  struct str name = first_segment(path);
+  for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+    if (!(routes[i].flags & (NO_AUTH | ADMIN | KEY_OR_ADMIN)) && str_eq(name, first_segment(str_of(routes[i].path))))
+      return true;
+  return false;
+}
+
+static bool path_matches(const struct route_path *path, const char *pattern, struct route_match *m)
+{
+  struct str rest = str_of(pattern), part;
+  size_t i = 0;
+  for (; rest.n; i++) {
+    str_cut(rest, '/', &part, &rest);
+    if (i >= path->n)
+      return false;
+    if (str_is(part, "{id}"))
+      m->id = path->segments[i];
+    else if (str_is(part, "{second}"))
+      m->second = path->segments[i];
+    else if (!str_eq(part, path->segments[i]))
+      return false;
+  }
+  return i == path->n;
+}
+
+int route_find(struct str method, const struct route_path *path, struct route_match *out)
+{
+  int missing = -ENOENT;
+  *out = (struct route_match){0};
+  for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+    struct route_match m = {.entry = &routes[i]};
+    if (!path_matches(path, routes[i].path, &m))
+      continue;
+    missing = -ENOTSUP;
+    if (!str_is(method, routes[i].method))
+      continue;
+    *out = m;
+    return 0;
+  }
+  return missing;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate_api.c - which route a request means, which error a client gets for one of the warden's, and what is refused
+ * before a handler sees it: paths, methods, keys, bodies. */
+#include "gate_lab.h"
+
+static int find(const char *method, const char *path, struct route_match *m)
+{
+  static struct arena a = ARENA_INIT(1 << 20);
+  struct route_path p;
+  int r = route_split(&a, str_of(path), &p);
+  return r ? r : route_find(str_of(method), &p, m);
+}
+
+static void a_path_and_a_method_name_a_route(void **state)
+{
+  static const struct {
+    const char *method, *path;
+    handler_fn handler;
+    const char *id, *second;
+  } table[] = {
+      {"POST", "/sandboxes", sandbox_create_v1, NULL, NULL},
+      {"POST", "/v2/sandboxes", sandbox_create_v2, NULL, NULL},
+      {"GET", "//sandboxes/iabc", sandbox_get, "iabc", NULL},
+      {"GET", "/sandboxes/metrics", sandbox_metrics_many, NULL, NULL},
+      {"DELETE", "/sandboxes/iabc", sandbox_kill, "iabc", NULL},
+      {"POST", "/v2/sandboxes/iabc/connect", sandbox_connect_v2, "iabc", NULL},
+      {"GET", "/templates/aliases/team%2Fname", template_alias, "team/name", NULL},
+      {"GET", "/templates/t1/builds/b1/status", build_status, "t1", "b1"},
+      {"PUT", "/uploads/t1/abc", upload_put, "t1", "abc"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    struct route_match m;
+    assert_int_equal(find(table[i].method, table[i].path, &m), 0);
+    assert_ptr_equal(m.entry->handler, table[i].handler);
+    assert_true(!table[i].id || str_is(m.id, table[i].id));
+    assert_true(!table[i].second || str_is(m.second, table[i].second));
+  }
+}
+
+static void other_paths_and_methods_name_none(void **state)
+{
+  struct route_match m;
+  assert_int_equal(find("GET", "/", &m), -ENOENT);
+  assert_int_equal(find("GET", "/nothing", &m), -ENOENT);
+  assert_int_equal(find("GET", "/sandboxes/a/b/c", &m), -ENOENT);
+  assert_int_equal(find("GET", "/sandboxes%2Fmetrics", &m), -ENOENT);
+  assert_int_equal(find("PATCH", "/sandboxes", &m), -ENOTSUP);
+  assert_int_equal(find("PUT", "/sandboxes/iabc", &m), -ENOTSUP);
+  assert_null(m.entry);
+  assert_int_equal(find("GET", "/a/%zz", &m), -EINVAL);
+  assert_int_equal(find("GET", "/1/2/3/4/5/6/7/8/9", &m), -EINVAL);
+}
+
+static void the_api_owns_the_paths_that_take_a_key(void **state)
+{
+  assert_true(api_owns(STR("/sandboxes/iabc/connect")));
+  assert_true(api_owns(STR("/v2/sandboxes")));
+  assert_true(api_owns(STR("/templates")));
+  assert_false(api_owns(STR("/health")));
+  assert_false(api_owns(STR("/metrics")));
+  assert_false(api_owns(STR("/files")));
+  assert_false(api_owns(STR("/process.Process/Start")));
+}
+
+static void an_error_says_whether_a_repeat_helps(void **state)
+{
+  static const struct {
+    int error, status;
+    bool changes, final;
+    uint64_t after;
+  } table[] = {
+      {-EINVAL, 400, true, false, 0},  {-EACCES, 401, true, false, 0}, {-EPERM, 403, true, false, 0},
+      {-ENOENT, 404, true, false, 0},  {-EBUSY, 409, true, false, 0},  {-EFBIG, 422, true, false, 0},
+      {-EAGAIN, 429, true, true, 0},   {-EDQUOT, 429, true, false, 7}, {-ESHUTDOWN, 503, true, false, 1},
+      {-ENOBUFS, 503, true, false, 1}, {-ENOSPC, 507, true, true, 0},  {-EIO, 500, true, true, 0},
+      {-EIO, 500, false, false, 0},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    struct api_failure f = api_failure_of(table[i].error, 7, table[i].changes);
+    assert_int_equal(f.status, table[i].status);
+    assert_int_equal(f.final, table[i].final);
+    assert_int_equal(f.retry_after_s, table[i].after);
+  }
+  assert_int_equal(api_failure_of(-EDQUOT, 0, true).retry_after_s, 1);
+}
+
+/* ---- whole requests ---- */
+
+static void each_route_names_its_own_failure(void **state)
+{
+  static const struct {
+    const char *method, *path, *body, *message;
+  } table[] = {
+      {"POST", "/v2/sandboxes", "{\"templateID\":\"base\"}", "Failed to place sandbox: disk broke"},
+      {"GET", "/v2/sandboxes", NULL, "Failed to list sandboxes: disk broke"},
+      {"GET", "/sandboxes/iabc", NULL, "Failed to get sandbox: disk broke"},
+      {"DELETE", "/sandboxes/iabc", NULL, "Failed to kill sandbox: disk broke"},
+      {"POST", "/sandboxes/iabc/pause", "{}", "Failed to pause sandbox: disk broke"},
+      {"POST", "/sandboxes/iabc/resume", "{}", "Failed to resume sandbox: disk broke"},
+      {"POST", "/v2/sandboxes/iabc/connect", "{}", "Failed to connect to sandbox: disk broke"},
+      {"POST", "/sandboxes/iabc/snapshots", "{}", "Failed to create snapshot: disk broke"},
+      {"POST", "/sandboxes/iabc/fork", "{}", "Failed to fork sandbox: disk broke"},
+      {"GET", "/templates", NULL, "Failed to list templates: disk broke"},
+      {"DELETE", "/templates/t1", NULL, "Failed to delete template: disk broke"},
+      {"GET", "/api-keys", NULL, "Failed to list API keys: disk broke"},
+      {"POST", "/api-keys", "{\"name\":\"k\"}", "Failed to create API key: disk broke"},
+  };
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  lab.status = -EIO;
+  lab.message = "disk broke";
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    struct str body = table[i].body ? str_of(table[i].body) : STR_NONE;
+    assert_int_equal(lab_keyed(table[i].method, table[i].path, body, &out), 500);
+    assert_true(lab_says(&out, table[i].message));
+    assert_int_equal(lab_says(&out, "Should-Retry: false"), strcmp(table[i].method, "GET") != 0);
+  }
+}
+
+static void a_limit_is_final_and_a_rate_says_when(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct str body = STR("{\"templateID\":\"base\"}");
+  lab.status = -EAGAIN;
+  lab.message = "the limit of 1 running sandboxes is reached";
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", body, &out), 429);
+  assert_true(lab_says(&out, "Should-Retry: false"));
+  assert_false(lab_says(&out, "Retry-After"));
+  lab.status = -EDQUOT;
+  lab.retry_s = 3;
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", body, &out), 429);
+  assert_true(lab_says(&out, "Retry-After: 3\r\n"));
+  assert_false(lab_says(&out, "Should-Retry"));
+}
+
+static void browsers_may_read_the_headers_about_repeats(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  assert_int_equal(lab_ask("GET", "/sandboxes", "Origin: http://page.test\r\n", STR_NONE, &out), 401);
+  assert_true(lab_says(&out, "Access-Control-Allow-Origin: *"));
+  assert_true(lab_says(&out, "Retry-After, Should-Retry"));
+  assert_int_equal(lab_ask("OPTIONS", "/sandboxes",
+                           "Origin: http://page.test\r\nAccess-Control-Request-Method: POST\r\n"
+                           "Access-Control-Request-Headers: idempotency-key\r\n",
+                           STR_NONE, &out),
+                   204);
+  assert_true(lab_says(&out, "Access-Control-Allow-Headers: idempotency-key"));
+}
+
+static void nothing_reaches_the_warden_without_a_key(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  assert_int_equal(lab_ask("GET", "/sandboxes", NULL, STR_NONE, &out), 401);
+  assert_int_equal(lab_ask("GET", "/sandboxes", "X-API-Key: e2b_nothex\r\n", STR_NONE, &out), 401);
+  assert_int_equal(lab_keyed("PATCH", "/sandboxes", STR_NONE, &out), 405);
+  assert_int_equal(lab_keyed("GET", "/nowhere", STR_NONE, &out), 404);
+  assert_int_equal(lab_keyed("GET", "/%zz", STR_NONE, &out), 400);
+  assert_int_equal(lab.requests, 0);
+}
+
+static void bodies_are_bounded_and_must_be_objects(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20), large = BUF_INIT(1 << 20);
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", STR_NONE, &out), 400);
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", STR("[]"), &out), 400);
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", STR("{\"templateID\":"), &out), 400);
+  assert_true(lab_says(&out, "at byte"));
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", STR("null"), &out), 400);
+  buf_addz(&large, "{\"templateID\":\"");
+  for (size_t i = 0; i < lab.config.api_body_max; i++)
+    buf_addc(&large, 'x');
+  buf_addz(&large, "\"}");
+  assert_int_equal(lab_keyed("POST", "/v2/sandboxes", buf_str(&large), &out), 413);
+  assert_int_equal(lab.requests, 0);
+  lab.status = -ENOENT;
+  assert_int_equal(lab_keyed("DELETE", "/sandboxes/iabc", STR("null"), &out), 404); /* an optional body may be null */
+  assert_int_equal(lab.requests, 1);
+}
+
+static void a_malformed_sandbox_id_is_refused_here(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  assert_int_equal(lab_keyed("GET", "/sandboxes/UPPER", STR_NONE, &out), 400);
+  assert_int_equal(lab_keyed("GET", "/sandboxes/a-b-c", STR_NONE, &out), 400);
+  assert_int_equal(lab_keyed("GET", "/sandboxes/a%2Fb", STR_NONE, &out), 400);
+  assert_int_equal(lab.requests, 0);
+  lab.status = -ENOENT;
+  lab.message = NULL;
+  assert_int_equal(lab_keyed("GET", "/sandboxes/iabc-6532622b", STR_NONE, &out), 404);
+  assert_true(str_is(wire_get(buf_str(&lab.last), W_ID), "iabc"));
+}
+
+static void a_team_has_a_bounded_number_of_open_requests(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct usage *held = NULL;
+  lab.config.team_connections_max = 1;
+  assert_int_equal(usage_enter(&lab.gate, LAB_TEAM, USAGE_API, &held), 0);
+  assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 429);
+  assert_true(lab_says(&out, "Retry-After: 1\r\n"));
+  usage_leave(&lab.gate, USAGE_API, &held);
+  lab.status = -EIO;
+  assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 500);
+}
+
+#define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_path_and_a_method_name_a_route),
+      cmocka_unit_test(other_paths_and_methods_name_none),
+      cmocka_unit_test(the_api_owns_the_paths_that_take_a_key),
+      cmocka_unit_test(an_error_says_whether_a_repeat_helps),
+      WHOLE(each_route_names_its_own_failure),
+      WHOLE(a_limit_is_final_and_a_rate_says_when),
+      WHOLE(browsers_may_read_the_headers_about_repeats),
+      WHOLE(nothing_reaches_the_warden_without_a_key),
+      WHOLE(bodies_are_bounded_and_must_be_objects),
+      WHOLE(a_malformed_sandbox_id_is_refused_here),
+      WHOLE(a_team_has_a_bounded_number_of_open_requests),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
