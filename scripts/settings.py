@@ -14,7 +14,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 DOCUMENT = TOP / "docs/settings.md"
 ROW = re.compile(
-    r'\{"(?P<name>\w+)", (?P<kind>[TN])\(\w+\), (?P<fallback>"[^"]*"|\w+), (?P<least>\d+), (?P<most>\d+),\s+"(?P<meaning>[^"]*(?:"\s+"[^"]*)*)"\}'
+    r'\{"(?P<name>\w+)",\s+(?P<kind>TEXT|WORD|NUMBER|TIMES|CHOICE)\([^)]*\),\s+(?P<fallback>"[^"]*"|\w+),\s+'
+    r'(?P<least>\d+),\s+(?P<most>\d+),\s+"(?P<meaning>[^"]*(?:"\s+"[^"]*)*)"\}'
 )
 HEAD = """# Settings
 
@@ -45,7 +46,7 @@ def table() -> str:
     lines = []
     for row in rows:
         fallback = value_of(row["fallback"])
-        reach = f"{int(row['least']):,} to {int(row['most']):,}" if row["kind"] == "N" else ""
+        reach = f"{int(row['least']):,} to {int(row['most']):,}" if row["kind"] in ("NUMBER", "TIMES") else ""
         meaning = re.sub(r'"\s+"', "", row["meaning"]).replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
         lines.append(f"| `{row['name']}` | {f'`{fallback}`' if fallback else ''} | {reach} | {meaning} |\n")
     return HEAD + "".join(lines)

@@ -1,196 +1,300 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - see config.h. */
+/* config.c - see config.h. A setting is one row of the table below: its name, where the value lands and as what, the
+ * default, the range (of a text: its longest length), and the help. scripts/settings.py makes docs/settings.md of it.
+ */
 #include "cli/config.h"
 
 #include "cli/cli.h"
+#include "jail/checkpoint/checkpoint.h"
+#include "wire/sizes.h"
 #include <stdio.h>
 
-enum kind { TEXT, NUMBER };
+#define MIB 1048576
+
+enum kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE };
 
 struct setting {
   const char *name;
   enum kind kind;
-  size_t at, size;
+  size_t at, size;     /* in struct config */
+  uint64_t factor;     /* of a number: what one of the setting's unit is where it lands */
+  const char *choices; /* words, by spaces; NULL = any */
   const char *fallback;
-  uint64_t least, most;
+  uint64_t least, most; /* of a text: bytes */
   const char *meaning;
 };
 
-#define T(field) TEXT, offsetof(struct config, field), sizeof(((struct config *)0)->field)
-#define N(field) NUMBER, offsetof(struct config, field), 0
+/* Where a value lands. A field of another type than these does not compile. */
+#define FIELD(field)         (((struct config *)0)->field)
+#define NUMBER_SIZE(field)   _Generic(FIELD(field), bool : 1, unsigned : 4, uint64_t : 8)
+#define TEXT_SIZE(field)     _Generic(FIELD(field), const char * : sizeof(char *))
+#define TEXT(field)          KIND_TEXT, offsetof(struct config, field), TEXT_SIZE(field), 0, NULL
+#define WORD(field, words)   KIND_TEXT, offsetof(struct config, field), TEXT_SIZE(field), 0, words
+#define NUMBER(field)        KIND_NUMBER, offsetof(struct config, field), NUMBER_SIZE(field), 1, NULL
+#define TIMES(field, factor) KIND_NUMBER, offsetof(struct config, field), NUMBER_SIZE(field), factor, NULL
+#define CHOICE(field, words) KIND_CHOICE, offsetof(struct config, field), NUMBER_SIZE(field), 1, words /* its place */
 
 static const struct setting settings[] = {
-    {"listen", T(listen), "127.0.0.1:3000", 0, 0, "address and port of the API and the edge; port 0 = any free one"},
-    {"tls_listen", T(tls_listen), "", 0, 0, "address and port of the same over https (HTTP/2); empty = none"},
-    {"tls_cert", T(tls_cert), "", 0, 0,
+    {"listen", TEXT(listen), "127.0.0.1:3000", 0, 127,
+     "address and port of the API and the edge; port 0 = any free one"},
+    {"tls_listen", TEXT(tls_listen), "", 0, 127, "address and port of the same over https (HTTP/2); empty = none"},
+    {"tls_cert", TEXT(tls_cert), "", 0, 511,
      "PEM file with its certificate, the chain behind it [<data>/tls/cert.pem]; read again when it changes"},
-    {"tls_key", T(tls_key), "", 0, 0, "PEM file with its private key [<data>/tls/key.pem]"},
-    {"data", T(data), "/var/lib/cloche", 0, 0, "directory of everything that must survive"},
-    {"templates", T(templates), "/var/cache/cloche", 0, 0, "store of ready-made templates to take in at start"},
-    {"runtime", T(runtime), "", 0, 0, "directory with the agent and the kernels (default: beside the program)"},
-    {"domain", T(domain), "", 0, 0, "domain told to clients for reaching boxes by host name; empty = none"},
-    {"log_level", T(log_level), "info", 0, 0, "debug, info, warn or error"},
-    {"admin_token", T(admin_token), "", 0, 0,
+    {"tls_key", TEXT(tls_key), "", 0, 511, "PEM file with its private key [<data>/tls/key.pem]"},
+    {"data", TEXT(warden.data), "/var/lib/cloche", 0, 511, "directory of everything that must survive"},
+    {"templates", TEXT(warden.templates), "/var/cache/cloche", 0, 511,
+     "store of ready-made templates to take in at start"},
+    {"runtime", TEXT(warden.runtime), "", 0, 511,
+     "directory with the agent and the kernels (default: beside the program)"},
+    {"domain", TEXT(warden.domain), "", 0, 255, "domain told to clients for reaching boxes by host name; empty = none"},
+    {"log_level", WORD(log_level, "debug info warn error"), "info", 0, 15, "debug, info, warn or error"},
+    {"admin_token", TEXT(warden.admin_token), "", 0, 127,
      "opens /nodes and /admin (header X-Admin-Token); empty = closed; better in the file or environment than on the "
      "command line"},
-    {"auth_failures_per_minute", N(auth_failures_per_minute), "60", 0, 1000000,
+    {"auth_failures_per_minute", NUMBER(gate.auth_failures_per_minute), "60", 0, 1000000,
      "wrong keys, tokens and signatures of one client address (behind a proxy: of all) before 429 is the answer; per "
      "gate; 0 = no limit"},
-    {"interpreter_token", T(interpreter_token), "required", 0, 0,
+    {"interpreter_token", CHOICE(gate.interpreter_compatible, "required compatible"), "required", 0, 1,
      "required = port 49999 of secure boxes asks for the access token; compatible = not of those made by POST "
      "/sandboxes (all 1.x, older 2.x)"},
-    {"metrics_listen", T(metrics_listen), "", 0, 0,
+    {"metrics_listen", TEXT(metrics_listen), "", 0, 127,
      "address and port for /metrics and health without a key; empty = none (they are at `listen`, with a key)"},
-    {"access_log_every", N(access_log_every), "0", 0, 1000000000,
+    {"access_log_every", NUMBER(gate.access_log_every), "0", 0, 1000000000,
      "one log line per so many requests; 1 = every one, 0 = none"},
-    {"gates", N(gates), "0", 0, 256, "gate processes; 0 = one per core"},
-    {"gate_uid", N(gate_uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
-    {"id_base", N(id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
-    {"boxes_max", N(boxes_max), "2000", 1, 30000, "boxes alive at once"},
-    {"team_boxes_max", N(team_boxes_max), "1000", 0, 30000,
+    {"gates", NUMBER(gates), "0", 0, 256, "gate processes; 0 = one per core"},
+    {"gate_uid", NUMBER(gate.uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
+    {"id_base", NUMBER(warden.id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
+    {"boxes_max", NUMBER(warden.boxes_max), "2000", 1, 30000, "boxes alive at once"},
+    {"team_boxes_max", NUMBER(warden.team_boxes_max), "1000", 0, 30000,
      "running boxes of a team that has no limit of its own; 0 = no limit"},
-    {"team_creates_per_second", N(team_creates_per_second), "1000", 0, 100000,
+    {"team_creates_per_second", NUMBER(warden.team_creates_per_s), "1000", 0, 100000,
      "creates per second of such a team (bursts of two seconds); 0 = no limit"},
-    {"team_memory_mb", N(team_memory_mb), "0", 0, 2147483647,
+    {"team_memory_mb", NUMBER(warden.team_memory_mb), "0", 0, 2147483647,
      "MiB of memory of the running boxes of such a team together; 0 = no limit"},
-    {"box_cpus_max", N(box_cpus_max), "0", 0, 1024,
+    {"box_cpus_max", NUMBER(warden.box_cpus_max), "0", 0, 1024,
      "processors of one box at most, whoever asks; 0 = those of the machine, and two at least"},
-    {"box_memory_max_mb", N(box_memory_max_mb), "0", 0, 2147483647,
+    {"box_memory_max_mb", NUMBER(warden.box_memory_max_mb), "0", 0, 2147483647,
      "MiB of memory of one box at most; 0 = the machine's, and 1024 at least"},
-    {"box_disk_max_mb", N(box_disk_max_mb), "65536", 0, 2147483647, "MiB of disk of one box at most; 0 = no limit"},
-    {"team_storage_mb", N(team_storage_mb), "102400", 0, 1073741824,
+    {"box_disk_max_mb", NUMBER(warden.box_disk_max_mb), "65536", 0, 2147483647,
+     "MiB of disk of one box at most; 0 = no limit"},
+    {"team_storage_mb", NUMBER(warden.team_storage_mb), "102400", 0, 1073741824,
      "MiB that such a team may keep of uploads, snapshots and paused boxes, their disks included; 0 = no limit"},
-    {"team_paused_max", N(team_paused_max), "1000", 0, 1000000, "paused boxes of such a team; 0 = no limit"},
-    {"team_snapshots_max", N(team_snapshots_max), "1000", 0, 1000000, "snapshots of such a team; 0 = no limit"},
-    {"disk_reserve_mb", N(disk_reserve_mb), "2048", 0, 1073741824,
+    {"team_paused_max", NUMBER(warden.team_paused_max), "1000", 0, 1000000,
+     "paused boxes of such a team; 0 = no limit"},
+    {"team_snapshots_max", NUMBER(warden.team_snapshots_max), "1000", 0, 1000000,
+     "snapshots of such a team; 0 = no limit"},
+    {"disk_reserve_mb", NUMBER(warden.disk_reserve_mb), "2048", 0, 1073741824,
      "MiB of the data directory's disk that creates, checkpoints, snapshots, forks, uploads and builds leave free, a "
      "twentieth of the disk at most"},
-    {"pool", N(pool), "4", 0, 1000, "warm boxes per template in use; 0 = none"},
-    {"pool_crowd", N(pool_crowd), "100", 0, 1000,
-     "boxes kept ready beside those, as many as creates at once found none ready; half of them go with each calm "
-     "minute; about 3 MB each"},
-    {"pool_calm_seconds", N(pool_calm_seconds), "60", 1, 86400, "length of such a calm minute"},
-    {"pool_spare_percent", N(pool_spare_percent), "2", 0, 50,
-     "percent of the memory at hand for more boxes kept ready, pool_crowd at most, of the template asked for last; "
-     "made while nobody asks; 0 = none"},
-    {"ready_pool", N(ready_pool), "2", 0, 100,
+    {"pool", NUMBER(warden.pool), "4", 0, 1000, "warm boxes per template in use; 0 = none"},
+    {"pool_crowd", NUMBER(warden.pool_crowd), "100", 0, 1000,
+     "warm boxes beside those, as many as creates at once found none; half of them go with each calm minute; about 3 "
+     "MB "
+     "each"},
+    {"pool_calm_seconds", NUMBER(warden.pool_calm_s), "60", 1, 86400, "length of such a calm minute"},
+    {"pool_spare_percent", NUMBER(warden.pool_spare), "2", 0, 50,
+     "percent of the available memory for more warm boxes, pool_crowd at most, of the template requested last; created "
+     "while the server is idle; 0 = none"},
+    {"ready_pool", NUMBER(warden.ready_pool), "2", 0, 100,
      "boxes kept restored and frozen per template in use whose start command runs; each costs what that holds in "
      "memory; 0 = none"},
-    {"ready_pool_mb", N(ready_pool_mb), "1024", 1, 1000000, "memory of those boxes of all templates together"},
-    {"nets_ready", N(nets_ready), "4", 0, 64,
+    {"ready_pool_mb", NUMBER(warden.ready_pool_mb), "1024", 1, 1000000,
+     "memory of those boxes of all templates together"},
+    {"nets_ready", NUMBER(warden.nets_ready), "4", 0, 64,
      "namespaces with veth, ids and control groups created ahead for boxes that no warm box serves; 0 = none"},
-    {"disks_ready", N(disks_ready), "8", 0, 64, "empty disks created ahead, per size in use"},
-    {"disks_kept", N(disks_kept), "32", 0, 64,
+    {"disks_ready", NUMBER(warden.disks_ready), "8", 0, 64, "empty disks created ahead, per size in use"},
+    {"disks_kept", NUMBER(warden.disks_kept), "32", 0, 64,
      "such disks at most, with those of ended boxes that were wiped for others; 0 = none is used again"},
-    {"disk_wipe_files", N(disk_wipe_files), "2000", 0, 1000000,
+    {"disk_wipe_files", NUMBER(warden.disk_wipe_files), "2000", 0, 1000000,
      "files an ended box may have on its disk for it to be wiped and used again"},
-    {"disk_wipe_mb", N(disk_wipe_mb), "64", 0, 65536, "MiB of them"},
-    {"zygotes", N(zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
-    {"zygotes_max", N(zygotes_max), "8", 1, 1000,
+    {"disk_wipe_mb", NUMBER(warden.disk_wipe_mb), "64", 0, 65536, "MiB of them"},
+    {"zygotes", NUMBER(warden.zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
+    {"zygotes_max", NUMBER(warden.zygotes_max), "8", 1, 1000,
      "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
-    {"internet", N(internet), "1", 0, 1,
+    {"internet", NUMBER(warden.internet), "1", 0, 1,
      "1 = boxes may have outbound networking (needs nftables and IPv4 forwarding); 0 = loopback only"},
-    {"net_pool", T(net_pool), "", 0, 0,
+    {"net_pool", TEXT(warden.net_pool), "", 0, 31,
      "first address of the /16 the boxes' links use, nobody else's; empty = one of 10.128.0.0 to 10.227.0.0"},
-    {"resolver", T(resolver), "", 0, 0, "name server for boxes; empty = the host's own"},
-    {"net_connections", N(net_connections), "1024", 1, 1000000, "outbound connections a box may have open"},
-    {"net_rate", N(net_rate), "0", 0, 100000000000, "bytes per second each way per box; 0 = no cap"},
-    {"pids_max", N(pids_max), "4096", 16, 4194304, "processes per box"},
-    {"open_files", N(open_files), "65536", 64, 1048576, "open files per process of a box"},
-    {"inotify_instances", N(inotify_instances), "65536", 128, 1000000000,
+    {"resolver", TEXT(warden.resolver), "", 0, 31, "name server for boxes; empty = the host's own"},
+    {"net_connections", NUMBER(warden.net_connections), "1024", 1, 1000000, "outbound connections a box may have open"},
+    {"net_rate", NUMBER(warden.net_rate), "0", 0, 100000000000, "bytes per second each way per box; 0 = no cap"},
+    {"pids_max", NUMBER(warden.pids_max), "4096", 16, 4194304, "processes per box"},
+    {"open_files", NUMBER(warden.open_files), "65536", 64, 1048576, "open files per process of a box"},
+    {"inotify_instances", NUMBER(warden.inotify_instances), "65536", 128, 1000000000,
      "inotify instances of all boxes of a zygote, 128 of them a box's; the host's limit is raised to it while the "
      "server runs"},
-    {"timeout_max_hours", N(timeout_max_hours), "24", 1, 8760, "longest life of one run of a box"},
-    {"agent_seconds", N(agent_seconds), "10", 1, 600,
-     "longest wait for the agent of a new or restored box; a mute one is killed; 10 s more where its template waits "
+    {"timeout_max_hours", TIMES(warden.timeout_max_s, 3600), "24", 1, 8760, "longest life of one run of a box"},
+    {"agent_seconds", NUMBER(warden.agent_s), "10", 1, 600,
+     "longest wait for the agent of a new or restored box; a box whose agent is silent is killed; 10 s more where its "
+     "template waits "
      "for a command"},
-    {"keep_ended_hours", N(keep_ended_hours), "168", 0, 87600, "how long the cause of a box's end is remembered"},
-    {"log_bytes", N(log_bytes), "1048576", 0, 67108864, "bytes of output kept per box for its logs; 0 = none"},
-    {"builds_max", N(builds_max), "4", 1, 64,
+    {"keep_ended_hours", TIMES(warden.keep_ended_s, 3600), "168", 0, 87600,
+     "how long the cause of a box's end is remembered"},
+    {"log_bytes", NUMBER(warden.log_bytes), "1048576", 0, 67108864,
+     "bytes of output kept per box for its logs; 0 = none"},
+    {"builds_max", NUMBER(warden.builds_max), "4", 1, 64,
      "templates built at once, all but one of them of the same team; more wait for their turn, teams by turns"},
-    {"team_templates_max", N(team_templates_max), "5000", 1, 1000000,
+    {"team_templates_max", NUMBER(warden.team_templates_max), "5000", 1, 1000000,
      "templates and snapshots of one team; more templates are refused"},
-    {"team_builds_max", N(team_builds_max), "20", 1, 10000,
+    {"team_builds_max", NUMBER(warden.team_builds_max), "20", 1, 10000,
      "template builds of one team at once, waiting ones included; more are refused"},
-    {"build_seconds", N(build_seconds), "3600", 1, 86400, "longest a template's build may take"},
-    {"build_wait_seconds", N(build_wait_seconds), "86400", 1, 31536000,
+    {"build_seconds", NUMBER(warden.build_seconds), "3600", 1, 86400, "longest a template's build may take"},
+    {"build_wait_seconds", NUMBER(warden.build_wait_s), "86400", 1, 31536000,
      "how long a build that was requested may wait for its start"},
-    {"keep_box_seconds", N(keep_box_seconds), "3600", 10, 86400,
+    {"keep_box_seconds", NUMBER(warden.keep_box_s), "3600", 10, 86400,
      "life of the box in which a build failed, where the build was told to keep it"},
-    {"build_keep_days", N(build_keep_days), "30", 1, 3650, "days that failed builds are remembered, with their logs"},
-    {"build_log_mb", N(build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
-    {"upload_max_mb", N(upload_max_mb), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
-    {"log_keep_mb", N(log_keep_mb), "256", 0, 1048576, "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
-    {"image_registries", T(image_registries), "docker.io", 0, 0,
+    {"build_keep_days", TIMES(warden.build_keep_s, 86400), "30", 1, 3650,
+     "days that failed builds are remembered, with their logs"},
+    {"build_log_mb", NUMBER(warden.build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
+    {"upload_max_mb", TIMES(gate.upload_max, MIB), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
+    {"log_keep_mb", NUMBER(warden.log_keep_mb), "256", 0, 1048576,
+     "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
+    {"image_registries", TEXT(warden.source.registries), "docker.io", 0, 511,
      "registries that templates may begin with images of, by spaces; *.NAME and * are patterns, and * lets clients "
      "make this machine ask any host"},
-    {"image_insecure", T(image_insecure), "", 0, 0, "registries (HOST:PORT, by spaces) that are asked without TLS"},
-    {"image_dir", T(image_dir), "", 0, 0,
+    {"image_insecure", TEXT(warden.source.insecure), "", 0, 255,
+     "registries (HOST:PORT, by spaces) that are asked without TLS"},
+    {"image_dir", TEXT(warden.source.dir), "", 0, 511,
      "directory of image files that templates may begin with (oci:PATH, docker-archive:PATH); empty = none"},
-    {"image_aliases", T(image_aliases), "e2bdev/base=base e2bdev/code-interpreter=code-interpreter-v1", 0, 0,
-     "IMAGE=TEMPLATE by spaces: a template of this server stands for the image, which is not fetched"},
-    {"image_ecr_url", T(image_ecr_url), "", 0, 0,
+    {"image_aliases", TEXT(warden.source.aliases), "e2bdev/base=base e2bdev/code-interpreter=code-interpreter-v1", 0,
+     511, "IMAGE=TEMPLATE by spaces: a template of this server stands for the image, which is not fetched"},
+    {"image_ecr_url", TEXT(warden.source.ecr), "", 0, 255,
      "address that is asked for tokens of AWS registries, where credentials of the type aws are given; empty = AWS's "
      "own of the region"},
-    {"image_uid", N(image_uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
-    {"image_size_mb", N(image_size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
-    {"image_seconds", N(image_seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
-    {"image_layers", N(image_layers), "40", 0, 80,
+    {"image_uid", NUMBER(warden.source.uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
+    {"image_size_mb", NUMBER(warden.source.size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
+    {"image_seconds", NUMBER(warden.source.seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
+    {"image_layers", NUMBER(warden.source.layers), "40", 0, 80,
      "layers of an image that are kept apart and shared; an image with more becomes one layer"},
-    {"image_cache_mb", N(image_cache_mb), "8192", 0, 1048576, "MiB of fetched blobs kept per team"},
-    {"cache_days", N(cache_days), "7", 0, 3650,
+    {"image_cache_mb", NUMBER(warden.source.cache_mb), "8192", 0, 1048576, "MiB of fetched blobs kept per team"},
+    {"cache_days", NUMBER(warden.cache_days), "7", 0, 3650,
      "days that steps of builds, uploads and fetched blobs nobody needs are kept after their last use"},
-    {"download_cache_mb", N(download_cache_mb), "4096", 0, 1048576,
+    {"download_cache_mb", NUMBER(warden.download_cache_mb), "4096", 0, 1048576,
      "MiB of downloads of pip, npm, uv and apt kept for a team's builds; 0 = none"},
-    {"debian", N(debian), "1", 0, 1, "1 = Debian images that can't be fetched are made from packages"},
-    {"debian_days", N(debian_days), "7", 0, 3650, "how long a Debian root made so is used again"},
-    {"debian_program", T(debian_program), "", 0, 0,
+    {"debian", NUMBER(debian), "1", 0, 1, "1 = Debian images that can't be fetched are made from packages"},
+    {"debian_days", NUMBER(warden.source.debian_days), "7", 0, 3650, "how long a Debian root made so is used again"},
+    {"debian_program", TEXT(warden.source.debian), "", 0, 511,
      "program that makes one: SUITE FILE.tar (default: beside the program)"},
-    {"checkpoint", T(checkpoint), "auto", 0, 0,
+    {"checkpoint", WORD(warden.checkpoint, "auto frozen"), "auto", 0, 15,
      "how boxes are paused: auto = on disk where this host can (criu), else in memory; frozen = in memory"},
-    {"criu", T(criu), JAIL_CRIU_DEFAULT, 0, 0, "the program that writes boxes to disk (scripts/criu makes it)"},
-    {"checkpoint_jobs", N(checkpoint_jobs), "4", 1, 64,
+    {"criu", TEXT(warden.criu), JAIL_CRIU_DEFAULT, 0, 511,
+     "the program that writes boxes to disk (scripts/criu makes it)"},
+    {"checkpoint_jobs", NUMBER(warden.checkpoint_jobs), "4", 1, 64,
      "boxes of one team written to disk or read back at once; twice as many of all teams together"},
-    {"checkpoint_seconds", N(checkpoint_seconds), "45", 5, 3600, "longest time for one of them"},
-    {"checkpoint_zstd", N(checkpoint_zstd), "0", 0, 19,
+    {"checkpoint_seconds", NUMBER(warden.checkpoint_s), "45", 5, 3600, "longest time for one of them"},
+    {"checkpoint_zstd", NUMBER(warden.checkpoint_zstd), "0", 0, 19,
      "zstd level at which memory of boxes paused on disk is compressed; 0 = off"},
-    {"checkpoint_zstd_after", N(checkpoint_zstd_after), "60", 0, 31536000,
-     "seconds a box has slept before it is packed"},
-    {"box_connections_max", N(box_connections_max), "4096", 0, 1000000,
+    {"checkpoint_zstd_after", NUMBER(warden.checkpoint_zstd_after_s), "60", 0, 31536000,
+     "seconds a box has been paused before its memory is compressed"},
+    {"box_connections_max", NUMBER(gate.box_connections_max), "4096", 0, 1000000,
      "requests and streams at once into one box, per gate; 0 = no limit"},
-    {"team_connections_max", N(team_connections_max), "6000", 0, 1000000,
+    {"team_connections_max", NUMBER(gate.team_connections_max), "6000", 0, 1000000,
      "requests and streams at once of one team, per gate; 0 = no limit"},
-    {"address_connections_max", N(address_connections_max), "1000", 0, 1000000,
+    {"address_connections_max", NUMBER(gate.address_connections_max), "1000", 0, 1000000,
      "connections per gate from one address (IPv6: one /64) without an accepted request yet; 0 = no limit, for a "
      "server behind a proxy"},
-    {"buffers_mb", N(buffers_mb), "1024", 0, 1048576,
+    {"buffers_mb", TIMES(gate.buffers_max, MIB), "1024", 0, 1048576,
      "MiB per gate that wait for clients and boxes that do not read; over it those that stand still longest are cut; 0 "
      "= no limit"},
-    {"connections_max", N(connections_max), "10000", 16, 1000000,
+    {"connections_max", NUMBER(gate.connections_max), "10000", 16, 1000000,
      "open client connections per gate; over it the longest idle one goes"},
-    {"client_head_seconds", N(client_head_seconds), "30", 1, 3600, "time a client has for a request's head"},
-    {"client_idle_seconds", N(client_idle_seconds), "640", 1, 86400, "time a connection may wait for its next request"},
-    {"client_body_seconds", N(client_body_seconds), "300", 1, 86400, "longest silence inside a request's body"},
-    {"client_stall_seconds", N(client_stall_seconds), "900", 0, 86400,
+    {"client_head_seconds", NUMBER(gate.client_head_s), "30", 1, 3600, "time a client has for a request's head"},
+    {"client_idle_seconds", NUMBER(gate.client_idle_s), "640", 1, 86400,
+     "time a connection may wait for its next request"},
+    {"client_body_seconds", NUMBER(gate.client_body_s), "300", 1, 86400, "longest silence inside a request's body"},
+    {"client_stall_seconds", NUMBER(gate.client_stall_s), "900", 0, 86400,
      "longest time a client may take no byte of an answer; 0 = no limit"},
-    {"api_body_max", N(api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
+    {"api_body_max", NUMBER(gate.api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
+
+/* ---- values ---- */
+
+static void put_number(char *at, size_t size, uint64_t v)
+{
+  if (size == 1)
+    *(bool *)at = v != 0;
+  else if (size == 4)
+    memcpy(at, &(uint32_t){(uint32_t)v}, 4);
+  else
+    memcpy(at, &v, 8);
+}
+
+static uint64_t get_number(const char *at, size_t size)
+{
+  uint32_t half;
+  uint64_t v;
+  if (size == 1)
+    return *(const bool *)at;
+  if (size == 8) {
+    memcpy(&v, at, 8);
+    return v;
+  }
+  memcpy(&half, at, 4);
+  return half;
+}
+
+static const char *get_text(const struct config *c, const struct setting *s)
+{
+  const char *text;
+  memcpy(&text, (const char *)c + s->at, sizeof(text));
+  return text;
+}
+
+/* A text that is replaced may have been the administrator's token. */
+static void put_text(struct config *c, const struct setting *s, const char *value)
+{
+  char *old = (char *)get_text(c, s), *copy = xmalloc(strlen(value) + 1);
+  memcpy(copy, value, strlen(value) + 1);
+  memcpy((char *)c + s->at, &copy, sizeof(copy));
+  if (old)
+    explicit_bzero(old, strlen(old));
+  free(old);
+}
+
+/* The place of a word among the choices, or -1. */
+static int choice_of(const char *choices, const char *value)
+{
+  struct str rest = str_of(choices), word;
+  for (int i = 0; rest.n; i++) {
+    str_cut(rest, ' ', &word, &rest);
+    if (str_is(word, value))
+      return i;
+  }
+  return -1;
+}
+
+static struct str choice_at(const char *choices, uint64_t n)
+{
+  struct str rest = str_of(choices), word = STR_NONE;
+  for (uint64_t i = 0; i <= n; i++)
+    str_cut(rest, ' ', &word, &rest);
+  return word;
+}
 
 static int set_value(struct config *c, const struct setting *s, const char *value, const char *from, struct err *err)
 {
   char *at = (char *)c + s->at;
-  if (s->kind == TEXT) {
-    if (str_copyz(str_of(value), at, s->size))
-      return err_set(err, -EINVAL, "%s: '%s' is longer than %zu bytes", from, s->name, s->size - 1);
+  uint64_t v = 0;
+  if (s->choices) {
+    int place = choice_of(s->choices, value);
+    if (place < 0)
+      return err_set(err, -EINVAL, "%s: '%s' must be one of: %s; not '%s'", from, s->name, s->choices, value);
+    v = (uint64_t)place;
+  }
+  if (s->kind == KIND_TEXT) {
+    if (strlen(value) > s->most)
+      return err_set(err, -EINVAL, "%s: '%s' is longer than %llu bytes", from, s->name, (unsigned long long)s->most);
+    put_text(c, s, value);
     return 0;
   }
-  uint64_t v;
-  if (str_u64(str_of(value), &v) || v < s->least || v > s->most)
+  if (s->kind == KIND_NUMBER && (str_u64(str_of(value), &v) || v < s->least || v > s->most))
     return err_set(err, -EINVAL, "%s: '%s' must be a whole number from %llu to %llu, not '%s'", from, s->name,
                    (unsigned long long)s->least, (unsigned long long)s->most, value);
-  memcpy(at, &v, sizeof(v));
+  put_number(at, s->size, v * s->factor);
   return 0;
 }
+
+/* ---- sources ---- */
 
 static const struct setting *find(struct str name)
 {
@@ -229,7 +333,7 @@ static int read_file(struct config *c, const char *path, struct err *err)
     return err_set(err, r, "config file %s: %s", path, strerrordesc_np(-r));
   struct str rest = buf_str(&b), line, name, value;
   for (int n = 1; rest.n; n++) {
-    char from[600], text[512];
+    char from[DATA_PATH_SIZE], text[DATA_DIR_SIZE];
     str_cut(rest, '\n', &line, &rest);
     line = str_trim(line);
     if (!line.n || line.p[0] == '#')
@@ -320,20 +424,36 @@ static int read_flags(struct config *c, int argc, char **argv, struct err *err)
 }
 
 /* What lies near the program: above build/src/cli in the source tree, or below ../lib/cloche once installed. */
-static void find_near(char *out, size_t size, const char *in_tree, const char *installed)
+static void find_near(struct config *c, const char *name, const char *in_tree, const char *installed)
 {
   const char *const places[] = {in_tree, installed};
-  char exe[400];
+  const struct setting *s = find(str_of(name));
+  char exe[DATA_DIR_SIZE], path[DATA_PATH_SIZE];
   ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-  if (out[0] || n <= 0)
+  if (get_text(c, s)[0] || n <= 0)
     return;
   exe[n] = 0;
   struct str dir = path_dir(str_of(exe));
   for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-    snprintf(out, size, STR_FMT "/%s", STR_ARG(dir), places[i]);
-    if (access(out, F_OK) == 0)
+    snprintf(path, sizeof(path), STR_FMT "/%s", STR_ARG(dir), places[i]);
+    if (access(path, F_OK) == 0 || i + 1 == ARRAY_LEN(places))
+      put_text(c, s, path);
+    if (access(path, F_OK) == 0)
       return;
   }
+}
+
+/* What follows from several settings, or from one and the host. */
+static void derive(struct config *c)
+{
+  find_near(c, "runtime", "../../runtime", "../lib/cloche/runtime");
+  find_near(c, "debian_program", "../../../templates/debian", "../lib/cloche/templates/debian");
+  if (!c->debian)
+    put_text(c, find(STR("debian_program")), "");
+  c->warden.source.reserve_mb = c->warden.disk_reserve_mb;
+  c->gate.log_bytes = c->warden.log_bytes;
+  if (geteuid() != 0)
+    c->gate.uid = 0;
 }
 
 int config_read(struct config *c, int argc, char **argv, struct err *err)
@@ -341,34 +461,43 @@ int config_read(struct config *c, int argc, char **argv, struct err *err)
   *c = (struct config){0};
   for (size_t i = 0; i < ARRAY_LEN(settings); i++)
     set_value(c, &settings[i], settings[i].fallback, "default", NULL);
-  struct config flags = *c; /* a first pass only to find --config */
-  int r = read_flags(&flags, argc, argv, err);
-  if (!r && flags.config_file[0])
-    r = read_file(c, flags.config_file, err);
+  int r = read_flags(c, argc, argv, err); /* a first pass, to find --config */
+  if (!r && c->config_file[0])
+    r = read_file(c, c->config_file, err);
   r = r ? r : read_environment(c, err);
   r = r ? r : read_flags(c, argc, argv, err);
-  find_near(c->runtime, sizeof(c->runtime), "../../runtime", "../lib/cloche/runtime");
-  find_near(c->debian_program, sizeof(c->debian_program), "../../../templates/debian",
-            "../lib/cloche/templates/debian");
-  enum log_level level;
-  if (!r && log_level_parse(c->log_level, &level))
-    r = err_set(err, -EINVAL, "'log_level' must be debug, info, warn or error, not '%s'", c->log_level);
-  if (!r && strcmp(c->interpreter_token, "required") != 0 && strcmp(c->interpreter_token, "compatible") != 0)
-    r = err_set(err, -EINVAL, "'interpreter_token' must be required or compatible, not '%s'", c->interpreter_token);
+  derive(c);
   return r;
+}
+
+void config_free(struct config *c)
+{
+  for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+    char *text = settings[i].kind == KIND_TEXT ? (char *)get_text(c, &settings[i]) : NULL;
+    if (text)
+      explicit_bzero(text, strlen(text));
+    free(text);
+  }
+  *c = (struct config){0};
+}
+
+void config_drop_admin_token(struct config *c)
+{
+  put_text(c, find(STR("admin_token")), "");
 }
 
 void config_print(const struct config *c)
 {
   for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-    const char *at = (const char *)c + settings[i].at;
-    uint64_t v = 0;
-    if (settings[i].kind == NUMBER) {
-      memcpy(&v, at, sizeof(v));
-      printf("%s = %llu\n", settings[i].name, (unsigned long long)v);
+    const struct setting *s = &settings[i];
+    const char *at = (const char *)c + s->at;
+    if (s->kind == KIND_NUMBER) {
+      printf("%s = %llu\n", s->name, (unsigned long long)(get_number(at, s->size) / s->factor));
+    } else if (s->kind == KIND_CHOICE) {
+      printf("%s = \"" STR_FMT "\"\n", s->name, STR_ARG(choice_at(s->choices, get_number(at, s->size))));
     } else {
-      bool secret = !strcmp(settings[i].name, "admin_token") && at[0];
-      printf("%s = \"%s\"\n", settings[i].name, secret ? "(set)" : at);
+      const char *text = get_text(c, s);
+      printf("%s = \"%s\"\n", s->name, !strcmp(s->name, "admin_token") && text[0] ? "(set)" : text);
     }
   }
 }

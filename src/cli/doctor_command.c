@@ -32,11 +32,12 @@ int doctor_main(int argc, char **argv)
     if (up.p != place)
       snprintf(place, sizeof(place), "/");
   }
-  struct config c;
+  static struct config c;
   struct err err = ERR_NONE;
   if (config_read(&c, 1, argv, &err))
     return usage_error("%s", err.msg);
-  size_t n = jail_doctor(&(struct jail_place){.data = place, .criu = c.criu, .runtime = c.runtime}, checks);
+  size_t n =
+      jail_doctor(&(struct jail_place){.data = place, .criu = c.warden.criu, .runtime = c.warden.runtime}, checks);
   bool broken = false;
   for (size_t i = 0; i < n; i++) {
     printf("%-5s %-18s %s\n", words[checks[i].health], checks[i].name, checks[i].detail);

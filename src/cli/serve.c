@@ -5,7 +5,10 @@
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/tls_listener.h"
+#include "gate/gate.h"
 #include "gate/metrics_shm.h"
+#include "warden/warden.h"
+#include "wire/api_key.h"
 #include "wire/box_socket.h"
 #include "wire/control.h"
 
@@ -60,103 +63,10 @@ struct supervisor {
 static int become_role(struct config *c)
 {
   log_open(c->role, 2);
-  if (!strcmp(c->role, "warden")) {
-    struct warden_config w = {
-        .data = c->data,
-        .templates = c->templates,
-        .runtime = c->runtime,
-        .domain = c->domain,
-        .admin_token = c->admin_token,
-        .id_base = (uint32_t)c->id_base,
-        .boxes_max = (unsigned)c->boxes_max,
-        .internet = c->internet != 0,
-        .net_pool = c->net_pool,
-        .resolver = c->resolver,
-        .net_connections = (unsigned)c->net_connections,
-        .net_rate = c->net_rate,
-        .pool = (unsigned)c->pool,
-        .pool_crowd = (unsigned)c->pool_crowd,
-        .ready_pool = (unsigned)c->ready_pool,
-        .ready_pool_mb = (unsigned)c->ready_pool_mb,
-        .pool_calm_s = (unsigned)c->pool_calm_seconds,
-        .pool_spare = (unsigned)c->pool_spare_percent,
-        .nets_ready = (unsigned)c->nets_ready,
-        .disks_ready = (unsigned)c->disks_ready,
-        .disks_kept = (unsigned)c->disks_kept,
-        .disk_wipe_files = (unsigned)c->disk_wipe_files,
-        .disk_wipe_mb = (unsigned)c->disk_wipe_mb,
-        .keep_box_s = (unsigned)c->keep_box_seconds,
-        .zygotes = c->zygotes != 0,
-        .zygotes_max = (unsigned)c->zygotes_max,
-        .pids_max = (unsigned)c->pids_max,
-        .open_files = (unsigned)c->open_files,
-        .inotify_instances = (unsigned)c->inotify_instances,
-        .agent_s = (unsigned)c->agent_seconds,
-        .keep_ended_s = (unsigned)c->keep_ended_hours * 3600,
-        .timeout_max_s = (unsigned)c->timeout_max_hours * 3600,
-        .team_boxes_max = (unsigned)c->team_boxes_max,
-        .team_storage_mb = (unsigned)c->team_storage_mb,
-        .team_paused_max = (unsigned)c->team_paused_max,
-        .team_snapshots_max = (unsigned)c->team_snapshots_max,
-        .disk_reserve_mb = (unsigned)c->disk_reserve_mb,
-        .team_creates_per_s = (unsigned)c->team_creates_per_second,
-        .team_memory_mb = (unsigned)c->team_memory_mb,
-        .box_cpus_max = (unsigned)c->box_cpus_max,
-        .box_memory_max_mb = (unsigned)c->box_memory_max_mb,
-        .box_disk_max_mb = (unsigned)c->box_disk_max_mb,
-        .log_bytes = (unsigned)c->log_bytes,
-        .log_keep_mb = (unsigned)c->log_keep_mb,
-        .cache_days = (unsigned)c->cache_days,
-        .download_cache_mb = (unsigned)c->download_cache_mb,
-        .source = {.registries = c->image_registries,
-                   .insecure = c->image_insecure,
-                   .dir = c->image_dir,
-                   .aliases = c->image_aliases,
-                   .ecr = c->image_ecr_url,
-                   .debian = c->debian ? c->debian_program : "",
-                   .uid = (uint32_t)c->image_uid,
-                   .size_mb = (unsigned)c->image_size_mb,
-                   .seconds = (unsigned)c->image_seconds,
-                   .cache_mb = (unsigned)c->image_cache_mb,
-                   .layers = (unsigned)c->image_layers,
-                   .debian_days = (unsigned)c->debian_days,
-                   .reserve_mb = (unsigned)c->disk_reserve_mb},
-        .builds_max = (unsigned)c->builds_max,
-        .team_builds_max = (unsigned)c->team_builds_max,
-        .team_templates_max = (unsigned)c->team_templates_max,
-        .build_seconds = (unsigned)c->build_seconds,
-        .build_wait_s = (unsigned)c->build_wait_seconds,
-        .build_keep_s = (unsigned)c->build_keep_days * 86400,
-        .build_log_mb = (unsigned)c->build_log_mb,
-        .checkpoint = c->checkpoint,
-        .criu = c->criu,
-        .checkpoint_jobs = (unsigned)c->checkpoint_jobs,
-        .checkpoint_s = (unsigned)c->checkpoint_seconds,
-        .checkpoint_zstd = (unsigned)c->checkpoint_zstd,
-        .checkpoint_zstd_after_s = (unsigned)c->checkpoint_zstd_after,
-    };
-    return warden_main(&w);
-  }
-  explicit_bzero(c->admin_token, sizeof(c->admin_token)); /* the warden checks it */
-  struct gate_config g = {
-      .uid = geteuid() == 0 ? (unsigned)c->gate_uid : 0,
-      .api_body_max = c->api_body_max,
-      .log_bytes = c->log_bytes,
-      .upload_max = c->upload_max_mb << 20,
-      .auth_failures_per_minute = (unsigned)c->auth_failures_per_minute,
-      .interpreter_compatible = !strcmp(c->interpreter_token, "compatible"),
-      .access_log_every = (unsigned)c->access_log_every,
-      .client_head_s = (unsigned)c->client_head_seconds,
-      .client_idle_s = (unsigned)c->client_idle_seconds,
-      .client_body_s = (unsigned)c->client_body_seconds,
-      .client_stall_s = (unsigned)c->client_stall_seconds,
-      .connections_max = (unsigned)c->connections_max,
-      .box_connections_max = (unsigned)c->box_connections_max,
-      .team_connections_max = (unsigned)c->team_connections_max,
-      .address_connections_max = (unsigned)c->address_connections_max,
-      .buffers_max = c->buffers_mb << 20,
-  };
-  return gate_main(&g);
+  if (!strcmp(c->role, "warden"))
+    return warden_main(&c->warden);
+  config_drop_admin_token(c); /* the warden checks it */
+  return gate_main(&c->gate);
 }
 
 /* In the child: control socket on fd 3, nothing else but the standard three, then the same program again. */
@@ -509,18 +419,18 @@ static int own_data(const char *data, struct err *err)
 static int lock_data(struct supervisor *s, struct err *err)
 {
   char path[600];
-  int r = path_mkdirs(s->config->data, 0700);
+  int r = path_mkdirs(s->config->warden.data, 0700);
   if (r)
-    return err_set(err, r, "data directory %s: %s", s->config->data, strerrordesc_np(-r));
-  if ((r = own_data(s->config->data, err)))
+    return err_set(err, r, "data directory %s: %s", s->config->warden.data, strerrordesc_np(-r));
+  if ((r = own_data(s->config->warden.data, err)))
     return r;
-  snprintf(path, sizeof(path), "%s/lock", s->config->data);
+  snprintf(path, sizeof(path), "%s/lock", s->config->warden.data);
   s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (s->lock < 0)
     return err_errno(err, "%s", path);
   if (flock(s->lock, LOCK_EX | LOCK_NB))
     return err_set(err, -EBUSY, "another cloche serves the data directory %s; stop it first or use --data",
-                   s->config->data);
+                   s->config->warden.data);
   return 0;
 }
 

@@ -149,8 +149,10 @@ int tls_listener_open(struct tls_listener *s, const struct config *c, size_t nga
     return 0;
   if (!c->tls_cert[0] != !c->tls_key[0])
     return err_set(err, -EINVAL, "'tls_cert' and 'tls_key' belong together; only one of them is set");
-  snprintf(s->cert, sizeof(s->cert), c->tls_cert[0] ? "%s" : "%s/tls/cert.pem", c->tls_cert[0] ? c->tls_cert : c->data);
-  snprintf(s->key, sizeof(s->key), c->tls_key[0] ? "%s" : "%s/tls/key.pem", c->tls_key[0] ? c->tls_key : c->data);
+  snprintf(s->cert, sizeof(s->cert), c->tls_cert[0] ? "%s" : "%s/tls/cert.pem",
+           c->tls_cert[0] ? c->tls_cert : c->warden.data);
+  snprintf(s->key, sizeof(s->key), c->tls_key[0] ? "%s" : "%s/tls/key.pem",
+           c->tls_key[0] ? c->tls_key : c->warden.data);
   look(s, s->seen);
   int r = load(s, err);
   return r ? r : open_listeners(s, c->tls_listen, ngates, is_free, bind_shared, err);
