@@ -96,7 +96,7 @@ int exchange_ask(struct agent_client *in, struct exchange *x, const char *path, 
   buf_adds(&b, json);
   if (buf_failed(&b))
     return err_set(err, -E2BIG, "the request to the box exceeds %zu bytes", BODY_MAX);
-  x->answer = (struct answer){0};
+  x->response = (struct h1_reader){0};
   buf_clear(&x->body);
   for (struct str rest = buf_str(&b); rest.n;) {
     ssize_t n = send(x->fd, rest.p, rest.n, MSG_NOSIGNAL);
@@ -116,11 +116,11 @@ int exchange_read(struct exchange *x, struct err *err)
   if (n < 0 && (errno == EINTR || errno == EAGAIN))
     return 0;
   if (n <= 0)
-    return answer_cut(&x->answer) ? err_set(err, -ECONNRESET, "the sandbox has ended") : 0;
+    return h1_reader_eof(&x->response) ? err_set(err, -ECONNRESET, "the sandbox has ended") : 0;
   int r = buf_add(&x->raw, piece, (size_t)n) ? -EMSGSIZE : 0;
-  for (size_t used = 1; !r && used && !x->answer.over;) {
+  for (size_t used = 1; !r && used && !x->response.over;) {
     struct str body;
-    r = answer_take(&x->answer, buf_str(&x->raw), &used, &body);
+    r = h1_reader_take(&x->response, buf_str(&x->raw), &used, &body);
     if (!r && buf_adds(&x->body, body))
       r = -EMSGSIZE;
     buf_drop(&x->raw, used);

@@ -5,8 +5,8 @@
 #ifndef CLOCHE_CLI_AGENT_CLIENT_H
 #define CLOCHE_CLI_AGENT_CLIENT_H
 
-#include "cli/http_answer.h"
 #include "cli/admin_client.h"
+#include "net/h1reader.h"
 
 #define AGENT_CLIENT_PORT  49983
 #define AGENT_CLIENT_TOKEN 128
@@ -26,7 +26,7 @@ void agent_client_close(struct agent_client *in);
 /* One question and its answer, read as it comes. */
 struct exchange {
   int fd; /* -1: not connected */
-  struct answer answer;
+  struct h1_reader response;
   struct buf raw; /* what was not looked at yet */
   struct buf body;
 };

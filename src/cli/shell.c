@@ -238,10 +238,10 @@ static int take_events(struct shell *s, struct err *err)
   cleanup_buf struct buf json = BUF_INIT(EVENT_MAX);
   bool last = false;
   int r = exchange_read(&s->events, err);
-  if (!r && s->events.answer.over && s->events.answer.status != 200)
-    return err_set(err, -EREMOTEIO, "the sandbox's agent returned status %d: " STR_FMT, s->events.answer.status,
+  if (!r && s->events.response.over && s->events.response.status != 200)
+    return err_set(err, -EREMOTEIO, "the sandbox's agent returned status %d: " STR_FMT, s->events.response.status,
                    STR_ARG(str_sub(buf_str(&s->events.body), 0, 200)));
-  while (!r && s->events.answer.status == 200) {
+  while (!r && s->events.response.status == 200) {
     int k = exchange_frame(&s->events, &json, &last);
     if (k <= 0)
       return k ? err_set(err, k, "an event of the sandbox is too large") : 0;
@@ -265,7 +265,7 @@ static int take_typed(struct shell *s, struct err *err)
 static int take_answer(struct shell *s, struct err *err)
 {
   int r = exchange_read(&s->words, err);
-  if (!r && s->words.answer.over && s->words.answer.status != 200)
+  if (!r && s->words.response.over && s->words.response.status != 200)
     s->closed = true;
   return r;
 }
@@ -283,7 +283,7 @@ static int converse(struct shell *s, int signals, struct err *err)
 {
   int r = 0;
   while (!r && !s->ended) {
-    bool idle = s->pid && (s->words.fd < 0 || s->words.answer.over);
+    bool idle = s->pid && (s->words.fd < 0 || s->words.response.over);
     if (idle && s->resized) {
       r = say_size(s, err);
       continue;

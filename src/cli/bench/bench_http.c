@@ -3,7 +3,7 @@
  * CALL_ANSWER_MAX. */
 #include "cli/bench/bench_http.h"
 
-#include "cli/http_answer.h"
+#include "net/h1reader.h"
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -207,19 +207,19 @@ static void keep_timing(void *arg, struct str name, struct str value)
 
 static int receive(struct bench_http *c, struct call *k)
 {
-  struct answer a = {.bodiless = !strcmp(k->method, "HEAD"), .header = keep_timing, .arg = k};
+  struct h1_reader a = {.bodyless = !strcmp(k->method, "HEAD"), .header = keep_timing, .arg = k};
   int r = 0;
   while (!r && !a.over) {
     struct str body;
     size_t used;
-    r = answer_take(&a, unread(c), &used, &body);
+    r = h1_reader_take(&a, unread(c), &used, &body);
     k->status = a.status;
     r = r || !body.n ? r : keep(k, body);
     c->at += used;
     if (!r && !used && !a.over)
       r = fill(c);
     if (r == -ECONNRESET)
-      r = answer_cut(&a);
+      r = h1_reader_eof(&a);
   }
   k->ended_ns = now_ns();
   c->used = true;
