@@ -98,13 +98,19 @@ void throttle_count(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_
   b->at_us = now_us;
 }
 
-void throttle_failed(struct throttle *t, const struct http_x *x, const char *what, struct str shown)
+void throttle_forgive(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us)
 {
-  uint8_t client[CLIENT_LEN];
+  struct bucket *b = map_get(&t->clients, key_of(client));
+  if (!b)
+    return;
+  b->left = MIN((double)t->per_minute, refill(t, b, now_us) + 1);
+  b->at_us = now_us;
+}
+
+void throttle_log(struct throttle *t, const struct http_x *x, const char *what, struct str shown)
+{
   char peer[80], begins[8] = "";
   int64_t now = clock_mono_us();
-  client_of(x, client);
-  throttle_count(t, client, now);
   t->lines = MAX(0.0, t->lines - (double)(now - t->logged_us) / 1e6);
   t->logged_us = now;
   if (t->lines > THROTTLE_LINES - 1) {
@@ -119,6 +125,14 @@ void throttle_failed(struct throttle *t, const struct http_x *x, const char *wha
   log_with(LOG_WARN, (const char *[]){"client", peer, NULL}, "wrong %s%s%s%s; %llu more since the last such line", what,
            begins[0] ? " (" : "", begins, begins[0] ? "...)" : "", (unsigned long long)t->unlogged);
   t->unlogged = 0;
+}
+
+void throttle_failed(struct throttle *t, const struct http_x *x, const char *what, struct str shown)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(x, client);
+  throttle_count(t, client, clock_mono_us());
+  throttle_log(t, x, what, shown);
 }
 
 void throttle_free(struct throttle *t)

@@ -28,7 +28,11 @@ int client_read(const char *text, uint8_t out[CLIENT_LEN]); /* of "1.2.3.4:5", "
 /* 0, or the seconds after which this client may try again. */
 unsigned throttle_wait(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us);
 void throttle_count(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us);
-/* Counts, and logs: `what` was wrong ("API key", "access token", ...), shown starts with `shown` (may be empty). */
+/* A guess that the warden looks at counts when it is sent: who closes the connection before the answer, or guesses many
+ * times at once, has guessed all the same. Whoever was right gets the count back. */
+void throttle_forgive(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us);
+void throttle_log(struct throttle *t, const struct http_x *x, const char *what, struct str shown);
+/* Counts and logs: `what` was wrong ("API key", "access token", ...), shown starts with `shown` (may be empty). */
 void throttle_failed(struct throttle *t, const struct http_x *x, const char *what, struct str shown);
 void throttle_free(struct throttle *t);
 

@@ -4,6 +4,7 @@
 #include "warden/token_index.h"
 
 #include "wire/api_key.h"
+#include "wire/signed_text.h"
 
 struct candidate {
   struct box *box;
@@ -13,8 +14,9 @@ struct candidate {
 struct search {
   struct search *next;
   struct origin origin;
-  struct sha256 begun; /* the text before the token */
-  char *expires;
+  struct str text;     /* before the token; owned, until it is hashed */
+  struct sha256 begun; /* of it */
+  char expires[SIGNED_EXPIRY_MAX + 1];
   uint8_t digest[SHA256_LEN];
   size_t left; /* entries not yet tried: the first ones */
 };
@@ -115,8 +117,19 @@ static void search_end(struct warden *w, int status, const char *id)
     s->last = &s->first;
   s->waiting--;
   tell(w, one->origin, status, id);
-  free(one->expires);
+  free((char *)one->text.p);
   free(one);
+}
+
+/* What this costs, in tries. */
+static int search_begin(struct search *one)
+{
+  int cost = (int)(one->text.n / SEEK_TRY_BYTES);
+  sha256_init(&one->begun);
+  sha256_add(&one->begun, one->text.p, one->text.n);
+  free((char *)one->text.p);
+  one->text = STR_NONE;
+  return cost;
 }
 
 static void search_slice(struct warden *w)
@@ -124,6 +137,8 @@ static void search_slice(struct warden *w)
   struct token_index *s = w->token_index;
   for (int i = 0; i < SEEK_SLICE && s->first; i++) {
     struct search *one = s->first;
+    if (one->text.p)
+      i += search_begin(one);
     const struct candidate *c = one->left ? &s->table.p[--one->left] : NULL;
     if (!c)
       search_end(w, -EACCES, NULL);
@@ -132,6 +147,7 @@ static void search_slice(struct warden *w)
   }
 }
 
+/* Once per turn of the loop, whatever number of questions a turn brought. */
 static void search_on_idle(uv_idle_t *idle)
 {
   struct warden *w = idle->data;
@@ -143,23 +159,24 @@ static void search_on_idle(uv_idle_t *idle)
 void token_index_find(struct warden *w, struct origin origin, struct str text, struct str expires, struct str signature)
 {
   struct token_index *s = token_index_of(w);
-  struct search *one = xcalloc(1, sizeof(*one));
-  if (token_index_signature(signature, one->digest) || s->waiting >= SEEK_MAX || str_find(expires, 0) >= 0) {
-    tell(w, origin, s->waiting >= SEEK_MAX ? -EAGAIN : -EACCES, NULL);
-    free(one);
+  uint8_t digest[SHA256_LEN];
+  if (s->waiting >= SEEK_MAX) {
+    tell(w, origin, -EAGAIN, NULL);
     return;
   }
+  if (!signed_text_ok(text, expires) || token_index_signature(signature, digest)) {
+    tell(w, origin, -EACCES, NULL);
+    return;
+  }
+  struct search *one = xcalloc(1, sizeof(*one));
   one->origin = origin;
-  one->expires = xstrndup(expires.n ? expires.p : "", expires.n);
+  one->text = str_make(xstrndup(text.n ? text.p : "", text.n), text.n);
   one->left = s->table.n;
-  sha256_init(&one->begun);
-  sha256_add(&one->begun, text.p, text.n);
+  str_copyz(expires, one->expires, sizeof(one->expires));
+  memcpy(one->digest, digest, sizeof(digest));
   *s->last = one;
   s->last = &one->next;
   s->waiting++;
-  search_slice(w);
-  if (!s->first)
-    return;
   if (!s->ready)
     uv_idle_init(w->loop, &s->idle);
   s->ready = true;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* token_index.h - which box's access token made the signature of a file URL? Clients that were told one URL for all
  * sandboxes write signed URLs that name no box, and a signature can't be turned back into one. So the tokens of secure
- * boxes are kept in a table, and a signature is tried against them: one hash of constant length each, whatever the
- * length of the path, a slice of the table per turn of the loop, a bounded number of searches at once. Nothing is
- * listed and no box is touched. */
+ * boxes are kept in a table, and a signature is tried against them. The text before the token is hashed once per search
+ * and the rest of each try is at most 85 bytes: texts that no client writes are refused (src/wire/signed_text.h). All
+ * searches together have one budget per turn of the loop, whatever number of questions arrived in it, and a bounded
+ * number of them waits. Nothing is listed and no box is touched. */
 #ifndef CLOCHE_WARDEN_TOKEN_INDEX_H
 #define CLOCHE_WARDEN_TOKEN_INDEX_H
 
 #include "warden/box.h"
 
-#define SEEK_SLICE 512 /* tokens tried per turn of the loop */
-#define SEEK_MAX   64  /* searches that wait; more are refused with -EAGAIN */
+#define SEEK_SLICE     512 /* tokens tried per turn of the loop */
+#define SEEK_TRY_BYTES 128 /* of the text before the token cost as much as one try */
+#define SEEK_MAX       64  /* searches that wait; more are refused with -EAGAIN */
 
 void token_index_add(struct box *b); /* a box that clients may know; only secure ones are kept */
 void token_index_remove(struct box *b);

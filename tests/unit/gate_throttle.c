@@ -43,6 +43,28 @@ static void a_guesser_waits_and_is_forgiven_with_time(void **state)
   throttle_free(&t);
 }
 
+/* Whoever asks many times at once is counted before the first answer. */
+static void a_guess_counts_when_it_is_sent_and_a_right_one_is_given_back(void **state)
+{
+  struct throttle t = {.per_minute = 6};
+  uint8_t client[CLIENT_LEN] = {1};
+  int64_t now = 1000000;
+  throttle_forgive(&t, client, now); /* nothing to give back */
+  for (int i = 0; i < 6; i++)
+    throttle_count(&t, client, now);
+  assert_true(throttle_wait(&t, client, now) > 0);
+  throttle_forgive(&t, client, now);
+  assert_int_equal(throttle_wait(&t, client, now), 0);
+  throttle_count(&t, client, now);
+  assert_true(throttle_wait(&t, client, now) > 0);
+  for (int i = 0; i < 100; i++)
+    throttle_forgive(&t, client, now);
+  for (int i = 0; i < 6; i++)
+    throttle_count(&t, client, now);
+  assert_true(throttle_wait(&t, client, now) > 0); /* never more than a minute's */
+  throttle_free(&t);
+}
+
 static void no_limit_counts_nothing(void **state)
 {
   struct throttle t = {.per_minute = 0};
@@ -152,6 +174,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(addresses_become_clients),
       cmocka_unit_test(a_guesser_waits_and_is_forgiven_with_time),
+      cmocka_unit_test(a_guess_counts_when_it_is_sent_and_a_right_one_is_given_back),
       cmocka_unit_test(no_limit_counts_nothing),
       cmocka_unit_test(a_crowd_of_addresses_takes_bounded_memory),
       cmocka_unit_test(only_the_paths_of_contexts_go_without_a_token),

@@ -391,25 +391,37 @@ static void a_deleted_key_proves_nothing(void **state)
 
 /* ---- who signed this? ---- */
 
-static void signature_of(const char *id, const char *expires, char out[64])
+static void signature_over(const char *before, const char *id, const char *expires, char out[64])
 {
   char token[TOKEN_TEXT];
   uint8_t digest[SHA256_LEN];
-  cleanup_buf struct buf text = BUF_INIT(4096), b = BUF_INIT(128);
+  cleanup_buf struct buf text = BUF_INIT(1 << 17), b = BUF_INIT(128);
   token_make(STR(SECRET), TOKEN_ACCESS, str_of(id), token);
-  buf_addf(&text, "/home/user/a:read:user:%s%s", token, expires);
+  buf_addz(&text, before);
+  buf_addz(&text, token);
+  buf_addz(&text, expires);
   sha256_of(text.p, text.n, digest);
   buf_addz(&b, "v1_");
   base64_add(&b, digest, sizeof(digest), false);
   str_copyz(buf_str(&b), out, 64);
 }
 
-static void put_signed(struct buf *p, const char *expires, const char *signature)
+static void signature_of(const char *id, const char *expires, char out[64])
+{
+  signature_over("/home/user/a:read:user:", id, expires, out);
+}
+
+static void put_text(struct buf *p, const char *text, const char *expires, const char *signature)
 {
   wire_begin(p, WIRE_SIGNED_FIND, 0, 0);
-  wire_putz(p, W_NAME, "/home/user/a:read:user:");
+  wire_putz(p, W_NAME, text);
   wire_putz(p, W_REF, expires);
   wire_putz(p, W_SIGNATURE, signature);
+}
+
+static void put_signed(struct buf *p, const char *expires, const char *signature)
+{
+  put_text(p, "/home/user/a:read:user:", expires, signature);
 }
 
 static void a_signature_leads_to_its_box_and_a_wrong_one_nowhere(void **state)
@@ -448,6 +460,99 @@ static void a_signature_leads_to_its_box_and_a_wrong_one_nowhere(void **state)
   for (size_t i = 0; i < ARRAY_LEN(boxes); i++)
     if (i != 3)
       drop_box(boxes[i]);
+}
+
+static void put_boxes(struct box **boxes, size_t n)
+{
+  char id[24];
+  for (size_t i = 0; i < n; i++) {
+    snprintf(id, sizeof(id), "ibox%zu", i);
+    boxes[i] = put_box(id, 0, BOX_SECURE, 10);
+  }
+}
+
+static void drop_boxes(struct box **boxes, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    drop_box(boxes[i]);
+}
+
+static char *long_text(const char *begin, char fill, size_t n)
+{
+  char *p = xmalloc(n + 1);
+  memset(p, fill, n);
+  p[n] = 0;
+  memcpy(p, begin, strlen(begin));
+  return p;
+}
+
+/* All of them are signed well: what refuses them is that a try against every box would hash what a client without a key
+ * chose, as long as it likes. */
+static void only_texts_that_clients_write_are_searched_for(void **state)
+{
+  struct box *boxes[512];
+  put_boxes(boxes, ARRAY_LEN(boxes));
+  cleanup_free char *long_expiry = long_text(":", '7', 60 << 10);
+  cleanup_free char *long_path = long_text("/", 'a', 60 << 10), *path = long_text("/", 'a', 4095);
+  const struct {
+    const char *text, *expires;
+    int status;
+  } table[] = {
+      {"/a:read:user:", "", 0},
+      {"/a:read:user:", ":1900000000", 0},
+      {"/a:read:user:", ":18446744073709551615", 0},
+      {path, "", 0},
+      {"/a:read:user:", long_expiry, -EACCES},
+      {"/a:read:user:", ":184467440737095516150", -EACCES},
+      {"/a:read:user:", ":", -EACCES},
+      {"/a:read:user:", "1900000000", -EACCES},
+      {"/a:read:user:", ":-1", -EACCES},
+      {"/a:read:user:", ":1 ", -EACCES},
+      {"/a:read:user:", ":soon", -EACCES},
+      {long_path, "", -EACCES},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    char signature[64];
+    cleanup_buf struct buf p = BUF_INIT(WIRE_MAX);
+    signature_over(table[i].text, "ibox0", table[i].expires, signature);
+    put_text(&p, table[i].text, table[i].expires, signature);
+    assert_int_equal(asked(lab.gate, &p), table[i].status);
+  }
+  drop_boxes(boxes, ARRAY_LEN(boxes));
+}
+
+static size_t answers_waiting(void)
+{
+  _Alignas(8) char answer[4096];
+  size_t n = 0;
+  while (recv(lab.gate, answer, sizeof(answer), 0) > 0)
+    n++;
+  return n;
+}
+
+/* Questions arrive by the dozen in one turn of the loop and share what one turn may spend. */
+static void a_turn_of_the_loop_has_one_budget_for_all_searches(void **state)
+{
+  struct box *boxes[SEEK_SLICE - 8];
+  char signature[64];
+  put_boxes(boxes, ARRAY_LEN(boxes));
+  signature_of("iother", "", signature);
+  for (uint64_t i = 0; i < 32; i++) {
+    cleanup_buf struct buf p = BUF_INIT(4096);
+    put_signed(&p, "", signature);
+    memcpy(p.p + offsetof(struct wire_head, id), &(uint64_t){2000000 + i}, sizeof(uint64_t));
+    assert_int_equal(send(lab.gate, p.p, p.n, 0), p.n);
+  }
+  size_t answered = 0, turns = 0;
+  for (; answered < 32 && turns < 1000; turns++) {
+    uv_run(&lab.loop, UV_RUN_NOWAIT);
+    size_t n = answers_waiting();
+    assert_true(n <= 2);
+    answered += n;
+  }
+  assert_int_equal(answered, 32);
+  assert_true(turns >= 31);
+  drop_boxes(boxes, ARRAY_LEN(boxes));
 }
 
 /* No request waits for another's search for longer than a slice takes, and the number that waits is bounded. */
@@ -529,6 +634,8 @@ int main(void)
       cmocka_unit_test(upload_links_carry_their_own_right),
       cmocka_unit_test(a_deleted_key_proves_nothing),
       cmocka_unit_test(a_signature_leads_to_its_box_and_a_wrong_one_nowhere),
+      cmocka_unit_test(only_texts_that_clients_write_are_searched_for),
+      cmocka_unit_test(a_turn_of_the_loop_has_one_budget_for_all_searches),
       cmocka_unit_test(a_flood_of_searches_is_refused_and_hinders_nobody),
       cmocka_unit_test(a_list_larger_than_the_link_comes_whole),
   };

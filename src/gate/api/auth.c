@@ -11,6 +11,8 @@
 
 struct waiting {
   handler_fn then;
+  uint8_t client[CLIENT_LEN]; /* whose guess was counted before it was answered: of an administrator's token, which
+                                 people choose */
 };
 
 void auth_forget(struct gate *g)
@@ -121,10 +123,11 @@ static void told_admin(const struct warden_reply *reply, void *arg)
   struct waiting *wait = r->state;
   r->pending_call = 0;
   if (!reply->status) {
+    throttle_forgive(&r->gate->throttle, wait->client, clock_mono_us());
     wait->then(r);
     return;
   }
-  throttle_failed(&r->gate->throttle, r->x, "administrator's token", STR_NONE);
+  throttle_log(&r->gate->throttle, r->x, "administrator's token", STR_NONE);
   api_error(r, 401, "the header X-Admin-Token is missing or wrong");
 }
 
@@ -142,6 +145,8 @@ void auth_check_admin(struct req *r, handler_fn then)
   r->state = wait;
   r->proof_tag = W_ADMIN;
   sha256_of(given.p, given.n, r->proof);
+  client_of(r->x, wait->client);
+  throttle_count(&r->gate->throttle, wait->client, clock_mono_us());
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_AUTH, 0, 0);
   api_call_warden(r, &b, NULL, told_admin);

@@ -6,6 +6,7 @@
  * refused after a while without a search. */
 #include "gate/edge/edge.h"
 #include "gate/warden_client.h"
+#include "wire/signed_text.h"
 
 struct search {
   struct gate *gate;
@@ -17,15 +18,16 @@ struct search {
   uint8_t token[SHA256_LEN]; /* hash of the token that is looked for, where there is no signature */
 };
 
+#define REMEMBER_MAX   4096
+#define QUERY_TEXT_MAX ((size_t)64 << 10) /* of one parameter; a query is no longer */
+
 static struct str query_of(struct http_x *x, const char *name, bool *given)
 {
-  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  cleanup_buf struct buf b = BUF_INIT(QUERY_TEXT_MAX);
   int k = query_get(http_x_head(x)->query, name, &b);
   *given = k == 1;
   return k == 1 ? arena_str(http_x_arena(x), buf_str(&b)) : STR("");
 }
-
-#define REMEMBER_MAX 4096
 
 static void enter(struct search *s, struct str box)
 {
@@ -54,11 +56,19 @@ static struct str key_of(const struct search *s)
 
 static void not_found(struct search *s)
 {
-  throttle_failed(&s->gate->throttle, s->x, s->signature.n ? "signature" : "access token", STR_NONE);
+  throttle_log(&s->gate->throttle, s->x, s->signature.n ? "signature" : "access token", STR_NONE);
   if (s->signature.n)
     edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
   else
     edge_refuse(s->x, EDGE_NOT_FOUND, NULL, ENVD_PORT, STR(""));
+}
+
+/* Counted before the answer; see throttle.h. */
+static void forgive(struct search *s)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(s->x, client);
+  throttle_forgive(&s->gate->throttle, client, clock_mono_us());
 }
 
 static void found(const struct warden_reply *reply, void *arg)
@@ -66,11 +76,13 @@ static void found(const struct warden_reply *reply, void *arg)
   struct search *s = arg;
   struct str box = wire_get(reply->packet, W_ID);
   s->pending_call = 0;
-  if (reply->status == -EAGAIN || reply->status == -ENOBUFS) {
+  if (reply->status == -EAGAIN || reply->status == -ENOBUFS) { /* nobody looked */
+    forgive(s);
     edge_refuse(s->x, EDGE_THROTTLED, NULL, 1, STR_NONE);
   } else if (reply->status || !box.n) {
     not_found(s);
   } else {
+    forgive(s);
     remember(s->gate, key_of(s), box);
     enter(s, box);
   }
@@ -122,10 +134,8 @@ static void search(struct search *s)
   }
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   put_search(s, &b);
-  if (buf_failed(&b))
-    edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
-  else
-    s->pending_call = warden_call(s->gate, &b, NULL, found, s);
+  throttle_count(&s->gate->throttle, client, clock_mono_us());
+  s->pending_call = warden_call(s->gate, &b, NULL, found, s);
 }
 
 void edge_by_token(struct gate *g, struct http_x *x)
@@ -150,7 +160,7 @@ void edge_signed(struct gate *g, struct http_x *x)
   struct str path = query_of(x, "path", &has_path), user = query_of(x, "username", &has_user);
   struct str expiry = query_of(x, "signature_expiration", &has_expiry);
   const char *operation = str_is(http_x_head(x)->method, "POST") ? "write" : "read";
-  cleanup_buf struct buf text = BUF_INIT(1 << 17);
+  cleanup_buf struct buf text = BUF_INIT(4 * QUERY_TEXT_MAX);
   buf_adds(&text, path);
   buf_addf(&text, ":%s:", operation);
   buf_adds(&text, user);
@@ -166,7 +176,7 @@ void edge_signed(struct gate *g, struct http_x *x)
   buf_adds(&text, expiry);
   s->expires = has_expiry ? arena_str(a, buf_str(&text)) : STR("");
   http_x_handle(x, &search_ops, s);
-  if (s->signature.n)
+  if (s->signature.n && signed_text_ok(s->text, s->expires))
     search(s);
   else
     edge_refuse(x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlencode
@@ -146,6 +149,36 @@ def test_guessed_signatures_are_not_searched_for_ever(tenants: Tenants) -> None:
     assert set(statuses[:60]) == {401}
     assert set(statuses[-50:]) == {429}
     assert Stranger(tenants.victim, "127.0.0.7").call("GET", signed("0" * 64)).status == 401
+
+
+@pytest.mark.parametrize("expiry", ["7" * 50_000, "1" * 21, "soon", ""])
+def test_a_signature_over_what_no_client_writes_is_refused(secure: RawBox, tenants: Tenants, expiry: str) -> None:
+    """Well signed; but to try such a text against every box costs the warden what a client without a key likes."""
+    digest = hashlib.sha256(f"/etc/hostname:read:root:{secure.token}:{expiry}".encode()).digest()
+    signature = "v1_" + base64.b64encode(digest).decode().rstrip("=")
+    fields = {"path": "/etc/hostname", "username": "root", "signature": signature, "signature_expiration": expiry}
+    guesser = Stranger(tenants.victim, "127.0.0.21")
+    got = guesser.call("GET", "/files?" + urlencode(fields))
+    assert got.status == 401, (got.status, got.body)
+
+
+def test_who_leaves_before_the_answer_has_guessed() -> None:
+    with server_with("--auth-failures-per-minute", "6", "--gates", "1", "--pool", "0") as server:
+        box = server.wire.create(timeout=120)
+        os.kill(server.wardens()[0], signal.SIGSTOP)
+        try:
+            for n in range(6):  # a search is asked for, nobody waits for its end
+                with socket.create_connection(server.wire.address, 10, ("127.0.0.22", 0)) as link:
+                    link.sendall(f"GET {signed(f'{n:064x}')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                    link.settimeout(0.2)
+                    with pytest.raises(TimeoutError):
+                        link.recv(1)
+            server.wire.call("GET", "/health")  # the gate has seen them go
+        finally:
+            os.kill(server.wardens()[0], signal.SIGCONT)
+        assert Stranger(server.wire, "127.0.0.22").call("GET", signed("0" * 64)).status == 429
+        assert Stranger(server.wire, "127.0.0.23").call("GET", signed(box.token)).status == 200
+        box.kill()
 
 
 def test_contexts_work_from_where_the_token_was_shown(tenants: Tenants, secure: RawBox) -> None:
