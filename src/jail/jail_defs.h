@@ -25,6 +25,7 @@ struct jail_limits {
   uint64_t memory;     /* bytes; 0 = no limit */
   uint64_t disk;       /* bytes of the writable layer; 0 = no limit */
   uint64_t inodes;     /* 0 = no limit */
+  bool disk_once;      /* of a size that nobody asks for again: no such disk is made ahead */
   unsigned pids;       /* 0 = no limit */
   unsigned open_files; /* RLIMIT_NOFILE hard limit; 0 = inherited */
 };

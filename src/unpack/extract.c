@@ -25,7 +25,8 @@ struct extract {
   struct place_limits limits;
   struct err *err;
   uint64_t bytes, entries, left_out;
-  bool whiteouts, guarded;
+  bool whiteouts;
+  size_t guards;    /* so many of them hold */
   struct map fresh; /* paths this layer has brought */
   VEC(struct stamp) stamps;
   int file; /* being written */
@@ -73,9 +74,9 @@ void extract_layer(struct extract *p, bool whiteouts)
   p->whiteouts = whiteouts;
 }
 
-void extract_guard(struct extract *p)
+void extract_guard(struct extract *p, bool box_root)
 {
-  p->guarded = true;
+  p->guards = box_root ? 4 : 1;
 }
 
 void extract_used(struct extract *p, uint64_t bytes)
@@ -160,9 +161,9 @@ static int open_parent(struct extract *p, const char *path, const char **last)
 
 /* ---- places that are not the archive's ---- */
 
-/* Of a box's own root: what the kernel or the server put there. No sandbox would see an image's files in their place
- * either. */
-static const char *const guards[] = {"dev", "proc", "sys", "usr/lib/cloche"};
+/* What the server puts there, and, of a box's own root, the kernel. No sandbox would see an image's files in their
+ * place either. */
+static const char *const guards[] = {"usr/lib/cloche", "dev", "proc", "sys"};
 
 static bool below(struct str path, struct str dir)
 {
@@ -171,7 +172,7 @@ static bool below(struct str path, struct str dir)
 
 static bool is_guarded(const struct extract *p, const char *path)
 {
-  for (size_t i = 0; p->guarded && i < ARRAY_LEN(guards); i++)
+  for (size_t i = 0; i < p->guards; i++)
     if (below(str_of(path), str_of(guards[i])))
       return true;
   return false;
@@ -179,7 +180,7 @@ static bool is_guarded(const struct extract *p, const char *path)
 
 static bool holds_guarded(const struct extract *p, const char *path)
 {
-  for (size_t i = 0; p->guarded && i < ARRAY_LEN(guards); i++)
+  for (size_t i = 0; i < p->guards; i++)
     if (below(str_of(guards[i]), str_of(path)))
       return true;
   return false;

@@ -21,8 +21,9 @@ void extract_free(struct extract *p);
 extern const struct tar_ops
     place_ops; /* arg: the struct extract; a negative answer has its words in extract_new's err */
 void extract_layer(struct extract *p, bool whiteouts); /* another archive begins */
-void extract_guard(
-    struct extract *p); /* the directory is a box's root: what is mounted there, and the runtime, is left alone */
+/* No entry comes into the place where boxes have the runtime; nor, where the directory is a box's own root, into what
+ * else is mounted there. */
+void extract_guard(struct extract *p, bool box_root);
 int extract_finish(struct extract *p);                /* the last touch: times of directories */
 void extract_used(struct extract *p, uint64_t bytes); /* of the limit, by others */
 uint64_t extract_bytes(const struct extract *p);

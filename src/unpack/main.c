@@ -185,8 +185,6 @@ static int unpack_part(struct unpack_order *o, struct extract *p, struct buf *re
     return fd;
   extract_layer(p, true);
   extract_used(p, o->used);
-  if (!o->lowest)
-    extract_guard(p);
   int r = unpack_fd(fd, p, o->packed, o->diff, err);
   buf_addf(result, "%llu", (unsigned long long)(extract_bytes(p) - o->used));
   return r;
@@ -212,10 +210,12 @@ static int unpack_what(struct unpack_order *o, struct extract *p, struct buf *re
 static int obey(struct unpack_order *o, struct buf *result, struct err *err)
 {
   struct place_limits limits = {o->bytes, o->entries};
-  cleanup_fd int root = open_image_root(o->what == UNPACK_PART && !o->lowest, err);
+  bool upon = o->what == UNPACK_PART && !o->lowest;
+  cleanup_fd int root = open_image_root(upon, err);
   if (root < 0)
     return root;
   struct extract *p = extract_new(root, &limits, err);
+  extract_guard(p, upon);
   int r = unpack_what(o, p, result, err);
   r = r ? r : extract_finish(p);
   if (!r && extract_left_out(p))

@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   MUST(root >= 0);
   struct extract *p = extract_new(root, &limits, &err);
   if (data[0] & 2)
-    extract_guard(p);
+    extract_guard(p, data[0] & 16);
   int r = 0;
   for (int i = 0; !r && i < (data[0] & 4 ? 2 : 1); i++) {
     extract_layer(p, data[0] & 1);

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -90,10 +91,10 @@ class Sources(unittest.TestCase):
 
     # ---- helpers ----
 
-    def fetch(self, image: str, **settings: str) -> dict[str, Any]:
+    def fetch(self, image: str, runtime: Path = BUILD / "runtime", **settings: str) -> dict[str, Any]:
         settings.setdefault("insecure", "127.0.0.1:*")
         done = subprocess.run(
-            [BUILD / "tests-boxes" / "source_probe", self.top / "data", BUILD / "runtime", image]
+            [BUILD / "tests-boxes" / "source_probe", self.top / "data", runtime, image]
             + [f"{k}={v}" for k, v in settings.items()],
             capture_output=True,
             check=False,
@@ -124,9 +125,9 @@ class Sources(unittest.TestCase):
         self.addCleanup(subprocess.run, ["umount", str(place)], check=True)
         return place
 
-    def bad(self, image: str, **settings: str) -> str:
+    def bad(self, image: str, runtime: Path = BUILD / "runtime", **settings: str) -> str:
         settings.setdefault("layers", "40")
-        told = self.fetch(image, **settings)
+        told = self.fetch(image, runtime, **settings)
         self.assertLess(told["code"], 0, "it was accepted")
         return str(told["error"])
 
@@ -502,6 +503,65 @@ class Sources(unittest.TestCase):
         self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid), (0o711, 5), "a directory nobody named keeps its marks")
         for place in map(Path, told["layers"]):
             self.assertEqual([p for p in place.rglob("planted")] + list(place.glob("usr/lib/cloche/agent")), [])
+
+    # ---- an image that is its own unpacker ----
+
+    def hostile(self) -> bytes:
+        return (BUILD / "tests-boxes" / "hostile_unpack").read_bytes()
+
+    def test_an_image_does_not_bring_the_program_that_unpacks_it(self) -> None:
+        planted = {
+            "own-unpacker": [Member("usr/lib/cloche/unpack", self.hostile(), mode=0o755)],
+            "own-unpacker-by-link": [
+                Member("usr/lib", kind=DIR),
+                Member("lib", kind=LINK, link="usr/lib"),
+                Member("lib/cloche/unpack", self.hostile(), mode=0o755),
+            ],
+            "own-unpacker-as-link": [
+                Member("evil", self.hostile(), mode=0o755),
+                Member("usr/lib/cloche", kind=LINK, link="/evil-dir"),
+                Member("evil-dir/unpack", self.hostile(), mode=0o755),
+            ],
+        }
+        for name, lowest in planted.items():
+            with self.subTest(name):
+                self.layout(name, [[*lowest, Member("first", b"1")], [Member("second", b"2")]])
+                fs, told = self.good(f"oci:{name}", dir=str(self.top / "images"), team="planter")
+                self.assertEqual(((fs / "first").read_bytes(), (fs / "second").read_bytes()), (b"1", b"2"))
+                if name != "own-unpacker-by-link":  # through another name it comes where no box looks
+                    found = [p for place in map(Path, told["layers"]) for p in place.glob("usr/lib/cloche/*")]
+                    self.assertEqual(found, [])
+
+    def test_an_image_does_not_lead_elsewhere_for_its_unpacker(self) -> None:
+        for name, links in {
+            "led-by-lib": [Member("usr/lib", kind=LINK, link="/evil")],
+            "led-by-usr": [Member("usr", kind=LINK, link="/evil-usr")],
+        }.items():
+            with self.subTest(name):
+                programs = [
+                    Member(f"{place}/cloche/unpack", self.hostile(), mode=0o755) for place in ("evil", "evil-usr/lib")
+                ]
+                self.layout(name, [[*links, *programs], [Member("second", b"2")]])
+                error = self.bad(f"oci:{name}", dir=str(self.top / "images"), team="planter")
+                self.assertIn("a directory is needed on the way to /usr/lib/cloche", error)
+
+    def test_an_unpacker_that_was_taken_over_has_walls(self) -> None:
+        runtime = self.top / "hostile-runtime"
+        shutil.copytree(BUILD / "runtime", runtime, symlinks=True)
+        program = runtime / "usr/lib/cloche/unpack"
+        program.write_bytes(self.hostile())
+        self.layout("any", [[Member("x", b"1")]])
+        said = {
+            do: self.bad("oci:any", runtime, dir=str(self.top / "images"), size_mb=do, seconds="40", team="taken")
+            for do in ("1", "2", "3", "4", "5")
+        }
+        wrote = re.search(r"wrote (\d+) MiB", said["1"])
+        assert wrote, said
+        self.assertTrue(200 < int(wrote[1]) < 300, said)
+        self.assertIn("does not read", said["2"])
+        self.assertRegex(said["3"], "the kernel refuses it|sent descriptors")
+        self.assertIn("protocol error", said["4"])
+        self.assertIn("the planted program was run", said["5"])  # the program of this test does what it says
 
     def test_an_image_with_more_layers_than_may_be_kept_apart_is_one(self) -> None:
         layers = [[Member(f"part-{n}", b"x"), Member(".wh.part-0")] for n in range(6)]

@@ -29,11 +29,11 @@ static int open_limited(const char *dir, const struct jail_limits *limits, struc
     disk_pool_forget(dir);
     return disk_image_open(image, err);
   }
-  int tree = disk_pool_take(boxes, limits, dir);
+  int tree = limits->disk_once ? -ENOENT : disk_pool_take(boxes, limits, dir);
   if (tree >= 0)
     return tree;
   tree = disk_make(boxes, image, limits, err);
-  if (tree >= 0)
+  if (tree >= 0 && !limits->disk_once)
     disk_pool_lend(limits, dir, tree);
   return tree;
 }

@@ -23,6 +23,7 @@
 #define SYNC_SINGLY 48  /* so few files are written out one by one; more by one sync of the whole filesystem */
 #define XATTR_NAMES 65536 /* bytes; the kernel's own limits */
 #define XATTR_VALUE 65536
+#define OPAQUE      "trusted.overlay.opaque"
 
 struct commit {
   uint32_t id_base;
@@ -57,7 +58,7 @@ static uint32_t shifted(const struct commit *c, uint32_t id)
 static bool kept(const char *name)
 {
   static const char *const whole[] = {"security.capability", "system.posix_acl_access", "system.posix_acl_default",
-                                      "trusted.overlay.opaque", "trusted.overlay.redirect"};
+                                      OPAQUE, "trusted.overlay.redirect"};
   for (size_t i = 0; i < ARRAY_LEN(whole); i++)
     if (!strcmp(name, whole[i]))
       return true;
@@ -350,6 +351,18 @@ int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err
 {
   cleanup_fd int upper = disk_upper(dir, err);
   return upper < 0 ? upper : copy_to(upper, id_base, INWARD, layer, err);
+}
+
+int jail_commit_dir(const char *dir, const char *name, uint32_t id_base, const char *layer, struct err *err)
+{
+  cleanup_fd int upper = disk_upper(dir, err);
+  if (upper < 0)
+    return upper;
+  cleanup_fd int top = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int r = top < 0 ? err_errno(err, "opening %s of %s", name, dir) : copy_to(top, id_base, INWARD, layer, err);
+  if (!r && lremovexattr(layer, OPAQUE) && errno != ENODATA && errno != ENOTSUP)
+    r = err_errno(err, "taking a mark from %s", layer); /* the overlay's own, about a place that is no more */
+  return r;
 }
 
 int jail_commit_quick(const char *dir, uint32_t id_base, const char *layer, struct err *err)

@@ -13,6 +13,8 @@
  * whiteouts, user.* attributes, file capabilities, access lists. Devices are left out. The layer appears under its name
  * only when it is whole and on the disk; -EEXIST when that name is taken. */
 int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err *err);
+/* Of one directory in it, which becomes the layer's root. */
+int jail_commit_dir(const char *dir, const char *name, uint32_t id_base, const char *layer, struct err *err);
 /* The same, but whole is enough: it is on the disk only after jail_layer_settle. */
 int jail_commit_quick(const char *dir, uint32_t id_base, const char *layer, struct err *err);
 /* What a layer takes of the disk. */

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source_unpack.c - see source_unpack.h.
  *
- * The box has no disk limit, so that its upper directory is a plain one of this host: a whole tree is renamed into its
- * place instead of being copied; a part is copied, because an overlay's upper directory holds marks of its own mount.
- * The unpacker counts the bytes it writes; its memory and processes are limited as any box's. What it says is one
- * letter and a bounded text. */
+ * The box's root is made of layers that strangers wrote. So the program comes from the read-only mount that every box
+ * has at JAIL_RUNTIME, and never from a path that such a layer can stand in; its memory, processes and disk are limited
+ * as any box's, whatever it counts itself. What it wrote is copied out by jail_commit, which follows nothing. What it
+ * says is one letter and a bounded text (unpack_reply.h), over a socket that takes no descriptors. */
 #include "warden/build/source_unpack.h"
 
 #include "jail/fs/layer_commit.h"
 #include "jail/jail.h"
 #include "warden/build/layer_lease.h"
 #include "warden/build/layer_list.h"
+#include "warden/build/unpack_reply.h"
+#include "wire/box_socket.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 
-#define MEMORY   ((uint64_t)1 << 30)
-#define PIDS     16
-#define ENTRIES  5000000
-#define LOOK_MS  100
-#define DEATH_MS 10000
-#define SIZE     "size" /* beside a part's files: how many bytes they have, as the layer says */
+#define MEMORY     ((uint64_t)1 << 30)
+#define PIDS       16
+#define ENTRIES    5000000
+#define LOOK_MS    100
+#define DEATH_MS   10000
+#define DISK_SPARE ((uint64_t)256 << 20)
+#define SIZE       "size" /* beside a part's files: how many bytes they have, as the layer says */
 
 struct session {
   const struct source_spec *s;
@@ -61,6 +63,13 @@ static void name_layer(struct session *x, const char *identity)
 
 /* ---- the box ---- */
 
+/* What the unpacker may write, and room for the last block of each file and for its directories. */
+static uint64_t disk_of(const struct session *x)
+{
+  uint64_t bytes = (uint64_t)x->s->rules->size_mb << 20;
+  return bytes + bytes / 4 + DISK_SPARE;
+}
+
 static int start(struct session *x, struct err *err)
 {
   static const char *const argv[] = {UNPACK_PROGRAM, NULL}, *const env[] = {"PATH=/usr/bin", NULL};
@@ -72,6 +81,7 @@ static int start(struct session *x, struct err *err)
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "making a socket pair");
   x->line = pair[0];
+  box_socket_guard(x->line);
   cleanup_fd int theirs = pair[1];
   struct jail_spec spec = {
       .instance = x->s->instance,
@@ -82,8 +92,9 @@ static int start(struct session *x, struct err *err)
       .hostname = "unpack",
       .argv = argv,
       .env = env,
+      .runtime = arena_fmt(&a, "%s/runtime/%s" JAIL_RUNTIME, x->s->data, x->s->runtime),
       .boot_fd = theirs,
-      .limits = {.cpus = 1, .memory = MEMORY, .pids = PIDS, .open_files = 64},
+      .limits = {.cpus = 1, .memory = MEMORY, .pids = PIDS, .open_files = 64, .disk = disk_of(x), .disk_once = true},
   };
   int r = jail_spawn(&spec, &x->jail, err);
   return r ? err_wrap(err, "the unpacker's box") : 0;
@@ -91,25 +102,18 @@ static int start(struct session *x, struct err *err)
 
 static int tell(struct session *x, const void *p, size_t n, int fd, struct err *err)
 {
-  ssize_t k = fd_send(x->line, p, n, &fd, fd >= 0 ? 1 : 0, 0);
+  ssize_t k = fd_send(x->line, p, n, &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT); /* it reads each answer before it goes on */
+  if (k == -EAGAIN)
+    return err_set(err, -EPROTO, "cloche-unpack does not read its answers");
   return k < 0 ? err_set(err, (int)k, "cloche-unpack exited: %s", strerrordesc_np((int)-k)) : 0;
 }
 
-static bool hex_name(struct str s)
+static int give(struct session *x, const char *name, struct err *err)
 {
-  for (size_t i = 0; i < s.n; i++)
-    if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
-      return false;
-  return s.n == 64;
-}
-
-static int give(struct session *x, struct str which, struct err *err)
-{
-  char name[65];
   cleanup_fd int fd = -1;
-  if (str_is(which, UNPACK_INDEX))
+  if (!strcmp(name, UNPACK_INDEX))
     fd = fcntl(x->in->index, F_DUPFD_CLOEXEC, 3);
-  else if (hex_name(which) && x->in->blobs >= 0 && !str_copyz(which, name, sizeof(name)))
+  else if (x->in->blobs >= 0)
     fd = openat(x->in->blobs, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   struct stat st;
   if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
@@ -117,58 +121,52 @@ static int give(struct session *x, struct str which, struct err *err)
   return tell(x, &(char){UNPACK_ABSENT}, 1, -1, err);
 }
 
-static int note_part(struct session *x, struct str digests, struct err *err)
+static int note_part(struct session *x, const struct unpack_reply *said, struct err *err)
 {
   struct source_part part;
-  if (!hex_name(str_sub(digests, 0, 64)) || !hex_name(str_skip(digests, 64)) || x->parts.n == SOURCE_PARTS_MAX)
-    return err_set(err, -EPROTO, "the unpacker names no layer, or more than %d", SOURCE_PARTS_MAX);
-  str_copyz(str_sub(digests, 0, 64), part.packed, sizeof(part.packed));
-  str_copyz(str_skip(digests, 64), part.diff, sizeof(part.diff));
+  if (x->parts.n == SOURCE_PARTS_MAX)
+    return err_set(err, -EPROTO, "the image has more than %d layers", SOURCE_PARTS_MAX);
+  memcpy(part.packed, said->name, sizeof(part.packed));
+  memcpy(part.diff, said->diff, sizeof(part.diff));
   vec_push(&x->parts, part);
   return 0;
 }
 
-static int identify(struct session *x, struct str digest, struct err *err)
+static int identify(struct session *x, const char *digest, struct err *err)
 {
   char identity[80];
-  if (!hex_name(digest))
-    return err_set(err, -EPROTO, "the unpacker names no digest");
-  snprintf(identity, sizeof(identity), "image sha256:" STR_FMT, STR_ARG(digest));
+  snprintf(identity, sizeof(identity), "image sha256:%s", digest);
   name_layer(x, identity);
   x->stacked = !x->known && x->parts.n > 0 && x->parts.n <= x->s->rules->layers;
   return tell(x, &(char){x->known || x->stacked ? UNPACK_KNOWN : UNPACK_GO}, 1, -1, err);
 }
 
-static void note(struct session *x, struct str text)
+static void note(struct session *x, const char *line)
 {
-  char line[600];
-  for (size_t i = 0; i < text.n && i < sizeof(line) - 1; i++)
-    line[i] = (unsigned char)text.p[i] < 32 ? ' ' : text.p[i];
-  line[MIN(text.n, sizeof(line) - 1)] = 0;
   if (x->s->say)
     x->s->say(x->s->arg, LOG_INFO, line);
 }
 
 static int heard(struct session *x, struct str packet, struct err *err)
 {
-  struct str text = str_skip(packet, 1);
-  switch (packet.p[0]) {
-  case UNPACK_WANT:
-    return give(x, text, err);
-  case UNPACK_PART_IS:
-    return note_part(x, text, err);
-  case UNPACK_IS:
-    return identify(x, text, err);
-  case UNPACK_NOTE:
-    note(x, text);
-    return 0;
-  case UNPACK_RESULT:
-    x->done = true;
-    return buf_adds(&x->out->config, text);
-  case UNPACK_FAILED:
-    return err_set(err, -EBADMSG, STR_FMT, STR_ARG(str_sub(text, 0, 400)));
-  default:
+  struct unpack_reply said;
+  if (unpack_reply_read(packet, &said))
     return err_set(err, -EPROTO, "cloche-unpack: protocol error");
+  switch (said.what) {
+  case UNPACK_WANT:
+    return give(x, said.name, err);
+  case UNPACK_PART_IS:
+    return note_part(x, &said, err);
+  case UNPACK_IS:
+    return identify(x, said.name, err);
+  case UNPACK_NOTE:
+    note(x, said.line);
+    return 0;
+  case UNPACK_FAILED:
+    return err_set(err, -EBADMSG, "%.400s", said.line);
+  default: /* RESULT */
+    x->done = true;
+    return buf_adds(&x->out->config, said.text) ? err_set(err, -EPROTO, "cloche-unpack: too long a result") : 0;
   }
 }
 
@@ -185,7 +183,11 @@ static int converse(struct session *x, struct err *err)
       return err_set(err, -ETIMEDOUT, "unpacking took longer than %u s", x->s->rules->seconds);
     if (k <= 0)
       continue;
-    ssize_t n = recv(x->line, packet, UNPACK_PACKET, 0);
+    ssize_t n = box_socket_recv(x->line, packet, UNPACK_PACKET);
+    if (n == -EAGAIN)
+      continue;
+    if (n == -EPERM)
+      return err_set(err, -EPROTO, "cloche-unpack sent descriptors");
     if (n <= 0)
       return err_set(err, -EPIPE, "the unpacker ended without a word: out of memory, or killed");
     int r = heard(x, str_make(packet, (size_t)n), err);
@@ -198,16 +200,9 @@ static int converse(struct session *x, struct err *err)
 /* ---- the layer ---- */
 
 /* A whole tree, out of the box. */
-static int move_tree(struct session *x, const char *fs, struct err *err)
+static int take_tree(struct session *x, const char *fs, struct err *err)
 {
-  char from[600];
-  snprintf(from, sizeof(from), "%s/upper" UNPACK_ROOT, x->dir);
-  cleanup_fd int top = open(from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-                                      O_CLOEXEC); /* a link there would make the host's own files a layer */
-  if (top < 0 || rename(from, fs))
-    return err_errno(err, "keeping the image in %s", fs);
-  fremovexattr(top, "trusted.overlay.opaque"); /* the overlay's own, about a place that is no more */
-  return syncfs(top) ? err_errno(err, "writing out %s", fs) : 0;
+  return jail_commit_dir(x->dir, UNPACK_ROOT + 1, x->s->id_base, fs, err);
 }
 
 /* Appears under its name whole and on the disk, or not at all. Another build may have been quicker: its tree is as
@@ -219,7 +214,7 @@ static int keep(struct session *x, struct err *err)
   snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
   snprintf(fs, sizeof(fs), "%s/fs", fresh);
   int r = path_mkdirs(fresh, 0700);
-  r = r ? err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r)) : move_tree(x, fs, err);
+  r = r ? err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r)) : take_tree(x, fs, err);
   if (!r && rename(fresh, home) && access(x->layer, F_OK))
     r = err_errno(err, "naming %s", home);
   path_remove_tree(AT_FDCWD, fresh);
@@ -230,7 +225,7 @@ static void finish(struct session *x)
 {
   int status;
   if (x->line >= 0)
-    close(x->line);
+    box_socket_close(x->line);
   if (x->jail.pidfd < 0)
     return;
   jail_kill(x->s->instance, x->id, &x->jail, NULL);
@@ -290,7 +285,7 @@ static int keep_part(struct session *x, struct str size, const char *home, struc
   int r = path_mkdirs(fresh, 0700);
   if (r)
     return err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r));
-  r = x->in->lowers.n ? jail_commit(x->dir, x->s->id_base, path, err) : move_tree(x, path, err);
+  r = x->in->lowers.n ? jail_commit(x->dir, x->s->id_base, path, err) : take_tree(x, path, err);
   if (!r && layer_empty(path))
     path_remove_tree(AT_FDCWD, path);
   snprintf(path, sizeof(path), "%s/" SIZE, fresh);
@@ -325,7 +320,7 @@ static int stack(struct session *x, struct err *err)
     int64_t size = known_part(home);
     snprintf(line, sizeof(line), "%s layer %zu of %zu (sha256:%.12s)", size < 0 ? "unpacking" : "CACHED", i + 1,
              x->parts.n, in.part.packed);
-    note(x, str_of(line));
+    note(x, line);
     in.lowers = buf_str(&x->out->layers);
     in.used = used;
     int r = size < 0 ? unpack_part(x->s, &in, home, err) : 0;

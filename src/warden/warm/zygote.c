@@ -10,6 +10,7 @@
 #include "wire/box_socket.h"
 #include "warden/build/builder.h"
 #include "warden/warm/zygote_key.h"
+#include "warden/warm/zygote_reply.h"
 #include "warden/build/layer_list.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/reclaim.h"
@@ -52,8 +53,6 @@ struct zygote {
   int64_t heard_us; /* its last answer, or the first question after it */
   uv_poll_t *poll;
   uv_timer_t *watch;
-  char line[4096];
-  size_t have;
 };
 
 struct zygote_exec {
@@ -150,7 +149,7 @@ static void zygote_destroy(struct zygote *z)
   pthread_mutex_lock(&z->lock);
   z->unanswered = 0;
   if (z->fd >= 0)
-    close(steal_fd(&z->fd));
+    box_socket_close(steal_fd(&z->fd));
   pthread_mutex_unlock(&z->lock);
   zygote_heap_close(&z->heap);
   z->state = ZYGOTE_DEAD;
@@ -203,16 +202,13 @@ static void zygote_loaded(struct zygote *z)
 
 /* The program is the template's: one that says what it was not asked would keep the loop and the log busy as long as it
  * likes. */
-static void on_zygote_message(struct zygote *z, struct str line)
+static void on_zygote_message(struct zygote *z, struct str packet)
 {
-  cleanup_arena struct arena a = ARENA_INIT(1 << 16);
-  struct json *m = json_read(&a, line, 0, NULL);
-  struct str ev = json_text(json_get(m, "ev"), STR(""));
-  int64_t status = 0;
-  if (str_is(ev, "ready") && z->state == ZYGOTE_LOADING) {
+  enum zygote_reply said = zygote_reply_read(packet);
+  if (said == ZYGOTE_SAYS_READY && z->state == ZYGOTE_LOADING) {
     zygote_loaded(z);
-  } else if (str_is(ev, "entered") && zygote_answered(z)) {
-    if (json_int(json_get(m, "status"), &status) || status)
+  } else if ((said == ZYGOTE_SAYS_ENTERED || said == ZYGOTE_SAYS_FAILED) && zygote_answered(z)) {
+    if (said == ZYGOTE_SAYS_FAILED)
       log_warn("a fork of the zygote of %s did not enter its box", z->of);
   } else {
     log_warn("zygote of %s says what nobody asked and is ended", z->of);
@@ -223,22 +219,16 @@ static void on_zygote_message(struct zygote *z, struct str line)
 static void on_zygote_readable(uv_poll_t *poll, int status, int events)
 {
   struct zygote *z = poll->data;
-  ssize_t n = recv(z->fd, z->line + z->have, sizeof(z->line) - z->have, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+  char packet[ZYGOTE_PACKET];
+  ssize_t n = box_socket_recv(z->fd, packet, sizeof(packet));
+  if (n == -EAGAIN)
     return;
-  if (n <= 0 || z->have + (size_t)n == sizeof(z->line)) {
+  if (n <= 0) {
     log_warn("zygote of %s ended; another is started in %d s", z->of, AGAIN_US / 1000000);
     zygote_destroy(z);
     return;
   }
-  z->have += (size_t)n;
-  struct str rest = {z->line, z->have}, line;
-  while (z->fd >= 0 && str_find(rest, '\n') >= 0) {
-    str_cut(rest, '\n', &line, &rest);
-    on_zygote_message(z, line);
-  }
-  memmove(z->line, rest.p, rest.n);
-  z->have = rest.n;
+  on_zygote_message(z, str_make(packet, (size_t)n));
 }
 
 /* Its first message: the file it lays its memory into. */
@@ -256,7 +246,8 @@ static int zygote_exec(struct zygote_exec *l)
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
                  pair)) /* a message is read with its own descriptors, and no other */
     return err_errno(&l->err, "socketpair");
-  cleanup_fd int ours = pair[0], theirs = pair[1];
+  cleanup_boxsock int ours = pair[0];
+  cleanup_fd int theirs = pair[1];
   box_socket_guard(ours);
   l->spec.boot_fd = theirs;
   int r = zygote_heap_make(&l->heap, &l->err);
@@ -339,7 +330,6 @@ static void zygote_start(struct zygote *z)
   snprintf(z->name, sizeof(z->name), "zygote-%s", tail);
   snprintf(z->dir, sizeof(z->dir), "%s/boxes/%s", z->warden->config->data, z->name);
   z->state = ZYGOTE_STARTING;
-  z->have = 0;
   struct zygote_exec *l = xcalloc(1, sizeof(*l));
   l->z = z;
   l->fd = -1;
