@@ -85,7 +85,7 @@ enum {
 };
 enum { SHARE_MEMORY = 0x100, CLEAR_TID = 0x200000, SET_TID = 0x1000000, CHILD_SIGNAL = 17 };
 enum { NEW_TIME = 0x80, NEW_ALL = 0x7e020000 }; /* mount, cgroup, uts, ipc, user, pid, net */
-enum { SET_DUMPABLE = 4, DROP_BOUNDING = 24, AMBIENT = 47, AMBIENT_CLEAR = 4 };
+enum { GET_DUMPABLE = 3, SET_DUMPABLE = 4, DROP_BOUNDING = 24, AMBIENT = 47, AMBIENT_CLEAR = 4 };
 enum { LIMIT_CORE = 4, LIMIT_FILES = 7, FILES_SOFT = 65536 };
 enum { EPERM = 1, ESRCH = 3, EINVAL = 22, ENOSYS = 38 };
 enum { PROTOCOL = 3, READ_WRITE = 2, NO_TERMINAL = 0400, NONBLOCK = 04000, CLOEXEC = 02000000, SET_FLAGS = 4 };
@@ -206,6 +206,14 @@ static void close_others(const struct move *m)
   close_between(kept[n - 1] + 1, 0xffffffff);
 }
 
+/* With fs.suid_dumpable = 1 on the host every change of identity, and every namespace that gives capabilities, makes the caller
+ * dumpable again. The memory is shared with what will have a pid in the box, so this is undone at once, while the box can't see it
+ * yet. */
+static void stay_hidden(void)
+{
+  must(STEP_IDENTITY, call(SYS_PRCTL, SET_DUMPABLE, 0, 0, 0, 0));
+}
+
 /* A box that was restored has clocks of its own. Others have the host's, which nobody may enter and everybody is in. */
 static void enter_namespaces(const struct move *m)
 {
@@ -213,9 +221,11 @@ static void enter_namespaces(const struct move *m)
   if (r == -ESRCH)
     leave(STEP_ENDED);
   must(STEP_NAMESPACES, r);
+  stay_hidden();
   r = call(SYS_SETNS, m->box, NEW_TIME, 0, 0, 0);
   if (r != -EPERM && r != -EINVAL)
     must(STEP_NAMESPACES, r);
+  stay_hidden();
   must(STEP_FDS, call(SYS_CLOSE, m->box, 0, 0, 0, 0));
 }
 
@@ -239,7 +249,9 @@ static void take_identity(void)
 {
   must(STEP_IDENTITY, call(SYS_SETGROUPS, 0, 0, 0, 0, 0));
   must(STEP_IDENTITY, call(SYS_SETRESGID, 0, 0, 0, 0, 0));
+  stay_hidden();
   must(STEP_IDENTITY, call(SYS_SETRESUID, 0, 0, 0, 0, 0));
+  stay_hidden();
   long r = call(SYS_KEYCTL, 1, 0, 0, 0, 0); /* joins a new session keyring */
   if (r != -ENOSYS)
     must(STEP_IDENTITY, r);
@@ -295,7 +307,7 @@ static void walk(const struct move *m)
 {
   if (m->rseq_place) /* else the walker's would be written to beside the fork's, in the same place */
     call(SYS_RSEQ, (long)m->rseq_place, RSEQ_BYTES, RSEQ_UNREGISTER, RSEQ_SIGNATURE, 0);
-  must(STEP_IDENTITY, call(SYS_PRCTL, SET_DUMPABLE, 0, 0, 0, 0));
+  stay_hidden();
   await_gate(m);
   close_others(m);
   enter_namespaces(m);
@@ -304,6 +316,9 @@ static void walk(const struct move *m)
   limit_resources(m);
   load_filter(m);
   keep_capabilities(m->capabilities);
+  stay_hidden();
+  if (call(SYS_PRCTL, GET_DUMPABLE, 0, 0, 0, 0) != 0)
+    leave(STEP_IDENTITY);
   join_groups(m);
 }
 

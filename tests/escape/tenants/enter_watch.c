@@ -3,15 +3,18 @@
  * while they have a pid in a box, at each of their system calls, before and after it.
  *
  * Told is each process in a box that has another descriptor than /dev/null and one socket, a capability beside the
- * given ones (hexadecimal), or no filter. Watched are the first system calls of each process: what it does as a kernel
- * is not looked at. */
+ * given ones (hexadecimal), or no filter; or that can be traced before its last step, which makes it so. Watched are
+ * the first system calls of each process: what it does as a kernel is not looked at. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,21 +28,41 @@ static unsigned inside, wrong;
 static struct {
   pid_t pid;
   unsigned stops;
+  int settled; /* it has asked for being dumpable */
 } seen[WATCHED];
 
-static unsigned *stops_of(pid_t pid)
+static unsigned place_of(pid_t pid)
 {
   unsigned at = 0;
   while (at < WATCHED - 1 && seen[at].pid && seen[at].pid != pid)
     at++;
   seen[at].pid = pid;
-  return &seen[at].stops;
+  return at;
 }
 
 static void tell(pid_t pid, const char *what, const char *detail)
 {
   wrong++;
   printf("HOLDS process %d in a box: %s %s\n", pid, what, detail);
+}
+
+static void note_last_step(pid_t pid, unsigned at)
+{
+  struct __ptrace_syscall_info info;
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY &&
+      info.entry.nr == SYS_prctl && info.entry.args[0] == PR_SET_DUMPABLE && info.entry.args[1] == 1)
+    seen[at].settled = 1;
+}
+
+/* What is not dumpable has files in /proc that belong to root of the namespace its program was started in: the host's.
+ */
+static void check_hidden(pid_t pid)
+{
+  char path[64];
+  struct stat st;
+  snprintf(path, sizeof(path), "/proc/%d/status", pid);
+  if (!stat(path, &st) && st.st_uid != 0)
+    tell(pid, "dumpable", "");
 }
 
 static void check_files(pid_t pid)
@@ -75,9 +98,13 @@ static void check_status(pid_t pid)
   }
   if (f)
     fclose(f);
-  if (!in_box || ++*stops_of(pid) > STOPS)
+  unsigned at = in_box ? place_of(pid) : 0;
+  if (!in_box || ++seen[at].stops > STOPS)
     return;
   inside++;
+  note_last_step(pid, at);
+  if (!seen[at].settled)
+    check_hidden(pid);
   if (strtoull(caps, NULL, 16) & ~allowed)
     tell(pid, "capabilities", caps);
   if (!filtered)

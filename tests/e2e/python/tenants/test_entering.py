@@ -117,6 +117,18 @@ def test_a_fork_that_enters_has_nothing_to_copy(tenants: Tenants, attacker: RawB
     assert "TAKEN" not in out, out
 
 
+@pytest.fixture
+def dumpable_host(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A host on which whatever changes its identity becomes dumpable (fs.suid_dumpable)."""
+    setting = Path("/proc/sys/fs/suid_dumpable")
+    before = setting.read_text()
+    setting.write_text(request.param)
+    yield
+    setting.write_text(before)
+
+
+@pytest.mark.parametrize("dumpable_host", ["0", "1"], indirect=True)
+@pytest.mark.usefixtures("dumpable_host")
 def test_what_has_a_pid_in_a_box_holds_nothing_of_outside(tenants: Tenants, tmp_path: Path) -> None:
     """At every system call of every process between the zygote and a first cell, seen by a tracer on the host."""
     program = tmp_path / "enter_watch"
