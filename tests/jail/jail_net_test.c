@@ -91,7 +91,32 @@ static ssize_t answer_name(uint8_t *m, size_t n)
   return (ssize_t)(n + sizeof(record) + 4);
 }
 
-static void echo(int s, int tell)
+/* Answers from the address that was asked, as a real name server does: the world has several. */
+static void answer_question(int s)
+{
+  struct sockaddr_in who;
+  char text[512], room[CMSG_SPACE(sizeof(struct in_pktinfo))];
+  struct iovec io = {text, sizeof(text) / 2};
+  struct msghdr m = {.msg_name = &who,
+                     .msg_namelen = sizeof(who),
+                     .msg_iov = &io,
+                     .msg_iovlen = 1,
+                     .msg_control = room,
+                     .msg_controllen = sizeof(room)};
+  ssize_t n = recvmsg(s, &m, 0);
+  struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+  if (!c || c->cmsg_type != IP_PKTINFO)
+    return;
+  struct in_pktinfo *info = (struct in_pktinfo *)CMSG_DATA(c);
+  info->ipi_spec_dst = info->ipi_addr;
+  info->ipi_ifindex = 0;
+  if (n > 12) /* a question for a name: all of them are 198.51.100.7, but for evil ones */
+    n = answer_name((uint8_t *)text, (size_t)n);
+  io.iov_len = (size_t)n;
+  sendmsg(s, &m, 0);
+}
+
+static void note_datagram(int s, int tell)
 {
   struct sockaddr_in who;
   socklen_t len = sizeof(who);
@@ -100,15 +125,9 @@ static void echo(int s, int tell)
   if (n < 0)
     return;
   text[n] = 0;
-  if (tell < 0 && n > 12) /* a question for a name: all of them are 198.51.100.7, but for evil ones */
-    n = answer_name((uint8_t *)text, (size_t)n);
-  if (tell >= 0) {
-    int k = snprintf(line, sizeof(line), "%s %s\n", inet_ntop(AF_INET, &who.sin_addr, name, sizeof(name)), text);
-    if (write(tell, line, (size_t)k) != k)
-      _exit(1);
-    return;
-  }
-  sendto(s, text, (size_t)n, 0, (struct sockaddr *)&who, len);
+  int k = snprintf(line, sizeof(line), "%s %s\n", inet_ntop(AF_INET, &who.sin_addr, name, sizeof(name)), text);
+  if (write(tell, line, (size_t)k) != k)
+    _exit(1);
 }
 
 static _Noreturn void world_run(int ready, int tell)
@@ -121,14 +140,15 @@ static _Noreturn void world_run(int ready, int tell)
                         {.fd = bound(SOCK_DGRAM, 53), .events = POLLIN},
                         {.fd = bound(SOCK_DGRAM, 9), .events = POLLIN},
                         {.fd = bound(SOCK_STREAM, 81), .events = POLLIN}};
+  setsockopt(p[1].fd, IPPROTO_IP, IP_PKTINFO, &(int){1}, sizeof(int));
   for (;;) {
     poll(p, 4, -1);
     if (p[0].revents)
       greet(p[0].fd);
     if (p[1].revents)
-      echo(p[1].fd, -1);
+      answer_question(p[1].fd);
     if (p[2].revents)
-      echo(p[2].fd, tell);
+      note_datagram(p[2].fd, tell);
     if (p[3].revents)
       swallow(p[3].fd);
   }
@@ -387,12 +407,64 @@ static void a_new_list_closes_what_an_old_name_opened(void **state)
   box_close(&b);
 }
 
-static void a_closed_box_gets_no_names_either(void **state)
+static void a_closed_box_gets_no_answer_from_any_name_server(void **state)
 {
   struct box b;
   struct jail_net net = {.slot = 22, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
   open_with_net(&b, "mute", &net);
-  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok rcode 5");
+  assert_true(begins(box_ask(&b, "resolve 10.213.0.1 good.example"), "errno E"));
+  assert_true(begins(box_ask(&b, "resolve 203.0.113.2 good.example"), "errno E"));
+  box_close(&b);
+}
+
+static void names_resolve_where_a_list_of_addresses_allows_everything(void **state)
+{
+  struct box b;
+  struct jail_net net = {
+      .slot = 25, .allow = (const char *const[]){"0.0.0.0/0", NULL}, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "all", &net);
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "resolve 198.51.100.8 evil.example"), "ok 198.51.100.8");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), OPEN);
+  box_close(&b);
+}
+
+static void an_allowed_name_server_answers_itself_and_its_answers_open_nothing(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 26,
+                         .allow = (const char *const[]){"198.51.100.8", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "server", &net);
+  assert_string_equal(box_ask(&b, "resolve 198.51.100.8 good.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  assert_true(begins(box_ask(&b, "resolve 10.213.0.1 good.example"), "errno E"));
+  assert_true(begins(box_ask(&b, "resolve 203.0.113.2 good.example"), "errno E"));
+  box_close(&b);
+}
+
+static void the_resolver_behind_the_gateway_is_judged_by_address_lists(void **state)
+{
+  static const struct {
+    const char *allow, *deny;
+    bool answers;
+  } cases[] = {
+      {"203.0.113.2", "0.0.0.0/0", true},  {"203.0.113.0/30", "0.0.0.0/0", true}, {"10.213.0.1", "0.0.0.0/0", true},
+      {"203.0.113.3", "0.0.0.0/0", false}, {NULL, "203.0.113.0/24", false},       {NULL, "198.51.100.0/24", true},
+      {NULL, "10.0.0.0/8", true},
+  };
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 27};
+  open_with_net(&b, "judged", &net);
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    net.allow = (const char *const[]){cases[i].allow, NULL};
+    net.deny = (const char *const[]){cases[i].deny, NULL};
+    assert_int_equal(jail_net_update(&net, &err), 0);
+    bool answers = begins(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
+    if (answers != cases[i].answers)
+      fail_msg("allow %s deny %s: %s", cases[i].allow ? cases[i].allow : "-", cases[i].deny, answers ? "yes" : "no");
+  }
   box_close(&b);
 }
 
@@ -575,7 +647,10 @@ int main(int argc, char **argv)
       cmocka_unit_test(name_questions_go_to_the_resolver),
       cmocka_unit_test(an_allowed_name_opens_its_addresses_and_no_others),
       cmocka_unit_test(a_new_list_closes_what_an_old_name_opened),
-      cmocka_unit_test(a_closed_box_gets_no_names_either),
+      cmocka_unit_test(a_closed_box_gets_no_answer_from_any_name_server),
+      cmocka_unit_test(names_resolve_where_a_list_of_addresses_allows_everything),
+      cmocka_unit_test(an_allowed_name_server_answers_itself_and_its_answers_open_nothing),
+      cmocka_unit_test(the_resolver_behind_the_gateway_is_judged_by_address_lists),
       cmocka_unit_test(names_are_refused_in_deny_and_nonsense_everywhere),
       cmocka_unit_test(a_dead_name_server_is_replaced),
       cmocka_unit_test(a_false_source_address_does_not_leave),

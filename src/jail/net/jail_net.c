@@ -30,6 +30,18 @@
   "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "   \
   "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
 
+/* The same, to be compared with. */
+static const struct {
+  uint32_t address;
+  unsigned bits;
+} never[] = {
+    {0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10}, {0x7f000000, 8}, {0xa9fe0000, 16}, {0xac100000, 12},
+    {0xc0000000, 24}, {0xc0a80000, 16}, {0xc6120000, 15}, {0xe0000000, 4}, {0xf0000000, 4},
+};
+
+/* Where questions to the gateway go; 0 = nowhere. Written by jail_net_open. */
+static _Atomic uint32_t resolver_used;
+
 /* Slots whose chain may exist. All may after a restart; none does when the table is new. */
 static _Atomic uint8_t has_chain[JAIL_NET_SLOTS];
 
@@ -139,17 +151,19 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
            "    oifname \"%s*\" drop\n"
            "    iifname \"%s*\" goto leave\n  }\n",
            links, links, links, links, links);
-  buf_addf(b,
-           "  chain leave {\n"
-           "    meta nfproto ipv6 drop\n"
-           "    ct state established,related accept\n"
-           "    ct status dnat ct original ip daddr %s meta l4proto { tcp, udp } ct original proto-dst 53 accept\n"
-           "    ip daddr @never goto refuse\n"
-           "    ct state new add @links { iifname ct count over %u } goto refuse\n"
-           "    ip saddr vmap @boxes\n"
-           "    accept\n  }\n"
-           "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
-           gateway, connections);
+  buf_addf(
+      b,
+      "  chain leave {\n"
+      "    meta nfproto ipv6 drop\n"
+      "    ct state established,related accept\n"
+      "    ct status dnat ct original ip daddr %s meta l4proto { tcp, udp } ct original proto-dst 53 goto resolve\n"
+      "    ip daddr @never goto refuse\n"
+      "    ct state new add @links { iifname ct count over %u } goto refuse\n"
+      "    ip saddr vmap @boxes\n"
+      "    accept\n  }\n"
+      "  chain resolve { ip saddr @unresolved goto refuse\n    accept\n  }\n"
+      "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
+      gateway, connections);
   buf_addf(b,
            "  chain input { type filter hook input priority filter - 10; policy accept;\n"
            "    iifname \"%s*\" ct state established,related accept\n"
@@ -254,6 +268,12 @@ static int check_config(const struct jail_net_config *c, struct err *err)
   return 0;
 }
 
+/* Chains that rules of other chains lead to, those of living boxes too, stay and are only emptied. */
+static bool is_jumped_to(const char *chain)
+{
+  return !strcmp(chain, "leave") || !strcmp(chain, "refuse") || !strcmp(chain, "resolve");
+}
+
 /* The general chains are written anew, so that a changed configuration holds; the boxes' own chains and the map to them
  * are added to, never flushed, so that boxes found again keep their lists. */
 int jail_net_open(const struct jail_net_config *c, struct err *err)
@@ -268,22 +288,25 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
   memset((void *)has_chain, table_exists(table), sizeof(has_chain));
   cleanup_buf struct buf b = BUF_INIT(65536);
   buf_addf(&b, "add table inet %s\n", table);
-  static const char *const chains[] = {"zones", "forward", "leave", "refuse", "input", "prerouting", "postrouting"};
+  static const char *const chains[] = {"zones", "forward",    "leave",       "refuse",
+                                       "input", "prerouting", "postrouting", "resolve"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     buf_addf(&b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
-    if (strcmp(chains[i], "leave") != 0 && strcmp(chains[i], "refuse") != 0)
+    if (!is_jumped_to(chains[i]))
       buf_addf(&b, "delete chain inet %s %s\n", table, chains[i]);
   buf_addf(&b,
            "table inet %s {\n"
            "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
            "  set links { type ifname; size 65535; flags dynamic; }\n"
            "  set named { type ipv4_addr; }\n"
+           "  set unresolved { type ipv4_addr; }\n"
            "  map boxes { type ipv4_addr : verdict; }\n",
            table);
   write_zones(&b, prefix);
   write_chains(&b, c, prefix, gateway);
   uint32_t resolver = c->resolver ? c->resolver : host_resolver();
+  atomic_store(&resolver_used, resolver);
   write_nat(&b, c, prefix, gateway, resolver);
   buf_addz(&b, "}\n");
   r = nft(&b, err);
@@ -340,6 +363,50 @@ static bool has_everything(const char *const *list)
   return false;
 }
 
+static bool in_prefix(uint32_t address, uint32_t prefix, unsigned bits)
+{
+  return bits == 0 || (address ^ prefix) >> (32 - bits) == 0;
+}
+
+static bool covers(const char *entry, uint32_t address)
+{
+  struct str text, bits;
+  char word[INET_ADDRSTRLEN];
+  struct in_addr a;
+  uint64_t n = 32;
+  bool prefix = str_cut(str_of(entry), '/', &text, &bits);
+  if (str_copyz(text, word, sizeof(word)) || inet_pton(AF_INET, word, &a) != 1 || (prefix && str_u64(bits, &n)))
+    return false;
+  return n <= 32 && in_prefix(address, ntohl(a.s_addr), (unsigned)n);
+}
+
+static bool list_covers(const char *const *list, uint32_t address)
+{
+  for (; list && *list; list++)
+    if (covers(*list, address))
+      return true;
+  return false;
+}
+
+static bool is_never(uint32_t address)
+{
+  for (size_t i = 0; i < ARRAY_LEN(never); i++)
+    if (in_prefix(address, never[i].address, never[i].bits))
+      return true;
+  return false;
+}
+
+/* Whether address lists leave the box its name server: the gateway is what the box asks, the resolver is who answers,
+ * and to allow either is enough. A resolver of the host's own network is not what a list of private prefixes is meant
+ * for, which are closed to every box anyway. */
+static bool may_resolve(const struct jail_net *net)
+{
+  uint32_t resolver = atomic_load(&resolver_used), gateway = jail_net_gateway(net->config);
+  if (list_covers(net->allow, gateway) || list_covers(net->allow, resolver))
+    return true;
+  return !has_everything(net->deny) && (is_never(resolver) || !list_covers(net->deny, resolver));
+}
+
 /* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to
  * `domains`, one per line; NULL where they are not taken. */
 static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *domains, struct err *err)
@@ -370,7 +437,10 @@ static void forget(struct buf *b, const char *table, uint32_t slot, const char *
            slot);
   buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot,
            table, box);
-  buf_addf(b, "add element inet %s named { %s }\ndelete element inet %s named { %s }\n", table, box, table, box);
+  static const char *const sets[] = {"named", "unresolved"};
+  for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+    buf_addf(b, "add element inet %s %s { %s }\ndelete element inet %s %s { %s }\n", table, sets[i], box, table,
+             sets[i], box);
   buf_addf(b, "flush chain inet %s b%u\nflush set inet %s l%u\n", table, slot, table, slot);
 }
 
@@ -381,7 +451,8 @@ static int check_net(const struct jail_net *net, struct err *err)
   return check_config(net->config, err);
 }
 
-/* A box with names on its list, or with everything closed, asks the name server that looks at lists. */
+/* A box with domain names on its list asks the proxy that knows the list. Without them, the list judges name servers as
+ * it judges any other address. */
 static int write_rules(struct buf *b, struct buf *domains, const char *table, const struct jail_net *net,
                        const char *box, struct err *err)
 {
@@ -391,8 +462,10 @@ static int write_rules(struct buf *b, struct buf *domains, const char *table, co
   if (!r)
     r = write_list(b, net->deny, "goto refuse", NULL, err);
   buf_addf(b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, box, net->slot);
-  if (domains->n > 0 || has_everything(net->deny))
+  if (domains->n > 0)
     buf_addf(b, "add element inet %s named { %s }\n", table, box);
+  else if (!may_resolve(net))
+    buf_addf(b, "add element inet %s unresolved { %s }\n", table, box);
   return r;
 }
 

@@ -12,9 +12,11 @@
 #include "jail/net/net_config.h"
 
 /* What one box may reach. A slot belongs to one living box. Entries are addresses or prefixes ("1.2.3.4", "1.2.0.0/16")
- * in both lists; IPv6 ones are taken and open nothing. Allow beats deny, "0.0.0.0/0" in deny closes everything else,
- * name servers too. `allow` also takes domain names ("example.com", "*.example.com", "*"): the box's questions for
- * other names are refused, and what an allowed name was answered with is open to it. */
+ * in both lists; IPv6 ones are taken and open nothing. Allow beats deny, "0.0.0.0/0" in deny closes everything else.
+ * Name servers are addresses like others: one that the lists do not leave open does not answer. The box's own, the
+ * gateway, is open where the lists leave either it or the resolver behind it open. `allow` also takes domain names
+ * ("example.com", "*.example.com", "*"): then every question goes to a proxy, which refuses those for other names, and
+ * what an allowed name was answered with is open to the box. */
 struct jail_net {
   const struct jail_net_config *config;
   uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */

@@ -136,6 +136,26 @@ def test_no_other_name_server_helps_a_box_with_a_list_of_names(server: Abroad) -
         assert reached(box, NAMES["other.example.net"]) == set()
 
 
+def test_names_resolve_where_every_address_is_allowed(server: Abroad) -> None:
+    with server.box(network={"allow_out": [ALL], "deny_out": [ALL]}) as box:
+        answered = run(box, "curl -s -m 5 http://www.example.com/")
+        assert answered == (0, f"{NAMES['www.example.com']} sees {HOST}\n")
+        assert run(box, f"python3 -c '{LOOK_UP}' {RESOLVER} example.com")[1] == "0 1\n"
+
+
+def test_an_allowed_name_server_is_asked_itself_and_another_gives_no_answer(server: Abroad) -> None:
+    with server.box(network={"allow_out": [RESOLVER], "deny_out": [ALL]}) as box:
+        assert run(box, f"python3 -c '{LOOK_UP}' {RESOLVER} other.example.net")[1] == "0 1\n"
+        assert run(box, "getent ahostsv4 www.example.com")[1].startswith(NAMES["www.example.com"])
+        assert reached(box, "www.example.com") == set()
+    with server.box(network={"allow_out": [ONE], "deny_out": [ALL]}) as box:
+        for asked in [RESOLVER, FAR, "$(sed -n 's/^nameserver //p' /etc/resolv.conf)"]:
+            code, told = run(box, f"python3 -c '{LOOK_UP}' {asked} example.com")
+            assert code != 0 and told == ""
+        assert run(box, "getent ahostsv4 www.example.com")[0] != 0
+        assert reached(box, ONE) == {ONE}
+
+
 def test_a_running_box_is_closed_and_opened(server: Abroad) -> None:
     with server.box() as box:
         assert reached(box, ONE, TWO) == {ONE, TWO}
