@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transition.c - see transition.h. A transition acts on a worker, is written down on the loop, and where walls must go
- * it clears them on a worker again. The worker sees only copies: the loop may end the box meanwhile. */
+/* transition.c - see transition.h. Which step follows which is decided in transition_table.c; here is what each of them
+ * does: `act` on a worker, the rest on the loop. The worker sees only copies: the loop may end the box meanwhile. */
 #include "warden/transition.h"
 
 #include "warden/quota.h"
@@ -21,16 +21,14 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#define PACK_NICE 10
-
-enum step { STEP_ACT, STEP_SWEEP, STEP_KEEP, STEP_CLEAR };
+#define COMPRESS_NICE 10
 
 struct transition {
   uv_work_t work;
   struct warden *warden;
   struct box *box;
-  enum transition_kind kind;
-  enum step step;
+  enum transition_op op;
+  enum transition_step step;
   char name[64], dir[512], runtime[80], checkpoint[64], team[40];
   uint64_t checkpoint_size;
   struct checkpoint_job checkpoint_job;
@@ -38,24 +36,19 @@ struct transition {
   struct jail_spec spec; /* of a dump or a restore */
   struct jail_net net;
   struct copy *copy;
-  const char
-      *unsettled;      /* a fork's layer that the box stands on, to be written out before it is relied on; NULL: none */
-  struct jail jail;    /* what is dumped, was restored, or whose walls are cleared */
-  struct row_box next; /* of a restored box, once it is written; its texts are the box's own */
-  bool orphan;         /* the box ended meanwhile */
-  bool expired;        /* the clock asked, nobody else */
-  atomic_bool stop;    /* of packing: somebody waits */
+  const char *unsettled; /* the layer of a fork below the box, to be written out before it is relied on; NULL: none */
+  struct jail jail;      /* what is dumped, was restored, or is removed */
+  struct row_box next;   /* of a restored box, once it is written; its texts are the box's own */
+  bool orphan;           /* the box ended meanwhile */
+  bool expired;          /* the box reached its timeout; no client asked */
+  bool uncommitted;      /* result is that of writing the row */
+  atomic_bool stop;      /* somebody waits for the end of a compression, or the box was killed */
   struct pending_op pending_op; /* who began it */
   int result;
   struct err err;
 };
 
 static const char *const tiers[] = {"frozen", "checkpoint", "files"};
-
-static bool is_pausing(const struct transition *p)
-{
-  return p->kind == TRANSITION_FREEZE || p->kind == TRANSITION_DUMP || p->kind == TRANSITION_STOP;
-}
 
 static void answer(struct box *b, struct origin origin, int status, const struct err *err)
 {
@@ -65,15 +58,15 @@ static void answer(struct box *b, struct origin origin, int status, const struct
 
 /* ---- on a worker ---- */
 
-static void commit_row(struct transition *p)
+static void act_harden(struct transition *p)
 {
   int64_t began = clock_mono_us();
   if (store_harden(p->warden->store))
-    log_warn("the database could not be written out");
+    log_warn("box %s: database not flushed to disk", p->name);
   log_debug("box %s: row committed in %" PRId64 " us", p->name, clock_mono_us() - began);
 }
 
-static void remove_jail(struct transition *p)
+static void act_remove(struct transition *p)
 {
   struct warden *w = p->warden;
   struct err err = ERR_NONE;
@@ -113,28 +106,61 @@ static int copy_upper(struct transition *p, const char *path)
   return r;
 }
 
-static void queued_work(struct checkpoint_job *t)
+static int settle_layer(struct transition *p)
 {
-  struct transition *p = (struct transition *)((char *)t - offsetof(struct transition, checkpoint_job));
+  return p->unsettled ? jail_layer_settle(p->unsettled, &p->err) : 0;
+}
+
+static void act_freeze(struct transition *p)
+{
+  if (!(p->result = settle_layer(p)))
+    p->result = jail_freeze(p->warden->instance, p->name, true, &p->err);
+}
+
+static void act_thaw(struct transition *p)
+{
+  p->result = jail_freeze(p->warden->instance, p->name, false, &p->err);
+}
+
+static struct jail_criu lasting_criu(struct transition *p)
+{
+  struct jail_criu criu = p->warden->criu;
+  criu.with_disk = true;
+  criu.stop = &p->stop;
+  return criu;
+}
+
+static void act_dump(struct transition *p)
+{
+  char path[1024];
+  struct jail_criu criu = lasting_criu(p);
+  checkpoint_path(p->warden, p->checkpoint, path);
+  if ((p->result = settle_layer(p)) || (p->result = checkpoint_dump(&criu, &p->spec, &p->jail, path, &p->err)))
+    return;
+  p->checkpoint_size = jail_checkpoint_bytes(path);
+}
+
+/* The box stays frozen until its row says that it runs: once it has run, the checkpoint can't be restored again. */
+static void act_restore(struct transition *p)
+{
+  char path[1024];
+  struct jail_criu criu = lasting_criu(p);
+  criu.held = true;
+  checkpoint_path(p->warden, p->checkpoint, path);
+  p->result = jail_restore(&criu, &p->spec, path, &p->jail, &p->err);
+}
+
+static void act_copy(struct transition *p)
+{
   char path[1024];
   checkpoint_path(p->warden, p->checkpoint, path);
-  struct jail_criu lasting = p->warden->criu;
-  lasting.with_disk = true;
-  lasting.held = p->kind == TRANSITION_RESTORE; /* what ran before its row says so could not be begun again */
-  lasting.stop = &p->stop;
-  if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
+  if ((p->result = settle_layer(p)) || (p->result = copy_upper(p, path)))
     return;
-  if (p->kind == TRANSITION_RESTORE)
-    p->result = jail_restore(&lasting, &p->spec, path, &p->jail, &p->err);
-  else if (p->kind == TRANSITION_COPY)
-    p->result = copy_upper(p, path);
-  else
-    p->result = checkpoint_dump(&lasting, &p->spec, &p->jail, path, &p->err);
-  if (!p->result && p->kind != TRANSITION_RESTORE && p->checkpoint[0])
+  if (p->checkpoint[0])
     p->checkpoint_size = jail_checkpoint_bytes(path);
 }
 
-/* What the checkpoint gave names to in the box: they are needed no more. */
+/* Names that criu gave to deleted files of the box, so that they can be opened again. */
 static void remove_link_remaps(const struct transition *p, bool again)
 {
   char path[1024];
@@ -143,14 +169,19 @@ static void remove_link_remaps(const struct transition *p, bool again)
     jail_link_remaps_remove(path, &p->jail, again);
 }
 
-/* Behind everything else that this machine does. */
-static void compress_checkpoint(struct transition *p)
+static void act_unlink(struct transition *p)
+{
+  remove_link_remaps(p, true);
+}
+
+/* With a low priority: nobody waits for it. */
+static void act_compress(struct transition *p)
 {
   char path[1024];
   checkpoint_path(p->warden, p->checkpoint, path);
   int64_t began = clock_mono_us();
   uint64_t before = jail_checkpoint_bytes(path);
-  setpriority(PRIO_PROCESS, (id_t)gettid(), PACK_NICE);
+  setpriority(PRIO_PROCESS, (id_t)gettid(), COMPRESS_NICE);
   p->result = jail_checkpoint_compress(path, (int)p->warden->config->checkpoint_zstd, &p->stop, &p->err);
   setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
   p->checkpoint_size = jail_checkpoint_bytes(path);
@@ -158,43 +189,7 @@ static void compress_checkpoint(struct transition *p)
             p->checkpoint_size, clock_mono_us() - began);
 }
 
-static void transition_work(uv_work_t *work)
-{
-  struct transition *p = work->data;
-  if (p->step == STEP_KEEP)
-    commit_row(p);
-  else if (p->step == STEP_SWEEP)
-    remove_link_remaps(p, true);
-  else if (p->step == STEP_CLEAR)
-    remove_jail(p);
-  else if (p->kind == TRANSITION_COMPRESS)
-    compress_checkpoint(p);
-  else if (p->unsettled && (p->result = jail_layer_settle(p->unsettled, &p->err)))
-    return;
-  else
-    p->result = jail_freeze(p->warden->instance, p->name, p->kind != TRANSITION_THAW, &p->err);
-}
-
-static void transition_done(uv_work_t *work, int status);
-static void queued_done(struct checkpoint_job *t);
-
-static bool needs_queue(const struct transition *p)
-{
-  return p->kind == TRANSITION_DUMP || p->kind == TRANSITION_RESTORE || p->kind == TRANSITION_COPY;
-}
-
-static void submit(struct transition *p, enum step step)
-{
-  p->step = step;
-  p->checkpoint_job.act = queued_work;
-  p->checkpoint_job.done = queued_done;
-  if (step == STEP_ACT && needs_queue(p))
-    checkpoint_queue_add(p->warden, p->team, &p->checkpoint_job);
-  else
-    worker_pool_queue(p->warden, p->team, &p->work, transition_work, transition_done);
-}
-
-/* ---- ends ---- */
+/* ---- the end of a transition ---- */
 
 static void start_next(struct box *b, const struct pending_op *w)
 {
@@ -219,73 +214,53 @@ static void transition_free(struct transition *p)
 static void finish(struct transition *p)
 {
   struct box *b = p->box;
-  p->pending_op.origin.resumed = !p->result && !is_pausing(p);
+  bool resumed = !p->result && transition_resumes(p->op);
+  p->pending_op.origin.resumed = resumed;
   answer(b, p->pending_op.origin, p->result, &p->err);
   transition_free(p);
   struct pending_op *pending_ops = steal(&b->pending_ops.p);
   size_t n = b->pending_ops.n;
   b->pending_ops.n = b->pending_ops.cap = 0;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    pending_ops[i].joined = resumed;
     start_next(b, &pending_ops[i]);
+  }
   free(pending_ops);
 }
 
-/* A criu that was killed leaves the box's connections in a state in which nothing moves any more. What it refuses in
- * words it has put back. */
-static void cut_streams(const struct transition *p)
-{
-  if (p->step == STEP_ACT && (p->kind == TRANSITION_DUMP || p->kind == TRANSITION_COPY) && p->result &&
-      p->result != -ENOTSUP)
-    box_broadcast_ended(p->box);
-}
-
-static void failed(struct transition *p)
+static void end_failed(struct transition *p)
 {
   struct box *b = p->box;
-  cut_streams(p);
-  if (p->expired && p->kind == TRANSITION_DUMP) { /* nothing is lost that memory can hold */
-    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "not written to disk, stays in memory: %s",
-             p->err.msg);
-    p->kind = TRANSITION_FREEZE;
-    submit(p, STEP_ACT);
-    return;
-  }
-  if (p->expired) { /* it may live no longer, and it can't sleep */
-    char cause[400];
-    snprintf(cause, sizeof(cause), "timeout: it reached its end of life and could not be paused: %.300s", p->err.msg);
-    transition_free(p);
-    box_end(b, cause);
-    return;
-  }
-  log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "%s: %s", is_pausing(p) ? "not paused" : "not resumed",
+  bool pausing = transition_pauses(p->op);
+  log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "%s: %s", pausing ? "not paused" : "not resumed",
            p->err.msg);
-  b->row.state = is_pausing(p) ? BOX_RUNNING : BOX_PAUSED;
-  quota_count(b, is_pausing(p));
-  if (is_pausing(p))
+  b->row.state = pausing ? BOX_RUNNING : BOX_PAUSED;
+  quota_count(b, pausing);
+  if (pausing)
     box_set_timer(b);
   finish(p);
 }
 
-/* What the passage made meanwhile goes with the box. */
+/* The box may run no longer, and it can't be paused. */
+static void end_box(struct transition *p)
+{
+  struct box *b = p->box;
+  char cause[400];
+  snprintf(cause, sizeof(cause), "timeout: it reached its end of life and could not be paused: %.300s", p->err.msg);
+  transition_free(p);
+  box_end(b, cause);
+}
+
 static void end_orphan(struct transition *p)
 {
   struct box *b = p->box;
-  bool acted = p->step == STEP_ACT && !p->result;
-  if (acted && p->kind == TRANSITION_RESTORE)
-    b->jail = p->jail;
-  if (acted && p->kind == TRANSITION_DUMP)
-    memcpy(b->row.checkpoint, p->checkpoint, sizeof(b->row.checkpoint));
-  if (acted && p->kind == TRANSITION_COPY) {
-    checkpoint_drop(p->warden, p->checkpoint);
-    layer_drop(p->warden, p->copy->layer);
-  }
   if (p->copy)
     p->copy->done(p->copy, NULL, -ENOENT, NULL);
   transition_free(p);
   box_destroy(b);
 }
 
-/* ---- to sleep ---- */
+/* ---- pause ---- */
 
 static int commit_paused(struct box *b, enum box_tier tier, const struct transition *p, struct err *err)
 {
@@ -303,14 +278,14 @@ static int commit_paused(struct box *b, enum box_tier tier, const struct transit
     b->row = before;
     return r;
   }
-  b->row.state = before.state; /* until its walls are gone */
+  b->row.state = before.state; /* until its jail is removed */
   if (before.checkpoint[0] && tier != TIER_CHECKPOINT)
     checkpoint_drop(b->warden, before.checkpoint);
   return 0;
 }
 
-/* The box is nobody's but its row's from here on; that row must be on the disk before anything of the box goes. */
-static void release_box(struct transition *p)
+/* The row is all that the box has from here on; it must be on the disk before the jail goes. */
+static void release_jail(struct transition *p)
 {
   struct box *b = p->box;
   box_unwatch(b);
@@ -318,11 +293,10 @@ static void release_box(struct transition *p)
   p->jail = b->jail;
   b->jail = JAIL_NONE;
   box_set_on_disk(b, true);
-  submit(p, STEP_KEEP);
 }
 
-/* Who asked is told; others' wishes wait for the passage's end. */
-static void pause_done(struct transition *p)
+/* The client that asked is answered; other requests wait for the end of the transition. */
+static void paused(struct transition *p)
 {
   struct box *b = p->box;
   b->row.state = BOX_PAUSED;
@@ -332,48 +306,57 @@ static void pause_done(struct transition *p)
   p->pending_op.origin.ipc = NULL;
 }
 
-/* A checkpoint is whole, its box's files are written out and the row is kept: nothing that is cleared now is missed. */
-static void row_committed(struct transition *p)
+static bool commit_pause(struct transition *p, enum box_tier tier)
 {
-  if (p->kind == TRANSITION_DUMP && !p->orphan)
-    pause_done(p);
-  submit(p, STEP_CLEAR);
-}
-
-static void jail_removed(struct transition *p)
-{
-  if (p->kind != TRANSITION_DUMP)
-    pause_done(p);
-  finish(p);
-}
-
-static void pause_acted(struct transition *p)
-{
-  static const enum box_tier depth[] = {
-      [TRANSITION_FREEZE] = TIER_FROZEN, [TRANSITION_DUMP] = TIER_CHECKPOINT, [TRANSITION_STOP] = TIER_FILES};
   struct box *b = p->box;
   struct warden *w = p->warden;
-  if ((p->result = commit_paused(b, depth[p->kind], p, &p->err))) {
+  if ((p->result = commit_paused(b, tier, p, &p->err))) {
+    p->uncommitted = true;
     remove_link_remaps(p, false);
     jail_freeze(w->instance, b->name, false, NULL);
-    checkpoint_drop(w, p->kind == TRANSITION_DUMP ? p->checkpoint : "");
-    failed(p);
-    return;
+    checkpoint_drop(w, tier == TIER_CHECKPOINT ? p->checkpoint : "");
+    return false;
   }
   quota_count(b, false);
   w->pauses_total++;
   box_broadcast_ended(b);
   if (p->unsettled)
     b->build->settled = true;
-  if (p->kind != TRANSITION_FREEZE) {
-    release_box(p);
-    return;
-  }
-  pause_done(p);
-  finish(p);
+  return true;
 }
 
-/* ---- awake ---- */
+static void frozen(struct transition *p)
+{
+  if (commit_pause(p, TIER_FROZEN))
+    paused(p);
+}
+
+static void dumped(struct transition *p)
+{
+  if (commit_pause(p, TIER_CHECKPOINT))
+    release_jail(p);
+}
+
+static void stopped(struct transition *p)
+{
+  if (commit_pause(p, TIER_FILES))
+    release_jail(p);
+}
+
+/* A killed criu leaves the box's connections in a state in which nothing moves. What it refuses (-ENOTSUP) it has put
+ * back. */
+static void cut_streams(struct transition *p)
+{
+  if (p->result != -ENOTSUP)
+    box_broadcast_ended(p->box);
+}
+
+static void keep_dump(struct transition *p)
+{
+  memcpy(p->box->row.checkpoint, p->checkpoint, sizeof(p->box->row.checkpoint)); /* it is dropped with the box */
+}
+
+/* ---- resume ---- */
 
 /* The row as it is from now on; on disk already when this returns 0. */
 static int commit_running(struct transition *p, struct row_box *next)
@@ -387,21 +370,19 @@ static int commit_running(struct transition *p, struct row_box *next)
   next->run++;
   next->started_us = clock_wall_us();
   next->end_us = next->started_us + (int64_t)p->pending_op.timeout_s * 1000000;
-  return store_box_put(p->warden->store, next, &p->err);
+  p->result = store_box_put(p->warden->store, next, &p->err);
+  p->uncommitted = p->result != 0;
+  return p->result;
 }
 
-static void resume_done(struct transition *p, const struct row_box *next)
+static void resumed(struct transition *p, const struct row_box *next, enum box_tier from)
 {
   struct box *b = p->box;
-  enum box_tier from = p->kind == TRANSITION_COLD      ? TIER_FILES
-                       : p->kind == TRANSITION_RESTORE ? TIER_CHECKPOINT
-                                                       : TIER_FROZEN;
   b->row = *next;
   p->warden->resumes_total++;
   box_set_timer(b);
   nursery_listen(b);
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "from", tiers[from], NULL}, "resumed");
-  finish(p);
 }
 
 static void thawed(struct transition *p)
@@ -409,29 +390,31 @@ static void thawed(struct transition *p)
   struct row_box next = p->box->row;
   if (commit_running(p, &next))
     log_error("box %s: %s", next.id, p->err.msg);
-  resume_done(p, &next);
+  resumed(p, &next, TIER_FROZEN);
 }
 
-/* It stands still until it is written down; then the checkpoint is history. How many links it has is the box's choice:
- * a worker's task. */
+/* The box stays frozen until its row is written; the checkpoint is void from then on. How many names there are to
+ * remove is the box's choice: that is for a worker. */
 static void restored(struct transition *p)
 {
   struct box *b = p->box;
   p->next = b->row;
   p->next.init_proc = p->jail.init;
-  if ((p->result = commit_running(p, &p->next))) {
-    submit(p, STEP_CLEAR);
+  if (commit_running(p, &p->next))
     return;
-  }
   b->jail = p->jail;
   p->jail = JAIL_NONE;
   p->jail.init = b->jail.init;
   box_set_on_disk(b, false);
   box_watch(b);
-  submit(p, STEP_SWEEP);
 }
 
-static void swept(struct transition *p)
+static void keep_restored(struct transition *p)
+{
+  p->box->jail = p->jail; /* it is removed with the box */
+}
+
+static void unlinked(struct transition *p)
 {
   struct box *b = p->box;
   struct warden *w = p->warden;
@@ -439,29 +422,45 @@ static void swept(struct transition *p)
   if (jail_freeze(w->instance, b->name, false, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   checkpoint_drop(w, p->checkpoint);
-  resume_done(p, &p->next);
+  resumed(p, &p->next, TIER_CHECKPOINT);
 }
+
+/* ---- cold start ---- */
+
+/* Memory is given up first, in the row too: the files change from now on, and no checkpoint fits them any more. */
+static void memory_dropped(struct transition *p)
+{
+  struct box *b = p->box;
+  if ((p->result = commit_paused(b, TIER_FILES, p, &p->err)))
+    p->uncommitted = true;
+  else if (b->jail.pidfd >= 0)
+    release_jail(p);
+}
+
+static void step_done(struct transition *p);
 
 static void cold_launched(struct launch *h)
 {
   struct box *b = h->box;
   struct transition *p = b->transition;
   b->jail = h->jail;
-  if (p->orphan) {
-    end_orphan(p);
-    return;
-  }
   p->result = h->result;
-  if (p->result) {
-    p->err = h->err;
+  p->err = h->err;
+  if (p->result && !p->orphan) { /* it may be alive: an agent that did not answer in time */
     p->jail = b->jail;
     b->jail = JAIL_NONE;
-    if (p->jail.pidfd >= 0)
-      submit(p, STEP_CLEAR); /* it lives: an agent that did not answer in time */
-    else
-      failed(p);
-    return;
   }
+  step_done(p);
+}
+
+static void begin_launch(struct transition *p)
+{
+  launch_cold(p->box, cold_launched);
+}
+
+static void launched(struct transition *p)
+{
+  struct box *b = p->box;
   struct row_box next = b->row;
   memcpy(next.runtime, p->warden->runtime, sizeof(next.runtime));
   next.init_proc = b->jail.init;
@@ -469,101 +468,195 @@ static void cold_launched(struct launch *h)
   box_watch(b);
   if (commit_running(p, &next))
     log_error("box %s: %s", b->row.id, p->err.msg);
-  resume_done(p, &next);
+  resumed(p, &next, TIER_FILES);
 }
 
-/* Memory is given up first, in the row too: the files change from now on, and no checkpoint fits them any more. */
-static void cold_begin(struct transition *p)
-{
-  struct box *b = p->box;
-  if ((p->result = commit_paused(b, TIER_FILES, p, &p->err)))
-    failed(p);
-  else if (b->jail.pidfd >= 0)
-    release_box(p);
-  else
-    launch_cold(b, cold_launched);
-}
-
-/* ---- a copy for others ---- */
+/* ---- a copy for other boxes ---- */
 
 static void copied(struct transition *p)
 {
   struct box *b = p->box;
-  struct copy *copy = p->copy;
-  int result = p->result;
-  struct err err = p->err;
-  cut_streams(p);
   b->row.state = BOX_RUNNING;
-  if (p->unsettled && !result)
+  if (p->unsettled && !p->result)
     b->build->settled = true;
-  copy->bytes = p->checkpoint_size;
-  p->result = 0;
-  copy->done(copy, b, result, &err);
-  finish(p); /* whoever waited for the source goes on */
+  p->copy->bytes = p->checkpoint_size;
+  p->copy->done(p->copy, b, p->result, &p->err);
 }
 
-/* ---- in its sleep ---- */
+static void copy_failed(struct transition *p)
+{
+  cut_streams(p);
+  copied(p);
+}
 
-static void packed(struct transition *p)
+static void drop_copy(struct transition *p)
+{
+  checkpoint_drop(p->warden, p->checkpoint);
+  layer_drop(p->warden, p->copy->layer);
+}
+
+/* ---- compression ---- */
+
+static void compressed(struct transition *p)
 {
   struct box *b = p->box;
-  b->packed = p->result != -ECANCELED;
-  if (p->result && b->packed)
-    log_warn("box %s: checkpoint not compressed: %s", b->row.id, p->err.msg);
-  if (!p->result) {
-    b->row.checkpoint_size = p->checkpoint_size;
-    store_box_put(p->warden->store, &b->row, NULL);
-  }
-  p->result = 0;
-  finish(p);
+  b->packed = true;
+  b->row.checkpoint_size = p->checkpoint_size;
+  store_box_put(p->warden->store, &b->row, NULL);
+}
+
+static void not_compressed(struct transition *p)
+{
+  p->box->packed = p->result != -ECANCELED; /* another time, when nobody waits for the box */
+  if (p->box->packed)
+    log_warn("box %s: checkpoint not compressed: %s", p->box->row.id, p->err.msg);
 }
 
 /* ---- steps ---- */
 
-static void step_done(struct transition *p)
+struct handler {
+  void (*act)(struct transition *p);      /* on a worker */
+  void (*begin)(struct transition *p);    /* instead, on the loop: calls step_done later */
+  void (*done)(struct transition *p);     /* on the loop, after success; sets result when the row can't be written */
+  void (*failed)(struct transition *p);   /* after failure, that of `done` included */
+  void (*orphaned)(struct transition *p); /* after success, when the box ended meanwhile */
+};
+
+/* A step without act or begin is `done` at once. What is not here does nothing. */
+static const struct handler handlers[TRANSITION_OPS][TRANSITION_STEPS] = {
+    [TRANSITION_FREEZE] = {[STEP_ACT] = {.act = act_freeze, .done = frozen}},
+    [TRANSITION_DUMP] = {[STEP_ACT] = {.act = act_dump, .done = dumped, .failed = cut_streams, .orphaned = keep_dump},
+                         [STEP_HARDEN] = {.act = act_harden, .done = paused},
+                         [STEP_REMOVE] = {.act = act_remove}},
+    [TRANSITION_STOP] = {[STEP_ACT] = {.act = act_freeze, .done = stopped},
+                         [STEP_HARDEN] = {.act = act_harden},
+                         [STEP_REMOVE] = {.act = act_remove, .done = paused}},
+    [TRANSITION_THAW] = {[STEP_ACT] = {.act = act_thaw, .done = thawed}},
+    [TRANSITION_RESTORE] = {[STEP_ACT] = {.act = act_restore, .done = restored, .orphaned = keep_restored},
+                            [STEP_UNLINK] = {.act = act_unlink, .done = unlinked},
+                            [STEP_REMOVE] = {.act = act_remove}},
+    [TRANSITION_COLD] = {[STEP_ACT] = {.done = memory_dropped},
+                         [STEP_HARDEN] = {.act = act_harden},
+                         [STEP_REMOVE] = {.act = act_remove},
+                         [STEP_LAUNCH] = {.begin = begin_launch, .done = launched}},
+    [TRANSITION_COPY] = {[STEP_ACT] = {.act = act_copy, .done = copied, .failed = copy_failed, .orphaned = drop_copy}},
+    [TRANSITION_COMPRESS] = {[STEP_ACT] = {.act = act_compress, .done = compressed, .failed = not_compressed}},
+};
+
+static void step_work(uv_work_t *work)
 {
-  if (p->step == STEP_KEEP)
-    row_committed(p);
-  else if (p->orphan)
-    end_orphan(p);
-  else if (p->step == STEP_SWEEP)
-    swept(p);
-  else if (p->kind == TRANSITION_COPY)
-    copied(p);
-  else if (p->kind == TRANSITION_COMPRESS)
-    packed(p);
-  else if (p->step == STEP_CLEAR && p->kind == TRANSITION_COLD && !p->result)
-    launch_cold(p->box, cold_launched);
-  else if (p->step == STEP_CLEAR && is_pausing(p))
-    jail_removed(p);
-  else if (p->result)
-    failed(p);
-  else if (is_pausing(p))
-    pause_acted(p);
-  else if (p->kind == TRANSITION_RESTORE)
-    restored(p);
-  else
-    thawed(p);
+  struct transition *p = work->data;
+  handlers[p->op][p->step].act(p);
 }
 
-static void transition_done(uv_work_t *work, int status)
+static void step_work_done(uv_work_t *work, int status)
 {
   step_done(work->data);
 }
 
-static void queued_done(struct checkpoint_job *t)
+static struct transition *transition_of(struct checkpoint_job *t)
 {
-  step_done((struct transition *)((char *)t - offsetof(struct transition, checkpoint_job)));
+  return (struct transition *)((char *)t - offsetof(struct transition, checkpoint_job));
 }
 
-/* ---- beginning ---- */
+static void queued_work(struct checkpoint_job *t)
+{
+  struct transition *p = transition_of(t);
+  handlers[p->op][p->step].act(p);
+}
 
-static struct transition *transition_new(struct box *b, enum transition_kind kind)
+static void queued_done(struct checkpoint_job *t)
+{
+  step_done(transition_of(t));
+}
+
+static void step_begin(struct transition *p, enum transition_step step)
+{
+  const struct handler *h = &handlers[p->op][step];
+  p->step = step;
+  p->checkpoint_job.act = queued_work;
+  p->checkpoint_job.done = queued_done;
+  if (h->begin)
+    h->begin(p);
+  else if (!h->act)
+    step_done(p);
+  else if (step == STEP_ACT && transition_queued(p->op))
+    checkpoint_queue_add(p->warden, p->team, &p->checkpoint_job);
+  else
+    worker_pool_queue(p->warden, p->team, &p->work, step_work, step_work_done);
+}
+
+static void freeze_instead(struct transition *p)
+{
+  log_with(LOG_WARN, (const char *[]){"box", p->box->row.id, NULL}, "not written to disk, stays in memory: %s",
+           p->err.msg);
+  p->op = TRANSITION_FREEZE;
+  p->result = 0;
+  p->uncommitted = false;
+  step_begin(p, STEP_ACT);
+}
+
+static void go_on(struct transition *p, enum transition_next next)
+{
+  switch (next) {
+  case NEXT_UNLINK:
+    step_begin(p, STEP_UNLINK);
+    break;
+  case NEXT_HARDEN:
+    step_begin(p, STEP_HARDEN);
+    break;
+  case NEXT_REMOVE:
+    step_begin(p, STEP_REMOVE);
+    break;
+  case NEXT_LAUNCH:
+    step_begin(p, STEP_LAUNCH);
+    break;
+  case NEXT_FREEZE:
+    freeze_instead(p);
+    break;
+  case END_DONE:
+    p->result = 0;
+    finish(p);
+    break;
+  case END_FAILED:
+    end_failed(p);
+    break;
+  case END_BOX:
+    end_box(p);
+    break;
+  case END_ORPHAN:
+    end_orphan(p);
+    break;
+  case NEXT_NEVER:
+    abort();
+  }
+}
+
+static void step_done(struct transition *p)
+{
+  const struct handler *h = &handlers[p->op][p->step];
+  if (p->orphan && !p->result && h->orphaned)
+    h->orphaned(p);
+  if (!p->orphan && !p->result && h->done)
+    h->done(p);
+  if (!p->orphan && p->result && h->failed)
+    h->failed(p);
+  enum transition_outcome outcome = p->orphan        ? OUTCOME_ORPHAN
+                                    : !p->result     ? OUTCOME_OK
+                                    : p->uncommitted ? OUTCOME_UNCOMMITTED
+                                                     : OUTCOME_FAILED;
+  struct transition_facts facts = {.expired = p->expired, .jail = p->jail.pidfd >= 0};
+  go_on(p, transition_next(p->op, p->step, outcome, facts));
+}
+
+/* ---- the beginning of a transition ---- */
+
+static struct transition *transition_new(struct box *b, enum transition_op op)
 {
   struct transition *p = xcalloc(1, sizeof(*p));
   p->warden = b->warden;
   p->box = b;
-  p->kind = kind;
+  p->op = op;
   p->jail = b->jail; /* descriptors stay the box's */
   p->work.data = p;
   memcpy(p->name, b->name, sizeof(p->name));
@@ -578,9 +671,9 @@ static struct transition *transition_new(struct box *b, enum transition_kind kin
                               .flags = b->row.flags,
                               .allow = str_of(b->row.allow),
                               .deny = str_of(b->row.deny)};
-  if (needs_queue(p))
+  if (transition_queued(op))
     box_jail_spec(b->warden, &box_spec, &p->arena, &p->spec, &p->net);
-  if (kind == TRANSITION_RESTORE)
+  if (op == TRANSITION_RESTORE)
     p->spec.owner = zygote_owner(b->warden, b->build);
   p->spec.keep_dir = true;
   b->transition = p;
@@ -588,7 +681,7 @@ static struct transition *transition_new(struct box *b, enum transition_kind kin
   return p;
 }
 
-/* What is to outlive the daemon must not stand on a layer that may not. */
+/* A box that is kept over a restart must not stand on a layer that is not written out. */
 static void sync_layers(struct transition *p)
 {
   const struct build *build = p->box->build;
@@ -599,28 +692,25 @@ static void sync_layers(struct transition *p)
   p->unsettled = arena_z(&p->arena, layer);
 }
 
-void transition_begin(struct box *b, enum transition_kind kind, const struct pending_op *pending_op)
+void transition_begin(struct box *b, enum transition_op op, const struct pending_op *pending_op)
 {
-  struct transition *p = transition_new(b, kind);
+  struct transition *p = transition_new(b, op);
   p->pending_op = *pending_op;
-  if (kind == TRANSITION_DUMP || kind == TRANSITION_STOP)
+  if (op == TRANSITION_DUMP || op == TRANSITION_STOP)
     sync_layers(p);
-  p->expired = is_pausing(p) && !pending_op->origin.ipc;
-  if (kind == TRANSITION_DUMP)
+  p->expired = transition_pauses(op) && !pending_op->origin.ipc;
+  if (op == TRANSITION_DUMP)
     checkpoint_name(b, p->checkpoint);
   else
     memcpy(p->checkpoint, b->row.checkpoint, sizeof(p->checkpoint));
-  b->row.state = is_pausing(p) ? BOX_PAUSING : BOX_RESUMING;
+  b->row.state = transition_pauses(op) ? BOX_PAUSING : BOX_RESUMING;
   box_stop_timer(b);
-  if (is_pausing(p))
+  if (transition_pauses(op))
     box_broadcast_hold(b);
-  if (kind == TRANSITION_COLD)
-    cold_begin(p);
-  else
-    submit(p, STEP_ACT);
+  step_begin(p, STEP_ACT);
 }
 
-/* What came first is done first: a second copy waits like a pause does. */
+/* In the order of requests: a second copy waits as a pause does. */
 void transition_copy(struct box *b, struct copy *copy)
 {
   struct err err = ERR_NONE;
@@ -638,14 +728,14 @@ void transition_copy(struct box *b, struct copy *copy)
     sync_layers(p);
   memcpy(p->checkpoint, copy->checkpoint, sizeof(p->checkpoint));
   b->row.state = BOX_COPYING;
-  submit(p, STEP_ACT);
+  step_begin(p, STEP_ACT);
 }
 
 void transition_compress(struct box *b)
 {
   struct transition *p = transition_new(b, TRANSITION_COMPRESS);
   memcpy(p->checkpoint, b->row.checkpoint, sizeof(p->checkpoint));
-  submit(p, STEP_ACT);
+  step_begin(p, STEP_ACT);
 }
 
 void transition_cancel_compress(struct box *b)
@@ -670,7 +760,7 @@ bool box_abandon_transition(struct box *b)
   b->pending_ops.n = 0;
   if (!b->transition)
     return false;
-  being_killed(b, b->transition->pending_op.origin, is_pausing(b->transition));
+  being_killed(b, b->transition->pending_op.origin, transition_pauses(b->transition->op));
   b->transition->orphan = true;
   transition_cancel_compress(b);
   return true;
