@@ -16,7 +16,8 @@ struct pending_op {
   struct copy *copy; /* to be copied for others (transition.h); the rest is for other wishes */
   bool pause;        /* else connect */
   bool cold;         /* without memory */
-  bool joined;       /* it waited while the box was resumed for another request */
+  bool waited;       /* for a transition that is over */
+  bool joined;       /* which resumed the box */
   enum connect_mode mode;
   uint32_t timeout_s;
   int auto_pause; /* from now on: 1 yes, 0 no, -1 as before */

@@ -5,6 +5,7 @@
 #include "warden/quota.h"
 #include "warden/launch.h"
 #include "warden/box_reply.h"
+#include "warden/pause_rules.h"
 #include "warden/checkpoint_store.h"
 #include "wire/api_key.h"
 #include "warden/egress.h"
@@ -207,11 +208,10 @@ static void copy_names(const struct box *b, struct copy *copy, const char *build
 
 static int ready_to_copy(struct box *b, struct err *err)
 {
-  if (b->row.state == BOX_PAUSED || b->row.state == BOX_PAUSING)
+  enum verdict verdict = copy_accepted(b->row.state);
+  if (verdict == VERDICT_PAUSED)
     return err_set(err, -EHOSTDOWN, "the sandbox is paused");
-  if (b->row.state == BOX_STARTING)
-    return err_set(err, -EBUSY, "the sandbox is still starting");
-  return 0;
+  return verdict == VERDICT_STARTING ? err_set(err, -EBUSY, "the sandbox is still starting") : 0;
 }
 
 /* ---- forks ---- */

@@ -4,6 +4,7 @@
 
 #include "warden/quota.h"
 #include "warden/box_reply.h"
+#include "warden/pause_rules.h"
 #include "warden/transition.h"
 #include "warden/storage_quota.h"
 
@@ -20,125 +21,114 @@ static void refuse(struct box *b, struct origin origin, int status, const char *
   answer(b, origin, status, &err);
 }
 
-/* ---- to sleep ---- */
-
-static void pause_begin(struct box *b, const struct pending_op *pending_op)
+static struct asked asked(const struct pending_op *op)
 {
-  transition_begin(b,
-                   pending_op->cold            ? TRANSITION_STOP
-                   : b->warden->checkpoints_on ? TRANSITION_DUMP
-                                               : TRANSITION_FREEZE,
-                   pending_op);
+  return (struct asked){.again = op->origin.again, .waited = op->waited, .joined = op->joined};
 }
 
-/* Asked again by a gate that a dead warden owes an answer: the sleep is that one's work. */
-void box_pause(struct box *b, const struct pending_op *pending_op)
+/* ---- pause ---- */
+
+static void pause_begin(struct box *b, const struct pending_op *op)
 {
   struct err err = ERR_NONE;
-  int r = b->row.state == BOX_RUNNING && pending_op->origin.ipc
-              ? storage_admit(b->warden, str_of(b->row.team), STORAGE_PAUSE, &err)
-              : 0;
+  int r = op->origin.ipc ? storage_admit(b->warden, str_of(b->row.team), STORAGE_PAUSE, &err) : 0;
   if (r)
-    answer(b, pending_op->origin, r, &err);
-  else if (b->row.state == BOX_RUNNING)
-    pause_begin(b, pending_op);
-  else if (b->row.state == BOX_PAUSED && pending_op->origin.again)
-    answer(b, pending_op->origin, 0, NULL);
-  else if (b->row.state == BOX_PAUSED)
-    refuse(b, pending_op->origin, -EALREADY, "the sandbox is already paused");
-  else if (b->row.state == BOX_STARTING)
-    refuse(b, pending_op->origin, -EBUSY, "the sandbox is still starting");
+    answer(b, op->origin, r, &err);
   else
-    vec_push(&b->pending_ops, *pending_op);
+    transition_begin(b, pause_op(op->cold, b->warden->checkpoints_on), op);
+}
+
+void box_pause(struct box *b, const struct pending_op *op)
+{
+  switch (pause_verdict(b->row.state, asked(op))) {
+  case VERDICT_BEGIN:
+    pause_begin(b, op);
+    break;
+  case VERDICT_WAIT:
+    vec_push(&b->pending_ops, *op);
+    break;
+  case VERDICT_DONE:
+    answer(b, op->origin, 0, NULL);
+    break;
+  case VERDICT_ALREADY:
+    refuse(b, op->origin, -EALREADY, "the sandbox is already paused");
+    break;
+  default:
+    refuse(b, op->origin, -EBUSY, "the sandbox is still starting");
+  }
 }
 
 void box_expire(struct box *b)
 {
-  struct pending_op pending_op = {.pause = true, .cold = (b->row.flags & BOX_AUTO_COLD) != 0};
-  if ((b->row.flags & BOX_AUTO_PAUSE) && b->row.state == BOX_RUNNING)
-    pause_begin(b, &pending_op);
-  else if ((b->row.flags & BOX_AUTO_PAUSE) && b->row.state == BOX_COPYING)
-    vec_push(&b->pending_ops, pending_op);
-  else
+  struct pending_op op = {.pause = true, .cold = expire_without_memory(b->row.flags)};
+  switch (expire_verdict(b->row.state, b->row.flags)) {
+  case VERDICT_BEGIN:
+    pause_begin(b, &op);
+    break;
+  case VERDICT_WAIT:
+    vec_push(&b->pending_ops, op);
+    break;
+  default:
     box_end(b, "timeout: it reached its end of life");
+  }
 }
 
-/* ---- awake ---- */
+/* ---- connect and resume ---- */
 
 static void extend(struct box *b, struct origin origin, uint32_t timeout_s)
 {
   struct err err = ERR_NONE;
-  int64_t last = b->row.started_us + (int64_t)quota_timeout_max(b->warden, str_of(b->row.team)) * 1000000;
-  int64_t end = MIN(clock_wall_us() + (int64_t)timeout_s * 1000000, last);
+  int64_t end = extended_end(clock_wall_us(), timeout_s, b->row.started_us,
+                             quota_timeout_max(b->warden, str_of(b->row.team)), b->row.end_us);
   int r = end > b->row.end_us ? box_set_end(b, end, &err) : 0;
   answer(b, origin, r, &err);
 }
 
-static void connect_running(struct box *b, struct origin origin, enum connect_mode mode, uint32_t timeout_s)
-{
-  origin.resumed = origin.again && mode == CONNECT_RESUME;
-  if (mode == CONNECT_CONNECT)
-    extend(b, origin, timeout_s);
-  else if (mode == CONNECT_RESUME && !origin.again)
-    refuse(b, origin, -EALREADY, "the sandbox is already running");
-  else
-    answer(b, origin, 0, NULL);
-}
-
-static bool may_wake(const struct box *b, enum connect_mode mode)
-{
-  if (mode == CONNECT_WAKE)
-    return (b->row.flags & BOX_AUTO_RESUME) && b->row.tier != TIER_FILES;
-  return mode != CONNECT_JOIN;
-}
-
-static void wake(struct box *b, struct pending_op pending_op)
+static void resume_begin(struct box *b, struct pending_op op)
 {
   struct err err = ERR_NONE;
   unsigned retry;
-  if (!may_wake(b, pending_op.mode)) {
-    refuse(b, pending_op.origin, -EHOSTDOWN, "the sandbox is paused");
-    return;
-  }
-  int r = quota_fits(b->warden, str_of(b->row.team), (struct box_size){b->row.cpus, b->row.memory_mb, b->row.disk_mb},
-                     &err);
-  r = r ? r : quota_admit(b->warden, str_of(b->row.team), b->row.memory_mb, false, &retry, &err);
+  struct str team = str_of(b->row.team);
+  int r = quota_fits(b->warden, team, (struct box_size){b->row.cpus, b->row.memory_mb, b->row.disk_mb}, &err);
+  r = r ? r : quota_admit(b->warden, team, b->row.memory_mb, false, &retry, &err);
   if (r) {
-    answer(b, pending_op.origin, r, &err);
+    answer(b, op.origin, r, &err);
     return;
   }
-  if (pending_op.mode == CONNECT_WAKE)
-    pending_op.timeout_s = MIN(MAX(WAKE_LEAST_S, b->row.timeout_s), quota_timeout_max(b->warden, str_of(b->row.team)));
+  op.timeout_s = resume_timeout(op.mode, op.timeout_s, b->row.timeout_s, quota_timeout_max(b->warden, team));
   quota_count(b, true);
-  bool cold = pending_op.cold || b->row.tier == TIER_FILES;
-  transition_begin(b,
-                   cold                             ? TRANSITION_COLD
-                   : b->row.tier == TIER_CHECKPOINT ? TRANSITION_RESTORE
-                                                    : TRANSITION_THAW,
-                   &pending_op);
+  transition_begin(b, resume_op(op.cold, b->row.tier), &op);
 }
 
-void box_connect(struct box *b, const struct pending_op *pending_op)
+void box_connect(struct box *b, const struct pending_op *op)
 {
-  switch (b->row.state) {
-  case BOX_RUNNING:
-    connect_running(b, pending_op->origin, pending_op->mode, pending_op->timeout_s);
+  struct connect_facts facts = {
+      .state = b->row.state, .tier = b->row.tier, .flags = b->row.flags, .busy = b->transition != NULL};
+  struct origin origin = op->origin;
+  origin.resumed = connect_resumed(op->mode, asked(op));
+  switch (connect_verdict(facts, op->mode, asked(op))) {
+  case VERDICT_BEGIN:
+    resume_begin(b, *op);
     break;
-  case BOX_PAUSED:
-    if (!b->transition) {
-      wake(b, *pending_op);
-      break;
-    }
-    transition_cancel_compress(b); /* its walls are still going, or its image is being packed */
-    vec_push(&b->pending_ops, *pending_op);
+  case VERDICT_WAIT:
+    if (b->row.state == BOX_PAUSED)
+      transition_cancel_compress(b);
+    vec_push(&b->pending_ops, *op);
     break;
-  case BOX_PAUSING:
-  case BOX_RESUMING:
-  case BOX_COPYING:
-    vec_push(&b->pending_ops, *pending_op);
+  case VERDICT_EXTEND:
+    extend(b, origin, op->timeout_s);
+    break;
+  case VERDICT_DONE:
+    answer(b, origin, 0, NULL);
+    break;
+  case VERDICT_ALREADY:
+    refuse(b, op->origin, -EALREADY, "the sandbox is already running");
+    break;
+  case VERDICT_PAUSED:
+    refuse(b, op->origin, -EHOSTDOWN, "the sandbox is paused");
     break;
   default:
-    refuse(b, pending_op->origin, -EBUSY, "the sandbox is still starting");
+    refuse(b, op->origin, -EBUSY, "the sandbox is still starting");
   }
 }
 
@@ -147,8 +137,8 @@ void box_connect(struct box *b, const struct pending_op *pending_op)
 void box_sync_freezer(struct box *b)
 {
   struct err err = ERR_NONE;
-  bool asleep = b->row.state == BOX_PAUSED;
-  if (b->jail.pidfd >= 0 && jail_freeze(b->warden->instance, b->name, asleep, &err))
+  bool is_paused = b->row.state == BOX_PAUSED;
+  if (b->jail.pidfd >= 0 && jail_freeze(b->warden->instance, b->name, is_paused, &err))
     log_warn("box %s: %s", b->row.id, err.msg);
-  quota_count(b, !asleep);
+  quota_count(b, !is_paused);
 }

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pause.h - what may be asked of a box asleep or awake. The ways between are transition.h's. What is asked while a box
- * changes its state waits and is answered by the state that follows. A kill waits for nothing. */
+/* pause.h - requests to pause, resume and connect to a box. What may be asked when is decided in pause_rules.h, the way
+ * from state to state is transition.h. A kill waits for nothing. */
 #ifndef CLOCHE_PAUSE_H
 #define CLOCHE_PAUSE_H
 
 #include "warden/box.h"
 
-#define WAKE_LEAST_S 300u /* a box woken by traffic lives at least this long */
-
-/* Both answer the wish now or later. */
+/* Both answer the request now or later. */
 void box_pause(struct box *b, const struct pending_op *pending_op);
 void box_connect(struct box *b, const struct pending_op *pending_op);
-/* Its time is up: sleeps or ends, as it was made to. */
+/* The box reached its timeout: it is paused or ends, as it was created to. */
 void box_expire(struct box *b);
-/* After a restart of the daemon the freezer is brought to what the store says. */
+/* After a restart of the daemon: freezes or thaws the box as its row says. */
 void box_sync_freezer(struct box *b);
 
 #endif

@@ -10,6 +10,7 @@
 #include "warden/box_reply.h"
 #include "warden/checkpoint_store.h"
 #include "warden/pause.h"
+#include "warden/pause_rules.h"
 #include "warden/checkpoint_queue.h"
 #include "warden/box_spec.h"
 #include "warden/warm/zygote.h"
@@ -195,8 +196,6 @@ static void start_next(struct box *b, const struct pending_op *w)
 {
   if (w->copy)
     transition_copy(b, w->copy);
-  else if (w->pause && b->row.state == BOX_PAUSED)
-    answer(b, w->origin, 0, NULL); /* asked while another pause was under way: they are one */
   else if (w->pause)
     box_pause(b, w);
   else
@@ -222,6 +221,7 @@ static void finish(struct transition *p)
   size_t n = b->pending_ops.n;
   b->pending_ops.n = b->pending_ops.cap = 0;
   for (size_t i = 0; i < n; i++) {
+    pending_ops[i].waited = true;
     pending_ops[i].joined = resumed;
     start_next(b, &pending_ops[i]);
   }
@@ -714,11 +714,12 @@ void transition_begin(struct box *b, enum transition_op op, const struct pending
 void transition_copy(struct box *b, struct copy *copy)
 {
   struct err err = ERR_NONE;
-  if (b->row.state == BOX_COPYING || b->row.state == BOX_RESUMING || b->row.state == BOX_PAUSING) {
+  enum verdict verdict = copy_verdict(b->row.state);
+  if (verdict == VERDICT_WAIT) {
     vec_push(&b->pending_ops, ((struct pending_op){.copy = copy}));
     return;
   }
-  if (b->row.state != BOX_RUNNING) {
+  if (verdict != VERDICT_BEGIN) {
     copy->done(copy, b, err_set(&err, -EHOSTDOWN, "the sandbox is paused"), &err);
     return;
   }

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.server import Server
 from support.sleepers import connect, fork, pause, state, text_of
 from support.state import below
-from support.wire import RawBox
+from support.wire import Answer, RawBox
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -21,6 +22,10 @@ def made(server: Server) -> RawBox:
     text_of(box.execute("x = 41"))
     box.run("echo kept > ~/kept")
     return box
+
+
+def resume(box: RawBox) -> Answer:
+    return box.wire.call("POST", f"/sandboxes/{box.id}/resume", {"timeout": 600})
 
 
 def test_what_is_asked_right_after_a_pause_fits(server: Server) -> None:
@@ -77,3 +82,16 @@ def test_the_first_pause_of_a_box_launched_on_demand_never_fails(server: Server,
             failed.append((got.status, got.body))
         box.kill()
     assert failed == []
+
+
+def test_resumes_of_one_paused_box_at_once_are_one_resume(server: Server) -> None:
+    box = made(server)
+    for _ in range(3):
+        assert pause(box).status == 204
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(lambda _: resume(box), range(5)))
+        assert [answer.status for answer in answers] == [201] * 5, [answer.text for answer in answers]
+        assert {answer.json()["sandboxID"] for answer in answers} == {box.id}
+        assert text_of(box.execute("x + 1")) == "42"
+        refused = resume(box)
+        assert refused.status == 409, "a box that runs is not resumed again"
