@@ -1,53 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warm_pool.c - see warm_pool.h. At most two launches for the pool at a time, and none while a crowd of creates that
- * found it empty is being born: they do not wait behind it.
- *
- * How many are kept ready follows what was asked: creates that find nothing are counted while they are under way, and
- * as many as were under way at once are kept ready beside the usual number from then on, so that a crowd that comes
- * again finds its boxes. With every calm minute half of them go.
- *
- * The build asked for last has spare ones beside, as far as a small part of the memory at hand goes, so that a first
- * crowd finds its boxes too. They are made while nobody asks for anything and the processors rest. */
+/* warm_pool.c - see warm_pool.h. How many boxes are kept, and when they are made and dropped, is decided in
+ * warm_policy.c; here they are made, watched and handed out. */
 #include "warden/warm/warm_pool.h"
 
 #include "warden/launch.h"
 #include "warden/warm/ns_pool.h"
+#include "warden/warm/warm_policy.h"
 #include "wire/box_socket.h"
 #include "warden/reclaim.h"
 #include "warden/id_slots.h"
 #include "warden/warm/zygote.h"
 #include <stdio.h>
 
-#define POOL_BIRTHS       2
-#define POOL_MEMORY_FLOOR 10 /* percent of the host's memory that must stay available */
-#define POOL_MEMORY_US    200000
-#define SPARE_KB          3072     /* of a warm box */
-#define SPARE_CALM_US     400000   /* nobody has asked for a box for so long */
-#define SPARE_LOOK_US     150000   /* between two looks at the processors */
-#define SPARE_SPREE_US    2000000  /* made so long at full speed once these rest: their own work would hide it */
-#define SPARE_BUSY_US     3000000  /* between two of them while the processors have other work */
-#define SPARE_DROPS       8        /* that go at a time */
-#define FAVOUR_US         60000000 /* another build takes the spare boxes' place when theirs was not asked for so long */
+#define POOL_MEMORY_FLOOR 10     /* percent of the host's memory that must stay available */
+#define POOL_MEMORY_US    200000 /* for so long the answer is remembered */
 
 struct warm_pool {
   struct warden *warden;
   struct build *build;
   struct warm_box *ready;
   size_t n, coming;
-  size_t missed; /* creates under way that found nothing here */
-  size_t more;   /* kept ready beside the usual number */
-  int64_t crowd_us;
+  size_t missed;    /* creates under way that found nothing here */
+  size_t more;      /* kept ready beside the usual number */
+  int64_t burst_us; /* since when half of those go with each calm period */
   int64_t used_us;
-  int64_t spared_us; /* when the last spare one was begun */
-  int64_t look_us;   /* when the processors are looked at again for them */
-  int64_t spree_us;  /* until when they need not be */
-  bool bare;         /* nobody has asked for a box of it yet: its Python is loaded, no more */
-  bool rests;        /* nobody needs it for now */
+  struct spare_clock spare;
+  bool unasked; /* nobody has asked for a box of it yet: its zygote is loaded, no more */
+  bool useless; /* nobody needs it for now */
 };
 
 static void fill(struct warm_pool *s);
 
-static uint64_t memory_kb; /* at hand, when it was last looked at */
+static uint64_t available_kb; /* when the memory was last looked at */
 
 static bool memory_is_short_now(void)
 {
@@ -66,11 +50,11 @@ static bool memory_is_short_now(void)
     else if (str_is(name, "MemAvailable"))
       str_u64(value, &available);
   }
-  memory_kb = available;
+  available_kb = available;
   return available * 100 < total * POOL_MEMORY_FLOOR;
 }
 
-/* The kernel adds the answer up anew at each reading; launches come a hundred a second. */
+/* Linux computes the answer at each reading, and there are a hundred launches a second. */
 static bool memory_is_short(void)
 {
   static int64_t asked_us;
@@ -83,11 +67,11 @@ static bool memory_is_short(void)
   return is_short;
 }
 
-/* Since the last look, or since the one before when that was just now. */
-static bool processors_rest(void)
+/* Half of the time since the last call, or since the one before when that was just now. */
+static bool processors_idle(void)
 {
   static uint64_t idle_then, all_then;
-  static bool rest;
+  static bool is_idle;
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
   uint64_t idle = 0, all = 0, value;
   if (file_read("/proc/stat", &b))
@@ -103,11 +87,11 @@ static bool processors_rest(void)
     idle += i == 3 || i == 4 ? value : 0; /* idle, and waiting for a disk */
   }
   if (all - all_then < 4)
-    return rest;
-  rest = (idle - idle_then) * 2 >= all - all_then;
+    return is_idle;
+  is_idle = (idle - idle_then) * 2 >= all - all_then;
   idle_then = idle;
   all_then = all;
-  return rest;
+  return is_idle;
 }
 
 static struct warm_pool *warm_pool_of(struct warden *w, struct build *b)
@@ -156,7 +140,7 @@ static void unlink_warm_box(struct warm_box *p)
     }
 }
 
-/* A parked agent says nothing: whatever is heard, on its line or from its first process, is its end. */
+/* The agent of a warm box sends nothing: whatever is readable, its boot socket or its pidfd, is its end. */
 static void warm_box_exited(uv_poll_t *poll, int status, int events)
 {
   struct warm_box *p = poll->data;
@@ -199,35 +183,42 @@ static void warm_box_ready(struct launch *h)
   fill(s);
 }
 
-/* Its boxes begin with a checkpoint. */
-static bool holds_memory(const struct warden *w, const struct build *b)
+static struct warm_build facts_of(const struct warden *w, const struct build *b)
 {
-  return b->row.checkpoint[0] && w->checkpoints_on;
+  return (struct warm_build){.retired = b->retired,
+                             .checkpoint = b->row.checkpoint[0] && w->checkpoints_on,
+                             .plain = b->row.kind == BUILD_PLAIN};
 }
 
-/* Boxes of a build that are kept ready. What was copied of a single box is seldom asked for twice. */
+static bool is_restored(const struct warm_pool *s)
+{
+  return facts_of(s->warden, s->build).checkpoint;
+}
+
 static size_t usual(const struct warden *w, const struct build *b)
 {
-  if (b->retired || (holds_memory(w, b) && b->row.kind != BUILD_PLAIN))
-    return 0;
-  return holds_memory(w, b) ? w->config->ready_pool : w->config->pool;
+  return warm_usual(facts_of(w, b), w->config->pool, w->config->ready_pool);
 }
 
 static size_t wanted(const struct warm_pool *s)
 {
-  size_t n = usual(s->warden, s->build);
-  return n ? n + s->more : 0;
+  return warm_wanted(usual(s->warden, s->build), s->more);
 }
 
-/* Those with its spare ones. */
 static size_t expected(const struct warm_pool *s)
 {
   const struct warden *w = s->warden;
-  size_t n = wanted(s);
-  if (!n || w->spare_pool != s || clock_mono_us() - s->used_us > POOL_COLD_US)
-    return n;
-  size_t most = MIN((size_t)w->config->pool_crowd, (size_t)(memory_kb / 100 * w->config->pool_spare / SPARE_KB));
-  return n + (most > s->more ? most - s->more : 0);
+  struct warm_spare spare = {.favoured = w->spare_pool == s,
+                             .idle_us = clock_mono_us() - s->used_us,
+                             .available_kb = available_kb,
+                             .percent = w->config->pool_spare,
+                             .most = w->config->pool_crowd};
+  return warm_expected(wanted(s), s->more, spare);
+}
+
+static struct warm_counts counts(const struct warm_pool *s)
+{
+  return (struct warm_counts){.ready = s->n, .coming = s->coming, .missed = s->missed};
 }
 
 static uint64_t memory_held(struct warden *w)
@@ -236,18 +227,17 @@ static uint64_t memory_held(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
     const struct warm_pool *s = value;
-    if (holds_memory(w, s->build))
+    if (is_restored(s))
       bytes += (s->n + s->coming) * s->build->row.checkpoint_size;
   }
   return bytes;
 }
 
-/* Restores take turns with those somebody waits for: none is made while another waits for its turn. */
 static bool may_restore(const struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  uint64_t most = (uint64_t)w->config->ready_pool_mb << 20;
-  return !w->checkpoints.waiting && !s->coming && memory_held(w) + s->build->row.checkpoint_size <= most;
+  return warm_may_restore(s->coming, w->checkpoints.waiting, memory_held(w), s->build->row.checkpoint_size,
+                          (uint64_t)w->config->ready_pool_mb << 20);
 }
 
 static void make_one(struct warm_pool *s, unsigned slot)
@@ -255,7 +245,7 @@ static void make_one(struct warm_pool *s, unsigned slot)
   struct warden *w = s->warden;
   s->coming++;
   w->launches++;
-  (holds_memory(w, s->build) ? launch_restore_warm : launch_warm)(w, s->build, s, slot, warm_box_ready);
+  (is_restored(s) ? launch_restore_warm : launch_warm)(w, s->build, s, slot, warm_box_ready);
 }
 
 static void on_idle_timer(uv_timer_t *t)
@@ -265,32 +255,24 @@ static void on_idle_timer(uv_timer_t *t)
     warm_pool_maintain(w);
 }
 
-/* The shelves are looked after again then, if not before. */
-static void fill_when_idle(struct warden *w, int64_t wait_us)
+/* The pools are maintained again then, if not before. */
+static void maintain_in(struct warden *w, int64_t wait_us)
 {
   uint64_t ms = (uint64_t)wait_us / 1000 + 1;
   if (!uv_is_active((uv_handle_t *)&w->idler) || uv_timer_get_due_in(&w->idler) > ms)
     uv_timer_start(&w->idler, on_idle_timer, ms, 0);
 }
 
-/* How many spare ones may be under way. */
-static size_t spare_pace(struct warm_pool *s, int64_t now)
+static size_t pace(struct warm_pool *s, int64_t now)
 {
   struct warden *w = s->warden;
-  if (now < w->asked_us + SPARE_CALM_US) {
-    s->spree_us = 0;
-    fill_when_idle(w, w->asked_us + SPARE_CALM_US - now);
-    return 0;
-  }
-  if (now < s->spree_us && w->launches == s->coming && !w->removals && !w->checkpoints.waiting)
-    return POOL_BIRTHS;
-  if (now >= s->look_us) {
-    s->look_us = now + SPARE_LOOK_US;
-    if (processors_rest() && !w->launches && !w->removals && !w->checkpoints.waiting)
-      s->spree_us = now + SPARE_SPREE_US;
-  }
-  fill_when_idle(w, SPARE_LOOK_US);
-  return now < s->spree_us ? POOL_BIRTHS : !w->launches && now - s->spared_us > SPARE_BUSY_US ? 1 : 0;
+  struct spare_load load = {
+      .asked_us = w->asked_us, .launches = w->launches, .removals = w->removals, .restores = w->checkpoints.waiting};
+  int64_t again_us;
+  size_t n = spare_pace(&s->spare, load, s->coming, now, processors_idle, &again_us);
+  if (again_us)
+    maintain_in(w, again_us - now);
+  return n;
 }
 
 static void fill_spare(struct warm_pool *s)
@@ -299,11 +281,11 @@ static void fill_spare(struct warm_pool *s)
   int64_t now = clock_mono_us();
   if (s->n + s->coming < wanted(s) || s->n + s->coming >= expected(s))
     return;
-  for (size_t pace = spare_pace(s, now); s->coming < pace && s->n + s->coming < expected(s);) {
+  for (size_t most = pace(s, now); s->coming < most && s->n + s->coming < expected(s);) {
     unsigned slot;
     if (memory_is_short() || slot_take(w, &slot))
       return;
-    s->spared_us = now;
+    s->spare.begun_us = now;
     make_one(s, slot);
   }
 }
@@ -311,13 +293,13 @@ static void fill_spare(struct warm_pool *s)
 static void fill(struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  bool restored = holds_memory(w, s->build);
-  if (w->stopping || !wanted(s) || s->missed > POOL_BIRTHS)
+  bool restored = is_restored(s);
+  if (w->stopping || !wanted(s) || s->missed > POOL_LAUNCHES)
     return;
   struct zygote *z = restored || !w->config->zygotes ? NULL : zygote_of(w, s->build);
-  if (s->bare || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
+  if (s->unasked || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
     return;
-  while (s->n + s->coming < wanted(s) && s->coming < POOL_BIRTHS && (!restored || may_restore(s))) {
+  while (warm_launches(counts(s), wanted(s)) && (!restored || may_restore(s))) {
     unsigned slot;
     if (memory_is_short() || slot_take(w, &slot))
       return;
@@ -326,14 +308,13 @@ static void fill(struct warm_pool *s)
   fill_spare(s);
 }
 
-/* The spare boxes are those of one build, and do not change with every question where several are asked for by turns.
- */
 static void make_spare_pool(struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  struct warm_pool *old = w->spare_pool;
+  const struct warm_pool *old = w->spare_pool;
+  struct warm_build to = facts_of(w, s->build), from = old ? facts_of(w, old->build) : to;
   w->asked_us = s->used_us;
-  if (!holds_memory(w, s->build) && (!old || old->build->retired || s->used_us - old->used_us > FAVOUR_US))
+  if (spare_moves(to, old ? &from : NULL, old ? s->used_us - old->used_us : 0))
     w->spare_pool = s;
 }
 
@@ -343,7 +324,7 @@ struct warm_box *warm_pool_take(struct warden *w, struct build *b)
     return NULL;
   struct warm_pool *s = warm_pool_of(w, b);
   s->used_us = clock_mono_us();
-  s->bare = false;
+  s->unasked = false;
   make_spare_pool(s);
   struct warm_box *p = s->ready;
   if (p) {
@@ -352,10 +333,8 @@ struct warm_box *warm_pool_take(struct warden *w, struct build *b)
     unwatch(p);
   } else {
     s->missed++;
-    if (s->missed >= s->more && !holds_memory(w, b)) {
-      s->more = MIN(s->missed, (size_t)w->config->pool_crowd);
-      s->crowd_us = s->used_us;
-    }
+    if (!is_restored(s) && warm_burst(s->missed, w->config->pool_crowd, &s->more))
+      s->burst_us = s->used_us;
   }
   w->refill = true; /* after the answer is out */
   return p;
@@ -378,22 +357,22 @@ static void drop_first(struct warm_pool *s)
   warm_box_drop(p);
 }
 
-/* Memory at hand moves by the boxes themselves: one or two more than hoped for are not worth their end. */
 static void calm_down(struct warm_pool *s)
 {
   struct warden *w = s->warden;
   int64_t now = clock_mono_us(), calm_us = (int64_t)w->config->pool_calm_s * 1000000;
-  if (s->more && now - s->crowd_us >= calm_us) {
-    s->more /= 2;
-    s->crowd_us = now;
+  size_t left = warm_calmed(s->more, now - s->burst_us, calm_us);
+  if (left < s->more) {
+    s->more = left;
+    s->burst_us = now;
   }
   if (s->more)
-    fill_when_idle(w, s->crowd_us + calm_us - now);
-  size_t most = expected(s) > wanted(s) ? expected(s) + 2 : expected(s);
-  for (unsigned i = 0; i < SPARE_DROPS && s->n > most; i++)
+    maintain_in(w, s->burst_us + calm_us - now);
+  size_t surplus = warm_surplus(s->n, wanted(s), expected(s));
+  for (size_t i = 0; i < MIN(surplus, (size_t)SPARE_DROPS); i++)
     drop_first(s);
-  if (s->n > most)
-    fill_when_idle(w, SPARE_LOOK_US);
+  if (surplus > SPARE_DROPS)
+    maintain_in(w, SPARE_LOOK_US);
 }
 
 void warm_pool_warm_up(struct warden *w, struct build *b)
@@ -410,7 +389,7 @@ void warm_pool_load(struct warden *w, struct build *b)
     return;
   struct warm_pool *s = warm_pool_of(w, b);
   s->used_us = clock_mono_us();
-  s->bare = true;
+  s->unasked = true;
   fill(s);
 }
 
@@ -420,15 +399,16 @@ static void empty(struct warm_pool *s)
     drop_first(s);
 }
 
-/* Nobody used it for a while, or its template is gone, or too many others with Pythons of their own were used since. */
 static bool useless(struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  bool stale = catalog_default(s->build->of) != s->build;
-  bool cold = clock_mono_us() - s->used_us > (stale ? POOL_STALE_US : POOL_COLD_US);
-  bool common = !stale && s->build->of->row.public;
   zygote_used(s->build, s->used_us);
-  return s->build->retired || (!common && (cold || zygotes_newer(w, s->build) >= w->config->zygotes_max));
+  return warm_useless((struct warm_use){.retired = s->build->retired,
+                                        .public = s->build->of->row.public,
+                                        .stale = catalog_default(s->build->of) != s->build,
+                                        .idle_us = clock_mono_us() - s->used_us,
+                                        .newer = zygotes_newer(w, s->build),
+                                        .newer_most = w->config->zygotes_max});
 }
 
 void warm_pool_maintain(struct warden *w)
@@ -437,16 +417,16 @@ void warm_pool_maintain(struct warden *w)
   bool is_short = memory_is_short();
   for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
     struct warm_pool *s = value;
-    s->rests = useless(s);
-    if (s->rests)
+    s->useless = useless(s);
+    if (s->useless)
       zygote_spare(s->build, true);
   }
   for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
     struct warm_pool *s = value;
-    if (!s->rests)
+    if (!s->useless)
       zygote_spare(s->build, false);
     calm_down(s);
-    if (is_short || s->rests)
+    if (is_short || s->useless)
       empty(s);
     else
       fill(s);
@@ -467,8 +447,7 @@ bool warm_pool_low(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
     struct warm_pool *s = value;
-    if (!s->bare && !holds_memory(w, s->build) && 2 * (s->n + s->coming) < wanted(s) &&
-        clock_mono_us() - s->used_us < POOL_COLD_US)
+    if (!s->unasked && !is_restored(s) && warm_low(counts(s), wanted(s)) && clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
   }
   return false;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warm_pool.h - boxes made ahead. A warm box is complete but for its identity: walls up, agent listening, Python forked
- * and waiting. A create takes one and tells it who it is; the pool fills up again behind it, and grows for a while
- * where a crowd found too few. Templates become hot by being used, and cold when nobody wanted them for a while.
+/* warm_pool.h - boxes launched ahead. A warm box is complete but for its identity: namespaces and mounts are there, the
+ * agent listens, Python is forked and waits. A create takes one and tells it who it is; the pool fills up again behind
+ * it, and grows for a while after a burst of creates found too few (warm_policy.h).
  *
- * Of a template that holds memory (its start command runs) the boxes are restored and frozen: not a moment of theirs
- * passes before somebody has one. They cost what the command has in memory, so they are fewer (ready_pool) and have a
- * limit in megabytes for all templates together (ready_pool_mb). A warm pool is a build's, so a tag that moves leads to
- * another warm pool. */
+ * Boxes of a template that has a checkpoint (its start command runs) are restored and stay frozen until somebody takes
+ * one. They cost the memory of that command, so they are fewer (ready_pool) and have a limit in megabytes for all
+ * templates together (ready_pool_mb). A warm pool is that of a build, so a tag that moves leads to another pool. */
 #ifndef CLOCHE_WARDEN_WARM_WARM_POOL_H
 #define CLOCHE_WARDEN_WARM_WARM_POOL_H
 
@@ -23,10 +22,7 @@ struct warm_box {
   struct warm_pool *warm_pool;
 };
 
-#define POOL_COLD_US  600000000 /* a template nobody used for ten minutes keeps no boxes ready */
-#define POOL_STALE_US 60000000  /* nor a build for a minute that its default tag no longer points to */
-
-/* A ready box of this build, or NULL. Marks the template as hot either way. */
+/* A warm box of this build, or NULL. The pool counts as used either way. */
 struct warm_box *warm_pool_take(struct warden *w, struct build *b);
 /* A create that got NULL is over. */
 void warm_pool_miss_served(struct warden *w, struct build *b);

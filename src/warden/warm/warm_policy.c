@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warm_policy.c - see warm_policy.h. */
+#include "warden/warm/warm_policy.h"
+
+#include "base/base.h"
+
+/* ---- how many ---- */
+
+size_t warm_usual(struct warm_build b, unsigned pool, unsigned ready_pool)
+{
+  if (b.retired || (b.checkpoint && !b.plain))
+    return 0;
+  return b.checkpoint ? ready_pool : pool;
+}
+
+size_t warm_wanted(size_t usual, size_t more)
+{
+  return usual ? usual + more : 0;
+}
+
+size_t warm_expected(size_t wanted, size_t more, struct warm_spare spare)
+{
+  if (!wanted || !spare.favoured || spare.idle_us > POOL_COLD_US)
+    return wanted;
+  size_t most = MIN((size_t)spare.most, (size_t)(spare.available_kb / 100 * spare.percent / SPARE_KB));
+  return wanted + (most > more ? most - more : 0);
+}
+
+bool warm_burst(size_t missed, unsigned most, size_t *more)
+{
+  if (missed < *more)
+    return false;
+  *more = MIN(missed, (size_t)most);
+  return true;
+}
+
+size_t warm_calmed(size_t more, int64_t calm_us, int64_t period_us)
+{
+  return calm_us >= period_us ? more / 2 : more;
+}
+
+size_t warm_surplus(size_t ready, size_t wanted, size_t expected)
+{
+  size_t most = expected > wanted ? expected + SPARE_SLACK : expected;
+  return ready > most ? ready - most : 0;
+}
+
+/* ---- when ---- */
+
+bool warm_useless(struct warm_use use)
+{
+  bool cold = use.idle_us > (use.stale ? POOL_STALE_US : POOL_COLD_US);
+  bool common = use.public && !use.stale;
+  return use.retired || (!common && (cold || use.newer >= use.newer_most));
+}
+
+size_t warm_launches(struct warm_counts c, size_t wanted)
+{
+  if (c.missed > POOL_LAUNCHES || c.coming >= POOL_LAUNCHES || c.ready + c.coming >= wanted)
+    return 0;
+  return MIN(wanted - c.ready - c.coming, POOL_LAUNCHES - c.coming);
+}
+
+bool warm_may_restore(size_t coming, size_t waiting, uint64_t held, uint64_t one, uint64_t most)
+{
+  return !waiting && !coming && held + one <= most;
+}
+
+bool warm_low(struct warm_counts c, size_t wanted)
+{
+  return 2 * (c.ready + c.coming) < wanted;
+}
+
+/* ---- spare boxes ---- */
+
+size_t spare_pace(struct spare_clock *c, struct spare_load load, size_t coming, int64_t now,
+                  bool (*processors_idle)(void), int64_t *again_us)
+{
+  bool quiet = !load.removals && !load.restores;
+  *again_us = 0;
+  if (now < load.asked_us + SPARE_CALM_US) {
+    c->spree_us = 0;
+    *again_us = load.asked_us + SPARE_CALM_US;
+    return 0;
+  }
+  if (now < c->spree_us && load.launches == coming && quiet)
+    return POOL_LAUNCHES;
+  if (now >= c->look_us) {
+    c->look_us = now + SPARE_LOOK_US;
+    if (processors_idle() && !load.launches && quiet)
+      c->spree_us = now + SPARE_SPREE_US;
+  }
+  *again_us = now + SPARE_LOOK_US;
+  if (now < c->spree_us)
+    return POOL_LAUNCHES;
+  return !load.launches && now - c->begun_us > SPARE_BUSY_US ? 1 : 0;
+}
+
+bool spare_moves(struct warm_build to, const struct warm_build *from, int64_t from_idle_us)
+{
+  return !to.checkpoint && (!from || from->retired || from_idle_us > SPARE_KEEP_US);
+}
