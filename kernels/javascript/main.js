@@ -6,13 +6,13 @@
  *
  * Cells run on the main thread in the engine's REPL mode (evaluator.js), so timers, servers
  * and promises of earlier cells live on between cells. The watch thread (watch.js) reads
- * the protocol and stops a cell that hangs; turn.js says when it may. Cells in TypeScript
+ * the protocol and stops a cell that hangs; thread_owner.js says when it may. Cells in TypeScript
  * are transpiled (transpile.js): always offered, in both languages, but only paid for by
  * cells that are not plain JavaScript.
  */
 
 const { Worker, SHARE_ENV } = require('node:worker_threads');
-const { Turn, newShared, RENEW } = require('./turn.js');
+const { ThreadOwner, newShared, RENEW } = require('./thread_owner.js');
 
 /* Started before anything else is loaded: it takes as long to come up as the rest. */
 const shared = newShared();
@@ -26,7 +26,7 @@ const { installModules } = require('./modules.js');
 const { installDisplay, hasOwnBundle, richBundle, plainText } = require('./display.js');
 const { rewrite, redeclare } = require('./scan.js');
 const { faultOf, syntaxFault, installStacks } = require('./fault.js');
-const chance = require('./chance.js');
+const random = require('./random.js');
 const timers = require('./timers.js');
 const transpiler = require('./transpile.js');
 
@@ -35,12 +35,12 @@ const INTERRUPTED = { name: 'Interrupted', value: 'Execution was interrupted', t
 /* Type arguments that plain JavaScript would read as comparisons: f<T>(x), tag<T>`x`. */
 const AMBIGUOUS_TYPES = /[\w$]\s*<[^;]*>\s*[(`]/s;
 
-/* The turn's id while the kernel works between runs; the agent counts runs from 1. */
+/* The run id while the kernel works between runs; the agent counts runs from 1. */
 const NO_RUN = 0;
 
 const isTypeScript = process.argv.includes('--typescript');
-const turn = new Turn(shared);
-const wire = new Wire(turn);
+const owner = new ThreadOwner(shared);
+const wire = new Wire(owner);
 const evaluator = new Evaluator();
 let count = 0;
 let taken = 0;
@@ -55,11 +55,11 @@ function run(message) {
   wire.send({ ev: 'count', id, n: count + 1 });
   if (!isBlank) count++;
   cell = { id, code, name: `cell[${count}]`, before: setEnv(env), shown: null, isTranspiled: false, kinds: ['var', 'let'] };
-  if (turn.isWanted(id)) return finish({ fault: INTERRUPTED });
+  if (owner.isWanted(id)) return finish({ fault: INTERRUPTED });
   if (isBlank) return finish({});
   timers.ownTimers();
   ignoreSignal();
-  turn.toUser();
+  owner.toUser();
   return start(cell);
 }
 
@@ -140,7 +140,7 @@ function transpileFault(mine, error) {
   return at === undefined ? faultOf(error) : syntaxFault(error, mine.name, mine.code, at.line, at.column);
 }
 
-/* Turns the value into what is shown; this may call the user's code, so it is the user's turn. */
+/* Turns the value into what is shown; this may call the user's code, so the user owns the main thread. */
 function show(mine, value) {
   if (mine !== cell) return;
   if (value === undefined) settle(mine, {});
@@ -148,16 +148,16 @@ function show(mine, value) {
   else richBundle(value).then((data) => settle(mine, { data }), (error) => settle(mine, { fault: faultOf(error) }));
 }
 
-/* One more turn of the loop, so that rejections nobody handled still belong to this cell. */
+/* One more loop iteration, so that unhandled rejections still belong to this cell. */
 function settle(mine, outcome) {
   timers.plain.setImmediate(() => {
     if (mine !== cell) return;
-    turn.toKernel();
+    owner.toKernel();
     if (mine === cell) finish(outcome);
   });
 }
 
-/* Kernel's turn. */
+/* The kernel owns the main thread here. */
 function finish(outcome) {
   const { id, before, shown } = cell;
   const data = shown ?? outcome.data;
@@ -169,10 +169,10 @@ function finish(outcome) {
   timers.releaseTimers();
   evaluator.release();
   wire.send({ ev: 'done', id, status: outcome.fault ? 'error' : 'ok' });
-  turn.end();
+  owner.end();
 }
 
-/* Kernel's turn. */
+/* The kernel owns the main thread here. */
 function interrupt() {
   timers.clearOwned();
   finish({ fault: INTERRUPTED });
@@ -218,25 +218,25 @@ function receive({ number, line }) {
   const message = JSON.parse(line);
   const isMine = cell !== null && cell.id === message.id;
   const isChange = message.op === 'env' || message.op === 'cd';
-  if (message.op === 'run') turn.begin(message.id);
-  if (message.op === 'interrupt' && isMine) turn.toKernel();
-  if (isChange && cell === null) turn.begin(NO_RUN);
+  if (message.op === 'run') owner.begin(message.id);
+  if (message.op === 'interrupt' && isMine) owner.toKernel();
+  if (isChange && cell === null) owner.begin(NO_RUN);
   taken = number;
-  turn.seen(number);
+  owner.seen(number);
   if (message.op === 'run') run(message);
   else if (message.op === 'interrupt' && isMine) interrupt();
   else if (message.op === 'leave') process.exit(0);
   else if (isChange) change(message);
 }
 
-/* Kernel's turn when no cell runs, as the protocol has it. */
+/* The kernel owns the main thread when no cell runs, as the protocol has it. */
 function change(message) {
   try {
     if (message.op === 'cd') changeDirectory(message.path);
     else setEnv(message.set ?? {});
-    if (message.renew) chance.renew();
+    if (message.renew) random.renew();
   } finally {
-    if (cell === null) turn.end();
+    if (cell === null) owner.end();
   }
 }
 
@@ -264,7 +264,7 @@ function ignoreSignal() {
 
 function main() {
   worker.on('message', receive);
-  Object.defineProperty(process, Symbol.for(RENEW), { value: chance.renew });
+  Object.defineProperty(process, Symbol.for(RENEW), { value: random.renew });
   process.on('uncaughtException', reportUncaught);
   process.on('unhandledRejection', reportUncaught);
   ignoreSignal();

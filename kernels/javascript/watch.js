@@ -6,8 +6,8 @@
  *
  * It hears an interrupt even while the main thread is stuck in a loop. It first
  * passes the interrupt on as an ordinary message, which is enough for a cell
- * that waits for a promise. If the main thread does not react it claims the
- * turn (turn.js) and terminates what runs there through the inspector; variables
+ * that waits for a promise. If the main thread does not react it takes
+ * ownership (thread_owner.js) and terminates what runs there through the inspector; variables
  * and timers live on. Messages carry numbers and are sent again after a
  * termination unless the main thread took them in, so none is lost or done twice. A box that was made
  * from another one's memory gets new random numbers the same way, while a cell runs.
@@ -16,21 +16,21 @@
 
 const net = require('node:net');
 const { parentPort, workerData } = require('node:worker_threads');
-const { Turn, RENEW } = require('./turn.js');
+const { ThreadOwner, RENEW } = require('./thread_owner.js');
 
 const PATIENCE_MS = 20;
 const RETRY_MS = 2;
 const RETRIES = 500;
 const LEAVE_MS = 300;
 
-const turn = new Turn(workerData.shared);
+const owner = new ThreadOwner(workerData.shared);
 let session = null;
 let number = 0;
 let sent = [];
 let parts = [];
 
 function post(line) {
-  sent = sent.filter((message) => message.number > turn.lastSeen());
+  sent = sent.filter((message) => message.number > owner.lastSeen());
   const message = { number: ++number, line };
   sent.push(message);
   parentPort.postMessage(message);
@@ -38,7 +38,7 @@ function post(line) {
 
 function postAgain() {
   for (const message of sent) {
-    if (message.number > turn.lastSeen()) parentPort.postMessage(message);
+    if (message.number > owner.lastSeen()) parentPort.postMessage(message);
   }
 }
 
@@ -68,22 +68,22 @@ function mainThread() {
 
 function terminate(before) {
   mainThread().post('Runtime.terminateExecution', () => {
-    turn.landed(before);
+    owner.landed(before);
     postAgain();
   });
 }
 
 /* Once the main thread has seen the interrupt's own message, all is well. */
 function claim(id, posted, tries) {
-  if (tries === 0 || turn.lastSeen() >= posted) return;
-  const before = turn.claim(id);
+  if (tries === 0 || owner.lastSeen() >= posted) return;
+  const before = owner.claim(id);
   if (before >= 0) terminate(before);
   else setTimeout(claim, RETRY_MS, id, posted, tries - 1);
 }
 
 
 function interrupt(message, line) {
-  turn.want(message.id);
+  owner.want(message.id);
   signalGroup();
   post(line);
   setTimeout(claim, PATIENCE_MS, message.id, number, RETRIES);

@@ -6,7 +6,7 @@
  *
  * Messages are written at once and in order. The socket is non-blocking because
  * the watch thread polls it, so a full buffer means a short sleep and another try.
- * Everything here that user code can call moves the turn to the kernel first, so
+ * Everything here that user code can call makes the kernel the owner first, so
  * an interrupt never cuts a line.
  */
 
@@ -44,8 +44,8 @@ class Pipe {
 }
 
 class Wire {
-  constructor(turn) {
-    this.turn = turn;
+  constructor(owner) {
+    this.owner = owner;
     this.run = null;
     this.foreign = false;
     this.pipes = null;
@@ -62,7 +62,7 @@ class Wire {
       return writeSync(PROTOCOL, bytes, start);
     } catch (error) {
       if (error.code !== 'EAGAIN') process.reallyExit(1);
-      this.turn.nap(NAP_MS);
+      this.owner.nap(NAP_MS);
       return 0;
     }
   }
@@ -70,15 +70,15 @@ class Wire {
   /* Sends an event of the present run; without one, nobody listens and it is dropped. */
   event(message) {
     if (this.run === null) return;
-    const wasUser = this.turn.toKernel();
+    const wasUser = this.owner.toKernel();
     if (this.run !== null) {
       if (this.isForeign()) this.takePipes();
       this.send({ ...message, id: this.run });
     }
     if (!wasUser || this.run === null) return;
-    const wanted = this.turn.isWanted(this.run);
-    this.turn.toUser();
-    if (wanted) this.turn.nap(NAP_MS);
+    const wanted = this.owner.isWanted(this.run);
+    this.owner.toUser();
+    if (wanted) this.owner.nap(NAP_MS);
   }
 
   takePipes() {

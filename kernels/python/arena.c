@@ -6,7 +6,7 @@
  * into huge pages (heap.py) and a fork copies a page table entry per two megabytes instead of 512. What is given back is
  * emptied and used again; past the range, pieces come from the system as ever.
  *
- * Python calls under its own lock. No C library, so that it fits every template's Python; x86-64 only, like move.c. */
+ * Python calls under its own lock. No C library, so that it fits every template's Python; x86-64 only, like enter_box.c. */
 #include <stddef.h>
 #include <stdint.h>
 

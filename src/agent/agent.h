@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.h - the agent's state, and where a reader starts.
  *
- * cloche-agent is pid 1 of a box. main.c reads the boot packet (agent_boot.c), opens the envd API on 49983 (router.c
- * sends each request to process_rpc.c, fs_rpc.c, watch_rpc.c, upload.c, download.c, compose.c, init.c, box_metrics.c)
- * and the code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk goes to
- * thread_pool.c, whose threads come and go with it. */
+ * cloche-agent is pid 1 of a box. agent_main.c reads the boot packet (agent_boot.c), opens the envd API on 49983
+ * (router.c sends each request to process_rpc.c, fs_rpc.c, watch_rpc.c, upload.c, download.c, compose.c, init.c,
+ * box_metrics.c) and the code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk
+ * goes to thread_pool.c, whose threads come and go with it. */
 #ifndef CLOCHE_AGENT_H
 #define CLOCHE_AGENT_H
 
@@ -18,7 +18,7 @@
 
 struct agent {
   uv_loop_t *loop;
-  char *box_id, *template_id, *build_id; /* never NULL; "" when not told */
+  char *box_id, *template_id, *build_id; /* never NULL; "" when unknown */
   char *secret;                          /* proves the control plane; NULL = nobody can */
   char *token;                           /* X-Access-Token that callers must show; NULL = all may call */
   char *default_user, *default_workdir;  /* workdir may be NULL */
@@ -28,7 +28,7 @@ struct agent {
   int64_t init_us;                       /* timestamp of the newest accepted /init, 0 = none */
   unsigned env_generation;               /* grows whenever agent_envs() may answer differently */
   unsigned renewals;          /* how often it became another box: kernels draw new random numbers after each */
-  void (*renewed)(void *arg); /* told then; NULL: nobody wants to know */
+  void (*renewed)(void *arg); /* called then; may be NULL */
   void *renewed_arg;
 };
 

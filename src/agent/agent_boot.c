@@ -53,8 +53,8 @@ static int template_take(struct agent *a, struct str text, struct err *err)
   return 0;
 }
 
-static bool parked, builds, nursed;
-static bool naming;         /* the packet of a box made ahead: its marks wait until its word is out */
+static bool waiting, builds, nursed;
+static bool naming;         /* the second packet of a warm box: marker files are written after the reply */
 static int nursery_fd = -1; /* came with the packet being read */
 
 static void nursery_take(struct str language)
@@ -87,7 +87,7 @@ static int field_take(struct agent *a, uint32_t tag, struct str value, struct er
   case BOOT_INIT:
     return init_apply(a, value, true, err) == INIT_BAD ? err_wrap(err, "init") : 0;
   case BOOT_WAIT:
-    parked = true;
+    waiting = true;
     return 0;
   case BOOT_BUILD:
     builds = true;
@@ -166,7 +166,7 @@ int boot_receive(struct agent *a, struct err *err)
   if (packet == MAP_FAILED)
     return err_errno(err, "boot packet");
   size_t nfds = 1;
-  parked = false;
+  waiting = false;
   ssize_t n = fd_recv(BOOT_FD, packet, BOOT_MAX, &nursery_fd, &nfds, MSG_TRUNC);
   int rc = 0;
   if (n < 0)
@@ -180,7 +180,7 @@ int boot_receive(struct agent *a, struct err *err)
     close(steal_fd(&nursery_fd));
   if (rc < 0)
     return rc;
-  if (parked)
+  if (waiting)
     return BOOT_WAITING;
   if (builds) /* it leaves no mark of its own in the template */
     return BOOT_BUILDS;
@@ -191,7 +191,7 @@ int boot_receive(struct agent *a, struct err *err)
   return BOOT_DONE;
 }
 
-/* ---- a box made ahead ---- */
+/* ---- a warm box ---- */
 
 static void say_ready(void)
 {
@@ -216,7 +216,7 @@ static void on_packet(uv_poll_t *poll, int status, int events)
     exit(1); /* pid 1 ends, and the box with it */
   }
   start_command_wait(a, say_ready);
-  /* While the word is on its way; nobody is served before this callback ends. */
+  /* While the reply is on its way; nobody is served before this callback ends. */
   markers_write(a);
   interp_named();
 }
@@ -249,7 +249,7 @@ void boot_build(struct agent *a)
   char ready = BOOT_READY;
   int fd = fcntl(BOOT_FD, F_DUPFD_CLOEXEC, BOOT_FD + 1);
   if (fd < 0 || send(fd, &ready, 1, MSG_NOSIGNAL) < 0) {
-    log_error("no way to take orders: %s", strerror(errno));
+    log_error("boot socket for build commands: %s", strerror(errno));
     exit(1);
   }
   let_go();

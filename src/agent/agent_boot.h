@@ -8,7 +8,7 @@
 
 enum { BOOT_BY_HAND, BOOT_DONE, BOOT_WAITING, BOOT_BUILDS };
 
-/* Waits for a packet and applies it: done, parked (another one will come; boot_wait hears it), a box for building
+/* Waits for a packet and applies it: done, waiting (another one will come; boot_wait receives it), a box for building
  * (boot_build answers), or fd 3 is no boot socket because the agent was started by hand. Negative when the packet can't
  * be used. */
 int boot_receive(struct agent *a, struct err *err);
@@ -18,10 +18,10 @@ void boot_finish(struct agent *a);
 void boot_wait(struct agent *a);
 /* Writes who the box is to where its processes look: variables and /run/e2b. */
 void boot_publish(struct agent *a);
-/* Tells the warden and lets go of the socket; number 3 stays taken. failure NULL = ready. */
+/* Reports to the warden and closes the socket; number 3 stays taken. failure NULL = ready. */
 void boot_answer(const char *failure);
 
-/* Tells the warden that the box is ready, and keeps the socket for its orders. */
+/* Reports that the box is ready, and keeps the socket for commands. */
 void boot_build(struct agent *a);
 
 #endif

@@ -169,7 +169,7 @@ void log_capture_end(const char *who)
   }
 }
 
-/* The first line of an escaped text: up to its \\n, cut between two characters when it is long. *used tells how much of
+/* The first line of an escaped text: up to its \\n, cut between two characters when it is long. *used is how much of
  * it the line took. */
 static struct str escaped_line(struct str body, size_t *used)
 {

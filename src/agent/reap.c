@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap.c - waits for every child of pid 1, and tells those who asked. */
+/* reap.c - waits for every child of pid 1, and calls those who asked. */
 #include "agent/reap.h"
 #include "base/base.h"
 #include <sys/wait.h>

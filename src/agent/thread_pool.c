@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* thread_pool.c - see thread_pool.h.
  *
- * The loop is told by an eventfd of our own: libuv's uv_async makes it spin until the sender has come back from its
+ * The loop is woken by an eventfd of our own: libuv's uv_async makes it spin until the sender has come back from its
  * system call, and the sender, woken over by the loop on a busy machine, is not back for long. */
 #include "agent/thread_pool.h"
 #include <malloc.h>
@@ -22,8 +22,8 @@ static struct {
   pthread_cond_t wake;
   struct list waiting, finished;
   unsigned threads, idle;
-  uv_poll_t told;
-  int tell;
+  uv_poll_t wakeup;
+  int wakeup_fd;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void list_add(struct list *l, struct work *w)
@@ -62,7 +62,7 @@ static void finished(struct work *w)
   list_add(&pool.finished, w);
   pthread_mutex_unlock(&pool.lock);
   if (first) /* not under the lock, which the loop asks for at once */
-    eventfd_write(pool.tell, 1);
+    eventfd_write(pool.wakeup_fd, 1);
 }
 
 static void *thread_main(void *arg UNUSED)
@@ -98,7 +98,7 @@ static int thread_make(void)
 static void on_finished(uv_poll_t *poll UNUSED, int status UNUSED, int events UNUSED)
 {
   eventfd_t times;
-  eventfd_read(pool.tell, &times);
+  eventfd_read(pool.wakeup_fd, &times);
   pthread_mutex_lock(&pool.lock);
   struct list all = pool.finished;
   pool.finished.first = NULL;
@@ -114,9 +114,9 @@ int work_start(uv_loop_t *loop)
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&pool.wake, &attr);
   pthread_condattr_destroy(&attr);
-  pool.tell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  int rc = pool.tell < 0 ? -errno : uv_poll_init(loop, &pool.told, pool.tell);
-  return rc < 0 ? rc : uv_poll_start(&pool.told, UV_READABLE, on_finished);
+  pool.wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int rc = pool.wakeup_fd < 0 ? -errno : uv_poll_init(loop, &pool.wakeup, pool.wakeup_fd);
+  return rc < 0 ? rc : uv_poll_start(&pool.wakeup, UV_READABLE, on_finished);
 }
 
 int work_queue(struct work *w)

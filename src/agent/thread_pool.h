@@ -2,8 +2,8 @@
 /* thread_pool.h - jobs that may wait for a disk, done on a few threads beside the loop.
  *
  * libuv's own pool ends the program when a thread can't be made, and pid 1 of a box that has reached its limit of
- * processes must not end. Here the caller is told instead. Threads are launched when there is work and leave after some
- * idle seconds, so an idle agent has none. */
+ * processes must not end. Here the caller gets an error instead. Threads are launched when there is work and leave
+ * after some idle seconds, so an idle agent has none. */
 #ifndef CLOCHE_AGENT_THREAD_POOL_H
 #define CLOCHE_AGENT_THREAD_POOL_H
 

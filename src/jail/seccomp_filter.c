@@ -104,7 +104,7 @@ static bool is_in(const unsigned *list, size_t n, unsigned value)
 
 enum kind { KIND_BOX, KIND_ZYGOTE, KINDS };
 
-/* What a fork of a zygote calls before it has the box's own filter: see kernels/python/move.c. */
+/* What a fork of a zygote calls before it has the box's own filter: see kernels/python/enter_box.c. */
 static bool is_entering(int call)
 {
   return call == SCMP_SYS(setns) || call == SCMP_SYS(keyctl);

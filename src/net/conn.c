@@ -8,19 +8,19 @@
  *
  * Fairness: bytes are cheap to send and may be dear to take (a request in 30 bytes, a header field in one), so a
  * protocol counts its work with conn_spend. A connection that used up its share keeps its unread bytes and waits for
- * its next turn, so that a peer can slow down others by one share at a time and no more.
+ * its next deferred run, so that a peer can slow down others by one share at a time and no more.
  *
  * Writing: straight to the socket while it takes bytes; the rest is copied to a queue of blocks that waits for the
  * socket. Small writes are joined there, when corked, and while the net gathers (netloop.c). Files go by sendfile(2) in
  * their place of the queue.
- * How much may be queued is for the protocol to judge by c->queued; OUT_MAX is the wall behind it.
+ * How much may be queued is for the protocol to judge by c->queued; OUT_MAX is the hard limit behind it.
  *
  * What carries the bytes is exchangeable (conn_io): the socket itself here, TLS in tls.c. A carrier may hold decrypted
- * bytes that the socket's readiness says nothing about (`pending`, which costs a turn), and may need the other
+ * bytes that the socket's readiness says nothing about (`pending`, which costs a deferred run), and may need the other
  * direction first (read_waits, write_waits, as in a handshake).
  *
- * Errors met inside a caller's own write are told at the connection's turn, not there. Closing is at once for the
- * descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
+ * Errors met inside a caller's own write are reported in the connection's deferred run, not there. Closing is at once
+ * for the descriptor; the memory stays until ops->freed, which the loop calls later, so every callback may close. */
 #include "net/conn.h"
 
 #include "net/splice.h"
@@ -30,7 +30,7 @@
 
 #define OUT_MAX     ((size_t)64 << 20) /* queued memory at which a connection is given up */
 #define LOOK_AHEAD  ((size_t)16 << 10) /* read while nobody wants bytes */
-#define READ_ROUNDS 4                  /* full buffers per event, then others get their turn */
+#define READ_ROUNDS 4                  /* full buffers per event, then other connections are served */
 #define FLUSH_BYTES ((size_t)4 << 20)  /* the same for output */
 #define FILE_BYTES  ((size_t)1 << 20)
 #define SEG_SIZE    ((size_t)4096)
@@ -212,7 +212,7 @@ static int out_copy(struct conn *c, const char *p, size_t n)
   return 0;
 }
 
-/* Copies what of v lies behind its first `skip` bytes. */
+/* Copies what of v follows its first `skip` bytes. */
 static int out_keep(struct conn *c, const struct iovec *v, int n, size_t skip)
 {
   for (int i = 0; i < n; i++) {
@@ -258,7 +258,7 @@ static void conn_rearm(struct conn *c)
   if (c->closed)
     return;
   if (conn_holds(c))
-    conn_ask_turn(c);
+    conn_defer(c);
   int events = conn_events(c);
   if (events == c->events)
     return;
@@ -269,15 +269,15 @@ static void conn_rearm(struct conn *c)
     uv_poll_stop(&c->poll);
 }
 
-void conn_ask_turn(struct conn *c)
+void conn_defer(struct conn *c)
 {
-  if (c->closed || c->turn_asked)
+  if (c->closed || c->deferred)
     return;
   struct net *n = c->net;
-  c->turn_asked = true;
-  *n->turns_tail = c;
-  n->turns_tail = &c->turn_next;
-  net_turns_soon(n);
+  c->deferred = true;
+  *n->deferred_tail = c;
+  n->deferred_tail = &c->deferred_next;
+  net_deferred_soon(n);
 }
 
 bool conn_spend(struct conn *c, size_t units)
@@ -285,24 +285,24 @@ bool conn_spend(struct conn *c, size_t units)
   c->spent += (unsigned)MIN(units, (size_t)CONN_SHARE);
   if (c->spent <= CONN_SHARE)
     return false;
-  c->spent = CONN_SHARE; /* whatever else is counted before the turn */
+  c->spent = CONN_SHARE; /* whatever else is counted before the deferred run */
   c->busy = true;
-  conn_ask_turn(c);
+  conn_defer(c);
   return true;
 }
 
-static void conn_forget_turn(struct conn *c)
+static void conn_cancel_deferred(struct conn *c)
 {
   struct net *n = c->net;
-  struct conn **at = &n->turns;
-  if (!c->turn_asked)
+  struct conn **at = &n->deferred;
+  if (!c->deferred)
     return;
   while (*at != c)
-    at = &(*at)->turn_next;
-  *at = c->turn_next;
+    at = &(*at)->deferred_next;
+  *at = c->deferred_next;
   if (!*at)
-    n->turns_tail = at;
-  c->turn_asked = false;
+    n->deferred_tail = at;
+  c->deferred = false;
 }
 
 /* ---- writing ---- */
@@ -311,7 +311,7 @@ static void out_fail(struct conn *c, int code)
 {
   c->out_error = code;
   out_drop(c);
-  conn_ask_turn(c);
+  conn_defer(c);
 }
 
 static void shut_when_empty(struct conn *c)
@@ -489,7 +489,7 @@ int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
   if (later)
     gather(c);
   else if (c->out && !c->blocked)
-    cork ? conn_ask_turn(c) : single ? conn_block(c) : conn_push_now(c);
+    cork ? conn_defer(c) : single ? conn_block(c) : conn_push_now(c);
   return 0;
 }
 
@@ -537,7 +537,7 @@ void conn_push(struct conn *c)
 void conn_full(struct conn *c)
 {
   if (c->gathered)
-    conn_ask_turn(c);
+    conn_defer(c);
 }
 
 void conn_push_now(struct conn *c)
@@ -575,7 +575,7 @@ static void conn_step(struct conn *c, struct str *in)
     net_let_go(c->net);
   } while (said && !c->closed && !c->out && !c->busy);
   if (c->gathered) /* inside a larger pair: it leaves later, and is asked then */
-    conn_ask_turn(c);
+    conn_defer(c);
 }
 
 static void conn_feed_all(struct conn *c, struct str fresh)
@@ -677,7 +677,7 @@ static void conn_read(struct conn *c)
       return;
   }
   if (c->failed)
-    conn_ask_turn(c);
+    conn_defer(c);
 }
 
 static bool was_reset(const struct conn *c)
@@ -735,7 +735,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
   conn_rearm(c);
 }
 
-void conn_turn(struct conn *c)
+void conn_run_deferred(struct conn *c)
 {
   if (c->closed)
     return;
@@ -835,7 +835,7 @@ static void on_closed(uv_handle_t *h)
 {
   struct conn *c = h->data;
   struct net *n = c->net;
-  conn_forget_turn(c);
+  conn_cancel_deferred(c);
   buf_free(&c->in);
   c->ops->freed(c);
   net_unref(n);

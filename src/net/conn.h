@@ -23,8 +23,8 @@ struct conn_way {
 
 /* The protocol above. None of these is called from inside a conn_* call, so the protocol may call conn_* in all. */
 struct conn_ops {
-  /* Bytes that came or waited (perhaps none: a turn, or output went out). Takes from the front what it can use;
-   * the rest waits and is offered again with more, or at the next turn. */
+  /* Bytes that came or waited (perhaps none: a deferred run, or output went out). Takes from the front what it can use;
+   * the rest waits and is offered again with more, or in the next deferred run. */
   void (*step)(struct conn *c, struct str *in);
   void (*eof)(struct conn *c);   /* the peer closed its direction; all bytes before it were offered */
   void (*left)(struct conn *c);  /* the peer closed its direction while its bytes wait because nobody wants them */
@@ -57,7 +57,7 @@ struct conn {
   void *io_data;
   const void *group; /* the server it belongs to, or NULL */
   struct conn *prev, *next;
-  struct conn *turn_next;
+  struct conn *deferred_next;
   struct conn *gather_next;
   struct buf in; /* bytes that wait, the first in_off of them used */
   size_t in_off;
@@ -79,9 +79,9 @@ struct conn {
   bool read_waits;  /* set by the carrier: it can't read before it could write */
   bool write_waits; /* set by the carrier: it can't write before the peer has spoken */
   bool shut_asked, shut_done;
-  unsigned spent; /* of CONN_SHARE, in this event or turn */
-  bool busy;      /* its share is used up: it is not read before its next turn */
-  bool stepping, turn_asked, error_told;
+  unsigned spent; /* of CONN_SHARE, in this event or deferred run */
+  bool busy;      /* its share is used up: it is not read before its next deferred run */
+  bool stepping, deferred, error_told;
   bool gathered; /* in net->gathered */
 };
 
@@ -101,17 +101,17 @@ void conn_full(struct conn *c);                /* the protocol waits for `moved`
 void conn_shut(struct conn *c);                /* our direction ends once the queue is out */
 void conn_hold(struct conn *c, uint64_t n);    /* that many more bytes wait, here or in the protocol */
 void conn_release(struct conn *c, uint64_t n); /* that many went, or were dropped */
-void conn_ask_turn(struct conn *c);
-/* The protocol tells what it does for the peer, in units of about a nanosecond. One whose share of this event is used
- * up becomes `busy`: the protocol stops where it is, and goes on at the connection's next turn, after all others had
- * theirs. */
+void conn_defer(struct conn *c);
+/* The protocol reports what it does for the peer, in units of about a nanosecond. One whose share of this event is used
+ * up becomes `busy`: the protocol stops where it is, and goes on in the connection's next deferred run, after
+ * all other connections. */
 #define CONN_SHARE ((unsigned)1 << 20)
 bool conn_spend(struct conn *c, size_t units); /* true: busy */
 void conn_close(struct conn *c);               /* FIN, unless unread bytes make it RST */
 void conn_reset(struct conn *c);               /* RST; queued output is lost */
 
 /* For netloop.c. */
-void conn_turn(struct conn *c);
+void conn_run_deferred(struct conn *c);
 uint64_t conn_due(const struct conn *c);
 void conn_expire(struct conn *c, uint64_t now);
 void conn_postpone(struct conn *c, uint64_t ms);

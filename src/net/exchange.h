@@ -37,11 +37,11 @@ struct peer {
   enum peer_phase phase;
   bool restart;      /* the phase's time begins anew */
   bool last;         /* no request after this one */
-  enum http_end how; /* what `gone` is told when the connection closes under x */
+  enum http_end how; /* the argument of `gone` when the connection closes under x */
   uint64_t discarded;
   struct peer *idle_prev, *idle_next; /* while PEER_IDLE: oldest first */
   bool in_idle;
-  struct address *stranger; /* counted there until a request of it was accepted */
+  struct address *unproven; /* counted there until a request of it was accepted */
   union {
     struct sockaddr any;
     struct sockaddr_in in4;
@@ -77,7 +77,7 @@ struct http_server {
   struct listener *listeners;
   uv_timer_t pause; /* accepting stops for a moment when descriptors are out */
   struct peer *idle_first, *idle_last;
-  struct map addresses; /* struct address *, of those that have strangers' connections */
+  struct map addresses; /* struct address *, with connections that had no request accepted yet */
   struct http_x *store;
   size_t nstore;
   size_t nconns;
@@ -91,10 +91,11 @@ extern const struct conn_ops peer_ops;
 typedef int (*admit_fn)(struct http_server *s, int fd, void *arg); /* takes fd in all cases */
 int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg);
 int server_admit(struct http_server *s, int fd, bool plain,
-                 struct peer **out); /* plain: a refusal may be put in words */
+                 struct peer **out); /* plain: a refusal may be answered in HTTP */
 void server_idle_add(struct http_server *s, struct peer *p);
 void server_idle_remove(struct http_server *s, struct peer *p);
-void server_known(struct http_server *s, struct peer *p); /* it is no stranger's connection any more */
+void server_known(struct http_server *s,
+                  struct peer *p); /* a request of it was accepted: no longer counted by address */
 void server_unref(struct http_server *s);
 
 /* http1.c */

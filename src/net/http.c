@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http.c - the small things of http.h: looking into heads, words for statuses, the default limits. */
+/* http.c - the small things of http.h: looking into heads, reason phrases, the default limits. */
 #include "net/http.h"
 
 #include "net/netloop.h"

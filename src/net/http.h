@@ -6,7 +6,7 @@
  * queued up to a high-water mark after which the handler waits for `drain`. Nothing is buffered without a limit.
  * A client call (struct http_call) is the mirror image on a connected socket. Everything runs on one libuv loop;
  * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; TLS (tls.c) and HTTP/2 (http2.c) fit
- * in below the same face and are a library of their own, entered through tls.h. */
+ * in below the same interface and are a library of their own, entered through tls.h. */
 #ifndef CLOCHE_HTTP_H
 #define CLOCHE_HTTP_H
 
@@ -127,8 +127,8 @@ void http_abort(
 int http_reply(struct http_x *x, int status, const char *content_type, struct str body);
 int http_reply_with(struct http_x *x, int status, const struct http_header *headers, size_t n, struct str body);
 /* Switches protocols (101): bytes flow raw from here. `body` gets them, http_send sends them, http_end closes our
- * direction, body_end tells that the peer closed its own. The connection ends with it. -EPROTO: the client did not ask
- * for what `headers` say. */
+ * direction, body_end reports that the peer closed its own. The connection ends with it. -EPROTO: the client did not
+ * ask for what `headers` say. */
 int http_tunnel(struct http_x *x, int status, const struct http_header *headers, size_t n);
 
 /* For who answers from callbacks of its own (a process was read, a timer fired): what is said between the two leaves
@@ -166,7 +166,7 @@ void http_call_end(struct http_call *c);
 bool http_call_congested(const struct http_call *c);
 void http_call_pause(struct http_call *c); /* stop reading the answer */
 void http_call_resume(struct http_call *c);
-/* Told when a kept connection ends or speaks out of turn between requests; then only http_call_free is left. */
+/* Called when a kept connection ends or sends bytes between requests; then only http_call_free is left. */
 void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void *arg), void *arg);
 bool http_call_alive(const struct http_call *c); /* looks at the socket itself: the peer has not closed it */
 bool http_call_reusable(

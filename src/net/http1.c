@@ -22,7 +22,7 @@
 #define LINGER_MS     2000
 #define ARENA_MAX     ((size_t)64 << 20)
 #define STORE_MAX     64
-/* What conn_spend is told: a request costs its handler more than its bytes do, a chunk a little. */
+/* Costs for conn_spend: a request costs its handler more than its bytes do, a chunk a little. */
 #define REQUEST_COST  16384
 #define CHUNK_COST    512
 
@@ -118,7 +118,7 @@ static bool finished(const struct http_x *x, size_t waiting)
   return !x->tunnel || (p->body.done && (x->body_told || waiting == 0));
 }
 
-static bool body_turn(struct http_x *x, struct str *in)
+static bool body_advance(struct http_x *x, struct str *in)
 {
   struct peer *p = x->peer;
   struct str piece;
@@ -139,7 +139,7 @@ static bool body_turn(struct http_x *x, struct str *in)
   return true;
 }
 
-static bool exchange_turn(struct http_x *x, struct str *in)
+static bool exchange_advance(struct http_x *x, struct str *in)
 {
   struct peer *p = x->peer;
   if (finished(x, in->n)) {
@@ -153,7 +153,7 @@ static bool exchange_turn(struct http_x *x, struct str *in)
     return true;
   }
   if (!p->body.done)
-    return body_turn(x, in);
+    return body_advance(x, in);
   x->body_told = true;
   if (x->ops && x->ops->body_end)
     x->ops->body_end(x);
@@ -173,7 +173,7 @@ static int read_head(struct http_x *x, struct str bytes, size_t lines, const cha
   return h1_request(kept, &x->head, hv, lines, &x->frame, why);
 }
 
-static bool head_turn(struct peer *p, struct str *in)
+static bool head_advance(struct peer *p, struct str *in)
 {
   struct http_server *s = p->server;
   const char *why = "";
@@ -202,7 +202,7 @@ static bool head_turn(struct peer *p, struct str *in)
 }
 
 /* What the handler did not read is read away, so that the next request is found. */
-static bool discard_turn(struct peer *p, struct str *in)
+static bool discard_advance(struct peer *p, struct str *in)
 {
   struct str piece;
   int rc = h1_body_next(&p->body, in, &piece);
@@ -214,7 +214,7 @@ static bool discard_turn(struct peer *p, struct str *in)
   return true;
 }
 
-static void linger_turn(struct peer *p, struct str *in)
+static void linger_advance(struct peer *p, struct str *in)
 {
   p->discarded += in->n;
   *in = str_skip(*in, in->n);
@@ -223,17 +223,17 @@ static void linger_turn(struct peer *p, struct str *in)
 }
 
 /* True when something changed and another look is worth it. */
-static bool peer_turn(struct peer *p, struct str *in)
+static bool peer_advance(struct peer *p, struct str *in)
 {
   if (p->conn.closed)
     return false;
   if (p->phase == PEER_LINGER) {
-    linger_turn(p, in);
+    linger_advance(p, in);
     return false;
   }
   if (p->x)
-    return exchange_turn(p->x, in);
-  return p->body.done ? head_turn(p, in) : discard_turn(p, in);
+    return exchange_advance(p->x, in);
+  return p->body.done ? head_advance(p, in) : discard_advance(p, in);
 }
 
 /* ---- what the connection waits for ---- */
@@ -283,7 +283,7 @@ static void peer_settle(struct peer *p, size_t waiting)
 static void peer_step(struct conn *c, struct str *in)
 {
   struct peer *p = container_of(c, struct peer, conn);
-  while (!c->busy && peer_turn(p, in))
+  while (!c->busy && peer_advance(p, in))
     continue;
   if (!c->closed)
     peer_settle(p, in->n);
@@ -322,7 +322,7 @@ static void peer_eof(struct conn *c)
   struct http_x *x = p->x;
   if (x && x->tunnel) {
     p->body.done = true;
-    conn_ask_turn(c);
+    conn_defer(c);
   } else if (x && x->ended) {
     p->last = true;
   } else {

@@ -80,11 +80,11 @@ bool http_x_secure(const struct http_x *x)
   return x->peer->secure;
 }
 
-/* Whatever a call of the handler made possible happens at the next turn; inside a step it is looked at anyway. */
+/* What a call of the handler made possible happens in the next deferred run; inside a step it is looked at anyway. */
 static void look_again(struct http_x *x)
 {
   if (!x->peer->conn.stepping)
-    conn_ask_turn(&x->peer->conn);
+    conn_defer(&x->peer->conn);
 }
 
 /* ---- the request body ---- */
@@ -147,7 +147,7 @@ static bool may_keep(const struct http_x *x)
     return false;
   if (p->body.done)
     return true;
-  if (x->continue_due) /* whether the body will come is the client's choice; nobody could tell what follows */
+  if (x->continue_due) /* whether the body will come is the client's choice; what follows is ambiguous */
     return false;
   return x->reading || x->frame.kind != H1_LENGTH || p->body.left <= DISCARD_KNOWN;
 }

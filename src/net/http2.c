@@ -4,7 +4,7 @@
  *
  * nghttp2 must not be entered from its own callbacks. Handlers are called from some of them (a head, a piece of a
  * body), and what they say is only submitted; it is sent when nghttp2 is left. Everything else a handler hears (the end
- * of the body, drain, gone) is told from h2_tell, outside of nghttp2, for the streams that asked for it by h2_todo.
+ * of the body, drain, gone) is reported by h2_notify, outside of nghttp2, for the streams that asked for it by h2_todo.
  *
  * Flow control: no window opens by itself. Body bytes that the handler takes are given back to the windows at once;
  * those of a paused stream wait in its backlog, at most STREAM_WINDOW of them, and hold that stream back. All streams
@@ -95,7 +95,8 @@ static void backlog_drop(struct stream *s)
   s->backlog_off = 0;
 }
 
-/* The exchange is over; the stream may have a last frame to go. A head that never became whole was told to nobody. */
+/* The exchange is over; the stream may have a last frame to go. A head that never became whole was reported to nobody.
+ */
 static void stream_gone(struct stream *s, enum http_end how)
 {
   struct http_x *x = steal(&s->x);
@@ -138,7 +139,7 @@ void h2_todo(struct stream *s)
   *h->todo_tail = s;
   h->todo_tail = &s->todo_next;
   if (!h->telling && !h->peer->conn.stepping)
-    conn_ask_turn(&h->peer->conn);
+    conn_defer(&h->peer->conn);
 }
 
 void h2_reset(struct stream *s, uint32_t code)
@@ -236,7 +237,7 @@ void h2_send(struct h2 *h)
   int r = nghttp2_session_send(h->session);
   h->inside--;
   conn_push(c);
-  if (r < 0) { /* no more memory, or the socket is broken, which is told by itself */
+  if (r < 0) { /* no more memory, or the socket is broken, which is reported separately */
     h->fatal = true;
     peer_end(h->peer, HTTP_ABORTED, true);
   }
@@ -246,7 +247,7 @@ void h2_send_soon(struct h2 *h)
 {
   h->send_due = true;
   if (!h->inside && !h->peer->conn.stepping)
-    conn_ask_turn(&h->peer->conn);
+    conn_defer(&h->peer->conn);
 }
 
 /* ---- what comes ---- */
@@ -409,7 +410,7 @@ static void tell_drain(struct stream *s)
     x->ops->drain(x);
 }
 
-/* The last words to a handler, or true when there are none yet. */
+/* The last callbacks of a handler, or true when there are none yet. */
 static bool goes_on(struct stream *s)
 {
   if (s->end_sent) {
@@ -443,7 +444,7 @@ static void stream_tell(struct stream *s)
     stream_free(s);
 }
 
-static void h2_tell(struct h2 *h)
+static void h2_notify(struct h2 *h)
 {
   h->telling = true;
   while (h->todo && !h->peer->conn.closed) {
@@ -508,7 +509,7 @@ static void h2_step(struct conn *c, struct str *in)
   struct h2 *h = h2_of(c);
   h2_feed(h, in);
   do {
-    h2_tell(h);
+    h2_notify(h);
     h2_send(h);
   } while (!c->closed && h->todo);
   if (c->closed)
@@ -521,7 +522,7 @@ static void h2_step(struct conn *c, struct str *in)
   else
     h2_settle(h);
   if (h->send_due || h->todo)
-    conn_ask_turn(c);
+    conn_defer(c);
 }
 
 /* ---- what happens to the connection ---- */
@@ -599,7 +600,7 @@ static void h2_due(struct conn *c)
   if (h->idle)
     h2_end_session(h, NGHTTP2_NO_ERROR, "idle");
   conn_deadline(c, (unsigned)MIN(next, (uint64_t)look_ms(&h->peer->server->limits)));
-  conn_ask_turn(c);
+  conn_defer(c);
 }
 
 /* Everything is gone or goes now. */

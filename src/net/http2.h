@@ -56,7 +56,7 @@ struct stream {
   /* the answer */
   struct piece *out, *out_last;
   uint64_t queued, moved_at; /* moved_at: when some of it left, or the first of it came */
-  nghttp2_nv *held;          /* a head that may yet turn out to be the whole answer */
+  nghttp2_nv *held;          /* a head that may yet be the whole answer */
   size_t nheld;
   bool submitted, ended, end_sent, deferred;
   bool aborted, cut, closed, in_todo; /* cut: the client's fault */
@@ -66,7 +66,7 @@ struct stream {
 void http2_begin(struct peer *p);
 
 /* http2.c */
-void h2_todo(struct stream *s);                 /* there is something to tell its handler */
+void h2_todo(struct stream *s);                 /* there is an event for its handler */
 void h2_send(struct h2 *h);                     /* what was submitted goes out, now or when nghttp2 is left */
 void h2_send_soon(struct h2 *h);                /* at the end of this loop iteration */
 void h2_reset(struct stream *s, uint32_t code); /* RST_STREAM */

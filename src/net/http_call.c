@@ -35,7 +35,7 @@ struct http_call {
   int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
   char upgrade[64]; /* what the request offers to switch to; "" = nothing */
   unsigned interims;
-  int broke; /* an error to be told at the next turn */
+  int broke; /* an error to be reported in the next deferred run */
   const char *why;
   bool started, sent; /* a request was begun, and is complete */
   bool head_seen, ended;
@@ -110,7 +110,7 @@ static const char *out_of_place(struct http_call *c)
   return NULL;
 }
 
-static bool head_turn(struct http_call *c, struct str *in)
+static bool head_advance(struct http_call *c, struct str *in)
 {
   const char *why = "";
   ptrdiff_t n = in->n ? h1_scan(&c->scan, H1_RESPONSE, *in, &c->limits, &why) : 0;
@@ -145,7 +145,7 @@ static void call_end(struct http_call *c, size_t waiting)
     c->ops->end(c);
 }
 
-static bool body_turn(struct http_call *c, struct str *in)
+static bool body_advance(struct http_call *c, struct str *in)
 {
   struct str piece;
   int rc = h1_body_next(&c->body, in, &piece);
@@ -159,7 +159,7 @@ static bool body_turn(struct http_call *c, struct str *in)
   return rc != H1_MORE;
 }
 
-static bool call_turn(struct http_call *c, struct str *in)
+static bool call_advance(struct http_call *c, struct str *in)
 {
   if (c->conn.closed)
     return false;
@@ -170,7 +170,7 @@ static bool call_turn(struct http_call *c, struct str *in)
   if (in_answer(c) && c->paused)
     return false;
   if (in_answer(c))
-    return c->head_seen ? body_turn(c, in) : head_turn(c, in);
+    return c->head_seen ? body_advance(c, in) : head_advance(c, in);
   if (in->n)
     call_lose(c);
   return false;
@@ -179,7 +179,7 @@ static bool call_turn(struct http_call *c, struct str *in)
 static void call_step(struct conn *conn, struct str *in)
 {
   struct http_call *c = call_of(conn);
-  while (!conn->busy && call_turn(c, in))
+  while (!conn->busy && call_advance(c, in))
     continue;
   if (conn->closed)
     return;
@@ -206,7 +206,7 @@ static void call_cut(struct http_call *c, int code)
   if (!in_answer(c))
     call_lose(c);
   else if (call_whole(c))
-    conn_ask_turn(&c->conn);
+    conn_defer(&c->conn);
   else if (!c->head_seen && c->conn.in.n == c->conn.in_off)
     call_fail(c, code, "the connection ended before an answer came");
   else
@@ -365,7 +365,7 @@ int http_call_start(struct http_call *c, struct str method, struct str target, c
   c->out_left = length < 0 ? HTTP_CHUNKED : length;
   c->sent = length == 0;
   struct iovec v = iov_of(buf_str(b));
-  conn_write(&c->conn, &v, 1, !c->sent); /* what goes wrong here is told by `fail` */
+  conn_write(&c->conn, &v, 1, !c->sent); /* errors are reported by `fail` */
   return 0;
 }
 
@@ -408,7 +408,7 @@ static void end_short(struct http_call *c)
 {
   c->broke = -EPROTO;
   c->why = "the request ended before its promised length";
-  conn_ask_turn(&c->conn);
+  conn_defer(&c->conn);
 }
 
 void http_call_end(struct http_call *c)
@@ -442,7 +442,7 @@ static void set_paused(struct http_call *c, bool paused)
   c->paused = paused;
   (paused ? conn_hold : conn_release)(&c->conn, RECEIVE_MAX);
   if (!c->conn.stepping)
-    conn_ask_turn(&c->conn);
+    conn_defer(&c->conn);
 }
 
 void http_call_pause(struct http_call *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netloop.c - the room that connections of one loop share: read buffer, deadlines, turns, the date.
+/* netloop.c - what connections of one loop share: read buffer, deadlines, deferred runs, the date.
  *
  * Deadlines: no timer per connection. Each connection has a deadline field that is moved freely; the loop has one
  * timer set to the earliest deadline anybody asked for. When it fires, one walk over all connections calls
@@ -9,12 +9,12 @@
  * that the process was stopped (a frozen or restored box): then every deadline moves by that time and a little, because
  * the peers' bytes may have come meanwhile and nobody could read them.
  *
- * Turns: nothing in this folder calls a handler from inside the handler's own call. What such a call causes is
- * put off to the connection's turn, which comes at the end of the same loop iteration (the check phase) or, when it was
- * asked for outside of polling, at once in the next (an idle handle keeps the loop from sleeping).
+ * Deferred runs: nothing in this folder calls a handler from inside the handler's own call. What such a call causes is
+ * put off to the connection's deferred run, which comes at the end of the same loop iteration (the check phase) or,
+ * when it was asked for outside of polling, at once in the next (an idle handle keeps the loop from sleeping).
  *
  * Memory: what waits for peers that do not take it is counted over all connections. Each has its own high-water mark,
- * which thousands together can turn into gigabytes; over held_max those that stood still longest are cut (relieve).
+ * which thousands together can make gigabytes; over held_max those that stood still longest are cut (relieve).
  *
  * Gathering: a handler that says three things in one call has them sent in one. Small writes made while a connection
  * steps (its own or another's: a proxy) wait in the connection's queue until that step is over; nothing waits for the
@@ -36,23 +36,23 @@
 
 static _Thread_local struct net *nets;
 
-static void turns_run(struct net *n)
+static void deferred_run(struct net *n)
 {
-  /* Only what is queued now: a turn that asks for another gets it in the next round. */
-  struct conn *list = n->turns;
-  n->turns = NULL;
-  n->turns_tail = &n->turns;
+  /* Only what is queued now: a run that asks for another gets it in the next round. */
+  struct conn *list = n->deferred;
+  n->deferred = NULL;
+  n->deferred_tail = &n->deferred;
   n->refs++;
-  net_gather(n); /* a head that waits for its turn may find the first of its body in another's */
+  net_gather(n); /* a head that waits may find the first of its body in another connection's run */
   while (list) {
     struct conn *c = list;
-    list = c->turn_next;
-    c->turn_next = NULL;
-    c->turn_asked = false;
-    conn_turn(c);
+    list = c->deferred_next;
+    c->deferred_next = NULL;
+    c->deferred = false;
+    conn_run_deferred(c);
   }
   net_let_go(n);
-  if (!n->turns)
+  if (!n->deferred)
     uv_idle_stop(&n->idle);
   net_unref(n);
 }
@@ -100,8 +100,8 @@ static void on_check(uv_check_t *h)
 {
   struct net *n = h->data;
   n->hellos = 0;
-  if (n->turns)
-    turns_run(n);
+  if (n->deferred)
+    deferred_run(n);
   if (n->held_max && n->held > n->held_max)
     relieve(n);
 }
@@ -109,11 +109,11 @@ static void on_check(uv_check_t *h)
 static void on_idle(uv_idle_t *h)
 {
   struct net *n = h->data;
-  if (n->turns)
-    turns_run(n);
+  if (n->deferred)
+    deferred_run(n);
 }
 
-void net_turns_soon(struct net *n)
+void net_deferred_soon(struct net *n)
 {
   if (!uv_is_active((uv_handle_t *)&n->idle))
     uv_idle_start(&n->idle, on_idle);
@@ -184,7 +184,7 @@ static struct net *net_new(uv_loop_t *loop)
   struct net *n = xmalloc(sizeof(*n) + NET_IN_SIZE);
   memset(n, 0, sizeof(*n));
   n->loop = loop;
-  n->turns_tail = &n->turns;
+  n->deferred_tail = &n->deferred;
   n->date_at = -1;
   buf_init(&n->head, HEAD_OUT_MAX);
   uv_timer_init(loop, &n->sweep);

@@ -24,7 +24,7 @@ struct net {
   struct conn *cursor; /* where a sweep goes on */
   size_t nconns;
   uint64_t due; /* when the next sweep is to be, 0 = none */
-  struct conn *turns, **turns_tail;
+  struct conn *deferred, **deferred_tail;
   struct conn *gathered;  /* have small writes that wait for the end of gathering */
   unsigned gathering;     /* how deep */
   unsigned hellos;        /* steps of TLS handshakes in this iteration; tls.c */
@@ -48,7 +48,7 @@ void net_unref(struct net *n);
 /* A sweep will look at the deadlines no later than shortly after `due` (loop time, milliseconds). */
 void net_wake(struct net *n, uint64_t due);
 
-void net_turns_soon(struct net *n); /* the loop does not sleep before n->turns have run */
+void net_deferred_soon(struct net *n); /* the loop does not sleep before n->deferred have run */
 
 /* What is written between these two, in small pieces to any of the loop's connections, leaves at the end of the
  * outermost pair, each connection's in one call. Steps of connections are such pairs. */

@@ -52,7 +52,7 @@ void server_idle_add(struct http_server *s, struct peer *p)
   s->idle_last = p;
 }
 
-/* ---- connections of strangers, by address ---- */
+/* ---- connections without an accepted request, by address ---- */
 
 struct address {
   size_t open;
@@ -75,7 +75,7 @@ static size_t address_key(const struct peer *p, uint8_t key[16])
   return four ? 4 : 8;
 }
 
-static bool strangers_full(struct http_server *s, const struct peer *p)
+static bool address_full(struct http_server *s, const struct peer *p)
 {
   uint8_t key[16];
   size_t n = s->limits.address_max ? address_key(p, key) : 0;
@@ -83,7 +83,7 @@ static bool strangers_full(struct http_server *s, const struct peer *p)
   return a && a->open >= s->limits.address_max;
 }
 
-static void stranger_add(struct http_server *s, struct peer *p)
+static void address_count(struct http_server *s, struct peer *p)
 {
   uint8_t key[16];
   size_t n = s->limits.address_max ? address_key(p, key) : 0;
@@ -97,12 +97,12 @@ static void stranger_add(struct http_server *s, struct peer *p)
     map_put(&s->addresses, str_make(key, n), a);
   }
   a->open++;
-  p->stranger = a;
+  p->unproven = a;
 }
 
 void server_known(struct http_server *s, struct peer *p)
 {
-  struct address *a = steal(&p->stranger);
+  struct address *a = steal(&p->unproven);
   if (!a || --a->open)
     return;
   map_del(&s->addresses, str_make(a->key, a->n));
@@ -121,7 +121,7 @@ static void turn_away(struct net *net, int fd)
                    sizeof(body) - 1, body);
   send(fd, answer, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
   shutdown(fd, SHUT_WR);
-  /* Unread bytes would turn the close into a reset that takes the answer with it. */
+  /* Unread bytes would make the close a reset that takes the answer with it. */
   while (recv(fd, net->in, NET_IN_SIZE, MSG_DONTWAIT) == (ssize_t)NET_IN_SIZE)
     continue;
   close(fd);
@@ -159,7 +159,7 @@ int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
   p->server = s;
   p->body.done = true;
   note_address(p, fd);
-  bool full = strangers_full(s, p);
+  bool full = address_full(s, p);
   if (!full && s->nconns >= s->limits.conns_max && s->idle_first)
     peer_end(s->idle_first, HTTP_DONE, false);
   if (full || s->nconns >= s->limits.conns_max) {
@@ -180,7 +180,7 @@ int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
   p->conn.stall_ms = s->limits.linger_ms;
   s->nconns++;
   s->refs++;
-  stranger_add(s, p);
+  address_count(s, p);
   server_idle_add(s, p);
   conn_deadline(&p->conn, s->limits.idle_ms);
   *out = p;
@@ -252,7 +252,7 @@ int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg)
     close(fd);
     return rc;
   }
-  /* Accepted sockets inherit these. Keep-alive probes find peers that vanished without a word. */
+  /* Accepted sockets inherit these. Keep-alive probes find peers that vanished silently. */
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){120}, sizeof(int));

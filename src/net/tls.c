@@ -10,8 +10,8 @@
  * peer that leaves without close_notify, as many do, counts as one that said it: HTTP's own framing tells whether
  * something is missing. A failed handshake is an end too, not an error, so that the alert still gets out.
  *
- * Handshakes cost more than anything else a stranger can ask for: the loop takes HELLOS steps of them, then others get
- * their turn.
+ * Handshakes cost more than anything else an unauthenticated peer can ask for: the loop takes HELLOS steps of them,
+ * then others are served.
  *
  * Server: TLS 1.2 and newer, forward-secret AEAD ciphers, no renegotiation, no compression, session tickets, ALPN with
  * h2 before http/1.1. The certificate can be changed at any time: connections hold the context they began with. */
@@ -36,8 +36,8 @@ struct tls {
 /* What a connection holds in io_data. */
 struct shell {
   SSL *ssl;
-  void (*ready)(struct conn *c); /* the handshake is over; NULL once told */
-  bool more;                     /* a read stopped with something left to tell */
+  void (*ready)(struct conn *c); /* the handshake is over; NULL once called */
+  bool more;                     /* a read stopped with an event left to report */
   bool dry;                      /* the socket had no more bytes */
 };
 
@@ -183,7 +183,8 @@ static ssize_t tls_read(struct conn *c, void *p, size_t n)
     int one = SSL_read_ex(t->ssl, (char *)p + got, n - got, &k);
     if (one != 1) {
       r = outcome(c, one, false);
-      /* The end is told by the next read, and no event may announce it; nor what stands behind a record without data.
+      /* The end is reported by the next read, and no event may announce it; nor what stands behind a record without
+       * data.
        */
       t->more = r == -EAGAIN ? !t->dry && !c->read_waits : got > 0;
       return got ? (ssize_t)got : r;
@@ -194,7 +195,7 @@ static ssize_t tls_read(struct conn *c, void *p, size_t n)
   return (ssize_t)got;
 }
 
-/* The next record's bytes: from one piece where they lie together, else joined in `room`. */
+/* The next record's bytes: from one piece where they are contiguous, else joined in `room`. */
 static struct str next_record(const struct iovec *v, int n, size_t from, char *room)
 {
   size_t k = 0;
@@ -363,7 +364,7 @@ static int server_settings(SSL_CTX *ctx, struct str tickets, struct err *err)
 {
   SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
   SSL_CTX_set_session_id_context(ctx, (const unsigned char *)SESSION_ID.p, (unsigned)SESSION_ID.n);
-  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets only: no state of strangers is kept */
+  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets only: no state of peers is kept */
   SSL_CTX_set_num_tickets(ctx, 1);
   if (SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
     return tls_error(err, "the cipher list");

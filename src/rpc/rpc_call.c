@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc_call.c - Connect over an HTTP exchange: checks in the contract's order, one answer, deadlines and keepalives.
+/* rpc_call.c - Connect over an HTTP exchange: checks in the API's order, one answer, deadlines and keepalives.
  *
  * Errors of a streaming call always travel in an end-stream frame under HTTP 200, because a stock client reads any
  * other status as a transport failure. Timers belong to the loop until closed, so each open one holds the call. */
@@ -358,8 +358,8 @@ static void server_stream_request(struct rpc_call *c)
   message_handle(c, first);
 }
 
-/* Messages of a client stream may lie in c->in when they are handled, so what is used leaves only afterwards, and the
- * decoded message with it: a long stream does not grow. */
+/* Messages of a client stream may point into c->in when they are handled, so what is used leaves only afterwards, and
+ * the decoded message with it: a long stream does not grow. */
 static void client_stream_step(struct rpc_call *c)
 {
   if (c->handling)

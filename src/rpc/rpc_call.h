@@ -60,7 +60,7 @@ void rpc_finish(struct rpc_call *c);
 enum rpc_codec rpc_codec_of(const struct rpc_call *c);
 bool rpc_congested(const struct rpc_call *c);
 
-/* Sends `msg` (static) after each interval of silence that Keepalive-Ping-Interval asks for (90 s unless told). */
+/* Sends `msg` (static) after each interval of silence that Keepalive-Ping-Interval asks for (90 s by default). */
 void rpc_keepalive(struct rpc_call *c, const void *msg);
 
 /* Client streams: no further message is handled until rpc_more(). */

@@ -22,7 +22,7 @@ struct stamp {
 
 struct extract {
   int root;
-  struct place_limits limits;
+  struct extract_limits limits;
   struct err *err;
   uint64_t bytes, entries, left_out;
   bool whiteouts;
@@ -34,7 +34,7 @@ struct extract {
   struct str *xattrs; /* of the file being written; owned */
 };
 
-struct extract *extract_new(int root, const struct place_limits *limits, struct err *err)
+struct extract *extract_new(int root, const struct extract_limits *limits, struct err *err)
 {
   struct extract *p = xcalloc(1, sizeof(*p));
   p->root = root;
@@ -147,7 +147,7 @@ static int open_dir(struct extract *p, const char *path)
   return at < 0 ? at : steal_fd(&at);
 }
 
-/* The directory an entry lies in, and its last name. */
+/* The directory of an entry, and its last name. */
 static int open_parent(struct extract *p, const char *path, const char **last)
 {
   char dir[TAR_NAME_MAX + 1] = "";
@@ -416,7 +416,7 @@ static int end(void *arg)
   return r;
 }
 
-const struct tar_ops place_ops = {entry, data, end};
+const struct tar_ops extract_ops = {entry, data, end};
 
 int extract_finish(struct extract *p)
 {

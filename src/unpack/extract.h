@@ -9,17 +9,17 @@
 
 #include "unpack/tar_read.h"
 
-struct place_limits {
+struct extract_limits {
   uint64_t bytes, entries; /* over all archives */
 };
 
 struct extract;
 
 /* root is borrowed. */
-struct extract *extract_new(int root, const struct place_limits *limits, struct err *err);
+struct extract *extract_new(int root, const struct extract_limits *limits, struct err *err);
 void extract_free(struct extract *p);
 extern const struct tar_ops
-    place_ops; /* arg: the struct extract; a negative answer has its words in extract_new's err */
+    extract_ops; /* arg: the struct extract; a negative result has its message in extract_new's err */
 void extract_layer(struct extract *p, bool whiteouts); /* another archive begins */
 /* No entry comes into the place where boxes have the runtime; nor, where the directory is a box's own root, into what
  * else is mounted there. */

@@ -356,7 +356,7 @@ int tar_feed(struct tar *t, struct str in, struct err *err)
   int r = 0;
   while (!r && in.n) {
     if (t->state == OVER)
-      return 0; /* what lies behind the closing block is filling */
+      return 0; /* what follows the closing block is padding */
     if (t->state == HEADER)
       r = take_block(t, &in, err);
     else if (t->state == PADDING)

@@ -27,7 +27,7 @@ struct tar_entry {
 
 struct tar_ops {
   int (*entry)(void *arg, const struct tar_entry *e); /* negative answers end the reading and are handed on */
-  int (*data)(void *arg, struct str piece);           /* of the file last told */
+  int (*data)(void *arg, struct str piece);           /* of the file last reported */
   int (*end)(void *arg);                              /* after the last byte of every file */
 };
 

@@ -197,7 +197,7 @@ int box_launched(struct launch *launch)
     b->row.end_us += b->row.started_us; /* held the length until now */
     b->row.init_proc = b->jail.init;
     r = store_box_put(w->store, &b->row, &err);
-    b->trace.told_us = launch->told_us;
+    b->trace.boot_us = launch->boot_us;
     b->trace.ready_us = launch->ready_us;
     b->trace.kept_us = clock_mono_us();
   }

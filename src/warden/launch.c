@@ -100,7 +100,7 @@ static int launch_jail(struct launch *h)
   if (r)
     return r;
   close(steal_fd(&theirs));
-  h->told_us = clock_mono_us();
+  h->boot_us = clock_mono_us();
   struct err why = ERR_NONE;
   if (h->zygote && zygote_enter(h->zygote, &h->spec, &h->jail, false, forks, &why))
     log_warn("box %s: zygote fork failed; cold Python start: %s", h->spec.id,
@@ -251,7 +251,7 @@ static void launch_named(struct launch *h, struct warm_box *p)
   h->result = buf_failed(&h->boot)
                   ? err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX)
                   : send_packet(h, -1);
-  h->told_us = clock_mono_us();
+  h->boot_us = clock_mono_us();
   if (h->result)
     launch_end(h);
   else
@@ -308,7 +308,7 @@ static void woken(void *arg, int result, const struct err *err)
 /* On the loop: it is told who it is when it runs. */
 static void wake(struct launch *h)
 {
-  h->told_us = clock_mono_us();
+  h->boot_us = clock_mono_us();
   h->result = jail_freeze(h->warden->instance, h->name, false, &h->err);
   if (h->result)
     launch_end(h);

@@ -33,7 +33,7 @@ struct launch {
   uv_timer_t *timer;
   unsigned patience_s;
   struct jail jail;
-  int64_t told_us, ready_us;                 /* see struct wire_trace */
+  int64_t boot_us, ready_us;                 /* see struct wire_trace */
   char checkpoint[64], was[80], runtime[80]; /* of a restore */
   bool transient;                            /* the same: its checkpoint was made just now */
   struct row_box row;                        /* the same: a copy, its texts in the arena */

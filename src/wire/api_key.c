@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* key.c - see api_key.h. */
+/* api_key.c - see api_key.h. */
 #include "wire/api_key.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boot.h - what the warden tells a new agent through fd 3, and what the agent answers.
+/* boot_packet.h - what the warden sends a new agent through fd 3, and what the agent answers.
  *
  * fd 3 of the agent is one end of a SOCK_SEQPACKET pair. The warden sends one packet: a sequence of fields, each a
  * struct boot_field followed by `len` bytes. The agent applies them, opens its listeners, answers the one byte
@@ -7,13 +7,13 @@
  * checkpoint can be taken at any time. A box is launched when the warden has read BOOT_READY and then the end of the
  * socket.
  *
- * A box made ahead gets a first packet with BOOT_WAIT: the agent prepares what it can without an identity, warms its
+ * A warm box gets a first packet with BOOT_WAIT: the agent prepares what it can without an identity, warms its
  * kernels, and waits for a second packet with the rest. A packet with BOOT_NURSERY carries a descriptor: the socket of
  * a process that enters the box from outside and becomes its first kernel of that language.
  *
  * For more kernels than that the agent connects to the name BOOT_NURSERY_NAME followed by a language's name, and a
  * nursery comes and speaks through that connection. Where none can come, it is closed. The warden reads nothing of it
- * and takes no descriptor; who connects is told by the kernel (SO_PEERCRED), on both sides. */
+ * and takes no descriptor; both sides check the peer with SO_PEERCRED. */
 #ifndef CLOCHE_WIRE_BOOT_PACKET_H
 #define CLOCHE_WIRE_BOOT_PACKET_H
 
@@ -29,7 +29,7 @@ enum boot_tag {
   BOOT_INIT = 6,    /* JSON: the body of the first POST /init: accessToken, envVars, ... */
   BOOT_WAIT = 7,    /* empty: another packet will come */
   BOOT_NURSERY = 8, /* text: the language whose first kernel's socket comes along */
-  BOOT_BUILD = 9,   /* empty: this box builds a template; the socket stays open for orders (order.h) */
+  BOOT_BUILD = 9,   /* empty: this box builds a template; the socket stays open for commands (exec_packet.h) */
 };
 
 struct boot_field {
@@ -40,6 +40,6 @@ struct boot_field {
 #define BOOT_MAX          (1u << 20) /* the whole packet */
 #define BOOT_READY        'R'
 #define BOOT_FAILED       'F'
-#define BOOT_NURSERY_NAME "cloche-bell-" /* without a file, in the box's network namespace */
+#define BOOT_NURSERY_NAME "cloche-nursery-" /* an abstract socket in the box's network namespace */
 
 #endif

@@ -2,7 +2,7 @@
 /* box_socket.h - unix sockets whose other end is in a box, or was passed to one.
  *
  * A descriptor that comes through such a socket is a trap: closing a TCP socket with SO_LINGER blocks for as long as
- * its sender likes, and the kernel closes what lies unread in a queue in the thread that closes the socket, or that
+ * its sender likes, and the kernel closes what is unread in a queue in the thread that closes the socket, or that
  * reads without asking for control messages. So no descriptor is accepted from a box. Where the kernel can refuse it to
  * the sender (SO_PASSRIGHTS, Linux 6.16) box_socket_guard has it refused; elsewhere what comes is received here and
  * closed by threads that nobody waits for. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* order.h - how the warden has commands run in a box that builds a template.
+/* exec_packet.h - how the warden has commands run in a box that builds a template.
  *
  * Such a box is launched with BOOT_BUILD in its boot packet: the agent answers BOOT_READY and then keeps the socket.
- * One packet is one order, a row of fields as in boot.h; a descriptor that comes along becomes the command's standard
- * input. What the agent sends back has one fixed shape: a struct exec_event and bytes that nobody here reads but a log.
- * Several orders may be under way at once; their numbers tell them apart. */
+ * One packet is one command, a row of fields as in boot_packet.h; a descriptor that comes along becomes the command's
+ * standard input. What the agent sends back has one fixed shape: a struct exec_event and bytes that nobody here reads
+ * but a log. Several commands may run at once; their numbers tell them apart. */
 #ifndef CLOCHE_WIRE_EXEC_PACKET_H
 #define CLOCHE_WIRE_EXEC_PACKET_H
 
@@ -29,6 +29,6 @@ struct exec_event {
   int32_t status;
 };
 
-#define EXEC_CHUNK (32u << 10) /* most bytes behind a word */
+#define EXEC_CHUNK (32u << 10) /* most bytes after a struct exec_event */
 
 #endif

@@ -2,9 +2,9 @@
 /* fair_queue.h - who may run next, where several teams wait for a bounded number of places.
  *
  * Every team (any text; "" is the server itself) has a queue of its own, first come first served. Places go to the
- * teams by turns, one at a time, whatever the length of their queues; a team holds at most `share` places at once, so
- * that no team, however slow its work, keeps the others waiting as long as `share` < `places`. Pure bookkeeping: what
- * runs, and where, is the caller's. */
+ * teams round robin, one at a time, whatever the length of their queues; a team holds at most `share` places at once,
+ * so that no team, however slow its work, keeps the others waiting as long as `share` < `places`. Pure bookkeeping:
+ * what runs, and where, is the caller's. */
 #ifndef CLOCHE_WIRE_FAIR_QUEUE_H
 #define CLOCHE_WIRE_FAIR_QUEUE_H
 
@@ -23,7 +23,7 @@ struct fair_queue {
   unsigned running;
   size_t waiting;
   struct map teams;             /* those that wait or run */
-  struct fair_queue_team *ring; /* the last of the ring of teams that wait; its next one has the turn */
+  struct fair_queue_team *ring; /* the last in the ring of waiting teams; its successor is served next */
 };
 
 void fair_queue_push(struct fair_queue *f, struct str team, struct fair_queue_item *item);

@@ -2,8 +2,8 @@
 /* ipc.h - packets with descriptors over a unix socket, on a libuv loop. Used by the warden, the gates and the
  * supervisor; the one who owns the loop gets whole packets and never blocks.
  *
- * What a slow peer does not read waits in a bounded queue. No packet is dropped without its sender being told: parts of
- * long answers may fill LINK_BULK_MAX and fail with -ENOBUFS above it, single replies have the room up to
+ * What a slow peer does not read waits in a bounded queue. No packet is dropped without an error to its sender: parts
+ * of long answers may fill LINK_BULK_MAX and fail with -ENOBUFS above it, single replies have the room up to
  * LINK_QUEUE_MAX for themselves, and a server (ipc_pace) reads no further requests of a peer while more than LINK_PACE
  * bytes wait for it. */
 #ifndef CLOCHE_WIRE_IPC_H

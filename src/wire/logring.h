@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* logring.h - the file in which an agent keeps what its box printed, and from which everyone else only reads.
  *
- * It lies at LOGRING_PATH inside the box, on a tmpfs: a head, then `size` bytes used as a ring of lines, each one JSON
+ * It is at LOGRING_PATH inside the box, on a tmpfs: a head, then `size` bytes used as a ring of lines, each one JSON
  * object
  *   {"t":<wall microseconds>,"l":"info","g":"process","m":"text","pid":"12","stream":"stdout"}
  * without a raw newline inside. `written` counts all bytes ever written, so the next one goes to written % size. A
  * reader takes the head, the ring, and the head again: what was overwritten in between, and the cut line at the front,
- * are dropped. The box's root can write nonsense there; readers treat it as what it is, the box's own words. */
+ * are dropped. The box's root can write nonsense there; readers treat it as what it is, the box's own text. */
 #ifndef CLOCHE_WIRE_LOGRING_H
 #define CLOCHE_WIRE_LOGRING_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recipe.h - how a template is to be built, as the gate tells the warden: a row of fields (tag, length, bytes) that the
- * gate wrote from the client's JSON. Both sides use this; the texts inside are the client's and mean nothing here. */
+/* recipe.h - how a template is to be built, as the gate sends it to the warden: a row of fields (tag, length, bytes)
+ * that the gate wrote from the client's JSON. Both sides use this; the texts inside are the client's and mean nothing
+ * here. */
 #ifndef CLOCHE_WIRE_RECIPE_H
 #define CLOCHE_WIRE_RECIPE_H
 
@@ -17,7 +18,7 @@ enum recipe_tag {
   RECIPE_START,
   RECIPE_READY,
   RECIPE_KEEP,  /* empty: what a failed build left becomes the tag `failed` */
-  RECIPE_DEBUG, /* empty: a start command that fails is told, not fatal */
+  RECIPE_DEBUG, /* empty: a start command that fails is logged, not fatal */
   RECIPE_STEP,  /* begins a step: its type in upper case */
   RECIPE_ARG,   /* of the step */
   RECIPE_FILES, /* of the step: hash of its archive */

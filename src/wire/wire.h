@@ -193,7 +193,7 @@ struct wire_sample {
 /* How the warden is, as W_STATUS carries it. */
 struct wire_status {
   int64_t started_us;
-  uint64_t warm_boxes, cpus, memory; /* made ahead; cores and bytes promised to running boxes */
+  uint64_t warm_boxes, cpus, memory; /* warm boxes; cores and bytes promised to running boxes */
   uint64_t running, paused, starting, removals, launches_total, launches_failed, resumes_total, pauses_total,
       ends_total;
   uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
@@ -202,8 +202,8 @@ struct wire_status {
 /* When a create passed each mark, in microseconds of the monotonic clock, which all processes share. */
 struct wire_trace {
   int64_t came_us;  /* the question was read */
-  int64_t told_us;  /* the walls stand and the agent has its packet */
-  int64_t ready_us; /* the agent's word was heard */
+  int64_t boot_us;  /* the namespaces are set up and the agent has its packet */
+  int64_t ready_us; /* the agent's reply arrived */
   int64_t kept_us;  /* the box is in the store */
 };
 

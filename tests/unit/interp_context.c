@@ -150,7 +150,7 @@ static void a_full_queue_takes_no_more(void **state)
   lab_close(&l);
 }
 
-/* The relaunch runs a program that ends at once: two tries, then everyone who waits is told why. */
+/* The relaunch runs a program that ends at once: two tries, then everyone who waits is ready why. */
 static void a_kernel_that_cannot_start_fails_those_who_wait(void **state)
 {
   (void)state;
@@ -177,27 +177,27 @@ static void a_kernel_that_cannot_start_fails_those_who_wait(void **state)
   lab_close(&l);
 }
 
-static int told_code = 99;
+static int ready_code = 99;
 
-static void on_told(struct context_wait *w, int code, const char *why)
+static void on_ready(struct context_wait *w, int code, const char *why)
 {
   (void)w, (void)why;
-  told_code = code;
+  ready_code = code;
 }
 
 static void a_ready_context_tells_at_once_and_a_cancelled_wait_is_silent(void **state)
 {
   (void)state;
   struct lab l;
-  struct context_wait w = {.told = on_told}, gone = {.told = on_told};
+  struct context_wait w = {.ready = on_ready}, gone = {.ready = on_ready};
   lab_open(&l, "/bin/false", 10);
-  told_code = 99;
+  ready_code = 99;
   context_warm(l.context, &gone);
   context_wait_cancel(&gone);
   lab_ready(&l);
-  assert_int_equal(told_code, 99);
+  assert_int_equal(ready_code, 99);
   context_warm(l.context, &w);
-  assert_int_equal(told_code, 0);
+  assert_int_equal(ready_code, 0);
   lab_close(&l);
 }
 

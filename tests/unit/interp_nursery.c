@@ -39,7 +39,7 @@ static void on_death(void *arg, const char *why)
 
 static const struct kernel_listener listener = {.ready = on_ready, .death = on_death};
 
-static void turn(int ms)
+static void run_loop(int ms)
 {
   for (int64_t end = clock_mono_us() + ms * 1000; clock_mono_us() < end; usleep(200)) {
     reap_now();
@@ -52,9 +52,10 @@ static void say(int fd, const char *text)
   assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-static int bell = -1; /* where nurseries come from: made outside the tests' process namespace, as the warden's is */
+static int nursery_listener =
+    -1; /* where nurseries come from: made outside the tests' process namespace, as the warden's is */
 
-static int bell_hung(const char *language)
+static int listener_open(const char *language)
 {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
   int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, BOOT_NURSERY_NAME "%s", language);
@@ -77,10 +78,10 @@ static int quiet(void **state)
   return 0;
 }
 
-/* Answers the bell: the connection is the nursery's. */
+/* Accepts a nursery request: the connection is the nursery's. */
 static void answer_bell(void)
 {
-  nursery = accept4(bell, NULL, NULL, SOCK_CLOEXEC);
+  nursery = accept4(nursery_listener, NULL, NULL, SOCK_CLOEXEC);
   assert_true(nursery >= 0);
 }
 
@@ -90,7 +91,7 @@ static struct kernel *kernel_of_nursery(void)
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
   answer_bell();
   say(nursery, "{\"ev\":\"ready\",\"pid\":5,\"nursery\":true}\n");
-  turn(2);
+  run_loop(2);
   return k;
 }
 
@@ -98,10 +99,10 @@ static int closed(void **state)
 {
   (void)state;
   nursery_end_all();
-  turn(5);
+  run_loop(5);
   if (nursery >= 0)
     close(nursery);
-  for (int fd; (fd = accept4(bell, NULL, NULL, SOCK_CLOEXEC)) >= 0;) /* what nobody answered */
+  for (int fd; (fd = accept4(nursery_listener, NULL, NULL, SOCK_CLOEXEC)) >= 0;) /* what nobody answered */
     close(fd);
   return uv_loop_close(&loop);
 }
@@ -111,7 +112,7 @@ static long long take_fork(int fds[3])
 {
   char text[256];
   size_t n = 3;
-  turn(3);
+  run_loop(3);
   ssize_t got = fd_recv(nursery, text, sizeof(text) - 1, fds, &n, MSG_DONTWAIT);
   assert_true(got > 0);
   assert_int_equal(n, 3);
@@ -126,7 +127,7 @@ static void answer(long long id, long long pid)
   char text[128];
   snprintf(text, sizeof(text), "{\"ev\":\"forked\",\"id\":%lld,\"pid\":%lld}\n", id, pid);
   say(nursery, text);
-  turn(3);
+  run_loop(3);
 }
 
 static pid_t sleeper(void)
@@ -153,16 +154,16 @@ static void a_birth_waits_until_the_nursery_is_loaded(void **state)
   char byte;
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
   answer_bell();
-  turn(5);
+  run_loop(5);
   assert_int_equal(recv(nursery, &byte, 1, MSG_DONTWAIT), -1);
   say(nursery, "{\"ev\":\"ready\",\"pid\":5,\"nursery\":true}\n");
   pid_t pid = sleeper();
   answer(take_fork(fds), pid);
   say(fds[0], "{\"ev\":\"ready\",\"pid\":9}\n");
-  turn(5);
+  run_loop(5);
   assert_int_equal(readies, 1);
   kernel_end(k);
-  turn(5);
+  run_loop(5);
   close_all(fds);
 }
 
@@ -177,11 +178,11 @@ static void an_exit_told_by_the_nursery_is_the_cause_of_death(void **state)
   close_all(fds);
   snprintf(text, sizeof(text), "{\"ev\":\"exit\",\"pid\":%d,\"status\":%d}\n", (int)pid, 11);
   say(nursery, text);
-  turn(20);
+  run_loop(20);
   assert_non_null(strstr(cause, "signal 11"));
   kill(pid, SIGKILL);
   kernel_end(k);
-  turn(5);
+  run_loop(5);
 }
 
 static void a_refused_birth_becomes_a_process_of_its_own(void **state)
@@ -192,10 +193,10 @@ static void a_refused_birth_becomes_a_process_of_its_own(void **state)
   long long id = take_fork(fds);
   close_all(fds);
   answer(id, -1);
-  turn(300);
+  run_loop(300);
   assert_non_null(strstr(cause, "status 7"));
   kernel_end(k);
-  turn(5);
+  run_loop(5);
 }
 
 /* The birth that waits for it becomes a plain process, whose program here ends with status 7. */
@@ -203,10 +204,10 @@ static void nursery_dies(struct kernel *k)
 {
   close(nursery);
   nursery = -1;
-  turn(300);
+  run_loop(300);
   assert_non_null(strstr(cause, "status 7"));
   kernel_end(k);
-  turn(5);
+  run_loop(5);
 }
 
 static void a_nursery_that_dies_leaves_births_to_plain_processes(void **state)
@@ -252,15 +253,15 @@ static void a_bell_of_the_box_itself_is_not_believed(void **state)
   static const struct kernel_spec other = {
       .language = "false", .aliases = none, .argv = argv, .requires = none, .needs = "", .nursery = true};
   char byte;
-  cleanup_fd int false_bell = bell_hung("false");
-  assert_true(false_bell >= 0);
+  cleanup_fd int false_listener = listener_open("false");
+  assert_true(false_listener >= 0);
   struct kernel *k = kernel_native_new(&host, &other, &listener, NULL, NULL);
-  cleanup_fd int came = accept4(false_bell, NULL, NULL, SOCK_CLOEXEC);
+  cleanup_fd int came = accept4(false_listener, NULL, NULL, SOCK_CLOEXEC);
   assert_true(came >= 0);
   assert_int_equal(recv(came, &byte, 1, MSG_DONTWAIT), 0); /* it has left without a word */
-  turn(100);
+  run_loop(100);
   kernel_end(k);
-  turn(20);
+  run_loop(20);
 }
 
 /* The socket of a process on its way from outside. */
@@ -282,15 +283,15 @@ static void the_first_kernel_is_the_process_that_came(void **state)
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
   answer(take_fork(fds), pid);
   say(fds[0], "{\"ev\":\"ready\",\"pid\":9}\n");
-  turn(5);
+  run_loop(5);
   assert_int_equal(readies, 1);
   assert_int_equal(recv(nursery, &byte, 1, MSG_DONTWAIT), 0); /* nothing of outside stays open */
   kill(pid, SIGTERM);
   for (int i = 0; i < 500 && !strstr(cause, "signal 15"); i++)
-    turn(5);
+    run_loop(5);
   assert_non_null(strstr(cause, "signal 15"));
   kernel_end(k);
-  turn(5);
+  run_loop(5);
   close_all(fds);
 }
 
@@ -308,28 +309,28 @@ static void the_second_kernel_gets_a_nursery(void **state)
   say(nursery, "{\"ev\":\"ready\",\"pid\":5,\"nursery\":true}\n");
   answer(take_fork(more), pids[1]);
   say(more[0], "{\"ev\":\"ready\",\"pid\":11}\n");
-  turn(5);
+  run_loop(5);
   assert_int_equal(readies, 1);
   kernel_end(k);
   kernel_end(second);
-  turn(5);
+  run_loop(5);
   close_all(fds);
   close_all(more);
 }
 
-/* Names without a file belong to a network: one of our own, or another test's bell would be heard. */
+/* Names without a file belong to a network: one of our own, or another test could accept our requests. */
 static void alone(void)
 {
   if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
     fprintf(stderr, "in the host's network: %s\n", strerror(errno));
 }
 
-/* The tests run in a process namespace of their own, in which whoever hung the bell has no number. */
+/* The tests run in a process namespace of their own, in which the owner of the listener has no pid. */
 static void inside(void)
 {
   int status = 0;
-  bell = bell_hung("nested");
-  if (bell < 0 || unshare(CLONE_NEWPID)) {
+  nursery_listener = listener_open("nested");
+  if (nursery_listener < 0 || unshare(CLONE_NEWPID)) {
     perror("a process namespace");
     exit(77); /* skipped: it takes rights */
   }

@@ -3,5 +3,5 @@
 
 Read kernel.py first: it receives the messages and runs the cells. shell.py is IPython bent to our
 needs, wire.py and streams.py carry what it says, display.py decides what a value looks like,
-figures.py, pictures.py, frame.py and charts/ know matplotlib, PIL and pandas, nursery.py forks.
+figures.py, images.py, frame.py and charts/ know matplotlib, PIL and pandas, nursery.py forks.
 """

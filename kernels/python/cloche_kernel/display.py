@@ -13,7 +13,7 @@ from IPython.core.formatters import BaseFormatter, DisplayFormatter, JSONFormatt
 from traitlets import ObjectName, Unicode
 
 from . import frame, plain
-from .outlet import Encoded
+from .publisher import Encoded
 
 # Values of exactly these types have no methods to ask for, and their text is their repr.
 SIMPLE = frozenset({int, bool, str, float, complex, bytes, type(None)})

@@ -11,7 +11,7 @@ import math
 import sys
 from typing import Any
 
-from .outlet import Encoded
+from .publisher import Encoded
 from .plain import moment_text
 
 DEEPEST = 50

@@ -151,7 +151,7 @@ def _libraries() -> Iterator[list[Mapping]]:
 
 
 class Piece(ctypes.Structure):
-    """What lay.c is told."""
+    """What heap_file.c is told."""
 
     _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("offset", ctypes.c_uint64)]
 
@@ -163,7 +163,7 @@ def lay(to: int, from_: int) -> int:
     tables, and a checkpoint of a box holds only what its processes changed.
     """
     try:
-        library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "lay.so"))
+        library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "heap_file.so"))
         library.lay.restype = ctypes.c_long
         pieces, size = _own_pieces()
         os.ftruncate(to, size)
@@ -245,7 +245,7 @@ def _stretches(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
 
 
 class Span(ctypes.Structure):
-    """What move.c is told."""
+    """What enter_box.c is told."""
 
     _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
 

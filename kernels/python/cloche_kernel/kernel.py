@@ -18,10 +18,10 @@ import traceback
 from types import FrameType
 from typing import Any
 
-from . import ground, renewal, streams
+from . import reseed, staleness, streams
 from . import loop as loops
 from . import shell as shells
-from .outlet import Outlet, complain
+from .publisher import Publisher, complain
 from .wire import Wire, dumps
 
 PROTOCOL_FD = 3
@@ -34,9 +34,9 @@ class Kernel:
 
     def __init__(self) -> None:
         self.wire = Wire()
-        self.outlet = Outlet(self.wire)
-        self.streams = streams.install(self.outlet)
-        self.shell = shells.build(self.outlet)
+        self.publisher = Publisher(self.wire)
+        self.streams = streams.install(self.publisher)
+        self.shell = shells.build(self.publisher)
         self.loop: loops.CellLoop | None = None
         self.interruptible = False
         self.is_child = False
@@ -47,7 +47,7 @@ class Kernel:
         """Takes descriptor 3 and the pipes behind 1 and 2."""
         os.set_inheritable(PROTOCOL_FD, False)
         self.wire = Wire(socket.socket(fileno=PROTOCOL_FD))
-        self.outlet.attach(self.wire)
+        self.publisher.attach(self.wire)
         self.open_loop()
         signal.signal(signal.SIGINT, self.on_interrupt)
         signal.signal(RENEW_SIGNAL, self.on_renewal)
@@ -55,7 +55,7 @@ class Kernel:
 
     def on_renewal(self, _number: int, _frame: FrameType | None) -> None:
         """The box became another one while a cell runs: the interpreter comes here between two steps of it."""
-        renewal.renew()
+        reseed.renew()
 
     def open_loop(self) -> None:
         self.loop = self.shell.loop = loops.CellLoop()
@@ -74,10 +74,10 @@ class Kernel:
     def rehearse(self, cells: list[str]) -> None:
         """Runs cells that nobody sees and that leave nothing behind."""
         names, hidden = dict(self.shell.user_ns), dict(self.shell.user_ns_hidden)
-        audible, self.outlet.wire = self.outlet.wire, Wire()
+        audible, self.publisher.wire = self.publisher.wire, Wire()
         for code in cells:
             self.run(0, code, {})
-        self.outlet.wire = audible
+        self.publisher.wire = audible
         self.shell.forget(names, hidden)
 
     def serve(self) -> None:
@@ -118,14 +118,14 @@ class Kernel:
     def handle(self, message: dict[str, Any]) -> None:
         op = message.get("op")
         if op == "run":
-            if self.is_loaded_elsewhere and ground.changed():
+            if self.is_loaded_elsewhere and staleness.changed():
                 start_over(message, self.wire.received)
             self.is_loaded_elsewhere = False
             self.run(message["id"], message.get("code") or "", message.get("env") or {})
         elif op == "env":
             set_variables(message.get("set") or {})
             if message.get("renew"):
-                renewal.renew()
+                reseed.renew()
         elif op == "cd":
             self.wire.send(dumps(self.change_folder(message["path"])) + "\n")
 
@@ -140,7 +140,7 @@ class Kernel:
     def run(self, run_id: int, code: str, variables: dict[str, str]) -> None:
         """One cell, from `count` to `done`."""
         count = self.shell.execution_count
-        self.outlet.begin(run_id, count)
+        self.publisher.begin(run_id, count)
         before = set_variables(variables) if variables else {}
         result = self._run_cell(code)
         if before:
@@ -150,11 +150,11 @@ class Kernel:
         if code and not code.isspace() and self.shell.execution_count != count + 1:
             self.shell.execution_count = count + 1
         error = result.error_before_exec or result.error_in_exec
-        if error is not None and not self.outlet.failed:
+        if error is not None and not self.publisher.failed:
             self._report(error)
         for stream in self.streams:
             stream.buffer.finish()
-        self.outlet.end("error" if error is not None else "ok")
+        self.publisher.end("error" if error is not None else "ok")
 
     def _run_cell(self, code: str) -> Any:
         """Runs the code; an interrupt can strike only inside."""
@@ -174,7 +174,7 @@ class Kernel:
     def _report(self, error: BaseException) -> None:
         """An error that IPython showed elsewhere (a UsageError is only words on stderr)."""
         name, value = type(error).__name__, shells.safe_str(error)
-        self.outlet.error(name, value, [f"{name}: {value}" if value else name])
+        self.publisher.error(name, value, [f"{name}: {value}" if value else name])
 
     def on_interrupt(self, _signum: int, frame: FrameType | None) -> None:
         """SIGINT: into the cell's code, or the task it awaits, or nowhere."""
@@ -194,7 +194,7 @@ class Kernel:
         sock, self.wire.sock = self.wire.sock, None
         if sock is not None:
             sock.close()
-        self.outlet.wire = self.wire = Wire()
+        self.publisher.wire = self.wire = Wire()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self.loop is not None:
             self.loop.reclaim()

@@ -3,7 +3,7 @@
 
 What it promises its children: one thread, nothing of the user's run, no database, no open figure,
 execution count 1, and a heap frozen out of the garbage collector so that forks share it. What must
-differ between children (random numbers, keys, session, loop) is renewed in the child by renewal.py.
+differ between children (random numbers, keys, session, loop) is renewed in the child by reseed.py.
 """
 
 import array
@@ -17,9 +17,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import ground, heap, renewal
+from . import heap, reseed, staleness
 from .kernel import PROTOCOL_FD, Kernel
-from .outlet import complain
+from .publisher import complain
 from .wire import Wire, dumps
 
 # Each is optional: a template may lack it.
@@ -48,7 +48,7 @@ def load() -> None:
             continue
         except Exception as error:
             complain(f"importing {name} failed: {error!r}")
-    ground.note(["IPython", *HEAVY])
+    staleness.note(["IPython", *HEAVY])
 
 
 def end_threads() -> None:
@@ -112,7 +112,7 @@ class Nursery:
 
     def serve(self) -> None:
         """Forks on demand until the agent hangs up; the children stay. Where it would load something else now, another must."""
-        if ground.changed():
+        if staleness.changed():
             os._exit(0)
         self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, _note)
@@ -150,7 +150,7 @@ class Nursery:
                 os.close(fd)
             self.answer({"ev": "forked", "id": request, "pid": -1, "reason": "three descriptors are needed"})
             return
-        if ground.changed():
+        if staleness.changed():
             os._exit(0)
         try:
             pid = os.fork()
@@ -185,7 +185,7 @@ class Nursery:
                 os.close(fd)
             self.kernel.attach()
             self.kernel.introduce()
-            renewal.renew(fresh=True)
+            reseed.renew(fresh=True)
             self.kernel.is_loaded_elsewhere = True
             if not self.kernel.wire.waiting(CURTAIN):
                 self.kernel.rehearse(["1 + 1"])
@@ -244,6 +244,6 @@ def serve() -> None:
     kernel = Kernel()
     warm(kernel)
     end_threads()
-    renewal.prepare()
+    reseed.prepare()
     heap.settle()
     Nursery(sock, kernel).serve()

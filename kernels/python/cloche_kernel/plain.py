@@ -16,7 +16,7 @@ import sys
 import uuid
 from typing import Any
 
-from .outlet import Encoded
+from .publisher import Encoded
 
 LONG_NUMBER = re.compile(r"\d{19}")
 SMALLEST, LARGEST = -(2**63), 2**64 - 1

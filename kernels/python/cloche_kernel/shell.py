@@ -4,7 +4,7 @@
 It keeps all that users know (magics, In and Out, `!cmd`, top-level await, tracebacks) and drops what costs:
 the profile folder, the history database and its thread, the second compilation that
 only asks whether a cell awaits, and the tokenising of cells that hold no IPython syntax.
-What the shell has to say goes to the Outlet.
+What the shell has to say goes to the Publisher.
 """
 
 import builtins
@@ -34,7 +34,7 @@ from traitlets.config import Config
 from . import display, imports, terminal, traces
 from .inline import InlineBackend
 from .loop import CellLoop
-from .outlet import Outlet
+from .publisher import Publisher
 
 # A cell with none of these is Python as it stands: no magics, shell or help marks, prompts, indentation.
 IPYTHON_SYNTAX = re.compile(r"[%!?]|\A\s|\A\Z|^\s*(?:[,;/]|\.\.\.|>>>|In \[)", re.MULTILINE)
@@ -77,7 +77,7 @@ class Hook(DisplayHook):
         """No prompt: the client numbers results itself."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
-        self.shell.outlet.display(format_dict, main=True)
+        self.shell.publisher.display(format_dict, main=True)
 
     def finish_displayhook(self) -> None:
         """Nothing to flush."""
@@ -96,7 +96,7 @@ class Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, *_args: Any, update: bool = False, **_rest: Any) -> None:
         self._validate_data(data, metadata)
         if not update:
-            self.shell.outlet.display(data, main=False)
+            self.shell.publisher.display(data, main=False)
 
     def clear_output(self, wait: bool = False) -> None:
         """Results already sent stay."""
@@ -110,7 +110,7 @@ class Memory(dict):
 
 
 class Shell(InteractiveShell):
-    outlet: Outlet
+    publisher: Publisher
     loop: CellLoop | None = None
     leaving = False
 
@@ -141,7 +141,7 @@ class Shell(InteractiveShell):
     def _flush_figures(self) -> None:
         helpers = sys.modules.get("matplotlib._pylab_helpers")
         if helpers is not None and helpers.Gcf.figs:
-            self.outlet.flush()
+            self.publisher.flush()
             from . import figures
 
             figures.flush()
@@ -290,7 +290,7 @@ class Shell(InteractiveShell):
         return self.InteractiveTB.mode == "Context" and not self.call_pdb
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
-        self.outlet.error(_class_name(etype), safe_str(evalue), [str(part) for part in stb])
+        self.publisher.error(_class_name(etype), safe_str(evalue), [str(part) for part in stb])
 
 
 class _Nowhere(interactiveshell.ProfileDir):
@@ -304,7 +304,7 @@ class _Nowhere(interactiveshell.ProfileDir):
         self._trait_values["location"] = os.path.join(os.sep, "nonexistent")
 
 
-def build(outlet: Outlet) -> Shell:
+def build(publisher: Publisher) -> Shell:
     """The one shell of this process."""
     config = Config()
     config.HistoryManager.enabled = False
@@ -313,7 +313,7 @@ def build(outlet: Outlet) -> Shell:
     config.InteractiveShell.banner1 = ""
     config.InteractiveShell.display_page = False
     config.Completer.use_jedi = False
-    Shell.outlet = outlet
+    Shell.publisher = publisher
     with _in_memory():
         shell = Shell.instance(config=config, displayhook_class=Hook, display_pub_class=Publisher)
     shell.user_ns["_dh"][:] = [os.getcwd()]
@@ -343,9 +343,9 @@ def _adopt_matplotlib(module: Any) -> None:
 
 
 def _adopt_pil(module: Any) -> None:
-    from . import pictures
+    from . import images
 
-    pictures.hook(module)
+    images.hook(module)
 
 
 def _drive(run: Coroutine[Any, Any, Any]) -> Any:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from .outlet import Outlet
+from .publisher import Publisher
 
 
 class Stream(io.TextIOBase):
@@ -22,8 +22,8 @@ class Stream(io.TextIOBase):
 
     mode = "w"
 
-    def __init__(self, outlet: Outlet, name: str, fd: int) -> None:
-        self.outlet = outlet
+    def __init__(self, publisher: Publisher, name: str, fd: int) -> None:
+        self.publisher = publisher
         self.name = f"<{name}>"
         self._channel = name
         self._fd = fd
@@ -37,7 +37,7 @@ class Stream(io.TextIOBase):
             if self._direct:
                 _write_all(self._fd, text.encode("utf-8", "backslashreplace"))
             else:
-                self.outlet.text(self._channel, text)
+                self.publisher.text(self._channel, text)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
@@ -147,9 +147,9 @@ class Bytes(io.BufferedIOBase):
         """Stays open, like its stream."""
 
 
-def install(outlet: Outlet) -> tuple[Stream, Stream]:
+def install(publisher: Publisher) -> tuple[Stream, Stream]:
     """Puts the two streams and the joining print() in place."""
-    out, err = Stream(outlet, "stdout", 1), Stream(outlet, "stderr", 2)
+    out, err = Stream(publisher, "stdout", 1), Stream(publisher, "stderr", 2)
     for original in (sys.__stdout__, sys.__stderr__):
         if original is not None:
             original.reconfigure(write_through=True)  # type: ignore[union-attr]

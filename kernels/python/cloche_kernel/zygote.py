@@ -2,7 +2,7 @@
 """The zygote: a nursery outside all boxes, whose forks move into boxes and are kernels or nurseries there.
 
 It runs as a host user without rights, in namespaces of its own, on a read-only view of the template. The
-warden makes each box's user namespace belong to that user, so a fork of ours may enter it: move.c tells how, step by step. In
+warden makes each box's user namespace belong to that user, so a fork of ours may enter it: enter_box.c tells how, step by step. In
 the box the fork serves the box's agent: as the first kernel, or as a nursery where more than one is wanted. No user code runs
 before it is one of the box's own processes.
 
@@ -23,10 +23,10 @@ import socket
 import time
 from typing import Any
 
-from . import ground, heap, renewal
+from . import heap, reseed, staleness
 from .kernel import PROTOCOL_FD, Kernel
 from .nursery import Nursery, end_threads, load, warm
-from .outlet import complain
+from .publisher import complain
 from .wire import dumps
 
 HOME = "/home/user"
@@ -48,7 +48,7 @@ def _call(what: str, result: int) -> None:
 
 
 class Move(ctypes.Structure):
-    """What move.c is told."""
+    """What enter_box.c is told."""
 
     GROUPS_MAX = 16
     _fields_ = [
@@ -67,7 +67,7 @@ class Move(ctypes.Structure):
 
 
 class Mover:
-    """Forks into boxes: see move.c."""
+    """Forks into boxes: see enter_box.c."""
 
     STEPS = (
         "",
@@ -85,7 +85,7 @@ class Mover:
     ENDED = (FIRST_STEP + 3, errno.ENOMEM)  # the box has ended meanwhile, which is nobody's fault
 
     def __init__(self) -> None:
-        self.library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "move.so"))
+        self.library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "enter_box.so"))
         self.library.move_fork.restype = ctypes.c_long
         self.python = ctypes.pythonapi
         tid = ctypes.c_uint64()
@@ -244,7 +244,7 @@ class Zygote:
             self.mover.touch()
             os.chdir(HOME if os.path.isdir(HOME) else "/")
             nursery = Nursery(_open_agent_socket(), self.kernel)
-            if message["as"] == "kernel" and not (message.get("look") and ground.changed()):
+            if message["as"] == "kernel" and not (message.get("look") and staleness.changed()):
                 nursery.become()
             nursery.serve()
         except BaseException as error:
@@ -273,7 +273,7 @@ def _open_agent_socket() -> socket.socket:
 def _first_steps(kernel: Kernel) -> None:
     """What a fork does in its box before anybody asks it for something."""
     kernel.open_loop()
-    renewal.renew(fresh=True)
+    reseed.renew(fresh=True)
     kernel.rehearse(["1 + 1"])
 
 
@@ -293,7 +293,7 @@ def serve() -> None:
     warm(kernel)
     end_threads()
     mover = Mover()
-    renewal.prepare()
+    reseed.prepare()
     heap.settle(_heap_files(sock))
     mover.spans = heap.written(lambda: _first_steps(kernel))
     Zygote(sock, kernel, mover).serve()

@@ -51,7 +51,7 @@ static const char *from_environment(const char *name)
 static int expand(int argc, char **argv)
 {
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
-  buf_adds(&out, STR(CHORE_VALUES));
+  buf_adds(&out, STR(APPLET_VALUES));
   for (int i = 2; i < argc; i++) {
     if (applet_expand(str_of(argv[i]), from_environment, &out))
       break;
@@ -85,8 +85,8 @@ int applet_main(int argc, char **argv)
     return expand(argc, argv);
   if (!strcmp(argv[1], "workdir") && argc == 4)
     return workdir(argv);
-  if (!strcmp(argv[1], "place") && argc == 7)
+  if (!strcmp(argv[1], "copy") && argc == 7)
     return copy_step_main(argv + 2);
-  fprintf(stderr, "usage: agent expand VALUE... | workdir PATH USER | place SOURCE DEST OWNER MODE USER\n");
+  fprintf(stderr, "usage: agent expand VALUE... | workdir PATH USER | copy SOURCE DEST OWNER MODE USER\n");
   return 2;
 }

@@ -27,7 +27,7 @@ struct pipe_end {
 struct exec_cmd {
   uint32_t number;
   unsigned refs; /* one for the process, one per handle */
-  bool reaped, told;
+  bool reaped, reported;
   int status;
   char who[32];
   struct pipe_end ends[2];
@@ -41,8 +41,8 @@ static int warden_fd = -1;
 /* A warden that reads slowly slows the command down. */
 static void say(uint32_t number, enum exec_what what, int status, struct str bytes)
 {
-  struct exec_event word = {number, what, status};
-  struct iovec parts[2] = {{&word, sizeof(word)}, {(void *)bytes.p, bytes.n}};
+  struct exec_event event = {number, what, status};
+  struct iovec parts[2] = {{&event, sizeof(event)}, {(void *)bytes.p, bytes.n}};
   struct msghdr msg = {.msg_iov = parts, .msg_iovlen = bytes.n ? 2 : 1};
   while (warden_fd >= 0 && sendmsg(warden_fd, &msg, MSG_NOSIGNAL) < 0) {
     struct pollfd room = {.fd = warden_fd, .events = POLLOUT};
@@ -80,9 +80,9 @@ static void end_close(struct pipe_end *e)
 
 static void exec_over(struct exec_cmd *o)
 {
-  if (o->told)
+  if (o->reported)
     return;
-  o->told = true;
+  o->reported = true;
   end_close(&o->ends[0]);
   end_close(&o->ends[1]);
   uv_timer_stop(&o->grace);
@@ -248,11 +248,11 @@ static int packet_read(struct arena *arena, struct str text, struct packet *p, s
   while (text.n) {
     struct boot_field field;
     if (text.n < sizeof(field))
-      return err_set(err, -EPROTO, "order: %zu stray bytes", text.n);
+      return err_set(err, -EPROTO, "exec packet: %zu stray bytes", text.n);
     memcpy(&field, text.p, sizeof(field));
     text = str_skip(text, sizeof(field));
     if (field.len > text.n)
-      return err_set(err, -EPROTO, "order: field %u is cut", field.tag);
+      return err_set(err, -EPROTO, "exec packet: field %u is cut", field.tag);
     struct str value = str_sub(text, 0, field.len);
     text = str_skip(text, field.len);
     if (field.tag == EXEC_NUMBER && !str_u64(value, &number))
@@ -264,7 +264,7 @@ static int packet_read(struct arena *arena, struct str text, struct packet *p, s
     else if (field.tag == EXEC_ARG && p->nargs < ARGS_MAX)
       p->argv[p->nargs++] = arena_z(arena, value);
   }
-  return p->nargs ? 0 : err_set(err, -EPROTO, "order without a program");
+  return p->nargs ? 0 : err_set(err, -EPROTO, "exec packet without a program");
 }
 
 static void handle_packet(struct agent *a, struct str text, int input)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_exec.h - commands the warden has run while a template is built, and the template's start command later on.
  *
- * Their output goes to the warden word by word (wire/exec_packet.h) while it listens, and always to the logbook. A
+ * Their output goes to the warden event by event (wire/exec_packet.h) while it listens, and always to the log ring. A
  * command is over when it was reaped and its pipes are at their end; what it left running in the background is not
  * waited for longer than a moment. */
 #ifndef CLOCHE_AGENT_BUILD_BUILD_EXEC_H

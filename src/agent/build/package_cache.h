@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* package_cache.h - tells package managers of a build where earlier builds left their downloads (JAIL_CACHE,
+/* package_cache.h - points package managers of a build to the downloads of earlier builds (JAIL_CACHE,
  * src/warden/build/download_cache.h). */
 #ifndef CLOCHE_AGENT_BUILD_PACKAGE_CACHE_H
 #define CLOCHE_AGENT_BUILD_PACKAGE_CACHE_H

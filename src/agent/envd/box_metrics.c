@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_metrics.c - numbers of this box, not of its host.
  *
- * Where the warden has told the limits (CLOCHE_MEMORY bytes, CLOCHE_CPUS), /proc/meminfo and /proc/stat speak of the
+ * Where the warden has set the limits (CLOCHE_MEMORY bytes, CLOCHE_CPUS), /proc/meminfo and /proc/stat are about the
  * whole machine and are of no use. Then memory and cpu come from the box's own cgroup when it is mounted in here, else
  * from the processes of the box: pid 1 sees all of them, and what a dead one used has gone to its parent. */
 #include "agent/envd/box_metrics.h"
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <sys/statvfs.h>
@@ -18,7 +18,7 @@ struct cpu_mark {
 };
 
 static struct {
-  uint64_t memory_limit; /* 0 = not told */
+  uint64_t memory_limit; /* 0 = unknown */
   unsigned cpus;
   struct cpu_mark last;
 } metrics;
@@ -76,13 +76,13 @@ struct tally {
 static uint64_t stat_field(struct str text, int field)
 {
   ptrdiff_t close = str_rfind(text, ')');
-  struct str rest = close < 0 ? STR_NONE : str_skip(text, (size_t)close + 2), word = STR_NONE;
+  struct str rest = close < 0 ? STR_NONE : str_skip(text, (size_t)close + 2), token = STR_NONE;
   for (int i = 3; i <= field; i++) {
     struct str all = rest;
-    str_cut(all, ' ', &word, &rest);
+    str_cut(all, ' ', &token, &rest);
   }
   int64_t v = 0;
-  return str_i64(word, &v) == 0 && v > 0 ? (uint64_t)v : 0;
+  return str_i64(token, &v) == 0 && v > 0 ? (uint64_t)v : 0;
 }
 
 /* Pages that several processes share count by share, else each of them would count as its own. */
@@ -98,12 +98,12 @@ static uint64_t memory_resident(const char *pid)
   cleanup_free char *path = xasprintf("/proc/%s/statm", pid);
   cleanup_buf struct buf text = BUF_INIT(PROC_FILE_MAX);
   uint64_t pages = 0;
-  struct str size, rest, word;
+  struct str size, rest, token;
   if (file_read(path, &text) < 0)
     return 0;
   str_cut(buf_str(&text), ' ', &size, &rest);
-  str_cut(rest, ' ', &word, &size);
-  str_u64(word, &pages);
+  str_cut(rest, ' ', &token, &size);
+  str_u64(token, &pages);
   return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -175,14 +175,14 @@ static struct cpu_mark cpu_machine(void)
 {
   cleanup_buf struct buf text = BUF_INIT((size_t)1 << 20);
   file_read("/proc/stat", &text);
-  struct str line, rest, word;
+  struct str line, rest, token;
   str_cut(buf_str(&text), '\n', &line, &rest);
   line = str_trim(str_skip(line, 3));
   uint64_t v[8] = {0}, total = 0; /* user nice system idle iowait irq softirq steal; guest is inside user */
   for (size_t i = 0; i < ARRAY_LEN(v); i++) {
     struct str all = line;
-    str_cut(all, ' ', &word, &line);
-    str_u64(word, &v[i]);
+    str_cut(all, ' ', &token, &line);
+    str_u64(token, &v[i]);
     total += v[i];
   }
   return (struct cpu_mark){total - v[3] - v[4], total};

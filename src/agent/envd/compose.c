@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compose.c - POST /files/compose: several files become one. The pieces are copied on a worker thread into a temporary
  * file beside the destination, which takes its place in one step; on any failure everything stays as it was. */
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/resolve.h"
 #include "agent/thread_pool.h"

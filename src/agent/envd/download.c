@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* download.c - GET /files: regular files by sendfile, whole or a range; what has no size (/proc) or is asked for
  * gzipped is read piece by piece on a worker thread, one piece in flight. */
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/http_fields.h"
 #include "agent/envd/resolve.h"

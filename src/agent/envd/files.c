@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files.c - who may use /files: token header, else a signature in the URL. */
 #include "agent/envd/files.h"
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include <stdio.h>
 
 #define QUERY_MAX ((size_t)64 << 10)

@@ -5,7 +5,7 @@
  * agent at birth (X-Cloche-Control). The timestamps order the tries of a control plane that repeats itself; the clock
  * is left alone, because a box has the clock of its host. */
 #include "agent/envd/init.h"
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include "agent/agent_boot.h"
 #include "agent/machine_id.h"
 
@@ -54,7 +54,7 @@ static void token_set(struct agent *a, const struct json *token)
   a->token = json_given(token) ? xstrndup(token->text.p, token->text.n) : NULL;
 }
 
-/* A box made from another one's memory is told who it is. */
+/* A box restored from another one's checkpoint gets its own identity. */
 static void identity_take(struct agent *a, const struct json *body)
 {
   const struct json *id = json_get(body, "sandboxID"), *renew = json_get(body, "renew");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.h - POST /init: the control plane tells the box its token, variables and defaults; GET /envs shows the
+/* init.h - POST /init: the control plane sends the box its token, variables and defaults; GET /envs shows the
  * variables. */
 #ifndef CLOCHE_AGENT_ENVD_INIT_H
 #define CLOCHE_AGENT_ENVD_INIT_H

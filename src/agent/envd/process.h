@@ -28,7 +28,7 @@ struct process *process_select(const struct msg_selector *s); /* live ones only;
 pid_t process_pid(const struct process *p);
 
 /* The call gets `start`, then everything from now on. `deadline_ms` > 0 (Start only): kills the process by then and
- * tells this caller deadline_exceeded first, whether or not it is still there. */
+ * fails this caller with deadline_exceeded first, whether or not it is still there. */
 void process_subscribe(struct process *p, struct rpc_call *c, uint64_t deadline_ms);
 /* An end not older than 30 s: sends start, end, end of stream. False when nothing is kept under that name. */
 bool process_replay(const struct msg_selector *s, struct rpc_call *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_end.h - how a process ended, in the contract's words. */
+/* process_end.h - how a process ended, in the API's terms. */
 #ifndef CLOCHE_AGENT_ENVD_PROCESS_END_H
 #define CLOCHE_AGENT_ENVD_PROCESS_END_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* router.c - the order of checks decides which error a caller sees: CORS, then access token, then user, then route. */
 #include "agent/envd/router.h"
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/init.h"
 #include "agent/envd/box_metrics.h"

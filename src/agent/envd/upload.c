@@ -6,7 +6,7 @@
  * file there. A body that fits into the first buffer is carried on the loop, at the price of a few system calls and
  * without a thread. After a failure the rest of the body is read and dropped, so that the client hears the reason and
  * not a broken connection. */
-#include "agent/envd/reply.h"
+#include "agent/envd/http_reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/inflate.h"
 #include "agent/envd/metadata.h"
@@ -27,7 +27,7 @@ struct written {
   char *path;
 };
 
-/* What one turn of the worker carries: bytes, then what the pipe holds, then more bytes. */
+/* What one round of the worker writes: bytes, then what the pipe holds, then more bytes. */
 struct load {
   struct buf bytes, more;
   int pipe[2]; /* 0: none yet */

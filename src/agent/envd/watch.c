@@ -127,7 +127,7 @@ static int child_seen(struct walk *walk, const char *dir, const struct dirent *e
 }
 
 /* Watches a directory and everything below. Those that can't be watched are passed over, but the end of the kernel's
- * watches is told. */
+ * watches is notified. */
 static int dir_add(struct walk *walk, const char *name, int depth)
 {
   cleanup_free char *full = xasprintf("%s/%s", walk->w->path, name);
@@ -229,7 +229,7 @@ static bool name_watched(const struct watch *w, const char *name)
   return false;
 }
 
-/* True when the event has been told already by the walk that found this directory. */
+/* True when the event has been reported already by the walk that found this directory. */
 static bool dir_arrived(struct watch *w, const struct inotify_event *ev, const char *name, watch_fn fn, void *arg)
 {
   if (ev->mask & IN_MOVED_TO && w->moved_name) {

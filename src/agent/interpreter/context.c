@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c - who has the turn, and the life of the kernel behind it; see context.h.
+/* context.c - a context's queue of runs, and the lifecycle of its kernel; see context.h.
  *
  *   COLD --start--> STARTING --ready--> MOVING --moved--> IDLE <--done-- RUNNING
  *     ^                |                   |                |               ^  |
  *     +----------------+------ death ------+----------------+---------------+--+
  *
- * MOVING is left out where the kernel starts in the right directory. A run whose client left keeps the turn until the
+ * MOVING is left out where the kernel starts in the right directory. A run whose client left stays active until the
  * kernel says it is over: it is interrupted, again every few seconds, and what it prints is dropped. One whose client
  * was cut off, as by a pause of the box, keeps it too and is let run to its end; one that still waited keeps its place,
  * as a copy of the context's own. A kernel that can't even start is tried twice; then those who wait get an error, and
@@ -107,7 +107,7 @@ static void queue_fault(struct context *c, const char *name, const char *value, 
     run_fault(queue_pop(c), name, value, traceback);
 }
 
-/* Everyone who waited is told. They may delete the context or wait again: only those there now are served. */
+/* Everyone who waited is called. They may delete the context or wait again: only those there now are served. */
 static void waits_tell(struct context *c, int code, const char *why)
 {
   struct context_wait *w = c->waits;
@@ -115,7 +115,7 @@ static void waits_tell(struct context *c, int code, const char *why)
   while (w) {
     struct context_wait *next = w->next;
     w->context = NULL;
-    w->told(w, code, why);
+    w->ready(w, code, why);
     w = next;
   }
 }
@@ -302,7 +302,7 @@ static const struct kernel_listener listener = {
     .death = on_death,
 };
 
-/* ---- turns ---- */
+/* ---- runs ---- */
 
 /* The sandbox's own variables: once per kernel process, and again when they changed. */
 static void env_tell(struct context *c)
@@ -388,7 +388,7 @@ static void queue_remove(struct context *c, struct run *r)
   c->queued--;
 }
 
-/* Takes the run from its context; the context when it had the turn, else NULL. */
+/* Takes the run from its context; the context when it was active, else NULL. */
 static struct context *run_leave(struct run *r)
 {
   struct context *c = r->context;
@@ -454,7 +454,7 @@ static struct stray *stray_of(const struct run *r)
   return NULL;
 }
 
-/* Takes the place of a run that waits. False: it has the turn, or there is no memory for it. */
+/* Takes the place of a run that waits. False: it is active, or there is no memory for it. */
 static bool run_stray(struct run *r)
 {
   struct context *c = r->context;
@@ -582,7 +582,7 @@ void context_warm(struct context *c, struct context_wait *w)
 {
   if (w && (c->state == IDLE || c->state == RUNNING)) {
     w->context = NULL;
-    w->told(w, 0, NULL);
+    w->ready(w, 0, NULL);
     return;
   }
   if (w)

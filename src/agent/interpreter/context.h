@@ -2,7 +2,7 @@
 /* context.h - contexts: named kernels with a queue in front of them.
  *
  * One execution at a time, first come first served; different contexts know nothing of each other. A context
- * outlives its kernel: when the process dies its run is told, a new one is started, its directory and
+ * outlives its kernel: when the process dies its run fails, a new one is started, its directory and
  * variables are set again, and those who waited are served. Kernels are started when first wanted. */
 #ifndef CLOCHE_AGENT_INTERPRETER_CONTEXT_H
 #define CLOCHE_AGENT_INTERPRETER_CONTEXT_H
@@ -15,7 +15,7 @@ struct run;
 
 struct run_ops {
   void (*line)(struct run *r, struct str line); /* one event, LF included */
-  void (*end)(struct run *r);                   /* all was told; the last call */
+  void (*end)(struct run *r);                   /* all output was delivered; the last call */
 };
 
 /* One execution, embedded in what asked for it. code and env must live until it ended or was abandoned. */
@@ -29,9 +29,9 @@ struct run {
   bool retried;
 };
 
-/* Someone who waits for a context to be ready. Embedded; told once: 0, or negative with the reason. */
+/* Someone who waits for a context to be ready. Embedded; called once: 0, or negative with the reason. */
 struct context_wait {
-  void (*told)(struct context_wait *w, int code, const char *why);
+  void (*ready)(struct context_wait *w, int code, const char *why);
   struct context *context; /* NULL when not waiting */
   struct context_wait *next;
 };
@@ -40,10 +40,10 @@ struct context_wait {
 #define CONTEXT_NO_CWD    (-ENOTDIR)
 
 struct contexts *contexts_new(const struct kernel_host *host, struct kernel_specs *specs, size_t queue_max);
-void contexts_free(struct contexts *all); /* ends every kernel */
-void contexts_renew(
-    struct contexts *all); /* the box became another one: busy kernels are told at once, others before their next run */
-void contexts_tell(struct contexts *all); /* waiting kernels get the sandbox's variables before a cell asks for them */
+void contexts_free(struct contexts *all);  /* ends every kernel */
+void contexts_renew(struct contexts *all); /* the box became another one: busy kernels are notified at once, others
+                                              before their next run */
+void contexts_tell(struct contexts *all);  /* waiting kernels get the sandbox's variables before a cell asks for them */
 struct context *contexts_find(struct contexts *all, struct str id);
 struct context *contexts_default(struct contexts *all, const char *language); /* NULL when there is none (any more) */
 struct context *contexts_next(struct contexts *all, const struct context *c); /* visible ones in order of creation */
@@ -56,7 +56,7 @@ void context_delete(struct context *c);
 void context_restart(struct context *c, struct context_wait *w);
 /* Gives a running program to a context that has no kernel yet. */
 int context_adopt(struct context *c, const int fds[3], pid_t pid);
-/* Starts the kernel if need be; w (may be NULL) is told when it is ready, at once if it is. */
+/* Starts the kernel if need be; w (may be NULL) is called when it is ready, at once if it is. */
 void context_warm(struct context *c, struct context_wait *w);
 void context_wait_cancel(struct context_wait *w);
 
@@ -68,7 +68,7 @@ bool context_full(const struct context *c); /* its queue takes no more */
 
 int context_submit(struct context *c, struct run *r); /* 0, or -EAGAIN when the queue is full */
 void run_abandon(struct run *r);                      /* its client left: never started, or interrupted */
-void run_detach(struct run *r); /* its client was cut off: has or gets its turn all the same, unheard */
+void run_detach(struct run *r); /* its client was cut off: it runs all the same, its output is dropped */
 void run_pause(struct run *r);  /* its client reads slowly: its kernel is held back */
 void run_resume(struct run *r);
 

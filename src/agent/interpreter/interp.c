@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interp.c - the HTTP face of the code interpreter: routes, contexts and health; see interp.h.
  *
- * Errors are plain text with the words clients know; validation answers 422 with a list. Nothing is read from disk and
- * no kernel is started before the first request that needs it, so opening the port costs the agent nothing. */
+ * Errors are plain text with the messages clients know; validation answers 422 with a list. Nothing is read from disk
+ * and no kernel is started before the first request that needs it, so opening the port costs the agent nothing. */
 #include "agent/interpreter/interp.h"
 #include "agent/agent.h"
 #include "agent/interpreter/interp_http.h"
@@ -150,8 +150,8 @@ static struct ask *ask_new(struct interp *in, struct http_x *x, const struct htt
   }
   a->in = in;
   a->x = x;
-  buf_init(&a->body, FACE_BODY_MAX);
-  a->arena = ARENA_INIT(FACE_PARSED_MAX);
+  buf_init(&a->body, INTERP_BODY_MAX);
+  a->arena = ARENA_INIT(INTERP_PARSED_MAX);
   http_x_handle(x, ops, a);
   return a;
 }
@@ -162,7 +162,7 @@ static void with_body(struct interp *in, struct http_x *x, void (*full)(struct a
   if (!a)
     return;
   a->full = full;
-  http_x_body_max(x, FACE_BODY_MAX);
+  http_x_body_max(x, INTERP_BODY_MAX);
   http_x_resume(x);
 }
 
@@ -226,7 +226,7 @@ static const struct http_x_ops create_ops = {.gone = on_creator_gone};
 
 static void create_full(struct ask *a)
 {
-  struct buf cleanup_buf wrong = BUF_INIT(2 * FACE_BODY_MAX);
+  struct buf cleanup_buf wrong = BUF_INIT(2 * INTERP_BODY_MAX);
   struct contexts *all = interp_http_contexts(a->in);
   struct context_request r;
   struct err err = ERR_NONE;
@@ -249,7 +249,7 @@ static void create_full(struct ask *a)
     interp_http_no_kernel(a->x, language, &err);
     return;
   }
-  a->waits[0].told = on_created;
+  a->waits[0].ready = on_created;
   a->context = context_new(all, spec, language, cwd, false, &a->waits[0]);
 }
 
@@ -277,7 +277,7 @@ static void restart_context(struct interp *in, struct http_x *x, struct context 
   if (!a)
     return;
   a->context = c;
-  a->waits[0].told = on_restarted;
+  a->waits[0].ready = on_restarted;
   context_restart(c, &a->waits[0]);
 }
 
@@ -313,8 +313,8 @@ static void health(struct interp *in, struct http_x *x)
     return;
   struct contexts *all = interp_http_contexts(in);
   struct context *first = contexts_default(all, "python"), *second = contexts_default(all, "javascript");
-  a->waits[0].told = on_health_first;
-  a->waits[1].told = on_health_second;
+  a->waits[0].ready = on_health_first;
+  a->waits[1].ready = on_health_second;
   a->waiting = 1 + !!first + !!second;
   if (first)
     context_warm(first, &a->waits[0]);

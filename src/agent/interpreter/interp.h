@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interp.h - the code-interpreter API of a box: runs cells in long-lived language kernels for HTTP clients.
  *
- * Start reading here. The rooms behind it, in the order a request walks through them: interp.c (routes and answers),
+ * Start reading here. The files behind it, in the order a request walks through them: interp.c (routes and answers),
  * interp_request.c (bodies and their 422 answers), interp_execute.c (one streamed execution), context.c (who has
- * the turn, birth and death of kernels), kernel.h (the face of a kernel), kernel_native.c and jupyter.c (its two
+ * queues, start and death of kernels), kernel.h (the interface of a kernel), kernel_native.c and jupyter.c (its two
  * drivers), kernel_output.c (kernel events become lines for the client).
  *
  * Everything runs on the agent's one loop. Kernels are started when first needed. */
@@ -24,7 +24,7 @@ int interp_start(uv_loop_t *loop, struct agent *agent);
 /* Starts a language's default kernel, where this box has it, without waiting. */
 void interp_warm(const char *language);
 
-/* The box has got its name: kernels that wait are told its variables ahead of their first cell. */
+/* The box has got its name: idle kernels get its variables before their first cell. */
 void interp_named(void);
 
 /* Gives a program that is already loaded to a language: fds are its protocol socket and the read ends of its stdout

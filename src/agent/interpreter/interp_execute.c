@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interp_execute.c - POST /execute: picks the context, then streams what its run says.
  *
- * The head of the answer goes out before the turn is waited for, but it and the run's number, which tell a client
+ * The head of the answer goes out before the run is queued, but it and the run's number, which tell a client
  * nothing it waits for, stay up to two milliseconds to travel with what follows: a short cell is then one packet and
  * one wake-up for everyone on the way. Otherwise one event is one chunk, sent at once; a keepalive line goes out after
  * five silent seconds, queued or running. A client that leaves takes its run with it: dropped from the queue, or
@@ -47,15 +47,15 @@ static void streams_remove(struct execution *e)
 static void on_keepalive(uv_timer_t *t)
 {
   struct interp *in = t->data;
-  uint64_t now = uv_now(in->host.loop), wait = FACE_KEEPALIVE_MS;
+  uint64_t now = uv_now(in->host.loop), wait = INTERP_KEEPALIVE_MS;
   for (struct execution *e = in->streams, *next; e; e = next) {
     next = e->next;
     uint64_t silent = now - e->written_ms;
-    if (silent >= FACE_KEEPALIVE_MS) {
+    if (silent >= INTERP_KEEPALIVE_MS) {
       e->written_ms = now;
       http_send(e->x, STR("{\"type\":\"keepalive\"}\n"));
     } else {
-      wait = MIN(wait, FACE_KEEPALIVE_MS - silent);
+      wait = MIN(wait, INTERP_KEEPALIVE_MS - silent);
     }
   }
   if (in->streams)
@@ -73,7 +73,7 @@ static void streams_add(struct execution *e)
     e->next->prev = e;
   in->streams = e;
   if (!uv_is_active((uv_handle_t *)&in->keepalive))
-    uv_timer_start(&in->keepalive, on_keepalive, FACE_KEEPALIVE_MS, 0);
+    uv_timer_start(&in->keepalive, on_keepalive, INTERP_KEEPALIVE_MS, 0);
 }
 
 /* ---- the beginning of an answer ---- */
@@ -109,7 +109,7 @@ static void execution_open_soon(struct execution *e)
 {
   e->unopened = true;
   if (e->in->unopened++ == 0)
-    uv_timer_start(&e->in->opening, on_opening, FACE_OPEN_MS, 0);
+    uv_timer_start(&e->in->opening, on_opening, INTERP_OPEN_MS, 0);
 }
 
 /* True when the line may wait with the head. */
@@ -159,7 +159,7 @@ static void execution_begin(struct execution *e, struct context *c)
   context_submit(c, &e->run);
 }
 
-static void on_told(struct context_wait *w, int code, const char *why)
+static void on_ready(struct context_wait *w, int code, const char *why)
 {
   struct execution *e = (struct execution *)((char *)w - offsetof(struct execution, wait));
   if (code == 0)
@@ -192,7 +192,7 @@ static void execution_by_language(struct execution *e, struct str given)
     execution_begin(e, c);
     return;
   }
-  e->wait.told = on_told;
+  e->wait.ready = on_ready;
   e->context = c;
   if (c)
     context_warm(c, &e->wait);
@@ -224,7 +224,7 @@ static const struct http_x_ops execution_ops = {.drain = on_drain, .gone = on_go
 void execute_start(struct interp *in, struct http_x *x, struct str body, struct arena *arena, void (*gone)(void *arg),
                    void *arg)
 {
-  struct buf cleanup_buf wrong = BUF_INIT(2 * FACE_BODY_MAX);
+  struct buf cleanup_buf wrong = BUF_INIT(2 * INTERP_BODY_MAX);
   struct execute_request r;
   struct execution *e = arena_alloc(http_x_arena(x), sizeof(*e));
   if (!e) {

@@ -6,12 +6,12 @@
 #include "agent/interpreter/context.h"
 #include "net/http.h"
 
-#define FACE_BODY_MAX     ((size_t)96 << 20)  /* largest request body */
-#define FACE_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
-#define FACE_KEEPALIVE_MS 5000                /* longest silence in a stream */
+#define INTERP_BODY_MAX     ((size_t)96 << 20)  /* largest request body */
+#define INTERP_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
+#define INTERP_KEEPALIVE_MS 5000                /* longest silence in a stream */
 
 /* Longest wait of an answer's head for its first event; the loop's first millisecond may be over at once */
-#define FACE_OPEN_MS      2
+#define INTERP_OPEN_MS      2
 
 struct execution;
 

@@ -63,7 +63,7 @@ static void fault_syntax(struct faults *f, const struct json_error *why)
   buf_addz(f->w.b, "}}]}");
 }
 
-/* The body as an object, or NULL with its fault told and closed. */
+/* The body as an object, or NULL with its fault written and closed. */
 static struct json *object_read(struct arena *a, struct str text, struct faults *f)
 {
   struct json_error why = {0, NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interp_request.h - request bodies of the code-interpreter API, checked field by field.
  *
- * null, absent and (for names) empty all mean "not given". What is wrong is told the way clients know it: a list of
+ * null, absent and (for names) empty all mean "not given". Errors have the form clients know: a list of
  * {type, loc, msg, input}. */
 #ifndef CLOCHE_AGENT_INTERPRETER_INTERP_REQUEST_H
 #define CLOCHE_AGENT_INTERPRETER_INTERP_REQUEST_H

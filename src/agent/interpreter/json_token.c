@@ -31,7 +31,7 @@ static void skip_space(struct str *in)
 }
 
 /* Length of the run of bytes that need no look: printable ASCII but quote and backslash. Eight at a time, since
- * pictures are megabytes of base64. */
+ * images are megabytes of base64. */
 static size_t plain_run(const char *p, size_t n)
 {
   const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;

@@ -111,7 +111,7 @@ static int jupyter_run(struct kernel *k, struct str code, const struct json *env
   return 0;
 }
 
-/* Its random numbers are the user's own affair: no word of the protocol renews them. */
+/* Its random numbers are the user's own affair: the protocol has no message to renew them. */
 static int jupyter_set_env(struct kernel *k, const struct env *env, bool renew UNUSED)
 {
   struct jupyter *j = (struct jupyter *)k;
@@ -354,7 +354,7 @@ static void jupyter_gone(struct jupyter *j, const char *why)
   kernel_died(&j->k, cause);
 }
 
-/* What the kernel still said is read before its death is told. */
+/* What the kernel still said is read before its death is reported. */
 static void jupyter_last_words(struct jupyter *j)
 {
   for (int i = 0; i < CHANNELS; i++)

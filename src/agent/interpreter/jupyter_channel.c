@@ -54,7 +54,7 @@ static void flush(struct channel *c)
 }
 
 /* A connection that failed before the handshake begins anew with a fresh greeting; a later loss is the kernel's end,
- * which its exit tells. */
+ * which its exit shows. */
 static void lost(struct channel *c)
 {
   bool again = c->zmtp.state == ZMTP_GREETING || c->zmtp.state == ZMTP_HANDSHAKE;

@@ -13,7 +13,7 @@ void jupyter_session_init(struct jupyter_session *s)
   s->last = 0;
 }
 
-/* HMAC-SHA256 over frames that do not lie together, as lower-case hex. */
+/* HMAC-SHA256 over frames that are not contiguous, as lower-case hex. */
 static void sign(const struct jupyter_session *s, const struct str *frames, char out[2 * SHA256_LEN + 1])
 {
   uint8_t inner[64] = {0}, outer[64], sum[SHA256_LEN];

@@ -126,7 +126,7 @@ static int take_command(struct zmtp *z, struct str body)
   return 0;
 }
 
-static void tell(struct zmtp *z)
+static void deliver(struct zmtp *z)
 {
   struct str frames[ZMTP_FRAMES_MAX];
   size_t n = z->n;
@@ -152,11 +152,11 @@ static int take_frame(struct zmtp *z, const struct frame *f)
   z->len[z->n++] = f->len;
   z->parsed = body + f->len;
   if (!(f->flags & FLAG_MORE))
-    tell(z);
+    deliver(z);
   return 0;
 }
 
-/* What was told is not needed any more; the frames of an unfinished message move to the front. */
+/* What was delivered is not needed any more; the frames of an unfinished message move to the front. */
 static void drop_told(struct zmtp *z)
 {
   size_t keep = z->n ? z->start : z->parsed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.c - what both drivers share: the calls of the face, spares, starting a program, and death in words.
+/* kernel.c - what both drivers share: the calls of the interface, spares, starting a program, and exit messages.
  *
  * A language with a nursery keeps one spare kernel once a box has asked for a second one: contexts come in groups, and
- * a fork that was made ahead is there at once. It is forked in a quiet moment and ended when nobody wants it. */
+ * a pre-forked one is there at once. It is forked in a quiet moment and ended when nobody wants it. */
 #include "agent/interpreter/kernel.h"
 #include "agent/agent.h"
 #include "agent/spawn.h"

@@ -28,8 +28,8 @@ struct kernel_listener {
   void (*ready)(void *arg);
   void (*moved)(void *arg, bool ok, const char *reason); /* the answer to kernel_cd */
   void (*line)(void *arg, struct str line);              /* one event of the current run, LF included */
-  void (*done)(void *arg);                               /* the current run is over, all its lines were told */
-  void (*death)(void *arg, const char *cause);           /* told once; call kernel_end() in it or soon after */
+  void (*done)(void *arg);                               /* the current run is over, all its lines were delivered */
+  void (*death)(void *arg, const char *cause);           /* called once; call kernel_end() in it or soon after */
 };
 
 struct kernel_driver {
@@ -54,7 +54,7 @@ struct kernel {
   uint64_t run_id;
   bool running;
   bool heard; /* the current run has shown a sign of life */
-  bool ended; /* kernel_end() was called: nothing is told any more */
+  bool ended; /* kernel_end() was called: no callback comes any more */
   bool paused;
   unsigned env_generation; /* of the variables it was given; the context's to use */
   unsigned renewals;       /* of the agent, that its random numbers come from */
@@ -78,15 +78,15 @@ void kernel_renew(struct kernel *k); /* in the middle of a run: new random numbe
 void kernel_pause(struct kernel *k); /* reads nothing more from it until resumed; calls may nest in callbacks */
 void kernel_resume(struct kernel *k);
 void kernel_end(struct kernel *k); /* kills the process and forgets it */
-void kernel_spares_end(void);      /* ends what was made ahead */
+void kernel_spares_end(void);      /* ends spare kernels */
 
 /* For drivers: the common beginning, and telling the listener. */
 void kernel_init(struct kernel *k, const struct kernel_host *host, const struct kernel_spec *spec,
                  const struct kernel_listener *listener, void *arg);
 void kernel_begin(struct kernel *k);                     /* a run starts */
 void kernel_done(struct kernel *k);                      /* it is over */
-void kernel_died(struct kernel *k, const char *cause);   /* told once */
-void kernel_explain(int status, char *out, size_t size); /* a wait status in words */
+void kernel_died(struct kernel *k, const char *cause);   /* calls death once */
+void kernel_explain(int status, char *out, size_t size); /* a wait status as text */
 /* The variables that a kernel process starts with. */
 void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more,
                      struct env *env);

@@ -5,7 +5,7 @@
  * bytes when both are ready, and both pipes are drained at `drain` and `done`, so output keeps the order it was
  * written in. While a client reads slowly the kernel is paused: nothing is read from its descriptors, so it blocks in
  * its own write and nobody else notices. Death shows as end of file on the socket or as the exit of the process,
- * whichever comes first; what the kernel still had to say is read before it is told. */
+ * whichever comes first; what the kernel still had to say is read before that is reported. */
 #include "agent/interpreter/kernel_message.h"
 #include "agent/interpreter/kernel_nursery.h"
 #include "agent/interpreter/json_token.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define READ_SIZE      ((size_t)256 << 10) /* one read from a kernel */
-#define READ_TURNS     16                  /* reads before others get their turn */
+#define READ_ROUNDS    16                  /* reads before other descriptors are served */
 #define OUT_MAX        ((size_t)512 << 20) /* a cell of 64 MiB, escaped */
 #define STATUS_WAIT_MS 300                 /* between end of file and the exit status */
 #define IN_KEEP        ((size_t)64 << 10)
@@ -269,7 +269,7 @@ static void native_line(struct native *n, struct str line)
 
 /* ---- receiving ---- */
 
-/* Handles the complete messages at the front of data; the number of bytes that are done with. *scanned tells how many
+/* Handles the complete messages at the front of data; the number of bytes that are done with. *scanned is how many
  * bytes of the rest are known to hold no line end. */
 static size_t native_lines(struct native *n, struct str data, size_t *scanned)
 {
@@ -382,7 +382,7 @@ static bool native_read(struct native *n)
   if (n->busy || n->eof || n->k.ended)
     return false;
   n->busy = true;
-  for (int i = 0; i < READ_TURNS && !n->k.paused && !n->k.ended && !n->eof; i++) {
+  for (int i = 0; i < READ_ROUNDS && !n->k.paused && !n->k.ended && !n->eof; i++) {
     size_t got = native_read_once(n);
     any |= got > 0;
     if (got < sizeof(read_buf))
@@ -427,7 +427,7 @@ static void on_socket(uv_poll_t *p, int status, int events)
   }
 }
 
-/* Empty and without writers: nothing will come any more, but the poll would tell for ever. */
+/* Empty and without writers: nothing will come any more, but the poll would report it for ever. */
 static void pipe_close_if_ended(struct native *n, int i)
 {
   struct pollfd p = {.fd = n->fds[i], .events = POLLIN};
@@ -439,7 +439,7 @@ static void pipe_close_if_ended(struct native *n, int i)
 }
 
 /* Bytes that were here before the socket was found empty are older than any message still to come. When there were
- * messages, they come first and the poll tells again of what they left. */
+ * messages, they come first and the poll reports again what they left. */
 static void on_pipe(uv_poll_t *p, int status, int events)
 {
   struct native *n = p->data;

@@ -5,9 +5,9 @@
  * launches that were asked for fall back to processes of their own, and its living children become children of
  * pid 1, which is this program: their exits are then heard from the reaper.
  *
- * The box's first kernel comes from outside, as a fork of the zygote that takes the first birth upon itself and is no
- * nursery to anybody after that. Most boxes never ask for a second one; who does gets a nursery by ringing the warden,
- * and where nobody answers one that is started here. */
+ * The box's first kernel comes from outside, as a fork of the zygote that becomes the first kernel and is no
+ * nursery after that. Most boxes never ask for a second one; who does gets a nursery by a request to the
+ * warden, and where nobody answers one that is started here. */
 #include "agent/interpreter/kernel_nursery.h"
 #include "agent/interpreter/kernel_message.h"
 #include "agent/interpreter/json_token.h"
@@ -33,10 +33,10 @@ struct nursery {
   uv_timer_t *timer;
   struct buf in;
   bool ready;
-  bool single; /* it becomes the first kernel asked for, and then it is gone */
-  bool given;  /* somebody has asked */
-  bool spent;  /* the one it became is there */
-  bool rung;   /* it comes from outside, if it comes */
+  bool single;    /* it becomes the first kernel asked for, and then it is gone */
+  bool given;     /* somebody has asked */
+  bool spent;     /* the one it became is there */
+  bool requested; /* requested from the warden, perhaps in vain */
   uint64_t last_id;
   int64_t rest_until;
   struct nursery_child *children;
@@ -100,7 +100,7 @@ static void nursery_close(struct nursery *n)
   buf_free(&n->in);
 }
 
-static int nursery_start(struct nursery *n, bool ring);
+static int nursery_start(struct nursery *n, bool request);
 
 static bool somebody_waits(const struct nursery *n)
 {
@@ -110,13 +110,13 @@ static bool somebody_waits(const struct nursery *n)
   return false;
 }
 
-/* Tells everyone. A launch that fails may start a process at once, so the list is taken off first. */
+/* Notifies everyone. A launch that fails may start a process at once, so the list is taken off first. */
 static void nursery_lost(struct nursery *n)
 {
-  bool ready = n->ready, rung = n->rung;
+  bool ready = n->ready, requested = n->requested;
   nursery_close(n);
   n->ready = false;
-  if (!ready && rung && somebody_waits(n) && nursery_start(n, false) == 0)
+  if (!ready && requested && somebody_waits(n) && nursery_start(n, false) == 0)
     return;
   if (!ready)
     n->rest_until = clock_mono_us() + NURSERY_REST_US;
@@ -237,7 +237,7 @@ static void on_readable(uv_poll_t *p, int status, int events)
   if (got < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (got <= 0 || buf_add(&n->in, bytes, (size_t)got) < 0) {
-    if (n->ready || !n->rung)
+    if (n->ready || !n->requested)
       log_warn("the %s nursery ended", n->spec->language);
     nursery_lost(n);
     return;
@@ -259,7 +259,7 @@ static void nursery_open(struct nursery *n, int fd, pid_t pid)
   n->fd = fd;
   n->pid = pid;
   n->ready = false;
-  n->single = n->given = n->spent = n->rung = false;
+  n->single = n->given = n->spent = n->requested = false;
   buf_init(&n->in, NURSERY_IN_MAX);
   n->poll = xcalloc(1, sizeof(*n->poll));
   n->timer = xcalloc(1, sizeof(*n->timer));
@@ -293,15 +293,15 @@ static int nursery_request(struct nursery *n)
   if (!from_outside(fd))
     return -EPERM;
   nursery_open(n, steal_fd(&fd), 0);
-  n->rung = true;
+  n->requested = true;
   return 0;
 }
 
-static int nursery_start(struct nursery *n, bool ring)
+static int nursery_start(struct nursery *n, bool request)
 {
   struct err err = ERR_NONE;
   int pair[2];
-  if (ring && nursery_request(n) == 0)
+  if (request && nursery_request(n) == 0)
     return 0;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return -errno;

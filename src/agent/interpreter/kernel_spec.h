@@ -22,8 +22,8 @@ struct kernel_spec {
   char *needs;
   enum kernel_driver_kind driver;
   bool nursery;           /* understands --nursery */
-  int renew_signal;       /* tells a busy kernel to draw new random numbers; 0: none does */
-  bool renew_message;     /* the same by a message; neither: it can be told between runs only */
+  int renew_signal;       /* makes a busy kernel draw new random numbers; 0: none does */
+  bool renew_message;     /* the same by a message; neither: between runs only */
   bool interrupt_message; /* Jupyter specs with interrupt_mode "message" */
 };
 

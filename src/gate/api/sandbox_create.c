@@ -182,7 +182,7 @@ static size_t put_timing(const struct req *r, struct str packet, char *out, size
     const char *name;
     int64_t from, to;
   } steps[] = {{"gate", r->began_us, r->called_us}, {"to-warden", r->called_us, t.came_us},
-               {"jail", t.came_us, t.told_us},      {"agent", t.told_us, t.ready_us},
+               {"jail", t.came_us, t.boot_us},      {"agent", t.boot_us, t.ready_us},
                {"store", t.ready_us, t.kept_us},    {"to-gate", t.kept_us, clock_mono_us()}};
   size_t n = 0;
   for (size_t i = 0; i < ARRAY_LEN(steps) && n < size; i++)

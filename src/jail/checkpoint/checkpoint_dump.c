@@ -147,7 +147,8 @@ static int prepare_process(struct dump *d, pid_t pid, struct err *err)
   return 0;
 }
 
-/* A fork of a zygote that is about to enter is in the box's groups for a moment before it has a pid in there (move.c).
+/* A fork of a zygote that is about to enter is in the box's groups for a moment before it has a pid in there
+ * (enter_box.c).
  */
 static int see_comer(struct dump *d, pid_t pid, struct err *err)
 {

@@ -2,11 +2,11 @@
 /* zygote_heap.h - the loaded memory of zygotes, shared by the boxes that were forked from them, and kept for boxes on
  * disk.
  *
- * A zygote lays its memory into a file (kernels/python/lay.c) that its forks map: what they did not change is not in
- * their boxes' checkpoints but in that file. The daemon makes the file, on a tmpfs of its own, hands it to the zygote
- * while that loads, and makes the filesystem read-only before the first fork. From then on the file is known by its
- * identity: device, inode and file handle, read from a descriptor the daemon opened. No name and no content that a box
- * chooses makes a mapping of it a heap.
+ * A zygote lays its memory into a file (kernels/python/heap_file.c) that its forks map: what they did not change is not
+ * in their boxes' checkpoints but in that file. The daemon makes the file, on a tmpfs of its own, hands it to the
+ * zygote while that loads, and makes the filesystem read-only before the first fork. From then on the file is known by
+ * its identity: device, inode and file handle, read from a descriptor the daemon opened. No name and no content that a
+ * box chooses makes a mapping of it a heap.
  *
  * The first dump of a box that has a heap mapped keeps a copy below `heaps`, under a random name of the daemon's
  * choice; checkpoints name it. A kept heap never changes. Beside it: NAME.sum, its checksum, and NAME.ids, the

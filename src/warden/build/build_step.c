@@ -178,7 +178,7 @@ static int copy_work(struct step *s, struct build_box *b, struct buf *out, struc
     return err_set(err, -ENOENT, "the files of this step (hash " STR_FMT ") were not uploaded",
                    STR_ARG(s->given->files));
   const char *const argv[] = {AGENT,
-                              "place",
+                              "copy",
                               argz(run, s->given, 0),
                               argz(run, s->given, 1),
                               argz(run, s->given, 2),

@@ -236,7 +236,7 @@ static void finish(struct session *x)
 static int work(struct session *x, struct err *err)
 {
   uint64_t bytes = (uint64_t)x->s->rules->size_mb << 20;
-  struct unpack_order order = {
+  struct unpack_request order = {
       .what = x->in->what, .bytes = bytes, .entries = ENTRIES, .used = x->in->used, .lowest = !x->in->lowers.n};
   memcpy(order.packed, x->in->part.packed, sizeof(order.packed));
   memcpy(order.diff, x->in->part.diff, sizeof(order.diff));

@@ -77,8 +77,8 @@ int main(int argc, char **argv)
       close(fd);
     open("/dev/null", O_RDWR);
     for (int i = 0; i < TRIES; i++) {
-      ring(SOCK_DGRAM, "cloche-bell", seconds);
-      ring(SOCK_STREAM, "cloche-bell-python", seconds);
+      ring(SOCK_DGRAM, "cloche-nursery", seconds);
+      ring(SOCK_STREAM, "cloche-nursery-python", seconds);
     }
     FILE *f = fopen("/tmp/linger.out", "w");
     fprintf(f, "%d sent, %d refused\n", sent, refused);

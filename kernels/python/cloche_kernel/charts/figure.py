@@ -5,7 +5,7 @@ import json
 import warnings
 from typing import Any
 
-from ..outlet import Encoded
+from ..publisher import Encoded
 from . import bar, box, kind, line, pie, scatter
 
 READERS = {

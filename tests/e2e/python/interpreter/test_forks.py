@@ -245,7 +245,7 @@ def test_who_rings_without_need_is_heard_once() -> None:
             "while time.time() < end:\n"
             "    ring = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)\n"
             "    try:\n"
-            "        ring.connect(b'\\0cloche-bell-python')\n"
+            "        ring.connect(b'\\0cloche-nursery-python')\n"
             "        heard += 1\n"
             "    except ConnectionRefusedError:\n"
             "        break\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything a running cell lets out, in the order it was let out.
 
-One Outlet per kernel. It knows which run is on and stamps its id on every message; between runs
+One Publisher per kernel. It knows which run is on and stamps its id on every message; between runs
 there is nobody to show anything to, so output is dropped (a thread that goes on printing is heard
 again in the next run). Before a message goes out it asks whether child processes or native code
 left bytes in the pipes behind descriptors 1 and 2, and if so tells the agent to read them first.
@@ -17,7 +17,7 @@ from typing import Any
 
 from .wire import Wire, dumps, quote
 
-TURNS, PAUSE = 200, 0.00005  # how often and how long to wait for the agent to read the pipes: 10 ms and more in all
+ROUNDS, PAUSE = 200, 0.00005  # how often and how long to wait for the agent to read the pipes: 10 ms and more in all
 PIECE = 64 * 1024  # characters of one stream message
 
 
@@ -27,7 +27,7 @@ class Encoded(str):
     __slots__ = ()
 
 
-class Outlet:
+class Publisher:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.run: int | None = None
@@ -67,7 +67,7 @@ class Outlet:
         A child that never stops writing is not waited for; what is there then is told as a `drain`.
         """
         out, err = self._waiting
-        for _ in range(TURNS):
+        for _ in range(ROUNDS):
             ioctl(1, FIONREAD, out, True)
             ioctl(2, FIONREAD, err, True)
             if not (out[0] or err[0]):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.c - archives put below a directory: whatever they hold, nothing appears or changes beside it.
+/* extract.c - archives put below a directory: whatever they hold, nothing appears or changes beside it.
  *
  * The first byte says how: 1 whiteouts count, 2 the directory is a box's root, 4 the same archive once more as a second
  * layer, on the first; 8 sums of headers are put right before. The rest is the archive, plain, gzip or zstd. Runs below
@@ -30,7 +30,7 @@ static int piece(void *arg, struct str in)
 
 static int unpack(struct extract *p, struct str in, struct err *err)
 {
-  struct unpacking u = {tar_new(&place_ops, p), err};
+  struct unpacking u = {tar_new(&extract_ops, p), err};
   struct stream *s = stream_new(piece, &u);
   int r = stream_feed(s, in, err);
   r = r ? r : stream_finish(s, err);
@@ -69,7 +69,7 @@ static char top[64];
 static int prepare(void)
 {
   if (!top[0]) {
-    snprintf(top, sizeof(top), "/dev/shm/cloche-place.XXXXXX");
+    snprintf(top, sizeof(top), "/dev/shm/cloche-extract.XXXXXX");
     MUST(mkdtemp(top));
   }
   MUST(mkdir(top, 0700) == 0 || errno == EEXIST);
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (size < 2)
     return 0;
   struct err err = ERR_NONE;
-  struct place_limits limits = {BYTES, ENTRIES};
+  struct extract_limits limits = {BYTES, ENTRIES};
   cleanup_free char *copy = xmalloc(size - 1);
   memcpy(copy, data + 1, size - 1);
   struct str in = str_make(copy, size - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply.h - plain HTTP answers of the envd API: CORS on everything, one JSON shape for errors. */
-#ifndef CLOCHE_AGENT_ENVD_REPLY_H
-#define CLOCHE_AGENT_ENVD_REPLY_H
+/* http_reply.h - plain HTTP answers of the envd API: CORS on everything, one JSON shape for errors. */
+#ifndef CLOCHE_AGENT_ENVD_HTTP_REPLY_H
+#define CLOCHE_AGENT_ENVD_HTTP_REPLY_H
 
 #include "net/http.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lay.c - puts pieces of our own memory into a file and maps them from there, in place.
+/* heap_file.c - puts pieces of our own memory into a file and maps them from there, in place.
  *
  * Memory that comes from a file and is only read belongs to nobody: forks share it without copying page tables, and a
  * checkpoint leaves it out and finds it in the file again. What is written to is a private copy, as ever. While a piece
  * is moved nothing may write to it; so there is no C library here, only system calls, and the caller has one
- * thread. x86-64 only, like move.c. */
+ * thread. x86-64 only, like enter_box.c. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* move.c - how a fork of the zygote enters a box.
+/* enter_box.c - how a fork of the zygote enters a box.
  *
  * The box is hostile: its root may signal, trace and read every process that has a pid in it, as far as the kernel lets it. So
  * a process gets a pid there only when it is one of the box's own in everything else: descriptors, identity, filter, capabilities,

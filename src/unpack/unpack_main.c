@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - the unpacker: archives become a directory, in a box of its own. See unpack.h.
+/* unpack_main.c - cloche-unpack: archives become a directory, in a box of its own. See unpack.h.
  *
- *   unpack                 first process of a box: takes an order over fd 3
+ *   unpack                 first process of a box: takes a request over fd 3
  *   unpack tar DIRECTORY   inside a build's box: an archive (plain, gzip or zstd) from standard input
  *
  * Every blob is hashed while it is read and must be what its digest says, packed and unpacked. */
@@ -55,7 +55,7 @@ static int unpack_fd(int fd, struct extract *p, const char *packed, const char *
 {
   __attribute__((cleanup(archive_close))) struct archive a = {.err = err};
   a.stream = stream_new(unpacked_piece, &a);
-  a.tar = tar_new(&place_ops, p);
+  a.tar = tar_new(&extract_ops, p);
   sha256_init(&a.unpacked);
   struct sha256 sum;
   sha256_init(&sum);
@@ -95,13 +95,13 @@ static void say(char what, const char *fmt, ...)
 
 static int want(const char *which, struct err *err)
 {
-  char word;
+  char msg;
   int fd = -1;
   size_t n = 1;
   say(UNPACK_WANT, "%s", which);
-  if (fd_recv(LINE, &word, 1, &fd, &n, 0) != 1)
+  if (fd_recv(LINE, &msg, 1, &fd, &n, 0) != 1)
     _exit(1);
-  if (word == UNPACK_HERE && n == 1)
+  if (msg == UNPACK_HERE && n == 1)
     return fd;
   return err_set(err, -ENOENT, "the image lacks the blob sha256:%s", which);
 }
@@ -125,13 +125,13 @@ static int want_text(const char *which, bool check, struct buf *out, struct err 
 
 static bool shall_go(const struct image_manifest *m, char (*diffs)[65])
 {
-  char word;
+  char msg;
   for (size_t i = 0; i < m->n; i++)
     say(UNPACK_PART_IS, "%s%s", m->layers[i], diffs[i]);
   say(UNPACK_IS, "%s", m->config);
-  if (recv(LINE, &word, 1, 0) != 1)
+  if (recv(LINE, &msg, 1, 0) != 1)
     _exit(1);
-  return word == UNPACK_GO;
+  return msg == UNPACK_GO;
 }
 
 static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], struct extract *p, struct err *err)
@@ -177,7 +177,7 @@ static int unpack_tar(struct extract *p, struct buf *result, struct err *err)
 }
 
 /* Layers below it are the box's own root: what is removed or changed of them becomes whiteouts and copies there. */
-static int unpack_part(struct unpack_order *o, struct extract *p, struct buf *result, struct err *err)
+static int unpack_part(struct unpack_request *o, struct extract *p, struct buf *result, struct err *err)
 {
   o->packed[64] = o->diff[64] = 0;
   cleanup_fd int fd = want(o->packed, err);
@@ -200,16 +200,16 @@ static int open_image_root(bool upon, struct err *err)
   return fd < 0 ? err_errno(err, "opening %s", path) : fd;
 }
 
-static int unpack_what(struct unpack_order *o, struct extract *p, struct buf *result, struct err *err)
+static int unpack_what(struct unpack_request *o, struct extract *p, struct buf *result, struct err *err)
 {
   if (o->what == UNPACK_PART)
     return unpack_part(o, p, result, err);
   return o->what == UNPACK_TAR ? unpack_tar(p, result, err) : unpack_image(p, result, err);
 }
 
-static int obey(struct unpack_order *o, struct buf *result, struct err *err)
+static int obey(struct unpack_request *o, struct buf *result, struct err *err)
 {
-  struct place_limits limits = {o->bytes, o->entries};
+  struct extract_limits limits = {o->bytes, o->entries};
   bool upon = o->what == UNPACK_PART && !o->lowest;
   cleanup_fd int root = open_image_root(upon, err);
   if (root < 0)
@@ -226,7 +226,7 @@ static int obey(struct unpack_order *o, struct buf *result, struct err *err)
 
 static int serve_line(void)
 {
-  struct unpack_order o;
+  struct unpack_request o;
   struct err err = ERR_NONE;
   cleanup_buf struct buf result = BUF_INIT(IMAGE_RESULT_MAX);
   buf_addc(&result, UNPACK_RESULT);
@@ -243,7 +243,7 @@ static int serve_line(void)
 static int unpack_here(const char *dir)
 {
   struct err err = ERR_NONE;
-  struct place_limits limits = {UINT64_MAX, UINT64_MAX}; /* a box has a disk limit of its own */
+  struct extract_limits limits = {UINT64_MAX, UINT64_MAX}; /* a box has a disk limit of its own */
   cleanup_fd int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   umask(0);
   if (root < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_place.c - COPY archives put where they belong, and ENV values expanded. */
+/* agent_copy_step.c - COPY archives put where they belong, and ENV values expanded. */
 #include "unit.h"
 
 #include "agent/build/applets.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static char top[] = "/tmp/cloche-unit-place.XXXXXX";
+static char top[] = "/tmp/cloche-unit-copy.XXXXXX";
 
 static int make_top(void **state)
 {

@@ -2,7 +2,7 @@
 'use strict';
 
 /*
- * Whose turn it is on the main thread, shared with the watch thread.
+ * Who owns the main thread, shared with the watch thread.
  *
  * An interrupt ends user code by terminating whatever JavaScript runs on the
  * main thread. That must never hit the kernel's own code, where it would cut a
@@ -39,7 +39,7 @@ function word(id, phase) {
   return (id % ID_LIMIT) * 4 + phase;
 }
 
-class Turn {
+class ThreadOwner {
   constructor(shared) {
     this.shared = shared;
   }
@@ -102,7 +102,7 @@ class Turn {
     return -1;
   }
 
-  /* Watch thread: the termination has landed; give the turn back. */
+  /* Watch thread: the termination has landed; give the main thread back. */
   landed(before) {
     Atomics.store(this.shared, WORD, before);
     Atomics.notify(this.shared, WORD);
@@ -119,4 +119,4 @@ function newShared() {
   return shared;
 }
 
-module.exports = { Turn, newShared, RENEW };
+module.exports = { ThreadOwner, newShared, RENEW };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply.c - see reply.h. */
-#include "agent/envd/reply.h"
+/* http_reply.c - see http_reply.h. */
+#include "agent/envd/http_reply.h"
 
 const struct http_x_ops answer_no_ops = {0};
 
