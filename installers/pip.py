@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """pip.py PIP... -- install ARG... - installs with uv what pip would have installed, or lets pip do it.
 
-uv knows neither pip's settings nor packages that lie outside of the directory it installs to (Debian's own, those of a
-user). Both are told to it: settings as options, packages as empty entries beside what it installs, which are gone again
-afterwards. An entry that uv replaces by a newer package is what pip does, too: the new one lies before the old one.
+uv knows neither pip's settings nor packages outside of the directory it installs to (Debian's own, those of a
+user). uv gets both: settings as options, packages as empty entries beside what it installs, which are gone again
+afterwards. An entry that uv replaces by a newer package is what pip does, too: the new one precedes the old one.
 
 Whatever is not known here for certain is left to pip: an option, a setting, a failure of uv's. Nothing is lost by that
 but time.
@@ -60,14 +60,14 @@ FLAGS: dict[str, str | None] = {
     "--no-warn-conflicts": None,
     "--no-warn-script-location": None,
 }
-MARK = "cloche-borrowed"  # INSTALLER of the entries that are only lent
+MARK = "cloche-stub"  # INSTALLER of the stub entries
 
 
 class LeaveToPip(Exception):
     """Something that only pip knows how to do."""
 
 
-class Order:
+class Request:
     """What is to be installed, in uv's words."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Order:
         self.things += [value] if option in ("-r", "--requirement", "-e", "--editable") else []
 
 
-def read_words(order: Order, words: list[str]) -> None:
+def read_words(request: Request, words: list[str]) -> None:
     rest = iter(words)
     plain = []
     for word in rest:
@@ -104,14 +104,14 @@ def read_words(order: Order, words: list[str]) -> None:
         if not word.startswith("-"):
             plain.append(word)
         elif word.startswith("--") and equals and name in VALUES:
-            order.value(name, value)
+            request.value(name, value)
         elif word in VALUES:
-            order.value(word, next(rest, ""))
+            request.value(word, next(rest, ""))
         else:
-            order.flag(word)
-    order.things += plain
-    order.options += plain
-    if not order.things:
+            request.flag(word)
+    request.things += plain
+    request.options += plain
+    if not request.things:
         raise LeaveToPip("nothing to install")
 
 
@@ -140,17 +140,17 @@ def settings() -> dict[str, str]:
     return found
 
 
-def read_settings(order: Order) -> None:
+def read_settings(request: Request) -> None:
     for key, value in settings().items():
         option = f"--{key}"
         if option in FLAGS:
             if value.lower() in ("1", "true", "yes", "on"):
-                order.flag(option)
+                request.flag(option)
             elif value.lower() not in ("0", "false", "no", "off"):
                 raise LeaveToPip(option)
         else:
             for one in value.split():
-                order.value(option, one)
+                request.value(option, one)
 
 
 def must_be_writable(path: str) -> None:
@@ -165,11 +165,11 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def lend(site: str) -> list[str]:
+def add_stubs(site: str) -> list[str]:
     """Entries for packages that Python finds elsewhere; their paths."""
     own = {os.path.realpath(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
     there = {normal(d.metadata["Name"]) for d in importlib.metadata.distributions(path=list(own)) if d.metadata["Name"]}
-    lent = []
+    stubs = []
     for path in sys.path[1:]:
         if os.path.realpath(path) in own or not os.path.isdir(path):
             continue
@@ -178,11 +178,11 @@ def lend(site: str) -> list[str]:
             if not name or not version or normal(name) in there:
                 continue
             there.add(normal(name))
-            lent.append(lend_one(site, name, version, found))
-    return lent
+            stubs.append(add_stub(site, name, version, found))
+    return stubs
 
 
-def lend_one(site: str, name: str, version: str, found: importlib.metadata.Distribution) -> str:
+def add_stub(site: str, name: str, version: str, found: importlib.metadata.Distribution) -> str:
     entry = re.sub(r"[-_.]+", "_", name) + f"-{version}.dist-info"
     path = os.path.join(site, entry)
     os.mkdir(path)
@@ -200,9 +200,9 @@ def lend_one(site: str, name: str, version: str, found: importlib.metadata.Distr
     return path
 
 
-def take_back(lent: list[str]) -> None:
+def remove_stubs(stubs: list[str]) -> None:
     """Those that uv has replaced are gone, or another package's by now."""
-    for path in lent:
+    for path in stubs:
         try:
             with open(os.path.join(path, "INSTALLER"), encoding="utf-8") as file:
                 mine = file.read().strip() == MARK
@@ -212,31 +212,32 @@ def take_back(lent: list[str]) -> None:
             shutil.rmtree(path)
 
 
-def install(order: Order) -> int:
+def install(request: Request) -> int:
     uv, site = shutil.which("uv"), sysconfig.get_path("purelib")
     if not uv:
         raise LeaveToPip("no uv")
     must_be_writable(site)
     must_be_writable(sysconfig.get_path("scripts"))
     command = [uv, "pip", "install", "--python", sys.executable, "--no-config", "--no-progress", "--link-mode=copy"]
-    command += ["--index-strategy=unsafe-best-match", *(["--compile-bytecode"] if order.compile else []), *order.options]
+    command.append("--index-strategy=unsafe-best-match")
+    command += [*(["--compile-bytecode"] if request.compile else []), *request.options]
     environment = dict(os.environ, UV_PYTHON_DOWNLOADS="never")
-    if order.timeout:
-        environment["UV_HTTP_TIMEOUT"] = order.timeout
+    if request.timeout:
+        environment["UV_HTTP_TIMEOUT"] = request.timeout
     os.makedirs(site, exist_ok=True)
-    lent = lend(site)
+    stubs = add_stubs(site)
     try:
         return subprocess.run(command, env=environment, stderr=subprocess.STDOUT, check=False).returncode
     finally:
-        take_back(lent)
+        remove_stubs(stubs)
 
 
 def main(pip: list[str], words: list[str]) -> None:
-    order = Order()
+    request = Request()
     try:
-        read_settings(order)
-        read_words(order, words[1:])
-        if install(order) == 0:
+        read_settings(request)
+        read_words(request, words[1:])
+        if install(request) == 0:
             return
         print("uv could not do that; pip tries:", flush=True)
     except (LeaveToPip, OSError, ValueError, KeyError, configparser.Error):

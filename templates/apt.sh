@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # apt.sh - where this host gets its Debian packages from, for programs that make a Debian root.
 #
-# Sourced by `build` and `debian`. No mirror is named anywhere: the host's own serves (or `mirror`, where that is set), else
-# mmdebstrap's default.
+# Sourced by `build` and `debian`. No mirror is named anywhere: the host's own serves (or `mirror`, where that is set),
+# else mmdebstrap's default.
 # shellcheck shell=bash
 
 # The URI under which this host gets the archive with the given label.

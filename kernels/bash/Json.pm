@@ -1,6 +1,6 @@
 # JSON for the protocol, on bytes: strings are UTF-8 inside and out, and bytes that are not are passed
-# on as they are. A scalar reference is a token to be written as it is: \'true', \7. Smaller than the library module, and
-# there where only the essential part of Perl is installed.
+# on as they are. A scalar reference is a token to be written as it is: \'true', \7. Smaller than the library module,
+# and there where only the essential part of Perl is installed.
 package Json;
 use strict;
 use warnings;
@@ -12,7 +12,8 @@ sub encode {
     my ($value) = @_;
     return 'null' if !defined $value;
     return $$value if ref $value eq 'SCALAR';
-    return '{' . join(',', map { text($_) . ':' . encode($value->{$_}) } sort keys %$value) . '}' if ref $value eq 'HASH';
+    return '{' . join(',', map { text($_) . ':' . encode($value->{$_}) } sort keys %$value) . '}'
+        if ref $value eq 'HASH';
     return '[' . join(',', map { encode($_) } @$value) . ']' if ref $value eq 'ARRAY';
     return text($value);
 }

@@ -1,4 +1,4 @@
-# One bash with its terminal: started, fed with lines, interrupted, buried.
+# One bash with its terminal: started, fed with lines, interrupted, reaped.
 #
 # The shell is the leader of a session of its own with the pseudo-terminal as its controlling
 # terminal, and it stays the foreground group: job control is off, so everything it
@@ -24,8 +24,13 @@ use constant {
 my $PREPARE = <<'BASH';
 exec 2>/dev/null; set +m +o history +H; PS1= PS2= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; shopt -u checkwinsize
 __cloche_status() { builtin return "$1"; }
-__cloche_set() { if [[ -v $1 ]]; then __cloche_old[$1]=${!1}; [[ ${!1@a} == *x* ]] || __cloche_hidden[$1]=1; fi; builtin export -- "$1=$2"; }
-__cloche_back() { if [[ -v __cloche_old[$1] ]]; then builtin declare -g -- "$1=${__cloche_old[$1]}"; [[ -v __cloche_hidden[$1] ]] && builtin export -n -- "$1"; else builtin unset -v "$1"; fi; builtin unset -v "__cloche_old[$1]" "__cloche_hidden[$1]"; }
+__cloche_set() {
+if [[ -v $1 ]]; then __cloche_old[$1]=${!1}; [[ ${!1@a} == *x* ]] || __cloche_hidden[$1]=1; fi
+builtin export -- "$1=$2"; }
+__cloche_back() {
+if [[ -v __cloche_old[$1] ]]; then builtin declare -g -- "$1=${__cloche_old[$1]}"
+[[ -v __cloche_hidden[$1] ]] && builtin export -n -- "$1"; else builtin unset -v "$1"; fi
+builtin unset -v "__cloche_old[$1]" "__cloche_hidden[$1]"; }
 declare -gA __cloche_old=() __cloche_hidden=()
 BASH
 
@@ -63,7 +68,9 @@ sub nonce {
 sub open_terminal {
     my ($self) = @_;
     my $master;
-    sysopen $master, '/dev/ptmx', O_RDWR | O_NOCTTY or sysopen $master, '/dev/pts/ptmx', O_RDWR | O_NOCTTY or die "/dev/ptmx: $!\n";
+    sysopen $master, '/dev/ptmx', O_RDWR | O_NOCTTY
+        or sysopen $master, '/dev/pts/ptmx', O_RDWR | O_NOCTTY
+        or die "/dev/ptmx: $!\n";
     my $number = pack 'i', 0;
     ioctl($master, TIOCSPTLCK, $number) or die "unlock of the terminal: $!\n";
     ioctl($master, TIOCGPTN, $number) or die "number of the terminal: $!\n";

@@ -208,8 +208,8 @@ sub finish {
     send_message({ ev => 'done', id => \$id, status => $how });
 }
 
-# The shell has left: the cell said exit, or something killed it.
-sub bury_shell {
+# The shell has exited: the cell said exit, or something killed it.
+sub shell_exited {
     my ($wait) = @_;
     read_terminal();
     take_output();
@@ -317,7 +317,7 @@ sub loop {
         my $found = select $watched, undef, undef, patience();
         sysread $wake_read, my $woken, 64 if $found > 0 && vec $watched, fileno $wake_read, 1;
         my $gone = waitpid $shell->{pid}, WNOHANG;
-        if ($gone == $shell->{pid}) { bury_shell($?); next }
+        if ($gone == $shell->{pid}) { shell_exited($?); next }
         stop_again() if $run && $run->{again} && time >= $run->{again};
         remind_stragglers() if @stragglers && time >= $remind_at;
         if ($found == 0) { show_partial(); next }

@@ -31,7 +31,9 @@ const METHODS = { _toText: 'text', _toHtml: 'html', _toSvg: 'svg', _toPng: 'png'
 const JUPYTER = Symbol.for('Jupyter.display');
 
 function base64(value) {
-  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+  if (value instanceof Uint8Array) {
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+  }
   return value;
 }
 
@@ -87,7 +89,8 @@ function helpers(show) {
 
 function installDisplay(wire, setResult) {
   const show = (data) => wire.event({ ev: 'display', main: false, data });
-  const display = async (value) => show(hasOwnBundle(value) ? await richBundle(value) : { 'text/plain': plainText(value) });
+  const display = async (value) =>
+    show(hasOwnBundle(value) ? await richBundle(value) : { 'text/plain': plainText(value) });
   define('$$', { ...helpers(setResult), display: () => helpers(show) });
   define('display', display);
 }

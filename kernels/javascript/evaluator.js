@@ -36,7 +36,9 @@ class Evaluator {
     const expression = `${code}\n//# sourceURL=${name}`;
     this.post('Runtime.evaluate', { expression, replMode: true, objectGroup: GROUP }, (reply, error) => {
       if (reply === undefined) then({ thrown: new Error(error?.message ?? 'no answer of the engine'), details: {} });
-      else if (reply.exceptionDetails) then({ thrown: this.take(reply.exceptionDetails.exception), details: reply.exceptionDetails });
+      else if (reply.exceptionDetails) {
+        then({ thrown: this.take(reply.exceptionDetails.exception), details: reply.exceptionDetails });
+      }
       else then({ value: this.take(reply.result), isPromise: reply.result.subtype === 'promise' });
     });
   }

@@ -54,7 +54,8 @@ function run(message) {
   const isBlank = code.trim() === '';
   wire.send({ ev: 'count', id, n: count + 1 });
   if (!isBlank) count++;
-  cell = { id, code, name: `cell[${count}]`, before: setEnv(env), shown: null, isTranspiled: false, kinds: ['var', 'let'] };
+  const name = `cell[${count}]`;
+  cell = { id, code, name, before: setEnv(env), shown: null, isTranspiled: false, kinds: ['var', 'let'] };
   if (owner.isWanted(id)) return finish({ fault: INTERRUPTED });
   if (isBlank) return finish({});
   timers.ownTimers();
@@ -77,7 +78,8 @@ function prepare(mine) {
     mine.isTranspiled = true;
     return rewrite(transpiler.transpile(mine.code));
   }
-  if (/^\s*\{/.test(mine.code) && !/;\s*$/.test(mine.code) && doesCompile(`(${mine.code}\n)`)) return `(${mine.code}\n)`;
+  const wrapped = `(${mine.code}\n)`;
+  if (/^\s*\{/.test(mine.code) && !/;\s*$/.test(mine.code) && doesCompile(wrapped)) return wrapped;
   return rewrite(mine.code);
 }
 
@@ -87,7 +89,9 @@ function evaluate(mine, text) {
     if (isWorthTranspiling(mine, text, reply)) retry(mine, text, reply);
     else if (isRedeclared(mine, text, reply)) evaluate(mine, redeclare(text, mine.kinds.pop(), redeclaredName(reply)));
     else if ('thrown' in reply) settle(mine, { fault: thrownFault(mine, text, reply) });
-    else if (reply.isPromise) reply.value.then((value) => show(mine, value), (error) => settle(mine, { fault: faultOf(error) }));
+    else if (reply.isPromise) {
+      reply.value.then((value) => show(mine, value), (error) => settle(mine, { fault: faultOf(error) }));
+    }
     else show(mine, reply.value);
   });
 }
@@ -122,7 +126,8 @@ function retry(mine, text, reply) {
 
 /* An enum or a namespace becomes an expression; its value is not the cell's. */
 function endsInDeclaration(code) {
-  return /(?:^|[\n;}])\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?(?:enum|namespace|module)\s+[\w$.]+\s*\{[^{}]*\}\s*$/.test(code);
+  const declaration = /(?:^|[\n;}])\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?(?:enum|namespace|module)\s+/;
+  return new RegExp(`${declaration.source}[\\w$.]+\\s*\\{[^{}]*\\}\\s*$`).test(code);
 }
 
 function isSyntaxError(reply) {

@@ -19,7 +19,8 @@ const META = '__clocheImportMeta';
 const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*/uy;
 const NUMBER = /(?:0[xXbBoO][\da-fA-F_]+|(?:\d[\d_]*)?\.?[\d_]*(?:[eE][+-]?\d+)?)n?/y;
 const REGEX_AFTER_WORD = new Set([
-  'await', 'case', 'delete', 'do', 'else', 'extends', 'in', 'instanceof', 'new', 'of', 'return', 'throw', 'typeof', 'void', 'yield',
+  'await', 'case', 'delete', 'do', 'else', 'extends', 'in', 'instanceof', 'new', 'of', 'return', 'throw', 'typeof', 'void',
+  'yield',
 ]);
 const CONDITION_WORDS = new Set(['if', 'while', 'for', 'with']);
 
@@ -195,7 +196,8 @@ function exportEdit(list, index) {
   const next = list[index + 1];
   if (next?.text === 'default') {
     const word = list[index + 2];
-    const isFunction = word?.text === 'function' || word?.text === 'class' || (word?.text === 'async' && list[index + 3]?.text === 'function');
+    const isFunction = word?.text === 'function' || word?.text === 'class' ||
+      (word?.text === 'async' && list[index + 3]?.text === 'function');
     let name = list[index + (word?.text === 'async' ? 4 : 3)];
     if (name?.text === '*') name = list[index + (word?.text === 'async' ? 5 : 4)];
     const isNamed = name?.kind === 'word' && name.text !== 'extends';

@@ -61,7 +61,8 @@ function esbuildError(shown) {
 function typescriptPackage() {
   for (const from of [process.cwd(), ...PACKAGE_PLACES]) {
     try {
-      return Module.createRequire(path.join(from, 'cell.js')).resolve('typescript', { paths: [from, ...PACKAGE_PLACES] });
+      const cellRequire = Module.createRequire(path.join(from, 'cell.js'));
+      return cellRequire.resolve('typescript', { paths: [from, ...PACKAGE_PLACES] });
     } catch {
       /* not there: the next place may have it */
     }
@@ -78,7 +79,8 @@ function byTypescript(file) {
     const first = out.diagnostics.find((found) => found.file !== undefined && found.code < 2000);
     if (first === undefined) return out.outputText;
     const place = first.file.getLineAndCharacterOfPosition(first.start);
-    throw typeScriptError(ts.flattenDiagnosticMessageText(first.messageText, '\n'), place.line + 1, place.character + 1);
+    const text = ts.flattenDiagnosticMessageText(first.messageText, '\n');
+    throw typeScriptError(text, place.line + 1, place.character + 1);
   };
 }
 

@@ -29,7 +29,8 @@ class Pipe {
     this.name = name;
     this.decoder = new StringDecoder('utf8');
     this.bytes = Buffer.allocUnsafe(PIPE_BYTES);
-    this.fd = fs.fstatSync(fd).isFIFO() ? fs.openSync(`/proc/self/fd/${fd}`, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK) : -1;
+    const flags = fs.constants.O_RDONLY | fs.constants.O_NONBLOCK;
+    this.fd = fs.fstatSync(fd).isFIFO() ? fs.openSync(`/proc/self/fd/${fd}`, flags) : -1;
   }
 
   /* What waits, up to the size of the buffer; empty when nothing does. */
@@ -123,7 +124,9 @@ class OutputStream extends Writable {
   }
 
   decode(chunk, encoding) {
-    if (typeof chunk !== 'string') return this.decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    if (typeof chunk !== 'string') {
+      return this.decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    }
     const isText = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding);
     return isText ? chunk : this.decoder.write(Buffer.from(chunk, encoding));
   }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - Python's small objects in one piece of memory.
  *
- * Python asks the system for its objects' memory a megabyte at a time and gets pieces here and there, none of which holds a
- * whole huge page. Here they come one after the other out of one aligned range, so that the loaded heap of a nursery fits
- * into huge pages (heap.py) and a fork copies a page table entry per two megabytes instead of 512. What is given back is
- * emptied and used again; past the range, pieces come from the system as ever.
+ * Python asks the system for its objects' memory a megabyte at a time and gets pieces here and there, none of which
+ * holds a whole huge page. Here they come one after the other out of one aligned range, so that the loaded heap of a
+ * nursery fits into huge pages (heap.py) and a fork copies a page table entry per two megabytes instead of 512. What is
+ * given back is emptied and used again; past the range, pieces come from the system as ever.
  *
- * Python calls under its own lock. No C library, so that it fits every template's Python; x86-64 only, like enter_box.c. */
+ * Python calls under its own lock. No C library, so that it fits every template's Python; x86-64 only, like
+ * enter_box.c. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,7 +32,10 @@ static long call(long number, uintptr_t a, size_t b, long c, long d, long e)
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
   register long r9 __asm__("r9") = 0;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   return result;
 }
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* enter_box.c - how a fork of the zygote enters a box.
  *
- * The box is hostile: its root may signal, trace and read every process that has a pid in it, as far as the kernel lets it. So
- * a process gets a pid there only when it is one of the box's own in everything else: descriptors, identity, filter, capabilities,
- * limits, control groups. Until then it works from outside, where nothing of the box can name it.
+ * The box is hostile: its root may signal, trace and read every process that has a pid in it, as far as the kernel lets
+ * it. So a process gets a pid there only when it is one of the box's own in everything else: descriptors, identity,
+ * filter, capabilities, limits, control groups. Until then it works from outside, where nothing of the box can name it.
  *
  * Three processes, one copy of the zygote's memory:
  *
  *   walker   a plain fork of the zygote, in the host's pid namespace. It takes all the steps below and ends.
- *   parent   made by the walker in the box's pid namespace, on the walker's memory. It makes the fork and ends, which is all
- *            it is for: only who loses a parent inside the box becomes a child of the box's first process. Otherwise the host's
- *            would adopt it, and no checkpoint of the box would find it.
+ *   parent   made by the walker in the box's pid namespace, on the walker's memory. It makes the fork and ends, which
+ *            is all it is for: only who loses a parent inside the box becomes a child of the box's first process.
+ *            Otherwise the host's would adopt it, and no checkpoint of the box would find it.
  *   fork     made by the parent, on the same memory. It returns to the caller as the box's kernel or nursery.
  *
- * The zygote shares no memory with any of them and waits for none: it reaps the walker when it ends and kills one that takes too
- * long. A process that is stopped, frozen or killed by the box or with the box holds up nobody but that box.
+ * The zygote shares no memory with any of them and waits for none: it reaps the walker when it ends and kills one that
+ * takes too long. A process that is stopped, frozen or killed by the box or with the box holds up nobody but that box.
  *
  * The steps, and what is held and can be reached after each:
  *
  *    step                           holds                                       can be reached by the box
  *    0 born                         all of the zygote's descriptors; its user   no: not in the box's pid namespace
- *      It waits for the zygote to close its copy of the agent's socket: the box may have put descriptors into that one's queue whose
- *      closing takes as long as it likes, and they are closed by who has the socket last.
- *      Not dumpable since the zygote is not. The memory's user namespace stays the host's until an exec, so a process without
- *      CAP_SYS_PTRACE on the host can't trace it or copy its descriptors, whatever its identity becomes. Signals are blocked.
+ *      It waits for the zygote to close its copy of the agent's socket: the box may have put descriptors into that
+ *      socket's queue whose closing takes as long as it likes, and they are closed by who has the socket last.
+ *      Not dumpable since the zygote is not. The memory's user namespace stays the host's until an exec, so a process
+ *      without CAP_SYS_PTRACE on the host can't trace it or copy its descriptors, whatever its identity becomes.
+ *      Signals are blocked.
  *    1 all descriptors closed but   the agent's socket, a pidfd of the box's    no
  *      those of this box            first process, its control groups
  *    2 namespaces entered           all capabilities in the box's user          no: setns moves children, not the
@@ -39,14 +40,15 @@
  *   10 the fork alone has the       the same                                    everything, as any process of the box
  *      memory: a session of its own, and dumpable last
  *
- * Step 10 waits for the two others to be gone: the walker is outside the box's pid namespace, and memory that it still runs on
- * must not be writable from inside. Groups come after the filter because a walker counts as the box's from then on, and
- * a checkpoint would find a process with namespaces of its own: it is there for the length of one clone.
+ * Step 10 waits for the two others to be gone: the walker is outside the box's pid namespace, and memory that it still
+ * runs on must not be writable from inside. Groups come after the filter because a walker counts as the box's from then
+ * on, and a checkpoint would find a process with namespaces of its own: it is there for the length of one clone.
  *
- * What every fork writes to it copies at once and in few calls (move_touch): a page fault for each page would cost more.
+ * What every fork writes to it copies at once and in few calls (move_touch): a page fault for each page would cost
+ * more.
  *
- * The library stands alone: no C library, only system calls, so that it fits every template's Python. x86-64 only; without it there
- * is no zygote. */
+ * The library stands alone: no C library, only system calls, so that it fits every template's Python. x86-64 only;
+ * without it there is no zygote. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -99,7 +101,17 @@ enum { TYPE_MASK = 0170000, TYPE_CHARACTER = 0020000 };
 #define FIRST_STEP      200   /* exit codes of the walker: a step above this, or the errno of a clone */
 #define ALONE_TRIES     2000
 
-enum step { STEP_FDS = 1, STEP_NAMESPACES, STEP_ENDED, STEP_NULL, STEP_IDENTITY, STEP_LIMITS, STEP_FILTER, STEP_CAPABILITIES, STEP_GROUPS };
+enum step {
+  STEP_FDS = 1,
+  STEP_NAMESPACES,
+  STEP_ENDED,
+  STEP_NULL,
+  STEP_IDENTITY,
+  STEP_LIMITS,
+  STEP_FILTER,
+  STEP_CAPABILITIES,
+  STEP_GROUPS
+};
 
 struct span {
   uint64_t start, bytes;
@@ -108,14 +120,14 @@ struct span {
 #define GROUPS_MAX 16
 
 struct move {
-  uint64_t filter;            /* the program's instructions */
-  uint64_t capabilities;      /* kept */
-  uint64_t tid_place;         /* where the C library keeps the thread's id: the fork finds its own there, as after fork() */
-  uint64_t rseq_place;        /* what it shares with the scheduler; the kernel forgets it across a shared memory */
-  uint32_t instructions;      /* of the filter */
-  uint32_t files;             /* most open files */
-  int32_t sock;               /* of the agent; becomes descriptor 3 */
-  int32_t box;                /* pidfd of the box's first process */
+  uint64_t filter;       /* the program's instructions */
+  uint64_t capabilities; /* kept */
+  uint64_t tid_place;    /* where the C library keeps the thread's id: the fork finds its own there, as after fork() */
+  uint64_t rseq_place;   /* what it shares with the scheduler; the kernel forgets it across a shared memory */
+  uint32_t instructions; /* of the filter */
+  uint32_t files;        /* most open files */
+  int32_t sock;          /* of the agent; becomes descriptor 3 */
+  int32_t box;           /* pidfd of the box's first process */
   int32_t groups[GROUPS_MAX]; /* control group files to write to */
   int32_t group_count;
   int32_t gate[2]; /* a pipe: at its end the zygote has closed its copy of sock */
@@ -126,7 +138,10 @@ static inline long call(long number, long a, long b, long c, long d, long e)
   long result;
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                   : "rcx", "r11", "memory");
   return result;
 }
 
@@ -142,8 +157,8 @@ static void must(enum step step, long result)
     leave(step);
 }
 
-/* Returns in a child on the same memory and the same stack. The caller ends inside, in registers alone: with 0, or with the errno
- * where there is no child. */
+/* Returns in a child on the same memory and the same stack. The caller ends inside, in registers alone: with 0, or with
+ * the errno where there is no child. */
 static inline void pass_on(long flags, long tid_place)
 {
   long number = SYS_CLONE;
@@ -183,7 +198,8 @@ static void await_gate(const struct move *m)
     leave(STEP_FDS);
 }
 
-/* Everything goes but what belongs to this box: the zygote's line to the warden, its log, descriptors of other boxes. */
+/* Everything goes but what belongs to this box: the zygote's line to the warden, its log, descriptors of other boxes.
+ */
 static void close_others(const struct move *m)
 {
   int32_t kept[GROUPS_MAX + 2];
@@ -324,7 +340,8 @@ static void walk(const struct move *m)
 
 /* --- the fork ------------------------------------------------------------------------------------------------- */
 
-/* unshare() of memory is refused while another process has it, too. A parent that the box has stopped is not waited for long. */
+/* unshare() of memory is refused while another process has it, too. A parent that the box has stopped is not waited for
+ * long. */
 static void await_alone(void)
 {
   int64_t moment[2] = {0, 20000};

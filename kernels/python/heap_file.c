@@ -25,7 +25,10 @@ static long call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, ui
   register uint64_t r10 __asm__("r10") = d;
   register uint64_t r8 __asm__("r8") = e;
   register uint64_t r9 __asm__("r9") = f;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   return result;
 }
 
@@ -40,8 +43,8 @@ static long write_out(const struct piece *p, long fd)
   return 0;
 }
 
-/* `to` and `from` are the same file, open for writing and for reading only: a mapping remembers which. The number of pieces
- * that are mapped from it now: all, or those before the one that failed. */
+/* `to` and `from` are the same file, open for writing and for reading only: a mapping remembers which. The number of
+ * pieces that are mapped from it now: all, or those before the one that failed. */
 long lay(const struct piece *pieces, long count, long to, long from)
 {
   for (long i = 0; i < count; i++) {

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The R side of the R kernel: takes orders from main.pl, runs cells, tells what came out.
+# The R side of the R kernel: takes commands from main.pl, runs cells, reports their output.
 #
 # Output needs no capturing: what R prints goes where it always goes. Only values, conditions and
 # plots are told by marks (main.pl says how they look). Nothing but this script's one local
 # environment is left in the session; the global environment is the user's.
 local({
     nonce <- Sys.getenv("CLOCHE_R_NONCE")
-    orders <- file(Sys.getenv("CLOCHE_R_ORDERS"), "rb", raw = TRUE)
+    commands <- file(Sys.getenv("CLOCHE_R_COMMANDS"), "rb", raw = TRUE)
     out <- file("/proc/self/fd/1", "wb", raw = TRUE)
-    Sys.unsetenv(c("CLOCHE_R_NONCE", "CLOCHE_R_ORDERS"))
+    Sys.unsetenv(c("CLOCHE_R_NONCE", "CLOCHE_R_COMMANDS"))
 
     # ---- marks ----------------------------------------------------------------------------------
 
@@ -39,7 +39,8 @@ local({
 
     # ---- values ---------------------------------------------------------------------------------
 
-    mime_types <- c("text/html", "text/markdown", "text/latex", "application/json", "application/javascript", "image/svg+xml")
+    mime_types <- c("text/html", "text/markdown", "text/latex", "application/json", "application/javascript",
+                    "image/svg+xml")
 
     # The plain text as R prints it, and what the repr package makes of the value.
     bundle <- function(value) {
@@ -54,7 +55,8 @@ local({
     }
 
     # The first value of each kind costs time; better while nobody waits.
-    warm_up <- function() invisible(tryCatch({ bundle(1); bundle(data.frame(a = 1)) }, error = function(condition) NULL))
+    warm_up <- function()
+        invisible(tryCatch({ bundle(1); bundle(data.frame(a = 1)) }, error = function(condition) NULL))
 
     is_drawing <- function(value) inherits(value, c("ggplot", "gg", "trellis", "recordedplot"))
 
@@ -85,7 +87,8 @@ local({
             grDevices::svg(file.path(folder, "%04d.svg"), width = width, height = height, onefile = FALSE)
         } else {
             grDevices::png(file.path(folder, "%04d.png"), width = width, height = height, units = "in",
-                res = getOption("repr.plot.res", 120), type = if (capabilities("cairo")) "cairo" else getOption("bitmapType"))
+                res = getOption("repr.plot.res", 120),
+                type = if (capabilities("cairo")) "cairo" else getOption("bitmapType"))
         }
         plot_device <<- grDevices::dev.cur()
     }
@@ -113,12 +116,14 @@ local({
         call <- conditionCall(condition)
         if (is_own(call)) call <- NULL
         place <- if (is.null(call)) "" else paste0(" in ", deparse(call, nlines = 1)[1])
-        if (level >= 0) tell("text", "stderr", paste0("Warning message", place, ":\n", conditionMessage(condition), "\n"))
+        text <- paste0("Warning message", place, ":\n", conditionMessage(condition), "\n")
+        if (level >= 0) tell("text", "stderr", text)
         invokeRestart("muffleWarning")
     }
 
     # A call of this script, which means nothing to the user.
-    is_own <- function(call) is.call(call) && (identical(call[[1]], quote(eval)) || identical(call[[1]], quote(withVisible)))
+    is_own <- function(call)
+        is.call(call) && (identical(call[[1]], quote(eval)) || identical(call[[1]], quote(withVisible)))
 
     # The calls between the cell and the error.
     stack <- NULL
@@ -132,12 +137,14 @@ local({
 
     is_handler <- function(call) {
         text <- deparse(call[[1]], nlines = 1)[1]
-        grepl("^(.handleSimpleError|h|function \\(condition\\)|\\(function|stop|sys.calls|on_error)$|^\\(function", text)
+        grepl(paste0("^(.handleSimpleError|h|function \\(condition\\)|\\(function|stop|sys.calls|on_error)$",
+                     "|^\\(function"), text)
     }
 
     tell_error <- function(condition) {
         call <- conditionCall(condition)
-        place <- if (is.null(call) || is_own(call)) "Error: " else paste0("Error in ", deparse(call, nlines = 1)[1], ": ")
+        place <- if (is.null(call) || is_own(call)) "Error: "
+                 else paste0("Error in ", deparse(call, nlines = 1)[1], ": ")
         value <- paste0(place, conditionMessage(condition))
         calls <- vapply(stack, function(call) paste(deparse(call, nlines = 3), collapse = "\n"), "")
         lines <- if (length(calls)) c("Traceback:", paste0(seq_along(calls), ". ", calls)) else character()
@@ -166,7 +173,8 @@ local({
             return("error")
         }
         tryCatch({
-            withCallingHandlers(allowInterrupts(evaluate(expressions)), message = on_message, warning = on_warning, error = on_error)
+            withCallingHandlers(allowInterrupts(evaluate(expressions)),
+                                message = on_message, warning = on_warning, error = on_error)
             "ok"
         }, interrupt = function(condition) "aborted", error = function(condition) {
             tell_error(condition)
@@ -210,7 +218,8 @@ local({
     }
 
     obey <- function(line) {
-        fields <- vapply(strsplit(paste0(line, "\x1f."), "\x1f", fixed = TRUE, useBytes = TRUE)[[1]], unescape, "", USE.NAMES = FALSE)
+        parts <- strsplit(paste0(line, "\x1f."), "\x1f", fixed = TRUE, useBytes = TRUE)[[1]]
+        fields <- vapply(parts, unescape, "", USE.NAMES = FALSE)
         fields <- fields[-length(fields)]
         switch(fields[1],
             run = on_run(fields[2], fields[-(1:2)]),
@@ -223,7 +232,7 @@ local({
 
     serve <- function() {
         repeat {
-            line <- readLines(orders, 1, warn = FALSE)
+            line <- readLines(commands, 1, warn = FALSE)
             if (length(line) == 0) quit("no", 0, FALSE)
             obey(line)
         }
@@ -231,7 +240,8 @@ local({
 
     options(device = open_device, width = 120, max.print = 10000, cli.num_colors = 1L, crayon.enabled = FALSE,
         pager = function(files, header, title, delete.file) for (file in files) writeLines(readLines(file)),
-        browser = function(url) message("Browse URL: ", url), repr.plot.width = 7, repr.plot.height = 7, repr.plot.res = 120)
+        browser = function(url) message("Browse URL: ", url),
+        repr.plot.width = 7, repr.plot.height = 7, repr.plot.res = 120)
     tell("ready", paste(R.version$major, R.version$minor, sep = "."))
     suspendInterrupts(serve())
 })

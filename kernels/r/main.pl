@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # The R kernel's driver (docs/kernel-protocol.md): the protocol on one side, one R on the other.
 #
-# R cannot use a socket it was born with, so it gets its orders through a named pipe, and
+# R cannot use a socket it was born with, so it gets its commands through a named pipe, and
 # everything it has to say comes over its standard output: what it prints, as it prints it, and
 # between that the marks of kernel.R with values, plots and errors. One stream keeps one order,
 # output of child processes included, and nothing waits for the end of a cell.
@@ -23,14 +23,14 @@ use constant {
     READ_SIZE     => 1 << 16,
     TEXT_LIMIT    => 1 << 16,    # a longer line goes out in pieces
     PARTIAL_AFTER => 0.1,        # seconds until a line without an end is shown
-    WARM_AFTER    => 0.15,       # seconds of rest until R loads what makes values rich; a first cell need not wait for it
+    WARM_AFTER    => 0.15,       # seconds of rest until R loads what makes values rich
     AGAIN_AFTER   => 0.05,       # seconds until an interrupt is repeated: R misses it while it waits for a child
 };
 
 my %LETTER = ("\x1d" => 'd', "\x1e" => 'e', "\x1f" => 'f', "\n" => 'n', "\r" => 'r');
 my %BYTE   = reverse %LETTER;
 
-my ($protocol, $orders, $stdout, $stderr, $pid, $wake_read, $wake_write);
+my ($protocol, $commands, $stdout, $stderr, $pid, $wake_read, $wake_write);
 my $nonce       = nonce();
 my $run         = 0;     # id of the cell that runs, or 0
 my $is_stopping = 0;     # it was interrupted
@@ -56,7 +56,25 @@ sub write_all {
 
 sub send_message { write_all($protocol, Json::encode($_[0]) . "\n") }
 
-sub order { write_all($orders, join("\x1f", map { escape($_) } @_) . "\n") }
+sub send_ready {
+    my ($version) = @_;
+    $can_warm = 1;
+    send_message({ ev => 'ready', pid => \$$, version => $version, interrupt => 'message', coalesce => \'true' });
+}
+
+# The reason is empty when R is in the new directory.
+sub send_cd {
+    my ($reason) = @_;
+    my $ok = $reason eq '' ? 'true' : 'false';
+    send_message({ ev => 'cd', ok => \$ok, $reason eq '' ? () : (reason => $reason) });
+}
+
+sub send_error {
+    my ($value, @calls) = @_;
+    send_message({ ev => 'error', id => \$run, name => 'ERROR', value => $value, traceback => \@calls });
+}
+
+sub command { write_all($commands, join("\x1f", map { escape($_) } @_) . "\n") }
 
 sub escape   { my ($text) = @_; $text =~ s/([\x1d-\x1f\n\r])/\x1d$LETTER{$1}/g; return $text }
 sub unescape { my ($text) = @_; $text =~ s/\x1d(.)/$BYTE{$1}/gs; return $text }
@@ -115,12 +133,12 @@ sub take_mark {
     drain_stderr();
     show('stdout', 1);
     show('stderr', 1);
-    if    ($verb eq 'ready')   { $can_warm = 1; send_message({ ev => 'ready', pid => \$$, version => $fields[0], interrupt => 'message', coalesce => \'true' }) }
-    elsif ($verb eq 'cd')      { send_message({ ev => 'cd', ok => \($fields[0] eq '' ? 'true' : 'false'), $fields[0] eq '' ? () : (reason => $fields[0]) }) }
+    if    ($verb eq 'ready')   { send_ready($fields[0]) }
+    elsif ($verb eq 'cd')      { send_cd($fields[0]) }
     elsif ($verb eq 'text')    { send_text(@fields) }
     elsif ($verb eq 'display') { display({@fields}) }
     elsif ($verb eq 'plot')    { plot(@fields) }
-    elsif ($verb eq 'error')   { my ($value, @calls) = @fields; send_message({ ev => 'error', id => \$run, name => 'ERROR', value => $value, traceback => \@calls }) }
+    elsif ($verb eq 'error')   { send_error(@fields) }
     elsif ($verb eq 'done')    { finish($fields[0]) }
 }
 
@@ -169,10 +187,10 @@ sub take_message {
     my $op = $message->{op};
     if    ($op eq 'run') { start_run($message) }
     elsif ($op eq 'interrupt') { interrupt($message->{id}) }
-    elsif ($op eq 'cd')  { order('cd', $message->{path}) }
+    elsif ($op eq 'cd')  { command('cd', $message->{path}) }
     elsif ($op eq 'env') {
-        order('env', settings($message->{set}));
-        order('renew') if $message->{renew};
+        command('env', settings($message->{set}));
+        command('renew') if $message->{renew};
     }
 }
 
@@ -191,11 +209,11 @@ sub start_run {
     return finish('ok') if $is_blank;
     $count++;
     if ($code =~ /\0/) {
-        send_message({ ev => 'error', id => \$run, name => 'ERROR', value => 'Cell has a NUL character', traceback => [] });
+        send_error('Cell has a NUL character');
         return finish('error');
     }
     $is_stopping = 0;
-    order('run', $code, settings($message->{env}));
+    command('run', $code, settings($message->{env}));
 }
 
 # Only the cell it is meant for; a late one must not hit the next.
@@ -218,14 +236,14 @@ sub output_pipe {
 sub start_r {
     my $folder = "/tmp/.cloche-r-$nonce";
     mkdir $folder, 0700 or die "$folder: $!\n";
-    mkfifo("$folder/orders", 0600) or die "$folder/orders: $!\n";
+    mkfifo("$folder/commands", 0600) or die "$folder/commands: $!\n";
     my ($out_read, $out_write) = output_pipe();
     my ($err_read, $err_write) = output_pipe();
     $pid = fork // die "R: $!\n";
     become_r($folder, $out_write, $err_write) if !$pid;
     ($stdout, $stderr) = ($out_read, $err_read);
-    open $orders, '>', "$folder/orders" or die "$folder/orders: $!\n";
-    unlink "$folder/orders";
+    open $commands, '>', "$folder/commands" or die "$folder/commands: $!\n";
+    unlink "$folder/commands";
     rmdir $folder;
 }
 
@@ -239,8 +257,9 @@ sub become_r {
     dup2(fileno $out,  1);
     dup2(fileno $err,  2);
     $SIG{$_} = 'DEFAULT' for qw(INT PIPE CHLD);
-    @ENV{qw(CLOCHE_R_ORDERS CLOCHE_R_NONCE)} = ("$folder/orders", $nonce);
-    exec { +R } 'R', '--no-echo', '--no-restore', '--no-save', '--no-readline', '--no-init-file', "--file=" . folder() . "/kernel.R" or _exit(127);
+    @ENV{qw(CLOCHE_R_COMMANDS CLOCHE_R_NONCE)} = ("$folder/commands", $nonce);
+    my @options = ('--no-echo', '--no-restore', '--no-save', '--no-readline', '--no-init-file');
+    exec { +R } 'R', @options, '--file=' . folder() . '/kernel.R' or _exit(127);
 }
 
 sub drain_stderr {
@@ -254,8 +273,8 @@ sub read_outputs {
     %text = (stdout => '', stderr => '', pending => $text{pending}) if !$run;
 }
 
-# R has left: its last words, then the same end for us; the agent sees to the rest.
-sub bury_r {
+# R has exited: its last output, then the same exit status; the agent does the rest.
+sub r_exited {
     my ($wait) = @_;
     read_outputs();
     show($_, 1) for qw(stdout stderr);
@@ -280,7 +299,7 @@ sub patience {
 
 sub warm_up {
     $can_warm = 0;
-    order('warm');
+    command('warm');
 }
 
 sub loop {
@@ -290,7 +309,7 @@ sub loop {
         my $found = select $watched, undef, undef, patience();
         sysread $wake_read, my $woken, 64 if $found > 0 && vec $watched, fileno $wake_read, 1;
         interrupt($run) if $is_stopping && $found == 0;
-        bury_r($?) if waitpid($pid, WNOHANG) == $pid;
+        r_exited($?) if waitpid($pid, WNOHANG) == $pid;
         next if $found < 0;
         if ($found == 0) {
             show($_, 1) for qw(stdout stderr);

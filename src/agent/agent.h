@@ -4,7 +4,9 @@
  * cloche-agent is pid 1 of a box. agent_main.c reads the boot packet (agent_boot.c), opens the envd API on 49983
  * (router.c sends each request to process_rpc.c, fs_rpc.c, watch_rpc.c, upload.c, download.c, compose.c, init.c,
  * box_metrics.c) and the code-interpreter API on 49999 (interp.h). One loop, one thread; work that may block on a disk
- * goes to thread_pool.c, whose threads come and go with it. */
+ * goes to thread_pool.c, whose threads come and go with it.
+ *
+ * Rooms: envd/ (start at router.h), interpreter/ (interp.h), build/ (build_exec.h). */
 #ifndef CLOCHE_AGENT_H
 #define CLOCHE_AGENT_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_boot.c - see agent_boot.h. */
 #include "agent/agent_boot.h"
+#include "agent/box_identity.h"
 #include "agent/envd/init.h"
 #include "agent/interpreter/interp.h"
 #include "agent/machine_id.h"
@@ -117,45 +118,6 @@ static int packet_take(struct agent *a, struct str packet, struct err *err)
   return 0;
 }
 
-/* ---- what processes of the box may look at ---- */
-
-static void marker_write(const char *path, const char *text)
-{
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0444);
-  if (fd < 0) {
-    log_debug("%s: %s", path, strerror(errno));
-    return;
-  }
-  if (fd_write_all(fd, text, strlen(text)) < 0)
-    log_debug("%s: %s", path, strerror(errno));
-  close(fd);
-}
-
-static void markers_write(const struct agent *a)
-{
-  cleanup_free char *all =
-      xasprintf("ENV_ID=%s\nTEMPLATE_ID=%s\nBUILD_ID=%s\n", a->template_id, a->template_id, a->build_id);
-  mkdir("/run/e2b", 0755);
-  marker_write("/run/e2b/.E2B_SANDBOX", "true");
-  marker_write("/run/e2b/.E2B_SANDBOX_ID", a->box_id);
-  marker_write("/run/e2b/.E2B_TEMPLATE_ID", a->template_id);
-  marker_write("/.e2b", all);
-}
-
-static void variables_set(struct agent *a)
-{
-  env_set(&a->internal, STR("E2B_SANDBOX_ID"), str_of(a->box_id));
-  env_set(&a->internal, STR("E2B_TEMPLATE_ID"), str_of(a->template_id));
-  a->env_generation++;
-}
-
-void boot_publish(struct agent *a)
-{
-  variables_set(a);
-  markers_write(a);
-  machine_id_write(false);
-}
-
 int boot_receive(struct agent *a, struct err *err)
 {
   if (!boot_socket())
@@ -185,9 +147,9 @@ int boot_receive(struct agent *a, struct err *err)
   if (builds) /* it leaves no mark of its own in the template */
     return BOOT_BUILDS;
   if (naming)
-    variables_set(a);
+    identity_variables(a);
   else
-    boot_publish(a);
+    identity_publish(a);
   return BOOT_DONE;
 }
 
@@ -217,7 +179,7 @@ static void on_packet(uv_poll_t *poll, int status, int events)
   }
   start_command_wait(a, say_ready);
   /* While the reply is on its way; nobody is served before this callback ends. */
-  markers_write(a);
+  identity_markers(a);
   interp_named();
 }
 

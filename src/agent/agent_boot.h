@@ -16,8 +16,6 @@ int boot_receive(struct agent *a, struct err *err);
 void boot_finish(struct agent *a);
 /* Goes on with the launch when the next packet comes. A warden that leaves before that ends the box. */
 void boot_wait(struct agent *a);
-/* Writes who the box is to where its processes look: variables and /run/e2b. */
-void boot_publish(struct agent *a);
 /* Reports to the warden and closes the socket; number 3 stays taken. failure NULL = ready. */
 void boot_answer(const char *failure);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http.h - HTTP exchanges, whatever carries them.
+/* http.h - start here: HTTP exchanges, whatever carries them.
  *
  * A server hands each request to its handler as an exchange (struct http_x) once the head is complete. Bodies stream
  * both ways with back-pressure: the request body arrives only while the exchange is not paused, and output is
  * queued up to a high-water mark after which the handler waits for `drain`. Nothing is buffered without a limit.
  * A client call (struct http_call) is the mirror image on a connected socket. Everything runs on one libuv loop;
  * no call here blocks. HTTP/1.1 lives in http1.c, the strict parser in h1parse.c; TLS (tls.c) and HTTP/2 (http2.c) fit
- * in below the same interface and are a library of their own, entered through tls.h. */
+ * in below the same interface and are a library of their own, entered through tls.h.
+ *
+ * The room promises: a head that a strict parser does not accept reaches no handler; every byte that waits has a limit
+ * and every silence a deadline; a slow or hostile peer delays its own connection only; callbacks never come from inside
+ * a call of the handler. Below the exchanges: conn.h (one socket), netloop.h (what connections of a loop share). */
 #ifndef CLOCHE_HTTP_H
 #define CLOCHE_HTTP_H
 

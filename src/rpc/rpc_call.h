@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc_call.h - one RPC on one HTTP exchange.
+/* rpc_call.h - start here: one RPC of the Connect protocol on one HTTP exchange.
+ *
+ * connect.c knows the protocol without a transport, schema.h describes messages as tables that json_codec.c and
+ * proto_codec.c share. The room promises that a malformed request is answered by the protocol's own error and never
+ * reaches a handler, that every call gets exactly one end, and that lengths and nesting are bounded.
  *
  * rpc_accept() takes an exchange whose path belongs to a method, checks what Connect wants checked, reads and decodes
  * the request and calls the method's handler on the loop. The handler answers now or later: rpc_reply() or rpc_fail()

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.h - what gates and the warden say to each other. Both sides include this and nothing else of the other.
+/* wire.h - the protocol between gates and the warden. Both sides include this and nothing else of the other.
+ *
+ * Start here in this folder, which holds everything that crosses a process border: wire.h (gate and warden), ipc.h (the
+ * sockets below it), control.h (supervisor and roles), boot_packet.h and exec_packet.h (warden and agent), recipe.h,
+ * buildlog.h and logring.h (data that one side writes and another reads), sizes.h (lengths of shared names). The room
+ * promises that every packet is whole or refused, that lengths are checked before bytes are touched, and that neither
+ * side includes code of the other.
  *
  * One SOCK_SEQPACKET pair per gate; a packet is a struct wire_head and a row of fields (tag, length, bytes). The warden
  * reads only these small fixed shapes: everything a client wrote (metadata, variables, network rules) travels as opaque

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a loaded Python cheap to fork: what is there is never counted again, never collected, and lies in few large pieces.
+"""Makes a loaded Python cheap to fork: its objects are never counted again, never collected, and in few large pieces.
 
 A fork shares pages until somebody writes, and Python writes into every object it merely looks at: the count of its
 references. Objects marked as immortal (Python 3.12 and 3.13) are not counted any more; a first cell then
 copies a third of the pages it did, and runs faster. They would have lived as long as the process anyway: they are
 modules and what modules hold. Huge pages spare a fork a few hundred page-table entries per megabyte; a child that
-writes still copies only the small page it touches. A mapping costs a fork about a microsecond, and another at its end; a
-hundred libraries have six hundred. Where any of this is not to be had, nothing changes.
+writes still copies only the small page it touches. A mapping costs a fork about a microsecond, and another at its end;
+a hundred libraries have six hundred. Where any of this is not to be had, nothing changes.
 """
 
 import array
@@ -115,7 +115,9 @@ def _mappings() -> Iterator[Mapping]:
 
 
 def join() -> int:
-    """Turns the mappings of each library, five as a rule, into two: one to run and read, one to write. Gives the joints.
+    """Turns the mappings of each library, five as a rule, into two: one to run and read, one to write.
+
+    Gives the joints.
 
     A library's file lies in memory as it lies on disk, cut into pieces only by what may be done with them. Who may run
     code here may as well run its constants, and write what the loader closes after linking.
@@ -159,8 +161,8 @@ class Piece(ctypes.Structure):
 def lay(to: int, from_: int) -> int:
     """Moves what we have written into a file and maps it from there; gives the number of pieces.
 
-    The descriptors are of one empty file, open for writing and for reading only. Forks then share it without a copy of page
-    tables, and a checkpoint of a box holds only what its processes changed.
+    The descriptors are of one empty file, open for writing and for reading only. Forks then share it without a copy of
+    page tables, and a checkpoint of a box holds only what its processes changed.
     """
     try:
         library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), "heap_file.so"))

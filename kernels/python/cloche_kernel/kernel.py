@@ -159,7 +159,7 @@ class Kernel:
     def _run_cell(self, code: str) -> Any:
         """Runs the code; an interrupt can strike only inside."""
         assert self.loop is not None
-        self.loop.lend()
+        self.loop.enter()
         result = shells.ExecutionResult(None)
         try:
             self.interruptible = True
@@ -168,7 +168,7 @@ class Kernel:
         except BaseException as error:
             self.interruptible = False
             result.error_in_exec = error
-        self.loop.reclaim()
+        self.loop.leave()
         return result
 
     def _report(self, error: BaseException) -> None:
@@ -197,7 +197,7 @@ class Kernel:
         self.publisher.wire = self.wire = Wire()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self.loop is not None:
-            self.loop.reclaim()
+            self.loop.leave()
 
 
 def set_variables(values: dict[str, str | None]) -> dict[str, str | None]:
@@ -232,22 +232,22 @@ def leave() -> None:
 
 
 def start_over(message: dict[str, Any], received: bytes) -> None:
-    """Libraries were installed since we were loaded, and nothing of the user's has run: the same process loads what is there now."""
-    orders = os.memfd_create("orders", 0)
-    os.write(orders, (dumps(message) + "\n").encode() + received)
-    os.lseek(orders, 0, os.SEEK_SET)
+    """Libraries were installed since we were loaded, and no user code has run: the process loads itself again."""
+    messages = os.memfd_create("messages", 0)
+    os.write(messages, (dumps(message) + "\n").encode() + received)
+    os.lseek(messages, 0, os.SEEK_SET)
     os.set_inheritable(PROTOCOL_FD, True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.execv(sys.executable, [sys.executable, MAIN, "--again", str(orders)])
+    os.execv(sys.executable, [sys.executable, MAIN, "--again", str(messages)])
 
 
-def serve(orders: int | None = None) -> None:
-    """A kernel of its own, started by the agent; or one that starts over, whom the agent knows, with what it was told."""
+def serve(messages: int | None = None) -> None:
+    """A kernel started by the agent; or one that starts over, known to the agent, with the settings it got."""
     kernel = Kernel()
     kernel.attach()
-    if orders is None:
+    if messages is None:
         kernel.introduce()
     else:
-        with open(orders, "rb") as told:
-            kernel.wire.received += told.read()
+        with open(messages, "rb") as file:
+            kernel.wire.received += file.read()
     kernel.serve()

@@ -28,23 +28,23 @@ class CellLoop(asyncio.SelectorEventLoop):
         super().__init__()
         self.cell_task: asyncio.Task[Any] | None = None
 
-    def lend(self) -> None:
+    def enter(self) -> None:
         """Plain code starts: count as the running loop."""
         events._set_running_loop(self)
 
-    def reclaim(self) -> None:
+    def leave(self) -> None:
         events._set_running_loop(None)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Not the running loop for a while, so that a loop can really run."""
-        lent = events._get_running_loop()
+        running = events._get_running_loop()
         events._set_running_loop(None)
         try:
             yield
         finally:
-            events._set_running_loop(lent)
-            if lent is self:
+            events._set_running_loop(running)
+            if running is self:
                 events.set_event_loop(self)
 
     def run_forever(self) -> None:
@@ -113,9 +113,9 @@ def allow_run() -> None:
 def _standing_aside(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
-        lent = events._get_running_loop()
-        if isinstance(lent, CellLoop) and not lent.is_running():
-            with lent.aside():
+        running = events._get_running_loop()
+        if isinstance(running, CellLoop) and not running.is_running():
+            with running.aside():
                 return original(*args, **kwargs)
         return original(*args, **kwargs)
 

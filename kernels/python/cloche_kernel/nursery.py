@@ -111,7 +111,7 @@ class Nursery:
         self.request = request
 
     def serve(self) -> None:
-        """Forks on demand until the agent hangs up; the children stay. Where it would load something else now, another must."""
+        """Forks on demand until the agent hangs up; the children stay. Ends where it would load something else now."""
         if staleness.changed():
             os._exit(0)
         self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -167,7 +167,7 @@ class Nursery:
     def become_kernel(self, fds: list[int]) -> None:
         """In the child: the three descriptors become 3, 1, 2, everything personal is renewed.
 
-        A rehearsal takes the page faults of a first cell while nobody waits: a parked kernel then answers
+        A rehearsal takes the page faults of a first cell while nobody waits: an idle kernel then answers
         its first cell as fast as its second. Where a cell comes at once, that is the rehearsal.
         """
         try:

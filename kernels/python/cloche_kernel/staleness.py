@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a Python that starts now would load what is loaded here.
 
-A loaded Python is forked into boxes whose files may have changed since: somebody installed another version of a library, and a
-new kernel is how people expect to see it. Installing changes a directory in which modules are looked for; where none did,
-nothing has to be looked at. Files that are edited in place are not noticed.
+A loaded Python is forked into boxes whose files may have changed since: somebody installed another version of a
+library, and a new kernel is how people expect to see it. Installing changes a directory in which modules are looked
+for; where none did, nothing has to be looked at. Files that are edited in place are not noticed.
 """
 
 import importlib

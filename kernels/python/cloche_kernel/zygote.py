@@ -2,14 +2,15 @@
 """The zygote: a nursery outside all boxes, whose forks move into boxes and are kernels or nurseries there.
 
 It runs as a host user without rights, in namespaces of its own, on a read-only view of the template. The
-warden makes each box's user namespace belong to that user, so a fork of ours may enter it: enter_box.c tells how, step by step. In
-the box the fork serves the box's agent: as the first kernel, or as a nursery where more than one is wanted. No user code runs
-before it is one of the box's own processes.
+warden makes each box's user namespace belong to that user, so a fork of ours may enter it: enter_box.c tells how, step
+by step. In the box the fork serves the box's agent: as the first kernel, or as a nursery where more than one is wanted.
+No user code runs before it is one of the box's own processes.
 
-Nothing in here waits for a process that a box can stop, nor for the end of what a box has sent into its agent's socket: who closes
-that one last closes what is in its queue, and a connection of the box may linger there. So ours is closed while the walker still
-has its own, and where there is no walker it is kept until there is one (Mover.fork). Memory that forks get must tell them nothing of other boxes: a message
-is read whole, with its descriptors, into one buffer that is cleared before the fork.
+Nothing in here waits for a process that a box can stop, nor for the end of what a box has sent into its agent's socket:
+who closes that one last closes what is in its queue, and a connection of the box may linger there. So ours is closed
+while the walker still has its own, and where there is no walker it is kept until there is one (Mover.fork). Memory that
+forks get must tell them nothing of other boxes: a message is read whole, with its descriptors, into one buffer that is
+cleared before the fork.
 """
 
 import array
@@ -96,7 +97,7 @@ class Mover:
         self.unclosed: list[int] = []  # agents' sockets
 
     def fork(self, fds: list[int], code: bytes, message: dict[str, Any]) -> int:
-        """0 in the fork, inside the box; here the pid of the walker, or -1. Takes the first descriptor, the agent's socket."""
+        """0 in the fork, inside the box; here the pid of the walker, or -1. Owns the first descriptor."""
         sock, box, _program, *groups = fds
         self.unclosed.append(sock)
         text = ctypes.create_string_buffer(code, len(code))
@@ -158,7 +159,7 @@ class Zygote:
         self.woken = self.wake = -1
 
     def serve(self) -> None:
-        """Not to be looked into from here on, nor are its forks before they say so. Orphans of walkers are ours to reap."""
+        """Not dumpable from here on, nor are its forks before they say so. Orphans of walkers are ours to reap."""
         _call("dumpable", libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
         _call("subreaper", libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
         self.woken, self.wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -235,7 +236,7 @@ class Zygote:
             self.answer({"ev": "entered", "id": request, "status": signal.SIGKILL.value})
 
     def serve_box(self, message: dict[str, Any]) -> None:
-        """In the fork, which is the box's own: descriptor 3 is the agent's socket, complaints go nowhere from here on."""
+        """In the fork, which is the box's own: descriptor 3 is the agent's socket, complaints are dropped from here on."""
         try:
             self.sock.detach()
             self.walkers.clear()

@@ -3,7 +3,13 @@
  *
  * Their output goes to the warden event by event (wire/exec_packet.h) while it listens, and always to the log ring. A
  * command is over when it was reaped and its pipes are at their end; what it left running in the background is not
- * waited for longer than a moment. */
+ * waited for longer than a moment.
+ *
+ * Start here in this folder: build_exec.c runs commands; applets.c and copy_step.c are the tools that the agent's
+ * program brings along (COPY, WORKDIR, ENV), so that an image needs none; start_command.c starts the template's start
+ * command and waits for its readiness; package_cache.c keeps downloads between builds. The room promises that the
+ * warden gets every byte of output in order and exactly one end event per command, and that nothing of a build's tools
+ * stays in the template. */
 #ifndef CLOCHE_AGENT_BUILD_BUILD_EXEC_H
 #define CLOCHE_AGENT_BUILD_BUILD_EXEC_H
 

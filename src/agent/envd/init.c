@@ -6,7 +6,7 @@
  * is left alone, because a box has the clock of its host. */
 #include "agent/envd/init.h"
 #include "agent/envd/http_reply.h"
-#include "agent/agent_boot.h"
+#include "agent/box_identity.h"
 #include "agent/machine_id.h"
 
 #define INIT_MAX ((size_t)1 << 20)
@@ -63,7 +63,7 @@ static void identity_take(struct agent *a, const struct json *body)
     text_replace(&a->box_id, id);
     text_replace(&a->template_id, json_get(body, "templateID"));
     text_replace(&a->build_id, json_get(body, "buildID"));
-    boot_publish(a);
+    identity_publish(a);
   }
   if (json_is(renew, JSON_BOOL) && renew->flag) {
     a->renewals++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process_input.c - bytes into a process. What the pipe takes at once is written at once; the rest is queued in order
  * and its caller answered when the last byte is in. */
+#include "agent/envd/process.h"
 #include "agent/envd/process_internal.h"
 
 static struct channel *input_channel(struct process *p)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_internal.h - the body of a process, for process.c and process_input.c only. */
+/* process_internal.h - the body of a process, for process.c and process_input.c only, which
+ * include process.h themselves. */
 #ifndef CLOCHE_AGENT_ENVD_PROCESS_INTERNAL_H
 #define CLOCHE_AGENT_ENVD_PROCESS_INTERNAL_H
 
-#include "agent/envd/process.h"
+#include "agent/envd/messages.h"
+#include "rpc/rpc_call.h"
 
 struct channel {
   struct process *process;

@@ -2,11 +2,15 @@
 /* interp.h - the code-interpreter API of a box: runs cells in long-lived language kernels for HTTP clients.
  *
  * Start reading here. The files behind it, in the order a request walks through them: interp.c (routes and answers),
- * interp_request.c (bodies and their 422 answers), interp_execute.c (one streamed execution), context.c (who has
- * queues, start and death of kernels), kernel.h (the interface of a kernel), kernel_native.c and jupyter.c (its two
+ * interp_request.c (bodies and their 422 answers), interp_execute.c (one streamed execution), context.c
+ * (queues, start and death of kernels), kernel.h (the interface of a kernel), kernel_native.c and jupyter.c (its two
  * drivers), kernel_output.c (kernel events become lines for the client).
  *
- * Everything runs on the agent's one loop. Kernels are started when first needed. */
+ * Everything runs on the agent's one loop. Kernels are started when first needed.
+ *
+ * The room promises: cells of one context run one after the other, in the order they came; a client that leaves
+ * interrupts its cell, one that is cut off does not; the death of a kernel fails the running cell with the cause and
+ * starts a new kernel; what a kernel sends is bounded, parsed strictly and never ends the agent. */
 #ifndef CLOCHE_AGENT_INTERPRETER_INTERP_H
 #define CLOCHE_AGENT_INTERPRETER_INTERP_H
 

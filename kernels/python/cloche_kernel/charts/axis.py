@@ -102,7 +102,7 @@ class Axis:
     def names(self, places: list[float]) -> list[str]:
         """What to call bars or boxes standing at these places.
 
-        Named ticks (categories, labels set by hand) lend their name to what stands nearest, within half the way
+        Named ticks (categories, labels set by hand) give their name to what is nearest, within half the way
         to the next one: that is how grouped bars are drawn. On an axis of plain numbers the tick labels are
         used only if every place has one.
         """

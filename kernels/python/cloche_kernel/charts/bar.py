@@ -17,9 +17,9 @@ AUTOMATIC = re.compile(r"_container(\d+)")
 
 def read(ax: Any) -> dict[str, Any]:
     containers = [c for c in ax.containers if isinstance(c, BarContainer)]
-    sideways = bool(containers) and all(lies(c) for c in containers)
+    sideways = bool(containers) and all(is_horizontal(c) for c in containers)
     base, value = (Axis(ax, "y"), Axis(ax, "x")) if sideways else (Axis(ax, "x"), Axis(ax, "y"))
-    bars = [(group(c), patch, lies(c)) for c in containers for patch in c.patches]
+    bars = [(group(c), patch, is_horizontal(c)) for c in containers for patch in c.patches]
     names = base.names([middle(patch, flat) for _, patch, flat in bars])
     elements = [
         {"label": name, "group": owner, "value": size(patch, flat)}
@@ -28,7 +28,7 @@ def read(ax: Any) -> dict[str, Any]:
     return {"elements": elements, **labels(base, value)}
 
 
-def lies(container: Any) -> bool:
+def is_horizontal(container: Any) -> bool:
     return container.orientation == "horizontal"
 
 
