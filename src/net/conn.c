@@ -85,9 +85,9 @@ void conn_hold(struct conn *c, uint64_t n)
 {
   if (c->closed)
     return;
-  if (!c->held)
-    c->held_at = uv_now(c->net->loop);
-  c->held += n;
+  if (!c->node.held)
+    c->node.held_at = uv_now(c->net->loop);
+  c->node.held += n;
   c->net->held += n;
 }
 
@@ -95,8 +95,8 @@ void conn_release(struct conn *c, uint64_t n)
 {
   if (c->closed || !n)
     return;
-  c->held_at = uv_now(c->net->loop);
-  c->held -= n;
+  c->node.held_at = uv_now(c->net->loop);
+  c->node.held -= n;
   c->net->held -= n;
 }
 
@@ -110,17 +110,14 @@ static void set_blocked(struct conn *c, bool blocked)
 
 /* ---- blocks of queued output ---- */
 
-struct conn_seg *conn_seg_next(struct conn_seg *s)
-{
-  return s->next;
-}
-
 static struct conn_seg *seg_new(struct net *net, size_t room)
 {
-  struct conn_seg *s = net->spare;
-  if (s && room <= s->cap) {
-    net->spare = s->next;
+  struct conn_seg *s;
+  if (net->spare && room <= SEG_SIZE) {
+    s = (struct conn_seg *)net->spare;
+    net->spare = net->spare->next;
     net->nspare--;
+    s->cap = SEG_SIZE;
   } else {
     size_t cap = MAX(room, SEG_SIZE);
     s = malloc(sizeof(*s) + cap);
@@ -142,8 +139,9 @@ static void seg_free(struct net *net, struct conn_seg *s)
     free(s);
     return;
   }
-  s->next = net->spare;
-  net->spare = s;
+  struct net_block *block = (struct net_block *)s;
+  block->next = net->spare;
+  net->spare = block;
   net->nspare++;
 }
 
@@ -271,13 +269,8 @@ static void conn_rearm(struct conn *c)
 
 void conn_defer(struct conn *c)
 {
-  if (c->closed || c->deferred)
-    return;
-  struct net *n = c->net;
-  c->deferred = true;
-  *n->deferred_tail = c;
-  n->deferred_tail = &c->deferred_next;
-  net_deferred_soon(n);
+  if (!c->closed)
+    net_defer(c->net, &c->node);
 }
 
 bool conn_spend(struct conn *c, size_t units)
@@ -289,20 +282,6 @@ bool conn_spend(struct conn *c, size_t units)
   c->busy = true;
   conn_defer(c);
   return true;
-}
-
-static void conn_cancel_deferred(struct conn *c)
-{
-  struct net *n = c->net;
-  struct conn **at = &n->deferred;
-  if (!c->deferred)
-    return;
-  while (*at != c)
-    at = &(*at)->deferred_next;
-  *at = c->deferred_next;
-  if (!*at)
-    n->deferred_tail = at;
-  c->deferred = false;
 }
 
 /* ---- writing ---- */
@@ -459,15 +438,6 @@ static bool gathers(const struct conn *c, size_t more)
   return c->net->gathering && !c->blocked && c->queued == c->queued_mem && c->queued_mem + more <= SEG_SIZE;
 }
 
-static void gather(struct conn *c)
-{
-  if (c->gathered)
-    return;
-  c->gathered = true;
-  c->gather_next = c->net->gathered;
-  c->net->gathered = c;
-}
-
 int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
 {
   int rc = write_check(c);
@@ -487,7 +457,7 @@ int conn_write(struct conn *c, const struct iovec *v, int n, bool cork)
     return -ENOBUFS;
   }
   if (later)
-    gather(c);
+    net_gather_add(c->net, &c->node);
   else if (c->out && !c->blocked)
     cork ? conn_defer(c) : single ? conn_block(c) : conn_push_now(c);
   return 0;
@@ -528,7 +498,7 @@ int conn_write_pipe(struct conn *c, int fd, size_t n)
 void conn_push(struct conn *c)
 {
   if (!c->closed && c->out && gathers(c, 0))
-    gather(c);
+    net_gather_add(c->net, &c->node);
   else
     conn_push_now(c);
 }
@@ -536,7 +506,7 @@ void conn_push(struct conn *c)
 /* What is only gathered leaves with no event of its own. */
 void conn_full(struct conn *c)
 {
-  if (c->gathered)
+  if (c->node.gathered)
     conn_defer(c);
 }
 
@@ -571,10 +541,10 @@ static void conn_step(struct conn *c, struct str *in)
     c->stepping = true;
     c->ops->step(c, in);
     c->stepping = false;
-    said = c->gathered;
+    said = c->node.gathered;
     net_let_go(c->net);
   } while (said && !c->closed && !c->out && !c->busy);
-  if (c->gathered) /* inside a larger pair: it leaves later, and is asked then */
+  if (c->node.gathered) /* inside a larger pair: it leaves later, and is asked then */
     conn_defer(c);
 }
 
@@ -618,6 +588,33 @@ static void conn_feed(struct conn *c, struct str fresh)
   conn_hold(c, c->in_held);
 }
 
+/* At most `most` bytes of what has come, into the other's queue. Their number, 0 at end of file, negative errno;
+ * -ENOSYS: not these sockets. */
+static ssize_t conn_splice(struct conn *from, struct conn *to, uint64_t most)
+{
+  int *pipe = from->net->pipe;
+  if (splice_pipe_open(pipe) < 0)
+    return -ENOSYS;
+  ssize_t came = splice_into(from->fd, pipe[1], most);
+  if (came <= 0)
+    return came == -ENOBUFS ? -EAGAIN : came; /* the pipe was empty: the bytes came this very moment */
+  conn_push_now(to); /* a head may wait for the first bytes of its body */
+  size_t left = (size_t)came;
+  while (left && !to->out) {
+    ssize_t went = splice_out(pipe[0], to->fd, left);
+    if (went <= 0)
+      break;
+    left -= (size_t)went;
+  }
+  if (left) {
+    int rest = pipe[0];
+    close(pipe[1]);
+    pipe[0] = pipe[1] = 0;
+    conn_write_pipe(to, rest, left);
+  }
+  return came;
+}
+
 /* The bytes that came, unseen to where they go; -ENOSYS: they are to be read. */
 static ssize_t conn_pass(struct conn *c)
 {
@@ -626,10 +623,10 @@ static ssize_t conn_pass(struct conn *c)
     return -ENOSYS;
   uint64_t most = c->ops->pass(c, &to);
   if (most && !to.conn)
-    return splice_into(c, to.pipe, most);
+    return splice_into(c->fd, to.pipe, most);
   if (most < PASS_MIN || to.conn->io != &conn_io_plain || write_check(to.conn) < 0)
     return -ENOSYS;
-  return splice_bytes(c, to.conn, most);
+  return conn_splice(c, to.conn, most);
 }
 
 static void conn_passed(struct conn *c, size_t n)
@@ -735,8 +732,14 @@ static void on_poll(uv_poll_t *h, int status, int events)
   conn_rearm(c);
 }
 
-void conn_run_deferred(struct conn *c)
+static struct conn *conn_of(const struct net_member *m)
 {
+  return container_of(m, struct conn, node);
+}
+
+static void conn_run_deferred(struct net_member *m)
+{
+  struct conn *c = conn_of(m);
   if (c->closed)
     return;
   c->spent = 0;
@@ -754,28 +757,51 @@ void conn_run_deferred(struct conn *c)
 
 /* ---- life ---- */
 
-static void net_link(struct net *n, struct conn *c)
+static uint64_t member_due(const struct net_member *m)
 {
-  c->prev = NULL;
-  c->next = n->conns;
-  if (n->conns)
-    n->conns->prev = c;
-  n->conns = c;
-  n->nconns++;
+  const struct conn *c = conn_of(m);
+  if (c->closed)
+    return 0;
+  uint64_t stall = c->blocked && c->stall_ms ? c->stall_at + c->stall_ms : 0;
+  if (!c->deadline || !stall)
+    return c->deadline ? c->deadline : stall;
+  return MIN(c->deadline, stall);
 }
 
-static void net_unlink(struct net *n, struct conn *c)
+static void member_postpone(struct net_member *m, uint64_t ms)
 {
-  if (n->cursor == c)
-    n->cursor = c->next;
-  if (c->prev)
-    c->prev->next = c->next;
-  else
-    n->conns = c->next;
-  if (c->next)
-    c->next->prev = c->prev;
-  n->nconns--;
+  struct conn *c = conn_of(m);
+  if (c->deadline)
+    c->deadline += ms;
+  c->stall_at += ms;
 }
+
+static void member_expire(struct net_member *m, uint64_t now)
+{
+  struct conn *c = conn_of(m);
+  if (c->deadline && c->deadline <= now) {
+    c->deadline = 0;
+    c->ops->due(c);
+  } else {
+    c->ops->broken(c, -ETIMEDOUT, true);
+  }
+  conn_rearm(c);
+}
+
+static void member_push(struct net_member *m)
+{
+  conn_push_now(conn_of(m));
+}
+
+static void member_cut(struct net_member *m)
+{
+  struct conn *c = conn_of(m);
+  c->ops->broken(c, -ENOBUFS, true);
+  conn_reset(c);
+}
+
+static const struct net_member_ops member_ops = {conn_run_deferred, member_push,     member_due,
+                                                 member_expire,     member_postpone, member_cut};
 
 int conn_start(struct conn *c, struct net *net, int fd, const struct conn_ops *ops, size_t in_max)
 {
@@ -787,13 +813,13 @@ int conn_start(struct conn *c, struct net *net, int fd, const struct conn_ops *o
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* no matter for unix sockets */
   c->poll.data = c;
   c->net = net;
-  net->refs++;
   c->fd = fd;
   c->ops = ops;
   c->io = &conn_io_plain;
   c->want = true;
   buf_init(&c->in, in_max + 2 * NET_IN_SIZE);
-  net_link(net, c);
+  c->node.ops = &member_ops;
+  net_join(net, &c->node);
   conn_rearm(c);
   return 0;
 }
@@ -805,37 +831,11 @@ void conn_deadline(struct conn *c, unsigned ms)
     net_wake(c->net, c->deadline);
 }
 
-uint64_t conn_due(const struct conn *c)
-{
-  uint64_t stall = c->blocked && c->stall_ms ? c->stall_at + c->stall_ms : 0;
-  if (!c->deadline || !stall)
-    return c->deadline ? c->deadline : stall;
-  return MIN(c->deadline, stall);
-}
-
-void conn_postpone(struct conn *c, uint64_t ms)
-{
-  if (c->deadline)
-    c->deadline += ms;
-  c->stall_at += ms;
-}
-
-void conn_expire(struct conn *c, uint64_t now)
-{
-  if (c->deadline && c->deadline <= now) {
-    c->deadline = 0;
-    c->ops->due(c);
-  } else {
-    c->ops->broken(c, -ETIMEDOUT, true);
-  }
-  conn_rearm(c);
-}
-
 static void on_closed(uv_handle_t *h)
 {
   struct conn *c = h->data;
   struct net *n = c->net;
-  conn_cancel_deferred(c);
+  net_defer_cancel(n, &c->node);
   buf_free(&c->in);
   c->ops->freed(c);
   net_unref(n);
@@ -843,15 +843,13 @@ static void on_closed(uv_handle_t *h)
 
 static void conn_end(struct conn *c, bool clean)
 {
-  if (c->gathered) /* said before the end, so heard before it */
+  if (c->node.gathered) /* said before the end, so heard before it */
     conn_push_now(c);
   c->closed = true;
   if (c->io->close)
     c->io->close(c, clean && !c->out && !c->out_error && !c->failed);
   out_drop(c);
-  c->net->held -= c->held; /* of the protocol's too */
-  c->held = 0;
-  net_unlink(c->net, c);
+  net_leave(c->net, &c->node);
   uv_close((uv_handle_t *)&c->poll, on_closed);
   close(c->fd);
   c->fd = -1;

@@ -56,17 +56,13 @@ struct conn {
   const struct conn_io *io;
   void *io_data;
   const void *group; /* the server it belongs to, or NULL */
-  struct conn *prev, *next;
-  struct conn *deferred_next;
-  struct conn *gather_next;
+  struct net_member node;
   struct buf in; /* bytes that wait, the first in_off of them used */
   size_t in_off;
   struct conn_seg *out, *out_last;
   uint64_t queued;   /* bytes of out, those of files too */
   size_t queued_mem; /* without files */
-  uint64_t held;     /* bytes of all kinds that wait in memory, pipes and, by estimate, full sockets; conn_hold */
-  uint64_t held_at;  /* when some of them last went */
-  size_t in_held;    /* of them in `in` */
+  size_t in_held;    /* of node.held, in `in` */
   uint64_t deadline; /* loop time in ms, 0 = none; conn_deadline */
   uint64_t stall_at; /* last time output moved */
   unsigned stall_ms; /* 0 = a peer may refuse output for ever */
@@ -81,8 +77,7 @@ struct conn {
   bool shut_asked, shut_done;
   unsigned spent; /* of CONN_SHARE, in this event or deferred run */
   bool busy;      /* its share is used up: it is not read before its next deferred run */
-  bool stepping, deferred, error_told;
-  bool gathered; /* in net->gathered */
+  bool stepping, error_told;
 };
 
 /* fd is owned from here. ops->freed comes once for each conn_start, after conn_close. */
@@ -109,12 +104,5 @@ void conn_defer(struct conn *c);
 bool conn_spend(struct conn *c, size_t units); /* true: busy */
 void conn_close(struct conn *c);               /* FIN, unless unread bytes make it RST */
 void conn_reset(struct conn *c);               /* RST; queued output is lost */
-
-/* For netloop.c. */
-void conn_run_deferred(struct conn *c);
-uint64_t conn_due(const struct conn *c);
-void conn_expire(struct conn *c, uint64_t now);
-void conn_postpone(struct conn *c, uint64_t ms);
-struct conn_seg *conn_seg_next(struct conn_seg *s);
 
 #endif

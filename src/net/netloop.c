@@ -21,7 +21,6 @@
  * loop, a timer or another connection. Who speaks from callbacks of its own wraps them in the same pair. */
 #include "net/netloop.h"
 
-#include "net/conn.h"
 #include "net/splice.h"
 #include <stdio.h>
 #include <time.h>
@@ -39,17 +38,17 @@ static _Thread_local struct net *nets;
 static void deferred_run(struct net *n)
 {
   /* Only what is queued now: a run that asks for another gets it in the next round. */
-  struct conn *list = n->deferred;
+  struct net_member *list = n->deferred;
   n->deferred = NULL;
   n->deferred_tail = &n->deferred;
   n->refs++;
   net_gather(n); /* a head that waits may find the first of its body in another connection's run */
   while (list) {
-    struct conn *c = list;
-    list = c->deferred_next;
-    c->deferred_next = NULL;
-    c->deferred = false;
-    conn_run_deferred(c);
+    struct net_member *m = list;
+    list = m->deferred_next;
+    m->deferred_next = NULL;
+    m->deferred = false;
+    m->ops->run(m);
   }
   net_let_go(n);
   if (!n->deferred)
@@ -59,16 +58,16 @@ static void deferred_run(struct net *n)
 
 /* The one whose bytes have stood still longest; where all move a little, and there is twice too much, the one with
  * most. */
-static struct conn *heaviest(const struct net *n, uint64_t now)
+static struct net_member *heaviest(const struct net *n, uint64_t now)
 {
-  struct conn *still = NULL, *most = NULL;
-  for (struct conn *c = n->conns; c; c = c->next) {
-    if (c->held < RELIEF_LEAST)
+  struct net_member *still = NULL, *most = NULL;
+  for (struct net_member *m = n->members; m; m = m->next) {
+    if (m->held < RELIEF_LEAST)
       continue;
-    if (c->held_at + RELIEF_STALL_MS <= now && (!still || c->held_at < still->held_at))
-      still = c;
-    if (!most || c->held > most->held)
-      most = c;
+    if (m->held_at + RELIEF_STALL_MS <= now && (!still || m->held_at < still->held_at))
+      still = m;
+    if (!most || m->held > most->held)
+      most = m;
   }
   return still ? still : n->held > 2 * n->held_max ? most : NULL;
 }
@@ -82,12 +81,10 @@ static void relieve(struct net *n)
   n->relieve_at = now + RELIEF_GAP_MS;
   n->refs++;
   while (n->held > n->held_max && cut < RELIEF_CUTS) {
-    struct conn *c = heaviest(n, now);
-    if (!c)
+    struct net_member *m = heaviest(n, now);
+    if (!m)
       break;
-    c->ops->broken(c, -ENOBUFS, true);
-    if (!c->closed)
-      conn_reset(c);
+    m->ops->cut(m);
     cut++;
   }
   if (cut)
@@ -113,10 +110,54 @@ static void on_idle(uv_idle_t *h)
     deferred_run(n);
 }
 
-void net_deferred_soon(struct net *n)
+void net_defer(struct net *n, struct net_member *m)
 {
+  if (m->deferred)
+    return;
+  m->deferred = true;
+  *n->deferred_tail = m;
+  n->deferred_tail = &m->deferred_next;
   if (!uv_is_active((uv_handle_t *)&n->idle))
     uv_idle_start(&n->idle, on_idle);
+}
+
+void net_defer_cancel(struct net *n, struct net_member *m)
+{
+  struct net_member **at = &n->deferred;
+  if (!m->deferred)
+    return;
+  while (*at != m)
+    at = &(*at)->deferred_next;
+  *at = m->deferred_next;
+  if (!*at)
+    n->deferred_tail = at;
+  m->deferred = false;
+}
+
+void net_join(struct net *n, struct net_member *m)
+{
+  m->prev = NULL;
+  m->next = n->members;
+  if (n->members)
+    n->members->prev = m;
+  n->members = m;
+  n->nmembers++;
+  n->refs++;
+}
+
+void net_leave(struct net *n, struct net_member *m)
+{
+  if (n->cursor == m)
+    n->cursor = m->next;
+  if (m->prev)
+    m->prev->next = m->next;
+  else
+    n->members = m->next;
+  if (m->next)
+    m->next->prev = m->prev;
+  n->nmembers--;
+  n->held -= m->held;
+  m->held = 0;
 }
 
 void net_gather(struct net *n)
@@ -129,22 +170,31 @@ void net_let_go(struct net *n)
   if (--n->gathering)
     return;
   while (n->gathered) {
-    struct conn *c = n->gathered;
-    n->gathered = c->gather_next;
-    c->gathered = false;
-    conn_push_now(c);
+    struct net_member *m = n->gathered;
+    n->gathered = m->gather_next;
+    m->gathered = false;
+    m->ops->push(m);
   }
+}
+
+void net_gather_add(struct net *n, struct net_member *m)
+{
+  if (m->gathered)
+    return;
+  m->gathered = true;
+  m->gather_next = n->gathered;
+  n->gathered = m;
 }
 
 static uint64_t sweep_gap(const struct net *n)
 {
-  return 5 + n->nconns / 50;
+  return 5 + n->nmembers / 50;
 }
 
 static void sweep_late(struct net *n, uint64_t late)
 {
-  for (struct conn *c = n->conns; c; c = c->next)
-    conn_postpone(c, late);
+  for (struct net_member *m = n->members; m; m = m->next)
+    m->ops->postpone(m, late);
 }
 
 static void on_sweep(uv_timer_t *h)
@@ -155,12 +205,12 @@ static void on_sweep(uv_timer_t *h)
   if (now > n->due + STOPPED_MS)
     sweep_late(n, now - n->due + STOPPED_MS);
   n->due = 0;
-  for (struct conn *c = n->conns; c; c = n->cursor) {
-    n->cursor = c->next;
-    uint64_t due = conn_due(c);
+  for (struct net_member *m = n->members; m; m = n->cursor) {
+    n->cursor = m->next;
+    uint64_t due = m->ops->due(m);
     if (due && due <= now)
-      conn_expire(c, now);
-    due = c->closed ? 0 : conn_due(c);
+      m->ops->expire(m, now);
+    due = m->ops->due(m);
     if (due && (!next || due < next))
       next = due;
   }
@@ -217,13 +267,13 @@ static void on_handle_closed(uv_handle_t *h)
   if (--n->handles)
     return;
   while (n->spare) {
-    struct conn_seg *s = n->spare;
-    n->spare = conn_seg_next(s);
-    free(s);
+    struct net_block *b = n->spare;
+    n->spare = b->next;
+    free(b);
   }
   buf_free(&n->head);
   free(n->copy);
-  splice_close(n);
+  splice_pipe_close(n->pipe);
   free(n);
 }
 

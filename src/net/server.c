@@ -338,9 +338,11 @@ static void on_pause_closed(uv_handle_t *h)
 /* The first connection of s that is still open; `gone` may have changed the list in any way. */
 static struct peer *first_of(const struct http_server *s)
 {
-  for (struct conn *c = s->net->conns; c; c = c->next)
+  for (struct net_member *m = s->net->members; m; m = m->next) {
+    struct conn *c = container_of(m, struct conn, node);
     if (c->group == s)
       return container_of(c, struct peer, conn);
+  }
   return NULL;
 }
 

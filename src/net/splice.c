@@ -3,33 +3,36 @@
  *
  * splice(2) moves references to the socket buffers' pages through a pipe, so a body crosses a proxy without being
  * copied in and out. The loop keeps one empty pipe. What the far socket does not take at once stays in it: the pipe
- * then becomes a piece of that connection's queue, in its place among the others, and the loop gets a new one. */
+ * then becomes a piece of that connection's queue, in its place among the others, and the loop gets a new one
+ * (conn_splice, conn.c). */
 #include "net/splice.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #define PIPE_BYTES (1 << 20)
 
-static int pipe_ready(struct net *n)
+int splice_pipe_open(int pipe[2])
 {
-  if (n->pipe[1] > 0)
+  if (pipe[1] > 0)
     return 0;
-  if (pipe2(n->pipe, O_CLOEXEC | O_NONBLOCK))
+  if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK))
     return -errno;
-  fcntl(n->pipe[1], F_SETPIPE_SZ, PIPE_BYTES); /* refused to users with many: then in smaller pieces */
+  fcntl(pipe[1], F_SETPIPE_SZ, PIPE_BYTES); /* refused to users with many: then in smaller pieces */
   return 0;
 }
 
-void splice_close(struct net *n)
+void splice_pipe_close(int pipe[2])
 {
-  if (n->pipe[1] > 0) {
-    close(n->pipe[0]);
-    close(n->pipe[1]);
+  if (pipe[1] > 0) {
+    close(pipe[0]);
+    close(pipe[1]);
   }
-  n->pipe[0] = n->pipe[1] = 0;
+  pipe[0] = pipe[1] = 0;
 }
 
 ssize_t splice_out(int pipe, int sock, size_t n)
@@ -41,46 +44,20 @@ ssize_t splice_out(int pipe, int sock, size_t n)
   return r < 0 ? -code : r;
 }
 
-ssize_t splice_bytes(struct conn *from, struct conn *to, uint64_t most)
-{
-  struct net *n = from->net;
-  if (pipe_ready(n) < 0)
-    return -ENOSYS;
-  ssize_t came = splice(from->fd, NULL, n->pipe[1], NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES),
-                        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-  if (came <= 0)
-    return came == 0 ? 0 : errno == EINVAL ? -ENOSYS : -errno;
-  conn_push_now(to); /* a head may wait for the first bytes of its body */
-  size_t left = (size_t)came;
-  while (left && !to->out) {
-    ssize_t went = splice_out(n->pipe[0], to->fd, left);
-    if (went <= 0)
-      break;
-    left -= (size_t)went;
-  }
-  if (left) {
-    int rest = n->pipe[0];
-    close(n->pipe[1]);
-    n->pipe[0] = n->pipe[1] = 0;
-    conn_write_pipe(to, rest, left);
-  }
-  return came;
-}
-
 /* One error for two reasons: nothing came, or the pipe is full. */
-static int why_not(const struct conn *from)
+static int why_not(int sock)
 {
   int waiting = 0;
-  return ioctl(from->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? -ENOBUFS : -EAGAIN;
+  return ioctl(sock, FIONREAD, &waiting) == 0 && waiting > 0 ? -ENOBUFS : -EAGAIN;
 }
 
-ssize_t splice_into(struct conn *from, int pipe, uint64_t most)
+ssize_t splice_into(int sock, int pipe, uint64_t most)
 {
   ssize_t came =
-      splice(from->fd, NULL, pipe, NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+      splice(sock, NULL, pipe, NULL, (size_t)MIN(most, (uint64_t)PIPE_BYTES), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (came >= 0)
     return came;
-  return errno == EAGAIN ? why_not(from) : errno == EINVAL ? -ENOSYS : -errno;
+  return errno == EAGAIN ? why_not(sock) : errno == EINVAL ? -ENOSYS : -errno;
 }
 
 /* ---- SIGPIPE ---- */
