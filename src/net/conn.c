@@ -598,7 +598,7 @@ static ssize_t conn_splice(struct conn *from, struct conn *to, uint64_t most)
   ssize_t came = splice_into(from->fd, pipe[1], most);
   if (came <= 0)
     return came == -ENOBUFS ? -EAGAIN : came; /* the pipe was empty: the bytes came this very moment */
-  conn_push_now(to); /* a head may wait for the first bytes of its body */
+  conn_push_now(to);                          /* a head may wait for the first bytes of its body */
   size_t left = (size_t)came;
   while (left && !to->out) {
     ssize_t went = splice_out(pipe[0], to->fd, left);
