@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   MUST(memchr(r.name, 0, sizeof(r.name)) && memchr(r.diff, 0, sizeof(r.diff)) && memchr(r.line, 0, sizeof(r.line)));
   if (code)
     return 0;
-  MUST(size && size <= UNPACK_PACKET && r.what == (enum unpack_word)packet.p[0]);
+  MUST(size && size <= UNPACK_PACKET && r.what == (enum unpack_msg)packet.p[0]);
   switch (r.what) {
   case UNPACK_WANT:
     MUST(hex(r.name) || !strcmp(r.name, UNPACK_INDEX));

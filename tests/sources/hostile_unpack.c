@@ -59,7 +59,7 @@ static void send_socket(void)
 
 int main(void)
 {
-  struct unpack_order o;
+  struct unpack_request o;
   if (recv(LINE, &o, sizeof(o), 0) != (ssize_t)sizeof(o))
     return 1;
   switch (o.bytes >> 20) {

@@ -25,7 +25,7 @@ int unpack_reply_read(struct str packet, struct unpack_reply *out)
   if (!packet.n || packet.n > UNPACK_PACKET)
     return -EPROTO;
   struct str text = str_skip(packet, 1);
-  out->what = (enum unpack_word)packet.p[0];
+  out->what = (enum unpack_msg)packet.p[0];
   switch (out->what) {
   case UNPACK_WANT:
     return str_is(text, UNPACK_INDEX) ? str_copyz(text, out->name, sizeof(out->name)) : hex_name(text, out->name);

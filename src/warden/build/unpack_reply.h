@@ -8,7 +8,7 @@
 #include "unpack/unpack.h"
 
 struct unpack_reply {
-  enum unpack_word what;
+  enum unpack_msg what;
   char name[65];   /* WANT: UNPACK_INDEX or 64 hex digits; PART_IS, IS: 64 hex digits */
   char diff[65];   /* PART_IS */
   char line[600];  /* NOTE, FAILED: one line without control characters, cut off where it is longer */
