@@ -266,7 +266,8 @@ static bool role_died(struct supervisor *s, struct role *r, pid_t pid, int statu
     return false;
   int64_t lived = clock_mono_us() - r->started_us;
   r->failures = lived > 10000000 ? 0 : r->failures + 1;
-  int64_t pause = r->failures <= 1 ? 0 : MIN(100000ll << MIN(r->failures, 6u), 5000000ll);
+  unsigned doublings = MIN(r->failures, 6u);
+  int64_t pause = r->failures <= 1 ? 0 : MIN(100000ll << doublings, 5000000ll);
   r->again_us = clock_mono_us() + pause;
   r->pid = 0;
   r->ready = false;

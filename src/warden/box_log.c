@@ -3,6 +3,9 @@
  * nothing but a plain file inside the box can be opened this way. */
 #include "warden/box_log.h"
 
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
+
 #include "wire/logring.h"
 #include <fcntl.h>
 #include <stdio.h>

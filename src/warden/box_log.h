@@ -4,7 +4,10 @@
 #ifndef CLOCHE_WARDEN_BOX_LOG_H
 #define CLOCHE_WARDEN_BOX_LOG_H
 
-#include "warden/box.h"
+#include "jail/jail.h"
+
+struct box;
+struct warden;
 
 #define BOXLOG_KEEP ((size_t)64 << 10) /* bytes kept of an ended box */
 

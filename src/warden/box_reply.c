@@ -3,6 +3,7 @@
 #include "warden/box_reply.h"
 
 #include "wire/api_key.h"
+#include "warden/warden_state.h"
 
 /* ---- fields ---- */
 

@@ -2,8 +2,9 @@
 /* box_spec.c - see box_spec.h. */
 #include "warden/box_spec.h"
 
-#include "warden/warm/ns_pool.h"
 #include "warden/egress.h"
+#include "warden/warden_state.h"
+#include "wire/wire.h"
 
 #define HOSTNAME "e2b.local"
 
@@ -41,7 +42,7 @@ void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct are
                  .pids = w->config->pids_max,
                  .open_files = w->config->open_files},
   };
-  if (w->net_on) /* also for a box that gets its link later */
+  if (egress_on(w)) /* also for a box that gets its link later */
     spec->nameserver = egress_nameserver(w, a);
   if (egress_wanted(w, box_spec->flags, box_spec->allow)) {
     egress_plan(w, box_spec->slot, box_spec->flags, box_spec->allow, box_spec->deny, a, net);

@@ -5,7 +5,9 @@
 
 #include "jail/jail.h"
 #include "jail/net/jail_net.h"
-#include "warden/warden.h"
+
+struct build;
+struct warden;
 
 struct box_spec {
   const struct build *build;
@@ -18,8 +20,12 @@ struct box_spec {
 void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct arena *a, struct jail_spec *spec,
                    struct jail_net *net);
 
-/* Of walls that no build stands in yet; what is here must be what box_jail_spec says of it later. */
-struct ns_kind;
+/* What pre-created namespaces and the box started in them must have in common. */
+struct ns_kind {
+  uint32_t owner; /* host user of the zygote whose forks enter; 0 = none */
+  unsigned cpus, memory_mb;
+};
+/* Of namespaces that are created before their build is known; must agree with what box_jail_spec says later. */
 void box_ns_spec(struct warden *w, const struct ns_kind *kind, const char *name, unsigned slot, struct arena *a,
                  struct jail_spec *spec, struct jail_net *net);
 

@@ -5,7 +5,10 @@
 #ifndef CLOCHE_WARDEN_CHECKPOINT_QUEUE_H
 #define CLOCHE_WARDEN_CHECKPOINT_QUEUE_H
 
-#include "warden/warden.h"
+#include "wire/fair_queue.h"
+#include <uv.h>
+
+struct warden;
 
 struct checkpoint_job {
   struct fair_queue_item item;
@@ -17,5 +20,6 @@ struct checkpoint_job {
 
 /* The owner fills act and done. */
 void checkpoint_queue_add(struct warden *w, const char *team, struct checkpoint_job *t);
+bool checkpoint_queue_waits(struct warden *w); /* a job has no thread yet */
 
 #endif

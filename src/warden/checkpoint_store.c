@@ -3,9 +3,8 @@
 #include "warden/checkpoint_store.h"
 
 #include "jail/checkpoint/zygote_heap.h"
-#include "warden/box.h"
-#include "warden/transition.h"
-#include "warden/build/builder.h"
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
 #include "warden/worker_pool.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,6 +15,25 @@
 #define HEAPS_US       3600000000ll
 #define ENTER_WAIT_US  5000000 /* ENTER_SECONDS of zygote.py: a fork that has not entered its box by then never will */
 #define ENTER_RETRY_NS 20000000
+
+struct checkpoint_store {
+  char heaps[DATA_DIR_SIZE]; /* kept memory of zygotes */
+  int64_t heaps_us;          /* when it is swept next */
+};
+
+static struct checkpoint_store *store_of(struct warden *w)
+{
+  if (!w->checkpoint_store) {
+    w->checkpoint_store = xcalloc(1, sizeof(*w->checkpoint_store));
+    snprintf(w->checkpoint_store->heaps, sizeof(w->checkpoint_store->heaps), "%s/heaps", w->config->data);
+  }
+  return w->checkpoint_store;
+}
+
+const char *checkpoint_heaps(struct warden *w)
+{
+  return store_of(w)->heaps;
+}
 
 void checkpoint_path(const struct warden *w, const char *name, char out[1024])
 {
@@ -63,11 +81,10 @@ void checkpoints_open(struct warden *w)
   static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
   char dir[1024], lower[1024];
   struct err why = ERR_NONE;
-  snprintf(w->heaps, sizeof(w->heaps), "%s/heaps", w->config->data);
-  heaps_load(w->heaps);
+  heaps_load(checkpoint_heaps(w));
   w->criu = (struct jail_criu){.program = w->config->criu,
                                .seconds = w->config->checkpoint_s,
-                               .heaps = w->heaps,
+                               .heaps = checkpoint_heaps(w),
                                .reserve = (uint64_t)w->config->disk_reserve_mb << 20};
   if (!strcmp(w->config->checkpoint, "frozen")) {
     snprintf(w->checkpoints_why, sizeof(w->checkpoints_why), "disabled by the setting 'checkpoint'");
@@ -76,7 +93,7 @@ void checkpoints_open(struct warden *w)
   checkpoint_path(w, "", dir);
   path_mkdirs(dir, 0700);
   spread_out(dir);
-  jail_heaps_sweep(w->heaps, dir);
+  jail_heaps_sweep(checkpoint_heaps(w), dir);
   snprintf(dir, sizeof(dir), "%s/boxes", w->config->data);
   snprintf(lower, sizeof(lower), "%s/runtime/%s", w->config->data, w->runtime);
   w->checkpoints_on = !jail_criu_prove(&w->criu, w->instance, dir, lower, argv, &why);
@@ -97,7 +114,7 @@ static void heaps_work(uv_work_t *work)
   struct warden *w = work->data;
   char dir[1024];
   checkpoint_path(w, "", dir);
-  jail_heaps_sweep(w->heaps, dir);
+  jail_heaps_sweep(checkpoint_heaps(w), dir);
 }
 
 static void heaps_done(uv_work_t *work, int status)
@@ -109,10 +126,10 @@ static void heaps_done(uv_work_t *work, int status)
 void checkpoints_clear_heaps(struct warden *w)
 {
   int64_t now = clock_mono_us();
-  w->heaps_us = w->heaps_us ? w->heaps_us : now + HEAPS_US;
-  if (now < w->heaps_us || !w->checkpoints_on)
+  store_of(w)->heaps_us = store_of(w)->heaps_us ? store_of(w)->heaps_us : now + HEAPS_US;
+  if (now < store_of(w)->heaps_us || !w->checkpoints_on)
     return;
-  w->heaps_us = now + HEAPS_US;
+  store_of(w)->heaps_us = now + HEAPS_US;
   uv_work_t *work = xcalloc(1, sizeof(*work));
   work->data = w;
   worker_pool_queue(w, WORKERS_CLEARING, work, heaps_work, heaps_done);
@@ -161,7 +178,7 @@ static bool checkpoint_needed(struct warden *w, const char *name)
   for (size_t i = 0; i < n; i++)
     if (!strcmp(list[i]->row.checkpoint, name))
       return true;
-  return builder_borrows(w, name);
+  return w->hooks->checkpoint_borrowed(w, name);
 }
 
 void checkpoint_drop(struct warden *w, const char *name)
@@ -191,7 +208,7 @@ static bool layer_needed(struct warden *w, const char *path)
   for (size_t i = 0; i < n; i++)
     if (names_layer(list[i], str_of(path)))
       return true;
-  return builder_borrows(w, path);
+  return w->hooks->checkpoint_borrowed(w, path);
 }
 
 void layer_drop(struct warden *w, const char *path)
@@ -201,32 +218,6 @@ void layer_drop(struct warden *w, const char *path)
   struct drop *d = drop_new(w, false);
   snprintf(d->path, sizeof(d->path), "%s", path);
   worker_pool_queue(w, WORKERS_CLEARING, &d->work, drop_work, drop_done);
-}
-
-/* ---- long sleep ---- */
-
-static bool to_be_packed(const struct box *b, int64_t now)
-{
-  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->transition && !b->packed &&
-         now - b->row.end_us >= (int64_t)b->warden->config->checkpoint_zstd_after_s * 1000000;
-}
-
-void checkpoints_compress_idle(struct warden *w)
-{
-  void *value;
-  struct box *found = NULL;
-  int64_t now = clock_wall_us();
-  if (!w->config->checkpoint_zstd || w->stopping)
-    return;
-  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
-    struct box *b = value;
-    if (b->transition && b->row.state == BOX_PAUSED) /* one at a time */
-      return;
-    if (to_be_packed(b, now))
-      found = b;
-  }
-  if (found)
-    transition_compress(found);
 }
 
 /* ---- after a crash ---- */

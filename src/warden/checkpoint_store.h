@@ -6,7 +6,10 @@
 #ifndef CLOCHE_WARDEN_CHECKPOINT_STORE_H
 #define CLOCHE_WARDEN_CHECKPOINT_STORE_H
 
-#include "warden/warden.h"
+#include "base/base.h"
+#include "jail/checkpoint/checkpoint.h"
+
+struct warden;
 
 /* At start. Sets w->checkpoints_on when a real dump and restore worked; else says why not, once, and boxes sleep
  * frozen. */
@@ -25,9 +28,7 @@ void checkpoint_drop(struct warden *w,
                      const char *name); /* on a worker, unless a build still names it; "" = nothing to do */
 void layer_drop(struct warden *w, const char *path); /* the same for a layer directory that no build names any more */
 
-/* Compresses the checkpoint of one box that has been paused long enough, where the settings ask for it. Now and then,
- * on the loop. */
-void checkpoints_compress_idle(struct warden *w);
+const char *checkpoint_heaps(struct warden *w); /* directory of the memory that zygotes share with their forks */
 void checkpoints_clear_heaps(struct warden *w); /* once an hour: memory of zygotes that no checkpoint needs any more */
 
 #endif

@@ -2,11 +2,16 @@
 /* egress.c - see egress.h. A box's network slot is the number of its id range, so nothing new has to be remembered. */
 #include "warden/egress.h"
 
-#include "warden/box.h"
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+
+struct egress {
+  struct jail_net_config net;
+};
 
 /* Two servers on one machine must not use the same addresses: the instance's name picks one of a hundred ranges. */
 static uint32_t own_pool(const struct warden *w)
@@ -65,7 +70,8 @@ int egress_open(struct warden *w, struct err *err)
     return err_set(err, -EINVAL, "'resolver' must be an IPv4 address, not '%s'", w->config->resolver);
   snprintf(names, sizeof(names), "%s/names", w->config->data);
   path_mkdirs(names, 0700);
-  w->net = (struct jail_net_config){
+  struct egress *e = xcalloc(1, sizeof(*e));
+  e->net = (struct jail_net_config){
       .instance = w->instance,
       .pool = ntohl(pool.s_addr),
       .resolver = ntohl(resolver.s_addr),
@@ -74,23 +80,30 @@ int egress_open(struct warden *w, struct err *err)
       .dns_lists = names,
   };
   note_forwarding(w);
-  int r = jail_net_open(&w->net, err);
-  w->net_on = !r;
+  int r = jail_net_open(&e->net, err);
+  if (!r)
+    w->egress = steal(&e);
+  free(e);
   return r;
 }
 
 void egress_close(struct warden *w)
 {
-  if (!w->net_on)
+  if (!w->egress)
     return;
   jail_net_close(w->instance);
   restore_forwarding(w);
-  w->net_on = false;
+  free(steal(&w->egress));
+}
+
+bool egress_on(const struct warden *w)
+{
+  return w->egress != NULL;
 }
 
 bool egress_wanted(const struct warden *w, unsigned flags, struct str allow)
 {
-  return w->net_on && ((flags & BOX_INTERNET) || allow.n);
+  return w->egress && ((flags & BOX_INTERNET) || allow.n);
 }
 
 bool egress_plain(unsigned flags, struct str allow, struct str deny)
@@ -121,7 +134,7 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
 {
   bool closed = !(flags & BOX_INTERNET);
   *net = (struct jail_net){
-      .config = &w->net,
+      .config = &w->egress->net,
       .slot = slot,
       .allow = lines(a, allow, NULL),
       .deny = lines(a, closed ? STR_NONE : deny, closed ? "0.0.0.0/0" : NULL),
@@ -130,14 +143,14 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
 
 const char *egress_nameserver(const struct warden *w, struct arena *a)
 {
-  uint32_t g = jail_net_gateway(&w->net);
+  uint32_t g = jail_net_gateway(&w->egress->net);
   return arena_fmt(a, "%u.%u.%u.%u", g >> 24, g >> 16 & 255, g >> 8 & 255, g & 255);
 }
 
 int egress_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err)
 {
   struct warden *w = b->warden;
-  if (!w->net_on || (!(b->row.flags & BOX_LINKED) && !egress_wanted(w, flags, allow)))
+  if (!w->egress || (!(b->row.flags & BOX_LINKED) && !egress_wanted(w, flags, allow)))
     return 0;
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct jail_net net;

@@ -5,15 +5,16 @@
 #define CLOCHE_WARDEN_EGRESS_H
 
 #include "jail/net/jail_net.h"
-#include "warden/warden.h"
 
 struct box;
+struct warden;
 
 /* At start, while the process has one thread. Without it (setting `internet` 0, or a host that can't) boxes have only
  * loopback; err says why. */
 int egress_open(struct warden *w, struct err *err);
 void egress_close(struct warden *w);
 
+bool egress_on(const struct warden *w);
 /* May this box go out at all? No link is made for one that is closed and has nothing on its allow list. */
 bool egress_wanted(const struct warden *w, unsigned flags, struct str allow);
 /* No lists: a box made ahead will do. */

@@ -10,6 +10,8 @@
 #include "wire/api_key.h"
 #include "warden/egress.h"
 #include "warden/transition.h"
+#include "warden/box_create.h"
+#include "warden/warden_state.h"
 #include "warden/db/ref.h"
 #include "warden/id_slots.h"
 #include "warden/storage_quota.h"

@@ -3,12 +3,16 @@
 #ifndef CLOCHE_WARDEN_ID_SLOTS_H
 #define CLOCHE_WARDEN_ID_SLOTS_H
 
-#include "warden/warden.h"
+#include "base/base.h"
 #include <limits.h>
+
+struct warden;
+
+#define ID_SLOTS  32768 /* ranges of 65,536 ids each above the setting id_base */
 
 #define SLOT_NONE UINT_MAX /* of what has none; marking it does nothing */
 
 int slot_take(struct warden *w, unsigned *slot); /* -EAGAIN when all are in use */
-void slot_mark(struct warden *w, unsigned slot, bool used);
+void slot_mark(struct warden *w, unsigned slot, bool taken);
 
 #endif

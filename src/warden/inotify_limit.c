@@ -2,6 +2,8 @@
 /* inotify_limit.c - see inotify_limit.h. */
 #include "warden/inotify_limit.h"
 
+#include "warden/warden_state.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #ifndef CLOCHE_WARDEN_INOTIFY_LIMIT_H
 #define CLOCHE_WARDEN_INOTIFY_LIMIT_H
 
-#include "warden/warden.h"
+struct warden;
 
 /* Boxes of one zygote are one user outside, and the host lets a user have 128 instances, as many as a single box may
  * have. Raised to the setting where it is lower; the old value is kept in the store and put back by

@@ -4,7 +4,8 @@
 #ifndef CLOCHE_WARDEN_LAUNCH_H
 #define CLOCHE_WARDEN_LAUNCH_H
 
-#include "warden/box.h"
+#include "jail/net/jail_net.h"
+#include "warden/box_state.h"
 #include "warden/checkpoint_queue.h"
 
 struct zygote;

@@ -6,6 +6,7 @@
 #include "warden/box_reply.h"
 #include "warden/pause_rules.h"
 #include "warden/transition.h"
+#include "warden/warden_state.h"
 #include "warden/storage_quota.h"
 
 static void answer(struct box *b, struct origin origin, int status, const struct err *err)

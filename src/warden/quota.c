@@ -2,6 +2,9 @@
 /* quota.c - see quota.h. Rates are buckets: that of creates holds two seconds' worth. */
 #include "warden/quota.h"
 
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
+
 #include <sys/sysinfo.h>
 
 #define CPUS_LEAST    2 /* templates that say nothing have so much: a small machine takes it, too */
@@ -21,12 +24,22 @@ struct quota {
   struct bucket creates, changes;
 };
 
+struct quotas {
+  struct map teams; /* -> struct quota */
+};
+
+static struct map *quotas_of(struct warden *w)
+{
+  w->quotas = w->quotas ? w->quotas : xcalloc(1, sizeof(*w->quotas));
+  return &w->quotas->teams;
+}
+
 static struct quota *quota_of(struct warden *w, struct str team)
 {
-  struct quota *a = map_get(&w->quotas, team);
+  struct quota *a = map_get(quotas_of(w), team);
   if (!a) {
     a = xcalloc(1, sizeof(*a));
-    map_put(&w->quotas, team, a);
+    map_put(quotas_of(w), team, a);
   }
   return a;
 }
@@ -50,7 +63,7 @@ unsigned quota_boxes_max(struct warden *w, struct str team)
 
 size_t quota_running(struct warden *w, struct str team)
 {
-  struct quota *a = map_get(&w->quotas, team);
+  struct quota *a = map_get(quotas_of(w), team);
   return a ? a->running : 0;
 }
 
@@ -149,7 +162,8 @@ int quota_fits(struct warden *w, struct str team, struct box_size size, struct e
 void quotas_free(struct warden *w)
 {
   void *a;
-  for (size_t i = 0; map_next(&w->quotas, &i, NULL, &a);)
+  for (size_t i = 0; map_next(quotas_of(w), &i, NULL, &a);)
     free(a);
-  map_free(&w->quotas);
+  map_free(quotas_of(w));
+  free(steal(&w->quotas));
 }

@@ -5,7 +5,10 @@
 #ifndef CLOCHE_WARDEN_QUOTA_H
 #define CLOCHE_WARDEN_QUOTA_H
 
-#include "warden/box.h"
+#include "base/base.h"
+
+struct box;
+struct warden;
 
 /* May the team start one more, of so much memory? -EAGAIN: its running boxes are at a limit; -EDQUOT: too fast,
  * *retry_s says when. */

@@ -4,6 +4,7 @@
 
 #include "warden/id_slots.h"
 #include "warden/worker_pool.h"
+#include "warden/warden_state.h"
 #include <stdio.h>
 
 struct removal {

@@ -4,7 +4,8 @@
 #define CLOCHE_WARDEN_RECLAIM_H
 
 #include "jail/jail.h"
-#include "warden/warden.h"
+
+struct warden;
 
 /* Kills what lives behind these walls, removes cgroups and directory, closes the jail's descriptors, and then gives the
  * id range back. Done for `team`; "" is the server. w->removals counts those under way. */

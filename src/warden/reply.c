@@ -2,7 +2,30 @@
 /* reply.c - see reply.h. */
 #include "warden/reply.h"
 
-#include "warden/warden.h"
+#include "warden/warden_state.h"
+
+struct reply_links {
+  VEC(struct ipc *) open;
+};
+
+static struct reply_links *links_of(struct warden *w)
+{
+  w->links = w->links ? w->links : xcalloc(1, sizeof(*w->links));
+  return w->links;
+}
+
+void reply_link_add(struct warden *w, struct ipc *ipc)
+{
+  vec_push(&links_of(w)->open, ipc);
+}
+
+void reply_link_remove(struct warden *w, struct ipc *ipc)
+{
+  struct reply_links *l = links_of(w);
+  for (size_t i = 0; i < l->open.n; i++)
+    if (l->open.p[i] == ipc)
+      vec_remove_swap(&l->open, i);
+}
 
 void reply_send_on(struct ipc *ipc, const struct buf *b, int fd)
 {
@@ -13,8 +36,9 @@ void reply_send_on(struct ipc *ipc, const struct buf *b, int fd)
 
 bool reply_possible(struct warden *w, struct origin origin)
 {
-  for (size_t i = 0; i < w->links.n; i++)
-    if (w->links.p[i] == origin.ipc)
+  const struct reply_links *l = links_of(w);
+  for (size_t i = 0; i < l->open.n; i++)
+    if (l->open.p[i] == origin.ipc)
       return ipc_serial(origin.ipc) == origin.serial;
   return false;
 }
@@ -36,6 +60,7 @@ void reply_end(struct warden *w, struct origin origin, int status, const struct 
 
 void reply_broadcast(struct warden *w, struct str packet)
 {
-  for (size_t i = 0; i < w->links.n; i++)
-    ipc_send(w->links.p[i], packet, -1);
+  const struct reply_links *l = links_of(w);
+  for (size_t i = 0; i < l->open.n; i++)
+    ipc_send(l->open.p[i], packet, -1);
 }

@@ -29,6 +29,10 @@ struct origin {
   uint8_t client[16];    /* W_CLIENT; zeros = none */
 };
 
+/* The connections that can be answered on; whoever opens and closes them says so. */
+void reply_link_add(struct warden *w, struct ipc *ipc);
+void reply_link_remove(struct warden *w, struct ipc *ipc);
+
 bool reply_possible(struct warden *w, struct origin origin);
 /* Sends a whole packet; does nothing when the connection is gone. */
 void reply_packet(struct warden *w, struct origin origin, const struct buf *b);

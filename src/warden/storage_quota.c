@@ -2,6 +2,9 @@
 /* storage_quota.c - see storage_quota.h. */
 #include "warden/storage_quota.h"
 
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>

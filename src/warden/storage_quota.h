@@ -9,7 +9,9 @@
 #ifndef CLOCHE_WARDEN_STORAGE_QUOTA_H
 #define CLOCHE_WARDEN_STORAGE_QUOTA_H
 
-#include "warden/box.h"
+#include "base/base.h"
+
+struct warden;
 
 enum storage_kind { STORAGE_PAUSE, STORAGE_SNAPSHOT };
 

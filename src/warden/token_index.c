@@ -4,6 +4,8 @@
 #include "warden/token_index.h"
 
 #include "wire/api_key.h"
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
 #include "wire/signed_text.h"
 
 struct candidate {

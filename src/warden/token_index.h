@@ -8,7 +8,10 @@
 #ifndef CLOCHE_WARDEN_TOKEN_INDEX_H
 #define CLOCHE_WARDEN_TOKEN_INDEX_H
 
-#include "warden/box.h"
+#include "warden/reply.h"
+
+struct box;
+struct warden;
 
 #define SEEK_SLICE     512 /* tokens tried per turn of the loop */
 #define SEEK_TRY_BYTES 128 /* of the text before the token cost as much as one try */

@@ -15,6 +15,7 @@
 #include "warden/box_spec.h"
 #include "warden/warm/zygote.h"
 #include "warden/worker_pool.h"
+#include "warden/warden_state.h"
 #include "jail/fs/layer_commit.h"
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warden.c - the root role's loop: its beginnings, its links and its end. See warden.h. */
+/* warden.c - the warden's loop: its start, its timers, its connections and its end. The only file that knows all
+ * modules: nothing includes warden.h but the command line. */
 #include "warden/warden.h"
 
 #include "jail/jail.h"
@@ -7,6 +8,9 @@
 #include "warden/quota.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/box.h"
+#include "warden/box_compress.h"
+#include "warden/box_recover.h"
+#include "warden/box_sample.h"
 #include "warden/rpc/rpc.h"
 #include "wire/box_socket.h"
 #include "warden/build/builder.h"
@@ -16,6 +20,9 @@
 #include "warden/build/gc.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/pause.h"
+#include "warden/transition.h"
+#include "warden/warden_state.h"
+#include "warden/warm/nursery_request.h"
 #include "warden/egress.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/inotify_limit.h"
@@ -31,7 +38,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define SLOTS         32768 /* id ranges of 65,536 each above id_base */
 #define SAMPLE_MS     5000
 #define TURN_TRIES    1500 /* 30 s in all */
 #define TURN_PAUSE_MS 20
@@ -39,7 +45,46 @@
 #define HOUSEKEEP_MS  30000
 #define REFILL_MS     20 /* a box that was just given out has the cores for its first question */
 
-/* ---- leaving ---- */
+/* What only this file needs, beside what the modules share. */
+struct root {
+  struct warden w; /* first: callbacks get a pointer to it */
+  struct ipc *control;
+  uv_poll_t admin; /* commands of the host's root user */
+  int admin_fd;
+  uv_check_t after;
+  uv_timer_t sampler, housekeeper, refiller;
+  int64_t gc_us; /* when garbage is collected next */
+};
+
+static struct root *root_of(struct warden *w)
+{
+  return (struct root *)w;
+}
+
+/* ---- hooks ---- */
+
+static bool zygote_in_use(struct warden *w, const struct zygote *z)
+{
+  return warm_pool_stands_on(w, z) || builder_enters(w, z);
+}
+
+static void zygote_changed(struct warden *w, bool ready)
+{
+  nursery_requests_answer(w);
+  if (ready)
+    warm_pool_maintain(w);
+}
+
+static const struct warden_hooks hooks = {
+    .checkpoint_borrowed = builder_borrows,
+    .zygote_in_use = zygote_in_use,
+    .zygote_changed = zygote_changed,
+    .box_expired = box_expire,
+    .box_abandoned = box_abandon_transition,
+    .build_released = fork_release,
+};
+
+/* ---- stopping ---- */
 
 static void leave_when_clear(uv_timer_t *t)
 {
@@ -72,16 +117,16 @@ static void warden_stop(struct warden *w, bool end_boxes)
         break;
     }
   }
-  uv_timer_start(&w->housekeeper, leave_when_clear, 0, 5);
+  uv_timer_start(&root_of(w)->housekeeper, leave_when_clear, 0, 5);
 }
 
-/* ---- the supervisor's word ---- */
+/* ---- the supervisor ---- */
 
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct warden *w = arg;
   if (packet.p[0] == CONTROL_LINK && fd >= 0) {
-    box_socket_guard(fd); /* a gate is told things, and given descriptors; it gives none */
+    box_socket_guard(fd); /* a gate gets messages and descriptors; it sends no descriptors */
     struct ipc *gate = rpc_accept(w, fd, PEER_GATE);
     cleanup_buf struct buf b = BUF_INIT(4096);
     wire_begin(&b, WIRE_HELLO, 0, 0);
@@ -104,19 +149,19 @@ static void control_closed(struct ipc *l, void *arg)
 
 static const struct ipc_ops control_ops = {control_packet, control_closed};
 
-static void tell(struct warden *w, char letter, const char *text)
+static void report(struct warden *w, char letter, const char *text)
 {
-  char word[600];
-  int n = snprintf(word, sizeof(word), "%c%s", letter, text);
-  ipc_send(w->control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
+  char message[600];
+  int n = snprintf(message, sizeof(message), "%c%s", letter, text);
+  ipc_send(root_of(w)->control, (struct str){message, (size_t)MIN(n, (int)sizeof(message) - 1)}, -1);
 }
 
-/* ---- the line of the host's root user ---- */
+/* ---- the socket of the host's root user ---- */
 
 static void on_admin_connect(uv_poll_t *poll, int status, int events)
 {
   struct warden *w = poll->data;
-  int fd = accept4(w->line_fd, NULL, NULL, SOCK_CLOEXEC);
+  int fd = accept4(root_of(w)->admin_fd, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0)
     return;
   struct ucred who = {.uid = (uid_t)-1};
@@ -134,21 +179,22 @@ static int open_admin_socket(struct warden *w, struct err *err)
   if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock", w->config->data) >= sizeof(a.sun_path))
     return err_set(err, -ENAMETOOLONG, "data directory %s: the path is too long for a socket in it", w->config->data);
   unlink(a.sun_path);
-  w->line_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  root_of(w)->admin_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   mode_t old = umask(0177);
-  int r = w->line_fd < 0 || bind(w->line_fd, (struct sockaddr *)&a, sizeof(a)) || listen(w->line_fd, 16)
+  int r = root_of(w)->admin_fd < 0 || bind(root_of(w)->admin_fd, (struct sockaddr *)&a, sizeof(a)) ||
+                  listen(root_of(w)->admin_fd, 16)
               ? err_errno(err, "socket %s", a.sun_path)
               : 0;
   umask(old);
   if (r)
     return r;
-  uv_poll_init(w->loop, &w->line, w->line_fd);
-  w->line.data = w;
-  uv_poll_start(&w->line, UV_READABLE, on_admin_connect);
+  uv_poll_init(w->loop, &root_of(w)->admin, root_of(w)->admin_fd);
+  root_of(w)->admin.data = w;
+  uv_poll_start(&root_of(w)->admin, UV_READABLE, on_admin_connect);
   return 0;
 }
 
-/* ---- beginnings ---- */
+/* ---- start ---- */
 
 /* One warden at a time: one whose supervisor was killed is given time to finish. A lock of the process, so that nothing
  * it forked can hold it. */
@@ -254,7 +300,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
 static void sample(uv_timer_t *t)
 {
   box_sample_all(t->data);
-  checkpoints_compress_idle(t->data);
+  box_compress_idle(t->data);
 }
 
 static void checkpoint_work(uv_work_t *work)
@@ -284,8 +330,8 @@ static void refill(uv_check_t *check)
   w->refill = false;
   if (warm_pool_low(w))
     warm_pool_maintain(w);
-  else if (!uv_is_active((uv_handle_t *)&w->refiller))
-    uv_timer_start(&w->refiller, refill_now, REFILL_MS, 0);
+  else if (!uv_is_active((uv_handle_t *)&root_of(w)->refiller))
+    uv_timer_start(&root_of(w)->refiller, refill_now, REFILL_MS, 0);
 }
 
 /* The templates everyone has are hot from the start. */
@@ -304,10 +350,10 @@ static void warm_up_templates(struct warden *w)
 static void run_gc(struct warden *w)
 {
   int64_t now = clock_mono_us();
-  w->gc_us = w->gc_us ? w->gc_us : now + HOUR_US;
-  if (now < w->gc_us)
+  root_of(w)->gc_us = root_of(w)->gc_us ? root_of(w)->gc_us : now + HOUR_US;
+  if (now < root_of(w)->gc_us)
     return;
-  w->gc_us = now + 24 * HOUR_US;
+  root_of(w)->gc_us = now + 24 * HOUR_US;
   size_t n = gc_run(w, &(struct gc_params){.unused_s = (int64_t)w->config->cache_days * 86400});
   if (n)
     log_info("%zu layers, uploads or fetched images that nothing needs were removed", n);
@@ -328,53 +374,73 @@ static void housekeep(uv_timer_t *t)
   worker_pool_queue(w, "", work, checkpoint_work, checkpoint_done);
 }
 
+static void open_timers(struct root *root)
+{
+  uv_timer_t *const timers[] = {&root->sampler, &root->housekeeper, &root->refiller};
+  for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
+    uv_timer_init(root->w.loop, timers[i]);
+    timers[i]->data = &root->w;
+  }
+}
+
+static void start_timers(struct root *root)
+{
+  uv_timer_start(&root->sampler, sample, 500, SAMPLE_MS);
+  uv_timer_start(&root->housekeeper, housekeep, HOUSEKEEP_MS, HOUSEKEEP_MS);
+  uv_check_init(root->w.loop, &root->after);
+  root->after.data = &root->w;
+  uv_check_start(&root->after, refill);
+}
+
+static void raise_file_limit(void)
+{
+  struct rlimit files = {1 << 20, 1 << 20};
+  if (!setrlimit(RLIMIT_NOFILE, &files))
+    return;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static void warden_close(struct warden *w)
+{
+  catalog_flush(w->catalog);
+  if (!w->live) {
+    egress_close(w);
+    inotify_limit_restore(w);
+    jail_instance_close(w->instance);
+  }
+  quotas_free(w);
+  storage_free(w);
+  builder_close(w);
+  catalog_close(w->catalog);
+  store_checkpoint(w->store);
+  store_close(w->store);
+}
+
 int warden_main(const struct warden_config *config)
 {
   static uv_loop_t loop;
-  static struct warden w; /* to the process's end: what it still holds then was not lost */
-  w = (struct warden){.config = config, .loop = &loop, .started_us = clock_wall_us(), .nslots = SLOTS};
+  static struct root root; /* to the process's end: what it still holds then was not lost */
+  struct warden *w = &root.w;
   struct err err = ERR_NONE;
   char first_key[KEY_TEXT];
+  *w = (struct warden){.config = config, .hooks = &hooks, .loop = &loop, .started_us = clock_wall_us()};
   prctl(PR_SET_NAME, "cloche-warden");
-  struct rlimit files = {1 << 20, 1 << 20};
-  if (setrlimit(RLIMIT_NOFILE, &files)) {
-    getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
-  worker_pool_open(&w);
+  raise_file_limit();
+  worker_pool_open(w);
   uv_loop_init(&loop);
-  w.slots = xcalloc(SLOTS / 64, sizeof(*w.slots));
-  uv_timer_t *const timers[] = {&w.sampler, &w.housekeeper, &w.refiller, &w.idler};
-  for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
-    uv_timer_init(&loop, timers[i]);
-    timers[i]->data = &w;
-  }
-  w.control = ipc_new(&loop, CONTROL_FD, &control_ops, &w);
-  if (warden_open(&w, first_key, &err)) {
+  open_timers(&root);
+  root.control = ipc_new(&loop, CONTROL_FD, &control_ops, w);
+  if (warden_open(w, first_key, &err)) {
     log_error("%s", err.msg);
-    tell(&w, CONTROL_FAILED, err.msg);
+    report(w, CONTROL_FAILED, err.msg);
     return 1;
   }
-  uv_timer_start(&w.sampler, sample, 500, SAMPLE_MS);
-  uv_timer_start(&w.housekeeper, housekeep, HOUSEKEEP_MS, HOUSEKEEP_MS);
-  uv_check_init(&loop, &w.after);
-  w.after.data = &w;
-  uv_check_start(&w.after, refill);
-  warm_up_templates(&w);
-  tell(&w, CONTROL_READY, first_key);
+  start_timers(&root);
+  warm_up_templates(w);
+  report(w, CONTROL_READY, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
-  catalog_flush(w.catalog);
-  if (!w.live) {
-    egress_close(&w);
-    inotify_limit_restore(&w);
-    jail_instance_close(w.instance);
-  }
-  quotas_free(&w);
-  storage_free(&w);
-  builder_close(&w);
-  catalog_close(w.catalog);
-  store_checkpoint(w.store);
-  store_close(w.store);
+  warden_close(w);
   return 0;
 }

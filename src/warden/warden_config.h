@@ -3,9 +3,23 @@
 #ifndef CLOCHE_WARDEN_CONFIG_H
 #define CLOCHE_WARDEN_CONFIG_H
 
-#include "warden/build/source.h"
+#include "base/base.h"
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Where templates may begin: see source.h. */
+struct source_rules {
+  const char *registries; /* hosts that may be asked, by spaces; "*.x" and "*" are patterns */
+  const char *insecure;   /* hosts that are asked without TLS */
+  const char *dir;        /* of image files clients may name; "" = none */
+  const char *aliases;    /* image=template, by spaces */
+  const char *ecr;        /* who gives tokens for registries of AWS; "" = AWS */
+  const char *debian;     /* program that makes a Debian root as an archive; "" = no such remedy */
+  uint32_t uid;           /* who fetches */
+  unsigned size_mb, seconds, cache_mb, debian_days;
+  unsigned reserve_mb; /* of the disk, which no fetch takes */
+  unsigned layers;     /* of an image that are kept apart; one with more becomes a single one */
+};
 
 struct warden_config {
   const char *data;        /* directory of all state */

@@ -3,9 +3,15 @@
  * restores (checkpoint_queue.c), so that neither queue holds up the other. */
 #include "warden/worker_pool.h"
 
+#include "warden/warden_state.h"
+#include "wire/fair_queue.h"
 #include <stdio.h>
 
 #define OTHERS 4 /* for what libuv itself does on its threads */
+
+struct worker_pool {
+  struct fair_queue queue;
+};
 
 struct job {
   struct fair_queue_item item; /* first: fair_queue_next gives it */
@@ -18,6 +24,15 @@ struct job {
 
 static void worker_pool_next(struct warden *w);
 
+static struct fair_queue *queue_of(struct warden *w)
+{
+  if (!w->workers) {
+    w->workers = xcalloc(1, sizeof(*w->workers));
+    w->workers->queue = (struct fair_queue){.places = WORKERS, .share = WORKERS_TEAM};
+  }
+  return &w->workers->queue;
+}
+
 static void job_act(uv_work_t *run)
 {
   struct job *j = run->data;
@@ -28,7 +43,7 @@ static void job_done(uv_work_t *run, int status)
 {
   struct job *j = run->data;
   struct warden *w = j->warden;
-  fair_queue_done(&w->workers, &j->item);
+  fair_queue_done(queue_of(w), &j->item);
   worker_pool_next(w);
   j->done(j->work, status);
   free(j);
@@ -36,7 +51,7 @@ static void job_done(uv_work_t *run, int status)
 
 static void worker_pool_next(struct warden *w)
 {
-  for (struct job *j; (j = (struct job *)fair_queue_next(&w->workers));)
+  for (struct job *j; (j = (struct job *)fair_queue_next(queue_of(w)));)
     uv_queue_work(w->loop, &j->run, job_act, job_done);
 }
 
@@ -45,16 +60,13 @@ void worker_pool_queue(struct warden *w, const char *team, uv_work_t *work, uv_w
   struct job *j = xcalloc(1, sizeof(*j));
   *j = (struct job){.warden = w, .work = work, .act = act, .done = done};
   j->run.data = j;
-  fair_queue_push(&w->workers, str_of(team), &j->item);
+  fair_queue_push(queue_of(w), str_of(team), &j->item);
   worker_pool_next(w);
 }
 
-void worker_pool_open(struct warden *w)
+void worker_pool_open(const struct warden *w)
 {
   char number[16];
-  unsigned jobs = w->config->checkpoint_jobs;
-  w->workers = (struct fair_queue){.places = WORKERS, .share = WORKERS_TEAM};
-  w->checkpoints = (struct fair_queue){.places = 2 * jobs, .share = jobs};
-  snprintf(number, sizeof(number), "%u", WORKERS + 2 * jobs + OTHERS);
+  snprintf(number, sizeof(number), "%u", WORKERS + 2 * w->config->checkpoint_jobs + OTHERS);
   setenv("UV_THREADPOOL_SIZE", number, 1);
 }

@@ -7,7 +7,10 @@
 #ifndef CLOCHE_WARDEN_WORKER_POOL_H
 #define CLOCHE_WARDEN_WORKER_POOL_H
 
-#include "warden/warden.h"
+#include "base/base.h"
+#include <uv.h>
+
+struct warden;
 
 #define WORKERS_TEAM     8
 #define WORKERS          (2 * WORKERS_TEAM)
@@ -15,7 +18,7 @@
 /* In place of a team: removing directory trees, which may be as large as a team liked. */
 #define WORKERS_CLEARING "clearing"
 
-void worker_pool_open(struct warden *w); /* before the loop's first work: sets the number of threads */
+void worker_pool_open(const struct warden *w); /* before the loop's first work: sets the number of threads */
 void worker_pool_queue(struct warden *w, const char *team, uv_work_t *work, uv_work_cb act, uv_after_work_cb done);
 
 #endif

@@ -10,6 +10,8 @@
 #include "wire/exec_packet.h"
 #include "warden/box_spec.h"
 #include "warden/warm/zygote.h"
+#include "warden/warden_state.h"
+#include "wire/wire.h"
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>

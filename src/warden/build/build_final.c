@@ -9,6 +9,7 @@
 #include "warden/build/build_step.h"
 #include "warden/checkpoint_store.h"
 #include "warden/warm/zygote.h"
+#include "warden/warden_state.h"
 #include <poll.h>
 #include <stdio.h>
 

@@ -12,6 +12,9 @@
 #include "warden/identity.h"
 #include "wire/api_key.h"
 #include "warden/egress.h"
+#include "warden/box.h"
+#include "warden/box_create.h"
+#include "warden/warden_state.h"
 #include <poll.h>
 #include <stdio.h>
 

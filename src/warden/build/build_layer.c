@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_layer.c - see build_layer.h. */
 #include "warden/build/build_layer.h"
+#include "warden/warden_state.h"
 
 #include "jail/fs/layer_commit.h"
 #include "warden/build/layer_lease.h"
-#include "warden/build/layer_list.h"
+#include "warden/db/layer_list.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,23 +7,12 @@
 
 #include "wire/buildlog.h"
 #include "wire/recipe.h"
-#include "warden/warden.h"
+#include "warden/build/build_state.h"
 #include <stdatomic.h>
+#include <uv.h>
 
-#define BUILD_KEY 65 /* 64 hex digits and NUL */
-
-struct build_env {
-  char *name, *value; /* owned */
-};
-
-/* Where a build stands: what the next step begins with. */
-struct build_state {
-  char key[BUILD_KEY];
-  struct buf layers; /* paths, top first, one per line */
-  size_t nlayers;
-  VEC(struct build_env) env;
-  char *user, *workdir, *start, *ready; /* owned; NULL = none */
-};
+struct warden;
+struct zygote;
 
 struct build_run {
   struct warden *warden; /* its constants only: config, instance, runtime, networks */
@@ -64,7 +53,6 @@ struct build_run {
   uv_sem_t answered;
 };
 
-void build_run_main(void *run);                                /* the thread */
 void build_run_cancel(struct build_run *run, const char *why); /* from the loop; returns at once */
 void build_run_free(struct build_run *run);
 

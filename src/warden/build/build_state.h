@@ -4,7 +4,22 @@
 #ifndef CLOCHE_WARDEN_BUILD_BUILD_STATE_H
 #define CLOCHE_WARDEN_BUILD_BUILD_STATE_H
 
-#include "warden/build/build_run.h"
+#include "base/base.h"
+
+#define BUILD_KEY 65 /* 64 hex digits and NUL */
+
+struct build_env {
+  char *name, *value; /* owned */
+};
+
+/* Where a build stands: what the next step begins with. */
+struct build_state {
+  char key[BUILD_KEY];
+  struct buf layers; /* paths, top first, one per line */
+  size_t nlayers;
+  VEC(struct build_env) env;
+  char *user, *workdir, *start, *ready; /* owned; NULL = none */
+};
 
 #define BUILD_LAYERS_MAX 100 /* an overlay takes a few more */
 

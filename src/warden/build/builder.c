@@ -5,6 +5,8 @@
 #include "warden/quota.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_run.h"
+#include "warden/build/build_main.h"
+#include "warden/warden_state.h"
 #include "warden/build/build_state.h"
 #include "warden/checkpoint_store.h"
 #include "warden/db/ref.h"

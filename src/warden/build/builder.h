@@ -8,7 +8,13 @@
 #ifndef CLOCHE_WARDEN_BUILD_BUILDER_H
 #define CLOCHE_WARDEN_BUILD_BUILDER_H
 
-#include "warden/warden.h"
+#include "warden/db/catalog.h"
+#include "warden/db/store.h"
+#include "wire/fair_queue.h"
+#include "wire/sizes.h"
+#include "wire/wire.h"
+
+struct warden;
 
 struct build_run;
 struct zygote;

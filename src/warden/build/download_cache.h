@@ -8,7 +8,7 @@
 #ifndef CLOCHE_WARDEN_BUILD_DOWNLOAD_CACHE_H
 #define CLOCHE_WARDEN_BUILD_DOWNLOAD_CACHE_H
 
-#include "warden/warden.h"
+struct warden;
 
 /* A descriptor for jail_spec.cache, the warden's own to keep; 0 where there is none (switched off, or this kernel
  * can't). Any thread. */

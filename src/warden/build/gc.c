@@ -4,6 +4,7 @@
 
 #include "warden/build/builder.h"
 #include "warden/build/layer_lease.h"
+#include "warden/warden_state.h"
 #include "warden/worker_pool.h"
 #include "warden/storage_quota.h"
 #include <dirent.h>

@@ -7,7 +7,9 @@
 #ifndef CLOCHE_WARDEN_BUILD_GC_H
 #define CLOCHE_WARDEN_BUILD_GC_H
 
-#include "warden/warden.h"
+#include "base/base.h"
+
+struct warden;
 
 struct gc_params {
   bool only_say;

@@ -10,6 +10,7 @@
 #include "warden/db/ref.h"
 #include "warden/id_slots.h"
 #include "warden/worker_pool.h"
+#include "warden/warden_state.h"
 #include <stdio.h>
 
 #define CONFIG_MAX   ((size_t)256 << 10)

@@ -10,7 +10,7 @@
 #ifndef CLOCHE_WARDEN_BUILD_REGISTRY_AUTH_H
 #define CLOCHE_WARDEN_BUILD_REGISTRY_AUTH_H
 
-#include "warden/build/source.h"
+#include "warden/build/source_spec.h"
 
 #define REGISTRY_AUTH_MAX     ((size_t)64 << 10)
 #define REGISTRY_AUTH_SECONDS 35

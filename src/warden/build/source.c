@@ -42,18 +42,6 @@ struct str source_alias(const struct source_rules *rules, struct str image)
   return STR_NONE;
 }
 
-unsigned source_seconds(const struct source_spec *spec, unsigned most)
-{
-  int64_t left = spec->deadline_us ? (spec->deadline_us - clock_mono_us()) / 1000000 + 1 : most;
-  return (unsigned)MAX(MIN(left, (int64_t)most), (int64_t)1);
-}
-
-void source_base_free(struct source_base *b)
-{
-  buf_free(&b->config);
-  buf_free(&b->layers);
-}
-
 /* ---- credentials ---- */
 
 static int write_secret(struct fetch *f, struct err *err)

@@ -10,7 +10,7 @@
 #include "jail/fs/layer_commit.h"
 #include "jail/jail.h"
 #include "warden/build/layer_lease.h"
-#include "warden/build/layer_list.h"
+#include "warden/db/layer_list.h"
 #include "warden/build/unpack_reply.h"
 #include "wire/box_socket.h"
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #define CLOCHE_WARDEN_BUILD_SOURCE_UNPACK_H
 
 #include "unpack/unpack.h"
-#include "warden/build/source.h"
+#include "warden/build/source_spec.h"
 
 #define SOURCE_PARTS_MAX 512
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* catalog.c - see catalog.h. Small tables; everything a create needs is a map lookup away. */
-#include "warden/build/layer_list.h"
+#include "warden/db/layer_list.h"
 #include "warden/db/catalog.h"
 #include "warden/db/ref.h"
 

@@ -3,6 +3,9 @@
  * wrote passes through untouched. */
 #include "warden/rpc/handlers.h"
 
+#include "warden/box.h"
+#include "warden/box_create.h"
+#include "warden/warden_state.h"
 #include "warden/box_log.h"
 #include "warden/box_reply.h"
 #include "warden/db/ref.h"

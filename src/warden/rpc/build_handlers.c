@@ -2,6 +2,7 @@
 /* build_handlers.c - requests about builds of templates and the files they copy. */
 #include "warden/rpc/handlers.h"
 
+#include "warden/warden_state.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"
 #include "warden/storage_quota.h"

@@ -2,6 +2,8 @@
 /* catalog_handlers.c - requests about teams, keys and templates. */
 #include "warden/rpc/handlers.h"
 
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
 #include "warden/quota.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"

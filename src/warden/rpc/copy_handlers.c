@@ -2,6 +2,8 @@
 /* copy_handlers.c - requests about snapshots and forks. */
 #include "warden/rpc/handlers.h"
 
+#include "warden/box.h"
+#include "warden/warden_state.h"
 #include "warden/box_reply.h"
 #include "warden/db/ref.h"
 #include "warden/fork.h"

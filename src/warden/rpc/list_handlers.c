@@ -4,6 +4,8 @@
  * What ended meanwhile is left out. */
 #include "warden/rpc/handlers.h"
 
+#include "warden/box.h"
+#include "warden/warden_state.h"
 #include "warden/box_reply.h"
 
 struct box_id {

@@ -3,6 +3,7 @@
 #include "warden/rpc/request.h"
 
 #include "warden/box.h"
+#include "warden/warden_state.h"
 
 void reply_begin(struct request *q, enum wire_type type, int status)
 {

@@ -4,7 +4,7 @@
 
 #include "warden/rpc/authority.h"
 #include "warden/rpc/handlers.h"
-#include "warden/warden.h"
+#include "warden/warden_state.h"
 
 /* One row per type of request; root may send all of them. A type without a row is refused. */
 static const struct handler {
@@ -95,9 +95,7 @@ static void on_closed(struct ipc *l, void *arg)
 {
   struct peer *p = arg;
   struct warden *w = p->warden;
-  for (size_t i = 0; i < w->links.n; i++)
-    if (w->links.p[i] == l)
-      vec_remove_swap(&w->links, i);
+  reply_link_remove(w, l);
   box_list_drop(p);
   ipc_free(l);
   free(p);
@@ -113,6 +111,6 @@ struct ipc *rpc_accept(struct warden *w, int fd, enum peer_kind kind)
   ipc_pace(l);
   ipc_guard(l);
   ipc_on_drain(l, box_list_continue);
-  vec_push(&w->links, l);
+  reply_link_add(w, l);
   return l;
 }

@@ -4,11 +4,27 @@
 
 #include "warden/id_slots.h"
 #include "warden/box_spec.h"
+#include "warden/db/catalog.h"
+#include "warden/warden_state.h"
 #include "warden/warm/zygote.h"
 #include "warden/worker_pool.h"
 #include <stdio.h>
 
-#define BLANK_COLD_US 600000000
+#define NS_COLD_US 600000000
+
+struct ns_pool {
+  struct pooled_ns *first;
+  size_t n;
+  struct ns_kind kind; /* asked for last */
+  int64_t asked_us;    /* 0 = never */
+  bool coming, broken;
+};
+
+static struct ns_pool *ns_pool_of(struct warden *w)
+{
+  w->ns_pool = w->ns_pool ? w->ns_pool : xcalloc(1, sizeof(*w->ns_pool));
+  return w->ns_pool;
+}
 
 struct making {
   uv_work_t work;
@@ -63,10 +79,10 @@ void ns_pool_drop(struct warden *w, struct pooled_ns *pooled_ns)
 
 static struct pooled_ns *pop(struct warden *w)
 {
-  struct pooled_ns *b = w->ns_pool.first;
+  struct pooled_ns *b = ns_pool_of(w)->first;
   if (b) {
-    w->ns_pool.first = b->next;
-    w->ns_pool.n--;
+    ns_pool_of(w)->first = b->next;
+    ns_pool_of(w)->n--;
   }
   return b;
 }
@@ -91,18 +107,18 @@ static void make_done(uv_work_t *work, int status)
   struct warden *w = m->warden;
   struct pooled_ns *b = m->pooled_ns;
   w->launches--;
-  w->ns_pool.coming = false;
+  ns_pool_of(w)->coming = false;
   if (m->result) {
     log_warn("namespaces not pre-created: %s", m->err.msg);
-    w->ns_pool.broken = true; /* until somebody asks again */
+    ns_pool_of(w)->broken = true; /* until somebody asks again */
     slot_mark(w, b->slot, false);
     free(b);
-  } else if (w->stopping || !same(&m->kind, &w->ns_pool.kind)) {
+  } else if (w->stopping || !same(&m->kind, &ns_pool_of(w)->kind)) {
     ns_pool_drop(w, b);
   } else {
-    b->next = w->ns_pool.first;
-    w->ns_pool.first = b;
-    w->ns_pool.n++;
+    b->next = ns_pool_of(w)->first;
+    ns_pool_of(w)->first = b;
+    ns_pool_of(w)->n++;
   }
   arena_free(&m->arena);
   free(m);
@@ -116,24 +132,24 @@ static void make_one(struct warden *w)
     return;
   struct making *m = xcalloc(1, sizeof(*m));
   struct pooled_ns *b = m->pooled_ns = xcalloc(1, sizeof(*b));
-  snprintf(b->name, sizeof(b->name), "blank-");
-  random_id(b->name + 6, 16);
+  snprintf(b->name, sizeof(b->name), "ns-");
+  random_id(b->name + 3, 16);
   b->slot = slot;
   m->warden = w;
-  m->kind = w->ns_pool.kind;
+  m->kind = ns_pool_of(w)->kind;
   box_ns_spec(w, &m->kind, b->name, slot, &m->arena, &m->spec, &m->net);
   m->work.data = m;
-  w->ns_pool.coming = true;
+  ns_pool_of(w)->coming = true;
   w->launches++;
   worker_pool_queue(w, "", &m->work, make_work, make_done);
 }
 
 void ns_pool_maintain(struct warden *w, bool memory_short)
 {
-  struct ns_pool *s = &w->ns_pool;
+  struct ns_pool *s = ns_pool_of(w);
   if (!s->asked_us || w->stopping)
     return;
-  if (memory_short || clock_mono_us() - s->asked_us > BLANK_COLD_US)
+  if (memory_short || clock_mono_us() - s->asked_us > NS_COLD_US)
     ns_pool_drain(w);
   else if (s->n < w->config->nets_ready && !s->coming && !s->broken) {
     if (w->launches)
@@ -154,7 +170,7 @@ static struct ns_kind kind_of(struct warden *w, struct build *b)
 
 struct pooled_ns *ns_pool_take(struct warden *w, struct build *b)
 {
-  struct ns_pool *s = &w->ns_pool;
+  struct ns_pool *s = ns_pool_of(w);
   if (!w->config->nets_ready)
     return NULL;
   struct ns_kind kind = kind_of(w, b);

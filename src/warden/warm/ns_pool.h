@@ -9,7 +9,10 @@
 #ifndef CLOCHE_WARDEN_WARM_NS_POOL_H
 #define CLOCHE_WARDEN_WARM_NS_POOL_H
 
-#include "warden/warden.h"
+#include "base/base.h"
+
+struct build;
+struct warden;
 
 struct jail_created;
 struct pooled_ns {

@@ -10,6 +10,8 @@
 #include "wire/box_socket.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/box_spec.h"
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
 #include "warden/warm/zygote.h"
 #include "warden/worker_pool.h"
 #include <fcntl.h>

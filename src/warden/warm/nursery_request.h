@@ -6,7 +6,8 @@
 #ifndef CLOCHE_WARDEN_WARM_NURSERY_REQUEST_H
 #define CLOCHE_WARDEN_WARM_NURSERY_REQUEST_H
 
-#include "warden/box.h"
+struct box;
+struct warden;
 
 void nursery_listen(struct box *b);
 void nursery_unlisten(struct box *b);

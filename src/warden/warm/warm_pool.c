@@ -3,12 +3,16 @@
  * warm_policy.c; here they are made, watched and handed out. */
 #include "warden/warm/warm_pool.h"
 
+#include "warden/checkpoint_queue.h"
+#include "warden/db/catalog.h"
 #include "warden/launch.h"
+#include "warden/warden_state.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/warm/warm_policy.h"
 #include "wire/box_socket.h"
 #include "warden/reclaim.h"
 #include "warden/id_slots.h"
+#include "warden/warm/warm_box.h"
 #include "warden/warm/zygote.h"
 #include <stdio.h>
 
@@ -28,6 +32,23 @@ struct warm_pool {
   bool unasked; /* nobody has asked for a box of it yet: its zygote is loaded, no more */
   bool useless; /* nobody needs it for now */
 };
+
+struct warm_pools {
+  struct map by_build;     /* build id -> struct warm_pool */
+  struct warm_pool *spare; /* the one with spare boxes */
+  int64_t asked_us;        /* when a box was last requested */
+  uv_timer_t idler;
+};
+
+static struct warm_pools *pools_of(struct warden *w)
+{
+  if (!w->warm_pools) {
+    w->warm_pools = xcalloc(1, sizeof(*w->warm_pools));
+    uv_timer_init(w->loop, &w->warm_pools->idler);
+    w->warm_pools->idler.data = w;
+  }
+  return w->warm_pools;
+}
 
 static void fill(struct warm_pool *s);
 
@@ -96,12 +117,12 @@ static bool processors_idle(void)
 
 static struct warm_pool *warm_pool_of(struct warden *w, struct build *b)
 {
-  struct warm_pool *s = map_get(&w->warm_pools, str_of(b->row.id));
+  struct warm_pool *s = map_get(&pools_of(w)->by_build, str_of(b->row.id));
   if (!s) {
     s = xcalloc(1, sizeof(*s));
     s->warden = w;
     s->build = b;
-    map_put(&w->warm_pools, str_of(b->row.id), s);
+    map_put(&pools_of(w)->by_build, str_of(b->row.id), s);
   }
   return s;
 }
@@ -208,7 +229,7 @@ static size_t wanted(const struct warm_pool *s)
 static size_t expected(const struct warm_pool *s)
 {
   const struct warden *w = s->warden;
-  struct warm_spare spare = {.favoured = w->spare_pool == s,
+  struct warm_spare spare = {.favoured = w->warm_pools->spare == s,
                              .idle_us = clock_mono_us() - s->used_us,
                              .available_kb = available_kb,
                              .percent = w->config->pool_spare,
@@ -225,7 +246,7 @@ static uint64_t memory_held(struct warden *w)
 {
   uint64_t bytes = 0;
   void *value;
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     const struct warm_pool *s = value;
     if (is_restored(s))
       bytes += (s->n + s->coming) * s->build->row.checkpoint_size;
@@ -236,7 +257,7 @@ static uint64_t memory_held(struct warden *w)
 static bool may_restore(const struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  return warm_may_restore(s->coming, w->checkpoints.waiting, memory_held(w), s->build->row.checkpoint_size,
+  return warm_may_restore(s->coming, checkpoint_queue_waits(w), memory_held(w), s->build->row.checkpoint_size,
                           (uint64_t)w->config->ready_pool_mb << 20);
 }
 
@@ -259,15 +280,17 @@ static void on_idle_timer(uv_timer_t *t)
 static void maintain_in(struct warden *w, int64_t wait_us)
 {
   uint64_t ms = (uint64_t)wait_us / 1000 + 1;
-  if (!uv_is_active((uv_handle_t *)&w->idler) || uv_timer_get_due_in(&w->idler) > ms)
-    uv_timer_start(&w->idler, on_idle_timer, ms, 0);
+  if (!uv_is_active((uv_handle_t *)&pools_of(w)->idler) || uv_timer_get_due_in(&pools_of(w)->idler) > ms)
+    uv_timer_start(&pools_of(w)->idler, on_idle_timer, ms, 0);
 }
 
 static size_t pace(struct warm_pool *s, int64_t now)
 {
   struct warden *w = s->warden;
-  struct spare_load load = {
-      .asked_us = w->asked_us, .launches = w->launches, .removals = w->removals, .restores = w->checkpoints.waiting};
+  struct spare_load load = {.asked_us = pools_of(w)->asked_us,
+                            .launches = w->launches,
+                            .removals = w->removals,
+                            .restores = checkpoint_queue_waits(w)};
   int64_t again_us;
   size_t n = spare_pace(&s->spare, load, s->coming, now, processors_idle, &again_us);
   if (again_us)
@@ -311,11 +334,11 @@ static void fill(struct warm_pool *s)
 static void make_spare_pool(struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  const struct warm_pool *old = w->spare_pool;
+  const struct warm_pool *old = pools_of(w)->spare;
   struct warm_build to = facts_of(w, s->build), from = old ? facts_of(w, old->build) : to;
-  w->asked_us = s->used_us;
+  pools_of(w)->asked_us = s->used_us;
   if (spare_moves(to, old ? &from : NULL, old ? s->used_us - old->used_us : 0))
-    w->spare_pool = s;
+    pools_of(w)->spare = s;
 }
 
 struct warm_box *warm_pool_take(struct warden *w, struct build *b)
@@ -342,7 +365,7 @@ struct warm_box *warm_pool_take(struct warden *w, struct build *b)
 
 void warm_pool_miss_served(struct warden *w, struct build *b)
 {
-  struct warm_pool *s = map_get(&w->warm_pools, str_of(b->row.id));
+  struct warm_pool *s = map_get(&pools_of(w)->by_build, str_of(b->row.id));
   if (!s || !s->missed)
     return;
   s->missed--;
@@ -385,7 +408,7 @@ void warm_pool_warm_up(struct warden *w, struct build *b)
 
 void warm_pool_load(struct warden *w, struct build *b)
 {
-  if (!usual(w, b) || map_get(&w->warm_pools, str_of(b->row.id)))
+  if (!usual(w, b) || map_get(&pools_of(w)->by_build, str_of(b->row.id)))
     return;
   struct warm_pool *s = warm_pool_of(w, b);
   s->used_us = clock_mono_us();
@@ -415,13 +438,13 @@ void warm_pool_maintain(struct warden *w)
 {
   void *value;
   bool is_short = memory_is_short();
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     struct warm_pool *s = value;
     s->useless = useless(s);
     if (s->useless)
       zygote_spare(s->build, true);
   }
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     struct warm_pool *s = value;
     if (!s->useless)
       zygote_spare(s->build, false);
@@ -438,14 +461,14 @@ void warm_pool_maintain(struct warden *w)
 void warm_pool_drain(struct warden *w)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);)
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);)
     empty(value);
 }
 
 bool warm_pool_low(struct warden *w)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     struct warm_pool *s = value;
     if (!s->unasked && !is_restored(s) && warm_low(counts(s), wanted(s)) && clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
@@ -457,7 +480,7 @@ size_t warm_pool_count(struct warden *w)
 {
   size_t n = 0;
   void *value;
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);)
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);)
     n += ((struct warm_pool *)value)->n;
   return n;
 }
@@ -465,7 +488,7 @@ size_t warm_pool_count(struct warden *w)
 bool warm_pool_stands_on(struct warden *w, const struct zygote *z)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->warm_pools, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     const struct warm_pool *s = value;
     if (s->build->zygote == z && (s->n || s->coming))
       return true;

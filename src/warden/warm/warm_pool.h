@@ -9,18 +9,12 @@
 #ifndef CLOCHE_WARDEN_WARM_WARM_POOL_H
 #define CLOCHE_WARDEN_WARM_WARM_POOL_H
 
-#include "warden/box.h"
+#include "base/base.h"
 
+struct build;
+struct warden;
+struct warm_box;
 struct zygote;
-struct warm_box {
-  struct warm_box *next;
-  struct jail jail;
-  char name[64], dir[512];
-  unsigned slot;
-  int boot; /* the agent waits for its identity here; -1: it is frozen */
-  uv_poll_t *watch;
-  struct warm_pool *warm_pool;
-};
 
 /* A warm box of this build, or NULL. The pool counts as used either way. */
 struct warm_box *warm_pool_take(struct warden *w, struct build *b);

@@ -6,13 +6,13 @@
 #include "warden/warm/zygote.h"
 
 #include "jail/checkpoint/zygote_heap.h"
-#include "warden/warm/nursery_request.h"
 #include "wire/box_socket.h"
-#include "warden/build/builder.h"
 #include "warden/warm/zygote_key.h"
 #include "warden/warm/zygote_reply.h"
-#include "warden/build/layer_list.h"
-#include "warden/warm/warm_pool.h"
+#include "warden/db/layer_list.h"
+#include "warden/box_state.h"
+#include "warden/checkpoint_store.h"
+#include "warden/warden_state.h"
 #include "warden/reclaim.h"
 #include "warden/id_slots.h"
 #include "warden/worker_pool.h"
@@ -55,6 +55,10 @@ struct zygote {
   uv_timer_t *watch;
 };
 
+struct zygotes {
+  struct map by_key; /* zygote_key_hash -> struct zygote */
+};
+
 struct zygote_exec {
   uv_work_t work;
   struct zygote *z;
@@ -65,6 +69,12 @@ struct zygote_exec {
   int fd, result;
   struct err err;
 };
+
+static struct map *zygotes_of(struct warden *w)
+{
+  w->zygotes = w->zygotes ? w->zygotes : xcalloc(1, sizeof(*w->zygotes));
+  return &w->zygotes->by_key;
+}
 
 /* ---- what it needs ---- */
 
@@ -156,7 +166,7 @@ static void zygote_destroy(struct zygote *z)
   z->again_us = clock_mono_us() + AGAIN_US;
   reclaim_jail(z->warden, "", z->jail, z->name, z->dir, SLOT_NONE);
   z->jail = JAIL_NONE;
-  nursery_requests_answer(z->warden);
+  z->warden->hooks->zygote_changed(z->warden, false);
 }
 
 /* False: nobody had asked. */
@@ -188,7 +198,7 @@ static void zygote_watch(uv_timer_t *timer)
 static void zygote_loaded(struct zygote *z)
 {
   struct err err = ERR_NONE;
-  if (zygote_heap_seal(z->warden->heaps, &z->heap, &err)) {
+  if (zygote_heap_seal(checkpoint_heaps(z->warden), &z->heap, &err)) {
     log_error("zygote of %s is not used: %s", z->of, err.msg);
     zygote_destroy(z);
     return;
@@ -196,8 +206,7 @@ static void zygote_loaded(struct zygote *z)
   zygote_heap_close(&z->heap);
   z->state = ZYGOTE_READY;
   log_info("zygote of %s is loaded", z->of);
-  nursery_requests_answer(z->warden);
-  warm_pool_maintain(z->warden);
+  z->warden->hooks->zygote_changed(z->warden, true);
 }
 
 /* The program is the template's: one that says what it was not asked would keep the loop and the log busy as long as it
@@ -318,7 +327,7 @@ static bool owns_boxes(const struct zygote *z)
   for (size_t i = 0; map_next(&z->warden->boxes, &i, NULL, &value);)
     if (owns(z, value))
       return true;
-  return warm_pool_stands_on(z->warden, z) || builder_enters(z->warden, z);
+  return z->warden->hooks->zygote_in_use(z->warden, z);
 }
 
 static void zygote_start(struct zygote *z)
@@ -382,13 +391,13 @@ static struct zygote *find(struct warden *w, struct str layers, struct str confi
   struct zygote_key f;
   zygote_key_find(&f, layers, config);
   zygote_key_hash(&f, key);
-  struct zygote *z = map_get(&w->zygotes, str_of(key));
+  struct zygote *z = map_get(zygotes_of(w), str_of(key));
   if (z) {
     zygote_key_free(&f);
     return z;
   }
   z = zygote_new(w, &f, name);
-  map_put(&w->zygotes, str_of(key), z);
+  map_put(zygotes_of(w), str_of(key), z);
   return z;
 }
 
@@ -423,7 +432,7 @@ static struct zygote *lookup(struct warden *w, struct build *b)
   zygote_key_find(&f, str_of(b->row.layers), str_of(b->row.config));
   zygote_key_hash(&f, key);
   zygote_key_free(&f);
-  return map_get(&w->zygotes, str_of(key));
+  return map_get(zygotes_of(w), str_of(key));
 }
 
 uint32_t zygote_owner(struct warden *w, struct build *b)
@@ -448,7 +457,7 @@ static bool seen_by_others(struct warden *w, const struct zygote *z, unsigned sl
 {
   void *value;
   bool found = false;
-  for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(zygotes_of(w), &i, NULL, &value);) {
     struct zygote *other = value;
     if (other == z || !has_seen(other, slot))
       continue;
@@ -489,7 +498,7 @@ size_t zygotes_newer(struct warden *w, const struct build *b)
 {
   size_t n = 0;
   void *value;
-  for (size_t i = 0; b->zygote && map_next(&w->zygotes, &i, NULL, &value);) {
+  for (size_t i = 0; b->zygote && map_next(zygotes_of(w), &i, NULL, &value);) {
     struct zygote *z = value;
     n += z != b->zygote && zygote_hopeful(z) && z->used_us > b->zygote->used_us;
   }
@@ -505,7 +514,7 @@ void zygote_spare(struct build *b, bool spare)
 void zygotes_rest_spare(struct warden *w)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(zygotes_of(w), &i, NULL, &value);) {
     struct zygote *z = value;
     if (!z->spare || z->state == ZYGOTE_STARTING || clock_mono_us() - z->used_us < IN_HAND_US)
       continue;
@@ -558,7 +567,7 @@ int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct ja
 void zygote_stop_all(struct warden *w)
 {
   void *value;
-  for (size_t i = 0; map_next(&w->zygotes, &i, NULL, &value);) {
+  for (size_t i = 0; map_next(zygotes_of(w), &i, NULL, &value);) {
     struct zygote *z = value;
     if (lives(z))
       zygote_destroy(z);

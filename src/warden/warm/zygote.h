@@ -6,7 +6,9 @@
 #define CLOCHE_WARDEN_WARM_ZYGOTE_H
 
 #include "jail/jail.h"
-#include "warden/warden.h"
+
+struct build;
+struct warden;
 
 struct zygote;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_list.h - lists of layers as builds keep them: paths, top first, one per line. */
-#ifndef CLOCHE_WARDEN_BUILD_LAYER_LIST_H
-#define CLOCHE_WARDEN_BUILD_LAYER_LIST_H
+#ifndef CLOCHE_WARDEN_DB_LAYER_LIST_H
+#define CLOCHE_WARDEN_DB_LAYER_LIST_H
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_list.c - see layer_list.h. */
-#include "warden/build/layer_list.h"
+#include "warden/db/layer_list.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_create.c - see box_create.h. */
+#include "warden/box_create.h"
+
+#include "warden/box.h"
+#include "warden/box_reply.h"
+#include "warden/egress.h"
+#include "warden/id_slots.h"
+#include "warden/launch.h"
+#include "warden/quota.h"
+#include "warden/storage_quota.h"
+#include "warden/warden_state.h"
+#include "warden/warm/ns_pool.h"
+#include "warden/warm/nursery_request.h"
+#include "warden/warm/warm_box.h"
+#include "warden/warm/warm_pool.h"
+#include "wire/api_key.h"
+#include <stdio.h>
+
+static void reply_waiting(struct box *b, int status, const struct err *err)
+{
+  for (size_t i = 0; i < b->waiting.n; i++)
+    reply_created(b->warden, b->waiting.p[i], status, b, err);
+  b->waiting.n = 0;
+}
+
+int box_launched(struct launch *launch)
+{
+  struct box *b = launch->box;
+  struct warden *w = b->warden;
+  w->launches--;
+  if (b->missed)
+    warm_pool_miss_served(w, b->build);
+  b->missed = false;
+  b->jail = launch->jail;
+  struct err err = launch->err;
+  int r = launch->result;
+  if (!r && b->ending)
+    r = err_set(&err, -ENOENT, "the sandbox was ended while it started: %s", b->ending);
+  if (!r) {
+    b->row.state = BOX_RUNNING;
+    b->row.started_us = clock_wall_us();
+    b->row.end_us += b->row.started_us; /* held the length until now */
+    b->row.init_proc = b->jail.init;
+    r = store_box_put(w->store, &b->row, &err);
+    b->trace.boot_us = launch->boot_us;
+    b->trace.ready_us = launch->ready_us;
+    b->trace.kept_us = clock_mono_us();
+  }
+  if (r) {
+    w->launches_failed++;
+    reply_waiting(b, r, &err);
+    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "launch failed: %s", err.msg);
+    launch->err = err;
+    box_unregister(b);
+    box_destroy(b);
+    return r;
+  }
+  w->launches_total++;
+  box_watch(b);
+  box_set_timer(b);
+  catalog_spawned(w->catalog, b->template, b->row.started_us);
+  reply_waiting(b, 0, NULL);
+  nursery_listen(b);
+  return 0;
+}
+
+static void on_launched(struct launch *launch)
+{
+  box_launched(launch);
+}
+
+/* Tokens are the warden's: what the gate wrote for the agent gets the box's own put in front, unread. */
+static char *init_of(const struct warden *w, const struct box_params *o)
+{
+  char token[TOKEN_TEXT];
+  struct str rest = str_skip(o->init, 1);
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX * 2);
+  token_make(str_of(w->secret), TOKEN_ACCESS, o->id, token);
+  if (!(o->flags & BOX_SECURE) || !str_starts(o->init, STR("{")) || str_search(o->init, str_of(token)) >= 0)
+    return xstrndup(o->init.n ? o->init.p : "", o->init.n);
+  buf_addf(&b, "{\"accessToken\":\"%s\"%s", token, str_starts(rest, STR("}")) ? "" : ",");
+  buf_adds(&b, rest);
+  return xstrndup(b.p, b.n);
+}
+
+static int fill_row(struct box *b, const struct box_params *o, const unsigned *slot)
+{
+  struct warden *w = b->warden;
+  struct row_box *r = &b->row;
+  uint8_t secret[SHA256_LEN];
+  random_bytes(secret, sizeof(secret));
+  hex_encode(secret, sizeof(secret), r->secret);
+  r->config = xstrndup(o->config.n ? o->config.p : "", o->config.n);
+  r->init = init_of(w, o);
+  r->allow = xstrndup(o->allow.n ? o->allow.p : "", o->allow.n);
+  r->deny = xstrndup(o->deny.n ? o->deny.p : "", o->deny.n);
+  memcpy(r->host_name, b->name, sizeof(r->host_name));
+  r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
+  r->cpus = b->build->row.cpus;
+  r->memory_mb = b->build->row.memory_mb;
+  r->disk_mb = b->build->row.disk_mb;
+  r->state = BOX_STARTING;
+  r->run = 1;
+  r->started_us = clock_wall_us();
+  r->timeout_s = o->timeout_s;
+  r->end_us = (int64_t)o->timeout_s * 1000000;
+  memcpy(r->runtime, b->build->row.checkpoint[0] && w->checkpoints_on ? b->build->row.runtime : w->runtime,
+         sizeof(r->runtime));
+  memcpy(r->build, b->build->row.id, sizeof(r->build));
+  memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
+  snprintf(r->alias, sizeof(r->alias), "%s", template_name(b->template));
+  if (str_copyz(o->id, r->id, sizeof(r->id)) || str_copyz(o->team, r->team, sizeof(r->team)))
+    return -EINVAL;
+  if (!slot)
+    return slot_take(w, &r->slot);
+  r->slot = *slot;
+  return 0;
+}
+
+int box_create(struct warden *w, const struct box_params *o, struct origin origin, unsigned *retry_s, struct err *err)
+{
+  int64_t came_us = clock_mono_us();
+  struct box *have = box_find(w, o->id, o->team);
+  if (have && have->row.state != BOX_STARTING) {
+    reply_box(w, origin, 0, have, NULL);
+    return 0;
+  }
+  if (have) {
+    vec_push(&have->waiting, origin);
+    return 0;
+  }
+  struct template *t;
+  struct build *build;
+  int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
+  r = r ? r : quota_fits(w, o->team, (struct box_size){build->row.cpus, build->row.memory_mb, build->row.disk_mb}, err);
+  r = r ? r : storage_room(w, err);
+  if (!r && (o->flags & BOX_AUTO_PAUSE)) /* at its timeout it would be kept, whatever is there by then */
+    r = storage_admit(w, o->team, STORAGE_PAUSE, err);
+  r = r ? r : quota_admit(w, o->team, build->row.memory_mb, true, retry_s, err);
+  if (r)
+    return r;
+  if ((r = box_check_limit(w, err)))
+    return r;
+  if (o->id.n >= sizeof(((struct row_box *)0)->id))
+    return err_set(err, -EINVAL, "bad sandbox id");
+  bool warm = build->row.checkpoint[0] &&
+              (w->checkpoints_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
+  bool plain = !egress_on(w) || egress_plain(o->flags, o->allow, o->deny);
+  if (warm && !w->checkpoints_on)
+    return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s",
+                   STR_ARG(o->ref), w->checkpoints_why);
+  struct warm_box *p = plain ? warm_pool_take(w, build) : NULL;
+  struct pooled_ns *pooled_ns = plain && !warm && !p ? ns_pool_take(w, build) : NULL;
+  struct box *b = box_new(w, p ? p->name : pooled_ns ? pooled_ns->name : NULL);
+  b->template = t;
+  b->build = build;
+  if ((r = fill_row(b, o, p ? &p->slot : pooled_ns ? &pooled_ns->slot : NULL))) {
+    box_free(b);
+    if (plain && !p)
+      warm_pool_miss_served(w, build);
+    warm_box_drop(p);
+    ns_pool_drop(w, pooled_ns);
+    return err_set(err, r, "no free id range for another sandbox (%u in use)", ID_SLOTS);
+  }
+  b->missed = plain && !p;
+  b->trace.came_us = came_us;
+  vec_push(&b->waiting, origin);
+  box_register(b);
+  if (warm && p)
+    launch_thaw(b, p, on_launched);
+  else if (warm)
+    launch_restore(b, build->row.checkpoint, build->row.secret, on_launched, NULL);
+  else
+    launch_start(b, p, pooled_ns ? pooled_ns->created : NULL, o, on_launched);
+  free(p); /* the launch has what it needs of them */
+  free(pooled_ns);
+  return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_create.h - new boxes: from a request to the reply that one is ready. All functions run on the warden's loop. */
+#ifndef CLOCHE_WARDEN_BOX_CREATE_H
+#define CLOCHE_WARDEN_BOX_CREATE_H
+
+#include "warden/box_state.h"
+
+/* Begins a launch; the reply goes to `origin` when the box is ready. -EINVAL, -ENOENT, -ESTALE, -EAGAIN (limit),
+ * -EDQUOT (too fast: *retry_s). */
+int box_create(struct warden *w, const struct box_params *params, struct origin origin, unsigned *retry_s,
+               struct err *err);
+
+/* The end of a launch of a registered box, for boxes made in other ways too (forks, boxes of failed builds). Frees the
+ * box when the launch failed; launch->err says why. */
+struct launch;
+int box_launched(struct launch *launch);
+
+#endif

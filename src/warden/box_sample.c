@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_sample.c - see box_sample.h. */
+#include "warden/box_sample.h"
+
+#include "warden/box_log.h"
+#include "warden/box_state.h"
+#include "warden/warden_state.h"
+#include "warden/worker_pool.h"
+
+struct box_sampler {
+  uv_work_t work;
+  struct warden *warden;
+  size_t n;
+  struct sample_of {
+    char id[BOX_ID_SIZE], name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
+    int result;
+    struct jail_stats stats;
+  } of[];
+};
+
+static void sampling_work(uv_work_t *work)
+{
+  struct box_sampler *s = work->data;
+  for (size_t i = 0; i < s->n; i++)
+    s->of[i].result = jail_stat(s->warden->instance, s->of[i].name, s->of[i].dir, &s->of[i].stats, NULL);
+}
+
+static void sampling_done(uv_work_t *work, int status)
+{
+  struct box_sampler *s = work->data;
+  int64_t wall = clock_wall_us(), mono = clock_mono_us();
+  for (size_t i = 0; i < s->n; i++) {
+    struct box *b = map_get(&s->warden->boxes, str_of(s->of[i].id));
+    const struct jail_stats *st = &s->of[i].stats;
+    if (!b || s->of[i].result)
+      continue;
+    boxlog_look(b);
+    usage_add(&b->usage, mono, st->cpu_usec,
+              &(struct wire_sample){.wall_us = wall,
+                                    .cpus = b->row.cpus,
+                                    .mem_used = st->memory_used,
+                                    .mem_cache = st->memory_cache,
+                                    .mem_total = (uint64_t)b->row.memory_mb << 20,
+                                    .disk_used = st->disk_used,
+                                    .disk_total = (uint64_t)b->row.disk_mb << 20});
+  }
+  s->warden->sampler = NULL;
+  free(s);
+}
+
+void box_sample_all(struct warden *w)
+{
+  if (w->sampler || !w->boxes.n)
+    return;
+  struct box_sampler *s = xcalloc(1, sizeof(*s) + w->boxes.n * sizeof(s->of[0]));
+  void *value;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+    struct box *b = value;
+    if (b->row.state != BOX_RUNNING)
+      continue;
+    struct sample_of *of = &s->of[s->n++];
+    memcpy(of->id, b->row.id, sizeof(of->id));
+    memcpy(of->name, b->name, sizeof(of->name));
+    memcpy(of->dir, b->dir, sizeof(of->dir));
+  }
+  s->warden = w;
+  s->work.data = s;
+  w->sampler = s;
+  worker_pool_queue(w, "", &s->work, sampling_work, sampling_done);
+}

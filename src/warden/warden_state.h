@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden_state.h - what the modules of the warden share: the constants of this run, the boxes, and a pointer to the
+ * state of each module, which only that module can look into. */
+#ifndef CLOCHE_WARDEN_STATE_H
+#define CLOCHE_WARDEN_STATE_H
+
+#include "base/base.h"
+#include "jail/checkpoint/checkpoint.h"
+#include "warden/db/catalog.h"
+#include "warden/db/store.h"
+#include "warden/warden_config.h"
+#include "wire/sizes.h"
+#include <uv.h>
+
+struct box;
+struct zygote;
+
+/* Calls from a lower module to one above it, which it does not know. warden.c sets them once, before anything else. */
+struct warden_hooks {
+  bool (*checkpoint_borrowed)(struct warden *w,
+                              const char *what); /* a build at work will name this checkpoint or layer */
+  bool (*zygote_in_use)(struct warden *w,
+                        const struct zygote *z);                 /* a warm box or a build's box may be entered by it */
+  void (*zygote_changed)(struct warden *w, bool ready);          /* it is ready, or has ended */
+  void (*box_expired)(struct box *b);                            /* its timeout is over */
+  bool (*box_abandoned)(struct box *b);                          /* it ends; true: a transition under way destroys it */
+  void (*build_released)(struct warden *w, struct build *build); /* a box of this build is gone */
+};
+
+struct warden {
+  const struct warden_config *config;
+  const struct warden_hooks *hooks;
+  uv_loop_t *loop;
+  struct store *store;
+  struct catalog *catalog;
+  char instance[24];               /* names all host objects */
+  char secret[2 * SHA256_LEN + 1]; /* tokens are HMACs under it */
+  char runtime[LAYER_ID_SIZE];     /* hash of the staged runtime layer */
+  int64_t started_us;
+  bool stopping;
+
+  struct map boxes; /* id -> struct box */
+  size_t live;      /* known boxes that have a jail: all but those that are paused on disk */
+  uint64_t launches_total, launches_failed, resumes_total, pauses_total, ends_total;
+  size_t launches;    /* under way */
+  size_t transitions; /* under way */
+  size_t removals;    /* under way: jails and directories of ended boxes */
+  bool refill;        /* the warm pools want maintenance when the loop has time */
+
+  struct jail_criu criu;
+  bool checkpoints_on; /* boxes can be written to disk; else checkpoints_why */
+  char checkpoints_why[512];
+
+  /* Each is opaque to all but the module of its name, which makes it at first use. */
+  struct reply_links *links;
+  struct worker_pool *workers;
+  struct checkpoint_queue *checkpoint_queue;
+  struct checkpoint_store *checkpoint_store;
+  struct id_slots *slots;
+  struct egress *egress;
+  struct quotas *quotas;
+  struct storage *storage;
+  struct token_index *token_index;
+  struct zygotes *zygotes;
+  struct ns_pool *ns_pool;
+  struct warm_pools *warm_pools;
+  struct box_sampler *sampler;
+  struct builder *builder;
+};
+
+#endif
