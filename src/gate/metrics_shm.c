@@ -30,6 +30,7 @@ static const char *const refusal_names[METRICS_REFUSALS] = {
     [EDGE_TEAM_BUSY] = "team_busy",
     [EDGE_ACCESS_MISSING] = "access_missing",
     [EDGE_ACCESS_WRONG] = "access_wrong",
+    [EDGE_PAUSED] = "paused",
     [EDGE_THROTTLED] = "throttled",
 };
 

@@ -131,7 +131,7 @@ static void on_warden_packet(struct ipc *l, struct str packet, int fd, void *arg
     g->events->box_held(g, wire_get(packet, W_ID));
     break;
   case WIRE_BOX_ENDED:
-    g->events->box_ended(g, wire_get(packet, W_ID));
+    g->events->box_ended(g, packet);
     break;
   case WIRE_KEYS_CHANGED:
     g->events->keys_changed(g);

@@ -19,9 +19,10 @@ void warden_call_cancel(struct gate *g, uint64_t id); /* no callback will come; 
 
 /* What the warden announces without a request. */
 struct warden_events {
-  void (*connected)(struct gate *g);                /* a warden is there, the first or a new one */
-  void (*box_held)(struct gate *g, struct str id);  /* it is about to pause: no new exchange may go in */
-  void (*box_ended)(struct gate *g, struct str id); /* it ended or paused: its streams are cut */
+  void (*connected)(struct gate *g);               /* a warden is there, the first or a new one */
+  void (*box_held)(struct gate *g, struct str id); /* it is about to pause: no new exchange may go in */
+  /* It ended or paused: its streams are cut. Fields: W_ID, and W_CAUSE and W_END where it ended. */
+  void (*box_ended)(struct gate *g, struct str packet);
   void (*keys_changed)(struct gate *g);
 };
 void warden_attach(struct gate *g, int fd, const struct warden_events *events); /* a new link: resend everything */

@@ -169,6 +169,20 @@ void box_register(struct box *b)
 
 /* ---- end ---- */
 
+/* cause: why it ended; NULL = it did not */
+static void broadcast(struct box *b, enum wire_type what, const char *cause)
+{
+  cleanup_buf struct buf p = BUF_INIT(2048);
+  wire_begin(&p, what, 0, 0);
+  wire_putz(&p, W_ID, b->row.id);
+  wire_put_u64(&p, W_RUN, b->row.run);
+  if (cause) {
+    wire_putz(&p, W_CAUSE, cause);
+    wire_put_u64(&p, W_END, (uint64_t)clock_wall_us());
+  }
+  reply_broadcast(b->warden, buf_str(&p));
+}
+
 void box_end(struct box *b, const char *cause)
 {
   struct warden *w = b->warden;
@@ -187,7 +201,7 @@ void box_end(struct box *b, const char *cause)
     jail_kill_init(&b->jail); /* the rest is a worker's, see reclaim.c */
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
-  box_broadcast_ended(b);
+  broadcast(b, WIRE_BOX_ENDED, cause);
   box_unwatch(b);
   box_unregister(b);
   box_stop_timer(b);
@@ -206,23 +220,14 @@ void box_destroy(struct box *b)
   w->hooks->build_released(w, build);
 }
 
-static void broadcast(struct box *b, enum wire_type what)
-{
-  cleanup_buf struct buf p = BUF_INIT(1024);
-  wire_begin(&p, what, 0, 0);
-  wire_putz(&p, W_ID, b->row.id);
-  wire_put_u64(&p, W_RUN, b->row.run);
-  reply_broadcast(b->warden, buf_str(&p));
-}
-
 void box_broadcast_ended(struct box *b)
 {
-  broadcast(b, WIRE_BOX_ENDED);
+  broadcast(b, WIRE_BOX_ENDED, NULL);
 }
 
 void box_broadcast_hold(struct box *b)
 {
-  broadcast(b, WIRE_BOX_HOLD);
+  broadcast(b, WIRE_BOX_HOLD, NULL);
 }
 
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err)

@@ -59,6 +59,16 @@ void box_pause(struct box *b, const struct pending_op *op)
   }
 }
 
+/* The whole life of a box that was never paused is what its timeout was set to, however often. */
+static void box_time_out(struct box *b)
+{
+  char cause[80] = "timeout: it reached its end of life";
+  if (b->row.run <= 1 && b->row.end_us > b->row.started_us)
+    snprintf(cause, sizeof(cause), "timeout: its lifetime of %lld s was over",
+             (long long)((b->row.end_us - b->row.started_us + 500000) / 1000000));
+  box_end(b, cause);
+}
+
 void box_expire(struct box *b)
 {
   struct pending_op op = {.pause = true, .cold = expire_without_memory(b->row.flags)};
@@ -70,7 +80,7 @@ void box_expire(struct box *b)
     vec_push(&b->pending_ops, op);
     break;
   default:
-    box_end(b, "timeout: it reached its end of life");
+    box_time_out(b);
   }
 }
 

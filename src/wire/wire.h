@@ -48,7 +48,7 @@ enum wire_type {
   WIRE_BOX_DIAL,     /* W_ID W_PORT -> descriptor, W_RUN */
   WIRE_BOX_USAGE,    /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
   WIRE_USAGE_LATEST, /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */
-  WIRE_TEMPLATE_LIST,   /* W_TEAM -> items */
+  WIRE_TEMPLATE_LIST,   /* W_TEAM, or W_PUBLIC 1 = the server's own -> items */
   WIRE_TEMPLATE_FIND,   /* W_TEAM W_REF -> template */
   WIRE_TEMPLATE_TAGS,   /* W_TEAM W_REF -> items of W_TAG W_BUILD W_CREATED, then the template */
   WIRE_TEMPLATE_BUILDS, /* W_TEAM W_REF -> items of builds, then the template */

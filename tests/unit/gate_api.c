@@ -194,10 +194,10 @@ static void a_team_has_a_bounded_number_of_open_requests(void **state)
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
   struct usage *held = NULL;
   lab.config.team_connections_max = 1;
-  assert_int_equal(usage_enter(&lab.gate, LAB_TEAM, USAGE_API, &held), 0);
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_API, &held), 0);
   assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 429);
   assert_true(lab_says(&out, "Retry-After: 1\r\n"));
-  usage_leave(&lab.gate, USAGE_API, &held);
+  usage_leave(lab.gate, USAGE_API, &held);
   lab.status = -EIO;
   assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 500);
 }

@@ -11,14 +11,16 @@
 #include "gate/edge/edge.h"
 #include "gate/metrics_shm.h"
 #include "wire/api_key.h"
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #define LAB_TEAM "11111111-1111-4111-8111-111111111111"
 
 struct lab {
-  uv_loop_t loop;
-  struct gate gate;
+  struct gate *gate; /* one per test, as long as the loop: its handles stay in it */
   struct gate_config config;
   struct metrics_slot slot;
   int warden; /* the warden's end */
@@ -28,12 +30,14 @@ struct lab {
   const char *message, *cause;
   uint64_t retry_s;
   struct buf fields; /* of a reply that is no error: whole fields as wire_put writes them */
+  int fd;            /* goes with the reply; -1 = none */
   unsigned requests; /* that came to the warden, keys not counted */
   unsigned last_type;
   struct buf last; /* the latest of them */
 };
 
 static struct lab lab;
+static uv_loop_t lab_loop;
 
 static const struct warden_events lab_events = {edge_recheck, edge_box_held, edge_box_ended, auth_forget};
 
@@ -49,18 +53,25 @@ static int lab_setup(void **state)
   char mask[64];
   lab = (struct lab){.config = {.api_body_max = 65536, .team_connections_max = 100, .box_connections_max = 3},
                      .message = "no reason",
+                     .fd = -1,
                      .fields = BUF_INIT(WIRE_MAX),
                      .last = BUF_INIT(WIRE_MAX)};
-  uv_loop_init(&lab.loop);
-  lab.gate = (struct gate){
-      .config = &lab.config, .loop = &lab.loop, .metrics_slot = &lab.slot, .slots = &lab.slot, .nslots = 1};
-  uv_timer_init(&lab.loop, &lab.gate.unsent_timer);
-  lab.gate.unsent_timer.data = &lab.gate;
-  lab.gate.server = http_server_new(&lab.loop, &http_limits_default, dispatch_request, &lab.gate);
+  static bool begun;
+  if (!begun)
+    uv_loop_init(&lab_loop);
+  begun = true;
+  lab.gate = xcalloc(1, sizeof(*lab.gate));
+  lab.gate->config = &lab.config;
+  lab.gate->loop = &lab_loop;
+  lab.gate->metrics_slot = lab.gate->slots = &lab.slot;
+  lab.gate->nslots = 1;
+  uv_timer_init(&lab_loop, &lab.gate->unsent_timer);
+  lab.gate->unsent_timer.data = lab.gate;
+  lab.gate->server = http_server_new(&lab_loop, &http_limits_default, dispatch_request, lab.gate);
   key_make(lab.key, hash, mask);
   assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
   lab.warden = pair[0];
-  warden_attach(&lab.gate, pair[1], &lab_events);
+  warden_attach(lab.gate, pair[1], &lab_events);
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_HELLO, 0, 0);
   wire_putz(&b, W_DOMAIN, "box.test");
@@ -70,7 +81,17 @@ static int lab_setup(void **state)
 
 static int lab_teardown(void **state)
 {
-  http_server_free(lab.gate.server);
+  void *route;
+  http_server_free(lab.gate->server);
+  for (size_t i = 0; map_next(&lab.gate->routes, &i, NULL, &route); i = 0) {
+    cleanup_buf struct buf b = BUF_INIT(1024);
+    wire_begin(&b, WIRE_BOX_ENDED, 0, 0);
+    wire_putz(&b, W_ID, ((struct route *)route)->id);
+    edge_box_ended(lab.gate, buf_str(&b));
+  }
+  ipc_free(lab.gate->warden);
+  for (int i = 0; i < 20; i++)
+    uv_run(&lab_loop, UV_RUN_NOWAIT);
   close(lab.warden);
   buf_free(&lab.fields);
   buf_free(&lab.last);
@@ -102,24 +123,43 @@ static void lab_warden_replies(struct str packet)
   if (lab.retry_s)
     wire_put_u64(&b, W_RETRY, lab.retry_s);
   buf_adds(&b, buf_str(&lab.fields));
-  lab_send(&b);
+  int fd = steal_fd(&lab.fd);
+  assert_int_equal(fd_send(lab.warden, b.p, b.n, &fd, fd >= 0 ? 1 : 0, 0), (ssize_t)b.n);
+  if (fd >= 0)
+    close(fd);
 }
 
 /* One turn of everything. */
 static void lab_turn(void)
 {
   static char packet[WIRE_MAX] __attribute__((aligned(8)));
-  uv_run(&lab.loop, UV_RUN_NOWAIT);
+  uv_run(&lab_loop, UV_RUN_NOWAIT);
   ssize_t n = recv(lab.warden, packet, sizeof(packet), 0);
   if (n > 0)
     lab_warden_replies((struct str){packet, (size_t)n});
 }
 
+/* Both ends of a connection over loopback. */
+static void lab_pair(int pair[2])
+{
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t n = sizeof(a);
+  cleanup_fd int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&a, n), 0);
+  assert_int_equal(listen(listener, 1), 0);
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &n), 0);
+  pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(pair[0], (struct sockaddr *)&a, n), 0);
+  pair[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  assert_true(pair[1] >= 0);
+  assert_int_equal(fcntl(pair[0], F_SETFL, O_NONBLOCK), 0);
+}
+
 static int lab_connect(void)
 {
   int pair[2];
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-  assert_int_equal(http_server_adopt(lab.gate.server, pair[1]), 0);
+  lab_pair(pair);
+  assert_int_equal(http_server_adopt(lab.gate->server, pair[1]), 0);
   return pair[0];
 }
 
@@ -172,7 +212,7 @@ static int lab_ask(const char *method, const char *path, const char *headers, st
   return status;
 }
 
-static int lab_keyed(const char *method, const char *path, struct str body, struct buf *out)
+static inline int lab_keyed(const char *method, const char *path, struct str body, struct buf *out)
 {
   char header[128];
   snprintf(header, sizeof(header), "X-API-Key: %s\r\n", lab.key);

@@ -77,6 +77,7 @@ static void what_is_wrong_is_named(void **state)
       {"{\"maskRequestHost\":\"a:0\"}", "maskRequestHost", -EINVAL},
       {"{\"httpsPorts\":[49983]}", "49983", -EINVAL},
       {"{\"httpsPorts\":[\"443\"]}", "httpsPorts", -EINVAL},
+      {"{\"httpsPorts\":[443,8443,443]}", "443 twice", -EINVAL},
       {"{\"egressProxy\":{}}", "address", -EINVAL},
       {"{\"egressProxy\":{\"address\":\"10.0.0.1:1\"}}", "private", -EINVAL},
       {"{\"egressProxy\":{\"address\":\"[::1]:1\"}}", "private", -EINVAL},

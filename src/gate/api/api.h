@@ -141,6 +141,7 @@ void sandbox_list_v1(struct req *r);
 void sandbox_list_v2(struct req *r);
 void template_list(struct req *r);
 void template_list_v2(struct req *r);
+void template_list_default(struct req *r);
 void template_alias(struct req *r);
 void template_get(struct req *r);
 void template_tags(struct req *r);

@@ -38,6 +38,7 @@ static const struct route_entry routes[] = {
     {"GET", "snapshots", snapshot_list, 0, "list snapshots"},
     {"GET", "templates", template_list, 0, "list templates"},
     {"GET", "v2/templates", template_list_v2, 0, "list templates"},
+    {"GET", "default-templates", template_list_default, 0, "list the default templates"},
     {"GET", "templates/aliases/{id}", template_alias, 0, "look up the alias"},
     {"POST", "templates/tags", template_tag, BODY_REQUIRED, "assign tags"},
     {"DELETE", "templates/tags", template_untag, BODY_REQUIRED, "remove tags"},

@@ -62,6 +62,12 @@ static void put_key(struct jw *w, struct str p, const char *text)
   clock_text((int64_t)wire_u64(p, W_CREATED, 0), when);
   jw_key(w, "createdAt");
   jw_z(w, when);
+  uint64_t used = wire_u64(p, W_LAST, 0);
+  if (used) {
+    clock_text((int64_t)used, when);
+    jw_key(w, "lastUsed");
+    jw_z(w, when);
+  }
   if (text) {
     jw_key(w, "key");
     jw_z(w, text);

@@ -11,7 +11,7 @@
 #define HEADER_NAME_MAX   64
 #define HEADER_VALUE_MAX  2048
 #define REGISTRY_AUTH_MAX 255
-#define PORTS_MAX         64
+#define PORTS_MAX         NETWORK_PORTS_MAX
 #define ENVD_PORT_INSIDE  49983
 
 /* ---- entries ---- */
@@ -350,13 +350,18 @@ static int read_ports(const struct json *from, unsigned features, struct network
   if (r || !n->https_ports)
     return r;
   if (n->https_ports->count > PORTS_MAX)
-    return err_set(err, -EINVAL, "'network.httpsPorts' may hold %d ports", PORTS_MAX);
+    return err_set(err, -EINVAL, "'network.httpsPorts' holds %zu ports; at most %d are allowed", n->https_ports->count,
+                   PORTS_MAX);
+  uint8_t seen[65536 / 8] = {0};
   for (const struct json *k = n->https_ports->kids; k; k = k->next) {
     int64_t port;
     if (k->type != JSON_NUMBER || json_int(k, &port) || port < 1 || port > 65535)
       return err_set(err, -EINVAL, "'network.httpsPorts' must hold port numbers from 1 to 65535");
     if (port == ENVD_PORT_INSIDE)
       return err_set(err, -EINVAL, "'network.httpsPorts' may not hold %d: it is the sandbox's own", ENVD_PORT_INSIDE);
+    if (seen[port / 8] & (1 << (port % 8)))
+      return err_set(err, -EINVAL, "'network.httpsPorts' holds %lld twice", (long long)port);
+    seen[port / 8] |= (uint8_t)(1 << (port % 8));
   }
   if (n->https_ports->count && !(features & NETWORK_HTTPS))
     return err_set(err, -EINVAL, "'network.httpsPorts' is not available on this server");

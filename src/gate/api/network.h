@@ -16,7 +16,8 @@ struct network {
   const struct json *internet; /* allow_internet_access; NULL when not given */
 };
 
-#define NETWORK_ALL "0.0.0.0/0"
+#define NETWORK_ALL       "0.0.0.0/0"
+#define NETWORK_PORTS_MAX 128 /* httpsPorts */
 
 /* -EINVAL: a mistake of the caller (400). -EPERM: a feature this server does not offer (403). */
 int network_read(const struct json *network, const struct json *internet, unsigned features, struct network *out,

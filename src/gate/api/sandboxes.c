@@ -204,11 +204,11 @@ static bool want_timeout(struct req *r, int64_t least, int64_t *seconds)
   return !r->answered;
 }
 
-static void connect_for(struct req *r, int64_t seconds)
+static void connect_for(struct req *r, int64_t least, int64_t seconds)
 {
   bool memory;
   cleanup_buf struct buf b = BUF_INIT(4096);
-  if (!want_timeout(r, 0, &seconds) || !want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_CONNECT))
+  if (!want_timeout(r, least, &seconds) || !want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_CONNECT))
     return;
   wire_put_u64(&b, W_TIMEOUT, (uint64_t)seconds);
   wire_put_u64(&b, W_MODE, CONNECT_CONNECT);
@@ -218,12 +218,12 @@ static void connect_for(struct req *r, int64_t seconds)
 
 void sandbox_connect_v1(struct req *r)
 {
-  connect_for(r, -1);
+  connect_for(r, 0, -1);
 }
 
 void sandbox_connect_v2(struct req *r)
 {
-  connect_for(r, 300);
+  connect_for(r, 1, 300); /* 0 would resume a paused sandbox and end it at once, its state with it */
 }
 
 static void resumed(const struct warden_reply *reply, void *arg)

@@ -139,11 +139,20 @@ static bool wanted(const struct rows *rows, struct str row)
          (!l->tag.n || str_eq(l->tag, wire_get(row, W_TAG)));
 }
 
+/* A template with several tags is one row: that of its default tag, else of its newest snapshot. */
+static bool better(struct str have, struct str row)
+{
+  if (str_is(wire_get(have, W_TAG), "default"))
+    return false;
+  return str_is(wire_get(row, W_TAG), "default") || wire_u64(row, W_CREATED, 0) > wire_u64(have, W_CREATED, 0);
+}
+
 void snapshot_list(struct req *r)
 {
   struct filter *l = arena_alloc(r->arena, sizeof(*l));
   l->rows.wanted = wanted;
   l->rows.put = put_snapshot;
+  l->rows.better = better;
   if (!rows_page(r, &l->rows))
     return;
   read_filter(r, l);

@@ -22,8 +22,15 @@ void rows_found(const struct warden_reply *reply, void *arg)
   struct req *r = arg;
   struct rows *l = r->state;
   bool wanted = !l->wanted || l->wanted(l, reply->packet);
-  struct str row = wanted ? arena_str(r->arena, reply->packet) : STR_NONE;
-  if (row.p)
+  struct str *last = l->found.n ? &l->found.p[l->found.n - 1] : NULL;
+  bool same = wanted && l->better && last && /* the warden sends the rows of one template together */
+              str_eq(wire_get(*last, W_TEMPLATE), wire_get(reply->packet, W_TEMPLATE));
+  if (!wanted || (same && !l->better(*last, reply->packet)))
+    return;
+  struct str row = arena_str(r->arena, reply->packet);
+  if (row.p && same)
+    *last = row;
+  else if (row.p)
     vec_push(&l->found, row);
 }
 
@@ -43,6 +50,13 @@ static int row_order(const void *a, const void *b)
   struct str s = wire_get(*(const struct str *)a, W_TAG), t = wire_get(*(const struct str *)b, W_TAG);
   int same = s.n && t.n ? memcmp(s.p, t.p, MIN(s.n, t.n)) : 0;
   return same ? same : (s.n > t.n) - (s.n < t.n);
+}
+
+static int id_order(const void *a, const void *b)
+{
+  struct str x = wire_get(*(const struct str *)a, W_TEMPLATE), y = wire_get(*(const struct str *)b, W_TEMPLATE);
+  int order = memcmp(x.p, y.p, MIN(x.n, y.n));
+  return order ? order : (x.n > y.n) - (x.n < y.n);
 }
 
 /* Another tag of the same build as the row before: a page never ends between them. */
@@ -76,7 +90,7 @@ void rows_put(struct req *r, struct jw *w, struct rows *l, struct buf *token)
 {
   cleanup_buf struct buf plain = BUF_INIT(256);
   if (l->found.n)
-    qsort(l->found.p, l->found.n, sizeof(*l->found.p), row_order);
+    qsort(l->found.p, l->found.n, sizeof(*l->found.p), l->by_id ? id_order : row_order);
   jw_open(w, '[');
   struct page_key end = put_page(r, w, l);
   jw_close(w, ']');
@@ -86,7 +100,7 @@ void rows_put(struct req *r, struct jw *w, struct rows *l, struct buf *token)
   api_token_add(token, buf_str(&plain));
 }
 
-static void told(const struct warden_reply *reply, void *arg)
+void rows_told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct rows *l = r->state;
@@ -120,5 +134,5 @@ void rows_tell(struct req *r, struct rows *l, enum wire_type type)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, type, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_call_warden(r, &b, rows_found, told);
+  api_call_warden(r, &b, rows_found, rows_told);
 }

@@ -10,7 +10,9 @@
 struct rows {
   bool (*wanted)(const struct rows *l, struct str row); /* NULL: all */
   void (*put)(struct req *r, struct jw *w, struct str row);
-  VEC(struct str) found; /* packets, in the request's arena */
+  VEC(struct str) found;                           /* packets, in the request's arena */
+  bool (*better)(struct str have, struct str row); /* of one template only the better row is told; NULL: all are */
+  bool by_id;                                      /* ordered by template id instead of by age */
   bool paged;
   uint64_t limit;
   struct page_key cursor; /* rows behind this one; no id = all */
@@ -25,6 +27,7 @@ void rows_tell(struct req *r, struct rows *l, enum wire_type type);
  * array is put with the token of the next page, if there is one. */
 void rows_begin(struct req *r, struct rows *l);
 void rows_found(const struct warden_reply *reply, void *arg);
+void rows_told(const struct warden_reply *reply, void *arg); /* answers with the array */
 void rows_put(struct req *r, struct jw *w, struct rows *l, struct buf *token);
 
 #endif

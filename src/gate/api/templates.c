@@ -36,12 +36,12 @@ static void put_names(struct req *r, struct jw *w, struct str packet)
   put_full_names(r, w, packet);
 }
 
-static void put_times(struct jw *w, struct str p)
+static void put_times(struct jw *w, struct str p, bool mine)
 {
   uint64_t created = wire_u64(p, W_CREATED, 0), updated = wire_u64(p, W_LAST, 0);
   put_time(w, "createdAt", created);
   put_time(w, "updatedAt", updated ? updated : created);
-  put_time(w, "lastSpawnedAt", wire_u64(p, W_STARTED, 0));
+  put_time(w, "lastSpawnedAt", mine ? wire_u64(p, W_STARTED, 0) : 0);
 }
 
 static void put_status(struct jw *w, struct str packet)
@@ -50,9 +50,9 @@ static void put_status(struct jw *w, struct str packet)
   jw_z(w, names[MIN(wire_u64(packet, W_STATE, 0), (uint64_t)JOB_READY)]);
 }
 
-static void put_template(struct req *r, struct jw *w, struct str p)
+/* A template's members. mine: what only its own team may know is told. */
+static void put_members(struct req *r, struct jw *w, struct str p, bool mine)
 {
-  jw_open(w, '{');
   jw_key(w, "templateID");
   jw_str(w, wire_get(p, W_TEMPLATE));
   jw_key(w, "buildID");
@@ -66,17 +66,32 @@ static void put_template(struct req *r, struct jw *w, struct str p)
   jw_key(w, "public");
   jw_bool(w, wire_u64(p, W_PUBLIC, 0));
   put_names(r, w, p);
-  put_times(w, p);
+  put_times(w, p, mine);
   jw_key(w, "createdBy");
   jw_null(w);
   jw_key(w, "spawnCount");
-  jw_uint(w, wire_u64(p, W_SPAWNS, 0));
+  jw_uint(w, mine ? wire_u64(p, W_SPAWNS, 0) : 0);
   jw_key(w, "buildCount");
-  jw_uint(w, wire_u64(p, W_BUILDS, 0));
+  jw_uint(w, mine ? wire_u64(p, W_BUILDS, 0) : 0);
   jw_key(w, "envdVersion");
   jw_z(w, ENVD_VERSION);
   jw_key(w, "buildStatus");
   put_status(w, p);
+}
+
+static void put_template(struct req *r, struct jw *w, struct str p)
+{
+  jw_open(w, '{');
+  put_members(r, w, p, true);
+  jw_close(w, '}');
+}
+
+static void put_default_template(struct req *r, struct jw *w, struct str p)
+{
+  jw_open(w, '{');
+  put_members(r, w, p, false);
+  jw_key(w, "isDefault");
+  jw_bool(w, true);
   jw_close(w, '}');
 }
 
@@ -106,6 +121,17 @@ void template_list_v2(struct req *r)
   struct rows *l = rows_new(r);
   if (l && rows_page(r, l))
     rows_tell(r, l, WIRE_TEMPLATE_LIST);
+}
+
+void template_list_default(struct req *r)
+{
+  struct rows *l = arena_alloc(r->arena, sizeof(*l));
+  *l = (struct rows){.put = put_default_template, .by_id = true};
+  rows_begin(r, l);
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_TEMPLATE_LIST, 0, 0);
+  wire_put_u64(&b, W_PUBLIC, 1);
+  api_call_warden(r, &b, rows_found, rows_told);
 }
 
 /* ---- one ---- */
@@ -171,14 +197,7 @@ static void template_told(const struct warden_reply *reply, void *arg)
   struct jw w = JW(&b);
   struct str p = reply->packet;
   jw_open(&w, '{');
-  jw_key(&w, "templateID");
-  jw_str(&w, wire_get(p, W_TEMPLATE));
-  jw_key(&w, "public");
-  jw_bool(&w, wire_u64(p, W_PUBLIC, 0));
-  put_names(r, &w, p);
-  put_times(&w, p);
-  jw_key(&w, "spawnCount");
-  jw_uint(&w, wire_u64(p, W_SPAWNS, 0));
+  put_members(r, &w, p, str_is(wire_get(p, W_TEAM), r->team.id));
   jw_key(&w, "builds");
   rows_put(r, &w, builds, &token);
   jw_close(&w, '}');

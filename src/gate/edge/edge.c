@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#define EDGE_CAUSE_MAX 512
 #define UPSTREAM_TRIES 5 /* a service that is just starting is waited for: 100, 200, 300, 400 ms */
 
 struct edge {
@@ -84,7 +85,25 @@ void edge_box_held(struct gate *g, struct str id)
     rt->held = true;
 }
 
-void edge_box_ended(struct gate *g, struct str id)
+/* "it ended at ..., why"; empty where that is not known. */
+static struct str cause_of(struct str packet, char *out, size_t size)
+{
+  struct str cause = wire_get(packet, W_CAUSE);
+  char when[CLOCK_TEXT];
+  if (!cause.n)
+    return STR_NONE;
+  clock_text((int64_t)wire_u64(packet, W_END, 0), when);
+  snprintf(out, size, "it ended at %s, " STR_FMT, when, STR_ARG(cause));
+  return str_of(out);
+}
+
+static void refuse_gone(struct edge *e, struct str packet)
+{
+  char text[EDGE_CAUSE_MAX];
+  refuse(e, EDGE_NOT_FOUND, cause_of(packet, text, sizeof(text)));
+}
+
+static void drop_route(struct gate *g, struct str id, struct str packet)
 {
   struct route *rt = map_get(&g->routes, id);
   VEC(struct edge *) early = {0};
@@ -111,13 +130,18 @@ void edge_box_ended(struct gate *g, struct str id)
     if (e->head_sent)
       http_abort(e->x);
     else
-      refuse(e, EDGE_NOT_FOUND, STR_NONE);
+      refuse_gone(e, packet);
     e->over = true;
   }
   route_free(g, rt);
   for (size_t i = 0; i < early.n; i++)
     request_route(early.p[i]);
   vec_free(&early);
+}
+
+void edge_box_ended(struct gate *g, struct str packet)
+{
+  drop_route(g, wire_get(packet, W_ID), packet);
 }
 
 static void route_join(struct route *rt, struct edge *e)
@@ -462,7 +486,7 @@ static void upstream_opened(const struct warden_reply *reply, void *arg)
       request_route(e);
       return;
     }
-    refuse(e, EDGE_NOT_FOUND, wire_get(reply->packet, W_CAUSE));
+    refuse_gone(e, reply->packet);
     return;
   }
   if (reply->status && ++e->tries < UPSTREAM_TRIES) {
@@ -557,7 +581,10 @@ static void vouched(const struct warden_reply *reply, void *arg)
   uint8_t client[CLIENT_LEN];
   e->pending_call = 0;
   if (reply->status) {
-    refuse(e, reply->status == -ENOENT ? EDGE_NOT_FOUND : EDGE_ACCESS_MISSING, STR_NONE);
+    if (reply->status == -ENOENT)
+      refuse_gone(e, reply->packet);
+    else
+      refuse(e, EDGE_ACCESS_MISSING, STR_NONE);
     return;
   }
   e->vouched = true;
@@ -689,7 +716,7 @@ static void resume(struct edge *e, struct str packet, unsigned state)
   unsigned flags = (unsigned)wire_u64(packet, W_FLAGS, 0);
   bool cold = state == BOX_PAUSED && wire_u64(packet, W_TIER, TIER_FROZEN) == TIER_FILES;
   if (paused && (cold || !(flags & BOX_AUTO_RESUME))) {
-    refuse(e, EDGE_NOT_FOUND, STR("it is paused"));
+    refuse(e, EDGE_PAUSED, STR_NONE);
     return;
   }
   bool may = !paused || may_resume(e, packet, flags);
@@ -715,7 +742,7 @@ static void no_route(struct edge *e, const struct warden_reply *reply)
   else if (reply->status == -EBUSY)
     refuse(e, EDGE_TRANSITION, STR_NONE);
   else
-    refuse(e, EDGE_NOT_FOUND, wire_get(reply->packet, W_CAUSE));
+    refuse_gone(e, reply->packet);
 }
 
 static void route_told(const struct warden_reply *reply, void *arg)
@@ -754,7 +781,7 @@ static void rechecked(const struct warden_reply *reply, void *arg)
   bool same = !reply->status && wire_u64(reply->packet, W_STATE, 0) == BOX_RUNNING &&
               wire_u64(reply->packet, W_RUN, 0) == c->run;
   if (rt && rt->run == c->run && !same)
-    edge_box_ended(c->gate, str_of(c->id));
+    drop_route(c->gate, str_of(c->id), reply->status ? reply->packet : STR_NONE);
   free(c);
 }
 

@@ -11,6 +11,8 @@
 #include "gate/edge/edge_target.h"
 #include "gate/gate_state.h"
 
+#define EDGE_TLS_PORTS_MAX 128 /* as many as the API takes in httpsPorts */
+
 /* What is known of a box, cached until the warden announces that it ended. */
 struct route {
   char id[64], team[40], mask_host[256];
@@ -18,7 +20,7 @@ struct route {
   uint8_t access[SHA256_LEN], traffic[SHA256_LEN]; /* hashes of its tokens, where it has them */
   uint8_t clients[8][CLIENT_LEN];                  /* that have shown the access token or were vouched for */
   unsigned next_client;
-  uint16_t tls_ports[64]; /* inside, services that speak TLS; unused ones are 0 */
+  uint16_t tls_ports[EDGE_TLS_PORTS_MAX]; /* inside, services that speak TLS; unused ones are 0 */
   uint64_t run;
   bool held;                   /* the box is about to pause: new exchanges request the route again */
   struct edge *live;           /* exchanges under way: cut when the box ends or pauses */
@@ -51,8 +53,9 @@ void route_meet(struct route *rt, const uint8_t client[CLIENT_LEN]);
 void route_note_client(struct gate *g, struct route *rt, const struct http_x *x, struct str token);
 
 /* What the warden announces. */
-void edge_box_ended(struct gate *g, struct str id); /* streams are cut, the route is dropped */
-void edge_box_held(struct gate *g, struct str id);  /* no new exchange goes in by the route */
+/* Streams are cut, the route is dropped. The packet says why, unless the box only paused. */
+void edge_box_ended(struct gate *g, struct str packet);
+void edge_box_held(struct gate *g, struct str id); /* no new exchange goes in by the route */
 /* After the warden came back: routes of boxes that ended or paused meanwhile are dropped. */
 void edge_recheck(struct gate *g);
 void edge_request(struct gate *g, struct http_x *x, const struct edge_target *t); /* takes the exchange */

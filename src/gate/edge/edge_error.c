@@ -8,11 +8,13 @@ struct words {
   int status;
   const char *title, *message; /* message NULL: the detail is the message */
   bool box, port, path, limit;
+  const char *page; /* more for people, who see a page */
 };
 
 static const struct words words[] = {
     [EDGE_BAD_TARGET] = {400, "Bad Request", NULL, false, false, false},
     [EDGE_NOT_FOUND] = {502, "Sandbox Not Found", "The sandbox was not found", true, false, false},
+    [EDGE_PAUSED] = {502, "Sandbox Not Found", "The sandbox was not found", true, .page = "it is paused"},
     [EDGE_PORT_CLOSED] = {502, "Closed Port", "The sandbox is running but port is not open", true, true, false},
     [EDGE_TOKEN_MISSING] =
         {403, "Missing Traffic Access Token",
@@ -138,15 +140,16 @@ int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigne
   const struct http_head *h = http_x_head(x);
   struct str message = w->message ? str_of(w->message) : detail;
   cleanup_buf struct buf b = BUF_INIT(1 << 16), told = BUF_INIT(2048);
-  if (what == EDGE_NOT_FOUND && detail.n) { /* the cause of its end, where it is known */
-    buf_addf(&told, "%s: " STR_FMT, w->message, STR_ARG(detail));
+  bool page = edge_wants_page(h);
+  struct str more = page && w->page ? str_of(w->page) : what == EDGE_NOT_FOUND ? detail : STR_NONE; /* why it ended */
+  if (more.n) {
+    buf_addf(&told, "%s: " STR_FMT, w->message, STR_ARG(more));
     message = buf_str(&told);
   }
-  bool page = edge_wants_page(h);
   if (page)
     put_page(&b, w, box ? box : "", port, message);
   else
-    put_json(&b, w, box ? box : "", port, w->message ? str_of(w->message) : message, h->path);
+    put_json(&b, w, box ? box : "", port, message, h->path);
   char seconds[16];
   const struct http_header headers[] = {
       {STR("Content-Type"), page ? STR("text/html; charset=utf-8") : STR("application/json; charset=utf-8")},

@@ -70,12 +70,28 @@ void handle_box_get(struct request *q)
   reply_send_fd(q, fd >= 0 ? fd : -1);
 }
 
+/* By whom, as far as the request shows it. */
+static void kill_cause(struct request *q, char *out, size_t size)
+{
+  const struct row_key *const *keys;
+  struct str hash = wire_get(q->packet, W_PROOF);
+  size_t n = catalog_keys(q->warden->catalog, &keys);
+  snprintf(out, size, "killed: by request");
+  for (size_t i = 0; q->proven == BY_KEY && i < n; i++)
+    if (str_eq(hash, str_make(keys[i]->hash, SHA256_LEN)))
+      snprintf(out, size, "killed: by API key '%s'", keys[i]->name);
+  if (q->proven == BY_ROOT)
+    snprintf(out, size, "killed: by the root user of the host");
+}
+
 void handle_box_kill(struct request *q)
 {
+  char cause[200];
   struct box *b = request_box(q);
   if (!b)
     return;
-  box_end(b, "killed: by request");
+  kill_cause(q, cause, sizeof(cause));
+  box_end(b, cause);
   reply_ok(q);
 }
 

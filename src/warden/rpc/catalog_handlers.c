@@ -219,13 +219,22 @@ void put_template(struct buf *p, struct template *t, struct build *b, struct war
   wire_put_u64(p, W_DISK_MB, b->row.disk_mb);
 }
 
+/* W_PUBLIC: the server's own templates. Else the team's; root, who names no team, sees all. */
+static bool listed(struct request *q, const struct template *t)
+{
+  if (!wire_u64(q->packet, W_PUBLIC, 0))
+    return !q->team.n || str_is(q->team, t->row.team);
+  const struct row_team *owner = catalog_team(q->warden->catalog, str_of(t->row.team));
+  return owner && catalog_system_team(owner);
+}
+
 void handle_template_list(struct request *q)
 {
   struct catalog *c = q->warden->catalog;
   struct template *const *list;
   size_t n = catalog_templates(c, &list);
   for (size_t i = 0; i < n; i++) {
-    if (q->team.n && !list[i]->row.public && !str_is(q->team, list[i]->row.team)) /* no team: the host's root user */
+    if (!listed(q, list[i]))
       continue;
     struct build *b = catalog_default(list[i]);
     if (b && b->row.kind == BUILD_SNAPSHOT) /* in the list of snapshots */

@@ -26,6 +26,8 @@ REFUSED = [
     ({"maskRequestHost": "host:http"}, 400, "maskRequestHost"),
     ({"httpsPorts": [49983]}, 400, "49983"),
     ({"httpsPorts": [0]}, 400, "httpsPorts"),
+    ({"httpsPorts": [443, 8443, 443]}, 400, "443 twice"),
+    ({"httpsPorts": list(range(1, 130))}, 400, "129 ports; at most 128"),
     ({"egressProxy": {"address": "127.0.0.1:1080"}}, 400, "127.0.0.1"),
     ({"egressProxy": {"address": "192.168.1.1:1080"}}, 400, "192.168.1.1"),
     ({"egressProxy": {"address": "proxy.example.com"}}, 400, "host:port"),

@@ -41,6 +41,15 @@ def connect(box: RawBox, timeout: int = 60, path: str = "/sandboxes") -> int:
     return box.wire.call("POST", f"{path}/{box.id}/connect", {"timeout": timeout}).status
 
 
+def test_a_connect_without_time_is_refused_and_the_box_stays_paused(living: RawBox) -> None:
+    assert pause(living) == 204
+    for seconds in (0, -1):
+        got = living.wire.call("POST", f"/v2/sandboxes/{living.id}/connect", {"timeout": seconds})
+        assert (got.status, got.json()["code"]) == (400, 400), got.body
+    assert detail(living)["state"] == "paused"
+    assert connect(living, path="/v2/sandboxes") == 201
+
+
 def test_a_paused_box_sleeps_and_wakes_where_it_was(living: RawBox) -> None:
     start_counting(living)
     before = detail(living)

@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 import e2b
 import pytest
 
+from support.commands import cloche
 from support.wire import Wire
-
-
-def cloche(*words: str) -> str:
-    done = subprocess.run(
-        [os.environ["CLOCHE_BIN"], *words], capture_output=True, text=True, timeout=20, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -46,6 +36,9 @@ def test_running_boxes_are_limited_and_pauses_free_a_place(other: Wire, team: st
         assert (got.status, got.json()["code"]) == (429, 429)
         assert "(2)" in got.json()["message"]
         assert "Retry-After" not in got.headers
+        assert got.headers["Should-Retry"] == "false", "no repeat frees a place"
+        with pytest.raises(e2b.RateLimitException):
+            e2b.Sandbox.create(template="base", api_key=other.key)
         assert other.call("POST", f"/sandboxes/{boxes[0].id}/pause").status == 204
         boxes.append(other.create(timeout=60))
         path = f"/sandboxes/{boxes[0].id}/connect"
