@@ -96,8 +96,8 @@ static const struct setting settings[] = {
      "percent of the available memory for more warm boxes, pool_crowd at most, of the template requested last; created "
      "while the server is idle; 0 = none"},
     {"ready_pool", NUMBER(warden.ready_pool), "2", 0, 100,
-     "boxes kept restored and frozen per template in use whose start command runs; each costs what that holds in "
-     "memory; 0 = none"},
+     "boxes kept ready per template in use whose start command runs (restored and frozen) or whose Python differs from "
+     "the ready-made templates' (loaded in each); 0 = none"},
     {"ready_pool_mb", NUMBER(warden.ready_pool_mb), "1024", 1, 1000000,
      "memory of those boxes of all templates together"},
     {"nets_ready", NUMBER(warden.nets_ready), "4", 0, 64,
@@ -111,6 +111,9 @@ static const struct setting settings[] = {
     {"zygotes", NUMBER(warden.zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
     {"zygotes_max", NUMBER(warden.zygotes_max), "8", 1, 1000,
      "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
+    {"private_zygotes", NUMBER(warden.private_zygotes), "0", 0, 1,
+     "1 = Python of templates that teams built is loaded outside their boxes, too: only where all teams are trusted "
+     "(docs/security/entering.md)"},
     {"internet", NUMBER(warden.internet), "1", 0, 1,
      "1 = boxes may have outbound networking (needs nftables and IPv4 forwarding); 0 = loopback only"},
     {"net_pool", TEXT(warden.net_pool), "", 0, 31,

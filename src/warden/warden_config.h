@@ -43,6 +43,7 @@ struct warden_config {
   unsigned disks_ready, disks_kept;   /* disks of boxes made ahead per size; with those of ended boxes at most */
   unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
+  bool private_zygotes;                        /* also what templates of teams would load, outside all boxes */
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned agent_s;                            /* longest wait for an agent's answer */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */

@@ -2,6 +2,7 @@
 /* ext_files.c - see ext_files.h. */
 #include "jail/checkpoint/ext_files.h"
 #include "jail/checkpoint/zygote_heap.h"
+#include "jail/jail.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -98,11 +99,14 @@ static bool is_known(const struct manifest *m, const char *key)
   return false;
 }
 
-/* Shared memory and memfds also come from mounts no box has; only views of layers are ours to find again. */
-static bool is_findable(const char *link)
+/* Shared memory and memfds also come from mounts no box has; only views of layers are ours to find again, and the
+ * runtime files, which lie below the layers, too. A name is content here: a wrong one can't be found again. */
+static bool is_findable(const char *link, struct str path)
 {
   static const long views[] = {OVERLAYFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC};
   struct statfs fs;
+  if (str_starts(path, STR(JAIL_RUNTIME "/")))
+    return true;
   for (size_t i = 0; i < ARRAY_LEN(views); i++)
     if (statfs(link, &fs) == 0 && fs.f_type == views[i])
       return true;
@@ -138,7 +142,7 @@ static int add_layer_file(const char *link, struct str path, const struct statx 
                             .heap = "",
                             .inode = st->stx_ino,
                             .size = st->stx_size};
-  if (!is_findable(link))
+  if (!is_findable(link, path))
     return 0;
   if (!mark_seen(st, &f.mark)) {
     cleanup_fd int fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -201,6 +201,11 @@ bool catalog_system_team(const struct row_team *t)
   return !strcmp(t->id, SYSTEM_TEAM_ID);
 }
 
+bool catalog_ready_made(const struct template *t)
+{
+  return !strcmp(t->row.team, SYSTEM_TEAM_ID);
+}
+
 const struct row_team *catalog_first_team(struct catalog *c)
 {
   for (size_t i = 0; i < c->teams.n; i++)

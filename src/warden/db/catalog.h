@@ -41,6 +41,7 @@ const struct row_team *catalog_team(struct catalog *c, struct str id);
 const struct row_team *catalog_team_by_key(struct catalog *c, struct str hash);
 const struct row_team *catalog_first_team(struct catalog *c);
 bool catalog_system_team(const struct row_team *t);
+bool catalog_ready_made(const struct template *t); /* the system team's: taken in from the operator's store */
 size_t catalog_teams(struct catalog *c, const struct row_team *const **out);
 /* A new team when r->id is empty (id and slug are made here), else a change of name and limits. r gets what is kept. */
 int catalog_team_put(struct catalog *c, struct row_team *r, struct err *err);

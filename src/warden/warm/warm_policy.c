@@ -10,7 +10,7 @@ size_t warm_usual(struct warm_build b, unsigned pool, unsigned ready_pool)
 {
   if (b.retired || (b.checkpoint && !b.plain))
     return 0;
-  return b.checkpoint ? ready_pool : pool;
+  return b.checkpoint ? ready_pool : b.alone ? MIN(ready_pool, pool) : pool;
 }
 
 size_t warm_wanted(size_t usual, size_t more)
@@ -98,5 +98,5 @@ size_t spare_pace(struct spare_clock *c, struct spare_load load, size_t coming, 
 
 bool spare_moves(struct warm_build to, const struct warm_build *from, int64_t from_idle_us)
 {
-  return !to.checkpoint && (!from || from->retired || from_idle_us > SPARE_KEEP_US);
+  return !to.checkpoint && !to.alone && (!from || from->retired || from_idle_us > SPARE_KEEP_US);
 }

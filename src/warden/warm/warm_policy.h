@@ -28,6 +28,7 @@
 struct warm_build {
   bool retired;    /* its template is gone */
   bool checkpoint; /* its boxes are restored, and hold memory */
+  bool alone;      /* each of its boxes loads a Python of its own, which holds as much */
   bool plain;      /* built, not copied of a single box */
 };
 /* Boxes kept ready of a build. A copy of a single box is seldom asked for twice. */
@@ -66,7 +67,7 @@ struct warm_counts {
 };
 /* Launches to begin now. None while more creates than that wait for boxes of their own: they come first. */
 size_t warm_launches(struct warm_counts c, size_t wanted);
-/* One more box restored: one at a time, none while a client waits for a restore, all within their memory. */
+/* One more box that holds memory: one at a time, none while a client waits for a restore, all within their memory. */
 bool warm_may_restore(size_t coming, size_t waiting, uint64_t held, uint64_t one, uint64_t most);
 bool warm_low(struct warm_counts c, size_t wanted); /* less than half is there or on its way */
 
@@ -82,7 +83,7 @@ struct spare_load {
 /* How many spare boxes may be under way. *again_us: when to ask again, 0 = when the next one is ready. */
 size_t spare_pace(struct spare_clock *c, struct spare_load load, size_t coming, int64_t now,
                   bool (*processors_idle)(void), int64_t *again_us);
-/* The spare boxes become those of another build; of one with a checkpoint never. */
+/* The spare boxes become those of another build; of one whose boxes hold memory never. */
 bool spare_moves(struct warm_build to, const struct warm_build *from, int64_t from_idle_us);
 
 #endif

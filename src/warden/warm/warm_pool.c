@@ -16,8 +16,9 @@
 #include "warden/warm/zygote.h"
 #include <stdio.h>
 
-#define POOL_MEMORY_FLOOR 10     /* percent of the host's memory that must stay available */
-#define POOL_MEMORY_US    200000 /* for so long the answer is remembered */
+#define POOL_MEMORY_FLOOR 10                    /* percent of the host's memory that must stay available */
+#define POOL_MEMORY_US    200000                /* for so long the answer is remembered */
+#define PYTHON_BYTES      ((uint64_t)128 << 20) /* of a box that loads a Python of its own, before it was measured */
 
 struct warm_pool {
   struct warden *warden;
@@ -29,8 +30,9 @@ struct warm_pool {
   int64_t burst_us; /* since when half of those go with each calm period */
   int64_t used_us;
   struct spare_clock spare;
-  bool unasked; /* nobody has asked for a box of it yet: its zygote is loaded, no more */
-  bool useless; /* nobody needs it for now */
+  uint64_t box_bytes; /* memory that one of its boxes was last seen to hold, where each loads a Python of its own */
+  bool unasked;       /* nobody has asked for a box of it yet: its zygote is loaded, no more */
+  bool useless;       /* nobody needs it for now */
 };
 
 struct warm_pools {
@@ -204,10 +206,12 @@ static void warm_box_ready(struct launch *h)
   fill(s);
 }
 
-static struct warm_build facts_of(const struct warden *w, const struct build *b)
+static struct warm_build facts_of(struct warden *w, struct build *b)
 {
+  bool restored = b->row.checkpoint[0] && w->checkpoints_on;
   return (struct warm_build){.retired = b->retired,
-                             .checkpoint = b->row.checkpoint[0] && w->checkpoints_on,
+                             .checkpoint = restored,
+                             .alone = !restored && zygote_missing(w, b),
                              .plain = b->row.kind == BUILD_PLAIN};
 }
 
@@ -216,14 +220,26 @@ static bool is_restored(const struct warm_pool *s)
   return facts_of(s->warden, s->build).checkpoint;
 }
 
-static size_t usual(const struct warden *w, const struct build *b)
+static bool loads_python(const struct warm_pool *s)
+{
+  return facts_of(s->warden, s->build).alone;
+}
+
+static bool holds_memory(const struct warm_pool *s)
+{
+  return is_restored(s) || loads_python(s);
+}
+
+static size_t usual(struct warden *w, struct build *b)
 {
   return warm_usual(facts_of(w, b), w->config->pool, w->config->ready_pool);
 }
 
+/* Where nobody has asked yet, one: the first to ask finds its Python loaded. */
 static size_t wanted(const struct warm_pool *s)
 {
-  return warm_wanted(usual(s->warden, s->build), s->more);
+  size_t n = warm_wanted(usual(s->warden, s->build), s->more);
+  return s->unasked ? MIN(n, (size_t)1) : n;
 }
 
 static size_t expected(const struct warm_pool *s)
@@ -242,23 +258,42 @@ static struct warm_counts counts(const struct warm_pool *s)
   return (struct warm_counts){.ready = s->n, .coming = s->coming, .missed = s->missed};
 }
 
+static uint64_t bytes_of_one(const struct warm_pool *s)
+{
+  return is_restored(s) ? s->build->row.checkpoint_size : MAX(s->box_bytes, PYTHON_BYTES);
+}
+
 static uint64_t memory_held(struct warden *w)
 {
   uint64_t bytes = 0;
   void *value;
   for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     const struct warm_pool *s = value;
-    if (is_restored(s))
-      bytes += (s->n + s->coming) * s->build->row.checkpoint_size;
+    if ((s->n || s->coming) && holds_memory(s))
+      bytes += (s->n + s->coming) * bytes_of_one(s);
   }
   return bytes;
 }
 
-static bool may_restore(const struct warm_pool *s)
+static uint64_t memory_most(const struct warden *w)
+{
+  return (uint64_t)w->config->ready_pool_mb << 20;
+}
+
+static bool may_hold(const struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  return warm_may_restore(s->coming, checkpoint_queue_waits(w), memory_held(w), s->build->row.checkpoint_size,
-                          (uint64_t)w->config->ready_pool_mb << 20);
+  size_t waiting = is_restored(s) ? checkpoint_queue_waits(w) : 0;
+  return warm_may_restore(s->coming, waiting, memory_held(w), bytes_of_one(s), memory_most(w));
+}
+
+/* What a template's Python loads is the template's own business, up to the limit of its boxes. */
+static void measure(struct warm_pool *s)
+{
+  struct jail_stats stats;
+  const struct warm_box *p = s->ready; /* the oldest */
+  if (p && loads_python(s) && !jail_stat(s->warden->instance, p->name, p->dir, &stats, NULL))
+    s->box_bytes = stats.memory_used > stats.memory_cache ? stats.memory_used - stats.memory_cache : 0;
 }
 
 static void make_one(struct warm_pool *s, unsigned slot)
@@ -316,13 +351,14 @@ static void fill_spare(struct warm_pool *s)
 static void fill(struct warm_pool *s)
 {
   struct warden *w = s->warden;
-  bool restored = is_restored(s);
+  bool alone = loads_python(s), holds = holds_memory(s);
   if (w->stopping || !wanted(s) || s->missed > POOL_LAUNCHES)
     return;
-  struct zygote *z = restored || !w->config->zygotes ? NULL : zygote_of(w, s->build);
-  if (s->unasked || (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
+  struct zygote *z = holds || !w->config->zygotes ? NULL : zygote_of(w, s->build);
+  if ((s->unasked && !alone) ||
+      (z && !zygote_ready(z) && zygote_hopeful(z))) /* worth waiting for: a cold Python per box is not */
     return;
-  while (warm_launches(counts(s), wanted(s)) && (!restored || may_restore(s))) {
+  while (warm_launches(counts(s), wanted(s)) && (!holds || may_hold(s))) {
     unsigned slot;
     if (memory_is_short() || slot_take(w, &slot))
       return;
@@ -356,7 +392,7 @@ struct warm_box *warm_pool_take(struct warden *w, struct build *b)
     unwatch(p);
   } else {
     s->missed++;
-    if (!is_restored(s) && warm_burst(s->missed, w->config->pool_crowd, &s->more))
+    if (!holds_memory(s) && warm_burst(s->missed, w->config->pool_crowd, &s->more))
       s->burst_us = s->used_us;
   }
   w->refill = true; /* after the answer is out */
@@ -449,6 +485,9 @@ void warm_pool_maintain(struct warden *w)
     if (!s->useless)
       zygote_spare(s->build, false);
     calm_down(s);
+    measure(s);
+    if (s->n && holds_memory(s) && memory_held(w) > memory_most(w))
+      drop_first(s);
     if (is_short || s->useless)
       empty(s);
     else
@@ -470,7 +509,8 @@ bool warm_pool_low(struct warden *w)
   void *value;
   for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     struct warm_pool *s = value;
-    if (!s->unasked && !is_restored(s) && warm_low(counts(s), wanted(s)) && clock_mono_us() - s->used_us < POOL_COLD_US)
+    if (!s->unasked && !holds_memory(s) && warm_low(counts(s), wanted(s)) &&
+        clock_mono_us() - s->used_us < POOL_COLD_US)
       return true;
   }
   return false;

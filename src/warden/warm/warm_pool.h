@@ -5,7 +5,9 @@
  *
  * Boxes of a template that has a checkpoint (its start command runs) are restored and stay frozen until somebody takes
  * one. They cost the memory of that command, so they are fewer (ready_pool) and have a limit in megabytes for all
- * templates together (ready_pool_mb). A warm pool is that of a build, so a tag that moves leads to another pool. */
+ * templates together (ready_pool_mb). The same numbers bound the boxes of templates that no zygote serves: each loads a
+ * Python of its own while it waits, and the memory of that is measured. A warm pool is that of a build, so a tag that
+ * moves leads to another pool. */
 #ifndef CLOCHE_WARDEN_WARM_WARM_POOL_H
 #define CLOCHE_WARDEN_WARM_WARM_POOL_H
 

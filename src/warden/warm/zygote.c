@@ -2,7 +2,11 @@
 /* zygote.c - see zygote.h. The process is a jail of the zygote kind: walls without a user namespace, no rights. It runs
  * no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. One that
  * answers nothing for SILENCE_US while it was asked is killed and started again at once: boxes meanwhile start Python
- * by themselves. */
+ * by themselves.
+ *
+ * Who enters a user namespace that belongs to it has every capability in there until it gives them away, and only the
+ * program itself can do that. So the program must be the operator's: files and variables both (`operators`). A team's
+ * template has a part in it only by having nothing of its own that such a Python would load. */
 #include "warden/warm/zygote.h"
 
 #include "jail/checkpoint/zygote_heap.h"
@@ -38,7 +42,9 @@ struct zygote {
   struct zygote_key zygote_key;
   char of[64]; /* the template that needed it first, for the log */
   int64_t used_us;
-  bool spare; /* no template in use has it; see zygotes_rest_spare */
+  bool spare;     /* no template in use has it; see zygotes_rest_spare */
+  bool python;    /* there is one in its layers */
+  bool operators; /* a ready-made template has this very key: layers and variables are the operator's */
   char name[64], dir[512];
   unsigned slot;      /* kept through its deaths, while boxes belong to it: see house */
   VEC(unsigned) seen; /* of owners of its boxes that were found again */
@@ -350,6 +356,7 @@ static void zygote_start(struct zygote *z)
       .dir = z->dir,
       .lowers = layer_stack(&l->arena, buf_str(&z->zygote_key.layers), z->warden->config->data, z->warden->runtime),
       .id_base = zygote_user(z),
+      .runtime = arena_fmt(&l->arena, "%s/runtime/%s" JAIL_RUNTIME, z->warden->config->data, z->warden->runtime),
       .shifted = arena_fmt(&l->arena, "%s/shifted", z->warden->config->data),
       .hostname = "e2b.local",
       .argv = arguments(l),
@@ -379,13 +386,14 @@ static struct zygote *zygote_new(struct warden *w, struct zygote_key *f, const c
   z->jail = JAIL_NONE;
   z->heap = HEAP_FILE_NONE;
   z->slot = SLOT_NONE;
-  z->state = wanted(w, buf_str(&f->layers)) ? ZYGOTE_DEAD : ZYGOTE_NONE;
+  z->python = wanted(w, buf_str(&f->layers));
+  z->state = z->python && w->config->private_zygotes ? ZYGOTE_DEAD : ZYGOTE_NONE;
   snprintf(z->of, sizeof(z->of), "%s", name);
   pthread_mutex_init(&z->lock, NULL);
   return z;
 }
 
-static struct zygote *find(struct warden *w, struct str layers, struct str config, const char *name)
+static struct zygote *find_key(struct warden *w, struct str layers, struct str config, const char *name)
 {
   char key[2 * SHA256_LEN + 1];
   struct zygote_key f;
@@ -399,6 +407,33 @@ static struct zygote *find(struct warden *w, struct str layers, struct str confi
   z = zygote_new(w, &f, name);
   map_put(zygotes_of(w), str_of(key), z);
   return z;
+}
+
+static void trust(struct zygote *z)
+{
+  z->operators = true;
+  if (z->state == ZYGOTE_NONE && z->python)
+    z->state = ZYGOTE_DEAD;
+}
+
+/* Keys of the ready-made templates; each is looked at once. */
+static void find_operators(struct warden *w)
+{
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  for (size_t i = 0; i < n; i++) {
+    struct build *b = list[i];
+    if (b->zygote || b->row.kind != BUILD_PLAIN || !catalog_ready_made(b->of))
+      continue;
+    b->zygote = find_key(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+    trust(b->zygote);
+  }
+}
+
+static struct zygote *find(struct warden *w, struct str layers, struct str config, const char *name)
+{
+  find_operators(w);
+  return find_key(w, layers, config, name);
 }
 
 static struct zygote *start_if_needed(struct zygote *z)
@@ -429,6 +464,7 @@ static struct zygote *lookup(struct warden *w, struct build *b)
   struct zygote_key f;
   if (b->row.kind == BUILD_PLAIN)
     return find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+  find_operators(w);
   zygote_key_find(&f, str_of(b->row.layers), str_of(b->row.config));
   zygote_key_hash(&f, key);
   zygote_key_free(&f);
@@ -526,6 +562,20 @@ void zygotes_rest_spare(struct warden *w)
       z->slot = SLOT_NONE;
     }
   }
+}
+
+bool zygote_useful(const struct zygote *z)
+{
+  return z && z->state != ZYGOTE_NONE;
+}
+
+bool zygote_missing(struct warden *w, struct build *b)
+{
+  if (!b->zygote)
+    b->zygote = lookup(w, b);
+  if (b->row.kind != BUILD_PLAIN || !b->zygote)
+    return true;
+  return b->zygote->python && (!w->config->zygotes || !zygote_useful(b->zygote));
 }
 
 bool zygote_ready(const struct zygote *z)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zygote.h - a loaded Python outside all boxes; its forks move into new boxes and are their first kernels, or nurseries
- * where more are wanted. Builds whose Python would load the same (zygote_key.h) have one between them. A template
- * without Python has none, and its boxes are the same but colder. */
+ * where more are wanted. Builds whose Python would load the same (zygote_key.h) have one between them. Only what a
+ * ready-made template would load is loaded outside a box, unless the operator trusts all teams (private_zygotes): boxes
+ * of other templates start Python inside. A template without Python has none. */
 #ifndef CLOCHE_WARDEN_WARM_ZYGOTE_H
 #define CLOCHE_WARDEN_WARM_ZYGOTE_H
 
@@ -23,6 +24,9 @@ uint32_t zygote_owner(struct warden *w, struct build *b);
  * other is given one. */
 void zygote_reclaim(struct warden *w, struct build *b, uint32_t owner);
 bool zygote_ready(const struct zygote *z);
+bool zygote_useful(const struct zygote *z); /* it runs, or is started when it is needed */
+/* Boxes of this build have Python, or may have, and none comes from outside: each loads its own. The loop's only. */
+bool zygote_missing(struct warden *w, struct build *b);
 bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */
 

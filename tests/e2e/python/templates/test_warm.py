@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import e2b_code_interpreter as interpreter
 import pytest
 
 from support.recipes import Order, fresh, order, run, step
 from support.server import Server, own_server
-from support.wire import Wire
+from support.state import instance
+from support.waiting import eventually
+from support.wire import INTERPRETER_PORT, RawBox, Wire
 
 SERVE = "date +%s%N > /tmp/begun; exec python3 -m http.server 8201"
 LISTENS = '[ -n "$(ss -Htln sport = :8201)" ]'
@@ -149,7 +152,7 @@ def zygotes(server: Server) -> list[str]:
 
 
 def test_rebuilds_do_not_pile_up_pythons(server: Server) -> None:
-    server.start("--zygotes-max", "2")
+    server.start("--zygotes-max", "2", "--private-zygotes", "1")
     common = {"fromTemplate": "code-interpreter-v1"}
     order(server.wire, fresh("first"), **common).ready()
     usual = len(zygotes(server))
@@ -163,6 +166,72 @@ def test_rebuilds_do_not_pile_up_pythons(server: Server) -> None:
     for _ in range(2):
         order(server.wire, fresh("shared"), run("echo x > ~/x"), **common).ready()
     assert len(zygotes(server)) <= usual + 2
+
+
+def own_python(server: Server) -> str:
+    """A template whose Python would load what no ready-made template has."""
+    name = fresh("own")
+    change = run(f"echo {name} > /etc/python-of-test", "root")
+    order(server.wire, name, change, fromTemplate="code-interpreter-v1").ready()
+    return name
+
+
+def kernels(box: RawBox) -> list[str]:
+    lines = box.run("ps -eo args", user="root")[1].splitlines()
+    return [line for line in lines if "kernels/python/main.py" in line]
+
+
+def parked(server: Server) -> list[Path]:
+    """Kernels that wait in boxes nobody has yet, by their processes."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            ready = f"{instance(str(server.data))}/ready-" in (entry / "cgroup").read_text()
+            if ready and b"--nursery" in (entry / "cmdline").read_bytes():
+                found.append(entry)
+        except OSError:
+            continue
+    return found
+
+
+def box_of(process: Path) -> str:
+    try:
+        return (process / "cgroup").read_text().split("/ready-", 1)[1].splitlines()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+@pytest.mark.parametrize("trusted", ["0", "1"], ids=["in its box", "outside"])
+def test_a_python_of_its_own_is_loaded_before_anybody_asks(server: Server, trusted: str) -> None:
+    server.start("--private-zygotes", trusted)
+    name = own_python(server)
+    if trusted == "0":
+        eventually(lambda: len(parked(server)) >= 2, 60)  # what forks the kernels, and the first of them
+    box = server.wire.create(name, timeout=120)
+    try:
+        assert any("42" in str(event) for event in box.execute("6 * 7"))
+        found = kernels(box)
+        assert found and {line.endswith("--zygote") for line in found} == {trusted == "1"}, found
+        made = box.port(
+            INTERPRETER_PORT, "POST", "/contexts", {"language": "python"}, headers={"X-Access-Token": box.token}
+        )
+        assert made.status == 200, made.body
+        assert any("43" in str(event) for event in box.execute("6 * 7 + 1", context_id=made.json()["id"]))
+    finally:
+        box.kill()
+
+
+def test_boxes_that_load_their_own_python_are_few(server: Server) -> None:
+    """Each has what all others share, so their memory has a limit, whatever the number of templates and of creates."""
+    server.start("--ready-pool-mb", "256", "--ready-pool", "2", "--pool", "4")
+    names = [own_python(server) for _ in range(3)]
+    for name in names * 2:
+        server.wire.create(name, timeout=60).kill()
+    most, until = 0, time.monotonic() + 6
+    while time.monotonic() < until:
+        most = max(most, len({box_of(path) for path in parked(server)}))
+        time.sleep(0.2)
+    assert 1 <= most <= 2
 
 
 def test_another_teams_image_is_not_shared(wire: Wire, stranger: Wire) -> None:

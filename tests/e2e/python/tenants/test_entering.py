@@ -297,3 +297,5 @@ def test_a_zygote_has_a_filter_and_sees_no_process_of_the_host(tenants: Tenants)
         mounts = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
         (proc,) = [line for line in mounts if " /proc " in line]
         assert "hidepid=invisible" in proc, proc
+        (programs,) = [line for line in mounts if " /usr/lib/cloche " in line]
+        assert programs.split()[5].split(",")[0] == "ro", "its programs are the template's to replace"
