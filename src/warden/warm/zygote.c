@@ -438,9 +438,11 @@ static struct zygote *find(struct warden *w, struct str layers, struct str confi
 
 static struct zygote *start_if_needed(struct zygote *z)
 {
+  if (!zygote_useful(z))
+    return NULL;
   if (z->state == ZYGOTE_DEAD && clock_mono_us() >= z->again_us && !z->warden->stopping)
     zygote_start(z);
-  return z->state == ZYGOTE_NONE ? NULL : z;
+  return z;
 }
 
 struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name)
@@ -476,7 +478,7 @@ uint32_t zygote_owner(struct warden *w, struct build *b)
   if (!b->zygote && w->config->zygotes)
     b->zygote = lookup(w, b);
   struct zygote *z = b->zygote;
-  return !z || z->state == ZYGOTE_NONE || zygote_slot_ensure(z) ? 0 : zygote_user(z);
+  return !zygote_useful(z) || zygote_slot_ensure(z) ? 0 : zygote_user(z);
 }
 
 static bool has_seen(const struct zygote *z, unsigned slot)
@@ -566,7 +568,7 @@ void zygotes_rest_spare(struct warden *w)
 
 bool zygote_useful(const struct zygote *z)
 {
-  return z && z->state != ZYGOTE_NONE;
+  return z && z->warden->config->zygotes && z->state != ZYGOTE_NONE;
 }
 
 bool zygote_missing(struct warden *w, struct build *b)
@@ -575,7 +577,7 @@ bool zygote_missing(struct warden *w, struct build *b)
     b->zygote = lookup(w, b);
   if (b->row.kind != BUILD_PLAIN || !b->zygote)
     return true;
-  return b->zygote->python && (!w->config->zygotes || !zygote_useful(b->zygote));
+  return b->zygote->python && !zygote_useful(b->zygote);
 }
 
 bool zygote_ready(const struct zygote *z)
