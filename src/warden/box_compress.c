@@ -7,7 +7,7 @@
 
 static bool wants_compression(const struct box *b, int64_t now)
 {
-  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->transition && !b->packed &&
+  return b->row.state == BOX_PAUSED && b->row.tier == TIER_CHECKPOINT && !b->transition && !b->compressed &&
          now - b->row.end_us >= (int64_t)b->warden->config->checkpoint_zstd_after_s * 1000000;
 }
 

@@ -15,7 +15,7 @@
 struct copy;
 struct pending_op {
   struct origin origin;
-  struct copy *copy; /* to be copied for others (transition.h); the rest is for other wishes */
+  struct copy *copy; /* to be copied for others (transition.h); the rest is for other requests */
   bool pause;        /* else connect */
   bool cold;         /* without memory */
   bool waited;       /* for a transition that is over */
@@ -46,11 +46,11 @@ struct box {
   VEC(struct pending_op) pending_ops; /* what waits for a transition; see pause.h */
   int log_fd;                         /* its log ring, once it was seen; 0 = not yet */
   struct transition *transition;      /* under way, or NULL */
-  uint64_t disk_bytes;                /* of its disk while it sleeps; 0 = not counted yet */
-  bool packed;                        /* its checkpoint is compressed as far as it can be */
+  uint64_t disk_bytes;                /* of its disk while it is paused; 0 = not counted yet */
+  bool compressed;                    /* its checkpoint is compressed as far as it can be */
   bool counted;                       /* among its team's running boxes */
   bool missed;                        /* none was ready for it, see warm_pool.h */
-  bool on_disk;                       /* no walls stand: it is paused on disk; set by box_set_on_disk */
+  bool on_disk;                       /* it has no jail: it is paused on disk; set by box_set_on_disk */
   uint32_t owner;                     /* of its user namespace, once it was asked for; 0 = not yet */
   bool known, live;                 /* in the map of boxes, and so counted in warden.live unless it is paused on disk */
   struct wire_trace trace;          /* of its launch */

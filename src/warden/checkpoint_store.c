@@ -231,7 +231,7 @@ static bool owned(struct warden *w, const char *name)
   return checkpoint_needed(w, name);
 }
 
-/* Images are named after the name that their box has on the host. */
+/* A checkpoint is named after the name that its box has on the host. */
 static struct box *box_of_checkpoint(struct warden *w, struct str checkpoint)
 {
   void *value;

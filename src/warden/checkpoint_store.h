@@ -11,8 +11,8 @@
 
 struct warden;
 
-/* At start. Sets w->checkpoints_on when a real dump and restore worked; else says why not, once, and boxes sleep
- * frozen. */
+/* At start. Sets w->checkpoints_on when a real dump and restore worked; else says why not, once, and paused boxes
+ * stay frozen in memory. */
 void checkpoints_open(struct warden *w);
 /* After boxes and builds are known. */
 void checkpoints_sweep(struct warden *w);

@@ -71,7 +71,7 @@ static void fork_refuse(struct fork *f, int status, const struct err *err)
 
 /* ---- the new boxes ---- */
 
-static void fork_born(struct launch *h)
+static void fork_launched(struct launch *h)
 {
   struct fork *f = h->arg;
   size_t i = 0;
@@ -128,7 +128,7 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
 {
   struct warden *w = f->warden;
   unsigned retry = 0;
-  if (box_find(w, str_of(id), STR_NONE)) /* asked again: this one was made before */
+  if (box_find(w, str_of(id), STR_NONE)) /* a repeated request: this one was made before */
     return 0;
   const struct row_box *of = &source->row;
   int r = quota_fits(w, str_of(of->team), (struct box_size){of->cpus, of->memory_mb, of->disk_mb}, err);
@@ -148,9 +148,9 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   box_register(b);
   f->pending++;
   if (f->copy.checkpoint[0])
-    launch_restore(b, f->build->row.checkpoint, source->row.secret, fork_born, f);
+    launch_restore(b, f->build->row.checkpoint, source->row.secret, fork_launched, f);
   else
-    launch_from_build(b, fork_born, f);
+    launch_from_build(b, fork_launched, f);
   return 0;
 }
 
@@ -236,7 +236,7 @@ static void fork_copied(struct copy *copy, struct box *b, int result, const stru
     return;
   }
   f->build->pinned = true;
-  f->pending = 1; /* ours, so that no early end answers before all have begun */
+  f->pending = 1; /* held until all have begun, so that an early failure does not answer for all */
   for (size_t i = 0; i < f->n; i++)
     f->of[i].status = fork_begin(f, b, f->of[i].id, &f->of[i].err);
   if (--f->pending == 0)
@@ -270,7 +270,7 @@ void box_fork(struct box *b, const struct fork_params *o)
   f->origin = o->origin;
   f->timeout_s = o->timeout_s;
   if (str_copyz(o->build, f->build_id, sizeof(f->build_id)) || catalog_build(w->catalog, o->build))
-    uuid4(f->build_id); /* asked again, and some boxes of the first try live on that one */
+    uuid4(f->build_id); /* a repeated request, and boxes of the first try stand on that build */
   copy_names(b, &f->copy, f->build_id);
   f->copy.done = fork_copied;
   f->copy.transient = true;
@@ -286,7 +286,8 @@ static bool in_use(struct warden *w, const struct build *build)
   return false;
 }
 
-/* A copy's own layer bears its name. What the box of a failed build stands on (build_keep.h) is its steps'. */
+/* The layer of a copy is named after its build. A kept box of a failed build (build_keep.h) stands on layers of steps.
+ */
 static void own_layer(const struct build *b, char out[1024])
 {
   first_layer(b, out);

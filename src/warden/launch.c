@@ -67,7 +67,7 @@ static int send_packet(struct launch *h, int nursery)
                   : 0;
 }
 
-/* In walls that stand; where they turn out not to, in new ones. */
+/* In pre-created namespaces; in new ones where those are unusable. */
 static int launch_in_namespaces(struct launch *h)
 {
   if (h->created && !jail_start(&h->spec, steal(&h->created), &h->jail, &h->err))
@@ -296,7 +296,7 @@ void launch_cold(struct box *b, void (*done)(struct launch *))
 
 /* ---- from another box's memory ---- */
 
-static void woken(void *arg, int result, const struct err *err)
+static void identified(void *arg, int result, const struct err *err)
 {
   struct launch *h = arg;
   h->ready_us = clock_mono_us();
@@ -307,14 +307,14 @@ static void woken(void *arg, int result, const struct err *err)
 }
 
 /* On the loop: it is told who it is when it runs. */
-static void wake(struct launch *h)
+static void thaw(struct launch *h)
 {
   h->boot_us = clock_mono_us();
   h->result = jail_freeze(h->warden->instance, h->name, false, &h->err);
   if (h->result)
     launch_end(h);
   else
-    identity_begin(h->warden->loop, &h->jail, h->was, &h->row, h->warden->config->agent_s, woken, h);
+    identity_begin(h->warden->loop, &h->jail, h->was, &h->row, h->warden->config->agent_s, identified, h);
 }
 
 static void restore_work(struct checkpoint_job *t)
@@ -334,7 +334,7 @@ static void restore_done(struct checkpoint_job *t)
 {
   struct launch *h = (struct launch *)((char *)t - offsetof(struct launch, checkpoint_job));
   if (!h->result && h->box)
-    wake(h);
+    thaw(h);
   else
     launch_end(h);
 }
@@ -397,5 +397,5 @@ void launch_thaw(struct box *b, const struct warm_box *p, void (*done)(struct la
   struct launch *h = launch_new(b->warden, b->name, b->row.slot, done);
   restore_box(h, b, b->build->row.checkpoint, b->build->row.secret);
   h->jail = p->jail;
-  wake(h);
+  thaw(h);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.h - making boxes: walls, boot packet, the agent's word that it is ready. On a worker thread, or ahead for the
- * pool, or in a moment from a box that the pool has ready. */
+/* launch.h - launching boxes: namespaces and mounts, the boot packet, the agent's answer. On a worker thread, for a
+ * client or for a warm pool, or at once from a box of a warm pool. */
 #ifndef CLOCHE_WARDEN_LAUNCH_H
 #define CLOCHE_WARDEN_LAUNCH_H
 
@@ -19,8 +19,8 @@ struct launch {
   struct box *box;             /* NULL for the pool; not touched by the worker but for what was copied below */
   struct warm_pool *warm_pool; /* whose it will be, for the pool */
   void (*done)(struct launch *launch);
-  struct jail_created *created; /* walls that stand already, or NULL; owned until the worker has it */
-  struct zygote *zygote;        /* to warm it with; NULL: it warms itself */
+  struct jail_created *created; /* pre-created namespaces, or NULL; owned until the worker has it */
+  struct zygote *zygote;        /* whose fork is its first kernel; NULL: a cold Python */
   char name[64], dir[512];
   unsigned slot;
   bool again; /* a cold start of a box that has files: whatever fails, they stay */
@@ -45,8 +45,8 @@ struct launch {
 
 #define START_WAIT_S 10 /* src/agent/build/start_command.h: an agent waits so long for its template's command */
 
-/* The birth is freed after done returns. */
-/* Told to the warm box p; else born, in the walls of `blank` (taken) where there is one. */
+/* The launch is freed after done returns. */
+/* Of the warm box p; without one a new box, in the namespaces `created` (taken) where there are some. */
 void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, const struct box_params *o,
                   void (*done)(struct launch *));
 /* From the memory of another box, whose agent knows the secret `was`; the agent is told who it is now. */

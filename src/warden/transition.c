@@ -268,7 +268,7 @@ static int commit_paused(struct box *b, enum box_tier tier, const struct transit
   struct row_box before = b->row;
   b->row.state = BOX_PAUSED;
   b->row.tier = tier;
-  b->packed = false;
+  b->compressed = false;
   b->disk_bytes = 0;
   b->row.checkpoint_size = tier == TIER_CHECKPOINT ? p->checkpoint_size : 0;
   snprintf(b->row.checkpoint, sizeof(b->row.checkpoint), "%s", tier == TIER_CHECKPOINT ? p->checkpoint : "");
@@ -501,15 +501,15 @@ static void drop_copy(struct transition *p)
 static void compressed(struct transition *p)
 {
   struct box *b = p->box;
-  b->packed = true;
+  b->compressed = true;
   b->row.checkpoint_size = p->checkpoint_size;
   store_box_put(p->warden->store, &b->row, NULL);
 }
 
 static void not_compressed(struct transition *p)
 {
-  p->box->packed = p->result != -ECANCELED; /* another time, when nobody waits for the box */
-  if (p->box->packed)
+  p->box->compressed = p->result != -ECANCELED; /* another time, when nobody waits for the box */
+  if (p->box->compressed)
     log_warn("box %s: checkpoint not compressed: %s", p->box->row.id, p->err.msg);
 }
 
