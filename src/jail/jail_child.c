@@ -9,6 +9,7 @@
  * filter without no_new_privs needs one, and no_new_privs would break sudo. Any failure is written to the parent and
  * ends the process; there is no half-built box. */
 #include "jail/jail_child.h"
+#include "jail/boot_id.h"
 #include "jail/cover.h"
 #include "jail/jail_defs.h"
 
@@ -61,7 +62,7 @@ struct orders {
     struct child_params head;
     char bytes[CHILD_PARAMS_MAX];
   };
-  int root, boot, cache, runtime;
+  int root, boot, cache, runtime, boot_id;
   unsigned open_files;
   const char *console;
   char *argv[CHILD_TEXTS + 1], *env[CHILD_TEXTS + 1];
@@ -86,18 +87,19 @@ static void take_texts(char **list, size_t n, char **at, const char *end)
 /* The boot socket goes out of the way of descriptor 3, where the program expects it. */
 static void take_orders(struct orders *o)
 {
-  int fds[4];
+  int fds[CHILD_FDS];
   size_t n = ARRAY_LEN(fds), used = 1;
   ssize_t k = fd_recv(report_sock, o->bytes, sizeof(o->bytes), fds, &n, 0);
   if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || o->head.args > CHILD_TEXTS ||
-      o->head.envs > CHILD_TEXTS || n != 1u + o->head.boot + o->head.cache + o->head.runtime)
+      o->head.envs > CHILD_TEXTS || n != 1u + o->head.boot + o->head.cache + o->head.runtime + o->head.boot_id)
     _exit(127); /* the parent has given up, and knows why */
   struct child_params head = o->head;
   char *at = o->bytes + sizeof(head), *end = o->bytes + k;
   o->root = fds[0];
   o->boot = head.boot ? fcntl(fds[used++], F_DUPFD_CLOEXEC, SOCK_SLOT) : -1;
   o->cache = head.cache ? fds[used++] : -1;
-  o->runtime = head.runtime ? fds[used] : -1;
+  o->runtime = head.runtime ? fds[used++] : -1;
+  o->boot_id = head.boot_id ? fds[used] : -1;
   o->open_files = head.open_files;
   o->console = head.console ? next_text(&at, end) : NULL;
   take_texts(o->argv, head.args, &at, end);
@@ -303,6 +305,24 @@ static void place_devices(const struct trees *t)
       die("linking ", links[i].key);
 }
 
+/* Only the file of the mount is wanted. Kernels before 6.15 give out parts of a mount only once it is attached: there
+ * it lies on /dev/shm for a moment. */
+static void place_boot_id(int tree)
+{
+  int file = open_tree(tree, BOOT_ID_NAME, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  bool staged = file < 0 && errno == EINVAL;
+  if (staged) {
+    place(tree, "/dev/shm");
+    file = open_tree(AT_FDCWD, "/dev/shm/" BOOT_ID_NAME, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  }
+  if (file < 0 || move_mount(file, "", AT_FDCWD, BOOT_ID_POINT, MOVE_MOUNT_F_EMPTY_PATH) ||
+      (staged && umount2("/dev/shm", MNT_DETACH)))
+    die("mounting on ", BOOT_ID_POINT);
+  close(file);
+  if (!staged)
+    close(tree);
+}
+
 static void build_root(const struct child_plan *plan, struct orders *o)
 {
   struct trees t;
@@ -324,6 +344,8 @@ static void build_root(const struct child_plan *plan, struct orders *o)
   const char *failed = cover_apply(&t.cover);
   if (failed)
     die("covering ", failed);
+  if (o->boot_id >= 0)
+    place_boot_id(o->boot_id);
   if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))
     die("making /tmp and /run", NULL);
   umask(022);

@@ -4,8 +4,8 @@
  * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
  * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
  * groups to join, then, perhaps much later, a struct child_params with the descriptors of the root mount, of the boot
- * socket, of a cache and of the runtime's mount; the child sends a struct child_failure and dies, or execs, which
- * closes the socket. */
+ * socket, of a cache, of the runtime's mount and of the boot id's; the child sends a struct child_failure and dies, or
+ * execs, which closes the socket. */
 #ifndef CLOCHE_JAIL_JAIL_CHILD_H
 #define CLOCHE_JAIL_JAIL_CHILD_H
 
@@ -16,6 +16,7 @@
 #define CHILD_ROOT       'r'
 
 #define CHILD_PARAMS_MAX 12288 /* bytes of an order */
+#define CHILD_FDS        5     /* descriptors that come with it: root, boot, cache, runtime, boot id */
 #define CHILD_TEXTS      60    /* arguments, and variables */
 
 struct child_plan {
@@ -28,8 +29,8 @@ struct child_plan {
 
 /* Behind it, each with its NUL: the console's path (if there is one), the arguments, the variables. */
 struct child_params {
-  char what;                             /* CHILD_ROOT */
-  uint8_t boot, cache, runtime, console; /* given or not */
+  char what;                                      /* CHILD_ROOT */
+  uint8_t boot, cache, runtime, boot_id, console; /* given or not */
   uint16_t args, envs;
   uint32_t open_files;
 };

@@ -6,6 +6,7 @@
  * process builds its small mounts (jail_child.c). The second half (jail_start) builds the overlay under the id maps and
  * hands it over with all that is left to know. The socket between the two processes closes with the exec, which is how
  * the parent knows that the box runs its program; a parent that is gone is how a created jail knows that it is over. */
+#include "jail/boot_id.h"
 #include "jail/cgroup.h"
 #include "jail/jail_child.h"
 #include "jail/fs/disk.h"
@@ -418,12 +419,13 @@ static void add_texts(struct buf *b, const char *const *list, uint16_t *count)
     buf_add(b, list[*count], strlen(list[*count]) + 1);
 }
 
-static int write_order(const struct jail_spec *spec, bool cache, struct buf *b, struct err *err)
+static int write_order(const struct jail_spec *spec, bool cache, bool boot_id, struct buf *b, struct err *err)
 {
   struct child_params o = {.what = CHILD_ROOT,
                            .boot = spec->boot_fd >= 0,
                            .cache = cache,
                            .runtime = spec->runtime != NULL,
+                           .boot_id = boot_id,
                            .console = spec->console != NULL,
                            .open_files = spec->limits.open_files};
   buf_add(b, &o, sizeof(o));
@@ -442,10 +444,14 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
   cleanup_spent struct overlay_spent spent = {.n = 0};
   cleanup_buf struct buf order = BUF_INIT(CHILD_PARAMS_MAX);
   cleanup_fd int root = make_root(spec, b->pid, &spent, err), cache = -1;
-  int fds[4], r = root < 0 ? root : make_cache(spec, b->pid, &cache, err);
+  int fds[CHILD_FDS], r = root < 0 ? root : make_cache(spec, b->pid, &cache, err);
   cleanup_fd int runtime = r || !spec->runtime ? -1 : jail_runtime(spec, err);
   if (!r && spec->runtime)
     r = MIN(runtime, 0);
+  /* A zygote is no machine of its own; its forks see the boot id of the box they enter. */
+  cleanup_fd int boot_id = r || spec->zygote ? -1 : boot_id_renew(spec->dir, err);
+  if (!r && !spec->zygote)
+    r = MIN(boot_id, 0);
   size_t n = 0;
   fds[n++] = root;
   if (spec->boot_fd >= 0)
@@ -454,7 +460,9 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
     fds[n++] = cache;
   if (runtime >= 0)
     fds[n++] = runtime;
-  r = r ? r : write_order(spec, cache >= 0, &order, err);
+  if (boot_id >= 0)
+    fds[n++] = boot_id;
+  r = r ? r : write_order(spec, cache >= 0, boot_id >= 0, &order, err);
   return r ? r : tell(b->sock, order.p, order.n, fds, n, err);
 }
 

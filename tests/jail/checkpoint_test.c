@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_test.c - boxes that sleep on disk and wake up as if nothing had been. Needs root, and a criu. */
+#include "jail/boot_id.h"
 #include "jail/net/jail_net.h"
 #include "jail/net/rtnl.h"
 #include "checkpoint_box.h"
@@ -259,6 +260,67 @@ static void a_fork_has_another_name_other_ids_and_files_of_its_own(void **state)
   close_box(&f);
   close_box(&b);
   remove_checkpoint(&b);
+}
+
+/* --- the boot id ---------------------------------------------------------------------------------------------- */
+
+static const char *boot_id(struct box *b)
+{
+  static char ids[4][UUID_TEXT + 1];
+  static unsigned next;
+  char *id = ids[next++ % 4];
+  struct str text = str_trim(str_skip(str_of(ask(b, "read " BOOT_ID_POINT)), strlen("ok ")));
+  assert_true(uuid_valid(text));
+  assert_int_equal(str_copyz(text, id, sizeof(ids[0])), 0);
+  return id;
+}
+
+static void the_boot_id_stays_across_a_checkpoint_and_is_new_in_a_fork(void **state)
+{
+  struct box b, f;
+  struct jail_spec spec, fork;
+  struct err err = ERR_NONE;
+  open_checkpoint_guest(&b, &spec, "boot-id");
+  const char *born = boot_id(&b);
+  sleep_and_wake(&b, &spec);
+  assert_string_equal(boot_id(&b), born);
+  assert_string_equal(ask(&b, "write " BOOT_ID_POINT " x"), "errno EROFS");
+  sleep_and_wake(&b, &spec); /* the restored mount is known as well */
+  assert_string_equal(boot_id(&b), born);
+  dump(&b, &spec);
+  assert_int_equal(jail_freeze(test_host.instance, b.id, false, NULL), 0);
+  fork = test_spec(&test_host, &f, "boot-id-fork");
+  restore(&f, &fork, checkpoint_of(&b));
+  assert_string_not_equal(boot_id(&f), born);
+  assert_string_equal(boot_id(&b), born);
+  close_box(&f);
+  remove_checkpoint(&b);
+  end_box(&b);
+  if (jail_spawn(&spec, &b.jail, &err)) /* a cold boot with the files it has */
+    fail_msg("%s", err.msg);
+  assert_string_not_equal(boot_id(&b), born);
+  close_box(&b);
+}
+
+/* A box of an earlier version has neither the mount nor the file. */
+static void a_checkpoint_without_a_boot_id_is_restored(void **state)
+{
+  struct box b;
+  struct jail_spec spec;
+  char path[PATH_MAX];
+  int status;
+  open_checkpoint_guest(&b, &spec, "no-boot-id");
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(setns(b.jail.pidfd, CLONE_NEWNS) || umount2(BOOT_ID_POINT, MNT_DETACH) ? 1 : 0);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  snprintf(path, sizeof(path), "%s/" BOOT_ID_NAME, b.dir);
+  assert_int_equal(unlink(path), 0);
+  assert_string_equal(ask(&b, "count"), "ok 1");
+  sleep_and_wake(&b, &spec);
+  assert_string_equal(ask(&b, "count"), "ok 2");
+  close_box(&b);
 }
 
 static void a_limited_disk_keeps_its_files_and_its_limit(void **state)
@@ -789,6 +851,8 @@ int main(int argc, char **argv)
       cmocka_unit_test(the_wall_clock_is_right_and_the_other_goes_on),
       cmocka_unit_test(a_restored_box_has_the_same_walls),
       cmocka_unit_test(a_fork_has_another_name_other_ids_and_files_of_its_own),
+      cmocka_unit_test(the_boot_id_stays_across_a_checkpoint_and_is_new_in_a_fork),
+      cmocka_unit_test(a_checkpoint_without_a_boot_id_is_restored),
       cmocka_unit_test(a_limited_disk_keeps_its_files_and_its_limit),
       cmocka_unit_test(a_dump_leaves_the_box_frozen_until_it_is_told),
       cmocka_unit_test(a_held_box_does_nothing_until_it_is_let_go),

@@ -285,6 +285,25 @@ static void the_hostname_and_lo_are_its_own(void **state)
   assert_has(box_ask(&shared, "read /sys/class/net/lo/flags"), "0x9");
 }
 
+static void every_box_has_a_boot_id_of_its_own(void **state)
+{
+  struct box b;
+  char ids[3][64] = {"", "", ""};
+  cleanup_buf struct buf host = BUF_INIT(64);
+  assert_int_equal(file_read("/proc/sys/kernel/random/boot_id", &host), 0);
+  snprintf(ids[0], sizeof(ids[0]), "ok %s", buf_z(&host));
+  snprintf(ids[1], sizeof(ids[1]), "%s", box_ask(&shared, "read /proc/sys/kernel/random/boot_id"));
+  box_open(&test_host, &b, "boot-id");
+  snprintf(ids[2], sizeof(ids[2]), "%s", box_ask(&b, "read /proc/sys/kernel/random/boot_id"));
+  for (size_t i = 0; i < 3; i++) {
+    assert_true(uuid_valid(str_trim(str_skip(str_of(ids[i]), 3))));
+    assert_string_not_equal(ids[i], ids[(i + 1) % 3]);
+  }
+  assert_string_equal(box_ask(&b, "read /proc/sys/kernel/random/boot_id"), ids[2]);
+  assert_string_equal(box_ask(&b, "write /proc/sys/kernel/random/boot_id x"), "errno EACCES");
+  box_close(&b);
+}
+
 static void files_copy_up_and_carry_unshifted_ids_on_disk(void **state)
 {
   char path[256];
@@ -806,6 +825,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(capabilities_are_bounded),
       cmocka_unit_test(each_denied_call_answers_as_it_should),
       cmocka_unit_test(the_hostname_and_lo_are_its_own),
+      cmocka_unit_test(every_box_has_a_boot_id_of_its_own),
       cmocka_unit_test(files_copy_up_and_carry_unshifted_ids_on_disk),
       cmocka_unit_test(xattrs_whiteouts_and_directory_renames_work),
       cmocka_unit_test(a_door_reaches_a_localhost_service),

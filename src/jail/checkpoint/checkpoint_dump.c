@@ -190,7 +190,7 @@ static bool is_runtime(struct str root, struct str source)
 }
 
 /* ID parent device ROOT POINT options... - TYPE source super. What comes from the host's /dev is put there again, and
- * so is the runtime. */
+ * so are the runtime and the boot id. */
 static void see_mount(struct dump *d, struct str line)
 {
   struct str field[5], type, source, rest = line;
@@ -203,12 +203,13 @@ static void see_mount(struct dump *d, struct str line)
   vec_push(&d->mounts.ids, id);
   str_cut(str_skip(rest, (size_t)dash + 3), ' ', &type, &rest);
   str_cut(rest, ' ', &source, &rest);
-  bool runtime = is_runtime(field[3], source);
-  if (!runtime && !str_is(type, "devtmpfs"))
+  bool runtime = is_runtime(field[3], source), boot_id = str_is(type, "tmpfs") && str_is(source, BOOT_ID_SOURCE);
+  if (!runtime && !boot_id && !str_is(type, "devtmpfs"))
     return;
   struct arena *a = &d->manifest.arena;
-  struct manifest_mount m = {arena_z(a, field[4]),
-                             runtime ? CRIU_RUNTIME : arena_fmt(a, "/dev" STR_FMT, STR_ARG(field[3]))};
+  struct manifest_mount m = {arena_z(a, field[4]), runtime   ? CRIU_RUNTIME
+                                                   : boot_id ? CRIU_BOOT_ID
+                                                             : arena_fmt(a, "/dev" STR_FMT, STR_ARG(field[3]))};
   vec_push(&d->manifest.mounts, m);
   external(d, arena_fmt(a, "mnt[%s]:%s", m.point, m.point));
 }
@@ -333,6 +334,7 @@ static void *files_write(void *arg)
 {
   struct files *f = arg;
   f->result = disk_settle(f->dir, &f->err);
+  f->result = f->result ? f->result : boot_id_settle(f->dir, &f->err);
   return NULL;
 }
 

@@ -40,7 +40,7 @@ struct restore {
   const struct jail_spec *spec;
   const char *path; /* of the checkpoint */
   struct check check;
-  int checkpoint, userns, root, runtime;
+  int checkpoint, userns, root, runtime, boot_id;
   struct criu_view view;
   struct cgroup_join join;
   struct manifest manifest;
@@ -84,7 +84,7 @@ static void restore_free(struct restore *s)
 {
   struct err unused;
   check_end(s, &unused);
-  const int fds[] = {s->checkpoint, s->userns, s->root, s->runtime};
+  const int fds[] = {s->checkpoint, s->userns, s->root, s->runtime, s->boot_id};
   for (size_t i = 0; i < ARRAY_LEN(fds); i++)
     if (fds[i] >= 0)
       close(fds[i]);
@@ -168,6 +168,8 @@ static int make_root(struct restore *s, struct err *err)
   int r = mount_root(s, l, err);
   if (!r && spec->runtime)
     r = MIN(s->runtime = jail_runtime(spec, err), 0);
+  if (!r)
+    r = MIN(s->boot_id = boot_id_keep(spec->dir, err), 0);
   return opening_end(&opening, r, err);
 }
 
@@ -274,6 +276,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.restore = true;
   s->job.root = s->root;
   s->job.runtime = s->runtime;
+  s->job.boot_id = s->boot_id;
   s->job.join = &s->join;
   s->job.ready = make_network;
   s->job.filled = is_sound;
@@ -332,6 +335,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
       .userns = -1,
       .root = -1,
       .runtime = -1,
+      .boot_id = -1,
       .view = CRIU_VIEW_NONE,
       .join = CGROUP_JOIN_NONE,
       .manifest = MANIFEST_INIT,

@@ -180,7 +180,8 @@ static void make_run(void)
       !fsconfig(fs, FSCONFIG_SET_STRING, "size", "16m", 0) && !fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     shared_run = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
   if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "checkpoint", 0755) ||
-                          mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755)))
+                          mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755) ||
+                          mkdirat(shared_run, "boot_id", 0755)))
     shared_run = -1;
 }
 
@@ -231,7 +232,7 @@ static int place_view(const struct child *c)
   const struct criu_job *job = c->job;
   if (place(job->root, "/run/root") || place(job->view->files, "/run/checkpoint") || place(job->view->own, "/run/own"))
     return -1;
-  if (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME))
+  if (place(job->boot_id, "/run/boot_id") || (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME)))
     return -1;
   for (size_t i = 0; i < job->view->n; i++)
     if (mount(c->own[i], c->covered[i], NULL, MS_BIND, NULL))

@@ -8,12 +8,14 @@
 #ifndef CLOCHE_JAIL_CHECKPOINT_CRIU_H
 #define CLOCHE_JAIL_CHECKPOINT_CRIU_H
 
+#include "jail/boot_id.h"
 #include "jail/cgroup.h"
 #include "jail/checkpoint/checkpoint.h"
 #include "jail/checkpoint/criu_view.h"
 
 #define CRIU_LOG     "criu.log"
-#define CRIU_RUNTIME "/run/runtime" /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
+#define CRIU_BOOT_ID "/run/boot_id/" BOOT_ID_NAME /* and what they have at BOOT_ID_POINT */
+#define CRIU_RUNTIME "/run/runtime"               /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
 
 struct criu_handle {
   const char *key;
@@ -36,6 +38,7 @@ struct criu_job {
   bool restore;
   int root;    /* detached mount */
   int runtime; /* another, or -1 */
+  int boot_id; /* a third, with the file of that name */
   const struct criu_view *view;
   const struct cgroup_join *join;
   VEC(struct criu_handle) handles;

@@ -37,7 +37,7 @@ def check_cold(box: RawBox, token: str) -> None:
 
 
 def test_a_pause_without_memory(box: RawBox) -> None:
-    mark(box)
+    born = mark(box)
     assert pause(box, memory=False).status == 204
     assert state(box) == "paused"
     assert box.agent("GET", "/health").status == 502
@@ -45,6 +45,7 @@ def test_a_pause_without_memory(box: RawBox) -> None:
     got = connect(box)
     assert got.status == 201, got.body
     check_cold(box, got.json()["envdAccessToken"])
+    assert box.run("cat /proc/sys/kernel/random/boot_id")[1] != born
 
 
 def test_connecting_without_memory_boots_cold(box: RawBox) -> None:

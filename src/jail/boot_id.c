@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* boot_id.c - see boot_id.h. */
+#include "jail/boot_id.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+
+static int path_in(char out[PATH_MAX], const char *dir, struct err *err)
+{
+  if ((size_t)snprintf(out, PATH_MAX, "%s/" BOOT_ID_NAME, dir) < PATH_MAX)
+    return 0;
+  return err_set(err, -ENAMETOOLONG, "too long a name: %s/" BOOT_ID_NAME, dir);
+}
+
+/* One page and two inodes: the root and the file. */
+static int make_tmpfs(void)
+{
+  cleanup_fd int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", BOOT_ID_SOURCE, 0) ||
+      fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) || fsconfig(fs, FSCONFIG_SET_STRING, "size", "4096", 0) ||
+      fsconfig(fs, FSCONFIG_SET_STRING, "nr_inodes", "2", 0) || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    return -1;
+  return fsmount(fs, FSMOUNT_CLOEXEC, ATTRIBUTES);
+}
+
+static int mount_id(const char id[UUID_TEXT], struct err *err)
+{
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  char line[UUID_TEXT + 1];
+  int n = snprintf(line, sizeof(line), "%s\n", id);
+  cleanup_fd int tree = make_tmpfs();
+  cleanup_fd int file =
+      tree < 0 ? -1 : openat(tree, BOOT_ID_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
+  if (file < 0 || fd_write_all(file, line, (size_t)n))
+    return err_errno(err, "making a boot id");
+  close(steal_fd(&file)); /* a mount with a file open for writing does not become read-only */
+  if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
+    return err_errno(err, "making a boot id read-only");
+  return steal_fd(&tree);
+}
+
+int boot_id_renew(const char *dir, struct err *err)
+{
+  char path[PATH_MAX], id[UUID_TEXT];
+  int r = path_in(path, dir, err);
+  if (r)
+    return r;
+  uuid4(id);
+  cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0 || fd_write_all(fd, id, strlen(id)))
+    return err_errno(err, "writing %s", path);
+  return mount_id(id, err);
+}
+
+/* A file that was cut short by a crash of the host is as good as none. */
+int boot_id_keep(const char *dir, struct err *err)
+{
+  char path[PATH_MAX], id[UUID_TEXT];
+  cleanup_buf struct buf b = BUF_INIT(UUID_TEXT);
+  int r = path_in(path, dir, err);
+  if (r)
+    return r;
+  if (file_read(path, &b) || !uuid_valid(buf_str(&b)) || str_copyz(buf_str(&b), id, sizeof(id)))
+    return boot_id_renew(dir, err);
+  return mount_id(id, err);
+}
+
+int boot_id_settle(const char *dir, struct err *err)
+{
+  char path[PATH_MAX];
+  int r = path_in(path, dir, err);
+  if (r)
+    return r;
+  cleanup_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) /* a box of an earlier version */
+    return 0;
+  cleanup_fd int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return fd < 0 || top < 0 || fsync(fd) || fsync(top) ? err_errno(err, "writing out %s", path) : 0;
+}
