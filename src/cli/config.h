@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "gate/gate_config.h"
-#include "warden/warden_config.h"
+#include "warden/core/warden_config.h"
 #include "wire/sizes.h"
 
 struct config {

@@ -5,7 +5,7 @@
 #ifndef CLOCHE_WARDEN_H
 #define CLOCHE_WARDEN_H
 
-#include "warden/warden_config.h"
+#include "warden/core/warden_config.h"
 
 /* The process's whole life; returns the exit status. fd 3 is the supervisor's control socket. */
 int warden_main(const struct warden_config *config);

@@ -3,7 +3,7 @@
  * ready or there is a reason in printable ASCII that no log line and no JSON text can be broken with. */
 #include "must.h"
 
-#include "warden/agent_reply.h"
+#include "warden/core/agent_reply.h"
 
 static void check_reason(int r, const struct err *err)
 {

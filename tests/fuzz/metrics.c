@@ -4,7 +4,7 @@
  * with shares between 0 and 100. */
 #include "must.h"
 
-#include "warden/box_usage.h"
+#include "warden/core/box_usage.h"
 
 #include <math.h>
 

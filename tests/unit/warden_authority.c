@@ -4,12 +4,12 @@
  * the real ones. */
 #include "unit.h"
 
-#include "warden/box.h"
+#include "warden/box/box.h"
 #include "warden/rpc/authority.h"
 #include "warden/rpc/rpc.h"
 #include "wire/api_key.h"
-#include "warden/token_index.h"
-#include "warden/warden_state.h"
+#include "warden/core/token_index.h"
+#include "warden/core/warden_state.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -2,7 +2,7 @@
 /* warden_clock.c - samples of a box's usage in constant memory. */
 #include "unit.h"
 
-#include "warden/box_usage.h"
+#include "warden/core/box_usage.h"
 
 static void samples_thin_out_but_cover_a_whole_life(void **state)
 {

@@ -2,7 +2,7 @@
 /* warden_pause.c - what may be asked of a box in which state. */
 #include "unit.h"
 
-#include "warden/pause_rules.h"
+#include "warden/box/pause_rules.h"
 
 static const enum box_state states[] = {BOX_STARTING, BOX_RUNNING,  BOX_PAUSED, BOX_ENDED,
                                         BOX_PAUSING,  BOX_RESUMING, BOX_COPYING};

@@ -2,7 +2,7 @@
 /* warden_transition.c - which step of a transition follows which: every operation, step and outcome. */
 #include "unit.h"
 
-#include "warden/transition_table.h"
+#include "warden/box/transition_table.h"
 
 static const struct transition_facts plain = {.jail = true};
 

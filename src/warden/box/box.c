@@ -4,15 +4,15 @@
  * The order of things makes a crash harmless: a box is written to the store only when it is alive, so a warden that
  * dies during a launch leaves host objects that belong to no known box, and the next start's sweep removes them. An end
  * is written before anything is killed, so a warden that dies then finds what is left of it unowned as well. */
-#include "warden/box.h"
+#include "warden/box/box.h"
 
-#include "warden/box_log.h"
-#include "warden/checkpoint_store.h"
-#include "warden/egress.h"
-#include "warden/quota.h"
-#include "warden/reclaim.h"
-#include "warden/token_index.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_log.h"
+#include "warden/core/checkpoint_store.h"
+#include "warden/core/egress.h"
+#include "warden/core/quota.h"
+#include "warden/core/reclaim.h"
+#include "warden/core/token_index.h"
+#include "warden/core/warden_state.h"
 #include "warden/warm/nursery_request.h"
 #include <stdio.h>
 

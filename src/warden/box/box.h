@@ -4,7 +4,7 @@
 #ifndef CLOCHE_WARDEN_BOX_H
 #define CLOCHE_WARDEN_BOX_H
 
-#include "warden/box_state.h"
+#include "warden/core/box_state.h"
 
 /* A box without a row yet; host_name NULL: a new random one. */
 struct box *box_new(struct warden *w, const char *host_name); /* NULL: a new random name */

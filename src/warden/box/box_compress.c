@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_compress.c - see box_compress.h. */
-#include "warden/box_compress.h"
+#include "warden/box/box_compress.h"
 
-#include "warden/transition.h"
-#include "warden/warden_state.h"
+#include "warden/box/transition.h"
+#include "warden/core/warden_state.h"
 
 static bool wants_compression(const struct box *b, int64_t now)
 {

@@ -3,7 +3,7 @@
 #ifndef CLOCHE_WARDEN_BOX_CREATE_H
 #define CLOCHE_WARDEN_BOX_CREATE_H
 
-#include "warden/box_state.h"
+#include "warden/core/box_state.h"
 
 /* Begins a launch; the reply goes to `origin` when the box is ready. -EINVAL, -ENOENT, -ESTALE, -EAGAIN (limit),
  * -EDQUOT (too fast: *retry_s). */

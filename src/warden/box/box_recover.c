@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_recover.c - see box_recover.h. */
-#include "warden/box_recover.h"
+#include "warden/box/box_recover.h"
 
 #include "jail/fs/id_shift.h"
-#include "warden/box.h"
-#include "warden/id_slots.h"
-#include "warden/pause.h"
-#include "warden/warden_state.h"
+#include "warden/box/box.h"
+#include "warden/core/id_slots.h"
+#include "warden/box/pause.h"
+#include "warden/core/warden_state.h"
 #include "warden/warm/nursery_request.h"
 #include "warden/warm/zygote.h"
 #include <dirent.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_sample.c - see box_sample.h. */
-#include "warden/box_sample.h"
+#include "warden/box/box_sample.h"
 
-#include "warden/box_log.h"
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
-#include "warden/worker_pool.h"
+#include "warden/core/box_log.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/worker_pool.h"
 
 struct box_sampler {
   uv_work_t work;

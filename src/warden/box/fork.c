@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork.c - see fork.h. */
-#include "warden/fork.h"
+#include "warden/box/fork.h"
 
-#include "warden/quota.h"
-#include "warden/launch.h"
-#include "warden/box_reply.h"
-#include "warden/pause_rules.h"
-#include "warden/checkpoint_store.h"
+#include "warden/core/quota.h"
+#include "warden/warm/launch.h"
+#include "warden/core/box_reply.h"
+#include "warden/box/pause_rules.h"
+#include "warden/core/checkpoint_store.h"
 #include "wire/api_key.h"
-#include "warden/egress.h"
-#include "warden/transition.h"
-#include "warden/box_create.h"
-#include "warden/warden_state.h"
+#include "warden/core/egress.h"
+#include "warden/box/transition.h"
+#include "warden/box/box_create.h"
+#include "warden/core/warden_state.h"
 #include "warden/db/ref.h"
-#include "warden/id_slots.h"
-#include "warden/storage_quota.h"
+#include "warden/core/id_slots.h"
+#include "warden/core/storage_quota.h"
 #include <stdio.h>
 
 struct fork {

@@ -8,7 +8,7 @@
 #ifndef CLOCHE_FORK_H
 #define CLOCHE_FORK_H
 
-#include "warden/box.h"
+#include "warden/box/box.h"
 
 #define FORKS_MAX 100
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pause.c - see pause.h. */
-#include "warden/pause.h"
+#include "warden/box/pause.h"
 
-#include "warden/quota.h"
-#include "warden/box_reply.h"
-#include "warden/pause_rules.h"
-#include "warden/transition.h"
-#include "warden/warden_state.h"
-#include "warden/storage_quota.h"
+#include "warden/core/quota.h"
+#include "warden/core/box_reply.h"
+#include "warden/box/pause_rules.h"
+#include "warden/box/transition.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/storage_quota.h"
 
 static void answer(struct box *b, struct origin origin, int status, const struct err *err)
 {

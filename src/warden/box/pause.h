@@ -4,7 +4,7 @@
 #ifndef CLOCHE_PAUSE_H
 #define CLOCHE_PAUSE_H
 
-#include "warden/box.h"
+#include "warden/box/box.h"
 
 /* Both answer the request now or later. */
 void box_pause(struct box *b, const struct pending_op *pending_op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pause_rules.c - see pause_rules.h. */
-#include "warden/pause_rules.h"
+#include "warden/box/pause_rules.h"
 
 static bool changes(enum box_state state)
 {

@@ -8,7 +8,7 @@
 #ifndef CLOCHE_WARDEN_PAUSE_RULES_H
 #define CLOCHE_WARDEN_PAUSE_RULES_H
 
-#include "warden/transition_table.h"
+#include "warden/box/transition_table.h"
 #include "wire/wire.h"
 
 #define WAKE_LEAST_S 300u /* a box resumed by traffic runs at least this long */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transition.c - see transition.h. Which step follows which is decided in transition_table.c; here is what each of them
  * does: `act` on a worker, the rest on the loop. The worker sees only copies: the loop may end the box meanwhile. */
-#include "warden/transition.h"
+#include "warden/box/transition.h"
 
-#include "warden/quota.h"
+#include "warden/core/quota.h"
 #include "warden/warm/nursery_request.h"
-#include "warden/launch.h"
-#include "warden/box_log.h"
-#include "warden/box_reply.h"
-#include "warden/checkpoint_store.h"
-#include "warden/pause.h"
-#include "warden/pause_rules.h"
-#include "warden/checkpoint_queue.h"
-#include "warden/box_spec.h"
+#include "warden/warm/launch.h"
+#include "warden/core/box_log.h"
+#include "warden/core/box_reply.h"
+#include "warden/core/checkpoint_store.h"
+#include "warden/box/pause.h"
+#include "warden/box/pause_rules.h"
+#include "warden/core/checkpoint_queue.h"
+#include "warden/core/box_spec.h"
 #include "warden/warm/zygote.h"
-#include "warden/worker_pool.h"
-#include "warden/warden_state.h"
+#include "warden/core/worker_pool.h"
+#include "warden/core/warden_state.h"
 #include "jail/fs/layer_commit.h"
 #include <fcntl.h>
 #include <inttypes.h>

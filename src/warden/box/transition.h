@@ -12,8 +12,8 @@
 #ifndef CLOCHE_WARDEN_TRANSITION_H
 #define CLOCHE_WARDEN_TRANSITION_H
 
-#include "warden/box.h"
-#include "warden/transition_table.h"
+#include "warden/box/box.h"
+#include "warden/box/transition_table.h"
 
 /* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
 struct copy {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transition_table.c - see transition_table.h. */
-#include "warden/transition_table.h"
+#include "warden/box/transition_table.h"
 
 /* In the order of enum transition_outcome: ok, failed, uncommitted, orphan. A box that ended meanwhile is reclaimed by
  * the transition, but its jail is no longer the box's once the row says that it is paused: that one is removed first. A

@@ -3,14 +3,14 @@
 #include "warden/build/build_box.h"
 
 #include "jail/jail.h"
-#include "warden/agent_reply.h"
+#include "warden/core/agent_reply.h"
 #include "wire/boot_packet.h"
 #include "wire/box_socket.h"
 #include "warden/build/download_cache.h"
 #include "wire/exec_packet.h"
-#include "warden/box_spec.h"
+#include "warden/core/box_spec.h"
 #include "warden/warm/zygote.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "wire/wire.h"
 #include <poll.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* build_file.c - archives of COPY steps: a gate writes into a descriptor, the warden names the file when it is whole.
  * Per team, so that knowing a hash gives nobody another team's files. */
 #include "warden/build/builder.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -7,9 +7,9 @@
 #include "warden/build/build_keep.h"
 #include "warden/build/build_state.h"
 #include "warden/build/build_step.h"
-#include "warden/checkpoint_store.h"
+#include "warden/core/checkpoint_store.h"
 #include "warden/warm/zygote.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include <poll.h>
 #include <stdio.h>
 

@@ -6,15 +6,15 @@
  * copied: one without a name, like those of forks, which goes with the box. */
 #include "warden/build/build_keep.h"
 
-#include "warden/quota.h"
-#include "warden/launch.h"
+#include "warden/core/quota.h"
+#include "warden/warm/launch.h"
 #include "warden/build/build_state.h"
-#include "warden/identity.h"
+#include "warden/core/identity.h"
 #include "wire/api_key.h"
-#include "warden/egress.h"
-#include "warden/box.h"
-#include "warden/box_create.h"
-#include "warden/warden_state.h"
+#include "warden/core/egress.h"
+#include "warden/box/box.h"
+#include "warden/box/box_create.h"
+#include "warden/core/warden_state.h"
 #include <poll.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_layer.c - see build_layer.h. */
 #include "warden/build/build_layer.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 #include "jail/fs/layer_commit.h"
 #include "warden/build/layer_lease.h"

@@ -6,8 +6,8 @@
 #include "warden/build/build_run.h"
 #include "warden/build/build_step.h"
 #include "warden/build/source.h"
-#include "warden/storage_quota.h"
-#include "warden/warden_state.h"
+#include "warden/core/storage_quota.h"
+#include "warden/core/warden_state.h"
 #include <stdio.h>
 
 /* ---- the base ---- */

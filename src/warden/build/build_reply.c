@@ -2,7 +2,7 @@
 /* build_reply.c - see build_reply.h. */
 #include "warden/build/build_reply.h"
 
-#include "warden/agent_reply.h"
+#include "warden/core/agent_reply.h"
 
 void build_order_begin(struct build_cmd *o, uint32_t number)
 {

@@ -2,7 +2,7 @@
 /* build_run.c - see build_run.h. */
 #include "warden/build/build_run.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include <sys/eventfd.h>
 
 void build_say(struct build_run *run, enum log_level level, const char *fmt, ...)

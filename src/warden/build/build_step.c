@@ -9,7 +9,7 @@
 
 #include "warden/build/build_box.h"
 #include "warden/build/build_keep.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_state.h"
 #include <fcntl.h>

@@ -2,18 +2,18 @@
 /* builder.c - see builder.h. */
 #include "warden/build/builder.h"
 
-#include "warden/quota.h"
+#include "warden/core/quota.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_run.h"
 #include "warden/build/build_main.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "warden/build/build_state.h"
-#include "warden/checkpoint_store.h"
+#include "warden/core/checkpoint_store.h"
 #include "warden/db/ref.h"
 #include "warden/warm/warm_pool.h"
-#include "warden/id_slots.h"
+#include "warden/core/id_slots.h"
 #include "warden/build/source.h"
-#include "warden/storage_quota.h"
+#include "warden/core/storage_quota.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/eventfd.h>

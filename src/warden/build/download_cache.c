@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* download_cache.c - see download_cache.h. */
 #include "warden/build/download_cache.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 #include "jail/fs/disk.h"
 #include "jail/fs/disk_image.h"

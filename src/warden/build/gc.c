@@ -4,9 +4,9 @@
 
 #include "warden/build/builder.h"
 #include "warden/build/layer_lease.h"
-#include "warden/warden_state.h"
-#include "warden/worker_pool.h"
-#include "warden/storage_quota.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/worker_pool.h"
+#include "warden/core/storage_quota.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,11 +6,11 @@
 #include "warden/build/import.h"
 
 #include "warden/build/source.h"
-#include "warden/quota.h"
+#include "warden/core/quota.h"
 #include "warden/db/ref.h"
-#include "warden/id_slots.h"
-#include "warden/worker_pool.h"
-#include "warden/warden_state.h"
+#include "warden/core/id_slots.h"
+#include "warden/core/worker_pool.h"
+#include "warden/core/warden_state.h"
 #include <stdio.h>
 
 #define CONFIG_MAX   ((size_t)256 << 10)

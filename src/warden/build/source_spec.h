@@ -3,7 +3,7 @@
 #ifndef CLOCHE_WARDEN_BUILD_SOURCE_SPEC_H
 #define CLOCHE_WARDEN_BUILD_SOURCE_SPEC_H
 
-#include "warden/warden_config.h"
+#include "warden/core/warden_config.h"
 #include <stdatomic.h>
 
 struct source_spec {

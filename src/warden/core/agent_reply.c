@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_reply.c - see agent_reply.h. */
-#include "warden/agent_reply.h"
+#include "warden/core/agent_reply.h"
 
 #include "wire/boot_packet.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_log.c - see box_log.h. The ring is reached through the first process's root, with links and tricks refused:
  * nothing but a plain file inside the box can be opened this way. */
-#include "warden/box_log.h"
+#include "warden/core/box_log.h"
 
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
 
 #include "wire/logring.h"
 #include <fcntl.h>

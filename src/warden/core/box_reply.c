@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_reply.c - see box_reply.h. */
-#include "warden/box_reply.h"
+#include "warden/core/box_reply.h"
 
 #include "wire/api_key.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 /* ---- fields ---- */
 

@@ -3,7 +3,7 @@
 #ifndef CLOCHE_WARDEN_BOX_REPLY_H
 #define CLOCHE_WARDEN_BOX_REPLY_H
 
-#include "warden/box_state.h"
+#include "warden/core/box_state.h"
 
 void box_put_fields(struct buf *packet, const struct box *b); /* everything but tokens */
 /* What the sender of a request may see: its own team also the tokens, the edge only what routing needs. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_spec.c - see box_spec.h. */
-#include "warden/box_spec.h"
+#include "warden/core/box_spec.h"
 
-#include "warden/egress.h"
-#include "warden/warden_state.h"
+#include "warden/core/egress.h"
+#include "warden/core/warden_state.h"
 #include "wire/wire.h"
 
 #define HOSTNAME "e2b.local"

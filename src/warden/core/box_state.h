@@ -5,9 +5,9 @@
 #define CLOCHE_WARDEN_BOX_STATE_H
 
 #include "jail/jail.h"
-#include "warden/box_usage.h"
+#include "warden/core/box_usage.h"
 #include "warden/db/catalog.h"
-#include "warden/reply.h"
+#include "warden/core/reply.h"
 #include "wire/sizes.h"
 #include <uv.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_usage.c - see box_usage.h. */
-#include "warden/box_usage.h"
+#include "warden/core/box_usage.h"
 
 static void join_pairs(struct usage *u)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_queue.c - see checkpoint_queue.h. */
-#include "warden/checkpoint_queue.h"
+#include "warden/core/checkpoint_queue.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 struct checkpoint_queue {
   struct fair_queue queue;

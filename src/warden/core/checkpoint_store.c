@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_store.c - see checkpoint_store.h. */
-#include "warden/checkpoint_store.h"
+#include "warden/core/checkpoint_store.h"
 
 #include "jail/checkpoint/zygote_heap.h"
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
-#include "warden/worker_pool.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/worker_pool.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>

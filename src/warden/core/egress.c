@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* egress.c - see egress.h. A box's network slot is the number of its id range, so nothing new has to be remembered. */
-#include "warden/egress.h"
+#include "warden/core/egress.h"
 
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* id_slots.c - see id_slots.h. */
-#include "warden/id_slots.h"
+#include "warden/core/id_slots.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 struct id_slots {
   uint64_t used[ID_SLOTS / 64]; /* bitmap */

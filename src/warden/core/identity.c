@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* identity.c - see identity.h. The row's `init` is a JSON object that the gate wrote; it goes in as it is, with more
  * members behind its own. Of the answer only the status is read. */
-#include "warden/identity.h"
+#include "warden/core/identity.h"
 
-#include "warden/agent_reply.h"
+#include "warden/core/agent_reply.h"
 
 #include <poll.h>
 #include <stdio.h>

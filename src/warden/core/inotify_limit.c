@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inotify_limit.c - see inotify_limit.h. */
-#include "warden/inotify_limit.h"
+#include "warden/core/inotify_limit.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 #include <fcntl.h>
 #include <stdio.h>

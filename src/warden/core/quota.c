@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quota.c - see quota.h. Rates are buckets: that of creates holds two seconds' worth. */
-#include "warden/quota.h"
+#include "warden/core/quota.h"
 
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
 
 #include <sys/sysinfo.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reclaim.c - see reclaim.h. */
-#include "warden/reclaim.h"
+#include "warden/core/reclaim.h"
 
-#include "warden/id_slots.h"
-#include "warden/worker_pool.h"
-#include "warden/warden_state.h"
+#include "warden/core/id_slots.h"
+#include "warden/core/worker_pool.h"
+#include "warden/core/warden_state.h"
 #include <stdio.h>
 
 struct removal {

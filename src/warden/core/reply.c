@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reply.c - see reply.h. */
-#include "warden/reply.h"
+#include "warden/core/reply.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 struct reply_links {
   VEC(struct ipc *) open;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* storage_quota.c - see storage_quota.h. */
-#include "warden/storage_quota.h"
+#include "warden/core/storage_quota.h"
 
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
 
 #include <dirent.h>
 #include <fcntl.h>

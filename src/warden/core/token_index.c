@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* token_index.c - see token_index.h. Searches go through the table from its end to its beginning: a removed entry's
  * place is taken by the last one, which every search that is past that place has seen already. */
-#include "warden/token_index.h"
+#include "warden/core/token_index.h"
 
 #include "wire/api_key.h"
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
 #include "wire/signed_text.h"
 
 struct candidate {

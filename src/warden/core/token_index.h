@@ -8,7 +8,7 @@
 #ifndef CLOCHE_WARDEN_TOKEN_INDEX_H
 #define CLOCHE_WARDEN_TOKEN_INDEX_H
 
-#include "warden/reply.h"
+#include "warden/core/reply.h"
 
 struct box;
 struct warden;

@@ -8,7 +8,7 @@
 #include "jail/checkpoint/checkpoint.h"
 #include "warden/db/catalog.h"
 #include "warden/db/store.h"
-#include "warden/warden_config.h"
+#include "warden/core/warden_config.h"
 #include "wire/sizes.h"
 #include <uv.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_pool.c - see worker_pool.h. The threads are libuv's. There are enough for all work here and all dumps and
  * restores (checkpoint_queue.c), so that neither queue holds up the other. */
-#include "warden/worker_pool.h"
+#include "warden/core/worker_pool.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "wire/fair_queue.h"
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 
 #include "warden/build/gc.h"
 #include "warden/build/import.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "wire/api_key.h"
 
 #define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */

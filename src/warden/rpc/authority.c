@@ -3,7 +3,7 @@
 #include "warden/rpc/authority.h"
 
 #include "warden/db/catalog.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 static int refuse(struct request *q, int status, const char *why)
 {

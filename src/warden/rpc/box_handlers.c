@@ -3,15 +3,15 @@
  * wrote passes through untouched. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/box.h"
-#include "warden/box_create.h"
-#include "warden/warden_state.h"
-#include "warden/box_log.h"
-#include "warden/box_reply.h"
+#include "warden/box/box.h"
+#include "warden/box/box_create.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/box_log.h"
+#include "warden/core/box_reply.h"
 #include "warden/db/ref.h"
-#include "warden/pause.h"
-#include "warden/quota.h"
-#include "warden/token_index.h"
+#include "warden/box/pause.h"
+#include "warden/core/quota.h"
+#include "warden/core/token_index.h"
 #include "warden/warm/warm_pool.h"
 #include "wire/api_key.h"
 

@@ -2,10 +2,10 @@
 /* build_handlers.c - requests about builds of templates and the files they copy. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"
-#include "warden/storage_quota.h"
+#include "warden/core/storage_quota.h"
 
 void handle_build_request(struct request *q)
 {

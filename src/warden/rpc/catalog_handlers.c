@@ -2,13 +2,13 @@
 /* catalog_handlers.c - requests about teams, keys and templates. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
-#include "warden/quota.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/quota.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"
 #include "warden/warm/warm_pool.h"
-#include "warden/fork.h"
+#include "warden/box/fork.h"
 
 /* ---- accounts ---- */
 

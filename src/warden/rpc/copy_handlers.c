@@ -2,11 +2,11 @@
 /* copy_handlers.c - requests about snapshots and forks. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/box.h"
-#include "warden/warden_state.h"
-#include "warden/box_reply.h"
+#include "warden/box/box.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/box_reply.h"
 #include "warden/db/ref.h"
-#include "warden/fork.h"
+#include "warden/box/fork.h"
 
 /* A gate draws ids so that a question can be repeated; none of them may be another team's. */
 static bool build_id_free(struct request *q)

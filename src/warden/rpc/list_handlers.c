@@ -4,9 +4,9 @@
  * What ended meanwhile is left out. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/box.h"
-#include "warden/warden_state.h"
-#include "warden/box_reply.h"
+#include "warden/box/box.h"
+#include "warden/core/warden_state.h"
+#include "warden/core/box_reply.h"
 
 struct box_id {
   char text[64];

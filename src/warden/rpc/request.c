@@ -2,8 +2,8 @@
 /* request.c - see request.h. */
 #include "warden/rpc/request.h"
 
-#include "warden/box.h"
-#include "warden/warden_state.h"
+#include "warden/box/box.h"
+#include "warden/core/warden_state.h"
 
 void reply_begin(struct request *q, enum wire_type type, int status)
 {

@@ -3,7 +3,7 @@
 #ifndef CLOCHE_WARDEN_RPC_REQUEST_H
 #define CLOCHE_WARDEN_RPC_REQUEST_H
 
-#include "warden/reply.h"
+#include "warden/core/reply.h"
 
 enum peer_kind { PEER_GATE, PEER_ROOT };
 

@@ -4,7 +4,7 @@
 
 #include "warden/rpc/authority.h"
 #include "warden/rpc/handlers.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 
 /* One row per type of request; root may send all of them. A type without a row is refused. */
 static const struct handler {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch.c - see launch.h. The worker sees only copies: the loop may end the box meanwhile. What is waited for inside
  * the box is waited for on the loop, for a bounded time: a mute agent costs its own box and keeps no thread. */
-#include "warden/launch.h"
+#include "warden/warm/launch.h"
 
-#include "warden/agent_reply.h"
+#include "warden/core/agent_reply.h"
 #include "wire/boot_packet.h"
 #include "wire/box_socket.h"
-#include "warden/identity.h"
-#include "warden/checkpoint_store.h"
-#include "warden/warden_state.h"
+#include "warden/core/identity.h"
+#include "warden/core/checkpoint_store.h"
+#include "warden/core/warden_state.h"
 #include "warden/warm/warm_box.h"
-#include "warden/box_spec.h"
-#include "warden/worker_pool.h"
+#include "warden/core/box_spec.h"
+#include "warden/core/worker_pool.h"
 #include "warden/warm/zygote.h"
 #include <stdio.h>
 #include <sys/socket.h>

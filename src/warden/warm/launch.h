@@ -5,8 +5,8 @@
 #define CLOCHE_WARDEN_LAUNCH_H
 
 #include "jail/net/jail_net.h"
-#include "warden/box_state.h"
-#include "warden/checkpoint_queue.h"
+#include "warden/core/box_state.h"
+#include "warden/core/checkpoint_queue.h"
 
 struct zygote;
 struct warm_pool;

@@ -2,12 +2,12 @@
 /* ns_pool.c - see ns_pool.h. One is made at a time, on a worker, and none while a box is being born. */
 #include "warden/warm/ns_pool.h"
 
-#include "warden/id_slots.h"
-#include "warden/box_spec.h"
+#include "warden/core/id_slots.h"
+#include "warden/core/box_spec.h"
 #include "warden/db/catalog.h"
-#include "warden/warden_state.h"
+#include "warden/core/warden_state.h"
 #include "warden/warm/zygote.h"
-#include "warden/worker_pool.h"
+#include "warden/core/worker_pool.h"
 #include <stdio.h>
 
 #define NS_COLD_US 600000000

@@ -9,11 +9,11 @@
 #include "wire/boot_packet.h"
 #include "wire/box_socket.h"
 #include "warden/warm/warm_pool.h"
-#include "warden/box_spec.h"
-#include "warden/box_state.h"
-#include "warden/warden_state.h"
+#include "warden/core/box_spec.h"
+#include "warden/core/box_state.h"
+#include "warden/core/warden_state.h"
 #include "warden/warm/zygote.h"
-#include "warden/worker_pool.h"
+#include "warden/core/worker_pool.h"
 #include <fcntl.h>
 #include <sys/socket.h>
 

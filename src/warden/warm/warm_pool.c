@@ -3,15 +3,15 @@
  * warm_policy.c; here they are made, watched and handed out. */
 #include "warden/warm/warm_pool.h"
 
-#include "warden/checkpoint_queue.h"
+#include "warden/core/checkpoint_queue.h"
 #include "warden/db/catalog.h"
-#include "warden/launch.h"
-#include "warden/warden_state.h"
+#include "warden/warm/launch.h"
+#include "warden/core/warden_state.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/warm/warm_policy.h"
 #include "wire/box_socket.h"
-#include "warden/reclaim.h"
-#include "warden/id_slots.h"
+#include "warden/core/reclaim.h"
+#include "warden/core/id_slots.h"
 #include "warden/warm/warm_box.h"
 #include "warden/warm/zygote.h"
 #include <stdio.h>
