@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signed_text.h - which texts may be tried against the tokens of all boxes (src/warden/core/token_index.h). A client chooses
- * them and shows no key, so gates refuse others before they ask, and the warden before it looks. */
+/* signed_text.h - which texts may be tried against the tokens of all boxes (src/warden/core/token_index.h). A client
+ * chooses them and shows no key, so gates refuse others before they ask, and the warden before it looks. */
 #ifndef CLOCHE_WIRE_SIGNED_TEXT_H
 #define CLOCHE_WIRE_SIGNED_TEXT_H
 

@@ -2,9 +2,9 @@
 /* edge_signed.c - requests on a host that names no box (the client was told one URL for all sandboxes). Of a signed
  * file URL only the box whose token made the signature can be meant; npm e2b 2.7 to 2.10 sends files and health checks,
  * PyPI e2b 2.7 to 2.20 everything after connect(), with the box's token alone, which names it too. The warden has the
- * tokens and finds the box (src/warden/core/token_index.c). What was found is remembered; clients that show wrong ones are
- * refused after a while without a search, and what no client would write is refused here: a search costs the warden a
- * hash per box, of the text that the client chose. */
+ * tokens and finds the box (src/warden/core/token_index.c). What was found is remembered; clients that show wrong ones
+ * are refused after a while without a search, and what no client would write is refused here: a search costs the warden
+ * a hash per box, of the text that the client chose. */
 #include "gate/edge/edge.h"
 #include "gate/warden_client.h"
 #include "wire/signed_text.h"
