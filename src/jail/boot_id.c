@@ -48,12 +48,11 @@ int boot_id_renew(const char *dir, struct err *err)
 {
   char path[PATH_MAX], id[UUID_TEXT];
   int r = path_in(path, dir, err);
+  if (!r && unlink(path) && errno != ENOENT)
+    r = err_errno(err, "removing %s", path);
   if (r)
     return r;
   uuid4(id);
-  cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0 || fd_write_all(fd, id, strlen(id)))
-    return err_errno(err, "writing %s", path);
   return mount_id(id, err);
 }
 
@@ -68,6 +67,33 @@ int boot_id_keep(const char *dir, struct err *err)
   if (file_read(path, &b) || !uuid_valid(buf_str(&b)) || str_copyz(buf_str(&b), id, sizeof(id)))
     return boot_id_renew(dir, err);
   return mount_id(id, err);
+}
+
+/* The way there is through the box's root: no link is followed, and what is read must look like an id. */
+static int read_of(pid_t pid, char id[UUID_TEXT])
+{
+  char path[PROC_PATH];
+  cleanup_buf struct buf b = BUF_INIT(UUID_TEXT);
+  snprintf(path, sizeof(path), "/proc/%d/root", pid);
+  cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  cleanup_fd int fd = root < 0 ? -1 : path_open_in(root, BOOT_ID_POINT, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  int r = root < 0 ? -errno : fd < 0 ? fd : fd_read_all(fd, &b);
+  struct str text = str_trim(buf_str(&b));
+  return r ? r : !uuid_valid(text) ? -EBADMSG : str_copyz(text, id, UUID_TEXT);
+}
+
+/* A new file each time: to replace the content of an old one would wait for the host's disk. */
+int boot_id_save(const char *dir, pid_t pid, struct err *err)
+{
+  char path[PATH_MAX], id[UUID_TEXT];
+  int r = path_in(path, dir, err);
+  if (!r && (r = read_of(pid, id)))
+    err_set(err, r, "reading the boot id of the box in %s: %s", dir, strerrordesc_np(-r));
+  if (r)
+    return r;
+  unlink(path);
+  cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return fd < 0 || fd_write_all(fd, id, strlen(id)) ? err_errno(err, "writing %s", path) : 0;
 }
 
 int boot_id_settle(const char *dir, struct err *err)

@@ -31,6 +31,7 @@ struct dump {
   const struct jail *jail;
   const char *checkpoint;
   int dir;          /* of the checkpoint */
+  bool boot_id;     /* it has one of its own */
   uint64_t private; /* bytes of memory that are written for each process */
   char freezer[PATH_MAX];
   frozen_processes processes;
@@ -204,6 +205,7 @@ static void see_mount(struct dump *d, struct str line)
   str_cut(str_skip(rest, (size_t)dash + 3), ' ', &type, &rest);
   str_cut(rest, ' ', &source, &rest);
   bool runtime = is_runtime(field[3], source), boot_id = str_is(type, "tmpfs") && str_is(source, BOOT_ID_SOURCE);
+  d->boot_id |= boot_id;
   if (!runtime && !boot_id && !str_is(type, "devtmpfs"))
     return;
   struct arena *a = &d->manifest.arena;
@@ -342,9 +344,12 @@ static int settle(struct dump *d, struct err *err)
 {
   const struct jail_criu *criu = d->job.criu;
   struct files f = {.dir = d->spec->dir};
+  int r = d->boot_id && !criu->transient ? boot_id_save(f.dir, d->jail->init.pid, err) : 0;
+  if (r)
+    return r;
   if (criu->with_disk && !(f.begun = !pthread_create(&f.thread, NULL, files_write, &f)))
     files_write(&f);
-  int r = manifest_seal(d->dir, &d->manifest, criu->transient, err);
+  r = manifest_seal(d->dir, &d->manifest, criu->transient, err);
   if (f.begun)
     pthread_join(f.thread, NULL);
   if (!r && f.result)
