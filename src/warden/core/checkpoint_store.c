@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 
 #define HEAPS_US       3600000000ll
-#define ENTER_WAIT_US  5000000 /* ENTER_SECONDS of zygote.py: a fork that has not entered its box by then never will */
+#define ENTER_WAIT_US  10000000 /* ENTER_SECONDS of zygote.py, and as long again for the fork to take over */
 #define ENTER_RETRY_NS 20000000
 
 struct checkpoint_store {

@@ -84,6 +84,21 @@ def test_the_first_pause_of_a_box_launched_on_demand_never_fails(server: Server,
     assert failed == []
 
 
+def test_the_first_fork_of_a_box_launched_on_demand_never_fails(server: Server) -> None:
+    server.stop()
+    server.start("--pool", "0")
+    failed = []
+    for _ in range(20):
+        box = server.wire.create("code-interpreter-v1", timeout=600)
+        got = fork(box, count=1, timeout=600)
+        if got.status == 201:
+            RawBox(server.wire, got.json()[0]["sandbox"]).kill()
+        else:
+            failed.append((got.status, got.body))
+        box.kill()
+    assert failed == []
+
+
 def test_resumes_of_one_paused_box_at_once_are_one_resume(server: Server) -> None:
     box = made(server)
     for _ in range(3):
