@@ -78,7 +78,8 @@ static const struct setting settings[] = {
     {"box_disk_max_mb", NUMBER(warden.box_disk_max_mb), "65536", 0, 2147483647,
      "MiB of disk of one box at most; 0 = no limit"},
     {"team_storage_mb", NUMBER(warden.team_storage_mb), "102400", 0, 1073741824,
-     "MiB that such a team may keep of uploads, snapshots and paused boxes, their disks included; 0 = no limit"},
+     "MiB that such a team may keep of uploads, templates, snapshots, forks and paused boxes, their disks included; 0 "
+     "= no limit"},
     {"team_paused_max", NUMBER(warden.team_paused_max), "1000", 0, 1000000,
      "paused boxes of such a team; 0 = no limit"},
     {"team_snapshots_max", NUMBER(warden.team_snapshots_max), "1000", 0, 1000000,

@@ -75,6 +75,11 @@ static void zygote_changed(struct warden *w, bool ready)
     warm_pool_maintain(w);
 }
 
+static size_t clear_layers(struct warden *w, struct str team)
+{
+  return gc_run(w, &(struct gc_params){.team = team});
+}
+
 static const struct warden_hooks hooks = {
     .checkpoint_borrowed = builder_borrows,
     .zygote_in_use = zygote_in_use,
@@ -82,6 +87,7 @@ static const struct warden_hooks hooks = {
     .box_expired = box_expire,
     .box_abandoned = box_abandon_transition,
     .build_released = fork_release,
+    .clear_layers = clear_layers,
 };
 
 /* ---- stopping ---- */

@@ -134,6 +134,7 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
   int r = quota_fits(w, str_of(of->team), (struct box_size){of->cpus, of->memory_mb, of->disk_mb}, err);
   r = r ? r : quota_admit(w, str_of(of->team), of->memory_mb, true, &retry, err);
   r = r ? r : box_check_limit(w, err);
+  r = r ? r : storage_admit(w, str_of(of->team), of->flags & BOX_AUTO_PAUSE ? STORAGE_PAUSE : STORAGE_BYTES, err);
   if (r)
     return r;
   struct box *b = box_new(w, NULL);
@@ -256,6 +257,7 @@ void box_fork(struct box *b, const struct fork_params *o)
     r = err_set(&err, -EINVAL, "%zu forks at once; your team may have %u running sandboxes in all", n, most);
   r = r ? r : ready_to_copy(b, &err);
   r = r ? r : storage_room(w, &err);
+  r = r ? r : storage_admit(w, str_of(b->row.team), STORAGE_BYTES, &err);
   if (r) {
     reply_end(w, o->origin, r, &err);
     return;

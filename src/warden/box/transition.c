@@ -95,7 +95,7 @@ static int copy_upper(struct transition *p, const char *path)
     return r;
   int64_t began = clock_mono_us();
   r = (how.transient ? jail_commit_quick : jail_commit)(p->dir, p->spec.id_base, p->copy->layer, &p->err);
-  if (!r && !how.transient)
+  if (!r)
     p->copy->layer_bytes = jail_layer_bytes(p->copy->layer);
   log_debug("box %s: files copied in %" PRId64 " us", p->name, clock_mono_us() - began);
   struct err thaw = ERR_NONE;

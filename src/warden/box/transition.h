@@ -20,7 +20,7 @@ struct copy {
   char checkpoint[64];  /* under <data>/checkpoints; empty: files only, where this host can't hold memory */
   char layer[1024];     /* a new directory */
   uint64_t bytes;       /* of the checkpoint, in the end */
-  uint64_t layer_bytes; /* of the layer, unless it is transient */
+  uint64_t layer_bytes; /* of the layer */
   bool transient;       /* for boxes that begin at once: not written out */
   void (*done)(struct copy *copy, struct box *b, int result, const struct err *err);
 };

@@ -123,6 +123,8 @@ static int dump(struct final *f, const char *path, struct err *err)
                   err); /* it is frozen now */
   if (r)
     jail_checkpoint_remove(path, NULL);
+  else
+    run->checkpoint_layer_bytes = jail_layer_bytes(run->checkpoint_layer);
   return r;
 }
 
@@ -181,6 +183,7 @@ static void find_checkpoint(struct build_run *run, void *arg)
     memcpy(run->checkpoint, row->checkpoint, sizeof(run->checkpoint));
     memcpy(run->secret, row->secret, sizeof(run->secret));
     run->checkpoint_size = row->checkpoint_size;
+    run->checkpoint_layer_bytes = row->layer_bytes;
     run->borrowed = true;
     return;
   }

@@ -6,6 +6,7 @@
 #include "jail/fs/layer_commit.h"
 #include "warden/build/layer_lease.h"
 #include "warden/db/layer_list.h"
+#include "warden/db/layer_owner.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,6 +39,8 @@ static int fill(const char *temp, struct build_run *run, struct build_box *box, 
   int r = box ? jail_commit(box->dir, w->config->id_base + run->slot * JAIL_IDS, path, err) : 0;
   if (!r && box && layer_empty(path))
     r = path_remove_tree(AT_FDCWD, path);
+  if (!r && box)
+    r = layer_owner_write(temp, run->team, jail_layer_bytes(path), err);
   if (r || !out.p)
     return r;
   snprintf(path, sizeof(path), "%s/out", temp);

@@ -36,7 +36,7 @@ struct build_run {
   bool fresh;                      /* nothing is taken from the cache any more */
   char checkpoint[64], secret[80]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
   char checkpoint_layer[1024];     /* what it had written by then */
-  uint64_t checkpoint_size;
+  uint64_t checkpoint_size, checkpoint_layer_bytes;
   bool borrowed;         /* checkpoint and layer are those of an earlier build */
   struct zygote *zygote; /* its loaded Python, once it is ready */
   bool kept;             /* it failed, and state holds what it left (recipe.keep) */

@@ -216,6 +216,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   r = r ? r : tags_of(q, &name, &tags, err);
   r = r ? r : sizes_fit(w, q, err);
   r = r ? r : storage_room(w, err);
+  r = r || have ? r : storage_admit(w, q->team, STORAGE_BYTES, err);
   r = r || have ? r : may_request(w, q->team, name.alias, err);
   r = r ? r : catalog_template_make(w->catalog, q->team, name.alias, q->template_id, t, err);
   if (r || have)
@@ -271,6 +272,7 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
   memcpy(row.secret, run->secret, sizeof(row.secret));
   memcpy(row.runtime, run->checkpoint[0] ? w->runtime : "", run->checkpoint[0] ? sizeof(row.runtime) : 1);
   row.checkpoint_size = run->checkpoint_size;
+  row.layer_bytes = run->checkpoint_layer_bytes;
   struct template *t;
   int r = catalog_template(w->catalog, str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
   return r ? r : catalog_build_add(w->catalog, t, &row, tags, err);
@@ -310,6 +312,7 @@ static void run_over(uv_async_t *async)
   if (!run->given)
     slot_mark(w, run->slot, false);
   fair_queue_done(&w->builder->queue, &j->item);
+  storage_layers_changed(w);
   j->run = NULL;
   memcpy(j->kept_box, run->kept_box, sizeof(j->kept_box));
   bool forgotten = !j->row.template_id[0];
@@ -464,7 +467,8 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   if (jobs_in(w, team, JOB_BUILDING) >= w->config->team_builds_max &&
       !at_work(w, j->row.template_id)) /* of its own it takes the place */
     return too_many_builds(w, err);
-  if ((r = quota_fits(w, team, (struct box_size){j->row.cpus, j->row.memory_mb, 0}, err)))
+  if ((r = quota_fits(w, team, (struct box_size){j->row.cpus, j->row.memory_mb, 0}, err)) ||
+      (r = storage_admit(w, team, STORAGE_BYTES, err)))
     return r;
   j->run = run_new(w, j, recipe, err);
   if (!j->run)

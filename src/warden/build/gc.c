@@ -7,6 +7,7 @@
 #include "warden/core/warden_state.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
+#include "warden/db/layer_owner.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -136,6 +137,16 @@ static void each(struct pass *p, const char *where,
   closedir(d);
 }
 
+static bool is_meant(const struct pass *p, int dir, const char *name)
+{
+  char team[40];
+  uint64_t bytes;
+  if (!p->order->team.n)
+    return true;
+  layer_owner_read(dir, name, team, &bytes);
+  return str_is(p->order->team, team);
+}
+
 static void look_at_layer(struct pass *p, int dir, const char *top, const char *name)
 {
   if (str_starts(str_of(name), STR(NEW))) {
@@ -146,7 +157,7 @@ static void look_at_layer(struct pass *p, int dir, const char *top, const char *
   int64_t unused = MAX(p->order->unused_s, (int64_t)LEAST);
   struct stat st;
   if (!map_get(&p->needed, str_of(name)) && unused_for(p, dir, name, unused) &&
-      !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime < p->claims_s)
+      !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime < p->claims_s && is_meant(p, dir, name))
     evict_before(p, top, name, MIN(p->claims_s, p->now - unused + 1));
 }
 
@@ -179,8 +190,10 @@ size_t gc_run(struct warden *w, const struct gc_params *o)
   struct pass p = {.warden = w, .order = o, .now = clock_wall_us() / 1000000};
   need_builds(&p);
   each(&p, "layers", look_at_layer);
-  each(&p, "files", look_at_team_files);
-  each(&p, "cache/images", look_at_images);
+  if (!o->team.n) {
+    each(&p, "files", look_at_team_files);
+    each(&p, "cache/images", look_at_images);
+  }
   map_free(&p.needed);
   storage_forget(w);
   return p.count;

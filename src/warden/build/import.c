@@ -7,6 +7,7 @@
 
 #include "warden/build/source.h"
 #include "warden/core/quota.h"
+#include "warden/core/storage_quota.h"
 #include "warden/db/ref.h"
 #include "warden/core/id_slots.h"
 #include "warden/core/worker_pool.h"
@@ -131,6 +132,7 @@ static void import_done(uv_work_t *work, int status)
   struct template *t = NULL;
   struct build *b = NULL;
   slot_mark(i->warden, i->slot, false);
+  storage_layers_changed(i->warden);
   if (!i->result)
     i->result = add_build(i, &t, &b);
   i->done(i->arg, i->result, t, b, &i->err);

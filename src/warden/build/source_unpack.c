@@ -11,6 +11,7 @@
 #include "jail/jail.h"
 #include "warden/build/layer_lease.h"
 #include "warden/db/layer_list.h"
+#include "warden/db/layer_owner.h"
 #include "warden/build/unpack_reply.h"
 #include "wire/box_socket.h"
 #include <fcntl.h>
@@ -215,6 +216,7 @@ static int keep(struct session *x, struct err *err)
   snprintf(fs, sizeof(fs), "%s/fs", fresh);
   int r = path_mkdirs(fresh, 0700);
   r = r ? err_set(err, r, "making %s: %s", fresh, strerrordesc_np(-r)) : take_tree(x, fs, err);
+  r = r ? r : layer_owner_write(fresh, x->s->team, jail_layer_bytes(fs), err);
   if (!r && rename(fresh, home) && access(x->layer, F_OK))
     r = err_errno(err, "naming %s", home);
   path_remove_tree(AT_FDCWD, fresh);
@@ -288,6 +290,7 @@ static int keep_part(struct session *x, struct str size, const char *home, struc
   r = x->in->lowers.n ? jail_commit(x->dir, x->s->id_base, path, err) : take_tree(x, path, err);
   if (!r && layer_empty(path))
     path_remove_tree(AT_FDCWD, path);
+  r = r ? r : layer_owner_write(fresh, x->s->team, jail_layer_bytes(path), err);
   snprintf(path, sizeof(path), "%s/" SIZE, fresh);
   if (!r && (r = file_write_atomic(path, size.p, size.n, 0600)))
     err_set(err, r, "writing %s: %s", path, strerrordesc_np(-r));

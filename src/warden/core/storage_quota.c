@@ -4,6 +4,7 @@
 
 #include "warden/core/box_state.h"
 #include "warden/core/warden_state.h"
+#include "warden/db/layer_owner.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #define GRANTS_MAX   256                 /* uploads of one team at once */
 #define SMALL_DISK   20                  /* the reserve is at most this part of a disk */
 #define GRANT_ID_MAX 48
+#define CLEAR_US     10000000 /* layers that nothing needs are looked for no more often */
 
 struct grant {
   char team[40], id[GRANT_ID_MAX];
@@ -24,8 +26,17 @@ struct grant {
   int64_t until_us;
 };
 
+struct layer {
+  char team[40];
+  uint64_t bytes, seen; /* the scan that found it last */
+};
+
 struct storage {
-  struct map files; /* team -> bytes of its archives, counted once */
+  struct map files;  /* team -> bytes of its archives, counted once */
+  struct map layers; /* key -> struct layer */
+  bool layers_known; /* they were looked for since they changed */
+  int64_t cleared_us;
+  uint64_t scans, counts;
   VEC(struct grant) grants;
 };
 
@@ -43,11 +54,23 @@ void storage_forget(struct warden *w)
     free(bytes);
   if (w->storage)
     map_free(&w->storage->files);
+  storage_layers_changed(w);
+}
+
+void storage_layers_changed(struct warden *w)
+{
+  if (w->storage)
+    w->storage->layers_known = false;
 }
 
 void storage_free(struct warden *w)
 {
+  void *layer;
   storage_forget(w);
+  for (size_t i = 0; w->storage && map_next(&w->storage->layers, &i, NULL, &layer);)
+    free(layer);
+  if (w->storage)
+    map_free(&w->storage->layers);
   if (w->storage)
     vec_free(&w->storage->grants);
   free(steal(&w->storage));
@@ -104,49 +127,119 @@ static uint64_t granted_to(struct warden *w, struct str team, size_t *n)
   return bytes;
 }
 
+/* Each layer's line is read once: a kept layer never changes. */
+static void scan_layers(const struct warden *w, struct storage *s)
+{
+  char path[600];
+  snprintf(path, sizeof(path), "%s/layers", w->config->data);
+  cleanup_dir DIR *d = opendir(path);
+  s->scans++;
+  for (struct dirent *e; d && (e = readdir(d));) {
+    struct layer *l = e->d_name[0] == '.' ? NULL : map_get(&s->layers, str_of(e->d_name));
+    if (!l && e->d_name[0] != '.') {
+      l = xcalloc(1, sizeof(*l));
+      layer_owner_read(dirfd(d), e->d_name, l->team, &l->bytes);
+      map_put(&s->layers, str_of(e->d_name), l);
+    }
+    if (l)
+      l->seen = s->scans;
+  }
+  s->layers_known = true;
+}
+
+static uint64_t layers_of(struct warden *w, struct str team)
+{
+  struct storage *s = storage_of(w);
+  uint64_t bytes = 0;
+  void *value;
+  if (!s->layers_known)
+    scan_layers(w, s);
+  for (size_t i = 0; map_next(&s->layers, &i, NULL, &value);) {
+    const struct layer *l = value;
+    if (l->seen == s->scans && str_is(team, l->team))
+      bytes += l->bytes;
+  }
+  return bytes;
+}
+
 /* A box without a limit of its disk has files in the data directory itself, which nobody counts. */
-static uint64_t disk_bytes(struct box *b)
+static uint64_t disk_now(const struct box *b)
 {
   char path[600];
   struct stat st;
-  if (!b->disk_bytes) {
-    snprintf(path, sizeof(path), "%s/disk.img", b->dir);
-    b->disk_bytes = stat(path, &st) ? 1 : (uint64_t)st.st_blocks * 512;
-  }
+  snprintf(path, sizeof(path), "%s/disk.img", b->dir);
+  return stat(path, &st) ? 1 : (uint64_t)st.st_blocks * 512;
+}
+
+static uint64_t disk_bytes(struct box *b)
+{
+  if (!b->disk_bytes)
+    b->disk_bytes = disk_now(b);
   return b->disk_bytes;
+}
+
+/* What a checkpoint that is being made of it can come to, and the copy of its files. A pause has its disk already. */
+static uint64_t reserve_of(const struct box *b)
+{
+  bool copied = b->row.state == BOX_COPYING || b->snapped;
+  if (b->row.state != BOX_PAUSING && !copied)
+    return 0;
+  return (b->warden->checkpoints_on ? (uint64_t)b->row.memory_mb << 20 : 0) + (copied ? disk_now(b) : 0);
+}
+
+/* Of a fork's build, once for all boxes that stand on it; they are of one team. */
+static uint64_t fork_bytes(const struct box *b, uint64_t count)
+{
+  struct build *build = b->build;
+  if (!build || build->row.kind != BUILD_FORK || build->counted == count)
+    return 0;
+  build->counted = count;
+  return build->row.layer_bytes + (build->row.checkpoint[0] ? build->row.checkpoint_size : 0);
 }
 
 static void count_boxes(struct warden *w, struct str team, struct storage_use *out)
 {
   void *value;
+  uint64_t count = ++storage_of(w)->counts;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     struct box *b = value;
-    if (!box_state_asleep(b->row.state) || !str_is(team, b->row.team))
+    if (!str_is(team, b->row.team))
+      continue;
+    out->reserved += reserve_of(b);
+    out->snapshots += b->snapped;
+    out->bytes += fork_bytes(b, count);
+    if (!box_state_asleep(b->row.state))
       continue;
     out->paused++;
     out->bytes += b->row.checkpoint_size + disk_bytes(b);
   }
 }
 
-static void count_snapshots(struct warden *w, struct str team, struct storage_use *out)
+/* Snapshots, and templates whose start command runs: one that changes nothing else has its base's checkpoint. */
+static void count_builds(struct warden *w, struct str team, struct storage_use *out)
 {
   struct build *const *list;
+  struct map seen = {0};
   size_t n = catalog_builds(w->catalog, &list);
   for (size_t i = 0; i < n; i++) {
     const struct row_build *r = &list[i]->row;
-    if (r->kind != BUILD_SNAPSHOT || !str_is(team, list[i]->of->row.team))
+    if (r->kind == BUILD_FORK || !str_is(team, list[i]->of->row.team))
       continue;
-    out->snapshots++;
+    out->snapshots += r->kind == BUILD_SNAPSHOT;
+    if (r->checkpoint[0] && map_put(&seen, str_of(r->checkpoint), out))
+      continue;
     out->bytes += r->checkpoint_size + r->layer_bytes;
   }
+  map_free(&seen);
 }
 
 void storage_use(struct warden *w, struct str team, struct storage_use *out)
 {
   size_t unused;
-  *out = (struct storage_use){.bytes = *files_of(w, team) + granted_to(w, team, &unused)};
+  *out = (struct storage_use){.bytes = *files_of(w, team) + granted_to(w, team, &unused) + layers_of(w, team)};
   count_boxes(w, team, out);
-  count_snapshots(w, team, out);
+  count_builds(w, team, out);
+  out->bytes += out->reserved;
 }
 
 /* ---- what there may be ---- */
@@ -162,13 +255,30 @@ static unsigned limit_of(struct warden *w, struct str team, unsigned of_server, 
 
 #define LIMIT(w, team, setting, field) limit_of(w, team, (w)->config->setting, offsetof(struct row_team, field))
 
-static int too_many_bytes(uint64_t used, unsigned most_mb, struct err *err)
+static int too_many_bytes(uint64_t used, uint64_t reserved, unsigned most_mb, struct err *err)
 {
+  char under_way[100] = "";
+  if (reserved)
+    snprintf(under_way, sizeof(under_way), " (%" PRIu64 " of it for pauses, snapshots and forks under way)",
+             reserved >> 20);
   return err_set(err, -EAGAIN,
                  "your team keeps %" PRIu64
-                 " MiB of uploads, snapshots and paused sandboxes and may keep %u; delete some first, or have the "
-                 "operator raise it (team_storage_mb, cloche team limit --storage)",
-                 used >> 20, most_mb);
+                 " MiB of uploads, templates, snapshots, forks and paused sandboxes%s and may keep %u; delete some "
+                 "first, or have the operator raise it (team_storage_mb, cloche team limit --storage)",
+                 used >> 20, under_way, most_mb);
+}
+
+/* What a team keeps, after a look for what it need not where that is more than it may. */
+static void use_within(struct warden *w, struct str team, uint64_t most, struct storage_use *use)
+{
+  struct storage *s = storage_of(w);
+  int64_t now = clock_mono_us();
+  storage_use(w, team, use);
+  if (!most || use->bytes < most || !layers_of(w, team) || (s->cleared_us && now - s->cleared_us < CLEAR_US))
+    return;
+  s->cleared_us = now;
+  if (w->hooks && w->hooks->clear_layers(w, team))
+    storage_use(w, team, use);
 }
 
 int storage_admit(struct warden *w, struct str team, enum storage_kind kind, struct err *err)
@@ -176,7 +286,7 @@ int storage_admit(struct warden *w, struct str team, enum storage_kind kind, str
   struct storage_use use;
   unsigned most = LIMIT(w, team, team_storage_mb, storage_max_mb), paused = LIMIT(w, team, team_paused_max, paused_max);
   unsigned snapshots = LIMIT(w, team, team_snapshots_max, snapshots_max);
-  storage_use(w, team, &use);
+  use_within(w, team, (uint64_t)most << 20, &use);
   if (kind == STORAGE_PAUSE && paused && use.paused >= paused)
     return err_set(err, -EAGAIN,
                    "your team has %zu paused sandboxes and may have %u; kill some first, or have the operator raise it "
@@ -189,7 +299,7 @@ int storage_admit(struct warden *w, struct str team, enum storage_kind kind, str
                    "(team_snapshots_max, cloche team "
                    "limit --snapshots)",
                    use.snapshots, snapshots);
-  return most && use.bytes >= (uint64_t)most << 20 ? too_many_bytes(use.bytes, most, err) : 0;
+  return most && use.bytes >= (uint64_t)most << 20 ? too_many_bytes(use.bytes, use.reserved, most, err) : 0;
 }
 
 int storage_room(const struct warden *w, struct err *err)
@@ -233,10 +343,10 @@ int storage_grant(struct warden *w, struct str team, struct str id, uint64_t len
   if (open >= GRANTS_MAX)
     return err_set(err, -EAGAIN, "your team has %zu uploads under way and may have %d; wait for one to end", open,
                    GRANTS_MAX);
-  storage_use(w, team, &use);
+  use_within(w, team, limit << 20, &use);
   *granted = limit ? (limit << 20) - MIN(use.bytes, limit << 20) : UINT64_MAX;
   if (*granted < counted(length))
-    return too_many_bytes(use.bytes + length, (unsigned)limit, err);
+    return too_many_bytes(use.bytes + length, use.reserved, (unsigned)limit, err);
   *granted = length ? length : MIN(*granted, most);
   g.bytes = counted(*granted);
   vec_push(&storage_of(w)->grants, g);

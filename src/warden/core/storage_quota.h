@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* storage_quota.h - what a team keeps on the disk, and how much of the disk boxes may take.
  *
- * Counted are archives uploaded for builds, snapshots (memory and files), and paused boxes (memory, and their disks).
- * Limits come from the team's row, and where that says nothing from the server's settings. Over a limit uploads,
- * snapshots, pauses by request and new boxes that would pause themselves are refused. A box whose time is up is paused
- * all the same, and counts: nothing is lost, and what a team has beyond its limit is at most what its running boxes
- * had. All functions run on the warden's loop. */
+ * Counted are archives uploaded for builds, layers and checkpoints of templates, layers of builds that nothing needs
+ * any more until they are collected, snapshots (memory and files), files that forks share, and paused boxes (memory,
+ * and their disks). What is being written - a pause, a snapshot, the copy for a fork - counts with all it can come to
+ * from the moment it was admitted. Limits come from the team's row, and where that says nothing from the server's
+ * settings. A team
+ * over its limit loses layers that nothing needs first. Over a limit uploads, builds, snapshots, forks, pauses by
+ * request and new boxes that would pause themselves are refused. A box whose time is up is paused all the same, and
+ * counts: nothing is lost, and what a team has beyond its limit is at most what its running boxes had. All functions
+ * run on the warden's loop. */
 #ifndef CLOCHE_WARDEN_STORAGE_QUOTA_H
 #define CLOCHE_WARDEN_STORAGE_QUOTA_H
 
@@ -13,10 +17,10 @@
 
 struct warden;
 
-enum storage_kind { STORAGE_PAUSE, STORAGE_SNAPSHOT };
+enum storage_kind { STORAGE_PAUSE, STORAGE_SNAPSHOT, STORAGE_BYTES /* anything else */ };
 
 struct storage_use {
-  uint64_t bytes;
+  uint64_t bytes, reserved; /* of the bytes, for what is being written */
   size_t paused, snapshots;
 };
 void storage_use(struct warden *w, struct str team, struct storage_use *out);
@@ -34,6 +38,7 @@ int storage_grant(struct warden *w, struct str team, struct str id, uint64_t len
                   struct err *err);
 void storage_release(struct warden *w, struct str team, struct str id, int64_t kept, int64_t replaced);
 void storage_forget(struct warden *w); /* files went: they are counted anew */
+void storage_layers_changed(struct warden *w);
 void storage_free(struct warden *w);
 
 #endif

@@ -25,6 +25,7 @@ struct warden_hooks {
   void (*box_expired)(struct box *b);                            /* its timeout is over */
   bool (*box_abandoned)(struct box *b);                          /* it ends; true: a transition under way destroys it */
   void (*build_released)(struct warden *w, struct build *build); /* a box of this build is gone */
+  size_t (*clear_layers)(struct warden *w, struct str team);     /* a team is over its quota: unneeded layers go */
 };
 
 struct warden {

@@ -24,6 +24,7 @@ struct build {
   bool retired;          /* its template was deleted; kept in memory for whoever still points to it */
   bool pinned;           /* of a fork: boxes are still being made from it */
   bool settled;          /* of a fork: its layer is on stable storage */
+  uint64_t counted;      /* of a fork: the last count that saw it; see storage_quota.c */
   struct zygote *zygote; /* its loaded Python, shared; set by zygote_of */
 };
 

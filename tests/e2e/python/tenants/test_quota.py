@@ -8,7 +8,8 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from support.server import Server, binary
 from support.state import leaked, look
 from support.tenants import Tenants, cloche
 from support.waiting import eventually
-from support.wire import Answer, RawBox
+from support.wire import Answer, RawBox, Wire
 
 
 def team_of(tenants: Tenants) -> str:
@@ -118,6 +119,98 @@ def test_paused_sandboxes_and_snapshots_have_a_size(tenants: Tenants) -> None:
     finally:
         box.kill()
         next_box.kill()
+
+
+FILL = "head -c 50000000 /dev/urandom > /home/user/filled && sync"
+
+
+def fork(box: RawBox, count: int = 1) -> Answer:
+    return box.wire.call("POST", f"/sandboxes/{box.id}/fork", {"count": count, "timeout": 60}, timeout=120)
+
+
+def kill_all(wire: Wire) -> None:
+    for row in wire.call("GET", "/v2/sandboxes?state=running,paused").json():
+        wire.call("DELETE", f"/sandboxes/{row['sandboxID']}")
+
+
+def test_what_forks_stand_on_counts(tenants: Tenants) -> None:
+    box, other = (tenants.attacker.create(timeout=120) for _ in range(2))
+    try:
+        limit(tenants, "--storage", "40")
+        assert box.run(FILL, user="root")[0] == 0
+        assert fork(box, 2).status == 201
+        for refused in (fork(box), fork(other), pause(other)):
+            assert refused.status == 429 and b"may keep 40" in refused.body, refused.body
+        kept = {box.id, other.id}
+        for row in tenants.attacker.call("GET", "/v2/sandboxes?state=running").json():
+            if row["sandboxID"] not in kept:
+                tenants.attacker.call("DELETE", f"/sandboxes/{row['sandboxID']}")
+        eventually(lambda: pause(other).status == 204, 20)  # with the last fork its files go
+    finally:
+        kill_all(tenants.attacker)
+
+
+def test_forks_that_pause_themselves_need_room_for_it(tenants: Tenants) -> None:
+    box = tenants.attacker.create(timeout=120, autoPause=True)
+    last = tenants.attacker.create(timeout=120)
+    try:
+        limit(tenants, "--paused", "1")
+        assert pause(last).status == 204
+        refused = fork(box, 2)
+        assert b"1 paused sandboxes and may have 1" in refused.body, (refused.status, refused.body)
+        assert len(tenants.attacker.call("GET", "/v2/sandboxes?state=running").json()) == 1
+    finally:
+        kill_all(tenants.attacker)
+
+
+def at_once(boxes: list[RawBox], act: Callable[[RawBox], Answer]) -> list[int]:
+    with ThreadPoolExecutor(len(boxes)) as pool:
+        return sorted(answer.status for answer in pool.map(act, boxes))
+
+
+def test_pauses_at_once_are_counted_before_they_are_done(tenants: Tenants) -> None:
+    boxes = [tenants.attacker.create(timeout=120) for _ in range(5)]
+    try:
+        for box in boxes:  # so that a dump takes a while
+            assert box.run("head -c 30000000 /dev/urandom > /dev/shm/bytes", user="root")[0] == 0
+        limit(tenants, "--storage", "100")
+        statuses = at_once(boxes, pause)
+        assert statuses[0] == 204
+        assert 429 in statuses, statuses
+    finally:
+        kill_all(tenants.attacker)
+
+
+def test_snapshots_at_once_are_counted_before_they_are_done(tenants: Tenants) -> None:
+    boxes = [tenants.attacker.create(timeout=120) for _ in range(4)]
+    try:
+        limit(tenants, "--snapshots", "1")
+        statuses = at_once(boxes, lambda box: box.wire.call("POST", f"/sandboxes/{box.id}/snapshots", {}))
+        assert statuses == [201, 429, 429, 429]
+    finally:
+        for row in tenants.attacker.call("GET", "/snapshots").json():
+            tenants.attacker.call("DELETE", f"/templates/{row['snapshotID'].split(':')[0]}")
+        kill_all(tenants.attacker)
+
+
+def test_layers_of_templates_count(tenants: Tenants) -> None:
+    box = tenants.attacker.create(timeout=120)
+    order = Order(tenants.attacker, f"layers-{os.getpid()}").request()
+    step = {"type": "RUN", "args": ["head -c 50000000 /dev/urandom > /filled", "root"]}
+    try:
+        order.start(step).ready()
+        limit(tenants, "--storage", "40")
+        other = tenants.attacker.call("POST", "/v3/templates", {"name": f"layers-more-{os.getpid()}"})
+        for refused in (pause(box), other):
+            assert refused.status == 429 and b"may keep 40" in refused.body, refused.body
+        assert tenants.attacker.call("DELETE", f"/templates/{order.template}").status in (200, 204)
+        refused = pause(box)  # nothing needs the layer, but it is there
+        assert refused.status == 429 and b"may keep 40" in refused.body, refused.body
+        for layer in (tenants.server.data / "layers").iterdir():  # as after a while: what is new may be in use
+            os.utime(layer, (time.time() - 3600,) * 2)
+        eventually(lambda: pause(box).status == 204, 30)
+    finally:
+        kill_all(tenants.attacker)
 
 
 def upload(order: Order, archive: bytes, *, chunked: bool = False) -> Answer:
