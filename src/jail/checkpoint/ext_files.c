@@ -257,17 +257,27 @@ void ext_files_prepare(pid_t pid, const char *heaps)
 
 /* --- at a restore --------------------------------------------------------------------------------------------- */
 
-static int open_in_view(int view, const struct manifest_file *f)
+static int open_same(int view, const struct manifest_file *f, const char *path)
 {
   uint64_t size;
   uint32_t mark;
-  cleanup_fd int fd = path_open_in(view, f->path, O_RDONLY | O_CLOEXEC, 0);
+  cleanup_fd int fd = path_open_in(view, path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0)
     return fd;
   int r = mark_of(fd, &size, &mark);
   if (r || size != f->size || mark != f->mark)
     return -ESTALE;
   return steal_fd(&fd);
+}
+
+/* A runtime file that was mapped by a zygote which is gone by then has its name below that zygote's mount. */
+static int open_in_view(int view, const struct manifest_file *f)
+{
+  char path[PATH_MAX];
+  int fd = open_same(view, f, f->path);
+  if (fd != -ENOENT || (size_t)snprintf(path, sizeof(path), JAIL_RUNTIME "%s", f->path) >= sizeof(path))
+    return fd;
+  return open_same(view, f, path);
 }
 
 struct views {
