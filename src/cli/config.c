@@ -84,6 +84,8 @@ static const struct setting settings[] = {
      "paused boxes of such a team; 0 = no limit"},
     {"team_snapshots_max", NUMBER(warden.team_snapshots_max), "1000", 0, 1000000,
      "snapshots of such a team; 0 = no limit"},
+    {"heaps_mb", NUMBER(warden.heaps_mb), "8192", 0, 1073741824,
+     "MiB of Pythons' loaded memory kept for paused boxes, snapshots and forks, of all zygotes together; 0 = no limit"},
     {"disk_reserve_mb", NUMBER(warden.disk_reserve_mb), "2048", 0, 1073741824,
      "MiB of the data directory's disk that creates, checkpoints, snapshots, forks, uploads and builds leave free, a "
      "twentieth of the disk at most"},

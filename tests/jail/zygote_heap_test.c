@@ -251,6 +251,21 @@ static void a_heap_that_is_kept_again_stays_whole(void **state)
   zygote_heap_close(&h);
 }
 
+static void kept_ones_have_a_limit_together(void **state)
+{
+  struct err err = ERR_NONE;
+  struct zygote_heap_file one = make_sealed(), two = make_sealed();
+  keep(&one);
+  heaps_limit(1, 0);
+  assert_int_equal(zygote_heap_keep(heaps, two.name, two.from, &err), -ENOSPC);
+  assert_non_null(strstr(err.msg, "heaps_mb"));
+  assert_int_equal(zygote_heap_keep(heaps, one.name, one.from, &err), 0); /* it is there */
+  heaps_limit(0, 0);
+  keep(&two);
+  zygote_heap_close(&one);
+  zygote_heap_close(&two);
+}
+
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
@@ -264,6 +279,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_new_daemon_knows_what_boxes_have_mapped),
       cmocka_unit_test(what_no_checkpoint_names_is_swept_but_for_identities_of_this_boot),
       cmocka_unit_test(a_heap_that_is_kept_again_stays_whole),
+      cmocka_unit_test(kept_ones_have_a_limit_together),
   };
   char top[] = "/var/tmp/cloche-test-XXXXXX";
   if (geteuid() != 0 || !mkdtemp(top)) {

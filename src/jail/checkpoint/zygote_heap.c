@@ -342,8 +342,52 @@ static int copy_heap(const char *heaps, const char *temp, const char *name, int 
   return write_identity(heaps, name, &id, err);
 }
 
+static struct {
+  uint64_t most, reserve, coming; /* bytes; of copies under way */
+} room;                           /* under `keeping` */
+
+void heaps_limit(uint64_t bytes, uint64_t reserve)
+{
+  pthread_mutex_lock(&keeping);
+  room.most = bytes;
+  room.reserve = reserve;
+  pthread_mutex_unlock(&keeping);
+}
+
+static uint64_t kept_bytes(const char *heaps)
+{
+  struct stat st;
+  uint64_t bytes = 0;
+  cleanup_dir DIR *d = opendir(heaps);
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (zygote_heap_name_valid(e->d_name) && !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+      bytes += (uint64_t)st.st_blocks * 512;
+  return bytes;
+}
+
+/* A zygote that ends again and again leaves a heap each time that a box of it is written to disk. */
+static int take_room(const char *heaps, uint64_t bytes, struct err *err)
+{
+  struct statvfs fs;
+  uint64_t kept = room.most ? kept_bytes(heaps) + room.coming : 0;
+  if (room.most && kept + bytes > room.most)
+    return err_set(err, -ENOSPC,
+                   "the loaded memory of this sandbox's Python takes %" PRIu64 " MiB; %" PRIu64 " of %" PRIu64
+                   " MiB are in use (heaps_mb)",
+                   bytes >> 20, kept >> 20, room.most >> 20);
+  if (statvfs(heaps, &fs) == 0) {
+    uint64_t reserve = MIN(room.reserve, (uint64_t)fs.f_blocks * fs.f_frsize / 20);
+    if ((uint64_t)fs.f_bavail * fs.f_frsize < reserve + bytes + room.coming)
+      return err_set(err, -ENOSPC, "this server's disk is full: %" PRIu64 " MiB are kept in reserve (disk_reserve_mb)",
+                     reserve >> 20);
+  }
+  room.coming += bytes;
+  return 0;
+}
+
 int zygote_heap_keep(const char *heaps, const char *name, int fd, struct err *err)
 {
+  struct stat st;
   char path[PATH_MAX], temp[PATH_MAX], tail[40];
   snprintf(tail, sizeof(tail), ".%d-%" PRId64, getpid(), clock_mono_us());
   if (path_of(path, heaps, name, "") || path_of(temp, heaps, name, tail))
@@ -352,10 +396,15 @@ int zygote_heap_keep(const char *heaps, const char *name, int fd, struct err *er
     return err_errno(err, "making %s", heaps);
   pthread_mutex_lock(&keeping);
   bool kept = utimensat(AT_FDCWD, path, NULL, 0) == 0;
+  uint64_t bytes = kept || fstat(fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+  int r = kept ? 0 : take_room(heaps, bytes, err);
   pthread_mutex_unlock(&keeping);
-  if (kept)
-    return 0;
-  int r = copy_heap(heaps, temp, name, fd, err);
+  if (kept || r)
+    return r;
+  r = copy_heap(heaps, temp, name, fd, err);
+  pthread_mutex_lock(&keeping);
+  room.coming -= bytes;
+  pthread_mutex_unlock(&keeping);
   cleanup_fd int dir = open(heaps, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (r)
     unlink(temp);

@@ -39,8 +39,12 @@ bool zygote_heap_find(int fd, char name[HEAP_NAME]);
 /* A quick look before that: false where it can't be one. */
 bool zygote_heap_listed(uint64_t device, uint64_t inode);
 
+/* What all kept heaps may take of the disk, 0 = no limit, and what is left free of it in any case. Before the first is
+ * kept. */
+void heaps_limit(uint64_t bytes, uint64_t reserve);
+
 /* Makes sure that the heap behind `fd`, which zygote_heap_find knows, is kept in the directory `heaps`, whole and on
- * stable storage. */
+ * stable storage. -ENOSPC: over the limit. */
 int zygote_heap_keep(const char *heaps, const char *name, int fd, struct err *err);
 
 /* A descriptor of a kept one, seen with the ids of `userns`. -EBADMSG: missing or damaged. Checked once by each

@@ -82,6 +82,7 @@ void checkpoints_open(struct warden *w)
   char dir[1024], lower[1024];
   struct err why = ERR_NONE;
   heaps_load(checkpoint_heaps(w));
+  heaps_limit((uint64_t)w->config->heaps_mb << 20, (uint64_t)w->config->disk_reserve_mb << 20);
   w->criu = (struct jail_criu){.program = w->config->criu,
                                .seconds = w->config->checkpoint_s,
                                .heaps = checkpoint_heaps(w),

@@ -13,6 +13,7 @@
 #include "wire/box_socket.h"
 #include "warden/warm/zygote_key.h"
 #include "warden/warm/zygote_reply.h"
+#include "warden/warm/zygote_retry.h"
 #include "warden/db/layer_list.h"
 #include "warden/core/box_state.h"
 #include "warden/core/checkpoint_store.h"
@@ -25,7 +26,6 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define AGAIN_US   30000000 /* after a death */
 #define SILENCE_US 15000000 /* it answers within 5 s whatever becomes of the box */
 #define WATCH_MS   5000
 #define IN_HAND_US 10000000            /* so long after its last use it is not let go: a build may have asked for it */
@@ -49,7 +49,8 @@ struct zygote {
   unsigned slot;      /* kept through its deaths, while boxes belong to it: see house */
   VEC(unsigned) seen; /* of owners of its boxes that were found again */
   enum zygote_state state;
-  int64_t again_us;
+  int64_t again_us, started_us;
+  unsigned deaths; /* one after the other; see zygote_retry.h */
   struct jail jail;
   struct zygote_heap_file heap; /* open while it loads */
   int fd;
@@ -155,7 +156,8 @@ static void handle_closed(uv_handle_t *h)
   free(h);
 }
 
-static void zygote_destroy(struct zygote *z)
+/* `again_us`: the moment from which another may be started. */
+static void zygote_destroy(struct zygote *z, int64_t again_us)
 {
   if (z->poll) {
     uv_poll_stop(z->poll);
@@ -169,10 +171,22 @@ static void zygote_destroy(struct zygote *z)
   pthread_mutex_unlock(&z->lock);
   zygote_heap_close(&z->heap);
   z->state = ZYGOTE_DEAD;
-  z->again_us = clock_mono_us() + AGAIN_US;
+  z->again_us = again_us;
   reclaim_jail(z->warden, "", z->jail, z->name, z->dir, SLOT_NONE);
   z->jail = JAIL_NONE;
   z->warden->hooks->zygote_changed(z->warden, false);
+}
+
+/* It ended by itself, or had to be. A first silence may be a box's doing: nobody waits for the next one then. */
+static void zygote_failed(struct zygote *z, bool silent)
+{
+  int64_t now = clock_mono_us();
+  if (z->started_us && now - z->started_us > ZYGOTE_RETRY_MAX_US)
+    z->deaths = 0;
+  int64_t wait_us = silent && !z->deaths ? 0 : zygote_retry_us(z->deaths);
+  z->deaths++;
+  log_warn("zygote of %s ended; another is started in %lld s", z->of, (long long)wait_us / 1000000);
+  zygote_destroy(z, now + wait_us);
 }
 
 /* False: nobody had asked. */
@@ -196,8 +210,7 @@ static void zygote_watch(uv_timer_t *timer)
   if (!silent)
     return;
   log_error("zygote of %s has not answered for %d s and is replaced", z->of, SILENCE_US / 1000000);
-  zygote_destroy(z);
-  z->again_us = 0;
+  zygote_failed(z, true);
 }
 
 /* No fork enters a box before nobody can write to the memory that boxes share. */
@@ -206,7 +219,7 @@ static void zygote_loaded(struct zygote *z)
   struct err err = ERR_NONE;
   if (zygote_heap_seal(checkpoint_heaps(z->warden), &z->heap, &err)) {
     log_error("zygote of %s is not used: %s", z->of, err.msg);
-    zygote_destroy(z);
+    zygote_failed(z, false);
     return;
   }
   zygote_heap_close(&z->heap);
@@ -227,7 +240,7 @@ static void on_zygote_message(struct zygote *z, struct str packet)
       log_warn("a fork of the zygote of %s did not enter its box", z->of);
   } else {
     log_warn("zygote of %s says what nobody asked and is ended", z->of);
-    zygote_destroy(z);
+    zygote_failed(z, false);
   }
 }
 
@@ -239,8 +252,7 @@ static void on_zygote_readable(uv_poll_t *poll, int status, int events)
   if (n == -EAGAIN)
     return;
   if (n <= 0) {
-    log_warn("zygote of %s ended; another is started in %d s", z->of, AGAIN_US / 1000000);
-    zygote_destroy(z);
+    zygote_failed(z, false);
     return;
   }
   on_zygote_message(z, str_make(packet, (size_t)n));
@@ -290,7 +302,7 @@ static void zygote_exec_done(uv_work_t *work, int status)
   if (l->result || z->warden->stopping) {
     if (l->result)
       log_warn("no zygote for %s: %s", z->of, l->err.msg);
-    zygote_destroy(z);
+    zygote_destroy(z, clock_mono_us() + ZYGOTE_RETRY_US);
   } else {
     z->state = ZYGOTE_LOADING;
     z->poll = xcalloc(1, sizeof(*z->poll));
@@ -344,6 +356,7 @@ static void zygote_start(struct zygote *z)
   random_id(tail, 8);
   snprintf(z->name, sizeof(z->name), "zygote-%s", tail);
   snprintf(z->dir, sizeof(z->dir), "%s/boxes/%s", z->warden->config->data, z->name);
+  z->started_us = clock_mono_us();
   z->state = ZYGOTE_STARTING;
   struct zygote_exec *l = xcalloc(1, sizeof(*l));
   l->z = z;
@@ -557,8 +570,7 @@ void zygotes_rest_spare(struct warden *w)
     if (!z->spare || z->state == ZYGOTE_STARTING || clock_mono_us() - z->used_us < IN_HAND_US)
       continue;
     if (lives(z)) {
-      zygote_destroy(z);
-      z->again_us = 0;
+      zygote_destroy(z, 0);
     } else if (z->slot != SLOT_NONE && !owns_boxes(z)) {
       slot_mark(w, z->slot, false);
       z->slot = SLOT_NONE;
@@ -622,6 +634,6 @@ void zygote_stop_all(struct warden *w)
   for (size_t i = 0; map_next(zygotes_of(w), &i, NULL, &value);) {
     struct zygote *z = value;
     if (lives(z))
-      zygote_destroy(z);
+      zygote_destroy(z, INT64_MAX);
   }
 }
