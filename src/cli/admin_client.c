@@ -36,7 +36,7 @@ int admin_open(struct line *l, int *argc, char **argv, struct err *err)
   return 0;
 }
 
-static int ask(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, int *fd, struct err *err)
+static int call(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, int *fd, struct err *err)
 {
   ssize_t k = fd_send(l->fd, b->p, b->n, NULL, 0, 0);
   while (k > 0) {
@@ -69,12 +69,12 @@ static int ask(struct line *l, struct buf *b, void (*item)(struct str, void *), 
 
 int admin_call(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)
 {
-  return ask(l, b, item, arg, NULL, err);
+  return call(l, b, item, arg, NULL, err);
 }
 
 int admin_fetch(struct line *l, struct buf *b, int *fd, struct err *err)
 {
-  return ask(l, b, NULL, NULL, fd, err);
+  return call(l, b, NULL, NULL, fd, err);
 }
 
 void admin_close(struct line *l)

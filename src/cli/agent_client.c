@@ -77,8 +77,8 @@ void exchange_close(struct exchange *x)
   buf_free(&x->body);
 }
 
-int exchange_ask(struct agent_client *in, struct exchange *x, const char *path, struct str json, bool stream,
-                 struct err *err)
+int exchange_request(struct agent_client *in, struct exchange *x, const char *path, struct str json, bool stream,
+                     struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(BODY_MAX);
   size_t length = json.n + (stream ? 5 : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_client.h - words with the agent of a box, for commands of the host's root user: the warden hands out a
+/* agent_client.h - requests to the agent of a box, for commands of the host's root user: the warden hands out a
  * connection into the box and the box's token, and the envd API is spoken over it. What comes back was written inside
  * the box: its lengths are bounded and nothing of it is believed. */
 #ifndef CLOCHE_CLI_AGENT_CLIENT_H
@@ -14,16 +14,16 @@
 struct agent_client {
   struct line *line;
   char id[64], token[AGENT_CLIENT_TOKEN];
-  struct buf auth; /* header lines of every question */
+  struct buf auth; /* header lines of every request */
 };
 
-/* What the agent of a box asks callers for; the box need not be there yet. */
+/* The token that the agent of a box requires; the box need not be there yet. */
 int agent_client_token(struct line *l, const char *id, char token[AGENT_CLIENT_TOKEN], struct err *err);
 /* `user` may be NULL: the template's own. */
 int agent_client_open(struct agent_client *in, struct line *l, const char *id, const char *user, struct err *err);
 void agent_client_close(struct agent_client *in);
 
-/* One question and its answer, read as it comes. */
+/* One request and its response, read as it comes. */
 struct exchange {
   int fd; /* -1: not connected */
   struct h1_reader response;
@@ -32,10 +32,10 @@ struct exchange {
 };
 
 void exchange_init(struct exchange *x);
-/* Sends a question; a connection that is kept is used again. `stream` chooses the content type and puts the frame's
+/* Sends a request; an open connection is reused. `stream` chooses the content type and puts the frame's
  * head. */
-int exchange_ask(struct agent_client *in, struct exchange *x, const char *path, struct str json, bool stream,
-                 struct err *err);
+int exchange_request(struct agent_client *in, struct exchange *x, const char *path, struct str json, bool stream,
+                     struct err *err);
 int exchange_read(struct exchange *x,
                   struct err *err); /* one read, when there is something; -ECONNRESET at an early end */
 /* The next whole message of a stream's body: 1 when *json holds one (until the next call), 0 when more must come. */

@@ -8,10 +8,10 @@
 static void print_box(struct str p, void *arg)
 {
   int64_t now = clock_wall_us(), started = (int64_t)wire_u64(p, W_STARTED, 0), end = (int64_t)wire_u64(p, W_END, 0);
-  static const char *const asleep[] = {[TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "on disk", [TIER_FILES] = "files"};
-  bool sleeps = box_state_asleep((unsigned)wire_u64(p, W_STATE, 0));
+  static const char *const tiers[] = {[TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "on disk", [TIER_FILES] = "files"};
+  bool paused = box_state_paused((unsigned)wire_u64(p, W_STATE, 0));
   printf("%-24.*s %-24.*s %-8s %8llds %8llds %3llu %7llu\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(wire_get(p, W_ALIAS)),
-         sleeps ? asleep[MIN(wire_u64(p, W_TIER, TIER_FROZEN), (uint64_t)TIER_FILES)] : "running",
+         paused ? tiers[MIN(wire_u64(p, W_TIER, TIER_FROZEN), (uint64_t)TIER_FILES)] : "running",
          (long long)(now - started) / 1000000, (long long)(end - now) / 1000000,
          (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0));
 }

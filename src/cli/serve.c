@@ -51,7 +51,7 @@ struct supervisor {
   struct role warden, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
-  int board;            /* shared memory of the gates' figures */
+  int metrics_shm;      /* shared memory of the gates' metrics */
   int metrics_listener; /* served by the first gate; -1 = none */
   struct tls_listener tls_listener;
   char url[160], first_key[KEY_TEXT];
@@ -199,20 +199,20 @@ static void announce(struct supervisor *s)
   write_ready_file(s);
 }
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
 static void send_metrics_shm(struct supervisor *s, struct role *gate)
 {
   char word[64];
   int n = snprintf(word, sizeof(word), "%c%zu/%zu", CONTROL_METRICS_SHM, (size_t)(gate - s->gates), s->ngates);
-  if (s->board >= 0 && gate->control >= 0)
-    fd_send(gate->control, word, (size_t)n, &s->board, 1, MSG_DONTWAIT);
+  if (s->metrics_shm >= 0 && gate->control >= 0)
+    fd_send(gate->control, word, (size_t)n, &s->metrics_shm, 1, MSG_DONTWAIT);
 }
 
 static int make_metrics_shm(struct supervisor *s, struct err *err)
 {
-  s->board = memfd_create("cloche-figures", MFD_CLOEXEC);
-  if (s->board < 0 || ftruncate(s->board, (off_t)(s->ngates * sizeof(struct metrics_slot))))
+  s->metrics_shm = memfd_create("cloche-metrics", MFD_CLOEXEC);
+  if (s->metrics_shm < 0 || ftruncate(s->metrics_shm, (off_t)(s->ngates * sizeof(struct metrics_slot))))
     return err_errno(err, "shared memory for metrics");
   return 0;
 }

@@ -80,7 +80,7 @@ static void put_size(struct jw *w)
   jw_close(w, '}');
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static void put_pair(struct jw *w, const char *name, const char *value)
 {
@@ -124,7 +124,7 @@ static int start(struct shell *s, struct err *err)
   jw_key(&w, "stdin");
   jw_bool(&w, true);
   jw_close(&w, '}');
-  return exchange_ask(&s->in, &s->events, "/process.Process/Start", buf_str(&b), true, err);
+  return exchange_request(&s->in, &s->events, "/process.Process/Start", buf_str(&b), true, err);
 }
 
 /* {"process":{"pid":N}, ... */
@@ -143,7 +143,7 @@ static int say(struct shell *s, const char *method, struct buf *b, struct jw *w,
   char path[64];
   jw_close(w, '}');
   snprintf(path, sizeof(path), "/process.Process/%s", method);
-  return exchange_ask(&s->in, &s->words, path, buf_str(b), false, err);
+  return exchange_request(&s->in, &s->words, path, buf_str(b), false, err);
 }
 
 static int say_typed(struct shell *s, struct str typed, struct err *err)

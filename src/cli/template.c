@@ -70,19 +70,19 @@ static void team_item(struct str p, void *arg)
 int tpl_team(struct line *l, const char *team, struct str ref, char out[40], struct err *err)
 {
   struct str space, rest;
-  struct team_query wish = {.out = out};
+  struct team_query query = {.out = out};
   out[0] = 0;
   if (str_cut(ref, '/', &space, &rest))
-    wish.slug = space;
+    query.slug = space;
   else if (team[0])
     return str_copyz(str_of(team), out, 40);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
-  int r = admin_call(l, &b, team_item, &wish, err);
+  int r = admin_call(l, &b, team_item, &query, err);
   if (!r && !out[0]) { /* the shared ones belong to nobody on that list, and any team sees them */
-    wish.slug = STR_NONE;
+    query.slug = STR_NONE;
     wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
-    r = admin_call(l, &b, team_item, &wish, err);
+    r = admin_call(l, &b, team_item, &query, err);
   }
   return r;
 }
@@ -267,8 +267,8 @@ static int newest_first(const void *a, const void *b)
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static int ask_about(struct words *w, enum wire_type type, const struct tpl *t, void (*item)(struct str, void *),
-                     void *arg)
+static int call_about(struct words *w, enum wire_type type, const struct tpl *t, void (*item)(struct str, void *),
+                      void *arg)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, type, 1, 0);
@@ -279,8 +279,8 @@ static int ask_about(struct words *w, enum wire_type type, const struct tpl *t, 
 
 static int read_past(struct words *w, const struct tpl *t, struct pasts *all)
 {
-  int r = ask_about(w, WIRE_TEMPLATE_BUILDS, t, past_build, all);
-  r = r ? r : ask_about(w, WIRE_TEMPLATE_TAGS, t, past_tag, all);
+  int r = call_about(w, WIRE_TEMPLATE_BUILDS, t, past_build, all);
+  r = r ? r : call_about(w, WIRE_TEMPLATE_TAGS, t, past_tag, all);
   if (all->list.n)
     qsort(all->list.p, all->list.n, sizeof(*all->list.p), newest_first);
   return r;
@@ -430,7 +430,7 @@ static int delete (struct words *w)
 {
   cleanup_tpl struct tpl t;
   int r = find_named(w, w->argv[2], &t);
-  return r ? r : ask_about(w, WIRE_TEMPLATE_DELETE, &t, NULL, NULL);
+  return r ? r : call_about(w, WIRE_TEMPLATE_DELETE, &t, NULL, NULL);
 }
 
 /* ---- the rest ---- */
@@ -493,7 +493,7 @@ static int export(struct words *w)
   return r ? r : tpl_export(&t, w->argv[3], w->gzip, w->err);
 }
 
-static int ask_import(struct words *w, const char *team, const char *kind, const char *path, struct tpl *out)
+static int call_import(struct words *w, const char *team, const char *kind, const char *path, struct tpl *out)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_free char *image = xasprintf("%s:%s", kind, path);
@@ -523,9 +523,9 @@ static int import(struct words *w)
   int r = tpl_team(w->l, w->team, str_of(w->argv[3]), team, w->err);
   if (r)
     return r;
-  r = ask_import(w, team, S_ISDIR(st.st_mode) ? "oci" : "oci-archive", path, &t);
+  r = call_import(w, team, S_ISDIR(st.st_mode) ? "oci" : "oci-archive", path, &t);
   struct err first = *w->err;
-  if (r && r != -EINVAL && S_ISREG(st.st_mode) && (r = ask_import(w, team, "docker-archive", path, &t))) {
+  if (r && r != -EINVAL && S_ISREG(st.st_mode) && (r = call_import(w, team, "docker-archive", path, &t))) {
     struct err second = *w->err;
     return err_set(w->err, r, "'%s' can't be imported; as an OCI archive: %.200s; as a docker archive: %.200s", path,
                    first.msg, second.msg);
@@ -557,7 +557,7 @@ static int request_gc(struct words *w, bool dry, struct waste *all)
   return admin_call(w->l, &b, all ? waste_item : NULL, all, w->err);
 }
 
-/* First asked what would go, for the sizes; what became needed in between stays. */
+/* A dry run first, for the sizes; what became needed in between stays. */
 static int gc(struct words *w)
 {
   struct waste all = {0};

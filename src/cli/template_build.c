@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_build.c - `cloche template build`: a build from the command line, its log as it comes.
  *
- * The same questions the gates ask for the SDKs. Root may read the log where the builder writes it, so that is what is
+ * The same requests that gates send for the SDKs. Root may read the log where the builder writes it, so that is what is
  * shown. */
 #include "cli/build_context.h"
 #include "cli/dockerfile.h"
@@ -360,7 +360,8 @@ static int read_words(struct build_plan *o, int argc, char **argv, struct err *e
 
 /* ---- the build ---- */
 
-static void file_ask(const char *team, const struct parcel *p, enum wire_type type, const char *ref, struct buf *b)
+static void begin_file_request(const char *team, const struct parcel *p, enum wire_type type, const char *ref,
+                               struct buf *b)
 {
   wire_begin(b, type, 4, 0);
   wire_putz(b, W_TEAM, team);
@@ -377,16 +378,16 @@ static int send_parcel(struct line *l, const struct build_plan *o, const char *t
   char id[24];
   uint64_t bytes = 0;
   struct err why = ERR_NONE;
-  file_ask(team, p, WIRE_FILE_LOOK, ref, &b);
+  begin_file_request(team, p, WIRE_FILE_LOOK, ref, &b);
   int r = admin_call(l, &b, NULL, NULL, err);
   if (r || wire_u64(buf_str(&b), W_COUNT, 0))
     return r;
   random_id(id, 20);
-  file_ask(team, p, WIRE_FILE_OPEN, ref, &b);
+  begin_file_request(team, p, WIRE_FILE_OPEN, ref, &b);
   wire_putz(&b, W_ID, id);
   r = admin_fetch(l, &b, &fd, err);
   r = r ? r : context_pack(p->context, &p->files, fd, &bytes, err);
-  file_ask(team, p, WIRE_FILE_CLOSE, ref, &b);
+  begin_file_request(team, p, WIRE_FILE_CLOSE, ref, &b);
   wire_putz(&b, W_ID, id);
   if (!r)
     wire_put_u64(&b, W_COUNT, bytes);
@@ -458,7 +459,7 @@ static void show_log(const char *path, struct reading *r)
   fflush(stdout);
 }
 
-static void ask_build(struct buf *b, const char *team, const char *ref, const char *build)
+static void begin_build_request(struct buf *b, const char *team, const char *ref, const char *build)
 {
   wire_begin(b, WIRE_BUILD_GET, 3, 0);
   wire_putz(b, W_TEAM, team);
@@ -469,7 +470,7 @@ static void ask_build(struct buf *b, const char *team, const char *ref, const ch
 static int look(struct line *l, const char *team, const char *ref, const char *build, unsigned *state, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  ask_build(&b, team, ref, build);
+  begin_build_request(&b, team, ref, build);
   int r = admin_call(l, &b, NULL, NULL, err);
   struct str p = buf_str(&b), message = wire_get(p, W_MESSAGE), step = wire_get(p, W_STEP);
   *state = r ? JOB_ERROR : (unsigned)wire_u64(p, W_STATE, JOB_ERROR);
@@ -478,7 +479,7 @@ static int look(struct line *l, const char *team, const char *ref, const char *b
   return r;
 }
 
-/* The state is asked before the log is read, so that the last lines are not lost. */
+/* The state is requested before the log is read, so that the last lines are not lost. */
 int tpl_follow(struct line *l, const char *team, const char *ref, const char *build, struct err *err)
 {
   struct reading reading = {0};
@@ -534,12 +535,12 @@ static void find_failed_box(struct line *l, const struct build_plan *o, const ch
 }
 
 /* The sandbox that the box of the failed step has become; "" when there is none. */
-static void find_kept(struct line *l, const struct build_plan *o, const char *team, const char *job, char id[64])
+static void find_kept_box(struct line *l, const struct build_plan *o, const char *team, const char *job, char id[64])
 {
   struct err err = ERR_NONE;
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
-  ask_build(&b, team, ref, job);
+  begin_build_request(&b, team, ref, job);
   if (admin_call(l, &b, NULL, NULL, &err) || wire_copyz(buf_str(&b), W_ID, id, 64))
     id[0] = 0;
 }
@@ -551,7 +552,7 @@ static void open_failed_box(struct line *l, const struct build_plan *o, const ch
 {
   struct err err = ERR_NONE;
   char build[40], id[64];
-  find_kept(l, o, team, job, id);
+  find_kept_box(l, o, team, job, id);
   if (id[0]) {
     printf("the box in which it failed is sandbox %s, as it stands: cloche shell %s; its files are " STR_FMT
            ":failed\n",

@@ -181,9 +181,9 @@ enum box_tier { TIER_FROZEN, TIER_CHECKPOINT, TIER_FILES };
 enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
 /* CONNECT extends a running box and wakes a paused one; RESUME refuses a running one (-EALREADY); WAKE is traffic that
  * may wake a box made for it; JOIN only waits for a wake-up under way. */
-enum connect_mode { CONNECT_CONNECT, CONNECT_RESUME, CONNECT_WAKE, CONNECT_JOIN };
+enum connect_mode { CONNECT_CONNECT, CONNECT_RESUME, CONNECT_TRAFFIC, CONNECT_JOIN };
 
-static inline bool box_state_asleep(unsigned state)
+static inline bool box_state_paused(unsigned state)
 {
   return state == BOX_PAUSED || state == BOX_PAUSING;
 }

@@ -281,7 +281,7 @@ static void a_paused_box_is_resumed_only_by_those_who_may(void **state)
   assert_int_equal(lab.last_type, WIRE_BOX_GET);
   int near = begin(ENVD_PORT, "/health", "X-Access-Token: access\r\n");
   assert_int_equal(lab.last_type, WIRE_BOX_CONNECT);
-  assert_int_equal(wire_u64(buf_str(&lab.last), W_MODE, 99), CONNECT_WAKE);
+  assert_int_equal(wire_u64(buf_str(&lab.last), W_MODE, 99), CONNECT_TRAFFIC);
   close(near);
 }
 

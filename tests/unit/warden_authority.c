@@ -308,7 +308,7 @@ static void traffic_may_wake_but_not_connect(void **state)
     wire_begin(&p, WIRE_BOX_CONNECT, 0, 0);
     wire_putz(&p, W_ID, "ivictim");
     wire_put_u64(&p, W_MODE, mode);
-    assert_int_equal(asked(lab.gate, &p), mode == CONNECT_WAKE || mode == CONNECT_JOIN ? 0 : -EACCES);
+    assert_int_equal(asked(lab.gate, &p), mode == CONNECT_TRAFFIC || mode == CONNECT_JOIN ? 0 : -EACCES);
   }
   drop_box(b);
 }

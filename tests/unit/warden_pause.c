@@ -6,7 +6,7 @@
 
 static const enum box_state states[] = {BOX_STARTING, BOX_RUNNING,  BOX_PAUSED, BOX_ENDED,
                                         BOX_PAUSING,  BOX_RESUMING, BOX_COPYING};
-static const enum connect_mode modes[] = {CONNECT_CONNECT, CONNECT_RESUME, CONNECT_WAKE, CONNECT_JOIN};
+static const enum connect_mode modes[] = {CONNECT_CONNECT, CONNECT_RESUME, CONNECT_TRAFFIC, CONNECT_JOIN};
 static const struct asked first = {0}, again = {.again = true}, waited = {.waited = true},
                           joined = {.waited = true, .joined = true};
 
@@ -93,7 +93,7 @@ static void a_running_box_is_extended_by_a_connect_and_refuses_a_resume(void **s
 {
   assert_int_equal(connect_of(BOX_RUNNING, CONNECT_CONNECT, first), VERDICT_EXTEND);
   assert_int_equal(connect_of(BOX_RUNNING, CONNECT_RESUME, first), VERDICT_ALREADY);
-  assert_int_equal(connect_of(BOX_RUNNING, CONNECT_WAKE, first), VERDICT_DONE);
+  assert_int_equal(connect_of(BOX_RUNNING, CONNECT_TRAFFIC, first), VERDICT_DONE);
   assert_int_equal(connect_of(BOX_RUNNING, CONNECT_JOIN, first), VERDICT_DONE);
   for (size_t m = 0; m < ARRAY_LEN(modes); m++)
     assert_false(connect_resumed(modes[m], first));
@@ -125,7 +125,7 @@ static void a_paused_box_is_resumed_by_clients_and_by_traffic_it_was_made_for(vo
       bool wakes = flags && tier != TIER_FILES; /* no request waits for a cold start */
       assert_int_equal(connect_verdict(box, CONNECT_CONNECT, first), VERDICT_BEGIN);
       assert_int_equal(connect_verdict(box, CONNECT_RESUME, first), VERDICT_BEGIN);
-      assert_int_equal(connect_verdict(box, CONNECT_WAKE, first), wakes ? VERDICT_BEGIN : VERDICT_PAUSED);
+      assert_int_equal(connect_verdict(box, CONNECT_TRAFFIC, first), wakes ? VERDICT_BEGIN : VERDICT_PAUSED);
       assert_int_equal(connect_verdict(box, CONNECT_JOIN, first), VERDICT_PAUSED);
       box.busy = true; /* its jail is being removed, or its checkpoint compressed */
       for (size_t m = 0; m < ARRAY_LEN(modes); m++)
@@ -144,10 +144,10 @@ static void a_resume_uses_the_memory_there_is_unless_it_is_asked_not_to(void **s
 
 static void a_box_resumed_by_traffic_runs_as_long_as_it_was_made_for(void **state)
 {
-  assert_int_equal(resume_timeout(CONNECT_WAKE, 7, 15, 86400), WAKE_LEAST_S);
-  assert_int_equal(resume_timeout(CONNECT_WAKE, 7, 4000, 86400), 4000);
-  assert_int_equal(resume_timeout(CONNECT_WAKE, 7, 4000, 3600), 3600);
-  assert_int_equal(resume_timeout(CONNECT_WAKE, 7, 15, 60), 60); /* the team's limit is the last word */
+  assert_int_equal(resume_timeout(CONNECT_TRAFFIC, 7, 15, 86400), WAKE_LEAST_S);
+  assert_int_equal(resume_timeout(CONNECT_TRAFFIC, 7, 4000, 86400), 4000);
+  assert_int_equal(resume_timeout(CONNECT_TRAFFIC, 7, 4000, 3600), 3600);
+  assert_int_equal(resume_timeout(CONNECT_TRAFFIC, 7, 15, 60), 60); /* the team's limit is the last word */
   assert_int_equal(resume_timeout(CONNECT_CONNECT, 7, 4000, 3600), 7);
   assert_int_equal(resume_timeout(CONNECT_RESUME, 7, 4000, 3600), 7);
 }

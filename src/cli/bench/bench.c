@@ -42,8 +42,8 @@ static struct series table[] = {
     {"sustained", "create + run + kill", "per s", 150, true, false, {0}, ""},
     {"http", "HTTP to a port in a box", "ms", 0, false, false, {0}, ""},
     {"http_rate", "HTTP to a port in a box, 32 connections", "req/s", 30000, true, false, {0}, ""},
-    {"crowd_rate", "HTTP to a server in a box, 5,000 connections", "req/s", 0, true, false, {0}, ""},
-    {"crowd_wait", "the longest wait among them", "ms", 0, false, true, {0}, ""},
+    {"connections_rate", "HTTP to a server in a box, 5,000 connections", "req/s", 0, true, false, {0}, ""},
+    {"connections_wait", "the longest wait among them", "ms", 0, false, true, {0}, ""},
 };
 
 static struct series *find(const char *name)
@@ -188,7 +188,7 @@ static int warm_up(struct bench *b, struct err *err)
   client_open(&c, b);
   int64_t until = now_ns() + 30000000000;
   for (unsigned quick = 0; quick < 5 && now_ns() < until;) {
-    struct guest g;
+    struct bench_box g;
     int64_t began = now_ns();
     int r = bench_box_create(&c, &g, err);
     r = r ? r : bench_box_run(&c, &g, "1+1", NULL, NULL, err);

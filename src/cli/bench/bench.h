@@ -34,27 +34,27 @@ void client_open(struct client *c, const struct bench *b);
 void client_close(struct client *c);
 #define cleanup_client __attribute__((cleanup(client_close)))
 
-struct guest {
+struct bench_box {
   char id[64], token[256], domain[200];
   struct origin origin;    /* where it is reached by host name */
   struct bench_http *line; /* to it alone, in that case */
 };
 /* Each leaves the exchange in c->call and returns 0 or negative; a status that is not a success is an error. */
-int bench_box_create(struct client *c, struct guest *g, struct err *err);
-int bench_box_kill(struct client *c, struct guest *g, struct err *err);
-int bench_box_pause(struct client *c, struct guest *g, struct err *err);
-int bench_box_resume(struct client *c, struct guest *g, struct err *err);
-int bench_box_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err);
+int bench_box_create(struct client *c, struct bench_box *g, struct err *err);
+int bench_box_kill(struct client *c, struct bench_box *g, struct err *err);
+int bench_box_pause(struct client *c, struct bench_box *g, struct err *err);
+int bench_box_resume(struct client *c, struct bench_box *g, struct err *err);
+int bench_box_fork(struct client *c, struct bench_box *g, struct bench_box *copy, struct err *err);
 /* `expect`: text that must be in the answer. context NULL: the default one. */
-int bench_box_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect,
+int bench_box_run(struct client *c, struct bench_box *g, const char *code, const char *context, const char *expect,
                   struct err *err);
-int bench_box_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err);
-int bench_box_context(struct client *c, struct guest *g, char id[64], struct err *err);
-int bench_box_context_end(struct client *c, struct guest *g, const char *id, struct err *err);
+int bench_box_command(struct client *c, struct bench_box *g, const char *command, const char *expect, struct err *err);
+int bench_box_context(struct client *c, struct bench_box *g, char id[64], struct err *err);
+int bench_box_context_end(struct client *c, struct bench_box *g, const char *id, struct err *err);
 /* Any request to a port of the box; k->headers are added to what the edge needs. */
-int bench_box_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err);
+int bench_box_request(struct client *c, struct bench_box *g, unsigned port, struct call *k, struct err *err);
 /* The head lines that lead to that port. */
-int bench_box_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size);
+int bench_box_headers(const struct bench_box *g, unsigned port, const char *more, char *out, size_t size);
 
 #define AGENT_PORT       49983
 #define INTERPRETER_PORT 49999
@@ -71,11 +71,11 @@ extern const size_t bench_nrows, bench_nloads;
 
 void sample(const char *series, double value); /* from one thread at a time */
 void samples_note(const char *row, const char *why);
-unsigned scaled(const struct bench *b, unsigned n); /* at least 3 */
-void space_out(const struct bench *b);              /* the pause between spaced events */
-void settle(const struct bench *b);                 /* bench_settle.c */
-int crowd_rate(struct bench *b, struct err *err);   /* bench_crowd.c */
-int build_times(struct bench *b, struct err *err);  /* bench_build.c */
+unsigned scaled(const struct bench *b, unsigned n);     /* at least 3 */
+void space_out(const struct bench *b);                  /* the pause between spaced events */
+void settle(const struct bench *b);                     /* bench_settle.c */
+int connections_rate(struct bench *b, struct err *err); /* bench_connections.c */
+int build_times(struct bench *b, struct err *err);      /* bench_build.c */
 int trace_create(struct bench *b);
 
 #endif

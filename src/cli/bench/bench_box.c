@@ -32,19 +32,19 @@ static int succeeded(const struct call *k, struct err *err)
   return err_set(err, -EREMOTEIO, "%s %s answered %d: " STR_FMT, k->method, k->path, k->status, STR_ARG(text));
 }
 
-static int api_ask(struct client *c, struct call *k, struct err *err)
+static int api_send(struct client *c, struct call *k, struct err *err)
 {
   char headers[512];
   snprintf(headers, sizeof(headers), "X-API-KEY: %s\r\nContent-Type: application/json\r\n", c->bench->key);
   k->headers = headers;
-  int r = bench_http_ask(c->api, k, err);
+  int r = bench_http_request(c->api, k, err);
   k->headers = NULL;
   return r ? r : succeeded(k, err);
 }
 
 /* ---- life ---- */
 
-static int created(struct client *c, struct guest *g, struct err *err)
+static int created(struct client *c, struct bench_box *g, struct err *err)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct json *v = json_read(&a, buf_str(&c->call.answer), 0, NULL);
@@ -57,48 +57,48 @@ static int created(struct client *c, struct guest *g, struct err *err)
   return str_copyz(c->bench->domain ? domain : STR(""), g->domain, sizeof(g->domain));
 }
 
-int bench_box_create(struct client *c, struct guest *g, struct err *err)
+int bench_box_create(struct client *c, struct bench_box *g, struct err *err)
 {
   char body[512];
-  *g = (struct guest){.id = ""};
+  *g = (struct bench_box){.id = ""};
   int n = snprintf(body, sizeof(body),
                    "{\"templateID\":\"%s\",\"metadata\":{},\"envVars\":{},\"timeout\":300,\"secure\":true,\"allow_"
                    "internet_access\":true}",
                    c->bench->template);
   struct call *k = fresh(c, "POST", "/sandboxes");
   k->body = str_make(body, (size_t)n);
-  int r = api_ask(c, k, err);
+  int r = api_send(c, k, err);
   return r ? r : created(c, g, err);
 }
 
-static int verb(struct client *c, struct guest *g, const char *method, const char *tail, struct str body,
+static int verb(struct client *c, struct bench_box *g, const char *method, const char *tail, struct str body,
                 struct err *err)
 {
   char path[200];
   snprintf(path, sizeof(path), "/sandboxes/%s%s", g->id, tail);
   struct call *k = fresh(c, method, path);
   k->body = body;
-  int r = api_ask(c, k, err);
+  int r = api_send(c, k, err);
   k->path = "";
   return r;
 }
 
-int bench_box_kill(struct client *c, struct guest *g, struct err *err)
+int bench_box_kill(struct client *c, struct bench_box *g, struct err *err)
 {
   bench_http_free(steal(&g->line));
   return g->id[0] ? verb(c, g, "DELETE", "", STR_NONE, err) : 0;
 }
 
-int bench_box_pause(struct client *c, struct guest *g, struct err *err)
+int bench_box_pause(struct client *c, struct bench_box *g, struct err *err)
 {
   return verb(c, g, "POST", "/pause", STR("{}"), err);
 }
 
 /* A copy of the running box, memory and all. */
-int bench_box_fork(struct client *c, struct guest *g, struct guest *copy, struct err *err)
+int bench_box_fork(struct client *c, struct bench_box *g, struct bench_box *copy, struct err *err)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
-  *copy = (struct guest){.id = ""};
+  *copy = (struct bench_box){.id = ""};
   int r = verb(c, g, "POST", "/fork", STR("{\"timeout\":300,\"count\":1}"), err);
   struct json *v = r ? NULL : json_read(&a, buf_str(&c->call.answer), 0, NULL);
   struct json *made = json_get(v ? v->kids : NULL, "sandbox");
@@ -109,14 +109,14 @@ int bench_box_fork(struct client *c, struct guest *g, struct guest *copy, struct
   return r;
 }
 
-int bench_box_resume(struct client *c, struct guest *g, struct err *err)
+int bench_box_resume(struct client *c, struct bench_box *g, struct err *err)
 {
   return verb(c, g, "POST", "/connect", STR("{\"timeout\":300}"), err);
 }
 
 /* ---- inside ---- */
 
-int bench_box_headers(const struct guest *g, unsigned port, const char *more, char *out, size_t size)
+int bench_box_headers(const struct bench_box *g, unsigned port, const char *more, char *out, size_t size)
 {
   int n = snprintf(out, size, "E2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: %u\r\n%s%s%s%s", g->id, port,
                    g->token[0] ? "X-Access-Token: " : "", g->token, g->token[0] ? "\r\n" : "", more ? more : "");
@@ -124,7 +124,7 @@ int bench_box_headers(const struct guest *g, unsigned port, const char *more, ch
 }
 
 /* One origin for all boxes, or a host name per box and port. */
-static struct bench_http *way(struct client *c, struct guest *g, unsigned port)
+static struct bench_http *way(struct client *c, struct bench_box *g, unsigned port)
 {
   if (!g->domain[0])
     return c->edge;
@@ -138,7 +138,7 @@ static struct bench_http *way(struct client *c, struct guest *g, unsigned port)
   return g->line;
 }
 
-int bench_box_ask(struct client *c, struct guest *g, unsigned port, struct call *k, struct err *err)
+int bench_box_request(struct client *c, struct bench_box *g, unsigned port, struct call *k, struct err *err)
 {
   char headers[1024];
   const char *own = k->headers;
@@ -146,7 +146,7 @@ int bench_box_ask(struct client *c, struct guest *g, unsigned port, struct call 
   if (r)
     return err_set(err, r, "headers of %s are too long", k->path);
   k->headers = headers;
-  r = bench_http_ask(way(c, g, port), k, err);
+  r = bench_http_request(way(c, g, port), k, err);
   k->headers = own;
   return r ? r : succeeded(k, err);
 }
@@ -159,7 +159,7 @@ static int expected(const struct call *k, const char *expect, struct err *err)
   return err_set(err, -EBADMSG, "%s: no %s in the answer: " STR_FMT, k->path, expect, STR_ARG(text));
 }
 
-int bench_box_run(struct client *c, struct guest *g, const char *code, const char *context, const char *expect,
+int bench_box_run(struct client *c, struct bench_box *g, const char *code, const char *context, const char *expect,
                   struct err *err)
 {
   cleanup_buf struct buf body = BUF_INIT(1 << 20);
@@ -177,11 +177,11 @@ int bench_box_run(struct client *c, struct guest *g, const char *code, const cha
   k->watch = watch;
   k->body = buf_str(&body);
   k->headers = "Content-Type: application/json\r\n";
-  int r = bench_box_ask(c, g, INTERPRETER_PORT, k, err);
+  int r = bench_box_request(c, g, INTERPRETER_PORT, k, err);
   return r ? r : expected(k, expect, err);
 }
 
-int bench_box_command(struct client *c, struct guest *g, const char *command, const char *expect, struct err *err)
+int bench_box_command(struct client *c, struct bench_box *g, const char *command, const char *expect, struct err *err)
 {
   cleanup_buf struct buf body = BUF_INIT(1 << 20);
   struct jw w = JW(&body);
@@ -207,16 +207,16 @@ int bench_box_command(struct client *c, struct guest *g, const char *command, co
   k->watch = "\"stdout\"";
   k->headers = "Content-Type: application/connect+json\r\nConnect-Protocol-Version: 1\r\nAuthorization: Basic "
                "dXNlcjo=\r\nKeepalive-Ping-Interval: 50\r\n";
-  int r = bench_box_ask(c, g, AGENT_PORT, k, err);
+  int r = bench_box_request(c, g, AGENT_PORT, k, err);
   return r ? r : expected(k, expect, err);
 }
 
-int bench_box_context(struct client *c, struct guest *g, char id[64], struct err *err)
+int bench_box_context(struct client *c, struct bench_box *g, char id[64], struct err *err)
 {
   struct call *k = fresh(c, "POST", "/contexts");
   k->body = STR("{}");
   k->headers = "Content-Type: application/json\r\n";
-  int r = bench_box_ask(c, g, INTERPRETER_PORT, k, err);
+  int r = bench_box_request(c, g, INTERPRETER_PORT, k, err);
   if (r)
     return r;
   cleanup_arena struct arena a = ARENA_INIT(1 << 16);
@@ -226,12 +226,12 @@ int bench_box_context(struct client *c, struct guest *g, char id[64], struct err
              : 0;
 }
 
-int bench_box_context_end(struct client *c, struct guest *g, const char *id, struct err *err)
+int bench_box_context_end(struct client *c, struct bench_box *g, const char *id, struct err *err)
 {
   char path[100];
   snprintf(path, sizeof(path), "/contexts/%s", id);
   struct call *k = fresh(c, "DELETE", path);
-  int r = bench_box_ask(c, g, INTERPRETER_PORT, k, err);
+  int r = bench_box_request(c, g, INTERPRETER_PORT, k, err);
   k->path = "";
   return r;
 }

@@ -12,8 +12,8 @@
   "\"startCmd\":\"cd /usr && exec python3 -m http.server 8642\","                                                      \
   "\"readyCmd\":\"curl -sf -o /dev/null http://127.0.0.1:8642/\""
 
-static int ask(struct client *c, const char *method, const char *path, struct str body, struct json **out,
-               struct arena *a, struct err *err)
+static int call_api(struct client *c, const char *method, const char *path, struct str body, struct json **out,
+                    struct arena *a, struct err *err)
 {
   char headers[300];
   snprintf(headers, sizeof(headers), "X-API-Key: %s\r\nContent-Type: application/json\r\n",
@@ -25,7 +25,7 @@ static int ask(struct client *c, const char *method, const char *path, struct st
   k->body = body;
   k->watch = NULL;
   k->count_only = false;
-  int r = bench_http_ask(c->api, k, err);
+  int r = bench_http_request(c->api, k, err);
   k->path = k->headers = "";
   if (r)
     return r;
@@ -40,7 +40,7 @@ static int wait_ready(struct client *c, const char *path, struct err *err)
   for (int64_t until = now_ns() + WAIT_NS; now_ns() < until;) {
     cleanup_arena struct arena a = ARENA_INIT(16 << 20);
     struct json *v;
-    int r = ask(c, "GET", path, STR_NONE, &v, &a, err);
+    int r = call_api(c, "GET", path, STR_NONE, &v, &a, err);
     struct str status = json_text(json_get(v, "status"), STR(""));
     if (r || str_is(status, "ready"))
       return r;
@@ -60,14 +60,14 @@ static int build(struct client *c, const char *name, const char *recipe, double 
   struct json *made = NULL, *none;
   int64_t began = now_ns();
   buf_addf(&b, "{\"name\":\"%s\",\"cpuCount\":2,\"memoryMB\":1024}", name);
-  int r = ask(c, "POST", "/v3/templates", buf_str(&b), &made, &a, err);
+  int r = call_api(c, "POST", "/v3/templates", buf_str(&b), &made, &a, err);
   if (r)
     return r;
   const char *id = arena_z(&a, json_text(json_get(made, "templateID"), STR(""))),
              *build_id = arena_z(&a, json_text(json_get(made, "buildID"), STR("")));
   buf_clear(&b);
   buf_addf(&b, "{\"fromTemplate\":\"%s\",%s}", c->bench->template, recipe);
-  r = ask(c, "POST", arena_fmt(&a, "/v2/templates/%s/builds/%s", id, build_id), buf_str(&b), &none, &a, err);
+  r = call_api(c, "POST", arena_fmt(&a, "/v2/templates/%s/builds/%s", id, build_id), buf_str(&b), &none, &a, err);
   r = r ? r : wait_ready(c, arena_fmt(&a, "/templates/%s/builds/%s/status?limit=1", id, build_id), err);
   *ms = (double)(now_ns() - began) / 1e6;
   return r;
@@ -77,7 +77,7 @@ static void delete (struct client *c, const char *name)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct json *none;
-  ask(c, "DELETE", arena_fmt(&a, "/templates/%s", name), STR_NONE, &none, &a, &(struct err){0});
+  call_api(c, "DELETE", arena_fmt(&a, "/templates/%s", name), STR_NONE, &none, &a, &(struct err){0});
 }
 
 static int rebuilds(struct client *c, const char *name, struct err *err)
@@ -134,12 +134,12 @@ static int ready_creates(struct client *c, const char *name, struct err *err)
   cleanup_client struct client other;
   client_open(&other, &here);
   for (unsigned i = 0; i < scaled(&here, 12) && !r; i++) {
-    struct guest g;
+    struct bench_box g;
     space_out(&here);
     r = bench_box_create(&other, &g, err);
     int64_t began = other.call.began_ns;
     struct call k = {.method = "GET", .path = "/share/"};
-    r = r ? r : bench_box_ask(&other, &g, 8642, &k, err);
+    r = r ? r : bench_box_request(&other, &g, 8642, &k, err);
     if (!r && k.status != 200)
       r = err_set(err, -EREMOTEIO, "the template's server answered %d", k.status);
     if (!r)

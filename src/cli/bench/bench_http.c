@@ -203,7 +203,7 @@ static void keep_timing(void *arg, struct str name, struct str value)
     str_copyz(value, k->timing, sizeof(k->timing));
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static int receive(struct bench_http *c, struct call *k)
 {
@@ -267,14 +267,14 @@ int bench_http_receive(struct bench_http *c, struct call *k, struct err *err)
   return r ? err_set(err, r, "%s %s: %s", k->method, k->path, strerrordesc_np(-r)) : 0;
 }
 
-int bench_http_ask(struct bench_http *c, struct call *k, struct err *err)
+int bench_http_request(struct bench_http *c, struct call *k, struct err *err)
 {
-  bool kept = c->used;
+  bool reused = c->used;
   int r = bench_http_send(c, k, err);
   r = r ? r : bench_http_receive(c, k, err);
-  if (!r || !kept || k->status || (r != -ECONNRESET && r != -EPIPE))
+  if (!r || !reused || k->status || (r != -ECONNRESET && r != -EPIPE))
     return r;
-  hang_up(c); /* a kept connection that the server had just closed: once more on a new one */
+  hang_up(c); /* a reused connection that the server had just closed: once more on a new one */
   r = bench_http_send(c, k, err);
   return r ? r : bench_http_receive(c, k, err);
 }

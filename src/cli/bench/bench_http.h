@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_http.h - asks a server over HTTP/1.1 and waits: one connection, one question at a time, kept open between them.
+/* bench_http.h - sends requests over HTTP/1.1 and waits: one connection, one request at a time, open between them.
  * For measuring, so it adds as little time of its own as can be; times are read next to the system calls that matter.
  */
 #ifndef CLOCHE_CLI_BENCH_BENCH_HTTP_H
@@ -32,11 +32,11 @@ struct call {
 #define CALL_ANSWER_MAX ((size_t)64 << 20)
 
 struct bench_http;
-struct bench_http *bench_http_new(const struct origin *o); /* o is borrowed; connects at the first question */
+struct bench_http *bench_http_new(const struct origin *o); /* o is borrowed; connects at the first request */
 int bench_http_connect(struct bench_http *c, struct err *err);
 /* 0 when a whole answer came, whatever its status. An answer left in k by an earlier use is dropped. */
-int bench_http_ask(struct bench_http *c, struct call *k, struct err *err);
-/* The halves of bench_http_ask, for many connections at once from one thread. */
+int bench_http_request(struct bench_http *c, struct call *k, struct err *err);
+/* The halves of bench_http_request, for many connections at once from one thread. */
 int bench_http_send(struct bench_http *c, struct call *k, struct err *err);
 int bench_http_receive(struct bench_http *c, struct call *k, struct err *err);
 void bench_http_free(struct bench_http *c);

@@ -10,7 +10,7 @@
 struct worker {
   pthread_t thread;
   struct client client;
-  struct guest *guest;
+  struct bench_box *box;
   struct load *load;
   char context[64];
   int64_t until_ns;
@@ -75,7 +75,7 @@ static int first_error(const struct worker *all, unsigned n, struct err *err)
 static void cells(struct worker *w)
 {
   while (now_ns() < w->until_ns && !w->err.code) {
-    if (!bench_box_run(&w->client, w->guest, "1+1", w->context, "\"2\"", &w->err))
+    if (!bench_box_run(&w->client, w->box, "1+1", w->context, "\"2\"", &w->err))
       w->done++;
   }
 }
@@ -84,14 +84,14 @@ static void cells(struct worker *w)
 static int contexts_rate(struct bench *b, struct err *err)
 {
   cleanup_client struct client c;
-  struct guest g;
+  struct bench_box g;
   client_open(&c, b);
   int r = bench_box_create(&c, &g, err);
   for (unsigned round = 0; round < 3 && !r; round++) {
     struct worker all[CONTEXTS] = {0};
     struct load l = {.bench = b, .work = cells, .seconds = MAX(2 * b->scale, 0.5)};
     for (unsigned i = 0; i < CONTEXTS && !r; i++) {
-      all[i].guest = &g;
+      all[i].box = &g;
       r = bench_box_context(&c, &g, all[i].context, err);
     }
     if (r)
@@ -115,8 +115,8 @@ static int contexts_rate(struct bench *b, struct err *err)
 
 static void one_of_many(struct worker *w)
 {
-  if (!bench_box_create(&w->client, w->guest, &w->err))
-    bench_box_run(&w->client, w->guest, "import numpy as np; int(np.arange(10).sum())", NULL, "\"45\"", &w->err);
+  if (!bench_box_create(&w->client, w->box, &w->err))
+    bench_box_run(&w->client, w->box, "import numpy as np; int(np.arange(10).sum())", NULL, "\"45\"", &w->err);
 }
 
 #define BURST 100
@@ -125,11 +125,11 @@ static int burst_time(struct bench *b, struct err *err)
   int r = 0;
   for (unsigned round = 0; round < scaled(b, 3) && !r; round++) {
     static struct worker all[BURST];
-    static struct guest guests[BURST];
+    static struct bench_box boxes[BURST];
     memset(all, 0, sizeof(all));
     struct load l = {.bench = b, .work = one_of_many};
     for (unsigned i = 0; i < BURST; i++)
-      all[i].guest = &guests[i];
+      all[i].box = &boxes[i];
     double took = load_run(&l, all, BURST);
     r = first_error(all, BURST, err);
     if (!r)
@@ -138,7 +138,7 @@ static int burst_time(struct bench *b, struct err *err)
     client_open(&c, b);
     struct err more = ERR_NONE;
     for (unsigned i = 0; i < BURST; i++)
-      bench_box_kill(&c, &guests[i], &more);
+      bench_box_kill(&c, &boxes[i], &more);
     struct timespec rest = {.tv_sec = 2};
     nanosleep(&rest, NULL);
   }
@@ -151,7 +151,7 @@ static void whole_lives(struct worker *w)
 {
   struct err more = ERR_NONE;
   while (now_ns() < w->until_ns && !w->err.code) {
-    struct guest g;
+    struct bench_box g;
     if (bench_box_create(&w->client, &g, &w->err))
       return;
     bench_box_run(&w->client, &g, "1+1", NULL, "\"2\"", &w->err);
@@ -186,7 +186,7 @@ static void health_many(struct worker *w)
   struct bench_http *lines[LINES_EACH];
   struct call calls[LINES_EACH];
   char headers[1024];
-  bench_box_headers(w->guest, AGENT_PORT, NULL, headers, sizeof(headers));
+  bench_box_headers(w->box, AGENT_PORT, NULL, headers, sizeof(headers));
   for (unsigned i = 0; i < LINES_EACH; i++) {
     lines[i] = bench_http_new(&w->load->bench->edge);
     calls[i] = (struct call){.method = "GET", .path = "/health", .headers = headers};
@@ -204,12 +204,12 @@ static void health_many(struct worker *w)
   }
 }
 
-static int health_alone(struct bench *b, struct client *c, struct guest *g, struct err *err)
+static int health_alone(struct bench *b, struct client *c, struct bench_box *g, struct err *err)
 {
   int r = 0;
   for (unsigned i = 0; i < scaled(b, 2000) && !r; i++) {
     cleanup_call struct call k = {.method = "GET", .path = "/health"};
-    r = bench_box_ask(c, g, AGENT_PORT, &k, err);
+    r = bench_box_request(c, g, AGENT_PORT, &k, err);
     if (!r && i >= 10)
       sample("http", call_ms(&k));
   }
@@ -219,7 +219,7 @@ static int health_alone(struct bench *b, struct client *c, struct guest *g, stru
 static int http_rate(struct bench *b, struct err *err)
 {
   cleanup_client struct client c;
-  struct guest g;
+  struct bench_box g;
   client_open(&c, b);
   int r = bench_box_create(&c, &g, err);
   r = r ? r : health_alone(b, &c, &g, err);
@@ -227,7 +227,7 @@ static int http_rate(struct bench *b, struct err *err)
     struct worker all[ASKERS] = {0};
     struct load l = {.bench = b, .work = health_many, .seconds = MAX(2 * b->scale, 0.5)};
     for (unsigned i = 0; i < ASKERS; i++)
-      all[i].guest = &g;
+      all[i].box = &g;
     double took = load_run(&l, all, ASKERS);
     r = first_error(all, ASKERS, err);
     uint64_t done = 0;
@@ -246,6 +246,6 @@ const struct row bench_loads[] = {
     {"burst", "100 creates at once, each with a numpy cell", burst_time},
     {"sustained", "create + run + kill", lives_rate},
     {"http", "requests into one box", http_rate},
-    {"crowd", "5,000 kept connections to a server in a box", crowd_rate},
+    {"connections", "5,000 open connections to a server in a box", connections_rate},
 };
 const size_t bench_nloads = ARRAY_LEN(bench_loads);

@@ -8,12 +8,12 @@
 /* A box for the length of a scope. */
 struct stay {
   struct client client;
-  struct guest guest;
+  struct bench_box box;
 };
 
 static void stay_end(struct stay *s)
 {
-  bench_box_kill(&s->client, &s->guest, NULL);
+  bench_box_kill(&s->client, &s->box, NULL);
   client_close(&s->client);
 }
 #define cleanup_stay __attribute__((cleanup(stay_end)))
@@ -21,8 +21,8 @@ static void stay_end(struct stay *s)
 static int stay_begin(struct stay *s, const struct bench *b, struct err *err)
 {
   client_open(&s->client, b);
-  s->guest = (struct guest){.id = ""};
-  return bench_box_create(&s->client, &s->guest, err);
+  s->box = (struct bench_box){.id = ""};
+  return bench_box_create(&s->client, &s->box, err);
 }
 
 /* ---- create ---- */
@@ -34,7 +34,7 @@ static int create_times(struct bench *b, struct err *err)
   int r = 0;
   for (unsigned spaced = 2; spaced-- > 0 && !r;)
     for (unsigned i = 0; i < scaled(b, 40) && !r; i++) {
-      struct guest g;
+      struct bench_box g;
       if (spaced)
         space_out(b);
       r = bench_box_create(&c, &g, err);
@@ -47,13 +47,13 @@ static int create_times(struct bench *b, struct err *err)
 
 /* From the create's first byte to an answer's last (or to the first output of a command). */
 static int create_first(struct bench *b, const char *series,
-                        int (*first)(struct client *, struct guest *, struct err *), struct err *err)
+                        int (*first)(struct client *, struct bench_box *, struct err *), struct err *err)
 {
   cleanup_client struct client c;
   client_open(&c, b);
   int r = 0;
   for (unsigned i = 0; i < scaled(b, 25) && !r; i++) {
-    struct guest g;
+    struct bench_box g;
     space_out(b);
     r = bench_box_create(&c, &g, err);
     int64_t began = c.call.began_ns;
@@ -66,17 +66,17 @@ static int create_first(struct bench *b, const char *series,
   return r;
 }
 
-static int first_echo(struct client *c, struct guest *g, struct err *err)
+static int first_echo(struct client *c, struct bench_box *g, struct err *err)
 {
   return bench_box_command(c, g, "echo hi", "\"stdout\"", err);
 }
 
-static int first_node(struct client *c, struct guest *g, struct err *err)
+static int first_node(struct client *c, struct bench_box *g, struct err *err)
 {
   return bench_box_command(c, g, "node -v", "\"stdout\"", err);
 }
 
-static int first_cell(struct client *c, struct guest *g, struct err *err)
+static int first_cell(struct client *c, struct bench_box *g, struct err *err)
 {
   return bench_box_run(c, g, "1+1", NULL, "\"2\"", err);
 }
@@ -96,7 +96,7 @@ static int create_run(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   r = r ? r
-        : bench_box_run(&s.client, &s.guest,
+        : bench_box_run(&s.client, &s.box,
                         "import sys; [n for n in ('numpy', 'pandas', 'matplotlib') if n not in sys.modules]", NULL,
                         "\"[]\"", err);
   if (r == -EBADMSG)
@@ -111,14 +111,14 @@ static int run_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < 5 && !r; i++)
-    r = bench_box_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
+    r = bench_box_run(&s.client, &s.box, "1+1", NULL, "\"2\"", err);
   for (unsigned i = 0; i < scaled(b, 40) && !r; i++) {
     space_out(b);
-    r = bench_box_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
+    r = bench_box_run(&s.client, &s.box, "1+1", NULL, "\"2\"", err);
     sample("run_spaced", call_ms(&s.client.call));
   }
   for (unsigned i = 0; i < scaled(b, 1000) && !r; i++) {
-    r = bench_box_run(&s.client, &s.guest, "1+1", NULL, "\"2\"", err);
+    r = bench_box_run(&s.client, &s.box, "1+1", NULL, "\"2\"", err);
     sample("run", call_ms(&s.client.call));
   }
   return r;
@@ -131,13 +131,13 @@ static int context_times(struct bench *b, struct err *err)
   for (unsigned i = 0; i < scaled(b, 30) && !r; i++) {
     char id[64];
     space_out(b);
-    r = bench_box_context(&s.client, &s.guest, id, err);
+    r = bench_box_context(&s.client, &s.box, id, err);
     if (!r)
       sample("context", call_ms(&s.client.call));
-    r = r ? r : bench_box_run(&s.client, &s.guest, "1+1", id, "\"2\"", err);
+    r = r ? r : bench_box_run(&s.client, &s.box, "1+1", id, "\"2\"", err);
     if (!r)
       sample("context_first_cell", call_ms(&s.client.call));
-    r = r ? r : bench_box_context_end(&s.client, &s.guest, id, err);
+    r = r ? r : bench_box_context_end(&s.client, &s.box, id, err);
   }
   return r;
 }
@@ -148,7 +148,7 @@ static int first_byte(struct bench *b, struct err *err)
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 15) && !r; i++) {
     s.client.call.watch = "\"stdout\"";
-    r = bench_box_run(&s.client, &s.guest, "import time; print('a'); time.sleep(0.3)", NULL, "\"stdout\"", err);
+    r = bench_box_run(&s.client, &s.box, "import time; print('a'); time.sleep(0.3)", NULL, "\"stdout\"", err);
     if (!r)
       sample("first_byte", (double)(s.client.call.seen_ns - s.client.call.began_ns) / 1e6);
     s.client.call.watch = NULL;
@@ -177,7 +177,7 @@ static int output_rate(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 5) && !r; i++) {
-    r = bench_box_run(&s.client, &s.guest, "for _ in range(10240): print('x' * 1023)", NULL, "\"stdout\"", err);
+    r = bench_box_run(&s.client, &s.box, "for _ in range(10240): print('x' * 1023)", NULL, "\"stdout\"", err);
     size_t n = r ? 0 : stdout_bytes(buf_str(&s.client.call.answer));
     if (!r && n != OUTPUT_BYTES)
       r = err_set(err, -EBADMSG, "of %u bytes %zu came", OUTPUT_BYTES, n);
@@ -200,10 +200,10 @@ static int figure_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 20) + 2 && !r; i++) {
-    r = bench_box_run(&s.client, &s.guest, save, NULL, "\"1\"", err);
+    r = bench_box_run(&s.client, &s.box, save, NULL, "\"1\"", err);
     if (!r && i >= 2)
       sample("figure_savefig", call_ms(&s.client.call));
-    r = r ? r : bench_box_run(&s.client, &s.guest, show, NULL, "\"png\"", err);
+    r = r ? r : bench_box_run(&s.client, &s.box, show, NULL, "\"png\"", err);
     if (!r && i >= 2)
       sample("figure", call_ms(&s.client.call));
   }
@@ -218,10 +218,10 @@ static int command_times(struct bench *b, struct err *err)
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 40) && !r; i++) {
     space_out(b);
-    r = bench_box_command(&s.client, &s.guest, "true", "\"end\"", err);
+    r = bench_box_command(&s.client, &s.box, "true", "\"end\"", err);
     if (!r)
       sample("command_true", call_ms(&s.client.call));
-    r = r ? r : bench_box_command(&s.client, &s.guest, "echo hi", "\"stdout\"", err);
+    r = r ? r : bench_box_command(&s.client, &s.box, "echo hi", "\"stdout\"", err);
     if (!r)
       sample("command_echo", call_ms(&s.client.call));
   }
@@ -233,7 +233,7 @@ static int list_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   r = r ? r
-        : bench_box_command(&s.client, &s.guest,
+        : bench_box_command(&s.client, &s.box,
                             "mkdir /tmp/many && cd /tmp/many && seq 10000 | xargs touch && echo made", "\"stdout\"",
                             err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
@@ -241,7 +241,7 @@ static int list_times(struct bench *b, struct err *err)
                                   .path = "/filesystem.Filesystem/ListDir",
                                   .body = STR("{\"path\":\"/tmp/many\",\"depth\":1}")};
     k.headers = "Content-Type: application/json\r\nConnect-Protocol-Version: 1\r\nAuthorization: Basic dXNlcjo=\r\n";
-    r = bench_box_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
+    r = bench_box_request(&s.client, &s.box, AGENT_PORT, &k, err);
     if (!r && str_search(buf_str(&k.answer), STR("\"10000\"")) < 0)
       r = err_set(err, -EBADMSG, "the listing has no entry 10000");
     if (!r)
@@ -262,14 +262,14 @@ static int file_times(struct bench *b, struct err *err)
     cleanup_call struct call k = {
         .method = "POST", .path = "/files?path=/tmp/big&username=user", .body = str_make(bytes, FILE_BYTES)};
     k.headers = "Content-Type: application/octet-stream\r\n";
-    r = bench_box_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
+    r = bench_box_request(&s.client, &s.box, AGENT_PORT, &k, err);
     if (!r)
       sample("upload", (double)FILE_BYTES / 1e9 / (call_ms(&k) / 1e3));
     k.method = "GET";
     k.path = "/files?path=/tmp/big&username=user";
     k.headers = NULL;
     k.count_only = true;
-    r = r ? r : bench_box_ask(&s.client, &s.guest, AGENT_PORT, &k, err);
+    r = r ? r : bench_box_request(&s.client, &s.box, AGENT_PORT, &k, err);
     if (!r && k.bytes != FILE_BYTES)
       r = err_set(err, -EBADMSG, "%llu of %zu bytes came back", (unsigned long long)k.bytes, FILE_BYTES);
     if (!r)
@@ -285,18 +285,18 @@ static int pause_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   r = r ? r
-        : bench_box_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL,
+        : bench_box_run(&s.client, &s.box, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL,
                         err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
     space_out(b);
-    r = bench_box_pause(&s.client, &s.guest, err);
+    r = bench_box_pause(&s.client, &s.box, err);
     if (!r)
       sample("pause", call_ms(&s.client.call));
     space_out(b);
-    r = r ? r : bench_box_resume(&s.client, &s.guest, err);
+    r = r ? r : bench_box_resume(&s.client, &s.box, err);
     if (!r)
       sample("resume", call_ms(&s.client.call));
-    r = r ? r : bench_box_run(&s.client, &s.guest, "x + 1", NULL, "\"42\"", err);
+    r = r ? r : bench_box_run(&s.client, &s.box, "x + 1", NULL, "\"42\"", err);
   }
   return r;
 }
@@ -306,12 +306,12 @@ static int fork_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   r = r ? r
-        : bench_box_run(&s.client, &s.guest, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL,
+        : bench_box_run(&s.client, &s.box, "import os; held = bytearray(os.urandom(40_000_000)); x = 41", NULL, NULL,
                         err);
   for (unsigned i = 0; i < scaled(b, 10) && !r; i++) {
-    struct guest copy;
+    struct bench_box copy;
     space_out(b);
-    r = bench_box_fork(&s.client, &s.guest, &copy, err);
+    r = bench_box_fork(&s.client, &s.box, &copy, err);
     if (!r)
       sample("fork", call_ms(&s.client.call));
     r = r ? r : bench_box_run(&s.client, &copy, "x + 1", NULL, "\"42\"", err);

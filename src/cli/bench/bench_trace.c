@@ -54,7 +54,7 @@ int trace_create(struct bench *b)
   unsigned n = scaled(b, 20);
   client_open(&c, b);
   for (unsigned i = 0; i < n + 1; i++) {
-    struct guest g;
+    struct bench_box g;
     space_out(b);
     if (bench_box_create(&c, &g, &err))
       return usage_error("bench: %s", err.msg), 1;

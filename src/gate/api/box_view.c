@@ -108,7 +108,7 @@ void box_put_listed(struct jw *w, const struct box_view *v, const struct json *c
   put_time(w, "startedAt", v->started_us);
   put_time(w, "endAt", v->end_us);
   jw_key(w, "state");
-  jw_z(w, box_state_asleep(v->state) ? "paused" : "running");
+  jw_z(w, box_state_paused(v->state) ? "paused" : "running");
   jw_key(w, "cpuCount");
   jw_uint(w, v->cpus);
   jw_key(w, "memoryMB");

@@ -126,7 +126,7 @@ static bool behind_cursor(const struct listing *l, const struct row *row)
 static bool wanted(const struct listing *l, const struct row *row)
 {
   const struct box_view *v = &row->v;
-  bool state = box_state_asleep(v->state) ? l->paused : l->running;
+  bool state = box_state_paused(v->state) ? l->paused : l->running;
   bool template = !l->template.n || str_eq(l->template, v->template_id) || str_ieq(l->template, v->alias);
   return state && template && v->started_us >= l->after_us && metadata_matches(l, row->config);
 }
@@ -183,7 +183,7 @@ static void list_done(const struct warden_reply *reply, void *arg)
   jw_open(&w, '[');
   for (size_t i = 0; i < l->rows.n; i++) {
     struct row *row = &l->rows.p[i];
-    running += !box_state_asleep(row->v.state);
+    running += !box_state_paused(row->v.state);
     if (!behind_cursor(l, row))
       continue;
     if (l->paged && shown == l->limit) {

@@ -712,7 +712,7 @@ static void route_told(const struct warden_reply *reply, void *arg);
 
 static void resume(struct edge *e, struct str packet, unsigned state)
 {
-  bool paused = box_state_asleep(state);
+  bool paused = box_state_paused(state);
   unsigned flags = (unsigned)wire_u64(packet, W_FLAGS, 0);
   bool cold = state == BOX_PAUSED && wire_u64(packet, W_TIER, TIER_FROZEN) == TIER_FILES;
   if (paused && (cold || !(flags & BOX_AUTO_RESUME))) {
@@ -731,7 +731,7 @@ static void resume(struct edge *e, struct str packet, unsigned state)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_CONNECT, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
-  wire_put_u64(&b, W_MODE, paused ? CONNECT_WAKE : CONNECT_JOIN);
+  wire_put_u64(&b, W_MODE, paused ? CONNECT_TRAFFIC : CONNECT_JOIN);
   e->pending_call = warden_call(e->gate, &b, NULL, route_told, e);
 }
 

@@ -55,7 +55,7 @@ static enum verdict connect_running(enum connect_mode mode, struct asked asked)
 
 static bool may_resume(struct connect_facts box, enum connect_mode mode)
 {
-  if (mode == CONNECT_WAKE) /* a cold start is nothing that traffic should set off: what it is meant for does not run */
+  if (mode == CONNECT_TRAFFIC) /* a cold start is nothing that traffic should set off: what it is meant for does not run */
     return (box.flags & BOX_AUTO_RESUME) && box.tier != TIER_FILES;
   return mode != CONNECT_JOIN;
 }
@@ -78,7 +78,7 @@ enum transition_op resume_op(bool without_memory, enum box_tier tier)
 
 uint32_t resume_timeout(enum connect_mode mode, uint32_t asked_s, uint32_t box_s, uint32_t most_s)
 {
-  return mode == CONNECT_WAKE ? MIN(MAX(WAKE_LEAST_S, box_s), most_s) : asked_s;
+  return mode == CONNECT_TRAFFIC ? MIN(MAX(WAKE_LEAST_S, box_s), most_s) : asked_s;
 }
 
 int64_t extended_end(int64_t now_us, uint32_t timeout_s, int64_t started_us, uint32_t most_s, int64_t end_us)

@@ -208,7 +208,7 @@ static void count_boxes(struct warden *w, struct str team, struct storage_use *o
     out->reserved += reserve_of(b);
     out->snapshots += b->snapped;
     out->bytes += fork_bytes(b, count);
-    if (!box_state_asleep(b->row.state))
+    if (!box_state_paused(b->row.state))
       continue;
     out->paused++;
     out->bytes += b->row.checkpoint_size + disk_bytes(b);

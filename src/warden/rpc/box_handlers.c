@@ -134,7 +134,7 @@ void handle_box_connect(struct request *q)
                                   .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
                                   .cold = wire_u64(q->packet, W_COLD, 0) != 0,
                                   .auto_pause = -1};
-  if (q->proven == BY_ANYONE && pending_op.mode != CONNECT_WAKE && pending_op.mode != CONNECT_JOIN) {
+  if (q->proven == BY_ANYONE && pending_op.mode != CONNECT_TRAFFIC && pending_op.mode != CONNECT_JOIN) {
     reply_error(q, -EACCES, "a key is needed for this");
     return;
   }
@@ -296,7 +296,7 @@ void handle_status(struct request *q)
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     unsigned state = ((struct box *)value)->row.state;
     s.starting += state == BOX_STARTING;
-    s.paused += box_state_asleep(state);
+    s.paused += box_state_paused(state);
     s.checkpoints += ((struct box *)value)->row.checkpoint[0] != 0;
     s.checkpoint_bytes += ((struct box *)value)->row.checkpoint_size;
     bool runs = state == BOX_RUNNING || state == BOX_RESUMING;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_crowd.c - thousands of kept connections into one box: how many requests per second they get together, and that
- * none of them breaks. A server of the box's own answers on a port of its own, so everything between is the edge. One
- * thread, one request on the way per connection, answers read as they come. */
+/* bench_connections.c - thousands of open connections into one box: how many requests per second they get together, and
+ * that none of them breaks. A server of the box's own answers on a port of its own, so everything between is the edge.
+ * One thread, one request on the way per connection, answers read as they come. */
 #include "cli/bench/bench.h"
 
 #include <fcntl.h>
@@ -12,38 +12,38 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define CROWD        5000u
-#define CROWD_PORT   8099u
-#define CROWD_BEGINS 100u    /* connections opened before the others get a look */
+#define CONNECTIONS  5000u
+#define SERVICE_PORT 8099u
+#define OPEN_BATCH   100u    /* connections opened before the others get a look */
 #define PATIENCE_NS  30e9    /* for an answer */
-#define ANSWER       "crowd" /* the body every answer ends with */
+#define ANSWER       "reply" /* the body every answer ends with */
 #define SERVER                                                                                                         \
-  "cat > /tmp/crowd.js <<'E'\n"                                                                                        \
+  "cat > /tmp/connections.js <<'E'\n"                                                                                  \
   "const h = require('http');\n"                                                                                       \
   "const s = h.createServer((q, r) => r.end('" ANSWER "'));\n"                                                         \
   "s.keepAliveTimeout = 600000; s.listen(8099, '127.0.0.1', 8192, () => console.log('up'));\n"                         \
   "E\n"                                                                                                                \
-  "setsid node /tmp/crowd.js > /tmp/crowd.log 2>&1 < /dev/null &\n"                                                    \
-  "for i in $(seq 100); do grep -q up /tmp/crowd.log 2>/dev/null && break; sleep 0.1; done; echo served"
+  "setsid node /tmp/connections.js > /tmp/connections.log 2>&1 < /dev/null &\n"                                        \
+  "for i in $(seq 100); do grep -q up /tmp/connections.log 2>/dev/null && break; sleep 0.1; done; echo served"
 
-struct guestline {
+struct connection {
   int fd;
   size_t have; /* of an answer */
   char tail[8];
   int64_t sent_ns; /* of the request on its way; 0 = none */
 };
 
-struct crowd {
-  struct guestline *all;
+struct connections {
+  struct connection *all;
   unsigned n;
   int epoll;
   char request[1200];
   size_t length;
-  uint64_t answers, asked; /* asked: answers to come included */
-  int64_t longest_ns;      /* wait for an answer */
+  uint64_t answers, requests; /* requests: answers to come included */
+  int64_t longest_ns;         /* wait for an answer */
 };
 
-static void crowd_free(struct crowd *c)
+static void connections_free(struct connections *c)
 {
   for (unsigned i = 0; i < c->n; i++)
     close(c->all[i].fd);
@@ -51,35 +51,36 @@ static void crowd_free(struct crowd *c)
   if (c->epoll >= 0)
     close(c->epoll);
 }
-#define cleanup_crowd __attribute__((cleanup(crowd_free)))
+#define cleanup_connections __attribute__((cleanup(connections_free)))
 
-static int ask(struct crowd *c, struct guestline *l, struct err *err)
+static int send_request(struct connections *c, struct connection *l, struct err *err)
 {
   l->have = 0;
   memset(l->tail, 0, sizeof(l->tail));
   l->sent_ns = now_ns();
-  c->asked++;
+  c->requests++;
   ssize_t n = send(l->fd, c->request, c->length, MSG_NOSIGNAL);
-  return n == (ssize_t)c->length ? 0 : err_set(err, n < 0 ? -errno : -EIO, "a request of the crowd could not be sent");
+  return n == (ssize_t)c->length ? 0
+                                 : err_set(err, n < 0 ? -errno : -EIO, "a request of the benchmark could not be sent");
 }
 
-static int open_line(struct crowd *c, const struct addrinfo *to, struct err *err)
+static int open_connection(struct connections *c, const struct addrinfo *to, struct err *err)
 {
   cleanup_fd int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen) || fcntl(fd, F_SETFL, O_NONBLOCK))
-    return err_errno(err, "connection %u of the crowd", c->n + 1);
+    return err_errno(err, "connection %u of the benchmark", c->n + 1);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-  struct guestline *l = &c->all[c->n];
+  struct connection *l = &c->all[c->n];
   struct epoll_event e = {.events = EPOLLIN, .data.ptr = l};
   if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e))
-    return err_errno(err, "watching connection %u of the crowd", c->n + 1);
-  *l = (struct guestline){.fd = steal_fd(&fd)};
+    return err_errno(err, "watching connection %u of the benchmark", c->n + 1);
+  *l = (struct connection){.fd = steal_fd(&fd)};
   c->n++;
-  return ask(c, l, err);
+  return send_request(c, l, err);
 }
 
 /* The last bytes of an answer are its body; only they are kept. */
-static int hear(struct crowd *c, struct guestline *l, bool again, struct err *err)
+static int hear(struct connections *c, struct connection *l, bool again, struct err *err)
 {
   char in[4096];
   const size_t want = sizeof(ANSWER) - 1;
@@ -87,9 +88,9 @@ static int hear(struct crowd *c, struct guestline *l, bool again, struct err *er
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return 0;
   if (n <= 0)
-    return err_set(err, n < 0 ? -errno : -ECONNRESET, "a connection of the crowd was broken");
+    return err_set(err, n < 0 ? -errno : -ECONNRESET, "a connection of the benchmark was broken");
   if (l->have == 0 && (n < 12 || memcmp(in + 9, "200", 3)))
-    return err_set(err, -EREMOTEIO, "the crowd was answered: %.*s", (int)MIN(n, (ssize_t)60), in);
+    return err_set(err, -EREMOTEIO, "the connections was answered: %.*s", (int)MIN(n, (ssize_t)60), in);
   size_t keep = MIN((size_t)n, want);
   memmove(l->tail, l->tail + keep, want - keep);
   memcpy(l->tail + want - keep, in + n - keep, keep);
@@ -99,10 +100,10 @@ static int hear(struct crowd *c, struct guestline *l, bool again, struct err *er
   c->answers++;
   c->longest_ns = MAX(c->longest_ns, now_ns() - l->sent_ns);
   l->sent_ns = 0;
-  return again ? ask(c, l, err) : 0;
+  return again ? send_request(c, l, err) : 0;
 }
 
-static int turn(struct crowd *c, int wait_ms, bool again, struct err *err)
+static int turn(struct connections *c, int wait_ms, bool again, struct err *err)
 {
   struct epoll_event events[256];
   int n = epoll_wait(c->epoll, events, ARRAY_LEN(events), wait_ms), r = 0;
@@ -111,84 +112,84 @@ static int turn(struct crowd *c, int wait_ms, bool again, struct err *err)
   return r;
 }
 
-static int gather(struct crowd *c, const struct origin *o, struct err *err)
+static int gather(struct connections *c, const struct origin *o, struct err *err)
 {
   struct addrinfo *list = NULL, hints = {.ai_socktype = SOCK_STREAM};
   if (getaddrinfo(o->host, o->port, &hints, &list))
     return err_set(err, -EHOSTUNREACH, "%s is not known", o->host);
   int r = 0;
-  while (c->n < CROWD && !r) {
-    r = open_line(c, list, err);
-    if (!r && c->n % CROWD_BEGINS == 0)
+  while (c->n < CONNECTIONS && !r) {
+    r = open_connection(c, list, err);
+    if (!r && c->n % OPEN_BATCH == 0)
       r = turn(c, 0, false, err);
   }
   freeaddrinfo(list);
   return r;
 }
 
-static int everyone_answered(struct crowd *c, struct err *err)
+static int everyone_answered(struct connections *c, struct err *err)
 {
   int64_t until = now_ns() + (int64_t)PATIENCE_NS;
   int r = 0;
-  while (c->answers < c->asked && !r && now_ns() < until)
+  while (c->answers < c->requests && !r && now_ns() < until)
     r = turn(c, 100, false, err);
-  if (r || c->answers == c->asked)
+  if (r || c->answers == c->requests)
     return r;
-  unsigned long long left = c->asked - c->answers;
+  unsigned long long left = c->requests - c->answers;
   return err_set(err, -ETIMEDOUT, "of %u connections %llu were not answered within %.0f s", c->n, left,
                  PATIENCE_NS / 1e9);
 }
 
 /* Everyone asks for some seconds; then nobody asks again, and the last answers are waited for. */
-static int measure(struct crowd *c, double seconds, struct err *err)
+static int measure(struct connections *c, double seconds, struct err *err)
 {
   int r = 0;
-  c->answers = c->asked = 0;
+  c->answers = c->requests = 0;
   c->longest_ns = 0;
   for (unsigned i = 0; i < c->n && !r; i++)
-    r = ask(c, &c->all[i], err);
+    r = send_request(c, &c->all[i], err);
   int64_t began = now_ns(), until = began + (int64_t)(seconds * 1e9);
   while (!r && now_ns() < until)
     r = turn(c, 100, true, err);
   double rate = (double)c->answers / ((double)(now_ns() - began) / 1e9);
   r = r ? r : everyone_answered(c, err);
   if (!r) {
-    sample("crowd_rate", rate);
-    sample("crowd_wait", (double)c->longest_ns / 1e6);
+    sample("connections_rate", rate);
+    sample("connections_wait", (double)c->longest_ns / 1e6);
   }
   return r;
 }
 
-static int crowd_begin(struct crowd *c, const struct guest *g)
+static int connections_open(struct connections *c, const struct bench_box *g)
 {
   char headers[1024];
   struct rlimit files;
-  if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < CROWD + 100) {
-    files.rlim_cur = MIN(files.rlim_max, (rlim_t)CROWD + 100);
+  if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < CONNECTIONS + 100) {
+    files.rlim_cur = MIN(files.rlim_max, (rlim_t)CONNECTIONS + 100);
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  bench_box_headers(g, CROWD_PORT, NULL, headers, sizeof(headers));
+  bench_box_headers(g, SERVICE_PORT, NULL, headers, sizeof(headers));
   int n = snprintf(c->request, sizeof(c->request), "GET / HTTP/1.1\r\nHost: crowd\r\n%s\r\n", headers);
   c->length = (size_t)n;
-  c->all = xcalloc(CROWD, sizeof(*c->all));
+  c->all = xcalloc(CONNECTIONS, sizeof(*c->all));
   c->epoll = epoll_create1(EPOLL_CLOEXEC);
   return c->epoll < 0 ? -errno : 0;
 }
 
-int crowd_rate(struct bench *b, struct err *err)
+int connections_rate(struct bench *b, struct err *err)
 {
   cleanup_client struct client client;
-  struct guest g;
+  struct bench_box g;
   client_open(&client, b);
   int r = bench_box_create(&client, &g, err);
   if (r)
     return r;
   if (g.domain[0] || b->edge.tls) {
-    samples_note("crowd_rate", "only over http and by headers");
+    samples_note("connections_rate", "only over http and by headers");
   } else {
-    cleanup_crowd struct crowd c = {.epoll = -1};
+    cleanup_connections struct connections c = {.epoll = -1};
     r = bench_box_command(&client, &g, SERVER, "\"stdout\"", err);
-    r = r ? r : crowd_begin(&c, &g);
+    r = r ? r : connections_open(&c, &g);
     r = r ? r : gather(&c, &b->edge, err);
     r = r ? r : everyone_answered(&c, err);
     for (unsigned round = 0; round < 3 && !r; round++)
