@@ -4,11 +4,12 @@
 #ifndef CLOCHE_CLI_ADMIN_CLIENT_H
 #define CLOCHE_CLI_ADMIN_CLIENT_H
 
+#include "wire/sizes.h"
 #include "wire/wire.h"
 
 struct line {
   int fd;
-  char data[512];
+  char data[DATA_DIR_SIZE];
 };
 
 /* Takes `--data DIR` off the arguments (default /var/lib/cloche or CLOCHE_DATA) and connects. */

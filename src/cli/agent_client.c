@@ -58,7 +58,7 @@ static int connect_inside(struct agent_client *in, struct exchange *x, struct er
   if (r == -EHOSTDOWN)
     return err_set(err, r, "sandbox %s is paused; run `cloche resume %s`", in->id, in->id);
   if (r || x->fd < 0)
-    return err_set(err, r ? r : -EPROTO, "no way into sandbox %s: %s", in->id, err->msg);
+    return err_set(err, r ? r : -EPROTO, "can't connect into sandbox %s: %s", in->id, err->msg);
   int flags = fcntl(x->fd, F_GETFL);
   fcntl(x->fd, F_SETFL, flags & ~O_NONBLOCK);
   return 0;

@@ -13,7 +13,7 @@
 
 struct agent_client {
   struct line *line;
-  char id[64], token[AGENT_CLIENT_TOKEN];
+  char id[BOX_ID_SIZE], token[AGENT_CLIENT_TOKEN];
   struct buf auth; /* header lines of every request */
 };
 

@@ -134,7 +134,7 @@ int fork_main(int argc, char **argv)
     r = err_set(&err, -EINVAL, "expected one box, and how many copies from 1 to 100");
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), ids = BUF_INIT(4096);
   for (uint64_t i = 0; !r && i < count; i++) {
-    char id[24] = "i";
+    char id[BOX_ID_SIZE] = "i";
     random_id(id + 1, 20);
     buf_addf(&ids, "%s%s", i ? "," : "", id);
   }

@@ -14,7 +14,7 @@ struct context_rule {
 
 struct context {
   int top; /* the directory; -1: not open */
-  char path[4096];
+  char path[PATH_MAX];
   VEC(struct context_rule) rules;
 };
 

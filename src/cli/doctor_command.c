@@ -24,7 +24,7 @@ int doctor_main(int argc, char **argv)
     return usage_error("unexpected word '%s'; see cloche doctor --help", argv[1]);
   if (geteuid() != 0)
     return usage_error("doctor needs root, as the server does");
-  char place[4096];
+  char place[PATH_MAX];
   snprintf(place, sizeof(place), "%s", data);
   while (access(place, F_OK) && strcmp(place, "/")) { /* not made yet: its filesystem is that of the nearest parent */
     struct str up = path_dir(str_of(place));

@@ -17,7 +17,7 @@ static void first_team(struct str packet, void *arg)
 {
   char *team = arg;
   if (!team[0])
-    wire_copyz(packet, W_TEAM, team, 40);
+    wire_copyz(packet, W_TEAM, team, UUID_SIZE);
 }
 
 static void begin(struct buf *b, enum wire_type type, const char *team)
@@ -28,7 +28,7 @@ static void begin(struct buf *b, enum wire_type type, const char *team)
 
 static int create(struct line *l, const char *team, const char *name, struct err *err)
 {
-  char text[KEY_TEXT], mask[64];
+  char text[KEY_TEXT], mask[KEY_MASK_SIZE];
   uint8_t hash[SHA256_LEN];
   key_make(text, hash, mask);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
@@ -78,12 +78,12 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
   return err_set(err, -EINVAL, "expected create, list or delete ID; see cloche key --help");
 }
 
-static void take_team(int *argc, char **argv, char team[40])
+static void take_team(int *argc, char **argv, char team[UUID_SIZE])
 {
   int to = 1;
   for (int i = 1; i < *argc; i++) {
     if (!strcmp(argv[i], "--team") && i + 1 < *argc)
-      str_copyz(str_of(argv[++i]), team, 40);
+      str_copyz(str_of(argv[++i]), team, UUID_SIZE);
     else
       argv[to++] = argv[i];
   }
@@ -94,7 +94,7 @@ int key_main(int argc, char **argv)
 {
   struct line l;
   struct err err = ERR_NONE;
-  char team[40] = "";
+  char team[UUID_SIZE] = "";
   if (argc < 2 || !strcmp(argv[1], "--help")) {
     puts(help);
     return argc < 2 ? 2 : 0;

@@ -12,7 +12,7 @@ static int add_layers(int fs, struct str layers)
 {
   struct str line;
   while (layers.n) {
-    char path[4096];
+    char path[PATH_MAX];
     str_cut(layers, '\n', &line, &layers);
     if (line.n && (str_copyz(line, path, sizeof(path)) || fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0)))
       return -errno;
@@ -56,7 +56,7 @@ static int open_by_text(struct str layers)
 int tree_open(const char *layers, struct err *err)
 {
   struct str all = str_trim(str_of(layers)), first, rest;
-  char path[4096];
+  char path[PATH_MAX];
   bool several = str_cut(all, '\n', &first, &rest);
   int fd = -ENAMETOOLONG;
   if (several && (fd = open_overlay(all)) < 0)

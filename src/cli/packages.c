@@ -3,6 +3,7 @@
 #include "cli/packages.h"
 
 #include "cli/layer_tree.h"
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -84,7 +85,7 @@ static void read_pythons(int root, const char *lib, struct packages *p)
     return;
   for (size_t i = 0; i < l.v.n; i++)
     for (size_t k = 0; str_starts(str_of(l.v.p[i].name), STR("python3")) && k < ARRAY_LEN(kinds); k++) {
-      char path[600];
+      char path[DATA_PATH_SIZE];
       snprintf(path, sizeof(path), "%s/%.100s/%s", lib, l.v.p[i].name, kinds[k]);
       read_python(root, path, p);
     }
@@ -99,7 +100,7 @@ static void read_node(int root, const char *where, struct packages *p)
   for (size_t i = 0; i < l.v.n; i++) {
     cleanup_buf struct buf b = BUF_INIT(MANIFEST_MAX);
     cleanup_arena struct arena a = ARENA_INIT(8 * MANIFEST_MAX);
-    char path[600];
+    char path[DATA_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%.200s/package.json", where, l.v.p[i].name);
     struct json *j = read_in(root, path, &b) ? NULL : json_read(&a, buf_str(&b), JSON_REPAIR_UTF8, NULL);
     if (j)

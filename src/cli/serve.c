@@ -54,7 +54,7 @@ struct supervisor {
   int metrics_shm;      /* shared memory of the gates' metrics */
   int metrics_listener; /* served by the first gate; -1 = none */
   struct tls_listener tls_listener;
-  char url[160], first_key[KEY_TEXT];
+  char url[URL_SIZE], first_key[KEY_TEXT];
   bool announced, stopping;
 };
 
@@ -339,11 +339,12 @@ static int port_free(const char *host, uint16_t port, struct err *err)
   return 0;
 }
 
-static int split_address(const char *name, const char *text, char host[128], uint64_t *port, struct err *err)
+static int split_address(const char *name, const char *text, char host[LISTEN_HOST_SIZE], uint64_t *port,
+                         struct err *err)
 {
   struct str all = str_of(text);
   ptrdiff_t colon = str_rfind(all, ':');
-  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, 128) ||
+  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, LISTEN_HOST_SIZE) ||
       str_u64(str_skip(all, (size_t)(colon + 1)), port) || *port > 65535)
     return err_set(err, -EINVAL, "'%s' must be ADDRESS:PORT, not '%s'", name, text);
   return 0;
@@ -351,7 +352,7 @@ static int split_address(const char *name, const char *text, char host[128], uin
 
 static int open_metrics_listener(struct supervisor *s, struct err *err)
 {
-  char host[128];
+  char host[LISTEN_HOST_SIZE];
   uint64_t port;
   s->metrics_listener = -1;
   if (!s->config->metrics_listen[0])
@@ -363,7 +364,7 @@ static int open_metrics_listener(struct supervisor *s, struct err *err)
 
 static int open_listeners(struct supervisor *s, struct err *err)
 {
-  char host[128];
+  char host[LISTEN_HOST_SIZE];
   uint64_t port;
   int bad = split_address("listen", s->config->listen, host, &port, err);
   if (bad)
@@ -419,7 +420,7 @@ static int own_data(const char *data, struct err *err)
 
 static int lock_data(struct supervisor *s, struct err *err)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   int r = path_mkdirs(s->config->warden.data, 0700);
   if (r)
     return err_set(err, r, "data directory %s: %s", s->config->warden.data, strerrordesc_np(-r));

@@ -342,7 +342,8 @@ static int run(struct shell *s, struct line *l, const char *id, struct err *err)
 
 /* ---- a box for it ---- */
 
-int shell_box(struct line *l, const char *team, const char *ref, unsigned seconds, char id[24], struct err *err)
+int shell_box(struct line *l, const char *team, const char *ref, unsigned seconds, char id[BOX_ID_SIZE],
+              struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   char token[AGENT_CLIENT_TOKEN], init[AGENT_CLIENT_TOKEN + 32];
@@ -417,7 +418,7 @@ int shell_main(int argc, char **argv)
   struct err err = ERR_NONE;
   struct shell s = {.status = LOST};
   struct shell_options w = {.team = ""};
-  char team[40], id[24];
+  char team[UUID_SIZE], id[BOX_ID_SIZE];
   split(&s, &argc, argv);
   if (argc < 2 || !strcmp(argv[1], "--help")) {
     puts(help);

@@ -4,8 +4,10 @@
 #define CLOCHE_CLI_SHELL_H
 
 #include "cli/template.h"
+#include "wire/sizes.h"
 
 /* A sandbox of a template; its id is left in `id`. */
-int shell_box(struct line *l, const char *team, const char *ref, unsigned seconds, char id[24], struct err *err);
+int shell_box(struct line *l, const char *team, const char *ref, unsigned seconds, char id[BOX_ID_SIZE],
+              struct err *err);
 
 #endif

@@ -64,10 +64,10 @@ static void team_item(struct str p, void *arg)
 {
   struct team_query *w = arg;
   if (!w->out[0] && (!w->slug.n || str_eq(w->slug, wire_get(p, W_SLUG))))
-    wire_copyz(p, W_TEAM, w->out, 40);
+    wire_copyz(p, W_TEAM, w->out, UUID_SIZE);
 }
 
-int tpl_team(struct line *l, const char *team, struct str ref, char out[40], struct err *err)
+int tpl_team(struct line *l, const char *team, struct str ref, char out[UUID_SIZE], struct err *err)
 {
   struct str space, rest;
   struct team_query query = {.out = out};
@@ -75,7 +75,7 @@ int tpl_team(struct line *l, const char *team, struct str ref, char out[40], str
   if (str_cut(ref, '/', &space, &rest))
     query.slug = space;
   else if (team[0])
-    return str_copyz(str_of(team), out, 40);
+    return str_copyz(str_of(team), out, UUID_SIZE);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
   int r = admin_call(l, &b, team_item, &query, err);
@@ -116,7 +116,7 @@ void tpl_free(struct tpl *t)
 int tpl_find(struct line *l, const char *team, const char *ref, struct tpl *out, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  char id[40];
+  char id[UUID_SIZE];
   *out = (struct tpl){0};
   int r = tpl_team(l, team, str_of(ref), id, err);
   if (r)
@@ -197,7 +197,7 @@ static void print_layers(const char *layers)
 {
   struct str rest = str_of(layers ? layers : ""), line;
   while (rest.n) {
-    char path[4096], size[24];
+    char path[PATH_MAX], size[24];
     str_cut(rest, '\n', &line, &rest);
     if (!str_copyz(line, path, sizeof(path)))
       printf("  %10s  %s\n", size_text(tree_bytes(path), size), path);
@@ -224,7 +224,7 @@ static int show(struct words *w)
 /* ---- history ---- */
 
 struct past {
-  char build[40];
+  char build[UUID_SIZE];
   char tags[512];
   int64_t created_us;
   unsigned cpus, memory_mb, state;
@@ -290,7 +290,7 @@ static int read_past(struct words *w, const struct tpl *t, struct pasts *all)
 static int find_named(struct words *w, const char *ref, struct tpl *t)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  char team[40];
+  char team[UUID_SIZE];
   *t = (struct tpl){0};
   int r = tpl_team(w->l, w->team, str_of(ref), team, w->err);
   if (r)
@@ -336,7 +336,7 @@ static bool has_tag(const char *tags, struct str tag)
 }
 
 /* An id, its unique beginning, or 'previous': the finished one before what the tag points to. */
-static int choose(const struct pasts *all, const char *word, struct str tag, char out[40], struct err *err)
+static int choose(const struct pasts *all, const char *word, struct str tag, char out[UUID_SIZE], struct err *err)
 {
   size_t hits = 0;
   bool behind = false, previous = !strcmp(word, "previous");
@@ -345,7 +345,7 @@ static int choose(const struct pasts *all, const char *word, struct str tag, cha
     if (p->state != JOB_READY)
       continue;
     if ((previous && behind && !hits) || (strlen(word) >= 4 && str_starts(str_of(p->build), str_of(word)))) {
-      memcpy(out, p->build, 40);
+      memcpy(out, p->build, UUID_SIZE);
       hits++;
     }
     behind |= has_tag(p->tags, tag);
@@ -376,7 +376,7 @@ static int put_tag(struct words *w, const struct tpl *t, const char *build, cons
 static int rollback(struct words *w)
 {
   struct str name, tag;
-  char build[40], text[130], bare[300];
+  char build[UUID_SIZE], text[130], bare[300];
   cleanup_tpl struct tpl t;
   struct pasts all = {0};
   if (!str_cut(str_of(w->argv[2]), ':', &name, &tag))
@@ -513,7 +513,7 @@ static int call_import(struct words *w, const char *team, const char *kind, cons
 /* A directory is a layout; a file is an archive of one kind or the other. */
 static int import(struct words *w)
 {
-  char path[PATH_MAX], team[40];
+  char path[PATH_MAX], team[UUID_SIZE];
   struct stat st;
   cleanup_tpl struct tpl t = {0};
   if (!realpath(w->argv[2], path) || stat(path, &st))
@@ -604,12 +604,12 @@ static int run(struct words *w)
               : err_set(w->err, -EINVAL, "no verb '%s'; see cloche template --help", w->argv[1]);
 }
 
-static void take_flags(struct words *w, int *argc, char **argv, char team[40])
+static void take_flags(struct words *w, int *argc, char **argv, char team[UUID_SIZE])
 {
   int to = 1;
   for (int i = 1; i < *argc; i++) {
     if (!strcmp(argv[i], "--team") && i + 1 < *argc)
-      str_copyz(str_of(argv[++i]), team, 40);
+      str_copyz(str_of(argv[++i]), team, UUID_SIZE);
     else if (!strcmp(argv[i], "--dry-run"))
       w->dry = true;
     else if (!strcmp(argv[i], "--gzip"))
@@ -626,7 +626,7 @@ int template_main(int argc, char **argv)
 {
   struct line l;
   struct err err = ERR_NONE;
-  char team[40] = "";
+  char team[UUID_SIZE] = "";
   struct words w = {.l = &l, .team = team, .err = &err};
   if (argc < 2 || !strcmp(argv[1], "--help")) {
     puts(help);

@@ -6,7 +6,7 @@
 #include "cli/admin_client.h"
 
 struct tpl {
-  char id[32], team[40], slug[128], name[160], build[40];
+  char id[TEMPLATE_ID_SIZE], team[UUID_SIZE], slug[DISPLAY_NAME_SIZE], name[TEMPLATE_REF_SIZE], build[UUID_SIZE];
   bool public;
   unsigned cpus, memory_mb, disk_mb;
   uint64_t spawns, builds;
@@ -20,7 +20,7 @@ int tpl_find(struct line *l, const char *team, const char *ref, struct tpl *out,
 void tpl_free(struct tpl *t);
 #define cleanup_tpl __attribute__((cleanup(tpl_free)))
 /* The namespace of a reference as a team's id; without one, `team` or the first. */
-int tpl_team(struct line *l, const char *team, struct str ref, char out[40], struct err *err);
+int tpl_team(struct line *l, const char *team, struct str ref, char out[UUID_SIZE], struct err *err);
 
 int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err);
 /* argv[0]: NAME[:TAG], then options. Follows the build to its end. */

@@ -31,8 +31,8 @@ struct parcel {
 
 struct build_plan {
   struct line *line;
-  char team[40], build[UUID_TEXT]; /* build: the one under way, or the last one */
-  unsigned switches;               /* bits of the flags that stages have, too */
+  char team[UUID_SIZE], build[UUID_TEXT]; /* build: the one under way, or the last one */
+  unsigned switches;                      /* bits of the flags that stages have, too */
   struct buf recipe, tags;
   struct str name;
   struct str start, ready;           /* of the command line */
@@ -248,7 +248,7 @@ static int put_file(struct build_plan *o, const char *path, struct err *err)
 }
 
 /* Where files to copy come from must be known before the first step that copies. */
-static void find_directory(struct build_plan *o, int argc, char **argv, char own[4096])
+static void find_directory(struct build_plan *o, int argc, char **argv, char own[PATH_MAX])
 {
   const char *file = NULL, *directory = NULL;
   for (int i = 0; i + 1 < argc; i++) {
@@ -375,7 +375,7 @@ static int send_parcel(struct line *l, const struct build_plan *o, const char *t
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_fd int fd = -1;
-  char id[24];
+  char id[UPLOAD_ID_SIZE];
   uint64_t bytes = 0;
   struct err why = ERR_NONE;
   begin_file_request(team, p, WIRE_FILE_LOOK, ref, &b);
@@ -399,7 +399,7 @@ static int request(struct line *l, const struct build_plan *o, const char *team,
                    struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  char id[24];
+  char id[TEMPLATE_ID_SIZE];
   random_id(id, 20);
   wire_begin(&b, WIRE_BUILD_REQUEST, 1, 0);
   wire_putz(&b, W_TEAM, team);
@@ -412,7 +412,7 @@ static int request(struct line *l, const struct build_plan *o, const char *team,
   int r = admin_call(l, &b, NULL, NULL, err);
   if (r)
     return r;
-  char template_id[32];
+  char template_id[TEMPLATE_ID_SIZE];
   wire_copyz(buf_str(&b), W_TEMPLATE, template_id, sizeof(template_id));
   for (size_t i = 0; i < o->parcels.n; i++)
     if ((r = send_parcel(l, o, team, template_id, &o->parcels.p[i], err)))
@@ -525,7 +525,7 @@ static int build_watched(struct line *l, const struct build_plan *o, const char 
 /* ---- what a failed one left ---- */
 
 /* The build under the tag `failed`, "" when there is none. */
-static void find_failed_box(struct line *l, const struct build_plan *o, const char *team, char build[40])
+static void find_failed_box(struct line *l, const struct build_plan *o, const char *team, char build[UUID_SIZE])
 {
   struct err err = ERR_NONE;
   cleanup_tpl struct tpl t = {0};
@@ -535,13 +535,14 @@ static void find_failed_box(struct line *l, const struct build_plan *o, const ch
 }
 
 /* The sandbox that the box of the failed step has become; "" when there is none. */
-static void find_kept_box(struct line *l, const struct build_plan *o, const char *team, const char *job, char id[64])
+static void find_kept_box(struct line *l, const struct build_plan *o, const char *team, const char *job,
+                          char id[BOX_ID_SIZE])
 {
   struct err err = ERR_NONE;
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   cleanup_free char *ref = xstrndup(o->name.p, o->name.n);
   begin_build_request(&b, team, ref, job);
-  if (admin_call(l, &b, NULL, NULL, &err) || wire_copyz(buf_str(&b), W_ID, id, 64))
+  if (admin_call(l, &b, NULL, NULL, &err) || wire_copyz(buf_str(&b), W_ID, id, BOX_ID_SIZE))
     id[0] = 0;
 }
 
@@ -551,7 +552,7 @@ static void open_failed_box(struct line *l, const struct build_plan *o, const ch
                             const char *before)
 {
   struct err err = ERR_NONE;
-  char build[40], id[64];
+  char build[UUID_SIZE], id[BOX_ID_SIZE];
   find_kept_box(l, o, team, job, id);
   if (id[0]) {
     printf("the box in which it failed is sandbox %s, as it stands: cloche shell %s; its files are " STR_FMT
@@ -580,7 +581,7 @@ static int build_now(struct build_plan *o, struct str tags, struct err *err)
 
 int tpl_build(struct line *l, const char *team, int argc, char **argv, struct err *err)
 {
-  char before[40], directory[4096];
+  char before[UUID_SIZE], directory[PATH_MAX];
   struct str tag;
   struct build_plan o = {.line = l,
                          .recipe = BUF_INIT(RECIPE_MAX),

@@ -15,7 +15,7 @@
 #define PIECE     ((size_t)64 << 10)
 
 struct walk {
-  char path[4096];
+  char path[PATH_MAX];
   size_t n, added, removed, changed;
 };
 
@@ -72,7 +72,7 @@ static void print_path(const struct walk *w, char mark, const char *why)
 
 static bool same_link(int a, int b, const char *name)
 {
-  char x[4096], y[4096];
+  char x[PATH_MAX], y[PATH_MAX];
   ssize_t n = readlinkat(a, name, x, sizeof(x)), m = readlinkat(b, name, y, sizeof(y));
   return n == m && n >= 0 && !memcmp(x, y, (size_t)n);
 }

@@ -6,6 +6,7 @@
  * itself. */
 #include "cli/cli.h"
 #include "net/cert.h"
+#include "wire/sizes.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,16 +15,16 @@
 #define PUBLIC_CA "/etc/ssl/certs/ca-certificates.crt"
 
 struct place {
-  char dir[400];
+  char dir[DATA_DIR_SIZE];
   char domain[254];
   const char *names[NAMES_MAX];
   size_t nnames;
   bool new_authority;
 };
 
-static void file_in(const struct place *p, const char *name, char out[512])
+static void file_in(const struct place *p, const char *name, char out[DATA_PATH_SIZE])
 {
-  snprintf(out, 512, "%s/%s", p->dir, name);
+  snprintf(out, DATA_PATH_SIZE, "%s/%s", p->dir, name);
 }
 
 static int help(FILE *to, int status)
@@ -46,7 +47,7 @@ static int help(FILE *to, int status)
 
 static int keep(const struct place *p, const char *name, struct str text, unsigned mode, struct err *err)
 {
-  char path[512];
+  char path[DATA_PATH_SIZE];
   file_in(p, name, path);
   int r = file_write_atomic(path, text.p, text.n, mode);
   return r ? err_set(err, r, "%s: %s", path, strerrordesc_np(-r)) : 0;
@@ -54,7 +55,7 @@ static int keep(const struct place *p, const char *name, struct str text, unsign
 
 static int fetch(const struct place *p, const char *name, struct buf *out, struct err *err)
 {
-  char path[512];
+  char path[DATA_PATH_SIZE];
   file_in(p, name, path);
   int r = file_read(path, out);
   return r ? err_set(err, r, "%s: %s", path, strerrordesc_np(-r)) : 0;
@@ -110,7 +111,7 @@ static int print_certificate(const struct place *p, const char *name, struct err
 
 static int have_authority(const struct place *p, struct cert *out, struct err *err)
 {
-  char path[512];
+  char path[DATA_PATH_SIZE];
   file_in(p, "ca-key.pem", path);
   if (p->new_authority || access(path, F_OK))
     return 0;

@@ -117,7 +117,7 @@ bool tls_listener_renewed(struct tls_listener *s, bool now)
 static int open_listeners(struct tls_listener *s, const char *text, size_t n, tls_listener_free_fn is_free,
                           tls_listener_bind_fn bind_shared, struct err *err)
 {
-  char host[128];
+  char host[LISTEN_HOST_SIZE];
   struct str all = str_of(text);
   ptrdiff_t colon = str_rfind(all, ':');
   uint64_t port;

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 
 struct tls_listener {
-  char cert[600], key[600]; /* paths; "" = no https */
-  int *listeners;           /* one per gate */
-  int material;             /* sealed memory as control.h tells; -1 = none */
+  char cert[DATA_PATH_SIZE], key[DATA_PATH_SIZE]; /* paths; "" = no https */
+  int *listeners;                                 /* one per gate */
+  int material;                                   /* sealed memory as control.h tells; -1 = none */
   struct stat seen[2];
   int64_t looked_us, tickets_us;
-  char url[160];
+  char url[URL_SIZE];
 };
 
 /* serve.c: says whether a port is free; opens a socket that shares its port with others. */

@@ -30,7 +30,7 @@ struct gate {
   const struct warden_events *events; /* see warden_client.h */
   struct http_server *server;
   struct tls *tls, *tls_inward; /* of the https listener; towards services that speak TLS inside a box */
-  char domain[256];
+  char domain[DOMAIN_SIZE];
   bool admin_on; /* there is an administrator's token; the warden knows it */
   bool greeted;  /* the warden's hello came */
 

@@ -11,7 +11,7 @@ static void access_log(struct gate *g, struct http_x *x, const char *box, int st
   if (!every || g->logged++ % every)
     return;
   const struct http_head *h = http_x_head(x);
-  char peer[80], method[16], path[256], code[16], took[24];
+  char peer[PEER_SIZE], method[16], path[256], code[16], took[24];
   http_x_peer(x, peer, sizeof(peer));
   snprintf(method, sizeof(method), STR_FMT, STR_ARG(h->method));
   snprintf(path, sizeof(path), STR_FMT, STR_ARG(h->path));

@@ -5,7 +5,7 @@
 #include "gate/team_usage.h"
 
 struct usage {
-  char team[40];
+  char team[UUID_SIZE];
   size_t open[USAGE_KINDS];
 };
 

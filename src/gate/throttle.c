@@ -2,6 +2,8 @@
 /* throttle.c - see throttle.h. */
 #include "gate/throttle.h"
 
+#include "wire/sizes.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 
@@ -37,7 +39,7 @@ int client_read(const char *text, uint8_t out[CLIENT_LEN])
 
 void client_of(const struct http_x *x, uint8_t out[CLIENT_LEN])
 {
-  char text[80];
+  char text[PEER_SIZE];
   http_x_peer(x, text, sizeof(text));
   if (client_read(text, out))
     memset(out, 0xff, CLIENT_LEN);
@@ -109,7 +111,7 @@ void throttle_forgive(struct throttle *t, const uint8_t client[CLIENT_LEN], int6
 
 void throttle_log(struct throttle *t, const struct http_x *x, const char *what, struct str shown)
 {
-  char peer[80], begins[8] = "";
+  char peer[PEER_SIZE], begins[8] = "";
   int64_t now = clock_mono_us();
   t->lines = MAX(0.0, t->lines - (double)(now - t->logged_us) / 1e6);
   t->logged_us = now;

@@ -116,6 +116,25 @@ static void each_route_names_its_own_failure(void **state)
   }
 }
 
+static void a_failed_create_says_for_programs_whether_it_may_succeed(void **state)
+{
+  static const struct {
+    int error;
+    const char *code;
+  } table[] = {{-EIO, "\"error_code\":\"sandbox_create_failed\""},
+               {-ESHUTDOWN, "\"error_code\":\"sandbox_create_failed\""},
+               {-EINVAL, "\"error_code\":\"sandbox_create_refused\""},
+               {-ENOENT, NULL},
+               {-EAGAIN, NULL}};
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    lab.status = table[i].error;
+    lab_keyed("POST", "/v2/sandboxes", STR("{\"templateID\":\"base\"}"), &out);
+    assert_int_equal(lab_says(&out, "error_code"), table[i].code != NULL);
+    assert_true(!table[i].code || lab_says(&out, table[i].code));
+  }
+}
+
 static void a_limit_is_final_and_a_rate_says_when(void **state)
 {
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
@@ -212,6 +231,7 @@ int main(void)
       cmocka_unit_test(the_api_owns_the_paths_that_take_a_key),
       cmocka_unit_test(an_error_says_whether_a_repeat_helps),
       WHOLE(each_route_names_its_own_failure),
+      WHOLE(a_failed_create_says_for_programs_whether_it_may_succeed),
       WHOLE(a_limit_is_final_and_a_rate_says_when),
       WHOLE(browsers_may_read_the_headers_about_repeats),
       WHOLE(nothing_reaches_the_warden_without_a_key),

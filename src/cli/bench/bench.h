@@ -5,6 +5,7 @@
 #define CLOCHE_CLI_BENCH_BENCH_H
 
 #include "cli/bench/bench_http.h"
+#include "wire/sizes.h"
 
 /* Samples of one row. */
 struct series {
@@ -35,7 +36,7 @@ void client_close(struct client *c);
 #define cleanup_client __attribute__((cleanup(client_close)))
 
 struct bench_box {
-  char id[64], token[256], domain[200];
+  char id[BOX_ID_SIZE], token[256], domain[200];
   struct origin origin;    /* where it is reached by host name */
   struct bench_http *line; /* to it alone, in that case */
 };
@@ -49,7 +50,7 @@ int bench_box_fork(struct client *c, struct bench_box *g, struct bench_box *copy
 int bench_box_run(struct client *c, struct bench_box *g, const char *code, const char *context, const char *expect,
                   struct err *err);
 int bench_box_command(struct client *c, struct bench_box *g, const char *command, const char *expect, struct err *err);
-int bench_box_context(struct client *c, struct bench_box *g, char id[64], struct err *err);
+int bench_box_context(struct client *c, struct bench_box *g, char id[BOX_ID_SIZE], struct err *err);
 int bench_box_context_end(struct client *c, struct bench_box *g, const char *id, struct err *err);
 /* Any request to a port of the box; k->headers are added to what the edge needs. */
 int bench_box_request(struct client *c, struct bench_box *g, unsigned port, struct call *k, struct err *err);

@@ -211,7 +211,7 @@ int bench_box_command(struct client *c, struct bench_box *g, const char *command
   return r ? r : expected(k, expect, err);
 }
 
-int bench_box_context(struct client *c, struct bench_box *g, char id[64], struct err *err)
+int bench_box_context(struct client *c, struct bench_box *g, char id[BOX_ID_SIZE], struct err *err)
 {
   struct call *k = fresh(c, "POST", "/contexts");
   k->body = STR("{}");
@@ -221,7 +221,7 @@ int bench_box_context(struct client *c, struct bench_box *g, char id[64], struct
     return r;
   cleanup_arena struct arena a = ARENA_INIT(1 << 16);
   struct json *v = json_read(&a, buf_str(&k->answer), 0, NULL);
-  return str_copyz(json_text(json_get(v, "id"), STR("")), id, 64) || !id[0]
+  return str_copyz(json_text(json_get(v, "id"), STR("")), id, BOX_ID_SIZE) || !id[0]
              ? err_set(err, -EPROTO, "the new context has no id")
              : 0;
 }

@@ -129,7 +129,7 @@ static int context_times(struct bench *b, struct err *err)
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   for (unsigned i = 0; i < scaled(b, 30) && !r; i++) {
-    char id[64];
+    char id[BOX_ID_SIZE];
     space_out(b);
     r = bench_box_context(&s.client, &s.box, id, err);
     if (!r)

@@ -100,7 +100,7 @@ bool api_box_id(struct req *r, struct str *id)
 {
   struct str head, tail;
   bool legacy = str_cut(r->id, '-', &head, &tail);
-  bool good = head.n > 0 && head.n < 48 && !(legacy && str_find(tail, '-') >= 0);
+  bool good = head.n > 0 && head.n < BOX_ID_SIZE && !(legacy && str_find(tail, '-') >= 0);
   for (size_t i = 0; i < head.n; i++)
     good &= (head.p[i] >= 'a' && head.p[i] <= 'z') || (head.p[i] >= '0' && head.p[i] <= '9');
   if (!good)

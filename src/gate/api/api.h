@@ -8,7 +8,7 @@
 #include "gate/warden_client.h"
 
 struct team {
-  char id[40], name[128], slug[128];
+  char id[UUID_SIZE], name[DISPLAY_NAME_SIZE], slug[DISPLAY_NAME_SIZE];
   uint8_t proof[SHA256_LEN]; /* hash of its key */
   unsigned timeout_max_s;    /* longest life of one run of its sandboxes */
   int64_t until_us;          /* cached until then */
@@ -97,6 +97,7 @@ void api_empty(struct req *r, int status);
 /* What the client gets for an error of the warden. changes: the request may have changed something before it failed. */
 struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, bool changes);
 void api_warden_error(struct req *r, const struct warden_reply *reply); /* the same, with the warden's message */
+void api_warden_error_code(struct req *r, const struct warden_reply *reply, const char *code); /* with error_code */
 void api_too_fast(struct req *r, struct str message, uint64_t seconds); /* 429 with Retry-After */
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 

@@ -153,9 +153,15 @@ struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, boo
 
 void api_warden_error(struct req *r, const struct warden_reply *reply)
 {
+  api_warden_error_code(r, reply, NULL);
+}
+
+void api_warden_error_code(struct req *r, const struct warden_reply *reply, const char *code)
+{
   struct str message = wire_get(reply->packet, W_MESSAGE);
   bool changes = strcmp(r->entry->method, "GET") != 0;
   struct api_failure f = api_failure_of(reply->status, wire_u64(reply->packet, W_RETRY, 1), changes);
+  f.code = code;
   if (f.status == 500)
     api_fail(r, &f, "Failed to %s: " STR_FMT, r->entry->action, STR_ARG(message));
   else

@@ -115,9 +115,9 @@ void key_list(struct req *r)
 static bool want_name(struct req *r, struct str *name)
 {
   *name = json_text(json_get(r->json, "name"), STR_NONE);
-  if (name->n && name->n < 128)
+  if (name->n && name->n < DISPLAY_NAME_SIZE)
     return true;
-  api_error(r, 400, "'name' must be a text of 1 to 127 bytes");
+  api_error(r, 400, "'name' must be a text of 1 to %d bytes", DISPLAY_NAME_SIZE - 1);
   return false;
 }
 
@@ -139,7 +139,7 @@ void key_create(struct req *r)
 {
   struct str name;
   uint8_t hash[SHA256_LEN];
-  char mask[64], *text = arena_alloc(r->arena, KEY_TEXT);
+  char mask[KEY_MASK_SIZE], *text = arena_alloc(r->arena, KEY_TEXT);
   if (!want_name(r, &name))
     return;
   key_make(text, hash, mask);

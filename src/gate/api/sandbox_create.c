@@ -191,12 +191,28 @@ static size_t put_timing(const struct req *r, struct str packet, char *out, size
   return MIN(n, size - 1);
 }
 
+/* For programs: will the same request ever succeed? */
+static const char *create_error_code(int warden_status)
+{
+  switch (api_failure_of(warden_status, 0, true).status) {
+  case 500:
+  case 503:
+    return "sandbox_create_failed";
+  case 400:
+  case 403:
+  case 507:
+    return "sandbox_create_refused";
+  default:
+    return NULL; /* the status says it: no such template, or a limit */
+  }
+}
+
 static void created(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   r->pending_call = 0;
   if (reply->status) {
-    api_warden_error(r, reply);
+    api_warden_error_code(r, reply, create_error_code(reply->status));
     return;
   }
   struct box_view v;
@@ -213,7 +229,7 @@ static void create(struct req *r, struct create_request *o)
 {
   if (!read_create(r, o))
     return;
-  char id[24] = "i";
+  char id[BOX_ID_SIZE] = "i";
   random_id(id + 1, 20);
   cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX),
                          allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX);

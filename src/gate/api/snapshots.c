@@ -229,7 +229,7 @@ void sandbox_fork(struct req *r)
   if (!begin(r, &b, WIRE_BOX_FORK))
     return;
   for (int64_t i = 0; i < count; i++) {
-    char id[24] = "i";
+    char id[BOX_ID_SIZE] = "i";
     random_id(id + 1, 20);
     buf_addf(&ids, "%s%s", i ? "," : "", id);
   }

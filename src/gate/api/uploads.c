@@ -57,7 +57,7 @@ void upload_link(struct req *r)
 
 struct upload {
   int fd; /* -1: not open */
-  char id[24];
+  char id[UPLOAD_ID_SIZE];
   uint64_t size, expires;
   struct str signature;
   bool open; /* the warden has a file of ours that is neither stored nor dropped */

@@ -770,7 +770,7 @@ static void route_told(const struct warden_reply *reply, void *arg)
 
 struct recheck {
   struct gate *gate;
-  char id[64];
+  char id[BOX_ID_SIZE];
   uint64_t run;
 };
 

@@ -15,7 +15,7 @@
 
 /* What is known of a box, cached until the warden announces that it ended. */
 struct route {
-  char id[64], team[40], mask_host[256];
+  char id[BOX_ID_SIZE], team[UUID_SIZE], mask_host[DOMAIN_SIZE];
   unsigned flags;
   uint8_t access[SHA256_LEN], traffic[SHA256_LEN]; /* hashes of its tokens, where it has them */
   uint8_t clients[8][CLIENT_LEN];                  /* that have shown the access token or were vouched for */

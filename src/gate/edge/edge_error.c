@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* edge_error.c - refusals at the edge, in the exact words clients look for. */
-#include "gate/edge/edge.h"
+#include "gate/edge/edge_error.h"
 
 #include <stdio.h>
 

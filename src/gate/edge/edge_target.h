@@ -4,9 +4,10 @@
 #define CLOCHE_GATE_EDGE_TARGET_H
 
 #include "base/base.h"
+#include "wire/sizes.h"
 
 struct edge_target {
-  char box[64];
+  char box[BOX_ID_SIZE];
   unsigned port;
   size_t skip; /* path style: bytes of the path that name the target; 0 otherwise */
 };
