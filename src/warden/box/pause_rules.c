@@ -55,7 +55,7 @@ static enum verdict connect_running(enum connect_mode mode, struct asked asked)
 
 static bool may_resume(struct connect_facts box, enum connect_mode mode)
 {
-  if (mode == CONNECT_TRAFFIC) /* a cold start is nothing that traffic should set off: what it is meant for does not run */
+  if (mode == CONNECT_TRAFFIC) /* traffic starts nothing cold: the service that it is meant for would not run */
     return (box.flags & BOX_AUTO_RESUME) && box.tier != TIER_FILES;
   return mode != CONNECT_JOIN;
 }
