@@ -14,7 +14,7 @@ static int path_in(char out[PATH_MAX], const char *dir, struct err *err)
 {
   if ((size_t)snprintf(out, PATH_MAX, "%s/" BOOT_ID_NAME, dir) < PATH_MAX)
     return 0;
-  return err_set(err, -ENAMETOOLONG, "too long a name: %s/" BOOT_ID_NAME, dir);
+  return err_set(err, -ENAMETOOLONG, "path too long: %s/" BOOT_ID_NAME, dir);
 }
 
 /* One page and two inodes: the root and the file. */

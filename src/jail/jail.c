@@ -60,7 +60,7 @@ const struct cgroup_ops *jail_groups(struct err *err)
 static int check_names(const char *instance, const char *id, struct err *err)
 {
   if (!name_ok(instance) || !name_ok(id))
-    return err_set(err, -EINVAL, "not a name for a box: %s/%s", instance ? instance : "", id ? id : "");
+    return err_set(err, -EINVAL, "invalid box name: %s/%s", instance ? instance : "", id ? id : "");
   return 0;
 }
 
@@ -70,9 +70,9 @@ int jail_check_namespaces(const struct jail_spec *s, struct err *err)
   if (r)
     return r;
   if (!s->hostname || !*s->hostname || strlen(s->hostname) > HOST_NAME_MAX)
-    return err_set(err, -EINVAL, "box %s has no hostname that fits", s->id);
+    return err_set(err, -EINVAL, "box %s: its hostname is missing or too long", s->id);
   if (s->id_base < JAIL_IDS || s->id_base > UINT32_MAX - 2 * JAIL_IDS)
-    return err_set(err, -EINVAL, "box %s: ids from %" PRIu32 " are not a range of their own", s->id, s->id_base);
+    return err_set(err, -EINVAL, "box %s: ids from %" PRIu32 " are not a valid range", s->id, s->id_base);
   return 0;
 }
 
@@ -134,7 +134,7 @@ int jail_enter_fds(const struct jail_spec *spec, const struct jail *j, struct ja
     enter_fds->fds[enter_fds->n++] = openat(join.into, "cgroup.procs", O_WRONLY | O_CLOEXEC);
   for (size_t i = 0; i < enter_fds->n; i++)
     if (enter_fds->fds[i] < 0)
-      r = err_errno(err, "opening the way into box %s", spec->id);
+      r = err_errno(err, "opening descriptors to enter box %s", spec->id);
   if (r)
     jail_enter_fds_close(enter_fds);
   return r;
@@ -158,7 +158,7 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
     return err_set(err, -ESRCH, "box %s does not exist any more", id);
   cleanup_fd int netns = jail_open_ns(init.pid, "net", NULL);
   if (netns < 0)
-    return err_set(err, -ESRCH, "box %s is going", id);
+    return err_set(err, -ESRCH, "box %s is being removed", id);
   *out = (struct jail){.init = init, .pidfd = steal_fd(&pidfd), .netns = steal_fd(&netns)};
   return 0;
 }

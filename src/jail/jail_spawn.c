@@ -48,7 +48,7 @@
 static void own_as(uint32_t uid)
 {
   if (syscall(SYS_setresuid, -1, uid, -1)) {
-    log_error("a thread can't change its user");
+    log_error("changing the user of a thread failed");
     abort();
   }
   syscall(SYS_setfsuid, 0); /* CLONE_INTO_CGROUP asks for access to the group */
@@ -106,7 +106,7 @@ static int clone_lent(struct lender *l, int *pidfd, struct err *err)
   int code = pthread_create(&l->thread, NULL, lend, l);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (code)
-    return err_set(err, -code, "no thread for a box's first process: %s", strerrordesc_np(code));
+    return err_set(err, -code, "creating a thread for a box's first process: %s", strerrordesc_np(code));
   while (sem_wait(&l->begun) && errno == EINTR)
     ;
   int pid = l->code ? -l->code : l->pid;
@@ -200,7 +200,7 @@ int jail_map_ns(uint32_t base, struct err *err)
   if (pid == 0)
     wait_as_mapping(ours);
   if (pid < 0)
-    return err_errno(err, "cloning for a mapping of ids");
+    return err_errno(err, "cloning a process for an id mapping");
   int r = write_map(pid, "uid_map", base, err);
   if (!r)
     r = write_map(pid, "gid_map", base, err);
@@ -213,7 +213,7 @@ int jail_map_ns(uint32_t base, struct err *err)
 static int tell(int sock, const void *what, size_t n, const int *fds, size_t nfds, struct err *err)
 {
   ssize_t k = fd_send(sock, what, n, fds, nfds, 0);
-  return k < 0 ? err_set(err, (int)k, "talking to a new box: %s", strerrordesc_np((int)-k)) : 0;
+  return k < 0 ? err_set(err, (int)k, "sending to the first process of a box: %s", strerrordesc_np((int)-k)) : 0;
 }
 
 /* End of file is the exec; a failure report is a death; silence is one too. */
@@ -230,7 +230,7 @@ static int await_exec(int sock, struct err *err)
   if (k == 0)
     return 0;
   if (k != (ssize_t)sizeof(f))
-    return err_set(err, -EIO, "a new box sent %zd bytes where a report has %zu", k, sizeof(f));
+    return err_set(err, -EIO, "the first process of a box sent %zd bytes, a report has %zu", k, sizeof(f));
   f.what[sizeof(f.what) - 1] = 0;
   return err_set(err, f.code > 0 ? -f.code : -EIO, "%s: %s", f.what, strerrordesc_np(f.code));
 }
@@ -408,7 +408,7 @@ static int make_cache(const struct jail_spec *spec, pid_t pid, int *out, struct 
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
                             .userns_fd = (uint64_t)userns};
   if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
-    return err_errno(err, "giving box %s its cache", spec->id);
+    return err_errno(err, "mounting the cache of box %s", spec->id);
   *out = steal_fd(&tree);
   return 0;
 }
@@ -471,7 +471,7 @@ static int start_child(const struct jail_spec *spec, const struct jail_created *
   int r = report_failure(b, send_root(spec, b, err), err);
   r = r ? r : await_exec(b->sock, err);
   if (!r && !spec->zygote && (r = child_set_priority(b->pid, true)))
-    err_set(err, r, "giving the agent of box %s its share of the processors: %s", spec->id, strerrordesc_np(-r));
+    err_set(err, r, "setting the priority of the agent of box %s: %s", spec->id, strerrordesc_np(-r));
   return r;
 }
 

@@ -197,7 +197,7 @@ static int parse_status_line(struct str line, struct http_head *out, const char 
   return h1_value(out->reason) ? 0 : refuse(why, 400, "bad byte in status line");
 }
 
-static struct str blanks_off(struct str s)
+static struct str trim_spaces(struct str s)
 {
   while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
     s = str_skip(s, 1);
@@ -212,7 +212,7 @@ static int parse_header(struct str line, struct http_header *h, const char **why
     return refuse(why, 400, "folded header line");
   if (!str_cut(line, ':', &h->name, &h->value) || !h1_token(h->name))
     return refuse(why, 400, "bad header name");
-  h->value = blanks_off(h->value);
+  h->value = trim_spaces(h->value);
   return h1_value(h->value) ? 0 : refuse(why, 400, "bad byte in header value");
 }
 
@@ -261,7 +261,7 @@ static void note_connection(struct str v, struct notes *seen)
   struct str word;
   do {
     str_cut(v, ',', &word, &v);
-    word = blanks_off(word);
+    word = trim_spaces(word);
     seen->close |= str_ieq(word, STR("close"));
     seen->keep_alive |= str_ieq(word, STR("keep-alive"));
   } while (v.n);

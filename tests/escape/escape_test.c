@@ -324,7 +324,7 @@ int main(int argc, char **argv)
     return 2;
   }
   attempts_path = argv[1];
-  house_open(&test_host, attempts_path);
+  test_host_open(&test_host, attempts_path);
   bait_set();
   template_nodes();
   protect_ourselves();
@@ -338,6 +338,6 @@ int main(int argc, char **argv)
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(others_can_not_reach_what_a_box_wrote);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(harmless_attempts_succeed_outside_of_a_box);
   int failed = _cmocka_run_group_tests("escape", tests, n, NULL, close_all);
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

@@ -64,7 +64,7 @@ static void copy_program(const char *from, const char *to)
   close(out);
 }
 
-void house_open(struct test_host *h, const char *guest)
+void test_host_open(struct test_host *h, const char *guest)
 {
   static const char *const dirs[] = {"bin", "dev", "etc", "home", "proc", "sys", "tmp", "var", "srv"};
   struct err err = ERR_NONE;
@@ -96,7 +96,7 @@ void house_open(struct test_host *h, const char *guest)
     give_up("opening the instance", &err);
 }
 
-void house_close(struct test_host *h)
+void test_host_close(struct test_host *h)
 {
   open_house = NULL;
   jail_sweep(h->instance, nobody, NULL, NULL); /* boxes of tests that failed */

@@ -7,7 +7,7 @@
 
 struct test_host { /* what the boxes of one test program share */
   char instance[32];
-  char top[64]; /* temporary directory, removed by house_close */
+  char top[64]; /* temporary directory, removed by test_host_close */
   char base[96], extra[96];
 };
 
@@ -19,8 +19,8 @@ struct box {
 };
 
 /* `guest` is the path of the static guest program. Both end the test program with a message when they fail. */
-void house_open(struct test_host *h, const char *guest);
-void house_close(struct test_host *h);
+void test_host_open(struct test_host *h, const char *guest);
+void test_host_close(struct test_host *h);
 
 struct jail_spec test_spec(struct test_host *h, struct box *b, const char *id);
 void box_start(struct box *b, struct jail_spec *spec);             /* spawns; failing is a test failure */

@@ -115,11 +115,11 @@ static void no_criu_on_this_machine(void **state)
   skip();
 }
 
-int sleeping_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n)
+int run_checkpoint_tests(int argc, char **argv, const struct CMUnitTest *tests, size_t n)
 {
   const struct CMUnitTest nothing[] = {cmocka_unit_test(no_criu_on_this_machine)};
   if (argc != 2 || geteuid() != 0) {
-    fprintf(stderr, "usage (as root): %s SLEEPER\n", argv[0]);
+    fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
     return 2;
   }
   const char *own = getenv("CLOCHE_CRIU");
@@ -129,10 +129,10 @@ int sleeping_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n
     cmocka_set_test_filter(getenv("CLOCHE_TEST"));
   if (getenv("CLOCHE_LOG_DEBUG"))
     log_level_set(LOG_DEBUG);
-  house_open(&test_host, argv[1]);
+  test_host_open(&test_host, argv[1]);
   bool able = access(criu.program, X_OK) == 0;
   int failed =
       able ? _cmocka_run_group_tests("tests", tests, n, NULL, NULL) : cmocka_run_group_tests(nothing, NULL, NULL);
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

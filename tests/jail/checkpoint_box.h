@@ -23,6 +23,6 @@ void sleep_and_wake(struct box *b, const struct jail_spec *spec);
 
 struct CMUnitTest;
 /* Runs `n` tests; where there is no criu they are skipped. What a test program's main returns. */
-int sleeping_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
+int run_checkpoint_tests(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
 
 #endif

@@ -871,5 +871,5 @@ int main(int argc, char **argv)
       cmocka_unit_test(cycles_leave_nothing_behind),
       cmocka_unit_test(this_host_is_proven),
   };
-  return sleeping_run(argc, argv, tests, ARRAY_LEN(tests));
+  return run_checkpoint_tests(argc, argv, tests, ARRAY_LEN(tests));
 }

@@ -153,5 +153,5 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_network_that_is_made_anew_is_not_dumped),
       cmocka_unit_test(a_long_run_of_memory_comes_back),
   };
-  return sleeping_run(argc, argv, tests, ARRAY_LEN(tests));
+  return run_checkpoint_tests(argc, argv, tests, ARRAY_LEN(tests));
 }

@@ -362,10 +362,10 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_box_that_wrote_much_takes_its_disk_along),
       cmocka_unit_test(at_the_end_no_image_and_no_disk_is_left),
   };
-  house_open(&test_host, argv[1]);
+  test_host_open(&test_host, argv[1]);
   /* None made ahead: the disk that comes back is the one that is taken. */
   disk_pool_set(&(struct disk_pool_rules){.ready = 0, .kept = 4, .wipe = wipes});
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

@@ -200,8 +200,8 @@ int main(int argc, char **argv)
     perror("a mount namespace");
     return 2;
   }
-  house_open(&test_host, argv[1]);
+  test_host_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, open_all, close_all);
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

@@ -145,8 +145,8 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone),
       cmocka_unit_test(a_blank_whose_maker_is_killed_ends_by_itself),
   };
-  house_open(&test_host, argv[1]);
+  test_host_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

@@ -855,8 +855,8 @@ int main(int argc, char **argv)
     fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
     return 2;
   }
-  house_open(&test_host, argv[1]);
+  test_host_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, open_shared, close_shared);
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

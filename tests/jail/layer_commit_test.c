@@ -307,9 +307,9 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_file_with_many_long_names_does_not_grow),
       cmocka_unit_test(the_size_of_a_layer_counts_a_file_once),
   };
-  house_open(&test_host, argc > 1 ? argv[1] : "guest");
+  test_host_open(&test_host, argc > 1 ? argv[1] : "guest");
   int failed = cmocka_run_group_tests_name("commit", tests, NULL, NULL);
   disk_pool_close();
-  house_close(&test_host);
+  test_host_close(&test_host);
   return failed;
 }

@@ -121,5 +121,5 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_box_that_goes_on_has_no_name_too_many),
       cmocka_unit_test(what_a_killed_dump_left_goes_and_nothing_else),
   };
-  return sleeping_run(argc, argv, tests, ARRAY_LEN(tests));
+  return run_checkpoint_tests(argc, argv, tests, ARRAY_LEN(tests));
 }

@@ -264,7 +264,7 @@ static int check_room(const struct dump *d, uint64_t more, struct err *err)
 {
   struct statvfs fs;
   if (fstatvfs(d->dir, &fs))
-    return err_errno(err, "looking at the disk of %s", d->checkpoint);
+    return err_errno(err, "reading the free space of %s", d->checkpoint);
   uint64_t reserve = MIN(d->job.criu->reserve, (uint64_t)fs.f_blocks * fs.f_frsize / SMALL_DISK);
   uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
   if (free >= reserve && free - reserve >= more)
@@ -403,8 +403,8 @@ static int take(struct dump *d, struct err *err)
   unlinkat(d->dir, CRIU_JOURNAL_NAME, 0);
   unlinkat(d->dir, "stats-dump", 0);
   r = settle(d, err);
-  log_debug("box %s to disk: looked at in %" PRId64 " us, written in %" PRId64 " us, settled in %" PRId64 " us",
-            d->spec->id, asked - began, written - asked, clock_mono_us() - written);
+  log_debug("box %s dumped: inspected in %" PRId64 " us, criu in %" PRId64 " us, synced in %" PRId64 " us", d->spec->id,
+            asked - began, written - asked, clock_mono_us() - written);
   return r;
 }
 
@@ -421,7 +421,7 @@ static int settle_name(const char *checkpoint, struct err *err)
 {
   char parent[PATH_MAX];
   if (str_copyz(path_dir(str_of(checkpoint)), parent, sizeof(parent)))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s", checkpoint);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s", checkpoint);
   cleanup_fd int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", parent) : 0;
 }
@@ -481,8 +481,7 @@ void jail_rescue(const char *checkpoint, const char *instance, const char *id)
   if (failed)
     log_error("box %s: %s", id ? id : "", err.msg);
   else if (undone)
-    log_warn("box %s: criu was killed while it was in %u of its threads; they are back where they were", id ? id : "",
-             undone);
+    log_warn("box %s: criu was killed during a dump; the state of %u threads was restored", id ? id : "", undone);
 }
 
 void jail_link_remaps_remove(const char *checkpoint, const struct jail *j, bool again)

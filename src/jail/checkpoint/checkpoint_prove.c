@@ -26,7 +26,7 @@ static int prove(const struct jail_criu *criu, const struct jail_spec *spec, con
     return r;
   r = jail_restore(criu, spec, checkpoint, &j, why);
   if (!r && jail_wait(&j, 0, &status) != -ETIMEDOUT)
-    r = err_set(why, -EIO, "a restored box did not live");
+    r = err_set(why, -EIO, "a restored box exited at once");
   jail_kill(spec->instance, spec->id, &j, NULL);
   jail_wait(&j, 5000, &status);
   jail_close(&j);
@@ -42,9 +42,9 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
   snprintf(id, sizeof(id), "proof-%d", getpid());
   if ((size_t)snprintf(box, sizeof(box), "%s/%s", dir, id) >= sizeof(box) ||
       (size_t)snprintf(checkpoint, sizeof(checkpoint), "%s/%s.checkpoint", dir, id) >= sizeof(checkpoint))
-    return err_set(why, -ENAMETOOLONG, "too long a name: %s", dir);
+    return err_set(why, -ENAMETOOLONG, "path too long: %s", dir);
   if ((size_t)snprintf(runtime, sizeof(runtime), "%s" JAIL_RUNTIME, lower) >= sizeof(runtime))
-    return err_set(why, -ENAMETOOLONG, "too long a name: %s", lower);
+    return err_set(why, -ENAMETOOLONG, "path too long: %s", lower);
   if (access(criu->program, X_OK))
     return err_errno(why, "no criu at %s", criu->program);
   struct jail_spec spec = {.instance = instance,

@@ -292,7 +292,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
   if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_set_priority(pid, true))
-    return err_set(err, -ESRCH, "box %s died as soon as it was restored", spec->id);
+    return err_set(err, -ESRCH, "box %s exited as soon as it was restored", spec->id);
   r = limit_watching(pid, err);
   r = r ? r : ext_conns_abort(out->netns, &s->manifest, err);
   return r || !s->job.criu->held ? r : jail_freeze(spec->instance, spec->id, true, err);
@@ -320,7 +320,7 @@ static int build(struct restore *s, struct jail *out, struct err *err)
   created = clock_mono_us();
   if (!r)
     r = fill(s, out, err);
-  log_debug("box %s from disk: checked in %" PRId64 " us, jail created in %" PRId64 " us, filled in %" PRId64 " us",
+  log_debug("box %s restored: checked in %" PRId64 " us, jail created in %" PRId64 " us, criu in %" PRId64 " us",
             s->spec->id, checked - began, created - checked, clock_mono_us() - created);
   return r;
 }

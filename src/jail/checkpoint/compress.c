@@ -16,7 +16,7 @@ static int packed_name(char out[NAME_MAX_], const char *name, struct err *err)
 {
   if ((size_t)snprintf(out, NAME_MAX_, "%s" TAIL, name) < NAME_MAX_)
     return 0;
-  return err_set(err, -ENAMETOOLONG, "too long a name: %s", name);
+  return err_set(err, -ENAMETOOLONG, "path too long: %s", name);
 }
 
 static bool is_memory(const struct manifest_entry *i)

@@ -342,7 +342,7 @@ static int receive(const struct criu_job *job, int sock, int pidfd, int64_t dead
       continue;
     if (n <= 0)
       return err_set(err, -EREMOTEIO, "criu exited before its response");
-    return read_answer(str_make(bytes, (size_t)n), a) ? err_set(err, -EBADMSG, "criu's answer can't be read") : 0;
+    return read_answer(str_make(bytes, (size_t)n), a) ? err_set(err, -EBADMSG, "criu: protocol error") : 0;
   }
 }
 
@@ -377,10 +377,10 @@ static int exchange_messages(const struct criu_job *job, int sock, int pidfd, pi
   struct answer a;
   put_request(&b, job);
   if (buf_failed(&b))
-    return err_set(err, -E2BIG, "a request of more than %zu bytes to criu", MESSAGE_MAX);
+    return err_set(err, -E2BIG, "the request to criu is larger than %zu bytes", MESSAGE_MAX);
   setsockopt(sock, SOL_SOCKET, SO_SNDBUFFORCE, &(int){(int)b.n + 65536}, sizeof(int));
   if (send(sock, b.p, b.n, MSG_NOSIGNAL) < 0)
-    return err_set(err, -EREMOTEIO, "criu did not take its task: %s", strerrordesc_np(errno));
+    return err_set(err, -EREMOTEIO, "sending the request to criu: %s", strerrordesc_np(errno));
   for (;;) {
     int r = receive(job, sock, pidfd, deadline, &a, err);
     if (!r && a.type == REQUEST_NOTIFY)

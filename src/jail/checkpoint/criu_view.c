@@ -81,7 +81,7 @@ static int view_files(int checkpoint, int userns, struct err *err)
 static int add_own(int checkpoint, struct criu_view *v, const char *name, const struct buf *message, struct err *err)
 {
   if (v->n == CRIU_OWN_MAX || str_copyz(str_of(name), v->covers[v->n].name, sizeof(v->covers[0].name)))
-    return err_set(err, -E2BIG, "a checkpoint with several boxes in it");
+    return err_set(err, -E2BIG, "the checkpoint has more user and host name namespaces than a box");
   v->n++;
   return write_own(checkpoint, v->own, name, message, err);
 }

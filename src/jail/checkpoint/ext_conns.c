@@ -49,7 +49,7 @@ int ext_conns_keep_addresses(int netns, const struct manifest *m, uint32_t own, 
   for (size_t i = 0; i < m->addresses.n && !r; i++)
     if (m->addresses.p[i] != own)
       r = rtnl_address(sock, index, m->addresses.p[i], 32);
-  return r ? err_set(err, r, "lending a box its former address: %s", strerrordesc_np(-r)) : 0;
+  return r ? err_set(err, r, "adding a box's former address to its loopback: %s", strerrordesc_np(-r)) : 0;
 }
 
 struct diag {
@@ -121,9 +121,9 @@ static void end_all(int sock, const found_list *list)
     } answer = {0};
     if (ask(sock, SOCK_DESTROY, NLM_F_ACK, list->p[i].family, &list->p[i].id) ||
         recv(sock, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head))
-      log_warn("a connection of a restored box could not be ended: %s", strerrordesc_np(errno));
+      log_warn("closing a connection of a restored box failed: %s", strerrordesc_np(errno));
     else if (answer.head.nlmsg_type == NLMSG_ERROR && answer.body.error && answer.body.error != -ENOENT)
-      log_warn("a connection of a restored box could not be ended: %s", strerrordesc_np(-answer.body.error));
+      log_warn("closing a connection of a restored box failed: %s", strerrordesc_np(-answer.body.error));
   }
 }
 
@@ -143,7 +143,7 @@ static int cut_all(int netns, struct err *err)
   cleanup_fd int sock = jail_net_talk(netns, NETLINK_SOCK_DIAG, err);
   for (size_t i = 0; sock >= 0 && i < ARRAY_LEN(families); i++)
     if (find_all(sock, families[i], &list))
-      log_warn("the connections of a restored box can't be listed");
+      log_warn("listing the connections of a restored box failed");
   if (sock >= 0)
     end_all(sock, &list);
   vec_free(&list);

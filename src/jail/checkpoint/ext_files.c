@@ -159,7 +159,7 @@ static int add_file(const char *link, struct str path, const struct box_mounts *
   struct statx st;
   char key[64];
   if (statx(AT_FDCWD, link, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st))
-    return errno == ENOENT ? 0 : err_errno(err, "looking at %s", link);
+    return errno == ENOENT ? 0 : err_errno(err, "reading the status of %s", link);
   if (is_own(own, st.stx_mnt_id))
     return 0;
   snprintf(key, sizeof(key), "file[%" PRIx64 ":%" PRIx64 "]", (uint64_t)st.stx_mnt_id, (uint64_t)st.stx_ino);

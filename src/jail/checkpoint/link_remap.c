@@ -22,7 +22,7 @@ static void take_away(int root, const char *path, uint64_t inode, bool exact)
   if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || (exact && st.st_ino != inode))
     return;
   if (unlinkat(dir, name, 0))
-    log_warn("%s stays in a box: %s", path, strerrordesc_np(errno));
+    log_warn("removing link remap %s from a box failed: %s", path, strerrordesc_np(errno));
 }
 
 /* "inode path", each ended by a zero; a dump that was killed may have left half of one. */

@@ -143,7 +143,7 @@ static int measure_all(const struct settling *s, struct manifest *m, struct err 
   struct stat st;
   for (size_t i = 0; i < s->fds.n; i++) {
     if (fstat(s->fds.p[i], &st))
-      return err_errno(err, "looking at %s", m->entries.p[i].name);
+      return err_errno(err, "reading the status of %s", m->entries.p[i].name);
     m->entries.p[i].size = (uint64_t)st.st_size;
   }
   return 0;

@@ -392,7 +392,8 @@ static void restore_text(const struct criu_journal_piece *p)
   if (fd < 0 || pread(fd, now.was, p->n, (off_t)p->at) != (ssize_t)p->n || memcmp(now.was, p->is, p->n))
     return;
   if (pwrite(fd, p->was, p->n, (off_t)p->at) != (ssize_t)p->n)
-    log_warn("process %d has foreign code at %llx: %s", p->pid, (unsigned long long)p->at, strerrordesc_np(errno));
+    log_warn("process %d: restoring its code at %llx failed: %s", p->pid, (unsigned long long)p->at,
+             strerrordesc_np(errno));
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------ */

@@ -142,7 +142,7 @@ static int write_identity(const char *heaps, const char *name, const struct iden
   int n = snprintf(line, sizeof(line), STR_FMT " %" PRIu64 " %" PRIu64 " %s\n", STR_ARG(boot_id()), id->device,
                    id->inode, id->handle);
   if (path_of(path, heaps, name, IDS))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s/%s", heaps, name);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s/%s", heaps, name);
   cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   return fd < 0 || fd_write_all(fd, line, (size_t)n) ? err_errno(err, "writing %s", path) : 0;
 }
@@ -391,7 +391,7 @@ int zygote_heap_keep(const char *heaps, const char *name, int fd, struct err *er
   char path[PATH_MAX], temp[PATH_MAX], tail[40];
   snprintf(tail, sizeof(tail), ".%d-%" PRId64, getpid(), clock_mono_us());
   if (path_of(path, heaps, name, "") || path_of(temp, heaps, name, tail))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s/%s", heaps, name);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s/%s", heaps, name);
   if (mkdir(heaps, 0700) && errno != EEXIST)
     return err_errno(err, "making %s", heaps);
   pthread_mutex_lock(&keeping);

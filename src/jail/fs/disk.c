@@ -14,7 +14,7 @@ static int path_in(char out[PATH_MAX], const char *dir, const char *name, struct
 {
   if ((size_t)snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX)
     return 0;
-  return err_set(err, -ENAMETOOLONG, "too long a name: %s/%s", dir, name);
+  return err_set(err, -ENAMETOOLONG, "path too long: %s/%s", dir, name);
 }
 
 static int open_limited(const char *dir, const struct jail_limits *limits, struct err *err)
@@ -22,7 +22,7 @@ static int open_limited(const char *dir, const struct jail_limits *limits, struc
   char image[PATH_MAX], boxes[PATH_MAX];
   int r = path_in(image, dir, DISK_IMAGE_NAME, err);
   if (!r && str_copyz(path_dir(str_of(dir)), boxes, sizeof(boxes)))
-    r = err_set(err, -ENAMETOOLONG, "too long a name: %s", dir);
+    r = err_set(err, -ENAMETOOLONG, "path too long: %s", dir);
   if (r)
     return r;
   if (access(image, F_OK) == 0) {

@@ -91,7 +91,7 @@ static int seed_path(char out[PATH_MAX], const char *boxes, const struct jail_li
   if ((size_t)snprintf(out, PATH_MAX, "%s/.seeds/%" PRIu64 "-%" PRIu64 ".img", boxes, image_bytes(l), inodes_of(l)) <
       PATH_MAX)
     return 0;
-  return err_set(err, -ENAMETOOLONG, "too long a name: %s/.seeds", boxes);
+  return err_set(err, -ENAMETOOLONG, "path too long: %s/.seeds", boxes);
 }
 
 /* Made under another name and renamed: whoever finds the seed finds a whole one. Several workers may make the same seed
@@ -188,7 +188,7 @@ static int loop_attach(int image, char name[LOOP_NAME], struct err *err)
     if (errno != EBUSY && errno != ENXIO && errno != ENOENT)
       return err_errno(err, "setting up %s", name);
   }
-  return err_set(err, -EBUSY, "no loop device could be had in %d tries", LOOP_TRIES);
+  return err_set(err, -EBUSY, "no free loop device after %d tries", LOOP_TRIES);
 }
 
 /* `path` is what the device holds, for messages. */

@@ -154,7 +154,7 @@ static int make_one(const struct want *want, uint64_t serial, struct ready *out)
   image_name(want->boxes, serial, image);
   out->tree = disk_make(want->boxes, image, &want->limits, &err);
   if (out->tree < 0) {
-    log_warn("no disk pre-created: %s", err.msg);
+    log_warn("pre-creating a disk failed: %s", err.msg);
     return out->tree;
   }
   if ((r = disk_usage_read(out->tree, &out->fresh)))
@@ -213,7 +213,7 @@ static void wipe(struct returned *l)
   }
   pool.nreturned--;
   if (r) {
-    log_debug("a disk is not used again: %s", strerrordesc_np(-r));
+    log_debug("disk not reused: %s", strerrordesc_np(-r));
     give_back(&l->want, &l->disk);
   } else {
     pool.reused++;

@@ -211,7 +211,7 @@ static int link_again(struct commit *c, int to, const char *name, const struct s
   buf_adds(&b, buf_str(&c->path));
   buf_addf(&b, "%s%s", b.n ? "/" : "", name);
   if (buf_failed(&b))
-    return err_set(c->err, -ENAMETOOLONG, "too long a path: %.200s/%.100s", buf_z(&c->path), name);
+    return err_set(c->err, -ENAMETOOLONG, "path too long: %.200s/%.100s", buf_z(&c->path), name);
   if (b.n >= PATH_MAX) /* it can't be named in one call; a copy for each name could fill the host's disk */
     return err_set(c->err, -ENAMETOOLONG, "%.200s/...: a file with several names has one of more than %d bytes",
                    buf_z(&c->path), PATH_MAX);
@@ -328,7 +328,7 @@ static int publish(const char *temp, const char *layer, bool quick, struct err *
   if (quick)
     return 0;
   if (str_copyz(path_dir(str_of(layer)), above, sizeof(above)))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s", layer);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s", layer);
   cleanup_fd int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 || fsync(fd) ? err_errno(err, "writing out %s", above) : 0;
 }
@@ -337,7 +337,7 @@ static int copy_to(int from, uint32_t id_base, enum manner manner, const char *l
 {
   char temp[PATH_MAX];
   if ((size_t)snprintf(temp, sizeof(temp), "%s.new-XXXXXX", layer) >= sizeof(temp))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s", layer);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s", layer);
   if (!mkdtemp(temp))
     return err_errno(err, "making %s", temp);
   int r = copy_all(from, id_base, manner, temp, err);

@@ -143,7 +143,7 @@ static void stage_clear(struct stage *s)
   }
   if (s->before >= 0) {
     if (fchdir(s->before))
-      log_warn("a worker's directory stays: %s", strerror(errno));
+      log_warn("restoring the working directory of a worker failed: %s", strerror(errno));
     close(s->before);
   }
   if (s->dir >= 0)

@@ -533,7 +533,7 @@ int dns_proxy_set(const char *dir, uint32_t slot, const char *lines, struct err 
 {
   char path[PATH_MAX];
   if ((size_t)snprintf(path, sizeof(path), "%s/%u", dir, slot) >= sizeof(path))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s", dir);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s", dir);
   if (!lines)
     return unlink(path) && errno != ENOENT ? err_errno(err, "removing %s", path) : 0;
   int r = write_aside(path, lines);

@@ -264,7 +264,7 @@ static int start_dns_proxy(const struct jail_net_config *c, uint32_t resolver, s
 static int check_config(const struct jail_net_config *c, struct err *err)
 {
   if (!c->instance || !*c->instance || strlen(c->instance) > JAIL_NAME_MAX || c->pool == 0 || (c->pool & 0xffff))
-    return err_set(err, -EINVAL, "the boxes' addresses need an instance and a /16");
+    return err_set(err, -EINVAL, "boxes need an instance name and a /16 of addresses (net_pool)");
   return 0;
 }
 
@@ -447,7 +447,7 @@ static void forget(struct buf *b, const char *table, uint32_t slot, const char *
 static int check_net(const struct jail_net *net, struct err *err)
 {
   if (!net->config || net->slot >= JAIL_NET_SLOTS)
-    return err_set(err, -EINVAL, "no network slot %u", net->slot);
+    return err_set(err, -EINVAL, "invalid network slot %u", net->slot);
   return check_config(net->config, err);
 }
 
@@ -503,11 +503,11 @@ int jail_net_talk(int netns, int protocol, struct err *err)
 {
   cleanup_fd int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
   if (home < 0 || setns(netns, CLONE_NEWNET))
-    return err_errno(err, "entering a box's network");
+    return err_errno(err, "entering a box's network namespace");
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
   int code = errno;
   if (setns(home, CLONE_NEWNET)) {
-    log_error("a thread can't leave a box's network namespace");
+    log_error("returning to the host's network namespace failed");
     abort();
   }
   return fd < 0 ? err_set(err, -code, "opening a netlink socket: %s", strerrordesc_np(code)) : fd;

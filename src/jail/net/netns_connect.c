@@ -38,7 +38,7 @@ static int socket_inside(int netns, int family, int type)
   int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int code = errno;
   if (setns(home, CLONE_NEWNET)) {
-    log_error("a thread can't leave a box's network namespace");
+    log_error("returning to the host's network namespace failed");
     abort();
   }
   return fd < 0 ? -code : fd;
@@ -75,7 +75,7 @@ static int try_connect(int netns, const struct sockaddr *to, socklen_t len, bool
 int jail_connect(const struct jail *j, unsigned port, bool wait, struct err *err)
 {
   if (port == 0 || port > 65535)
-    return err_set(err, -EINVAL, "no port %u", port);
+    return err_set(err, -EINVAL, "invalid port %u: a port is 1 to 65535", port);
   struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   struct sockaddr_in6 v6 = {
       .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -94,10 +94,10 @@ int jail_listen_unix(const struct jail *j, const char *name, struct err *err)
 {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
   if (str_copyz(str_of(name), at.sun_path + 1, sizeof(at.sun_path) - 1))
-    return err_set(err, -ENAMETOOLONG, "too long a name: %s", name);
+    return err_set(err, -ENAMETOOLONG, "path too long: %s", name);
   cleanup_fd int fd = socket_inside(j->netns, AF_UNIX, SOCK_STREAM);
   if (fd < 0)
-    return err_set(err, fd, "a socket in the box: %s", strerrordesc_np(-fd));
+    return err_set(err, fd, "creating a socket in the box: %s", strerrordesc_np(-fd));
   if (bind(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))))
     return err_errno(err, "binding a name in the box");
   return steal_fd(&fd);
