@@ -28,7 +28,7 @@
 
 /* --- what is held --------------------------------------------------------------------------------------------- */
 
-static void a_box_goes_on_where_it_was(void **state)
+static void a_restored_box_continues_where_it_was(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -143,7 +143,7 @@ static void other_processes_go_on_and_stand_still_meanwhile(void **state)
   close_box(&b);
 }
 
-static void the_wall_clock_is_right_and_the_other_goes_on(void **state)
+static void the_realtime_clock_is_right_and_the_monotonic_one_continues(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -184,7 +184,7 @@ static void assert_has_lines(const char *text, const char *wanted)
   }
 }
 
-static void a_restored_box_has_the_same_walls(void **state)
+static void a_restored_box_has_the_same_isolation(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -372,7 +372,7 @@ static uint64_t time_used(const struct box *b)
   return st.cpu_usec;
 }
 
-static void a_held_box_does_nothing_until_it_is_let_go(void **state)
+static void a_held_box_runs_nothing_until_it_is_thawed(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -401,7 +401,7 @@ static void a_held_box_does_nothing_until_it_is_let_go(void **state)
   close_box(&b);
 }
 
-static void what_can_not_be_held_is_named_and_the_box_lives_on(void **state)
+static void a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -724,7 +724,7 @@ static void flip_byte(const char *path, off_t at)
   close(fd);
 }
 
-static void a_packed_checkpoint_is_smaller_and_comes_back(void **state)
+static void a_compressed_checkpoint_is_smaller_and_is_restored(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -832,7 +832,7 @@ static void cycles_leave_nothing_behind(void **state)
   assert_int_equal(waitid(P_ALL, 0, &si, WEXITED | WNOHANG | __WALL), -1); /* no child is left */
 }
 
-static void this_host_is_proven(void **state)
+static void this_host_dumps_and_restores(void **state)
 {
   static const char *const argv[] = {"/cloche/guest", NULL};
   struct err why = ERR_NONE;
@@ -845,31 +845,31 @@ static void this_host_is_proven(void **state)
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_box_goes_on_where_it_was),
+      cmocka_unit_test(a_restored_box_continues_where_it_was),
       cmocka_unit_test(connections_inside_go_on),
       cmocka_unit_test(connections_of_a_former_address_are_ended),
       cmocka_unit_test(terminals_go_on),
       cmocka_unit_test(watches_deleted_files_and_timers_go_on),
       cmocka_unit_test(other_processes_go_on_and_stand_still_meanwhile),
-      cmocka_unit_test(the_wall_clock_is_right_and_the_other_goes_on),
-      cmocka_unit_test(a_restored_box_has_the_same_walls),
+      cmocka_unit_test(the_realtime_clock_is_right_and_the_monotonic_one_continues),
+      cmocka_unit_test(a_restored_box_has_the_same_isolation),
       cmocka_unit_test(a_fork_has_another_name_other_ids_and_files_of_its_own),
       cmocka_unit_test(the_boot_id_stays_across_a_checkpoint_and_is_new_in_a_fork),
       cmocka_unit_test(a_checkpoint_without_a_boot_id_is_restored),
       cmocka_unit_test(a_limited_disk_keeps_its_files_and_its_limit),
       cmocka_unit_test(a_dump_leaves_the_box_frozen_until_it_is_told),
-      cmocka_unit_test(a_held_box_does_nothing_until_it_is_let_go),
-      cmocka_unit_test(what_can_not_be_held_is_named_and_the_box_lives_on),
+      cmocka_unit_test(a_held_box_runs_nothing_until_it_is_thawed),
+      cmocka_unit_test(a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on),
       cmocka_unit_test(an_outside_connection_is_named_and_the_box_lives_on),
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),
       cmocka_unit_test(a_full_disk_is_told_and_the_box_lives_on),
       cmocka_unit_test(a_killed_criu_leaves_the_box_as_it_was),
       cmocka_unit_test(a_former_mount_is_waited_for),
       cmocka_unit_test(a_damaged_checkpoint_is_refused_with_the_file_named),
-      cmocka_unit_test(a_packed_checkpoint_is_smaller_and_comes_back),
+      cmocka_unit_test(a_compressed_checkpoint_is_smaller_and_is_restored),
       cmocka_unit_test(a_transient_checkpoint_serves_at_once_and_never_again),
       cmocka_unit_test(cycles_leave_nothing_behind),
-      cmocka_unit_test(this_host_is_proven),
+      cmocka_unit_test(this_host_dumps_and_restores),
   };
   return run_checkpoint_tests(argc, argv, tests, ARRAY_LEN(tests));
 }

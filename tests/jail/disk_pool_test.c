@@ -338,7 +338,7 @@ static void a_box_that_wrote_much_takes_its_disk_along(void **state)
   assert_true(reused_more_than(before));
 }
 
-static void at_the_end_no_image_and_no_disk_is_left(void **state)
+static void at_the_end_no_disk_image_and_no_mount_is_left(void **state)
 {
   struct box b;
   start(&b, "last");
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(the_next_box_has_the_disk_and_none_of_the_files),
       cmocka_unit_test(a_disk_that_was_looked_at_stays_its_boxs_own),
       cmocka_unit_test(a_box_that_wrote_much_takes_its_disk_along),
-      cmocka_unit_test(at_the_end_no_image_and_no_disk_is_left),
+      cmocka_unit_test(at_the_end_no_disk_image_and_no_mount_is_left),
   };
   test_host_open(&test_host, argv[1]);
   /* None made ahead: the disk that comes back is the one that is taken. */

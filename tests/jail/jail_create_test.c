@@ -45,7 +45,7 @@ static size_t groups(void)
   return n;
 }
 
-static void a_box_raised_in_a_blank_is_like_any_other(void **state)
+static void a_box_started_in_a_created_jail_is_like_any_other(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
@@ -70,7 +70,7 @@ static void a_box_raised_in_a_blank_is_like_any_other(void **state)
   assert_int_equal(groups(), 0);
 }
 
-static void a_blank_that_nobody_needs_leaves_nothing(void **state)
+static void a_created_jail_that_is_not_started_leaves_nothing(void **state)
 {
   struct box b;
   struct err err = ERR_NONE;
@@ -84,7 +84,7 @@ static void a_blank_that_nobody_needs_leaves_nothing(void **state)
   assert_int_equal(access(b.dir, F_OK), -1);
 }
 
-static void a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone(void **state)
+static void a_created_jail_started_with_a_missing_program_says_so_and_is_removed(void **state)
 {
   static const char *const argv[] = {"/no/such/program", NULL};
   struct box b;
@@ -101,7 +101,7 @@ static void a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone(voi
 }
 
 /* The process of a created jail shares nothing with its maker by then but the socket. */
-static void a_blank_whose_maker_is_killed_ends_by_itself(void **state)
+static void a_created_jail_whose_parent_is_killed_exits(void **state)
 {
   struct box b;
   int ready[2];
@@ -140,10 +140,10 @@ int main(int argc, char **argv)
   if (argc < 2)
     return 2;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_box_raised_in_a_blank_is_like_any_other),
-      cmocka_unit_test(a_blank_that_nobody_needs_leaves_nothing),
-      cmocka_unit_test(a_blank_that_is_raised_for_a_missing_program_says_so_and_is_gone),
-      cmocka_unit_test(a_blank_whose_maker_is_killed_ends_by_itself),
+      cmocka_unit_test(a_box_started_in_a_created_jail_is_like_any_other),
+      cmocka_unit_test(a_created_jail_that_is_not_started_leaves_nothing),
+      cmocka_unit_test(a_created_jail_started_with_a_missing_program_says_so_and_is_removed),
+      cmocka_unit_test(a_created_jail_whose_parent_is_killed_exits),
   };
   test_host_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -341,7 +341,7 @@ static int first_byte(int fd, char *text, size_t size)
   return poll(&p, 1, 5000) == 1 ? (int)read(fd, text, size) : -1;
 }
 
-static void a_door_reaches_a_localhost_service(void **state)
+static void jail_connect_reaches_a_service_on_localhost(void **state)
 {
   struct err err = ERR_NONE;
   char text[64] = "";
@@ -365,7 +365,7 @@ static void *knock_often(void *arg)
   return NULL;
 }
 
-static void doors_open_from_many_threads_and_leave_them_home(void **state)
+static void jail_connect_works_from_many_threads_and_leaves_them_in_their_namespace(void **state)
 {
   pthread_t t[8];
   char before[64] = "", after[64] = "";
@@ -383,7 +383,7 @@ static void doors_open_from_many_threads_and_leave_them_home(void **state)
   assert_string_equal(before, after);
 }
 
-static void figures_are_told(void **state)
+static void statistics_are_reported(void **state)
 {
   struct jail_stats st;
   struct err err = ERR_NONE;
@@ -597,7 +597,7 @@ static void a_layer_that_is_not_there_is_told(void **state)
   assert_int_equal(access(b.dir, F_OK), -1);
 }
 
-static void names_that_could_lead_astray_are_refused(void **state)
+static void names_that_are_no_plain_words_are_refused(void **state)
 {
   struct box b;
   struct jail j;
@@ -716,7 +716,7 @@ static void *spawn_some(void *arg)
   return NULL;
 }
 
-static void boxes_are_born_from_many_threads(void **state)
+static void boxes_start_from_many_threads(void **state)
 {
   pthread_t t[4];
   for (size_t i = 0; i < ARRAY_LEN(t); i++)
@@ -828,9 +828,9 @@ int main(int argc, char **argv)
       cmocka_unit_test(every_box_has_a_boot_id_of_its_own),
       cmocka_unit_test(files_copy_up_and_carry_unshifted_ids_on_disk),
       cmocka_unit_test(xattrs_whiteouts_and_directory_renames_work),
-      cmocka_unit_test(a_door_reaches_a_localhost_service),
-      cmocka_unit_test(doors_open_from_many_threads_and_leave_them_home),
-      cmocka_unit_test(figures_are_told),
+      cmocka_unit_test(jail_connect_reaches_a_service_on_localhost),
+      cmocka_unit_test(jail_connect_works_from_many_threads_and_leaves_them_in_their_namespace),
+      cmocka_unit_test(statistics_are_reported),
       cmocka_unit_test(the_memory_limit_kills_and_is_counted),
       cmocka_unit_test(the_task_limit_holds),
       cmocka_unit_test(the_disk_limit_answers_enospc),
@@ -843,11 +843,11 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_box_is_found_again_by_pid_and_start_time),
       cmocka_unit_test(a_program_that_is_not_there_is_told_and_leaves_nothing),
       cmocka_unit_test(a_layer_that_is_not_there_is_told),
-      cmocka_unit_test(names_that_could_lead_astray_are_refused),
+      cmocka_unit_test(names_that_are_no_plain_words_are_refused),
       cmocka_unit_test(a_console_inside_the_box_takes_its_output),
       cmocka_unit_test(a_sweep_takes_what_nobody_knows),
       cmocka_unit_test(cycles_leave_mounts_groups_and_descriptors_as_they_were),
-      cmocka_unit_test(boxes_are_born_from_many_threads),
+      cmocka_unit_test(boxes_start_from_many_threads),
       cmocka_unit_test(the_unified_hierarchy_makes_kills_and_freezes),
       cmocka_unit_test(the_doctor_finds_what_boxes_need),
   };
