@@ -62,6 +62,7 @@ struct http_x {
   int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
   bool reading;     /* the handler takes the body */
   bool body_told;
+  bool untimed;      /* silence inside the body has no limit */
   bool continue_due; /* the client waits for `100 Continue` */
   bool begun, ended, tunnel;
   bool bare;    /* the answer has no body on the wire: HEAD, 204, 304 */

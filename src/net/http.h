@@ -49,7 +49,8 @@ struct http_limits {
   size_t high_water;  /* queued output bytes at which http_congested() is true; 256 KiB; drain at a quarter of it */
   unsigned head_ms;   /* time for a complete head once its first byte came; 30 s */
   unsigned idle_ms;   /* time between requests on a kept connection; 640 s */
-  unsigned body_ms;   /* longest silence inside a request body that is being read (not paused); 300 s; 0 = none */
+  unsigned body_ms;   /* longest silence inside a request body that is being read (not paused); 300 s; 0 = none;
+                         http_x_body_untimed lifts it */
   unsigned linger_ms; /* longest time a peer may accept no byte of queued output before it is cut; 0 = none */
   size_t address_max; /* open connections from one address on which no request was accepted yet (http_x_accepted); 0 =
                          no limit */
@@ -111,6 +112,9 @@ void http_x_hold(
 
 void http_x_resume(struct http_x *x); /* body flows (answers Expect: 100-continue at first use) */
 void http_x_pause(struct http_x *x);
+/* No limit on silence inside this exchange's request body (http_limits.body_ms); for bodies that are a stream of
+ * events. The peer's disconnect, and whatever the handler waits for, end it. */
+void http_x_body_untimed(struct http_x *x);
 void http_x_body_max(struct http_x *x, uint64_t max); /* UINT64_MAX = none; more than it: 413, then closed */
 int64_t http_x_body_length(const struct http_x *x);   /* -1 = chunked, 0 = none */
 

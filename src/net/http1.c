@@ -277,7 +277,8 @@ static void peer_settle(struct peer *p, size_t waiting)
     server_idle_add(p->server, p);
   p->phase = phase;
   p->restart = false;
-  conn_deadline(&p->conn, phase_ms(&p->server->limits, phase));
+  bool untimed = phase == PEER_BODY && x && x->untimed;
+  conn_deadline(&p->conn, untimed ? 0 : phase_ms(&p->server->limits, phase));
 }
 
 static void peer_step(struct conn *c, struct str *in)

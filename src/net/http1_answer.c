@@ -125,6 +125,14 @@ void http_x_body_max(struct http_x *x, uint64_t max)
   x->body_max = max;
 }
 
+void http_x_body_untimed(struct http_x *x)
+{
+  x->untimed = true;
+  x->peer->restart = true;
+  if (!x->peer->via)
+    look_again(x);
+}
+
 int64_t http_x_body_length(const struct http_x *x)
 {
   if (x->frame.kind == H1_CHUNKED)

@@ -555,7 +555,7 @@ static unsigned patience(const struct stream *s, uint64_t *since)
     *since = s->moved_at;
     return l->linger_ms;
   }
-  return reads ? l->body_ms : 0;
+  return reads && !s->x->untimed ? l->body_ms : 0;
 }
 
 static void lose_patience(struct stream *s)

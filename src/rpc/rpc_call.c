@@ -168,6 +168,8 @@ static void stream_begin(struct rpc_call *c)
     return;
   struct http_header headers[HEADERS_MAX];
   size_t n = head_fill(c, content_type(c), headers);
+  if (n < HEADERS_MAX) /* nginx in front of the server passes events on as they come */
+    headers[n++] = (struct http_header){STR("X-Accel-Buffering"), STR("no")};
   c->begun = true;
   http_respond(c->x, 200, headers, n, HTTP_CHUNKED);
 }
@@ -520,6 +522,8 @@ void rpc_accept(struct http_x *x, const struct rpc_method *m, const struct rpc_s
   http_x_body_max(x, m->kind == RPC_CLIENT_STREAM ? UINT64_MAX : RPC_MESSAGE_MAX + FRAME_HEAD);
   if (m->kind == RPC_CLIENT_STREAM && request_refused(c))
     return;
+  if (m->kind == RPC_CLIENT_STREAM) /* its deadline, if any, and the peer's disconnect end it */
+    http_x_body_untimed(x);
   uint64_t ms = 0;
   struct str timeout = http_header(http_x_head(x), "Connect-Timeout-Ms");
   if (timeout.p && rpc_timeout_parse(timeout, &ms) == 0 && ms) {

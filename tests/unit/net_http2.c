@@ -739,6 +739,21 @@ static void times_run_out_where_they_should(void **state)
   h2_close();
 }
 
+static void an_untimed_body_may_be_silent(void **state)
+{
+  struct http_limits limits = http_limits_default;
+  limits.body_ms = 100;
+  h2_open(&limits);
+  struct answer *a = ask_with("POST", "/untimed", STR("some"), true, NULL, 0);
+  struct answer *b = ask_with("POST", "/collect", STR("some"), true, NULL, 0);
+  h2_until(b->closed);
+  assert_int_equal(b->status, 408);
+  h2_run_ms(300);
+  assert_false(a->closed);
+  assert_int_equal(a->status, 0);
+  h2_close();
+}
+
 static void a_stream_whose_window_stays_shut_is_cut(void **state)
 {
   struct http_limits limits = http_limits_default;
@@ -816,6 +831,7 @@ int main(void)
       cmocka_unit_test(cookies_in_many_fields_become_one),
       cmocka_unit_test(many_large_heads_are_read_in_turns),
       cmocka_unit_test(times_run_out_where_they_should),
+      cmocka_unit_test(an_untimed_body_may_be_silent),
       cmocka_unit_test(a_stream_whose_window_stays_shut_is_cut),
       cmocka_unit_test(nonsense_ends_the_connection),
       cmocka_unit_test(after_it_stops_listening_an_idle_connection_is_told_to_leave),

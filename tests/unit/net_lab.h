@@ -117,6 +117,10 @@ static void lab_request(struct http_x *x, void *arg)
     http_x_body_max(x, UINT64_MAX);
     http_x_resume(x);
     http_respond(x, 200, NULL, 0, HTTP_CHUNKED);
+  } else if (str_is(path, "/untimed")) {
+    http_x_handle(x, &lab_collect_ops, NULL);
+    http_x_body_untimed(x);
+    http_x_resume(x);
   } else if (str_is(path, "/hold")) {
     http_x_handle(x, &lab_hold_ops, NULL);
     lab.held = x;

@@ -508,6 +508,28 @@ static void times_run_out_where_they_should(void **state)
   lab_close();
 }
 
+static void an_untimed_body_may_be_silent_and_the_next_request_may_not(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct http_limits l = http_limits_default;
+  l.body_ms = 60;
+  lab_open(&l);
+  cleanup_fd int fd = lab_dial();
+  lab_say(fd, STR("POST /untimed HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"));
+  lab_run_ms(250);
+  lab_say(fd, STR("cd"));
+  lab_run_ms(250);
+  lab_say(fd, STR("e"));
+  lab_hear_until(fd, &out, "\r\n\r\n5");
+  assert_true(lab_has(&out, "HTTP/1.1 200 "));
+  assert_true(str_is(buf_str(&lab.body), "abcde"));
+  buf_clear(&out);
+  lab_say(fd, STR("POST /collect HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"));
+  assert_int_equal(lab_hear_until(fd, &out, NULL), 0);
+  assert_true(lab_has(&out, "HTTP/1.1 408 "));
+  lab_close();
+}
+
 static void a_busy_connection_is_not_idle(void **state)
 {
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
@@ -838,6 +860,7 @@ int main(void)
       cmocka_unit_test(a_chunked_body_over_its_limit_is_413),
       cmocka_unit_test(an_endless_upload_to_a_deaf_handler_is_cut),
       cmocka_unit_test(times_run_out_where_they_should),
+      cmocka_unit_test(an_untimed_body_may_be_silent_and_the_next_request_may_not),
       cmocka_unit_test(a_busy_connection_is_not_idle),
       cmocka_unit_test(a_peer_that_takes_nothing_is_cut_after_linger_ms),
       cmocka_unit_test(over_the_limit_the_oldest_idle_connection_makes_room),

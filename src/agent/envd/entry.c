@@ -45,7 +45,7 @@ static void link_fill(const char *path, struct arena *a, struct msg_entry *out)
 {
   char real[PATH_MAX];
   struct stat st;
-  out->has_target = true;
+  out->has_target = out->is_symlink = true;
   out->target = realpath(path, real) ? arena_str(a, str_of(real)) : out->path;
   bool whole = stat(path, &st) == 0;
   out->type = whole ? type_of(st.st_mode) : ENTRY_UNSPECIFIED;

@@ -123,7 +123,8 @@ SCHEMA(schema_entry, "EntryInfo", msg_entry, FIELD(msg_entry, name, 1, FT_STRING
        FIELD(msg_entry, owner, 7, FT_STRING, "owner", "owner"), FIELD(msg_entry, group, 8, FT_STRING, "group", "group"),
        FIELD(msg_entry, modified, 9, FT_TIME, "modifiedTime", "modified_time"),
        FIELD_OPT(msg_entry, target, has_target, 10, FT_STRING, "symlinkTarget", "symlink_target"),
-       FIELD(msg_entry, metadata, 11, FT_MAP, "metadata", "metadata"));
+       FIELD(msg_entry, metadata, 11, FT_MAP, "metadata", "metadata"),
+       FIELD(msg_entry, is_symlink, 12, FT_BOOL, "isSymlink", "is_symlink"));
 SCHEMA_PUBLIC(schema_path, "StatRequest", msg_path, FIELD(msg_path, path, 1, FT_STRING, "path", "path"));
 SCHEMA_PUBLIC(schema_entry_response, "StatResponse", msg_entry_response,
               FIELD_MSG(msg_entry_response, entry, 1, schema_entry, "entry"));

@@ -118,6 +118,7 @@ struct msg_entry {
   struct str target;
   bool has_target;
   struct rpc_list metadata; /* struct rpc_pair */
+  bool is_symlink;
 };
 struct msg_path {
   struct str path;

@@ -569,9 +569,18 @@ static bool agent_good(struct edge *e, struct str given)
   return true;
 }
 
+/* Input for a process, frame by frame, for as long as the client likes: silence is no sign of a dead peer there. */
+static bool is_input_stream(const struct edge *e)
+{
+  return e->target.port == ENVD_PORT &&
+         str_is(str_skip(http_x_head(e->x)->path, e->target.skip), "/process.Process/StreamInput");
+}
+
 static void let_in(struct edge *e)
 {
   http_x_accepted(e->x);
+  if (is_input_stream(e))
+    http_x_body_untimed(e->x);
   connect_in(e);
 }
 

@@ -41,7 +41,7 @@ async def test_a_link_shows_its_target(box: Either, unique: str) -> None:
     await box.files.write(f"{unique}.txt", "four")
     await box.commands.run(f"ln -s {unique}.txt {unique}.mid; ln -s {unique}.mid {unique}.end")
     info = await box.files.get_info(f"{unique}.end")
-    assert (info.name, info.type) == (f"{unique}.end", FileType.FILE)
+    assert (info.name, info.type) == (f"{unique}.end", FileType.SYMLINK)
     assert info.symlink_target == f"/home/user/{unique}.txt"
     assert info.permissions == "Lrwxrwxrwx"
     assert info.mode == 0o644
@@ -50,7 +50,7 @@ async def test_a_link_shows_its_target(box: Either, unique: str) -> None:
 async def test_a_broken_link_can_be_looked_at(box: Either, unique: str) -> None:
     await box.commands.run(f"ln -s nowhere {unique}")
     info = await box.files.get_info(unique)
-    assert info.type is None
+    assert info.type is FileType.SYMLINK
     assert info.symlink_target == f"/home/user/{unique}"
     assert info.mode == 0
 
@@ -178,7 +178,7 @@ async def test_list_keeps_the_asked_prefix_through_a_link(box: Either, unique: s
         f"/home/user/{unique}.link/inner/file",
         f"/home/user/{unique}.link/sub",
     ]
-    assert entries[2].type is FileType.DIR
+    assert entries[2].type is FileType.SYMLINK
 
 
 async def test_list_of_a_file_is_refused(box: Either, unique: str) -> None:

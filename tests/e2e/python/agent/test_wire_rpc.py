@@ -33,6 +33,34 @@ def test_a_stream_is_start_data_end_and_end_of_stream(raw: RawBox) -> None:
     assert events[3] == {}
 
 
+def test_a_stream_asks_proxies_not_to_buffer_it(raw: RawBox) -> None:
+    answer, _ = raw.stream(START, shell("true"))
+    assert answer.headers["X-Accel-Buffering"] == "no"
+    assert raw.rpc("filesystem.Filesystem/Stat", {"path": "/"}).headers["X-Accel-Buffering"] is None
+
+
+def test_links_keep_the_type_of_their_target_and_say_that_they_are_links(raw: RawBox) -> None:
+    raw.run("mkdir -p /tmp/links/dir && cd /tmp/links && touch file && ln -s file a && ln -s dir b && ln -s nowhere c")
+    listed = raw.rpc("filesystem.Filesystem/ListDir", {"path": "/tmp/links", "depth": 1}).json()["entries"]
+    found = {entry["name"]: (entry.get("type"), entry.get("isSymlink")) for entry in listed}
+    assert found == {
+        "a": ("FILE_TYPE_FILE", True),
+        "b": ("FILE_TYPE_DIRECTORY", True),
+        "c": (None, True),
+        "dir": ("FILE_TYPE_DIRECTORY", None),
+        "file": ("FILE_TYPE_FILE", None),
+    }
+    moved = raw.rpc("filesystem.Filesystem/Move", {"source": "/tmp/links/c", "destination": "/tmp/links/d"})
+    assert moved.json()["entry"]["isSymlink"] is True
+
+
+def test_clients_that_refuse_unknown_fields_get_no_new_one(raw: RawBox) -> None:
+    raw.run("ln -sfn /etc/passwd /tmp/old-link")
+    headers = {"User-Agent": "connect-python"}
+    entry = raw.rpc("filesystem.Filesystem/Stat", {"path": "/tmp/old-link"}, headers=headers).json()["entry"]
+    assert set(entry) == {"name", "type", "path"}
+
+
 @pytest.mark.parametrize(
     "command, end",
     [
