@@ -51,6 +51,7 @@ static int template_take(struct agent *a, struct str text, struct err *err)
   if (workdir.n && !is_home(a->default_user, workdir))
     text_take(&a->default_workdir, workdir);
   start_command_set(json_text(json_get(v, "start"), STR_NONE), json_text(json_get(v, "ready"), STR_NONE));
+  start_command_context(json_get(v, "startContext"));
   return 0;
 }
 

@@ -15,6 +15,7 @@ enum exec_tag {
   EXEC_USER = 2,   /* text; absent or empty: the box's root, whatever its /etc/passwd says */
   EXEC_CWD = 3,    /* text; absent or empty: the user's home */
   EXEC_ARG = 4,    /* text, once per argument; the first is the program */
+  EXEC_ENV = 5,    /* NAME=VALUE, once per variable: in place of the template's own; an empty one stands for none */
 };
 
 enum exec_what {

@@ -96,6 +96,47 @@ static void a_state_survives_its_own_text(void **state)
   build_state_free(&back);
 }
 
+static void references_are_replaced_by_the_values_of_the_build(void **state)
+{
+  static const char *const cases[][2] = {{"$A/x", "/srv/x"},   {"${A}b", "/srvb"},      {"$AB", ""},
+                                         {"a$", "a$"},         {"${A", "${A"},          {"$1$-${}", "$1$-${}"},
+                                         {"\\$A\\n", "$A\\n"}, {"$B", "$A `id` $(id)"}, {"$A$A", "/srv/srv"}};
+  struct build_state s = {0};
+  build_state_env(&s, STR("A"), STR("/srv"));
+  build_state_env(&s, STR("B"), STR("$A `id` $(id)"));
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    cleanup_buf struct buf out = BUF_INIT(256);
+    assert_int_equal(build_state_expand(&s, str_of(cases[i][0]), &out), 0);
+    assert_string_equal(buf_z(&out), cases[i][1]);
+  }
+  cleanup_buf struct buf small = BUF_INIT(4);
+  assert_int_equal(build_state_expand(&s, STR("$A$A"), &small), -E2BIG);
+  build_state_free(&s);
+}
+
+static void an_inherited_start_command_keeps_its_context(void **state)
+{
+  struct build_state s = {0}, grandchild = {0};
+  cleanup_buf struct buf config = BUF_INIT(4096), same = BUF_INIT(4096), own = BUF_INIT(4096);
+  const struct str base = STR("{\"env\":{\"A\":\"1\"},\"user\":\"bob\",\"workdir\":\"/b\",\"start\":\"serve\"}");
+  assert_int_equal(build_state_read(&s, base, NULL), 0);
+  build_state_config(&s, true, &same);
+  assert_string_equal(buf_z(&same), base.p); /* nothing has changed: nothing to mention */
+  build_state_env(&s, STR("A"), STR("2"));
+  build_state_text(&s.workdir, STR("/c"));
+  build_state_config(&s, true, &config);
+  assert_int_equal(build_state_read(&grandchild, buf_str(&config), NULL), 0);
+  assert_string_equal(grandchild.workdir, "/c");
+  assert_string_equal(grandchild.inherited->workdir, "/b");
+  assert_string_equal(grandchild.inherited->user, "bob");
+  assert_string_equal(grandchild.inherited->env.p[0].value, "1");
+  build_state_own_start(&grandchild);
+  build_state_config(&grandchild, true, &own);
+  assert_true(str_search(buf_str(&own), STR("startContext")) < 0);
+  build_state_free(&s);
+  build_state_free(&grandchild);
+}
+
 static void an_exported_templates_settings_win(void **state)
 {
   struct build_state s = {0};
@@ -261,6 +302,8 @@ int main(void)
       cmocka_unit_test(a_log_is_read_record_by_record_even_while_it_grows),
       cmocka_unit_test(only_layers_that_python_may_load_from_are_its_footing),
       cmocka_unit_test(variables_that_libraries_read_early_are_part_of_the_footing),
+      cmocka_unit_test(references_are_replaced_by_the_values_of_the_build),
+      cmocka_unit_test(an_inherited_start_command_keeps_its_context),
       cmocka_unit_test(a_full_log_says_so_and_still_takes_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,11 @@
 #include "agent/build/applets.h"
 #include "agent/build/copy_step.h"
 #include "agent/envd/resolve.h"
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static bool name_char(char c, bool first)
 {
@@ -79,14 +83,79 @@ static int workdir(char **argv)
   return r ? 1 : 0;
 }
 
+/* ---- CA certificates ---- */
+
+#define CERTS_LOCAL  "/usr/local/share/ca-certificates"
+#define CERTS_DIR    "/etc/ssl/certs"
+#define CERTS_BUNDLE CERTS_DIR "/ca-certificates.crt"
+#define CERTS_DEPTH  8
+
+/* Under which name update-ca-certificates links it: Debian's without a prefix, Alpine's with one. */
+static bool cert_linked(const char *prefix, struct str name)
+{
+  char path[512];
+  struct stat st;
+  int n = snprintf(path, sizeof(path), CERTS_DIR "/%s", prefix);
+  for (size_t i = 0; i < name.n && n < (int)sizeof(path) - 8; i++) {
+    char c = name.p[i];
+    path[n++] = c == ' ' || c == ',' ? '_' : c == '(' || c == ')' ? '=' : c;
+  }
+  snprintf(path + n, sizeof(path) - (size_t)n, ".pem");
+  return lstat(path, &st) == 0;
+}
+
+static bool cert_trusted(int dir, const char *name, const struct stat *bundle)
+{
+  struct stat st;
+  struct str stem = str_sub(str_of(name), 0, strlen(name) - 4);
+  if (fstatat(dir, name, &st, 0))
+    return true; /* it leads nowhere */
+  return st.st_mtim.tv_sec <= bundle->st_mtim.tv_sec && (cert_linked("", stem) || cert_linked("ca-cert-", stem));
+}
+
+static bool certs_trusted(int at, const char *path, unsigned depth, const struct stat *bundle)
+{
+  int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  bool trusted = true;
+  if (!dir)
+    return true;
+  for (struct dirent *e; trusted && (e = readdir(dir));) {
+    if (e->d_name[0] == '.')
+      continue;
+    if (e->d_type == DT_DIR)
+      trusted = depth == 0 || certs_trusted(dirfd(dir), e->d_name, depth - 1, bundle);
+    else if (str_ends(str_of(e->d_name), STR(".crt")))
+      trusted = cert_trusted(dirfd(dir), e->d_name, bundle);
+  }
+  closedir(dir);
+  return trusted;
+}
+
+/* trust: has the image's own tool take in certificates that a step added, where it has one. */
+static int trust(void)
+{
+  struct stat bundle = {0};
+  char *const argv[] = {(char *)"update-ca-certificates", NULL};
+  stat(CERTS_BUNDLE, &bundle);
+  if (certs_trusted(AT_FDCWD, CERTS_LOCAL, CERTS_DEPTH, &bundle))
+    return 0;
+  execvp(argv[0], argv);
+  if (errno != ENOENT)
+    fprintf(stderr, "update-ca-certificates: %s\n", strerror(errno));
+  return errno == ENOENT ? 0 : 1;
+}
+
 int applet_main(int argc, char **argv)
 {
+  if (!strcmp(argv[1], "trust"))
+    return trust();
   if (!strcmp(argv[1], "expand"))
     return expand(argc, argv);
   if (!strcmp(argv[1], "workdir") && argc == 4)
     return workdir(argv);
   if (!strcmp(argv[1], "copy") && argc == 7)
     return copy_step_main(argv + 2);
-  fprintf(stderr, "usage: agent expand VALUE... | workdir PATH USER | copy SOURCE DEST OWNER MODE USER\n");
+  fprintf(stderr, "usage: agent expand VALUE... | workdir PATH USER | copy SOURCE DEST OWNER MODE USER | trust\n");
   return 2;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* applets.h - small tools of a template build that the agent's own program runs inside the box, as a process of its
- * own: no image needs tools for them. `agent copy ...`, `agent expand ...`, `agent workdir ...`. */
+ * own: no image needs tools for them. `agent copy ...`, `agent expand ...`, `agent workdir ...`, `agent trust`. */
 #ifndef CLOCHE_AGENT_BUILD_APPLETS_H
 #define CLOCHE_AGENT_BUILD_APPLETS_H
 

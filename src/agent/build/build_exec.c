@@ -177,18 +177,24 @@ static int who_runs(const struct exec_plan *plan, struct user *u, struct err *er
   int rc = plan->user.n ? user_find(plan->user, u) : 0;
   if (!plan->user.n)
     *u = (struct user){.name = "root", .home = "/root", .shell = "/bin/sh"};
-  return rc == -ENOENT ? err_set(err, rc, "no user '" STR_FMT "'", STR_ARG(plan->user))
+  return rc == -ENOENT ? err_set(err, rc, "unauthenticated: invalid username: '" STR_FMT "'", STR_ARG(plan->user))
          : rc          ? err_set(err, rc, "user '" STR_FMT "': %s", STR_ARG(plan->user), strerror(-rc))
                        : 0;
 }
 
-static void environment(struct agent *a, const struct user *u, struct env *env)
+static void environment(struct agent *a, const struct exec_plan *plan, const struct user *u, struct env *env)
 {
   env_set(env, STR("PATH"), STR(AGENT_PATH));
   env_set(env, STR("HOME"), str_of(u->home));
   env_set(env, STR("USER"), str_of(u->name));
   env_set(env, STR("LOGNAME"), str_of(u->name));
-  agent_envs(a, env);
+  if (plan->env) {
+    env_merge(env, plan->env);
+    env_merge(env, &a->init_env);
+    env_merge(env, &a->internal);
+  } else {
+    agent_envs(a, env);
+  }
   package_cache_env(u, env);
 }
 
@@ -208,7 +214,7 @@ int exec_run(struct agent *a, const struct exec_plan *plan, struct err *err)
   int rc = who_runs(plan, &user, err);
   if (rc < 0 || (rc = resolve_path(plan->cwd, &user, a->default_workdir, &cwd, err)) < 0)
     return rc;
-  environment(a, &user, &env);
+  environment(a, plan, &user, &env);
   if (pipe2(out, O_CLOEXEC) < 0)
     return err_errno(err, "pipe");
   cleanup_fd int out_read = out[0], out_write = out[1];
@@ -239,11 +245,21 @@ struct packet {
   struct exec_plan plan;
   char *argv[ARGS_MAX + 1];
   size_t nargs;
+  struct env env;
 };
+
+static void packet_env(struct packet *p, struct str pair)
+{
+  struct str name, value;
+  p->plan.env = &p->env;
+  if (str_cut(pair, '=', &name, &value))
+    env_set(&p->env, name, value);
+}
 
 static int packet_read(struct arena *arena, struct str text, struct packet *p, struct err *err)
 {
   uint64_t number = 0;
+  env_free(&p->env);
   *p = (struct packet){.plan.argv = p->argv, .plan.input = -1};
   while (text.n) {
     struct boot_field field;
@@ -261,6 +277,8 @@ static int packet_read(struct arena *arena, struct str text, struct packet *p, s
       p->plan.user = value;
     else if (field.tag == EXEC_CWD)
       p->plan.cwd = value;
+    else if (field.tag == EXEC_ENV)
+      packet_env(p, value);
     else if (field.tag == EXEC_ARG && p->nargs < ARGS_MAX)
       p->argv[p->nargs++] = arena_z(arena, value);
   }

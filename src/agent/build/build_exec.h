@@ -20,6 +20,7 @@ struct exec_plan {
   struct str user; /* empty: the agent's own identity */
   struct str cwd;  /* empty: the default of that user */
   char *const *argv;
+  const struct env *env;               /* in place of the template's variables; NULL: those */
   int input;                           /* borrowed; -1 = none */
   void (*over)(int status, void *arg); /* may be NULL */
   void *arg;

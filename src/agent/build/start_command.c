@@ -5,6 +5,9 @@
 
 static struct {
   char *command, *ready;
+  char *user, *workdir; /* of an inherited command; NULL: the template's own */
+  struct env env;       /* the same */
+  bool inherited;
   bool begun, asking, open; /* open: it is ready, or not waited for any longer */
   void (*then)(void);
   struct agent *agent;
@@ -19,10 +22,29 @@ void start_command_set(struct str command, struct str ready)
   start.ready = ready.n ? xstrndup(ready.p, ready.n) : NULL;
 }
 
+void start_command_context(const struct json *context)
+{
+  struct str user = json_text(json_get(context, "user"), STR_NONE);
+  struct str workdir = json_text(json_get(context, "workdir"), STR_NONE);
+  start.inherited = json_is(context, JSON_OBJECT);
+  free(start.user);
+  free(start.workdir);
+  env_free(&start.env);
+  start.user = user.n ? xstrndup(user.p, user.n) : NULL;
+  start.workdir = workdir.n ? xstrndup(workdir.p, workdir.n) : NULL;
+  if (start.inherited)
+    env_merge_json(&start.env, json_get(context, "env"));
+}
+
 static int shell(const char *command, void (*over)(int status, void *arg))
 {
   char *const argv[] = {(char *)"/bin/bash", (char *)"-l", (char *)"-c", (char *)command, NULL};
-  struct exec_plan plan = {.user = str_of(start.agent->default_user), .argv = argv, .input = -1, .over = over};
+  struct exec_plan plan = {.user = str_of(start.user ? start.user : start.agent->default_user),
+                           .cwd = start.workdir ? str_of(start.workdir) : STR_NONE,
+                           .argv = argv,
+                           .env = start.inherited ? &start.env : NULL,
+                           .input = -1,
+                           .over = over};
   struct err err = ERR_NONE;
   int rc = exec_run(start.agent, &plan, &err);
   if (rc < 0)

@@ -123,6 +123,7 @@ static void call_build_request(struct req *r, warden_reply_fn done)
   wire_putz(&b, W_TEMPLATE, template_id);
   wire_put_u64(&b, W_CPUS, cpus);
   wire_put_u64(&b, W_MEMORY_MB, memory);
+  wire_put_u64(&b, W_DISK_MB, disk);
   api_call_warden(r, &b, NULL, done);
 }
 

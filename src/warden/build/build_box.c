@@ -129,6 +129,15 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
 
 /* ---- orders ---- */
 
+static void put_env(struct buf *p, const struct build_envs *env)
+{
+  put(p, EXEC_ENV, STR("")); /* even when there is none */
+  for (size_t i = 0; i < env->n; i++) {
+    cleanup_free char *pair = xasprintf("%s=%s", env->p[i].name, env->p[i].value);
+    put(p, EXEC_ENV, str_of(pair));
+  }
+}
+
 int build_box_begin(struct build_box *b, struct build_cmd *o, struct err *err)
 {
   char number[16];
@@ -140,6 +149,8 @@ int build_box_begin(struct build_box *b, struct build_cmd *o, struct err *err)
     put(&p, EXEC_USER, str_of(o->user));
   if (o->cwd)
     put(&p, EXEC_CWD, str_of(o->cwd));
+  if (o->env)
+    put_env(&p, o->env);
   for (const char *const *a = o->argv; *a; a++)
     put(&p, EXEC_ARG, str_of(*a));
   if (buf_failed(&p))

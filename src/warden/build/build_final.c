@@ -54,12 +54,21 @@ static int pause_until(struct final *f, int64_t until_us, struct err *err)
   return 0;
 }
 
+/* What the start and ready commands run in: an inherited one in the context of the template it was given in. */
+static void set_context(const struct build_state *st, struct build_cmd *o)
+{
+  const struct build_context *c = st->inherited;
+  o->user = c ? c->user : st->user;
+  o->cwd = c ? c->workdir : st->workdir;
+  o->env = c ? &c->env : NULL;
+}
+
 /* 1: ready; 0: not yet; negative: it can't be any more. */
 static int ask_once(struct final *f, const char *command, struct err *err)
 {
   const char *const argv[] = {"/bin/bash", "-l", "-c", command, NULL};
-  f->ready = (struct build_cmd){
-      .user = f->run->state.user, .cwd = f->run->state.workdir, .argv = argv, .input = -1, .prefix = "[ready]"};
+  f->ready = (struct build_cmd){.argv = argv, .input = -1, .prefix = "[ready]"};
+  set_context(&f->run->state, &f->ready);
   int r = build_box_begin(&f->box, &f->ready, err);
   while (!r && !f->ready.over) {
     r = build_box_wait(&f->box, &f->ready, f->start.over ? NULL : beside(f), err);
@@ -100,7 +109,8 @@ static int start(struct final *f, struct err *err)
   if (!st->start)
     return 0;
   const char *const argv[] = {"/bin/bash", "-l", "-c", st->start, NULL};
-  f->start = (struct build_cmd){.user = st->user, .cwd = st->workdir, .argv = argv, .input = -1, .prefix = "[start]"};
+  f->start = (struct build_cmd){.argv = argv, .input = -1, .prefix = "[start]"};
+  set_context(st, &f->start);
   build_say(f->run, LOG_INFO, "Running start command");
   int r = build_box_begin(&f->box, &f->start, err);
   f->started = !r;

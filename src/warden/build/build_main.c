@@ -82,8 +82,10 @@ static int from_image(struct build_run *run, struct err *err)
 
 static void commands(struct build_run *run)
 {
-  if (run->recipe.has_start)
+  if (run->recipe.has_start) {
     build_state_text(&run->state.start, run->recipe.start);
+    build_state_own_start(&run->state);
+  }
   if (run->recipe.has_ready)
     build_state_text(&run->state.ready, run->recipe.ready);
 }

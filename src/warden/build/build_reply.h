@@ -10,9 +10,12 @@
 
 #define BUILD_LINE_MOST 4000 /* bytes without a newline that are told as a line */
 
+struct build_envs;
+
 /* What is to be run, and where its output goes. */
 struct build_cmd {
-  const char *user, *cwd; /* NULL: the box's root, the user's home */
+  const char *user, *cwd;       /* NULL: the box's root, the user's home */
+  const struct build_envs *env; /* in place of the template's variables; NULL: those */
   const char *const *argv;
   int input;           /* borrowed; -1 = none */
   const char *prefix;  /* of its lines in the log, like "[builder 1/3]" */

@@ -135,6 +135,8 @@ static int order(struct step *s, struct build_box *b, struct build_cmd *o, const
   o->prefix = s->label;
   int r = build_box_run(b, o, err);
   build_cmd_free(o);
+  if (r == -ENOEXEC && str_starts(str_of(err->msg), STR("unauthenticated: "))) /* an unknown user, as clients know it */
+    return err_wrap(err, "command failed");
   if (r)
     return r == -ECANCELED || r == -ETIMEDOUT || r == -ENOMEM ? r : err_wrap(err, "%s", what);
   if (!o->status)
@@ -147,6 +149,19 @@ static int order(struct step *s, struct build_box *b, struct build_cmd *o, const
   return err_set(err, -EREMOTEIO, "%s: exit status %d", what, o->status);
 }
 
+/* Certificates that a step has put where the image keeps local ones are trusted from then on. A tool of the image that
+ * fails at it has said why in the log; the step has done its work. */
+static int trust_certificates(struct step *s, struct build_box *b, struct err *err)
+{
+  const char *const argv[] = {AGENT, "trust", NULL};
+  struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1, .prefix = s->label};
+  int r = build_box_run(b, &o, err);
+  build_cmd_free(&o);
+  if (!r && o.status)
+    build_say(s->run, LOG_WARN, "%s update-ca-certificates failed: exit status %d", s->label, o.status);
+  return r;
+}
+
 static int run_work(struct step *s, struct build_box *b, struct buf *out, struct err *err)
 {
   struct build_run *run = s->run;
@@ -156,7 +171,8 @@ static int run_work(struct step *s, struct build_box *b, struct buf *out, struct
   struct build_cmd o = {.user = user, .cwd = run->state.workdir, .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to run command '%.200s'", command);
-  return order(s, b, &o, what, err);
+  int r = order(s, b, &o, what, err);
+  return r ? r : trust_certificates(s, b, err);
 }
 
 static int step_run(struct step *s, struct err *err)
@@ -189,7 +205,8 @@ static int copy_work(struct step *s, struct build_box *b, struct buf *out, struc
   struct build_cmd o = {.cwd = run->state.workdir, .argv = argv, .input = archive};
   char what[300];
   snprintf(what, sizeof(what), "failed to copy '%.100s' to '%.100s'", argv[2], argv[3]);
-  return order(s, b, &o, what, err);
+  int r = order(s, b, &o, what, err);
+  return r ? r : trust_certificates(s, b, err);
 }
 
 static bool hex64(struct str s)
@@ -261,21 +278,29 @@ static int env_set_all(struct step *s, struct str values, bool expanded, struct 
   return 0;
 }
 
+/* Needs no box. Its key is kept all the same: the log says whether a build had this step before. */
+static int env_plain(struct step *s, struct str text, struct err *err)
+{
+  char fs[512];
+  make_key(s, "ENV");
+  bool cached = build_layer_find(s->run, s->key, fs, NULL);
+  tell(s, cached, text);
+  int r = env_set_all(s, STR_NONE, false, err);
+  r = r || cached ? r : build_layer_keep(s->run, s->key, NULL, STR_NONE, err);
+  return r ? r : advance(s, "", err);
+}
+
 static int step_env(struct step *s, struct err *err)
 {
   cleanup_buf struct buf out = BUF_INIT(2 << 20), text = BUF_INIT(1 << 16);
   if (!s->given->nargs || s->given->nargs % 2)
     return err_set(err, -EINVAL, "ENV needs names and values in pairs, not %zu arguments", s->given->nargs);
   buf_addz(&text, "ENV");
-  for (size_t i = 0; i < s->given->nargs; i += 2)
+  for (size_t i = 0; i < s->given->nargs; i++)
     buf_addf(&text, " " STR_FMT, STR_ARG(arg(s->given, i)));
   bool expanded = any_reference(s->given);
-  if (!expanded) {
-    make_key(s, "ENV");
-    tell(s, false, buf_str(&text));
-    int r = env_set_all(s, STR_NONE, false, err);
-    return r ? r : advance(s, "", err);
-  }
+  if (!expanded)
+    return env_plain(s, buf_str(&text), err);
   int r = perform(s, "ENV", buf_str(&text), env_work, false, &out, err);
   return r ? r : env_set_all(s, buf_str(&out), true, err);
 }
@@ -359,21 +384,44 @@ static int step_user(struct step *s, struct err *err)
 
 /* ---- the table ---- */
 
+/* A copy of the step with the values of variables in its arguments. */
+static int expand_args(struct build_run *run, const struct recipe_step *given, struct recipe_step *out, struct err *err)
+{
+  *out = *given;
+  out->args = arena_alloc(&run->arena, (given->nargs + 1) * sizeof(*out->args));
+  if (!out->args)
+    return err_set(err, -ENOMEM, "the step has too many arguments");
+  for (size_t i = 0; i < given->nargs; i++) {
+    cleanup_buf struct buf text = BUF_INIT(64 << 10);
+    if (build_state_expand(&run->state, given->args[i], &text))
+      return err_set(err, -E2BIG, STR_FMT ": an argument exceeds 64 KiB when its variables are replaced",
+                     STR_ARG(given->type));
+    out->args[i] = str_of(arena_z(&run->arena, buf_str(&text)));
+  }
+  return 0;
+}
+
 int build_step(struct build_run *run, size_t i, struct err *err)
 {
   static const struct {
     const char *type;
     int (*fn)(struct step *s, struct err *err);
-  } types[] = {{"RUN", step_run}, {"COPY", step_copy},       {"ADD", step_copy}, {"ENV", step_env},
-               {"ARG", step_env}, {"WORKDIR", step_workdir}, {"USER", step_user}};
+    bool expands; /* variables in its arguments are replaced here; a shell does that for RUN, env_work for ENV */
+  } types[] = {{"RUN", step_run, false}, {"COPY", step_copy, true}, {"ADD", step_copy, true},
+               {"ENV", step_env, false}, {"ARG", step_env, false},  {"WORKDIR", step_workdir, true},
+               {"USER", step_user, true}};
   struct step s = {.run = run, .given = &run->recipe.steps[i]};
+  struct recipe_step expanded;
   char label[40];
   snprintf(label, sizeof(label), "[builder %zu/%zu]", i + 1, run->recipe.nsteps);
   s.label = label;
   run->fresh |= s.given->force;
   for (size_t k = 0; k < ARRAY_LEN(types); k++)
-    if (str_is(s.given->type, types[k].type))
-      return types[k].fn(&s, err);
+    if (str_is(s.given->type, types[k].type)) {
+      int r = types[k].expands ? expand_args(run, s.given, &expanded, err) : 0;
+      s.given = types[k].expands ? &expanded : s.given;
+      return r ? r : types[k].fn(&s, err);
+    }
   return err_set(err, -EINVAL, "steps of type '" STR_FMT "' are not supported: RUN, COPY, ENV, WORKDIR and USER are",
                  STR_ARG(str_sub(s.given->type, 0, 40)));
 }

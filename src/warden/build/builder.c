@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 
 #define DISK_DEFAULT_MB 10240
+#define DISK_OVERHEAD   16  /* one part of so many that a filesystem keeps for itself, at most */
 #define REQUESTED_MAX   256 /* builds of one team that were requested and not started */
 #define FAILED_MAX      512 /* failed ones that are remembered */
 
@@ -224,6 +225,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   struct job *j = xcalloc(1, sizeof(*j));
   j->row =
       (struct row_job){.state = JOB_WAITING, .cpus = q->cpus, .memory_mb = q->memory_mb, .created_us = clock_wall_us()};
+  j->free_disk_mb = q->free_disk_mb;
   j->row.tags = xstrndup(tags.p, tags.n);
   memcpy(j->row.template_id, (*t)->row.id, sizeof(j->row.template_id));
   if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
@@ -359,6 +361,15 @@ static void base_of(struct warden *w, struct build_run *run, struct str ref)
   run->disk_mb = b->row.disk_mb;
 }
 
+/* What the steps write is in layers, below a box's own disk: all of that is free at first, but for what its filesystem
+ * needs itself. A wish never shrinks it, and one over the limits is met as far as they go. */
+static unsigned disk_for(struct warden *w, const struct job *j, unsigned has)
+{
+  unsigned wanted = j->free_disk_mb + j->free_disk_mb / DISK_OVERHEAD;
+  unsigned most = quota_disk_max(w, str_of(j->row.team));
+  return MAX(has, MIN(wanted, most));
+}
+
 static struct build_run *run_new(struct warden *w, struct job *j, struct str recipe, struct err *err)
 {
   struct build_run *run = xcalloc(1, sizeof(*run));
@@ -393,6 +404,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
       run->recipe.image.n ? source_alias(&w->config->source, run->recipe.image) : run->recipe.template_ref;
   if (alias.n)
     base_of(w, run, alias);
+  run->disk_mb = disk_for(w, j, run->disk_mb);
   return run;
 }
 

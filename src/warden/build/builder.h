@@ -24,6 +24,7 @@ struct job {
   struct fair_queue_item item; /* waiting for a thread, or at work */
   struct row_job row;
   struct build_run *run; /* at work, or NULL */
+  unsigned free_disk_mb; /* wanted after the steps; 0: none, or the server was restarted before the build began */
   char kept_box[64]; /* sandbox that the box of its failed step has become; "": none, or the server was restarted since
                       */
 };
@@ -31,6 +32,7 @@ struct job {
 struct build_request {
   struct str team, ref, tags, build, template_id; /* ids drawn by the gate */
   unsigned cpus, memory_mb;
+  unsigned free_disk_mb; /* wanted after the steps; 0 = no wish */
 };
 
 int builder_open(struct warden *w, struct err *err);

@@ -5,6 +5,7 @@
 #include "warden/core/box_state.h"
 #include "warden/core/warden_state.h"
 
+#include <limits.h>
 #include <sys/sysinfo.h>
 
 #define CPUS_LEAST    2 /* templates that say nothing have so much: a small machine takes it, too */
@@ -136,6 +137,13 @@ static struct box_size largest(const struct warden *w)
   return (struct box_size){.cpus = c->box_cpus_max ? c->box_cpus_max : machine.cpus,
                            .memory_mb = c->box_memory_max_mb ? c->box_memory_max_mb : machine.memory_mb,
                            .disk_mb = c->box_disk_max_mb};
+}
+
+unsigned quota_disk_max(struct warden *w, struct str team)
+{
+  const struct row_team *t = catalog_team(w->catalog, team);
+  unsigned server = largest(w).disk_mb, own = t ? t->disk_max_mb : 0;
+  return MIN(server ? server : UINT_MAX, own ? own : UINT_MAX);
 }
 
 int quota_fits(struct warden *w, struct str team, struct box_size size, struct err *err)

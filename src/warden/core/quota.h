@@ -23,6 +23,7 @@ unsigned quota_timeout_max(struct warden *w, struct str team); /* seconds of one
 struct box_size {
   unsigned cpus, memory_mb, disk_mb;
 };
+unsigned quota_disk_max(struct warden *w, struct str team); /* MB of one box; UINT_MAX = no limit */
 int quota_fits(struct warden *w, struct str team, struct box_size size, struct err *err);
 void quotas_free(struct warden *w);
 

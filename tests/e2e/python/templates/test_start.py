@@ -9,6 +9,7 @@ import e2b
 import pytest
 
 from support.recipes import Workshop, fresh, order, run, step
+from support.server import own_server
 from support.wire import Wire
 
 SERVE = "exec python3 -m http.server 8200"
@@ -93,6 +94,60 @@ def test_a_start_command_is_inherited_and_may_be_replaced(wire: Wire) -> None:
             assert box.port(8400, path="/added").text == wanted
         finally:
             box.kill()
+
+
+SHOW = 'echo "$(id -un):$PWD:$WORD:$ADDED" > /tmp/shown; exec sleep infinity'
+
+
+def test_an_inherited_start_command_runs_in_its_own_context(wire: Wire) -> None:
+    """User, directory and variables are those of the template that gave the command, also two templates later."""
+    parent, child, grandchild = fresh("parent"), fresh("child"), fresh("grandchild")
+    order(
+        wire, parent, step("ENV", "WORD", "parent"), step("WORKDIR", "/srv/parent"),
+        startCmd=SHOW, readyCmd="test -s /tmp/shown && echo ready in $PWD",
+    ).ready()  # fmt: skip
+    changes = (
+        step("ENV", "WORD", "child", "ADDED", "later"), step("WORKDIR", "/srv/child"), step("USER", "erin"),
+    )  # fmt: skip
+    build = order(wire, child, *changes, fromTemplate=parent).ready()
+    assert any(line.endswith("ready in /srv/parent") for line in build.log())
+    order(wire, grandchild, run("true"), fromTemplate=child).ready()
+    for name in (child, grandchild):
+        box = wire.create(name)
+        try:
+            assert box.run("cat /tmp/shown")[1] == "user:/srv/parent:parent:\n"
+            assert box.run('echo "$(id -un):$PWD:$WORD:$ADDED"')[1] == "erin:/srv/child:child:later\n"
+        finally:
+            box.kill()
+
+
+def test_an_inherited_start_command_keeps_its_context_without_checkpoints() -> None:
+    """Where no checkpoint can be kept, the command is begun at the birth of each box."""
+    with own_server("--criu", "/nowhere/criu", "--pool", "0") as server:
+        parent, child = fresh("parent"), fresh("child")
+        order(
+            server.wire, parent, step("ENV", "WORD", "parent"), step("WORKDIR", "/srv/parent"),
+            startCmd=SHOW, readyCmd="test -s /tmp/shown",
+        ).ready()  # fmt: skip
+        changes = (step("ENV", "WORD", "child", "ADDED", "x"), step("WORKDIR", "/srv/child"), step("USER", "erin"))
+        order(server.wire, child, *changes, fromTemplate=parent).ready()
+        box = server.wire.create(child)
+        assert box.run("cat /tmp/shown")[1] == "user:/srv/parent:parent:\n"
+
+
+def test_a_start_command_of_its_own_runs_in_the_new_context(wire: Wire) -> None:
+    parent, child = fresh("parent"), fresh("child")
+    ready = "test -s /tmp/shown"
+    order(wire, parent, step("WORKDIR", "/srv/parent"), startCmd=SHOW, readyCmd=ready).ready()
+    order(
+        wire, child, step("WORKDIR", "/srv/child"), step("ENV", "WORD", "child"), fromTemplate=parent,
+        startCmd=SHOW, readyCmd=ready,
+    ).ready()  # fmt: skip
+    box = wire.create(child)
+    try:
+        assert box.run("cat /tmp/shown")[1] == "user:/srv/child:child:\n"
+    finally:
+        box.kill()
 
 
 def test_a_start_command_that_ends_badly_fails_the_build(wire: Wire) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.recipes import fresh, order, run, step
+from support.recipes import Order, fresh, order, run, step, tarball
 from support.wire import RawBox, Wire
 
 
@@ -164,3 +164,77 @@ def test_a_build_has_no_way_to_other_boxes_files(wire: Wire) -> None:
         run("test ! -e /var/lib/cloche && echo unseen; cat /proc/1/cmdline | tr '\\0' ' '", "root"),
     ).ready()  # fmt: skip
     assert any(line.endswith("unseen") for line in build.log())
+
+
+def test_variables_are_replaced_in_workdir_copy_and_user(wire: Wire) -> None:
+    build = Order(wire, fresh("refs")).request()
+    key = build.upload(tarball(("f", "content\n")))
+    build.start(
+        step("ENV", "APP", "/srv/app", "WHO", "dave", "PART", "deep"),
+        step("ARG", "LATE", "${PART}er"),
+        step("WORKDIR", "$APP"),
+        step("WORKDIR", "${PART}/$LATE"),
+        step("USER", "$WHO"),
+        step("COPY", "f", "${APP}/x/", "$WHO", "", filesHash=key),
+        step("COPY", "f", "$APP/\\$WHO/", filesHash=key),
+        step("WORKDIR", "/srv/$MISSING/end"),
+        run('echo "at=$PWD:$(id -un):$(stat -c %U:%n /srv/app/x/f)"; echo "found=$(cd /srv/app; ls | tr "\\n" " ")"'),
+    ).ready()
+    log = build.log()
+    assert told(log, "at=") == "/srv/end:dave:dave:/srv/app/x/f"
+    assert told(log, "found=").split() == ["$WHO", "deep", "x"]
+
+
+def test_a_value_is_never_taken_for_a_command_or_another_reference(wire: Wire) -> None:
+    build = order(
+        wire, fresh("quoted"),
+        step("ENV", "ODD", "a;touch pwned `id` $(id)", "NEXT", "never"),
+        step("WORKDIR", "/srv/$ODD"),
+        run('echo "here=$PWD"; ls -A /srv/* | grep -c pwned | sed "s/^/bad=/"'),
+    ).ready()  # fmt: skip
+    assert told(build.log(), "here=") == "/srv/a;touch pwned `id` $(id)"
+    assert told(build.log(), "bad=") == "0"
+
+
+def test_an_unknown_user_of_a_step_is_named(wire: Wire) -> None:
+    reason = order(wire, fresh("ghost"), run("true", "ghost")).failed()
+    assert reason["message"] == "command failed: unauthenticated: invalid username: 'ghost'"
+    assert reason["step"] == "1"
+
+
+def test_a_certificate_that_a_step_adds_is_trusted_afterwards(wire: Wire) -> None:
+    make = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '/CN=ours' "
+        "-keyout /tmp/key -out '/usr/local/share/ca-certificates/our own (1).crt' 2>/dev/null"
+    )
+    check = "openssl verify -CAfile /etc/ssl/certs/ca-certificates.crt /usr/local/share/ca-certificates/*.crt"
+    build = order(wire, fresh("trust"), run(make, "root"), run(f"{check} && echo trusted=yes"), run("true")).ready()
+    log = build.log()
+    assert told(log, "trusted=") == "yes"
+    assert sum("Updating certificates" in line for line in log) == 1, log
+    box = build.box()
+    try:
+        assert box.run(check)[0] == 0
+    finally:
+        box.kill()
+
+
+def test_a_disk_grows_to_the_free_space_that_was_asked_for(wire: Wire) -> None:
+    wanted = 20480
+    build = Order(wire, fresh("roomy"), {"minFreeDiskMb": wanted}).request().start(run("true")).ready()
+    child = order(wire, fresh("child"), run("true"), fromTemplate=build.name).ready()
+    for made in (build, child):
+        box = made.box()
+        try:
+            assert int(box.run("df --output=avail -m / | tail -1")[1]) >= wanted
+        finally:
+            box.kill()
+
+
+def test_a_wish_for_free_space_never_shrinks_a_disk(wire: Wire) -> None:
+    build = Order(wire, fresh("modest"), {"minFreeDiskMb": 1}).request().start(run("true")).ready()
+    box = build.box()
+    try:
+        assert int(box.run("df --output=size -m / | tail -1")[1]) > 9000
+    finally:
+        box.kill()
