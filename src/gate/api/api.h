@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api.h - one API request: who sends it, what for, with which body; and the ways to answer it. Everything of a request
- * lives in its exchange's arena. A request to the warden without a reply is cancelled when the client leaves. */
+/* api.h - the REST API. It promises that a handler sees only requests whose route, method, key and size are right and
+ * whose body is a JSON object; that everything a client wrote is checked before the warden hears of it; and that every
+ * request gets exactly one answer, errors as JSON with `code` and `message`.
+ *
+ * Start reading at api_routes.c (the table), then api.c (from a request to its handler) and api_reply.c (answers and
+ * errors); one file per resource has its handlers. Everything of a request lives in its exchange's arena. A request to
+ * the warden without a reply is cancelled when the client leaves. */
 #ifndef CLOCHE_API_H
 #define CLOCHE_API_H
 

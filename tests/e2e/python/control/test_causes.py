@@ -71,3 +71,10 @@ def test_the_stock_client_shows_the_cause(unique: str) -> None:
     assert "was not found" in str(caught.value)
     with pytest.raises(e2b.TimeoutException, match=r"killed: by API key '"):
         box.commands.run("true")
+
+
+def test_the_stock_client_shows_that_the_time_was_over() -> None:
+    box = e2b.Sandbox.create("base", timeout=1)
+    eventually(lambda: not box.is_running())
+    with pytest.raises(e2b.TimeoutException, match=r"timeout: its lifetime of 1 s was over"):
+        box.commands.run("true")
