@@ -88,7 +88,8 @@ enum {
 enum { SHARE_MEMORY = 0x100, CLEAR_TID = 0x200000, SET_TID = 0x1000000, CHILD_SIGNAL = 17 };
 enum { NEW_TIME = 0x80, NEW_ALL = 0x7e020000 }; /* mount, cgroup, uts, ipc, user, pid, net */
 enum { GET_DUMPABLE = 3, SET_DUMPABLE = 4, DROP_BOUNDING = 24, AMBIENT = 47, AMBIENT_CLEAR = 4 };
-enum { LIMIT_CORE = 4, LIMIT_FILES = 7, FILES_SOFT = 65536 };
+enum { LIMIT_CORE = 4, LIMIT_FILES = 7, LIMIT_LOCKED = 8, LIMIT_PENDING = 11, LIMIT_QUEUES = 12, FILES_SOFT = 65536 };
+enum { LOCKED_BYTES = 8 << 20, SIGNALS_PENDING = 16384, QUEUE_BYTES = 819200, LIMIT_SHARE = 8 }; /* as in jail_defs.h */
 enum { EPERM = 1, ESRCH = 3, EINVAL = 22, ENOSYS = 38 };
 enum { PROTOCOL = 3, READ_WRITE = 2, NO_TERMINAL = 0400, NONBLOCK = 04000, CLOEXEC = 02000000, SET_FLAGS = 4 };
 enum { TYPE_MASK = 0170000, TYPE_CHARACTER = 0020000 };
@@ -222,9 +223,9 @@ static void close_others(const struct move *m)
   close_between(kept[n - 1] + 1, 0xffffffff);
 }
 
-/* With fs.suid_dumpable = 1 on the host every change of identity, and every namespace that gives capabilities, makes the caller
- * dumpable again. The memory is shared with what will have a pid in the box, so this is undone at once, while the box can't see it
- * yet. */
+/* With fs.suid_dumpable = 1 on the host every change of identity, and every namespace that gives capabilities, makes
+ * the caller dumpable again. The memory is shared with what will have a pid in the box, so this is undone at once,
+ * while the box can't see it yet. */
 static void stay_hidden(void)
 {
   must(STEP_IDENTITY, call(SYS_PRCTL, SET_DUMPABLE, 0, 0, 0, 0));
@@ -273,6 +274,17 @@ static void take_identity(void)
     must(STEP_IDENTITY, r);
 }
 
+static void limit_one(long which, uint64_t most)
+{
+  uint64_t now[2];
+  must(STEP_LIMITS, call(SYS_PRLIMIT, 0, which, 0, (long)now, 0));
+  if (now[1] != ~0ull && which != LIMIT_LOCKED)
+    now[1] /= LIMIT_SHARE;
+  now[1] = now[1] < most ? now[1] : most;
+  now[0] = now[1];
+  must(STEP_LIMITS, call(SYS_PRLIMIT, 0, which, (long)now, 0, 0));
+}
+
 /* As the agent has them (jail_child.c); the core limit is 1 because a pipe as core_pattern ignores 0. */
 static void limit_resources(const struct move *m)
 {
@@ -282,6 +294,9 @@ static void limit_resources(const struct move *m)
   files[0] = files[1] < FILES_SOFT ? files[1] : FILES_SOFT;
   must(STEP_LIMITS, call(SYS_PRLIMIT, 0, LIMIT_FILES, (long)files, 0, 0));
   must(STEP_LIMITS, call(SYS_PRLIMIT, 0, LIMIT_CORE, (long)core, 0, 0));
+  limit_one(LIMIT_LOCKED, LOCKED_BYTES);
+  limit_one(LIMIT_PENDING, SIGNALS_PENDING);
+  limit_one(LIMIT_QUEUES, QUEUE_BYTES);
   call(SYS_UMASK, 022, 0, 0, 0, 0);
 }
 

@@ -129,6 +129,13 @@ static const struct setting settings[] = {
     {"inotify_instances", NUMBER(warden.inotify_instances), "65536", 128, 1000000000,
      "inotify instances of all boxes of a zygote, 128 of them a box's; the host's limit is raised to it while the "
      "server runs"},
+    {"host_processes", NUMBER(warden.host_processes), "4194304", 0, 4194304,
+     "processes of the whole host: kernel.pid_max and kernel.threads-max are raised to it, until the machine restarts; "
+     "0 = they stay"},
+    {"host_open_files", NUMBER(warden.host_open_files), "1000000000", 0, 9000000000000000000,
+     "open files of the whole host: fs.file-max is raised to it, until the machine restarts; 0 = it stays"},
+    {"host_aio_requests", NUMBER(warden.host_aio_requests), "1073741824", 0, 9000000000000000000,
+     "AIO requests of the whole host: fs.aio-max-nr is raised to it, until the machine restarts; 0 = it stays"},
     {"timeout_max_hours", TIMES(warden.timeout_max_s, 3600), "24", 1, 8760, "longest life of one run of a box"},
     {"agent_seconds", NUMBER(warden.agent_s), "10", 1, 600,
      "longest wait for the agent of a new or restored box; a box whose agent is silent is killed; 10 s more where its "

@@ -27,6 +27,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -334,12 +335,28 @@ int jail_sweep(const char *instance, bool (*known)(const char *id, void *arg), v
   return r ? err_set(err, r, "sweeping %s: %s", instance, strerrordesc_np(-r)) : 0;
 }
 
+/* What a user namespace allows its owner of these is what its maker had when it was made. Boxes of one zygote have one
+ * owner, so a limit there would be one for all of them; each has its own inside (jail_child.c). */
+static void lift_owner_limits(void)
+{
+  static const int counted[] = {RLIMIT_MSGQUEUE, RLIMIT_SIGPENDING, RLIMIT_MEMLOCK, RLIMIT_NPROC};
+  const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+  bool shared = false;
+  for (size_t i = 0; i < ARRAY_LEN(counted); i++)
+    shared |= setrlimit((__rlimit_resource_t)counted[i], &none) != 0;
+  if (shared)
+    log_warn("boxes share the daemon's limits of message queues and pending signals: %s; give it CAP_SYS_RESOURCE or "
+             "start it with these limits unlimited",
+             strerror(errno));
+}
+
 int jail_instance_open(const char *instance, struct err *err)
 {
   const struct cgroup_ops *ops = jail_groups(err);
   int r = check_names(instance, "x", err);
   if (!ops || r)
     return ops ? r : -EOPNOTSUPP;
+  lift_owner_limits();
   return ops->open(instance, err);
 }
 

@@ -353,6 +353,28 @@ static void build_root(const struct child_plan *plan, struct orders *o)
 
 /* --- the last steps ------------------------------------------------------------------------------------------- */
 
+static void limit_counted_by_user(void)
+{
+  static const struct {
+    int which;
+    rlim_t most;
+  } limits[] = {{RLIMIT_MSGQUEUE, JAIL_QUEUE_BYTES},
+                {RLIMIT_SIGPENDING, JAIL_SIGNALS_PENDING},
+                {RLIMIT_MEMLOCK, JAIL_LOCKED_BYTES}};
+  for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+    struct rlimit now;
+    if (getrlimit(limits[i].which, &now))
+      die("reading a limit", NULL);
+    if (now.rlim_max != RLIM_INFINITY &&
+        limits[i].which != RLIMIT_MEMLOCK) /* the kernel's sum of that one is in pages */
+      now.rlim_max /= JAIL_LIMIT_SHARE;
+    now.rlim_max = MIN(now.rlim_max, limits[i].most);
+    now.rlim_cur = now.rlim_max;
+    if (setrlimit(limits[i].which, &now))
+      die("setting a limit", NULL);
+  }
+}
+
 static void limit_resources(unsigned open_files, bool zygote)
 {
   struct rlimit files, core = {1, 1};
@@ -366,6 +388,8 @@ static void limit_resources(unsigned open_files, bool zygote)
   /* One, not zero: a core_pattern that is a pipe ignores zero and would run the host's handler for a box's crash. */
   if (setrlimit(RLIMIT_CORE, &core))
     die("setting the core limit", NULL);
+  if (!zygote) /* whose user is the owner of boxes: all that they have counts as its own */
+    limit_counted_by_user();
   if (zygote) { /* its forks enter boxes; those of boxes themselves: see raise_oom_floor in jail_spawn.c */
     cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || (write(fd, "0", 1) != 1 && errno != EACCES))

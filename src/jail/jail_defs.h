@@ -12,6 +12,13 @@
  * limit of its own inside. */
 #define JAIL_INOTIFY_INSTANCES 128
 #define JAIL_INOTIFY_WATCHES   16384
+/* The same as resource limits of its processes, for each user inside. The owner outside has none (jail_instance_open):
+ * there the kernel adds up all boxes. Where the daemon has no right to lift that one, a user inside gets a share of it.
+ * kernels/python/enter_box.c has these numbers, too. */
+#define JAIL_QUEUE_BYTES       819200
+#define JAIL_SIGNALS_PENDING   16384
+#define JAIL_LOCKED_BYTES      (8u << 20)
+#define JAIL_LIMIT_SHARE       8
 
 /* Where a box has a directory that outlives it (spec.cache). In /dev, so that no layer remembers the place. */
 #define JAIL_CACHE             "/dev/cloche"

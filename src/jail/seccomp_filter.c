@@ -70,6 +70,8 @@ static const struct denial denials[] = {
     {SCMP_SYS(io_uring_enter), ENOSYS},
     {SCMP_SYS(io_uring_register), ENOSYS},
     {SCMP_SYS(memfd_secret), ENOSYS},
+    /* 128 groups for all boxes of an owner, and no limit that a box could have of its own; inotify has one */
+    {SCMP_SYS(fanotify_init), ENOSYS},
     /* keyrings are only half in namespaces */
     {SCMP_SYS(add_key), EPERM},
     {SCMP_SYS(request_key), EPERM},

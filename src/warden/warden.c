@@ -25,7 +25,7 @@
 #include "warden/warm/nursery_request.h"
 #include "warden/core/egress.h"
 #include "warden/build/runtime_layer.h"
-#include "warden/core/inotify_limit.h"
+#include "warden/core/host_limits.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
 #include "warden/warm/zygote.h"
@@ -288,7 +288,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     return r;
   struct err why = ERR_NONE;
   set_disks(w->config);
-  inotify_limit_raise(w);
+  host_limits_raise(w);
   if (egress_open(w, &why))
     log_warn("outbound networking disabled: %s", why.msg);
   if (catalog_import(w->catalog, w->config->templates, &why))
@@ -413,7 +413,7 @@ static void warden_close(struct warden *w)
   catalog_flush(w->catalog);
   if (!w->live) {
     egress_close(w);
-    inotify_limit_restore(w);
+    host_limits_restore(w);
     jail_instance_close(w->instance);
   }
   quotas_free(w);

@@ -30,6 +30,8 @@ struct warden_config {
   uint32_t id_base;        /* first host uid of the boxes' ranges */
   unsigned boxes_max;      /* running boxes at once */
   unsigned pids_max, open_files, inotify_instances;
+  /* The kernel's limits for all: see host_limits.h. */
+  uint64_t host_processes, host_open_files, host_aio_requests;
   bool internet;                      /* boxes may have outbound networking */
   const char *net_pool, *resolver;    /* IPv4 text; resolver "" = the host's own */
   unsigned net_connections;           /* open at a time per box */
