@@ -30,6 +30,7 @@
 #include "warden/core/storage_quota.h"
 #include "warden/warm/zygote.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -43,7 +44,7 @@
 #define TURN_PAUSE_MS 20
 #define HOUR_US       3600000000LL
 #define HOUSEKEEP_MS  30000
-#define REFILL_MS     20 /* a box that was just given out has the cores for its first question */
+#define REFILL_MS     20 /* a box that was just given out has the cores for its first request */
 
 /* What only this file needs, beside what the modules share. */
 struct root {
@@ -206,7 +207,7 @@ static int open_admin_socket(struct warden *w, struct err *err)
  * it forked can hold it. */
 static int wait_for_lock(const struct warden *w, struct err *err)
 {
-  char path[4096];
+  char path[PATH_MAX];
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   snprintf(path, sizeof(path), "%s/warden.lock", w->config->data);
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* open until the end */
@@ -222,7 +223,7 @@ static int wait_for_lock(const struct warden *w, struct err *err)
 
 static int open_data(struct warden *w, struct err *err)
 {
-  char path[4096];
+  char path[PATH_MAX];
   static const char *const dirs[] = {"", "/boxes", "/runtime"};
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
     snprintf(path, sizeof(path), "%s%s", w->config->data, dirs[i]);
@@ -427,7 +428,7 @@ static void warden_close(struct warden *w)
 int warden_main(const struct warden_config *config)
 {
   static uv_loop_t loop;
-  static struct root root; /* to the process's end: what it still holds then was not lost */
+  static struct root root; /* to the process's end: what it still holds then was not leaked */
   struct warden *w = &root.w;
   struct err err = ERR_NONE;
   char first_key[KEY_TEXT];

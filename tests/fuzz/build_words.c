@@ -40,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   cleanup_buf struct buf capture = BUF_INIT(CAPTURE);
   struct build_cmd o = {.prefix = "[one]"}, beside = {.prefix = "[two]", .capture = &capture};
-  build_order_begin(&o, 1);
-  build_order_begin(&beside, 2);
+  build_cmd_begin(&o, 1);
+  build_cmd_begin(&beside, 2);
   feed(str_make((const char *)data, size), &o, &beside);
   MUST(o.part[0].n <= BUILD_LINE_MOST && o.part[1].n <= BUILD_LINE_MOST && capture.n <= CAPTURE);
   build_cmd_free(&o);

@@ -10,6 +10,7 @@
 #include "warden/warm/nursery_request.h"
 #include "warden/warm/zygote.h"
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 
 struct recovery {
@@ -103,7 +104,7 @@ static bool has_jail(const char *name, void *arg)
 
 static void clear_unowned(struct warden *w)
 {
-  char path[4096];
+  char path[PATH_MAX];
   snprintf(path, sizeof(path), "%s/boxes", w->config->data);
   DIR *d = opendir(path);
   if (!d)

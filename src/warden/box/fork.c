@@ -15,18 +15,19 @@
 #include "warden/db/ref.h"
 #include "warden/core/id_slots.h"
 #include "warden/core/storage_quota.h"
+#include "wire/sizes.h"
 #include <stdio.h>
 
 struct fork {
   struct copy copy;
   struct warden *warden;
   struct origin origin;
-  char build_id[40], source[64];
+  char build_id[UUID_SIZE], source[BOX_ID_SIZE];
   uint32_t timeout_s;
   struct build *build; /* the copy, once it is kept */
   size_t n, pending;
   struct fork_one {
-    char id[64];
+    char id[BOX_ID_SIZE];
     int status;
     struct err err;
   } of[];
@@ -188,11 +189,11 @@ static void drop_copy(struct warden *w, const struct copy *copy)
   layer_drop(w, copy->layer);
 }
 
-static void first_layer(const struct build *b, char out[1024])
+static void first_layer(const struct build *b, char out[DATA_PATH_SIZE])
 {
   struct str first, rest;
   str_cut(str_of(b->row.layers), '\n', &first, &rest);
-  if (str_copyz(first, out, 1024))
+  if (str_copyz(first, out, DATA_PATH_SIZE))
     out[0] = 0;
 }
 
@@ -290,7 +291,7 @@ static bool in_use(struct warden *w, const struct build *build)
 
 /* The layer of a copy is named after its build. A kept box of a failed build (build_keep.h) stands on layers of steps.
  */
-static void own_layer(const struct build *b, char out[1024])
+static void own_layer(const struct build *b, char out[DATA_PATH_SIZE])
 {
   first_layer(b, out);
   size_t n = strlen(out), id = strlen(b->row.id);
@@ -327,7 +328,7 @@ struct snapshot {
   struct copy copy;
   struct warden *warden;
   struct origin origin;
-  char build_id[40], alias[160], tag[132];
+  char build_id[UUID_SIZE], alias[TEMPLATE_REF_SIZE], tag[132];
 };
 
 static void snapshot_answer(struct snapshot *s, const struct template *t)

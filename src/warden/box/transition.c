@@ -17,6 +17,7 @@
 #include "warden/core/worker_pool.h"
 #include "warden/core/warden_state.h"
 #include "jail/fs/layer_commit.h"
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -31,7 +32,8 @@ struct transition {
   struct box *box;
   enum transition_op op;
   enum transition_step step;
-  char name[64], dir[512], runtime[80], checkpoint[64], team[40];
+  char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE], runtime[LAYER_ID_SIZE], checkpoint[CHECKPOINT_NAME_SIZE],
+      team[UUID_SIZE];
   uint64_t checkpoint_size;
   struct checkpoint_job checkpoint_job;
   struct arena arena;
@@ -134,7 +136,7 @@ static struct jail_criu lasting_criu(struct transition *p)
 
 static void act_dump(struct transition *p)
 {
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   struct jail_criu criu = lasting_criu(p);
   checkpoint_path(p->warden, p->checkpoint, path);
   if ((p->result = settle_layer(p)) || (p->result = checkpoint_dump(&criu, &p->spec, &p->jail, path, &p->err)))
@@ -145,7 +147,7 @@ static void act_dump(struct transition *p)
 /* The box stays frozen until its row says that it runs: once it has run, the checkpoint can't be restored again. */
 static void act_restore(struct transition *p)
 {
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   struct jail_criu criu = lasting_criu(p);
   criu.held = true;
   checkpoint_path(p->warden, p->checkpoint, path);
@@ -154,7 +156,7 @@ static void act_restore(struct transition *p)
 
 static void act_copy(struct transition *p)
 {
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   checkpoint_path(p->warden, p->checkpoint, path);
   if ((p->result = settle_layer(p)) || (p->result = copy_upper(p, path)))
     return;
@@ -165,7 +167,7 @@ static void act_copy(struct transition *p)
 /* Names that criu gave to deleted files of the box, so that they can be opened again. */
 static void remove_link_remaps(const struct transition *p, bool again)
 {
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   checkpoint_path(p->warden, p->checkpoint, path);
   if (p->checkpoint[0])
     jail_link_remaps_remove(path, &p->jail, again);
@@ -179,7 +181,7 @@ static void act_unlink(struct transition *p)
 /* With a low priority: nobody waits for it. */
 static void act_compress(struct transition *p)
 {
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   checkpoint_path(p->warden, p->checkpoint, path);
   int64_t began = clock_mono_us();
   uint64_t before = jail_checkpoint_bytes(path);

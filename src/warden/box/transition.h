@@ -14,14 +14,16 @@
 
 #include "warden/box/box.h"
 #include "warden/box/transition_table.h"
+#include "wire/sizes.h"
 
 /* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
 struct copy {
-  char checkpoint[64];  /* under <data>/checkpoints; empty: files only, where this host can't hold memory */
-  char layer[1024];     /* a new directory */
-  uint64_t bytes;       /* of the checkpoint, in the end */
-  uint64_t layer_bytes; /* of the layer */
-  bool transient;       /* for boxes that begin at once: not written out */
+  char checkpoint[CHECKPOINT_NAME_SIZE]; /* under <data>/checkpoints; empty: files only, where this host can't hold
+                                            memory */
+  char layer[DATA_PATH_SIZE];            /* a new directory */
+  uint64_t bytes;                        /* of the checkpoint, in the end */
+  uint64_t layer_bytes;                  /* of the layer */
+  bool transient;                        /* for boxes that begin at once: not written out */
   void (*done)(struct copy *copy, struct box *b, int result, const struct err *err);
 };
 

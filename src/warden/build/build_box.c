@@ -46,7 +46,7 @@ static int wait_word(struct build_box *b, int64_t until_us, struct err *err)
   }
 }
 
-/* ---- birth ---- */
+/* ---- launch ---- */
 
 /* nursery: the agent's end of the line to a fork of the template's Python, or -1. */
 static int boot(struct build_box *b, const char *config, int fd, int nursery, struct err *err)
@@ -127,7 +127,7 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
   return hear_ready(b, err);
 }
 
-/* ---- orders ---- */
+/* ---- commands ---- */
 
 static void put_env(struct buf *p, const struct build_envs *env)
 {
@@ -142,7 +142,7 @@ int build_box_begin(struct build_box *b, struct build_cmd *o, struct err *err)
 {
   char number[16];
   cleanup_buf struct buf p = BUF_INIT(BOOT_MAX);
-  build_order_begin(o, ++b->orders);
+  build_cmd_begin(o, ++b->commands);
   snprintf(number, sizeof(number), "%u", o->number);
   put(&p, EXEC_NUMBER, str_of(number));
   if (o->user)

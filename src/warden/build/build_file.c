@@ -3,6 +3,7 @@
  * Per team, so that knowing a hash gives nobody another team's files. */
 #include "warden/build/builder.h"
 #include "warden/core/warden_state.h"
+#include "wire/sizes.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,17 +20,17 @@ static bool word(struct str s, size_t least, size_t most, const char *extra)
   return s.n >= least && s.n <= most;
 }
 
-static int file_path(struct warden *w, struct str team, struct str hash, char out[700], struct err *err)
+static int file_path(struct warden *w, struct str team, struct str hash, char out[DATA_PATH_SIZE], struct err *err)
 {
   if (!word(team, 1, 40, "-") || !word(hash, 64, 64, ""))
     return err_set(err, -EINVAL, "'" STR_FMT "' is not a hash of 64 hex digits", STR_ARG(str_sub(hash, 0, 100)));
-  snprintf(out, 700, "%s/files/" STR_FMT "/" STR_FMT, w->config->data, STR_ARG(team), STR_ARG(hash));
+  snprintf(out, DATA_PATH_SIZE, "%s/files/" STR_FMT "/" STR_FMT, w->config->data, STR_ARG(team), STR_ARG(hash));
   return 0;
 }
 
 static int temp_path(struct warden *w, struct str team, struct str hash, struct str id, char out[760], struct err *err)
 {
-  char path[700];
+  char path[DATA_PATH_SIZE];
   int r = file_path(w, team, hash, path, err);
   if (!r && !word(id, 8, 40, ""))
     r = err_set(err, -EINVAL, "bad upload id");
@@ -40,20 +41,20 @@ static int temp_path(struct warden *w, struct str team, struct str hash, struct 
 
 bool builder_file(struct warden *w, struct str team, struct str hash)
 {
-  char path[700];
+  char path[DATA_PATH_SIZE];
   return !file_path(w, team, hash, path, NULL) && access(path, F_OK) == 0;
 }
 
 int64_t builder_file_size(struct warden *w, struct str team, struct str hash)
 {
-  char path[700];
+  char path[DATA_PATH_SIZE];
   struct stat st;
   return file_path(w, team, hash, path, NULL) || lstat(path, &st) ? -1 : (int64_t)st.st_size;
 }
 
 int builder_file_open(struct warden *w, struct str team, struct str hash, struct str id, struct err *err)
 {
-  char path[760], dir[700];
+  char path[DATA_PATH_SIZE], dir[DATA_PATH_SIZE];
   int r = temp_path(w, team, hash, id, path, err);
   if (r)
     return r;
@@ -65,7 +66,7 @@ int builder_file_open(struct warden *w, struct str team, struct str hash, struct
 
 int builder_file_close(struct warden *w, struct str team, struct str hash, struct str id, int64_t size, struct err *err)
 {
-  char temp[760], path[700];
+  char temp[DATA_PATH_SIZE], path[DATA_PATH_SIZE];
   struct stat st;
   int r = temp_path(w, team, hash, id, temp, err);
   r = r ? r : file_path(w, team, hash, path, err);

@@ -10,6 +10,7 @@
 #include "warden/core/checkpoint_store.h"
 #include "warden/warm/zygote.h"
 #include "warden/core/warden_state.h"
+#include "wire/sizes.h"
 #include <poll.h>
 #include <stdio.h>
 
@@ -138,14 +139,14 @@ static int dump(struct final *f, const char *path, struct err *err)
   return r;
 }
 
-/* A host that can't, or a program that can't be held, costs speed and nothing else: the command is begun at each birth
- * then. */
+/* A host that can't, or a program that can't be held, costs speed and nothing else: the command is started at each
+ * launch then. */
 static void keep_checkpoint(struct final *f)
 {
   struct build_run *run = f->run;
   struct warden *w = run->warden;
   struct err err = ERR_NONE;
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   if (!w->checkpoints_on)
     err_set(&err, -ENOTSUP, "%s", w->checkpoints_why);
   else {

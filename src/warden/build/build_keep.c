@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_keep.c - see build_keep.h.
  *
- * The agent in a build's box is told who it is as that of a restored one (identity.h), on the build's thread; then the
- * loop takes the box over as if it had just been born. A sandbox needs a build to stand on, so that it can sleep and be
- * copied: one without a name, like those of forks, which goes with the box. */
+ * The agent in a build's box gets its identity like that of a restored one (identity.h), on the build's thread; then
+ * the loop takes the box over as if it had just been launched. A sandbox needs a build to stand on, so that it can
+ * sleep and be copied: one without a name, like those of forks, which goes with the box. */
 #include "warden/build/build_keep.h"
 
 #include "warden/core/quota.h"
@@ -20,7 +20,7 @@
 
 #define PATIENCE_S 30 /* a build that is out of time has so long for this */
 
-struct gift {
+struct handover {
   struct build_box *box;
   struct row_box row; /* its texts are in the arena */
   int result;
@@ -44,7 +44,7 @@ int build_keep_hold(struct build_box *b, struct err *err)
 
 /* ---- on the build's thread ---- */
 
-static void fill_row(struct gift *g)
+static void fill_row(struct handover *g)
 {
   struct build_box *b = g->box;
   struct build_run *run = b->run;
@@ -78,7 +78,7 @@ static void fill_row(struct gift *g)
 
 /* ---- on the loop ---- */
 
-static int keep_build(struct gift *g, struct template *t, struct build **out)
+static int keep_build(struct handover *g, struct template *t, struct build **out)
 {
   struct build_box *b = g->box;
   struct warden *w = b->run->warden;
@@ -98,7 +98,7 @@ static int keep_build(struct gift *g, struct template *t, struct build **out)
   return r;
 }
 
-static void give(struct gift *g, struct template *t, struct build *build)
+static void hand_over(struct handover *g, struct template *t, struct build *build)
 {
   struct build_box *b = g->box;
   struct box *box = box_new(b->run->warden, b->name);
@@ -113,14 +113,14 @@ static void give(struct gift *g, struct template *t, struct build *build)
   box_register(box);
   struct launch h = {.box = box, .jail = b->jail};
   b->jail = JAIL_NONE;
-  b->given = b->run->given = true; /* whatever comes of it, walls and id range are the sandbox's now */
+  b->given = b->run->given = true; /* from here on the jail and the id range are the sandbox's */
   g->result = box_launched(&h);
   g->err = h.err;
 }
 
 static void take_over(struct build_run *run, void *arg)
 {
-  struct gift *g = arg;
+  struct handover *g = arg;
   struct warden *w = run->warden;
   struct template *t;
   struct build *build;
@@ -132,13 +132,13 @@ static void take_over(struct build_run *run, void *arg)
   r = r ? r : keep_build(g, t, &build);
   g->result = r;
   if (!r)
-    give(g, t, build);
+    hand_over(g, t, build);
 }
 
 int build_keep_give(struct build_box *b, struct err *err)
 {
   struct build_run *run = b->run;
-  struct gift g = {.box = b};
+  struct handover g = {.box = b};
   fill_row(&g);
   int r = jail_uncache(&b->jail, err); /* the team's downloads are for builds */
   r = r ? r : jail_freeze(run->warden->instance, b->name, false, err);

@@ -7,24 +7,25 @@
 #include "warden/build/layer_lease.h"
 #include "warden/db/layer_list.h"
 #include "warden/db/layer_owner.h"
+#include "wire/sizes.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-static void layer_dir(char out[512], struct build_run *run, const char *key)
+static void layer_dir(char out[DATA_DIR_SIZE], struct build_run *run, const char *key)
 {
-  snprintf(out, 512, "%s/layers/%s", run->warden->config->data, key);
+  snprintf(out, DATA_DIR_SIZE, "%s/layers/%s", run->warden->config->data, key);
 }
 
-bool build_layer_find(struct build_run *run, const char *key, char fs[512], struct buf *out)
+bool build_layer_find(struct build_run *run, const char *key, char fs[DATA_DIR_SIZE], struct buf *out)
 {
-  char dir[512], path[560];
+  char dir[DATA_DIR_SIZE], path[DATA_PATH_SIZE];
   layer_dir(dir, run, key);
   if (!layer_lease(dir))
     return false;
   snprintf(path, sizeof(path), "%s/fs", dir);
-  snprintf(fs, 512, "%s", access(path, F_OK) ? "" : path);
+  snprintf(fs, DATA_DIR_SIZE, "%s", access(path, F_OK) ? "" : path);
   snprintf(path, sizeof(path), "%s/out", dir);
   if (out)
     file_read(path, out);
@@ -33,7 +34,7 @@ bool build_layer_find(struct build_run *run, const char *key, char fs[512], stru
 
 static int fill(const char *temp, struct build_run *run, struct build_box *box, struct str out, struct err *err)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   struct warden *w = run->warden;
   snprintf(path, sizeof(path), "%s/fs", temp);
   int r = box ? jail_commit(box->dir, w->config->id_base + run->slot * JAIL_IDS, path, err) : 0;
@@ -50,7 +51,7 @@ static int fill(const char *temp, struct build_run *run, struct build_box *box, 
 
 int build_layer_keep(struct build_run *run, const char *key, struct build_box *box, struct str out, struct err *err)
 {
-  char dir[512], temp[512];
+  char dir[DATA_DIR_SIZE], temp[DATA_DIR_SIZE];
   layer_dir(dir, run, key);
   snprintf(temp, sizeof(temp), "%s/layers/.new-XXXXXX", run->warden->config->data);
   if (!mkdtemp(temp))
@@ -64,7 +65,7 @@ int build_layer_keep(struct build_run *run, const char *key, struct build_box *b
 
 void build_layer_sweep(const char *data)
 {
-  char path[512];
+  char path[DATA_DIR_SIZE];
   snprintf(path, sizeof(path), "%s/layers", data);
   DIR *d = opendir(path);
   if (!d)

@@ -6,9 +6,10 @@
 #define CLOCHE_WARDEN_BUILD_BUILD_LAYER_H
 
 #include "warden/build/build_box.h"
+#include "wire/sizes.h"
 
 /* True: it is there. Its values are added to `out` (may be NULL), its tree's path goes to `fs` ("" = none). */
-bool build_layer_find(struct build_run *run, const char *key, char fs[512], struct buf *out);
+bool build_layer_find(struct build_run *run, const char *key, char fs[DATA_DIR_SIZE], struct buf *out);
 /* What a stopped box wrote, and perhaps values, under that key; `box` NULL: values only. Another build that was quicker
  * wins. */
 int build_layer_keep(struct build_run *run, const char *key, struct build_box *box, struct str out, struct err *err);

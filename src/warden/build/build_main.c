@@ -60,7 +60,7 @@ static int from_image(struct build_run *run, struct err *err)
                              .arg = run};
   build_say(run, LOG_INFO, "[base] FROM " STR_FMT, STR_ARG(run->recipe.image));
   int r = source_fetch(&spec, &base, err);
-  if (r && build_stopped(run, err)) /* out of time is the build's word, not that of who fetched */
+  if (r && build_stopped(run, err)) /* a timeout is reported as the build's own */
     r = err->code;
   if (!r) {
     build_hash_begin(&h, "image 1");

@@ -4,7 +4,7 @@
 
 #include "warden/core/agent_reply.h"
 
-void build_order_begin(struct build_cmd *o, uint32_t number)
+void build_cmd_begin(struct build_cmd *o, uint32_t number)
 {
   o->number = number;
   o->over = false;
@@ -85,7 +85,7 @@ int build_reply_take(const struct build_output *ear, struct build_cmd *o, struct
 {
   struct exec_event word;
   struct str bytes;
-  int r = agent_reply_order(packet, &word, &bytes, err);
+  int r = agent_reply_exec(packet, &word, &bytes, err);
   if (r)
     return r;
   struct build_cmd *whose = o && word.number == o->number ? o : beside && word.number == beside->number ? beside : NULL;

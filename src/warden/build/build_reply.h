@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build_reply.h - what a box that builds a template says about its orders (exec_packet.h), turned into lines and an
- * exit status. The box may say anything in any order: words of orders that nobody waits for are dropped, lines are cut
- * at BUILD_LINE_MOST bytes. */
+/* build_reply.h - what a box that builds a template says about its commands (exec_packet.h), turned into lines and an
+ * exit status. The box may say anything in any order: events of commands that are not waited for are dropped, lines are
+ * cut at BUILD_LINE_MOST bytes. */
 #ifndef CLOCHE_WARDEN_BUILD_BUILD_REPLY_H
 #define CLOCHE_WARDEN_BUILD_BUILD_REPLY_H
 
 #include "base/base.h"
 #include "wire/exec_packet.h"
 
-#define BUILD_LINE_MOST 4000 /* bytes without a newline that are told as a line */
+#define BUILD_LINE_MOST 4000 /* bytes without a newline that are logged as a line */
 
 struct build_envs;
 
@@ -31,7 +31,7 @@ struct build_output {
   void *arg;
 };
 
-void build_order_begin(struct build_cmd *o, uint32_t number);
+void build_cmd_begin(struct build_cmd *o, uint32_t number);
 void build_cmd_free(struct build_cmd *o);
 /* One packet, for `o` or `beside`; both may be NULL. */
 int build_reply_take(const struct build_output *ear, struct build_cmd *o, struct build_cmd *beside, struct str packet,

@@ -26,7 +26,7 @@ int build_stopped(struct build_run *run, struct err *err)
 
 void build_ask(struct build_run *run, void (*fn)(struct build_run *run, void *arg), void *arg)
 {
-  run->question_arg = arg;
+  run->request_arg = arg;
   run->request = fn;
   uv_async_send(&run->done);
   uv_sem_wait(&run->answered);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_run.h - one build at work, on a thread of its own: from a base through the recipe's steps to layers and a
  * configuration. It owns copies of all it needs and touches neither the catalogue nor the store; the loop hears of its
- * end through `done` and its words are in the log. */
+ * end through `done` and its messages are in the log. */
 #ifndef CLOCHE_WARDEN_BUILD_BUILD_RUN_H
 #define CLOCHE_WARDEN_BUILD_BUILD_RUN_H
 
 #include "wire/buildlog.h"
 #include "wire/recipe.h"
 #include "warden/build/build_state.h"
+#include "wire/sizes.h"
 #include <stdatomic.h>
 #include <uv.h>
 
@@ -16,7 +17,7 @@ struct zygote;
 
 struct build_run {
   struct warden *warden; /* its constants only: config, instance, runtime, networks */
-  char id[40], template_id[32], team[40];
+  char id[UUID_SIZE], template_id[TEMPLATE_ID_SIZE], team[UUID_SIZE];
   unsigned slot, cpus, memory_mb, disk_mb;
   struct str packed; /* the recipe's bytes; owned */
   struct arena arena;
@@ -32,16 +33,17 @@ struct build_run {
   int64_t begun_us, deadline_us; /* monotonic */
 
   struct build_state state;
-  char step[16];                   /* at work, or where it failed: "base", "finalize", a number from 1, or "" */
-  bool fresh;                      /* nothing is taken from the cache any more */
-  char checkpoint[64], secret[80]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
-  char checkpoint_layer[1024];     /* what it had written by then */
+  char step[16]; /* at work, or where it failed: "base", "finalize", a number from 1, or "" */
+  bool fresh;    /* nothing is taken from the cache any more */
+  char checkpoint[CHECKPOINT_NAME_SIZE],
+      secret[SECRET_SIZE]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
+  char checkpoint_layer[DATA_PATH_SIZE]; /* what it had written by then */
   uint64_t checkpoint_size, checkpoint_layer_bytes;
-  bool borrowed;         /* checkpoint and layer are those of an earlier build */
-  struct zygote *zygote; /* its loaded Python, once it is ready */
-  bool kept;             /* it failed, and state holds what it left (recipe.keep) */
-  bool given;            /* its id range is that of the sandbox that its last box has become (build_keep.h) */
-  char kept_box[64];     /* which sandbox that is; "": none */
+  bool borrowed;              /* checkpoint and layer are those of an earlier build */
+  struct zygote *zygote;      /* its loaded Python, once it is ready */
+  bool kept;                  /* it failed, and state holds what it left (recipe.keep) */
+  bool given;                 /* its id range is that of the sandbox that its last box has become (build_keep.h) */
+  char kept_box[BOX_ID_SIZE]; /* which sandbox that is; "": none */
   int result;
   struct err err;
 
@@ -49,7 +51,7 @@ struct build_run {
   atomic_bool over;
   uv_async_t done;                                   /* data: the job */
   void (*request)(struct build_run *run, void *arg); /* for the loop while the thread waits; or NULL */
-  void *question_arg;
+  void *request_arg;
   uv_sem_t answered;
 };
 

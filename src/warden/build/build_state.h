@@ -5,8 +5,9 @@
 #define CLOCHE_WARDEN_BUILD_BUILD_STATE_H
 
 #include "base/base.h"
+#include "wire/sizes.h"
 
-#define BUILD_KEY 65 /* 64 hex digits and NUL */
+#define BUILD_KEY DIGEST_TEXT_SIZE
 
 struct build_env {
   char *name, *value; /* owned */

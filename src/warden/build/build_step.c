@@ -2,8 +2,8 @@
 /* build_step.c - see build_step.h.
  *
  * A step is: its key from the key before it, its type and its arguments; a look into the cache; and where that has
- * nothing, a box of the layers so far, orders in it, and its files kept as a layer. Programs of our own inside the box
- * are reached through the runtime layer; what must work in any image is a mode of the agent's program
+ * nothing, a box of the layers so far, commands in it, and its files kept as a layer. Programs of our own inside the
+ * box are reached through the runtime layer; what must work in any image is a mode of the agent's program
  * (src/agent/build/applets.c). */
 #include "warden/build/build_step.h"
 
@@ -12,6 +12,7 @@
 #include "warden/core/warden_state.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_state.h"
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -113,7 +114,7 @@ static int in_box(struct step *s, step_fn fn, bool writes, struct buf *out, stru
 static int perform(struct step *s, const char *type, struct str text, step_fn fn, bool writes, struct buf *out,
                    struct err *err)
 {
-  char fs[512];
+  char fs[DATA_DIR_SIZE];
   make_key(s, type);
   bool cached = build_layer_find(s->run, s->key, fs, out);
   tell(s, cached, text);
@@ -130,7 +131,7 @@ static int perform(struct step *s, const char *type, struct str text, step_fn fn
 
 /* ---- RUN ---- */
 
-static int order(struct step *s, struct build_box *b, struct build_cmd *o, const char *what, struct err *err)
+static int run_command(struct step *s, struct build_box *b, struct build_cmd *o, const char *what, struct err *err)
 {
   o->prefix = s->label;
   int r = build_box_run(b, o, err);
@@ -171,7 +172,7 @@ static int run_work(struct step *s, struct build_box *b, struct buf *out, struct
   struct build_cmd o = {.user = user, .cwd = run->state.workdir, .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to run command '%.200s'", command);
-  int r = order(s, b, &o, what, err);
+  int r = run_command(s, b, &o, what, err);
   return r ? r : trust_certificates(s, b, err);
 }
 
@@ -188,7 +189,7 @@ static int step_run(struct step *s, struct err *err)
 static int copy_work(struct step *s, struct build_box *b, struct buf *out, struct err *err)
 {
   struct build_run *run = s->run;
-  char path[700];
+  char path[DATA_PATH_SIZE];
   snprintf(path, sizeof(path), "%s/files/%s/" STR_FMT, run->warden->config->data, run->team, STR_ARG(s->given->files));
   cleanup_fd int archive = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (archive < 0)
@@ -205,7 +206,7 @@ static int copy_work(struct step *s, struct build_box *b, struct buf *out, struc
   struct build_cmd o = {.cwd = run->state.workdir, .argv = argv, .input = archive};
   char what[300];
   snprintf(what, sizeof(what), "failed to copy '%.100s' to '%.100s'", argv[2], argv[3]);
-  int r = order(s, b, &o, what, err);
+  int r = run_command(s, b, &o, what, err);
   return r ? r : trust_certificates(s, b, err);
 }
 
@@ -246,7 +247,7 @@ static int env_work(struct step *s, struct build_box *b, struct buf *out, struct
     argv[k++] = argz(s->run, s->given, 2 * i + 1);
   cleanup_buf struct buf said = BUF_INIT(2 << 20);
   struct build_cmd o = {.argv = argv, .input = -1, .capture = &said};
-  int r = order(s, b, &o, "failed to expand the values", err);
+  int r = run_command(s, b, &o, "failed to expand the values", err);
   struct str rest = buf_str(&said);
   for (ptrdiff_t at; (at = str_search(rest, STR(VALUES))) >= 0;)
     rest = str_skip(rest, (size_t)at + sizeof(VALUES) - 1);
@@ -281,7 +282,7 @@ static int env_set_all(struct step *s, struct str values, bool expanded, struct 
 /* Needs no box. Its key is kept all the same: the log says whether a build had this step before. */
 static int env_plain(struct step *s, struct str text, struct err *err)
 {
-  char fs[512];
+  char fs[DATA_DIR_SIZE];
   make_key(s, "ENV");
   bool cached = build_layer_find(s->run, s->key, fs, NULL);
   tell(s, cached, text);
@@ -314,7 +315,7 @@ static int workdir_work(struct step *s, struct build_box *b, struct buf *out, st
   struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to make the working directory '%.200s'", run->state.workdir);
-  return order(s, b, &o, what, err);
+  return run_command(s, b, &o, what, err);
 }
 
 static int step_workdir(struct step *s, struct err *err)
@@ -355,7 +356,7 @@ static int user_work(struct step *s, struct build_box *b, struct buf *out, struc
   struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1};
   char what[300];
   snprintf(what, sizeof(what), "failed to set the user '%.200s'", name);
-  return order(s, b, &o, what, err);
+  return run_command(s, b, &o, what, err);
 }
 
 static bool user_name(struct str s)
@@ -446,7 +447,7 @@ static int settle_work(struct step *s, struct build_box *b, struct buf *out, str
 {
   const char *const argv[] = {"/bin/sh", "-c", settle_script, NULL};
   struct build_cmd o = {.cwd = "/", .argv = argv, .input = -1};
-  return order(s, b, &o, "failed to prepare the image", err);
+  return run_command(s, b, &o, "failed to prepare the image", err);
 }
 
 int build_settle(struct build_run *run, struct err *err)

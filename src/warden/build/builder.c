@@ -14,6 +14,7 @@
 #include "warden/core/id_slots.h"
 #include "warden/build/source.h"
 #include "warden/core/storage_quota.h"
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -89,9 +90,9 @@ static void job_drop(struct builder *b, struct job *j)
   free(j);
 }
 
-static void log_path(struct warden *w, const char *id, char out[600])
+static void log_path(struct warden *w, const char *id, char out[DATA_PATH_SIZE])
 {
-  snprintf(out, 600, "%s/builds/%s.log", w->config->data, id);
+  snprintf(out, DATA_PATH_SIZE, "%s/builds/%s.log", w->config->data, id);
 }
 
 static void job_expire(struct warden *w, struct job *j, int64_t now);
@@ -297,7 +298,7 @@ static void answer(struct build_run *run)
 {
   if (!run->request)
     return;
-  steal (&run->request)(run, run->question_arg);
+  steal (&run->request)(run, run->request_arg);
   uv_sem_post(&run->answered);
 }
 
@@ -386,7 +387,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
   memcpy(run->id, j->row.id, sizeof(run->id));
   memcpy(run->team, j->row.team, sizeof(run->team));
   memcpy(run->template_id, j->row.template_id, sizeof(run->template_id));
-  char path[600];
+  char path[DATA_PATH_SIZE];
   log_path(w, run->id, path);
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct ref name;
@@ -519,7 +520,7 @@ size_t builder_cancel(struct warden *w, struct str team, struct str build, const
 
 void builder_template_gone(struct warden *w, const char *template_id)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   for (size_t i = w->builder->jobs.n; i-- > 0;) {
     struct job *j = w->builder->jobs.p[i];
     if (strcmp(j->row.template_id, template_id))
@@ -552,7 +553,7 @@ bool builder_busy(const struct warden *w)
 
 int builder_log(struct warden *w, const struct job *j, struct err *err)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   log_path(w, j->row.id, path);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   return fd < 0 ? err_errno(err, "%s", path) : fd;
@@ -606,7 +607,7 @@ static void job_expire(struct warden *w, struct job *j, int64_t now)
 
 static void job_forget(struct warden *w, struct job *j)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   struct err err = ERR_NONE;
   log_path(w, j->row.id, path);
   unlink(path);
@@ -642,7 +643,7 @@ static int load_job(const struct row_job *row, void *arg)
 int builder_open(struct warden *w, struct err *err)
 {
   static const char *const dirs[] = {"layers", "builds", "files"};
-  char path[600];
+  char path[DATA_PATH_SIZE];
   w->builder = xcalloc(1, sizeof(*w->builder));
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
     snprintf(path, sizeof(path), "%s/%s", w->config->data, dirs[i]);

@@ -23,10 +23,11 @@ struct builder;
 struct job {
   struct fair_queue_item item; /* waiting for a thread, or at work */
   struct row_job row;
-  struct build_run *run; /* at work, or NULL */
-  unsigned free_disk_mb; /* wanted after the steps; 0: none, or the server was restarted before the build began */
-  char kept_box[64]; /* sandbox that the box of its failed step has become; "": none, or the server was restarted since
-                      */
+  struct build_run *run;      /* at work, or NULL */
+  unsigned free_disk_mb;      /* wanted after the steps; 0: none, or the server was restarted before the build began */
+  char kept_box[BOX_ID_SIZE]; /* sandbox that the box of its failed step has become; "": none, or the server was
+                               * restarted since
+                               */
 };
 
 struct build_request {
@@ -54,7 +55,7 @@ size_t builder_cancel(struct warden *w, struct str team, struct str build,
                       const char *why);                                  /* build empty: all of the team's */
 void builder_template_gone(struct warden *w, const char *template_id);   /* its jobs end and are forgotten */
 int builder_log(struct warden *w, const struct job *j, struct err *err); /* a descriptor to read, or negative */
-/* What builds under way stand on: `need` hears of the layers each began with; every other one they use was claimed
+/* What builds under way stand on: `need` hears of the layers each began with; every other one they use was leased
  * (layer_lease.h) at the returned time or later, in wall seconds. INT64_MAX: there is none. */
 int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *arg), void *arg);
 /* Now and then: what was never started fails, failures of long ago are forgotten with their logs. */

@@ -5,6 +5,7 @@
 
 #include "jail/fs/disk.h"
 #include "jail/fs/disk_image.h"
+#include "wire/sizes.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -56,7 +57,7 @@ static bool in_use(const char *image)
 
 static int open_disk(struct warden *w, const char *team, struct err *err)
 {
-  char top[560], boot[40], dir[700], image[740];
+  char top[DATA_PATH_SIZE], boot[40], dir[DATA_PATH_SIZE], image[DATA_PATH_SIZE];
   struct jail_limits limits = {.disk = (uint64_t)w->config->download_cache_mb << 20};
   limits.inodes = limits.disk / INODE_BYTES;
   boot_name(boot);
@@ -69,7 +70,7 @@ static int open_disk(struct warden *w, const char *team, struct err *err)
     return err_set(err, r, "making %s: %s", dir, strerrordesc_np(-r));
   if (in_use(image))
     return err_set(err, -EBUSY, "a box of an earlier build still holds %s", image);
-  /* A new one is made here and not by disk_open, which would have more of that size made ahead. */
+  /* A new one is made here and not by disk_open, which would add a pool of that size. */
   cleanup_fd int disk = access(image, F_OK) ? disk_make(top, image, &limits, err) : disk_open(dir, &limits, err);
   if (disk < 0)
     return disk;

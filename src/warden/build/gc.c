@@ -8,6 +8,7 @@
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
 #include "warden/db/layer_owner.h"
+#include "wire/sizes.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,10 +22,10 @@
 
 struct pass {
   struct warden *warden;
-  const struct gc_params *order;
+  const struct gc_params *params;
   struct map needed; /* keys of layers */
   int64_t now;
-  int64_t claims_s; /* layers claimed since may be a build's under way */
+  int64_t leased_since_s; /* layers leased since then may be a build's under way */
   size_t count;
 };
 
@@ -51,7 +52,7 @@ static void need_more(const char *layers, void *arg)
 /* Builds of the catalogue, and what builds under way began with. */
 static void need_builds(struct pass *p)
 {
-  p->claims_s = builder_needs(p->warden, need_more, p);
+  p->leased_since_s = builder_needs(p->warden, need_more, p);
   struct build *const *list;
   size_t n = catalog_builds(p->warden->catalog, &list);
   for (size_t i = 0; i < n; i++)
@@ -62,7 +63,7 @@ static void need_builds(struct pass *p)
 
 struct removal {
   uv_work_t work;
-  char path[600];
+  char path[DATA_PATH_SIZE];
 };
 
 static void removal_work(uv_work_t *work)
@@ -90,15 +91,15 @@ static bool unused_for(const struct pass *p, int dir, const char *name, int64_t 
   return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && p->now - st.st_mtime >= seconds;
 }
 
-/* `since`: what was claimed from then on stays after all. */
+/* `since`: what was leased from then on stays after all. */
 static void evict_before(struct pass *p, const char *top, const char *name, int64_t since)
 {
-  char path[600], gone[600], mark[24];
+  char path[DATA_PATH_SIZE], gone[DATA_PATH_SIZE], mark[24];
   snprintf(path, sizeof(path), "%s/%s", top, name);
   p->count++;
-  if (p->order->tell)
-    p->order->tell(path, p->order->arg);
-  if (p->order->only_say)
+  if (p->params->report)
+    p->params->report(path, p->params->arg);
+  if (p->params->only_say)
     return;
   random_id(mark, 16);
   snprintf(gone, sizeof(gone), "%s/" GONE "%s", top, mark);
@@ -119,7 +120,7 @@ static void evict(struct pass *p, const char *top, const char *name)
 static void each(struct pass *p, const char *where,
                  void (*fn)(struct pass *, int dir, const char *top, const char *name))
 {
-  char top[560], path[600];
+  char top[DATA_PATH_SIZE], path[DATA_PATH_SIZE];
   snprintf(top, sizeof(top), "%s/%s", p->warden->config->data, where);
   DIR *d = opendir(top);
   if (!d)
@@ -131,7 +132,7 @@ static void each(struct pass *p, const char *where,
     snprintf(path, sizeof(path), "%s/%s", top, e->d_name);
     if (!gone)
       fn(p, dirfd(d), top, e->d_name);
-    else if (!p->order->only_say && unused_for(p, dirfd(d), e->d_name, DAY))
+    else if (!p->params->only_say && unused_for(p, dirfd(d), e->d_name, DAY))
       remove_later(p, path);
   }
   closedir(d);
@@ -139,12 +140,12 @@ static void each(struct pass *p, const char *where,
 
 static bool is_meant(const struct pass *p, int dir, const char *name)
 {
-  char team[40];
+  char team[UUID_SIZE];
   uint64_t bytes;
-  if (!p->order->team.n)
+  if (!p->params->team.n)
     return true;
   layer_owner_read(dir, name, team, &bytes);
-  return str_is(p->order->team, team);
+  return str_is(p->params->team, team);
 }
 
 static void look_at_layer(struct pass *p, int dir, const char *top, const char *name)
@@ -154,16 +155,16 @@ static void look_at_layer(struct pass *p, int dir, const char *top, const char *
       evict(p, top, name);
     return;
   }
-  int64_t unused = MAX(p->order->unused_s, (int64_t)LEAST);
+  int64_t unused = MAX(p->params->unused_s, (int64_t)LEAST);
   struct stat st;
   if (!map_get(&p->needed, str_of(name)) && unused_for(p, dir, name, unused) &&
-      !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime < p->claims_s && is_meant(p, dir, name))
-    evict_before(p, top, name, MIN(p->claims_s, p->now - unused + 1));
+      !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime < p->leased_since_s && is_meant(p, dir, name))
+    evict_before(p, top, name, MIN(p->leased_since_s, p->now - unused + 1));
 }
 
 static void look_at_file(struct pass *p, int dir, const char *top, const char *name)
 {
-  if (unused_for(p, dir, name, MAX(p->order->unused_s, (int64_t)LEAST)))
+  if (unused_for(p, dir, name, MAX(p->params->unused_s, (int64_t)LEAST)))
     evict(p, top, name);
 }
 
@@ -181,13 +182,13 @@ static void look_at_images(struct pass *p, int dir, const char *top, const char 
   if ((size_t)snprintf(where, sizeof(where), "cache/images/%s", name) >= sizeof(where))
     return;
   snprintf(blobs, sizeof(blobs), "%s/blobs/sha256", name);
-  if (unused_for(p, dir, blobs, MAX(p->order->unused_s, (int64_t)HOUR)))
+  if (unused_for(p, dir, blobs, MAX(p->params->unused_s, (int64_t)HOUR)))
     each(p, where, look_at_file);
 }
 
 size_t gc_run(struct warden *w, const struct gc_params *o)
 {
-  struct pass p = {.warden = w, .order = o, .now = clock_wall_us() / 1000000};
+  struct pass p = {.warden = w, .params = o, .now = clock_wall_us() / 1000000};
   need_builds(&p);
   each(&p, "layers", look_at_layer);
   if (!o->team.n) {

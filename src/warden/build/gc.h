@@ -13,9 +13,9 @@ struct warden;
 
 struct gc_params {
   bool only_say;
-  int64_t unused_s;                          /* what was used in this time stays */
-  struct str team;                           /* only layers that are this team's; empty: everything */
-  void (*tell)(const char *path, void *arg); /* of each thing that goes; may be NULL */
+  int64_t unused_s;                            /* what was used in this time stays */
+  struct str team;                             /* only layers that are this team's; empty: everything */
+  void (*report)(const char *path, void *arg); /* of each thing that goes; may be NULL */
   void *arg;
 };
 

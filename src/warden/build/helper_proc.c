@@ -212,7 +212,7 @@ static int clone_mount(int fd, bool read_only, int *out, struct err *err)
   return 0;
 }
 
-/* What a program is told on its standard input; in memory, because it may be secret. */
+/* What a program reads on its standard input; in memory, because it may be secret. */
 static int keep_input(struct str text, int *out, struct err *err)
 {
   if (!text.n)
@@ -223,15 +223,15 @@ static int keep_input(struct str text, int *out, struct err *err)
   return 0;
 }
 
-int helper_proc_run(const struct helper_proc *order, struct err *err)
+int helper_proc_run(const struct helper_proc *params, struct err *err)
 {
   cleanup_fd int work = -1, source = -1, input = -1;
-  int bound = clone_mount(order->work, false, &work, err);
-  bound = bound ? bound : clone_mount(order->source, true, &source, err);
-  bound = bound ? bound : keep_input(order->input, &input, err);
+  int bound = clone_mount(params->work, false, &work, err);
+  bound = bound ? bound : clone_mount(params->source, true, &source, err);
+  bound = bound ? bound : keep_input(params->input, &input, err);
   if (bound)
     return bound;
-  struct helper_proc own = *order, *c = &own;
+  struct helper_proc own = *params, *c = &own;
   own.work = work;
   own.source = source;
   struct run r = {.c = c};

@@ -12,6 +12,7 @@
 #include "warden/core/id_slots.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/warden_state.h"
+#include "wire/sizes.h"
 #include <stdio.h>
 
 #define CONFIG_MAX   ((size_t)256 << 10)
@@ -26,7 +27,7 @@ struct import {
   void *arg;
   struct source_spec spec;
   struct source_base base;
-  char team[40], ref[300];
+  char team[UUID_SIZE], ref[300];
   char *image;
   unsigned slot;
   int result;

@@ -2,6 +2,7 @@
 /* layer_lease.c - see layer_lease.h. */
 #include "warden/build/layer_lease.h"
 
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ bool layer_lease(const char *dir)
 
 bool layer_lease_tree(const char *fs)
 {
-  char dir[600];
+  char dir[DATA_PATH_SIZE];
   struct str path = str_of(fs);
   if (!str_ends(path, STR("/fs")) || str_copyz(str_sub(path, 0, path.n - 3), dir, sizeof(dir)))
     return false;

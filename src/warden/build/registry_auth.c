@@ -28,8 +28,8 @@ int registry_auth_read(const struct source_spec *s, int work, struct buf *code, 
                           .answer = &answer,
                           .cancelled = s->cancelled};
   int r = helper_proc_run(&c, err);
-  struct str told = str_trim(buf_str(&answer));
-  if (!r && (!registry_auth_code(told) || buf_adds(code, told)))
+  struct str line = str_trim(buf_str(&answer));
+  if (!r && (!registry_auth_code(line) || buf_adds(code, line)))
     r = err_set(err, -EPROTO, "the helper process returned no usable credentials");
   if (answer.n)
     explicit_bzero(answer.p, answer.n);

@@ -60,7 +60,7 @@ static int read_aws(const struct json *j, const char *ecr, struct aws *a, struct
 }
 
 /* curl signs the request itself. The key goes to its standard input with the rest, so no process list shows it. */
-static void put_question(struct buf *b, const struct aws *a)
+static void put_request(struct buf *b, const struct aws *a)
 {
   buf_addf(b, "url = \"%s\"\nproto = \"=http,https\"\nrequest = \"POST\"\ndata = \"{}\"\n", a->url);
   buf_addf(b, "silent\nshow-error\nmax-time = %d\nwrite-out = \"\\n%%{http_code}\"\n", ASK_SECONDS);
@@ -97,7 +97,7 @@ static int ask_aws(const struct json *j, const char *ecr, struct buf *code, stru
   int r = read_aws(j, ecr, &a, err);
   if (r)
     return r;
-  put_question(&request, &a);
+  put_request(&request, &a);
   const char *const argv[] = {"curl", "-q", "--config", "-", NULL};
   struct helper_proc c = {.argv = argv,
                           .work = -1,

@@ -2,8 +2,10 @@
 /* runtime_layer.c - see runtime_layer.h. */
 #include "warden/build/runtime_layer.h"
 
+#include "wire/sizes.h"
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -85,18 +87,18 @@ static int walk_dir(struct walk *w, int from, const char *name, int to)
   return r;
 }
 
-int runtime_stage(const char *source, const char *data, char name[80], struct err *err)
+int runtime_stage(const char *source, const char *data, char name[LAYER_ID_SIZE], struct err *err)
 {
   struct walk w = {.to = -1, .err = err};
   uint8_t digest[SHA256_LEN];
-  char hex[2 * SHA256_LEN + 1], path[4096], tmp[4096];
+  char hex[2 * SHA256_LEN + 1], path[PATH_MAX], tmp[PATH_MAX];
   sha256_init(&w.hash);
   int r = walk_dir(&w, AT_FDCWD, source, -1);
   if (r)
     return err_wrap(err, "runtime files in %s", source);
   sha256_end(&w.hash, digest);
   hex_encode(digest, sizeof(digest), hex);
-  snprintf(name, 80, "%.32s", hex);
+  snprintf(name, LAYER_ID_SIZE, "%.32s", hex);
   snprintf(path, sizeof(path), "%s/runtime", data);
   path_mkdirs(path, 0755);
   snprintf(path, sizeof(path), "%s/runtime/%s", data, name);
@@ -124,7 +126,7 @@ int runtime_stage(const char *source, const char *data, char name[80], struct er
 
 void runtime_sweep(const char *data, bool (*used)(const char *name, void *arg), void *arg)
 {
-  char path[4096];
+  char path[PATH_MAX];
   snprintf(path, sizeof(path), "%s/runtime", data);
   DIR *d = opendir(path);
   if (!d)

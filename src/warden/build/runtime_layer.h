@@ -5,9 +5,10 @@
 #define CLOCHE_WARDEN_BUILD_RUNTIME_LAYER_H
 
 #include "base/base.h"
+#include "wire/sizes.h"
 
 /* Copies `source` to <data>/runtime/<hash> unless it is there; `name` gets the hash. */
-int runtime_stage(const char *source, const char *data, char name[80], struct err *err);
+int runtime_stage(const char *source, const char *data, char name[LAYER_ID_SIZE], struct err *err);
 /* Removes staged copies that `used` does not want. */
 void runtime_sweep(const char *data, bool (*used)(const char *name, void *arg), void *arg);
 

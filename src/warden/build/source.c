@@ -7,6 +7,7 @@
 #include "warden/build/registry_auth.h"
 #include "warden/build/source_name.h"
 #include "warden/build/source_unpack.h"
+#include "wire/sizes.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,12 +21,12 @@
 struct fetch {
   const struct source_spec *s;
   struct source_name name;
-  char dir[600];   /* the team's: blobs/, and one directory per fetch */
-  char own[40];    /* this fetch's, in dir */
-  int work;        /* dir */
-  int source;      /* the named file or layout, or -1 */
-  char at[80];     /* where skopeo sees it */
-  bool has_secret; /* credentials lie in own/auth.json */
+  char dir[DATA_PATH_SIZE]; /* the team's: blobs/, and one directory per fetch */
+  char own[40];             /* this fetch's, in dir */
+  int work;                 /* dir */
+  int source;               /* the named file or layout, or -1 */
+  char at[80];              /* where skopeo sees it */
+  bool has_secret;          /* credentials are in own/auth.json */
 };
 
 struct str source_alias(const struct source_rules *rules, struct str image)
@@ -304,7 +305,7 @@ static int known_debian(const struct fetch *f, struct source_base *out)
 {
   int64_t today = clock_wall_us() / 1000000 / 86400;
   for (int64_t day = today; !f->s->force && day > today - (int64_t)f->s->rules->debian_days; day--) {
-    char identity[80], layer[600];
+    char identity[80], layer[DATA_PATH_SIZE];
     snprintf(identity, sizeof(identity), "debian %s %lld", f->name.suite, (long long)day);
     source_key("", identity, out->key);
     snprintf(layer, sizeof(layer), "%s/layers/%s/fs", f->s->data, out->key);
@@ -318,7 +319,7 @@ static int known_debian(const struct fetch *f, struct source_base *out)
 
 static int make_debian(struct fetch *f, struct source_base *out, struct err *err)
 {
-  char path[700], identity[80], mark[20];
+  char path[DATA_PATH_SIZE], identity[80], mark[20];
   snprintf(path, sizeof(path), "%s/cache", f->s->data);
   path_mkdirs(path, 0711);
   random_id(mark, 16);

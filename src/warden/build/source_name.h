@@ -4,12 +4,13 @@
 #define CLOCHE_WARDEN_BUILD_SOURCE_NAME_H
 
 #include "base/base.h"
+#include "wire/sizes.h"
 
 struct source_name {
   char transport[16]; /* docker (a registry), oci, oci-archive, docker-archive */
   char host[256];     /* docker: the registry, with its port */
   char rest[512];     /* docker: path[:tag][@digest]; else the file's path as written */
-  char tag[129];      /* of a file; "" = the only one */
+  char tag[TAG_SIZE]; /* of a file; "" = the only one */
   char suite[32];     /* the Debian release it stands for, or "" */
 };
 

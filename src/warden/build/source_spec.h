@@ -4,6 +4,7 @@
 #define CLOCHE_WARDEN_BUILD_SOURCE_SPEC_H
 
 #include "warden/core/warden_config.h"
+#include "wire/sizes.h"
 #include <stdatomic.h>
 
 struct source_spec {
@@ -22,8 +23,8 @@ struct source_spec {
 };
 
 struct source_base {
-  char key[65];      /* names the content */
-  struct buf layers; /* <data>/layers/<key>/fs: directories, top first, one per line; ids as a box sees them */
+  char key[DIGEST_TEXT_SIZE]; /* names the content */
+  struct buf layers;          /* <data>/layers/<key>/fs: directories, top first, one per line; ids as a box sees them */
   struct buf
       config; /* {"env":{},"user":"","workdir":"","cmd":[],"entrypoint":[]}, and "cloche":{} of an exported template */
 };

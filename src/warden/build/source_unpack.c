@@ -14,6 +14,7 @@
 #include "warden/db/layer_owner.h"
 #include "warden/build/unpack_reply.h"
 #include "wire/box_socket.h"
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -33,16 +34,16 @@ struct session {
   const struct source_input *in;
   struct source_base *out;
   struct jail jail;
-  char id[40], dir[512];
+  char id[UUID_SIZE], dir[DATA_DIR_SIZE];
   int line;
-  char layer[512]; /* what it will be, or is */
+  char layer[DATA_DIR_SIZE]; /* what it will be, or is */
   VEC(struct source_part) parts;
   bool known;   /* the layer is there */
   bool stacked; /* the image's layers are kept apart */
   bool done;
 };
 
-void source_key(const char *team, const char *identity, char key[65])
+void source_key(const char *team, const char *identity, char key[DIGEST_TEXT_SIZE])
 {
   struct sha256 sum;
   uint8_t digest[SHA256_LEN];
@@ -190,7 +191,7 @@ static int converse(struct session *x, struct err *err)
     if (n == -EPERM)
       return err_set(err, -EPROTO, "cloche-unpack sent descriptors");
     if (n <= 0)
-      return err_set(err, -EPIPE, "the unpacker ended without a word: out of memory, or killed");
+      return err_set(err, -EPIPE, "the unpacker ended without a message: out of memory, or killed");
     int r = heard(x, str_make(packet, (size_t)n), err);
     if (r)
       return r;
@@ -210,7 +211,7 @@ static int take_tree(struct session *x, const char *fs, struct err *err)
  * good. */
 static int keep(struct session *x, struct err *err)
 {
-  char fresh[600], fs[640], home[600];
+  char fresh[DATA_PATH_SIZE], fs[DATA_PATH_SIZE], home[DATA_PATH_SIZE];
   snprintf(home, sizeof(home), "%s/layers/%s", x->s->data, x->out->key);
   snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
   snprintf(fs, sizeof(fs), "%s/fs", fresh);
@@ -271,7 +272,7 @@ static int add_layer(struct source_base *out, const char *path)
 static int64_t known_part(const char *home)
 {
   cleanup_buf struct buf b = BUF_INIT(64);
-  char path[600];
+  char path[DATA_PATH_SIZE];
   uint64_t n;
   snprintf(path, sizeof(path), "%s/" SIZE, home);
   if (!layer_lease(home) || file_read(path, &b) || str_u64(buf_str(&b), &n))
@@ -281,7 +282,7 @@ static int64_t known_part(const char *home)
 
 static int keep_part(struct session *x, struct str size, const char *home, struct err *err)
 {
-  char fresh[600], path[640];
+  char fresh[DATA_PATH_SIZE], path[DATA_PATH_SIZE];
   snprintf(fresh, sizeof(fresh), "%s/layers/.new-%s", x->s->data, x->id);
   snprintf(path, sizeof(path), "%s/fs", fresh);
   int r = path_mkdirs(fresh, 0700);
@@ -302,18 +303,18 @@ static int keep_part(struct session *x, struct str size, const char *home, struc
 
 static int unpack_part(const struct source_spec *s, const struct source_input *in, const char *home, struct err *err)
 {
-  struct source_base told = {.config = BUF_INIT(64)};
-  struct session x = {.s = s, .in = in, .out = &told, .jail = JAIL_NONE, .line = -1};
+  struct source_base part = {.config = BUF_INIT(64)};
+  struct session x = {.s = s, .in = in, .out = &part, .jail = JAIL_NONE, .line = -1};
   int r = work(&x, err);
-  r = r ? r : keep_part(&x, buf_str(&told.config), home, err);
+  r = r ? r : keep_part(&x, buf_str(&part.config), home, err);
   clear(&x);
-  buf_free(&told.config);
+  buf_free(&part.config);
   return r ? err_wrap(err, "layer sha256:%.12s", in->part.packed) : 0;
 }
 
 static int stack(struct session *x, struct err *err)
 {
-  char key[65] = "", identity[200], home[600], path[640], line[200];
+  char key[DIGEST_TEXT_SIZE] = "", identity[200], home[DATA_PATH_SIZE], path[DATA_PATH_SIZE], line[200];
   uint64_t used = 0;
   for (size_t i = 0; i < x->parts.n; i++) {
     struct source_input in = {.what = UNPACK_PART, .index = -1, .blobs = x->in->blobs, .part = x->parts.p[i]};

@@ -9,12 +9,13 @@
 
 #include "unpack/unpack.h"
 #include "warden/build/source_spec.h"
+#include "wire/sizes.h"
 
 #define SOURCE_PARTS_MAX 512
 
-/* A layer of an image: its digest as it lies among the blobs, and unpacked. */
+/* A layer of an image: its digest among the blobs, and unpacked. */
 struct source_part {
-  char packed[65], diff[65];
+  char packed[DIGEST_TEXT_SIZE], diff[DIGEST_TEXT_SIZE];
 };
 
 struct source_input {
@@ -31,6 +32,6 @@ struct source_input {
 /* Fills out. Layers that are there already are left as they are. */
 int source_unpack(const struct source_spec *s, const struct source_input *in, struct source_base *out, struct err *err);
 /* The name of a layer made from this. */
-void source_key(const char *team, const char *identity, char key[65]);
+void source_key(const char *team, const char *identity, char key[DIGEST_TEXT_SIZE]);
 
 #endif

@@ -2,7 +2,8 @@
 /* unpack_reply.c - see unpack_reply.h. */
 #include "warden/build/unpack_reply.h"
 
-static int hex_name(struct str s, char out[65])
+#include "wire/sizes.h"
+static int hex_name(struct str s, char out[DIGEST_TEXT_SIZE])
 {
   for (size_t i = 0; i < s.n; i++)
     if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))

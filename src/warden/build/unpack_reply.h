@@ -6,13 +6,14 @@
 
 #include "base/base.h"
 #include "unpack/unpack.h"
+#include "wire/sizes.h"
 
 struct unpack_reply {
   enum unpack_msg what;
-  char name[65];   /* WANT: UNPACK_INDEX or 64 hex digits; PART_IS, IS: 64 hex digits */
-  char diff[65];   /* PART_IS */
-  char line[600];  /* NOTE, FAILED: one line without control characters, cut off where it is longer */
-  struct str text; /* RESULT: in the packet */
+  char name[DIGEST_TEXT_SIZE]; /* WANT: UNPACK_INDEX or 64 hex digits; PART_IS, IS: 64 hex digits */
+  char diff[DIGEST_TEXT_SIZE]; /* PART_IS */
+  char line[600];              /* NOTE, FAILED: one line without control characters, cut off where it is longer */
+  struct str text;             /* RESULT: in the packet */
 };
 
 /* -EPROTO: no such packet. */

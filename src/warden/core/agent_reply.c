@@ -24,7 +24,7 @@ int agent_reply_ready(struct str packet, struct err *err)
   return err_set(err, -EIO, "the agent could not start: %s", why[0] ? why : "it gave no reason");
 }
 
-int agent_reply_order(struct str packet, struct exec_event *word, struct str *bytes, struct err *err)
+int agent_reply_exec(struct str packet, struct exec_event *word, struct str *bytes, struct err *err)
 {
   if (packet.n < sizeof(*word) || packet.n > sizeof(*word) + EXEC_CHUNK)
     return err_set(err, -EPROTO, "the build's sandbox sent a message of %zu bytes; it has %zu to %zu", packet.n,

@@ -35,9 +35,9 @@ const char *checkpoint_heaps(struct warden *w)
   return store_of(w)->heaps;
 }
 
-void checkpoint_path(const struct warden *w, const char *name, char out[1024])
+void checkpoint_path(const struct warden *w, const char *name, char out[DATA_PATH_SIZE])
 {
-  snprintf(out, 1024, "%s/checkpoints/%s", w->config->data, name);
+  snprintf(out, DATA_PATH_SIZE, "%s/checkpoints/%s", w->config->data, name);
 }
 
 int checkpoint_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *path,
@@ -54,11 +54,11 @@ int checkpoint_dump(const struct jail_criu *criu, const struct jail_spec *spec, 
   return r == -EISCONN ? err->code = -ENOTSUP : r;
 }
 
-void checkpoint_name(const struct box *b, char out[64])
+void checkpoint_name(const struct box *b, char out[CHECKPOINT_NAME_SIZE])
 {
   char tail[12];
   random_id(tail, 8);
-  snprintf(out, 64, "%.48s-%s", b->name, tail);
+  snprintf(out, CHECKPOINT_NAME_SIZE, "%.48s-%s", b->name, tail);
 }
 
 /* An ext4 without a journal looks, for each new file, at every file that was deleted nearby in the last minutes: 8 to
@@ -79,7 +79,7 @@ static void spread_out(const char *dir)
 void checkpoints_open(struct warden *w)
 {
   static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
-  char dir[1024], lower[1024];
+  char dir[DATA_PATH_SIZE], lower[DATA_PATH_SIZE];
   struct err why = ERR_NONE;
   heaps_load(checkpoint_heaps(w));
   heaps_limit((uint64_t)w->config->heaps_mb << 20, (uint64_t)w->config->disk_reserve_mb << 20);
@@ -113,7 +113,7 @@ void checkpoints_open(struct warden *w)
 static void heaps_work(uv_work_t *work)
 {
   struct warden *w = work->data;
-  char dir[1024];
+  char dir[DATA_PATH_SIZE];
   checkpoint_path(w, "", dir);
   jail_heaps_sweep(checkpoint_heaps(w), dir);
 }
@@ -142,7 +142,7 @@ struct drop {
   uv_work_t work;
   struct warden *warden;
   bool checkpoint;
-  char path[1024];
+  char path[DATA_PATH_SIZE];
 };
 
 static void drop_work(uv_work_t *work)
@@ -260,7 +260,7 @@ static void end_interrupted(struct warden *w, struct str name, const char *path)
 
 void checkpoints_sweep(struct warden *w)
 {
-  char dir[1024], path[1024];
+  char dir[DATA_PATH_SIZE], path[DATA_PATH_SIZE];
   checkpoint_path(w, "", dir);
   DIR *d = opendir(dir);
   if (!d)
@@ -281,7 +281,7 @@ void checkpoints_sweep(struct warden *w)
  * build. */
 void layers_sweep(struct warden *w)
 {
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   snprintf(path, sizeof(path), "%s/layers", w->config->data);
   DIR *d = opendir(path);
   if (!d)

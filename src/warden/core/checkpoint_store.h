@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint_store.h - memory on disk, under <data>/checkpoints: where a checkpoint lies, when it goes, and whether
+/* checkpoint_store.h - memory on disk, under <data>/checkpoints: where a checkpoint is, when it is removed, and whether
  * this host can make any. A checkpoint belongs to the row of a box or of a build that names it; what no row names is
  * swept at start. Names of boxes' checkpoints are the name that the box has on the host, a dash and a random word:
  * never its id. */
@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "jail/checkpoint/checkpoint.h"
+#include "wire/sizes.h"
 
 struct warden;
 
@@ -18,8 +19,8 @@ void checkpoints_open(struct warden *w);
 void checkpoints_sweep(struct warden *w);
 void layers_sweep(struct warden *w); /* copies of boxes that no build names, and half ones */
 struct box;
-void checkpoint_name(const struct box *b, char out[64]); /* for a new one */
-void checkpoint_path(const struct warden *w, const char *name, char out[1024]);
+void checkpoint_name(const struct box *b, char out[CHECKPOINT_NAME_SIZE]); /* for a new one */
+void checkpoint_path(const struct warden *w, const char *name, char out[DATA_PATH_SIZE]);
 /* jail_dump, on a worker. A fork of the zygote that enters the box as a kernel speaks with the agent through a socket
  * of the host until it has taken over, and no box can be dumped with that: then it is tried again for a few seconds. */
 int checkpoint_dump(const struct jail_criu *criu, const struct jail_spec *spec, const struct jail *j, const char *path,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* egress.h - egress of boxes: which get outbound networking, and with which lists. The lists come from the gate as
- * lines of checked entries; the walls themselves are jail_net's. */
+ * lines of checked entries; the firewall itself is jail_net's. */
 #ifndef CLOCHE_WARDEN_EGRESS_H
 #define CLOCHE_WARDEN_EGRESS_H
 
@@ -17,7 +17,7 @@ void egress_close(struct warden *w);
 bool egress_on(const struct warden *w);
 /* May this box go out at all? No link is made for one that is closed and has nothing on its allow list. */
 bool egress_wanted(const struct warden *w, unsigned flags, struct str allow);
-/* No lists: a box made ahead will do. */
+/* No lists: a warm box will do. */
 bool egress_plain(unsigned flags, struct str allow, struct str deny);
 /* Fills `net`, its lists in the arena. */
 void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny,

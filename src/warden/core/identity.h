@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* identity.h - telling the agent of a restored box who the box is now. Through the same door requests take, with the
- * secret the agent was told before: its memory is another box's, or of another time. */
+ * secret the agent knows: its memory is another box's, or of another time. */
 #ifndef CLOCHE_IDENTITY_H
 #define CLOCHE_IDENTITY_H
 

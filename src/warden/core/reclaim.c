@@ -5,13 +5,14 @@
 #include "warden/core/id_slots.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/warden_state.h"
+#include "wire/sizes.h"
 #include <stdio.h>
 
 struct removal {
   uv_work_t work;
   struct warden *warden;
   struct jail jail;
-  char name[64], dir[512];
+  char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
   unsigned slot;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reclaim.h - what is left of a box, a parked one or a zygote: cleared on a worker thread. */
+/* reclaim.h - removes what is left of a box, a warm one or a zygote, on a worker thread. */
 #ifndef CLOCHE_WARDEN_RECLAIM_H
 #define CLOCHE_WARDEN_RECLAIM_H
 
@@ -7,7 +7,7 @@
 
 struct warden;
 
-/* Kills what lives behind these walls, removes cgroups and directory, closes the jail's descriptors, and then gives the
+/* Kills every process of the jail, removes cgroups and directory, closes the jail's descriptors, and then gives the
  * id range back. Done for `team`; "" is the server. w->removals counts those under way. */
 void reclaim_jail(struct warden *w, const char *team, struct jail jail, const char *name, const char *dir,
                   unsigned slot);

@@ -5,6 +5,7 @@
 #include "warden/core/box_state.h"
 #include "warden/core/warden_state.h"
 #include "warden/db/layer_owner.h"
+#include "wire/sizes.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,13 +22,13 @@
 #define CLEAR_US     10000000 /* layers that nothing needs are looked for no more often */
 
 struct grant {
-  char team[40], id[GRANT_ID_MAX];
+  char team[UUID_SIZE], id[GRANT_ID_MAX];
   uint64_t bytes;
   int64_t until_us;
 };
 
 struct layer {
-  char team[40];
+  char team[UUID_SIZE];
   uint64_t bytes, seen; /* the scan that found it last */
 };
 
@@ -86,7 +87,7 @@ static uint64_t counted(uint64_t bytes)
 /* Archives on their way are in grants. */
 static uint64_t count_files(const struct warden *w, struct str team)
 {
-  char path[700];
+  char path[DATA_PATH_SIZE];
   struct stat st;
   uint64_t bytes = 0;
   snprintf(path, sizeof(path), "%s/files/" STR_FMT, w->config->data, STR_ARG(team));
@@ -130,7 +131,7 @@ static uint64_t granted_to(struct warden *w, struct str team, size_t *n)
 /* Each layer's line is read once: a kept layer never changes. */
 static void scan_layers(const struct warden *w, struct storage *s)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   snprintf(path, sizeof(path), "%s/layers", w->config->data);
   cleanup_dir DIR *d = opendir(path);
   s->scans++;
@@ -165,7 +166,7 @@ static uint64_t layers_of(struct warden *w, struct str team)
 /* A box without a limit of its disk has files in the data directory itself, which nobody counts. */
 static uint64_t disk_now(const struct box *b)
 {
-  char path[600];
+  char path[DATA_PATH_SIZE];
   struct stat st;
   snprintf(path, sizeof(path), "%s/disk.img", b->dir);
   return stat(path, &st) ? 1 : (uint64_t)st.st_blocks * 512;

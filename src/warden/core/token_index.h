@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_index.h - which box's access token made the signature of a file URL? Clients that were told one URL for all
+/* token_index.h - which box's access token made the signature of a file URL? Clients that know one URL for all
  * sandboxes write signed URLs that name no box, and a signature can't be turned back into one. So the tokens of secure
  * boxes are kept in a table, and a signature is tried against them. The text before the token is hashed once per search
  * and the rest of each try is at most 85 bytes: texts that no client writes are refused (src/wire/signed_text.h). All

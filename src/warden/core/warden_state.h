@@ -34,7 +34,7 @@ struct warden {
   uv_loop_t *loop;
   struct store *store;
   struct catalog *catalog;
-  char instance[24];               /* names all host objects */
+  char instance[INSTANCE_SIZE];    /* names all host objects */
   char secret[2 * SHA256_LEN + 1]; /* tokens are HMACs under it */
   char runtime[LAYER_ID_SIZE];     /* hash of the staged runtime layer */
   int64_t started_us;

@@ -2,8 +2,8 @@
 /* worker_pool.h - work off the loop, on threads that teams share fairly (fair_queue.h).
  *
  * Like uv_queue_work, with the team it is done for; "" is the server itself. One team has at most WORKERS_TEAM threads
- * at once, so what a box makes slow - its processes, its mounts, its files - keeps its own team waiting and nobody
- * else. Nothing queued here may wait for a word from a box: such waits are the loop's. */
+ * at once, so what a box makes slow - its processes, its mounts, its files - keeps only its own team
+ * waiting. Nothing queued here may wait for a message from a box: such waits are the loop's. */
 #ifndef CLOCHE_WARDEN_WORKER_POOL_H
 #define CLOCHE_WARDEN_WORKER_POOL_H
 

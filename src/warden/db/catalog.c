@@ -3,8 +3,10 @@
 #include "warden/db/layer_list.h"
 #include "warden/db/catalog.h"
 #include "warden/db/ref.h"
+#include "wire/sizes.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 
 #define SYSTEM_TEAM_ID "00000000-0000-4000-8000-000000000000"
@@ -534,7 +536,7 @@ static int each_tag(struct str tags, struct err *err, int (*fn)(const char *tag,
   struct str one;
   int r = tags.n ? 0 : err_set(err, -EINVAL, "no tags are given");
   while (!r && tags.n) {
-    char tag[129];
+    char tag[TAG_SIZE];
     str_cut(tags, ',', &one, &tags);
     for (size_t i = 0; i < one.n && i < sizeof(tag); i++)
       tag[i] = one.p[i] >= 'A' && one.p[i] <= 'Z' ? (char)(one.p[i] + 32) : one.p[i];
@@ -742,7 +744,7 @@ static int import_one(struct catalog *c, const char *dir, const char *path, stru
 
 int catalog_import(struct catalog *c, const char *dir, struct err *err)
 {
-  char path[4096];
+  char path[PATH_MAX];
   snprintf(path, sizeof(path), "%s/templates", dir);
   DIR *d = opendir(path);
   if (!d)

@@ -68,7 +68,7 @@ bool catalog_foreign(struct catalog *c, struct str team,
                      struct str ref);                    /* it is the id of a template the team may not see */
 struct build *catalog_default(const struct template *t); /* the build of its default tag, or NULL */
 size_t catalog_builds(struct catalog *c, struct build *const **out);
-/* Changes; -EPERM when the template is another team's. Nobody may use it any more when it is deleted. */
+/* Changes; -EPERM when the template is another team's. It must not be used any more when it is deleted. */
 int catalog_publish(struct catalog *c, struct str team, struct template *t, bool public, struct err *err);
 int catalog_delete(struct catalog *c, struct str team, struct template *t, struct err *err);
 /* Tags joined by commas. */
@@ -84,7 +84,7 @@ int catalog_template_make(struct catalog *c, struct str team, struct str alias, 
 int catalog_build_add(struct catalog *c, struct template *t, const struct row_build *row, struct str tags,
                       struct err *err);
 int catalog_build_remove(struct catalog *c, struct build *b,
-                         struct err *err);           /* with its tags; nobody may use it any more */
+                         struct err *err);           /* with its tags; it must not be used any more */
 const char *template_name(const struct template *t); /* "" for a snapshot without a name: its name is its id */
 size_t catalog_templates(struct catalog *c, struct template *const **out);
 void catalog_spawned(struct catalog *c, struct template *t, int64_t when_us); /* counts; written back lazily */

@@ -7,7 +7,7 @@
 
 /* The paths, and the runtime layer below them all; NULL-terminated, in the arena. */
 const char *const *layer_stack(struct arena *a, struct str layers, const char *data, const char *runtime);
-/* A tree with only what every birth writes: such a layer would only make a stack deeper. */
+/* A tree with only what every launch writes: such a layer would only make a stack deeper. */
 bool layer_empty(const char *fs);
 
 #endif

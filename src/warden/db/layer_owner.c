@@ -2,6 +2,7 @@
 /* layer_owner.c - see layer_owner.h. */
 #include "warden/db/layer_owner.h"
 
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 int layer_owner_write(const char *dir, const char *team, uint64_t bytes, struct err *err)
 {
-  char path[700], line[LINE_MAX_];
+  char path[DATA_PATH_SIZE], line[LINE_MAX_];
   if (!team[0])
     return 0;
   int n = snprintf(line, sizeof(line), "%.39s %" PRIu64 "\n", team, bytes);
@@ -19,7 +20,7 @@ int layer_owner_write(const char *dir, const char *team, uint64_t bytes, struct 
   return r ? err_set(err, r, "writing %s: %s", path, strerrordesc_np(-r)) : 0;
 }
 
-void layer_owner_read(int layers, const char *key, char team[40], uint64_t *bytes)
+void layer_owner_read(int layers, const char *key, char team[UUID_SIZE], uint64_t *bytes)
 {
   char path[300];
   struct str name, number;

@@ -5,12 +5,13 @@
 #define CLOCHE_WARDEN_DB_LAYER_OWNER_H
 
 #include "base/base.h"
+#include "wire/sizes.h"
 
 #define LAYER_OWNER "owner" /* in <data>/layers/<key>, beside fs */
 
 /* `dir` has the layer's files in fs, or none. Nothing is written for nobody (team ""). Any thread. */
 int layer_owner_write(const char *dir, const char *team, uint64_t bytes, struct err *err);
 /* Of a layer that has no such line the bytes are 0. */
-void layer_owner_read(int layers, const char *key, char team[40], uint64_t *bytes);
+void layer_owner_read(int layers, const char *key, char team[UUID_SIZE], uint64_t *bytes);
 
 #endif

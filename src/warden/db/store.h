@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what survives the daemon: teams, keys, templates, boxes and how they ended. SQLite in WAL mode; a commit
- * writes to the page cache only, the log is folded back by a thread of its own, so nobody waits for a disk. */
+ * writes to the page cache only, the log is folded back by a thread of its own, so no request waits for a disk. */
 #ifndef CLOCHE_WARDEN_DB_STORE_H
 #define CLOCHE_WARDEN_DB_STORE_H
 
 #include "base/base.h"
+#include "wire/sizes.h"
 
 struct store;
 
@@ -18,33 +19,33 @@ int store_meta_get(struct store *s, const char *name, struct buf *out);
 int store_meta_put(struct store *s, const char *name, struct str value, struct err *err);
 
 struct row_team {
-  char id[40], name[128], slug[128];
+  char id[UUID_SIZE], name[DISPLAY_NAME_SIZE], slug[DISPLAY_NAME_SIZE];
   /* 0 = what the server's settings say */
   uint32_t boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb;
   uint32_t memory_total_mb; /* of its running boxes together */
   uint32_t storage_max_mb, paused_max, snapshots_max;
 };
 struct row_key {
-  char id[40], team[40], name[128], mask[64];
+  char id[UUID_SIZE], team[UUID_SIZE], name[DISPLAY_NAME_SIZE], mask[64];
   uint8_t hash[SHA256_LEN];
   int64_t created_us, used_us;
 };
 struct row_template {
-  char id[32], team[40], name[160];
+  char id[TEMPLATE_ID_SIZE], team[UUID_SIZE], name[TEMPLATE_REF_SIZE];
   bool public;
   int64_t created_us, updated_us, spawned_us;
   uint64_t spawns;
 };
-/* A snapshot is a box's files and memory under a name; a fork's build is nobody's to name and lives as long as its
+/* A snapshot is a box's files and memory under a name; a fork's build has no name and lives as long as its
  * boxes. */
 enum build_kind { BUILD_PLAIN = 0, BUILD_SNAPSHOT, BUILD_FORK };
 struct row_build {
-  char id[40], template_id[32];
+  char id[UUID_SIZE], template_id[TEMPLATE_ID_SIZE];
   enum build_kind kind;
-  char source[64];                       /* the box it was taken from; "" = none */
-  char checkpoint[64];                   /* directory of its memory under <data>/checkpoints; "" = it starts cold */
-  char runtime[80];                      /* the runtime layer its checkpoint needs */
-  char secret[80];                       /* that the agent in its checkpoint knows */
+  char source[BOX_ID_SIZE];              /* the box it was taken from; "" = none */
+  char checkpoint[CHECKPOINT_NAME_SIZE]; /* directory of its memory under <data>/checkpoints; "" = it starts cold */
+  char runtime[LAYER_ID_SIZE];           /* the runtime layer its checkpoint needs */
+  char secret[SECRET_SIZE];              /* that the agent in its checkpoint knows */
   uint64_t checkpoint_size, layer_bytes; /* of its memory; of a snapshot's own files */
   char *layers;                          /* paths, top first, one per line; owned */
   char *config;                          /* JSON for the agent; owned */
@@ -52,7 +53,8 @@ struct row_build {
   int64_t created_us;
 };
 struct row_box {
-  char id[64], team[40], template_id[32], alias[160], build[40], runtime[80], secret[80];
+  char id[BOX_ID_SIZE], team[UUID_SIZE], template_id[TEMPLATE_ID_SIZE], alias[TEMPLATE_REF_SIZE], build[UUID_SIZE],
+      runtime[LAYER_ID_SIZE], secret[SECRET_SIZE];
   char *config; /* owned */
   char *init;   /* owned; kept so that a cold boot gives the agent the same start */
   unsigned flags, cpus, memory_mb, disk_mb, slot, state;
@@ -60,9 +62,10 @@ struct row_box {
   uint64_t run;
   int64_t started_us, end_us;
   struct proc_id init_proc;
-  char host_name[64];  /* its name on the host: cgroup, directory under boxes/ */
-  unsigned tier;       /* enum box_tier, of a paused box */
-  char checkpoint[64]; /* directory of its memory under <data>/checkpoints while it is paused on disk; "" = none */
+  char host_name[HOST_NAME_SIZE];        /* its name on the host: cgroup, directory under boxes/ */
+  unsigned tier;                         /* enum box_tier, of a paused box */
+  char checkpoint[CHECKPOINT_NAME_SIZE]; /* directory of its memory under <data>/checkpoints while it is paused on disk;
+                                            "" = none */
   uint64_t checkpoint_size;
   char *allow, *deny; /* its lists, as lines; owned */
 };
@@ -70,7 +73,7 @@ struct row_box {
 /* A template's build on its way: asked for, at work, failed or done. A row of `build` appears under the same id when it
  * is done. */
 struct row_job {
-  char id[40], template_id[32], team[40];
+  char id[UUID_SIZE], template_id[TEMPLATE_ID_SIZE], team[UUID_SIZE];
   char *tags;   /* joined by commas; owned */
   char *reason; /* why it failed; owned, may be NULL */
   char step[16];

@@ -41,7 +41,7 @@ void handle_gc(struct request *q)
       .only_say = wire_u64(q->packet, W_MODE, 1) != 0,
       .unused_s = (int64_t)MIN(wire_u64(q->packet, W_TIMEOUT, (uint64_t)q->warden->config->cache_days * 86400),
                                (uint64_t)INT32_MAX),
-      .tell = put_gc_item,
+      .report = put_gc_item,
       .arg = q};
   size_t n = gc_run(q->warden, &o);
   reply_begin(q, WIRE_REPLY, 0);

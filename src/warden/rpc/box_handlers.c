@@ -20,7 +20,7 @@
 void handle_box_create(struct request *q)
 {
   struct err err = ERR_NONE;
-  struct box_params order = {
+  struct box_params params = {
       .id = wire_get(q->packet, W_ID),
       .team = q->team,
       .ref = wire_get(q->packet, W_REF),
@@ -32,14 +32,14 @@ void handle_box_create(struct request *q)
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
   };
   unsigned retry = 0;
-  const struct box *have = box_find(q->warden, order.id, STR_NONE);
-  if (!id_valid(order.id)) {
+  const struct box *have = box_find(q->warden, params.id, STR_NONE);
+  if (!id_valid(params.id)) {
     reply_error(q, -EINVAL, "invalid sandbox ID");
-  } else if (have && !str_is(order.team, have->row.team)) {
+  } else if (have && !str_is(params.team, have->row.team)) {
     reply_error(q, -EEXIST, "the sandbox ID is in use");
   } else if (q->warden->stopping) {
     reply_error(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
-  } else if (box_create(q->warden, &order, request_origin(q), &retry, &err)) {
+  } else if (box_create(q->warden, &params, request_origin(q), &retry, &err)) {
     reply_begin(q, WIRE_REPLY, err.code ? err.code : -EIO);
     wire_putz(q->out, W_MESSAGE, err.msg);
     wire_put_u64(q->out, W_RETRY, retry);

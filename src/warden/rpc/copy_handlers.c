@@ -8,7 +8,7 @@
 #include "warden/db/ref.h"
 #include "warden/box/fork.h"
 
-/* A gate draws ids so that a question can be repeated; none of them may be another team's. */
+/* A gate draws ids so that a request can be repeated; none of them may be another team's. */
 static bool build_id_free(struct request *q)
 {
   struct str id = wire_get(q->packet, W_BUILD);

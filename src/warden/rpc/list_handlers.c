@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list_handlers.c - the boxes of a team. Such an answer can be much larger than what a link holds (a thousand boxes
- * with their metadata), so it is not written at once: the ids are noted, and boxes are told as long as the asker reads.
- * What ended meanwhile is left out. */
+/* list_handlers.c - the boxes of a team. Such a reply can be much larger than what a connection buffers (a thousand
+ * boxes with their metadata), so it is not written at once: the ids are noted, and boxes are sent as fast as the client
+ * reads. What ended meanwhile is left out. */
 #include "warden/rpc/handlers.h"
 
 #include "warden/box/box.h"
 #include "warden/core/warden_state.h"
 #include "warden/core/box_reply.h"
+#include "wire/sizes.h"
 
 struct box_id {
-  char text[64];
+  char text[BOX_ID_SIZE];
 };
 
 struct listing {
   struct listing *next;
-  uint64_t id; /* of the question */
+  uint64_t id; /* of the request */
   VEC(struct box_id) ids;
   size_t at;
 };

@@ -13,6 +13,7 @@
 #include "warden/core/box_spec.h"
 #include "warden/core/worker_pool.h"
 #include "warden/warm/zygote.h"
+#include "wire/sizes.h"
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -132,7 +133,7 @@ static void launch_end(struct launch *h)
   launch_free(h);
 }
 
-/* ---- the agent's word, on the loop ---- */
+/* ---- the agent's answer, on the loop ---- */
 
 static void handle_closed(uv_handle_t *handle)
 {
@@ -306,7 +307,7 @@ static void identified(void *arg, int result, const struct err *err)
   launch_end(h);
 }
 
-/* On the loop: it is told who it is when it runs. */
+/* On the loop: it gets its identity once it runs. */
 static void thaw(struct launch *h)
 {
   h->boot_us = clock_mono_us();
@@ -320,7 +321,7 @@ static void thaw(struct launch *h)
 static void restore_work(struct checkpoint_job *t)
 {
   struct launch *h = (struct launch *)((char *)t - offsetof(struct launch, checkpoint_job));
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   checkpoint_path(h->warden, h->checkpoint, path);
   struct jail_criu how = h->warden->criu;
   how.transient = h->transient;

@@ -7,6 +7,7 @@
 #include "jail/net/jail_net.h"
 #include "warden/core/box_state.h"
 #include "warden/core/checkpoint_queue.h"
+#include "wire/sizes.h"
 
 struct zygote;
 struct warm_pool;
@@ -21,7 +22,7 @@ struct launch {
   void (*done)(struct launch *launch);
   struct jail_created *created; /* pre-created namespaces, or NULL; owned until the worker has it */
   struct zygote *zygote;        /* whose fork is its first kernel; NULL: a cold Python */
-  char name[64], dir[512];
+  char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
   unsigned slot;
   bool again; /* a cold start of a box that has files: whatever fails, they stay */
   struct jail_spec spec;
@@ -34,11 +35,11 @@ struct launch {
   uv_timer_t *timer;
   unsigned patience_s;
   struct jail jail;
-  int64_t boot_us, ready_us;                 /* see struct wire_trace */
-  char checkpoint[64], was[80], runtime[80]; /* of a restore */
-  bool transient;                            /* the same: its checkpoint was made just now */
-  struct row_box row;                        /* the same: a copy, its texts in the arena */
-  void *arg;                                 /* the owner's */
+  int64_t boot_us, ready_us;                                                       /* see struct wire_trace */
+  char checkpoint[CHECKPOINT_NAME_SIZE], was[SECRET_SIZE], runtime[LAYER_ID_SIZE]; /* of a restore */
+  bool transient;     /* the same: its checkpoint was made just now */
+  struct row_box row; /* the same: a copy, its texts in the arena */
+  void *arg;          /* the owner's */
   int result;
   struct err err;
 };
@@ -49,7 +50,7 @@ struct launch {
 /* Of the warm box p; without one a new box, in the namespaces `created` (taken) where there are some. */
 void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, const struct box_params *o,
                   void (*done)(struct launch *));
-/* From the memory of another box, whose agent knows the secret `was`; the agent is told who it is now. */
+/* From the memory of another box, whose agent knows the secret `was`; the agent then gets its new identity. */
 void launch_restore(struct box *b, const char *checkpoint, const char *was, void (*done)(struct launch *), void *arg);
 /* Of a row that is filled already, from nothing but its build. */
 void launch_from_build(struct box *b, void (*done)(struct launch *), void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ns_pool.c - see ns_pool.h. One is made at a time, on a worker, and none while a box is being born. */
+/* ns_pool.c - see ns_pool.h. One is made at a time, on a worker, and none while a box is being launched. */
 #include "warden/warm/ns_pool.h"
 
 #include "warden/core/id_slots.h"

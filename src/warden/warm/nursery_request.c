@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nursery_request.c - see nursery_request.h. Whatever comes of a ring, its connection is closed here: the agent sees
+/* nursery_request.c - see nursery_request.h. Whatever comes of a request, its connection is closed here: the agent sees
  * its end and helps itself where no fork took it over. Only the box's first process is heard, and not more often than a
- * nursery can be made: a box can make the zygote work no harder than that. A ring of any other kind is the last one:
- * root of a box could ring without end, and must not keep the warden busy by it. Nothing is read from the box here, and
- * no descriptor accepted (box_socket.h). */
+ * nursery can be made: a box can make the zygote work no harder than that. Any other connection closes the
+ * listener: root of a box could connect without end, and must not keep the warden busy by it. Nothing is read from the
+ * box here, and no descriptor accepted (box_socket.h). */
 #include "warden/warm/nursery_request.h"
 
 #include "wire/boot_packet.h"
@@ -14,17 +14,18 @@
 #include "warden/core/warden_state.h"
 #include "warden/warm/zygote.h"
 #include "warden/core/worker_pool.h"
+#include "wire/sizes.h"
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#define RING_EVERY_US 1000000
-#define RINGS_WAITING 2 /* connections that nobody has looked at */
+#define REQUEST_EVERY_US 1000000
+#define BACKLOG          2 /* connections not accepted yet */
 
 struct nursery_listener {
   uv_poll_t poll;
   struct box *box;
   int fd;
-  int waiting; /* a ring that came while the zygote was loading, or -1 */
+  int waiting; /* a request that came while the zygote was loading, or -1 */
   int64_t next_us;
 };
 
@@ -35,12 +36,12 @@ struct nursery_fork_job {
   struct arena arena;
   struct jail_spec spec;
   struct jail_net net;
-  struct jail jail; /* its pidfd is the errand's own */
-  char name[64], dir[512], runtime[80];
+  struct jail jail; /* its pidfd is a duplicate */
+  char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE], runtime[LAYER_ID_SIZE];
   int sock;
 };
 
-/* ---- the errand ---- */
+/* ---- the fork, on a worker ---- */
 
 /* The fork takes descriptors from the agent, and says so to the socket itself when it is the box's own (zygote.py). */
 static void nursery_fork_work(uv_work_t *work)
@@ -85,7 +86,7 @@ static void send_nursery(struct box *b, struct zygote *z, int sock)
   worker_pool_queue(b->warden, b->row.team, &e->work, nursery_fork_work, nursery_fork_done);
 }
 
-/* ---- the bell ---- */
+/* ---- requests ---- */
 
 /* Unlike credentials in a message, those of a connection can't be chosen by who has rights in the box's namespace. */
 static bool is_agent(const struct box *b, int sock)
@@ -103,7 +104,7 @@ static void answer(struct nursery_listener *nursery_listener)
   if (nursery_listener->waiting < 0)
     return;
   if (!zygote_hopeful(z) && b->build->row.kind == BUILD_PLAIN) {
-    warm_pool_load(b->warden, b->build); /* lets it go again when nobody needs it */
+    warm_pool_load(b->warden, b->build); /* stops it again when it is not needed */
     zygote_of(b->warden, b->build);
     zygote_used(b->build, clock_mono_us());
   }
@@ -137,7 +138,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     nursery_unlisten(b);
     return;
   }
-  nursery_listener->next_us = now + RING_EVERY_US;
+  nursery_listener->next_us = now + REQUEST_EVERY_US;
   if (nursery_listener->waiting < 0)
     nursery_listener->waiting = steal_fd(&sock);
   answer(nursery_listener);
@@ -156,7 +157,7 @@ void nursery_listen(struct box *b)
   cleanup_fd int fd = jail_listen_unix(&b->jail, BOOT_NURSERY_NAME "python", &err);
   if (fd >= 0)
     box_socket_guard(fd);
-  if (fd < 0 || listen(fd, RINGS_WAITING)) {
+  if (fd < 0 || listen(fd, BACKLOG)) {
     log_debug("box %s: no nursery listener: %s", b->name, fd < 0 ? err.msg : strerror(errno));
     return;
   }

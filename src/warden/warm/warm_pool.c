@@ -32,7 +32,7 @@ struct warm_pool {
   struct spare_clock spare;
   uint64_t box_bytes; /* memory that one of its boxes was last seen to hold, where each loads a Python of its own */
   bool unasked;       /* nobody has asked for a box of it yet: its zygote is loaded, no more */
-  bool useless;       /* nobody needs it for now */
+  bool useless;       /* not needed for now */
 };
 
 struct warm_pools {

@@ -31,6 +31,6 @@ void warm_pool_drain(struct warden *w);    /* at the end: all warm boxes go */
 bool warm_pool_low(struct warden *w);      /* one in use has less than half of its boxes */
 size_t warm_pool_count(struct warden *w);
 bool warm_pool_stands_on(struct warden *w,
-                         const struct zygote *z); /* a box made ahead, or under way, may be entered by it */
+                         const struct zygote *z); /* a warm box, or one under way, may be entered by it */
 
 #endif

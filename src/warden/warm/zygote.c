@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote.c - see zygote.h. The process is a jail of the zygote kind: walls without a user namespace, no rights. It runs
- * no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. One that
+/* zygote.c - see zygote.h. The process is a jail of the zygote kind: namespaces without a user namespace, no rights. It
+ * runs no user code; the protocol is in docs/kernel-protocol.md. One that dies is started again after a while. One that
  * answers nothing for SILENCE_US while it was asked is killed and started again at once: boxes meanwhile start Python
  * by themselves.
  *
@@ -21,6 +21,8 @@
 #include "warden/core/reclaim.h"
 #include "warden/core/id_slots.h"
 #include "warden/core/worker_pool.h"
+#include "wire/sizes.h"
+#include <limits.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,12 +42,12 @@ enum zygote_state { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_LOADING, ZYGOTE_READY, 
 struct zygote {
   struct warden *warden;
   struct zygote_key zygote_key;
-  char of[64]; /* the template that needed it first, for the log */
+  char of[TEMPLATE_REF_SIZE]; /* the template that needed it first, for the log */
   int64_t used_us;
   bool spare;     /* no template in use has it; see zygotes_rest_spare */
   bool python;    /* there is one in its layers */
   bool operators; /* a ready-made template has this very key: layers and variables are the operator's */
-  char name[64], dir[512];
+  char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
   unsigned slot;      /* kept through its deaths, while boxes belong to it: see house */
   VEC(unsigned) seen; /* of owners of its boxes that were found again */
   enum zygote_state state;
@@ -57,7 +59,7 @@ struct zygote {
   pthread_mutex_t lock; /* of sending: launches run on several threads */
   uint64_t last_id;     /* these three under the lock, too */
   unsigned unanswered;
-  int64_t heard_us; /* its last answer, or the first question after it */
+  int64_t heard_us; /* its last answer, or the first request after it */
   uv_poll_t *poll;
   uv_timer_t *watch;
 };
@@ -88,7 +90,7 @@ static struct map *zygotes_of(struct warden *w)
 static struct json *kernel_file(struct warden *w, struct arena *a)
 {
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
-  char path[1024];
+  char path[DATA_PATH_SIZE];
   snprintf(path, sizeof(path), "%s/runtime/%s/usr/lib/cloche/kernels/python/kernel.json", w->config->data, w->runtime);
   return file_read(path, &b) ? NULL : json_read(a, buf_str(&b), 0, NULL);
 }
@@ -97,7 +99,7 @@ static bool in_layers(struct str layers, struct str path)
 {
   struct str rest = layers, layer;
   while (rest.n) {
-    char full[4096];
+    char full[PATH_MAX];
     str_cut(rest, '\n', &layer, &rest);
     snprintf(full, sizeof(full), STR_FMT STR_FMT, STR_ARG(layer), STR_ARG(path));
     if (access(full, F_OK) == 0)
@@ -189,7 +191,7 @@ static void zygote_failed(struct zygote *z, bool silent)
   zygote_destroy(z, now + wait_us);
 }
 
-/* False: nobody had asked. */
+/* False: no request was open. */
 static bool zygote_answered(struct zygote *z)
 {
   pthread_mutex_lock(&z->lock);
@@ -213,7 +215,7 @@ static void zygote_watch(uv_timer_t *timer)
   zygote_failed(z, true);
 }
 
-/* No fork enters a box before nobody can write to the memory that boxes share. */
+/* Forks enter boxes only after the memory that boxes share is read-only for everybody. */
 static void zygote_loaded(struct zygote *z)
 {
   struct err err = ERR_NONE;
@@ -239,7 +241,7 @@ static void on_zygote_message(struct zygote *z, struct str packet)
     if (said == ZYGOTE_SAYS_FAILED)
       log_warn("a fork of the zygote of %s did not enter its box", z->of);
   } else {
-    log_warn("zygote of %s says what nobody asked and is ended", z->of);
+    log_warn("zygote of %s sent an unexpected message and is stopped", z->of);
     zygote_failed(z, false);
   }
 }
@@ -326,7 +328,7 @@ static int zygote_slot_ensure(struct zygote *z)
   return z->slot != SLOT_NONE ? 0 : slot_take(z->warden, &z->slot);
 }
 
-/* One on its way, new or restored, was promised an owner and has no walls yet that could be asked. */
+/* One on its way, new or restored, was promised an owner and has no user namespace yet that could be looked at. */
 static bool owns(const struct zygote *z, struct box *b)
 {
   bool coming = b->row.state == BOX_STARTING || b->row.state == BOX_RESUMING;

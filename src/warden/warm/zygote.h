@@ -31,11 +31,11 @@ bool zygote_hopeful(const struct zygote *z);  /* ready or still loading */
 uint32_t zygote_user(const struct zygote *z); /* the host user whose forks enter boxes: spec.owner */
 
 /* Sends a fork into the box; `sock` becomes its protocol socket. Any thread. A nursery says `ready` to the agent; else
- * the first birth the agent asks for is the fork itself. */
+ * the first kernel the agent asks for is the fork itself. */
 int zygote_enter(struct zygote *z, const struct jail_spec *spec, const struct jail *j, bool nursery, int sock,
                  struct err *err);
-/* Which may go: each build in question says whether it has use for its own (the last word counts), then those nobody
- * wants rest. The next use starts them again. */
+/* Which may be stopped: each build says whether it still needs its own (the last call counts), then those that no build
+ * needs are stopped. The next use starts them again. */
 void zygote_spare(struct build *b, bool spare);
 void zygotes_rest_spare(struct warden *w);
 void zygote_used(struct build *b, int64_t when_us);            /* monotonic */

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <stdio.h>
@@ -80,7 +81,7 @@ bool zygote_key_touched(const char *layer)
 
 static void find_layers(struct zygote_key *f, struct str layers)
 {
-  char path[4096];
+  char path[PATH_MAX];
   struct str rest = layers, line, below;
   for (; rest.n; rest = below) {
     str_cut(rest, '\n', &line, &below);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zygote_key.h - what a loaded Python of a template stands on: the layers from the topmost one down that has a say in
- * what is loaded, and the variables that libraries read while they are loaded. Templates with one footing share one
- * loaded Python; a template that only adds files elsewhere has the footing of the one it was made from. */
+ * what is loaded, and the variables that libraries read while they are loaded. Templates with one key share one
+ * loaded Python; a template that only adds files elsewhere has the key of the one it was made from. */
 #ifndef CLOCHE_WARDEN_WARM_ZYGOTE_KEY_H
 #define CLOCHE_WARDEN_WARM_ZYGOTE_KEY_H
 
