@@ -24,6 +24,17 @@ struct box *box_find(struct warden *w, struct str id, struct str team)
   return b && (!team.n || str_is(team, b->row.team)) ? b : NULL;
 }
 
+struct box *box_next(struct warden *w, size_t *i)
+{
+  void *value;
+  return map_next(&w->boxes, i, NULL, &value) ? value : NULL;
+}
+
+size_t box_count(const struct warden *w)
+{
+  return w->boxes.n;
+}
+
 /* A box takes back from the count only what it has put in, whatever the order of its end and its transitions. */
 static void count_live(struct box *b)
 {

@@ -13,6 +13,8 @@ void box_register(struct box *b);   /* known and counted from now on, its launch
 void box_unregister(struct box *b); /* no request finds it any more */
 void box_free(struct box *b);
 struct box *box_find(struct warden *w, struct str id, struct str team); /* team empty: any */
+struct box *box_next(struct warden *w, size_t *i); /* all that are known, i from 0; NULL: no more */
+size_t box_count(const struct warden *w);
 void box_end(struct box *b, const char *cause); /* frees b, at the latest when its transition is over */
 void box_destroy(struct box *b);                /* the last of box_end: reclaims everything and frees b */
 void box_watch(struct box *b);                  /* its end is noticed */

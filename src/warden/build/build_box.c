@@ -10,7 +10,7 @@
 #include "wire/exec_packet.h"
 #include "warden/core/box_spec.h"
 #include "warden/warm/zygote.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "wire/wire.h"
 #include <poll.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static int boot(struct build_box *b, const char *config, int fd, int nursery, st
 static int hear_ready(struct build_box *b, struct err *err)
 {
   char word[AGENT_WORD_MAX];
-  int r = wait_word(b, clock_mono_us() + b->run->warden->config->agent_s * 1000000LL, err);
+  int r = wait_word(b, clock_mono_us() + warden_config(b->run->warden)->agent_s * 1000000LL, err);
   if (r)
     return r;
   ssize_t n = box_socket_recv(b->talk, word, sizeof(word));
@@ -95,7 +95,7 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
   uint8_t secret[SHA256_LEN];
   random_bytes(secret, sizeof(secret));
   hex_encode(secret, sizeof(secret), b->secret);
-  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", w->config->data, b->name);
+  snprintf(b->dir, sizeof(b->dir), "%s/boxes/%s", warden_config(w)->data, b->name);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "socketpair");
   b->talk = pair[0];
@@ -105,8 +105,12 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
     setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
   struct build plan = {
       .row = {.layers = (char *)layers, .cpus = run->cpus, .memory_mb = run->memory_mb, .disk_mb = run->disk_mb}};
-  struct box_spec box_spec = {
-      .build = &plan, .runtime = w->runtime, .name = b->name, .dir = b->dir, .slot = run->slot, .flags = BOX_INTERNET};
+  struct box_spec box_spec = {.build = &plan,
+                              .runtime = warden_runtime(w),
+                              .name = b->name,
+                              .dir = b->dir,
+                              .slot = run->slot,
+                              .flags = BOX_INTERNET};
   box_jail_spec(w, &box_spec, &b->arena, &b->spec, &b->net);
   b->spec.boot_fd = theirs;
   int nursery[2] = {-1, -1};
@@ -169,7 +173,7 @@ static void tell_line(void *arg, const struct build_cmd *o, bool errors, struct 
 static int box_gone(struct build_box *b, struct err *err)
 {
   struct jail_stats st = {0};
-  if (!jail_stat(b->run->warden->instance, b->name, b->dir, &st, NULL) && st.oom_kills)
+  if (!jail_stat(warden_instance(b->run->warden), b->name, b->dir, &st, NULL) && st.oom_kills)
     return err_set(err, -ENOMEM, "out of memory: the step used all of the build's %u MB", b->run->memory_mb);
   return err_set(err, -EIO, "the build's box ended unexpectedly");
 }
@@ -246,11 +250,11 @@ int build_box_stop(struct build_box *b, struct err *err)
     box_socket_close(steal_fd(&b->talk));
   if (b->jail.pidfd < 0)
     return 0;
-  int r = jail_kill(w->instance, b->name, &b->jail, err);
+  int r = jail_kill(warden_instance(w), b->name, &b->jail, err);
   jail_wait(&b->jail, 5000, &status);
   jail_close(&b->jail);
   b->jail = JAIL_NONE;
-  return r ? r : jail_remove(w->instance, b->name, NULL, err);
+  return r ? r : jail_remove(warden_instance(w), b->name, NULL, err);
 }
 
 void build_box_remove(struct build_box *b)
@@ -261,7 +265,7 @@ void build_box_remove(struct build_box *b)
     return;
   }
   build_box_stop(b, &err);
-  if (jail_remove(b->run->warden->instance, b->name, b->dir, &err))
+  if (jail_remove(warden_instance(b->run->warden), b->name, b->dir, &err))
     log_warn("build box %s: %s", b->name, err.msg);
   arena_free(&b->arena);
 }

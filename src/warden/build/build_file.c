@@ -2,7 +2,7 @@
 /* build_file.c - archives of COPY steps: a gate writes into a descriptor, the warden names the file when it is whole.
  * Per team, so that knowing a hash gives nobody another team's files. */
 #include "warden/build/builder.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "wire/sizes.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static int file_path(struct warden *w, struct str team, struct str hash, char ou
 {
   if (!word(team, 1, 40, "-") || !word(hash, 64, 64, ""))
     return err_set(err, -EINVAL, "'" STR_FMT "' is not a hash of 64 hex digits", STR_ARG(str_sub(hash, 0, 100)));
-  snprintf(out, DATA_PATH_SIZE, "%s/files/" STR_FMT "/" STR_FMT, w->config->data, STR_ARG(team), STR_ARG(hash));
+  snprintf(out, DATA_PATH_SIZE, "%s/files/" STR_FMT "/" STR_FMT, warden_config(w)->data, STR_ARG(team), STR_ARG(hash));
   return 0;
 }
 
@@ -58,7 +58,7 @@ int builder_file_open(struct warden *w, struct str team, struct str hash, struct
   int r = temp_path(w, team, hash, id, path, err);
   if (r)
     return r;
-  snprintf(dir, sizeof(dir), "%s/files/" STR_FMT, w->config->data, STR_ARG(team));
+  snprintf(dir, sizeof(dir), "%s/files/" STR_FMT, warden_config(w)->data, STR_ARG(team));
   path_mkdirs(dir, 0700);
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   return fd < 0 ? err_errno(err, "%s", path) : fd;

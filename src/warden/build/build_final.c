@@ -9,7 +9,7 @@
 #include "warden/build/build_step.h"
 #include "warden/core/checkpoint_store.h"
 #include "warden/warm/zygote.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "wire/sizes.h"
 #include <poll.h>
 #include <stdio.h>
@@ -126,11 +126,11 @@ static int dump(struct final *f, const char *path, struct err *err)
   struct build_run *run = f->run;
   struct warden *w = run->warden;
   int r = build_box_release(&f->box, err);
-  r = r ? r : checkpoint_dump(&w->criu, &f->box.spec, &f->box.jail, path, err);
+  r = r ? r : checkpoint_dump(checkpoint_criu(w), &f->box.spec, &f->box.jail, path, err);
   if (r)
     return r;
-  snprintf(run->checkpoint_layer, sizeof(run->checkpoint_layer), "%s/layers/%s", w->config->data, run->id);
-  r = jail_commit(f->box.dir, w->config->id_base + run->slot * JAIL_IDS, run->checkpoint_layer,
+  snprintf(run->checkpoint_layer, sizeof(run->checkpoint_layer), "%s/layers/%s", warden_config(w)->data, run->id);
+  r = jail_commit(f->box.dir, warden_config(w)->id_base + run->slot * JAIL_IDS, run->checkpoint_layer,
                   err); /* it is frozen now */
   if (r)
     jail_checkpoint_remove(path, NULL);
@@ -147,8 +147,8 @@ static void keep_checkpoint(struct final *f)
   struct warden *w = run->warden;
   struct err err = ERR_NONE;
   char path[DATA_PATH_SIZE];
-  if (!w->checkpoints_on)
-    err_set(&err, -ENOTSUP, "%s", w->checkpoints_why);
+  if (!checkpoints_enabled(w))
+    err_set(&err, -ENOTSUP, "%s", checkpoints_disabled_why(w));
   else {
     checkpoint_path(w, run->id, path);
     dump(f, path, &err);
@@ -172,7 +172,7 @@ static void keep_checkpoint(struct final *f)
 static bool same_machine(const struct build_run *run, const struct row_build *row)
 {
   return row->cpus == run->cpus && row->memory_mb == run->memory_mb && row->disk_mb == run->disk_mb &&
-         !strcmp(row->runtime, run->warden->runtime);
+         !strcmp(row->runtime, warden_runtime(run->warden));
 }
 
 /* On the loop: a checkpoint of the same layers, settings, commands and sizes, written under this runtime. */
@@ -181,7 +181,7 @@ static void find_checkpoint(struct build_run *run, void *arg)
   struct build *const *list;
   cleanup_buf struct buf config = BUF_INIT(4 << 20);
   build_state_config(&run->state, true, &config);
-  for (size_t i = catalog_builds(run->warden->catalog, &list); i-- > 0;) {
+  for (size_t i = catalog_builds(warden_catalog(run->warden), &list); i-- > 0;) {
     const struct row_build *row = &list[i]->row;
     struct str own, below;
     if (!row->checkpoint[0] || row->kind != BUILD_PLAIN || strcmp(list[i]->of->row.team, run->team) ||
@@ -202,7 +202,7 @@ static void find_checkpoint(struct build_run *run, void *arg)
 
 static bool take_checkpoint(struct build_run *run)
 {
-  if (run->fresh || !run->state.start || !run->warden->checkpoints_on)
+  if (run->fresh || !run->state.start || !checkpoints_enabled(run->warden))
     return false;
   build_ask(run, find_checkpoint, NULL);
   if (run->borrowed)
@@ -221,7 +221,7 @@ struct loading {
 static void look_at_zygote(struct build_run *run, void *arg)
 {
   struct loading *l = arg;
-  l->zygote = run->warden->config->zygotes
+  l->zygote = warden_config(run->warden)->zygotes
                   ? zygote_for(run->warden, buf_str(&run->state.layers), l->config, run->template_id)
                   : NULL;
   l->ready = zygote_ready(l->zygote);

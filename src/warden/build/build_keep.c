@@ -14,7 +14,7 @@
 #include "warden/core/egress.h"
 #include "warden/box/box.h"
 #include "warden/box/box_create.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include <poll.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ int build_keep_hold(struct build_box *b, struct err *err)
   struct build_run *run = b->run;
   run->deadline_us = MAX(run->deadline_us, clock_mono_us() + PATIENCE_S * 1000000LL);
   int r = build_box_release(b, err);
-  return r ? r : jail_freeze(run->warden->instance, b->name, true, err);
+  return r ? r : jail_freeze(warden_instance(run->warden), b->name, true, err);
 }
 
 /* ---- on the build's thread ---- */
@@ -56,11 +56,11 @@ static void fill_row(struct handover *g)
   snprintf(r->id, sizeof(r->id), "i");
   random_id(r->id + 1, 20);
   uuid4(r->build);
-  token_make(str_of(run->warden->secret), TOKEN_ACCESS, str_of(r->id), token);
+  token_make(str_of(warden_secret(run->warden)), TOKEN_ACCESS, str_of(r->id), token);
   memcpy(r->team, run->team, sizeof(run->team));
   memcpy(r->template_id, run->template_id, sizeof(run->template_id));
   snprintf(r->host_name, sizeof(r->host_name), "%s", b->name);
-  memcpy(r->runtime, run->warden->runtime, sizeof(r->runtime));
+  memcpy(r->runtime, warden_runtime(run->warden), sizeof(r->runtime));
   r->config =
       (char *)arena_fmt(&b->arena, "{\"metadata\":{\"failedBuild\":\"%s\",\"failedStep\":\"%s\"}}", run->id, run->step);
   r->init = (char *)arena_fmt(&b->arena, "{\"accessToken\":\"%s\"}", token);
@@ -72,7 +72,7 @@ static void fill_row(struct handover *g)
   r->slot = run->slot;
   r->state = BOX_STARTING;
   r->run = 1;
-  r->timeout_s = run->warden->config->keep_box_s;
+  r->timeout_s = warden_config(run->warden)->keep_box_s;
   r->end_us = (int64_t)r->timeout_s * 1000000;
 }
 
@@ -93,8 +93,8 @@ static int keep_build(struct handover *g, struct template *t, struct build **out
                           .created_us = clock_wall_us()};
   memcpy(row.id, g->row.build, sizeof(row.id));
   memcpy(row.template_id, t->row.id, sizeof(row.template_id));
-  int r = catalog_build_add(w->catalog, t, &row, STR_NONE, &g->err);
-  *out = r ? NULL : catalog_build(w->catalog, str_of(row.id));
+  int r = catalog_build_add(warden_catalog(w), t, &row, STR_NONE, &g->err);
+  *out = r ? NULL : catalog_build(warden_catalog(w), str_of(row.id));
   return r;
 }
 
@@ -125,8 +125,8 @@ static void take_over(struct build_run *run, void *arg)
   struct template *t;
   struct build *build;
   unsigned retry;
-  int r = w->stopping ? err_set(&g->err, -ESHUTDOWN, "the server is stopping") : 0;
-  r = r ? r : catalog_template(w->catalog, str_of(run->team), str_of(run->template_id), &t, NULL, &g->err);
+  int r = warden_stopping(w) ? err_set(&g->err, -ESHUTDOWN, "the server is stopping") : 0;
+  r = r ? r : catalog_template(warden_catalog(w), str_of(run->team), str_of(run->template_id), &t, NULL, &g->err);
   r = r ? r : quota_admit(w, str_of(run->team), run->memory_mb, true, &retry, &g->err);
   r = r ? r : box_check_limit(w, &g->err);
   r = r ? r : keep_build(g, t, &build);
@@ -141,8 +141,8 @@ int build_keep_give(struct build_box *b, struct err *err)
   struct handover g = {.box = b};
   fill_row(&g);
   int r = jail_uncache(&b->jail, err); /* the team's downloads are for builds */
-  r = r ? r : jail_freeze(run->warden->instance, b->name, false, err);
-  r = r ? r : identity_tell(&b->jail, b->secret, &g.row, run->warden->config->agent_s, err);
+  r = r ? r : jail_freeze(warden_instance(run->warden), b->name, false, err);
+  r = r ? r : identity_tell(&b->jail, b->secret, &g.row, warden_config(run->warden)->agent_s, err);
   if (r)
     return r;
   build_ask(run, take_over, &g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_layer.c - see build_layer.h. */
 #include "warden/build/build_layer.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 
 #include "jail/fs/layer_commit.h"
 #include "warden/build/layer_lease.h"
@@ -15,7 +15,7 @@
 
 static void layer_dir(char out[DATA_DIR_SIZE], struct build_run *run, const char *key)
 {
-  snprintf(out, DATA_DIR_SIZE, "%s/layers/%s", run->warden->config->data, key);
+  snprintf(out, DATA_DIR_SIZE, "%s/layers/%s", warden_config(run->warden)->data, key);
 }
 
 bool build_layer_find(struct build_run *run, const char *key, char fs[DATA_DIR_SIZE], struct buf *out)
@@ -37,7 +37,7 @@ static int fill(const char *temp, struct build_run *run, struct build_box *box, 
   char path[DATA_PATH_SIZE];
   struct warden *w = run->warden;
   snprintf(path, sizeof(path), "%s/fs", temp);
-  int r = box ? jail_commit(box->dir, w->config->id_base + run->slot * JAIL_IDS, path, err) : 0;
+  int r = box ? jail_commit(box->dir, warden_config(w)->id_base + run->slot * JAIL_IDS, path, err) : 0;
   if (!r && box && layer_empty(path))
     r = path_remove_tree(AT_FDCWD, path);
   if (!r && box)
@@ -53,7 +53,7 @@ int build_layer_keep(struct build_run *run, const char *key, struct build_box *b
 {
   char dir[DATA_DIR_SIZE], temp[DATA_DIR_SIZE];
   layer_dir(dir, run, key);
-  snprintf(temp, sizeof(temp), "%s/layers/.new-XXXXXX", run->warden->config->data);
+  snprintf(temp, sizeof(temp), "%s/layers/.new-XXXXXX", warden_config(run->warden)->data);
   if (!mkdtemp(temp))
     return err_errno(err, "making %s", temp);
   int r = fill(temp, run, box, out, err);

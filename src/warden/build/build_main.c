@@ -7,7 +7,7 @@
 #include "warden/build/build_step.h"
 #include "warden/build/source.h"
 #include "warden/core/storage_quota.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include <stdio.h>
 
 /* ---- the base ---- */
@@ -45,12 +45,12 @@ static int from_image(struct build_run *run, struct err *err)
   struct warden *w = run->warden;
   struct build_hash h;
   struct source_base base = {0};
-  struct source_spec spec = {.rules = &w->config->source,
-                             .data = w->config->data,
-                             .instance = w->instance,
-                             .runtime = w->runtime,
+  struct source_spec spec = {.rules = &warden_config(w)->source,
+                             .data = warden_config(w)->data,
+                             .instance = warden_instance(w),
+                             .runtime = warden_runtime(w),
                              .team = run->team,
-                             .id_base = w->config->id_base + run->slot * JAIL_IDS,
+                             .id_base = warden_config(w)->id_base + run->slot * JAIL_IDS,
                              .image = run->recipe.image,
                              .registry = run->recipe.registry,
                              .force = run->recipe.force,
@@ -117,7 +117,7 @@ void build_run_main(void *arg)
 {
   struct build_run *run = arg;
   run->begun_us = clock_mono_us();
-  run->deadline_us = run->begun_us + (int64_t)run->warden->config->build_seconds * 1000000;
+  run->deadline_us = run->begun_us + (int64_t)warden_config(run->warden)->build_seconds * 1000000;
   run->fresh = run->recipe.force;
   buf_init(&run->state.layers, 1 << 20);
   run->result = work(run, &run->err);

@@ -2,7 +2,7 @@
 /* build_run.c - see build_run.h. */
 #include "warden/build/build_run.h"
 
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include <sys/eventfd.h>
 
 void build_say(struct build_run *run, enum log_level level, const char *fmt, ...)
@@ -20,7 +20,7 @@ int build_stopped(struct build_run *run, struct err *err)
   if (atomic_load(&run->cancelled))
     return err_set(err, -ECANCELED, "%s", run->why);
   if (clock_mono_us() > run->deadline_us)
-    return err_set(err, -ETIMEDOUT, "the build took longer than %u s", run->warden->config->build_seconds);
+    return err_set(err, -ETIMEDOUT, "the build took longer than %u s", warden_config(run->warden)->build_seconds);
   return 0;
 }
 

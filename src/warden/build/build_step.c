@@ -9,7 +9,7 @@
 
 #include "warden/build/build_box.h"
 #include "warden/build/build_keep.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_state.h"
 #include "wire/sizes.h"
@@ -143,7 +143,8 @@ static int run_command(struct step *s, struct build_box *b, struct build_cmd *o,
   if (!o->status)
     return 0;
   struct jail_stats st = {0};
-  bool starved = o->status == 137 && !jail_stat(s->run->warden->instance, b->name, b->dir, &st, NULL) && st.oom_kills;
+  bool starved =
+      o->status == 137 && !jail_stat(warden_instance(s->run->warden), b->name, b->dir, &st, NULL) && st.oom_kills;
   if (starved)
     return err_set(err, -EREMOTEIO, "%s: exit status %d, out of memory: the build has %u MB", what, o->status,
                    s->run->memory_mb);
@@ -190,7 +191,8 @@ static int copy_work(struct step *s, struct build_box *b, struct buf *out, struc
 {
   struct build_run *run = s->run;
   char path[DATA_PATH_SIZE];
-  snprintf(path, sizeof(path), "%s/files/%s/" STR_FMT, run->warden->config->data, run->team, STR_ARG(s->given->files));
+  snprintf(path, sizeof(path), "%s/files/%s/" STR_FMT, warden_config(run->warden)->data, run->team,
+           STR_ARG(s->given->files));
   cleanup_fd int archive = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (archive < 0)
     return err_set(err, -ENOENT, "the files of this step (hash " STR_FMT ") were not uploaded",

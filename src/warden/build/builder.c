@@ -6,7 +6,7 @@
 #include "warden/build/build_layer.h"
 #include "warden/build/build_run.h"
 #include "warden/build/build_main.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/build/build_state.h"
 #include "warden/core/checkpoint_store.h"
 #include "warden/db/ref.h"
@@ -35,27 +35,27 @@ struct builder {
 
 struct job *builder_job(struct warden *w, struct str id)
 {
-  return map_get(&w->builder->by_id, id);
+  return map_get(&warden_builder(w)->by_id, id);
 }
 
 size_t builder_jobs(struct warden *w, struct job *const **out)
 {
-  *out = w->builder->jobs.p;
-  return w->builder->jobs.n;
+  *out = warden_builder(w)->jobs.p;
+  return warden_builder(w)->jobs.n;
 }
 
 struct job *builder_newest(struct warden *w, const struct template *t)
 {
-  for (size_t i = w->builder->jobs.n; i-- > 0;)
-    if (!strcmp(w->builder->jobs.p[i]->row.template_id, t->row.id))
-      return w->builder->jobs.p[i];
+  for (size_t i = warden_builder(w)->jobs.n; i-- > 0;)
+    if (!strcmp(warden_builder(w)->jobs.p[i]->row.template_id, t->row.id))
+      return warden_builder(w)->jobs.p[i];
   return NULL;
 }
 
 static void job_save(struct warden *w, struct job *j)
 {
   struct err err = ERR_NONE;
-  if (store_job_put(w->store, &j->row, &err))
+  if (store_job_put(warden_store(w), &j->row, &err))
     log_error("build %s: %s", j->row.id, err.msg);
 }
 
@@ -92,7 +92,7 @@ static void job_drop(struct builder *b, struct job *j)
 
 static void log_path(struct warden *w, const char *id, char out[DATA_PATH_SIZE])
 {
-  snprintf(out, DATA_PATH_SIZE, "%s/builds/%s.log", w->config->data, id);
+  snprintf(out, DATA_PATH_SIZE, "%s/builds/%s.log", warden_config(w)->data, id);
 }
 
 static void job_expire(struct warden *w, struct job *j, int64_t now);
@@ -115,8 +115,8 @@ static bool shares_tag(struct str a, struct str b)
 
 static void supersede(struct warden *w, const struct template *t, struct str tags)
 {
-  for (size_t i = 0; i < w->builder->jobs.n; i++) {
-    struct job *j = w->builder->jobs.p[i];
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++) {
+    struct job *j = warden_builder(w)->jobs.p[i];
     if (j->row.state == JOB_WAITING && !strcmp(j->row.template_id, t->row.id) && shares_tag(str_of(j->row.tags), tags))
       job_failed(w, j, "", "superseded: a newer build of this template was requested before this one was started");
   }
@@ -125,16 +125,17 @@ static void supersede(struct warden *w, const struct template *t, struct str tag
 static size_t jobs_in(struct warden *w, struct str team, enum job_state state)
 {
   size_t n = 0;
-  for (size_t i = 0; i < w->builder->jobs.n; i++)
-    n += w->builder->jobs.p[i]->row.state == (unsigned)state && str_is(team, w->builder->jobs.p[i]->row.team);
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)
+    n += warden_builder(w)->jobs.p[i]->row.state == (unsigned)state &&
+         str_is(team, warden_builder(w)->jobs.p[i]->row.team);
   return n;
 }
 
 static bool at_work(struct warden *w, const char *template_id)
 {
-  for (size_t i = 0; i < w->builder->jobs.n; i++)
-    if (w->builder->jobs.p[i]->row.state == JOB_BUILDING &&
-        !strcmp(w->builder->jobs.p[i]->row.template_id, template_id))
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)
+    if (warden_builder(w)->jobs.p[i]->row.state == JOB_BUILDING &&
+        !strcmp(warden_builder(w)->jobs.p[i]->row.template_id, template_id))
       return true;
   return false;
 }
@@ -142,30 +143,30 @@ static bool at_work(struct warden *w, const char *template_id)
 static int too_many_builds(struct warden *w, struct err *err)
 {
   return err_set(err, -EAGAIN, "you have reached the maximum number of concurrent template builds (%u)",
-                 w->config->team_builds_max);
+                 warden_config(w)->team_builds_max);
 }
 
 /* Everything below costs the loop that all teams share: lists of jobs and templates are looked through. */
 static int may_request(struct warden *w, struct str team, struct str alias, struct err *err)
 {
   struct template *const *list;
-  size_t n = catalog_templates(w->catalog, &list), own = 0;
+  size_t n = catalog_templates(warden_catalog(w), &list), own = 0;
   bool known = false;
   for (size_t i = 0; i < n; i++) {
     bool ours = str_is(team, list[i]->row.team);
     own += ours;
     known |= ours && str_is(alias, list[i]->row.name);
   }
-  if (jobs_in(w, team, JOB_BUILDING) >= w->config->team_builds_max)
+  if (jobs_in(w, team, JOB_BUILDING) >= warden_config(w)->team_builds_max)
     return too_many_builds(w, err);
   if (jobs_in(w, team, JOB_WAITING) >= REQUESTED_MAX)
     return err_set(err, -EAGAIN,
                    "your team has requested %d builds that it did not start; start some, or wait until they expire",
                    REQUESTED_MAX);
-  if (!known && own >= w->config->team_templates_max)
+  if (!known && own >= warden_config(w)->team_templates_max)
     return err_set(err, -EAGAIN,
                    "your team has %zu templates and snapshots and may have %u; delete some first (team_templates_max)",
-                   own, w->config->team_templates_max);
+                   own, warden_config(w)->team_templates_max);
   return 0;
 }
 
@@ -175,8 +176,8 @@ static void job_forget(struct warden *w, struct job *j);
 static void forget_failed(struct warden *w, struct str team)
 {
   size_t n = jobs_in(w, team, JOB_ERROR);
-  for (size_t i = 0; n > FAILED_MAX && i < w->builder->jobs.n;) {
-    struct job *j = w->builder->jobs.p[i];
+  for (size_t i = 0; n > FAILED_MAX && i < warden_builder(w)->jobs.n;) {
+    struct job *j = warden_builder(w)->jobs.p[i];
     if (j->row.state != JOB_ERROR || j->run || !str_is(team, j->row.team)) {
       i++;
       continue;
@@ -209,7 +210,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   cleanup_buf struct buf lowered = BUF_INIT(1024), tags = BUF_INIT(8192);
   struct ref name;
   struct job *have = builder_job(w, q->build);
-  const struct row_team *team = catalog_team(w->catalog, q->team);
+  const struct row_team *team = catalog_team(warden_catalog(w), q->team);
   int r = team ? ref_read(q->ref, &lowered, &name, err) : err_set(err, -EINVAL, "no such team");
   if (!r && name.space.n && !str_is(name.space, team->slug))
     r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(name.space), team->slug);
@@ -220,7 +221,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   r = r ? r : storage_room(w, err);
   r = r || have ? r : storage_admit(w, q->team, STORAGE_BYTES, err);
   r = r || have ? r : may_request(w, q->team, name.alias, err);
-  r = r ? r : catalog_template_make(w->catalog, q->team, name.alias, q->template_id, t, err);
+  r = r ? r : catalog_template_make(warden_catalog(w), q->team, name.alias, q->template_id, t, err);
   if (r || have)
     return *out = have, r;
   struct job *j = xcalloc(1, sizeof(*j));
@@ -232,7 +233,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
       str_copyz(q->team, j->row.team, sizeof(j->row.team)))
     r = err_set(err, -EINVAL, "bad build id");
-  r = r ? r : store_job_put(w->store, &j->row, err);
+  r = r ? r : store_job_put(warden_store(w), &j->row, err);
   if (r) {
     row_job_free(&j->row);
     free(j);
@@ -240,7 +241,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   }
   supersede(w, *t, str_of(j->row.tags));
   forget_failed(w, q->team);
-  job_add(w->builder, j);
+  job_add(warden_builder(w), j);
   *out = j;
   return 0;
 }
@@ -273,12 +274,12 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
   memcpy(row.template_id, j->row.template_id, sizeof(row.template_id));
   memcpy(row.checkpoint, run->checkpoint, sizeof(row.checkpoint));
   memcpy(row.secret, run->secret, sizeof(row.secret));
-  memcpy(row.runtime, run->checkpoint[0] ? w->runtime : "", run->checkpoint[0] ? sizeof(row.runtime) : 1);
+  memcpy(row.runtime, run->checkpoint[0] ? warden_runtime(w) : "", run->checkpoint[0] ? sizeof(row.runtime) : 1);
   row.checkpoint_size = run->checkpoint_size;
   row.layer_bytes = run->checkpoint_layer_bytes;
   struct template *t;
-  int r = catalog_template(w->catalog, str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
-  return r ? r : catalog_build_add(w->catalog, t, &row, tags, err);
+  int r = catalog_template(warden_catalog(w), str_of(j->row.team), str_of(j->row.template_id), &t, NULL, err);
+  return r ? r : catalog_build_add(warden_catalog(w), t, &row, tags, err);
 }
 
 /* What a failed build left is a build of its own that nothing but its tag points to. */
@@ -314,7 +315,7 @@ static void run_over(uv_async_t *async)
   uv_thread_join(&run->thread);
   if (!run->given)
     slot_mark(w, run->slot, false);
-  fair_queue_done(&w->builder->queue, &j->item);
+  fair_queue_done(&warden_builder(w)->queue, &j->item);
   storage_layers_changed(w);
   j->run = NULL;
   memcpy(j->kept_box, run->kept_box, sizeof(j->kept_box));
@@ -330,14 +331,14 @@ static void run_over(uv_async_t *async)
   if (r && !forgotten && (run->kept || steps_done))
     keep_failed_build(w, j, run);
   if (forgotten) {
-    job_drop(w->builder, j);
+    job_drop(warden_builder(w), j);
   } else if (r) {
     job_failed(w, j, run->step, err.msg);
   } else {
     j->row.state = JOB_READY;
     j->row.finished_us = clock_wall_us();
     job_save(w, j);
-    warm_pool_load(w, catalog_build(w->catalog, str_of(j->row.id)));
+    warm_pool_load(w, catalog_build(warden_catalog(w), str_of(j->row.id)));
     log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, "built");
   }
   uv_close((uv_handle_t *)async, run_closed);
@@ -350,7 +351,7 @@ static void base_of(struct warden *w, struct build_run *run, struct str ref)
 {
   struct template *t;
   struct build *b;
-  if (catalog_find(w->catalog, str_of(run->team), ref, &t, &b, &run->base_err))
+  if (catalog_find(warden_catalog(w), str_of(run->team), ref, &t, &b, &run->base_err))
     return;
   struct str layers = str_of(b->row.layers), running;
   if (b->row.checkpoint[0] &&
@@ -394,7 +395,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
   int r = recipe_read(&run->arena, run->packed, &run->recipe, err);
   if (!r && run->recipe.template_ref.n)
     r = ref_read(run->recipe.template_ref, &lowered, &name, err);
-  r = r ? r : buildlog_open(&run->log, path, (uint64_t)w->config->build_log_mb << 20, err);
+  r = r ? r : buildlog_open(&run->log, path, (uint64_t)warden_config(w)->build_log_mb << 20, err);
   if (!r && (run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
     r = err_errno(err, "eventfd");
   if (r) {
@@ -402,7 +403,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
     return NULL;
   }
   struct str alias =
-      run->recipe.image.n ? source_alias(&w->config->source, run->recipe.image) : run->recipe.template_ref;
+      run->recipe.image.n ? source_alias(&warden_config(w)->source, run->recipe.image) : run->recipe.template_ref;
   if (alias.n)
     base_of(w, run, alias);
   run->disk_mb = disk_for(w, j, run->disk_mb);
@@ -415,7 +416,7 @@ static int run_start(struct warden *w, struct job *j, struct err *err)
   int r = slot_take(w, &run->slot);
   if (r)
     return err_set(err, r, "no free id range for a build");
-  uv_async_init(w->loop, &run->done, run_over);
+  uv_async_init(warden_loop(w), &run->done, run_over);
   run->done.data = j;
   if (!uv_thread_create(&run->thread, build_run_main, run))
     return 0;
@@ -427,8 +428,8 @@ static int run_start(struct warden *w, struct job *j, struct err *err)
 
 static void pump(struct warden *w)
 {
-  struct fair_queue *queue = &w->builder->queue;
-  queue->places = w->config->builds_max;
+  struct fair_queue *queue = &warden_builder(w)->queue;
+  queue->places = warden_config(w)->builds_max;
   queue->share = queue->places > 1 ? queue->places - 1 : 1; /* a build may take an hour */
   for (struct job *j; (j = (struct job *)fair_queue_next(queue));) {
     struct err err = ERR_NONE;
@@ -443,7 +444,7 @@ static void pump(struct warden *w)
 
 static void stop_job(struct warden *w, struct job *j, const char *why)
 {
-  if (fair_queue_cancel(&w->builder->queue, &j->item)) {
+  if (fair_queue_cancel(&warden_builder(w)->queue, &j->item)) {
     build_run_free(steal(&j->run));
     job_failed(w, j, "", why);
   } else if (j->run) {
@@ -457,7 +458,7 @@ int builder_find(struct warden *w, struct str team, struct str ref, struct str b
   struct template *t;
   if (j && !str_is(team, j->row.team))
     return err_set(err, -EPERM, "build '" STR_FMT "' belongs to another team", STR_ARG(build));
-  if (!j || catalog_template(w->catalog, team, ref, &t, NULL, err) || strcmp(j->row.template_id, t->row.id))
+  if (!j || catalog_template(warden_catalog(w), team, ref, &t, NULL, err) || strcmp(j->row.template_id, t->row.id))
     return err_set(err, -ENOENT, "build '" STR_FMT "' of template '" STR_FMT "' not found",
                    STR_ARG(str_sub(build, 0, 100)), STR_ARG(str_sub(ref, 0, 200)));
   job_expire(w, j, clock_wall_us());
@@ -475,9 +476,9 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   if (j->row.state != JOB_WAITING)
     return err_set(err, -EINVAL, "the build is not waiting to be started%s%s", j->row.reason ? ": it " : "",
                    j->row.reason ? j->row.reason : "");
-  if (w->builder->stopping)
+  if (warden_builder(w)->stopping)
     return err_set(err, -ESHUTDOWN, "the server is stopping");
-  if (jobs_in(w, team, JOB_BUILDING) >= w->config->team_builds_max &&
+  if (jobs_in(w, team, JOB_BUILDING) >= warden_config(w)->team_builds_max &&
       !at_work(w, j->row.template_id)) /* of its own it takes the place */
     return too_many_builds(w, err);
   if ((r = quota_fits(w, team, (struct box_size){j->row.cpus, j->row.memory_mb, 0}, err)) ||
@@ -486,17 +487,17 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   j->run = run_new(w, j, recipe, err);
   if (!j->run)
     return err->code ? err->code : -EIO;
-  for (size_t i = 0; i < w->builder->jobs.n; i++)
-    if (w->builder->jobs.p[i] != j && !strcmp(w->builder->jobs.p[i]->row.template_id, j->row.template_id))
-      stop_job(w, w->builder->jobs.p[i], "cancelled: a newer build of this template was started");
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)
+    if (warden_builder(w)->jobs.p[i] != j && !strcmp(warden_builder(w)->jobs.p[i]->row.template_id, j->row.template_id))
+      stop_job(w, warden_builder(w)->jobs.p[i], "cancelled: a newer build of this template was started");
   j->row.state = JOB_BUILDING;
   j->row.started_us = clock_wall_us();
   job_save(w, j);
-  fair_queue_push(&w->builder->queue, team, &j->item);
+  fair_queue_push(&warden_builder(w)->queue, team, &j->item);
   pump(w);
   if (j->run && !j->item.runs)
     build_say(j->run, LOG_INFO, "Waiting for a build slot: builds_max is %u, one slot less for one team",
-              w->config->builds_max);
+              warden_config(w)->builds_max);
   return 0;
 }
 
@@ -505,8 +506,8 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
 size_t builder_cancel(struct warden *w, struct str team, struct str build, const char *why)
 {
   size_t n = 0;
-  for (size_t i = 0; i < w->builder->jobs.n; i++) {
-    struct job *j = w->builder->jobs.p[i];
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++) {
+    struct job *j = warden_builder(w)->jobs.p[i];
     if (!str_is(team, j->row.team) || (build.n && !str_is(build, j->row.id)) || j->row.state > JOB_BUILDING)
       continue;
     n++;
@@ -521,32 +522,32 @@ size_t builder_cancel(struct warden *w, struct str team, struct str build, const
 void builder_template_gone(struct warden *w, const char *template_id)
 {
   char path[DATA_PATH_SIZE];
-  for (size_t i = w->builder->jobs.n; i-- > 0;) {
-    struct job *j = w->builder->jobs.p[i];
+  for (size_t i = warden_builder(w)->jobs.n; i-- > 0;) {
+    struct job *j = warden_builder(w)->jobs.p[i];
     if (strcmp(j->row.template_id, template_id))
       continue;
     log_path(w, j->row.id, path);
     unlink(path);
-    if (fair_queue_cancel(&w->builder->queue, &j->item))
+    if (fair_queue_cancel(&warden_builder(w)->queue, &j->item))
       build_run_free(steal(&j->run));
     j->row.template_id[0] = 0;
     if (j->run)
       build_run_cancel(j->run, "cancelled: the template was deleted");
     else
-      job_drop(w->builder, j);
+      job_drop(warden_builder(w), j);
   }
 }
 
 void builder_stop(struct warden *w)
 {
-  w->builder->stopping = true;
-  for (size_t i = 0; i < w->builder->jobs.n; i++)
-    stop_job(w, w->builder->jobs.p[i], "interrupted: the server was stopped during the build");
+  warden_builder(w)->stopping = true;
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)
+    stop_job(w, warden_builder(w)->jobs.p[i], "interrupted: the server was stopped during the build");
 }
 
 bool builder_busy(const struct warden *w)
 {
-  return w->builder && w->builder->queue.running > 0;
+  return warden_builder(w) && warden_builder(w)->queue.running > 0;
 }
 
 /* ---- looking ---- */
@@ -562,8 +563,8 @@ int builder_log(struct warden *w, const struct job *j, struct err *err)
 int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *arg), void *arg)
 {
   int64_t since = INT64_MAX;
-  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
-    const struct job *j = w->builder->jobs.p[i];
+  for (size_t i = 0; warden_builder(w) && i < warden_builder(w)->jobs.n; i++) {
+    const struct job *j = warden_builder(w)->jobs.p[i];
     if (!j->run)
       continue;
     since = MIN(since, j->row.started_us / 1000000);
@@ -577,8 +578,8 @@ int64_t builder_needs(struct warden *w, void (*need)(const char *layers, void *a
 
 bool builder_borrows(struct warden *w, const char *what)
 {
-  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++) {
-    const struct build_run *run = w->builder->jobs.p[i]->run;
+  for (size_t i = 0; warden_builder(w) && i < warden_builder(w)->jobs.n; i++) {
+    const struct build_run *run = warden_builder(w)->jobs.p[i]->run;
     if (run && run->borrowed && (!strcmp(run->checkpoint, what) || !strcmp(run->checkpoint_layer, what)))
       return true;
   }
@@ -587,8 +588,8 @@ bool builder_borrows(struct warden *w, const char *what)
 
 bool builder_enters(struct warden *w, const struct zygote *z)
 {
-  for (size_t i = 0; w->builder && i < w->builder->jobs.n; i++)
-    if (w->builder->jobs.p[i]->run && w->builder->jobs.p[i]->run->zygote == z)
+  for (size_t i = 0; warden_builder(w) && i < warden_builder(w)->jobs.n; i++)
+    if (warden_builder(w)->jobs.p[i]->run && warden_builder(w)->jobs.p[i]->run->zygote == z)
       return true;
   return false;
 }
@@ -598,10 +599,10 @@ bool builder_enters(struct warden *w, const struct zygote *z)
 static void job_expire(struct warden *w, struct job *j, int64_t now)
 {
   char why[160];
-  if (j->row.state != JOB_WAITING || now - j->row.created_us < (int64_t)w->config->build_wait_s * 1000000)
+  if (j->row.state != JOB_WAITING || now - j->row.created_us < (int64_t)warden_config(w)->build_wait_s * 1000000)
     return;
   snprintf(why, sizeof(why), "expired: it was not started within %u s (setting build_wait_seconds); request it again",
-           w->config->build_wait_s);
+           warden_config(w)->build_wait_s);
   job_failed(w, j, "", why);
 }
 
@@ -611,18 +612,19 @@ static void job_forget(struct warden *w, struct job *j)
   struct err err = ERR_NONE;
   log_path(w, j->row.id, path);
   unlink(path);
-  if (store_job_delete(w->store, j->row.id, &err))
+  if (store_job_delete(warden_store(w), j->row.id, &err))
     log_warn("build %s: %s", j->row.id, err.msg);
-  job_drop(w->builder, j);
+  job_drop(warden_builder(w), j);
 }
 
 void builder_expire(struct warden *w)
 {
   int64_t now = clock_wall_us();
-  for (size_t i = w->builder->jobs.n; i-- > 0;) {
-    struct job *j = w->builder->jobs.p[i];
+  for (size_t i = warden_builder(w)->jobs.n; i-- > 0;) {
+    struct job *j = warden_builder(w)->jobs.p[i];
     job_expire(w, j, now);
-    if (j->row.state == JOB_ERROR && !j->run && now - j->row.finished_us > (int64_t)w->config->build_keep_s * 1000000)
+    if (j->row.state == JOB_ERROR && !j->run &&
+        now - j->row.finished_us > (int64_t)warden_config(w)->build_keep_s * 1000000)
       job_forget(w, j);
   }
 }
@@ -636,7 +638,7 @@ static int load_job(const struct row_job *row, void *arg)
   j->row = *row;
   j->row.tags = xstrdup(row->tags);
   j->row.reason = row->reason && row->reason[0] ? xstrdup(row->reason) : NULL;
-  job_add(w->builder, j);
+  job_add(warden_builder(w), j);
   return 0;
 }
 
@@ -644,32 +646,32 @@ int builder_open(struct warden *w, struct err *err)
 {
   static const char *const dirs[] = {"layers", "builds", "files"};
   char path[DATA_PATH_SIZE];
-  w->builder = xcalloc(1, sizeof(*w->builder));
+  warden_set_builder(w, xcalloc(1, sizeof(struct builder)));
   for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-    snprintf(path, sizeof(path), "%s/%s", w->config->data, dirs[i]);
+    snprintf(path, sizeof(path), "%s/%s", warden_config(w)->data, dirs[i]);
     int r = path_mkdirs(path, 0700);
     if (r)
       return err_set(err, r, "%s: %s", path, strerrordesc_np(-r));
   }
-  build_layer_sweep(w->config->data);
-  store_jobs(w->store, load_job, w);
-  for (size_t i = 0; i < w->builder->jobs.n; i++)
-    if (w->builder->jobs.p[i]->row.state == JOB_BUILDING)
-      job_failed(w, w->builder->jobs.p[i], "", "interrupted: the server ended during the build; start it again");
+  build_layer_sweep(warden_config(w)->data);
+  store_jobs(warden_store(w), load_job, w);
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)
+    if (warden_builder(w)->jobs.p[i]->row.state == JOB_BUILDING)
+      job_failed(w, warden_builder(w)->jobs.p[i], "", "interrupted: the server ended during the build; start it again");
   builder_expire(w);
   return 0;
 }
 
 void builder_close(struct warden *w)
 {
-  if (!w->builder)
+  if (!warden_builder(w))
     return;
-  for (size_t i = 0; i < w->builder->jobs.n; i++) {
-    row_job_free(&w->builder->jobs.p[i]->row);
-    free(w->builder->jobs.p[i]);
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++) {
+    row_job_free(&warden_builder(w)->jobs.p[i]->row);
+    free(warden_builder(w)->jobs.p[i]);
   }
-  vec_free(&w->builder->jobs);
-  map_free(&w->builder->by_id);
-  free(w->builder);
-  w->builder = NULL;
+  vec_free(&warden_builder(w)->jobs);
+  map_free(&warden_builder(w)->by_id);
+  free(warden_builder(w));
+  warden_set_builder(w, NULL);
 }

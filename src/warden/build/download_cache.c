@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* download_cache.c - see download_cache.h. */
 #include "warden/build/download_cache.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 
 #include "jail/fs/disk.h"
 #include "jail/fs/disk_image.h"
@@ -58,10 +58,10 @@ static bool in_use(const char *image)
 static int open_disk(struct warden *w, const char *team, struct err *err)
 {
   char top[DATA_PATH_SIZE], boot[40], dir[DATA_PATH_SIZE], image[DATA_PATH_SIZE];
-  struct jail_limits limits = {.disk = (uint64_t)w->config->download_cache_mb << 20};
+  struct jail_limits limits = {.disk = (uint64_t)warden_config(w)->download_cache_mb << 20};
   limits.inodes = limits.disk / INODE_BYTES;
   boot_name(boot);
-  snprintf(top, sizeof(top), "%s/cache/downloads", w->config->data);
+  snprintf(top, sizeof(top), "%s/cache/downloads", warden_config(w)->data);
   snprintf(dir, sizeof(dir), "%s/%s/%s", top, boot, team);
   snprintf(image, sizeof(image), "%s/disk.img", dir);
   clear_others(top, boot);
@@ -81,7 +81,7 @@ static int open_disk(struct warden *w, const char *team, struct err *err)
 int download_cache_open(struct warden *w, const char *team)
 {
   struct err err = ERR_NONE;
-  if (!w->config->download_cache_mb)
+  if (!warden_config(w)->download_cache_mb)
     return 0;
   pthread_mutex_lock(&lock);
   struct cache_disk *have = map_get(&disks, str_of(team));

@@ -4,7 +4,7 @@
 
 #include "warden/build/builder.h"
 #include "warden/build/layer_lease.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
 #include "warden/db/layer_owner.h"
@@ -33,7 +33,7 @@ struct pass {
 
 static void need_layers(struct pass *p, const char *layers)
 {
-  cleanup_free char *home = xasprintf("%s/layers/", p->warden->config->data);
+  cleanup_free char *home = xasprintf("%s/layers/", warden_config(p->warden)->data);
   struct str rest = str_of(layers), line, key, tail;
   while (rest.n) {
     str_cut(rest, '\n', &line, &rest);
@@ -54,7 +54,7 @@ static void need_builds(struct pass *p)
 {
   p->leased_since_s = builder_needs(p->warden, need_more, p);
   struct build *const *list;
-  size_t n = catalog_builds(p->warden->catalog, &list);
+  size_t n = catalog_builds(warden_catalog(p->warden), &list);
   for (size_t i = 0; i < n; i++)
     need_layers(p, list[i]->row.layers);
 }
@@ -121,7 +121,7 @@ static void each(struct pass *p, const char *where,
                  void (*fn)(struct pass *, int dir, const char *top, const char *name))
 {
   char top[DATA_PATH_SIZE], path[DATA_PATH_SIZE];
-  snprintf(top, sizeof(top), "%s/%s", p->warden->config->data, where);
+  snprintf(top, sizeof(top), "%s/%s", warden_config(p->warden)->data, where);
   DIR *d = opendir(top);
   if (!d)
     return;

@@ -5,13 +5,14 @@
  * directory and its user where that is a name; it is the operator's to see that it has what sandboxes need. */
 #include "warden/build/import.h"
 
+#include "jail/jail.h"
 #include "warden/build/source.h"
 #include "warden/core/quota.h"
 #include "warden/core/storage_quota.h"
 #include "warden/db/ref.h"
 #include "warden/core/id_slots.h"
 #include "warden/core/worker_pool.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "wire/sizes.h"
 #include <stdio.h>
 
@@ -93,7 +94,7 @@ static int add_build(struct import *i, struct template **t, struct build **b)
 {
   cleanup_arena struct arena a = ARENA_INIT(4 * CONFIG_MAX);
   cleanup_buf struct buf config = BUF_INIT(CONFIG_MAX), lowered = BUF_INIT(1024);
-  struct catalog *c = i->warden->catalog;
+  struct catalog *c = warden_catalog(i->warden);
   struct json *image = json_read(&a, buf_str(&i->base.config), 0, NULL), *own = json_get(image, "cloche");
   char id[24];
   struct ref name;
@@ -146,7 +147,7 @@ static int import_check(struct import *i, const struct import_params *p, struct 
   cleanup_buf struct buf lowered = BUF_INIT(1024);
   struct ref name;
   if (str_copyz(p->team, i->team, sizeof(i->team)) || str_copyz(p->ref, i->ref, sizeof(i->ref)) ||
-      !catalog_team(i->warden->catalog, p->team))
+      !catalog_team(warden_catalog(i->warden), p->team))
     return err_set(err, -EINVAL, "an import needs an existing team and a template name");
   int r = ref_read(str_of(i->ref), &lowered, &name, err);
   if (!r && slot_take(i->warden, &i->slot))
@@ -165,12 +166,12 @@ int template_import(struct warden *w, const struct import_params *p, struct err 
     import_free(i);
     return r;
   }
-  i->spec = (struct source_spec){.rules = &w->config->source,
-                                 .data = w->config->data,
-                                 .instance = w->instance,
-                                 .runtime = w->runtime,
+  i->spec = (struct source_spec){.rules = &warden_config(w)->source,
+                                 .data = warden_config(w)->data,
+                                 .instance = warden_instance(w),
+                                 .runtime = warden_runtime(w),
                                  .team = i->team,
-                                 .id_base = w->config->id_base + i->slot * JAIL_IDS,
+                                 .id_base = warden_config(w)->id_base + i->slot * JAIL_IDS,
                                  .image = str_of(i->image),
                                  .any_file = true};
   worker_pool_queue(w, i->team, &i->work, import_work, import_done);

@@ -30,6 +30,21 @@ static struct checkpoint_store *store_of(struct warden *w)
   return w->checkpoint_store;
 }
 
+bool checkpoints_enabled(const struct warden *w)
+{
+  return w->checkpoints_on;
+}
+
+const char *checkpoints_disabled_why(const struct warden *w)
+{
+  return w->checkpoints_why;
+}
+
+const struct jail_criu *checkpoint_criu(const struct warden *w)
+{
+  return &w->criu;
+}
+
 const char *checkpoint_heaps(struct warden *w)
 {
   return store_of(w)->heaps;

@@ -29,6 +29,9 @@ void checkpoint_drop(struct warden *w,
                      const char *name); /* on a worker, unless a build still names it; "" = nothing to do */
 void layer_drop(struct warden *w, const char *path); /* the same for a layer directory that no build names any more */
 
+bool checkpoints_enabled(const struct warden *w);
+const char *checkpoints_disabled_why(const struct warden *w);
+const struct jail_criu *checkpoint_criu(const struct warden *w);
 const char *checkpoint_heaps(struct warden *w); /* directory of the memory that zygotes share with their forks */
 void checkpoints_clear_heaps(struct warden *w); /* once an hour: memory of zygotes that no checkpoint needs any more */
 

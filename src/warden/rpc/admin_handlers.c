@@ -5,7 +5,7 @@
 
 #include "warden/build/gc.h"
 #include "warden/build/import.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "wire/api_key.h"
 
 #define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */
@@ -15,7 +15,7 @@ void handle_build_show(struct request *q)
   struct err err = ERR_NONE;
   struct template *t;
   struct build *b;
-  if (catalog_find(q->warden->catalog, q->team, wire_get(q->packet, W_REF), &t, &b, &err)) {
+  if (catalog_find(warden_catalog(q->warden), q->team, wire_get(q->packet, W_REF), &t, &b, &err)) {
     reply_err(q, &err);
     return;
   }
@@ -39,7 +39,7 @@ void handle_gc(struct request *q)
 {
   struct gc_params o = {
       .only_say = wire_u64(q->packet, W_MODE, 1) != 0,
-      .unused_s = (int64_t)MIN(wire_u64(q->packet, W_TIMEOUT, (uint64_t)q->warden->config->cache_days * 86400),
+      .unused_s = (int64_t)MIN(wire_u64(q->packet, W_TIMEOUT, (uint64_t)warden_config(q->warden)->cache_days * 86400),
                                (uint64_t)INT32_MAX),
       .report = put_gc_item,
       .arg = q};
@@ -52,7 +52,7 @@ void handle_gc(struct request *q)
 void handle_box_token(struct request *q)
 {
   char token[TOKEN_TEXT];
-  token_make(str_of(q->warden->secret), TOKEN_ACCESS, wire_get(q->packet, W_ID), token);
+  token_make(str_of(warden_secret(q->warden)), TOKEN_ACCESS, wire_get(q->packet, W_ID), token);
   reply_begin(q, WIRE_REPLY, 0);
   wire_putz(q->out, W_SECRET, token);
   reply_send(q);

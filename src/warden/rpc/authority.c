@@ -3,7 +3,7 @@
 #include "warden/rpc/authority.h"
 
 #include "warden/db/catalog.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 
 static int refuse(struct request *q, int status, const char *why)
 {
@@ -13,7 +13,7 @@ static int refuse(struct request *q, int status, const char *why)
 
 bool authority_admin(const struct request *q)
 {
-  struct str given = wire_get(q->packet, W_ADMIN), token = str_of(q->warden->config->admin_token);
+  struct str given = wire_get(q->packet, W_ADMIN), token = str_of(warden_config(q->warden)->admin_token);
   uint8_t hash[SHA256_LEN];
   sha256_of(token.p, token.n, hash);
   return token.n && given.n == sizeof(hash) && str_eq_secret(given, str_make(hash, sizeof(hash)));
@@ -21,7 +21,7 @@ bool authority_admin(const struct request *q)
 
 static int by_key(struct request *q)
 {
-  const struct row_team *t = catalog_team_by_key(q->warden->catalog, wire_get(q->packet, W_PROOF));
+  const struct row_team *t = catalog_team_by_key(warden_catalog(q->warden), wire_get(q->packet, W_PROOF));
   if (!t)
     return refuse(q, -EACCES, "unknown key");
   if (q->team.n && !str_is(q->team, t->id))
@@ -45,7 +45,7 @@ void upload_sign(const struct warden *w, struct str team, struct str hash, uint6
   cleanup_buf struct buf b = BUF_INIT(1024);
   uint8_t mac[SHA256_LEN];
   buf_addf(&b, "upload:" STR_FMT ":" STR_FMT ":%llu", STR_ARG(team), STR_ARG(hash), (unsigned long long)expires);
-  hmac_sha256(str_of(w->secret), buf_str(&b), mac);
+  hmac_sha256(str_of(warden_secret(w)), buf_str(&b), mac);
   hex_encode(mac, sizeof(mac), out);
 }
 

@@ -5,7 +5,7 @@
 
 #include "warden/box/box.h"
 #include "warden/box/box_create.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/core/box_log.h"
 #include "warden/core/box_reply.h"
 #include "warden/db/ref.h"
@@ -37,7 +37,7 @@ void handle_box_create(struct request *q)
     reply_error(q, -EINVAL, "invalid sandbox ID");
   } else if (have && !str_is(params.team, have->row.team)) {
     reply_error(q, -EEXIST, "the sandbox ID is in use");
-  } else if (q->warden->stopping) {
+  } else if (warden_stopping(q->warden)) {
     reply_error(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
   } else if (box_create(q->warden, &params, request_origin(q), &retry, &err)) {
     reply_begin(q, WIRE_REPLY, err.code ? err.code : -EIO);
@@ -75,7 +75,7 @@ static void kill_cause(struct request *q, char *out, size_t size)
 {
   const struct row_key *const *keys;
   struct str hash = wire_get(q->packet, W_PROOF);
-  size_t n = catalog_keys(q->warden->catalog, &keys);
+  size_t n = catalog_keys(warden_catalog(q->warden), &keys);
   snprintf(out, size, "killed: by request");
   for (size_t i = 0; q->proven == BY_KEY && i < n; i++)
     if (str_eq(hash, str_make(keys[i]->hash, SHA256_LEN)))
@@ -189,7 +189,7 @@ void handle_box_vouch(struct request *q)
   struct origin origin = request_origin(q);
   struct str shown = wire_get(q->packet, W_TOKEN);
   char token[TOKEN_TEXT];
-  token_make(str_of(q->warden->secret), TOKEN_ACCESS, str_of(b->row.id), token);
+  token_make(str_of(warden_secret(q->warden)), TOKEN_ACCESS, str_of(b->row.id), token);
   bool good = shown.p ? str_eq_secret(shown, str_of(token)) : box_vouched(b, origin.client);
   if (good && shown.p)
     box_vouch(b, origin.client);
@@ -222,7 +222,7 @@ void handle_box_log(struct request *q)
   cleanup_fd int fd = b && !b->on_disk ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
   char cause[256];
   int64_t when;
-  if (fd < 0 && !b && store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {
+  if (fd < 0 && !b && store_cause(warden_store(q->warden), id, q->team, cause, sizeof(cause), &when)) {
     reply_begin(q, WIRE_REPLY, -ENOENT);
     reply_send(q);
     return;
@@ -268,10 +268,10 @@ void handle_usage_latest(struct request *q)
 void handle_team_kill(struct request *q)
 {
   VEC(struct box *) doomed = {0};
-  void *value;
-  for (size_t i = 0; map_next(&q->warden->boxes, &i, NULL, &value);)
-    if (str_is(q->team, ((struct box *)value)->row.team))
-      vec_push(&doomed, (struct box *)value);
+  size_t at = 0;
+  for (struct box *b; (b = box_next(q->warden, &at));)
+    if (str_is(q->team, b->row.team))
+      vec_push(&doomed, b);
   for (size_t i = 0; i < doomed.n; i++)
     box_end(doomed.p[i], "killed: by the server's administrator");
   reply_begin(q, WIRE_REPLY, 0);
@@ -283,29 +283,22 @@ void handle_team_kill(struct request *q)
 void handle_status(struct request *q)
 {
   struct warden *w = q->warden;
-  struct wire_status s = {.started_us = w->started_us,
-                          .removals = w->removals,
-                          .warm_boxes = warm_pool_count(w),
-                          .launches_total = w->launches_total,
-                          .launches_failed = w->launches_failed,
-                          .resumes_total = w->resumes_total,
-                          .pauses_total = w->pauses_total,
-                          .ends_total = w->ends_total,
-                          .checkpoint_ready = w->checkpoints_on};
-  void *value;
-  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
-    unsigned state = ((struct box *)value)->row.state;
+  struct wire_status s = {.warm_boxes = warm_pool_count(w)};
+  size_t at = 0;
+  warden_counters(w, &s);
+  for (const struct box *b; (b = box_next(w, &at));) {
+    unsigned state = b->row.state;
     s.starting += state == BOX_STARTING;
     s.paused += box_state_paused(state);
-    s.checkpoints += ((struct box *)value)->row.checkpoint[0] != 0;
-    s.checkpoint_bytes += ((struct box *)value)->row.checkpoint_size;
+    s.checkpoints += b->row.checkpoint[0] != 0;
+    s.checkpoint_bytes += b->row.checkpoint_size;
     bool runs = state == BOX_RUNNING || state == BOX_RESUMING;
     s.running += runs;
-    s.cpus += runs ? ((struct box *)value)->row.cpus : 0;
-    s.memory += runs ? (uint64_t)((struct box *)value)->row.memory_mb << 20 : 0;
+    s.cpus += runs ? b->row.cpus : 0;
+    s.memory += runs ? (uint64_t)b->row.memory_mb << 20 : 0;
   }
   reply_begin(q, WIRE_REPLY, 0);
-  wire_put_u64(q->out, W_COUNT, w->boxes.n);
+  wire_put_u64(q->out, W_COUNT, box_count(w));
   wire_put(q->out, W_STATUS, str_make(&s, sizeof(s)));
   reply_send(q);
 }

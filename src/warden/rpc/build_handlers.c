@@ -2,7 +2,7 @@
 /* build_handlers.c - requests about builds of templates and the files they copy. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"
 #include "warden/core/storage_quota.h"
@@ -24,7 +24,7 @@ void handle_build_request(struct request *q)
     reply_err(q, &err);
     return;
   }
-  const struct row_team *team = catalog_team(q->warden->catalog, q->team);
+  const struct row_team *team = catalog_team(warden_catalog(q->warden), q->team);
   reply_begin(q, WIRE_REPLY, 0);
   wire_putz(q->out, W_TEMPLATE, t->row.id);
   wire_putz(q->out, W_BUILD, j->row.id);
@@ -48,7 +48,7 @@ void handle_build_start(struct request *q)
 /* A build that was never asked for (it came with the server) has no job and no log, and is ready. */
 static bool ready_made(struct request *q)
 {
-  struct build *b = catalog_build(q->warden->catalog, wire_get(q->packet, W_BUILD));
+  struct build *b = catalog_build(warden_catalog(q->warden), wire_get(q->packet, W_BUILD));
   if (!b || !str_is(q->team, b->of->row.team) || builder_job(q->warden, wire_get(q->packet, W_BUILD)))
     return false;
   reply_begin(q, WIRE_REPLY, 0);

@@ -2,8 +2,8 @@
 /* catalog_handlers.c - requests about teams, keys and templates. */
 #include "warden/rpc/handlers.h"
 
-#include "warden/core/box_state.h"
-#include "warden/core/warden_state.h"
+#include "warden/box/box.h"
+#include "warden/core/context.h"
 #include "warden/core/quota.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"
@@ -38,12 +38,12 @@ void handle_auth(struct request *q)
       reply_error(q, -EACCES, "the administrator's token is wrong");
     return;
   }
-  const struct row_team *t = catalog_team_by_key(q->warden->catalog, hash);
+  const struct row_team *t = catalog_team_by_key(warden_catalog(q->warden), hash);
   if (!t) {
     reply_error(q, -EACCES, "unknown key");
     return;
   }
-  catalog_key_used(q->warden->catalog, hash, clock_wall_us());
+  catalog_key_used(warden_catalog(q->warden), hash, clock_wall_us());
   reply_begin(q, WIRE_REPLY, 0);
   put_team(q->out, t);
   wire_put_u64(q->out, W_LIMIT_TIMEOUT, quota_timeout_max(q->warden, str_of(t->id)));
@@ -53,7 +53,7 @@ void handle_auth(struct request *q)
 void handle_team_list(struct request *q)
 {
   const struct row_team *const *list;
-  size_t n = catalog_teams(q->warden->catalog, &list);
+  size_t n = catalog_teams(warden_catalog(q->warden), &list);
   for (size_t i = 0; i < n; i++) {
     if (catalog_system_team(list[i]))
       continue;
@@ -77,7 +77,7 @@ static void keys_changed(struct warden *w)
 void handle_team_put(struct request *q)
 {
   struct err err = ERR_NONE;
-  const struct row_team *have = catalog_team(q->warden->catalog, q->team);
+  const struct row_team *have = catalog_team(warden_catalog(q->warden), q->team);
   struct row_team t = have ? *have : (struct row_team){0};
   const struct {
     enum wire_tag tag;
@@ -94,7 +94,7 @@ void handle_team_put(struct request *q)
     reply_error(q, -EINVAL, "a team's name has 1 to 127 bytes");
     return;
   }
-  if (catalog_team_put(q->warden->catalog, &t, &err)) {
+  if (catalog_team_put(warden_catalog(q->warden), &t, &err)) {
     reply_err(q, &err);
     return;
   }
@@ -117,7 +117,7 @@ static void put_key(struct buf *b, const struct row_key *k)
 void handle_key_list(struct request *q)
 {
   const struct row_key *const *list;
-  size_t n = catalog_keys(q->warden->catalog, &list);
+  size_t n = catalog_keys(warden_catalog(q->warden), &list);
   for (size_t i = 0; i < n; i++) {
     if (!str_is(q->team, list[i]->team))
       continue;
@@ -132,7 +132,7 @@ void handle_key_create(struct request *q)
 {
   struct err err = ERR_NONE;
   const struct row_key *k;
-  if (catalog_key_add(q->warden->catalog, q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH),
+  if (catalog_key_add(warden_catalog(q->warden), q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH),
                       wire_get(q->packet, W_MASK), &k, &err)) {
     reply_err(q, &err);
     return;
@@ -145,7 +145,8 @@ void handle_key_create(struct request *q)
 void handle_key_rename(struct request *q)
 {
   struct err err = ERR_NONE;
-  if (catalog_key_rename(q->warden->catalog, q->team, wire_get(q->packet, W_ID), wire_get(q->packet, W_NAME), &err))
+  if (catalog_key_rename(warden_catalog(q->warden), q->team, wire_get(q->packet, W_ID), wire_get(q->packet, W_NAME),
+                         &err))
     reply_err(q, &err);
   else
     reply_ok(q);
@@ -154,7 +155,7 @@ void handle_key_rename(struct request *q)
 void handle_key_delete(struct request *q)
 {
   struct err err = ERR_NONE;
-  if (catalog_key_delete(q->warden->catalog, q->team, wire_get(q->packet, W_ID), &err)) {
+  if (catalog_key_delete(warden_catalog(q->warden), q->team, wire_get(q->packet, W_ID), &err)) {
     reply_err(q, &err);
     return;
   }
@@ -194,7 +195,7 @@ static void put_job(struct buf *p, const struct job *j)
 
 void put_template(struct buf *p, struct template *t, struct build *b, struct warden *wd)
 {
-  struct catalog *c = wd->catalog;
+  struct catalog *c = warden_catalog(wd);
   const struct row_team *owner = catalog_team(c, str_of(t->row.team));
   wire_putz(p, W_TEMPLATE, t->row.id);
   wire_putz(p, W_ALIAS, template_name(t));
@@ -224,13 +225,13 @@ static bool listed(struct request *q, const struct template *t)
 {
   if (!wire_u64(q->packet, W_PUBLIC, 0))
     return !q->team.n || str_is(q->team, t->row.team);
-  const struct row_team *owner = catalog_team(q->warden->catalog, str_of(t->row.team));
+  const struct row_team *owner = catalog_team(warden_catalog(q->warden), str_of(t->row.team));
   return owner && catalog_system_team(owner);
 }
 
 void handle_template_list(struct request *q)
 {
-  struct catalog *c = q->warden->catalog;
+  struct catalog *c = warden_catalog(q->warden);
   struct template *const *list;
   size_t n = catalog_templates(c, &list);
   for (size_t i = 0; i < n; i++) {
@@ -252,9 +253,9 @@ void handle_template_find(struct request *q)
   struct template *t;
   struct build *b;
   struct str ref = wire_get(q->packet, W_REF);
-  int r = catalog_find(q->warden->catalog, q->team, ref, &t, &b, &err);
+  int r = catalog_find(warden_catalog(q->warden), q->team, ref, &t, &b, &err);
   if (r == -ESTALE && str_find(ref, ':') < 0) { /* no tag was asked for, so none need be there */
-    r = catalog_template(q->warden->catalog, q->team, ref, &t, NULL, &err);
+    r = catalog_template(warden_catalog(q->warden), q->team, ref, &t, NULL, &err);
     b = NULL;
   }
   if (r) {
@@ -271,9 +272,9 @@ struct template *request_template(struct request *q, bool *by_id)
   struct err err = ERR_NONE;
   struct template *t;
   struct str ref = wire_get(q->packet, W_REF);
-  if (!catalog_template(q->warden->catalog, q->team, ref, &t, by_id, &err))
+  if (!catalog_template(warden_catalog(q->warden), q->team, ref, &t, by_id, &err))
     return t;
-  if (err.code == -ENOENT && catalog_foreign(q->warden->catalog, q->team, ref))
+  if (err.code == -ENOENT && catalog_foreign(warden_catalog(q->warden), q->team, ref))
     err_set(&err, -EPERM, "the template belongs to another team");
   reply_err(q, &err);
   return NULL;
@@ -310,7 +311,7 @@ void handle_template_builds(struct request *q)
   if (!t)
     return;
   struct build *const *list;
-  size_t n = catalog_builds(q->warden->catalog, &list);
+  size_t n = catalog_builds(warden_catalog(q->warden), &list);
   for (size_t i = 0; i < n; i++) {
     if (list[i]->of != t || list[i]->row.kind == BUILD_FORK)
       continue;
@@ -348,7 +349,7 @@ void handle_template_change(struct request *q)
   struct template *t = request_template(q, NULL);
   if (!t)
     return;
-  if (catalog_publish(q->warden->catalog, q->team, t, wire_u64(q->packet, W_PUBLIC, t->row.public) != 0, &err))
+  if (catalog_publish(warden_catalog(q->warden), q->team, t, wire_u64(q->packet, W_PUBLIC, t->row.public) != 0, &err))
     reply_err(q, &err);
   else
     answer_template(q, t);
@@ -356,9 +357,9 @@ void handle_template_change(struct request *q)
 
 static bool in_use(struct warden *w, const struct template *t)
 {
-  void *value;
-  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
-    if (((struct box *)value)->template == t)
+  size_t at = 0;
+  for (const struct box *b; (b = box_next(w, &at));)
+    if (b->template == t)
       return true;
   return false;
 }
@@ -386,7 +387,8 @@ void handle_tag_put(struct request *q)
 {
   struct err err = ERR_NONE;
   struct build *b;
-  if (catalog_tag(q->warden->catalog, q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &b, &err)) {
+  if (catalog_tag(warden_catalog(q->warden), q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &b,
+                  &err)) {
     reply_err(q, &err);
     return;
   }
@@ -398,7 +400,7 @@ void handle_tag_put(struct request *q)
 void handle_tag_delete(struct request *q)
 {
   struct err err = ERR_NONE;
-  if (catalog_untag(q->warden->catalog, q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &err))
+  if (catalog_untag(warden_catalog(q->warden), q->team, wire_get(q->packet, W_REF), wire_get(q->packet, W_TAG), &err))
     reply_err(q, &err);
   else
     reply_ok(q);

@@ -3,7 +3,7 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/box/box.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/core/box_reply.h"
 #include "warden/db/ref.h"
 #include "warden/box/fork.h"
@@ -12,7 +12,7 @@
 static bool build_id_free(struct request *q)
 {
   struct str id = wire_get(q->packet, W_BUILD);
-  const struct build *have = catalog_build(q->warden->catalog, id);
+  const struct build *have = catalog_build(warden_catalog(q->warden), id);
   if (uuid_valid(id) && (!have || !q->team.n || str_is(q->team, have->of->row.team)))
     return true;
   reply_error(q, -EINVAL, "bad build id");
@@ -62,7 +62,7 @@ static void put_tags(struct request *q, struct template *t)
 void handle_snapshot_list(struct request *q)
 {
   struct template *const *list;
-  size_t n = catalog_templates(q->warden->catalog, &list);
+  size_t n = catalog_templates(warden_catalog(q->warden), &list);
   for (size_t i = 0; i < n; i++)
     if (str_is(q->team, list[i]->row.team))
       put_tags(q, list[i]);

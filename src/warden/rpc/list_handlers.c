@@ -5,7 +5,7 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/box/box.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 #include "warden/core/box_reply.h"
 #include "wire/sizes.h"
 
@@ -77,10 +77,9 @@ void box_list_continue(struct ipc *ipc, void *arg)
 void handle_box_list(struct request *q)
 {
   struct listing *l = xcalloc(1, sizeof(*l)), **last = &q->peer->listings;
-  void *value;
+  size_t at = 0;
   l->id = q->id;
-  for (size_t i = 0; map_next(&q->warden->boxes, &i, NULL, &value);) {
-    const struct box *b = value;
+  for (const struct box *b; (b = box_next(q->warden, &at));) {
     if ((q->team.n && !str_is(q->team, b->row.team)) || b->row.state == BOX_STARTING)
       continue;
     struct box_id id;

@@ -3,7 +3,7 @@
 #include "warden/rpc/request.h"
 
 #include "warden/box/box.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 
 void reply_begin(struct request *q, enum wire_type type, int status)
 {
@@ -70,7 +70,7 @@ struct box *request_box(struct request *q)
   char cause[256] = "";
   int64_t when = 0;
   reply_begin(q, WIRE_REPLY, -ENOENT);
-  if (!store_cause(q->warden->store, id, q->team, cause, sizeof(cause), &when)) {
+  if (!store_cause(warden_store(q->warden), id, q->team, cause, sizeof(cause), &when)) {
     wire_putz(q->out, W_CAUSE, cause);
     wire_put_u64(q->out, W_END, (uint64_t)when);
   }

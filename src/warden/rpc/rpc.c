@@ -4,7 +4,7 @@
 
 #include "warden/rpc/authority.h"
 #include "warden/rpc/handlers.h"
-#include "warden/core/warden_state.h"
+#include "warden/core/context.h"
 
 /* One row per type of request; root may send all of them. A type without a row is refused. */
 static const struct handler {
@@ -106,7 +106,7 @@ static const struct ipc_ops rpc_ops = {on_packet, on_closed};
 struct ipc *rpc_accept(struct warden *w, int fd, enum peer_kind kind)
 {
   struct peer *p = xcalloc(1, sizeof(*p));
-  struct ipc *l = ipc_new(w->loop, fd, &rpc_ops, p);
+  struct ipc *l = ipc_new(warden_loop(w), fd, &rpc_ops, p);
   *p = (struct peer){.warden = w, .ipc = l, .kind = kind};
   ipc_pace(l);
   ipc_guard(l);

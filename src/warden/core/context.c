@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.c - see context.h. */
+#include "warden/core/context.h"
+
+#include "warden/core/warden_state.h"
+
+const struct warden_config *warden_config(const struct warden *w)
+{
+  return w->config;
+}
+
+struct catalog *warden_catalog(const struct warden *w)
+{
+  return w->catalog;
+}
+
+struct store *warden_store(const struct warden *w)
+{
+  return w->store;
+}
+
+uv_loop_t *warden_loop(const struct warden *w)
+{
+  return w->loop;
+}
+
+const char *warden_instance(const struct warden *w)
+{
+  return w->instance;
+}
+
+const char *warden_secret(const struct warden *w)
+{
+  return w->secret;
+}
+
+const char *warden_runtime(const struct warden *w)
+{
+  return w->runtime;
+}
+
+bool warden_stopping(const struct warden *w)
+{
+  return w->stopping;
+}
+
+struct builder *warden_builder(const struct warden *w)
+{
+  return w->builder;
+}
+
+void warden_set_builder(struct warden *w, struct builder *b)
+{
+  w->builder = b;
+}
+
+void warden_counters(const struct warden *w, struct wire_status *out)
+{
+  out->started_us = w->started_us;
+  out->removals = w->removals;
+  out->launches_total = w->launches_total;
+  out->launches_failed = w->launches_failed;
+  out->resumes_total = w->resumes_total;
+  out->pauses_total = w->pauses_total;
+  out->ends_total = w->ends_total;
+  out->checkpoint_ready = w->checkpoints_on;
+}

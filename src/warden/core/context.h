@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.h - what modules outside the core may know of the warden: the constants of this run, the store and the
+ * catalogue. They do not see struct warden itself (warden_state.h). */
+#ifndef CLOCHE_WARDEN_CORE_CONTEXT_H
+#define CLOCHE_WARDEN_CORE_CONTEXT_H
+
+#include "warden/core/warden_config.h"
+#include "warden/db/catalog.h"
+#include "warden/db/store.h"
+#include "wire/wire.h"
+#include <uv.h>
+
+struct warden;
+struct builder;
+
+const struct warden_config *warden_config(const struct warden *w);
+struct catalog *warden_catalog(const struct warden *w);
+struct store *warden_store(const struct warden *w);
+uv_loop_t *warden_loop(const struct warden *w);
+const char *warden_instance(const struct warden *w); /* names all host objects */
+const char *warden_secret(const struct warden *w);   /* tokens are HMACs under it */
+const char *warden_runtime(const struct warden *w);  /* hash of the staged runtime layer: LAYER_ID_SIZE bytes */
+bool warden_stopping(const struct warden *w);
+void warden_counters(const struct warden *w, struct wire_status *out); /* those that the warden itself keeps */
+
+/* The builder's own state, see builder.h. */
+struct builder *warden_builder(const struct warden *w);
+void warden_set_builder(struct warden *w, struct builder *b);
+
+#endif
