@@ -101,7 +101,7 @@ sub become_bash {
     exec { +BASH } 'bash', '--norc', '--noprofile', '--noediting', '-i' or _exit(127);
 }
 
-# Waits until bash answers; it tells its version.
+# Waits until bash answers with its version.
 sub await {
     my ($self) = @_;
     $self->put("builtin printf '\\036%s\\036' \"\$BASH_VERSION\" >$self->{name}\n");
@@ -140,7 +140,7 @@ sub run {
     $self->report;
 }
 
-# Makes the shell tell that it is through with the cell. An interrupt may fall on the very line
+# Makes the shell report the end of the cell. An interrupt may fall on the very line
 # that does so, hence it asks again; the first answer counts.
 sub report {
     my ($self) = @_;

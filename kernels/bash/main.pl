@@ -14,7 +14,7 @@
 # A broken cell cannot swallow the last line, `read` finds end of file instead of the protocol,
 # and prompts, job notices, traces of our own lines and the like go to the shell's own
 # /dev/null. Ctrl-C throws an interactive shell back to its next line: the cell ends, the state
-# stays. The mark travels through the terminal behind the cell's output and tells where it ends.
+# stays. The mark travels through the terminal behind the cell's output and marks its end.
 use strict;
 use warnings;
 use Errno qw(EINTR);

@@ -262,7 +262,7 @@ function reportUncaught(error) {
   wire.event({ ev: 'stream', name: 'stderr', text: `Uncaught ${plainText(error)}\n` });
 }
 
-/* Ctrl-C is meant for the children of a cell; the kernel is told by message. */
+/* Ctrl-C is meant for the children of a cell; the kernel gets a message. */
 function ignoreSignal() {
   if (process.listenerCount('SIGINT') === 0) process.on('SIGINT', () => {});
 }

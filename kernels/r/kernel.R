@@ -2,7 +2,7 @@
 # The R side of the R kernel: takes commands from main.pl, runs cells, reports their output.
 #
 # Output needs no capturing: what R prints goes where it always goes. Only values, conditions and
-# plots are told by marks (main.pl says how they look). Nothing but this script's one local
+# plots are announced by marks (main.pl says how they look). Nothing but this script's one local
 # environment is left in the session; the global environment is the user's.
 local({
     nonce <- Sys.getenv("CLOCHE_R_NONCE")
@@ -30,7 +30,7 @@ local({
         text
     }
 
-    tell <- function(...) suspendInterrupts({
+    announce <- function(...) suspendInterrupts({
         fields <- vapply(c(...), escape, "")
         flush(stdout())
         writeBin(charToRaw(paste0("\x1e", nonce, "\x1f", paste(fields, collapse = "\x1f"), "\x1e")), out)
@@ -63,7 +63,7 @@ local({
     show_value <- function(value) {
         if (is_drawing(value)) return(invisible(print(value)))
         data <- bundle(value)
-        tell("display", rbind(names(data), data))
+        announce("display", rbind(names(data), data))
     }
 
     # ---- plots ----------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ local({
         if (plot_device %in% grDevices::dev.list()) grDevices::dev.off(plot_device)
         for (file in sort(list.files(plot_files, full.names = TRUE))) {
             mime <- if (endsWith(file, ".svg")) "image/svg+xml" else "image/png"
-            tell("plot", mime, file, "plot without title")
+            announce("plot", mime, file, "plot without title")
         }
         plot_device <<- NULL
     }
@@ -106,7 +106,7 @@ local({
     # ---- conditions -----------------------------------------------------------------------------
 
     on_message <- function(condition) {
-        tell("text", "stderr", conditionMessage(condition))
+        announce("text", "stderr", conditionMessage(condition))
         invokeRestart("muffleMessage")
     }
 
@@ -117,7 +117,7 @@ local({
         if (is_own(call)) call <- NULL
         place <- if (is.null(call)) "" else paste0(" in ", deparse(call, nlines = 1)[1])
         text <- paste0("Warning message", place, ":\n", conditionMessage(condition), "\n")
-        if (level >= 0) tell("text", "stderr", text)
+        if (level >= 0) announce("text", "stderr", text)
         invokeRestart("muffleWarning")
     }
 
@@ -148,7 +148,7 @@ local({
         value <- paste0(place, conditionMessage(condition))
         calls <- vapply(stack, function(call) paste(deparse(call, nlines = 3), collapse = "\n"), "")
         lines <- if (length(calls)) c("Traceback:", paste0(seq_along(calls), ". ", calls)) else character()
-        tell("error", value, value, lines)
+        announce("error", value, value, lines)
     }
 
     # ---- cells ----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ local({
         expressions <- tryCatch(parse(text = code, keep.source = TRUE), error = identity)
         if (inherits(expressions, "error")) {
             message <- paste0("Error: ", conditionMessage(expressions))
-            tell("error", message, message)
+            announce("error", message, message)
             return("error")
         }
         tryCatch({
@@ -203,12 +203,12 @@ local({
         status <- run(code)
         tryCatch(close_plots(), error = function(condition) NULL, interrupt = function(condition) NULL)
         restore_env(before)
-        tell("done", status)
+        announce("done", status)
     }
 
     on_cd <- function(path) {
         failed <- tryCatch({ setwd(path); "" }, error = function(condition) reason(path))
-        tell("cd", failed)
+        announce("cd", failed)
     }
 
     reason <- function(path) {
@@ -242,6 +242,6 @@ local({
         pager = function(files, header, title, delete.file) for (file in files) writeLines(readLines(file)),
         browser = function(url) message("Browse URL: ", url),
         repr.plot.width = 7, repr.plot.height = 7, repr.plot.res = 120)
-    tell("ready", paste(R.version$major, R.version$minor, sep = "."))
+    announce("ready", paste(R.version$major, R.version$minor, sep = "."))
     suspendInterrupts(serve())
 })

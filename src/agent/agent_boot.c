@@ -61,7 +61,7 @@ static int nursery_fd = -1; /* came with the packet being read */
 
 static void nursery_take(struct str language)
 {
-  char name[64];
+  char name[KERNEL_LANGUAGE_SIZE];
   int fd = steal_fd(&nursery_fd);
   if (fd < 0)
     return;

@@ -126,7 +126,7 @@ CHILD void child_try(struct spawn_child *b, const char *program)
 /* Tries each directory of PATH; a file that may not be run is remembered, one that is not there is not. */
 CHILD int child_search(struct spawn_child *b)
 {
-  char program[4096];
+  char program[PATH_MAX];
   struct str rest = str_of(b->path), dir, name = str_of(b->s->cmd);
   int seen = ENOENT;
   bool more = true;

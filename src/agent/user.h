@@ -7,14 +7,17 @@
 #define CLOCHE_AGENT_USER_H
 
 #include "base/base.h"
+#include <limits.h>
 #include <sys/types.h>
 
 #define USER_GROUPS_MAX 64
 
+#define USER_NAME_SIZE  256
+
 struct user {
-  char name[256];
-  char home[4096];
-  char shell[256];
+  char name[USER_NAME_SIZE];
+  char home[PATH_MAX];
+  char shell[USER_NAME_SIZE];
   uid_t uid;
   gid_t gid;
   gid_t groups[USER_GROUPS_MAX]; /* primary first, then every group that lists the name */

@@ -2,7 +2,7 @@
 /* oci_image.c - see oci_image.h. */
 #include "unpack/oci_image.h"
 
-static int digest_of(const struct json *v, char out[65], const char *what, struct err *err)
+static int digest_of(const struct json *v, char out[UNPACK_DIGEST], const char *what, struct err *err)
 {
   struct str text = json_text(v, STR_NONE), hex = str_skip(text, 7);
   bool good = str_starts(text, STR("sha256:")) && hex.n == 64;
@@ -25,7 +25,7 @@ static struct json *parse(struct arena *a, struct str text, const char *what, st
   return NULL;
 }
 
-int image_index(struct str text, char digest[65], struct err *err)
+int image_index(struct str text, char digest[UNPACK_DIGEST], struct err *err)
 {
   cleanup_arena struct arena a = ARENA_INIT(4 * IMAGE_JSON_MAX);
   struct json *j = parse(&a, text, "the image's index", err);
@@ -115,7 +115,8 @@ static int check_platform(const struct json *j, struct err *err)
                  STR_ARG(str_sub(os, 0, 40)), STR_ARG(str_sub(arch, 0, 40)));
 }
 
-static int read_diffs(struct arena *a, const struct json *list, char (**diffs)[65], size_t *n, struct err *err)
+static int read_diffs(struct arena *a, const struct json *list, char (**diffs)[UNPACK_DIGEST], size_t *n,
+                      struct err *err)
 {
   if (!json_is(list, JSON_ARRAY) || list->count > IMAGE_LAYERS_MAX)
     return err_set(err, -EBADMSG, "the image's configuration lists no layers, or more than %d", IMAGE_LAYERS_MAX);
@@ -127,7 +128,8 @@ static int read_diffs(struct arena *a, const struct json *list, char (**diffs)[6
   return r;
 }
 
-int image_config(struct arena *a, struct str text, struct buf *out, char (**diffs)[65], size_t *n, struct err *err)
+int image_config(struct arena *a, struct str text, struct buf *out, char (**diffs)[UNPACK_DIGEST], size_t *n,
+                 struct err *err)
 {
   struct json *j = parse(a, text, "the image's configuration", err);
   int r = j ? check_platform(j, err) : -EBADMSG;

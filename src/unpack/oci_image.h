@@ -4,6 +4,7 @@
 #define CLOCHE_UNPACK_OCI_IMAGE_H
 
 #include "base/base.h"
+#include "unpack/unpack.h"
 
 #define IMAGE_LAYERS_MAX 512
 #define IMAGE_JSON_MAX   ((size_t)4 << 20)
@@ -20,16 +21,17 @@
 #endif
 
 struct image_manifest {
-  char config[65];
-  char (*layers)[65]; /* bottom first; in the arena */
+  char config[UNPACK_DIGEST];
+  char (*layers)[UNPACK_DIGEST]; /* bottom first; in the arena */
   size_t n;
 };
 
 /* The digest of the one manifest an index names. */
-int image_index(struct str text, char digest[65], struct err *err);
+int image_index(struct str text, char digest[UNPACK_DIGEST], struct err *err);
 int image_manifest(struct arena *a, struct str text, struct image_manifest *out, struct err *err);
 /* Writes what a template takes over of the configuration, and gives the digests of the unpacked layers, bottom first.
  */
-int image_config(struct arena *a, struct str text, struct buf *out, char (**diffs)[65], size_t *n, struct err *err);
+int image_config(struct arena *a, struct str text, struct buf *out, char (**diffs)[UNPACK_DIGEST], size_t *n,
+                 struct err *err);
 
 #endif

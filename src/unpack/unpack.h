@@ -18,6 +18,7 @@
 #define UNPACK_PROGRAM "/usr/lib/cloche/unpack"
 #define UNPACK_ROOT                                                                                                    \
   "/image" /* where the tree grows, but for a part with others below it: these are the box's own root then */
+#define UNPACK_DIGEST 65 /* SHA-256 in hex, and NUL */
 #define UNPACK_PACKET (64u * 1024)
 #define UNPACK_INDEX  "index" /* asked for in a digest's place: the layout's index */
 
@@ -41,10 +42,10 @@ enum unpack_what { UNPACK_IMAGE = 1, UNPACK_TAR = 2, UNPACK_PART = 3 };
 
 struct unpack_request {
   uint32_t what;
-  uint32_t lowest;           /* a part with nothing below it */
-  uint64_t bytes, entries;   /* limits */
-  uint64_t used;             /* of the bytes, by the layers below a part */
-  char packed[65], diff[65]; /* of a part */
+  uint32_t lowest;                                 /* a part with nothing below it */
+  uint64_t bytes, entries;                         /* limits */
+  uint64_t used;                                   /* of the bytes, by the layers below a part */
+  char packed[UNPACK_DIGEST], diff[UNPACK_DIGEST]; /* of a part */
 };
 
 #endif

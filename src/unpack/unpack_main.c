@@ -123,7 +123,7 @@ static int want_text(const char *which, bool check, struct buf *out, struct err 
 
 /* ---- an image ---- */
 
-static bool shall_go(const struct image_manifest *m, char (*diffs)[65])
+static bool shall_go(const struct image_manifest *m, char (*diffs)[UNPACK_DIGEST])
 {
   char msg;
   for (size_t i = 0; i < m->n; i++)
@@ -134,7 +134,8 @@ static bool shall_go(const struct image_manifest *m, char (*diffs)[65])
   return msg == UNPACK_GO;
 }
 
-static int unpack_layers(const struct image_manifest *m, char (*diffs)[65], struct extract *p, struct err *err)
+static int unpack_layers(const struct image_manifest *m, char (*diffs)[UNPACK_DIGEST], struct extract *p,
+                         struct err *err)
 {
   int r = 0;
   for (size_t i = 0; i < m->n && !r; i++) {
@@ -156,7 +157,7 @@ static int unpack_image(struct extract *p, struct buf *result, struct err *err)
                          config = BUF_INIT(IMAGE_JSON_MAX);
   cleanup_arena struct arena a = ARENA_INIT(16 * IMAGE_JSON_MAX);
   struct image_manifest m = {0};
-  char digest[65], (*diffs)[65] = NULL;
+  char digest[UNPACK_DIGEST], (*diffs)[UNPACK_DIGEST] = NULL;
   size_t n = 0;
   int r = want_text(UNPACK_INDEX, false, &index, err);
   r = r ? r : image_index(buf_str(&index), digest, err);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-void key_make(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[64])
+void key_make(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[KEY_MASK_SIZE])
 {
   uint8_t raw[20];
   char hex[41];

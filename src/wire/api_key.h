@@ -6,10 +6,11 @@
 
 #include "base/base.h"
 
-#define KEY_TEXT   48
-#define TOKEN_TEXT (2 * SHA256_LEN + 1)
+#define KEY_TEXT      48
+#define KEY_MASK_SIZE 64 /* what is shown of a key afterwards */
+#define TOKEN_TEXT    (2 * SHA256_LEN + 1)
 
-void key_make(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[64]);
+void key_make(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[KEY_MASK_SIZE]);
 int key_hash(struct str text, uint8_t hash[SHA256_LEN]); /* -EINVAL when it is not e2b_ + hex */
 
 enum token_kind { TOKEN_ACCESS, TOKEN_TRAFFIC };

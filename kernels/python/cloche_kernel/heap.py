@@ -153,7 +153,7 @@ def _libraries() -> Iterator[list[Mapping]]:
 
 
 class Piece(ctypes.Structure):
-    """What heap_file.c is told."""
+    """The argument of heap_file.c."""
 
     _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("offset", ctypes.c_uint64)]
 
@@ -247,7 +247,7 @@ def _stretches(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
 
 
 class Span(ctypes.Structure):
-    """What enter_box.c is told."""
+    """The argument of enter_box.c."""
 
     _fields_ = [("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
 

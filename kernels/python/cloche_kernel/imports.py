@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells when a module gets imported, so that hooks cost nothing to who never uses the library."""
+"""Notices when a module gets imported, so that hooks cost nothing to who never uses the library."""
 
 import importlib.abc
 import importlib.machinery

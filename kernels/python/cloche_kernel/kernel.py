@@ -25,7 +25,7 @@ from .publisher import Publisher, complain
 from .wire import Wire, dumps
 
 PROTOCOL_FD = 3
-RENEW_SIGNAL = 41  # kernel.json tells the agent
+RENEW_SIGNAL = 41  # named in kernel.json for the agent
 MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "main.py")
 
 

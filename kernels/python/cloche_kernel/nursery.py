@@ -196,7 +196,7 @@ class Nursery:
             os._exit(1)
 
     def reap(self) -> None:
-        """Tells the agent which children ended, and how."""
+        """Reports to the agent which children ended, and how."""
         try:
             os.read(self.woken, 4096)
         except BlockingIOError:

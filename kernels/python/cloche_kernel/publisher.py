@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything a running cell lets out, in the order it was let out.
+"""Publishes everything a running cell outputs, in the order it was output.
 
 One Publisher per kernel. It knows which run is on and stamps its id on every message; between runs
 there is nobody to show anything to, so output is dropped (a thread that goes on printing is heard
 again in the next run). Before a message goes out it asks whether child processes or native code
-left bytes in the pipes behind descriptors 1 and 2, and if so tells the agent to read them first.
+left bytes in the pipes behind descriptors 1 and 2, and if so has the agent read them first.
 """
 
 import binascii
@@ -64,7 +64,7 @@ class Publisher:
     def pending(self) -> str:
         """Waits until the agent has read what is in the pipes: it is older than the next message.
 
-        A child that never stops writing is not waited for; what is there then is told as a `drain`.
+        A child that never stops writing is not waited for; what is there then is announced as a `drain`.
         """
         out, err = self._waiting
         for _ in range(ROUNDS):
@@ -139,6 +139,6 @@ def encoded(value: Any) -> str:
 
 
 def complain(message: str) -> None:
-    """A word for the agent's log, past the user's streams."""
+    """A line for the agent's log, past the user's streams."""
     if sys.__stderr__ is not None:
         print(f"cloche python kernel: {message}", file=sys.__stderr__, flush=True)

@@ -49,7 +49,7 @@ def _renew_numpy(fresh: bool) -> None:
     if numpy_random is None:
         return
     lock = numpy_random.mtrand._rand._bit_generator.lock
-    if lock.acquire(False):  # else a cell is drawing numbers this very moment, and is told again when it is over
+    if lock.acquire(False):  # else a cell is drawing numbers this very moment, and gets the signal again then over
         lock.release()
         numpy_random.seed()
 

@@ -2,8 +2,8 @@
 """The zygote: a nursery outside all boxes, whose forks move into boxes and are kernels or nurseries there.
 
 It runs as a host user without rights, in namespaces of its own, on a read-only view of the template. The
-warden makes each box's user namespace belong to that user, so a fork of ours may enter it: enter_box.c tells how, step
-by step. In the box the fork serves the box's agent: as the first kernel, or as a nursery where more than one is wanted.
+warden makes each box's user namespace belong to that user, so a fork of ours may enter it: enter_box.c lists the
+steps. In the box the fork serves the box's agent: as the first kernel, or as a nursery where more than one is wanted.
 No user code runs before it is one of the box's own processes.
 
 Nothing in here waits for a process that a box can stop, nor for the end of what a box has sent into its agent's socket:
@@ -49,7 +49,7 @@ def _call(what: str, result: int) -> None:
 
 
 class Move(ctypes.Structure):
-    """What enter_box.c is told."""
+    """The argument of enter_box.c."""
 
     GROUPS_MAX = 16
     _fields_ = [

@@ -230,7 +230,7 @@ static void create_full(struct ask *a)
   struct contexts *all = interp_http_contexts(a->in);
   struct context_request r;
   struct err err = ERR_NONE;
-  char language[128], cwd[4096] = KERNEL_HOME;
+  char language[KERNEL_LANGUAGE_SIZE], cwd[PATH_MAX] = KERNEL_HOME;
   http_x_handle(a->x, &create_ops, a);
   if (context_request_read(&a->arena, buf_str(&a->body), &r, &wrong) < 0) {
     interp_http_json(a->x, 422, buf_str(&wrong));

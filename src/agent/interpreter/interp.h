@@ -18,6 +18,8 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#define KERNEL_LANGUAGE_SIZE 128 /* the name of a language, and NUL */
+
 struct agent;
 
 #define INTERP_PORT 49999 /* CLOCHE_INTERP_PORT in the agent's environment names another one */

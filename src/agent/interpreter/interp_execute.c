@@ -8,6 +8,7 @@
  * interrupted; one that was cut off, because the box slept, leaves its run to itself. A client that reads slowly holds
  * its own kernel back and nobody else's. */
 #include "agent/interpreter/interp_http.h"
+#include "agent/interpreter/interp.h"
 #include "agent/interpreter/interp_request.h"
 
 struct execution {
@@ -173,7 +174,7 @@ static void execution_by_language(struct execution *e, struct str given)
 {
   struct contexts *all = interp_http_contexts(e->in);
   struct err err = ERR_NONE;
-  char language[128];
+  char language[KERNEL_LANGUAGE_SIZE];
   if (kernel_language(given, language, sizeof(language)) < 0) {
     interp_http_text(e->x, 500, "Failed to create context: the name of the language is too long");
     return;

@@ -44,7 +44,7 @@ def _all_axes(axes: Any) -> Any:
 
 
 def axes_chart(ax: Any) -> dict[str, Any]:
-    """The chart of one axes; of type `unknown` if it cannot be told or read."""
+    """The chart of one axes; of type `unknown` if it cannot be recognised or read."""
     name = kind.of(ax)
     chart = {"type": name, "title": ax.get_title() or None, "elements": []}
     if name in READERS:
