@@ -19,8 +19,8 @@ const META = '__clocheImportMeta';
 const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*/uy;
 const NUMBER = /(?:0[xXbBoO][\da-fA-F_]+|(?:\d[\d_]*)?\.?[\d_]*(?:[eE][+-]?\d+)?)n?/y;
 const REGEX_AFTER_WORD = new Set([
-  'await', 'case', 'delete', 'do', 'else', 'extends', 'in', 'instanceof', 'new', 'of', 'return', 'throw', 'typeof', 'void',
-  'yield',
+  'await', 'case', 'delete', 'do', 'else', 'extends', 'in', 'instanceof', 'new', 'of', 'return', 'throw', 'typeof',
+  'void', 'yield',
 ]);
 const CONDITION_WORDS = new Set(['if', 'while', 'for', 'with']);
 

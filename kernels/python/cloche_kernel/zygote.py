@@ -236,7 +236,7 @@ class Zygote:
             self.answer({"ev": "entered", "id": request, "status": signal.SIGKILL.value})
 
     def serve_box(self, message: dict[str, Any]) -> None:
-        """In the fork, which is the box's own: descriptor 3 is the agent's socket, complaints are dropped from here on."""
+        """In the fork, the box's own: descriptor 3 is the agent's socket, messages are dropped from here on."""
         try:
             self.sock.detach()
             self.walkers.clear()
