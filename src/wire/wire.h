@@ -64,7 +64,8 @@ enum wire_type {
   WIRE_KEY_RENAME,      /* W_TEAM W_ID W_NAME */
   WIRE_KEY_DELETE,      /* W_TEAM W_ID */
   WIRE_STATUS,          /* -> struct wire_status in W_STATUS */
-  WIRE_SNAPSHOT, /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) -> W_TEMPLATE W_SLUG W_ALIAS W_TAG */
+  WIRE_SNAPSHOT, /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) [W_COLD] -> W_TEMPLATE W_SLUG W_ALIAS
+                    W_TAG W_COLD */
   WIRE_SNAPSHOT_LIST, /* W_TEAM -> items of W_TEMPLATE W_SLUG W_ALIAS W_TAG W_BUILD W_CREATED W_ID (its source) */
   WIRE_BOX_FORK, /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items:
                     box or W_MESSAGE */

@@ -126,6 +126,8 @@ bool api_box_id(struct req *r, struct str *id);
 
 /* True when the warden refused something about a sandbox; the answer is given. */
 bool sandbox_refused(struct req *r, const struct warden_reply *reply);
+/* The field `memory` of the body, true where it is left out; false: it is no boolean, answered with 400. */
+bool sandbox_want_memory(struct req *r, bool *memory);
 
 /* Handlers, one file per resource. */
 void sandbox_create_v1(struct req *r);
@@ -193,7 +195,7 @@ struct box_view {
   struct str id, team, template_id, alias, config;
   struct str token, traffic; /* where the box has them and the caller may see them */
   int64_t started_us, end_us;
-  unsigned state, cpus, memory_mb, disk_mb, flags;
+  unsigned state, cpus, memory_mb, disk_mb, flags, tier;
   uint64_t run;
 };
 void box_view(struct str packet, struct box_view *v);

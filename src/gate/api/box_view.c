@@ -19,6 +19,7 @@ void box_view(struct str p, struct box_view *v)
       .memory_mb = (unsigned)wire_u64(p, W_MEMORY_MB, 0),
       .disk_mb = (unsigned)wire_u64(p, W_DISK_MB, 0),
       .flags = (unsigned)wire_u64(p, W_FLAGS, 0),
+      .tier = (unsigned)wire_u64(p, W_TIER, TIER_FROZEN),
       .run = wire_u64(p, W_RUN, 0),
   };
 }
@@ -85,6 +86,15 @@ static void copy_member(struct jw *w, const struct json *config, const char *nam
   jw_value(w, v);
 }
 
+/* Not while the pause is under way: what it will have kept is not known before its end. */
+static void put_pause_mode(struct jw *w, const struct box_view *v)
+{
+  if (v->state != BOX_PAUSED)
+    return;
+  jw_key(w, "pauseMode");
+  jw_z(w, v->tier == TIER_FILES ? "filesystem" : "full");
+}
+
 static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct gate *g)
 {
   if (v->token.n)
@@ -99,6 +109,7 @@ static void put_detail(struct jw *w, const struct box_view *v, const struct json
   jw_key(w, "onTimeout");
   jw_z(w, v->flags & BOX_AUTO_PAUSE ? "pause" : "kill");
   jw_close(w, '}');
+  put_pause_mode(w, v);
 }
 
 void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct gate *g)

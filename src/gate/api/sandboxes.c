@@ -138,7 +138,7 @@ void sandbox_refresh(struct req *r)
 
 /* ---- pause ---- */
 
-static bool want_memory(struct req *r, bool *memory)
+bool sandbox_want_memory(struct req *r, bool *memory)
 {
   const struct json *v = json_get(r->json, "memory");
   *memory = true;
@@ -168,7 +168,7 @@ void sandbox_pause(struct req *r)
 {
   bool memory;
   cleanup_buf struct buf b = BUF_INIT(4096);
-  if (!want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_PAUSE))
+  if (!sandbox_want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_PAUSE))
     return;
   wire_put_u64(&b, W_COLD, !memory);
   api_call_warden(r, &b, NULL, paused);
@@ -208,7 +208,7 @@ static void connect_for(struct req *r, int64_t least, int64_t seconds)
 {
   bool memory;
   cleanup_buf struct buf b = BUF_INIT(4096);
-  if (!want_timeout(r, least, &seconds) || !want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_CONNECT))
+  if (!want_timeout(r, least, &seconds) || !sandbox_want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_CONNECT))
     return;
   wire_put_u64(&b, W_TIMEOUT, (uint64_t)seconds);
   wire_put_u64(&b, W_MODE, CONNECT_CONNECT);
@@ -243,7 +243,7 @@ void sandbox_resume(struct req *r)
   bool memory;
   const struct json *pause = json_get(r->json, "autoPause");
   cleanup_buf struct buf b = BUF_INIT(4096);
-  if (!want_timeout(r, 1, &seconds) || !want_memory(r, &memory))
+  if (!want_timeout(r, 1, &seconds) || !sandbox_want_memory(r, &memory))
     return;
   if (json_given(pause) && pause->type != JSON_BOOL) {
     api_error(r, 400, "'autoPause' must be true or false");

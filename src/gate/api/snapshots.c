@@ -50,7 +50,7 @@ static struct str snapshot_id(struct req *r, struct str p)
                           STR_ARG(wire_get(p, W_TAG))));
 }
 
-/* Not of the public API, and not there where all is as it is there: this host could keep the files, not the memory. */
+/* Not of the public API, and left out of full copies: only the files were kept, as asked or as far as this host can. */
 static void put_files_only(struct jw *w, struct str p)
 {
   if (!wire_u64(p, W_COLD, 0))
@@ -89,14 +89,16 @@ static void made(const struct warden_reply *reply, void *arg)
 void snapshot_create(struct req *r)
 {
   const struct json *name = json_get(r->json, "name");
+  bool memory;
   cleanup_buf struct buf b = BUF_INIT(4096);
   if (json_given(name) && (name->type != JSON_STRING || !str_trim(name->text).n)) {
     api_error(r, 400, "'name' must be a name such as my-snapshot or my-snapshot:v1");
     return;
   }
-  if (!begin(r, &b, WIRE_SNAPSHOT))
+  if (!sandbox_want_memory(r, &memory) || !begin(r, &b, WIRE_SNAPSHOT))
     return;
   wire_put(&b, W_REF, json_text(name, STR("")));
+  wire_put_u64(&b, W_COLD, !memory);
   api_call_warden(r, &b, NULL, made);
 }
 

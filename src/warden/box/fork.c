@@ -197,12 +197,12 @@ static void first_layer(const struct build *b, char out[DATA_PATH_SIZE])
     out[0] = 0;
 }
 
-static void copy_names(const struct box *b, struct copy *copy, const char *build_id)
+static void copy_names(const struct box *b, struct copy *copy, const char *build_id, bool files_only)
 {
   struct warden *w = b->warden;
-  if (w->checkpoints_on)
+  if (w->checkpoints_on && !files_only)
     checkpoint_name(b, copy->checkpoint);
-  else
+  else if (!files_only)
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "copied without its memory, files only: %s",
              w->checkpoints_why);
   snprintf(copy->layer, sizeof(copy->layer), "%s/layers", w->config->data);
@@ -274,7 +274,7 @@ void box_fork(struct box *b, const struct fork_params *o)
   f->timeout_s = o->timeout_s;
   if (str_copyz(o->build, f->build_id, sizeof(f->build_id)) || catalog_build(w->catalog, o->build))
     uuid4(f->build_id); /* a repeated request, and boxes of the first try stand on that build */
-  copy_names(b, &f->copy, f->build_id);
+  copy_names(b, &f->copy, f->build_id, false);
   f->copy.done = fork_copied;
   f->copy.transient = true;
   transition_copy(b, &f->copy);
@@ -408,7 +408,7 @@ void box_snapshot(struct box *b, const struct snapshot_params *o)
     free(s);
     return;
   }
-  copy_names(b, &s->copy, s->build_id);
+  copy_names(b, &s->copy, s->build_id, o->files_only);
   s->copy.done = snapshot_copied;
   b->snapped = true;
   transition_copy(b, &s->copy);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork.h - boxes made from a running one: forks at once, snapshots under a name for later.
  *
- * Both begin with a copy: the source is frozen for a moment, its memory goes into a checkpoint and its files into a
- * layer, and it runs on. The copy is a build. That of a snapshot has a name and tags as a template has. That of a fork
- * has neither and is listed nowhere; its checkpoint is removed when all its boxes are launched, the build with the last
- * of them. */
+ * Both begin with a copy: the source is frozen for a moment, its memory goes into a checkpoint (not of a snapshot
+ * without memory, nor where the host can't) and its files into a layer, and it runs on. The copy is a build. That of a
+ * snapshot has a name and tags as a template has. That of a fork has neither and is listed nowhere; its checkpoint is
+ * removed when all its boxes are launched, the build with the last of them. */
 #ifndef CLOCHE_FORK_H
 #define CLOCHE_FORK_H
 
@@ -16,6 +16,7 @@ struct snapshot_params {
   struct origin origin;
   struct str name;  /* [namespace/]alias[:tag]; empty = none */
   struct str build; /* a new id, chosen by the gate: a request that is repeated names the same snapshot */
+  bool files_only;  /* no memory: boxes made from it start cold */
 };
 /* Answered now or later. */
 void box_snapshot(struct box *b, const struct snapshot_params *o);

@@ -488,7 +488,8 @@ static void copied(struct transition *p)
 
 static void copy_failed(struct transition *p)
 {
-  cut_streams(p);
+  if (p->checkpoint[0]) /* a copy of files alone touches no connection */
+    cut_streams(p);
   copied(p);
 }
 

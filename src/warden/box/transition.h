@@ -18,8 +18,8 @@
 
 /* What a copy is for. `done` is told on the loop, once; b is NULL when the box ended meanwhile and nothing was kept. */
 struct copy {
-  char checkpoint[CHECKPOINT_NAME_SIZE]; /* under <data>/checkpoints; empty: files only, where this host can't hold
-                                            memory */
+  char checkpoint[CHECKPOINT_NAME_SIZE]; /* under <data>/checkpoints; empty: files only, as asked or as far as
+                                            the host can */
   char layer[DATA_PATH_SIZE];            /* a new directory */
   uint64_t bytes;                        /* of the checkpoint, in the end */
   uint64_t layer_bytes;                  /* of the layer */

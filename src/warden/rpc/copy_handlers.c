@@ -38,7 +38,8 @@ void handle_snapshot(struct request *q)
   if (b && build_id_free(q))
     box_snapshot(b, &(struct snapshot_params){.origin = request_origin(q),
                                               .name = wire_get(q->packet, W_REF),
-                                              .build = wire_get(q->packet, W_BUILD)});
+                                              .build = wire_get(q->packet, W_BUILD),
+                                              .files_only = wire_u64(q->packet, W_COLD, 0) != 0});
 }
 
 static void put_tags(struct request *q, struct template *t)

@@ -9,6 +9,8 @@ import e2b
 import e2b_code_interpreter as interpreter
 import pytest
 import pytest_asyncio
+from e2b.api.client.api.sandboxes import get_sandboxes_sandbox_id
+from e2b.api.client_sync import get_api_client
 
 from support.either import Either
 from support.sleepers import connect, detail, eventually, pause, state, text_of
@@ -55,6 +57,19 @@ def test_connecting_without_memory_boots_cold(box: RawBox) -> None:
     assert got.status == 201, got.body
     check_cold(box, got.json()["envdAccessToken"])
     assert connect(box, memory=False).status == 200, "no meaning on a running box"
+
+
+def test_the_pause_mode_is_told(wire: Wire, box: RawBox) -> None:
+    assert "pauseMode" not in detail(box)
+    for body, mode in (({}, "full"), ({"memory": True}, "full"), ({"memory": False}, "filesystem")):
+        assert pause(box, **body).status == 204
+        assert detail(box)["pauseMode"] == mode
+        raw = get_sandboxes_sandbox_id.sync(box.id, client=get_api_client(e2b.ConnectionConfig()))
+        assert raw.pause_mode.value == mode, "as the generated client reads it"
+        listed = wire.call("GET", "/v2/sandboxes?state=paused").json()
+        assert ["pauseMode" in item for item in listed if item["sandboxID"] == box.id] == [False]
+        assert connect(box).status == 201
+        assert "pauseMode" not in detail(box)
 
 
 def test_the_old_resume_call(wire: Wire, box: RawBox) -> None:
