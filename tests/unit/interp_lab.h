@@ -4,7 +4,7 @@
 #ifndef CLOCHE_INTERP_LAB_H
 #define CLOCHE_INTERP_LAB_H
 
-#include "agent/interpreter/context.h"
+#include "agent/interpreter/interp_context.h"
 #include "agent/reap.h"
 #include "agent/spawn.h"
 #include "unit.h"

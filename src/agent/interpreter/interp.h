@@ -2,7 +2,7 @@
 /* interp.h - the code-interpreter API of a box: runs cells in long-lived language kernels for HTTP clients.
  *
  * Start reading here. The files behind it, in the order a request walks through them: interp.c (routes and answers),
- * interp_request.c (bodies and their 422 answers), interp_execute.c (one streamed execution), context.c
+ * interp_request.c (bodies and their 422 answers), interp_execute.c (one streamed execution), interp_context.c
  * (queues, start and death of kernels), kernel.h (the interface of a kernel), kernel_native.c and jupyter.c (its two
  * drivers), kernel_output.c (kernel events become lines for the client).
  *

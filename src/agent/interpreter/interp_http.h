@@ -3,7 +3,7 @@
 #ifndef CLOCHE_AGENT_INTERPRETER_INTERP_HTTP_H
 #define CLOCHE_AGENT_INTERPRETER_INTERP_HTTP_H
 
-#include "agent/interpreter/context.h"
+#include "agent/interpreter/interp_context.h"
 #include "net/http.h"
 
 #define INTERP_BODY_MAX     ((size_t)96 << 20)  /* largest request body */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c - a context's queue of runs, and the lifecycle of its kernel; see context.h.
+/* interp_context.c - a context's queue of runs, and the lifecycle of its kernel; see interp_context.h.
  *
  *   COLD --start--> STARTING --ready--> MOVING --moved--> IDLE <--done-- RUNNING
  *     ^                |                   |                |               ^  |
@@ -10,7 +10,7 @@
  * was cut off, as by a pause of the box, keeps it too and is let run to its end; one that still waited keeps its place,
  * as a copy of the context's own. A kernel that can't even start is tried twice; then those who wait get an error, and
  * the next request tries again after a pause. */
-#include "agent/interpreter/context.h"
+#include "agent/interpreter/interp_context.h"
 #include "agent/agent.h"
 
 #define INTERRUPT_AGAIN_MS 2000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.h - contexts: named kernels with a queue in front of them.
+/* interp_context.h - contexts: named kernels with a queue in front of them.
  *
  * One execution at a time, first come first served; different contexts know nothing of each other. A context
  * outlives its kernel: when the process dies its run fails, a new one is started, its directory and
