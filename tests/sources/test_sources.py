@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from oci import Layout, Member, layer
-from offices import Account, Door, Office, Quiet, TokenDesk
+from auth_servers import Account, Door, Office, Quiet, TokenDesk
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

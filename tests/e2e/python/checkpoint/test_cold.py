@@ -13,7 +13,7 @@ from e2b.api.client.api.sandboxes import get_sandboxes_sandbox_id
 from e2b.api.client_sync import get_api_client
 
 from support.either import Either
-from support.sleepers import connect, detail, eventually, pause, state, text_of
+from support.paused import connect, detail, eventually, pause, state, text_of
 from support.wire import RawBox, Wire
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.server import Server
-from support.sleepers import connect, fork, pause, state, text_of
+from support.paused import connect, fork, pause, state, text_of
 from support.state import below
 from support.wire import Answer, RawBox
 

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from support.either import Either
-from support.sleepers import (
+from support.paused import (
     connect,
     counts_on,
     detail,

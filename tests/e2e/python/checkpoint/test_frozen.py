@@ -7,7 +7,7 @@ import e2b
 import pytest
 
 from support.server import Server
-from support.sleepers import connect, counts_on, fork, pause, snapshot, start_counting, state
+from support.paused import connect, counts_on, fork, pause, snapshot, start_counting, state
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.server import Server
-from support.sleepers import (
+from support.paused import (
     connect,
     counts_on,
     fork,

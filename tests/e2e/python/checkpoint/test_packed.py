@@ -13,7 +13,7 @@ import pytest
 
 from support.reboot import power_off
 from support.server import Server, own_server
-from support.sleepers import connect, pause, state, text_of
+from support.paused import connect, pause, state, text_of
 from support.state import below
 from support.wire import RawBox
 

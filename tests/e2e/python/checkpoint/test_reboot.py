@@ -10,7 +10,7 @@ import pytest
 
 from support.reboot import power_off
 from support.server import Server
-from support.sleepers import (
+from support.paused import (
     connect,
     count_of,
     counts_on,

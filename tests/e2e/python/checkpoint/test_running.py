@@ -13,7 +13,7 @@ import e2b
 import e2b_code_interpreter as interpreter
 import pytest
 
-from support.sleepers import (
+from support.paused import (
     connect,
     counts_on,
     detail,

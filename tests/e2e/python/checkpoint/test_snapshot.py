@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from support.either import Either
 from support.recipes import answer, fresh
-from support.sleepers import counts_on, detail, pause, snapshot, start_counting
+from support.paused import counts_on, detail, pause, snapshot, start_counting
 from support.wire import RawBox, Wire
 
 

@@ -18,7 +18,7 @@ import e2b_code_interpreter as interpreter
 import pytest_asyncio
 
 from support.either import Either, until
-from support.sleepers import COUNTING
+from support.paused import COUNTING
 
 PREPARE = """
 import os, random, socket, sqlite3, subprocess, tempfile, threading, time

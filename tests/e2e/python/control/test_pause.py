@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import e2b
 import pytest
 
-from support.sleepers import counts_on, start_counting
+from support.paused import counts_on, start_counting
 from support.waiting import eventually
 from support.wire import RawBox, Wire
 

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tests" / "sources"))
 from oci import Layout, Member, layer  # noqa: E402
-from offices import Account, Door, TokenDesk  # noqa: E402
+from auth_servers import Account, Door, TokenDesk  # noqa: E402
 
 __all__ = ["Account", "Door", "Member", "Registry", "TokenDesk", "small_image"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.server import Server, own_server
-from support.sleepers import connect, pause
+from support.paused import connect, pause
 from support.state import instance
 from support.tenants import Tenants, compiled, put_program, two_teams
 from support.waiting import eventually

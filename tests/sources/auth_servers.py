@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""offices - servers of a test's own: a registry's door that wants one password, and AWS's desk that gives tokens for keys.
+"""auth_servers - servers of a test's own: a registry's door that wants one password, and AWS's desk that gives tokens for keys.
 
 The desk computes the signature of a request anew, from the request's bytes alone.
 """

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support.server import Server
-from support.sleepers import counts_on, start_counting
+from support.paused import counts_on, start_counting
 from support.state import leaked, look
 from support.waiting import eventually
 from support.wire import RawBox

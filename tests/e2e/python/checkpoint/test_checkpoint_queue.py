@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from support.server import Server
-from support.sleepers import (
+from support.paused import (
     connect,
     counts_on,
     fork,
