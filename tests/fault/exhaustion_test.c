@@ -141,7 +141,7 @@ static void a_memory_bomb_is_killed_alone(void **state)
   greedy_close(&b);
 }
 
-static void shared_memory_counts(void **state)
+static void shared_memory_counts_as_the_boxs_memory(void **state)
 {
   struct box b;
   uint64_t n;
@@ -363,7 +363,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_quiet_second_first),
       cmocka_unit_test(a_fork_bomb_stays_in_its_box),
       cmocka_unit_test(a_memory_bomb_is_killed_alone),
-      cmocka_unit_test(shared_memory_counts),
+      cmocka_unit_test(shared_memory_counts_as_the_boxs_memory),
       cmocka_unit_test(segments_of_memory_count),
       cmocka_unit_test(a_full_disk_is_the_boxs_own),
       cmocka_unit_test(files_without_end_run_out_of_inodes),

@@ -82,7 +82,7 @@ static void connections_of_a_former_address_are_ended(void **state)
   close_box(&b);
 }
 
-static void terminals_go_on(void **state)
+static void terminals_go_on_after_a_restore(void **state)
 {
   struct box b;
   struct jail_spec spec;
@@ -848,7 +848,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_restored_box_continues_where_it_was),
       cmocka_unit_test(connections_inside_go_on),
       cmocka_unit_test(connections_of_a_former_address_are_ended),
-      cmocka_unit_test(terminals_go_on),
+      cmocka_unit_test(terminals_go_on_after_a_restore),
       cmocka_unit_test(watches_deleted_files_and_timers_go_on),
       cmocka_unit_test(other_processes_go_on_and_stand_still_meanwhile),
       cmocka_unit_test(the_realtime_clock_is_right_and_the_monotonic_one_continues),

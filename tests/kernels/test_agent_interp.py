@@ -393,7 +393,7 @@ def test_variables_of_one_run_are_put_back(box: Box) -> None:
     assert box.text(get) == "('supertest', None)"
 
 
-def test_working_directories(box: Box) -> None:
+def test_a_context_starts_in_its_working_directory(box: Box) -> None:
     quoted = "/home/user/it's \"quoted\""
     assert box.text("import os; print(os.getcwd()); os.getcwd() == " + repr(quoted), context_id=box.context(cwd=quoted)) == "True"
     assert box.text("import os; os.getcwd()", context_id=box.context(cwd="/root")) == "/root"
@@ -519,7 +519,7 @@ def test_unknown_paths_and_methods(box: Box) -> None:
     assert box.call("POST", "/contexts", None)[0] == 422
 
 
-def test_browsers_may_call(box: Box) -> None:
+def test_a_browsers_cross_origin_request_is_allowed(box: Box) -> None:
     c = box.connect()
     ask = {"Origin": "http://a", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-a"}
     c.request("OPTIONS", "/execute", headers=ask)

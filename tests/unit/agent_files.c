@@ -218,7 +218,7 @@ static void gzip_is_undone_piece_by_piece(void **state)
 
 /* ---- headers ---- */
 
-static void ranges(void **state)
+static void a_range_header_becomes_offset_and_length(void **state)
 {
   static const struct {
     const char *text;
@@ -265,7 +265,7 @@ static void disposition_is(const char *name, const char *wanted)
   assert_string_equal(buf_z(&b), wanted);
 }
 
-static void dispositions_and_types(void **state)
+static void a_download_has_a_disposition_and_a_type(void **state)
 {
   disposition_is("test.txt", "inline; filename=test.txt");
   disposition_is("a b.txt", "inline; filename=\"a b.txt\"");
@@ -276,7 +276,7 @@ static void dispositions_and_types(void **state)
   assert_string_equal(http_mime_type(STR("Makefile")), "application/octet-stream");
 }
 
-static void encodings(void **state)
+static void a_coding_is_chosen_from_what_is_accepted(void **state)
 {
   assert_int_equal(http_coding_choose(STR_NONE, false), CODING_IDENTITY);
   assert_int_equal(http_coding_choose(STR("gzip"), false), CODING_GZIP);
@@ -298,7 +298,7 @@ static void user_of(const char *header, int rc, const char *name)
   assert_string_equal(buf_z(&b), name);
 }
 
-static void basic_users(void **state)
+static void basic_authorization_names_the_user(void **state)
 {
   user_of("Basic dXNlcjo=", 1, "user");
   user_of("basic cm9vdDo=", 1, "root");
@@ -318,7 +318,7 @@ static int parse_metadata(struct http_header *headers, size_t n, struct arena *a
   return metadata_parse(&head, a, out, &err);
 }
 
-static void metadata_headers(void **state)
+static void of_metadata_headers_the_first_of_a_name_counts(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct http_header good[] = {{STR("x-metadata-Author"), STR("ann")},
@@ -334,7 +334,7 @@ static void metadata_headers(void **state)
   assert_true(str_is(pairs[1].key, "empty") && pairs[1].value.n == 0);
 }
 
-static void metadata_limits(void **state)
+static void metadata_above_its_limits_is_refused(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   char key[11 + 247 + 1] = "X-Metadata-", value[4100];
@@ -370,7 +370,7 @@ static void resolves(const char *path, const char *workdir, const char *wanted)
   assert_string_equal(buf_z(&out), wanted);
 }
 
-static void paths(void **state)
+static void paths_are_resolved_from_home_or_folder(void **state)
 {
   resolves("", NULL, "/home/user");
   resolves("", "/work", "/work");
@@ -391,7 +391,7 @@ static void permissions_are(unsigned mode, const char *wanted)
   assert_string_equal(out, wanted);
 }
 
-static void permissions(void **state)
+static void a_mode_is_written_as_permission_letters(void **state)
 {
   permissions_are(S_IFREG | 0644, "-rw-r--r--");
   permissions_are(S_IFDIR | 0755, "drwxr-xr-x");
@@ -435,15 +435,15 @@ int main(void)
       cmocka_unit_test(file_names_keep_their_odd_characters),
       cmocka_unit_test(malformed_multipart_is_refused),
       cmocka_unit_test(gzip_is_undone_piece_by_piece),
-      cmocka_unit_test(ranges),
+      cmocka_unit_test(a_range_header_becomes_offset_and_length),
       cmocka_unit_test(dates_go_both_ways),
-      cmocka_unit_test(dispositions_and_types),
-      cmocka_unit_test(encodings),
-      cmocka_unit_test(basic_users),
-      cmocka_unit_test(metadata_headers),
-      cmocka_unit_test(metadata_limits),
-      cmocka_unit_test(paths),
-      cmocka_unit_test(permissions),
+      cmocka_unit_test(a_download_has_a_disposition_and_a_type),
+      cmocka_unit_test(a_coding_is_chosen_from_what_is_accepted),
+      cmocka_unit_test(basic_authorization_names_the_user),
+      cmocka_unit_test(of_metadata_headers_the_first_of_a_name_counts),
+      cmocka_unit_test(metadata_above_its_limits_is_refused),
+      cmocka_unit_test(paths_are_resolved_from_home_or_folder),
+      cmocka_unit_test(a_mode_is_written_as_permission_letters),
       cmocka_unit_test(the_last_setting_of_a_variable_wins),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static void sends_event(struct msg_event event, const char *json, struct str pro
   sends(&schema_event, &msg, json, proto);
 }
 
-static void start_event(void **state)
+static void a_start_event_tells_the_pid(void **state)
 {
   struct msg_started started = {42};
   struct msg_event event = {.which = EVENT_START, .start = &started};
@@ -36,7 +36,7 @@ static void start_event(void **state)
   sends_event(event, "{\"event\":{\"start\":{\"pid\":42}}}", STR("\x0a\x04\x0a\x02\x08\x2a"));
 }
 
-static void data_events(void **state)
+static void data_events_carry_bytes_by_stream(void **state)
 {
   struct msg_data out = {.which = DATA_STDOUT, .out = STR("hi\n")}, err = {.which = DATA_STDERR, .err = STR("")},
                   pty = {.which = DATA_PTY, .pty = STR("\xff\x00")};
@@ -56,7 +56,7 @@ static void ends_with(int status, const char *json, struct str proto)
   sends_event((struct msg_event){.which = EVENT_END, .end = &end}, json, proto);
 }
 
-static void end_events(void **state)
+static void end_events_tell_exit_code_or_signal(void **state)
 {
   ends_with(0, "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}",
             STR("\x0a\x13\x1a\x11\x10\x01\x1a\x0d"
@@ -76,7 +76,7 @@ static void end_events(void **state)
             STR_NONE);
 }
 
-static void keepalives(void **state)
+static void keepalives_are_empty_messages(void **state)
 {
   struct msg_empty nothing = {0};
   struct msg_watch_event watch = {.which = WATCH_KEEPALIVE, .keepalive = &nothing};
@@ -85,7 +85,7 @@ static void keepalives(void **state)
   sends(&schema_watch_event, &watch, "{\"keepalive\":{}}", STR("\x1a\x00"));
 }
 
-static void watch_events(void **state)
+static void watch_events_tell_name_and_kind(void **state)
 {
   struct msg_empty nothing = {0};
   struct msg_change change = {.name = STR("a.txt"), .type = CHANGE_WRITE};
@@ -142,7 +142,7 @@ static void input_and_signal_requests(void **state)
   assert_true(str_is(((struct msg_stream_input *)msg)->data->input->in, "hi"));
 }
 
-static void stat_answer(void **state)
+static void a_stat_answer_tells_the_whole_entry(void **state)
 {
   struct msg_entry entry = {.name = STR("a.txt"),
                             .type = ENTRY_FILE,
@@ -191,14 +191,14 @@ static void an_end_is_kept_until_its_name_is_used_again(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(start_event),
-      cmocka_unit_test(data_events),
-      cmocka_unit_test(end_events),
-      cmocka_unit_test(keepalives),
-      cmocka_unit_test(watch_events),
+      cmocka_unit_test(a_start_event_tells_the_pid),
+      cmocka_unit_test(data_events_carry_bytes_by_stream),
+      cmocka_unit_test(end_events_tell_exit_code_or_signal),
+      cmocka_unit_test(keepalives_are_empty_messages),
+      cmocka_unit_test(watch_events_tell_name_and_kind),
       cmocka_unit_test(start_request_in_both_formats),
       cmocka_unit_test(input_and_signal_requests),
-      cmocka_unit_test(stat_answer),
+      cmocka_unit_test(a_stat_answer_tells_the_whole_entry),
       cmocka_unit_test(empty_answers_are_two_bytes),
       cmocka_unit_test(an_end_is_kept_until_its_name_is_used_again),
   };

@@ -39,7 +39,7 @@ static void formatted_text_fits_exactly(void **state)
   assert_string_equal(buf_z(&b), "a-42018446744073709551615");
 }
 
-static void cutting_and_searching(void **state)
+static void text_is_cut_searched_and_trimmed(void **state)
 {
   struct str head, rest;
   assert_true(str_cut(STR("a=b=c"), '=', &head, &rest));
@@ -74,7 +74,7 @@ static void base64_round_trips_and_takes_both_alphabets(void **state)
   assert_int_equal(base64_decode(STR("Zg=!"), &c), -EINVAL);
 }
 
-static void percent_escapes(void **state)
+static void percent_escapes_are_decoded_or_refused(void **state)
 {
   cleanup_buf struct buf a = BUF_INIT(100), b = BUF_INIT(100), q = BUF_INIT(100);
   assert_int_equal(percent_decode(STR("a%2Fb+c%00"), true, &a), 0);
@@ -200,9 +200,9 @@ int main(void)
       cmocka_unit_test(numbers_are_read_whole_or_refused),
       cmocka_unit_test(a_buffer_stops_at_its_maximum_and_keeps_what_it_had),
       cmocka_unit_test(formatted_text_fits_exactly),
-      cmocka_unit_test(cutting_and_searching),
+      cmocka_unit_test(text_is_cut_searched_and_trimmed),
       cmocka_unit_test(base64_round_trips_and_takes_both_alphabets),
-      cmocka_unit_test(percent_escapes),
+      cmocka_unit_test(percent_escapes_are_decoded_or_refused),
       cmocka_unit_test(utf8_is_told_from_noise),
       cmocka_unit_test(sha256_and_hmac_match_the_published_vectors),
       cmocka_unit_test(both_ways_of_sha256_give_the_same),

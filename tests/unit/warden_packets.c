@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-static void fields_come_back(void **state)
+static void fields_are_read_back_as_written(void **state)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_BOX_GET, 42, -7);
@@ -143,7 +143,7 @@ static void nonsense_is_no_ring(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fields_come_back),
+      cmocka_unit_test(fields_are_read_back_as_written),
       cmocka_unit_test(broken_packets_are_refused_or_read_inside_their_bounds),
       cmocka_unit_test(tokens_differ_by_box_kind_and_secret),
       cmocka_unit_test(a_ring_gives_whole_lines_oldest_first),

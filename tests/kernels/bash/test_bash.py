@@ -108,7 +108,7 @@ def test_traces_show_only_the_cell(bash: Kernel) -> None:
     assert [line.lstrip("+ ") for line in run.stream("stdout")] == ["echo traced\n", "traced\n"]
 
 
-def test_rich_helpers(bash: Kernel) -> None:
+def test_display_helpers_send_html_and_images(bash: Kernel) -> None:
     assert bash.run("displayHTML <<< '<b>é</b>'").displays[0]["data"] == {"text/html": "<b>é</b>\n"}
     png = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
     code = f"echo before; echo {base64.b64encode(png).decode()} | base64 -d | display; echo after"
@@ -189,7 +189,7 @@ def test_options_do_not_break_the_kernel(bash: Kernel) -> None:
     bash.run("set +u; set +o pipefail")
 
 
-def test_traps_work(bash: Kernel) -> None:
+def test_a_trap_set_in_one_cell_runs(bash: Kernel) -> None:
     bash.run("trap 'echo trapped' USR1")
     assert bash.run("kill -USR1 $$").stdout == "trapped\n"
     bash.run("trap - USR1")

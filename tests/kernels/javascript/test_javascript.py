@@ -262,7 +262,7 @@ def test_each_console_call_is_one_event(js: Kernel) -> None:
     assert run.stream("stderr") == ["e\n", "w\n"]
 
 
-def test_console_forms(js: Kernel) -> None:
+def test_console_formats_groups_and_tables(js: Kernel) -> None:
     assert js.run("console.log('%s is %d', 'x', 4)").stdout == "x is 4\n"
     run = js.run("console.group('g'); console.log('in'); console.groupEnd(); console.log('out')")
     assert run.stream("stdout") == ["g\n", "  in\n", "out\n"]

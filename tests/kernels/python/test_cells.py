@@ -301,7 +301,7 @@ def test_a_cell_that_runs_meanwhile_draws_its_own_numbers(kernel: Client) -> Non
     assert kernel.run(f"import os, time\n{locked}\n'went on'").value == "'went on'"
 
 
-def test_cd_message(kernel: Client, tmp_path) -> None:
+def test_a_cd_message_changes_the_folder_or_says_why_not(kernel: Client, tmp_path) -> None:
     odd = tmp_path / 'it\'s "odd"'
     odd.mkdir()
     kernel.send({"op": "cd", "path": str(odd)})
@@ -402,7 +402,7 @@ def test_a_storm_of_interrupts_breaks_no_message(kernel: Client) -> None:
 # -- asyncio
 
 
-def test_top_level_await(shared: Client) -> None:
+def test_a_cell_may_await_at_top_level(shared: Client) -> None:
     assert shared.run("import asyncio\nawait asyncio.sleep(0, 'done')").value == "'done'"
     assert (
         shared.run(

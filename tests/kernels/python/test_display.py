@@ -136,7 +136,7 @@ NO_JSON = object()
         ("class L(list):\n    def _repr_json_(self): return {'own': 1}\nL([object()])", {"own": 1}),
     ],
 )
-def test_json_of_structures(shared: Client, code: str, value: Any) -> None:
+def test_structures_are_displayed_as_json_too(shared: Client, code: str, value: Any) -> None:
     outcome = shared.run(code)
     assert outcome.error is None
     assert outcome.stderr == ""

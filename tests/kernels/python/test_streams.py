@@ -149,7 +149,7 @@ def test_a_forked_child_that_goes_on_does_not_answer(kernel: Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_multiprocessing(kernel: Client, method: str) -> None:
+def test_a_multiprocessing_pool_returns_its_results(kernel: Client, method: str) -> None:
     code = f"import multiprocessing as mp, math\nwith mp.get_context({method!r}).Pool(2) as p: r = p.map(math.factorial, [3, 4])\nr"
     outcome = kernel.run(code)
     assert outcome.value == "[6, 24]", outcome.events

@@ -16,7 +16,7 @@ import { sharedBox, sleep, unique, until } from '../support/box.mjs'
 const box = sharedBox()
 const NOBODY = 999_999
 
-test('output is exact', async () => {
+test('output is passed byte for byte', async () => {
   for (const text of ['hello', '!@#$%^&*()_+', 'one\ntwo\n\nthree', 'grüße 漢字']) {
     const done = await box.it.commands.run(`echo '${text}'`)
     assert.deepEqual([done.stdout, done.stderr, done.exitCode], [`${text}\n`, '', 0])
@@ -40,7 +40,7 @@ test('callbacks get output as it comes', async () => {
   assert.deepEqual(err, ['c\n'])
 })
 
-test('failures say how', async () => {
+test('a failed command tells its exit code and signal', async () => {
   for (const [command, code, error] of [
     ['exit 3', 3, 'exit status 3'],
     ['no-such-command-here', 127, 'exit status 127'],
@@ -75,7 +75,7 @@ test('a deadline is a timeout error, in front and behind', async () => {
   await assert.rejects(handle.wait(), TimeoutError)
 })
 
-test('list, connect, kill', async () => {
+test('running commands are listed, joined and killed', async () => {
   const { commands } = box.it
   const first = await commands.run('sleep 0.8; echo late', { background: true })
   const second = await commands.run('sleep 30', { background: true })
@@ -107,7 +107,7 @@ test('stdin reaches the command', async () => {
   }
 })
 
-test('many streams at once', async () => {
+test('many commands stream at once without mixing', async () => {
   const runs = Array.from({ length: 50 }, (_, n) => box.it.commands.run(`sleep 0.3; echo ${n}`))
   const outs = (await Promise.all(runs)).map((done) => done.stdout)
   assert.deepEqual(outs, Array.from({ length: 50 }, (_, n) => `${n}\n`))

@@ -54,7 +54,7 @@ test('many files in one call keep their order and paths', async () => {
   assert.equal(await files.read(`/${dir}/0/two.txt`), '2')
 })
 
-test('gzip works both ways', async () => {
+test('files are written and read with gzip', async () => {
   const name = unique()
   await box.it.files.write(name, LARGE, { gzip: true })
   assert.equal((await box.it.files.getInfo(name)).size, LARGE.length)

@@ -51,7 +51,7 @@ test('recursive names are relative and new directories are watched', async () =>
   })
 })
 
-test('removing and renaming', async () => {
+test('removing and renaming are told as events', async () => {
   const dir = unique()
   await box.it.commands.run(`mkdir ${dir}; cd ${dir}; touch a b`)
   await watching(dir, {}, async ({ pairs }) => {

@@ -53,7 +53,7 @@ for (const [version, sdk] of Object.entries(generations)) {
         },
       ))
 
-    test('forks', () =>
+    test('forks run on from where the source was', () =>
       withBox(make({ metadata: { of: 'source' } }), async (box) => {
         await box.commands.run(counting, { background: true, timeoutMs: 0 })
         await box.files.write('who.txt', 'source')

@@ -9,7 +9,7 @@ import { e2b } from '../support/cli.mjs'
 
 const box = sharedBox()
 
-test('sandbox list', async () => {
+test('sandbox list shows the running box', async () => {
   const pretty = await e2b(['sandbox', 'list'])
   assert.equal(pretty.code, 0, pretty.stderr)
   assert.ok(pretty.stdout.includes(box.it.sandboxId))
@@ -18,7 +18,7 @@ test('sandbox list', async () => {
   assert.equal(found.state, 'running')
 })
 
-test('sandbox info', async () => {
+test('sandbox info shows the box that was asked for', async () => {
   const { code, stdout } = await e2b(['sandbox', 'info', box.it.sandboxId, '--format', 'json'])
   assert.equal(code, 0)
   assert.equal(JSON.parse(stdout).sandboxId, box.it.sandboxId)
@@ -50,7 +50,7 @@ test('sandbox kill of nobody says so', async () => {
   assert.match(stdout + stderr, /not found|wasn't found|doesn't exist/i)
 })
 
-test('sandbox logs', async () => {
+test('sandbox logs show what a command printed', async () => {
   const word = unique()
   await box.it.commands.run(`echo ${word}`)
   await until(async () => {
@@ -60,7 +60,7 @@ test('sandbox logs', async () => {
   }, 20_000)
 })
 
-test('sandbox metrics', async () => {
+test('sandbox metrics show the CPU of a running box', async () => {
   await until(async () => {
     const { code, stdout, stderr } = await e2b(['sandbox', 'metrics', box.it.sandboxId])
     assert.equal(code, 0, stderr)
@@ -68,7 +68,7 @@ test('sandbox metrics', async () => {
   }, 40_000)
 })
 
-test('template list', async () => {
+test('template list shows the default templates', async () => {
   const { code, stdout, stderr } = await e2b(['template', 'list', '--format', 'json'])
   assert.equal(code, 0, stderr)
   const aliases = JSON.parse(stdout).flatMap((template) => template.aliases)

@@ -13,7 +13,7 @@ async function draw(code) {
   return done.results[0].chart
 }
 
-test('bar', async () => {
+test('a bar chart has a value per label', async () => {
   const chart = await draw(
     "plt.bar(['Author A','Author B'], [100,200], label='Books Sold'); plt.xlabel('Authors')",
   )
@@ -31,7 +31,7 @@ test('bar', async () => {
   })
 })
 
-test('line over a log scale', async () => {
+test('a logarithmic axis has a log scale', async () => {
   const chart = await draw(
     "x = np.linspace(1, 100, 100); plt.plot(x, np.exp(x), label='y = e^x'); plt.yscale('log')\n" +
       "plt.ylabel('Y-axis (log scale)')",
@@ -42,7 +42,7 @@ test('line over a log scale', async () => {
   assert.ok(chart.y_ticks.every((tick) => typeof tick === 'number'))
 })
 
-test('scatter', async () => {
+test('a scatter chart has its points by label', async () => {
   const chart = await draw("plt.scatter([1,2],[3,4],label='A'); plt.scatter([5],[6],label='B')")
   assert.equal(chart.title, null)
   assert.deepEqual(
@@ -55,7 +55,7 @@ test('scatter', async () => {
   assert.ok(chart.x_tick_labels.every((label) => typeof label === 'string'))
 })
 
-test('pie', async () => {
+test('a pie chart has an angle per part', async () => {
   const chart = await draw("plt.pie([90, 10], labels=['a', 'b'])")
   assert.deepEqual(chart.elements, [
     { label: 'a', angle: 324, radius: 1 },
@@ -63,14 +63,14 @@ test('pie', async () => {
   ])
 })
 
-test('box and whisker', async () => {
+test('a box plot has its quartiles', async () => {
   const chart = await draw('plt.boxplot([[1,2,3,4,5]], patch_artist=True)')
   assert.equal(chart.type, 'box_and_whisker')
   const { min, first_quartile, median, third_quartile, max, outliers } = chart.elements[0]
   assert.deepEqual([min, first_quartile, median, third_quartile, max, outliers], [1, 2, 3, 4, 5, []])
 })
 
-test('superchart and unknown', async () => {
+test('subplots are a superchart, and an image is unknown', async () => {
   const chart = await draw('f, (a, b) = plt.subplots(1, 2); a.plot([1]); b.imshow(np.eye(2))')
   assert.equal(chart.type, 'superchart')
   assert.equal(chart.title, '')

@@ -35,7 +35,7 @@ test('unicode survives every border', async () => {
   assert.equal(done.logs.stdout.join(''), `${text}\n`)
 })
 
-test('counts and shell lines', () =>
+test('cells are counted and shell lines run at home', () =>
   withBox(
     () => Sandbox.create({ timeoutMs: 60_000 }),
     async (box) => {
@@ -69,7 +69,7 @@ test('a shown figure and an expression are two results', async () => {
   assert.deepEqual(seen, [false, true])
 })
 
-test('images', async () => {
+test('an image is a result however it is displayed', async () => {
   const make = "from PIL import Image\nim = Image.new('RGBA', (16, 16), 'red')\n"
   for (const code of ['im.show()', 'im', "im.save('test.png')"]) {
     const done = await run(make + code)
@@ -78,7 +78,7 @@ test('images', async () => {
   }
 })
 
-test('contexts', async () => {
+test('contexts are listed and keep their state apart', async () => {
   const made = await cell.it.createCodeContext()
   assert.deepEqual((await cell.it.listCodeContexts()).at(-1), made)
   const rooted = await cell.it.createCodeContext({ cwd: '/root', language: 'python' })

@@ -254,7 +254,7 @@ test('a rebuild of the same takes the running server over, skipCache starts it a
   for (const text of got) assert.match(text, /^\d+\n200$/)
 })
 
-test('exists', async () => {
+test('a template exists by name, and an unknown one does not', async () => {
   assert.equal(await Template.exists('base'), true)
   assert.equal(await Template.aliasExists(fresh('none')), false)
 })

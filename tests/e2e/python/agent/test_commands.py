@@ -17,7 +17,7 @@ from support.either import Either, until
 
 
 @pytest.mark.parametrize("text", ["hello", "!@#$%^&*()_+", "one\ntwo\n\nthree", "grüße 漢字"])
-async def test_output_is_exact(box: Either, text: str) -> None:
+async def test_output_is_passed_byte_for_byte(box: Either, text: str) -> None:
     done = await box.commands.run(f"echo '{text}'")
     assert (done.stdout, done.stderr, done.exit_code) == (f"{text}\n", "", 0)
     assert done.error is None
@@ -62,7 +62,7 @@ async def test_callbacks_get_the_output_as_it_comes(box: Either) -> None:
         ("false", 1, "exit status 1"),
     ],
 )
-async def test_failures_say_how(box: Either, command: str, code: int, error: str) -> None:
+async def test_a_failed_command_tells_its_exit_code_and_signal(box: Either, command: str, code: int, error: str) -> None:
     with pytest.raises(CommandExitException) as caught:
         await box.commands.run(command)
     assert (caught.value.exit_code, caught.value.error) == (code, error)
@@ -98,7 +98,7 @@ async def test_a_command_knows_it_is_in_a_box(box: Either) -> None:
 
 
 @pytest.mark.parametrize("cwd, there", [("/tmp", "/tmp"), ("sub dir", "/home/user/sub dir")])
-async def test_cwd(box: Either, cwd: str, there: str) -> None:
+async def test_a_command_starts_in_the_folder_it_was_given(box: Either, cwd: str, there: str) -> None:
     await box.files.make_dir("sub dir")
     assert (await box.commands.run("pwd", cwd=cwd)).stdout == f"{there}\n"
 

@@ -64,7 +64,7 @@ async def test_a_broken_link_can_be_looked_at(box: Either, unique: str) -> None:
         ("mkfifo -m 640 {0}", "prw-r-----", 0o640),
     ],
 )
-async def test_permission_strings(
+async def test_an_entry_tells_its_permissions_as_letters_and_as_mode(
     box: Either, unique: str, prepare: str, permissions: str, mode: int
 ) -> None:
     await box.commands.run(prepare.format(unique))
@@ -85,7 +85,7 @@ async def test_nothing_there_is_a_file_not_found(box: Either, unique: str) -> No
         await box.files.rename(unique, f"{unique}.new")
 
 
-async def test_exists(box: Either, unique: str) -> None:
+async def test_exists_tells_whether_a_path_is_there(box: Either, unique: str) -> None:
     assert not await box.files.exists(unique)
     await box.files.write(unique, "x")
     assert await box.files.exists(unique)

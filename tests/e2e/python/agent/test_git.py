@@ -54,7 +54,7 @@ async def test_commit_names_its_author(box: Either, repo: str) -> None:
     assert done.stdout == "Ada <ada@example.org> Empty one\n"
 
 
-async def test_branches(box: Either, repo: str) -> None:
+async def test_branches_are_created_listed_and_deleted(box: Either, repo: str) -> None:
     await box.git.create_branch(repo, "feature")
     branches = await box.git.branches(repo)
     assert branches.current_branch == "feature"
@@ -65,7 +65,7 @@ async def test_branches(box: Either, repo: str) -> None:
     assert (await box.git.branches(repo)).branches == ["main"]
 
 
-async def test_reset_and_restore(box: Either, repo: str) -> None:
+async def test_reset_and_restore_bring_back_what_was_committed(box: Either, repo: str) -> None:
     await box.files.write(f"{repo}/README.md", "changed\n")
     await box.git.add(repo)
     await box.git.restore(repo, ["README.md"], staged=True)
@@ -137,7 +137,7 @@ async def test_over_the_network_of_the_box(box: Either, repo: str, unique: str) 
     await daemon.kill()
 
 
-async def test_stored_credentials(box: Either) -> None:
+async def test_credentials_are_stored_for_the_host_they_were_given_for(box: Either) -> None:
     await box.git.dangerously_authenticate("ada", "secret", host="git.example.org")
     assert await box.git.get_config("credential.helper", scope="global") == "store"
     stored = await box.files.read("/home/user/.git-credentials")

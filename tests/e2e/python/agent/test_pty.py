@@ -78,7 +78,7 @@ async def test_a_terminal_survives_its_client(box: Either) -> None:
     assert b"kept-yes" in b"".join(second)
 
 
-async def test_kill(box: Either) -> None:
+async def test_a_killed_terminal_ends_its_shell(box: Either) -> None:
     seen: list[bytes] = []
     handle = await create(box, seen)
     assert await box.pty.kill(handle.pid) is True

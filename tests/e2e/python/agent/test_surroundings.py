@@ -34,7 +34,7 @@ async def test_only_the_box_is_visible(box: Either) -> None:
     assert count < 30
 
 
-async def test_loopback_is_up(box: Either, unique: str) -> None:
+async def test_the_loopback_device_of_a_box_is_up(box: Either, unique: str) -> None:
     server = await box.commands.run(
         f"mkdir {unique}; cd {unique}; echo hi > f; python3 -m http.server 8123 --bind 127.0.0.1",
         background=True,

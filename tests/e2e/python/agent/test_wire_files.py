@@ -132,7 +132,7 @@ def test_gzip_uploads_are_inflated(raw: RawBox, unique: str, chunked: bool) -> N
     assert raw.agent("GET", f"/files?path={unique}").body == b"in a form"
 
 
-def test_downloads_describe_themselves(raw: RawBox, unique: str) -> None:
+def test_a_download_tells_its_type_length_and_name(raw: RawBox, unique: str) -> None:
     raw.agent("POST", f"/files?path={unique}.txt", b"0123456789", OCTETS)
     got = raw.agent("GET", f"/files?path={unique}.txt")
     assert got.headers["Content-Length"] == "10"
@@ -144,7 +144,7 @@ def test_downloads_describe_themselves(raw: RawBox, unique: str) -> None:
     assert raw.agent("GET", f"/files?path={unique}.txt", headers=since).status == 304
 
 
-def test_ranges(raw: RawBox, unique: str) -> None:
+def test_a_range_request_gets_that_part_of_the_file(raw: RawBox, unique: str) -> None:
     raw.agent("POST", f"/files?path={unique}", b"0123456789", OCTETS)
 
     def part(span: str) -> tuple[int, bytes, str | None]:
@@ -166,7 +166,7 @@ def test_an_upload_of_many_megabytes_comes_back_whole(raw: RawBox, unique: str) 
     assert raw.run(f"rm {unique}; cd", cwd="/home/user")[0] == 0
 
 
-def test_compose_joins_files(raw: RawBox, unique: str) -> None:
+def test_compose_joins_files_in_order(raw: RawBox, unique: str) -> None:
     for n in range(3):
         raw.agent("POST", f"/files?path={unique}.{n}", f"part {n}\n".encode(), OCTETS)
     wanted = {
@@ -193,7 +193,7 @@ def test_parallel_uploads_into_the_same_new_directory(raw: RawBox, unique: str) 
         assert list(pool.map(put, range(8))) == [200] * 8
 
 
-def test_browsers_may_ask(raw: RawBox) -> None:
+def test_a_browsers_cross_origin_request_to_the_agent_is_allowed(raw: RawBox) -> None:
     asked = {
         "Origin": "https://app.example",
         "Access-Control-Request-Method": "POST",

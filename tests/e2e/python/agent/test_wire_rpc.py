@@ -70,7 +70,7 @@ def test_clients_that_refuse_unknown_fields_get_no_new_one(raw: RawBox) -> None:
         ("kill -1 $$", {"exitCode": -1, "status": "signal: hangup", "error": "signal: hangup"}),
     ],
 )  # fmt: skip
-def test_end_events(raw: RawBox, command: str, end: dict[str, object]) -> None:
+def test_the_end_event_tells_how_the_process_ended(raw: RawBox, command: str, end: dict[str, object]) -> None:
     _, frames = raw.stream(START, shell(command))
     assert frames[-2].json() == {"event": {"end": end}}
 
@@ -157,7 +157,7 @@ def test_absolute_paths_are_echoed_as_given(raw: RawBox) -> None:
     assert entry["path"] == "/home/user/.profile"
 
 
-def test_routing_answers(raw: RawBox) -> None:
+def test_wrong_methods_types_and_paths_are_refused(raw: RawBox) -> None:
     assert raw.agent("GET", "/process.Process/List").status == 405
     assert raw.agent("GET", "/process.Process/List").headers["Allow"] == "POST"
     got = raw.agent("POST", "/process.Process/List", b"{}", {"Content-Type": "text/plain"})

@@ -114,7 +114,7 @@ def test_a_cold_box_can_sleep_with_memory_again(box: RawBox) -> None:
     assert box.run("pgrep -ax sleep")[1].split()[-1] == "888"
 
 
-def test_kernels_start_anew(wire: Wire) -> None:
+def test_kernels_start_anew_after_a_cold_resume(wire: Wire) -> None:
     box = wire.create("code-interpreter-v1", timeout=120)
     try:
         text_of(box.execute("x = 1; open('/tmp/of-cell', 'w').write('kept')"))

@@ -156,7 +156,7 @@ class TestFamily:
             assert int(done.stdout) > first
 
     @pytest.mark.parametrize("source", DRAWS)
-    async def test_chance_differs(self, family: list[Either], source: str) -> None:
+    async def test_random_numbers_differ_between_forks(self, family: list[Either], source: str) -> None:
         drawn = [(await member.run_code(DRAWS[source])).text for member in family]
         for one, other in combinations(drawn, 2):
             assert one != other, drawn
@@ -293,7 +293,7 @@ def test_what_the_answer_holds(box: RawBox) -> None:
             one.kill()
 
 
-def test_what_is_refused(wire: Wire, box: RawBox) -> None:
+def test_a_fork_of_a_bad_count_or_of_a_paused_box_is_refused(wire: Wire, box: RawBox) -> None:
     for body in ({"count": 0}, {"count": 101}, {"count": -1}, {"count": "many"}, {"timeout": -1}):
         got = fork(box, **body)
         assert (got.status, got.json()["code"]) == (400, 400), body

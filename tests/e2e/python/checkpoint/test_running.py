@@ -193,7 +193,7 @@ def test_a_kill_wins_over_a_pause(wire: Wire, box: RawBox) -> None:
     assert connect(box).status == 404
 
 
-def test_kill_while_paused(wire: Wire, box: RawBox) -> None:
+def test_a_paused_box_that_is_killed_is_gone(wire: Wire, box: RawBox) -> None:
     assert pause(box).status == 204
     assert wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
     assert state(box) is None

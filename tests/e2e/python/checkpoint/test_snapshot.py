@@ -40,7 +40,7 @@ def ids(wire: Wire, query: str = "") -> list[str]:
     return [item["snapshotID"] for item in listed(wire, query)]
 
 
-def test_without_a_name(wire: Wire, box: RawBox) -> None:
+def test_a_snapshot_without_a_name_is_made_while_the_box_runs_on(wire: Wire, box: RawBox) -> None:
     start_counting(box)
     box.run("echo kept > ~/kept")
     before = detail(box)
@@ -91,7 +91,7 @@ def test_with_a_name_and_tags(wire: Wire, box: RawBox) -> None:
         child.kill()
 
 
-def test_lists_and_filters(wire: Wire, box: RawBox) -> None:
+def test_snapshots_are_listed_by_box_and_by_name(wire: Wire, box: RawBox) -> None:
     name = fresh("listed")
     plain = taken(box)["snapshotID"]
     named = taken(box, name=name)["snapshotID"]
@@ -108,7 +108,7 @@ def test_lists_and_filters(wire: Wire, box: RawBox) -> None:
     assert all(set(item) >= {"snapshotID", "names"} for item in listed(wire))
 
 
-def test_pages(wire: Wire, box: RawBox) -> None:
+def test_snapshots_are_listed_in_pages(wire: Wire, box: RawBox) -> None:
     made = [taken(box)["snapshotID"] for _ in range(3)]
     got = wire.call("GET", f"/snapshots?sandboxID={box.id}&limit=2")
     assert [item["snapshotID"] for item in got.json()] == [made[2], made[1]]
@@ -120,7 +120,7 @@ def test_pages(wire: Wire, box: RawBox) -> None:
         assert wire.call("GET", f"/snapshots{query}").status == 400
 
 
-def test_deleting(wire: Wire, box: RawBox) -> None:
+def test_a_snapshot_is_deleted_once_no_box_of_it_is_left(wire: Wire, box: RawBox) -> None:
     made = taken(box, name=fresh("gone"))["snapshotID"]
     path = f"/templates/{quote(made, safe='')}"
     child = wire.create(made, timeout=60)
@@ -152,7 +152,7 @@ def test_it_outlives_its_source(wire: Wire, box: RawBox) -> None:
         grandchild.kill()
 
 
-def test_what_is_refused(wire: Wire, box: RawBox) -> None:
+def test_a_snapshot_with_a_bad_name_or_of_a_paused_box_is_refused(wire: Wire, box: RawBox) -> None:
     for name in ("a b", "x:", "/x", "strangers/x", 7):
         got = snapshot(box, name=name)
         assert (got.status, got.json()["code"]) == (400, 400), name
@@ -197,7 +197,7 @@ class TestSdk:
         assert await answer(kind.delete_snapshot(made.snapshot_id)) is True
         assert await answer(kind.delete_snapshot(made.snapshot_id)) is False
 
-    async def test_of_nobody(self, cell: Either) -> None:
+    async def test_a_snapshot_of_no_box_is_not_found(self, cell: Either) -> None:
         kind = e2b.AsyncSandbox if cell.is_async else e2b.Sandbox
         with pytest.raises(e2b.SandboxNotFoundException):
             await answer(kind.create_snapshot("inonexistent00000000x"))

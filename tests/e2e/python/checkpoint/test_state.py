@@ -158,7 +158,7 @@ async def test_the_same_process_with_its_threads(slept: Slept) -> None:
     await until(ticks_on)
 
 
-async def test_open_files(slept: Slept) -> None:
+async def test_open_files_survive_a_pause(slept: Slept) -> None:
     assert await value(slept, "held.write('!'); held.flush(); open('/tmp/held').read()") == "not flushed yet!"
     assert await value(slept, "gone.seek(0); gone.read()") == "deleted but open"
     assert await value(slept, "linked.write('!'); linked.flush(); open(f'{folder}/elsewhere').read()") == "!"
@@ -179,13 +179,13 @@ async def test_a_child_process_of_the_kernel(slept: Slept) -> None:
     assert await value(slept, code) == "echoed\\n"
 
 
-async def test_folder_and_environment(slept: Slept) -> None:
+async def test_folder_and_environment_survive_a_pause(slept: Slept) -> None:
     assert await value(slept, "os.getcwd()") == "/tmp/elsewhere"
     assert await value(slept, "os.environ['SET_IN_A_CELL'], os.environ['GIVEN']") == "('kept', 'at birth')"
     assert (await slept.box.commands.run("echo $GIVEN")).stdout == "at birth\n"
 
 
-async def test_the_clocks(slept: Slept) -> None:
+async def test_the_clocks_are_right_after_a_pause(slept: Slept) -> None:
     asked = time.time()
     now = float(await value(slept, "time.time()"))
     said = float((await slept.box.commands.run("date +%s.%N")).stdout)
@@ -201,7 +201,7 @@ async def test_node_and_bash_kernels(slept: Slept) -> None:
     assert await value(slept, "echo $LAMP $PWD", language="bash") == "lit /opt\n"
 
 
-async def test_contexts(slept: Slept) -> None:
+async def test_contexts_survive_a_pause(slept: Slept) -> None:
     assert await value(slept, "own", context=slept.before["context"]) == "of the context"
 
 
@@ -236,7 +236,7 @@ async def test_a_command_still_listens_to_its_input(slept: Slept) -> None:
         assert "heard me\n" in "".join(heard)
 
 
-async def test_a_terminal(slept: Slept) -> None:
+async def test_a_terminal_survives_a_pause(slept: Slept) -> None:
     box, pid = slept.box, slept.before["terminal"]
     seen: list[bytes] = []
     if box.is_async:
@@ -252,7 +252,7 @@ async def test_a_terminal(slept: Slept) -> None:
     assert b"a-glowing-b,/usr/share,20,90" in b"".join(seen)
 
 
-async def test_a_listening_server(slept: Slept) -> None:
+async def test_a_listening_server_survives_a_pause(slept: Slept) -> None:
     assert await answers(slept.box)
 
 

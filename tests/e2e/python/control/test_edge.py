@@ -83,7 +83,7 @@ def host(port: int, box: RawBox, tail: str = ".localhost:80") -> dict[str, str]:
     return {"Host": f"{port}-{box.id}{tail}"}
 
 
-def test_headers_route(served: RawBox) -> None:
+def test_a_request_is_routed_by_its_headers(served: RawBox) -> None:
     told = served.port(8000, "GET", "/a/b?c=%2Fd").json()
     assert (told["method"], told["path"]) == ("GET", "/a/b?c=%2Fd")
     assert served.port(8001).status == 200
@@ -92,7 +92,7 @@ def test_headers_route(served: RawBox) -> None:
 @pytest.mark.parametrize(
     "tail", [".localhost", ".localhost:3000", ".box.test", "-6532622b.box.test"]
 )
-def test_hosts_route(wire: Wire, served: RawBox, tail: str) -> None:
+def test_a_request_is_routed_by_its_host(wire: Wire, served: RawBox, tail: str) -> None:
     got = wire.call("GET", "/x", headers=host(8000, served, tail), with_key=False)
     assert got.status == 200
     assert got.json()["headers"]["Host"] == f"8000-{served.id}{tail}"
@@ -183,7 +183,7 @@ def test_a_closed_port_is_502_with_the_port(served: RawBox) -> None:
     }
 
 
-def test_browsers_get_pages(wire: Wire, served: RawBox) -> None:
+def test_a_browser_gets_an_error_page_and_others_json(wire: Wire, served: RawBox) -> None:
     got = served.port(4567, headers=BROWSER)
     assert got.status == 502
     assert got.headers["Content-Type"] == "text/html; charset=utf-8"

@@ -33,7 +33,7 @@ def test_timeout_sets_shorter_and_longer(wire: Wire, living: RawBox) -> None:
         assert left(wire, living) == pytest.approx(seconds, abs=1.5)
 
 
-def test_connect_never_shortens(wire: Wire, living: RawBox) -> None:
+def test_connect_never_shortens_a_boxs_life(wire: Wire, living: RawBox) -> None:
     wire.call("POST", f"/sandboxes/{living.id}/timeout", {"timeout": 200})
     for path in ("/sandboxes", "/v2/sandboxes"):
         got = wire.call("POST", f"{path}/{living.id}/connect", {"timeout": 20})
@@ -52,7 +52,7 @@ def test_the_second_connect_has_a_default(wire: Wire, living: RawBox) -> None:
     assert wire.call("POST", f"/sandboxes/{living.id}/connect", {}).status == 400
 
 
-def test_refresh_only_extends(wire: Wire, living: RawBox) -> None:
+def test_refresh_only_extends_a_boxs_life(wire: Wire, living: RawBox) -> None:
     wire.call("POST", f"/sandboxes/{living.id}/timeout", {"timeout": 60})
     path = f"/sandboxes/{living.id}/refreshes"
     assert wire.call("POST", path, {"duration": 30}).status == 204
@@ -64,7 +64,7 @@ def test_refresh_only_extends(wire: Wire, living: RawBox) -> None:
 
 
 @pytest.mark.parametrize("body", [{"timeout": -1}, {"timeout": "5"}, {}, {"timeout": None}])
-def test_bad_timeouts(wire: Wire, living: RawBox, body: dict) -> None:
+def test_a_timeout_that_is_no_positive_number_is_refused(wire: Wire, living: RawBox, body: dict) -> None:
     got = wire.call("POST", f"/sandboxes/{living.id}/timeout", body)
     assert (got.status, got.json()["code"]) == (400, 400)
 

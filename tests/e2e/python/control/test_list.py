@@ -84,7 +84,7 @@ def test_pages_end_without_a_token(wire: Wire, three: list[RawBox]) -> None:
         {"metadata": "a=b=c"},
     ],
 )
-def test_bad_queries(wire: Wire, query: dict[str, str]) -> None:
+def test_a_list_query_that_makes_no_sense_is_refused(wire: Wire, query: dict[str, str]) -> None:
     got = wire.call("GET", f"/v2/sandboxes?{urlencode(query)}")
     assert (got.status, got.json()["code"]) == (400, 400)
 
@@ -95,7 +95,7 @@ def test_a_token_belongs_to_its_order(wire: Wire, three: list[RawBox]) -> None:
     assert ids(ask(wire, limit="1", order="asc", nextToken=token)) == [three[1].id]
 
 
-def test_states(wire: Wire, three: list[RawBox]) -> None:
+def test_boxes_are_listed_by_state(wire: Wire, three: list[RawBox]) -> None:
     assert len(ids(ask(wire, state="running"))) == 3
     assert ids(ask(wire, state="paused")) == []
     assert len(ids(ask(wire, state="running,paused"))) == 3
@@ -128,7 +128,7 @@ def test_started_after_is_inclusive(wire: Wire, three: list[RawBox]) -> None:
     assert len(ids(ask(wire, startedAfter=text))) == 2
 
 
-def test_by_template(wire: Wire, three: list[RawBox]) -> None:
+def test_boxes_are_listed_by_template(wire: Wire, three: list[RawBox]) -> None:
     assert len(ids(ask(wire, template="base"))) == 3
     assert len(ids(ask(wire, template=three[0].made["templateID"]))) == 3
     assert ids(ask(wire, template="code-interpreter-v1")) == []

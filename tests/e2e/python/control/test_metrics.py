@@ -22,7 +22,7 @@ def busy(wire: Wire) -> Iterator[RawBox]:
     box.kill()
 
 
-async def test_metrics_are_sampled(wire: Wire, busy: RawBox) -> None:
+async def test_metrics_of_a_running_box_are_sampled(wire: Wire, busy: RawBox) -> None:
     path = f"/sandboxes/{busy.id}/metrics"
     samples = await until(lambda: wire.call("GET", path).json(), 30, 0.5)
     sample = samples[0]
@@ -37,7 +37,7 @@ async def test_metrics_are_sampled(wire: Wire, busy: RawBox) -> None:
     assert 0 < sample["diskUsed"] < sample["diskTotal"]
 
 
-def test_ranges_of_metrics(wire: Wire, busy: RawBox) -> None:
+def test_metrics_are_filtered_by_time(wire: Wire, busy: RawBox) -> None:
     path = f"/sandboxes/{busy.id}/metrics"
     assert wire.call("GET", f"{path}?start=1000&end=2000").json() == []
     got = wire.call("GET", f"{path}?start=2000&end=1000")
@@ -124,7 +124,7 @@ def test_logs_are_told_asleep_and_after_the_end(wire: Wire) -> None:
     assert wire.call("GET", "/sandboxes/inonexistent00000000x/logs").status == 404
 
 
-def test_prometheus_figures(wire: Wire, busy: RawBox) -> None:
+def test_prometheus_metrics_want_a_key(wire: Wire, busy: RawBox) -> None:
     got = wire.call("GET", "/metrics")
     assert got.status == 200
     assert "# TYPE" in got.text

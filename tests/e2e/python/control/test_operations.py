@@ -47,7 +47,7 @@ def figures(text: str) -> dict[str, float]:
     return {name: float(value) for name, value in rows}
 
 
-def test_figures_add_up(server: Server, box: RawBox, port: int) -> None:
+def test_metrics_count_the_requests_that_were_made(server: Server, box: RawBox, port: int) -> None:
     before = figures(server.wire.call("GET", "/metrics").text)
     box.run("echo x")
     box.port(9, "GET", "/")

@@ -73,7 +73,7 @@ def test_a_paused_box_sleeps_and_wakes_where_it_was(living: RawBox) -> None:
     counts_on(living)
 
 
-def test_conflicts(wire: Wire, living: RawBox) -> None:
+def test_a_call_that_does_not_fit_the_boxs_state_is_refused(wire: Wire, living: RawBox) -> None:
     got = wire.call("POST", f"/sandboxes/{living.id}/resume", {})
     assert (got.status, got.json()["code"]) == (409, 409)
     assert pause(living) == 204
@@ -94,7 +94,7 @@ def test_conflicts(wire: Wire, living: RawBox) -> None:
 
 
 @pytest.mark.parametrize("call", ["pause", "resume", "connect", "timeout"])
-def test_what_never_was(wire: Wire, call: str) -> None:
+def test_a_box_that_never_was_is_404_on_every_call(wire: Wire, call: str) -> None:
     got = wire.call("POST", f"/sandboxes/{NO_SUCH}/{call}", {"timeout": 5})
     assert (got.status, got.json()["code"]) == (404, 404)
     assert "doesn't exist" in got.json()["message"]
@@ -200,7 +200,7 @@ def test_a_pause_cuts_streams_without_a_clean_end(wire: Wire, living: RawBox) ->
     assert "sleep" in living.run("ps -eo args")[1]
 
 
-def test_many_at_once(living: RawBox) -> None:
+def test_of_many_pauses_and_connects_at_once_each_happens_once(living: RawBox) -> None:
     with ThreadPoolExecutor(8) as pool:
         pauses = list(pool.map(lambda _: pause(living), range(8)))
         assert set(pauses) <= {204, 409}

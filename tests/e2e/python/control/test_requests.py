@@ -130,7 +130,7 @@ def test_keep_alive_and_pipelining(wire: Wire) -> None:
             seen += part
 
 
-def test_expect_continue(wire: Wire) -> None:
+def test_a_body_announced_with_expect_is_asked_for(wire: Wire) -> None:
     body = b'{"templateID": "no-such-template"}'
     head = (
         f"POST /sandboxes HTTP/1.1\r\nHost: x\r\nX-API-KEY: {wire.key}\r\n"
@@ -179,7 +179,7 @@ def test_smuggling_is_refused_and_the_connection_closed(wire: Wire, rest: bytes)
         b"G" * 100_000,
     ],
 )
-def test_noise_hurts_nobody(wire: Wire, bytes_sent: bytes) -> None:
+def test_connections_of_random_bytes_hurt_nobody(wire: Wire, bytes_sent: bytes) -> None:
     answer = wire.exchange(bytes_sent, timeout=3)
     assert b" 200 " not in answer.split(b"\r\n")[0]
     assert wire.call("GET", "/health").status == 200
@@ -192,7 +192,7 @@ def test_a_deep_or_huge_json_is_refused_kindly(wire: Wire) -> None:
     assert wire.call("GET", "/health").status == 200
 
 
-def test_browsers_may_ask(wire: Wire) -> None:
+def test_a_browsers_cross_origin_request_to_the_api_is_allowed(wire: Wire) -> None:
     asked = {
         "Origin": "https://app.example",
         "Access-Control-Request-Method": "POST",

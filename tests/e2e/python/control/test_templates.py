@@ -76,7 +76,7 @@ def test_a_template_by_id(wire: Wire) -> None:
     assert wire.call("GET", "/templates/nosuchtemplate0000000").status == 404
 
 
-def test_a_templates_tags(wire: Wire) -> None:
+def test_the_tags_of_a_template_are_listed(wire: Wire) -> None:
     got = wire.call("GET", "/templates/base/tags")
     assert got.status == 200
     assert "default" in [item["tag"] for item in got.json()]

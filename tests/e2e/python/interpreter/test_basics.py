@@ -20,7 +20,7 @@ async def test_the_last_expression_is_the_result(cell: Either) -> None:
     assert (await cell.run_code("1\n2")).text == "2"
 
 
-async def test_state_is_kept(cell: Either) -> None:
+async def test_state_is_kept_between_cells(cell: Either) -> None:
     await cell.run_code("x = 1")
     assert (await cell.run_code("x += 1; x")).text == "2"
 
@@ -133,7 +133,7 @@ async def test_an_unknown_language_is_an_error(cell: Either) -> None:
         await cell.run_code("1", language="cobol")
 
 
-async def test_an_execution_serialises(cell: Either) -> None:
+async def test_an_execution_serialises_to_json(cell: Either) -> None:
     parsed = json.loads((await cell.run_code("print('x'); 41 + 1")).to_json())
     assert parsed["results"][0]["text"] == "42"
     assert json.loads(parsed["logs"])["stdout"] == ["x\n"]

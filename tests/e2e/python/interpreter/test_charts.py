@@ -44,7 +44,7 @@ def floats(value: Any) -> bool:
     return not isinstance(value, int) or isinstance(value, bool)
 
 
-def test_line(plotter: interpreter.Sandbox) -> None:
+def test_a_line_chart_has_points_labels_units_and_ticks(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
         "plt.plot([1,2,3],[4,5,6]); plt.title('T'); plt.xlabel('Time (s)'); "
@@ -70,7 +70,7 @@ def test_line(plotter: interpreter.Sandbox) -> None:
     assert floats(chart)
 
 
-def test_line_over_dates(plotter: interpreter.Sandbox) -> None:
+def test_a_line_over_dates_has_a_datetime_scale(plotter: interpreter.Sandbox) -> None:
     chart = draw(
         plotter,
         "dates = [dt.date(2023, 9, 1) + dt.timedelta(seconds=i) for i in range(100)]\n"
@@ -90,7 +90,7 @@ def test_line_over_dates(plotter: interpreter.Sandbox) -> None:
     assert isinstance(y, float)
 
 
-def test_line_over_two_moments(plotter: interpreter.Sandbox) -> None:
+def test_a_line_over_two_moments_has_iso_points(plotter: interpreter.Sandbox) -> None:
     chart = raw(plotter, "plt.plot([dt.datetime(2024,1,1,12,30), dt.datetime(2024,1,2)], [1, 2])")
     assert chart["elements"][0]["points"] == [
         ["2024-01-01T12:30:00", 1.0],
@@ -100,7 +100,7 @@ def test_line_over_two_moments(plotter: interpreter.Sandbox) -> None:
     assert chart["x_scale"] == "datetime"
 
 
-def test_pandas_dates(plotter: interpreter.Sandbox) -> None:
+def test_a_pandas_series_of_dates_is_a_line_over_dates(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
         "pd.Series([1.0, 2.0, 3.0], index=pd.date_range('2024-01-01', periods=3)).plot()",
@@ -114,7 +114,7 @@ def test_pandas_dates(plotter: interpreter.Sandbox) -> None:
     ]
 
 
-def test_categories(plotter: interpreter.Sandbox) -> None:
+def test_a_line_over_categories_has_a_categorical_scale(plotter: interpreter.Sandbox) -> None:
     chart = raw(plotter, "plt.plot([1,2,3,4,5], list('ABCDE'))")
     assert chart["elements"][0]["points"][0] == [1.0, "A"]
     assert chart["y_ticks"] == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -122,7 +122,7 @@ def test_categories(plotter: interpreter.Sandbox) -> None:
     assert (chart["x_scale"], chart["y_scale"]) == ("linear", "categorical")
 
 
-def test_log(plotter: interpreter.Sandbox) -> None:
+def test_a_logarithmic_axis_has_a_log_scale(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
         "x = np.linspace(1, 100, 100)\nplt.plot(x, np.exp(x), label='y = e^x')\n"
@@ -135,14 +135,14 @@ def test_log(plotter: interpreter.Sandbox) -> None:
     assert floats(chart)
 
 
-def test_scatter(plotter: interpreter.Sandbox) -> None:
+def test_a_scatter_chart_has_its_points(plotter: interpreter.Sandbox) -> None:
     chart = raw(plotter, "plt.scatter([1,2],[3,4]); plt.title('S')")
     assert chart["type"] == "scatter"
     assert chart["elements"] == [{"label": "_child0", "points": [[1.0, 3.0], [2.0, 4.0]]}]
     assert chart["x_ticks"][0] == pytest.approx(0.8)
 
 
-def test_bar(plotter: interpreter.Sandbox) -> None:
+def test_a_bar_chart_has_a_value_per_label(plotter: interpreter.Sandbox) -> None:
     chart = raw(plotter, "plt.bar(list('ABC'), [10, 20.5, 30]); plt.ylabel('N (k)')")
     assert chart == {
         "type": "bar",
@@ -159,7 +159,7 @@ def test_bar(plotter: interpreter.Sandbox) -> None:
     }
 
 
-def test_named_bars(plotter: interpreter.Sandbox) -> None:
+def test_bars_with_a_label_are_a_group_of_that_name(plotter: interpreter.Sandbox) -> None:
     chart = draw(
         plotter,
         "plt.bar(['Author A','Author B','Author C','Author D'], [100,200,300,400], "
@@ -202,7 +202,7 @@ def test_histogram_and_error_bars_are_bars(plotter: interpreter.Sandbox) -> None
     assert [bar["value"] for bar in chart["elements"]] == [1.0, 2.0]
 
 
-def test_pie(plotter: interpreter.Sandbox) -> None:
+def test_a_pie_chart_has_an_angle_per_part(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
         "plt.pie([90, 10], labels=['No', 'No, in blue'], startangle=90); plt.title('W')",
@@ -231,7 +231,7 @@ BOXES = [
 
 
 @pytest.mark.parametrize("filled", [True, False])
-def test_boxes(plotter: interpreter.Sandbox, filled: bool) -> None:
+def test_a_box_plot_has_its_quartiles_and_outliers(plotter: interpreter.Sandbox, filled: bool) -> None:
     chart = raw(
         plotter,
         f"plt.boxplot({SCORES}, patch_artist={filled})\n"
@@ -243,7 +243,7 @@ def test_boxes(plotter: interpreter.Sandbox, filled: bool) -> None:
     assert (chart["x_label"], chart["y_label"]) == ("Class", "Score")
 
 
-def test_difficult_boxes(plotter: interpreter.Sandbox) -> None:
+def test_a_box_plot_of_large_flat_lying_or_outlying_values_is_read(plotter: interpreter.Sandbox) -> None:
     large = raw(plotter, "plt.boxplot([[1234567, 2345678, 3456789]], patch_artist=True)")
     assert large["elements"][0]["median"] == 2345678.0
     flat = raw(plotter, "plt.boxplot([[5, 5, 5, 5]], patch_artist=True)")
@@ -254,7 +254,7 @@ def test_difficult_boxes(plotter: interpreter.Sandbox) -> None:
     assert sorted(many["elements"][0]["outliers"]) == [-100.0, 100.0]
 
 
-def test_superchart(plotter: interpreter.Sandbox) -> None:
+def test_subplots_are_a_superchart(plotter: interpreter.Sandbox) -> None:
     chart = draw(
         plotter,
         "f, (a, b) = plt.subplots(1, 2); f.suptitle('Multiple Charts Example')\n"
@@ -271,13 +271,13 @@ def test_superchart(plotter: interpreter.Sandbox) -> None:
     assert len(scatter.elements[0].points) == 5
 
 
-def test_colour_bar(plotter: interpreter.Sandbox) -> None:
+def test_a_colour_bar_is_an_unknown_part_of_a_superchart(plotter: interpreter.Sandbox) -> None:
     chart = raw(plotter, "s = plt.scatter([1,2],[3,4], c=[1,2]); plt.colorbar(s)")
     assert (chart["type"], chart["title"]) == ("superchart", "")
     assert chart["elements"][1] == {"type": "unknown", "title": None, "elements": []}
 
 
-def test_unknown(plotter: interpreter.Sandbox) -> None:
+def test_what_is_no_known_chart_is_unknown(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
         "f, a = plt.subplots(); a.add_artist(plt.Circle((0,0),1))\n"
@@ -294,7 +294,7 @@ def test_a_blank_figure_has_a_picture_and_no_chart(plotter: interpreter.Sandbox)
     assert done.results[0].chart is None
 
 
-def test_removed_and_integer_ticks(plotter: interpreter.Sandbox) -> None:
+def test_removed_ticks_are_empty_and_integer_ticks_are_floats(plotter: interpreter.Sandbox) -> None:
     chart = raw(plotter, "plt.plot([1,2,3]); plt.xticks([])")
     assert chart["x_ticks"] == []
     assert chart["x_scale"] == "linear"
@@ -308,7 +308,7 @@ def test_not_a_number_is_null(plotter: interpreter.Sandbox) -> None:
     assert chart["elements"][0]["points"][1] == [2.0, None]
 
 
-def test_extraction_is_silent(plotter: interpreter.Sandbox) -> None:
+def test_reading_a_chart_prints_nothing(plotter: interpreter.Sandbox) -> None:
     done = plotter.run_code(
         "s = plt.scatter([1,2],[3,4], c=[1,2]); plt.colorbar(s); plt.xticks([1, 2]); plt.show()"
     )

@@ -74,7 +74,7 @@ async def test_a_new_cell_starts_without_figures(cell: Either) -> None:
     assert (await cell.run_code("plt.get_fignums()")).text == "[]"
 
 
-async def test_images(cell: Either) -> None:
+async def test_an_image_is_shown_once_however_it_is_displayed(cell: Either) -> None:
     for code in ("im.show()", "im", "im.save('test.png')", "display(im)"):
         done = await cell.run_code(PICTURE + code)
         assert done.error is None, (code, done.error)

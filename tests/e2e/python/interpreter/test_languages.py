@@ -55,7 +55,7 @@ class TestJavaScript:
             ("1n + 2n", "3n"),
         ],
     )
-    async def test_values(self, cell: Either, code: str, text: str) -> None:
+    async def test_the_last_value_is_the_result(self, cell: Either, code: str, text: str) -> None:
         assert (await self.run(cell, code)).text == text
 
     async def test_undefined_is_no_result(self, cell: Either) -> None:
@@ -68,7 +68,7 @@ class TestJavaScript:
         assert again.error is None
         assert again.text == "15"
 
-    async def test_imports(self, cell: Either) -> None:
+    async def test_modules_are_imported_and_stay_imported(self, cell: Either) -> None:
         done = await self.run(
             cell, "import { readFileSync } from 'fs';\nconsole.log(typeof readFileSync)"
         )
@@ -79,7 +79,7 @@ class TestJavaScript:
         assert done.text == "b"
         assert done.logs.stderr == []
 
-    async def test_errors(self, cell: Either) -> None:
+    async def test_an_error_has_its_name_value_and_traceback(self, cell: Either) -> None:
         done = await self.run(cell, "throw new RangeError('too far')")
         assert (done.error.name, done.error.value) == ("RangeError", "too far")
         assert "RangeError: too far" in done.error.traceback
@@ -94,7 +94,7 @@ class TestJavaScript:
         assert (await cell.run_code("1", context=context)).execution_count == 1
         assert (await cell.run_code("2", context=context)).execution_count == 2
 
-    async def test_typescript(self, cell: Either) -> None:
+    async def test_typescript_is_compiled_and_run(self, cell: Either) -> None:
         code = """
         interface Named { name: string }
         enum Level { Low, High }
@@ -120,11 +120,11 @@ class TestBash:
     async def run(self, cell: Either, code: str):
         return await cell.run_code(code, language="bash")
 
-    async def test_lines_are_events(self, cell: Either) -> None:
+    async def test_every_line_of_bash_is_an_event(self, cell: Either) -> None:
         done = await self.run(cell, "echo one; echo two >&2")
         assert done.logs.stdout == ["one\n", "two\n"]
 
-    async def test_state_is_kept(self, cell: Either) -> None:
+    async def test_variables_functions_and_folder_are_kept_between_cells(self, cell: Either) -> None:
         await self.run(cell, "v=5; f() { echo f-$1; }; cd /tmp")
         assert out(await self.run(cell, "f $v; pwd")) == "f-5\n/tmp\n"
         await self.run(cell, "cd ~- 2>/dev/null || cd /home/user")
@@ -160,7 +160,7 @@ class TestR:
         assert (await self.run(cell, "invisible(5)")).results == []
         assert (await self.run(cell, "x")).results[0].text.strip() == "[1] 41"
 
-    async def test_errors_and_warnings(self, cell: Either) -> None:
+    async def test_an_error_is_told_and_warnings_go_to_stderr(self, cell: Either) -> None:
         done = await self.run(cell, 'stop("broken")')
         assert done.error.name == "ERROR"
         assert "broken" in done.error.value
@@ -191,12 +191,12 @@ class TestJava:
         assert done.logs.stdout[0] == "Hello, World!"
         assert out(done) == "Hello, World!\n"
 
-    async def test_values_and_state(self, cell: Either) -> None:
+    async def test_values_are_results_and_are_kept_between_cells(self, cell: Either) -> None:
         assert (await self.run(cell, 'String s = "super" + "test"; s')).text == "supertest"
         assert (await self.run(cell, "s.length()")).text == "9"
         assert (await self.run(cell, "Object o = null; o")).results == []
 
-    async def test_errors(self, cell: Either) -> None:
+    async def test_an_error_has_its_name_value_and_traceback(self, cell: Either) -> None:
         done = await self.run(cell, 'throw new IllegalStateException("odd")')
         assert done.error.name.endswith("IllegalStateException")
         assert "odd" in done.error.value + done.error.traceback

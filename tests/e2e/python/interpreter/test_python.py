@@ -68,7 +68,7 @@ async def test_system_exit_is_an_error_the_kernel_survives(cell: Either) -> None
     assert (await cell.run_code("kept")).text == "1"
 
 
-async def test_counts(cell: Either) -> None:
+async def test_every_cell_counts_also_a_failed_one(cell: Either) -> None:
     context = await cell.create_code_context()
     assert (await cell.run_code("1", context=context)).execution_count == 1
     assert (await cell.run_code("1/0", context=context)).execution_count == 2

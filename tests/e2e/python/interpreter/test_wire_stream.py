@@ -24,7 +24,7 @@ def test_health_is_a_json_string(raw_cell: RawBox) -> None:
     assert (got.status, got.body) == (200, b'"OK"')
 
 
-def test_the_minimal_stream(raw_cell: RawBox) -> None:
+def test_a_cell_streams_count_output_result_and_end(raw_cell: RawBox) -> None:
     made = post(raw_cell, "/contexts", {}).json()
     events = raw_cell.execute('print("é"); 1+1', context_id=made["id"])
     stamp = events[1].pop("timestamp")
@@ -101,7 +101,7 @@ def test_bad_requests_are_explained(raw_cell: RawBox, body, kind, where) -> None
         assert detail["loc"] == where
 
 
-def test_selectors(raw_cell: RawBox) -> None:
+def test_a_context_and_a_language_exclude_each_other(raw_cell: RawBox) -> None:
     got = post(raw_cell, "/execute", {"code": "1", "context_id": GHOST, "language": "python"})
     assert (got.status, got.text) == (400, "Only one of context_id or language can be provided")
     got = post(raw_cell, "/execute", {"code": "1", "context_id": GHOST})
@@ -132,7 +132,7 @@ def test_context_routes_answer_as_documented(raw_cell: RawBox) -> None:
     assert (got.status, got.json()) == (405, {"detail": "Method Not Allowed"})
 
 
-def test_browsers_may_ask(raw_cell: RawBox) -> None:
+def test_a_browsers_cross_origin_request_to_the_interpreter_is_allowed(raw_cell: RawBox) -> None:
     asked = {
         "Origin": "https://a.b",
         "Access-Control-Request-Method": "POST",

@@ -192,7 +192,7 @@ def test_sudo_is_otherwise_sudo(stocked: str) -> None:
     assert said[4] == "refused"
 
 
-def test_an_editable_project(stocked: str) -> None:
+def test_pip_installs_an_editable_project(stocked: str) -> None:
     project = "[build-system]\\nrequires = []\\nbuild-backend = 'setuptools.build_meta'\\n[project]\\nname = 'mine'\\nversion = '1'\\n"
     before = f"mkdir -p /srv/mine/mine; touch /srv/mine/mine/__init__.py; printf \"{project}\" > /srv/mine/pyproject.toml"
     name, said = built(

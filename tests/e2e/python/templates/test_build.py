@@ -172,7 +172,7 @@ async def test_the_default_image_is_the_base_template(workshop: Workshop) -> Non
         await box.kill()
 
 
-async def test_a_dockerfile(workshop: Workshop, context: Path) -> None:
+async def test_a_dockerfile_is_built_step_by_step(workshop: Workshop, context: Path) -> None:
     name = fresh("docker")
     template = workshop.template(context).from_dockerfile(
         "FROM e2bdev/base\n"

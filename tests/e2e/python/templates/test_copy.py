@@ -111,7 +111,7 @@ def test_an_empty_folder_is_one(box: RawBox) -> None:
     assert shown(box, "test -d /opt/empty && ls -A /opt/empty") == []
 
 
-def test_owners_and_modes(box: RawBox) -> None:
+def test_copied_files_have_the_owner_and_mode_asked_for(box: RawBox) -> None:
     assert shown(
         box,
         "stat -c '%U:%G %a' /opt/exact/renamed.txt /opt/deep/er /opt/both/one.txt /opt/both/two.txt "

@@ -31,7 +31,7 @@ async def failure(workshop: Workshop, template: object) -> tuple[str, int]:
     return str(caught.value), lines[-1]
 
 
-async def test_a_failing_command(workshop: Workshop) -> None:
+async def test_a_failing_command_is_named_with_its_status_and_line(workshop: Workshop) -> None:
     builder = workshop.template().from_template("base").run_cmd("echo fine")
     line = here() + 1
     builder.run_cmd("echo about to fail; exit 42")

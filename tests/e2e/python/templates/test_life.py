@@ -35,7 +35,7 @@ def test_builds_run_side_by_side(wire: Wire) -> None:
     assert time.monotonic() - began < 60
 
 
-def test_deleting_a_template(wire: Wire) -> None:
+def test_a_template_is_deleted_once_no_box_of_it_is_left(wire: Wire) -> None:
     build = order(wire, fresh("gone"), run("true")).ready()
     box = build.box()
     try:
@@ -78,7 +78,7 @@ class TestOtherTeams:
     def build(self, wire: Wire) -> Order:
         return order(wire, fresh("private"), run("echo mine > ~/mark")).ready()
 
-    def test_private_is_private(self, build: Order, stranger: Wire) -> None:
+    def test_a_private_template_is_unknown_to_other_teams(self, build: Order, stranger: Wire) -> None:
         whole = build.made["names"][0]
         for reference in (build.name, build.template, whole):
             got = stranger.call("POST", "/sandboxes", {"templateID": reference})

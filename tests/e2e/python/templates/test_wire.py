@@ -52,7 +52,7 @@ class TestUploadLinks:
         got = wire.call("GET", f"/templates/{'a' * 20}/files/{'0' * 64}")
         assert code(got) == (404, 404)
 
-    def test_of_another_team(self, waiting: Order, stranger: Wire) -> None:
+    def test_files_of_another_teams_template_are_refused(self, waiting: Order, stranger: Wire) -> None:
         got = stranger.call("GET", f"/templates/{waiting.template}/files/{'0' * 64}")
         assert got.status == 403
 
@@ -147,13 +147,13 @@ class TestStarting:
     def test_a_build_starts_once(self, done: Order) -> None:
         assert code(done.try_start({"steps": [], "fromTemplate": "base"})) == (400, 400)
 
-    def test_another_teams_build(self, waiting: Order, stranger: Wire) -> None:
+    def test_another_teams_build_can_neither_be_started_nor_seen(self, waiting: Order, stranger: Wire) -> None:
         path = f"/v2/templates/{waiting.template}/builds/{waiting.build}"
         assert stranger.call("POST", path, {"steps": [], "fromTemplate": "base"}).status == 403
         path = f"/templates/{waiting.template}/builds/{waiting.build}/status"
         assert stranger.call("GET", path).status == 403
 
-    def test_without_a_key(self, waiting: Order) -> None:
+    def test_every_build_route_wants_a_key(self, waiting: Order) -> None:
         wire = waiting.wire
         for method, path in (
             ("POST", "/v3/templates"),
@@ -201,7 +201,7 @@ class TestStatus:
         assert middle == whole[40:47]
         assert done.status("?logsOffset=999999")["logEntries"] == []
 
-    def test_levels_filter(self, done: Order) -> None:
+    def test_the_log_is_filtered_by_level(self, done: Order) -> None:
         assert done.status("?level=error")["logEntries"] == []
         assert len(done.status("?level=debug")["logEntries"]) == 100
 

@@ -221,7 +221,7 @@ def upload(order: Order, archive: bytes, *, chunked: bool = False) -> Answer:
     return order.wire_of(link).call("PUT", path_of(link), sent, headers, with_key=False, chunked=False)
 
 
-def test_uploads_count(tenants: Tenants) -> None:
+def test_uploads_count_against_the_teams_storage(tenants: Tenants) -> None:
     build = Order(tenants.attacker, f"quota-{os.getpid()}").request()
     other = Order(tenants.victim, f"quota-{os.getpid()}").request()
     used = sum(entry.stat().st_size for entry in (tenants.server.data / "files").rglob("*"))
