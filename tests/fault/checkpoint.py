@@ -258,10 +258,10 @@ def main() -> int:
     finally:
         log = server.log()
         server.close()
-    if remains := leaked(before, str(server.data)):
+    if left := leaked(before, str(server.data)):
         failed += 1
-        leaks += len(remains)
-        print(f"FAIL  left on the machine (seed {seed})\n      {sorted(remains)}")
+        leaks += len(left)
+        print(f"FAIL  left on the machine (seed {seed})\n      {sorted(left)}")
     else:
         print("ok    nothing left on the machine")
     if failed:

@@ -126,15 +126,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   static const struct {
     char letter;
     void (*feed)(struct str in);
-  } doors[] = {{'n', network},   {'m', metadata}, {'p', page},   {'t', target},
-               {'r', reference}, {'k', api_key},  {'w', packet}, {'l', log_ring}};
+  } parsers[] = {{'n', network},   {'m', metadata}, {'p', page},   {'t', target},
+                 {'r', reference}, {'k', api_key},  {'w', packet}, {'l', log_ring}};
   if (!size)
     return 0;
   char *copy = malloc(size); /* aligned, and its own block so that its end is guarded */
   memcpy(copy, data + 1, size - 1);
-  for (size_t i = 0; i < ARRAY_LEN(doors); i++)
-    if (doors[i].letter == (char)data[0])
-      doors[i].feed((struct str){copy, size - 1});
+  for (size_t i = 0; i < ARRAY_LEN(parsers); i++)
+    if (parsers[i].letter == (char)data[0])
+      parsers[i].feed((struct str){copy, size - 1});
   free(copy);
   return 0;
 }

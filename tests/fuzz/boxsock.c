@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* boxsock.c - packets with and without descriptors through a socket that a box holds the other end of: the boot socket,
- * the one of a build, the bell. Each pair of bytes is a packet: its length, and how many descriptors of which kind. A
- * packet with descriptors never gives its bytes, and whatever came, no descriptor stays open. */
+ * the one of a build, the nursery request. Each pair of bytes is a packet: its length, and how many descriptors of
+ * which kind. A packet with descriptors never gives its bytes, and whatever came, no descriptor stays open. */
 #include "must.h"
 
 #include "wire/box_socket.h"

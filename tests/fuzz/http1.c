@@ -287,7 +287,7 @@ static void fuzz_client(struct str in)
   uv_run(&loop, UV_RUN_NOWAIT);
 }
 
-static void house(void)
+static void setup(void)
 {
   struct http_limits l = http_limits_default;
   l.body_max = 512;
@@ -302,7 +302,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   struct str in = str_make(data, size);
   if (!server)
-    house();
+    setup();
   if (in.n < 2 || in.n > 8192)
     return 0;
   dice_set(in);

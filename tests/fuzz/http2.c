@@ -163,7 +163,7 @@ static void say(int fd, struct str in)
   }
 }
 
-static void house(void)
+static void setup(void)
 {
   struct http_limits l = http_limits_default;
   l.body_max = 512;
@@ -181,7 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0";
   struct str in = str_make(data, size);
   if (!server)
-    house();
+    setup();
   if (in.n < 2 || in.n > 16384)
     return 0;
   dice_set(in);

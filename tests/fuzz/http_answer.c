@@ -199,7 +199,7 @@ static void box_says(struct str in, int fd, struct buf *out)
   }
 }
 
-static void house(void)
+static void setup(void)
 {
   uv_loop_init(&loop);
   server = http_server_new(&loop, NULL, on_request, NULL);
@@ -209,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   struct str in = str_make(data, size);
   if (!server)
-    house();
+    setup();
   if (in.n < 2 || in.n > 16384)
     return 0;
   dice_set(in);

@@ -230,7 +230,7 @@ def test_a_large_result_arrives_whole(box: Box) -> None:
     assert len(box.text("'é' * 5_000_000")) == 5_000_000
 
 
-def test_the_head_comes_before_the_turn(box: Box) -> None:
+def test_the_head_of_the_answer_comes_before_the_cell_runs(box: Box) -> None:
     cid = box.context()
     first, _ = box.open("import time; time.sleep(1.5); x = 1", context_id=cid)
     began = time.monotonic()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""auth_servers - servers of a test's own: a registry's door that wants one password, and AWS's desk that gives tokens for keys.
+"""auth_servers - servers of a test's own: a proxy of a registry that wants one password, and
+AWS's token service.
 
-The desk computes the signature of a request anew, from the request's bytes alone.
+The token service computes the signature of a request anew, from the request's bytes alone.
 """
 
 import base64
@@ -17,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-class Office:
+class LocalServer:
     """An HTTP server on a free loopback port, for as long as it is not stopped."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
@@ -48,7 +49,7 @@ class Quiet(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-class Door(Office):
+class PasswordProxy(LocalServer):
     """Passes requests on to a registry when they carry this user and password, and no others."""
 
     def __init__(self, behind: str, user: str, password: str) -> None:
@@ -57,7 +58,7 @@ class Door(Office):
         class Handler(Quiet):
             def do_GET(self) -> None:
                 if self.headers.get("Authorization") != wanted:
-                    self.answer(401, b"{}", WWW_Authenticate='Basic realm="door"')
+                    self.answer(401, b"{}", WWW_Authenticate='Basic realm="registry"')
                     return
                 with contextlib.closing(http.client.HTTPConnection(behind)) as line:
                     line.request(self.command, self.path, headers={"Accept": self.headers.get("Accept", "*/*")})
@@ -92,7 +93,7 @@ class Account:
     asked: list[dict[str, str]] = field(default_factory=list)
 
 
-class TokenDesk(Office):
+class TokenServer(LocalServer):
     """GetAuthorizationToken of Elastic Container Registry."""
 
     def __init__(self, account: Account) -> None:

@@ -18,8 +18,8 @@ import unittest
 from pathlib import Path
 from typing import Any, ClassVar
 
+from auth_servers import Account, LocalServer, PasswordProxy, Quiet, TokenServer
 from oci import Layout, Member, layer
-from auth_servers import Account, Door, Office, Quiet, TokenDesk
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -163,7 +163,7 @@ class Sources(unittest.TestCase):
         return apart, told
 
     def tree(self, top: Path) -> dict[str, tuple[Any, ...]]:
-        """Everything below, but what the walls of the unpacker's box leave: places for mounts and names of the host."""
+        """Everything below, but what the jail of the unpacker's box leaves: places for mounts and names of the host."""
         left = {"dev", "proc", "sys", "tmp", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"}
         found: dict[str, tuple[Any, ...]] = {}
         for path in top.rglob("*"):
@@ -220,7 +220,7 @@ class Sources(unittest.TestCase):
         for place in told["layers"]:
             for entry in [Path(place), *Path(place).rglob("*")]:
                 marks = [x for x in os.listxattr(entry, follow_symlinks=False) if x.startswith("trusted.")]
-                if entry.name not in ("dev", "proc", "sys", "tmp", "run"):  # made by the walls, on nothing
+                if entry.name not in ("dev", "proc", "sys", "tmp", "run"):  # made by the jail, on nothing
                     self.assertEqual(marks, [], f"{entry} has marks of the overlay")
 
     def test_the_same_image_is_unpacked_once_per_team(self) -> None:
@@ -250,15 +250,15 @@ class Sources(unittest.TestCase):
         )  # what is cached needs a right, too
 
     def private_image(self, name: str) -> str:
-        """An image in the open registry that a door of another host may lead to."""
+        """An image in the open registry that a proxy of another host may serve."""
         path = self.layout(name, [[Member("inside", name.encode())]])
         return self.push(path, self.registry, f"behind/{name}:1").split("/", 1)[1]
 
     def test_a_google_service_account_is_the_password_of_its_user(self) -> None:
         account = json.dumps({"type": "service_account", "project_id": "p", "private_key": "-----BEGIN\n\"x\"\n" + "k" * 1700})
-        door = Door(self.registry.host, "_json_key", account)
-        self.addCleanup(door.stop)
-        name = f"{door.host}/{self.private_image('google')}"
+        proxy = PasswordProxy(self.registry.host, "_json_key", account)
+        self.addCleanup(proxy.stop)
+        name = f"{proxy.host}/{self.private_image('google')}"
         told = self.fetch(name, registry=json.dumps({"type": "gcp", "serviceAccountJson": account}))
         self.assertEqual(told["code"], 0, told["error"])
         self.assertEqual((Path(told["layers"][0]) / "inside").read_bytes(), b"google")
@@ -268,25 +268,25 @@ class Sources(unittest.TestCase):
 
     def test_an_aws_key_pair_is_changed_into_a_token(self) -> None:
         account = Account("AKIATEST", "wJalr/secret+key", "eu-north-1", "t" * 2500)
-        desk, door = TokenDesk(account), Door(self.registry.host, "AWS", account.password)
-        self.addCleanup(desk.stop)
-        self.addCleanup(door.stop)
-        name = f"{door.host}/{self.private_image('amazon')}"
+        tokens, proxy = TokenServer(account), PasswordProxy(self.registry.host, "AWS", account.password)
+        self.addCleanup(tokens.stop)
+        self.addCleanup(proxy.stop)
+        name = f"{proxy.host}/{self.private_image('amazon')}"
         given = {"type": "aws", "awsAccessKeyId": account.key, "awsSecretAccessKey": account.secret, "awsRegion": account.region}
-        fs, told = self.good(name, registry=json.dumps(given), ecr=f"http://{desk.host}")
+        fs, told = self.good(name, registry=json.dumps(given), ecr=f"http://{tokens.host}")
         self.assertEqual((fs / "inside").read_bytes(), b"amazon")
         self.assertEqual(len(account.asked), 1)
         for hidden in (account.secret, account.password):
             self.assertNotIn(hidden, told["log"] + json.dumps(account.asked))
         guess = json.dumps(given | {"awsSecretAccessKey": "guess"})
-        self.assertIn("The signature does not match.", self.bad(name, registry=guess, ecr=f"http://{desk.host}"))
+        self.assertIn("The signature does not match.", self.bad(name, registry=guess, ecr=f"http://{tokens.host}"))
         elsewhere = json.dumps(given | {"awsRegion": "us-west-2"})
-        self.assertIn("status 400", self.bad(name, registry=elsewhere, ecr=f"http://{desk.host}"))
+        self.assertIn("status 400", self.bad(name, registry=elsewhere, ecr=f"http://{tokens.host}"))
 
     def test_aws_key_pairs_that_make_no_sense_are_not_sent(self) -> None:
         account = Account("AKIATEST", "s", "eu-north-1", "t")
-        desk = TokenDesk(account)
-        self.addCleanup(desk.stop)
+        tokens = TokenServer(account)
+        self.addCleanup(tokens.stop)
         name = f"{self.registry.host}/x"
         given = {"type": "aws", "awsAccessKeyId": "AKIATEST", "awsSecretAccessKey": "s", "awsRegion": "eu-north-1"}
         for wrong, complaint in (
@@ -296,14 +296,14 @@ class Sources(unittest.TestCase):
             ({"awsSecretAccessKey": ""}, "awsSecretAccessKey"),
             ({"awsSecretAccessKey": None}, "awsSecretAccessKey"),
         ):
-            self.assertIn(complaint, self.bad(name, registry=json.dumps(given | wrong), ecr=f"http://{desk.host}"))
+            self.assertIn(complaint, self.bad(name, registry=json.dumps(given | wrong), ecr=f"http://{tokens.host}"))
         self.assertEqual(account.asked, [])
         nobody = f"http://127.0.0.1:{free_port()}"
         self.assertRegex(self.bad(name, registry=json.dumps(given), ecr=nobody), "AWS.*(?i:connect)")
         self.assertIn("fromImageRegistry", self.bad(name, registry='{"type":"other"}'))
 
     def test_a_key_is_in_no_process_list(self) -> None:
-        """While the desk keeps the courier waiting, whoever looks at this machine sees no secret."""
+        """While the token service keeps the helper process waiting, whoever looks at this machine sees no secret."""
         seen: list[str] = []
 
         class Slow(Quiet):
@@ -314,12 +314,12 @@ class Sources(unittest.TestCase):
                             seen.append((process / name).read_bytes().decode(errors="replace"))
                 self.answer(400, b"{}")
 
-        desk = Office(Slow)
-        self.addCleanup(desk.stop)
+        tokens = LocalServer(Slow)
+        self.addCleanup(tokens.stop)
         secret = "unlike-any-other-secret"
         given = {"type": "aws", "awsAccessKeyId": "AKIATEST", "awsSecretAccessKey": secret, "awsRegion": "eu-north-1"}
-        self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{desk.host}")
-        self.assertTrue([text for text in seen if text.startswith("curl\0")], "the courier was not seen")
+        self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{tokens.host}")
+        self.assertTrue([text for text in seen if text.startswith("curl\0")], "the helper process was not seen")
         self.assertEqual([text[:80] for text in seen if secret in text and "source_probe" not in text], [])
 
     def test_credentials_are_read_by_a_process_without_rights(self) -> None:
@@ -334,10 +334,10 @@ class Sources(unittest.TestCase):
                             seen.append((process / "status").read_text())
                 self.answer(400, b"{}")
 
-        desk = Office(Slow)
-        self.addCleanup(desk.stop)
+        tokens = LocalServer(Slow)
+        self.addCleanup(tokens.stop)
         given = {"type": "aws", "awsAccessKeyId": "AKIATEST", "awsSecretAccessKey": "s", "awsRegion": "eu-north-1"}
-        self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{desk.host}")
+        self.bad(f"{self.registry.host}/x", registry=json.dumps(given), ecr=f"http://{tokens.host}")
         self.assertEqual(len(seen), 1, "the helper process was not seen")
         self.assertRegex(seen[0], r"Uid:\t64991\t64991\t64991\t64991")
         self.assertRegex(seen[0], r"NoNewPrivs:\t1")

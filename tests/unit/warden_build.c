@@ -256,7 +256,7 @@ static void only_layers_that_python_may_load_from_are_its_footing(void **state)
                {"etc/ld.so.cache", true},
                {"root/.config/matplotlib/matplotlibrc", true},
                {"lib64", true}};
-  char dir[] = "/tmp/cloche-footing.XXXXXX", base[64], list[200], key[2][2 * SHA256_LEN + 1];
+  char dir[] = "/tmp/cloche-zygote-key.XXXXXX", base[64], list[200], key[2][2 * SHA256_LEN + 1];
   assert_non_null(mkdtemp(dir));
   snprintf(base, sizeof(base), "%s/base", dir);
   make_file(base, "usr/bin/python3");

@@ -178,7 +178,7 @@ static void a_waiting_descriptor_arrives(void **state)
   while (!ipc_queued(lab.ipc))
     assert_int_equal(send_numbered(&lab, 1, 150000, false), 0);
   int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  assert_int_equal(ipc_send(lab.ipc, STR("door"), fd), 0);
+  assert_int_equal(ipc_send(lab.ipc, STR("listener"), fd), 0);
   close(fd);
   int got = -1;
   for (int turns = 0; got < 0 && turns < 10000; turns++) {

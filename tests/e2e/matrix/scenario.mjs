@@ -214,15 +214,15 @@ step('connect', async () => {
 step('pause', async () => {
   const name = needs(box(), 'pause', 'betaPause')
   await box().files.write('before', 'kept')
-  const sleeper = await box().commands.run('sleep 301', { background: true })
-  sleeper.wait().catch(() => {})
+  const sleeping = await box().commands.run('sleep 301', { background: true })
+  sleeping.wait().catch(() => {})
   await box()[name]()
   same(await box().isRunning(), false)
   const woken = await e2b.Sandbox.connect(box().sandboxId, { timeoutMs: 300_000 })
   same(await woken.isRunning(), true)
   same(await woken.files.read('before'), 'kept')
-  assert.ok((await woken.commands.list()).some((each) => each.pid === sleeper.pid), 'the process is gone')
-  await woken.commands.kill(sleeper.pid)
+  assert.ok((await woken.commands.list()).some((each) => each.pid === sleeping.pid), 'the process is gone')
+  await woken.commands.kill(sleeping.pid)
   shared.box = woken
 })
 

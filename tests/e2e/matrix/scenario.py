@@ -72,7 +72,7 @@ def until(ask: Callable[[], object], seconds: float = 15) -> None:
     end = time.monotonic() + seconds
     while not (found := ask()):
         assert time.monotonic() < end, f"still {found!r} after {seconds} s"
-        time.sleep(0.05)
+        time.sleep(0.05)  # between looks
 
 
 def make(kind: Any = e2b.Sandbox, **options: Any) -> Any:
@@ -362,7 +362,7 @@ async def in_async() -> None:
         for _ in range(150):
             if "two" in seen:
                 break
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # between looks
         assert "two" in seen, f"only {seen} were seen"
         await watch.stop()
         many = await asyncio.gather(*(box.commands.run(f"echo {i}") for i in range(10)))

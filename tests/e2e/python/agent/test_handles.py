@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from e2b import CommandExitException, NotFoundException, SandboxException
 
@@ -66,7 +64,6 @@ async def test_connecting_gets_what_comes_from_then_on(box: Either, unique: str)
         f"echo early; touch {said}; until [ -e {go_on} ]; do sleep 0.05; done; echo late", background=True
     )
     await until(lambda: box.files.exists(said))
-    await asyncio.sleep(0.4)
     other = await box.commands.connect(started.pid)
     assert other.pid == started.pid
     await box.files.write(go_on, "")

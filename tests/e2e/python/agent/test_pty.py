@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from e2b import CommandExitException, NotFoundException, PtySize
 
@@ -64,11 +62,11 @@ async def test_the_size_is_real_and_can_change(box: Either, unique: str) -> None
     assert b"second-100-30x100" in output
 
 
-async def test_a_terminal_survives_its_client(box: Either) -> None:
+async def test_a_terminal_survives_its_client(box: Either, unique: str) -> None:
     first: list[bytes] = []
     handle = await create(box, first)
-    await box.pty.send_stdin(handle.pid, b"kept=yes\n")
-    await asyncio.sleep(0.5)
+    await box.pty.send_stdin(handle.pid, f"kept=yes; touch /tmp/{unique}\n".encode())
+    await until(lambda: box.files.exists(f"/tmp/{unique}"))
     await handle.disconnect()
     second: list[bytes] = []
     again = await reconnect(box, handle.pid, second)

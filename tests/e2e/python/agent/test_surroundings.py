@@ -46,7 +46,7 @@ async def test_the_loopback_device_of_a_box_is_up(box: Either, unique: str) -> N
     await server.kill()
 
 
-async def test_metrics_have_plausible_figures(box: Either) -> None:
+async def test_metrics_have_plausible_values(box: Either) -> None:
     async def sampled() -> list[e2b.SandboxMetrics]:
         return await box.get_metrics()
 

@@ -16,7 +16,7 @@ from e2b import (
     SandboxException,
 )
 
-from support.either import Either
+from support.either import Either, until
 
 CREATE, WRITE, CHMOD = (
     FilesystemEventType.CREATE,
@@ -35,13 +35,14 @@ class Watch:
 
     async def events(self, wanted: int) -> list[FilesystemEvent]:
         """What was seen once `wanted` events are there and nothing more comes."""
-        for _ in range(1200):
+
+        async def enough() -> bool:
             if self.poll is not None:
                 self.seen += await self.poll.get_new_events()
-            if len(self.seen) >= wanted:
-                break
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(0.15)
+            return len(self.seen) >= wanted
+
+        await until(enough)
+        await asyncio.sleep(0.15)  # one event too many has this long to come
         if self.poll is not None:
             self.seen += await self.poll.get_new_events()
         return self.seen
@@ -171,5 +172,5 @@ async def test_after_stop_nothing_more_comes(box: Either, unique: str) -> None:
         before = len(await watch.events(3))
     watch.poll = None
     await box.files.write(f"{unique}/b", "x")
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.3)  # an event that must not come has this long to come
     assert len(watch.seen) == before

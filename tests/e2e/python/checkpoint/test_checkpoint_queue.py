@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.server import Server
 from support.paused import (
     connect,
     counts_on,
@@ -21,12 +20,13 @@ from support.paused import (
     state,
     text_of,
 )
+from support.server import Server
 from support.wire import Wire
 
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_copies_and_a_pause_at_once_wait_their_turn(wire: Wire) -> None:
+def test_copies_and_a_pause_at_once_are_queued(wire: Wire) -> None:
     box = wire.create(timeout=300)
     made: list[str] = []
     try:
@@ -43,7 +43,7 @@ def test_copies_and_a_pause_at_once_wait_their_turn(wire: Wire) -> None:
         counts_on(box)
         with ThreadPoolExecutor(2) as pool:
             copying = pool.submit(fork, box)
-            time.sleep(0.05)
+            time.sleep(0.05)  # a moment inside the copy, whichever
             assert pause(box).status == 204
             assert copying.result().status == 201
         made += [f"/sandboxes/{entry['sandbox']['sandboxID']}" for entry in copying.result().json()]
@@ -78,7 +78,7 @@ def test_a_kill_reaches_copies_that_wait(wire: Wire) -> None:
     box = wire.create(timeout=300)
     with ThreadPoolExecutor(3) as pool:
         copies = [pool.submit(snapshot, box) for _ in range(3)]
-        time.sleep(0.05)
+        time.sleep(0.05)  # a moment inside the copies, whichever
         assert wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
         answers = [job.result() for job in copies]
     for answer in answers:
@@ -90,21 +90,21 @@ def test_a_kill_reaches_copies_that_wait(wire: Wire) -> None:
 def test_boxes_that_end_while_they_wake_up_are_counted_once(server: Server) -> None:
     """A count below zero would be a number above every limit."""
     wire = server.wire
-    sleepers = [wire.create(timeout=300) for _ in range(2)]
-    for box in sleepers:
+    paused = [wire.create(timeout=300) for _ in range(2)]
+    for box in paused:
         assert pause(box).status == 204
     with ThreadPoolExecutor(2) as pool:
-        waking = pool.submit(connect, sleepers[0])
-        time.sleep(0.03)
-        assert wire.call("DELETE", f"/sandboxes/{sleepers[0].id}").status == 204
+        waking = pool.submit(connect, paused[0])
+        time.sleep(0.03)  # a moment inside the restore, whichever
+        assert wire.call("DELETE", f"/sandboxes/{paused[0].id}").status == 204
         made = wire.call("POST", "/sandboxes", {"templateID": "base", "timeout": 60})
         waking.result()
     assert made.status == 201, made.text
     wire.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
-    sleepers[1].kill()
+    paused[1].kill()
 
 
-def test_cells_that_wait_for_their_turn_get_it_after_a_pause(wire: Wire) -> None:
+def test_queued_cells_run_after_a_pause(wire: Wire) -> None:
     box = wire.create("code-interpreter-v1", timeout=300)
     try:
         text_of(box.execute("said = []"))
@@ -118,7 +118,7 @@ def test_cells_that_wait_for_their_turn_get_it_after_a_pause(wire: Wire) -> None
             waiting = []
             for cell in cells:
                 waiting.append(pool.submit(unheard, cell))
-                time.sleep(0.2)
+                time.sleep(0.2)  # so that they queue in this order
             assert pause(box).status == 204
             for one in waiting:
                 one.result()

@@ -13,7 +13,8 @@ from e2b.api.client.api.sandboxes import get_sandboxes_sandbox_id
 from e2b.api.client_sync import get_api_client
 
 from support.either import Either
-from support.paused import connect, detail, eventually, pause, state, text_of
+from support.paused import connect, detail, pause, state, text_of
+from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 

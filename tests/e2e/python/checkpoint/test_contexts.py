@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """New contexts in boxes that were not simply born: restored from disk, copied, or another daemon's.
 
-Their second kernel is a fork of the template's loaded Python as in any other box, behind the same walls as the first.
+Their second kernel is a fork of the template's loaded Python as in any other box, in the same jail as the first.
 """
 
 from __future__ import annotations

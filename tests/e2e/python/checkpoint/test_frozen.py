@@ -6,8 +6,8 @@ from __future__ import annotations
 import e2b
 import pytest
 
-from support.server import Server
 from support.paused import connect, counts_on, fork, pause, snapshot, start_counting, state
+from support.server import Server
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(120)

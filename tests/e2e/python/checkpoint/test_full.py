@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.server import Server
 from support.paused import (
     connect,
     counts_on,
@@ -19,6 +18,7 @@ from support.paused import (
     state,
     text_of,
 )
+from support.server import Server
 from support.state import leaked, look
 from support.wire import RawBox
 

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.paused import connect, pause, state, text_of
 from support.reboot import power_off
 from support.server import Server, own_server
-from support.paused import connect, pause, state, text_of
 from support.state import below
+from support.waiting import eventually
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
@@ -38,21 +38,19 @@ def asleep(server: Server) -> RawBox:
 
 
 def packed(server: Server) -> list[Path]:
-    deadline = time.monotonic() + 60
-    while True:
+    def whole() -> list[Path] | None:
         found = below(server.data, "pages-*.img.zst")
         raw = [file for file in below(server.data, "pages-*.img") if file.with_name(file.name + ".zst") in found]
-        if found and not raw:
-            return found
-        assert time.monotonic() < deadline, server.log()
-        time.sleep(0.2)
+        return None if raw else found
+
+    return eventually(whole, state=server.log)
 
 
 def manifest(image: Path) -> Any:
     return json.loads((image / "manifest").read_text().splitlines()[0])
 
 
-def test_a_sleeper_is_packed_and_wakes_up_whole(server: Server) -> None:
+def test_a_paused_box_is_packed_and_resumes_whole(server: Server) -> None:
     box = asleep(server)
     files = packed(server)
     before = {image["name"]: image["size"] for file in files for image in manifest(file.parent)["images"]}
@@ -67,7 +65,7 @@ def test_a_sleeper_is_packed_and_wakes_up_whole(server: Server) -> None:
     box.kill()
 
 
-def test_a_packed_sleeper_outlives_a_reboot(server: Server) -> None:
+def test_a_packed_box_outlives_a_reboot(server: Server) -> None:
     box = asleep(server)
     packed(server)
     power_off(server)
@@ -82,9 +80,7 @@ def test_who_is_wanted_while_it_is_packed_wakes_up(server: Server) -> None:
     text_of(box.execute("import os; held = os.urandom(120_000_000); before = hash(held)"))
     for _ in range(3):
         assert pause(box).status == 204
-        deadline = time.monotonic() + 60
-        while not list(server.data.rglob("pages-*.img.zst")) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually(lambda: below(server.data, "pages-*.img.zst"), every=0.01)
         assert connect(box).status == 201
         assert text_of(box.execute("hash(held) == before")) == "True"
 

@@ -8,8 +8,6 @@ import time
 
 import pytest
 
-from support.reboot import power_off
-from support.server import Server
 from support.paused import (
     connect,
     count_of,
@@ -21,7 +19,10 @@ from support.paused import (
     state,
     text_of,
 )
+from support.reboot import power_off
+from support.server import Server
 from support.state import below
+from support.waiting import eventually
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(180)
@@ -48,7 +49,7 @@ def check(box: RawBox, at_least: int) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_new_daemon_wakes_a_sleeper(server: Server, how: signal.Signals) -> None:
+def test_a_new_daemon_resumes_a_paused_box(server: Server, how: signal.Signals) -> None:
     box = cell_with_state(server)
     seen = count_of(box)
     assert pause(box).status == 204
@@ -62,7 +63,7 @@ def test_a_new_daemon_wakes_a_sleeper(server: Server, how: signal.Signals) -> No
     check(box, seen)
 
 
-def test_a_sleeper_outlives_a_reboot(server: Server) -> None:
+def test_a_paused_box_outlives_a_reboot(server: Server) -> None:
     """And sleeps, wakes, forks and is kept as a snapshot afterwards."""
     box = cell_with_state(server)
     seen = count_of(box)
@@ -82,7 +83,7 @@ def test_a_sleeper_outlives_a_reboot(server: Server) -> None:
     check(RawBox(server.wire, got.json()[0]["sandbox"]), seen)
 
 
-def test_traffic_wakes_a_sleeper_after_a_reboot(server: Server) -> None:
+def test_traffic_resumes_a_paused_box_after_a_reboot(server: Server) -> None:
     box = server.wire.create(timeout=600, autoPause=True, autoResume={"enabled": True})
     start_counting(box)
     seen = count_of(box)
@@ -123,23 +124,20 @@ def test_a_box_that_ran_at_the_power_cut_is_gone_and_said_so(server: Server) -> 
     assert again.run("echo fine")[1] == "fine\n"
 
 
-def test_a_sleeper_killed_by_a_new_daemon_leaves_nothing(server: Server) -> None:
+def test_a_paused_box_killed_by_a_new_daemon_leaves_nothing(server: Server) -> None:
     box = cell_with_state(server)
     assert pause(box).status == 204
     power_off(server)
     server.start()
     assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
-    deadline = time.monotonic() + 60
-    while found := [str(p) for p in below(server.data, f"*{box.id}*")]:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.2)
+    eventually(lambda: not below(server.data, f"*{box.id}*"), state=lambda: below(server.data, f"*{box.id}*"))
 
 
 def test_a_damaged_image_is_refused_with_its_name(server: Server) -> None:
     box = cell_with_state(server)
     assert pause(box).status == 204
     pages = sorted(below(server.data, "pages-*.img*"), key=lambda file: file.stat().st_size)
-    assert pages, "no image of a sleeper in the data directory"
+    assert pages, "no checkpoint of a paused box in the data directory"
     with open(pages[-1], "r+b") as file:
         file.seek(pages[-1].stat().st_size // 2)
         byte = file.read(1)

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from support.either import Either
-from support.recipes import answer, fresh
 from support.paused import counts_on, detail, pause, snapshot, start_counting
+from support.recipes import answer, fresh
 from support.wire import RawBox, Wire
 
 

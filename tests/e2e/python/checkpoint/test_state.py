@@ -117,7 +117,7 @@ async def slept(request) -> AsyncIterator[Slept]:
         it.before["ticks"] = int((await box.run_code("ticks")).text)
         assert await box.pause() is True
         assert (await box.get_info()).state.value == "paused"
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.5)  # the clocks are looked at afterwards: so long it was asleep
         await box.connect(timeout=300)
         await pause_and_connect(box)
         yield it

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import websockets
 
+from support.either import until
 from support.waiting import eventually
 from support.wire import AGENT_PORT, RawBox, Wire
 
@@ -282,16 +282,16 @@ async def test_websockets_pass_both_ways(wire: Wire, served: RawBox) -> None:
     )  # fmt: skip
     served.run("setsid python3 /tmp/ws.py >/dev/null 2>&1 </dev/null &")
     url = wire.url.replace("http", "ws", 1) + "/socket"
-    for attempt in range(300):
+
+    async def connected() -> websockets.ClientConnection | None:
         try:
-            link = await websockets.connect(
+            return await websockets.connect(
                 url, additional_headers=served.routing(8100), compression=None, proxy=None
             )
-            break
         except (OSError, websockets.InvalidStatus):
-            assert attempt < 299
-            await asyncio.sleep(0.2)
-    async with link:
+            return None
+
+    async with await until(connected) as link:
         for text in ("hello", "x" * 5000, "bye"):
             await link.send(text)
             assert await link.recv() == text.upper()

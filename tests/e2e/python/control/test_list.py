@@ -22,7 +22,7 @@ def three(wire: Wire) -> Iterator[list[RawBox]]:
     for n in range(3):
         metadata = {"run": RUN, "n": str(n), "odd key": "x&y=z ü"}
         boxes.append(wire.create(timeout=300, metadata=metadata))
-        time.sleep(0.02)
+        time.sleep(0.02)  # so that no two have the same start in milliseconds, by which they are listed
     yield boxes
     for box in boxes:
         box.kill()

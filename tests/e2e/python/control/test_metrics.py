@@ -99,7 +99,7 @@ def test_logs_page_by_time(wire: Wire, busy: RawBox) -> None:
     assert wire.call("GET", f"/sandboxes/{busy.id}/logs?start=soon").status == 400
 
 
-def test_logs_are_told_asleep_and_after_the_end(wire: Wire) -> None:
+def test_logs_are_told_of_a_paused_box_and_after_the_end(wire: Wire) -> None:
     def words(name: str) -> list[str]:
         got = wire.call("GET", f"/v2/sandboxes/{name}/logs?direction=forward")
         assert got.status == 200, got.body

@@ -42,16 +42,16 @@ def box(server: Server) -> Iterator[RawBox]:
     made.kill()
 
 
-def figures(text: str) -> dict[str, float]:
+def metrics(text: str) -> dict[str, float]:
     rows = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in rows}
 
 
 def test_metrics_count_the_requests_that_were_made(server: Server, box: RawBox, port: int) -> None:
-    before = figures(server.wire.call("GET", "/metrics").text)
+    before = metrics(server.wire.call("GET", "/metrics").text)
     box.run("echo x")
     box.port(9, "GET", "/")
-    after = figures(server.wire.call("GET", "/metrics").text)
+    after = metrics(server.wire.call("GET", "/metrics").text)
     assert after['cloche_boxes{state="running"}'] == 1
     assert after['cloche_requests_total{class="create",status="2xx"}'] == 1
     assert after['cloche_request_seconds_count{class="create"}'] == 1
@@ -68,7 +68,7 @@ def test_metrics_count_the_requests_that_were_made(server: Server, box: RawBox, 
     assert server.wire.call("GET", "/metrics", with_key=False).status == 401
 
 
-def test_the_figures_listener_serves_nothing_else(port: int) -> None:
+def test_the_metrics_listener_serves_nothing_else(port: int) -> None:
     wire = Wire(f"http://127.0.0.1:{port}", None)
     for path in ("/health", "/readyz", "/livez"):
         assert wire.call("GET", path).status == 200

@@ -211,7 +211,7 @@ def test_of_many_pauses_and_connects_at_once_each_happens_once(living: RawBox) -
         assert living.agent("GET", "/health").status == 204
 
 
-def test_rapid_turns_and_a_kill_that_wins(wire: Wire, living: RawBox) -> None:
+def test_a_kill_wins_over_rapid_pauses_and_resumes(wire: Wire, living: RawBox) -> None:
     for _ in range(20):
         assert pause(living) == 204
         assert connect(living) == 201

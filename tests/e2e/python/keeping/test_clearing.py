@@ -101,12 +101,10 @@ def test_a_running_build_keeps_what_it_stands_on_and_nothing_else(server: Server
     for build in (first, other):
         assert server.wire.call("DELETE", f"/templates/{build.template}").status == 204
     age(server, used | spare | base)
-    child = order(server.wire, fresh("child"), run("sleep 4; cat ~/base"), fromTemplate=parent.name)
-    again = order(server.wire, fresh("again"), *steps, run("sleep 4; cat ~/one ~/two"))
-    deadline = time.monotonic() + 20
-    while sum("CACHED" in line for line in again.log()) < 2 or len(child.log()) < 3:
-        assert time.monotonic() < deadline, again.log()
-        time.sleep(0.05)
+    child = order(server.wire, fresh("child"), run("sleep 8; cat ~/base"), fromTemplate=parent.name)
+    again = order(server.wire, fresh("again"), *steps, run("sleep 8; cat ~/one ~/two"))
+    eventually(lambda: sum("CACHED" in line for line in again.log()) == 2, state=again.log)
+    eventually(lambda: len(child.log()) >= 3, state=child.log)
     assert "removed 1 things" in clear(server)
     assert layers(server) & (used | spare | base) == used | base
     again.ready()

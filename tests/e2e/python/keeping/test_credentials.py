@@ -12,7 +12,7 @@ import e2b
 import pytest
 
 from support.recipes import fresh
-from support.registry import Account, Door, Member, Registry, TokenDesk, small_image
+from support.registry import Account, Member, PasswordProxy, Registry, TokenServer, small_image
 from support.server import Server, own_server
 from support.state import below
 
@@ -35,7 +35,7 @@ def image(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    tokens = TokenDesk(ACCOUNT)
+    tokens = TokenServer(ACCOUNT)
     try:
         with own_server("--image-insecure", "127.0.0.1:*", "--image-ecr-url", f"http://{tokens.host}") as made:
             yield made
@@ -53,9 +53,9 @@ def test_the_sdks_credentials_open_a_registry(
         "amazon": ("AWS", ACCOUNT.password),
     }[kind]
     access = {"api_key": server.key, "api_url": server.url}
-    door = Door(registry.host, user, password)
+    proxy = PasswordProxy(registry.host, user, password)
     try:
-        name = f"{door.host}/{image}"
+        name = f"{proxy.host}/{image}"
         recipe = {
             "general": lambda t: t.from_image(name, username=user, password=password),
             "google": lambda t: t.from_gcp_registry(name, service_account_json=json.loads(SERVICE)),
@@ -74,7 +74,7 @@ def test_the_sdks_credentials_open_a_registry(
         with pytest.raises(e2b.BuildException, match=r"(?i)unauthorized|authentication required"):
             e2b.Template.build(e2b.Template().from_image(name), fresh("nobody"), **access)
     finally:
-        door.stop()
+        proxy.stop()
 
 
 def test_no_secret_is_kept(server: Server) -> None:

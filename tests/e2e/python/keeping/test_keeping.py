@@ -16,6 +16,7 @@ import pytest
 
 from support.recipes import fresh
 from support.registry import Member, small_image
+from support.waiting import eventually
 
 DATA = Path(os.environ.get("CLOCHE_DATA", "/nowhere"))
 
@@ -201,12 +202,8 @@ def test_only_what_nothing_needs_is_cleared(tmp_path: Path, name: str) -> None:
     with e2b.Sandbox.create(name, timeout=60) as box:
         assert "sandboxes are based on it" in ask("delete", name, status=1)
         assert box.files.read("/word") == "two"
-    for _ in range(600):
-        if not subprocess.run(
-            [os.environ["CLOCHE_BIN"], "template", "delete", name], capture_output=True, check=False
-        ).returncode:
-            break
-        time.sleep(0.1)
+    words = [os.environ["CLOCHE_BIN"], "template", "delete", name]
+    eventually(lambda: subprocess.run(words, capture_output=True, check=False).returncode == 0)
     for path in (first, second):
         age(path, 1)
     ask("gc")

@@ -19,6 +19,7 @@ import e2b
 import pytest
 
 from support.recipes import fresh
+from support.waiting import eventually
 
 CLOCHE = os.environ["CLOCHE_BIN"]
 
@@ -106,9 +107,8 @@ def test_a_terminal_knows_its_size_and_hears_of_another(box: e2b.Sandbox) -> Non
 
 def test_keys_that_would_end_a_command_here_go_there(box: e2b.Sandbox) -> None:
     shell = Terminal("shell", box.sandbox_id)
-    shell.type("sleep 100; echo stat'us'=$?\n")
-    shell.until(b"sleep")
-    time.sleep(0.5)
+    shell.type("sleep 100.5; echo stat'us'=$?\n")
+    eventually(lambda: box.commands.run("pgrep -fx 'sleep 100.5' || true").stdout)
     shell.type("\x03")
     shell.until(b"\r\n")
     shell.type("echo still' here'\n")
@@ -221,8 +221,5 @@ def test_a_server_that_crash_loops_finishes_with_debug_and_its_logs_are_read() -
     done = cloche("template", "build", name, "--start", start, "--ready", "false", "--debug")
     assert done.returncode == 0, done
     with e2b.Sandbox.create(name, timeout=60) as made:
-        deadline = time.monotonic() + 60
-        while "crash 3" not in (said := cloche("logs", made.sandbox_id).stdout.decode()):
-            assert time.monotonic() < deadline, said
-            time.sleep(0.2)
+        eventually(lambda: b"crash 3" in cloche("logs", made.sandbox_id).stdout)
         assert cloche("shell", made.sandbox_id, "--", "echo", "alive").stdout == b"alive\n"

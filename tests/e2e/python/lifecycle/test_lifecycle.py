@@ -159,7 +159,7 @@ def test_a_start_after_a_crash_in_the_middle_of_creates(server: Server) -> None:
         cwd=os.path.dirname(os.path.dirname(__file__)),
         stderr=subprocess.DEVNULL,
     )
-    time.sleep(1.0)
+    eventually(lambda: len(server.wire.call("GET", "/sandboxes").json()) >= 2)
     for pid in [*server.wardens(), server.pid, *server.gates()]:
         os.kill(pid, signal.SIGKILL)
     assert server.process
@@ -189,7 +189,7 @@ def test_timeouts_survive_a_restart(server: Server) -> None:
 def test_a_box_whose_time_ran_out_meanwhile_is_gone(server: Server) -> None:
     box = server.wire.create(timeout=2)
     server.signal(signal.SIGTERM)
-    time.sleep(2.5)
+    time.sleep(2.5)  # its end, two seconds after the start, passes while no server runs
     server.start()
     eventually(lambda: server.wire.call("GET", f"/sandboxes/{box.id}").status == 404)
     assert not alive(moved(box, server))

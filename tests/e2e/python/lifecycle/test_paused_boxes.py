@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from support.server import Server
 from support.paused import counts_on, start_counting
+from support.server import Server
 from support.state import leaked, look
 from support.waiting import eventually
 from support.wire import RawBox
@@ -41,14 +41,14 @@ def test_a_paused_box_is_adopted_as_paused(server: Server, how: signal.Signals) 
 def test_a_box_whose_time_ran_out_meanwhile_sleeps(server: Server) -> None:
     box = server.wire.create(timeout=2, autoPause=True)
     server.signal(signal.SIGTERM)
-    time.sleep(2.5)
+    time.sleep(2.5)  # its end, two seconds after the start, passes while no server runs
     server.start()
     eventually(lambda: state(box, server) == "paused")
     got = server.wire.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 60})
     assert got.status == 201
 
 
-def test_server_that_ends_kills_sleepers_too() -> None:
+def test_a_server_that_ends_kills_paused_boxes_too() -> None:
     server = Server()
     data = str(server.data)
     before = look(data)

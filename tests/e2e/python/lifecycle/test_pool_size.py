@@ -6,19 +6,20 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.server import Server, own_server
+from support.waiting import eventually, settled
 from support.wire import RawBox
 
 pytestmark = pytest.mark.timeout(300)
 PATIENCE = 120
 CROWD = 5
 COMERS = 14
+QUIET = 4  # seconds without a change
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def own() -> Iterator[Server]:
         yield server
 
 
-def shelf(server: Server) -> int:
+def ready(server: Server) -> int:
     text = server.wire.call("GET", "/metrics").text
     found = re.search(r"^cloche_warm_boxes (\d+)", text, re.MULTILINE)
     assert found, text
@@ -38,22 +39,7 @@ def full(server: Server) -> int:
     """One box of each template that everyone has; their Pythons may take a while to load."""
     with sqlite3.connect(f"file:{server.data}/cloche.db?mode=ro", uri=True) as rows:
         (count,) = rows.execute("select count(*) from template where public").fetchone()
-    deadline = time.monotonic() + PATIENCE
-    while (now := shelf(server)) != count:
-        assert time.monotonic() < deadline, f"{now} boxes ready of {count}"
-        time.sleep(0.05)
-    return count
-
-
-def settled(server: Server, quiet: float = 4) -> int:
-    """The count that nothing has changed for a while."""
-    deadline = time.monotonic() + PATIENCE
-    count, since = shelf(server), time.monotonic()
-    while time.monotonic() - since < quiet:
-        assert time.monotonic() < deadline, f"{count} boxes ready, and still moving"
-        time.sleep(0.1)
-        if (now := shelf(server)) != count:
-            count, since = now, time.monotonic()
+    eventually(lambda: ready(server) == count, PATIENCE, state=lambda: f"{ready(server)} boxes ready of {count}")
     return count
 
 
@@ -73,32 +59,27 @@ def test_a_crowd_leaves_as_many_ready_as_it_missed_and_they_go_again(own: Server
     usual = full(own)
     boxes = crowd(own, COMERS)
     assert len({box.id for box in boxes}) == COMERS
-    deadline = time.monotonic() + PATIENCE
-    most = 0
-    while most < usual + CROWD:
-        assert time.monotonic() < deadline, f"{most} boxes ready at most, {usual} before the crowd"
-        most = max(most, shelf(own))
-        time.sleep(0.02)
-    while (now := shelf(own)) > usual:
-        assert time.monotonic() < deadline, f"{now} boxes ready, {usual} before the crowd"
-        most = max(most, now)
-        time.sleep(0.02)
-    assert most == usual + CROWD
-    assert settled(own) == usual
+    seen = [usual]
+
+    def count() -> int:
+        seen.append(ready(own))
+        return seen[-1]
+
+    eventually(lambda: count() >= usual + CROWD, PATIENCE, every=0.02, state=lambda: (usual, max(seen)))
+    eventually(lambda: count() <= usual, PATIENCE, every=0.02, state=lambda: (usual, seen[-1]))
+    assert max(seen) == usual + CROWD
+    assert settled(lambda: ready(own), QUIET) == usual
 
 
 def test_spare_boxes_are_made_of_the_template_that_was_asked_for(own: Server) -> None:
     own.start("--pool", "1", "--pool-crowd", str(CROWD), "--pool-spare-percent", "2")
     usual = full(own)
     box = own.wire.create()
-    deadline = time.monotonic() + PATIENCE
-    while (now := shelf(own)) < usual + CROWD:
-        assert time.monotonic() < deadline, f"{now} boxes ready, {usual} before"
-        time.sleep(0.05)
-    assert settled(own) == usual + CROWD
+    eventually(lambda: ready(own) >= usual + CROWD, PATIENCE, state=lambda: (usual, ready(own)))
+    assert settled(lambda: ready(own), QUIET) == usual + CROWD
     assert own.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
     assert len(crowd(own, CROWD)) == CROWD
-    assert settled(own) == usual + CROWD
+    assert settled(lambda: ready(own), QUIET) == usual + CROWD
 
 
 def test_without_a_pool_nothing_is_ready(own: Server) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What no list opens: private and metadata addresses, the host, other boxes, the way in.
 
-Every wall is first shown to stand before something: the host itself, or the
+Every refusal is first shown to refuse something that is there: the host itself, or the
 edge, reaches what the box must not.
 """
 

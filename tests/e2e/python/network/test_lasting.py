@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from contextlib import ExitStack
 
 import e2b
 import pytest
 
+from support.waiting import eventually
 from support.world import (
     PUBLIC,
     Abroad,
@@ -59,13 +59,8 @@ def restart(server: Abroad, how: str) -> None:
     if how == "warden":
         (warden,) = server.wardens()
         os.kill(warden, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while server.wardens() in ([], [warden]):
-            assert time.monotonic() < deadline, server.log()
-            time.sleep(0.05)
-        while server.wire.call("GET", "/sandboxes").status != 200:
-            assert time.monotonic() < deadline, server.log()
-            time.sleep(0.05)
+        eventually(lambda: server.wardens() not in ([], [warden]), state=server.log)
+        eventually(lambda: server.wire.call("GET", "/sandboxes").status == 200, state=server.log)
         return
     server.signal(getattr(signal, how))
     server.start()
@@ -110,6 +105,7 @@ def test_no_box_goes_on_with_the_connections_of_a_dead_one(server: Abroad) -> No
     """The next box has the same address; what its forerunner was allowed is not its own."""
     ask = f"""
 import socket
+from support.waiting import eventually
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 u.settimeout(2)
 u.bind(("", 5555))

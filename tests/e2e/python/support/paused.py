@@ -44,7 +44,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def turn(box: RawBox) -> None:
+def pause_and_resume(box: RawBox) -> None:
     """One pause and one resume."""
     got = pause(box)
     assert got.status == 204, (got.status, got.body)

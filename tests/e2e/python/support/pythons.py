@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import e2b_code_interpreter as interpreter
+
+from support.waiting import eventually
 
 PATIENCE = 120  # seconds a template's Python may take to load on a machine that has no time
 
@@ -25,12 +26,13 @@ def all_forks(box: interpreter.Sandbox) -> bool:
 
 def warm_box(make: Callable[[], interpreter.Sandbox] | None = None) -> interpreter.Sandbox:
     """One that was born when the template's Python was loaded."""
-    until = time.monotonic() + PATIENCE
-    while True:
+
+    def born_warm() -> interpreter.Sandbox | None:
         box = make() if make else interpreter.Sandbox.create(timeout=300)
         assert box.run_code("1 + 1").text == "2"
         if all_forks(box):
             return box
         box.kill()
-        assert time.monotonic() < until, "the template's Python was never loaded"
-        time.sleep(1)
+        return None
+
+    return eventually(born_warm, PATIENCE, every=1, state=lambda: "the template's Python was never loaded")

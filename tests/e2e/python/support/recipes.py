@@ -13,7 +13,6 @@ import hashlib
 import inspect
 import io
 import tarfile
-import time
 import uuid
 import zipfile
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ import e2b
 import e2b_code_interpreter as interpreter
 
 from support.either import Either
+from support.waiting import eventually
 from support.wire import Answer, RawBox, Wire
 
 BUILD_SECONDS = 90
@@ -119,11 +119,11 @@ class Order:
         return got.json()
 
     def wait(self, seconds: float = BUILD_SECONDS) -> dict[str, Any]:
-        deadline = time.monotonic() + seconds
-        while (now := self.status())["status"] in ("waiting", "building"):
-            assert time.monotonic() < deadline, now
-            time.sleep(0.1)
-        return now
+        def over() -> dict[str, Any] | None:
+            now = self.status()
+            return None if now["status"] in ("waiting", "building") else now
+
+        return eventually(over, seconds, every=0.1, state=lambda: (self.status(), self.log()[-10:]))
 
     def log(self) -> list[str]:
         """The whole log, page by page."""

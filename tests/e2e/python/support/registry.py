@@ -9,16 +9,17 @@ import socket
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tests" / "sources"))
+from auth_servers import Account, PasswordProxy, TokenServer  # noqa: E402
 from oci import Layout, Member, layer  # noqa: E402
-from auth_servers import Account, Door, TokenDesk  # noqa: E402
 
-__all__ = ["Account", "Door", "Member", "Registry", "TokenDesk", "small_image"]
+from support.waiting import eventually
+
+__all__ = ["Account", "PasswordProxy", "Member", "Registry", "TokenServer", "small_image"]
 
 DIRECTORY, LINK = tarfile.DIRTYPE, tarfile.SYMTYPE
 TOOLS = "sh cat chmod chown cp echo env grep id ls mkdir mv passwd printf ps pwd rm sleep stat test"
@@ -48,12 +49,7 @@ class Registry:
             stderr=subprocess.DEVNULL,
         )
         address = ("127.0.0.1", int(self.host.split(":")[1]))
-        for _ in range(200):
-            with socket.socket() as s:
-                if s.connect_ex(address) == 0:
-                    return
-            time.sleep(0.05)
-        raise RuntimeError("the registry did not start")
+        eventually(lambda: socket.create_connection(address).close() is None)
 
     def push(self, layout: Path, name: str) -> str:
         subprocess.run(

@@ -63,14 +63,14 @@ class Relay:
         self.port: int = self.listener.getsockname()[1]
         self.pairs: dict[socket.socket, socket.socket] = {}
         self.thread = threading.Thread(target=self._run, daemon=True)
-        self.wake, self.bell = socket.socketpair()
+        self.wake, self.waker = socket.socketpair()
 
     def __enter__(self) -> Relay:
         self.thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bell.close()
+        self.waker.close()
         self.thread.join(10)
         self.listener.close()
 

@@ -31,3 +31,23 @@ def eventually(
             f"did not happen within {seconds} s: {broken or (state() if state else repr(answer))}"
         )
         time.sleep(every)
+
+
+def stays(probe: Callable[[], Any], seconds: float, every: float = 0.1) -> None:
+    """The opposite of eventually: what must not happen has so long to happen, and is looked for all the while."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert probe(), f"was no longer so {seconds - (end - time.monotonic()):.1f} s later"
+        time.sleep(every)
+
+
+def settled(probe: Callable[[], Any], quiet: float, seconds: float = PATIENCE, every: float = 0.1) -> Any:
+    """The answer of probe once it has been the same for `quiet` seconds."""
+    deadline = time.monotonic() + seconds
+    answer, since = probe(), time.monotonic()
+    while time.monotonic() - since < quiet:
+        assert time.monotonic() < deadline, f"still changing after {seconds} s: {answer!r}"
+        time.sleep(every)
+        if (now := probe()) != answer:
+            answer, since = now, time.monotonic()
+    return answer

@@ -10,6 +10,7 @@ import pytest
 
 from support.recipes import Order, fresh, order, run
 from support.server import Server
+from support.waiting import eventually
 from support.wire import Wire
 
 
@@ -56,8 +57,8 @@ def test_a_template_is_deleted_once_no_box_of_it_is_left(wire: Wire) -> None:
 
 
 def test_deleting_while_it_builds(wire: Wire) -> None:
-    build = order(wire, fresh("early"), run("sleep 60"))
-    time.sleep(0.3)
+    build = order(wire, fresh("early"), run("echo begun; sleep 60"))
+    eventually(lambda: any("]: begun" in line for line in build.log()))
     assert wire.call("DELETE", f"/templates/{build.template}").status == 204
     assert build.template not in [i["templateID"] for i in wire.call("GET", "/templates").json()]
 
@@ -143,10 +144,7 @@ class TestRestarts:
 
     def test_a_build_that_a_crash_cut_short_says_so(self, server: Server) -> None:
         build = order(server.wire, fresh("cut"), run("echo begun; sleep 60"))
-        deadline = time.monotonic() + 60
-        while not any("]: begun" in line for line in build.log()):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: any("]: begun" in line for line in build.log()))
         server.signal(9)
         server.start()
         build.wire = server.wire

@@ -160,7 +160,7 @@ def test_packages_are_installed_as_root_and_hard_links_and_modes_last(wire: Wire
 def test_a_build_has_no_way_to_other_boxes_files(wire: Wire) -> None:
     """A step is a box like any other: the host's tree is not in it."""
     build = order(
-        wire, fresh("walls"),
+        wire, fresh("isolation"),
         run("test ! -e /var/lib/cloche && echo unseen; cat /proc/1/cmdline | tr '\\0' ' '", "root"),
     ).ready()  # fmt: skip
     assert any(line.endswith("unseen") for line in build.log())

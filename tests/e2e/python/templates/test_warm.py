@@ -159,10 +159,7 @@ def test_rebuilds_do_not_pile_up_pythons(server: Server) -> None:
     for _ in range(4):
         name = fresh("own")
         order(server.wire, name, run(f"echo {name} > /etc/python-of-test", "root"), **common).ready()
-    deadline = time.monotonic() + 90
-    while len(zygotes(server)) > usual + 2:
-        assert time.monotonic() < deadline, zygotes(server)
-        time.sleep(0.5)
+    eventually(lambda: len(zygotes(server)) <= usual + 2, 90, state=lambda: zygotes(server))
     for _ in range(2):
         order(server.wire, fresh("shared"), run("echo x > ~/x"), **common).ready()
     assert len(zygotes(server)) <= usual + 2

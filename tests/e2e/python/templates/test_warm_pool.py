@@ -52,7 +52,7 @@ def waiting(server: Server) -> int:
 
 
 def made_ahead(server: Server) -> set[str]:
-    """Names of all walls that were made ahead, of boxes given out too."""
+    """Names of all boxes that were made ahead, of those given out too."""
     return {entry.name for entry in (server.data / "boxes").iterdir() if entry.name.startswith("ready-")}
 
 
@@ -77,17 +77,17 @@ def heat(server: Server, build: Order, count: int = 2) -> None:
 
 def test_the_server_answers_and_every_box_is_somebody(server: Server) -> None:
     server.start("--pool", "0")
-    build = serving(server, fresh("shelf"), "one")
+    build = serving(server, fresh("pool"), "one")
     assert waiting(server) == 0, "a template that nobody asked for keeps none"
     heat(server, build)
-    parked = made_ahead(server)
+    warm = made_ahead(server)
     boxes = [build.box(envVars={"WHO": f"box{n}"}) for n in range(2)]
     try:
         assert [said(box)[1] for box in boxes] == ["one", "one"]
         told = [box.run("echo $E2B_SANDBOX_ID $WHO; cat /proc/sys/kernel/random/uuid")[1].split() for box in boxes]
         assert [one[:2] for one in told] == [[box.id, f"box{n}"] for n, box in enumerate(boxes)]
         assert told[0][2] != told[1][2]
-        assert parked <= made_ahead(server), "both were there before they were asked for"
+        assert warm <= made_ahead(server), "both were there before they were asked for"
         boxes[0].run("echo other > /tmp/word")
         assert said(boxes[0])[1].strip() == "other"
         assert said(boxes[1])[1] == "one"
@@ -97,7 +97,7 @@ def test_the_server_answers_and_every_box_is_somebody(server: Server) -> None:
     eventually(lambda: waiting(server) == 2)
 
 
-def test_no_time_passes_on_the_shelf(server: Server) -> None:
+def test_no_time_passes_for_a_warm_box(server: Server) -> None:
     server.start("--pool", "0", "--ready-pool", "1")
     build = serving(server, fresh("still"), "one")
     heat(server, build, 1)
@@ -105,7 +105,7 @@ def test_no_time_passes_on_the_shelf(server: Server) -> None:
     before = said(first)[0]
     first.kill()
     eventually(lambda: waiting(server) == 1)
-    time.sleep(4)  # eighty ticks, were it running
+    time.sleep(4)  # nothing may happen: eighty ticks, were it running
     began = time.monotonic()
     box = build.box()
     after = said(box)[0]
@@ -167,7 +167,7 @@ def test_a_limit_that_allows_none(server: Server, option: tuple[str, str]) -> No
 
 
 def processes(server: Server) -> set[int]:
-    """Of boxes of this server, seen by the name of their walls in their control groups."""
+    """Of boxes of this server, seen by their names in their control groups."""
     names = {entry.name for entry in (server.data / "boxes").iterdir()}
     found = set()
     for entry in Path("/proc").iterdir():

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import hashlib
-import time
+import os
 import uuid
+from pathlib import Path
 
 import pytest
 
 from support.recipes import Order, fresh, order, path_of, run, step, tarball
+from support.state import below
+from support.waiting import eventually
 from support.wire import Wire
 
 
@@ -66,14 +69,14 @@ class TestUploadLinks:
         key = hashlib.sha256(fresh("x").encode()).hexdigest()
         link = waiting.wire.call("GET", f"/templates/{waiting.template}/files/{key}").json()
         other = hashlib.sha256(fresh("y").encode()).hexdigest()
-        door = waiting.wire_of(link["url"])
+        store = waiting.wire_of(link["url"])
         forged = path_of(link["url"]).replace(key, other)
         assert forged != path_of(link["url"])
-        got = door.call("PUT", forged, tarball(("f", b"x")), with_key=False)
+        got = store.call("PUT", forged, tarball(("f", b"x")), with_key=False)
         assert got.status == 403
         bare = path_of(link["url"]).split("?")[0]
         assert bare != path_of(link["url"])
-        assert door.call("PUT", bare, b"x", with_key=False).status == 403
+        assert store.call("PUT", bare, b"x", with_key=False).status == 403
         present = waiting.wire.call("GET", f"/templates/{waiting.template}/files/{other}").json()
         assert present["present"] is False
 
@@ -81,12 +84,12 @@ class TestUploadLinks:
         key = hashlib.sha256(fresh("x").encode()).hexdigest()
         path = f"/templates/{waiting.template}/files/{key}"
         link = waiting.wire.call("GET", path).json()
-        door = waiting.wire_of(link["url"])
-        with door.open() as peer:
+        files = Path(os.environ["CLOCHE_DATA"]) / "files"
+        with waiting.wire_of(link["url"]).open() as peer:
             head = f"PUT {path_of(link['url'])} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
             peer.sendall(head.encode() + b"y" * 500)
-            time.sleep(0.2)
-        time.sleep(0.2)
+            eventually(lambda: below(files, f"{key}.new-*"))
+        eventually(lambda: not below(files, f"{key}*"), state=lambda: below(files, f"{key}*"))
         assert waiting.wire.call("GET", path).json()["present"] is False
 
     def test_a_large_file_streams_through(self, wire: Wire) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Server, own_server
 from support.paused import connect, pause
+from support.server import Server, own_server
 from support.state import instance
 from support.tenants import Tenants, compiled, put_program, two_teams
-from support.waiting import eventually
+from support.waiting import eventually, stays
 from support.wire import INTERPRETER_PORT, RawBox
 
 TEMPLATE = "code-interpreter-v1"
@@ -82,7 +82,12 @@ def ask_again_and_again(box: RawBox, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         ask_for_context(box, 1)
-        time.sleep(0.5)
+        time.sleep(0.5)  # between attempts, of which none is waited for
+
+
+def runs(box: RawBox, program: str) -> None:
+    """Waits until a program of that name runs in the box."""
+    eventually(lambda: box.run(f"pgrep -x {program}", user="root")[0] == 0)
 
 
 def first_cell(tenants: Tenants) -> float:
@@ -103,10 +108,9 @@ def first_cell(tenants: Tenants) -> float:
 def test_a_fork_that_enters_has_nothing_to_copy(tenants: Tenants, attacker: RawBox) -> None:
     program = put_program(attacker, "enter_copy")
     attack = Beside(lambda: attacker.run(f"{program} 25", user="root"))
-    time.sleep(1)
+    runs(attacker, "enter_copy")
     for _ in range(5):
         ask_for_context(attacker)
-        time.sleep(2.5)
         first_cell(tenants)
     said = attack.result(40)
     assert isinstance(said, tuple), said
@@ -137,7 +141,8 @@ def test_what_has_a_pid_in_a_box_holds_nothing_of_outside(tenants: Tenants, tmp_
     (zygote,) = zygotes(tenants.server)
     mask = capabilities_of_root(tenants)
     watch = subprocess.Popen([program, str(zygote), "12", mask], stdout=subprocess.PIPE, text=True)
-    time.sleep(1)
+    assert watch.stdout
+    assert watch.stdout.readline() == "watching\n"
     for _ in range(2):
         tenants.victim.create(TEMPLATE, timeout=20)
     out, _ = watch.communicate(timeout=60)
@@ -157,7 +162,7 @@ def test_stopped_processes_of_one_box_hold_up_no_other(tenants: Tenants, attacke
     quiet = min(first_cell(tenants) for _ in range(2))
     program = put_program(attacker, "enter_stop")
     attack = Beside(lambda: attacker.run(f"{program} 30", user="root"))
-    time.sleep(1)
+    runs(attacker, "enter_stop")
     asked = Beside(lambda: ask_again_and_again(attacker, 16))
     took, end = [0.0], time.monotonic() + 16
     while time.monotonic() < end and max(took) < CELL_SECONDS:
@@ -192,8 +197,7 @@ def test_a_box_does_not_choose_its_first_process(tenants: Tenants, attacker: Raw
     assert (code, out.splitlines()[-1]) == (0, "replaced"), out
     assert pause(attacker, memory=False).status == 204
     got = Beside(lambda: connect(attacker).status)
-    time.sleep(7)  # a false agent looks around for eight seconds before it says that it is ready
-    assert false_agents() == []
+    stays(lambda: false_agents() == [], 7)  # a false agent looks around for eight seconds before it says it is ready
     assert got.result(40) == 201
     assert false_agents() == []
     assert attacker.run(f"cat /{REPORT}")[0] != 0

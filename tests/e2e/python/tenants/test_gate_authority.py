@@ -184,7 +184,7 @@ def test_every_question_on_a_crowded_link_is_answered(taken: tuple[Tenants, Link
 
     for _ in range(30):  # nobody reads: the warden answers into its queue, as far as it takes questions
         send()
-        time.sleep(0.1)
+        time.sleep(0.1)  # what must not happen: that it takes more without an end
     while whole + errors < wanted and select.select([link.socket], [], [], 20)[0]:
         got, status, number = struct.unpack_from("<IiQ", link.socket.recv(1 << 20))
         items += got == TYPE["WIRE_ITEM"]

@@ -87,13 +87,18 @@ threads = [threading.Thread(target=bomb, args=(end,)) for _ in range(4)]
 """
 
 
+def connections_to(port: int) -> int:
+    done = subprocess.run(["ss", "-Htn", "state", "established", f"dport = :{port}"], capture_output=True, check=True)
+    return len(done.stdout.splitlines())
+
+
 def latencies(web: Tenants, seconds: float) -> list[float]:
     took, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.monotonic()
         assert web.victim.call("GET", "/health").status == 200
         took.append(time.monotonic() - began)
-        time.sleep(0.02)
+        time.sleep(0.02)  # the pace of the questions
     return sorted(took)
 
 
@@ -101,7 +106,7 @@ def test_an_hpack_bomb_does_not_slow_others_down(web: Tenants) -> None:
     port = urlsplit(web.server.tls_url).port
     attack = subprocess.Popen([sys.executable, "-c", BOMBER, str(port), "8"])
     try:
-        time.sleep(1)
+        eventually(lambda: connections_to(port) >= 4)
         took = latencies(web, 6)
     finally:
         attack.kill()
@@ -376,8 +381,8 @@ def test_clients_that_do_not_read_hold_little(web: Tenants, attacker: RawBox) ->
             link.sendall(f"GET / HTTP/1.1\r\nHost: a\r\n{asked}\r\n".encode())
             links.append(link)
         held, still = 0, 0
-        while still < 20:  # until it grows no more
-            time.sleep(0.1)
+        while still < 20:  # until it grows no more for two seconds
+            time.sleep(0.1)  # between looks
             parts = gate_memory(web.server, inside, FILLS)
             now = sum(parts.values()) - before
             still = still + 1 if now <= held * 1.02 else 0

@@ -157,7 +157,7 @@ def test_mute_agents_keep_nobody_else_waiting(shimmed: Tenants) -> None:
                 for box in boxes
             ]
         )
-        time.sleep(0.5)
+        time.sleep(0.5)  # all twelve requests are with the warden, which shows them nowhere
         worst = max(birth_and_sleep(shimmed.victim) for _ in range(2))
         still = sum(thread.is_alive() for thread in threads)
         for thread in threads:
@@ -186,7 +186,7 @@ def test_a_mute_agent_is_found_out_and_its_box_goes_on_elsewhere(shimmed: Tenant
         box.kill()
 
 
-def test_restored_mute_agents_hold_no_turn(tenants: Tenants) -> None:
+def test_restored_mute_agents_hold_no_place_in_the_queue(tenants: Tenants) -> None:
     """Copies of a box whose agent will hang on a pipe of the box's own when it is told who it is: others' dumps and restores go on."""
     source = tenants.attacker.create(timeout=120)
     try:
@@ -194,7 +194,7 @@ def test_restored_mute_agents_hold_no_turn(tenants: Tenants) -> None:
         answers, threads = all_at_once(
             [lambda: tenants.attacker.call("POST", f"/sandboxes/{source.id}/fork", {"count": 8, "timeout": 60}, timeout=120)]
         )
-        time.sleep(1.5)
+        time.sleep(1.5)  # the copies are restored and their agents hang, which shows nowhere
         worst = birth_and_sleep(tenants.victim)
         still = threads[0].is_alive()
         threads[0].join()
@@ -226,7 +226,7 @@ def test_a_long_queue_of_dumps_is_its_own_teams(one_job: Tenants) -> None:
         answers, threads = all_at_once(
             [lambda box=box: one_job.attacker.call("POST", f"/sandboxes/{box.id}/pause", timeout=120) for box in crowd]
         )
-        time.sleep(0.2)
+        time.sleep(0.2)  # all six requests are in the queue, which shows nowhere
         took = seconds(lambda: one_job.victim.call("POST", f"/sandboxes/{own.id}/pause", timeout=120))
         mine = time.monotonic() - began
         for thread in threads:

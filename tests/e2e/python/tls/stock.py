@@ -46,7 +46,7 @@ async def main() -> dict[str, object]:
 
         handle = await box.commands.run("sleep 60", background=True)
         waiting = asyncio.create_task(handle.wait())
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # the stream is open and stays silent for a moment
         began = time.monotonic()
         seen["killed"] = await interpreter.AsyncSandbox.kill(box.sandbox_id)
         try:

@@ -13,7 +13,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -138,15 +137,16 @@ def test_the_host_name_leads_into_the_box(tls: Tls, secure_box: RawBox) -> None:
     in_box(secure_box, "plain", f"PORT, CERT = 8080, False\n{SERVICE}")
     host = host_of(secure_box, 8080)
     with client(tls, http2=True) as web:
-        for _ in range(600):
-            answer = web.get(
+
+        def served() -> httpx.Response | None:
+            got = web.get(
                 f"https://127.0.0.1:{tls.port}/path?q=1",
                 headers={"Host": f"{host}:{tls.port}"},
                 extensions={"sni_hostname": host},
             )
-            if answer.status_code == 200:
-                break
-            time.sleep(0.1)
+            return got if got.status_code == 200 else None
+
+        answer = eventually(served)
         assert answer.http_version == "HTTP/2"
         assert answer.text == f"inside /path?q=1 {host}:{tls.port}"
     with tls.connect(host, "http/1.1") as raw:
@@ -164,14 +164,15 @@ def test_a_service_that_speaks_tls_is_reached(tls: Tls, secure_box: RawBox) -> N
     assert made[0] == 0, made
     in_box(secure_box, "tls", f"PORT, CERT = 8443, True\n{SERVICE}")
     with client(tls, http2=True) as web:
-        for _ in range(600):
-            answer = web.get(
+
+        def served() -> httpx.Response | None:
+            got = web.get(
                 f"{tls.url}/deep",
                 headers={"E2b-Sandbox-Id": secure_box.id, "E2b-Sandbox-Port": "8443"},
             )
-            if answer.status_code == 200:
-                break
-            time.sleep(0.1)
+            return got if got.status_code == 200 else None
+
+        answer = eventually(served)
         assert answer.text.startswith("inside /deep")
 
 
@@ -221,10 +222,7 @@ def test_a_renewed_certificate_is_taken_up_and_nobody_is_dropped(tls: Tls) -> No
             check=True,
             capture_output=True,
         )
-        end = time.monotonic() + 60
-        while serial(tls) == before:
-            assert time.monotonic() < end
-            time.sleep(0.2)
+        eventually(lambda: serial(tls) != before)
         stream = old.extensions["network_stream"].get_extra_info("ssl_object")
         again = web.get(f"{tls.url}/health")
         assert again.status_code == 200
