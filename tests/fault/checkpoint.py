@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import xml.etree.ElementTree as xml
 from collections import Counter
 from pathlib import Path
 
@@ -213,6 +214,28 @@ def owned_by_nobody(server: Server) -> set[str]:
     return {name for name in found if not name.startswith(("boxes/ready-", "boxes/zygote-"))}
 
 
+class Report:
+    """Tells every case as it ends, and all of them as JUnit XML in $TEST_REPORT where that is set."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.suite = xml.Element("testsuite", name="checkpoint faults")
+
+    def add(self, name: str, told: str, wrong: str | None) -> None:
+        case = xml.SubElement(self.suite, "testcase", classname="checkpoint", name=name)
+        line = f"{name}: {told}" if told else name
+        if wrong is None:
+            print(f"ok    {line}", flush=True)
+            return
+        xml.SubElement(case, "failure", message=wrong[:160]).text = f"seed {self.seed}: {told}\n{wrong}"
+        print(f"FAIL  {name} (seed {self.seed}): {told}\n      {wrong}", flush=True)
+
+    def write(self) -> int:
+        if path := os.environ.get("TEST_REPORT"):
+            xml.ElementTree(self.suite).write(path, encoding="utf-8", xml_declaration=True)
+        return sum(case.find("failure") is not None for case in self.suite)
+
+
 def main() -> int:
     rounds = int(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] else random.randrange(1 << 30)
@@ -224,7 +247,8 @@ def main() -> int:
     counts: Counter[str] = Counter()
     kills: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
-    failed = lost = leaks = 0
+    lost = leaks = 0
+    report = Report(seed)
     try:
         subjects = [Subject(server, number) for number in range(BOXES)]
         for number in range(rounds):
@@ -236,12 +260,9 @@ def main() -> int:
             counts[f"{turn.what} {turn.answer.status if turn.answer else 'none'}"] += 1
             kills.update(turn.hit)
             outcomes[turn.found.split()[0]] += 1
-            if not wrong:
-                print(f"ok    round {number + 1}: {turn.line}", flush=True)
-            else:
-                failed += 1
+            report.add(f"round {number + 1}", turn.line, wrong)
+            if wrong:
                 lost += 1
-                print(f"FAIL  round {number + 1} (seed {seed}): {turn.line}\n      {wrong}", flush=True)
                 server.wire.call("DELETE", f"/sandboxes/{turn.subject.id}")
                 subjects = [one for one in subjects if one is not turn.subject] + [Subject(server, rounds + number)]
         for subject in subjects:
@@ -249,21 +270,15 @@ def main() -> int:
         deadline = time.monotonic() + 60
         while (left := owned_by_nobody(server)) and time.monotonic() < deadline:
             time.sleep(0.2)
-        if not left:
-            print("ok    nothing left in the data directory")
-        else:
-            failed += 1
-            leaks += len(left)
-            print(f"FAIL  left in the data directory (seed {seed})\n      {sorted(left)}")
+        leaks += len(left)
+        report.add("nothing left in the data directory", "", str(sorted(left)) if left else None)
     finally:
         log = server.log()
         server.close()
-    if left := leaked(before, str(server.data)):
-        failed += 1
-        leaks += len(left)
-        print(f"FAIL  left on the machine (seed {seed})\n      {sorted(left)}")
-    else:
-        print("ok    nothing left on the machine")
+    left = leaked(before, str(server.data))
+    leaks += len(left)
+    report.add("nothing left on the machine", "", str(sorted(left)) if left else None)
+    failed = report.write()
     if failed:
         print(log)
     print("answers:", ", ".join(f"{name} x{n}" for name, n in sorted(counts.items())))

@@ -260,6 +260,7 @@ int main(int argc, char **argv)
   if (strncmp(mode, "ring", 4) == 0) {
     take_packet(0);
     say("R", 1);
+    close(BOOT); /* the launch is over at its end */
     forge_ring_by_name();
     if (!is_mode("ring-link") && !is_mode("ring-fifo"))
       forge_ring();
