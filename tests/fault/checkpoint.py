@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crashes at random moments of pauses, resumes, forks and snapshots.
 
-Each round begins something with a box and kills the warden, criu or both with SIGKILL a random moment later. The request may
-then succeed or fail, as it likes. What must hold: the box is there, running or asleep, with its memory, files and processes as
-they were; and in the end nothing is left on the machine, and nothing under the data directory that no box or snapshot owns.
+Each round begins something with a box and kills the warden, criu or both with SIGKILL a random moment later. The
+request may then succeed or fail, as it likes. What must hold: the box is there, running or asleep, with its memory,
+files and processes as they were; and in the end nothing is left on the machine, and nothing under the data directory
+that no box or snapshot owns.
 
 """
 
@@ -65,7 +66,8 @@ def descendants(pid: int) -> list[int]:
 
 
 def is_criu(pid: int) -> bool:
-    """Criu itself and its helpers. Processes it makes for a box have its name at first, too, but live in the box's namespace."""
+    """Criu itself and its helpers. Processes it makes for a box have its name at first, too, but live in the box's
+    namespace."""
     with contextlib.suppress(OSError):
         if Path(f"/proc/{pid}/comm").read_text().strip() == "criu":
             return os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid")

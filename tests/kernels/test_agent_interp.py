@@ -2,7 +2,8 @@
 """The agent's code-interpreter API, driven over HTTP as a client does, with the real kernels in a throwaway template.
 
 The agent runs in its own mount and pid namespaces on an overlay of the built default template, so it needs root and the
-template store ($CLOCHE_TEMPLATES, default /var/cache/cloche). $CLOCHE_AGENT names the program, default build/src/agent/cloche-agent.
+template store ($CLOCHE_TEMPLATES, default /var/cache/cloche). $CLOCHE_AGENT names the program, default
+build/src/agent/cloche-agent.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Box:
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
-    def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+    def call(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
         c = self.connect()
         text = body if isinstance(body, str) or body is None else json.dumps(body)
         c.request(method, path, text, headers or {})
@@ -82,7 +85,8 @@ class Box:
 
 
 def leave(c: http.client.HTTPConnection) -> None:
-    """Closes in order, as the gate does for a client that left. Closing with bytes unread alone would send a reset, which says cut off."""
+    """Closes in order, as the gate does for a client that left. Closing with bytes unread alone would send a reset,
+    which says cut off."""
     c.sock.shutdown(socket.SHUT_WR)
     c.close()
 
@@ -133,7 +137,9 @@ exec chroot {root} /opt/agent/agent
 """
     port = free_port()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = dict(os.environ, CLOCHE_INTERP_PORT=str(port), CLOCHE_AGENT_PORT=str(free_port()), CLOCHE_QUEUE_MAX="20")
+    environment = dict(
+        os.environ, CLOCHE_INTERP_PORT=str(port), CLOCHE_AGENT_PORT=str(free_port()), CLOCHE_QUEUE_MAX="20"
+    )
     process = subprocess.Popen(
         ["unshare", "--kill-child=SIGKILL", "-mpf", "bash", "-c", f"exec 3<&{theirs.fileno()}\n" + script],
         env=environment,
@@ -187,7 +193,9 @@ def test_every_byte_is_ascii_and_line_separators_are_escaped(box: Box) -> None:
 def test_one_event_is_one_chunk(box: Box) -> None:
     body = json.dumps({"code": "print(1); 2"}).encode()
     with socket.create_connection(("127.0.0.1", box.port), timeout=30) as s:
-        s.sendall(b"POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+        s.sendall(
+            b"POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
+        )
         data = b""
         while piece := s.recv(65536):
             data += piece
@@ -209,9 +217,16 @@ def test_quotes_are_stripped_once(box: Box) -> None:
 
 
 def test_output_keeps_the_order_it_was_written_in(box: Box) -> None:
-    steps = ["print('p', i)", "os.write(1, b'w %d\\n' % i)", "os.system('echo c %d' % i)", "subprocess.run(['echo', 'd', str(i)])"]
+    steps = [
+        "print('p', i)",
+        "os.write(1, b'w %d\\n' % i)",
+        "os.system('echo c %d' % i)",
+        "subprocess.run(['echo', 'd', str(i)])",
+    ]
     body = "".join(f"\n {step}; time.sleep(0.01)" for step in steps)
-    text = "".join(e["text"] for e in box.run("import os, subprocess, time\nfor i in range(10):" + body) if e["type"] == "stdout")
+    text = "".join(
+        e["text"] for e in box.run("import os, subprocess, time\nfor i in range(10):" + body) if e["type"] == "stdout"
+    )
     assert text == "".join(f"p {i}\nw {i}\nc {i}\nd {i}\n" for i in range(10))
 
 
@@ -356,7 +371,11 @@ def test_a_deleted_default_is_made_anew(box: Box) -> None:
 
 @pytest.mark.parametrize(
     ("code", "cause"),
-    [("import os; os._exit(3)", "status 3"), ("import os; os.kill(os.getpid(), 11)", "signal 11"), ("import os; os.kill(os.getpid(), 9)", "signal 9")],
+    [
+        ("import os; os._exit(3)", "status 3"),
+        ("import os; os.kill(os.getpid(), 11)", "signal 11"),
+        ("import os; os.kill(os.getpid(), 9)", "signal 9"),
+    ],
 )
 def test_death_is_told_at_once_with_its_cause(box: Box, code: str, cause: str) -> None:
     cid = box.context(cwd="/root")
@@ -395,7 +414,10 @@ def test_variables_of_one_run_are_put_back(box: Box) -> None:
 
 def test_a_context_starts_in_its_working_directory(box: Box) -> None:
     quoted = "/home/user/it's \"quoted\""
-    assert box.text("import os; print(os.getcwd()); os.getcwd() == " + repr(quoted), context_id=box.context(cwd=quoted)) == "True"
+    assert (
+        box.text("import os; print(os.getcwd()); os.getcwd() == " + repr(quoted), context_id=box.context(cwd=quoted))
+        == "True"
+    )
     assert box.text("import os; os.getcwd()", context_id=box.context(cwd="/root")) == "/root"
     before = box.contexts()
     assert box.call("POST", "/contexts", {"cwd": "/not/there"}) == (500, b"Failed to set working directory")
@@ -467,7 +489,9 @@ def test_an_abandoned_cell_is_interrupted_in_every_language(
         ("java", "System.exit(4);", "System.out.println(1 + 1);", "2"),
     ],
 )
-def test_a_kernel_that_exits_is_replaced_in_every_language(box: Box, language: str, code: str, ask: str, answer: str) -> None:
+def test_a_kernel_that_exits_is_replaced_in_every_language(
+    box: Box, language: str, code: str, ask: str, answer: str
+) -> None:
     cid = box.context(language=language)
     assert error_of(box.run(code, context_id=cid))["name"] == "ContextRestarting"
     text = "".join(e["text"] for e in box.run(ask, context_id=cid) if e["type"] == "stdout")
@@ -552,7 +576,10 @@ def test_a_foreign_jupyter_kernel_is_driven_over_zeromq(box: Box) -> None:
     events = box.run('print("é"); 1+1', **foreign)
     assert kinds(events) == ["number_of_executions", "stdout", "result", "end_of_execution"]
     assert error_of(box.run("%nomagic", **foreign))["name"] == "UsageError"
-    assert box.text("import os; os.environ['FOO'], os.environ['TEST_ENV_VAR']", env_vars={"FOO": "b'r"}, **foreign) == '("b\'r", \'supertest\')'
+    assert (
+        box.text("import os; os.environ['FOO'], os.environ['TEST_ENV_VAR']", env_vars={"FOO": "b'r"}, **foreign)
+        == "(\"b'r\", 'supertest')"
+    )
     assert box.text("os.environ.get('FOO', 'default')", **foreign) == "default"
     c, _ = box.open("import time; time.sleep(300)", **foreign)
     time.sleep(0.5)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates that begin with images: fetched by the real program from a real registry on loopback, unpacked in a real box."""
+"""Templates that begin with images: fetched by the real program from a real registry on loopback, unpacked in a real
+box."""
 
 import base64
 import contextlib
@@ -255,7 +256,9 @@ class Sources(unittest.TestCase):
         return self.push(path, self.registry, f"behind/{name}:1").split("/", 1)[1]
 
     def test_a_google_service_account_is_the_password_of_its_user(self) -> None:
-        account = json.dumps({"type": "service_account", "project_id": "p", "private_key": "-----BEGIN\n\"x\"\n" + "k" * 1700})
+        account = json.dumps(
+            {"type": "service_account", "project_id": "p", "private_key": '-----BEGIN\n"x"\n' + "k" * 1700}
+        )
         proxy = PasswordProxy(self.registry.host, "_json_key", account)
         self.addCleanup(proxy.stop)
         name = f"{proxy.host}/{self.private_image('google')}"
@@ -272,7 +275,12 @@ class Sources(unittest.TestCase):
         self.addCleanup(tokens.stop)
         self.addCleanup(proxy.stop)
         name = f"{proxy.host}/{self.private_image('amazon')}"
-        given = {"type": "aws", "awsAccessKeyId": account.key, "awsSecretAccessKey": account.secret, "awsRegion": account.region}
+        given = {
+            "type": "aws",
+            "awsAccessKeyId": account.key,
+            "awsSecretAccessKey": account.secret,
+            "awsRegion": account.region,
+        }
         fs, told = self.good(name, registry=json.dumps(given), ecr=f"http://{tokens.host}")
         self.assertEqual((fs / "inside").read_bytes(), b"amazon")
         self.assertEqual(len(account.asked), 1)
@@ -323,7 +331,8 @@ class Sources(unittest.TestCase):
         self.assertEqual([text[:80] for text in seen if secret in text and "source_probe" not in text], [])
 
     def test_credentials_are_read_by_a_process_without_rights(self) -> None:
-        """Client JSON and the cloud's response are parsed by a helper that has no rights, never by the warden as root."""
+        """Client JSON and the cloud's response are parsed by a helper that has no rights, never by the warden as
+        root."""
         seen: list[str] = []
 
         class Slow(Quiet):
@@ -573,7 +582,9 @@ class Sources(unittest.TestCase):
     def test_the_limit_holds_for_all_layers_together(self) -> None:
         halves = [[Member("a", b"\1" * (700 << 10))], [Member("b", b"\2" * (700 << 10))]]
         self.assertIn("larger than 1 MiB", self.refused("halves", halves, size_mb="1"))
-        self.assertIn("larger than 1 MiB", self.bad("oci:halves", dir=str(self.top / "images"), size_mb="1", layers="0"))
+        self.assertIn(
+            "larger than 1 MiB", self.bad("oci:halves", dir=str(self.top / "images"), size_mb="1", layers="0")
+        )
 
     def test_devices_are_left_out_and_told(self) -> None:
         fs, told = self.local("devices", [[Member("dev/null", kind=CHAR, mode=0o666), Member("x", b"1")]])

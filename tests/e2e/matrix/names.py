@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of sandboxes for programs that must not be changed.
 
-Stock clients that know no E2B_SANDBOX_URL ask for https://PORT-ID.DOMAIN. Names says that everything under DOMAIN is this
-machine, as a wildcard record would: a resolver on a loopback address of its own, and a mount namespace for each program
-in which /etc/resolv.conf points to it. Nothing outside that namespace changes, and no query leaves the machine.
+Stock clients that know no E2B_SANDBOX_URL ask for https://PORT-ID.DOMAIN. Names says that everything under DOMAIN is
+this machine, as a wildcard record would: a resolver on a loopback address of its own, and a mount namespace for each
+program in which /etc/resolv.conf points to it. Nothing outside that namespace changes, and no query leaves the
+machine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from typing import Self
 
 HEADER = struct.Struct(">6H")
 A, IN = 1, 1
-WRAPPER = 'mount --bind "$1/resolv.conf" /etc/resolv.conf && mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf && shift && exec "$@"'
+WRAPPER = (
+    'mount --bind "$1/resolv.conf" /etc/resolv.conf && mount --bind "$1/nsswitch.conf" '
+    '/etc/nsswitch.conf && shift && exec "$@"'
+)
 
 
 def question(packet: bytes) -> tuple[str, int, int]:

@@ -104,7 +104,7 @@ step('files', async () => {
 async function writeMany(files) {
   const many = ['one', 'two'].map((name) => ({ path: `work/many/${name}`, data: name }))
   if (files.writeFiles) await files.writeFiles(many)
-  else if (/Array\.isArray/.test(files.write.toString()) || /pathOrFiles/.test(files.write.toString())) await files.write(many)
+  else if (/Array\.isArray|pathOrFiles/.test(files.write.toString())) await files.write(many)
   else return
   same((await files.list('work/many')).map((each) => each.name).sort(), ['one', 'two'])
   same(await files.read('work/many/two'), 'two')
@@ -112,7 +112,8 @@ async function writeMany(files) {
 
 step('commands', async () => {
   const { commands } = box()
-  const done = await commands.run('echo $A; pwd; id -un; echo err >&2', { envs: { A: 'b c' }, cwd: '/tmp', user: 'root' })
+  const options = { envs: { A: 'b c' }, cwd: '/tmp', user: 'root' }
+  const done = await commands.run('echo $A; pwd; id -un; echo err >&2', options)
   same([done.stdout, done.stderr, done.exitCode], ['b c\n/tmp\nroot\n', 'err\n', 0])
   await assert.rejects(commands.run('echo gone; exit 7'), (error) => {
     same([error.constructor, error.exitCode, error.stdout], [e2b.CommandExitError, 7, 'gone\n'])
@@ -146,12 +147,14 @@ step('stdin', async () => {
 step('pty', async () => {
   const { pty } = box()
   const heard = []
-  const handle = await pty.create({ rows: 24, cols: 80, cwd: '/tmp', envs: { IN_PTY: 'yes' }, onData: (data) => void heard.push(data) })
+  const onData = (data) => void heard.push(data)
+  const handle = await pty.create({ rows: 24, cols: 80, cwd: '/tmp', envs: { IN_PTY: 'yes' }, onData })
   await pty.resize(handle.pid, { rows: 33, cols: 99 })
   await pty.sendInput(handle.pid, new TextEncoder().encode('stty size; echo $IN_PTY-$((6 * 7)); pwd; exit 0\n'))
   same((await handle.wait()).exitCode, 0)
   const text = Buffer.concat(heard).toString()
-  for (const wanted of ['33 99', 'yes-42', '/tmp']) assert.ok(text.includes(wanted), `'${wanted}' is not in ${JSON.stringify(text)}`)
+  for (const wanted of ['33 99', 'yes-42', '/tmp'])
+    assert.ok(text.includes(wanted), `'${wanted}' is not in ${JSON.stringify(text)}`)
 })
 
 step('watch', async () => {
@@ -276,7 +279,8 @@ step('run_code', async () => {
   same((await it.runCode('x = 41')).text, undefined)
   same((await it.runCode('x + 1')).text, '42')
   const heard = []
-  const done = await it.runCode("import sys\nprint('out')\nprint('err', file=sys.stderr)", { onStdout: (line) => void heard.push(line.line) })
+  const onStdout = (line) => void heard.push(line.line)
+  const done = await it.runCode("import sys\nprint('out')\nprint('err', file=sys.stderr)", { onStdout })
   same([done.logs.stdout, done.logs.stderr, heard], [['out\n'], ['err\n'], ['out\n']])
   const failed = (await it.runCode('1 / 0')).error
   same([failed.name, failed.value], ['ZeroDivisionError', 'division by zero'])

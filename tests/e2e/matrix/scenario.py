@@ -3,10 +3,10 @@
 
     scenario.py WAY
 
-Runs every step with whatever version of e2b and e2b-code-interpreter is on the path and prints one JSON object per step:
-its name, its state ("ok", "absent" or "FAIL") and why. A step raises Absent only when the client itself has no such call;
-everything else that goes wrong is a failure. WAY is "url" (one address for API and sandboxes) or "domain" (a name per
-sandbox). What a version calls differently is asked of the client, never of its version number.
+Runs every step with whatever version of e2b and e2b-code-interpreter is on the path and prints one JSON object per
+step: its name, its state ("ok", "absent" or "FAIL") and why. A step raises Absent only when the client itself has no
+such call; everything else that goes wrong is a failure. WAY is "url" (one address for API and sandboxes) or "domain"
+(a name per sandbox). What a version calls differently is asked of the client, never of its version number.
 """
 
 from __future__ import annotations
@@ -351,7 +351,9 @@ async def in_async() -> None:
     box = await e2b.AsyncSandbox.create(template="base", timeout=120)
     try:
         lines: list[str] = []
-        handle = await box.commands.run("for i in 1 2 3; do echo $i; sleep 0.1; done", background=True, on_stdout=lines.append)
+        handle = await box.commands.run(
+            "for i in 1 2 3; do echo $i; sleep 0.1; done", background=True, on_stdout=lines.append
+        )
         await box.files.write("one", "1")
         same(await box.files.read("one"), "1")
         same((await handle.wait()).exit_code, 0)
@@ -439,7 +441,9 @@ def _run_code() -> None:
     same(box.run_code("x = 41").text, None)
     same(box.run_code("x + 1").text, "42")
     heard: list[str] = []
-    done = box.run_code("import sys\nprint('out')\nprint('err', file=sys.stderr)", on_stdout=lambda line: heard.append(line.line))
+    done = box.run_code(
+        "import sys\nprint('out')\nprint('err', file=sys.stderr)", on_stdout=lambda line: heard.append(line.line)
+    )
     same((done.logs.stdout, done.logs.stderr, heard), (["out\n"], ["err\n"], ["out\n"]))
     failed = box.run_code("1 / 0")
     same((failed.error.name, failed.error.value), ("ZeroDivisionError", "division by zero"))

@@ -38,7 +38,9 @@ async def use_async() -> None:
         assert (await backend.aexecute("echo hello")).output == "hello\n"
         assert (await backend.awrite("/home/user/a", "text")).error is None
         assert "text" in str((await backend.aread("/home/user/a")).file_data)
-        assert [each["path"] for each in (await backend.als("/home/user/")).entries or [] if each["path"].endswith("/a")]
+        assert [
+            each["path"] for each in (await backend.als("/home/user/")).entries or [] if each["path"].endswith("/a")
+        ]
     finally:
         await sandbox.kill()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openai-agents: a sandbox session of E2BSandboxClient: commands, files, terminal, keeping the workspace, coming back."""
+"""openai-agents: a sandbox session of E2BSandboxClient: commands, files, terminal, keeping the workspace, coming
+back."""
 
 from __future__ import annotations
 

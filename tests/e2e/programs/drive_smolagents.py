@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """smolagents: a CodeAgent whose code runs in a sandbox (executor_type="e2b").
 
-The model is a script: it answers with the code that it is given. Everything between agent and sandbox is the stock thing.
+The model is a script: it answers with the code that it is given. Everything between agent and sandbox is the stock
+thing.
 """
 
 from __future__ import annotations

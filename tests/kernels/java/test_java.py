@@ -211,7 +211,10 @@ def test_the_kernel_counts_and_leaves(fresh: Kernel) -> None:
 
 
 def test_children_do_not_get_the_protocol(java: Kernel) -> None:
-    code = 'new String(new ProcessBuilder("sh", "-c", "echo oops >&3 && echo leaked || echo closed").start().getInputStream().readAllBytes())'
+    code = (
+        'new String(new ProcessBuilder("sh", "-c", "echo oops >&3 && echo leaked || echo '
+        'closed").start().getInputStream().readAllBytes())'
+    )
     assert java.run(code).text == "closed\n"
 
 

@@ -95,7 +95,8 @@ plt.plot(np.array(["2024-01-01T00:00:00.5", "2024-01-02", "2024-01-04"], dtype="
 plt.show()""",
     "line_aware_datetimes": """\
 zone = datetime.timezone(datetime.timedelta(hours=2))
-plt.plot([datetime.datetime(2024, 1, 1, 12, tzinfo=zone), datetime.datetime(2024, 1, 2, 0, 0, 0, 250000, tzinfo=zone)], [1, 2])
+plt.plot([datetime.datetime(2024, 1, 1, 12, tzinfo=zone), datetime.datetime(2024, 1, 2, 0, 0, 0, 250000, tzinfo=zone)],
+         [1, 2])
 plt.show()""",
     "line_pandas_dates": """\
 import pandas as pd

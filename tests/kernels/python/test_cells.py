@@ -95,7 +95,10 @@ def test_an_error_tells_where(kernel: Client) -> None:
 
 
 def test_causes_come_first_and_notes_last(shared: Client) -> None:
-    code = "try:\n    {}['k']\nexcept KeyError as e:\n    error = ValueError('bad')\n    error.add_note('look here')\n    raise error from e"
+    code = (
+        "try:\n    {}['k']\nexcept KeyError as e:\n    error = ValueError('bad')\n"
+        "    error.add_note('look here')\n    raise error from e"
+    )
     trace = shared.run(code).error["traceback"]
     assert [line for line in trace if line.startswith(("KeyError:", "\nThe above", "ValueError:", "look"))] == [
         "KeyError: 'k'",
@@ -291,7 +294,9 @@ def test_a_box_made_from_anothers_memory_draws_its_own_numbers(kernel: Client) -
 
 
 def test_a_cell_that_runs_meanwhile_draws_its_own_numbers(kernel: Client) -> None:
-    cell = "random.seed(1); n.seed(1); import os, signal, time; {}; time.sleep(0.1); [random.random(), float(n.random())]"
+    cell = (
+        "random.seed(1); n.seed(1); import os, signal, time; {}; time.sleep(0.1); [random.random(), float(n.random())]"
+    )
     kernel.run("import random, numpy.random as n")
     fixed = kernel.run(cell.format("pass")).value
     assert kernel.run(cell.format("pass")).value == fixed
@@ -414,7 +419,8 @@ def test_a_cell_may_await_at_top_level(shared: Client) -> None:
 
 def test_tasks_go_on_while_cells_await_and_between_cells(kernel: Client) -> None:
     kernel.run(
-        "import asyncio\nseen = []\nasync def tick():\n    while True:\n        seen.append(1)\n        await asyncio.sleep(0.01)"
+            "import asyncio\nseen = []\nasync def tick():\n    while True:\n"
+            "        seen.append(1)\n        await asyncio.sleep(0.01)"
     )
     assert kernel.run("task = asyncio.create_task(tick())").error is None
     kernel.run("await asyncio.sleep(0.1)")

@@ -55,7 +55,8 @@ class Rich:
     def _repr_html_(self): return '<i>'
     def _repr_jpeg_(self): return b'jpeg'
     def _repr_pdf_(self): return b'pdf'
-    def _repr_mimebundle_(self, include=None, exclude=None): return {'application/x-own': {'n': 1.0}, 'text/html': '<u>'}
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {'application/x-own': {'n': 1.0}, 'text/html': '<u>'}
     def _repr_e2b_data_(self): return {'a': [1]}
     def _repr_e2b_chart_(self): return {'type': 'unknown', 'title': None, 'elements': []}
 Rich()"""

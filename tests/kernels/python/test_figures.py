@@ -42,7 +42,10 @@ def test_a_lone_kernel_draws_too(lone: Client) -> None:
 def test_show_displays_in_order_of_numbers_and_closes(kernel: Client) -> None:
     outcome = kernel.run(
         PLT
-        + "for n in (3, 1, 2):\n    plt.figure(n, figsize=(n, n)); plt.plot([1, 2])\nprint('before')\nplt.show()\nprint('after', plt.get_fignums())"
+        + (
+            "for n in (3, 1, 2):\n    plt.figure(n, figsize=(n, n)); plt.plot([1, 2])\nprint('before')\n"
+            "plt.show()\nprint('after', plt.get_fignums())"
+        )
     )
     assert [e["ev"] for e in outcome.events] == ["count", "stream", "display", "display", "display", "stream", "done"]
     assert [text for _, text in shown(outcome)] == [f"<Figure size {n}00x{n}00 with 1 Axes>" for n in (1, 2, 3)]
@@ -104,7 +107,10 @@ def test_savefig_of_a_raster_file_shows_it(kernel: Client, tmp_path: Any) -> Non
 
 
 def test_savefig_of_other_files_shows_nothing_more(kernel: Client, tmp_path: Any) -> None:
-    code = f"import io\nplt.plot([1, 2]);\nfor f in ('a.pdf', 'a.svg'): plt.savefig({str(tmp_path)!r} + '/' + f)\nplt.savefig(io.BytesIO())"
+    code = (
+        f"import io\nplt.plot([1, 2]);\nfor f in ('a.pdf', 'a.svg'): "
+        f"plt.savefig({str(tmp_path)!r} + '/' + f)\nplt.savefig(io.BytesIO())"
+    )
     assert shown(kernel.run(PLT + code)) == [FIGURE]
 
 
@@ -183,7 +189,10 @@ def test_other_ways_of_saving_show_nothing(kernel: Client, tmp_path: Any) -> Non
 
 
 def test_saving_inside_a_library_shows_nothing(kernel: Client, tmp_path: Any) -> None:
-    code = "import sys, types, sysconfig\ncode = compile('def f(im, p): im.save(p)', sysconfig.get_path('purelib') + '/lib.py', 'exec')\nns = {'__name__': 'lib'}\nexec(code, ns)\n"
+    code = (
+        "import sys, types, sysconfig\ncode = compile('def f(im, p): im.save(p)', "
+        "sysconfig.get_path('purelib') + '/lib.py', 'exec')\nns = {'__name__': 'lib'}\nexec(code, ns)\n"
+    )
     assert kernel.run(PIL + code + f"ns['f'](im, {str(tmp_path / 'a.png')!r})").results == []
     assert (tmp_path / "a.png").exists()
 

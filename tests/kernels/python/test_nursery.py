@@ -43,7 +43,10 @@ def test_large_operations_start_their_threads_in_the_fork(kernel: Client) -> Non
     count = "import os, numpy as np; a = np.ones((700, 700)); before = len(os.listdir('/proc/self/task'))\n"
     outcome = kernel.run(
         count
-        + "b = a @ a\n(before, len(os.listdir('/proc/self/task')), float(b[0, 0]), os.process_cpu_count() if hasattr(os, 'process_cpu_count') else os.cpu_count())"
+        + (
+            "b = a @ a\n(before, len(os.listdir('/proc/self/task')), float(b[0, 0]), "
+            "os.process_cpu_count() if hasattr(os, 'process_cpu_count') else os.cpu_count())"
+        )
     )
     before, after, product, cores = outcome.value.strip("()").split(", ")
     assert (before, product) == ("1", "700.0")
@@ -58,7 +61,8 @@ def test_each_fork_has_a_session_of_its_own(kernel: Client) -> None:
 def test_forks_draw_different_numbers(nursery: Client) -> None:
     code = """\
 import random, numpy, uuid, tempfile, secrets, multiprocessing
-[random.random(), float(numpy.random.rand()), float(numpy.random.default_rng().random()), str(uuid.uuid4()), str(uuid.uuid1()),
+[random.random(), float(numpy.random.rand()), float(numpy.random.default_rng().random()), str(uuid.uuid4()),
+str(uuid.uuid1()),
  next(tempfile._get_candidate_names()), secrets.token_hex(), multiprocessing.current_process().authkey.hex()]"""
     draws = []
     for _ in range(3):

@@ -32,7 +32,10 @@ def test_print_behaves_like_print(shared: Client) -> None:
 def test_output_is_there_at_once(kernel: Client, tmp_path: Path) -> None:
     """The cell goes on only when what it said was heard."""
     heard = tmp_path / "heard"
-    kernel.start(f"import os, time\nprint('a', end='')\nwhile not os.path.exists({str(heard)!r}):\n    time.sleep(0.01)\nprint('b')")
+    kernel.start(
+            f"import os, time\nprint('a', end='')\n"
+            f"while not os.path.exists({str(heard)!r}):\n    time.sleep(0.01)\nprint('b')"
+    )
     kernel.next()
     assert kernel.next()["text"] == "a"
     heard.touch()
@@ -45,7 +48,10 @@ def test_both_streams_keep_their_order(shared: Client) -> None:
 
 
 def test_output_of_child_processes_is_in_its_place(shared: Client) -> None:
-    code = "import subprocess\nprint('a')\nsubprocess.run('echo b; echo c >&2', shell=True)\nprint('d')\nimport os\nos.write(1, b'e\\n');"
+    code = (
+        "import subprocess\nprint('a')\nsubprocess.run('echo b; echo c >&2', shell=True)\n"
+        "print('d')\nimport os\nos.write(1, b'e\\n');"
+    )
     assert shape(shared.run(code).events) == [
         ("stdout", "a\n"),
         ("stdout", "b\n"),
@@ -61,7 +67,10 @@ def test_results_wait_for_older_output_of_children(shared: Client) -> None:
 
 
 def test_the_streams_look_like_files(shared: Client) -> None:
-    code = "import sys\nsys.stdout.isatty(), sys.stdout.encoding, sys.stdout.fileno(), sys.stderr.fileno(), sys.stdout.writable()"
+    code = (
+        "import sys\nsys.stdout.isatty(), sys.stdout.encoding, sys.stdout.fileno(), "
+        "sys.stderr.fileno(), sys.stdout.writable()"
+    )
     assert shared.run(code).value == "(False, 'utf-8', 1, 2, True)"
     assert (
         shared.run("sys.stdout.reconfigure(line_buffering=True); sys.stdout.flush(); sys.stdout.write('abc')").value
@@ -72,7 +81,10 @@ def test_the_streams_look_like_files(shared: Client) -> None:
 
 
 def test_bytes_go_to_the_same_stream(shared: Client) -> None:
-    code = "import sys\nprint('a')\nsys.stdout.buffer.write('é'.encode()[:1]); sys.stdout.buffer.write('é'.encode()[1:] + b'\\n')\nprint('b');"
+    code = (
+        "import sys\nprint('a')\nsys.stdout.buffer.write('é'.encode()[:1]); "
+        "sys.stdout.buffer.write('é'.encode()[1:] + b'\\n')\nprint('b');"
+    )
     assert shared.run(code).stdout == "a\né\nb\n"
     assert shared.run("sys.stdout.buffer.write(b'half \\xc3');").stdout == "half \ufffd"
 
@@ -114,7 +126,10 @@ ts = [threading.Thread(target=work, args=(n,)) for n in range(4)]
 
 
 def test_a_thread_is_heard_in_the_next_run_and_not_between(kernel: Client) -> None:
-    code = "import threading, time\nstop = False\ndef talk():\n    while not stop:\n        print('tick'); time.sleep(0.01)\nt = threading.Thread(target=talk); t.start()"
+    code = (
+        "import threading, time\nstop = False\ndef talk():\n    while not stop:\n"
+        "        print('tick'); time.sleep(0.01)\nt = threading.Thread(target=talk); t.start()"
+    )
     kernel.run(code)
     time.sleep(0.2)
     assert kernel.received == b""
@@ -150,13 +165,19 @@ def test_a_forked_child_that_goes_on_does_not_answer(kernel: Client) -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_multiprocessing_pool_returns_its_results(kernel: Client, method: str) -> None:
-    code = f"import multiprocessing as mp, math\nwith mp.get_context({method!r}).Pool(2) as p: r = p.map(math.factorial, [3, 4])\nr"
+    code = (
+        f"import multiprocessing as mp, math\n"
+        f"with mp.get_context({method!r}).Pool(2) as p: r = p.map(math.factorial, [3, 4])\nr"
+    )
     outcome = kernel.run(code)
     assert outcome.value == "[6, 24]", outcome.events
 
 
 def test_children_do_not_inherit_the_protocol(shared: Client) -> None:
-    code = "import subprocess, sys, os\nsubprocess.run(['ls', '/proc/self/fd'], close_fds=False, capture_output=True, text=True).stdout.split()"
+    code = (
+        "import subprocess, sys, os\nsubprocess.run(['ls', '/proc/self/fd'], close_fds=False, "
+        "capture_output=True, text=True).stdout.split()"
+    )
     fds = shared.run(code).main["application/json"]
     me = f"/proc/{shared.ready['pid']}/fd"
     inherited = {fd for fd in os.listdir(me) if os.readlink(f"{me}/{fd}").startswith("socket:")}

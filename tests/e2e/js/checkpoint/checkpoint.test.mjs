@@ -35,7 +35,8 @@ for (const [version, sdk] of Object.entries(generations)) {
         assert.equal(await again.files.read('kept.txt'), 'kept')
         await countsOn(again)
         assert.ok((await again.commands.list()).some((process) => process.pid === running.pid))
-        const said = await again.commands.run('curl -s -o /dev/null -w "%{http_code}" http://127.0.0.1:8910/; echo $GIVEN')
+        const curl = 'curl -s -o /dev/null -w "%{http_code}" http://127.0.0.1:8910/'
+        const said = await again.commands.run(`${curl}; echo $GIVEN`)
         assert.equal(said.stdout, '200yes\n')
         assert.equal((await box.commands.run('echo the old handle')).stdout, 'the old handle\n')
       }))

@@ -139,7 +139,8 @@ test('a custom interpreter keeps its kernels', async () => {
     name,
     async (cell) => {
       const python = await cell.runCode(
-        'import sys, os; sys.path.append("/home/user/mods"); import answer_mod; (answer_mod.WORD, os.environ["FLAVOUR"])',
+        'import sys, os; sys.path.append("/home/user/mods"); import answer_mod; ' +
+          '(answer_mod.WORD, os.environ["FLAVOUR"])',
       )
       assert.equal(python.text, "(42, 'custom')", python.error?.traceback)
       const node = await cell.runCode('process.env.FLAVOUR + (40 + 2)', { language: 'javascript' })

@@ -46,7 +46,9 @@ test('migrate turns an old project into one that builds the same', async () => {
   const name = fresh('migrate')
   const path = folder({
     'e2b.Dockerfile': 'FROM e2bdev/base\nENV WORD=moved\nRUN echo $WORD > /word\nCOPY note.txt /srv/note.txt\n',
-    'e2b.toml': `template_id = "abc"\ntemplate_name = "${name}"\ndockerfile = "e2b.Dockerfile"\ncpu_count = 1\nmemory_mb = 512\n`,
+    'e2b.toml':
+      `template_id = "abc"\ntemplate_name = "${name}"\ndockerfile = "e2b.Dockerfile"\n` +
+      'cpu_count = 1\nmemory_mb = 512\n',
     'note.txt': 'a note\n',
   })
   const made = await e2b(['template', 'migrate', '-l', 'python-sync', '-p', path])
@@ -73,13 +75,15 @@ test('create takes another Dockerfile, a start command and sizes', async () => {
   const name = fresh('cli-other')
   const path = folder({ 'docker/Other': 'FROM e2bdev/base\nUSER user\nWORKDIR /srv/here\nRUN echo other > mark\n' })
   const done = await e2b(
-    ['template', 'create', name, '-p', path, '-d', 'docker/Other', '-c', 'touch /tmp/started', '--ready-cmd', 'test -e /tmp/started',
+    ['template', 'create', name, '-p', path, '-d', 'docker/Other', '-c', 'touch /tmp/started',
+      '--ready-cmd', 'test -e /tmp/started',
       '--cpu-count', '1', '--memory-mb', '256'],
     { timeout: 120_000 },
   )
   assert.equal(done.code, 0, done.said)
   assert.equal(await shell(name, 'pwd; cat mark; ls /tmp/started'), '/srv/here\nother\n/tmp/started\n')
-  const [item] = JSON.parse((await e2b(['template', 'list', '--format', 'json'])).stdout).filter((t) => t.aliases.includes(name))
+  const listed = JSON.parse((await e2b(['template', 'list', '--format', 'json'])).stdout)
+  const [item] = listed.filter((t) => t.aliases.includes(name))
   assert.deepEqual([item.cpuCount, item.memoryMB], [1, 256])
 })
 

@@ -62,7 +62,9 @@ async def test_callbacks_get_the_output_as_it_comes(box: Either) -> None:
         ("false", 1, "exit status 1"),
     ],
 )
-async def test_a_failed_command_tells_its_exit_code_and_signal(box: Either, command: str, code: int, error: str) -> None:
+async def test_a_failed_command_tells_its_exit_code_and_signal(
+    box: Either, command: str, code: int, error: str
+) -> None:
     with pytest.raises(CommandExitException) as caught:
         await box.commands.run(command)
     assert (caught.value.exit_code, caught.value.error) == (code, error)

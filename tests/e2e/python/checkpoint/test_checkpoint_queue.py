@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked while something else is under way waits its turn, but for a second snapshot, and nothing is counted wrong."""
+"""What is asked while something else is under way waits its turn, but for a second snapshot, and nothing is counted
+wrong."""
 
 from __future__ import annotations
 

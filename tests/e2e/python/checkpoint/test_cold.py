@@ -94,7 +94,9 @@ def test_it_is_never_woken_by_traffic(wire: Wire) -> None:
 
 
 def test_time_up_without_memory(wire: Wire) -> None:
-    box = wire.create(timeout=60, autoPause=True, autoPauseMemory=False, envVars={"GIVEN": "yes"}, metadata={"kept": "yes"})
+    box = wire.create(
+        timeout=60, autoPause=True, autoPauseMemory=False, envVars={"GIVEN": "yes"}, metadata={"kept": "yes"}
+    )
     try:
         mark(box)
         assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204

@@ -27,7 +27,8 @@ def facts():
     told = {}
     for line in open('/proc/self/status'):
         name, _, value = line.partition(':')
-        if name in ('Uid', 'Gid', 'Groups', 'CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb', 'NoNewPrivs', 'Seccomp', 'Seccomp_filters'):
+        if name in ('Uid', 'Gid', 'Groups', 'CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb', 'NoNewPrivs',
+                    'Seccomp', 'Seccomp_filters'):
             told[name] = value.split()
     for name in ('cgroup', 'limits', 'oom_score_adj', 'uid_map'):
         told[name] = open(f'/proc/self/{name}').read()

@@ -69,7 +69,8 @@ while (true) {
 """,
     "java": """
 while (true) {
-    Files.writeString(Path.of("/tmp/drawn"), Math.random() + "\\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    Files.writeString(Path.of("/tmp/drawn"), Math.random() + "\\n", StandardOpenOption.CREATE,
+        StandardOpenOption.APPEND);
     Thread.sleep(10);
 }
 """,
@@ -88,7 +89,9 @@ class TestFamily:
             source = Either(await interpreter.AsyncSandbox.create(**options))
         members = [source]
         try:
-            await source.run_code("import random, numpy, uuid\nrandom.seed(1); shared = ['source']; opened = open('/tmp/o', 'w+')")
+            await source.run_code(
+                "import random, numpy, uuid\nrandom.seed(1); shared = ['source']; opened = open('/tmp/o', 'w+')"
+            )
             await source.run_code("globalThis.kept = 7", language="javascript")
             await source.files.write("shared.txt", "source")
             await source.commands.run(
@@ -199,7 +202,8 @@ def forks_of(box: RawBox, **body: object) -> list[RawBox]:
 
 @pytest.mark.parametrize("language", DRAWING)
 def test_a_cell_that_draws_numbers_draws_others_in_a_fork(language: str) -> None:
-    """It is told in the middle of its work. Numbers of both are the same up to then, and differ at some place after it."""
+    """It is told in the middle of its work. Numbers of both are the same up to then, and differ at some place after
+    it."""
     source = interpreter.Sandbox.create(timeout=300)
     boxes = [source]
 
@@ -286,7 +290,13 @@ def test_what_the_answer_holds(box: RawBox) -> None:
         about = detail(made[0])
         lasts = (moment(about["endAt"]) - moment(about["startedAt"])).total_seconds()
         assert lasts == pytest.approx(15, abs=2), "15 seconds when nothing is said"
-        got = box.wire.call("GET", "/files?path=/etc/hostname", None, made[0].routing(49983) | {"X-Access-Token": box.token}, with_key=False)
+        got = box.wire.call(
+            "GET",
+            "/files?path=/etc/hostname",
+            None,
+            made[0].routing(49983) | {"X-Access-Token": box.token},
+            with_key=False,
+        )
         assert got.status == 401, "the source's token is not the fork's"
     finally:
         for one in made:

@@ -44,7 +44,12 @@ def test_a_snapshot_keeps_files_and_says_so(frozen: Server) -> None:
     assert made.run("cat ~/kept; pgrep -f '[/]tmp/next' || echo nothing runs")[1] == "kept\nnothing runs\n"
     for one in (box, made):
         one.kill()
-    assert frozen.wire.call("DELETE", "/templates/" + got.json()["snapshotID"].replace("/", "%2F").replace(":", "%3A")).status == 204
+    assert (
+        frozen.wire.call(
+            "DELETE", "/templates/" + got.json()["snapshotID"].replace("/", "%2F").replace(":", "%3A")
+        ).status
+        == 204
+    )
     assert "files only" in frozen.log()
 
 
@@ -57,7 +62,10 @@ def test_forks_have_the_files_and_begin_anew(frozen: Server) -> None:
     assert [entry["memory"] for entry in got.json()] == [False, False]
     for entry in got.json():
         one = RawBox(frozen.wire, entry["sandbox"])
-        assert one.run("cat ~/kept; echo mine > ~/kept; pgrep -f '[/]tmp/next' || echo nothing runs")[1] == "kept\nnothing runs\n"
+        assert (
+            one.run("cat ~/kept; echo mine > ~/kept; pgrep -f '[/]tmp/next' || echo nothing runs")[1]
+            == "kept\nnothing runs\n"
+        )
         assert one.run("echo $E2B_SANDBOX_ID")[1] == f"{one.id}\n"
         assert state(one) == "running"
         one.kill()

@@ -101,7 +101,9 @@ def test_a_watch_handle_goes_on_watching(box: RawBox) -> None:
 def test_large_memory_and_many_processes(wire: Wire) -> None:
     box = wire.create("code-interpreter-v1", timeout=120)
     try:
-        text_of(box.execute("import os, hashlib; blob = os.urandom(150_000_000); sum_ = hashlib.sha256(blob).hexdigest()"))
+        text_of(
+            box.execute("import os, hashlib; blob = os.urandom(150_000_000); sum_ = hashlib.sha256(blob).hexdigest()")
+        )
         box.run("for i in $(seq 60); do sleep 600 >/dev/null 2>&1 & done; sleep 0.1")
         pause_and_resume(box)
         assert text_of(box.execute("hashlib.sha256(blob).hexdigest() == sum_")) == "True"
@@ -290,7 +292,9 @@ TRACER = (
 
 def start_tracing(box: RawBox) -> None:
     """Leaves a process in the box that no image can hold."""
-    box.run(f"printf \"{TRACER}\" > /tmp/tracer.py; setsid python3 /tmp/tracer.py >/dev/null 2>&1 </dev/null &", user="root")
+    box.run(
+        f'printf "{TRACER}" > /tmp/tracer.py; setsid python3 /tmp/tracer.py >/dev/null 2>&1 </dev/null &', user="root"
+    )
     traced = eventually(lambda: box.run("cat /tmp/traced 2>/dev/null")[1].strip())
     assert traced == "0", "a process of a box may trace its own child"
 

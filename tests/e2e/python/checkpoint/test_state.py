@@ -102,7 +102,9 @@ async def slept(request) -> AsyncIterator[Slept]:
         await box.run_code("own = 'of the context'", context=context)
         it.before["context"] = context
         counting = await box.commands.run(COUNTING, background=True, timeout=0)
-        talker = await box.commands.run("while read line && [ $line != bye ]; do echo \"heard $line\"; done", background=True, timeout=0, stdin=True)
+        talker = await box.commands.run(
+            'while read line && [ $line != bye ]; do echo "heard $line"; done', background=True, timeout=0, stdin=True
+        )
         web = await box.commands.run(SERVER, background=True, timeout=0, cwd="/tmp")
         it.before |= {"counting": counting.pid, "talker": talker.pid, "web": web.pid}
         if box.is_async:

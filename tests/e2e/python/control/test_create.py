@@ -104,7 +104,9 @@ def test_what_was_asked_is_told_back(wire: Wire) -> None:
         ({"templateID": "base", "network": {"allowOut": ["example.com"]}}, 400),
     ],
 )
-def test_a_create_that_makes_no_sense_is_refused_with_code_and_message(wire: Wire, path: str, options: dict, status: int) -> None:
+def test_a_create_that_makes_no_sense_is_refused_with_code_and_message(
+    wire: Wire, path: str, options: dict, status: int
+) -> None:
     got = wire.call("POST", path, options)
     assert got.status == status, got.body
     assert got.json()["code"] == status

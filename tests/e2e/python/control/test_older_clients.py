@@ -73,7 +73,8 @@ def test_entries_for_clients_that_refuse_unknown_fields(box: RawBox, method: str
 
 
 def test_a_token_alone_names_the_box(wire: Wire) -> None:
-    """With E2B_SANDBOX_URL npm e2b 2.7 to 2.10 sends files and health checks without the sandbox's headers, PyPI e2b 2.7
+    """With E2B_SANDBOX_URL npm e2b 2.7 to 2.10 sends files and health checks without the sandbox's headers, PyPI e2b
+    2.7
     to 2.20 everything after connect()."""
     made = wire.create(timeout=300)
     alone = {"X-Access-Token": made.token}

@@ -105,7 +105,9 @@ def boot_id(box: RawBox) -> str:
 
 
 def test_a_pause_without_memory_keeps_the_files(wire: Wire, living: RawBox) -> None:
-    living.run("echo kept > /home/user/kept; sudo sh -c 'echo root > /etc/kept; rm /etc/issue'; sleep 600 >/dev/null 2>&1 &")
+    living.run(
+        "echo kept > /home/user/kept; sudo sh -c 'echo root > /etc/kept; rm /etc/issue'; sleep 600 >/dev/null 2>&1 &"
+    )
     born = boot_id(living)
     got = wire.call("POST", f"/sandboxes/{living.id}/pause", {"memory": False})
     assert got.status == 204

@@ -153,7 +153,9 @@ async def test_cells_of_one_context_wait_for_each_other(cell: Either, unique: st
     answers: list[str] = []
 
     def slow() -> None:
-        other.run_code(f"import time; open('/tmp/{unique}', 'w').close(); time.sleep(1); order = ['slow']", context=context)
+        other.run_code(
+            f"import time; open('/tmp/{unique}', 'w').close(); time.sleep(1); order = ['slow']", context=context
+        )
 
     thread = threading.Thread(target=slow)
     thread.start()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes by itself: unstarted builds, failures of long ago, and layers that nothing needs, also while others are built."""
+"""What goes by itself: unstarted builds, failures of long ago, and layers that nothing needs, also while others are
+built."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ def test_failures_are_forgotten_after_their_days(server: Server) -> None:
     server.stop()
     with sqlite3.connect(server.data / "cloche.db") as db:
         long_ago = int((time.time() - 31 * DAY) * 1e6)
-        assert db.execute("UPDATE job SET finished=? WHERE id IN (?,?)", (long_ago, old.build, good.build)).rowcount == 2
+        assert (
+            db.execute("UPDATE job SET finished=? WHERE id IN (?,?)", (long_ago, old.build, good.build)).rowcount == 2
+        )
     server.start()
     for build in (young, good):
         build.wire = server.wire
@@ -90,7 +93,8 @@ def test_the_dry_run_tells_sizes_and_removes_nothing(server: Server) -> None:
 
 
 def test_a_running_build_keeps_what_it_stands_on_and_nothing_else(server: Server) -> None:
-    """Steps found in the cache, the base and steps made meanwhile stay, whatever their age was; another's cache goes."""
+    """Steps found in the cache, the base and steps made meanwhile stay, whatever their age was; another's cache
+    goes."""
     steps = [run("echo one > ~/one"), run("echo two > ~/two")]
     first = order(server.wire, fresh("first"), *steps).ready()
     used = layers(server)

@@ -71,9 +71,25 @@ def test_a_dockerfile_becomes_a_template(tmp_path: Path) -> None:
             """,
         "hello.txt": "hello\n", "a/one.txt": "1\n", "a/two.txt": "2\n",
     })  # fmt: skip
-    lines = built(name, "--file", str(tmp_path / "Dockerfile"), "--ready", "test -e /tmp/started", "--cpus", "1", "--memory", "512")
+    lines = built(
+        name,
+        "--file",
+        str(tmp_path / "Dockerfile"),
+        "--ready",
+        "test -e /tmp/started",
+        "--cpus",
+        "1",
+        "--memory",
+        "512",
+    )
     assert any("RUN echo" in line for line in lines)
-    told = inside(name, "id -un; pwd; cat said sub/hello.txt; stat -c %U sub/hello.txt; cat /srv/several/*; ls /tmp/started; echo $WORD")
+    told = inside(
+        name,
+        (
+            "id -un; pwd; cat said sub/hello.txt; stat -c %U sub/hello.txt; cat "
+            "/srv/several/*; ls /tmp/started; echo $WORD"
+        ),
+    )
     assert told == "user\n/srv/app\ntwo words 7 style of this\nmore\nhello\nuser\n1\n2\n/tmp/started\ntwo words\n"
 
 
@@ -98,14 +114,17 @@ def test_uploads_have_the_hash_that_the_sdk_computes(tmp_path: Path, source: str
     recipe = e2b.Template(file_context_path=tmp_path).from_template("base").copy(source, f"/srv/{mark}/")
     lines: list[str] = []
     e2b.Template.build(recipe, fresh("sdk"), on_build_logs=lambda entry: lines.append(entry.message))
-    assert [line for line in lines if line.startswith("CACHED") and "COPY" in line], lines  # what one built, the other finds
+    assert [line for line in lines if line.startswith("CACHED") and "COPY" in line], (
+        lines
+    )  # what one built, the other finds
     assert mark in inside(name, f"cat /srv/{mark}/* 2>/dev/null; ls /srv/{mark} | head; echo {mark}")
 
 
 def test_dockerignore_leaves_files_out(tmp_path: Path) -> None:
     lay(tmp_path, {
         ".dockerignore": "# notes\n*.log\nsecret\n**/tmp\n!keep.log\n",
-        "a.txt": "a", "b.log": "b", "keep.log": "k", "secret/key": "s", "sub/tmp/t": "t", "sub/c.txt": fresh("c"), "sub/d.log": "d",
+        "a.txt": "a", "b.log": "b", "keep.log": "k", "secret/key": "s", "sub/tmp/t": "t", "sub/c.txt": fresh("c"),
+        "sub/d.log": "d",
     })  # fmt: skip
     name = fresh("ignore")
     built(name, "--copy", ".:/srv/all/", cwd=tmp_path)
@@ -238,7 +257,14 @@ def test_a_stage_that_fails_is_told(tmp_path: Path) -> None:
 def test_links_in_a_stage_lead_nowhere_else(tmp_path: Path) -> None:
     """What is copied from a stage is read by root of this machine: no link of it may lead out."""
     name = fresh("stages")
-    lay(tmp_path, {"Dockerfile": "FROM e2bdev/base AS a\nRUN ln -s /etc /srv/out\nFROM e2bdev/base\nCOPY --from=a /srv/out/hostname /x\n"})
+    lay(
+        tmp_path,
+        {
+            "Dockerfile": (
+                "FROM e2bdev/base AS a\nRUN ln -s /etc /srv/out\nFROM e2bdev/base\nCOPY --from=a /srv/out/hostname /x\n"
+            )
+        },
+    )
     done = build(name, "--file", str(tmp_path / "Dockerfile"))
     assert done.returncode == 1
     assert "no such file in stage-a" in done.stderr

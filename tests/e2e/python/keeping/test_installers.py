@@ -185,7 +185,10 @@ def test_a_failure_by_another_way_is_told_once_by_pip(stocked: str) -> None:
 def test_sudo_is_otherwise_sudo(stocked: str) -> None:
     _, said = built(
         e2b.Template().from_template(stocked)
-        .run_cmd("sudo -u user id -un; sudo id -un; sudo -n sh -c 'echo $0 \"$@\"' a 'b c'; sudo -H pip --version; sudo false || echo refused", user="user")
+        .run_cmd((
+        "sudo -u user id -un; sudo id -un; sudo -n sh -c 'echo $0 \"$@\"' a 'b c'; sudo -H "
+        "pip --version; sudo false || echo refused"
+), user="user")
     )  # fmt: skip
     assert said[:3] == ["user", "root", "a b c"], said
     assert said[3].startswith("pip "), said
@@ -193,8 +196,11 @@ def test_sudo_is_otherwise_sudo(stocked: str) -> None:
 
 
 def test_pip_installs_an_editable_project(stocked: str) -> None:
-    project = "[build-system]\\nrequires = []\\nbuild-backend = 'setuptools.build_meta'\\n[project]\\nname = 'mine'\\nversion = '1'\\n"
-    before = f"mkdir -p /srv/mine/mine; touch /srv/mine/mine/__init__.py; printf \"{project}\" > /srv/mine/pyproject.toml"
+    project = (
+        "[build-system]\\nrequires = []\\nbuild-backend = "
+        "'setuptools.build_meta'\\n[project]\\nname = 'mine'\\nversion = '1'\\n"
+    )
+    before = f'mkdir -p /srv/mine/mine; touch /srv/mine/mine/__init__.py; printf "{project}" > /srv/mine/pyproject.toml'
     name, said = built(
         e2b.Template()
         .from_template(stocked)
@@ -202,7 +208,9 @@ def test_pip_installs_an_editable_project(stocked: str) -> None:
     )
     assert any("mine==1 (from file" in line for line in said), said
     with e2b.Sandbox.create(name, timeout=60) as box:
-        assert box.commands.run("python3 -c 'import mine; print(mine.__file__)'").stdout == "/srv/mine/mine/__init__.py\n"
+        assert (
+            box.commands.run("python3 -c 'import mine; print(mine.__file__)'").stdout == "/srv/mine/mine/__init__.py\n"
+        )
 
 
 def test_what_uv_does_otherwise_is_left_to_pip(stocked: str) -> None:
@@ -220,7 +228,12 @@ def test_a_user_without_the_right_to_write_installs_at_home(stocked: str) -> Non
 
 
 def test_a_virtual_environment_is_the_one_in_use(stocked: str) -> None:
-    for line in (". /srv/v/bin/activate && pip", ". /srv/v/bin/activate && python -m pip", "/srv/v/bin/python -m pip", "/srv/v/bin/pip"):
+    for line in (
+        ". /srv/v/bin/activate && pip",
+        ". /srv/v/bin/activate && python -m pip",
+        "/srv/v/bin/python -m pip",
+        "/srv/v/bin/pip",
+    ):
         in_environment(stocked, f"python3 -m venv /srv/v && {line} install bundle")
 
 
@@ -247,7 +260,10 @@ def test_without_uv_pip_is_pip() -> None:
     name, said = built(
         e2b.Template()
         .from_template("base")
-        .run_cmd("! type -P uv; mkdir -p /tmp/p/p; touch /tmp/p/p/__init__.py; pip --version; pip3 install --no-index pip", user="root")
+        .run_cmd(
+            "! type -P uv; mkdir -p /tmp/p/p; touch /tmp/p/p/__init__.py; pip --version; pip3 install --no-index pip",
+            user="root",
+        )
     )
     assert name
     assert any(line.startswith("Requirement already satisfied: pip") for line in said), said

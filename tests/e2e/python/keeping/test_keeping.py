@@ -126,7 +126,11 @@ def test_what_is_exported_comes_back_the_same(
     out = tmp_path / shape
     ask("export", *(["--gzip"] if packing == "gzip" else []), name, str(out))
     if out.is_dir():
-        (manifest,) = (b for b in (out / "blobs/sha256").iterdir() if b'"layers"' in b.read_bytes()[:2000] and b"rootfs" not in b.read_bytes()[:2000])
+        (manifest,) = (
+            b
+            for b in (out / "blobs/sha256").iterdir()
+            if b'"layers"' in b.read_bytes()[:2000] and b"rootfs" not in b.read_bytes()[:2000]
+        )
         (described,) = json.loads(manifest.read_text())["layers"]
         magic = (out / "blobs/sha256" / described["digest"].split(":")[1]).read_bytes()[:4]
         assert described["mediaType"].endswith(f"+{packing}")

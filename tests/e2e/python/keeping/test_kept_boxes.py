@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The very box in which a build failed, kept on request: its processes, files, mounts and variables as the step left them."""
+"""The very box in which a build failed, kept on request: its processes, files, mounts and variables as the step left
+them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def test_it_is_the_box_itself(wire: Wire) -> None:
     box = kept(build)
     try:
         assert box.id in listed(wire)
-        code, out, errors = box.run("pwd; echo $WORD; id -un; cat /tmp/half /dev/shm/file; ps -o args= -p $(cat ~/sleeper)")
+        code, out, errors = box.run(
+            "pwd; echo $WORD; id -un; cat /tmp/half /dev/shm/file; ps -o args= -p $(cat ~/sleeper)"
+        )
         assert code == 0, errors
         assert out == "/srv/w\nhere\nuser\nhalf\ninside\nsleep 1000\n"
         assert box.run("echo $E2B_SANDBOX_ID")[1] == f"{box.id}\n"

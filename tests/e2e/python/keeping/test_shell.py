@@ -122,7 +122,10 @@ def test_a_terminal_that_is_closed_takes_its_process_along(box: e2b.Sandbox) -> 
     shell.type("exec sleep 12345\n")
     shell.until(b"12345")
     deadline = time.monotonic() + 60
-    while "12345" not in "".join(" ".join([p.cmd, *p.args]) for p in box.commands.list()) + box.commands.run("ps ax").stdout:
+    while (
+        "12345"
+        not in "".join(" ".join([p.cmd, *p.args]) for p in box.commands.list()) + box.commands.run("ps ax").stdout
+    ):
         assert time.monotonic() < deadline
     os.kill(shell.pid, signal.SIGHUP)
     assert shell.end() == 128 + signal.SIGHUP

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds that are stopped - cancelled, or out of time - wherever they are, and logs that are read on while they grow."""
+"""Builds that are stopped - cancelled, or out of time - wherever they are, and logs that are read on while they
+grow."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def boxes(server: Server) -> list[str]:
 
 
 def cloche(server: Server, *words: str) -> str:
-    done = subprocess.run([binary(), *words, "--data", str(server.data)], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [binary(), *words, "--data", str(server.data)], capture_output=True, text=True, check=False, timeout=60
+    )
     return done.stdout + done.stderr
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A registry for tests in other languages: `registry_child.py TOP` serves until its standard input ends.
 
-It holds two images on one base, and a proxy of the first that wants a user and a password. One line of JSON tells where.
+It holds two images on one base, and a proxy of the first that wants a user and a password. One line of JSON tells
+where.
 """
 
 from __future__ import annotations

@@ -29,7 +29,11 @@ def instance(data: str) -> str | None:
 
 def below(top: Path, pattern: str) -> list[Path]:
     """Files and folders of such a name. A server makes and removes others meanwhile, over which rglob stumbles."""
-    return [Path(folder, name) for folder, folders, files in os.walk(top) for name in fnmatch.filter(folders + files, pattern)]
+    return [
+        Path(folder, name)
+        for folder, folders, files in os.walk(top)
+        for name in fnmatch.filter(folders + files, pattern)
+    ]
 
 
 def mounts(data: str) -> set[str]:

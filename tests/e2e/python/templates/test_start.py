@@ -69,7 +69,8 @@ def test_the_ready_helpers_of_the_sdk(ready: e2b.ReadyCmd) -> None:
     box = e2b.Sandbox.create(name, timeout=60)
     try:
         got = box.commands.run(
-            "curl -s --retry 20 --retry-connrefused --retry-delay 1 -o /dev/null -w '%{http_code}' http://127.0.0.1:8300/"
+                "curl -s --retry 20 --retry-connrefused --retry-delay 1 -o /dev/null -w "
+                "'%{http_code}' http://127.0.0.1:8300/"
         )
         assert got.stdout == "404"
     finally:

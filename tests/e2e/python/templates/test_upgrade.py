@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new version of the server keeps every template: plain ones get its runtime, ready ones the runtime they were written under."""
+"""A new version of the server keeps every template: plain ones get its runtime, ready ones the runtime they were
+written under."""
 
 from __future__ import annotations
 

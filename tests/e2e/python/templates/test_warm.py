@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new build's first sandbox finds ready: a loaded Python, and a server that an earlier build of the same has started."""
+"""What a new build's first sandbox finds ready: a loaded Python, and a server that an earlier build of the same has
+started."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def limit() -> float:
 
 
 def soon_enough(name: str, code: str, times: int = 1) -> set[str]:
-    """What the first cells of new boxes say, until one comes in time: a bad moment hits one box, but not one after the other."""
+    """What the first cells of new boxes say, until one comes in time: a bad moment hits one box, but not one after the
+    other."""
     said, took = set(), []
     while not took or took[-1] >= times * limit():
         assert len(took) < 5, f"first cells came after {took} s"
@@ -76,7 +78,10 @@ def begun(build: Order) -> str:
 
 @pytest.mark.parametrize(
     "line",
-    ["echo {name} > ~/note", "echo 'WORD = \"{name}\"' > $(python3 -c 'import IPython as i; print(i.__path__[0])')/../word_of_test.py"],
+    ["echo {name} > ~/note", (
+    "echo 'WORD = \"{name}\"' > $(python3 -c 'import IPython as i; "
+    "print(i.__path__[0])')/../word_of_test.py"
+)],
     ids=["files elsewhere", "a module beside the others"],
 )  # fmt: skip
 def test_the_first_cell_of_a_new_build_does_not_wait_for_python(wire: Wire, line: str) -> None:

@@ -73,7 +73,9 @@ def ask_for_context(box: RawBox, timeout: float = 40) -> int:
     """Makes the agent ask for a nursery; the answer may be long in coming while processes of the box are stopped."""
     headers = {"X-Access-Token": box.token}
     try:
-        return box.port(INTERPRETER_PORT, "POST", "/contexts", {"language": "python"}, headers=headers, timeout=timeout).status
+        return box.port(
+            INTERPRETER_PORT, "POST", "/contexts", {"language": "python"}, headers=headers, timeout=timeout
+        ).status
     except OSError:
         return 0
 
@@ -91,7 +93,8 @@ def runs(box: RawBox, program: str) -> None:
 
 
 def first_cell(tenants: Tenants) -> float:
-    """How long a create and a first cell of the victim take; one that never answers took as long as it was waited for."""
+    """How long a create and a first cell of the victim take; one that never answers took as long as it was waited
+    for."""
     began = time.monotonic()
     box = tenants.victim.create(TEMPLATE, timeout=60)
     try:
@@ -257,7 +260,8 @@ def zygotes_of(tenants: Tenants) -> list[Path]:
 
 
 def test_a_zygote_has_no_more_rights_than_a_box(tenants: Tenants) -> None:
-    """Its Python and libraries are the template's, which a tenant may have built: it is a hostile program outside all boxes."""
+    """Its Python and libraries are the template's, which a tenant may have built: it is a hostile program outside all
+    boxes."""
     found = zygotes_of(tenants)
     assert found
     for process in found:
@@ -267,11 +271,18 @@ def test_a_zygote_has_no_more_rights_than_a_box(tenants: Tenants) -> None:
         assert "0" not in status["Uid"].split()
         proc = [line for line in (process / "mountinfo").read_text().splitlines() if line.split()[4] == "/proc"]
         assert proc and all("hidepid=" in line for line in proc), "it sees other tenants' command lines"
-        group = next(line.rsplit(":", 1)[1] for line in (process / "cgroup").read_text().splitlines() if "zygote-" in line)
-        limits = [*Path("/sys/fs/cgroup").glob(f"memory{group}/memory.limit_in_bytes"), Path(f"/sys/fs/cgroup{group}/memory.max")]
+        group = next(
+            line.rsplit(":", 1)[1] for line in (process / "cgroup").read_text().splitlines() if "zygote-" in line
+        )
+        limits = [
+            *Path("/sys/fs/cgroup").glob(f"memory{group}/memory.limit_in_bytes"),
+            Path(f"/sys/fs/cgroup{group}/memory.max"),
+        ]
         text = next(limit.read_text().strip() for limit in limits if limit.exists())
         assert text != "max" and int(text) <= 4 << 30
-        assert os.statvfs(process / "root").f_blocks * os.statvfs(process / "root").f_frsize < 1 << 30, "it can fill the host's disk"
+        assert os.statvfs(process / "root").f_blocks * os.statvfs(process / "root").f_frsize < 1 << 30, (
+            "it can fill the host's disk"
+        )
 
 
 def test_a_zygote_that_does_not_answer_is_replaced(tenants: Tenants) -> None:

@@ -138,7 +138,9 @@ def test_a_taken_gate_has_no_authority(taken: tuple[Tenants, Link]) -> None:
         "all boxes": link.ask("WIRE_BOX_LIST"),
         "boxes of a team": link.ask("WIRE_BOX_LIST", W_TEAM=team),
         "keys of a team": link.ask("WIRE_KEY_LIST", W_TEAM=team),
-        "a key of a team": link.ask("WIRE_KEY_CREATE", W_TEAM=team, W_NAME="x", W_KEYHASH=b"k" * 32, W_MASK="e2b_:40:aa:aaaa"),
+        "a key of a team": link.ask(
+            "WIRE_KEY_CREATE", W_TEAM=team, W_NAME="x", W_KEYHASH=b"k" * 32, W_MASK="e2b_:40:aa:aaaa"
+        ),
         "pause": link.ask("WIRE_BOX_PAUSE", W_ID=box.id, W_TEAM=team),
         "log": link.ask("WIRE_BOX_LOG", W_ID=box.id, W_TEAM=team),
         "connect": link.ask("WIRE_BOX_CONNECT", W_ID=box.id, W_MODE=0, W_TIMEOUT=3600),
@@ -212,7 +214,8 @@ def memory_of(pid: int) -> bytes:
 
 
 def test_a_gate_holds_no_secret_of_the_server(taken: tuple[Tenants, Link]) -> None:
-    """Neither what tokens are made from, nor the administrator's token, nor tokens of boxes it has not been asked about."""
+    """Neither what tokens are made from, nor the administrator's token, nor tokens of boxes it has not been asked
+    about."""
     tenants, _link = taken
     server = tenants.server
     box = tenants.victim.create(timeout=300)

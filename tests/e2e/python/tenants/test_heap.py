@@ -68,7 +68,9 @@ def squatted(tenants: Tenants) -> RawBox:
     ended = "for p in /proc/[0-9]*; do grep -q '/.*heap' $p/maps 2>/dev/null && kill -9 ${p#/proc/}; done; sleep 0.2"
     for number, name in enumerate({found[0], "cloche-heap-0123456789abcdef"}):
         clear = f"({ended}); " if number == 0 else ""
-        code, out, err = box.run(f"{clear}mkdir -p /tmp/{number}; {program} one /tmp/{number}/{name} {found[1]}", user="root")
+        code, out, err = box.run(
+            f"{clear}mkdir -p /tmp/{number}; {program} one /tmp/{number}/{name} {found[1]}", user="root"
+        )
         assert code == 0 and "mapped" in out, err
     assert pause(tenants.attacker, box) == 204
     return box

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Root of one team's sandbox reads all of /proc and /sys: nothing there names another team's sandbox, or opens a pressure trigger."""
+"""Root of one team's sandbox reads all of /proc and /sys: nothing there names another team's sandbox, or opens a
+pressure trigger."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def test_proc_and_sys_name_no_other_sandbox(tenants: Tenants) -> None:
 def test_a_woken_sandbox_sees_no_more_than_a_new_one(tenants: Tenants) -> None:
     box = tenants.attacker.create(timeout=120)
     try:
-        look = "ls -a /sys /sys/* /proc/pressure /proc/fs | sort; cat /proc/cmdline /proc/diskstats; awk '{print $5}' /proc/self/mountinfo | sort"
+        look = (
+            "ls -a /sys /sys/* /proc/pressure /proc/fs | sort; cat /proc/cmdline /proc/diskstats; "
+            "awk '{print $5}' /proc/self/mountinfo | sort"
+        )
         before = box.run(look, user="root")
         assert tenants.attacker.call("POST", f"/sandboxes/{box.id}/pause").status == 204
         assert tenants.attacker.call("POST", f"/sandboxes/{box.id}/connect", {"timeout": 120}).status in (200, 201)
@@ -43,7 +47,9 @@ def test_no_pressure_trigger_can_be_set(tenants: Tenants) -> None:
     box = tenants.attacker.create(timeout=60)
     try:
         for name in ("cpu", "io", "memory"):
-            code, out, _err = box.run(f"exec 3<>/proc/pressure/{name} && echo 'some 500000 2000000' >&3 && echo set", user="root")
+            code, out, _err = box.run(
+                f"exec 3<>/proc/pressure/{name} && echo 'some 500000 2000000' >&3 && echo set", user="root"
+            )
             assert code != 0, (name, out)
     finally:
         box.kill()
@@ -68,7 +74,9 @@ def test_programs_still_find_processors_and_links(tenants: Tenants) -> None:
         assert code == 0, err
         assert [int(word) > 0 for word in out.split()[:2]] == [True, True], out
         assert out.splitlines()[-1] == "/sys/class/net/lo/mtu"
-        events = box.execute("import os, psutil; print(os.cpu_count() > 0, psutil.cpu_count(logical=False) is not None)")
+        events = box.execute(
+            "import os, psutil; print(os.cpu_count() > 0, psutil.cpu_count(logical=False) is not None)"
+        )
         assert any("True" in str(event.get("text")) for event in events), events
     finally:
         box.kill()

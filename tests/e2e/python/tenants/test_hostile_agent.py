@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that lies in every message it has (tests/escape/tenants/hostile_agent.c): the box it is in is refused or ended within the
+"""An agent that lies in every message it has (tests/escape/tenants/hostile_agent.c): the box it is in is refused or
+ended within the
 deadline, with a reason; everybody else is served meanwhile, and nothing is left behind."""
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ CALM = 3.0  # longest that others may wait for an answer
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
-    """A server whose agent lies where the boot packet says hostile:MODE; no box is made ahead, so each one is told everything at once."""
+    """A server whose agent lies where the boot packet says hostile:MODE; no box is made ahead, so each one is told
+    everything at once."""
     runtime = runtime_with_agent(tmp_path_factory.mktemp("runtime") / "it", "hostile_agent")
-    with own_server("--runtime", runtime, "--pool", "0", "--agent-seconds", str(DEADLINE), "--checkpoint", "frozen") as made:
+    with own_server(
+        "--runtime", runtime, "--pool", "0", "--agent-seconds", str(DEADLINE), "--checkpoint", "frozen"
+    ) as made:
         yield two_teams(made)
 
 
@@ -46,7 +50,9 @@ def running(hostile: Tenants) -> list[str]:
     return [row["sandboxID"] for row in hostile.attacker.call("GET", "/v2/sandboxes?state=running,paused").json()]
 
 
-@pytest.mark.parametrize("mode", ["boot-noise", "boot-empty", "boot-forges", "boot-long", "boot-dies", "boot-flood", "boot-mute"])
+@pytest.mark.parametrize(
+    "mode", ["boot-noise", "boot-empty", "boot-forges", "boot-long", "boot-dies", "boot-flood", "boot-mute"]
+)
 def test_a_sandbox_whose_agent_answers_nonsense_is_refused_in_time(hostile: Tenants, mode: str) -> None:
     got = attempt(hostile, mode)
     assert got.status >= 500, (got.status, got.body)
@@ -78,7 +84,17 @@ def test_descriptors_in_the_answer_are_refused(hostile: Tenants) -> None:
 
 @pytest.mark.parametrize(
     "mode",
-    ["http-status", "http-noise", "http-head", "http-lengths", "http-cut", "http-chunks", "http-continue", "http-split", "http-mute"],
+    [
+        "http-status",
+        "http-noise",
+        "http-head",
+        "http-lengths",
+        "http-cut",
+        "http-chunks",
+        "http-continue",
+        "http-split",
+        "http-mute",
+    ],
 )
 def test_what_is_no_http_answer_is_a_502_or_a_cut_connection(hostile: Tenants, mode: str) -> None:
     got = attempt(hostile, mode)
@@ -123,7 +139,17 @@ def test_a_forged_log_ring_tells_no_more_than_lines(hostile: Tenants, mode: str)
 
 
 @pytest.mark.parametrize(
-    "mode", ["build-half", "build-unknown", "build-refused", "build-status", "build-others", "build-descriptors", "build-flood", "build-dies"]
+    "mode",
+    [
+        "build-half",
+        "build-unknown",
+        "build-refused",
+        "build-status",
+        "build-others",
+        "build-descriptors",
+        "build-flood",
+        "build-dies",
+    ],
 )
 def test_a_build_whose_agent_lies_fails_with_a_reason(hostile: Tenants, mode: str) -> None:
     order = Order(hostile.attacker, fresh("hostile")).request()

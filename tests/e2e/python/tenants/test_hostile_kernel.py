@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that lies to its agent: user code is the kernel's own process and may write anything into its line, and anybody may
-install a Jupyter kernel. The agent goes on, other contexts of the box work, the other team notices nothing."""
+"""A kernel that lies to its agent: user code is the kernel's own process and may write anything into its line, and
+anybody may install a Jupyter kernel. The agent goes on, other contexts of the box work, the other team notices
+nothing."""
 
 from __future__ import annotations
 
@@ -38,11 +39,15 @@ LIES = {
     "noise": "line.sendall(os.urandom(1 << 20))",
     "a line without an end": "[line.sendall(b'a' * (1 << 20)) for _ in range(64)]",
     "depth": "line.sendall(b'[' * 300000 + b'\\n')",
-    "runs that are not": "line.sendall(b''.join(b'{\"ev\":\"done\",\"id\":%d,\"status\":7}\\n{\"ev\":\"stream\",\"id\":%d,\"name\":3,\"text\":[]}\\n'"
+    "runs that are not": 'line.sendall(b\'\'.join(b\'{"ev":"done","id":%d,'
+    '"status":7}\\n{"ev":"stream","id":%d,"name":3,"text":[]}\\n\''
     " % (i, -i) for i in range(-20000, 20000)))",
-    "a flood of output": "[line.sendall(b'{\"ev\":\"stream\",\"id\":%d,\"name\":\"stdout\",\"text\":\"%s\"}\\n' % (i % 9, b'x' * 60000)) for i in range(600)]",
+    "a flood of output": (
+        '[line.sendall(b\'{"ev":"stream","id":%d,"name":"stdout","text":"%s"}\\n\' % (i % '
+        "9, b'x' * 60000)) for i in range(600)]"
+    ),
     "descriptors": "[socket.send_fds(line, [b'{}\\n'], [0] * 200) for _ in range(20)]",
-    "a second ready": "line.sendall(b'{\"ev\":\"ready\",\"pid\":1,\"interrupt\":\"message\",\"coalesce\":7}\\n' * 1000)",
+    "a second ready": 'line.sendall(b\'{"ev":"ready","pid":1,"interrupt":"message","coalesce":7}\\n\' * 1000)',
     "a closed line": "line.shutdown(2)",
 }
 
@@ -56,7 +61,8 @@ def talk(c):
         if mode == 'noise':
             c.sendall(os.urandom(1 << 20))
         elif mode == 'greeting':
-            c.sendall(b'\\xff' + b'\\0' * 8 + b'\\x7f\\x03\\x00NULL' + b'\\0' * 48 + b'\\x06' + b'\\xff' * 8 + b'x' * 65536)
+            greeting = b'\\xff' + b'\\0' * 8 + b'\\x7f\\x03\\x00NULL' + b'\\0' * 48
+            c.sendall(greeting + b'\\x06' + b'\\xff' * 8 + b'x' * 65536)
         elif mode == 'frames':
             c.sendall(b'\\xff' + b'\\0' * 8 + b'\\x7f\\x03\\x00NULL' + b'\\0' * 48)
             c.sendall(b'\\x04\\x1a\\x05READY\\x0bSocket-Type\\0\\0\\0\\x03PUB')
@@ -106,7 +112,9 @@ def check_the_rest(tenants: Tenants, box: RawBox) -> None:
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_cell_that_writes_into_its_kernels_line_harms_its_context_only(tenants: Tenants, box: RawBox, lie: str) -> None:
+def test_a_cell_that_writes_into_its_kernels_line_harms_its_context_only(
+    tenants: Tenants, box: RawBox, lie: str
+) -> None:
     pid1 = box.run("cut -d' ' -f22 /proc/1/stat", user="root")[1].strip()
     context = json.loads(ask(box, "/contexts", {"language": "python"}, 60))["id"]
     told = ask(box, "/execute", {"code": LIAR.replace("SAY", LIES[lie]), "context_id": context}, 20)
@@ -120,7 +128,11 @@ def test_a_cell_that_writes_into_its_kernels_line_harms_its_context_only(tenants
 @pytest.mark.parametrize("mode", ["noise", "greeting", "frames", "mute", "dies"])
 def test_a_jupyter_kernel_that_breaks_its_protocol_is_given_up(tenants: Tenants, box: RawBox, mode: str) -> None:
     folder = f"/usr/local/share/jupyter/kernels/liar-{mode}"
-    spec = {"argv": ["/usr/bin/python3", "/tmp/liar.py", mode, "{connection_file}"], "language": f"liar{mode}", "display_name": "x"}
+    spec = {
+        "argv": ["/usr/bin/python3", "/tmp/liar.py", mode, "{connection_file}"],
+        "language": f"liar{mode}",
+        "display_name": "x",
+    }
     made = box.run(f"mkdir -p {folder} && cat > {folder}/kernel.json <<'END'\n{json.dumps(spec)}\nEND", user="root")
     assert made[0] == 0, made
     assert box.run(f"cat > /tmp/liar.py <<'END'\n{JUPYTER}\nEND", user="root")[0] == 0

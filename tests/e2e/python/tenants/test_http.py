@@ -317,7 +317,8 @@ def test_interim_answers_have_an_end(web: Tenants, attacker: RawBox) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/volumecontent/a/b", "/volumecontent/a/b?path=x", "/sandboxes", "/v3/templates", "/uploads/a/b", "/health"]
+    "path",
+    ["/volumecontent/a/b", "/volumecontent/a/b?path=x", "/sandboxes", "/v3/templates", "/uploads/a/b", "/health"],
 )
 @pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
 def test_without_a_key_no_body_is_waited_for(web: Tenants, method: str, path: str) -> None:
@@ -342,7 +343,8 @@ def socket_memory(words: list[str]) -> int:
 
 
 def gate_memory(server: Server, inside: int, port: int) -> dict[str, int]:
-    """What the gates hold: towards clients, towards the box of that process, and in their own memory. What the box's own sockets
+    """What the gates hold: towards clients, towards the box of that process, and in their own memory. What the box's
+    own sockets
     hold is the box's memory."""
     pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in server.gates()]
     return {
@@ -400,7 +402,9 @@ def test_clients_that_do_not_read_hold_little(web: Tenants, attacker: RawBox) ->
 @pytest.fixture
 def small() -> Iterator[Tenants]:
     """Two teams, each of which may have three requests open in a gate, of which there is one."""
-    with own_server("--pool", "0", "--gates", "1", "--team-connections-max", "3", "--address-connections-max", "20") as made:
+    with own_server(
+        "--pool", "0", "--gates", "1", "--team-connections-max", "3", "--address-connections-max", "20"
+    ) as made:
         yield two_teams(made)
 
 
@@ -417,7 +421,9 @@ def test_one_team_does_not_take_all_connections(small: Tenants) -> None:
     refused = mine.port(FILLS)
     assert (refused.status, refused.json()["connectionLimit"]) == (429, 3)
     assert mine.agent("GET", "/health").status == 429
-    assert small.attacker.call("GET", "/sandboxes").status == 200  # strangers may fill a public port, and not lock a team out of its API
+    assert (
+        small.attacker.call("GET", "/sandboxes").status == 200
+    )  # strangers may fill a public port, and not lock a team out of its API
     assert small.victim.call("GET", "/sandboxes").status == 200
     assert other.agent("GET", "/health").status == 204
     links.pop().close()
@@ -438,7 +444,10 @@ def test_bodies_that_never_end_count_as_waiting(tight: Tenants) -> None:
     links = []
     for _ in range(4):
         link = tight.attacker.open()
-        head = f"POST /sandboxes HTTP/1.1\r\nHost: a\r\nX-API-Key: {tight.attacker.key}\r\nContent-Length: {8 << 20}\r\n\r\n"
+        head = (
+            f"POST /sandboxes HTTP/1.1\r\nHost: a\r\n"
+            f"X-API-Key: {tight.attacker.key}\r\nContent-Length: {8 << 20}\r\n\r\n"
+        )
         link.sendall(head.encode() + part)
         links.append(link)
     over: list[socket.socket] = []

@@ -83,7 +83,10 @@ def test_lying_heads_give_an_empty_log(tenants: Tenants, head: bytes) -> None:
     try:
         assert box.run("echo first words: the agent has made its ring")[0] == 0
         octal = "".join(f"\\{byte:03o}" for byte in head)
-        code, _out, err = box.run(f"rm /dev/shm/.cloche-log; printf '{octal}' > /dev/shm/.cloche-log; truncate -s +100 /dev/shm/.cloche-log", user="root")
+        code, _out, err = box.run(
+            f"rm /dev/shm/.cloche-log; printf '{octal}' > /dev/shm/.cloche-log; truncate -s +100 /dev/shm/.cloche-log",
+            user="root",
+        )
         assert code == 0, err
         got = tenants.attacker.call("GET", f"/v2/sandboxes/{box.id}/logs")
         assert got.status == 200
@@ -97,7 +100,9 @@ def test_logs_in_both_directions_are_as_printed(tenants: Tenants) -> None:
     try:
         box.run("for i in 1 2 3 4 5; do echo line $i; done")
         newest = tenants.victim.call("GET", f"/v2/sandboxes/{box.id}/logs?limit=2").json()["logs"]
-        oldest = tenants.victim.call("GET", f"/v2/sandboxes/{box.id}/logs?direction=forward&search=line&limit=2").json()["logs"]
+        oldest = tenants.victim.call(
+            "GET", f"/v2/sandboxes/{box.id}/logs?direction=forward&search=line&limit=2"
+        ).json()["logs"]
         assert [e["message"] for e in newest if e["message"].startswith("line")] == ["line 5", "line 4"]
         assert [e["message"] for e in oldest] == ["line 1", "line 2"]
     finally:

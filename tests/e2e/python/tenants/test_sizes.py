@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tenant does not choose how large its boxes are: the server and its operator set the most, for every way to make one."""
+"""A tenant does not choose how large its boxes are: the server and its operator set the most, for every way to make
+one."""
 
 from __future__ import annotations
 

@@ -51,7 +51,9 @@ def stranger(tenants: Tenants) -> Stranger:
 
 def test_code_is_run_for_who_shows_the_token(tenants: Tenants, secure: RawBox) -> None:
     token = {"X-Access-Token": secure.token}
-    assert Stranger(tenants.victim, "127.0.0.5").statuses(secure.id, INTERPRETER_PORT, "POST", "/execute", CELL, token) == {200}
+    assert Stranger(tenants.victim, "127.0.0.5").statuses(
+        secure.id, INTERPRETER_PORT, "POST", "/execute", CELL, token
+    ) == {200}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,8 @@ def test_a_signed_url_finds_its_box_without_naming_it(secure: RawBox, stranger: 
 
 
 def test_guessed_signatures_are_not_searched_for_ever(tenants: Tenants) -> None:
-    """Each guess is tried against all boxes: who is wrong too often is refused without a search, and a right one still works."""
+    """Each guess is tried against all boxes: who is wrong too often is refused without a search, and a right one still
+    works."""
     guesser = Stranger(tenants.victim, "127.0.0.6")
     statuses = [guesser.call("GET", signed(f"{n:064x}")).status for n in range(400)]
     assert set(statuses[:60]) == {401}
@@ -272,7 +275,9 @@ def test_old_clients_can_be_let_in_by_a_setting() -> None:
 
 
 def test_who_guesses_waits_and_is_logged() -> None:
-    with server_with("--auth-failures-per-minute", "6", "--gates", "1", "--pool", "0", "--admin-token", "right") as server:
+    with server_with(
+        "--auth-failures-per-minute", "6", "--gates", "1", "--pool", "0", "--admin-token", "right"
+    ) as server:
         box = server.wire.create(timeout=120)
         guesses = {
             "127.0.0.11": lambda who: who.call("GET", "/sandboxes", None, {"X-API-Key": "e2b_" + "ab" * 20}),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a box or its agent can make the warden wait for: another team's creates, pauses and resumes go on meanwhile.
 
-The limits below are far above what any of this takes on a busy machine and far below what it took when one tenant could hold the warden
-(10 to 20 seconds).
+The limits below are far above what any of this takes on a busy machine and far below what it took when one tenant
+could hold the warden (10 to 20 seconds).
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def kernel_refuses_descriptors() -> bool:
 
 
 def linger(tenants: Tenants) -> str:
-    """Root of a box sends the warden sockets whose close blocks; another team is served meanwhile. What the program said."""
+    """Root of a box sends the warden sockets whose close blocks; another team is served meanwhile. What the program
+    said."""
     hostile = tenants.attacker.create(INTERPRETER, timeout=60)
     try:
         program = put_program(hostile, "linger")
@@ -136,7 +137,8 @@ def test_an_ordinary_second_context_still_gets_its_python(tenants: Tenants) -> N
 
 @pytest.fixture(scope="module")
 def shimmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
-    """A server whose agent is mute in boxes that have a file /etc/mute; no box is made ahead, so each one needs a worker."""
+    """A server whose agent is mute in boxes that have a file /etc/mute; no box is made ahead, so each one needs a
+    worker."""
     runtime = runtime_with_agent(tmp_path_factory.mktemp("runtime") / "it", "shim")
     with own_server("--runtime", runtime, "--pool", "0", "--checkpoint", "frozen") as made:
         yield two_teams(made)
@@ -187,12 +189,17 @@ def test_a_mute_agent_is_found_out_and_its_box_goes_on_elsewhere(shimmed: Tenant
 
 
 def test_restored_mute_agents_hold_no_place_in_the_queue(tenants: Tenants) -> None:
-    """Copies of a box whose agent will hang on a pipe of the box's own when it is told who it is: others' dumps and restores go on."""
+    """Copies of a box whose agent will hang on a pipe of the box's own when it is told who it is: others' dumps and
+    restores go on."""
     source = tenants.attacker.create(timeout=120)
     try:
         assert source.run("rm -f /.e2b && mkfifo /.e2b", user="root")[0] == 0
         answers, threads = all_at_once(
-            [lambda: tenants.attacker.call("POST", f"/sandboxes/{source.id}/fork", {"count": 8, "timeout": 60}, timeout=120)]
+            [
+                lambda: tenants.attacker.call(
+                    "POST", f"/sandboxes/{source.id}/fork", {"count": 8, "timeout": 60}, timeout=120
+                )
+            ]
         )
         time.sleep(1.5)  # the copies are restored and their agents hang, which shows nowhere
         worst = birth_and_sleep(tenants.victim)
