@@ -51,7 +51,10 @@ def test_a_box_whose_time_is_over_says_how_long_it_was(wire: Wire) -> None:
 
 def test_a_request_in_flight_learns_why_the_box_ended(wire: Wire) -> None:
     box = wire.create(timeout=60)
-    script = "import socket,time; s=socket.create_server(('0.0.0.0',8000)); c=s.accept(); open('/tmp/came','w'); time.sleep(60)"
+    script = (
+        "import socket,time; s=socket.create_server(('0.0.0.0',8000)); c=s.accept(); "
+        "open('/tmp/came','w'); time.sleep(60)"
+    )
     box.run(f'(setsid python3 -c "{script}" >/dev/null 2>&1 &)')
     connection = wire.connect()
     connection.request("GET", "/", headers=box.headers(8000))
