@@ -122,7 +122,7 @@ static int filter(struct err *err)
 int gate_confine(unsigned uid, struct err *err)
 {
 #ifdef __SANITIZE_ADDRESS__
-  if (!uid) /* looking for leaks at the end needs tracing and /proc: a build under sanitizers may leave the walls out */
+  if (!uid) /* looking for leaks needs tracing and /proc: a build under sanitizers may leave the confinement out */
     return 0;
 #endif
   int r = uid ? empty_root(err) : 0;

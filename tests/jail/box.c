@@ -13,7 +13,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-static struct test_host *open_house;
+static struct test_host *opened_host;
 
 /* CLOCHE_TEST_ONLY names the one test to run: how the suite tries a failed one again. */
 __attribute__((constructor)) static void choose_test(void)
@@ -33,10 +33,10 @@ static bool nobody(const char *id, void *arg)
 static _Noreturn void give_up(const char *what, const struct err *err)
 {
   fprintf(stderr, "box: %s: %s\n", what, err ? err->msg : strerrordesc_np(errno));
-  if (open_house) {
-    jail_sweep(open_house->instance, nobody, NULL, NULL);
-    jail_instance_close(open_house->instance);
-    path_remove_tree(AT_FDCWD, open_house->top);
+  if (opened_host) {
+    jail_sweep(opened_host->instance, nobody, NULL, NULL);
+    jail_instance_close(opened_host->instance);
+    path_remove_tree(AT_FDCWD, opened_host->top);
   }
   abort();
 }
@@ -73,7 +73,7 @@ void test_host_open(struct test_host *h, const char *guest)
   snprintf(h->top, sizeof(h->top), "/var/tmp/cloche-test-XXXXXX");
   if (!mkdtemp(h->top))
     give_up(h->top, NULL);
-  open_house = h;
+  opened_host = h;
   snprintf(h->base, sizeof(h->base), "%s/base", h->top);
   snprintf(h->extra, sizeof(h->extra), "%s/extra", h->top);
   if (mkdir(h->base, 0755) || mkdir(h->extra, 0755))
@@ -98,7 +98,7 @@ void test_host_open(struct test_host *h, const char *guest)
 
 void test_host_close(struct test_host *h)
 {
-  open_house = NULL;
+  opened_host = NULL;
   jail_sweep(h->instance, nobody, NULL, NULL); /* boxes of tests that failed */
   jail_instance_close(h->instance);
   int r = path_remove_tree(AT_FDCWD, h->top);

@@ -136,7 +136,7 @@ static void do_eat(char **a)
   say(answer);
 }
 
-/* Forks sleepers until it can't, answers how many there were, and leaves them. */
+/* Forks sleeping processes until it can't, answers how many there were, and leaves them. */
 static void do_breed(char **a)
 {
   long n = 0, max = strtol(a[1], NULL, 10);

@@ -427,7 +427,7 @@ static void open_with_disk(struct box *b, const char *id)
   box_start(b, &spec);
 }
 
-static size_t loops_of_house(void)
+static size_t loops_of_test_host(void)
 {
   size_t n = 0;
   DIR *d = opendir("/sys/block");
@@ -504,12 +504,12 @@ static void no_loop_device_stays_behind(void **state)
 {
   struct box b;
   open_with_disk(&b, "looped");
-  assert_true(loops_of_house() >= 1);
+  assert_true(loops_of_test_host() >= 1);
   box_close(&b);
   disk_pool_close();
-  for (int i = 0; i < 3000 && loops_of_house() > 0; i++)
+  for (int i = 0; i < 3000 && loops_of_test_host() > 0; i++)
     usleep(10000);
-  assert_int_equal(loops_of_house(), 0);
+  assert_int_equal(loops_of_test_host(), 0);
 }
 
 static void etc_names_the_box(void **state)

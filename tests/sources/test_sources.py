@@ -554,7 +554,7 @@ class Sources(unittest.TestCase):
                 error = self.bad(f"oci:{name}", dir=str(self.top / "images"), team="planter")
                 self.assertIn("a directory is needed on the way to /usr/lib/cloche", error)
 
-    def test_an_unpacker_that_was_taken_over_has_walls(self) -> None:
+    def test_an_unpacker_that_was_taken_over_is_confined(self) -> None:
         runtime = self.top / "hostile-runtime"
         shutil.copytree(BUILD / "runtime", runtime, symlinks=True)
         program = runtime / "usr/lib/cloche/unpack"

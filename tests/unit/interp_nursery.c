@@ -79,7 +79,7 @@ static int quiet(void **state)
 }
 
 /* Accepts a nursery request: the connection is the nursery's. */
-static void answer_bell(void)
+static void answer_request(void)
 {
   nursery = accept4(nursery_listener, NULL, NULL, SOCK_CLOEXEC);
   assert_true(nursery >= 0);
@@ -89,7 +89,7 @@ static void answer_bell(void)
 static struct kernel *kernel_of_nursery(void)
 {
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
-  answer_bell();
+  answer_request();
   say(nursery, "{\"ev\":\"ready\",\"pid\":5,\"nursery\":true}\n");
   run_loop(2);
   return k;
@@ -153,7 +153,7 @@ static void a_birth_waits_until_the_nursery_is_loaded(void **state)
   int fds[3];
   char byte;
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
-  answer_bell();
+  answer_request();
   run_loop(5);
   assert_int_equal(recv(nursery, &byte, 1, MSG_DONTWAIT), -1);
   say(nursery, "{\"ev\":\"ready\",\"pid\":5,\"nursery\":true}\n");
@@ -242,12 +242,12 @@ static void a_ring_nobody_follows_ends_in_a_process_of_our_own(void **state)
 {
   (void)state;
   struct kernel *k = kernel_native_new(&host, &spec, &listener, NULL, NULL);
-  answer_bell();
+  answer_request();
   nursery_dies(k);
 }
 
 /* Any process of the box may listen under that name before the warden does; it is not given a kernel's pipes. */
-static void a_bell_of_the_box_itself_is_not_believed(void **state)
+static void a_nursery_listener_of_the_box_itself_is_not_believed(void **state)
 {
   (void)state;
   static const struct kernel_spec other = {
@@ -305,7 +305,7 @@ static void the_second_kernel_gets_a_nursery(void **state)
   pid_t pids[2] = {sleeper(), sleeper()};
   answer(take_fork(fds), pids[0]);
   close(nursery);
-  answer_bell();
+  answer_request();
   say(nursery, "{\"ev\":\"ready\",\"pid\":5,\"nursery\":true}\n");
   answer(take_fork(more), pids[1]);
   say(more[0], "{\"ev\":\"ready\",\"pid\":11}\n");
@@ -354,7 +354,7 @@ int main(void)
       cmocka_unit_test_setup_teardown(a_nursery_that_dies_leaves_births_to_plain_processes, quiet, closed),
       cmocka_unit_test_setup_teardown(a_child_nobody_waits_for_any_more_is_killed, quiet, closed),
       cmocka_unit_test_setup_teardown(a_ring_nobody_follows_ends_in_a_process_of_our_own, quiet, closed),
-      cmocka_unit_test_setup_teardown(a_bell_of_the_box_itself_is_not_believed, quiet, closed),
+      cmocka_unit_test_setup_teardown(a_nursery_listener_of_the_box_itself_is_not_believed, quiet, closed),
       cmocka_unit_test_setup_teardown(the_first_kernel_is_the_process_that_came, quiet, closed),
       cmocka_unit_test_setup_teardown(the_second_kernel_gets_a_nursery, quiet, closed),
   };

@@ -240,7 +240,7 @@ static void make_file(const char *layer, const char *path)
   assert_int_equal(file_write_atomic(full, "x", 1, 0644), 0);
 }
 
-static void only_layers_that_python_may_load_from_are_its_footing(void **state)
+static void only_layers_that_python_may_load_from_are_in_the_zygote_key(void **state)
 {
   static const struct {
     const char *path;
@@ -279,7 +279,7 @@ static void only_layers_that_python_may_load_from_are_its_footing(void **state)
   path_remove_tree(AT_FDCWD, dir);
 }
 
-static void variables_that_libraries_read_early_are_part_of_the_footing(void **state)
+static void variables_that_libraries_read_early_are_in_the_zygote_key(void **state)
 {
   struct zygote_key f;
   zygote_key_find(&f, STR("/nowhere\n"),
@@ -300,8 +300,8 @@ int main(void)
       cmocka_unit_test(an_exported_templates_settings_win),
       cmocka_unit_test(layers_stack_with_the_newest_first_up_to_a_limit),
       cmocka_unit_test(a_log_is_read_record_by_record_even_while_it_grows),
-      cmocka_unit_test(only_layers_that_python_may_load_from_are_its_footing),
-      cmocka_unit_test(variables_that_libraries_read_early_are_part_of_the_footing),
+      cmocka_unit_test(only_layers_that_python_may_load_from_are_in_the_zygote_key),
+      cmocka_unit_test(variables_that_libraries_read_early_are_in_the_zygote_key),
       cmocka_unit_test(references_are_replaced_by_the_values_of_the_build),
       cmocka_unit_test(an_inherited_start_command_keeps_its_context),
       cmocka_unit_test(a_full_log_says_so_and_still_takes_errors),

@@ -41,7 +41,7 @@ struct warden_config {
   unsigned ready_pool, ready_pool_mb; /* the same of templates that hold memory, each; and of all of them together */
   unsigned pool_calm_s;               /* that while: half of them go with each */
   unsigned pool_spare;                /* percent of the memory at hand for spare boxes of the build asked for last */
-  unsigned nets_ready;                /* walls with their network namespaces made ahead */
+  unsigned nets_ready;                /* jails with their network namespaces created ahead */
   unsigned disks_ready, disks_kept;   /* disks of boxes made ahead per size; with those of ended boxes at most */
   unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sleepers outlive the daemon, its crash, and the loss of every process, mount and group."""
+"""Paused boxes outlive the daemon, its crash, and the loss of every process, mount and group."""
 
 from __future__ import annotations
 
