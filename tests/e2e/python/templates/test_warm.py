@@ -183,7 +183,7 @@ def kernels(box: RawBox) -> list[str]:
     return [line for line in lines if "kernels/python/main.py" in line]
 
 
-def parked(server: Server) -> list[Path]:
+def warm(server: Server) -> list[Path]:
     """Kernels that wait in boxes nobody has yet, by their processes."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -208,7 +208,7 @@ def test_a_python_of_its_own_is_loaded_before_anybody_asks(server: Server, trust
     server.start("--private-zygotes", trusted)
     name = own_python(server)
     if trusted == "0":
-        eventually(lambda: len(parked(server)) >= 2, 60)  # what forks the kernels, and the first of them
+        eventually(lambda: len(warm(server)) >= 2, 60)  # what forks the kernels, and the first of them
     box = server.wire.create(name, timeout=120)
     try:
         assert any("42" in str(event) for event in box.execute("6 * 7"))
@@ -231,8 +231,8 @@ def test_boxes_that_load_their_own_python_are_few(server: Server) -> None:
         server.wire.create(name, timeout=60).kill()
     most, until = 0, time.monotonic() + 6
     while time.monotonic() < until:
-        most = max(most, len({box_of(path) for path in parked(server)}))
-        time.sleep(0.2)
+        most = max(most, len({box_of(path) for path in warm(server)}))
+        time.sleep(0.2)  # between looks; there must never be a third
     assert 1 <= most <= 2
 
 

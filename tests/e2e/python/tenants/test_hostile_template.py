@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A template whose Python is hostile: outside a box it is never run, and what enters a box is never its own.
 
-The attack is a module that every Python of the template imports when it starts. In a box it does nothing. In a zygote, which
-runs outside all boxes, it takes the zygote's place: it answers the warden, enters the first box it is sent to, does not give
-away the rights that entering a box brings, and writes down what it could do there.
+The attack is a module that every Python of the template imports when it starts. In a box it does nothing. In a zygote,
+which runs outside all boxes, it takes the zygote's place: it answers the warden, enters the first box it is sent to,
+does not give away the rights that entering a box brings, and writes down what it could do there.
 """
 
 from __future__ import annotations
