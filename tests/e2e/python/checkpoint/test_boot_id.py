@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sleepers import connect, fork, pause, snapshot
+from support.paused import connect, fork, pause, snapshot
 from support.wire import RawBox, Wire
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
