@@ -85,4 +85,4 @@ def test_spare_boxes_are_made_of_the_template_that_was_asked_for(own: Server) ->
 def test_without_a_pool_nothing_is_ready(own: Server) -> None:
     own.start("--pool", "0", "--ready-pool", "0", "--pool-spare-percent", "2")
     crowd(own, 3)
-    assert settled(own, 2) == 0
+    assert settled(lambda: ready(own), 2) == 0

@@ -105,7 +105,6 @@ def test_no_box_goes_on_with_the_connections_of_a_dead_one(server: Abroad) -> No
     """The next box has the same address; what its forerunner was allowed is not its own."""
     ask = f"""
 import socket
-from support.waiting import eventually
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 u.settimeout(2)
 u.bind(("", 5555))

