@@ -24,13 +24,13 @@ enum boot_tag {
   BOOT_TEMPLATE_ID = 2, /* text */
   BOOT_BUILD_ID = 3,    /* text */
   BOOT_SECRET = 4,      /* text: proves that a later POST /init comes from the warden (header X-Cloche-Control) */
-  BOOT_TEMPLATE =
-      5,            /* JSON: {"env":{..},"user":"user","workdir":"/home/user","start":"..","ready":"..",
-                       "startContext":{"env","user","workdir"} where the start command is inherited} of the template's build */
-  BOOT_INIT = 6,    /* JSON: the body of the first POST /init: accessToken, envVars, ... */
-  BOOT_WAIT = 7,    /* empty: another packet will come */
-  BOOT_NURSERY = 8, /* text: the language whose first kernel's socket comes along */
-  BOOT_BUILD = 9,   /* empty: this box builds a template; the socket stays open for commands (exec_packet.h) */
+  BOOT_TEMPLATE = 5,    /* JSON: {"env":{..},"user":"user","workdir":"/home/user","start":"..","ready":"..",
+                           "startContext":{"env","user","workdir"} where the start command is inherited} of
+                           the template's build */
+  BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
+  BOOT_WAIT = 7,        /* empty: another packet will come */
+  BOOT_NURSERY = 8,     /* text: the language whose first kernel's socket comes along */
+  BOOT_BUILD = 9,       /* empty: this box builds a template; the socket stays open for commands (exec_packet.h) */
 };
 
 struct boot_field {

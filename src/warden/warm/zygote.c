@@ -48,7 +48,7 @@ struct zygote {
   bool python;    /* there is one in its layers */
   bool operators; /* a ready-made template has this very key: layers and variables are the operator's */
   char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
-  unsigned slot;      /* kept through its deaths, while boxes belong to it: see house */
+  unsigned slot;      /* kept through its deaths, while boxes belong to it: see zygote_slot_ensure */
   VEC(unsigned) seen; /* of owners of its boxes that were found again */
   enum zygote_state state;
   int64_t again_us, started_us;

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from support.either import Either
 from support.recipes import answer, fresh, order
-from support.sleepers import connect, counts_on, detail, eventually, pause, snapshot, start_counting, text_of
+from support.paused import connect, counts_on, detail, eventually, pause, snapshot, start_counting, text_of
 from support.wire import RawBox, Wire
 
 COUNTERS = "pgrep -fc '[w]hile :; do n='"
@@ -98,7 +98,10 @@ def test_the_start_command_begins_anew(wire: Wire) -> None:
     name = fresh("begin")
     order(
         wire, name,
-        startCmd="echo begun >> ~/begun; cat /proc/sys/kernel/random/boot_id > ~/boot; exec python3 -m http.server 8200",
+        startCmd=(
+        "echo begun >> ~/begun; cat /proc/sys/kernel/random/boot_id > ~/boot;"
+        " exec python3 -m http.server 8200"
+),
         readyCmd=e2b.wait_for_port(8200).get_cmd(),
     ).ready()  # fmt: skip
     with child_of(wire, name) as source:

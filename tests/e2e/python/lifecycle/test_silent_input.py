@@ -28,7 +28,7 @@ def test_a_silent_input_stream_is_not_cut(impatient: Server) -> None:
 
         def spoken() -> Iterator[str]:
             yield "one "
-            time.sleep(2 * LIMIT)
+            time.sleep(2 * LIMIT)  # the silence that must not cut the stream
             yield "two"
 
         box.commands.stream_input(handle.pid, spoken(), timeout=0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel counts by user, by a namespace's owner or for the whole host: a box that takes all it can get leaves others theirs.
+"""What the kernel counts by user, by a namespace's owner or for the whole host: a box that takes all it can get leaves
+others theirs.
 
 Boxes of one template have one owner outside, the zygote's user, and the kernel adds up there what they have.
 """
@@ -70,7 +71,9 @@ def expected_limits() -> list[tuple[int, int]]:
     found = []
     for name, (number, most) in LIMITS.items():
         own = resource.getrlimit(number)[1]
-        may = bool(int(Path("/proc/self/status").read_text().split("CapEff:")[1].split()[0], 16) >> CAP_SYS_RESOURCE & 1)
+        may = bool(
+            int(Path("/proc/self/status").read_text().split("CapEff:")[1].split()[0], 16) >> CAP_SYS_RESOURCE & 1
+        )
         share = most if may or own == resource.RLIM_INFINITY else own if name == "MEMLOCK" else own // SHARE
         found.append((min(share, most),) * 2)
     return found
@@ -85,6 +88,12 @@ def test_commands_and_kernels_have_the_same_limits(boxes: tuple[RawBox, RawBox])
 
 
 def test_no_number_of_the_host_runs_out_before_the_boxes_own_limits(tenants: Tenants) -> None:
-    """Processes, files and requests of boxes are also the host's; eight boxes had as many as some kernels have numbers."""
-    for name, least in (("kernel/pid_max", 4194304), ("kernel/threads-max", 4194304), ("fs/file-max", 10**9), ("fs/aio-max-nr", 10**9)):
+    """Processes, files and requests of boxes are also the host's; eight boxes had as many as some kernels have
+    numbers."""
+    for name, least in (
+        ("kernel/pid_max", 4194304),
+        ("kernel/threads-max", 4194304),
+        ("fs/file-max", 10**9),
+        ("fs/aio-max-nr", 10**9),
+    ):
         assert int((Path("/proc/sys") / name).read_text()) >= least, name
