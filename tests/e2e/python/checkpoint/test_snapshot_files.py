@@ -13,8 +13,17 @@ import pytest
 import pytest_asyncio
 
 from support.either import Either
+from support.paused import (
+    connect,
+    counts_on,
+    detail,
+    eventually,
+    pause,
+    snapshot,
+    start_counting,
+    text_of,
+)
 from support.recipes import answer, fresh, order
-from support.paused import connect, counts_on, detail, eventually, pause, snapshot, start_counting, text_of
 from support.wire import RawBox, Wire
 
 COUNTERS = "pgrep -fc '[w]hile :; do n='"
