@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An id is no secret: knowing the ids of everything that another team has opens, changes and stops nothing of it.
 
-The requests come from the server's own table of routes: a new route about somebody's thing is tried without a change here, and one
-about a kind of thing that these tests do not know fails them.
+The requests come from the server's own table of routes: a new route about somebody's thing is tried without a change
+here, and one about a kind of thing that these tests do not know fails them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def routes() -> list[tuple[str, str]]:
 
 
 ABOUT_ONE = [row for row in routes() if "{" in row[1] and not row[1].startswith(("admin", "nodes", "uploads"))]
-LISTS = [path for method, path in routes() if method == "GET" and "{" not in path and path.split("/")[0] not in OF_NOBODY]
+LISTS = [
+    path for method, path in routes() if method == "GET" and "{" not in path and path.split("/")[0] not in OF_NOBODY
+]
 
 
 @dataclass
@@ -181,7 +183,9 @@ def test_tags_and_names_of_another_team_are_not_taken(tenants: Tenants, belongin
     for reference in (f"{slug}/{name}", belongings.order.template, belongings.snapshot):
         made = tenants.attacker.call("POST", "/sandboxes", {"templateID": reference, "timeout": 30})
         assert made.status in HIDDEN | {400}, (reference, made.status, made.body)
-        based = Order(tenants.attacker, f"based-{os.getpid()}-{hashlib.sha256(reference.encode()).hexdigest()[:6]}").request()
+        based = Order(
+            tenants.attacker, f"based-{os.getpid()}-{hashlib.sha256(reference.encode()).hexdigest()[:6]}"
+        ).request()
         got = based.try_start({"steps": [], "fromTemplate": reference, "force": False})
         assert got.status in HIDDEN | {400} or based.wait()["status"] == "error", (reference, got.status, got.body)
 
@@ -221,14 +225,18 @@ def test_root_in_a_box_reaches_no_gate(tenants: Tenants) -> None:
     try:
         code = (
             "import socket\n"
-            f"for host in ('127.0.0.1', '::1', '10.0.0.1', '172.17.0.1', '192.168.0.1', '169.254.169.254', '0.0.0.0'):\n"
+            f"for host in ('127.0.0.1', '::1', '10.0.0.1', '172.17.0.1', "
+            f"'192.168.0.1', '169.254.169.254', '0.0.0.0'):\n"
             "    try:\n"
             f"        socket.create_connection((host, {port}), 1); print('REACHED', host)\n"
             "    except OSError as error:\n"
             "        print(host, error)\n"
         )
         said: Answer = box.agent(
-            "POST", "/files?path=/tmp/reach.py&username=root", code.encode(), headers={"Content-Type": "application/octet-stream"}
+            "POST",
+            "/files?path=/tmp/reach.py&username=root",
+            code.encode(),
+            headers={"Content-Type": "application/octet-stream"},
         )
         assert said.status == 200, said.body
         _code, out, err = box.run("ip route; python3 /tmp/reach.py", user="root")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main attacks of one team on another while a third one keeps the server busy: what the neighbour computes stays right, nobody
+"""The main attacks of one team on another while a third one keeps the server busy: what the neighbour computes stays
+right, nobody
 else's words come out of its boxes, it is served in time, and nothing is left behind at the end.
 
 All of it takes less than a minute: attacks that wait for a chance are given ten seconds.
@@ -38,7 +39,9 @@ class Load:
     threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        self.threads = [threading.Thread(target=self._repeat, args=(act,)) for act in (self._cells, self._cells, self._files)]
+        self.threads = [
+            threading.Thread(target=self._repeat, args=(act,)) for act in (self._cells, self._cells, self._files)
+        ]
         for thread in self.threads:
             thread.start()
 
@@ -70,7 +73,7 @@ class Load:
         order = Order(self.wire, f"load-{os.getpid()}-{turn % 4}").request()
         order.upload(tarball(("bytes", os.urandom(1 << 19))))
         self.done["uploads"] += 1
-        time.sleep(0.2)
+        time.sleep(0.2)  # the pace of the load
 
     def stop(self) -> None:
         self.over.set()
@@ -134,12 +137,21 @@ def attacks(tenants: Tenants, hostile: RawBox, target: RawBox) -> dict[str, str]
     contexts.join()
     hostile.run(f"{put_program(hostile, 'linger')} 5", user="root")
     said["linger"] = hostile.run("cat /tmp/linger.out", user="root")[1]
-    said["names"] = hostile.run("cat /sys/block/*/loop/backing_file /proc/mounts /proc/*/cmdline 2>/dev/null | tr '\\0' ' '", user="root")[1]
+    said["names"] = hostile.run(
+        "cat /sys/block/*/loop/backing_file /proc/mounts /proc/*/cmdline 2>/dev/null | tr '\\0' ' '", user="root"
+    )[1]
     stranger = Stranger(tenants.victim, "127.0.0.31")
     for port, path in ((INTERPRETER_PORT, "/execute"), (AGENT_PORT, "/envs"), (INTERPRETER_PORT, "/contexts")):
         statuses = stranger.statuses(target.id, port, "POST", path, {"code": "print(secret)"})
         said[path] = "refused" if statuses <= {401, 403, 404, 405, 429} else str(statuses)
-    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/fork"), ("GET", "/logs"), ("GET", "/metrics")):
+    for method, path in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/pause"),
+        ("POST", "/fork"),
+        ("GET", "/logs"),
+        ("GET", "/metrics"),
+    ):
         status = tenants.attacker.call(method, f"/sandboxes/{target.id}{path}", {} if method == "POST" else None).status
         said[f"{method} {path}"] = "refused" if status == 404 else str(status)
     return said
@@ -149,7 +161,7 @@ def ask_for_contexts(box: RawBox) -> None:
     end = time.monotonic() + 9
     while time.monotonic() < end:
         box.port(INTERPRETER_PORT, "POST", "/contexts", {"language": "python"}, headers={"X-Access-Token": box.token})
-        time.sleep(1)
+        time.sleep(1)  # the pace of the requests
 
 
 def test_attacks_under_load_cost_the_neighbour_nothing(busy: tuple[Tenants, Load]) -> None:
@@ -172,7 +184,9 @@ def test_attacks_under_load_cost_the_neighbour_nothing(busy: tuple[Tenants, Load
         assert "FOREIGN" not in one["copy"] and "TAKEN" not in one["copy"], one["copy"]
         assert "sent" in one["linger"]
         assert target.id not in one["names"] and SECRET not in str(one)
-        assert {value for name, value in one.items() if name.startswith(("/", "GET", "POST", "DELETE"))} == {"refused"}, one
+        assert {value for name, value in one.items() if name.startswith(("/", "GET", "POST", "DELETE"))} == {
+            "refused"
+        }, one
     assert load.wrong == []
     assert neighbour.wrong == []
     assert min(load.done.values()) > 0, load.done
