@@ -24,10 +24,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define GO_HOME_MS 400  /* for a leader to leave by itself */
-#define END_MS     3000 /* for criu and its helpers to be gone */
-#define STOP_MS    2000
-#define BLOB       "CRIUMFD"
+#define GO_HOME_MS   400  /* for a leader to leave by itself */
+#define END_MS       3000 /* for criu and its helpers to be gone */
+#define STOP_MS      2000
+#define SIGNALS_MOST 256 /* that are on their way before the one that is waited for; others may send more without end  \
+                          */
+#define BLOB         "CRIUMFD"
 
 struct rescue {
   const struct criu_journal *journal;
@@ -160,6 +162,21 @@ static bool hold(pid_t tid)
   return false;
 }
 
+/* After it was sent on its way. Others of the box may write to its memory, stop or freeze it: that must not keep this
+ * thread, so one that does not stop again in time is killed. */
+static bool await_stop(pid_t tid, int *status)
+{
+  for (unsigned i = 0; i < 2 * STOP_MS; i++) {
+    pid_t r = waitpid(tid, status, __WALL | WNOHANG);
+    if (r)
+      return r == tid && WIFSTOPPED(*status);
+    if (i == STOP_MS)
+      kill(tid, SIGKILL);
+    nanosleep(&(struct timespec){.tv_nsec = i < 100 ? 20000 : 1000000}, NULL);
+  }
+  return false;
+}
+
 static void let_go(pid_t tid)
 {
   ptrace(PTRACE_DETACH, tid, NULL, NULL);
@@ -231,7 +248,7 @@ static void settle_call(struct user_regs_struct *r)
 static bool step(pid_t tid)
 {
   int status;
-  return !ptrace(PTRACE_SYSCALL, tid, NULL, NULL) && waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status);
+  return !ptrace(PTRACE_SYSCALL, tid, NULL, NULL) && await_stop(tid, &status);
 }
 
 /* One call of the kernel made by the held thread itself, from two bytes put at `at` and taken away again. */
@@ -345,12 +362,11 @@ static void detach_restored(const struct criu_journal_thread *t)
   const uint64_t pipe_bit = 1ull << (SIGPIPE - 1);
   int status = 0, other = 0;
   if (!(t->mask & pipe_bit) && pending(t->tid) & pipe_bit)
-    do {
-      if (ptrace(PTRACE_CONT, t->tid, NULL, (void *)(long)other) || waitpid(t->tid, &status, __WALL) != t->tid ||
-          !WIFSTOPPED(status))
+    for (int i = 0; i < SIGNALS_MOST && other != SIGPIPE; i++) {
+      if (ptrace(PTRACE_CONT, t->tid, NULL, (void *)(long)other) || !await_stop(t->tid, &status))
         return; /* it ended */
       other = status >> 16 ? 0 : WSTOPSIG(status);
-    } while (other != SIGPIPE);
+    }
   let_go(t->tid);
 }
 

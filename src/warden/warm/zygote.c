@@ -587,10 +587,10 @@ bool zygote_useful(const struct zygote *z)
 
 bool zygote_missing(struct warden *w, struct build *b)
 {
+  if (b->row.kind != BUILD_PLAIN) /* launched without one: see launch_begin */
+    return true;
   if (!b->zygote)
     b->zygote = lookup(w, b);
-  if (b->row.kind != BUILD_PLAIN || !b->zygote)
-    return true;
   return b->zygote->python && !zygote_useful(b->zygote);
 }
 
