@@ -27,8 +27,7 @@
 #define GO_HOME_MS   400  /* for a leader to leave by itself */
 #define END_MS       3000 /* for criu and its helpers to be gone */
 #define STOP_MS      2000
-#define SIGNALS_MOST 256 /* that are on their way before the one that is waited for; others may send more without end  \
-                          */
+#define SIGNALS_MOST 256 /* before the one that is waited for: others may send more without end */
 #define BLOB         "CRIUMFD"
 
 struct rescue {
