@@ -61,10 +61,14 @@ static void give(int sock, int fd)
 static void ring(int type, const char *name, int seconds)
 {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
-  int sock = socket(AF_UNIX, type | SOCK_NONBLOCK, 0);
+  int sock = socket(AF_UNIX, type | SOCK_NONBLOCK, 0), fd = lingering(seconds); /* before: a stranger is hung up on */
   strcpy(at.sun_path + 1, name);
-  if (!connect(sock, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))))
-    give(sock, lingering(seconds));
+  if (!connect(sock, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)))) {
+    give(sock, fd);
+    return;
+  }
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
+  close(fd);
 }
 
 int main(int argc, char **argv)
