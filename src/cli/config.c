@@ -137,6 +137,8 @@ static const struct setting settings[] = {
     {"host_aio_requests", NUMBER(warden.host_aio_requests), "1073741824", 0, 9000000000000000000,
      "AIO requests of the whole host: fs.aio-max-nr is raised to it, until the machine restarts; 0 = it stays"},
     {"timeout_max_hours", TIMES(warden.timeout_max_s, 3600), "24", 1, 8760, "longest life of one run of a box"},
+    {"health_seconds", NUMBER(warden.health_s), "2", 1, 60,
+     "longest wait for the agent's answer before a pause with requireHealthyGuest; a silent one is answered with 503"},
     {"agent_seconds", NUMBER(warden.agent_s), "10", 1, 600,
      "longest wait for the agent of a new or restored box; a box whose agent is silent is killed; 10 s more where its "
      "template waits "

@@ -40,7 +40,7 @@ enum wire_type {
   WIRE_BOX_LIST,     /* [W_TEAM] -> items, no order */
   WIRE_BOX_KILL,     /* W_ID W_TEAM */
   WIRE_BOX_TIMEOUT,  /* W_ID W_TEAM W_TIMEOUT W_MODE -> box; a paused one: -ENOENT */
-  WIRE_BOX_PAUSE,    /* W_ID W_TEAM [W_COLD] -> box; -EALREADY when it is paused */
+  WIRE_BOX_PAUSE,    /* W_ID W_TEAM [W_COLD] [W_HEALTHY] -> box; -EALREADY when it is paused */
   WIRE_BOX_CONNECT,  /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_COLD] [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box,
                         W_RESUMED */
   WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
@@ -163,6 +163,7 @@ enum wire_tag {
   W_MOST,                /* bytes of an upload of unknown length */
   W_LIMIT_TOTAL_MB = 95, /* memory of a team's running boxes together */
   W_LAYERS = 96,         /* paths, top first, one per line */
+  W_HEALTHY = 97,        /* 1: only if the box's agent answers */
 };
 
 /* Only running and paused are written down; the others last for moments. */

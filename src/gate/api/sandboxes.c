@@ -138,18 +138,24 @@ void sandbox_refresh(struct req *r)
 
 /* ---- pause ---- */
 
-bool sandbox_want_memory(struct req *r, bool *memory)
+/* *out holds what it is where it is left out. */
+static bool want_flag(struct req *r, const char *name, bool *out)
 {
-  const struct json *v = json_get(r->json, "memory");
-  *memory = true;
+  const struct json *v = json_get(r->json, name);
   if (!json_given(v))
     return true;
   if (v->type != JSON_BOOL) {
-    api_error(r, 400, "'memory' must be true or false");
+    api_error(r, 400, "'%s' must be true or false", name);
     return false;
   }
-  *memory = v->flag;
+  *out = v->flag;
   return true;
+}
+
+bool sandbox_want_memory(struct req *r, bool *memory)
+{
+  *memory = true;
+  return want_flag(r, "memory", memory);
 }
 
 static void paused(const struct warden_reply *reply, void *arg)
@@ -166,11 +172,13 @@ static void paused(const struct warden_reply *reply, void *arg)
 
 void sandbox_pause(struct req *r)
 {
-  bool memory;
+  bool memory, healthy = false;
   cleanup_buf struct buf b = BUF_INIT(4096);
-  if (!sandbox_want_memory(r, &memory) || !begin_about(r, &b, WIRE_BOX_PAUSE))
+  if (!sandbox_want_memory(r, &memory) || !want_flag(r, "requireHealthyGuest", &healthy) ||
+      !begin_about(r, &b, WIRE_BOX_PAUSE))
     return;
   wire_put_u64(&b, W_COLD, !memory);
+  wire_put_u64(&b, W_HEALTHY, healthy);
   api_call_warden(r, &b, NULL, paused);
 }
 

@@ -4,6 +4,7 @@
 
 #include "warden/core/quota.h"
 #include "warden/core/box_reply.h"
+#include "warden/core/identity.h"
 #include "warden/box/pause_rules.h"
 #include "warden/box/transition.h"
 #include "warden/core/warden_state.h"
@@ -29,9 +30,44 @@ static struct asked asked(const struct pending_op *op)
 
 /* ---- pause ---- */
 
+/* A pause that waits for the agent's answer. The box runs meanwhile, and may be paused or ended by others. */
+struct health_check {
+  struct warden *warden;
+  struct pending_op op;
+  char id[sizeof(((struct row_box *)0)->id)];
+};
+
+static void health_checked(void *arg, int result, const struct err *why)
+{
+  struct health_check *c = arg;
+  struct box *b = box_find(c->warden, str_of(c->id), STR_NONE);
+  struct err err = ERR_NONE;
+  c->op.healthy = result != 0;
+  if (!b)
+    reply_end(c->warden, c->op.origin, err_set(&err, -ENOENT, "the sandbox was killed"), &err);
+  else if (result && b->row.state == BOX_RUNNING)
+    answer(b, c->op.origin, result, why);
+  else /* or it is being copied, which keeps the agent from answering: it is asked again afterwards */
+    box_pause(b, &c->op);
+  free(c);
+}
+
+static void check_health(struct box *b, const struct pending_op *op)
+{
+  struct health_check *c = xcalloc(1, sizeof(*c));
+  c->warden = b->warden;
+  c->op = *op;
+  memcpy(c->id, b->row.id, sizeof(c->id));
+  agent_health(b->warden->loop, &b->jail, b->warden->config->health_s, health_checked, c);
+}
+
 static void pause_begin(struct box *b, const struct pending_op *op)
 {
   struct err err = ERR_NONE;
+  if (op->healthy) {
+    check_health(b, op);
+    return;
+  }
   int r = op->origin.ipc ? storage_admit(b->warden, str_of(b->row.team), STORAGE_PAUSE, &err) : 0;
   if (r)
     answer(b, op->origin, r, &err);

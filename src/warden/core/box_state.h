@@ -18,6 +18,7 @@ struct pending_op {
   struct copy *copy; /* to be copied for others (transition.h); the rest is for other requests */
   bool pause;        /* else connect */
   bool cold;         /* without memory */
+  bool healthy;      /* a pause: only of a box whose agent answers */
   bool waited;       /* for a transition that is over */
   bool joined;       /* which resumed the box */
   enum connect_mode mode;

@@ -55,12 +55,15 @@ struct talk {
   char status[AGENT_STATUS_LEN];
 };
 
+/* `row` NULL: nothing but a question whether it is there. */
 static int talk_open(struct talk *t, const struct jail *j, const char *was, const struct row_box *row, struct err *err)
 {
   *t = (struct talk){.fd = -1, .text = BUF_INIT(1 << 20)};
-  int r = put_request(&t->text, was, row, err);
+  int r = row ? put_request(&t->text, was, row, err) : 0;
   if (r)
     return r;
+  if (!row)
+    buf_addz(&t->text, "GET /health HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n");
   t->fd = jail_connect(j, AGENT_PORT, false, err);
   return MIN(t->fd, 0);
 }
@@ -102,6 +105,17 @@ static int talk_result(const struct talk *t, int r, unsigned seconds, struct err
   return agent_reply_status(str_make(t->status, t->have), err);
 }
 
+static int health_result(const struct talk *t, int r, unsigned seconds, struct err *err)
+{
+  if (r == -ETIMEDOUT)
+    return err_set(err, -ESHUTDOWN, "the sandbox's agent did not answer within %u s (setting health_seconds)", seconds);
+  if (r)
+    return err_set(err, -ESHUTDOWN, "the sandbox's agent does not answer: %s", strerrordesc_np(-r));
+  return agent_reply_status(str_make(t->status, t->have), NULL)
+             ? err_set(err, -ESHUTDOWN, "the sandbox's agent does not say that it is well")
+             : 0;
+}
+
 /* ---- on a thread ---- */
 
 static int wait_for(int fd, int events, int64_t until_us)
@@ -135,6 +149,7 @@ struct identity {
   uv_timer_t timer;
   struct talk talk;
   unsigned seconds, open; /* handles */
+  bool health;            /* a question whether it is there, no identity */
   identity_fn *done;
   void *arg;
   int result;
@@ -151,7 +166,10 @@ static void handle_closed(uv_handle_t *h)
 static void finish(struct identity *d, int r)
 {
   struct err err = d->err;
-  r = d->result ? d->result : talk_result(&d->talk, r, d->seconds, &err);
+  if (d->health)
+    r = health_result(&d->talk, d->result ? d->result : r, d->seconds, &err);
+  else
+    r = d->result ? d->result : talk_result(&d->talk, r, d->seconds, &err);
   if (d->talk.fd >= 0) {
     uv_poll_stop(&d->poll);
     uv_close((uv_handle_t *)&d->poll, handle_closed);
@@ -193,11 +211,17 @@ static void rang(uv_timer_t *timer)
   finish(d, -ETIMEDOUT);
 }
 
+void agent_health(uv_loop_t *loop, const struct jail *j, unsigned seconds, identity_fn *done, void *arg)
+{
+  identity_begin(loop, j, NULL, NULL, seconds, done, arg);
+}
+
 void identity_begin(uv_loop_t *loop, const struct jail *j, const char *was, const struct row_box *row, unsigned seconds,
                     identity_fn *done, void *arg)
 {
   struct identity *d = xcalloc(1, sizeof(*d));
   d->seconds = seconds;
+  d->health = !row;
   d->done = done;
   d->arg = arg;
   d->poll.data = d->timer.data = d;

@@ -19,4 +19,8 @@ typedef void identity_fn(void *arg, int result, const struct err *err);
 void identity_begin(uv_loop_t *loop, const struct jail *j, const char *was, const struct row_box *row, unsigned seconds,
                     identity_fn *done, void *arg);
 
+/* Whether the agent of a running box answers GET /health within so many seconds; else -ESHUTDOWN, and err says what it
+ * did instead. `done` is called once, later, on the loop; jail is not needed after it returns. */
+void agent_health(uv_loop_t *loop, const struct jail *j, unsigned seconds, identity_fn *done, void *arg);
+
 #endif

@@ -48,6 +48,7 @@ struct warden_config {
   bool private_zygotes;                        /* also what templates of teams would load, outside all boxes */
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned agent_s;                            /* longest wait for an agent's answer */
+  unsigned health_s;                           /* the same before a pause, where the client wants it healthy */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */

@@ -120,8 +120,10 @@ void handle_box_pause(struct request *q)
 {
   struct box *b = request_box(q);
   if (b)
-    box_pause(b, &(struct pending_op){
-                     .origin = request_origin(q), .pause = true, .cold = wire_u64(q->packet, W_COLD, 0) != 0});
+    box_pause(b, &(struct pending_op){.origin = request_origin(q),
+                                      .pause = true,
+                                      .cold = wire_u64(q->packet, W_COLD, 0) != 0,
+                                      .healthy = wire_u64(q->packet, W_HEALTHY, 0) != 0});
 }
 
 void handle_box_connect(struct request *q)
