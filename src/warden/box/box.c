@@ -206,13 +206,13 @@ void box_end(struct box *b, const char *cause)
   if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   boxlog_keep(b);
+  broadcast(b, WIRE_BOX_ENDED, cause); /* before its processes die: gates say why a connection breaks */
   if (b->transition)
     jail_kill(w->instance, b->name, &b->jail, &err);
   else if (!b->on_disk)
     jail_kill_init(&b->jail); /* the rest is a worker's, see reclaim.c */
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
-  broadcast(b, WIRE_BOX_ENDED, cause);
   box_unwatch(b);
   box_unregister(b);
   box_stop_timer(b);
