@@ -37,6 +37,11 @@
 #define SPARE_MAX   64
 #define GATHER      16
 
+/* A pipe costs a descriptor and the pages of all that its few bytes came in, so a queue has few, and each counts as
+ * that much more than it holds. Over that many, bytes are copied, which joins small pieces. */
+#define PIPES_MAX   4
+#define PIPE_COST   ((uint64_t)64 << 10)
+
 struct conn_seg {
   struct conn_seg *next;
   int fd;                /* a file or a pipe, or -1 */
@@ -158,17 +163,18 @@ static void out_drop_first(struct conn *c)
 {
   struct conn_seg *s = c->out;
   c->out = s->next;
+  if (s->fd >= 0 && s->piped) {
+    c->npiped--;
+    conn_release(c, s->left + PIPE_COST);
+  }
   seg_free(c->net, s);
 }
 
 static void out_drop(struct conn *c)
 {
   conn_release(c, c->queued_mem);
-  while (c->out) {
-    if (c->out->fd >= 0 && c->out->piped)
-      conn_release(c, c->out->left);
+  while (c->out)
     out_drop_first(c);
-  }
   c->queued = c->queued_mem = 0;
   set_blocked(c, false);
 }
@@ -479,8 +485,10 @@ static int write_from(struct conn *c, int fd, bool piped, uint64_t offset, uint6
   s->left = n;
   out_append(c, s);
   c->queued += n;
-  if (piped)
-    conn_hold(c, n);
+  if (piped) {
+    c->npiped++;
+    conn_hold(c, n + PIPE_COST);
+  }
   conn_push_now(c);
   return c->out_error ? -EPIPE : 0;
 }
@@ -624,7 +632,7 @@ static ssize_t conn_pass(struct conn *c)
   uint64_t most = c->ops->pass(c, &to);
   if (most && !to.conn)
     return splice_into(c->fd, to.pipe, most);
-  if (most < PASS_MIN || to.conn->io != &conn_io_plain || write_check(to.conn) < 0)
+  if (most < PASS_MIN || to.conn->io != &conn_io_plain || to.conn->npiped >= PIPES_MAX || write_check(to.conn) < 0)
     return -ENOSYS;
   return conn_splice(c, to.conn, most);
 }

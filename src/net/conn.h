@@ -62,6 +62,7 @@ struct conn {
   struct conn_seg *out, *out_last;
   uint64_t queued;   /* bytes of out, those of files too */
   size_t queued_mem; /* without files */
+  unsigned npiped;   /* pieces of out that are pipes */
   size_t in_held;    /* of node.held, in `in` */
   uint64_t deadline; /* loop time in ms, 0 = none; conn_deadline */
   uint64_t stall_at; /* last time output moved */

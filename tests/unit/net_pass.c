@@ -3,6 +3,9 @@
  * whoever leaves midway. */
 #include "net_lab.h"
 
+#include "net/conn.h"
+#include <dirent.h>
+
 #define TOTAL ((size_t)12 << 20)
 
 static struct {
@@ -247,6 +250,52 @@ static void an_origin_that_dies_midway_cuts_the_answer(void **state)
   end();
 }
 
+static int open_fds(void)
+{
+  int n = 0;
+  DIR *d = opendir("/proc/self/fd");
+  assert_non_null(d);
+  while (readdir(d))
+    n++;
+  closedir(d);
+  return n;
+}
+
+static void a_dripped_body_takes_few_descriptors(void **state)
+{
+  begin();
+  struct net *net = net_of(&lab.loop);
+  cleanup_fd int fd = dial_proxy();
+  size_t said = 0;
+  char head[128];
+  int n = snprintf(head, sizeof(head), "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", TOTAL);
+  lab_say(fd, str_make(head, (size_t)n));
+  lab_until(lab.held);
+  for (; said < TOTAL / 2 && net->held < UNSENT_MAX; said += 4096) { /* nobody reads: the far socket is full */
+    lab_say(fd, str_make(pattern + said, 4096));
+    lab_until(proxy.up + proxy.seen == said + 4096);
+  }
+  assert_true(net->held >= UNSENT_MAX);
+  int before = open_fds();
+  for (int i = 0; i < 400; i++, said++) {
+    lab_say(fd, str_make(pattern + said, 1));
+    lab_until(proxy.up + proxy.seen == said + 1);
+  }
+  assert_in_range(open_fds(), 1, before + 8);
+  assert_true(net->held >= UNSENT_MAX + 4 * ((uint64_t)64 << 10)); /* a pipe counts as what it takes */
+  http_x_resume(lab.held);
+  lab_say(fd, str_make(pattern + said, TOTAL - said));
+  lab_until(lab.body_ends == 1);
+  assert_int_equal(lab.body.n, TOTAL);
+  assert_memory_equal(lab.body.p, pattern, TOTAL);
+  lab_until(net->held == 0);
+  assert_in_range(open_fds(), 1, before + 2);
+  http_abort(lab.held);
+  lab_until(proxy.gones == 1);
+  net_unref(net);
+  end();
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -254,6 +303,7 @@ int main(void)
       cmocka_unit_test(a_download_arrives_whole_though_the_reader_sleeps),
       cmocka_unit_test(a_client_that_leaves_midway_is_told_on),
       cmocka_unit_test(an_origin_that_dies_midway_cuts_the_answer),
+      cmocka_unit_test(a_dripped_body_takes_few_descriptors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
