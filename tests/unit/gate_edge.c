@@ -109,10 +109,10 @@ static void the_cause_of_an_end_reaches_the_client(void **state)
   cleanup_buf struct buf out = BUF_INIT(1 << 16);
   lab.status = -ENOENT;
   lab.message = NULL;
-  lab.cause = "killed: by API key 'ci'";
+  lab.cause = "killed: by request";
   assert_int_equal(get(8000, "/", "", &out), 502);
   assert_true(lab_says(&out, "\"message\":\"The sandbox was not found: it ended at "));
-  assert_true(lab_says(&out, ", killed: by API key 'ci'\""));
+  assert_true(lab_says(&out, ", killed: by request\""));
 }
 
 static void a_route_is_requested_once_and_again_while_the_box_is_held(void **state)

@@ -195,6 +195,36 @@ static void without_a_key_a_gate_asks_nothing_of_a_team(void **state)
   drop_box(b);
 }
 
+/* The cause of an end names the key to the team only: an id is no secret. */
+static void the_name_of_a_key_is_told_to_its_team_only(void **state)
+{
+  static const struct {
+    const char *id, *cause, *shown;
+  } table[] = {{"ikilled", "killed: by API key 'ci-deploy'", "killed: by request"},
+               {"iover", "timeout: its lifetime of 1 s was over", "timeout: its lifetime of 1 s was over"}};
+  static const enum wire_type types[] = {WIRE_BOX_GET, WIRE_BOX_CONNECT, WIRE_BOX_DIAL};
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    assert_int_equal(store_box_ended(lab.warden.store, table[i].id, lab.team[0], clock_wall_us(), table[i].cause, NULL),
+                     0);
+    for (size_t k = 0; k < 2 * ARRAY_LEN(types) - 1; k++) { /* dial: by nobody only */
+      bool keyed = k >= ARRAY_LEN(types);
+      struct told t;
+      cleanup_buf struct buf p = BUF_INIT(4096);
+      wire_begin(&p, types[k % ARRAY_LEN(types)], 0, 0);
+      wire_putz(&p, W_ID, table[i].id);
+      if (keyed) {
+        put_hash(&p, W_PROOF, lab.key[0]);
+        wire_putz(&p, W_TEAM, lab.team[0]);
+      }
+      assert_int_equal(ask(lab.gate, &p, &t), -ENOENT);
+      struct str cause = wire_get(buf_str(&t.reply), W_CAUSE);
+      assert_true(str_is(cause, keyed ? table[i].cause : table[i].shown));
+      assert_true(wire_u64(buf_str(&t.reply), W_END, 0) > 0);
+      buf_free(&t.reply);
+    }
+  }
+}
+
 static void a_key_opens_its_own_team_only(void **state)
 {
   struct box *b = put_box("ivictim", 1, BOX_SECURE, 10);
@@ -628,6 +658,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_a_key_a_gate_asks_nothing_of_a_team),
+      cmocka_unit_test(the_name_of_a_key_is_told_to_its_team_only),
       cmocka_unit_test(a_key_opens_its_own_team_only),
       cmocka_unit_test(what_is_not_in_the_table_is_roots_alone),
       cmocka_unit_test(a_type_without_a_row_is_unknown_to_root_too),

@@ -180,6 +180,11 @@ void box_register(struct box *b)
 
 /* ---- end ---- */
 
+const char *box_cause_for_anyone(const char *cause)
+{
+  return str_starts(str_of(cause), STR(CAUSE_BY_KEY)) ? "killed: by request" : cause;
+}
+
 /* cause: why it ended; NULL = it did not */
 static void broadcast(struct box *b, enum wire_type what, const char *cause)
 {
@@ -188,7 +193,7 @@ static void broadcast(struct box *b, enum wire_type what, const char *cause)
   wire_putz(&p, W_ID, b->row.id);
   wire_put_u64(&p, W_RUN, b->row.run);
   if (cause) {
-    wire_putz(&p, W_CAUSE, cause);
+    wire_putz(&p, W_CAUSE, box_cause_for_anyone(cause));
     wire_put_u64(&p, W_END, (uint64_t)clock_wall_us());
   }
   reply_broadcast(b->warden, buf_str(&p));

@@ -17,7 +17,10 @@ struct box *box_next(struct warden *w, size_t *i); /* all that are known, i from
 size_t box_count(const struct warden *w);
 void box_end(struct box *b, const char *cause); /* frees b, at the latest when its transition is over */
 void box_destroy(struct box *b);                /* the last of box_end: reclaims everything and frees b */
-void box_watch(struct box *b);                  /* its end is noticed */
+/* An id is no secret, the name of a team's key is the team's: who shows no key learns only that it was a request. */
+#define CAUSE_BY_KEY "killed: by API key '"
+const char *box_cause_for_anyone(const char *cause);
+void box_watch(struct box *b); /* its end is noticed */
 void box_unwatch(struct box *b);
 void box_set_on_disk(struct box *b, bool on_disk);
 /* One more box with a jail? -EAGAIN at the server's limit. */

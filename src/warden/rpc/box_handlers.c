@@ -79,7 +79,7 @@ static void kill_cause(struct request *q, char *out, size_t size)
   snprintf(out, size, "killed: by request");
   for (size_t i = 0; q->proven == BY_KEY && i < n; i++)
     if (str_eq(hash, str_make(keys[i]->hash, SHA256_LEN)))
-      snprintf(out, size, "killed: by API key '%s'", keys[i]->name);
+      snprintf(out, size, CAUSE_BY_KEY "%s'", keys[i]->name);
   if (q->proven == BY_ROOT)
     snprintf(out, size, "killed: by the root user of the host");
 }

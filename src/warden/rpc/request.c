@@ -71,7 +71,7 @@ struct box *request_box(struct request *q)
   int64_t when = 0;
   reply_begin(q, WIRE_REPLY, -ENOENT);
   if (!store_cause(warden_store(q->warden), id, q->team, cause, sizeof(cause), &when)) {
-    wire_putz(q->out, W_CAUSE, cause);
+    wire_putz(q->out, W_CAUSE, q->proven == BY_ANYONE ? box_cause_for_anyone(cause) : cause);
     wire_put_u64(q->out, W_END, (uint64_t)when);
   }
   reply_send(q);

@@ -15,10 +15,10 @@ async function reason(box) {
   return ''
 }
 
-test('a kill names the key', async () => {
+test('a kill says that it was a request', async () => {
   const box = await Sandbox.create('base', { timeoutMs: 60_000 })
   await box.kill()
-  assert.match(await reason(box), /was not found: it ended at \S+, killed: by API key '/)
+  assert.match(await reason(box), /was not found: it ended at \S+, killed: by request/)
 })
 
 test('a timeout names the time', async () => {
