@@ -75,16 +75,17 @@ static void note_queued(struct stream *s, uint64_t n)
   s->queued += n;
 }
 
+/* Pieces double, so that what is said byte by byte takes few: memory is counted by its bytes. */
 static int queue_bytes(struct stream *s, struct str data)
 {
-  struct piece *last = s->out ? s->out_last : NULL;
-  size_t room = last && last->fd < 0 ? last->cap - last->to : 0, k = MIN(room, data.n);
+  struct piece *last = s->out && s->out_last->fd < 0 ? s->out_last : NULL;
+  size_t k = last ? MIN(last->cap - last->to, data.n) : 0, wish = MAX(4 * data.n, last ? 2 * last->cap : 0);
   if (s->queued > OUT_MAX)
     return -ENOBUFS;
   if (k)
     memcpy(last->data + last->to, data.p, k), last->to += k;
   if (data.n > k) {
-    struct piece *p = piece_add(s, MAX(data.n - k, MIN(PIECE_SIZE, 4 * data.n)));
+    struct piece *p = piece_add(s, MAX(data.n - k, MIN(PIECE_SIZE, wish)));
     if (!p)
       return -ENOBUFS;
     memcpy(p->data, data.p + k, data.n - k);

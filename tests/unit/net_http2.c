@@ -2,6 +2,7 @@
 /* HTTP/2 behind the http face, driven by nghttp2's client over TLS: streams, windows, limits, ends, abuse. */
 #include "net_tls_lab.h"
 
+#include "net/http2.h"
 #include <nghttp2/nghttp2.h>
 
 struct answer {
@@ -777,6 +778,35 @@ static void a_stream_whose_window_stays_shut_is_cut(void **state)
   h2_close();
 }
 
+static void bytes_said_one_by_one_take_little_more_than_their_number(void **state)
+{
+  enum { COUNT = 100000 };
+  const nghttp2_settings_entry shut = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+  const nghttp2_settings_entry wide = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1 << 20};
+  size_t real = 0;
+  h2_open(NULL);
+  nghttp2_session_set_local_window_size(h2c.session, NGHTTP2_FLAG_NONE, 0, 4 << 20);
+  nghttp2_submit_settings(h2c.session, NGHTTP2_FLAG_NONE, &shut, 1);
+  h2_until(h2c.max_streams);
+  h2_run_ms(20);
+  struct answer *a = ask("GET", "/hold", STR_NONE);
+  h2_until(lab.held);
+  assert_int_equal(http_respond(lab.held, 200, NULL, 0, HTTP_CHUNKED), 0);
+  for (int i = 0; i < COUNT; i++)
+    assert_int_equal(http_send(lab.held, str_make(&(char){(char)(i % 251)}, 1)), 0);
+  const struct stream *s = lab.held->stream;
+  for (const struct piece *p = s->out; p; p = p->next)
+    real += sizeof(*p) + p->cap;
+  assert_in_range(real, COUNT, 2 * COUNT);
+  http_end(lab.held);
+  nghttp2_submit_settings(h2c.session, NGHTTP2_FLAG_NONE, &wide, 1);
+  h2_until(a->closed);
+  assert_int_equal(a->body.n, COUNT);
+  for (int i = 0; i < COUNT; i++)
+    assert_int_equal(a->body.p[i], (char)(i % 251));
+  h2_close();
+}
+
 static void nonsense_ends_the_connection(void **state)
 {
   h2_open(NULL);
@@ -833,6 +863,7 @@ int main(void)
       cmocka_unit_test(times_run_out_where_they_should),
       cmocka_unit_test(an_untimed_body_may_be_silent),
       cmocka_unit_test(a_stream_whose_window_stays_shut_is_cut),
+      cmocka_unit_test(bytes_said_one_by_one_take_little_more_than_their_number),
       cmocka_unit_test(nonsense_ends_the_connection),
       cmocka_unit_test(after_it_stops_listening_an_idle_connection_is_told_to_leave),
   };
