@@ -73,7 +73,7 @@ static int get(unsigned port, const char *path, const char *headers, struct buf 
 }
 
 /* The service sees the request and answers it. */
-static void serve(int fd)
+static void serve_seen(int fd, struct buf *seen)
 {
   static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
   char request[4096];
@@ -83,7 +83,34 @@ static void serve(int fd)
     n = recv(fd, request, sizeof(request), 0);
   }
   assert_true(n > 0);
+  buf_clear(seen);
+  buf_add(seen, request, (size_t)n);
   assert_int_equal(send(fd, answer, strlen(answer), 0), (ssize_t)strlen(answer));
+}
+
+static void serve(int fd)
+{
+  cleanup_buf struct buf seen = BUF_INIT(4096);
+  serve_seen(fd, &seen);
+}
+
+static void what_opens_the_api_does_not_reach_the_agent(void **state)
+{
+  static const unsigned ports[] = {ENVD_PORT, INTERPRETER_PORT, 8000};
+  cleanup_buf struct buf out = BUF_INIT(1 << 16), seen = BUF_INIT(4096);
+  box_is(BOX_RUNNING, 0);
+  for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
+    int far = service(),
+        near = begin(ports[i], "/health",
+                     "X-API-KEY: e2b_secret\r\nx-admin-token: root-secret\r\nX-Access-Token: mine\r\n");
+    serve_seen(far, &seen);
+    assert_int_equal(lab_answer(near, &out), 200);
+    assert_true(lab_says(&seen, "X-Access-Token: mine\r\n"));
+    assert_int_equal(lab_says(&seen, "e2b_secret"), ports[i] == 8000); /* a service may have keys of its own */
+    assert_int_equal(lab_says(&seen, "root-secret"), ports[i] == 8000);
+    close(near);
+    close(far);
+  }
 }
 
 static void the_control_planes_paths_of_the_agent_are_closed(void **state)
@@ -306,6 +333,7 @@ static void a_port_without_a_service_is_tried_for_a_second(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      WHOLE(what_opens_the_api_does_not_reach_the_agent),
       WHOLE(the_control_planes_paths_of_the_agent_are_closed),
       WHOLE(a_box_that_is_not_there_is_said_to_be_so_exactly),
       WHOLE(the_cause_of_an_end_reaches_the_client),

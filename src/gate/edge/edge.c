@@ -371,9 +371,17 @@ static void edge_passed(struct http_x *x, size_t n)
 static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone,
                                            edge_pass, edge_passed,   NULL};
 
+/* What opens the API is nothing for the agent and the interpreter, which the root user of a box can replace. Services
+ * on other ports may have headers of these names of their own. */
+static bool opens_api(const struct edge *e, struct str name)
+{
+  return (e->target.port == ENVD_PORT || e->target.port == INTERPRETER_PORT) &&
+         (str_ieq(name, STR("x-api-key")) || str_ieq(name, STR("x-admin-token")));
+}
+
 static bool dropped_on_the_way(const struct edge *e, struct str name)
 {
-  return hop_by_hop(name) || (e->target.skip && str_ieq(name, STR("cookie"))) ||
+  return hop_by_hop(name) || opens_api(e, name) || (e->target.skip && str_ieq(name, STR("cookie"))) ||
          str_istarts(name, STR("x-forwarded-")) || str_ieq(name, STR("forwarded")) || str_ieq(name, STR("expect"));
 }
 
