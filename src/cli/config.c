@@ -203,8 +203,9 @@ static const struct setting settings[] = {
      "seconds a box has been paused before its memory is compressed"},
     {"box_connections_max", NUMBER(gate.box_connections_max), "4096", 0, 1000000,
      "requests and streams at once into one box, per gate; 0 = no limit"},
-    {"team_connections_max", NUMBER(gate.team_connections_max), "6000", 0, 1000000,
-     "requests and streams at once of one team, per gate; 0 = no limit"},
+    {"team_connections_max", NUMBER(gate.team_connections_max), "5000", 0, 1000000,
+     "requests, uploads and streams at once of one team, per gate, an eighth of them for the API alone; at most half "
+     "of connections_max, which the default follows; 0 = no limit"},
     {"address_connections_max", NUMBER(gate.address_connections_max), "1000", 0, 1000000,
      "connections per gate from one address (IPv6: one /64) without an accepted request yet; 0 = no limit, for a "
      "server behind a proxy"},
@@ -471,6 +472,22 @@ static void derive(struct config *c)
     c->gate.uid = 0;
 }
 
+/* A gate has room for a second team, whatever the first one does. */
+static int check_team_connections(struct config *c, struct err *err)
+{
+  unsigned half = c->gate.connections_max / 2;
+  if (c->gate.team_connections_max <= half)
+    return 0;
+  if (c->gate.team_connections_max == strtoul(find(STR("team_connections_max"))->fallback, NULL, 10)) {
+    c->gate.team_connections_max = half;
+    return 0;
+  }
+  return err_set(err, -EINVAL,
+                 "'team_connections_max' may be at most %u, half of 'connections_max', not '%u': lower it, raise "
+                 "'connections_max', or set 0 for no limit",
+                 half, c->gate.team_connections_max);
+}
+
 int config_read(struct config *c, int argc, char **argv, struct err *err)
 {
   *c = (struct config){0};
@@ -481,6 +498,7 @@ int config_read(struct config *c, int argc, char **argv, struct err *err)
     r = read_file(c, c->config_file, err);
   r = r ? r : read_environment(c, err);
   r = r ? r : read_flags(c, argc, argv, err);
+  r = r ? r : check_team_connections(c, err);
   derive(c);
   return r;
 }

@@ -14,7 +14,7 @@ struct gate_config {
   unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
   /* slow clients; see struct http_limits */
   unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;
-  unsigned team_connections_max;     /* exchanges at once of one team, per gate; 0 = no limit */
+  unsigned team_connections_max;     /* exchanges at once of one team, all kinds together, per gate; 0 = no limit */
   unsigned address_connections_max;  /* connections of one address on which nothing was accepted yet, per gate; 0 = no
                                         limit */
   uint64_t buffers_max;              /* bytes that wait for peers that do not read, per gate; 0 = no limit */

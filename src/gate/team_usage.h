@@ -11,5 +11,7 @@ struct usage;
 enum usage_kind { USAGE_API, USAGE_BOX, USAGE_KINDS };
 int usage_enter(struct gate *g, const char *team, enum usage_kind kind, struct usage **out);
 void usage_leave(struct gate *g, enum usage_kind kind, struct usage **held);
+unsigned usage_most(const struct gate *g,
+                    enum usage_kind kind); /* how many of that kind a team may have; 0 = no limit */
 
 #endif

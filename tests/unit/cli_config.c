@@ -90,6 +90,7 @@ static void mistakes_are_named(void **state)
       {"--interpreter-token", "", "'interpreter_token' must be one of: required compatible"},
       {"--boxes-mx", "3", "did you mean 'boxes_max'?"},
       {"--nothing-like-it", "3", "'cloche serve --help' lists them"},
+      {"--team-connections-max", "5001", "'team_connections_max' may be at most 5000, half of 'connections_max'"},
       {"--resolver", "a text that is far too long for an address", "'resolver' is longer than 31 bytes"},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++) {
@@ -101,9 +102,25 @@ static void mistakes_are_named(void **state)
   }
 }
 
+static void one_team_has_at_most_half_of_a_gate(void **state)
+{
+  struct config c;
+  struct err err = ERR_NONE;
+  assert_int_equal(READ(&c, &err, "--connections-max", "100"), 0);
+  assert_int_equal(c.gate.team_connections_max, 50);
+  config_free(&c);
+  assert_int_equal(READ(&c, &err, "--connections-max", "20000", "--team-connections-max", "10000"), 0);
+  assert_int_equal(c.gate.team_connections_max, 10000);
+  config_free(&c);
+  assert_int_equal(READ(&c, &err, "--team-connections-max", "0"), 0);
+  assert_int_equal(c.gate.team_connections_max, 0);
+  config_free(&c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_team_has_at_most_half_of_a_gate),
       cmocka_unit_test(values_land_in_the_units_of_their_fields),
       cmocka_unit_test(defaults_are_whole),
       cmocka_unit_test(flags_beat_the_environment_and_that_the_file),

@@ -221,6 +221,60 @@ static void a_team_has_a_bounded_number_of_open_requests(void **state)
   assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 500);
 }
 
+static void requests_and_boxes_of_a_team_have_one_limit(void **state)
+{
+  struct usage *held[8] = {0}, *other = NULL;
+  lab.config.team_connections_max = 8;
+  for (size_t i = 0; i < 7; i++)
+    assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_BOX, &held[i]), 0);
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_BOX, &other), -EDQUOT); /* the last is for the API */
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_API, &held[7]), 0);
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_API, &other), -EDQUOT);
+  usage_leave(lab.gate, USAGE_BOX, &held[0]);
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_API, &held[0]), 0);
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_BOX, &other), -EDQUOT);
+  usage_leave(lab.gate, USAGE_API, &held[0]);
+  usage_leave(lab.gate, USAGE_API, &held[7]);
+  for (size_t i = 1; i < 7; i++)
+    usage_leave(lab.gate, USAGE_BOX, &held[i]);
+}
+
+#define HASH64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* An upload whose body does not come; the warden opens a file for it. */
+static int upload_begin(void)
+{
+  static const char head[] = "PUT /uploads/" LAB_TEAM "/" HASH64 "?expires=9999999999&signature=" HASH64
+                             " HTTP/1.1\r\nHost: api\r\nContent-Length: 10\r\n\r\n";
+  int fd = lab_connect();
+  lab.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  assert_int_equal(send(fd, head, strlen(head), 0), (ssize_t)strlen(head));
+  for (int i = 0; i < 20; i++)
+    lab_turn();
+  return fd;
+}
+
+static void an_upload_counts_for_the_team_of_its_link(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct usage *held = NULL;
+  lab.config.team_connections_max = 1;
+  lab.config.upload_max = 1000;
+  int first = upload_begin();
+  assert_int_equal(lab.last_type, WIRE_FILE_OPEN);
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_API, &held), -EDQUOT);
+  assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 429);
+  int second = upload_begin();
+  assert_int_equal(lab.last_type, WIRE_FILE_CLOSE); /* its file is given back at once */
+  assert_int_equal(lab_answer(second, &out), 429);
+  close(second);
+  close(first);
+  for (int i = 0; i < 20; i++)
+    lab_turn();
+  assert_int_equal(usage_enter(lab.gate, LAB_TEAM, USAGE_API, &held), 0);
+  usage_leave(lab.gate, USAGE_API, &held);
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -238,6 +292,8 @@ int main(void)
       WHOLE(bodies_are_bounded_and_must_be_objects),
       WHOLE(a_malformed_sandbox_id_is_refused_here),
       WHOLE(a_team_has_a_bounded_number_of_open_requests),
+      WHOLE(requests_and_boxes_of_a_team_have_one_limit),
+      WHOLE(an_upload_counts_for_the_team_of_its_link),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

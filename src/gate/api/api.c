@@ -167,15 +167,21 @@ static void api_body_end(struct http_x *x)
 
 static const struct http_x_ops api_ops = {.body = api_body, .body_end = api_body_end, .gone = api_gone};
 
+bool api_count(struct req *r, const char *team)
+{
+  if (!usage_enter(r->gate, team, USAGE_API, &r->usage))
+    return true;
+  struct api_failure f = {.status = 429, .retry_after_s = 1};
+  api_fail(r, &f, "this team has %u requests open, as many as it may: wait for some to end",
+           usage_most(r->gate, USAGE_API));
+  return false;
+}
+
 static void authorised(struct req *r)
 {
   bool keyed = !(r->entry->flags & NO_AUTH);
-  if (keyed && r->team.id[0] && usage_enter(r->gate, r->team.id, USAGE_API, &r->usage)) {
-    struct api_failure f = {.status = 429, .retry_after_s = 1};
-    api_fail(r, &f, "this team has %u requests open, as many as it may: wait for some to end",
-             r->gate->config->team_connections_max);
+  if (keyed && r->team.id[0] && !api_count(r, r->team.id))
     return;
-  }
   if (keyed)
     http_x_accepted(r->x);
   if (r->entry->flags &

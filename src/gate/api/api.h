@@ -87,6 +87,10 @@ void auth_forget(struct gate *g); /* keys changed: what is remembered of them is
 void auth_check(struct req *r, handler_fn then);
 void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Token; no team */
 
+/* Counts the request for the team until it is over; answers 429 itself and returns false when the team has as many as
+ * it may. */
+bool api_count(struct req *r, const char *team);
+
 /* Answers (api_reply.c). Each is given once; later ones are ignored. */
 struct api_failure {
   int status;

@@ -56,7 +56,8 @@ void upload_link(struct req *r)
 /* ---- the upload ---- */
 
 struct upload {
-  int fd; /* -1: not open */
+  char team[UUID_SIZE]; /* of the link */
+  int fd;               /* -1: not open */
   char id[UPLOAD_ID_SIZE];
   uint64_t size, expires;
   struct str signature;
@@ -130,6 +131,10 @@ static void opened(const struct warden_reply *reply, void *arg)
     return;
   }
   u->fd = reply->fd;
+  if (!api_count(r, u->team)) {
+    upload_drop(r); /* now, not when the client has read the refusal */
+    return;
+  }
   http_x_accepted(r->x); /* the warden knows the link's signature */
   http_x_body_max(r->x, MIN(r->gate->config->upload_max, wire_u64(reply->packet, W_COUNT, UINT64_MAX)));
   r->stream = upload_piece;
@@ -143,7 +148,7 @@ void upload_put(struct req *r)
   r->state = u;
   u->signature = api_query(r, "signature");
   if (str_u64(api_query(r, "expires"), &u->expires) || !hash_good(r->second) || u->signature.n != 2 * SHA256_LEN ||
-      r->id.n > 64)
+      str_copyz(r->id, u->team, sizeof(u->team)))
     api_error(r, 403, "the upload link is not one of this server's");
   else if (http_x_body_length(r->x) > (int64_t)r->gate->config->upload_max)
     api_error(r, 413, "the archive is larger than %llu bytes", (unsigned long long)r->gate->config->upload_max);

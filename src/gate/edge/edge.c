@@ -56,7 +56,7 @@ static void refuse(struct edge *e, enum edge_error what, struct str detail)
   const struct gate_config *config = e->gate->config;
   unsigned number = e->target.port;
   if (what == EDGE_TOO_MANY || what == EDGE_TEAM_BUSY)
-    number = what == EDGE_TOO_MANY ? config->box_connections_max : config->team_connections_max;
+    number = what == EDGE_TOO_MANY ? config->box_connections_max : usage_most(e->gate, USAGE_BOX);
   if (what == EDGE_THROTTLED)
     number = e->wait_s;
   int status = edge_refuse(e->x, what, e->target.box, number, detail);

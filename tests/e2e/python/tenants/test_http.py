@@ -401,9 +401,9 @@ def test_clients_that_do_not_read_hold_little(web: Tenants, attacker: RawBox) ->
 
 @pytest.fixture
 def small() -> Iterator[Tenants]:
-    """Two teams, each of which may have three requests open in a gate, of which there is one."""
+    """Two teams, each of which may have four requests open in the one gate, three of them into boxes."""
     with own_server(
-        "--pool", "0", "--gates", "1", "--team-connections-max", "3", "--address-connections-max", "20"
+        "--pool", "0", "--gates", "1", "--team-connections-max", "4", "--address-connections-max", "20"
     ) as made:
         yield two_teams(made)
 
