@@ -537,6 +537,23 @@ static void a_false_source_address_does_not_leave(void **state)
   box_close(&b);
 }
 
+/* The kernel takes the looser of the host's setting and the link's own. */
+static void a_false_source_address_does_not_leave_a_host_with_a_loose_filter(void **state)
+{
+  cleanup_fd int filter = open("/proc/sys/net/ipv4/conf/all/rp_filter", O_WRONLY | O_CLOEXEC);
+  assert_int_equal(write(filter, "2", 1), 1);
+  struct box b;
+  struct jail_net net = {.slot = 11};
+  open_with_net(&b, "spoof", &net);
+  assert_true(begins(box_ask(&b, "spoof 10.213.0.27 198.51.100.7 9"), "ok"));
+  assert_true(world_heard("spoof"));
+  assert_true(begins(box_ask(&b, "spoof 10.213.0.99 198.51.100.7 9"), "ok"));
+  assert_true(begins(box_ask(&b, "spoof 203.0.113.1 198.51.100.7 9"), "ok"));
+  assert_false(world_heard("spoof"));
+  box_close(&b);
+  assert_int_equal(write(filter, "0", 1), 1);
+}
+
 static void open_connections_are_counted(void **state)
 {
   struct box b;
@@ -654,6 +671,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(names_are_refused_in_deny_and_nonsense_everywhere),
       cmocka_unit_test(a_dead_name_server_is_replaced),
       cmocka_unit_test(a_false_source_address_does_not_leave),
+      cmocka_unit_test(a_false_source_address_does_not_leave_a_host_with_a_loose_filter),
       cmocka_unit_test(open_connections_are_counted),
       cmocka_unit_test(nobody_outside_connects_in),
       cmocka_unit_test(a_rate_slows_what_comes_out),

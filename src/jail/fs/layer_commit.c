@@ -396,7 +396,8 @@ static uint64_t tree_bytes(int dir, int depth)
   for (struct dirent *e; d && depth <= DEPTH_MAX && (e = readdir(d));) {
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
       continue;
-    bytes += (uint64_t)st.st_blocks * 512 / MAX(S_ISDIR(st.st_mode) ? (nlink_t)1 : st.st_nlink, (nlink_t)1);
+    bytes += MAX((uint64_t)st.st_blocks * 512, (uint64_t)JAIL_ENTRY_BYTES) /
+             MAX(S_ISDIR(st.st_mode) ? (nlink_t)1 : st.st_nlink, (nlink_t)1);
     cleanup_fd int below =
         S_ISDIR(st.st_mode) ? openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (below >= 0)

@@ -17,7 +17,8 @@ int jail_commit(const char *dir, uint32_t id_base, const char *layer, struct err
 int jail_commit_dir(const char *dir, const char *name, uint32_t id_base, const char *layer, struct err *err);
 /* The same, but whole is enough: it is on the disk only after jail_layer_settle. */
 int jail_commit_quick(const char *dir, uint32_t id_base, const char *layer, struct err *err);
-/* What a layer takes of the disk. */
+/* What a layer takes of the disk. An entry counts as this many bytes at least: an empty file takes an inode. */
+#define JAIL_ENTRY_BYTES 4096
 uint64_t jail_layer_bytes(const char *layer);
 /* Writes out a layer and all others of its filesystem. */
 int jail_layer_settle(const char *layer, struct err *err);

@@ -3,7 +3,9 @@
  *
  * A box without lists costs no call to nft: the table's general rules know it by the name of its link. Lists become a
  * chain of the box's own, b<slot>, reached through a map from its address; replacing them is one transaction. The
- * source address is safe to judge by, since the strict reverse path filter of the box's link lets no other one in. */
+ * source address is safe to judge by: a rule drops every packet whose source is not routed to the link it came from.
+ * The link's strict reverse path filter says the same, but a host whose net.ipv4.conf.all.rp_filter is 2 overrides it.
+ */
 #include "jail/net/jail_net.h"
 #include "jail/net/dns_message.h"
 #include "jail/net/dns_proxy.h"
@@ -133,11 +135,12 @@ static bool table_exists(const char *table)
  * Each link therefore has a zone of its own, told by its name, which is never used again soon: what was open for the
  * last box is a new connection for the next one. Only the box's direction needs it. The seed is fixed, so that a
  * restart of the daemon, which writes this anew, finds the same zones. */
-static void write_zones(struct buf *b, const char *links)
+static void write_zones(struct buf *b, const char *links, bool fib)
 {
-  buf_addf(b,
-           "  chain zones { type filter hook prerouting priority raw; policy accept;\n"
-           "    iifname \"%s*\" ct original zone set jhash iifname mod 65534 seed 0x636c6f63 offset 1\n  }\n",
+  buf_addz(b, "  chain zones { type filter hook prerouting priority raw; policy accept;\n");
+  if (fib)
+    buf_addf(b, "    iifname \"%s*\" fib saddr . iif oif missing drop\n", links);
+  buf_addf(b, "    iifname \"%s*\" ct original zone set jhash iifname mod 65534 seed 0x636c6f63 offset 1\n  }\n",
            links);
 }
 
@@ -274,28 +277,21 @@ static bool is_jumped_to(const char *chain)
   return !strcmp(chain, "leave") || !strcmp(chain, "refuse") || !strcmp(chain, "resolve");
 }
 
-/* The general chains are written anew, so that a changed configuration holds; the boxes' own chains and the map to them
- * are added to, never flushed, so that boxes found again keep their lists. */
-int jail_net_open(const struct jail_net_config *c, struct err *err)
+static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t resolver, bool fib)
 {
   char table[JAIL_NET_TABLE], prefix[JAIL_NET_PREFIX], gateway[INET_ADDRSTRLEN];
-  int r = check_config(c, err);
-  if (r)
-    return r;
   jail_net_table(c->instance, table);
   jail_net_prefix(c->instance, prefix);
   dotted(jail_net_gateway(c), gateway);
-  memset((void *)has_chain, table_exists(table), sizeof(has_chain));
-  cleanup_buf struct buf b = BUF_INIT(65536);
-  buf_addf(&b, "add table inet %s\n", table);
+  buf_addf(b, "add table inet %s\n", table);
   static const char *const chains[] = {"zones", "forward",    "leave",       "refuse",
                                        "input", "prerouting", "postrouting", "resolve"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
-    buf_addf(&b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
+    buf_addf(b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     if (!is_jumped_to(chains[i]))
-      buf_addf(&b, "delete chain inet %s %s\n", table, chains[i]);
-  buf_addf(&b,
+      buf_addf(b, "delete chain inet %s %s\n", table, chains[i]);
+  buf_addf(b,
            "table inet %s {\n"
            "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
            "  set links { type ifname; size 65535; flags dynamic; }\n"
@@ -303,13 +299,44 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
            "  set unresolved { type ipv4_addr; }\n"
            "  map boxes { type ipv4_addr : verdict; }\n",
            table);
-  write_zones(&b, prefix);
-  write_chains(&b, c, prefix, gateway);
+  write_zones(b, prefix, fib);
+  write_chains(b, c, prefix, gateway);
+  write_nat(b, c, prefix, gateway, resolver);
+  buf_addz(b, "}\n");
+}
+
+/* Where the kernel has no fib expression the links' reverse path filter must do, if the host does not loosen it. */
+static int write_without_fib(const struct jail_net_config *c, uint32_t resolver, struct err *err)
+{
+  char mode[8] = "";
+  cleanup_fd int fd = open("/proc/sys/net/ipv4/conf/all/rp_filter", O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || read(fd, mode, sizeof(mode) - 1) < 1 || mode[0] > '1')
+    return err_set(err, -EOPNOTSUPP,
+                   "nftables has no fib expression (module nft_fib_inet) and net.ipv4.conf.all.rp_filter is %.1s: "
+                   "source addresses of boxes can't be verified; load the module or set the sysctl to 0 or 1",
+                   mode);
+  cleanup_buf struct buf b = BUF_INIT(65536);
+  write_table(&b, c, resolver, false);
+  return nft(&b, err);
+}
+
+/* The general chains are written anew, so that a changed configuration holds; the boxes' own chains and the map to them
+ * are added to, never flushed, so that boxes found again keep their lists. */
+int jail_net_open(const struct jail_net_config *c, struct err *err)
+{
+  char table[JAIL_NET_TABLE];
+  int r = check_config(c, err);
+  if (r)
+    return r;
+  jail_net_table(c->instance, table);
+  memset((void *)has_chain, table_exists(table), sizeof(has_chain));
   uint32_t resolver = c->resolver ? c->resolver : host_resolver();
   atomic_store(&resolver_used, resolver);
-  write_nat(&b, c, prefix, gateway, resolver);
-  buf_addz(&b, "}\n");
+  cleanup_buf struct buf b = BUF_INIT(65536);
+  write_table(&b, c, resolver, true);
   r = nft(&b, err);
+  if (r)
+    r = write_without_fib(c, resolver, err);
   if (!r)
     r = put_text("/proc/sys/net/ipv4/ip_forward", "1", err);
   if (!r)

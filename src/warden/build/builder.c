@@ -20,9 +20,10 @@
 #include <sys/eventfd.h>
 
 #define DISK_DEFAULT_MB 10240
-#define DISK_OVERHEAD   16  /* one part of so many that a filesystem keeps for itself, at most */
-#define REQUESTED_MAX   256 /* builds of one team that were requested and not started */
-#define FAILED_MAX      512 /* failed ones that are remembered */
+#define DISK_STEP_MB    1024 /* sizes that clients ask for are rounded up: each has seeds and pooled disks */
+#define DISK_OVERHEAD   16   /* one part of so many that a filesystem keeps for itself, at most */
+#define REQUESTED_MAX   256  /* builds of one team that were requested and not started */
+#define FAILED_MAX      512  /* failed ones that are remembered */
 
 struct builder {
   struct map by_id;
@@ -369,7 +370,8 @@ static unsigned disk_for(struct warden *w, const struct job *j, unsigned has)
 {
   unsigned wanted = j->free_disk_mb + j->free_disk_mb / DISK_OVERHEAD;
   unsigned most = quota_disk_max(w, str_of(j->row.team));
-  return MAX(has, MIN(wanted, most));
+  unsigned rounded = (wanted + DISK_STEP_MB - 1) / DISK_STEP_MB * DISK_STEP_MB;
+  return MAX(has, MIN(rounded, most));
 }
 
 static struct build_run *run_new(struct warden *w, struct job *j, struct str recipe, struct err *err)

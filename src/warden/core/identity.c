@@ -181,18 +181,20 @@ static void finish(struct identity *d, int r)
 
 static void answered(uv_poll_t *poll, int status, int events);
 
-static void go_on(struct identity *d)
+static void go_on(struct identity *d, bool hung_up)
 {
   int r = talk_on(&d->talk);
   if (r <= 0)
     finish(d, r);
+  else if (r == POLLOUT && hung_up) /* it says nothing more and does not read: the event would come again at once */
+    finish(d, -ECONNRESET);
   else
     uv_poll_start(&d->poll, (r == POLLOUT ? UV_WRITABLE : UV_READABLE) | UV_DISCONNECT, answered);
 }
 
 static void answered(uv_poll_t *poll, int status, int events)
 {
-  go_on(poll->data);
+  go_on(poll->data, events & UV_DISCONNECT);
 }
 
 /* Also the first look, from the loop itself: who asked has returned by then. */
@@ -205,7 +207,7 @@ static void rang(uv_timer_t *timer)
   }
   if (!uv_is_active((uv_handle_t *)&d->poll)) {
     uv_timer_start(timer, rang, d->seconds * 1000ull, 0);
-    go_on(d);
+    go_on(d, false);
     return;
   }
   finish(d, -ETIMEDOUT);

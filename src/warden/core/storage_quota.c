@@ -310,6 +310,9 @@ int storage_room(const struct warden *w, struct err *err)
     return err_errno(err, "looking at the disk of %s", w->config->data);
   uint64_t reserve = MIN((uint64_t)w->config->disk_reserve_mb << 20, (uint64_t)fs.f_blocks * fs.f_frsize / SMALL_DISK);
   uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
+  if (fs.f_files && fs.f_favail < fs.f_files / SMALL_DISK) /* filesystems that count none say 0 */
+    return err_set(err, -ENOSPC, "this server's disk has %" PRIu64 " inodes left of %" PRIu64 ": a twentieth is kept",
+                   (uint64_t)fs.f_favail, (uint64_t)fs.f_files);
   if (free >= reserve)
     return 0;
   return err_set(err, -ENOSPC,

@@ -134,7 +134,7 @@ void handle_box_connect(struct request *q)
   struct pending_op pending_op = {.origin = request_origin(q),
                                   .mode = (enum connect_mode)wire_u64(q->packet, W_MODE, CONNECT_CONNECT),
                                   .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 0),
-                                  .cold = wire_u64(q->packet, W_COLD, 0) != 0,
+                                  .cold = q->proven != BY_ANYONE && wire_u64(q->packet, W_COLD, 0) != 0,
                                   .auto_pause = -1};
   if (q->proven == BY_ANYONE && pending_op.mode != CONNECT_TRAFFIC && pending_op.mode != CONNECT_JOIN) {
     reply_error(q, -EACCES, "a key is needed for this");

@@ -151,6 +151,20 @@ def test_a_taken_gate_has_no_authority(taken: tuple[Tenants, Link]) -> None:
     assert not allowed, allowed
 
 
+def test_a_taken_gate_wakes_a_box_with_its_memory(taken: tuple[Tenants, Link]) -> None:
+    """Traffic may wake it without a key; whether its memory is given up is for a key of its team to say."""
+    tenants, link = taken
+    box = tenants.victim.create(timeout=300, autoPause=True, autoResume={"enabled": True})
+    box.run("mkdir -p /dev/shm/kept")  # in memory only: a cold start has an empty /dev/shm
+    assert tenants.victim.call("POST", f"/sandboxes/{box.id}/pause", {}).status == 204
+    stop(tenants.server)
+    status, _items, _reply = link.ask("WIRE_BOX_CONNECT", W_ID=box.id, W_MODE=2, W_COLD=1, W_TIMEOUT=300)
+    assert status == 0
+    for gate in tenants.server.gates():
+        os.kill(gate, signal.SIGCONT)
+    assert box.run("ls /dev/shm")[1].strip() == "kept"
+
+
 def test_a_route_tells_no_token_and_no_variable(taken: tuple[Tenants, Link]) -> None:
     tenants, link = taken
     box = tenants.victim.create(timeout=300, network={"allowPublicTraffic": False}, envVars={"SECRET": "in-a-variable"})
