@@ -201,14 +201,35 @@ int percent_encode(struct str s, struct buf *out)
   return buf_failed(out);
 }
 
+/* Decodes as it goes, and only as far as the two agree. */
+static bool key_is(struct str key, const char *name)
+{
+  size_t i = 0;
+  for (; i < key.n && *name; name++) {
+    char c = key.p[i] == '+' ? ' ' : key.p[i];
+    if (c == '%') {
+      int hi = i + 2 < key.n ? hex_digit(key.p[i + 1]) : -1, lo = i + 2 < key.n ? hex_digit(key.p[i + 2]) : -1;
+      if (hi < 0 || lo < 0)
+        return false;
+      c = (char)(hi << 4 | lo);
+      i += 2;
+    }
+    if (c != *name)
+      return false;
+    i++;
+  }
+  return i == key.n && !*name;
+}
+
 int query_get(struct str query, const char *name, struct buf *out)
 {
-  while (query.n) {
+  for (int n = 0; query.n; n++) {
     struct str pair, key, value;
+    if (n == QUERY_PAIRS_MAX)
+      return -E2BIG;
     str_cut(query, '&', &pair, &query);
     str_cut(pair, '=', &key, &value);
-    cleanup_buf struct buf k = BUF_INIT(4096);
-    if (percent_decode(key, true, &k) || !str_is(buf_str(&k), name))
+    if (!key_is(key, name))
       continue;
     int r = percent_decode(value, true, out);
     return r ? r : 1;

@@ -20,7 +20,9 @@ size_t utf8_whole(struct str s);
 /* %XX decoding; `plus` also turns '+' into a space (query values). -EINVAL on a broken escape. */
 int percent_decode(struct str s, bool plus, struct buf *out);
 int percent_encode(struct str s, struct buf *out); /* keeps unreserved characters */
-/* First value of `name` in a raw query string, decoded; 1 found, 0 absent, negative on a broken escape. */
+/* First value of `name` in a raw query string, decoded; 1 found, 0 absent, negative on a broken escape, -E2BIG when it
+ * is not among the first QUERY_PAIRS_MAX pairs and there are more. */
+#define QUERY_PAIRS_MAX 256
 int query_get(struct str query, const char *name, struct buf *out);
 
 #define SHA256_LEN 32

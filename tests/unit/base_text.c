@@ -87,6 +87,20 @@ static void percent_escapes_are_decoded_or_refused(void **state)
   assert_int_equal(query_get(STR("x=1"), "path", &q), 0);
 }
 
+static void a_query_has_a_bounded_number_of_pairs(void **state)
+{
+  cleanup_buf struct buf many = BUF_INIT(1 << 16), q = BUF_INIT(100);
+  for (int i = 0; i < QUERY_PAIRS_MAX - 1; i++)
+    buf_addz(&many, i % 2 ? "path%2=0&" : "pathy=0&");
+  cleanup_buf struct buf more = BUF_INIT(1 << 16);
+  buf_adds(&more, buf_str(&many));
+  buf_addz(&many, "p%61th=1");
+  assert_int_equal(query_get(buf_str(&many), "path", &q), 1);
+  assert_string_equal(buf_z(&q), "1");
+  buf_addz(&more, "x=1&path=1");
+  assert_int_equal(query_get(buf_str(&more), "path", &q), -E2BIG);
+}
+
 static void utf8_is_told_from_noise(void **state)
 {
   assert_true(utf8_valid(STR("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80")));
@@ -203,6 +217,7 @@ int main(void)
       cmocka_unit_test(text_is_cut_searched_and_trimmed),
       cmocka_unit_test(base64_round_trips_and_takes_both_alphabets),
       cmocka_unit_test(percent_escapes_are_decoded_or_refused),
+      cmocka_unit_test(a_query_has_a_bounded_number_of_pairs),
       cmocka_unit_test(utf8_is_told_from_noise),
       cmocka_unit_test(sha256_and_hmac_match_the_published_vectors),
       cmocka_unit_test(both_ways_of_sha256_give_the_same),

@@ -328,6 +328,37 @@ static void a_port_without_a_service_is_tried_for_a_second(void **state)
   assert_true(lab_says(&out, "\"message\":\"The sandbox is running but port is not open\""));
 }
 
+static int ask_for_file(const char *query, const char *headers, struct buf *out)
+{
+  char path[512];
+  snprintf(path, sizeof(path), "/files?path=/a%s", query);
+  return lab_ask("GET", path, headers, STR_NONE, out);
+}
+
+static void what_no_client_would_sign_counts_as_a_guess(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 16);
+  char token[TOKEN_GIVEN_MAX + 64] = "X-Access-Token: ", signature[TOKEN_GIVEN_MAX + 64] = "&signature=";
+  memset(token + strlen(token), 'a', TOKEN_GIVEN_MAX + 1);
+  strcat(token, "\r\n");
+  memset(signature + strlen(signature), 'a', TOKEN_GIVEN_MAX + 1);
+  lab.gate->throttle.per_minute = 3;
+  assert_int_equal(ask_for_file("&signature=", NULL, &out), 401);
+  assert_int_equal(ask_for_file(signature, NULL, &out), 401);
+  assert_int_equal(ask_for_file("", token, &out), 502);
+  assert_int_equal(ask_for_file("&signature=", NULL, &out), 429);
+  assert_int_equal(ask_for_file("", token, &out), 429);
+  assert_int_equal(lab.requests, 0);
+  map_put(&lab.gate->signed_urls, STR("v1_known"), xstrdup(BOX)); /* goes in all the same */
+  lab.status = -ENOENT;
+  lab.message = NULL;
+  assert_int_equal(ask_for_file("&signature=v1_known", NULL, &out), 502);
+  assert_int_equal(lab.requests, 1);
+  free(map_del(&lab.gate->signed_urls, STR("v1_known")));
+  map_free(&lab.gate->signed_urls);
+  throttle_free(&lab.gate->throttle);
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -346,6 +377,7 @@ int main(void)
       WHOLE(an_answer_under_way_is_cut_without_an_end),
       WHOLE(a_full_box_refuses_and_says_its_limit),
       WHOLE(a_paused_box_is_resumed_only_by_those_who_may),
+      WHOLE(what_no_client_would_sign_counts_as_a_guess),
       WHOLE(a_browser_sees_a_page_that_says_more),
       WHOLE(a_port_without_a_service_is_tried_for_a_second),
   };

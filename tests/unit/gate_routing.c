@@ -148,6 +148,11 @@ static void who_gets_a_page(void **state)
   assert_false(page_for(firefox, NULL, NULL, "XMLHttpRequest"));
   assert_false(page_for("node", "text/html", NULL, NULL));
   assert_false(page_for(NULL, NULL, NULL, NULL));
+  char late[1024];
+  memset(late, 'x', sizeof(late));
+  snprintf(late + 600, sizeof(late) - 600, " %s", firefox);
+  assert_false(page_for(late, "text/html", NULL, NULL)); /* only the beginning is looked at */
+  assert_true(page_for(firefox, late, NULL, NULL));
 }
 
 int main(void)

@@ -169,6 +169,17 @@ static void an_empty_token_matches_no_hash(void **state)
   assert_false(token_is(STR("x"), zeros));
 }
 
+static void a_token_longer_than_any_is_wrong_unhashed(void **state)
+{
+  char text[TOKEN_GIVEN_MAX + 1];
+  uint8_t hash[SHA256_LEN];
+  memset(text, 'a', sizeof(text));
+  for (size_t n = TOKEN_GIVEN_MAX; n <= sizeof(text); n++) {
+    sha256_of(text, n, hash);
+    assert_int_equal(token_is(str_make(text, n), hash), n <= TOKEN_GIVEN_MAX);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -181,6 +192,7 @@ int main(void)
       cmocka_unit_test(the_interpreter_of_a_secure_box_asks_for_its_token),
       cmocka_unit_test(a_browser_may_ask_whether_it_may_ask),
       cmocka_unit_test(an_empty_token_matches_no_hash),
+      cmocka_unit_test(a_token_longer_than_any_is_wrong_unhashed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ void upstream_pool_free(struct route *rt);
 
 /* edge_token.c */
 enum token_verdict { TOKEN_GOOD, TOKEN_MISSING, TOKEN_WRONG, TOKEN_VOUCH /* good if the client is known */ };
+#define TOKEN_GIVEN_MAX 256 /* a longer token or signature is wrong: nobody hashes it */
 bool token_is(struct str given, const uint8_t hash[SHA256_LEN]);
 bool token_contexts_path(struct str path);
 enum token_verdict token_interpreter(const struct gate *g, const struct route *rt, const struct http_head *h,

@@ -60,12 +60,14 @@ static bool contains(struct str s, const char *word)
   return false;
 }
 
+#define LOOK_MAX 512 /* bytes of a header that are searched for words */
+
 bool edge_wants_page(const struct http_head *h)
 {
   static const char *const browsers[] = {"mozilla", "chrome", "safari", "firefox", "edge", "opera", "msie"};
   static const char *const scripted[] = {"cors", "no-cors", "same-origin", "websocket"};
-  struct str agent = http_header(h, "user-agent"), accept = http_header(h, "accept"),
-             mode = http_header(h, "sec-fetch-mode");
+  struct str agent = str_sub(http_header(h, "user-agent"), 0, LOOK_MAX),
+             accept = str_sub(http_header(h, "accept"), 0, LOOK_MAX), mode = http_header(h, "sec-fetch-mode");
   bool browser = false;
   for (size_t i = 0; i < ARRAY_LEN(browsers); i++)
     browser |= contains(agent, browsers[i]);

@@ -119,66 +119,105 @@ static void put_search(const struct search *s, struct buf *b)
   wire_put(b, W_SIGNATURE, s->signature);
 }
 
-static void search(struct search *s)
+/* What is known already goes in, whoever else guesses from the same address; a guesser waits, before more of the
+ * request is read. False: neither, so it is searched for. */
+static bool settled(struct search *s)
 {
   const char *known = map_get(&s->gate->signed_urls, key_of(s));
   uint8_t client[CLIENT_LEN];
-  client_of(s->x, client);
-  unsigned wait = throttle_wait(&s->gate->throttle, client, clock_mono_us());
   if (known) {
     enter(s, str_of(known));
-    return;
+    return true;
   }
-  if (wait) {
+  client_of(s->x, client);
+  unsigned wait = throttle_wait(&s->gate->throttle, client, clock_mono_us());
+  if (wait)
     edge_refuse(s->x, EDGE_THROTTLED, NULL, wait, STR_NONE);
-    return;
-  }
+  return wait != 0;
+}
+
+static void count(struct search *s)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(s->x, client);
+  throttle_count(&s->gate->throttle, client, clock_mono_us());
+}
+
+static void search(struct search *s)
+{
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   put_search(s, &b);
-  throttle_count(&s->gate->throttle, client, clock_mono_us());
+  count(s);
   s->pending_call = warden_call(s->gate, &b, NULL, found, s);
 }
 
-void edge_by_token(struct gate *g, struct http_x *x)
+static struct search *search_new(struct gate *g, struct http_x *x)
 {
   struct search *s = arena_alloc(http_x_arena(x), sizeof(*s));
   if (!s) {
     http_abort(x);
-    return;
+    return NULL;
   }
-  struct str token = http_header(http_x_head(x), "x-access-token");
   *s = (struct search){.gate = g, .x = x};
-  sha256_of(token.p, token.n, s->token);
   http_x_handle(x, &search_ops, s);
-  search(s);
+  return s;
 }
 
-void edge_signed(struct gate *g, struct http_x *x)
+void edge_by_token(struct gate *g, struct http_x *x)
 {
-  struct arena *a = http_x_arena(x);
-  struct search *s = arena_alloc(a, sizeof(*s));
-  bool has_path, has_user, has_expiry, has_signature;
-  struct str path = query_of(x, "path", &has_path), user = query_of(x, "username", &has_user);
-  struct str expiry = query_of(x, "signature_expiration", &has_expiry);
-  const char *operation = str_is(http_x_head(x)->method, "POST") ? "write" : "read";
+  struct search *s = search_new(g, x);
+  struct str token = http_header(http_x_head(x), "x-access-token");
+  bool possible = token.n <= TOKEN_GIVEN_MAX;
+  if (!s)
+    return;
+  if (possible)
+    sha256_of(token.p, token.n, s->token);
+  if (settled(s))
+    return;
+  if (possible) {
+    search(s);
+    return;
+  }
+  count(s);
+  not_found(s);
+}
+
+/* What the signature is of. */
+static void read_text(struct search *s)
+{
+  struct arena *a = http_x_arena(s->x);
+  bool has_path, has_user, has_expiry;
+  struct str path = query_of(s->x, "path", &has_path), user = query_of(s->x, "username", &has_user);
+  struct str expiry = query_of(s->x, "signature_expiration", &has_expiry);
+  const char *operation = str_is(http_x_head(s->x)->method, "POST") ? "write" : "read";
   cleanup_buf struct buf text = BUF_INIT(4 * QUERY_TEXT_MAX);
   buf_adds(&text, path);
   buf_addf(&text, ":%s:", operation);
   buf_adds(&text, user);
   buf_addc(&text, ':');
-  if (!s) {
-    http_abort(x);
-    return;
-  }
-  *s = (struct search){
-      .gate = g, .x = x, .signature = query_of(x, "signature", &has_signature), .text = arena_str(a, buf_str(&text))};
+  s->text = arena_str(a, buf_str(&text));
   buf_clear(&text);
   buf_addc(&text, ':');
   buf_adds(&text, expiry);
   s->expires = has_expiry ? arena_str(a, buf_str(&text)) : STR("");
-  http_x_handle(x, &search_ops, s);
-  if (s->signature.n && signed_text_ok(s->text, s->expires))
+}
+
+void edge_signed(struct gate *g, struct http_x *x)
+{
+  struct search *s = search_new(g, x);
+  bool given;
+  if (!s)
+    return;
+  s->signature = query_of(x, "signature", &given);
+  if (settled(s))
+    return;
+  bool possible = s->signature.n && s->signature.n <= TOKEN_GIVEN_MAX;
+  if (possible)
+    read_text(s);
+  if (possible && signed_text_ok(s->text, s->expires)) {
     search(s);
-  else
-    edge_refuse(x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
+    return;
+  }
+  throttle_failed(&g->throttle, x, "signature", STR_NONE);
+  edge_refuse(x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
 }

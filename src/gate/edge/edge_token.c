@@ -15,8 +15,10 @@
 bool token_is(struct str given, const uint8_t hash[SHA256_LEN])
 {
   uint8_t mine[SHA256_LEN];
+  if (!given.n || given.n > TOKEN_GIVEN_MAX)
+    return false;
   sha256_of(given.p, given.n, mine);
-  return given.n && str_eq_secret(str_make(mine, sizeof(mine)), str_make(hash, SHA256_LEN));
+  return str_eq_secret(str_make(mine, sizeof(mine)), str_make(hash, SHA256_LEN));
 }
 
 /* Exactly the paths that clients request: nothing that is decoded or cleaned into another path further on. */
