@@ -275,6 +275,60 @@ static void an_upload_counts_for_the_team_of_its_link(void **state)
   usage_leave(lab.gate, USAGE_API, &held);
 }
 
+static void settle(void)
+{
+  for (int i = 0; i < 30; i++)
+    lab_turn();
+}
+
+static int list_begin(const char *path, const char *key)
+{
+  int fd = lab_connect();
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  buf_addf(&b, "GET %s HTTP/1.1\r\nHost: api\r\nX-API-Key: %s\r\n\r\n", path, key);
+  assert_int_equal(send(fd, b.p, b.n, 0), (ssize_t)b.n);
+  settle();
+  return fd;
+}
+
+static void listings_of_one_team_leave_places_to_others(void **state)
+{
+  static const char *const paths[] = {"/sandboxes", "/v2/sandboxes", "/templates", "/snapshots", "/v2/sandboxes"};
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  uint8_t hash[SHA256_LEN];
+  char other_key[KEY_TEXT], mask[64];
+  int fds[ARRAY_LEN(paths)];
+  lab.holds = true;
+  for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+    fds[i] = list_begin(paths[i], lab.key);
+  assert_int_equal(lab.requests, 2);
+  lab.team = "22222222-2222-4222-8222-222222222222";
+  key_make(other_key, hash, mask);
+  int other = list_begin("/sandboxes", other_key);
+  assert_int_equal(lab.requests, 3); /* it does not wait for the first team's */
+  close(fds[0]);
+  settle();
+  assert_int_equal(lab.requests, 3); /* the warden still works for the one who left */
+  lab_release();
+  settle();
+  assert_int_equal(lab.requests, 4);
+  close(fds[3]); /* it waited, and does no more */
+  settle();
+  while (lab.held.n) {
+    lab_release();
+    settle();
+  }
+  assert_int_equal(lab.requests, 5);
+  for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+    if (i != 0 && i != 3) {
+      assert_int_equal(lab_answer(fds[i], &out), 200);
+      close(fds[i]);
+    }
+  assert_int_equal(lab_answer(other, &out), 200);
+  close(other);
+  settle();
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -294,6 +348,7 @@ int main(void)
       WHOLE(a_team_has_a_bounded_number_of_open_requests),
       WHOLE(requests_and_boxes_of_a_team_have_one_limit),
       WHOLE(an_upload_counts_for_the_team_of_its_link),
+      WHOLE(listings_of_one_team_leave_places_to_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,10 @@ struct lab {
   int fd;            /* goes with the reply; -1 = none */
   unsigned requests; /* that came to the warden, keys not counted */
   unsigned last_type;
-  struct buf last; /* the latest of them */
+  struct buf last;    /* the latest of them */
+  const char *team;   /* of every key that is looked up */
+  bool holds;         /* replies wait for lab_release */
+  VEC(uint64_t) held; /* requests that wait so, by their ids */
 };
 
 static struct lab lab;
@@ -53,6 +56,7 @@ static int lab_setup(void **state)
   char mask[64];
   lab = (struct lab){.config = {.api_body_max = 65536, .team_connections_max = 100, .box_connections_max = 3},
                      .message = "no reason",
+                     .team = LAB_TEAM,
                      .fd = -1,
                      .fields = BUF_INIT(WIRE_MAX),
                      .last = BUF_INIT(WIRE_MAX)};
@@ -95,6 +99,7 @@ static int lab_teardown(void **state)
   close(lab.warden);
   buf_free(&lab.fields);
   buf_free(&lab.last);
+  vec_free(&lab.held);
   return 0;
 }
 
@@ -104,7 +109,7 @@ static void lab_warden_replies(struct str packet)
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   if (h->type == WIRE_AUTH) {
     wire_begin(&b, WIRE_REPLY, h->id, 0);
-    wire_putz(&b, W_TEAM, LAB_TEAM);
+    wire_putz(&b, W_TEAM, lab.team);
     wire_putz(&b, W_NAME, "lab");
     wire_putz(&b, W_SLUG, "lab");
     wire_put_u64(&b, W_LIMIT_TIMEOUT, 3600);
@@ -115,6 +120,10 @@ static void lab_warden_replies(struct str packet)
   lab.last_type = h->type;
   buf_clear(&lab.last);
   buf_adds(&lab.last, packet);
+  if (lab.holds) {
+    vec_push(&lab.held, h->id);
+    return;
+  }
   wire_begin(&b, WIRE_REPLY, h->id, lab.status);
   if (lab.status && lab.message)
     wire_putz(&b, W_MESSAGE, lab.message);
@@ -127,6 +136,16 @@ static void lab_warden_replies(struct str packet)
   assert_int_equal(fd_send(lab.warden, b.p, b.n, &fd, fd >= 0 ? 1 : 0, 0), (ssize_t)b.n);
   if (fd >= 0)
     close(fd);
+}
+
+/* The oldest request that waits gets an empty reply. */
+static inline void lab_release(void)
+{
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  assert_true(lab.held.n > 0);
+  wire_begin(&b, WIRE_REPLY, lab.held.p[0], 0);
+  memmove(lab.held.p, lab.held.p + 1, --lab.held.n * sizeof(*lab.held.p));
+  lab_send(&b);
 }
 
 /* One turn of everything. */

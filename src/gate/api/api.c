@@ -16,22 +16,22 @@ bool api_status(struct req *r, const struct warden_reply *reply, struct wire_sta
   return true;
 }
 
-static void put_proof(const struct req *r, struct buf *b)
+bool api_put_proof(struct req *r, struct buf *b)
 {
   uint8_t client[CLIENT_LEN];
   client_of(r->x, client);
   wire_put(b, W_CLIENT, str_make(client, sizeof(client)));
   if (r->proof_tag)
     wire_put(b, r->proof_tag, str_make(r->proof, sizeof(r->proof)));
+  if (buf_failed(b))
+    api_error(r, 413, "the request is too large: its settings exceed %u bytes", WIRE_MAX);
+  return !buf_failed(b);
 }
 
 void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply)
 {
-  put_proof(r, b);
-  if (buf_failed(b)) {
-    api_error(r, 413, "the request is too large: its settings exceed %u bytes", WIRE_MAX);
+  if (!api_put_proof(r, b))
     return;
-  }
   r->called_us = clock_mono_us();
   r->pending_call = warden_call(r->gate, b, on_item, on_reply, r);
 }
@@ -116,6 +116,7 @@ static void api_gone(struct http_x *x, enum http_end how)
   struct req *r = http_x_data(x);
   if (r->pending_call)
     warden_call_cancel(r->gate, r->pending_call);
+  list_call_leave(r);
   if (r->drop)
     r->drop(r);
   usage_leave(r->gate, USAGE_API, &r->usage);

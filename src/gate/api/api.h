@@ -33,10 +33,11 @@ struct req {
   enum wire_tag proof_tag;   /* what the client has shown: W_PROOF, W_ADMIN or 0 = nothing */
   uint8_t proof[SHA256_LEN]; /* hash of it; goes along with every request to the warden */
   struct buf body;
-  int64_t held;          /* bytes of it that the exchange counts as waiting */
-  struct json *json;     /* NULL when there was no body */
-  uint64_t pending_call; /* request to the warden, 0 = none */
-  void *state;           /* the handler's own, in the arena */
+  int64_t held;                /* bytes of it that the exchange counts as waiting */
+  struct json *json;           /* NULL when there was no body */
+  uint64_t pending_call;       /* request to the warden, 0 = none */
+  struct list_call *list_call; /* one that waits for its turn or its reply (list_call.c); NULL = none */
+  void *state;                 /* the handler's own, in the arena */
   void (*stream)(struct req *r,
                  struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
   void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
@@ -115,6 +116,11 @@ bool api_status(struct req *r, const struct warden_reply *reply, struct wire_sta
 
 /* Calls the warden on behalf of this request, with what its client has shown; on_reply gets r as arg. */
 void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply);
+/* The same for a listing of all that a team has: few at once, fairly among teams. */
+void api_call_warden_list(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply);
+void list_call_leave(struct req *r); /* the request is gone */
+/* Adds what the client has shown; answers 413 itself and returns false when the packet is too large. */
+bool api_put_proof(struct req *r, struct buf *b);
 
 /* Query value by name, decoded into the arena; p NULL when absent. */
 struct str api_query(struct req *r, const char *name);

@@ -216,7 +216,7 @@ static void list(struct req *r, struct listing *l)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_LIST, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_call_warden(r, &b, list_item, list_done);
+  api_call_warden_list(r, &b, list_item, list_done);
 }
 
 void sandbox_list_v1(struct req *r)

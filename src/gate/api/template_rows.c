@@ -134,5 +134,5 @@ void rows_tell(struct req *r, struct rows *l, enum wire_type type)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, type, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  api_call_warden(r, &b, rows_found, rows_told);
+  api_call_warden_list(r, &b, rows_found, rows_told);
 }

@@ -131,7 +131,7 @@ void template_list_default(struct req *r)
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_TEMPLATE_LIST, 0, 0);
   wire_put_u64(&b, W_PUBLIC, 1);
-  api_call_warden(r, &b, rows_found, rows_told);
+  api_call_warden_list(r, &b, rows_found, rows_told);
 }
 
 /* ---- one ---- */
