@@ -3,6 +3,8 @@
  * before a handler sees it: paths, methods, keys, bodies. */
 #include "gate_lab.h"
 
+#include "net/netloop.h"
+
 static int find(const char *method, const char *path, struct route_match *m)
 {
   static struct arena a = ARENA_INIT(1 << 20);
@@ -195,6 +197,74 @@ static void bodies_are_bounded_and_must_be_objects(void **state)
   assert_int_equal(lab.requests, 1);
 }
 
+/* {"x":[1,1,...]} */
+static void put_values(struct buf *b, size_t n)
+{
+  buf_addz(b, "{\"x\":[1");
+  for (size_t i = 1; i < n; i++)
+    buf_addz(b, ",1");
+  buf_addz(b, "]}");
+}
+
+static void the_memory_of_a_parsed_body_is_bounded(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20), many = BUF_INIT(1 << 20);
+  lab.config.api_body_max = 1 << 20;
+  lab.status = -ENOENT;
+  put_values(&many, 100000);
+  assert_int_equal(lab_keyed("DELETE", "/sandboxes/iabc", buf_str(&many), &out), 413);
+  assert_true(lab_says(&out, "more than 4194304 bytes"));
+  assert_int_equal(lab.requests, 0);
+  /* steps of a build may be many: it is refused for its shape, not its size */
+  assert_int_equal(
+      lab_keyed("POST", "/v2/templates/t1/builds/391b03d6-06d0-46ac-99ce-e2daa119b53e", buf_str(&many), &out), 400);
+  assert_false(lab_says(&out, "bytes of memory"));
+  buf_clear(&many);
+  put_values(&many, 20000);
+  assert_int_equal(lab_keyed("DELETE", "/sandboxes/iabc", buf_str(&many), &out), 404);
+}
+
+/* The warden's next packet is a question about a box, not about a key. */
+static bool warden_is_asked(void)
+{
+  struct wire_head h;
+  return recv(lab.warden, &h, sizeof(h), MSG_PEEK) == (ssize_t)sizeof(h) && h.type != WIRE_AUTH;
+}
+
+/* One turn, but the question about the box stays unanswered. */
+static void lab_key_turn(void)
+{
+  static char packet[WIRE_MAX] __attribute__((aligned(8)));
+  uv_run(&lab_loop, UV_RUN_NOWAIT);
+  ssize_t n = warden_is_asked() ? 0 : recv(lab.warden, packet, sizeof(packet), 0);
+  if (n > 0)
+    lab_warden_replies((struct str){packet, (size_t)n});
+}
+
+static void a_parsed_body_counts_as_held_until_the_end(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20), body = BUF_INIT(1 << 20), all = BUF_INIT(1 << 20);
+  struct net *net = net_of(&lab_loop);
+  uint64_t before = net->held;
+  int fd = lab_connect();
+  lab.status = -ENOENT;
+  put_values(&body, 20000);
+  buf_addf(&all, "DELETE /sandboxes/iabc HTTP/1.1\r\nHost: api\r\nX-API-Key: %s\r\nContent-Length: %zu\r\n\r\n",
+           lab.key, body.n);
+  buf_adds(&all, buf_str(&body));
+  assert_int_equal(send(fd, all.p, all.n, 0), (ssize_t)all.n);
+  for (int i = 0; i < 1000 && !warden_is_asked(); i++)
+    lab_key_turn();
+  assert_true(warden_is_asked());
+  assert_true(net->held > before + (1 << 20));
+  assert_int_equal(lab_answer(fd, &out), 404);
+  close(fd);
+  for (int i = 0; i < 20; i++)
+    lab_turn();
+  assert_int_equal(net->held, before);
+  net_unref(net);
+}
+
 static void a_malformed_sandbox_id_is_refused_here(void **state)
 {
   cleanup_buf struct buf out = BUF_INIT(1 << 20);
@@ -344,6 +414,8 @@ int main(void)
       WHOLE(browsers_may_read_the_headers_about_repeats),
       WHOLE(nothing_reaches_the_warden_without_a_key),
       WHOLE(bodies_are_bounded_and_must_be_objects),
+      WHOLE(the_memory_of_a_parsed_body_is_bounded),
+      WHOLE(a_parsed_body_counts_as_held_until_the_end),
       WHOLE(a_malformed_sandbox_id_is_refused_here),
       WHOLE(a_team_has_a_bounded_number_of_open_requests),
       WHOLE(requests_and_boxes_of_a_team_have_one_limit),

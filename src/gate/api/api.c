@@ -111,6 +111,8 @@ bool api_box_id(struct req *r, struct str *id)
 
 /* ---- the way to a handler ---- */
 
+#define API_JSON_MAX ((size_t)4 << 20) /* bytes of the tree that a body is read into */
+
 static void api_gone(struct http_x *x, enum http_end how)
 {
   struct req *r = http_x_data(x);
@@ -135,6 +137,21 @@ static void api_body(struct http_x *x, struct str chunk)
   }
 }
 
+/* A tree takes up to 40 times its text ("1," makes a node), so it has a limit of its own, and counts as held until the
+ * exchange ends. What a build is to do may be as long as a body may. */
+static struct json *read_tree(struct req *r, struct str text, struct json_error *why)
+{
+  struct arena *a = r->arena;
+  size_t before = a->used, most = a->max;
+  if (r->entry->handler != build_start)
+    a->max = MIN(most, before + API_JSON_MAX);
+  struct json *tree = json_read(a, text, 0, why);
+  a->max = most;
+  r->held += (int64_t)(a->used - before);
+  http_x_hold(r->x, (int64_t)(a->used - before));
+  return tree;
+}
+
 static bool read_json(struct req *r)
 {
   struct str text = str_trim(buf_str(&r->body));
@@ -145,8 +162,11 @@ static bool read_json(struct req *r)
   if (!text.n)
     return true;
   struct json_error why;
-  r->json = json_read(r->arena, text, 0, &why);
-  if (!r->json)
+  r->json = read_tree(r, text, &why);
+  if (!r->json && str_is(str_of(why.what), "too large"))
+    api_error(r, 413, "the body is too large: its values up to byte %zu take more than %zu bytes of memory", why.offset,
+              r->entry->handler == build_start ? r->arena->max : API_JSON_MAX);
+  else if (!r->json)
     api_error(r, 400, "the body is not valid JSON: %s at byte %zu", why.what, why.offset);
   else if (r->json->type == JSON_NULL && !(r->entry->flags & BODY_REQUIRED))
     r->json = NULL;
