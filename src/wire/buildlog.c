@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 
-#define READ_PIECE (256u << 10)
-
 int buildlog_open(struct buildlog *l, const char *path, uint64_t most, struct err *err)
 {
   *l = (struct buildlog){.most = most};
@@ -64,20 +62,29 @@ static size_t take(struct str have, int (*fn)(const struct buildlog_head *h, str
   return used;
 }
 
+int buildlog_step(int fd, uint64_t *at, int (*fn)(const struct buildlog_head *h, struct str message, void *arg),
+                  void *arg)
+{
+  cleanup_buf struct buf b = BUF_INIT(2 * BUILDLOG_PIECE);
+  int stop = 0;
+  if (buf_reserve(&b, BUILDLOG_PIECE))
+    return -ENOMEM;
+  ssize_t n = pread(fd, b.p, BUILDLOG_PIECE, (off_t)*at);
+  if (n < 0)
+    return -errno;
+  size_t used = take((struct str){b.p, (size_t)n}, fn, arg, &stop);
+  *at += used;
+  if (stop)
+    return MIN(stop, 0);
+  return used > 0;
+}
+
 int buildlog_each(int fd, int (*fn)(const struct buildlog_head *h, struct str message, void *arg), void *arg)
 {
-  cleanup_buf struct buf b = BUF_INIT(2 * READ_PIECE);
-  off_t at = 0;
-  int stop = 0;
-  while (!stop) {
-    if (buf_reserve(&b, READ_PIECE))
-      return -ENOMEM;
-    ssize_t n = pread(fd, b.p + b.n, READ_PIECE, at);
-    if (n <= 0)
-      return n < 0 ? -errno : 0;
-    at += n;
-    b.n += (size_t)n;
-    buf_drop(&b, take(buf_str(&b), fn, arg, &stop));
-  }
-  return stop < 0 ? stop : 0;
+  uint64_t at = 0;
+  int r;
+  do
+    r = buildlog_step(fd, &at, fn, arg);
+  while (r > 0);
+  return r;
 }

@@ -7,6 +7,7 @@
 #include "base/base.h"
 
 #define BUILDLOG_MESSAGE 4096 /* bytes; the rest of a longer line is cut */
+#define BUILDLOG_PIECE   (64u << 10)
 
 struct buildlog_head {
   int64_t wall_us;
@@ -24,6 +25,10 @@ int buildlog_open(struct buildlog *l, const char *path, uint64_t most, struct er
 void buildlog_add(struct buildlog *l, enum log_level level, const char *step, struct str message);
 void buildlog_close(struct buildlog *l);
 
+/* Calls fn for the whole records of the next BUILDLOG_PIECE bytes from *at, and moves it behind them. 1: there may be
+ * more; 0: that was the end, or fn said non-zero. */
+int buildlog_step(int fd, uint64_t *at, int (*fn)(const struct buildlog_head *h, struct str message, void *arg),
+                  void *arg);
 /* Calls fn for each whole record from the beginning until it says non-zero. */
 int buildlog_each(int fd, int (*fn)(const struct buildlog_head *h, struct str message, void *arg), void *arg);
 

@@ -4,6 +4,8 @@
 #include "gate_lab.h"
 
 #include "net/netloop.h"
+#include "wire/buildlog.h"
+#include <sys/mman.h>
 
 static int find(const char *method, const char *path, struct route_match *m)
 {
@@ -399,6 +401,77 @@ static void listings_of_one_team_leave_places_to_others(void **state)
   settle();
 }
 
+#define BUILD_PATH "/templates/t1/builds/33333333-3333-4333-8333-333333333333"
+
+/* Very many short lines, then one error; reading it takes far longer than a turn. */
+static int large_log(void)
+{
+  int fd = memfd_create("log", MFD_CLOEXEC);
+  cleanup_buf struct buf b = BUF_INIT((size_t)128 << 20);
+  struct buildlog_head h = {.wall_us = 1767323045000000, .len = 1, .level = LOG_INFO, .step = "1"};
+  for (size_t i = 0; i < 1500000; i++) {
+    buf_add(&b, &h, sizeof(h));
+    buf_addc(&b, 'x');
+  }
+  h.level = LOG_ERROR;
+  h.len = 8;
+  buf_add(&b, &h, sizeof(h));
+  buf_addz(&b, "the last");
+  assert_int_equal(fd_write_all(fd, b.p, b.n), 0);
+  return fd;
+}
+
+static void a_long_build_log_is_read_between_other_work(void **state)
+{
+  static const char *const paths[] = {BUILD_PATH "/logs?level=error", BUILD_PATH "/logs?direction=backward&limit=1",
+                                      BUILD_PATH "/status?level=error"};
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  cleanup_fd int log = large_log();
+  char byte;
+  assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 200); /* the key is known now */
+  for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+    int fd = lab_connect();
+    cleanup_buf struct buf b = BUF_INIT(4096);
+    lab.requests = 0;
+    lab.fd = dup(log);
+    buf_addf(&b, "GET %s HTTP/1.1\r\nHost: api\r\nX-API-Key: %s\r\n\r\n", paths[i], lab.key);
+    assert_int_equal(send(fd, b.p, b.n, 0), (ssize_t)b.n);
+    for (int k = 0; k < 1000 && !lab.requests; k++)
+      lab_turn();
+    for (int k = 0; k < 3; k++)
+      lab_turn();
+    assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), -1);
+    assert_int_equal(lab_answer(fd, &out), 200);
+    assert_true(lab_says(&out, "\"message\":\"the last\""));
+    assert_false(lab_says(&out, "\"message\":\"x\""));
+    close(fd);
+    lab_turn();
+  }
+}
+
+static void build_logs_of_one_team_are_read_a_few_at_once(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  int fds[6];
+  lab.holds = true;
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+    fds[i] = list_begin(i % 2 ? BUILD_PATH "/logs" : BUILD_PATH "/status", lab.key);
+  assert_int_equal(lab.requests, 4);
+  close(fds[0]);
+  settle();
+  assert_int_equal(lab.requests, 5);
+  while (lab.held.n) {
+    lab_release();
+    settle();
+  }
+  for (size_t i = 1; i < ARRAY_LEN(fds); i++) {
+    assert_int_equal(lab_answer(fds[i], &out), 200);
+    assert_true(lab_says(&out, i % 2 ? "{\"logs\":[]}" : "\"logEntries\":[]"));
+    close(fds[i]);
+  }
+  settle();
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -420,6 +493,8 @@ int main(void)
       WHOLE(a_team_has_a_bounded_number_of_open_requests),
       WHOLE(requests_and_boxes_of_a_team_have_one_limit),
       WHOLE(an_upload_counts_for_the_team_of_its_link),
+      WHOLE(a_long_build_log_is_read_between_other_work),
+      WHOLE(build_logs_of_one_team_are_read_a_few_at_once),
       WHOLE(listings_of_one_team_leave_places_to_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

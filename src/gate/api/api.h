@@ -171,6 +171,8 @@ void template_delete(struct req *r);
 void build_request(struct req *r);
 void build_request_v2(struct req *r);
 void build_start(struct req *r);
+/* A request about the build that the path names; answers 400 itself and returns false when it names none. */
+bool build_call_about(struct req *r, struct buf *b, enum wire_type type);
 void build_status(struct req *r);
 void build_logs(struct req *r);
 void build_cancel(struct req *r);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builds.c - requesting a template's build, starting it, its status and log. */
+/* builds.c - requesting a template's build, starting and cancelling it; build_logs.c tells how it goes on. */
 #include "gate/api/api.h"
 #include "gate/api/recipe_json.h"
-
-#include "wire/buildlog.h"
-
-#define PAGE_MOST 100
 
 /* ---- requesting one ---- */
 
@@ -182,7 +178,7 @@ static void started(const struct warden_reply *reply, void *arg)
     api_empty(r, 202);
 }
 
-static bool call_about(struct req *r, struct buf *b, enum wire_type type)
+bool build_call_about(struct req *r, struct buf *b, enum wire_type type)
 {
   if (!uuid_valid(r->second)) {
     api_error(r, 400, "'" STR_FMT "' is not a build ID", STR_ARG(str_sub(r->second, 0, 100)));
@@ -199,7 +195,7 @@ void build_start(struct req *r)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), recipe = BUF_INIT(2 * RECIPE_MAX);
   struct err err = ERR_NONE;
-  if (!call_about(r, &b, WIRE_BUILD_START))
+  if (!build_call_about(r, &b, WIRE_BUILD_START))
     return;
   if (recipe_from_json(r->json, &recipe, &err)) {
     api_error(r, 400, "%s", err.msg);
@@ -220,218 +216,4 @@ void build_cancel(struct req *r)
   wire_begin(&b, WIRE_BUILD_CANCEL, 0, 0);
   wire_put(&b, W_TEAM, r->id);
   api_call_warden(r, &b, NULL, cancelled);
-}
-
-/* ---- how it goes on ---- */
-
-static const char *const levels[] = {"debug", "info", "warn", "error"};
-
-/* Which records are wanted, and where they go. */
-struct page {
-  struct jw w;
-  int level;
-  const char *step; /* NULL: of any */
-  int64_t from_us;  /* 0: from the beginning */
-  uint64_t skip, left;
-};
-
-static void put_entry(struct jw *w, const struct buildlog_head *h, struct str message)
-{
-  char text[CLOCK_TEXT];
-  clock_text(h->wall_us, text);
-  jw_open(w, '{');
-  jw_key(w, "timestamp");
-  jw_z(w, text);
-  jw_key(w, "message");
-  jw_str(w, message);
-  jw_key(w, "level");
-  jw_z(w, levels[MIN(h->level, ARRAY_LEN(levels) - 1)]);
-  if (h->step[0]) {
-    jw_key(w, "step");
-    jw_z(w, h->step);
-  }
-  jw_close(w, '}');
-}
-
-static int page_take(const struct buildlog_head *h, struct str message, void *arg)
-{
-  struct page *p = arg;
-  if (h->level < p->level || h->wall_us < p->from_us || (p->step && strcmp(p->step, h->step)))
-    return 0;
-  if (p->skip) {
-    p->skip--;
-    return 0;
-  }
-  if (!p->left)
-    return 1;
-  put_entry(&p->w, h, message);
-  return --p->left == 0;
-}
-
-static void put_page(struct page *p, struct buf *b, int fd)
-{
-  p->w = JW(b);
-  jw_open(&p->w, '[');
-  if (fd >= 0)
-    buildlog_each(fd, page_take, p);
-  jw_close(&p->w, ']');
-}
-
-/* `level`, `limit`; answers 400 itself. */
-static bool page_read(struct req *r, struct page *p)
-{
-  struct str level = api_query(r, "level");
-  if (!api_limit(r, PAGE_MOST, &p->left))
-    return false;
-  for (size_t i = 0; level.n && i < ARRAY_LEN(levels); i++)
-    if (str_ieq(level, str_of(levels[i]))) {
-      p->level = (int)i;
-      return true;
-    }
-  if (level.n)
-    api_error(r, 400, "'level' may be debug, info, warn or error, not '" STR_FMT "'", STR_ARG(str_sub(level, 0, 100)));
-  return !level.n;
-}
-
-static void put_reason(struct jw *w, struct str packet, int fd)
-{
-  char step[16] = "";
-  wire_copyz(packet, W_STEP, step, sizeof(step));
-  cleanup_buf struct buf lines = BUF_INIT(4 << 20);
-  struct page warnings = {.level = LOG_WARN, .step = step, .left = PAGE_MOST};
-  put_page(&warnings, &lines, fd);
-  jw_key(w, "reason");
-  jw_open(w, '{');
-  jw_key(w, "message");
-  jw_str(w, wire_get(packet, W_MESSAGE));
-  if (step[0]) {
-    jw_key(w, "step");
-    jw_z(w, step);
-  }
-  jw_key(w, "logEntries");
-  jw_raw(w, buf_str(&lines));
-  jw_close(w, '}');
-}
-
-/* The state was told before the log is read here, so the last lines are never missed. */
-static void told(const struct warden_reply *reply, void *arg)
-{
-  static const char *const names[] = {"", "waiting", "building", "error", "ready"};
-  struct req *r = arg;
-  struct page *p = r->state;
-  cleanup_fd int fd = reply->fd;
-  r->pending_call = 0;
-  if (reply->status == -ENOENT) {
-    api_error(r, 400, STR_FMT, STR_ARG(wire_get(reply->packet, W_MESSAGE)));
-    return;
-  }
-  if (reply->status) {
-    api_warden_error(r, reply);
-    return;
-  }
-  uint64_t state = MIN(wire_u64(reply->packet, W_STATE, 0), (uint64_t)JOB_READY);
-  cleanup_buf struct buf b = BUF_INIT(16 << 20), lines = BUF_INIT(8 << 20);
-  struct jw w = JW(&b);
-  put_page(p, &lines, fd);
-  jw_open(&w, '{');
-  jw_key(&w, "templateID");
-  jw_str(&w, wire_get(reply->packet, W_TEMPLATE));
-  jw_key(&w, "buildID");
-  jw_str(&w, r->second);
-  jw_key(&w, "status");
-  jw_z(&w, names[state]);
-  jw_key(&w, "logEntries");
-  jw_raw(&w, buf_str(&lines));
-  jw_key(&w, "logs");
-  jw_raw(&w, STR("[]"));
-  if (state == JOB_ERROR)
-    put_reason(&w, reply->packet, fd);
-  jw_close(&w, '}');
-  api_json(r, 200, buf_str(&b));
-}
-
-void build_status(struct req *r)
-{
-  struct page *p = arena_alloc(r->arena, sizeof(*p));
-  struct str offset = api_query(r, "logsOffset");
-  cleanup_buf struct buf b = BUF_INIT(4096);
-  r->state = p;
-  if (!page_read(r, p))
-    return;
-  if (offset.n && str_u64(offset, &p->skip)) {
-    api_error(r, 400, "'logsOffset' must be a whole number, not '" STR_FMT "'", STR_ARG(str_sub(offset, 0, 100)));
-    return;
-  }
-  if (call_about(r, &b, WIRE_BUILD_GET))
-    api_call_warden(r, &b, NULL, told);
-}
-
-/* ---- its log alone ---- */
-
-struct count {
-  struct page page;
-  uint64_t n;
-};
-
-static int count_take(const struct buildlog_head *h, struct str message, void *arg)
-{
-  struct count *c = arg;
-  c->n += h->level >= c->page.level && h->wall_us <= c->page.from_us;
-  return 0;
-}
-
-/* The newest before the cursor: count them, then skip all but the last ones. */
-static void turn_back(struct page *p, int fd)
-{
-  struct count c = {.page = *p};
-  c.page.from_us = p->from_us ? p->from_us : INT64_MAX;
-  if (fd >= 0)
-    buildlog_each(fd, count_take, &c);
-  p->from_us = 0;
-  p->skip = c.n > p->left ? c.n - p->left : 0;
-  p->left = MIN(p->left, c.n);
-}
-
-static void logged(const struct warden_reply *reply, void *arg)
-{
-  struct req *r = arg;
-  struct page *p = r->state;
-  cleanup_fd int fd = reply->fd;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
-    return;
-  }
-  if (str_ieq(api_query(r, "direction"), STR("backward")))
-    turn_back(p, fd);
-  cleanup_buf struct buf b = BUF_INIT(16 << 20), lines = BUF_INIT(8 << 20);
-  struct jw w = JW(&b);
-  if (p->left)
-    put_page(p, &lines, fd);
-  else
-    buf_addz(&lines, "[]");
-  jw_open(&w, '{');
-  jw_key(&w, "logs");
-  jw_raw(&w, buf_str(&lines));
-  jw_close(&w, '}');
-  api_json(r, 200, buf_str(&b));
-}
-
-void build_logs(struct req *r)
-{
-  struct page *p = arena_alloc(r->arena, sizeof(*p));
-  struct str cursor = api_query(r, "cursor"), direction = api_query(r, "direction");
-  cleanup_buf struct buf b = BUF_INIT(4096);
-  int64_t ms = 0;
-  r->state = p;
-  if (!page_read(r, p))
-    return;
-  if ((cursor.n && (str_i64(cursor, &ms) || ms < 0 || ms > INT64_MAX / 1000)) ||
-      (direction.n && !str_ieq(direction, STR("forward")) && !str_ieq(direction, STR("backward")))) {
-    api_error(r, 400, "'cursor' must be milliseconds and 'direction' forward or backward");
-    return;
-  }
-  p->from_us = ms * 1000;
-  if (call_about(r, &b, WIRE_BUILD_GET))
-    api_call_warden(r, &b, NULL, logged);
 }
