@@ -136,7 +136,8 @@ def attacks(tenants: Tenants, hostile: RawBox, target: RawBox) -> dict[str, str]
     said["copy"] = hostile.run(f"{copy} 10", user="root")[1]
     contexts.join()
     hostile.run(f"{put_program(hostile, 'linger')} 5", user="root")
-    said["linger"] = hostile.run("cat /tmp/linger.out", user="root")[1]
+    written = "timeout 10 sh -c 'until [ -s /tmp/linger.out ]; do sleep 0.05; done'; cat /tmp/linger.out"
+    said["linger"] = hostile.run(written, user="root")[1]
     said["names"] = hostile.run(
         "cat /sys/block/*/loop/backing_file /proc/mounts /proc/*/cmdline 2>/dev/null | tr '\\0' ' '", user="root"
     )[1]
@@ -182,7 +183,7 @@ def test_attacks_under_load_cost_the_neighbour_nothing(busy: tuple[Tenants, Load
     for one in said:
         assert "looked at 0" not in one["copy"] and "looked at" in one["copy"], one["copy"]
         assert "FOREIGN" not in one["copy"] and "TAKEN" not in one["copy"], one["copy"]
-        assert "sent" in one["linger"]
+        assert "sent" in one["linger"], one["linger"]
         assert target.id not in one["names"] and SECRET not in str(one)
         assert {value for name, value in one.items() if name.startswith(("/", "GET", "POST", "DELETE"))} == {
             "refused"
