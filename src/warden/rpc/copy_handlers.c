@@ -8,12 +8,15 @@
 #include "warden/db/ref.h"
 #include "warden/box/fork.h"
 
-/* A gate draws ids so that a request can be repeated; none of them may be another team's. */
-static bool build_id_free(struct request *q)
+/* A gate draws ids so that a request can be repeated; none of them may be another team's. The build of a fork is one of
+ * the template that the source was made from, whoever's that is: it belongs to the source. */
+static bool build_id_free(struct request *q, const struct box *source)
 {
   struct str id = wire_get(q->packet, W_BUILD);
   const struct build *have = catalog_build(warden_catalog(q->warden), id);
-  if (uuid_valid(id) && (!have || !q->team.n || str_is(q->team, have->of->row.team)))
+  bool own = !have || !q->team.n || str_is(q->team, have->of->row.team) ||
+             (have->row.kind == BUILD_FORK && !strcmp(have->row.source, source->row.id));
+  if (uuid_valid(id) && own)
     return true;
   reply_error(q, -EINVAL, "bad build id");
   return false;
@@ -35,7 +38,7 @@ static bool box_ids_free(struct request *q, const struct box *source)
 void handle_snapshot(struct request *q)
 {
   struct box *b = request_box(q);
-  if (b && build_id_free(q))
+  if (b && build_id_free(q, b))
     box_snapshot(b, &(struct snapshot_params){.origin = request_origin(q),
                                               .name = wire_get(q->packet, W_REF),
                                               .build = wire_get(q->packet, W_BUILD),
@@ -75,7 +78,7 @@ void handle_snapshot_list(struct request *q)
 void handle_box_fork(struct request *q)
 {
   struct box *b = request_box(q);
-  if (b && build_id_free(q) && box_ids_free(q, b))
+  if (b && build_id_free(q, b) && box_ids_free(q, b))
     box_fork(b, &(struct fork_params){.origin = request_origin(q),
                                       .build = wire_get(q->packet, W_BUILD),
                                       .ids = wire_get(q->packet, W_REF),

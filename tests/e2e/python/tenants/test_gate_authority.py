@@ -17,6 +17,7 @@ import socket
 import sqlite3
 import struct
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -163,6 +164,19 @@ def test_a_taken_gate_wakes_a_box_with_its_memory(taken: tuple[Tenants, Link]) -
     for gate in tenants.server.gates():
         os.kill(gate, signal.SIGCONT)
     assert box.run("ls /dev/shm")[1].strip() == "kept"
+
+
+def test_a_fork_that_is_asked_for_again_is_made_once(taken: tuple[Tenants, Link]) -> None:
+    """As a gate does whose warden died before it answered: the same ids, and the first try may have come to its end."""
+    tenants, link = taken
+    box = tenants.victim.create(timeout=300)
+    proof = hashlib.sha256(bytes.fromhex(tenants.victim.key.removeprefix('e2b_'))).digest()
+    stop(tenants.server)
+    asked = {"W_ID": box.id, "W_REF": "iforkofthevictim0", "W_BUILD": str(uuid.uuid4()), "W_TIMEOUT": 60}
+    first, items, _reply = link.ask("WIRE_BOX_FORK", **asked, W_PROOF=proof)
+    assert (first, len(items)) == (0, 1)
+    again, items, reply = link.ask("WIRE_BOX_FORK", **asked, W_PROOF=proof)
+    assert (again, len(items)) == (0, 1), reply
 
 
 def test_a_route_tells_no_token_and_no_variable(taken: tuple[Tenants, Link]) -> None:
