@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import * as interpreter from '@e2b/code-interpreter'
 import { BuildError, Sandbox, Template, waitForFile, waitForURL } from 'e2b'
 import { generations, until } from '../support/box.mjs'
@@ -224,9 +225,11 @@ test('packages of pip in a custom interpreter, from its first cell on', async ()
       (made) => interpreter.Sandbox.create(made, { timeoutMs: 60_000 }),
     )
   }
-  // A bad moment of the machine may hit one box, but not one after the other.
+  // Python of a team's template is loaded inside its boxes, unless private_zygotes is on: the pool needs a few seconds
+  // until it has one with everything loaded. From then on a first cell does not wait.
   const seen = []
   do {
+    await setTimeout(4000)
     const { text, took } = await firstCell(name, 'import js_pip_word; js_pip_word.WORD')
     assert.equal(text, name)
     const usual = await firstCell('code-interpreter-v1', '1')
