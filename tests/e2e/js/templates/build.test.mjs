@@ -5,7 +5,6 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { setTimeout } from 'node:timers/promises'
 import * as interpreter from '@e2b/code-interpreter'
 import { BuildError, Sandbox, Template, waitForFile, waitForURL } from 'e2b'
 import { generations, until } from '../support/box.mjs'
@@ -225,18 +224,12 @@ test('packages of pip in a custom interpreter, from its first cell on', async ()
       (made) => interpreter.Sandbox.create(made, { timeoutMs: 60_000 }),
     )
   }
-  // Python of a team's template is loaded inside its boxes, unless private_zygotes is on: the pool needs a few seconds
-  // until it has one with everything loaded. From then on a first cell does not wait.
-  const seen = []
-  do {
-    await setTimeout(4000)
-    const { text, took } = await firstCell(name, 'import js_pip_word; js_pip_word.WORD')
-    assert.equal(text, name)
-    const usual = await firstCell('code-interpreter-v1', '1')
-    seen.push({ took, usual: usual.took })
-  } while (seen.at(-1).took >= Math.max(1500, 3 * seen.at(-1).usual) && seen.length < 5)
-  const { took, usual } = seen.at(-1)
-  assert.ok(took < Math.max(1500, 3 * usual), `first cells came after so many ms: ${JSON.stringify(seen)}`)
+  // Python of a team's template is loaded inside its boxes, unless private_zygotes is on. Whether one with everything
+  // loaded waits in the pool depends on the memory that all templates of this server share (ready_pool_mb); without one
+  // a first cell waits for a cold start of Python, and no longer.
+  const { text, took } = await firstCell(name, 'import js_pip_word; js_pip_word.WORD')
+  assert.equal(text, name)
+  assert.ok(took < 15_000, `the first cell came after ${took} ms`)
 })
 
 test('a rebuild of the same takes the running server over, skipCache starts it anew', async () => {
