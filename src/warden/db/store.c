@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the SQLite side of store.h. Statements are prepared once and kept by their text. */
-#include "warden/db/store.h"
+#include "warden/db/store_sql.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
-
-struct store {
-  sqlite3 *db;
-  struct map statements; /* SQL text -> sqlite3_stmt */
-  char *path;
-};
 
 /* Migrations: entry i brings a database from version i to i + 1. Never edit one that was released; add another. */
 static const char *const migrations[] = {
@@ -74,14 +67,14 @@ static const char *const migrations[] = {
     "ALTER TABLE build ADD COLUMN layer_bytes INTEGER NOT NULL DEFAULT 0;",
 };
 
-static int store_err(struct store *s, struct err *err, const char *what)
+static int sql_err(struct store *s, struct err *err, const char *what)
 {
   return err_set(err, -EIO, "database %s: %s: %s", s->path, what, sqlite3_errmsg(s->db));
 }
 
-static int run(struct store *s, const char *sql, struct err *err)
+int sql_run(struct store *s, const char *sql, struct err *err)
 {
-  return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? store_err(s, err, "statement") : 0;
+  return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? sql_err(s, err, "statement") : 0;
 }
 
 static int user_version(struct store *s)
@@ -98,7 +91,7 @@ static int migrate(struct store *s, struct err *err)
 {
   int have = user_version(s), want = (int)ARRAY_LEN(migrations);
   if (have < 0)
-    return store_err(s, err, "version");
+    return sql_err(s, err, "version");
   if (have > want)
     return err_set(err, -ENOTSUP,
                    "database %s was written by a newer cloche (schema %d, this one knows %d); run that version or "
@@ -107,11 +100,11 @@ static int migrate(struct store *s, struct err *err)
   for (int v = have; v < want; v++) {
     char set[64];
     snprintf(set, sizeof(set), "PRAGMA user_version=%d; COMMIT", v + 1);
-    int r = run(s, "BEGIN IMMEDIATE", err);
-    r = r ? r : run(s, migrations[v], err);
-    r = r ? r : run(s, set, err);
+    int r = sql_run(s, "BEGIN IMMEDIATE", err);
+    r = r ? r : sql_run(s, migrations[v], err);
+    r = r ? r : sql_run(s, set, err);
     if (r) {
-      run(s, "ROLLBACK", NULL);
+      sql_run(s, "ROLLBACK", NULL);
       return r;
     }
   }
@@ -123,12 +116,13 @@ int store_open(const char *path, struct store **out, struct err *err)
   struct store *s = xcalloc(1, sizeof(*s));
   s->path = xstrdup(path);
   int r = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL)
-              ? store_err(s, err, "open")
+              ? sql_err(s, err, "open")
               : 0;
   if (!r)
     sqlite3_busy_timeout(s->db, 5000);
   r = r ? r
-        : run(s,
+        : sql_run(
+              s,
               "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON",
               err);
   r = r ? r : migrate(s, err);
@@ -189,7 +183,6 @@ static sqlite3_stmt *prepared(struct store *s, const char *sql)
   return st;
 }
 
-/* Binds by a letter per value: t text (const char *), s struct str, i int64_t, b struct str as blob. */
 static sqlite3_stmt *bind(struct store *s, const char *sql, const char *kinds, va_list ap)
 {
   sqlite3_stmt *st = prepared(s, sql);
@@ -209,7 +202,7 @@ static sqlite3_stmt *bind(struct store *s, const char *sql, const char *kinds, v
   return st;
 }
 
-static void done(sqlite3_stmt *st)
+void sql_done(sqlite3_stmt *st)
 {
   if (!st)
     return;
@@ -217,7 +210,7 @@ static void done(sqlite3_stmt *st)
   sqlite3_clear_bindings(st);
 }
 
-static int change(struct store *s, struct err *err, const char *sql, const char *kinds, ...)
+int sql_change(struct store *s, struct err *err, const char *sql, const char *kinds, ...)
 {
   va_list ap;
   va_start(ap, kinds);
@@ -225,12 +218,12 @@ static int change(struct store *s, struct err *err, const char *sql, const char 
   va_end(ap);
   if (!st)
     return err_set(err, -EIO, "database %s: bad statement", s->path);
-  int r = sqlite3_step(st) == SQLITE_DONE ? 0 : store_err(s, err, "write");
-  done(st);
+  int r = sqlite3_step(st) == SQLITE_DONE ? 0 : sql_err(s, err, "write");
+  sql_done(st);
   return r;
 }
 
-static sqlite3_stmt *query(struct store *s, const char *sql, const char *kinds, ...)
+sqlite3_stmt *sql_query(struct store *s, const char *sql, const char *kinds, ...)
 {
   va_list ap;
   va_start(ap, kinds);
@@ -239,56 +232,54 @@ static sqlite3_stmt *query(struct store *s, const char *sql, const char *kinds, 
   return st;
 }
 
-static struct str col_str(sqlite3_stmt *st, int i)
+struct str sql_str(sqlite3_stmt *st, int i)
 {
   const void *p = sqlite3_column_blob(st, i);
   return (struct str){p, (size_t)sqlite3_column_bytes(st, i)};
 }
 
-static void col_z(sqlite3_stmt *st, int i, char *dst, size_t size)
+void sql_z(sqlite3_stmt *st, int i, char *dst, size_t size)
 {
-  if (str_copyz(col_str(st, i), dst, size))
+  if (str_copyz(sql_str(st, i), dst, size))
     dst[0] = 0;
 }
 
-static char *col_dup(sqlite3_stmt *st, int i)
+char *sql_dup(sqlite3_stmt *st, int i)
 {
-  struct str s = col_str(st, i);
+  struct str s = sql_str(st, i);
   return xstrndup(s.n ? s.p : "", s.n);
 }
-
-#define EACH_ROW(st) for (; (st) && sqlite3_step(st) == SQLITE_ROW;)
 
 /* ---- tables ---- */
 
 int store_build_delete(struct store *s, const char *id, struct err *err)
 {
-  int r = change(s, err, "DELETE FROM tag WHERE build=?", "t", id);
-  return r ? r : change(s, err, "DELETE FROM build WHERE id=?", "t", id);
+  int r = sql_change(s, err, "DELETE FROM tag WHERE build=?", "t", id);
+  return r ? r : sql_change(s, err, "DELETE FROM build WHERE id=?", "t", id);
 }
 
 int store_build_drop_checkpoint(struct store *s, const char *id, struct err *err)
 {
-  return change(s, err, "UPDATE build SET image='', image_bytes=0 WHERE id=?", "t", id);
+  return sql_change(s, err, "UPDATE build SET image='', image_bytes=0 WHERE id=?", "t", id);
 }
 
 int store_meta_get(struct store *s, const char *name, struct buf *out)
 {
-  sqlite3_stmt *st = query(s, "SELECT value FROM meta WHERE name=?", "t", name);
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, col_str(st, 0)) : -ENOENT;
-  done(st);
+  sqlite3_stmt *st = sql_query(s, "SELECT value FROM meta WHERE name=?", "t", name);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, sql_str(st, 0)) : -ENOENT;
+  sql_done(st);
   return r;
 }
 
 int store_meta_put(struct store *s, const char *name, struct str value, struct err *err)
 {
-  return change(s, err, "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value=excluded.value", "tb", name,
-                value);
+  return sql_change(s, err, "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value=excluded.value", "tb",
+                    name, value);
 }
 
 int store_team_put(struct store *s, const struct row_team *r, struct err *err)
 {
-  return change(
+  return sql_change(
       s, err,
       "INSERT INTO team(id, name, slug, boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb, "
       "storage_max_mb,"
@@ -306,7 +297,7 @@ int store_team_put(struct store *s, const struct row_team *r, struct err *err)
 
 int store_key_put(struct store *s, const struct row_key *r, struct err *err)
 {
-  return change(
+  return sql_change(
       s, err,
       "INSERT INTO api_key VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, used=excluded.used",
       "ttttbii", r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us, r->used_us);
@@ -314,141 +305,143 @@ int store_key_put(struct store *s, const struct row_key *r, struct err *err)
 
 int store_key_delete(struct store *s, const char *id, struct err *err)
 {
-  return change(s, err, "DELETE FROM api_key WHERE id=?", "t", id);
+  return sql_change(s, err, "DELETE FROM api_key WHERE id=?", "t", id);
 }
 
 int store_template_put(struct store *s, const struct row_template *r, struct err *err)
 {
-  return change(s, err,
-                "INSERT INTO template VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
-                "public=excluded.public,"
-                " updated=excluded.updated, spawned=excluded.spawned, spawns=excluded.spawns",
-                "tttiiiii", r->id, r->team, r->name, (int64_t)r->public, r->created_us, r->updated_us, r->spawned_us,
-                (int64_t)r->spawns);
+  return sql_change(s, err,
+                    "INSERT INTO template VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
+                    "public=excluded.public,"
+                    " updated=excluded.updated, spawned=excluded.spawned, spawns=excluded.spawns",
+                    "tttiiiii", r->id, r->team, r->name, (int64_t)r->public, r->created_us, r->updated_us,
+                    r->spawned_us, (int64_t)r->spawns);
 }
 
 int store_build_put(struct store *s, const struct row_build *r, struct err *err)
 {
-  return change(s, err,
-                "INSERT INTO build(id, template, layers, config, cpus, memory_mb, disk_mb, created, kind, source, "
-                "image, image_bytes, runtime, secret,"
-                " layer_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                "ttttiiiiittitti", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus, (int64_t)r->memory_mb,
-                (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source, r->checkpoint,
-                (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes);
+  return sql_change(s, err,
+                    "INSERT INTO build(id, template, layers, config, cpus, memory_mb, disk_mb, created, kind, source, "
+                    "image, image_bytes, runtime, secret,"
+                    " layer_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    "ttttiiiiittitti", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus,
+                    (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source,
+                    r->checkpoint, (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes);
 }
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
                   struct err *err)
 {
-  return change(s, err,
-                "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, "
-                "assigned=excluded.assigned",
-                "ttti", template_id, tag, build, when);
+  return sql_change(s, err,
+                    "INSERT INTO tag VALUES(?,?,?,?) ON CONFLICT(template,tag) DO UPDATE SET build=excluded.build, "
+                    "assigned=excluded.assigned",
+                    "ttti", template_id, tag, build, when);
 }
 
 int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err)
 {
-  return change(s, err, "DELETE FROM tag WHERE template=? AND tag=?", "tt", template_id, tag);
+  return sql_change(s, err, "DELETE FROM tag WHERE template=? AND tag=?", "tt", template_id, tag);
 }
 
 int store_template_delete(struct store *s, const char *id, struct err *err)
 {
-  int r = run(s, "BEGIN", err);
-  r = r ? r : change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
-  r = r ? r : change(s, err, "DELETE FROM build WHERE template=?", "t", id);
-  r = r ? r : change(s, err, "DELETE FROM job WHERE template=?", "t", id);
-  r = r ? r : change(s, err, "DELETE FROM template WHERE id=?", "t", id);
+  int r = sql_run(s, "BEGIN", err);
+  r = r ? r : sql_change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
+  r = r ? r : sql_change(s, err, "DELETE FROM build WHERE template=?", "t", id);
+  r = r ? r : sql_change(s, err, "DELETE FROM job WHERE template=?", "t", id);
+  r = r ? r : sql_change(s, err, "DELETE FROM template WHERE id=?", "t", id);
   if (r) {
-    run(s, "ROLLBACK", NULL);
+    sql_run(s, "ROLLBACK", NULL);
     return r;
   }
-  return run(s, "COMMIT", err);
+  return sql_run(s, "COMMIT", err);
 }
 
 int store_box_put(struct store *s, const struct row_box *r, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                "tttttttttiiiiiiiiiiiitititt", r->id, r->team, r->template_id, r->alias, r->build, r->runtime,
-                r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus, (int64_t)r->memory_mb,
-                (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
-                (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name,
-                (int64_t)r->tier, r->checkpoint, (int64_t)r->checkpoint_size, r->allow ? r->allow : "",
-                r->deny ? r->deny : "");
+  return sql_change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    "tttttttttiiiiiiiiiiiitititt", r->id, r->team, r->template_id, r->alias, r->build, r->runtime,
+                    r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus, (int64_t)r->memory_mb,
+                    (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
+                    (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name,
+                    (int64_t)r->tier, r->checkpoint, (int64_t)r->checkpoint_size, r->allow ? r->allow : "",
+                    r->deny ? r->deny : "");
 }
 
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
 {
-  return change(s, err, "UPDATE box SET end_at=? WHERE id=?", "it", end_us, id);
+  return sql_change(s, err, "UPDATE box SET end_at=? WHERE id=?", "it", end_us, id);
 }
 
 int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause,
                     struct err *err)
 {
-  int r = run(s, "BEGIN", err);
-  r = r ? r : change(s, err, "DELETE FROM box WHERE id=?", "t", id);
-  r = r ? r : change(s, err, "INSERT OR REPLACE INTO ended VALUES(?,?,?,?)", "ttit", id, team, when_us, cause);
+  int r = sql_run(s, "BEGIN", err);
+  r = r ? r : sql_change(s, err, "DELETE FROM box WHERE id=?", "t", id);
+  r = r ? r : sql_change(s, err, "INSERT OR REPLACE INTO ended VALUES(?,?,?,?)", "ttit", id, team, when_us, cause);
   if (r) {
-    run(s, "ROLLBACK", NULL);
+    sql_run(s, "ROLLBACK", NULL);
     return r;
   }
-  return run(s, "COMMIT", err);
+  return sql_run(s, "COMMIT", err);
 }
 
 int store_cause(struct store *s, struct str id, struct str team, char *cause, size_t size, int64_t *when_us)
 {
-  sqlite3_stmt *st = query(s, "SELECT cause, at FROM ended WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
+  sqlite3_stmt *st = sql_query(s, "SELECT cause, at FROM ended WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
   int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
   if (!r) {
-    col_z(st, 0, cause, size);
+    sql_z(st, 0, cause, size);
     *when_us = sqlite3_column_int64(st, 1);
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_forget_ended(struct store *s, int64_t before_us)
 {
-  int r = change(s, NULL, "DELETE FROM ended_log WHERE at<?", "i", before_us);
-  return r ? r : change(s, NULL, "DELETE FROM ended WHERE at<?", "i", before_us);
+  int r = sql_change(s, NULL, "DELETE FROM ended_log WHERE at<?", "i", before_us);
+  return r ? r : sql_change(s, NULL, "DELETE FROM ended WHERE at<?", "i", before_us);
 }
 
 int store_log_put(struct store *s, const char *id, const char *team, int64_t when_us, struct str lines, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO ended_log VALUES(?,?,?,?)", "ttib", id, team, when_us, lines);
+  return sql_change(s, err, "INSERT OR REPLACE INTO ended_log VALUES(?,?,?,?)", "ttib", id, team, when_us, lines);
 }
 
 int store_log_get(struct store *s, struct str id, struct str team, struct buf *out)
 {
-  sqlite3_stmt *st = query(s, "SELECT lines FROM ended_log WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, col_str(st, 0)) : -ENOENT;
-  done(st);
+  sqlite3_stmt *st = sql_query(s, "SELECT lines FROM ended_log WHERE id=? AND (?2='' OR team=?2)", "ss", id, team);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, sql_str(st, 0)) : -ENOENT;
+  sql_done(st);
   return r;
 }
 
 int store_log_trim(struct store *s, uint64_t bytes)
 {
-  return change(s, NULL,
-                "DELETE FROM ended_log WHERE id IN (SELECT id FROM (SELECT id, SUM(length(lines)) OVER (ORDER BY at "
-                "DESC, id) AS total"
-                " FROM ended_log) WHERE total>?)",
-                "i", (int64_t)bytes);
+  return sql_change(
+      s, NULL,
+      "DELETE FROM ended_log WHERE id IN (SELECT id FROM (SELECT id, SUM(length(lines)) OVER (ORDER BY at "
+      "DESC, id) AS total"
+      " FROM ended_log) WHERE total>?)",
+      "i", (int64_t)bytes);
 }
 
 int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(
+  sqlite3_stmt *st = sql_query(
       s,
       "SELECT "
       "id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb,storage_max_mb,paused_max,"
       "snapshots_max,memory_total_mb FROM team",
       "");
   int r = 0;
-  EACH_ROW (st) {
+  SQL_EACH_ROW(st)
+  {
     struct row_team t = {0};
-    col_z(st, 0, t.id, sizeof(t.id));
-    col_z(st, 1, t.name, sizeof(t.name));
-    col_z(st, 2, t.slug, sizeof(t.slug));
+    sql_z(st, 0, t.id, sizeof(t.id));
+    sql_z(st, 1, t.name, sizeof(t.name));
+    sql_z(st, 2, t.slug, sizeof(t.slug));
     uint32_t *const limits[] = {&t.boxes_max,     &t.creates_per_s,  &t.timeout_max_s,  &t.cpus_max,
                                 &t.memory_max_mb, &t.disk_max_mb,    &t.storage_max_mb, &t.paused_max,
                                 &t.snapshots_max, &t.memory_total_mb};
@@ -457,40 +450,42 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
     if ((r = fn(&t, arg)))
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,team,name,mask,hash,created,used FROM api_key ORDER BY created", "");
+  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,mask,hash,created,used FROM api_key ORDER BY created", "");
   int r = 0;
-  EACH_ROW (st) {
+  SQL_EACH_ROW(st)
+  {
     struct row_key k = {0};
-    col_z(st, 0, k.id, sizeof(k.id));
-    col_z(st, 1, k.team, sizeof(k.team));
-    col_z(st, 2, k.name, sizeof(k.name));
-    col_z(st, 3, k.mask, sizeof(k.mask));
-    struct str h = col_str(st, 4);
+    sql_z(st, 0, k.id, sizeof(k.id));
+    sql_z(st, 1, k.team, sizeof(k.team));
+    sql_z(st, 2, k.name, sizeof(k.name));
+    sql_z(st, 3, k.mask, sizeof(k.mask));
+    struct str h = sql_str(st, 4);
     memcpy(k.hash, h.p, MIN(h.n, sizeof(k.hash)));
     k.created_us = sqlite3_column_int64(st, 5);
     k.used_us = sqlite3_column_int64(st, 6);
     if ((r = fn(&k, arg)))
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_templates(struct store *s, int (*fn)(const struct row_template *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT id,team,name,public,created,updated,spawned,spawns FROM template", "");
+  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,public,created,updated,spawned,spawns FROM template", "");
   int r = 0;
-  EACH_ROW (st) {
+  SQL_EACH_ROW(st)
+  {
     struct row_template t = {0};
-    col_z(st, 0, t.id, sizeof(t.id));
-    col_z(st, 1, t.team, sizeof(t.team));
-    col_z(st, 2, t.name, sizeof(t.name));
+    sql_z(st, 0, t.id, sizeof(t.id));
+    sql_z(st, 1, t.team, sizeof(t.team));
+    sql_z(st, 2, t.name, sizeof(t.name));
     t.public = sqlite3_column_int(st, 3) != 0;
     t.created_us = sqlite3_column_int64(st, 4);
     t.updated_us = sqlite3_column_int64(st, 5);
@@ -499,65 +494,67 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
     if ((r = fn(&t, arg)))
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s,
-                           "SELECT "
-                           "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
-                           "runtime,secret,layer_bytes FROM build",
-                           "");
+  sqlite3_stmt *st = sql_query(s,
+                               "SELECT "
+                               "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
+                               "runtime,secret,layer_bytes FROM build",
+                               "");
   int r = 0;
-  EACH_ROW (st) {
-    struct row_build b = {.layers = col_dup(st, 2), .config = col_dup(st, 3)};
-    col_z(st, 0, b.id, sizeof(b.id));
-    col_z(st, 1, b.template_id, sizeof(b.template_id));
+  SQL_EACH_ROW(st)
+  {
+    struct row_build b = {.layers = sql_dup(st, 2), .config = sql_dup(st, 3)};
+    sql_z(st, 0, b.id, sizeof(b.id));
+    sql_z(st, 1, b.template_id, sizeof(b.template_id));
     b.cpus = (unsigned)sqlite3_column_int(st, 4);
     b.memory_mb = (unsigned)sqlite3_column_int(st, 5);
     b.disk_mb = (unsigned)sqlite3_column_int(st, 6);
     b.created_us = sqlite3_column_int64(st, 7);
     b.kind = (enum build_kind)sqlite3_column_int(st, 8);
-    col_z(st, 9, b.source, sizeof(b.source));
-    col_z(st, 10, b.checkpoint, sizeof(b.checkpoint));
+    sql_z(st, 9, b.source, sizeof(b.source));
+    sql_z(st, 10, b.checkpoint, sizeof(b.checkpoint));
     b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 11);
-    col_z(st, 12, b.runtime, sizeof(b.runtime));
-    col_z(st, 13, b.secret, sizeof(b.secret));
+    sql_z(st, 12, b.runtime, sizeof(b.runtime));
+    sql_z(st, 13, b.secret, sizeof(b.secret));
     b.layer_bytes = (uint64_t)sqlite3_column_int64(st, 14);
     r = fn(&b, arg);
     row_build_free(&b);
     if (r)
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_job_put(struct store *s, const struct row_job *r, struct err *err)
 {
-  return change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id,
-                r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
-                (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us);
+  return sql_change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id,
+                    r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
+                    (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us);
 }
 
 int store_job_delete(struct store *s, const char *id, struct err *err)
 {
-  return change(s, err, "DELETE FROM job WHERE id=?", "t", id);
+  return sql_change(s, err, "DELETE FROM job WHERE id=?", "t", id);
 }
 
 int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg)
 {
-  sqlite3_stmt *st =
-      query(s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
+  sqlite3_stmt *st = sql_query(
+      s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
   int r = 0;
-  EACH_ROW (st) {
-    struct row_job j = {.tags = col_dup(st, 3), .reason = col_dup(st, 4)};
-    col_z(st, 0, j.id, sizeof(j.id));
-    col_z(st, 1, j.template_id, sizeof(j.template_id));
-    col_z(st, 2, j.team, sizeof(j.team));
-    col_z(st, 5, j.step, sizeof(j.step));
+  SQL_EACH_ROW(st)
+  {
+    struct row_job j = {.tags = sql_dup(st, 3), .reason = sql_dup(st, 4)};
+    sql_z(st, 0, j.id, sizeof(j.id));
+    sql_z(st, 1, j.template_id, sizeof(j.template_id));
+    sql_z(st, 2, j.team, sizeof(j.team));
+    sql_z(st, 5, j.step, sizeof(j.step));
     unsigned *const ints[] = {&j.state, &j.cpus, &j.memory_mb};
     for (int i = 0; i < (int)ARRAY_LEN(ints); i++)
       *ints[i] = (unsigned)sqlite3_column_int64(st, 6 + i);
@@ -569,43 +566,45 @@ int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void 
     if (r)
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_tags(struct store *s, int (*fn)(const char *, const char *, const char *, int64_t, void *), void *arg)
 {
-  sqlite3_stmt *st = query(s, "SELECT template,tag,build,assigned FROM tag", "");
+  sqlite3_stmt *st = sql_query(s, "SELECT template,tag,build,assigned FROM tag", "");
   int r = 0;
-  EACH_ROW (st) {
+  SQL_EACH_ROW(st)
+  {
     r = fn((const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
            (const char *)sqlite3_column_text(st, 2), sqlite3_column_int64(st, 3), arg);
     if (r)
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
 int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg)
 {
-  sqlite3_stmt *st = query(
+  sqlite3_stmt *st = sql_query(
       s,
       "SELECT "
       "id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
       "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny FROM box",
       "");
   int r = 0;
-  EACH_ROW (st) {
+  SQL_EACH_ROW(st)
+  {
     struct row_box b = {
-        .config = col_dup(st, 7), .init = col_dup(st, 8), .allow = col_dup(st, 25), .deny = col_dup(st, 26)};
-    col_z(st, 0, b.id, sizeof(b.id));
-    col_z(st, 1, b.team, sizeof(b.team));
-    col_z(st, 2, b.template_id, sizeof(b.template_id));
-    col_z(st, 3, b.alias, sizeof(b.alias));
-    col_z(st, 4, b.build, sizeof(b.build));
-    col_z(st, 5, b.runtime, sizeof(b.runtime));
-    col_z(st, 6, b.secret, sizeof(b.secret));
+        .config = sql_dup(st, 7), .init = sql_dup(st, 8), .allow = sql_dup(st, 25), .deny = sql_dup(st, 26)};
+    sql_z(st, 0, b.id, sizeof(b.id));
+    sql_z(st, 1, b.team, sizeof(b.team));
+    sql_z(st, 2, b.template_id, sizeof(b.template_id));
+    sql_z(st, 3, b.alias, sizeof(b.alias));
+    sql_z(st, 4, b.build, sizeof(b.build));
+    sql_z(st, 5, b.runtime, sizeof(b.runtime));
+    sql_z(st, 6, b.secret, sizeof(b.secret));
     unsigned *const ints[] = {&b.flags, &b.cpus, &b.memory_mb, &b.disk_mb, &b.slot, &b.state};
     for (int i = 0; i < (int)ARRAY_LEN(ints); i++)
       *ints[i] = (unsigned)sqlite3_column_int64(st, 9 + i);
@@ -614,16 +613,16 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
     b.end_us = sqlite3_column_int64(st, 17);
     b.init_proc = (struct proc_id){(pid_t)sqlite3_column_int64(st, 18), (uint64_t)sqlite3_column_int64(st, 19)};
     b.timeout_s = (unsigned)sqlite3_column_int64(st, 20);
-    col_z(st, 21, b.host_name, sizeof(b.host_name));
+    sql_z(st, 21, b.host_name, sizeof(b.host_name));
     b.tier = (unsigned)sqlite3_column_int64(st, 22);
-    col_z(st, 23, b.checkpoint, sizeof(b.checkpoint));
+    sql_z(st, 23, b.checkpoint, sizeof(b.checkpoint));
     b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 24);
     r = fn(&b, arg);
     row_box_free(&b);
     if (r)
       break;
   }
-  done(st);
+  sql_done(st);
   return r;
 }
 
