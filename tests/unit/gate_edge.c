@@ -269,6 +269,27 @@ static void an_answer_under_way_is_cut_without_an_end(void **state)
   close(far);
 }
 
+/* Clients kill a box as soon as they have its answer, so both reach a busy gate in one iteration of its loop. */
+static void a_whole_answer_leaves_the_connection_open_when_the_box_ends(void **state)
+{
+  static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+  static const char next[] = "GET / HTTP/1.1\r\nHost: 8000-" BOX ".box.test\r\n\r\n";
+  cleanup_buf struct buf out = BUF_INIT(1 << 16), ended = BUF_INIT(1024);
+  box_is(BOX_RUNNING, 0);
+  int far = service(), near = begin(ENVD_PORT, "/files", "");
+  wire_begin(&ended, WIRE_BOX_ENDED, 0, 0);
+  wire_putz(&ended, W_ID, BOX);
+  assert_int_equal(send(far, answer, strlen(answer), 0), (ssize_t)strlen(answer));
+  lab_send(&ended);
+  assert_int_equal(lab_answer(near, &out), 200);
+  assert_true(lab_says(&out, "\r\n\r\nok"));
+  lab.status = -ENOENT;
+  assert_int_equal(send(near, next, strlen(next), MSG_NOSIGNAL), (ssize_t)strlen(next));
+  assert_int_equal(lab_answer(near, &out), 502);
+  close(near);
+  close(far);
+}
+
 static void a_full_box_refuses_and_says_its_limit(void **state)
 {
   cleanup_buf struct buf out = BUF_INIT(1 << 16);
@@ -375,6 +396,7 @@ int main(void)
       WHOLE(an_idle_connection_that_the_service_closed_is_not_used),
       WHOLE(a_request_without_an_answer_yet_learns_why_the_box_ended),
       WHOLE(an_answer_under_way_is_cut_without_an_end),
+      WHOLE(a_whole_answer_leaves_the_connection_open_when_the_box_ends),
       WHOLE(a_full_box_refuses_and_says_its_limit),
       WHOLE(a_paused_box_is_resumed_only_by_those_who_may),
       WHOLE(what_no_client_would_sign_counts_as_a_guess),

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -20,7 +21,8 @@ struct bench_http {
   const struct origin *origin;
   int fd;
   SSL *ssl;
-  bool used; /* an answer came over this connection */
+  bool used;  /* an answer came over this connection */
+  bool heard; /* a byte came for the request that is on its way */
   size_t at, have;
   char in[IN_MAX];
 };
@@ -133,6 +135,14 @@ void bench_http_free(struct bench_http *c)
   free(c);
 }
 
+/* Servers close connections that were idle for long, and all of them when they end. What they closed before a request
+ * goes out is replaced, so that only the moment between this look and the request is left. */
+static bool is_closed(const struct bench_http *c)
+{
+  struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+  return poll(&p, 1, 0) > 0;
+}
+
 /* ---- bytes ---- */
 
 static int put_all(struct bench_http *c, struct str s)
@@ -142,7 +152,7 @@ static int put_all(struct bench_http *c, struct str s)
     if (n < 0 && !c->ssl && errno == EINTR)
       continue;
     if (n <= 0)
-      return -EPIPE;
+      return c->ssl || n == 0 ? -EPIPE : -errno;
     s = str_skip(s, (size_t)n);
   }
   return 0;
@@ -167,6 +177,7 @@ static int fill(struct bench_http *c)
   while (n < 0 && !c->ssl && errno == EINTR);
   if (n <= 0)
     return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;
+  c->heard = true;
   c->have += (size_t)n;
   return 0;
 }
@@ -245,6 +256,7 @@ int bench_http_send(struct bench_http *c, struct call *k, struct err *err)
   k->bytes = 0;
   k->seen_ns = k->ended_ns = 0;
   k->timing[0] = 0;
+  c->heard = false;
   int r = c->fd < 0 ? bench_http_connect(c, err) : 0;
   if (r)
     return r;
@@ -267,14 +279,27 @@ int bench_http_receive(struct bench_http *c, struct call *k, struct err *err)
   return r ? err_set(err, r, "%s %s: %s", k->method, k->path, strerrordesc_np(-r)) : 0;
 }
 
+static bool is_idempotent(const char *method)
+{
+  return strcmp(method, "POST") != 0 && strcmp(method, "PATCH") != 0;
+}
+
+/* The server closed a reused connection in the moment in which the request was sent. It is sent once more on a new one,
+ * unless a byte of an answer came; one that was sent in full may have been carried out, so only an idempotent method is
+ * repeated then. */
 int bench_http_request(struct bench_http *c, struct call *k, struct err *err)
 {
+  struct err first = ERR_NONE;
+  if (c->used && is_closed(c))
+    hang_up(c);
   bool reused = c->used;
-  int r = bench_http_send(c, k, err);
-  r = r ? r : bench_http_receive(c, k, err);
-  if (!r || !reused || k->status || (r != -ECONNRESET && r != -EPIPE))
-    return r;
-  hang_up(c); /* a reused connection that the server had just closed: once more on a new one */
-  r = bench_http_send(c, k, err);
-  return r ? r : bench_http_receive(c, k, err);
+  int r = bench_http_send(c, k, &first);
+  bool sent = !r;
+  r = r ? r : bench_http_receive(c, k, &first);
+  if (r && reused && !c->heard && (r == -ECONNRESET || r == -EPIPE) && (!sent || is_idempotent(k->method))) {
+    hang_up(c);
+    r = bench_http_send(c, k, err);
+    return r ? r : bench_http_receive(c, k, err);
+  }
+  return r ? err_set(err, r, "%s", first.msg) : 0;
 }

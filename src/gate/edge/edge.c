@@ -127,6 +127,8 @@ static void drop_route(struct gate *g, struct str id, struct str packet)
     }
     if (e->call)
       http_call_cut(steal(&e->call)); /* a box that only pauses must not take it for a client that left */
+    if (e->over && !e->tunnel)
+      continue; /* the answer is whole, only its exchange is not closed yet: the client keeps its connection */
     if (e->head_sent)
       http_abort(e->x);
     else
