@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 
-#define ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define READONLY_WAIT_MS 2000
+#define ATTRIBUTES       (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static int path_in(char out[PATH_MAX], const char *dir, struct err *err)
 {
@@ -28,9 +30,21 @@ static int make_tmpfs(void)
   return fsmount(fs, FSMOUNT_CLOEXEC, ATTRIBUTES);
 }
 
-static int mount_id(const char id[UUID_TEXT], struct err *err)
+/* A mount with a file open for writing does not become read-only, and a process that another thread forks meanwhile has
+ * the file open until its exec. That is over in a moment. */
+static int make_readonly(int tree, struct err *err)
 {
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  for (unsigned waited = 0; mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)); waited++) {
+    if (errno != EBUSY || waited == READONLY_WAIT_MS)
+      return err_errno(err, "making a boot id read-only");
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+  return 0;
+}
+
+static int mount_id(const char id[UUID_TEXT], struct err *err)
+{
   char line[UUID_TEXT + 1];
   int n = snprintf(line, sizeof(line), "%s\n", id);
   cleanup_fd int tree = make_tmpfs();
@@ -38,10 +52,9 @@ static int mount_id(const char id[UUID_TEXT], struct err *err)
       tree < 0 ? -1 : openat(tree, BOOT_ID_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
   if (file < 0 || fd_write_all(file, line, (size_t)n))
     return err_errno(err, "making a boot id");
-  close(steal_fd(&file)); /* a mount with a file open for writing does not become read-only */
-  if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
-    return err_errno(err, "making a boot id read-only");
-  return steal_fd(&tree);
+  close(steal_fd(&file));
+  int r = make_readonly(tree, err);
+  return r ? r : steal_fd(&tree);
 }
 
 int boot_id_renew(const char *dir, struct err *err)

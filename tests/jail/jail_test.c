@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jail_test.c - real boxes, looked at from the host and from inside. Needs root. */
 #include "box.h"
+#include "jail/boot_id.h"
 #include "jail/cgroup.h"
 #include "jail/jail_doctor.h"
 #include "jail/fs/disk_pool.h"
@@ -13,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -302,6 +304,49 @@ static void every_box_has_a_boot_id_of_its_own(void **state)
   assert_string_equal(box_ask(&b, "read /proc/sys/kernel/random/boot_id"), ids[2]);
   assert_string_equal(box_ask(&b, "write /proc/sys/kernel/random/boot_id x"), "errno EACCES");
   box_close(&b);
+}
+
+/* Copies of this process that keep its descriptors for some milliseconds, as between the fork and the exec of a helper.
+ */
+static void *fork_on(void *arg)
+{
+  atomic_bool *over = arg;
+  pid_t pids[16] = {0};
+  for (unsigned i = 0; !atomic_load(over) || i % ARRAY_LEN(pids); i++) {
+    pid_t *pid = &pids[i % ARRAY_LEN(pids)];
+    if (*pid > 0)
+      waitpid(*pid, NULL, 0);
+    *pid = fork();
+    if (!*pid) {
+      nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+      _exit(0);
+    }
+  }
+  for (size_t i = 0; i < ARRAY_LEN(pids); i++)
+    if (pids[i] > 0)
+      waitpid(pids[i], NULL, 0);
+  return NULL;
+}
+
+static void a_boot_id_is_made_while_other_threads_fork(void **state)
+{
+  pthread_t thread;
+  atomic_bool over = false;
+  char dir[256];
+  struct err err = ERR_NONE;
+  snprintf(dir, sizeof(dir), "%s/forked-id", test_host.top);
+  assert_int_equal(mkdir(dir, 0700), 0);
+  assert_int_equal(pthread_create(&thread, NULL, fork_on, &over), 0);
+  int r = 0;
+  for (int i = 0; i < 2000 && r >= 0; i++) {
+    r = boot_id_renew(dir, &err);
+    if (r >= 0)
+      close(r);
+  }
+  atomic_store(&over, true);
+  pthread_join(thread, NULL);
+  if (r < 0)
+    fail_msg("%s", err.msg);
 }
 
 static void files_copy_up_and_carry_unshifted_ids_on_disk(void **state)
@@ -826,6 +871,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(each_denied_call_answers_as_it_should),
       cmocka_unit_test(the_hostname_and_lo_are_its_own),
       cmocka_unit_test(every_box_has_a_boot_id_of_its_own),
+      cmocka_unit_test(a_boot_id_is_made_while_other_threads_fork),
       cmocka_unit_test(files_copy_up_and_carry_unshifted_ids_on_disk),
       cmocka_unit_test(xattrs_whiteouts_and_directory_renames_work),
       cmocka_unit_test(jail_connect_reaches_a_service_on_localhost),
