@@ -388,6 +388,76 @@ static void an_allowed_name_opens_its_addresses_and_no_others(void **state)
   box_close(&b);
 }
 
+static void a_box_with_name_servers_of_its_own_asks_those_alone(void **state)
+{
+  struct box b;
+  struct jail_net net = {
+      .slot = 28,
+      .allow = (const char *const[]){"good.example", "dns:198.51.100.9", "dns:10.0.0.9", "dns:198.51.100.8", NULL},
+      .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "chosen", &net);
+  /* The first of them is nobody: the next one answers after a second. */
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), OPEN);
+  assert_string_equal(box_ask(&b, "connect 203.0.113.2 80"), "errno ECONNREFUSED");
+  box_close(&b);
+}
+
+static void other_names_are_answered_by_the_boxs_own_servers_and_open_nothing(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 29,
+                         .allow = (const char *const[]){"good.example", "dns:203.0.113.2", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "asks", &net);
+  assert_string_equal(box_ask(&b, "resolve 203.0.113.2 evil.example"), "ok 198.51.100.8");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "resolve 203.0.113.2 good.example"), "ok 198.51.100.7");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  box_close(&b);
+}
+
+/* The host and what no box reaches would be asked in the box's stead by a process that reaches them. */
+static void name_servers_that_no_box_reaches_are_not_asked(void **state)
+{
+  static const char *const servers[] = {"dns:127.0.0.1", "dns:10.213.0.1", "dns:203.0.113.1", "dns:169.254.169.254"};
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 30, .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "unasked", &net);
+  for (size_t i = 0; i < ARRAY_LEN(servers); i++) {
+    net.allow = (const char *const[]){"good.example", servers[i], NULL};
+    assert_int_equal(jail_net_update(&net, &err), 0);
+    if (begins(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198"))
+      fail_msg("%s answers", servers[i]);
+  }
+  box_close(&b);
+}
+
+static void a_box_without_name_server_reaches_allowed_names_whose_address_it_knows(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 31,
+                         .allow = (const char *const[]){"good.example", "*.wild.example", "dns:none", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  open_with_net(&b, "deaf", &net);
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok rcode 5");
+  const char *seen = "";
+  for (int i = 0; i < 100 && strcmp(seen, OPEN); i++) {
+    poll(NULL, 0, 50);
+    seen = box_ask(&b, "connect 198.51.100.7 80");
+  }
+  assert_string_equal(seen, OPEN);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  net.allow = (const char *const[]){"good.example", NULL};
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "resolve 10.213.0.1 good.example"), "ok 198.51.100.7");
+  box_close(&b);
+}
+
 static void a_new_list_closes_what_an_old_name_opened(void **state)
 {
   struct box b;
@@ -663,6 +733,10 @@ int main(int argc, char **argv)
       cmocka_unit_test(entries_that_are_no_addresses_are_named),
       cmocka_unit_test(name_questions_go_to_the_resolver),
       cmocka_unit_test(an_allowed_name_opens_its_addresses_and_no_others),
+      cmocka_unit_test(a_box_with_name_servers_of_its_own_asks_those_alone),
+      cmocka_unit_test(other_names_are_answered_by_the_boxs_own_servers_and_open_nothing),
+      cmocka_unit_test(name_servers_that_no_box_reaches_are_not_asked),
+      cmocka_unit_test(a_box_without_name_server_reaches_allowed_names_whose_address_it_knows),
       cmocka_unit_test(a_new_list_closes_what_an_old_name_opened),
       cmocka_unit_test(a_closed_box_gets_no_answer_from_any_name_server),
       cmocka_unit_test(names_resolve_where_a_list_of_addresses_allows_everything),

@@ -78,6 +78,15 @@ static void what_is_wrong_is_named(void **state)
       {"{\"httpsPorts\":[49983]}", "49983", -EINVAL},
       {"{\"httpsPorts\":[\"443\"]}", "httpsPorts", -EINVAL},
       {"{\"httpsPorts\":[443,8443,443]}", "443 twice", -EINVAL},
+      {"{\"dnsServers\":\"1.1.1.1\"}", "array", -EINVAL},
+      {"{\"dnsServers\":[1]}", "strings", -EINVAL},
+      {"{\"dnsServers\":[\"1.1.1.1\",\"::1\"]}", "'::1' is not an IPv4", -EINVAL},
+      {"{\"dnsServers\":[\"dns.google\"]}", "dns.google", -EINVAL},
+      {"{\"dnsServers\":[\"1.1.1.0/24\"]}", "1.1.1.0/24", -EINVAL},
+      {"{\"dnsServers\":[\"1.1.1.1\\n9.9.9.9\"]}", "1.1.1.1", -EINVAL},
+      {"{\"dnsServers\":[\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\","
+       "\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\",\"1.1.1.1\"]}",
+       "11 addresses; at most 10", -EINVAL},
       {"{\"egressProxy\":{}}", "address", -EINVAL},
       {"{\"egressProxy\":{\"address\":\"10.0.0.1:1\"}}", "private", -EINVAL},
       {"{\"egressProxy\":{\"address\":\"[::1]:1\"}}", "private", -EINVAL},
@@ -125,6 +134,28 @@ static void passwords_are_never_told_back(void **state)
             "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\"}}");
 }
 
+static void name_servers_matter_beside_a_domain_only(void **state)
+{
+  static const struct {
+    const char *text, *lines;
+  } table[] = {
+      {"{\"allowOut\":[\"a.b\"],\"denyOut\":[\"0.0.0.0/0\"]}", "a.b\n"},
+      {"{\"allowOut\":[\"a.b\"],\"denyOut\":[\"0.0.0.0/0\"],\"dnsServers\":[\"9.9.9.9\",\"1.1.1.1\"]}",
+       "a.b\ndns:9.9.9.9\ndns:1.1.1.1\n"},
+      {"{\"allowOut\":[\"a.b\"],\"denyOut\":[\"0.0.0.0/0\"],\"dnsServers\":[]}", "a.b\ndns:none\n"},
+      {"{\"allowOut\":[\"1.2.3.4\"],\"dnsServers\":[\"9.9.9.9\"]}", "1.2.3.4\n"},
+      {"{\"dnsServers\":[]}", ""},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+    cleanup_buf struct buf b = BUF_INIT(4096);
+    struct network n;
+    assert_int_equal(read_text(&a, table[i].text, NULL, 0, &n, NULL), 0);
+    network_allow_lines(&b, &n);
+    assert_string_equal(buf_z(&b), table[i].lines);
+  }
+}
+
 static void no_internet_replaces_what_is_denied(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
@@ -165,9 +196,13 @@ static void masks_may_hold_the_port_anywhere(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(entries_are_told_apart),        cmocka_unit_test(what_is_wrong_is_named),
-      cmocka_unit_test(passwords_are_never_told_back), cmocka_unit_test(no_internet_replaces_what_is_denied),
-      cmocka_unit_test(an_update_keeps_what_comes_in), cmocka_unit_test(masks_may_hold_the_port_anywhere),
+      cmocka_unit_test(entries_are_told_apart),
+      cmocka_unit_test(what_is_wrong_is_named),
+      cmocka_unit_test(passwords_are_never_told_back),
+      cmocka_unit_test(no_internet_replaces_what_is_denied),
+      cmocka_unit_test(an_update_keeps_what_comes_in),
+      cmocka_unit_test(masks_may_hold_the_port_anywhere),
+      cmocka_unit_test(name_servers_matter_beside_a_domain_only),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

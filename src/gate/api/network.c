@@ -157,6 +157,26 @@ static int read_lists(const struct json *from, struct network *n, struct err *er
   return r;
 }
 
+/* ---- name servers ---- */
+
+static int read_dns(const struct json *from, struct network *n, struct err *err)
+{
+  uint8_t bytes[16];
+  int r = want_list(from, "dnsServers", &n->dns_servers, err);
+  if (r || !n->dns_servers)
+    return r;
+  if (n->dns_servers->count > NETWORK_DNS_MAX)
+    return err_set(err, -EINVAL, "'network.dnsServers' holds %zu addresses; at most %d are allowed",
+                   n->dns_servers->count, NETWORK_DNS_MAX);
+  for (const struct json *k = n->dns_servers->kids; k; k = k->next) {
+    if (k->type != JSON_STRING)
+      return err_set(err, -EINVAL, "'network.dnsServers' must be an array of strings");
+    if (address(k->text, bytes) != 32)
+      return err_set(err, -EINVAL, "'network.dnsServers': '%.200s' is not an IPv4 address", k->text.p);
+  }
+  return 0;
+}
+
 /* ---- egress proxy ---- */
 
 static bool private_address(struct str host)
@@ -395,6 +415,7 @@ int network_read(const struct json *from, const struct json *internet, unsigned 
   n->given = true;
   int r = read_public(from, n, err);
   r = r ? r : read_lists(from, n, err);
+  r = r ? r : read_dns(from, n, err);
   r = r ? r : read_mask(from, n, err);
   r = r ? r : read_ports(from, features, n, err);
   r = r ? r : read_rules(from, features, n, err);
@@ -411,7 +432,8 @@ void network_keep_ingress(struct network *next, const struct json *old)
 
 bool network_said(const struct network *n)
 {
-  return !n->public || n->allow_out || n->deny_out || n->rules || n->https_ports || n->mask_host || n->proxy;
+  return !n->public || n->allow_out || n->deny_out || n->rules || n->https_ports || n->mask_host || n->proxy ||
+         n->dns_servers;
 }
 
 static void put_member(struct jw *w, const char *name, const struct json *v)
@@ -448,6 +470,7 @@ void network_put(struct jw *w, const struct network *n)
   } else {
     put_member(w, "denyOut", n->deny_out);
   }
+  put_member(w, "dnsServers", n->dns_servers);
   put_member(w, "maskRequestHost", n->mask_host);
   put_member(w, "httpsPorts", n->https_ports);
   put_member(w, "rules", n->rules);
@@ -461,4 +484,23 @@ void network_lines(struct buf *b, const struct json *list)
     buf_adds(b, k->text);
     buf_addc(b, '\n');
   }
+}
+
+static bool holds_domain(const struct json *list)
+{
+  for (const struct json *k = list ? list->kids : NULL; k; k = k->next)
+    if (network_entry(k->text) == ENTRY_DOMAIN)
+      return true;
+  return false;
+}
+
+void network_allow_lines(struct buf *b, const struct network *n)
+{
+  network_lines(b, n->allow_out);
+  if (!n->dns_servers || !holds_domain(n->allow_out))
+    return;
+  if (!n->dns_servers->count)
+    buf_addz(b, "dns:none\n");
+  for (const struct json *k = n->dns_servers->kids; k; k = k->next)
+    buf_addf(b, "dns:" STR_FMT "\n", STR_ARG(k->text));
 }

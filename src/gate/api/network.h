@@ -13,11 +13,13 @@ struct network {
   bool given;  /* there was a `network` object */
   bool public; /* allowPublicTraffic; true when not said */
   const struct json *allow_out, *deny_out, *rules, *https_ports, *mask_host, *proxy; /* NULL when not given */
-  const struct json *internet; /* allow_internet_access; NULL when not given */
+  const struct json *dns_servers; /* NULL when not given; an empty array means none at all */
+  const struct json *internet;    /* allow_internet_access; NULL when not given */
 };
 
 #define NETWORK_ALL       "0.0.0.0/0"
 #define NETWORK_PORTS_MAX 128 /* httpsPorts */
+#define NETWORK_DNS_MAX   10  /* dnsServers */
 
 /* -EINVAL: a mistake of the caller (400). -EPERM: a feature this server does not offer (403). */
 int network_read(const struct json *network, const struct json *internet, unsigned features, struct network *out,
@@ -29,8 +31,10 @@ void network_keep_ingress(struct network *next, const struct json *old);
 bool network_said(const struct network *n);
 void network_put(struct jw *w, const struct network *n);
 
-/* A list as lines, for the warden. */
+/* Lists as lines, for the warden. What may be reached includes the name servers, where they matter: as `dns:ADDRESS`,
+ * or `dns:none` (jail_net.h). */
 void network_lines(struct buf *b, const struct json *list);
+void network_allow_lines(struct buf *b, const struct network *n);
 
 /* One entry of a list. */
 enum network_entry { ENTRY_BAD, ENTRY_ADDRESS, ENTRY_RANGE, ENTRY_DOMAIN };

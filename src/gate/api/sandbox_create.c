@@ -243,7 +243,7 @@ static void create(struct req *r, struct create_request *o)
   wire_put_u64(&packet, W_FLAGS, o->flags);
   wire_put(&packet, W_CONFIG, buf_str(&config));
   wire_put(&packet, W_INIT, buf_str(&init));
-  network_lines(&allow, o->network.allow_out);
+  network_allow_lines(&allow, &o->network);
   network_lines(&deny, o->network.deny_out);
   wire_put(&packet, W_ALLOW, buf_str(&allow));
   wire_put(&packet, W_DENY, buf_str(&deny));

@@ -51,7 +51,7 @@ static void found(const struct warden_reply *reply, void *arg)
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_CONFIG, buf_str(&config));
   wire_put_u64(&b, W_FLAGS, flags);
-  network_lines(&allow, n->allow_out);
+  network_allow_lines(&allow, n);
   network_lines(&deny, n->deny_out);
   wire_put(&b, W_ALLOW, buf_str(&allow));
   wire_put(&b, W_DENY, buf_str(&deny));

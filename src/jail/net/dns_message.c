@@ -121,6 +121,26 @@ int dns_answer(const uint8_t *m, size_t n, const struct dns_question *q, struct 
   return 0;
 }
 
+size_t dns_ask(uint8_t *m, size_t room, struct str name)
+{
+  static const uint8_t head[HEADER] = {[2] = 0x01, [5] = 1}, tail[5] = {0, 0, TYPE_A, 0, CLASS_IN};
+  struct str label;
+  size_t n = HEADER;
+  if (room < HEADER + name.n + 2 + sizeof(tail) || name.n > 253)
+    return 0;
+  memcpy(m, head, HEADER);
+  while (name.n) {
+    str_cut(name, '.', &label, &name);
+    if (!label.n || label.n > 63)
+      return 0;
+    m[n++] = (uint8_t)label.n;
+    memcpy(m + n, label.p, label.n);
+    n += label.n;
+  }
+  memcpy(m + n, tail, sizeof(tail));
+  return n + sizeof(tail);
+}
+
 size_t dns_refuse(uint8_t *m, const struct dns_question *q)
 {
   m[2] = (uint8_t)((m[2] & 0x01) | 0x80); /* response; recursion was desired */

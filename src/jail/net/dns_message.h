@@ -18,6 +18,8 @@ struct dns_question {
 
 /* A standard query with one question of class IN; -EINVAL for anything else. */
 int dns_question(const uint8_t *m, size_t n, struct dns_question *q);
+/* Writes a query for the A records of a name, its number 0; the length, or 0 when it does not fit. */
+size_t dns_ask(uint8_t *m, size_t room, struct str name);
 /* An answer to it: same question, response bit. Gives its A records. */
 struct dns_answer {
   uint32_t address[DNS_ADDRESSES]; /* host byte order */

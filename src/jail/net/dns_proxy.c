@@ -4,12 +4,14 @@
 #include "jail/net/dns_message.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +23,7 @@
 #define PENDING_BOX 16  /* of one box */
 #define OPENING_BOX 2   /* of those, with the keeper at once */
 #define PATIENCE_US 5000000
+#define NEXT_US     1000000 /* of silence, and the next name server is asked */
 /* Seconds an answered address stays open at least: programs keep addresses longer than they should */
 #define OPEN_MIN    300u
 #define OPEN_MAX    14400u
@@ -31,7 +34,10 @@
 #define FRESH_MOST  1024 /* new addresses of a slot at once */
 /* And then by the second: so many, OPEN_MAX long, are what the kernel holds for a box at most */
 #define FRESH_PER_S 8
-#define PENALTY_US  5000000 /* a slot whose opening the kernel refused is not tried again for so long */
+#define PENALTY_US  5000000  /* a slot whose opening the kernel refused is not tried again for so long */
+#define DEAF_MAX    1024     /* boxes without a name server whose names are looked up for them */
+#define DEAF_NAMES  32       /* of one box */
+#define DEAF_US     30000000 /* between two rounds of a box's names; far less than OPEN_MIN */
 
 _Static_assert(DNS_OPENING_MAX == DNS_ADDRESSES, "an answer is opened as a whole");
 
@@ -222,7 +228,11 @@ struct pending {
   uint32_t slot;
   struct dns_question ours; /* as sent on, with our number */
   uint16_t their_id;
-  int64_t until_us;
+  bool own; /* the worker's own question: nobody waits for the answer */
+  int64_t until_us, next_us;
+  uint32_t servers[JAIL_NET_DNS_MAX]; /* yet to be asked, should the present one be silent */
+  size_t servers_left, query_size;
+  uint8_t query[DNS_MESSAGE];
   struct dns_opening opening; /* ANSWERED, OPENING */
   uint8_t answer[DNS_MESSAGE];
   size_t size;
@@ -235,11 +245,17 @@ static struct worker {
   uint32_t last_id;
   size_t first; /* to be looked at for what the keeper may be asked next */
   struct pending pending[PENDING_MAX];
+  int changes; /* inotify of dir */
+  struct deaf {
+    uint32_t slot, name; /* the next to be looked up */
+    int64_t at_us;
+  } deaf[DEAF_MAX];
+  size_t deaf_count;
 } worker;
 
 static void drop_rights(void)
 {
-  struct rlimit none = {0, 0}, files = {PENDING_MAX + 16, PENDING_MAX + 16};
+  struct rlimit none = {0, 0}, files = {PENDING_MAX + 32, PENDING_MAX + 32};
   setrlimit(RLIMIT_NPROC, &none);
   setrlimit(RLIMIT_CORE, &none);
   setrlimit(RLIMIT_NOFILE, &files);
@@ -249,17 +265,44 @@ static void drop_rights(void)
     _exit(1);
 }
 
-/* 1 on the list, 0 not on it, -1 the box has no list. */
-static int listed(uint32_t slot, const char *name)
+struct list {
+  bool chosen; /* it has a line of name servers */
+  uint32_t servers[JAIL_NET_DNS_MAX];
+  size_t count;
+  struct str names; /* until the next list is read */
+};
+
+static void read_servers(struct str line, struct list *l)
+{
+  struct str word;
+  char text[INET_ADDRSTRLEN];
+  struct in_addr a;
+  l->chosen = true;
+  for (line = str_skip(line, strlen(DNS_PROXY_SERVERS)); line.n;) {
+    str_cut(line, ' ', &word, &line);
+    if (!str_copyz(word, text, sizeof(text)) && inet_pton(AF_INET, text, &a) == 1 && l->count < JAIL_NET_DNS_MAX)
+      l->servers[l->count++] = ntohl(a.s_addr);
+  }
+}
+
+/* False when the box has no list. */
+static bool read_list(uint32_t slot, struct list *l)
 {
   static char text[LIST_MAX];
   char file[SLOT_NAME];
+  struct str line;
+  *l = (struct list){0};
   snprintf(file, sizeof(file), "%u", slot);
   cleanup_fd int fd = openat(worker.dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0)
-    return -1;
-  ssize_t n = read(fd, text, sizeof(text));
-  return n < 0 ? 0 : dns_listed(str_make(text, (size_t)n), name);
+  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+  if (n < 0)
+    return false;
+  l->names = str_make(text, (size_t)n);
+  if (str_starts(l->names, STR(DNS_PROXY_SERVERS))) {
+    str_cut(l->names, '\n', &line, &l->names);
+    read_servers(line, l);
+  }
+  return true;
 }
 
 static void drop(struct pending *p)
@@ -310,30 +353,61 @@ static struct pending *find_room(uint32_t slot)
   return p;
 }
 
-static int ask_resolver(uint8_t *m, size_t n)
+/* What is sent to an address of the host's own leaves from that same address. */
+static bool is_local(int fd, uint32_t address)
 {
-  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr = {htonl(worker.resolver)}};
+  struct sockaddr_in own;
+  socklen_t len = sizeof(own);
+  return getsockname(fd, (struct sockaddr *)&own, &len) || ntohl(own.sin_addr.s_addr) == address;
+}
+
+/* A name server that a box chose is never the host itself; the resolver, which the operator chose, may be. */
+static int ask_server(uint32_t server, const uint8_t *m, size_t n)
+{
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr = {htonl(server)}};
   cleanup_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) || send(fd, m, n, 0) != (ssize_t)n)
+  if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
+    return -1;
+  if ((server != worker.resolver && is_local(fd, server)) || send(fd, m, n, 0) != (ssize_t)n)
     return -1;
   return steal_fd(&fd);
 }
 
-static void pass_on(uint8_t *m, size_t n, const struct dns_question *q, uint32_t slot, const struct sockaddr_in *from)
+/* The first server that a question can be sent to; none: the question is forgotten. */
+static void ask_next(struct pending *p)
+{
+  drop(p);
+  while (p->servers_left > 0 && p->state == FREE) {
+    p->fd = ask_server(p->servers[--p->servers_left], p->query, p->query_size);
+    p->state = p->fd >= 0 ? ASKED : FREE;
+  }
+  p->next_us = clock_mono_us() + NEXT_US;
+}
+
+/* To the servers of the list; the resolver's turn is a list of one. from: NULL for the worker's own question. */
+static bool pass_on(const uint8_t *m, size_t n, const struct dns_question *q, uint32_t slot, const struct list *l,
+                    const struct sockaddr_in *from)
 {
   struct pending *p = find_room(slot);
   if (!p)
-    return; /* the box asks again */
+    return false; /* the box asks again */
   p->ours = *q;
   random_bytes(&p->ours.id, sizeof(p->ours.id));
-  m[0] = (uint8_t)(p->ours.id >> 8);
-  m[1] = (uint8_t)p->ours.id;
-  p->fd = ask_resolver(m, n);
-  p->state = p->fd >= 0 ? ASKED : FREE;
-  p->from = *from;
+  memcpy(p->query, m, n);
+  p->query_size = n;
+  p->query[0] = (uint8_t)(p->ours.id >> 8);
+  p->query[1] = (uint8_t)p->ours.id;
+  p->servers_left = l->count ? l->count : 1;
+  p->servers[0] = worker.resolver;
+  for (size_t i = 0; i < l->count; i++) /* taken from the end */
+    p->servers[i] = l->servers[l->count - 1 - i];
+  p->own = !from;
+  p->from = from ? *from : (struct sockaddr_in){0};
   p->slot = slot;
   p->their_id = q->id;
   p->until_us = clock_mono_us() + PATIENCE_US;
+  ask_next(p);
+  return p->state == ASKED;
 }
 
 static void take_question(void)
@@ -348,8 +422,10 @@ static void take_question(void)
   uint32_t slot = ntohl(from.sin_addr.s_addr) - worker.config->pool - JAIL_NET_FIRST;
   if (slot >= JAIL_NET_SLOTS)
     return;
-  if (listed(slot, q.name) == 1)
-    pass_on(m, (size_t)n, &q, slot, &from);
+  struct list l;
+  bool known_slot = read_list(slot, &l);
+  if (known_slot && (l.chosen ? l.count > 0 : dns_listed(l.names, q.name)))
+    pass_on(m, (size_t)n, &q, slot, &l, &from);
   else
     sendto(worker.port, m, dns_refuse(m, &q), MSG_DONTWAIT, (struct sockaddr *)&from, sizeof(from));
 }
@@ -358,7 +434,8 @@ static void send_answer(struct pending *p)
 {
   p->answer[0] = (uint8_t)(p->their_id >> 8);
   p->answer[1] = (uint8_t)p->their_id;
-  sendto(worker.port, p->answer, p->size, MSG_DONTWAIT, (struct sockaddr *)&p->from, sizeof(p->from));
+  if (!p->own)
+    sendto(worker.port, p->answer, p->size, MSG_DONTWAIT, (struct sockaddr *)&p->from, sizeof(p->from));
   drop(p);
 }
 
@@ -389,12 +466,18 @@ static void take_answer(struct pending *p)
     return;
   if (n > 0 && dns_answer(p->answer, (size_t)n, &p->ours, &a))
     return; /* not ours, or broken: the real one may still come */
-  bool fine = n > 0 && listed(p->slot, p->ours.name) == 1;
+  if (n <= 0) {
+    ask_next(p); /* nobody is there */
+    return;
+  }
+  struct list l;
+  bool fine = read_list(p->slot, &l), open = fine && dns_listed(l.names, p->ours.name);
+  fine = open || (fine && l.count > 0);
   drop(p);
   if (!fine)
     return;
   p->size = (size_t)n;
-  if (!a.count) {
+  if (!a.count || !open) {
     send_answer(p);
     return;
   }
@@ -424,27 +507,128 @@ static void take_verdicts(void)
     _exit(0); /* the keeper is gone */
 }
 
+/* --- names of boxes that have no name server ---- */
+
+static struct deaf *deaf_of(uint32_t slot)
+{
+  for (size_t i = 0; i < worker.deaf_count; i++)
+    if (worker.deaf[i].slot == slot)
+      return &worker.deaf[i];
+  return NULL;
+}
+
+static void note_list(const char *file)
+{
+  struct list l;
+  uint64_t slot;
+  if (str_u64(str_of(file), &slot) || slot >= JAIL_NET_SLOTS)
+    return;
+  bool wanted = read_list((uint32_t)slot, &l) && l.chosen && !l.count;
+  struct deaf *d = deaf_of((uint32_t)slot);
+  if (!wanted && d)
+    *d = worker.deaf[--worker.deaf_count];
+  if (wanted && !d && worker.deaf_count < DEAF_MAX)
+    d = &worker.deaf[worker.deaf_count++];
+  if (wanted && d)
+    *d = (struct deaf){.slot = (uint32_t)slot};
+}
+
+static void note_all_lists(void)
+{
+  int copy = fcntl(worker.dir, F_DUPFD_CLOEXEC, 0);
+  DIR *d = copy < 0 ? NULL : fdopendir(copy);
+  worker.deaf_count = 0;
+  if (d)
+    rewinddir(d);
+  for (struct dirent *e; d && (e = readdir(d));)
+    note_list(e->d_name);
+  if (d)
+    closedir(d);
+  else if (copy >= 0)
+    close(copy);
+}
+
+static void take_changes(void)
+{
+  _Alignas(struct inotify_event) char events[4096];
+  ssize_t n = read(worker.changes, events, sizeof(events));
+  for (ssize_t at = 0; at < n;) {
+    const struct inotify_event *e = (const struct inotify_event *)(events + at);
+    if (e->mask & IN_Q_OVERFLOW)
+      note_all_lists();
+    else if (e->len)
+      note_list(e->name);
+    at += (ssize_t)(sizeof(*e) + e->len);
+  }
+}
+
+/* The n-th name of a list that is no pattern. */
+static bool plain_name(struct str names, uint32_t n, struct str *out)
+{
+  while (names.n) {
+    str_cut(names, '\n', out, &names);
+    if (out->n && str_find(*out, '*') < 0 && n-- == 0)
+      return true;
+  }
+  return false;
+}
+
+/* When the next is due, in ms; -1 for never. */
+static int look_up(void)
+{
+  uint8_t m[DNS_MESSAGE];
+  int64_t now = clock_mono_us(), first = INT64_MAX;
+  for (size_t i = 0; i < worker.deaf_count; i++) {
+    struct deaf *d = &worker.deaf[i];
+    struct list l;
+    struct str name;
+    struct dns_question q;
+    while (d->at_us <= now) {
+      if (d->name >= DEAF_NAMES || !read_list(d->slot, &l) || !plain_name(l.names, d->name, &name)) {
+        d->name = 0;
+        d->at_us = now + DEAF_US;
+        break;
+      }
+      size_t n = dns_ask(m, sizeof(m), name);
+      if (n && !dns_question(m, n, &q) && !pass_on(m, n, &q, d->slot, &(struct list){0}, NULL)) {
+        d->at_us = now + NEXT_US; /* no room, or no resolver */
+        break;
+      }
+      d->name++;
+    }
+    first = MIN(first, d->at_us);
+  }
+  return worker.deaf_count ? (int)((MAX(first, now) - now) / 1000 + 1) : -1;
+}
+
 static void worker_turn(void)
 {
-  struct pollfd fds[PENDING_MAX + 2] = {{.fd = worker.port, .events = POLLIN}, {.fd = worker.keeper, .events = POLLIN}};
-  struct pending *of[PENDING_MAX + 2] = {NULL};
-  nfds_t n = 2;
+  struct pollfd fds[PENDING_MAX + 3] = {{.fd = worker.port, .events = POLLIN},
+                                        {.fd = worker.keeper, .events = POLLIN},
+                                        {.fd = worker.changes, .events = POLLIN}};
+  struct pending *of[PENDING_MAX + 3] = {NULL};
+  nfds_t n = 3;
   bool busy = false;
+  int due = look_up();
   int64_t now = clock_mono_us();
   for (size_t i = 0; i < PENDING_MAX; i++) {
     struct pending *p = &worker.pending[i];
     if (p->state != FREE && p->until_us < now)
       drop(p);
+    if (p->state == ASKED && p->servers_left > 0 && p->next_us < now)
+      ask_next(p);
     busy |= p->state != FREE;
     if (p->state != ASKED)
       continue;
     fds[n] = (struct pollfd){.fd = p->fd, .events = POLLIN};
     of[n++] = p;
   }
-  poll(fds, n, busy ? 1000 : -1);
+  poll(fds, n, busy && (due < 0 || due > 1000) ? 1000 : due);
   if (fds[1].revents)
     take_verdicts();
-  for (nfds_t i = 2; i < n; i++)
+  if (fds[2].revents)
+    take_changes();
+  for (nfds_t i = 3; i < n; i++)
     if (fds[i].revents && of[i]->state == ASKED && of[i]->fd == fds[i].fd)
       take_answer(of[i]);
   open_more();
@@ -460,7 +644,11 @@ static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t 
   worker.dir = dir;
   worker.port = port;
   worker.keeper = keeper;
+  worker.changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (worker.changes < 0 || inotify_add_watch(worker.changes, config->dns_lists, IN_MOVED_TO | IN_DELETE) < 0)
+    _exit(1);
   drop_rights();
+  note_all_lists();
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it, so only now */
   for (;;)
     worker_turn();

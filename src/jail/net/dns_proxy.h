@@ -9,16 +9,22 @@
  * when it dies the keeper starts another. The worker waits for nobody: while the keeper opens addresses, in one
  * transaction for all that asked meanwhile, other questions are taken and answered; a box has few openings under way at
  * once and a bounded number of new addresses per second, so no box's names wait for another's. The lists are files,
- * <dir>/<slot>, one pattern per line, so nothing has to be told again after any restart. */
+ * <dir>/<slot>, one pattern per line, so nothing has to be told again after any restart.
+ *
+ * A first line DNS_PROXY_SERVERS with addresses behind it names the box's own name servers: any name is passed on to
+ * them, the next one after a second of silence, and only those on the list open something. Without an address every
+ * question is refused, and the worker itself asks the resolver, again and again, for the names of the list that are no
+ * patterns, and opens what they have. */
 #ifndef CLOCHE_JAIL_NET_DNS_PROXY_H
 #define CLOCHE_JAIL_NET_DNS_PROXY_H
 
 #include "jail/net/net_config.h"
 
-#define DNS_PROXY_USER  65534 /* nobody */
+#define DNS_PROXY_USER    65534 /* nobody */
+#define DNS_PROXY_SERVERS "@"
 
 /* What an answer opens. */
-#define DNS_OPENING_MAX 32
+#define DNS_OPENING_MAX   32
 struct dns_opening {
   uint32_t id; /* the worker's own */
   uint32_t slot, seconds, count;

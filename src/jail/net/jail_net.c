@@ -26,6 +26,7 @@
 
 #define CONNECTIONS_DEFAULT 1024u
 #define LIST_MAX            1000 /* entries of one list */
+#define DNS_ENTRY           "dns:"
 
 /* This host, private and carrier ranges, link-local with the metadata addresses, benchmark, multicast, reserved. */
 #define NEVER                                                                                                          \
@@ -183,8 +184,9 @@ static void write_nat(struct buf *b, const struct jail_net_config *c, const char
   char to[INET_ADDRSTRLEN], pool[INET_ADDRSTRLEN];
   buf_addf(b,
            "  chain prerouting { type nat hook prerouting priority dstnat; policy accept;\n"
+           "    iifname \"%s*\" ip saddr @chosen ip daddr != %s tcp dport 53 accept\n"
            "    iifname \"%s*\" ip saddr @named meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n",
-           links, gateway);
+           links, gateway, links, gateway);
   if (resolver)
     buf_addf(b, "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n", links, gateway,
              dotted(resolver, to));
@@ -296,6 +298,7 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
            "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
            "  set links { type ifname; size 65535; flags dynamic; }\n"
            "  set named { type ipv4_addr; }\n"
+           "  set chosen { type ipv4_addr; }\n"
            "  set unresolved { type ipv4_addr; }\n"
            "  map boxes { type ipv4_addr : verdict; }\n",
            table);
@@ -443,6 +446,8 @@ static int write_list(struct buf *b, const char *const *list, const char *verdic
   for (size_t n = 0; list && list[n]; n++) {
     if (n == LIST_MAX)
       return err_set(err, -E2BIG, "more than %d entries in a network list", LIST_MAX);
+    if (domains && str_starts(str_of(list[n]), STR(DNS_ENTRY)))
+      continue;
     if (domains && dns_pattern(list[n])) {
       buf_addf(domains, "%s\n", list[n]);
       continue;
@@ -457,6 +462,31 @@ static int write_list(struct buf *b, const char *const *list, const char *verdic
   return 0;
 }
 
+/* The name servers of a box's own: rules that open them, and the head of its list of names. */
+static int write_servers(struct buf *b, const char *const *allow, struct buf *domains, bool *chosen, struct err *err)
+{
+  size_t n = 0;
+  for (; allow && *allow; allow++) {
+    struct in_addr a;
+    const char *server = *allow + strlen(DNS_ENTRY);
+    if (!str_starts(str_of(*allow), STR(DNS_ENTRY)))
+      continue;
+    buf_addz(domains, *chosen ? "" : DNS_PROXY_SERVERS);
+    *chosen = true;
+    if (!strcmp(server, "none"))
+      continue;
+    if (inet_pton(AF_INET, server, &a) != 1)
+      return err_set(err, -EINVAL, "\"%s\" is not an IPv4 address of a name server", server);
+    if (n++ == JAIL_NET_DNS_MAX)
+      return err_set(err, -E2BIG, "more than %d name servers", JAIL_NET_DNS_MAX);
+    if (!is_never(ntohl(a.s_addr)))
+      buf_addf(domains, " %s", server);
+    buf_addf(b, "    ip daddr %s accept\n", server);
+  }
+  buf_addz(domains, *chosen ? "\n" : "");
+  return 0;
+}
+
 /* Adding first makes the deletions right whether or not there was something. */
 static void forget(struct buf *b, const char *table, uint32_t slot, const char *box)
 {
@@ -464,7 +494,7 @@ static void forget(struct buf *b, const char *table, uint32_t slot, const char *
            slot);
   buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot,
            table, box);
-  static const char *const sets[] = {"named", "unresolved"};
+  static const char *const sets[] = {"named", "chosen", "unresolved"};
   for (size_t i = 0; i < ARRAY_LEN(sets); i++)
     buf_addf(b, "add element inet %s %s { %s }\ndelete element inet %s %s { %s }\n", table, sets[i], box, table,
              sets[i], box);
@@ -483,16 +513,24 @@ static int check_net(const struct jail_net *net, struct err *err)
 static int write_rules(struct buf *b, struct buf *domains, const char *table, const struct jail_net *net,
                        const char *box, struct err *err)
 {
+  bool chosen = false;
   buf_addf(b, "table inet %s {\n  chain b%u {\n", table, net->slot);
-  int r = write_list(b, net->allow, "accept", net->config->dns_lists ? domains : NULL, err);
+  int r = net->config->dns_lists ? write_servers(b, net->allow, domains, &chosen, err) : 0;
+  size_t servers = domains->n;
+  if (!r)
+    r = write_list(b, net->allow, "accept", net->config->dns_lists ? domains : NULL, err);
   buf_addf(b, "    ip daddr @l%u accept\n", net->slot);
   if (!r)
     r = write_list(b, net->deny, "goto refuse", NULL, err);
   buf_addf(b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, box, net->slot);
+  if (domains->n == servers)
+    buf_clear(domains); /* without names it does not matter who would be asked for them */
   if (domains->n > 0)
     buf_addf(b, "add element inet %s named { %s }\n", table, box);
   else if (!may_resolve(net))
     buf_addf(b, "add element inet %s unresolved { %s }\n", table, box);
+  if (domains->n > 0 && chosen)
+    buf_addf(b, "add element inet %s chosen { %s }\n", table, box);
   return r;
 }
 
@@ -522,6 +560,11 @@ int jail_net_update(const struct jail_net *net, struct err *err)
   if (!r)
     atomic_store(&has_chain[net->slot], lists);
   return r;
+}
+
+int jail_net_forget(const struct jail_net_config *config, uint32_t slot, struct err *err)
+{
+  return config->dns_lists ? dns_proxy_set(config->dns_lists, slot, NULL, err) : 0;
 }
 
 /* --- the link ------------------------------------------------------------------------------------------------- */

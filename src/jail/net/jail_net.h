@@ -16,7 +16,11 @@
  * Name servers are addresses like others: one that the lists do not leave open does not answer. The box's own, the
  * gateway, is open where the lists leave either it or the resolver behind it open. `allow` also takes domain names
  * ("example.com", "*.example.com", "*"): then every question goes to a proxy, which refuses those for other names, and
- * what an allowed name was answered with is open to the box. */
+ * what an allowed name was answered with is open to the box. Beside names, "dns:ADDRESS" (up to JAIL_NET_DNS_MAX) says
+ * who is asked for them instead of the resolver: these addresses are open as a whole, so the proxy passes every name on
+ * to them, but opens the addresses of allowed names alone. "dns:none": nobody answers the box; its allowed names that
+ * are no patterns are looked up by the proxy itself, so that a box which knows their addresses reaches them. Of these,
+ * too, the host and the addresses that no box reaches are never asked. */
 struct jail_net {
   const struct jail_net_config *config;
   uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */
@@ -38,6 +42,8 @@ int jail_net_loopback(int netns, struct err *err);
 int jail_net_attach(const struct jail_net *net, int netns, struct err *err);
 /* New lists for a running box: complete, at once, for connections made from now on. */
 int jail_net_update(const struct jail_net *net, struct err *err);
+/* The names of a box that is gone; its rules are replaced when the slot is taken anew. */
+int jail_net_forget(const struct jail_net_config *config, uint32_t slot, struct err *err);
 /* -EINVAL with the entry named when it is no address or prefix of either family. */
 int jail_net_check(const char *entry, struct err *err);
 

@@ -5,7 +5,8 @@
 
 #include "jail/jail_defs.h"
 
-#define JAIL_NET_SLOTS 65000u
+#define JAIL_NET_SLOTS   65000u
+#define JAIL_NET_DNS_MAX 10 /* name servers of a box's own */
 
 struct jail_net_config {
   const char *instance;

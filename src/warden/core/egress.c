@@ -141,6 +141,13 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
   };
 }
 
+void egress_forget(const struct warden *w, unsigned slot)
+{
+  struct err err = ERR_NONE;
+  if (w->egress && slot < JAIL_NET_SLOTS && jail_net_forget(&w->egress->net, slot, &err))
+    log_warn("names of network slot %u: %s", slot, err.msg);
+}
+
 const char *egress_nameserver(const struct warden *w, struct arena *a)
 {
   uint32_t g = jail_net_gateway(&w->egress->net);

@@ -22,6 +22,8 @@ bool egress_plain(unsigned flags, struct str allow, struct str deny);
 /* Fills `net`, its lists in the arena. */
 void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny,
                  struct arena *a, struct jail_net *net);
+/* Of a box that is gone: its names are nobody's. Any thread. */
+void egress_forget(const struct warden *w, unsigned slot);
 /* Where boxes ask for names. */
 const char *egress_nameserver(const struct warden *w, struct arena *a);
 /* New lists for a living box; makes the link when it had none. */

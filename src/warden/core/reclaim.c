@@ -2,6 +2,7 @@
 /* reclaim.c - see reclaim.h. */
 #include "warden/core/reclaim.h"
 
+#include "warden/core/egress.h"
 #include "warden/core/id_slots.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/warden_state.h"
@@ -25,6 +26,7 @@ static void removal_work(uv_work_t *work)
   if (jail_remove(r->warden->instance, r->name, r->dir, &err))
     log_warn("box %s: not reclaimed yet: %s", r->name, err.msg);
   jail_close(&r->jail);
+  egress_forget(r->warden, r->slot);
 }
 
 static void removal_done(uv_work_t *work, int status)

@@ -42,6 +42,7 @@ NAMES = {
     "other.example.net": "198.51.100.4",
     "inside.example.net": INSIDE,
 }
+OTHERWISE = PUBLIC[5]  # a name server that says another address of www.example.com
 SERVICE = 81  # of the host itself, on every address it has
 API = 3000  # of the server there
 OWN_ADDRESS = f"""
@@ -186,6 +187,7 @@ class World:
             self.host = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
             self._join(self.child.pid)
             told = {"addresses": [*PUBLIC, *NEVER, RESOLVER], "names": NAMES}
+            told["otherwise"] = {OTHERWISE: {"www.example.com": PUBLIC[7]}}
             self.child.stdin.write(json.dumps(told) + "\n")
             self.child.stdin.flush()
             assert self.child.stdout.readline() == "ready\n"

@@ -2,8 +2,8 @@
 """The rest of the world, run as a child in a network namespace of its own.
 
 One line of JSON on standard input says which addresses it has been given and
-which names; it ends with that input. On every address: HTTP at 80, an echo of datagrams at 7,
-and a name server at 53.
+which names, some of them with another address at some servers; it ends with that
+input. On every address: HTTP at 80, an echo of datagrams at 7, and a name server at 53.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def main() -> None:
     told = json.loads(sys.stdin.readline())
     for address in told["addresses"]:
         datagrams(address, 7, lambda message: message)
-        datagrams(address, 53, lambda message: resolve(told["names"], message))
+        names = told["names"] | told["otherwise"].get(address, {})
+        datagrams(address, 53, lambda message, names=names: resolve(names, message))
     server = ThreadingHTTPServer(("0.0.0.0", 80), Greeting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("ready", flush=True)
