@@ -102,6 +102,7 @@ static void the_first_schema_is_brought_up_to_date(void **state)
   assert_string_equal(b.id, "ibox");
   assert_int_equal(b.init_proc.pid, 333);
   assert_int_equal(b.timeout_s, 0);
+  assert_true(uuid_valid(str_of(b.execution))); /* a box that has run since before has one from now on */
   assert_string_equal(t.slug, "first");
   assert_int_equal(t.boxes_max, 0);
   assert_int_equal(t.storage_max_mb, 0);

@@ -6,6 +6,7 @@
  * is written before anything is killed, so a warden that dies then finds what is left of it unowned as well. */
 #include "warden/box/box.h"
 
+#include "warden/core/box_event.h"
 #include "warden/core/box_log.h"
 #include "warden/core/checkpoint_store.h"
 #include "warden/core/egress.h"
@@ -208,7 +209,7 @@ void box_end(struct box *b, const char *cause)
     return;
   }
   struct err err = ERR_NONE;
-  if (store_box_ended(w->store, b->row.id, b->row.team, clock_wall_us(), cause, &err))
+  if (box_put_ended(w, &b->row, cause, &err))
     log_error("box %s: %s", b->row.id, err.msg);
   boxlog_keep(b);
   broadcast(b, WIRE_BOX_ENDED, cause); /* before its processes die: gates say why a connection breaks */
@@ -256,7 +257,7 @@ int box_configure(struct box *b, struct str config, unsigned flags, struct str a
   b->row.allow = xstrndup(allow.n ? allow.p : "", allow.n);
   b->row.deny = xstrndup(deny.n ? deny.p : "", deny.n);
   b->row.flags = (flags & ~(unsigned)BOX_LINKED) | (old.flags & BOX_LINKED);
-  int r = store_box_put(b->warden->store, &b->row, err);
+  int r = box_put_network(b->warden, &b->row, err);
   struct row_box drop = r ? b->row : old;
   if (r)
     b->row = old;
@@ -268,7 +269,7 @@ int box_configure(struct box *b, struct str config, unsigned flags, struct str a
 
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err)
 {
-  int r = store_box_end_time(b->warden->store, b->row.id, end_wall_us, err);
+  int r = end_wall_us == b->row.end_us ? 0 : box_put_end_time(b->warden, &b->row, end_wall_us, err);
   if (r)
     return r;
   b->row.end_us = end_wall_us;

@@ -3,6 +3,7 @@
 #include "warden/box/box_create.h"
 
 #include "warden/box/box.h"
+#include "warden/core/box_event.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/egress.h"
 #include "warden/core/id_slots.h"
@@ -24,7 +25,7 @@ static void reply_waiting(struct box *b, int status, const struct err *err)
   b->waiting.n = 0;
 }
 
-int box_launched(struct launch *launch)
+int box_launched(struct launch *launch, box_put_fn put)
 {
   struct box *b = launch->box;
   struct warden *w = b->warden;
@@ -42,7 +43,7 @@ int box_launched(struct launch *launch)
     b->row.started_us = clock_wall_us();
     b->row.end_us += b->row.started_us; /* held the length until now */
     b->row.init_proc = b->jail.init;
-    r = store_box_put(w->store, &b->row, &err);
+    r = put(w, &b->row, &err);
     b->trace.boot_us = launch->boot_us;
     b->trace.ready_us = launch->ready_us;
     b->trace.kept_us = clock_mono_us();
@@ -67,7 +68,7 @@ int box_launched(struct launch *launch)
 
 static void on_launched(struct launch *launch)
 {
-  box_launched(launch);
+  box_launched(launch, box_put_created);
 }
 
 /* Tokens are the warden's: what the gate wrote for the agent gets the box's own put in front, unread. */
@@ -102,6 +103,7 @@ static int fill_row(struct box *b, const struct box_params *o, const unsigned *s
   r->disk_mb = b->build->row.disk_mb;
   r->state = BOX_STARTING;
   r->run = 1;
+  uuid4(r->execution);
   r->started_us = clock_wall_us();
   r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
@@ -109,6 +111,7 @@ static int fill_row(struct box *b, const struct box_params *o, const unsigned *s
          sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
   memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
+  memcpy(r->base, b->build->row.base, sizeof(r->base));
   snprintf(r->alias, sizeof(r->alias), "%s", template_name(b->template));
   if (str_copyz(o->id, r->id, sizeof(r->id)) || str_copyz(o->team, r->team, sizeof(r->team)))
     return -EINVAL;

@@ -10,9 +10,10 @@
 int box_create(struct warden *w, const struct box_params *params, struct origin origin, unsigned *retry_s,
                struct err *err);
 
-/* The end of a launch of a registered box, for boxes made in other ways too (forks, boxes of failed builds). Frees the
- * box when the launch failed; launch->err says why. */
+/* The end of a launch of a registered box, for boxes made in other ways too (forks, boxes of failed builds). It is told
+ * as the event that the caller names. Frees the box when the launch failed; launch->err says why. */
 struct launch;
-int box_launched(struct launch *launch);
+typedef int (*box_put_fn)(struct warden *w, const struct row_box *row, struct err *err); /* box_event.h */
+int box_launched(struct launch *launch, box_put_fn put);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "jail/fs/id_shift.h"
 #include "warden/box/box.h"
+#include "warden/core/box_event.h"
 #include "warden/core/id_slots.h"
 #include "warden/box/pause.h"
 #include "warden/core/warden_state.h"
@@ -13,9 +14,17 @@
 #include <limits.h>
 #include <stdio.h>
 
+#define CAUSE_LOST     "lost: not running when the daemon restarted (host restart or crash)"
+#define CAUSE_NO_BUILD "lost: its template's files were not there when the daemon restarted"
+
+struct lost {
+  struct row_box row; /* with its config only */
+  const char *cause;
+};
+
 struct recovery {
   struct warden *warden;
-  VEC(char *) lost; /* id, team by turns */
+  VEC(struct lost) lost;
 };
 
 /* The control group of its first process says which jail a box lives in. */
@@ -54,8 +63,10 @@ static int recover_one(const struct row_box *row, void *arg)
   b->build = catalog_build(w->catalog, str_of(row->build));
   b->template = b->build ? b->build->of : NULL;
   if (!b->build || (!on_disk && jail_adopt(w->instance, name, row->init_proc, &b->jail, &err))) {
-    vec_push(&rec->lost, xstrdup(row->id));
-    vec_push(&rec->lost, xstrdup(row->team));
+    struct lost lost = {*row, b->build ? CAUSE_LOST : CAUSE_NO_BUILD};
+    lost.row.config = xstrdup(row->config);
+    lost.row.init = lost.row.allow = lost.row.deny = NULL;
+    vec_push(&rec->lost, lost);
     free(b);
     return 0;
   }
@@ -125,14 +136,14 @@ int box_recover(struct warden *w, struct err *err)
 {
   struct recovery rec = {.warden = w};
   store_boxes(w->store, recover_one, &rec);
-  for (size_t i = 0; i < rec.lost.n; i += 2) {
-    store_box_ended(w->store, rec.lost.p[i], rec.lost.p[i + 1], clock_wall_us(),
-                    "lost: not running when the daemon restarted (host restart or crash)", NULL);
-    free(rec.lost.p[i]);
-    free(rec.lost.p[i + 1]);
+  for (size_t i = 0; i < rec.lost.n; i++) {
+    struct err why = ERR_NONE;
+    if (box_put_ended(w, &rec.lost.p[i].row, rec.lost.p[i].cause, &why))
+      log_error("box %s: %s", rec.lost.p[i].row.id, why.msg);
+    row_box_free(&rec.lost.p[i].row);
   }
   if (w->boxes.n || rec.lost.n)
-    log_info("%zu boxes recovered, %zu lost", w->boxes.n, rec.lost.n / 2);
+    log_info("%zu boxes recovered, %zu lost", w->boxes.n, rec.lost.n);
   vec_free(&rec.lost);
   int r = jail_sweep(w->instance, has_jail, w, err);
   char shifted[PATH_MAX];

@@ -4,6 +4,7 @@
 
 #include "warden/core/quota.h"
 #include "warden/warm/launch.h"
+#include "warden/core/box_event.h"
 #include "warden/core/box_reply.h"
 #include "warden/box/pause_rules.h"
 #include "warden/core/checkpoint_store.h"
@@ -78,7 +79,7 @@ static void fork_launched(struct launch *h)
   size_t i = 0;
   while (i < f->n - 1 && strcmp(f->of[i].id, h->box->row.id))
     i++;
-  f->of[i].status = box_launched(h);
+  f->of[i].status = box_launched(h, box_put_resumed);
   f->of[i].err = h->err;
   if (--f->pending == 0)
     fork_answer(f);
@@ -117,6 +118,7 @@ static void fork_row(struct box *b, const struct fork *f, const struct box *sour
   r->flags |= egress_wanted(b->warden, r->flags, str_of(r->allow)) ? BOX_LINKED : 0;
   r->state = BOX_STARTING;
   r->run = 1;
+  uuid4(r->execution);
   r->timeout_s = f->timeout_s;
   r->end_us = (int64_t)f->timeout_s * 1000000;
   r->checkpoint[0] = 0;
@@ -158,6 +160,22 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
 
 /* ---- the copy as a build ---- */
 
+/* The copy and the event that tells of it. What the catalogue has of it already goes again when it can't be kept. */
+static int commit_copy(struct warden *w, const struct box *source, struct template *t, const struct row_build *row,
+                       struct str tag, struct err *err)
+{
+  int r = store_begin(w->store, err);
+  if (r)
+    return r;
+  r = box_tell_checkpointed(w, &source->row, err);
+  r = r ? r : catalog_build_add(w->catalog, t, row, tag, err);
+  r = store_end(w->store, r, err);
+  struct build *left = r ? catalog_build(w->catalog, str_of(row->id)) : NULL;
+  if (left)
+    catalog_build_remove(w->catalog, left, NULL);
+  return r;
+}
+
 /* `of` is the build the source was made from; its layers lie below the copy's. */
 static int keep_build(struct warden *w, const struct copy *copy, const struct box *source, const char *id,
                       enum build_kind kind, struct template *t, const char *tag, struct build **out, struct err *err)
@@ -173,12 +191,13 @@ static int keep_build(struct warden *w, const struct copy *copy, const struct bo
   row.layers = (char *)buf_z(&layers);
   memcpy(row.checkpoint, copy->checkpoint, sizeof(row.checkpoint));
   memcpy(row.source, source->row.id, sizeof(row.source));
+  memcpy(row.base, source->row.base[0] ? source->row.base : source->row.template_id, sizeof(row.base));
   memcpy(row.runtime, source->row.runtime, sizeof(row.runtime));
   memcpy(row.secret, source->row.secret, sizeof(row.secret));
   row.checkpoint_size = copy->bytes;
   row.layer_bytes = copy->layer_bytes;
   row.created_us = clock_wall_us();
-  int r = catalog_build_add(w->catalog, t, &row, str_of(tag), err);
+  int r = commit_copy(w, source, t, &row, str_of(tag), err);
   *out = r ? NULL : catalog_build(w->catalog, str_of(id));
   return r;
 }

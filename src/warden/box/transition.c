@@ -7,6 +7,7 @@
 #include "warden/warm/nursery_request.h"
 #include "warden/warm/launch.h"
 #include "warden/core/box_log.h"
+#include "warden/core/box_event.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/checkpoint_store.h"
 #include "warden/box/pause.h"
@@ -274,9 +275,10 @@ static int commit_paused(struct box *b, enum box_tier tier, const struct transit
   b->disk_bytes = 0;
   b->row.checkpoint_size = tier == TIER_CHECKPOINT ? p->checkpoint_size : 0;
   snprintf(b->row.checkpoint, sizeof(b->row.checkpoint), "%s", tier == TIER_CHECKPOINT ? p->checkpoint : "");
-  if (before.state != BOX_RESUMING)
+  bool ran = before.state != BOX_RESUMING;
+  if (ran)
     b->row.end_us = clock_wall_us();
-  int r = store_box_put(b->warden->store, &b->row, err);
+  int r = ran ? box_put_paused(b->warden, &b->row, err) : store_box_put(b->warden->store, &b->row, err);
   if (r) {
     b->row = before;
     return r;
@@ -371,9 +373,10 @@ static int commit_running(struct transition *p, struct row_box *next)
   next->checkpoint[0] = 0;
   next->checkpoint_size = 0;
   next->run++;
+  uuid4(next->execution);
   next->started_us = clock_wall_us();
   next->end_us = next->started_us + (int64_t)p->pending_op.timeout_s * 1000000;
-  p->result = store_box_put(p->warden->store, next, &p->err);
+  p->result = box_put_resumed(p->warden, next, &p->err);
   p->uncommitted = p->result != 0;
   return p->result;
 }
@@ -405,6 +408,9 @@ static void restored(struct transition *p)
   p->next.init_proc = p->jail.init;
   if (commit_running(p, &p->next))
     return;
+  memcpy(b->row.execution, p->next.execution, sizeof(b->row.execution)); /* if it ends before it runs: this run */
+  b->row.started_us = p->next.started_us;
+  b->row.end_us = p->next.end_us;
   b->jail = p->jail;
   p->jail = JAIL_NONE;
   p->jail.init = b->jail.init;

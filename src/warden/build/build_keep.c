@@ -11,6 +11,7 @@
 #include "warden/build/build_state.h"
 #include "warden/core/identity.h"
 #include "wire/api_key.h"
+#include "warden/core/box_event.h"
 #include "warden/core/egress.h"
 #include "warden/box/box.h"
 #include "warden/box/box_create.h"
@@ -72,6 +73,7 @@ static void fill_row(struct handover *g)
   r->slot = run->slot;
   r->state = BOX_STARTING;
   r->run = 1;
+  uuid4(r->execution);
   r->timeout_s = warden_config(run->warden)->keep_box_s;
   r->end_us = (int64_t)r->timeout_s * 1000000;
 }
@@ -114,7 +116,7 @@ static void hand_over(struct handover *g, struct template *t, struct build *buil
   struct launch h = {.box = box, .jail = b->jail};
   b->jail = JAIL_NONE;
   b->given = b->run->given = true; /* from here on the jail and the id range are the sandbox's */
-  g->result = box_launched(&h);
+  g->result = box_launched(&h, box_put_created);
   g->err = h.err;
 }
 

@@ -65,6 +65,16 @@ static const char *const migrations[] = {
     "ALTER TABLE team ADD COLUMN paused_max INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE team ADD COLUMN snapshots_max INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE build ADD COLUMN layer_bytes INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE box ADD COLUMN execution TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE box ADD COLUMN base TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE build ADD COLUMN base TEXT NOT NULL DEFAULT '';"
+    "UPDATE box SET execution=lower(hex(randomblob(4))||'-'||hex(randomblob(2))||'-4'||substr(hex(randomblob(2)),2)||"
+    "'-8'||substr(hex(randomblob(2)),2)||'-'||hex(randomblob(6)));"
+    "CREATE TABLE event(seq INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, team TEXT NOT NULL, sandbox "
+    "TEXT NOT NULL,"
+    " execution TEXT NOT NULL, template TEXT NOT NULL, build TEXT NOT NULL, type INTEGER NOT NULL, data TEXT NOT NULL);"
+    "CREATE INDEX event_team ON event(team, at);"
+    "CREATE INDEX event_sandbox ON event(sandbox, at);",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -144,6 +154,21 @@ void store_close(struct store *s)
   sqlite3_close(s->db);
   free(s->path);
   free(s);
+}
+
+int store_open_reader(const struct store *s, struct store **out, struct err *err)
+{
+  struct store *reader = xcalloc(1, sizeof(*reader));
+  reader->path = xstrdup(s->path);
+  int r = sqlite3_open_v2(s->path, &reader->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL)
+              ? sql_err(reader, err, "open")
+              : 0;
+  if (r)
+    store_close(reader);
+  else
+    sqlite3_busy_timeout(reader->db, 5000);
+  *out = r ? NULL : reader;
+  return r;
 }
 
 int store_checkpoint(struct store *s)
@@ -250,6 +275,27 @@ char *sql_dup(sqlite3_stmt *st, int i)
   return xstrndup(s.n ? s.p : "", s.n);
 }
 
+/* ---- transactions ---- */
+
+int store_begin(struct store *s, struct err *err)
+{
+  int r = s->depth ? 0 : sql_change(s, err, "BEGIN IMMEDIATE", "");
+  s->depth += !r;
+  return r;
+}
+
+int store_end(struct store *s, int r, struct err *err)
+{
+  s->spoiled |= r != 0;
+  if (--s->depth)
+    return r;
+  if (!s->spoiled && !(r = sql_change(s, err, "COMMIT", "")))
+    return 0;
+  s->spoiled = false;
+  sql_change(s, NULL, "ROLLBACK", "");
+  return r ? r : err_set(err, -EIO, "database %s: a part of the change failed", s->path);
+}
+
 /* ---- tables ---- */
 
 int store_build_delete(struct store *s, const char *id, struct err *err)
@@ -323,10 +369,11 @@ int store_build_put(struct store *s, const struct row_build *r, struct err *err)
   return sql_change(s, err,
                     "INSERT INTO build(id, template, layers, config, cpus, memory_mb, disk_mb, created, kind, source, "
                     "image, image_bytes, runtime, secret,"
-                    " layer_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                    "ttttiiiiittitti", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus,
+                    " layer_bytes, base) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    "ttttiiiiittittit", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus,
                     (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source,
-                    r->checkpoint, (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes);
+                    r->checkpoint, (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes,
+                    r->base);
 }
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
@@ -345,27 +392,25 @@ int store_tag_delete(struct store *s, const char *template_id, const char *tag, 
 
 int store_template_delete(struct store *s, const char *id, struct err *err)
 {
-  int r = sql_run(s, "BEGIN", err);
-  r = r ? r : sql_change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
+  int r = store_begin(s, err);
+  if (r)
+    return r;
+  r = sql_change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
   r = r ? r : sql_change(s, err, "DELETE FROM build WHERE template=?", "t", id);
   r = r ? r : sql_change(s, err, "DELETE FROM job WHERE template=?", "t", id);
   r = r ? r : sql_change(s, err, "DELETE FROM template WHERE id=?", "t", id);
-  if (r) {
-    sql_run(s, "ROLLBACK", NULL);
-    return r;
-  }
-  return sql_run(s, "COMMIT", err);
+  return store_end(s, r, err);
 }
 
 int store_box_put(struct store *s, const struct row_box *r, struct err *err)
 {
-  return sql_change(s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                    "tttttttttiiiiiiiiiiiitititt", r->id, r->team, r->template_id, r->alias, r->build, r->runtime,
-                    r->secret, r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus, (int64_t)r->memory_mb,
-                    (int64_t)r->disk_mb, (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us,
-                    (int64_t)r->init_proc.pid, (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name,
-                    (int64_t)r->tier, r->checkpoint, (int64_t)r->checkpoint_size, r->allow ? r->allow : "",
-                    r->deny ? r->deny : "");
+  return sql_change(
+      s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+      "tttttttttiiiiiiiiiiiitititttt", r->id, r->team, r->template_id, r->alias, r->build, r->runtime, r->secret,
+      r->config, r->init, (int64_t)r->flags, (int64_t)r->cpus, (int64_t)r->memory_mb, (int64_t)r->disk_mb,
+      (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us, (int64_t)r->init_proc.pid,
+      (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name, (int64_t)r->tier, r->checkpoint,
+      (int64_t)r->checkpoint_size, r->allow ? r->allow : "", r->deny ? r->deny : "", r->execution, r->base);
 }
 
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
@@ -376,14 +421,12 @@ int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct e
 int store_box_ended(struct store *s, const char *id, const char *team, int64_t when_us, const char *cause,
                     struct err *err)
 {
-  int r = sql_run(s, "BEGIN", err);
-  r = r ? r : sql_change(s, err, "DELETE FROM box WHERE id=?", "t", id);
-  r = r ? r : sql_change(s, err, "INSERT OR REPLACE INTO ended VALUES(?,?,?,?)", "ttit", id, team, when_us, cause);
-  if (r) {
-    sql_run(s, "ROLLBACK", NULL);
+  int r = store_begin(s, err);
+  if (r)
     return r;
-  }
-  return sql_run(s, "COMMIT", err);
+  r = sql_change(s, err, "DELETE FROM box WHERE id=?", "t", id);
+  r = r ? r : sql_change(s, err, "INSERT OR REPLACE INTO ended VALUES(?,?,?,?)", "ttit", id, team, when_us, cause);
+  return store_end(s, r, err);
 }
 
 int store_cause(struct store *s, struct str id, struct str team, char *cause, size_t size, int64_t *when_us)
@@ -503,7 +546,7 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
   sqlite3_stmt *st = sql_query(s,
                                "SELECT "
                                "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
-                               "runtime,secret,layer_bytes FROM build",
+                               "runtime,secret,layer_bytes,base FROM build",
                                "");
   int r = 0;
   SQL_EACH_ROW(st)
@@ -522,6 +565,7 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
     sql_z(st, 12, b.runtime, sizeof(b.runtime));
     sql_z(st, 13, b.secret, sizeof(b.secret));
     b.layer_bytes = (uint64_t)sqlite3_column_int64(st, 14);
+    sql_z(st, 15, b.base, sizeof(b.base));
     r = fn(&b, arg);
     row_build_free(&b);
     if (r)
@@ -591,7 +635,7 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
       s,
       "SELECT "
       "id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
-      "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny FROM box",
+      "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny,execution,base FROM box",
       "");
   int r = 0;
   SQL_EACH_ROW(st)
@@ -617,6 +661,8 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
     b.tier = (unsigned)sqlite3_column_int64(st, 22);
     sql_z(st, 23, b.checkpoint, sizeof(b.checkpoint));
     b.checkpoint_size = (uint64_t)sqlite3_column_int64(st, 24);
+    sql_z(st, 27, b.execution, sizeof(b.execution));
+    sql_z(st, 28, b.base, sizeof(b.base));
     r = fn(&b, arg);
     row_box_free(&b);
     if (r)

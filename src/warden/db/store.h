@@ -14,6 +14,13 @@ void store_close(struct store *s);
 int store_checkpoint(struct store *s); /* folds the log back and fsyncs; own connection, any thread */
 int store_harden(struct store *s);     /* what was committed survives a power cut from now on; any thread */
 
+/* Changes between the two are made together or not at all; `r` is what they came to, and decides. Pairs may be nested:
+ * the outermost one counts. */
+int store_begin(struct store *s, struct err *err);
+int store_end(struct store *s, int r, struct err *err); /* returns r, or the failure of the commit */
+/* Another connection that only reads: for a thread of its own. store_close closes it. */
+int store_open_reader(const struct store *s, struct store **out, struct err *err);
+
 /* A small value by name: instance, secret, ... -ENOENT when absent. */
 int store_meta_get(struct store *s, const char *name, struct buf *out);
 int store_meta_put(struct store *s, const char *name, struct str value, struct err *err);
@@ -47,6 +54,7 @@ struct row_build {
   char runtime[LAYER_ID_SIZE];           /* the runtime layer its checkpoint needs */
   char secret[SECRET_SIZE];              /* that the agent in its checkpoint knows */
   uint64_t checkpoint_size, layer_bytes; /* of its memory; of a snapshot's own files */
+  char base[TEMPLATE_ID_SIZE];           /* of a snapshot: the template its box was first made from; "" = its own */
   char *layers;                          /* paths, top first, one per line; owned */
   char *config;                          /* JSON for the agent; owned */
   unsigned cpus, memory_mb, disk_mb;
@@ -67,7 +75,9 @@ struct row_box {
   char checkpoint[CHECKPOINT_NAME_SIZE]; /* directory of its memory under <data>/checkpoints while it is paused on disk;
                                             "" = none */
   uint64_t checkpoint_size;
-  char *allow, *deny; /* its lists, as lines; owned */
+  char *allow, *deny;          /* its lists, as lines; owned */
+  char execution[UUID_SIZE];   /* of this run: a new one at its birth and whenever it is resumed */
+  char base[TEMPLATE_ID_SIZE]; /* the template it was first made from, where template_id is a snapshot; else "" */
 };
 
 /* A template's build on its way: asked for, at work, failed or done. A row of `build` appears under the same id when it

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event.c - see event.h. */
+#include "warden/db/event.h"
+
+#include "warden/db/store_sql.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+
+#define VERSION  "v2"
+#define CATEGORY "lifecycle"
+
+/* The labels are deprecated and older than the names; a checkpoint never had one. */
+static const struct {
+  const char *name, *label;
+} types[EVENT_TYPES_END] = {
+    [EVENT_CREATED] = {"sandbox.lifecycle.created", "create"},
+    [EVENT_UPDATED] = {"sandbox.lifecycle.updated", "update"},
+    [EVENT_PAUSED] = {"sandbox.lifecycle.paused", "pause"},
+    [EVENT_RESUMED] = {"sandbox.lifecycle.resumed", "resume"},
+    [EVENT_CHECKPOINTED] = {"sandbox.lifecycle.checkpointed", ""},
+    [EVENT_KILLED] = {"sandbox.lifecycle.killed", "kill"},
+};
+
+static bool type_valid(enum event_type type)
+{
+  return type >= EVENT_CREATED && type < EVENT_TYPES_END;
+}
+
+const char *event_type_name(enum event_type type)
+{
+  return type_valid(type) ? types[type].name : "";
+}
+
+enum event_type event_type_of(struct str name)
+{
+  for (enum event_type t = EVENT_CREATED; t < EVENT_TYPES_END; t++)
+    if (str_is(name, types[t].name))
+      return t;
+  return 0;
+}
+
+/* ---- data ---- */
+
+/* The length of the JSON string at the beginning, quotes included; 0 = there is none. */
+static size_t string_at(struct str s)
+{
+  if (!s.n || s.p[0] != '"')
+    return 0;
+  for (size_t i = 1; i < s.n; i++) {
+    if ((unsigned char)s.p[i] < 0x20)
+      return 0;
+    if (s.p[i] == '"')
+      return i + 1;
+    i += s.p[i] == '\\';
+  }
+  return 0;
+}
+
+static bool skip_string(struct str *s)
+{
+  size_t n = string_at(*s);
+  *s = str_skip(*s, n);
+  return n != 0;
+}
+
+static bool skip_char(struct str *s, char c)
+{
+  bool there = s->n && s->p[0] == c;
+  *s = str_skip(*s, there);
+  return there;
+}
+
+struct str event_metadata(struct str config)
+{
+  static const char head[] = "{\"metadata\":";
+  if (!str_starts(config, STR(head)))
+    return STR_NONE;
+  struct str text = str_skip(config, sizeof(head) - 1), rest = text;
+  if (!skip_char(&rest, '{'))
+    return STR_NONE;
+  do {
+    if (!skip_string(&rest) || !skip_char(&rest, ':') || !skip_string(&rest))
+      return STR_NONE;
+  } while (skip_char(&rest, ','));
+  return skip_char(&rest, '}') ? str_sub(text, 0, text.n - rest.n) : STR_NONE;
+}
+
+const char *event_kill_reason(struct str cause)
+{
+  static const struct {
+    const char *begins, *reason;
+  } known[] = {
+      {"timeout:", "timeout"},
+      {"killed: by the server's administrator", "admin"},
+      {"killed: by the root user", "admin"},
+      {"killed:", "request"},
+      {"stopped:", "admin"},
+      {"lost: its template", "base_template_missing"},
+      {"lost:", "orphaned"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(known); i++)
+    if (str_starts(cause, str_of(known[i].begins)))
+      return known[i].reason;
+  return "unknown";
+}
+
+static void put_key(struct jw *w, const char *key, const char *value)
+{
+  jw_key(w, key);
+  jw_z(w, value);
+}
+
+/* Without the fraction, as `set_timeout` is. */
+static void put_second(struct jw *w, const char *key, int64_t us)
+{
+  char text[CLOCK_TEXT];
+  clock_text(us, text);
+  snprintf(text + strlen("2026-01-02T03:04:05"), 2, "Z");
+  put_key(w, key, text);
+}
+
+static void put_time(struct jw *w, const char *key, int64_t us)
+{
+  char text[CLOCK_TEXT];
+  clock_text(us, text);
+  put_key(w, key, text);
+}
+
+/* An address or a prefix, not a name. */
+static bool is_cidr(struct str line)
+{
+  struct in_addr v4;
+  struct in6_addr v6;
+  char text[INET6_ADDRSTRLEN];
+  struct str address, bits;
+  str_cut(line, '/', &address, &bits);
+  return !str_copyz(address, text, sizeof(text)) &&
+         (inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1);
+}
+
+/* A single address is written as the prefix that it is. */
+static void put_cidr(struct jw *w, struct str line)
+{
+  char text[INET6_ADDRSTRLEN + 8];
+  bool prefix = str_find(line, '/') >= 0;
+  snprintf(text, sizeof(text), STR_FMT "%s", STR_ARG(line), prefix ? "" : str_find(line, ':') >= 0 ? "/128" : "/32");
+  jw_z(w, text);
+}
+
+static void put_lines(struct jw *w, const char *key, struct str lines, bool cidrs, bool all)
+{
+  struct str line;
+  jw_key(w, key);
+  jw_open(w, '[');
+  if (all)
+    jw_z(w, "0.0.0.0/0");
+  while (lines.n) {
+    str_cut(lines, '\n', &line, &lines);
+    if (!line.n || is_cidr(line) != cidrs)
+      continue;
+    if (cidrs)
+      put_cidr(w, line);
+    else
+      jw_str(w, line);
+  }
+  jw_close(w, ']');
+}
+
+/* No internet at all is a prefix that holds everything. */
+static void put_network(struct jw *w, const struct event_data *d)
+{
+  bool all = d->no_internet && str_search(d->deny, STR("0.0.0.0/0")) < 0;
+  jw_key(w, "network_egress");
+  jw_open(w, '{');
+  put_lines(w, "allowed_cidrs", d->allow, true, false);
+  put_lines(w, "denied_cidrs", d->deny, true, all);
+  put_lines(w, "allowed_domains", d->allow, false, false);
+  jw_close(w, '}');
+}
+
+static void put_execution(struct jw *w, const struct event_data *d)
+{
+  jw_key(w, "execution");
+  jw_open(w, '{');
+  put_time(w, "started_at", d->started_us);
+  jw_key(w, "vcpu_count");
+  jw_uint(w, d->cpus);
+  jw_key(w, "memory_mb");
+  jw_uint(w, d->memory_mb);
+  jw_key(w, "execution_time");
+  jw_int(w, d->ended_us > d->started_us ? (d->ended_us - d->started_us) / 1000 : 0);
+  jw_close(w, '}');
+}
+
+void event_data_json(struct buf *out, const struct event_data *d)
+{
+  struct jw w = JW(out);
+  if (!d->metadata.n && !d->set_timeout_us && !d->network && !d->execution && !d->kill_reason)
+    return;
+  jw_open(&w, '{');
+  if (d->metadata.n) {
+    jw_key(&w, "sandbox_metadata");
+    jw_raw(&w, d->metadata);
+  }
+  if (d->set_timeout_us)
+    put_second(&w, "set_timeout", d->set_timeout_us);
+  if (d->network)
+    put_network(&w, d);
+  if (d->execution)
+    put_execution(&w, d);
+  if (d->kill_reason) {
+    put_key(&w, "kill_reason", d->kill_reason);
+    put_key(&w, "kill_cause", d->kill_cause);
+  }
+  jw_close(&w, '}');
+}
+
+/* ---- spellings ---- */
+
+struct event event_of(const struct row_box *row, enum event_type type, int64_t at_us, const char *data)
+{
+  struct event e = {.at_us = at_us, .type = type, .data = data};
+  uuid4(e.id);
+  memcpy(e.team, row->team, sizeof(e.team));
+  memcpy(e.sandbox, row->id, sizeof(e.sandbox));
+  memcpy(e.execution, row->execution, sizeof(e.execution));
+  memcpy(e.template_id, row->base[0] ? row->base : row->template_id, sizeof(e.template_id));
+  memcpy(e.build, row->build, sizeof(e.build));
+  return e;
+}
+
+static void put_head(struct jw *w, const struct event *e, const char *category, const char *label)
+{
+  bool labelled = type_valid(e->type) && types[e->type].label[0];
+  put_key(w, "id", e->id);
+  put_key(w, "version", VERSION);
+  put_key(w, "type", event_type_name(e->type));
+  put_time(w, "timestamp", e->at_us);
+  put_key(w, category, labelled ? CATEGORY : "");
+  put_key(w, label, labelled ? types[e->type].label : "");
+}
+
+void event_rest_json(struct buf *out, const struct event *e)
+{
+  struct jw w = JW(out);
+  jw_open(&w, '{');
+  put_head(&w, e, "eventCategory", "eventLabel");
+  jw_key(&w, "eventData");
+  jw_raw(&w, e->data[0] ? str_of(e->data) : STR("null"));
+  put_key(&w, "sandboxId", e->sandbox);
+  put_key(&w, "sandboxExecutionId", e->execution);
+  put_key(&w, "sandboxTemplateId", e->template_id);
+  put_key(&w, "sandboxBuildId", e->build);
+  put_key(&w, "sandboxTeamId", e->team);
+  jw_close(&w, '}');
+}
+
+void event_body_json(struct buf *out, const struct event *e)
+{
+  struct jw w = JW(out);
+  jw_open(&w, '{');
+  put_head(&w, e, "event_category", "event_label");
+  if (e->data[0]) {
+    jw_key(&w, "event_data");
+    jw_raw(&w, str_of(e->data));
+  }
+  put_key(&w, "sandbox_id", e->sandbox);
+  put_key(&w, "sandbox_execution_id", e->execution);
+  put_key(&w, "sandbox_template_id", e->template_id);
+  put_key(&w, "sandbox_build_id", e->build);
+  put_key(&w, "sandbox_team_id", e->team);
+  jw_close(&w, '}');
+}
+
+/* ---- the table ---- */
+
+int event_record(struct store *s, struct event *e, struct err *err)
+{
+  int r = sql_change(s, err,
+                     "INSERT INTO event(id, at, team, sandbox, execution, template, build, type, data)"
+                     " VALUES(?,?,?,?,?,?,?,?,?)",
+                     "titttttit", e->id, e->at_us, e->team, e->sandbox, e->execution, e->template_id, e->build,
+                     (int64_t)e->type, e->data);
+  if (r)
+    return r;
+  e->seq = sqlite3_last_insert_rowid(s->db);
+  s->events++;
+  return 0;
+}
+
+uint64_t event_count(const struct store *s)
+{
+  return s->events;
+}
+
+static int read_row(sqlite3_stmt *st, int (*fn)(const struct event *, void *), void *arg)
+{
+  struct event e = {.seq = sqlite3_column_int64(st, 0),
+                    .at_us = sqlite3_column_int64(st, 2),
+                    .type = (enum event_type)sqlite3_column_int(st, 8)};
+  cleanup_free char *data = sql_dup(st, 9);
+  sql_z(st, 1, e.id, sizeof(e.id));
+  sql_z(st, 3, e.team, sizeof(e.team));
+  sql_z(st, 4, e.sandbox, sizeof(e.sandbox));
+  sql_z(st, 5, e.execution, sizeof(e.execution));
+  sql_z(st, 6, e.template_id, sizeof(e.template_id));
+  sql_z(st, 7, e.build, sizeof(e.build));
+  e.data = data;
+  return fn(&e, arg);
+}
+
+/* The plus keeps a condition out of the choice of an index. */
+static const char *where_of(const struct event_query *q)
+{
+  if (q->sandbox.n)
+    return "sandbox=?1 AND (?2='' OR +team=?2) AND at>=?3 AND +seq>?5";
+  if (q->team.n && q->after < 0)
+    return "?1='' AND team=?2 AND at>=?3 AND +seq>?5";
+  return "?1='' AND (?2='' OR +team=?2) AND +at>=?3 AND seq>?5";
+}
+
+int events_read(struct store *s, const struct event_query *q, int (*fn)(const struct event *, void *), void *arg)
+{
+  char sql[400];
+  const char *way = q->ascending ? "ASC" : "DESC";
+  snprintf(sql, sizeof(sql),
+           "SELECT seq,id,at,team,sandbox,execution,template,build,type,data FROM event WHERE %s AND (?4>>type)&1"
+           " ORDER BY %s%s%sseq %s LIMIT ?6 OFFSET ?7",
+           where_of(q), q->after < 0 ? "at " : "", q->after < 0 ? way : "", q->after < 0 ? "," : "", way);
+  sqlite3_stmt *st =
+      sql_query(s, sql, "ssiiiii", q->sandbox, q->team, q->since_us, (int64_t)(q->types ? q->types : EVENT_BITS_ALL),
+                q->after, (int64_t)MIN(q->limit, (uint64_t)INT32_MAX), (int64_t)MIN(q->offset, (uint64_t)INT64_MAX));
+  int r = st ? 0 : -EIO;
+  SQL_EACH_ROW(st)
+  if ((r = read_row(st, fn, arg)))
+    break;
+  if (!r && sqlite3_errcode(s->db) != SQLITE_DONE)
+    r = -EIO;
+  sql_done(st);
+  return r;
+}
+
+static int found(const struct event *e, void *arg)
+{
+  *(bool *)arg = true;
+  return 1;
+}
+
+bool events_know(struct store *s, struct str sandbox, struct str team, int64_t since_us)
+{
+  bool any = false;
+  struct event_query q = {.sandbox = sandbox, .team = team, .since_us = since_us, .after = -1, .limit = 1};
+  events_read(s, &q, found, &any);
+  return any;
+}
+
+static int64_t number(struct store *s, const char *sql)
+{
+  sqlite3_stmt *st = sql_query(s, sql, "");
+  int64_t n = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+  sql_done(st);
+  return n;
+}
+
+int64_t events_last(struct store *s)
+{
+  return number(s, "SELECT max(seq) FROM event");
+}
+
+/* The last seq of a run of rows at the beginning of the table that may all go; 0 = none. */
+static int64_t last_to_go(struct store *s, int64_t before_us, int64_t beyond, int64_t newest, unsigned most)
+{
+  sqlite3_stmt *st =
+      sql_query(s, "SELECT seq,at FROM event WHERE seq<? ORDER BY seq LIMIT ?", "ii", newest, (int64_t)most);
+  int64_t last = 0;
+  SQL_EACH_ROW(st)
+  {
+    int64_t seq = sqlite3_column_int64(st, 0);
+    if (sqlite3_column_int64(st, 1) >= before_us && seq > beyond)
+      break;
+    last = seq;
+  }
+  sql_done(st);
+  return last;
+}
+
+int events_trim(struct store *s, int64_t before_us, uint64_t rows, unsigned most)
+{
+  int64_t newest = events_last(s);
+  int64_t beyond = rows < (uint64_t)newest ? newest - (int64_t)rows : 0; /* rows go from the beginning only */
+  int64_t last = last_to_go(s, before_us, beyond, newest, most);
+  struct err err = ERR_NONE;
+  if (!last)
+    return 0;
+  int r = sql_change(s, &err, "DELETE FROM event WHERE seq<=?", "i", last);
+  return r ? r : sqlite3_changes(s->db);
+}

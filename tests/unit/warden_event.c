@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden_event.c - lifecycle events: what they say, how they are spelled, who reads which of them, and how they go. */
+#include "unit.h"
+
+#include "warden/db/event.h"
+#include <fcntl.h>
+#include <stdio.h>
+
+#define TEAM_1 "11111111-1111-4111-8111-111111111111"
+#define TEAM_2 "22222222-2222-4222-8222-222222222222"
+
+static char dir[] = "/tmp/cloche-unit-event.XXXXXX";
+static char path[64];
+
+static int make_dir(void **state)
+{
+  return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+  return path_remove_tree(AT_FDCWD, dir);
+}
+
+static struct store *fresh(const char *name)
+{
+  struct store *s = NULL;
+  struct err err = ERR_NONE;
+  snprintf(path, sizeof(path), "%s/%s.db", dir, name);
+  if (store_open(path, &s, &err))
+    fail_msg("%s", err.msg);
+  return s;
+}
+
+static struct row_box row_of(const char *id, const char *team)
+{
+  struct row_box r = {.execution = "33333333-3333-4333-8333-333333333333",
+                      .template_id = "tplsnapshot",
+                      .base = "tplbase",
+                      .build = "44444444-4444-4444-8444-444444444444"};
+  snprintf(r.id, sizeof(r.id), "%s", id);
+  snprintf(r.team, sizeof(r.team), "%s", team);
+  return r;
+}
+
+/* ---- data ---- */
+
+static void metadata_is_a_flat_object_of_strings_or_nothing(void **state)
+{
+  static const struct {
+    const char *config, *metadata;
+  } table[] = {
+      {"{\"metadata\":{\"a\":\"b\"}}", "{\"a\":\"b\"}"},
+      {"{\"metadata\":{\"a\":\"b\",\"c\":\"d\"},\"network\":{}}", "{\"a\":\"b\",\"c\":\"d\"}"},
+      {"{\"metadata\":{\"}\":\"{\\\"}\\\\\"},\"x\":\"}\"}", "{\"}\":\"{\\\"}\\\\\"}"},
+      {"{\"metadata\":{\"\xc3\xa9\":\"\"}}", "{\"\xc3\xa9\":\"\"}"},
+      {"{\"metadata\":{}}", ""},
+      {"{}", ""},
+      {"", ""},
+      {"{\"network\":{\"metadata\":{\"a\":\"b\"}}}", ""},
+      {"{\"metadata\":{\"a\":1}}", ""},
+      {"{\"metadata\":{\"a\":{\"b\":\"c\"}}}", ""},
+      {"{\"metadata\":{\"a\":\"b\"", ""},
+      {"{\"metadata\":{\"a\":\"b", ""},
+      {"{\"metadata\":{\"a\":\"b\\", ""},
+      {"{\"metadata\":{\"a\":\"b\",}}", ""},
+      {"{\"metadata\":{\"a\":\"new\nline\"}}", ""},
+      {"{\"metadata\":", ""},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    struct str m = event_metadata(str_of(table[i].config));
+    if (!str_is(m, table[i].metadata))
+      fail_msg("%s: '" STR_FMT "'", table[i].config, STR_ARG(m));
+  }
+}
+
+static void every_end_has_a_reason(void **state)
+{
+  static const struct {
+    const char *cause, *reason;
+  } table[] = {
+      {"timeout: its lifetime of 5 s was over", "timeout"},
+      {"timeout: it reached its end of life and could not be paused: x", "timeout"},
+      {"killed: by request", "request"},
+      {"killed: by API key 'the server's administrator'", "request"},
+      {"killed: by the root user of the host", "admin"},
+      {"killed: by the server's administrator", "admin"},
+      {"stopped: the server was shut down", "admin"},
+      {"lost: not running when the daemon restarted (host restart or crash)", "orphaned"},
+      {"lost: its template's files were not there when the daemon restarted", "base_template_missing"},
+      {"crashed: its first process ended unexpectedly", "unknown"},
+      {"out of memory: the box used all of its 512 MB and the kernel ended python3", "unknown"},
+      {"", "unknown"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    assert_string_equal(event_kill_reason(str_of(table[i].cause)), table[i].reason);
+}
+
+static void check_data(const struct event_data *d, const char *want)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  event_data_json(&b, d);
+  assert_string_equal(b.n ? buf_z(&b) : "", want);
+}
+
+static void data_holds_what_there_is_to_say(void **state)
+{
+  check_data(&(struct event_data){0}, "");
+  check_data(&(struct event_data){.metadata = STR("{\"a\":\"b\"}")}, "{\"sandbox_metadata\":{\"a\":\"b\"}}");
+  check_data(&(struct event_data){.set_timeout_us = 1767323045678901}, "{\"set_timeout\":\"2026-01-02T03:04:05Z\"}");
+  check_data(
+      &(struct event_data){.execution = true, .started_us = 1767323045678901, .ended_us = 1767323047678901, .cpus = 2},
+      "{\"execution\":{\"started_at\":\"2026-01-02T03:04:05.678901Z\",\"vcpu_count\":2,\"memory_mb\":0,\"execution_"
+      "time\":2000}}");
+  check_data(&(struct event_data){.metadata = STR("{\"a\":\"b\"}"),
+                                  .execution = true,
+                                  .started_us = 1767323045678901,
+                                  .ended_us = 5, /* the clock went back */
+                                  .cpus = 1,
+                                  .memory_mb = 512,
+                                  .kill_reason = "request",
+                                  .kill_cause = "killed: by API key 'a \"b\"'"},
+             "{\"sandbox_metadata\":{\"a\":\"b\"},\"execution\":{\"started_at\":\"2026-01-02T03:04:05.678901Z\","
+             "\"vcpu_count\":1,\"memory_mb\":512,\"execution_time\":0},\"kill_reason\":\"request\",\"kill_cause\":"
+             "\"killed: by API key 'a \\\"b\\\"'\"}");
+}
+
+static void the_network_is_told_as_prefixes_and_names(void **state)
+{
+  check_data(&(struct event_data){.network = true},
+             "{\"network_egress\":{\"allowed_cidrs\":[],\"denied_cidrs\":[],\"allowed_domains\":[]}}");
+  check_data(
+      &(struct event_data){.network = true,
+                           .allow = STR("8.8.8.8\n*.example.com\n10.0.0.0/8\nfd00::1\nexample.com\n"),
+                           .deny = STR("1.2.3.4\n0.0.0.0/0\n"),
+                           .no_internet = true},
+      "{\"network_egress\":{\"allowed_cidrs\":[\"8.8.8.8/32\",\"10.0.0.0/8\",\"fd00::1/128\"],"
+      "\"denied_cidrs\":[\"1.2.3.4/32\",\"0.0.0.0/0\"],\"allowed_domains\":[\"*.example.com\",\"example.com\"]}}");
+  check_data(&(struct event_data){.network = true, .no_internet = true},
+             "{\"network_egress\":{\"allowed_cidrs\":[],\"denied_cidrs\":[\"0.0.0.0/0\"],\"allowed_domains\":[]}}");
+}
+
+/* ---- spellings ---- */
+
+static void one_event_has_two_spellings(void **state)
+{
+  struct row_box row = row_of("ibox", TEAM_1);
+  struct event e = event_of(&row, EVENT_CREATED, 1767323045678901, "");
+  cleanup_buf struct buf rest = BUF_INIT(4096), body = BUF_INIT(4096), want = BUF_INIT(4096);
+  event_rest_json(&rest, &e);
+  event_body_json(&body, &e);
+  buf_addf(&want,
+           "{\"id\":\"%s\",\"version\":\"v2\",\"type\":\"sandbox.lifecycle.created\",\"timestamp\":\"2026-01-02T03:04:"
+           "05.678901Z\",\"eventCategory\":\"lifecycle\",\"eventLabel\":\"create\",\"eventData\":null,\"sandboxId\":"
+           "\"ibox\",\"sandboxExecutionId\":\"33333333-3333-4333-8333-333333333333\",\"sandboxTemplateId\":\"tplbase\","
+           "\"sandboxBuildId\":\"44444444-4444-4444-8444-444444444444\",\"sandboxTeamId\":\"" TEAM_1 "\"}",
+           e.id);
+  assert_true(uuid_valid(str_of(e.id)));
+  assert_string_equal(buf_z(&rest), buf_z(&want));
+  buf_clear(&want);
+  buf_addf(&want,
+           "{\"id\":\"%s\",\"version\":\"v2\",\"type\":\"sandbox.lifecycle.created\",\"timestamp\":\"2026-01-02T03:04:"
+           "05.678901Z\",\"event_category\":\"lifecycle\",\"event_label\":\"create\",\"sandbox_id\":\"ibox\","
+           "\"sandbox_execution_id\":\"33333333-3333-4333-8333-333333333333\",\"sandbox_template_id\":\"tplbase\","
+           "\"sandbox_build_id\":\"44444444-4444-4444-8444-444444444444\",\"sandbox_team_id\":\"" TEAM_1 "\"}",
+           e.id);
+  assert_string_equal(buf_z(&body), buf_z(&want));
+}
+
+static bool has(const struct buf *b, const char *part)
+{
+  return str_search(buf_str(b), str_of(part)) >= 0;
+}
+
+static void a_checkpoint_has_neither_label_nor_category(void **state)
+{
+  struct row_box row = row_of("ibox", TEAM_1);
+  row.base[0] = 0;
+  struct event e = event_of(&row, EVENT_CHECKPOINTED, 1767323045678901, "{\"sandbox_metadata\":{\"a\":\"b\"}}");
+  cleanup_buf struct buf rest = BUF_INIT(4096), body = BUF_INIT(4096);
+  event_rest_json(&rest, &e);
+  event_body_json(&body, &e);
+  assert_true(has(&body, "\"event_category\":\"\",\"event_label\":\"\",\"event_data\":{\"sandbox_metadata\":{\"a\""));
+  assert_true(has(&rest, "\"eventData\":{\"sandbox_metadata\":{\"a\":\"b\"}}"));
+  assert_true(has(&rest, "\"sandboxTemplateId\":\"tplsnapshot\""));
+}
+
+static void the_six_names_are_known_and_no_other(void **state)
+{
+  for (enum event_type t = EVENT_CREATED; t < EVENT_TYPES_END; t++) {
+    assert_int_equal(event_type_of(str_of(event_type_name(t))), t);
+    assert_true(str_search(STR(EVENT_NAMES_TEXT), str_of(event_type_name(t))) >= 0);
+  }
+  assert_int_equal(event_type_of(STR("create")), 0);
+  assert_int_equal(event_type_of(STR("")), 0);
+  assert_string_equal(event_type_name(0), "");
+  assert_string_equal(event_type_name(EVENT_TYPES_END), "");
+}
+
+/* ---- the table ---- */
+
+struct seen {
+  size_t n;
+  char sandbox[64][BOX_ID_SIZE];
+  int64_t seq[64];
+};
+
+static int see(const struct event *e, void *arg)
+{
+  struct seen *s = arg;
+  assert_true(s->n < 64);
+  snprintf(s->sandbox[s->n], BOX_ID_SIZE, "%s", e->sandbox);
+  s->seq[s->n++] = e->seq;
+  return 0;
+}
+
+static void put(struct store *s, const char *id, const char *team, enum event_type type, int64_t at)
+{
+  struct row_box row = row_of(id, team);
+  struct event e = event_of(&row, type, at, "");
+  struct err err = ERR_NONE;
+  assert_int_equal(store_begin(s, &err), 0);
+  assert_int_equal(store_end(s, event_record(s, &e, &err), &err), 0);
+  assert_true(e.seq > 0);
+}
+
+static struct seen ask(struct store *s, struct event_query q)
+{
+  struct seen seen = {0};
+  q.limit = q.limit ? q.limit : 60;
+  assert_int_equal(events_read(s, &q, see, &seen), 0);
+  return seen;
+}
+
+static void events_are_read_by_team_sandbox_type_and_page(void **state)
+{
+  struct store *s = fresh("read"), *reader = NULL;
+  put(s, "i1", TEAM_1, EVENT_CREATED, 1000);
+  put(s, "i2", TEAM_1, EVENT_CREATED, 2000);
+  put(s, "i3", TEAM_2, EVENT_CREATED, 2000);
+  put(s, "i1", TEAM_1, EVENT_UPDATED, 2000); /* equal times: in the order they came */
+  put(s, "i1", TEAM_1, EVENT_KILLED, 3000);
+  assert_int_equal(store_open_reader(s, &reader, NULL), 0);
+  struct seen all = ask(reader, (struct event_query){.team = STR(TEAM_1), .after = -1, .ascending = true});
+  assert_int_equal(all.n, 4);
+  assert_int_equal(all.seq[0], 1);
+  assert_int_equal(all.seq[1], 2);
+  assert_int_equal(all.seq[2], 4);
+  assert_int_equal(all.seq[3], 5);
+  struct seen newest = ask(reader, (struct event_query){.team = STR(TEAM_1), .after = -1, .limit = 2, .offset = 1});
+  assert_int_equal(newest.n, 2);
+  assert_int_equal(newest.seq[0], 4);
+  assert_int_equal(newest.seq[1], 2);
+  struct seen one = ask(reader, (struct event_query){.team = STR(TEAM_1), .sandbox = STR("i1"), .after = -1});
+  assert_int_equal(one.n, 3);
+  assert_int_equal(ask(reader, (struct event_query){.team = STR(TEAM_2), .sandbox = STR("i1"), .after = -1}).n, 0);
+  assert_int_equal(ask(reader, (struct event_query){.sandbox = STR("i3"), .after = -1}).n, 1);
+  struct event_query types = {
+      .team = STR(TEAM_1), .after = -1, .types = EVENT_BIT(EVENT_UPDATED) | EVENT_BIT(EVENT_KILLED)};
+  assert_int_equal(ask(reader, types).n, 2);
+  types.since_us = 2500;
+  assert_int_equal(ask(reader, types).n, 1);
+  assert_int_equal(ask(reader, (struct event_query){.after = 3, .ascending = true}).seq[0], 4);
+  assert_int_equal(ask(reader, (struct event_query){.after = 3, .team = STR(TEAM_2)}).n, 0);
+  assert_int_equal(ask(reader, (struct event_query){.team = STR(TEAM_1), .after = -1, .offset = UINT64_MAX}).n, 0);
+  assert_true(events_know(reader, STR("i1"), STR(TEAM_1), 0));
+  assert_false(events_know(reader, STR("i1"), STR(TEAM_2), 0));
+  assert_false(events_know(reader, STR("i1"), STR(TEAM_1), 3001));
+  assert_int_equal(event_count(s), 5);
+  store_close(reader);
+  store_close(s);
+}
+
+static void an_event_goes_with_the_change_that_fails(void **state)
+{
+  struct store *s = fresh("rollback");
+  struct row_box row = row_of("i1", TEAM_1);
+  struct event e = event_of(&row, EVENT_CREATED, 1000, "");
+  struct err err = ERR_NONE;
+  assert_int_equal(store_begin(s, &err), 0);
+  assert_int_equal(event_record(s, &e, &err), 0);
+  assert_int_equal(store_end(s, -ENOSPC, &err), -ENOSPC);
+  assert_int_equal(events_last(s), 0);
+  assert_int_equal(store_begin(s, &err), 0); /* nested: the inner failure counts, whatever the outer one says */
+  assert_int_equal(event_record(s, &e, &err), 0);
+  assert_int_equal(store_begin(s, &err), 0);
+  assert_int_equal(store_end(s, -EIO, &err), -EIO);
+  assert_true(store_end(s, 0, &err) < 0);
+  assert_int_equal(events_last(s), 0);
+  put(s, "i1", TEAM_1, EVENT_CREATED, 1000); /* and the store goes on */
+  assert_int_equal(events_last(s), 1);
+  store_close(s);
+}
+
+static void old_events_and_too_many_go_in_slices(void **state)
+{
+  struct store *s = fresh("trim");
+  char id[8];
+  for (int i = 1; i <= 20; i++) {
+    snprintf(id, sizeof(id), "i%d", i);
+    put(s, id, TEAM_1, EVENT_CREATED, i * 100);
+  }
+  assert_int_equal(events_trim(s, 0, 100, 5), 0);
+  assert_int_equal(events_trim(s, 801, 100, 5), 5); /* eight are old enough, five at a time */
+  assert_int_equal(events_trim(s, 801, 100, 5), 3);
+  assert_int_equal(events_trim(s, 801, 100, 5), 0);
+  assert_int_equal(events_trim(s, 0, 10, 5), 2); /* twelve are left, ten may be */
+  assert_int_equal(events_trim(s, 0, 10, 5), 0);
+  struct seen left = ask(s, (struct event_query){.after = 0, .ascending = true});
+  assert_int_equal(left.n, 10);
+  assert_int_equal(left.seq[0], 11);
+  assert_int_equal(events_trim(s, INT64_MAX, 0, 100), 9); /* the newest keeps its number from being given again */
+  put(s, "ilast", TEAM_1, EVENT_CREATED, 5000);
+  assert_int_equal(events_last(s), 21);
+  store_close(s);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(metadata_is_a_flat_object_of_strings_or_nothing),
+      cmocka_unit_test(every_end_has_a_reason),
+      cmocka_unit_test(data_holds_what_there_is_to_say),
+      cmocka_unit_test(the_network_is_told_as_prefixes_and_names),
+      cmocka_unit_test(one_event_has_two_spellings),
+      cmocka_unit_test(a_checkpoint_has_neither_label_nor_category),
+      cmocka_unit_test(the_six_names_are_known_and_no_other),
+      cmocka_unit_test(events_are_read_by_team_sandbox_type_and_page),
+      cmocka_unit_test(an_event_goes_with_the_change_that_fails),
+      cmocka_unit_test(old_events_and_too_many_go_in_slices),
+  };
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
