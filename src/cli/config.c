@@ -145,6 +145,13 @@ static const struct setting settings[] = {
      "for a command"},
     {"keep_ended_hours", TIMES(warden.keep_ended_s, 3600), "168", 0, 87600,
      "how long the cause of a box's end is remembered"},
+    {"idempotency_seconds", NUMBER(warden.idempotency_s), "86400", 1, 31536000,
+     "how long the answer to a create with an Idempotency-Key is kept, from the first request on"},
+    {"idempotency_wait_seconds", NUMBER(warden.idempotency_wait_s), "30", 1, 3600,
+     "how long such a create that a killed server left without an answer counts as in progress (409); from then on its "
+     "outcome is unknown (422)"},
+    {"team_idempotency_keys_max", NUMBER(warden.team_idempotency_max), "10000", 1, 1000000,
+     "Idempotency-Keys kept for one team; one more is refused with 503"},
     {"log_bytes", NUMBER(warden.log_bytes), "1048576", 0, 67108864,
      "bytes of output kept per box for its logs; 0 = none"},
     {"builds_max", NUMBER(warden.builds_max), "4", 1, 64,

@@ -9,6 +9,7 @@
 #include "warden/warm/ns_pool.h"
 #include "warden/box/box.h"
 #include "warden/box/box_compress.h"
+#include "warden/box/box_create_once.h"
 #include "warden/box/box_recover.h"
 #include "warden/box/box_sample.h"
 #include "warden/rpc/rpc.h"
@@ -372,6 +373,7 @@ static void housekeep(uv_timer_t *t)
   warm_pool_maintain(w);
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
+  box_create_once_forget(w);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
   builder_expire(w);
   run_gc(w);

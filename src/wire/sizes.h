@@ -17,6 +17,7 @@
 #define DIGEST_TEXT_SIZE     65  /* SHA-256 as hex digits */
 #define LAYER_ID_SIZE        80  /* hash of a layer with a prefix */
 #define SECRET_SIZE          80  /* hex text of a token's secret */
+#define IDEMPOTENCY_KEY_SIZE 256 /* of a create, chosen by the client */
 #define KEY_MASK_SIZE        64  /* what is shown of an API key; see api_key.h */
 #define DOMAIN_SIZE          256 /* a DNS name */
 #define PEER_SIZE            80  /* address and port of a client */

@@ -97,3 +97,14 @@ int wire_copyz(struct str packet, enum wire_tag tag, char *dst, size_t size)
   struct str v = wire_get(packet, tag);
   return v.p ? str_copyz(v, dst, size) : -EINVAL;
 }
+
+bool wire_next(struct str packet, size_t *at, enum wire_tag *tag, struct str *value)
+{
+  struct field f;
+  bool bad = false;
+  *at = *at ? *at : sizeof(struct wire_head);
+  if (!next(packet, at, &f, value, &bad))
+    return false;
+  *tag = (enum wire_tag)f.tag;
+  return true;
+}

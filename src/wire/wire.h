@@ -32,8 +32,10 @@ enum wire_type {
   WIRE_BOX_HOLD, /* warden to gates: W_ID: it is about to sleep; new requests ask again, those under way go on until
                     BOX_ENDED */
 
-  WIRE_AUTH = 32,  /* W_PROOF -> W_TEAM, W_NAME, W_SLUG; or W_ADMIN; -EACCES */
-  WIRE_BOX_CREATE, /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT -> box, W_TOKEN, W_TRAFFIC */
+  WIRE_AUTH = 32, /* W_PROOF -> W_TEAM, W_NAME, W_SLUG; or W_ADMIN; -EACCES */
+  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT [W_IDEMPOTENCY_KEY W_FINGERPRINT] -> box, W_TOKEN, W_TRAFFIC;
+   * with a key also -EKEYREJECTED: used for another request, -EINPROGRESS, -EOWNERDEAD: nobody knows what came of it */
+  WIRE_BOX_CREATE,
   /* W_ID [W_TEAM] [W_PORT] -> box, W_TOKEN, W_TRAFFIC [descriptor, as BOX_DOOR]; -ENOENT with W_CAUSE when it ended. A
    * gate without a proof gets what routing needs: no tokens but their hashes. */
   WIRE_BOX_GET,
@@ -160,10 +162,12 @@ enum wire_tag {
   W_TOKEN_HASH, /* SHA-256 of them */
   W_TRAFFIC_HASH,
   W_SIGNATURE,
-  W_MOST,                /* bytes of an upload of unknown length */
-  W_LIMIT_TOTAL_MB = 95, /* memory of a team's running boxes together */
-  W_LAYERS = 96,         /* paths, top first, one per line */
-  W_HEALTHY = 97,        /* 1: only if the box's agent answers */
+  W_MOST,                 /* bytes of an upload of unknown length */
+  W_LIMIT_TOTAL_MB = 95,  /* memory of a team's running boxes together */
+  W_LAYERS = 96,          /* paths, top first, one per line */
+  W_HEALTHY = 97,         /* 1: only if the box's agent answers */
+  W_IDEMPOTENCY_KEY = 98, /* of a create: the client's name for it */
+  W_FINGERPRINT = 99,     /* SHA-256 of all that has an effect in such a create */
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -235,6 +239,8 @@ int wire_check(struct str packet);
 const struct wire_head *wire_head(struct str packet);
 struct str wire_get(struct str packet, enum wire_tag tag); /* p NULL when absent */
 uint64_t wire_u64(struct str packet, enum wire_tag tag, uint64_t otherwise);
+/* All fields in turn, *at from 0; false: no more. */
+bool wire_next(struct str packet, size_t *at, enum wire_tag *tag, struct str *value);
 int wire_copyz(struct str packet, enum wire_tag tag, char *dst, size_t size); /* -EINVAL absent, -ENAMETOOLONG */
 
 #endif

@@ -2,11 +2,12 @@
 /* api.c - what strangers write to the control plane, against its pure parsers.
  *
  * The first byte of the input chooses: n network settings, m a metadata filter, p a page key, t a host, path or header
- * that names a box, r a template reference, k an API key, w a packet between gate and warden, l a log ring. Beyond not
- * crashing, what is accepted must hold: settings read again from what is told back are the same, keys survive a round
- * trip, names hold only what the edge lets through. */
+ * that names a box, r a template reference, k an API key, w a packet between gate and warden, l a log ring, i the body
+ * of a create with an idempotency key. Beyond not crashing, what is accepted must hold: settings read again from what
+ * is told back are the same, keys survive a round trip, names hold only what the edge lets through. */
 #include "must.h"
 
+#include "gate/api/idempotency_key.h"
 #include "gate/api/network.h"
 #include "gate/api/list_query.h"
 #include "gate/edge/edge_target.h"
@@ -110,6 +111,30 @@ static void packet(struct str in)
   }
 }
 
+static int print_of(struct arena *a, struct str json, uint8_t out[SHA256_LEN])
+{
+  cleanup_buf struct buf b = BUF_INIT(16 << 20);
+  wire_begin(&b, WIRE_BOX_CREATE, 0, 0);
+  wire_put(&b, W_INIT, json);
+  return idempotency_fingerprint(a, buf_str(&b), out);
+}
+
+/* What is read and written again is the same request. */
+static void idempotency(struct str in)
+{
+  cleanup_arena struct arena a = ARENA_INIT(64 << 20);
+  cleanup_buf struct buf again = BUF_INIT(16 << 20);
+  uint8_t one[SHA256_LEN], two[SHA256_LEN];
+  struct err err = ERR_NONE;
+  MUST(!idempotency_key_check(in, &err) || err.msg[0]);
+  const struct json *j = json_read(&a, in, 0, NULL);
+  MUST((print_of(&a, in, one) == 0) == (j != NULL));
+  if (!j)
+    return;
+  json_put(&again, j, true);
+  MUST(!print_of(&a, buf_str(&again), two) && !memcmp(one, two, sizeof(one)));
+}
+
 static void log_ring(struct str in)
 {
   static int fd = -1;
@@ -126,8 +151,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   static const struct {
     char letter;
     void (*feed)(struct str in);
-  } parsers[] = {{'n', network},   {'m', metadata}, {'p', page},   {'t', target},
-                 {'r', reference}, {'k', api_key},  {'w', packet}, {'l', log_ring}};
+  } parsers[] = {{'n', network}, {'m', metadata}, {'p', page},     {'t', target},     {'r', reference},
+                 {'k', api_key}, {'w', packet},   {'l', log_ring}, {'i', idempotency}};
   if (!size)
     return 0;
   char *copy = malloc(size); /* aligned, and its own block so that its end is guarded */

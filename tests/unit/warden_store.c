@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "warden/db/catalog.h"
+#include "warden/db/idempotency.h"
 #include "warden/db/ref.h"
 #include "warden/db/store.h"
 #include <fcntl.h>
@@ -356,6 +357,68 @@ static void keys_open_their_team_until_they_are_deleted(void **state)
   close_shop(&s);
 }
 
+static void an_idempotency_key_is_a_teams_and_survives(void **state)
+{
+  struct store *s = fresh("idempotency");
+  struct row_idempotency k = {.team = "t1", .key = "k-1", .box = "ibox", .created_us = 5, .fingerprint = {7}}, got;
+  assert_int_equal(idempotency_get(s, STR("t1"), STR("k-1"), &got), -ENOENT);
+  assert_int_equal(idempotency_reserve(s, &k, NULL), 0);
+  store_close(s);
+  s = fresh("idempotency");
+  assert_int_equal(idempotency_get(s, STR("t2"), STR("k-1"), &got), -ENOENT);
+  assert_int_equal(idempotency_get(s, STR("t1"), STR("k-1"), &got), 0);
+  assert_false(got.answered);
+  assert_string_equal(got.box, "ibox");
+  assert_memory_equal(got.fingerprint, k.fingerprint, sizeof(k.fingerprint));
+  assert_int_equal(idempotency_answer(s, &k, -ENOENT, "no such template", NULL), 0);
+  assert_int_equal(idempotency_get(s, STR("t1"), STR("k-1"), &got), 0);
+  assert_true(got.answered);
+  assert_int_equal(got.status, -ENOENT);
+  assert_string_equal(got.message, "no such template");
+  assert_int_equal(got.created_us, 5);
+  struct row_idempotency later = k;
+  str_copyz(STR("iother"), later.box, sizeof(later.box));
+  assert_int_equal(idempotency_delete(s, &later, NULL), 0); /* the key's, but another reservation's */
+  assert_int_equal(idempotency_count(s, STR("t1")), 1);
+  assert_int_equal(idempotency_count(s, STR("t2")), 0);
+  idempotency_forget(s, 4);
+  assert_int_equal(idempotency_count(s, STR("t1")), 1);
+  idempotency_forget(s, 5);
+  assert_int_equal(idempotency_count(s, STR("t1")), 0);
+  store_close(s);
+}
+
+static void a_new_box_and_the_answer_of_its_key_are_one_write(void **state)
+{
+  struct store *s = fresh("answer");
+  struct row_idempotency k = {.team = "t1", .key = "k", .box = "ibox", .created_us = 5}, got;
+  struct row_box b = {.id = "ibox", .team = "t1", .template_id = "tpl", .alias = "base", .flags = 3}, have = {0};
+  b.config = b.init = b.allow = b.deny = "";
+  assert_int_equal(idempotency_reserve(s, &k, NULL), 0);
+  assert_int_equal(store_begin(s, NULL), 0);
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  assert_int_equal(idempotency_created(s, &b, "k", NULL), 0);
+  assert_int_equal(store_end(s, -EIO, NULL), -EIO);
+  assert_int_equal(idempotency_get(s, STR("t1"), STR("k"), &got), 0);
+  assert_false(got.answered); /* neither was written */
+  assert_int_equal(store_begin(s, NULL), 0);
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  assert_int_equal(idempotency_created(s, &b, "k", NULL), 0);
+  assert_int_equal(store_end(s, 0, NULL), 0);
+  assert_int_equal(idempotency_get(s, STR("t1"), STR("k"), &got), 0);
+  assert_true(got.answered && !got.status);
+  assert_string_equal(got.template_id, "tpl");
+  assert_string_equal(got.alias, "base");
+  assert_int_equal(got.flags, 3);
+  assert_int_equal(store_boxes(s, keep_box, &have), 0);
+  assert_string_equal(have.id, "ibox");
+  row_box_free(&have);
+  assert_int_equal(store_box_ended(s, "ibox", "t1", 9, "killed", NULL), 0); /* the answer outlives the box */
+  assert_int_equal(idempotency_get(s, STR("t1"), STR("k"), &got), 0);
+  assert_true(got.answered);
+  store_close(s);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -363,6 +426,8 @@ int main(void)
       cmocka_unit_test(a_newer_database_is_refused_with_words),
       cmocka_unit_test(an_end_is_remembered_for_its_team_only),
       cmocka_unit_test(old_logs_make_room_for_new_ones),
+      cmocka_unit_test(an_idempotency_key_is_a_teams_and_survives),
+      cmocka_unit_test(a_new_box_and_the_answer_of_its_key_are_one_write),
       cmocka_unit_test(references_are_taken_apart),
       cmocka_unit_test(tags_move_and_go),
       cmocka_unit_test(a_team_changes_only_what_is_its_own),

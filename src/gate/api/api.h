@@ -97,6 +97,7 @@ struct api_failure {
   int status;
   const char *code;       /* error_code for programs; NULL = none */
   bool final;             /* Should-Retry: false - a repeat is useless, or could do the same thing twice */
+  bool again;             /* Should-Retry: true - the same request will be answered soon, whatever the status is */
   uint64_t retry_after_s; /* Retry-After; 0 = none */
 };
 void api_fail(struct req *r, const struct api_failure *f, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

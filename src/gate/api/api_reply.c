@@ -73,7 +73,9 @@ void api_fail(struct req *r, const struct api_failure *f, const char *fmt, ...)
   va_end(ap);
   cleanup_buf struct buf b = BUF_INIT(8192);
   put_error(&b, f, str_of(text));
-  if (f->final)
+  if (f->again)
+    h[n++] = (struct http_header){STR("Should-Retry"), STR("true")};
+  else if (f->final)
     h[n++] = (struct http_header){STR("Should-Retry"), STR("false")};
   if (f->retry_after_s) {
     int k = snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)f->retry_after_s);
@@ -121,8 +123,11 @@ static int status_of(int error)
   case EBUSY:
   case EALREADY:
   case EEXIST:
+  case EKEYREJECTED:
+  case EINPROGRESS:
     return 409;
   case EFBIG:
+  case EOWNERDEAD:
     return 422;
   case EAGAIN:
   case EDQUOT:
@@ -146,6 +151,8 @@ struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, boo
     f.final = true;
   else if (f.status == 503)
     f.retry_after_s = 1;
+  else if (warden_status == -EINPROGRESS)
+    f.again = true, f.retry_after_s = 1;
   else if (f.status >= 500)
     f.final = changes;
   return f;

@@ -2,6 +2,7 @@
 /* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id,
  * writes the two JSON texts the warden stores and the agent reads, and requests a launch. */
 #include "gate/api/api.h"
+#include "gate/api/idempotency_key.h"
 #include "gate/api/network.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct create_request {
   unsigned flags;
   const struct json *metadata, *envs;
   struct network network;
+  struct str idempotency_key; /* empty = none */
 };
 
 /* ---- reading ---- */
@@ -126,6 +128,25 @@ static bool want_network(struct req *r, struct create_request *o)
   return true;
 }
 
+static bool want_idempotency(struct req *r, struct str *key)
+{
+  const struct http_head *head = http_x_head(r->x);
+  struct err err = ERR_NONE;
+  unsigned given = 0;
+  for (size_t i = 0; i < head->nheaders; i++)
+    if (str_ieq(head->headers[i].name, STR("idempotency-key"))) {
+      given++;
+      *key = head->headers[i].value;
+    }
+  if (given > 1)
+    err_set(&err, -EINVAL, "the header Idempotency-Key is given %u times; one request has one key", given);
+  else if (given)
+    idempotency_key_check(*key, &err);
+  if (err.code)
+    api_error(r, 400, "%s", err.msg);
+  return !err.code;
+}
+
 static bool read_create(struct req *r, struct create_request *o)
 {
   o->ref = json_text(json_get(r->json, "templateID"), STR_NONE);
@@ -194,6 +215,14 @@ static size_t put_timing(const struct req *r, struct str packet, char *out, size
 /* For programs: will the same request ever succeed? */
 static const char *create_error_code(int warden_status)
 {
+  switch (-warden_status) {
+  case EKEYREJECTED:
+    return "idempotency_request_mismatch";
+  case EINPROGRESS:
+    return "idempotency_in_progress";
+  case EOWNERDEAD:
+    return "idempotency_outcome_unknown";
+  }
   switch (api_failure_of(warden_status, 0, true).status) {
   case 500:
   case 503:
@@ -225,6 +254,21 @@ static void created(const struct warden_reply *reply, void *arg)
   api_json_with(r, 201, buf_str(&b), &h, h.value.n ? 1 : 0);
 }
 
+/* The client's name for this request; the warden executes it once. */
+static bool put_idempotency(struct req *r, const struct create_request *o, struct buf *packet)
+{
+  uint8_t print[SHA256_LEN];
+  if (!o->idempotency_key.n || buf_failed(packet))
+    return true;
+  if (idempotency_fingerprint(r->arena, buf_str(packet), print)) {
+    api_error(r, 503, "no room to compare this request with others of its Idempotency-Key; nothing was created");
+    return false;
+  }
+  wire_put(packet, W_IDEMPOTENCY_KEY, o->idempotency_key);
+  wire_put(packet, W_FINGERPRINT, str_make(print, sizeof(print)));
+  return true;
+}
+
 static void create(struct req *r, struct create_request *o)
 {
   if (!read_create(r, o))
@@ -249,7 +293,8 @@ static void create(struct req *r, struct create_request *o)
   wire_put(&packet, W_DENY, buf_str(&deny));
   if (buf_failed(&config) || buf_failed(&init))
     packet.failed = -ENOBUFS;
-  api_call_warden(r, &packet, NULL, created);
+  if (put_idempotency(r, o, &packet))
+    api_call_warden(r, &packet, NULL, created);
 }
 
 void sandbox_create_v1(struct req *r)
@@ -265,5 +310,6 @@ void sandbox_create_v1(struct req *r)
 void sandbox_create_v2(struct req *r)
 {
   struct create_request o = {.timeout = 300, .flags = BOX_SECURE};
-  create(r, &o);
+  if (want_idempotency(r, &o.idempotency_key))
+    create(r, &o);
 }

@@ -78,6 +78,7 @@ void box_free(struct box *b)
   usage_free(&b->usage);
   vec_free(&b->waiting);
   vec_free(&b->pending_ops);
+  free(b->idempotency_key);
   free(b->ending);
   free(b);
 }

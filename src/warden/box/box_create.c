@@ -3,10 +3,12 @@
 #include "warden/box/box_create.h"
 
 #include "warden/box/box.h"
+#include "warden/box/box_create_once.h"
 #include "warden/core/box_event.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/egress.h"
 #include "warden/core/id_slots.h"
+#include "warden/db/idempotency.h"
 #include "warden/warm/launch.h"
 #include "warden/core/quota.h"
 #include "warden/core/storage_quota.h"
@@ -23,6 +25,20 @@ static void reply_waiting(struct box *b, int status, const struct err *err)
   for (size_t i = 0; i < b->waiting.n; i++)
     reply_created(b->warden, b->waiting.p[i], status, b, err);
   b->waiting.n = 0;
+}
+
+/* The row, and with it the answer to the key of its create. */
+static int keep(const struct box *b, box_put_fn put, struct err *err)
+{
+  struct warden *w = b->warden;
+  if (!b->idempotency_key)
+    return put(w, &b->row, err);
+  int r = store_begin(w->store, err);
+  if (r)
+    return r;
+  r = put(w, &b->row, err);
+  r = r ? r : idempotency_created(w->store, &b->row, b->idempotency_key, err);
+  return store_end(w->store, r, err);
 }
 
 int box_launched(struct launch *launch, box_put_fn put)
@@ -43,13 +59,15 @@ int box_launched(struct launch *launch, box_put_fn put)
     b->row.started_us = clock_wall_us();
     b->row.end_us += b->row.started_us; /* held the length until now */
     b->row.init_proc = b->jail.init;
-    r = put(w, &b->row, &err);
+    r = keep(b, put, &err);
     b->trace.boot_us = launch->boot_us;
     b->trace.ready_us = launch->ready_us;
     b->trace.kept_us = clock_mono_us();
   }
   if (r) {
     w->launches_failed++;
+    if (b->idempotency_key)
+      box_create_once_failed(b, r, &err);
     reply_waiting(b, r, &err);
     log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "launch failed: %s", err.msg);
     launch->err = err;
@@ -140,7 +158,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   r = r ? r : storage_room(w, err);
   if (!r && (o->flags & BOX_AUTO_PAUSE)) /* at its timeout it would be kept, whatever is there by then */
     r = storage_admit(w, o->team, STORAGE_PAUSE, err);
-  r = r ? r : quota_admit(w, o->team, build->row.memory_mb, true, retry_s, err);
+  r = r ? r : quota_admit(w, o->team, build->row.memory_mb, !o->idempotency_key.n, retry_s, err);
   if (r)
     return r;
   if ((r = box_check_limit(w, err)))
@@ -166,6 +184,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
     ns_pool_drop(w, pooled_ns);
     return err_set(err, r, "no free id range for another sandbox (%u in use)", ID_SLOTS);
   }
+  b->idempotency_key = o->idempotency_key.n ? xstrndup(o->idempotency_key.p, o->idempotency_key.n) : NULL;
   b->missed = plain && !p;
   b->trace.came_us = came_us;
   vec_push(&b->waiting, origin);

@@ -10,6 +10,12 @@
 int box_create(struct warden *w, const struct box_params *params, struct origin origin, unsigned *retry_s,
                struct err *err);
 
+/* The same of a request with an idempotency key (params->idempotency_key, params->fingerprint): executed once, every
+ * repeat gets the first answer for as long as it is kept; see idempotency_rules.h. Beside the errors of box_create
+ * -EKEYREJECTED, -EINPROGRESS, -EOWNERDEAD, and -ENOBUFS when the key can't be kept. */
+int box_create_once(struct warden *w, const struct box_params *params, struct origin origin, unsigned *retry_s,
+                    struct err *err);
+
 /* The end of a launch of a registered box, for boxes made in other ways too (forks, boxes of failed builds). It is told
  * as the event that the caller names. Frees the box when the launch failed; launch->err says why. */
 struct launch;

@@ -58,6 +58,7 @@ struct box {
   size_t token_index_at;            /* its place in the table of tokens, from 1; 0 = none; see token_index.h */
   uint8_t clients[BOX_CLIENTS][16]; /* who showed its token or its team's key, the latest first; zeros = none */
   bool snapped;                     /* a snapshot of it is under way or waits its turn */
+  char *idempotency_key;            /* of the create that launches it; owned; NULL = none */
   char *ending;                     /* set when it must end as soon as it is launched; owned */
 };
 
@@ -65,6 +66,7 @@ struct box_params {
   struct str id, team, ref, config, init, allow, deny;
   uint32_t timeout_s;
   unsigned flags;
+  struct str idempotency_key, fingerprint; /* of the request; see box_create_once */
 };
 
 #endif

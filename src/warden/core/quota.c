@@ -92,12 +92,20 @@ static int take_token(struct bucket *a, unsigned per_second, double full, unsign
   return -EDQUOT;
 }
 
+int quota_pace(struct warden *w, struct str team, unsigned *retry_s, struct err *err)
+{
+  const struct row_team *t = catalog_team(w->catalog, team);
+  unsigned rate = limit(t, t ? t->creates_per_s : 0, w->config->team_creates_per_s);
+  if (rate && take_token(&quota_of(w, team)->creates, rate, 2.0 * rate, retry_s))
+    return err_set(err, -EDQUOT, "your team may create %u sandboxes per second; try again in %u s", rate, *retry_s);
+  return 0;
+}
+
 int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool create, unsigned *retry_s, struct err *err)
 {
   const struct row_team *t = catalog_team(w->catalog, team);
   struct quota *a = quota_of(w, team);
   unsigned boxes = quota_boxes_max(w, team);
-  unsigned rate = limit(t, t ? t->creates_per_s : 0, w->config->team_creates_per_s);
   if (boxes && a->running >= boxes)
     return err_set(
         err, -EAGAIN,
@@ -109,9 +117,7 @@ int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool crea
         err, -EAGAIN,
         "the running sandboxes of your team have %llu MiB of memory; %u more would exceed the %u MiB it may use",
         (unsigned long long)a->memory_mb, memory_mb, total);
-  if (create && rate && take_token(&a->creates, rate, 2.0 * rate, retry_s))
-    return err_set(err, -EDQUOT, "your team may create %u sandboxes per second; try again in %u s", rate, *retry_s);
-  return 0;
+  return create ? quota_pace(w, team, retry_s, err) : 0;
 }
 
 int quota_change(struct warden *w, struct str team, struct err *err)

@@ -13,6 +13,8 @@ struct warden;
 /* May the team start one more, of so much memory? -EAGAIN: its running boxes are at a limit; -EDQUOT: too fast,
  * *retry_s says when. */
 int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool create, unsigned *retry_s, struct err *err);
+/* One more create as far as the rate goes: -EDQUOT, *retry_s. quota_admit with `create` does the same at its end. */
+int quota_pace(struct warden *w, struct str team, unsigned *retry_s, struct err *err);
 void quota_count(struct box *b, bool running);                        /* idempotent */
 int quota_change(struct warden *w, struct str team, struct err *err); /* of network lists: -EDQUOT, too fast */
 size_t quota_running(struct warden *w, struct str team);

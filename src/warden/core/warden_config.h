@@ -49,6 +49,9 @@ struct warden_config {
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned agent_s;                            /* longest wait for an agent's answer */
   unsigned health_s;                           /* the same before a pause, where the client wants it healthy */
+  unsigned idempotency_s;                      /* how long the answer to a create with a key is kept */
+  unsigned idempotency_wait_s;                 /* how long one that a dead warden left over may still be answered */
+  unsigned team_idempotency_max;               /* keys kept for one team */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */

@@ -75,6 +75,12 @@ static const char *const migrations[] = {
     " execution TEXT NOT NULL, template TEXT NOT NULL, build TEXT NOT NULL, type INTEGER NOT NULL, data TEXT NOT NULL);"
     "CREATE INDEX event_team ON event(team, at);"
     "CREATE INDEX event_sandbox ON event(sandbox, at);",
+    "CREATE TABLE idempotency(team TEXT NOT NULL, key TEXT NOT NULL, fingerprint BLOB NOT NULL, box TEXT NOT NULL, "
+    "created INTEGER NOT NULL, answered INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, message TEXT "
+    "NOT NULL DEFAULT '', template TEXT NOT NULL DEFAULT '', alias TEXT NOT NULL DEFAULT '', flags INTEGER NOT NULL "
+    "DEFAULT 0, PRIMARY KEY(team, key)) WITHOUT ROWID;"
+    "CREATE INDEX idempotency_team ON idempotency(team, created);"
+    "CREATE INDEX idempotency_created ON idempotency(created);",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

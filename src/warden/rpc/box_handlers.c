@@ -30,7 +30,11 @@ void handle_box_create(struct request *q)
       .deny = wire_get(q->packet, W_DENY),
       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 15),
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
+      .idempotency_key = wire_get(q->packet, W_IDEMPOTENCY_KEY),
+      .fingerprint = wire_get(q->packet, W_FINGERPRINT),
   };
+  int (*make)(struct warden *, const struct box_params *, struct origin, unsigned *, struct err *) =
+      params.idempotency_key.n ? box_create_once : box_create;
   unsigned retry = 0;
   const struct box *have = box_find(q->warden, params.id, STR_NONE);
   if (!id_valid(params.id)) {
@@ -39,7 +43,7 @@ void handle_box_create(struct request *q)
     reply_error(q, -EEXIST, "the sandbox ID is in use");
   } else if (warden_stopping(q->warden)) {
     reply_error(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
-  } else if (box_create(q->warden, &params, request_origin(q), &retry, &err)) {
+  } else if (make(q->warden, &params, request_origin(q), &retry, &err)) {
     reply_begin(q, WIRE_REPLY, err.code ? err.code : -EIO);
     wire_putz(q->out, W_MESSAGE, err.msg);
     wire_put_u64(q->out, W_RETRY, retry);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* idempotency.c - see idempotency.h. */
+#include "warden/db/idempotency.h"
+
+#include "warden/db/store_sql.h"
+
+int idempotency_get(struct store *s, struct str team, struct str key, struct row_idempotency *out)
+{
+  sqlite3_stmt *st =
+      sql_query(s,
+                "SELECT team, key, fingerprint, box, created, answered, status, message, template, alias, "
+                "flags FROM idempotency WHERE team=? AND key=?",
+                "ss", team, key);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
+  if (!r) {
+    *out = (struct row_idempotency){.created_us = sqlite3_column_int64(st, 4),
+                                    .answered = sqlite3_column_int(st, 5) != 0,
+                                    .status = sqlite3_column_int(st, 6),
+                                    .flags = (unsigned)sqlite3_column_int64(st, 10)};
+    struct str print = sql_str(st, 2);
+    memcpy(out->fingerprint, print.p, MIN(print.n, sizeof(out->fingerprint)));
+    sql_z(st, 0, out->team, sizeof(out->team));
+    sql_z(st, 1, out->key, sizeof(out->key));
+    sql_z(st, 3, out->box, sizeof(out->box));
+    sql_z(st, 7, out->message, sizeof(out->message));
+    sql_z(st, 8, out->template_id, sizeof(out->template_id));
+    sql_z(st, 9, out->alias, sizeof(out->alias));
+  }
+  sql_done(st);
+  return r;
+}
+
+int idempotency_reserve(struct store *s, const struct row_idempotency *r, struct err *err)
+{
+  return sql_change(s, err,
+                    "INSERT OR REPLACE INTO idempotency(team, key, fingerprint, box, created) VALUES(?,?,?,?,?)",
+                    "ttbti", r->team, r->key, str_make(r->fingerprint, sizeof(r->fingerprint)), r->box, r->created_us);
+}
+
+int idempotency_answer(struct store *s, const struct row_idempotency *r, int status, const char *message,
+                       struct err *err)
+{
+  return sql_change(s, err, "UPDATE idempotency SET answered=1, status=?, message=? WHERE team=? AND key=? AND box=?",
+                    "itttt", (int64_t)status, message, r->team, r->key, r->box);
+}
+
+int idempotency_delete(struct store *s, const struct row_idempotency *r, struct err *err)
+{
+  return sql_change(s, err, "DELETE FROM idempotency WHERE team=? AND key=? AND box=?", "ttt", r->team, r->key, r->box);
+}
+
+uint64_t idempotency_count(struct store *s, struct str team)
+{
+  sqlite3_stmt *st = sql_query(s, "SELECT count(*) FROM idempotency WHERE team=?", "s", team);
+  uint64_t n = st && sqlite3_step(st) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
+  sql_done(st);
+  return n;
+}
+
+int idempotency_forget(struct store *s, int64_t before_us)
+{
+  return sql_change(s, NULL, "DELETE FROM idempotency WHERE created<=?", "i", before_us);
+}
+
+int idempotency_created(struct store *s, const struct row_box *b, const char *key, struct err *err)
+{
+  return sql_change(s, err,
+                    "UPDATE idempotency SET answered=1, status=0, message='', template=?, alias=?, flags=? "
+                    "WHERE team=? AND key=? AND box=?",
+                    "ttittt", b->template_id, b->alias, (int64_t)b->flags, b->team, key, b->id);
+}
