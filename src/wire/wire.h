@@ -50,9 +50,11 @@ enum wire_type {
   WIRE_BOX_DIAL,     /* W_ID W_PORT -> descriptor, W_RUN */
   WIRE_BOX_USAGE,    /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
   WIRE_USAGE_LATEST, /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */
-  WIRE_TEMPLATE_LIST,   /* W_TEAM, or W_PUBLIC 1 = the server's own -> items */
-  WIRE_TEMPLATE_FIND,   /* W_TEAM W_REF -> template */
-  WIRE_TEMPLATE_TAGS,   /* W_TEAM W_REF -> items of W_TAG W_BUILD W_CREATED, then the template */
+  WIRE_TEMPLATE_LIST, /* W_TEAM, or W_PUBLIC 1 = the server's own -> items */
+  WIRE_TEMPLATE_FIND, /* W_TEAM W_REF -> template */
+  WIRE_TEMPLATE_TAGS, /* W_TEAM W_REF -> items of W_TAG W_BUILD W_CREATED, then the template */
+  WIRE_TAG_HISTORY,   /* W_TEAM W_REF (its own) -> items of W_ID W_TAG W_BUILD W_CREATED W_STARTED W_END (of the build)
+                       */
   WIRE_TEMPLATE_BUILDS, /* W_TEAM W_REF -> items of builds, then the template */
   WIRE_TEMPLATE_CHANGE, /* W_TEAM W_REF [W_PUBLIC] -> template; -EPERM: another team's */
   WIRE_TEMPLATE_DELETE, /* W_TEAM W_REF; -EPERM, -EINVAL while boxes use it */

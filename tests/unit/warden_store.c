@@ -6,6 +6,7 @@
 #include "warden/db/idempotency.h"
 #include "warden/db/ref.h"
 #include "warden/db/store.h"
+#include "warden/db/tag_history.h"
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -419,6 +420,34 @@ static void a_new_box_and_the_answer_of_its_key_are_one_write(void **state)
   store_close(s);
 }
 
+static void note_event(const struct tag_event *e, void *arg)
+{
+  struct buf *b = arg;
+  assert_true(uuid_valid(e->id));
+  buf_addf(b, STR_FMT ":" STR_FMT " ", STR_ARG(e->tag), STR_ARG(e->build));
+}
+
+static void the_newest_assignments_of_a_tag_are_kept(void **state)
+{
+  struct store *s = fresh("tags");
+  cleanup_buf struct buf seen = BUF_INIT(1 << 16);
+  for (int i = 0; i < TAG_HISTORY_MAX + 20; i++)
+    assert_int_equal(tag_history_add(s, "t", "moved", i ? "b" : "first", 1000 + i, NULL), 0);
+  assert_int_equal(tag_history_add(s, "t", "quiet", "b", 1, NULL), 0);
+  assert_int_equal(tag_history_add(s, "other", "quiet", "c", 1, NULL), 0);
+  tag_history_each(s, "t", note_event, &seen);
+  assert_int_equal(seen.n, TAG_HISTORY_MAX * strlen("moved:b ") + strlen("quiet:b "));
+  assert_int_equal(store_tag_delete(s, "t", "moved", NULL), 0);
+  buf_clear(&seen);
+  tag_history_each(s, "t", note_event, &seen);
+  assert_string_equal(buf_z(&seen), "quiet:b ");
+  assert_int_equal(store_build_delete(s, "b", NULL), 0);
+  buf_clear(&seen);
+  tag_history_each(s, "t", note_event, &seen);
+  assert_int_equal(seen.n, 0);
+  store_close(s);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -431,6 +460,7 @@ int main(void)
       cmocka_unit_test(references_are_taken_apart),
       cmocka_unit_test(tags_move_and_go),
       cmocka_unit_test(a_team_changes_only_what_is_its_own),
+      cmocka_unit_test(the_newest_assignments_of_a_tag_are_kept),
       cmocka_unit_test(keys_open_their_team_until_they_are_deleted),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

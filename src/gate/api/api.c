@@ -61,30 +61,40 @@ void api_counted(struct req *r, const struct warden_reply *reply, const char *na
   api_json(r, 200, buf_str(&b));
 }
 
-bool api_limit(struct req *r, uint64_t most, uint64_t *out)
+bool api_limit_named(struct req *r, const char *name, uint64_t most, uint64_t otherwise, uint64_t *out)
 {
-  struct str limit = api_query(r, "limit");
-  *out = most;
+  struct str limit = api_query(r, name);
+  *out = otherwise;
   if (!limit.p || (!str_u64(limit, out) && *out >= 1 && *out <= most))
     return true;
-  api_error(r, 400, "'limit' must be from 1 to %llu, not '" STR_FMT "'", (unsigned long long)most,
+  api_error(r, 400, "'%s' must be from 1 to %llu, not '" STR_FMT "'", name, (unsigned long long)most,
             STR_ARG(str_sub(limit, 0, 100)));
   return false;
 }
 
-bool api_token(struct req *r, struct str *plain)
+bool api_limit(struct req *r, uint64_t most, uint64_t *out)
 {
-  struct str token = api_query(r, "nextToken");
+  return api_limit_named(r, "limit", most, most, out);
+}
+
+bool api_token_named(struct req *r, const char *name, struct str *plain)
+{
+  struct str token = api_query(r, name);
   cleanup_buf struct buf b = BUF_INIT(1024);
   *plain = STR("");
   if (!token.n)
     return true;
   if (base64_decode(token, &b) || !b.n) {
-    api_error(r, 400, "'nextToken' is not a token of this listing");
+    api_error(r, 400, "'%s' is not a token of this listing", name);
     return false;
   }
   *plain = arena_str(r->arena, buf_str(&b));
   return true;
+}
+
+bool api_token(struct req *r, struct str *plain)
+{
+  return api_token_named(r, "nextToken", plain);
 }
 
 /* base64url without padding. */

@@ -131,6 +131,9 @@ struct str api_query(struct req *r, const char *name);
 void api_counted(struct req *r, const struct warden_reply *reply, const char *name);
 bool api_limit(struct req *r, uint64_t most, uint64_t *out);
 bool api_token(struct req *r, struct str *plain);
+/* The same under other names; a limit that is not given is `otherwise`. */
+bool api_limit_named(struct req *r, const char *name, uint64_t most, uint64_t otherwise, uint64_t *out);
+bool api_token_named(struct req *r, const char *name, struct str *plain);
 void api_token_add(struct buf *out, struct str plain);
 /* A sandbox id from the path: drops a legacy "-client" tail. Answers 400 and returns false when malformed. */
 bool api_box_id(struct req *r, struct str *id);
@@ -165,6 +168,10 @@ void template_alias(struct req *r);
 void template_get(struct req *r);
 void template_tags(struct req *r);
 void template_tag(struct req *r);
+void tag_count(struct req *r);
+void tag_exists(struct req *r);
+void tag_groups(struct req *r);
+void tag_assignments(struct req *r);
 void template_untag(struct req *r);
 void template_update(struct req *r);
 void template_update_v2(struct req *r);

@@ -3,6 +3,7 @@
 #include "warden/db/layer_list.h"
 #include "warden/db/catalog.h"
 #include "warden/db/ref.h"
+#include "warden/db/tag_history.h"
 #include "wire/sizes.h"
 
 #include <dirent.h>
@@ -456,6 +457,12 @@ void catalog_flush(struct catalog *c)
 
 /* ---- changes ---- */
 
+void catalog_tag_history(struct catalog *c, const struct template *t, void (*fn)(const struct tag_event *, void *),
+                         void *arg)
+{
+  tag_history_each(c->store, t->row.id, fn, arg);
+}
+
 struct build *catalog_default(const struct template *t)
 {
   struct tag *tag = map_get(&t->tags, STR("default"));
@@ -564,6 +571,7 @@ static int put_tag(const char *tag, void *arg, struct err *err)
   struct tagging *g = arg;
   int64_t now = clock_wall_us();
   int r = store_tag_put(g->c->store, g->t->row.id, tag, g->b->row.id, now, err);
+  r = r ? r : tag_history_add(g->c->store, g->t->row.id, tag, g->b->row.id, now, err);
   return r ? r : load_tag(g->t->row.id, tag, g->b->row.id, now, g->c);
 }
 

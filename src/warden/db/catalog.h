@@ -29,6 +29,7 @@ struct build {
 };
 
 struct catalog;
+struct tag_event;
 
 /* Loads everything; makes the system team, and a first team with a first key when there is none: `first_key` then
  * holds the key's text (shown once, only its hash is kept), else it is "". */
@@ -75,6 +76,9 @@ int catalog_delete(struct catalog *c, struct str team, struct template *t, struc
 int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str tags, struct build **out,
                 struct err *err);
 int catalog_untag(struct catalog *c, struct str team, struct str ref, struct str tags, struct err *err);
+/* Where the tags of a template were put, newest first; read from the store. */
+void catalog_tag_history(struct catalog *c, const struct template *t, void (*fn)(const struct tag_event *, void *),
+                         void *arg);
 /* Adds what is missing of `tags` (joined by commas) to the list in b, lowered; -EINVAL names the one that is none. */
 int catalog_tags_read(struct buf *b, struct str tags, struct err *err);
 /* The team's template of that name; a new one gets `id`. -EEXIST when the name is another template's id. */

@@ -81,6 +81,13 @@ static const char *const migrations[] = {
     "DEFAULT 0, PRIMARY KEY(team, key)) WITHOUT ROWID;"
     "CREATE INDEX idempotency_team ON idempotency(team, created);"
     "CREATE INDEX idempotency_created ON idempotency(created);",
+    "CREATE TABLE tag_event(id TEXT PRIMARY KEY, template TEXT NOT NULL, tag TEXT NOT NULL, build TEXT NOT NULL, at "
+    "INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX tag_event_tag ON tag_event(template, tag, at);"
+    "CREATE INDEX tag_event_build ON tag_event(build);"
+    /* What is known of the past: where each tag is now. The ids are random UUIDs of version 4. */
+    "INSERT INTO tag_event SELECT lower(hex(randomblob(4))||'-'||hex(randomblob(2))||'-4'||substr(hex(randomblob(2)),2)"
+    "||'-a'||substr(hex(randomblob(2)),2)||'-'||hex(randomblob(6))), template, tag, build, assigned FROM tag;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -307,6 +314,7 @@ int store_end(struct store *s, int r, struct err *err)
 int store_build_delete(struct store *s, const char *id, struct err *err)
 {
   int r = sql_change(s, err, "DELETE FROM tag WHERE build=?", "t", id);
+  r = r ? r : sql_change(s, err, "DELETE FROM tag_event WHERE build=?", "t", id);
   return r ? r : sql_change(s, err, "DELETE FROM build WHERE id=?", "t", id);
 }
 
@@ -393,7 +401,8 @@ int store_tag_put(struct store *s, const char *template_id, const char *tag, con
 
 int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err)
 {
-  return sql_change(s, err, "DELETE FROM tag WHERE template=? AND tag=?", "tt", template_id, tag);
+  int r = sql_change(s, err, "DELETE FROM tag WHERE template=? AND tag=?", "tt", template_id, tag);
+  return r ? r : sql_change(s, err, "DELETE FROM tag_event WHERE template=? AND tag=?", "tt", template_id, tag);
 }
 
 int store_template_delete(struct store *s, const char *id, struct err *err)
@@ -402,6 +411,7 @@ int store_template_delete(struct store *s, const char *id, struct err *err)
   if (r)
     return r;
   r = sql_change(s, err, "DELETE FROM tag WHERE template=?", "t", id);
+  r = r ? r : sql_change(s, err, "DELETE FROM tag_event WHERE template=?", "t", id);
   r = r ? r : sql_change(s, err, "DELETE FROM build WHERE template=?", "t", id);
   r = r ? r : sql_change(s, err, "DELETE FROM job WHERE template=?", "t", id);
   r = r ? r : sql_change(s, err, "DELETE FROM template WHERE id=?", "t", id);

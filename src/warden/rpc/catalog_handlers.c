@@ -6,6 +6,7 @@
 #include "warden/core/context.h"
 #include "warden/core/quota.h"
 #include "warden/build/builder.h"
+#include "warden/db/tag_history.h"
 #include "warden/rpc/authority.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/box/fork.h"
@@ -303,6 +304,39 @@ void handle_template_tags(struct request *q)
     reply_send(q);
   }
   answer_template(q, t);
+}
+
+static void tell_event(const struct tag_event *e, void *arg)
+{
+  struct request *q = arg;
+  struct build *b = catalog_build(warden_catalog(q->warden), e->build);
+  if (!b)
+    return;
+  struct job *j = builder_job(q->warden, e->build);
+  reply_begin(q, WIRE_ITEM, 0);
+  wire_put(q->out, W_ID, e->id);
+  wire_put(q->out, W_TAG, e->tag);
+  wire_put(q->out, W_BUILD, e->build);
+  wire_put_u64(q->out, W_CREATED, (uint64_t)e->when_us);
+  wire_put_u64(q->out, W_STARTED, (uint64_t)(j ? j->row.created_us : b->row.created_us));
+  wire_put_u64(q->out, W_END, (uint64_t)(j && j->row.finished_us ? j->row.finished_us : b->row.created_us));
+  reply_send(q);
+}
+
+void handle_tag_history(struct request *q)
+{
+  struct err err = ERR_NONE;
+  struct template *t;
+  struct str ref = wire_get(q->packet, W_REF);
+  int r = catalog_template(warden_catalog(q->warden), q->team, ref, &t, NULL, &err);
+  if (r == -EPERM || (!r && !str_is(q->team, t->row.team)))
+    err_set(&err, -ENOENT, "template '" STR_FMT "' not found", STR_ARG(str_sub(ref, 0, 200)));
+  if (err.code) {
+    reply_err(q, &err);
+    return;
+  }
+  catalog_tag_history(warden_catalog(q->warden), t, tell_event, q);
+  reply_ok(q);
 }
 
 void handle_template_builds(struct request *q)

@@ -43,6 +43,7 @@ void handle_key_delete(struct request *q);
 void handle_template_list(struct request *q);
 void handle_template_find(struct request *q);
 void handle_template_tags(struct request *q);
+void handle_tag_history(struct request *q);
 void handle_template_builds(struct request *q);
 void handle_template_change(struct request *q);
 void handle_template_delete(struct request *q);

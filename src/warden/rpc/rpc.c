@@ -34,6 +34,7 @@ static const struct handler {
     {WIRE_TEMPLATE_LIST, BY_KEY, handle_template_list},
     {WIRE_TEMPLATE_FIND, BY_KEY, handle_template_find},
     {WIRE_TEMPLATE_TAGS, BY_KEY, handle_template_tags},
+    {WIRE_TAG_HISTORY, BY_KEY, handle_tag_history},
     {WIRE_TEMPLATE_BUILDS, BY_KEY, handle_template_builds},
     {WIRE_TEMPLATE_CHANGE, BY_KEY, handle_template_change},
     {WIRE_TEMPLATE_DELETE, BY_KEY, handle_template_delete},
