@@ -169,6 +169,8 @@ static const struct setting settings[] = {
      "days that failed builds are remembered, with their logs"},
     {"build_log_mb", NUMBER(warden.build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
     {"upload_max_mb", TIMES(gate.upload_max, MIB), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
+    {"upload_threads", NUMBER(gate.upload_threads), "4", 1, 64,
+     "threads per gate that write such archives to the disk; half of them, rounded up, for one team at once"},
     {"log_keep_mb", NUMBER(warden.log_keep_mb), "256", 0, 1048576,
      "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
     {"image_registries", TEXT(warden.source.registries), "docker.io", 0, 511,

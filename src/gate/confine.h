@@ -5,8 +5,10 @@
 
 #include "base/err.h"
 
-/* Becomes `uid` (its own group, no others) inside an empty root, without capabilities, unable to gain any, under a list
- * of system calls that serving needs. uid 0 leaves the identity alone (a test without root). */
+/* Becomes `uid` (its own group, no others) inside an empty root, without capabilities, unable to gain any. uid 0 leaves
+ * the identity alone (a test without root). Threads that are started after it are confined as well. */
 int gate_confine(unsigned uid, struct err *err);
+/* Then, for all threads: a list of system calls that serving needs. */
+int gate_filter(unsigned uid, struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "gate/gate.h"
 
 #include "gate/api/api.h"
+#include "gate/api/upload_write.h"
 #include "gate/certificate.h"
 #include "gate/confine.h"
 #include "gate/dispatch.h"
@@ -128,7 +129,10 @@ int gate_main(const struct gate_config *config)
   g.control = ipc_new(&loop, CONTROL_FD, &control_ops, &g);
   g.server = http_server_new(&loop, &limits, dispatch_request, &g);
   tls_prepare();
-  if (gate_confine(config->uid, &err)) {
+  int confined = gate_confine(config->uid, &err);
+  if (!confined)
+    upload_threads_start(&g);
+  if (confined || gate_filter(config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);
     int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);

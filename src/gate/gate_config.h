@@ -11,6 +11,7 @@ struct gate_config {
   uint64_t api_body_max;        /* bytes of an API request body; 16 MiB */
   uint64_t log_bytes;           /* of a box's log ring */
   uint64_t upload_max;          /* bytes of one archive of a template's files */
+  unsigned upload_threads;      /* that write archives to the disk; half of them for one team at once */
   unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
   /* slow clients; see struct http_limits */
   unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;

@@ -314,16 +314,21 @@ static void requests_and_boxes_of_a_team_have_one_limit(void **state)
 #define HASH64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* An upload whose body does not come; the warden opens a file for it. */
-static int upload_begin(void)
+static int upload_into(int file)
 {
   static const char head[] = "PUT /uploads/" LAB_TEAM "/" HASH64 "?expires=9999999999&signature=" HASH64
                              " HTTP/1.1\r\nHost: api\r\nContent-Length: 10\r\n\r\n";
   int fd = lab_connect();
-  lab.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  lab.fd = file;
   assert_int_equal(send(fd, head, strlen(head), 0), (ssize_t)strlen(head));
   for (int i = 0; i < 20; i++)
     lab_turn();
   return fd;
+}
+
+static int upload_begin(void)
+{
+  return upload_into(open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
 static void an_upload_counts_for_the_team_of_its_link(void **state)
@@ -351,6 +356,78 @@ static void settle(void)
 {
   for (int i = 0; i < 30; i++)
     lab_turn();
+}
+
+/* A file whose writes wait until somebody reads `rest`: a disk that stands still. */
+static int stuck_file(int *rest)
+{
+  static const char full[65536];
+  int pair[2];
+  assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+  assert_int_equal(fcntl(pair[1], F_SETPIPE_SZ, (int)sizeof(full)), (int)sizeof(full));
+  assert_int_equal(write(pair[1], full, sizeof(full)), (ssize_t)sizeof(full));
+  *rest = pair[0];
+  return pair[1];
+}
+
+static void drain(int fd, size_t n)
+{
+  char piece[4096];
+  while (n) {
+    ssize_t k = read(fd, piece, MIN(n, sizeof(piece)));
+    assert_true(k > 0);
+    n -= (size_t)k;
+  }
+}
+
+static void an_upload_to_a_slow_disk_delays_nobody_else(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  int disk;
+  char byte;
+  lab.config.upload_max = 1000;
+  int client = upload_into(stuck_file(&disk));
+  alarm(20); /* a gate that waits for the disk waits for ever */
+  assert_int_equal(send(client, "01234", 5, 0), 5);
+  settle();
+  assert_int_equal(lab_keyed("GET", "/sandboxes", STR_NONE, &out), 200);
+  assert_int_equal(send(client, "56789", 5, 0), 5);
+  settle();
+  assert_int_equal(recv(client, &byte, 1, MSG_PEEK), -1); /* not answered before it is written */
+  assert_int_not_equal(lab.last_type, WIRE_FILE_CLOSE);
+  drain(disk, 65536);
+  assert_int_equal(lab_answer(client, &out), 200);
+  assert_int_equal(lab.last_type, WIRE_FILE_CLOSE);
+  assert_int_equal(wire_u64(buf_str(&lab.last), W_COUNT, 0), 10);
+  char text[10];
+  assert_int_equal(read(disk, text, sizeof(text)), 10);
+  assert_memory_equal(text, "0123456789", 10);
+  alarm(0);
+  close(client);
+  close(disk);
+  settle();
+}
+
+static void a_client_that_leaves_an_upload_under_way_takes_its_file_along(void **state)
+{
+  int disk, file = stuck_file(&disk);
+  char byte;
+  lab.config.upload_max = 1000;
+  int client = upload_into(file);
+  alarm(20);
+  assert_int_equal(send(client, "01234", 5, 0), 5);
+  settle();
+  close(client);
+  for (int i = 0; i < 1000 && lab.last_type != WIRE_FILE_CLOSE; i++)
+    lab_turn();
+  assert_int_equal(lab.last_type, WIRE_FILE_CLOSE);
+  drain(disk, 65536 + 5);
+  assert_int_equal(fcntl(disk, F_SETFL, O_NONBLOCK), 0);
+  while (read(disk, &byte, 1) != 0) /* until the end, when the gate's descriptor is closed */
+    lab_turn();
+  alarm(0);
+  close(disk);
+  settle();
 }
 
 static int list_begin(const char *path, const char *key)
@@ -493,6 +570,8 @@ int main(void)
       WHOLE(a_team_has_a_bounded_number_of_open_requests),
       WHOLE(requests_and_boxes_of_a_team_have_one_limit),
       WHOLE(an_upload_counts_for_the_team_of_its_link),
+      WHOLE(an_upload_to_a_slow_disk_delays_nobody_else),
+      WHOLE(a_client_that_leaves_an_upload_under_way_takes_its_file_along),
       WHOLE(a_long_build_log_is_read_between_other_work),
       WHOLE(build_logs_of_one_team_are_read_a_few_at_once),
       WHOLE(listings_of_one_team_leave_places_to_others),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uploads.c - archives of COPY steps come in through links that carry their own right: team, hash and time under the
  * server's secret, which the warden keeps and checks. The gate has no files: the warden hands it a descriptor to write
- * into, and names the file when it is whole. */
+ * into, and names the file when it is whole. A disk may be slow, so threads write (upload_write.h), and the client's
+ * next piece is read when the one before is written. */
 #include "gate/api/api.h"
+#include "gate/api/upload_write.h"
 
 #include <stdio.h>
 
@@ -56,8 +58,10 @@ void upload_link(struct req *r)
 /* ---- the upload ---- */
 
 struct upload {
-  char team[UUID_SIZE]; /* of the link */
-  int fd;               /* -1: not open */
+  char team[UUID_SIZE];       /* of the link */
+  int fd;                     /* -1: not open */
+  struct upload_write *write; /* the piece that is being written; NULL = none */
+  size_t write_n;             /* its bytes, which count as held */
   char id[UPLOAD_ID_SIZE];
   uint64_t size, expires;
   struct str signature;
@@ -82,8 +86,12 @@ static void nobody_waits(const struct warden_reply *reply, void *arg)
 static void upload_drop(struct req *r)
 {
   struct upload *u = r->state;
-  if (u->fd >= 0)
+  if (u->write)
+    upload_write_leave(steal(&u->write), steal_fd(&u->fd));
+  else if (u->fd >= 0)
     close(steal_fd(&u->fd));
+  http_x_hold(r->x, -(int64_t)u->write_n);
+  u->write_n = 0;
   if (!u->open)
     return;
   u->open = false;
@@ -104,14 +112,28 @@ static void stored(const struct warden_reply *reply, void *arg)
     api_empty(r, 200);
 }
 
+static void written(void *arg, int code)
+{
+  struct req *r = arg;
+  struct upload *u = r->state;
+  u->write = NULL;
+  http_x_hold(r->x, -(int64_t)u->write_n);
+  u->write_n = 0;
+  http_x_resume(r->x);
+  if (code)
+    api_error(r, code == -ENOSPC || code == -EDQUOT ? 507 : 500, "the archive can't be stored: %s",
+              strerrordesc_np(-code));
+}
+
 static void upload_piece(struct req *r, struct str chunk)
 {
   struct upload *u = r->state;
   if (chunk.n) {
-    int e = fd_write_all(u->fd, chunk.p, chunk.n);
     u->size += chunk.n;
-    if (e)
-      api_error(r, e == -ENOSPC || e == -EDQUOT ? 507 : 500, "the archive can't be stored: %s", strerrordesc_np(-e));
+    u->write_n = chunk.n;
+    http_x_hold(r->x, (int64_t)chunk.n);
+    http_x_pause(r->x);
+    u->write = upload_write(r->gate, u->team, u->fd, chunk, written, r);
     return;
   }
   cleanup_buf struct buf b = BUF_INIT(4096);
