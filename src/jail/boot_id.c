@@ -82,15 +82,19 @@ int boot_id_keep(const char *dir, struct err *err)
   return mount_id(id, err);
 }
 
-/* The way there is through the box's root: no link is followed, and what is read must look like an id. */
+/* The way there is through the root of the box's first process, which may have chosen another one: no link is followed,
+ * nothing but a plain file is read, without waiting (for the other end of a pipe, or for a lease that a frozen process
+ * holds), and what is read must look like an id. */
 static int read_of(pid_t pid, char id[UUID_TEXT])
 {
   char path[PROC_PATH];
+  struct stat st;
   cleanup_buf struct buf b = BUF_INIT(UUID_TEXT);
   snprintf(path, sizeof(path), "/proc/%d/root", pid);
   cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  cleanup_fd int fd = root < 0 ? -1 : path_open_in(root, BOOT_ID_POINT, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-  int r = root < 0 ? -errno : fd < 0 ? fd : fd_read_all(fd, &b);
+  cleanup_fd int fd =
+      root < 0 ? -1 : path_open_in(root, BOOT_ID_POINT, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  int r = root < 0 ? -errno : fd < 0 ? fd : fstat(fd, &st) || !S_ISREG(st.st_mode) ? -EINVAL : fd_read_all(fd, &b);
   struct str text = str_trim(buf_str(&b));
   return r ? r : !uuid_valid(text) ? -EBADMSG : str_copyz(text, id, UUID_TEXT);
 }

@@ -421,6 +421,21 @@ static void a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on(void *
   close_box(&b);
 }
 
+static void a_box_that_is_being_killed_is_looked_at_no_more(void **state)
+{
+  struct box b;
+  struct jail_spec spec;
+  struct err err = ERR_NONE;
+  const atomic_bool stop = true;
+  struct jail_criu stopped = criu;
+  stopped.stop = &stop;
+  open_checkpoint_guest(&b, &spec, "no-more");
+  assert_int_equal(jail_dump(&stopped, &spec, &b.jail, checkpoint_of(&b), &err), -ECANCELED);
+  assert_int_equal(access(checkpoint_of(&b), F_OK), -1);
+  assert_string_equal(ask(&b, "count"), "ok 1");
+  close_box(&b);
+}
+
 static void an_outside_connection_is_named_and_the_box_lives_on(void **state)
 {
   struct box b;
@@ -860,6 +875,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_dump_leaves_the_box_frozen_until_it_is_told),
       cmocka_unit_test(a_held_box_runs_nothing_until_it_is_thawed),
       cmocka_unit_test(a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on),
+      cmocka_unit_test(a_box_that_is_being_killed_is_looked_at_no_more),
       cmocka_unit_test(an_outside_connection_is_named_and_the_box_lives_on),
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),
       cmocka_unit_test(a_full_disk_is_told_and_the_box_lives_on),

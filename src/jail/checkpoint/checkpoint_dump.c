@@ -33,6 +33,7 @@ struct dump {
   int dir;          /* of the checkpoint */
   bool boot_id;     /* it has one of its own */
   uint64_t private; /* bytes of memory that are written for each process */
+  int64_t until_us; /* how long the box may be looked at */
   char freezer[PATH_MAX];
   frozen_processes processes;
   struct box_mounts mounts;
@@ -52,6 +53,21 @@ static void dump_free(struct dump *d)
   vec_free(&d->mounts.ids);
   vec_free(&d->job.external);
   manifest_free(&d->manifest);
+}
+
+/* How many processes a box has, and how much they map, is the box's choice: looking at it has an end. */
+static int still_going(const void *arg, struct err *err)
+{
+  const struct dump *d = arg;
+  const struct jail_criu *criu = d->job.criu;
+  if (criu->stop && atomic_load(criu->stop))
+    return err_set(err, -ECANCELED, "the box is being killed");
+  if (clock_mono_us() <= d->until_us)
+    return 0;
+  return err_set(err, -ETIMEDOUT,
+                 "the box can't be checkpointed: its processes and what they map are too many to be looked at within "
+                 "%u s (checkpoint_seconds); end some",
+                 criu->seconds ? criu->seconds : JAIL_CRIU_SECONDS);
 }
 
 /* --- who is in there ------------------------------------------------------------------------------------------ */
@@ -131,7 +147,8 @@ static int each_process(struct dump *d, int (*see)(struct dump *d, pid_t pid, st
   while (rest.n > 0 && !r) {
     uint64_t pid;
     str_cut(rest, '\n', &line, &rest);
-    if (!str_u64(line, &pid) && pid > 1 && pid <= INT_MAX)
+    r = still_going(d, err);
+    if (!r && !str_u64(line, &pid) && pid > 1 && pid <= INT_MAX)
       r = see(d, (pid_t)pid, err);
   }
   return r;
@@ -235,6 +252,8 @@ static int see_mounts(struct dump *d, struct err *err)
 static int see_files(struct dump *d, struct err *err)
 {
   int r = 0;
+  d->mounts.going = still_going;
+  d->mounts.arg = d;
   for (size_t i = 0; i < d->processes.n && !r; i++)
     r = ext_files_collect(d->processes.p[i].pid, &d->mounts, heaps_of(d), &d->manifest, err);
   for (size_t i = 0; i < d->manifest.files.n; i++)
@@ -440,6 +459,7 @@ int jail_dump(const struct jail_criu *criu, const struct jail_spec *spec, const 
                                                        .manifest = MANIFEST_INIT,
                                                        .job = {.criu = criu},
                                                        .child = CRIU_CHILD_NONE};
+  d.until_us = clock_mono_us() + (int64_t)(criu->seconds ? criu->seconds : JAIL_CRIU_SECONDS) * 1000000;
   if (!ops || ops->freezer(spec->instance, spec->id, d.freezer, sizeof(d.freezer)))
     return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be checkpointed");
   d.dir = make_dir(checkpoint, err);

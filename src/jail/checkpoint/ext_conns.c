@@ -6,10 +6,12 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <linux/close_range.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -169,21 +171,53 @@ static void mend_socket(int fd)
     log_warn("leaving TCP repair mode failed: %s", strerrordesc_np(errno));
 }
 
-void ext_conns_unrepair(pid_t pid)
+/* A box decides how long a close of its sockets waits (SO_LINGER) where ours is the last one, and may drop its own at
+ * any moment. A thread that ends lets go of them without waiting: so one with a table of descriptors of its own takes
+ * some, and does not close them. */
+#define SOCKETS_ONCE 512
+
+struct unrepair {
+  pid_t pid;
+  uint64_t next; /* the first descriptor that was not looked at */
+  bool more;
+};
+
+static void *unrepair_some(void *arg)
 {
+  struct unrepair *u = arg;
   char path[PROC_PATH], name[32];
-  snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-  cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  unsigned taken = 0;
+  u->more = false;
+  if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_UNSHARE))
+    return NULL;
+  snprintf(path, sizeof(path), "/proc/%d/fd", u->pid);
+  int pidfd = (int)syscall(SYS_pidfd_open, u->pid, 0);
   DIR *d = pidfd < 0 ? NULL : opendir(path);
-  for (struct dirent *e; d && (e = readdir(d));) {
+  for (struct dirent *e; d && !u->more && (e = readdir(d));) {
     uint64_t number;
     ssize_t n = readlinkat(dirfd(d), e->d_name, name, sizeof(name));
-    if (n < 8 || memcmp(name, "socket:[", 8) || str_u64(str_of(e->d_name), &number))
+    if (n < 8 || memcmp(name, "socket:[", 8) || str_u64(str_of(e->d_name), &number) || number < u->next)
       continue;
-    cleanup_fd int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)number, 0);
+    int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)number, 0);
     if (fd >= 0)
       mend_socket(fd);
+    u->next = number + 1;
+    u->more = ++taken == SOCKETS_ONCE;
   }
   if (d)
     closedir(d);
+  return NULL;
+}
+
+void ext_conns_unrepair(pid_t pid)
+{
+  struct unrepair u = {.pid = pid, .more = true};
+  pthread_t thread;
+  while (u.more) {
+    if (pthread_create(&thread, NULL, unrepair_some, &u)) {
+      log_warn("connections of process %d may stay held: no thread to mend them", pid);
+      return;
+    }
+    pthread_join(thread, NULL);
+  }
 }

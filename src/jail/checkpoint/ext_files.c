@@ -200,7 +200,8 @@ int ext_files_collect(pid_t pid, const struct box_mounts *own, const char *heaps
   struct str rest = buf_str(&b), line, last = STR_NONE;
   while (rest.n > 0 && !r) {
     str_cut(rest, '\n', &line, &rest);
-    r = add_mapping(pid, line, &last, own, heaps, m, err);
+    r = own->going(own->arg, err);
+    r = r ? r : add_mapping(pid, line, &last, own, heaps, m, err);
   }
   return r;
 }

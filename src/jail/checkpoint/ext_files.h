@@ -11,9 +11,11 @@
 #include "jail/fs/overlay.h"
 #include "jail/checkpoint/manifest.h"
 
-/* The mounts a box has, by number. */
+/* The mounts a box has, by number, and when looking at what its processes map is given up: they may map very much. */
 struct box_mounts {
   VEC(uint64_t) ids;
+  int (*going)(const void *arg, struct err *err); /* asked for each mapping; fails where it is to end */
+  const void *arg;
 };
 
 /* Keeps the zygote's memory that a running process has mapped, which takes a while the first time: better before its
