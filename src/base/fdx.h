@@ -49,6 +49,10 @@ struct proc_id {
   uint64_t start; /* field 22 of /proc/PID/stat */
 };
 int proc_start_time(pid_t pid, uint64_t *start);
+/* What this process holds in its memory is for nobody else: no tracing, no files in /proc for its own user, no core
+ * dump, also not to a program that core_pattern names. A change of user undoes the first two where fs.suid_dumpable
+ * is 1. */
+void proc_hide(void);
 int proc_open(struct proc_id id); /* pidfd when it still lives under that start time, else -ESRCH */
 
 #endif

@@ -565,6 +565,7 @@ int serve_main(int argc, char **argv)
 {
   static struct config config;
   struct err err = ERR_NONE;
+  proc_hide(); /* from here on there are secrets in it */
   if (config_read(&config, argc, argv, &err))
     return usage_error("%s", err.msg);
   enum log_level level = LOG_INFO;

@@ -125,6 +125,7 @@ static void become(uint32_t id)
 {
   if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, id, id, id) || syscall(SYS_setresuid, id, id, id))
     die("taking an identity", NULL);
+  proc_hide(); /* the memory is the daemon's until the exec */
 }
 
 static void become_root(const char *hostname)

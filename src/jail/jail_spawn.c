@@ -51,6 +51,7 @@ static void own_as(uint32_t uid)
     log_error("changing the user of a thread failed");
     abort();
   }
+  proc_hide();              /* the change of user may have undone it */
   syscall(SYS_setfsuid, 0); /* CLONE_INTO_CGROUP asks for access to the group */
 }
 

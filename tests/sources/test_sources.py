@@ -94,12 +94,14 @@ class Sources(unittest.TestCase):
 
     def fetch(self, image: str, runtime: Path = BUILD / "runtime", **settings: str) -> dict[str, Any]:
         settings.setdefault("insecure", "127.0.0.1:*")
+        path = settings.pop("path", os.environ["PATH"])
         done = subprocess.run(
             [BUILD / "tests-boxes" / "source_probe", self.top / "data", runtime, image]
             + [f"{k}={v}" for k, v in settings.items()],
             capture_output=True,
             check=False,
             timeout=400,
+            env=os.environ | {"PATH": path},
         )
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         told: dict[str, Any] = json.loads(done.stdout)
@@ -571,6 +573,56 @@ class Sources(unittest.TestCase):
         self.assertRegex(said["3"], "the kernel refuses it|sent descriptors")
         self.assertIn("protocol error", said["4"])
         self.assertIn("the planted program was run", said["5"])  # the program of this test does what it says
+
+    # ---- a fetch that was taken over ----
+
+    def taken_over(self, program: str) -> str:
+        """A search path on which the program that fetches is another one."""
+        place = Path(tempfile.mkdtemp(prefix="cloche-taken.", dir="/var/tmp"))  # /tmp is the fetch's own
+        self.addCleanup(shutil.rmtree, place)
+        place.chmod(0o755)
+        own = f"#!/bin/bash\nfor last; do :; done\nlayout=${{last#oci:}}; layout=${{layout%:image}}\n{program}\n"
+        (place / "skopeo").write_text(own)
+        (place / "skopeo").chmod(0o755)
+        return f"{place}:{os.environ['PATH']}"
+
+    def test_a_fetch_that_was_taken_over_finds_no_other_fetch(self) -> None:
+        """Both have the same user, so that nothing but their namespaces is between them."""
+        neighbour = subprocess.Popen(
+            ["setpriv", "--reuid=64991", "--regid=64991", "--clear-groups", "sleep", "300"],
+            env={"NEIGHBOUR": "the-secret-of-another-team"},
+        )
+        self.addCleanup(neighbour.wait)
+        self.addCleanup(neighbour.kill)
+        made = subprocess.run(["ipcmk", "-M", "4096", "-p", "0666"], capture_output=True, check=True)
+        self.addCleanup(subprocess.run, ["ipcrm", "-m", made.stdout.split()[-1].decode()], check=True)
+        said = self.bad(
+            f"{self.registry.host}/x",
+            path=self.taken_over(
+                "seen=$(cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c the-secret-of-another-team)\n"
+                f"kill -0 {neighbour.pid} 2>/dev/null && killed=yes || killed=no\n"
+                "shared=$(tail -n +2 /proc/sysvipc/shm | wc -l)\n"
+                'echo "level=fatal msg=\"seen $seen killed $killed shared $shared as $(id -u) pid $$\""; exit 1'
+            ),
+        )
+        self.assertIn("seen 0 killed no shared 0 as 64991 pid 1", said)
+
+    def test_what_a_fetch_left_is_neither_followed_nor_waited_for(self) -> None:
+        outside = Path(tempfile.mkdtemp(prefix="cloche-outside.", dir="/var/tmp"))
+        self.addCleanup(shutil.rmtree, outside)
+        (outside / "index.json").write_text('{"schemaVersion":2,"manifests":[]}')
+        for name, program in {
+            "pipe": "mkdir -p $layout /tmp/blobs/sha256; mkfifo $layout/index.json",
+            "link": f"mkdir -p /tmp/blobs/sha256; ln -s {outside} $layout",
+            "blob": "mkdir -p $layout /tmp/blobs/sha256; d=$(printf %064d 0); mkfifo /tmp/blobs/sha256/$d;"
+            ' echo \'{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json",'
+            '"size":2,"digest":"sha256:\'$d\'"}]}\' >$layout/index.json',
+        }.items():
+            with self.subTest(name):
+                began = time.monotonic()
+                said = self.bad(f"{self.registry.host}/{name}", path=self.taken_over(program), team=name)
+                self.assertLess(time.monotonic() - began, 30)
+                self.assertRegex(said, "plain file" if name != "blob" else "blob|missing|not there|no such")
 
     def test_an_image_with_more_layers_than_may_be_kept_apart_is_one(self) -> None:
         layers = [[Member(f"part-{n}", b"x"), Member(".wh.part-0")] for n in range(6)]

@@ -257,12 +257,12 @@ static void drop_rights(void)
 {
   struct rlimit none = {0, 0}, files = {PENDING_MAX + 32, PENDING_MAX + 32};
   setrlimit(RLIMIT_NPROC, &none);
-  setrlimit(RLIMIT_CORE, &none);
   setrlimit(RLIMIT_NOFILE, &files);
   setrlimit(RLIMIT_FSIZE, &none);
   if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) ||
       syscall(SYS_setresuid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _exit(1);
+  proc_hide(); /* its memory is a copy of the daemon's */
 }
 
 struct list {

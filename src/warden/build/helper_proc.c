@@ -49,21 +49,27 @@ static void place(int tree, const char *at)
     give_up("a directory could not be bound for the program that fetches");
 }
 
+/* Programs without rights all have one user. Each has its own namespaces of processes and of System V and POSIX
+ * objects, and a /proc of its own, so that none finds another: neither to trace it nor to end it, nor the files it has
+ * open. */
+#define CONFINED (CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
+
 static void wall_in(const struct helper_proc *c)
 {
-  if (c->work >= 0 || c->source >= 0) {
-    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
-      give_up("no mount namespace could be had for the program that fetches");
-    place(c->work, "/tmp");
-    place(c->source, c->source_at);
-  }
-  struct rlimit size = {c->file_max, c->file_max}, core = {0, 0};
+  bool private = c->uid || c->work >= 0 || c->source >= 0;
+  if (private && ((!c->uid && unshare(CLONE_NEWNS)) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)))
+    give_up("no mount namespace could be had for the program that fetches");
+  if (c->uid && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
+    give_up("no /proc could be had for the program that fetches");
+  place(c->work, "/tmp");
+  place(c->source, c->source_at);
+  struct rlimit size = {c->file_max, c->file_max};
   if (c->file_max)
     setrlimit(RLIMIT_FSIZE, &size);
-  setrlimit(RLIMIT_CORE, &core);
   if (c->uid && (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, c->uid, c->uid, c->uid) ||
                  syscall(SYS_setresuid, c->uid, c->uid, c->uid) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
     give_up("the program that fetches could not give up its rights");
+  proc_hide();                      /* the memory is a copy of the daemon's until the exec */
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* behind the change of user, which would clear it */
 }
 
@@ -241,7 +247,7 @@ int helper_proc_run(const struct helper_proc *params, struct err *err)
     return err_errno(err, "making a pipe");
   cleanup_fd int in = pair[0], out = pair[1];
   environment(env, c->work >= 0);
-  pid_t pid = fork();
+  pid_t pid = c->uid ? (pid_t)syscall(SYS_clone, CONFINED | SIGCHLD, 0, 0, 0, 0) : fork();
   if (pid == 0)
     child(c, input, out, env);
   if (pid < 0)

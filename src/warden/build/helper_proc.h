@@ -9,7 +9,7 @@
 
 struct helper_proc {
   const char *const *argv; /* argv[0] is searched for in the usual places */
-  uint32_t uid;            /* 0: stays root, sees everything */
+  uint32_t uid;            /* alone in namespaces of processes, mounts and IPC; 0: stays root, sees everything */
   int work;                /* directory it sees as /tmp and may write to, or -1 */
   int source;              /* directory or file it sees read-only as source_at, or -1 */
   const char *source_at;   /* a directory of the machine, or a file in work */

@@ -265,10 +265,12 @@ static int unpack(struct fetch *f, struct source_base *out, struct err *err)
 {
   char path[120];
   snprintf(path, sizeof(path), "%s/layout/index.json", f->own);
-  cleanup_fd int index = openat(f->work, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  /* The fetch made all of it: a link that leads out of the team's place, or a pipe that waits, could be there. */
+  cleanup_fd int index = path_open_beneath(f->work, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   cleanup_fd int blobs = openat(f->work, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (index < 0 || blobs < 0)
-    return err_errno(err, "opening the fetched image");
+  struct stat st;
+  if (index < 0 || blobs < 0 || fstat(index, &st) || !S_ISREG(st.st_mode))
+    return err_set(err, -EBADMSG, "the fetched image has no index.json that is a plain file, or no blobs");
   struct source_input in = {.what = UNPACK_IMAGE, .index = index, .blobs = blobs};
   return source_unpack(f->s, &in, out, err);
 }

@@ -116,7 +116,7 @@ static int give(struct session *x, const char *name, struct err *err)
   if (!strcmp(name, UNPACK_INDEX))
     fd = fcntl(x->in->index, F_DUPFD_CLOEXEC, 3);
   else if (x->in->blobs >= 0)
-    fd = openat(x->in->blobs, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    fd = openat(x->in->blobs, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* the fetch made it */
   struct stat st;
   if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
     return tell(x, &(char){UNPACK_HERE}, 1, fd, err);
