@@ -9,32 +9,76 @@
 #include "wire/sizes.h"
 #include <stdio.h>
 
+#define RETRY_MS     1000
+#define RETRY_MAX_MS 60000
+
 struct removal {
   uv_work_t work;
+  uv_timer_t timer; /* to the next try */
   struct warden *warden;
   struct jail jail;
-  char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
-  unsigned slot;
+  char team[UUID_SIZE], name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
+  unsigned slot, tries;
+  int result;
+  struct err err;
 };
 
 static void removal_work(uv_work_t *work)
 {
   struct removal *r = work->data;
-  struct err err = ERR_NONE;
-  if (r->jail.pidfd >= 0)
-    jail_kill(r->warden->instance, r->name, &r->jail, &err);
-  if (jail_remove(r->warden->instance, r->name, r->dir, &err))
-    log_warn("box %s: not reclaimed yet: %s", r->name, err.msg);
+  r->err = ERR_NONE;
+  jail_kill(r->warden->instance, r->name, &r->jail, NULL); /* what is over is not there to be killed */
+  r->result = jail_remove(r->warden->instance, r->name, r->dir, &r->err);
   jail_close(&r->jail);
   egress_forget(r->warden, r->slot);
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+  free(h->data);
+}
+
+static void removal_begin(struct removal *r);
+
+static void try_again(uv_timer_t *timer)
+{
+  removal_begin(timer->data);
+}
+
+/* Processes or mounts of it may be there: nobody else gets these ids. The next warden sweeps what this one leaves. */
+static void keep_back(struct removal *r)
+{
+  unsigned wait_ms = MIN((unsigned)RETRY_MS << MIN(r->tries, 6u), (unsigned)RETRY_MAX_MS);
+  if (!r->tries++) {
+    r->warden->kept_back++;
+    log_warn("box %s: not reclaimed, its id range %u stays in use until it is: %s", r->name, r->slot, r->err.msg);
+  }
+  uv_timer_start(&r->timer, try_again, wait_ms, 0);
 }
 
 static void removal_done(uv_work_t *work, int status)
 {
   struct removal *r = work->data;
-  slot_mark(r->warden, r->slot, false);
   r->warden->removals--;
-  free(r);
+  if (r->result && !r->warden->stopping) {
+    keep_back(r);
+    return;
+  }
+  if (!r->result) {
+    slot_mark(r->warden, r->slot, false);
+    if (r->tries)
+      log_info("box %s: reclaimed at try %u", r->name, r->tries + 1);
+  } else {
+    log_warn("box %s: not reclaimed: %s", r->name, r->err.msg);
+  }
+  r->warden->kept_back -= r->tries > 0;
+  uv_close((uv_handle_t *)&r->timer, timer_closed);
+}
+
+static void removal_begin(struct removal *r)
+{
+  r->warden->removals++;
+  worker_pool_queue(r->warden, r->team, &r->work, removal_work, removal_done);
 }
 
 void reclaim_jail(struct warden *w, const char *team, struct jail jail, const char *name, const char *dir,
@@ -44,9 +88,11 @@ void reclaim_jail(struct warden *w, const char *team, struct jail jail, const ch
   r->warden = w;
   r->jail = jail;
   r->slot = slot;
+  snprintf(r->team, sizeof(r->team), "%s", team);
   snprintf(r->name, sizeof(r->name), "%s", name);
   snprintf(r->dir, sizeof(r->dir), "%s", dir);
-  r->work.data = r;
-  w->removals++;
-  worker_pool_queue(w, team, &r->work, removal_work, removal_done);
+  r->work.data = r->timer.data = r;
+  uv_timer_init(w->loop, &r->timer);
+  uv_unref((uv_handle_t *)&r->timer);
+  removal_begin(r);
 }

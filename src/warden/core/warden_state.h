@@ -46,6 +46,7 @@ struct warden {
   size_t launches;    /* under way */
   size_t transitions; /* under way */
   size_t removals;    /* under way: jails and directories of ended boxes */
+  size_t kept_back;   /* jails that could not be removed yet, with their id ranges */
   bool refill;        /* the warm pools want maintenance when the loop has time */
 
   struct jail_criu criu;
