@@ -55,7 +55,8 @@ def begin(order: Order, archive: bytes) -> socket.socket:
     """An upload whose head is sent; its body is the caller's to send."""
     link = order.wire.call("GET", f"/templates/{order.template}/files/{hashlib.sha256(archive).hexdigest()}").json()
     stream = order.wire.open(60)
-    stream.sendall(f"PUT {path_of(link['url'])} HTTP/1.1\r\nHost: api\r\nContent-Length: {len(archive)}\r\n\r\n".encode())
+    head = f"PUT {path_of(link['url'])} HTTP/1.1\r\nHost: api\r\nContent-Length: {len(archive)}\r\n\r\n"
+    stream.sendall(head.encode())
     return stream
 
 
