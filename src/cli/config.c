@@ -92,8 +92,7 @@ static const struct setting settings[] = {
     {"pool", NUMBER(warden.pool), "4", 0, 1000, "warm boxes per template in use; 0 = none"},
     {"pool_crowd", NUMBER(warden.pool_crowd), "100", 0, 1000,
      "warm boxes beside those, as many as creates at once found none; half of them go with each calm minute; about 3 "
-     "MB "
-     "each"},
+     "MB each"},
     {"pool_calm_seconds", NUMBER(warden.pool_calm_s), "60", 1, 86400, "length of such a calm minute"},
     {"pool_spare_percent", NUMBER(warden.pool_spare), "2", 0, 50,
      "percent of the available memory for more warm boxes, pool_crowd at most, of the template requested last; created "
@@ -102,7 +101,7 @@ static const struct setting settings[] = {
      "boxes kept ready per template in use whose start command runs (restored and frozen) or whose Python differs from "
      "the ready-made templates' (loaded in each); 0 = none"},
     {"ready_pool_mb", NUMBER(warden.ready_pool_mb), "1024", 1, 1000000,
-     "memory of those boxes of all templates together"},
+     "memory of those boxes of all templates together; a template in use gets room from the least recently used one"},
     {"nets_ready", NUMBER(warden.nets_ready), "4", 0, 64,
      "namespaces with veth, ids and control groups created ahead for boxes that no warm box serves; 0 = none"},
     {"disks_ready", NUMBER(warden.disks_ready), "8", 0, 64, "empty disks created ahead, per size in use"},

@@ -147,6 +147,33 @@ static void restored_boxes_come_one_by_one_within_their_memory(void **state)
   assert_false(warm_may_restore(0, 1, 0, 10, 100)); /* a client waits for a restore */
 }
 
+static void the_least_recently_used_pool_gives_its_boxes_first(void **state)
+{
+  struct warm_holder v[] = {{.used_us = 30, .ready = 2, .one = 100},
+                            {.used_us = 10, .ready = 2, .one = 100},
+                            {.used_us = 20, .ready = 2, .one = 100}};
+  assert_true(warm_make_room(v, 3, 40, 100));
+  assert_int_equal(v[1].give, 1);
+  assert_int_equal(v[0].give + v[2].give, 0);
+  assert_true(warm_make_room(v, 3, 40, 250));
+  assert_int_equal(v[1].give, 2);
+  assert_int_equal(v[2].give, 1);
+  assert_int_equal(v[0].give, 0);
+  assert_true(warm_make_room(v, 3, 40, 0)); /* there is room */
+  assert_int_equal(v[0].give + v[1].give + v[2].give, 0);
+}
+
+static void no_pool_gives_a_box_to_one_that_was_used_before_it(void **state)
+{
+  struct warm_holder v[] = {{.used_us = 30, .ready = 2, .one = 100}, {.used_us = 10, .ready = 1, .one = 100}};
+  assert_true(warm_make_room(v, 2, 20, 100));
+  assert_int_equal(v[1].give, 1);
+  assert_false(warm_make_room(v, 2, 20, 101)); /* the other was used since */
+  assert_int_equal(v[0].give, 0);
+  assert_false(warm_make_room(v, 2, 10, 1)); /* nor to itself */
+  assert_int_equal(v[0].give + v[1].give, 0);
+}
+
 static void a_pool_is_low_below_half(void **state)
 {
   assert_true(warm_low((struct warm_counts){.ready = 1}, 4));
@@ -251,6 +278,8 @@ int main(void)
       cmocka_unit_test(two_boxes_are_made_at_a_time_until_the_pool_is_full),
       cmocka_unit_test(creates_that_found_nothing_come_before_the_pool),
       cmocka_unit_test(restored_boxes_come_one_by_one_within_their_memory),
+      cmocka_unit_test(the_least_recently_used_pool_gives_its_boxes_first),
+      cmocka_unit_test(no_pool_gives_a_box_to_one_that_was_used_before_it),
       cmocka_unit_test(a_pool_is_low_below_half),
       cmocka_unit_test(no_spare_box_is_made_while_somebody_asks),
       cmocka_unit_test(on_idle_processors_spare_boxes_are_made_in_a_spree),

@@ -66,6 +66,25 @@ bool warm_may_restore(size_t coming, size_t waiting, uint64_t held, uint64_t one
   return !waiting && !coming && held + one <= most;
 }
 
+/* The least recently used pool that still has a ready box to give. */
+static struct warm_holder *oldest(struct warm_holder *v, size_t n, int64_t used_us)
+{
+  struct warm_holder *found = NULL;
+  for (size_t i = 0; i < n; i++)
+    if (v[i].ready > v[i].give && v[i].one && v[i].used_us < used_us && (!found || v[i].used_us < found->used_us))
+      found = &v[i];
+  return found;
+}
+
+bool warm_make_room(struct warm_holder *v, size_t n, int64_t used_us, uint64_t lacking)
+{
+  for (size_t i = 0; i < n; i++)
+    v[i].give = 0;
+  for (struct warm_holder *h; lacking && (h = oldest(v, n, used_us)); h->give++)
+    lacking -= MIN(lacking, h->one);
+  return !lacking;
+}
+
 bool warm_low(struct warm_counts c, size_t wanted)
 {
   return 2 * (c.ready + c.coming) < wanted;

@@ -5,7 +5,8 @@
  * A pool keeps the usual number of its build. Creates that find it empty are counted while they are under way, and as
  * many as were under way at once are kept beside the usual number from then on, so that the same burst finds its boxes
  * the next time; with every calm period half of them go. The build that was asked for last has spare boxes beside, as
- * many as a small part of the available memory holds, made while nobody asks and the processors are idle. */
+ * many as a small part of the available memory holds, made while nobody asks and the processors are idle. Boxes that
+ * hold memory of their own have a limit for all pools together: a pool in use gets room from those used before it. */
 #ifndef CLOCHE_WARDEN_WARM_WARM_POLICY_H
 #define CLOCHE_WARDEN_WARM_WARM_POLICY_H
 
@@ -69,6 +70,16 @@ struct warm_counts {
 size_t warm_launches(struct warm_counts c, size_t wanted);
 /* One more box that holds memory: one at a time, none while a client waits for a restore, all within their memory. */
 bool warm_may_restore(size_t coming, size_t waiting, uint64_t held, uint64_t one, uint64_t most);
+/* Pools whose boxes hold memory share a limit. One that lacks `lacking` bytes of it gets them from pools that were used
+ * before it was, used_us, the least recently used first: `give` says how many of its ready boxes each ends. False: all
+ * of them together would not be enough. */
+struct warm_holder {
+  int64_t used_us;
+  size_t ready;
+  uint64_t one; /* bytes of one box */
+  size_t give;
+};
+bool warm_make_room(struct warm_holder *v, size_t n, int64_t used_us, uint64_t lacking);
 bool warm_low(struct warm_counts c, size_t wanted); /* less than half is there or on its way */
 
 struct spare_clock {

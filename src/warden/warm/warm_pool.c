@@ -280,10 +280,58 @@ static uint64_t memory_most(const struct warden *w)
   return (uint64_t)w->config->ready_pool_mb << 20;
 }
 
+static void drop_first(struct warm_pool *s)
+{
+  struct warm_box *p = s->ready;
+  s->ready = p->next;
+  s->n--;
+  warm_box_drop(p);
+}
+
+/* Ends ready boxes of pools that were used before used_us until `lacking` bytes are free; none unless that is enough,
+ * or `anyway`. */
+static void make_room(struct warden *w, int64_t used_us, uint64_t lacking, bool anyway)
+{
+  VEC(struct warm_holder) holders = {0};
+  VEC(struct warm_pool *) pools = {0};
+  void *value;
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
+    struct warm_pool *s = value;
+    if (!s->n || !holds_memory(s))
+      continue;
+    vec_push(&holders, ((struct warm_holder){.used_us = s->used_us, .ready = s->n, .one = bytes_of_one(s)}));
+    vec_push(&pools, s);
+  }
+  if (warm_make_room(holders.p, holders.n, used_us, lacking) || anyway)
+    for (size_t i = 0; i < holders.n; i++)
+      for (size_t k = 0; k < holders.p[i].give; k++)
+        drop_first(pools.p[i]);
+  vec_free(&holders);
+  vec_free(&pools);
+}
+
+static void evict_for(const struct warm_pool *s)
+{
+  uint64_t need = memory_held(s->warden) + bytes_of_one(s), most = memory_most(s->warden);
+  if (need > most)
+    make_room(s->warden, s->used_us, need - most, false);
+}
+
+/* What boxes hold is measured after they were made. */
+static void evict_surplus(struct warden *w)
+{
+  uint64_t held = memory_held(w), most = memory_most(w);
+  if (held > most)
+    make_room(w, INT64_MAX, held - most, true);
+}
+
 static bool may_hold(const struct warm_pool *s)
 {
   struct warden *w = s->warden;
   size_t waiting = is_restored(s) ? checkpoint_queue_waits(w) : 0;
+  if (!warm_may_restore(s->coming, waiting, 0, bytes_of_one(s), memory_most(w)) || memory_is_short())
+    return false;
+  evict_for(s);
   return warm_may_restore(s->coming, waiting, memory_held(w), bytes_of_one(s), memory_most(w));
 }
 
@@ -408,14 +456,6 @@ void warm_pool_miss_served(struct warden *w, struct build *b)
   w->refill = true;
 }
 
-static void drop_first(struct warm_pool *s)
-{
-  struct warm_box *p = s->ready;
-  s->ready = p->next;
-  s->n--;
-  warm_box_drop(p);
-}
-
 static void calm_down(struct warm_pool *s)
 {
   struct warden *w = s->warden;
@@ -470,6 +510,27 @@ static bool useless(struct warm_pool *s)
                                         .newer_most = w->config->zygotes_max});
 }
 
+static int latest_first(const void *a, const void *b)
+{
+  const struct warm_pool *x = *(struct warm_pool *const *)a, *y = *(struct warm_pool *const *)b;
+  return (x->used_us < y->used_us) - (x->used_us > y->used_us);
+}
+
+/* In the order of their last use, so that the latest gets its boxes first. */
+static void fill_all(struct warden *w)
+{
+  VEC(struct warm_pool *) pools = {0};
+  void *value;
+  for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);)
+    if (!((struct warm_pool *)value)->useless)
+      vec_push(&pools, value);
+  if (pools.n)
+    qsort(pools.p, pools.n, sizeof(*pools.p), latest_first);
+  for (size_t i = 0; i < pools.n; i++)
+    fill(pools.p[i]);
+  vec_free(&pools);
+}
+
 void warm_pool_maintain(struct warden *w)
 {
   void *value;
@@ -486,13 +547,12 @@ void warm_pool_maintain(struct warden *w)
       zygote_spare(s->build, false);
     calm_down(s);
     measure(s);
-    if (s->n && holds_memory(s) && memory_held(w) > memory_most(w))
-      drop_first(s);
     if (is_short || s->useless)
       empty(s);
-    else
-      fill(s);
   }
+  evict_surplus(w);
+  if (!is_short)
+    fill_all(w);
   zygotes_rest_spare(w);
   ns_pool_maintain(w, is_short);
 }

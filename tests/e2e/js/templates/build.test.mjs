@@ -224,12 +224,15 @@ test('packages of pip in a custom interpreter, from its first cell on', async ()
       (made) => interpreter.Sandbox.create(made, { timeoutMs: 60_000 }),
     )
   }
-  // Python of a team's template is loaded inside its boxes, unless private_zygotes is on. Whether one with everything
-  // loaded waits in the pool depends on the memory that all templates of this server share (ready_pool_mb); without one
-  // a first cell waits for a cold start of Python, and no longer.
-  const { text, took } = await firstCell(name, 'import js_pip_word; js_pip_word.WORD')
-  assert.equal(text, name)
-  assert.ok(took < 15_000, `the first cell came after ${took} ms`)
+  // Python of a team's template is loaded inside its boxes that wait in the pool, unless private_zygotes is on. However
+  // many templates share that pool, the one in use gets its place there: soon no first cell waits for a Python to load.
+  const seen = []
+  await until(async () => {
+    const { text, took } = await firstCell(name, 'import js_pip_word; js_pip_word.WORD')
+    assert.equal(text, name)
+    seen.push(took)
+    return took < 1500
+  }, 60_000).catch((error) => assert.fail(`${error.message}: first cells came after so many ms: ${seen}`))
 })
 
 test('a rebuild of the same takes the running server over, skipCache starts it anew', async () => {

@@ -56,11 +56,11 @@ def made_ahead(server: Server) -> set[str]:
     return {entry.name for entry in (server.data / "boxes").iterdir() if entry.name.startswith("ready-")}
 
 
-def serving(server: Server, name: str, word: str) -> Order:
+def serving(server: Server, name: str, word: str, command: str = TICKS) -> Order:
     return order(
         server.wire, name,
         run(f"echo -n {word} > /tmp/word"),
-        startCmd=TICKS, readyCmd="curl -sf http://127.0.0.1:8600/",
+        startCmd=command, readyCmd="curl -sf http://127.0.0.1:8600/",
     ).ready()  # fmt: skip
 
 
@@ -164,6 +164,24 @@ def test_a_limit_that_allows_none(server: Server, option: tuple[str, str]) -> No
         assert said(box)[1] == "one"
         box.kill()
     assert not made_ahead(server)
+
+
+def test_the_least_recently_used_template_makes_room(server: Server) -> None:
+    """Boxes of 40 MB and a Python each, in a limit that has room for three of them."""
+    server.start("--pool", "0", "--ready-pool-mb", "180")
+    holds = TICKS.replace("n = [0]", "import os; held = os.urandom(40 << 20); n = [0]")
+    first, second = (serving(server, fresh("room"), word, holds) for word in ("one", "two"))
+    heat(server, first)
+    of_first = made_ahead(server)
+    second.box().kill()
+    eventually(lambda: waiting(server) == 3 and len(made_ahead(server) & of_first) == 1)
+    warm = made_ahead(server) - of_first
+    boxes = [second.box() for _ in range(2)]
+    assert [said(box)[1] for box in boxes] == ["two", "two"]
+    assert warm <= made_ahead(server), "both were there before they were asked for"
+    for box in boxes:
+        box.kill()
+    eventually(lambda: waiting(server) == 3)
 
 
 def processes(server: Server) -> set[int]:
