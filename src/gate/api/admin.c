@@ -149,29 +149,12 @@ static void count_item(const struct warden_reply *reply, void *arg)
   jw_uint(w, wire_u64(reply->packet, W_COUNT, 0));
 }
 
-static void counts_done(const struct warden_reply *reply, void *arg)
-{
-  struct req *r = arg;
-  struct jw *w = r->state;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
-    return;
-  }
-  jw_close(w, '}');
-  api_json(r, 200, buf_str(w->b));
-}
-
 void admin_counts(struct req *r)
 {
-  struct jw *w = arena_alloc(r->arena, sizeof(*w));
-  *w = JW(&r->body);
-  buf_clear(&r->body);
-  jw_open(w, '{');
-  r->state = w;
+  api_items_begin(r, '{');
   cleanup_buf struct buf b = BUF_INIT(256);
   wire_begin(&b, WIRE_TEAM_LIST, 0, 0);
-  api_call_warden(r, &b, count_item, counts_done);
+  api_call_warden(r, &b, count_item, api_items_told);
 }
 
 /* Keys of any team: the same handlers, with the team from the path. */

@@ -45,11 +45,8 @@ struct str api_query(struct req *r, const char *name)
 
 void api_counted(struct req *r, const struct warden_reply *reply, const char *name)
 {
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   cleanup_buf struct buf b = BUF_INIT(256);
   struct jw w = JW(&b);
   jw_open(&w, '{');

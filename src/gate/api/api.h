@@ -110,6 +110,12 @@ struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, boo
 void api_warden_error(struct req *r, const struct warden_reply *reply); /* the same, with the warden's message */
 void api_warden_error_code(struct req *r, const struct warden_reply *reply, const char *code); /* with error_code */
 void api_too_fast(struct req *r, struct str message, uint64_t seconds); /* 429 with Retry-After */
+/* The call to the warden is over. True: it failed, and the client has the error. */
+bool api_refused(struct req *r, const struct warden_reply *reply);
+/* An answer that is written while items come: r->state is its writer, opened with '[' or '{'; api_items_told, given as
+ * on_reply, closes and sends it. */
+struct jw *api_items_begin(struct req *r, char open);
+void api_items_told(const struct warden_reply *reply, void *arg);
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 
 /* The warden's status out of its answer; answers 500 itself and returns false when there is none. */

@@ -174,3 +174,31 @@ void api_warden_error_code(struct req *r, const struct warden_reply *reply, cons
   else
     api_fail(r, &f, STR_FMT, STR_ARG(message));
 }
+
+bool api_refused(struct req *r, const struct warden_reply *reply)
+{
+  r->pending_call = 0;
+  if (reply->status)
+    api_warden_error(r, reply);
+  return reply->status != 0;
+}
+
+struct jw *api_items_begin(struct req *r, char open)
+{
+  struct jw *w = arena_alloc(r->arena, sizeof(*w));
+  *w = JW(&r->body);
+  buf_clear(&r->body);
+  jw_open(w, open);
+  r->state = w;
+  return w;
+}
+
+void api_items_told(const struct warden_reply *reply, void *arg)
+{
+  struct req *r = arg;
+  struct jw *w = r->state;
+  if (api_refused(r, reply))
+    return;
+  jw_close(w, w->b->p[0] == '[' ? ']' : '}');
+  api_json(r, 200, buf_str(w->b));
+}

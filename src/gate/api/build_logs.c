@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build_logs.c - a build's status and log. The log is a file that the warden hands over, and as long as a build liked
- * to make it, so reading it is bounded for everyone else: a turn of the gate's loop gives SLICE_US to one log, whoever
- * waits, and so many are read at once, a part of them for one team (wire/fair_queue.h). */
-#include "gate/api/api.h"
+/* build_logs.c - a build's status and log. The log is a file that the warden hands over, read in slices (log_scan.h).
+ */
+#include "gate/api/log_scan.h"
 #include "wire/buildlog.h"
-#include "wire/fair_queue.h"
 
 #define PAGE_MOST 100
-#define SLICE_US  1000
-#define LOGS      8
-#define LOGS_TEAM 4
 
 /* ---- records ---- */
 
@@ -94,10 +89,9 @@ struct pass {
   void *arg;
 };
 
-struct scan {
-  struct fair_queue_item place; /* first: fair_queue_next gives it */
+struct build_scan {
+  struct log_scan scan; /* first: see scan_of */
   struct req *r;
-  struct scan *next; /* among those that have their log */
   enum scan_kind { SCAN_STATUS, SCAN_LOG, SCAN_LOG_BACK } kind;
   struct buf request, reply;
   int fd;
@@ -110,47 +104,22 @@ struct scan {
   char step[16];
 };
 
-static struct fair_queue places = {.places = LOGS, .share = LOGS_TEAM};
-static struct scan *scans; /* whose turn it is, first */
-static uv_idle_t turns;
-
-static void scans_remove(struct scan *s)
+static struct build_scan *scan_of(struct log_scan *s)
 {
-  for (struct scan **at = &scans; *at; at = &(*at)->next)
-    if (*at == s) {
-      *at = s->next;
-      break;
-    }
-  if (!scans)
-    uv_idle_stop(&turns);
+  return (struct build_scan *)s;
 }
 
-static void scans_add(struct scan *s)
+static void close_log(struct log_scan *scan)
 {
-  struct scan **at = &scans;
-  while (*at)
-    at = &(*at)->next;
-  s->next = NULL;
-  *at = s;
-}
-
-static void scans_admit(void);
-
-/* Its log is not needed any more. */
-static void scan_over(struct scan *s)
-{
-  scans_remove(s);
+  struct build_scan *s = scan_of(scan);
   if (s->fd >= 0)
     close(steal_fd(&s->fd));
-  if (!fair_queue_cancel(&places, &s->place) && s->place.team)
-    fair_queue_done(&places, &s->place);
-  scans_admit();
 }
 
 static void scan_drop(struct req *r)
 {
-  struct scan *s = r->state;
-  scan_over(s);
+  struct build_scan *s = r->state;
+  log_scan_end(&s->scan);
   buf_free(&s->request);
   buf_free(&s->reply);
   buf_free(&s->lines);
@@ -158,7 +127,7 @@ static void scan_drop(struct req *r)
   free(s);
 }
 
-static void put_reason(struct scan *s, struct jw *w)
+static void put_reason(struct build_scan *s, struct jw *w)
 {
   jw_key(w, "reason");
   jw_open(w, '{');
@@ -173,12 +142,12 @@ static void put_reason(struct scan *s, struct jw *w)
   jw_close(w, '}');
 }
 
-static uint64_t state_of(const struct scan *s)
+static uint64_t state_of(const struct build_scan *s)
 {
   return MIN(wire_u64(buf_str(&s->reply), W_STATE, 0), (uint64_t)JOB_READY);
 }
 
-static void put_status(struct scan *s, struct jw *w)
+static void put_status(struct build_scan *s, struct jw *w)
 {
   static const char *const names[] = {"", "waiting", "building", "error", "ready"};
   jw_key(w, "templateID");
@@ -195,8 +164,9 @@ static void put_status(struct scan *s, struct jw *w)
     put_reason(s, w);
 }
 
-static void tell(struct scan *s)
+static void answer(struct log_scan *scan)
 {
+  struct build_scan *s = scan_of(scan);
   cleanup_buf struct buf b = BUF_INIT(16 << 20);
   struct jw w = JW(&b);
   jw_close(&s->page.w, ']');
@@ -215,7 +185,7 @@ static void tell(struct scan *s)
 }
 
 /* The newest before the cursor were counted: all but the last ones are skipped. */
-static void turn_back(struct scan *s)
+static void turn_back(struct build_scan *s)
 {
   struct page *p = &s->page;
   uint64_t n = s->count.n;
@@ -224,9 +194,10 @@ static void turn_back(struct scan *s)
   p->left = MIN(p->left, n);
 }
 
-/* A piece of the log; false: nothing is left to read. */
-static bool step(struct scan *s)
+/* A piece of the log. */
+static bool step(struct log_scan *scan)
 {
+  struct build_scan *s = scan_of(scan);
   if (s->fd < 0 || s->pass == ARRAY_LEN(s->passes) || !s->passes[s->pass].take)
     return false;
   const struct pass *pass = &s->passes[s->pass];
@@ -239,34 +210,15 @@ static bool step(struct scan *s)
   return true;
 }
 
-/* One of them for a while, then the gate's other work. */
-static void turn(uv_idle_t *idle)
-{
-  struct scan *s = scans;
-  int64_t until_us = clock_mono_us() + SLICE_US;
-  bool more;
-  do
-    more = step(s);
-  while (more && clock_mono_us() < until_us);
-  if (more) {
-    scans_remove(s);
-    scans_add(s);
-    uv_idle_start(&turns, turn);
-    return;
-  }
-  scan_over(s);
-  tell(s); /* last: an answer may be the end of the request, and of s */
-}
-
 /* The state was told before the log is read here, so the last lines are never missed. */
 static void told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  struct scan *s = r->state;
+  struct build_scan *s = r->state;
   r->pending_call = 0;
   s->fd = reply->fd;
   if (reply->status) {
-    scan_over(s);
+    log_scan_end(&s->scan);
     if (reply->status == -ENOENT && s->kind == SCAN_STATUS)
       api_error(r, 400, STR_FMT, STR_ARG(wire_get(reply->packet, W_MESSAGE)));
     else
@@ -278,30 +230,32 @@ static void told(const struct warden_reply *reply, void *arg)
     wire_copyz(reply->packet, W_STEP, s->step, sizeof(s->step));
     s->passes[1] = (struct pass){page_take, &s->warnings};
   }
-  scans_add(s);
-  uv_idle_start(&turns, turn);
+  log_scan_read(&s->scan);
 }
 
-static void scans_admit(void)
+static void request(struct log_scan *scan)
 {
-  for (struct scan *s; (s = (struct scan *)fair_queue_next(&places));)
-    api_call_warden(s->r, &s->request, NULL, told);
+  struct build_scan *s = scan_of(scan);
+  api_call_warden(s->r, &s->request, NULL, told);
 }
+
+static const struct log_scan_ops build_log_ops = {request, step, close_log, answer};
+static struct log_scans scans = LOG_SCANS_INIT(&build_log_ops);
 
 static void scan_begin(struct req *r, const struct page *p, enum scan_kind kind)
 {
   cleanup_buf struct buf b = BUF_INIT(4096);
   if (!build_call_about(r, &b, WIRE_BUILD_GET))
     return;
-  struct scan *s = xcalloc(1, sizeof(*s));
-  *s = (struct scan){.r = r,
-                     .kind = kind,
-                     .fd = -1,
-                     .page = *p,
-                     .request = BUF_INIT(8192),
-                     .reply = BUF_INIT(WIRE_MAX),
-                     .lines = BUF_INIT(8 << 20),
-                     .warning_lines = BUF_INIT(4 << 20)};
+  struct build_scan *s = xcalloc(1, sizeof(*s));
+  *s = (struct build_scan){.r = r,
+                           .kind = kind,
+                           .fd = -1,
+                           .page = *p,
+                           .request = BUF_INIT(8192),
+                           .reply = BUF_INIT(WIRE_MAX),
+                           .lines = BUF_INIT(8 << 20),
+                           .warning_lines = BUF_INIT(4 << 20)};
   buf_adds(&s->request, buf_str(&b));
   s->warnings = (struct page){.level = LOG_WARN, .step = s->step, .left = PAGE_MOST};
   s->page.w = JW(&s->lines);
@@ -314,10 +268,7 @@ static void scan_begin(struct req *r, const struct page *p, enum scan_kind kind)
   s->passes[kind == SCAN_LOG_BACK] = (struct pass){page_take, &s->page};
   r->state = s;
   r->drop = scan_drop;
-  if (!turns.loop)
-    uv_idle_init(r->gate->loop, &turns);
-  fair_queue_push(&places, str_of(r->team.id), &s->place);
-  scans_admit();
+  log_scan_begin(&scans, &s->scan, r);
 }
 
 /* ---- requests ---- */

@@ -39,11 +39,8 @@ static void put_requested(struct req *r, struct jw *w, struct str packet)
 
 static void tell_requested(const struct warden_reply *reply, struct req *r, void (*more)(struct req *r, struct jw *w))
 {
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   jw_open(&w, '{');

@@ -81,19 +81,6 @@ static void key_item(const struct warden_reply *reply, void *arg)
   put_key(r->state, reply->packet, NULL);
 }
 
-static void keys_done(const struct warden_reply *reply, void *arg)
-{
-  struct req *r = arg;
-  struct jw *w = r->state;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
-    return;
-  }
-  jw_close(w, ']');
-  api_json(r, 200, buf_str(w->b));
-}
-
 static void begin(struct req *r, struct buf *b, enum wire_type type)
 {
   wire_begin(b, type, 0, 0);
@@ -102,14 +89,10 @@ static void begin(struct req *r, struct buf *b, enum wire_type type)
 
 void key_list(struct req *r)
 {
-  struct jw *w = arena_alloc(r->arena, sizeof(*w));
-  *w = JW(&r->body);
-  buf_clear(&r->body);
-  jw_open(w, '[');
-  r->state = w;
+  api_items_begin(r, '[');
   cleanup_buf struct buf b = BUF_INIT(1024);
   begin(r, &b, WIRE_KEY_LIST);
-  api_call_warden(r, &b, key_item, keys_done);
+  api_call_warden(r, &b, key_item, api_items_told);
 }
 
 static bool want_name(struct req *r, struct str *name)
@@ -124,11 +107,8 @@ static bool want_name(struct req *r, struct str *name)
 static void key_created(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
   put_key(&w, reply->packet, r->state);
@@ -152,18 +132,11 @@ void key_create(struct req *r)
   api_call_warden(r, &b, NULL, key_created);
 }
 
-static void done(struct req *r, const struct warden_reply *reply, int status)
-{
-  r->pending_call = 0;
-  if (reply->status)
-    api_warden_error(r, reply);
-  else
-    api_empty(r, status);
-}
-
 static void key_renamed(const struct warden_reply *reply, void *arg)
 {
-  done(arg, reply, 200);
+  struct req *r = arg;
+  if (!api_refused(r, reply))
+    api_empty(r, 200);
 }
 
 void key_rename(struct req *r)
@@ -180,7 +153,9 @@ void key_rename(struct req *r)
 
 static void key_deleted(const struct warden_reply *reply, void *arg)
 {
-  done(arg, reply, 204);
+  struct req *r = arg;
+  if (!api_refused(r, reply))
+    api_empty(r, 204);
 }
 
 void key_delete(struct req *r)

@@ -164,11 +164,8 @@ static void list_done(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct listing *l = r->state;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   if (l->rows.n)
     qsort(l->rows.p, l->rows.n, sizeof(*l->rows.p), row_order);
   for (size_t i = 0; l->ascending && i < l->rows.n / 2; i++) {

@@ -4,12 +4,10 @@
  * no entry is left out.
  *
  * The box's root may write there what is most work to read, so that work is bounded for everyone else. No more is read
- * than the server lets a ring hold; lines are looked at from the requested end and only until enough are
- * found; a turn of the gate's loop gives SLICE_US to one ring, whoever waits; and so many rings are in memory at once,
- * a part of them for one team (wire/fair_queue.h). */
-#include "gate/api/api.h"
+ * than the server lets a ring hold; lines are looked at from the requested end and only until enough are found; and
+ * rings are in memory and looked at as log_scan.h says. */
 #include "gate/api/log_entry.h"
-#include "wire/fair_queue.h"
+#include "gate/api/log_scan.h"
 #include "wire/logring.h"
 
 #include <stdio.h>
@@ -17,9 +15,6 @@
 #define LOGS_READ  ((size_t)8 << 20)
 #define LOGS_LIMIT 1000
 #define OUT_MOST   ((size_t)8 << 20) /* of an answer; what is beyond is left for the next request */
-#define SLICE_US   1000
-#define RINGS      8
-#define RINGS_TEAM 4
 #define SEARCH_MAX 256
 #define WINDOW_US  ((int64_t)7 * 24 * 3600 * 1000000)
 
@@ -30,7 +25,7 @@ struct log_query {
   int64_t from_us, to_us;
   int level; /* at least */
   struct str search;
-  struct scan *scan;
+  struct ring_scan *scan;
 };
 
 /* ---- reading the ring ---- */
@@ -43,25 +38,23 @@ static bool matches(const struct log_query *w, const struct log_entry *e)
 
 /* ---- rings being looked at ---- */
 
-struct scan {
-  struct fair_queue_item place; /* first: fair_queue_next gives it */
+struct ring_scan {
+  struct log_scan scan; /* first: see scan_of */
   struct req *r;
-  struct scan *next; /* among those that have their ring */
-  struct buf ring;   /* rest is what was not looked at yet */
+  struct buf ring; /* rest is what was not looked at yet */
   struct str rest;
   struct buf logs, entries; /* the answer's parts so far */
   struct jw lw, ew;
   uint64_t taken;
 };
 
-static struct fair_queue places = {.places = RINGS, .share = RINGS_TEAM};
-static struct scan *scans; /* whose turn it is, first */
-static uv_idle_t turns;
-
-static void turn(uv_idle_t *idle);
+static struct ring_scan *scan_of(struct log_scan *s)
+{
+  return (struct ring_scan *)s;
+}
 
 /* The last line, or the first. */
-static struct str next_line(struct scan *s)
+static struct str next_line(struct ring_scan *s)
 {
   const struct log_query *log_query = s->r->state;
   struct str line;
@@ -76,7 +69,7 @@ static struct str next_line(struct scan *s)
   return line;
 }
 
-static void take_line(struct scan *s, struct str line)
+static void take_line(struct ring_scan *s, struct str line)
 {
   const struct log_query *log_query = s->r->state;
   cleanup_arena struct arena arena = ARENA_INIT((size_t)64 * LOG_LINE_MOST);
@@ -89,14 +82,23 @@ static void take_line(struct scan *s, struct str line)
   log_entry_put(&s->ew, &e);
 }
 
-static bool has_more(const struct scan *s)
+static bool has_more(const struct ring_scan *s)
 {
   const struct log_query *log_query = s->r->state;
   return s->rest.n && s->taken < log_query->limit && s->logs.n + s->entries.n < OUT_MOST;
 }
 
-static void tell(struct scan *s)
+static bool step(struct log_scan *scan)
 {
+  struct ring_scan *s = scan_of(scan);
+  if (has_more(s))
+    take_line(s, next_line(s));
+  return has_more(s);
+}
+
+static void answer(struct log_scan *scan)
+{
+  struct ring_scan *s = scan_of(scan);
   const struct log_query *log_query = s->r->state;
   jw_close(&s->lw, ']');
   jw_close(&s->ew, ']');
@@ -118,76 +120,31 @@ static void tell(struct scan *s)
   buf_free(&s->entries);
 }
 
-static void scans_remove(struct scan *s)
+static void drop_ring(struct log_scan *s)
 {
-  for (struct scan **at = &scans; *at; at = &(*at)->next)
-    if (*at == s) {
-      *at = s->next;
-      break;
-    }
-  if (!scans)
-    uv_idle_stop(&turns);
-}
-
-static void scans_add(struct scan *s)
-{
-  struct scan **at = &scans;
-  while (*at)
-    at = &(*at)->next;
-  s->next = NULL;
-  *at = s;
-}
-
-static void scans_admit(void);
-
-/* Its ring is not needed any more. */
-static void scan_over(struct scan *s)
-{
-  scans_remove(s);
-  buf_free(&s->ring);
-  if (!fair_queue_cancel(&places, &s->place) && s->place.team)
-    fair_queue_done(&places, &s->place);
-  scans_admit();
-}
-
-/* One of them for a while, then the gate's other work. */
-static void turn(uv_idle_t *idle)
-{
-  struct scan *s = scans;
-  int64_t until_us = clock_mono_us() + SLICE_US;
-  while (has_more(s) && clock_mono_us() < until_us)
-    take_line(s, next_line(s));
-  if (has_more(s)) {
-    scans_remove(s);
-    scans_add(s);
-    uv_idle_start(&turns, turn);
-    return;
-  }
-  scan_over(s);
-  tell(s); /* last: an answer may be the end of the request, and of s */
+  buf_free(&scan_of(s)->ring);
 }
 
 static void got_ring(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  struct scan *s = ((struct log_query *)r->state)->scan;
+  struct ring_scan *s = ((struct log_query *)r->state)->scan;
   cleanup_fd int fd = reply->fd;
   r->pending_call = 0;
   if (reply->status) {
-    scan_over(s);
+    log_scan_end(&s->scan);
     sandbox_refused(r, reply);
     return;
   }
   if (fd >= 0)
     logring_read(fd, MIN(LOGS_READ, r->gate->config->log_bytes), &s->ring);
   s->rest = buf_str(&s->ring);
-  scans_add(s);
-  uv_idle_start(&turns, turn);
+  log_scan_read(&s->scan);
 }
 
-static void request_more(struct scan *s)
+static void request(struct log_scan *s)
 {
-  struct req *r = s->r;
+  struct req *r = scan_of(s)->r;
   const struct log_query *log_query = r->state;
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_LOG, 0, 0);
@@ -196,16 +153,13 @@ static void request_more(struct scan *s)
   api_call_warden(r, &b, NULL, got_ring);
 }
 
-static void scans_admit(void)
-{
-  for (struct scan *s; (s = (struct scan *)fair_queue_next(&places));)
-    request_more(s);
-}
+static const struct log_scan_ops ring_ops = {request, step, drop_ring, answer};
+static struct log_scans scans = LOG_SCANS_INIT(&ring_ops);
 
 static void scan_drop(struct req *r)
 {
-  struct scan *s = ((struct log_query *)r->state)->scan;
-  scan_over(s);
+  struct ring_scan *s = ((struct log_query *)r->state)->scan;
+  log_scan_end(&s->scan);
   buf_free(&s->logs);
   buf_free(&s->entries);
   free(s);
@@ -217,8 +171,8 @@ static void request_ring(struct req *r, struct log_query *w)
 {
   if (!api_box_id(r, &w->id))
     return;
-  struct scan *s = xcalloc(1, sizeof(*s));
-  *s = (struct scan){
+  struct ring_scan *s = xcalloc(1, sizeof(*s));
+  *s = (struct ring_scan){
       .r = r, .ring = BUF_INIT(LOGS_READ), .logs = BUF_INIT(4 * OUT_MOST), .entries = BUF_INIT(4 * OUT_MOST)};
   s->lw = JW(&s->logs);
   s->ew = JW(&s->entries);
@@ -227,10 +181,7 @@ static void request_ring(struct req *r, struct log_query *w)
   w->scan = s;
   r->state = w;
   r->drop = scan_drop;
-  if (!turns.loop)
-    uv_idle_init(r->gate->loop, &turns);
-  fair_queue_push(&places, str_of(r->team.id), &s->place);
-  scans_admit();
+  log_scan_begin(&scans, &s->scan, r);
 }
 
 static bool want_ms(struct req *r, const char *name, int64_t *us)

@@ -172,11 +172,7 @@ void sandbox_metrics_many(struct req *r)
     api_error(r, 400, "'sandbox_ids' must name 1 to %d sandboxes, joined by commas", BATCH_MAX);
     return;
   }
-  struct jw *w = arena_alloc(r->arena, sizeof(*w));
-  *w = JW(&r->body);
-  buf_clear(&r->body);
-  r->state = w;
-  jw_open(w, '{');
+  struct jw *w = api_items_begin(r, '{');
   jw_key(w, "sandboxes");
   jw_open(w, '{');
   cleanup_buf struct buf b = BUF_INIT(16384);

@@ -104,11 +104,8 @@ void rows_told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct rows *l = r->state;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   cleanup_buf struct buf b = BUF_INIT((size_t)64 << 20), token = BUF_INIT(256);
   struct jw w = JW(&b);
   rows_put(r, &w, l, &token);

@@ -136,14 +136,6 @@ void template_list_default(struct req *r)
 
 /* ---- one ---- */
 
-static bool refused(struct req *r, const struct warden_reply *reply)
-{
-  r->pending_call = 0;
-  if (reply->status)
-    api_warden_error(r, reply);
-  return reply->status != 0;
-}
-
 static void call_about(struct req *r, enum wire_type type, warden_reply_fn on_item, warden_reply_fn on_reply)
 {
   cleanup_buf struct buf b = BUF_INIT(8192);
@@ -151,16 +143,6 @@ static void call_about(struct req *r, enum wire_type type, warden_reply_fn on_it
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put(&b, W_REF, r->id);
   api_call_warden(r, &b, on_item, on_reply);
-}
-
-static struct jw *array_begin(struct req *r)
-{
-  struct jw *w = arena_alloc(r->arena, sizeof(*w));
-  *w = JW(&r->body);
-  buf_clear(&r->body);
-  jw_open(w, '[');
-  r->state = w;
-  return w;
 }
 
 static void put_build(struct req *r, struct jw *w, struct str p)
@@ -191,7 +173,7 @@ static void template_told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct rows *builds = r->state;
-  if (refused(r, reply))
+  if (api_refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT((size_t)16 << 20), token = BUF_INIT(256);
   struct jw w = JW(&b);
@@ -218,7 +200,7 @@ void template_get(struct req *r)
 static void changed_v2(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, reply))
+  if (api_refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT(8192);
   struct jw w = JW(&b);
@@ -232,7 +214,7 @@ static void changed_v2(const struct warden_reply *reply, void *arg)
 static void changed(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!refused(r, reply))
+  if (!api_refused(r, reply))
     api_json(r, 200, STR("null"));
 }
 
@@ -265,7 +247,7 @@ void template_update_v2(struct req *r)
 static void deleted(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (!refused(r, reply))
+  if (!api_refused(r, reply))
     api_empty(r, 204);
 }
 
@@ -289,20 +271,10 @@ static void tag_item(const struct warden_reply *reply, void *arg)
   jw_close(w, '}');
 }
 
-static void tags_told(const struct warden_reply *reply, void *arg)
-{
-  struct req *r = arg;
-  struct jw *w = r->state;
-  if (refused(r, reply))
-    return;
-  jw_close(w, ']');
-  api_json(r, 200, buf_str(w->b));
-}
-
 void template_tags(struct req *r)
 {
-  array_begin(r);
-  call_about(r, WIRE_TEMPLATE_TAGS, tag_item, tags_told);
+  api_items_begin(r, '[');
+  call_about(r, WIRE_TEMPLATE_TAGS, tag_item, api_items_told);
 }
 
 /* `name` and `tags` of the body as the warden takes them. Answers 400 itself. */
@@ -330,7 +302,7 @@ static bool put_tags(struct req *r, struct buf *b, const char *name)
 static void tagged(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  if (refused(r, reply))
+  if (api_refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
@@ -366,11 +338,8 @@ void template_untag(struct req *r)
 static void alias_found(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   if (!str_is(wire_get(reply->packet, W_TEAM), r->team.id)) {
     api_error(r, 403, "template '" STR_FMT "' belongs to another team", STR_ARG(r->id));
     return;

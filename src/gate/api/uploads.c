@@ -21,11 +21,8 @@ static bool hash_good(struct str s)
 static void found(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  r->pending_call = 0;
-  if (reply->status) {
-    api_warden_error(r, reply);
+  if (api_refused(r, reply))
     return;
-  }
   struct str host = http_header(http_x_head(r->x), "host");
   cleanup_buf struct buf b = BUF_INIT(8192);
   struct jw w = JW(&b);
