@@ -212,22 +212,39 @@ static struct launch *launch_new(struct warden *w, const char *name, unsigned sl
   return h;
 }
 
+static struct launch *launch_new_warm(struct warden *w, struct warm_pool *s, unsigned slot,
+                                      void (*done)(struct launch *))
+{
+  char name[32] = "ready-";
+  random_id(name + 6, 16);
+  struct launch *h = launch_new(w, name, slot, done);
+  h->warm_pool = s;
+  return h;
+}
+
+/* What its jail is made of. `runtime` outlives the launch. */
+static void launch_spec(struct launch *h, struct build *build, const char *runtime, unsigned flags, struct str allow,
+                        struct str deny)
+{
+  struct box_spec spec = {.build = build,
+                          .runtime = runtime,
+                          .name = h->name,
+                          .dir = h->dir,
+                          .slot = h->slot,
+                          .flags = flags,
+                          .allow = allow,
+                          .deny = deny};
+  box_jail_spec(h->warden, &spec, &h->arena, &h->spec, &h->net);
+  h->spec.owner = zygote_owner(h->warden, build);
+}
+
 static void launch_begin(struct launch *h, struct build *build, unsigned flags, struct str allow, struct str deny)
 {
   struct warden *w = h->warden;
   /* A copy of one box is not worth a loaded Python of its own. */
   struct zygote *z = w->config->zygotes && build->row.kind == BUILD_PLAIN ? zygote_of(w, build) : NULL;
-  struct box_spec box_spec = {.build = build,
-                              .runtime = w->runtime,
-                              .name = h->name,
-                              .dir = h->dir,
-                              .slot = h->slot,
-                              .flags = flags,
-                              .allow = allow,
-                              .deny = deny};
-  box_jail_spec(w, &box_spec, &h->arena, &h->spec, &h->net);
+  launch_spec(h, build, w->runtime, flags, allow, deny);
   h->zygote = zygote_ready(z) ? z : NULL;
-  h->spec.owner = zygote_owner(w, build);
   h->spec.keep_dir = h->again;
   worker_pool_queue(w, h->box ? h->box->row.team : "", &h->work, launch_work, launch_done);
 }
@@ -235,10 +252,7 @@ static void launch_begin(struct launch *h, struct build *build, unsigned flags, 
 void launch_warm(struct warden *w, struct build *build, struct warm_pool *s, unsigned slot,
                  void (*done)(struct launch *))
 {
-  char name[32] = "ready-";
-  random_id(name + 6, 16);
-  struct launch *h = launch_new(w, name, slot, done);
-  h->warm_pool = s;
+  struct launch *h = launch_new_warm(w, s, slot, done);
   boot_field(&h->boot, BOOT_TEMPLATE, str_of(build->row.config));
   boot_field(&h->boot, BOOT_WAIT, STR_NONE);
   launch_begin(h, build, BOX_INTERNET, STR_NONE, STR_NONE);
@@ -355,16 +369,7 @@ static void restore_begin(struct launch *h, struct build *build, const char *run
 {
   snprintf(h->runtime, sizeof(h->runtime), "%s", runtime);
   h->transient = build->row.kind == BUILD_FORK;
-  struct box_spec box_spec = {.build = build,
-                              .runtime = h->runtime,
-                              .name = h->name,
-                              .dir = h->dir,
-                              .slot = h->slot,
-                              .flags = flags,
-                              .allow = allow,
-                              .deny = deny};
-  box_jail_spec(h->warden, &box_spec, &h->arena, &h->spec, &h->net);
-  h->spec.owner = zygote_owner(h->warden, build);
+  launch_spec(h, build, h->runtime, flags, allow, deny);
   h->checkpoint_job.act = restore_work;
   h->checkpoint_job.done = restore_done;
   checkpoint_queue_add(h->warden,
@@ -385,10 +390,7 @@ void launch_restore(struct box *b, const char *checkpoint, const char *was, void
 void launch_restore_warm(struct warden *w, struct build *build, struct warm_pool *s, unsigned slot,
                          void (*done)(struct launch *))
 {
-  char name[32] = "ready-";
-  random_id(name + 6, 16);
-  struct launch *h = launch_new(w, name, slot, done);
-  h->warm_pool = s;
+  struct launch *h = launch_new_warm(w, s, slot, done);
   snprintf(h->checkpoint, sizeof(h->checkpoint), "%s", build->row.checkpoint);
   restore_begin(h, build, build->row.runtime, BOX_INTERNET, STR_NONE, STR_NONE);
 }
