@@ -99,3 +99,17 @@ def environment(way: str) -> dict[str, str]:
         for name in ("NO_PROXY", "no_proxy"):
             variables[name] = f"{variables.get(name, '')},.{DOMAIN}"
     return variables
+
+
+def report(suite: str, cases: dict[str, str | None]) -> int:
+    """Tells what failed and how many passed; the JUnit report goes to $TEST_REPORT. Returns the exit status."""
+    failed = {name: why for name, why in cases.items() if why is not None}
+    if "TEST_REPORT" in os.environ:
+        command = [str(HERE.parents[2] / "scripts/junit"), "write", os.environ["TEST_REPORT"], suite]
+        subprocess.run(command, input=json.dumps(cases), text=True, check=True)
+    if failed:
+        print("\nfailing:")
+    for name, why in failed.items():
+        print(f"FAIL  {name}: {why.splitlines()[-1][:300]}")
+    print(f"{suite}: {len(cases) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed or not cases else 0
