@@ -6,7 +6,7 @@
 #   report_ok NAME
 #   report_bad NAME [REASON]    the reason may have many lines
 #   report_skipped NAME WHY     neither passed nor failed
-#   report_end                  closes the report, prints "SUITE: N passed, N failed"; true when none failed and one passed
+#   report_end                  closes the report and counts; true when none failed and one passed
 # A script that ends before report_end leaves a report that can't be read, which counts as a failure.
 report_passed=0 report_failed=0 report_file=/dev/null report_suite=
 

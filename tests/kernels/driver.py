@@ -8,6 +8,7 @@ as the agent does: messages first, pipes at `drain` and at `done`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -154,7 +155,7 @@ class Kernel:
             os.chdir(self.cwd)
             os.set_inheritable(3, True)
 
-        return subprocess.Popen(argv, env=env, preexec_fn=prepare, close_fds=False)  # noqa: PLW1509
+        return subprocess.Popen(argv, env=env, preexec_fn=prepare, close_fds=False)
 
     # -- the protocol -------------------------------------------------------------------------
 
@@ -303,8 +304,6 @@ class Kernel:
                 self.process.kill()
         self.process.wait(10)
         for read, _ in self.pipes:
-            try:
+            with contextlib.suppress(OSError):
                 os.close(read)
-            except OSError:
-                pass
         self.pipes = []

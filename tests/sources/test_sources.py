@@ -513,7 +513,7 @@ class Sources(unittest.TestCase):
         st = (below / "usr/lib").stat()
         self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid), (0o711, 5), "a directory nobody named keeps its marks")
         for place in map(Path, told["layers"]):
-            self.assertEqual([p for p in place.rglob("planted")] + list(place.glob("usr/lib/cloche/agent")), [])
+            self.assertEqual(list(place.rglob("planted")) + list(place.glob("usr/lib/cloche/agent")), [])
 
     # ---- an image that is its own unpacker ----
 

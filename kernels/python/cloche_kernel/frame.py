@@ -11,8 +11,8 @@ import math
 import sys
 from typing import Any
 
-from .publisher import Encoded
 from .plain import moment_text
+from .publisher import Encoded
 
 DEEPEST = 50
 

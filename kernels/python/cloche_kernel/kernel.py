@@ -18,8 +18,8 @@ import traceback
 from types import FrameType
 from typing import Any
 
-from . import reseed, staleness, streams
 from . import loop as loops
+from . import reseed, staleness, streams
 from . import shell as shells
 from .publisher import Publisher, complain
 from .wire import Wire, dumps

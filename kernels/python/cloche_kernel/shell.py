@@ -90,7 +90,7 @@ class Hook(DisplayHook):
             kept.pop(number, None)
 
 
-class Publisher(DisplayPublisher):
+class CellDisplay(DisplayPublisher):
     """display() and friends. Updates of earlier output have no place in a stream of results."""
 
     def publish(self, data: Any, metadata: Any = None, *_args: Any, update: bool = False, **_rest: Any) -> None:
@@ -315,7 +315,7 @@ def build(publisher: Publisher) -> Shell:
     config.Completer.use_jedi = False
     Shell.publisher = publisher
     with _in_memory():
-        shell = Shell.instance(config=config, displayhook_class=Hook, display_pub_class=Publisher)
+        shell = Shell.instance(config=config, displayhook_class=Hook, display_pub_class=CellDisplay)
     shell.user_ns["_dh"][:] = [os.getcwd()]
     shell._has_own_transformers()
     builtins.input = _refuse_input  # type: ignore[assignment]

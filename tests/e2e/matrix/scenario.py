@@ -525,7 +525,7 @@ def perform(run: Callable[[], None]) -> tuple[str, str]:
         run()
     except Absent as reason:
         return "absent", str(reason)
-    except BaseException as error:  # noqa: BLE001 - whatever a client raises is the finding
+    except BaseException as error:
         traceback.print_exc()
         return "FAIL", f"{type(error).__name__}: {error}"
     finally:

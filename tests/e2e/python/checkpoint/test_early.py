@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_a_box_killed_on_its_way_to_sleep_leaves_nothing(server: Server, delay: 
         time.sleep(delay)  # the moment inside the pause is what is tried
         assert server.wire.call("DELETE", f"/sandboxes/{box.id}").status == 204
         asking.join()
-        eventually(lambda: not below(server.data, f"*{box.id}*"), state=lambda: below(server.data, f"*{box.id}*"))
+        left = partial(below, server.data, f"*{box.id}*")
+        eventually(lambda left=left: not left(), state=left)
 
 
 @pytest.mark.timeout(600)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -114,7 +114,10 @@ def test_the_start_command_begins_anew(wire: Wire) -> None:
         readyCmd=e2b.wait_for_port(8200).get_cmd(),
     ).ready()  # fmt: skip
     with child_of(wire, name) as source:
-        served: Callable[[RawBox], str] = lambda box: box.port(8200, path="/begun").text
+
+        def served(box: RawBox) -> str:
+            return box.port(8200, path="/begun").text
+
         before = served(source).count("begun")
         assert before >= 1
         cold = taken(source, memory=False)["snapshotID"]

@@ -151,7 +151,8 @@ def test_an_allowed_name_server_is_asked_itself_and_another_gives_no_answer(serv
     with server.box(network={"allow_out": [ONE], "deny_out": [ALL]}) as box:
         for asked in [RESOLVER, FAR, "$(sed -n 's/^nameserver //p' /etc/resolv.conf)"]:
             code, told = run(box, f"python3 -c '{LOOK_UP}' {asked} example.com")
-            assert code != 0 and told == ""
+            assert code != 0
+            assert told == ""
         assert run(box, "getent ahostsv4 www.example.com")[0] != 0
         assert reached(box, ONE) == {ONE}
 

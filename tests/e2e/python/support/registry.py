@@ -12,12 +12,12 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+from support.waiting import eventually
+
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tests" / "sources"))
 from auth_servers import Account, PasswordProxy, TokenServer  # noqa: E402
 from oci import Layout, Member, layer  # noqa: E402
-
-from support.waiting import eventually
 
 __all__ = ["Account", "PasswordProxy", "Member", "Registry", "TokenServer", "small_image"]
 
