@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -195,10 +196,8 @@ def shot_between(own: Server, key: str, *, with_gates: bool) -> tuple[str, list[
         name, answers = f"{key}-{attempt}", []
 
         def create(name: str = name, answers: list[Answer] = answers) -> None:
-            try:
+            with contextlib.suppress(OSError):  # its gate was killed
                 answers.append(ask(own.wire, name, {"templateID": "base", "timeout": 100}))
-            except OSError:
-                pass  # its gate was killed
 
         (warden,) = own.wardens()
         gates = gates_of(own)
@@ -211,7 +210,7 @@ def shot_between(own: Server, key: str, *, with_gates: bool) -> tuple[str, list[
         hit = reserved(own, name)
         eventually(lambda old=warden: own.wardens() not in ([], [old]))
         if with_gates:
-            eventually(lambda: len(gates_of(own)) == len(gates))
+            eventually(lambda old=gates: len(gates_of(own)) == len(old))
         if hit:
             thread.join()
             return name, answers

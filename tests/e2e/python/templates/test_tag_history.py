@@ -54,14 +54,16 @@ def read(wire: Wire, template: str, rest: str) -> dict:
 
 def test_a_tag_that_moved_has_several_assignments(wire: Wire, tagged: Tagged) -> None:
     told = read(wire, tagged.id, "stable/assignments")
-    assert set(told) == {"data", "nextCursor"} and told["nextCursor"] is None
+    assert set(told) == {"data", "nextCursor"}
+    assert told["nextCursor"] is None
     builds = [tagged.first.build, tagged.second.build, tagged.first.build]
     assert [one["buildId"] for one in told["data"]] == builds
     times = [one["assignedAt"] for one in told["data"]]
     assert times == sorted(times, reverse=True)
     for one in told["data"]:
         keys = {"assignmentId", "buildId", "assignedAt", "buildCreatedAt", "buildFinishedAt"}
-        assert set(one) == keys and all(one.values())
+        assert set(one) == keys
+        assert all(one.values())
         uuid.UUID(one["assignmentId"])
     assert len({one["assignmentId"] for one in told["data"]}) == 3
 
@@ -86,7 +88,8 @@ def test_groups_are_sorted_searched_and_paged(wire: Wire, tagged: Tagged) -> Non
     told = read(wire, tagged.id, "groups")
     assert told["nextCursor"] is None
     by_time = [group["tag"] for group in told["tags"]]
-    assert by_time[0] == "stable" and by_time.index("v2") < by_time.index("v1")
+    assert by_time[0] == "stable"
+    assert by_time.index("v2") < by_time.index("v1")
     assert all(set(group) == {"tag", "assignments", "hasMore"} for group in told["tags"])
     names = sorted(by_time)
     for sort, expected in (
@@ -101,7 +104,8 @@ def test_groups_are_sorted_searched_and_paged(wire: Wire, tagged: Tagged) -> Non
             seen += [group["tag"] for group in page["tags"]]
             cursor = page["nextCursor"]
         if sort.startswith("latest"):  # tags of one build may have the same time
-            assert sorted(seen) == names and (seen[0] == "stable") == (sort == "latest_desc")
+            assert sorted(seen) == names
+            assert (seen[0] == "stable") == (sort == "latest_desc")
         else:
             assert seen == expected
     (group,) = read(wire, tagged.id, "groups?search=tab&assignmentLimit=2")["tags"]
@@ -121,7 +125,8 @@ def test_groups_are_sorted_searched_and_paged(wire: Wire, tagged: Tagged) -> Non
 )  # fmt: skip
 def test_what_is_outside_is_refused(wire: Wire, tagged: Tagged, rest: str) -> None:
     got = wire.call("GET", f"/templates/{tagged.id}/tags/{rest}")
-    assert got.status == 400 and got.json()["code"] == 400, got.text
+    assert got.status == 400, got.text
+    assert got.json()["code"] == 400, got.text
 
 
 def test_a_cursor_of_another_order_is_refused(wire: Wire, tagged: Tagged) -> None:
@@ -153,15 +158,18 @@ def test_the_generated_client_reads_all_of_it(tagged: Tagged) -> None:
     assert get_templates_template_id_tags_count.sync(tagged.id, client=client).total >= 3
     assert get_templates_template_id_tags_exists.sync(tagged.id, client=client, tag="V1").exists
     groups = get_templates_template_id_tags_groups.sync(tagged.id, client=client)
-    assert groups.tags[0].tag == "stable" and groups.next_cursor is None
+    assert groups.tags[0].tag == "stable"
+    assert groups.next_cursor is None
     assert len(groups.tags[0].assignments) == 3
     page = get_templates_template_id_tags_tag_assignments.sync(
         tagged.id, "stable", client=client, limit=1
     )
-    assert str(page.data[0].build_id) == tagged.first.build and page.next_cursor
+    assert str(page.data[0].build_id) == tagged.first.build
+    assert page.next_cursor
     assert {tag.tag for tag in get_templates_template_id_tags.sync(tagged.id, client=client)} >= {"v1"}
     one = get_templates_template_id.sync(tagged.id, client=client)
-    assert one.template_id == tagged.id and len(one.builds) == 2
+    assert one.template_id == tagged.id
+    assert len(one.builds) == 2
     assert {t.template_id for t in get_templates.sync(client=client)} >= {tagged.id}
     assert get_v2_templates.sync_detailed(client=client).parsed
     assert {name for t in get_default_templates.sync(client=client) for name in t.aliases} >= {"base"}
