@@ -61,4 +61,5 @@ def test_no_process_of_the_server_leaves_a_core_or_can_be_traced_by_its_user(ten
         if user_of(pid) != 0 and Path(f"/proc/{pid}/mem").stat().st_uid != 0:
             traced.append((name, user_of(pid)))
     box.kill()
-    assert dumps == [] and traced == [], (dumps, traced)
+    assert dumps == [], (dumps, traced)
+    assert traced == [], (dumps, traced)
