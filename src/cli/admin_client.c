@@ -22,9 +22,14 @@ static void take_data(struct line *l, int *argc, char **argv)
 
 int admin_open(struct line *l, int *argc, char **argv, struct err *err)
 {
+  take_data(l, argc, argv);
+  return admin_reopen(l, err);
+}
+
+int admin_reopen(struct line *l, struct err *err)
+{
   struct sockaddr_un a = {.sun_family = AF_UNIX};
   l->fd = -1;
-  take_data(l, argc, argv);
   if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock", l->data) >= sizeof(a.sun_path))
     return err_set(err, -ENAMETOOLONG, "data directory %s: the path is too long", l->data);
   l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

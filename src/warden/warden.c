@@ -25,6 +25,7 @@
 #include "warden/core/warden_state.h"
 #include "warden/warm/nursery_request.h"
 #include "warden/core/egress.h"
+#include "warden/core/event_keep.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/core/host_limits.h"
 #include "warden/core/worker_pool.h"
@@ -375,6 +376,7 @@ static void housekeep(uv_timer_t *t)
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   box_create_once_forget(w);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
+  events_keep(w);
   builder_expire(w);
   run_gc(w);
   checkpoints_clear_heaps(w);

@@ -86,6 +86,9 @@ enum wire_type {
   WIRE_FILE_CLOSE, /* W_TEAM W_NAME W_ID W_TO W_SIGNATURE W_COUNT (bytes): keep it; without W_COUNT: drop it */
   WIRE_SIGNED_FIND, /* W_NAME ("path:operation:user:") W_REF (":expiry" or "") W_SIGNATURE, or W_TOKEN_HASH -> W_ID of
                      * the box whose token made it, or has that hash */
+  /* W_TEAM [W_ID] W_COUNT (at most) W_OFFSET W_MODE (1: oldest first) W_FLAGS (EVENT_BITs, 0 = all)
+   * [W_AFTER: only later ones, in the order of insertion] -> items of W_EVENT, then W_AFTER; -ENOENT: no such box */
+  WIRE_EVENT_LIST,
   WIRE_BOX_VOUCH, /* W_ID W_CLIENT [W_TOKEN]: with the box's token the client is remembered; without: was it? -EACCES */
 
   /* of the host's root user (cloche template ...) */
@@ -170,6 +173,9 @@ enum wire_tag {
   W_HEALTHY = 97,         /* 1: only if the box's agent answers */
   W_IDEMPOTENCY_KEY = 98, /* of a create: the client's name for it */
   W_FINGERPRINT = 99,     /* SHA-256 of all that has an effect in such a create */
+  W_EVENT = 120,          /* a lifecycle event as the REST API tells it, JSON */
+  W_AFTER = 121,          /* the number of an event in the order of insertion */
+  W_OFFSET = 122,
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -212,6 +218,7 @@ struct wire_status {
   uint64_t running, paused, starting, removals, launches_total, launches_failed, resumes_total, pauses_total,
       ends_total;
   uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
+  uint64_t events_total;                                    /* lifecycle events recorded */
 };
 
 /* When a create passed each mark, in microseconds of the monotonic clock, which all processes share. */

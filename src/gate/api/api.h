@@ -199,6 +199,8 @@ void unsupported_access_tokens(struct req *r);
 void snapshot_create(struct req *r);
 void snapshot_list(struct req *r);
 void sandbox_fork(struct req *r);
+void event_list(struct req *r);
+void event_list_sandbox(struct req *r);
 void team_list(struct req *r);
 void key_list(struct req *r);
 void key_create(struct req *r);

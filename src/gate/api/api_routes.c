@@ -77,6 +77,8 @@ static const struct route_entry routes[] = {
     {"DELETE", "secrets/{id}", unsupported_secrets, BODY_IGNORED, "use secrets"},
     {"POST", "access-tokens", unsupported_access_tokens, BODY_IGNORED, "use access tokens"},
     {"DELETE", "access-tokens/{id}", unsupported_access_tokens, BODY_IGNORED, "use access tokens"},
+    {"GET", "events/sandboxes", event_list, 0, "list events"},
+    {"GET", "events/sandboxes/{id}", event_list_sandbox, 0, "list the events of the sandbox"},
     {"GET", "teams", team_list, 0, "list teams"},
     {"GET", "api-keys", key_list, 0, "list API keys"},
     {"POST", "api-keys", key_create, BODY_REQUIRED, "create API key"},

@@ -40,6 +40,7 @@ static void put_warden(struct buf *b, const struct wire_status *s)
       {"pauses_total", "counter", "Sandboxes paused.", s->pauses_total},
       {"resumes_total", "counter", "Sandboxes resumed.", s->resumes_total},
       {"ends_total", "counter", "Sandboxes that ended.", s->ends_total},
+      {"events_total", "counter", "Lifecycle events recorded.", s->events_total},
       {"removals", "gauge", "Ended sandboxes being reclaimed.", s->removals},
       {"checkpoint_ready", "gauge", "1: paused sandboxes go to disk; 0: they stay in memory (tier frozen).",
        s->checkpoint_ready},

@@ -5,11 +5,15 @@
 #include "warden/core/warden_state.h"
 #include "wire/wire.h"
 
+#define METADATA_MAX ((size_t)128 << 10) /* as JSON: an event must fit into a packet, beside what else it says */
+
 static int record(struct warden *w, const struct row_box *row, enum event_type type, struct event_data d,
                   struct err *err)
 {
   cleanup_buf struct buf data = BUF_INIT(2 * WIRE_MAX);
   d.metadata = event_metadata(str_of(row->config));
+  if (d.metadata.n > METADATA_MAX)
+    d.metadata = STR_NONE;
   event_data_json(&data, &d);
   if (buf_failed(&data))
     return err_set(err, buf_failed(&data), "the event of sandbox %s is too large", row->id);

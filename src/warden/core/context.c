@@ -3,6 +3,7 @@
 #include "warden/core/context.h"
 
 #include "warden/core/warden_state.h"
+#include "warden/db/event.h"
 
 const struct warden_config *warden_config(const struct warden *w)
 {
@@ -64,4 +65,5 @@ void warden_counters(const struct warden *w, struct wire_status *out)
   out->pauses_total = w->pauses_total;
   out->ends_total = w->ends_total;
   out->checkpoint_ready = w->checkpoints_on;
+  out->events_total = event_count(w->store);
 }

@@ -53,6 +53,8 @@ struct warden_config {
   unsigned idempotency_wait_s;                 /* how long one that a dead warden left over may still be answered */
   unsigned team_idempotency_max;               /* keys kept for one team */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
+  unsigned events_days;                        /* how long lifecycle events are kept */
+  uint64_t events_max;                         /* and how many of them at most */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
   unsigned team_memory_mb;                     /* of the running boxes of such a team together; 0 = no limit */

@@ -9,36 +9,6 @@
 #define VERSION  "v2"
 #define CATEGORY "lifecycle"
 
-/* The labels are deprecated and older than the names; a checkpoint never had one. */
-static const struct {
-  const char *name, *label;
-} types[EVENT_TYPES_END] = {
-    [EVENT_CREATED] = {"sandbox.lifecycle.created", "create"},
-    [EVENT_UPDATED] = {"sandbox.lifecycle.updated", "update"},
-    [EVENT_PAUSED] = {"sandbox.lifecycle.paused", "pause"},
-    [EVENT_RESUMED] = {"sandbox.lifecycle.resumed", "resume"},
-    [EVENT_CHECKPOINTED] = {"sandbox.lifecycle.checkpointed", ""},
-    [EVENT_KILLED] = {"sandbox.lifecycle.killed", "kill"},
-};
-
-static bool type_valid(enum event_type type)
-{
-  return type >= EVENT_CREATED && type < EVENT_TYPES_END;
-}
-
-const char *event_type_name(enum event_type type)
-{
-  return type_valid(type) ? types[type].name : "";
-}
-
-enum event_type event_type_of(struct str name)
-{
-  for (enum event_type t = EVENT_CREATED; t < EVENT_TYPES_END; t++)
-    if (str_is(name, types[t].name))
-      return t;
-  return 0;
-}
-
 /* ---- data ---- */
 
 /* The length of the JSON string at the beginning, quotes included; 0 = there is none. */
@@ -231,13 +201,13 @@ struct event event_of(const struct row_box *row, enum event_type type, int64_t a
 
 static void put_head(struct jw *w, const struct event *e, const char *category, const char *label)
 {
-  bool labelled = type_valid(e->type) && types[e->type].label[0];
+  const char *word = event_type_label(e->type);
   put_key(w, "id", e->id);
   put_key(w, "version", VERSION);
   put_key(w, "type", event_type_name(e->type));
   put_time(w, "timestamp", e->at_us);
-  put_key(w, category, labelled ? CATEGORY : "");
-  put_key(w, label, labelled ? types[e->type].label : "");
+  put_key(w, category, word[0] ? CATEGORY : "");
+  put_key(w, label, word);
 }
 
 void event_rest_json(struct buf *out, const struct event *e)

@@ -8,25 +8,7 @@
 #define CLOCHE_WARDEN_DB_EVENT_H
 
 #include "warden/db/store.h"
-
-/* The numbers are in the database. */
-enum event_type {
-  EVENT_CREATED = 1,
-  EVENT_UPDATED,
-  EVENT_PAUSED,
-  EVENT_RESUMED,
-  EVENT_CHECKPOINTED,
-  EVENT_KILLED,
-  EVENT_TYPES_END,
-};
-#define EVENT_BIT(type) (1u << (type))
-#define EVENT_BITS_ALL  (EVENT_BIT(EVENT_TYPES_END) - EVENT_BIT(EVENT_CREATED))
-#define EVENT_NAMES_TEXT                                                                                               \
-  "sandbox.lifecycle.created, sandbox.lifecycle.updated, sandbox.lifecycle.paused, sandbox.lifecycle.resumed, "        \
-  "sandbox.lifecycle.checkpointed, sandbox.lifecycle.killed"
-
-const char *event_type_name(enum event_type type); /* sandbox.lifecycle.created, ... */
-enum event_type event_type_of(struct str name);    /* 0: none of the six */
+#include "wire/event_type.h"
 
 struct event {
   int64_t seq; /* order of insertion; set by event_record */

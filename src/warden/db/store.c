@@ -5,6 +5,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#define BUSY_MS 5000 /* longest wait for another connection's write */
+/* A commit writes to the page cache and no further. */
+#define COMMITS "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"
+
 /* Migrations: entry i brings a database from version i to i + 1. Never edit one that was released; add another. */
 static const char *const migrations[] = {
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
@@ -142,12 +146,8 @@ int store_open(const char *path, struct store **out, struct err *err)
               ? sql_err(s, err, "open")
               : 0;
   if (!r)
-    sqlite3_busy_timeout(s->db, 5000);
-  r = r ? r
-        : sql_run(
-              s,
-              "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON",
-              err);
+    sqlite3_busy_timeout(s->db, BUSY_MS);
+  r = r ? r : sql_run(s, "PRAGMA journal_mode=WAL; " COMMITS "; PRAGMA foreign_keys=ON", err);
   r = r ? r : migrate(s, err);
   if (r)
     store_close(s);
@@ -169,19 +169,28 @@ void store_close(struct store *s)
   free(s);
 }
 
+static int open_other(const struct store *s, int flags, const char *how, struct store **out, struct err *err)
+{
+  struct store *other = xcalloc(1, sizeof(*other));
+  other->path = xstrdup(s->path);
+  int r = sqlite3_open_v2(s->path, &other->db, flags | SQLITE_OPEN_NOMUTEX, NULL) ? sql_err(other, err, "open") : 0;
+  if (!r)
+    sqlite3_busy_timeout(other->db, BUSY_MS);
+  r = r ? r : sql_run(other, how, err);
+  if (r)
+    store_close(other);
+  *out = r ? NULL : other;
+  return r;
+}
+
 int store_open_reader(const struct store *s, struct store **out, struct err *err)
 {
-  struct store *reader = xcalloc(1, sizeof(*reader));
-  reader->path = xstrdup(s->path);
-  int r = sqlite3_open_v2(s->path, &reader->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL)
-              ? sql_err(reader, err, "open")
-              : 0;
-  if (r)
-    store_close(reader);
-  else
-    sqlite3_busy_timeout(reader->db, 5000);
-  *out = r ? NULL : reader;
-  return r;
+  return open_other(s, SQLITE_OPEN_READONLY, "", out, err);
+}
+
+int store_open_writer(const struct store *s, struct store **out, struct err *err)
+{
+  return open_other(s, SQLITE_OPEN_READWRITE, COMMITS, out, err);
 }
 
 int store_checkpoint(struct store *s)

@@ -18,8 +18,10 @@ int store_harden(struct store *s);     /* what was committed survives a power cu
  * the outermost one counts. */
 int store_begin(struct store *s, struct err *err);
 int store_end(struct store *s, int r, struct err *err); /* returns r, or the failure of the commit */
-/* Another connection that only reads: for a thread of its own. store_close closes it. */
+/* Another connection, for a thread of its own: one that only reads; one that writes now and then, a little at a time,
+ * because the loop waits for it. store_close closes them. */
 int store_open_reader(const struct store *s, struct store **out, struct err *err);
+int store_open_writer(const struct store *s, struct store **out, struct err *err);
 
 /* A small value by name: instance, secret, ... -ENOENT when absent. */
 int store_meta_get(struct store *s, const char *name, struct buf *out);

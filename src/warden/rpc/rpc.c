@@ -29,6 +29,7 @@ static const struct handler {
     {WIRE_BOX_USAGE, BY_KEY, handle_box_usage},
     {WIRE_BOX_FORK, BY_KEY, handle_box_fork},
     {WIRE_USAGE_LATEST, BY_KEY, handle_usage_latest},
+    {WIRE_EVENT_LIST, BY_KEY, handle_event_list},
     {WIRE_SNAPSHOT, BY_KEY, handle_snapshot},
     {WIRE_SNAPSHOT_LIST, BY_KEY, handle_snapshot_list},
     {WIRE_TEMPLATE_LIST, BY_KEY, handle_template_list},

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event_keep.c - see event_keep.h. */
+#include "warden/core/event_keep.h"
+
+#include "warden/core/warden_state.h"
+#include "warden/core/worker_pool.h"
+#include "warden/db/event.h"
+#include <poll.h>
+
+#define SLICE    250     /* rows; the store is locked for a few milliseconds */
+#define PAUSE_MS 5       /* between slices, for whoever waits to write */
+#define TURN_US  1000000 /* of one call */
+#define DAY_US   86400000000LL
+
+struct event_keep {
+  uv_work_t work;
+  struct warden *warden;
+  int64_t before_us;
+  uint64_t rows;
+};
+
+static void trim(uv_work_t *work)
+{
+  struct event_keep *k = work->data;
+  struct store *writer;
+  struct err err = ERR_NONE;
+  int64_t until_us = clock_mono_us() + TURN_US;
+  if (store_open_writer(k->warden->store, &writer, &err)) {
+    log_warn("old events stay: %s", err.msg);
+    return;
+  }
+  while (events_trim(writer, k->before_us, k->rows, SLICE) == SLICE && clock_mono_us() < until_us)
+    poll(NULL, 0, PAUSE_MS);
+  store_close(writer);
+}
+
+static void trimmed(uv_work_t *work, int status)
+{
+  free(work->data);
+}
+
+void events_keep(struct warden *w)
+{
+  struct event_keep *k = xcalloc(1, sizeof(*k));
+  k->work.data = k;
+  k->warden = w;
+  k->before_us = clock_wall_us() - (int64_t)w->config->events_days * DAY_US;
+  k->rows = w->config->events_max;
+  worker_pool_queue(w, "", &k->work, trim, trimmed);
+}
