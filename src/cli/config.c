@@ -142,6 +142,8 @@ static const struct setting settings[] = {
      "longest wait for the agent of a new or restored box; a box whose agent is silent is killed; 10 s more where its "
      "template waits "
      "for a command"},
+    {"team_metrics_hours", TIMES(warden.team_metrics_s, 3600), "168", 1, 87600,
+     "how long is kept how many boxes each team had running and started (a row per 30 s in which it had any)"},
     {"keep_ended_hours", TIMES(warden.keep_ended_s, 3600), "168", 0, 87600,
      "how long the cause of a box's end is remembered"},
     {"idempotency_seconds", NUMBER(warden.idempotency_s), "86400", 1, 31536000,

@@ -30,6 +30,7 @@
 #include "warden/core/host_limits.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
+#include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -309,6 +310,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
 static void sample(uv_timer_t *t)
 {
   box_sample_all(t->data);
+  team_meter_tick(t->data);
   box_compress_idle(t->data);
 }
 
@@ -375,6 +377,7 @@ static void housekeep(uv_timer_t *t)
   catalog_flush(w->catalog);
   store_forget_ended(w->store, clock_wall_us() - (int64_t)w->config->keep_ended_s * 1000000);
   box_create_once_forget(w);
+  team_meter_forget(w);
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
   events_keep(w);
   builder_expire(w);

@@ -62,6 +62,7 @@ enum wire_type {
   WIRE_TAG_DELETE,      /* W_TEAM W_REF W_TAG (joined by commas) */
   WIRE_TEAM_LIST,       /* -> items */
   WIRE_TEAM_PUT,        /* W_NAME [W_TEAM] [limits] -> team: a new one, or a change */
+  WIRE_TEAM_USAGE,      /* W_TEAM W_FROM W_TO -> items of W_CREATED W_TO (its length, us) W_COUNT (running) W_SPAWNS */
   WIRE_TEAM_KILL,       /* W_TEAM -> W_COUNT: every box of the team ends */
   WIRE_KEY_CREATE,      /* W_TEAM W_NAME W_KEYHASH W_MASK -> key */
   WIRE_KEY_LIST,        /* W_TEAM -> items */

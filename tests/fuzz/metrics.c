@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned i = 0; i <= s.fill; i++) {
       now += s.fill * 1000000ll;
       reading.wall_us = now;
-      usage_add(&u, now, s.cpu_usec + i, &reading);
+      usage_add(&u, now, 1000000, s.cpu_usec + i, &reading);
     }
     check(&u);
   }

@@ -261,7 +261,7 @@ void metrics_request(struct http_x *x, struct agent *a UNUSED)
     jw_uint(&w, rows[i].value);
   }
   jw_key(&w, "cpu_used_pct");
-  jw_double(&w, cpu, 2);
+  jw_double(&w, cpu, 6);
   jw_close(&w, '}');
   http_x_handle(x, &answer_no_ops, NULL);
   answer_json(x, 200, true, buf_str(&body));

@@ -202,6 +202,8 @@ void sandbox_fork(struct req *r);
 void event_list(struct req *r);
 void event_list_sandbox(struct req *r);
 void team_list(struct req *r);
+void team_metrics(struct req *r);
+void team_metrics_max(struct req *r);
 void key_list(struct req *r);
 void key_create(struct req *r);
 void key_rename(struct req *r);

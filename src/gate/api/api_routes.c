@@ -80,6 +80,8 @@ static const struct route_entry routes[] = {
     {"GET", "events/sandboxes", event_list, 0, "list events"},
     {"GET", "events/sandboxes/{id}", event_list_sandbox, 0, "list the events of the sandbox"},
     {"GET", "teams", team_list, 0, "list teams"},
+    {"GET", "teams/{id}/metrics", team_metrics, 0, "read team metrics"},
+    {"GET", "teams/{id}/metrics/max", team_metrics_max, 0, "read team metrics"},
     {"GET", "api-keys", key_list, 0, "list API keys"},
     {"POST", "api-keys", key_create, BODY_REQUIRED, "create API key"},
     {"PATCH", "api-keys/{id}", key_rename, BODY_REQUIRED, "rename API key"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_metrics.c - what sandboxes used: GET /sandboxes/{id}/metrics and GET /sandboxes/metrics. Samples that are
  * nearer to each other than the asked range needs are joined into one. */
-#include "gate/api/api.h"
+#include "gate/api/metrics_range.h"
 
 #define BATCH_MAX 100
 
@@ -34,7 +34,7 @@ static void put_sample(struct jw *w, const struct wire_sample *s)
   jw_key(w, "cpuCount");
   jw_uint(w, s->cpus);
   jw_key(w, "cpuUsedPct");
-  jw_double(w, s->cpu_pct, 2);
+  jw_double(w, s->cpu_pct, 6); /* an idle box uses microseconds of a second */
   for (size_t i = 0; i < ARRAY_LEN(bytes); i++) {
     jw_key(w, bytes[i].name);
     jw_uint(w, bytes[i].value);
@@ -52,18 +52,6 @@ static bool sample_of(const struct warden_reply *reply, struct wire_sample *s)
 }
 
 /* ---- one sandbox ---- */
-
-/* Seconds of a bucket for a range of so many seconds. */
-static int64_t bucket_width(int64_t range)
-{
-  static const struct {
-    int64_t below, width;
-  } steps[] = {{3600, 5}, {6 * 3600, 30}, {12 * 3600, 60}, {24 * 3600, 120}, {7 * 24 * 3600, 300}};
-  for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-    if (range < steps[i].below)
-      return steps[i].width;
-  return 900;
-}
 
 static void flush_bucket(struct metrics *m)
 {
@@ -103,29 +91,14 @@ static void samples_done(const struct warden_reply *reply, void *arg)
   api_json(r, 200, buf_str(m->w.b));
 }
 
-static bool unix_seconds(struct req *r, const char *name, int64_t *out)
-{
-  struct str text = api_query(r, name);
-  if (!text.n || (!str_i64(text, out) && *out >= 0 && *out <= INT64_MAX / 1000000))
-    return true;
-  api_error(r, 400, "'%s' must be whole unix seconds, not '" STR_FMT "'", name, STR_ARG(str_sub(text, 0, 100)));
-  return false;
-}
-
 void sandbox_metrics(struct req *r)
 {
-  int64_t start = -1, end = -1;
+  struct metrics_range range;
   struct str id;
-  if (!unix_seconds(r, "start", &start) || !unix_seconds(r, "end", &end) || !api_box_id(r, &id))
+  if (!metrics_range(r, &range) || !api_box_id(r, &id))
     return;
-  if (start >= 0 && end >= 0 && start > end) {
-    api_error(r, 400, "'start' (%lld) is after 'end' (%lld)", (long long)start, (long long)end);
-    return;
-  }
-  int64_t now = clock_wall_us() / 1000000, from = MAX(start, (int64_t)0), to = end >= 0 ? end : now + 1;
   struct metrics *m = arena_alloc(r->arena, sizeof(*m));
-  *m = (struct metrics){
-      .w = JW(&r->body), .bucket = -1, .width_us = (start >= 0 ? bucket_width(MIN(to, now) - from) : 5) * 1000000};
+  *m = (struct metrics){.w = JW(&r->body), .bucket = -1, .width_us = range.bucket_s * 1000000};
   buf_clear(&r->body);
   jw_open(&m->w, '[');
   r->state = m;
@@ -133,8 +106,8 @@ void sandbox_metrics(struct req *r)
   wire_begin(&b, WIRE_BOX_USAGE, 0, 0);
   wire_put(&b, W_ID, id);
   wire_putz(&b, W_TEAM, r->team.id);
-  wire_put_u64(&b, W_FROM, (uint64_t)from * 1000000);
-  wire_put_u64(&b, W_TO, (uint64_t)to * 1000000);
+  wire_put_u64(&b, W_FROM, (uint64_t)range.from_s * 1000000);
+  wire_put_u64(&b, W_TO, (uint64_t)range.to_s * 1000000);
   api_call_warden(r, &b, sample_item, samples_done);
 }
 

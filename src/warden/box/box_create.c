@@ -79,6 +79,7 @@ int box_launched(struct launch *launch, box_put_fn put)
   box_watch(b);
   box_set_timer(b);
   catalog_spawned(w->catalog, b->template, b->row.started_us);
+  quota_started(b);
   reply_waiting(b, 0, NULL);
   nursery_listen(b);
   return 0;

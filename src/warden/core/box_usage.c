@@ -15,16 +15,17 @@ static void join_pairs(struct usage *u)
   u->step_us *= 2;
 }
 
-bool usage_add(struct usage *u, int64_t mono_us, uint64_t cpu_usec, const struct wire_sample *reading)
+bool usage_add(struct usage *u, int64_t mono_us, int64_t age_us, uint64_t cpu_usec, const struct wire_sample *reading)
 {
   if (!u->step_us)
     u->step_us = USAGE_STEP_US;
   if (u->n && mono_us - u->read_at_us < u->step_us - USAGE_STEP_US / 5)
     return false;
   struct wire_sample s = *reading;
-  int64_t span = mono_us - u->read_at_us;
-  uint64_t busy = cpu_usec - MIN(u->cpu_usec, cpu_usec);
-  s.cpu_pct = u->read_at_us && span > 0 && s.cpus ? 100.0 * (double)busy / (double)span / s.cpus : 0;
+  int64_t span = u->read_at_us ? mono_us - u->read_at_us : age_us;
+  /* A box that was restored counts anew. */
+  uint64_t busy = cpu_usec < u->cpu_usec ? cpu_usec : cpu_usec - u->cpu_usec;
+  s.cpu_pct = span > 0 && s.cpus ? 100.0 * (double)busy / (double)span / s.cpus : 0;
   s.cpu_pct = MIN(s.cpu_pct, 100.0);
   u->cpu_usec = cpu_usec;
   u->read_at_us = mono_us;

@@ -15,10 +15,11 @@ struct usage {
   int64_t step_us;
   uint64_t cpu_usec;  /* at the last reading */
   int64_t read_at_us; /* monotonic */
+  uint64_t care_usec; /* of the warden, for taking the readings */
 };
 
-/* Takes one reading. Returns true when a sample was kept. */
-bool usage_add(struct usage *u, int64_t mono_us, uint64_t cpu_usec, const struct wire_sample *reading);
+/* Takes one reading. age_us: of the box, over which the first one is told. Returns true when a sample was kept. */
+bool usage_add(struct usage *u, int64_t mono_us, int64_t age_us, uint64_t cpu_usec, const struct wire_sample *reading);
 void usage_free(struct usage *u);
 
 #endif

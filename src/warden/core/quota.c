@@ -23,6 +23,8 @@ struct quota {
   size_t running;
   uint64_t memory_mb; /* of those */
   struct bucket creates, changes;
+  struct quota_meter meter;
+  bool metered; /* the last interval had something */
 };
 
 struct quotas {
@@ -75,7 +77,33 @@ void quota_count(struct box *b, bool running)
   struct quota *a = quota_of(b->warden, str_of(b->row.team));
   b->counted = running;
   a->running += running ? 1 : -(size_t)1;
+  a->meter.peak = MAX(a->meter.peak, a->running);
   a->memory_mb += running ? b->row.memory_mb : -(uint64_t)b->row.memory_mb;
+}
+
+void quota_started(struct box *b)
+{
+  quota_of(b->warden, str_of(b->row.team))->meter.starts++;
+}
+
+struct quota_meter quota_meter(struct warden *w, struct str team)
+{
+  struct quota *a = map_get(quotas_of(w), team);
+  return a ? a->meter : (struct quota_meter){0};
+}
+
+void quota_meters_take(struct warden *w, void (*fn)(struct str team, const struct quota_meter *m, void *arg), void *arg)
+{
+  struct str team;
+  void *value;
+  for (size_t i = 0; map_next(quotas_of(w), &i, &team, &value);) {
+    struct quota *a = value;
+    bool some = a->meter.peak || a->meter.starts;
+    if (some || a->metered)
+      fn(team, &a->meter, arg);
+    a->metered = some;
+    a->meter = (struct quota_meter){.peak = a->running};
+  }
 }
 
 /* Takes a token, or says how long until there is one. */

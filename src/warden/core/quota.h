@@ -15,6 +15,16 @@ struct warden;
 int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool create, unsigned *retry_s, struct err *err);
 /* One more create as far as the rate goes: -EDQUOT, *retry_s. quota_admit with `create` does the same at its end. */
 int quota_pace(struct warden *w, struct str team, unsigned *retry_s, struct err *err);
+/* What a team had since the meters were taken last: most running at once, started. */
+struct quota_meter {
+  size_t peak;
+  uint64_t starts;
+};
+struct quota_meter quota_meter(struct warden *w, struct str team);
+/* Of every team that had something, or has nothing for the first time; they begin anew. */
+void quota_meters_take(struct warden *w, void (*fn)(struct str team, const struct quota_meter *m, void *arg),
+                       void *arg);
+void quota_started(struct box *b);                                    /* one more that was created */
 void quota_count(struct box *b, bool running);                        /* idempotent */
 int quota_change(struct warden *w, struct str team, struct err *err); /* of network lists: -EDQUOT, too fast */
 size_t quota_running(struct warden *w, struct str team);

@@ -52,6 +52,7 @@ struct warden_config {
   unsigned idempotency_s;                      /* how long the answer to a create with a key is kept */
   unsigned idempotency_wait_s;                 /* how long one that a dead warden left over may still be answered */
   unsigned team_idempotency_max;               /* keys kept for one team */
+  unsigned team_metrics_s;                     /* how long the metrics of teams are kept */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned events_days;                        /* how long lifecycle events are kept */
   uint64_t events_max;                         /* and how many of them at most */

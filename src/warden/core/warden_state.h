@@ -61,6 +61,7 @@ struct warden {
   struct id_slots *slots;
   struct egress *egress;
   struct quotas *quotas;
+  int64_t meters_us; /* when the teams' meters were taken last, monotonic */
   struct storage *storage;
   struct token_index *token_index;
   struct zygotes *zygotes;

@@ -92,6 +92,9 @@ static const char *const migrations[] = {
     /* What is known of the past: where each tag is now. The ids are random UUIDs of version 4. */
     "INSERT INTO tag_event SELECT lower(hex(randomblob(4))||'-'||hex(randomblob(2))||'-4'||substr(hex(randomblob(2)),2)"
     "||'-a'||substr(hex(randomblob(2)),2)||'-'||hex(randomblob(6))), template, tag, build, assigned FROM tag;",
+    "CREATE TABLE team_sample(team TEXT NOT NULL, at INTEGER NOT NULL, span INTEGER NOT NULL, running INTEGER NOT NULL,"
+    " starts INTEGER NOT NULL, PRIMARY KEY(team, at)) WITHOUT ROWID;"
+    "CREATE INDEX team_sample_at ON team_sample(at);",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

@@ -5,6 +5,7 @@
 #include "warden/box/box.h"
 #include "warden/core/context.h"
 #include "warden/core/quota.h"
+#include "warden/core/team_meter.h"
 #include "warden/build/builder.h"
 #include "warden/db/tag_history.h"
 #include "warden/rpc/authority.h"
@@ -161,6 +162,25 @@ void handle_key_delete(struct request *q)
     return;
   }
   keys_changed(q->warden);
+  reply_ok(q);
+}
+
+static void tell_sample(const struct team_sample *t, void *arg)
+{
+  struct request *q = arg;
+  reply_begin(q, WIRE_ITEM, 0);
+  wire_put_u64(q->out, W_CREATED, (uint64_t)t->at_us);
+  wire_put_u64(q->out, W_TO, (uint64_t)t->span_us);
+  wire_put_u64(q->out, W_COUNT, t->running);
+  wire_put_u64(q->out, W_SPAWNS, t->starts);
+  reply_send(q);
+}
+
+void handle_team_usage(struct request *q)
+{
+  int64_t from = (int64_t)MIN(wire_u64(q->packet, W_FROM, 0), (uint64_t)INT64_MAX);
+  int64_t to = (int64_t)MIN(wire_u64(q->packet, W_TO, 0), (uint64_t)INT64_MAX);
+  team_meter_each(q->warden, q->team, from, to, tell_sample, q);
   reply_ok(q);
 }
 

@@ -36,6 +36,7 @@ void handle_box_fork(struct request *q);
 /* teams, keys and templates: catalog_handlers.c */
 void handle_auth(struct request *q);
 void handle_team_list(struct request *q);
+void handle_team_usage(struct request *q);
 void handle_team_put(struct request *q);
 void handle_key_list(struct request *q);
 void handle_key_create(struct request *q);

@@ -52,6 +52,7 @@ static const struct handler {
     {WIRE_KEY_LIST, BY_KEY | BY_ADMIN, handle_key_list},
     {WIRE_KEY_RENAME, BY_KEY | BY_ADMIN, handle_key_rename},
     {WIRE_KEY_DELETE, BY_KEY | BY_ADMIN, handle_key_delete},
+    {WIRE_TEAM_USAGE, BY_KEY, handle_team_usage},
     {WIRE_TEAM_LIST, BY_ADMIN, handle_team_list},
     {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
     {WIRE_TEAM_PUT, BY_ROOT, handle_team_put},
