@@ -149,14 +149,14 @@ class Round:
     def targets(self, wardens: list[int]) -> list[int]:
         """Where criu is meant, it is waited for."""
         if self.whom == "warden":
-            time.sleep(self.when)
+            time.sleep(self.when)  # the moment that is tried
             return wardens
         deadline = time.monotonic() + LONGEST
         while not (criu := [pid for one in wardens for pid in descendants(one) if is_criu(pid)]):
             if time.monotonic() > deadline:
                 break
-            time.sleep(0.002)
-        time.sleep(self.later)
+            time.sleep(0.002)  # between looks
+        time.sleep(self.later)  # the moment that is tried
         criu = [pid for pid in criu if is_criu(pid)]
         return criu + (wardens if self.whom == "both" else [])
 
@@ -175,7 +175,7 @@ class Round:
                 self.server.wire.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}")
             deadline = time.monotonic() + 60
             while self.server.wire.call("DELETE", f"/templates/{name}").status == 400 and time.monotonic() < deadline:
-                time.sleep(0.2)
+                time.sleep(0.2)  # between looks
             if made.status != 201:
                 raise AssertionError(f"no box from the snapshot: {made.status} {made.text[:300]}")
 
@@ -271,7 +271,7 @@ def main() -> int:
             server.wire.call("DELETE", f"/sandboxes/{subject.id}")
         deadline = time.monotonic() + 60
         while (left := owned_by_nobody(server)) and time.monotonic() < deadline:
-            time.sleep(0.2)
+            time.sleep(0.2)  # between looks
         leaks += len(left)
         report.add("nothing left in the data directory", "", str(sorted(left)) if left else None)
     finally:

@@ -260,7 +260,7 @@ class Kernel:
 
     def run_and_interrupt(self, code: str, after: float = 0.3, timeout: float = PATIENCE) -> Run:
         run = self.start(code)
-        time.sleep(after)
+        time.sleep(after)  # a moment inside the cell, whatever it does
         self.interrupt(run)
         return self.finish(run, timeout)
 
@@ -281,7 +281,7 @@ class Kernel:
         for _ in range(times):
             run = self.start(chance.choice(cells))
             for _ in range(chance.choice((1, 1, 2))):
-                time.sleep(chance.choice((0, 0.0005, 0.002, 0.005, 0.02)))
+                time.sleep(chance.choice((0, 0.0005, 0.002, 0.005, 0.02)))  # at any moment
                 self.interrupt(run)
             self.insist(run)
             assert not run.is_dead, run

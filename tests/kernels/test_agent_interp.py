@@ -84,6 +84,13 @@ class Box:
         return list(json.loads(self.call("GET", "/contexts")[1]))
 
 
+def begun(answer: http.client.HTTPResponse) -> None:
+    """Returns once the cell printed `go`."""
+    while event := json.loads(answer.readline()):
+        if event["type"] == "stdout" and event["text"].startswith("go"):
+            return
+
+
 def leave(c: http.client.HTTPConnection) -> None:
     """Closes in order, as the gate does for a client that left. Closing with bytes unread alone would send a reset,
     which says cut off."""
@@ -154,7 +161,7 @@ exec chroot {root} /opt/agent/agent
                 assert one.call("GET", "/health") == (200, b'"OK"')
                 break
             except ConnectionRefusedError:
-                time.sleep(0.05)
+                time.sleep(0.05)  # between looks
         yield one
     finally:
         process.kill()
@@ -270,8 +277,8 @@ def test_silence_is_filled_with_keepalives_queued_or_running(box: Box) -> None:
 def test_a_client_that_leaves_interrupts_and_keeps_the_state(box: Box) -> None:
     cid = box.context()
     box.run("import time; kept = 7", context_id=cid)
-    c, _ = box.open("time.sleep(300)", context_id=cid)
-    time.sleep(0.3)
+    c, answer = box.open("print('go'); time.sleep(300)", context_id=cid)
+    begun(answer)
     leave(c)
     began = time.monotonic()
     assert box.text("kept", context_id=cid) == "7"
@@ -285,7 +292,7 @@ def test_a_client_that_leaves_with_bytes_unread_interrupts_too(box: Box) -> None
     cid = box.context()
     box.run("finished = 0", context_id=cid)
     c, _ = box.open(UNREAD.format(seconds=20), context_id=cid)
-    time.sleep(0.7)
+    time.sleep(0.7)  # until bytes wait that nobody reads
     leave(c)
     assert box.text("finished", context_id=cid) == "0"
 
@@ -294,16 +301,18 @@ def test_a_cell_whose_client_was_cut_off_runs_to_its_end(box: Box) -> None:
     cid = box.context()
     box.run("finished = 0", context_id=cid)
     c, _ = box.open(UNREAD.format(seconds=1), context_id=cid)
-    time.sleep(0.7)
+    time.sleep(0.7)  # until bytes wait that nobody reads
     cut_off(c)
     assert box.text("finished", context_id=cid) == "1"
 
 
 def test_a_run_that_ignores_one_interrupt_is_interrupted_again(box: Box) -> None:
     cid = box.context()
-    code = "import time\nfor _ in range(2):\n try: time.sleep(60)\n except KeyboardInterrupt: pass\ndone = 1"
-    c, _ = box.open(code, context_id=cid)
-    time.sleep(0.3)
+    code = (
+        "import time\nfor _ in range(2):\n try: print('go'); time.sleep(60)\n except KeyboardInterrupt: pass\ndone = 1"
+    )
+    c, answer = box.open(code, context_id=cid)
+    begun(answer)
     leave(c)
     began = time.monotonic()
     assert box.text("done", context_id=cid) == "1"
@@ -472,7 +481,7 @@ def test_an_abandoned_cell_is_interrupted_in_every_language(
     cid = box.context(language=language)
     box.run(keep, context_id=cid)
     c, _ = box.open(forever, context_id=cid)
-    time.sleep(0.7)
+    time.sleep(0.7)  # a moment inside the cell, which says nothing
     leave(c)
     began = time.monotonic()
     text = "".join(e["text"] for e in box.run(ask, context_id=cid) if e["type"] == "stdout")
@@ -564,7 +573,7 @@ def test_a_slow_reader_holds_back_its_own_kernel_only(box: Box) -> None:
     for _ in range(20):
         assert box.text("1+1") == "2"
     assert time.monotonic() - began < 2
-    time.sleep(1)
+    time.sleep(1)  # its memory has this long to grow
     assert agent_rss(box) - before < 400 << 20
     total = sum(len(json.loads(x).get("text", "")) for x in slow.read().splitlines() if b'"stdout"' in x)
     assert total == 200_000_000
@@ -581,8 +590,8 @@ def test_a_foreign_jupyter_kernel_is_driven_over_zeromq(box: Box) -> None:
         == "(\"b'r\", 'supertest')"
     )
     assert box.text("os.environ.get('FOO', 'default')", **foreign) == "default"
-    c, _ = box.open("import time; time.sleep(300)", **foreign)
-    time.sleep(0.5)
+    c, answer = box.open("import time; print('go'); time.sleep(300)", **foreign)
+    begun(answer)
     leave(c)
     assert box.text("1 + 2", **foreign) == "3"
     assert error_of(box.run("import os; os._exit(5)", **foreign))["name"] == "ContextRestarting"

@@ -64,7 +64,7 @@ class Registry:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
-            time.sleep(0.05)
+            time.sleep(0.05)  # between looks
         raise RuntimeError("the registry did not start: " + (top / "log").read_text())
 
     def stop(self) -> None:

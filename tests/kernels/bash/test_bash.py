@@ -99,7 +99,7 @@ def test_a_line_without_an_end_is_shown_after_a_while(bash: Kernel) -> None:
 def test_prompts_and_job_notices_are_not_shown(bash: Kernel) -> None:
     run = bash.run("sleep 0.05 & echo started; wait; echo $((1 + 1))")
     assert run.stream("stdout") == ["started\n", "2\n"]
-    time.sleep(0.1)
+    time.sleep(0.1)  # a notice that must not come has this long to come
     assert bash.run("true").events == []
 
 
@@ -219,7 +219,7 @@ def test_a_shell_that_is_killed_is_replaced(fresh: Kernel) -> None:
     assert run.stdout == "Restarting Bash" and failed_with(run, "137")
     assert fresh.run("echo back").stdout == "back\n"
     fresh.run("(sleep 0.1; kill -9 $$) & disown")
-    time.sleep(0.4)
+    time.sleep(0.4)  # the shell dies between the cells, where nothing tells
     assert fresh.run("echo again").stdout == "again\n"
 
 
@@ -235,8 +235,7 @@ def test_counts_start_at_one_and_skip_blank_cells(fresh: Kernel) -> None:
 
 
 def test_the_kernel_leaves_at_end_of_file(fresh: Kernel) -> None:
-    fresh.start("sleep 60")
-    time.sleep(0.1)
+    fresh.until(fresh.start("echo go; sleep 60"), "go")
     assert fresh.hang_up() == 0
 
 
@@ -269,7 +268,7 @@ def test_an_interrupt_ends_the_cell_and_keeps_state(bash: Kernel, hang: str) -> 
 
 def test_an_interrupt_ends_the_children(bash: Kernel) -> None:
     run = bash.start("sleep 4242; true")
-    time.sleep(0.2)
+    time.sleep(0.2)  # inside the child, not before it
     bash.interrupt(run)
     bash.finish(run)
     assert (
@@ -284,7 +283,7 @@ def test_a_child_that_ignores_interrupts_is_killed_in_the_end(bash: Kernel) -> N
     bash.run("kept=state")
     run = bash.start("bash -c 'trap \"\" INT; while :; do sleep 1; done'")
     for _ in range(4):
-        time.sleep(0.2)
+        time.sleep(0.2)  # the pace of somebody who insists
         bash.interrupt(run)
     assert bash.finish(run).status == "aborted"
     assert bash.run("echo $kept").stdout == "state\n"
@@ -308,7 +307,7 @@ def test_an_interrupt_between_cells_is_ignored(bash: Kernel) -> None:
     bash.run("kept=state")
     for _ in range(3):
         os.killpg(bash.process.pid, 2)
-        time.sleep(0.02)
+        time.sleep(0.02)  # signals that are pending together are one
     assert bash.run("echo $kept").stdout == "state\n"
 
 
@@ -329,8 +328,8 @@ def test_variables_of_a_run_are_put_back(bash: Kernel) -> None:
     assert bash.run(show, env=odd).stdout == "bar|over|env\nbar|env\n"
     assert bash.run(show).stdout == "|global|mine\n|\n"
     assert bash.run('echo "${FOO-unset}"').stdout == "unset\n"
-    run = bash.start("sleep 60", env={"FOO": "bar", "GLOBAL": "over"})
-    time.sleep(0.2)
+    run = bash.start("echo go; sleep 60", env={"FOO": "bar", "GLOBAL": "over"})
+    bash.until(run, "go")
     bash.interrupt(run)
     bash.finish(run)
     bash.run("FOO=changed; false", env={"FOO": "bar"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,8 +204,7 @@ def test_the_kernel_counts_and_leaves(fresh: Kernel) -> None:
     fresh.cd("/tmp")
     cells = ("1", " \n", "throw new Error();", "int = 3;", "2")
     assert [fresh.run(c).count for c in cells] == [1, 2, 2, 3, 4]
-    fresh.start("while (true) {}")
-    time.sleep(0.3)
+    fresh.until(fresh.start('System.out.println("go"); while (true) {}'), "go")
     assert fresh.hang_up() is not None
 
 
@@ -224,8 +222,8 @@ def test_variables_of_a_run_are_put_back(java: Kernel) -> None:
     assert java.run(both, env={"FOO": "bar", "GLOBAL": "over"}).text == "bar over"
     assert java.run(both).text == "default global"
     java.run("throw new Error();", env={"FOO": "bar"})
-    run = java.start("while (true) {}", env={"FOO": "bar", "GLOBAL": "over"})
-    time.sleep(0.3)
+    run = java.start('System.out.println("go"); while (true) {}', env={"FOO": "bar", "GLOBAL": "over"})
+    java.until(run, "go")
     java.interrupt(run)
     java.finish(run)
     assert java.run(both).text == "default global"

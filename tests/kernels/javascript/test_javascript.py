@@ -298,7 +298,7 @@ def test_much_output_arrives_whole(js: Kernel) -> None:
 
 def test_timers_live_between_cells(js: Kernel) -> None:
     js.run("globalThis.ticks = 0; globalThis.beat = setInterval(() => ticks++, 5)")
-    time.sleep(0.1)
+    time.sleep(0.1)  # between the cells, where it must tick
     assert int(js.run("ticks").text or 0) > 3
     js.run("clearInterval(beat)")
 
@@ -313,7 +313,7 @@ def test_background_faults_do_not_end_the_kernel(js: Kernel) -> None:
         "globalThis.alive = 1; setTimeout(() => { throw new Error('timer') }, 1); "
         "setTimeout(() => Promise.reject(2), 1)"
     )
-    time.sleep(0.05)
+    time.sleep(0.05)  # the faults come between the cells, where nothing tells
     assert js.run("alive").text == "1"
     run = js.run("setTimeout(() => { throw new Error('shown') }, 1); await new Promise((r) => setTimeout(r, 50)); 3")
     assert run.text == "3" and "Uncaught Error: shown" in run.stderr
@@ -441,7 +441,7 @@ def test_an_interrupted_loop_of_timers_is_really_over(js: Kernel) -> None:
 
 def test_a_timer_of_an_earlier_cell_that_hangs_can_be_interrupted(js: Kernel) -> None:
     js.run("let survivor = 8; setTimeout(() => { for (;;) {} }, 1)")
-    time.sleep(0.05)
+    time.sleep(0.05)  # the timer hangs between the cells, where nothing tells
     run = js.run_and_interrupt("survivor", after=0.1)
     assert run.status in ("ok", "error")
     assert js.run("survivor").text == "8"
@@ -468,7 +468,7 @@ def test_an_interrupt_between_cells_is_ignored(js: Kernel) -> None:
     js.send({"op": "interrupt", "id": js.next_id})
     js.send({"op": "interrupt", "id": js.next_id})
     assert js.run("calm").text == "1"
-    time.sleep(0.1)
+    time.sleep(0.1)  # a late effect has this long to come
     assert js.run("calm").text == "1"
 
 
@@ -482,8 +482,8 @@ def test_an_interrupt_does_not_cut_the_setting_of_variables(fresh: Kernel) -> No
 
 
 def test_repeated_interrupts_end_a_cell_once(js: Kernel) -> None:
-    run = js.start("for (;;) {}")
-    time.sleep(0.1)
+    run = js.start("console.log('go'); for (;;) {}")
+    js.until(run, "go")
     for _ in range(5):
         js.interrupt(run)
     assert js.finish(run).error is not None
@@ -516,8 +516,7 @@ def test_the_kernel_leaves_at_end_of_file(fresh: Kernel) -> None:
 
 
 def test_the_kernel_leaves_at_end_of_file_even_when_stuck(fresh: Kernel) -> None:
-    fresh.start("for (;;) {}")
-    time.sleep(0.1)
+    fresh.until(fresh.start("console.log('go'); for (;;) {}"), "go")
     assert fresh.hang_up() is not None
 
 
@@ -532,8 +531,8 @@ def test_variables_of_a_run_are_put_back(js: Kernel) -> None:
     assert js.run(both, env={"FOO": "bar", "GLOBAL": "over"}).text == "[ 'bar', 'over' ]"
     assert js.run(both).text == "[ undefined, 'global' ]"
     js.run("throw 1", env={"FOO": "bar"})
-    run = js.start("for (;;) {}", env={"FOO": "bar", "GLOBAL": "over"})
-    time.sleep(0.1)
+    run = js.start("console.log('go'); for (;;) {}", env={"FOO": "bar", "GLOBAL": "over"})
+    js.until(run, "go")
     js.interrupt(run)
     js.finish(run)
     assert js.run(both).text == "[ undefined, 'global' ]"

@@ -354,7 +354,7 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_state(kernel: Client, code: st
     kernel.run("x = 41")
     kernel.start("print('go')\n" + code)
     started(kernel)
-    time.sleep(0.15)
+    time.sleep(0.15)  # inside the call that hangs, not before it
     kernel.interrupt()
     events = kernel.finish(interrupting=True)
     error = next(e for e in events if e["ev"] == "error")
@@ -367,7 +367,7 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_state(kernel: Client, code: st
 def test_a_caught_interrupt_is_no_error(kernel: Client) -> None:
     kernel.start("print('go')\nimport time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('caught')")
     started(kernel)
-    time.sleep(0.1)
+    time.sleep(0.1)  # inside the sleep, not before it
     kernel.interrupt()
     events = kernel.finish(interrupting=True)
     assert events[-1]["status"] == "ok"
@@ -378,7 +378,7 @@ def test_an_interrupt_between_cells_is_ignored(kernel: Client) -> None:
     kernel.run("x = 1")
     for _ in range(5):
         kernel.interrupt()
-        time.sleep(0.02)
+        time.sleep(0.02)  # signals that are pending together are one
     assert kernel.run("x").value == "1"
 
 
@@ -426,7 +426,7 @@ def test_tasks_go_on_while_cells_await_and_between_cells(kernel: Client) -> None
     kernel.run("await asyncio.sleep(0.1)")
     first = int(kernel.run("len(seen)").value)
     assert first > 2
-    time.sleep(0.3)
+    time.sleep(0.3)  # between the cells, where the task must go on
     assert int(kernel.run("len(seen)").value) > first + 5
     assert kernel.run("task.cancel()").value == "True"
 
@@ -440,7 +440,7 @@ def test_asyncio_run_works_in_plain_code(shared: Client) -> None:
 def test_a_background_task_that_spins_does_not_lock_the_kernel_out(kernel: Client) -> None:
     kernel.run("import asyncio, time\nasync def spin():\n    while True: time.sleep(0.01)")
     kernel.run("t = asyncio.create_task(spin())")
-    time.sleep(0.1)
+    time.sleep(0.1)  # the task takes the loop after the cell; nothing of it is seen from here
     kernel.start("5")
     kernel.interrupt()
     assert next(e for e in kernel.finish() if e["ev"] == "display")["data"]["text/plain"] == "5"
@@ -448,5 +448,5 @@ def test_a_background_task_that_spins_does_not_lock_the_kernel_out(kernel: Clien
 
 def test_work_in_threads_comes_back_to_the_loop(kernel: Client) -> None:
     kernel.run("import asyncio, time\nt = asyncio.create_task(asyncio.to_thread(time.sleep, 0.05))")
-    time.sleep(0.3)
+    time.sleep(0.3)  # between the cells, where the loop must take it back
     assert kernel.run("t.done()").value == "True"

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import time
 
 from conftest import Client, exit_of, fork, spawn
 
@@ -127,5 +126,4 @@ def test_children_outlive_the_nursery(home) -> None:
     assert nursery.process.wait(5) == 0
     assert kernel.run("x").value == "7"
     kernel.close()
-    time.sleep(0.05)
     nursery.close()

@@ -107,7 +107,7 @@ def test_a_long_text_comes_whole(shared: Client) -> None:
 
 def test_many_lines_come_whole_while_the_reader_is_slow(kernel: Client) -> None:
     kernel.start("for i in range(20000): print('%05d' % i + 'z' * 100)")
-    time.sleep(0.5)
+    time.sleep(0.5)  # the slowness that is tried
     text = "".join(e["text"] for e in kernel.finish() if e["ev"] == "stream")
     assert text.splitlines() == ["%05d" % i + "z" * 100 for i in range(20000)]
 
@@ -131,7 +131,7 @@ def test_a_thread_is_heard_in_the_next_run_and_not_between(kernel: Client) -> No
         "        print('tick'); time.sleep(0.01)\nt = threading.Thread(target=talk); t.start()"
     )
     kernel.run(code)
-    time.sleep(0.2)
+    time.sleep(0.2)  # what must not come has this long to come
     assert kernel.received == b""
     assert "tick\n" in kernel.run("time.sleep(0.1)").stdout
     kernel.run("stop = True; t.join()")

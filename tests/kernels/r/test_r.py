@@ -264,7 +264,7 @@ def test_interrupts_at_any_moment_leave_the_kernel_sound(r: Kernel) -> None:
 def test_an_interrupt_between_cells_is_ignored(r: Kernel) -> None:
     for _ in range(3):
         os.killpg(r.process.pid, 2)
-        time.sleep(0.05)
+        time.sleep(0.05)  # signals that are pending together are one
     assert texts(r.run("kept <- 1; kept")) == ["[1] 1"]
 
 
@@ -288,8 +288,7 @@ def test_quit_ends_the_process(fresh: Kernel) -> None:
 
 
 def test_the_kernel_leaves_at_end_of_file(fresh: Kernel) -> None:
-    fresh.start("while (TRUE) {}")
-    time.sleep(0.2)
+    fresh.until(fresh.start('cat("go\\n"); while (TRUE) {}'), "go")
     assert fresh.hang_up() == 0
 
 
@@ -310,8 +309,8 @@ def test_variables_of_a_run_are_put_back(r: Kernel) -> None:
     assert r.run(both, env={"FOO": "bar", "GLOBAL": "over"}).stdout == "bar over"
     assert r.run(both).stdout == "default global"
     r.run("stop()", env={"FOO": "bar"})
-    run = r.start("Sys.sleep(60)", env={"FOO": "bar", "GLOBAL": "over"})
-    time.sleep(0.2)
+    run = r.start('cat("go\\n"); Sys.sleep(60)', env={"FOO": "bar", "GLOBAL": "over"})
+    r.until(run, "go")
     r.interrupt(run)
     r.finish(run)
     assert r.run(both).stdout == "default global"

@@ -11,7 +11,7 @@ import {
   Sandbox,
   TimeoutError,
 } from 'e2b'
-import { sharedBox, sleep, unique, until } from '../support/box.mjs'
+import { sharedBox, unique, until } from '../support/box.mjs'
 
 const box = sharedBox()
 const NOBODY = 999_999
@@ -120,7 +120,7 @@ test('a box killed during a run is a timeout error that says so', async () => {
     assert.ok(error instanceof TimeoutError, String(error))
     return /sandbox was killed or reached its end of life/.test(error.message)
   })
-  await sleep(1000)
+  await until(async () => (await doomed.commands.list()).length > 0)
   await doomed.kill()
   await verdict
 })
@@ -146,9 +146,9 @@ test('a terminal takes input, variables and a new size', async () => {
 })
 
 test('a terminal survives its client', async () => {
-  const { handle } = await terminal()
-  await box.it.pty.sendInput(handle.pid, bytes('kept=yes\n'))
-  await sleep(300)
+  const { handle, seen: before } = await terminal()
+  await box.it.pty.sendInput(handle.pid, bytes('kept=yes; echo now-$((1 + 1))\n'))
+  await until(() => before().includes('now-2'))
   await handle.disconnect()
   let seen = ''
   const again = await box.it.pty.connect(handle.pid, {

@@ -14,7 +14,7 @@ async function watching(path, opts, body) {
   const handle = await box.it.files.watchDir(path, (event) => void events.push(event), opts)
   const pairs = async (wanted) => {
     await until(() => events.length >= wanted).catch(() => {})
-    await sleep(150)
+    await sleep(150) // one event too many has this long to come
     return events.map((event) => [event.type, event.name])
   }
   try {

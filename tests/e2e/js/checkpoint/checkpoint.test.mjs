@@ -30,7 +30,7 @@ for (const [version, sdk] of Object.entries(generations)) {
         await countsOn(box)
         assert.equal(await box.pause(), true)
         assert.equal(await box.isRunning(), false)
-        await sleep(500)
+        await sleep(500) // so long it stays paused
         const again = await sdk.Sandbox.connect(box.sandboxId, { timeoutMs: 60_000 })
         assert.equal(await again.files.read('kept.txt'), 'kept')
         await countsOn(again)

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { InvalidArgumentError, NotFoundError, Sandbox, TimeoutError } from '@e2b/code-interpreter'
-import { sharedCell, sleep, withBox } from '../support/box.mjs'
+import { sharedCell, until, withBox } from '../support/box.mjs'
 
 const cell = sharedCell()
 const run = (code, opts) => cell.it.runCode(code, opts)
@@ -112,7 +112,6 @@ test('contexts of a box with closed traffic', () =>
 test('an abandoned cell is interrupted', async () => {
   await run('kept = 1')
   await assert.rejects(run('import time; time.sleep(300)', { timeoutMs: 2000 }), TimeoutError)
-  await sleep(500)
   assert.equal((await run('1 + 1', { timeoutMs: 60_000 })).text, '2')
   assert.equal((await run('kept')).text, '1')
 })
@@ -125,11 +124,12 @@ test('reconnecting finds the same kernel', async () => {
 
 test('a box killed during a cell is a timeout that says so', async () => {
   const doomed = await Sandbox.create({ timeoutMs: 60_000 })
-  const verdict = assert.rejects(doomed.runCode('import time; time.sleep(300)'), (error) => {
+  const running = doomed.runCode("import time; open('/tmp/begun', 'w').close(); time.sleep(300)")
+  const verdict = assert.rejects(running, (error) => {
     assert.ok(error instanceof TimeoutError, String(error))
     return /sandbox was killed while the request was in progress/.test(error.message)
   })
-  await sleep(1500)
+  await until(() => doomed.files.exists('/tmp/begun'))
   await doomed.kill()
   await verdict
 })

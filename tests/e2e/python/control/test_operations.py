@@ -68,6 +68,7 @@ def test_metrics_count_the_requests_that_were_made(server: Server, box: RawBox, 
     assert server.wire.call("GET", "/metrics", with_key=False).status == 401
 
 
+@pytest.mark.usefixtures("server")
 def test_the_metrics_listener_serves_nothing_else(port: int) -> None:
     wire = Wire(f"http://127.0.0.1:{port}", None)
     for path in ("/health", "/readyz", "/livez"):
