@@ -138,6 +138,10 @@ static const struct setting settings[] = {
     {"timeout_max_hours", TIMES(warden.timeout_max_s, 3600), "24", 1, 8760, "longest life of one run of a box"},
     {"health_seconds", NUMBER(warden.health_s), "2", 1, 60,
      "longest wait for the agent's answer before a pause with requireHealthyGuest; a silent one is answered with 503"},
+    {"pause_health_seconds", NUMBER(warden.pause_health_s), "5", 1, 60,
+     "longest wait for the agent's answer before any other pause with memory; a box whose agent is silent is paused "
+     "and "
+     "marked: it resumes without memory only"},
     {"agent_seconds", NUMBER(warden.agent_s), "10", 1, 600,
      "longest wait for the agent of a new or restored box; a box whose agent is silent is killed; 10 s more where its "
      "template waits "

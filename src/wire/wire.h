@@ -187,10 +187,11 @@ enum {
   BOX_AUTO_PAUSE = 4,
   BOX_AUTO_RESUME = 8,
   BOX_PRIVATE = 16,
-  BOX_LINKED = 32,    /* the warden's: it has outbound networking */
-  BOX_AUTO_COLD = 64, /* at its timeout only its files are kept */
-  BOX_FIRST_API = 128 /* made by POST /sandboxes: by clients of all ages, among them those that send the interpreter no
-                         access token */
+  BOX_LINKED = 32,     /* the warden's: it has outbound networking */
+  BOX_AUTO_COLD = 64,  /* at its timeout only its files are kept */
+  BOX_FIRST_API = 128, /* made by POST /sandboxes: by clients of all ages, among them those that send the interpreter no
+                          access token */
+  BOX_AGENT_SILENT = 256, /* of a paused box: its agent did not answer when its memory was kept */
 };
 /* How deep a paused box sleeps: its processes stopped in memory; everything on disk; its files only. */
 enum box_tier { TIER_FROZEN, TIER_CHECKPOINT, TIER_FILES };

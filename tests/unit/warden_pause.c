@@ -110,6 +110,21 @@ static void resumes_that_waited_for_another_resume_are_part_of_it(void **state)
   assert_int_equal(connect_of(BOX_PAUSED, CONNECT_RESUME, waited), VERDICT_BEGIN);
 }
 
+static void a_box_paused_with_a_silent_agent_starts_cold_or_not_at_all(void **state)
+{
+  for (int tier = TIER_FROZEN; tier <= TIER_CHECKPOINT; tier++) {
+    struct connect_facts box = {.state = BOX_PAUSED, .tier = tier, .flags = BOX_AGENT_SILENT | BOX_AUTO_RESUME};
+    assert_int_equal(connect_verdict(box, CONNECT_CONNECT, first), VERDICT_SILENT);
+    assert_int_equal(connect_verdict(box, CONNECT_RESUME, first), VERDICT_SILENT);
+    assert_int_equal(connect_verdict(box, CONNECT_TRAFFIC, first), VERDICT_PAUSED);
+    box.cold = true;
+    assert_int_equal(connect_verdict(box, CONNECT_CONNECT, first), VERDICT_BEGIN);
+    assert_int_equal(connect_verdict(box, CONNECT_RESUME, first), VERDICT_BEGIN);
+    box.busy = true;
+    assert_int_equal(connect_verdict(box, CONNECT_CONNECT, first), VERDICT_WAIT);
+  }
+}
+
 static void a_resume_repeated_to_a_new_warden_finds_its_work_done(void **state)
 {
   assert_int_equal(connect_of(BOX_RUNNING, CONNECT_RESUME, again), VERDICT_DONE);
@@ -192,6 +207,7 @@ int main(void)
       cmocka_unit_test(a_box_that_is_not_launched_yet_refuses_all),
       cmocka_unit_test(a_running_box_is_extended_by_a_connect_and_refuses_a_resume),
       cmocka_unit_test(resumes_that_waited_for_another_resume_are_part_of_it),
+      cmocka_unit_test(a_box_paused_with_a_silent_agent_starts_cold_or_not_at_all),
       cmocka_unit_test(a_resume_repeated_to_a_new_warden_finds_its_work_done),
       cmocka_unit_test(a_paused_box_is_resumed_by_clients_and_by_traffic_it_was_made_for),
       cmocka_unit_test(a_resume_uses_the_memory_there_is_unless_it_is_asked_not_to),

@@ -125,6 +125,7 @@ static int status_of(int error)
   case EEXIST:
   case EKEYREJECTED:
   case EINPROGRESS:
+  case ENOTRECOVERABLE:
     return 409;
   case EFBIG:
   case EOWNERDEAD:

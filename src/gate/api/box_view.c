@@ -95,6 +95,15 @@ static void put_pause_mode(struct jw *w, const struct box_view *v)
   jw_z(w, v->tier == TIER_FILES ? "filesystem" : "full");
 }
 
+/* Of a pause that is done, and only when it is so: clients know no other word for it. */
+static void put_agent_silent(struct jw *w, const struct box_view *v)
+{
+  if (v->state != BOX_PAUSED || !(v->flags & BOX_AGENT_SILENT))
+    return;
+  jw_key(w, "envdUnresponsiveAtPause");
+  jw_bool(w, true);
+}
+
 static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct gate *g)
 {
   if (v->token.n)
@@ -130,6 +139,7 @@ void box_put_listed(struct jw *w, const struct box_view *v, const struct json *c
   jw_key(w, "volumeMounts");
   jw_open(w, '[');
   jw_close(w, ']');
+  put_agent_silent(w, v);
   if (detail)
     put_detail(w, v, config, g);
   jw_close(w, '}');

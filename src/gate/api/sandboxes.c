@@ -30,7 +30,8 @@ bool sandbox_refused(struct req *r, const struct warden_reply *reply)
   else if (reply->status == -ENOENT && api_box_id(r, &id))
     not_found(r, reply, id);
   else if (reply->status != -ENOENT)
-    api_warden_error(r, reply);
+    api_warden_error_code(r, reply,
+                          reply->status == -ENOTRECOVERABLE ? "sandbox_snapshot_guest_agent_unresponsive" : NULL);
   return true;
 }
 

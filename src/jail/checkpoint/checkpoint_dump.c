@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -108,10 +109,28 @@ static uint64_t kilobytes(struct str line)
   return colon < 0 || str_u64(number, &n) ? 0 : n << 10;
 }
 
+/* A process that was stopped (SIGSTOP, ^Z) before its control group of version 1 froze can't be traced until it thaws:
+ * criu would wait for its whole time. Continued and stopped again while it is frozen it has run no instruction and its
+ * stop is a pending signal, which criu knows: here and in the checkpoint the process is stopped, as it was. */
+static void restop(const struct dump *d, pid_t pid, bool shown)
+{
+  char path[PATH_MAX + 16], sleeps[64] = "";
+  snprintf(path, sizeof(path), "%s/freezer.state", d->freezer);
+  if (access(path, F_OK))
+    return;
+  snprintf(path, sizeof(path), "/proc/%d/wchan", pid);
+  cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || read(fd, sleeps, sizeof(sleeps) - 1) < 0 || (!shown && strcmp(sleeps, "do_signal_stop") != 0))
+    return;
+  kill(pid, SIGCONT);
+  kill(pid, SIGSTOP);
+}
+
 static int see_process(struct dump *d, pid_t pid, struct err *err)
 {
   char path[PROC_PATH];
   uint64_t tracer = 0;
+  char letter = 0;
   struct frozen_process p = {.pid = pid};
   cleanup_buf struct buf b = BUF_INIT(65536);
   snprintf(path, sizeof(path), "/proc/%d/status", pid);
@@ -124,13 +143,16 @@ static int see_process(struct dump *d, pid_t pid, struct err *err)
       p.inside = inner_pid(line);
     else if (str_starts(line, STR("Name:\t")))
       str_copyz(str_sub(str_skip(line, 6), 0, sizeof(p.name) - 1), p.name, sizeof(p.name));
-    else if (str_starts(line, STR("State:\tZ")) || str_starts(line, STR("State:\tX")))
-      p.dead = true;
+    else if (str_starts(line, STR("State:\t")) && line.n > strlen("State:\t"))
+      letter = line.p[strlen("State:\t")];
     else if (str_starts(line, STR("RssAnon:")) || str_starts(line, STR("VmSwap:")))
       d->private += kilobytes(line);
     else if (str_starts(line, STR("TracerPid:\t")))
       str_u64(str_skip(line, strlen("TracerPid:\t")), &tracer);
   }
+  p.dead = letter == 'Z' || letter == 'X';
+  if (!tracer && (letter == 'T' || letter == 'D')) /* frozen ones show either, by the kernel's version */
+    restop(d, pid, letter == 'T');
   vec_push(&d->processes, p);
   return refuse(d, &p, (pid_t)tracer, err);
 }

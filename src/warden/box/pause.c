@@ -30,7 +30,8 @@ static struct asked asked(const struct pending_op *op)
 
 /* ---- pause ---- */
 
-/* A pause that waits for the agent's answer. The box runs meanwhile, and may be paused or ended by others. */
+/* A pause that waits for the agent's answer. The box runs meanwhile, and may be paused or ended by others. Where the
+ * client does not insist on a healthy agent, the answer only tells whether the memory is worth resuming. */
 struct health_check {
   struct warden *warden;
   struct pending_op op;
@@ -42,10 +43,16 @@ static void health_checked(void *arg, int result, const struct err *why)
   struct health_check *c = arg;
   struct box *b = box_find(c->warden, str_of(c->id), STR_NONE);
   struct err err = ERR_NONE;
-  c->op.healthy = result != 0;
-  if (!b)
+  bool running = b && b->row.state == BOX_RUNNING, strict = c->op.healthy;
+  c->op.healthy = strict && result;
+  c->op.probed = !result || running;
+  c->op.silent = result && running;
+  c->op.waited |= !running;
+  if (b && !c->op.origin.ipc && b->row.end_us > clock_wall_us()) /* it was given more time meanwhile */
+    log_debug("box %s: not paused, it has a new end time", b->row.id);
+  else if (!b)
     reply_end(c->warden, c->op.origin, err_set(&err, -ENOENT, "the sandbox was killed"), &err);
-  else if (result && b->row.state == BOX_RUNNING)
+  else if (result && running && strict)
     answer(b, c->op.origin, result, why);
   else /* or it is being copied, which keeps the agent from answering: it is asked again afterwards */
     box_pause(b, &c->op);
@@ -58,13 +65,14 @@ static void check_health(struct box *b, const struct pending_op *op)
   c->warden = b->warden;
   c->op = *op;
   memcpy(c->id, b->row.id, sizeof(c->id));
-  agent_health(b->warden->loop, &b->jail, b->warden->config->health_s, health_checked, c);
+  const struct warden_config *config = b->warden->config;
+  agent_health(b->warden->loop, &b->jail, op->healthy ? config->health_s : config->pause_health_s, health_checked, c);
 }
 
 static void pause_begin(struct box *b, const struct pending_op *op)
 {
   struct err err = ERR_NONE;
-  if (op->healthy) {
+  if (op->healthy || (!op->cold && !op->probed)) {
     check_health(b, op);
     return;
   }
@@ -149,8 +157,11 @@ static void resume_begin(struct box *b, struct pending_op op)
 
 void box_connect(struct box *b, const struct pending_op *op)
 {
-  struct connect_facts facts = {
-      .state = b->row.state, .tier = b->row.tier, .flags = b->row.flags, .busy = b->transition != NULL};
+  struct connect_facts facts = {.state = b->row.state,
+                                .tier = b->row.tier,
+                                .flags = b->row.flags,
+                                .cold = op->cold,
+                                .busy = b->transition != NULL};
   struct origin origin = op->origin;
   origin.resumed = connect_resumed(op->mode, asked(op));
   switch (connect_verdict(facts, op->mode, asked(op))) {
@@ -173,6 +184,11 @@ void box_connect(struct box *b, const struct pending_op *op)
     break;
   case VERDICT_PAUSED:
     refuse(b, op->origin, -EHOSTDOWN, "the sandbox is paused");
+    break;
+  case VERDICT_SILENT:
+    refuse(b, op->origin, -ENOTRECOVERABLE,
+           "the sandbox was paused while its agent did not answer, its processes can't be used any more: connect with "
+           "\"memory\": false (on_resume=\"reboot\") to start it again from its files");
     break;
   default:
     refuse(b, op->origin, -EBUSY, "the sandbox is still starting");

@@ -56,7 +56,7 @@ static enum verdict connect_running(enum connect_mode mode, struct asked asked)
 static bool may_resume(struct connect_facts box, enum connect_mode mode)
 {
   if (mode == CONNECT_TRAFFIC) /* traffic starts nothing cold: the service that it is meant for would not run */
-    return (box.flags & BOX_AUTO_RESUME) && box.tier != TIER_FILES;
+    return (box.flags & (BOX_AUTO_RESUME | BOX_AGENT_SILENT)) == BOX_AUTO_RESUME && box.tier != TIER_FILES;
   return mode != CONNECT_JOIN;
 }
 
@@ -65,7 +65,9 @@ enum verdict connect_verdict(struct connect_facts box, enum connect_mode mode, s
   if (changes(box.state) || (box.state == BOX_PAUSED && box.busy))
     return VERDICT_WAIT;
   if (box.state == BOX_PAUSED)
-    return may_resume(box, mode) ? VERDICT_BEGIN : VERDICT_PAUSED;
+    return !may_resume(box, mode)                        ? VERDICT_PAUSED
+           : (box.flags & BOX_AGENT_SILENT) && !box.cold ? VERDICT_SILENT
+                                                         : VERDICT_BEGIN;
   return box.state == BOX_RUNNING ? connect_running(mode, asked) : VERDICT_STARTING;
 }
 

@@ -21,6 +21,7 @@ enum verdict {
   VERDICT_END,      /* the box ends */
   VERDICT_ALREADY,  /* -EALREADY: refused, the box is in that state already */
   VERDICT_PAUSED,   /* -EHOSTDOWN: refused, the box is paused */
+  VERDICT_SILENT,   /* -ENOTRECOVERABLE: refused, its agent did not answer when it was paused */
   VERDICT_STARTING, /* -EBUSY: refused, the box is not launched yet */
 };
 
@@ -43,6 +44,7 @@ struct connect_facts {
   enum box_state state;
   enum box_tier tier; /* of a paused box */
   unsigned flags;     /* BOX_* */
+  bool cold;          /* the request wants no memory */
   bool busy;          /* a transition is under way: of a paused box the rest of its pause, or compression */
 };
 enum verdict connect_verdict(struct connect_facts box, enum connect_mode mode, struct asked asked);

@@ -271,6 +271,8 @@ static int commit_paused(struct box *b, enum box_tier tier, const struct transit
   struct row_box before = b->row;
   b->row.state = BOX_PAUSED;
   b->row.tier = tier;
+  b->row.flags &= ~(unsigned)BOX_AGENT_SILENT;
+  b->row.flags |= p->pending_op.silent && tier != TIER_FILES ? BOX_AGENT_SILENT : 0;
   b->compressed = false;
   b->disk_bytes = 0;
   b->row.checkpoint_size = tier == TIER_CHECKPOINT ? p->checkpoint_size : 0;
@@ -368,6 +370,7 @@ static int commit_running(struct transition *p, struct row_box *next)
 {
   if (p->pending_op.auto_pause >= 0)
     next->flags = (next->flags & ~(unsigned)BOX_AUTO_PAUSE) | (p->pending_op.auto_pause ? BOX_AUTO_PAUSE : 0);
+  next->flags &= ~(unsigned)BOX_AGENT_SILENT;
   next->state = BOX_RUNNING;
   next->tier = TIER_FROZEN;
   next->checkpoint[0] = 0;

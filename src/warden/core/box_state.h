@@ -19,8 +19,10 @@ struct pending_op {
   bool pause;        /* else connect */
   bool cold;         /* without memory */
   bool healthy;      /* a pause: only of a box whose agent answers */
-  bool waited;       /* for a transition that is over */
-  bool joined;       /* which resumed the box */
+  bool probed;       /* a pause: the agent was asked, and was */
+  bool silent;
+  bool waited; /* for a transition that is over */
+  bool joined; /* which resumed the box */
   enum connect_mode mode;
   uint32_t timeout_s;
   int auto_pause; /* from now on: 1 yes, 0 no, -1 as before */

@@ -53,6 +53,7 @@ struct warden_config {
   unsigned idempotency_wait_s;                 /* how long one that a dead warden left over may still be answered */
   unsigned team_idempotency_max;               /* keys kept for one team */
   unsigned team_metrics_s;                     /* how long the metrics of teams are kept */
+  unsigned pause_health_s;                     /* the same before any other pause with memory: it is marked */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned events_days;                        /* how long lifecycle events are kept */
   uint64_t events_max;                         /* and how many of them at most */
