@@ -14,8 +14,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#define CAUSE_LOST     "lost: not running when the daemon restarted (host restart or crash)"
-#define CAUSE_NO_BUILD "lost: its template's files were not there when the daemon restarted"
+#define CAUSE_LOST     "lost: its node was restarted or crashed: it was not running when the daemon came back"
+#define CAUSE_NO_BUILD "lost: its template was deleted: its files were not there when the daemon came back"
 
 struct lost {
   struct row_box row; /* with its config only */

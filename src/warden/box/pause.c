@@ -103,13 +103,14 @@ void box_pause(struct box *b, const struct pending_op *op)
   }
 }
 
-/* The whole life of a box that was never paused is what its timeout was set to, however often. */
+/* The whole life of a run is what its timeout was set to, however often. */
 static void box_time_out(struct box *b)
 {
   char cause[80] = "timeout: it reached its end of life";
-  if (b->row.run <= 1 && b->row.end_us > b->row.started_us)
-    snprintf(cause, sizeof(cause), "timeout: its lifetime of %lld s was over",
-             (long long)((b->row.end_us - b->row.started_us + 500000) / 1000000));
+  if (b->row.end_us > b->row.started_us)
+    snprintf(cause, sizeof(cause), "timeout: its lifetime of %lld s %swas over",
+             (long long)((b->row.end_us - b->row.started_us + 500000) / 1000000),
+             b->row.run > 1 ? "since it was resumed " : "");
   box_end(b, cause);
 }
 
