@@ -49,11 +49,11 @@ struct warden_config {
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned agent_s;                            /* longest wait for an agent's answer */
   unsigned health_s;                           /* the same before a pause, where the client wants it healthy */
+  unsigned pause_health_s;                     /* the same before any other pause with memory: it is marked */
   unsigned idempotency_s;                      /* how long the answer to a create with a key is kept */
   unsigned idempotency_wait_s;                 /* how long one that a dead warden left over may still be answered */
   unsigned team_idempotency_max;               /* keys kept for one team */
   unsigned team_metrics_s;                     /* how long the metrics of teams are kept */
-  unsigned pause_health_s;                     /* the same before any other pause with memory: it is marked */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned events_days;                        /* how long lifecycle events are kept */
   uint64_t events_max;                         /* and how many of them at most */
