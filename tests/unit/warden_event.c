@@ -66,6 +66,10 @@ static void metadata_is_a_flat_object_of_strings_or_nothing(void **state)
       {"{\"metadata\":{\"a\":\"b\",}}", ""},
       {"{\"metadata\":{\"a\":\"new\nline\"}}", ""},
       {"{\"metadata\":", ""},
+      {"{\"metadata\":{\"a\":\"\\u00e9\\n\"}}", "{\"a\":\"\\u00e9\\n\"}"},
+      {"{\"metadata\":{\"a\":\"\\u00g9\"}}", ""},
+      {"{\"metadata\":{\"a\":\"\\x\"}}", ""},
+      {"{\"metadata\":{\"a\":\"\xff\"}}", ""},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++) {
     struct str m = event_metadata(str_of(table[i].config));
