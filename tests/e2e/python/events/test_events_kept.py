@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 from support.events import events, kinds
 from support.reboot import power_off
-from support.server import Server, own_server
+from support.server import Server, binary, own_server
 from support.state import processes
 from support.waiting import eventually
 from support.wire import RawBox
@@ -34,6 +36,24 @@ def test_events_survive_a_restart(server: Server, how: signal.Signals) -> None:
     told = events(server.wire, stays.id)
     assert kinds(told) == "created killed"
     assert told[0]["sandboxExecutionId"] == told[1]["sandboxExecutionId"]
+
+
+def test_who_follows_waits_for_a_restarted_server(server: Server) -> None:
+    box = server.wire.create(timeout=600)
+    command = [binary(), "events", "-f", "--json", "--data", str(server.data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follower:
+        try:
+            assert follower.stdout
+            told = [json.loads(follower.stdout.readline())]
+            server.signal(signal.SIGTERM)
+            server.start()
+            server.wire.call("DELETE", f"/sandboxes/{box.id}")
+            told.append(json.loads(follower.stdout.readline()))
+            assert follower.poll() is None
+        finally:
+            follower.terminate()
+    assert told == events(server.wire, box.id)
+    assert kinds(told) == "created killed"
 
 
 def test_a_box_found_dead_is_told_once(server: Server) -> None:
