@@ -66,7 +66,7 @@ static void nursery_take(struct str language)
   if (fd < 0)
     return;
   if (str_copyz(language, name, sizeof(name)) || interp_adopt(name, (const int[]){fd, -1, -1}, 0, true)) {
-    log_warn("the first kernel of " STR_FMT " is not wanted here", STR_ARG(language));
+    log_warn("the first kernel of " STR_FMT " is not needed, closing it", STR_ARG(language));
     close(fd);
     return;
   }

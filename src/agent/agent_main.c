@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_main.c - cloche-agent: the first process of a box. See agent.h for the way through the rooms.
+/* agent_main.c - cloche-agent: the first process of a box. See agent.h for the way through its folders.
  *
  * The listeners are open before the boot packet is read, so everything that takes time is done when the box gets its
  * identity; requests that come early wait in the kernel's queue. */

@@ -10,7 +10,7 @@ void log_open(const char *role, int fd); /* fd 2 unless told; decides the form b
 void log_level_set(enum log_level level);
 int log_level_parse(const char *word, enum log_level *out);
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same with fields: log_with(LOG_INFO, (const char *[]){"box", id, NULL}, "born in %d us", us). */
+/* The same with fields: log_with(LOG_INFO, (const char *[]){"box", id, NULL}, "launched in %d us", us). */
 void log_with(enum log_level level, const char *const *fields, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -60,7 +60,7 @@ static int call(struct line *l, struct buf *b, void (*item)(struct str, void *),
     b->n = (size_t)k;
     struct str packet = buf_str(b);
     if (wire_check(packet))
-      return err_set(err, -EPROTO, "the server sent a broken answer");
+      return err_set(err, -EPROTO, "the server sent a malformed response");
     if (wire_head(packet)->type == WIRE_ITEM && item)
       item(packet, arg);
     if (wire_head(packet)->type != WIRE_REPLY)
@@ -69,7 +69,7 @@ static int call(struct line *l, struct buf *b, void (*item)(struct str, void *),
     struct str message = wire_get(packet, W_MESSAGE);
     return status ? err_set(err, status, STR_FMT, STR_ARG(message.n ? message : STR("not found"))) : 0;
   }
-  return err_set(err, -EPIPE, "the server closed the line");
+  return err_set(err, -EPIPE, "the server closed the connection");
 }
 
 int admin_call(struct line *l, struct buf *b, void (*item)(struct str, void *), void *arg, struct err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin_client.h - a line to the running warden for commands of the host's root user: the same packets gates send, over
- * the socket <data>/warden.sock. */
+/* admin_client.h - a connection to the running warden for commands of the host's root user: the same packets gates
+ * send, over the socket <data>/warden.sock. */
 #ifndef CLOCHE_CLI_ADMIN_CLIENT_H
 #define CLOCHE_CLI_ADMIN_CLIENT_H
 

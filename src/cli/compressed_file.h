@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compressed_file.h - bytes written to a file in packed form: zstd on all cores, or gzip for those who can't read that.
+/* compressed_file.h - bytes written to a file compressed: zstd on all cores, or gzip for those who can't read that.
  */
 #ifndef CLOCHE_CLI_COMPRESSED_FILE_H
 #define CLOCHE_CLI_COMPRESSED_FILE_H

@@ -63,7 +63,7 @@ int tree_open(const char *layers, struct err *err)
     fd = open_by_text(all);
   if (!several && !str_copyz(first, path, sizeof(path)) && (fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
     fd = -errno;
-  return fd < 0 ? err_set(err, fd, "putting the layers together (are you root?): %s", strerrordesc_np(-fd)) : fd;
+  return fd < 0 ? err_set(err, fd, "mounting the layers (are you root?): %s", strerrordesc_np(-fd)) : fd;
 }
 
 static int by_name(const void *a, const void *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_tree.h - the files of a build as a sandbox would see them: its layers, put together by the kernel, read-only.
+/* layer_tree.h - the files of a build as a sandbox would see them: its layers, mounted as an overlay, read-only.
  */
 #ifndef CLOCHE_CLI_LAYER_TREE_H
 #define CLOCHE_CLI_LAYER_TREE_H

@@ -400,7 +400,7 @@ static int own_dir(int at, const char *name, const char *shown, mode_t bits, str
   if ((st.st_mode & bits) && fchmod(fd, st.st_mode & 07777 & ~bits))
     return err_errno(err, "closing %s to others", shown);
   if (st.st_mode & bits)
-    log_warn("%s was open to others (mode %03o): closed", shown, st.st_mode & 0777);
+    log_warn("%s had mode %03o, access of others removed", shown, st.st_mode & 0777);
   return 0;
 }
 

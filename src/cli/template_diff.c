@@ -120,7 +120,7 @@ static int open_sub(int dir, const struct tree_name *n)
                                                  : -1;
 }
 
-/* Written anew at every birth, so of no build, though steps leave their own. */
+/* Written anew at every launch, so of no build, though steps leave their own. */
 static bool of_a_box(const char *path)
 {
   static const char *const own[] = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"};

@@ -443,7 +443,7 @@ int tpl_export(const struct tpl *t, const char *path, bool gzip, struct err *err
 {
   cleanup_free char *temp = xasprintf("%s.partial-%d", path, getpid());
   if (access(path, F_OK) == 0)
-    return err_set(err, -EEXIST, "%s is there already", path);
+    return err_set(err, -EEXIST, "%s already exists", path);
   if (mkdir(temp, 0755))
     return err_errno(err, "making %s", temp);
   cleanup_fd int top = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -2,7 +2,8 @@
 /* cgroup.h - the limits of a box, told to either generation of control groups through one table of calls.
  *
  * A box has the group "cloche-<instance>/<id>" in every hierarchy used. Its first process puts itself there (v1) or is
- * born there (v2): moving a process in from outside waits for an RCU grace period, 10 ms and more on an idle host. */
+ * created there (v2): moving a process in from outside waits for an RCU grace period, 10 ms and more on an idle host.
+ */
 #ifndef CLOCHE_CGROUP_H
 #define CLOCHE_CGROUP_H
 

@@ -309,7 +309,7 @@ static int begin_child(const struct jail_spec *spec, struct jail_created *b, str
   plan_child(spec, b, filter, theirs);
   uint32_t owner = spec->zygote ? 0 : spec->owner ? spec->owner : spec->id_base;
   b->lender = (struct lender){.plan = &b->plan, .owner = owner, .flags = LENT_FLAGS};
-  b->lent = LENDING && owner && b->join.into < 0; /* a group to be born into is a matter of clone3 */
+  b->lent = LENDING && owner && b->join.into < 0; /* a control group to start in is a matter of clone3 */
   b->pid = b->lent ? clone_lent(&b->lender, &b->pidfd, err) : clone_child(&b->plan, owner, &b->join, &b->pidfd, err);
   return MIN(b->pid, 0);
 }

@@ -4,7 +4,7 @@
  * Deadlines: no timer per connection. Each connection has a deadline field that is moved freely; the loop has one
  * timer set to the earliest deadline anybody asked for. When it fires, one walk over all connections calls
  * those that are due and finds the next time. A deadline that moved away costs nothing until then, and an idle
- * process sleeps for minutes. The gap between walks grows with the number of connections, so a crowd of slow peers
+ * process sleeps for minutes. The gap between walks grows with the number of connections, so many slow peers
  * with deadlines spread over every millisecond can't make walking the main work. A walk that comes much too late means
  * that the process was stopped (a frozen or restored box): then every deadline moves by that time and a little, because
  * the peers' bytes may have come meanwhile and nobody could read them.

@@ -232,7 +232,7 @@ static void on_incoming(uv_poll_t *h, int status, int events)
     if (fd >= 0) {
       l->admit(s, fd, l->arg);
     } else if (is_shortage(errno)) {
-      log_warn("accepting rests for %d ms: %s", ACCEPT_REST_MS, strerror(errno));
+      log_warn("not accepting connections for %d ms: %s", ACCEPT_REST_MS, strerror(errno));
       rest(s);
       return;
     } else if (errno == EAGAIN) {

@@ -46,12 +46,12 @@ static int begin(struct stream *s, struct err *err)
   s->kind = PLAIN;
   if (s->nhead >= 2 && !memcmp(s->head, "\x1f\x8b", 2)) {
     if (inflateInit2(&s->z, 16 + MAX_WBITS) != Z_OK)
-      return err_set(err, -ENOMEM, "no memory to undo gzip");
+      return err_set(err, -ENOMEM, "out of memory for gzip decompression");
     s->kind = GZIP;
   } else if (s->nhead == 4 && !memcmp(s->head, "\x28\xb5\x2f\xfd", 4)) {
     s->zstd = ZSTD_createDCtx();
     if (!s->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_windowLogMax, WINDOW_LOG)))
-      return err_set(err, -ENOMEM, "no memory to undo zstd");
+      return err_set(err, -ENOMEM, "out of memory for zstd decompression");
     s->kind = ZSTD;
   }
   return 0;

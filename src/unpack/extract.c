@@ -106,7 +106,7 @@ static int clean_name(struct extract *p, struct str name, char out[TAR_NAME_MAX 
     if (!part.n || str_is(part, "."))
       continue;
     if (str_is(part, ".."))
-      return err_set(p->err, -EXDEV, "the archive's entry '" STR_FMT "' climbs out by '..'",
+      return err_set(p->err, -EXDEV, "the archive's entry '" STR_FMT "' leaves the directory by '..'",
                      STR_ARG(str_sub(name, 0, 200)));
     if (part.n > 255 || n + part.n + 2 > TAR_NAME_MAX || ++depth > DEPTH_MAX)
       return err_set(p->err, -ENAMETOOLONG, "the archive's entry '" STR_FMT "' has too long or too deep a name",
@@ -236,7 +236,7 @@ static int whiteout(struct extract *p, const char *path, int parent, const char 
   }
   const char *name = last + strlen(WHITEOUT);
   if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || !strncmp(name, WHITEOUT, strlen(WHITEOUT)))
-    return err_set(p->err, -EBADMSG, "the layer has the odd whiteout '%.200s'", path);
+    return err_set(p->err, -EBADMSG, "the layer has the invalid whiteout '%.200s'", path);
   snprintf(hidden, sizeof(hidden), "%.*s%s", (int)above, path, name);
   clear_name(p, parent, name, hidden);
   return 0;

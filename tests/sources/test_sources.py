@@ -25,6 +25,7 @@ from oci import Layout, Member, layer
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
+OUTSIDE = "leaves the directory"
 BCRYPT_OF_SECRET = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
 DIR, LINK, HARD, CHAR, FIFO = tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE
 
@@ -663,9 +664,9 @@ class Sources(unittest.TestCase):
         self.assertEqual(sorted(p.name for p in inside.iterdir()), ["planted", "planted2"])
 
     def test_names_that_climb_are_refused(self) -> None:
-        self.assertIn("climbs out", self.refused("climb", [[Member("a/../../x", b"1")]]))
-        self.assertIn("climbs out", self.refused("climb-upon", [[Member("a/x", b"1")], [Member("a/../../x", b"1")]]))
-        self.assertIn("climbs out", self.refused("climb-link", [[Member("x", kind=HARD, link="../../etc/passwd")]]))
+        self.assertIn(OUTSIDE, self.refused("climb", [[Member("a/../../x", b"1")]]))
+        self.assertIn(OUTSIDE, self.refused("climb-upon", [[Member("a/x", b"1")], [Member("a/../../x", b"1")]]))
+        self.assertIn(OUTSIDE, self.refused("climb-link", [[Member("x", kind=HARD, link="../../etc/passwd")]]))
 
     def test_hard_links_reach_nothing_outside(self) -> None:
         self.assertIn("making the hard link", self.refused("hard", [[Member("x", kind=HARD, link="/etc/passwd")]]))

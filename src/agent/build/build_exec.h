@@ -7,7 +7,7 @@
  *
  * Start here in this folder: build_exec.c runs commands; applets.c and copy_step.c are the tools that the agent's
  * program brings along (COPY, WORKDIR, ENV), so that an image needs none; start_command.c starts the template's start
- * command and waits for its readiness; package_cache.c keeps downloads between builds. The room promises that the
+ * command and waits for its readiness; package_cache.c keeps downloads between builds. The folder promises that the
  * warden gets every byte of output in order and exactly one end event per command, and that nothing of a build's tools
  * stays in the template. */
 #ifndef CLOCHE_AGENT_BUILD_BUILD_EXEC_H

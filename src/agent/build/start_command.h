@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start_command.h - a template's start command: begun at birth in a box whose template holds no checkpoint of it
+/* start_command.h - a template's start command: begun at the launch of a box whose template holds no checkpoint of it
  * running.
  *
  * It runs as the template's user in its working directory, without the variables of one sandbox, as it would in a

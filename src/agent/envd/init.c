@@ -2,7 +2,7 @@
 /* init.c - see init.h.
  *
  * A token once set can be changed or cleared only by who shows it, or by who shows the secret that the warden gave the
- * agent at birth (X-Cloche-Control). The timestamps order the tries of a control plane that repeats itself; the clock
+ * agent at launch (X-Cloche-Control). The timestamps order the tries of a control plane that repeats itself; the clock
  * is left alone, because a box has the clock of its host. */
 #include "agent/envd/init.h"
 #include "agent/envd/http_reply.h"

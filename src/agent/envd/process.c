@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process.c - the life of one process: birth, output to its listeners, end. See process.h for what it promises; input
+/* process.c - the life of one process: start, output to its listeners, end. See process.h for what it promises; input
  * is in process_input.c, which shares process_internal.h with this file.
  *
  * Each descriptor is polled by the loop and closed with its handle; a process object is freed when the last of its
@@ -326,7 +326,7 @@ int process_signal(struct process *p, int sig)
   return 0;
 }
 
-/* ---- birth ---- */
+/* ---- start ---- */
 
 static int pipe_make(int *ours, int *theirs, bool we_read)
 {

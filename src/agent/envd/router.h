@@ -5,7 +5,7 @@
  * entry.c (metadata of files), watch_rpc.c and watch.c (inotify), upload.c, download.c and compose.c (file content),
  * init.c (identity, token, variables), box_metrics.c. http_reply.h and rpc/rpc_call.h are the two ways to answer.
  *
- * The room promises: no request is served without the access token where one is set; every operation runs as the user
+ * The folder promises: no request is served without the access token where one is set; every operation runs as the user
  * that the request names, never as the agent; bodies stream with back-pressure in both directions; a process outlives
  * the request that started it and keeps its output order. */
 #ifndef CLOCHE_AGENT_ENVD_ROUTER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interp.c - the HTTP face of the code interpreter: routes, contexts and health; see interp.h.
+/* interp.c - the HTTP side of the code interpreter: routes, contexts and health; see interp.h.
  *
  * Errors are plain text with the messages clients know; validation answers 422 with a list. Nothing is read from disk
  * and no kernel is started before the first request that needs it, so opening the port costs the agent nothing. */

@@ -8,7 +8,7 @@
  *
  * Everything runs on the agent's one loop. Kernels are started when first needed.
  *
- * The room promises: cells of one context run one after the other, in the order they came; a client that leaves
+ * The folder promises: cells of one context run one after the other, in the order they came; a client that leaves
  * interrupts its cell, one that is cut off does not; the death of a kernel fails the running cell with the cause and
  * starts a new kernel; what a kernel sends is bounded, parsed strictly and never ends the agent. */
 #ifndef CLOCHE_AGENT_INTERPRETER_INTERP_H

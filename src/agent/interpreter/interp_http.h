@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interp_http.h - what the HTTP side of the interpreter shares between its rooms. */
+/* interp_http.h - what the HTTP side of the interpreter shares between its files. */
 #ifndef CLOCHE_AGENT_INTERPRETER_INTERP_HTTP_H
 #define CLOCHE_AGENT_INTERPRETER_INTERP_HTTP_H
 

@@ -439,7 +439,7 @@ static const struct kernel_driver jupyter_driver = {
     .end = jupyter_end,
 };
 
-/* ---- birth ---- */
+/* ---- start ---- */
 
 /* Five free ports: all are held before the first is let go, so they differ. */
 static int ports_pick(uint16_t ports[PORTS], struct err *err)

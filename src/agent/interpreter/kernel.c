@@ -11,14 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPARE_QUIET_MS  25 /* after the last birth, so that bursts and first cells have the processor */
+#define SPARE_QUIET_MS  25 /* after the last start, so that bursts and first cells have the processor */
 #define SPARE_EXPIRE_MS 60000
 
 static struct spare {
   const struct kernel_host *host;
   const struct kernel_spec *spec; /* NULL = free slot */
   struct kernel *kernel;
-  unsigned births;
+  unsigned starts;
   uv_timer_t *timer; /* freed by its own close */
 } spares[4];
 
@@ -76,7 +76,7 @@ static struct kernel *spare_take(struct spare *s, const struct kernel_listener *
 {
   struct kernel *k = s->kernel;
   s->kernel = NULL;
-  if (++s->births > 1)
+  if (++s->starts > 1)
     uv_timer_start(s->timer, on_spare_quiet, SPARE_QUIET_MS, 0);
   if (k)
     kernel_native_hand_over(k, listener, arg);

@@ -256,7 +256,7 @@ static void native_line(struct native *n, struct str line)
   if (!str_trim(line).n)
     return;
   if (message_read(line, &m) < 0) {
-    log_warn("kernel %s sent %zu bytes that are no message", n->k.spec->language, line.n);
+    log_warn("kernel %s: malformed message of %zu bytes", n->k.spec->language, line.n);
     return;
   }
   if (message_is(&m, "ready"))
@@ -691,7 +691,7 @@ static int native_spawn(struct native *n, struct err *err)
   return 0;
 }
 
-static void on_born(struct nursery_child *c, pid_t pid)
+static void on_forked(struct nursery_child *c, pid_t pid)
 {
   struct native *n = native_of(c);
   struct err err = ERR_NONE;
@@ -715,7 +715,7 @@ struct kernel *kernel_native_new(const struct kernel_host *host, const struct ke
     return NULL;
   struct native *n = native_make(host, spec, listener, arg, ours);
   memcpy(n->child.fds, theirs, sizeof(theirs));
-  n->child.born = on_born;
+  n->child.forked = on_forked;
   n->child.exited = on_child_exited;
   n->from_nursery = spec->nursery && nursery_fork(host, spec, &n->child) == 0;
   if (!n->from_nursery && native_spawn(n, err) < 0) {

@@ -124,7 +124,7 @@ static void nursery_lost(struct nursery *n)
     next = c->next;
     if (c->pid <= 0) {
       child_unlink(c);
-      c->born(c, -1);
+      c->forked(c, -1);
     } else {
       child_orphan(c);
     }
@@ -143,7 +143,7 @@ static void nursery_spent(struct nursery *n)
       if (w->pid > 0)
         continue;
       child_unlink(w);
-      w->born(w, -1);
+      w->forked(w, -1);
     }
   }
 }
@@ -156,7 +156,7 @@ static void child_ask(struct nursery *n, struct nursery_child *c)
   if (fd_send(n->fd, b.p, b.n, c->fds, 3, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)b.n)
     return;
   child_unlink(c);
-  c->born(c, -1);
+  c->forked(c, -1);
 }
 
 static void event_ready(struct nursery *n)
@@ -187,7 +187,7 @@ static void event_forked(struct nursery *n, const struct message *m)
   else if (n->single)
     child_orphan(c);
   n->spent = n->single;
-  c->born(c, c->pid);
+  c->forked(c, c->pid);
 }
 
 static void event_exit(struct nursery *n, const struct message *m)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_nursery.h - processes that have everything loaded and fork kernels on demand, one per language.
  *
- * A nursery is called or started at the first birth that asks for it and kept; one that dies is followed by another at
- * the next. Whoever wants a child embeds a nursery_child and hears exactly one of: born with a pid, or born with -1
+ * A nursery is called or started at the first fork that asks for it and kept; one that dies is followed by another at
+ * the next. Whoever wants a child embeds a nursery_child and hears exactly one of: forked with a pid, or forked with -1
  * (then it starts a process of its own). After a launch it may hear of the child's exit once. */
 #ifndef CLOCHE_AGENT_INTERPRETER_KERNEL_NURSERY_H
 #define CLOCHE_AGENT_INTERPRETER_KERNEL_NURSERY_H
@@ -12,7 +12,7 @@
 struct nursery;
 
 struct nursery_child {
-  void (*born)(struct nursery_child *c, pid_t pid); /* -1: it is not available from a nursery */
+  void (*forked)(struct nursery_child *c, pid_t pid); /* -1: it is not available from a nursery */
   void (*exited)(struct nursery_child *c, int status);
   int fds[3]; /* protocol socket, stdout, stderr of the child; the caller's, open until it is launched */
   /* the nursery's own: */
@@ -23,7 +23,7 @@ struct nursery_child {
   bool asked, orphan;
 };
 
-/* 0, or negative when no nursery can be had now; `born` is not called then. */
+/* 0, or negative when no nursery can be had now; `forked` is not called then. */
 int nursery_fork(const struct kernel_host *host, const struct kernel_spec *spec, struct nursery_child *c);
 void nursery_forget(struct nursery_child *c); /* hears nothing any more; a child still on its way is ended */
 

@@ -90,7 +90,8 @@ static int hear(struct connections *c, struct connection *l, bool again, struct 
   if (n <= 0)
     return err_set(err, n < 0 ? -errno : -ECONNRESET, "a connection of the benchmark was broken");
   if (l->have == 0 && (n < 12 || memcmp(in + 9, "200", 3)))
-    return err_set(err, -EREMOTEIO, "the connections was answered: %.*s", (int)MIN(n, (ssize_t)60), in);
+    return err_set(err, -EREMOTEIO, "a connection of the benchmark got an unexpected response: %.*s",
+                   (int)MIN(n, (ssize_t)60), in);
   size_t keep = MIN((size_t)n, want);
   memmove(l->tail, l->tail + keep, want - keep);
   memcpy(l->tail + want - keep, in + n - keep, keep);
@@ -169,7 +170,7 @@ static int connections_open(struct connections *c, const struct bench_box *g)
     setrlimit(RLIMIT_NOFILE, &files);
   }
   bench_box_headers(g, SERVICE_PORT, NULL, headers, sizeof(headers));
-  int n = snprintf(c->request, sizeof(c->request), "GET / HTTP/1.1\r\nHost: crowd\r\n%s\r\n", headers);
+  int n = snprintf(c->request, sizeof(c->request), "GET / HTTP/1.1\r\nHost: bench\r\n%s\r\n", headers);
   c->length = (size_t)n;
   c->all = xcalloc(CONNECTIONS, sizeof(*c->all));
   c->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -178,7 +178,7 @@ static int lives_rate(struct bench *b, struct err *err)
 /* ---- requests into one box ---- */
 
 #define LINES_EACH 16
-#define ASKERS     2
+#define CLIENTS    2
 
 /* A thread keeps many connections busy: it sends on all, then reads from all. */
 static void health_many(struct worker *w)
@@ -224,14 +224,14 @@ static int http_rate(struct bench *b, struct err *err)
   int r = bench_box_create(&c, &g, err);
   r = r ? r : health_alone(b, &c, &g, err);
   for (unsigned round = 0; round < 3 && !r && !g.domain[0]; round++) {
-    struct worker all[ASKERS] = {0};
+    struct worker all[CLIENTS] = {0};
     struct load l = {.bench = b, .work = health_many, .seconds = MAX(2 * b->scale, 0.5)};
-    for (unsigned i = 0; i < ASKERS; i++)
+    for (unsigned i = 0; i < CLIENTS; i++)
       all[i].box = &g;
-    double took = load_run(&l, all, ASKERS);
-    r = first_error(all, ASKERS, err);
+    double took = load_run(&l, all, CLIENTS);
+    r = first_error(all, CLIENTS, err);
     uint64_t done = 0;
-    for (unsigned i = 0; i < ASKERS; i++)
+    for (unsigned i = 0; i < CLIENTS; i++)
       done += all[i].done;
     if (!r)
       sample("http_rate", (double)done / took);

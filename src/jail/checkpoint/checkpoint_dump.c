@@ -196,7 +196,7 @@ static int see_comer(struct dump *d, pid_t pid, struct err *err)
   snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
   if (readlink("/proc/self/ns/pid", own, sizeof(own) - 1) < 0 || readlink(path, of, sizeof(of) - 1) < 0)
     return 0;
-  return strcmp(own, of) ? 0 : err_set(err, -EAGAIN, "process %d is on its way into box %s", pid, d->spec->id);
+  return strcmp(own, of) ? 0 : err_set(err, -EAGAIN, "process %d is entering box %s", pid, d->spec->id);
 }
 
 /* One that does not come in is told by see_process. */

@@ -233,7 +233,7 @@ static int begin_freeze(pid_t init, void *arg, struct err *err)
   const struct jail_spec *spec = ((struct restore *)arg)->spec;
   char dir[PATH_MAX], path[PATH_MAX + 16];
   if (cgroup_host()->freezer(spec->instance, spec->id, dir, sizeof(dir)))
-    return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be held");
+    return err_set(err, -EOPNOTSUPP, "this host has no freezer, without which no box can be frozen");
   snprintf(path, sizeof(path), "%s/cgroup.freeze", dir);
   bool v2 = access(path, F_OK) == 0;
   int r = let_criu_out(dir, init);

@@ -215,7 +215,7 @@ void ext_conns_unrepair(pid_t pid)
   pthread_t thread;
   while (u.more) {
     if (pthread_create(&thread, NULL, unrepair_some, &u)) {
-      log_warn("connections of process %d may stay held: no thread to mend them", pid);
+      log_warn("connections of process %d may stay in TCP repair mode: no thread to restore them", pid);
       return;
     }
     pthread_join(thread, NULL);

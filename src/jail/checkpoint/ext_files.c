@@ -304,7 +304,7 @@ static int open_in_layers(const struct manifest_file *f, const struct overlay_la
     fd = open_in_view(v->fds[k], f);
   }
   return fd >= 0 ? fd
-                 : err_set(err, -ESTALE, "%s is not what it was at the checkpoint: was its template changed?", f->path);
+                 : err_set(err, -ESTALE, "%s has changed since the checkpoint: was its template changed?", f->path);
 }
 
 int ext_files_open(const struct manifest *m, const struct overlay_layers *from, const char *heaps, struct criu_job *job,

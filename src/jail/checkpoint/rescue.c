@@ -117,7 +117,7 @@ static int end_criu(const struct rescue *s, struct err *err)
 {
   for (unsigned i = 0; s->journal->criu > 1 && end_once(s); i++) {
     if (i == END_MS)
-      return err_set(err, -EBUSY, "criu (process %d) does not end", s->journal->criu);
+      return err_set(err, -EBUSY, "criu (process %d) does not exit", s->journal->criu);
     rest(1);
   }
   return 0;

@@ -361,7 +361,8 @@ int jail_commit_dir(const char *dir, const char *name, uint32_t id_base, const c
   cleanup_fd int top = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   int r = top < 0 ? err_errno(err, "opening %s of %s", name, dir) : copy_to(top, id_base, INWARD, layer, err);
   if (!r && lremovexattr(layer, OPAQUE) && errno != ENODATA && errno != ENOTSUP)
-    r = err_errno(err, "taking a mark from %s", layer); /* the overlay's own, about a place that is no more */
+    r = err_errno(err, "removing an overlay attribute of %s",
+                  layer); /* the overlay's own, about a place that is no more */
   return r;
 }
 

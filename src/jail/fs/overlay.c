@@ -383,5 +383,5 @@ int overlay_view(const struct overlay_layers *l, struct err *err)
   if (c.n == 1)
     return c.fds[--c.n];
   r = atomic_load(&known_way) & WAY_NAME ? view_by_name(l->dir, &c) : view_by_fd(&c);
-  return r < 0 ? err_set(err, r, "making a view of %s: %s", l->lowers[0], strerrordesc_np(-r)) : r;
+  return r < 0 ? err_set(err, r, "creating an id-mapped mount of %s: %s", l->lowers[0], strerrordesc_np(-r)) : r;
 }

@@ -165,7 +165,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   if ((r = box_check_limit(w, err)))
     return r;
   if (o->id.n >= sizeof(((struct row_box *)0)->id))
-    return err_set(err, -EINVAL, "bad sandbox id");
+    return err_set(err, -EINVAL, "invalid sandbox ID");
   bool warm = build->row.checkpoint[0] &&
               (w->checkpoints_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
   bool plain = !egress_on(w) || egress_plain(o->flags, o->allow, o->deny);

@@ -106,7 +106,7 @@ int box_create_once(struct warden *w, const struct box_params *o, struct origin 
   struct row_idempotency k = {.created_us = clock_wall_us()}, have = {0};
   if (o->fingerprint.n != sizeof(k.fingerprint) || str_copyz(o->idempotency_key, k.key, sizeof(k.key)) ||
       str_copyz(o->team, k.team, sizeof(k.team)) || str_copyz(o->id, k.box, sizeof(k.box)))
-    return err_set(err, -EINVAL, "bad idempotency key");
+    return err_set(err, -EINVAL, "invalid idempotency key");
   memcpy(k.fingerprint, o->fingerprint.p, sizeof(k.fingerprint));
   int r = quota_pace(w, o->team, retry_s, err);
   if (r)

@@ -327,7 +327,7 @@ void fork_release(struct warden *w, struct build *build)
   own_layer(build, copy.layer);
   memcpy(copy.checkpoint, build->row.checkpoint, sizeof(copy.checkpoint));
   if (catalog_build_remove(w->catalog, build, &err))
-    log_warn("a fork's files stay: %s", err.msg);
+    log_warn("files of a fork not removed: %s", err.msg);
   else
     drop_copy(w, &copy);
 }
@@ -416,7 +416,7 @@ void box_snapshot(struct box *b, const struct snapshot_params *o)
     return;
   }
   if (!r && (!uuid_valid(o->build) || str_copyz(o->build, s->build_id, sizeof(s->build_id))))
-    r = err_set(&err, -EINVAL, "bad build id");
+    r = err_set(&err, -EINVAL, "invalid build ID");
   r = r ? r : ready_to_copy(b, &err);
   if (!r && b->snapped)
     r = err_set(&err, -EBUSY, "another snapshot of the sandbox is being made; ask again when it is done");

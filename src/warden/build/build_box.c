@@ -160,7 +160,7 @@ int build_box_begin(struct build_box *b, struct build_cmd *o, struct err *err)
   if (buf_failed(&p))
     return err_set(err, -E2BIG, "the step exceeds %u bytes", BOOT_MAX);
   ssize_t k = fd_send(b->talk, p.p, p.n, &o->input, o->input >= 0 ? 1 : 0, MSG_DONTWAIT);
-  return k < 0 ? err_set(err, (int)k, "the build's box takes no orders: %s", strerrordesc_np((int)-k)) : 0;
+  return k < 0 ? err_set(err, (int)k, "the build's box does not accept commands: %s", strerrordesc_np((int)-k)) : 0;
 }
 
 static void tell_line(void *arg, const struct build_cmd *o, bool errors, struct str line)

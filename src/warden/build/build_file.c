@@ -33,7 +33,7 @@ static int temp_path(struct warden *w, struct str team, struct str hash, struct 
   char path[DATA_PATH_SIZE];
   int r = file_path(w, team, hash, path, err);
   if (!r && !word(id, 8, 40, ""))
-    r = err_set(err, -EINVAL, "bad upload id");
+    r = err_set(err, -EINVAL, "invalid upload ID");
   if (!r)
     snprintf(out, 760, "%s.new-" STR_FMT, path, STR_ARG(id));
   return r;

@@ -216,7 +216,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   if (!r && name.space.n && !str_is(name.space, team->slug))
     r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(name.space), team->slug);
   if (!r && ((have && !str_is(q->team, have->row.team)) || !id_valid(q->template_id)))
-    r = err_set(err, -EINVAL, "bad build or template id");
+    r = err_set(err, -EINVAL, "invalid build or template ID");
   r = r ? r : tags_of(q, &name, &tags, err);
   r = r ? r : sizes_fit(w, q, err);
   r = r ? r : storage_room(w, err);
@@ -233,7 +233,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   memcpy(j->row.template_id, (*t)->row.id, sizeof(j->row.template_id));
   if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
       str_copyz(q->team, j->row.team, sizeof(j->row.team)))
-    r = err_set(err, -EINVAL, "bad build id");
+    r = err_set(err, -EINVAL, "invalid build ID");
   r = r ? r : store_job_put(warden_store(w), &j->row, err);
   if (r) {
     row_job_free(&j->row);

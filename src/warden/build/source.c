@@ -204,7 +204,7 @@ static int within_limits(const void *of, struct err *err)
     return 0;
   uint64_t reserve = MIN((uint64_t)rules->reserve_mb << 20, (uint64_t)fs.f_blocks * fs.f_frsize / 20);
   if ((uint64_t)fs.f_bavail * fs.f_frsize < reserve)
-    return err_set(err, -ENOSPC, "this server's disk is full: the image was given up");
+    return err_set(err, -ENOSPC, "this server's disk is full: the image was not unpacked");
   return 0;
 }
 

@@ -112,7 +112,7 @@ static int health_result(const struct talk *t, int r, unsigned seconds, struct e
   if (r)
     return err_set(err, -ESHUTDOWN, "the sandbox's agent does not answer: %s", strerrordesc_np(-r));
   return agent_reply_status(str_make(t->status, t->have), NULL)
-             ? err_set(err, -ESHUTDOWN, "the sandbox's agent does not say that it is well")
+             ? err_set(err, -ESHUTDOWN, "the sandbox's agent does not report that it is healthy")
              : 0;
 }
 

@@ -646,7 +646,7 @@ int catalog_template_make(struct catalog *c, struct str team, struct str alias, 
     return err_set(err, -EINVAL, "a template's name has 1 to %d of a-z 0-9 _ -", NAME_MAX_BYTES);
   if (!ref_word(id, "") || str_copyz(id, r.id, sizeof(r.id)) || str_copyz(team, r.team, sizeof(r.team)) ||
       map_get(&c->template_by_id, id))
-    return err_set(err, -EINVAL, "bad template id");
+    return err_set(err, -EINVAL, "invalid template ID");
   int e = store_template_put(c->store, &r, err);
   if (e)
     return e;
@@ -676,7 +676,7 @@ static int layer_list(struct json *j, const char *dir, struct buf *out, struct e
   for (struct json *l = json_get(j, "layers") ? json_get(j, "layers")->kids : NULL; l; l = l->next) {
     struct str hash = json_text(l, STR_NONE);
     if (!ref_word(hash, ""))
-      return err_set(err, -EINVAL, "bad layer name '" STR_FMT "'", STR_ARG(hash));
+      return err_set(err, -EINVAL, "invalid layer name '" STR_FMT "'", STR_ARG(hash));
     size_t at = out->n;
     buf_addf(out, "%s/layers/" STR_FMT "/fs", dir, STR_ARG(hash));
     if (access(buf_z(out) + at, F_OK))
@@ -765,7 +765,7 @@ int catalog_import(struct catalog *c, const char *dir, struct err *err)
     snprintf(path, sizeof(path), "%s/templates/%s", dir, e->d_name);
     int r = import_one(c, dir, path, &why);
     if (r) {
-      log_warn("template %s left out: %s", path, why.msg);
+      log_warn("template %s skipped: %s", path, why.msg);
       worst = r;
       if (err)
         *err = why;

@@ -78,7 +78,7 @@ struct row_box {
                                             "" = none */
   uint64_t checkpoint_size;
   char *allow, *deny;          /* its lists, as lines; owned */
-  char execution[UUID_SIZE];   /* of this run: a new one at its birth and whenever it is resumed */
+  char execution[UUID_SIZE];   /* of this run: a new one at its launch and whenever it is resumed */
   char base[TEMPLATE_ID_SIZE]; /* the template it was first made from, where template_id is a snapshot; else "" */
 };
 

@@ -18,7 +18,7 @@ static bool build_id_free(struct request *q, const struct box *source)
              (have->row.kind == BUILD_FORK && !strcmp(have->row.source, source->row.id));
   if (uuid_valid(id) && own)
     return true;
-  reply_error(q, -EINVAL, "bad build id");
+  reply_error(q, -EINVAL, "invalid build ID");
   return false;
 }
 

@@ -49,7 +49,7 @@ static void nursery_fork_work(uv_work_t *work)
   struct nursery_fork_job *e = work->data;
   struct err err = ERR_NONE;
   if (zygote_enter(e->zygote, &e->spec, &e->jail, true, e->sock, &err))
-    log_warn("box %s makes a nursery of its own: %s", e->name, err.msg);
+    log_warn("box %s: no nursery from the zygote, the box starts its own: %s", e->name, err.msg);
 }
 
 static void nursery_fork_done(uv_work_t *work, int status)

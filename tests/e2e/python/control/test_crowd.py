@@ -43,7 +43,7 @@ async def all_ask(box: RawBox, wire: Wire) -> None:
     """Every connection asks once a round, and a round ends when all have been answered."""
     lines = [await asyncio.open_connection(*wire.address, ssl=wire.context) for _ in range(CROWD)]
     route = f"E2b-Sandbox-Id: {box.id}\r\nE2b-Sandbox-Port: {PORT}\r\n"
-    request = f"GET /turn HTTP/1.1\r\nHost: crowd\r\n{route}\r\n".encode()
+    request = f"GET /turn HTTP/1.1\r\nHost: bench\r\n{route}\r\n".encode()
 
     async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(request)

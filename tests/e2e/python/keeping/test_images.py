@@ -69,7 +69,7 @@ async def test_an_image_with_a_climbing_entry_fails_the_base_and_leaves_nothing(
 ) -> None:
     layout = small_image(tmp_path / "evil", Member("a/../../../../tmp/cloche-climbed", b"x"))
     image = registry.push(layout, f"{fresh('evil')}:1")
-    with pytest.raises(e2b.BuildException, match="climbs out"):
+    with pytest.raises(e2b.BuildException, match="leaves the directory"):
         await workshop.build(workshop.template().from_image(image), fresh("evil"))
     assert not Path("/tmp/cloche-climbed").exists()
 

@@ -304,7 +304,7 @@ def test_a_data_directory_that_is_open_to_others_is_closed() -> None:
         server.start("--pool", "0")
         assert stat.S_IMODE(server.data.stat().st_mode) == 0o700
         assert stat.S_IMODE((server.data / "layers").stat().st_mode) & 0o022 == 0
-        assert "was open to others" in server.log()
+        assert "access of others removed" in server.log()
     finally:
         server.close()
     assert leaked(before, str(server.data)) == set()
