@@ -72,7 +72,9 @@ final class Engine {
         for (SnippetEvent event : shell.eval(source)) {
             if (event.causeSnippet() != null) continue;
             if (event.exception() != null) return new Outcome(null, null, faultOf(event.exception()));
-            if (event.status() == Snippet.Status.REJECTED) return new Outcome(null, null, rejection(event.snippet(), source));
+            if (event.status() == Snippet.Status.REJECTED) {
+                return new Outcome(null, null, rejection(event.snippet(), source));
+            }
             outcome = valueOf(event);
         }
         return outcome;
@@ -84,7 +86,9 @@ final class Engine {
                 || kind == SubKind.OTHER_EXPRESSION_SUBKIND;
         if (!hasValue) return Outcome.NOTHING;
         Optional<VarSnippet> variable = variable(event.snippet());
-        if (variable.isEmpty()) return "null".equals(event.value()) ? Outcome.NOTHING : new Outcome(event.value(), event.value(), null);
+        if (variable.isEmpty()) {
+            return "null".equals(event.value()) ? Outcome.NOTHING : new Outcome(event.value(), event.value(), null);
+        }
         shell.varValue(variable.get());
         return new Outcome(control.takeValue(), event.value(), null);
     }
@@ -139,7 +143,8 @@ final class Engine {
             out.append('\n');
             for (StackTraceElement frame : each.getStackTrace()) {
                 if (frame.getMethodName().startsWith("do_it$")) {
-                    out.append("    at (").append(frame.getFileName()).append(':').append(frame.getLineNumber()).append(")\n");
+                    out.append("    at (").append(frame.getFileName()).append(':');
+                    out.append(frame.getLineNumber()).append(")\n");
                     break;
                 }
                 out.append("    at ").append(frame).append('\n');

@@ -20,11 +20,13 @@ public final class Kernel {
     private static final int INSIST_MS = 50;
     private static final int ABANDON_AT = 20;
     private static final String[] REHEARSAL = {
-        "int x = 1 + 1; x", "String s = \"a\"; System.out.println(s); s.length()", "for (int i = 0; i < 3; i++) System.out.print(i);",
+        "int x = 1 + 1; x", "String s = \"a\"; System.out.println(s); s.length()",
+        "for (int i = 0; i < 3; i++) System.out.print(i);",
         "import java.util.*; List<Integer> l = List.of(3, 1, 2); l.stream().sorted().map(n -> n * 2).toList()",
         "record P(int a, String b) {} new P(1, \"x\")", "int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); } f(5)",
-        "class A { int v = 3; int twice() { return v * 2; } } new A().twice()", "throw new RuntimeException(\"x\")", "int y = \"no\";",
-        "System.getProperty(\"user.dir\")", "Map<String, Integer> m = new HashMap<>(); m.put(\"k\", 1); m", "String.format(\"%d %s\", 1, \"a\")",
+        "class A { int v = 3; int twice() { return v * 2; } } new A().twice()", "throw new RuntimeException(\"x\")",
+        "int y = \"no\";", "System.getProperty(\"user.dir\")",
+        "Map<String, Integer> m = new HashMap<>(); m.put(\"k\", 1); m", "String.format(\"%d %s\", 1, \"a\")",
     };
 
     private final Wire wire;
@@ -79,7 +81,7 @@ public final class Kernel {
             return;
         }
         if ("renew".equals(order.get("op"))) {
-            Chance.renew();
+            Reseed.renew();
             return;
         }
         if (order.get("id") instanceof Long id) accepted = id;
@@ -119,7 +121,8 @@ public final class Kernel {
         System.setOut(wire.stream("stdout"));
         System.setErr(wire.stream("stderr"));
         Display.connect(wire);
-        wire.send("ev", "ready", "pid", ProcessHandle.current().pid(), "version", System.getProperty("java.version"), "interrupt", "message");
+        wire.send("ev", "ready", "pid", ProcessHandle.current().pid(), "version", System.getProperty("java.version"),
+                "interrupt", "message");
         engine = new Engine();
         try {
             for (;;) obey(orders.take());
@@ -133,7 +136,7 @@ public final class Kernel {
             case "run" -> run(order);
             case "env" -> {
                 setProperties(asMap(order.get("set")));
-                if (Boolean.TRUE.equals(order.get("renew"))) Chance.renew();
+                if (Boolean.TRUE.equals(order.get("renew"))) Reseed.renew();
             }
             case "cd" -> changeDirectory((String) order.get("path"));
             default -> { }
@@ -160,7 +163,7 @@ public final class Kernel {
         try {
             return engine.run(code);
         } catch (RuntimeException | StackOverflowError error) {
-            return new Engine.Outcome(null, null, new Engine.Fault(error.getClass().getName(), String.valueOf(error.getMessage()), ""));
+            return new Engine.Outcome(null, null, fault(error, ""));
         }
     }
 
@@ -179,8 +182,12 @@ public final class Kernel {
             wire.event("display", "main", true, "data", Display.bundle(outcome.value(), outcome.text()));
             return null;
         } catch (RuntimeException | StackOverflowError error) {
-            return new Engine.Fault(error.getClass().getName(), String.valueOf(error.getMessage()), "in toString() of the value");
+            return fault(error, "in toString() of the value");
         }
+    }
+
+    private static Engine.Fault fault(Throwable error, String trace) {
+        return new Engine.Fault(error.getClass().getName(), String.valueOf(error.getMessage()), trace);
     }
 
     // ---- surroundings --------------------------------------------------------------------------
@@ -199,7 +206,9 @@ public final class Kernel {
 
     private void changeDirectory(String path) {
         Path target = Path.of(System.getProperty("user.dir")).resolve(path);
-        String reason = !Files.exists(target) ? "No such file or directory" : !Files.isDirectory(target) ? "Not a directory" : null;
+        String reason = null;
+        if (!Files.exists(target)) reason = "No such file or directory";
+        else if (!Files.isDirectory(target)) reason = "Not a directory";
         if (reason == null) {
             System.setProperty("user.dir", target.toString());
             wire.send("ev", "cd", "ok", true);

@@ -24,7 +24,9 @@ final class Wire {
 
     private final FileOutputStream out;
     private final BufferedReader in;
-    private final FileInputStream[] pipes = {new FileInputStream(FileDescriptor.out), new FileInputStream(FileDescriptor.err)};
+    private final FileInputStream[] pipes = {
+        new FileInputStream(FileDescriptor.out), new FileInputStream(FileDescriptor.err),
+    };
     private Long run;
 
     Wire() {

@@ -7,11 +7,11 @@ import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Random numbers of a box that was made from another one's memory. The generators that the class library keeps for everybody
- * would go on with the same numbers there and here. They get new seeds; secure ones read the system's and need none, and those that a
- * cell has made are its own.
+ * Gives new seeds to the generators of the class library after a box was restored from another one's memory: both
+ * would draw the same numbers otherwise. Secure generators read the system's random numbers and need no seed;
+ * generators that a cell made are left alone.
  */
-final class Chance {
+final class Reseed {
     /** Seeds of generators that are made without one. */
     private static final String[][] SEEDERS = {
         {"java.util.Random", "seedUniquifier"}, {"java.util.SplittableRandom", "defaultGen"},
@@ -29,7 +29,7 @@ final class Chance {
         {"java.lang.StrictMath$RandomNumberGeneratorHolder", "randomNumberGenerator"}, {"java.util.Collections", "r"},
     };
 
-    private Chance() {}
+    private Reseed() {}
 
     /** Any thread, also while a cell runs. */
     static void renew() {
