@@ -4,6 +4,8 @@
 #   make test     installs what is missing and runs all tests
 BUILD ?= build
 MESON_FLAGS ?=
+# For example --debian-only, where no Python and no npm registry is reached.
+TEMPLATE_FLAGS ?=
 
 .PHONY: build criu stores serve test unit check asan fuzz soak bench templates deps clean uninstall-state install
 
@@ -23,7 +25,7 @@ deps-%:
 	@scripts/deps $*
 
 templates: deps-template
-	@templates/build
+	@templates/build $(TEMPLATE_FLAGS)
 
 # Made once; without it boxes are paused by freezing, which it says.
 criu:

@@ -5,13 +5,16 @@
 # layers, top first; a layer is a folder:
 #   packages   Debian packages, one or more a line, # comments
 #   files/     copied over the root, owned by root
-#   wheels     (optional) Python wheels by name
+#   wheels     (optional) Python wheels by name, left out where they can't be had
+#   wheels.in  (optional) Python libraries by name; wheels.lock has them and what
+#              they need with versions and hashes (`lock` writes it)
+#   npm        (optional) npm packages with their versions
 #   borrow     (optional) paths of the project that `finish` finds below /tmp/borrowed
 #   finish     run inside the root at the end
 #   suite      (bottom layer only) the Debian release
 # A layer's key is the hash of everything in its folder, of what it borrows and of
-# the layer below it, so the key of an unchanged recipe never moves and a change moves all keys
-# above it.
+# the layer below it, so the key of an unchanged recipe never moves and a change
+# moves all keys above it.
 # shellcheck shell=bash
 
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,11 +22,20 @@ recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # Raise when the way layers are made changes what is in them.
 readonly recipe_format=2
 
-recipe_templates() {
+# What the caller leaves out of all layers: nothing, or what comes from `registries` (wheels.lock, npm).
+recipe_without=
+
+# Names of all templates that there is a recipe for.
+recipe_all() {
 	local file
 	for file in "$recipes"/*.json; do
 		basename "$file" .json
 	done
+}
+
+# Names of the default templates: those that are not only made on request.
+recipe_templates() {
+	jq -r 'select(.onRequest | not) | .name' "$recipes"/*.json
 }
 
 # Names of a template's layers, bottom first.
@@ -41,6 +53,9 @@ recipe_words() {
 recipe_key() {
 	{
 		printf 'format %s\narchitecture %s\nbelow %s\n' "$recipe_format" "$(dpkg --print-architecture)" "$2"
+		if [[ $recipe_without && (-e $recipes/$1/wheels.lock || -e $recipes/$1/npm) ]]; then
+			echo "without $recipe_without"
+		fi
 		cd "$recipes/$1" || exit
 		find . -type f -perm -100 -print | LC_ALL=C sort | sed 's/^/program /'
 		find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
@@ -58,4 +73,9 @@ recipe_keys() {
 		key=$(recipe_key "$layer" "$key")
 		echo "$key"
 	done
+}
+
+# recipe_layer_key TEMPLATE LAYER: the key of one of its layers.
+recipe_layer_key() {
+	paste -d ' ' <(recipe_layers "$1") <(recipe_keys "$1") | sed -n "s/^$2 //p"
 }

@@ -26,6 +26,10 @@ static const char help[] =
     "       cloche template import FILE NAME            make a template of an OCI layout, an OCI archive or a docker "
     "archive\n"
     "       cloche template build NAME[:TAG] [OPTION...]  build one here; see below\n"
+    "       cloche template make NAME...                make templates that Cloche has recipes for (desktop, claude, "
+    "...), for\n"
+    "                                                   all teams; see below\n"
+    "       cloche template make --list                 the recipes, and which templates are made\n"
     "       cloche template log NAME [BUILD]            the log of a build (default: the newest); waits while it is at "
     "work\n"
     "       cloche template cancel NAME [BUILD]         end builds of a template that wait or are at work\n"
@@ -42,6 +46,11 @@ static const char help[] =
     "more, and again; --no-cache or --force: take nothing from the cache; --keep: the box in which a build fails "
     "becomes a sandbox,\n"
     "as it stands, for cloche shell, and its files NAME:failed; --debug: finish even when the start command fails.\n\n"
+    "make installs Debian packages and, for some recipes, npm packages from where this machine itself gets them, takes "
+    "minutes\n"
+    "once, and does nothing where the recipe has not changed since. The templates belong to no team and every team can "
+    "use them,\n"
+    "like base: Sandbox.create(\"desktop\"). A new build replaces the old one for new sandboxes.\n\n"
     "REF is [NAMESPACE/]NAME[:TAG]; in the place of TAG a build's id may stand. A bare NAME is a template of the first "
     "team (or of\n"
     "--team) and then one that all share.\n\n"
@@ -443,6 +452,11 @@ static int diff(struct words *w)
   return r ? r : tpl_diff(&a, &b, w->err);
 }
 
+static int make(struct words *w)
+{
+  return tpl_make(w->l, w->argc - 2, w->argv + 2, w->err);
+}
+
 static int build(struct words *w)
 {
   return tpl_build(w->l, w->team, w->argc - 2, w->argv + 2, w->err);
@@ -586,7 +600,7 @@ static const struct {
              {"rollback", 2, 2, rollback}, {"tag", 2, 100, tag_build}, {"untag", 2, 100, untag},
              {"diff", 2, 2, diff},         {"export", 2, 2, export},   {"import", 2, 2, import},
              {"build", 1, 10000, build},   {"delete", 1, 1, delete},   {"gc", 0, 0, gc},
-             {"log", 1, 2, build_log},     {"cancel", 1, 2, cancel}};
+             {"log", 1, 2, build_log},     {"cancel", 1, 2, cancel},   {"make", 1, 100, make}};
 
 static int run(struct words *w)
 {

@@ -29,5 +29,7 @@ int tpl_build(struct line *l, const char *team, int argc, char **argv, struct er
 int tpl_follow(struct line *l, const char *team, const char *ref, const char *build, struct err *err);
 int tpl_cancel(struct line *l, const char *team, const char *build, uint64_t *count, struct err *err);
 int tpl_export(const struct tpl *t, const char *path, bool gzip, struct err *err); /* gzip: not zstd, for old readers */
+/* Names of recipes to make, or --list. */
+int tpl_make(struct line *l, int argc, char **argv, struct err *err);
 
 #endif

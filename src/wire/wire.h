@@ -98,6 +98,8 @@ enum wire_type {
   WIRE_BOX_TOKEN, /* W_ID -> W_SECRET: what the agent of a box of this id asks callers for */
   WIRE_TEMPLATE_IMPORT, /* W_TEAM W_REF (a name) W_NAME (an image, any file) [W_CPUS W_MEMORY_MB W_DISK_MB] -> template,
                            W_BUILD */
+  WIRE_TEMPLATE_STORE,  /* [W_REF]: take in what is new in the store of built templates; W_BUILD of this one -> W_NAME:
+                           its path */
 };
 
 /* Of a template's build. */

@@ -8,6 +8,9 @@
 #include "warden/core/context.h"
 #include "wire/api_key.h"
 
+#include <limits.h>
+#include <stdlib.h>
+
 #define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */
 
 void handle_build_show(struct request *q)
@@ -90,4 +93,37 @@ void handle_template_import(struct request *q)
     reply_err(q, &err);
     free(r);
   }
+}
+
+/* Takes in what is new in the store. Other templates that can't be taken in are in the log; the one that was asked for
+ * fails the request. No team: the shared one of that name. */
+static int take_in(struct request *q, struct str name, struct err *err)
+{
+  struct template *t;
+  struct build *b;
+  struct err why = ERR_NONE;
+  int r = catalog_import(warden_catalog(q->warden), warden_config(q->warden)->templates, &why);
+  if (catalog_find(warden_catalog(q->warden), STR_NONE, name, &t, &b, err))
+    return r ? (*err = why, r) : err->code;
+  wire_putz(q->out, W_BUILD, b->row.id);
+  return 0;
+}
+
+void handle_template_store(struct request *q)
+{
+  struct err err = ERR_NONE;
+  char path[PATH_MAX];
+  struct str name = wire_get(q->packet, W_REF);
+  if (!realpath(warden_config(q->warden)->templates, path)) {
+    err_errno(&err, "the store of templates %s", warden_config(q->warden)->templates);
+    reply_err(q, &err);
+    return;
+  }
+  reply_begin(q, WIRE_REPLY, 0);
+  if (name.n && take_in(q, name, &err)) {
+    reply_err(q, &err);
+    return;
+  }
+  wire_putz(q->out, W_NAME, path);
+  reply_send(q);
 }

@@ -57,6 +57,7 @@ static const struct handler {
     {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
     {WIRE_TEAM_PUT, BY_ROOT, handle_team_put},
     {WIRE_TEMPLATE_IMPORT, BY_ROOT, handle_template_import},
+    {WIRE_TEMPLATE_STORE, BY_ROOT, handle_template_store},
     {WIRE_BUILD_SHOW, BY_ROOT, handle_build_show},
     {WIRE_BOX_TOKEN, BY_ROOT, handle_box_token},
     {WIRE_GC, BY_ROOT, handle_gc},

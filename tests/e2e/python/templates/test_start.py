@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 
 import e2b
+import e2b_code_interpreter as interpreter
 import pytest
 
 from support.recipes import Workshop, fresh, order, run, step
@@ -75,6 +76,22 @@ def test_the_ready_helpers_of_the_sdk(ready: e2b.ReadyCmd) -> None:
         assert got.stdout == "404"
     finally:
         box.kill()
+
+
+@pytest.mark.parametrize("command", ["/root/.jupyter/start-up.sh", "sudo /root/.jupyter/start-up.sh"])
+def test_the_start_command_of_the_original_interpreter_does_no_harm(command: str) -> None:
+    template = (
+        e2b.Template()
+        .from_template("code-interpreter-v1")
+        .run_cmd("echo mine >/home/user/mine")
+        .set_start_cmd(command, e2b.wait_for_url("http://localhost:49999/health"))
+    )
+    name = fresh("original")
+    e2b.Template.build(template, name)
+    with interpreter.Sandbox.create(name, timeout=60) as box:
+        got = box.run_code("print(open('/home/user/mine').read())")
+        assert got.logs.stdout == ["mine\n\n"], got.error
+        assert box.commands.run("pgrep -c start-up.sh || true").stdout.strip() == "0"
 
 
 def test_a_start_command_is_inherited_and_may_be_replaced(wire: Wire) -> None:
