@@ -85,14 +85,17 @@ def first_bytes(url: str) -> bytes:
         "GET /websockify HTTP/1.1", f"Host: {parts.netloc}", "Upgrade: websocket", "Connection: Upgrade",
         f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: binary",
     ]  # fmt: skip
-    with socket.create_connection((parts.hostname, parts.port or 443), 20) as plain:
-        with ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname) as line:
-            line.sendall("\r\n".join([*head, "", ""]).encode())
-            got = b""
-            while b"\r\n\r\n" not in got or len(got.split(b"\r\n\r\n", 1)[1]) < 14:
-                more = line.recv(4096)
-                assert more, got
-                got += more
+    context = ssl.create_default_context()
+    with (
+        socket.create_connection((parts.hostname, parts.port or 443), 20) as plain,
+        context.wrap_socket(plain, server_hostname=parts.hostname) as line,
+    ):
+        line.sendall("\r\n".join([*head, "", ""]).encode())
+        got = b""
+        while b"\r\n\r\n" not in got or len(got.split(b"\r\n\r\n", 1)[1]) < 14:
+            more = line.recv(4096)
+            assert more, got
+            got += more
     assert got.startswith(b"HTTP/1.1 101"), got
     return got.split(b"\r\n\r\n", 1)[1]
 
