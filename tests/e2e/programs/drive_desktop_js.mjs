@@ -14,7 +14,7 @@ async function eventually(look, seconds = 30) {
     const found = await look().catch(() => undefined)
     if (found) return found
     assert(Date.now() < end, `not within ${seconds} s`)
-    await sleep(300)
+    await sleep(300) // between two looks at the sandbox
   }
 }
 
