@@ -7,7 +7,9 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 
@@ -18,6 +20,31 @@ void cgroup_join_close(struct cgroup_join *join)
   if (join->into >= 0)
     close(join->into);
   *join = CGROUP_JOIN_NONE;
+}
+
+const char *const cgroup_shown[CGROUP_SHOWN_MAX] = {"memory", "cpu", "cpuacct", "cpuset", "pids"};
+
+/* A box with fewer processors than the host is bound to some, because that is what programs count. Which ones goes
+ * round: boxes made one after the other do not meet on the same. */
+int cgroup_pick_cpus(unsigned n, char *list, size_t size)
+{
+  static atomic_uint next;
+  cpu_set_t set;
+  unsigned all[CPU_SETSIZE], count = 0;
+  if (sched_getaffinity(0, sizeof(set), &set))
+    return -errno;
+  for (unsigned i = 0; i < CPU_SETSIZE; i++)
+    if (CPU_ISSET(i, &set))
+      all[count++] = i;
+  if (!n || n >= count)
+    n = count;
+  unsigned first = n == count ? 0 : atomic_fetch_add(&next, n) % count;
+  for (size_t i = 0, at = 0; i < n; i++) {
+    at += (size_t)snprintf(list + at, size - at, "%s%u", i ? "," : "", all[(first + i) % count]);
+    if (at >= size)
+      return -E2BIG;
+  }
+  return 0;
 }
 
 static const struct cgroup_ops *chosen;
@@ -86,8 +113,11 @@ int cgroup_get_u64(const char *dir, const char *file, uint64_t *out)
 uint64_t cgroup_get_key(const char *dir, const char *file, const char *key)
 {
   char text[8192];
-  if (cgroup_get(dir, file, text, sizeof(text)))
-    return 0;
+  return cgroup_get(dir, file, text, sizeof(text)) ? 0 : cgroup_key_in(text, key);
+}
+
+uint64_t cgroup_key_in(const char *text, const char *key)
+{
   struct str rest = str_of(text), line, name, value;
   uint64_t number = 0;
   while (rest.n > 0) {

@@ -21,9 +21,23 @@ struct cgroup_join {
 void cgroup_join_close(struct cgroup_join *join);
 #define cleanup_join __attribute__((cleanup(cgroup_join_close)))
 
+/* What a box has used, in bytes and microseconds; 0 where the host does not count it. */
+struct cgroup_usage {
+  uint64_t limit, used; /* memory; limit 0 = none */
+  uint64_t file, shmem, anon, active_file, inactive_file, active_anon, inactive_anon, unevictable;
+  uint64_t mapped, dirty, writeback, slab_reclaimable, slab_unreclaimable, kernel_stack, page_tables;
+  uint64_t user_usec, system_usec, tasks;
+};
+
+/* The hierarchies that a box sees of its own groups, read-only: what runtimes ask for their limits. */
+#define CGROUP_SHOWN_MAX 5
+extern const char *const cgroup_shown[CGROUP_SHOWN_MAX]; /* v1: directories below /sys/fs/cgroup; v2 has one, itself */
+#define CGROUP_CPUS_TEXT 1024                            /* a list of processors as the kernel writes it */
+
 struct cgroup_ops {
   const char *name; /* "v1" or "v2" */
   bool born_inside; /* make comes before the clone, which needs join.into */
+  bool unified;     /* one hierarchy, shown at /sys/fs/cgroup itself */
   bool (*usable)(void);
   int (*open)(const char *instance, struct err *err);
   void (*close)(const char *instance);
@@ -34,6 +48,11 @@ struct cgroup_ops {
   int (*kill)(const char *instance, const char *id);   /* SIGKILL to whatever is inside; 0 or -errno */
   int (*remove)(const char *instance, const char *id); /* 0 also when absent; -EBUSY while something lives in it */
   int (*stat)(const char *instance, const char *id, struct jail_stats *out, struct err *err);
+  /* `memory`: all of it, else only the limit, processor time and tasks. 0 or -errno. */
+  int (*usage)(const char *instance, const char *id, bool memory, struct cgroup_usage *out);
+  /* The directory of one of cgroup_shown; -ENOENT where the host has none. */
+  int (*shown)(const char *instance, const char *id, size_t which, char *dir, size_t size);
+  int (*cpus)(const char *instance, const char *id, char *list, size_t size); /* it may run on; -ENOENT: not limited */
   int (*freeze)(const char *instance, const char *id, bool frozen, struct err *err);
   int (*freezer)(const char *instance, const char *id, char *dir,
                  size_t size);                        /* the group that freezes; also lists all */
@@ -52,6 +71,9 @@ int cgroup_get(const char *dir, const char *file, char *text, size_t size);
 int cgroup_get_u64(const char *dir, const char *file, uint64_t *out);
 /* The number behind "key " in a file of such lines; 0 when it is not there. */
 uint64_t cgroup_get_key(const char *dir, const char *file, const char *key);
+uint64_t cgroup_key_in(const char *text, const char *key); /* the same in a text that was read */
+/* So many of the processors that the daemon may use, in turn, as a list; all where there are no more. */
+int cgroup_pick_cpus(unsigned n, char *list, size_t size);
 int cgroup_kill_listed(const char *dir);
 pid_t cgroup_first_listed(const char *dir);
 int cgroup_each_dir(const char *dir, void (*seen)(const char *id, void *arg), void *arg);

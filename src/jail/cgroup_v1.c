@@ -3,7 +3,7 @@
  *
  * The hierarchies are found in /proc/self/mountinfo: a controller may be mounted alone or together with others
  * ("cpu,cpuacct"), and each distinct mount gets one group per box. memory, cpu and pids must be there for the host to
- * count as usable; cpuacct and freezer are used where they are. */
+ * count as usable; cpuacct, freezer and cpuset are used where they are. */
 #include "jail/cgroup.h"
 
 #include <fcntl.h>
@@ -15,8 +15,9 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
-enum { MEMORY, CPU, PIDS, CPUACCT, FREEZER, CONTROLLERS };
-static const char *const controller_names[CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct", "freezer"};
+enum { MEMORY, CPU, PIDS, CPUACCT, FREEZER, CPUSET, CONTROLLERS };
+static const char *const controller_names[CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct", "freezer", "cpuset"};
+static const int shown[CGROUP_SHOWN_MAX] = {MEMORY, CPU, CPUACCT, CPUSET, PIDS}; /* as cgroup_shown */
 
 static struct {
   char mounts[CONTROLLERS][256]; /* distinct mount points */
@@ -112,6 +113,20 @@ static int set_u64(const char *dir, const char *file, uint64_t value, struct err
   return r ? err_set(err, r, "setting %s/%s to %s: %s", dir, file, text, strerrordesc_np(-r)) : 0;
 }
 
+/* A new group of this hierarchy has neither processors nor memory and takes no process. */
+static int inherit_cpus(const char *instance, struct err *err)
+{
+  static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
+  struct group g;
+  char text[CGROUP_CPUS_TEXT];
+  int r = 0;
+  for (size_t i = 0; i < ARRAY_LEN(files) && !r && group_of(&g, CPUSET, instance, NULL); i++) {
+    r = cgroup_get(host.mounts[host.at[CPUSET]], files[i], text, sizeof(text));
+    r = r ? r : cgroup_put(g.path, files[i], text);
+  }
+  return r ? err_set(err, r, "setting up %s: %s", g.path, strerrordesc_np(-r)) : 0;
+}
+
 /* All boxes together weigh as much as one busy process of the host per core; a new group weighs as much as one. */
 static int v1_open(const char *instance, struct err *err)
 {
@@ -119,7 +134,8 @@ static int v1_open(const char *instance, struct err *err)
   for (size_t i = 0; i < host.n; i++)
     if (mkdir(group_at(&g, i, instance, NULL), 0755) && errno != EEXIST)
       return err_errno(err, "making the control group %s", g.path);
-  return set_u64(group_of(&g, CPU, instance, NULL), "cpu.shares", 1024 * (uint64_t)get_nprocs(), err);
+  int r = inherit_cpus(instance, err);
+  return r ? r : set_u64(group_of(&g, CPU, instance, NULL), "cpu.shares", 1024 * (uint64_t)get_nprocs(), err);
 }
 
 static void v1_close(const char *instance)
@@ -127,6 +143,22 @@ static void v1_close(const char *instance)
   struct group g;
   for (size_t i = 0; i < host.n; i++)
     rmdir(group_at(&g, i, instance, NULL));
+}
+
+/* Balancing goes on in the domain of the host: off here means that no domain of its own is made. */
+static int bind_cpus(const char *instance, const char *id, unsigned cpus, struct err *err)
+{
+  struct group top, g;
+  char mems[CGROUP_CPUS_TEXT], list[CGROUP_CPUS_TEXT];
+  if (!group_of(&top, CPUSET, instance, NULL))
+    return 0;
+  group_of(&g, CPUSET, instance, id);
+  int r = cgroup_get(top.path, "cpuset.mems", mems, sizeof(mems));
+  r = r ? r : cgroup_pick_cpus(cpus, list, sizeof(list));
+  r = r ? r : cgroup_put(g.path, "cpuset.sched_load_balance", "0");
+  r = r ? r : cgroup_put(g.path, "cpuset.mems", mems);
+  r = r ? r : cgroup_put(g.path, "cpuset.cpus", list);
+  return r ? err_set(err, r, "setting processors of %s: %s", g.path, strerrordesc_np(-r)) : 0;
 }
 
 static int limit(const char *instance, const char *id, const struct jail_limits *l, struct err *err)
@@ -144,7 +176,7 @@ static int limit(const char *instance, const char *id, const struct jail_limits 
     r = set_u64(group_of(&g, CPU, instance, id), "cpu.cfs_quota_us", (uint64_t)l->cpus * 100000, err);
   if (!r && l->pids)
     r = set_u64(group_of(&g, PIDS, instance, id), "pids.max", l->pids, err);
-  return r;
+  return r ? r : bind_cpus(instance, id, l->cpus, err);
 }
 
 static int join_add(struct cgroup_join *join, const char *dir, struct err *err)
@@ -220,6 +252,62 @@ static int v1_stat(const char *instance, const char *id, struct jail_stats *out,
   return 0;
 }
 
+static uint64_t ticks_usec(uint64_t ticks)
+{
+  return ticks * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static void v1_memory(const char *dir, struct cgroup_usage *u)
+{
+  char text[8192];
+  cgroup_get_u64(dir, "memory.usage_in_bytes", &u->used);
+  if (cgroup_get(dir, "memory.stat", text, sizeof(text)))
+    return;
+  u->file = cgroup_key_in(text, "total_cache");
+  u->shmem = cgroup_key_in(text, "total_shmem");
+  u->file -= MIN(u->file, u->shmem);
+  u->anon = cgroup_key_in(text, "total_rss");
+  u->active_file = cgroup_key_in(text, "total_active_file");
+  u->inactive_file = cgroup_key_in(text, "total_inactive_file");
+  u->active_anon = cgroup_key_in(text, "total_active_anon");
+  u->inactive_anon = cgroup_key_in(text, "total_inactive_anon");
+  u->unevictable = cgroup_key_in(text, "total_unevictable");
+  u->mapped = cgroup_key_in(text, "total_mapped_file");
+  u->dirty = cgroup_key_in(text, "total_dirty");
+  u->writeback = cgroup_key_in(text, "total_writeback");
+}
+
+static int v1_usage(const char *instance, const char *id, bool memory, struct cgroup_usage *u)
+{
+  struct group g;
+  char text[256];
+  *u = (struct cgroup_usage){0};
+  int r = cgroup_get_u64(group_of(&g, MEMORY, instance, id), "memory.limit_in_bytes", &u->limit);
+  if (r)
+    return r;
+  if (u->limit > (uint64_t)1 << 60)
+    u->limit = 0;
+  if (memory)
+    v1_memory(g.path, u);
+  if (group_of(&g, CPUACCT, instance, id) && !cgroup_get(g.path, "cpuacct.stat", text, sizeof(text))) {
+    u->user_usec = ticks_usec(cgroup_key_in(text, "user"));
+    u->system_usec = ticks_usec(cgroup_key_in(text, "system"));
+  }
+  cgroup_get_u64(group_of(&g, PIDS, instance, id), "pids.current", &u->tasks);
+  return 0;
+}
+static int v1_shown(const char *instance, const char *id, size_t which, char *dir, size_t size)
+{
+  struct group g;
+  return group_of(&g, shown[which], instance, id) ? str_copyz(str_of(g.path), dir, size) : -ENOENT;
+}
+
+static int v1_cpus(const char *instance, const char *id, char *list, size_t size)
+{
+  struct group g;
+  return group_of(&g, CPUSET, instance, id) ? cgroup_get(g.path, "cpuset.cpus", list, size) : -ENOENT;
+}
+
 /* FREEZING becomes FROZEN once every task has reached a stopping point; a task in the kernel may take a moment. */
 static int v1_freeze(const char *instance, const char *id, bool frozen, struct err *err)
 {
@@ -275,6 +363,9 @@ const struct cgroup_ops cgroup_v1 = {
     .kill = v1_kill,
     .remove = v1_remove,
     .stat = v1_stat,
+    .usage = v1_usage,
+    .shown = v1_shown,
+    .cpus = v1_cpus,
     .freeze = v1_freeze,
     .freezer = v1_freezer,
     .any = v1_any,

@@ -53,9 +53,11 @@ static int v2_open(const char *instance, struct err *err)
 {
   struct group g;
   cgroup_put(V2_ROOT, "cgroup.subtree_control", "+memory +cpu +pids"); /* systemd has often done it */
+  cgroup_put(V2_ROOT, "cgroup.subtree_control", "+cpuset"); /* not everywhere: boxes then count the host's processors */
   if (mkdir(group_of(&g, instance, NULL), 0755) && errno != EEXIST)
     return err_errno(err, "making the control group %s", g.path);
   int r = cgroup_put(g.path, "cgroup.subtree_control", "+memory +cpu +pids");
+  cgroup_put(g.path, "cgroup.subtree_control", "+cpuset");
   char weight[16];
   snprintf(weight, sizeof(weight), "%d", MIN(100 * get_nprocs(), 10000));
   if (!r)
@@ -88,6 +90,11 @@ static int limit(const char *dir, const struct jail_limits *l, struct err *err)
   if (!r && l->cpus) {
     snprintf(text, sizeof(text), "%" PRIu64 " 100000", (uint64_t)l->cpus * 100000);
     r = set_text(dir, "cpu.max", text, err);
+    char list[CGROUP_CPUS_TEXT];
+    int unbound = r ? r : cgroup_pick_cpus(l->cpus, list, sizeof(list));
+    unbound = unbound ? unbound : cgroup_put(dir, "cpuset.cpus", list);
+    if (!r && unbound && unbound != -ENOENT)
+      r = err_set(err, unbound, "setting processors of %s: %s", dir, strerrordesc_np(-unbound));
   }
   if (!r && l->pids) {
     snprintf(text, sizeof(text), "%u", l->pids);
@@ -147,6 +154,60 @@ static int v2_stat(const char *instance, const char *id, struct jail_stats *out,
   return 0;
 }
 
+static void v2_memory(const char *dir, struct cgroup_usage *u)
+{
+  char text[8192];
+  cgroup_get_u64(dir, "memory.current", &u->used);
+  if (cgroup_get(dir, "memory.stat", text, sizeof(text)))
+    return;
+  u->file = cgroup_key_in(text, "file");
+  u->shmem = cgroup_key_in(text, "shmem");
+  u->file -= MIN(u->file, u->shmem);
+  u->anon = cgroup_key_in(text, "anon");
+  u->active_file = cgroup_key_in(text, "active_file");
+  u->inactive_file = cgroup_key_in(text, "inactive_file");
+  u->active_anon = cgroup_key_in(text, "active_anon");
+  u->inactive_anon = cgroup_key_in(text, "inactive_anon");
+  u->unevictable = cgroup_key_in(text, "unevictable");
+  u->mapped = cgroup_key_in(text, "file_mapped");
+  u->dirty = cgroup_key_in(text, "file_dirty");
+  u->writeback = cgroup_key_in(text, "file_writeback");
+  u->slab_reclaimable = cgroup_key_in(text, "slab_reclaimable");
+  u->slab_unreclaimable = cgroup_key_in(text, "slab_unreclaimable");
+  u->kernel_stack = cgroup_key_in(text, "kernel_stack");
+  u->page_tables = cgroup_key_in(text, "pagetables");
+}
+
+static int v2_usage(const char *instance, const char *id, bool memory, struct cgroup_usage *u)
+{
+  struct group g;
+  char text[1024];
+  *u = (struct cgroup_usage){0};
+  int r = cgroup_get(group_of(&g, instance, id), "cpu.stat", text, sizeof(text));
+  if (r)
+    return r;
+  u->user_usec = cgroup_key_in(text, "user_usec");
+  u->system_usec = cgroup_key_in(text, "system_usec");
+  if (cgroup_get_u64(g.path, "memory.max", &u->limit))
+    u->limit = 0; /* "max" */
+  if (memory)
+    v2_memory(g.path, u);
+  cgroup_get_u64(g.path, "pids.current", &u->tasks);
+  return 0;
+}
+
+static int v2_shown(const char *instance, const char *id, size_t which, char *dir, size_t size)
+{
+  struct group g;
+  return which ? -ENOENT : str_copyz(str_of(group_of(&g, instance, id)), dir, size);
+}
+
+static int v2_cpus(const char *instance, const char *id, char *list, size_t size)
+{
+  struct group g;
+  return cgroup_get(group_of(&g, instance, id), "cpuset.cpus.effective", list, size);
+}
+
 static int v2_freeze(const char *instance, const char *id, bool frozen, struct err *err)
 {
   struct group g;
@@ -183,6 +244,7 @@ static int v2_each(const char *instance, void (*seen)(const char *id, void *arg)
 const struct cgroup_ops cgroup_v2 = {
     .name = "v2",
     .born_inside = true,
+    .unified = true,
     .usable = v2_usable,
     .open = v2_open,
     .close = v2_close,
@@ -191,6 +253,9 @@ const struct cgroup_ops cgroup_v2 = {
     .kill = v2_kill,
     .remove = v2_remove,
     .stat = v2_stat,
+    .usage = v2_usage,
+    .shown = v2_shown,
+    .cpus = v2_cpus,
     .freeze = v2_freeze,
     .freezer = v2_freezer,
     .any = v2_any,

@@ -10,9 +10,9 @@
 
 /* Of the box's own namespaces, or numbers that common programs and runtimes read at start: counts of processors,
  * memory, load. */
-static const char *const proc_shown[] = {"cgroups", "cpuinfo", "filesystems", "loadavg", "meminfo", "mounts",
-                                         "net",     "self",    "stat",        "sys",     "sysvipc", "thread-self",
-                                         "tty",     "uptime",  "version",     "vmstat"};
+static const char *const proc_shown[] = {"cgroups",     "cpuinfo", "filesystems", "loadavg", "meminfo", "mounts",
+                                         "net",         "self",    "stat",        "swaps",   "sys",     "sysvipc",
+                                         "thread-self", "tty",     "uptime",      "version", "vmstat"};
 
 /* Links in class/net lead to devices/virtual/net; both show the box's own network namespace. */
 static const char *const sys_shown[] = {"class/net", "devices/system/cpu", "devices/system/node", "devices/virtual/net",
@@ -28,12 +28,18 @@ static const char *const sys_dirs[] = {"class",
                                        "devices/virtual",
                                        "devices/virtual/net",
                                        "fs",
+                                       "fs/bpf",
                                        "fs/cgroup",
+                                       "fs/cgroup/memory",
+                                       "fs/cgroup/cpu",
+                                       "fs/cgroup/cpuacct",
+                                       "fs/cgroup/cpuset",
+                                       "fs/cgroup/pids",
                                        "kernel",
                                        "kernel/mm",
                                        "kernel/mm/transparent_hugepage"};
-#define COVER_PATH 300 /* "/proc/" or "/sys/" and a name */
-#define EMPTY_DIR  "/sys/fs/cgroup"
+#define COVER_PATH 300           /* "/proc/" or "/sys/" and a name */
+#define EMPTY_DIR  "/sys/fs/bpf" /* as on a host that uses none */
 
 /* ---- before the root is entered ---- */
 

@@ -11,6 +11,7 @@
 #include "jail/net/jail_net.h"
 #include "jail/fs/overlay.h"
 #include "jail/fs/disk_pool.h"
+#include "jail/view_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -160,6 +161,7 @@ int jail_adopt(const char *instance, const char *id, struct proc_id init, struct
   cleanup_fd int netns = jail_open_ns(init.pid, "net", NULL);
   if (netns < 0)
     return err_set(err, -ESRCH, "box %s is being removed", id);
+  view_adopt(instance, id, init.pid);
   *out = (struct jail){.init = init, .pidfd = steal_fd(&pidfd), .netns = steal_fd(&netns)};
   return 0;
 }
@@ -210,6 +212,7 @@ int jail_remove(const char *instance, const char *id, const char *dir, struct er
   int r = check_names(instance, id, err);
   if (!ops || r)
     return ops ? r : -EOPNOTSUPP;
+  view_forget(instance, id);
   r = remove_groups(ops, instance, id, err);
   if (r || !dir)
     return r;

@@ -10,6 +10,7 @@
  * ends the process; there is no half-built box. */
 #include "jail/jail_child.h"
 #include "jail/boot_id.h"
+#include "jail/box_view.h"
 #include "jail/cover.h"
 #include "jail/jail_defs.h"
 
@@ -62,7 +63,8 @@ struct orders {
     struct child_params head;
     char bytes[CHILD_PARAMS_MAX];
   };
-  int root, boot, cache, runtime, boot_id;
+  int root, boot, cache, runtime, boot_id, view, groups[CGROUP_SHOWN_MAX];
+  bool unified;
   unsigned open_files;
   const char *console;
   char *argv[CHILD_TEXTS + 1], *env[CHILD_TEXTS + 1];
@@ -91,7 +93,9 @@ static void take_orders(struct orders *o)
   size_t n = ARRAY_LEN(fds), used = 1;
   ssize_t k = fd_recv(report_sock, o->bytes, sizeof(o->bytes), fds, &n, 0);
   if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || o->head.args > CHILD_TEXTS ||
-      o->head.envs > CHILD_TEXTS || n != 1u + o->head.boot + o->head.cache + o->head.runtime + o->head.boot_id)
+      o->head.envs > CHILD_TEXTS ||
+      n != 1u + o->head.boot + o->head.cache + o->head.runtime + o->head.boot_id + o->head.view +
+               (unsigned)__builtin_popcount(o->head.groups))
     _exit(127); /* the parent has given up, and knows why */
   struct child_params head = o->head;
   char *at = o->bytes + sizeof(head), *end = o->bytes + k;
@@ -99,7 +103,11 @@ static void take_orders(struct orders *o)
   o->boot = head.boot ? fcntl(fds[used++], F_DUPFD_CLOEXEC, SOCK_SLOT) : -1;
   o->cache = head.cache ? fds[used++] : -1;
   o->runtime = head.runtime ? fds[used++] : -1;
-  o->boot_id = head.boot_id ? fds[used] : -1;
+  o->boot_id = head.boot_id ? fds[used++] : -1;
+  o->view = head.view ? fds[used++] : -1;
+  for (size_t i = 0; i < CGROUP_SHOWN_MAX; i++)
+    o->groups[i] = head.groups >> i & 1 ? fds[used++] : -1;
+  o->unified = head.unified;
   o->open_files = head.open_files;
   o->console = head.console ? next_text(&at, end) : NULL;
   take_texts(o->argv, head.args, &at, end);
@@ -228,7 +236,7 @@ static void make_trees(struct trees *t, const struct child_plan *plan)
   t->proc = make_mount("proc", plan->run_as ? own_only : NULL, plain);
   t->sys = make_mount("sysfs", NULL, plain | MOUNT_ATTR_RDONLY);
   t->cover.sys =
-      make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "0"}, {"nr_inodes", "32"}, {NULL, NULL}}, plain);
+      make_mount("tmpfs", (struct option[]){{"mode", "755"}, {"size", "0"}, {"nr_inodes", "40"}, {NULL, NULL}}, plain);
   const char *failed = cover_prepare(&t->cover, t->proc);
   if (failed)
     die("preparing the view of ", failed);
@@ -306,22 +314,52 @@ static void place_devices(const struct trees *t)
       die("linking ", links[i].key);
 }
 
-/* Only the file of the mount is wanted. Kernels before 6.15 give out parts of a mount only once it is attached: there
- * it lies on /dev/shm for a moment. */
-static void place_boot_id(int tree)
+/* Only files of the mount are wanted. Kernels before 6.15 give out parts of a mount only once it is attached: there it
+ * lies on /dev/shm for a moment. A kernel may lack a point. */
+static void place_files(int tree, const struct option *files, size_t n)
 {
-  int file = open_tree(tree, BOOT_ID_NAME, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  bool staged = file < 0 && errno == EINVAL;
+  int probe = open_tree(tree, files[0].value, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC), dir = tree;
+  bool staged = probe < 0 && errno == EINVAL;
+  if (probe >= 0)
+    close(probe);
   if (staged) {
-    place(tree, "/dev/shm");
-    file = open_tree(AT_FDCWD, "/dev/shm/" BOOT_ID_NAME, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (move_mount(tree, "", AT_FDCWD, "/dev/shm", MOVE_MOUNT_F_EMPTY_PATH))
+      die("mounting on ", "/dev/shm");
+    dir = open("/dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
-  if (file < 0 || move_mount(file, "", AT_FDCWD, BOOT_ID_POINT, MOVE_MOUNT_F_EMPTY_PATH) ||
-      (staged && umount2("/dev/shm", MNT_DETACH)))
-    die("mounting on ", BOOT_ID_POINT);
-  close(file);
-  if (!staged)
-    close(tree);
+  for (size_t i = 0; i < n; i++) {
+    int file = open_tree(dir, files[i].value, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (file < 0 || (move_mount(file, "", AT_FDCWD, files[i].key, MOVE_MOUNT_F_EMPTY_PATH) && errno != ENOENT))
+      die("mounting on ", files[i].key);
+    close(file);
+  }
+  if (staged && (close(dir) || umount2("/dev/shm", MNT_DETACH)))
+    die("taking a mount off ", "/dev/shm");
+  close(tree);
+}
+
+static void place_view(int tree)
+{
+  struct option files[VIEW_POINTS];
+  for (size_t i = 0; i < VIEW_POINTS; i++)
+    files[i] = (struct option){view_points[i], view_names[view_at[i]]};
+  place_files(tree, files, VIEW_POINTS);
+}
+
+static void place_groups(const struct orders *o)
+{
+  char path[64] = "/sys/fs/cgroup/";
+  size_t n = strlen(path);
+  for (size_t i = 0; i < CGROUP_SHOWN_MAX; i++) {
+    if (o->groups[i] < 0)
+      continue;
+    memcpy(path + n, cgroup_shown[i], strlen(cgroup_shown[i]) + 1);
+    if (o->unified)
+      path[n] = 0;
+    if (move_mount(o->groups[i], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH))
+      die("mounting on ", path);
+    close(o->groups[i]);
+  }
 }
 
 static void build_root(const struct child_plan *plan, struct orders *o)
@@ -346,7 +384,10 @@ static void build_root(const struct child_plan *plan, struct orders *o)
   if (failed)
     die("covering ", failed);
   if (o->boot_id >= 0)
-    place_boot_id(o->boot_id);
+    place_files(o->boot_id, &(struct option){BOOT_ID_POINT, BOOT_ID_NAME}, 1);
+  if (o->view >= 0)
+    place_view(o->view);
+  place_groups(o);
   if ((mkdir("/tmp", 01777) && errno != EEXIST) || (mkdir("/run", 0755) && errno != EEXIST))
     die("making /tmp and /run", NULL);
   umask(022);

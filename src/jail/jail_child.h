@@ -4,8 +4,8 @@
  * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
  * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
  * groups to join, then, perhaps much later, a struct child_params with the descriptors of the root mount, of the boot
- * socket, of a cache, of the runtime's mount and of the boot id's; the child sends a struct child_failure and dies, or
- * execs, which closes the socket. */
+ * socket, of a cache, of the mounts of the runtime, the boot id and the files of box_view.h, and of what it sees of its
+ * control groups; the child sends a struct child_failure and dies, or execs, which closes the socket. */
 #ifndef CLOCHE_JAIL_JAIL_CHILD_H
 #define CLOCHE_JAIL_JAIL_CHILD_H
 
@@ -16,8 +16,9 @@
 #define CHILD_ROOT       'r'
 
 #define CHILD_PARAMS_MAX 12288 /* bytes of an order */
-#define CHILD_FDS        5     /* descriptors that come with it: root, boot, cache, runtime, boot id */
-#define CHILD_TEXTS      60    /* arguments, and variables */
+/* Descriptors that come with it: root, boot, cache, runtime, boot id, view, groups. */
+#define CHILD_FDS        (6 + CGROUP_SHOWN_MAX)
+#define CHILD_TEXTS      60 /* arguments, and variables */
 
 struct child_plan {
   int sock;
@@ -29,8 +30,10 @@ struct child_plan {
 
 /* Behind it, each with its NUL: the console's path (if there is one), the arguments, the variables. */
 struct child_params {
-  char what;                                      /* CHILD_ROOT */
-  uint8_t boot, cache, runtime, boot_id, console; /* given or not */
+  char what;                                            /* CHILD_ROOT */
+  uint8_t boot, cache, runtime, boot_id, view, console; /* given or not */
+  uint8_t groups;                                       /* a bit for each of cgroup_shown that is given */
+  uint8_t unified;                                      /* the one group goes to /sys/fs/cgroup itself */
   uint16_t args, envs;
   uint32_t open_files;
 };

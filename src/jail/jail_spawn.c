@@ -16,6 +16,7 @@
 #include "jail/jail_internal.h"
 #include "jail/net/jail_net.h"
 #include "jail/fs/overlay.h"
+#include "jail/view_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -420,15 +421,14 @@ static void add_texts(struct buf *b, const char *const *list, uint16_t *count)
     buf_add(b, list[*count], strlen(list[*count]) + 1);
 }
 
-static int write_order(const struct jail_spec *spec, bool cache, bool boot_id, struct buf *b, struct err *err)
+static int write_order(const struct jail_spec *spec, const struct child_params *given, struct buf *b, struct err *err)
 {
-  struct child_params o = {.what = CHILD_ROOT,
-                           .boot = spec->boot_fd >= 0,
-                           .cache = cache,
-                           .runtime = spec->runtime != NULL,
-                           .boot_id = boot_id,
-                           .console = spec->console != NULL,
-                           .open_files = spec->limits.open_files};
+  struct child_params o = *given;
+  o.what = CHILD_ROOT;
+  o.boot = spec->boot_fd >= 0;
+  o.runtime = spec->runtime != NULL;
+  o.console = spec->console != NULL;
+  o.open_files = spec->limits.open_files;
   buf_add(b, &o, sizeof(o));
   if (spec->console)
     buf_add(b, spec->console, strlen(spec->console) + 1);
@@ -440,7 +440,25 @@ static int write_order(const struct jail_spec *spec, bool cache, bool boot_id, s
   return 0;
 }
 
-static int send_root(const struct jail_spec *spec, const struct jail_created *b, struct err *err)
+/* What the box sees of its own control groups: the host's directories, read-only. Behind fds[*n]; the caller closes. */
+static int open_groups(const struct jail_spec *spec, int *fds, size_t *n, uint8_t *given, struct err *err)
+{
+  const struct mount_attr attr = {.attr_set =
+                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
+  for (size_t i = 0; i < CGROUP_SHOWN_MAX; i++) {
+    char dir[PATH_MAX];
+    if (cgroup_host()->shown(spec->instance, spec->id, i, dir, sizeof(dir)))
+      continue;
+    cleanup_fd int tree = open_tree(AT_FDCWD, dir, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, (struct mount_attr *)&attr, sizeof(attr)))
+      return err_errno(err, "mounting %s", dir);
+    fds[(*n)++] = steal_fd(&tree);
+    *given |= (uint8_t)(1u << i);
+  }
+  return 0;
+}
+
+static int send_root(const struct jail_spec *spec, const struct jail_created *b, struct box_view *view, struct err *err)
 {
   cleanup_spent struct overlay_spent spent = {.n = 0};
   cleanup_buf struct buf order = BUF_INIT(CHILD_PARAMS_MAX);
@@ -453,7 +471,10 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
   cleanup_fd int boot_id = r || spec->zygote ? -1 : boot_id_renew(spec->dir, err);
   if (!r && !spec->zygote)
     r = MIN(boot_id, 0);
-  size_t n = 0;
+  if (!r && !spec->zygote)
+    r = box_view_make(spec->instance, spec->id, view, err);
+  struct child_params given = {.cache = cache >= 0, .boot_id = boot_id >= 0, .view = view->tree >= 0};
+  size_t n = 0, own;
   fds[n++] = root;
   if (spec->boot_fd >= 0)
     fds[n++] = spec->boot_fd;
@@ -463,13 +484,23 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
     fds[n++] = runtime;
   if (boot_id >= 0)
     fds[n++] = boot_id;
-  r = r ? r : write_order(spec, cache >= 0, boot_id >= 0, &order, err);
-  return r ? r : tell(b->sock, order.p, order.n, fds, n, err);
+  if (view->tree >= 0)
+    fds[n++] = view->tree;
+  own = n;
+  given.unified = cgroup_host()->unified;
+  if (!r && !spec->zygote)
+    r = open_groups(spec, fds, &n, &given.groups, err);
+  r = r ? r : write_order(spec, &given, &order, err);
+  r = r ? r : tell(b->sock, order.p, order.n, fds, n, err);
+  while (n > own)
+    close(fds[--n]);
+  return r;
 }
 
-static int start_child(const struct jail_spec *spec, const struct jail_created *b, struct err *err)
+static int start_child(const struct jail_spec *spec, const struct jail_created *b, struct box_view *view,
+                       struct err *err)
 {
-  int r = report_failure(b, send_root(spec, b, err), err);
+  int r = report_failure(b, send_root(spec, b, view, err), err);
   r = r ? r : await_exec(b->sock, err);
   if (!r && !spec->zygote && (r = child_set_priority(b->pid, true)))
     err_set(err, r, "setting the priority of the agent of box %s: %s", spec->id, strerrordesc_np(-r));
@@ -478,7 +509,8 @@ static int start_child(const struct jail_spec *spec, const struct jail_created *
 
 static int start_process(const struct jail_spec *spec, struct jail_created *b, struct jail *out, struct err *err)
 {
-  int r = start_child(spec, b, err);
+  cleanup_view struct box_view view = BOX_VIEW_NONE;
+  int r = start_child(spec, b, &view, err);
   cleanup_fd int netns = r ? -1 : jail_open_ns(b->pid, "net", err);
   if (!r && netns < 0)
     r = netns;
@@ -486,6 +518,8 @@ static int start_process(const struct jail_spec *spec, struct jail_created *b, s
     err_set(err, r, "box %s: its first process exited during launch", spec->id);
   if (r)
     return r;
+  if (!spec->zygote)
+    view_watch(spec->instance, spec->id, b->pid, &view);
   out->init.pid = b->pid;
   out->pidfd = steal_fd(&b->pidfd);
   out->netns = steal_fd(&netns);

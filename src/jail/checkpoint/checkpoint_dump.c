@@ -229,8 +229,35 @@ static bool is_runtime(struct str root, struct str source)
          (root.n > end.n && str_is(str_skip(root, root.n - end.n), JAIL_RUNTIME));
 }
 
+/* The box's own control groups, of either generation. Nobody in a box can rename what is in /sys. */
+static const char *group_source(struct arena *a, struct str point)
+{
+  struct str top = STR("/sys/fs/cgroup/");
+  return arena_fmt(a, CRIU_GROUPS STR_FMT, STR_ARG(str_skip(point, top.n)));
+}
+
+/* Where a restore finds what is mounted there, or NULL: criu knows that mount by itself. */
+static const char *mount_source(struct dump *d, struct str root, struct str point, struct str type, struct str source)
+{
+  struct arena *a = &d->manifest.arena;
+  if (is_runtime(root, source))
+    return CRIU_RUNTIME;
+  if (str_is(type, "devtmpfs"))
+    return arena_fmt(a, "/dev" STR_FMT, STR_ARG(root));
+  if (str_is(type, "cgroup") || str_is(type, "cgroup2"))
+    return group_source(a, point);
+  if (!str_is(type, "tmpfs"))
+    return NULL;
+  if (str_is(source, BOX_VIEW_SOURCE))
+    return arena_fmt(a, CRIU_BOX_VIEW STR_FMT, STR_ARG(root));
+  if (!str_is(source, BOOT_ID_SOURCE))
+    return NULL;
+  d->boot_id = true;
+  return CRIU_BOOT_ID;
+}
+
 /* ID parent device ROOT POINT options... - TYPE source super. What comes from the host's /dev is put there again, and
- * so are the runtime and the boot id. */
+ * so are the runtime, the boot id, the box's limits and its control groups. */
 static bool see_mount(struct dump *d, struct str line)
 {
   struct str field[5], type, source, rest = line;
@@ -243,14 +270,11 @@ static bool see_mount(struct dump *d, struct str line)
   vec_push(&d->mounts.ids, id);
   str_cut(str_skip(rest, (size_t)dash + 3), ' ', &type, &rest);
   str_cut(rest, ' ', &source, &rest);
-  bool runtime = is_runtime(field[3], source), boot_id = str_is(type, "tmpfs") && str_is(source, BOOT_ID_SOURCE);
-  d->boot_id |= boot_id;
-  if (!runtime && !boot_id && !str_is(type, "devtmpfs"))
+  const char *found = mount_source(d, field[3], field[4], type, source);
+  if (!found)
     return true;
   struct arena *a = &d->manifest.arena;
-  struct manifest_mount m = {arena_z(a, field[4]), runtime   ? CRIU_RUNTIME
-                                                   : boot_id ? CRIU_BOOT_ID
-                                                             : arena_fmt(a, "/dev" STR_FMT, STR_ARG(field[3]))};
+  struct manifest_mount m = {arena_z(a, field[4]), found};
   vec_push(&d->manifest.mounts, m);
   external(d, arena_fmt(a, "mnt[%s]:%s", m.point, m.point));
   return !strpbrk(m.point, "[]:"); /* a box can rename a directory above a mount, and criu splits its option there */

@@ -14,6 +14,7 @@
 #include "jail/checkpoint/ext_files.h"
 #include "jail/checkpoint/compress.h"
 #include "jail/checkpoint/ext_conns.h"
+#include "jail/view_server.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,6 +42,7 @@ struct restore {
   const char *path; /* of the checkpoint */
   struct check check;
   int checkpoint, userns, root, runtime, boot_id;
+  struct box_view files;
   struct criu_view view;
   struct cgroup_join join;
   struct manifest manifest;
@@ -90,6 +92,7 @@ static void restore_free(struct restore *s)
       close(fds[i]);
   for (size_t i = 0; i < s->job.handles.n; i++)
     close(s->job.handles.p[i].fd);
+  box_view_close(&s->files);
   vec_free(&s->job.handles);
   vec_free(&s->job.external);
   criu_view_close(&s->view);
@@ -170,14 +173,31 @@ static int make_root(struct restore *s, struct err *err)
     r = MIN(s->runtime = jail_runtime(spec, err), 0);
   if (!r)
     r = MIN(s->boot_id = boot_id_keep(spec->dir, err), 0);
+  r = r ? r : box_view_make(spec->instance, spec->id, &s->files, err);
   return opening_end(&opening, r, err);
+}
+
+/* A checkpoint of a host with other hierarchies: the first that is here. */
+static const char *group_dir(struct restore *s, struct str name)
+{
+  const struct jail_spec *spec = s->spec;
+  char dir[PATH_MAX];
+  int r = -ENOENT;
+  for (size_t i = 0; i < CGROUP_SHOWN_MAX && r; i++)
+    if (str_is(name, cgroup_shown[i]))
+      r = cgroup_host()->shown(spec->instance, spec->id, i, dir, sizeof(dir));
+  r = r ? cgroup_host()->shown(spec->instance, spec->id, 0, dir, sizeof(dir)) : r;
+  return r ? "/run/own" : arena_fmt(&s->manifest.arena, "%s", dir);
 }
 
 static void name_mounts(struct restore *s)
 {
-  for (size_t i = 0; i < s->manifest.mounts.n; i++)
-    vec_push(&s->job.external, arena_fmt(&s->manifest.arena, "mnt[%s]:%s", s->manifest.mounts.p[i].point,
-                                         s->manifest.mounts.p[i].source));
+  for (size_t i = 0; i < s->manifest.mounts.n; i++) {
+    const struct manifest_mount *m = &s->manifest.mounts.p[i];
+    struct str source = str_of(m->source), prefix = STR(CRIU_GROUPS);
+    const char *from = str_starts(source, prefix) ? group_dir(s, str_skip(source, prefix.n)) : m->source;
+    vec_push(&s->job.external, arena_fmt(&s->manifest.arena, "mnt[%s]:%s", m->point, from));
+  }
 }
 
 /* The network comes before the processes: a listening socket on the box's address needs the address. */
@@ -277,6 +297,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.root = s->root;
   s->job.runtime = s->runtime;
   s->job.boot_id = s->boot_id;
+  s->job.files = s->files.tree;
   s->job.join = &s->join;
   s->job.ready = make_network;
   s->job.filled = is_sound;
@@ -293,6 +314,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   out->netns = out->pidfd < 0 ? -1 : jail_open_ns(pid, "net", NULL);
   if (out->netns < 0 || proc_start_time(pid, &out->init.start) || child_set_priority(pid, true))
     return err_set(err, -ESRCH, "box %s exited as soon as it was restored", spec->id);
+  view_watch(spec->instance, spec->id, pid, &s->files);
   r = limit_watching(pid, err);
   r = r ? r : ext_conns_abort(out->netns, &s->manifest, err);
   return r || !s->job.criu->held ? r : jail_freeze(spec->instance, spec->id, true, err);
@@ -336,6 +358,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
       .root = -1,
       .runtime = -1,
       .boot_id = -1,
+      .files = BOX_VIEW_NONE,
       .view = CRIU_VIEW_NONE,
       .join = CGROUP_JOIN_NONE,
       .manifest = MANIFEST_INIT,

@@ -181,7 +181,7 @@ static void make_run(void)
     shared_run = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
   if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "checkpoint", 0755) ||
                           mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755) ||
-                          mkdirat(shared_run, "boot_id", 0755)))
+                          mkdirat(shared_run, "boot_id", 0755) || mkdirat(shared_run, "view", 0755)))
     shared_run = -1;
 }
 
@@ -232,7 +232,8 @@ static int place_view(const struct child *c)
   const struct criu_job *job = c->job;
   if (place(job->root, "/run/root") || place(job->view->files, "/run/checkpoint") || place(job->view->own, "/run/own"))
     return -1;
-  if (place(job->boot_id, "/run/boot_id") || (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME)))
+  if (place(job->boot_id, "/run/boot_id") || place(job->files, CRIU_BOX_VIEW) ||
+      (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME)))
     return -1;
   for (size_t i = 0; i < job->view->n; i++)
     if (mount(c->own[i], c->covered[i], NULL, MS_BIND, NULL))
