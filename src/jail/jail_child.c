@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define OPEN_FILES_SOFT 65536
 #define PTYS            "256" /* of the 3,072 that all boxes of a host share */
@@ -63,7 +64,7 @@ struct orders {
     struct child_params head;
     char bytes[CHILD_PARAMS_MAX];
   };
-  int root, boot, cache, runtime, boot_id, view, groups[CGROUP_SHOWN_MAX];
+  int root, boot, cache, runtime, boot_id, view, clock, groups[CGROUP_SHOWN_MAX];
   bool unified;
   unsigned open_files;
   const char *console;
@@ -94,7 +95,7 @@ static void take_orders(struct orders *o)
   ssize_t k = fd_recv(report_sock, o->bytes, sizeof(o->bytes), fds, &n, 0);
   if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || o->head.args > CHILD_TEXTS ||
       o->head.envs > CHILD_TEXTS ||
-      n != 1u + o->head.boot + o->head.cache + o->head.runtime + o->head.boot_id + o->head.view +
+      n != 1u + o->head.boot + o->head.cache + o->head.runtime + o->head.boot_id + o->head.view + o->head.clock +
                (unsigned)__builtin_popcount(o->head.groups))
     _exit(127); /* the parent has given up, and knows why */
   struct child_params head = o->head;
@@ -105,6 +106,7 @@ static void take_orders(struct orders *o)
   o->runtime = head.runtime ? fds[used++] : -1;
   o->boot_id = head.boot_id ? fds[used++] : -1;
   o->view = head.view ? fds[used++] : -1;
+  o->clock = head.clock ? fds[used++] : -1;
   for (size_t i = 0; i < CGROUP_SHOWN_MAX; i++)
     o->groups[i] = head.groups >> i & 1 ? fds[used++] : -1;
   o->unified = head.unified;
@@ -393,6 +395,24 @@ static void build_root(const struct child_plan *plan, struct orders *o)
   umask(022);
 }
 
+/* Uptime, the age of processes and the time of boot all begin here. The kernel enters the new clocks with the exec. The
+ * file is this process's own, opened by the parent: on the parent's memory a child may not write its own files. */
+static void begin_uptime(int offsets)
+{
+  struct timespec now;
+  char line[U64_TEXT + 16] = "boottime -", digits[U64_TEXT];
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  decimal((uint64_t)now.tv_sec, digits);
+  size_t n = strlen(line), k = strlen(digits);
+  memcpy(line + n, digits, k);
+  memcpy(line + n + k, " 0", 2);
+  if (unshare(CLONE_NEWTIME))
+    die("making a time namespace", NULL);
+  if (write(offsets, line, n + k + 2) < 0)
+    die("setting the uptime", NULL);
+  close(offsets);
+}
+
 /* --- the last steps ------------------------------------------------------------------------------------------- */
 
 static void limit_counted_by_user(void)
@@ -563,6 +583,8 @@ _Noreturn void child_run(const struct child_plan *plan)
   loopback_up();
   build_root(plan, &orders);
   limit_resources(orders.open_files, plan->run_as != 0);
+  if (orders.clock >= 0)
+    begin_uptime(orders.clock);
   if (plan->run_as) { /* before any file is made: the host's root has no id on these mounts */
     drop_bounding();
     load_filter(plan);

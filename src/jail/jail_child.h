@@ -16,8 +16,8 @@
 #define CHILD_ROOT       'r'
 
 #define CHILD_PARAMS_MAX 12288 /* bytes of an order */
-/* Descriptors that come with it: root, boot, cache, runtime, boot id, view, groups. */
-#define CHILD_FDS        (6 + CGROUP_SHOWN_MAX)
+/* Descriptors that come with it: root, boot, cache, runtime, boot id, view, clock, groups. */
+#define CHILD_FDS        (7 + CGROUP_SHOWN_MAX)
 #define CHILD_TEXTS      60 /* arguments, and variables */
 
 struct child_plan {
@@ -30,10 +30,10 @@ struct child_plan {
 
 /* Behind it, each with its NUL: the console's path (if there is one), the arguments, the variables. */
 struct child_params {
-  char what;                                            /* CHILD_ROOT */
-  uint8_t boot, cache, runtime, boot_id, view, console; /* given or not */
-  uint8_t groups;                                       /* a bit for each of cgroup_shown that is given */
-  uint8_t unified;                                      /* the one group goes to /sys/fs/cgroup itself */
+  char what;                                                   /* CHILD_ROOT */
+  uint8_t boot, cache, runtime, boot_id, view, clock, console; /* given or not */
+  uint8_t groups;                                              /* a bit for each of cgroup_shown that is given */
+  uint8_t unified;                                             /* the one group goes to /sys/fs/cgroup itself */
   uint16_t args, envs;
   uint32_t open_files;
 };

@@ -33,6 +33,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define LAUNCH_TIMEOUT_MS 20000
@@ -440,6 +441,29 @@ static int write_order(const struct jail_spec *spec, const struct child_params *
   return 0;
 }
 
+/* Since 6.2 an exec enters the time namespace that was made for children; before, the first process would stay in the
+ * host's. */
+static bool exec_enters_clock(void)
+{
+  struct utsname u;
+  struct str major, minor, rest;
+  uint64_t a, b;
+  if (uname(&u))
+    return false;
+  str_cut(str_of(u.release), '.', &major, &rest);
+  size_t n = strspn(rest.p, "0123456789");
+  minor = str_make(rest.p, MIN(n, rest.n));
+  return !str_u64(major, &a) && !str_u64(minor, &b) && (a > 6 || (a == 6 && b >= 2));
+}
+
+/* The child writes its clocks' offsets to it. -1: this kernel has none, and boxes show the host's uptime. */
+static int open_clock(const struct jail_spec *spec, pid_t pid)
+{
+  char path[PROC_PATH];
+  snprintf(path, sizeof(path), "/proc/%d/timens_offsets", pid);
+  return spec->zygote || !exec_enters_clock() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+}
+
 /* What the box sees of its own control groups: the host's directories, read-only. Behind fds[*n]; the caller closes. */
 static int open_groups(const struct jail_spec *spec, int *fds, size_t *n, uint8_t *given, struct err *err)
 {
@@ -473,7 +497,9 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
     r = MIN(boot_id, 0);
   if (!r && !spec->zygote)
     r = box_view_make(spec->instance, spec->id, view, err);
-  struct child_params given = {.cache = cache >= 0, .boot_id = boot_id >= 0, .view = view->tree >= 0};
+  cleanup_fd int clock = r ? -1 : open_clock(spec, b->pid);
+  struct child_params given = {
+      .cache = cache >= 0, .boot_id = boot_id >= 0, .view = view->tree >= 0, .clock = clock >= 0};
   size_t n = 0, own;
   fds[n++] = root;
   if (spec->boot_fd >= 0)
@@ -486,6 +512,8 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
     fds[n++] = boot_id;
   if (view->tree >= 0)
     fds[n++] = view->tree;
+  if (clock >= 0)
+    fds[n++] = clock;
   own = n;
   given.unified = cgroup_host()->unified;
   if (!r && !spec->zygote)
