@@ -291,6 +291,42 @@ static struct verdict write_into_sys(void)
   return refused(mkdir("/sys/block", 0755));
 }
 
+static struct verdict lift_own_memory_limit(void)
+{
+  struct verdict v = try_write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "-1");
+  return v.held ? try_write("/sys/fs/cgroup/memory.max", "max") : v;
+}
+static struct verdict take_other_processors(void)
+{
+  struct verdict v = try_write("/sys/fs/cgroup/cpuset/cpuset.cpus", "0");
+  return v.held ? try_write("/sys/fs/cgroup/cpuset.cpus", "0") : v;
+}
+static struct verdict list_groups_of_others(void)
+{
+  static const char *const dirs[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpu",  "/sys/fs/cgroup/cpuacct",
+                                     "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory/../memory"};
+  for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+    DIR *d = opendir(dirs[i]);
+    for (struct dirent *e; d && (e = readdir(d));)
+      if (e->d_type == DT_DIR && e->d_name[0] != '.')
+        return escaped("%s has %s", dirs[i], e->d_name);
+    if (d)
+      closedir(d);
+  }
+  return held("no group but its own");
+}
+static struct verdict write_own_memory_numbers(void)
+{
+  struct verdict v = try_write("/proc/meminfo", "MemTotal: 1 kB");
+  return v.held ? refused(chmod("/proc/meminfo", 0666)) : v;
+}
+/* The daemon's next write would wait for the lease to be given up. */
+static struct verdict lease_own_memory_numbers(void)
+{
+  int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? escaped("no /proc/meminfo") : refused(fcntl(fd, F_SETLEASE, F_RDLCK));
+}
+
 const struct attempt surface_attempts[] = {
     ATTEMPT(set_a_pressure_trigger),
     ATTEMPT(set_a_pressure_trigger_of_a_group),
@@ -312,5 +348,10 @@ const struct attempt surface_attempts[] = {
     ATTEMPT(climb_below_the_cover_of_sys),
     ATTEMPT(uncover_sys),
     ATTEMPT(write_into_sys),
+    ATTEMPT(lift_own_memory_limit),
+    ATTEMPT(take_other_processors),
+    ATTEMPT(list_groups_of_others),
+    ATTEMPT(write_own_memory_numbers),
+    ATTEMPT(lease_own_memory_numbers),
     {NULL, NULL},
 };

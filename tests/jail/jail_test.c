@@ -87,7 +87,9 @@ static void no_host_path_shows_in_mounts(void **state)
   assert_has(mounts, " / / rw");
   assert_lacks(mounts, test_host.top);
   assert_lacks(mounts, "/var/tmp");
-  assert_lacks(mounts, "/sys/fs/cgroup");
+  assert_lacks(mounts, test_host.instance);
+  for (const char *at = mounts; (at = strstr(at, " /sys/fs/cgroup")); at++)
+    assert_true(at > mounts + 1 && at[-1] == '/' && at[-2] == ' '); /* a place in the box; its root is "/" */
 }
 
 /* A layer on top of all others that has something of its own where the program comes from. */
@@ -347,6 +349,17 @@ static void a_boot_id_is_made_while_other_threads_fork(void **state)
   pthread_join(thread, NULL);
   if (r < 0)
     fail_msg("%s", err.msg);
+}
+
+static void memory_and_groups_are_shown_as_the_boxs_own(void **state)
+{
+  const char *limit = box_ask(&shared, "read /sys/fs/cgroup/memory/memory.limit_in_bytes");
+  if (strncmp(limit, "ok ", 3) != 0)
+    limit = box_ask(&shared, "read /sys/fs/cgroup/memory.max");
+  assert_has(limit, "67108864");
+  assert_has(box_ask(&shared, "read /proc/meminfo"), "MemTotal:          65536 kB");
+  assert_string_equal(box_ask(&shared, "write /proc/meminfo x"), "errno EACCES");
+  assert_has(box_ask(&shared, "read /proc/uptime"), "ok ");
 }
 
 static void files_copy_up_and_carry_unshifted_ids_on_disk(void **state)
@@ -872,6 +885,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(the_hostname_and_lo_are_its_own),
       cmocka_unit_test(every_box_has_a_boot_id_of_its_own),
       cmocka_unit_test(a_boot_id_is_made_while_other_threads_fork),
+      cmocka_unit_test(memory_and_groups_are_shown_as_the_boxs_own),
       cmocka_unit_test(files_copy_up_and_carry_unshifted_ids_on_disk),
       cmocka_unit_test(xattrs_whiteouts_and_directory_renames_work),
       cmocka_unit_test(jail_connect_reaches_a_service_on_localhost),
