@@ -10,7 +10,7 @@
  * ends the process; there is no half-built box. */
 #include "jail/jail_child.h"
 #include "jail/boot_id.h"
-#include "jail/box_view.h"
+#include "jail/limit_view.h"
 #include "jail/cover.h"
 #include "jail/jail_defs.h"
 

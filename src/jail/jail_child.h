@@ -4,8 +4,8 @@
  * The child of a many-threaded parent: only calls that are safe after fork. It talks to its parent over one
  * SOCK_SEQPACKET socket. The parent sends CHILD_MAPPED once the id maps are written, with the descriptors of the
  * groups to join, then, perhaps much later, a struct child_params with the descriptors of the root mount, of the boot
- * socket, of a cache, of the mounts of the runtime, the boot id and the files of box_view.h, and of what it sees of its
- * control groups; the child sends a struct child_failure and dies, or execs, which closes the socket. */
+ * socket, of a cache, of the mounts of the runtime, the boot id and the files of limit_view.h, and of what it sees of
+ * its control groups; the child sends a struct child_failure and dies, or execs, which closes the socket. */
 #ifndef CLOCHE_JAIL_JAIL_CHILD_H
 #define CLOCHE_JAIL_JAIL_CHILD_H
 

@@ -482,7 +482,8 @@ static int open_groups(const struct jail_spec *spec, int *fds, size_t *n, uint8_
   return 0;
 }
 
-static int send_root(const struct jail_spec *spec, const struct jail_created *b, struct box_view *view, struct err *err)
+static int send_root(const struct jail_spec *spec, const struct jail_created *b, struct limit_view *view,
+                     struct err *err)
 {
   cleanup_spent struct overlay_spent spent = {.n = 0};
   cleanup_buf struct buf order = BUF_INIT(CHILD_PARAMS_MAX);
@@ -496,7 +497,7 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
   if (!r && !spec->zygote)
     r = MIN(boot_id, 0);
   if (!r && !spec->zygote)
-    r = box_view_make(spec->instance, spec->id, view, err);
+    r = limit_view_make(spec->instance, spec->id, view, err);
   cleanup_fd int clock = r ? -1 : open_clock(spec, b->pid);
   struct child_params given = {
       .cache = cache >= 0, .boot_id = boot_id >= 0, .view = view->tree >= 0, .clock = clock >= 0};
@@ -525,7 +526,7 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
   return r;
 }
 
-static int start_child(const struct jail_spec *spec, const struct jail_created *b, struct box_view *view,
+static int start_child(const struct jail_spec *spec, const struct jail_created *b, struct limit_view *view,
                        struct err *err)
 {
   int r = report_failure(b, send_root(spec, b, view, err), err);
@@ -537,7 +538,7 @@ static int start_child(const struct jail_spec *spec, const struct jail_created *
 
 static int start_process(const struct jail_spec *spec, struct jail_created *b, struct jail *out, struct err *err)
 {
-  cleanup_view struct box_view view = BOX_VIEW_NONE;
+  cleanup_view struct limit_view view = LIMIT_VIEW_NONE;
   int r = start_child(spec, b, &view, err);
   cleanup_fd int netns = r ? -1 : jail_open_ns(b->pid, "net", err);
   if (!r && netns < 0)

@@ -216,7 +216,7 @@ static void forget(const char *instance, const char *id)
       drop(i);
 }
 
-void view_watch(const char *instance, const char *id, pid_t pid, struct box_view *view)
+void view_watch(const char *instance, const char *id, pid_t pid, struct limit_view *view)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   struct stat st;
@@ -262,7 +262,7 @@ static bool is_ours(int fd, dev_t *device)
 void view_adopt(const char *instance, const char *id, pid_t pid)
 {
   char path[PROC_PATH];
-  cleanup_view struct box_view view = BOX_VIEW_NONE;
+  cleanup_view struct limit_view view = LIMIT_VIEW_NONE;
   dev_t device = 0;
   snprintf(path, sizeof(path), "/proc/%d/root", pid);
   cleanup_fd int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -2,7 +2,7 @@
 /* jail_view.c - what a box reads of its memory, processors and load: texts from numbers. */
 #include "unit.h"
 
-#include "jail/box_view.h"
+#include "jail/limit_view.h"
 
 #define MIB ((uint64_t)1 << 20)
 

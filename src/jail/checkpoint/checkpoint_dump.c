@@ -248,8 +248,8 @@ static const char *mount_source(struct dump *d, struct str root, struct str poin
     return group_source(a, point);
   if (!str_is(type, "tmpfs"))
     return NULL;
-  if (str_is(source, BOX_VIEW_SOURCE))
-    return arena_fmt(a, CRIU_BOX_VIEW STR_FMT, STR_ARG(root));
+  if (str_is(source, LIMIT_VIEW_SOURCE))
+    return arena_fmt(a, CRIU_LIMIT_VIEW STR_FMT, STR_ARG(root));
   if (!str_is(source, BOOT_ID_SOURCE))
     return NULL;
   d->boot_id = true;

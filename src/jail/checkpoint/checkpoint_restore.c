@@ -42,7 +42,7 @@ struct restore {
   const char *path; /* of the checkpoint */
   struct check check;
   int checkpoint, userns, root, runtime, boot_id;
-  struct box_view files;
+  struct limit_view files;
   struct criu_view view;
   struct cgroup_join join;
   struct manifest manifest;
@@ -92,7 +92,7 @@ static void restore_free(struct restore *s)
       close(fds[i]);
   for (size_t i = 0; i < s->job.handles.n; i++)
     close(s->job.handles.p[i].fd);
-  box_view_close(&s->files);
+  limit_view_close(&s->files);
   vec_free(&s->job.handles);
   vec_free(&s->job.external);
   criu_view_close(&s->view);
@@ -173,7 +173,7 @@ static int make_root(struct restore *s, struct err *err)
     r = MIN(s->runtime = jail_runtime(spec, err), 0);
   if (!r)
     r = MIN(s->boot_id = boot_id_keep(spec->dir, err), 0);
-  r = r ? r : box_view_make(spec->instance, spec->id, &s->files, err);
+  r = r ? r : limit_view_make(spec->instance, spec->id, &s->files, err);
   return opening_end(&opening, r, err);
 }
 
@@ -358,7 +358,7 @@ int jail_restore(const struct jail_criu *criu, const struct jail_spec *spec, con
       .root = -1,
       .runtime = -1,
       .boot_id = -1,
-      .files = BOX_VIEW_NONE,
+      .files = LIMIT_VIEW_NONE,
       .view = CRIU_VIEW_NONE,
       .join = CGROUP_JOIN_NONE,
       .manifest = MANIFEST_INIT,

@@ -232,7 +232,7 @@ static int place_view(const struct child *c)
   const struct criu_job *job = c->job;
   if (place(job->root, "/run/root") || place(job->view->files, "/run/checkpoint") || place(job->view->own, "/run/own"))
     return -1;
-  if (place(job->boot_id, "/run/boot_id") || place(job->files, CRIU_BOX_VIEW) ||
+  if (place(job->boot_id, "/run/boot_id") || place(job->files, CRIU_LIMIT_VIEW) ||
       (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME)))
     return -1;
   for (size_t i = 0; i < job->view->n; i++)

@@ -9,16 +9,16 @@
 #define CLOCHE_JAIL_CHECKPOINT_CRIU_H
 
 #include "jail/boot_id.h"
-#include "jail/box_view.h"
+#include "jail/limit_view.h"
 #include "jail/cgroup.h"
 #include "jail/checkpoint/checkpoint.h"
 #include "jail/checkpoint/criu_view.h"
 
-#define CRIU_LOG      "criu.log"
-#define CRIU_BOOT_ID  "/run/boot_id/" BOOT_ID_NAME /* and what they have at BOOT_ID_POINT */
-#define CRIU_BOX_VIEW "/run/view"                  /* and the files of box_view.h */
-#define CRIU_GROUPS   "cgroup:"                    /* one of cgroup_shown follows; the restore looks where it is */
-#define CRIU_RUNTIME  "/run/runtime"               /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
+#define CRIU_LOG        "criu.log"
+#define CRIU_BOOT_ID    "/run/boot_id/" BOOT_ID_NAME /* and what they have at BOOT_ID_POINT */
+#define CRIU_LIMIT_VIEW "/run/view"                  /* and the files of limit_view.h */
+#define CRIU_GROUPS     "cgroup:"                    /* one of cgroup_shown follows; the restore looks where it is */
+#define CRIU_RUNTIME    "/run/runtime"               /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
 
 struct criu_handle {
   const char *key;
@@ -42,7 +42,7 @@ struct criu_job {
   int root;    /* detached mount */
   int runtime; /* another, or -1 */
   int boot_id; /* a third, with the file of that name */
-  int files;   /* a fourth, with those of box_view.h */
+  int files;   /* a fourth, with those of limit_view.h */
   const struct criu_view *view;
   const struct cgroup_join *join;
   VEC(struct criu_handle) handles;

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import e2b
 import pytest
@@ -76,6 +77,12 @@ def used_mb(box: RawBox) -> int:
     return int(told(box, "free -m | awk '/Mem:/ {print $3}'"))
 
 
+def eat(box: RawBox, mb: int, seconds: int) -> None:
+    """Something in the box has taken so much memory, for a while."""
+    told(box, f"rm -f /tmp/eaten; ({EAT.format(mb=mb, seconds=seconds)} > /tmp/eaten 2>&1 &)")
+    told(box, "until [ -s /tmp/eaten ]; do sleep 0.05; done")
+
+
 def uptime(box: RawBox) -> float:
     return float(told(box, "cut -d' ' -f1 /proc/uptime"))
 
@@ -101,7 +108,7 @@ def test_free_moves_with_the_boxs_memory_and_not_with_a_neighbours(wire: Wire, s
     other = wire.create(small, timeout=120)
     try:
         before, theirs = used_mb(box), used_mb(other)
-        told(box, f"({EAT.format(mb=300, seconds=60)} > /tmp/eaten 2>&1 &) ; until [ -s /tmp/eaten ]; do sleep 0.05; done")
+        eat(box, 300, 60)
         assert used_mb(box) >= before + 280
         assert used_mb(other) < theirs + 100
         pause_and_resume(box)
@@ -126,7 +133,7 @@ def test_processor_time_and_load_are_the_boxs(box: RawBox) -> None:
 
 def test_uptime_is_the_boxs_age_and_goes_on_after_a_pause(box: RawBox) -> None:
     first = uptime(box)
-    assert first < 120 < float(open("/proc/uptime").read().split()[0])
+    assert first < 120 < float(Path("/proc/uptime").read_text().split()[0])
     told(box, "(sleep 60 > /dev/null 2>&1 &)")
     assert told(box, "ps -o etimes= -p 1").isdigit()
     assert int(told(box, "ps -o etimes= -p 1")) <= first + 5
@@ -179,8 +186,7 @@ def test_reads_go_on_while_the_warden_and_the_whole_daemon_are_gone(server: Serv
 
     def moves() -> bool:
         before = used_mb(box)
-        told(box, f"rm -f /tmp/eaten; ({EAT.format(mb=200, seconds=2)} > /tmp/eaten 2>&1 &) ;"
-                  " until [ -s /tmp/eaten ]; do sleep 0.05; done")  # fmt: skip
+        eat(box, 200, 2)
         return used_mb(box) >= before + 150
 
     assert moves()
@@ -189,7 +195,7 @@ def test_reads_go_on_while_the_warden_and_the_whole_daemon_are_gone(server: Serv
     eventually(lambda: server.wire.call("GET", f"/sandboxes/{box.id}").status == 200, 30)
     eventually(moves, 30)
     server.signal(signal.SIGTERM)
-    time.sleep(1)
+    time.sleep(1)  # a while without a daemon, in which the reader goes on
     server.start()
     box = RawBox(server.wire, box.made)
     eventually(moves, 30)

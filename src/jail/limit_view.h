@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* box_view.h - files that tell a box's own memory, processors and load where the kernel's would tell the host's.
+/* limit_view.h - files that tell a box's own memory, processors and load where the kernel's would tell the host's.
  *
  * A box has a small tmpfs without a path on the host, whose files are bound over /proc/meminfo, stat, loadavg, cpuinfo
  * and swaps and over the lists of processors in /sys. They belong to the host's root, who has no id in the box, and
  * have no permission to write: nobody in the box can change them. Nothing is served: what the box reads are pages,
  * there also when no daemon runs. view_server.h keeps the first three of them up to date. A checkpoint knows the mounts
- * as external ones (CRIU_BOX_VIEW); sizes don't change, because criu compares those of open files.
+ * as external ones (CRIU_LIMIT_VIEW); sizes don't change, because criu compares those of open files.
  *
  * The write functions are pure: numbers in, text out. */
-#ifndef CLOCHE_JAIL_BOX_VIEW_H
-#define CLOCHE_JAIL_BOX_VIEW_H
+#ifndef CLOCHE_JAIL_LIMIT_VIEW_H
+#define CLOCHE_JAIL_LIMIT_VIEW_H
 
 #include "jail/cgroup.h"
 
-#define BOX_VIEW_SOURCE "cloche-view" /* what the box sees as the source of the mounts */
+#define LIMIT_VIEW_SOURCE "cloche-view" /* what the box sees as the source of the mounts */
 
 enum view_file { VIEW_MEMINFO, VIEW_STAT, VIEW_LOADAVG, VIEW_CPUINFO, VIEW_SWAPS, VIEW_CPUS, VIEW_FILES };
 #define VIEW_LIVE   (VIEW_LOADAVG + 1) /* these change */
@@ -31,16 +31,16 @@ struct view_numbers {
   uint64_t load[3];                /* in units of VIEW_LOAD_ONE */
 };
 
-struct box_view {
+struct limit_view {
   int tree;            /* the detached tmpfs */
   int live[VIEW_LIVE]; /* its files, open for writing */
 };
-#define BOX_VIEW_NONE ((struct box_view){.tree = -1, .live = {-1, -1, -1}})
+#define LIMIT_VIEW_NONE ((struct limit_view){.tree = -1, .live = {-1, -1, -1}})
 
 /* For a box whose control groups are there. */
-int box_view_make(const char *instance, const char *id, struct box_view *out, struct err *err);
-void box_view_close(struct box_view *v);
-#define cleanup_view __attribute__((cleanup(box_view_close)))
+int limit_view_make(const char *instance, const char *id, struct limit_view *out, struct err *err);
+void limit_view_close(struct limit_view *v);
+#define cleanup_view __attribute__((cleanup(limit_view_close)))
 
 /* Fills in what the control groups and the clocks say; `memory`: also what takes longer. offset_usec: from the host's
  * uptime to the box's. 0 or -errno. */

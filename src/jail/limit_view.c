@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* box_view.c - see box_view.h. */
-#include "jail/box_view.h"
+/* limit_view.c - see limit_view.h. */
+#include "jail/limit_view.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -182,7 +182,7 @@ static void read_cpuinfo(void)
 static int make_tmpfs(void)
 {
   cleanup_fd int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
-  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", BOX_VIEW_SOURCE, 0) ||
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", LIMIT_VIEW_SOURCE, 0) ||
       fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) ||
       fsconfig(fs, FSCONFIG_SET_STRING, "size", TMPFS_BYTES, 0) ||
       fsconfig(fs, FSCONFIG_SET_STRING, "nr_inodes", TMPFS_INODES, 0) ||
@@ -222,7 +222,7 @@ static void write_file(enum view_file which, const struct view_numbers *v, const
   }
 }
 
-int box_view_make(const char *instance, const char *id, struct box_view *out, struct err *err)
+int limit_view_make(const char *instance, const char *id, struct limit_view *out, struct err *err)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   char cpus[CGROUP_CPUS_TEXT];
@@ -234,14 +234,14 @@ int box_view_make(const char *instance, const char *id, struct box_view *out, st
   v.cpus = view_count_cpus(cpus);
   view_measure(instance, id, false, 0, &v);
   v.uptime_usec = 0;
-  *out = BOX_VIEW_NONE;
+  *out = LIMIT_VIEW_NONE;
   out->tree = make_tmpfs();
   for (enum view_file i = 0; i < VIEW_FILES && out->tree >= 0; i++) {
     cleanup_buf struct buf text = BUF_INIT(CPUINFO_MAX);
     write_file(i, &v, cpus, &text);
     int fd = make_file(out->tree, i, &text);
     if (fd < 0) {
-      box_view_close(out);
+      limit_view_close(out);
       return err_errno(err, "writing %s of box %s", view_names[i], id);
     }
     if (i < VIEW_LIVE)
@@ -252,12 +252,12 @@ int box_view_make(const char *instance, const char *id, struct box_view *out, st
   return out->tree < 0 ? err_errno(err, "making a tmpfs for the limits of box %s", id) : 0;
 }
 
-void box_view_close(struct box_view *v)
+void limit_view_close(struct limit_view *v)
 {
   for (size_t i = 0; i < VIEW_LIVE; i++)
     if (v->live[i] >= 0)
       close(v->live[i]);
   if (v->tree >= 0)
     close(v->tree);
-  *v = BOX_VIEW_NONE;
+  *v = LIMIT_VIEW_NONE;
 }
