@@ -84,6 +84,8 @@ void jail_link_remaps_remove(const char *checkpoint, const struct jail *j, bool 
  */
 int jail_checkpoint_check(const char *checkpoint, struct err *err);
 uint64_t jail_checkpoint_bytes(const char *checkpoint); /* on disk */
+/* What a dump of a box with so much memory (0 = no limit) and so many bytes on its disk may come to, and no more. */
+uint64_t jail_checkpoint_most(uint64_t memory, uint64_t disk);
 /* Makes a checkpoint smaller by zstd at this level; a restore undoes it. Nothing else may touch the checkpoint
  * meanwhile. Given up soon after *stop is set (-ECANCELED), and the checkpoint is then as it was. */
 int jail_checkpoint_compress(const char *checkpoint, int level, const atomic_bool *stop, struct err *err);

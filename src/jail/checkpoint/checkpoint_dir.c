@@ -36,6 +36,12 @@ uint64_t jail_checkpoint_bytes(const char *checkpoint)
   return bytes;
 }
 
+uint64_t jail_checkpoint_most(uint64_t memory, uint64_t disk)
+{
+  uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  return 2 * MIN(memory ? memory : all, all) + disk + JAIL_CHECKPOINT_EXTRA;
+}
+
 int jail_checkpoint_remove(const char *checkpoint, struct err *err)
 {
   cleanup_fd int dir = open(checkpoint, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

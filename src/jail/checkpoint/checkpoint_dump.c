@@ -323,8 +323,7 @@ static uint64_t disk_used(const struct dump *d)
 
 static uint64_t most_bytes(const struct dump *d)
 {
-  uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-  return 2 * MIN(d->spec->limits.memory ? d->spec->limits.memory : all, all) + disk_used(d) + JAIL_CHECKPOINT_EXTRA;
+  return jail_checkpoint_most(d->spec->limits.memory, disk_used(d));
 }
 
 static int check_room(const struct dump *d, uint64_t more, struct err *err)

@@ -179,13 +179,14 @@ static uint64_t disk_bytes(struct box *b)
   return b->disk_bytes;
 }
 
-/* What a checkpoint that is being made of it can come to, and the copy of its files. A pause has its disk already. */
+/* What is being made of it can come to: a checkpoint as large as a dump may be, and its disk, which a pause keeps and a
+ * copy copies. */
 static uint64_t reserve_of(const struct box *b)
 {
-  bool copied = b->row.state == BOX_COPYING || b->snapped;
-  if (b->row.state != BOX_PAUSING && !copied)
+  if (b->row.state != BOX_PAUSING && b->row.state != BOX_COPYING && !b->snapped)
     return 0;
-  return (b->warden->checkpoints_on ? (uint64_t)b->row.memory_mb << 20 : 0) + (copied ? disk_now(b) : 0);
+  uint64_t disk = disk_now(b), memory = (uint64_t)b->row.memory_mb << 20;
+  return disk + (b->warden->checkpoints_on ? jail_checkpoint_most(memory, disk) : 0);
 }
 
 /* Of a fork's build, once for all boxes that stand on it; they are of one team. */
