@@ -54,11 +54,16 @@ static const struct setting settings[] = {
     {"auth_failures_per_minute", NUMBER(gate.auth_failures_per_minute), "60", 0, 1000000,
      "wrong keys, tokens and signatures of one client address (behind a proxy: of all) before 429 is the answer; per "
      "gate; 0 = no limit"},
+    {"unknown_boxes_per_minute", NUMBER(gate.unknown_boxes_per_minute), "6000", 0, 100000000,
+     "requests of one client address (behind a proxy: of all) for sandboxes that do not exist before 429 is the "
+     "answer; "
+     "per gate; 0 = no limit"},
     {"interpreter_token", CHOICE(gate.interpreter_compatible, "required compatible"), "required", 0, 1,
      "required = port 49999 of secure boxes asks for the access token; compatible = not of those made by POST "
      "/sandboxes (all 1.x, older 2.x)"},
     {"metrics_listen", TEXT(metrics_listen), "", 0, 127,
-     "address and port for /metrics and health without a key; empty = none (they are at `listen`, with a key)"},
+     "address and port for /metrics and health without a key; empty = none (/metrics is at `listen` with the "
+     "administrator's token)"},
     {"access_log_every", NUMBER(gate.access_log_every), "0", 0, 1000000000,
      "one log line per so many requests; 1 = every one, 0 = none"},
     {"gates", NUMBER(gates), "0", 0, 256, "gate processes; 0 = one per core"},

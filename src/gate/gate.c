@@ -126,6 +126,7 @@ int gate_main(const struct gate_config *config)
   uv_timer_init(&loop, &g.unsent_timer);
   g.unsent_timer.data = &g;
   g.throttle.per_minute = config->auth_failures_per_minute;
+  g.unknown.per_minute = config->unknown_boxes_per_minute;
   g.control = ipc_new(&loop, CONTROL_FD, &control_ops, &g);
   g.server = http_server_new(&loop, &limits, dispatch_request, &g);
   tls_prepare();

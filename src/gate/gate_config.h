@@ -21,6 +21,7 @@ struct gate_config {
   uint64_t buffers_max;              /* bytes that wait for peers that do not read, per gate; 0 = no limit */
   unsigned access_log_every;         /* one line per so many requests; 0 = none */
   unsigned auth_failures_per_minute; /* of one client address; 0 = no limit */
+  unsigned unknown_boxes_per_minute; /* requests of one client address for boxes that are not there; 0 = no limit */
   bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */
 };
 

@@ -41,7 +41,8 @@ struct gate {
   struct map usage;       /* team id -> struct usage *, of teams that have something open */
   struct map signed_urls; /* signature -> box id (owned); what was found once need not be searched again */
   struct throttle throttle;
-  VEC(uint64_t) unsent; /* requests the link had no room for; `unsent_timer` replies to them with an error */
+  struct throttle unknown; /* who asks for boxes that are not there */
+  VEC(uint64_t) unsent;    /* requests the link had no room for; `unsent_timer` replies to them with an error */
   uv_timer_t unsent_timer;
   uv_timer_t *trim_timer; /* while there are more idle upstream connections than the least; see upstream_pool.c */
 

@@ -31,6 +31,7 @@ static const char *const refusal_names[METRICS_REFUSALS] = {
     [EDGE_ACCESS_MISSING] = "access_missing",
     [EDGE_ACCESS_WRONG] = "access_wrong",
     [EDGE_PAUSED] = "paused",
+    [EDGE_UNKNOWN_MANY] = "unknown_many",
     [EDGE_THROTTLED] = "throttled",
 };
 

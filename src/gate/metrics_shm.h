@@ -21,7 +21,7 @@ enum metrics_class {
   CLASSES
 };
 #define METRICS_BUCKETS  15
-#define METRICS_REFUSALS 17
+#define METRICS_REFUSALS 18
 
 struct histogram {
   uint64_t buckets[METRICS_BUCKETS + 1]; /* the last one: longer than all */

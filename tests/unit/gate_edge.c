@@ -88,6 +88,18 @@ static void serve_seen(int fd, struct buf *seen)
   assert_int_equal(send(fd, answer, strlen(answer), 0), (ssize_t)strlen(answer));
 }
 
+static void serve_with(int fd, const char *answer)
+{
+  char request[4096];
+  ssize_t n = -1;
+  for (int i = 0; n <= 0 && i < 1000; i++) {
+    lab_turn();
+    n = recv(fd, request, sizeof(request), 0);
+  }
+  assert_true(n > 0);
+  assert_int_equal(send(fd, answer, strlen(answer), 0), (ssize_t)strlen(answer));
+}
+
 static void serve(int fd)
 {
   cleanup_buf struct buf seen = BUF_INIT(4096);
@@ -380,6 +392,79 @@ static void what_no_client_would_sign_counts_as_a_guess(void **state)
   throttle_free(&lab.gate->throttle);
 }
 
+static void the_cookies_of_a_box_are_its_hosts_alone(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 16);
+  box_is(BOX_RUNNING, 0);
+  int inside = service(), client = begin(8000, "/", "");
+  serve_with(inside, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=1; Domain=.box.test; Path=/\r\n"
+                     "Set-Cookie: b=2;DOMAIN = box.test ;Secure;domain=test\r\nset-cookie: c=\"x; Domain=box.test\"\r\n"
+                     "Set-Cookie: Domain=kept; HttpOnly\r\nSet-Cookie: d=4; domain\r\nX-Other: y; Domain=box.test\r\n"
+                     "\r\nok");
+  assert_int_equal(lab_answer(client, &out), 200);
+  assert_true(lab_says(&out, "Set-Cookie: a=1; Path=/\r\n"));
+  assert_true(lab_says(&out, "Set-Cookie: b=2;Secure\r\n"));
+  assert_true(lab_says(&out, "set-cookie: c=\"x\r\n")); /* as a browser takes it apart */
+  assert_true(lab_says(&out, "Set-Cookie: Domain=kept; HttpOnly\r\n"));
+  assert_true(lab_says(&out, "Set-Cookie: d=4\r\n"));
+  assert_true(lab_says(&out, "X-Other: y; Domain=box.test\r\n"));
+  close(client);
+  close(inside);
+  settle();
+}
+
+/* Connections of one address on which nothing was accepted yet: two. */
+static void a_client_is_known_when_the_box_has_answered(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 16);
+  struct http_limits limits = http_limits_default;
+  int inside[2], client[3];
+  limits.address_max = 2;
+  lab.config.box_connections_max = 100;
+  http_server_free(lab.gate->server);
+  lab.gate->server = http_server_new(&lab_loop, &limits, dispatch_request, lab.gate);
+  box_is(BOX_RUNNING, 0);
+  for (int i = 0; i < 2; i++) {
+    inside[i] = service();
+    client[i] = begin(8000, "/", "");
+  }
+  int third[2];
+  lab_pair(third);
+  assert_int_equal(http_server_adopt(lab.gate->server, third[1]), -EMFILE); /* two wait for a box that says nothing */
+  close(third[0]);
+  serve(inside[0]);
+  assert_int_equal(lab_answer(client[0], &out), 200);
+  client[2] = begin(8000, "/", ""); /* there is room for one more; it takes the first one's way in */
+  serve(inside[0]);
+  assert_int_equal(lab_answer(client[2], &out), 200);
+  for (int i = 0; i < 3; i++)
+    close(client[i]);
+  close(inside[0]);
+  close(inside[1]);
+  settle();
+}
+
+static void questions_for_boxes_that_are_not_there_are_bounded(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 16);
+  lab.gate->unknown.per_minute = 5;
+  lab.status = -ENOENT;
+  for (int i = 0; i < 5; i++)
+    assert_int_equal(get(8000, "/", "", &out), 502);
+  assert_int_equal(lab.requests, 5);
+  assert_int_equal(get(8000, "/", "", &out), 429);
+  assert_true(lab_says(&out, "Retry-After: "));
+  assert_int_equal(lab.requests, 5); /* the warden is not asked */
+  throttle_free(&lab.gate->unknown);
+  lab.gate->unknown = (struct throttle){.per_minute = 5};
+  for (int i = 0; i < 8; i++) { /* those that are there cost nothing */
+    box_is(BOX_PAUSED, 0);
+    assert_int_equal(get(8000, "/", "", &out), 502);
+  }
+  assert_int_equal(lab.requests, 13);
+  throttle_free(&lab.gate->unknown);
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -400,6 +485,9 @@ int main(void)
       WHOLE(a_full_box_refuses_and_says_its_limit),
       WHOLE(a_paused_box_is_resumed_only_by_those_who_may),
       WHOLE(what_no_client_would_sign_counts_as_a_guess),
+      WHOLE(the_cookies_of_a_box_are_its_hosts_alone),
+      WHOLE(a_client_is_known_when_the_box_has_answered),
+      WHOLE(questions_for_boxes_that_are_not_there_are_bounded),
       WHOLE(a_browser_sees_a_page_that_says_more),
       WHOLE(a_port_without_a_service_is_tried_for_a_second),
   };

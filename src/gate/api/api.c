@@ -296,7 +296,7 @@ void api_request(struct gate *g, struct http_x *x)
     return;
   if (r->entry->flags & NO_AUTH)
     authorised(r);
-  else if (r->entry->flags & ADMIN || (r->entry->flags & KEY_OR_ADMIN && http_header(h, "x-admin-token").p))
+  else if (r->entry->flags & ADMIN)
     auth_check_admin(r, authorised);
   else
     auth_check(r, authorised);

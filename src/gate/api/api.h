@@ -54,7 +54,6 @@ enum {
   NO_AUTH = 4,
   ADMIN = 8,
   BODY_IGNORED = 16,
-  KEY_OR_ADMIN = 32,
   BODY_STREAM = 64
 };
 

@@ -6,7 +6,7 @@ static const struct route_entry routes[] = {
     {"GET", "health", health, NO_AUTH, "report health"},
     {"GET", "readyz", health, NO_AUTH, "report health"},
     {"GET", "livez", alive, NO_AUTH, "report health"},
-    {"GET", "metrics", metrics, KEY_OR_ADMIN, "read metrics"},
+    {"GET", "metrics", metrics, ADMIN, "read metrics"},
     {"GET", "nodes", node_list, ADMIN, "list nodes"},
     {"GET", "nodes/{id}", node_get, ADMIN, "read the node"},
     {"POST", "nodes/{id}", node_change, ADMIN | BODY_IGNORED, "change the node"},
@@ -120,7 +120,7 @@ bool api_owns(struct str path)
 {
   struct str name = first_segment(path);
   for (size_t i = 0; i < ARRAY_LEN(routes); i++)
-    if (!(routes[i].flags & (NO_AUTH | ADMIN | KEY_OR_ADMIN)) && str_eq(name, first_segment(str_of(routes[i].path))))
+    if (!(routes[i].flags & (NO_AUTH | ADMIN)) && str_eq(name, first_segment(str_of(routes[i].path))))
       return true;
   return false;
 }

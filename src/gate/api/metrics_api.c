@@ -83,7 +83,7 @@ static void request_status(struct req *r)
   api_call_warden(r, &b, NULL, status_told);
 }
 
-/* A key of any team, the administrator's token, or the listener made for it. */
+/* The administrator's token, or the listener made for it: figures are of all teams together. */
 void metrics(struct req *r)
 {
   request_status(r);

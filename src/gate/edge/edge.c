@@ -5,6 +5,7 @@
  * the box (an idle one, or a new socket the warden made inside), and then bytes stream both ways; the slower side holds
  * the other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge/edge.h"
+#include "gate/edge/edge_headers.h"
 #include "gate/metrics.h"
 #include "gate/team_usage.h"
 #include "gate/warden_client.h"
@@ -30,6 +31,7 @@ struct edge {
   unsigned wait_s; /* of a client that showed too many wrong tokens */
   int upstream_fd; /* a connection into the box that came with the route, or -1 */
   bool rerouted;   /* the route was requested a second time */
+  bool asked;      /* the question for its route counts against the client (may_ask) */
   bool vouched;    /* the warden knows this client as one of the box's; see edge_token.c */
   bool reused;     /* the connection came from the pool: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
@@ -57,7 +59,7 @@ static void refuse(struct edge *e, enum edge_error what, struct str detail)
   unsigned number = e->target.port;
   if (what == EDGE_TOO_MANY || what == EDGE_TEAM_BUSY)
     number = what == EDGE_TOO_MANY ? config->box_connections_max : usage_most(e->gate, USAGE_BOX);
-  if (what == EDGE_THROTTLED)
+  if (what == EDGE_THROTTLED || what == EDGE_UNKNOWN_MANY)
     number = e->wait_s;
   int status = edge_refuse(e->x, what, e->target.box, number, detail);
   e->gate->metrics_slot->refused[what]++;
@@ -210,33 +212,19 @@ static void edge_gone(struct http_x *x, enum http_end how)
 
 /* ---- the answer's way back ---- */
 
-static bool hop_by_hop(struct str name)
+/* One header of an answer as the client gets it; false: no memory. */
+static bool put_header(struct edge *e, const struct http_header *h, struct http_header *out)
 {
-  static const char *const names[] = {
-      "connection", "keep-alive",        "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
-      "trailer",    "transfer-encoding", "upgrade",          "content-length"};
-  for (size_t i = 0; i < ARRAY_LEN(names); i++)
-    if (str_ieq(name, str_of(names[i])))
-      return true;
-  return false;
-}
-
-/* Path style: the answer comes from the API's own origin, so what a browser would take as said about all of it is left
- * out. */
-static bool about_origin(struct str name)
-{
-  static const char *const names[] = {"set-cookie", "content-security-policy", "strict-transport-security",
-                                      "alt-svc",    "clear-site-data",         "nel",
-                                      "report-to",  "reporting-endpoints",     "service-worker-allowed"};
-  for (size_t i = 0; i < ARRAY_LEN(names); i++)
-    if (str_ieq(name, str_of(names[i])))
-      return true;
-  return false;
+  *out = *h;
+  if (str_ieq(h->name, STR("set-cookie")))
+    out->value = cookie_host_only(http_x_arena(e->x), h->value);
+  return out->value.p != NULL || !h->value.p;
 }
 
 static void call_head(struct http_call *c, const struct http_head *head)
 {
   struct edge *e = http_call_data(c);
+  http_x_accepted(e->x); /* the box has answered it */
   struct http_header *out = arena_alloc(http_x_arena(e->x), (head->nheaders + 2) * sizeof(*out));
   size_t n = 0;
   uint64_t length;
@@ -245,8 +233,10 @@ static void call_head(struct http_call *c, const struct http_head *head)
   for (size_t i = 0; out && i < head->nheaders; i++) {
     if (e->target.skip && about_origin(head->headers[i].name))
       continue;
-    if (!hop_by_hop(head->headers[i].name) || (e->tunnel && !str_ieq(head->headers[i].name, STR("content-length"))))
-      out[n++] = head->headers[i];
+    if (hop_by_hop(head->headers[i].name) && (!e->tunnel || str_ieq(head->headers[i].name, STR("content-length"))))
+      continue;
+    if (put_header(e, &head->headers[i], &out[n]))
+      n++;
   }
   if (out && e->target.skip)
     out[n++] = (struct http_header){STR("Content-Security-Policy"),
@@ -586,9 +576,18 @@ static bool is_input_stream(const struct edge *e)
          str_is(str_skip(http_x_head(e->x)->path, e->target.skip), "/process.Process/StreamInput");
 }
 
+/* An id is no right: who shows nothing more is a known client when the box has answered. */
+static bool showed_token(const struct edge *e)
+{
+  const struct http_head *h = http_x_head(e->x);
+  return token_is(http_header(h, "x-access-token"), e->route->access) ||
+         token_is(http_header(h, "e2b-traffic-access-token"), e->route->traffic);
+}
+
 static void let_in(struct edge *e)
 {
-  http_x_accepted(e->x);
+  if (e->vouched || showed_token(e))
+    http_x_accepted(e->x);
   if (is_input_stream(e))
     http_x_body_untimed(e->x);
   connect_in(e);
@@ -754,6 +753,29 @@ static void resume(struct edge *e, struct str packet, unsigned state)
   e->pending_call = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
+/* Each question about a box that this gate does not know costs the warden a look: it counts when it is asked, and is
+ * given back where there is such a box. */
+static bool may_ask(struct edge *e)
+{
+  struct throttle *t = &e->gate->unknown;
+  uint8_t client[CLIENT_LEN];
+  client_of(e->x, client);
+  e->wait_s = throttle_wait(t, client, clock_mono_us());
+  if (e->wait_s) {
+    refuse(e, EDGE_UNKNOWN_MANY, STR_NONE);
+    return false;
+  }
+  throttle_count(t, client, clock_mono_us());
+  return true;
+}
+
+static void is_known(struct edge *e)
+{
+  uint8_t client[CLIENT_LEN];
+  client_of(e->x, client);
+  throttle_forgive(&e->gate->unknown, client, clock_mono_us());
+}
+
 static void no_route(struct edge *e, const struct warden_reply *reply)
 {
   if (reply->status == -EAGAIN)
@@ -771,6 +793,9 @@ static void route_told(const struct warden_reply *reply, void *arg)
   drop_upstream(e);
   e->upstream_fd = reply->fd;
   unsigned state = (unsigned)wire_u64(reply->packet, W_STATE, BOX_RUNNING);
+  if (reply->status != -ENOENT && e->asked)
+    is_known(e);
+  e->asked = false;
   if (reply->status) {
     no_route(e, reply);
     return;
@@ -836,6 +861,9 @@ static bool reserved_path(struct str path)
 
 static void request_route(struct edge *e)
 {
+  if (!may_ask(e))
+    return;
+  e->asked = true;
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
   wire_putz(&b, W_ID, e->target.box);

@@ -47,6 +47,9 @@ static const struct words words[] = {
         {401, "Invalid Access Token",
          "Sandbox is secured with an access token. Provided token in header 'X-Access-Token' is invalid", true, false,
          false},
+    [EDGE_UNKNOWN_MANY] = {429, "Too Many Unknown Sandboxes",
+                           "Too many requests for sandboxes that do not exist from this address; try again later",
+                           false, false, false},
     [EDGE_THROTTLED] = {429, "Too Many Attempts",
                         "Too many wrong tokens or signatures from this address; try again later", false, false, false},
 };
@@ -158,6 +161,7 @@ int edge_refuse(struct http_x *x, enum edge_error what, const char *box, unsigne
       {STR("Access-Control-Allow-Origin"), STR("*")},
       {STR("Retry-After"), {seconds, (size_t)snprintf(seconds, sizeof(seconds), "%u", port)}},
   };
-  http_reply_with(x, w->status, headers, ARRAY_LEN(headers) - (what != EDGE_THROTTLED), buf_str(&b));
+  http_reply_with(x, w->status, headers, ARRAY_LEN(headers) - (what != EDGE_THROTTLED && what != EDGE_UNKNOWN_MANY),
+                  buf_str(&b));
   return w->status;
 }

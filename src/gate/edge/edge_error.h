@@ -22,6 +22,7 @@ enum edge_error {
   EDGE_ACCESS_MISSING, /* 401 */
   EDGE_ACCESS_WRONG,   /* 401 */
   EDGE_PAUSED,         /* 502: not found for clients, a page says that it is paused */
+  EDGE_UNKNOWN_MANY,   /* 429: too many sandboxes that are not there; `port` carries the seconds to wait */
   EDGE_THROTTLED,      /* 429: too many wrong tokens or signatures; `port` carries the seconds to wait */
 };
 bool edge_wants_page(const struct http_head *h); /* a browser that navigates; programs and scripts in pages get JSON */

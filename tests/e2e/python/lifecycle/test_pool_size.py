@@ -29,7 +29,7 @@ def own() -> Iterator[Server]:
 
 
 def ready(server: Server) -> int:
-    text = server.wire.call("GET", "/metrics").text
+    text = server.figures()
     found = re.search(r"^cloche_warm_boxes (\d+)", text, re.MULTILINE)
     assert found, text
     return int(found.group(1))

@@ -68,12 +68,15 @@ class Server:
         self.data = self.home / "data"
         self.ready = self.home / "ready.json"
         self.key: str | None = None
+        self.admin = "the-token-of-a-test"
         self.process: subprocess.Popen[bytes] | None = None
         self.flags: tuple[str, ...] = ()
 
     def start(self, *extra: str, exit_with: int | None = None) -> dict[str, Any]:
         self.ready.unlink(missing_ok=True)
         self.flags = extra
+        if "--admin-token" not in extra:
+            extra = (*extra, "--admin-token", self.admin)
         command = [binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
         command += ["--templates", TEMPLATES, "--ready-file", str(self.ready)]
         command += ["--exit-with", str(exit_with or os.getpid()), *extra]
@@ -105,6 +108,12 @@ class Server:
     @property
     def wire(self) -> Wire:
         return Wire(self.url, self.key)
+
+    def figures(self) -> str:
+        """What Prometheus would read."""
+        answer = self.wire.call("GET", "/metrics", headers={"X-Admin-Token": self.admin}, with_key=False)
+        assert answer.status == 200, answer.body
+        return answer.text
 
     def cell(self, **options: Any) -> interpreter.Sandbox:
         access = {"api_key": self.key, "api_url": self.url, "sandbox_url": self.url}

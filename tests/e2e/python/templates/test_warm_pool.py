@@ -47,7 +47,7 @@ def server() -> Iterator[Server]:
 
 def waiting(server: Server) -> int:
     """Boxes that are whole and wait."""
-    lines = server.wire.call("GET", "/metrics").text.splitlines()
+    lines = server.figures().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("cloche_warm_boxes "))
 
 

@@ -150,7 +150,7 @@ def test_another_team_finds_nothing(tenants: Tenants, belongings: Belongings, me
 def test_lists_hold_nothing_of_another_team(tenants: Tenants, belongings: Belongings, path: str) -> None:
     query = f"?sandbox_ids={belongings.box.id},{belongings.asleep.id}" if path == "sandboxes/metrics" else ""
     got = tenants.attacker.call("GET", f"/{path}{query}")
-    if path.startswith(("admin", "nodes")):
+    if path.startswith(("admin", "nodes", "metrics")):
         assert got.status in ADMINISTRATION, (path, got.body)
         return
     assert got.status == 200, (path, got.status, got.body)
@@ -164,7 +164,7 @@ def test_lists_hold_nothing_of_another_team(tenants: Tenants, belongings: Belong
 def test_administration_is_nobodys_by_a_key(tenants: Tenants) -> None:
     team = tenants.victim.call("GET", "/teams").json()[0]["teamID"]
     for method, path in routes():
-        if not path.startswith(("admin", "nodes")):
+        if not path.startswith(("admin", "nodes", "metrics")):
             continue
         filled = path.replace("{id}", team).replace("{second}", "x")
         for shown in ({}, {"X-Admin-Token": ""}, {"X-Admin-Token": tenants.attacker.key or ""}):
