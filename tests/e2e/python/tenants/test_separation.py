@@ -121,7 +121,8 @@ def fill(path: str, has: Belongings) -> list[str]:
         "api-keys/": [has.key],
     }[kind]
     second = has.order.build if "builds/{second}" in path else has.upload
-    return [path.replace("{id}", name).replace("{second}", second) for name in one]
+    query = "?tag=default" if path.endswith("/tags/exists") else ""
+    return [path.replace("{id}", name).replace("{second}", second) + query for name in one]
 
 
 def body_for(method: str, path: str) -> Any:
