@@ -118,6 +118,12 @@ static const struct setting settings[] = {
     {"zygotes", NUMBER(warden.zygotes), "1", 0, 1, "1 = Python is loaded once per template and forked into new boxes"},
     {"zygotes_max", NUMBER(warden.zygotes_max), "8", 1, 1000,
      "Pythons kept loaded for private templates, the latest used ones; about 100 MB each"},
+    {"zygote_keys_max", NUMBER(warden.zygote_keys_max), "1024", 16, 1000000,
+     "templates with a Python of their own that are remembered by what it would load; those used longest ago are "
+     "looked "
+     "at again when they are needed"},
+    {"warm_pools_max", NUMBER(warden.warm_pools_max), "1024", 16, 1000000,
+     "templates whose use is remembered for the warm pool, those without warm boxes included"},
     {"private_zygotes", NUMBER(warden.private_zygotes), "0", 0, 1,
      "1 = Python of templates that teams built is loaded outside their boxes, too: only where all teams are trusted "
      "(docs/security/entering.md)"},

@@ -136,6 +136,11 @@ static void do_name(char **a)
   result(link(a[1], a[2]));
 }
 
+static void do_rename(char **a)
+{
+  result(rename(a[1], a[2]));
+}
+
 static void do_list(char **a)
 {
   char text[4000] = "";
@@ -347,6 +352,7 @@ static const struct {
     {"lose-write", 1, do_lose_write},
     {"name", 2, do_name},
     {"list", 1, do_list},
+    {"rename", 2, do_rename},
     {"tcp", 1, do_tcp},
     {"tcp-talk", 1, do_tcp_talk},
     {"unix", 0, do_unix},

@@ -421,6 +421,31 @@ static void a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on(void *
   close_box(&b);
 }
 
+/* A box can rename a directory above a mount, and criu takes its options apart at these letters. */
+static void mount_points_cannot_say_more_to_criu_than_their_names(void **state)
+{
+  static const char *const names[] = {"/usr/l]:b", "/usr/l[x", "/usr/a:b"};
+  struct box b;
+  struct err err = ERR_NONE;
+  char runtime[PATH_MAX];
+  snprintf(runtime, sizeof(runtime), "%s/a-runtime", test_host.top);
+  assert_int_equal(mkdir(runtime, 0755), 0);
+  struct jail_spec spec = test_spec(&test_host, &b, "separators");
+  spec.limits = (struct jail_limits){.cpus = 1, .memory = 256u << 20, .pids = 64, .open_files = 1024};
+  spec.runtime = runtime;
+  if (jail_spawn(&spec, &b.jail, &err))
+    fail_msg("%s", err.msg);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    assert_string_equal(ask(&b, "rename /usr/lib %s", names[i]), "ok 0");
+    assert_int_equal(jail_dump(&criu, &spec, &b.jail, checkpoint_of(&b), &err), -ENOTSUP);
+    assert_non_null(strstr(err.msg, "one of []:"));
+    assert_string_equal(ask(&b, "rename %s /usr/lib", names[i]), "ok 0"); /* it lives on */
+  }
+  sleep_and_wake(&b, &spec);
+  assert_string_equal(ask(&b, "count"), "ok 1");
+  close_box(&b);
+}
+
 static void a_box_that_is_being_killed_is_looked_at_no_more(void **state)
 {
   struct box b;
@@ -875,6 +900,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_dump_leaves_the_box_frozen_until_it_is_told),
       cmocka_unit_test(a_held_box_runs_nothing_until_it_is_thawed),
       cmocka_unit_test(a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on),
+      cmocka_unit_test(mount_points_cannot_say_more_to_criu_than_their_names),
       cmocka_unit_test(a_box_that_is_being_killed_is_looked_at_no_more),
       cmocka_unit_test(an_outside_connection_is_named_and_the_box_lives_on),
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),

@@ -7,7 +7,31 @@
 #include "warden/warm/zygote_key.h"
 #include "wire/recipe.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+
+static void a_wished_disk_is_rounded_up_and_never_wraps(void **state)
+{
+  static const struct {
+    unsigned has, wish, most, gets;
+  } table[] = {
+      {10240, 0, UINT_MAX, 10240},
+      {512, 1, UINT_MAX, 1024},
+      {512, 963, UINT_MAX, 1024}, /* 963 and a sixteenth of it */
+      {512, 964, UINT_MAX, 1024},
+      {512, 965, UINT_MAX, 2048},
+      {512, 15420, UINT_MAX, 16384},
+      {512, 15421, UINT_MAX, 16384},
+      {512, 100000, 65536, 65536},
+      {512, 100000, 65000, 65000},
+      {512, INT_MAX, 65536, 65536},
+      {512, UINT_MAX, 65536, 65536},
+      {512, UINT_MAX, UINT_MAX, UINT_MAX},
+      {90000, 100000, 65536, 90000}, /* a template that is larger than the limit stays */
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++)
+    assert_int_equal(build_disk_mb(table[i].has, table[i].wish, table[i].most), table[i].gets);
+}
 
 static void a_recipe_reads_back_as_it_was_written(void **state)
 {
@@ -293,6 +317,7 @@ static void variables_that_libraries_read_early_are_in_the_zygote_key(void **sta
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_wished_disk_is_rounded_up_and_never_wraps),
       cmocka_unit_test(a_recipe_reads_back_as_it_was_written),
       cmocka_unit_test(recipes_that_are_cut_or_lead_nowhere_are_refused),
       cmocka_unit_test(keys_tell_parts_apart_and_are_stable),

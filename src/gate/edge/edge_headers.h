@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cookie.h - cookies that a service in a box sets. All boxes have host names below one domain; a cookie with that
- * domain would be sent to the boxes of others, and stand among theirs. */
+/* edge_headers.h - which headers of a box's answer pass, and how. All boxes have host names below one domain; a cookie
+ * with that domain would be sent to the boxes of others, and stand among theirs. */
 #ifndef CLOCHE_GATE_EDGE_HEADERS_H
 #define CLOCHE_GATE_EDGE_HEADERS_H
 

@@ -259,3 +259,14 @@ void build_hash_end(struct build_hash *h, char key[BUILD_KEY])
   sha256_end(&h->sha, digest);
   hex_encode(digest, sizeof(digest), key);
 }
+
+/* ---- the disk ---- */
+
+#define DISK_OVERHEAD 16 /* one part of so many that a filesystem keeps for itself, at most */
+
+unsigned build_disk_mb(unsigned has, unsigned wish, unsigned most)
+{
+  uint64_t wanted = (uint64_t)wish + wish / DISK_OVERHEAD;
+  uint64_t rounded = (wanted + BUILD_DISK_STEP_MB - 1) / BUILD_DISK_STEP_MB * BUILD_DISK_STEP_MB;
+  return MAX(has, (unsigned)MIN(rounded, (uint64_t)most));
+}

@@ -53,6 +53,12 @@ void build_state_own_start(struct build_state *s); /* start and ready run in wha
 int build_state_expand(const struct build_state *s, struct str text, struct buf *out);
 int build_state_layer(struct build_state *s, const char *path, struct err *err); /* on top of the others */
 
+/* MiB of the disk of a template's boxes. What the steps write is in layers, below a box's own disk: all of that is free
+ * at first, but for what its filesystem needs itself. A wish (0 = none) never shrinks what it `has`, is rounded up,
+ * because each size has seeds and pooled disks, and one over `most` is met as far as that goes. */
+#define BUILD_DISK_STEP_MB 1024
+unsigned build_disk_mb(unsigned has, unsigned wish, unsigned most);
+
 /* A key from parts: every part counts with its length, so that no two rows of parts give one key. */
 struct build_hash {
   struct sha256 sha;

@@ -20,10 +20,8 @@
 #include <sys/eventfd.h>
 
 #define DISK_DEFAULT_MB 10240
-#define DISK_STEP_MB    1024 /* sizes that clients ask for are rounded up: each has seeds and pooled disks */
-#define DISK_OVERHEAD   16   /* one part of so many that a filesystem keeps for itself, at most */
-#define REQUESTED_MAX   256  /* builds of one team that were requested and not started */
-#define FAILED_MAX      512  /* failed ones that are remembered */
+#define REQUESTED_MAX   256 /* builds of one team that were requested and not started */
+#define FAILED_MAX      512 /* failed ones that are remembered */
 
 struct builder {
   struct map by_id;
@@ -364,16 +362,6 @@ static void base_of(struct warden *w, struct build_run *run, struct str ref)
   run->disk_mb = b->row.disk_mb;
 }
 
-/* What the steps write is in layers, below a box's own disk: all of that is free at first, but for what its filesystem
- * needs itself. A wish never shrinks it, and one over the limits is met as far as they go. */
-static unsigned disk_for(struct warden *w, const struct job *j, unsigned has)
-{
-  unsigned wanted = j->free_disk_mb + j->free_disk_mb / DISK_OVERHEAD;
-  unsigned most = quota_disk_max(w, str_of(j->row.team));
-  unsigned rounded = (wanted + DISK_STEP_MB - 1) / DISK_STEP_MB * DISK_STEP_MB;
-  return MAX(has, MIN(rounded, most));
-}
-
 static struct build_run *run_new(struct warden *w, struct job *j, struct str recipe, struct err *err)
 {
   struct build_run *run = xcalloc(1, sizeof(*run));
@@ -408,7 +396,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
       run->recipe.image.n ? source_alias(&warden_config(w)->source, run->recipe.image) : run->recipe.template_ref;
   if (alias.n)
     base_of(w, run, alias);
-  run->disk_mb = disk_for(w, j, run->disk_mb);
+  run->disk_mb = build_disk_mb(run->disk_mb, j->free_disk_mb, quota_disk_max(w, str_of(j->row.team)));
   return run;
 }
 

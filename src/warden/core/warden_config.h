@@ -46,6 +46,8 @@ struct warden_config {
   unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
   bool zygotes;                                /* Python is loaded once per template and forked into boxes */
   bool private_zygotes;                        /* also what templates of teams would load, outside all boxes */
+  unsigned zygote_keys_max;                    /* remembered, of templates that load a Python of their own */
+  unsigned warm_pools_max;                     /* remembered, of templates without warm boxes, too */
   unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
   unsigned agent_s;                            /* longest wait for an agent's answer */
   unsigned health_s;                           /* the same before a pause, where the client wants it healthy */

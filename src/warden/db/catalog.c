@@ -469,6 +469,12 @@ struct build *catalog_default(const struct template *t)
   return tag ? tag->build : NULL;
 }
 
+size_t catalog_retired(struct catalog *c, struct build *const **out)
+{
+  *out = c->retired.p;
+  return c->retired.n;
+}
+
 size_t catalog_builds(struct catalog *c, struct build *const **out)
 {
   *out = c->builds.p;

@@ -69,6 +69,7 @@ bool catalog_foreign(struct catalog *c, struct str team,
                      struct str ref);                    /* it is the id of a template the team may not see */
 struct build *catalog_default(const struct template *t); /* the build of its default tag, or NULL */
 size_t catalog_builds(struct catalog *c, struct build *const **out);
+size_t catalog_retired(struct catalog *c, struct build *const **out); /* of deleted templates */
 /* Changes; -EPERM when the template is another team's. It must not be used any more when it is deleted. */
 int catalog_publish(struct catalog *c, struct str team, struct template *t, bool public, struct err *err);
 int catalog_delete(struct catalog *c, struct str team, struct template *t, struct err *err);

@@ -531,6 +531,34 @@ static void fill_all(struct warden *w)
   vec_free(&pools);
 }
 
+static int longest_unused_first(const void *a, const void *b)
+{
+  return latest_first(b, a);
+}
+
+/* One that nobody waits for and that has nothing is made anew when its template is used. A quarter goes at once. */
+static void forget_pools(struct warden *w)
+{
+  struct warm_pools *all = pools_of(w);
+  size_t most = w->config->warm_pools_max, keep = most - most / 4;
+  VEC(struct warm_pool *) idle = {0};
+  void *value;
+  if (!most || all->by_build.n <= most)
+    return;
+  for (size_t i = 0; map_next(&all->by_build, &i, NULL, &value);) {
+    struct warm_pool *s = value;
+    if (s->useless && !s->n && !s->coming && !s->missed && s != all->spare)
+      vec_push(&idle, s);
+  }
+  if (idle.n)
+    qsort(idle.p, idle.n, sizeof(*idle.p), longest_unused_first);
+  for (size_t i = 0; i < idle.n && all->by_build.n > keep; i++) {
+    map_del(&all->by_build, str_of(idle.p[i]->build->row.id));
+    free(idle.p[i]);
+  }
+  vec_free(&idle);
+}
+
 void warm_pool_maintain(struct warden *w)
 {
   void *value;
@@ -554,6 +582,7 @@ void warm_pool_maintain(struct warden *w)
   if (!is_short)
     fill_all(w);
   zygotes_rest_spare(w);
+  forget_pools(w);
   ns_pool_maintain(w, is_short);
 }
 

@@ -44,9 +44,10 @@ struct zygote {
   struct zygote_key zygote_key;
   char of[TEMPLATE_REF_SIZE]; /* the template that needed it first, for the log */
   int64_t used_us;
-  bool spare;     /* no template in use has it; see zygotes_rest_spare */
-  bool python;    /* there is one in its layers */
-  bool operators; /* a ready-made template has this very key: layers and variables are the operator's */
+  int64_t looked_us; /* when it was last looked up */
+  bool spare;        /* no template in use has it; see zygotes_rest_spare */
+  bool python;       /* there is one in its layers */
+  bool operators;    /* a ready-made template has this very key: layers and variables are the operator's */
   char name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
   unsigned slot;      /* kept through its deaths, while boxes belong to it: see zygote_slot_ensure */
   VEC(unsigned) seen; /* of owners of its boxes that were found again */
@@ -408,6 +409,69 @@ static struct zygote *zygote_new(struct warden *w, struct zygote_key *f, const c
   return z;
 }
 
+/* ---- forgetting ---- */
+
+static void forget_in(struct build *const *list, size_t n, const struct zygote *z)
+{
+  for (size_t i = 0; i < n; i++)
+    if (list[i]->zygote == z)
+      list[i]->zygote = NULL; /* found again when it is needed */
+}
+
+static void forget(struct warden *w, struct zygote *z)
+{
+  char key[2 * SHA256_LEN + 1];
+  struct build *const *list;
+  size_t n = catalog_builds(w->catalog, &list);
+  forget_in(list, n, z);
+  n = catalog_retired(w->catalog, &list);
+  forget_in(list, n, z);
+  zygote_key_hash(&z->zygote_key, key);
+  map_del(zygotes_of(w), str_of(key));
+  pthread_mutex_destroy(&z->lock);
+  vec_free(&z->seen);
+  zygote_key_free(&z->zygote_key);
+  free(z);
+}
+
+/* No process, no user that boxes belong to, and no thread that may hold it. */
+static bool is_idle(struct warden *w, const struct zygote *z)
+{
+  if (z->operators || z->slot != SLOT_NONE || z->seen.n || z->poll)
+    return false;
+  return z->state == ZYGOTE_NONE || (z->state == ZYGOTE_DEAD && !w->launches && !w->hooks->zygote_in_use(w, z));
+}
+
+static int longest_unused_first(const void *a, const void *b)
+{
+  const struct zygote *x = *(struct zygote *const *)a, *y = *(struct zygote *const *)b;
+  return (x->looked_us > y->looked_us) - (x->looked_us < y->looked_us);
+}
+
+/* Teams make as many keys as they like; of those that nothing stands on the latest used stay. A quarter goes at once,
+ * so that this is rarely done. */
+static void forget_some(struct warden *w, const struct zygote *newest)
+{
+  size_t most = w->config->zygote_keys_max, keep = most - most / 4;
+  VEC(struct zygote *) idle = {0};
+  void *value;
+  if (!most || zygotes_of(w)->n <= most)
+    return;
+  for (size_t i = 0; map_next(zygotes_of(w), &i, NULL, &value);)
+    if (value != newest && is_idle(w, value))
+      vec_push(&idle, value);
+  if (idle.n)
+    qsort(idle.p, idle.n, sizeof(*idle.p), longest_unused_first);
+  for (size_t i = 0; i < idle.n && zygotes_of(w)->n > keep; i++)
+    forget(w, idle.p[i]);
+  vec_free(&idle);
+}
+
+size_t zygotes_known(struct warden *w)
+{
+  return zygotes_of(w)->n;
+}
+
 static struct zygote *find_key(struct warden *w, struct str layers, struct str config, const char *name)
 {
   char key[2 * SHA256_LEN + 1];
@@ -416,11 +480,14 @@ static struct zygote *find_key(struct warden *w, struct str layers, struct str c
   zygote_key_hash(&f, key);
   struct zygote *z = map_get(zygotes_of(w), str_of(key));
   if (z) {
+    z->looked_us = clock_mono_us();
     zygote_key_free(&f);
     return z;
   }
   z = zygote_new(w, &f, name);
+  z->looked_us = clock_mono_us();
   map_put(zygotes_of(w), str_of(key), z);
+  forget_some(w, z);
   return z;
 }
 

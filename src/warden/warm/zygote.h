@@ -41,5 +41,7 @@ void zygotes_rest_spare(struct warden *w);
 void zygote_used(struct build *b, int64_t when_us);            /* monotonic */
 size_t zygotes_newer(struct warden *w, const struct build *b); /* how many were used after this build's */
 void zygote_stop_all(struct warden *w);
+/* Keys that are remembered, with or without a process; over zygote_keys_max those that nothing stands on go. */
+size_t zygotes_known(struct warden *w);
 
 #endif
