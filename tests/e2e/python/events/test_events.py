@@ -266,6 +266,18 @@ def test_a_box_of_a_snapshot_names_the_template_it_comes_from(wire: Wire, box: R
             wire.call("DELETE", f"/templates/{name.replace(':', '%3A').replace('/', '%2F')}")
 
 
+def test_the_largest_metadata_comes_whole(wire: Wire) -> None:
+    metadata = {f"key {number}": '"\\' * 1000 + "é" for number in range(30)}
+    box = wire.create(timeout=60, metadata=metadata)
+    for seconds in range(60, 70):
+        wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": seconds})
+    box.kill()
+    told = events(wire, box.id)
+    assert kinds(told) == "created " + "updated " * 10 + "killed"
+    assert all(event["eventData"]["sandbox_metadata"] == metadata for event in told)
+    assert [json.loads(line) for line in shown("--json", "--sandbox", box.id)] == told
+
+
 def test_a_box_killed_on_the_host_was_killed_by_the_administrator(wire: Wire, box: RawBox) -> None:
     cloche("kill", box.id)
     data = last(wire, box.id)["eventData"]
