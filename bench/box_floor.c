@@ -5,7 +5,7 @@
  *   box_floor DIR [COUNT]
  *
  * DIR must not exist; it is made and removed. Needs root. Prints
- * {"spaced_ms":[...],"tight_ms":[...],"isolated_ms":[...], "per_second":[...]}: births 150 ms apart, one right after
+ * {"spaced_ms":[...],"tight_ms":[...],"isolated_ms":[...], "per_second":[...]}: launches 150 ms apart, one right after
  * the other, 150 ms apart with three control groups and a veth pair (whose host end gets no address), and how many bare
  * ones two workers make in a second. */
 #include "floor_namespaces.h"
@@ -89,7 +89,7 @@ static void map_ids(pid_t pid)
   put(path, text);
 }
 
-static void make_room(const char *base, unsigned i)
+static void make_dirs(const char *base, unsigned i)
 {
   static const char *const parts[] = {"", "/upper", "/work", "/merged"};
   char path[400];
@@ -99,7 +99,7 @@ static void make_room(const char *base, unsigned i)
   }
 }
 
-static double birth(const char *base, unsigned i, bool isolated)
+static double launch(const char *base, unsigned i, bool isolated)
 {
   char dir[300], c;
   int go[2], out[2];
@@ -141,13 +141,13 @@ static void sweep(const char *dir)
 
 static unsigned numbers; /* of boxes, given out once each */
 
-static void births(const char *dir, const char *name, unsigned count, long pause_ns, bool isolated)
+static void launches(const char *dir, const char *name, unsigned count, long pause_ns, bool isolated)
 {
   printf("\"%s\":[", name);
   for (unsigned i = 0; i < count; i++, numbers++) {
-    make_room(dir, numbers);
+    make_dirs(dir, numbers);
     nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-    printf("%s%.4f", i ? "," : "", birth(dir, numbers, isolated));
+    printf("%s%.4f", i ? "," : "", launch(dir, numbers, isolated));
     fflush(stdout); /* a child must not write it again */
   }
   printf("],");
@@ -156,7 +156,7 @@ static void births(const char *dir, const char *name, unsigned count, long pause
 /* ---- as many as there can be ---- */
 
 #define WORKERS  2
-#define ROOMS    50u /* of a worker, in turns: the last one's mounts may still be going */
+#define DIRS     50u /* of a worker, in turns: the last one's mounts may still be going */
 #define ROUND_NS 1500000000
 #define ROUNDS   3
 
@@ -170,20 +170,20 @@ static pid_t worker(const char *dir, unsigned from, int go, int done)
     return pid;
   must(read(go, &c, 1) == 1, "a worker's start");
   for (int64_t until = now_ns() + ROUND_NS; now_ns() < until; i++)
-    birth(dir, from + i % ROOMS, false);
+    launch(dir, from + i % DIRS, false);
   must(write(done, &i, sizeof(i)) == sizeof(i), "a worker's count");
   _exit(0);
 }
 
-static double crowd(const char *dir)
+static double parallel_rate(const char *dir)
 {
   int go[2], done[2], status;
   unsigned all = 0, n;
   pid_t workers[WORKERS];
   must(!pipe2(go, O_CLOEXEC) && !pipe2(done, O_CLOEXEC), "pipe");
-  for (unsigned i = 0; i < WORKERS * ROOMS; i++)
-    make_room(dir, numbers + i);
-  for (unsigned i = 0; i < WORKERS; i++, numbers += ROOMS)
+  for (unsigned i = 0; i < WORKERS * DIRS; i++)
+    make_dirs(dir, numbers + i);
+  for (unsigned i = 0; i < WORKERS; i++, numbers += DIRS)
     workers[i] = worker(dir, numbers, go[0], done[1]);
   nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
   int64_t began = now_ns();
@@ -200,11 +200,11 @@ static double crowd(const char *dir)
   return all / seconds;
 }
 
-static void crowds(const char *dir)
+static void parallel_rates(const char *dir)
 {
   printf("\"per_second\":[");
   for (unsigned i = 0; i < ROUNDS; i++) {
-    printf("%s%.1f", i ? "," : "", crowd(dir));
+    printf("%s%.1f", i ? "," : "", parallel_rate(dir));
     fflush(stdout);
   }
   printf("]}\n");
@@ -223,11 +223,11 @@ int main(int argc, char **argv)
   lay_ground(argv[1]);
   groups_begin();
   printf("{");
-  births(argv[1], "spaced_ms", (unsigned)count, 150000000, false);
-  births(argv[1], "tight_ms", (unsigned)count, 0, false);
-  births(argv[1], "isolated_ms", (unsigned)count, 150000000, true);
+  launches(argv[1], "spaced_ms", (unsigned)count, 150000000, false);
+  launches(argv[1], "tight_ms", (unsigned)count, 0, false);
+  launches(argv[1], "isolated_ms", (unsigned)count, 150000000, true);
   fflush(stdout);
-  crowds(argv[1]);
+  parallel_rates(argv[1]);
   sweep(argv[1]);
   return 0;
 }

@@ -33,7 +33,7 @@ def _copy(samples: Samples) -> float:
 
 
 # The number of a floor is what it was on the machine where the goals were set; of a range, the end that asks for more.
-# Boxes of the bench have no way out, so that the floor of a birth is the clone without a veth.
+# Boxes of the bench have no way out, so that the floor of a launch is the clone without a veth.
 CLONE = Floor("a bare clone: seven namespaces, overlay, pivot_root, exec", "floor_box_spaced_ms", 1.4)
 TIGHT = Floor("the same, one right after the other", "floor_box_tight_ms")
 CLONES = Floor("bare clones per second, two workers", "floor_box_per_second", 740)

@@ -10,25 +10,25 @@ from verdict import Floor, Row, Verdict, judge
 CLONE = Floor("a clone", "clone_ms", 2.5)
 RATE = Floor("clones per second", "clones", 750)
 TIME = Row("create", "create", "ms", 5, floor=CLONE, counts=True)
-BIRTHS = Row("lives", "lives", "per s", 150, more=True, floor=RATE, counts=True)
+LAUNCHES = Row("lives", "lives", "per s", 150, more=True, floor=RATE, counts=True)
 
 
 class Verdicts(unittest.TestCase):
     def test_a_reached_number_is_met(self) -> None:
         self.assertEqual(str(judge(TIME, 5.0, 2.5)), "met")
-        self.assertEqual(str(judge(BIRTHS, 150, 750)), "met")
+        self.assertEqual(str(judge(LAUNCHES, 150, 750)), "met")
 
     def test_a_missed_number_may_be_met_by_ratio(self) -> None:
         self.assertEqual(str(judge(TIME, 8.0, 4.0)), "met by ratio")
-        self.assertEqual(str(judge(BIRTHS, 80, 400)), "met by ratio")
+        self.assertEqual(str(judge(LAUNCHES, 80, 400)), "met by ratio")
 
     def test_neither_is_missed(self) -> None:
         self.assertEqual(str(judge(TIME, 8.1, 4.0)), "missed")
-        self.assertEqual(str(judge(BIRTHS, 79, 400)), "missed")
+        self.assertEqual(str(judge(LAUNCHES, 79, 400)), "missed")
 
     def test_a_faster_machine_does_not_hide_a_missed_ratio(self) -> None:
         self.assertEqual(str(judge(TIME, 4.0, 1.0)), "met, not by ratio")
-        self.assertEqual(str(judge(BIRTHS, 200, 2000)), "met, not by ratio")
+        self.assertEqual(str(judge(LAUNCHES, 200, 2000)), "met, not by ratio")
 
     def test_a_floor_for_comparison_gives_no_verdict(self) -> None:
         row = Row("create", "create", "ms", 5, floor=CLONE)
@@ -53,7 +53,7 @@ class Table(unittest.TestCase):
         self.assertEqual(texts, ["create", "4", "8", "9", "9", "2.00", "ms", "<= 5", "<= 2", "met by ratio"])
 
     def test_tails_of_rates_are_the_slow_ones(self) -> None:
-        texts, _verdict = cells(BIRTHS, {"lives": [float(n) for n in range(101)], "clones": [100.0]})
+        texts, _verdict = cells(LAUNCHES, {"lives": [float(n) for n in range(101)], "clones": [100.0]})
         self.assertEqual(texts[2:5], ["50", "6", "2"])
         self.assertEqual(texts[7:], [">= 150", ">= 0.2", "met by ratio"])
 

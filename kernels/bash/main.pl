@@ -174,7 +174,7 @@ sub send_error {
     send_message({ ev => 'error', id => \$run->{id}, name => '', value => $value, traceback => '' });
 }
 
-# A child born in the very moment of an interrupt can miss it, and the shell goes on without it. It is reminded
+# A child started in the very moment of an interrupt can miss it, and the shell goes on without it. It is reminded
 # until it is gone. Background jobs do not mind: without job control they ignore interrupts.
 sub remind_stragglers {
     @stragglers = $reminders-- > 0 ? grep { kill 'INT', $_ } @stragglers : ();

@@ -19,7 +19,7 @@
  * The steps, and what is held and can be reached after each:
  *
  *    step                           holds                                       can be reached by the box
- *    0 born                         all of the zygote's descriptors; its user   no: not in the box's pid namespace
+ *    0 forked                       all of the zygote's descriptors; its user   no: not in the box's pid namespace
  *      It waits for the zygote to close its copy of the agent's socket: the box may have put descriptors into that
  *      socket's queue whose closing takes as long as it likes, and they are closed by who has the socket last.
  *      Not dumpable since the zygote is not. The memory's user namespace stays the host's until an exec, so a process

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # The R kernel's driver (docs/kernel-protocol.md): the protocol on one side, one R on the other.
 #
-# R cannot use a socket it was born with, so it gets its commands through a named pipe, and
+# R cannot use a socket it was started with, so it gets its commands through a named pipe, and
 # everything it has to say comes over its standard output: what it prints, as it prints it, and
 # between that the marks of kernel.R with values, plots and errors. One stream keeps one order,
 # output of child processes included, and nothing waits for the end of a cell.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nursery, played by the test: how it is called, births, refusals, exits and its own death; and the process from
- * outside that is the first birth itself. */
+/* The nursery, played by the test: how it is called, forks, refusals, exits and its own death; and the process from
+ * outside that is the first fork itself. */
 #include "agent/interpreter/kernel_nursery.h"
 #include "agent/reap.h"
 #include "agent/spawn.h"
@@ -147,7 +147,7 @@ static void close_all(const int fds[3])
     close(fds[i]);
 }
 
-static void a_birth_waits_until_the_nursery_is_loaded(void **state)
+static void a_fork_waits_until_the_nursery_is_loaded(void **state)
 {
   (void)state;
   int fds[3];
@@ -185,7 +185,7 @@ static void an_exit_told_by_the_nursery_is_the_cause_of_death(void **state)
   run_loop(5);
 }
 
-static void a_refused_birth_becomes_a_process_of_its_own(void **state)
+static void a_refused_fork_becomes_a_process_of_its_own(void **state)
 {
   (void)state;
   int fds[3];
@@ -199,7 +199,7 @@ static void a_refused_birth_becomes_a_process_of_its_own(void **state)
   run_loop(5);
 }
 
-/* The birth that waits for it becomes a plain process, whose program here ends with status 7. */
+/* The fork that waits for it becomes a plain process, whose program here ends with status 7. */
 static void nursery_dies(struct kernel *k)
 {
   close(nursery);
@@ -210,7 +210,7 @@ static void nursery_dies(struct kernel *k)
   run_loop(5);
 }
 
-static void a_nursery_that_dies_leaves_births_to_plain_processes(void **state)
+static void a_nursery_that_dies_leaves_forks_to_plain_processes(void **state)
 {
   (void)state;
   int fds[3];
@@ -348,10 +348,10 @@ int main(void)
   alone();
   inside();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_birth_waits_until_the_nursery_is_loaded, quiet, closed),
+      cmocka_unit_test_setup_teardown(a_fork_waits_until_the_nursery_is_loaded, quiet, closed),
       cmocka_unit_test_setup_teardown(an_exit_told_by_the_nursery_is_the_cause_of_death, quiet, closed),
-      cmocka_unit_test_setup_teardown(a_refused_birth_becomes_a_process_of_its_own, quiet, closed),
-      cmocka_unit_test_setup_teardown(a_nursery_that_dies_leaves_births_to_plain_processes, quiet, closed),
+      cmocka_unit_test_setup_teardown(a_refused_fork_becomes_a_process_of_its_own, quiet, closed),
+      cmocka_unit_test_setup_teardown(a_nursery_that_dies_leaves_forks_to_plain_processes, quiet, closed),
       cmocka_unit_test_setup_teardown(a_child_nobody_waits_for_any_more_is_killed, quiet, closed),
       cmocka_unit_test_setup_teardown(a_ring_nobody_follows_ends_in_a_process_of_our_own, quiet, closed),
       cmocka_unit_test_setup_teardown(a_nursery_listener_of_the_box_itself_is_not_believed, quiet, closed),

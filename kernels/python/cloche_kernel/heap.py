@@ -65,7 +65,7 @@ def immortalise() -> int:
     marked = 0
     waiting: list[Any] = gc.get_objects()
     tracked = len(waiting)
-    for each in range(tracked):  # these first: some are immortal from birth and still lead on to others
+    for each in range(tracked):  # these first: some are immortal from the start and still lead on to others
         marked += _mark(waiting[each], count_of)
         waiting.extend(_untracked(waiting[each]))
     del waiting[:tracked]

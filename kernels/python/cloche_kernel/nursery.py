@@ -97,7 +97,7 @@ class Nursery:
         self.woken = self.wake = -1
 
     def become(self) -> None:
-        """Takes the first birth that is asked for upon this very process. A socket from outside ends with it."""
+        """Becomes the first kernel that is asked for, in this very process. A socket from outside ends with it."""
         while self.request is None:
             if not self.receive(self.note):
                 os._exit(0)

@@ -90,7 +90,7 @@ async def pause_and_connect(box: Either) -> None:
 @pytest_asyncio.fixture(scope="module", params=["sync", "async"])
 async def slept(request) -> AsyncIterator[Slept]:
     sdk = interpreter.Sandbox if request.param == "sync" else interpreter.AsyncSandbox
-    made = sdk.create(timeout=300, envs={"GIVEN": "at birth"}, metadata={"kept": "yes"})
+    made = sdk.create(timeout=300, envs={"GIVEN": "at launch"}, metadata={"kept": "yes"})
     box = Either(await made if request.param == "async" else made)
     try:
         it = Slept(box)
@@ -183,8 +183,8 @@ async def test_a_child_process_of_the_kernel(slept: Slept) -> None:
 
 async def test_folder_and_environment_survive_a_pause(slept: Slept) -> None:
     assert await value(slept, "os.getcwd()") == "/tmp/elsewhere"
-    assert await value(slept, "os.environ['SET_IN_A_CELL'], os.environ['GIVEN']") == "('kept', 'at birth')"
-    assert (await slept.box.commands.run("echo $GIVEN")).stdout == "at birth\n"
+    assert await value(slept, "os.environ['SET_IN_A_CELL'], os.environ['GIVEN']") == "('kept', 'at launch')"
+    assert (await slept.box.commands.run("echo $GIVEN")).stdout == "at launch\n"
 
 
 async def test_the_clocks_are_right_after_a_pause(slept: Slept) -> None:

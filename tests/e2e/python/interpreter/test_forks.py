@@ -11,7 +11,7 @@ import pytest
 
 from support.pythons import pythons, warm_box
 
-COUNT = 6  # more than the pool holds: both kinds of birth are among them
+COUNT = 6  # more than the pool holds: both kinds of launch are among them
 
 DRAWS = {
     "random": "import random; random.random()",
@@ -223,7 +223,7 @@ def test_the_scheduler_tells_a_fork_where_it_runs(boxes: list[interpreter.Sandbo
 def test_a_fork_has_few_mappings_and_its_objects_in_one_range(
     boxes: list[interpreter.Sandbox],
 ) -> None:
-    """Each mapping costs every birth and death; hundreds of small ones are what an unprepared Python has."""
+    """Each mapping costs every launch and death; hundreds of small ones are what an unprepared Python has."""
     libraries = "len({line.split()[-1] for line in open('/proc/self/maps') if '.so' in line})"
     done = boxes[0].run_code(f"(len(open('/proc/self/maps').readlines()) / {libraries}) < 4")
     assert done.text == "True"

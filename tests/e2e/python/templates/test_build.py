@@ -57,7 +57,7 @@ class TestAWholeTemplate:
             .set_start_cmd(SERVER, e2b.wait_for_port(8123))
         )
         await workshop.build(template, name, cpu_count=2, memory_mb=1024)
-        box = await workshop.cell(name, envs={"GIVEN": "at birth"})
+        box = await workshop.cell(name, envs={"GIVEN": "at launch"})
         yield workshop, box
         await box.kill()
 
@@ -94,12 +94,12 @@ class TestAWholeTemplate:
         _, box = built
         got = await box.commands.run('echo "$STAGE|$GIVEN|$(id -un)|$PWD|$PATH"')
         stage, given, user, folder, path = got.stdout.strip().split("|")
-        assert (stage, given, user, folder) == ("built", "at birth", "user", "/home/user/project")
+        assert (stage, given, user, folder) == ("built", "at launch", "user", "/home/user/project")
         assert path.endswith(":/my/path")
         assert "/usr/bin" in path.split(":")
         assert "${PATH}" not in path
         cell = await box.run_code("import os; print(os.environ['STAGE'], os.environ['GIVEN'])")
-        assert cell.logs.stdout == ["built at birth\n"]
+        assert cell.logs.stdout == ["built at launch\n"]
 
     async def test_the_server_of_the_start_command_answers(self, built: tuple[Workshop, Either]) -> None:
         _, box = built

@@ -140,7 +140,7 @@ def test_an_inherited_start_command_runs_in_its_own_context(wire: Wire) -> None:
 
 
 def test_an_inherited_start_command_keeps_its_context_without_checkpoints() -> None:
-    """Where no checkpoint can be kept, the command is begun at the birth of each box."""
+    """Where no checkpoint can be kept, the command is begun at the launch of each box."""
     with own_server("--criu", "/nowhere/criu", "--pool", "0") as server:
         parent, child = fresh("parent"), fresh("child")
         order(

@@ -48,7 +48,7 @@ def kill_all(wire: Wire) -> None:
         wire.call("DELETE", f"/sandboxes/{row['sandboxID']}")
 
 
-def birth_and_sleep(wire: Wire, template: str = "base") -> float:
+def launch_and_sleep(wire: Wire, template: str = "base") -> float:
     """A box of one's own: made, paused and woken; the longest of the three."""
     began = time.monotonic()
     box = wire.create(template)
@@ -91,7 +91,7 @@ def linger(tenants: Tenants, in_time: bool = False) -> str:
             os.kill(warden, signal.SIGCONT)
         else:
             assert seconds(lambda: hostile.run(f"{program} 15", user="root")) < 5
-        worst = max(birth_and_sleep(tenants.victim) for _ in range(2))
+        worst = max(launch_and_sleep(tenants.victim) for _ in range(2))
         said = hostile.run("cat /tmp/linger.out", user="root")[1]
         assert "sent" in said
         assert worst < SOON, (worst, said)
@@ -169,7 +169,7 @@ def test_mute_agents_keep_nobody_else_waiting(shimmed: Tenants) -> None:
             ]
         )
         time.sleep(0.5)  # all twelve requests are with the warden, which shows them nowhere
-        worst = max(birth_and_sleep(shimmed.victim) for _ in range(2))
+        worst = max(launch_and_sleep(shimmed.victim) for _ in range(2))
         still = sum(thread.is_alive() for thread in threads)
         for thread in threads:
             thread.join()
@@ -211,7 +211,7 @@ def test_restored_mute_agents_hold_no_place_in_the_queue(tenants: Tenants) -> No
             ]
         )
         time.sleep(1.5)  # the copies are restored and their agents hang, which shows nowhere
-        worst = birth_and_sleep(tenants.victim)
+        worst = launch_and_sleep(tenants.victim)
         still = threads[0].is_alive()
         threads[0].join()
         assert worst < SOON, worst
