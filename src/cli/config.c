@@ -249,6 +249,27 @@ static const struct setting settings[] = {
     {"client_body_seconds", NUMBER(gate.client_body_s), "300", 1, 86400, "longest silence inside a request's body"},
     {"client_stall_seconds", NUMBER(gate.client_stall_s), "900", 0, 86400,
      "longest time a client may take no byte of an answer; 0 = no limit"},
+    {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "100", 1, 10000, "webhooks of one team"},
+    {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
+     "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
+     "addresses, boxes and this server's API never"},
+    {"webhook_ca", TEXT(sender.ca), "", 0, 511,
+     "PEM file of authorities that webhooks' certificates may be of, beside the system's; empty = none"},
+    {"webhook_uid", NUMBER(sender.uid), "64992", 0, 4294967294,
+     "user id of the process that sends events to webhooks; 0 = do not change it"},
+    {"webhook_seconds", NUMBER(sender.seconds), "10", 1, 60, "longest wait for the answer of a webhook's receiver"},
+    {"webhook_attempts", NUMBER(warden.webhook_attempts), "4", 1, 10, "attempts to deliver one event to one webhook"},
+    {"webhook_retry_seconds", NUMBER(warden.webhook_retry_s), "10", 1, 3600, "time between two of them"},
+    {"webhook_connections", NUMBER(warden.webhook_connections), "128", 1, 128,
+     "deliveries under way at once, of all teams together"},
+    {"webhook_team_connections", NUMBER(warden.webhook_team_connections), "16", 1, 128, "the same of one team"},
+    {"webhook_host_connections", NUMBER(warden.webhook_host_connections), "8", 1, 128,
+     "the same of one team to one scheme, host and port"},
+    {"webhook_team_queue", NUMBER(warden.webhook_team_queue), "10000", 1, 1000000,
+     "deliveries of one team that wait; over it the oldest one is recorded as failed"},
+    {"webhook_team_queue_mb", NUMBER(warden.webhook_team_queue_mb), "64", 1, 65536, "MiB of their events"},
+    {"webhook_team_deliveries", NUMBER(warden.webhook_team_deliveries), "100000", 1, 100000000,
+     "deliveries of one team that are remembered, as long as events are; over it the oldest ones go"},
     {"api_body_max", NUMBER(gate.api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 
@@ -498,7 +519,7 @@ static void derive(struct config *c)
   c->warden.source.reserve_mb = c->warden.disk_reserve_mb;
   c->gate.log_bytes = c->warden.log_bytes;
   if (geteuid() != 0)
-    c->gate.uid = 0;
+    c->gate.uid = c->sender.uid = 0;
 }
 
 /* A gate has room for a second team, whatever the first one does. */

@@ -6,12 +6,14 @@
 
 #include "base/base.h"
 #include "gate/gate_config.h"
+#include "sender/sender_config.h"
 #include "warden/core/warden_config.h"
 #include "wire/sizes.h"
 
 struct config {
   struct warden_config warden;
   struct gate_config gate;
+  struct sender_config sender;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level;
   unsigned gates;

@@ -7,6 +7,7 @@
 #include "cli/tls_listener.h"
 #include "gate/gate.h"
 #include "gate/metrics_shm.h"
+#include "sender/sender.h"
 #include "warden/warden.h"
 #include "wire/api_key.h"
 #include "wire/box_socket.h"
@@ -48,13 +49,14 @@ struct supervisor {
   const struct config *config;
   int argc;
   char **argv;
-  struct role warden, gates[GATES_MAX];
+  struct role warden, sender, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
   int metrics_listener; /* served by the first gate; -1 = none */
   struct tls_listener tls_listener;
   char url[URL_SIZE], first_key[KEY_TEXT];
+  struct timespec names_changed[2]; /* of the files that the sender has copies of */
   bool announced, stopping;
 };
 
@@ -66,18 +68,20 @@ static int become_role(struct config *c)
   if (!strcmp(c->role, "warden"))
     return warden_main(&c->warden);
   config_drop_admin_token(c); /* the warden checks it */
+  if (!strcmp(c->role, "sender"))
+    return sender_main(&c->sender);
   return gate_main(&c->gate);
 }
 
 /* In the child: control socket on fd 3, nothing else but the standard three, then the same program again. */
-/* The administrator's token is the warden's to know: a gate gets neither the flag nor the variable. */
+/* The administrator's token is the warden's to know: no other role gets the flag or the variable. */
 static bool withheld(const char *role, char **argv, int left, int *words)
 {
   static const char *const names[] = {"--admin-token", "--admin_token"};
   *words = 1;
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     size_t n = strlen(names[i]);
-    if (strcmp(role, "gate") != 0 || strncmp(argv[0], names[i], n) != 0 || (argv[0][n] && argv[0][n] != '='))
+    if (!strcmp(role, "warden") || strncmp(argv[0], names[i], n) != 0 || (argv[0][n] && argv[0][n] != '='))
       continue;
     *words = argv[0][n] || left < 2 ? 1 : 2;
     return true;
@@ -98,7 +102,7 @@ static void exec_role(struct supervisor *s, const char *name, int control)
       continue;
     argv[n++] = s->argv[i];
   }
-  if (!strcmp(name, "gate"))
+  if (strcmp(name, "warden") != 0)
     unsetenv("CLOCHE_ADMIN_TOKEN");
   sigset_t none;
   sigemptyset(&none);
@@ -136,13 +140,14 @@ static void tell(struct role *r, char letter, int fd)
     fd_send(r->control, &letter, 1, &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT);
 }
 
-static void ipc_up(struct supervisor *s, struct role *gate)
+/* Of the warden with a gate or with the sender. */
+static void ipc_up(struct supervisor *s, struct role *other)
 {
   int pair[2];
-  if (!s->warden.ready || !gate->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+  if (!s->warden.ready || !other->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return;
-  tell(&s->warden, CONTROL_LINK, pair[0]);
-  tell(gate, CONTROL_LINK, pair[1]);
+  tell(&s->warden, other == &s->sender ? CONTROL_SENDER : CONTROL_LINK, pair[0]);
+  tell(other, CONTROL_LINK, pair[1]);
   close(pair[0]);
   close(pair[1]);
 }
@@ -217,6 +222,51 @@ static int make_metrics_shm(struct supervisor *s, struct err *err)
   return 0;
 }
 
+/* ---- the sender ---- */
+
+static void add_own(struct buf *b, int listener)
+{
+  struct sockaddr_in a;
+  socklen_t n = sizeof(a);
+  char host[INET_ADDRSTRLEN];
+  if (listener >= 0 && !getsockname(listener, (struct sockaddr *)&a, &n) && a.sin_family == AF_INET &&
+      inet_ntop(AF_INET, &a.sin_addr, host, sizeof(host)))
+    buf_addf(b, "%s:%u\n", host, ntohs(a.sin_port));
+}
+
+/* The server's own listeners, which no webhook may reach. */
+static void send_own(const struct supervisor *s)
+{
+  cleanup_buf struct buf b = BUF_INIT(600);
+  buf_addc(&b, CONTROL_OWN);
+  add_own(&b, s->gates[0].listener);
+  add_own(&b, s->tls_listener.url[0] ? s->tls_listener.listeners[0] : -1);
+  add_own(&b, s->metrics_listener);
+  fd_send(s->sender.control, b.p, b.n, NULL, 0, MSG_DONTWAIT);
+}
+
+/* The sender resolves names by copies of these files; a new one copies them anew. */
+static bool names_changed(struct supervisor *s)
+{
+  static const char *const files[] = {"/etc/resolv.conf", "/etc/hosts"};
+  bool changed = false;
+  for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+    struct stat st;
+    struct timespec now = stat(files[i], &st) ? (struct timespec){0} : st.st_mtim;
+    changed |= now.tv_sec != s->names_changed[i].tv_sec || now.tv_nsec != s->names_changed[i].tv_nsec;
+    s->names_changed[i] = now;
+  }
+  return changed;
+}
+
+static void renew_sender(struct supervisor *s)
+{
+  if (names_changed(s) && s->sender.ready) {
+    log_info("the host's name service has changed; starting the sender again");
+    tell(&s->sender, CONTROL_STOP, -1);
+  }
+}
+
 /* ---- what roles say ---- */
 
 static void role_said(struct supervisor *s, struct role *r, struct str word)
@@ -233,6 +283,10 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
       str_copyz(str_skip(word, 1), s->first_key, sizeof(s->first_key));
     for (size_t i = 0; i < s->ngates; i++)
       ipc_up(s, &s->gates[i]);
+    ipc_up(s, &s->sender);
+  } else if (r == &s->sender) {
+    send_own(s);
+    ipc_up(s, r);
   } else {
     send_metrics_shm(s, r);
     ipc_up(s, r);
@@ -288,7 +342,7 @@ static void reap(struct supervisor *s)
 {
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-    bool ours = role_died(s, &s->warden, pid, status);
+    bool ours = role_died(s, &s->warden, pid, status) || role_died(s, &s->sender, pid, status);
     for (size_t i = 0; !ours && i < s->ngates; i++)
       ours = role_died(s, &s->gates[i], pid, status);
   }
@@ -299,6 +353,8 @@ static void restart_dead(struct supervisor *s)
   int64_t now = clock_mono_us();
   struct err err = ERR_NONE;
   if (!s->warden.pid && now >= s->warden.again_us && start_role(s, &s->warden, &err))
+    log_error("%s", err.msg);
+  if (!s->sender.pid && now >= s->sender.again_us && start_role(s, &s->sender, &err))
     log_error("%s", err.msg);
   for (size_t i = 0; i < s->ngates; i++)
     if (!s->gates[i].pid && now >= s->gates[i].again_us && start_role(s, &s->gates[i], &err))
@@ -455,6 +511,8 @@ static int begin(struct supervisor *s, struct err *err)
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   s->ngates = s->config->gates ? s->config->gates : (size_t)MAX(cores, 1l);
   s->warden = (struct role){.name = "warden", .control = -1, .listener = -1};
+  s->sender = (struct role){.name = "sender", .control = -1, .listener = -1};
+  names_changed(s);
   for (size_t i = 0; i < s->ngates; i++)
     s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
   s->exit_with = -1;
@@ -468,6 +526,7 @@ static int begin(struct supervisor *s, struct err *err)
   r = r ? r : open_metrics_listener(s, err);
   r = r ? r : tls_listener_open(&s->tls_listener, s->config, s->ngates, port_free, bind_one, err);
   r = r ? r : start_role(s, &s->warden, err);
+  r = r ? r : start_role(s, &s->sender, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
   return r;
@@ -482,6 +541,7 @@ static void stop(struct supervisor *s, bool end_boxes)
   s->stopping = true;
   for (size_t i = 0; i < s->ngates; i++)
     tell(&s->gates[i], CONTROL_STOP, -1);
+  tell(&s->sender, CONTROL_STOP, -1);
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
@@ -509,7 +569,7 @@ static void take_signals(struct supervisor *s)
 
 static bool all_gone(const struct supervisor *s)
 {
-  bool any = s->warden.pid != 0;
+  bool any = s->warden.pid != 0 || s->sender.pid != 0;
   for (size_t i = 0; i < s->ngates; i++)
     any |= s->gates[i].pid != 0;
   return !any;
@@ -517,18 +577,20 @@ static bool all_gone(const struct supervisor *s)
 
 static void wait_for_something(struct supervisor *s)
 {
-  struct pollfd p[GATES_MAX + 3];
-  struct role *of[GATES_MAX + 3];
+  struct pollfd p[GATES_MAX + 4];
+  struct role *of[GATES_MAX + 4];
   nfds_t n = 0;
   p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
   p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
   of[n] = &s->warden;
   p[n++] = (struct pollfd){.fd = s->warden.control, .events = POLLIN};
+  of[n] = &s->sender;
+  p[n++] = (struct pollfd){.fd = s->sender.control, .events = POLLIN};
   for (size_t i = 0; i < s->ngates; i++) {
     of[n] = &s->gates[i];
     p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
   }
-  bool dead = !s->warden.pid;
+  bool dead = !s->warden.pid || !s->sender.pid;
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
   poll(p, n, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000);
@@ -556,6 +618,7 @@ static int supervise(struct supervisor *s)
     if (!s->stopping) {
       restart_dead(s);
       renew_certificate(s, false);
+      renew_sender(s);
     }
   }
   return 0;

@@ -32,6 +32,7 @@
 #include "warden/core/storage_quota.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
+#include "warden/webhook/webhooks.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -143,6 +144,10 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     wire_putz(&b, W_DOMAIN, w->config->domain);
     wire_put_u64(&b, W_ADMIN, w->config->admin_token[0] != 0);
     ipc_send(gate, buf_str(&b), -1);
+    return;
+  }
+  if (packet.p[0] == CONTROL_SENDER && fd >= 0) {
+    webhooks_link(w, fd);
     return;
   }
   if (fd >= 0)
@@ -286,6 +291,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : load_persistent(w, "secret", SHA256_LEN, w->secret, err);
   r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
   r = r ? r : builder_open(w, err);
+  r = r ? r : webhooks_open(w, err);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
   r = r ? r : jail_instance_open(w->instance, err);
   if (r)
@@ -427,6 +433,7 @@ static void warden_close(struct warden *w)
   quotas_free(w);
   storage_free(w);
   builder_close(w);
+  webhooks_close(w);
   catalog_close(w->catalog);
   store_checkpoint(w->store);
   store_close(w->store);

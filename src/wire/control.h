@@ -15,6 +15,8 @@ enum control {
   CONTROL_CERTIFICATE = 'C', /* to a gate: sealed memory comes with it: "<n> <m>\n", n bytes of certificates, m of the
                                 key (PEM), ticket keys */
   CONTROL_LISTEN_TLS = 'S',  /* to a gate: a listening socket for https comes with it */
+  CONTROL_SENDER = 'W',      /* to the warden: its end of the link to the sender comes with it */
+  CONTROL_OWN = 'O',         /* to the sender: the server's own listeners, "ADDRESS:PORT" lines */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
   CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */
   CONTROL_READY = 'R',       /* from a role: it works; the warden's first start carries the first API key as text */

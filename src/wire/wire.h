@@ -100,6 +100,25 @@ enum wire_type {
                            W_BUILD */
   WIRE_TEMPLATE_STORE,  /* [W_REF]: take in what is new in the store of built templates; W_BUILD of this one -> W_NAME:
                            its path */
+
+  /* webhooks (docs/events.md); "webhook" in an answer: W_ID W_TEAM W_NAME W_URL W_EVENTS W_ENABLED W_CREATED */
+  WIRE_WEBHOOK_CREATE = 160, /* W_TEAM W_ID (drawn by the gate) W_NAME W_URL W_ORIGIN W_EVENTS W_SECRET W_ENABLED ->
+                                webhook */
+  WIRE_WEBHOOK_LIST,         /* W_TEAM -> items of webhooks */
+  WIRE_WEBHOOK_GET,          /* W_TEAM W_ID -> webhook */
+  WIRE_WEBHOOK_CHANGE,       /* as CREATE, each but the ids optional -> webhook */
+  WIRE_WEBHOOK_DELETE,       /* W_TEAM W_ID */
+  WIRE_WEBHOOK_DELIVERIES,   /* W_TEAM W_ID W_COUNT (groups) W_MODE (1 = oldest first) [W_CURSOR W_FROM W_TO W_STATE
+                                (bits: 1 success, 2 failed) W_EVENTS] -> items, one per attempt, groups together;
+                                W_CURSOR where there are more */
+  WIRE_WEBHOOK_STATS,        /* W_TEAM W_ID W_FROM W_TO W_COUNT (width of a bucket, microseconds) -> items of
+                                struct wire_webhook_bucket in W_SAMPLE */
+
+  /* between warden and sender */
+  WIRE_SENDER_HELLO = 176, /* to the sender, first: W_FROM (first address of the boxes' /16, 0 = none) */
+  WIRE_SEND,               /* to the sender: W_ID (of the attempt) W_URL W_HEADERS ("name: value" lines) W_BODY */
+  WIRE_SENT, /* from the sender: W_ID W_CLASS (enum delivery_class) W_DURATION (ms) [W_HTTP_STATUS W_HEADERS (JSON)
+                W_BODY W_MESSAGE] */
 };
 
 /* Of a template's build. */
@@ -179,6 +198,20 @@ enum wire_tag {
   W_EVENT = 120,          /* a lifecycle event as the REST API tells it, JSON */
   W_AFTER = 121,          /* the number of an event in the order of insertion */
   W_OFFSET = 122,
+  W_URL = 160,
+  W_ORIGIN,  /* scheme, host and port of a URL */
+  W_EVENTS,  /* types of events, joined by commas */
+  W_ENABLED, /* 0 or 1 */
+  W_CURSOR,  /* of deliveries: the number of a group */
+  W_HEADERS,
+  W_BODY,
+  W_CLASS,       /* enum delivery_class */
+  W_HTTP_STATUS, /* of the receiver's answer; 0 = none */
+  W_DURATION,    /* milliseconds */
+  W_EVENT_ID,
+  W_TYPE,        /* its type */
+  W_REQUEST,     /* headers of a request as JSON, secrets redacted */
+  W_SENT,        /* body of a request */
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -223,6 +256,27 @@ struct wire_status {
       ends_total;
   uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
   uint64_t events_total;                                    /* lifecycle events recorded */
+  uint64_t webhooks_delivered, webhooks_failed, webhooks_waiting; /* attempts since the start; waiting or under way */
+};
+
+/* What became of an attempt to deliver an event. */
+enum delivery_class {
+  DELIVERY_OK,
+  DELIVERY_HTTP,      /* an answer other than 2xx */
+  DELIVERY_DNS,       /* the name did not resolve */
+  DELIVERY_TIMEOUT,   /* no answer in time */
+  DELIVERY_TRANSPORT, /* connect, TLS, a broken connection */
+  DELIVERY_REQUEST,   /* it could not be made: a refused address */
+  DELIVERY_SIGNATURE, /* it could not be signed */
+  DELIVERY_CANCELED,  /* the webhook was disabled, or the server stopped */
+  DELIVERY_CLASSES
+};
+#define DELIVERY_KEPT 4096u /* bytes kept of an answer's body, and of its headers */
+
+/* Attempts of one webhook that began in a span of time, as W_SAMPLE carries them. */
+struct wire_webhook_bucket {
+  int64_t from_us;
+  uint64_t total, failed, least_ms, most_ms, sum_ms;
 };
 
 /* When a create passed each mark, in microseconds of the monotonic clock, which all processes share. */

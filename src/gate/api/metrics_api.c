@@ -46,12 +46,19 @@ static void put_warden(struct buf *b, const struct wire_status *s)
        s->checkpoint_ready},
       {"checkpoints", "gauge", "Paused sandboxes whose memory is on disk.", s->checkpoints},
       {"checkpoint_bytes", "gauge", "Bytes of their memory on disk.", s->checkpoint_bytes},
+      {"webhook_waiting", "gauge", "Deliveries to webhooks that wait or are under way.", s->webhooks_waiting},
       {"warm_boxes", "gauge", "Warm sandboxes in the pool.", s->warm_boxes},
   };
   buf_addf(b,
            "# HELP cloche_boxes Sandboxes by state.\n# TYPE cloche_boxes gauge\ncloche_boxes{state=\"running\"} %llu\n"
            "cloche_boxes{state=\"paused\"} %llu\ncloche_boxes{state=\"starting\"} %llu\n",
            (unsigned long long)s->running, (unsigned long long)s->paused, (unsigned long long)s->starting);
+  buf_addf(b,
+           "# HELP cloche_webhook_attempts_total Attempts to deliver an event to a webhook, by result.\n"
+           "# TYPE cloche_webhook_attempts_total counter\n"
+           "cloche_webhook_attempts_total{result=\"success\"} %llu\n"
+           "cloche_webhook_attempts_total{result=\"failed\"} %llu\n",
+           (unsigned long long)s->webhooks_delivered, (unsigned long long)s->webhooks_failed);
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     buf_addf(b, "# HELP cloche_%s %s\n# TYPE cloche_%s %s\ncloche_%s %llu\n", rows[i].name, rows[i].help, rows[i].name,
              rows[i].kind, rows[i].name, (unsigned long long)rows[i].value);

@@ -55,6 +55,16 @@ void warden_set_builder(struct warden *w, struct builder *b)
   w->builder = b;
 }
 
+struct webhooks *warden_webhooks(const struct warden *w)
+{
+  return w->webhooks;
+}
+
+void warden_set_webhooks(struct warden *w, struct webhooks *h)
+{
+  w->webhooks = h;
+}
+
 void warden_counters(const struct warden *w, struct wire_status *out)
 {
   out->started_us = w->started_us;

@@ -12,6 +12,7 @@
 
 struct warden;
 struct builder;
+struct webhooks;
 
 const struct warden_config *warden_config(const struct warden *w);
 struct catalog *warden_catalog(const struct warden *w);
@@ -26,5 +27,8 @@ void warden_counters(const struct warden *w, struct wire_status *out); /* those 
 /* The builder's own state, see builder.h. */
 struct builder *warden_builder(const struct warden *w);
 void warden_set_builder(struct warden *w, struct builder *b);
+/* Those of teams, see webhooks.h. */
+struct webhooks *warden_webhooks(const struct warden *w);
+void warden_set_webhooks(struct warden *w, struct webhooks *h);
 
 #endif

@@ -101,6 +101,11 @@ bool egress_on(const struct warden *w)
   return w->egress != NULL;
 }
 
+uint32_t egress_pool(const struct warden *w)
+{
+  return w->egress ? w->egress->net.pool : 0;
+}
+
 bool egress_wanted(const struct warden *w, unsigned flags, struct str allow)
 {
   return w->egress && ((flags & BOX_INTERNET) || allow.n);

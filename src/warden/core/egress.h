@@ -24,6 +24,7 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
                  struct arena *a, struct jail_net *net);
 /* Of a box that is gone: its names are nobody's. Any thread. */
 void egress_forget(const struct warden *w, unsigned slot);
+uint32_t egress_pool(const struct warden *w); /* first address of the boxes' /16, host byte order; 0 = none */
 /* Where boxes ask for names. */
 const char *egress_nameserver(const struct warden *w, struct arena *a);
 /* New lists for a living box; makes the link when it had none. */

@@ -83,6 +83,11 @@ struct warden_config {
   unsigned checkpoint_jobs, checkpoint_s; /* dumps and restores at once; the longest of one */
   unsigned checkpoint_zstd;               /* level at which images of boxes that sleep are packed; 0 = they are not */
   unsigned checkpoint_zstd_after_s;       /* how long they have slept by then */
+  unsigned team_webhooks_max;
+  unsigned webhook_attempts, webhook_retry_s; /* to deliver one event, and the time between them */
+  unsigned webhook_connections, webhook_team_connections, webhook_host_connections; /* deliveries under way */
+  unsigned webhook_team_queue, webhook_team_queue_mb; /* deliveries of a team that wait, and their bytes */
+  unsigned webhook_team_deliveries;                   /* that are remembered */
 };
 
 #endif

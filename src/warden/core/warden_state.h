@@ -69,6 +69,7 @@ struct warden {
   struct warm_pools *warm_pools;
   struct box_sampler *sampler;
   struct builder *builder;
+  struct webhooks *webhooks;
 };
 
 #endif

@@ -3,7 +3,24 @@
 #include "warden/db/event.h"
 
 #include "warden/db/store_sql.h"
+#include "warden/db/webhook_store.h"
 #include <stdio.h>
+
+#define BODY_MAX ((size_t)4 << 20) /* of the event as a webhook gets it */
+
+static int tell_webhooks(struct store *s, const struct event *e, struct err *err)
+{
+  struct webhook_event told = {
+      .id = e->id, .team = e->team, .sandbox = e->sandbox, .type = event_type_name(e->type), .at_us = e->at_us};
+  if (!webhook_wanted(s, &told))
+    return 0;
+  cleanup_buf struct buf body = BUF_INIT(BODY_MAX);
+  event_body_json(&body, e);
+  if (!buf_failed(&body))
+    return webhook_enqueue(s, &told, buf_str(&body), err);
+  log_error("an event of sandbox %s is too large for webhooks", e->sandbox); /* the change itself goes on */
+  return 0;
+}
 
 int event_record(struct store *s, struct event *e, struct err *err)
 {
@@ -16,7 +33,7 @@ int event_record(struct store *s, struct event *e, struct err *err)
     return r;
   e->seq = sqlite3_last_insert_rowid(s->db);
   s->events++;
-  return 0;
+  return tell_webhooks(s, e, err);
 }
 
 uint64_t event_count(const struct store *s)

@@ -95,6 +95,25 @@ static const char *const migrations[] = {
     "CREATE TABLE team_sample(team TEXT NOT NULL, at INTEGER NOT NULL, span INTEGER NOT NULL, running INTEGER NOT NULL,"
     " starts INTEGER NOT NULL, PRIMARY KEY(team, at)) WITHOUT ROWID;"
     "CREATE INDEX team_sample_at ON team_sample(at);",
+    "CREATE TABLE webhook(id TEXT PRIMARY KEY, team TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, origin TEXT "
+    "NOT NULL, events TEXT NOT NULL, enabled INTEGER NOT NULL, secret BLOB NOT NULL, created INTEGER NOT NULL) WITHOUT "
+    "ROWID;"
+    "CREATE INDEX webhook_team ON webhook(team);"
+    "CREATE TABLE webhook_gone(id TEXT PRIMARY KEY) WITHOUT ROWID;"
+    "CREATE TABLE webhook_body(event TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE webhook_attempt(seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, webhook TEXT NOT NULL, team "
+    "TEXT NOT NULL, event TEXT NOT NULL, sandbox TEXT NOT NULL, type TEXT NOT NULL, first INTEGER NOT NULL, number "
+    "INTEGER NOT NULL, interrupted INTEGER NOT NULL, state INTEGER NOT NULL, due INTEGER NOT NULL, started INTEGER NOT "
+    "NULL, duration_ms INTEGER NOT NULL, url TEXT NOT NULL, headers TEXT NOT NULL, class INTEGER NOT NULL, message "
+    "TEXT "
+    "NOT NULL, status INTEGER NOT NULL, answer_headers TEXT NOT NULL, answer TEXT NOT NULL);"
+    "CREATE INDEX webhook_attempt_group ON webhook_attempt(webhook, first);"
+    "CREATE INDEX webhook_attempt_time ON webhook_attempt(webhook, started);"
+    "CREATE INDEX webhook_attempt_event ON webhook_attempt(event);"
+    "CREATE INDEX webhook_attempt_team ON webhook_attempt(team);"
+    "CREATE INDEX webhook_attempt_open ON webhook_attempt(state) WHERE state<2;"
+    "CREATE TRIGGER webhook_body_unused AFTER DELETE ON webhook_attempt WHEN NOT EXISTS (SELECT 1 FROM webhook_attempt "
+    "WHERE event=OLD.event) BEGIN DELETE FROM webhook_body WHERE event=OLD.event; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

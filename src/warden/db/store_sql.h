@@ -12,9 +12,10 @@ struct store {
   sqlite3 *db;
   struct map statements; /* SQL text -> sqlite3_stmt */
   char *path;
-  unsigned depth;  /* of transactions begun and not ended: the outermost one commits */
-  bool spoiled;    /* a part of the outermost one failed: it is rolled back */
-  uint64_t events; /* recorded since the store was opened */
+  unsigned depth;    /* of transactions begun and not ended: the outermost one commits */
+  bool spoiled;      /* a part of the outermost one failed: it is rolled back */
+  uint64_t events;   /* recorded since the store was opened */
+  uint64_t attempts; /* of webhooks, added since the store was opened */
 };
 
 int sql_run(struct store *s, const char *sql, struct err *err); /* any number of statements without values */

@@ -12,6 +12,7 @@
 #include "warden/box/pause.h"
 #include "warden/core/quota.h"
 #include "warden/core/token_index.h"
+#include "warden/webhook/webhooks.h"
 #include "warden/warm/warm_pool.h"
 #include "wire/api_key.h"
 
@@ -292,6 +293,7 @@ void handle_status(struct request *q)
   struct wire_status s = {.warm_boxes = warm_pool_count(w)};
   size_t at = 0;
   warden_counters(w, &s);
+  webhooks_figures(w, &s);
   for (const struct box *b; (b = box_next(w, &at));) {
     unsigned state = b->row.state;
     s.starting += state == BOX_STARTING;

@@ -61,6 +61,15 @@ void handle_file_look(struct request *q);
 void handle_file_open(struct request *q);
 void handle_file_close(struct request *q);
 
+/* webhooks and what was delivered to them: webhook_handlers.c */
+void handle_webhook_create(struct request *q);
+void handle_webhook_list(struct request *q);
+void handle_webhook_get(struct request *q);
+void handle_webhook_change(struct request *q);
+void handle_webhook_delete(struct request *q);
+void handle_webhook_deliveries(struct request *q);
+void handle_webhook_stats(struct request *q);
+
 /* for the host's root user: admin_handlers.c */
 void handle_build_show(struct request *q);
 void handle_gc(struct request *q);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* webhook_url.c - see webhook_url.h. */
+#include "gate/api/webhook_url.h"
+
+#include <arpa/inet.h>
+
+#define SHOWN 200 /* bytes of a wrong URL in the message */
+
+static int wrong(struct err *err, struct str url, const char *why)
+{
+  return err_set(err, -EINVAL,
+                 "'url' must be an absolute http or https URL, such as https://example.com/hook, not '" STR_FMT "': %s",
+                 STR_ARG(str_sub(url, 0, SHOWN)), why);
+}
+
+static bool plain(struct str s)
+{
+  for (size_t i = 0; i < s.n; i++)
+    if (s.p[i] <= ' ' || s.p[i] > '~' || strchr("\"<>\\^`{|}", s.p[i]))
+      return false;
+  return true;
+}
+
+static bool name_valid(struct str host)
+{
+  for (size_t i = 0; i < host.n; i++) {
+    char c = host.p[i];
+    bool fine =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+    if (!fine)
+      return false;
+  }
+  return host.n && host.n < 254 && host.p[0] != '.' && host.p[0] != '-';
+}
+
+static bool bracketed_valid(struct str host)
+{
+  char text[INET6_ADDRSTRLEN];
+  struct in6_addr address;
+  return host.n > 2 && !str_copyz(str_sub(host, 1, host.n - 2), text, sizeof(text)) &&
+         inet_pton(AF_INET6, text, &address) == 1;
+}
+
+/* Splits "host", "host:port", "[address]" and "[address]:port". */
+static bool split_port(struct str authority, struct str *host, struct str *port)
+{
+  *port = STR_NONE;
+  if (authority.n && authority.p[0] == '[') {
+    ptrdiff_t end = str_find(authority, ']');
+    if (end < 0)
+      return false;
+    *host = str_sub(authority, 0, (size_t)end + 1);
+    struct str rest = str_skip(authority, (size_t)end + 1);
+    if (rest.n && rest.p[0] != ':')
+      return false;
+    *port = str_skip(rest, 1);
+    return !rest.n || port->n;
+  }
+  return !str_cut(authority, ':', host, port) || port->n;
+}
+
+int webhook_url_check(struct str url, struct buf *origin, struct err *err)
+{
+  static const struct {
+    const char *prefix;
+    unsigned port;
+  } schemes[] = {{"http://", 80}, {"https://", 443}};
+  size_t i = 0;
+  if (url.n > WEBHOOK_URL_MAX)
+    return err_set(err, -EINVAL, "'url' has %zu bytes, more than %d: shorten it", url.n, WEBHOOK_URL_MAX);
+  while (i < ARRAY_LEN(schemes) && !str_istarts(url, str_of(schemes[i].prefix)))
+    i++;
+  if (i == ARRAY_LEN(schemes))
+    return wrong(err, url, "it begins with neither http:// nor https://");
+  if (!plain(url))
+    return wrong(err, url, "it holds a character that must be percent-encoded");
+  struct str rest = str_skip(url, strlen(schemes[i].prefix)), host, port_text;
+  size_t end = 0;
+  while (end < rest.n && rest.p[end] != '/' && rest.p[end] != '?' && rest.p[end] != '#')
+    end++;
+  struct str authority = str_sub(rest, 0, end);
+  uint64_t port = schemes[i].port;
+  if (str_find(authority, '@') >= 0)
+    return wrong(err, STR("(not shown)"), "it holds credentials, which webhooks don't take; use the signature");
+  if (!split_port(authority, &host, &port_text) || (port_text.n && (str_u64(port_text, &port) || !port)) ||
+      port > 65535)
+    return wrong(err, url, "its port must be a number from 1 to 65535");
+  if (!(host.n && host.p[0] == '[' ? bracketed_valid(host) : name_valid(host)))
+    return wrong(err, url, "its host must be a name or an address");
+  buf_addz(origin, schemes[i].prefix);
+  for (size_t k = 0; k < host.n; k++)
+    buf_addc(origin, host.p[k] >= 'A' && host.p[k] <= 'Z' ? (char)(host.p[k] + 32) : host.p[k]);
+  buf_addf(origin, ":%llu", (unsigned long long)port);
+  return 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sender.c - see sender.h: the loop, the supervisor's words and the warden's. */
+#include "sender/sender.h"
+
+#include "sender/post.h"
+#include "sender/sender_confine.h"
+#include "wire/box_socket.h"
+#include "wire/control.h"
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define THREADS      "128" /* each resolves one name at a time; the warden has as few requests under way */
+#define THREAD_STACK ((rlim_t)256 << 10) /* libuv gives threads the size of this limit */
+
+struct sender {
+  struct posts posts;
+  struct ipc *control;
+  bool ruled; /* the warden has said where the boxes are */
+};
+
+/* ---- the warden ---- */
+
+static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  struct sender *s = arg;
+  if (fd >= 0)
+    close(fd);
+  if (wire_check(packet)) {
+    log_error("malformed packet of %zu bytes from the warden", packet.n);
+    return;
+  }
+  enum wire_type type = (enum wire_type)wire_head(packet)->type;
+  if (type == WIRE_SENDER_HELLO) {
+    s->posts.rules.boxes = (uint32_t)wire_u64(packet, W_FROM, 0);
+    s->ruled = true;
+  } else if (type == WIRE_SEND && s->ruled) {
+    post_start(&s->posts, packet);
+  }
+}
+
+static void warden_closed(struct ipc *l, void *arg)
+{
+  struct sender *s = arg;
+  if (s->posts.link == l)
+    posts_abandon(&s->posts);
+  ipc_free(l);
+}
+
+static const struct ipc_ops warden_ops = {warden_packet, warden_closed};
+
+/* ---- the supervisor ---- */
+
+static void take_link(struct sender *s, int fd)
+{
+  if (s->posts.link)
+    posts_abandon(&s->posts);
+  s->ruled = false;
+  s->posts.link = ipc_new(s->posts.loop, fd, &warden_ops, s);
+}
+
+static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  struct sender *s = arg;
+  if (packet.p[0] == CONTROL_LINK && fd >= 0)
+    take_link(s, fd);
+  else if (fd >= 0)
+    close(fd);
+  if (packet.p[0] == CONTROL_OWN)
+    receiver_own(&s->posts.rules, str_skip(packet, 1));
+  if (packet.p[0] == CONTROL_STOP)
+    uv_stop(s->posts.loop);
+}
+
+static void control_closed(struct ipc *l, void *arg)
+{
+  struct sender *s = arg;
+  uv_stop(s->posts.loop);
+}
+
+static const struct ipc_ops control_ops = {control_packet, control_closed};
+
+/* ---- start ---- */
+
+static void nothing(uv_work_t *work)
+{
+}
+
+static void nothing_done(uv_work_t *work, int status)
+{
+}
+
+/* The first work makes libuv start all of them. */
+static void start_threads(void *arg)
+{
+  struct sender *s = arg;
+  static uv_work_t first;
+  uv_queue_work(s->posts.loop, &first, nothing, nothing_done);
+}
+
+/* What the environment says about proxies, certificates and names is not for this process. */
+static void clean_environment(void)
+{
+  clearenv();
+  setenv("UV_THREADPOOL_SIZE", THREADS, 1);
+  setenv("RES_OPTIONS", "timeout:2 attempts:2", 1);
+}
+
+static void bound_threads(void)
+{
+  struct rlimit stack;
+  mallopt(M_ARENA_MAX, 2);
+  getrlimit(RLIMIT_STACK, &stack);
+  stack.rlim_cur = MIN(stack.rlim_max, THREAD_STACK);
+#ifndef __SANITIZE_ADDRESS__
+  setrlimit(RLIMIT_STACK, &stack);
+#endif
+}
+
+int sender_main(const struct sender_config *config)
+{
+  static uv_loop_t loop;
+  static struct sender s; /* to the process's end: what it still holds then was not lost */
+  struct err err = ERR_NONE;
+  prctl(PR_SET_NAME, "cloche-sender");
+  clean_environment();
+  bound_threads();
+  uv_loop_init(&loop);
+  s.posts = (struct posts){.config = config, .loop = &loop};
+  s.control = ipc_new(&loop, CONTROL_FD, &control_ops, &s);
+  if (posts_open(&s.posts, &err) || sender_confine(config->uid, start_threads, &s, &err)) {
+    char word[600];
+    log_error("%s", err.msg);
+    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
+    ipc_send(s.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
+    return 1;
+  }
+  ipc_send(s.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  return 0;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* webhook_store.c - see webhook_store.h. */
+#include "warden/db/webhook_store.h"
+
+#include "warden/db/store_sql.h"
+#include <stdio.h>
+
+/* ---- webhooks ---- */
+
+void row_webhook_free(struct row_webhook *r)
+{
+  free(r->name);
+  free(r->url);
+  free(r->origin);
+  free(r->events);
+  if (r->secret.p)
+    explicit_bzero(r->secret.p, r->secret.n);
+  buf_free(&r->secret);
+  r->name = r->url = r->origin = r->events = NULL;
+}
+
+int store_webhook_put(struct store *s, const struct row_webhook *r, struct err *err)
+{
+  return sql_change(s, err,
+                    "INSERT INTO webhook(id,team,name,url,origin,events,enabled,secret,created) "
+                    "VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, url=excluded.url, "
+                    "origin=excluded.origin, events=excluded.events, enabled=excluded.enabled, secret=excluded.secret",
+                    "ttttttibi", r->id, r->team, r->name, r->url, r->origin, r->events, (int64_t)r->enabled,
+                    buf_str(&r->secret), r->created_us);
+}
+
+int store_webhook_delete(struct store *s, const char *id, struct err *err)
+{
+  int r = store_begin(s, err);
+  if (r)
+    return r;
+  r = sql_change(s, err, "DELETE FROM webhook WHERE id=?", "t", id);
+  r = r ? r : sql_change(s, err, "INSERT OR IGNORE INTO webhook_gone VALUES(?)", "t", id);
+  r = r ? r : sql_change(s, err, "DELETE FROM webhook_attempt WHERE state<2 AND webhook=?", "t", id);
+  return store_end(s, r, err);
+}
+
+int store_webhooks(struct store *s, int (*fn)(const struct row_webhook *, void *), void *arg)
+{
+  sqlite3_stmt *st = sql_query(
+      s, "SELECT id,team,name,url,origin,events,enabled,secret,created FROM webhook ORDER BY created, id", "");
+  int r = 0;
+  SQL_EACH_ROW(st)
+  {
+    struct row_webhook h = {.name = sql_dup(st, 2),
+                            .url = sql_dup(st, 3),
+                            .origin = sql_dup(st, 4),
+                            .events = sql_dup(st, 5),
+                            .enabled = sqlite3_column_int(st, 6) != 0,
+                            .secret = BUF_INIT(1 << 16),
+                            .created_us = sqlite3_column_int64(st, 8)};
+    sql_z(st, 0, h.id, sizeof(h.id));
+    sql_z(st, 1, h.team, sizeof(h.team));
+    buf_adds(&h.secret, sql_str(st, 7));
+    r = fn(&h, arg);
+    row_webhook_free(&h);
+    if (r)
+      break;
+  }
+  sql_done(st);
+  return r;
+}
+
+bool webhook_takes(const char *events, const char *type)
+{
+  struct str rest = str_of(events), one;
+  while (rest.n) {
+    str_cut(rest, ',', &one, &rest);
+    if (str_is(one, type))
+      return true;
+  }
+  return false;
+}
+
+/* ---- the queue ---- */
+
+#define OPEN_FIELDS "seq,first,id,webhook,team,event,sandbox,type,number,interrupted,state,due"
+
+static void read_attempt(sqlite3_stmt *st, struct row_attempt *a)
+{
+  a->seq = sqlite3_column_int64(st, 0);
+  a->first = sqlite3_column_int64(st, 1);
+  sql_z(st, 2, a->id, sizeof(a->id));
+  sql_z(st, 3, a->webhook, sizeof(a->webhook));
+  sql_z(st, 4, a->team, sizeof(a->team));
+  sql_z(st, 5, a->event, sizeof(a->event));
+  sql_z(st, 6, a->sandbox, sizeof(a->sandbox));
+  sql_z(st, 7, a->type, sizeof(a->type));
+  a->number = (unsigned)sqlite3_column_int(st, 8);
+  a->interrupted = (unsigned)sqlite3_column_int(st, 9);
+  a->state = (enum attempt_state)sqlite3_column_int(st, 10);
+  a->due_us = sqlite3_column_int64(st, 11);
+}
+
+/* Sets seq; first is the attempt's own where it is 0. */
+static int insert_attempt(struct store *s, struct row_attempt *a, struct err *err)
+{
+  int r =
+      sql_change(s, err,
+                 "INSERT INTO webhook_attempt(id,webhook,team,event,sandbox,type,first,number,interrupted,state,due,"
+                 "started,duration_ms,url,headers,class,message,status,answer_headers,answer) "
+                 "VALUES(?,?,?,?,?,?,?,?,?,0,?,0,0,'','',0,'',0,'','')",
+                 "ttttttiiii", a->id, a->webhook, a->team, a->event, a->sandbox, a->type, a->first, (int64_t)a->number,
+                 (int64_t)a->interrupted, a->due_us);
+  if (r)
+    return r;
+  a->seq = sqlite3_last_insert_rowid(s->db);
+  s->attempts++;
+  if (a->first)
+    return 0;
+  a->first = a->seq;
+  return sql_change(s, err, "UPDATE webhook_attempt SET first=seq WHERE seq=?", "i", a->seq);
+}
+
+bool webhook_wanted(struct store *s, const struct webhook_event *e)
+{
+  bool any = false;
+  sqlite3_stmt *st = sql_query(s, "SELECT events FROM webhook WHERE team=? AND enabled", "t", e->team);
+  SQL_EACH_ROW(st)
+  any |= webhook_takes((const char *)sqlite3_column_text(st, 0), e->type);
+  sql_done(st);
+  return any;
+}
+
+struct webhook_id {
+  char text[UUID_SIZE];
+};
+
+int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str body, struct err *err)
+{
+  VEC(struct webhook_id) wanted = {0};
+  sqlite3_stmt *st =
+      sql_query(s, "SELECT id,events FROM webhook WHERE team=? AND enabled ORDER BY created,id", "t", e->team);
+  SQL_EACH_ROW(st)
+  {
+    struct webhook_id id;
+    if (!webhook_takes((const char *)sqlite3_column_text(st, 1), e->type))
+      continue;
+    sql_z(st, 0, id.text, sizeof(id.text));
+    vec_push(&wanted, id);
+  }
+  sql_done(st);
+  int r = 0;
+  if (wanted.n)
+    r = sql_change(s, err, "INSERT OR IGNORE INTO webhook_body VALUES(?,?)", "tb", e->id, body);
+  for (size_t i = 0; !r && i < wanted.n; i++) {
+    struct row_attempt a = {.number = 1, .due_us = e->at_us};
+    uuid4(a.id);
+    memcpy(a.webhook, wanted.p[i].text, sizeof(a.webhook));
+    snprintf(a.team, sizeof(a.team), "%s", e->team);
+    snprintf(a.event, sizeof(a.event), "%s", e->id);
+    snprintf(a.sandbox, sizeof(a.sandbox), "%s", e->sandbox);
+    snprintf(a.type, sizeof(a.type), "%s", e->type);
+    r = insert_attempt(s, &a, err);
+  }
+  vec_free(&wanted);
+  return r;
+}
+
+int store_attempts_open(struct store *s, int64_t above, int (*fn)(const struct row_attempt *, void *), void *arg)
+{
+  sqlite3_stmt *st =
+      above ? sql_query(s,
+                        "SELECT " OPEN_FIELDS ",(SELECT length(body) FROM webhook_body b WHERE b.event=a.event) FROM "
+                        "webhook_attempt a WHERE seq>? AND state<2 ORDER BY seq",
+                        "i", above)
+            : sql_query(s,
+                        "SELECT " OPEN_FIELDS ",(SELECT length(body) FROM webhook_body b WHERE b.event=a.event) FROM "
+                        "webhook_attempt a INDEXED BY webhook_attempt_open WHERE state<2 ORDER BY seq",
+                        "");
+  int r = 0;
+  SQL_EACH_ROW(st)
+  {
+    struct row_attempt a = {.bytes = (size_t)sqlite3_column_int64(st, 12)};
+    read_attempt(st, &a);
+    if ((r = fn(&a, arg)))
+      break;
+  }
+  sql_done(st);
+  return r;
+}
+
+uint64_t store_attempts_added(const struct store *s)
+{
+  return s->attempts;
+}
+
+int store_attempt_body(struct store *s, const char *event, struct buf *out)
+{
+  sqlite3_stmt *st = sql_query(s, "SELECT body FROM webhook_body WHERE event=?", "t", event);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, sql_str(st, 0)) : -ENOENT;
+  sql_done(st);
+  return r;
+}
+
+int store_attempt_begin(struct store *s, int64_t seq, int64_t when_us, const char *url, const char *headers,
+                        struct err *err)
+{
+  return sql_change(s, err, "UPDATE webhook_attempt SET state=1, started=?, url=?, headers=? WHERE seq=?", "itti",
+                    when_us, url, headers, seq);
+}
+
+int store_attempt_again(struct store *s, int64_t seq, struct err *err)
+{
+  return sql_change(s, err, "UPDATE webhook_attempt SET state=0 WHERE seq=?", "i", seq);
+}
+
+static int end_attempt(struct store *s, int64_t seq, const struct attempt_end *e, struct err *err)
+{
+  return sql_change(s, err,
+                    "UPDATE webhook_attempt SET state=?, class=?, duration_ms=?, status=?, answer_headers=?, answer=?, "
+                    "message=?, started=CASE started WHEN 0 THEN ? ELSE started END WHERE seq=?",
+                    "iiiisssii", (int64_t)(e->class == DELIVERY_OK ? ATTEMPT_SUCCESS : ATTEMPT_FAILED),
+                    (int64_t)e->class, (int64_t)e->duration_ms, (int64_t)e->http_status, e->headers, e->body,
+                    e->message, clock_wall_us(), seq);
+}
+
+int store_attempt_end(struct store *s, int64_t seq, const struct attempt_end *e, struct row_attempt *next,
+                      struct err *err)
+{
+  if (!next)
+    return end_attempt(s, seq, e, err);
+  int r = store_begin(s, err);
+  if (r)
+    return r;
+  r = end_attempt(s, seq, e, err);
+  r = r ? r : insert_attempt(s, next, err);
+  return store_end(s, r, err);
+}
+
+int store_attempts_cancel(struct store *s, const char *webhook, int64_t when_us, const char *why, struct err *err)
+{
+  return sql_change(s, err,
+                    "UPDATE webhook_attempt SET state=3, class=?, message=?, started=? WHERE state=0 AND webhook=?",
+                    "itit", (int64_t)DELIVERY_CANCELED, why, when_us, webhook);
+}
+
+/* ---- reading ---- */
+
+/* Fits: over, of these states and types, in this time. */
+static bool type_fits(struct str types, struct str type)
+{
+  struct str one;
+  if (!types.n)
+    return true;
+  while (types.n) {
+    str_cut(types, ',', &one, &types);
+    if (str_eq(one, type))
+      return true;
+  }
+  return false;
+}
+
+static const char groups_down[] =
+    "SELECT first,type FROM webhook_attempt WHERE webhook=? AND first<? AND state>=2 AND started>=? AND started<? AND "
+    "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first DESC";
+static const char groups_up[] =
+    "SELECT first,type FROM webhook_attempt WHERE webhook=? AND first>? AND state>=2 AND started>=? AND started<? AND "
+    "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first";
+
+struct group_list {
+  VEC(int64_t) firsts;
+};
+
+/* One group more than asked for tells whether there is another page. */
+static void find_groups(struct store *s, const struct delivery_query *q, struct group_list *out)
+{
+  int64_t from = q->cursor ? q->cursor : q->ascending ? 0 : INT64_MAX;
+  sqlite3_stmt *st = sql_query(s, q->ascending ? groups_up : groups_down, "tiiiii", q->webhook, from, q->from_us,
+                               q->to_us, (int64_t)(q->states & 1), (int64_t)(q->states >> 1 & 1));
+  SQL_EACH_ROW(st)
+  {
+    if (!type_fits(q->types, sql_str(st, 1)))
+      continue;
+    int64_t first = sqlite3_column_int64(st, 0);
+    vec_push(&out->firsts, first);
+    if (out->firsts.n > q->groups)
+      break;
+  }
+  sql_done(st);
+}
+
+static int read_group(struct store *s, const char *webhook, int64_t first,
+                      int (*fn)(const struct delivery_view *, void *), void *arg)
+{
+  sqlite3_stmt *st = sql_query(s,
+                               "SELECT " OPEN_FIELDS ",started,duration_ms,status,class,url,headers,"
+                               "(SELECT body FROM webhook_body b WHERE b.event=a.event),answer_headers,answer,message "
+                               "FROM webhook_attempt a WHERE webhook=? AND first=? AND state>=2 ORDER BY seq",
+                               "ti", webhook, first);
+  int r = 0;
+  SQL_EACH_ROW(st)
+  {
+    struct row_attempt a = {0};
+    read_attempt(st, &a);
+    struct delivery_view v = {.attempt = &a,
+                              .started_us = sqlite3_column_int64(st, 12),
+                              .duration_ms = (uint64_t)sqlite3_column_int64(st, 13),
+                              .http_status = (uint64_t)sqlite3_column_int64(st, 14),
+                              .class = (enum delivery_class)sqlite3_column_int(st, 15),
+                              .url = sql_str(st, 16),
+                              .request_headers = sql_str(st, 17),
+                              .request_body = sql_str(st, 18),
+                              .headers = sql_str(st, 19),
+                              .body = sql_str(st, 20),
+                              .message = sql_str(st, 21)};
+    int k = fn(&v, arg);
+    r = r > 0 && k >= 0 ? r : k;
+    if (r < 0)
+      break;
+  }
+  sql_done(st);
+  return r;
+}
+
+int store_deliveries(struct store *s, const struct delivery_query *q, int (*fn)(const struct delivery_view *, void *),
+                     void *arg, int64_t *more)
+{
+  struct group_list list = {0};
+  find_groups(s, q, &list);
+  *more = 0;
+  int r = 0;
+  size_t i = 0;
+  for (; !r && i < MIN(list.firsts.n, (size_t)q->groups); i++)
+    r = read_group(s, q->webhook, list.firsts.p[i], fn, arg);
+  if (r >= 0 && i && i < list.firsts.n)
+    *more = list.firsts.p[i - 1];
+  vec_free(&list.firsts);
+  return MIN(r, 0);
+}
+
+int store_delivery_stats(struct store *s, const char *webhook, int64_t from_us, int64_t to_us, int64_t width_us,
+                         int (*fn)(const struct wire_webhook_bucket *, void *), void *arg)
+{
+  sqlite3_stmt *st =
+      sql_query(s,
+                "SELECT started/?1*?1 AS bucket, COUNT(*), SUM(state=3), MIN(duration_ms), "
+                "MAX(duration_ms), SUM(duration_ms) FROM webhook_attempt WHERE webhook=?2 AND started>=?3 "
+                "AND started<?4 AND state>=2 GROUP BY bucket ORDER BY bucket",
+                "itii", width_us, webhook, from_us, to_us);
+  int r = 0;
+  SQL_EACH_ROW(st)
+  {
+    struct wire_webhook_bucket b = {.from_us = sqlite3_column_int64(st, 0),
+                                    .total = (uint64_t)sqlite3_column_int64(st, 1),
+                                    .failed = (uint64_t)sqlite3_column_int64(st, 2),
+                                    .least_ms = (uint64_t)sqlite3_column_int64(st, 3),
+                                    .most_ms = (uint64_t)sqlite3_column_int64(st, 4),
+                                    .sum_ms = (uint64_t)sqlite3_column_int64(st, 5)};
+    if ((r = fn(&b, arg)))
+      break;
+  }
+  sql_done(st);
+  return r;
+}
+
+/* ---- forgetting ---- */
+
+/* Each looks at few rows, whatever there is: the warden's loop waits for it. */
+int store_deliveries_trim(struct store *s, int64_t before_us, unsigned most)
+{
+  int r = sql_change(s, NULL,
+                     "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt ORDER BY seq LIMIT ?) "
+                     "AND state>=2 AND started<?",
+                     "ii", (int64_t)most, before_us);
+  r = r ? r
+        : sql_change(s, NULL,
+                     "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt WHERE webhook IN "
+                     "(SELECT id FROM webhook_gone) LIMIT ?)",
+                     "i", (int64_t)most);
+  return r ? r
+           : sql_change(s, NULL,
+                        "DELETE FROM webhook_gone WHERE NOT EXISTS (SELECT 1 FROM webhook_attempt WHERE webhook=id)",
+                        "");
+}
+
+int store_deliveries_trim_team(struct store *s, const char *team, uint64_t team_max, unsigned most)
+{
+  return sql_change(s, NULL,
+                    "DELETE FROM webhook_attempt WHERE state>=2 AND seq IN (SELECT seq FROM webhook_attempt WHERE "
+                    "team=?1 AND seq<=(SELECT seq FROM webhook_attempt WHERE team=?1 ORDER BY seq DESC LIMIT 1 OFFSET "
+                    "?2) ORDER BY seq LIMIT ?3)",
+                    "tii", team, (int64_t)team_max, (int64_t)most);
+}
