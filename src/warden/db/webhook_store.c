@@ -138,7 +138,7 @@ int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str b
       sql_query(s, "SELECT id,events FROM webhook WHERE team=? AND enabled ORDER BY created,id", "t", e->team);
   SQL_EACH_ROW(st)
   {
-    struct webhook_id id;
+    struct webhook_id id = {0};
     if (!webhook_takes((const char *)sqlite3_column_text(st, 1), e->type))
       continue;
     sql_z(st, 0, id.text, sizeof(id.text));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server of a test's own: started, stopped and killed by role.
 
-Roles are found as children of the supervisor, the gate by its unprivileged user,
+Roles are found as children of the supervisor, the gate and the sender by their unprivileged users,
 the warden as root, so that a test needs no help from the program it shoots at.
 """
 
@@ -27,6 +27,7 @@ from support.wire import Wire
 
 TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
 START_SECONDS = 180
+SENDER_USER = 64992  # the setting webhook_uid
 STOP_SECONDS = 90
 
 
@@ -124,7 +125,10 @@ class Server:
         return interpreter.Sandbox.connect(box, **access)
 
     def gates(self) -> list[int]:
-        return [pid for pid in children(self.pid) if user_of(pid) not in (0, None)]
+        return [pid for pid in children(self.pid) if user_of(pid) not in (0, SENDER_USER, None)]
+
+    def senders(self) -> list[int]:
+        return [pid for pid in children(self.pid) if user_of(pid) == SENDER_USER]
 
     def wardens(self) -> list[int]:
         return [pid for pid in children(self.pid) if user_of(pid) == 0]
