@@ -589,6 +589,8 @@ void webhooks_close(struct warden *w)
 void webhooks_figures(struct warden *w, struct wire_status *out)
 {
   const struct webhooks *q = warden_webhooks(w);
+  if (!q)
+    return;
   out->webhooks_delivered = q->delivered;
   out->webhooks_failed = q->failed;
   out->webhooks_waiting = q->flying.n;
