@@ -209,9 +209,9 @@ enum wire_tag {
   W_HTTP_STATUS, /* of the receiver's answer; 0 = none */
   W_DURATION,    /* milliseconds */
   W_EVENT_ID,
-  W_TYPE,        /* its type */
-  W_REQUEST,     /* headers of a request as JSON, secrets redacted */
-  W_SENT,        /* body of a request */
+  W_TYPE,    /* its type */
+  W_REQUEST, /* headers of a request as JSON, secrets redacted */
+  W_SENT,    /* body of a request */
 };
 
 /* Only running and paused are written down; the others last for moments. */

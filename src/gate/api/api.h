@@ -217,7 +217,6 @@ void webhook_stats(struct req *r);
 /* webhooks.c, for both files: a request about the webhook that the path names, which answers 404 itself and returns
  * false when it names none; types of events. */
 bool webhook_begin(struct req *r, struct buf *b, enum wire_type type);
-bool webhook_type_known(struct str type);
 void webhook_type_error(struct req *r, const char *where, struct str type);
 void metrics(struct req *r);
 void health(struct req *r);

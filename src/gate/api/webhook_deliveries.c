@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* webhook_deliveries.c - what was delivered to a webhook, and figures of it. */
 #include "gate/api/api.h"
+#include "wire/event_type.h"
 
 #define LIMIT_MOST    100
 #define LIMIT_DEFAULT 25
@@ -102,7 +103,7 @@ static bool want_types(struct req *r, struct buf *b)
   struct str all = api_query(r, "eventType"), rest = all, one;
   while (rest.n) {
     str_cut(rest, ',', &one, &rest);
-    if (!webhook_type_known(one)) {
+    if (!event_type_of(one)) {
       webhook_type_error(r, "eventType", one);
       return false;
     }

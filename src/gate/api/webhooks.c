@@ -2,29 +2,14 @@
 /* webhooks.c - webhooks of a team: register, list, read, change, delete. A secret goes in and never comes out. */
 #include "gate/api/api.h"
 #include "gate/api/webhook_url.h"
+#include "wire/event_type.h"
 
 #define NAME_MAX_BYTES   255
 #define SECRET_MAX_BYTES 1024
 
-static const char *const types[] = {
-    "sandbox.lifecycle.created", "sandbox.lifecycle.updated",      "sandbox.lifecycle.paused",
-    "sandbox.lifecycle.resumed", "sandbox.lifecycle.checkpointed", "sandbox.lifecycle.killed",
-};
-#define TYPES_TEXT                                                                                                     \
-  "sandbox.lifecycle.created, sandbox.lifecycle.updated, sandbox.lifecycle.paused, sandbox.lifecycle.resumed, "        \
-  "sandbox.lifecycle.checkpointed, sandbox.lifecycle.killed"
-
-bool webhook_type_known(struct str type)
-{
-  for (size_t i = 0; i < ARRAY_LEN(types); i++)
-    if (str_is(type, types[i]))
-      return true;
-  return false;
-}
-
 void webhook_type_error(struct req *r, const char *where, struct str type)
 {
-  api_error(r, 400, "'%s' holds '" STR_FMT "'; the types are " TYPES_TEXT, where, STR_ARG(str_sub(type, 0, 100)));
+  api_error(r, 400, "'%s' holds '" STR_FMT "'; the types are " EVENT_NAMES_TEXT, where, STR_ARG(str_sub(type, 0, 100)));
 }
 
 bool webhook_begin(struct req *r, struct buf *b, enum wire_type type)
@@ -81,12 +66,12 @@ static bool put_events(struct req *r, struct buf *b, const struct json *v)
 {
   cleanup_buf struct buf list = BUF_INIT(1024);
   if (!json_is(v, JSON_ARRAY) || !v->kids) {
-    api_error(r, 400, "'events' must be an array with at least one of " TYPES_TEXT);
+    api_error(r, 400, "'events' must be an array with at least one of " EVENT_NAMES_TEXT);
     return false;
   }
   for (const struct json *e = v->kids; e; e = e->next) {
     struct str type = json_text(e, STR("(no text)"));
-    if (!webhook_type_known(type)) {
+    if (!event_type_of(type)) {
       webhook_type_error(r, "events", type);
       return false;
     }

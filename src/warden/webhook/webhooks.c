@@ -14,7 +14,7 @@
 #define INTERRUPTED_MAX 4 /* attempts of one event that may be cut off without counting */
 #define TRIM_MS         5000
 #define TRIM_ROWS       500
-#define KEEP_US         (7ll * 86400 * 1000000)
+#define DAY_US          86400000000ll
 #define BROKEN_US       10000000 /* the store could not be written: the next try */
 
 struct delivery {
@@ -523,7 +523,7 @@ static void trim(uv_timer_t *t)
 {
   struct webhooks *q = t->data;
   struct store *store = warden_store(q->warden);
-  store_deliveries_trim(store, clock_wall_us() - KEEP_US, TRIM_ROWS);
+  store_deliveries_trim(store, clock_wall_us() - (int64_t)config_of(q)->events_days * DAY_US, TRIM_ROWS);
   if (q->teams.n)
     store_deliveries_trim_team(store, q->teams.p[q->trim_turn++ % q->teams.n]->id,
                                config_of(q)->webhook_team_deliveries, TRIM_ROWS);

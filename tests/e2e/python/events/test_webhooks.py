@@ -201,8 +201,9 @@ def test_an_event_arrives_signed_and_as_listed(hooked: Server, api: Wire, listen
         assert one.json()["event_data"]["sandbox_metadata"] == {"user": "ünï"}
         assert not one.body.endswith(b"\n")
     assert [first.json()["type"], last.json()["type"]] == [CREATED, KILLED]
-    told = over(api, hook, 2)
-    assert {one["eventId"] for one in told} == {first.json()["id"], last.json()["id"]}
+    listed = api.call("GET", f"/events/sandboxes/{box}?orderAsc=true").json()
+    assert [one["id"] for one in listed] == [first.json()["id"], last.json()["id"]]
+    assert {one["eventId"] for one in over(api, hook, 2)} == {one["id"] for one in listed}
 
 
 def test_events_of_one_sandbox_arrive_in_order(hooked: Server, api: Wire, listener: Receiver) -> None:
