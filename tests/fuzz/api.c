@@ -3,13 +3,15 @@
  *
  * The first byte of the input chooses: n network settings, m a metadata filter, p a page key, t a host, path or header
  * that names a box, r a template reference, k an API key, w a packet between gate and warden, l a log ring, i the body
- * of a create with an idempotency key. Beyond not crashing, what is accepted must hold: settings read again from what
- * is told back are the same, keys survive a round trip, names hold only what the edge lets through. */
+ * of a create with an idempotency key, u the URL of a webhook. Beyond not crashing, what is accepted must hold:
+ * settings read again from what is told back are the same, keys survive a round trip, names hold only what the edge
+ * lets through. */
 #include "must.h"
 
 #include "gate/api/idempotency_key.h"
 #include "gate/api/network.h"
 #include "gate/api/list_query.h"
+#include "gate/api/webhook_url.h"
 #include "gate/edge/edge_target.h"
 #include "wire/api_key.h"
 #include "wire/logring.h"
@@ -146,13 +148,26 @@ static void log_ring(struct str in)
     MUST(b.p[b.n - 1] == '\n' && b.n <= 1 << 16);
 }
 
+/* What is accepted has an origin that is accepted, and is its own. */
+static void webhook_url(struct str in)
+{
+  cleanup_buf struct buf origin = BUF_INIT(2 * WEBHOOK_URL_MAX), again = BUF_INIT(2 * WEBHOOK_URL_MAX);
+  struct err err = ERR_NONE;
+  int r = webhook_url_check(in, &origin, &err);
+  MUST(r == 0 || (r == -EINVAL && err.msg[0]));
+  if (r)
+    return;
+  MUST(str_starts(buf_str(&origin), STR("http")) && str_find(buf_str(&origin), '@') < 0);
+  MUST(webhook_url_check(buf_str(&origin), &again, &err) == 0 && str_eq(buf_str(&origin), buf_str(&again)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static const struct {
     char letter;
     void (*feed)(struct str in);
-  } parsers[] = {{'n', network}, {'m', metadata}, {'p', page},     {'t', target},     {'r', reference},
-                 {'k', api_key}, {'w', packet},   {'l', log_ring}, {'i', idempotency}};
+  } parsers[] = {{'n', network}, {'m', metadata}, {'p', page},     {'t', target},      {'r', reference},
+                 {'k', api_key}, {'w', packet},   {'l', log_ring}, {'i', idempotency}, {'u', webhook_url}};
   if (!size)
     return 0;
   char *copy = malloc(size); /* aligned, and its own block so that its end is guarded */

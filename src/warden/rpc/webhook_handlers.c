@@ -3,11 +3,13 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/core/context.h"
+#include "warden/core/worker_pool.h"
 #include "warden/webhook/webhooks.h"
 
 #define PAGE_BYTES  ((size_t)4 << 20) /* of deliveries: a page ends early behind the group that passes it */
 #define GROUPS_MAX  100
 #define BUCKETS_MAX 1000
+#define TYPES_SIZE  512 /* six types, joined by commas */
 
 static void put_webhook(struct buf *b, const struct row_webhook *r)
 {
@@ -118,84 +120,168 @@ void handle_webhook_delete(struct request *q)
     reply_ok(q);
 }
 
-/* ---- deliveries ---- */
+/* ---- deliveries and figures ----
+ *
+ * How many rows a question passes over is its client's choice, so it is answered on a worker, by a connection of its
+ * own; what was recorded before the question is always in the answer. */
 
-struct page {
-  struct request *request;
-  size_t bytes;
+struct packet {
+  char *p;
+  size_t n;
 };
 
-static int put_delivery(const struct delivery_view *v, void *arg)
+struct delivery_call {
+  uv_work_t work;
+  struct warden *warden;
+  struct origin origin;
+  char webhook[UUID_SIZE], team[UUID_SIZE];
+  struct delivery_query query;
+  char types[TYPES_SIZE]; /* what the query's are a slice of */
+  int64_t width_us;       /* figures, not deliveries */
+  VEC(struct packet) items;
+  size_t bytes;
+  int64_t more;
+  int result;
+  struct err err;
+};
+
+static int keep_item(struct delivery_call *c, const struct buf *b)
 {
-  struct page *page = arg;
-  struct request *q = page->request;
-  reply_begin(q, WIRE_ITEM, 0);
-  wire_putz(q->out, W_ID, v->attempt->id);
-  wire_put_u64(q->out, W_CURSOR, (uint64_t)v->attempt->first);
-  wire_putz(q->out, W_EVENT_ID, v->attempt->event);
-  wire_putz(q->out, W_REF, v->attempt->sandbox);
-  wire_putz(q->out, W_TYPE, v->attempt->type);
-  wire_put_u64(q->out, W_CLASS, v->class);
-  wire_put_u64(q->out, W_STARTED, (uint64_t)v->started_us);
-  wire_put_u64(q->out, W_DURATION, v->duration_ms);
-  wire_put_u64(q->out, W_HTTP_STATUS, v->http_status);
-  wire_put(q->out, W_URL, v->url);
-  wire_put(q->out, W_REQUEST, v->request_headers);
-  wire_put(q->out, W_HEADERS, v->headers);
-  wire_put(q->out, W_BODY, v->body);
-  wire_put(q->out, W_MESSAGE, v->message);
-  if (v->request_body.n + q->out->n < WIRE_MAX - 64)
-    wire_put(q->out, W_SENT, v->request_body);
-  page->bytes += q->out->n;
-  reply_send(q);
-  return page->bytes > PAGE_BYTES;
+  if (buf_failed(b))
+    return buf_failed(b);
+  struct packet p = {xmalloc(b->n), b->n};
+  memcpy(p.p, b->p, b->n);
+  vec_push(&c->items, p);
+  c->bytes += b->n;
+  return 0;
+}
+
+static int take_delivery(const struct delivery_view *v, void *arg)
+{
+  struct delivery_call *c = arg;
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  wire_begin(&b, WIRE_ITEM, c->origin.id, 0);
+  wire_putz(&b, W_ID, v->attempt->id);
+  wire_put_u64(&b, W_CURSOR, (uint64_t)v->attempt->first);
+  wire_putz(&b, W_EVENT_ID, v->attempt->event);
+  wire_putz(&b, W_REF, v->attempt->sandbox);
+  wire_putz(&b, W_TYPE, v->attempt->type);
+  wire_put_u64(&b, W_CLASS, v->class);
+  wire_put_u64(&b, W_STARTED, (uint64_t)v->started_us);
+  wire_put_u64(&b, W_DURATION, v->duration_ms);
+  wire_put_u64(&b, W_HTTP_STATUS, v->http_status);
+  wire_put(&b, W_URL, v->url);
+  wire_put(&b, W_REQUEST, v->request_headers);
+  wire_put(&b, W_HEADERS, v->headers);
+  wire_put(&b, W_BODY, v->body);
+  wire_put(&b, W_MESSAGE, v->message);
+  if (v->request_body.n + b.n < WIRE_MAX - 64)
+    wire_put(&b, W_SENT, v->request_body);
+  int r = keep_item(c, &b);
+  return r ? r : c->bytes > PAGE_BYTES;
+}
+
+static int take_bucket(const struct wire_webhook_bucket *v, void *arg)
+{
+  struct delivery_call *c = arg;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_ITEM, c->origin.id, 0);
+  wire_put(&b, W_SAMPLE, str_make(v, sizeof(*v)));
+  return keep_item(c, &b);
+}
+
+static void read_deliveries(uv_work_t *work)
+{
+  struct delivery_call *c = work->data;
+  struct store *reader;
+  const struct delivery_query *q = &c->query;
+  if ((c->result = store_open_reader(warden_store(c->warden), &reader, &c->err)))
+    return;
+  c->result = c->width_us ? store_delivery_stats(reader, c->webhook, q->from_us, q->to_us, c->width_us, take_bucket, c)
+                          : store_deliveries(reader, q, take_delivery, c, &c->more);
+  if (c->result)
+    err_set(&c->err, c->result, "the deliveries could not be read");
+  store_close(reader);
+}
+
+static void answer(const struct delivery_call *c)
+{
+  cleanup_buf struct buf out = BUF_INIT(4096);
+  int r = c->result;
+  if (!reply_possible(c->warden, c->origin))
+    return;
+  for (size_t i = 0; !r && i < c->items.n; i++)
+    r = ipc_send_bulk(c->origin.ipc, (struct str){c->items.p[i].p, c->items.p[i].n});
+  wire_begin(&out, WIRE_REPLY, c->origin.id, r);
+  if (r)
+    wire_putz(&out, W_MESSAGE, c->err.msg[0] ? c->err.msg : "the answer is too large; ask for less");
+  else if (c->more)
+    wire_put_u64(&out, W_CURSOR, (uint64_t)c->more);
+  reply_packet(c->warden, c->origin, &out);
+}
+
+static void deliveries_read(uv_work_t *work, int status)
+{
+  struct delivery_call *c = work->data;
+  answer(c);
+  for (size_t i = 0; i < c->items.n; i++)
+    free(c->items.p[i].p);
+  vec_free(&c->items);
+  free(c);
+}
+
+static int64_t time_of(const struct request *q, enum wire_tag tag, int64_t otherwise)
+{
+  return (int64_t)MIN(wire_u64(q->packet, tag, (uint64_t)otherwise), (uint64_t)INT64_MAX);
+}
+
+/* NULL: refused, and answered. */
+static struct delivery_call *call_about(struct request *q)
+{
+  const struct row_webhook *r = wanted(q);
+  if (!r)
+    return NULL;
+  struct delivery_call *c = xcalloc(1, sizeof(*c));
+  c->work.data = c;
+  c->warden = q->warden;
+  c->origin = request_origin(q);
+  memcpy(c->webhook, r->id, sizeof(c->webhook));
+  memcpy(c->team, r->team, sizeof(c->team));
+  c->query = (struct delivery_query){
+      .webhook = c->webhook, .from_us = time_of(q, W_FROM, 0), .to_us = time_of(q, W_TO, INT64_MAX)};
+  return c;
 }
 
 void handle_webhook_deliveries(struct request *q)
 {
-  const struct row_webhook *r = wanted(q);
-  if (!r)
+  struct delivery_call *c = call_about(q);
+  struct str types = wire_get(q->packet, W_EVENTS);
+  if (!c)
     return;
-  struct delivery_query d = {
-      .webhook = r->id,
-      .cursor = (int64_t)MIN(wire_u64(q->packet, W_CURSOR, 0), (uint64_t)INT64_MAX),
-      .ascending = wire_u64(q->packet, W_MODE, 0) == 1,
-      .groups = (unsigned)MIN(wire_u64(q->packet, W_COUNT, 25), (uint64_t)GROUPS_MAX),
-      .from_us = (int64_t)MIN(wire_u64(q->packet, W_FROM, 0), (uint64_t)INT64_MAX),
-      .to_us = (int64_t)MIN(wire_u64(q->packet, W_TO, INT64_MAX), (uint64_t)INT64_MAX),
-      .states = (unsigned)wire_u64(q->packet, W_STATE, 3) & 3,
-      .types = wire_get(q->packet, W_EVENTS),
-  };
-  struct page page = {.request = q};
-  int64_t more = 0;
-  store_deliveries(warden_store(q->warden), &d, put_delivery, &page, &more);
-  reply_begin(q, WIRE_REPLY, 0);
-  if (more)
-    wire_put_u64(q->out, W_CURSOR, (uint64_t)more);
-  reply_send(q);
-}
-
-static int put_bucket(const struct wire_webhook_bucket *b, void *arg)
-{
-  struct request *q = arg;
-  reply_begin(q, WIRE_ITEM, 0);
-  wire_put(q->out, W_SAMPLE, str_make(b, sizeof(*b)));
-  reply_send(q);
-  return 0;
+  if (str_copyz(types.p ? types : STR(""), c->types, sizeof(c->types))) {
+    free(c);
+    reply_error(q, -EINVAL, "'eventType' is too long; name each type once");
+    return;
+  }
+  c->query.types = str_of(c->types);
+  c->query.cursor = time_of(q, W_CURSOR, 0);
+  c->query.ascending = wire_u64(q->packet, W_MODE, 0) == 1;
+  c->query.groups = (unsigned)MIN(wire_u64(q->packet, W_COUNT, 25), (uint64_t)GROUPS_MAX);
+  c->query.states = (unsigned)wire_u64(q->packet, W_STATE, 3) & 3;
+  worker_pool_queue(q->warden, c->team, &c->work, read_deliveries, deliveries_read);
 }
 
 void handle_webhook_stats(struct request *q)
 {
-  const struct row_webhook *r = wanted(q);
-  if (!r)
+  struct delivery_call *c = call_about(q);
+  if (!c)
     return;
-  int64_t from = (int64_t)MIN(wire_u64(q->packet, W_FROM, 0), (uint64_t)INT64_MAX),
-          to = (int64_t)MIN(wire_u64(q->packet, W_TO, 0), (uint64_t)INT64_MAX),
-          width = (int64_t)MIN(wire_u64(q->packet, W_COUNT, 0), (uint64_t)INT64_MAX);
-  if (width < 1 || to < from || (to - from) / width > BUCKETS_MAX) {
+  c->width_us = time_of(q, W_COUNT, 0);
+  int64_t from = c->query.from_us, to = c->query.to_us;
+  if (c->width_us < 1 || to < from || (to - from) / c->width_us > BUCKETS_MAX) {
+    free(c);
     reply_error(q, -EINVAL, "the time between 'start' and 'end' is too long");
     return;
   }
-  store_delivery_stats(warden_store(q->warden), r->id, from, to, width, put_bucket, q);
-  reply_ok(q);
+  worker_pool_queue(q->warden, c->team, &c->work, read_deliveries, deliveries_read);
 }
