@@ -191,6 +191,11 @@ static const struct setting settings[] = {
     {"upload_max_mb", TIMES(gate.upload_max, MIB), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
     {"upload_threads", NUMBER(gate.upload_threads), "4", 1, 64,
      "threads per gate that write such archives to the disk; half of them, rounded up, for one team at once"},
+    {"lists_max", NUMBER(gate.lists_max), "4", 1, 1000,
+     "listings of sandboxes, templates and snapshots at once per gate; half of them, rounded up, for one team; others "
+     "wait"},
+    {"log_reads_max", NUMBER(gate.log_reads_max), "8", 1, 1000,
+     "logs of builds read at once per gate, and as many of sandboxes; half of them, rounded up, for one team"},
     {"log_keep_mb", NUMBER(warden.log_keep_mb), "256", 0, 1048576,
      "MiB of logs of ended boxes kept at most, for keep_ended_hours"},
     {"image_registries", TEXT(warden.source.registries), "docker.io", 0, 511,

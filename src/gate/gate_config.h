@@ -12,6 +12,8 @@ struct gate_config {
   uint64_t log_bytes;           /* of a box's log ring */
   uint64_t upload_max;          /* bytes of one archive of a template's files */
   unsigned upload_threads;      /* that write archives to the disk; half of them for one team at once */
+  unsigned lists_max;           /* listings under way at once; half of them for one team */
+  unsigned log_reads_max;       /* logs of builds, and as many of boxes, read at once; half of them for one team */
   unsigned box_connections_max; /* exchanges at once with one box, per gate; 0 = no limit */
   /* slow clients; see struct http_limits */
   unsigned client_head_s, client_idle_s, client_body_s, client_stall_s, connections_max;

@@ -54,7 +54,11 @@ static int lab_setup(void **state)
   int pair[2];
   uint8_t hash[SHA256_LEN];
   char mask[64];
-  lab = (struct lab){.config = {.api_body_max = 65536, .team_connections_max = 100, .box_connections_max = 3},
+  lab = (struct lab){.config = {.lists_max = 4,
+                                .log_reads_max = 8,
+                                .api_body_max = 65536,
+                                .team_connections_max = 100,
+                                .box_connections_max = 3},
                      .message = "no reason",
                      .team = LAB_TEAM,
                      .fd = -1,

@@ -6,9 +6,6 @@
 #include "gate/api/api.h"
 #include "wire/fair_queue.h"
 
-#define LISTS      4
-#define LISTS_TEAM 2
-
 struct list_call {
   struct fair_queue_item place; /* first: fair_queue_next gives it */
   struct gate *gate;
@@ -17,7 +14,7 @@ struct list_call {
   warden_reply_fn on_item, on_reply;
 };
 
-static struct fair_queue places = {.places = LISTS, .share = LISTS_TEAM};
+static struct fair_queue places;
 
 static void admit(void);
 
@@ -63,6 +60,8 @@ void api_call_warden_list(struct req *r, struct buf *b, warden_reply_fn on_item,
       .gate = r->gate, .r = r, .packet = BUF_INIT(WIRE_MAX), .on_item = on_item, .on_reply = on_reply};
   buf_adds(&c->packet, buf_str(b));
   r->list_call = c;
+  places.places = r->gate->config->lists_max;
+  places.share = (places.places + 1) / 2;
   fair_queue_push(&places, str_of(r->team.id), &c->place);
   admit();
 }

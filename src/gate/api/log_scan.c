@@ -67,6 +67,8 @@ void log_scan_begin(struct log_scans *all, struct log_scan *s, const struct req 
     all->turns.data = all;
   }
   s->of = all;
+  all->places.places = r->gate->config->log_reads_max;
+  all->places.share = (all->places.places + 1) / 2;
   fair_queue_push(&all->places, str_of(r->team.id), &s->place);
   admit(all);
 }

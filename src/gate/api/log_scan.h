@@ -8,9 +8,6 @@
 #include "gate/api/api.h"
 #include "wire/fair_queue.h"
 
-#define LOG_SCANS      8 /* at once, of one kind of log */
-#define LOG_SCANS_TEAM 4
-
 struct log_scan {
   struct fair_queue_item place; /* first: fair_queue_next gives it */
   struct log_scan *next;        /* among those that have their log */
@@ -32,7 +29,7 @@ struct log_scans {
 };
 #define LOG_SCANS_INIT(o)                                                                                              \
   {                                                                                                                    \
-    .ops = (o), .places = {.places = LOG_SCANS, .share = LOG_SCANS_TEAM }                                              \
+    .ops = (o)                                                                                                         \
   }
 
 /* s, zeroed and embedded in what the caller keeps of the request, waits for a place. */

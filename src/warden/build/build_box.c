@@ -265,7 +265,10 @@ void build_box_remove(struct build_box *b)
     return;
   }
   build_box_stop(b, &err);
-  if (jail_remove(warden_instance(b->run->warden), b->name, b->dir, &err))
+  if (jail_remove(warden_instance(b->run->warden), b->name, b->dir, &err)) {
     log_warn("build box %s: %s", b->name, err.msg);
+    snprintf(b->run->left_name, sizeof(b->run->left_name), "%s", b->name); /* the loop reclaims it, ids and all */
+    snprintf(b->run->left_dir, sizeof(b->run->left_dir), "%s", b->dir);
+  }
   arena_free(&b->arena);
 }

@@ -39,9 +39,10 @@ struct build_run {
       secret[SECRET_SIZE]; /* of the ready box, where it could be kept: its memory, and what its agent knows */
   char checkpoint_layer[DATA_PATH_SIZE]; /* what it had written by then */
   uint64_t checkpoint_size, checkpoint_layer_bytes;
-  bool borrowed;              /* checkpoint and layer are those of an earlier build */
-  struct zygote *zygote;      /* its loaded Python, once it is ready */
-  bool kept;                  /* it failed, and state holds what it left (recipe.keep) */
+  bool borrowed;                                           /* checkpoint and layer are those of an earlier build */
+  struct zygote *zygote;                                   /* its loaded Python, once it is ready */
+  bool kept;                                               /* it failed, and state holds what it left (recipe.keep) */
+  char left_name[HOST_NAME_SIZE], left_dir[DATA_DIR_SIZE]; /* of a box that could not be removed; "": none */
   bool given;                 /* its id range is that of the sandbox that its last box has become (build_keep.h) */
   char kept_box[BOX_ID_SIZE]; /* which sandbox that is; "": none */
   int result;

@@ -3,6 +3,7 @@
 #include "warden/build/builder.h"
 
 #include "warden/core/quota.h"
+#include "warden/core/reclaim.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_run.h"
 #include "warden/build/build_main.h"
@@ -312,7 +313,9 @@ static void run_over(uv_async_t *async)
     return;
   struct err err = run->err;
   uv_thread_join(&run->thread);
-  if (!run->given)
+  if (run->left_name[0])
+    reclaim_jail(w, run->team, JAIL_NONE, run->left_name, run->left_dir, run->given ? SLOT_NONE : run->slot);
+  else if (!run->given)
     slot_mark(w, run->slot, false);
   fair_queue_done(&warden_builder(w)->queue, &j->item);
   storage_layers_changed(w);
