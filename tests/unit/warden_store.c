@@ -284,6 +284,19 @@ static int find(struct shop *s, const char *team, const char *ref, struct build 
   return catalog_find(s->catalog, str_of(team), str_of(ref), &t, b, &err);
 }
 
+static void a_removed_build_takes_its_tags_along(void **state)
+{
+  struct shop s;
+  struct build *b;
+  struct err err = ERR_NONE;
+  open_shop(&s, "removed");
+  assert_int_equal(catalog_tag(s.catalog, str_of(s.team), STR("mine:" BUILD_2), STR("v2"), &b, &err), 0);
+  assert_int_equal(catalog_build_remove(s.catalog, b, &err), 0);
+  assert_int_equal(find(&s, s.team, "mine:v2", &b), -ESTALE);
+  assert_int_equal(find(&s, s.team, "mine", &b), 0);
+  close_shop(&s);
+}
+
 static void tags_move_and_go(void **state)
 {
   struct shop s;
@@ -459,6 +472,7 @@ int main(void)
       cmocka_unit_test(a_new_box_and_the_answer_of_its_key_are_one_write),
       cmocka_unit_test(references_are_taken_apart),
       cmocka_unit_test(tags_move_and_go),
+      cmocka_unit_test(a_removed_build_takes_its_tags_along),
       cmocka_unit_test(a_team_changes_only_what_is_its_own),
       cmocka_unit_test(the_newest_assignments_of_a_tag_are_kept),
       cmocka_unit_test(keys_open_their_team_until_they_are_deleted),

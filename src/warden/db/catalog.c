@@ -505,9 +505,22 @@ const char *template_name(const struct template *t)
   return strcmp(t->row.name, t->row.id) ? t->row.name : "";
 }
 
+static void forget_tags(const struct build *b)
+{
+  struct str name;
+  void *tag;
+  for (size_t i = 0; b->of && map_next(&b->of->tags, &i, &name, &tag);)
+    if (((struct tag *)tag)->build == b) {
+      map_del(&b->of->tags, name);
+      free(tag);
+    }
+}
+
 int catalog_build_remove(struct catalog *c, struct build *b, struct err *err)
 {
   int r = store_build_delete(c->store, b->row.id, err);
+  if (!r)
+    forget_tags(b);
   for (size_t i = c->builds.n; !r && i-- > 0;)
     if (c->builds.p[i] == b) {
       map_del(&c->build_by_id, str_of(b->row.id));
