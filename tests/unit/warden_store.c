@@ -371,6 +371,31 @@ static void keys_open_their_team_until_they_are_deleted(void **state)
   close_shop(&s);
 }
 
+static int keep_job(const struct row_job *r, void *arg)
+{
+  *(struct row_job *)arg = *r;
+  return 0;
+}
+
+static void a_job_is_kept_with_all_that_was_asked_for(void **state)
+{
+  struct store *s = fresh("job");
+  struct row_job j = {.id = "b1", .template_id = "t", .team = "t1", .tags = "a,b", .state = 1, .step = "base"}, got;
+  j.cpus = 2, j.memory_mb = 512, j.free_disk_mb = 20480, j.created_us = 3, j.started_us = 4, j.finished_us = 5;
+  assert_int_equal(store_job_put(s, &j, NULL), 0);
+  store_close(s);
+  s = fresh("job");
+  assert_int_equal(store_jobs(s, keep_job, &got), 0);
+  assert_string_equal(got.id, "b1");
+  assert_string_equal(got.step, "base");
+  assert_int_equal(got.cpus, 2);
+  assert_int_equal(got.memory_mb, 512);
+  assert_int_equal(got.free_disk_mb, 20480);
+  assert_int_equal(got.created_us, 3);
+  assert_int_equal(got.finished_us, 5);
+  store_close(s);
+}
+
 static void an_idempotency_key_is_a_teams_and_survives(void **state)
 {
   struct store *s = fresh("idempotency");
@@ -468,6 +493,7 @@ int main(void)
       cmocka_unit_test(a_newer_database_is_refused_with_words),
       cmocka_unit_test(an_end_is_remembered_for_its_team_only),
       cmocka_unit_test(old_logs_make_room_for_new_ones),
+      cmocka_unit_test(a_job_is_kept_with_all_that_was_asked_for),
       cmocka_unit_test(an_idempotency_key_is_a_teams_and_survives),
       cmocka_unit_test(a_new_box_and_the_answer_of_its_key_are_one_write),
       cmocka_unit_test(references_are_taken_apart),

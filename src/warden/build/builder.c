@@ -227,7 +227,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   struct job *j = xcalloc(1, sizeof(*j));
   j->row =
       (struct row_job){.state = JOB_WAITING, .cpus = q->cpus, .memory_mb = q->memory_mb, .created_us = clock_wall_us()};
-  j->free_disk_mb = q->free_disk_mb;
+  j->row.free_disk_mb = q->free_disk_mb;
   j->row.tags = xstrndup(tags.p, tags.n);
   memcpy(j->row.template_id, (*t)->row.id, sizeof(j->row.template_id));
   if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
@@ -399,7 +399,7 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
       run->recipe.image.n ? source_alias(&warden_config(w)->source, run->recipe.image) : run->recipe.template_ref;
   if (alias.n)
     base_of(w, run, alias);
-  run->disk_mb = build_disk_mb(run->disk_mb, j->free_disk_mb, quota_disk_max(w, str_of(j->row.team)));
+  run->disk_mb = build_disk_mb(run->disk_mb, j->row.free_disk_mb, quota_disk_max(w, str_of(j->row.team)));
   return run;
 }
 

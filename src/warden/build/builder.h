@@ -24,7 +24,6 @@ struct job {
   struct fair_queue_item item; /* waiting for a thread, or at work */
   struct row_job row;
   struct build_run *run;      /* at work, or NULL */
-  unsigned free_disk_mb;      /* wanted after the steps; 0: none, or the server was restarted before the build began */
   char kept_box[BOX_ID_SIZE]; /* sandbox that the box of its failed step has become; "": none, or the server was
                                * restarted since
                                */

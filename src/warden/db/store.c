@@ -114,6 +114,7 @@ static const char *const migrations[] = {
     "CREATE INDEX webhook_attempt_open ON webhook_attempt(state) WHERE state<2;"
     "CREATE TRIGGER webhook_body_unused AFTER DELETE ON webhook_attempt WHEN NOT EXISTS (SELECT 1 FROM webhook_attempt "
     "WHERE event=OLD.event) BEGIN DELETE FROM webhook_body WHERE event=OLD.event; END;",
+    "ALTER TABLE job ADD COLUMN free_disk_mb INTEGER NOT NULL DEFAULT 0;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -624,9 +625,10 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
 
 int store_job_put(struct store *s, const struct row_job *r, struct err *err)
 {
-  return sql_change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiii", r->id,
+  return sql_change(s, err, "INSERT OR REPLACE INTO job VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", "ttttttiiiiiii", r->id,
                     r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
-                    (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us);
+                    (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us,
+                    (int64_t)r->free_disk_mb);
 }
 
 int store_job_delete(struct store *s, const char *id, struct err *err)
@@ -637,7 +639,8 @@ int store_job_delete(struct store *s, const char *id, struct err *err)
 int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg)
 {
   sqlite3_stmt *st = sql_query(
-      s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished FROM job", "");
+      s, "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished,free_disk_mb FROM job",
+      "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
@@ -652,6 +655,7 @@ int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void 
     int64_t *const times[] = {&j.created_us, &j.started_us, &j.finished_us};
     for (int i = 0; i < (int)ARRAY_LEN(times); i++)
       *times[i] = sqlite3_column_int64(st, 9 + i);
+    j.free_disk_mb = (unsigned)sqlite3_column_int64(st, 12);
     r = fn(&j, arg);
     row_job_free(&j);
     if (r)

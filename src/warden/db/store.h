@@ -90,6 +90,7 @@ struct row_job {
   char *reason; /* why it failed; owned, may be NULL */
   char step[16];
   unsigned state, cpus, memory_mb; /* enum job_state */
+  unsigned free_disk_mb;           /* wanted after the steps; 0 = no wish */
   int64_t created_us, started_us, finished_us;
 };
 

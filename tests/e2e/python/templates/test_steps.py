@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from support.recipes import Order, fresh, order, run, step, tarball
+from support.server import Server
+from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 
@@ -229,6 +233,19 @@ def test_a_disk_grows_to_the_free_space_that_was_asked_for(wire: Wire) -> None:
             assert int(box.run("df --output=avail -m / | tail -1")[1]) >= wanted
         finally:
             box.kill()
+
+
+def test_a_wish_for_free_space_outlives_the_warden(server: Server) -> None:
+    wanted = 20480
+    build = Order(server.wire, fresh("patient"), {"minFreeDiskMb": wanted}).request()
+    (warden,) = server.wardens()
+    os.kill(warden, signal.SIGKILL)
+    eventually(lambda: server.wardens() not in ([], [warden]))
+    box = build.start(run("true")).ready().box()
+    try:
+        assert int(box.run("df --output=avail -m / | tail -1")[1]) >= wanted
+    finally:
+        box.kill()
 
 
 def test_a_wish_for_free_space_never_shrinks_a_disk(wire: Wire) -> None:
