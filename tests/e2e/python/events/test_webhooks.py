@@ -22,6 +22,7 @@ from support.waiting import eventually, stays
 from support.wire import Wire
 
 SECRET = "secret-for-event-signature-verification"
+TOKEN = "token-of-an-administrator"
 ALL = [CREATED, UPDATED, PAUSED, "sandbox.lifecycle.resumed", "sandbox.lifecycle.checkpointed", KILLED]
 
 
@@ -29,7 +30,7 @@ ALL = [CREATED, UPDATED, PAUSED, "sandbox.lifecycle.resumed", "sandbox.lifecycle
 def hooked() -> Iterator[Server]:
     """Receivers on loopback are allowed, and a second passes where ten do otherwise."""
     flags = ("--webhook_private_addresses", "allow", "--webhook_retry_seconds", "1", "--webhook_seconds", "2")
-    with own_server(*flags, "--pool", "1") as made:
+    with own_server(*flags, "--pool", "1", "--admin-token", TOKEN) as made:
         yield made
 
 
@@ -449,7 +450,7 @@ def test_figures_count_attempts(hooked: Server, api: Wire, listener: Receiver) -
     assert len(api.call("GET", f"{path}?start=2026-01-01T00:00:00Z&end=2026-01-01T01:00:00Z").json()["buckets"]) == 12
     assert api.call("GET", f"{path}?start=2026-01-01T00:00:00Z&end=2026-01-09T00:00:00Z").status == 400
     assert api.call("GET", f"{path}?start=x").status == 400
-    metrics = api.call("GET", "/metrics").text
+    metrics = api.call("GET", "/metrics", headers={"X-Admin-Token": TOKEN}, with_key=False).text
     assert 'cloche_webhook_attempts_total{result="success"}' in metrics
     assert "cloche_webhook_waiting " in metrics
 
