@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* key_command.c - `cloche key create|list|delete`. */
+/* key_command.c - `cloche key create|list|delete`: API keys and access tokens. */
 #include "wire/api_key.h"
 #include "cli/cli.h"
 #include "cli/admin_client.h"
@@ -8,6 +8,7 @@
 
 static const char help[] = "cloche key - API keys\n\n"
                            "Usage: cloche key create [NAME]    make a key and print it, this once\n"
+                           "       cloche key create --token [NAME]   the same for an access token (E2B_ACCESS_TOKEN)\n"
                            "       cloche key list             the keys there are, masked\n"
                            "       cloche key delete ID        a key stops working at once\n\n"
                            "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
@@ -26,11 +27,11 @@ static void begin(struct buf *b, enum wire_type type, const char *team)
   wire_putz(b, W_TEAM, team);
 }
 
-static int create(struct line *l, const char *team, const char *name, struct err *err)
+static int create(struct line *l, const char *team, bool token, const char *name, struct err *err)
 {
   char text[KEY_TEXT], mask[KEY_MASK_SIZE];
   uint8_t hash[SHA256_LEN];
-  key_make(text, hash, mask);
+  (token ? access_token_make : key_make)(text, hash, mask);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   begin(&b, WIRE_KEY_CREATE, team);
   wire_putz(&b, W_NAME, name);
@@ -64,8 +65,11 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
     if (r)
       return r;
   }
-  if (!strcmp(verb, "create"))
-    return create(l, team, argc > 2 ? argv[2] : "made by cloche key create", err);
+  if (!strcmp(verb, "create")) {
+    bool token = argc > 2 && !strcmp(argv[2], "--token");
+    const char *name = argc > 2 + token ? argv[2 + token] : "made by cloche key create";
+    return create(l, team, token, name, err);
+  }
   if (!strcmp(verb, "list")) {
     begin(&b, WIRE_KEY_LIST, team);
     return admin_call(l, &b, print_key, NULL, err);

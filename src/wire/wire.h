@@ -65,9 +65,9 @@ enum wire_type {
   WIRE_TEAM_USAGE,      /* W_TEAM W_FROM W_TO -> items of W_CREATED W_TO (its length, us) W_COUNT (running) W_SPAWNS */
   WIRE_TEAM_KILL,       /* W_TEAM -> W_COUNT: every box of the team ends */
   WIRE_KEY_CREATE,      /* W_TEAM W_NAME W_KEYHASH W_MASK -> key */
-  WIRE_KEY_LIST,        /* W_TEAM -> items */
+  WIRE_KEY_LIST,        /* W_TEAM -> items; root's with access tokens */
   WIRE_KEY_RENAME,      /* W_TEAM W_ID W_NAME */
-  WIRE_KEY_DELETE,      /* W_TEAM W_ID */
+  WIRE_KEY_DELETE,      /* W_TEAM W_ID [W_MODE 1: an access token; root needs not say] */
   WIRE_STATUS,          /* -> struct wire_status in W_STATUS */
   WIRE_SNAPSHOT, /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) [W_COLD] -> W_TEMPLATE W_SLUG W_ALIAS
                     W_TAG W_COLD */

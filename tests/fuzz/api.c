@@ -96,6 +96,7 @@ static void reference(struct str in)
 static void api_key(struct str in)
 {
   uint8_t hash[SHA256_LEN];
+  access_token_hash(in, hash);
   if (!key_hash(in, hash))
     MUST(str_starts(in, STR("e2b_")) && in.n % 2 == 0);
 }

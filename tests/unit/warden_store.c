@@ -344,6 +344,22 @@ static void a_team_changes_only_what_is_its_own(void **state)
   close_shop(&s);
 }
 
+static void access_tokens_and_keys_are_told_apart(void **state)
+{
+  char text[KEY_TEXT], as_key[KEY_TEXT], mask[KEY_MASK_SIZE];
+  uint8_t hash[SHA256_LEN], again[SHA256_LEN];
+  access_token_make(text, hash, mask);
+  assert_int_equal(access_token_hash(str_of(text), again), 0);
+  assert_memory_equal(hash, again, sizeof(hash));
+  assert_int_equal(key_hash(str_of(text), again), -EINVAL);
+  snprintf(as_key, sizeof(as_key), "%s", text + 3);
+  assert_int_equal(key_hash(str_of(as_key), again), 0); /* well formed, but another hash */
+  assert_memory_not_equal(hash, again, sizeof(hash));
+  static const char *const bad[] = {"", "sk_e2b_", "sk_e2b_00", "sk_e2b_zz00000000000000000000000000000000000000"};
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+    assert_int_equal(access_token_hash(str_of(bad[i]), again), -EINVAL);
+}
+
 static void keys_open_their_team_until_they_are_deleted(void **state)
 {
   struct shop s;
@@ -501,6 +517,7 @@ int main(void)
       cmocka_unit_test(a_removed_build_takes_its_tags_along),
       cmocka_unit_test(a_team_changes_only_what_is_its_own),
       cmocka_unit_test(the_newest_assignments_of_a_tag_are_kept),
+      cmocka_unit_test(access_tokens_and_keys_are_told_apart),
       cmocka_unit_test(keys_open_their_team_until_they_are_deleted),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -54,7 +54,8 @@ enum {
   NO_AUTH = 4,
   ADMIN = 8,
   BODY_IGNORED = 16,
-  BODY_STREAM = 64
+  BODY_STREAM = 64,
+  ACCESS_TOKEN = 128 /* a bearer that is an access token will do */
 };
 
 struct route_entry {
@@ -85,6 +86,7 @@ void api_metrics_request(struct http_x *x, void *gate);
 /* auth.c: fills r->team, then goes on with `then`; answers 401 itself. */
 void auth_forget(struct gate *g); /* keys changed: what is remembered of them is dropped */
 void auth_check(struct req *r, handler_fn then);
+struct str auth_presented(struct req *r);              /* the key or token that the client has shown */
 void auth_check_admin(struct req *r, handler_fn then); /* the header X-Admin-Token; no team */
 
 /* Counts the request for the team until it is over; answers 429 itself and returns false when the team has as many as
@@ -194,7 +196,8 @@ void upload_put(struct req *r);
 void unsupported_volumes(struct req *r);
 void unsupported_secrets(struct req *r);
 void unsupported_builds(struct req *r);
-void unsupported_access_tokens(struct req *r);
+void access_token_create(struct req *r);
+void access_token_delete(struct req *r);
 void snapshot_create(struct req *r);
 void snapshot_list(struct req *r);
 void sandbox_fork(struct req *r);

@@ -38,13 +38,19 @@ static void go_on(struct req *r, handler_fn then)
     then(r);
 }
 
-static struct str presented_key(struct req *r)
+struct str auth_presented(struct req *r)
 {
   const struct http_head *h = http_x_head(r->x);
   struct str key = http_header(h, "x-api-key"), bearer = http_header(h, "authorization");
   if (!key.p && str_istarts(bearer, STR("bearer ")))
     key = str_trim(str_skip(bearer, 7));
   return key;
+}
+
+/* An access token is a bearer and nothing else. */
+static bool is_token(struct req *r, struct str key)
+{
+  return !http_header(http_x_head(r->x), "x-api-key").p && str_starts(key, STR(ACCESS_TOKEN_PREFIX));
 }
 
 static void told(const struct warden_reply *reply, void *arg)
@@ -58,8 +64,10 @@ static void told(const struct warden_reply *reply, void *arg)
   }
   if (reply->status) {
     r->proof_tag = 0;
-    throttle_failed(&r->gate->throttle, r->x, "API key", presented_key(r));
-    refuse(r, "Invalid API key: it is unknown to this server; create one with 'cloche key create'");
+    throttle_failed(&r->gate->throttle, r->x, "API key", auth_presented(r));
+    refuse(r, is_token(r, auth_presented(r))
+                  ? "Invalid access token: it is unknown to this server; create one with 'cloche key create --token'"
+                  : "Invalid API key: it is unknown to this server; create one with 'cloche key create'");
     return;
   }
   wire_copyz(reply->packet, W_TEAM, r->team.id, sizeof(r->team.id));
@@ -89,12 +97,17 @@ static bool throttled(struct req *r)
 void auth_check(struct req *r, handler_fn then)
 {
   struct waiting *wait = arena_alloc(r->arena, sizeof(*wait));
-  struct str key = presented_key(r);
+  struct str key = auth_presented(r);
   if (!key.n || !wait) {
     refuse(r, "an API key is missing: send it as the header X-API-Key");
     return;
   }
-  bool formed = !key_hash(key, r->proof);
+  bool token = is_token(r, key);
+  if (token && !(r->entry->flags & ACCESS_TOKEN)) {
+    refuse(r, "an access token is not accepted here: send an API key as the header X-API-Key");
+    return;
+  }
+  bool formed = !(token ? access_token_hash(key, r->proof) : key_hash(key, r->proof));
   const struct team *t = formed ? map_get(&r->gate->teams, str_make(r->proof, SHA256_LEN)) : NULL;
   if (t && t->until_us > clock_mono_us()) {
     r->team = *t;
@@ -106,7 +119,8 @@ void auth_check(struct req *r, handler_fn then)
     return;
   if (!formed) {
     throttle_failed(&r->gate->throttle, r->x, "API key", key);
-    refuse(r, "Invalid API key format: expected e2b_ and hexadecimal digits");
+    refuse(r, token ? "Invalid access token format: expected " ACCESS_TOKEN_PREFIX " and 40 hexadecimal digits"
+                    : "Invalid API key format: expected e2b_ and hexadecimal digits");
     return;
   }
   wait->then = then;

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys.c - teams and their API keys. */
+/* keys.c - teams, their API keys and access tokens. */
 #include "gate/api/api.h"
 #include "wire/api_key.h"
 
 /* ---- teams ---- */
 
-void team_list(struct req *r)
+static void tell_team(struct req *r, struct str key)
 {
-  struct str key = http_header(http_x_head(r->x), "x-api-key"),
-             bearer = http_header(http_x_head(r->x), "authorization");
-  if (!key.n)
-    key = str_trim(str_skip(bearer, 7));
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
   jw_open(&w, '[');
@@ -20,12 +16,49 @@ void team_list(struct req *r)
   jw_key(&w, "name");
   jw_z(&w, r->team.name);
   jw_key(&w, "apiKey");
-  jw_str(&w, key); /* the caller's own: it holds it already */
+  jw_str(&w, key);
   jw_key(&w, "isDefault");
   jw_bool(&w, true);
   jw_close(&w, '}');
   jw_close(&w, ']');
   api_json(r, 200, buf_str(&b));
+}
+
+static void begin(struct req *r, struct buf *b, enum wire_type type)
+{
+  wire_begin(b, type, 0, 0);
+  wire_putz(b, W_TEAM, r->team.id);
+}
+
+static void team_key_made(const struct warden_reply *reply, void *arg)
+{
+  struct req *r = arg;
+  r->pending_call = 0;
+  if (reply->status)
+    api_warden_error(r, reply);
+  else
+    tell_team(r, str_of(r->state));
+}
+
+/* The answer holds a key that works: the caller's own, or a new one for who came with an access token, as a login of
+ * the command line does. */
+void team_list(struct req *r)
+{
+  struct str shown = auth_presented(r);
+  if (!str_starts(shown, STR(ACCESS_TOKEN_PREFIX))) {
+    tell_team(r, shown);
+    return;
+  }
+  uint8_t hash[SHA256_LEN];
+  char mask[KEY_MASK_SIZE], *text = arena_alloc(r->arena, KEY_TEXT);
+  key_make(text, hash, mask);
+  r->state = text;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  begin(r, &b, WIRE_KEY_CREATE);
+  wire_putz(&b, W_NAME, "made for an access token");
+  wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
+  wire_putz(&b, W_MASK, mask);
+  api_call_warden(r, &b, NULL, team_key_made);
 }
 
 /* ---- keys ---- */
@@ -50,7 +83,8 @@ static void put_mask(struct jw *w, struct str mask)
   jw_close(w, '}');
 }
 
-static void put_key(struct jw *w, struct str p, const char *text)
+/* text: what is shown this once, under `member`; NULL later. */
+static void put_key(struct jw *w, struct str p, const char *member, const char *text)
 {
   char when[CLOCK_TEXT];
   jw_open(w, '{');
@@ -69,7 +103,7 @@ static void put_key(struct jw *w, struct str p, const char *text)
     jw_z(w, when);
   }
   if (text) {
-    jw_key(w, "key");
+    jw_key(w, member);
     jw_z(w, text);
   }
   jw_close(w, '}');
@@ -78,13 +112,7 @@ static void put_key(struct jw *w, struct str p, const char *text)
 static void key_item(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
-  put_key(r->state, reply->packet, NULL);
-}
-
-static void begin(struct req *r, struct buf *b, enum wire_type type)
-{
-  wire_begin(b, type, 0, 0);
-  wire_putz(b, W_TEAM, r->team.id);
+  put_key(r->state, reply->packet, NULL, NULL);
 }
 
 void key_list(struct req *r)
@@ -104,32 +132,52 @@ static bool want_name(struct req *r, struct str *name)
   return false;
 }
 
-static void key_created(const struct warden_reply *reply, void *arg)
+static void tell_created(const struct warden_reply *reply, struct req *r, const char *member)
 {
-  struct req *r = arg;
   if (api_refused(r, reply))
     return;
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
-  put_key(&w, reply->packet, r->state);
+  put_key(&w, reply->packet, member, r->state);
   api_json(r, 201, buf_str(&b));
 }
 
-void key_create(struct req *r)
+static void key_created(const struct warden_reply *reply, void *arg)
+{
+  tell_created(reply, arg, "key");
+}
+
+static void token_created(const struct warden_reply *reply, void *arg)
+{
+  tell_created(reply, arg, "token");
+}
+
+static void create(struct req *r, void (*make)(char text[KEY_TEXT], uint8_t hash[SHA256_LEN], char mask[KEY_MASK_SIZE]),
+                   warden_reply_fn created)
 {
   struct str name;
   uint8_t hash[SHA256_LEN];
   char mask[KEY_MASK_SIZE], *text = arena_alloc(r->arena, KEY_TEXT);
   if (!want_name(r, &name))
     return;
-  key_make(text, hash, mask);
+  make(text, hash, mask);
   r->state = text;
   cleanup_buf struct buf b = BUF_INIT(4096);
   begin(r, &b, WIRE_KEY_CREATE);
   wire_put(&b, W_NAME, name);
   wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
   wire_putz(&b, W_MASK, mask);
-  api_call_warden(r, &b, NULL, key_created);
+  api_call_warden(r, &b, NULL, created);
+}
+
+void key_create(struct req *r)
+{
+  create(r, key_make, key_created);
+}
+
+void access_token_create(struct req *r)
+{
+  create(r, access_token_make, token_created);
 }
 
 static void key_renamed(const struct warden_reply *reply, void *arg)
@@ -163,5 +211,14 @@ void key_delete(struct req *r)
   cleanup_buf struct buf b = BUF_INIT(4096);
   begin(r, &b, WIRE_KEY_DELETE);
   wire_put(&b, W_ID, r->id);
+  api_call_warden(r, &b, NULL, key_deleted);
+}
+
+void access_token_delete(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  begin(r, &b, WIRE_KEY_DELETE);
+  wire_put(&b, W_ID, r->id);
+  wire_put_u64(&b, W_MODE, 1);
   api_call_warden(r, &b, NULL, key_deleted);
 }

@@ -19,8 +19,3 @@ void unsupported_builds(struct req *r)
       r, 501,
       "this way of building templates was given up with Docker; use POST /v3/templates, as clients from 2.3 on do");
 }
-
-void unsupported_access_tokens(struct req *r)
-{
-  api_error(r, 410, "access tokens are not available on this server; use an API key");
-}

@@ -116,12 +116,39 @@ static void put_key(struct buf *b, const struct row_key *k)
   wire_put_u64(b, W_LAST, (uint64_t)k->used_us);
 }
 
+static bool is_access_token(const struct row_key *k)
+{
+  return str_starts(str_of(k->mask), STR(ACCESS_TOKEN_PREFIX));
+}
+
+/* Keys and access tokens are in one table; who asks means one kind of them, root both. */
+static bool meant(const struct request *q, const struct row_key *k)
+{
+  return q->proven == BY_ROOT || is_access_token(k) == (wire_u64(q->packet, W_MODE, 0) == 1);
+}
+
+/* Answers itself when the key is not there or of the other kind. */
+static bool want_meant(struct request *q)
+{
+  const struct row_key *const *list;
+  size_t n = catalog_keys(warden_catalog(q->warden), &list);
+  struct str id = wire_get(q->packet, W_ID);
+  for (size_t i = 0; i < n; i++)
+    if (str_is(id, list[i]->id) && str_is(q->team, list[i]->team) && meant(q, list[i]))
+      return true;
+  struct err err = ERR_NONE;
+  err_set(&err, -ENOENT, "%s '" STR_FMT "' not found", wire_u64(q->packet, W_MODE, 0) ? "access token" : "API key",
+          STR_ARG(str_sub(id, 0, 100)));
+  reply_err(q, &err);
+  return false;
+}
+
 void handle_key_list(struct request *q)
 {
   const struct row_key *const *list;
   size_t n = catalog_keys(warden_catalog(q->warden), &list);
   for (size_t i = 0; i < n; i++) {
-    if (!str_is(q->team, list[i]->team))
+    if (!str_is(q->team, list[i]->team) || !meant(q, list[i]))
       continue;
     reply_begin(q, WIRE_ITEM, 0);
     put_key(q->out, list[i]);
@@ -147,6 +174,8 @@ void handle_key_create(struct request *q)
 void handle_key_rename(struct request *q)
 {
   struct err err = ERR_NONE;
+  if (!want_meant(q))
+    return;
   if (catalog_key_rename(warden_catalog(q->warden), q->team, wire_get(q->packet, W_ID), wire_get(q->packet, W_NAME),
                          &err))
     reply_err(q, &err);
@@ -157,6 +186,8 @@ void handle_key_rename(struct request *q)
 void handle_key_delete(struct request *q)
 {
   struct err err = ERR_NONE;
+  if (!want_meant(q))
+    return;
   if (catalog_key_delete(warden_catalog(q->warden), q->team, wire_get(q->packet, W_ID), &err)) {
     reply_err(q, &err);
     return;
