@@ -41,6 +41,10 @@ static const struct setting settings[] = {
     {"tls_cert", TEXT(tls_cert), "", 0, 511,
      "PEM file with its certificate, the chain behind it [<data>/tls/cert.pem]; read again when it changes"},
     {"tls_key", TEXT(tls_key), "", 0, 511, "PEM file with its private key [<data>/tls/key.pem]"},
+    {"tls_plain", CHOICE(gate.tls_plain, "refuse loopback serve"), "loopback", 0, 2,
+     "who may speak plain http on the https port: clients on this machine (loopback), everybody (serve), nobody "
+     "(refuse); "
+     "keys and tokens then cross the network in the clear"},
     {"data", TEXT(warden.data), "/var/lib/cloche", 0, 511, "directory of everything that must survive"},
     {"templates", TEXT(warden.templates), "/var/cache/cloche", 0, 511,
      "store of ready-made templates to take in at start"},

@@ -31,7 +31,10 @@ static int create(struct line *l, const char *team, bool token, const char *name
 {
   char text[KEY_TEXT], mask[KEY_MASK_SIZE];
   uint8_t hash[SHA256_LEN];
-  (token ? access_token_make : key_make)(text, hash, mask);
+  if (token)
+    access_token_make(text, hash, mask);
+  else
+    key_make(text, hash, mask);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   begin(&b, WIRE_KEY_CREATE, team);
   wire_putz(&b, W_NAME, name);

@@ -7,6 +7,14 @@
 #include <sys/mman.h>
 
 /* "<bytes of the certificate> <bytes of the key>\n", both, and the ticket keys. */
+static void open_tls(struct gate *g)
+{
+  if (g->tls)
+    return;
+  g->tls = tls_server_new();
+  tls_server_plain(g->tls, (enum tls_plain)g->config->tls_plain);
+}
+
 static int take(struct tls *t, struct str all, struct err *err)
 {
   struct str head, rest, certs, keys;
@@ -28,8 +36,7 @@ void gate_take_certificate(struct gate *g, int fd)
     log_error("gate: certificate: %s", strerror(errno));
     return;
   }
-  if (!g->tls)
-    g->tls = tls_server_new();
+  open_tls(g);
   if (take(g->tls, str_make(p, (size_t)size), &err))
     log_error("gate: certificate: %s", err.msg);
   munmap(p, (size_t)size);
@@ -37,7 +44,6 @@ void gate_take_certificate(struct gate *g, int fd)
 
 void gate_take_tls_listener(struct gate *g, int fd)
 {
-  if (!g->tls)
-    g->tls = tls_server_new();
+  open_tls(g);
   http_server_listen_tls(g->server, fd, g->tls);
 }

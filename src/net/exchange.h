@@ -91,6 +91,7 @@ extern const struct conn_ops peer_ops;
 /* server.c */
 typedef int (*admit_fn)(struct http_server *s, int fd, void *arg); /* takes fd in all cases */
 int server_listen(struct http_server *s, int fd, admit_fn admit, void *arg);
+bool peer_is_near(const struct peer *p); /* it connected from this host */
 int server_admit(struct http_server *s, int fd, bool plain,
                  struct peer **out); /* plain: a refusal may be answered in HTTP */
 void server_idle_add(struct http_server *s, struct peer *p);

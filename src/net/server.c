@@ -135,7 +135,7 @@ static void note_address(struct peer *p, int fd)
     memcpy(&p->address, &a, sizeof(p->address));
 }
 
-static bool is_near(const struct peer *p)
+bool peer_is_near(const struct peer *p)
 {
   const struct sockaddr_in6 *six = &p->address.in6;
   if (p->address.any.sa_family == AF_INET)
@@ -149,7 +149,7 @@ static bool is_near(const struct peer *p)
  * timers, half of the processor time of a large body. The plainest one is always there and allowed to everybody. */
 static void unpace(const struct peer *p, int fd)
 {
-  if (is_near(p))
+  if (peer_is_near(p))
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 

@@ -31,6 +31,7 @@
 
 struct tls {
   SSL_CTX *ctx; /* NULL: no certificate yet */
+  enum tls_plain plain;
 };
 
 /* What a connection holds in io_data. */
@@ -39,6 +40,7 @@ struct shell {
   void (*ready)(struct conn *c); /* the handshake is over; NULL once called */
   bool more;                     /* a read stopped with an event left to report */
   bool dry;                      /* the socket had no more bytes */
+  bool maybe_plain;              /* nothing was read yet, and the peer may speak without TLS */
 };
 
 static BIO_METHOD *bio_method;
@@ -168,9 +170,36 @@ static ssize_t hello(struct conn *c, bool writing)
   return writing ? -EPIPE : 0;
 }
 
+/* The peer has sent the first letter of a method where a handshake begins: it goes on without TLS. */
+static void become_plain(struct conn *c)
+{
+  struct peer *peer = container_of(c, struct peer, conn);
+  struct shell *t = shell_of(c);
+  SSL_free(t->ssl);
+  free(t);
+  c->io_data = NULL;
+  c->io = &conn_io_plain;
+  peer->secure = false;
+  conn_deadline(c, peer->server->limits.idle_ms);
+}
+
+static bool is_plain(struct conn *c)
+{
+  struct shell *t = shell_of(c);
+  char first = 0;
+  if (!t->maybe_plain || recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+    return false;
+  t->maybe_plain = false;
+  return first >= 'A' && first <= 'Z';
+}
+
 static ssize_t tls_read(struct conn *c, void *p, size_t n)
 {
   size_t got = 0, k = 0;
+  if (is_plain(c)) {
+    become_plain(c);
+    return c->io->read(c, p, n);
+  }
   ssize_t r = hello(c, false);
   if (r <= 0)
     return r;
@@ -393,6 +422,11 @@ struct tls *tls_server_new(void)
   return xcalloc(1, sizeof(struct tls));
 }
 
+void tls_server_plain(struct tls *t, enum tls_plain who)
+{
+  t->plain = who;
+}
+
 struct tls *tls_client_new(void)
 {
   struct tls *t = tls_server_new();
@@ -435,6 +469,7 @@ int http_server_adopt_tls(struct http_server *s, int fd, struct tls *t)
     return r;
   }
   p->secure = true;
+  shell_of(&p->conn)->maybe_plain = t->plain == TLS_PLAIN_SERVE || (t->plain == TLS_PLAIN_LOOPBACK && peer_is_near(p));
   SSL_set_accept_state(shell_of(&p->conn)->ssl);
   conn_deadline(&p->conn, s->limits.head_ms); /* for the handshake */
   return 0;

@@ -16,6 +16,11 @@ struct tls *tls_server_new(void);
 /* PEM, the leaf first. New connections use it from now on, open ones go on as they are; a failure changes nothing.
  * tickets: TLS_TICKET_KEYS random bytes, or empty for keys of this process alone. */
 int tls_server_load(struct tls *t, struct str cert, struct str key, struct str tickets, struct err *err);
+/* Who may speak plain HTTP/1.1 on the same port: nobody, whose first bytes are then a failed handshake; whoever
+ * connects from this host; or anybody. A connection is plain when its first byte is a letter that a method begins with,
+ * which no handshake does; http_x_secure says false of it. */
+enum tls_plain { TLS_PLAIN_REFUSE, TLS_PLAIN_LOOPBACK, TLS_PLAIN_SERVE };
+void tls_server_plain(struct tls *t, enum tls_plain who);
 /* Looks at nothing: for services inside a box, whose certificates nobody vouches for. */
 struct tls *tls_client_new(void);
 void tls_free(struct tls *t); /* after whatever listens with it; open connections keep what they need */

@@ -255,6 +255,37 @@ static void tickets_resume_on_a_sibling_with_the_same_keys(void **state)
   lab_close_tls();
 }
 
+static void plain_http_is_served_to_whom_it_is_meant_for(void **state)
+{
+  static const struct {
+    enum tls_plain who;
+    bool served;
+  } cases[] = {{TLS_PLAIN_REFUSE, false}, {TLS_PLAIN_LOOPBACK, true}, {TLS_PLAIN_SERVE, true}};
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    cleanup_buf struct buf got = BUF_INIT(1 << 20);
+    lab_open_tls(NULL);
+    tls_server_plain(lab_tls, cases[i].who);
+    int fd = lab_dial();
+    lab_say(fd, STR("G")); /* a single byte is enough to tell */
+    lab_run_ms(20);
+    if (cases[i].served) {
+      lab_say(fd, STR("ET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
+      assert_true(lab_hear_until(fd, &got, "/hello") > 0);
+      assert_true(lab_has(&got, "HTTP/1.1 200 OK"));
+    } else {
+      lab_say(fd, STR("ET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
+      assert_true(lab_hear_until(fd, &got, NULL) <= 0);
+    }
+    assert_int_equal(lab.requests, cases[i].served);
+    close(fd);
+    struct client c = client_open(HTTP1); /* and TLS as ever */
+    client_say(&c, STR("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_int_equal(client_hear_until(&c, &got, "/hello"), HEARD_BYTES);
+    client_close(&c);
+    lab_close_tls();
+  }
+}
+
 static void a_handshake_that_stops_is_given_up(void **state)
 {
   cleanup_buf struct buf got = BUF_INIT(1 << 20);
@@ -371,6 +402,7 @@ int main(void)
       cmocka_unit_test(a_new_certificate_is_used_without_dropping_connections),
       cmocka_unit_test(a_bad_certificate_or_key_changes_nothing),
       cmocka_unit_test(tickets_resume_on_a_sibling_with_the_same_keys),
+      cmocka_unit_test(plain_http_is_served_to_whom_it_is_meant_for),
       cmocka_unit_test(a_handshake_that_stops_is_given_up),
       cmocka_unit_test(a_tunnel_closes_half_by_half),
       cmocka_unit_test(a_call_over_tls_asks_twice_and_trusts_anybody),

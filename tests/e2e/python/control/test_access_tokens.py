@@ -21,6 +21,14 @@ def bearer(wire: Wire, token: str, method: str, path: str, body: object = None) 
     return wire.call(method, path, body, {"Authorization": f"Bearer {token}"}, with_key=False)
 
 
+def cloche(*words: str) -> str:
+    done = subprocess.run(
+        [os.environ["CLOCHE_BIN"], *words], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 @pytest.fixture
 def made(wire: Wire, unique: str) -> dict:
     got = wire.call("POST", "/access-tokens", {"name": f"token {unique}"})
@@ -90,6 +98,14 @@ def test_a_deleted_token_is_worth_nothing_at_once(wire: Wire, made: dict) -> Non
     assert wire.call("DELETE", f"/access-tokens/{made['id']}").status == 404
 
 
+def test_a_token_is_its_teams(wire: Wire, made: dict, unique: str) -> None:
+    team = cloche("team", "create", f"Other {unique}")
+    stranger = Wire(wire.url, cloche("key", "create", "for a test", "--team", team))
+    assert stranger.call("DELETE", f"/access-tokens/{made['id']}").status == 404
+    headers = {"Authorization": f"Bearer {made['token']}", "X-Team-ID": team}
+    assert wire.call("GET", "/templates", headers=headers, with_key=False).status == 403
+
+
 def test_bodies_and_strangers_are_refused(wire: Wire) -> None:
     for body in ({}, {"name": ""}, {"name": 7}):
         assert wire.call("POST", "/access-tokens", body).status == 400
@@ -107,17 +123,10 @@ def test_only_a_hash_is_stored(made: dict) -> None:
 
 
 def test_the_command_line_makes_one(wire: Wire) -> None:
-    def cloche(*words: str) -> str:
-        done = subprocess.run(
-            [os.environ["CLOCHE_BIN"], "key", *words], capture_output=True, text=True, timeout=20, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    token = cloche("create", "--token", "from the machine")
+    token = cloche("key", "create", "--token", "from the machine")
     assert TOKEN.fullmatch(token)
     assert bearer(wire, token, "GET", "/templates").status == 200
-    (line,) = [line for line in cloche("list").splitlines() if line.endswith("from the machine")]
+    (line,) = [line for line in cloche("key", "list").splitlines() if line.endswith("from the machine")]
     assert "sk_e2b_" in line
-    cloche("delete", line.split()[0])
+    cloche("key", "delete", line.split()[0])
     assert bearer(wire, token, "GET", "/templates").status == 401
