@@ -45,6 +45,8 @@ struct child_failure {
 
 /* Of the user namespace the caller is in, by /proc/sys: what a box may watch. The file that refuses, or NULL. */
 const char *child_limit_watching(void);
+/* Of the network namespace the caller is in: every group of the box may ping. The file that refuses, or NULL. */
+const char *child_allow_ping(void);
 uint64_t child_capabilities(void); /* what root of a box keeps, as a mask */
 /* The box's first process before all others in it when both want a processor; what it starts is ordinary again. From
  * outside, because only the host's root may. Off for a checkpoint, whose restore runs without that right. */

@@ -200,12 +200,36 @@ static void name_mounts(struct restore *s)
   }
 }
 
+/* In namespaces of the box, which criu has made anew. Only a member can set what holds there. */
+static int set_inside(pid_t init, int netns, const char *(*set)(void), struct err *err)
+{
+  int status = 0;
+  cleanup_fd int userns = jail_open_ns(init, "user", err);
+  if (userns < 0)
+    return userns;
+  pid_t pid = vfork(); /* our page tables are not worth a copy */
+  if (pid == 0)
+    _exit(setns(userns, CLONE_NEWUSER) || (netns >= 0 && setns(netns, CLONE_NEWNET)) ? 2 : set() ? 1 : 0);
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+    return err_set(err, -EPERM, "the limits of a restored box's namespaces can't be set");
+  return 0;
+}
+
+/* A new user namespace allows anything, and criu does not know what the old one did. */
+static int limit_watching(pid_t init, struct err *err)
+{
+  return set_inside(init, -1, child_limit_watching, err);
+}
+
 /* The network comes before the processes: a listening socket on the box's address needs the address. */
 static int make_network(pid_t init, void *arg, struct err *err)
 {
   struct restore *s = arg;
   cleanup_fd int netns = jail_open_ns(init, "net", err);
   int r = netns < 0 ? netns : jail_net_loopback(netns, err);
+  r = r ? r : set_inside(init, netns, child_allow_ping, err); /* such a socket may be among those that are restored */
   if (!r && s->spec->net)
     r = jail_net_attach(s->spec->net, netns, err);
   return r ? r : ext_conns_keep_addresses(netns, &s->manifest, s->spec->net ? jail_net_address(s->spec->net) : 0, err);
@@ -266,23 +290,6 @@ static void end_freeze(void *arg)
 {
   const struct jail_spec *spec = ((struct restore *)arg)->spec;
   jail_freeze(spec->instance, spec->id, false, NULL);
-}
-
-/* A new user namespace allows anything, and criu does not know what the old one did. Only a member can set it. */
-static int limit_watching(pid_t init, struct err *err)
-{
-  int status = 0;
-  cleanup_fd int userns = jail_open_ns(init, "user", err);
-  if (userns < 0)
-    return userns;
-  pid_t pid = vfork(); /* our page tables are not worth a copy */
-  if (pid == 0)
-    _exit(setns(userns, CLONE_NEWUSER) ? 2 : child_limit_watching() ? 1 : 0);
-  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    ;
-  if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
-    return err_set(err, -EPERM, "the limits of a restored box's user namespace can't be set");
-  return 0;
 }
 
 static int fill(struct restore *s, struct jail *out, struct err *err)

@@ -46,6 +46,10 @@ async def test_the_loopback_device_of_a_box_is_up(box: Either, unique: str) -> N
     await server.kill()
 
 
+async def test_the_user_of_a_box_may_ping(box: Either) -> None:
+    assert (await box.commands.run("ping -c 1 -W 5 127.0.0.1 && id -un")).stdout.endswith("\nuser\n")
+
+
 async def test_metrics_have_plausible_values(box: Either) -> None:
     async def sampled() -> list[e2b.SandboxMetrics]:
         return await box.get_metrics()

@@ -148,6 +148,12 @@ def test_a_program_with_these_files_open_survives_a_pause(box: RawBox) -> None:
     told(box, ": > /tmp/top; until grep -q 'MiB Mem' /tmp/top; do sleep 0.05; done; pgrep -x top")
 
 
+def test_a_ping_of_the_user_goes_on_after_a_pause(box: RawBox) -> None:
+    told(box, "(ping -i 0.2 127.0.0.1 > /tmp/ping 2>&1 &) ; until grep -q icmp_seq /tmp/ping; do sleep 0.05; done")
+    pause_and_resume(box)
+    told(box, ": > /tmp/ping; until grep -q icmp_seq /tmp/ping; do sleep 0.05; done; pgrep -x ping")
+
+
 def test_java_throws_when_its_memory_is_out(box: RawBox) -> None:
     source = (
         "import java.util.*; public class Eat { public static void main(String[] a) { List<byte[]> l = new "

@@ -74,6 +74,13 @@ def test_a_box_reaches_the_world_by_address_and_by_name(server: Abroad) -> None:
         assert run(box, f"python3 -c '{ECHO}' {FAR}") == (0, "hello\n")
 
 
+def test_ping_follows_the_lists(server: Abroad) -> None:
+    with server.box(network={"deny_out": [ONE]}) as box:
+        assert run(box, f"ping -c 1 -W 5 {FAR} > /dev/null; id -un") == (0, "user\n")
+        assert run(box, f"ping -c 1 -W 5 {FAR} > /dev/null")[0] == 0
+        assert run(box, f"ping -c 1 -W 2 {ONE} > /dev/null")[0] != 0
+
+
 def test_a_box_without_internet_has_only_a_loopback(server: Abroad) -> None:
     with server.box(allow_internet_access=False) as box:
         assert devices(box) == {"lo"}
