@@ -50,7 +50,8 @@ static const struct setting settings[] = {
      "store of ready-made templates to take in at start"},
     {"runtime", TEXT(warden.runtime), "", 0, 511,
      "directory with the agent and the kernels (default: beside the program)"},
-    {"domain", TEXT(warden.domain), "", 0, 255, "domain told to clients for reaching boxes by host name; empty = none"},
+    {"domain", TEXT(warden.domain), "", 0, 255,
+     "domain told to clients for reaching boxes by host name; empty = localhost to those who ask there, else none"},
     {"log_level", WORD(log_level, "debug info warn error"), "info", 0, 15, "debug, info, warn or error"},
     {"admin_token", TEXT(warden.admin_token), "", 0, 127,
      "opens /nodes and /admin (header X-Admin-Token); empty = closed; better in the file or environment than on the "

@@ -549,6 +549,39 @@ static void build_logs_of_one_team_are_read_a_few_at_once(void **state)
   settle();
 }
 
+static void a_domain_is_told_where_it_leads_back(void **state)
+{
+  static const struct {
+    const char *configured, *host, *domain;
+  } table[] = {
+      {"", "127.0.0.1:3000", "localhost:3000"},
+      {"", "localhost:8080", "localhost:8080"},
+      {"", "LocalHost", "localhost"},
+      {"", "[::1]:3000", "localhost:3000"},
+      {"", "[::1]", "localhost"},
+      {"", "api.localhost:44017", "localhost:44017"},
+      {"box.test", "127.0.0.1:3000", "box.test"},
+      {"box.test:8443", "api.box.test:8443", "box.test:8443"},
+      {"", "192.168.1.5:3000", ""},
+      {"", "server.lan:3000", ""},
+      {"", "notlocalhost:3000", ""},
+      {"", ".localhost:3000", ""},
+      {"", "localhost:0", ""},
+      {"", "localhost:65536", ""},
+      {"", "localhost:30x", ""},
+      {"", "localhost:", "localhost"},
+      {"", "[::1]x", ""},
+      {"", "", ""},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    struct arena a = ARENA_INIT(4096);
+    struct str got = box_domain(str_of(table[i].configured), str_of(table[i].host), &a);
+    if (!str_is(got, table[i].domain))
+      fail_msg("%s: " STR_FMT, table[i].host, STR_ARG(got));
+    arena_free(&a);
+  }
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -558,6 +591,7 @@ int main(void)
       cmocka_unit_test(other_paths_and_methods_name_none),
       cmocka_unit_test(the_api_owns_the_paths_that_take_a_key),
       cmocka_unit_test(an_error_says_whether_a_repeat_helps),
+      cmocka_unit_test(a_domain_is_told_where_it_leads_back),
       WHOLE(each_route_names_its_own_failure),
       WHOLE(a_failed_create_says_for_programs_whether_it_may_succeed),
       WHOLE(a_limit_is_final_and_a_rate_says_when),

@@ -242,7 +242,10 @@ struct box_view {
   uint64_t run;
 };
 void box_view(struct str packet, struct box_view *v);
-void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v); /* create, connect */
-void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct gate *g);
+/* What leads a client back here as {port}-{id}.DOMAIN: the configured one, or localhost with the port that the client
+ * has asked by, where `host` (of its request) says that it did; empty: nothing that we know of. */
+struct str box_domain(struct str configured, struct str host, struct arena *a);
+void box_put_sandbox(struct req *r, struct jw *w, const struct box_view *v); /* create, connect */
+void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct req *r);
 
 #endif

@@ -30,11 +30,42 @@ static void put_token(struct jw *w, const char *name, struct str token)
   jw_str(w, token);
 }
 
-static void put_domain(struct gate *g, struct jw *w)
+/* "[:port]" behind the name of a loopback address, which every name below localhost is, too. */
+static bool is_local(struct str host, struct str *port)
 {
+  struct str name = host;
+  if (!str_starts(host, STR("[::1]")))
+    str_cut(host, ':', &name, port);
+  else
+    name = STR("localhost"), *port = str_skip(host, strlen("[::1]"));
+  if (port->n && port->p[0] == ':')
+    *port = str_skip(*port, 1);
+  struct str below = STR(".localhost");
+  return str_ieq(name, STR("localhost")) || str_is(name, "127.0.0.1") ||
+         (name.n > below.n && str_ieq(str_skip(name, name.n - below.n), below));
+}
+
+/* The port is the one the client sees, which need not be ours. A host that is an address or a name of a network has no
+ * names below it that we know of. */
+struct str box_domain(struct str configured, struct str host, struct arena *a)
+{
+  struct str port = STR_NONE;
+  uint64_t number = 0;
+  if (configured.n || !is_local(host, &port))
+    return configured;
+  if (!port.n)
+    return STR("localhost");
+  if (str_u64(port, &number) || !number || number > UINT16_MAX)
+    return STR_NONE;
+  return str_of(arena_fmt(a, "localhost:%u", (unsigned)number));
+}
+
+static void put_domain(struct req *r, struct jw *w)
+{
+  struct str domain = box_domain(str_of(r->gate->domain), http_header(http_x_head(r->x), "host"), r->arena);
   jw_key(w, "domain");
-  if (g->domain[0])
-    jw_z(w, g->domain);
+  if (domain.n)
+    jw_str(w, domain);
   else
     jw_null(w);
 }
@@ -53,7 +84,7 @@ static void put_identity(struct jw *w, const struct box_view *v)
   jw_z(w, ENVD_VERSION);
 }
 
-void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v)
+void box_put_sandbox(struct req *r, struct jw *w, const struct box_view *v)
 {
   jw_open(w, '{');
   put_identity(w, v);
@@ -65,7 +96,7 @@ void box_put_sandbox(struct gate *g, struct jw *w, const struct box_view *v)
     jw_key(w, "trafficAccessToken");
     jw_null(w);
   }
-  put_domain(g, w);
+  put_domain(r, w);
   jw_close(w, '}');
 }
 
@@ -104,11 +135,11 @@ static void put_agent_silent(struct jw *w, const struct box_view *v)
   jw_bool(w, true);
 }
 
-static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct gate *g)
+static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct req *r)
 {
   if (v->token.n)
     put_token(w, "envdAccessToken", v->token);
-  put_domain(g, w);
+  put_domain(r, w);
   copy_member(w, config, "allowInternetAccess");
   copy_member(w, config, "network");
   jw_key(w, "lifecycle");
@@ -121,7 +152,7 @@ static void put_detail(struct jw *w, const struct box_view *v, const struct json
   put_pause_mode(w, v);
 }
 
-void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct gate *g)
+void box_put_listed(struct jw *w, const struct box_view *v, const struct json *config, bool detail, struct req *r)
 {
   jw_open(w, '{');
   put_identity(w, v);
@@ -141,6 +172,6 @@ void box_put_listed(struct jw *w, const struct box_view *v, const struct json *c
   jw_close(w, ']');
   put_agent_silent(w, v);
   if (detail)
-    put_detail(w, v, config, g);
+    put_detail(w, v, config, r);
   jw_close(w, '}');
 }

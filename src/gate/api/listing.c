@@ -188,7 +188,7 @@ static void list_done(const struct warden_reply *reply, void *arg)
         next_token(l, last, &token);
       continue;
     }
-    box_put_listed(&w, &row->v, row->config, false, r->gate);
+    box_put_listed(&w, &row->v, row->config, false, r);
     last = row;
     shown++;
   }

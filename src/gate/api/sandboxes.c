@@ -76,7 +76,7 @@ static void got(const struct warden_reply *reply, void *arg)
   box_view(reply->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX * 2);
   struct jw w = JW(&b);
-  box_put_listed(&w, &v, json_read(r->arena, v.config, 0, NULL), true, r->gate);
+  box_put_listed(&w, &v, json_read(r->arena, v.config, 0, NULL), true, r);
   struct http_header h = tier(reply->packet);
   api_json_with(r, 200, buf_str(&b), &h, v.state == BOX_PAUSED ? 1 : 0);
 }
@@ -191,7 +191,7 @@ static void answer_sandbox(struct req *r, const struct warden_reply *reply, int 
   box_view(reply->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
-  box_put_sandbox(r->gate, &w, &v);
+  box_put_sandbox(r, &w, &v);
   api_json(r, status, buf_str(&b));
 }
 

@@ -172,7 +172,7 @@ static void fork_item(const struct warden_reply *reply, void *arg)
   if (!reply->status) {
     box_view(reply->packet, &v);
     jw_key(w, "sandbox");
-    box_put_sandbox(r->gate, w, &v);
+    box_put_sandbox(r, w, &v);
     put_files_only(w, reply->packet);
   } else {
     jw_key(w, "error");
