@@ -24,7 +24,12 @@ from support.wire import Answer, RawBox, Wire
 ROUTES = Path(__file__).resolve().parents[4] / "src" / "gate" / "api" / "api_routes.c"
 HIDDEN = {401, 403, 404}
 ADMINISTRATION = {401, 403}
-OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", "volumes", "secrets", "access-tokens"}
+OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", "volumes", "secrets"}
+
+HOOK = {
+    "name": "the victim's", "url": "https://hooks.example.com/secret", "enabled": False,
+    "events": ["sandbox.lifecycle.created"], "signatureSecret": "SECRET-OF-THE-VICTIM-32-CHARACTERS",
+}  # fmt: skip
 
 BODIES: dict[str, Any] = {
     "timeout": {"timeout": 30},
@@ -59,10 +64,14 @@ class Belongings:
     order: Order
     upload: str
     key: str
+    token: dict[str, Any]
+    hook: str
+    team: str
     wire: Wire
 
     def ids(self) -> set[str]:
-        return {self.box.id, self.asleep.id, self.snapshot, self.order.template, self.order.build, self.key}
+        return {self.box.id, self.asleep.id, self.snapshot, self.order.template, self.order.build, self.key,
+                self.token["id"], self.hook, self.team}  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """What another could have changed."""
@@ -73,6 +82,7 @@ class Belongings:
             "template": f"/templates/{self.order.template}",
             "tags": f"/templates/{self.order.template}/tags",
             "keys": "/api-keys",
+            "hooks": "/events/webhooks",
             "build": f"/templates/{self.order.template}/builds/{self.order.build}/status",
         }
         found: dict[str, Any] = {}
@@ -98,10 +108,20 @@ def belongings(tenants: Tenants) -> Iterator[Belongings]:
     order.start(run("echo built")).ready()
     key = wire.call("POST", "/api-keys", {"name": "second"})
     assert key.status == 201, key.body
-    made = Belongings(box, asleep, shot.json()["snapshotID"].split(":")[0], order, upload, key.json()["id"], wire)
+    token = wire.call("POST", "/access-tokens", {"name": "third"})
+    assert token.status == 201, token.body
+    hook = wire.call("POST", "/events/webhooks", HOOK)
+    assert hook.status == 201, hook.body
+    team = wire.call("GET", "/teams").json()[0]["teamID"]
+    made = Belongings(
+        box, asleep, shot.json()["snapshotID"].split(":")[0], order, upload,
+        key.json()["id"], token.json(), hook.json()["id"], team, wire,
+    )  # fmt: skip
     before = made.state()
     yield made
     assert made.state() == before
+    bearer = {"Authorization": f"Bearer {made.token['token']}"}
+    assert wire.call("GET", "/templates", headers=bearer, with_key=False).status == 200
     assert box.run("cat /root/secret", user="root")[1] == "SECRET-OF-THE-VICTIM\n"
     assert wire.call("POST", f"/sandboxes/{asleep.id}/connect", {"timeout": 60}).status in (200, 201)
     for one in (box, asleep):
@@ -119,9 +139,14 @@ def fill(path: str, has: Belongings) -> list[str]:
         "templates/": [has.order.template, has.snapshot],
         "v2/templates/": [has.order.template, has.snapshot],
         "api-keys/": [has.key],
+        "access-tokens/": [has.token["id"]],
+        "teams/": [has.team],
+        "events/sandboxes/": [has.box.id, has.asleep.id],
+        "events/webhooks/": [has.hook],
     }[kind]
     second = has.order.build if "builds/{second}" in path else has.upload
-    query = "?tag=default" if path.endswith("/tags/exists") else ""
+    queries = {"/tags/exists": "?tag=default", "/metrics/max": "?metric=concurrent_sandboxes"}
+    query = next((text for end, text in queries.items() if path.endswith(end)), "")
     return [path.replace("{id}", name).replace("{second}", second) + query for name in one]
 
 
