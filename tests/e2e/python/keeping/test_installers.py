@@ -25,6 +25,11 @@ for top in ("/usr/local", "/home/user/.local", "/root/.local"):
             if name not in ("uv_cache.json", "REQUESTED") and "/uv/" not in path:
                 print("=", path, "" if told else hashlib.sha256(open(path, "rb").read()).hexdigest()[:12])
 """
+# The template's own libraries, a gigabyte, would be copied and listed with every case. uv stays.
+EMPTY = (
+    "rm -rf /usr/local/lib/node_modules/yarn; cd /usr/local/lib/python3.13/dist-packages && "
+    "find . -mindepth 1 -maxdepth 1 ! -name 'uv*' -exec rm -rf {} +"
+)
 # Installs, tells what is there, and puts everything back. A function, because `pip` is one, too.
 CASE = """
 one() {
@@ -72,6 +77,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> str:
     e2b.Template.build(
         e2b.Template(file_context_path=folder)
         .from_template("code-interpreter-v1")
+        .run_cmd(EMPTY, user="root")
         .copy(["stock.py", "case.sh"], "/opt/", user="root")
         .copy("wheels", "/opt/wheels", user="root")
         .copy("pip.conf", "/etc/xdg/pip/pip.conf", user="root"),
