@@ -152,7 +152,10 @@ static bool take_answer(struct str *in, bool bodyless, int *status, struct buf *
   struct h1scan scan = {0};
   struct h1_body b;
   const char *why;
-  ptrdiff_t n = in->n ? h1_scan(&scan, H1_RESPONSE, *in, &http_limits_default, &why) : 0;
+  struct http_limits room = http_limits_default; /* the server adds lines of its own to those of the box */
+  room.headers_max += 16;
+  room.head_max += 4096;
+  ptrdiff_t n = in->n ? h1_scan(&scan, H1_RESPONSE, *in, &room, &why) : 0;
   MUST(n >= 0);
   if (n == 0)
     return false;
