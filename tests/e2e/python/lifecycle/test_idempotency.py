@@ -171,8 +171,9 @@ def test_answers_survive_each_kind_of_restart(own: Server, named: str) -> None:
     for gate in gates_of(own):
         os.kill(gate, signal.SIGKILL)
     assert eventually(lambda: ask(own.wire, named).body == first.body)
+    address = own.url.removeprefix("http://")  # the same port: the answer's domain names the one that is asked
     own.signal(signal.SIGTERM)
-    own.start(*own.flags)
+    own.start(*own.flags, "--listen", address)
     assert ask(own.wire, named).body == first.body
     assert refused(ask(own.wire, named, PLAIN | {"timeout": 9}), 409, "idempotency_request_mismatch")
     assert living(own.wire) == {first.json()["sandboxID"]}
