@@ -155,7 +155,7 @@ def test_what_is_exported_comes_back_the_same(
         assert read(again, "/etc/group").startswith("root:")
     finally:
         ask("delete", again)
-    assert "there already" in ask("export", name, str(out), status=1)
+    assert "already exists" in ask("export", name, str(out), status=1)
 
 
 def test_a_docker_archive_is_imported_and_nonsense_is_not(tmp_path: Path, name: str) -> None:
