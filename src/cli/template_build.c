@@ -4,11 +4,11 @@
  * The same requests that gates send for the SDKs. Root may read the log where the builder writes it, so that is what is
  * shown. */
 #include "cli/build_context.h"
-#include "cli/dockerfile.h"
 #include "cli/shell.h"
 #include "cli/template.h"
 #include "cli/layer_tree.h"
 #include "wire/buildlog.h"
+#include "wire/dockerfile.h"
 #include "wire/recipe.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dockerfile.c - see dockerfile.h. */
-#include "cli/dockerfile.h"
+#include "wire/dockerfile.h"
 
 #include <stdio.h>
 

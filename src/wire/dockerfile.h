@@ -5,8 +5,8 @@
  *
  * Beyond them: several stages, ARG before FROM, and RUN with documents (<<). A stage has the name "stage-NAME" or,
  * without one, "stage-NUMBER"; one that begins with another goes on where that ended. */
-#ifndef CLOCHE_DOCKERFILE_H
-#define CLOCHE_DOCKERFILE_H
+#ifndef CLOCHE_WIRE_DOCKERFILE_H
+#define CLOCHE_WIRE_DOCKERFILE_H
 
 #include "base/base.h"
 
