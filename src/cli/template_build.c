@@ -20,8 +20,6 @@
 #define MEMORY_MB 1024
 #define KEPT_S    3600 /* life of the box of a failed build */
 
-#define FILE_MAX  ((size_t)1 << 20)
-
 /* Files of a COPY step that the server may have to be given. */
 struct parcel {
   char hash[65];
@@ -158,7 +156,8 @@ static int put_copied(struct build_plan *o, struct str word, struct err *err)
   ptrdiff_t at = str_rfind(word, ':');
   if (at <= 0 || (size_t)at + 1 == word.n)
     return err_set(err, -EINVAL, "--copy needs SOURCE:DESTINATION, not '" STR_FMT "'", STR_ARG(word));
-  struct dockerfile_copy c = {str_sub(word, 0, (size_t)at), str_skip(word, (size_t)at + 1), STR(""), STR(""), STR("")};
+  struct dockerfile_copy c = {
+      str_sub(word, 0, (size_t)at), str_skip(word, (size_t)at + 1), STR(""), STR(""), STR(""), 0};
   return put_copy(o, &c, err);
 }
 
@@ -184,7 +183,7 @@ static int file_from(void *arg, struct str base, bool stage, struct err *err)
   return put_base(o, stage ? RECIPE_TEMPLATE : RECIPE_IMAGE, stage ? str_of(ref) : base, err);
 }
 
-static int file_stage(void *arg, struct str name, struct err *err)
+static int file_stage(void *arg, struct str name, size_t line, struct err *err)
 {
   struct build_plan *o = arg;
   int r = build_now(o, name, err);
@@ -229,7 +228,12 @@ static int seen_copy(void *arg, const struct dockerfile_copy *copy, struct err *
   return 0;
 }
 
-static int seen(void *arg, struct str text, struct err *err)
+static int seen_start(void *arg, struct str command, struct err *err)
+{
+  return 0;
+}
+
+static int seen_stage(void *arg, struct str name, size_t line, struct err *err)
 {
   return 0;
 }
@@ -237,9 +241,9 @@ static int seen(void *arg, struct str text, struct err *err)
 /* Read once for what is wrong with it, before stages are built while it is read again. */
 static int put_file(struct build_plan *o, const char *path, struct err *err)
 {
-  static const struct dockerfile_ops look = {seen_from, seen_step, seen_copy, seen, seen},
+  static const struct dockerfile_ops look = {seen_from, seen_step, seen_copy, seen_start, seen_stage},
                                      ops = {file_from, file_step, put_copy, file_start, file_stage};
-  cleanup_buf struct buf text = BUF_INIT(FILE_MAX);
+  cleanup_buf struct buf text = BUF_INIT(DOCKERFILE_MAX);
   int r = file_read(path, &text);
   if (r)
     return err_set(err, r, "%s: %s", path, strerrordesc_np(-r));

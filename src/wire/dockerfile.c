@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #define LANG_MAX 256
-#define TEXT_MAX ((size_t)1 << 20)
+#define TEXT_MAX (2 * DOCKERFILE_MAX)
+#define ARGS_MAX 256               /* arguments before the first FROM */
+#define EXPANDED ((size_t)1 << 16) /* bytes of a value with arguments put in */
 
 struct stage {
   struct str name, start; /* in the arena; start "": none */
@@ -54,7 +56,9 @@ static int split(struct reader *r, struct str text, struct str words[LANG_MAX], 
     }
     if (quote || *n == LANG_MAX)
       return wrong(r, err, quote ? "a quote is not closed" : "too many words");
-    words[(*n)++] = arena_str(&r->arena, buf_str(&word));
+    words[*n] = arena_str(&r->arena, buf_str(&word));
+    if (!words[(*n)++].p)
+      return wrong(r, err, "the Dockerfile is too large");
   }
   return 0;
 }
@@ -87,13 +91,15 @@ static bool name_byte(char c)
 }
 
 /* $NAME, ${NAME} and ${NAME:-OTHERWISE} of arguments, which are all that is known before a stage begins. */
-static struct str expanded(struct reader *r, struct str text)
+static int expand(struct reader *r, struct str text, struct str *out, struct err *err)
 {
-  cleanup_buf struct buf b = BUF_INIT(TEXT_MAX);
+  cleanup_buf struct buf b = BUF_INIT(EXPANDED);
+  bool closes = str_find(text, '}') >= 0; /* looked for once, where there is none */
   while (text.n) {
     struct str name, otherwise = STR("");
-    bool braced = text.n > 1 && text.p[1] == '{';
-    ptrdiff_t end = braced ? str_find(text, '}') : 0;
+    bool braced = text.n > 1 && text.p[0] == '$' && text.p[1] == '{';
+    ptrdiff_t end = !braced ? 0 : closes ? str_find(text, '}') : -1;
+    closes &= end >= 0;
     if (text.p[0] != '$' || end < 0 || text.n < 2 || (!braced && !name_byte(text.p[1]))) {
       buf_addc(&b, text.p[0]);
       text = str_skip(text, 1);
@@ -117,7 +123,10 @@ static struct str expanded(struct reader *r, struct str text)
     struct str value = argument(r, name);
     buf_adds(&b, value.n ? value : otherwise);
   }
-  return arena_str(&r->arena, buf_str(&b));
+  if (buf_failed(&b))
+    return wrong(r, err, "a value with its arguments put in is too long");
+  *out = arena_str(&r->arena, buf_str(&b));
+  return out->p ? 0 : wrong(r, err, "the Dockerfile is too large");
 }
 
 static int take_argument(struct reader *r, struct str value, struct err *err)
@@ -129,8 +138,10 @@ static int take_argument(struct reader *r, struct str value, struct err *err)
   for (size_t i = 0; !e && i < n; i++) {
     if (!str_cut(words[i], '=', &a.name, &a.value))
       a.value = STR("");
-    a.value = expanded(r, a.value);
-    vec_push(&r->arguments, a);
+    if (r->arguments.n == ARGS_MAX)
+      return wrong(r, err, "too many arguments before the first FROM");
+    if (!(e = expand(r, a.value, &a.value, err)))
+      vec_push(&r->arguments, a);
   }
   return e;
 }
@@ -149,8 +160,8 @@ static struct str stage_name(struct reader *r, const struct str *words, size_t n
 {
   if (n < 3 || !str_ieq(words[1], STR("AS")))
     return str_of(arena_fmt(&r->arena, "stage-%zu", r->stages.n));
-  char *name = (char *)arena_fmt(&r->arena, "stage-" STR_FMT, STR_ARG(words[2]));
-  for (char *c = name; *c; c++)
+  char *name = arena_fmt(&r->arena, "stage-" STR_FMT, STR_ARG(words[2]));
+  for (char *c = name; c && *c; c++)
     *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
   return str_of(name);
 }
@@ -164,13 +175,19 @@ static int take_from(struct reader *r, struct str value, struct err *err)
     at++;
   if (!e && at == n)
     e = wrong(r, err, "FROM needs an image");
+  struct str base = STR("");
+  if (!e)
+    e = expand(r, words[at], &base, err);
+  if (!e && !base.n)
+    e = wrong(r, err, "FROM needs an image, and its arguments give none");
   if (!e && r->from)
-    e = r->ops->stage(r->arg, r->stages.p[r->stages.n - 1].name, err);
+    e = r->ops->stage(r->arg, r->stages.p[r->stages.n - 1].name, r->line, err);
   if (e)
     return e;
   struct stage own = {.name = stage_name(r, words + at, n - at), .start = STR("")};
+  if (!own.name.p)
+    return wrong(r, err, "the Dockerfile is too large");
   vec_push(&r->stages, own);
-  struct str base = expanded(r, words[at]);
   const struct stage *before = find_stage(r, base);
   struct str start = before ? before->start : STR("");
   bool first = !r->from;
@@ -186,7 +203,7 @@ static int take_from(struct reader *r, struct str value, struct err *err)
 static int take_copy(struct reader *r, struct str value, struct err *err)
 {
   struct str words[LANG_MAX];
-  struct dockerfile_copy c = {.owner = STR(""), .mode = STR(""), .stage = STR("")};
+  struct dockerfile_copy c = {.owner = STR(""), .mode = STR(""), .stage = STR(""), .line = r->line};
   size_t n, at = 0;
   int e = split(r, value, words, &n, err);
   if (e)
@@ -381,6 +398,8 @@ static int read_all(struct reader *r, struct str text, struct err *err)
       return e;
     struct str word, value, whole = arena_str(&r->arena, buf_str(&b));
     size_t n = 0;
+    if (!whole.p)
+      return wrong(r, err, "the Dockerfile is too large");
     while (n < whole.n && whole.p[n] != ' ' && whole.p[n] != '\t')
       n++;
     word = str_sub(whole, 0, n);
@@ -400,7 +419,9 @@ static int read_all(struct reader *r, struct str text, struct err *err)
 int dockerfile_read(struct str text, const struct dockerfile_ops *ops, void *arg, struct err *err)
 {
   struct reader r = {.ops = ops, .arg = arg, .arena = ARENA_INIT(16 * TEXT_MAX)};
-  int e = read_all(&r, text, err);
+  int e = text.n > DOCKERFILE_MAX
+              ? err_set(err, -EINVAL, "the Dockerfile has %zu bytes; at most %zu are read", text.n, DOCKERFILE_MAX)
+              : read_all(&r, text, err);
   vec_free(&r.stages);
   vec_free(&r.arguments);
   arena_free(&r.arena);

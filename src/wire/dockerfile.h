@@ -10,9 +10,12 @@
 
 #include "base/base.h"
 
+#define DOCKERFILE_MAX ((size_t)1 << 20) /* bytes of a text that is read at all */
+
 struct dockerfile_copy {
   struct str source, target, owner, mode; /* "": not said */
   struct str stage;                       /* the source lies in this one; "": in the directory of files */
+  size_t line;
 };
 
 struct dockerfile_ops {
@@ -21,11 +24,11 @@ struct dockerfile_ops {
   int (*step)(void *arg, const char *type, const struct str *args, size_t n, struct err *err);
   int (*copy)(void *arg, const struct dockerfile_copy *copy, struct err *err);
   int (*start)(void *arg, struct str command, struct err *err); /* "": none, after all */
-  int (*stage)(void *arg, struct str name,
-               struct err *err); /* what was told since the last FROM is a stage of this name */
+  /* What was told since the last FROM is a stage of this name; the next FROM stands on that line. */
+  int (*stage)(void *arg, struct str name, size_t line, struct err *err);
 };
 
-/* Errors name the line. */
+/* Errors name the line. Takes time in proportion to the text, unless that has many stages. */
 int dockerfile_read(struct str text, const struct dockerfile_ops *ops, void *arg, struct err *err);
 
 #endif

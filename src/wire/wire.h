@@ -75,9 +75,10 @@ enum wire_type {
   WIRE_BOX_FORK, /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items:
                     box or W_MESSAGE */
   WIRE_BUILD_REQUEST, /* W_TEAM W_REF W_TAG (joined by commas) W_BUILD W_TEMPLATE (ids the gate drew) W_CPUS W_MEMORY_MB
-                         [W_DISK_MB: free space wanted]
-                         -> template, W_BUILD */
-  WIRE_BUILD_START,   /* W_TEAM W_REF W_BUILD W_RECIPE; -EPERM, -ENOENT, -EINVAL when it is not waiting */
+                         [W_DISK_MB: free space wanted] [W_RECIPE: kept for its start] [W_MODE 1: W_REF is a template
+                         that is there; W_ALIAS its name, may be empty] -> template, W_BUILD */
+  WIRE_BUILD_START,   /* W_TEAM W_REF W_BUILD [W_RECIPE: else the kept one]; -EPERM, -ENOENT, -EINVAL when it is not
+                         waiting */
   WIRE_BUILD_GET,     /* W_TEAM W_REF W_BUILD -> W_STATE (enum job_state) [W_MESSAGE W_STEP], descriptor of its log */
   WIRE_BUILD_CANCEL,  /* W_TEAM [W_BUILD] -> W_COUNT */
   WIRE_FILE_LOOK,  /* W_TEAM W_REF W_NAME (hash) -> W_COUNT 1: it was uploaded; W_TO and W_SIGNATURE of a link to upload

@@ -399,8 +399,16 @@ static void a_job_is_kept_with_all_that_was_asked_for(void **state)
   struct row_job j = {.id = "b1", .template_id = "t", .team = "t1", .tags = "a,b", .state = 1, .step = "base"}, got;
   j.cpus = 2, j.memory_mb = 512, j.free_disk_mb = 20480, j.created_us = 3, j.started_us = 4, j.finished_us = 5;
   assert_int_equal(store_job_put(s, &j, NULL), 0);
+  assert_int_equal(store_job_recipe_put(s, "b1", STR("a\0b"), NULL), 0);
   store_close(s);
   s = fresh("job");
+  cleanup_buf struct buf recipe = BUF_INIT(64);
+  assert_int_equal(store_job_put(s, &j, NULL), 0);
+  assert_int_equal(store_job_recipe(s, "b1", &recipe), 0);
+  assert_true(str_eq(buf_str(&recipe), STR("a\0b")));
+  j.state = 2;
+  assert_int_equal(store_job_put(s, &j, NULL), 0);
+  assert_int_equal(store_job_recipe(s, "b1", &recipe), -ENOENT); /* it is used once */
   assert_int_equal(store_jobs(s, keep_job, &got), 0);
   assert_string_equal(got.id, "b1");
   assert_string_equal(got.step, "base");

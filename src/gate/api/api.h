@@ -186,6 +186,9 @@ void template_delete(struct req *r);
 void build_request(struct req *r);
 void build_request_v2(struct req *r);
 void build_start(struct req *r);
+void build_request_dockerfile(struct req *r);
+void build_again_dockerfile(struct req *r);
+void build_start_requested(struct req *r);
 /* A request about the build that the path names; answers 400 itself and returns false when it names none. */
 bool build_call_about(struct req *r, struct buf *b, enum wire_type type);
 void build_status(struct req *r);
@@ -195,7 +198,6 @@ void upload_link(struct req *r);
 void upload_put(struct req *r);
 void unsupported_volumes(struct req *r);
 void unsupported_secrets(struct req *r);
-void unsupported_builds(struct req *r);
 void access_token_create(struct req *r);
 void access_token_delete(struct req *r);
 void snapshot_create(struct req *r);

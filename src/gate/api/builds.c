@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builds.c - requesting a template's build, starting and cancelling it; build_logs.c tells how it goes on. */
 #include "gate/api/api.h"
+#include "gate/api/recipe_dockerfile.h"
 #include "gate/api/recipe_json.h"
 
 /* ---- requesting one ---- */
@@ -89,15 +90,26 @@ static bool size_of(struct req *r, const char *name, uint64_t otherwise, uint64_
   return true;
 }
 
-static void call_build_request(struct req *r, warden_reply_fn done)
+/* How one is requested beyond its body. */
+struct asked {
+  struct str recipe; /* goes with it; empty: its start brings one */
+  struct str again;  /* the template that is there; empty: the body names it */
+  bool nameless;     /* a template without a name is named by its ID */
+};
+
+static void call_build_request(struct req *r, const struct asked *asked, warden_reply_fn done)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX), tags = BUF_INIT(8192);
   struct str name = json_text(json_get(r->json, "name"), STR_NONE),
              team = json_text(json_get(r->json, "teamID"), STR_NONE);
   uint64_t cpus, memory, disk;
   char build[UUID_TEXT], template_id[21];
+  uuid4(build);
+  random_id(template_id, 20);
   name = name.n ? name : json_text(json_get(r->json, "alias"), STR_NONE);
-  if (!name.n)
+  if (!name.n && asked->nameless)
+    name = str_of(template_id);
+  if (!name.n && !asked->again.n)
     api_error(r, 400, "'name' must be the template's name");
   else if (team.n && !str_is(team, r->team.id))
     api_error(r, 400, "'teamID' " STR_FMT " is not the team of this key", STR_ARG(str_sub(team, 0, 100)));
@@ -106,23 +118,27 @@ static void call_build_request(struct req *r, warden_reply_fn done)
   if (r->answered || !size_of(r, "cpuCount", 2, &cpus) || !size_of(r, "memoryMB", 1024, &memory) ||
       !size_of(r, "minFreeDiskMb", 0, &disk))
     return;
-  uuid4(build);
-  random_id(template_id, 20);
   wire_begin(&b, WIRE_BUILD_REQUEST, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
-  wire_put(&b, W_REF, name);
+  wire_put(&b, W_REF, asked->again.n ? asked->again : name);
   wire_put(&b, W_TAG, buf_str(&tags));
   wire_putz(&b, W_BUILD, build);
   wire_putz(&b, W_TEMPLATE, template_id);
   wire_put_u64(&b, W_CPUS, cpus);
   wire_put_u64(&b, W_MEMORY_MB, memory);
   wire_put_u64(&b, W_DISK_MB, disk);
+  if (asked->recipe.n)
+    wire_put(&b, W_RECIPE, asked->recipe);
+  if (asked->again.n) {
+    wire_put_u64(&b, W_MODE, 1);
+    wire_put(&b, W_ALIAS, name);
+  }
   api_call_warden(r, &b, NULL, done);
 }
 
 void build_request(struct req *r)
 {
-  call_build_request(r, requested);
+  call_build_request(r, &(struct asked){0}, requested);
 }
 
 /* Clients from 2.1 to 2.5 read the answer as a whole template. */
@@ -160,7 +176,31 @@ static void requested_v2(const struct warden_reply *reply, void *arg)
 
 void build_request_v2(struct req *r)
 {
-  call_build_request(r, requested_v2);
+  call_build_request(r, &(struct asked){0}, requested_v2);
+}
+
+/* Clients of before 2.1 sent a Dockerfile, pushed the image they built of it, and named no recipe at the start. Here
+ * the server builds it: the recipe waits with the build. */
+static void request_dockerfile(struct req *r, struct asked asked)
+{
+  cleanup_buf struct buf recipe = BUF_INIT(2 * RECIPE_MAX);
+  struct err err = ERR_NONE;
+  if (recipe_from_dockerfile(r->json, &recipe, &err)) {
+    api_error(r, 400, "%s", err.msg);
+    return;
+  }
+  asked.recipe = buf_str(&recipe);
+  call_build_request(r, &asked, requested_v2);
+}
+
+void build_request_dockerfile(struct req *r)
+{
+  request_dockerfile(r, (struct asked){.nameless = true});
+}
+
+void build_again_dockerfile(struct req *r)
+{
+  request_dockerfile(r, (struct asked){.again = r->id});
 }
 
 /* ---- starting it ---- */
@@ -200,6 +240,13 @@ void build_start(struct req *r)
   }
   wire_put(&b, W_RECIPE, buf_str(&recipe));
   api_call_warden(r, &b, NULL, started);
+}
+
+void build_start_requested(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  if (build_call_about(r, &b, WIRE_BUILD_START))
+    api_call_warden(r, &b, NULL, started);
 }
 
 static void cancelled(const struct warden_reply *reply, void *arg)

@@ -34,7 +34,7 @@ static int put_step(const struct json *step, struct buf *out, struct err *err)
   return 0;
 }
 
-static int put_text(const struct json *body, const char *name, enum recipe_tag tag, struct buf *out, struct err *err)
+int recipe_put_text(const struct json *body, const char *name, enum recipe_tag tag, struct buf *out, struct err *err)
 {
   const struct json *v = json_get(body, name);
   if (!json_given(v))
@@ -69,6 +69,14 @@ static int put_registry(const struct json *registry, struct buf *out, struct err
   return 0;
 }
 
+int recipe_fits(const struct buf *out, struct err *err)
+{
+  return !buf_failed(out) && out->n <= RECIPE_MAX
+             ? 0
+             : err_set(err, -EINVAL,
+                       "the recipe exceeds %u bytes; COPY large files instead of writing them in commands", RECIPE_MAX);
+}
+
 int recipe_from_json(const struct json *body, struct buf *out, struct err *err)
 {
   static const struct {
@@ -88,14 +96,11 @@ int recipe_from_json(const struct json *body, struct buf *out, struct err *err)
     return err_set(err, -EINVAL, "'steps' must be a list of at most %d steps", RECIPE_STEPS_MAX);
   int r = 0;
   for (size_t i = 0; !r && i < ARRAY_LEN(texts); i++)
-    r = put_text(body, texts[i].name, texts[i].tag, out, err);
+    r = recipe_put_text(body, texts[i].name, texts[i].tag, out, err);
   r = r ? r : put_registry(json_get(body, "fromImageRegistry"), out, err);
   for (size_t i = 0; i < ARRAY_LEN(flags); i++)
     put_flag(body, flags[i].name, flags[i].tag, out);
   for (const struct json *k = json_given(steps) ? steps->kids : NULL; k && !r; k = k->next)
     r = put_step(k, out, err);
-  if (!r && (buf_failed(out) || out->n > RECIPE_MAX))
-    r = err_set(err, -EINVAL, "the recipe exceeds %u bytes; COPY large files instead of writing them in commands",
-                RECIPE_MAX);
-  return r;
+  return r ? r : recipe_fits(out, err);
 }

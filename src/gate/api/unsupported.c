@@ -12,10 +12,3 @@ void unsupported_secrets(struct req *r)
 {
   api_error(r, 403, "secrets are not available on this server");
 }
-
-void unsupported_builds(struct req *r)
-{
-  api_error(
-      r, 501,
-      "this way of building templates was given up with Docker; use POST /v3/templates, as clients from 2.3 on do");
-}

@@ -204,6 +204,31 @@ static int tags_of(const struct build_request *q, const struct ref *name, struct
   return r || !q->tags.n ? r : catalog_tags_read(out, q->tags, err);
 }
 
+/* The template of a rebuild, which is the team's own and keeps its name. */
+static int rebuilt(struct warden *w, const struct build_request *q, struct template **t, struct err *err)
+{
+  int r = str_find(q->ref, ':') < 0
+              ? catalog_template(warden_catalog(w), q->team, q->ref, t, NULL, err)
+              : err_set(err, -EINVAL, "'" STR_FMT "': a rebuild is of the tag default and names none", STR_ARG(q->ref));
+  if (!r && !str_is(q->team, (*t)->row.team))
+    r = err_set(err, -EPERM, "template '" STR_FMT "' belongs to another team", STR_ARG(q->ref));
+  if (!r && q->alias.n && !str_is(q->alias, (*t)->row.name))
+    r = err_set(err, -EINVAL, "'alias' " STR_FMT " is not the name of this template (%s), which a rebuild keeps",
+                STR_ARG(str_sub(q->alias, 0, 200)), (*t)->row.name);
+  return r;
+}
+
+static int keep_job(struct warden *w, const struct job *j, struct str recipe, struct err *err)
+{
+  int r = store_begin(warden_store(w), err);
+  if (r)
+    return r;
+  r = store_job_put(warden_store(w), &j->row, err);
+  if (!r && recipe.n)
+    r = store_job_recipe_put(warden_store(w), j->row.id, recipe, err);
+  return store_end(warden_store(w), r, err);
+}
+
 int builder_request(struct warden *w, const struct build_request *q, struct job **out, struct template **t,
                     struct err *err)
 {
@@ -211,7 +236,11 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   struct ref name;
   struct job *have = builder_job(w, q->build);
   const struct row_team *team = catalog_team(warden_catalog(w), q->team);
-  int r = team ? ref_read(q->ref, &lowered, &name, err) : err_set(err, -EINVAL, "no such team");
+  struct str ref = q->ref;
+  int r = team ? 0 : err_set(err, -EINVAL, "no such team");
+  if (!r && q->rebuild && !(r = rebuilt(w, q, t, err)))
+    ref = str_of((*t)->row.name);
+  r = r ? r : ref_read(ref, &lowered, &name, err);
   if (!r && name.space.n && !str_is(name.space, team->slug))
     r = err_set(err, -EINVAL, "the namespace '" STR_FMT "' is not your team's ('%s')", STR_ARG(name.space), team->slug);
   if (!r && ((have && !str_is(q->team, have->row.team)) || !id_valid(q->template_id)))
@@ -233,7 +262,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
       str_copyz(q->team, j->row.team, sizeof(j->row.team)))
     r = err_set(err, -EINVAL, "invalid build ID");
-  r = r ? r : store_job_put(warden_store(w), &j->row, err);
+  r = r ? r : keep_job(w, j, q->recipe, err);
   if (r) {
     row_job_free(&j->row);
     free(j);
@@ -477,7 +506,12 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
   if ((r = quota_fits(w, team, (struct box_size){j->row.cpus, j->row.memory_mb, 0}, err)) ||
       (r = storage_admit(w, team, STORAGE_BYTES, err)))
     return r;
-  j->run = run_new(w, j, recipe, err);
+  cleanup_buf struct buf kept = BUF_INIT(RECIPE_MAX);
+  if (!recipe.n && store_job_recipe(warden_store(w), j->row.id, &kept))
+    return err_set(
+        err, -EINVAL,
+        "the build was requested without a Dockerfile; start it with POST /v2/templates/{id}/builds/{build}");
+  j->run = run_new(w, j, recipe.n ? recipe : buf_str(&kept), err);
   if (!j->run)
     return err->code ? err->code : -EIO;
   for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)

@@ -33,6 +33,9 @@ struct build_request {
   struct str team, ref, tags, build, template_id; /* ids drawn by the gate */
   unsigned cpus, memory_mb;
   unsigned free_disk_mb; /* wanted after the steps; 0 = no wish */
+  struct str recipe;     /* for its start; empty: the start brings it */
+  bool rebuild;          /* ref is a template that must be there */
+  struct str alias;      /* of a rebuild: the name it must have; empty: any */
 };
 
 int builder_open(struct warden *w, struct err *err);
@@ -42,6 +45,7 @@ void builder_close(struct warden *w);
 
 int builder_request(struct warden *w, const struct build_request *q, struct job **out, struct template **t,
                     struct err *err);
+/* An empty recipe: the one it was requested with. */
 int builder_start(struct warden *w, struct str team, struct str ref, struct str build, struct str recipe,
                   struct err *err);
 /* A job by its build id and its template; -EPERM: another team's; -ENOENT. */

@@ -115,6 +115,11 @@ static const char *const migrations[] = {
     "CREATE TRIGGER webhook_body_unused AFTER DELETE ON webhook_attempt WHEN NOT EXISTS (SELECT 1 FROM webhook_attempt "
     "WHERE event=OLD.event) BEGIN DELETE FROM webhook_body WHERE event=OLD.event; END;",
     "ALTER TABLE job ADD COLUMN free_disk_mb INTEGER NOT NULL DEFAULT 0;",
+    /* Of jobs that wait (state 1) and were given their recipe when they were requested. */
+    "CREATE TABLE job_recipe(job TEXT PRIMARY KEY, recipe BLOB NOT NULL);"
+    "CREATE TRIGGER job_recipe_used AFTER INSERT ON job WHEN NEW.state<>1 BEGIN DELETE FROM job_recipe WHERE "
+    "job=NEW.id; END;"
+    "CREATE TRIGGER job_recipe_gone AFTER DELETE ON job BEGIN DELETE FROM job_recipe WHERE job=OLD.id; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -629,6 +634,19 @@ int store_job_put(struct store *s, const struct row_job *r, struct err *err)
                     r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
                     (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us,
                     (int64_t)r->free_disk_mb);
+}
+
+int store_job_recipe_put(struct store *s, const char *id, struct str recipe, struct err *err)
+{
+  return sql_change(s, err, "INSERT OR REPLACE INTO job_recipe VALUES(?,?)", "tb", id, recipe);
+}
+
+int store_job_recipe(struct store *s, const char *id, struct buf *out)
+{
+  sqlite3_stmt *st = sql_query(s, "SELECT recipe FROM job_recipe WHERE job=?", "t", id);
+  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, sql_str(st, 0)) : -ENOENT;
+  sql_done(st);
+  return r;
 }
 
 int store_job_delete(struct store *s, const char *id, struct err *err)

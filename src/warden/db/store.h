@@ -96,6 +96,9 @@ struct row_job {
 
 void row_job_free(struct row_job *r);
 int store_job_put(struct store *s, const struct row_job *r, struct err *err);
+/* A recipe that waits with its job (recipe.h); it goes when the job is saved in another state, or deleted. */
+int store_job_recipe_put(struct store *s, const char *id, struct str recipe, struct err *err);
+int store_job_recipe(struct store *s, const char *id, struct buf *out); /* -ENOENT: there is none */
 int store_job_delete(struct store *s, const char *id, struct err *err);
 int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void *arg);
 
