@@ -231,16 +231,16 @@ void kernel_explain(int status, char *out, size_t size)
   const char *name = sigdescr_np(sig);
   bool oom = kills > seen;
   seen = MAX(seen, kills);
-  int n = snprintf(out, size, "the kernel process was killed by signal %d (%s)%s", sig, name ? name : "unknown",
-                   oom ? ": the sandbox ran out of memory" : "");
-  uint64_t limit = 0;
   const char *memory = getenv("CLOCHE_MEMORY");
-  /* A box does not see its control groups. The kernel's own kill and one from inside look alike; the first is the usual
-   * one. */
-  if (sig == SIGKILL && !oom && memory && !str_u64(str_of(memory), &limit) && n > 0 && (size_t)n < size)
-    snprintf(out + n, size - (size_t)n,
-             ": the sandbox ran out of its %llu MB of memory, unless something in it sent the signal",
-             (unsigned long long)limit >> 20);
+  uint64_t limit = 0;
+  bool known = memory && !str_u64(str_of(memory), &limit);
+  int n = snprintf(out, size, "the kernel process was killed by signal %d (%s)%s", sig, name ? name : "unknown",
+                   oom && !known ? ": the sandbox ran out of memory" : "");
+  /* Where the box does not see its control groups, and after a resume, which counts from 0 again, the kernel's own kill
+   * and one from inside look alike; the first is the usual one. */
+  if (sig == SIGKILL && known && n > 0 && (size_t)n < size)
+    snprintf(out + n, size - (size_t)n, ": the sandbox ran out of its %llu MB of memory%s",
+             (unsigned long long)limit >> 20, oom ? "" : ", unless something in it sent the signal");
 }
 
 void kernel_base_env(const struct kernel_host *host, const struct kernel_spec *spec, char *const *more, struct env *env)
