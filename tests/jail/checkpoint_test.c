@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint_test.c - boxes that sleep on disk and wake up as if nothing had been. Needs root, and a criu. */
 #include "jail/boot_id.h"
+#include "jail/checkpoint/ext_conns.h"
 #include "jail/net/jail_net.h"
 #include "jail/net/rtnl.h"
 #include "checkpoint_box.h"
@@ -10,6 +11,8 @@
 #include <limits.h>
 #include <linux/netlink.h>
 #include <linux/nsfs.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +21,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -444,6 +448,37 @@ static void mount_points_cannot_say_more_to_criu_than_their_names(void **state)
   sleep_and_wake(&b, &spec);
   assert_string_equal(ask(&b, "count"), "ok 1");
   close_box(&b);
+}
+
+/* What a killed dump left is undone in one pass over a process's descriptors, and for so long only: their number is the
+ * box's choice. */
+static void held_connections_are_released_among_many_descriptors(void **state)
+{
+  struct rlimit was, most;
+  int held = 0;
+  socklen_t n = sizeof(held);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+  most = (struct rlimit){MIN(was.rlim_max, (rlim_t)40000), was.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+  int top = (int)most.rlim_cur - 500;
+  int plain = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(setsockopt(tcp, IPPROTO_TCP, TCP_REPAIR, &(int){1}, sizeof(int)), 0);
+  int last = fcntl(tcp, F_DUPFD_CLOEXEC, top);
+  close(tcp);
+  for (int i = 0; i < top - 1000; i++)
+    assert_true(fcntl(plain, F_DUPFD_CLOEXEC, 500) > 0);
+  assert_true(last >= top && top > 2000);
+  ext_conns_unrepair(getpid(), clock_mono_us()); /* no time left: nothing is done */
+  assert_int_equal(getsockopt(last, IPPROTO_TCP, TCP_REPAIR, &held, &n), 0);
+  assert_int_equal(held, 1);
+  int64_t began = clock_mono_us();
+  ext_conns_unrepair(getpid(), began + 60000000);
+  assert_int_equal(getsockopt(last, IPPROTO_TCP, TCP_REPAIR, &held, &n), 0);
+  assert_int_equal(held, 0);
+  assert_true(clock_mono_us() - began < 5000000);
+  close_range(500, ~0u, 0);
+  close(plain);
+  setrlimit(RLIMIT_NOFILE, &was);
 }
 
 static void a_box_that_is_being_killed_is_looked_at_no_more(void **state)
@@ -901,6 +936,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_held_box_runs_nothing_until_it_is_thawed),
       cmocka_unit_test(a_process_that_cannot_be_dumped_is_named_and_the_box_lives_on),
       cmocka_unit_test(mount_points_cannot_say_more_to_criu_than_their_names),
+      cmocka_unit_test(held_connections_are_released_among_many_descriptors),
       cmocka_unit_test(a_box_that_is_being_killed_is_looked_at_no_more),
       cmocka_unit_test(an_outside_connection_is_named_and_the_box_lives_on),
       cmocka_unit_test(nested_namespaces_are_named_and_the_box_lives_on),

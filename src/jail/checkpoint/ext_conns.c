@@ -178,6 +178,7 @@ static void mend_socket(int fd)
 
 struct unrepair {
   pid_t pid;
+  int64_t until_us;
   uint64_t next; /* the first descriptor that was not looked at */
   bool more;
 };
@@ -193,10 +194,16 @@ static void *unrepair_some(void *arg)
   snprintf(path, sizeof(path), "/proc/%d/fd", u->pid);
   int pidfd = (int)syscall(SYS_pidfd_open, u->pid, 0);
   DIR *d = pidfd < 0 ? NULL : opendir(path);
+  if (d && u->next)
+    seekdir(d, (long)u->next + 2); /* the kernel's positions: "." and "..", then the numbers */
   for (struct dirent *e; d && !u->more && (e = readdir(d));) {
     uint64_t number;
+    if (str_u64(str_of(e->d_name), &number) || number < u->next)
+      continue;
     ssize_t n = readlinkat(dirfd(d), e->d_name, name, sizeof(name));
-    if (n < 8 || memcmp(name, "socket:[", 8) || str_u64(str_of(e->d_name), &number) || number < u->next)
+    if (clock_mono_us() >= u->until_us)
+      break;
+    if (n < 8 || memcmp(name, "socket:[", 8))
       continue;
     int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)number, 0);
     if (fd >= 0)
@@ -209,9 +216,9 @@ static void *unrepair_some(void *arg)
   return NULL;
 }
 
-void ext_conns_unrepair(pid_t pid)
+void ext_conns_unrepair(pid_t pid, int64_t until_us)
 {
-  struct unrepair u = {.pid = pid, .more = true};
+  struct unrepair u = {.pid = pid, .until_us = until_us, .more = true};
   pthread_t thread;
   while (u.more) {
     if (pthread_create(&thread, NULL, unrepair_some, &u)) {

@@ -16,6 +16,6 @@ int ext_conns_keep_addresses(int netns, const struct manifest *m, uint32_t own, 
 int ext_conns_abort(int netns, const struct manifest *m, struct err *err);
 
 /* After a killed criu: connections of this process that it held still move again. */
-void ext_conns_unrepair(pid_t pid);
+void ext_conns_unrepair(pid_t pid, int64_t until_us); /* looks at no more descriptors after that */
 
 #endif

@@ -422,6 +422,9 @@ static void clean_process(const struct rescue *s, pid_t tid)
   let_go(tid);
 }
 
+/* A box chooses how many processes and descriptors there are to look at; what is left over is its own loss. */
+#define CLEAN_USEC 10000000
+
 static void clean_all(const struct rescue *s)
 {
   char dir[PATH_MAX], path[PATH_MAX + 16];
@@ -432,14 +435,18 @@ static void clean_all(const struct rescue *s)
   if (file_read(path, &b))
     return;
   struct str all = buf_str(&b), line;
-  while (all.n) {
+  int64_t until_us = clock_mono_us() + CLEAN_USEC;
+  while (all.n && clock_mono_us() < until_us) {
     uint64_t pid;
     str_cut(all, '\n', &line, &all);
     if (str_u64(line, &pid) || pid > INT_MAX)
       continue;
     clean_process(s, (pid_t)pid);
-    ext_conns_unrepair((pid_t)pid);
+    ext_conns_unrepair((pid_t)pid, until_us);
   }
+  if (all.n)
+    log_warn("box %s: not all of its processes were looked at after a killed dump: too many, or too many descriptors",
+             s->id);
 }
 
 static int undo(struct rescue *s, struct err *err)
