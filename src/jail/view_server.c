@@ -14,10 +14,11 @@
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
-#define FRESH_USEC    10000   /* numbers of one moment: readers take a file in several pieces */
-#define READS_PER_SEC 200     /* of one box; more are not asked about */
-#define SECOND_USEC   1000000 /* how often boxes that aren't asked about are written */
-#define LOAD_USEC     5000000 /* between two looks at the load, as in the kernel */
+#define FRESH_USEC     10000   /* numbers of one moment: readers take a file in several pieces */
+#define READS_PER_SEC  200     /* of one box; more are not asked about */
+#define WRITES_PER_SEC 1000    /* of all boxes: a tenth of a second of work; more reads see what is there */
+#define SECOND_USEC    1000000 /* how often boxes that aren't asked about are written */
+#define LOAD_USEC      5000000 /* between two looks at the load, as in the kernel */
 
 struct watched {
   char instance[JAIL_NAME_MAX + 1], id[JAIL_NAME_MAX + 1];
@@ -36,6 +37,8 @@ static struct {
   VEC(struct watched *) boxes;
   int fan; /* -1: the kernel does not ask */
   int64_t load_at;
+  int64_t second; /* that `writes` counts */
+  unsigned writes;
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER, .fan = -1};
 
 static void ask(struct watched *w, bool on)
@@ -72,6 +75,15 @@ static struct watched *by_device(dev_t device)
   return NULL;
 }
 
+static bool within_budget(int64_t now)
+{
+  if (now - server.second >= SECOND_USEC) {
+    server.second = now;
+    server.writes = 0;
+  }
+  return server.writes++ < WRITES_PER_SEC;
+}
+
 static void before_read(int file)
 {
   struct stat st;
@@ -83,9 +95,9 @@ static void before_read(int file)
     w->second = now;
     w->reads = 0;
   }
-  if (now - w->written >= FRESH_USEC)
+  if (w->asked && now - w->written >= FRESH_USEC && within_budget(now))
     write_live(w);
-  if (++w->reads > READS_PER_SEC)
+  if (w->asked && ++w->reads > READS_PER_SEC)
     ask(w, false);
 }
 
