@@ -319,6 +319,15 @@ static void tags_move_and_go(void **state)
   assert_int_equal(catalog_untag(s.catalog, str_of(s.team), STR("mine:v2"), STR("stable"), &err), -EINVAL);
   assert_int_equal(catalog_untag(s.catalog, str_of(s.team), STR("mine"), STR("stable"), &err), 0);
   assert_int_equal(find(&s, s.team, "mine:stable", &b), -ESTALE);
+  char tag[16];
+  int r = 0, tags = 0;
+  for (; !r && tags < 2000; tags++) {
+    snprintf(tag, sizeof(tag), "t%d", tags);
+    r = catalog_tag(s.catalog, str_of(s.team), STR("mine"), str_of(tag), &b, &err);
+  }
+  assert_int_equal(r, -EINVAL);
+  assert_int_equal(tags, 1000 - 2 + 1); /* beside default and v2; the last one was refused */
+  assert_int_equal(catalog_tag(s.catalog, str_of(s.team), STR("mine:v2"), STR("t1"), &b, &err), 0); /* moves */
   close_shop(&s);
 }
 

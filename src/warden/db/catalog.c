@@ -578,11 +578,18 @@ struct tagging {
   struct catalog *c;
   struct template *t;
   struct build *b;
+  size_t more; /* tags that are new to the template */
 };
 
-static int only_look(const char *tag, void *arg, struct err *err)
+#define TEMPLATE_TAGS_MAX 1000 /* everyone who reads a template's tags gets all of them */
+
+static int room_for_tag(const char *tag, void *arg, struct err *err)
 {
-  return 0;
+  struct tagging *g = arg;
+  if (map_get(&g->t->tags, str_of(tag)) || g->t->tags.n + ++g->more <= TEMPLATE_TAGS_MAX)
+    return 0;
+  return err_set(err, -EINVAL, "the template has %zu tags and may have %d; delete some before adding '%s'",
+                 (size_t)g->t->tags.n, TEMPLATE_TAGS_MAX, tag);
 }
 
 static int put_tag(const char *tag, void *arg, struct err *err)
@@ -600,7 +607,7 @@ int catalog_tag(struct catalog *c, struct str team, struct str ref, struct str t
   struct tagging g = {.c = c};
   int r = catalog_find(c, team, ref, &g.t, &g.b, err);
   r = r ? r : owned(team, g.t, err);
-  r = r ? r : each_tag(tags, err, only_look, NULL);
+  r = r ? r : each_tag(tags, err, room_for_tag, &g);
   r = r ? r : each_tag(tags, err, put_tag, &g);
   *out = g.b;
   return r;

@@ -20,8 +20,8 @@ int tag_history_add(struct store *s, const char *template_id, const char *tag, c
 void tag_history_each(struct store *s, const char *template_id, void (*fn)(const struct tag_event *e, void *arg),
                       void *arg)
 {
-  sqlite3_stmt *st =
-      sql_query(s, "SELECT id,tag,build,at FROM tag_event WHERE template=? ORDER BY at DESC, id", "t", template_id);
+  sqlite3_stmt *st = sql_query(s, "SELECT id,tag,build,at FROM tag_event WHERE template=? ORDER BY at DESC, id LIMIT ?",
+                               "ti", template_id, (int64_t)TAG_HISTORY_TOLD);
   SQL_EACH_ROW(st)
   {
     struct tag_event e = {sql_str(st, 0), sql_str(st, 1), sql_str(st, 2), sqlite3_column_int64(st, 3)};

@@ -6,7 +6,8 @@
 
 #include "warden/db/store.h"
 
-#define TAG_HISTORY_MAX 100
+#define TAG_HISTORY_MAX  100
+#define TAG_HISTORY_TOLD 10000 /* of all tags of a template, the latest ones */
 
 struct tag_event {
   struct str id, tag, build; /* borrowed for the call */
