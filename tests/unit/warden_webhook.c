@@ -167,6 +167,7 @@ static size_t listed(struct store *s, struct delivery_query q, int64_t *more)
 {
   size_t n = 0;
   q.webhook = HOOK;
+  q.team = q.team ? q.team : "team";
   q.to_us = q.to_us ? q.to_us : INT64_MAX;
   q.states = q.states ? q.states : 3;
   q.groups = q.groups ? q.groups : 10;
@@ -214,6 +215,7 @@ static void attempts_of_one_event_are_one_group(void **state)
   assert_int_equal(listed(s, (struct delivery_query){.states = 2}, &more), 2);
   assert_int_equal(listed(s, (struct delivery_query){.types = STR("sandbox.lifecycle.killed")}, &more), 1);
   assert_int_equal(listed(s, (struct delivery_query){.from_us = 3000}, &more), 0);
+  assert_int_equal(listed(s, (struct delivery_query){.team = "another team"}, &more), 0); /* with the same id */
   assert_int_equal(listed(s, (struct delivery_query){.to_us = 2000}, &more), 0);
   store_close(s);
 }
@@ -235,7 +237,7 @@ static void figures_count_attempts(void **state)
   record(s, "e1", EVENT_CREATED);
   finish(s, "e1", true);
   finish(s, "e1", false);
-  assert_int_equal(store_delivery_stats(s, HOOK, 0, 10000, 1000, add_up, &all), 0);
+  assert_int_equal(store_delivery_stats(s, "team", HOOK, 0, 10000, 1000, add_up, &all), 0);
   assert_int_equal(all.total, 2);
   assert_int_equal(all.failed, 1);
   assert_int_equal(all.sum_ms, 20);

@@ -256,12 +256,12 @@ static bool type_fits(struct str types, struct str type)
   return false;
 }
 
-static const char groups_down[] =
-    "SELECT first,type FROM webhook_attempt WHERE webhook=? AND first<? AND state>=2 AND started>=? AND started<? AND "
-    "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first DESC";
-static const char groups_up[] =
-    "SELECT first,type FROM webhook_attempt WHERE webhook=? AND first>? AND state>=2 AND started>=? AND started<? AND "
-    "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first";
+static const char groups_down[] = "SELECT first,type FROM webhook_attempt WHERE webhook=? AND +team=? AND first<? AND "
+                                  "state>=2 AND started>=? AND started<? AND "
+                                  "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first DESC";
+static const char groups_up[] = "SELECT first,type FROM webhook_attempt WHERE webhook=? AND +team=? AND first>? AND "
+                                "state>=2 AND started>=? AND started<? AND "
+                                "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first";
 
 struct group_list {
   VEC(int64_t) firsts;
@@ -271,8 +271,8 @@ struct group_list {
 static void find_groups(struct store *s, const struct delivery_query *q, struct group_list *out)
 {
   int64_t from = q->cursor ? q->cursor : q->ascending ? 0 : INT64_MAX;
-  sqlite3_stmt *st = sql_query(s, q->ascending ? groups_up : groups_down, "tiiiii", q->webhook, from, q->from_us,
-                               q->to_us, (int64_t)(q->states & 1), (int64_t)(q->states >> 1 & 1));
+  sqlite3_stmt *st = sql_query(s, q->ascending ? groups_up : groups_down, "ttiiiii", q->webhook, q->team, from,
+                               q->from_us, q->to_us, (int64_t)(q->states & 1), (int64_t)(q->states >> 1 & 1));
   SQL_EACH_ROW(st)
   {
     if (!type_fits(q->types, sql_str(st, 1)))
@@ -334,15 +334,15 @@ int store_deliveries(struct store *s, const struct delivery_query *q, int (*fn)(
   return MIN(r, 0);
 }
 
-int store_delivery_stats(struct store *s, const char *webhook, int64_t from_us, int64_t to_us, int64_t width_us,
-                         int (*fn)(const struct wire_webhook_bucket *, void *), void *arg)
+int store_delivery_stats(struct store *s, const char *team, const char *webhook, int64_t from_us, int64_t to_us,
+                         int64_t width_us, int (*fn)(const struct wire_webhook_bucket *, void *), void *arg)
 {
   sqlite3_stmt *st =
       sql_query(s,
                 "SELECT started/?1*?1 AS bucket, COUNT(*), SUM(state=3), MIN(duration_ms), "
-                "MAX(duration_ms), SUM(duration_ms) FROM webhook_attempt WHERE webhook=?2 AND started>=?3 "
+                "MAX(duration_ms), SUM(duration_ms) FROM webhook_attempt WHERE webhook=?2 AND +team=?5 AND started>=?3 "
                 "AND started<?4 AND state>=2 GROUP BY bucket ORDER BY bucket",
-                "itii", width_us, webhook, from_us, to_us);
+                "itiit", width_us, webhook, from_us, to_us, team);
   int r = 0;
   SQL_EACH_ROW(st)
   {

@@ -71,8 +71,8 @@ int store_attempts_cancel(struct store *s, const char *webhook, int64_t when_us,
 /* ---- reading ---- */
 
 struct delivery_query {
-  const char *webhook;
-  int64_t cursor; /* 0 = from the beginning of the order */
+  const char *webhook, *team; /* of which it is: another's deliveries may still be there under the same id */
+  int64_t cursor;             /* 0 = from the beginning of the order */
   bool ascending;
   unsigned groups;        /* at most */
   int64_t from_us, to_us; /* of the attempt's beginning; to_us excluded */
@@ -90,8 +90,8 @@ struct delivery_view {
  * page, 0 = there is none. A negative return of fn stops with it; a positive one ends the page after this group. */
 int store_deliveries(struct store *s, const struct delivery_query *q, int (*fn)(const struct delivery_view *, void *),
                      void *arg, int64_t *more);
-int store_delivery_stats(struct store *s, const char *webhook, int64_t from_us, int64_t to_us, int64_t width_us,
-                         int (*fn)(const struct wire_webhook_bucket *, void *), void *arg);
+int store_delivery_stats(struct store *s, const char *team, const char *webhook, int64_t from_us, int64_t to_us,
+                         int64_t width_us, int (*fn)(const struct wire_webhook_bucket *, void *), void *arg);
 
 /* Up to `most` attempts that are over go: the oldest ones, if they began before before_us, and those of webhooks that
  * are gone. */

@@ -197,8 +197,9 @@ static void read_deliveries(uv_work_t *work)
   const struct delivery_query *q = &c->query;
   if ((c->result = store_open_reader(warden_store(c->warden), &reader, &c->err)))
     return;
-  c->result = c->width_us ? store_delivery_stats(reader, c->webhook, q->from_us, q->to_us, c->width_us, take_bucket, c)
-                          : store_deliveries(reader, q, take_delivery, c, &c->more);
+  c->result = c->width_us
+                  ? store_delivery_stats(reader, c->team, c->webhook, q->from_us, q->to_us, c->width_us, take_bucket, c)
+                  : store_deliveries(reader, q, take_delivery, c, &c->more);
   if (c->result)
     err_set(&c->err, c->result, "the deliveries could not be read");
   store_close(reader);
@@ -248,7 +249,7 @@ static struct delivery_call *call_about(struct request *q)
   memcpy(c->webhook, r->id, sizeof(c->webhook));
   memcpy(c->team, r->team, sizeof(c->team));
   c->query = (struct delivery_query){
-      .webhook = c->webhook, .from_us = time_of(q, W_FROM, 0), .to_us = time_of(q, W_TO, INT64_MAX)};
+      .webhook = c->webhook, .team = c->team, .from_us = time_of(q, W_FROM, 0), .to_us = time_of(q, W_TO, INT64_MAX)};
   return c;
 }
 
