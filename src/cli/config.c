@@ -176,7 +176,8 @@ static const struct setting settings[] = {
     {"events_keep_days", NUMBER(warden.events_days), "7", 1, 365,
      "days for which lifecycle events (GET /events/sandboxes, cloche events) are kept"},
     {"events_max", NUMBER(warden.events_max), "1000000", 1000, 100000000,
-     "lifecycle events kept at most, the latest ones; each takes about 600 bytes of the database"},
+     "lifecycle events kept at most, the latest ones; each takes about 600 bytes of the database, and one with large "
+     "metadata counts once more per KiB"},
     {"log_bytes", NUMBER(warden.log_bytes), "1048576", 0, 67108864,
      "bytes of output kept per box for its logs; 0 = none"},
     {"builds_max", NUMBER(warden.builds_max), "4", 1, 64,

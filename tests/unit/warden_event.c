@@ -296,6 +296,28 @@ static void an_event_goes_with_the_change_that_fails(void **state)
   store_close(s);
 }
 
+/* The metadata in events is a client's: bytes are bounded with the number of events, and in each transaction. */
+static void large_events_count_by_their_size(void **state)
+{
+  struct store *s = fresh("large");
+  struct row_box row = row_of("ilarge", TEAM_1);
+  struct err err = ERR_NONE;
+  char *data = xcalloc(1, (100 << 10) + 1);
+  memset(data, ' ', 100 << 10);
+  for (int i = 1; i <= 50; i++) {
+    struct event e = event_of(&row, EVENT_UPDATED, i, data);
+    assert_int_equal(store_begin(s, &err), 0);
+    assert_int_equal(store_end(s, event_record(s, &e, &err), &err), 0);
+    assert_int_equal(e.seq, i * 101);
+  }
+  assert_int_equal(events_trim(s, 0, 10000, 250), 0);
+  assert_int_equal(events_trim(s, 0, 1010, 250), 21); /* forty must go, two megabytes at a time */
+  assert_int_equal(events_trim(s, 0, 1010, 250), 19);
+  assert_int_equal(events_trim(s, 0, 1010, 250), 0);
+  free(data);
+  store_close(s);
+}
+
 static void old_events_and_too_many_go_in_slices(void **state)
 {
   struct store *s = fresh("trim");
@@ -331,6 +353,7 @@ int main(void)
       cmocka_unit_test(the_six_names_are_known_and_no_other),
       cmocka_unit_test(events_are_read_by_team_sandbox_type_and_page),
       cmocka_unit_test(an_event_goes_with_the_change_that_fails),
+      cmocka_unit_test(large_events_count_by_their_size),
       cmocka_unit_test(old_events_and_too_many_go_in_slices),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -2,6 +2,7 @@
 /* box_event.c - see box_event.h. */
 #include "warden/core/box_event.h"
 
+#include "warden/core/quota.h"
 #include "warden/core/warden_state.h"
 #include "wire/wire.h"
 
@@ -70,7 +71,8 @@ int box_put_end_time(struct warden *w, const struct row_box *row, int64_t end_us
   if (r)
     return r;
   r = store_box_end_time(w->store, row->id, end_us, err);
-  r = r ? r : record(w, row, EVENT_UPDATED, (struct event_data){.set_timeout_us = end_us}, err);
+  if (!r && quota_tells_end(w, str_of(row->team)))
+    r = record(w, row, EVENT_UPDATED, (struct event_data){.set_timeout_us = end_us}, err);
   return store_end(w->store, r, err);
 }
 

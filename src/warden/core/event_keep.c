@@ -7,9 +7,9 @@
 #include "warden/db/event.h"
 #include <poll.h>
 
-#define SLICE    250     /* rows; the store is locked for a few milliseconds */
-#define PAUSE_MS 5       /* between slices, for whoever waits to write */
-#define TURN_US  1000000 /* of one call */
+#define SLICE    250      /* rows; the store is locked for a few milliseconds */
+#define PAUSE_MS 5        /* between slices, for whoever waits to write */
+#define TURN_US  10000000 /* of one call; the next one comes after 30 s */
 #define DAY_US   86400000000LL
 
 struct event_keep {
@@ -29,7 +29,7 @@ static void trim(uv_work_t *work)
     log_warn("old events stay: %s", err.msg);
     return;
   }
-  while (events_trim(writer, k->before_us, k->rows, SLICE) == SLICE && clock_mono_us() < until_us)
+  while (events_trim(writer, k->before_us, k->rows, SLICE) > 0 && clock_mono_us() < until_us)
     poll(NULL, 0, PAUSE_MS);
   store_close(writer);
 }

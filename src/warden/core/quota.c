@@ -13,6 +13,8 @@
 
 #define CHANGES_PER_S 5 /* of a team's network lists: each is a call to nft on the loop that everyone waits for */
 #define CHANGES_MOST  20
+#define ENDS_PER_S    20 /* of a team's end times that are told as events; each is a transaction on the same loop */
+#define ENDS_MOST     200
 
 struct bucket {
   double tokens;
@@ -22,7 +24,7 @@ struct bucket {
 struct quota {
   size_t running;
   uint64_t memory_mb; /* of those */
-  struct bucket creates, changes;
+  struct bucket creates, changes, ends;
   struct quota_meter meter;
   bool metered; /* the last interval had something */
 };
@@ -156,6 +158,12 @@ int quota_change(struct warden *w, struct str team, struct err *err)
                    "your team may change the network of its sandboxes %d times per second; try again in %u s",
                    CHANGES_PER_S, retry_s);
   return 0;
+}
+
+bool quota_tells_end(struct warden *w, struct str team)
+{
+  unsigned retry_s;
+  return !take_token(&quota_of(w, team)->ends, ENDS_PER_S, ENDS_MOST, &retry_s);
 }
 
 /* What the settings say; where they say nothing, what the machine has. */

@@ -24,8 +24,10 @@ struct quota_meter quota_meter(struct warden *w, struct str team);
 /* Of every team that had something, or has nothing for the first time; they begin anew. */
 void quota_meters_take(struct warden *w, void (*fn)(struct str team, const struct quota_meter *m, void *arg),
                        void *arg);
-void quota_started(struct box *b);                                    /* one more that was created */
-void quota_count(struct box *b, bool running);                        /* idempotent */
+void quota_started(struct box *b);             /* one more that was created */
+void quota_count(struct box *b, bool running); /* idempotent */
+/* Whether a moved end time is recorded as an event; past the rate the end moves all the same. */
+bool quota_tells_end(struct warden *w, struct str team);
 int quota_change(struct warden *w, struct str team, struct err *err); /* of network lists: -EDQUOT, too fast */
 size_t quota_running(struct warden *w, struct str team);
 unsigned quota_boxes_max(struct warden *w, struct str team);   /* running at once; 0 = no limit */

@@ -22,13 +22,17 @@ static int tell_webhooks(struct store *s, const struct event *e, struct err *err
   return 0;
 }
 
+/* A large event takes several numbers, so that a distance of numbers bounds bytes as well: the metadata in it is the
+ * client's, and may be a hundred times larger than everything else. */
+#define NUMBER_BYTES 1024
+
 int event_record(struct store *s, struct event *e, struct err *err)
 {
   int r = sql_change(s, err,
-                     "INSERT INTO event(id, at, team, sandbox, execution, template, build, type, data)"
-                     " VALUES(?,?,?,?,?,?,?,?,?)",
-                     "titttttit", e->id, e->at_us, e->team, e->sandbox, e->execution, e->template_id, e->build,
-                     (int64_t)e->type, e->data);
+                     "INSERT INTO event(seq, id, at, team, sandbox, execution, template, build, type, data)"
+                     " VALUES((SELECT ifnull(max(seq),0) FROM event)+?,?,?,?,?,?,?,?,?,?)",
+                     "ititttttit", (int64_t)(1 + strlen(e->data) / NUMBER_BYTES), e->id, e->at_us, e->team, e->sandbox,
+                     e->execution, e->template_id, e->build, (int64_t)e->type, e->data);
   if (r)
     return r;
   e->seq = sqlite3_last_insert_rowid(s->db);
@@ -115,16 +119,19 @@ int64_t events_last(struct store *s)
   return number(s, "SELECT max(seq) FROM event");
 }
 
+#define SLICE_NUMBERS 2048 /* and so at most about two megabytes of large events in one transaction */
+
 /* The last seq of a run of rows at the beginning of the table that may all go; 0 = none. */
 static int64_t last_to_go(struct store *s, int64_t before_us, int64_t beyond, int64_t newest, unsigned most)
 {
   sqlite3_stmt *st =
       sql_query(s, "SELECT seq,at FROM event WHERE seq<? ORDER BY seq LIMIT ?", "ii", newest, (int64_t)most);
-  int64_t last = 0;
+  int64_t last = 0, first = 0;
   SQL_EACH_ROW(st)
   {
     int64_t seq = sqlite3_column_int64(st, 0);
-    if (sqlite3_column_int64(st, 1) >= before_us && seq > beyond)
+    first = first ? first : seq;
+    if ((sqlite3_column_int64(st, 1) >= before_us && seq > beyond) || (last && seq - first > SLICE_NUMBERS))
       break;
     last = seq;
   }

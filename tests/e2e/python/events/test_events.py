@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -264,6 +265,21 @@ def test_a_box_of_a_snapshot_names_the_template_it_comes_from(wire: Wire, box: R
             wire.call("DELETE", f"/sandboxes/{made}")
         for name in (taken, second):
             wire.call("DELETE", f"/templates/{name.replace(':', '%3A').replace('/', '%2F')}")
+
+
+def test_ends_that_move_too_often_are_not_all_told() -> None:
+    with own_server("--pool", "0") as server:
+        wire = server.wire
+        box = wire.create(timeout=60)
+        began = time.monotonic()
+        for _ in range(600):
+            assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 60}).status == 204
+        took = time.monotonic() - began
+        assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 3000}).status == 204
+        told = [event for page in range(8) for event in events(wire, box.id, offset=100 * page)]
+        assert 100 <= len(told) <= 202 + 20 * (took + 1)
+        ends = datetime.fromisoformat(wire.call("GET", f"/sandboxes/{box.id}").json()["endAt"])
+        assert ends > datetime.now(UTC) + timedelta(seconds=2900)
 
 
 def test_the_largest_metadata_comes_whole(wire: Wire) -> None:
