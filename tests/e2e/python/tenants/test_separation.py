@@ -37,7 +37,7 @@ BODIES: dict[str, Any] = {
     "network": {"denyOut": ["198.51.100.0/24"]},
     "fork": {"count": 1, "timeout": 30},
     "api-keys": {"name": "taken"},
-    "templates": {"public": True},
+    "templates": {"public": True, "dockerfile": "FROM base"},
     "builds": {"steps": [], "fromTemplate": "base", "force": True},
 }
 
