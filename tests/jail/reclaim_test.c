@@ -57,16 +57,23 @@ static void the_ids_of_a_removed_box_are_free(void **state)
   assert_int_equal(access(b.dir, F_OK), -1);
 }
 
+/* A box that can't be removed while something is mounted on `inside`; the slot that it was given. */
+static unsigned open_stuck(struct box *b, const char *name, char *inside, size_t size)
+{
+  unsigned slot;
+  box_open(&test_host, b, name);
+  assert_int_equal(slot_take(&warden, &slot), 0);
+  snprintf(inside, size, "%s/held", b->dir);
+  assert_int_equal(mkdir(inside, 0700), 0);
+  assert_int_equal(mount("held", inside, "tmpfs", 0, "size=4k"), 0);
+  return slot;
+}
+
 static void the_ids_of_a_box_that_cannot_be_removed_are_kept_back(void **state)
 {
   struct box b;
-  unsigned slot;
   char inside[200];
-  box_open(&test_host, &b, "stuck");
-  assert_int_equal(slot_take(&warden, &slot), 0);
-  snprintf(inside, sizeof(inside), "%s/held", b.dir);
-  assert_int_equal(mkdir(inside, 0700), 0);
-  assert_int_equal(mount("held", inside, "tmpfs", 0, "size=4k"), 0);
+  unsigned slot = open_stuck(&b, "stuck", inside, sizeof(inside));
   reclaim_jail(&warden, "", b.jail, b.id, b.dir, slot);
   close(b.talk);
   turn(settled);
@@ -81,13 +88,8 @@ static void the_ids_of_a_box_that_cannot_be_removed_are_kept_back(void **state)
 static void a_server_that_stops_waits_for_no_further_try(void **state)
 {
   struct box b;
-  unsigned slot;
   char inside[200];
-  box_open(&test_host, &b, "stops");
-  assert_int_equal(slot_take(&warden, &slot), 0);
-  snprintf(inside, sizeof(inside), "%s/held", b.dir);
-  assert_int_equal(mkdir(inside, 0700), 0);
-  assert_int_equal(mount("held", inside, "tmpfs", 0, "size=4k"), 0);
+  unsigned slot = open_stuck(&b, "stops", inside, sizeof(inside));
   warden.stopping = true;
   reclaim_jail(&warden, "", b.jail, b.id, b.dir, slot);
   close(b.talk);

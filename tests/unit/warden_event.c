@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* warden_event.c - lifecycle events: what they say, how they are spelled, who reads which of them, and how they go. */
-#include "unit.h"
+#include "store_lab.h"
 
 #include "warden/db/event.h"
 #include <fcntl.h>
@@ -8,29 +8,6 @@
 
 #define TEAM_1 "11111111-1111-4111-8111-111111111111"
 #define TEAM_2 "22222222-2222-4222-8222-222222222222"
-
-static char dir[] = "/tmp/cloche-unit-event.XXXXXX";
-static char path[64];
-
-static int make_dir(void **state)
-{
-  return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-  return path_remove_tree(AT_FDCWD, dir);
-}
-
-static struct store *fresh(const char *name)
-{
-  struct store *s = NULL;
-  struct err err = ERR_NONE;
-  snprintf(path, sizeof(path), "%s/%s.db", dir, name);
-  if (store_open(path, &s, &err))
-    fail_msg("%s", err.msg);
-  return s;
-}
 
 static struct row_box row_of(const char *id, const char *team)
 {

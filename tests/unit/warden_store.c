@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* warden_store.c - what survives: migrations, boxes, ends and their logs, teams and templates. */
-#include "unit.h"
+#include "store_lab.h"
 
 #include "warden/db/catalog.h"
 #include "warden/db/idempotency.h"
@@ -11,29 +11,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
-
-static char dir[] = "/tmp/cloche-unit-store.XXXXXX";
-static char path[64];
-
-static int make_dir(void **state)
-{
-  return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-  return path_remove_tree(AT_FDCWD, dir);
-}
-
-static struct store *fresh(const char *name)
-{
-  struct store *s = NULL;
-  struct err err = ERR_NONE;
-  snprintf(path, sizeof(path), "%s/%s.db", dir, name);
-  if (store_open(path, &s, &err))
-    fail_msg("%s", err.msg);
-  return s;
-}
 
 /* A database as the first release wrote it. */
 static void write_first_schema(const char *file)

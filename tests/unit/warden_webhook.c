@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* warden_webhook.c - signatures, the sender's reports, and the queue of deliveries in the store. */
-#include "unit.h"
+#include "store_lab.h"
 
 #include "warden/db/event.h"
 #include "warden/db/webhook_store.h"
@@ -12,29 +12,6 @@
 #define SECRET "secret-for-event-signature-verification"
 #define HOOK   "11111111-1111-4111-8111-111111111111"
 #define OTHER  "22222222-2222-4222-8222-222222222222"
-
-static char dir[] = "/tmp/cloche-unit-webhook.XXXXXX";
-
-static int make_dir(void **state)
-{
-  return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-  return path_remove_tree(AT_FDCWD, dir);
-}
-
-static struct store *fresh(const char *name)
-{
-  struct store *s = NULL;
-  struct err err = ERR_NONE;
-  char path[96];
-  snprintf(path, sizeof(path), "%s/%s.db", dir, name);
-  if (store_open(path, &s, &err))
-    fail_msg("%s", err.msg);
-  return s;
-}
 
 static void add_hook(struct store *s, const char *id, const char *team, const char *events, bool enabled)
 {

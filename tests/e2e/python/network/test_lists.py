@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.world import (
+    DNS_QUESTION,
     GATEWAY,
     HOST,
     INSIDE,
@@ -39,17 +40,7 @@ except OSError as error:
     print(type(error).__name__)
 """
 
-LOOK_UP = """
-import socket, struct, sys
-server, name = sys.argv[1:]
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.settimeout(3)
-labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-head, tail = struct.pack(">6H", 7, 0x100, 1, 0, 0, 0), struct.pack(">BHH", 0, 1, 1)
-u.sendto(head + labels + tail, (server, 53))
-answer = u.recv(512)
-print(answer[3] & 15, struct.unpack(">H", answer[6:8])[0])
-"""
+LOOK_UP = DNS_QUESTION + 'print(answer[3] & 15, struct.unpack(">H", answer[6:8])[0])'
 
 STOCK_JS = """
 import { Sandbox } from 'e2b'

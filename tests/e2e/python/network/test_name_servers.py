@@ -8,22 +8,12 @@ import signal
 import e2b
 
 from support.waiting import eventually
-from support.world import HOST, OTHERWISE, PUBLIC, RESOLVER, Abroad, reached, run
+from support.world import DNS_QUESTION, HOST, OTHERWISE, PUBLIC, RESOLVER, Abroad, reached, run
 
 ALL = "0.0.0.0/0"
 ALLOWED = {"allow_out": ["*.example.com", "example.com"], "deny_out": [ALL]}
 
-LOOK_UP = """
-import socket, struct, sys
-server, name = sys.argv[1:]
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.settimeout(3)
-labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-head, tail = struct.pack(">6H", 7, 0x100, 1, 0, 0, 0), struct.pack(">BHH", 0, 1, 1)
-u.sendto(head + labels + tail, (server, 53))
-answer = u.recv(512)
-print(socket.inet_ntoa(answer[-4:]) if answer[7] else f"rcode {answer[3] & 15}")
-"""
+LOOK_UP = DNS_QUESTION + 'print(socket.inet_ntoa(answer[-4:]) if answer[7] else f"rcode {answer[3] & 15}")'
 
 
 def resolved(box: e2b.Sandbox, name: str) -> str:

@@ -33,6 +33,18 @@ HOST = "203.0.113.1"
 GATEWAY = "203.0.113.10"
 RESOLVER = "203.0.113.53"
 PUBLIC = [GATEWAY, *(f"198.51.100.{n}" for n in range(1, 9))]
+
+# For python3 in a box, with a name server and a name as arguments: `answer` is what the server sent.
+DNS_QUESTION = """
+import socket, struct, sys
+server, name = sys.argv[1:]
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(3)
+labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+head, tail = struct.pack(">6H", 7, 0x100, 1, 0, 0, 0), struct.pack(">BHH", 0, 1, 1)
+u.sendto(head + labels + tail, (server, 53))
+answer = u.recv(512)
+"""
 INSIDE = "192.168.77.7"
 NEVER = [INSIDE, "10.99.0.9", "172.16.5.5", "100.64.1.1", "169.254.169.254", "192.0.0.8"]
 NAMES = {
