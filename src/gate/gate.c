@@ -6,9 +6,9 @@
 #include "gate/api/api.h"
 #include "gate/api/upload_write.h"
 #include "gate/certificate.h"
-#include "gate/confine.h"
 #include "gate/dispatch.h"
 #include "gate/edge/edge.h"
+#include "gate/gate_role.h"
 #include "gate/metrics_shm.h"
 #include "net/tls.h"
 #include "wire/control.h"
@@ -130,10 +130,10 @@ int gate_main(const struct gate_config *config)
   g.control = ipc_new(&loop, CONTROL_FD, &control_ops, &g);
   g.server = http_server_new(&loop, &limits, dispatch_request, &g);
   tls_prepare();
-  int confined = gate_confine(config->uid, &err);
+  int confined = confine_rights(&gate_role, config->uid, &err);
   if (!confined)
     upload_threads_start(&g);
-  if (confined || gate_filter(config->uid, &err)) {
+  if (confined || confine_filter(&gate_role, config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);
     int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);

@@ -3,7 +3,7 @@
 #include "sender/sender.h"
 
 #include "sender/post.h"
-#include "sender/sender_confine.h"
+#include "sender/sender_role.h"
 #include "wire/box_socket.h"
 #include "wire/control.h"
 #include <malloc.h>
@@ -92,9 +92,8 @@ static void nothing_done(uv_work_t *work, int status)
 }
 
 /* The first work makes libuv start all of them. */
-static void start_threads(void *arg)
+static void start_threads(struct sender *s)
 {
-  struct sender *s = arg;
   static uv_work_t first;
   uv_queue_work(s->posts.loop, &first, nothing, nothing_done);
 }
@@ -129,7 +128,11 @@ int sender_main(const struct sender_config *config)
   uv_loop_init(&loop);
   s.posts = (struct posts){.config = config, .loop = &loop};
   s.control = ipc_new(&loop, CONTROL_FD, &control_ops, &s);
-  if (posts_open(&s.posts, &err) || sender_confine(config->uid, start_threads, &s, &err)) {
+  int confined = posts_open(&s.posts, &err);
+  confined = confined ? confined : confine_rights(&sender_role, config->uid, &err);
+  if (!confined)
+    start_threads(&s);
+  if (confined || confine_filter(&sender_role, config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);
     int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
