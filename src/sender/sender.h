@@ -6,7 +6,7 @@
  * whatever the name resolves to and whenever; that redirects and proxies are not followed; that certificates are
  * verified; and that a receiver can make it neither wait longer nor keep more than the limits. It has no rights, no
  * files, no secret: the warden hands it finished requests, signature included (src/warden/webhook), and decides from
- * its report what is sent again. sender.c has the loop, post.c one request, sender_role.h what it keeps of its rights. */
+ * its report what is sent again. sender.c has the loop, post.c one request, sender_role.h the rights that it keeps. */
 #ifndef CLOCHE_SENDER_SENDER_H
 #define CLOCHE_SENDER_SENDER_H
 
