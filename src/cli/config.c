@@ -260,6 +260,21 @@ static const struct setting settings[] = {
     {"client_body_seconds", NUMBER(gate.client_body_s), "300", 1, 86400, "longest silence inside a request's body"},
     {"client_stall_seconds", NUMBER(gate.client_stall_s), "900", 0, 86400,
      "longest time a client may take no byte of an answer; 0 = no limit"},
+    {"volumes_backing", CHOICE(warden.volumes_directory, "image directory"), "image", 0, 1,
+     "image = each volume is an ext4 image of a fixed size; directory = a directory tree on the filesystem of "
+     "volumes_dir, which several machines may share"},
+    {"volumes_dir", TEXT(warden.volumes_dir), "", 0, 511, "where the files of volumes are [<data>/volumes]"},
+    {"volume_mb", NUMBER(warden.volume_mb), "10240", 16, 1073741824, "MiB of one volume"},
+    {"volume_inodes", NUMBER(warden.volume_inodes), "655360", 16, 4000000000, "files and directories of one volume"},
+    {"team_volumes_mb", NUMBER(warden.team_volumes_mb), "102400", 0, 1073741824,
+     "MiB that the volumes of a team may have together, each counted as volume_mb; 0 = no limit"},
+    {"team_volumes_inodes", NUMBER(warden.team_volumes_inodes), "0", 0, 4000000000,
+     "files and directories of them, each volume counted as volume_inodes; 0 = no limit"},
+    {"box_volumes_max", NUMBER(warden.box_volumes_max), "10", 0, 64, "volumes that one box mounts; 0 = none"},
+    {"volume_scan_seconds", NUMBER(warden.volume_scan_s), "60", 5, 86400,
+     "between two measurements of a volume that is a directory without project quotas"},
+    {"volume_scan_entries", NUMBER(warden.volume_scan_entries), "1000000", 1000, 1000000000,
+     "files that such a measurement looks at; a volume with more counts as full"},
     {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "100", 1, 10000, "webhooks of one team"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
@@ -528,6 +543,11 @@ static void derive(struct config *c)
   if (!c->debian)
     put_text(c, find(STR("debian_program")), "");
   c->warden.source.reserve_mb = c->warden.disk_reserve_mb;
+  if (!c->warden.volumes_dir[0]) {
+    char path[DATA_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/volumes", c->warden.data);
+    put_text(c, find(STR("volumes_dir")), path);
+  }
   c->gate.log_bytes = c->warden.log_bytes;
   if (geteuid() != 0)
     c->gate.uid = c->sender.uid = 0;

@@ -13,6 +13,8 @@ int jail_check_namespaces(const struct jail_spec *spec, struct err *err); /* wha
 int jail_check_spec(const struct jail_spec *spec, struct err *err);
 /* A user namespace that is only a mapping of the box's ids. */
 int jail_map_ns(uint32_t base, struct err *err);
+/* The same for files whose ids on the disk begin at `inside`. */
+int jail_map_ns_from(uint32_t inside, uint32_t base, struct err *err);
 /* spec->runtime as a detached mount for the box, after its root was made. */
 #define JAIL_RUNTIME_SOURCE "cloche-runtime" /* what the box sees as the source of the mount */
 int jail_runtime(const struct jail_spec *spec, struct err *err);

@@ -167,11 +167,11 @@ struct jail_created {
   bool lent, zygote;
 };
 
-static int write_map(pid_t pid, const char *file, uint32_t base, struct err *err)
+static int write_map(pid_t pid, const char *file, uint32_t inside, uint32_t base, struct err *err)
 {
   char path[PROC_PATH], line[48];
   snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-  int n = snprintf(line, sizeof(line), "0 %" PRIu32 " %u\n", base, JAIL_IDS);
+  int n = snprintf(line, sizeof(line), "%" PRIu32 " %" PRIu32 " %u\n", inside, base, JAIL_IDS);
   cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0 || write(fd, line, (size_t)n) != n)
     return err_errno(err, "writing %s", path);
@@ -198,15 +198,20 @@ static _Noreturn void wait_as_mapping(pid_t parent)
 /* A user namespace that is only a mapping: made by a process that ends at once. */
 int jail_map_ns(uint32_t base, struct err *err)
 {
+  return jail_map_ns_from(0, base, err);
+}
+
+int jail_map_ns_from(uint32_t inside, uint32_t base, struct err *err)
+{
   struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
   pid_t ours = getpid(), pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
   if (pid == 0)
     wait_as_mapping(ours);
   if (pid < 0)
     return err_errno(err, "cloning a process for an id mapping");
-  int r = write_map(pid, "uid_map", base, err);
+  int r = write_map(pid, "uid_map", inside, base, err);
   if (!r)
-    r = write_map(pid, "gid_map", base, err);
+    r = write_map(pid, "gid_map", inside, base, err);
   int fd = r ? r : jail_open_ns(pid, "user", err);
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
@@ -273,9 +278,9 @@ static int create_namespaces(const struct jail_spec *spec, struct jail_created *
 {
   int r = spec->zygote ? 0 : raise_oom_floor(b->pid, err);
   if (!r && !spec->zygote)
-    r = write_map(b->pid, "uid_map", spec->id_base, err);
+    r = write_map(b->pid, "uid_map", 0, spec->id_base, err);
   if (!r && !spec->zygote)
-    r = write_map(b->pid, "gid_map", spec->id_base, err);
+    r = write_map(b->pid, "gid_map", 0, spec->id_base, err);
   if (!r)
     r = make_groups(spec, &b->join, err);
   if (!r)

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -30,6 +31,10 @@
 #define FREE_TIMEOUT_MS 10000 /* for the mounts of a dead box to go */
 #define LOOK_TRIES      100
 #define GUESSES         4096
+#define JOURNAL_MIB     16
+#define RESERVED_INODES 11 /* of ext4 itself; the first is the root */
+#define STRINGIFY_(x)   #x
+#define STRINGIFY(x)    STRINGIFY_(x)
 
 /* --- the seed ------------------------------------------------------------------------------------------------- */
 
@@ -42,6 +47,20 @@ static uint64_t image_bytes(const struct jail_limits *l)
 {
   uint64_t bytes = l->disk + inodes_of(l) * INODE_BYTES + OVERHEAD;
   return (bytes + 4095) / 4096 * 4096;
+}
+
+static int run_program(const char *const *argv, const char *path, struct err *err)
+{
+  const char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+  pid_t pid;
+  int status = 0, r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, (char *const *)env);
+  if (r)
+    return err_set(err, -r, "running %s: %s", argv[0], strerrordesc_np(r));
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (!WIFEXITED(status) || WEXITSTATUS(status))
+    return err_set(err, -EIO, "%s of %s failed", argv[0], path);
+  return 0;
 }
 
 static int run_mkfs(const char *path, const struct jail_limits *l, struct err *err)
@@ -65,16 +84,7 @@ static int run_mkfs(const char *path, const struct jail_limits *l, struct err *e
                         "lazy_itable_init=1,nodiscard,root_owner=0:0",
                         path,
                         NULL};
-  const char *env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-  pid_t pid;
-  int status = 0, r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, (char *const *)env);
-  if (r)
-    return err_set(err, -r, "running mkfs.ext4: %s", strerrordesc_np(r));
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    ;
-  if (!WIFEXITED(status) || WEXITSTATUS(status))
-    return err_set(err, -EIO, "mkfs.ext4 of %s failed", path);
-  return 0;
+  return run_program(argv, path, err);
 }
 
 /* `path` ends in XXXXXX, which becomes a name that nobody else has. */
@@ -191,13 +201,13 @@ static int loop_attach(int image, char name[LOOP_NAME], struct err *err)
   return err_set(err, -EBUSY, "no free loop device after %d tries", LOOP_TRIES);
 }
 
-/* `path` is what the device holds, for messages. */
-static int device_mount(const char *name, const char *path, struct err *err)
+/* `path` is what the device holds, for messages. `way`: of a disk, nobarrier, else each end waits for the host's disk;
+ * of what is durable, discard, so that the image gives back what is deleted. */
+static int device_mount(const char *name, const char *path, const char *way, struct err *err)
 {
   cleanup_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
   if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", name, 0) ||
-      fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) ||
-      fsconfig(fs, FSCONFIG_SET_FLAG, "nobarrier", NULL, 0) || /* else each end waits for the host's disk */
+      fsconfig(fs, FSCONFIG_SET_FLAG, "noinit_itable", NULL, 0) || fsconfig(fs, FSCONFIG_SET_FLAG, way, NULL, 0) ||
       fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
     return err_errno(err, "mounting %s", path);
   int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
@@ -258,7 +268,10 @@ static void guess_learn(ino_t inode, const char *name)
     atomic_store(&guesses[inode % GUESSES], (unsigned)n + 1);
 }
 
-static int image_mount(const char *path, struct err *err)
+#define WAY_DISK    "nobarrier"
+#define WAY_DURABLE "discard"
+
+static int image_mount(const char *path, const char *way, struct err *err)
 {
   char name[LOOP_NAME];
   struct stat st;
@@ -268,7 +281,7 @@ static int image_mount(const char *path, struct err *err)
   cleanup_fd int loop = loop_attach(image, name, err);
   if (loop >= 0 && !fstat(image, &st))
     guess_learn(st.st_ino, name);
-  return loop < 0 ? loop : device_mount(name, path, err);
+  return loop < 0 ? loop : device_mount(name, path, way, err);
 }
 
 /* --- mounted -------------------------------------------------------------------------------------------------- */
@@ -294,14 +307,14 @@ static int finish(int tree, struct err *err)
 int disk_image_open(const char *image, struct err *err)
 {
   int r = disk_image_wait_free(image, err);
-  return r ? r : finish(image_mount(image, err), err);
+  return r ? r : finish(image_mount(image, WAY_DISK, err), err);
 }
 
 int disk_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err)
 {
   int r = image_make(image, boxes, limits, err);
   if (!r)
-    r = finish(image_mount(image, err), err);
+    r = finish(image_mount(image, WAY_DISK, err), err);
   if (r < 0)
     unlink(image);
   return r;
@@ -347,9 +360,7 @@ static int loop_of(const char *image, char name[LOOP_NAME])
   return r;
 }
 
-/* The mount is taken for writing, as the box's own is, because a filesystem is one or the other; nothing is written. A
- * box that is just being taken down may hold its device for a moment more. */
-int disk_image_look(const char *image, struct err *err)
+static int mount_shared(const char *image, const char *way, struct err *err)
 {
   char name[LOOP_NAME];
   int tree = -1;
@@ -357,10 +368,93 @@ int disk_image_look(const char *image, struct err *err)
     *err = ERR_NONE;
     bool used = !loop_of(image, name);
     cleanup_fd int loop = used ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-    tree = used ? device_mount(name, image, err) : image_mount(image, err);
+    tree = used ? device_mount(name, image, way, err) : image_mount(image, way, err);
     if (tree >= 0 || !used)
       return tree;
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
   }
   return tree;
+}
+
+/* The mount is taken for writing, as the box's own is, because a filesystem is one or the other; nothing is written. A
+ * box that is just being taken down may hold its device for a moment more. */
+int disk_image_look(const char *image, struct err *err)
+{
+  return mount_shared(image, WAY_DISK, err);
+}
+
+/* --- what outlives crashes -------------------------------------------------------------------------------------- */
+
+static int run_durable_mkfs(const char *path, uint64_t inodes, uint32_t owner, struct err *err)
+{
+  char number[U64_TEXT], features[96];
+  snprintf(number, sizeof(number), "%" PRIu64, inodes + RESERVED_INODES);
+  snprintf(features, sizeof(features), "lazy_itable_init=1,nodiscard,root_owner=%" PRIu32 ":%" PRIu32, owner, owner);
+  const char *argv[] = {"mkfs.ext4",
+                        "-q",
+                        "-F",
+                        "-m",
+                        "0",
+                        "-b",
+                        "4096",
+                        "-I",
+                        "256",
+                        "-N",
+                        number,
+                        "-e",
+                        "remount-ro",
+                        "-J",
+                        "size=" STRINGIFY(JOURNAL_MIB),
+                        "-O",
+                        "has_journal,^resize_inode",
+                        "-E",
+                        features,
+                        path,
+                        NULL};
+  return run_program(argv, path, err);
+}
+
+int disk_image_make_durable(const char *image, uint64_t bytes, uint64_t inodes, uint32_t owner, struct err *err)
+{
+  uint64_t whole = bytes + (inodes + RESERVED_INODES) * INODE_BYTES + OVERHEAD + ((uint64_t)JOURNAL_MIB << 20);
+  cleanup_fd int fd = open(image, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0 || ftruncate(fd, (off_t)((whole + 4095) / 4096 * 4096)))
+    return err_errno(err, "making %s", image);
+  int r = run_durable_mkfs(image, inodes, owner, err);
+  cleanup_fd int tree = r ? r : mount_shared(image, WAY_DURABLE, err);
+  if (tree < 0)
+    return tree;
+  cleanup_fd int root = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0 || unlinkat(root, "lost+found", AT_REMOVEDIR) || fchmod(root, 0755) || syncfs(root) || fsync(fd))
+    return err_errno(err, "preparing %s", image);
+  return 0;
+}
+
+uint64_t disk_image_own_inodes(void)
+{
+  return RESERVED_INODES - 1;
+}
+
+/* The kernel's words for a filesystem that it does not recognise or trust are many. */
+int disk_image_mount_durable(const char *image, struct err *err)
+{
+  int tree = access(image, F_OK) ? err_errno(err, "opening %s", image) : mount_shared(image, WAY_DURABLE, err);
+  if (tree == -EINVAL || tree == -EUCLEAN || tree == -EBADMSG || tree == -EIO || tree == -ENOTBLK || tree == -EROFS)
+    return err_set(err, -EUCLEAN,
+                   "%s is damaged and can't be mounted: unmount it everywhere and repair it with 'e2fsck -f %s', or "
+                   "restore it from a backup",
+                   image, image);
+  return tree;
+}
+
+int disk_image_device(const char *image, unsigned *major_out, unsigned *minor_out)
+{
+  char name[LOOP_NAME];
+  struct stat st;
+  int r = loop_of(image, name);
+  if (r || stat(name, &st))
+    return r ? r : -errno;
+  *major_out = major(st.st_rdev);
+  *minor_out = minor(st.st_rdev);
+  return 0;
 }

@@ -23,6 +23,14 @@ int disk_image_open(const char *image, struct err *err);
 /* Mounts an image to read from, also while a box has it mounted. */
 int disk_image_look(const char *image, struct err *err);
 
+/* An image for what outlives crashes (volumes): with a journal and barriers, and as large as was asked for. Its root
+ * belongs to `owner`. */
+int disk_image_make_durable(const char *image, uint64_t bytes, uint64_t inodes, uint32_t owner, struct err *err);
+/* Mounts one. While it is mounted elsewhere: the very same filesystem. -EUCLEAN: it is damaged. */
+int disk_image_mount_durable(const char *image, struct err *err);
+uint64_t disk_image_own_inodes(void);                                       /* of such a filesystem, beside its files */
+int disk_image_device(const char *image, unsigned *major, unsigned *minor); /* it is on; -ENOENT: on none */
+
 /* Waits (bounded) until no loop device has the image open. */
 int disk_image_wait_free(const char *image, struct err *err);
 

@@ -83,6 +83,13 @@ struct warden_config {
   unsigned checkpoint_jobs, checkpoint_s; /* dumps and restores at once; the longest of one */
   unsigned checkpoint_zstd;               /* level at which images of boxes that sleep are packed; 0 = they are not */
   unsigned checkpoint_zstd_after_s;       /* how long they have slept by then */
+  bool volumes_directory;                 /* volumes are directories, else images; see volume_backing.h */
+  const char *volumes_dir;
+  unsigned volume_mb, team_volumes_mb;
+  uint64_t volume_inodes, team_volumes_inodes;
+  unsigned box_volumes_max;
+  unsigned volume_scan_s; /* between two measurements of a directory without quotas */
+  uint64_t volume_scan_entries;
   unsigned team_webhooks_max;
   unsigned webhook_attempts, webhook_retry_s; /* to deliver one event, and the time between them */
   unsigned webhook_connections, webhook_team_connections, webhook_host_connections; /* deliveries under way */
