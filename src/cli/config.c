@@ -275,6 +275,12 @@ static const struct setting settings[] = {
      "between two measurements of a volume that is a directory without project quotas"},
     {"volume_scan_entries", NUMBER(warden.volume_scan_entries), "1000000", 1000, 1000000000,
      "files that such a measurement looks at; a volume with more counts as full"},
+    {"secrets_key_file", TEXT(warden.secrets_key_file), "", 0, 511,
+     "file of the master key of secrets [<data>/secrets.key]; made at the first start; the variable CLOCHE_SECRETS_KEY "
+     "and the systemd credential cloche-secrets-key come before it"},
+    {"team_secrets_max", NUMBER(warden.team_secrets_max), "100", 1, 10000, "secrets of one team"},
+    {"secret_value_max", NUMBER(gate.secret_value_max), "16384", 1, 65536,
+     "bytes of a secret's value; it is filled into a header, and few servers take longer ones"},
     {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "100", 1, 10000, "webhooks of one team"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "

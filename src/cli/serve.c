@@ -103,7 +103,7 @@ static void exec_role(struct supervisor *s, const char *name, int control)
     argv[n++] = s->argv[i];
   }
   if (strcmp(name, "warden") != 0)
-    unsetenv("CLOCHE_ADMIN_TOKEN");
+    unsetenv("CLOCHE_ADMIN_TOKEN"), unsetenv("CLOCHE_SECRETS_KEY");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

@@ -30,6 +30,7 @@
 #include "warden/core/host_limits.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
+#include "warden/secret/secrets.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
 #include "warden/webhook/webhooks.h"
@@ -100,7 +101,7 @@ static const struct warden_hooks hooks = {
 static void leave_when_clear(uv_timer_t *t)
 {
   struct warden *w = t->data;
-  if (!w->removals && !w->launches && !w->transitions && !builder_busy(w))
+  if (!w->removals && !w->launches && !w->transitions && !builder_busy(w) && !secrets_busy(w))
     uv_stop(w->loop);
 }
 
@@ -289,6 +290,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   int r = open_data(w, err);
   r = r ? r : load_persistent(w, "instance", 4, w->instance, err);
   r = r ? r : load_persistent(w, "secret", SHA256_LEN, w->secret, err);
+  r = r ? r : secrets_open(w, err); /* first of all that may fork: it takes the key out of the environment */
   r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
   r = r ? r : builder_open(w, err);
   r = r ? r : webhooks_open(w, err);
@@ -434,6 +436,7 @@ static void warden_close(struct warden *w)
   storage_free(w);
   builder_close(w);
   webhooks_close(w);
+  secrets_close(w);
   catalog_close(w->catalog);
   store_checkpoint(w->store);
   store_close(w->store);

@@ -17,6 +17,8 @@
 #define DIGEST_TEXT_SIZE     65  /* SHA-256 as hex digits */
 #define LAYER_ID_SIZE        80  /* hash of a layer with a prefix */
 #define SECRET_SIZE          80  /* hex text of a token's secret */
+#define SECRET_ID_SIZE       32  /* "sec_" and a random word: of a secret that a team keeps here */
+#define SECRET_NAME_SIZE     129
 #define IDEMPOTENCY_KEY_SIZE 256 /* of a create, chosen by the client */
 #define KEY_MASK_SIZE        64  /* what is shown of an API key; see api_key.h */
 #define DOMAIN_SIZE          256 /* a DNS name */

@@ -120,6 +120,18 @@ enum wire_type {
   WIRE_SEND,               /* to the sender: W_ID (of the attempt) W_URL W_HEADERS ("name: value" lines) W_BODY */
   WIRE_SENT, /* from the sender: W_ID W_CLASS (enum delivery_class) W_DURATION (ms) [W_HTTP_STATUS W_HEADERS (JSON)
                 W_BODY W_MESSAGE] */
+
+  /* secrets (docs/secrets.md); "secret" in an answer: W_ID W_TEAM W_NAME W_VERSION W_METADATA W_CREATED W_UPDATED;
+   * never a value. W_REF names one: an id or a name. */
+  WIRE_SECRET_CREATE = 208, /* W_TEAM W_ID (drawn by the gate) W_NAME W_SECRET [W_METADATA] -> secret; -EEXIST, -E2BIG,
+                               -ENOKEY */
+  WIRE_SECRET_LIST,   /* W_TEAM W_COUNT [W_FROM W_REF: behind the secret of that time and id] -> items of secrets */
+  WIRE_SECRET_GET,    /* W_TEAM W_REF -> secret */
+  WIRE_SECRET_CHANGE, /* W_TEAM W_REF W_BUILD (drawn by the gate) W_SECRET [W_METADATA] -> secret */
+  WIRE_SECRET_DELETE, /* W_TEAM W_REF */
+  WIRE_SECRET_ROTATE, /* a new master key -> W_COUNT: values that are sealed by it */
+  WIRE_SECRET_CHECK,  /* -> W_COUNT (values that open) W_LAST (that do not) W_KEY_ID W_KEYS (how many) W_NAME (where
+                         they are from) [W_MESSAGE] */
 };
 
 /* Of a template's build. */
@@ -213,6 +225,11 @@ enum wire_tag {
   W_TYPE,    /* its type */
   W_REQUEST, /* headers of a request as JSON, secrets redacted */
   W_SENT,    /* body of a request */
+  W_VERSION = 208,
+  W_METADATA, /* JSON, an object of strings */
+  W_UPDATED,  /* wall microseconds */
+  W_KEY_ID,   /* of a master key */
+  W_KEYS,
 };
 
 /* Only running and paused are written down; the others last for moments. */

@@ -65,6 +65,16 @@ void warden_set_webhooks(struct warden *w, struct webhooks *h)
   w->webhooks = h;
 }
 
+struct secrets *warden_secrets(const struct warden *w)
+{
+  return w->secrets;
+}
+
+void warden_set_secrets(struct warden *w, struct secrets *s)
+{
+  w->secrets = s;
+}
+
 void warden_counters(const struct warden *w, struct wire_status *out)
 {
   out->started_us = w->started_us;

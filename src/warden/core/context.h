@@ -13,6 +13,7 @@
 struct warden;
 struct builder;
 struct webhooks;
+struct secrets;
 
 const struct warden_config *warden_config(const struct warden *w);
 struct catalog *warden_catalog(const struct warden *w);
@@ -30,5 +31,8 @@ void warden_set_builder(struct warden *w, struct builder *b);
 /* Those of teams, see webhooks.h. */
 struct webhooks *warden_webhooks(const struct warden *w);
 void warden_set_webhooks(struct warden *w, struct webhooks *h);
+/* The same of values for requests of boxes, see secrets.h. */
+struct secrets *warden_secrets(const struct warden *w);
+void warden_set_secrets(struct warden *w, struct secrets *s);
 
 #endif

@@ -70,6 +70,7 @@ struct warden {
   struct box_sampler *sampler;
   struct builder *builder;
   struct webhooks *webhooks;
+  struct secrets *secrets;
 };
 
 #endif

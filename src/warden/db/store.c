@@ -120,6 +120,13 @@ static const char *const migrations[] = {
     "CREATE TRIGGER job_recipe_used AFTER INSERT ON job WHEN NEW.state<>1 BEGIN DELETE FROM job_recipe WHERE "
     "job=NEW.id; END;"
     "CREATE TRIGGER job_recipe_gone AFTER DELETE ON job BEGIN DELETE FROM job_recipe WHERE job=OLD.id; END;",
+    /* Values are sealed by the master key whose id is in `key`. */
+    "CREATE TABLE secret(id TEXT PRIMARY KEY, team TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, "
+    "metadata TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, request TEXT NOT NULL, key TEXT NOT "
+    "NULL, sealed BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX secret_name ON secret(team, name);"
+    "CREATE INDEX secret_page ON secret(team, created, id);"
+    "CREATE INDEX secret_key ON secret(key);",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

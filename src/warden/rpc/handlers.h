@@ -70,6 +70,15 @@ void handle_webhook_delete(struct request *q);
 void handle_webhook_deliveries(struct request *q);
 void handle_webhook_stats(struct request *q);
 
+/* secrets of a team, and the master key: secret_handlers.c */
+void handle_secret_create(struct request *q);
+void handle_secret_list(struct request *q);
+void handle_secret_get(struct request *q);
+void handle_secret_change(struct request *q);
+void handle_secret_delete(struct request *q);
+void handle_secret_rotate(struct request *q);
+void handle_secret_check(struct request *q);
+
 /* for the host's root user: admin_handlers.c */
 void handle_build_show(struct request *q);
 void handle_gc(struct request *q);

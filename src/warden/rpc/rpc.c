@@ -60,6 +60,11 @@ static const struct handler {
     {WIRE_WEBHOOK_DELETE, BY_KEY, handle_webhook_delete},
     {WIRE_WEBHOOK_DELIVERIES, BY_KEY, handle_webhook_deliveries},
     {WIRE_WEBHOOK_STATS, BY_KEY, handle_webhook_stats},
+    {WIRE_SECRET_CREATE, BY_KEY, handle_secret_create},
+    {WIRE_SECRET_LIST, BY_KEY, handle_secret_list},
+    {WIRE_SECRET_GET, BY_KEY, handle_secret_get},
+    {WIRE_SECRET_CHANGE, BY_KEY, handle_secret_change},
+    {WIRE_SECRET_DELETE, BY_KEY, handle_secret_delete},
     {WIRE_TEAM_LIST, BY_ADMIN, handle_team_list},
     {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
     {WIRE_TEAM_PUT, BY_ROOT, handle_team_put},
@@ -68,6 +73,8 @@ static const struct handler {
     {WIRE_BUILD_SHOW, BY_ROOT, handle_build_show},
     {WIRE_BOX_TOKEN, BY_ROOT, handle_box_token},
     {WIRE_GC, BY_ROOT, handle_gc},
+    {WIRE_SECRET_ROTATE, BY_ROOT, handle_secret_rotate},
+    {WIRE_SECRET_CHECK, BY_ROOT, handle_secret_check},
 };
 
 static const struct handler *handler_of(enum wire_type type)
