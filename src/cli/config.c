@@ -555,6 +555,7 @@ static void derive(struct config *c)
     put_text(c, find(STR("volumes_dir")), path);
   }
   c->gate.log_bytes = c->warden.log_bytes;
+  c->gate.webhook_private_allowed = c->sender.private_allowed;
   if (geteuid() != 0)
     c->gate.uid = c->sender.uid = 0;
 }

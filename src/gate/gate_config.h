@@ -26,6 +26,7 @@ struct gate_config {
   unsigned unknown_boxes_per_minute; /* requests of one client address for boxes that are not there; 0 = no limit */
   unsigned tls_plain;                /* enum tls_plain: who may speak plain http on the https port */
   unsigned secret_value_max;         /* bytes */
+  bool webhook_private_allowed;      /* as the sender has it */
   bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */
 };
 

@@ -4,7 +4,7 @@
 #ifndef CLOCHE_SENDER_POST_H
 #define CLOCHE_SENDER_POST_H
 
-#include "sender/receiver_address.h"
+#include "wire/receiver_address.h"
 #include "sender/sender_config.h"
 #include "wire/ipc.h"
 #include "wire/wire.h"

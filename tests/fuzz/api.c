@@ -160,6 +160,8 @@ static void webhook_url(struct str in)
     return;
   MUST(str_starts(buf_str(&origin), STR("http")) && str_find(buf_str(&origin), '@') < 0);
   MUST(webhook_url_check(buf_str(&origin), &again, &err) == 0 && str_eq(buf_str(&origin), buf_str(&again)));
+  r = webhook_address_check(buf_str(&origin), &(struct receiver_rules){0}, &err);
+  MUST(r == 0 || (r == -EINVAL && err.msg[0]));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

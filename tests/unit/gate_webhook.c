@@ -82,9 +82,44 @@ static void a_long_url_is_refused(void **state)
   assert_int_equal(webhook_url_check(str_of(text), &b, &err), 0);
 }
 
+static int address_of(const char *url, bool allowed)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  struct receiver_rules rules = {.private_allowed = allowed};
+  struct err err = ERR_NONE;
+  assert_int_equal(webhook_url_check(str_of(url), &b, &err), 0);
+  return webhook_address_check(buf_str(&b), &rules, &err);
+}
+
+static void addresses_in_urls_are_judged_however_they_are_written(void **state)
+{
+  static const char *const never[] = {"http://169.254.169.254/x",
+                                      "http://2852039166/",
+                                      "http://0xa9fea9fe:8080/",
+                                      "http://0251.0376.0251.0376",
+                                      "http://169.254.43518/",
+                                      "http://0.0.0.0:1/",
+                                      "http://[fe80::1]/",
+                                      "http://[::ffff:a9fe:a9fe]/x",
+                                      "http://0/",
+                                      "https://[64:ff9b::169.254.169.254]/"};
+  static const char *const private[] = {"http://127.0.0.1/",  "http://127.1",     "http://2130706433/",
+                                        "http://10.1.2.3:9/", "http://[::1]:80/", "http://[fd12::1]",
+                                        "http://192.168.0.1"};
+  static const char *const fine[] = {"http://198.51.100.1/", "http://localhost/", "http://10.example.com/",
+                                     "https://[2606:4700::1]/", "http://1.2.3.4.5/"};
+  for (size_t i = 0; i < ARRAY_LEN(never); i++)
+    assert_true(address_of(never[i], false) == -EINVAL && address_of(never[i], true) == -EINVAL);
+  for (size_t i = 0; i < ARRAY_LEN(private); i++)
+    assert_true(address_of(private[i], false) == -EINVAL && address_of(private[i], true) == 0);
+  for (size_t i = 0; i < ARRAY_LEN(fine); i++)
+    assert_int_equal(address_of(fine[i], false), 0);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(addresses_in_urls_are_judged_however_they_are_written),
       cmocka_unit_test(good_urls_have_an_origin),
       cmocka_unit_test(bad_urls_are_refused_with_a_reason),
       cmocka_unit_test(credentials_are_not_repeated),

@@ -2,7 +2,7 @@
 /* sender_address.c - where events may be posted to. */
 #include "unit.h"
 
-#include "sender/receiver_address.h"
+#include "wire/receiver_address.h"
 #include <arpa/inet.h>
 
 static const char *ask(const struct receiver_rules *rules, const char *text, unsigned port, bool local)

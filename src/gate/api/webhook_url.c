@@ -93,3 +93,33 @@ int webhook_url_check(struct str url, struct buf *origin, struct err *err)
   buf_addf(origin, ":%llu", (unsigned long long)port);
   return 0;
 }
+
+/* Also the ways of inet_aton, such as 127.1, 0x7f000001 and 2130706433, which resolvers take for addresses. */
+static bool read_address(struct str host, uint16_t port, struct sockaddr_storage *out)
+{
+  struct sockaddr_in *four = (struct sockaddr_in *)out;
+  struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
+  char text[INET6_ADDRSTRLEN];
+  bool bracketed = host.n > 2 && host.p[0] == '[';
+  *out = (struct sockaddr_storage){0};
+  if (str_copyz(bracketed ? str_sub(host, 1, host.n - 2) : host, text, sizeof(text)))
+    return false;
+  if (bracketed) {
+    *six = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    return inet_pton(AF_INET6, text, &six->sin6_addr) == 1;
+  }
+  *four = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+  return inet_aton(text, &four->sin_addr);
+}
+
+int webhook_address_check(struct str origin, const struct receiver_rules *rules, struct err *err)
+{
+  struct str authority = str_skip(origin, (size_t)str_search(origin, STR("://")) + 3), host, port_text;
+  struct sockaddr_storage address;
+  uint64_t port = 0;
+  if (!split_port(authority, &host, &port_text) || str_u64(port_text, &port) ||
+      !read_address(host, (uint16_t)port, &address))
+    return 0;
+  const char *why = receiver_refused(rules, (struct sockaddr *)&address, false);
+  return why ? err_set(err, -EINVAL, "'url' is refused: the address " STR_FMT " %s", STR_ARG(host), why) : 0;
+}

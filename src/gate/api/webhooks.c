@@ -42,7 +42,8 @@ static bool put_url(struct req *r, struct buf *b, const struct json *v)
   cleanup_buf struct buf origin = BUF_INIT(WEBHOOK_URL_MAX + 64);
   struct err err = ERR_NONE;
   struct str url = json_text(v, STR_NONE);
-  if (webhook_url_check(url, &origin, &err)) {
+  const struct receiver_rules rules = {.private_allowed = r->gate->config->webhook_private_allowed};
+  if (webhook_url_check(url, &origin, &err) || webhook_address_check(buf_str(&origin), &rules, &err)) {
     api_error(r, 400, "%s", err.msg);
     return false;
   }

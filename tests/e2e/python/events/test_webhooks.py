@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import shutil
 import socket
 import subprocess
 import time
@@ -357,8 +359,15 @@ def test_a_receiver_that_says_too_much_is_cut_off(hooked: Server, api: Wire, lis
 
 
 def test_metadata_boxes_and_the_api_are_never_reached(hooked: Server, api: Wire) -> None:
-    targets = ["http://169.254.169.254/latest/meta-data", "http://0.0.0.0:1/", "http://[fd00:ec2::254]/", hooked.url]
-    targets += [f"http://localhost:{hooked.wire.address[1]}/sandboxes", "http://2852039166/", "http://0xa9fea9fe/"]
+    body = {"name": "n", "events": [CREATED], "signatureSecret": "s"}
+    fine = register(api, "https://example.com/", [KILLED])
+    for url in ("http://169.254.169.254/latest/meta-data", "http://0.0.0.0:1/", "http://[fd00:ec2::254]/",
+                "http://2852039166/", "http://0xa9fea9fe/", "http://[::ffff:169.254.169.254]/"):  # fmt: skip
+        refused = api.call("POST", "/events/webhooks", body | {"url": url})
+        assert refused.status == 400, url
+        assert "never" in refused.json()["message"]
+        assert api.call("PATCH", f"/events/webhooks/{fine['id']}", {"url": url}).status == 400
+    targets = [hooked.url, f"http://localhost:{hooked.wire.address[1]}/sandboxes"]
     hooks = {url: register(api, url, [CREATED]) for url in targets}
     run_once(hooked)
     for url, hook in hooks.items():
@@ -370,12 +379,16 @@ def test_metadata_boxes_and_the_api_are_never_reached(hooked: Server, api: Wire)
 def test_loopback_and_private_addresses_are_refused_by_default(listener: Receiver) -> None:
     with own_server("--webhook_retry_seconds", "1", "--pool", "1") as made:
         api = made.wire
-        hooks = [register(api, url, [CREATED]) for url in (listener.url, "http://10.1.2.3/", "http://localhost/")]
+        for url in (listener.url, "http://10.1.2.3/", "http://[::1]/", "http://127.1/"):
+            body = {"name": "n", "url": url, "events": [CREATED], "signatureSecret": "s"}
+            refused = api.call("POST", "/events/webhooks", body)
+            assert refused.status == 400, url
+            assert "webhook_private_addresses" in refused.json()["message"]
+        hook = register(api, listener.url.replace("127.0.0.1", "localhost"), [CREATED])
         run_once(made)
-        for hook in hooks:
-            one = over(api, hook, 1)[0]
-            assert one["errorClass"] == "request_error"
-            assert "webhook_private_addresses" in one["errorMessage"]
+        one = over(api, hook, 1)[0]
+        assert one["errorClass"] == "request_error"
+        assert "webhook_private_addresses" in one["errorMessage"]
         assert listener.got == []
 
 
@@ -514,9 +527,49 @@ function verifyWebhookSignature(secret, payload, payloadSignature) {
 }
 process.exit(verifyWebhookSignature(process.argv[2], fs.readFileSync(0, 'utf8'), process.argv[3]) ? 0 : 1)
 """
+GO = """
+package main
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"io"
+	"os"
+)
+
+func verifyWebhookSignature(secret string, payload []byte, payloadSignature string) bool {
+	hash := sha256.Sum256(append([]byte(secret), payload...))
+	expected := base64.RawStdEncoding.EncodeToString(hash[:])
+	return subtle.ConstantTimeCompare([]byte(expected), []byte(payloadSignature)) == 1
+}
+
+func main() {
+	payload, err := io.ReadAll(os.Stdin)
+	if err != nil || !verifyWebhookSignature(os.Args[1], payload, os.Args[2]) {
+		os.Exit(1)
+	}
+}
+"""
+# Go is the one language here that neither the server nor a template needs.
+CHECKS = {"python": ("check.py", PYTHON), "javascript": ("check.mjs", JAVASCRIPT)} | (
+    {"go": ("check.go", GO)} if shutil.which("go") else {}
+)
 
 
-@pytest.mark.parametrize("language", ["python", "javascript"])
+def checker(language: str, folder: Path) -> list[str]:
+    name, text = CHECKS[language]
+    program = folder / name
+    program.write_text(text)
+    if language == "go":
+        built = str(folder / "check")
+        words = ["go", "build", "-o", built, str(program)]
+        subprocess.run(words, check=True, cwd=folder, env=os.environ | {"GOFLAGS": "-mod=mod", "GO111MODULE": "off"})
+        return [built]
+    return ["python3" if language == "python" else "node", str(program)]
+
+
+@pytest.mark.parametrize("language", CHECKS)
 def test_the_documented_check_accepts_a_delivery(
     hooked: Server, api: Wire, listener: Receiver, tmp_path: Path, language: str
 ) -> None:
@@ -524,9 +577,7 @@ def test_the_documented_check_accepts_a_delivery(
     for _ in range(3):
         run_once(hooked, metadata={"name": "ünï"})
     eventually(lambda: len(listener.got) == 3)
-    program = tmp_path / ("check.py" if language == "python" else "check.mjs")
-    program.write_text(PYTHON if language == "python" else JAVASCRIPT)
-    command = ["python3" if language == "python" else "node", str(program)]
+    command = checker(language, tmp_path)
     for one in listener.got:
         for secret, status in ((SECRET, 0), ("another", 1)):
             words = [*command, secret, one.headers["e2b-signature"]]

@@ -72,13 +72,14 @@ class Server:
         self.admin = "the-token-of-a-test"
         self.process: subprocess.Popen[bytes] | None = None
         self.flags: tuple[str, ...] = ()
+        self.prefix: list[str] = []  # a command that becomes the one after it
 
     def start(self, *extra: str, exit_with: int | None = None) -> dict[str, Any]:
         self.ready.unlink(missing_ok=True)
         self.flags = extra
         if "--admin-token" not in extra:
             extra = (*extra, "--admin-token", self.admin)
-        command = [binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        command = [*self.prefix, binary(), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
         command += ["--templates", TEMPLATES, "--ready-file", str(self.ready)]
         command += ["--exit-with", str(exit_with or os.getpid()), *extra]
         with open(self.home / "log", "ab") as log:

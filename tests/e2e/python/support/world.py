@@ -244,6 +244,14 @@ class World:
                 if service.fileno() < 0:
                     return
 
+    def rename(self, names: dict[str, str | list[str]]) -> None:
+        """From now on these names have these addresses; of several each question gets the next one."""
+        assert self.child.stdin
+        assert self.child.stdout
+        self.child.stdin.write(json.dumps(names) + "\n")
+        self.child.stdin.flush()
+        assert self.child.stdout.readline() == "changed\n"
+
     def fetch(self, address: str, port: int) -> str:
         """The same as fetch(), from the world's side."""
         line = ["curl", "-s", "-m", "3", f"http://{address}:{port}/"]
@@ -280,6 +288,13 @@ class Abroad(Server):
         self.flags = extra
         self.url = f"http://127.0.0.1:{self.world.relay.port}"
         return told
+
+    def resolve_there(self) -> None:
+        """From its next start on the server itself asks the world's name server: it sees another resolv.conf."""
+        told = self.home / "resolv.conf"
+        told.write_text(f"nameserver {RESOLVER}\n")
+        script = f'mount --bind "{told}" /etc/resolv.conf && exec "$@"'
+        self.prefix = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script, "sh"]
 
     @property
     def access(self) -> dict[str, Any]:

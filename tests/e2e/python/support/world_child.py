@@ -2,8 +2,10 @@
 """The rest of the world, run as a child in a network namespace of its own.
 
 One line of JSON on standard input says which addresses it has been given and
-which names, some of them with another address at some servers; it ends with that
-input. On every address: HTTP at 80, an echo of datagrams at 7, and a name server at 53.
+which names, some of them with another address at some servers; each further line
+gives names other addresses. It ends with that input. A name has one address, or a
+list: its questions are answered by them in turn, and the last one stays. On every
+address: HTTP at 80, an echo of datagrams at 7, and a name server at 53.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 A, IN = 1, 1
@@ -31,6 +34,10 @@ class Greeting(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -44,11 +51,21 @@ def name_at(message: bytes, at: int) -> tuple[str, int]:
     return ".".join(labels), at + 1
 
 
-def resolve(names: dict[str, str], message: bytes) -> bytes:
+Names = MutableMapping[str, str | list[str]]
+
+
+def address_of(names: Names, name: str, kind: int) -> str | None:
+    found = names.get(name)
+    if isinstance(found, list):
+        return found.pop(0) if kind == A and len(found) > 1 else found[0]
+    return found
+
+
+def resolve(names: Names, message: bytes) -> bytes:
     name, end = name_at(message, 12)
     kind = struct.unpack(">H", message[end : end + 2])[0]
     question = message[12 : end + 4]
-    address = names.get(name.lower())
+    address = address_of(names, name.lower(), kind)
     answers = b""
     if address and kind == A:
         answers = struct.pack(">HHHIH", 0xC00C, A, IN, TTL, 4) + socket.inet_aton(address)
@@ -78,12 +95,14 @@ def main() -> None:
     told = json.loads(sys.stdin.readline())
     for address in told["addresses"]:
         datagrams(address, 7, lambda message: message)
-        names = told["names"] | told["otherwise"].get(address, {})
+        names = ChainMap(told["otherwise"].get(address, {}), told["names"])
         datagrams(address, 53, lambda message, names=names: resolve(names, message))
     server = ThreadingHTTPServer(("0.0.0.0", 80), Greeting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("ready", flush=True)
-    sys.stdin.read()
+    for line in sys.stdin:
+        told["names"] |= json.loads(line)
+        print("changed", flush=True)
     os._exit(0)
 
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* receiver_address.h - where events may be posted to. Pure: the caller resolves names and says what is local.
+/* receiver_address.h - where events may be posted to. Pure: the caller resolves names and says what is local. The
+ * sender asks before each connection; the gate asks of an address that a webhook's URL itself holds.
  *
  * Always refused: link-local addresses, with the metadata services of clouds among them, other addresses of such
  * services, multicast, reserved and unspecified ones, the boxes' network and the server's own listeners. Private
  * ranges, loopback and every address of this machine are refused unless the operator allows them. An IPv4 address
  * inside an IPv6 one is judged as what it is. */
-#ifndef CLOCHE_SENDER_RECEIVER_ADDRESS_H
-#define CLOCHE_SENDER_RECEIVER_ADDRESS_H
+#ifndef CLOCHE_WIRE_RECEIVER_ADDRESS_H
+#define CLOCHE_WIRE_RECEIVER_ADDRESS_H
 
 #include "base/base.h"
 #include <netinet/in.h>

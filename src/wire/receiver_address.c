@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* receiver_address.c - see receiver_address.h. */
-#include "sender/receiver_address.h"
+#include "wire/receiver_address.h"
 
 #include <arpa/inet.h>
 
