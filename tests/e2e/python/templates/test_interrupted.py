@@ -58,6 +58,45 @@ def test_a_killed_warden_fails_what_it_built_and_builds_again(server: Server) ->
     assert any(line.startswith("CACHED [builder 1/2]") for line in again.log())
 
 
+def test_a_killed_warden_fails_a_dockerfile_of_old_clients_and_builds_it_again(server: Server) -> None:
+    """POST /templates, POST /templates/{id}, POST /templates/{id}/builds/{b}: what waits keeps its Dockerfile."""
+    wire, name = server.wire, fresh("old-crash")
+    dockerfile = "FROM e2bdev/base\nRUN echo first > /first\nRUN echo second; {}\n"
+
+    def asked(path: str, body: dict[str, str]) -> Order:
+        got = wire.call("POST", path, body)
+        assert got.status == 202, got.text
+        return Order(wire, name, made=got.json())
+
+    def begin(build: Order) -> Order:
+        got = wire.call("POST", f"/templates/{build.template}/builds/{build.build}")
+        assert got.status == 202, got.text
+        return build
+
+    build = begin(asked("/templates", {"dockerfile": dockerfile.format("sleep 60"), "alias": name}))
+    eventually(lambda: any("]: second" in line for line in build.log()))
+    waiting = asked("/templates", {"dockerfile": "FROM e2bdev/base\nRUN echo kept > /said\n", "alias": fresh("waits")})
+    (warden,) = server.wardens()
+    os.kill(warden, signal.SIGKILL)
+    eventually(lambda: server.wardens() not in ([], [warden]))
+    eventually(lambda: wire.call("GET", "/health").status == 200)
+    now = build.status()
+    assert (now["status"], "interrupted" in now["reason"]["message"]) == ("error", True), now
+    assert not boxes_of_builds(server)
+    assert not half_layers(server)
+    assert wire.call("POST", f"/templates/{build.template}/builds/{build.build}").status == 400, "it is over"
+    assert wire.call("POST", "/sandboxes", {"templateID": name}).status == 404
+    again = begin(asked(f"/templates/{build.template}", {"dockerfile": dockerfile.format("true")})).ready()
+    assert (again.template, again.build != build.build) == (build.template, True)
+    assert any(line.startswith("CACHED [builder ") and "/first" in line for line in again.log()), again.log()
+    begin(waiting).ready()
+    box = wire.create(waiting.template)
+    try:
+        assert box.run("cat /said")[1] == "kept\n"
+    finally:
+        box.kill()
+
+
 def test_a_stopped_server_says_so_afterwards(server: Server) -> None:
     build = under_way(server.wire, fresh("stop"))
     server.signal(signal.SIGTERM)
