@@ -61,8 +61,7 @@ static const struct setting settings[] = {
      "gate; 0 = no limit"},
     {"unknown_boxes_per_minute", NUMBER(gate.unknown_boxes_per_minute), "6000", 0, 100000000,
      "requests of one client address (behind a proxy: of all) for sandboxes that do not exist before 429 is the "
-     "answer; "
-     "per gate; 0 = no limit"},
+     "answer to further ones; sandboxes that exist are reached all the same; per gate; 0 = no limit"},
     {"interpreter_token", CHOICE(gate.interpreter_compatible, "required compatible"), "required", 0, 1,
      "required = port 49999 of secure boxes asks for the access token; compatible = not of those made by POST "
      "/sandboxes (all 1.x, older 2.x)"},

@@ -7,6 +7,7 @@
 #include "gate/gate_config.h"
 #include "gate/throttle.h"
 #include "net/http.h"
+#include "wire/id_filter.h"
 #include "wire/ipc.h"
 #include "wire/sizes.h"
 #include "wire/wire.h"
@@ -42,6 +43,7 @@ struct gate {
   struct map signed_urls; /* signature -> box id (owned); what was found once need not be searched again */
   struct throttle throttle;
   struct throttle unknown; /* who asks for boxes that are not there */
+  struct id_filter *ids;   /* the warden's, of those that are; NULL before its hello */
   VEC(uint64_t) unsent;    /* requests the link had no room for; `unsent_timer` replies to them with an error */
   uv_timer_t unsent_timer;
   uv_timer_t *trim_timer; /* while there are more idle upstream connections than the least; see upstream_pool.c */

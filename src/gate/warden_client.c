@@ -84,8 +84,14 @@ static void resend_all(struct gate *g)
   }
 }
 
-static void greet(struct gate *g, struct str packet)
+static void greet(struct gate *g, struct str packet, int fd)
 {
+  id_filter_free(g->ids); /* that of a warden before this one tells nothing of new boxes */
+  g->ids = fd >= 0 ? id_filter_attach(fd) : NULL;
+  if (fd >= 0 && !g->ids)
+    log_warn("the warden's filter of sandbox IDs is unusable; all questions for routes count");
+  if (fd >= 0)
+    close(fd);
   g->admin_on = wire_u64(packet, W_ADMIN, 0) != 0;
   wire_copyz(packet, W_DOMAIN, g->domain, sizeof(g->domain));
   g->greeted = true;
@@ -121,7 +127,7 @@ static void on_warden_packet(struct ipc *l, struct str packet, int fd, void *arg
   packet.p = copy;
   switch (wire_head(packet)->type) {
   case WIRE_HELLO:
-    greet(g, packet);
+    greet(g, packet, fd);
     break;
   case WIRE_REPLY:
   case WIRE_ITEM:

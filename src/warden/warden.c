@@ -144,7 +144,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     wire_begin(&b, WIRE_HELLO, 0, 0);
     wire_putz(&b, W_DOMAIN, w->config->domain);
     wire_put_u64(&b, W_ADMIN, w->config->admin_token[0] != 0);
-    ipc_send(gate, buf_str(&b), -1);
+    ipc_send(gate, buf_str(&b), id_filter_fd(w->ids));
     return;
   }
   if (packet.p[0] == CONTROL_SENDER && fd >= 0) {
@@ -296,6 +296,8 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : webhooks_open(w, err);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
   r = r ? r : jail_instance_open(w->instance, err);
+  if (!r)
+    r = (w->ids = id_filter_new(err)) ? 0 : err->code;
   if (r)
     return r;
   struct err why = ERR_NONE;

@@ -25,7 +25,8 @@
 enum wire_type {
   WIRE_REPLY = 1, /* status + fields; answers a request's id */
   WIRE_ITEM,      /* one row of a longer answer; WIRE_REPLY closes it */
-  WIRE_HELLO,     /* warden to gate, first on every link: W_DOMAIN, W_ADMIN (1: there is an administrator) */
+  WIRE_HELLO,     /* warden to gate, first on every link: W_DOMAIN, W_ADMIN (1: there is an administrator);
+                   * with it the descriptor of an id_filter.h */
   WIRE_BOX_ENDED, /* warden to gates: W_ID, W_RUN: this run is over (ended or paused): cut its streams, forget its
                      routes */
   WIRE_KEYS_CHANGED,

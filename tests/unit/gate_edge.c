@@ -465,6 +465,32 @@ static void questions_for_boxes_that_are_not_there_are_bounded(void **state)
   throttle_free(&lab.gate->unknown);
 }
 
+static void a_box_that_exists_is_reached_whatever_others_of_the_address_have_guessed(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 16);
+  struct err err = ERR_NONE;
+  struct id_filter *ids = id_filter_new(&err);
+  lab.gate->unknown.per_minute = 3;
+  lab.status = -ENOENT;
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(get(8000, "/", "", &out), 502);
+  assert_int_equal(get(8000, "/", "", &out), 429);
+  assert_int_equal(lab.requests, 3);
+  lab.gate->ids = id_filter_attach(id_filter_fd(ids)); /* after the hello, which brought none */
+  id_filter_add(ids, STR(BOX));
+  for (int i = 0; i < 8; i++) {
+    box_is(BOX_PAUSED, 0);
+    assert_int_equal(get(8000, "/", "", &out), 502);
+  }
+  assert_int_equal(lab.requests, 11);
+  id_filter_remove(ids, STR(BOX));
+  assert_int_equal(get(8000, "/", "", &out), 429);
+  assert_int_equal(lab.requests, 11);
+  id_filter_free(steal(&lab.gate->ids));
+  id_filter_free(ids);
+  throttle_free(&lab.gate->unknown);
+}
+
 #define WHOLE(test) cmocka_unit_test_setup_teardown(test, lab_setup, lab_teardown)
 
 int main(void)
@@ -488,6 +514,7 @@ int main(void)
       WHOLE(the_cookies_of_a_box_are_its_hosts_alone),
       WHOLE(a_client_is_known_when_the_box_has_answered),
       WHOLE(questions_for_boxes_that_are_not_there_are_bounded),
+      WHOLE(a_box_that_exists_is_reached_whatever_others_of_the_address_have_guessed),
       WHOLE(a_browser_sees_a_page_that_says_more),
       WHOLE(a_port_without_a_service_is_tried_for_a_second),
   };

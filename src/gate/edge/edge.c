@@ -753,12 +753,16 @@ static void resume(struct edge *e, struct str packet, unsigned state)
   e->pending_call = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
-/* Each question about a box that this gate does not know costs the warden a look: it counts when it is asked, and is
- * given back where there is such a box. */
+/* Each question about a box that this gate does not know costs the warden a look. One that does not exist counts
+ * against the client; one that does is always asked for, however many wrong ones others behind the same address have
+ * guessed. Where the filter can't tell (before the warden's hello), a question counts when it is asked and is given
+ * back if there is such a box. */
 static bool may_ask(struct edge *e)
 {
   struct throttle *t = &e->gate->unknown;
   uint8_t client[CLIENT_LEN];
+  if (e->gate->ids && id_filter_has(e->gate->ids, str_of(e->target.box)))
+    return true;
   client_of(e->x, client);
   e->wait_s = throttle_wait(t, client, clock_mono_us());
   if (e->wait_s) {
@@ -766,6 +770,7 @@ static bool may_ask(struct edge *e)
     return false;
   }
   throttle_count(t, client, clock_mono_us());
+  e->asked = true;
   return true;
 }
 
@@ -863,7 +868,6 @@ static void request_route(struct edge *e)
 {
   if (!may_ask(e))
     return;
-  e->asked = true;
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
   wire_putz(&b, W_ID, e->target.box);

@@ -45,10 +45,21 @@ static void count_live(struct box *b)
   b->live = live;
 }
 
+/* The gates ask only for ids that may exist once a client has asked for too many that do not. */
+static void set_known(struct box *b, bool known)
+{
+  struct id_filter *ids = b->warden->ids;
+  if (ids && known && !b->known)
+    id_filter_add(ids, str_of(b->row.id));
+  if (ids && !known && b->known)
+    id_filter_remove(ids, str_of(b->row.id));
+  b->known = known;
+}
+
 void box_add(struct box *b)
 {
   map_put(&b->warden->boxes, str_of(b->row.id), b);
-  b->known = true;
+  set_known(b, true);
   token_index_add(b);
   count_live(b);
 }
@@ -56,7 +67,7 @@ void box_add(struct box *b)
 void box_unregister(struct box *b)
 {
   map_del(&b->warden->boxes, str_of(b->row.id));
-  b->known = false;
+  set_known(b, false);
   token_index_remove(b);
   count_live(b);
 }
@@ -71,7 +82,7 @@ void box_free(struct box *b)
   if (b->expiry)
     uv_close((uv_handle_t *)steal(&b->expiry), watch_closed);
   quota_count(b, false);
-  b->known = false;
+  set_known(b, false);
   token_index_remove(b);
   count_live(b);
   row_box_free(&b->row);

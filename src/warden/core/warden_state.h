@@ -9,6 +9,7 @@
 #include "warden/db/catalog.h"
 #include "warden/db/store.h"
 #include "warden/core/warden_config.h"
+#include "wire/id_filter.h"
 #include "wire/sizes.h"
 #include <uv.h>
 
@@ -40,8 +41,9 @@ struct warden {
   int64_t started_us;
   bool stopping;
 
-  struct map boxes; /* id -> struct box */
-  size_t live;      /* known boxes that have a jail: all but those that are paused on disk */
+  struct map boxes;      /* id -> struct box */
+  struct id_filter *ids; /* of all of them, for the gates */
+  size_t live;           /* known boxes that have a jail: all but those that are paused on disk */
   uint64_t launches_total, launches_failed, resumes_total, pauses_total, ends_total;
   size_t launches;    /* under way */
   size_t transitions; /* under way */
