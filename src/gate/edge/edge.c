@@ -6,6 +6,7 @@
  * the other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge/edge.h"
 #include "gate/edge/edge_headers.h"
+#include "gate/edge/edge_unknown.h"
 #include "gate/metrics.h"
 #include "gate/team_usage.h"
 #include "gate/warden_client.h"
@@ -31,7 +32,7 @@ struct edge {
   unsigned wait_s; /* of a client that showed too many wrong tokens */
   int upstream_fd; /* a connection into the box that came with the route, or -1 */
   bool rerouted;   /* the route was requested a second time */
-  bool asked;      /* the question for its route counts against the client (may_ask) */
+  bool asked;      /* the question for its route counts against the client (edge_unknown.h) */
   bool vouched;    /* the warden knows this client as one of the box's; see edge_token.c */
   bool reused;     /* the connection came from the pool: a failure before the answer is tried again */
   bool body_begun, body_done, head_sent, tunnel, over;
@@ -753,34 +754,6 @@ static void resume(struct edge *e, struct str packet, unsigned state)
   e->pending_call = warden_call(e->gate, &b, NULL, route_told, e);
 }
 
-/* Each question about a box that this gate does not know costs the warden a look. One that does not exist counts
- * against the client; one that does is always asked for, however many wrong ones others behind the same address have
- * guessed. Where the filter can't tell (before the warden's hello), a question counts when it is asked and is given
- * back if there is such a box. */
-static bool may_ask(struct edge *e)
-{
-  struct throttle *t = &e->gate->unknown;
-  uint8_t client[CLIENT_LEN];
-  if (e->gate->ids && id_filter_has(e->gate->ids, str_of(e->target.box)))
-    return true;
-  client_of(e->x, client);
-  e->wait_s = throttle_wait(t, client, clock_mono_us());
-  if (e->wait_s) {
-    refuse(e, EDGE_UNKNOWN_MANY, STR_NONE);
-    return false;
-  }
-  throttle_count(t, client, clock_mono_us());
-  e->asked = true;
-  return true;
-}
-
-static void is_known(struct edge *e)
-{
-  uint8_t client[CLIENT_LEN];
-  client_of(e->x, client);
-  throttle_forgive(&e->gate->unknown, client, clock_mono_us());
-}
-
 static void no_route(struct edge *e, const struct warden_reply *reply)
 {
   if (reply->status == -EAGAIN)
@@ -799,7 +772,7 @@ static void route_told(const struct warden_reply *reply, void *arg)
   e->upstream_fd = reply->fd;
   unsigned state = (unsigned)wire_u64(reply->packet, W_STATE, BOX_RUNNING);
   if (reply->status != -ENOENT && e->asked)
-    is_known(e);
+    unknown_forgive(e->gate, e->x);
   e->asked = false;
   if (reply->status) {
     no_route(e, reply);
@@ -866,8 +839,11 @@ static bool reserved_path(struct str path)
 
 static void request_route(struct edge *e)
 {
-  if (!may_ask(e))
+  e->wait_s = unknown_wait(e->gate, e->x, e->target.box, &e->asked);
+  if (e->wait_s) {
+    refuse(e, EDGE_UNKNOWN_MANY, STR_NONE);
     return;
+  }
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_BOX_GET, 0, 0);
   wire_putz(&b, W_ID, e->target.box);
