@@ -280,7 +280,8 @@ static const struct setting settings[] = {
     {"team_secrets_max", NUMBER(warden.team_secrets_max), "100", 1, 10000, "secrets of one team"},
     {"secret_value_max", NUMBER(gate.secret_value_max), "16384", 1, 65536,
      "bytes of a secret's value; it is filled into a header, and few servers take longer ones"},
-    {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "100", 1, 10000, "webhooks of one team"},
+    {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "20", 1, 1000,
+     "webhooks of one team; each of its events is recorded once per webhook"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
      "addresses, boxes and this server's API never"},
@@ -297,10 +298,13 @@ static const struct setting settings[] = {
     {"webhook_host_connections", NUMBER(warden.webhook_host_connections), "8", 1, 128,
      "the same of one team to one scheme, host and port"},
     {"webhook_team_queue", NUMBER(warden.webhook_team_queue), "10000", 1, 1000000,
-     "deliveries of one team that wait; over it the oldest one is recorded as failed"},
+     "deliveries of one team that wait; over it the oldest one is recorded as failed. Also events that are not yet a "
+     "delivery per webhook; over that an event is not sent"},
     {"webhook_team_queue_mb", NUMBER(warden.webhook_team_queue_mb), "64", 1, 65536, "MiB of their events"},
     {"webhook_team_deliveries", NUMBER(warden.webhook_team_deliveries), "100000", 1, 100000000,
      "deliveries of one team that are remembered, as long as events are; over it the oldest ones go"},
+    {"webhook_team_deliveries_mb", NUMBER(warden.webhook_team_deliveries_mb), "128", 1, 65536,
+     "MiB of them, with events that wait; a delivery counts for 2 KiB and its texts"},
     {"api_body_max", NUMBER(gate.api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 

@@ -30,7 +30,7 @@ static void add_hook(struct store *s, const char *id, const char *team, const ch
   buf_free(&h.secret);
 }
 
-static void record(struct store *s, const char *id, enum event_type type)
+static void record_only(struct store *s, const char *id, enum event_type type)
 {
   struct event e = {.at_us = 1000, .team = "team", .sandbox = "box", .type = type, .data = ""};
   struct err err = ERR_NONE;
@@ -38,8 +38,43 @@ static void record(struct store *s, const char *id, enum event_type type)
   assert_int_equal(event_record(s, &e, &err), 0);
 }
 
+struct fans {
+  struct row_fanout all[16];
+  size_t n;
+};
+
+static int keep_fan(const struct row_fanout *f, void *arg)
+{
+  struct fans *fans = arg;
+  assert_true(fans->n < ARRAY_LEN(fans->all));
+  fans->all[fans->n] = *f;
+  fans->all[fans->n++].targets = xstrdup(f->targets);
+  return 0;
+}
+
+/* How many attempts they became. */
+static size_t fan_out(struct store *s)
+{
+  struct fans fans = {0};
+  struct err err = ERR_NONE;
+  size_t made, sum = 0;
+  store_fanouts(s, 0, keep_fan, &fans);
+  for (size_t i = 0; i < fans.n; i++) {
+    assert_int_equal(store_fan_out(s, &fans.all[i], &made, &err), 0);
+    sum += made;
+    free(fans.all[i].targets);
+  }
+  return sum;
+}
+
+static void record(struct store *s, const char *id, enum event_type type)
+{
+  record_only(s, id, type);
+  fan_out(s);
+}
+
 struct found {
-  struct row_attempt all[16];
+  struct row_attempt all[64];
   size_t n;
 };
 
@@ -127,8 +162,9 @@ static void an_event_that_is_rolled_back_is_not_queued(void **state)
   struct err err = ERR_NONE;
   add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
   assert_int_equal(store_begin(s, &err), 0);
-  record(s, "e1", EVENT_CREATED);
+  record_only(s, "e1", EVENT_CREATED);
   assert_int_not_equal(store_end(s, -EIO, &err), 0);
+  assert_int_equal(fan_out(s), 0);
   assert_int_equal(open_ones(s).n, 0);
   store_close(s);
 }
@@ -240,46 +276,145 @@ static void what_waits_is_there_after_a_restart(void **state)
   store_close(s);
 }
 
-static void canceled_and_deleted_ones_wait_no_more(void **state)
+static void a_deleted_one_leaves_nothing(void **state)
 {
-  struct store *s = fresh("cancel");
+  struct store *s = fresh("delete");
   struct err err = ERR_NONE;
+  uint64_t rows, bytes;
   int64_t more;
+  size_t removed;
   add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
   record(s, "e1", EVENT_CREATED);
-  assert_int_equal(store_attempts_cancel(s, HOOK, 7, "why", &err), 0);
-  assert_int_equal(open_ones(s).n, 0);
-  assert_int_equal(listed(s, (struct delivery_query){0}, &more), 1);
+  finish(s, "e1", false);
   record(s, "e2", EVENT_CREATED);
+  record_only(s, "e3", EVENT_CREATED);
   assert_int_equal(store_webhook_delete(s, HOOK, &err), 0);
+  assert_int_equal(fan_out(s), 0);
+  assert_int_equal(store_deliveries_trim(s, 0, 100, &removed), 0);
+  assert_int_equal(removed, 3); /* two attempts, and the note that it is gone */
   assert_int_equal(open_ones(s).n, 0);
-  assert_int_equal(store_deliveries_trim(s, 0, 100), 0);
   assert_int_equal(listed(s, (struct delivery_query){0}, &more), 0);
   cleanup_buf struct buf body = BUF_INIT(4096);
   assert_int_equal(store_attempt_body(s, "e1", &body), -ENOENT);
   assert_int_equal(store_attempt_body(s, "e2", &body), -ENOENT);
+  assert_int_equal(store_attempt_body(s, "e3", &body), -ENOENT);
+  store_deliveries_usage(s, "team", &rows, &bytes);
+  assert_int_equal(rows, 0);
+  assert_int_equal(bytes, 0);
   store_close(s);
 }
 
-static void old_and_too_many_deliveries_go(void **state)
+static void an_event_for_many_webhooks_is_one_row_until_it_is_fanned_out(void **state)
 {
-  struct store *s = fresh("trim");
-  int64_t more;
+  struct store *s = fresh("fan");
+  struct fans fans = {0};
+  for (int i = 0; i < 50; i++) {
+    char id[UUID_SIZE];
+    snprintf(id, sizeof(id), "hook-%d", i);
+    add_hook(s, id, "team", "sandbox.lifecycle.created", true);
+  }
+  record_only(s, "e1", EVENT_CREATED);
+  assert_int_equal(open_ones(s).n, 0);
+  store_fanouts(s, 0, keep_fan, &fans);
+  assert_int_equal(fans.n, 1);
+  free(fans.all[0].targets);
+  add_hook(s, "later", "team", "sandbox.lifecycle.created", true); /* the types are those of the event's moment */
+  assert_int_equal(fan_out(s), 50);
+  assert_int_equal(open_ones(s).n, 50);
+  assert_int_equal(fan_out(s), 0);
+  store_close(s);
+}
+
+static bool no_room(const char *team, void *arg)
+{
+  ++*(int *)arg;
+  return false;
+}
+
+static void an_event_without_room_is_recorded_and_not_queued(void **state)
+{
+  struct store *s = fresh("room");
+  int asked = 0;
+  cleanup_buf struct buf body = BUF_INIT(4096);
   add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
-  for (int i = 0; i < 5; i++) {
+  store_webhook_rules(s, &(struct webhook_rules){.room = no_room, .arg = &asked});
+  record(s, "e1", EVENT_CREATED);
+  record(s, "e2", EVENT_KILLED); /* nobody wants it: nobody is asked */
+  assert_int_equal(asked, 1);
+  assert_int_equal(events_last(s), 2);
+  assert_int_equal(open_ones(s).n, 0);
+  assert_int_equal(store_attempt_body(s, "e1", &body), -ENOENT);
+  store_close(s);
+}
+
+static void record_many(struct store *s, int n)
+{
+  for (int i = 0; i < n; i++) {
     char id[8];
     snprintf(id, sizeof(id), "e%d", i);
     record(s, id, EVENT_CREATED);
     finish(s, id, false);
   }
+}
+
+static void old_deliveries_go(void **state)
+{
+  struct store *s = fresh("trim");
+  int64_t more;
+  size_t removed;
+  add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
+  record_many(s, 5);
   record(s, "waits", EVENT_CREATED);
-  assert_int_equal(store_deliveries_trim(s, 2000, 100), 0); /* they began at 2000 */
+  assert_int_equal(store_deliveries_trim(s, 2000, 100, &removed), 0); /* they began at 2000 */
+  assert_int_equal(removed, 0);
   assert_int_equal(listed(s, (struct delivery_query){0}, &more), 5);
-  assert_int_equal(store_deliveries_trim_team(s, "team", 3, 100), 0);
-  assert_int_equal(listed(s, (struct delivery_query){0}, &more), 2);
-  assert_int_equal(store_deliveries_trim(s, 2001, 100), 0);
+  assert_int_equal(store_deliveries_trim(s, 2001, 100, &removed), 0);
+  assert_int_equal(removed, 5);
   assert_int_equal(listed(s, (struct delivery_query){0}, &more), 0);
   assert_int_equal(open_ones(s).n, 1);
+  store_close(s);
+}
+
+static void too_many_deliveries_go_when_others_are_added(void **state)
+{
+  struct store *s = fresh("kept");
+  int64_t more;
+  uint64_t rows, bytes;
+  add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
+  store_webhook_rules(s, &(struct webhook_rules){.kept = 3});
+  record_many(s, 10);
+  assert_int_equal(listed(s, (struct delivery_query){.groups = 20}, &more), 3);
+  store_deliveries_usage(s, "team", &rows, &bytes);
+  assert_int_equal(rows, 3);
+  store_close(s);
+}
+
+static void deliveries_of_many_bytes_go_when_others_are_added(void **state)
+{
+  static char answer[4096];
+  struct store *s = fresh("bytes");
+  struct err err = ERR_NONE;
+  uint64_t rows, bytes, most = 100 << 10;
+  memset(answer, 'x', sizeof(answer));
+  add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
+  store_webhook_rules(s, &(struct webhook_rules){.kept = 1000, .kept_bytes = most});
+  for (int i = 0; i < 200; i++) {
+    char id[8];
+    snprintf(id, sizeof(id), "e%d", i);
+    record(s, id, EVENT_CREATED);
+    struct found f = open_ones(s);
+    assert_int_equal(f.n, 1);
+    assert_int_equal(store_attempt_end(s, f.all[0].seq,
+                                       &(struct attempt_end){.class = DELIVERY_OK,
+                                                             .body = {answer, sizeof(answer)},
+                                                             .headers = {answer, sizeof(answer)}},
+                                       NULL, &err),
+                     0);
+    store_deliveries_usage(s, "team", &rows, &bytes);
+    assert_true(bytes <= most);
+    assert_true(bytes >= rows * (2048 + 2 * sizeof(answer)));
+  }
+  assert_in_range(rows, 1, 10);
   store_close(s);
 }
 
@@ -293,8 +428,12 @@ int main(void)
       cmocka_unit_test(attempts_of_one_event_are_one_group),
       cmocka_unit_test(figures_count_attempts),
       cmocka_unit_test(what_waits_is_there_after_a_restart),
-      cmocka_unit_test(canceled_and_deleted_ones_wait_no_more),
-      cmocka_unit_test(old_and_too_many_deliveries_go),
+      cmocka_unit_test(a_deleted_one_leaves_nothing),
+      cmocka_unit_test(an_event_for_many_webhooks_is_one_row_until_it_is_fanned_out),
+      cmocka_unit_test(an_event_without_room_is_recorded_and_not_queued),
+      cmocka_unit_test(old_deliveries_go),
+      cmocka_unit_test(too_many_deliveries_go_when_others_are_added),
+      cmocka_unit_test(deliveries_of_many_bytes_go_when_others_are_added),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -93,9 +93,9 @@ struct warden_config {
   unsigned team_webhooks_max;
   unsigned webhook_attempts, webhook_retry_s; /* to deliver one event, and the time between them */
   unsigned webhook_connections, webhook_team_connections, webhook_host_connections; /* deliveries under way */
-  unsigned webhook_team_queue, webhook_team_queue_mb; /* deliveries of a team that wait, and their bytes */
-  unsigned webhook_team_deliveries;                   /* that are remembered */
-  const char *secrets_key_file;                       /* of the master key; "" = <data>/secrets.key */
+  unsigned webhook_team_queue, webhook_team_queue_mb;           /* deliveries of a team that wait, and their bytes */
+  unsigned webhook_team_deliveries, webhook_team_deliveries_mb; /* that are remembered */
+  const char *secrets_key_file;                                 /* of the master key; "" = <data>/secrets.key */
   unsigned team_secrets_max;
 };
 

@@ -6,18 +6,20 @@
 #include "warden/db/webhook_store.h"
 #include <stdio.h>
 
-#define BODY_MAX ((size_t)4 << 20) /* of the event as a webhook gets it */
+#define BODY_MAX    ((size_t)4 << 20) /* of the event as a webhook gets it */
+#define TARGETS_MAX ((size_t)1 << 20) /* ids of webhooks: those of the setting team_webhooks_max, several times */
 
 static int tell_webhooks(struct store *s, const struct event *e, struct err *err)
 {
   struct webhook_event told = {
       .id = e->id, .team = e->team, .sandbox = e->sandbox, .type = event_type_name(e->type), .at_us = e->at_us};
-  if (!webhook_wanted(s, &told))
-    return 0;
-  cleanup_buf struct buf body = BUF_INIT(BODY_MAX);
+  cleanup_buf struct buf body = BUF_INIT(BODY_MAX), targets = BUF_INIT(TARGETS_MAX);
+  int r = webhook_targets(s, &told, &targets);
+  if (r || !targets.n)
+    return r ? err_set(err, r, "team %s has too many webhooks", e->team) : 0;
   event_body_json(&body, e);
   if (!buf_failed(&body))
-    return webhook_enqueue(s, &told, buf_str(&body), err);
+    return webhook_enqueue(s, &told, buf_str(&targets), buf_str(&body), err);
   log_error("an event of sandbox %s is too large for webhooks", e->sandbox); /* the change itself goes on */
   return 0;
 }

@@ -9,6 +9,14 @@
 /* A commit writes to the page cache and no further. */
 #define COMMITS "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"
 
+/* What an attempt to deliver an event counts for: its texts, and what its row and its place in seven indices take. */
+#define ATTEMPT_SIZE(row)                                                                                              \
+  "(2048+length(CAST(" row ".url AS BLOB))+length(CAST(" row ".headers AS BLOB))+length(CAST(" row                     \
+  ".message AS BLOB))+length(CAST(" row ".answer_headers AS BLOB))+length(CAST(" row ".answer AS BLOB)))"
+#define SIZE_OF_ATTEMPT ATTEMPT_SIZE("webhook_attempt")
+#define SIZE_OF_NEW     ATTEMPT_SIZE("NEW")
+#define SIZE_OF_OLD     ATTEMPT_SIZE("OLD")
+
 /* Migrations: entry i brings a database from version i to i + 1. Never edit one that was released; add another. */
 static const char *const migrations[] = {
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
@@ -127,6 +135,29 @@ static const char *const migrations[] = {
     "CREATE UNIQUE INDEX secret_name ON secret(team, name);"
     "CREATE INDEX secret_page ON secret(team, created, id);"
     "CREATE INDEX secret_key ON secret(key);",
+    /* Events for webhooks before they are an attempt per webhook, and what a team's attempts take. */
+    "CREATE TABLE webhook_fanout(seq INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, team TEXT NOT NULL, "
+    "sandbox TEXT NOT NULL, type TEXT NOT NULL, at INTEGER NOT NULL, targets TEXT NOT NULL);"
+    "DROP INDEX webhook_attempt_team;"
+    "CREATE INDEX webhook_attempt_over ON webhook_attempt(team) WHERE state>=2;"
+    "ALTER TABLE webhook_body ADD COLUMN team TEXT NOT NULL DEFAULT '';"
+    "UPDATE webhook_body SET team=ifnull((SELECT team FROM webhook_attempt a WHERE a.event=webhook_body.event LIMIT "
+    "1),'');"
+    "CREATE TABLE webhook_usage(team TEXT PRIMARY KEY, n INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO webhook_usage SELECT team, count(*), sum(" SIZE_OF_ATTEMPT ") FROM webhook_attempt GROUP BY team;"
+    "UPDATE webhook_usage SET bytes=bytes+ifnull((SELECT sum(length(body)) FROM webhook_body b WHERE "
+    "b.team=webhook_usage.team),0);"
+    "CREATE TRIGGER webhook_usage_body AFTER INSERT ON webhook_body BEGIN INSERT INTO webhook_usage VALUES(NEW.team,0,"
+    "length(NEW.body)) ON CONFLICT(team) DO UPDATE SET bytes=bytes+excluded.bytes; END;"
+    "CREATE TRIGGER webhook_usage_no_body AFTER DELETE ON webhook_body BEGIN UPDATE webhook_usage SET bytes=bytes-"
+    "length(OLD.body) WHERE team=OLD.team; END;"
+    "CREATE TRIGGER webhook_usage_add AFTER INSERT ON webhook_attempt BEGIN INSERT INTO webhook_usage VALUES(NEW.team,"
+    "1," SIZE_OF_NEW ") ON CONFLICT(team) DO UPDATE SET n=n+1, bytes=bytes+excluded.bytes; END;"
+    "CREATE TRIGGER webhook_usage_change AFTER UPDATE OF url, headers, message, answer_headers, answer ON "
+    "webhook_attempt BEGIN UPDATE webhook_usage SET bytes=bytes+" SIZE_OF_NEW "-" SIZE_OF_OLD " WHERE team=NEW.team; "
+    "END;"
+    "CREATE TRIGGER webhook_usage_remove AFTER DELETE ON webhook_attempt BEGIN UPDATE webhook_usage SET n=n-1, "
+    "bytes=bytes-" SIZE_OF_OLD " WHERE team=OLD.team; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

@@ -140,4 +140,13 @@ int store_tags(struct store *s,
                void *arg);
 int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void *arg);
 
+/* Of webhook_store.h. What a team may have: of deliveries that are over, rows and bytes with all that is kept beside
+ * them (0 = no bound). The oldest go in the transaction that adds others. room: whether another event of the team may
+ * be queued; NULL = it may. */
+struct webhook_rules {
+  uint64_t kept, kept_bytes;
+  bool (*room)(const char *team, void *arg);
+  void *arg;
+};
+
 #endif

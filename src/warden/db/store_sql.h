@@ -15,7 +15,8 @@ struct store {
   unsigned depth;    /* of transactions begun and not ended: the outermost one commits */
   bool spoiled;      /* a part of the outermost one failed: it is rolled back */
   uint64_t events;   /* recorded since the store was opened */
-  uint64_t attempts; /* of webhooks, added since the store was opened */
+  uint64_t attempts; /* of webhooks, added since the store was opened, and events for them */
+  struct webhook_rules webhooks;
 };
 
 int sql_run(struct store *s, const char *sql, struct err *err); /* any number of statements without values */

@@ -36,7 +36,6 @@ int store_webhook_delete(struct store *s, const char *id, struct err *err)
     return r;
   r = sql_change(s, err, "DELETE FROM webhook WHERE id=?", "t", id);
   r = r ? r : sql_change(s, err, "INSERT OR IGNORE INTO webhook_gone VALUES(?)", "t", id);
-  r = r ? r : sql_change(s, err, "DELETE FROM webhook_attempt WHERE state<2 AND webhook=?", "t", id);
   return store_end(s, r, err);
 }
 
@@ -97,69 +96,127 @@ static void read_attempt(sqlite3_stmt *st, struct row_attempt *a)
   a->due_us = sqlite3_column_int64(st, 11);
 }
 
+static int64_t last_seq(struct store *s)
+{
+  sqlite3_stmt *st = sql_query(s, "SELECT seq FROM sqlite_sequence WHERE name='webhook_attempt'", "");
+  int64_t seq = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+  sql_done(st);
+  return seq;
+}
+
 /* Sets seq; first is the attempt's own where it is 0. */
 static int insert_attempt(struct store *s, struct row_attempt *a, struct err *err)
 {
-  int r =
-      sql_change(s, err,
-                 "INSERT INTO webhook_attempt(id,webhook,team,event,sandbox,type,first,number,interrupted,state,due,"
-                 "started,duration_ms,url,headers,class,message,status,answer_headers,answer) "
-                 "VALUES(?,?,?,?,?,?,?,?,?,0,?,0,0,'','',0,'',0,'','')",
-                 "ttttttiiii", a->id, a->webhook, a->team, a->event, a->sandbox, a->type, a->first, (int64_t)a->number,
-                 (int64_t)a->interrupted, a->due_us);
-  if (r)
-    return r;
-  a->seq = sqlite3_last_insert_rowid(s->db);
+  a->seq = last_seq(s) + 1;
+  a->first = a->first ? a->first : a->seq;
   s->attempts++;
-  if (a->first)
-    return 0;
-  a->first = a->seq;
-  return sql_change(s, err, "UPDATE webhook_attempt SET first=seq WHERE seq=?", "i", a->seq);
+  return sql_change(
+      s, err,
+      "INSERT INTO webhook_attempt(seq,id,webhook,team,event,sandbox,type,first,number,interrupted,state,due,"
+      "started,duration_ms,url,headers,class,message,status,answer_headers,answer) "
+      "VALUES(?,?,?,?,?,?,?,?,?,?,0,?,0,0,'','',0,'',0,'','')",
+      "ittttttiiii", a->seq, a->id, a->webhook, a->team, a->event, a->sandbox, a->type, a->first, (int64_t)a->number,
+      (int64_t)a->interrupted, a->due_us);
 }
 
-bool webhook_wanted(struct store *s, const struct webhook_event *e)
+int webhook_targets(struct store *s, const struct webhook_event *e, struct buf *ids)
 {
-  bool any = false;
-  sqlite3_stmt *st = sql_query(s, "SELECT events FROM webhook WHERE team=? AND enabled", "t", e->team);
-  SQL_EACH_ROW(st)
-  any |= webhook_takes((const char *)sqlite3_column_text(st, 0), e->type);
-  sql_done(st);
-  return any;
-}
-
-struct webhook_id {
-  char text[UUID_SIZE];
-};
-
-int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str body, struct err *err)
-{
-  VEC(struct webhook_id) wanted = {0};
   sqlite3_stmt *st =
       sql_query(s, "SELECT id,events FROM webhook WHERE team=? AND enabled ORDER BY created,id", "t", e->team);
   SQL_EACH_ROW(st)
   {
-    struct webhook_id id = {0};
     if (!webhook_takes((const char *)sqlite3_column_text(st, 1), e->type))
       continue;
-    sql_z(st, 0, id.text, sizeof(id.text));
-    vec_push(&wanted, id);
+    buf_addz(ids, ids->n ? "," : "");
+    buf_adds(ids, sql_str(st, 0));
   }
   sql_done(st);
+  return buf_failed(ids);
+}
+
+int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str ids, struct str body, struct err *err)
+{
+  if (!ids.n || (s->webhooks.room && !s->webhooks.room(e->team, s->webhooks.arg)))
+    return 0;
+  s->attempts++;
+  int r = sql_change(s, err, "INSERT OR IGNORE INTO webhook_body(event,body,team) VALUES(?,?,?)", "tbt", e->id, body,
+                     e->team);
+  return r ? r
+           : sql_change(s, err, "INSERT INTO webhook_fanout(event,team,sandbox,type,at,targets) VALUES(?,?,?,?,?,?)",
+                        "ttttis", e->id, e->team, e->sandbox, e->type, e->at_us, ids);
+}
+
+int store_fanouts(struct store *s, int64_t above, int (*fn)(const struct row_fanout *, void *), void *arg)
+{
+  sqlite3_stmt *st =
+      sql_query(s,
+                "SELECT seq,event,team,sandbox,type,at,targets,(SELECT length(body) FROM webhook_body b WHERE "
+                "b.event=f.event) FROM webhook_fanout f WHERE seq>? ORDER BY seq",
+                "i", above);
   int r = 0;
-  if (wanted.n)
-    r = sql_change(s, err, "INSERT OR IGNORE INTO webhook_body VALUES(?,?)", "tb", e->id, body);
-  for (size_t i = 0; !r && i < wanted.n; i++) {
-    struct row_attempt a = {.number = 1, .due_us = e->at_us};
-    uuid4(a.id);
-    memcpy(a.webhook, wanted.p[i].text, sizeof(a.webhook));
-    snprintf(a.team, sizeof(a.team), "%s", e->team);
-    snprintf(a.event, sizeof(a.event), "%s", e->id);
-    snprintf(a.sandbox, sizeof(a.sandbox), "%s", e->sandbox);
-    snprintf(a.type, sizeof(a.type), "%s", e->type);
-    r = insert_attempt(s, &a, err);
+  SQL_EACH_ROW(st)
+  {
+    struct row_fanout f = {.seq = sqlite3_column_int64(st, 0),
+                           .at_us = sqlite3_column_int64(st, 5),
+                           .targets = (char *)sqlite3_column_text(st, 6),
+                           .bytes = (size_t)sqlite3_column_int64(st, 7)};
+    sql_z(st, 1, f.event, sizeof(f.event));
+    sql_z(st, 2, f.team, sizeof(f.team));
+    sql_z(st, 3, f.sandbox, sizeof(f.sandbox));
+    sql_z(st, 4, f.type, sizeof(f.type));
+    if ((r = fn(&f, arg)))
+      break;
   }
-  vec_free(&wanted);
+  sql_done(st);
   return r;
+}
+
+static bool hook_exists(struct store *s, struct str id)
+{
+  sqlite3_stmt *st = sql_query(s, "SELECT 1 FROM webhook WHERE id=?", "s", id);
+  bool yes = st && sqlite3_step(st) == SQLITE_ROW;
+  sql_done(st);
+  return yes;
+}
+
+static int fan_to(struct store *s, const struct row_fanout *f, struct str webhook, struct err *err)
+{
+  struct row_attempt a = {.number = 1, .due_us = f->at_us};
+  uuid4(a.id);
+  str_copyz(webhook, a.webhook, sizeof(a.webhook));
+  memcpy(a.team, f->team, sizeof(a.team));
+  memcpy(a.event, f->event, sizeof(a.event));
+  memcpy(a.sandbox, f->sandbox, sizeof(a.sandbox));
+  memcpy(a.type, f->type, sizeof(a.type));
+  return insert_attempt(s, &a, err);
+}
+
+static int trim_team(struct store *s, const char *team, struct err *err);
+
+int store_fan_out(struct store *s, const struct row_fanout *f, size_t *made, struct err *err)
+{
+  struct str rest = str_of(f->targets), one;
+  int r = store_begin(s, err);
+  *made = 0;
+  if (r)
+    return r;
+  while (!r && rest.n) {
+    str_cut(rest, ',', &one, &rest);
+    if (!hook_exists(s, one))
+      continue;
+    r = fan_to(s, f, one, err);
+    ++*made;
+  }
+  if (!r && !*made)
+    r = sql_change(s, err, "DELETE FROM webhook_body WHERE event=?", "t", f->event);
+  r = r ? r : sql_change(s, err, "DELETE FROM webhook_fanout WHERE seq=?", "i", f->seq);
+  r = r ? r : trim_team(s, f->team, err);
+  return store_end(s, r, err);
+}
+
+void store_webhook_rules(struct store *s, const struct webhook_rules *rules)
+{
+  s->webhooks = *rules;
 }
 
 int store_attempts_open(struct store *s, int64_t above, int (*fn)(const struct row_attempt *, void *), void *arg)
@@ -220,24 +277,27 @@ static int end_attempt(struct store *s, int64_t seq, const struct attempt_end *e
                     e->message, clock_wall_us(), seq);
 }
 
+static void team_of_attempt(struct store *s, int64_t seq, char team[UUID_SIZE])
+{
+  sqlite3_stmt *st = sql_query(s, "SELECT team FROM webhook_attempt WHERE seq=?", "i", seq);
+  team[0] = 0;
+  if (st && sqlite3_step(st) == SQLITE_ROW)
+    sql_z(st, 0, team, UUID_SIZE);
+  sql_done(st);
+}
+
 int store_attempt_end(struct store *s, int64_t seq, const struct attempt_end *e, struct row_attempt *next,
                       struct err *err)
 {
-  if (!next)
-    return end_attempt(s, seq, e, err);
+  char team[UUID_SIZE];
   int r = store_begin(s, err);
   if (r)
     return r;
+  team_of_attempt(s, seq, team);
   r = end_attempt(s, seq, e, err);
-  r = r ? r : insert_attempt(s, next, err);
+  r = r || !next ? r : insert_attempt(s, next, err);
+  r = r ? r : trim_team(s, team, err);
   return store_end(s, r, err);
-}
-
-int store_attempts_cancel(struct store *s, const char *webhook, int64_t when_us, const char *why, struct err *err)
-{
-  return sql_change(s, err,
-                    "UPDATE webhook_attempt SET state=3, class=?, message=?, started=? WHERE state=0 AND webhook=?",
-                    "itit", (int64_t)DELIVERY_CANCELED, why, when_us, webhook);
 }
 
 /* ---- reading ---- */
@@ -361,29 +421,69 @@ int store_delivery_stats(struct store *s, const char *team, const char *webhook,
 
 /* ---- forgetting ---- */
 
-/* Each looks at few rows, whatever there is: the warden's loop waits for it. */
-int store_deliveries_trim(struct store *s, int64_t before_us, unsigned most)
+/* A row counts for two KiB beside its texts (store.c), and the largest event for less than TRIM_MOST rows: a step never
+ * adds more than it may remove. */
+#define TRIM_AT_ONCE 8
+#define TRIM_MOST    80
+
+void store_deliveries_usage(struct store *s, const char *team, uint64_t *rows, uint64_t *bytes)
 {
-  int r = sql_change(s, NULL,
-                     "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt ORDER BY seq LIMIT ?) "
-                     "AND state>=2 AND started<?",
-                     "ii", (int64_t)most, before_us);
-  r = r ? r
-        : sql_change(s, NULL,
-                     "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt WHERE webhook IN "
-                     "(SELECT id FROM webhook_gone) LIMIT ?)",
-                     "i", (int64_t)most);
-  return r ? r
-           : sql_change(s, NULL,
-                        "DELETE FROM webhook_gone WHERE NOT EXISTS (SELECT 1 FROM webhook_attempt WHERE webhook=id)",
-                        "");
+  sqlite3_stmt *st = sql_query(s, "SELECT n,bytes FROM webhook_usage WHERE team=?", "t", team);
+  bool any = st && sqlite3_step(st) == SQLITE_ROW;
+  *rows = any ? (uint64_t)MAX(sqlite3_column_int64(st, 0), 0) : 0;
+  *bytes = any ? (uint64_t)MAX(sqlite3_column_int64(st, 1), 0) : 0;
+  sql_done(st);
 }
 
-int store_deliveries_trim_team(struct store *s, const char *team, uint64_t team_max, unsigned most)
+static int trim_team(struct store *s, const char *team, struct err *err)
 {
-  return sql_change(s, NULL,
-                    "DELETE FROM webhook_attempt WHERE state>=2 AND seq IN (SELECT seq FROM webhook_attempt WHERE "
-                    "team=?1 AND seq<=(SELECT seq FROM webhook_attempt WHERE team=?1 ORDER BY seq DESC LIMIT 1 OFFSET "
-                    "?2) ORDER BY seq LIMIT ?3)",
-                    "tii", team, (int64_t)team_max, (int64_t)most);
+  const struct webhook_rules *rules = &s->webhooks;
+  int r = 0;
+  for (int gone = 0; !r && gone < TRIM_MOST; gone += TRIM_AT_ONCE) {
+    uint64_t rows, bytes;
+    store_deliveries_usage(s, team, &rows, &bytes);
+    uint64_t over = rules->kept && rows > rules->kept ? rows - rules->kept : 0;
+    if (rules->kept_bytes && bytes > rules->kept_bytes)
+      over = MAX(over, (uint64_t)TRIM_AT_ONCE);
+    if (!over)
+      return 0;
+    r = sql_change(s, err,
+                   "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt INDEXED BY "
+                   "webhook_attempt_over WHERE team=? AND state>=2 ORDER BY seq LIMIT ?)",
+                   "ti", team, (int64_t)MIN(over, (uint64_t)TRIM_AT_ONCE));
+    if (!sqlite3_changes(s->db))
+      return r;
+  }
+  return r;
+}
+
+static int trim(struct store *s, const char *sql, int64_t most, int64_t before_us, size_t *removed)
+{
+  int r = sql_change(s, NULL, sql, "ii", most, before_us);
+  *removed += r ? 0 : (size_t)sqlite3_changes(s->db);
+  return r;
+}
+
+/* Each looks at few rows, whatever there is: the warden's loop waits for it. */
+int store_deliveries_trim(struct store *s, int64_t before_us, unsigned most, size_t *removed)
+{
+  int r = store_begin(s, NULL);
+  *removed = 0;
+  if (r)
+    return r;
+  r = trim(s,
+           "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt ORDER BY seq LIMIT ?1) "
+           "AND state>=2 AND started<?2",
+           most, before_us, removed);
+  r = r ? r
+        : trim(s,
+               "DELETE FROM webhook_attempt WHERE seq IN (SELECT a.seq FROM webhook_gone g CROSS JOIN webhook_attempt "
+               "a ON a.webhook=g.id LIMIT ?1) AND ?2 NOTNULL",
+               most, before_us, removed);
+  r = r ? r
+        : trim(s,
+               "DELETE FROM webhook_gone WHERE id IN (SELECT id FROM webhook_gone LIMIT ?1) AND NOT EXISTS (SELECT 1 "
+               "FROM webhook_attempt WHERE webhook=id) AND ?2 NOTNULL",
+               most, before_us, removed);
+  return store_end(s, r, NULL);
 }

@@ -20,7 +20,7 @@ struct row_webhook {
 
 void row_webhook_free(struct row_webhook *r);
 int store_webhook_put(struct store *s, const struct row_webhook *r, struct err *err);
-/* With what waits for it; what is recorded of it goes with the next trims. */
+/* What waits for it and what is recorded of it goes with the next trims. */
 int store_webhook_delete(struct store *s, const char *id, struct err *err);
 int store_webhooks(struct store *s, int (*fn)(const struct row_webhook *, void *), void *arg);
 bool webhook_takes(const char *events, const char *type); /* is the type among them? */
@@ -38,18 +38,34 @@ struct row_attempt {
   size_t bytes;   /* of the body */
 };
 
-/* One more attempt for each enabled webhook of the team that takes the type, due now. Inside the transaction that
- * records the event; `body` is what will be posted, each time. */
+/* An event for webhooks is one row, whatever their number, until it is fanned out. */
 struct webhook_event {
   const char *id, *team, *sandbox, *type;
   int64_t at_us;
 };
-bool webhook_wanted(struct store *s, const struct webhook_event *e);
-int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str body, struct err *err);
+/* The enabled webhooks of the team that take the type: their ids, joined by commas. */
+int webhook_targets(struct store *s, const struct webhook_event *e, struct buf *ids);
+/* Inside the transaction that records the event; `body` is what will be posted, each time. An event of a team whose
+ * events have no room (webhook_rules) is not queued. */
+int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str ids, struct str body, struct err *err);
+
+struct row_fanout {
+  int64_t seq; /* order of insertion */
+  char event[UUID_SIZE], team[UUID_SIZE], sandbox[BOX_ID_SIZE], type[64];
+  char *targets; /* borrowed: ids of webhooks */
+  int64_t at_us;
+  size_t bytes; /* of the body */
+};
+/* Events that are not fanned out, in the order of insertion, above this seq. */
+int store_fanouts(struct store *s, int64_t above, int (*fn)(const struct row_fanout *, void *), void *arg);
+/* It becomes an attempt per webhook that is still there, due now, in one transaction. *made: how many. */
+int store_fan_out(struct store *s, const struct row_fanout *f, size_t *made, struct err *err);
+
+void store_webhook_rules(struct store *s, const struct webhook_rules *rules);
 
 /* Attempts that are not over, in the order of insertion, above this seq. */
 int store_attempts_open(struct store *s, int64_t above, int (*fn)(const struct row_attempt *, void *), void *arg);
-uint64_t store_attempts_added(const struct store *s); /* changes when there may be more of them */
+uint64_t store_attempts_added(const struct store *s); /* changes when there may be more of them, or of fan-outs */
 int store_attempt_body(struct store *s, const char *event, struct buf *out); /* -ENOENT */
 
 /* It goes out now. headers: JSON, the signature redacted. */
@@ -65,8 +81,6 @@ struct attempt_end {
 /* It is over. next: NULL, or the attempt that follows, whose seq is set: in one transaction. */
 int store_attempt_end(struct store *s, int64_t seq, const struct attempt_end *end, struct row_attempt *next,
                       struct err *err);
-/* All that wait for this webhook are over: canceled. */
-int store_attempts_cancel(struct store *s, const char *webhook, int64_t when_us, const char *why, struct err *err);
 
 /* ---- reading ---- */
 
@@ -93,10 +107,10 @@ int store_deliveries(struct store *s, const struct delivery_query *q, int (*fn)(
 int store_delivery_stats(struct store *s, const char *team, const char *webhook, int64_t from_us, int64_t to_us,
                          int64_t width_us, int (*fn)(const struct wire_webhook_bucket *, void *), void *arg);
 
-/* Up to `most` attempts that are over go: the oldest ones, if they began before before_us, and those of webhooks that
- * are gone. */
-int store_deliveries_trim(struct store *s, int64_t before_us, unsigned most);
-/* The same of a team that has more than `team_max`. */
-int store_deliveries_trim_team(struct store *s, const char *team, uint64_t team_max, unsigned most);
+/* Up to `most` attempts go: the oldest ones, if they are over and began before before_us, and those of webhooks that
+ * are gone. *removed: how many. */
+int store_deliveries_trim(struct store *s, int64_t before_us, unsigned most, size_t *removed);
+/* What is kept of a team. */
+void store_deliveries_usage(struct store *s, const char *team, uint64_t *rows, uint64_t *bytes);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* webhooks.c - see webhooks.h. Only what is not over is in memory: a list per webhook of what may go, one of what waits
- * to be repeated, one of what is under way. Bodies stay in the store until they go out. */
+ * to be repeated, one of what is under way. Bodies stay in the store until they go out.
+ *
+ * How many webhooks an event has, and how many wait for a webhook that is disabled, is their team's choice, and all of
+ * it is written on the warden's loop. So it is done in slices: a few rows in one transaction, teams by turns, and the
+ * loop has its time between two of them. */
 #include "warden/webhook/webhooks.h"
 
 #include "warden/core/context.h"
@@ -13,7 +17,12 @@
 
 #define INTERRUPTED_MAX 4 /* attempts of one event that may be cut off without counting */
 #define TRIM_MS         5000
-#define TRIM_ROWS       500
+#define TRIM_BUSY_MS    50 /* while there is more to trim */
+#define TRIM_ROWS       64
+#define SLICE_ROWS      16       /* attempts written in one transaction, and what one event more has */
+#define SLICE_US        10000    /* from the beginning of one slice to the next */
+#define LOOK_AHEAD      64       /* of a webhook's deliveries that may go, for one whose sandbox has none under way */
+#define REFUSED_US      60000000 /* between two lines in the log about a team's events that are not queued */
 #define DAY_US          86400000000ll
 #define BROKEN_US       10000000 /* the store could not be written: the next try */
 
@@ -35,6 +44,13 @@ struct hook {
   struct hook_team *team;
   struct delivery_list ready, later; /* later: in the order they are due */
   struct delivery_list flying;
+  struct delivery_list canceled; /* to be recorded as such */
+};
+
+/* An event that is not fanned out. */
+struct pending {
+  struct pending *next;
+  struct row_fanout row;
 };
 
 struct hook_team {
@@ -42,6 +58,10 @@ struct hook_team {
   VEC(struct hook *) hooks; /* oldest first */
   size_t turn;              /* whose it is */
   size_t waiting, bytes, flying;
+  struct pending *pending, **pending_last;
+  size_t pending_n, pending_bytes;
+  uint64_t refused; /* events that were not queued */
+  int64_t refused_us;
 };
 
 struct webhooks {
@@ -50,11 +70,14 @@ struct webhooks {
   struct map hooks;  /* id -> struct hook */
   struct map flying; /* id of an attempt -> struct delivery */
   VEC(struct hook_team *) teams;
-  size_t turn, trim_turn;
+  size_t turn, fan_turn;
   uv_prepare_t prepare;
-  uv_timer_t timer, trimmer;
-  int64_t loaded;   /* the last seq that was read */
-  uint64_t noticed; /* store_attempts_added at that time */
+  uv_timer_t timer, trimmer, slicer;
+  size_t pending, canceled; /* of all teams */
+  int64_t slice_us;         /* when the next slice may begin */
+  int64_t fan_loaded;       /* the last seq of an event that was read */
+  int64_t loaded;           /* the last seq that was read */
+  uint64_t noticed;         /* store_attempts_added at that time */
   uint64_t delivered, failed;
 };
 
@@ -142,6 +165,9 @@ static void hook_empty(struct hook *h)
 static void hook_free(struct webhooks *q, struct hook *h)
 {
   hook_empty(h);
+  q->canceled -= h->canceled.n;
+  for (struct delivery *d; (d = list_pop(&h->canceled));)
+    free(d);
   for (struct delivery *d; (d = list_pop(&h->flying));)
     d->hook = NULL;
   for (size_t i = 0; i < h->team->hooks.n; i++)
@@ -291,12 +317,14 @@ static bool flies(const struct hook *h, const char *sandbox)
   return false;
 }
 
-/* The first whose sandbox has none under way: it and those behind it stay in order. */
+/* The first whose sandbox has none under way: it and those behind it stay in order. Not far: all of them may be of one
+ * sandbox. */
 static struct delivery *hook_next(struct webhooks *q, struct hook *h)
 {
   if (!h->ready.n || flying_to(h->team, h->row.origin) >= config_of(q)->webhook_host_connections)
     return NULL;
-  for (struct delivery *d = h->ready.first; d; d = d->next)
+  size_t looked = 0;
+  for (struct delivery *d = h->ready.first; d && looked++ < LOOK_AHEAD; d = d->next)
     if (!flies(h, d->row.sandbox)) {
       list_remove(&h->ready, d);
       return d;
@@ -377,6 +405,8 @@ static int keep_row(const struct row_attempt *a, void *arg)
   return 0;
 }
 
+#define DISABLED "the webhook was disabled"
+
 static void drop(struct webhooks *q, const struct row_attempt *a, const char *why)
 {
   struct attempt_end end = {.class = DELIVERY_CANCELED, .message = str_of(why)};
@@ -423,42 +453,176 @@ static void bound_team(struct webhooks *q, struct hook_team *t)
   }
 }
 
+static void pending_pop(struct webhooks *q, struct hook_team *t)
+{
+  struct pending *p = t->pending;
+  t->pending = p->next;
+  t->pending_n--;
+  t->pending_bytes -= p->row.bytes;
+  q->pending--;
+  free(p->row.targets);
+  free(p);
+}
+
+static int keep_fanout(const struct row_fanout *f, void *arg)
+{
+  struct webhooks *q = arg;
+  struct hook_team *t = team_of(q, str_of(f->team), true);
+  struct pending *p = xcalloc(1, sizeof(*p));
+  p->row = *f;
+  p->row.targets = xstrdup(f->targets);
+  if (!t->pending)
+    t->pending_last = &t->pending;
+  *t->pending_last = p;
+  t->pending_last = &p->next;
+  t->pending_n++;
+  t->pending_bytes += f->bytes;
+  q->pending++;
+  q->fan_loaded = f->seq;
+  return 0;
+}
+
 static void take_row(struct webhooks *q, const struct row_attempt *a)
 {
   struct hook *h = map_get(&q->hooks, str_of(a->webhook));
   q->loaded = MAX(q->loaded, a->seq);
   if (a->state == ATTEMPT_UNDER_WAY && !map_get(&q->flying, str_of(a->id)))
     record(q, a, h && h->row.enabled, &cut_off, true); /* of a warden that is gone */
-  else if (!h || !h->row.enabled)
-    drop(q, a, "the webhook was disabled");
-  else if (a->state == ATTEMPT_WAITING)
-    wait_for_turn(q, h, a);
+  else if (h && !h->row.enabled)
+    drop(q, a, DISABLED);
+  else if (h && a->state == ATTEMPT_WAITING)
+    wait_for_turn(q, h, a); /* those of a webhook that is gone are trimmed */
 }
 
-/* Reads what was added to the store since the last time. */
+/* Reads what was added to the store since the last time. One transaction for all that this gives up. */
 static void notice(struct webhooks *q)
 {
   struct store *store = warden_store(q->warden);
   while (q->noticed != store_attempts_added(store)) {
     struct rows rows = {0};
+    struct err err = ERR_NONE;
     q->noticed = store_attempts_added(store);
+    store_fanouts(store, q->fan_loaded, keep_fanout, q);
     store_attempts_open(store, q->loaded, keep_row, &rows);
+    bool begun = rows.all.n && !store_begin(store, &err);
     for (size_t i = 0; i < rows.all.n; i++)
       take_row(q, &rows.all.p[i]);
-    vec_free(&rows.all);
-    for (size_t i = 0; i < q->teams.n; i++)
+    for (size_t i = 0; rows.all.n && i < q->teams.n; i++)
       bound_team(q, q->teams.p[i]);
+    if (begun && store_end(store, 0, &err))
+      log_error("webhooks: %s", err.msg);
+    vec_free(&rows.all);
   }
+}
+
+/* ---- slices ---- */
+
+static struct hook_team *next_pending(struct webhooks *q)
+{
+  for (size_t i = 0; i < q->teams.n; i++) {
+    size_t at = (q->fan_turn + i) % q->teams.n;
+    if (!q->teams.p[at]->pending)
+      continue;
+    q->fan_turn = at + 1;
+    return q->teams.p[at];
+  }
+  return NULL;
+}
+
+static int fan_out(struct webhooks *q, struct err *err)
+{
+  struct hook_team *t;
+  int r = 0;
+  for (size_t rows = 0; !r && rows < SLICE_ROWS && (t = next_pending(q));) {
+    size_t made;
+    r = store_fan_out(warden_store(q->warden), &t->pending->row, &made, err);
+    rows += made + 1;
+    pending_pop(q, t);
+  }
+  return r;
+}
+
+static void record_canceled(struct webhooks *q)
+{
+  size_t rows = 0;
+  void *value;
+  for (size_t i = 0; q->canceled && rows < SLICE_ROWS && map_next(&q->hooks, &i, NULL, &value);) {
+    struct hook *h = value;
+    for (struct delivery *d; rows < SLICE_ROWS && (d = list_pop(&h->canceled)); rows++, q->canceled--) {
+      drop(q, &d->row, DISABLED);
+      free(d);
+    }
+  }
+}
+
+/* Everything again from the store: what was begun is as it was. */
+static void fan_out_failed(struct webhooks *q)
+{
+  for (size_t i = 0; i < q->teams.n; i++)
+    while (q->teams.p[i]->pending)
+      pending_pop(q, q->teams.p[i]);
+  q->fan_loaded = 0;
+  q->noticed = UINT64_MAX;
+  q->slice_us = clock_mono_us() + BROKEN_US;
+}
+
+static void on_slice(uv_timer_t *t)
+{
+  /* before_wait does it */
+}
+
+static void slice(struct webhooks *q)
+{
+  struct store *store = warden_store(q->warden);
+  struct err err = ERR_NONE;
+  int64_t now = clock_mono_us();
+  int r = 0;
+  if (now >= q->slice_us && (q->pending || q->canceled)) {
+    q->slice_us = now + SLICE_US;
+    r = store_begin(store, &err);
+    if (!r) {
+      r = fan_out(q, &err);
+      record_canceled(q);
+      r = store_end(store, r, &err);
+    }
+    if (r) {
+      log_error("webhooks: %s", err.msg);
+      fan_out_failed(q);
+    }
+  }
+  if (q->pending || q->canceled || r)
+    uv_timer_start(&q->slicer, on_slice, (uint64_t)(MAX(q->slice_us - clock_mono_us(), (int64_t)0) / 1000 + 1), 0);
 }
 
 /* Before the loop waits: after everything that this turn of it has recorded. */
 static void before_wait(uv_prepare_t *p)
 {
   struct webhooks *q = p->data;
-  if (q->noticed == store_attempts_added(warden_store(q->warden)))
+  if (q->noticed == store_attempts_added(warden_store(q->warden)) && !q->pending && !q->canceled)
     return;
   notice(q);
+  slice(q);
+  notice(q); /* also again what could not be fanned out */
   pump(q);
+}
+
+/* The store asks, while it records an event. */
+static bool has_room(const char *team, void *arg)
+{
+  struct webhooks *q = arg;
+  const struct warden_config *c = config_of(q);
+  struct hook_team *t = team_of(q, str_of(team), false);
+  int64_t now = clock_mono_us();
+  if (!t || (t->pending_n < c->webhook_team_queue && t->pending_bytes < (size_t)c->webhook_team_queue_mb << 20))
+    return true;
+  t->refused++;
+  q->failed++;
+  if (!t->refused_us || now - t->refused_us > REFUSED_US) {
+    log_warn("team %s: %llu events are not sent to its webhooks, too many wait (webhook_team_queue)", t->id,
+             (unsigned long long)t->refused);
+    t->refused_us = now;
+  }
+  return false;
 }
 
 /* ---- the sender ---- */
@@ -522,11 +686,10 @@ void webhooks_link(struct warden *w, int fd)
 static void trim(uv_timer_t *t)
 {
   struct webhooks *q = t->data;
-  struct store *store = warden_store(q->warden);
-  store_deliveries_trim(store, clock_wall_us() - (int64_t)config_of(q)->events_days * DAY_US, TRIM_ROWS);
-  if (q->teams.n)
-    store_deliveries_trim_team(store, q->teams.p[q->trim_turn++ % q->teams.n]->id,
-                               config_of(q)->webhook_team_deliveries, TRIM_ROWS);
+  size_t removed = 0;
+  store_deliveries_trim(warden_store(q->warden), clock_wall_us() - (int64_t)config_of(q)->events_days * DAY_US,
+                        TRIM_ROWS, &removed);
+  uv_timer_start(t, trim, removed ? TRIM_BUSY_MS : TRIM_MS, 0);
 }
 
 /* ---- life ---- */
@@ -556,9 +719,15 @@ int webhooks_open(struct warden *w, struct err *err)
   uv_prepare_init(warden_loop(w), &q->prepare);
   uv_timer_init(warden_loop(w), &q->timer);
   uv_timer_init(warden_loop(w), &q->trimmer);
-  q->prepare.data = q->timer.data = q->trimmer.data = q;
+  uv_timer_init(warden_loop(w), &q->slicer);
+  q->prepare.data = q->timer.data = q->trimmer.data = q->slicer.data = q;
   uv_prepare_start(&q->prepare, before_wait);
-  uv_timer_start(&q->trimmer, trim, TRIM_MS, TRIM_MS);
+  uv_timer_start(&q->trimmer, trim, TRIM_MS, 0);
+  store_webhook_rules(warden_store(w),
+                      &(struct webhook_rules){.kept = config_of(q)->webhook_team_deliveries,
+                                              .kept_bytes = (uint64_t)config_of(q)->webhook_team_deliveries_mb << 20,
+                                              .room = has_room,
+                                              .arg = q});
   notice(q);
   return 0;
 }
@@ -575,7 +744,10 @@ void webhooks_close(struct warden *w)
     ((struct hook *)value)->flying = (struct delivery_list){0};
     hook_free(q, value);
   }
+  store_webhook_rules(warden_store(w), &(struct webhook_rules){0});
   for (size_t i = 0; i < q->teams.n; i++) {
+    while (q->teams.p[i]->pending)
+      pending_pop(q, q->teams.p[i]);
     vec_free(&q->teams.p[i]->hooks);
     free(q->teams.p[i]);
   }
@@ -595,7 +767,7 @@ void webhooks_figures(struct warden *w, struct wire_status *out)
   out->webhooks_failed = q->failed;
   out->webhooks_waiting = q->flying.n;
   for (size_t i = 0; i < q->teams.n; i++)
-    out->webhooks_waiting += q->teams.p[i]->waiting;
+    out->webhooks_waiting += q->teams.p[i]->waiting + q->teams.p[i]->pending_n;
 }
 
 /* ---- changes ---- */
@@ -636,6 +808,17 @@ static void replace(char **text, struct str value)
   *text = xstrndup(value.p, value.n);
 }
 
+/* What waits for it is recorded as canceled, slice by slice. */
+static void give_up(struct webhooks *q, struct hook *h)
+{
+  struct delivery_list *const lists[] = {&h->ready, &h->later};
+  for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+    for (struct delivery *d; (d = list_pop(lists[i])); q->canceled++) {
+      forget_waiting(h, d);
+      list_push(&h->canceled, d);
+    }
+}
+
 int webhook_change(struct warden *w, struct str team, struct str id, const struct webhook_change *c, struct err *err)
 {
   struct webhooks *q = warden_webhooks(w);
@@ -654,9 +837,7 @@ int webhook_change(struct warden *w, struct str team, struct str id, const struc
   h->row.enabled = c->enabled < 0 ? was : c->enabled > 0;
   int r = store_webhook_put(warden_store(w), &h->row, err);
   if (!r && was && !h->row.enabled) {
-    q->failed += h->ready.n + h->later.n;
-    hook_empty(h);
-    r = store_attempts_cancel(warden_store(w), h->row.id, clock_wall_us(), "the webhook was disabled", err);
+    give_up(q, h);
   }
   return r;
 }
