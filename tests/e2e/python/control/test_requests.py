@@ -196,16 +196,19 @@ def test_a_browsers_cross_origin_request_to_the_api_is_allowed(wire: Wire) -> No
     asked = {
         "Origin": "https://app.example",
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "x-api-key,content-type,lang_version",
+        "Access-Control-Request-Headers": "x-api-key,content-type,lang_version,idempotency-key",
     }
     got = wire.call("OPTIONS", "/v2/sandboxes", headers=asked, with_key=False)
     assert got.status in (200, 204)
     assert got.headers["Access-Control-Allow-Origin"] in ("*", "https://app.example")
     allowed = got.headers["Access-Control-Allow-Headers"].lower()
     assert "x-api-key" in allowed
+    assert "idempotency-key" in allowed
     got = wire.call("GET", "/v2/sandboxes", headers={"Origin": "https://app.example"})
     assert got.headers["Access-Control-Allow-Origin"] in ("*", "https://app.example")
-    assert "x-next-token" in got.headers["Access-Control-Expose-Headers"].lower()
+    exposed = got.headers["Access-Control-Expose-Headers"].lower()
+    assert "x-next-token" in exposed
+    assert "should-retry" in exposed
 
 
 def test_no_key_is_stored_in_the_clear(wire: Wire) -> None:

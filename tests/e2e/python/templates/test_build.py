@@ -192,6 +192,21 @@ async def test_a_dockerfile_is_built_step_by_step(workshop: Workshop, context: P
         await box.kill()
 
 
+async def test_variables_of_a_dockerfile_are_replaced_as_docker_does(workshop: Workshop, context: Path) -> None:
+    name = fresh("variables")
+    template = workshop.template(context).from_dockerfile(
+        "FROM e2bdev/base\nENV APP=/srv/app\nWORKDIR $APP\nCOPY app/main.py ${APP}/x/\nRUN pwd > where\n"
+    )
+    await workshop.build(template, name)
+    box = await workshop.box(name)
+    try:
+        literal = "find / -xdev -maxdepth 4 -name '*$*APP*' 2>/dev/null | wc -l"
+        got = await box.commands.run(f"cat /srv/app/where; ls /srv/app /srv/app/x; {literal}")
+        assert got.stdout.split() == ["/srv/app", "/srv/app:", "where", "x", "/srv/app/x:", "main.py", "0"]
+    finally:
+        await box.kill()
+
+
 async def test_cpu_and_memory_are_the_boxs(workshop: Workshop) -> None:
     name = fresh("sized")
     template = workshop.template().from_template("base").run_cmd("true")
