@@ -17,30 +17,34 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 
 REFERENCE = {"memory": {}, "filesystem": {"paths": ["/home/user"]}, "time": {}, "sequentialthinking": {}}
 GREETER = """\
-import { McpServer } from '/usr/local/lib/mcp-gateway/node_modules/@modelcontextprotocol/sdk/dist/esm/server/mcp.js'
-import { StdioServerTransport } from '/usr/local/lib/mcp-gateway/node_modules/@modelcontextprotocol/sdk/dist/esm/server/stdio.js'
+const sdk = '/usr/local/lib/node_modules/@modelcontextprotocol/sdk/dist/esm/server'
+const { McpServer } = await import(`${sdk}/mcp.js`)
+const { StdioServerTransport } = await import(`${sdk}/stdio.js`)
+const text = (value) => ({ content: [{ type: 'text', text: value }] })
 const server = new McpServer({ name: 'greeter', version: '1.0.0' })
-server.tool('greet', async () => ({ content: [{ type: 'text', text: `${process.env.GREETING} ${process.env.INSTALLED}` }] }))
+server.tool('greet', async () => text(`${process.env.GREETING} ${process.env.INSTALLED}`))
 server.tool('leave', async () => { setTimeout(() => process.exit(3), 50); return { content: [] } })
 server.tool('slowly', async (extra) => {
   const progressToken = extra._meta?.progressToken
   for (let i = 1; i <= 3; i++)
     await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress: i, total: 3 } })
-  return { content: [{ type: 'text', text: 'done' }] }
+  return text('done')
 })
-server.tool('time_is', async () => ({ content: [] }))
-server.tool('read_graph', async () => ({ content: [{ type: 'text', text: 'mine' }] }))
+server.tool('read_graph', async () => text('mine'))
 await server.connect(new StdioServerTransport())
-"""  # noqa: E501
+"""
 
 
 @asynccontextmanager
 async def session(url: str, token: str) -> AsyncIterator[ClientSession]:
     headers = {"Authorization": f"Bearer {token}"}
-    async with create_mcp_http_client(headers=headers) as client, streamable_http_client(url, http_client=client) as way:
-        async with ClientSession(way[0], way[1]) as made:
-            await made.initialize()
-            yield made
+    async with (
+        create_mcp_http_client(headers=headers) as http,
+        streamable_http_client(url, http_client=http) as streams,
+        ClientSession(streams[0], streams[1]) as made,
+    ):
+        await made.initialize()
+        yield made
 
 
 async def tools(client: ClientSession) -> set[str]:
@@ -106,12 +110,13 @@ async def what_can_not_be_run() -> None:
 async def servers_of_github(template: str) -> None:
     repository = "/srv/repos/acme/greeter"
     commit = f"git -C {repository} -c user.name=a -c user.email=a@b.c"
+    source = base64.b64encode(GREETER.encode()).decode()
     recipe = (
         AsyncTemplate()
         .from_template("mcp-gateway")
         .add_mcp_server(["memory", "time"])
         .run_cmd(
-            f"mkdir -p {repository} && cd {repository} && echo {base64.b64encode(GREETER.encode()).decode()} | base64 -d "
+            f"mkdir -p {repository} && cd {repository} && echo {source} | base64 -d "
             f"> main.mjs && git init -q && git add . && {commit} commit -qm 1 "
             f"&& git config --system url.file:///srv/repos/.insteadOf https://github.com/ "
             f"&& git config --system safe.directory '*'",
@@ -137,7 +142,7 @@ async def servers_of_github(template: str) -> None:
             assert seen == [1, 2, 3], seen
             await client.call_tool("leave", {})
             for _ in range(50):  # the gateway starts a server that ended again
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.2)  # between two looks
                 try:
                     if (await client.call_tool("greet", {})).content[0].text == "hello yes":
                         break

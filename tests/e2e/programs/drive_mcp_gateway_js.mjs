@@ -30,8 +30,9 @@ try {
   await assert.rejects(two.client.callTool({ name: 'nothing', arguments: {} }), /nothing/)
   await one.transport.terminateSession()
   await one.client.close()
-  await assert.rejects(new Client({ name: 'test', version: '1.0.0' }).connect(
-    new StreamableHTTPClientTransport(url, { requestInit: { headers: { Authorization: 'Bearer wrong' } } })), /401|token/i)
+  const wrong = { requestInit: { headers: { Authorization: 'Bearer wrong' } } }
+  const stranger = new Client({ name: 'test', version: '1.0.0' })
+  await assert.rejects(stranger.connect(new StreamableHTTPClientTransport(url, wrong)), /401|token/i)
   await two.client.close()
 } finally {
   await box.kill()
