@@ -20,6 +20,7 @@ static struct str id_key(const uint64_t *id)
 static void warden_request_free(struct warden_request *q)
 {
   map_del(&q->gate->calls, id_key(&q->id));
+  explicit_bzero(q->packet, q->n); /* it may hold a secret's value */
   free(q->packet);
   free(q);
 }

@@ -44,6 +44,7 @@ static bool try_later(ssize_t k)
 
 static void waiting_free(struct waiting *w)
 {
+  explicit_bzero(w->p, w->n); /* it may hold a secret's value */
   free(w->p);
   if (w->fd >= 0)
     close(w->fd);

@@ -130,6 +130,8 @@ static void api_gone(struct http_x *x, enum http_end how)
     r->drop(r);
   usage_leave(r->gate, USAGE_API, &r->usage);
   http_x_hold(x, -r->held);
+  if (r->entry && (r->entry->flags & NO_STORE) && r->body.p)
+    explicit_bzero(r->body.p, r->body.cap);
   buf_free(&r->body);
 }
 

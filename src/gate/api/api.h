@@ -55,7 +55,8 @@ enum {
   ADMIN = 8,
   BODY_IGNORED = 16,
   BODY_STREAM = 64,
-  ACCESS_TOKEN = 128 /* a bearer that is an access token will do */
+  ACCESS_TOKEN = 128, /* a bearer that is an access token will do */
+  NO_STORE = 256      /* nobody may keep an answer, and the body is wiped behind it */
 };
 
 struct route_entry {
@@ -197,7 +198,6 @@ void build_cancel(struct req *r);
 void upload_link(struct req *r);
 void upload_put(struct req *r);
 void unsupported_volumes(struct req *r);
-void unsupported_secrets(struct req *r);
 void access_token_create(struct req *r);
 void access_token_delete(struct req *r);
 void snapshot_create(struct req *r);
@@ -212,6 +212,11 @@ void key_list(struct req *r);
 void key_create(struct req *r);
 void key_rename(struct req *r);
 void key_delete(struct req *r);
+void team_secret_create(struct req *r);
+void team_secret_list(struct req *r);
+void team_secret_get(struct req *r);
+void team_secret_update(struct req *r);
+void team_secret_delete(struct req *r);
 void webhook_create(struct req *r);
 void webhook_list(struct req *r);
 void webhook_get(struct req *r);

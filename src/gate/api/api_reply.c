@@ -25,8 +25,10 @@ void api_json_with(struct req *r, int status, struct str body, const struct http
     return;
   r->answered = true;
   metrics_api(r, status);
-  struct http_header all[8];
+  struct http_header all[9];
   size_t k = 0;
+  if (r->entry && (r->entry->flags & NO_STORE))
+    all[k++] = (struct http_header){STR("Cache-Control"), STR("no-store")};
   if (body.n)
     all[k++] = (struct http_header){STR("Content-Type"), STR("application/json")};
   if (http_header(http_x_head(r->x), "origin").p)

@@ -7,8 +7,3 @@ void unsupported_volumes(struct req *r)
 {
   api_error(r, 403, "volumes are not available on this server");
 }
-
-void unsupported_secrets(struct req *r)
-{
-  api_error(r, 403, "secrets are not available on this server");
-}

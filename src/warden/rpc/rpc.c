@@ -96,17 +96,19 @@ static void on_packet(struct ipc *l, struct str packet, int fd, void *arg)
   struct peer *peer = arg;
   static _Alignas(8) char copy[WIRE_MAX]; /* a handler may re-enter the connection's buffer */
   memcpy(copy, packet.p, packet.n);
+  explicit_bzero((char *)packet.p, packet.n); /* of neither buffer stays what may be a secret's value */
   cleanup_buf struct buf out = BUF_INIT(WIRE_MAX);
   struct request q = {.warden = peer->warden, .peer = peer, .ipc = l, .packet = {copy, packet.n}, .out = &out};
   q.id = wire_head(q.packet)->id;
   enum wire_type type = (enum wire_type)wire_head(q.packet)->type;
   const struct handler *h = handler_of(type);
-  if (authority_admit(&q, type, h ? h->may : 0))
-    return;
-  if (h)
-    h->handle(&q);
-  else
-    reply_error(&q, -ENOSYS, "the warden does not know this request");
+  if (!authority_admit(&q, type, h ? h->may : 0)) {
+    if (h)
+      h->handle(&q);
+    else
+      reply_error(&q, -ENOSYS, "the warden does not know this request");
+  }
+  explicit_bzero(copy, packet.n);
 }
 
 static void on_closed(struct ipc *l, void *arg)

@@ -164,12 +164,27 @@ static int open_row(const struct keyring *ring, const struct row_secret *row, st
   return k ? seal_open(k, label_of(row, label), buf_str(&row->sealed), out) : -ENOKEY;
 }
 
+/* What no header can hold is no value: a line break would begin another header. */
+static int check_value(struct str value, struct err *err)
+{
+  if (!value.n || value.n > SECRET_VALUE_MAX)
+    return err_set(err, -EINVAL, "a value must have 1 to %d bytes", SECRET_VALUE_MAX);
+  for (size_t i = 0; i < value.n; i++) {
+    unsigned char c = (unsigned char)value.p[i];
+    if ((c < 32 && c != '\t') || c == 127)
+      return err_set(err, -EINVAL,
+                     "the value holds a line break or another control character, which no header can hold");
+  }
+  return 0;
+}
+
 static int seal_row(struct warden *w, struct row_secret *row, struct str value, struct err *err)
 {
   char label[LABEL_SIZE];
   const struct master_key *k = &of(w)->ring.keys[0];
-  if (!value.n || value.n > SECRET_VALUE_MAX)
-    return err_set(err, -EINVAL, "a value must have 1 to %d bytes", SECRET_VALUE_MAX);
+  int r = check_value(value, err);
+  if (r)
+    return r;
   buf_free(&row->sealed);
   row->sealed = BUF_INIT(SECRET_VALUE_MAX + SEAL_OVERHEAD);
   snprintf(row->key, sizeof(row->key), "%s", k->id);
@@ -195,7 +210,12 @@ void secrets_watch(struct warden *w, secret_changed_fn changed, void *arg)
 int secret_value(struct warden *w, const char *team, const char *name, struct buf *out, struct err *err)
 {
   struct row_secret row;
-  if (store_secret_find(warden_store(w), team, name, &row))
+  char lower[SECRET_NAME_SIZE];
+  size_t n = strnlen(name, sizeof(lower) - 1);
+  for (size_t i = 0; i < n; i++)
+    lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
+  lower[n] = 0;
+  if (name[n] || store_secret_find(warden_store(w), team, lower, &row))
     return err_set(err, -ENOENT, "the team has no secret of this name");
   secrets_ready(w, NULL); /* looks at the master key again where it was missing */
   int r = open_row(&of(w)->ring, &row, out);

@@ -20,7 +20,7 @@ struct warden;
 int secrets_open(struct warden *w, struct err *err);
 void secrets_close(struct warden *w);
 
-/* The current value of the team's secret of this name (in lower case), appended to `out`, which the caller gives to
+/* The current value of the team's secret of this name (in any case), appended to `out`, which the caller gives to
  * buf_wipe; `out` should have room for SECRET_VALUE_MAX bytes from the start, as a buffer that grows leaves copies.
  * -ENOENT: the team has no such secret. -ENOKEY: the master key is missing. -EBADMSG: the row was changed by others. */
 int secret_value(struct warden *w, const char *team, const char *name, struct buf *out, struct err *err);
