@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c - what both generations of control groups share: small files, lists of processes, the choice. */
 #include "jail/cgroup.h"
+#include "jail/cpu_share.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 
@@ -24,27 +23,54 @@ void cgroup_join_close(struct cgroup_join *join)
 
 const char *const cgroup_shown[CGROUP_SHOWN_MAX] = {"memory", "cpu", "cpuacct", "cpuset", "pids"};
 
-/* A box with fewer processors than the host is bound to some, because that is what programs count. Which ones goes
- * round: boxes made one after the other do not meet on the same. */
-int cgroup_pick_cpus(unsigned n, char *list, size_t size)
+struct adoption {
+  const struct cgroup_ops *ops;
+  const char *instance;
+};
+
+static void adopt(const char *id, void *arg)
 {
-  static atomic_uint next;
-  cpu_set_t set;
-  unsigned all[CPU_SETSIZE], count = 0;
-  if (sched_getaffinity(0, sizeof(set), &set))
-    return -errno;
-  for (unsigned i = 0; i < CPU_SETSIZE; i++)
-    if (CPU_ISSET(i, &set))
-      all[count++] = i;
-  if (!n || n >= count)
-    n = count;
-  unsigned first = n == count ? 0 : atomic_fetch_add(&next, n) % count;
-  for (size_t i = 0, at = 0; i < n; i++) {
-    at += (size_t)snprintf(list + at, size - at, "%s%u", i ? "," : "", all[(first + i) % count]);
-    if (at >= size)
-      return -E2BIG;
+  const struct adoption *a = arg;
+  char list[CPU_LIST_TEXT];
+  if (!a->ops->cpus(a->instance, id, list, sizeof(list)))
+    cpu_share_adopt(a->instance, id, list);
+}
+
+void cgroup_adopt_cpus(const struct cgroup_ops *ops, const char *instance)
+{
+  ops->each(instance, adopt, &(struct adoption){ops, instance});
+}
+
+/* What memory.stat calls the same in both generations. */
+static const struct {
+  size_t at; /* in struct cgroup_usage */
+  const char *v1, *v2;
+} memory_fields[] = {
+    {offsetof(struct cgroup_usage, file), "total_cache", "file"},
+    {offsetof(struct cgroup_usage, shmem), "total_shmem", "shmem"},
+    {offsetof(struct cgroup_usage, anon), "total_rss", "anon"},
+    {offsetof(struct cgroup_usage, active_file), "total_active_file", "active_file"},
+    {offsetof(struct cgroup_usage, inactive_file), "total_inactive_file", "inactive_file"},
+    {offsetof(struct cgroup_usage, active_anon), "total_active_anon", "active_anon"},
+    {offsetof(struct cgroup_usage, inactive_anon), "total_inactive_anon", "inactive_anon"},
+    {offsetof(struct cgroup_usage, unevictable), "total_unevictable", "unevictable"},
+    {offsetof(struct cgroup_usage, mapped), "total_mapped_file", "file_mapped"},
+    {offsetof(struct cgroup_usage, dirty), "total_dirty", "file_dirty"},
+    {offsetof(struct cgroup_usage, writeback), "total_writeback", "file_writeback"},
+    {offsetof(struct cgroup_usage, slab_reclaimable), NULL, "slab_reclaimable"},
+    {offsetof(struct cgroup_usage, slab_unreclaimable), NULL, "slab_unreclaimable"},
+    {offsetof(struct cgroup_usage, kernel_stack), NULL, "kernel_stack"},
+    {offsetof(struct cgroup_usage, page_tables), NULL, "pagetables"},
+};
+
+void cgroup_memory_in(const char *text, bool unified, struct cgroup_usage *u)
+{
+  for (size_t i = 0; i < ARRAY_LEN(memory_fields); i++) {
+    const char *key = unified ? memory_fields[i].v2 : memory_fields[i].v1;
+    if (key)
+      *(uint64_t *)((char *)u + memory_fields[i].at) = cgroup_key_in(text, key);
   }
-  return 0;
+  u->file -= MIN(u->file, u->shmem); /* shared memory counts as file pages there */
 }
 
 static const struct cgroup_ops *chosen;

@@ -7,6 +7,7 @@
 #ifndef CLOCHE_CGROUP_H
 #define CLOCHE_CGROUP_H
 
+#include "jail/cpu_share.h"
 #include "jail/jail_defs.h"
 
 #define CGROUP_JOIN_MAX 8
@@ -32,7 +33,7 @@ struct cgroup_usage {
 /* The hierarchies that a box sees of its own groups, read-only: what runtimes ask for their limits. */
 #define CGROUP_SHOWN_MAX 5
 extern const char *const cgroup_shown[CGROUP_SHOWN_MAX]; /* v1: directories below /sys/fs/cgroup; v2 has one, itself */
-#define CGROUP_CPUS_TEXT 1024                            /* a list of processors as the kernel writes it */
+#define CGROUP_CPUS_TEXT CPU_LIST_TEXT                   /* a list of processors as the kernel writes it */
 
 struct cgroup_ops {
   const char *name; /* "v1" or "v2" */
@@ -71,9 +72,9 @@ int cgroup_get(const char *dir, const char *file, char *text, size_t size);
 int cgroup_get_u64(const char *dir, const char *file, uint64_t *out);
 /* The number behind "key " in a file of such lines; 0 when it is not there. */
 uint64_t cgroup_get_key(const char *dir, const char *file, const char *key);
-uint64_t cgroup_key_in(const char *text, const char *key); /* the same in a text that was read */
-/* So many of the processors that the daemon may use, in turn, as a list; all where there are no more. */
-int cgroup_pick_cpus(unsigned n, char *list, size_t size);
+uint64_t cgroup_key_in(const char *text, const char *key);                     /* the same in a text that was read */
+void cgroup_memory_in(const char *text, bool unified, struct cgroup_usage *u); /* of memory.stat */
+void cgroup_adopt_cpus(const struct cgroup_ops *ops, const char *instance); /* cpu_share.h, of groups that are there */
 int cgroup_kill_listed(const char *dir);
 pid_t cgroup_first_listed(const char *dir);
 int cgroup_each_dir(const char *dir, void (*seen)(const char *id, void *arg), void *arg);

@@ -135,6 +135,7 @@ static int v1_open(const char *instance, struct err *err)
     if (mkdir(group_at(&g, i, instance, NULL), 0755) && errno != EEXIST)
       return err_errno(err, "making the control group %s", g.path);
   int r = inherit_cpus(instance, err);
+  cgroup_adopt_cpus(&cgroup_v1, instance);
   return r ? r : set_u64(group_of(&g, CPU, instance, NULL), "cpu.shares", 1024 * (uint64_t)get_nprocs(), err);
 }
 
@@ -154,7 +155,7 @@ static int bind_cpus(const char *instance, const char *id, unsigned cpus, struct
     return 0;
   group_of(&g, CPUSET, instance, id);
   int r = cgroup_get(top.path, "cpuset.mems", mems, sizeof(mems));
-  r = r ? r : cgroup_pick_cpus(cpus, list, sizeof(list));
+  r = r ? r : cpu_share_take(instance, id, cpus, list);
   r = r ? r : cgroup_put(g.path, "cpuset.sched_load_balance", "0");
   r = r ? r : cgroup_put(g.path, "cpuset.mems", mems);
   r = r ? r : cgroup_put(g.path, "cpuset.cpus", list);
@@ -227,6 +228,7 @@ static int v1_remove(const char *instance, const char *id)
   for (size_t i = 0; i < host.n; i++)
     if (rmdir(group_at(&g, i, instance, id)) && errno != ENOENT)
       return -errno;
+  cpu_share_release(instance, id);
   return 0;
 }
 
@@ -263,18 +265,7 @@ static void v1_memory(const char *dir, struct cgroup_usage *u)
   cgroup_get_u64(dir, "memory.usage_in_bytes", &u->used);
   if (cgroup_get(dir, "memory.stat", text, sizeof(text)))
     return;
-  u->file = cgroup_key_in(text, "total_cache");
-  u->shmem = cgroup_key_in(text, "total_shmem");
-  u->file -= MIN(u->file, u->shmem);
-  u->anon = cgroup_key_in(text, "total_rss");
-  u->active_file = cgroup_key_in(text, "total_active_file");
-  u->inactive_file = cgroup_key_in(text, "total_inactive_file");
-  u->active_anon = cgroup_key_in(text, "total_active_anon");
-  u->inactive_anon = cgroup_key_in(text, "total_inactive_anon");
-  u->unevictable = cgroup_key_in(text, "total_unevictable");
-  u->mapped = cgroup_key_in(text, "total_mapped_file");
-  u->dirty = cgroup_key_in(text, "total_dirty");
-  u->writeback = cgroup_key_in(text, "total_writeback");
+  cgroup_memory_in(text, false, u);
 }
 
 static int v1_usage(const char *instance, const char *id, bool memory, struct cgroup_usage *u)
@@ -296,6 +287,7 @@ static int v1_usage(const char *instance, const char *id, bool memory, struct cg
   cgroup_get_u64(group_of(&g, PIDS, instance, id), "pids.current", &u->tasks);
   return 0;
 }
+
 static int v1_shown(const char *instance, const char *id, size_t which, char *dir, size_t size)
 {
   struct group g;

@@ -58,6 +58,7 @@ static int v2_open(const char *instance, struct err *err)
     return err_errno(err, "making the control group %s", g.path);
   int r = cgroup_put(g.path, "cgroup.subtree_control", "+memory +cpu +pids");
   cgroup_put(g.path, "cgroup.subtree_control", "+cpuset");
+  cgroup_adopt_cpus(&cgroup_v2, instance);
   char weight[16];
   snprintf(weight, sizeof(weight), "%d", MIN(100 * get_nprocs(), 10000));
   if (!r)
@@ -77,7 +78,7 @@ static int set_text(const char *dir, const char *file, const char *text, struct 
   return r ? err_set(err, r, "setting %s/%s to %s: %s", dir, file, text, strerrordesc_np(-r)) : 0;
 }
 
-static int limit(const char *dir, const struct jail_limits *l, struct err *err)
+static int limit(const char *instance, const char *id, const char *dir, const struct jail_limits *l, struct err *err)
 {
   char text[48];
   int r = 0;
@@ -91,7 +92,7 @@ static int limit(const char *dir, const struct jail_limits *l, struct err *err)
     snprintf(text, sizeof(text), "%" PRIu64 " 100000", (uint64_t)l->cpus * 100000);
     r = set_text(dir, "cpu.max", text, err);
     char list[CGROUP_CPUS_TEXT];
-    int unbound = r ? r : cgroup_pick_cpus(l->cpus, list, sizeof(list));
+    int unbound = r ? r : cpu_share_take(instance, id, l->cpus, list);
     unbound = unbound ? unbound : cgroup_put(dir, "cpuset.cpus", list);
     if (!r && unbound && unbound != -ENOENT)
       r = err_set(err, unbound, "setting processors of %s: %s", dir, strerrordesc_np(-unbound));
@@ -119,7 +120,7 @@ static int v2_make(const char *instance, const char *id, const struct jail_limit
   if (mkdir(g.path, 0755) && errno != EEXIST)
     return err_errno(err, "making the control group %s", g.path);
   int r = v2_join(instance, id, join, err);
-  return r ? r : limit(g.path, limits, err);
+  return r ? r : limit(instance, id, g.path, limits, err);
 }
 
 static int v2_kill(const char *instance, const char *id)
@@ -132,7 +133,10 @@ static int v2_kill(const char *instance, const char *id)
 static int v2_remove(const char *instance, const char *id)
 {
   struct group g;
-  return rmdir(group_of(&g, instance, id)) && errno != ENOENT ? -errno : 0;
+  if (rmdir(group_of(&g, instance, id)) && errno != ENOENT)
+    return -errno;
+  cpu_share_release(instance, id);
+  return 0;
 }
 
 static int v2_stat(const char *instance, const char *id, struct jail_stats *out, struct err *err)
@@ -160,22 +164,7 @@ static void v2_memory(const char *dir, struct cgroup_usage *u)
   cgroup_get_u64(dir, "memory.current", &u->used);
   if (cgroup_get(dir, "memory.stat", text, sizeof(text)))
     return;
-  u->file = cgroup_key_in(text, "file");
-  u->shmem = cgroup_key_in(text, "shmem");
-  u->file -= MIN(u->file, u->shmem);
-  u->anon = cgroup_key_in(text, "anon");
-  u->active_file = cgroup_key_in(text, "active_file");
-  u->inactive_file = cgroup_key_in(text, "inactive_file");
-  u->active_anon = cgroup_key_in(text, "active_anon");
-  u->inactive_anon = cgroup_key_in(text, "inactive_anon");
-  u->unevictable = cgroup_key_in(text, "unevictable");
-  u->mapped = cgroup_key_in(text, "file_mapped");
-  u->dirty = cgroup_key_in(text, "file_dirty");
-  u->writeback = cgroup_key_in(text, "file_writeback");
-  u->slab_reclaimable = cgroup_key_in(text, "slab_reclaimable");
-  u->slab_unreclaimable = cgroup_key_in(text, "slab_unreclaimable");
-  u->kernel_stack = cgroup_key_in(text, "kernel_stack");
-  u->page_tables = cgroup_key_in(text, "pagetables");
+  cgroup_memory_in(text, true, u);
 }
 
 static int v2_usage(const char *instance, const char *id, bool memory, struct cgroup_usage *u)

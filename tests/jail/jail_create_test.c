@@ -4,6 +4,7 @@
 #include "jail/cgroup.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,6 +136,51 @@ static void a_created_jail_whose_parent_is_killed_exits(void **state)
   assert_int_equal(groups(), 0);
 }
 
+static void bound_to(const struct box *b, char list[CPU_LIST_TEXT])
+{
+  assert_int_equal(cgroup_host()->cpus(test_host.instance, b->id, list, CPU_LIST_TEXT), 0);
+}
+
+/* Half of the boxes, all beside each other, are left by an owner who ended the others; then the daemon is restarted. */
+static void new_boxes_go_where_the_fewest_are_also_after_a_restart(void **state)
+{
+  struct box old[4], new[2];
+  char first[CPU_LIST_TEXT], list[CPU_LIST_TEXT], id[16];
+  cpu_set_t host;
+  struct err err = ERR_NONE;
+  size_t kept = 0;
+  sched_getaffinity(0, sizeof(host), &host);
+  if (CPU_COUNT(&host) != 2) /* the count of boxes below is of two */
+    skip();
+  for (size_t i = 0; i < ARRAY_LEN(old); i++) {
+    snprintf(id, sizeof(id), "old%zu", i);
+    box_open(&test_host, &old[i], id);
+    bound_to(&old[i], i ? list : first);
+    if (i && strcmp(list, first) != 0)
+      box_close(&old[i]);
+    else
+      old[kept++] = old[i];
+  }
+  assert_int_equal(kept, 1); /* a processor that is free comes first */
+  box_open(&test_host, &old[kept], "second");
+  bound_to(&old[kept], list);
+  assert_string_not_equal(list, first);
+  box_close(&old[kept]);
+  cpu_share_release(test_host.instance, old[0].id); /* as a new process: it knows nothing */
+  assert_int_equal(jail_instance_open(test_host.instance, &err), 0);
+  box_open(&test_host, &new[0], "new0");
+  bound_to(&new[0], list);
+  assert_string_not_equal(list, first);
+  box_open(&test_host, &new[1], "new1");
+  box_close(&new[0]);
+  box_open(&test_host, &new[0], "new2");
+  bound_to(&new[0], list);
+  assert_string_not_equal(list, first);
+  box_close(&new[0]);
+  box_close(&new[1]);
+  box_close(&old[0]);
+}
+
 int main(int argc, char **argv)
 {
   if (argc < 2)
@@ -144,6 +190,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_created_jail_that_is_not_started_leaves_nothing),
       cmocka_unit_test(a_created_jail_started_with_a_missing_program_says_so_and_is_removed),
       cmocka_unit_test(a_created_jail_whose_parent_is_killed_exits),
+      cmocka_unit_test(new_boxes_go_where_the_fewest_are_also_after_a_restart),
   };
   test_host_open(&test_host, argv[1]);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,19 +124,6 @@ static void processors_of_a_list_are_counted(void **state)
     assert_int_equal(view_count_cpus(table[i].list), table[i].n);
 }
 
-static void processors_are_given_out_in_turn(void **state)
-{
-  char first[CGROUP_CPUS_TEXT], second[CGROUP_CPUS_TEXT], all[CGROUP_CPUS_TEXT];
-  assert_int_equal(cgroup_pick_cpus(1, first, sizeof(first)), 0);
-  assert_int_equal(cgroup_pick_cpus(1, second, sizeof(second)), 0);
-  assert_int_equal(cgroup_pick_cpus(0, all, sizeof(all)), 0);
-  assert_int_equal(view_count_cpus(first), 1);
-  if (view_count_cpus(all) > 1)
-    assert_string_not_equal(first, second);
-  assert_int_equal(cgroup_pick_cpus(100000, first, sizeof(first)), 0);
-  assert_string_equal(first, all);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -148,7 +135,6 @@ int main(void)
       cmocka_unit_test(loadavg_has_three_numbers_of_two_places),
       cmocka_unit_test(cpuinfo_ends_after_the_boxs_processors),
       cmocka_unit_test(processors_of_a_list_are_counted),
-      cmocka_unit_test(processors_are_given_out_in_turn),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
