@@ -172,10 +172,18 @@ static bool listed(const char *dir, pid_t pid)
   return false;
 }
 
-static void kill_one(const char *dir, pid_t pid)
+int cgroup_pidfd(const char *dir, pid_t pid)
 {
   cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-  if (pidfd >= 0 && listed(dir, pid))
+  if (pidfd < 0)
+    return -errno;
+  return listed(dir, pid) ? steal_fd(&pidfd) : -ESRCH;
+}
+
+static void kill_one(const char *dir, pid_t pid)
+{
+  cleanup_fd int pidfd = cgroup_pidfd(dir, pid);
+  if (pidfd >= 0)
     syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 

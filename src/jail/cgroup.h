@@ -76,6 +76,8 @@ uint64_t cgroup_key_in(const char *text, const char *key);                     /
 void cgroup_memory_in(const char *text, bool unified, struct cgroup_usage *u); /* of memory.stat */
 void cgroup_adopt_cpus(const struct cgroup_ops *ops, const char *instance); /* cpu_share.h, of groups that are there */
 int cgroup_kill_listed(const char *dir);
+/* A descriptor of this process, which is in that group; -ESRCH: its number is nobody's or another's by now. */
+int cgroup_pidfd(const char *dir, pid_t pid);
 pid_t cgroup_first_listed(const char *dir);
 int cgroup_each_dir(const char *dir, void (*seen)(const char *id, void *arg), void *arg);
 

@@ -4,6 +4,7 @@
 #include "jail/cgroup.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -136,6 +137,19 @@ static void a_created_jail_whose_parent_is_killed_exits(void **state)
   assert_int_equal(groups(), 0);
 }
 
+static void a_process_is_pinned_by_its_group_alone(void **state)
+{
+  struct box b;
+  char dir[PATH_MAX];
+  box_open(&test_host, &b, "pinned");
+  assert_int_equal(cgroup_host()->freezer(test_host.instance, b.id, dir, sizeof(dir)), 0);
+  int fd = cgroup_pidfd(dir, b.jail.init.pid);
+  assert_true(fd >= 0);
+  close(fd);
+  assert_int_equal(cgroup_pidfd(dir, getpid()), -ESRCH); /* as a number that went to another process meanwhile */
+  box_close(&b);
+}
+
 static void bound_to(const struct box *b, char list[CPU_LIST_TEXT])
 {
   assert_int_equal(cgroup_host()->cpus(test_host.instance, b->id, list, CPU_LIST_TEXT), 0);
@@ -190,6 +204,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_created_jail_that_is_not_started_leaves_nothing),
       cmocka_unit_test(a_created_jail_started_with_a_missing_program_says_so_and_is_removed),
       cmocka_unit_test(a_created_jail_whose_parent_is_killed_exits),
+      cmocka_unit_test(a_process_is_pinned_by_its_group_alone),
       cmocka_unit_test(new_boxes_go_where_the_fewest_are_also_after_a_restart),
   };
   test_host_open(&test_host, argv[1]);

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define SMALL_DISK  20 /* the reserve is at most this part of a disk */
@@ -122,8 +123,11 @@ static void restop(const struct dump *d, pid_t pid, bool shown)
   cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || read(fd, sleeps, sizeof(sleeps) - 1) < 0 || (!shown && strcmp(sleeps, "do_signal_stop") != 0))
     return;
-  kill(pid, SIGCONT);
-  kill(pid, SIGSTOP);
+  cleanup_fd int pidfd = cgroup_pidfd(d->freezer, pid); /* the number may be another's: a frozen box can be killed */
+  if (pidfd < 0)
+    return;
+  syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+  syscall(SYS_pidfd_send_signal, pidfd, SIGSTOP, NULL, 0);
 }
 
 static int see_process(struct dump *d, pid_t pid, struct err *err)

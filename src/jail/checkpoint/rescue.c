@@ -102,10 +102,13 @@ static unsigned end_once(const struct rescue *s)
   for (struct dirent *e; d && (e = readdir(d));) {
     uint64_t pid;
     cleanup_buf struct buf b = BUF_INIT(8192);
-    if (str_u64(str_of(e->d_name), &pid) || pid > INT_MAX || !is_ours(s, (pid_t)pid) ||
-        proc_text((pid_t)pid, "status", &b) || str_search(buf_str(&b), STR("State:\tZ")) >= 0)
+    if (str_u64(str_of(e->d_name), &pid) || pid > INT_MAX || !is_ours(s, (pid_t)pid))
       continue;
-    kill((pid_t)pid, SIGKILL);
+    cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0); /* pinned, then looked at once more */
+    if (pidfd < 0 || !is_ours(s, (pid_t)pid) || proc_text((pid_t)pid, "status", &b) ||
+        str_search(buf_str(&b), STR("State:\tZ")) >= 0)
+      continue;
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
     n++;
   }
   if (d)

@@ -154,12 +154,13 @@ static int look(struct run *r)
   return r->c->look(r->c->of, &r->seen);
 }
 
-/* Reads until the end of its output; says what cut it short. */
-static int follow(struct run *r, int fd, int64_t end_us)
+/* Reads until the end of its output and then waits for its own, which need not come at once: a program may close its
+ * output and live on. Says what cut it short. */
+static int follow(struct run *r, int fd, int pidfd, int64_t end_us)
 {
-  for (;;) {
+  for (bool speaks = true;;) {
     char piece[4096];
-    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct pollfd p = {.fd = speaks ? fd : pidfd, .events = POLLIN};
     int k = poll(&p, 1, LOOK_MS);
     if (r->c->cancelled && atomic_load(r->c->cancelled))
       return -ECANCELED;
@@ -168,9 +169,10 @@ static int follow(struct run *r, int fd, int64_t end_us)
     int seen = look(r);
     if (seen < 0)
       return seen;
-    ssize_t n = k > 0 ? read(fd, piece, sizeof(piece)) : -1;
-    if (n == 0)
+    if (k > 0 && !speaks)
       return 0;
+    ssize_t n = k > 0 ? read(fd, piece, sizeof(piece)) : -1;
+    speaks = speaks && n != 0;
     if (n > 0 && !r->c->answer)
       take(r, piece, (size_t)n);
     else if (n > 0 && buf_add(r->c->answer, piece, (size_t)n))
@@ -253,7 +255,8 @@ int helper_proc_run(const struct helper_proc *params, struct err *err)
   if (pid < 0)
     return err_errno(err, "starting %s", c->argv[0]);
   close(steal_fd(&out));
-  int cut = follow(&r, in, clock_mono_us() + (int64_t)c->seconds * 1000000);
+  cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  int cut = follow(&r, in, pidfd, clock_mono_us() + (int64_t)c->seconds * 1000000);
   if (cut) {
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);
