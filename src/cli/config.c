@@ -282,6 +282,7 @@ static const struct setting settings[] = {
      "bytes of a secret's value; it is filled into a header, and few servers take longer ones"},
     {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "20", 1, 1000,
      "webhooks of one team; each of its events is recorded once per webhook"},
+    {"team_volumes_max", NUMBER(warden.team_volumes_max), "100", 0, 100000, "volumes of one team"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
      "addresses, boxes and this server's API never"},

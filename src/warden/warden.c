@@ -33,6 +33,7 @@
 #include "warden/secret/secrets.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
+#include "warden/volume/volumes.h"
 #include "warden/webhook/webhooks.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -294,6 +295,8 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
   r = r ? r : builder_open(w, err);
   r = r ? r : webhooks_open(w, err);
+  if (!r)
+    volumes_open(w);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
   r = r ? r : jail_instance_open(w->instance, err);
   if (!r)

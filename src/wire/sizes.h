@@ -10,6 +10,7 @@
 #define TEMPLATE_ID_SIZE     32
 #define TEMPLATE_REF_SIZE    160 /* team/name:tag */
 #define TAG_SIZE             129
+#define VOLUME_NAME_SIZE     129
 #define DISPLAY_NAME_SIZE    128 /* what people call a team or a key */
 #define HOST_NAME_SIZE       64  /* of a box's cgroup, directory and checkpoints on the host */
 #define CHECKPOINT_NAME_SIZE 64  /* host name of the box and a random word: a directory under <data>/checkpoints */

@@ -116,6 +116,12 @@ enum wire_type {
   WIRE_WEBHOOK_STATS,        /* W_TEAM W_ID W_FROM W_TO W_COUNT (width of a bucket, microseconds) -> items of
                                 struct wire_webhook_bucket in W_SAMPLE */
 
+  /* volumes (docs/volumes.md); "volume" in an answer: W_ID W_TEAM W_NAME W_CREATED */
+  WIRE_VOLUME_CREATE = 208, /* W_TEAM W_ID (drawn by the gate) W_NAME -> volume, W_TOKEN; -EINVAL: the name is taken */
+  WIRE_VOLUME_LIST,         /* W_TEAM -> items of volumes; root without W_TEAM: of all teams */
+  WIRE_VOLUME_GET,          /* W_TEAM W_ID -> volume, W_TOKEN */
+  WIRE_VOLUME_DELETE,       /* W_TEAM W_ID; -EBUSY while sandboxes mount it */
+
   /* between warden and sender */
   WIRE_SENDER_HELLO = 176, /* to the sender, first: W_FROM (first address of the boxes' /16, 0 = none) */
   WIRE_SEND,               /* to the sender: W_ID (of the attempt) W_URL W_HEADERS ("name: value" lines) W_BODY */

@@ -90,6 +90,7 @@ struct warden_config {
   unsigned box_volumes_max;
   unsigned volume_scan_s; /* between two measurements of a directory without quotas */
   uint64_t volume_scan_entries;
+  unsigned team_volumes_max;
   unsigned team_webhooks_max;
   unsigned webhook_attempts, webhook_retry_s; /* to deliver one event, and the time between them */
   unsigned webhook_connections, webhook_team_connections, webhook_host_connections; /* deliveries under way */

@@ -158,6 +158,15 @@ static const char *const migrations[] = {
     "END;"
     "CREATE TRIGGER webhook_usage_remove AFTER DELETE ON webhook_attempt BEGIN UPDATE webhook_usage SET n=n-1, "
     "bytes=bytes-" SIZE_OF_OLD " WHERE team=OLD.team; END;",
+    /* state: enum volume_state; a name is free again as soon as its volume is being deleted. */
+    "CREATE TABLE volume(id TEXT PRIMARY KEY, team TEXT NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL, created "
+    "INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE UNIQUE INDEX volume_name ON volume(team, name) WHERE state<2;"
+    "CREATE TABLE volume_mount(box TEXT NOT NULL, path TEXT NOT NULL, volume TEXT NOT NULL, PRIMARY KEY(box, path)) "
+    "WITHOUT ROWID;"
+    "CREATE INDEX volume_mount_volume ON volume_mount(volume);"
+    "CREATE TRIGGER volume_mount_box AFTER DELETE ON box BEGIN DELETE FROM volume_mount WHERE box=OLD.id; END;"
+    "CREATE TRIGGER volume_mount_gone AFTER DELETE ON volume BEGIN DELETE FROM volume_mount WHERE volume=OLD.id; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

@@ -79,6 +79,12 @@ void handle_secret_delete(struct request *q);
 void handle_secret_rotate(struct request *q);
 void handle_secret_check(struct request *q);
 
+/* volumes: volume_handlers.c */
+void handle_volume_create(struct request *q);
+void handle_volume_list(struct request *q);
+void handle_volume_get(struct request *q);
+void handle_volume_delete(struct request *q);
+
 /* for the host's root user: admin_handlers.c */
 void handle_build_show(struct request *q);
 void handle_gc(struct request *q);

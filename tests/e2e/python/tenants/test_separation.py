@@ -24,7 +24,7 @@ from support.wire import Answer, RawBox, Wire
 ROUTES = Path(__file__).resolve().parents[4] / "src" / "gate" / "api" / "api_routes.c"
 HIDDEN = {401, 403, 404}
 ADMINISTRATION = {401, 403}
-OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", "volumes", "secrets"}
+OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", "secrets"}
 
 HOOK = {
     "name": "the victim's", "url": "https://hooks.example.com/secret", "enabled": False,
@@ -66,12 +66,13 @@ class Belongings:
     key: str
     token: dict[str, Any]
     hook: str
+    volume: str
     team: str
     wire: Wire
 
     def ids(self) -> set[str]:
         return {self.box.id, self.asleep.id, self.snapshot, self.order.template, self.order.build, self.key,
-                self.token["id"], self.hook, self.team}  # fmt: skip
+                self.token["id"], self.hook, self.volume, self.team}  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """What another could have changed."""
@@ -83,6 +84,7 @@ class Belongings:
             "tags": f"/templates/{self.order.template}/tags",
             "keys": "/api-keys",
             "hooks": "/events/webhooks",
+            "volumes": "/volumes",
             "build": f"/templates/{self.order.template}/builds/{self.order.build}/status",
         }
         found: dict[str, Any] = {}
@@ -112,10 +114,12 @@ def belongings(tenants: Tenants) -> Iterator[Belongings]:
     assert token.status == 201, token.body
     hook = wire.call("POST", "/events/webhooks", HOOK)
     assert hook.status == 201, hook.body
+    volume = wire.call("POST", "/volumes", {"name": f"private-{os.getpid()}"})
+    assert volume.status == 201, volume.body
     team = wire.call("GET", "/teams").json()[0]["teamID"]
     made = Belongings(
         box, asleep, shot.json()["snapshotID"].split(":")[0], order, upload,
-        key.json()["id"], token.json(), hook.json()["id"], team, wire,
+        key.json()["id"], token.json(), hook.json()["id"], volume.json()["volumeID"], team, wire,
     )  # fmt: skip
     before = made.state()
     yield made
@@ -124,6 +128,7 @@ def belongings(tenants: Tenants) -> Iterator[Belongings]:
     assert wire.call("GET", "/templates", headers=bearer, with_key=False).status == 200
     assert box.run("cat /root/secret", user="root")[1] == "SECRET-OF-THE-VICTIM\n"
     assert wire.call("POST", f"/sandboxes/{asleep.id}/connect", {"timeout": 60}).status in (200, 201)
+    assert wire.call("DELETE", f"/volumes/{made.volume}").status == 204
     for one in (box, asleep):
         one.kill()
 
@@ -143,6 +148,7 @@ def fill(path: str, has: Belongings) -> list[str]:
         "teams/": [has.team],
         "events/sandboxes/": [has.box.id, has.asleep.id],
         "events/webhooks/": [has.hook],
+        "volumes/": [has.volume],
     }[kind]
     second = has.order.build if "builds/{second}" in path else has.upload
     queries = {"/tags/exists": "?tag=default", "/metrics/max": "?metric=concurrent_sandboxes"}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* volume_handlers.c - volumes of a team. */
+#include "warden/rpc/handlers.h"
+
+#include "warden/core/context.h"
+#include "warden/volume/volumes.h"
+
+/* The ready one of the team that W_ID names; false: the refusal is sent. */
+static bool wanted(struct request *q, struct row_volume *out)
+{
+  struct str id = wire_get(q->packet, W_ID);
+  struct err err = ERR_NONE;
+  if (!volumes_find(q->warden, q->team, id, out))
+    return true;
+  err_set(&err, -ENOENT, "no volume with the id " STR_FMT, STR_ARG(str_sub(id, 0, UUID_SIZE)));
+  reply_err(q, &err);
+  return false;
+}
+
+void handle_volume_create(struct request *q)
+{
+  struct row_volume row = {.created_us = clock_wall_us()};
+  struct str id = wire_get(q->packet, W_ID);
+  if (!uuid_valid(id) || str_copyz(id, row.id, sizeof(row.id)) || !q->team.n ||
+      str_copyz(q->team, row.team, sizeof(row.team)) || wire_copyz(q->packet, W_NAME, row.name, sizeof(row.name)))
+    reply_error(q, -EINVAL, "a volume needs a UUID, a team and a name");
+  else if (!catalog_team(warden_catalog(q->warden), q->team))
+    reply_error(q, -ENOENT, "no such team");
+  else
+    volumes_create(q->warden, request_origin(q), &row);
+}
+
+static int put_item(const struct row_volume *r, void *arg)
+{
+  struct request *q = arg;
+  if (r->state != VOLUME_READY)
+    return 0;
+  reply_begin(q, WIRE_ITEM, 0);
+  volumes_put(q->out, q->warden, r, false);
+  reply_send(q);
+  return 0;
+}
+
+void handle_volume_list(struct request *q)
+{
+  char team[UUID_SIZE] = "";
+  str_copyz(q->team, team, sizeof(team));
+  store_volumes(warden_store(q->warden), q->team.n ? team : NULL, put_item, q);
+  reply_ok(q);
+}
+
+void handle_volume_get(struct request *q)
+{
+  struct row_volume row;
+  if (!wanted(q, &row))
+    return;
+  reply_begin(q, WIRE_REPLY, 0);
+  volumes_put(q->out, q->warden, &row, true);
+  reply_send(q);
+}
+
+void handle_volume_delete(struct request *q)
+{
+  struct row_volume row;
+  if (wanted(q, &row))
+    volumes_remove(q->warden, request_origin(q), &row);
+}

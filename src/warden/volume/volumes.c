@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* volumes.c - see volumes.h. Files are made and removed on worker threads. */
+#include "warden/volume/volumes.h"
+
+#include "warden/core/context.h"
+#include "warden/core/worker_pool.h"
+#include "warden/volume/volume_token.h"
+#include <stdio.h>
+
+#define BUSY_MS 5000 /* files of a deleted volume that are still in use: the next try */
+
+struct volume_job {
+  uv_work_t work;
+  uv_timer_t timer; /* before the next try */
+  struct warden *warden;
+  struct origin origin;
+  struct row_volume row;
+  char dir[DATA_DIR_SIZE]; /* of all volumes */
+  struct volume_place place;
+  struct volume_limits limits;
+  int result;
+  struct err err;
+};
+
+/* ---- the tree ---- */
+
+static void make_tree(uv_work_t *work)
+{
+  struct volume_job *j = work->data;
+  j->result = volume_backing_create(&j->place, j->row.id, &j->limits, &j->err);
+  if (j->result == -EEXIST) /* an earlier warden came so far */
+    j->result = 0;
+}
+
+static void remove_tree(uv_work_t *work)
+{
+  struct volume_job *j = work->data;
+  j->result = volume_backing_remove(&j->place, j->row.id, &j->err);
+  if (j->result == -ENOENT)
+    j->result = 0;
+}
+
+void volumes_place(const struct warden *w, char dir[DATA_DIR_SIZE], struct volume_place *out)
+{
+  const struct warden_config *c = warden_config(w);
+  snprintf(dir, DATA_DIR_SIZE, c->volumes_dir[0] ? "%s" : "%s/volumes", c->volumes_dir[0] ? c->volumes_dir : c->data);
+  *out = (struct volume_place){.dir = dir, .directory = c->volumes_directory};
+}
+
+/* ---- answers ---- */
+
+void volumes_put(struct buf *b, const struct warden *w, const struct row_volume *r, bool token)
+{
+  wire_putz(b, W_ID, r->id);
+  wire_putz(b, W_TEAM, r->team);
+  wire_putz(b, W_NAME, r->name);
+  wire_put_u64(b, W_CREATED, (uint64_t)r->created_us);
+  if (!token)
+    return;
+  char text[VOLUME_TOKEN_SIZE];
+  volume_token_make(str_of(warden_secret(w)), r->id, text);
+  wire_putz(b, W_TOKEN, text);
+}
+
+static void answer(struct volume_job *j)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  if (j->result && j->origin.ipc)
+    reply_end(j->warden, j->origin, j->result, &j->err);
+  else if (j->result)
+    log_error("%s", j->err.msg);
+  if (j->result || !j->origin.ipc)
+    return;
+  wire_begin(&b, WIRE_REPLY, j->origin.id, 0);
+  volumes_put(&b, j->warden, &j->row, true);
+  reply_packet(j->warden, j->origin, &b);
+}
+
+static void job_closed(uv_handle_t *h)
+{
+  free(h->data);
+}
+
+/* ---- create ---- */
+
+static void tree_made(uv_work_t *work, int status)
+{
+  struct volume_job *j = work->data;
+  struct store *s = warden_store(j->warden);
+  struct err err = ERR_NONE;
+  j->row.state = VOLUME_READY;
+  if (!j->result)
+    j->result = store_volume_put(s, &j->row, &j->err);
+  else if (store_volume_delete(s, j->row.id, &err))
+    log_error("volume %s: %s", j->row.id, err.msg);
+  answer(j);
+  uv_close((uv_handle_t *)&j->timer, job_closed);
+}
+
+static void queue(struct warden *w, struct origin origin, const struct row_volume *row, uv_work_cb act,
+                  uv_after_work_cb done)
+{
+  struct volume_job *j = xcalloc(1, sizeof(*j));
+  *j = (struct volume_job){.warden = w, .origin = origin, .row = *row};
+  volumes_place(w, j->dir, &j->place);
+  j->limits = (struct volume_limits){.bytes = (uint64_t)warden_config(w)->volume_mb << 20,
+                                     .inodes = warden_config(w)->volume_inodes};
+  j->work.data = j->timer.data = j;
+  uv_timer_init(warden_loop(w), &j->timer);
+  worker_pool_queue(w, act == remove_tree ? WORKERS_CLEARING : row->team, &j->work, act, done);
+}
+
+static int may_create(struct warden *w, const struct row_volume *row, struct err *err)
+{
+  const struct warden_config *c = warden_config(w);
+  size_t have = store_volume_count(warden_store(w), row->team), most = c->team_volumes_max;
+  struct row_volume other;
+  if (!store_volume_by_name(warden_store(w), str_of(row->team), str_of(row->name), &other))
+    return err_set(err, -EINVAL, "this team has a volume with the name '%s' already: choose another one, or delete it",
+                   row->name);
+  if (have >= most)
+    return err_set(err, -E2BIG,
+                   "this team has %zu volumes, as many as it may (%zu, setting team_volumes_max): delete some first",
+                   have, most);
+  if (c->team_volumes_mb && (have + 1) * c->volume_mb > c->team_volumes_mb)
+    return err_set(err, -E2BIG,
+                   "another volume of %u MiB would give this team more than the %u MiB that its volumes may have "
+                   "together (setting team_volumes_mb): delete some first",
+                   c->volume_mb, c->team_volumes_mb);
+  if (c->team_volumes_inodes && (have + 1) * c->volume_inodes > c->team_volumes_inodes)
+    return err_set(err, -E2BIG,
+                   "another volume of %llu files would give this team more than the %llu that its volumes may have "
+                   "together (setting team_volumes_inodes): delete some first",
+                   (unsigned long long)c->volume_inodes, (unsigned long long)c->team_volumes_inodes);
+  return 0;
+}
+
+void volumes_create(struct warden *w, struct origin origin, struct row_volume *row)
+{
+  struct err err = ERR_NONE;
+  struct row_volume there;
+  bool asked = !store_volume_get(warden_store(w), str_of(row->id), &there);
+  int r = 0;
+  if (asked && (strcmp(there.team, row->team) != 0 || there.state == VOLUME_DELETING))
+    r = err_set(&err, -EINVAL, "there was a volume with the id %s before", row->id);
+  else if (!asked)
+    r = may_create(w, row, &err);
+  row->state = VOLUME_CREATING;
+  if (!r && !asked)
+    r = store_volume_put(warden_store(w), row, &err);
+  if (r == -EEXIST) /* one that is being created at this moment */
+    r = -EINVAL;
+  if (r)
+    reply_end(w, origin, r, &err);
+  else
+    queue(w, origin, asked ? &there : row, make_tree, tree_made);
+}
+
+/* ---- delete ---- */
+
+static void tree_removed(uv_work_t *work, int status);
+
+static void try_again(uv_timer_t *t)
+{
+  struct volume_job *j = t->data;
+  j->err = ERR_NONE;
+  worker_pool_queue(j->warden, WORKERS_CLEARING, &j->work, remove_tree, tree_removed);
+}
+
+static void tree_removed(uv_work_t *work, int status)
+{
+  struct volume_job *j = work->data;
+  struct err err = ERR_NONE;
+  if (j->result == -EBUSY) {
+    uv_timer_start(&j->timer, try_again, BUSY_MS, 0);
+    return;
+  }
+  if (j->result)
+    log_error("%s; it is tried again at the next start", j->err.msg);
+  else if (store_volume_delete(warden_store(j->warden), j->row.id, &err))
+    log_error("volume %s: %s", j->row.id, err.msg);
+  uv_close((uv_handle_t *)&j->timer, job_closed);
+}
+
+static const struct origin nobody;
+
+/* The answer does not wait for the tree, which may be as large as its team liked: the volume is gone for everybody. */
+void volumes_remove(struct warden *w, struct origin origin, struct row_volume *row)
+{
+  struct err err = ERR_NONE;
+  size_t mounts = store_volume_mounts(warden_store(w), row->id);
+  int r = 0;
+  if (mounts)
+    r = err_set(&err, -EBUSY, "volume '%s' is mounted by %zu sandbox%s: kill %s first", row->name, mounts,
+                mounts == 1 ? "" : "es", mounts == 1 ? "it" : "them");
+  row->state = VOLUME_DELETING;
+  r = r ? r : store_volume_put(warden_store(w), row, &err);
+  if (!r)
+    queue(w, nobody, row, remove_tree, tree_removed);
+  reply_end(w, origin, r, &err);
+}
+
+/* ---- the rest ---- */
+
+int volumes_find(struct warden *w, struct str team, struct str id, struct row_volume *out)
+{
+  int r = store_volume_get(warden_store(w), id, out);
+  return r || out->state != VOLUME_READY || !str_is(team, out->team) ? -ENOENT : 0;
+}
+
+struct begun {
+  VEC(struct row_volume) rows;
+};
+
+static int keep_begun(const struct row_volume *r, void *arg)
+{
+  struct begun *b = arg;
+  if (r->state != VOLUME_READY)
+    vec_push(&b->rows, *r);
+  return 0;
+}
+
+void volumes_open(struct warden *w)
+{
+  struct begun b = {0};
+  char dir[DATA_DIR_SIZE];
+  struct volume_place place;
+  volumes_place(w, dir, &place);
+  volume_backing_sweep(&place); /* here, before anybody creates one */
+  store_volumes(warden_store(w), NULL, keep_begun, &b);
+  for (size_t i = 0; i < b.rows.n; i++) {
+    bool create = b.rows.p[i].state == VOLUME_CREATING;
+    queue(w, nobody, &b.rows.p[i], create ? make_tree : remove_tree, create ? tree_made : tree_removed);
+  }
+  vec_free(&b.rows);
+}
