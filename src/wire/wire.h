@@ -117,7 +117,7 @@ enum wire_type {
                                 struct wire_webhook_bucket in W_SAMPLE */
 
   /* volumes (docs/volumes.md); "volume" in an answer: W_ID W_TEAM W_NAME W_CREATED */
-  WIRE_VOLUME_CREATE = 208, /* W_TEAM W_ID (drawn by the gate) W_NAME -> volume, W_TOKEN; -EINVAL: the name is taken */
+  WIRE_VOLUME_CREATE = 240, /* W_TEAM W_ID (drawn by the gate) W_NAME -> volume, W_TOKEN; -EINVAL: the name is taken */
   WIRE_VOLUME_LIST,         /* W_TEAM -> items of volumes; root without W_TEAM: of all teams */
   WIRE_VOLUME_GET,          /* W_TEAM W_ID -> volume, W_TOKEN */
   WIRE_VOLUME_DELETE,       /* W_TEAM W_ID; -EBUSY while sandboxes mount it */
