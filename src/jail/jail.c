@@ -12,6 +12,7 @@
 #include "jail/fs/overlay.h"
 #include "jail/fs/disk_pool.h"
 #include "jail/view_server.h"
+#include "jail/volume_mount.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -294,6 +295,11 @@ int jail_uncache(const struct jail *j, struct err *err)
   if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
     return err_set(err, -EPERM, "the box's " JAIL_CACHE " can't be removed");
   return 0;
+}
+
+int jail_mount_volumes(const struct jail_spec *spec, const struct jail *j, struct err *err)
+{
+  return volume_mounts_attach(spec, j->pidfd, err);
 }
 
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err)

@@ -10,6 +10,12 @@
 
 #include "jail/jail_defs.h"
 
+/* A volume (fs/volume_backing.h) and where the box has it. */
+struct jail_volume {
+  const char *id, *path;
+};
+struct volume_place;
+
 struct jail_spec {
   const char *instance;      /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */
   const char *id;            /* box id */
@@ -28,8 +34,11 @@ struct jail_spec {
   const char *nameserver;     /* for /etc/resolv.conf; NULL: the gateway of `net`, if there is one */
   const char *runtime;        /* host directory that the box sees at JAIL_RUNTIME and can't write to; NULL: none */
   int cache;                  /* a directory that the box sees at JAIL_CACHE and may write to; 0: none; borrowed */
-  uint32_t owner;             /* host user whose processes may enter this box (jail_enter_fds); 0 = root's only */
-  bool keep_dir;              /* dir holds a paused box's files: a launch that fails leaves it as it is */
+  const struct jail_volume *volumes; /* mounted before the program can read from boot_fd what is sent later */
+  size_t volumes_n;                  /* JAIL_VOLUMES_MAX at most */
+  const struct volume_place *volume_place;
+  uint32_t owner; /* host user whose processes may enter this box (jail_enter_fds); 0 = root's only */
+  bool keep_dir;  /* dir holds a paused box's files: a launch that fails leaves it as it is */
   bool zygote; /* no user namespace, a filter that lets forks enter boxes: the program runs as id_base itself, without
                   rights */
 };
@@ -94,6 +103,8 @@ int jail_stat(const char *instance, const char *id, const char *dir, struct jail
 int jail_oom_victim(const char *instance, const char *id, char *out, size_t size);
 /* Takes spec.cache out of a box's sight, so that nothing of outside is mounted in it any more. */
 int jail_uncache(const struct jail *j, struct err *err);
+/* Mounts spec->volumes into a box that was launched without them; it may be frozen. */
+int jail_mount_volumes(const struct jail_spec *spec, const struct jail *j, struct err *err);
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err);
 
 /* Removes whatever host objects of this instance belong to no living box. `known` says which ids to keep. */

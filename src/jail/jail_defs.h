@@ -27,6 +27,8 @@
  * a template's decide which program is its first process. */
 #define JAIL_RUNTIME           "/usr/lib/cloche"
 
+#define JAIL_VOLUMES_MAX       64
+
 struct jail_limits {
   unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
   uint64_t memory;     /* bytes; 0 = no limit */

@@ -17,6 +17,7 @@
 #include "jail/net/jail_net.h"
 #include "jail/fs/overlay.h"
 #include "jail/view_server.h"
+#include "jail/volume_mount.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -545,6 +546,7 @@ static int start_process(const struct jail_spec *spec, struct jail_created *b, s
 {
   cleanup_view struct limit_view view = LIMIT_VIEW_NONE;
   int r = start_child(spec, b, &view, err);
+  r = r ? r : volume_mounts_attach(spec, b->pidfd, err);
   cleanup_fd int netns = r ? -1 : jail_open_ns(b->pid, "net", err);
   if (!r && netns < 0)
     r = netns;

@@ -131,6 +131,32 @@ static void do_lose_write(char **a)
   result(write(loser, a[1], strlen(a[1])));
 }
 
+/* A file that stays open, and a working directory. */
+static int kept = -1;
+
+static void do_keep(char **a)
+{
+  kept = open(a[1], O_RDWR | O_CREAT, 0644);
+  result(kept < 0 ? -1 : 0);
+}
+
+static void do_keep_write(char **a)
+{
+  result(write(kept, a[1], strlen(a[1])));
+}
+
+static void do_cd(char **a)
+{
+  result(chdir(a[1]));
+}
+
+static void do_where(char **a)
+{
+  (void)a;
+  char at[4096];
+  snprintf(answer, sizeof(answer), "ok %s", getcwd(at, sizeof(at)) ? at : "?");
+}
+
 static void do_name(char **a)
 {
   result(link(a[1], a[2]));
@@ -350,6 +376,10 @@ static const struct {
     {"ghost-read", 0, do_ghost_read},
     {"lose", 2, do_lose},
     {"lose-write", 1, do_lose_write},
+    {"keep", 1, do_keep},
+    {"keep-write", 1, do_keep_write},
+    {"cd", 1, do_cd},
+    {"where", 0, do_where},
     {"name", 2, do_name},
     {"list", 1, do_list},
     {"rename", 2, do_rename},

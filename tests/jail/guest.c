@@ -493,6 +493,35 @@ static void do_chown(char **a)
 {
   result(lchown(a[1], (uid_t)strtoul(a[2], NULL, 10), (gid_t)strtoul(a[3], NULL, 10)));
 }
+static void do_symlink(char **a)
+{
+  result(symlink(a[1], a[2]));
+}
+static void do_link(char **a)
+{
+  result(link(a[1], a[2]));
+}
+static void do_chmod(char **a)
+{
+  result(chmod(a[1], (mode_t)strtoul(a[2], NULL, 8)));
+}
+static void do_mknod(char **a)
+{
+  result(mknod(a[1], S_IFCHR | 0666, 0x103)); /* /dev/null */
+}
+static void do_rmdir(char **a)
+{
+  result(rmdir(a[1]));
+}
+/* MiB that the filesystem has in all, and its flags. */
+static void do_space(char **a)
+{
+  struct statvfs fs;
+  if (statvfs(a[1], &fs))
+    return result(-1);
+  snprintf(answer, sizeof(answer), "ok %llu %lx", (unsigned long long)fs.f_blocks * fs.f_frsize >> 20, fs.f_flag);
+  say(answer);
+}
 static void do_hello(char **a)
 {
   (void)a;
@@ -511,14 +540,15 @@ static const struct {
   int args;
   void (*run)(char **a);
 } verbs[] = {
-    {"hello", 0, do_hello},     {"read", 1, do_read},     {"write", 2, do_write},     {"list", 1, do_list},
-    {"stat", 1, do_stat},       {"listen", 1, do_listen}, {"eat", 1, do_eat},         {"breed", 1, do_breed},
-    {"spin", 0, do_spin},       {"bomb", 0, do_bomb},     {"call", 1, do_call},       {"fill", 2, do_fill},
-    {"files", 2, do_files},     {"fds", 0, do_fds},       {"xattr", 3, do_xattr},     {"mkdir", 1, do_mkdir},
-    {"rename", 2, do_rename},   {"unlink", 1, do_unlink}, {"chown", 3, do_chown},     {"exit", 1, do_exit},
-    {"connect", 2, do_connect}, {"udp", 3, do_udp},       {"hold", 3, do_hold},       {"spoof", 3, do_spoof},
-    {"push", 3, do_push},       {"hoard", 2, do_hoard},   {"resolve", 2, do_resolve}, {"crash", 1, do_crash},
-    {"flood", 1, do_flood},
+    {"hello", 0, do_hello},     {"read", 1, do_read},       {"write", 2, do_write},     {"list", 1, do_list},
+    {"stat", 1, do_stat},       {"listen", 1, do_listen},   {"eat", 1, do_eat},         {"breed", 1, do_breed},
+    {"spin", 0, do_spin},       {"bomb", 0, do_bomb},       {"call", 1, do_call},       {"fill", 2, do_fill},
+    {"files", 2, do_files},     {"fds", 0, do_fds},         {"xattr", 3, do_xattr},     {"mkdir", 1, do_mkdir},
+    {"rename", 2, do_rename},   {"unlink", 1, do_unlink},   {"chown", 3, do_chown},     {"exit", 1, do_exit},
+    {"connect", 2, do_connect}, {"udp", 3, do_udp},         {"hold", 3, do_hold},       {"spoof", 3, do_spoof},
+    {"push", 3, do_push},       {"hoard", 2, do_hoard},     {"resolve", 2, do_resolve}, {"crash", 1, do_crash},
+    {"flood", 1, do_flood},     {"symlink", 2, do_symlink}, {"link", 2, do_link},       {"chmod", 2, do_chmod},
+    {"mknod", 1, do_mknod},     {"rmdir", 1, do_rmdir},     {"space", 1, do_space},
 };
 
 static void serve(char *line)

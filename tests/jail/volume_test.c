@@ -79,7 +79,7 @@ static void a_new_volume_is_empty_and_belongs_to_no_user_of_the_host(void **stat
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_uid, VOLUME_ID_BASE);
     assert_int_equal(st.st_gid, VOLUME_ID_BASE);
-    assert_int_equal(st.st_mode & 07777, 0755);
+    assert_int_equal(st.st_mode & 07777, 0777);
     assert_int_equal(st.st_nlink, 2); /* no lost+found */
     assert_int_equal(fstatfs(fd, &fs), 0);
     assert_true(fs.f_flags & ST_NOSUID && fs.f_flags & ST_NODEV);
@@ -229,6 +229,192 @@ static void what_a_crash_left_is_swept(void **state)
   remove_volume(&trees, VOLUME);
 }
 
+/* --- in boxes -------------------------------------------------------------------------------------------------- */
+
+/* A box that has volume `id` at `path`. */
+static void open_box(struct box *b, const char *name, const struct volume_place *p, const char *id, const char *path)
+{
+  struct jail_volume volume = {id, path};
+  struct jail_spec spec = test_spec(&test_host, b, name);
+  spec.limits = (struct jail_limits){.cpus = 1, .memory = 64u << 20, .disk = 32u << 20, .pids = 64, .open_files = 1024};
+  spec.volumes = &volume;
+  spec.volumes_n = 1;
+  spec.volume_place = p;
+  box_start(b, &spec);
+}
+
+static void two_boxes_see_the_same_files_and_owners(void **state)
+{
+  const struct volume_place *both[] = {&images, &trees};
+  for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+    struct box a, b;
+    struct stat st;
+    create(both[i], VOLUME);
+    open_box(&a, "share-a", both[i], VOLUME, "/data");
+    open_box(&b, "share-b", both[i], VOLUME, "/srv/deep/er");
+    assert_string_equal(box_ask(&a, "write /data/x hello"), "ok 5");
+    assert_string_equal(box_ask(&a, "chown /data/x 1000 1001"), "ok 0");
+    assert_string_equal(box_ask(&b, "read /srv/deep/er/x"), "ok hello");
+    assert_string_equal(box_ask(&b, "stat /srv/deep/er/x"), "ok 100644 1000:1001 5");
+    assert_string_equal(box_ask(&b, "write /srv/deep/er/y 1"), "ok 1");
+    assert_string_equal(box_ask(&a, "stat /data/y"), "ok 100644 0:0 1");
+    assert_string_equal(box_ask(&a, "stat /data"), "ok 40777 0:0 4096");
+    cleanup_fd int fd = open_volume(both[i], VOLUME);
+    assert_int_equal(fstatat(fd, "x", &st, 0), 0);
+    assert_int_equal(st.st_uid, VOLUME_ID_BASE + 1000);
+    assert_int_equal(st.st_gid, VOLUME_ID_BASE + 1001);
+    box_close(&a);
+    assert_string_equal(box_ask(&b, "read /srv/deep/er/x"), "ok hello");
+    box_close(&b);
+    close(steal_fd(&fd));
+    remove_volume(both[i], VOLUME);
+  }
+}
+
+static void a_full_volume_fails_in_itself_only(void **state)
+{
+  struct box a, b;
+  unsigned long long n = 0;
+  create(&images, VOLUME);
+  open_box(&a, "full-a", &images, VOLUME, "/data");
+  open_box(&b, "full-b", &images, VOLUME, "/data");
+  const char *told = box_ask(&a, "fill /data/big 1000000000");
+  assert_non_null(strstr(told, "ENOSPC"));
+  n = strtoull(told + 3, NULL, 10);
+  assert_in_range(n, small.bytes - (1u << 20), small.bytes + (4u << 20));
+  assert_string_equal(box_ask(&a, "space /"), box_ask(&b, "space /"));
+  assert_string_equal(box_ask(&b, "fill /own 4000000"), "ok 4194304 -");
+  assert_non_null(strstr(box_ask(&b, "fill /data/more 4000000"), "ENOSPC"));
+  assert_string_equal(box_ask(&a, "unlink /data/big"), "ok 0");
+  assert_string_equal(box_ask(&b, "fill /data/more 4000000"), "ok 4194304 -");
+  box_close(&a);
+  box_close(&b);
+  remove_volume(&images, VOLUME);
+}
+
+static void inodes_of_a_volume_end_before_the_hosts(void **state)
+{
+  struct box b;
+  create(&images, VOLUME);
+  open_box(&b, "inodes", &images, VOLUME, "/data");
+  const char *told = box_ask(&b, "files /data/d 100000");
+  assert_non_null(strstr(told, "ENOSPC"));
+  assert_in_range(strtoull(told + 3, NULL, 10), small.inodes - 2, small.inodes + 512);
+  assert_string_equal(box_ask(&b, "write /srv/own 1"), "ok 1");
+  box_close(&b);
+  remove_volume(&images, VOLUME);
+}
+
+static void a_box_sees_the_volumes_own_size_and_no_devices_or_setuid(void **state)
+{
+  struct box b;
+  unsigned long mib, flags;
+  create(&images, VOLUME);
+  open_box(&b, "tricks", &images, VOLUME, "/data");
+  const char *told = box_ask(&b, "space /data");
+  char *end;
+  mib = strtoul(told + 3, &end, 10);
+  flags = strtoul(end, NULL, 16);
+  assert_in_range(mib, 15, 24);
+  assert_true(flags & ST_NOSUID && flags & ST_NODEV);
+  assert_string_equal(box_ask(&b, "mknod /data/null"), "errno EPERM");
+  assert_string_equal(box_ask(&b, "rename /data /other"), "errno EBUSY");
+  assert_string_equal(box_ask(&b, "rmdir /data"), "errno EBUSY");
+  assert_string_equal(box_ask(&b, "link /etc/passwd /data/p"), "errno EXDEV");
+  assert_string_equal(box_ask(&b, "symlink /etc/note /data/out"), "ok 0");
+  assert_non_null(strstr(box_ask(&b, "read /data/out"), "from the template")); /* its own file, no one else's */
+  assert_string_equal(box_ask(&b, "read /data/../etc/note"), "ok from the template\n");
+  box_close(&b);
+  remove_volume(&images, VOLUME);
+}
+
+static void a_parent_of_the_mount_point_may_be_renamed(void **state)
+{
+  struct box b;
+  create(&images, VOLUME);
+  open_box(&b, "renamed", &images, VOLUME, "/srv/a/b");
+  assert_string_equal(box_ask(&b, "write /srv/a/b/x 1"), "ok 1");
+  assert_string_equal(box_ask(&b, "rename /srv/a /srv/c"), "ok 0");
+  assert_string_equal(box_ask(&b, "read /srv/c/b/x"), "ok 1");
+  box_close(&b);
+  remove_volume(&images, VOLUME);
+}
+
+/* Into a living box whose root arranged the way. */
+static void no_link_leads_a_mount_elsewhere(void **state)
+{
+  static const char *const paths[] = {"/proc",      "/to-proc/sys", "/to-dev",       "/up/up/up/to-proc",
+                                      "/nowhere/x", "/etc/note",    "/self/root/tmp"};
+  struct box b;
+  struct err err = ERR_NONE;
+  create(&images, VOLUME);
+  box_open(&test_host, &b, "links");
+  assert_string_equal(box_ask(&b, "symlink /proc /to-proc"), "ok 0");
+  assert_string_equal(box_ask(&b, "symlink ../../../../dev /to-dev"), "ok 0");
+  assert_string_equal(box_ask(&b, "symlink ../../../.. /up"), "ok 0");
+  assert_string_equal(box_ask(&b, "symlink /not/there /nowhere"), "ok 0");
+  assert_string_equal(box_ask(&b, "symlink /proc/1 /self"), "ok 0");
+  assert_string_equal(box_ask(&b, "symlink /srv /to-srv"), "ok 0");
+  for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+    struct jail_volume volume = {VOLUME, paths[i]};
+    struct jail_spec spec = {.volumes = &volume, .volumes_n = 1, .volume_place = &images, .id_base = 1500000000};
+    err = ERR_NONE;
+    assert_int_equal(jail_mount_volumes(&spec, &b.jail, &err), -ENOTDIR);
+    assert_non_null(strstr(err.msg, paths[i]));
+  }
+  struct jail_volume volume = {VOLUME, "/to-srv/new"};
+  struct jail_spec spec = {.volumes = &volume, .volumes_n = 1, .volume_place = &images, .id_base = 1500000000};
+  assert_int_equal(jail_mount_volumes(&spec, &b.jail, &err), 0);
+  assert_non_null(strstr(box_ask(&b, "read /proc/self/mountinfo"), " /srv/new "));
+  box_close(&b);
+  remove_volume(&images, VOLUME);
+}
+
+static void a_missing_volume_fails_the_launch_by_name(void **state)
+{
+  struct box b;
+  struct jail jail;
+  struct err err = ERR_NONE;
+  struct jail_volume volume = {OTHER, "/data"};
+  struct jail_spec spec = test_spec(&test_host, &b, "missing");
+  spec.volumes = &volume;
+  spec.volumes_n = 1;
+  spec.volume_place = &images;
+  assert_int_equal(jail_spawn(&spec, &jail, &err), -ENOENT);
+  assert_non_null(strstr(err.msg, OTHER));
+}
+
+static void a_volume_in_use_is_not_removed(void **state)
+{
+  struct box b;
+  char path[PATH_MAX];
+  create(&images, VOLUME);
+  open_box(&b, "used", &images, VOLUME, "/data");
+  snprintf(path, sizeof(path), "%s/" VOLUME "/volume.img", images_dir);
+  assert_string_equal(box_ask(&b, "write /data/x 1"), "ok 1");
+  close(open_volume(&images, VOLUME)); /* our own mount ends, the box's stays */
+  assert_string_equal(box_ask(&b, "write /data/y 1"), "ok 1");
+  box_close(&b);
+  remove_volume(&images, VOLUME);
+  assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* ramfs stands for a network filesystem without idmapped mounts. */
+static void a_filesystem_that_cant_map_ids_is_told_with_the_remedy(void **state)
+{
+  char ram[PATH_MAX];
+  struct err err = ERR_NONE;
+  snprintf(ram, sizeof(ram), "%s/ram", test_host.top);
+  assert_int_equal(mkdir(ram, 0755), 0);
+  assert_int_equal(mount("ram", ram, "ramfs", 0, NULL), 0);
+  struct volume_place p = {.dir = ram, .directory = true};
+  create(&p, VOLUME);
+  assert_int_equal(volume_backing_mount(&p, VOLUME, 1500000000, &err), -EOPNOTSUPP);
+  assert_non_null(strstr(err.msg, "volumes_dir"));
+  remove_volume(&p, VOLUME);
+  assert_int_equal(umount(ram), 0);
+}
+
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
@@ -242,9 +428,22 @@ int main(int argc, char **argv)
       cmocka_unit_test(an_image_gives_what_was_asked_for_and_no_more),
       cmocka_unit_test(a_damaged_image_is_named_and_hurts_no_other),
       cmocka_unit_test(what_a_crash_left_is_swept),
+      cmocka_unit_test(two_boxes_see_the_same_files_and_owners),
+      cmocka_unit_test(a_full_volume_fails_in_itself_only),
+      cmocka_unit_test(inodes_of_a_volume_end_before_the_hosts),
+      cmocka_unit_test(a_box_sees_the_volumes_own_size_and_no_devices_or_setuid),
+      cmocka_unit_test(a_parent_of_the_mount_point_may_be_renamed),
+      cmocka_unit_test(no_link_leads_a_mount_elsewhere),
+      cmocka_unit_test(a_missing_volume_fails_the_launch_by_name),
+      cmocka_unit_test(a_volume_in_use_is_not_removed),
+      cmocka_unit_test(a_filesystem_that_cant_map_ids_is_told_with_the_remedy),
   };
   if (argc != 2 || geteuid() != 0) {
     fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);
+    return 2;
+  }
+  if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+    perror("a mount namespace");
     return 2;
   }
   test_host_open(&test_host, argv[1]);

@@ -9,6 +9,7 @@
 #include "jail/checkpoint/criu_journal.h"
 #include "jail/fs/disk.h"
 #include "jail/jail_internal.h"
+#include "jail/volume_mount.h"
 #include "jail/checkpoint/link_remap.h"
 #include "jail/checkpoint/ext_files.h"
 #include "jail/checkpoint/rescue.h"
@@ -241,9 +242,13 @@ static const char *group_source(struct arena *a, struct str point)
 }
 
 /* Where a restore finds what is mounted there, or NULL: criu knows that mount by itself. */
-static const char *mount_source(struct dump *d, struct str root, struct str point, struct str type, struct str source)
+static const char *mount_source(struct dump *d, struct str device, struct str root, struct str point, struct str type,
+                                struct str source)
 {
   struct arena *a = &d->manifest.arena;
+  const struct jail_volume *volume = volume_mount_of(d->spec, device, root);
+  if (volume)
+    return arena_fmt(a, CRIU_VOLUME "%s", volume->id);
   if (is_runtime(root, source))
     return CRIU_RUNTIME;
   if (str_is(type, "devtmpfs"))
@@ -260,6 +265,23 @@ static const char *mount_source(struct dump *d, struct str root, struct str poin
   return CRIU_BOOT_ID;
 }
 
+/* The kernel writes blanks, tabs, line ends and backslashes as three octal digits, which criu undoes. */
+static const char *plain_path(struct arena *a, struct str s)
+{
+  char *out = arena_alloc(a, s.n + 1);
+  size_t n = 0;
+  for (size_t i = 0; i < s.n; i++) {
+    unsigned v = 0;
+    size_t k = 1;
+    for (; s.p[i] == '\\' && k < 4 && i + k < s.n && s.p[i + k] >= '0' && s.p[i + k] <= '7'; k++)
+      v = v * 8 + (unsigned)(s.p[i + k] - '0');
+    out[n++] = k == 4 ? (char)v : s.p[i];
+    i += k == 4 ? 3 : 0;
+  }
+  out[n] = 0;
+  return out;
+}
+
 /* ID parent device ROOT POINT options... - TYPE source super. What comes from the host's /dev is put there again, and
  * so are the runtime, the boot id, the box's limits and its control groups. */
 static bool see_mount(struct dump *d, struct str line)
@@ -274,14 +296,14 @@ static bool see_mount(struct dump *d, struct str line)
   vec_push(&d->mounts.ids, id);
   str_cut(str_skip(rest, (size_t)dash + 3), ' ', &type, &rest);
   str_cut(rest, ' ', &source, &rest);
-  const char *found = mount_source(d, field[3], field[4], type, source);
+  const char *found = mount_source(d, field[2], field[3], field[4], type, source);
   if (!found)
     return true;
   struct arena *a = &d->manifest.arena;
-  struct manifest_mount m = {arena_z(a, field[4]), found};
+  struct manifest_mount m = {plain_path(a, field[4]), found};
   vec_push(&d->manifest.mounts, m);
   external(d, arena_fmt(a, "mnt[%s]:%s", m.point, m.point));
-  return !strpbrk(m.point, "[]:"); /* a box can rename a directory above a mount, and criu splits its option there */
+  return !strpbrk(m.point, "[]:\n"); /* a box can rename a directory above a mount, and criu splits its option there */
 }
 
 static int see_mounts(struct dump *d, struct err *err)
@@ -294,7 +316,8 @@ static int see_mounts(struct dump *d, struct err *err)
   while (rest.n > 0) {
     str_cut(rest, '\n', &line, &rest);
     if (!see_mount(d, line))
-      return err_set(err, -ENOTSUP, "the box can't be checkpointed: a mount point has one of []: in its path");
+      return err_set(err, -ENOTSUP,
+                     "the box can't be checkpointed: a mount point has one of []: or a line end in its path");
   }
   return r ? err_set(err, r, "reading %s: %s", path, strerrordesc_np(-r)) : 0;
 }

@@ -9,6 +9,8 @@
 #include "jail/jail_child.h"
 #include "jail/fs/disk.h"
 #include "jail/jail_internal.h"
+#include "jail/volume_mount.h"
+#include "jail/fs/volume_backing.h"
 #include "jail/net/jail_net.h"
 #include "jail/fs/overlay.h"
 #include "jail/checkpoint/ext_files.h"
@@ -42,6 +44,9 @@ struct restore {
   const char *path; /* of the checkpoint */
   struct check check;
   int checkpoint, userns, root, runtime, boot_id;
+  int volumes[JAIL_VOLUMES_MAX]; /* of the manifest, in its order */
+  size_t volumes_n;
+  bool restored[JAIL_VOLUMES_MAX]; /* of the spec: among them */
   struct limit_view files;
   struct criu_view view;
   struct cgroup_join join;
@@ -92,6 +97,8 @@ static void restore_free(struct restore *s)
       close(fds[i]);
   for (size_t i = 0; i < s->job.handles.n; i++)
     close(s->job.handles.p[i].fd);
+  for (size_t i = 0; i < s->volumes_n; i++)
+    close(s->volumes[i]);
   limit_view_close(&s->files);
   vec_free(&s->job.handles);
   vec_free(&s->job.external);
@@ -190,14 +197,50 @@ static const char *group_dir(struct restore *s, struct str name)
   return r ? "/run/own" : arena_fmt(&s->manifest.arena, "%s", dir);
 }
 
-static void name_mounts(struct restore *s)
+/* Where criu finds the volume of a mount. */
+static int open_volume(struct restore *s, struct str id, const char *point, const char **from, struct err *err)
 {
-  for (size_t i = 0; i < s->manifest.mounts.n; i++) {
+  const struct jail_spec *spec = s->spec;
+  size_t i = 0;
+  while (i < spec->volumes_n && (s->restored[i] || !str_is(id, spec->volumes[i].id))) /* it may have one twice */
+    i++;
+  if (i == spec->volumes_n || s->volumes_n == JAIL_VOLUMES_MAX)
+    return err_set(err, -ENOENT, "volume " STR_FMT ", which the box had at %s, does not exist any more", STR_ARG(id),
+                   point);
+  int tree = volume_backing_mount(spec->volume_place, spec->volumes[i].id, spec->id_base, err);
+  if (tree < 0)
+    return tree;
+  s->restored[i] = true;
+  *from = arena_fmt(&s->manifest.arena, "/run/volumes/%zu", s->volumes_n);
+  s->volumes[s->volumes_n++] = tree;
+  return 0;
+}
+
+/* Those that the box did not have when it was dumped. */
+static int add_volumes(struct restore *s, int pidfd, struct err *err)
+{
+  struct jail_spec one = *s->spec;
+  int r = 0;
+  one.volumes_n = 1;
+  for (size_t i = 0; i < s->spec->volumes_n && !r; i++) {
+    one.volumes = &s->spec->volumes[i];
+    r = s->restored[i] ? 0 : volume_mounts_attach(&one, pidfd, err);
+  }
+  return r;
+}
+
+static int name_mounts(struct restore *s, struct err *err)
+{
+  int r = 0;
+  for (size_t i = 0; i < s->manifest.mounts.n && !r; i++) {
     const struct manifest_mount *m = &s->manifest.mounts.p[i];
-    struct str source = str_of(m->source), prefix = STR(CRIU_GROUPS);
+    struct str source = str_of(m->source), prefix = STR(CRIU_GROUPS), volume = STR(CRIU_VOLUME);
     const char *from = str_starts(source, prefix) ? group_dir(s, str_skip(source, prefix.n)) : m->source;
+    if (str_starts(source, volume))
+      r = open_volume(s, str_skip(source, volume.n), m->point, &from, err);
     vec_push(&s->job.external, arena_fmt(&s->manifest.arena, "mnt[%s]:%s", m->point, from));
   }
+  return r;
 }
 
 /* In namespaces of the box, which criu has made anew. Only a member can set what holds there. */
@@ -305,6 +348,8 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
   s->job.runtime = s->runtime;
   s->job.boot_id = s->boot_id;
   s->job.files = s->files.tree;
+  s->job.volumes = s->volumes;
+  s->job.volumes_n = s->volumes_n;
   s->job.join = &s->join;
   s->job.ready = make_network;
   s->job.filled = is_sound;
@@ -323,6 +368,7 @@ static int fill(struct restore *s, struct jail *out, struct err *err)
     return err_set(err, -ESRCH, "box %s exited as soon as it was restored", spec->id);
   view_watch(spec->instance, spec->id, pid, &s->files);
   r = limit_watching(pid, err);
+  r = r ? r : add_volumes(s, out->pidfd, err);
   r = r ? r : ext_conns_abort(out->netns, &s->manifest, err);
   return r || !s->job.criu->held ? r : jail_freeze(spec->instance, spec->id, true, err);
 }
@@ -337,8 +383,8 @@ static int build(struct restore *s, struct jail *out, struct err *err)
   if (r)
     return r;
   checked = clock_mono_us();
-  name_mounts(s);
-  r = make_groups(s, err);
+  r = name_mounts(s, err);
+  r = r ? r : make_groups(s, err);
   if (!r)
     r = make_root(s, err);
   if (!r)

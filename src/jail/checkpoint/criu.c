@@ -25,6 +25,7 @@
   (1u << 30) /* bytes of a deleted file that is still open; all of a checkpoint are bounded by `going` */
 #define LOG_LEVEL       2
 #define REAP_TIMEOUT_MS 3000
+#define VOLUMES         "/run/volumes"
 #define STOP_MS         200 /* how soon a criu that waits for a dead box is ended */
 
 enum request { REQUEST_DUMP = 1, REQUEST_RESTORE = 2, REQUEST_NOTIFY = 6 };
@@ -183,6 +184,14 @@ static void make_run(void)
                           mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755) ||
                           mkdirat(shared_run, "boot_id", 0755) || mkdirat(shared_run, "view", 0755)))
     shared_run = -1;
+  if (shared_run >= 0 && mkdirat(shared_run, "volumes", 0755))
+    shared_run = -1;
+  for (unsigned i = 0; shared_run >= 0 && i < JAIL_VOLUMES_MAX; i++) {
+    char name[32];
+    snprintf(name, sizeof(name), "volumes/%u", i);
+    if (mkdirat(shared_run, name, 0755))
+      shared_run = -1;
+  }
 }
 
 static int run_clone(struct err *err)
@@ -197,6 +206,7 @@ struct child {
   const struct criu_job *job;
   int sock, run, program;
   char sock_text[12], owner_text[40], journal_text[40];
+  char volumes[JAIL_VOLUMES_MAX][sizeof(VOLUMES) + 12];
   char own[CRIU_OWN_MAX][80], covered[CRIU_OWN_MAX][80];
 };
 
@@ -235,6 +245,9 @@ static int place_view(const struct child *c)
   if (place(job->boot_id, "/run/boot_id") || place(job->files, CRIU_LIMIT_VIEW) ||
       (job->runtime >= 0 && place(job->runtime, CRIU_RUNTIME)))
     return -1;
+  for (size_t i = 0; i < job->volumes_n; i++)
+    if (place(job->volumes[i], c->volumes[i]))
+      return -1;
   for (size_t i = 0; i < job->view->n; i++)
     if (mount(c->own[i], c->covered[i], NULL, MS_BIND, NULL))
       return -1;
@@ -298,6 +311,8 @@ static pid_t child_start(const struct criu_job *job, int sock, int run, struct e
   snprintf(c.owner_text, sizeof(c.owner_text), "CLOCHE_OWNER=%u", job->owner);
   if (job->journal > 0)
     snprintf(c.journal_text, sizeof(c.journal_text), CRIU_JOURNAL_ENV "=%d", job->journal);
+  for (size_t i = 0; job->restore && i < job->volumes_n; i++)
+    snprintf(c.volumes[i], sizeof(c.volumes[i]), VOLUMES "/%zu", i);
   for (size_t i = 0; job->restore && i < job->view->n; i++) {
     snprintf(c.own[i], sizeof(c.own[i]), "/run/own/%s", job->view->covers[i].name);
     snprintf(c.covered[i], sizeof(c.covered[i]), "/run/checkpoint/%s", job->view->covers[i].name);

@@ -17,8 +17,9 @@
 #define CRIU_LOG        "criu.log"
 #define CRIU_BOOT_ID    "/run/boot_id/" BOOT_ID_NAME /* and what they have at BOOT_ID_POINT */
 #define CRIU_LIMIT_VIEW "/run/view"                  /* and the files of limit_view.h */
-#define CRIU_GROUPS     "cgroup:"                    /* one of cgroup_shown follows; the restore looks where it is */
-#define CRIU_RUNTIME    "/run/runtime"               /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
+#define CRIU_VOLUME     "volume:"      /* a volume's id follows; the restore mounts it below /run/volumes */
+#define CRIU_GROUPS     "cgroup:"      /* one of cgroup_shown follows; the restore looks where it is */
+#define CRIU_RUNTIME    "/run/runtime" /* where a restoring criu finds what boxes have at JAIL_RUNTIME */
 
 struct criu_handle {
   const char *key;
@@ -39,10 +40,12 @@ struct criu_job {
   int (*going)(void *arg, struct err *err); /* asked several times a second; ends it where it fails; or NULL */
   /* a restore */
   bool restore;
-  int root;    /* detached mount */
-  int runtime; /* another, or -1 */
-  int boot_id; /* a third, with the file of that name */
-  int files;   /* a fourth, with those of limit_view.h */
+  int root;           /* detached mount */
+  int runtime;        /* another, or -1 */
+  int boot_id;        /* a third, with the file of that name */
+  int files;          /* a fourth, with those of limit_view.h */
+  const int *volumes; /* detached mounts for /run/volumes/0 and so on */
+  size_t volumes_n;
   const struct criu_view *view;
   const struct cgroup_join *join;
   VEC(struct criu_handle) handles;

@@ -425,7 +425,7 @@ int disk_image_make_durable(const char *image, uint64_t bytes, uint64_t inodes, 
   if (tree < 0)
     return tree;
   cleanup_fd int root = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0 || unlinkat(root, "lost+found", AT_REMOVEDIR) || fchmod(root, 0755) || syncfs(root) || fsync(fd))
+  if (root < 0 || unlinkat(root, "lost+found", AT_REMOVEDIR) || fchmod(root, 0777) || syncfs(root) || fsync(fd))
     return err_errno(err, "preparing %s", image);
   return 0;
 }

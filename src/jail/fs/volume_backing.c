@@ -145,7 +145,7 @@ static int make_tree(const char *dir, const char *id, const struct volume_limits
   if (mkdir(path, 0755))
     return err_errno(err, "making %s", path);
   cleanup_fd int tree = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (tree < 0 || fchmod(tree, 0755))
+  if (tree < 0 || fchmod(tree, 0777))
     return err_errno(err, "making %s", path);
   if (fchown(tree, VOLUME_ID_BASE, VOLUME_ID_BASE))
     return err_set(err, -errno,

@@ -36,7 +36,8 @@ struct volume_usage {
   bool whole;                     /* false: the tree has more entries than a scan looks at, the numbers are a minimum */
 };
 
-/* An empty tree, owned by VOLUME_ID_BASE, mode 0755, on stable storage when it returns. -EEXIST: there is one. */
+/* An empty tree, owned by VOLUME_ID_BASE, mode 0777 (every user of a box may write there), on stable storage when it
+ * returns. -EEXIST: there is one. */
 int volume_backing_create(const struct volume_place *p, const char *id, const struct volume_limits *limits,
                           struct err *err);
 
