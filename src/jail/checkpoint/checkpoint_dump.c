@@ -13,6 +13,7 @@
 #include "jail/checkpoint/link_remap.h"
 #include "jail/checkpoint/ext_files.h"
 #include "jail/checkpoint/rescue.h"
+#include "jail/checkpoint/volume_files.h"
 #include "jail/checkpoint/ext_conns.h"
 
 #include <fcntl.h>
@@ -40,6 +41,7 @@ struct dump {
   char freezer[PATH_MAX];
   frozen_processes processes;
   struct box_mounts mounts;
+  VEC(uint64_t) volume_mounts; /* those of them that are volumes */
   struct manifest manifest;
   struct criu_job job;
   struct criu_child child;
@@ -54,6 +56,7 @@ static void dump_free(struct dump *d)
     close(d->job.journal);
   vec_free(&d->processes);
   vec_free(&d->mounts.ids);
+  vec_free(&d->volume_mounts);
   vec_free(&d->job.external);
   manifest_free(&d->manifest);
 }
@@ -299,6 +302,8 @@ static bool see_mount(struct dump *d, struct str line)
   const char *found = mount_source(d, field[2], field[3], field[4], type, source);
   if (!found)
     return true;
+  if (str_starts(str_of(found), STR(CRIU_VOLUME)))
+    vec_push(&d->volume_mounts, id);
   struct arena *a = &d->manifest.arena;
   struct manifest_mount m = {plain_path(a, field[4]), found};
   vec_push(&d->manifest.mounts, m);
@@ -492,6 +497,9 @@ static int take(struct dump *d, struct err *err)
     r = check_size(d, jail_checkpoint_bytes(d->checkpoint), err);
   if (r)
     return r;
+  if (volume_files_loosen(d->dir, d->volume_mounts.p, d->volume_mounts.n, err))
+    log_warn("box %s: %s; it can't be resumed once a file it has open on a volume was changed", d->spec->id, err->msg);
+  *err = ERR_NONE;
   unlinkat(d->dir, CRIU_LOG, 0);
   unlinkat(d->dir, CRIU_JOURNAL_NAME, 0);
   unlinkat(d->dir, "stats-dump", 0);
