@@ -14,7 +14,6 @@
 struct jail_volume {
   const char *id, *path;
 };
-struct volume_place;
 
 struct jail_spec {
   const char *instance;      /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */

@@ -29,6 +29,12 @@
 
 #define JAIL_VOLUMES_MAX       64
 
+/* Where the files of volumes are (fs/volume_backing.h). */
+struct volume_place {
+  const char *dir; /* made (0700) where it is missing */
+  bool directory;  /* else images */
+};
+
 struct jail_limits {
   unsigned cpus;       /* whole cores' worth of time; 0 = no limit */
   uint64_t memory;     /* bytes; 0 = no limit */

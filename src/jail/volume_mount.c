@@ -90,7 +90,7 @@ int volume_mount_attach(int pidfd, int tree, const char *path, struct err *err)
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return 0;
   int code = a.what && a.code > 0 ? a.code : EIO;
-  return err_set(err, code == ESRCH ? -ESRCH : -ENOTDIR, "a volume can't be mounted at '%s': %s (%s)", path,
+  return err_set(err, code == ESRCH ? -ESRCH : -EINVAL, "a volume can't be mounted at '%s': %s (%s)", path,
                  a.what ? a.what : "the helper was killed", strerrordesc_np(code));
 }
 

@@ -215,6 +215,8 @@ enum wire_tag {
   W_HEALTHY = 97,         /* 1: only if the box's agent answers */
   W_IDEMPOTENCY_KEY = 98, /* of a create: the client's name for it */
   W_FINGERPRINT = 99,     /* SHA-256 of all that has an effect in such a create */
+  W_MOUNTS = 110,         /* lines "name TAB path": volumes of a box */
+  W_MOUNT_FAULTS = 111,   /* what is wrong with others of a create, as text */
   W_EVENT = 120,          /* a lifecycle event as the REST API tells it, JSON */
   W_AFTER = 121,          /* the number of an event in the order of insertion */
   W_OFFSET = 122,

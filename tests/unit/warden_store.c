@@ -60,6 +60,7 @@ static int keep_box(const struct row_box *r, void *arg)
   out->init = xstrdup(r->init);
   out->allow = xstrdup(r->allow);
   out->deny = xstrdup(r->deny);
+  out->mounts = xstrdup(r->mounts);
   return 0;
 }
 
@@ -437,6 +438,26 @@ static void an_idempotency_key_is_a_teams_and_survives(void **state)
   store_close(s);
 }
 
+static void volumes_of_a_box_go_with_it(void **state)
+{
+  struct store *s = fresh("mounts");
+  struct row_box b = {.id = "ibox", .team = "t1", .template_id = "tpl"}, have = {0};
+  b.config = b.init = b.allow = b.deny = "";
+  b.mounts = "id\tname\t/a b\n";
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  assert_int_equal(store_box_put(s, &b, NULL), 0); /* a change of its state */
+  assert_int_equal(store_boxes(s, keep_box, &have), 0);
+  assert_string_equal(have.mounts, b.mounts);
+  row_box_free(&have);
+  assert_int_equal(store_box_ended(s, "ibox", "t1", 9, "killed", NULL), 0);
+  b.mounts = NULL;
+  assert_int_equal(store_box_put(s, &b, NULL), 0); /* of the same id, without any */
+  assert_int_equal(store_boxes(s, keep_box, &have), 0);
+  assert_string_equal(have.mounts, "");
+  row_box_free(&have);
+  store_close(s);
+}
+
 static void a_new_box_and_the_answer_of_its_key_are_one_write(void **state)
 {
   struct store *s = fresh("answer");
@@ -505,6 +526,7 @@ int main(void)
       cmocka_unit_test(old_logs_make_room_for_new_ones),
       cmocka_unit_test(a_job_is_kept_with_all_that_was_asked_for),
       cmocka_unit_test(an_idempotency_key_is_a_teams_and_survives),
+      cmocka_unit_test(volumes_of_a_box_go_with_it),
       cmocka_unit_test(a_new_box_and_the_answer_of_its_key_are_one_write),
       cmocka_unit_test(references_are_taken_apart),
       cmocka_unit_test(tags_move_and_go),

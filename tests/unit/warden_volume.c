@@ -57,23 +57,6 @@ static void only_ready_ones_are_found_by_name(void **state)
   store_close(s);
 }
 
-static void only_boxes_in_the_store_count_as_mounting(void **state)
-{
-  struct store *s = fresh("mounts");
-  struct err err = ERR_NONE;
-  struct row_box box = {
-      .id = "box", .team = "team", .config = (char *)"", .init = (char *)"", .allow = (char *)"", .deny = (char *)""};
-  assert_int_equal(put(s, ONE, "team", "data", VOLUME_READY), 0);
-  assert_int_equal(store_volume_mount_put(s, ONE, "box", "/a", &err), 0);
-  assert_int_equal(store_volume_mounts(s, ONE), 0);
-  assert_int_equal(store_box_put(s, &box, &err), 0);
-  assert_int_equal(store_volume_mount_put(s, ONE, "box", "/b", &err), 0);
-  assert_int_equal(store_volume_mounts(s, ONE), 1);
-  assert_int_equal(store_box_ended(s, "box", "team", 1, "killed", &err), 0);
-  assert_int_equal(store_volume_mounts(s, ONE), 0);
-  store_close(s);
-}
-
 static void a_token_opens_its_own_volume(void **state)
 {
   char token[VOLUME_TOKEN_SIZE], id[UUID_SIZE];
@@ -103,7 +86,6 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_name_is_taken_once_per_team),
       cmocka_unit_test(only_ready_ones_are_found_by_name),
-      cmocka_unit_test(only_boxes_in_the_store_count_as_mounting),
       cmocka_unit_test(a_token_opens_its_own_volume),
       cmocka_unit_test(a_changed_token_opens_nothing),
   };

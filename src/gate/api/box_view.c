@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_view.c - a box as JSON. Optional objects are left out rather than null: one client can't read null there. */
 #include "gate/api/api.h"
+#include "gate/api/mount_list.h"
 
 void box_view(struct str p, struct box_view *v)
 {
@@ -10,6 +11,7 @@ void box_view(struct str p, struct box_view *v)
       .template_id = wire_get(p, W_TEMPLATE),
       .alias = wire_get(p, W_ALIAS),
       .config = wire_get(p, W_CONFIG),
+      .mounts = wire_get(p, W_MOUNTS),
       .token = wire_get(p, W_TOKEN),
       .traffic = wire_get(p, W_TRAFFIC),
       .started_us = (int64_t)wire_u64(p, W_STARTED, 0),
@@ -168,8 +170,7 @@ void box_put_listed(struct jw *w, const struct box_view *v, const struct json *c
   jw_uint(w, v->disk_mb);
   copy_member(w, config, "metadata");
   jw_key(w, "volumeMounts");
-  jw_open(w, '[');
-  jw_close(w, ']');
+  mount_list_put(w, v->mounts);
   put_agent_silent(w, v);
   if (detail)
     put_detail(w, v, config, r);

@@ -3,6 +3,7 @@
  * writes the two JSON texts the warden stores and the agent reads, and requests a launch. */
 #include "gate/api/api.h"
 #include "gate/api/idempotency_key.h"
+#include "gate/api/mount_list.h"
 #include "gate/api/network.h"
 
 #include <stdio.h>
@@ -98,11 +99,6 @@ static bool not_offered(struct req *r)
 {
   if (json_given(json_get(r->json, "iam"))) {
     api_error(r, 400, "'iam' tokens are not available on this server");
-    return false;
-  }
-  const struct json *mounts = json_get(r->json, "volumeMounts");
-  if (json_given(mounts) && mounts->count) {
-    api_error(r, 400, "'volumeMounts' can't be used: volumes are not available on this server");
     return false;
   }
   return true;
@@ -276,7 +272,8 @@ static void create(struct req *r, struct create_request *o)
   char id[BOX_ID_SIZE] = "i";
   random_id(id + 1, 20);
   cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX),
-                         allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX);
+                         allow = BUF_INIT(WIRE_MAX), deny = BUF_INIT(WIRE_MAX), mounts = BUF_INIT(MOUNT_LINES_MAX),
+                         faults = BUF_INIT(MOUNT_FAULTS_MAX * 2);
   put_config(&config, o);
   put_init(&init, o);
   wire_begin(&packet, WIRE_BOX_CREATE, 0, 0);
@@ -291,7 +288,12 @@ static void create(struct req *r, struct create_request *o)
   network_lines(&deny, o->network.deny_out);
   wire_put(&packet, W_ALLOW, buf_str(&allow));
   wire_put(&packet, W_DENY, buf_str(&deny));
-  if (buf_failed(&config) || buf_failed(&init))
+  mount_list_read(json_get(r->json, "volumeMounts"), &mounts, &faults);
+  if (mounts.n)
+    wire_put(&packet, W_MOUNTS, buf_str(&mounts));
+  if (faults.n) /* the warden adds names that it does not know, and refuses */
+    wire_put(&packet, W_MOUNT_FAULTS, buf_str(&faults));
+  if (buf_failed(&config) || buf_failed(&init) || buf_failed(&mounts) || buf_failed(&faults))
     packet.failed = -ENOBUFS;
   if (put_idempotency(r, o, &packet))
     api_call_warden(r, &packet, NULL, created);

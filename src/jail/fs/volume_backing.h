@@ -15,16 +15,11 @@
 #ifndef CLOCHE_JAIL_FS_VOLUME_BACKING_H
 #define CLOCHE_JAIL_FS_VOLUME_BACKING_H
 
-#include "base/base.h"
+#include "jail/jail_defs.h"
 
 #define VOLUME_ID_BASE 0xFFE00000u /* above all ranges of boxes */
 #define VOLUME_IDS     65536u
 #define VOLUME_PREFIX  "volume-" /* of the tree's own directory, where there is one */
-
-struct volume_place {
-  const char *dir; /* made (0700) where it is missing */
-  bool directory;  /* else images */
-};
 
 struct volume_limits {
   uint64_t bytes, inodes; /* 0 = no limit; an image needs both */

@@ -12,6 +12,7 @@
 #include "warden/warm/launch.h"
 #include "warden/core/quota.h"
 #include "warden/core/storage_quota.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/warden_state.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/warm/nursery_request.h"
@@ -104,7 +105,7 @@ static char *init_of(const struct warden *w, const struct box_params *o)
   return xstrndup(b.p, b.n);
 }
 
-static int fill_row(struct box *b, const struct box_params *o, const unsigned *slot)
+static int fill_row(struct box *b, const struct box_params *o, struct str mounts, const unsigned *slot)
 {
   struct warden *w = b->warden;
   struct row_box *r = &b->row;
@@ -115,6 +116,7 @@ static int fill_row(struct box *b, const struct box_params *o, const unsigned *s
   r->init = init_of(w, o);
   r->allow = xstrndup(o->allow.n ? o->allow.p : "", o->allow.n);
   r->deny = xstrndup(o->deny.n ? o->deny.p : "", o->deny.n);
+  r->mounts = xstrndup(mounts.n ? mounts.p : "", mounts.n);
   memcpy(r->host_name, b->name, sizeof(r->host_name));
   r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;
@@ -156,6 +158,8 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   struct build *build;
   int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
   r = r ? r : quota_fits(w, o->team, (struct box_size){build->row.cpus, build->row.memory_mb, build->row.disk_mb}, err);
+  cleanup_buf struct buf mounts = BUF_INIT(VOLUME_MOUNTS_BYTES);
+  r = r ? r : volume_mounts_resolve(w, o, build->row.mounts, &mounts, err);
   r = r ? r : storage_room(w, err);
   if (!r && (o->flags & BOX_AUTO_PAUSE)) /* at its timeout it would be kept, whatever is there by then */
     r = storage_admit(w, o->team, STORAGE_PAUSE, err);
@@ -177,7 +181,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   struct box *b = box_new(w, p ? p->name : pooled_ns ? pooled_ns->name : NULL);
   b->template = t;
   b->build = build;
-  if ((r = fill_row(b, o, p ? &p->slot : pooled_ns ? &pooled_ns->slot : NULL))) {
+  if ((r = fill_row(b, o, buf_str(&mounts), p ? &p->slot : pooled_ns ? &pooled_ns->slot : NULL))) {
     box_free(b);
     if (plain && !p)
       warm_pool_miss_served(w, build);

@@ -108,6 +108,7 @@ static void fork_row(struct box *b, const struct fork *f, const struct box *sour
   r->init = xstrdup(source->row.init);
   r->allow = xstrdup(source->row.allow);
   r->deny = xstrdup(source->row.deny);
+  r->mounts = xstrdup(source->row.mounts ? source->row.mounts : "");
   retoken(b->warden, r->init, r->id, id);
   snprintf(r->id, sizeof(r->id), "%s", id);
   memcpy(r->host_name, b->name, sizeof(r->host_name));
@@ -188,6 +189,7 @@ static int keep_build(struct warden *w, const struct copy *copy, const struct bo
   snprintf(row.id, sizeof(row.id), "%s", id);
   memcpy(row.template_id, t->row.id, sizeof(row.template_id));
   row.kind = kind;
+  row.mounts = source->row.mounts;
   row.layers = (char *)buf_z(&layers);
   memcpy(row.checkpoint, copy->checkpoint, sizeof(row.checkpoint));
   memcpy(row.source, source->row.id, sizeof(row.source));

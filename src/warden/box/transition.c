@@ -683,7 +683,8 @@ static struct transition *transition_new(struct box *b, enum transition_op op)
                               .slot = b->row.slot,
                               .flags = b->row.flags,
                               .allow = str_of(b->row.allow),
-                              .deny = str_of(b->row.deny)};
+                              .deny = str_of(b->row.deny),
+                              .mounts = b->row.mounts};
   if (transition_queued(op))
     box_jail_spec(b->warden, &box_spec, &p->arena, &p->spec, &p->net);
   if (op == TRANSITION_RESTORE)

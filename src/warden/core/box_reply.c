@@ -3,6 +3,7 @@
 #include "warden/core/box_reply.h"
 
 #include "wire/api_key.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/warden_state.h"
 
 /* ---- fields ---- */
@@ -25,6 +26,7 @@ void box_put_fields(struct buf *p, const struct box *b)
   wire_put_u64(p, W_RUN, r->run);
   wire_put_u64(p, W_TIER, r->tier);
   wire_putz(p, W_CONFIG, r->config);
+  volume_mounts_put(p, r->mounts);
 }
 
 static void put_route(struct buf *p, const struct box *b)

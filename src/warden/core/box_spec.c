@@ -3,6 +3,7 @@
 #include "warden/core/box_spec.h"
 
 #include "warden/core/egress.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/warden_state.h"
 #include "wire/wire.h"
 
@@ -42,6 +43,7 @@ void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct are
                  .pids = w->config->pids_max,
                  .open_files = w->config->open_files},
   };
+  volume_mounts_spec(w, box_spec->mounts, a, spec);
   if (egress_on(w)) /* also for a box that gets its link later */
     spec->nameserver = egress_nameserver(w, a);
   if (egress_wanted(w, box_spec->flags, box_spec->allow)) {

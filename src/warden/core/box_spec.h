@@ -14,6 +14,7 @@ struct box_spec {
   const char *runtime, *name, *dir; /* borrowed for as long as the spec is used */
   unsigned slot, flags;
   struct str allow, deny;
+  const char *mounts; /* of volume_mounts.h; NULL = none; copied */
 };
 
 /* Fills spec, and net where the box gets a link (spec->net then points there); lists are in the arena. */

@@ -66,6 +66,7 @@ struct box {
 
 struct box_params {
   struct str id, team, ref, config, init, allow, deny;
+  struct str mounts, mount_faults; /* lines "name TAB path"; what the gate found wrong with others */
   uint32_t timeout_s;
   unsigned flags;
   struct str idempotency_key, fingerprint; /* of the request; see box_create_once */

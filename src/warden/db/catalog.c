@@ -81,6 +81,7 @@ static int load_build(const struct row_build *r, void *arg)
   b->row = *r;
   b->row.layers = xstrdup(r->layers);
   b->row.config = xstrdup(r->config);
+  b->row.mounts = r->mounts ? xstrdup(r->mounts) : NULL;
   b->of = t;
   vec_push(&c->builds, b);
   map_put(&c->build_by_id, str_of(b->row.id), b);

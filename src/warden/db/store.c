@@ -167,6 +167,12 @@ static const char *const migrations[] = {
     "CREATE INDEX volume_mount_volume ON volume_mount(volume);"
     "CREATE TRIGGER volume_mount_box AFTER DELETE ON box BEGIN DELETE FROM volume_mount WHERE box=OLD.id; END;"
     "CREATE TRIGGER volume_mount_gone AFTER DELETE ON volume BEGIN DELETE FROM volume_mount WHERE volume=OLD.id; END;",
+    /* The rows of boxes say what mounts a volume. */
+    "DROP TRIGGER volume_mount_box; DROP TRIGGER volume_mount_gone; DROP TABLE volume_mount;"
+    /* What a box or a copy of one mounts, lines of volume_mounts.h; owner is the id of either. */
+    "CREATE TABLE mounts(owner TEXT PRIMARY KEY, lines TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TRIGGER mounts_box AFTER DELETE ON box BEGIN DELETE FROM mounts WHERE owner=OLD.id; END;"
+    "CREATE TRIGGER mounts_build AFTER DELETE ON build BEGIN DELETE FROM mounts WHERE owner=OLD.id; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -462,8 +468,17 @@ int store_template_put(struct store *s, const struct row_template *r, struct err
                     r->spawned_us, (int64_t)r->spawns);
 }
 
+/* Before the row itself: what a crash leaves of it names nobody. */
+static int put_mounts(struct store *s, const char *owner, const char *lines, struct err *err)
+{
+  return lines && *lines ? sql_change(s, err, "INSERT OR REPLACE INTO mounts VALUES(?,?)", "tt", owner, lines) : 0;
+}
+
 int store_build_put(struct store *s, const struct row_build *r, struct err *err)
 {
+  int failed = put_mounts(s, r->id, r->mounts, err);
+  if (failed)
+    return failed;
   return sql_change(s, err,
                     "INSERT INTO build(id, template, layers, config, cpus, memory_mb, disk_mb, created, kind, source, "
                     "image, image_bytes, runtime, secret,"
@@ -504,6 +519,9 @@ int store_template_delete(struct store *s, const char *id, struct err *err)
 
 int store_box_put(struct store *s, const struct row_box *r, struct err *err)
 {
+  int failed = put_mounts(s, r->id, r->mounts, err);
+  if (failed)
+    return failed;
   return sql_change(
       s, err, "INSERT OR REPLACE INTO box VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
       "tttttttttiiiiiiiiiiiitititttt", r->id, r->team, r->template_id, r->alias, r->build, r->runtime, r->secret,
@@ -643,15 +661,16 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
 
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
 {
-  sqlite3_stmt *st = sql_query(s,
-                               "SELECT "
-                               "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
-                               "runtime,secret,layer_bytes,base FROM build",
-                               "");
+  sqlite3_stmt *st =
+      sql_query(s,
+                "SELECT "
+                "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
+                "runtime,secret,layer_bytes,base,(SELECT lines FROM mounts WHERE owner=build.id) FROM build",
+                "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
-    struct row_build b = {.layers = sql_dup(st, 2), .config = sql_dup(st, 3)};
+    struct row_build b = {.layers = sql_dup(st, 2), .config = sql_dup(st, 3), .mounts = sql_dup(st, 16)};
     sql_z(st, 0, b.id, sizeof(b.id));
     sql_z(st, 1, b.template_id, sizeof(b.template_id));
     b.cpus = (unsigned)sqlite3_column_int(st, 4);
@@ -751,13 +770,17 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
       s,
       "SELECT "
       "id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
-      "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny,execution,base FROM box",
+      "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny,execution,base,"
+      "(SELECT lines FROM mounts WHERE owner=box.id) FROM box",
       "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
-    struct row_box b = {
-        .config = sql_dup(st, 7), .init = sql_dup(st, 8), .allow = sql_dup(st, 25), .deny = sql_dup(st, 26)};
+    struct row_box b = {.config = sql_dup(st, 7),
+                        .init = sql_dup(st, 8),
+                        .allow = sql_dup(st, 25),
+                        .deny = sql_dup(st, 26),
+                        .mounts = sql_dup(st, 29)};
     sql_z(st, 0, b.id, sizeof(b.id));
     sql_z(st, 1, b.team, sizeof(b.team));
     sql_z(st, 2, b.template_id, sizeof(b.template_id));
@@ -799,7 +822,8 @@ void row_build_free(struct row_build *r)
 {
   free(r->layers);
   free(r->config);
-  r->layers = r->config = NULL;
+  free(r->mounts);
+  r->layers = r->config = r->mounts = NULL;
 }
 
 void row_box_free(struct row_box *r)
@@ -808,5 +832,6 @@ void row_box_free(struct row_box *r)
   free(r->init);
   free(r->allow);
   free(r->deny);
-  r->config = r->init = r->allow = r->deny = NULL;
+  free(r->mounts);
+  r->config = r->init = r->allow = r->deny = r->mounts = NULL;
 }

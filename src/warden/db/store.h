@@ -59,6 +59,7 @@ struct row_build {
   char base[TEMPLATE_ID_SIZE];           /* of a snapshot: the template its box was first made from; "" = its own */
   char *layers;                          /* paths, top first, one per line; owned */
   char *config;                          /* JSON for the agent; owned */
+  char *mounts;                          /* volumes of a copied box, see volume_mounts.h; owned; NULL or "" = none */
   unsigned cpus, memory_mb, disk_mb;
   int64_t created_us;
 };
@@ -78,6 +79,7 @@ struct row_box {
                                             "" = none */
   uint64_t checkpoint_size;
   char *allow, *deny;          /* its lists, as lines; owned */
+  char *mounts;                /* its volumes, see volume_mounts.h; owned; NULL or "" = none */
   char execution[UUID_SIZE];   /* of this run: a new one at its launch and whenever it is resumed */
   char base[TEMPLATE_ID_SIZE]; /* the template it was first made from, where template_id is a snapshot; else "" */
 };

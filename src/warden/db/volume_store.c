@@ -89,17 +89,3 @@ size_t store_volume_count(struct store *s, const char *team)
 {
   return read_count(sql_query(s, "SELECT count(*) FROM volume WHERE team=? AND state<2", "t", team));
 }
-
-int store_volume_mount_put(struct store *s, const char *volume, const char *box, const char *path, struct err *err)
-{
-  return sql_change(s, err, "INSERT OR REPLACE INTO volume_mount(box,path,volume) VALUES(?,?,?)", "ttt", box, path,
-                    volume);
-}
-
-size_t store_volume_mounts(struct store *s, const char *volume)
-{
-  return read_count(sql_query(s,
-                              "SELECT count(DISTINCT m.box) FROM volume_mount m JOIN box b ON b.id=m.box "
-                              "WHERE m.volume=?",
-                              "t", volume));
-}

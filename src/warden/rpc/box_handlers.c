@@ -29,6 +29,8 @@ void handle_box_create(struct request *q)
       .init = wire_get(q->packet, W_INIT),
       .allow = wire_get(q->packet, W_ALLOW),
       .deny = wire_get(q->packet, W_DENY),
+      .mounts = wire_get(q->packet, W_MOUNTS),
+      .mount_faults = wire_get(q->packet, W_MOUNT_FAULTS),
       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 15),
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
       .idempotency_key = wire_get(q->packet, W_IDEMPOTENCY_KEY),

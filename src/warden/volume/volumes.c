@@ -3,6 +3,7 @@
 #include "warden/volume/volumes.h"
 
 #include "warden/core/context.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
 #include "warden/volume/volume_token.h"
 #include <stdio.h>
@@ -188,11 +189,12 @@ static const struct origin nobody;
 void volumes_remove(struct warden *w, struct origin origin, struct row_volume *row)
 {
   struct err err = ERR_NONE;
-  size_t mounts = store_volume_mounts(warden_store(w), row->id);
+  char box[BOX_ID_SIZE];
+  size_t mounts = volume_mounts_users(w, row->id, box);
   int r = 0;
   if (mounts)
-    r = err_set(&err, -EBUSY, "volume '%s' is mounted by %zu sandbox%s: kill %s first", row->name, mounts,
-                mounts == 1 ? "" : "es", mounts == 1 ? "it" : "them");
+    r = err_set(&err, -EBUSY, "volume '%s' is mounted by %zu running or paused sandbox%s (%s): kill %s first",
+                row->name, mounts, mounts == 1 ? "" : "es", box, mounts == 1 ? "it" : "them");
   row->state = VOLUME_DELETING;
   r = r ? r : store_volume_put(warden_store(w), row, &err);
   if (!r)

@@ -97,8 +97,10 @@ static int launch_jail(struct launch *h)
   if (buf_failed(&h->boot))
     return err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX);
   h->spec.boot_fd = theirs;
-  int r = send_packet(h, agents);
+  bool waits = h->spec.volumes_n > 0; /* the agent does nothing before it has the packet, and then it has its volumes */
+  int r = waits ? 0 : send_packet(h, agents);
   r = r ? r : launch_in_namespaces(h);
+  r = r || !waits ? r : send_packet(h, agents);
   if (r)
     return r;
   close(steal_fd(&theirs));
@@ -233,7 +235,8 @@ static void launch_spec(struct launch *h, struct build *build, const char *runti
                           .slot = h->slot,
                           .flags = flags,
                           .allow = allow,
-                          .deny = deny};
+                          .deny = deny,
+                          .mounts = h->box ? h->box->row.mounts : NULL};
   box_jail_spec(h->warden, &spec, &h->arena, &h->spec, &h->net);
   h->spec.owner = zygote_owner(h->warden, build);
 }
@@ -260,10 +263,10 @@ void launch_warm(struct warden *w, struct build *build, struct warm_pool *s, uns
 
 /* ---- from the pool, on the loop ---- */
 
-static void launch_named(struct launch *h, struct warm_box *p)
+static void thaw(struct launch *h);
+
+static void launch_named(struct launch *h)
 {
-  h->boot_fd = p->boot;
-  h->jail = p->jail;
   h->result = buf_failed(&h->boot)
                   ? err_set(&h->err, -E2BIG, "variables and settings of the sandbox exceed %u bytes", BOOT_MAX)
                   : send_packet(h, -1);
@@ -274,6 +277,34 @@ static void launch_named(struct launch *h, struct warm_box *p)
     launch_listen(h);
 }
 
+static void mount_work(uv_work_t *work)
+{
+  struct launch *h = work->data;
+  h->result = jail_mount_volumes(&h->spec, &h->jail, &h->err);
+}
+
+static void mounted(uv_work_t *work, int status)
+{
+  struct launch *h = work->data;
+  if (h->result)
+    launch_end(h);
+  else if (h->checkpoint[0])
+    thaw(h);
+  else
+    launch_named(h);
+}
+
+/* A warm box gets its volumes before it knows who it is. */
+static bool launch_mounts(struct launch *h)
+{
+  struct box *b = h->box;
+  if (!b->row.mounts || !b->row.mounts[0])
+    return false;
+  launch_spec(h, b->build, b->row.runtime, b->row.flags, STR_NONE, STR_NONE);
+  worker_pool_queue(h->warden, b->row.team, &h->work, mount_work, mounted);
+  return true;
+}
+
 void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, const struct box_params *o,
                   void (*done)(struct launch *))
 {
@@ -281,7 +312,10 @@ void launch_start(struct box *b, struct warm_box *p, struct jail_created *create
   h->box = b;
   if (p) {
     boot_identity(&h->boot, b); /* it knows its template */
-    launch_named(h, p);
+    h->boot_fd = p->boot;
+    h->jail = p->jail;
+    if (!launch_mounts(h))
+      launch_named(h);
     return;
   }
   h->created = created;
@@ -400,5 +434,6 @@ void launch_thaw(struct box *b, const struct warm_box *p, void (*done)(struct la
   struct launch *h = launch_new(b->warden, b->name, b->row.slot, done);
   restore_box(h, b, b->build->row.checkpoint, b->build->row.secret);
   h->jail = p->jail;
-  thaw(h);
+  if (!launch_mounts(h))
+    thaw(h);
 }

@@ -230,8 +230,12 @@ static bool holds_memory(const struct warm_pool *s)
   return is_restored(s) || loads_python(s);
 }
 
+/* Memory that has volumes mounted is restored with them when it is asked for: a box in advance would keep a volume from
+ * being deleted that no sandbox mounts. */
 static size_t usual(struct warden *w, struct build *b)
 {
+  if (facts_of(w, b).checkpoint && b->row.mounts && b->row.mounts[0])
+    return 0;
   return warm_usual(facts_of(w, b), w->config->pool, w->config->ready_pool);
 }
 
