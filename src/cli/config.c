@@ -298,6 +298,9 @@ static const struct setting settings[] = {
     {"webhook_team_connections", NUMBER(warden.webhook_team_connections), "16", 1, 128, "the same of one team"},
     {"webhook_host_connections", NUMBER(warden.webhook_host_connections), "8", 1, 128,
      "the same of one team to one scheme, host and port"},
+    {"webhook_team_lookups", NUMBER(sender.team_lookups), "4", 1, 128,
+     "names of one team's receivers that are looked up at once, of 128 threads: those whose name servers do not answer "
+     "hold their places for some seconds, which further names of that team wait for"},
     {"webhook_team_queue", NUMBER(warden.webhook_team_queue), "10000", 1, 1000000,
      "deliveries of one team that wait; over it the oldest one is recorded as failed. Also events that are not yet a "
      "delivery per webhook; over that an event is not sent"},

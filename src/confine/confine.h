@@ -6,7 +6,8 @@
  *
  *   confine_rights()   an own mount namespace with a root that holds the named files and nothing else; limits; another
  *                      user; no capabilities, and no way to gain any
- *   (the role starts all threads that there will be: they have the above from their beginning)
+ *   (the role starts all threads that there will be, which have the above from their beginning, and waits until each
+ *   runs: the C library's first calls in a thread are not on the list, and it aborts without them)
  *   confine_filter()   the list of system calls, for all threads at once; no new thread or process can start after it
  *
  * Both promise all or an error, after which the process must end. */

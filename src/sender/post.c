@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* post.c - see post.h. Names are resolved by getaddrinfo on a thread, transfers are libcurl's on the loop. The
+/* post.c - see post.h. Names are resolved on threads (lookup.h), transfers are libcurl's on the loop. The
  * addresses that were checked are given to libcurl as the name's only ones, and the callback that opens its sockets
  * checks again what it is about to connect to: a name that resolves differently a moment later makes no difference. */
 #include "sender/post.h"
@@ -25,7 +25,7 @@ struct post {
   CURL *easy;
   struct curl_slist *headers, *resolve;
   struct buf body;
-  uv_getaddrinfo_t dns;
+  struct lookup lookup;
   bool resolving, told;
   struct sockaddr_storage checked[ADDRESSES];
   size_t nchecked;
@@ -429,15 +429,15 @@ static bool check_addresses(struct post *p, const struct addrinfo *list)
   return p->nchecked > 0;
 }
 
-static void resolved(uv_getaddrinfo_t *dns, int status, struct addrinfo *list)
+static void resolved(struct lookup *l, int status, struct addrinfo *list)
 {
-  struct post *p = dns->data;
+  struct post *p = (struct post *)((char *)l - offsetof(struct post, lookup));
   char message[512];
   p->resolving = false;
   if (p->told || !p->posts->link) {
     post_free(p);
   } else if (status) {
-    snprintf(message, sizeof(message), "%s does not resolve: %s", p->host, uv_strerror(status));
+    snprintf(message, sizeof(message), "%s does not resolve: %s", p->host, gai_strerror(status));
     give_up(p, DELIVERY_DNS, message);
   } else if (!check_addresses(p, list)) {
     give_up(p, DELIVERY_REQUEST, p->refused[0] ? p->refused : "the name has no address");
@@ -445,32 +445,35 @@ static void resolved(uv_getaddrinfo_t *dns, int status, struct addrinfo *list)
     pin_addresses(p);
     transfer(p);
   }
-  uv_freeaddrinfo(list);
+  if (list)
+    freeaddrinfo(list);
 }
 
 static void sweep(uv_timer_t *t)
 {
   struct posts *ps = t->data;
   int64_t oldest = clock_mono_us() - (int64_t)ps->config->seconds * 1000000;
-  for (struct post *p = ps->all; p; p = p->next)
-    if (p->resolving && p->began_us < oldest)
-      tell(p, DELIVERY_DNS, 0, "the name was not resolved in time");
+  for (struct post *p = ps->all, *next; p; p = next) {
+    next = p->next;
+    if (!p->resolving || p->told || p->began_us >= oldest)
+      continue;
+    p->resolving = !lookup_cancel(&ps->lookups, &p->lookup);
+    give_up(p, DELIVERY_DNS, "the name was not resolved in time");
+  }
 }
 
-static int resolve(struct post *p)
+static int resolve(struct post *p, struct str team)
 {
-  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
   struct str host = str_of(p->host);
-  char name[256];
   if (host.n > 2 && host.p[0] == '[') /* libcurl gives IPv6 addresses in brackets */
     host = str_sub(host, 1, host.n - 2);
-  if (str_copyz(host, name, sizeof(name)))
+  if (str_copyz(host, p->lookup.name, sizeof(p->lookup.name)) ||
+      str_copyz(str_of(p->port), p->lookup.port, sizeof(p->lookup.port)))
     return -ENAMETOOLONG;
-  p->dns.data = p;
   p->resolving = true;
-  int r = uv_getaddrinfo(p->posts->loop, &p->dns, resolved, name, p->port, &hints);
-  p->resolving = !r;
-  return r;
+  p->lookup.done = resolved;
+  lookup_start(&p->posts->lookups, team, &p->lookup);
+  return 0;
 }
 
 /* ---- the way in ---- */
@@ -514,7 +517,7 @@ void post_start(struct posts *ps, struct str packet)
   buf_adds(&p->body, wire_get(packet, W_BODY));
   if (read_url(p, wire_get(packet, W_URL)))
     give_up(p, DELIVERY_REQUEST, "the URL is not one that libcurl understands");
-  else if (resolve(p))
+  else if (resolve(p, wire_get(packet, W_TEAM)))
     give_up(p, DELIVERY_REQUEST, "the name can't be looked up");
 }
 
@@ -523,8 +526,10 @@ void posts_abandon(struct posts *ps)
   ps->link = NULL;
   for (struct post *p = ps->all, *next; p; p = next) {
     next = p->next;
-    if (!p->resolving)
+    if (!p->resolving || lookup_cancel(&ps->lookups, &p->lookup))
       post_free(p);
+    else
+      p->told = true; /* nor does the next link want it */
   }
 }
 

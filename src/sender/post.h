@@ -4,8 +4,9 @@
 #ifndef CLOCHE_SENDER_POST_H
 #define CLOCHE_SENDER_POST_H
 
-#include "wire/receiver_address.h"
+#include "sender/lookup.h"
 #include "sender/sender_config.h"
+#include "wire/receiver_address.h"
 #include "wire/ipc.h"
 #include "wire/wire.h"
 #include <curl/curl.h>
@@ -23,6 +24,7 @@ struct posts {
   X509_STORE *roots; /* the authorities; NULL = none could be read, and every certificate is refused */
   struct ipc *link;  /* where reports go; NULL = nowhere */
   struct post *all;
+  struct lookups lookups; /* opened by the owner, after the rights are given up */
 };
 
 /* Before the rights are given up: libcurl, and the authorities' certificates. err says what is wrong with the setting

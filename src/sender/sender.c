@@ -9,10 +9,6 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-
-#define THREADS      "128" /* each resolves one name at a time; the warden has as few requests under way */
-#define THREAD_STACK ((rlim_t)256 << 10) /* libuv gives threads the size of this limit */
 
 struct sender {
   struct posts posts;
@@ -83,38 +79,11 @@ static const struct ipc_ops control_ops = {control_packet, control_closed};
 
 /* ---- start ---- */
 
-static void nothing(uv_work_t *work)
-{
-}
-
-static void nothing_done(uv_work_t *work, int status)
-{
-}
-
-/* The first work makes libuv start all of them. */
-static void start_threads(struct sender *s)
-{
-  static uv_work_t first;
-  uv_queue_work(s->posts.loop, &first, nothing, nothing_done);
-}
-
 /* What the environment says about proxies, certificates and names is not for this process. */
 static void clean_environment(void)
 {
   clearenv();
-  setenv("UV_THREADPOOL_SIZE", THREADS, 1);
   setenv("RES_OPTIONS", "timeout:2 attempts:2", 1);
-}
-
-static void bound_threads(void)
-{
-  struct rlimit stack;
-  mallopt(M_ARENA_MAX, 2);
-  getrlimit(RLIMIT_STACK, &stack);
-  stack.rlim_cur = MIN(stack.rlim_max, THREAD_STACK);
-#ifndef __SANITIZE_ADDRESS__
-  setrlimit(RLIMIT_STACK, &stack);
-#endif
 }
 
 int sender_main(const struct sender_config *config)
@@ -124,14 +93,13 @@ int sender_main(const struct sender_config *config)
   struct err err = ERR_NONE;
   prctl(PR_SET_NAME, "cloche-sender");
   clean_environment();
-  bound_threads();
+  mallopt(M_ARENA_MAX, 2);
   uv_loop_init(&loop);
   s.posts = (struct posts){.config = config, .loop = &loop};
   s.control = ipc_new(&loop, CONTROL_FD, &control_ops, &s);
   int confined = posts_open(&s.posts, &err);
   confined = confined ? confined : confine_rights(&sender_role, config->uid, &err);
-  if (!confined)
-    start_threads(&s);
+  confined = confined ? confined : lookups_open(&s.posts.lookups, &loop, config->team_lookups, &err);
   if (confined || confine_filter(&sender_role, config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);

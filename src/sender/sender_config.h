@@ -6,10 +6,11 @@
 #include <stdbool.h>
 
 struct sender_config {
-  unsigned uid;         /* who it becomes; 0 = stays (tests without root) */
-  bool private_allowed; /* receivers may have private addresses or the machine's own */
-  const char *ca;       /* PEM file of authorities beside the system's; "" = none */
-  unsigned seconds;     /* longest wait for a receiver's answer, from the name to the last byte */
+  unsigned uid;          /* who it becomes; 0 = stays (tests without root) */
+  bool private_allowed;  /* receivers may have private addresses or the machine's own */
+  const char *ca;        /* PEM file of authorities beside the system's; "" = none */
+  unsigned team_lookups; /* threads that look up names of one team at once */
+  unsigned seconds;      /* longest wait for a receiver's answer, from the name to the last byte */
 };
 
 #endif

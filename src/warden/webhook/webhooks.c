@@ -281,6 +281,7 @@ static void take_off(struct webhooks *q, struct hook *h, struct delivery *d)
   put_headers(h, d, buf_str(&body), &lines, &shown);
   wire_begin(&packet, WIRE_SEND, 0, 0);
   wire_putz(&packet, W_ID, d->row.id);
+  wire_putz(&packet, W_TEAM, h->row.team);
   wire_putz(&packet, W_URL, h->row.url);
   wire_put(&packet, W_HEADERS, buf_str(&lines));
   wire_put(&packet, W_BODY, buf_str(&body));
