@@ -25,6 +25,9 @@
 #define POOL           IP(10, 77, 0, 0)
 #define OPEN_MS        40
 #define PER_ANSWER     32
+#define FIRST_SILENT   10u
+#define SILENT         300u
+#define SILENT_EACH    1u
 
 static struct jail_net_config config = {.instance = "names", .pool = POOL};
 static char dir[] = "/tmp/cloche-names.XXXXXX";
@@ -181,6 +184,29 @@ static void a_box_opens_a_bounded_number_of_addresses(void **state)
   assert_true(atomic_load(&seen->addresses) - before < 1400);
 }
 
+/* As many boxes as there once were places, each with one question for a name server of its own that says nothing. */
+static void silent_name_servers_of_many_boxes_keep_no_place_of_others(void **state)
+{
+  struct err err = ERR_NONE;
+  cleanup_fd int b = bound(POOL + 17, 0);
+  static int silent[SILENT];
+  for (uint32_t i = 0; i < SILENT; i++) {
+    assert_int_equal(dns_proxy_set(dir, FIRST_SILENT + i, DNS_PROXY_SERVERS "10.88.0.1 10.88.0.2\n", &err), 0);
+    silent[i] = bound(POOL + 16 + FIRST_SILENT + i, 0);
+    for (unsigned k = 0; k < SILENT_EACH; k++)
+      ask(silent[i], 500 + k);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    ask(b, 30 + i);
+    assert_in_range(answered(b, 4000), 0, 1500);
+  }
+  for (uint32_t i = 0; i < SILENT; i++) {
+    assert_int_equal(answered(silent[i], 0), -1);
+    close(silent[i]);
+    dns_proxy_set(dir, FIRST_SILENT + i, NULL, NULL);
+  }
+}
+
 static int open_all(void **state)
 {
   static int resolver;
@@ -196,6 +222,11 @@ static int open_all(void **state)
   for (uint32_t slot = 0; slot < 3; slot++)
     if (rtnl_address(sock, lo, POOL + 16 + slot, 32) || dns_proxy_set(dir, slot, "*\n", &err))
       return -1;
+  for (uint32_t i = 0; i < SILENT; i++)
+    if (rtnl_address(sock, lo, POOL + 16 + FIRST_SILENT + i, 32))
+      return -1;
+  if (rtnl_route(sock, lo, IP(10, 88, 0, 0), 16, 0)) /* what goes there is lost */
+    return -1;
   config.dns_lists = dir;
   keeper = dns_proxy_start(&config, IP(127, 0, 0, 1), open_slowly, &err);
   resolver = bound(IP(127, 0, 0, 1), 53);
@@ -216,6 +247,7 @@ int main(void)
       cmocka_unit_test(an_answer_comes_when_its_addresses_are_open),
       cmocka_unit_test(a_flood_of_new_addresses_delays_no_other_box),
       cmocka_unit_test(what_the_kernel_refuses_for_one_box_is_opened_for_another),
+      cmocka_unit_test(silent_name_servers_of_many_boxes_keep_no_place_of_others),
       cmocka_unit_test(a_box_opens_a_bounded_number_of_addresses),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);

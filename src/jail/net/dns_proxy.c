@@ -7,9 +7,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
@@ -19,9 +19,15 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define PENDING_MAX 256 /* questions on their way to the resolver or their addresses to the keeper */
-#define PENDING_BOX 16  /* of one box */
-#define OPENING_BOX 2   /* of those, with the keeper at once */
+/* Questions on their way to a name server or their addresses to the keeper. Servers that a box chose, and those of
+ * names that it asks for, may never answer: so there are two for each of as many boxes as a server has by default
+ * (boxes_max), and no box waits for places that others hold. */
+#define PENDING_MAX 4096
+#define PENDING_BOX 16 /* of one box */
+#define OPENING_BOX 2  /* of those, with the keeper at once */
+#define SPARE_FILES 32
+#define QUESTIONS   64 /* taken in one turn */
+#define SWEEP_US    100000
 #define PATIENCE_US 5000000
 #define NEXT_US     1000000 /* of silence, and the next name server is asked */
 /* Seconds an answered address stays open at least: programs keep addresses longer than they should */
@@ -222,29 +228,37 @@ static _Noreturn void keeper_run(const struct jail_net_config *config, uint32_t 
 /* A question that waits for the resolver, on a socket of its own: port and number are new each time, so a stranger's
  * answer would have to guess both. Then its answer, which waits for its addresses to be open. */
 struct pending {
-  enum { FREE, ASKED, ANSWERED, OPENING } state;
+  enum pending_state { FREE, ASKED, ANSWERED, OPENING } state;
   int fd; /* ASKED */
+  uint32_t slot, servers_left;
+  int64_t until_us, next_us;
+};
+
+/* The rest of it, apart: what is looked through for all of them at once is small. */
+struct pending_more {
   struct sockaddr_in from;
-  uint32_t slot;
   struct dns_question ours; /* as sent on, with our number */
   uint16_t their_id;
-  bool own; /* the worker's own question: nobody waits for the answer */
-  int64_t until_us, next_us;
+  bool own;                           /* the worker's own question: nobody waits for the answer */
   uint32_t servers[JAIL_NET_DNS_MAX]; /* yet to be asked, should the present one be silent */
-  size_t servers_left, query_size;
-  uint8_t query[DNS_MESSAGE];
+  size_t query_size, size;
   struct dns_opening opening; /* ANSWERED, OPENING */
-  uint8_t answer[DNS_MESSAGE];
-  size_t size;
+  uint8_t query[DNS_MESSAGE], answer[DNS_MESSAGE];
 };
 
 static struct worker {
   const struct jail_net_config *config;
   uint32_t resolver;
   int dir, port, keeper;
+  int events; /* epoll: of these, and of every question's socket */
   uint32_t last_id;
+  size_t places; /* at most PENDING_MAX: as many as there are descriptors for */
+  size_t busy, answered;
   size_t first; /* to be looked at for what the keeper may be asked next */
+  int64_t sweep_us;
+  uint8_t held[JAIL_NET_SLOTS], opening[JAIL_NET_SLOTS]; /* by each box */
   struct pending pending[PENDING_MAX];
+  struct pending_more more[PENDING_MAX];
   int changes; /* inotify of dir */
   struct deaf {
     uint32_t slot, name; /* the next to be looked up */
@@ -255,9 +269,13 @@ static struct worker {
 
 static void drop_rights(void)
 {
-  struct rlimit none = {0, 0}, files = {PENDING_MAX + 32, PENDING_MAX + 32};
+  struct rlimit none = {0, 0}, files = {PENDING_MAX + SPARE_FILES, PENDING_MAX + SPARE_FILES}, have;
   setrlimit(RLIMIT_NPROC, &none);
+  if (getrlimit(RLIMIT_NOFILE, &have))
+    _exit(1);
+  files.rlim_cur = files.rlim_max = MIN(files.rlim_max, have.rlim_max);
   setrlimit(RLIMIT_NOFILE, &files);
+  worker.places = files.rlim_max > SPARE_FILES ? (size_t)files.rlim_max - SPARE_FILES : 1;
   setrlimit(RLIMIT_FSIZE, &none);
   if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) ||
       syscall(SYS_setresuid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -305,49 +323,59 @@ static bool read_list(uint32_t slot, struct list *l)
   return true;
 }
 
-static void drop(struct pending *p)
+static struct pending_more *more_of(const struct pending *p)
+{
+  return &worker.more[p - worker.pending];
+}
+
+/* Every change of a place goes through here: the counts follow. */
+static void set_state(struct pending *p, enum pending_state state)
 {
   if (p->state == ASKED)
     close(p->fd);
-  p->state = FREE;
+  worker.busy += (state != FREE) - (p->state != FREE);
+  worker.answered += (state == ANSWERED) - (p->state == ANSWERED);
+  worker.held[p->slot] += (state != FREE) - (p->state != FREE);
+  worker.opening[p->slot] += (state == OPENING) - (p->state == OPENING);
+  p->state = state;
 }
 
-static unsigned held_by(uint32_t slot, unsigned state)
+static void drop(struct pending *p)
 {
-  unsigned n = 0;
-  for (size_t i = 0; i < PENDING_MAX; i++)
-    n += worker.pending[i].state != FREE && worker.pending[i].slot == slot &&
-         (!state || worker.pending[i].state == state);
-  return n;
+  set_state(p, FREE);
 }
 
 /* Of the box that has the most, the question that has waited longest. */
-static struct pending *to_give_way(unsigned *most)
+static struct pending *to_give_way(void)
 {
   struct pending *found = NULL;
-  *most = 0;
-  for (size_t i = 0; i < PENDING_MAX; i++) {
+  unsigned most = 0;
+  for (size_t i = 0; i < worker.places; i++) {
     struct pending *p = &worker.pending[i];
-    unsigned n = held_by(p->slot, 0);
-    if (n > *most || (n == *most && found && p->slot == found->slot && p->until_us < found->until_us)) {
-      *most = n;
+    unsigned n = p->state == FREE ? 0 : worker.held[p->slot];
+    if (n > most || (n && n == most && p->until_us < found->until_us)) {
+      most = n;
       found = p;
     }
   }
   return found;
 }
 
-/* When there is no room left, the box that has the most of it gives way to one that has less. */
+/* When there is no room left, the box that has the most of it gives way to one that has less; where all have one, one
+ * that was silent for so long that it hardly comes to anything gives way to a box that has none. */
 static struct pending *find_room(uint32_t slot)
 {
-  unsigned own = held_by(slot, 0), most;
+  unsigned own = worker.held[slot];
   if (own >= PENDING_BOX)
     return NULL;
-  for (size_t i = 0; i < PENDING_MAX; i++)
+  for (size_t i = 0; worker.busy < worker.places && i < worker.places; i++)
     if (worker.pending[i].state == FREE)
       return &worker.pending[i];
-  struct pending *p = to_give_way(&most);
-  if (!p || most <= own + 1)
+  struct pending *p = to_give_way();
+  if (!p)
+    return NULL;
+  bool silent = p->state == ASKED && p->until_us - PATIENCE_US + NEXT_US < clock_mono_us();
+  if (worker.held[p->slot] <= own + 1 && (own || !silent))
     return NULL;
   drop(p);
   return p;
@@ -373,13 +401,23 @@ static int ask_server(uint32_t server, const uint8_t *m, size_t n)
   return steal_fd(&fd);
 }
 
+static bool watch(int fd, void *what)
+{
+  struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
+  return !epoll_ctl(worker.events, EPOLL_CTL_ADD, fd, &e);
+}
+
 /* The first server that a question can be sent to; none: the question is forgotten. */
 static void ask_next(struct pending *p)
 {
+  const struct pending_more *m = more_of(p);
   drop(p);
   while (p->servers_left > 0 && p->state == FREE) {
-    p->fd = ask_server(p->servers[--p->servers_left], p->query, p->query_size);
-    p->state = p->fd >= 0 ? ASKED : FREE;
+    cleanup_fd int fd = ask_server(m->servers[--p->servers_left], m->query, m->query_size);
+    if (fd < 0 || !watch(fd, p))
+      continue;
+    set_state(p, ASKED);
+    p->fd = steal_fd(&fd);
   }
   p->next_us = clock_mono_us() + NEXT_US;
 }
@@ -391,100 +429,105 @@ static bool pass_on(const uint8_t *m, size_t n, const struct dns_question *q, ui
   struct pending *p = find_room(slot);
   if (!p)
     return false; /* the box asks again */
-  p->ours = *q;
-  random_bytes(&p->ours.id, sizeof(p->ours.id));
-  memcpy(p->query, m, n);
-  p->query_size = n;
-  p->query[0] = (uint8_t)(p->ours.id >> 8);
-  p->query[1] = (uint8_t)p->ours.id;
-  p->servers_left = l->count ? l->count : 1;
-  p->servers[0] = worker.resolver;
+  struct pending_more *more = more_of(p);
+  more->ours = *q;
+  random_bytes(&more->ours.id, sizeof(more->ours.id));
+  memcpy(more->query, m, n);
+  more->query_size = n;
+  more->query[0] = (uint8_t)(more->ours.id >> 8);
+  more->query[1] = (uint8_t)more->ours.id;
+  p->servers_left = l->count ? (uint32_t)l->count : 1;
+  more->servers[0] = worker.resolver;
   for (size_t i = 0; i < l->count; i++) /* taken from the end */
-    p->servers[i] = l->servers[l->count - 1 - i];
-  p->own = !from;
-  p->from = from ? *from : (struct sockaddr_in){0};
+    more->servers[i] = l->servers[l->count - 1 - i];
+  more->own = !from;
+  more->from = from ? *from : (struct sockaddr_in){0};
   p->slot = slot;
-  p->their_id = q->id;
+  more->their_id = q->id;
   p->until_us = clock_mono_us() + PATIENCE_US;
   ask_next(p);
   return p->state == ASKED;
 }
 
-static void take_question(void)
+/* False: there is none. A box that has all its places costs no more than this look. */
+static bool take_question(void)
 {
   uint8_t m[DNS_MESSAGE];
   struct sockaddr_in from;
   socklen_t len = sizeof(from);
   struct dns_question q;
   ssize_t n = recvfrom(worker.port, m, sizeof(m), MSG_DONTWAIT, (struct sockaddr *)&from, &len);
-  if (n <= 0 || len != sizeof(from) || dns_question(m, (size_t)n, &q))
-    return;
-  uint32_t slot = ntohl(from.sin_addr.s_addr) - worker.config->pool - JAIL_NET_FIRST;
-  if (slot >= JAIL_NET_SLOTS)
-    return;
+  if (n < 0)
+    return false;
+  uint32_t slot = len == sizeof(from) ? ntohl(from.sin_addr.s_addr) - worker.config->pool - JAIL_NET_FIRST : UINT32_MAX;
+  if (slot >= JAIL_NET_SLOTS || worker.held[slot] >= PENDING_BOX || dns_question(m, (size_t)n, &q))
+    return true;
   struct list l;
   bool known_slot = read_list(slot, &l);
   if (known_slot && (l.chosen ? l.count > 0 : dns_listed(l.names, q.name)))
     pass_on(m, (size_t)n, &q, slot, &l, &from);
   else
     sendto(worker.port, m, dns_refuse(m, &q), MSG_DONTWAIT, (struct sockaddr *)&from, sizeof(from));
+  return true;
 }
 
 static void send_answer(struct pending *p)
 {
-  p->answer[0] = (uint8_t)(p->their_id >> 8);
-  p->answer[1] = (uint8_t)p->their_id;
-  if (!p->own)
-    sendto(worker.port, p->answer, p->size, MSG_DONTWAIT, (struct sockaddr *)&p->from, sizeof(p->from));
+  struct pending_more *m = more_of(p);
+  m->answer[0] = (uint8_t)(m->their_id >> 8);
+  m->answer[1] = (uint8_t)m->their_id;
+  if (!m->own)
+    sendto(worker.port, m->answer, m->size, MSG_DONTWAIT, (struct sockaddr *)&m->from, sizeof(m->from));
   drop(p);
 }
 
 /* Asks the keeper for what waits, boxes by turns; its queue being full is no reason to wait here. */
 static void open_more(void)
 {
-  for (size_t i = 0; i < PENDING_MAX; i++) {
-    size_t at = (worker.first + i) % PENDING_MAX;
+  for (size_t i = 0; worker.answered && i < worker.places; i++) {
+    size_t at = (worker.first + i) % worker.places;
     struct pending *p = &worker.pending[at];
-    if (p->state != ANSWERED || held_by(p->slot, OPENING) >= OPENING_BOX)
+    struct dns_opening *o = &more_of(p)->opening;
+    if (p->state != ANSWERED || worker.opening[p->slot] >= OPENING_BOX)
       continue;
-    p->opening.id = ++worker.last_id;
-    if (send(worker.keeper, &p->opening, sizeof(p->opening), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-        (ssize_t)sizeof(p->opening)) {
+    o->id = ++worker.last_id;
+    if (send(worker.keeper, o, sizeof(*o), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(*o)) {
       worker.first = at;
       return;
     }
-    p->state = OPENING;
+    set_state(p, OPENING);
   }
-  worker.first = (worker.first + 1) % PENDING_MAX;
+  worker.first = (worker.first + 1) % worker.places;
 }
 
 static void take_answer(struct pending *p)
 {
   struct dns_answer a;
-  ssize_t n = recv(p->fd, p->answer, sizeof(p->answer), MSG_DONTWAIT);
+  struct pending_more *m = more_of(p);
+  ssize_t n = recv(p->fd, m->answer, sizeof(m->answer), MSG_DONTWAIT);
   if (n < 0 && errno == EAGAIN)
     return;
-  if (n > 0 && dns_answer(p->answer, (size_t)n, &p->ours, &a))
+  if (n > 0 && dns_answer(m->answer, (size_t)n, &m->ours, &a))
     return; /* not ours, or broken: the real one may still come */
   if (n <= 0) {
     ask_next(p); /* nobody is there */
     return;
   }
   struct list l;
-  bool fine = read_list(p->slot, &l), open = fine && dns_listed(l.names, p->ours.name);
+  bool fine = read_list(p->slot, &l), open = fine && dns_listed(l.names, m->ours.name);
   fine = open || (fine && l.count > 0);
   drop(p);
   if (!fine)
     return;
-  p->size = (size_t)n;
+  m->size = (size_t)n;
   if (!a.count || !open) {
     send_answer(p);
     return;
   }
-  p->opening =
+  m->opening =
       (struct dns_opening){.slot = p->slot, .seconds = MIN(MAX(a.ttl, OPEN_MIN), OPEN_MAX), .count = (uint32_t)a.count};
-  memcpy(p->opening.address, a.address, a.count * sizeof(a.address[0]));
-  p->state = ANSWERED;
+  memcpy(m->opening.address, a.address, a.count * sizeof(a.address[0]));
+  set_state(p, ANSWERED);
   p->until_us = clock_mono_us() + PATIENCE_US;
 }
 
@@ -494,9 +537,9 @@ static void take_verdicts(void)
   struct verdict v;
   ssize_t n;
   while ((n = recv(worker.keeper, &v, sizeof(v), MSG_DONTWAIT)) == (ssize_t)sizeof(v))
-    for (size_t i = 0; i < PENDING_MAX; i++) {
+    for (size_t i = 0; i < worker.places; i++) {
       struct pending *p = &worker.pending[i];
-      if (p->state != OPENING || p->opening.id != v.id)
+      if (p->state != OPENING || more_of(p)->opening.id != v.id)
         continue;
       if (v.yes)
         send_answer(p);
@@ -601,39 +644,44 @@ static int look_up(void)
   return worker.deaf_count ? (int)((MAX(first, now) - now) / 1000 + 1) : -1;
 }
 
-static void worker_turn(void)
+static void sweep(int64_t now)
 {
-  struct pollfd fds[PENDING_MAX + 3] = {{.fd = worker.port, .events = POLLIN},
-                                        {.fd = worker.keeper, .events = POLLIN},
-                                        {.fd = worker.changes, .events = POLLIN}};
-  struct pending *of[PENDING_MAX + 3] = {NULL};
-  nfds_t n = 3;
-  bool busy = false;
-  int due = look_up();
-  int64_t now = clock_mono_us();
-  for (size_t i = 0; i < PENDING_MAX; i++) {
+  worker.sweep_us = now + SWEEP_US;
+  for (size_t i = 0; worker.busy && i < worker.places; i++) {
     struct pending *p = &worker.pending[i];
     if (p->state != FREE && p->until_us < now)
       drop(p);
     if (p->state == ASKED && p->servers_left > 0 && p->next_us < now)
       ask_next(p);
-    busy |= p->state != FREE;
-    if (p->state != ASKED)
-      continue;
-    fds[n] = (struct pollfd){.fd = p->fd, .events = POLLIN};
-    of[n++] = p;
   }
-  poll(fds, n, busy && (due < 0 || due > 1000) ? 1000 : due);
-  if (fds[1].revents)
-    take_verdicts();
-  if (fds[2].revents)
-    take_changes();
-  for (nfds_t i = 3; i < n; i++)
-    if (fds[i].revents && of[i]->state == ASKED && of[i]->fd == fds[i].fd)
-      take_answer(of[i]);
+}
+
+/* A place may have changed hands since its event was told: then its new socket has nothing to read, which is no harm.
+ */
+static void worker_turn(void)
+{
+  struct epoll_event events[64];
+  bool questions = false;
+  int due = look_up();
+  int64_t now = clock_mono_us();
+  if (worker.sweep_us <= now)
+    sweep(now);
+  int most = worker.busy ? SWEEP_US / 1000 : -1;
+  int n = epoll_wait(worker.events, events, ARRAY_LEN(events), due < 0 || (most >= 0 && most < due) ? most : due);
+  for (int i = 0; i < n; i++) {
+    void *what = events[i].data.ptr;
+    if (what == &worker.keeper)
+      take_verdicts();
+    else if (what == &worker.changes)
+      take_changes();
+    else if (what == &worker.port)
+      questions = true;
+    else if (((struct pending *)what)->state == ASKED)
+      take_answer(what);
+  }
   open_more();
-  if (fds[0].revents)
-    take_question();
+  for (int i = 0; questions && i < QUESTIONS; i++)
+    questions = take_question();
 }
 
 static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t resolver, int dir, int port, int keeper)
@@ -646,6 +694,10 @@ static _Noreturn void worker_run(const struct jail_net_config *config, uint32_t 
   worker.keeper = keeper;
   worker.changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (worker.changes < 0 || inotify_add_watch(worker.changes, config->dns_lists, IN_MOVED_TO | IN_DELETE) < 0)
+    _exit(1);
+  worker.events = epoll_create1(EPOLL_CLOEXEC);
+  if (worker.events < 0 || !watch(port, &worker.port) || !watch(keeper, &worker.keeper) ||
+      !watch(worker.changes, &worker.changes))
     _exit(1);
   drop_rights();
   note_all_lists();
