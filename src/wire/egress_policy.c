@@ -420,6 +420,7 @@ static size_t body_size(enum egress_type type)
   case EGRESS_RECORD:
     return sizeof(struct egress_record_body);
   case EGRESS_SYNC:
+  case EGRESS_LISTEN:
     break;
   }
   return 0;
@@ -491,6 +492,7 @@ static bool body_ok(enum egress_type type, const union egress_body *b, struct st
   case EGRESS_RECORD:
     return record_ok(&b->record, text);
   case EGRESS_SYNC:
+  case EGRESS_LISTEN:
     break;
   }
   return true;
@@ -503,7 +505,7 @@ int egress_packet_read(struct str packet, enum egress_type *type, union egress_b
     return -EINVAL;
   memcpy(&head, packet.p, sizeof(head));
   struct str rest = str_skip(packet, sizeof(head));
-  if (head.type < EGRESS_SET || head.type > EGRESS_RECORD || head.length != rest.n)
+  if (head.type < EGRESS_SET || head.type > EGRESS_LISTEN || head.length != rest.n)
     return -EINVAL;
   *type = (enum egress_type)head.type;
   size_t n = body_size(*type);

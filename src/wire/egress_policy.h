@@ -5,6 +5,8 @@
  * CONTROL_LINK to the gateway). A packet is a struct egress_head and a body whose shape its type decides:
  *
  *   warden to gateway
+ *     EGRESS_LISTEN  no body; the listening socket comes along (jail_net_listen), first on each link. The warden keeps
+ *                    its own descriptor, so that nothing is refused while a gateway is started again
  *     EGRESS_SET     body struct egress_set_body; a sealed memfd comes along that holds the policy as
  *                    egress_policy_pack wrote it (too long for a packet, and gone from both sides once it was read)
  *     EGRESS_REMOVE  body struct egress_set_body: the box at this address has no policy any more; its connections end
@@ -148,6 +150,7 @@ enum egress_type {
   EGRESS_APPLIED,
   EGRESS_TOKEN_ASK,
   EGRESS_RECORD,
+  EGRESS_LISTEN,
 };
 
 struct egress_head {

@@ -676,6 +676,124 @@ static void a_rate_slows_what_comes_out(void **state)
   assert_true(push_ms("slow", 15, 200000) > 1200);
 }
 
+/* --- the egress gateway --------------------------------------------------------------------------------------- */
+
+#define SO_ORIGINAL_DST 80 /* linux/netfilter_ipv4.h, which does not go with netinet/in.h */
+
+/* Stands where the gateway would: says to each connection where it wanted to go and whose it is. */
+static pid_t gateway_run(int s)
+{
+  pid_t pid = fork();
+  if (pid)
+    return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) {
+    struct sockaddr_in to, from;
+    socklen_t n = sizeof(to), m = sizeof(from);
+    char text[96], a[INET_ADDRSTRLEN], b[INET_ADDRSTRLEN];
+    poll(&(struct pollfd){.fd = s, .events = POLLIN}, 1, -1);
+    int c = accept(s, (struct sockaddr *)&from, &m);
+    if (c < 0 || getsockopt(c, SOL_IP, SO_ORIGINAL_DST, &to, &n))
+      _exit(1);
+    int k = snprintf(text, sizeof(text), "gateway: %s to %s:%u", inet_ntop(AF_INET, &from.sin_addr, a, sizeof(a)),
+                     inet_ntop(AF_INET, &to.sin_addr, b, sizeof(b)), ntohs(to.sin_port));
+    if (write(c, text, (size_t)k) != k)
+      _exit(1);
+    close(c);
+  }
+}
+
+static void connections_of_a_box_with_a_policy_go_to_the_gateway(void **state)
+{
+  struct box a, b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 30, .egress = JAIL_EGRESS_WEB}, plain = {.slot = 31};
+  cleanup_fd int s = jail_net_listen(&config, &err);
+  assert_true(s >= 0);
+  pid_t gateway = gateway_run(s);
+  open_with_net(&a, "gated", &net);
+  open_with_net(&b, "plain", &plain);
+  assert_string_equal(box_ask(&a, "connect 198.51.100.7 80"), "ok gateway: 10.213.0.46 to 198.51.100.7:80");
+  assert_string_equal(box_ask(&a, "connect 198.51.100.9 443"), "ok gateway: 10.213.0.46 to 198.51.100.9:443");
+  assert_true(begins(box_ask(&a, "connect 198.51.100.7 82"), "errno ECONNREFUSED")); /* the world itself */
+  assert_true(begins(box_ask(&a, "udp 198.51.100.7 443 quic"), "errno E"));
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), OPEN);
+  net.egress = JAIL_EGRESS_TCP;
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&a, "connect 198.51.100.7 82"), "ok gateway: 10.213.0.46 to 198.51.100.7:82");
+  net.egress = JAIL_EGRESS_NONE;
+  assert_int_equal(jail_net_update(&net, &err), 0);
+  assert_string_equal(box_ask(&a, "connect 198.51.100.7 80"), OPEN);
+  kill(gateway, SIGKILL);
+  waitpid(gateway, NULL, 0);
+  box_close(&a);
+  box_close(&b);
+}
+
+static void lists_and_private_ranges_hold_before_the_gateway(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  struct jail_net net = {.slot = 32,
+                         .egress = JAIL_EGRESS_TCP,
+                         .allow = (const char *const[]){"198.51.100.7", "10.9.9.9", NULL},
+                         .deny = (const char *const[]){"0.0.0.0/0", NULL}};
+  cleanup_fd int s = jail_net_listen(&config, &err);
+  pid_t gateway = gateway_run(s);
+  open_with_net(&b, "gatedlist", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "ok gateway: 10.213.0.48 to 198.51.100.7:80");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "connect 10.9.9.9 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "connect 169.254.169.254 80"), "errno ECONNREFUSED");
+  assert_string_equal(box_ask(&b, "connect 10.213.0.1 4701"), "errno ECONNREFUSED");
+  assert_int_equal(jail_net_open(&config, &err), 0); /* a restart of the daemon keeps all of it */
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "ok gateway: 10.213.0.48 to 198.51.100.7:80");
+  assert_string_equal(box_ask(&b, "connect 198.51.100.8 80"), "errno ECONNREFUSED");
+  kill(gateway, SIGKILL);
+  waitpid(gateway, NULL, 0);
+  box_close(&b);
+}
+
+static void without_a_gateway_there_is_no_plain_path(void **state)
+{
+  struct box b;
+  struct jail_net net = {.slot = 33, .egress = JAIL_EGRESS_WEB};
+  open_with_net(&b, "nogate", &net);
+  assert_string_equal(box_ask(&b, "connect 198.51.100.7 80"), "errno ECONNREFUSED");
+  box_close(&b);
+}
+
+static int connect_as(uid_t uid, uint32_t address, unsigned port)
+{
+  int status = -1;
+  pid_t pid = fork();
+  if (pid == 0) {
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(address)}};
+    if (setresuid(uid, uid, uid))
+      _exit(255);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    _exit(connect(s, (struct sockaddr *)&sa, sizeof(sa)) ? errno : 0);
+  }
+  waitpid(pid, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+static void the_gateways_user_reaches_the_world_and_nothing_inside(void **state)
+{
+  struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(8081)};
+  cleanup_fd int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(s, (struct sockaddr *)&sa, sizeof(sa)), 0);
+  assert_int_equal(listen(s, 8), 0);
+  cleanup_fd int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  assert_int_equal(jail_net_loopback(here, NULL), 0); /* a refusal of our own comes back by it */
+  assert_int_equal(connect_as(config.egress_uid, IP(198, 51, 100, 7), 80), 0);
+  assert_int_equal(connect_as(config.egress_uid, IP(10, 9, 9, 9), 80), ECONNREFUSED);
+  assert_int_equal(connect_as(config.egress_uid, IP(169, 254, 169, 254), 80), ECONNREFUSED);
+  assert_int_equal(connect_as(config.egress_uid, IP(203, 0, 113, 1), 8081), ECONNREFUSED);
+  assert_int_equal(connect_as(0, IP(203, 0, 113, 1), 8081), 0);
+  assert_int_equal(connect_as(0, IP(10, 9, 9, 9), 80), 0);
+}
+
 static size_t links_left(void)
 {
   cleanup_buf struct buf b = BUF_INIT(1 << 20);
@@ -704,7 +822,9 @@ static int open_all(void **state)
                                     .instance = test_host.instance,
                                     .pool = IP(10, 213, 0, 0),
                                     .resolver = IP(203, 0, 113, 2),
-                                    .connections = 50};
+                                    .connections = 50,
+                                    .egress_port = 4701,
+                                    .egress_uid = 64123};
   world_open();
   if (jail_net_open(&config, &err))
     fail_msg("opening the network: %s", err.msg);
@@ -749,6 +869,10 @@ int main(int argc, char **argv)
       cmocka_unit_test(open_connections_are_counted),
       cmocka_unit_test(nobody_outside_connects_in),
       cmocka_unit_test(a_rate_slows_what_comes_out),
+      cmocka_unit_test(connections_of_a_box_with_a_policy_go_to_the_gateway),
+      cmocka_unit_test(lists_and_private_ranges_hold_before_the_gateway),
+      cmocka_unit_test(without_a_gateway_there_is_no_plain_path),
+      cmocka_unit_test(the_gateways_user_reaches_the_world_and_nothing_inside),
       cmocka_unit_test(no_link_stays_behind),
   };
   if (argc != 2 || geteuid() != 0) {

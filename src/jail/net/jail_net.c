@@ -5,7 +5,12 @@
  * chain of the box's own, b<slot>, reached through a map from its address; replacing them is one transaction. The
  * source address is safe to judge by: a rule drops every packet whose source is not routed to the link it came from.
  * The link's strict reverse path filter says the same, but a host whose net.ipv4.conf.all.rp_filter is 2 overrides it.
- */
+ *
+ * Boxes whose traffic goes through the egress gateway are in the sets `web` or `alltcp`. Their connections are turned
+ * to the gateway's listener (dnat; it reads SO_ORIGINAL_DST) and judged on the host's input by the original
+ * destination: the same ranges, the same count, the same lists, in a chain g<slot>. What would nevertheless be
+ * forwarded is refused: there is no plain path for such a box, whoever listens or does not. Boxes without a policy pass
+ * no new rule but set lookups for TCP to these ports. */
 #include "jail/net/jail_net.h"
 #include "jail/net/dns_message.h"
 #include "jail/net/dns_proxy.h"
@@ -145,6 +150,48 @@ static void write_zones(struct buf *b, const char *links, bool fib)
            links);
 }
 
+/* What a box of the gateway's sets has opened, its first packet on the host's input. */
+static void write_egress_chains(struct buf *b, unsigned connections)
+{
+  buf_addf(b,
+           "  chain gated {\n"
+           "    ct original ip daddr @never goto refuse\n"
+           "    ct state new add @links { iifname ct count over %u } goto refuse\n"
+           "    ip saddr vmap @gates\n"
+           "    accept\n  }\n",
+           connections);
+}
+
+/* Only what was turned there reaches the listener: not a box that asks for it by its address, nor anybody else. */
+static void write_egress_input(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway)
+{
+  if (!c->egress_port)
+    return;
+  buf_addf(b,
+           "    ip daddr %s tcp dport %u iifname != \"%s*\" drop\n"
+           "    ip daddr %s tcp dport %u ct state new ct status dnat ip saddr @alltcp goto gated\n"
+           "    ip daddr %s tcp dport %u ct state new ct status dnat ip saddr @web goto gated\n",
+           gateway, c->egress_port, links, gateway, c->egress_port, gateway, c->egress_port);
+}
+
+/* The second wall around the gateway, which refuses these addresses itself: name servers, the internet, and answers to
+ * boxes; no connection to a box, the host or its networks. */
+static void write_egress_output(struct buf *b, const struct jail_net_config *c)
+{
+  if (!c->egress_uid)
+    return;
+  buf_addf(b,
+           "  chain sending {\n"
+           "    ct state established,related accept\n"
+           "    th dport 53 meta l4proto { tcp, udp } accept\n"
+           "    meta nfproto ipv6 goto refuse\n"
+           "    ip daddr @never goto refuse\n"
+           "    fib daddr type local goto refuse\n  }\n"
+           "  chain output { type filter hook output priority filter - 10; policy accept;\n"
+           "    meta skuid %u goto sending\n  }\n",
+           c->egress_uid);
+}
+
 static void write_chains(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway)
 {
   unsigned connections = c->connections ? c->connections : CONNECTIONS_DEFAULT;
@@ -162,14 +209,19 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
       "    ct state established,related accept\n"
       "    ct status dnat ct original ip daddr %s meta l4proto { tcp, udp } ct original proto-dst 53 goto resolve\n"
       "    ip daddr @never goto refuse\n"
+      "    meta l4proto tcp ip saddr @alltcp goto refuse\n"
+      "    tcp dport { 80, 443 } ip saddr @web goto refuse\n"
+      "    udp dport 443 ip saddr @noquic goto refuse\n"
       "    ct state new add @links { iifname ct count over %u } goto refuse\n"
       "    ip saddr vmap @boxes\n"
       "    accept\n  }\n"
       "  chain resolve { ip saddr @unresolved goto refuse\n    accept\n  }\n"
       "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
       gateway, connections);
+  write_egress_chains(b, connections);
+  buf_addf(b, "  chain input { type filter hook input priority filter - 10; policy accept;\n");
+  write_egress_input(b, c, links, gateway);
   buf_addf(b,
-           "  chain input { type filter hook input priority filter - 10; policy accept;\n"
            "    iifname \"%s*\" ct state established,related accept\n"
            "    iifname \"%s*\" ip daddr %s icmp type echo-request limit rate 10/second accept\n"
            "    iifname \"%s*\" ip daddr %s ip saddr @named udp dport 53 accept\n"
@@ -190,6 +242,11 @@ static void write_nat(struct buf *b, const struct jail_net_config *c, const char
   if (resolver)
     buf_addf(b, "    iifname \"%s*\" ip daddr %s meta l4proto { tcp, udp } th dport 53 dnat ip to %s\n", links, gateway,
              dotted(resolver, to));
+  if (c->egress_port)
+    buf_addf(b,
+             "    iifname \"%s*\" ip saddr @alltcp ip daddr != %s meta l4proto tcp dnat ip to %s:%u\n"
+             "    iifname \"%s*\" tcp dport { 80, 443 } ip saddr @web ip daddr != %s dnat ip to %s:%u\n",
+             links, gateway, gateway, c->egress_port, links, gateway, gateway, c->egress_port);
   buf_addz(b, "  }\n");
   buf_addf(b,
            "  chain postrouting { type nat hook postrouting priority srcnat; policy accept;\n"
@@ -276,7 +333,11 @@ static int check_config(const struct jail_net_config *c, struct err *err)
 /* Chains that rules of other chains lead to, those of living boxes too, stay and are only emptied. */
 static bool is_jumped_to(const char *chain)
 {
-  return !strcmp(chain, "leave") || !strcmp(chain, "refuse") || !strcmp(chain, "resolve");
+  static const char *const chains[] = {"leave", "refuse", "resolve", "gated", "sending"};
+  for (size_t i = 0; i < ARRAY_LEN(chains); i++)
+    if (!strcmp(chain, chains[i]))
+      return true;
+  return false;
 }
 
 static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t resolver, bool fib)
@@ -286,8 +347,8 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
   jail_net_prefix(c->instance, prefix);
   dotted(jail_net_gateway(c), gateway);
   buf_addf(b, "add table inet %s\n", table);
-  static const char *const chains[] = {"zones", "forward",    "leave",       "refuse",
-                                       "input", "prerouting", "postrouting", "resolve"};
+  static const char *const chains[] = {"zones",      "forward",     "leave",   "refuse", "input",  "output",
+                                       "prerouting", "postrouting", "resolve", "gated",  "sending"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     buf_addf(b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
@@ -300,11 +361,16 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
            "  set named { type ipv4_addr; }\n"
            "  set chosen { type ipv4_addr; }\n"
            "  set unresolved { type ipv4_addr; }\n"
-           "  map boxes { type ipv4_addr : verdict; }\n",
+           "  set web { type ipv4_addr; }\n"
+           "  set alltcp { type ipv4_addr; }\n"
+           "  set noquic { type ipv4_addr; }\n"
+           "  map boxes { type ipv4_addr : verdict; }\n"
+           "  map gates { type ipv4_addr : verdict; }\n",
            table);
   write_zones(b, prefix, fib);
   write_chains(b, c, prefix, gateway);
   write_nat(b, c, prefix, gateway, resolver);
+  write_egress_output(b, c);
   buf_addz(b, "}\n");
 }
 
@@ -437,9 +503,15 @@ static bool may_resolve(const struct jail_net *net)
   return !has_everything(net->deny) && (is_never(resolver) || !list_covers(net->deny, resolver));
 }
 
+/* How rules name the destination: that of a packet on its way out, or of a connection that was turned to the gateway.
+ */
+#define FORWARDED "ip daddr"
+#define TURNED    "ct original ip daddr"
+
 /* One rule per address entry, so that entries may overlap; a list with everything in it is one rule. Names go to
  * `domains`, one per line; NULL where they are not taken. */
-static int write_list(struct buf *b, const char *const *list, const char *verdict, struct buf *domains, struct err *err)
+static int write_list(struct buf *b, const char *const *list, const char *to, const char *verdict, struct buf *domains,
+                      struct err *err)
 {
   if (has_everything(list))
     buf_addf(b, "    %s\n", verdict);
@@ -457,13 +529,14 @@ static int write_list(struct buf *b, const char *const *list, const char *verdic
       return r;
     /* IPv6 is shut as a whole: an entry of it changes nothing. */
     if (entry_family(list[n]) == AF_INET && !is_everything(list[n]))
-      buf_addf(b, "    ip daddr %s %s\n", list[n], verdict);
+      buf_addf(b, "    %s %s %s\n", to, list[n], verdict);
   }
   return 0;
 }
 
 /* The name servers of a box's own: rules that open them, and the head of its list of names. */
-static int write_servers(struct buf *b, const char *const *allow, struct buf *domains, bool *chosen, struct err *err)
+static int write_servers(struct buf *b, const char *const *allow, const char *to, struct buf *domains, bool *chosen,
+                         struct err *err)
 {
   size_t n = 0;
   for (; allow && *allow; allow++) {
@@ -481,7 +554,7 @@ static int write_servers(struct buf *b, const char *const *allow, struct buf *do
       return err_set(err, -E2BIG, "more than %d name servers", JAIL_NET_DNS_MAX);
     if (!is_never(ntohl(a.s_addr)))
       buf_addf(domains, " %s", server);
-    buf_addf(b, "    ip daddr %s accept\n", server);
+    buf_addf(b, "    %s %s accept\n", to, server);
   }
   buf_addz(domains, *chosen ? "\n" : "");
   return 0;
@@ -494,11 +567,15 @@ static void forget(struct buf *b, const char *table, uint32_t slot, const char *
            slot);
   buf_addf(b, "add element inet %s boxes { %s : jump b%u }\ndelete element inet %s boxes { %s }\n", table, box, slot,
            table, box);
-  static const char *const sets[] = {"named", "chosen", "unresolved"};
+  static const char *const sets[] = {"named", "chosen", "unresolved", "web", "alltcp", "noquic"};
   for (size_t i = 0; i < ARRAY_LEN(sets); i++)
     buf_addf(b, "add element inet %s %s { %s }\ndelete element inet %s %s { %s }\n", table, sets[i], box, table,
              sets[i], box);
-  buf_addf(b, "flush chain inet %s b%u\nflush set inet %s l%u\n", table, slot, table, slot);
+  buf_addf(b,
+           "add chain inet %s g%u\nadd element inet %s gates { %s : jump g%u }\ndelete element inet %s gates { %s }\n",
+           table, slot, table, box, slot, table, box);
+  buf_addf(b, "flush chain inet %s b%u\nflush chain inet %s g%u\nflush set inet %s l%u\n", table, slot, table, slot,
+           table, slot);
 }
 
 static int check_net(const struct jail_net *net, struct err *err)
@@ -508,20 +585,27 @@ static int check_net(const struct jail_net *net, struct err *err)
   return check_config(net->config, err);
 }
 
+/* The box's lists as one chain, reached through a map from its address. *servers: where in `domains` names begin. */
+static int write_box_chain(struct buf *b, const struct jail_net *net, const char *to, struct buf *domains,
+                           size_t *servers, bool *chosen, struct err *err)
+{
+  int r = net->config->dns_lists ? write_servers(b, net->allow, to, domains, chosen, err) : 0;
+  *servers = domains->n;
+  if (!r)
+    r = write_list(b, net->allow, to, "accept", net->config->dns_lists ? domains : NULL, err);
+  buf_addf(b, "    %s @l%u accept\n", to, net->slot);
+  return r ? r : write_list(b, net->deny, to, "goto refuse", NULL, err);
+}
+
 /* A box with domain names on its list asks the proxy that knows the list. Without them, the list judges name servers as
  * it judges any other address. */
 static int write_rules(struct buf *b, struct buf *domains, const char *table, const struct jail_net *net,
                        const char *box, struct err *err)
 {
   bool chosen = false;
+  size_t servers;
   buf_addf(b, "table inet %s {\n  chain b%u {\n", table, net->slot);
-  int r = net->config->dns_lists ? write_servers(b, net->allow, domains, &chosen, err) : 0;
-  size_t servers = domains->n;
-  if (!r)
-    r = write_list(b, net->allow, "accept", net->config->dns_lists ? domains : NULL, err);
-  buf_addf(b, "    ip daddr @l%u accept\n", net->slot);
-  if (!r)
-    r = write_list(b, net->deny, "goto refuse", NULL, err);
+  int r = write_box_chain(b, net, FORWARDED, domains, &servers, &chosen, err);
   buf_addf(b, "  }\n}\nadd element inet %s boxes { %s : jump b%u }\n", table, box, net->slot);
   if (domains->n == servers)
     buf_clear(domains); /* without names it does not matter who would be asked for them */
@@ -534,13 +618,30 @@ static int write_rules(struct buf *b, struct buf *domains, const char *table, co
   return r;
 }
 
+/* Its connections go to the egress gateway, once the lists have let them. */
+static int write_egress(struct buf *b, const char *table, const struct jail_net *net, const char *box, struct err *err)
+{
+  cleanup_buf struct buf names = BUF_INIT(60000);
+  bool chosen = false, all = net->egress == JAIL_EGRESS_TCP;
+  size_t servers;
+  buf_addf(b, "table inet %s {\n  chain g%u {\n", table, net->slot);
+  int r = write_box_chain(b, net, TURNED, &names, &servers, &chosen, err);
+  buf_addf(b, "  }\n}\nadd element inet %s gates { %s : jump g%u }\n", table, box, net->slot);
+  buf_addf(b, "add element inet %s %s { %s }\n", table, all ? "alltcp" : "web", box);
+  if (!all || !net->quic)
+    buf_addf(b, "add element inet %s noquic { %s }\n", table, box);
+  return r;
+}
+
 int jail_net_update(const struct jail_net *net, struct err *err)
 {
   char table[JAIL_NET_TABLE], box[INET_ADDRSTRLEN];
   int r = check_net(net, err);
   if (r)
     return r;
-  bool lists = (net->allow && net->allow[0]) || (net->deny && net->deny[0]);
+  if (net->egress && !net->config->egress_port)
+    return err_set(err, -EOPNOTSUPP, "the egress gateway is off (setting egress_port)");
+  bool lists = (net->allow && net->allow[0]) || (net->deny && net->deny[0]) || net->egress;
   if (!lists && !atomic_load(&has_chain[net->slot]))
     return 0;
   jail_net_table(net->config->instance, table);
@@ -550,7 +651,13 @@ int jail_net_update(const struct jail_net *net, struct err *err)
   if (lists)
     r = write_rules(&b, &domains, table, net, box, err);
   else
-    buf_addf(&b, "delete chain inet %s b%u\ndelete set inet %s l%u\n", table, net->slot, table, net->slot);
+    buf_addf(&b, "delete chain inet %s b%u\n", table, net->slot);
+  if (!r && net->egress)
+    r = write_egress(&b, table, net, box, err);
+  else
+    buf_addf(&b, "delete chain inet %s g%u\n", table, net->slot);
+  if (!lists)
+    buf_addf(&b, "delete set inet %s l%u\n", table, net->slot);
   if (!r && buf_failed(&domains))
     r = err_set(err, -E2BIG, "too many domain names in a network list");
   if (!r)
@@ -565,6 +672,22 @@ int jail_net_update(const struct jail_net *net, struct err *err)
 int jail_net_forget(const struct jail_net_config *config, uint32_t slot, struct err *err)
 {
   return config->dns_lists ? dns_proxy_set(config->dns_lists, slot, NULL, err) : 0;
+}
+
+int jail_net_listen(const struct jail_net_config *c, struct err *err)
+{
+  struct sockaddr_in a = {
+      .sin_family = AF_INET, .sin_port = htons(c->egress_port), .sin_addr = {htonl(jail_net_gateway(c))}};
+  char text[INET_ADDRSTRLEN];
+  cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  static const int one = 1;
+  if (fd < 0 || setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one)) ||
+      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+      setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
+      listen(fd, 4096))
+    return err_errno(err, "egress gateway: listen on %s:%u (setting egress_port)", dotted(jail_net_gateway(c), text),
+                     c->egress_port);
+  return steal_fd(&fd);
 }
 
 /* --- the link ------------------------------------------------------------------------------------------------- */

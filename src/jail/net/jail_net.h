@@ -21,11 +21,20 @@
  * to them, but opens the addresses of allowed names alone. "dns:none": nobody answers the box; its allowed names that
  * are no patterns are looked up by the proxy itself, so that a box which knows their addresses reaches them. Of these,
  * too, the host and the addresses that no box reaches are never asked. */
+enum jail_net_egress {
+  JAIL_EGRESS_NONE, /* the plain path */
+  JAIL_EGRESS_WEB,  /* TCP to ports 80 and 443 goes to the egress gateway, never out directly; QUIC is refused */
+  JAIL_EGRESS_TCP,  /* all TCP does */
+};
+
 struct jail_net {
   const struct jail_net_config *config;
   uint32_t slot;            /* 0 .. JAIL_NET_SLOTS - 1 */
   const char *const *allow; /* NULL-terminated, or NULL */
   const char *const *deny;
+  /* The lists judge the original destination before a connection reaches the gateway. Needs config.egress_port. */
+  enum jail_net_egress egress;
+  bool quic; /* with JAIL_EGRESS_TCP: UDP to port 443 stays open (a box that has a proxy and no header rules) */
 };
 
 /* At daemon start, in the network namespace that has outbound networking, while the process has one thread (with
@@ -46,6 +55,10 @@ int jail_net_update(const struct jail_net *net, struct err *err);
 int jail_net_forget(const struct jail_net_config *config, uint32_t slot, struct err *err);
 /* -EINVAL with the entry named when it is no address or prefix of either family. */
 int jail_net_check(const char *entry, struct err *err);
+
+/* The egress gateway's listening socket, at the boxes' gateway address whether or not a box has it yet. Several may be
+ * open at once (SO_REUSEPORT). Needs config.egress_port. A descriptor, or negative. */
+int jail_net_listen(const struct jail_net_config *config, struct err *err);
 
 uint32_t jail_net_address(const struct jail_net *net); /* of the box, host byte order */
 /* Names as nftables and the kernel know them, for doctor and tests. */

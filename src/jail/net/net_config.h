@@ -15,6 +15,8 @@ struct jail_net_config {
   unsigned connections;  /* open at a time per box; 0 = 1024 */
   uint64_t rate;         /* bytes per second each way per box; 0 = no cap */
   const char *dns_lists; /* directory of its own for lists of domain names; NULL = such entries are refused */
+  uint16_t egress_port;  /* of the egress gateway, at the boxes' gateway address; 0 = there is none */
+  uint32_t egress_uid;   /* the egress gateway's user, which reaches only what boxes may; 0 = not known */
 };
 
 /* The first address of a box, behind the gateway's and some that are kept free. */
