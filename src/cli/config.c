@@ -283,6 +283,29 @@ static const struct setting settings[] = {
     {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "20", 1, 1000,
      "webhooks of one team; each of its events is recorded once per webhook"},
     {"team_volumes_max", NUMBER(warden.team_volumes_max), "100", 0, 100000, "volumes of one team"},
+    {"egress_port", NUMBER(warden.egress_port), "4980", 0, 65535,
+     "port of the egress gateway at the boxes' gateway address, which boxes alone reach; 0 = no gateway: network.rules "
+     "and egressProxy are refused"},
+    {"egress_uid", NUMBER(egress.uid), "64991", 0, 4294967294,
+     "user id of the egress gateway, also what the firewall knows it by; 0 = do not change it"},
+    {"egress_roots", TEXT(egress.roots), "", 0, 511,
+     "PEM file of authorities that servers behind network.rules may have certificates of, beside the system's; empty = "
+     "none"},
+    {"egress_connections", NUMBER(egress.connections), "16384", 1, 1000000,
+     "connections through the egress gateway at once, of all boxes; fewer where the limit of open files is low"},
+    {"egress_team_connections", NUMBER(egress.team_connections), "4096", 1, 1000000, "the same of one team"},
+    {"egress_box_connections", NUMBER(egress.box_connections), "512", 1, 65535, "the same of one box"},
+    {"egress_connect_seconds", NUMBER(egress.connect_seconds), "10", 1, 300,
+     "for the egress gateway to reach a server, by way of a proxy too"},
+    {"egress_hello_seconds", NUMBER(egress.hello_seconds), "10", 1, 300,
+     "for a box to finish the hello or handshake of a connection through the egress gateway, or a request's head"},
+    {"egress_idle_seconds", NUMBER(egress.idle_seconds), "600", 1, 86400,
+     "silence on such a connection, between requests or before an answer, until it is closed"},
+    {"egress_head_kb", NUMBER(egress.head_kb), "128", 8, 1024, "KiB of a request's or answer's headers there"},
+    {"egress_certificates", NUMBER(egress.leaves), "64", 1, 10000,
+     "certificates that it keeps per box; the one unused longest goes first"},
+    {"egress_idle_upstreams", NUMBER(egress.idle_upstreams), "32", 0, 10000,
+     "connections to servers that it keeps per box for the next request"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
      "addresses, boxes and this server's API never"},
@@ -564,7 +587,8 @@ static void derive(struct config *c)
   c->gate.log_bytes = c->warden.log_bytes;
   c->gate.webhook_private_allowed = c->sender.private_allowed;
   if (geteuid() != 0)
-    c->gate.uid = c->sender.uid = 0;
+    c->gate.uid = c->sender.uid = c->egress.uid = 0;
+  c->warden.egress_uid = c->egress.uid;
 }
 
 /* A gate has room for a second team, whatever the first one does. */

@@ -5,6 +5,7 @@
 #define CLOCHE_CONFIG_H
 
 #include "base/base.h"
+#include "egress/egress_config.h"
 #include "gate/gate_config.h"
 #include "sender/sender_config.h"
 #include "warden/core/warden_config.h"
@@ -14,6 +15,7 @@ struct config {
   struct warden_config warden;
   struct gate_config gate;
   struct sender_config sender;
+  struct egress_config egress;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level;
   unsigned gates;

@@ -69,7 +69,8 @@ struct conn {
   unsigned stall_ms; /* 0 = a peer may refuse output for ever */
   int fd, events;
   int out_error;
-  bool want; /* set by the protocol: it has use for more bytes */
+  const char *refusal; /* why the carrier gave up, a constant; NULL: it did not */
+  bool want;           /* set by the protocol: it has use for more bytes */
   bool eof, gone, failed, closed;
   bool cut;         /* with gone: by a reset */
   bool blocked;     /* the socket takes no more; out waits for it */

@@ -41,6 +41,7 @@ struct peer {
   uint64_t discarded;
   struct peer *idle_prev, *idle_next; /* while PEER_IDLE: oldest first */
   bool in_idle;
+  void *owner;              /* http_server_adopt_tls_for */
   struct address *unproven; /* counted there until a request of it was accepted */
   union {
     struct sockaddr any;
@@ -80,6 +81,7 @@ struct http_server {
   struct peer *idle_first, *idle_last;
   struct map addresses; /* struct address *, with connections that had no request accepted yet */
   struct http_x *store;
+  void (*left)(void *owner); /* a connection with an owner has ended; may be NULL */
   size_t nstore;
   size_t nconns;
   unsigned refs;
@@ -98,6 +100,7 @@ void server_idle_add(struct http_server *s, struct peer *p);
 void server_idle_remove(struct http_server *s, struct peer *p);
 void server_known(struct http_server *s,
                   struct peer *p); /* a request of it was accepted: no longer counted by address */
+void server_left(struct peer *p);  /* its owner is told */
 void server_unref(struct http_server *s);
 
 /* http1.c */

@@ -56,7 +56,9 @@ struct http_limits {
                          no limit */
   uint64_t held_max;  /* bytes that wait on all connections of the server's loop; over it those that stand still longest
                          are cut; 0 = no limit */
-  size_t conns_max;   /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
+  bool far; /* of calls: the way may be long, so the kernel chooses how much it receives ahead; false: it stays in this
+               machine */
+  size_t conns_max; /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
 };
 extern const struct http_limits http_limits_default;
 
@@ -93,6 +95,9 @@ typedef void (*http_request_fn)(struct http_x *x, void *arg);
 struct http_server *http_server_new(uv_loop_t *loop, const struct http_limits *limits, http_request_fn fn, void *arg);
 int http_server_listen(struct http_server *s, int fd); /* a bound, listening socket; owned; may be called repeatedly */
 int http_server_adopt(struct http_server *s, int fd);  /* a connected socket; owned */
+/* Connections of http_server_adopt_tls_for: whose it is, and a call after its last exchange has gone. */
+void http_server_owned(struct http_server *s, void (*left)(void *owner));
+void *http_x_owner(const struct http_x *x);
 size_t http_server_conns(const struct http_server *s);
 void http_server_stop_listening(struct http_server *s);
 void http_server_free(struct http_server *s); /* aborts what is open; `gone` is called for each exchange */

@@ -375,6 +375,7 @@ static void peer_freed(struct conn *c)
   struct http_server *s = p->server;
   if (p->x)
     exchange_gone(p->x, p->how);
+  server_left(p);
   free(p);
   server_unref(s);
 }

@@ -622,6 +622,7 @@ static void h2_freed(struct conn *c)
     stream_free(h->streams);
   nghttp2_session_del(h->session);
   free(h);
+  server_left(p);
   free(p);
   server_unref(server);
 }

@@ -208,7 +208,7 @@ static void call_cut(struct http_call *c, int code)
   else if (call_whole(c))
     conn_defer(&c->conn);
   else if (!c->head_seen && c->conn.in.n == c->conn.in_off)
-    call_fail(c, code, "the connection ended before an answer came");
+    call_fail(c, code, c->conn.refusal ? c->conn.refusal : "the connection ended before an answer came");
   else
     call_fail(c, code == -ECONNRESET ? -EPROTO : code, "the connection ended inside the response");
 }
@@ -302,7 +302,8 @@ struct http_call *http_call_new(uv_loop_t *loop, int fd, const struct http_limit
   struct net *net = net_of(loop);
   c->limits = limits ? *limits : http_limits_default;
   fd_cloexec(fd);
-  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){RECEIVE_MAX / 2}, sizeof(int)); /* the kernel doubles it */
+  if (!c->limits.far)
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){RECEIVE_MAX / 2}, sizeof(int)); /* the kernel doubles it */
   setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
   int rc = conn_start(&c->conn, net, fd, &call_conn_ops, c->limits.head_max);
   net_unref(net);

@@ -153,6 +153,22 @@ static void unpace(const struct peer *p, int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
+void http_server_owned(struct http_server *s, void (*left)(void *owner))
+{
+  s->left = left;
+}
+
+void *http_x_owner(const struct http_x *x)
+{
+  return x->peer->owner;
+}
+
+void server_left(struct peer *p)
+{
+  if (p->owner && p->server->left)
+    p->server->left(p->owner);
+}
+
 int server_admit(struct http_server *s, int fd, bool plain, struct peer **out)
 {
   struct peer *p = xcalloc(1, sizeof(*p));

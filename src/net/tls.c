@@ -19,9 +19,11 @@
 
 #include "net/exchange.h"
 #include "net/http2.h"
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 
 #define RECORD     ((size_t)16384)
@@ -30,7 +32,8 @@
 #define SESSION_ID STR("cloche")
 
 struct tls {
-  SSL_CTX *ctx; /* NULL: no certificate yet */
+  SSL_CTX *ctx;  /* NULL: no certificate yet */
+  bool verifies; /* a client that checks whom it speaks with */
   enum tls_plain plain;
 };
 
@@ -166,6 +169,8 @@ static ssize_t hello(struct conn *c, bool writing)
   if (e == -EAGAIN)
     return e;
   const char *why = ERR_reason_error_string(ERR_peek_error());
+  long verdict = SSL_get_verify_result(t->ssl);
+  c->refusal = verdict != X509_V_OK ? X509_verify_cert_error_string(verdict) : why ? why : "TLS handshake broken off";
   log_debug("TLS handshake failed: %s", why ? why : "the peer left");
   return writing ? -EPIPE : 0;
 }
@@ -436,6 +441,27 @@ struct tls *tls_client_new(void)
   return t;
 }
 
+struct tls *tls_client_verified(X509_STORE *roots)
+{
+  struct tls *t = tls_client_new();
+  if (t->ctx) {
+    SSL_CTX_set1_cert_store(t->ctx, roots);
+    SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
+  }
+  t->verifies = true;
+  return t;
+}
+
+int tls_roots_add(X509_STORE *roots, struct str pem)
+{
+  __attribute__((cleanup(bio_free))) BIO *b = BIO_new_mem_buf(pem.p, (int)MIN(pem.n, (size_t)INT32_MAX));
+  int n = 0;
+  for (X509 *x; b && (x = PEM_read_bio_X509(b, NULL, no_passphrase, NULL)); X509_free(x))
+    n += X509_STORE_add_cert(roots, x) == 1;
+  ERR_clear_error();
+  return n;
+}
+
 void tls_free(struct tls *t)
 {
   if (!t)
@@ -459,6 +485,11 @@ static void server_ready(struct conn *c)
 
 int http_server_adopt_tls(struct http_server *s, int fd, struct tls *t)
 {
+  return http_server_adopt_tls_for(s, fd, t, NULL);
+}
+
+int http_server_adopt_tls_for(struct http_server *s, int fd, struct tls *t, void *owner)
+{
   struct peer *p;
   int r = server_admit(s, fd, false, &p);
   if (r)
@@ -472,6 +503,7 @@ int http_server_adopt_tls(struct http_server *s, int fd, struct tls *t)
   shell_of(&p->conn)->maybe_plain = t->plain == TLS_PLAIN_SERVE || (t->plain == TLS_PLAIN_LOOPBACK && peer_is_near(p));
   SSL_set_accept_state(shell_of(&p->conn)->ssl);
   conn_deadline(&p->conn, s->limits.head_ms); /* for the handshake */
+  p->owner = owner;
   return 0;
 }
 
@@ -485,20 +517,51 @@ int http_server_listen_tls(struct http_server *s, int fd, struct tls *t)
   return server_listen(s, fd, admit_tls, t);
 }
 
+/* The name is said (SNI) and, by a client that verifies, looked for in the certificate. An address is only looked for.
+ */
+static int expect_name(const struct tls *client, SSL *ssl, const char *name)
+{
+  unsigned char address[16];
+  bool numeric = name && (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1);
+  if (name && !numeric && SSL_set_tlsext_host_name(ssl, name) != 1)
+    return -EINVAL;
+  if (!client->verifies)
+    return 0;
+  if (!name || !*name)
+    return -EINVAL;
+  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  int ok = numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) : SSL_set1_host(ssl, name);
+  return ok == 1 ? 0 : -EINVAL;
+}
+
+int tls_conn_connect(struct conn *c, struct tls *client, const char *name, struct str protocols,
+                     void (*ready)(struct conn *c))
+{
+  if (carry(c, client, ready))
+    return -ENOMEM;
+  SSL *ssl = shell_of(c)->ssl;
+  if (protocols.n)
+    SSL_set_alpn_protos(ssl, (const unsigned char *)protocols.p, (unsigned)protocols.n);
+  SSL_set_connect_state(ssl);
+  return expect_name(client, ssl, name);
+}
+
+struct str tls_conn_protocol(const struct conn *c)
+{
+  const unsigned char *name = NULL;
+  unsigned n = 0;
+  SSL_get0_alpn_selected(shell_of(c)->ssl, &name, &n);
+  return str_make(name, n);
+}
+
 struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client,
                                     const char *name)
 {
-  static const unsigned char http1[] = "\x08http/1.1";
   struct http_call *call = http_call_new(loop, fd, limits);
   struct conn *c = call ? call_conn(call) : NULL;
-  if (!c || carry(c, client, NULL)) {
+  if (!c || tls_conn_connect(c, client, name, STR("\x08http/1.1"), NULL)) {
     http_call_free(call);
     return NULL;
   }
-  SSL *ssl = shell_of(c)->ssl;
-  SSL_set_alpn_protos(ssl, http1, sizeof(http1) - 1);
-  if (name)
-    SSL_set_tlsext_host_name(ssl, name);
-  SSL_set_connect_state(ssl);
   return call;
 }

@@ -4,6 +4,7 @@
 #define CLOCHE_TLS_H
 
 #include "net/http.h"
+#include <openssl/types.h>
 
 #define TLS_TICKET_KEYS 80 /* bytes that let a ticket of one process be taken by another */
 
@@ -23,12 +24,24 @@ enum tls_plain { TLS_PLAIN_REFUSE, TLS_PLAIN_LOOPBACK, TLS_PLAIN_SERVE };
 void tls_server_plain(struct tls *t, enum tls_plain who);
 /* Looks at nothing: for services inside a box, whose certificates nobody vouches for. */
 struct tls *tls_client_new(void);
+/* Speaks only with who has a certificate of one of these for the name it was called by. Holds a reference of its own.
+ */
+struct tls *tls_client_verified(X509_STORE *roots);
+int tls_roots_add(X509_STORE *roots, struct str pem); /* number of certificates that were added */
 void tls_free(struct tls *t); /* after whatever listens with it; open connections keep what they need */
 
 int http_server_listen_tls(struct http_server *s, int fd,
                            struct tls *t); /* fd owned, t borrowed; HTTP/2 or HTTP/1.1 as the client likes */
 int http_server_adopt_tls(struct http_server *s, int fd, struct tls *t);
-/* name: sent as SNI; NULL = none. HTTP/1.1. */
+/* owner: whose connection it is: http_x_owner, http_server_owned. */
+int http_server_adopt_tls_for(struct http_server *s, int fd, struct tls *t, void *owner);
+/* A connection of one's own becomes a TLS client's. protocols: for ALPN, as on the wire; `ready` comes after the
+ * handshake. c->refusal says why one failed. */
+struct conn;
+int tls_conn_connect(struct conn *c, struct tls *client, const char *name, struct str protocols,
+                     void (*ready)(struct conn *c));
+struct str tls_conn_protocol(const struct conn *c); /* that ALPN chose; empty = none */
+/* name: sent as SNI, and verified by a client that does; NULL = none. HTTP/1.1. */
 struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client,
                                     const char *name);
 

@@ -14,6 +14,7 @@
 #include "jail/net/jail_net.h"
 #include "jail/net/dns_message.h"
 #include "jail/net/dns_proxy.h"
+#include "jail/net/never.h"
 #include "jail/net/rtnl.h"
 
 #include <arpa/inet.h>
@@ -32,20 +33,6 @@
 #define CONNECTIONS_DEFAULT 1024u
 #define LIST_MAX            1000 /* entries of one list */
 #define DNS_ENTRY           "dns:"
-
-/* This host, private and carrier ranges, link-local with the metadata addresses, benchmark, multicast, reserved. */
-#define NEVER                                                                                                          \
-  "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, "   \
-  "198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4"
-
-/* The same, to be compared with. */
-static const struct {
-  uint32_t address;
-  unsigned bits;
-} never[] = {
-    {0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10}, {0x7f000000, 8}, {0xa9fe0000, 16}, {0xac100000, 12},
-    {0xc0000000, 24}, {0xc0a80000, 16}, {0xc6120000, 15}, {0xe0000000, 4}, {0xf0000000, 4},
-};
 
 /* Where questions to the gateway go; 0 = nowhere. Written by jail_net_open. */
 static _Atomic uint32_t resolver_used;
@@ -176,7 +163,7 @@ static void write_egress_input(struct buf *b, const struct jail_net_config *c, c
 
 /* The second wall around the gateway, which refuses these addresses itself: name servers, the internet, and answers to
  * boxes; no connection to a box, the host or its networks. */
-static void write_egress_output(struct buf *b, const struct jail_net_config *c)
+static void write_egress_output(struct buf *b, const struct jail_net_config *c, const char *links)
 {
   if (!c->egress_uid)
     return;
@@ -185,11 +172,12 @@ static void write_egress_output(struct buf *b, const struct jail_net_config *c)
            "    ct state established,related accept\n"
            "    th dport 53 meta l4proto { tcp, udp } accept\n"
            "    meta nfproto ipv6 goto refuse\n"
+           "    oifname \"%s*\" goto refuse\n"
            "    ip daddr @never goto refuse\n"
            "    fib daddr type local goto refuse\n  }\n"
            "  chain output { type filter hook output priority filter - 10; policy accept;\n"
            "    meta skuid %u goto sending\n  }\n",
-           c->egress_uid);
+           links, c->egress_uid);
 }
 
 static void write_chains(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway)
@@ -356,7 +344,7 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
       buf_addf(b, "delete chain inet %s %s\n", table, chains[i]);
   buf_addf(b,
            "table inet %s {\n"
-           "  set never { type ipv4_addr; flags interval; elements = { " NEVER " } }\n"
+           "  set never { type ipv4_addr; flags interval; elements = { " NEVER_REACHED " } }\n"
            "  set links { type ifname; size 65535; flags dynamic; }\n"
            "  set named { type ipv4_addr; }\n"
            "  set chosen { type ipv4_addr; }\n"
@@ -370,7 +358,7 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
   write_zones(b, prefix, fib);
   write_chains(b, c, prefix, gateway);
   write_nat(b, c, prefix, gateway, resolver);
-  write_egress_output(b, c);
+  write_egress_output(b, c, prefix);
   buf_addz(b, "}\n");
 }
 
@@ -459,11 +447,6 @@ static bool has_everything(const char *const *list)
   return false;
 }
 
-static bool in_prefix(uint32_t address, uint32_t prefix, unsigned bits)
-{
-  return bits == 0 || (address ^ prefix) >> (32 - bits) == 0;
-}
-
 static bool covers(const char *entry, uint32_t address)
 {
   struct str text, bits;
@@ -473,21 +456,13 @@ static bool covers(const char *entry, uint32_t address)
   bool prefix = str_cut(str_of(entry), '/', &text, &bits);
   if (str_copyz(text, word, sizeof(word)) || inet_pton(AF_INET, word, &a) != 1 || (prefix && str_u64(bits, &n)))
     return false;
-  return n <= 32 && in_prefix(address, ntohl(a.s_addr), (unsigned)n);
+  return n <= 32 && address_in(address, ntohl(a.s_addr), (unsigned)n);
 }
 
 static bool list_covers(const char *const *list, uint32_t address)
 {
   for (; list && *list; list++)
     if (covers(*list, address))
-      return true;
-  return false;
-}
-
-static bool is_never(uint32_t address)
-{
-  for (size_t i = 0; i < ARRAY_LEN(never); i++)
-    if (in_prefix(address, never[i].address, never[i].bits))
       return true;
   return false;
 }
@@ -500,7 +475,7 @@ static bool may_resolve(const struct jail_net *net)
   uint32_t resolver = atomic_load(&resolver_used), gateway = jail_net_gateway(net->config);
   if (list_covers(net->allow, gateway) || list_covers(net->allow, resolver))
     return true;
-  return !has_everything(net->deny) && (is_never(resolver) || !list_covers(net->deny, resolver));
+  return !has_everything(net->deny) && (never_reached(resolver) || !list_covers(net->deny, resolver));
 }
 
 /* How rules name the destination: that of a packet on its way out, or of a connection that was turned to the gateway.
@@ -552,7 +527,7 @@ static int write_servers(struct buf *b, const char *const *allow, const char *to
       return err_set(err, -EINVAL, "\"%s\" is not an IPv4 address of a name server", server);
     if (n++ == JAIL_NET_DNS_MAX)
       return err_set(err, -E2BIG, "more than %d name servers", JAIL_NET_DNS_MAX);
-    if (!is_never(ntohl(a.s_addr)))
+    if (!never_reached(ntohl(a.s_addr)))
       buf_addf(domains, " %s", server);
     buf_addf(b, "    %s %s accept\n", to, server);
   }

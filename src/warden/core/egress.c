@@ -78,6 +78,8 @@ int egress_open(struct warden *w, struct err *err)
       .connections = w->config->net_connections,
       .rate = w->config->net_rate,
       .dns_lists = names,
+      .egress_port = (uint16_t)w->config->egress_port,
+      .egress_uid = w->config->egress_uid,
   };
   note_forwarding(w);
   int r = jail_net_open(&e->net, err);

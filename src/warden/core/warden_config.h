@@ -35,6 +35,7 @@ struct warden_config {
   bool internet;                      /* boxes may have outbound networking */
   const char *net_pool, *resolver;    /* IPv4 text; resolver "" = the host's own */
   unsigned net_connections;           /* open at a time per box */
+  unsigned egress_port, egress_uid;   /* of the egress gateway; port 0 = there is none */
   uint64_t net_rate;                  /* bytes per second each way per box; 0 = no cap */
   unsigned pool;                      /* warm boxes per template in use; 0 = none */
   unsigned pool_crowd;                /* beside them at most, for a while after so many were missing at once */

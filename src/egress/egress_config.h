@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* egress_config.h - the settings of the egress gateway. The rows of src/cli/config.c write them; the gateway only
+ * reads.
+ */
+#ifndef CLOCHE_EGRESS_CONFIG_H
+#define CLOCHE_EGRESS_CONFIG_H
+
+struct egress_config {
+  unsigned uid;              /* who it becomes; 0 = stays (tests without root) */
+  const char *roots;         /* PEM file of authorities beside the system's; "" = none */
+  unsigned box_connections;  /* open at once, of one box */
+  unsigned team_connections; /* of one team's boxes together */
+  unsigned connections;      /* of all */
+  unsigned connect_seconds;  /* to reach a server or proxy, its handshake included */
+  unsigned hello_seconds;    /* for a box to say which host it wants, and for its handshake */
+  unsigned idle_seconds;     /* silence on a tunnel, between requests, or before an answer */
+  unsigned head_kb;          /* of a request or an answer */
+  unsigned leaves;           /* certificates kept per box */
+  unsigned idle_upstreams;   /* connections to servers kept per box */
+};
+
+#endif

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inspect.c - requests to hosts that have a rule: TLS ends here, headers are set, and a connection of our own goes on.
+ *
+ * The name is the one that the box's hello named and its rule was found by. The server's certificate is verified for it
+ * against public roots, so neither a lying name server nor a chosen address gets a secret; a request for another host
+ * on the same connection is answered 421. The rule, its secrets and its tokens are looked up anew for each request: a
+ * changed secret counts from the next one on. Values exist in the request's head only, which is wiped with its arena's
+ * block; answers are passed on as they are.
+ *
+ * Connections to servers are kept for the next request of the same box to the same name and address, never for another
+ * box. Bodies stream both ways, the slower side holding the other back. */
+#include "egress/gateway.h"
+
+#include "egress/dial.h"
+#include "net/h1parse.h"
+#include "egress/peek.h"
+#include <stdio.h>
+
+#define VALUE_MAX    ((size_t)128 << 10) /* bytes of a filled value */
+#define IDLE_SECONDS 30
+#define TOKENS_MAX   16
+
+struct idle_upstream {
+  struct idle_upstream *next;
+  struct egress_box *box;
+  struct http_call *call;
+  char name[DOMAIN_SIZE];
+  uint32_t address;
+  uint64_t until; /* loop time */
+};
+
+struct held_token {
+  struct str name, value; /* in the request's arena */
+};
+
+struct request {
+  struct flow *flow;
+  struct http_x *x;
+  struct rules *rules; /* of this request */
+  const struct egress_host *host;
+  struct http_call *call;
+  struct dial *dial;
+  struct held_token tokens[TOKENS_MAX];
+  size_t ntokens;
+  uint64_t ask; /* for a token, under way; 0 = none */
+  struct str asked;
+  struct http_header *headers;
+  size_t nheaders;
+  size_t filled, nfilled; /* which of them hold what the box must not see */
+  int64_t began_us;
+  uint64_t in, out;
+  int status;
+  bool reused, body_begun, body_done, head_sent, over;
+};
+
+/* ---- idle connections ---- */
+
+static void idle_free(struct idle_upstream *i)
+{
+  i->box->nidle--;
+  http_call_free(i->call);
+  free(i);
+}
+
+static void idle_lost(struct http_call *c, void *arg)
+{
+  struct idle_upstream *i = arg;
+  for (struct idle_upstream **at = &i->box->idle; *at; at = &(*at)->next)
+    if (*at == i) {
+      *at = i->next;
+      break;
+    }
+  idle_free(i);
+}
+
+/* now UINT64_MAX: all of them. */
+void inspect_tick(struct egress_box *b, uint64_t now)
+{
+  for (struct idle_upstream **at = &b->idle; *at;) {
+    struct idle_upstream *i = *at;
+    if (i->until > now) {
+      at = &i->next;
+      continue;
+    }
+    *at = i->next;
+    idle_free(i);
+  }
+}
+
+static void idle_put(struct request *q)
+{
+  struct egress_box *b = q->flow->box;
+  struct http_call *call = steal(&q->call);
+  if (b->removed || b->rules != q->rules || b->nidle >= b->gateway->config->idle_upstreams ||
+      !http_call_reusable(call)) {
+    http_call_free(call);
+    return;
+  }
+  struct idle_upstream *i = xcalloc(1, sizeof(*i));
+  i->box = b;
+  i->call = call;
+  i->address = q->flow->to;
+  i->until = uv_now(b->gateway->loop) + IDLE_SECONDS * 1000ull;
+  str_copyz(str_of(q->flow->name), i->name, sizeof(i->name));
+  http_call_handle(call, NULL, NULL);
+  http_call_lost(call, idle_lost, i);
+  i->next = b->idle;
+  b->idle = i;
+  b->nidle++;
+}
+
+static struct http_call *idle_take(const struct request *q)
+{
+  struct egress_box *b = q->flow->box;
+  for (struct idle_upstream **at = &b->idle; *at;) {
+    struct idle_upstream *i = *at;
+    if (i->address != q->flow->to || strcmp(i->name, q->flow->name) != 0) {
+      at = &i->next;
+      continue;
+    }
+    *at = i->next;
+    struct http_call *call = i->call;
+    bool alive = http_call_alive(call);
+    http_call_lost(call, NULL, NULL);
+    if (alive) {
+      b->nidle--;
+      free(i);
+      return call;
+    }
+    idle_free(i);
+  }
+  return NULL;
+}
+
+/* ---- ends ---- */
+
+static void tell(const struct request *q, enum egress_verdict verdict)
+{
+  const struct http_head *h = http_x_head(q->x);
+  record_send(q->flow->box->gateway, q->flow->box, q->rules,
+              &(struct record){.began_us = q->began_us,
+                               .in = q->in,
+                               .out = q->out,
+                               .to = q->flow->to,
+                               .port = q->flow->port,
+                               .status = (uint16_t)q->status,
+                               .proxied = q->rules->policy.proxy.kind != EGRESS_DIRECT,
+                               .verdict = verdict,
+                               .name = str_of(q->flow->name),
+                               .rule = q->host ? q->host->pattern : STR_NONE,
+                               .method = h->method,
+                               .path = h->path});
+}
+
+static void refuse(struct request *q, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void refuse(struct request *q, int status, const char *fmt, ...)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096), text = BUF_INIT(2048);
+  struct jw w = JW(&b);
+  va_list ap;
+  if (q->over)
+    return;
+  q->over = true;
+  q->status = status;
+  va_start(ap, fmt);
+  buf_vaddf(&text, fmt, ap);
+  va_end(ap);
+  jw_open(&w, '{');
+  jw_key(&w, "code");
+  jw_int(&w, status);
+  jw_key(&w, "message");
+  jw_z(&w, buf_z(&text));
+  jw_close(&w, '}');
+  http_reply(q->x, status, "application/json", buf_str(&b));
+}
+
+static void request_gone(struct http_x *x, enum http_end how)
+{
+  struct request *q = http_x_data(x);
+  struct gateway *g = q->flow->box->gateway;
+  if (q->ask)
+    token_cancel(g, q->ask);
+  dial_cancel(steal(&q->dial));
+  if (q->call && how == HTTP_DONE)
+    idle_put(q);
+  else if (q->call)
+    http_call_cut(steal(&q->call));
+  tell(q, q->head_sent ? EGRESS_INSPECTED : q->status == 502 || q->status == 504 ? EGRESS_UNREACHABLE : EGRESS_REFUSED);
+  for (size_t i = q->filled; i < q->filled + q->nfilled; i++)
+    explicit_bzero((char *)q->headers[i].value.p, q->headers[i].value.n);
+  for (size_t i = 0; i < q->ntokens; i++)
+    explicit_bzero((char *)q->tokens[i].value.p, q->tokens[i].value.n);
+  rules_unref(q->rules);
+}
+
+/* ---- the answer's way back ---- */
+
+static bool hop_by_hop(struct str name)
+{
+  static const char *const names[] = {
+      "connection", "keep-alive",        "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
+      "trailer",    "transfer-encoding", "upgrade",          "content-length",     "http2-settings"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_ieq(name, str_of(names[i])))
+      return true;
+  return false;
+}
+
+static void call_head(struct http_call *c, const struct http_head *head)
+{
+  struct request *q = http_call_data(c);
+  struct http_header *out = arena_alloc(http_x_arena(q->x), (head->nheaders + 1) * sizeof(*out));
+  bool tunnel = head->status == 101;
+  size_t n = 0;
+  uint64_t length;
+  struct str given = http_header(head, "content-length");
+  for (size_t i = 0; out && i < head->nheaders; i++) {
+    struct str name = head->headers[i].name;
+    bool kept = tunnel ? !str_ieq(name, STR("content-length"))
+                       : !hop_by_hop(name) && !http_header_has(head, "connection", arena_z(http_x_arena(q->x), name));
+    if (kept && !str_ieq(name, STR("alt-svc"))) /* QUIC would not be let out */
+      out[n++] = head->headers[i];
+  }
+  int r = !out     ? -ENOMEM
+          : tunnel ? http_tunnel(q->x, 101, out, n)
+                   : http_respond(q->x, head->status, out, n,
+                                  given.n && !str_u64(given, &length) ? (int64_t)length : HTTP_CHUNKED);
+  if (r) {
+    http_call_cut(steal(&q->call));
+    refuse(q, 502, "%s sent an answer that can't be passed on", q->flow->name);
+    return;
+  }
+  q->head_sent = true;
+  q->status = head->status;
+}
+
+static void call_body(struct http_call *c, struct str chunk)
+{
+  struct request *q = http_call_data(c);
+  q->in += chunk.n;
+  if (!http_send(q->x, chunk) && http_congested(q->x))
+    http_call_pause(c);
+}
+
+static void call_end(struct http_call *c)
+{
+  struct request *q = http_call_data(c);
+  q->over = true;
+  http_end(q->x);
+}
+
+static void call_drain(struct http_call *c)
+{
+  struct request *q = http_call_data(c);
+  http_x_resume(q->x);
+}
+
+static void connect_out(struct request *q);
+
+static void call_fail(struct http_call *c, int code, const char *why)
+{
+  struct request *q = http_call_data(c);
+  bool again = q->reused && !q->body_begun && !q->head_sent && code != -EPROTO;
+  http_call_free(steal(&q->call));
+  if (q->head_sent) {
+    q->over = true;
+    http_abort(q->x);
+  } else if (again) { /* a kept connection that the server had just closed */
+    q->reused = false;
+    http_x_pause(q->x);
+    connect_out(q);
+  } else {
+    refuse(q, code == -ETIMEDOUT ? 504 : 502, "%s can't be reached: %s", q->flow->name, why);
+  }
+}
+
+static struct http_x *call_pass(struct http_call *c)
+{
+  struct request *q = http_call_data(c);
+  return q->head_sent && !q->over ? q->x : NULL;
+}
+
+static void call_passed(struct http_call *c, size_t n)
+{
+  struct request *q = http_call_data(c);
+  q->in += n;
+  if (http_congested(q->x))
+    http_call_pause(c);
+}
+
+static const struct http_call_ops call_ops = {call_head, call_body, call_end,   call_drain,
+                                              call_fail, call_pass, call_passed};
+
+/* ---- the request's way out ---- */
+
+static void request_body(struct http_x *x, struct str chunk)
+{
+  struct request *q = http_x_data(x);
+  if (!q->call)
+    return;
+  q->body_begun = true;
+  q->out += chunk.n;
+  http_call_send(q->call, chunk);
+  if (http_call_congested(q->call))
+    http_x_pause(x);
+}
+
+static void request_body_end(struct http_x *x)
+{
+  struct request *q = http_x_data(x);
+  q->body_done = true;
+  if (q->call)
+    http_call_end(q->call);
+}
+
+static void request_drain(struct http_x *x)
+{
+  struct request *q = http_x_data(x);
+  if (q->call)
+    http_call_resume(q->call);
+}
+
+static const struct http_x_ops request_ops = {request_body, request_body_end, request_drain, request_gone, NULL, NULL,
+                                              NULL};
+
+static void send_request(struct request *q)
+{
+  const struct http_head *h = http_x_head(q->x);
+  http_call_handle(q->call, &call_ops, q);
+  if (http_call_start(q->call, h->method, h->target, q->headers, q->nheaders, http_x_body_length(q->x))) {
+    call_fail(q->call, -EPIPE, "the request can't be written");
+    return;
+  }
+  if (q->body_done)
+    http_call_end(q->call);
+  else
+    http_x_resume(q->x);
+}
+
+static struct http_limits upstream_limits(const struct gateway *g)
+{
+  struct http_limits l = http_limits_default;
+  l.head_max = (size_t)g->config->head_kb << 10;
+  l.head_ms = g->config->idle_seconds * 1000;
+  l.linger_ms = g->config->idle_seconds * 1000;
+  l.far = true;
+  return l;
+}
+
+static void connected(void *arg, int fd, const char *why)
+{
+  struct request *q = arg;
+  struct gateway *g = q->flow->box->gateway;
+  q->dial = NULL;
+  if (fd < 0) {
+    refuse(q, fd == -ETIMEDOUT ? 504 : 502, "%s can't be reached: %s%s", q->flow->name,
+           q->rules->policy.proxy.kind ? "the proxy: " : "", why);
+    return;
+  }
+  struct http_limits limits = upstream_limits(g);
+  q->call = http_call_new_tls(g->loop, fd, &limits, g->client, q->flow->name);
+  if (q->call)
+    send_request(q);
+  else
+    refuse(q, 502, "%s can't be reached: no TLS connection", q->flow->name);
+}
+
+static void connect_out(struct request *q)
+{
+  q->call = idle_take(q);
+  if (q->call) {
+    q->reused = true;
+    send_request(q);
+    return;
+  }
+  const struct egress_policy *p = &q->rules->policy;
+  bool by_name = p->proxy.kind && (!p->restricted || flow_name_listed(q->flow));
+  q->dial = dial_start(q->flow->box->gateway, q->rules, by_name ? str_of(q->flow->name) : STR_NONE, q->flow->to,
+                       q->flow->port, connected, q);
+}
+
+/* ---- headers ---- */
+
+static const struct egress_secret *secret_of(const struct request *q, struct str name)
+{
+  for (size_t i = 0; i < q->rules->policy.nsecrets; i++)
+    if (str_ieq(q->rules->policy.secrets[i].name, name))
+      return &q->rules->policy.secrets[i];
+  return NULL;
+}
+
+static const struct held_token *token_of(const struct request *q, struct str name)
+{
+  for (size_t i = 0; i < q->ntokens; i++)
+    if (str_eq(q->tokens[i].name, name))
+      return &q->tokens[i];
+  return NULL;
+}
+
+static int hold_token(struct request *q, struct str name, struct str value)
+{
+  struct arena *a = http_x_arena(q->x);
+  struct held_token t = {name, arena_str(a, value)};
+  if (!t.value.p || q->ntokens == TOKENS_MAX)
+    return -ENOMEM;
+  q->tokens[q->ntokens++] = t;
+  return 0;
+}
+
+static const struct minted *minted_of(struct egress_box *b, struct str name)
+{
+  int64_t now = clock_mono_us();
+  for (struct minted **at = &b->minted; *at;) {
+    struct minted *m = *at;
+    if (m->until_us <= now) {
+      *at = m->next;
+      explicit_bzero((char *)m->value.p, m->value.n);
+      free((char *)m->value.p);
+      free(m);
+      continue;
+    }
+    if (str_is(name, m->name))
+      return m;
+    at = &m->next;
+  }
+  return NULL;
+}
+
+static void mint(struct egress_box *b, struct str name, struct str value, uint32_t seconds)
+{
+  struct minted *m = xcalloc(1, sizeof(*m));
+  if (str_copyz(name, m->name, sizeof(m->name))) {
+    free(m);
+    return;
+  }
+  m->value = (struct str){xstrndup(value.p, value.n), value.n};
+  m->until_us = clock_mono_us() + (int64_t)seconds * 1000000;
+  m->next = b->minted;
+  b->minted = m;
+}
+
+static void prepare(struct request *q);
+
+static void token_came(void *arg, int status, struct str token, uint32_t good_for)
+{
+  struct request *q = arg;
+  q->ask = 0;
+  if (status) {
+    refuse(q, 502, "the identity token '" STR_FMT "' that the rule for %s needs %s", STR_ARG(q->asked), q->flow->name,
+           status == -ENOENT ? "is not registered" : "can't be minted now");
+    return;
+  }
+  if (hold_token(q, q->asked, token)) {
+    refuse(q, 502, "the identity token '" STR_FMT "' is too long", STR_ARG(q->asked));
+    return;
+  }
+  if (good_for && !q->flow->box->removed)
+    mint(q->flow->box, q->asked, token, good_for);
+  prepare(q);
+}
+
+/* 1: all that the rule needs is there; 0: a token was asked for. */
+static int gather_token(struct request *q, struct str name)
+{
+  struct egress_box *b = q->flow->box;
+  if (token_of(q, name))
+    return 1;
+  const struct minted *m = minted_of(b, name);
+  if (m)
+    return hold_token(q, name, m->value) ? -ENOMEM : 1;
+  q->asked = name;
+  int r = token_request(b->gateway, b, name, token_came, q, &q->ask);
+  return r ? r : 0;
+}
+
+static int gather_tokens(struct request *q)
+{
+  for (size_t i = 0; i < q->host->nheaders; i++)
+    for (size_t k = 0; k < q->host->headers[i].npieces; k++) {
+      const struct egress_piece *p = &q->host->headers[i].pieces[k];
+      int r = p->kind == EGRESS_IDENTITY ? gather_token(q, p->text) : 1;
+      if (r != 1)
+        return r;
+    }
+  return 1;
+}
+
+/* The value with its placeholders filled, in the arena; p NULL: the request was refused. */
+static struct str fill(struct request *q, const struct egress_header *h)
+{
+  cleanup_buf struct buf b = BUF_INIT(VALUE_MAX);
+  for (size_t i = 0; i < h->npieces; i++) {
+    const struct egress_piece *p = &h->pieces[i];
+    const struct egress_secret *secret = p->kind == EGRESS_SECRET ? secret_of(q, p->text) : NULL;
+    if (p->kind == EGRESS_SECRET && (!secret || secret->missing)) {
+      refuse(q, 502, "the secret '" STR_FMT "' that the rule for %s needs does not exist", STR_ARG(p->text),
+             q->flow->name);
+      return STR_NONE;
+    }
+    buf_adds(&b, p->kind == EGRESS_LITERAL ? p->text : secret ? secret->value : token_of(q, p->text)->value);
+  }
+  struct str value = arena_str(http_x_arena(q->x), buf_failed(&b) ? STR_NONE : buf_str(&b));
+  bool good = !buf_failed(&b) && value.p && h1_value(value);
+  if (b.p)
+    explicit_bzero(b.p, b.cap);
+  if (!good) {
+    refuse(q, 502, "the header '" STR_FMT "' of the rule for %s has a value that can't stand in a header",
+           STR_ARG(h->name), q->flow->name);
+    return STR_NONE;
+  }
+  return value;
+}
+
+static bool is_set_by_rule(const struct request *q, struct str name)
+{
+  for (size_t i = 0; i < q->host->nheaders; i++)
+    if (str_ieq(q->host->headers[i].name, name))
+      return true;
+  return false;
+}
+
+/* Those that describe the connection or the body are ours to write, whatever a rule says. */
+static bool may_be_set(struct str name)
+{
+  return !hop_by_hop(name) && !str_ieq(name, STR("host")) && !str_ieq(name, STR("expect"));
+}
+
+static bool passes(const struct request *q, const struct http_head *h, struct str name)
+{
+  char z[128];
+  if (hop_by_hop(name) || str_ieq(name, STR("expect")) || (may_be_set(name) && is_set_by_rule(q, name)))
+    return false;
+  return str_copyz(name, z, sizeof(z)) || !http_header_has(h, "connection", z);
+}
+
+static bool write_headers(struct request *q)
+{
+  const struct http_head *h = http_x_head(q->x);
+  struct http_header *out = arena_alloc(http_x_arena(q->x), (h->nheaders + q->host->nheaders + 2) * sizeof(*out));
+  struct str upgrade = http_upgrade(h, http_x_body_length(q->x) != 0);
+  size_t n = 0;
+  if (!out) {
+    refuse(q, 502, "out of memory");
+    return false;
+  }
+  for (size_t i = 0; i < h->nheaders; i++)
+    if (passes(q, h, h->headers[i].name))
+      out[n++] = h->headers[i];
+  q->headers = out;
+  q->filled = n;
+  for (size_t i = 0; i < q->host->nheaders; i++) {
+    const struct egress_header *set = &q->host->headers[i];
+    struct str value = may_be_set(set->name) ? fill(q, set) : STR_NONE;
+    if (q->over)
+      return false;
+    if (value.p) {
+      out[n++] = (struct http_header){set->name, value};
+      q->nfilled++;
+    }
+  }
+  if (upgrade.n) {
+    out[n++] = (struct http_header){STR("Connection"), STR("Upgrade")};
+    out[n++] = (struct http_header){STR("Upgrade"), upgrade};
+  }
+  q->nheaders = n;
+  return true;
+}
+
+static void prepare(struct request *q)
+{
+  int r = gather_tokens(q);
+  if (r < 0)
+    refuse(q, 502, "an identity token that the rule for %s needs can't be minted now", q->flow->name);
+  else if (r && write_headers(q))
+    connect_out(q);
+}
+
+/* ---- arrival ---- */
+
+static bool is_host(const struct flow *f, struct str given)
+{
+  char name[DOMAIN_SIZE];
+  struct str host, port;
+  if (str_cut(given, ':', &host, &port) && !str_is(port, "443"))
+    return false;
+  return peek_name(host, name) && !strcmp(name, f->name);
+}
+
+static const char *unfit(const struct request *q)
+{
+  const struct http_head *h = http_x_head(q->x);
+  if (!is_host(q->flow, http_header(h, "host")))
+    return "the request's host is not the one that the connection was opened for";
+  if (!h->target.n || (h->target.p[0] != '/' && !str_is(h->target, "*")) || str_is(h->method, "CONNECT"))
+    return "the request's target must be a path";
+  return NULL;
+}
+
+static void request_came(struct http_x *x, void *arg)
+{
+  struct flow *f = http_x_owner(x);
+  struct request *q = arena_alloc(http_x_arena(x), sizeof(*q));
+  if (!q || !f || !f->box->rules) {
+    http_abort(x);
+    return;
+  }
+  *q = (struct request){.flow = f, .x = x, .rules = rules_ref(f->box->rules), .began_us = clock_wall_us()};
+  q->host = egress_host_find(&q->rules->policy, str_of(f->name));
+  http_x_handle(x, &request_ops, q);
+  http_x_body_max(x, UINT64_MAX);
+  http_x_accepted(x);
+  const char *wrong = unfit(q);
+  if (wrong)
+    refuse(q, 421, "%s", wrong);
+  else if (!q->host) /* the rule went away while the connection was open */
+    http_abort(x);
+  else
+    prepare(q);
+}
+
+static void connection_left(void *owner)
+{
+  flow_end(owner);
+}
+
+static struct http_server *server_of(struct egress_box *b)
+{
+  const struct egress_config *c = b->gateway->config;
+  struct http_limits l = http_limits_default;
+  if (b->server)
+    return b->server;
+  l.head_max = (size_t)c->head_kb << 10;
+  l.head_ms = c->hello_seconds * 1000;
+  l.idle_ms = c->idle_seconds * 1000;
+  l.body_ms = c->idle_seconds * 1000;
+  l.linger_ms = c->idle_seconds * 1000;
+  l.conns_max = c->box_connections;
+  b->server = http_server_new(b->gateway->loop, &l, request_came, b);
+  http_server_owned(b->server, connection_left);
+  return b->server;
+}
+
+int inspect_begin(struct flow *f, const struct egress_host *host)
+{
+  struct err err = ERR_NONE;
+  struct tls *t = egress_box_leaf(f->box, f->name, &err);
+  if (!t) {
+    log_warn("egress of %s: no certificate for %s: %s", f->box->id, f->name, err.msg);
+    return -EINVAL;
+  }
+  return http_server_adopt_tls_for(server_of(f->box), steal_fd(&f->fd), t, f);
+}
+
+void inspect_drop(struct egress_box *b)
+{
+  inspect_tick(b, UINT64_MAX);
+  if (b->server)
+    http_server_free(steal(&b->server));
+}
