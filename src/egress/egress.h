@@ -5,7 +5,7 @@
  * them (src/jail/net); the box is known by its source address, never by what it says. A connection is looked at without
  * taking a byte (peek.h): a host without a rule becomes a tunnel of untouched bytes (relay.h); for one with a rule the
  * gateway answers TLS itself with a certificate of the box's own authority, connects to the server, verifies it against
- * public roots for the very name that the rule was chosen by, and sets headers in each request (inspect.h). dial.h
+ * public roots for the very name that the rule was chosen by, and sets headers in each request (inspect.c). dial.h
  * reaches servers, directly or through the box's proxy (proxy_talk.h).
  *
  * It promises: a secret goes out only inside TLS, to a server that proved to be the host of the rule; a placeholder

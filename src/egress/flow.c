@@ -13,7 +13,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define ORIGINAL_DST 80 /* SO_ORIGINAL_DST of linux/netfilter_ipv4.h, which does not go with netinet/in.h */
+#define ORIGINAL_DST 80 /* SO_ORIGINAL_DST; the kernel's header for it does not go with the C library's */
 #define QUIET_MS     1000
 #define PORT_HTTP    80
 #define PORT_HTTPS   443

@@ -678,7 +678,7 @@ static void a_rate_slows_what_comes_out(void **state)
 
 /* --- the egress gateway --------------------------------------------------------------------------------------- */
 
-#define SO_ORIGINAL_DST 80 /* linux/netfilter_ipv4.h, which does not go with netinet/in.h */
+#define SO_ORIGINAL_DST 80 /* the kernel's header for it does not go with the C library's */
 
 /* Stands where the gateway would: says to each connection where it wanted to go and whose it is. */
 static pid_t gateway_run(int s)

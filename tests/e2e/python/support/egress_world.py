@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The far side of the egress tests, run inside its own network namespace: servers that say what they were asked, a slow
+one, one nobody vouches for, WebSockets, HTTP/2, and proxies. Prints "ready" when all listen."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import ssl
+import sys
+from typing import Any
+
+import h2.config
+import h2.connection
+import h2.events
+from websockets.asyncio.server import serve as serve_ws
+
+DIR = sys.argv[1]
+API, H2, FALSE, WS, SLOW, PROXY = (f"198.51.100.{n}" for n in (1, 2, 3, 4, 5, 8))
+TARGETS = {"api.example.com": API, "h2.example.com": H2, "ws.example.com": WS, "plain.example.net": API}
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+
+
+def context(name: str, *protocols: str) -> ssl.SSLContext:
+    c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    c.load_cert_chain(f"{DIR}/{name}.pem", f"{DIR}/{name}.key")
+    if protocols:
+        c.set_alpn_protocols(list(protocols))
+    return c
+
+
+async def read_body(r: Reader, headers: list[list[str]]) -> tuple[int, str]:
+    fields = {k.lower(): v for k, v in headers}
+    digest, total = hashlib.sha256(), 0
+    if fields.get("transfer-encoding") == "chunked":
+        while size := int((await r.readline()).split(b";")[0], 16):
+            left = size
+            while left:
+                part = await r.read(min(left, 65536))
+                left -= len(part)
+                digest.update(part)
+                total += len(part)
+            await r.readline()
+        while (await r.readline()).strip():
+            pass
+    else:
+        left = int(fields.get("content-length", "0"))
+        while left:
+            part = await r.read(min(left, 65536))
+            assert part
+            left -= len(part)
+            digest.update(part)
+            total += len(part)
+    return total, digest.hexdigest()
+
+
+async def answer(w: Writer, method: str, path: str, told: dict[str, Any]) -> None:
+    if path.startswith("/big/"):
+        size = int(path.split("/")[2])
+        w.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+        block = bytes(range(256)) * 256
+        while size:
+            w.write(block[: min(size, len(block))])
+            size -= min(size, len(block))
+            await w.drain()
+    elif path == "/chunked":
+        w.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n")
+        for n in range(5):
+            w.write(b"6\r\npart %d\r\n" % n)
+            await w.drain()
+            await asyncio.sleep(0.02)
+        w.write(b"0\r\nX-Sum: 42\r\n\r\n")
+    elif path == "/stream":
+        w.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for n in range(600):
+            w.write(b"5\r\n%04d\n\r\n" % n)
+            await w.drain()
+            await asyncio.sleep(0.05)
+    elif path == "/close":
+        w.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end")
+        w.close()
+    elif path == "/never":
+        await asyncio.sleep(3600)
+    else:
+        text = json.dumps(told).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(text)
+        w.write(head + (b"" if method == "HEAD" else text))
+
+
+async def http1(r: Reader, w: Writer) -> None:
+    secure = w.get_extra_info("ssl_object") is not None
+    peer = w.get_extra_info("peername")
+    try:
+        while line := await r.readline():
+            method, path, _ = line.decode().split()
+            headers = []
+            while (text := (await r.readline()).decode().rstrip("\r\n")):
+                name, value = text.split(":", 1)
+                headers.append([name, value.strip()])
+            if any(k.lower() == "expect" for k, _ in headers):
+                w.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            size, digest = await read_body(r, headers)
+            told = {"method": method, "path": path, "headers": headers, "size": size, "sha256": digest}
+            await answer(w, method, path, {**told, "secure": secure, "peer": peer})
+            await w.drain()
+    except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+        pass
+    finally:
+        w.close()
+
+
+async def http2(r: Reader, w: Writer) -> None:
+    c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+    c.initiate_connection()
+    w.write(c.data_to_send())
+    asked: dict[int, dict[str, Any]] = {}
+    try:
+        while data := await r.read(65536):
+            for e in c.receive_data(data):
+                if isinstance(e, h2.events.RequestReceived):
+                    asked[e.stream_id] = {"headers": [list(x) for x in e.headers], "size": 0}
+                elif isinstance(e, h2.events.DataReceived):
+                    asked[e.stream_id]["size"] += len(e.data)
+                    c.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
+                elif isinstance(e, h2.events.StreamEnded):
+                    told = asked.pop(e.stream_id)
+                    c.send_headers(e.stream_id, [(":status", "200"), ("content-type", "application/json")])
+                    c.send_data(e.stream_id, json.dumps({**told, "version": 2}).encode())
+                    c.send_headers(e.stream_id, [("x-sum", "42")], end_stream=True)
+            w.write(c.data_to_send())
+            await w.drain()
+    except ConnectionError:
+        pass
+    finally:
+        w.close()
+
+
+async def either(r: Reader, w: Writer) -> None:
+    chosen = w.get_extra_info("ssl_object").selected_alpn_protocol()
+    await (http2 if chosen == "h2" else http1)(r, w)
+
+
+async def pump(r: Reader, w: Writer) -> None:
+    try:
+        while data := await r.read(65536):
+            w.write(data)
+            await w.drain()
+        if w.can_write_eof():
+            w.write_eof()
+    except (ConnectionError, OSError):
+        w.transport.abort()
+
+
+async def join(r: Reader, w: Writer, host: str, port: int) -> None:
+    far, out = await asyncio.open_connection(TARGETS.get(host, host), port)
+    await asyncio.gather(pump(r, out), pump(far, w))
+    out.close()
+    w.close()
+
+
+SEEN: list[dict[str, Any]] = []
+
+
+async def socks(r: Reader, w: Writer) -> None:
+    _, n = await r.readexactly(2)
+    methods = await r.readexactly(n)
+    user = None
+    if b"\x02" in methods:
+        w.write(b"\x05\x02")
+        _, n = await r.readexactly(2)
+        name = await r.readexactly(n)
+        password = await r.readexactly((await r.readexactly(1))[0])
+        user = name.decode()
+        good = password == b"pass:word"
+        w.write(b"\x01\x00" if good else b"\x01\x01")
+        if not good:
+            w.close()
+            return
+    else:
+        w.write(b"\x05\x00")
+    _, _, _, kind = await r.readexactly(4)
+    if kind == 3:
+        host = (await r.readexactly((await r.readexactly(1))[0])).decode()
+    else:
+        host = ".".join(map(str, await r.readexactly(4)))
+    port = int.from_bytes(await r.readexactly(2), "big")
+    SEEN.append({"host": host, "port": port, "user": user, "tls": w.get_extra_info("ssl_object") is not None})
+    w.write(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+    await join(r, w, host, port)
+
+
+async def connect(r: Reader, w: Writer) -> None:
+    head = (await r.readuntil(b"\r\n\r\n")).decode()
+    host, port = head.split()[1].split(":")
+    SEEN.append({"host": host, "port": int(port), "head": head})
+    w.write(b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+    await join(r, w, host, int(port))
+
+
+async def seen(r: Reader, w: Writer) -> None:
+    w.write(json.dumps(SEEN).encode())
+    SEEN.clear()
+    await w.drain()
+    w.close()
+
+
+async def echo_ws(ws: Any) -> None:
+    await ws.send(json.dumps(dict(ws.request.headers.raw_items())))
+    async for message in ws:
+        await ws.send(message)
+
+
+async def main() -> None:
+    start = asyncio.start_server
+    await start(http1, API, 443, ssl=context("api", "http/1.1"))
+    await start(http1, API, 80)
+    await start(either, H2, 443, ssl=context("h2", "h2", "http/1.1"))
+    await start(http1, FALSE, 443, ssl=context("false"))
+    await serve_ws(echo_ws, WS, 443, ssl=context("ws"))
+    await start(http1, SLOW, 443, ssl=context("api"))
+    await start(socks, PROXY, 1080)
+    await start(socks, PROXY, 1081, ssl=context("proxy"))
+    await start(connect, PROXY, 3128)
+    await start(seen, PROXY, 99)
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+
+asyncio.run(main())
