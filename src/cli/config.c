@@ -177,6 +177,16 @@ static const struct setting settings[] = {
     {"events_max", NUMBER(warden.events_max), "1000000", 1000, 100000000,
      "lifecycle events kept at most, the latest ones; each takes about 600 bytes of the database, and one with large "
      "metadata counts once more per KiB"},
+    {"events_team_max", NUMBER(warden.events_team_max), "500000", 100, 100000000,
+     "the same of one team; over either, the oldest events of the team that has the most go"},
+    {"store_log_mb", NUMBER(warden.store_log_mb), "64", 1, 65536,
+     "MiB of the database's log (cloche.db-wal) over which readers wait while it is emptied"},
+    {"store_read_seconds", NUMBER(warden.store_read_s), "3", 1, 60,
+     "longest time that one request for events, deliveries or metrics reads in the database; over it the answer is "
+     "503"},
+    {"team_keys_max", NUMBER(warden.team_keys_max), "1000", 1, 100000, "API keys and access tokens of one team"},
+    {"access_token_keys_max", NUMBER(warden.token_keys_max), "10", 1, 1000,
+     "API keys that GET /teams made for one access token; one more replaces the least recently used one"},
     {"log_bytes", NUMBER(warden.log_bytes), "1048576", 0, 67108864,
      "bytes of output kept per box for its logs; 0 = none"},
     {"builds_max", NUMBER(warden.builds_max), "4", 1, 64,

@@ -248,6 +248,8 @@ static int open_data(struct warden *w, struct err *err)
   umask(0077);
   r = store_open(path, &w->store, err);
   umask(0022);
+  if (!r)
+    store_bound(w->store, (uint64_t)w->config->store_log_mb << 20, (int64_t)w->config->store_read_s * 1000000);
   return r;
 }
 

@@ -63,15 +63,17 @@ enum wire_type {
   WIRE_TAG_DELETE,      /* W_TEAM W_REF W_TAG (joined by commas) */
   WIRE_TEAM_LIST,       /* -> items */
   WIRE_TEAM_PUT,        /* W_NAME [W_TEAM] [limits] -> team: a new one, or a change */
-  WIRE_TEAM_USAGE,      /* W_TEAM W_FROM W_TO -> items of W_CREATED W_TO (its length, us) W_COUNT (running) W_SPAWNS */
-  WIRE_TEAM_KILL,       /* W_TEAM -> W_COUNT: every box of the team ends */
-  WIRE_KEY_CREATE,      /* W_TEAM W_NAME W_KEYHASH W_MASK -> key */
-  WIRE_KEY_LIST,        /* W_TEAM -> items; root's with access tokens */
-  WIRE_KEY_RENAME,      /* W_TEAM W_ID W_NAME */
-  WIRE_KEY_DELETE,      /* W_TEAM W_ID [W_MODE 1: an access token; root needs not say] */
-  WIRE_STATUS,          /* -> struct wire_status in W_STATUS */
-  WIRE_SNAPSHOT, /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) [W_COLD] -> W_TEMPLATE W_SLUG W_ALIAS
-                    W_TAG W_COLD */
+  /* W_TEAM W_FROM W_TO W_MODE (enum usage_mode) W_COUNT (of a joined interval, us) -> items of W_CREATED W_TO (its
+   * length, us) W_COUNT (running) W_SPAWNS */
+  WIRE_TEAM_USAGE,
+  WIRE_TEAM_KILL,  /* W_TEAM -> W_COUNT: every box of the team ends */
+  WIRE_KEY_CREATE, /* W_TEAM W_NAME W_KEYHASH W_MASK [W_MODE 2: for the access token that asks, goes with it] -> key */
+  WIRE_KEY_LIST,   /* W_TEAM -> items; root's with access tokens */
+  WIRE_KEY_RENAME, /* W_TEAM W_ID W_NAME */
+  WIRE_KEY_DELETE, /* W_TEAM W_ID [W_MODE 1: an access token; root needs not say] */
+  WIRE_STATUS,     /* -> struct wire_status in W_STATUS */
+  WIRE_SNAPSHOT,   /* W_ID W_TEAM W_REF (a name, may be empty) W_BUILD (a new id) [W_COLD] -> W_TEMPLATE W_SLUG W_ALIAS
+                      W_TAG W_COLD */
   WIRE_SNAPSHOT_LIST, /* W_TEAM -> items of W_TEMPLATE W_SLUG W_ALIAS W_TAG W_BUILD W_CREATED W_ID (its source) */
   WIRE_BOX_FORK, /* W_ID W_TEAM W_TIMEOUT W_BUILD (a new id) W_REF (ids of the new boxes, joined by commas) -> items:
                     box or W_MESSAGE */
@@ -258,6 +260,7 @@ enum {
 /* How deep a paused box sleeps: its processes stopped in memory; everything on disk; its files only. */
 enum box_tier { TIER_FROZEN, TIER_CHECKPOINT, TIER_FILES };
 enum timeout_mode { TIMEOUT_SET, TIMEOUT_EXTEND };
+enum usage_mode { USAGE_JOINED, USAGE_MOST_RUNNING, USAGE_MOST_RATE };
 /* CONNECT extends a running box and wakes a paused one; RESUME refuses a running one (-EALREADY); WAKE is traffic that
  * may wake a box made for it; JOIN only waits for a wake-up under way. */
 enum connect_mode { CONNECT_CONNECT, CONNECT_RESUME, CONNECT_TRAFFIC, CONNECT_JOIN };

@@ -3,7 +3,11 @@
 #include "store_lab.h"
 
 #include "warden/db/event.h"
+#include "warden/db/team_sample.h"
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define TEAM_1 "11111111-1111-4111-8111-111111111111"
@@ -273,10 +277,26 @@ static void an_event_goes_with_the_change_that_fails(void **state)
   store_close(s);
 }
 
+static int trim(struct store *s, int64_t before_us, uint64_t total, unsigned most)
+{
+  return events_trim(s, &(struct event_bounds){.before_us = before_us, .team = 1000000, .total = total}, most);
+}
+
+static void add_team(struct store *s, const char *id)
+{
+  struct row_team t = {0};
+  struct err err = ERR_NONE;
+  snprintf(t.id, sizeof(t.id), "%s", id);
+  snprintf(t.name, sizeof(t.name), "%s", id);
+  snprintf(t.slug, sizeof(t.slug), "%s", id);
+  assert_int_equal(store_team_put(s, &t, &err), 0);
+}
+
 /* The metadata in events is a client's: bytes are bounded with the number of events, and in each transaction. */
 static void large_events_count_by_their_size(void **state)
 {
   struct store *s = fresh("large");
+  add_team(s, TEAM_1);
   struct row_box row = row_of("ilarge", TEAM_1);
   struct err err = ERR_NONE;
   char *data = xcalloc(1, (100 << 10) + 1);
@@ -287,10 +307,10 @@ static void large_events_count_by_their_size(void **state)
     assert_int_equal(store_end(s, event_record(s, &e, &err), &err), 0);
     assert_int_equal(e.seq, i * 101);
   }
-  assert_int_equal(events_trim(s, 0, 10000, 250), 0);
-  assert_int_equal(events_trim(s, 0, 1010, 250), 21); /* forty must go, two megabytes at a time */
-  assert_int_equal(events_trim(s, 0, 1010, 250), 19);
-  assert_int_equal(events_trim(s, 0, 1010, 250), 0);
+  assert_int_equal(trim(s, 0, 10000, 250), 0);
+  assert_int_equal(trim(s, 0, 1010, 250), 21); /* forty must go, two megabytes at a time */
+  assert_int_equal(trim(s, 0, 1010, 250), 19);
+  assert_int_equal(trim(s, 0, 1010, 250), 0);
   free(data);
   store_close(s);
 }
@@ -298,23 +318,200 @@ static void large_events_count_by_their_size(void **state)
 static void old_events_and_too_many_go_in_slices(void **state)
 {
   struct store *s = fresh("trim");
+  add_team(s, TEAM_1);
   char id[8];
   for (int i = 1; i <= 20; i++) {
     snprintf(id, sizeof(id), "i%d", i);
     put(s, id, TEAM_1, EVENT_CREATED, i * 100);
   }
-  assert_int_equal(events_trim(s, 0, 100, 5), 0);
-  assert_int_equal(events_trim(s, 801, 100, 5), 5); /* eight are old enough, five at a time */
-  assert_int_equal(events_trim(s, 801, 100, 5), 3);
-  assert_int_equal(events_trim(s, 801, 100, 5), 0);
-  assert_int_equal(events_trim(s, 0, 10, 5), 2); /* twelve are left, ten may be */
-  assert_int_equal(events_trim(s, 0, 10, 5), 0);
+  assert_int_equal(trim(s, 0, 100, 5), 0);
+  assert_int_equal(trim(s, 801, 100, 5), 5); /* eight are old enough, five at a time */
+  assert_int_equal(trim(s, 801, 100, 5), 3);
+  assert_int_equal(trim(s, 801, 100, 5), 0);
+  assert_int_equal(trim(s, 0, 10, 5), 2); /* twelve are left, ten may be */
+  assert_int_equal(trim(s, 0, 10, 5), 0);
   struct seen left = ask(s, (struct event_query){.after = 0, .ascending = true});
   assert_int_equal(left.n, 10);
   assert_int_equal(left.seq[0], 11);
-  assert_int_equal(events_trim(s, INT64_MAX, 0, 100), 9); /* the newest keeps its number from being given again */
+  assert_int_equal(trim(s, INT64_MAX, 0, 100), 9); /* the newest keeps its number from being given again */
   put(s, "ilast", TEAM_1, EVENT_CREATED, 5000);
   assert_int_equal(events_last(s), 21);
+  store_close(s);
+}
+
+/* ---- the log ---- */
+
+struct crowd {
+  struct store *store;
+  _Atomic bool over;
+  _Atomic unsigned reads;
+};
+
+static int dawdle(const struct event *e, void *arg)
+{
+  poll(NULL, 0, 2);
+  return 0;
+}
+
+/* Reads, and reads again at once: with several of them there is always one. */
+static void *read_on(void *arg)
+{
+  struct crowd *c = arg;
+  while (!c->over) {
+    struct store *reader;
+    struct event_query q = {.after = 0, .ascending = true, .limit = 20};
+    assert_int_equal(store_open_reader(c->store, &reader, NULL), 0);
+    events_read(reader, &q, dawdle, NULL);
+    store_close(reader);
+    c->reads++;
+  }
+  return NULL;
+}
+
+static void readers_without_a_gap_do_not_keep_the_log_growing(void **state)
+{
+  struct crowd c = {.store = fresh("log")};
+  struct row_box row = row_of("ilarge", TEAM_1);
+  pthread_t threads[4];
+  struct err err = ERR_NONE;
+  uint64_t most = 0, bound = 1 << 20;
+  char *data = xcalloc(1, (100 << 10) + 1);
+  memset(data, ' ', 100 << 10);
+  store_bound(c.store, bound, 1000000);
+  for (int i = 0; i < 30; i++)
+    put(c.store, "i1", TEAM_1, EVENT_CREATED, i);
+  for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+    assert_int_equal(pthread_create(&threads[i], NULL, read_on, &c), 0);
+    poll(NULL, 0, 10);
+  }
+  for (int i = 0; i < 300; i++) { /* thirty times the bound */
+    struct event e = event_of(&row, EVENT_UPDATED, i, data);
+    assert_int_equal(store_begin(c.store, &err), 0);
+    assert_int_equal(store_end(c.store, event_record(c.store, &e, &err), &err), 0);
+    if (i % 5 == 4)
+      store_checkpoint(c.store);
+    most = MAX(most, store_log_size(c.store));
+  }
+  c.over = true;
+  for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+    pthread_join(threads[i], NULL);
+  assert_true(c.reads > 0);
+  if (most > 4 * bound)
+    fail_msg("the log had %llu bytes", (unsigned long long)most);
+  free(data);
+  store_close(c.store);
+}
+
+static void a_reader_that_takes_too_long_is_stopped(void **state)
+{
+  struct store *s = fresh("late"), *reader;
+  struct err err = ERR_NONE;
+  struct event_query q = {.after = 0, .ascending = true, .limit = 1000, .offset = 1};
+  struct seen none = {0};
+  assert_int_equal(store_begin(s, &err), 0);
+  for (int i = 0; i < 5000; i++)
+    put(s, "i1", TEAM_1, EVENT_CREATED, i);
+  assert_int_equal(store_end(s, 0, &err), 0);
+  store_bound(s, 1 << 20, 1);
+  assert_int_equal(store_open_reader(s, &reader, &err), 0);
+  q.offset = 4999; /* it steps over them */
+  assert_true(events_read(reader, &q, see, &none) < 0);
+  assert_int_equal(store_read_late(reader, &err), -ENOBUFS);
+  store_close(reader);
+  store_bound(s, 1 << 20, 60000000);
+  assert_int_equal(store_open_reader(s, &reader, &err), 0);
+  assert_int_equal(events_read(reader, &q, see, &none), 0);
+  assert_int_equal(store_read_late(reader, &err), 0);
+  store_close(reader);
+  store_close(s);
+}
+
+/* ---- metrics of teams ---- */
+
+struct points {
+  struct team_sample all[64];
+  size_t n;
+};
+
+static void add_point(const struct team_sample *t, void *arg)
+{
+  struct points *p = arg;
+  assert_true(p->n < ARRAY_LEN(p->all));
+  p->all[p->n++] = *t;
+}
+
+static struct points points_of(struct store *s, struct team_sample_query q)
+{
+  struct points p = {0};
+  team_sample_each(s, STR(TEAM_1), &q, add_point, &p);
+  return p;
+}
+
+static void metrics_are_joined_to_so_many_points_at_most(void **state)
+{
+  struct store *s = fresh("usage");
+  struct err err = ERR_NONE;
+  assert_int_equal(store_begin(s, &err), 0);
+  for (int i = 0; i < 1000; i++) {
+    struct team_sample t = {
+        .at_us = 1000 + i * 10, .span_us = 10, .running = (uint64_t)(i == 500 ? 9 : 1), .starts = 2};
+    t.starts = i == 700 ? 5 : 2;
+    assert_int_equal(team_sample_add(s, STR(TEAM_1), &t, &err), 0);
+    assert_int_equal(team_sample_add(s, STR(TEAM_2), &(struct team_sample){t.at_us, 10, 100, 100}, &err), 0);
+  }
+  assert_int_equal(store_end(s, 0, &err), 0);
+  struct points p = points_of(s, (struct team_sample_query){.to_us = INT64_MAX, .width_us = 1, .points = 50});
+  assert_in_range(p.n, 25, 51);
+  uint64_t starts = 0, running = 0;
+  int64_t span = 0;
+  for (size_t i = 0; i < p.n; i++) {
+    starts += p.all[i].starts;
+    span += p.all[i].span_us;
+    running = MAX(running, p.all[i].running);
+  }
+  assert_int_equal(starts, 2003);
+  assert_int_equal(span, 10000);
+  assert_int_equal(running, 9);
+  p = points_of(s, (struct team_sample_query){.from_us = 1000, .to_us = 1090, .width_us = 50, .points = 50});
+  assert_int_equal(p.n, 2);
+  assert_int_equal(p.all[0].at_us, 1040);
+  p = points_of(s, (struct team_sample_query){.to_us = INT64_MAX, .mode = USAGE_MOST_RUNNING});
+  assert_int_equal(p.n, 1);
+  assert_int_equal(p.all[0].at_us, 6000);
+  p = points_of(s, (struct team_sample_query){.to_us = INT64_MAX, .mode = USAGE_MOST_RATE});
+  assert_int_equal(p.n, 1);
+  assert_int_equal(p.all[0].at_us, 8000);
+  store_close(s);
+}
+
+static size_t left_of(struct store *s, const char *team)
+{
+  return ask(s, (struct event_query){.team = str_of(team), .after = -1}).n;
+}
+
+static void one_teams_events_push_out_nobody_elses(void **state)
+{
+  struct store *s = fresh("teams");
+  struct event_bounds b = {.team = 1000, .total = 30};
+  add_team(s, TEAM_1);
+  add_team(s, TEAM_2);
+  for (int i = 1; i <= 5; i++)
+    put(s, "iquiet", TEAM_1, EVENT_CREATED, i);
+  for (int i = 10; i < 60; i++)
+    put(s, "iloud", TEAM_2, EVENT_CREATED, i);
+  while (events_trim(s, &b, 7) > 0)
+    ;
+  assert_int_equal(left_of(s, TEAM_1), 5);
+  assert_int_equal(left_of(s, TEAM_2), 25);
+  b = (struct event_bounds){.team = 10, .total = 1000};
+  while (events_trim(s, &b, 7) > 0)
+    ;
+  assert_int_equal(left_of(s, TEAM_1), 5);
+  struct seen loud = ask(s, (struct event_query){.team = STR(TEAM_2), .after = -1});
+  assert_int_equal(loud.n, 10);
+  assert_int_equal(loud.seq[0], 55); /* the latest ones */
+  put(s, "iloud", TEAM_2, EVENT_CREATED, 100);
+  assert_int_equal(events_last(s), 56);
   store_close(s);
 }
 
@@ -332,6 +529,10 @@ int main(void)
       cmocka_unit_test(an_event_goes_with_the_change_that_fails),
       cmocka_unit_test(large_events_count_by_their_size),
       cmocka_unit_test(old_events_and_too_many_go_in_slices),
+      cmocka_unit_test(one_teams_events_push_out_nobody_elses),
+      cmocka_unit_test(readers_without_a_gap_do_not_keep_the_log_growing),
+      cmocka_unit_test(a_reader_that_takes_too_long_is_stopped),
+      cmocka_unit_test(metrics_are_joined_to_so_many_points_at_most),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -347,6 +347,45 @@ static void access_tokens_and_keys_are_told_apart(void **state)
     assert_int_equal(access_token_hash(str_of(bad[i]), again), -EINVAL);
 }
 
+static size_t opens(struct shop *s, uint8_t hashes[][SHA256_LEN], size_t n)
+{
+  size_t open = 0;
+  for (size_t i = 0; i < n; i++)
+    open += catalog_team_by_key(s->catalog, str_make(hashes[i], SHA256_LEN)) != NULL;
+  return open;
+}
+
+static void a_token_has_a_few_keys_which_go_with_it(void **state)
+{
+  struct shop s;
+  const struct row_key *token, *k;
+  struct err err = ERR_NONE;
+  uint8_t hashes[20][SHA256_LEN], hash[SHA256_LEN];
+  char text[KEY_TEXT], mask[64], id[UUID_SIZE];
+  open_shop(&s, "token keys");
+  access_token_make(text, hash, mask);
+  assert_int_equal(
+      catalog_key_add(s.catalog, str_of(s.other), STR("t"), str_make(hash, sizeof(hash)), str_of(mask), &token, &err),
+      0);
+  size_t before = catalog_team_keys(s.catalog, str_of(s.other));
+  for (size_t i = 0; i < ARRAY_LEN(hashes); i++) {
+    key_make(text, hashes[i], mask);
+    assert_int_equal(
+        catalog_token_key_add(s.catalog, token, 3, str_make(hashes[i], SHA256_LEN), str_of(mask), &k, &err), 0);
+    assert_string_equal(k->team, s.other);
+    catalog_key_used(s.catalog, str_make(hashes[0], SHA256_LEN), INT64_MAX); /* one is in use all the time */
+  }
+  assert_int_equal(catalog_team_keys(s.catalog, str_of(s.other)), before + 3);
+  assert_int_equal(opens(&s, hashes, ARRAY_LEN(hashes)), 3);
+  assert_int_equal(opens(&s, hashes, 1), 1);
+  assert_int_equal(opens(&s, hashes + 19, 1), 1);
+  memcpy(id, token->id, sizeof(id));
+  assert_int_equal(catalog_key_delete(s.catalog, str_of(s.other), str_of(id), &err), 0);
+  assert_int_equal(opens(&s, hashes, ARRAY_LEN(hashes)), 0);
+  assert_int_equal(catalog_team_keys(s.catalog, str_of(s.other)), before - 1);
+  close_shop(&s);
+}
+
 static void keys_open_their_team_until_they_are_deleted(void **state)
 {
   struct shop s;
@@ -535,6 +574,7 @@ int main(void)
       cmocka_unit_test(the_newest_assignments_of_a_tag_are_kept),
       cmocka_unit_test(access_tokens_and_keys_are_told_apart),
       cmocka_unit_test(keys_open_their_team_until_they_are_deleted),
+      cmocka_unit_test(a_token_has_a_few_keys_which_go_with_it),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

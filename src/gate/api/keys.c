@@ -41,7 +41,7 @@ static void team_key_made(const struct warden_reply *reply, void *arg)
 }
 
 /* The answer holds a key that works: the caller's own, or a new one for who came with an access token, as a login of
- * the command line does. */
+ * the command line does. A token has a few such keys, and they go with it. */
 void team_list(struct req *r)
 {
   struct str shown = auth_presented(r);
@@ -55,7 +55,7 @@ void team_list(struct req *r)
   r->state = text;
   cleanup_buf struct buf b = BUF_INIT(4096);
   begin(r, &b, WIRE_KEY_CREATE);
-  wire_putz(&b, W_NAME, "made for an access token");
+  wire_put_u64(&b, W_MODE, 2);
   wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
   wire_putz(&b, W_MASK, mask);
   api_call_warden(r, &b, NULL, team_key_made);

@@ -137,13 +137,16 @@ static struct team_metrics *begin(struct req *r, struct metrics_range *range)
   return m;
 }
 
-static void ask(struct req *r, const struct metrics_range *range, warden_reply_fn item, warden_reply_fn done)
+static void ask(struct req *r, const struct metrics_range *range, enum usage_mode mode, warden_reply_fn item,
+                warden_reply_fn done)
 {
   cleanup_buf struct buf b = BUF_INIT(1024);
   wire_begin(&b, WIRE_TEAM_USAGE, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
   wire_put_u64(&b, W_FROM, (uint64_t)range->from_s * 1000000);
   wire_put_u64(&b, W_TO, (uint64_t)range->to_s * 1000000);
+  wire_put_u64(&b, W_MODE, mode);
+  wire_put_u64(&b, W_COUNT, (uint64_t)range->bucket_s * 1000000);
   api_call_warden_list(r, &b, item, done);
 }
 
@@ -154,7 +157,7 @@ void team_metrics(struct req *r)
   if (!m)
     return;
   jw_open(&m->w, '[');
-  ask(r, &range, point_item, points_done);
+  ask(r, &range, USAGE_JOINED, point_item, points_done);
 }
 
 void team_metrics_max(struct req *r)
@@ -170,5 +173,5 @@ void team_metrics_max(struct req *r)
   if (!m)
     return;
   m->by_rate = str_is(metric, "sandbox_start_rate");
-  ask(r, &range, most_item, most_done);
+  ask(r, &range, m->by_rate ? USAGE_MOST_RATE : USAGE_MOST_RUNNING, most_item, most_done);
 }

@@ -15,8 +15,7 @@
 struct event_keep {
   uv_work_t work;
   struct warden *warden;
-  int64_t before_us;
-  uint64_t rows;
+  struct event_bounds bounds;
 };
 
 static void trim(uv_work_t *work)
@@ -29,7 +28,7 @@ static void trim(uv_work_t *work)
     log_warn("old events stay: %s", err.msg);
     return;
   }
-  while (events_trim(writer, k->before_us, k->rows, SLICE) > 0 && clock_mono_us() < until_us)
+  while (events_trim(writer, &k->bounds, SLICE) > 0 && clock_mono_us() < until_us)
     poll(NULL, 0, PAUSE_MS);
   store_close(writer);
 }
@@ -44,7 +43,8 @@ void events_keep(struct warden *w)
   struct event_keep *k = xcalloc(1, sizeof(*k));
   k->work.data = k;
   k->warden = w;
-  k->before_us = clock_wall_us() - (int64_t)w->config->events_days * DAY_US;
-  k->rows = w->config->events_max;
+  k->bounds = (struct event_bounds){.before_us = clock_wall_us() - (int64_t)w->config->events_days * DAY_US,
+                                    .team = w->config->events_team_max,
+                                    .total = w->config->events_max};
   worker_pool_queue(w, "", &k->work, trim, trimmed);
 }

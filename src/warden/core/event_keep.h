@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event_keep.h - lifecycle events are kept for a while: the settings events_keep_days and events_max. */
+/* event_keep.h - lifecycle events are kept for a while: the settings events_keep_days, events_team_max and events_max.
+ */
 #ifndef CLOCHE_WARDEN_CORE_EVENT_KEEP_H
 #define CLOCHE_WARDEN_CORE_EVENT_KEEP_H
 

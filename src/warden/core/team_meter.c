@@ -42,13 +42,10 @@ void team_meter_forget(struct warden *w)
   team_sample_forget(w->store, clock_wall_us() - (int64_t)w->config->team_metrics_s * 1000000);
 }
 
-void team_meter_each(struct warden *w, struct str team, int64_t from_us, int64_t to_us,
-                     void (*fn)(const struct team_sample *t, void *arg), void *arg)
+bool team_meter_now(struct warden *w, struct str team, struct team_sample *out)
 {
-  int64_t now = clock_wall_us();
   struct quota_meter m = quota_meter(w, team);
-  team_sample_each(w->store, team, from_us, to_us, fn, arg);
   int64_t span = w->meters_us ? clock_mono_us() - w->meters_us : 0;
-  if ((m.peak || m.starts) && now >= from_us && now <= to_us)
-    fn(&(struct team_sample){now, MAX(span, (int64_t)1000000), m.peak, m.starts}, arg);
+  *out = (struct team_sample){clock_wall_us(), MAX(span, (int64_t)1000000), m.peak, m.starts};
+  return m.peak || m.starts;
 }

@@ -12,8 +12,7 @@ struct warden;
 
 void team_meter_tick(struct warden *w); /* now and then; writes when it is time */
 void team_meter_forget(struct warden *w);
-/* What is written, and what is counted at this moment. */
-void team_meter_each(struct warden *w, struct str team, int64_t from_us, int64_t to_us,
-                     void (*fn)(const struct team_sample *t, void *arg), void *arg);
+/* What is counted at this moment and not written yet; false: nothing is. */
+bool team_meter_now(struct warden *w, struct str team, struct team_sample *out);
 
 #endif

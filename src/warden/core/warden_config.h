@@ -59,7 +59,9 @@ struct warden_config {
   unsigned team_metrics_s;                     /* how long the metrics of teams are kept */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */
   unsigned events_days;                        /* how long lifecycle events are kept */
-  uint64_t events_max;                         /* and how many of them at most */
+  uint64_t events_max, events_team_max;        /* and how many of them at most, of all teams and of one */
+  unsigned store_log_mb, store_read_s;         /* the database's log, and the longest read of it */
+  unsigned team_keys_max, token_keys_max;      /* keys of a team, and those of them made for one access token */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
   unsigned team_memory_mb;                     /* of the running boxes of such a team together; 0 = no limit */

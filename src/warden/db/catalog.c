@@ -21,7 +21,7 @@ struct catalog {
   VEC(struct template *) templates;
   VEC(struct build *) builds, retired;
   VEC(struct template *) deleted;
-  struct map team_by_id, team_by_hash, template_by_id, template_by_name, build_by_id;
+  struct map team_by_id, team_by_hash, key_by_hash, template_by_id, template_by_name, build_by_id;
   bool dirty, keys_dirty;
 };
 
@@ -56,6 +56,7 @@ static int load_key(const struct row_key *r, void *arg)
   *k = *r;
   vec_push(&c->keys, k);
   map_put(&c->team_by_hash, str_make(k->hash, SHA256_LEN), t);
+  map_put(&c->key_by_hash, str_make(k->hash, SHA256_LEN), k);
   return 0;
 }
 
@@ -181,8 +182,8 @@ void catalog_close(struct catalog *c)
   vec_free(&c->builds);
   vec_free(&c->retired);
   vec_free(&c->deleted);
-  struct map *const maps[] = {&c->team_by_id, &c->team_by_hash, &c->template_by_id, &c->template_by_name,
-                              &c->build_by_id};
+  struct map *const maps[] = {&c->team_by_id,     &c->team_by_hash,     &c->key_by_hash,
+                              &c->template_by_id, &c->template_by_name, &c->build_by_id};
   for (size_t i = 0; i < ARRAY_LEN(maps); i++)
     map_free(maps[i]);
   free(c);
@@ -275,29 +276,87 @@ int catalog_team_put(struct catalog *c, struct row_team *r, struct err *err)
 
 void catalog_key_used(struct catalog *c, struct str hash, int64_t when_us)
 {
-  for (size_t i = 0; i < c->keys.n; i++)
-    if (str_eq(hash, str_make(c->keys.p[i]->hash, SHA256_LEN))) {
-      c->keys.p[i]->used_us = when_us;
-      c->keys_dirty = true;
-    }
+  struct row_key *k = map_get(&c->key_by_hash, hash);
+  if (!k)
+    return;
+  k->used_us = when_us;
+  c->keys_dirty = true;
+}
+
+const struct row_key *catalog_key_by_hash(struct catalog *c, struct str hash)
+{
+  return map_get(&c->key_by_hash, hash);
+}
+
+static int add_key(struct catalog *c, struct row_key *k, struct str name, struct str hash, struct str mask,
+                   const struct row_key **out, struct err *err)
+{
+  k->created_us = clock_wall_us();
+  uuid4(k->id);
+  if (!catalog_team(c, str_of(k->team)) || hash.n != SHA256_LEN || str_copyz(name, k->name, sizeof(k->name)) ||
+      str_copyz(mask, k->mask, sizeof(k->mask)))
+    return err_set(err, -EINVAL, "a key needs a known team and a name of at most %zu bytes", sizeof(k->name) - 1);
+  memcpy(k->hash, hash.p, SHA256_LEN);
+  int r = store_key_put(c->store, k, err);
+  if (r)
+    return r;
+  load_key(k, c);
+  if (out)
+    *out = c->keys.p[c->keys.n - 1];
+  return 0;
 }
 
 int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask,
                     const struct row_key **out, struct err *err)
 {
-  struct row_key k = {.created_us = clock_wall_us()};
-  uuid4(k.id);
-  if (!catalog_team(c, team) || hash.n != SHA256_LEN || str_copyz(team, k.team, sizeof(k.team)) ||
-      str_copyz(name, k.name, sizeof(k.name)) || str_copyz(mask, k.mask, sizeof(k.mask)))
-    return err_set(err, -EINVAL, "a key needs a known team and a name of at most %zu bytes", sizeof(k.name) - 1);
-  memcpy(k.hash, hash.p, SHA256_LEN);
-  int r = store_key_put(c->store, &k, err);
-  if (r)
-    return r;
-  load_key(&k, c);
-  if (out)
-    *out = c->keys.p[c->keys.n - 1];
-  return 0;
+  struct row_key k = {0};
+  str_copyz(str_sub(team, 0, sizeof(k.team) - 1), k.team, sizeof(k.team));
+  return add_key(c, &k, name, hash, mask, out, err);
+}
+
+static int64_t last_use(const struct row_key *k)
+{
+  return MAX(k->created_us, k->used_us);
+}
+
+/* The least recently used key of the token, where it has as many as it may. */
+static const struct row_key *surplus_key(struct catalog *c, const struct row_key *token, size_t most)
+{
+  const struct row_key *oldest = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < c->keys.n; i++) {
+    const struct row_key *k = c->keys.p[i];
+    if (strcmp(k->token, token->id) != 0)
+      continue;
+    n++;
+    if (!oldest || last_use(k) < last_use(oldest))
+      oldest = k;
+  }
+  return n >= most ? oldest : NULL;
+}
+
+int catalog_token_key_add(struct catalog *c, const struct row_key *token, size_t most, struct str hash, struct str mask,
+                          const struct row_key **out, struct err *err)
+{
+  struct row_key k = {0};
+  memcpy(k.team, token->team, sizeof(k.team));
+  memcpy(k.token, token->id, sizeof(k.token));
+  for (const struct row_key *old; (old = surplus_key(c, token, most));) {
+    char id[UUID_SIZE];
+    memcpy(id, old->id, sizeof(id));
+    int r = catalog_key_delete(c, str_of(k.team), str_of(id), err);
+    if (r)
+      return r;
+  }
+  return add_key(c, &k, STR("made for an access token"), hash, mask, out, err);
+}
+
+size_t catalog_team_keys(struct catalog *c, struct str team)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < c->keys.n; i++)
+    n += str_is(team, c->keys.p[i]->team);
+  return n;
 }
 
 static ptrdiff_t find_key(struct catalog *c, struct str team, struct str id)
@@ -322,6 +381,15 @@ int catalog_key_rename(struct catalog *c, struct str team, struct str id, struct
   return r;
 }
 
+static void forget_key(struct catalog *c, size_t i)
+{
+  struct row_key *k = c->keys.p[i];
+  map_del(&c->team_by_hash, str_make(k->hash, SHA256_LEN));
+  map_del(&c->key_by_hash, str_make(k->hash, SHA256_LEN));
+  vec_remove(&c->keys, i);
+  free(k);
+}
+
 int catalog_key_delete(struct catalog *c, struct str team, struct str id, struct err *err)
 {
   ptrdiff_t i = find_key(c, team, id);
@@ -330,9 +398,11 @@ int catalog_key_delete(struct catalog *c, struct str team, struct str id, struct
   int r = store_key_delete(c->store, c->keys.p[i]->id, err);
   if (r)
     return r;
-  map_del(&c->team_by_hash, str_make(c->keys.p[i]->hash, SHA256_LEN));
-  free(c->keys.p[i]);
-  vec_remove(&c->keys, (size_t)i);
+  char gone[UUID_SIZE];
+  memcpy(gone, c->keys.p[i]->id, sizeof(gone));
+  for (size_t k = c->keys.n; k-- > 0;)
+    if (!strcmp(c->keys.p[k]->id, gone) || !strcmp(c->keys.p[k]->token, gone))
+      forget_key(c, k);
   return 0;
 }
 

@@ -48,11 +48,16 @@ size_t catalog_teams(struct catalog *c, const struct row_team *const **out);
 /* A new team when r->id is empty (id and slug are made here), else a change of name and limits. r gets what is kept. */
 int catalog_team_put(struct catalog *c, struct row_team *r, struct err *err);
 void catalog_key_used(struct catalog *c, struct str hash, int64_t when_us); /* written back lazily */
+const struct row_key *catalog_key_by_hash(struct catalog *c, struct str hash);
+size_t catalog_team_keys(struct catalog *c, struct str team); /* how many it has, with access tokens */
 
 int catalog_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask,
                     const struct row_key **out, struct err *err);
+/* A key that goes with its access token; beyond `most` of one token the least recently used goes. */
+int catalog_token_key_add(struct catalog *c, const struct row_key *token, size_t most, struct str hash, struct str mask,
+                          const struct row_key **out, struct err *err);
 int catalog_key_rename(struct catalog *c, struct str team, struct str id, struct str name, struct err *err);
-int catalog_key_delete(struct catalog *c, struct str team, struct str id, struct err *err);
+int catalog_key_delete(struct catalog *c, struct str team, struct str id, struct err *err); /* with those made for it */
 size_t catalog_keys(struct catalog *c, const struct row_key *const **out);
 
 /* `[namespace/]alias[:tag]` or a template id. -EINVAL bad syntax, -ENOENT unknown template, -ESTALE known template but

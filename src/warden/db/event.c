@@ -31,8 +31,9 @@ static int tell_webhooks(struct store *s, const struct event *e, struct err *err
 int event_record(struct store *s, struct event *e, struct err *err)
 {
   int r = sql_change(s, err,
-                     "INSERT INTO event(seq, id, at, team, sandbox, execution, template, build, type, data)"
-                     " VALUES((SELECT ifnull(max(seq),0) FROM event)+?,?,?,?,?,?,?,?,?,?)",
+                     "INSERT INTO event(seq, id, at, team, sandbox, execution, template, build, type, data, place)"
+                     " VALUES((SELECT ifnull(max(seq),0) FROM event)+?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,"
+                     "(SELECT ifnull(max(place),0) FROM event WHERE team=?4)+?1)",
                      "ititttttit", (int64_t)(1 + strlen(e->data) / NUMBER_BYTES), e->id, e->at_us, e->team, e->sandbox,
                      e->execution, e->template_id, e->build, (int64_t)e->type, e->data);
   if (r)
@@ -123,8 +124,8 @@ int64_t events_last(struct store *s)
 
 #define SLICE_NUMBERS 2048 /* and so at most about two megabytes of large events in one transaction */
 
-/* The last seq of a run of rows at the beginning of the table that may all go; 0 = none. */
-static int64_t last_to_go(struct store *s, int64_t before_us, int64_t beyond, int64_t newest, unsigned most)
+/* The last seq of a run of rows at the beginning of the table that are old; 0 = none. */
+static int64_t last_old(struct store *s, int64_t before_us, int64_t newest, unsigned most)
 {
   sqlite3_stmt *st =
       sql_query(s, "SELECT seq,at FROM event WHERE seq<? ORDER BY seq LIMIT ?", "ii", newest, (int64_t)most);
@@ -133,7 +134,7 @@ static int64_t last_to_go(struct store *s, int64_t before_us, int64_t beyond, in
   {
     int64_t seq = sqlite3_column_int64(st, 0);
     first = first ? first : seq;
-    if ((sqlite3_column_int64(st, 1) >= before_us && seq > beyond) || (last && seq - first > SLICE_NUMBERS))
+    if (sqlite3_column_int64(st, 1) >= before_us || (last && seq - first > SLICE_NUMBERS))
       break;
     last = seq;
   }
@@ -141,14 +142,65 @@ static int64_t last_to_go(struct store *s, int64_t before_us, int64_t beyond, in
   return last;
 }
 
-int events_trim(struct store *s, int64_t before_us, uint64_t rows, unsigned most)
+/* What a team has, in numbers: those of its first event and of its last. Events of a team go from its first on. */
+struct team_events {
+  char team[UUID_SIZE];
+  int64_t first, last;
+};
+
+static int64_t numbers_of(const struct team_events *t)
 {
-  int64_t newest = events_last(s);
-  int64_t beyond = rows < (uint64_t)newest ? newest - (int64_t)rows : 0; /* rows go from the beginning only */
-  int64_t last = last_to_go(s, before_us, beyond, newest, most);
-  struct err err = ERR_NONE;
-  if (!last)
+  return t->last ? t->last - t->first + 1 : 0;
+}
+
+static int64_t end_place(struct store *s, const char *sql, const char *team)
+{
+  sqlite3_stmt *st = sql_query(s, sql, "t", team);
+  int64_t n = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+  sql_done(st);
+  return n;
+}
+
+struct largest {
+  struct store *store;
+  struct team_events of;
+  int64_t sum;
+};
+
+static int look_at_team(const struct row_team *row, void *arg)
+{
+  struct largest *l = arg;
+  struct team_events t = {.first = end_place(l->store, "SELECT min(place) FROM event WHERE team=?", row->id),
+                          .last = end_place(l->store, "SELECT max(place) FROM event WHERE team=?", row->id)};
+  memcpy(t.team, row->id, sizeof(t.team));
+  l->sum += numbers_of(&t);
+  if (numbers_of(&t) > numbers_of(&l->of))
+    l->of = t;
+  return 0;
+}
+
+static int trim_team(struct store *s, const struct team_events *t, int64_t keep, int64_t newest, unsigned most)
+{
+  int64_t until = MIN(t->last - keep, t->first + SLICE_NUMBERS);
+  return sql_change(s, NULL,
+                    "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE team=? AND place<=? AND seq<? ORDER "
+                    "BY place LIMIT ?)",
+                    "tiii", t->team, until, newest, (int64_t)most);
+}
+
+int events_trim(struct store *s, const struct event_bounds *b, unsigned most)
+{
+  int64_t newest = events_last(s), last = last_old(s, b->before_us, newest, most);
+  int r;
+  if (last) {
+    r = sql_change(s, NULL, "DELETE FROM event WHERE seq<=?", "i", last);
+    return r ? r : sqlite3_changes(s->db);
+  }
+  struct largest l = {.store = s};
+  store_teams(s, look_at_team, &l);
+  int64_t have = numbers_of(&l.of), over = MAX(l.sum - (int64_t)b->total, have - (int64_t)b->team);
+  if (over <= 0)
     return 0;
-  int r = sql_change(s, &err, "DELETE FROM event WHERE seq<=?", "i", last);
+  r = trim_team(s, &l.of, MAX(have - over, (int64_t)0), newest, most);
   return r ? r : sqlite3_changes(s->db);
 }

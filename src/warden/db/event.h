@@ -65,8 +65,13 @@ int events_read(struct store *s, const struct event_query *q, int (*fn)(const st
 bool events_know(struct store *s, struct str sandbox, struct str team, int64_t since_us);
 int64_t events_last(struct store *s); /* the greatest seq; 0 = none */
 
-/* Deletes up to `most` of the oldest events: those before before_us and those beyond `rows`. Returns how many went,
- * negative on failure. The newest one always stays, so that no seq is given twice. */
-int events_trim(struct store *s, int64_t before_us, uint64_t rows, unsigned most);
+struct event_bounds {
+  int64_t before_us;    /* older ones go */
+  uint64_t team, total; /* events of one team, and of all; a large one counts for several */
+};
+/* Deletes up to `most` events: old ones; else the oldest ones of the team that has the most, where that is more than a
+ * team may have or all of them together are too many. So nobody's history goes for another's that is longer. Returns
+ * how many went, negative on failure. The newest one always stays, so that no seq is given twice. */
+int events_trim(struct store *s, const struct event_bounds *b, unsigned most);
 
 #endif

@@ -2,12 +2,13 @@
 /* store.c - the SQLite side of store.h. Statements are prepared once and kept by their text. */
 #include "warden/db/store_sql.h"
 
-#include <fcntl.h>
+#include "warden/db/store_readers.h"
 #include <stdio.h>
 
-#define BUSY_MS 5000 /* longest wait for another connection's write */
+#define BUSY_MS    5000 /* longest wait for another connection's write */
+#define LATE_STEPS 2000 /* of SQLite's machine, between two looks at the clock */
 /* A commit writes to the page cache and no further. */
-#define COMMITS "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"
+#define COMMITS    "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"
 
 /* What an attempt to deliver an event counts for: its texts, and what its row and its place in seven indices take. */
 #define ATTEMPT_SIZE(row)                                                                                              \
@@ -173,6 +174,12 @@ static const char *const migrations[] = {
     "CREATE TABLE mounts(owner TEXT PRIMARY KEY, lines TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE TRIGGER mounts_box AFTER DELETE ON box BEGIN DELETE FROM mounts WHERE owner=OLD.id; END;"
     "CREATE TRIGGER mounts_build AFTER DELETE ON build BEGIN DELETE FROM mounts WHERE owner=OLD.id; END;",
+    /* Events are counted by team as well; keys that were made for an access token go with it. */
+    "ALTER TABLE event ADD COLUMN place INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE event SET place=n FROM (SELECT seq AS at_seq, row_number() OVER (PARTITION BY team ORDER BY seq) AS n FROM "
+    "event) WHERE seq=at_seq;"
+    "CREATE INDEX event_place ON event(team, place);"
+    "ALTER TABLE api_key ADD COLUMN token TEXT NOT NULL DEFAULT '';",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -228,6 +235,7 @@ int store_open(const char *path, struct store **out, struct err *err)
               : 0;
   if (!r)
     sqlite3_busy_timeout(s->db, BUSY_MS);
+  s->readers = readers_new();
   r = r ? r : sql_run(s, "PRAGMA journal_mode=WAL; " COMMITS "; PRAGMA foreign_keys=ON", err);
   r = r ? r : migrate(s, err);
   if (r)
@@ -246,6 +254,10 @@ void store_close(struct store *s)
     sqlite3_finalize(st);
   map_free(&s->statements);
   sqlite3_close(s->db);
+  if (s->reads)
+    readers_leave(s->readers);
+  else
+    readers_free(s->readers);
   free(s->path);
   free(s);
 }
@@ -264,36 +276,34 @@ static int open_other(const struct store *s, int flags, const char *how, struct 
   return r;
 }
 
+/* SQLite asks now and then, inside a statement. */
+static int is_late(void *arg)
+{
+  struct store *reader = arg;
+  reader->late = reader->late || clock_mono_us() > reader->until_us;
+  return reader->late;
+}
+
 int store_open_reader(const struct store *s, struct store **out, struct err *err)
 {
-  return open_other(s, SQLITE_OPEN_READONLY, "", out, err);
+  readers_enter(s->readers);
+  int r = open_other(s, SQLITE_OPEN_READONLY, "", out, err);
+  if (r) {
+    readers_leave(s->readers);
+    return r;
+  }
+  (*out)->readers = s->readers;
+  (*out)->reads = true;
+  (*out)->read_us = s->read_us;
+  (*out)->until_us = clock_mono_us() + s->read_us;
+  if (s->read_us)
+    sqlite3_progress_handler((*out)->db, LATE_STEPS, is_late, *out);
+  return 0;
 }
 
 int store_open_writer(const struct store *s, struct store **out, struct err *err)
 {
   return open_other(s, SQLITE_OPEN_READWRITE, COMMITS, out, err);
-}
-
-int store_checkpoint(struct store *s)
-{
-  sqlite3 *db = NULL;
-  if (sqlite3_open_v2(s->path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL)) {
-    sqlite3_close(db);
-    return -EIO;
-  }
-  int r = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-  sqlite3_close(db);
-  return r ? -EIO : 0;
-}
-
-/* The log's frames are whole and checked on reading, so that its fsync is all a power cut asks for. */
-int store_harden(struct store *s)
-{
-  cleanup_free char *log = xasprintf("%s-wal", s->path);
-  cleanup_fd int fd = open(log, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return errno == ENOENT ? 0 : -errno;
-  return fsync(fd) ? -errno : 0;
 }
 
 /* ---- statements ---- */
@@ -447,15 +457,16 @@ int store_team_put(struct store *s, const struct row_team *r, struct err *err)
 
 int store_key_put(struct store *s, const struct row_key *r, struct err *err)
 {
-  return sql_change(
-      s, err,
-      "INSERT INTO api_key VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, used=excluded.used",
-      "ttttbii", r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us, r->used_us);
+  return sql_change(s, err,
+                    "INSERT INTO api_key VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
+                    "used=excluded.used",
+                    "ttttbiit", r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us,
+                    r->used_us, r->token);
 }
 
 int store_key_delete(struct store *s, const char *id, struct err *err)
 {
-  return sql_change(s, err, "DELETE FROM api_key WHERE id=?", "t", id);
+  return sql_change(s, err, "DELETE FROM api_key WHERE id=?1 OR (token=?1 AND token<>'')", "t", id);
 }
 
 int store_template_put(struct store *s, const struct row_template *r, struct err *err)
@@ -617,7 +628,7 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
 
 int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,mask,hash,created,used FROM api_key ORDER BY created", "");
+  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,mask,hash,created,used,token FROM api_key ORDER BY created", "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
@@ -630,6 +641,7 @@ int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void 
     memcpy(k.hash, h.p, MIN(h.n, sizeof(k.hash)));
     k.created_us = sqlite3_column_int64(st, 5);
     k.used_us = sqlite3_column_int64(st, 6);
+    sql_z(st, 7, k.token, sizeof(k.token));
     if ((r = fn(&k, arg)))
       break;
   }

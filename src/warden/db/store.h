@@ -11,8 +11,13 @@ struct store;
 
 int store_open(const char *path, struct store **out, struct err *err);
 void store_close(struct store *s);
-int store_checkpoint(struct store *s); /* folds the log back and fsyncs; own connection, any thread */
-int store_harden(struct store *s);     /* what was committed survives a power cut from now on; any thread */
+/* Folds the log back and fsyncs; own connection, any thread. Where the log is over its bound nevertheless, readers wait
+ * until it is emptied. */
+int store_checkpoint(struct store *s);
+/* Of the log, and of one reader's time (0 = none). */
+void store_bound(struct store *s, uint64_t log_bytes, int64_t read_us);
+uint64_t store_log_size(const struct store *s);
+int store_harden(struct store *s); /* what was committed survives a power cut from now on; any thread */
 
 /* Changes between the two are made together or not at all; `r` is what they came to, and decides. Pairs may be nested:
  * the outermost one counts. */
@@ -22,6 +27,8 @@ int store_end(struct store *s, int r, struct err *err); /* returns r, or the fai
  * because the loop waits for it. store_close closes them. */
 int store_open_reader(const struct store *s, struct store **out, struct err *err);
 int store_open_writer(const struct store *s, struct store **out, struct err *err);
+/* What a reader found is not all there is, because its time was over: -ENOBUFS, with a reason. */
+int store_read_late(const struct store *reader, struct err *err);
 
 /* A small value by name: instance, secret, ... -ENOENT when absent. */
 int store_meta_get(struct store *s, const char *name, struct buf *out);
@@ -38,6 +45,7 @@ struct row_key {
   char id[UUID_SIZE], team[UUID_SIZE], name[DISPLAY_NAME_SIZE], mask[64];
   uint8_t hash[SHA256_LEN];
   int64_t created_us, used_us;
+  char token[UUID_SIZE]; /* the access token it was made for; "" = none */
 };
 struct row_template {
   char id[TEMPLATE_ID_SIZE], team[UUID_SIZE], name[TEMPLATE_REF_SIZE];
@@ -109,7 +117,7 @@ void row_box_free(struct row_box *r);
 
 int store_team_put(struct store *s, const struct row_team *r, struct err *err);
 int store_key_put(struct store *s, const struct row_key *r, struct err *err);
-int store_key_delete(struct store *s, const char *id, struct err *err);
+int store_key_delete(struct store *s, const char *id, struct err *err); /* with those made for it */
 int store_template_put(struct store *s, const struct row_template *r, struct err *err);
 int store_template_delete(struct store *s, const char *id, struct err *err); /* with its builds and tags */
 int store_tag_delete(struct store *s, const char *template_id, const char *tag, struct err *err);

@@ -17,6 +17,11 @@ struct store {
   uint64_t events;   /* recorded since the store was opened */
   uint64_t attempts; /* of webhooks, added since the store was opened, and events for them */
   struct webhook_rules webhooks;
+  struct store_readers *readers; /* of this database; borrowed where reads is set */
+  uint64_t log_bytes;
+  int64_t read_us;  /* longest read; 0 = no limit */
+  int64_t until_us; /* of a reader: its last moment */
+  bool reads, late; /* it is a reader; it was stopped */
 };
 
 int sql_run(struct store *s, const char *sql, struct err *err); /* any number of statements without values */

@@ -10,12 +10,39 @@ int team_sample_add(struct store *s, struct str team, const struct team_sample *
                     (int64_t)t->running, (int64_t)t->starts);
 }
 
-void team_sample_each(struct store *s, struct str team, int64_t from_us, int64_t to_us,
+static int64_t number(struct store *s, const char *sql, struct str team, const struct team_sample_query *q)
+{
+  sqlite3_stmt *st = sql_query(s, sql, "sii", team, q->from_us, q->to_us);
+  int64_t n = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+  sql_done(st);
+  return n;
+}
+
+static int64_t width_of(struct store *s, struct str team, const struct team_sample_query *q)
+{
+  int64_t first = number(s, "SELECT min(at) FROM team_sample WHERE team=? AND at>=? AND at<=?", team, q);
+  int64_t last = number(s, "SELECT max(at) FROM team_sample WHERE team=? AND at>=? AND at<=?", team, q);
+  int64_t width = MAX(q->width_us, (int64_t)1), least = (last - first) / (q->points ? q->points : 1) + 1;
+  return MAX(width, least);
+}
+
+static const char joined[] = "SELECT max(at),sum(span),max(running),sum(starts) FROM team_sample WHERE team=?1 AND "
+                             "at>=?2 AND at<=?3 GROUP BY at/?4 ORDER BY at/?4 LIMIT ?5";
+static const char most_running[] = "SELECT at,span,running,starts FROM team_sample WHERE team=?1 AND at>=?2 AND "
+                                   "at<=?3 AND ?4 NOTNULL ORDER BY running DESC, at LIMIT ?5";
+static const char most_rate[] = "SELECT at,span,running,starts FROM team_sample WHERE team=?1 AND at>=?2 AND at<=?3 "
+                                "AND ?4 NOTNULL ORDER BY CAST(starts AS REAL)/max(span,1) DESC, at LIMIT ?5";
+
+void team_sample_each(struct store *s, struct str team, const struct team_sample_query *q,
                       void (*fn)(const struct team_sample *t, void *arg), void *arg)
 {
-  sqlite3_stmt *st =
-      sql_query(s, "SELECT at,span,running,starts FROM team_sample WHERE team=? AND at>=? AND at<=? ORDER BY at", "sii",
-                team, from_us, to_us);
+  bool one = q->mode != USAGE_JOINED;
+  sqlite3_stmt *st = sql_query(s,
+                               !one                            ? joined
+                               : q->mode == USAGE_MOST_RUNNING ? most_running
+                                                               : most_rate,
+                               "siiii", team, q->from_us, q->to_us, one ? (int64_t)0 : width_of(s, team, q),
+                               one ? (int64_t)1 : (int64_t)q->points + 1);
   SQL_EACH_ROW(st)
   {
     struct team_sample t = {sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1),

@@ -5,6 +5,7 @@
 #define CLOCHE_WARDEN_DB_TEAM_SAMPLE_H
 
 #include "warden/db/store.h"
+#include "wire/wire.h"
 
 struct team_sample {
   int64_t at_us, span_us; /* the end of the interval and its length */
@@ -13,8 +14,15 @@ struct team_sample {
 };
 
 int team_sample_add(struct store *s, struct str team, const struct team_sample *t, struct err *err);
-/* Oldest first, of intervals that end from `from_us` to `to_us`. */
-void team_sample_each(struct store *s, struct str team, int64_t from_us, int64_t to_us,
+/* Of intervals that end from `from_us` to `to_us`: joined, oldest first, or the one with the most. */
+struct team_sample_query {
+  int64_t from_us, to_us;
+  enum usage_mode mode;
+  int64_t
+      width_us; /* those that end in the same multiple of it are joined; wider where there were more than `points` */
+  unsigned points;
+};
+void team_sample_each(struct store *s, struct str team, const struct team_sample_query *q,
                       void (*fn)(const struct team_sample *t, void *arg), void *arg);
 void team_sample_forget(struct store *s, int64_t before_us);
 

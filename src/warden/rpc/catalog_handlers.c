@@ -5,7 +5,6 @@
 #include "warden/box/box.h"
 #include "warden/core/context.h"
 #include "warden/core/quota.h"
-#include "warden/core/team_meter.h"
 #include "warden/build/builder.h"
 #include "warden/db/tag_history.h"
 #include "warden/rpc/authority.h"
@@ -157,15 +156,40 @@ void handle_key_list(struct request *q)
   reply_ok(q);
 }
 
+static int add_for_token(struct request *q, const struct row_key **k, struct err *err)
+{
+  struct catalog *c = warden_catalog(q->warden);
+  const struct row_key *token = catalog_key_by_hash(c, wire_get(q->packet, W_PROOF));
+  if (!token || !is_access_token(token) || !str_is(q->team, token->team))
+    return err_set(err, -EACCES, "such a key is made for an access token only");
+  return catalog_token_key_add(c, token, warden_config(q->warden)->token_keys_max, wire_get(q->packet, W_KEYHASH),
+                               wire_get(q->packet, W_MASK), k, err);
+}
+
+static int add_key(struct request *q, const struct row_key **k, struct err *err)
+{
+  struct catalog *c = warden_catalog(q->warden);
+  size_t have = catalog_team_keys(c, q->team), most = warden_config(q->warden)->team_keys_max;
+  if (q->proven != BY_ROOT && have >= most)
+    return err_set(err, -E2BIG,
+                   "this team has %zu API keys and access tokens, as many as it may (%zu): delete some first", have,
+                   most);
+  return catalog_key_add(c, q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH),
+                         wire_get(q->packet, W_MASK), k, err);
+}
+
 void handle_key_create(struct request *q)
 {
   struct err err = ERR_NONE;
-  const struct row_key *k;
-  if (catalog_key_add(warden_catalog(q->warden), q->team, wire_get(q->packet, W_NAME), wire_get(q->packet, W_KEYHASH),
-                      wire_get(q->packet, W_MASK), &k, &err)) {
+  const struct row_key *k = NULL;
+  bool for_token = wire_u64(q->packet, W_MODE, 0) == 2;
+  int r = for_token ? add_for_token(q, &k, &err) : add_key(q, &k, &err);
+  if (r || !k) {
     reply_err(q, &err);
     return;
   }
+  if (for_token)
+    keys_changed(q->warden); /* another one may be gone */
   reply_begin(q, WIRE_REPLY, 0);
   put_key(q->out, k);
   reply_send(q);
@@ -193,25 +217,6 @@ void handle_key_delete(struct request *q)
     return;
   }
   keys_changed(q->warden);
-  reply_ok(q);
-}
-
-static void tell_sample(const struct team_sample *t, void *arg)
-{
-  struct request *q = arg;
-  reply_begin(q, WIRE_ITEM, 0);
-  wire_put_u64(q->out, W_CREATED, (uint64_t)t->at_us);
-  wire_put_u64(q->out, W_TO, (uint64_t)t->span_us);
-  wire_put_u64(q->out, W_COUNT, t->running);
-  wire_put_u64(q->out, W_SPAWNS, t->starts);
-  reply_send(q);
-}
-
-void handle_team_usage(struct request *q)
-{
-  int64_t from = (int64_t)MIN(wire_u64(q->packet, W_FROM, 0), (uint64_t)INT64_MAX);
-  int64_t to = (int64_t)MIN(wire_u64(q->packet, W_TO, 0), (uint64_t)INT64_MAX);
-  team_meter_each(q->warden, q->team, from, to, tell_sample, q);
   reply_ok(q);
 }
 

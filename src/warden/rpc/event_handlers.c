@@ -54,6 +54,8 @@ static void read_events(uv_work_t *work)
     err_set(&c->err, c->result, "the events could not be read");
   if (!c->result && !c->found.n && q->sandbox.n && !c->known && !events_know(reader, q->sandbox, q->team, q->since_us))
     c->result = -ENOENT;
+  if (store_read_late(reader, &c->err))
+    c->result = c->err.code;
   store_close(reader);
 }
 

@@ -202,6 +202,8 @@ static void read_deliveries(uv_work_t *work)
                   : store_deliveries(reader, q, take_delivery, c, &c->more);
   if (c->result)
     err_set(&c->err, c->result, "the deliveries could not be read");
+  if (store_read_late(reader, &c->err))
+    c->result = c->err.code;
   store_close(reader);
 }
 

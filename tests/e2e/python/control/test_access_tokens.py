@@ -75,6 +75,24 @@ def test_teams_tells_a_key_that_works(wire: Wire, made: dict) -> None:
     assert Wire(wire.url, key).call("GET", "/v2/sandboxes").status == 401
 
 
+def test_keys_made_for_a_token_are_few_and_go_with_it(wire: Wire, made: dict) -> None:
+    def works(key: str) -> bool:
+        return Wire(wire.url, key).call("GET", "/v2/sandboxes").status == 200
+
+    before = len(wire.call("GET", "/api-keys").json())
+    keys = []
+    for _ in range(14):
+        keys.append(bearer(wire, made["token"], "GET", "/teams").json()[0]["apiKey"])
+        assert works(keys[0])  # the one in use stays
+    assert len(set(keys)) == 14
+    assert len(wire.call("GET", "/api-keys").json()) == before + 10
+    assert works(keys[-1])
+    assert not works(keys[1])
+    assert wire.call("DELETE", f"/access-tokens/{made['id']}").status == 204
+    assert not any(works(key) for key in (keys[0], keys[-1]))
+    assert len(wire.call("GET", "/api-keys").json()) == before
+
+
 def test_a_token_is_no_key_and_a_key_no_token(wire: Wire, made: dict) -> None:
     token = made["token"]
     assert bearer(wire, token, "GET", "/v2/sandboxes").status == 401
