@@ -302,6 +302,12 @@ int jail_mount_volumes(const struct jail_spec *spec, const struct jail *j, struc
   return volume_mounts_attach(spec, j->pidfd, err);
 }
 
+int jail_volume_readonly(const struct volume_place *p, const char *id, struct proc_id init, bool readonly,
+                         struct err *err)
+{
+  return volume_mount_set_readonly(p, id, init, readonly, err);
+}
+
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err)
 {
   const struct cgroup_ops *ops = jail_groups(err);

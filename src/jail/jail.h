@@ -104,6 +104,9 @@ int jail_oom_victim(const char *instance, const char *id, char *out, size_t size
 int jail_uncache(const struct jail *j, struct err *err);
 /* Mounts spec->volumes into a box that was launched without them; it may be frozen. */
 int jail_mount_volumes(const struct jail_spec *spec, const struct jail *j, struct err *err);
+/* See volume_mount.h. */
+int jail_volume_readonly(const struct volume_place *p, const char *id, struct proc_id init, bool readonly,
+                         struct err *err);
 int jail_freeze(const char *instance, const char *id, bool frozen, struct err *err);
 
 /* Removes whatever host objects of this instance belong to no living box. `known` says which ids to keep. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <linux/stat.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -102,6 +103,97 @@ int volume_mounts_attach(const struct jail_spec *spec, int pidfd, struct err *er
     r = tree < 0 ? tree : volume_mount_attach(pidfd, tree, spec->volumes[i].path, err);
   }
   return r;
+}
+
+/* --- read-only and back ------------------------------------------------------------------------------------------ */
+
+struct changing {
+  int pidfd;
+  const char *point;
+  uint64_t mount;
+  bool readonly;
+  volatile int code;
+};
+
+/* The box may rename what is above the mount in this very moment: its number says whether it is the one. */
+static int change_inside(const struct changing *c)
+{
+  struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
+  struct mount_attr attr = {.attr_set = c->readonly ? MOUNT_ATTR_RDONLY : 0,
+                            .attr_clr = c->readonly ? 0 : MOUNT_ATTR_RDONLY};
+  struct statx st;
+  if (setns(c->pidfd, CLONE_NEWUSER | CLONE_NEWNS))
+    return errno;
+  int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int at = root < 0 ? -1 : (int)syscall(SYS_openat2, root, c->point, &how, sizeof(how));
+  if (at < 0 || syscall(SYS_statx, at, "", AT_EMPTY_PATH, STATX_MNT_ID, &st))
+    return errno;
+  if (st.stx_mnt_id != c->mount)
+    return ENOENT;
+  return mount_setattr(at, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? errno : 0;
+}
+
+static int change(struct changing *c)
+{
+  int status = 0;
+  pid_t pid = vfork();
+  if (pid == 0) {
+    c->code = change_inside(c);
+    _exit(0);
+  }
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  return pid < 0 ? -errno : -c->code;
+}
+
+/* Mountinfo writes blanks and the like as three octal digits. */
+static void plain(char *s)
+{
+  char *out = s;
+  for (; *s; s++, out++) {
+    *out = *s;
+    if (s[0] == '\\' && strspn(s + 1, "01234567") >= 3) {
+      *out = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+      s += 3;
+    }
+  }
+  *out = 0;
+}
+
+static int change_line(const struct volume_place *p, const char *id, int pidfd, bool readonly, struct str line)
+{
+  struct str field[6];
+  char point[PATH_MAX];
+  uint64_t mount;
+  for (size_t i = 0; i < ARRAY_LEN(field); i++)
+    str_cut(line, ' ', &field[i], &line);
+  bool is = str_starts(field[5], STR("ro"));
+  if (is == readonly || !volume_backing_is(p, id, field[2], field[3]) || str_u64(field[0], &mount) ||
+      str_copyz(field[4], point, sizeof(point)))
+    return 0;
+  plain(point);
+  int r = change(&(struct changing){.pidfd = pidfd, .point = point, .mount = mount, .readonly = readonly});
+  return r ? r : 1;
+}
+
+int volume_mount_set_readonly(const struct volume_place *p, const char *id, struct proc_id init, bool readonly,
+                              struct err *err)
+{
+  char path[PROC_PATH];
+  cleanup_buf struct buf b = BUF_INIT(4 << 20);
+  cleanup_fd int pidfd = proc_open(init);
+  snprintf(path, sizeof(path), "/proc/%d/mountinfo", init.pid);
+  int r = pidfd < 0 ? -ESRCH : file_read(path, &b), changed = 0;
+  struct str rest = buf_str(&b), line;
+  while (!r && rest.n) {
+    str_cut(rest, '\n', &line, &rest);
+    int k = change_line(p, id, pidfd, readonly, line);
+    r = MIN(k, 0);
+    changed |= k > 0;
+  }
+  return r ? err_set(err, r, "volume %s can't become %s in a box: %s", id, readonly ? "read-only" : "writable",
+                     strerrordesc_np(-r))
+           : changed;
 }
 
 const struct jail_volume *volume_mount_of(const struct jail_spec *spec, struct str device, struct str root)

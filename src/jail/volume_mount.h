@@ -15,6 +15,11 @@ int volume_mounts_attach(const struct jail_spec *spec, int pidfd, struct err *er
 /* One detached mount. */
 int volume_mount_attach(int pidfd, int tree, const char *path, struct err *err);
 
+/* Makes a living box's mounts of the volume read-only, or writable again. 1: something was changed. -EBUSY: it has a
+ * file open for writing there; ask again later. */
+int volume_mount_set_readonly(const struct volume_place *p, const char *id, struct proc_id init, bool readonly,
+                              struct err *err);
+
 /* The volume of a line of the box's mountinfo, or NULL. */
 const struct jail_volume *volume_mount_of(const struct jail_spec *spec, struct str device, struct str root);
 

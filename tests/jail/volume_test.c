@@ -399,6 +399,30 @@ static void a_volume_in_use_is_not_removed(void **state)
   assert_int_not_equal(access(path, F_OK), 0);
 }
 
+static void a_volume_over_its_limit_is_read_only_until_it_is_under(void **state)
+{
+  struct box b;
+  struct err err = ERR_NONE;
+  create(&trees, VOLUME);
+  open_box(&b, "over", &trees, VOLUME, "/srv/with blank/v");
+  assert_string_equal(box_ask(&b, "mkdir /srv/t"), "ok 0");
+  assert_int_equal(jail_volume_readonly(&trees, VOLUME, b.jail.init, true, &err), 1);
+  assert_int_equal(jail_volume_readonly(&trees, VOLUME, b.jail.init, true, &err), 0);
+  assert_non_null(strstr(box_ask(&b, "read /proc/self/mountinfo"), "/srv/with\\040blank/v ro,"));
+  assert_int_equal(jail_volume_readonly(&trees, VOLUME, b.jail.init, false, &err), 1);
+  assert_non_null(strstr(box_ask(&b, "read /proc/self/mountinfo"), "/srv/with\\040blank/v rw,"));
+  box_close(&b);
+  assert_int_equal(volume_backing_set_full(&trees, VOLUME, true, &err), 0);
+  assert_true(volume_backing_full(&trees, VOLUME));
+  open_box(&b, "over-new", &trees, VOLUME, "/data");
+  assert_string_equal(box_ask(&b, "write /data/x 1"), "errno EROFS");
+  assert_int_equal(volume_backing_set_full(&trees, VOLUME, false, &err), 0);
+  assert_int_equal(jail_volume_readonly(&trees, VOLUME, b.jail.init, false, &err), 1);
+  assert_string_equal(box_ask(&b, "write /data/x 1"), "ok 1");
+  box_close(&b);
+  remove_volume(&trees, VOLUME);
+}
+
 /* ramfs stands for a network filesystem without idmapped mounts. */
 static void a_filesystem_that_cant_map_ids_is_told_with_the_remedy(void **state)
 {
@@ -436,6 +460,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(no_link_leads_a_mount_elsewhere),
       cmocka_unit_test(a_missing_volume_fails_the_launch_by_name),
       cmocka_unit_test(a_volume_in_use_is_not_removed),
+      cmocka_unit_test(a_volume_over_its_limit_is_read_only_until_it_is_under),
       cmocka_unit_test(a_filesystem_that_cant_map_ids_is_told_with_the_remedy),
   };
   if (argc != 2 || geteuid() != 0) {

@@ -8,6 +8,7 @@
 #include "jail/jail_child.h"
 #include "jail/checkpoint/criu_journal.h"
 #include "jail/fs/disk.h"
+#include "jail/fs/volume_backing.h"
 #include "jail/jail_internal.h"
 #include "jail/volume_mount.h"
 #include "jail/checkpoint/link_remap.h"
@@ -424,24 +425,38 @@ static int check_all(const struct dump *d, struct err *err)
  * again. */
 struct files {
   const char *dir;
+  const struct jail_spec *spec;
   bool begun;
   pthread_t thread;
   int result;
   struct err err;
 };
 
+/* What it wrote to volumes is on stable storage with its memory, as far as they are images: a directory may be a part
+ * of a filesystem of any size. */
+static int settle_volumes(const struct jail_spec *spec, struct err *err)
+{
+  int r = 0;
+  for (size_t i = 0; i < spec->volumes_n && !r && !spec->volume_place->directory; i++) {
+    cleanup_fd int root = volume_backing_open(spec->volume_place, spec->volumes[i].id, err);
+    r = root < 0 ? root : syncfs(root) ? err_errno(err, "writing out volume %s", spec->volumes[i].id) : 0;
+  }
+  return r;
+}
+
 static void *files_write(void *arg)
 {
   struct files *f = arg;
   f->result = disk_settle(f->dir, &f->err);
   f->result = f->result ? f->result : boot_id_settle(f->dir, &f->err);
+  f->result = f->result ? f->result : settle_volumes(f->spec, &f->err);
   return NULL;
 }
 
 static int settle(struct dump *d, struct err *err)
 {
   const struct jail_criu *criu = d->job.criu;
-  struct files f = {.dir = d->spec->dir};
+  struct files f = {.dir = d->spec->dir, .spec = d->spec};
   int r = d->boot_id && !criu->transient ? boot_id_save(f.dir, d->jail->init.pid, err) : 0;
   if (r)
     return r;

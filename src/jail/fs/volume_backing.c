@@ -23,6 +23,7 @@
 #include <sys/vfs.h>
 
 #define IMAGE       "volume.img"
+#define FULL        "full"
 #define REMOVED     ".removed-"
 #define MADE        ".made-"
 #define LOCKS       16
@@ -277,6 +278,8 @@ int volume_backing_mount(const struct volume_place *p, const char *id, uint32_t 
   if (userns < 0)
     return userns;
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | ATTRIBUTES, .userns_fd = (uint64_t)userns};
+  if (volume_backing_full(p, id))
+    attr.attr_set |= MOUNT_ATTR_RDONLY;
   if (!mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
     return steal_fd(&tree);
   if (errno != EINVAL && errno != EOPNOTSUPP)
@@ -380,6 +383,31 @@ int volume_backing_usage(const struct volume_place *p, const char *id, uint64_t 
     scan_dir(&(struct scan){.left = entries, .out = out}, steal_fd(&tree), 0);
   }
   return r ? err_set(err, r, "measuring volume %s: %s", id, strerrordesc_np(-r)) : 0;
+}
+
+/* Beside the tree, where no box comes to. */
+static int full_path(char out[PATH_MAX], const struct volume_place *p, const char *id, struct err *err)
+{
+  int r = check_id(id, err);
+  return r ? r : path_of(out, p, "", id, "/" FULL, "", err);
+}
+
+int volume_backing_set_full(const struct volume_place *p, const char *id, bool full, struct err *err)
+{
+  char path[PATH_MAX];
+  int r = full_path(path, p, id, err);
+  if (r)
+    return r;
+  cleanup_fd int fd = full ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+  if (full ? fd < 0 : unlink(path) && errno != ENOENT)
+    return err_errno(err, "marking volume %s", id);
+  return 0;
+}
+
+bool volume_backing_full(const struct volume_place *p, const char *id)
+{
+  char path[PATH_MAX];
+  return p->directory && !full_path(path, p, id, NULL) && access(path, F_OK) == 0;
 }
 
 /* --- being told apart -------------------------------------------------------------------------------------------- */

@@ -57,6 +57,11 @@ int volume_backing_limit(const struct volume_place *p, const char *id, const str
 int volume_backing_usage(const struct volume_place *p, const char *id, uint64_t entries, struct volume_usage *out,
                          struct err *err);
 
+/* A directory without quotas that was measured over its limit: from now on boxes get it read-only. Kept on the disk,
+ * for all machines that share it. */
+int volume_backing_set_full(const struct volume_place *p, const char *id, bool full, struct err *err);
+bool volume_backing_full(const struct volume_place *p, const char *id);
+
 /* Whether `root` and `device`, of a line of a box's mountinfo, are those of the volume. */
 bool volume_backing_is(const struct volume_place *p, const char *id, struct str device, struct str root);
 
