@@ -12,6 +12,7 @@
 #include "warden/box/box_create_once.h"
 #include "warden/box/box_recover.h"
 #include "warden/box/box_sample.h"
+#include "warden/box/volume_watch.h"
 #include "warden/rpc/rpc.h"
 #include "wire/box_socket.h"
 #include "warden/build/builder.h"
@@ -327,6 +328,7 @@ static void sample(uv_timer_t *t)
   box_sample_all(t->data);
   team_meter_tick(t->data);
   box_compress_idle(t->data);
+  volume_watch_tick(t->data);
 }
 
 static void checkpoint_work(uv_work_t *work)

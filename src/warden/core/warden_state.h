@@ -70,6 +70,8 @@ struct warden {
   struct ns_pool *ns_pool;
   struct warm_pools *warm_pools;
   struct box_sampler *sampler;
+  struct volume_watch *volume_watch; /* under way, or NULL */
+  int64_t volumes_measured_us;       /* when it was done last, monotonic */
   struct builder *builder;
   struct webhooks *webhooks;
   struct secrets *secrets;

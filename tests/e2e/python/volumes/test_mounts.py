@@ -296,3 +296,40 @@ def test_volumes_outlive_all_sandboxes_and_a_stop(own: Server) -> None:
     with own.cell(volume_mounts={PATH: "lasting"}, timeout=60) as box:
         assert box.files.read(f"{PATH}/kept") == "text"
     eventually(lambda: own.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
+
+
+# ---- directories on a filesystem of the operator's ----
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    place = str(tmp_path_factory.mktemp("volumes"))
+    flags = ("--volumes_backing", "directory", "--volumes_dir", place)
+    with own_server(*flags, "--volume_mb", "32", "--volume_scan_seconds", "5") as made:
+        yield made
+
+
+def test_a_directory_is_shared_as_an_image_is(shared: Server) -> None:
+    volume = make(shared.wire, "tree")
+    options = {"volume_mounts": {PATH: "tree"}, "timeout": 60}
+    with shared.cell(**options) as box, shared.cell(**options) as other:
+        box.commands.run(f"cd {PATH}; echo 1 > f; chown 7:8 f; ln -s /etc/passwd out; ln f g", user="root")
+        assert other.commands.run(f"stat -c %u:%g {PATH}/f").stdout == "7:8\n"
+        box.pause()
+        other.files.write(f"{PATH}/meanwhile", "2")
+        box.connect()
+        assert box.files.read(f"{PATH}/meanwhile") == "2"
+    eventually(lambda: shared.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
+
+
+def test_a_directory_over_its_limit_is_read_only_until_it_is_under(shared: Server) -> None:
+    volume = make(shared.wire, "over")
+    files = f"{shared.flags[3]}/{volume}/volume-{volume}"
+    with shared.cell(volume_mounts={PATH: "over"}, timeout=120) as box:
+        box.commands.run(f"head -c 40M /dev/zero > {PATH}/big")
+        eventually(lambda: box.commands.run(f"touch {PATH}/x 2>&1; true").stdout.endswith("Read-only file system\n"))
+        with shared.cell(volume_mounts={PATH: "over"}, timeout=60) as other:
+            assert "Read-only" in other.commands.run(f"touch {PATH}/x 2>&1; true").stdout
+        os.unlink(f"{files}/big")
+        eventually(lambda: box.commands.run(f"touch {PATH}/x 2>&1; true").stdout == "")
+    eventually(lambda: shared.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
