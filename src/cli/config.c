@@ -225,7 +225,9 @@ static const struct setting settings[] = {
     {"image_ecr_url", TEXT(warden.source.ecr), "", 0, 255,
      "address that is asked for tokens of AWS registries, where credentials of the type aws are given; empty = AWS's "
      "own of the region"},
-    {"image_uid", NUMBER(warden.source.uid), "64991", 1, 4294967294, "user id of the program that fetches images"},
+    {"image_uid", NUMBER(warden.source.uid), "64700", 1, 4294960000, "first user id of the programs that fetch images"},
+    {"image_uids", NUMBER(warden.source.uids), "64", 1, 1024,
+     "how many there are from that one on: each team that fetches at the same time has one to itself"},
     {"image_size_mb", NUMBER(warden.source.size_mb), "20480", 1, 1048576, "MiB of an unpacked image at most"},
     {"image_seconds", NUMBER(warden.source.seconds), "1800", 1, 86400, "time to fetch an image, and to unpack it"},
     {"image_layers", NUMBER(warden.source.layers), "40", 0, 80,
@@ -617,6 +619,20 @@ static int check_team_connections(struct config *c, struct err *err)
                  half, c->gate.team_connections_max);
 }
 
+/* Whoever fetches for a team must not be who serves or sends. */
+static int check_image_uids(const struct config *c, struct err *err)
+{
+  const unsigned others[] = {c->gate.uid, c->sender.uid};
+  uint32_t first = c->warden.source.uid, n = c->warden.source.uids;
+  for (size_t i = 0; i < ARRAY_LEN(others); i++)
+    if (others[i] >= first && others[i] - first < n)
+      return err_set(err, -EINVAL,
+                     "'image_uid' %u and the 'image_uids' %u from it on contain %u, which is 'gate_uid' or "
+                     "'webhook_uid': choose another range",
+                     first, n, others[i]);
+  return 0;
+}
+
 int config_read(struct config *c, int argc, char **argv, struct err *err)
 {
   *c = (struct config){0};
@@ -628,6 +644,7 @@ int config_read(struct config *c, int argc, char **argv, struct err *err)
   r = r ? r : read_environment(c, err);
   r = r ? r : read_flags(c, argc, argv, err);
   r = r ? r : check_team_connections(c, err);
+  r = r ? r : check_image_uids(c, err);
   derive(c);
   return r;
 }

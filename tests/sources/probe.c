@@ -93,6 +93,7 @@ int main(int argc, char **argv)
                                .aliases = "",
                                .debian = "",
                                .uid = 64991,
+                               .uids = 2,
                                .size_mb = 4096,
                                .seconds = 300,
                                .cache_mb = 1024,

@@ -91,6 +91,8 @@ static void mistakes_are_named(void **state)
       {"--boxes-mx", "3", "did you mean 'boxes_max'?"},
       {"--nothing-like-it", "3", "'cloche serve --help' lists them"},
       {"--team-connections-max", "5001", "'team_connections_max' may be at most 5000, half of 'connections_max'"},
+      {"--image-uid", "64990", "contain 64990, which is 'gate_uid'"},
+      {"--webhook-uid", "64763", "contain 64763, which is"},
       {"--resolver", "a text that is far too long for an address", "'resolver' is longer than 31 bytes"},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++) {

@@ -49,9 +49,9 @@ static void place(int tree, const char *at)
     give_up("a directory could not be bound for the program that fetches");
 }
 
-/* Programs without rights all have one user. Each has its own namespaces of processes and of System V and POSIX
- * objects, and a /proc of its own, so that none finds another: neither to trace it nor to end it, nor the files it has
- * open. */
+/* Programs without rights have one user for each team. Each has its own namespaces of processes and of System V and
+ * POSIX objects, and a /proc of its own, so that none finds another: neither to trace it nor to end it, nor the files
+ * it has open. */
 #define CONFINED (CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
 
 static void wall_in(const struct helper_proc *c)

@@ -15,12 +15,12 @@ bool registry_auth_code(struct str s)
   return s.n > 0;
 }
 
-int registry_auth_read(const struct source_spec *s, int work, struct buf *code, struct err *err)
+int registry_auth_read(const struct source_spec *s, int work, uint32_t uid, struct buf *code, struct err *err)
 {
   cleanup_buf struct buf answer = BUF_INIT(2 * REGISTRY_AUTH_MAX);
   const char *const argv[] = {"/proc/self/exe", REGISTRY_AUTH_COMMAND, s->rules->ecr ? s->rules->ecr : "", NULL};
   struct helper_proc c = {.argv = argv,
-                          .uid = s->rules->uid,
+                          .uid = uid,
                           .work = work,
                           .source = -1,
                           .seconds = source_seconds(s, REGISTRY_AUTH_SECONDS + 5),

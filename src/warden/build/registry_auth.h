@@ -17,7 +17,7 @@
 #define REGISTRY_AUTH_COMMAND "registry-auth" /* the program's sub-command that is the helper */
 
 /* base64 of user:password, added to `code`. `work` is a directory of the fetch's own. */
-int registry_auth_read(const struct source_spec *s, int work, struct buf *code, struct err *err);
+int registry_auth_read(const struct source_spec *s, int work, uint32_t uid, struct buf *code, struct err *err);
 bool registry_auth_code(struct str s); /* the alphabet of base64, not empty */
 
 /* The helper process: the client's JSON on standard input, argv[1] the address of AWS or "". Prints the code, or why

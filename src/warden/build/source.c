@@ -2,6 +2,7 @@
 /* source.c - see source.h. */
 #include "warden/build/source.h"
 
+#include "warden/build/fetch_user.h"
 #include "warden/build/layer_lease.h"
 #include "warden/build/helper_proc.h"
 #include "warden/build/registry_auth.h"
@@ -26,6 +27,7 @@ struct fetch {
   int work;                 /* dir */
   int source;               /* the named file or layout, or -1 */
   char at[80];              /* where skopeo sees it */
+  uint32_t uid;             /* who fetches; 0: nobody yet */
   bool has_secret;          /* credentials are in own/auth.json */
 };
 
@@ -49,7 +51,7 @@ static int write_secret(struct fetch *f, struct err *err)
 {
   cleanup_buf struct buf code = BUF_INIT(2 * REGISTRY_AUTH_MAX), text = BUF_INIT(4 * REGISTRY_AUTH_MAX);
   char path[80];
-  int r = registry_auth_read(f->s, f->work, &code, err);
+  int r = registry_auth_read(f->s, f->work, f->uid, &code, err);
   if (r)
     return r;
   struct jw w = JW(&text);
@@ -65,7 +67,7 @@ static int write_secret(struct fetch *f, struct err *err)
   jw_close(&w, '}');
   snprintf(path, sizeof(path), "%s/auth.json", f->own);
   cleanup_fd int fd = openat(f->work, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0 || buf_failed(&text) || fd_write_all(fd, text.p, text.n) || fchown(fd, f->s->rules->uid, f->s->rules->uid))
+  if (fd < 0 || buf_failed(&text) || fd_write_all(fd, text.p, text.n) || fchown(fd, f->uid, f->uid))
     return err_errno(err, "keeping the registry's credentials for the fetch");
   f->has_secret = true;
   return 0;
@@ -86,13 +88,6 @@ static uint64_t bytes_below(int dir)
   return sum;
 }
 
-static int make_owned(int at, const char *name, uint32_t uid, struct err *err)
-{
-  if ((mkdirat(at, name, 0700) && errno != EEXIST) || fchownat(at, name, uid, uid, AT_SYMLINK_NOFOLLOW))
-    return err_errno(err, "making %s for a fetch", name);
-  return 0;
-}
-
 /* Blobs are only a cache; over its size it starts anew. A fetch under way in there then asks again for what it misses.
  */
 static int open_place(struct fetch *f, struct err *err)
@@ -108,12 +103,15 @@ static int open_place(struct fetch *f, struct err *err)
     path_remove_tree(f->work, "blobs");
   snprintf(f->own, sizeof(f->own), "fetch-");
   random_id(f->own + 6, 16);
-  r = make_owned(f->work, "blobs", rules->uid, err);
-  return r ? r : make_owned(f->work, f->own, rules->uid, err);
+  r = fetch_user_take(rules, f->s->team, f->work, &f->uid, err);
+  if (!r && (mkdirat(f->work, f->own, 0700) || fchownat(f->work, f->own, f->uid, f->uid, AT_SYMLINK_NOFOLLOW)))
+    r = err_errno(err, "making %s for a fetch", f->own);
+  return r;
 }
 
 static void close_place(struct fetch *f)
 {
+  fetch_user_release(f->s->rules, f->uid);
   if (f->work >= 0 && f->own[0])
     path_remove_tree(f->work, f->own);
   if (f->work >= 0)
@@ -247,7 +245,7 @@ static int copy(struct fetch *f, struct err *err)
   argv[n++] = to;
   argv[n] = NULL;
   struct helper_proc c = {.argv = argv,
-                          .uid = f->s->rules->uid,
+                          .uid = f->uid,
                           .work = f->work,
                           .source = f->source,
                           .source_at = f->at,

@@ -15,7 +15,8 @@ struct source_rules {
   const char *aliases;    /* image=template, by spaces */
   const char *ecr;        /* who gives tokens for registries of AWS; "" = AWS */
   const char *debian;     /* program that makes a Debian root as an archive; "" = no such remedy */
-  uint32_t uid;           /* who fetches */
+  uint32_t uid;           /* the first user of those who fetch */
+  unsigned uids;          /* how many there are */
   unsigned size_mb, seconds, cache_mb, debian_days;
   unsigned reserve_mb; /* of the disk, which no fetch takes */
   unsigned layers;     /* of an image that are kept apart; one with more becomes a single one */
