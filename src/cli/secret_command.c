@@ -22,7 +22,9 @@ static const char help[] =
     "       cloche secret rm NAME                     delete it; sandboxes lose it at once\n"
     "       cloche secret check                       does every value of every team open?\n"
     "       cloche secret rotate-key                  a new master key; all values go over to it, sandboxes notice "
-    "nothing\n\n"
+    "nothing\n"
+    "       cloche secret rotate-identity-key         another key signs identity tokens\n"
+    "       cloche secret token SANDBOX NAME          an identity token of a sandbox, to try who accepts it\n\n"
     "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
     "         --team ID    another team than the first one";
 
@@ -262,6 +264,18 @@ static int rotate(struct line *l, struct err *err)
   return r;
 }
 
+static int print_token(struct line *l, const char *box, const char *name, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  wire_begin(&b, WIRE_IDENTITY_TOKEN, 1, 0);
+  wire_putz(&b, W_ID, box);
+  wire_putz(&b, W_NAME, name);
+  int r = admin_call(l, &b, NULL, NULL, err);
+  if (!r)
+    printf("%.*s\n", STR_ARG(wire_get(buf_str(&b), W_TOKEN)));
+  return r;
+}
+
 static int run(struct line *l, int argc, char **argv, char *team, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
@@ -270,6 +284,12 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
     return check(l, err);
   if (!strcmp(verb, "rotate-key") && argc == 2)
     return rotate(l, err);
+  if (!strcmp(verb, "rotate-identity-key") && argc == 2) {
+    wire_begin(&b, WIRE_IDENTITY_ROTATE, 1, 0);
+    return admin_call(l, &b, NULL, NULL, err);
+  }
+  if (!strcmp(verb, "token") && argc == 4)
+    return print_token(l, argv[2], argv[3], err);
   if (!team[0]) {
     wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
     int r = admin_call(l, &b, first_team, team, err);
@@ -287,7 +307,8 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
     return r ? r : admin_call(l, &b, NULL, NULL, err);
   }
   return err_set(err, -EINVAL,
-                 "expected list, set NAME, get-metadata NAME, rm NAME, check or rotate-key; see cloche secret --help");
+                 "expected list, set NAME, get-metadata NAME, rm NAME, check, rotate-key, rotate-identity-key or token "
+                 "SANDBOX NAME; see cloche secret --help");
 }
 
 static void take_team(int *argc, char **argv, char team[UUID_SIZE])

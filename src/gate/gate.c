@@ -42,7 +42,13 @@ static void take_metrics_listener(struct gate *g, int fd)
   http_server_listen(g->metrics_server, fd);
 }
 
-static const struct warden_events warden_events = {edge_recheck, edge_box_held, edge_box_ended, auth_forget};
+static void keys_changed(struct gate *g)
+{
+  auth_forget(g);
+  identity_keys_forget();
+}
+
+static const struct warden_events warden_events = {edge_recheck, edge_box_held, edge_box_ended, keys_changed};
 
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {

@@ -20,6 +20,7 @@
 #define SECRET_SIZE          80  /* hex text of a token's secret */
 #define SECRET_ID_SIZE       32  /* "sec_" and a random word: of a secret that a team keeps here */
 #define SECRET_NAME_SIZE     129
+#define SEAL_KEY_SIZE        20  /* id of a master key */
 #define IDEMPOTENCY_KEY_SIZE 256 /* of a create, chosen by the client */
 #define KEY_MASK_SIZE        64  /* what is shown of an API key; see api_key.h */
 #define DOMAIN_SIZE          256 /* a DNS name */

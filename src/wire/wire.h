@@ -134,13 +134,17 @@ enum wire_type {
    * never a value. W_REF names one: an id or a name. */
   WIRE_SECRET_CREATE = 208, /* W_TEAM W_ID (drawn by the gate) W_NAME W_SECRET [W_METADATA] -> secret; -EEXIST, -E2BIG,
                                -ENOKEY */
-  WIRE_SECRET_LIST,   /* W_TEAM W_COUNT [W_FROM W_REF: behind the secret of that time and id] -> items of secrets */
-  WIRE_SECRET_GET,    /* W_TEAM W_REF -> secret */
-  WIRE_SECRET_CHANGE, /* W_TEAM W_REF W_BUILD (drawn by the gate) W_SECRET [W_METADATA] -> secret */
-  WIRE_SECRET_DELETE, /* W_TEAM W_REF */
-  WIRE_SECRET_ROTATE, /* a new master key -> W_COUNT: values that are sealed by it */
-  WIRE_SECRET_CHECK,  /* -> W_COUNT (values that open) W_LAST (that do not) W_KEY_ID W_KEYS (how many) W_NAME (where
-                         they are from) [W_MESSAGE] */
+  WIRE_SECRET_LIST,     /* W_TEAM W_COUNT [W_FROM W_REF: behind the secret of that time and id] -> items of secrets */
+  WIRE_SECRET_GET,      /* W_TEAM W_REF -> secret */
+  WIRE_SECRET_CHANGE,   /* W_TEAM W_REF W_BUILD (drawn by the gate) W_SECRET [W_METADATA] -> secret */
+  WIRE_SECRET_DELETE,   /* W_TEAM W_REF */
+  WIRE_SECRET_ROTATE,   /* a new master key -> W_COUNT: values that are sealed by it */
+  WIRE_IDENTITY_KEYS,   /* -> W_BODY: what verifies identity tokens, a JSON Web Key Set; W_URL: the issuer, may be empty
+                         */
+  WIRE_IDENTITY_ROTATE, /* another key signs */
+  WIRE_IDENTITY_TOKEN,  /* W_ID W_NAME -> W_TOKEN: an identity token of a box */
+  WIRE_SECRET_CHECK,    /* -> W_COUNT (values that open) W_LAST (that do not) W_KEY_ID W_KEYS (how many) W_NAME (where
+                           they are from) [W_MESSAGE] */
 };
 
 /* Of a template's build. */
@@ -241,6 +245,7 @@ enum wire_tag {
   W_UPDATED,  /* wall microseconds */
   W_KEY_ID,   /* of a master key */
   W_KEYS,
+  W_TOKENS, /* identity tokens of a box: lines of name, tab, audience */
 };
 
 /* Only running and paused are written down; the others last for moments. */

@@ -2,6 +2,7 @@
 /* warden_secret.c - sealed values, master keys, and the rows they lie in. */
 #include "store_lab.h"
 
+#include "warden/db/identity_store.h"
 #include "warden/db/secret_store.h"
 #include "warden/secret/keyring.h"
 #include "warden/secret/seal.h"
@@ -244,6 +245,69 @@ static void rows_are_found_by_their_team_only(void **state)
   store_close(s);
 }
 
+/* ---- identity ---- */
+
+static int keep_tokens(const struct row_box *r, void *arg)
+{
+  return buf_addf(arg, "%s=%s;", r->id, r->tokens);
+}
+
+static void tokens_live_as_long_as_their_box(void **state)
+{
+  struct store *s = fresh("tokens");
+  cleanup_buf struct buf all = BUF_INIT(1000);
+  struct row_box b = {.id = "ione", .team = "t", .template_id = "tpl", .alias = "base", .tokens = (char *)"aws\tsts\n"};
+  b.config = b.init = b.allow = b.deny = (char *)"";
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  b.flags = 1;
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  memcpy(b.id, "itwo", 5);
+  b.tokens = NULL;
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  assert_int_equal(store_boxes(s, keep_tokens, &all), 0);
+  assert_string_equal(buf_z(&all), "ione=aws\tsts\n;itwo=;");
+  assert_int_equal(store_box_ended(s, "ione", "t", 9, "killed", NULL), 0);
+  memcpy(b.id, "ione", 5);
+  assert_int_equal(store_box_put(s, &b, NULL), 0);
+  buf_clear(&all);
+  assert_int_equal(store_boxes(s, keep_tokens, &all), 0);
+  assert_string_equal(buf_z(&all), "ione=;itwo=;");
+  store_close(s);
+}
+
+static int join_keys(const struct row_identity_key *r, void *arg)
+{
+  return buf_addf(arg, "%s:%zu ", r->id, r->sealed.n);
+}
+
+static void a_key_that_signs_no_more_has_no_private_part(void **state)
+{
+  struct store *s = fresh("identity");
+  cleanup_buf struct buf all = BUF_INIT(1000);
+  struct row_identity_key k = {.id = "first", .created_us = 10, .key = "k", .sealed = BUF_INIT(100)}, got;
+  buf_addz(&k.sealed, "private");
+  assert_int_equal(store_identity_key_current(s, &got), -ENOENT);
+  assert_int_equal(store_identity_key_add(s, &k, 100, NULL), 0);
+  memcpy(k.id, "second", 7);
+  k.created_us = 20;
+  assert_int_equal(store_identity_key_add(s, &k, 200, NULL), 0);
+  assert_int_equal(store_identity_keys(s, join_keys, &all), 0);
+  assert_string_equal(buf_z(&all), "second:7 first:0 ");
+  assert_int_equal(store_identity_key_current(s, &got), 0);
+  assert_string_equal(got.id, "second");
+  buf_free(&got.sealed);
+  assert_int_equal(store_identity_keys_forget(s, 200), 0);
+  buf_clear(&all);
+  assert_int_equal(store_identity_keys(s, join_keys, &all), 0);
+  assert_string_equal(buf_z(&all), "second:7 first:0 ");
+  assert_int_equal(store_identity_keys_forget(s, 201), 0);
+  buf_clear(&all);
+  assert_int_equal(store_identity_keys(s, join_keys, &all), 0);
+  assert_string_equal(buf_z(&all), "second:7 ");
+  buf_free(&k.sealed);
+  store_close(s);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -258,6 +322,8 @@ int main(void)
       cmocka_unit_test(a_variable_is_taken_out_of_the_environment),
       cmocka_unit_test(a_credential_comes_before_the_file),
       cmocka_unit_test(rows_are_found_by_their_team_only),
+      cmocka_unit_test(tokens_live_as_long_as_their_box),
+      cmocka_unit_test(a_key_that_signs_no_more_has_no_private_part),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -61,6 +61,7 @@ static int keep_box(const struct row_box *r, void *arg)
   out->allow = xstrdup(r->allow);
   out->deny = xstrdup(r->deny);
   out->mounts = xstrdup(r->mounts);
+  out->tokens = xstrdup(r->tokens);
   return 0;
 }
 

@@ -216,6 +216,8 @@ void key_list(struct req *r);
 void key_create(struct req *r);
 void key_rename(struct req *r);
 void key_delete(struct req *r);
+void identity_keys(struct req *r);
+void identity_keys_forget(void); /* they changed */
 void team_secret_create(struct req *r);
 void team_secret_list(struct req *r);
 void team_secret_get(struct req *r);

@@ -70,6 +70,8 @@ static const struct route_entry routes[] = {
     {"POST", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
     {"PUT", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
     {"DELETE", "volumecontent/{id}/{second}", unsupported_volumes, NO_AUTH | BODY_IGNORED, "use volumes"},
+    {"GET", ".well-known/jwks.json", identity_keys, NO_AUTH, "read the keys of identity tokens"},
+    {"GET", ".well-known/openid-configuration", identity_keys, NO_AUTH, "read the keys of identity tokens"},
     {"GET", "secrets", team_secret_list, NO_STORE, "list secrets"},
     {"POST", "secrets", team_secret_create, BODY_REQUIRED | NO_STORE, "create the secret"},
     {"GET", "secrets/{id}", team_secret_get, NO_STORE, "read the secret"},

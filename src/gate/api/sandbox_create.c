@@ -4,6 +4,7 @@
 #include "gate/api/api.h"
 #include "gate/api/idempotency_key.h"
 #include "gate/api/mount_list.h"
+#include "gate/api/identity_tokens.h"
 #include "gate/api/network.h"
 
 #include <stdio.h>
@@ -95,15 +96,6 @@ static bool want_lifecycle(struct req *r, struct create_request *o)
   return true;
 }
 
-static bool not_offered(struct req *r)
-{
-  if (json_given(json_get(r->json, "iam"))) {
-    api_error(r, 400, "'iam' tokens are not available on this server");
-    return false;
-  }
-  return true;
-}
-
 static bool want_network(struct req *r, struct create_request *o)
 {
   struct err err = ERR_NONE;
@@ -151,7 +143,7 @@ static bool read_create(struct req *r, struct create_request *o)
     return false;
   }
   return want_timeout(r, &o->timeout) && want_lifecycle(r, o) && want_strings(r, "metadata", &o->metadata) &&
-         want_strings(r, "envVars", &o->envs) && not_offered(r) && want_network(r, o);
+         want_strings(r, "envVars", &o->envs) && want_network(r, o);
 }
 
 /* ---- writing ---- */
@@ -267,8 +259,14 @@ static bool put_idempotency(struct req *r, const struct create_request *o, struc
 
 static void create(struct req *r, struct create_request *o)
 {
+  cleanup_buf struct buf tokens = BUF_INIT(16384);
+  struct err err = ERR_NONE;
   if (!read_create(r, o))
     return;
+  if (identity_tokens_read(json_get(r->json, "iam"), &tokens, &err)) {
+    api_error(r, 400, "%s", err.msg);
+    return;
+  }
   char id[BOX_ID_SIZE] = "i";
   random_id(id + 1, 20);
   cleanup_buf struct buf packet = BUF_INIT(WIRE_MAX), config = BUF_INIT(WIRE_MAX), init = BUF_INIT(WIRE_MAX),
@@ -293,6 +291,8 @@ static void create(struct req *r, struct create_request *o)
     wire_put(&packet, W_MOUNTS, buf_str(&mounts));
   if (faults.n) /* the warden adds names that it does not know, and refuses */
     wire_put(&packet, W_MOUNT_FAULTS, buf_str(&faults));
+  if (tokens.n)
+    wire_put(&packet, W_TOKENS, buf_str(&tokens));
   if (buf_failed(&config) || buf_failed(&init) || buf_failed(&mounts) || buf_failed(&faults))
     packet.failed = -ENOBUFS;
   if (put_idempotency(r, o, &packet))

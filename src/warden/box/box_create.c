@@ -117,6 +117,7 @@ static int fill_row(struct box *b, const struct box_params *o, struct str mounts
   r->allow = xstrndup(o->allow.n ? o->allow.p : "", o->allow.n);
   r->deny = xstrndup(o->deny.n ? o->deny.p : "", o->deny.n);
   r->mounts = xstrndup(mounts.n ? mounts.p : "", mounts.n);
+  r->tokens = xstrndup(o->tokens.n ? o->tokens.p : "", o->tokens.n);
   memcpy(r->host_name, b->name, sizeof(r->host_name));
   r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;

@@ -65,7 +65,7 @@ static int recover_one(const struct row_box *row, void *arg)
   if (!b->build || (!on_disk && jail_adopt(w->instance, name, row->init_proc, &b->jail, &err))) {
     struct lost lost = {*row, b->build ? CAUSE_LOST : CAUSE_NO_BUILD};
     lost.row.config = xstrdup(row->config);
-    lost.row.init = lost.row.allow = lost.row.deny = lost.row.mounts = NULL;
+    lost.row.init = lost.row.allow = lost.row.deny = lost.row.mounts = lost.row.tokens = NULL;
     vec_push(&rec->lost, lost);
     free(b);
     return 0;
@@ -76,6 +76,7 @@ static int recover_one(const struct row_box *row, void *arg)
   b->row.allow = xstrdup(row->allow);
   b->row.deny = xstrdup(row->deny);
   b->row.mounts = xstrdup(row->mounts);
+  b->row.tokens = xstrdup(row->tokens);
   slot_mark(w, row->slot, true);
   if (!on_disk && jail_owner(&b->jail) != w->config->id_base + row->slot * JAIL_IDS)
     zygote_reclaim(w, b->build, jail_owner(&b->jail));

@@ -109,6 +109,7 @@ static void fork_row(struct box *b, const struct fork *f, const struct box *sour
   r->allow = xstrdup(source->row.allow);
   r->deny = xstrdup(source->row.deny);
   r->mounts = xstrdup(source->row.mounts ? source->row.mounts : "");
+  r->tokens = xstrdup(source->row.tokens ? source->row.tokens : "");
   retoken(b->warden, r->init, r->id, id);
   snprintf(r->id, sizeof(r->id), "%s", id);
   memcpy(r->host_name, b->name, sizeof(r->host_name));

@@ -102,6 +102,8 @@ struct warden_config {
   unsigned webhook_team_deliveries, webhook_team_deliveries_mb; /* that are remembered */
   const char *secrets_key_file;                                 /* of the master key; "" = <data>/secrets.key */
   unsigned team_secrets_max;
+  const char *identity_issuer, *identity_trust_domain; /* of identity tokens; "" = none; "" = the domain */
+  unsigned identity_token_s, identity_key_days;        /* life of a token, and of the key that signs; 0 = for ever */
 };
 
 #endif

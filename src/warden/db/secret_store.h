@@ -13,7 +13,7 @@ struct row_secret {
   char *metadata; /* owned: JSON, an object of strings */
   int64_t created_us, updated_us;
   char request[UUID_SIZE]; /* of the gate that changed it last: a repeated one changes nothing */
-  char key[20];            /* id of the master key that it is sealed by */
+  char key[SEAL_KEY_SIZE]; /* id of the master key that it is sealed by */
   struct buf sealed;
 };
 

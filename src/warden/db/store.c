@@ -180,6 +180,10 @@ static const char *const migrations[] = {
     "event) WHERE seq=at_seq;"
     "CREATE INDEX event_place ON event(team, place);"
     "ALTER TABLE api_key ADD COLUMN token TEXT NOT NULL DEFAULT '';",
+    "CREATE TABLE identity_key(id TEXT PRIMARY KEY, x TEXT NOT NULL, y TEXT NOT NULL, created INTEGER NOT NULL, until "
+    "INTEGER NOT NULL, key TEXT NOT NULL, sealed BLOB NOT NULL);"
+    "CREATE TABLE box_tokens(box TEXT PRIMARY KEY, tokens TEXT NOT NULL);"
+    "CREATE TRIGGER box_tokens_gone AFTER DELETE ON box BEGIN DELETE FROM box_tokens WHERE box=OLD.id; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -528,7 +532,7 @@ int store_template_delete(struct store *s, const char *id, struct err *err)
   return store_end(s, r, err);
 }
 
-int store_box_put(struct store *s, const struct row_box *r, struct err *err)
+static int put_box(struct store *s, const struct row_box *r, struct err *err)
 {
   int failed = put_mounts(s, r->id, r->mounts, err);
   if (failed)
@@ -540,6 +544,18 @@ int store_box_put(struct store *s, const struct row_box *r, struct err *err)
       (int64_t)r->slot, (int64_t)r->state, (int64_t)r->run, r->started_us, r->end_us, (int64_t)r->init_proc.pid,
       (int64_t)r->init_proc.start, (int64_t)r->timeout_s, r->host_name, (int64_t)r->tier, r->checkpoint,
       (int64_t)r->checkpoint_size, r->allow ? r->allow : "", r->deny ? r->deny : "", r->execution, r->base);
+}
+
+int store_box_put(struct store *s, const struct row_box *r, struct err *err)
+{
+  if (!r->tokens || !r->tokens[0])
+    return put_box(s, r, err);
+  int e = store_begin(s, err);
+  if (e)
+    return e;
+  e = put_box(s, r, err);
+  e = e ? e : sql_change(s, err, "INSERT OR REPLACE INTO box_tokens VALUES(?,?)", "tt", r->id, r->tokens);
+  return store_end(s, e, err);
 }
 
 int store_box_end_time(struct store *s, const char *id, int64_t end_us, struct err *err)
@@ -783,7 +799,7 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
       "SELECT "
       "id,team,template,alias,build,runtime,secret,config,init,flags,cpus,memory_mb,disk_mb,slot,state,run,started,"
       "end_at,pid,pid_start,timeout_s,walls,tier,image,image_bytes,allow,deny,execution,base,"
-      "(SELECT lines FROM mounts WHERE owner=box.id) FROM box",
+      "(SELECT lines FROM mounts WHERE owner=box.id),(SELECT tokens FROM box_tokens WHERE box=id) FROM box",
       "");
   int r = 0;
   SQL_EACH_ROW(st)
@@ -792,7 +808,8 @@ int store_boxes(struct store *s, int (*fn)(const struct row_box *, void *), void
                         .init = sql_dup(st, 8),
                         .allow = sql_dup(st, 25),
                         .deny = sql_dup(st, 26),
-                        .mounts = sql_dup(st, 29)};
+                        .mounts = sql_dup(st, 29),
+                        .tokens = sql_dup(st, 30)};
     sql_z(st, 0, b.id, sizeof(b.id));
     sql_z(st, 1, b.team, sizeof(b.team));
     sql_z(st, 2, b.template_id, sizeof(b.template_id));
@@ -845,5 +862,6 @@ void row_box_free(struct row_box *r)
   free(r->allow);
   free(r->deny);
   free(r->mounts);
-  r->config = r->init = r->allow = r->deny = r->mounts = NULL;
+  free(r->tokens);
+  r->config = r->init = r->allow = r->deny = r->mounts = r->tokens = NULL;
 }

@@ -88,6 +88,7 @@ struct row_box {
   uint64_t checkpoint_size;
   char *allow, *deny;          /* its lists, as lines; owned */
   char *mounts;                /* its volumes, see volume_mounts.h; owned; NULL or "" = none */
+  char *tokens;                /* identity tokens it may ask for: lines of name, tab, audience; owned, may be NULL */
   char execution[UUID_SIZE];   /* of this run: a new one at its launch and whenever it is resumed */
   char base[TEMPLATE_ID_SIZE]; /* the template it was first made from, where template_id is a snapshot; else "" */
 };

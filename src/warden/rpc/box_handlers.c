@@ -12,6 +12,7 @@
 #include "warden/box/pause.h"
 #include "warden/core/quota.h"
 #include "warden/core/token_index.h"
+#include "warden/secret/workload_identity.h"
 #include "warden/webhook/webhooks.h"
 #include "warden/warm/warm_pool.h"
 #include "wire/api_key.h"
@@ -31,6 +32,7 @@ void handle_box_create(struct request *q)
       .deny = wire_get(q->packet, W_DENY),
       .mounts = wire_get(q->packet, W_MOUNTS),
       .mount_faults = wire_get(q->packet, W_MOUNT_FAULTS),
+      .tokens = wire_get(q->packet, W_TOKENS),
       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 15),
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
       .idempotency_key = wire_get(q->packet, W_IDEMPOTENCY_KEY),
@@ -44,6 +46,8 @@ void handle_box_create(struct request *q)
     reply_error(q, -EINVAL, "invalid sandbox ID");
   } else if (have && !str_is(params.team, have->row.team)) {
     reply_error(q, -EEXIST, "the sandbox ID is in use");
+  } else if (params.tokens.n && !identity_ready(q->warden, &err)) {
+    reply_error(q, -EINVAL, "'iam' tokens are not available: the master key of this server is missing or another one");
   } else if (warden_stopping(q->warden)) {
     reply_error(q, -ESHUTDOWN, "Failed to place sandbox: the server is stopping");
   } else if (make(q->warden, &params, request_origin(q), &retry, &err)) {

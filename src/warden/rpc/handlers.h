@@ -78,6 +78,9 @@ void handle_secret_change(struct request *q);
 void handle_secret_delete(struct request *q);
 void handle_secret_rotate(struct request *q);
 void handle_secret_check(struct request *q);
+void handle_identity_keys(struct request *q);
+void handle_identity_rotate(struct request *q);
+void handle_identity_token(struct request *q);
 
 /* volumes: volume_handlers.c */
 void handle_volume_create(struct request *q);

@@ -60,6 +60,7 @@ static const struct handler {
     {WIRE_WEBHOOK_DELETE, BY_KEY, handle_webhook_delete},
     {WIRE_WEBHOOK_DELIVERIES, BY_KEY, handle_webhook_deliveries},
     {WIRE_WEBHOOK_STATS, BY_KEY, handle_webhook_stats},
+    {WIRE_IDENTITY_KEYS, BY_ANYONE, handle_identity_keys},
     {WIRE_SECRET_CREATE, BY_KEY, handle_secret_create},
     {WIRE_SECRET_LIST, BY_KEY, handle_secret_list},
     {WIRE_SECRET_GET, BY_KEY, handle_secret_get},
@@ -79,6 +80,8 @@ static const struct handler {
     {WIRE_GC, BY_ROOT, handle_gc},
     {WIRE_SECRET_ROTATE, BY_ROOT, handle_secret_rotate},
     {WIRE_SECRET_CHECK, BY_ROOT, handle_secret_check},
+    {WIRE_IDENTITY_ROTATE, BY_ROOT, handle_identity_rotate},
+    {WIRE_IDENTITY_TOKEN, BY_ROOT, handle_identity_token},
 };
 
 static const struct handler *handler_of(enum wire_type type)

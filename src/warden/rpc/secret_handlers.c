@@ -4,7 +4,9 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/core/context.h"
+#include "warden/box/box.h"
 #include "warden/secret/secrets.h"
+#include "warden/secret/workload_identity.h"
 #include <stdio.h>
 
 #define PAGE_MAX     100
@@ -222,4 +224,42 @@ void handle_secret_check(struct request *q)
   struct origin *o = xcalloc(1, sizeof(*o));
   *o = request_origin(q);
   secrets_check(q->warden, checked, o);
+}
+
+/* ---- identity tokens ---- */
+
+void handle_identity_keys(struct request *q)
+{
+  cleanup_buf struct buf keys = BUF_INIT(WIRE_MAX / 2);
+  identity_published(q->warden, &keys);
+  reply_begin(q, WIRE_REPLY, 0);
+  wire_put(q->out, W_BODY, buf_str(&keys));
+  wire_putz(q->out, W_URL, warden_config(q->warden)->identity_issuer);
+  reply_send(q);
+}
+
+void handle_identity_rotate(struct request *q)
+{
+  struct err err = ERR_NONE;
+  if (identity_rotate(q->warden, &err))
+    reply_err(q, &err);
+  else
+    reply_ok(q);
+}
+
+void handle_identity_token(struct request *q)
+{
+  struct err err = ERR_NONE;
+  cleanup_wipe struct buf token = BUF_INIT(IDENTITY_TOKEN_MAX);
+  unsigned reuse;
+  const struct box *b = request_box(q);
+  if (!b)
+    return;
+  if (identity_token(q->warden, &b->row, wire_get(q->packet, W_NAME), &token, &reuse, &err)) {
+    reply_err(q, &err);
+    return;
+  }
+  reply_begin(q, WIRE_REPLY, 0);
+  wire_put(q->out, W_TOKEN, buf_str(&token));
+  reply_send(q);
 }

@@ -4,7 +4,9 @@
 
 #include "warden/core/context.h"
 #include "warden/core/worker_pool.h"
+#include "warden/db/identity_store.h"
 #include "warden/secret/keyring.h"
+#include "warden/secret/workload_identity.h"
 #include <limits.h>
 #include <stdio.h>
 
@@ -95,11 +97,15 @@ static void read_keys(struct warden *w)
   int r = keyring_read(&s->ring, file, &err);
   struct key_use use = {.ring = &s->ring};
   store_seal_keys(warden_store(w), count_key, &use);
-  if (r == -ENOENT && s->ring.source == KEY_OF_FILE && !use.sealed)
+  struct row_identity_key signing;
+  bool signs = !store_identity_key_current(warden_store(w), &signing);
+  if (signs)
+    buf_free(&signing.sealed);
+  if (r == -ENOENT && s->ring.source == KEY_OF_FILE && !use.sealed && !signs)
     r = keyring_add(&s->ring, &err);
   if (r == -ENOENT)
-    snprintf(why, sizeof(why), "the master key %s is missing, and %llu values are sealed by it (key %s); put it back",
-             s->ring.path, (unsigned long long)use.sealed, use.missing);
+    snprintf(why, sizeof(why), "the master key %s is missing, and %llu values are sealed by it; put it back",
+             s->ring.path, (unsigned long long)(use.sealed + signs));
   else if (r)
     snprintf(why, sizeof(why), "%.480s", err.msg);
   else if (use.unknown)
@@ -141,6 +147,7 @@ void secrets_close(struct warden *w)
   struct secrets *s = of(w);
   if (!s)
     return;
+  identity_close();
   keyring_wipe(&s->ring);
   vec_free(&s->watchers);
   warden_set_secrets(w, NULL);
@@ -192,6 +199,33 @@ static int seal_row(struct warden *w, struct row_secret *row, struct str value, 
     return err_set(err, -EIO, "the value could not be encrypted");
   return row->version == 1 ? store_secret_add(warden_store(w), row, err)
                            : store_secret_change(warden_store(w), row, err);
+}
+
+/* ---- for what else is kept sealed ---- */
+
+int secrets_seal(struct warden *w, struct str label, struct str value, char key[SEAL_KEY_SIZE], struct buf *out)
+{
+  const struct keyring *ring = &of(w)->ring;
+  if (!secrets_ready(w, NULL))
+    return -ENOKEY;
+  snprintf(key, SEAL_KEY_SIZE, "%s", ring->keys[0].id);
+  return seal(&ring->keys[0], label, value, out);
+}
+
+int secrets_unseal(struct warden *w, const char *key, struct str label, struct str sealed, struct buf *out)
+{
+  secrets_ready(w, NULL);
+  const struct master_key *k = keyring_find(&of(w)->ring, key);
+  return k ? seal_open(k, label, sealed, out) : -ENOKEY;
+}
+
+int secrets_rewrap(struct warden *w, const char *key, struct str label, struct str sealed, char to[SEAL_KEY_SIZE],
+                   struct buf *out)
+{
+  const struct keyring *ring = &of(w)->ring;
+  const struct master_key *k = keyring_find(ring, key);
+  snprintf(to, SEAL_KEY_SIZE, "%s", ring->n ? ring->keys[0].id : "");
+  return k ? seal_rewrap(k, &ring->keys[0], label, sealed, out) : -ENOKEY;
 }
 
 static void tell_watchers(struct warden *w, const struct row_secret *row)
@@ -368,6 +402,7 @@ static void rotation_turn(uv_timer_t *timer)
   if (!r && batch.n)
     return;
   uv_timer_stop(timer);
+  r = r ? r : identity_reseal(w, &t->failed, &t->err);
   if (!r && t->failed)
     r = err_set(&t->err, -EBADMSG, "%llu secrets can't be opened and stay as they are; the old key is kept",
                 (unsigned long long)t->failed);

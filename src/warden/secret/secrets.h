@@ -36,6 +36,15 @@ int secret_create(struct warden *w, struct row_secret *row, struct str value, st
 int secret_update(struct warden *w, struct row_secret *row, struct str value, struct err *err);
 int secret_delete(struct warden *w, const struct row_secret *row, struct err *err);
 
+/* ---- for what else is kept sealed ---- */
+
+/* As seal.h has them, by the current master key, whose id is told, or by the one of this id; -ENOKEY. Who keeps
+ * something so must be asked in secrets.c when the master key changes. */
+int secrets_seal(struct warden *w, struct str label, struct str value, char key[SEAL_KEY_SIZE], struct buf *out);
+int secrets_unseal(struct warden *w, const char *key, struct str label, struct str sealed, struct buf *out);
+int secrets_rewrap(struct warden *w, const char *key, struct str label, struct str sealed, char to[SEAL_KEY_SIZE],
+                   struct buf *out);
+
 /* ---- the master key ---- */
 
 bool secrets_ready(struct warden *w, struct err *err); /* false: err says why, for the server's operator */
