@@ -62,6 +62,8 @@ static int take(struct recipe *r, struct str **arg, uint32_t tag, struct str val
     return r->keep = true, 0;
   case RECIPE_DEBUG:
     return r->debug = true, 0;
+  case RECIPE_MOUNTS:
+    return r->mounts = value, 0;
   case RECIPE_STEP:
     r->steps[r->nsteps++] = (struct recipe_step){.type = value, .args = *arg};
     return 0;

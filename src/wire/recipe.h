@@ -17,12 +17,13 @@ enum recipe_tag {
   RECIPE_FORCE,    /* empty: nothing is taken from the cache */
   RECIPE_START,
   RECIPE_READY,
-  RECIPE_KEEP,  /* empty: what a failed build left becomes the tag `failed` */
-  RECIPE_DEBUG, /* empty: a start command that fails is logged, not fatal */
-  RECIPE_STEP,  /* begins a step: its type in upper case */
-  RECIPE_ARG,   /* of the step */
-  RECIPE_FILES, /* of the step: hash of its archive */
-  RECIPE_AGAIN, /* of the step, empty: from here on nothing is taken from the cache */
+  RECIPE_KEEP,   /* empty: what a failed build left becomes the tag `failed` */
+  RECIPE_DEBUG,  /* empty: a start command that fails is logged, not fatal */
+  RECIPE_STEP,   /* begins a step: its type in upper case */
+  RECIPE_ARG,    /* of the step */
+  RECIPE_FILES,  /* of the step: hash of its archive */
+  RECIPE_AGAIN,  /* of the step, empty: from here on nothing is taken from the cache */
+  RECIPE_MOUNTS, /* lines "name TAB path": volumes that commands of steps see */
 };
 
 struct recipe_step {
@@ -33,7 +34,7 @@ struct recipe_step {
 };
 
 struct recipe {
-  struct str image, template_ref, registry, start, ready;
+  struct str image, template_ref, registry, start, ready, mounts;
   bool has_start, has_ready, force, keep, debug;
   struct recipe_step *steps; /* in the arena */
   size_t nsteps;

@@ -2,6 +2,8 @@
 /* recipe_json.c - see recipe_json.h. Texts become arguments of programs later on: none holds a NUL byte. */
 #include "gate/api/recipe_json.h"
 
+#include "gate/api/mount_list.h"
+
 #define REGISTRY_MAX (1u << 16)
 
 static bool is_text(const struct json *v)
@@ -77,6 +79,19 @@ int recipe_fits(const struct buf *out, struct err *err)
                        "the recipe exceeds %u bytes; COPY large files instead of writing them in commands", RECIPE_MAX);
 }
 
+/* Beyond the contract: commands of steps see these volumes. */
+static int put_mounts(const struct json *list, struct buf *out, struct err *err)
+{
+  cleanup_buf struct buf lines = BUF_INIT(MOUNT_LINES_MAX), faults = BUF_INIT(MOUNT_FAULTS_MAX * 2);
+  mount_list_read(list, &lines, &faults);
+  if (faults.n || buf_failed(&lines))
+    return err_set(err, -EINVAL, "'volumeMounts' can't be used: %.*s", (int)MIN(faults.n, (size_t)440),
+                   faults.n ? faults.p : "it is too long");
+  if (lines.n)
+    recipe_put(out, RECIPE_MOUNTS, buf_str(&lines));
+  return 0;
+}
+
 int recipe_from_json(const struct json *body, struct buf *out, struct err *err)
 {
   static const struct {
@@ -98,6 +113,7 @@ int recipe_from_json(const struct json *body, struct buf *out, struct err *err)
   for (size_t i = 0; !r && i < ARRAY_LEN(texts); i++)
     r = recipe_put_text(body, texts[i].name, texts[i].tag, out, err);
   r = r ? r : put_registry(json_get(body, "fromImageRegistry"), out, err);
+  r = r ? r : put_mounts(json_get(body, "volumeMounts"), out, err);
   for (size_t i = 0; i < ARRAY_LEN(flags); i++)
     put_flag(body, flags[i].name, flags[i].tag, out);
   for (const struct json *k = json_given(steps) ? steps->kids : NULL; k && !r; k = k->next)

@@ -110,7 +110,8 @@ int build_box_open(struct build_box *b, struct build_run *run, const char *layer
                               .name = b->name,
                               .dir = b->dir,
                               .slot = run->slot,
-                              .flags = BOX_INTERNET};
+                              .flags = BOX_INTERNET,
+                              .mounts = strcmp(run->step, "finalize") ? run->mounts : NULL};
   box_jail_spec(w, &box_spec, &b->arena, &b->spec, &b->net);
   b->spec.boot_fd = theirs;
   int nursery[2] = {-1, -1};

@@ -66,6 +66,7 @@ static void fill_row(struct handover *g)
       (char *)arena_fmt(&b->arena, "{\"metadata\":{\"failedBuild\":\"%s\",\"failedStep\":\"%s\"}}", run->id, run->step);
   r->init = (char *)arena_fmt(&b->arena, "{\"accessToken\":\"%s\"}", token);
   r->allow = r->deny = (char *)"";
+  r->mounts = run->mounts && strcmp(run->step, "finalize") ? run->mounts : (char *)"";
   r->flags = BOX_SECURE | BOX_INTERNET | (egress_wanted(run->warden, BOX_INTERNET, STR_NONE) ? BOX_LINKED : 0);
   r->cpus = run->cpus;
   r->memory_mb = run->memory_mb;
@@ -111,6 +112,7 @@ static void hand_over(struct handover *g, struct template *t, struct build *buil
   box->row.init = xstrdup(g->row.init);
   box->row.allow = xstrdup("");
   box->row.deny = xstrdup("");
+  box->row.mounts = xstrdup(g->row.mounts);
   snprintf(box->row.alias, sizeof(box->row.alias), "%s", template_name(t));
   box_register(box);
   struct launch h = {.box = box, .jail = b->jail};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_run.c - see build_run.h. */
 #include "warden/build/build_run.h"
+#include "warden/core/volume_mounts.h"
 
 #include "warden/core/context.h"
 #include <sys/eventfd.h>
@@ -53,6 +54,9 @@ void build_run_free(struct build_run *run)
   free(run->base_layers);
   free(run->base_config);
   free(run->base_name);
+  if (run->mounts)
+    volume_mounts_release(run->warden, run->mounts);
+  free(run->mounts);
   arena_free(&run->arena);
   free(run);
 }

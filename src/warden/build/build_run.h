@@ -24,6 +24,7 @@ struct build_run {
   struct recipe recipe;
   /* The base where it is a template: copies. Both NULL: the recipe's image is fetched. */
   char *base_layers, *base_config, *base_name;
+  char *mounts;        /* volumes that its steps have (volume_mounts.h); NULL: none */
   struct err base_err; /* set: the base could not be found */
 
   struct buildlog log;

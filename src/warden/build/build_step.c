@@ -52,6 +52,8 @@ static void make_key(struct step *s, const char *type)
     build_hash_add(&h, s->given->args[i]);
   if (s->given)
     build_hash_add(&h, s->given->files);
+  if (s->run->mounts) /* which volumes, not what is in them */
+    build_hash_add(&h, str_of(s->run->mounts));
   if (s->run->fresh) { /* a layer never changes: what is made again is another one */
     random_bytes(draw, sizeof(draw));
     build_hash_add(&h, str_make(draw, sizeof(draw)));

@@ -3,6 +3,7 @@
 #include "warden/build/builder.h"
 
 #include "warden/core/quota.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/reclaim.h"
 #include "warden/build/build_layer.h"
 #include "warden/build/build_run.h"
@@ -417,6 +418,13 @@ static struct build_run *run_new(struct warden *w, struct job *j, struct str rec
   int r = recipe_read(&run->arena, run->packed, &run->recipe, err);
   if (!r && run->recipe.template_ref.n)
     r = ref_read(run->recipe.template_ref, &lowered, &name, err);
+  cleanup_buf struct buf mounts = BUF_INIT(VOLUME_MOUNTS_BYTES);
+  struct box_params wanted = {.team = str_of(run->team), .mounts = run->recipe.mounts};
+  r = r ? r : volume_mounts_resolve(w, &wanted, NULL, &mounts, err);
+  if (!r && mounts.n) {
+    run->mounts = xstrndup(mounts.p, mounts.n);
+    volume_mounts_hold(w, run->mounts);
+  }
   r = r ? r : buildlog_open(&run->log, path, (uint64_t)warden_config(w)->build_log_mb << 20, err);
   if (!r && (run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
     r = err_errno(err, "eventfd");

@@ -163,10 +163,37 @@ void volume_mounts_put(struct buf *packet, const char *lines)
     wire_put(packet, W_MOUNTS, buf_str(&b));
 }
 
+struct volume_holds {
+  VEC(char *) lines; /* owned */
+};
+
+void volume_mounts_hold(struct warden *w, const char *lines)
+{
+  if (!w->volume_holds)
+    w->volume_holds = xcalloc(1, sizeof(*w->volume_holds));
+  vec_push(&w->volume_holds->lines, xstrdup(lines));
+}
+
+void volume_mounts_release(struct warden *w, const char *lines)
+{
+  struct volume_holds *h = w->volume_holds;
+  for (size_t i = 0; h && i < h->lines.n; i++)
+    if (!strcmp(h->lines.p[i], lines)) {
+      free(h->lines.p[i]);
+      h->lines.p[i] = h->lines.p[--h->lines.n];
+      return;
+    }
+}
+
 size_t volume_mounts_users(struct warden *w, const char *volume, char id[BOX_ID_SIZE])
 {
   void *value;
   size_t n = 0;
+  for (size_t i = 0; w->volume_holds && i < w->volume_holds->lines.n; i++)
+    if (str_search(str_of(w->volume_holds->lines.p[i]), str_of(volume)) >= 0) {
+      snprintf(id, BOX_ID_SIZE, "a build");
+      n++;
+    }
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     const struct box *b = value;
     if (!b->row.mounts || str_search(str_of(b->row.mounts), str_of(volume)) < 0)

@@ -24,7 +24,11 @@ struct volume_place volume_mounts_place(const struct warden *w);
 
 void volume_mounts_put(struct buf *packet, const char *lines); /* W_MOUNTS, where there are some */
 
-/* Boxes that have the volume: starting, running or paused. `id` gets the id of one of them. */
+/* A build has the volumes of these lines until it says otherwise. */
+void volume_mounts_hold(struct warden *w, const char *lines);
+void volume_mounts_release(struct warden *w, const char *lines);
+
+/* Boxes that have the volume: starting, running or paused; and builds. `id` gets the id of one of them. */
 size_t volume_mounts_users(struct warden *w, const char *volume, char id[BOX_ID_SIZE]);
 
 #endif

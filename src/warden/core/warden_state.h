@@ -70,6 +70,7 @@ struct warden {
   struct ns_pool *ns_pool;
   struct warm_pools *warm_pools;
   struct box_sampler *sampler;
+  struct volume_holds *volume_holds;
   struct volume_watch *volume_watch; /* under way, or NULL */
   int64_t volumes_measured_us;       /* when it was done last, monotonic */
   struct builder *builder;

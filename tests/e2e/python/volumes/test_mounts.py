@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import e2b
 import pytest
 
+from support.recipes import Order, fresh, order
+from support.recipes import run as run_step
 from support.server import Server, own_server
 from support.tenants import Tenants, two_teams
 from support.waiting import eventually
@@ -296,6 +298,29 @@ def test_volumes_outlive_all_sandboxes_and_a_stop(own: Server) -> None:
     with own.cell(volume_mounts={PATH: "lasting"}, timeout=60) as box:
         assert box.files.read(f"{PATH}/kept") == "text"
     eventually(lambda: own.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
+
+
+def test_steps_of_a_build_have_volumes(own: Server) -> None:
+    volume = make(own.wire, "for-builds")
+    with own.cell(volume_mounts={PATH: "for-builds"}, timeout=60) as box:
+        box.files.write(f"{PATH}/data", "from the volume")
+    mounts = [{"name": "for-builds", "path": "/in"}]
+    copy = run_step("cat /in/data > /etc/copied; echo made > /in/out", user="root")
+    build = order(own.wire, fresh("mounts"), copy, volumeMounts=mounts)
+    build.ready()
+    with own.cell(template=build.name, volume_mounts={PATH: "for-builds"}, timeout=60) as box:
+        assert box.files.read("/etc/copied") == "from the volume"
+        assert box.files.read(f"{PATH}/out") == "made\n"
+        assert box.commands.run("ls -A /in").stdout == ""
+    eventually(lambda: own.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
+
+
+def test_a_build_names_volumes_that_are_not_there(own: Server) -> None:
+    asked = Order(own.wire, fresh("nosuch")).request()
+    body = {"fromTemplate": "base", "steps": [], "volumeMounts": [{"name": "nosuch", "path": "/in"}]}
+    refused = own.wire.call("POST", f"/v2/templates/{asked.template}/builds/{asked.build}", body)
+    assert refused.status == 400
+    assert "nosuch" in refused.json()["message"]
 
 
 # ---- directories on a filesystem of the operator's ----
