@@ -323,6 +323,37 @@ def test_a_build_names_volumes_that_are_not_there(own: Server) -> None:
     assert "nosuch" in refused.json()["message"]
 
 
+def test_a_public_snapshot_gives_its_volumes_to_no_other_team(own: Server, teams: Tenants) -> None:
+    volume = make(teams.victim, "shown")
+    with own.cell(volume_mounts={PATH: "shown"}, timeout=60) as box:
+        box.files.write(f"{PATH}/private", "1")
+        shot = own.wire.call("POST", f"/sandboxes/{box.sandbox_id}/snapshots", {"name": "shown"}).json()["snapshotID"]
+    template = own.wire.call("GET", "/snapshots").json()
+    assert shot in [one["snapshotID"] for one in template]
+    alias = own.wire.call("GET", "/templates/aliases/shown").json()["templateID"]
+    assert own.wire.call("PATCH", f"/v2/templates/{alias}", {"public": True}).status == 200
+    refused = teams.attacker.call("POST", "/sandboxes", {"templateID": alias, "timeout": 20})
+    assert refused.status == 400, refused.body
+    assert "another team" in refused.json()["message"]
+    assert own.wire.call("DELETE", f"/templates/{alias}").status == 204
+    eventually(lambda: own.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
+
+
+def test_traffic_wakes_a_sandbox_with_its_volume(own: Server) -> None:
+    volume = make(own.wire, "woken")
+    box = own.cell(
+        volume_mounts={PATH: "woken"}, timeout=60, lifecycle={"on_timeout": "pause", "auto_resume": True}
+    )
+    box.files.write(f"{PATH}/before", "1")
+    assert own.wire.call("POST", f"/sandboxes/{box.sandbox_id}/timeout", {"timeout": 0}).status == 204
+    path = f"/sandboxes/{box.sandbox_id}"
+    eventually(lambda: own.wire.call("GET", path).json()["state"] == "paused")
+    assert box.files.read(f"{PATH}/before") == "1"
+    assert own.wire.call("GET", path).json()["state"] == "running"
+    box.kill()
+    eventually(lambda: own.wire.call("DELETE", f"/volumes/{volume}").status in (204, 404))
+
+
 # ---- directories on a filesystem of the operator's ----
 
 
@@ -330,7 +361,8 @@ def test_a_build_names_volumes_that_are_not_there(own: Server) -> None:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     place = str(tmp_path_factory.mktemp("volumes"))
     flags = ("--volumes_backing", "directory", "--volumes_dir", place)
-    with own_server(*flags, "--volume_mb", "32", "--volume_scan_seconds", "5") as made:
+    frozen = ("--criu", "/none")  # pauses freeze
+    with own_server(*flags, *frozen, "--volume_mb", "32", "--volume_scan_seconds", "5") as made:
         yield made
 
 
