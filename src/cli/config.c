@@ -629,13 +629,13 @@ static int check_team_connections(struct config *c, struct err *err)
 /* Whoever fetches for a team must not be who serves or sends. */
 static int check_image_uids(const struct config *c, struct err *err)
 {
-  const unsigned others[] = {c->gate.uid, c->sender.uid};
+  const unsigned others[] = {c->gate.uid, c->egress.uid, c->sender.uid};
   uint32_t first = c->warden.source.uid, n = c->warden.source.uids;
   for (size_t i = 0; i < ARRAY_LEN(others); i++)
     if (others[i] >= first && others[i] - first < n)
       return err_set(err, -EINVAL,
-                     "'image_uid' %u and the 'image_uids' %u from it on contain %u, which is 'gate_uid' or "
-                     "'webhook_uid': choose another range",
+                     "'image_uid' %u and the 'image_uids' %u from it on contain %u, which is 'gate_uid', "
+                     "'egress_uid' or 'webhook_uid': choose another range",
                      first, n, others[i]);
   return 0;
 }
