@@ -384,7 +384,8 @@ static const struct confine_role role = {.name = "egress",
                                          .nsockets = ARRAY_LEN(sockets),
                                          .files = files,
                                          .nfiles = ARRAY_LEN(files),
-                                         .fds_max = FILES_MAX};
+                                         .fds_max = FILES_MAX,
+                                         .writes_files = true /* its log may be a file */};
 
 /* As many connections as there can be descriptors for. */
 static unsigned affordable(unsigned wanted)

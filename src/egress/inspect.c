@@ -293,6 +293,12 @@ static const struct http_call_ops call_ops = {call_head, call_body, call_end,   
 
 /* ---- the request's way out ---- */
 
+/* A server that is silent while nothing is sent to it. */
+static void expect_answer(struct request *q)
+{
+  http_call_deadline(q->call, q->flow->box->gateway->config->idle_seconds * 1000);
+}
+
 static void request_body(struct http_x *x, struct str chunk)
 {
   struct request *q = http_x_data(x);
@@ -301,6 +307,7 @@ static void request_body(struct http_x *x, struct str chunk)
   q->body_begun = true;
   q->out += chunk.n;
   http_call_send(q->call, chunk);
+  expect_answer(q);
   if (http_call_congested(q->call))
     http_x_pause(x);
 }
@@ -331,6 +338,7 @@ static void send_request(struct request *q)
     call_fail(q->call, -EPIPE, "the request can't be written");
     return;
   }
+  expect_answer(q);
   if (q->body_done)
     http_call_end(q->call);
   else

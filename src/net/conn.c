@@ -551,7 +551,7 @@ static void conn_step(struct conn *c, struct str *in)
     c->stepping = false;
     said = c->node.gathered;
     net_let_go(c->net);
-  } while (said && !c->closed && !c->out && !c->busy);
+  } while (said && !c->node.gathered && !c->closed && !c->out && !c->busy);
   if (c->node.gathered) /* inside a larger pair: it leaves later, and is asked then */
     conn_defer(c);
 }

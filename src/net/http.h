@@ -177,6 +177,8 @@ int http_call_start(struct http_call *c, struct str method, struct str target, c
 int http_call_send(struct http_call *c, struct str data);
 void http_call_end(struct http_call *c);
 bool http_call_congested(const struct http_call *c);
+/* The answer's head must have come within that time; anew with each call. 0 = whenever it comes. */
+void http_call_deadline(struct http_call *c, unsigned ms);
 void http_call_pause(struct http_call *c); /* stop reading the answer */
 void http_call_resume(struct http_call *c);
 /* Called when a kept connection ends or sends bytes between requests; then only http_call_free is left. */

@@ -446,6 +446,12 @@ static void set_paused(struct http_call *c, bool paused)
     conn_defer(&c->conn);
 }
 
+void http_call_deadline(struct http_call *c, unsigned ms)
+{
+  if (in_answer(c) && !c->head_seen && !c->conn.closed)
+    conn_deadline(&c->conn, ms);
+}
+
 void http_call_pause(struct http_call *c)
 {
   set_paused(c, true);
