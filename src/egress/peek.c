@@ -46,7 +46,7 @@ bool peek_name(struct str s, char name[DOMAIN_SIZE])
   size_t label = 0;
   if (s.n && s.p[s.n - 1] == '.')
     s.n--;
-  if (!s.n || s.n > 253)
+  if (!s.n || s.n > 253 || s.p[s.n - 1] == '.')
     return false;
   for (size_t i = 0; i < s.n; i++) {
     char c = s.p[i] >= 'A' && s.p[i] <= 'Z' ? (char)(s.p[i] + 32) : s.p[i];
