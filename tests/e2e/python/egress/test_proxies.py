@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from support.egress_lab import API, PROXY, Lab
 
 SOCKS, CONNECT = 1, 2

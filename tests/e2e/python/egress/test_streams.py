@@ -125,7 +125,7 @@ def test_the_gateway_killed_in_mid_stream(lab: Lab) -> None:
     lab.kill()
     assert p.wait(10) != 0
     waiting = subprocess.Popen([*lab.enter("one"), *words, "https://api.example.com/"], stdout=subprocess.PIPE)
-    time.sleep(0.3)
+    time.sleep(0.3)  # that nothing happens is what is waited for
     assert waiting.poll() is None  # it waits in the listener, it has found no other way
     began = time.monotonic()
     lab.start()
