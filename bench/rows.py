@@ -24,6 +24,14 @@ def _answered(samples: Samples) -> float:
     return samples["density_answers"][0] / samples["density_boxes"][0]
 
 
+def _volume_write(samples: Samples) -> float:
+    return p50(samples, "volume_write") / p50(samples, "volume_disk_write")
+
+
+def _volume_read(samples: Samples) -> float:
+    return p50(samples, "volume_read") / p50(samples, "volume_disk_read")
+
+
 def _hundred(samples: Samples) -> float:
     return 100e3 / p50(samples, "floor_box_per_second")
 
@@ -99,6 +107,8 @@ ROWS = [
     Row("create from a ready template -> its server answers", "create_ready", "ms"),
     Row("upload", "upload", "GB/s", 1, more=True, floor=STREAM),
     Row("download", "download", "GB/s", 1, more=True, floor=STREAM),
+    Row("volume: write, share of the box's own disk", "", "x", 0.9, more=True, of=_volume_write),
+    Row("volume: read, share of the box's own disk", "", "x", 0.9, more=True, of=_volume_read),
     Row("command: true", "command_true", "ms", floor=SHELL),
     Row("command: echo", "command_echo", "ms", floor=SHELL),
     Row("list of 10,000 entries", "list", "ms"),

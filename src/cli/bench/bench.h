@@ -42,6 +42,10 @@ struct bench_box {
 };
 /* Each leaves the exchange in c->call and returns 0 or negative; a status that is not a success is an error. */
 int bench_box_create(struct client *c, struct bench_box *g, struct err *err);
+#define BENCH_VOLUME "/mnt/volume" /* where a box has the volume of that name; NULL: none */
+int bench_box_create_with(struct client *c, struct bench_box *g, const char *volume, struct err *err);
+int bench_volume_create(struct client *c, const char *name, char id[UUID_SIZE], struct err *err);
+int bench_volume_remove(struct client *c, const char *id, struct err *err);
 int bench_box_kill(struct client *c, struct bench_box *g, struct err *err);
 int bench_box_pause(struct client *c, struct bench_box *g, struct err *err);
 int bench_box_resume(struct client *c, struct bench_box *g, struct err *err);

@@ -59,16 +59,46 @@ static int created(struct client *c, struct bench_box *g, struct err *err)
 
 int bench_box_create(struct client *c, struct bench_box *g, struct err *err)
 {
-  char body[512];
+  return bench_box_create_with(c, g, NULL, err);
+}
+
+int bench_box_create_with(struct client *c, struct bench_box *g, const char *volume, struct err *err)
+{
+  char body[768], mounts[200] = "";
+  if (volume)
+    snprintf(mounts, sizeof(mounts), ",\"volumeMounts\":[{\"name\":\"%s\",\"path\":\"" BENCH_VOLUME "\"}]", volume);
   *g = (struct bench_box){.id = ""};
   int n = snprintf(body, sizeof(body),
                    "{\"templateID\":\"%s\",\"metadata\":{},\"envVars\":{},\"timeout\":300,\"secure\":true,\"allow_"
-                   "internet_access\":true}",
-                   c->bench->template);
+                   "internet_access\":true%s}",
+                   c->bench->template, mounts);
   struct call *k = fresh(c, "POST", "/sandboxes");
   k->body = str_make(body, (size_t)n);
   int r = api_send(c, k, err);
   return r ? r : created(c, g, err);
+}
+
+int bench_volume_create(struct client *c, const char *name, char id[UUID_SIZE], struct err *err)
+{
+  char body[200];
+  struct call *k = fresh(c, "POST", "/volumes");
+  k->body = str_make(body, (size_t)snprintf(body, sizeof(body), "{\"name\":\"%s\"}", name));
+  int r = api_send(c, k, err);
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct str got =
+      r ? STR_NONE : json_text(json_get(json_read(&a, buf_str(&k->answer), 0, NULL), "volumeID"), STR_NONE);
+  if (!r && (!got.n || str_copyz(got, id, UUID_SIZE)))
+    r = err_set(err, -EBADMSG, "the answer names no volume");
+  return r;
+}
+
+int bench_volume_remove(struct client *c, const char *id, struct err *err)
+{
+  char path[100];
+  snprintf(path, sizeof(path), "/volumes/%s", id);
+  int r = api_send(c, fresh(c, "DELETE", path), err);
+  c->call.path = "";
+  return r;
 }
 
 static int verb(struct client *c, struct bench_box *g, const char *method, const char *tail, struct str body,

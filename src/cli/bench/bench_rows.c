@@ -278,6 +278,45 @@ static int file_times(struct bench *b, struct err *err)
   return r;
 }
 
+/* The same bytes to the box's own disk and to a volume, by turns. */
+static int volume_once(struct stay *s, const char *dir, const char *which, struct err *err)
+{
+  char command[256], series[40];
+  snprintf(command, sizeof(command), "dd if=/dev/zero of=%s/big bs=1M count=256 2>&1", dir);
+  int r = bench_box_command(&s->client, &s->box, command, "\"stdout\"", err);
+  snprintf(series, sizeof(series), "%s_write", which);
+  if (!r)
+    sample(series, 0.268 / (call_ms(&s->client.call) / 1e3));
+  snprintf(command, sizeof(command), "dd if=%s/big of=/dev/null bs=1M 2>&1", dir);
+  r = r ? r : bench_box_command(&s->client, &s->box, command, "\"stdout\"", err);
+  snprintf(series, sizeof(series), "%s_read", which);
+  if (!r)
+    sample(series, 0.268 / (call_ms(&s->client.call) / 1e3));
+  snprintf(command, sizeof(command), "rm %s/big; sync; echo gone", dir);
+  return r ? r : bench_box_command(&s->client, &s->box, command, "\"stdout\"", err);
+}
+
+static int volume_times(struct bench *b, struct err *err)
+{
+  char name[48], id[UUID_SIZE];
+  cleanup_client struct client c;
+  client_open(&c, b);
+  snprintf(name, sizeof(name), "bench-%lld", (long long)clock_wall_us());
+  int r = bench_volume_create(&c, name, id, err);
+  if (r)
+    return r;
+  struct stay s = {.box = {.id = ""}};
+  client_open(&s.client, b);
+  r = bench_box_create_with(&s.client, &s.box, name, err);
+  for (unsigned i = 0; i < scaled(b, 4) && !r; i++) {
+    r = volume_once(&s, "/home/user", "volume_disk", err);
+    r = r ? r : volume_once(&s, BENCH_VOLUME, "volume", err);
+  }
+  stay_end(&s);
+  int removed = bench_volume_remove(&c, id, r ? NULL : err);
+  return r ? r : removed;
+}
+
 /* ---- sleep ---- */
 
 static int pause_times(struct bench *b, struct err *err)
@@ -336,6 +375,7 @@ const struct row bench_rows[] = {
     {"command", "a command in a warm box", command_times},
     {"list", "a directory of 10,000 entries", list_times},
     {"files", "upload and download", file_times},
+    {"volume", "a volume beside the box's own disk", volume_times},
     {"pause", "pause and resume", pause_times},
     {"fork", "fork a running box", fork_times},
     {"rebuild", "template builds, and a box with its server running", build_times},
