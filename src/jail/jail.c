@@ -195,9 +195,10 @@ static void rest(long us)
   nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-static int remove_groups(const struct cgroup_ops *ops, const char *instance, const char *id, struct err *err)
+static int remove_groups(const struct cgroup_ops *ops, const char *instance, const char *id, int wait_ms,
+                         struct err *err)
 {
-  int64_t deadline = clock_mono_us() + DEATH_TIMEOUT_MS * 1000;
+  int64_t deadline = clock_mono_us() + wait_ms * 1000;
   long pause = 100;
   int r;
   while ((r = ops->remove(instance, id)) == -EBUSY && clock_mono_us() < deadline) {
@@ -209,14 +210,20 @@ static int remove_groups(const struct cgroup_ops *ops, const char *instance, con
 
 int jail_remove(const char *instance, const char *id, const char *dir, struct err *err)
 {
+  int r = jail_remove_within(instance, id, dir, DEATH_TIMEOUT_MS, err);
+  return r == -EAGAIN ? -EBUSY : r;
+}
+
+int jail_remove_within(const char *instance, const char *id, const char *dir, int wait_ms, struct err *err)
+{
   const struct cgroup_ops *ops = jail_groups(err);
   int r = check_names(instance, id, err);
   if (!ops || r)
     return ops ? r : -EOPNOTSUPP;
   view_forget(instance, id);
-  r = remove_groups(ops, instance, id, err);
+  r = remove_groups(ops, instance, id, wait_ms, err);
   if (r || !dir)
-    return r;
+    return r == -EBUSY ? -EAGAIN : r;
   disk_pool_return(dir);
   r = path_remove_tree(AT_FDCWD, dir);
   return r && r != -ENOENT ? err_set(err, r, "removing %s: %s", dir, strerrordesc_np(-r)) : 0;
@@ -334,7 +341,7 @@ static void sweep_one(const char *id, void *arg)
     return;
   s->ops->kill(s->instance, id);
   s->ops->freeze(s->instance, id, false, NULL);
-  int r = remove_groups(s->ops, s->instance, id, NULL);
+  int r = remove_groups(s->ops, s->instance, id, DEATH_TIMEOUT_MS, NULL);
   if (r)
     s->failed = r;
 }

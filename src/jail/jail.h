@@ -66,6 +66,8 @@ void jail_kill_init(const struct jail *j);
 int jail_kill(const char *instance, const char *id, const struct jail *j, struct err *err);
 /* After death: waits (bounded) for the cgroup to empty, removes cgroups, mounts and the box directory. Idempotent. */
 int jail_remove(const char *instance, const char *id, const char *dir, struct err *err);
+/* The same, with another wait for its last process to be gone. -EAGAIN: it is not, nothing else was removed. */
+int jail_remove_within(const char *instance, const char *id, const char *dir, int wait_ms, struct err *err);
 /* Writes a dead box's files out to the host's disk; until then only a crash of the host can harm them. */
 int jail_sync(const char *dir, struct err *err);
 /* Waits for the end of pid 1 and reaps it. Exit code, 128 + signal, or -1 where another process is its parent. */

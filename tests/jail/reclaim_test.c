@@ -5,6 +5,9 @@
 #include "warden/core/id_slots.h"
 #include "warden/core/warden_state.h"
 
+#include "warden/core/worker_pool.h"
+
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -101,6 +104,67 @@ static void a_server_that_stops_waits_for_no_further_try(void **state)
   slot_mark(&warden, slot, false);
 }
 
+/* ---- a box whose processes take their time ---- */
+
+static char groups[16][300]; /* a directory below makes a control group as busy as a process in it */
+static size_t groups_n;
+static const char *wanted;
+
+static int see_group(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+  const char *name = path + at->base;
+  if (kind == FTW_D && !strcmp(name, wanted) && groups_n < ARRAY_LEN(groups))
+    snprintf(groups[groups_n++], sizeof(groups[0]), "%s/busy", path);
+  return at->level > 5 ? FTW_SKIP_SIBLINGS : FTW_CONTINUE;
+}
+
+static void work(uv_work_t *w)
+{
+}
+
+static void worked(uv_work_t *w, int status)
+{
+  *(bool *)w->data = true;
+}
+
+static bool served;
+
+static bool is_served(void)
+{
+  return served;
+}
+
+static void boxes_that_die_slowly_hold_no_worker(void **state)
+{
+  struct box boxes[WORKERS_TEAM + 1];
+  unsigned slots[WORKERS_TEAM + 1];
+  uv_work_t next = {.data = &served};
+  groups_n = 0;
+  for (size_t i = 0; i < ARRAY_LEN(boxes); i++) {
+    char name[24];
+    snprintf(name, sizeof(name), "slow%zu", i);
+    box_open(&test_host, &boxes[i], name);
+    wanted = boxes[i].id;
+    size_t before = groups_n;
+    nftw("/sys/fs/cgroup", see_group, 8, FTW_PHYS | FTW_ACTIONRETVAL);
+    assert_true(groups_n > before);
+    groups_n = before + 1;
+    assert_int_equal(mkdir(groups[before], 0755), 0);
+    assert_int_equal(slot_take(&warden, &slots[i]), 0);
+    reclaim_jail(&warden, "a team", boxes[i].jail, boxes[i].id, boxes[i].dir, slots[i]);
+    close(boxes[i].talk);
+  }
+  int64_t began = clock_mono_us();
+  worker_pool_queue(&warden, "a team", &next, work, worked);
+  turn(is_served);
+  assert_true(clock_mono_us() - began < 2500000); /* five seconds when each waits for its box */
+  assert_int_equal(warden.removals, ARRAY_LEN(boxes));
+  for (size_t i = 0; i < groups_n; i++)
+    assert_int_equal(rmdir(groups[i]), 0);
+  turn(gone);
+  assert_true(is_free(slots[0]));
+}
+
 static void nothing(uv_timer_t *timer)
 {
 }
@@ -114,6 +178,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(the_ids_of_a_removed_box_are_free),
       cmocka_unit_test(the_ids_of_a_box_that_cannot_be_removed_are_kept_back),
       cmocka_unit_test(a_server_that_stops_waits_for_no_further_try),
+      cmocka_unit_test(boxes_that_die_slowly_hold_no_worker),
   };
   if (argc != 2 || geteuid() != 0) {
     fprintf(stderr, "usage (as root): %s GUEST\n", argv[0]);

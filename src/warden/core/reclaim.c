@@ -9,6 +9,10 @@
 #include "wire/sizes.h"
 #include <stdio.h>
 
+#define FIRST_MS     50      /* of a worker's time, for the last process to be gone */
+#define SOON_MS      20      /* from then on a timer waits, first so long, */
+#define SOON_MAX_MS  500     /* at last so long, */
+#define SOON_US      5000000 /* and so long in all before it counts as one that can't be removed */
 #define RETRY_MS     1000
 #define RETRY_MAX_MS 60000
 
@@ -19,6 +23,9 @@ struct removal {
   struct jail jail;
   char team[UUID_SIZE], name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
   unsigned slot, tries;
+  unsigned looks; /* after its last processes */
+  bool dies;      /* killed, and not yet gone: how long that takes is up to what its processes were doing */
+  int64_t begun_us;
   int result;
   struct err err;
 };
@@ -28,7 +35,10 @@ static void removal_work(uv_work_t *work)
   struct removal *r = work->data;
   r->err = ERR_NONE;
   jail_kill(r->warden->instance, r->name, &r->jail, NULL); /* what is over is not there to be killed */
-  r->result = jail_remove(r->warden->instance, r->name, r->dir, &r->err);
+  r->result = jail_remove_within(r->warden->instance, r->name, r->dir, r->looks ? 0 : FIRST_MS, &r->err);
+  r->dies = r->result == -EAGAIN && clock_mono_us() - r->begun_us < SOON_US;
+  if (r->dies)
+    return;
   jail_close(&r->jail);
   egress_forget(r->warden, r->slot);
 }
@@ -39,6 +49,7 @@ static void timer_closed(uv_handle_t *h)
 }
 
 static void removal_begin(struct removal *r);
+static void removal_done(uv_work_t *work, int status);
 
 static void try_again(uv_timer_t *timer)
 {
@@ -56,9 +67,19 @@ static void keep_back(struct removal *r)
   uv_timer_start(&r->timer, try_again, wait_ms, 0);
 }
 
+static void look_again(uv_timer_t *timer)
+{
+  struct removal *r = timer->data;
+  worker_pool_queue(r->warden, r->team, &r->work, removal_work, removal_done);
+}
+
 static void removal_done(uv_work_t *work, int status)
 {
   struct removal *r = work->data;
+  if (r->dies) { /* under way all the while, without a worker */
+    uv_timer_start(&r->timer, look_again, MIN((unsigned)SOON_MS << MIN(r->looks++, 10u), (unsigned)SOON_MAX_MS), 0);
+    return;
+  }
   r->warden->removals--;
   if (r->result && !r->warden->stopping) {
     keep_back(r);
@@ -78,6 +99,8 @@ static void removal_done(uv_work_t *work, int status)
 static void removal_begin(struct removal *r)
 {
   r->warden->removals++;
+  r->begun_us = clock_mono_us();
+  r->looks = 0;
   worker_pool_queue(r->warden, r->team, &r->work, removal_work, removal_done);
 }
 
