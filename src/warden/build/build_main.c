@@ -57,7 +57,8 @@ static int from_image(struct build_run *run, struct err *err)
                              .deadline_us = run->deadline_us,
                              .cancelled = &run->cancelled,
                              .say = source_line,
-                             .arg = run};
+                             .arg = run,
+                             .left = &run->left};
   build_say(run, LOG_INFO, "[base] FROM " STR_FMT, STR_ARG(run->recipe.image));
   int r = source_fetch(&spec, &base, err);
   if (r && build_stopped(run, err)) /* a timeout is reported as the build's own */

@@ -8,6 +8,7 @@
 #include "wire/buildlog.h"
 #include "wire/recipe.h"
 #include "warden/build/build_state.h"
+#include "warden/build/source_spec.h"
 #include "wire/sizes.h"
 #include <stdatomic.h>
 #include <uv.h>
@@ -43,6 +44,7 @@ struct build_run {
   bool borrowed;                                           /* checkpoint and layer are those of an earlier build */
   struct zygote *zygote;                                   /* its loaded Python, once it is ready */
   bool kept;                                               /* it failed, and state holds what it left (recipe.keep) */
+  struct source_left left;                                 /* boxes of the unpacker that could not be removed */
   char left_name[HOST_NAME_SIZE], left_dir[DATA_DIR_SIZE]; /* of a box that could not be removed; "": none */
   bool given;                 /* its id range is that of the sandbox that its last box has become (build_keep.h) */
   char kept_box[BOX_ID_SIZE]; /* which sandbox that is; "": none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builder.c - see builder.h. */
 #include "warden/build/builder.h"
+#include "warden/build/source_left.h"
 
 #include "warden/core/quota.h"
 #include "warden/core/volume_mounts.h"
@@ -344,8 +345,11 @@ static void run_over(uv_async_t *async)
   struct err err = run->err;
   uv_thread_join(&run->thread);
   if (run->left_name[0])
-    reclaim_jail(w, run->team, JAIL_NONE, run->left_name, run->left_dir, run->given ? SLOT_NONE : run->slot);
-  else if (!run->given)
+    reclaim_jail(w, run->team, JAIL_NONE, run->left_name, run->left_dir,
+                 run->given || run->left.n ? SLOT_NONE : run->slot);
+  if (run->left.n)
+    source_reclaim(w, run->team, &run->left, run->given || run->left_name[0] ? SLOT_NONE : run->slot);
+  else if (!run->left_name[0] && !run->given)
     slot_mark(w, run->slot, false);
   fair_queue_done(&warden_builder(w)->queue, &j->item);
   storage_layers_changed(w);

@@ -7,6 +7,7 @@
 
 #include "jail/jail.h"
 #include "warden/build/source.h"
+#include "warden/build/source_left.h"
 #include "warden/core/quota.h"
 #include "warden/core/storage_quota.h"
 #include "warden/db/ref.h"
@@ -28,6 +29,7 @@ struct import {
   void *arg;
   struct source_spec spec;
   struct source_base base;
+  struct source_left left;
   char team[UUID_SIZE], ref[300];
   char *image;
   unsigned slot;
@@ -133,7 +135,7 @@ static void import_done(uv_work_t *work, int status)
   struct import *i = work->data;
   struct template *t = NULL;
   struct build *b = NULL;
-  slot_mark(i->warden, i->slot, false);
+  source_reclaim(i->warden, i->team, &i->left, i->slot);
   storage_layers_changed(i->warden);
   if (!i->result)
     i->result = add_build(i, &t, &b);
@@ -173,7 +175,8 @@ int template_import(struct warden *w, const struct import_params *p, struct err 
                                  .team = i->team,
                                  .id_base = warden_config(w)->id_base + i->slot * JAIL_IDS,
                                  .image = str_of(i->image),
-                                 .any_file = true};
+                                 .any_file = true,
+                                 .left = &i->left};
   worker_pool_queue(w, i->team, &i->work, import_work, import_done);
   return 0;
 }

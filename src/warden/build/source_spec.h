@@ -7,6 +7,14 @@
 #include "wire/sizes.h"
 #include <stdatomic.h>
 
+/* Boxes of the unpacker that could not be removed: their id range is not free. */
+struct source_left {
+  struct {
+    char name[UUID_SIZE], dir[DATA_DIR_SIZE];
+  } all[2]; /* an image's, and that of one of its layers */
+  size_t n;
+};
+
 struct source_spec {
   const struct source_rules *rules;
   const char *data, *instance, *runtime; /* of the warden: directory, name of host objects, hash of the runtime layer */
@@ -20,6 +28,7 @@ struct source_spec {
   const atomic_bool *cancelled;
   void (*say)(void *arg, enum log_level level, const char *line); /* on the calling thread */
   void *arg;
+  struct source_left *left;
 };
 
 struct source_base {

@@ -250,11 +250,22 @@ static int work(struct session *x, struct err *err)
   return r;
 }
 
-static void clear(struct session *x)
+/* What can't be removed is the caller's to reclaim, and nothing else is done with its ids. */
+static int clear(struct session *x, int r, struct err *err)
 {
-  jail_remove(x->s->instance, x->id, x->dir, NULL);
+  struct err why = ERR_NONE;
+  struct source_left *left = x->s->left;
+  if (x->id[0] && jail_remove(x->s->instance, x->id, x->dir, &why)) {
+    log_warn("box %s: %s", x->id, why.msg);
+    if (left->n < ARRAY_LEN(left->all)) {
+      memcpy(left->all[left->n].name, x->id, sizeof(x->id));
+      memcpy(left->all[left->n++].dir, x->dir, sizeof(x->dir));
+    }
+    r = r ? r : err_set(err, -EIO, "the unpacker's box could not be removed; try again later");
+  }
   jail_close(&x->jail);
   vec_free(&x->parts);
+  return r;
 }
 
 /* ---- an image's layers, each by itself ---- */
@@ -307,7 +318,7 @@ static int unpack_part(const struct source_spec *s, const struct source_input *i
   struct session x = {.s = s, .in = in, .out = &part, .jail = JAIL_NONE, .line = -1};
   int r = work(&x, err);
   r = r ? r : keep_part(&x, buf_str(&part.config), home, err);
-  clear(&x);
+  r = clear(&x, r, err);
   buf_free(&part.config);
   return r ? err_wrap(err, "layer sha256:%.12s", in->part.packed) : 0;
 }
@@ -357,6 +368,5 @@ int source_unpack(const struct source_spec *s, const struct source_input *in, st
     r = keep(&x, err);
   if (!r)
     r = x.stacked ? stack(&x, err) : add_layer(out, x.layer);
-  clear(&x);
-  return r;
+  return clear(&x, r, err);
 }
