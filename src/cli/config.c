@@ -95,6 +95,8 @@ static const struct setting settings[] = {
      "snapshots of such a team; 0 = no limit"},
     {"heaps_mb", NUMBER(warden.heaps_mb), "8192", 0, 1073741824,
      "MiB of Pythons' loaded memory kept for paused boxes, snapshots and forks, of all zygotes together; 0 = no limit"},
+    {"team_heaps_mb", NUMBER(warden.team_heaps_mb), "2048", 0, 1073741824,
+     "the same of the zygotes of one team's templates (private_zygotes); 0 = no limit"},
     {"disk_reserve_mb", NUMBER(warden.disk_reserve_mb), "2048", 0, 1073741824,
      "MiB of the data directory's disk that creates, checkpoints, snapshots, forks, uploads and builds leave free, a "
      "twentieth of the disk at most"},
@@ -110,7 +112,8 @@ static const struct setting settings[] = {
      "boxes kept ready per template in use whose start command runs (restored and frozen) or whose Python differs from "
      "the ready-made templates' (loaded in each); 0 = none"},
     {"ready_pool_mb", NUMBER(warden.ready_pool_mb), "1024", 1, 1000000,
-     "memory of those boxes of all templates together; a template in use gets room from the least recently used one"},
+     "memory of those boxes of all templates together, in equal shares for the teams that use some; a template in use "
+     "gets room from a team over its share, or from the least recently used one of its own team"},
     {"nets_ready", NUMBER(warden.nets_ready), "4", 0, 64,
      "namespaces with veth, ids and control groups created ahead for boxes that no warm box serves; 0 = none"},
     {"disks_ready", NUMBER(warden.disks_ready), "8", 0, 64, "empty disks created ahead, per size in use"},

@@ -25,11 +25,13 @@
 
 static char heaps[64], checkpoints[80];
 
+static const char *owner = "";
+
 static struct zygote_heap_file make(void)
 {
   struct zygote_heap_file h;
   struct err err = ERR_NONE;
-  if (zygote_heap_make(&h, &err))
+  if (zygote_heap_make(&h, owner, &err))
     fail_msg("%s", err.msg);
   assert_int_equal(ftruncate(h.to, BYTES), 0);
   assert_int_equal(pwrite(h.to, "content", 7, 3 * PAGE), 7);
@@ -256,14 +258,40 @@ static void kept_ones_have_a_limit_together(void **state)
   struct err err = ERR_NONE;
   struct zygote_heap_file one = make_sealed(), two = make_sealed();
   keep(&one);
-  heaps_limit(1, 0);
+  heaps_limit(1, 0, 0);
   assert_int_equal(zygote_heap_keep(heaps, two.name, two.from, &err), -ENOSPC);
   assert_non_null(strstr(err.msg, "heaps_mb"));
   assert_int_equal(zygote_heap_keep(heaps, one.name, one.from, &err), 0); /* it is there */
-  heaps_limit(0, 0);
+  heaps_limit(0, 0, 0);
   keep(&two);
   zygote_heap_close(&one);
   zygote_heap_close(&two);
+}
+
+static void kept_ones_of_one_team_have_a_limit(void **state)
+{
+  struct err err = ERR_NONE;
+  owner = "team 1";
+  struct zygote_heap_file one = make_sealed(), more = make_sealed();
+  owner = "team 2";
+  struct zygote_heap_file other = make_sealed();
+  owner = "";
+  struct zygote_heap_file operators = make_sealed();
+  struct stat st;
+  assert_int_equal(fstat(one.from, &st), 0);
+  uint64_t size = (uint64_t)st.st_blocks * 512;
+  assert_true(size > 0);
+  keep(&one);
+  heaps_limit(0, size + size / 2, 0);
+  assert_int_equal(zygote_heap_keep(heaps, more.name, more.from, &err), -ENOSPC);
+  assert_non_null(strstr(err.msg, "team_heaps_mb"));
+  keep(&other); /* another's is not the less */
+  keep(&operators);
+  heaps_limit(0, 0, 0);
+  keep(&more);
+  struct zygote_heap_file *const all[] = {&one, &more, &other, &operators};
+  for (size_t i = 0; i < ARRAY_LEN(all); i++)
+    zygote_heap_close(all[i]);
 }
 
 int main(int argc, char **argv)
@@ -280,6 +308,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(what_no_checkpoint_names_is_swept_but_for_identities_of_this_boot),
       cmocka_unit_test(a_heap_that_is_kept_again_stays_whole),
       cmocka_unit_test(kept_ones_have_a_limit_together),
+      cmocka_unit_test(kept_ones_of_one_team_have_a_limit),
   };
   char top[] = "/var/tmp/cloche-test-XXXXXX";
   if (geteuid() != 0 || !mkdtemp(top)) {

@@ -147,30 +147,80 @@ static void restored_boxes_come_one_by_one_within_their_memory(void **state)
   assert_false(warm_may_restore(0, 1, 0, 10, 100)); /* a client waits for a restore */
 }
 
+/* All of one team, with a limit that they fill. */
+static bool room_for(struct warm_holder *v, size_t n, int64_t used_us, uint64_t lacking)
+{
+  struct warm_asker a = {.used_us = used_us, .one = 100, .lacking = lacking};
+  for (size_t i = 0; i < n; i++)
+    a.most += v[i].ready * v[i].one;
+  return warm_make_room(v, n, &a);
+}
+
+static void a_team_over_its_share_gives_to_one_below_it(void **state)
+{
+  struct warm_holder v[] = {{.team = 0, .used_us = 50, .ready = 3, .one = 100},
+                            {.team = 0, .used_us = 40, .ready = 3, .one = 100},
+                            {.team = 2, .used_us = 1, .ready = 2, .one = 100}};
+  struct warm_asker a = {.team = 7, .used_us = 30, .one = 100, .most = 800, .lacking = 100};
+  assert_true(warm_make_room(v, 3, &a)); /* its boxes were used since; of its own, the least recently used go */
+  assert_int_equal(v[1].give, 1);
+  assert_int_equal(v[0].give + v[2].give, 0);
+  a.lacking = 300;
+  assert_true(warm_make_room(v, 3, &a));
+  assert_int_equal(v[1].give, 3);
+  assert_int_equal(v[0].give + v[2].give, 0);
+}
+
+static void a_team_at_its_share_takes_from_itself_only(void **state)
+{
+  struct warm_holder v[] = {{.team = 0, .used_us = 50, .ready = 2, .one = 100},
+                            {.team = 0, .used_us = 40, .ready = 2, .one = 100},
+                            {.team = 1, .used_us = 1, .ready = 4, .one = 100}};
+  struct warm_asker a = {.team = 0, .used_us = 60, .one = 100, .most = 800, .lacking = 100};
+  assert_true(warm_make_room(v, 3, &a));
+  assert_int_equal(v[1].give, 1);
+  assert_int_equal(v[2].give, 0); /* though it was not used for long */
+  a.lacking = 500;
+  assert_false(warm_make_room(v, 3, &a));
+}
+
+static void what_is_too_much_goes_from_the_team_that_holds_the_most(void **state)
+{
+  struct warm_holder v[] = {{.team = 0, .used_us = 50, .ready = 1, .coming = 5, .one = 100},
+                            {.team = 1, .used_us = 40, .ready = 2, .one = 100},
+                            {.team = 1, .used_us = 30, .ready = 2, .one = 100},
+                            {.team = 2, .used_us = 20, .ready = 1, .one = 100}};
+  struct warm_asker a = {.team = WARM_NOBODY, .most = 900, .lacking = 200};
+  assert_true(warm_make_room(v, 4, &a));
+  assert_int_equal(v[0].give, 1); /* what is on its way can't be given */
+  assert_int_equal(v[2].give, 1);
+  assert_int_equal(v[1].give + v[3].give, 0);
+}
+
 static void the_least_recently_used_pool_gives_its_boxes_first(void **state)
 {
   struct warm_holder v[] = {{.used_us = 30, .ready = 2, .one = 100},
                             {.used_us = 10, .ready = 2, .one = 100},
                             {.used_us = 20, .ready = 2, .one = 100}};
-  assert_true(warm_make_room(v, 3, 40, 100));
+  assert_true(room_for(v, 3, 40, 100));
   assert_int_equal(v[1].give, 1);
   assert_int_equal(v[0].give + v[2].give, 0);
-  assert_true(warm_make_room(v, 3, 40, 250));
+  assert_true(room_for(v, 3, 40, 250));
   assert_int_equal(v[1].give, 2);
   assert_int_equal(v[2].give, 1);
   assert_int_equal(v[0].give, 0);
-  assert_true(warm_make_room(v, 3, 40, 0)); /* there is room */
+  assert_true(room_for(v, 3, 40, 0)); /* there is room */
   assert_int_equal(v[0].give + v[1].give + v[2].give, 0);
 }
 
 static void no_pool_gives_a_box_to_one_that_was_used_before_it(void **state)
 {
   struct warm_holder v[] = {{.used_us = 30, .ready = 2, .one = 100}, {.used_us = 10, .ready = 1, .one = 100}};
-  assert_true(warm_make_room(v, 2, 20, 100));
+  assert_true(room_for(v, 2, 20, 100));
   assert_int_equal(v[1].give, 1);
-  assert_false(warm_make_room(v, 2, 20, 101)); /* the other was used since */
+  assert_false(room_for(v, 2, 20, 101)); /* the other was used since */
   assert_int_equal(v[0].give, 0);
-  assert_false(warm_make_room(v, 2, 10, 1)); /* nor to itself */
+  assert_false(room_for(v, 2, 10, 1)); /* nor to itself */
   assert_int_equal(v[0].give + v[1].give, 0);
 }
 
@@ -280,6 +330,9 @@ int main(void)
       cmocka_unit_test(restored_boxes_come_one_by_one_within_their_memory),
       cmocka_unit_test(the_least_recently_used_pool_gives_its_boxes_first),
       cmocka_unit_test(no_pool_gives_a_box_to_one_that_was_used_before_it),
+      cmocka_unit_test(a_team_over_its_share_gives_to_one_below_it),
+      cmocka_unit_test(a_team_at_its_share_takes_from_itself_only),
+      cmocka_unit_test(what_is_too_much_goes_from_the_team_that_holds_the_most),
       cmocka_unit_test(a_pool_is_low_below_half),
       cmocka_unit_test(no_spare_box_is_made_while_somebody_asks),
       cmocka_unit_test(on_idle_processors_spare_boxes_are_made_in_a_spree),

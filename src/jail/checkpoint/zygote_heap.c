@@ -15,14 +15,16 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define PAGE       4096
-#define CHUNK      ((size_t)256 << 10)
-#define REST_S     3600 /* a heap that no checkpoint names yet may be on its way into one */
-#define SIZE_MAX_  "1g" /* of one heap in memory */
-#define HANDLE_MAX 64
-#define LINE_MAX_  (2 * HANDLE_MAX + 128)
-#define IDS        ".ids"
-#define SUM        ".sum"
+#define PAGE        4096
+#define CHUNK       ((size_t)256 << 10)
+#define REST_S      3600 /* a heap that no checkpoint names yet may be on its way into one */
+#define SIZE_MAX_   "1g" /* of one heap in memory */
+#define HANDLE_MAX  64
+#define LINE_MAX_   (2 * HANDLE_MAX + 128)
+#define OWNER_BYTES 4 /* of a name */
+#define OPERATORS   "00000000"
+#define IDS         ".ids"
+#define SUM         ".sum"
 #ifndef AT_HANDLE_FID
 #define AT_HANDLE_FID 0x200
 #endif
@@ -210,11 +212,14 @@ static int zygote_heap_tmpfs(void)
   return fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
 }
 
-int zygote_heap_make(struct zygote_heap_file *out, struct err *err)
+int zygote_heap_make(struct zygote_heap_file *out, const char *owner, struct err *err)
 {
-  uint8_t bytes[(HEAP_NAME - 1) / 2];
+  uint8_t bytes[(HEAP_NAME - 1) / 2], hash[SHA256_LEN] = {0};
   *out = HEAP_FILE_NONE;
   random_bytes(bytes, sizeof(bytes));
+  if (owner[0])
+    sha256_of(owner, strlen(owner), hash);
+  memcpy(bytes, hash, OWNER_BYTES);
   hex_encode(bytes, sizeof(bytes), out->name);
   out->mount = zygote_heap_tmpfs();
   out->to = out->mount < 0 ? -1 : openat(out->mount, "heap", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -343,33 +348,44 @@ static int copy_heap(const char *heaps, const char *temp, const char *name, int 
 }
 
 static struct {
-  uint64_t most, reserve, coming; /* bytes; of copies under way */
-} room;                           /* under `keeping` */
+  uint64_t most, owner_most, reserve, coming; /* bytes; of copies under way */
+} room;                                       /* under `keeping` */
 
-void heaps_limit(uint64_t bytes, uint64_t reserve)
+void heaps_limit(uint64_t bytes, uint64_t owner_bytes, uint64_t reserve)
 {
   pthread_mutex_lock(&keeping);
   room.most = bytes;
+  room.owner_most = owner_bytes;
   room.reserve = reserve;
   pthread_mutex_unlock(&keeping);
 }
 
-static uint64_t kept_bytes(const char *heaps)
+/* Those whose names begin so. */
+static uint64_t kept_bytes(const char *heaps, struct str owner)
 {
   struct stat st;
   uint64_t bytes = 0;
   cleanup_dir DIR *d = opendir(heaps);
   for (struct dirent *e; d && (e = readdir(d));)
-    if (zygote_heap_name_valid(e->d_name) && !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+    if (zygote_heap_name_valid(e->d_name) && str_starts(str_of(e->d_name), owner) &&
+        !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
       bytes += (uint64_t)st.st_blocks * 512;
   return bytes;
 }
 
 /* A zygote that ends again and again leaves a heap each time that a box of it is written to disk. */
-static int take_room(const char *heaps, uint64_t bytes, struct err *err)
+static int take_room(const char *heaps, const char *name, uint64_t bytes, struct err *err)
 {
   struct statvfs fs;
-  uint64_t kept = room.most ? kept_bytes(heaps) + room.coming : 0;
+  struct str owner = str_sub(str_of(name), 0, 2 * OWNER_BYTES);
+  uint64_t kept = room.most ? kept_bytes(heaps, STR("")) + room.coming : 0;
+  bool owned = room.owner_most && !str_is(owner, OPERATORS);
+  uint64_t theirs = owned ? kept_bytes(heaps, owner) + room.coming : 0;
+  if (owned && theirs + bytes > room.owner_most)
+    return err_set(err, -ENOSPC,
+                   "the loaded memory of this sandbox's Python takes %" PRIu64 " MiB; %" PRIu64 " of %" PRIu64
+                   " MiB of its team are in use (team_heaps_mb)",
+                   bytes >> 20, theirs >> 20, room.owner_most >> 20);
   if (room.most && kept + bytes > room.most)
     return err_set(err, -ENOSPC,
                    "the loaded memory of this sandbox's Python takes %" PRIu64 " MiB; %" PRIu64 " of %" PRIu64
@@ -397,7 +413,7 @@ int zygote_heap_keep(const char *heaps, const char *name, int fd, struct err *er
   pthread_mutex_lock(&keeping);
   bool kept = utimensat(AT_FDCWD, path, NULL, 0) == 0;
   uint64_t bytes = kept || fstat(fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
-  int r = kept ? 0 : take_room(heaps, bytes, err);
+  int r = kept ? 0 : take_room(heaps, name, bytes, err);
   pthread_mutex_unlock(&keeping);
   if (kept || r)
     return r;

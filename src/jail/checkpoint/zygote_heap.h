@@ -8,10 +8,10 @@
  * its identity: device, inode and file handle, read from a descriptor the daemon opened. No name and no content that a
  * box chooses makes a mapping of it a heap.
  *
- * The first dump of a box that has a heap mapped keeps a copy below `heaps`, under a random name of the daemon's
- * choice; checkpoints name it. A kept heap never changes. Beside it: NAME.sum, its checksum, and NAME.ids, the
- * identities it had since the host was booted, by which a new daemon knows what older boxes have mapped. For the warden
- * and the checkpoint code. */
+ * The first dump of a box that has a heap mapped keeps a copy below `heaps`, under a name of the daemon's choice,
+ * random but for its owner; checkpoints name it. A kept heap never changes. Beside it: NAME.sum, its checksum, and
+ * NAME.ids, the identities it had since the host was booted, by which a new daemon knows what older boxes have mapped.
+ * For the warden and the checkpoint code. */
 #ifndef CLOCHE_JAIL_CHECKPOINT_ZYGOTE_HEAP_H
 #define CLOCHE_JAIL_CHECKPOINT_ZYGOTE_HEAP_H
 
@@ -25,7 +25,8 @@ struct zygote_heap_file {
 };
 #define HEAP_FILE_NONE ((struct zygote_heap_file){-1, -1, -1, ""})
 
-int zygote_heap_make(struct zygote_heap_file *out, struct err *err);
+/* owner: whose template it loads, "" = the operator's. Its name begins with a hash of that. */
+int zygote_heap_make(struct zygote_heap_file *out, const char *owner, struct err *err);
 void zygote_heap_close(struct zygote_heap_file *h);
 /* From here on nobody can change it. -EBUSY: somebody still has it open for writing. */
 int zygote_heap_seal(const char *heaps, struct zygote_heap_file *h, struct err *err);
@@ -39,9 +40,9 @@ bool zygote_heap_find(int fd, char name[HEAP_NAME]);
 /* A quick look before that: false where it can't be one. */
 bool zygote_heap_listed(uint64_t device, uint64_t inode);
 
-/* What all kept heaps may take of the disk, 0 = no limit, and what is left free of it in any case. Before the first is
- * kept. */
-void heaps_limit(uint64_t bytes, uint64_t reserve);
+/* What kept heaps may take of the disk, all of them and those of one owner, 0 = no limit, and what is left free of it
+ * in any case. Before the first is kept. */
+void heaps_limit(uint64_t bytes, uint64_t owner_bytes, uint64_t reserve);
 
 /* Makes sure that the heap behind `fd`, which zygote_heap_find knows, is kept in the directory `heaps`, whole and on
  * stable storage. -ENOSPC: over the limit. */

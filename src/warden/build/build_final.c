@@ -222,7 +222,7 @@ static void look_at_zygote(struct build_run *run, void *arg)
 {
   struct loading *l = arg;
   l->zygote = warden_config(run->warden)->zygotes
-                  ? zygote_for(run->warden, buf_str(&run->state.layers), l->config, run->template_id)
+                  ? zygote_for(run->warden, buf_str(&run->state.layers), l->config, run->template_id, run->team)
                   : NULL;
   l->ready = zygote_ready(l->zygote);
   l->hopeful = zygote_hopeful(l->zygote);

@@ -97,7 +97,8 @@ void checkpoints_open(struct warden *w)
   char dir[DATA_PATH_SIZE], lower[DATA_PATH_SIZE];
   struct err why = ERR_NONE;
   heaps_load(checkpoint_heaps(w));
-  heaps_limit((uint64_t)w->config->heaps_mb << 20, (uint64_t)w->config->disk_reserve_mb << 20);
+  heaps_limit((uint64_t)w->config->heaps_mb << 20, (uint64_t)w->config->team_heaps_mb << 20,
+              (uint64_t)w->config->disk_reserve_mb << 20);
   w->criu = (struct jail_criu){.program = w->config->criu,
                                .seconds = w->config->checkpoint_s,
                                .heaps = checkpoint_heaps(w),

@@ -70,7 +70,7 @@ struct warden_config {
   unsigned box_disk_max_mb;                    /* the same; 0 = no limit */
   unsigned team_storage_mb;                    /* uploads, snapshots and paused boxes of such a team; 0 = no limit */
   unsigned team_paused_max, team_snapshots_max;
-  unsigned heaps_mb;                      /* of zygotes' memory on disk; 0 = no limit */
+  unsigned heaps_mb, team_heaps_mb;       /* of zygotes' memory on disk; 0 = no limit */
   unsigned disk_reserve_mb;               /* of the disk's free space, for nobody's boxes */
   unsigned log_bytes;                     /* size of a box's log ring; 0 = no logs */
   unsigned log_keep_mb;                   /* all logs of ended boxes together */

@@ -66,21 +66,70 @@ bool warm_may_restore(size_t coming, size_t waiting, uint64_t held, uint64_t one
   return !waiting && !coming && held + one <= most;
 }
 
-/* The least recently used pool that still has a ready box to give. */
-static struct warm_holder *oldest(struct warm_holder *v, size_t n, int64_t used_us)
+/* The least recently used pool that still has a ready box to give, of a team or of any. */
+static struct warm_holder *oldest(struct warm_holder *v, size_t n, size_t team, int64_t used_us)
 {
   struct warm_holder *found = NULL;
   for (size_t i = 0; i < n; i++)
-    if (v[i].ready > v[i].give && v[i].one && v[i].used_us < used_us && (!found || v[i].used_us < found->used_us))
+    if (v[i].ready > v[i].give && v[i].one && (team == WARM_NOBODY || v[i].team == team) && v[i].used_us < used_us &&
+        (!found || v[i].used_us < found->used_us))
       found = &v[i];
   return found;
 }
 
-bool warm_make_room(struct warm_holder *v, size_t n, int64_t used_us, uint64_t lacking)
+static uint64_t held_by(const struct warm_holder *v, size_t n, size_t team)
 {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < n; i++)
+    bytes += v[i].team == team ? (v[i].ready - v[i].give + v[i].coming) * v[i].one : 0;
+  return bytes;
+}
+
+/* Of each team that holds something or asks. */
+static uint64_t share_of(const struct warm_holder *v, size_t n, const struct warm_asker *a)
+{
+  size_t teams = a->team != WARM_NOBODY;
+  for (size_t i = 0; i < n; i++) {
+    bool first = v[i].team != a->team;
+    for (size_t k = 0; first && k < i; k++)
+      first = v[k].team != v[i].team;
+    teams += first;
+  }
+  return a->most / MAX(teams, (size_t)1);
+}
+
+/* The team that holds the most, of those over their share with a box to give. */
+static size_t greediest(struct warm_holder *v, size_t n, size_t but, uint64_t share)
+{
+  size_t team = WARM_NOBODY;
+  uint64_t most = share;
+  for (size_t i = 0; i < n; i++) {
+    uint64_t held = held_by(v, n, v[i].team);
+    if (v[i].team == but || held <= most || !oldest(v, n, v[i].team, INT64_MAX))
+      continue;
+    most = held;
+    team = v[i].team;
+  }
+  return team;
+}
+
+static struct warm_holder *next_to_give(struct warm_holder *v, size_t n, const struct warm_asker *a, uint64_t share)
+{
+  bool nobody = a->team == WARM_NOBODY;
+  if (nobody || held_by(v, n, a->team) + a->one <= share) {
+    size_t team = greediest(v, n, a->team, share);
+    if (team != WARM_NOBODY)
+      return oldest(v, n, team, INT64_MAX);
+  }
+  return oldest(v, n, a->team, nobody ? INT64_MAX : a->used_us);
+}
+
+bool warm_make_room(struct warm_holder *v, size_t n, const struct warm_asker *a)
+{
+  uint64_t lacking = a->lacking, share = share_of(v, n, a);
   for (size_t i = 0; i < n; i++)
     v[i].give = 0;
-  for (struct warm_holder *h; lacking && (h = oldest(v, n, used_us)); h->give++)
+  for (struct warm_holder *h; lacking && (h = next_to_give(v, n, a, share)); h->give++)
     lacking -= MIN(lacking, h->one);
   return !lacking;
 }

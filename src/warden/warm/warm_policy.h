@@ -6,7 +6,8 @@
  * many as were under way at once are kept beside the usual number from then on, so that the same burst finds its boxes
  * the next time; with every calm period half of them go. The build that was asked for last has spare boxes beside, as
  * many as a small part of the available memory holds, made while nobody asks and the processors are idle. Boxes that
- * hold memory of their own have a limit for all pools together: a pool in use gets room from those used before it. */
+ * hold memory of their own have a limit for all pools together, of which each team has a share: a pool in use gets room
+ * from a team over its share, or from pools of its own team used before it. */
 #ifndef CLOCHE_WARDEN_WARM_WARM_POLICY_H
 #define CLOCHE_WARDEN_WARM_WARM_POLICY_H
 
@@ -70,16 +71,27 @@ struct warm_counts {
 size_t warm_launches(struct warm_counts c, size_t wanted);
 /* One more box that holds memory: one at a time, none while a client waits for a restore, all within their memory. */
 bool warm_may_restore(size_t coming, size_t waiting, uint64_t held, uint64_t one, uint64_t most);
-/* Pools whose boxes hold memory share a limit. One that lacks `lacking` bytes of it gets them from pools that were used
- * before it was, used_us, the least recently used first: `give` says how many of its ready boxes each ends. False: all
- * of them together would not be enough. */
+/* Pools whose boxes hold memory share a limit, and teams have equal shares of it, those of them that hold or ask for
+ * some. A pool that lacks `lacking` bytes gets them from the team that holds the most over its share, as long as its
+ * own team is within its share with what it asks for; else from pools of its own team that were used before it was. The
+ * least recently used first: `give` says how many of its ready boxes each ends. False: all of them together would not
+ * be enough. */
+#define WARM_NOBODY SIZE_MAX
 struct warm_holder {
+  size_t team; /* a number of the caller's choice */
   int64_t used_us;
-  size_t ready;
+  size_t ready, coming;
   uint64_t one; /* bytes of one box */
   size_t give;
 };
-bool warm_make_room(struct warm_holder *v, size_t n, int64_t used_us, uint64_t lacking);
+struct warm_asker {
+  size_t team; /* WARM_NOBODY: all together hold too much */
+  int64_t used_us;
+  uint64_t one;
+  uint64_t most; /* the limit */
+  uint64_t lacking;
+};
+bool warm_make_room(struct warm_holder *v, size_t n, const struct warm_asker *a);
 bool warm_low(struct warm_counts c, size_t wanted); /* less than half is there or on its way */
 
 struct spare_clock {

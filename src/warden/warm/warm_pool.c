@@ -292,33 +292,62 @@ static void drop_first(struct warm_pool *s)
   warm_box_drop(p);
 }
 
-/* Ends ready boxes of pools that were used before used_us until `lacking` bytes are free; none unless that is enough,
- * or `anyway`. */
-static void make_room(struct warden *w, int64_t used_us, uint64_t lacking, bool anyway)
+struct holders {
+  VEC(struct warm_holder) all;
+  VEC(struct warm_pool *) pools;
+};
+
+/* A number for the team: that of its first pool here. */
+static size_t team_number(const struct holders *h, const char *team)
 {
-  VEC(struct warm_holder) holders = {0};
-  VEC(struct warm_pool *) pools = {0};
+  size_t i = 0;
+  while (i < h->pools.n && strcmp(h->pools.p[i]->build->of->row.team, team) != 0)
+    i++;
+  return i;
+}
+
+static void find_holders(struct warden *w, struct holders *h)
+{
   void *value;
   for (size_t i = 0; map_next(&pools_of(w)->by_build, &i, NULL, &value);) {
     struct warm_pool *s = value;
-    if (!s->n || !holds_memory(s))
+    if ((!s->n && !s->coming) || !holds_memory(s))
       continue;
-    vec_push(&holders, ((struct warm_holder){.used_us = s->used_us, .ready = s->n, .one = bytes_of_one(s)}));
-    vec_push(&pools, s);
+    struct warm_holder one = {.team = team_number(h, s->build->of->row.team),
+                              .used_us = s->used_us,
+                              .ready = s->n,
+                              .coming = s->coming,
+                              .one = bytes_of_one(s)};
+    vec_push(&h->all, one);
+    vec_push(&h->pools, s);
   }
-  if (warm_make_room(holders.p, holders.n, used_us, lacking) || anyway)
-    for (size_t i = 0; i < holders.n; i++)
-      for (size_t k = 0; k < holders.p[i].give; k++)
-        drop_first(pools.p[i]);
-  vec_free(&holders);
-  vec_free(&pools);
+}
+
+/* Ends ready boxes until `lacking` bytes are free, for a pool or (NULL) because all together hold too much; for a pool
+ * none unless that is enough. */
+static void make_room(struct warden *w, const struct warm_pool *s, uint64_t lacking)
+{
+  struct holders h = {0};
+  find_holders(w, &h);
+  struct warm_asker a = {.team = WARM_NOBODY, .most = memory_most(w), .lacking = lacking};
+  if (s) {
+    a.team = team_number(&h, s->build->of->row.team);
+    a.used_us = s->used_us;
+    a.one = bytes_of_one(s);
+  }
+  if (warm_make_room(h.all.p, h.all.n, &a) || !s)
+    for (size_t i = 0; i < h.all.n; i++)
+      for (size_t k = 0; k < h.all.p[i].give; k++)
+        drop_first(h.pools.p[i]);
+  vec_free(&h.all);
+  vec_free(&h.pools);
 }
 
 static void evict_for(const struct warm_pool *s)
 {
   uint64_t need = memory_held(s->warden) + bytes_of_one(s), most = memory_most(s->warden);
   if (need > most)
-    make_room(s->warden, s->used_us, need - most, false);
+    make_room(s->warden, s, need - most);
 }
 
 /* What boxes hold is measured after they were made. */
@@ -326,7 +355,7 @@ static void evict_surplus(struct warden *w)
 {
   uint64_t held = memory_held(w), most = memory_most(w);
   if (held > most)
-    make_room(w, INT64_MAX, held - most, true);
+    make_room(w, NULL, held - most);
 }
 
 static bool may_hold(const struct warm_pool *s)

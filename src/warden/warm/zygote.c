@@ -43,6 +43,7 @@ struct zygote {
   struct warden *warden;
   struct zygote_key zygote_key;
   char of[TEMPLATE_REF_SIZE]; /* the template that needed it first, for the log */
+  char team[UUID_SIZE];       /* whose that is */
   int64_t used_us;
   int64_t looked_us; /* when it was last looked up */
   bool spare;        /* no template in use has it; see zygotes_rest_spare */
@@ -76,6 +77,7 @@ struct zygote_exec {
   struct jail_spec spec;
   struct jail jail;
   struct zygote_heap_file heap;
+  char owner[UUID_SIZE]; /* of what it loads; "" = the operator */
   int fd, result;
   struct err err;
 };
@@ -280,7 +282,7 @@ static int zygote_exec(struct zygote_exec *l)
   cleanup_fd int theirs = pair[1];
   box_socket_guard(ours);
   l->spec.boot_fd = theirs;
-  int r = zygote_heap_make(&l->heap, &l->err);
+  int r = zygote_heap_make(&l->heap, l->owner, &l->err);
   r = r ? r : send_heap(ours, &l->heap, &l->err);
   r = r ? r : jail_spawn(&l->spec, &l->jail, &l->err);
   if (!r)
@@ -366,6 +368,7 @@ static void zygote_start(struct zygote *z)
   l->fd = -1;
   l->jail = JAIL_NONE;
   l->heap = HEAP_FILE_NONE;
+  snprintf(l->owner, sizeof(l->owner), "%s", z->operators ? "" : z->team);
   l->spec = (struct jail_spec){
       .instance = z->warden->instance,
       .id = z->name,
@@ -393,7 +396,7 @@ uint32_t zygote_user(const struct zygote *z)
   return z->warden->config->id_base + z->slot * JAIL_IDS;
 }
 
-static struct zygote *zygote_new(struct warden *w, struct zygote_key *f, const char *name)
+static struct zygote *zygote_new(struct warden *w, struct zygote_key *f, const char *name, const char *team)
 {
   struct zygote *z = xcalloc(1, sizeof(*z));
   z->warden = w;
@@ -405,6 +408,7 @@ static struct zygote *zygote_new(struct warden *w, struct zygote_key *f, const c
   z->python = wanted(w, buf_str(&f->layers));
   z->state = z->python && w->config->private_zygotes ? ZYGOTE_DEAD : ZYGOTE_NONE;
   snprintf(z->of, sizeof(z->of), "%s", name);
+  snprintf(z->team, sizeof(z->team), "%s", team);
   pthread_mutex_init(&z->lock, NULL);
   return z;
 }
@@ -472,7 +476,8 @@ size_t zygotes_known(struct warden *w)
   return zygotes_of(w)->n;
 }
 
-static struct zygote *find_key(struct warden *w, struct str layers, struct str config, const char *name)
+static struct zygote *find_key(struct warden *w, struct str layers, struct str config, const char *name,
+                               const char *team)
 {
   char key[2 * SHA256_LEN + 1];
   struct zygote_key f;
@@ -484,7 +489,7 @@ static struct zygote *find_key(struct warden *w, struct str layers, struct str c
     zygote_key_free(&f);
     return z;
   }
-  z = zygote_new(w, &f, name);
+  z = zygote_new(w, &f, name, team);
   z->looked_us = clock_mono_us();
   map_put(zygotes_of(w), str_of(key), z);
   forget_some(w, z);
@@ -507,15 +512,15 @@ static void find_operators(struct warden *w)
     struct build *b = list[i];
     if (b->zygote || b->row.kind != BUILD_PLAIN || !catalog_ready_made(b->of))
       continue;
-    b->zygote = find_key(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+    b->zygote = find_key(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name, b->of->row.team);
     trust(b->zygote);
   }
 }
 
-static struct zygote *find(struct warden *w, struct str layers, struct str config, const char *name)
+static struct zygote *find(struct warden *w, struct str layers, struct str config, const char *name, const char *team)
 {
   find_operators(w);
-  return find_key(w, layers, config, name);
+  return find_key(w, layers, config, name, team);
 }
 
 static struct zygote *start_if_needed(struct zygote *z)
@@ -527,9 +532,9 @@ static struct zygote *start_if_needed(struct zygote *z)
   return z;
 }
 
-struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name)
+struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name, const char *team)
 {
-  struct zygote *z = find(w, layers, config, name);
+  struct zygote *z = find(w, layers, config, name, team);
   z->used_us = clock_mono_us();
   return start_if_needed(z);
 }
@@ -537,7 +542,7 @@ struct zygote *zygote_for(struct warden *w, struct str layers, struct str config
 struct zygote *zygote_of(struct warden *w, struct build *b)
 {
   if (!b->zygote)
-    b->zygote = find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+    b->zygote = find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name, b->of->row.team);
   return start_if_needed(b->zygote);
 }
 
@@ -547,7 +552,7 @@ static struct zygote *lookup(struct warden *w, struct build *b)
   char key[2 * SHA256_LEN + 1];
   struct zygote_key f;
   if (b->row.kind == BUILD_PLAIN)
-    return find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name);
+    return find(w, str_of(b->row.layers), str_of(b->row.config), b->of->row.name, b->of->row.team);
   find_operators(w);
   zygote_key_find(&f, str_of(b->row.layers), str_of(b->row.config));
   zygote_key_hash(&f, key);

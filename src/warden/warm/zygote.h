@@ -16,7 +16,7 @@ struct zygote;
 /* The build's zygote, started when it has none yet and could have one. NULL: this template has no use for one. */
 struct zygote *zygote_of(struct warden *w, struct build *b);
 /* The same for a build that is still in the making; `name` is its template's, for the log. */
-struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name);
+struct zygote *zygote_for(struct warden *w, struct str layers, struct str config, const char *name, const char *team);
 /* The host user of the zygote that a box of this build may be entered by, whether that one runs or not; 0 = of none.
  * The loop's only. */
 uint32_t zygote_owner(struct warden *w, struct build *b);
