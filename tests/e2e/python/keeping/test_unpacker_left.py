@@ -28,7 +28,7 @@ def hold(server: Server, running: subprocess.Popen[str]) -> Path:
                 continue
             assert LIBC.mount(b"held", str(place).encode(), b"tmpfs", 0, b"size=4k") == 0
             return place
-        time.sleep(0.001)
+        time.sleep(0.001)  # between two looks: the box is there for a moment only
     raise AssertionError(f"there was no such box: {running.communicate()}")
 
 
