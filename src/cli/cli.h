@@ -21,6 +21,7 @@ int pause_main(int argc, char **argv);
 int resume_main(int argc, char **argv);
 int fork_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
+int net_main(int argc, char **argv);
 int events_main(int argc, char **argv);
 int shell_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);

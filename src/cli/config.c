@@ -141,6 +141,11 @@ static const struct setting settings[] = {
     {"resolver", TEXT(warden.resolver), "", 0, 31, "name server for boxes; empty = the host's own"},
     {"net_connections", NUMBER(warden.net_connections), "1024", 1, 1000000, "outbound connections a box may have open"},
     {"net_rate", NUMBER(warden.net_rate), "0", 0, 100000000000, "bytes per second each way per box; 0 = no cap"},
+    {"network_log", CHOICE(warden.network_log, "off names full"), "names", 0, 2,
+     "what is written down of boxes' connections (docs/network-log.md): names = names, addresses, ports and verdicts; "
+     "full = also bytes, and method, path and status of requests that the egress gateway inspects"},
+    {"network_log_kb", NUMBER(warden.network_log_kb), "256", 16, 4096,
+     "size of the network log of a box; the oldest entries go first"},
     {"pids_max", NUMBER(warden.pids_max), "4096", 16, 4194304, "processes per box"},
     {"open_files", NUMBER(warden.open_files), "65536", 64, 1048576, "open files per process of a box"},
     {"inotify_instances", NUMBER(warden.inotify_instances), "65536", 128, 1000000000,

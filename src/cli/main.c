@@ -18,6 +18,7 @@ static const struct command commands[] = {
     {"resume", "resume a box", resume_main},
     {"fork", "copy a running box", fork_main},
     {"logs", "show what a box printed", logs_main},
+    {"net", "show where a box connected", net_main},
     {"events", "show what happened to boxes, and what happens", events_main},
     {"shell", "a terminal in a box, or one command there", shell_main},
     {"doctor", "check what this host supports", doctor_main},

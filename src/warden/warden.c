@@ -29,6 +29,7 @@
 #include "warden/core/event_keep.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/core/host_limits.h"
+#include "warden/core/net_log.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
 #include "warden/secret/secrets.h"
@@ -315,6 +316,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     log_warn("templates in %s: %s", w->config->templates, why.msg);
   if (box_recover(w, &why))
     log_warn("sweep: %s", why.msg);
+  net_log_listen(w);
   fork_sweep(w);
   checkpoints_sweep(w);
   layers_sweep(w);

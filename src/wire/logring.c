@@ -48,3 +48,32 @@ int logring_read(int fd, size_t most, struct buf *out)
   ptrdiff_t last = str_rfind(lines, '\n');
   return buf_adds(out, str_sub(lines, 0, (size_t)(last + 1)));
 }
+
+int logring_make(int fd, uint64_t size)
+{
+  char bytes[LOGRING_HEAD] = {0};
+  struct logring_head h = {.magic = LOGRING_MAGIC, .size = size};
+  memcpy(bytes, &h, sizeof(h));
+  return pwrite(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes) ? 0 : -EIO;
+}
+
+int logring_open(int fd, struct logring_head *h)
+{
+  return read_head(fd, h);
+}
+
+int logring_append(int fd, struct logring_head *h, struct str lines)
+{
+  if (lines.n > h->size)
+    return -EMSGSIZE;
+  for (uint64_t at = h->written % h->size; lines.n;) {
+    size_t n = MIN((size_t)(h->size - at), lines.n);
+    ssize_t k = pwrite(fd, lines.p, n, (off_t)(LOGRING_HEAD + at));
+    if (k <= 0)
+      return k ? -errno : -EIO;
+    lines = str_skip(lines, (size_t)k);
+    h->written += (uint64_t)k;
+    at = h->written % h->size;
+  }
+  return pwrite(fd, h, sizeof(*h), 0) == (ssize_t)sizeof(*h) ? 0 : -EIO;
+}

@@ -26,4 +26,10 @@ struct logring_head {
  * or -EINVAL when it is no ring. */
 int logring_read(int fd, size_t most, struct buf *out);
 
+/* For those who keep a ring themselves. Makes an empty one of `size` bytes in an empty file. */
+int logring_make(int fd, uint64_t size);
+int logring_open(int fd, struct logring_head *h); /* -EINVAL when it is no ring */
+/* Appends whole lines; they are there when the head is written. Longer than the ring: -EMSGSIZE. */
+int logring_append(int fd, struct logring_head *h, struct str lines);
+
 #endif

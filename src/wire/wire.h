@@ -48,6 +48,7 @@ enum wire_type {
                         W_RESUMED */
   WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS: replaces both; running boxes only */
   WIRE_BOX_LOG,      /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
+  WIRE_BOX_NET_LOG,  /* W_ID W_TEAM -> descriptor of the ring of its network log; also for a while after its end */
   WIRE_BOX_DIAL,     /* W_ID W_PORT -> descriptor, W_RUN */
   WIRE_BOX_USAGE,    /* W_ID W_TEAM W_FROM W_TO -> items of W_SAMPLE */
   WIRE_USAGE_LATEST, /* W_TEAM W_REF (ids joined by commas) -> items of W_ID W_SAMPLE */

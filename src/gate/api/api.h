@@ -165,6 +165,7 @@ void sandbox_resume(struct req *r);
 void sandbox_network(struct req *r);
 void sandbox_logs_v1(struct req *r);
 void sandbox_logs_v2(struct req *r);
+void sandbox_network_log(struct req *r);
 void sandbox_metrics(struct req *r);
 void sandbox_metrics_many(struct req *r);
 void sandbox_list_v1(struct req *r);

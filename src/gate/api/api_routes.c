@@ -33,6 +33,7 @@ static const struct route_entry routes[] = {
     {"GET", "sandboxes/{id}/metrics", sandbox_metrics, 0, "read sandbox metrics"},
     {"GET", "sandboxes/{id}/logs", sandbox_logs_v1, 0, "read sandbox logs"},
     {"GET", "v2/sandboxes/{id}/logs", sandbox_logs_v2, 0, "read sandbox logs"},
+    {"GET", "sandboxes/{id}/network/log", sandbox_network_log, 0, "read the network log of sandboxes"},
     {"POST", "sandboxes/{id}/fork", sandbox_fork, BODY_OPTIONAL, "fork sandbox"},
     {"POST", "sandboxes/{id}/snapshots", snapshot_create, BODY_OPTIONAL, "create snapshot"},
     {"GET", "snapshots", snapshot_list, 0, "list snapshots"},

@@ -143,7 +143,7 @@ static void write_egress_chains(struct buf *b, unsigned connections)
   buf_addf(b,
            "  chain gated {\n"
            "    ct original ip daddr @never goto refuse\n"
-           "    ct state new add @links { iifname ct count over %u } goto refuse\n"
+           "    ct state new add @links { iifname ct count over %u } goto limited\n"
            "    ip saddr vmap @gates\n"
            "    accept\n  }\n",
            connections);
@@ -180,6 +180,43 @@ static void write_egress_output(struct buf *b, const struct jail_net_config *c, 
            links, c->egress_uid);
 }
 
+/* What the watcher is told (netlog/netlog.h): so many packets a second of each box, and once a second that there were
+ * more. The letter says what it is. */
+#define LOGGED_RATE "limit rate 50/second burst 200 packets"
+static void write_note(struct buf *b, const char *chain, char letter, const char *who, unsigned group)
+{
+  buf_addf(b,
+           "  chain %s {\n"
+           "    update @logged_%c { %s " LOGGED_RATE " } log prefix \"%c\" group %u snaplen 1280 return\n"
+           "    update @over { %s limit rate 1/second burst 1 packets } log prefix \"x\" group %u snaplen 64\n  }\n",
+           chain, letter, who, letter, group, who, group);
+}
+
+/* Behind all that may refuse a packet: a connection that comes here is on its way out. */
+static void write_watching(struct buf *b, const struct jail_net_config *c, const char *links)
+{
+  char pool[INET_ADDRSTRLEN];
+  if (!c->log_group)
+    return;
+  write_note(b, "note_opened", 'o', "ip saddr", c->log_group);
+  write_note(b, "note_refused", 'r', "ip saddr", c->log_group);
+  write_note(b, "note_limit", 'l', "ip saddr", c->log_group);
+  buf_addf(b,
+           "  chain note_answer {\n"
+           "    update @logged_d { ip daddr " LOGGED_RATE " } log prefix \"d\" group %u snaplen 1280\n  }\n"
+           "  chain watching { type filter hook postrouting priority srcnat - 10; policy accept;\n"
+           "    oifname \"%s*\" udp sport 53 goto note_answer\n"
+           "    ip saddr %s/16 oifname != \"%s*\" ct state new ct status & dnat != dnat goto note_opened\n  }\n",
+           c->log_group, links, dotted(c->pool, pool), links);
+}
+
+static void write_refusals(struct buf *b, const struct jail_net_config *c)
+{
+  static const char how[] = "meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n";
+  buf_addf(b, "  chain refuse { %s\n    %s", c->log_group ? "jump note_refused" : "", how);
+  buf_addf(b, "  chain limited { %s\n    %s", c->log_group ? "jump note_limit" : "", how);
+}
+
 static void write_chains(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway)
 {
   unsigned connections = c->connections ? c->connections : CONNECTIONS_DEFAULT;
@@ -200,22 +237,24 @@ static void write_chains(struct buf *b, const struct jail_net_config *c, const c
       "    meta l4proto tcp ip saddr @alltcp goto refuse\n"
       "    tcp dport { 80, 443 } ip saddr @web goto refuse\n"
       "    udp dport 443 ip saddr @noquic goto refuse\n"
-      "    ct state new add @links { iifname ct count over %u } goto refuse\n"
+      "    ct state new add @links { iifname ct count over %u } goto limited\n"
       "    ip saddr vmap @boxes\n"
       "    accept\n  }\n"
-      "  chain resolve { ip saddr @unresolved goto refuse\n    accept\n  }\n"
-      "  chain refuse { meta l4proto tcp reject with tcp reset\n    reject with icmpx admin-prohibited\n  }\n",
+      "  chain resolve { ip saddr @unresolved goto refuse\n    accept\n  }\n",
       gateway, connections);
   write_egress_chains(b, connections);
+  write_refusals(b, c);
   buf_addf(b, "  chain input { type filter hook input priority filter - 10; policy accept;\n");
   write_egress_input(b, c, links, gateway);
   buf_addf(b,
            "    iifname \"%s*\" ct state established,related accept\n"
            "    iifname \"%s*\" ip daddr %s icmp type echo-request limit rate 10/second accept\n"
            "    iifname \"%s*\" ip daddr %s ip saddr @named udp dport 53 accept\n"
+           "%s%s%s"
            "    iifname \"%s*\" ip protocol tcp reject with tcp reset\n"
            "    iifname \"%s*\" drop\n  }\n",
-           links, links, gateway, links, gateway, links, links);
+           links, links, gateway, links, gateway, c->log_group ? "    iifname \"" : "", c->log_group ? links : "",
+           c->log_group ? "*\" meta nfproto ipv4 jump note_refused\n" : "", links, links);
 }
 
 static void write_nat(struct buf *b, const struct jail_net_config *c, const char *links, const char *gateway,
@@ -321,7 +360,8 @@ static int check_config(const struct jail_net_config *c, struct err *err)
 /* Chains that rules of other chains lead to, those of living boxes too, stay and are only emptied. */
 static bool is_jumped_to(const char *chain)
 {
-  static const char *const chains[] = {"leave", "refuse", "resolve", "gated", "sending"};
+  static const char *const chains[] = {"leave",        "refuse",     "resolve",     "limited", "note_opened",
+                                       "note_refused", "note_limit", "note_answer", "gated",   "sending"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     if (!strcmp(chain, chains[i]))
       return true;
@@ -335,8 +375,9 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
   jail_net_prefix(c->instance, prefix);
   dotted(jail_net_gateway(c), gateway);
   buf_addf(b, "add table inet %s\n", table);
-  static const char *const chains[] = {"zones",      "forward",     "leave",   "refuse", "input",  "output",
-                                       "prerouting", "postrouting", "resolve", "gated",  "sending"};
+  static const char *const chains[] = {"zones",       "forward",      "leave",      "refuse",      "input",   "output",
+                                       "prerouting",  "postrouting",  "resolve",    "gated",       "sending", "limited",
+                                       "note_opened", "note_refused", "note_limit", "note_answer", "watching"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     buf_addf(b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
@@ -355,10 +396,14 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
            "  map boxes { type ipv4_addr : verdict; }\n"
            "  map gates { type ipv4_addr : verdict; }\n",
            table);
+  for (const char *letter = "ordlx"; *letter; letter++)
+    buf_addf(b, "  set %s%c { type ipv4_addr; size 65535; flags dynamic,timeout; timeout 1m; }\n",
+             *letter == 'x' ? "ove" : "logged_", *letter == 'x' ? 'r' : *letter);
   write_zones(b, prefix, fib);
   write_chains(b, c, prefix, gateway);
   write_nat(b, c, prefix, gateway, resolver);
   write_egress_output(b, c, prefix);
+  write_watching(b, c, prefix);
   buf_addz(b, "}\n");
 }
 
@@ -375,6 +420,27 @@ static int write_without_fib(const struct jail_net_config *c, uint32_t resolver,
   cleanup_buf struct buf b = BUF_INIT(65536);
   write_table(&b, c, resolver, false);
   return nft(&b, err);
+}
+
+/* The kernel tells the end of a connection when it forgets it, two minutes after a TCP connection was closed. Those of
+ * boxes are forgotten after seconds. Where it knows no such policies, ends are told late. */
+static void shorten_ends(const struct jail_net_config *c)
+{
+  char table[JAIL_NET_TABLE], prefix[JAIL_NET_PREFIX];
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  jail_net_table(c->instance, table);
+  jail_net_prefix(c->instance, prefix);
+  buf_addf(&b, "add chain inet %s ends\nflush chain inet %s ends\ndelete chain inet %s ends\n", table, table, table);
+  if (c->log_ends)
+    buf_addf(&b,
+             "table inet %s {\n"
+             "  ct timeout soon { protocol tcp; l3proto ip; policy = { close: 1, time_wait: 2, last_ack: 5 }; }\n"
+             "  chain ends { type filter hook prerouting priority mangle; policy accept;\n"
+             "    iifname \"%s*\" ip protocol tcp ct state new ct timeout set \"soon\"\n  }\n}\n",
+             table, prefix);
+  if (nft(&b, &err) && c->log_ends)
+    log_warn("ends of connections are told minutes late: %s", err.msg);
 }
 
 /* The general chains are written anew, so that a changed configuration holds; the boxes' own chains and the map to them
@@ -394,6 +460,8 @@ int jail_net_open(const struct jail_net_config *c, struct err *err)
   r = nft(&b, err);
   if (r)
     r = write_without_fib(c, resolver, err);
+  if (!r)
+    shorten_ends(c);
   if (!r)
     r = put_text("/proc/sys/net/ipv4/ip_forward", "1", err);
   if (!r)

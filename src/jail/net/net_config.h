@@ -14,6 +14,8 @@ struct jail_net_config {
   uint32_t resolver;     /* where the boxes' name server questions go; 0 = the host's own resolver, if it has one */
   unsigned connections;  /* open at a time per box; 0 = 1024 */
   uint64_t rate;         /* bytes per second each way per box; 0 = no cap */
+  unsigned log_group;    /* netlink group that is told of connections (netlog/netlog.h); 0 = none */
+  bool log_ends;         /* the kernel is to tell the end of a connection soon */
   const char *dns_lists; /* directory of its own for lists of domain names; NULL = such entries are refused */
   uint16_t egress_port;  /* of the egress gateway, at the boxes' gateway address; 0 = there is none */
   uint32_t egress_uid;   /* the egress gateway's user, which reaches only what boxes may; 0 = not known */

@@ -8,6 +8,7 @@
 
 #include "warden/core/box_event.h"
 #include "warden/core/box_log.h"
+#include "warden/core/net_log.h"
 #include "warden/core/checkpoint_store.h"
 #include "warden/core/egress.h"
 #include "warden/core/quota.h"
@@ -129,12 +130,14 @@ void box_watch(struct box *b)
   uv_poll_init(b->warden->loop, b->watch, b->jail.pidfd);
   b->watch->data = b;
   uv_poll_start(b->watch, UV_READABLE, watch_event);
+  net_log_bind(b);
 }
 
 void box_unwatch(struct box *b)
 {
   nursery_unlisten(b);
   if (b->watch) {
+    net_log_unbind(b);
     uv_poll_stop(b->watch);
     uv_close((uv_handle_t *)steal(&b->watch), watch_closed);
   }
@@ -232,6 +235,7 @@ void box_end(struct box *b, const char *cause)
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
   box_unwatch(b);
+  net_log_keep(b);
   box_unregister(b);
   box_stop_timer(b);
   quota_count(b, false);

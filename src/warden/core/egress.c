@@ -3,6 +3,7 @@
 #include "warden/core/egress.h"
 
 #include "warden/core/box_state.h"
+#include "warden/core/net_log.h"
 #include "warden/core/warden_state.h"
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -82,6 +83,9 @@ int egress_open(struct warden *w, struct err *err)
       .egress_uid = w->config->egress_uid,
   };
   note_forwarding(w);
+  struct err why = ERR_NONE;
+  if (net_log_open(w, &e->net, &why))
+    log_warn("no network log: %s", why.msg);
   int r = jail_net_open(&e->net, err);
   if (!r)
     w->egress = steal(&e);
@@ -94,6 +98,7 @@ void egress_close(struct warden *w)
   if (!w->egress)
     return;
   jail_net_close(w->instance);
+  net_log_close(w);
   restore_forwarding(w);
   free(steal(&w->egress));
 }

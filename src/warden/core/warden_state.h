@@ -62,6 +62,7 @@ struct warden {
   struct checkpoint_store *checkpoint_store;
   struct id_slots *slots;
   struct egress *egress;
+  struct net_log *net_log;
   struct quotas *quotas;
   int64_t meters_us; /* when the teams' meters were taken last, monotonic */
   struct storage *storage;

@@ -7,6 +7,7 @@
 #include "warden/box/box_create.h"
 #include "warden/core/context.h"
 #include "warden/core/box_log.h"
+#include "warden/core/net_log.h"
 #include "warden/core/box_reply.h"
 #include "warden/db/ref.h"
 #include "warden/box/pause.h"
@@ -227,12 +228,10 @@ void handle_signed_find(struct request *q)
                    wire_get(q->packet, W_SIGNATURE));
 }
 
-/* No descriptor comes with the answer when the box printed nothing. */
-void handle_box_log(struct request *q)
+/* No descriptor comes with the answer when there is nothing to read. */
+static void reply_ring(struct request *q, struct str id, const struct box *b, int ring)
 {
-  struct str id = wire_get(q->packet, W_ID);
-  struct box *b = box_find(q->warden, id, q->team);
-  cleanup_fd int fd = b && !b->on_disk ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team);
+  cleanup_fd int fd = ring;
   char cause[256];
   int64_t when;
   if (fd < 0 && !b && store_cause(warden_store(q->warden), id, q->team, cause, sizeof(cause), &when)) {
@@ -242,6 +241,24 @@ void handle_box_log(struct request *q)
   }
   reply_begin(q, WIRE_REPLY, 0);
   reply_send_fd(q, fd >= 0 ? fd : -1);
+}
+
+void handle_box_log(struct request *q)
+{
+  struct str id = wire_get(q->packet, W_ID);
+  struct box *b = box_find(q->warden, id, q->team);
+  reply_ring(q, id, b, b && !b->on_disk ? boxlog_open(&b->jail) : boxlog_kept(q->warden, id, q->team));
+}
+
+void handle_box_net_log(struct request *q)
+{
+  struct str id = wire_get(q->packet, W_ID);
+  const struct box *b = box_find(q->warden, id, q->team);
+  int ring = net_log_read(q->warden, id, q->team, b);
+  if (ring == -EOPNOTSUPP)
+    reply_error(q, ring, "this server keeps no network log: set network_log to names or full");
+  else
+    reply_ring(q, id, b, ring);
 }
 
 void handle_box_usage(struct request *q)

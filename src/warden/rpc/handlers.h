@@ -19,6 +19,7 @@ void handle_box_dial(struct request *q);
 void handle_box_vouch(struct request *q);
 void handle_signed_find(struct request *q);
 void handle_box_log(struct request *q);
+void handle_box_net_log(struct request *q);
 void handle_box_usage(struct request *q);
 void handle_event_list(struct request *q);
 void handle_usage_latest(struct request *q);

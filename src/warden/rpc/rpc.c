@@ -26,6 +26,7 @@ static const struct handler {
     {WIRE_BOX_PAUSE, BY_KEY, handle_box_pause},
     {WIRE_BOX_CONFIG, BY_KEY, handle_box_config},
     {WIRE_BOX_LOG, BY_KEY, handle_box_log},
+    {WIRE_BOX_NET_LOG, BY_KEY, handle_box_net_log},
     {WIRE_BOX_USAGE, BY_KEY, handle_box_usage},
     {WIRE_BOX_FORK, BY_KEY, handle_box_fork},
     {WIRE_USAGE_LATEST, BY_KEY, handle_usage_latest},

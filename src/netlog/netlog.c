@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netlog.c - see netlog.h. */
+#include "netlog/netlog.h"
+
+#include "jail/net/dns_proxy.h"
+#include "netlog/net_lines.h"
+#include "wire/logring.h"
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <linux/netfilter/nfnetlink_log.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define GROUP_FIRST 20000u
+#define GROUPS      40000u
+#define COPY_BYTES  1280    /* of a packet: an answer of a name server over UDP */
+#define FLUSH_CS    10      /* hundredths of a second that the kernel may gather messages for */
+#define QUIET_US    1000000 /* after a box has left: messages of it may still come */
+#define RECEIVE     (4 << 20)
+#define NAMES_MAX   128 /* of a box, to be told beside addresses */
+#define FLOWS_MAX   128 /* of a box, whose ends are told */
+
+unsigned netlog_group(const char *instance)
+{
+  uint8_t sum[SHA256_LEN];
+  sha256_of(instance, strlen(instance), sum);
+  return GROUP_FIRST + ((unsigned)sum[0] << 8 | sum[1]) % GROUPS;
+}
+
+/* --- slots ---------------------------------------------------------------------------------------------------- */
+
+struct flow {
+  struct net_flow of;
+  uint64_t connection; /* 0 = free */
+};
+
+struct named {
+  uint32_t address;
+  char *name;
+};
+
+/* What is known of the box that has a slot. */
+struct place {
+  int ring; /* -1 = nobody has it */
+  struct logring_head head;
+  uint32_t link, last_link;  /* of its box, once it was seen; of the box before */
+  int64_t quiet_us, left_us; /* monotonic: until when messages without a link are dropped; when the last box left */
+  struct named names[NAMES_MAX];
+  struct flow flows[FLOWS_MAX];
+  size_t next_name, next_flow;
+};
+
+static struct watcher {
+  uint32_t pool; /* first address of the boxes' /16 */
+  bool full;
+  int orders, log, ends;
+  uint64_t connections;
+  struct place *places[JAIL_NET_SLOTS];
+} watcher;
+
+static struct place *place_of(uint32_t slot)
+{
+  struct place **p = &watcher.places[slot];
+  if (!*p) {
+    *p = xcalloc(1, sizeof(**p));
+    (*p)->ring = -1;
+  }
+  return *p;
+}
+
+static void place_empty(struct place *p)
+{
+  if (p->ring >= 0) {
+    close(p->ring);
+    p->left_us = clock_mono_us();
+    p->last_link = p->link ? p->link : p->last_link;
+  }
+  p->ring = -1;
+  p->link = 0;
+  for (size_t i = 0; i < NAMES_MAX; i++)
+    free(p->names[i].name);
+  memset(p->names, 0, sizeof(p->names));
+  memset(p->flows, 0, sizeof(p->flows));
+  p->next_name = p->next_flow = 0;
+}
+
+static void place_bind(struct place *p, int ring)
+{
+  int64_t now = clock_mono_us();
+  place_empty(p);
+  p->quiet_us = p->left_us && now - p->left_us < QUIET_US ? p->left_us + QUIET_US : 0;
+  if (logring_open(ring, &p->head)) {
+    close(ring);
+    return;
+  }
+  p->ring = ring;
+}
+
+/* The place of the box that a message is about, if its log is kept: not the one that had the address before. Ends have
+ * no link; they count only for flows that this box was seen to open. */
+static struct place *place_at(const struct net_flow *f)
+{
+  uint32_t first = watcher.pool + JAIL_NET_FIRST;
+  if (f->box < first || f->box - first >= JAIL_NET_SLOTS)
+    return NULL;
+  struct place *p = watcher.places[f->box - first];
+  if (!p || p->ring < 0)
+    return NULL;
+  if (!f->link)
+    return !p->quiet_us || clock_mono_us() >= p->quiet_us ? p : NULL;
+  if (!p->link && f->link != p->last_link)
+    p->link = f->link;
+  return p->link == f->link ? p : NULL;
+}
+
+static void place_write(struct place *p, const struct buf *line)
+{
+  if (!buf_failed(line))
+    logring_append(p->ring, &p->head, buf_str(line));
+}
+
+/* --- names and flows ------------------------------------------------------------------------------------------ */
+
+static void remember_names(struct place *p, const struct net_message *m)
+{
+  for (size_t i = 0; i < m->answer.count; i++) {
+    struct named *n = NULL;
+    for (size_t k = 0; k < NAMES_MAX && !n; k++)
+      if (p->names[k].name && p->names[k].address == m->answer.address[i])
+        n = &p->names[k];
+    if (!n)
+      n = &p->names[p->next_name++ % NAMES_MAX];
+    free(n->name);
+    *n = (struct named){m->answer.address[i], xstrdup(m->question.name)};
+  }
+}
+
+static const char *name_of(const struct place *p, uint32_t address)
+{
+  for (size_t k = 0; k < NAMES_MAX; k++)
+    if (p->names[k].name && p->names[k].address == address)
+      return p->names[k].name;
+  return NULL;
+}
+
+static bool same_flow(const struct net_flow *a, const struct net_flow *b)
+{
+  return a->to == b->to && a->port == b->port && a->from_port == b->from_port && a->protocol == b->protocol;
+}
+
+static struct flow *find_flow(struct place *p, const struct net_flow *f)
+{
+  for (size_t i = 0; i < FLOWS_MAX; i++)
+    if (p->flows[i].connection && same_flow(&p->flows[i].of, f))
+      return &p->flows[i];
+  return NULL;
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------- */
+
+/* Without an answer each packet of a UDP flow is a first one. */
+static void take_opened(struct place *p, const struct net_message *m, struct buf *line)
+{
+  if (m->flow.protocol != IPPROTO_TCP && find_flow(p, &m->flow))
+    return;
+  struct flow *f = &p->flows[p->next_flow++ % FLOWS_MAX];
+  *f = (struct flow){m->flow, ++watcher.connections};
+  net_line_packet(line, clock_wall_us(), m->mark, &m->flow, f->connection, name_of(p, m->flow.to));
+}
+
+static void take_end(struct place *p, const struct net_message *m, struct buf *line)
+{
+  struct flow *f = find_flow(p, &m->flow);
+  if (!f)
+    return;
+  net_line_end(line, clock_wall_us(), f->connection, m->in, m->out);
+  f->connection = 0;
+}
+
+static void take_message(const struct net_message *m)
+{
+  cleanup_buf struct buf line = BUF_INIT(NET_LINE_MAX);
+  struct place *p = m->kind == NET_NOTHING ? NULL : place_at(&m->flow);
+  if (!p)
+    return;
+  if (m->kind == NET_ANSWERED) {
+    remember_names(p, m);
+    net_line_name(&line, clock_wall_us(), m);
+  } else if (m->kind == NET_ENDED) {
+    take_end(p, m, &line);
+  } else if (m->mark == NET_MARK_OPENED) {
+    take_opened(p, m, &line);
+  } else if (m->mark == NET_MARK_OVER) {
+    net_line_lost(&line, clock_wall_us());
+  } else {
+    net_line_packet(&line, clock_wall_us(), m->mark, &m->flow, 0, name_of(p, m->flow.to));
+  }
+  if (line.n)
+    place_write(p, &line);
+}
+
+/* One datagram of a netlink socket has several messages. */
+static void read_messages(int fd)
+{
+  static uint8_t bytes[1 << 17] __attribute__((aligned(NLMSG_ALIGNTO)));
+  static struct net_message m;
+  ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+  for (size_t at = 0; n > 0 && at + NLMSG_HDRLEN <= (size_t)n;) {
+    struct nlmsghdr head;
+    memcpy(&head, bytes + at, sizeof(head));
+    if (head.nlmsg_len < NLMSG_HDRLEN || head.nlmsg_len > (size_t)n - at)
+      return;
+    net_message_read(bytes + at, head.nlmsg_len, &m);
+    take_message(&m);
+    at += NLMSG_ALIGN(head.nlmsg_len);
+  }
+}
+
+static void take_request(uint32_t slot, struct str bytes)
+{
+  struct egress_record_body body;
+  struct place *p = watcher.places[slot];
+  if (!p || p->ring < 0 || bytes.n < sizeof(body))
+    return;
+  memcpy(&body, bytes.p, sizeof(body));
+  struct str text = str_skip(bytes, sizeof(body));
+  if ((size_t)body.name + body.rule + body.method + body.path != text.n)
+    return;
+  cleanup_buf struct buf line = BUF_INIT(4 * NET_LINE_MAX);
+  net_line_request(&line, &body, text, watcher.full);
+  place_write(p, &line);
+}
+
+static void read_order(void)
+{
+  static char bytes[NETLOG_PACKET_MAX];
+  struct netlog_packet order;
+  int ring = -1;
+  size_t fds = 1;
+  ssize_t n = fd_recv(watcher.orders, bytes, sizeof(bytes), &ring, &fds, 0);
+  if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+    _exit(0); /* the daemon is gone */
+  cleanup_fd int given = n > 0 && fds ? ring : -1;
+  if (n < (ssize_t)sizeof(order))
+    return;
+  memcpy(&order, bytes, sizeof(order));
+  if (order.slot >= JAIL_NET_SLOTS)
+    return;
+  if (order.order == NETLOG_BIND && given >= 0)
+    place_bind(place_of(order.slot), steal_fd(&given));
+  else if (order.order == NETLOG_UNBIND && watcher.places[order.slot])
+    place_empty(watcher.places[order.slot]);
+  else if (order.order == NETLOG_REQUEST)
+    take_request(order.slot, str_make(bytes + sizeof(order), (size_t)n - sizeof(order)));
+}
+
+/* --- the processes -------------------------------------------------------------------------------------------- */
+
+static void drop_rights(void)
+{
+  struct rlimit none = {0, 0}, size = {LOGRING_MAX + LOGRING_HEAD, LOGRING_MAX + LOGRING_HEAD};
+  setrlimit(RLIMIT_NPROC, &none);
+  setrlimit(RLIMIT_FSIZE, &size);
+  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) ||
+      syscall(SYS_setresuid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _exit(1);
+  proc_hide(); /* its memory is a copy of the daemon's */
+}
+
+static _Noreturn void watcher_run(void)
+{
+  prctl(PR_SET_NAME, "netlog");
+  drop_rights();
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it, so only now */
+  watcher.connections = (uint64_t)clock_wall_us();
+  send(watcher.orders, "R", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  for (;;) {
+    struct pollfd waits[] = {{watcher.orders, POLLIN, 0}, {watcher.log, POLLIN, 0}, {watcher.ends, POLLIN, 0}};
+    if (poll(waits, ARRAY_LEN(waits), -1) < 0)
+      continue;
+    if (waits[0].revents) /* first: who has a slot */
+      read_order();
+    if (waits[1].revents)
+      read_messages(watcher.log);
+    if (waits[2].revents)
+      read_messages(watcher.ends);
+  }
+}
+
+static _Noreturn void keeper_run(void)
+{
+  prctl(PR_SET_NAME, "netlog-keeper");
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) {
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+      watcher_run();
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+      ;
+    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      _exit(0);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  }
+}
+
+/* --- the daemon's side ---------------------------------------------------------------------------------------- */
+
+struct config_request {
+  struct nlmsghdr head;
+  struct nfgenmsg group;
+  struct nlattr attribute;
+  union {
+    struct nfulnl_msg_config_cmd command;
+    struct nfulnl_msg_config_mode mode;
+    uint32_t number;
+    uint16_t flags;
+    uint8_t bytes[8];
+  };
+};
+
+/* One setting of the log's group, acknowledged. */
+static int configure(int fd, unsigned group, unsigned type, const void *value, size_t n)
+{
+  struct config_request q = {0};
+  size_t attribute = sizeof(q.attribute) + n;
+  q.head.nlmsg_len = (uint32_t)(NLMSG_HDRLEN + sizeof(q.group) + NLA_ALIGN(attribute));
+  q.head.nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG;
+  q.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+  q.group.nfgen_family = AF_UNSPEC;
+  q.group.version = NFNETLINK_V0;
+  q.group.res_id = htobe16((uint16_t)group);
+  q.attribute.nla_len = (uint16_t)attribute;
+  q.attribute.nla_type = (uint16_t)type;
+  memcpy(q.bytes, value, n);
+  if (send(fd, &q, q.head.nlmsg_len, 0) < 0)
+    return -errno;
+  struct {
+    struct nlmsghdr head;
+    struct nlmsgerr error;
+    char rest[512];
+  } answer;
+  ssize_t got = recv(fd, &answer, sizeof(answer), 0);
+  if (got < (ssize_t)(NLMSG_HDRLEN + sizeof(int)))
+    return got < 0 ? -errno : -EPROTO;
+  return answer.head.nlmsg_type == NLMSG_ERROR ? answer.error.error : -EPROTO;
+}
+
+static int netfilter_socket(void)
+{
+  int size = RECEIVE, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+  if (fd >= 0)
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+  return fd;
+}
+
+static int open_log(unsigned group, struct err *err)
+{
+  cleanup_fd int fd = netfilter_socket();
+  struct nfulnl_msg_config_cmd bind = {NFULNL_CFG_CMD_BIND};
+  struct nfulnl_msg_config_mode mode = {.copy_range = htobe32(COPY_BYTES), .copy_mode = NFULNL_COPY_PACKET};
+  uint32_t timeout = htobe32(FLUSH_CS);
+  uint16_t flags = htobe16(NFULNL_CFG_F_CONNTRACK);
+  int r = fd < 0 ? -errno : configure(fd, group, NFULA_CFG_CMD, &bind, sizeof(bind));
+  r = r ? r : configure(fd, group, NFULA_CFG_MODE, &mode, sizeof(mode));
+  r = r ? r : configure(fd, group, NFULA_CFG_TIMEOUT, &timeout, sizeof(timeout));
+  if (!r)
+    configure(fd, group, NFULA_CFG_FLAGS, &flags, sizeof(flags)); /* a kernel without it tells fewer addresses */
+  if (r)
+    return err_set(err, r, "netlink group %u of packet logs: %s", group, strerrordesc_np(-r));
+  return steal_fd(&fd);
+}
+
+static int open_ends(struct err *err)
+{
+  cleanup_fd int fd = netfilter_socket();
+  int group = NFNLGRP_CONNTRACK_DESTROY;
+  struct sockaddr_nl own = {.nl_family = AF_NETLINK}; /* a socket without a number of its own is told nothing */
+  if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
+      setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)))
+    return err_errno(err, "netlink group of ended connections");
+  return steal_fd(&fd);
+}
+
+static void close_others(const int *keep, size_t n)
+{
+  unsigned from = 3;
+  for (unsigned fd = 3; fd < 1u << 16; fd++) {
+    for (size_t i = 0; i < n; i++)
+      if (keep[i] == (int)fd) {
+        if (fd > from)
+          syscall(SYS_close_range, from, fd - 1, 0);
+        from = fd + 1;
+      }
+  }
+  syscall(SYS_close_range, from, ~0u, 0);
+}
+
+int netlog_start(const struct jail_net_config *config, enum netlog_mode mode, struct netlog *out, struct err *err)
+{
+  int pair[2];
+  out->fd = -1;
+  cleanup_fd int log = open_log(netlog_group(config->instance), err);
+  cleanup_fd int ends = -1;
+  if (log >= 0 && mode == NETLOG_FULL)
+    ends = open_ends(err);
+  if (log < 0 || (mode == NETLOG_FULL && ends < 0))
+    return err->code;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return err_errno(err, "a socket pair");
+  watcher =
+      (struct watcher){.pool = config->pool, .full = mode == NETLOG_FULL, .orders = pair[1], .log = log, .ends = ends};
+  out->keeper = fork();
+  if (out->keeper == 0) {
+    close_others((int[]){pair[1], log, ends}, 3);
+    keeper_run();
+  }
+  close(pair[1]);
+  out->fd = pair[0];
+  fd_nonblock(out->fd);
+  return out->keeper < 0 ? err_errno(err, "starting the watcher of connections") : 0;
+}
+
+void netlog_stop(struct netlog *n)
+{
+  if (n->keeper > 0) {
+    kill(n->keeper, SIGKILL); /* the watcher goes with it */
+    while (waitpid(n->keeper, NULL, 0) < 0 && errno == EINTR)
+      ;
+  }
+  if (n->fd > 0)
+    close(n->fd);
+  *n = (struct netlog){.fd = -1};
+}
