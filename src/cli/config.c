@@ -305,6 +305,8 @@ static const struct setting settings[] = {
     {"identity_trust_domain", TEXT(warden.identity_trust_domain), "", 0, 255,
      "SPIFFE trust domain in the subject of identity tokens; empty = the domain, or `cloche` without one"},
     {"identity_token_seconds", NUMBER(warden.identity_token_s), "300", 30, 86400, "life of an identity token"},
+    {"identity_tokens_per_second", NUMBER(warden.identity_tokens_per_s), "100", 1, 100000,
+     "identity tokens signed for one sandbox; one that asks more often has its tokens used again for a second"},
     {"identity_key_days", NUMBER(warden.identity_key_days), "90", 0, 3650,
      "days after which another key signs identity tokens; 0 = never by itself"},
     {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "20", 1, 1000,

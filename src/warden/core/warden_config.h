@@ -105,6 +105,7 @@ struct warden_config {
   const char *secrets_key_file;                                 /* of the master key; "" = <data>/secrets.key */
   unsigned team_secrets_max;
   const char *identity_issuer, *identity_trust_domain; /* of identity tokens; "" = none; "" = the domain */
+  unsigned identity_tokens_per_s;                      /* of one box, before tokens are used again for a second */
   unsigned identity_token_s, identity_key_days;        /* life of a token, and of the key that signs; 0 = for ever */
 };
 
