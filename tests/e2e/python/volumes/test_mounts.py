@@ -324,7 +324,8 @@ def test_a_build_names_volumes_that_are_not_there(own: Server) -> None:
 
 
 def test_a_public_snapshot_gives_its_volumes_to_no_other_team(own: Server, teams: Tenants) -> None:
-    volume = make(teams.victim, "shown")
+    attacker = Wire(own.url, teams.attacker.key)  # a server that was started again has another port
+    volume = make(own.wire, "shown")
     with own.cell(volume_mounts={PATH: "shown"}, timeout=60) as box:
         box.files.write(f"{PATH}/private", "1")
         shot = own.wire.call("POST", f"/sandboxes/{box.sandbox_id}/snapshots", {"name": "shown"}).json()["snapshotID"]
@@ -332,7 +333,7 @@ def test_a_public_snapshot_gives_its_volumes_to_no_other_team(own: Server, teams
     assert shot in [one["snapshotID"] for one in template]
     alias = own.wire.call("GET", "/templates/aliases/shown").json()["templateID"]
     assert own.wire.call("PATCH", f"/v2/templates/{alias}", {"public": True}).status == 200
-    refused = teams.attacker.call("POST", "/sandboxes", {"templateID": alias, "timeout": 20})
+    refused = attacker.call("POST", "/sandboxes", {"templateID": alias, "timeout": 20})
     assert refused.status == 400, refused.body
     assert "another team" in refused.json()["message"]
     assert own.wire.call("DELETE", f"/templates/{alias}").status == 204
