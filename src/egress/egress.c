@@ -4,6 +4,7 @@
 
 #include "confine/confine.h"
 #include "egress/gateway.h"
+#include "net/netloop.h"
 #include "wire/box_socket.h"
 #include "wire/control.h"
 #include <linux/netlink.h>
@@ -85,20 +86,23 @@ static void take_listener(struct gateway *g, int fd)
 
 /* ---- tokens ---- */
 
-int token_request(struct gateway *g, const struct egress_box *b, struct str name,
+int token_request(struct gateway *g, struct egress_box *b, struct str name,
                   void (*answered)(void *arg, int status, struct str token, uint32_t good_for), void *arg, uint64_t *id)
 {
   union egress_body body = {.ask = {.id = ++g->last_ask, .address = b->address}};
   cleanup_buf struct buf packet = BUF_INIT(EGRESS_PACKET_MAX);
   str_copyz(str_of(b->id), body.ask.box, sizeof(body.ask.box));
+  if (b->asks >= g->config->token_asks)
+    return -EBUSY;
   if (!g->link || str_copyz(name, body.ask.name, sizeof(body.ask.name)))
     return -EIO;
   egress_packet(&packet, EGRESS_TOKEN_ASK, &body, STR_NONE);
   if (ipc_send(g->link, buf_str(&packet), -1))
     return -EIO;
   struct token_ask *a = xcalloc(1, sizeof(*a));
-  *a = (struct token_ask){g->asks, body.ask.id, uv_now(g->loop) + EGRESS_TOKEN_MS, answered, arg};
+  *a = (struct token_ask){g->asks, b, body.ask.id, uv_now(g->loop) + EGRESS_TOKEN_MS, answered, arg};
   g->asks = a;
+  b->asks++;
   *id = a->id;
   return 0;
 }
@@ -109,6 +113,7 @@ static struct token_ask *ask_take(struct gateway *g, uint64_t id)
     if ((*at)->id == id) {
       struct token_ask *a = *at;
       *at = a->next;
+      a->box->asks--;
       return a;
     }
   return NULL;
@@ -428,6 +433,7 @@ int egress_main(const struct egress_config *given)
     ipc_send(g.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
     return 1;
   }
+  net_of(&loop)->held_max = (uint64_t)config.held_mb << 20; /* the reference is kept */
   uv_timer_init(&loop, &g.tick);
   g.tick.data = &g;
   uv_timer_start(&g.tick, tick, TICK_MS, TICK_MS);

@@ -16,6 +16,8 @@ struct egress_config {
   unsigned idle_seconds;     /* silence on a tunnel, between requests, or before an answer */
   unsigned head_kb;          /* of a request or an answer */
   unsigned leaves;           /* certificates kept per box */
+  unsigned held_mb;          /* bytes that wait for slow peers, of all connections */
+  unsigned token_asks;       /* questions for identity tokens under way at once, of one box */
   unsigned idle_upstreams;   /* connections to servers kept per box */
 };
 

@@ -59,6 +59,7 @@ struct egress_box {
   struct idle_upstream *idle;
   size_t nidle;
   struct flow *flows;
+  unsigned asks; /* for tokens, under way */
   unsigned open;
   unsigned refs; /* the table's, and one per flow */
   bool removed;
@@ -67,6 +68,7 @@ struct egress_box {
 /* A question for a token that is under way. */
 struct token_ask {
   struct token_ask *next;
+  struct egress_box *box; /* whose request holds it */
   uint64_t id;
   uint64_t due; /* loop time */
   void (*answered)(void *arg, int status, struct str token, uint32_t good_for);
@@ -102,7 +104,7 @@ void rules_unref(struct rules *r);
 struct tls *egress_box_leaf(struct egress_box *b, const char *name, struct err *err);
 
 /* egress.c */
-int token_request(struct gateway *g, const struct egress_box *b, struct str name,
+int token_request(struct gateway *g, struct egress_box *b, struct str name,
                   void (*answered)(void *arg, int status, struct str token, uint32_t good_for), void *arg,
                   uint64_t *id);
 void token_cancel(struct gateway *g, uint64_t id);
