@@ -146,8 +146,8 @@ def test_no_more_events_are_kept_than_the_setting_says() -> None:
         with sqlite3.connect(server.data / "cloche.db") as db:
             db.execute(
                 "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM n WHERE i<5000)"
-                " INSERT INTO event(id,at,team,sandbox,execution,template,build,type,data)"
-                " SELECT 'x'||i, at, team, 'ifilled', execution, template, build, type, data FROM event, n"
+                " INSERT INTO event(id,at,team,sandbox,execution,template,build,type,data,place)"
+                " SELECT 'x'||i, at, team, 'ifilled', execution, template, build, type, data, place+i FROM event, n"
             )
         db.close()
         box.kill()
