@@ -12,6 +12,7 @@ struct command {
 
 int serve_main(int argc, char **argv);
 int key_main(int argc, char **argv);
+int volume_main(int argc, char **argv);
 int team_main(int argc, char **argv);
 int secret_main(int argc, char **argv);
 int template_main(int argc, char **argv);

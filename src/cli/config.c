@@ -311,6 +311,10 @@ static const struct setting settings[] = {
      "days after which another key signs identity tokens; 0 = never by itself"},
     {"team_webhooks_max", NUMBER(warden.team_webhooks_max), "20", 1, 1000,
      "webhooks of one team; each of its events is recorded once per webhook"},
+    {"volume_listing_max", NUMBER(content.listing_max), "100000", 1, 10000000,
+     "entries of one listing of a volume's directory"},
+    {"volume_upload_idle_seconds", NUMBER(content.upload_idle_s), "900", 60, 86400,
+     "an upload into a volume that nothing was written to for so long is given up"},
     {"team_volumes_max", NUMBER(warden.team_volumes_max), "100", 0, 100000, "volumes of one team"},
     {"egress_port", NUMBER(warden.egress_port), "4980", 0, 65535,
      "port of the egress gateway at the boxes' gateway address, which boxes alone reach; 0 = no gateway: network.rules "

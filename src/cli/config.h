@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "egress/egress_config.h"
 #include "gate/gate_config.h"
+#include "content/content_config.h"
 #include "sender/sender_config.h"
 #include "warden/core/warden_config.h"
 #include "wire/sizes.h"
@@ -16,6 +17,7 @@ struct config {
   struct gate_config gate;
   struct sender_config sender;
   struct egress_config egress;
+  struct content_config content;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level;
   unsigned gates;

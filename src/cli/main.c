@@ -11,6 +11,7 @@ static const struct command commands[] = {
     {"key", "make, list and delete API keys", key_main},
     {"team", "teams and their limits", team_main},
     {"secret", "values for requests of boxes, and their master key", secret_main},
+    {"volume", "volumes: make, list, copy, measure, back up", volume_main},
     {"template", "templates: build, tags, history, diff, export, gc", template_main},
     {"ps", "list the boxes of this machine", ps_main},
     {"kill", "end a box", kill_main},

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/tls_listener.h"
+#include "content/content.h"
 #include "egress/egress.h"
 #include "gate/gate.h"
 #include "gate/metrics_shm.h"
@@ -50,7 +51,7 @@ struct supervisor {
   const struct config *config;
   int argc;
   char **argv;
-  struct role warden, sender, egress, gates[GATES_MAX];
+  struct role warden, sender, egress, content, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
@@ -73,6 +74,8 @@ static int become_role(struct config *c)
     return sender_main(&c->sender);
   if (!strcmp(c->role, "egress"))
     return egress_main(&c->egress);
+  if (!strcmp(c->role, "content"))
+    return content_main(&c->content);
   return gate_main(&c->gate);
 }
 
@@ -143,13 +146,17 @@ static void tell(struct role *r, char letter, int fd)
     fd_send(r->control, &letter, 1, &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT);
 }
 
-/* Of the warden with a gate, the sender or the egress gateway. */
+/* Of the warden with another role. */
 static void ipc_up(struct supervisor *s, struct role *other)
 {
   int pair[2];
   if (!s->warden.ready || !other->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return;
-  tell(&s->warden, other == &s->sender ? CONTROL_SENDER : other == &s->egress ? CONTROL_EGRESS : CONTROL_LINK, pair[0]);
+  char letter = other == &s->sender    ? CONTROL_SENDER
+                : other == &s->egress  ? CONTROL_EGRESS
+                : other == &s->content ? CONTROL_CONTENT
+                                       : CONTROL_LINK;
+  tell(&s->warden, letter, pair[0]);
   tell(other, CONTROL_LINK, pair[1]);
   close(pair[0]);
   close(pair[1]);
@@ -288,7 +295,8 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
       ipc_up(s, &s->gates[i]);
     ipc_up(s, &s->sender);
     ipc_up(s, &s->egress);
-  } else if (r == &s->egress) {
+    ipc_up(s, &s->content);
+  } else if (r == &s->egress || r == &s->content) {
     ipc_up(s, r);
   } else if (r == &s->sender) {
     send_own(s);
@@ -349,7 +357,7 @@ static void reap(struct supervisor *s)
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     bool ours = role_died(s, &s->warden, pid, status) || role_died(s, &s->sender, pid, status) ||
-                role_died(s, &s->egress, pid, status);
+                role_died(s, &s->egress, pid, status) || role_died(s, &s->content, pid, status);
     for (size_t i = 0; !ours && i < s->ngates; i++)
       ours = role_died(s, &s->gates[i], pid, status);
   }
@@ -369,6 +377,8 @@ static void restart_dead(struct supervisor *s)
   if (!s->sender.pid && now >= s->sender.again_us && start_role(s, &s->sender, &err))
     log_error("%s", err.msg);
   if (has_egress(s) && !s->egress.pid && now >= s->egress.again_us && start_role(s, &s->egress, &err))
+    log_error("%s", err.msg);
+  if (!s->content.pid && now >= s->content.again_us && start_role(s, &s->content, &err))
     log_error("%s", err.msg);
   for (size_t i = 0; i < s->ngates; i++)
     if (!s->gates[i].pid && now >= s->gates[i].again_us && start_role(s, &s->gates[i], &err))
@@ -527,6 +537,7 @@ static int begin(struct supervisor *s, struct err *err)
   s->warden = (struct role){.name = "warden", .control = -1, .listener = -1};
   s->sender = (struct role){.name = "sender", .control = -1, .listener = -1};
   s->egress = (struct role){.name = "egress", .control = -1, .listener = -1};
+  s->content = (struct role){.name = "content", .control = -1, .listener = -1};
   names_changed(s);
   for (size_t i = 0; i < s->ngates; i++)
     s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
@@ -543,6 +554,7 @@ static int begin(struct supervisor *s, struct err *err)
   r = r ? r : start_role(s, &s->warden, err);
   r = r ? r : start_role(s, &s->sender, err);
   r = r || !has_egress(s) ? r : start_role(s, &s->egress, err);
+  r = r ? r : start_role(s, &s->content, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
   return r;
@@ -559,6 +571,7 @@ static void stop(struct supervisor *s, bool end_boxes)
     tell(&s->gates[i], CONTROL_STOP, -1);
   tell(&s->sender, CONTROL_STOP, -1);
   tell(&s->egress, CONTROL_STOP, -1);
+  tell(&s->content, CONTROL_STOP, -1);
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
@@ -586,7 +599,7 @@ static void take_signals(struct supervisor *s)
 
 static bool all_gone(const struct supervisor *s)
 {
-  bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0;
+  bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0;
   for (size_t i = 0; i < s->ngates; i++)
     any |= s->gates[i].pid != 0;
   return !any;
@@ -594,8 +607,8 @@ static bool all_gone(const struct supervisor *s)
 
 static void wait_for_something(struct supervisor *s)
 {
-  struct pollfd p[GATES_MAX + 5];
-  struct role *of[GATES_MAX + 5];
+  struct pollfd p[GATES_MAX + 6];
+  struct role *of[GATES_MAX + 6];
   nfds_t n = 0;
   p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
   p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
@@ -605,11 +618,13 @@ static void wait_for_something(struct supervisor *s)
   p[n++] = (struct pollfd){.fd = s->sender.control, .events = POLLIN};
   of[n] = &s->egress;
   p[n++] = (struct pollfd){.fd = s->egress.control, .events = POLLIN};
+  of[n] = &s->content;
+  p[n++] = (struct pollfd){.fd = s->content.control, .events = POLLIN};
   for (size_t i = 0; i < s->ngates; i++) {
     of[n] = &s->gates[i];
     p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
   }
-  bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid);
+  bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid) || !s->content.pid;
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
   poll(p, n, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000);

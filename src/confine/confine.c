@@ -11,7 +11,6 @@
 #include <grp.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -164,8 +163,6 @@ static int set_limits(const struct confine_role *role, struct err *err)
     return err_errno(err, "%s: limit of %ju open files", role->name, (uintmax_t)role->fds_max);
   if (limit(RLIMIT_CORE, 0) || (!role->writes_files && limit(RLIMIT_FSIZE, 0)))
     return err_errno(err, "%s: limits", role->name);
-  if (!role->writes_files)
-    signal(SIGXFSZ, SIG_IGN); /* a line for a log that is a file is lost, not the process */
 #ifndef __SANITIZE_ADDRESS__
   if (role->memory_max && limit(RLIMIT_AS, role->memory_max))
     return err_errno(err, "%s: limit of %ju bytes of memory", role->name, (uintmax_t)role->memory_max);
@@ -187,7 +184,7 @@ int confine_rights(const struct confine_role *role, unsigned uid, struct err *er
     return 0;
   int r = uid ? small_root(role, err) : 0;
   r = r ? r : set_limits(role, err);
-  r = r || !uid ? r : become(role, uid, err);
+  r = r || !uid || role->own_ids ? r : become(role, uid, err);
   if (!r && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0)))
     r = err_errno(err, "%s: no new privileges", role->name);
   return r;

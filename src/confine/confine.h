@@ -43,6 +43,7 @@ struct confine_role {
   size_t nfiles;
   uint64_t fds_max;    /* open descriptors; 0: as it was */
   uint64_t memory_max; /* bytes of address space; 0: as it was */
+  bool own_ids;        /* it is root of a user namespace of its own already, and stays that */
   bool writes_files;   /* false: RLIMIT_FSIZE 0, no regular file grows by its hand */
 };
 

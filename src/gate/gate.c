@@ -4,7 +4,7 @@
 #include "gate/gate.h"
 
 #include "gate/api/api.h"
-#include "gate/api/upload_write.h"
+#include "gate/api/disk_work.h"
 #include "gate/certificate.h"
 #include "gate/dispatch.h"
 #include "gate/edge/edge.h"
@@ -138,7 +138,7 @@ int gate_main(const struct gate_config *config)
   tls_prepare();
   int confined = confine_rights(&gate_role, config->uid, &err);
   if (!confined)
-    upload_threads_start(&g);
+    disk_threads_start(&g);
   if (confined || confine_filter(&gate_role, config->uid, &err)) {
     char word[600];
     log_error("%s", err.msg);

@@ -35,6 +35,7 @@
 #include "warden/secret/secrets.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
+#include "warden/volume/volume_content.h"
 #include "warden/volume/volumes.h"
 #include "warden/webhook/webhooks.h"
 #include <fcntl.h>
@@ -152,6 +153,10 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   }
   if (packet.p[0] == CONTROL_SENDER && fd >= 0) {
     webhooks_link(w, fd);
+    return;
+  }
+  if (packet.p[0] == CONTROL_CONTENT && fd >= 0) {
+    volume_content_link(w, fd);
     return;
   }
   if (fd >= 0)
@@ -300,6 +305,8 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : builder_open(w, err);
   r = r ? r : webhooks_open(w, err);
   if (!r)
+    volume_content_open(w);
+  if (!r)
     volumes_open(w);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);
   r = r ? r : jail_instance_open(w->instance, err);
@@ -447,6 +454,7 @@ static void warden_close(struct warden *w)
   storage_free(w);
   builder_close(w);
   webhooks_close(w);
+  volume_content_close(w);
   secrets_close(w);
   catalog_close(w->catalog);
   store_checkpoint(w->store);

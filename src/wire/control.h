@@ -17,6 +17,7 @@ enum control {
   CONTROL_LISTEN_TLS = 'S',  /* to a gate: a listening socket for https comes with it */
   CONTROL_SENDER = 'W',      /* to the warden: its end of the link to the sender comes with it */
   CONTROL_EGRESS = 'G',      /* to the warden: its end of the link to the egress gateway comes with it */
+  CONTROL_CONTENT = 'V',     /* to the warden: its end of the link to the content role comes with it */
   CONTROL_OWN = 'O',         /* to the sender: the server's own listeners, "ADDRESS:PORT" lines */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
   CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */

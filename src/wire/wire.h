@@ -124,6 +124,12 @@ enum wire_type {
   WIRE_VOLUME_LIST,         /* W_TEAM -> items of volumes; root without W_TEAM: of all teams */
   WIRE_VOLUME_GET,          /* W_TEAM W_ID -> volume, W_TOKEN */
   WIRE_VOLUME_DELETE,       /* W_TEAM W_ID; -EBUSY while sandboxes mount it */
+  /* About files of a volume: W_ID W_TOKEN (root: W_TEAM instead) W_OP (enum content_op) W_PATH (volume_path.h) and what
+   * the operation says -> W_TEAM and W_BODY (a file, JSON), or a descriptor and W_COUNT (its bytes). -EACCES: the token
+   * is wrong; -EPERM: another volume's. The warden passes it on to the content role, without the token, with a
+   * descriptor of the volume's root, and the answer back. */
+  WIRE_CONTENT,
+  WIRE_VOLUME_USAGE, /* root's: W_TEAM W_ID -> W_SAMPLE: struct wire_volume_usage */
 
   /* between warden and sender */
   WIRE_SENDER_HELLO = 176, /* to the sender, first: W_FROM (first address of the boxes' /16, 0 = none) */
@@ -146,6 +152,19 @@ enum wire_type {
   WIRE_IDENTITY_TOKEN,  /* W_ID W_NAME -> W_TOKEN: an identity token of a box */
   WIRE_SECRET_CHECK,    /* -> W_COUNT (values that open) W_LAST (that do not) W_KEY_ID W_KEYS (how many) W_NAME (where
                            they are from) [W_MESSAGE] */
+};
+
+enum content_op {
+  CONTENT_STAT = 1,
+  CONTENT_CHANGE, /* [W_UID W_GID W_PERMISSIONS W_UPDATED] */
+  CONTENT_REMOVE,
+  CONTENT_LIST,   /* W_DEPTH -> descriptor of a JSON array */
+  CONTENT_MKDIR,  /* W_UID W_GID W_PERMISSIONS W_FORCE */
+  CONTENT_READ,   /* -> descriptor */
+  CONTENT_UPLOAD, /* W_UPLOAD (drawn by the gate) W_FORCE [W_COUNT: bytes to come] -> descriptor to write to */
+  CONTENT_COMMIT, /* W_UPLOAD W_COUNT W_UID W_GID W_PERMISSIONS W_FORCE [W_UPDATED]: it appears under its path */
+  CONTENT_DROP,   /* W_UPLOAD: it is given up */
+  CONTENT_LINK,   /* W_TARGET W_UID W_GID: a symbolic link, in the place of what is there */
 };
 
 /* Of a template's build. */
@@ -246,7 +265,16 @@ enum wire_tag {
   W_UPDATED,  /* wall microseconds */
   W_KEY_ID,   /* of a master key */
   W_KEYS,
-  W_TOKENS, /* identity tokens of a box: lines of name, tab, audience */
+  W_TOKENS,   /* identity tokens of a box: lines of name, tab, audience */
+  W_OP = 240, /* enum content_op */
+  W_PATH,
+  W_DEPTH,
+  W_UID,
+  W_GID,
+  W_PERMISSIONS, /* of a file */
+  W_FORCE,       /* 1: what is there is replaced */
+  W_TARGET,      /* of a symbolic link */
+  W_UPLOAD,      /* the name of an upload, drawn by the gate */
 };
 
 /* Only running and paused are written down; the others last for moments. */
@@ -293,6 +321,11 @@ struct wire_status {
   uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
   uint64_t events_total;                                    /* lifecycle events recorded */
   uint64_t webhooks_delivered, webhooks_failed, webhooks_waiting; /* attempts since the start; waiting or under way */
+};
+
+/* How full a volume is, as W_SAMPLE carries it; the limits 0 = none, whole 0: the numbers are a minimum. */
+struct wire_volume_usage {
+  uint64_t bytes, inodes, bytes_max, inodes_max, whole;
 };
 
 /* What became of an attempt to deliver an event. */

@@ -195,7 +195,15 @@ static void api_body_end(struct http_x *x)
     r->entry->handler(r);
 }
 
-static const struct http_x_ops api_ops = {.body = api_body, .body_end = api_body_end, .gone = api_gone};
+static void api_drain(struct http_x *x)
+{
+  struct req *r = http_x_data(x);
+  if (r->drained)
+    r->drained(r);
+}
+
+static const struct http_x_ops api_ops = {
+    .body = api_body, .body_end = api_body_end, .drain = api_drain, .gone = api_gone};
 
 bool api_count(struct req *r, const char *team)
 {

@@ -40,6 +40,7 @@ struct req {
   void *state;                 /* the handler's own, in the arena */
   void (*stream)(struct req *r,
                  struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
+  void (*drained)(struct req *r);   /* of a long answer: the client takes more of it */
   void (*drop)(struct req *r); /* frees what the handler holds outside the arena; called when the exchange is gone */
   int64_t began_us, called_us; /* when its head was read; when the warden was last called */
   bool answered;
@@ -56,6 +57,7 @@ enum {
   BODY_IGNORED = 16,
   BODY_STREAM = 64,
   ACCESS_TOKEN = 128, /* a bearer that is an access token will do */
+  TEXT_CODE = 512,    /* `code` of an error is a word, not the status */
   NO_STORE = 256      /* nobody may keep an answer, and the body is wiped behind it */
 };
 
@@ -107,6 +109,8 @@ void api_error(struct req *r, int status, const char *fmt, ...) __attribute__((f
 void api_json(struct req *r, int status, struct str body);
 void api_json_with(struct req *r, int status, struct str body, const struct http_header *headers, size_t n);
 void api_empty(struct req *r, int status);
+/* Only the head: the body of so many bytes follows by http_send. */
+void api_answer_begin(struct req *r, int status, const char *content_type, int64_t length);
 /* What the client gets for an error of the warden. changes: the request may have changed something before it failed. */
 struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, bool changes);
 void api_warden_error(struct req *r, const struct warden_reply *reply); /* the same, with the warden's message */
@@ -202,7 +206,13 @@ void volume_create(struct req *r);
 void volume_list(struct req *r);
 void volume_get(struct req *r);
 void volume_delete(struct req *r);
-void unsupported_volumes(struct req *r);
+void content_stat(struct req *r);
+void content_change(struct req *r);
+void content_remove(struct req *r);
+void content_list(struct req *r);
+void content_mkdir(struct req *r);
+void content_read(struct req *r);
+void content_write(struct req *r);
 void access_token_create(struct req *r);
 void access_token_delete(struct req *r);
 void snapshot_create(struct req *r);

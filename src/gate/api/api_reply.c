@@ -44,17 +44,47 @@ void api_json(struct req *r, int status, struct str body)
   api_json_with(r, status, body, NULL, 0);
 }
 
+void api_answer_begin(struct req *r, int status, const char *content_type, int64_t length)
+{
+  if (r->answered)
+    return;
+  r->answered = true;
+  metrics_api(r, status);
+  struct http_header all[4] = {{STR("Content-Type"), str_of(content_type)}};
+  size_t k = 1;
+  if (http_header(http_x_head(r->x), "origin").p)
+    for (size_t i = 0; i < ARRAY_LEN(cors); i++)
+      all[k++] = cors[i];
+  http_respond(r->x, status, all, k, length);
+}
+
 void api_empty(struct req *r, int status)
 {
   api_json(r, status, STR_NONE);
 }
 
-static void put_error(struct buf *b, const struct api_failure *f, struct str message)
+static const char *word_of(int status)
+{
+  static const struct {
+    int status;
+    const char *word;
+  } words[] = {{400, "bad_request"}, {401, "unauthorized"}, {403, "forbidden"},   {404, "not_found"}, {409, "conflict"},
+               {413, "too_large"},   {429, "rate_limited"}, {503, "unavailable"}, {507, "no_space"}};
+  for (size_t i = 0; i < ARRAY_LEN(words); i++)
+    if (words[i].status == status)
+      return words[i].word;
+  return "internal_error";
+}
+
+static void put_error(struct buf *b, const struct req *r, const struct api_failure *f, struct str message)
 {
   struct jw w = JW(b);
   jw_open(&w, '{');
   jw_key(&w, "code");
-  jw_int(&w, f->status);
+  if (r->entry && (r->entry->flags & TEXT_CODE))
+    jw_z(&w, word_of(f->status));
+  else
+    jw_int(&w, f->status);
   jw_key(&w, "message");
   jw_str(&w, message);
   if (f->code) {
@@ -74,7 +104,7 @@ void api_fail(struct req *r, const struct api_failure *f, const char *fmt, ...)
   vsnprintf(text, sizeof(text), fmt, ap);
   va_end(ap);
   cleanup_buf struct buf b = BUF_INIT(8192);
-  put_error(&b, f, str_of(text));
+  put_error(&b, r, f, str_of(text));
   if (f->again)
     h[n++] = (struct http_header){STR("Should-Retry"), STR("true")};
   else if (f->final)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upload_write.h - pieces of uploads go to the disk on threads, so that a slow disk delays uploads and nothing else.
- *
- * A gate has `upload_threads` of them; half of them, rounded up, serve one team at once, teams by turns. One piece of
- * an upload is under way at a time: who uploads reads no further meanwhile, so that no more than that piece waits. */
+/* upload_write.h - pieces of uploads go to the disk on threads (disk_work.h). One piece of an upload is under way at a
+ * time: who uploads reads no further meanwhile, so that no more than that piece waits. */
 #ifndef CLOCHE_UPLOAD_WRITE_H
 #define CLOCHE_UPLOAD_WRITE_H
 
@@ -11,8 +9,6 @@
 struct upload_write;
 typedef void (*upload_written_fn)(void *arg, int code); /* 0 or a negative errno */
 
-/* Starts the threads. A gate does that after it gave up its rights and before the filter, which lets it start none. */
-void upload_threads_start(struct gate *g);
 /* Writes a copy of `data`; fd stays the caller's. `written` comes from the loop, never from inside this call. */
 struct upload_write *upload_write(struct gate *g, const char *team, int fd, struct str data, upload_written_fn written,
                                   void *arg);

@@ -87,3 +87,13 @@ void warden_counters(const struct warden *w, struct wire_status *out)
   out->checkpoint_ready = w->checkpoints_on;
   out->events_total = event_count(w->store);
 }
+
+struct volume_content *warden_volume_content(const struct warden *w)
+{
+  return w->volume_content;
+}
+
+void warden_set_volume_content(struct warden *w, struct volume_content *v)
+{
+  w->volume_content = v;
+}

@@ -13,6 +13,7 @@
 struct warden;
 struct builder;
 struct webhooks;
+struct volume_content;
 struct secrets;
 
 const struct warden_config *warden_config(const struct warden *w);
@@ -31,6 +32,9 @@ void warden_set_builder(struct warden *w, struct builder *b);
 /* Those of teams, see webhooks.h. */
 struct webhooks *warden_webhooks(const struct warden *w);
 void warden_set_webhooks(struct warden *w, struct webhooks *h);
+/* Requests about files of volumes, see volume_content.h. */
+struct volume_content *warden_volume_content(const struct warden *w);
+void warden_set_volume_content(struct warden *w, struct volume_content *v);
 /* The same of values for requests of boxes, see secrets.h. */
 struct secrets *warden_secrets(const struct warden *w);
 void warden_set_secrets(struct warden *w, struct secrets *s);

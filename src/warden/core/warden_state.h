@@ -76,6 +76,7 @@ struct warden {
   int64_t volumes_measured_us;       /* when it was done last, monotonic */
   struct builder *builder;
   struct webhooks *webhooks;
+  struct volume_content *volume_content;
   struct secrets *secrets;
 };
 

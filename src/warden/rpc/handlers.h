@@ -88,6 +88,8 @@ void handle_volume_create(struct request *q);
 void handle_volume_list(struct request *q);
 void handle_volume_get(struct request *q);
 void handle_volume_delete(struct request *q);
+void handle_content(struct request *q);
+void handle_volume_usage(struct request *q);
 
 /* for the host's root user: admin_handlers.c */
 void handle_build_show(struct request *q);

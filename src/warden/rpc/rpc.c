@@ -71,6 +71,7 @@ static const struct handler {
     {WIRE_VOLUME_LIST, BY_KEY, handle_volume_list},
     {WIRE_VOLUME_GET, BY_KEY, handle_volume_get},
     {WIRE_VOLUME_DELETE, BY_KEY, handle_volume_delete},
+    {WIRE_CONTENT, BY_ANYONE, handle_content}, /* anyone: who has the volume's token */
     {WIRE_TEAM_LIST, BY_ADMIN, handle_team_list},
     {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
     {WIRE_TEAM_PUT, BY_ROOT, handle_team_put},
@@ -79,6 +80,7 @@ static const struct handler {
     {WIRE_BUILD_SHOW, BY_ROOT, handle_build_show},
     {WIRE_BOX_TOKEN, BY_ROOT, handle_box_token},
     {WIRE_GC, BY_ROOT, handle_gc},
+    {WIRE_VOLUME_USAGE, BY_ROOT, handle_volume_usage},
     {WIRE_SECRET_ROTATE, BY_ROOT, handle_secret_rotate},
     {WIRE_SECRET_CHECK, BY_ROOT, handle_secret_check},
     {WIRE_IDENTITY_ROTATE, BY_ROOT, handle_identity_rotate},

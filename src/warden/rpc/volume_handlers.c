@@ -3,6 +3,8 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/core/context.h"
+#include "warden/volume/volume_content.h"
+#include "warden/volume/volume_token.h"
 #include "warden/volume/volumes.h"
 
 /* The ready one of the team that W_ID names; false: the refusal is sent. */
@@ -64,4 +66,37 @@ void handle_volume_delete(struct request *q)
   struct row_volume row;
   if (wanted(q, &row))
     volumes_remove(q->warden, request_origin(q), &row);
+}
+
+/* ---- files ---- */
+
+/* False: the refusal is sent. Root names the team, everybody else shows the token. */
+static bool content_volume(struct request *q, struct row_volume *row)
+{
+  struct str id = wire_get(q->packet, W_ID);
+  char opens[UUID_SIZE];
+  if (q->proven == BY_ROOT)
+    return wanted(q, row);
+  if (volume_token_read(str_of(warden_secret(q->warden)), wire_get(q->packet, W_TOKEN), opens) ||
+      store_volume_get(warden_store(q->warden), str_of(opens), row) || row->state != VOLUME_READY) {
+    reply_error(q, -EACCES, "the token opens no volume of this server");
+    return false;
+  }
+  if (!str_is(id, row->id))
+    reply_error(q, -EPERM, "this token opens another volume");
+  return str_is(id, row->id);
+}
+
+void handle_content(struct request *q)
+{
+  struct row_volume row;
+  if (content_volume(q, &row))
+    volume_content_call(q->warden, request_origin(q), &row, q->packet);
+}
+
+void handle_volume_usage(struct request *q)
+{
+  struct row_volume row;
+  if (wanted(q, &row))
+    volumes_measure(q->warden, request_origin(q), &row);
 }

@@ -5,6 +5,7 @@
 #include "warden/core/context.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
+#include "warden/volume/volume_content.h"
 #include "warden/volume/volume_token.h"
 #include <stdio.h>
 
@@ -19,6 +20,7 @@ struct volume_job {
   char dir[DATA_DIR_SIZE]; /* of all volumes */
   struct volume_place place;
   struct volume_limits limits;
+  struct volume_usage usage;
   int result;
   struct err err;
 };
@@ -197,9 +199,40 @@ void volumes_remove(struct warden *w, struct origin origin, struct row_volume *r
                 row->name, mounts, mounts == 1 ? "" : "es", box, mounts == 1 ? "it" : "them");
   row->state = VOLUME_DELETING;
   r = r ? r : store_volume_put(warden_store(w), row, &err);
-  if (!r)
+  if (!r) {
+    volume_content_forget(w, row->id);
     queue(w, nobody, row, remove_tree, tree_removed);
+  }
   reply_end(w, origin, r, &err);
+}
+
+/* ---- measuring ---- */
+
+static void measure(uv_work_t *work)
+{
+  struct volume_job *j = work->data;
+  j->result =
+      volume_backing_usage(&j->place, j->row.id, warden_config(j->warden)->volume_scan_entries, &j->usage, &j->err);
+}
+
+static void measured(uv_work_t *work, int status)
+{
+  struct volume_job *j = work->data;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  struct wire_volume_usage u = {j->usage.bytes, j->usage.inodes, j->usage.bytes_max, j->usage.inodes_max,
+                                j->usage.whole};
+  wire_begin(&b, WIRE_REPLY, j->origin.id, 0);
+  wire_put(&b, W_SAMPLE, str_make(&u, sizeof(u)));
+  if (j->result)
+    reply_end(j->warden, j->origin, j->result, &j->err);
+  else
+    reply_packet(j->warden, j->origin, &b);
+  uv_close((uv_handle_t *)&j->timer, job_closed);
+}
+
+void volumes_measure(struct warden *w, struct origin origin, const struct row_volume *row)
+{
+  queue(w, origin, row, measure, measured);
 }
 
 /* ---- the rest ---- */

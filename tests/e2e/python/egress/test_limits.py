@@ -58,7 +58,6 @@ def test_connections_of_a_box_have_a_limit_and_a_deadline(lab: Lab) -> None:
 
 
 def test_a_team_has_a_limit_over_its_boxes(lab: Lab) -> None:
-    lab.remove("two")
     lab.restart(egress_team_connections=10)
     lab.set("one", hosts=RULE)
     lab.set("two", hosts=RULE, team="other")

@@ -28,6 +28,7 @@ from support.wire import Wire
 TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
 START_SECONDS = 180
 SENDER_USER = 64992  # the setting webhook_uid
+CONTENT_USER = 0xFFE00000  # the root of volumes
 STOP_SECONDS = 90
 
 
@@ -126,10 +127,13 @@ class Server:
         return interpreter.Sandbox.connect(box, **access)
 
     def gates(self) -> list[int]:
-        return [pid for pid in children(self.pid) if user_of(pid) not in (0, SENDER_USER, None)]
+        return [pid for pid in children(self.pid) if user_of(pid) not in (0, SENDER_USER, CONTENT_USER, None)]
 
     def senders(self) -> list[int]:
         return [pid for pid in children(self.pid) if user_of(pid) == SENDER_USER]
+
+    def contents(self) -> list[int]:
+        return [pid for pid in children(self.pid) if user_of(pid) == CONTENT_USER]
 
     def wardens(self) -> list[int]:
         return [pid for pid in children(self.pid) if user_of(pid) == 0]

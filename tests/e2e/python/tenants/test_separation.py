@@ -45,7 +45,7 @@ BODIES: dict[str, Any] = {
 def routes() -> list[tuple[str, str]]:
     rows = re.findall(r'\{"([A-Z]+)", "([^"]+)", (\w+)', ROUTES.read_text())
     assert len(rows) > 60
-    return [(method, path) for method, path, handler in rows if not handler.startswith("unsupported")]
+    return [(method, path) for method, path, handler in rows if handler]
 
 
 ABOUT_ONE = [row for row in routes() if "{" in row[1] and not row[1].startswith(("admin", "nodes", "uploads"))]
@@ -149,6 +149,7 @@ def fill(path: str, has: Belongings) -> list[str]:
         "events/sandboxes/": [has.box.id, has.asleep.id],
         "events/webhooks/": [has.hook],
         "volumes/": [has.volume],
+        "volumecontent/": [has.volume],
     }[kind]
     second = has.order.build if "builds/{second}" in path else has.upload
     queries = {"/tags/exists": "?tag=default", "/metrics/max": "?metric=concurrent_sandboxes"}

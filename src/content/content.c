@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* content.c - see content.h: the loop, the warden's requests and the threads that do them.
+ *
+ * A request passes two queues: one that lets few of a volume on at once, then one that lets some of a team on. Uploads
+ * are files without a name, kept here by the id that the gate drew until they get one. */
+#include "content/content.h"
+
+#include "content/content_confine.h"
+#include "content/file_ops.h"
+#include "wire/control.h"
+#include "wire/fair_queue.h"
+#include "wire/ipc.h"
+#include "wire/sizes.h"
+#include "wire/volume_path.h"
+#include "wire/wire.h"
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define THREADS            64
+#define THREADS_TEXT       "64"
+#define TEAM_THREADS       32
+#define VOLUME_THREADS     8
+#define THREAD_STACK       ((rlim_t)512 << 10) /* tree_remove.c has 64 levels of calls */
+#define UPLOADS_MAX        4096
+#define UPLOADS_VOLUME_MAX 512
+#define SWEEP_MS           30000
+
+struct content {
+  const struct content_config *config;
+  uv_loop_t *loop;
+  struct ipc *control, *link;
+  struct fair_queue volumes, teams;
+  struct map uploads; /* id -> struct upload */
+  uv_timer_t sweeper;
+};
+
+struct upload {
+  char id[UPLOAD_ID_SIZE], volume[UUID_SIZE];
+  int fd, root; /* root: to take it out of the hidden directory again */
+};
+
+struct job {
+  struct fair_queue_item of_volume; /* first: fair_queue_next gives it */
+  struct fair_queue_item of_team;
+  uv_work_t work;
+  struct content *content;
+  uint64_t id, link; /* of the request, and of the link that it came by */
+  enum content_op op;
+  int root;
+  char volume[UUID_SIZE], team[UUID_SIZE], upload_id[UPLOAD_ID_SIZE];
+  char path[VOLUME_PATH_SIZE];
+  char target[VOLUME_PATH_SIZE]; /* of a link */
+  struct file_owner owner;
+  bool force, again;
+  uint64_t depth, size;
+  struct upload *upload; /* of a commit, which takes it; of a drop */
+  /* the answer */
+  struct buf json;
+  int fd, status;
+  struct err err;
+};
+
+/* ---- on a thread ---- */
+
+static void upload_close(struct upload *u)
+{
+  file_discard(u->root, u->id);
+  close(u->fd);
+  close(u->root);
+  free(u);
+}
+
+static int commit(struct job *j)
+{
+  struct str path = str_of(j->path);
+  if (j->upload) /* by the root that it was opened by: files have no second name on another mount */
+    return file_commit(j->upload->root, path, j->upload_id, j->upload->fd, &j->owner, j->force, &j->json, &j->err);
+  if (j->again && file_is(j->root, path, &j->owner, j->size, &j->json))
+    return 0;
+  return err_set(&j->err, -ESHUTDOWN, "the upload was interrupted on the server; send the file again");
+}
+
+static int act_on(struct job *j)
+{
+  struct str path = str_of(j->path);
+  switch (j->op) {
+  case CONTENT_STAT:
+    return file_stat(j->root, path, &j->json, &j->err);
+  case CONTENT_CHANGE:
+    return file_change(j->root, path, &j->owner, &j->json, &j->err);
+  case CONTENT_REMOVE:
+    return file_remove(j->root, path, j->again, &j->err);
+  case CONTENT_LIST:
+    j->fd = file_list(j->root, path, j->depth, j->content->config->listing_max, &j->size, &j->err);
+    return MIN(j->fd, 0);
+  case CONTENT_MKDIR:
+    return file_mkdir(j->root, path, &j->owner, j->force, j->again, &j->json, &j->err);
+  case CONTENT_READ:
+    j->fd = file_open(j->root, path, &j->size, &j->err);
+    return MIN(j->fd, 0);
+  case CONTENT_UPLOAD:
+    j->fd = file_upload(j->root, path, j->upload_id, j->size, j->force, &j->err);
+    return MIN(j->fd, 0);
+  case CONTENT_COMMIT:
+    return commit(j);
+  case CONTENT_DROP:
+    return 0;
+  case CONTENT_LINK:
+    return file_link(j->root, path, j->target, &j->owner, &j->err);
+  }
+  return err_set(&j->err, -EINVAL, "no such operation");
+}
+
+static void act(uv_work_t *work)
+{
+  struct job *j = work->data;
+  j->status = act_on(j);
+  if (j->upload)
+    upload_close(steal(&j->upload));
+  close(steal_fd(&j->root));
+}
+
+/* ---- uploads ---- */
+
+static size_t uploads_of(struct content *c, const char *volume)
+{
+  size_t n = 0;
+  void *value;
+  for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);)
+    n += !strcmp(((struct upload *)value)->volume, volume);
+  return n;
+}
+
+static struct upload *upload_take(struct content *c, const struct job *j)
+{
+  struct upload *u = map_get(&c->uploads, str_of(j->upload_id));
+  if (!u || strcmp(u->volume, j->volume) != 0)
+    return NULL;
+  map_del(&c->uploads, str_of(j->upload_id));
+  return u;
+}
+
+static void upload_keep(struct content *c, const struct job *j, int root)
+{
+  struct upload *u = xcalloc(1, sizeof(*u));
+  memcpy(u->id, j->upload_id, sizeof(u->id));
+  memcpy(u->volume, j->volume, sizeof(u->volume));
+  u->fd = dup(j->fd);
+  u->root = root;
+  map_put(&c->uploads, str_of(u->id), u);
+}
+
+/* ---- requests ---- */
+
+static void job_free(struct job *j)
+{
+  if (j->root >= 0)
+    close(j->root);
+  if (j->fd >= 0)
+    close(j->fd);
+  buf_free(&j->json);
+  free(j);
+}
+
+static void reply(struct job *j)
+{
+  struct content *c = j->content;
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  if (!c->link || ipc_serial(c->link) != j->link)
+    return;
+  wire_begin(&b, WIRE_REPLY, j->id, j->status);
+  if (j->status)
+    wire_putz(&b, W_MESSAGE, j->err.msg);
+  else if (j->json.n)
+    wire_put(&b, W_BODY, buf_str(&j->json));
+  if (!j->status && j->fd >= 0)
+    wire_put_u64(&b, W_COUNT, j->size);
+  ipc_send(c->link, buf_str(&b), j->status ? -1 : j->fd);
+}
+
+static void pump(struct content *c);
+static void act_upload(uv_work_t *work);
+static void upload_done(uv_work_t *work, int status);
+
+static void done(uv_work_t *work, int status)
+{
+  struct job *j = work->data;
+  struct content *c = j->content;
+  fair_queue_done(&c->teams, &j->of_team);
+  fair_queue_done(&c->volumes, &j->of_volume);
+  reply(j);
+  job_free(j);
+  pump(c);
+}
+
+/* of_team is where the second queue finds the job. */
+static struct job *job_of_team(struct fair_queue_item *i)
+{
+  return (struct job *)((char *)i - offsetof(struct job, of_team));
+}
+
+static void pump(struct content *c)
+{
+  for (struct job *j; (j = (struct job *)fair_queue_next(&c->volumes));)
+    fair_queue_push(&c->teams, str_of(j->team), &j->of_team);
+  for (struct fair_queue_item *i; (i = fair_queue_next(&c->teams));) {
+    struct job *j = job_of_team(i);
+    bool upload = j->op == CONTENT_UPLOAD;
+    uv_queue_work(c->loop, &j->work, upload ? act_upload : act, upload ? upload_done : done);
+  }
+}
+
+static uint32_t number(struct str packet, enum wire_tag tag)
+{
+  return (uint32_t)MIN(wire_u64(packet, tag, OWNER_KEEP), (uint64_t)OWNER_KEEP);
+}
+
+/* NULL: malformed. Takes root. */
+static struct job *job_read(struct content *c, struct str packet, int root)
+{
+  struct job *j = xcalloc(1, sizeof(*j));
+  *j = (struct job){.content = c,
+                    .id = wire_head(packet)->id,
+                    .link = ipc_serial(c->link),
+                    .op = (enum content_op)wire_u64(packet, W_OP, 0),
+                    .root = root,
+                    .fd = -1,
+                    .owner = {number(packet, W_UID), number(packet, W_GID), number(packet, W_PERMISSIONS),
+                              (int64_t)MIN(wire_u64(packet, W_UPDATED, INT64_MAX), (uint64_t)INT64_MAX)},
+                    .force = wire_u64(packet, W_FORCE, 0) == 1,
+                    .again = (wire_head(packet)->status & WIRE_AGAIN) != 0,
+                    .depth = wire_u64(packet, W_DEPTH, 1),
+                    .size = wire_u64(packet, W_COUNT, UINT64_MAX),
+                    .json = BUF_INIT(64 << 10)};
+  j->work.data = j;
+  bool upload = j->op == CONTENT_UPLOAD || j->op == CONTENT_COMMIT || j->op == CONTENT_DROP;
+  bool good = root >= 0 && (j->op != CONTENT_LINK || !wire_copyz(packet, W_TARGET, j->target, sizeof(j->target))) &&
+              !wire_copyz(packet, W_ID, j->volume, sizeof(j->volume)) &&
+              !wire_copyz(packet, W_TEAM, j->team, sizeof(j->team)) &&
+              (j->op == CONTENT_DROP ||
+               (!wire_copyz(packet, W_PATH, j->path, sizeof(j->path)) && volume_path_valid(str_of(j->path)))) &&
+              (!upload || (!wire_copyz(packet, W_UPLOAD, j->upload_id, sizeof(j->upload_id)) &&
+                           volume_upload_valid(str_of(j->upload_id))));
+  if (good)
+    return j;
+  job_free(j);
+  return NULL;
+}
+
+static void refuse(struct content *c, uint64_t id, int status, const char *why)
+{
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  wire_begin(&b, WIRE_REPLY, id, status);
+  wire_putz(&b, W_MESSAGE, why);
+  ipc_send(c->link, buf_str(&b), -1);
+}
+
+static bool too_many(struct content *c, const struct job *j)
+{
+  return j->op == CONTENT_UPLOAD && (c->uploads.n >= UPLOADS_MAX || uploads_of(c, j->volume) >= UPLOADS_VOLUME_MAX);
+}
+
+static void upload_done(uv_work_t *work, int status)
+{
+  struct job *j = work->data;
+  int root = steal_fd(&j->root);
+  struct upload *older = j->status ? NULL : upload_take(j->content, j);
+  if (older) /* asked again after the warden had died: nobody has its descriptor */
+    upload_close(older);
+  if (!j->status)
+    upload_keep(j->content, j, root);
+  else
+    close(root);
+  done(work, status);
+}
+
+static void act_upload(uv_work_t *work)
+{
+  struct job *j = work->data;
+  j->status = act_on(j);
+}
+
+static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  struct content *c = arg;
+  if (wire_check(packet) || wire_head(packet)->type != WIRE_CONTENT || c->link != l) {
+    log_error("malformed packet of %zu bytes from the warden", packet.n);
+    if (fd >= 0)
+      close(fd);
+    return;
+  }
+  struct job *j = job_read(c, packet, fd);
+  if (!j) {
+    refuse(c, wire_head(packet)->id, -EINVAL, "malformed request");
+    return;
+  }
+  if (too_many(c, j)) {
+    refuse(c, j->id, -EAGAIN, "this volume has too many uploads under way; try again when some have ended");
+    job_free(j);
+    return;
+  }
+  if (j->op == CONTENT_COMMIT || j->op == CONTENT_DROP)
+    j->upload = upload_take(c, j);
+  fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
+  pump(c);
+}
+
+static void warden_closed(struct ipc *l, void *arg)
+{
+  struct content *c = arg;
+  if (c->link == l)
+    c->link = NULL;
+  ipc_free(l);
+}
+
+static const struct ipc_ops warden_ops = {warden_packet, warden_closed};
+
+/* ---- the supervisor ---- */
+
+static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  struct content *c = arg;
+  if (packet.p[0] == CONTROL_LINK && fd >= 0)
+    c->link = ipc_new(c->loop, steal_fd(&fd), &warden_ops, c);
+  if (fd >= 0)
+    close(fd);
+  if (packet.p[0] == CONTROL_STOP)
+    uv_stop(c->loop);
+}
+
+static void control_closed(struct ipc *l, void *arg)
+{
+  struct content *c = arg;
+  uv_stop(c->loop);
+}
+
+static const struct ipc_ops control_ops = {control_packet, control_closed};
+
+/* ---- uploads that nobody finishes ---- */
+
+/* A gate that lives writes, or gives an upload up by itself; one that died says nothing. */
+static void sweep(uv_timer_t *t)
+{
+  struct content *c = t->data;
+  int64_t now = clock_wall_us() / 1000000;
+  void *value;
+  for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);) {
+    struct upload *u = value;
+    struct stat st;
+    if (!fstat(u->fd, &st) && now - (int64_t)st.st_mtim.tv_sec < (int64_t)c->config->upload_idle_s)
+      continue;
+    map_del(&c->uploads, str_of(u->id));
+    upload_close(u);
+    return; /* the rest at the next time: the map has changed */
+  }
+}
+
+/* ---- start ---- */
+
+static void nothing(uv_work_t *work)
+{
+}
+
+static void nothing_done(uv_work_t *work, int status)
+{
+}
+
+/* The first work makes libuv start all of them. */
+static void start_threads(void *arg)
+{
+  struct content *c = arg;
+  static uv_work_t first;
+  uv_queue_work(c->loop, &first, nothing, nothing_done);
+}
+
+static void bound_threads(void)
+{
+  struct rlimit stack;
+  mallopt(M_ARENA_MAX, 4);
+  getrlimit(RLIMIT_STACK, &stack);
+  stack.rlim_cur = MIN(stack.rlim_max, THREAD_STACK);
+#ifndef __SANITIZE_ADDRESS__
+  setrlimit(RLIMIT_STACK, &stack);
+#endif
+}
+
+int content_main(const struct content_config *config)
+{
+  static uv_loop_t loop;
+  static struct content c; /* to the process's end: what it still holds then was not lost */
+  struct err err = ERR_NONE;
+  prctl(PR_SET_NAME, "cloche-content");
+  clearenv();
+  setenv("UV_THREADPOOL_SIZE", THREADS_TEXT, 1);
+  bound_threads();
+  uv_loop_init(&loop);
+  c = (struct content){.config = config,
+                       .loop = &loop,
+                       .volumes = {.places = UINT32_MAX, .share = VOLUME_THREADS},
+                       .teams = {.places = THREADS, .share = TEAM_THREADS}};
+  c.control = ipc_new(&loop, CONTROL_FD, &control_ops, &c);
+  uv_timer_init(&loop, &c.sweeper);
+  c.sweeper.data = &c;
+  uv_timer_start(&c.sweeper, sweep, SWEEP_MS, SWEEP_MS);
+  if (file_ops_open(&err) || content_confine(start_threads, &c, &err)) {
+    char word[600];
+    log_error("%s", err.msg);
+    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
+    ipc_send(c.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
+    return 1;
+  }
+  ipc_send(c.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  return 0;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* content_files.c - files of a volume: links, races and trees that a box may leave there. */
+#include "unit.h"
+
+#include "content/file_ops.h"
+#include "wire/volume_path.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static char top[] = "/tmp/cloche-unit-content.XXXXXX";
+static int root = -1, outside = -1;
+
+/* outside/ has a file that nothing may reach; inside/ is the volume. */
+static int make_dirs(void **state)
+{
+  char path[128];
+  if (!mkdtemp(top))
+    return -1;
+  snprintf(path, sizeof(path), "%s/inside", top);
+  mkdir(path, 0755);
+  root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  outside = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = openat(outside, "secret", O_WRONLY | O_CREAT, 0600);
+  return fd < 0 || fd_write_all(fd, "SECRET", 6) || close(fd);
+}
+
+static int remove_dirs(void **state)
+{
+  close(root);
+  close(outside);
+  return path_remove_tree(AT_FDCWD, top);
+}
+
+static const struct file_owner plain = {0, 0, 0644, TIME_KEEP};
+
+static int put(const char *path, const char *text, bool force)
+{
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf json = BUF_INIT(1 << 16);
+  cleanup_fd int fd = file_upload(root, str_of(path), "01234567890123456789", strlen(text), force, &err);
+  if (fd < 0)
+    return fd;
+  assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+  return file_commit(root, str_of(path), "01234567890123456789", fd, &plain, force, &json, &err);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+  struct err err = ERR_NONE;
+  uint64_t size;
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  cleanup_fd int fd = file_open(root, str_of(path), &size, &err);
+  assert_true(fd >= 0);
+  assert_int_equal(fd_read_all(fd, &b), 0);
+  assert_true(str_is(buf_str(&b), text));
+  assert_int_equal(size, strlen(text));
+}
+
+static void assert_secret_is_whole(void)
+{
+  char path[128];
+  cleanup_buf struct buf b = BUF_INIT(100);
+  snprintf(path, sizeof(path), "%s/secret", top);
+  assert_int_equal(file_read(path, &b), 0);
+  assert_true(str_is(buf_str(&b), "SECRET"));
+}
+
+static void an_upload_appears_whole(void **state)
+{
+  assert_int_equal(put("/one", "first", false), 0);
+  assert_holds("/one", "first");
+  assert_int_equal(put("/one", "second", false), -EEXIST);
+  assert_holds("/one", "first");
+  assert_int_equal(put("/one", "second", true), 0);
+  assert_holds("/one", "second");
+  assert_int_equal(put("/none/one", "x", true), -ENOENT);
+  assert_int_equal(put("/", "x", true), -EISDIR);
+}
+
+static void what_is_not_committed_leaves_nothing(void **state)
+{
+  struct err err = ERR_NONE;
+  uint64_t size;
+  int fd = file_upload(root, STR("/half"), "01234567890123456789", 5, false, &err);
+  assert_true(fd >= 0);
+  assert_int_equal(fd_write_all(fd, "ha", 2), 0);
+  close(fd);
+  assert_int_equal(file_open(root, STR("/half"), &size, &err), -ENOENT);
+}
+
+static void links_lead_nowhere_else(void **state)
+{
+  struct err err = ERR_NONE;
+  uint64_t size;
+  cleanup_buf struct buf json = BUF_INIT(1 << 16);
+  char far[128];
+  snprintf(far, sizeof(far), "%s/secret", top);
+  const char *const targets[] = {far, "../secret", "../../../../../../../../etc/passwd", "/proc/self/root/etc/passwd"};
+  for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+    unlinkat(root, "link", 0);
+    assert_int_equal(symlinkat(targets[i], root, "link"), 0);
+    assert_true(file_open(root, STR("/link"), &size, &err) < 0);
+    assert_int_equal(file_stat(root, STR("/link"), &json, &err), 0);
+    assert_true(str_search(buf_str(&json), STR("\"symlink\"")) > 0);
+    assert_true(str_search(buf_str(&json), str_of(targets[i])) > 0);
+    assert_int_equal(put("/link", "mine", true), 0); /* in the link's place */
+    assert_holds("/link", "mine");
+  }
+  unlinkat(root, "link", 0);
+  assert_int_equal(symlinkat("..", root, "up"), 0);
+  assert_true(file_open(root, STR("/up/secret"), &size, &err) < 0);
+  assert_int_equal(put("/up/made", "x", false), 0); /* `..` of the root is the root */
+  assert_holds("/made", "x");
+  assert_int_equal(file_remove(root, STR("/up/secret"), false, &err), -ENOENT);
+  assert_int_equal(file_remove(root, STR("/up"), false, &err), 0);
+  assert_holds("/made", "x");
+  assert_secret_is_whole();
+}
+
+static void a_link_inside_is_followed(void **state)
+{
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf json = BUF_INIT(1 << 16);
+  assert_int_equal(
+      file_mkdir(root, STR("/deep/er"), &(struct file_owner){0, 0, 0755, TIME_KEEP}, true, false, &json, &err), 0);
+  assert_int_equal(put("/deep/er/file", "here", false), 0);
+  assert_int_equal(symlinkat("/deep/er", root, "short"), 0);
+  assert_holds("/short/file", "here");
+  assert_int_equal(file_remove(root, STR("/short"), false, &err), 0);
+  assert_holds("/deep/er/file", "here");
+}
+
+static void removing_follows_no_link(void **state)
+{
+  struct err err = ERR_NONE;
+  mkdirat(root, "tree", 0755);
+  cleanup_fd int tree = openat(root, "tree", O_RDONLY | O_DIRECTORY);
+  char far[128];
+  snprintf(far, sizeof(far), "%s", top);
+  assert_int_equal(symlinkat(far, tree, "out"), 0);
+  assert_int_equal(symlinkat("..", tree, "up"), 0);
+  assert_int_equal(file_remove(root, STR("/tree"), false, &err), 0);
+  assert_secret_is_whole();
+}
+
+static void a_tree_deeper_than_any_path_goes(void **state)
+{
+  struct err err = ERR_NONE;
+  int at = dup(root);
+  for (int i = 0; i < 3000; i++) {
+    mkdirat(at, "deeper", 0755);
+    int next = openat(at, "deeper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(next >= 0);
+    close(at);
+    at = next;
+  }
+  close(at);
+  uint64_t size;
+  int fd = file_list(root, STR("/deeper"), 100000, 100000, &size, &err);
+  assert_true(fd >= 0);
+  close(fd);
+  assert_int_equal(file_remove(root, STR("/deeper"), false, &err), 0);
+  assert_int_equal(faccessat(root, "deeper", F_OK, 0), -1);
+}
+
+static void special_files_are_no_files(void **state)
+{
+  struct err err = ERR_NONE;
+  uint64_t size;
+  assert_int_equal(mkfifoat(root, "fifo", 0644), 0);
+  assert_int_equal(file_open(root, STR("/fifo"), &size, &err), -ENOENT);
+  assert_int_equal(file_remove(root, STR("/fifo"), false, &err), 0);
+}
+
+/* ---- races ---- */
+
+static atomic_bool over;
+
+/* A box that swaps a directory with a link out of the volume, as fast as it can. */
+static void *swap(void *arg)
+{
+  if (symlinkat("../..", root, "race-link"))
+    return NULL;
+  mkdirat(root, "race", 0755);
+  while (!over) {
+    renameat2(root, "race", root, "race-link", RENAME_EXCHANGE);
+    int fd = openat(root, "race/x", O_WRONLY | O_CREAT, 0644);
+    if (fd >= 0)
+      close(fd);
+  }
+  return NULL;
+}
+
+static void swaps_lead_nowhere_else(void **state)
+{
+  pthread_t thread;
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf json = BUF_INIT(1 << 16);
+  over = false;
+  assert_int_equal(pthread_create(&thread, NULL, swap, NULL), 0);
+  int64_t until = clock_mono_us() + 1500000;
+  unsigned stored = 0;
+  while (clock_mono_us() < until) {
+    uint64_t size;
+    stored += !put("/race/secret", "mine", true);
+    int fd = file_open(root, STR("/race/secret"), &size, &err);
+    char text[8] = "";
+    if (fd >= 0) {
+      assert_true(read(fd, text, sizeof(text)) >= 0);
+      close(fd);
+    }
+    assert_string_not_equal(text, "SECRET");
+    file_stat(root, STR("/race/secret"), &json, &err);
+    file_mkdir(root, STR("/race/d/e"), &(struct file_owner){0, 0, 0700, TIME_KEEP}, true, false, &json, &err);
+    file_change(root, STR("/race/secret"), &(struct file_owner){0, 0, 0777, TIME_KEEP}, &json, &err);
+    file_remove(root, STR("/race/d"), false, &err);
+    file_remove(root, STR("/race/secret"), false, &err);
+  }
+  over = true;
+  pthread_join(thread, NULL);
+  struct stat st;
+  assert_true(stored > 0);
+  assert_secret_is_whole();
+  assert_int_equal(fstatat(outside, "secret", &st, 0), 0);
+  assert_int_equal(st.st_mode & 0777, 0600);
+  assert_int_equal(faccessat(outside, "d", F_OK, 0), -1);
+}
+
+/* ---- paths ---- */
+
+static void paths_are_cleaned(void **state)
+{
+  static const struct {
+    const char *given, *clean;
+  } cases[] = {{"a", "/a"},       {"/a/", "/a"},      {" /a b ", "/a b"}, {"//a//b", "/a/b"}, {"/./a/.", "/a"},
+               {"../../a", "/a"}, {"/a/../..", "/"},  {".", "/"},         {"/", "/"},         {"a/../b", "/b"},
+               {"/...", "/..."},  {"\t/x\r\n", "/x"}, {"/a\\b", "/a\\b"}, {"/..a", "/..a"}};
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    cleanup_buf struct buf b = BUF_INIT(1 << 17);
+    assert_int_equal(volume_path_clean(str_of(cases[i].given), &b), 0);
+    assert_string_equal(buf_z(&b), cases[i].clean);
+    assert_true(volume_path_valid(buf_str(&b)));
+  }
+}
+
+static void bad_paths_are_refused(void **state)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 17), longer = BUF_INIT(1 << 17);
+  assert_int_equal(volume_path_clean(STR(""), &b), -EINVAL);
+  assert_int_equal(volume_path_clean(STR(" \t "), &b), -EINVAL);
+  assert_int_equal(volume_path_clean(STR("/a\0b"), &b), -EINVAL);
+  for (int i = 0; i < 256; i++)
+    buf_addc(&longer, 'x');
+  assert_int_equal(volume_path_clean(buf_str(&longer), &b), -ENAMETOOLONG);
+  assert_int_equal(volume_path_clean(str_sub(buf_str(&longer), 0, 255), &b), 0);
+  buf_clear(&longer);
+  for (int i = 0; i < 2048; i++)
+    buf_addz(&longer, "/x");
+  assert_int_equal(volume_path_clean(buf_str(&longer), &b), -ENAMETOOLONG);
+  static const char *const bad[] = {"", "a", "/a/", "//a", "/.", "/..", "/a/../b", "/a//b"};
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+    assert_false(volume_path_valid(str_of(bad[i])));
+  assert_true(volume_upload_valid(STR("0123456789abcdefghij")));
+  assert_false(volume_upload_valid(STR("0123456789abcdefghi/")));
+  assert_false(volume_upload_valid(STR("0123456789")));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_upload_appears_whole),    cmocka_unit_test(what_is_not_committed_leaves_nothing),
+      cmocka_unit_test(links_lead_nowhere_else),    cmocka_unit_test(a_link_inside_is_followed),
+      cmocka_unit_test(removing_follows_no_link),   cmocka_unit_test(a_tree_deeper_than_any_path_goes),
+      cmocka_unit_test(special_files_are_no_files), cmocka_unit_test(swaps_lead_nowhere_else),
+      cmocka_unit_test(paths_are_cleaned),          cmocka_unit_test(bad_paths_are_refused),
+  };
+  return cmocka_run_group_tests(tests, make_dirs, remove_dirs);
+}
