@@ -25,6 +25,8 @@
 #define THREAD_STACK       ((rlim_t)512 << 10) /* tree_remove.c has 64 levels of calls */
 #define UPLOADS_MAX        4096
 #define UPLOADS_VOLUME_MAX 512
+#define UPLOADS_TEAM_MAX   1024
+#define DROPPED_US         ((int64_t)600 * 1000000)
 #define SWEEP_MS           30000
 
 struct content {
@@ -33,11 +35,12 @@ struct content {
   struct ipc *control, *link;
   struct fair_queue volumes, teams;
   struct map uploads; /* id -> struct upload */
+  struct map dropped; /* id -> when (int64_t *): given up before they were open */
   uv_timer_t sweeper;
 };
 
 struct upload {
-  char id[UPLOAD_ID_SIZE], volume[UUID_SIZE];
+  char id[UPLOAD_ID_SIZE], volume[UUID_SIZE], team[UUID_SIZE];
   int fd, root; /* root: to take it out of the hidden directory again */
 };
 
@@ -124,13 +127,19 @@ static void act(uv_work_t *work)
 
 /* ---- uploads ---- */
 
-static size_t uploads_of(struct content *c, const char *volume)
+/* Whether it would be one too many: of all, of its team or of its volume. */
+static bool too_many(struct content *c, const struct job *j)
 {
-  size_t n = 0;
+  size_t of_volume = 0, of_team = 0;
   void *value;
-  for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);)
-    n += !strcmp(((struct upload *)value)->volume, volume);
-  return n;
+  if (j->op != CONTENT_UPLOAD)
+    return false;
+  for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);) {
+    const struct upload *u = value;
+    of_volume += !strcmp(u->volume, j->volume);
+    of_team += !strcmp(u->team, j->team);
+  }
+  return c->uploads.n >= UPLOADS_MAX || of_volume >= UPLOADS_VOLUME_MAX || of_team >= UPLOADS_TEAM_MAX;
 }
 
 static struct upload *upload_take(struct content *c, const struct job *j)
@@ -147,9 +156,20 @@ static void upload_keep(struct content *c, const struct job *j, int root)
   struct upload *u = xcalloc(1, sizeof(*u));
   memcpy(u->id, j->upload_id, sizeof(u->id));
   memcpy(u->volume, j->volume, sizeof(u->volume));
+  memcpy(u->team, j->team, sizeof(u->team));
   u->fd = dup(j->fd);
   u->root = root;
   map_put(&c->uploads, str_of(u->id), u);
+}
+
+/* Its client left before it was open: it is closed when it is. */
+static void drop_later(struct content *c, const struct job *j)
+{
+  int64_t *when = c->dropped.n < UPLOADS_MAX ? xmalloc(sizeof(*when)) : NULL;
+  if (!when)
+    return;
+  *when = clock_mono_us();
+  free(map_put(&c->dropped, str_of(j->upload_id), when));
 }
 
 /* ---- requests ---- */
@@ -257,11 +277,6 @@ static void refuse(struct content *c, uint64_t id, int status, const char *why)
   ipc_send(c->link, buf_str(&b), -1);
 }
 
-static bool too_many(struct content *c, const struct job *j)
-{
-  return j->op == CONTENT_UPLOAD && (c->uploads.n >= UPLOADS_MAX || uploads_of(c, j->volume) >= UPLOADS_VOLUME_MAX);
-}
-
 static void upload_done(uv_work_t *work, int status)
 {
   struct job *j = work->data;
@@ -269,10 +284,12 @@ static void upload_done(uv_work_t *work, int status)
   struct upload *older = j->status ? NULL : upload_take(j->content, j);
   if (older) /* asked again after the warden had died: nobody has its descriptor */
     upload_close(older);
-  if (!j->status)
+  void *dropped = map_del(&j->content->dropped, str_of(j->upload_id));
+  if (!j->status && !dropped)
     upload_keep(j->content, j, root);
   else
     close(root);
+  free(dropped);
   done(work, status);
 }
 
@@ -303,6 +320,8 @@ static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
   }
   if (j->op == CONTENT_COMMIT || j->op == CONTENT_DROP)
     j->upload = upload_take(c, j);
+  if (j->op == CONTENT_DROP && !j->upload)
+    drop_later(c, j);
   fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
   pump(c);
 }
@@ -345,7 +364,11 @@ static void sweep(uv_timer_t *t)
 {
   struct content *c = t->data;
   int64_t now = clock_wall_us() / 1000000;
+  struct str id;
   void *value;
+  for (size_t i = 0; map_next(&c->dropped, &i, &id, &value);)
+    if (clock_mono_us() - *(int64_t *)value > DROPPED_US)
+      free(map_del(&c->dropped, id));
   for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);) {
     struct upload *u = value;
     struct stat st;
@@ -353,7 +376,6 @@ static void sweep(uv_timer_t *t)
       continue;
     map_del(&c->uploads, str_of(u->id));
     upload_close(u);
-    return; /* the rest at the next time: the map has changed */
   }
 }
 

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define LIST_BYTES ((size_t)64 << 20) /* of one answer */
+#define LIST_BYTES ((size_t)32 << 20) /* of one answer */
 
 struct pending {
   char *path;

@@ -17,6 +17,8 @@ struct file_send {
   int code;
   bool reading, ready; /* a thread has the piece; it is here and waits for the client */
   char *data;
+  size_t held; /* bytes of it, which count as waiting */
+  void (*sent)(const char *team);
 };
 
 static void sender_free(struct file_send *s)
@@ -92,16 +94,23 @@ static void drop(struct req *r)
 {
   struct file_send *s = r->state;
   s->r = NULL;
+  http_x_hold(r->x, -(int64_t)s->held);
+  if (s->sent)
+    s->sent(s->team);
   if (!s->reading || disk_work_cancel(&s->work))
     sender_free(s);
 }
 
-void file_send(struct req *r, const char *team, int fd, uint64_t size, const char *content_type)
+void file_send(struct req *r, const char *team, int fd, uint64_t size, const char *content_type,
+               void (*sent)(const char *team))
 {
   struct file_send *s = xcalloc(1, sizeof(*s));
   *s = (struct file_send){.work = {.act = act, .done = done}, .r = r, .gate = r->gate, .fd = fd, .size = size};
   str_copyz(str_of(team), s->team, sizeof(s->team));
-  s->data = xmalloc((size_t)MAX(MIN(size, (uint64_t)PIECE), (uint64_t)1));
+  s->sent = sent;
+  s->held = (size_t)MAX(MIN(size, (uint64_t)PIECE), (uint64_t)1);
+  s->data = xmalloc(s->held);
+  http_x_hold(r->x, (int64_t)s->held);
   r->state = s;
   r->drop = drop;
   r->drained = drained;

@@ -7,7 +7,8 @@
 
 #include "gate/api/api.h"
 
-/* Takes fd and the rest of the exchange, r->drop included. */
-void file_send(struct req *r, const char *team, int fd, uint64_t size, const char *content_type);
+/* Takes fd and the rest of the exchange, r->drop included. sent: called when it is over; may be NULL. */
+void file_send(struct req *r, const char *team, int fd, uint64_t size, const char *content_type,
+               void (*sent)(const char *team));
 
 #endif

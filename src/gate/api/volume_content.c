@@ -7,11 +7,12 @@
 #include "gate/api/upload_write.h"
 #include "wire/volume_path.h"
 
-#define ID_MAX      65535
-#define MODE_MAX    07777
-#define PATCH_BYTES 65536
-#define KNOWN_MAX   4096
-#define KNOWN_US    60000000
+#define ID_MAX       65535
+#define MODE_MAX     07777
+#define PATCH_BYTES  65536
+#define KNOWN_MAX    4096
+#define KNOWN_US     60000000
+#define LISTINGS_MAX 8 /* of a team at once, per gate: each is in memory as long as its client takes it */
 
 /* ---- tokens ---- */
 
@@ -302,24 +303,54 @@ void content_change(struct req *r)
 
 /* ---- directories ---- */
 
-static void send_descriptor(struct req *r, const struct warden_reply *reply, const char *type)
+static struct map listings; /* team -> how many of its listings are being sent (unsigned *) */
+
+static bool listing_enter(const char *team)
+{
+  unsigned *n = map_get(&listings, str_of(team));
+  if (!n) {
+    n = xcalloc(1, sizeof(*n));
+    map_put(&listings, str_of(team), n);
+  }
+  if (*n >= LISTINGS_MAX)
+    return false;
+  ++*n;
+  return true;
+}
+
+static void listing_leave(const char *team)
+{
+  unsigned *n = map_get(&listings, str_of(team));
+  if (n && --*n == 0)
+    free(map_del(&listings, str_of(team)));
+}
+
+static void send_descriptor(struct req *r, const struct warden_reply *reply, const char *type,
+                            void (*sent)(const char *team))
 {
   struct content *c = r->state;
   if (refused(r, reply))
     return;
-  if (reply->fd < 0 || !api_count(r, c->team)) {
-    if (reply->fd >= 0)
-      disk_close(r->gate, c->team, reply->fd);
+  if (reply->fd < 0) {
     api_error(r, 500, "the file could not be opened");
     return;
   }
+  if (!api_count(r, c->team)) {
+    disk_close(r->gate, c->team, reply->fd);
+    return;
+  }
+  if (sent && !listing_enter(c->team)) {
+    disk_close(r->gate, c->team, reply->fd);
+    api_too_fast(r, STR("this team has 8 listings of volumes under way: read them first"), 1);
+    return;
+  }
   http_x_accepted(r->x);
-  file_send(r, c->team, reply->fd, wire_u64(reply->packet, W_COUNT, 0), type);
+  file_send(r, c->team, reply->fd, wire_u64(reply->packet, W_COUNT, 0), type, sent);
 }
 
 static void listed(const struct warden_reply *reply, void *arg)
 {
-  send_descriptor(arg, reply, "application/json");
+  send_descriptor(arg, reply, "application/json", listing_leave);
 }
 
 void content_list(struct req *r)
@@ -348,7 +379,7 @@ void content_mkdir(struct req *r)
 
 static void opened(const struct warden_reply *reply, void *arg)
 {
-  send_descriptor(arg, reply, "application/octet-stream");
+  send_descriptor(arg, reply, "application/octet-stream", NULL);
 }
 
 void content_read(struct req *r)
@@ -433,9 +464,10 @@ static void upload_opened(const struct warden_reply *reply, void *arg)
   if (refused(r, reply))
     return;
   c->fd = reply->fd;
-  if (c->fd < 0 || !api_count(r, c->team)) {
-    upload_drop(r); /* now, not when the client has read the refusal */
+  if (c->fd < 0)
     api_error(r, 500, "the file could not be opened");
+  if (r->answered || !api_count(r, c->team)) {
+    upload_drop(r); /* now, not when the client has read the refusal */
     return;
   }
   http_x_accepted(r->x);

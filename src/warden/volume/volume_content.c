@@ -9,6 +9,7 @@
 
 #define IDLE_US  5000000 /* a root that was not used for so long is closed */
 #define SWEEP_MS 1000
+#define TEAM_MAX 512 /* calls of a team under way, a descriptor each */
 
 struct content_call {
   uint64_t id;
@@ -30,6 +31,7 @@ struct volume_root {
 struct volume_content {
   struct warden *warden;
   struct ipc *link;
+  struct map teams; /* id -> how many calls it has (unsigned *) */
   struct map calls; /* number, 8 bytes -> struct content_call */
   struct map roots; /* id -> struct volume_root */
   uint64_t numbers;
@@ -69,8 +71,30 @@ static void close_later(struct warden *w, const char *team, int fd)
 
 /* ---- answers ---- */
 
+/* False: it has as many as it may. */
+static bool team_enter(struct volume_content *v, const char *team)
+{
+  unsigned *n = map_get(&v->teams, str_of(team));
+  if (!n) {
+    n = xcalloc(1, sizeof(*n));
+    map_put(&v->teams, str_of(team), n);
+  }
+  if (*n >= TEAM_MAX)
+    return false;
+  ++*n;
+  return true;
+}
+
+static void team_leave(struct volume_content *v, const char *team)
+{
+  unsigned *n = map_get(&v->teams, str_of(team));
+  if (n && --*n == 0)
+    free(map_del(&v->teams, str_of(team)));
+}
+
 static void call_free(struct volume_content *v, struct content_call *c)
 {
+  team_leave(v, c->team);
   map_del(&v->calls, key_of(&c->id));
   buf_free(&c->packet);
   free(c);
@@ -223,7 +247,6 @@ static void sweep(uv_timer_t *t)
     if (r->fd < 0 || clock_mono_us() - r->used_us < IDLE_US)
       continue;
     root_free(v, r);
-    return; /* the map has changed */
   }
 }
 
@@ -253,6 +276,13 @@ static void put_fields(struct buf *b, struct str packet)
 void volume_content_call(struct warden *w, struct origin origin, const struct row_volume *row, struct str packet)
 {
   struct volume_content *v = warden_volume_content(w);
+  struct err err = ERR_NONE;
+  if (!team_enter(v, row->team)) {
+    err_set(&err, -ENOBUFS,
+            "this team has %d requests about files of volumes under way: try again when some have ended", TEAM_MAX);
+    reply_end(w, origin, err.code, &err);
+    return;
+  }
   struct content_call *c = xcalloc(1, sizeof(*c));
   *c = (struct content_call){.id = ++v->numbers, .origin = origin, .packet = BUF_INIT(WIRE_MAX)};
   memcpy(c->volume, row->id, sizeof(c->volume));
@@ -306,6 +336,9 @@ void volume_content_close(struct warden *w)
   }
   for (size_t i = 0; map_next(&v->roots, &i, NULL, &value);)
     free(value);
+  for (size_t i = 0; map_next(&v->teams, &i, NULL, &value);)
+    free(value);
+  map_free(&v->teams);
   map_free(&v->calls);
   map_free(&v->roots);
   free(v);
