@@ -54,6 +54,9 @@ static void entries_are_told_apart(void **state)
       fail_msg("'%s' is taken for %d", table[i].text, network_entry(str_of(table[i].text)));
 }
 
+#define RULE(headers)  "{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{" headers "}}}]}}"
+#define PROXY(members) "{\"egressProxy\":{\"address\":\"p.example.com:1080\"," members "}}"
+
 static void what_is_wrong_is_named(void **state)
 {
   static const struct {
@@ -102,7 +105,43 @@ static void what_is_wrong_is_named(void **state)
       {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"x\\ny\"}}}]}}", "one line", -EINVAL},
       {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"${e2b.secrets.}\"}}}]}}", "placeholder", -EINVAL},
       {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"${e2b.other.x}\"}}}]}}", "placeholder", -EINVAL},
+      {RULE("\"A\":\"${e2b.other.x}\""), "unknown placeholder '${e2b.other.x}'", -EINVAL},
+      {RULE("\"A\":\"x ${e2b.secrets.k\""), "not closed", -EINVAL},
+      {RULE("\"A\":\"${e2b.secrets.${e2b.secrets.k}}\""), "nested", -EINVAL},
+      {RULE("\"A\":\"${e2b.secrets.a b}\""), "names no secret", -EINVAL},
+      {RULE("\"A\":\"${e2b.identity.tokens.}\""), "names no token", -EINVAL},
+      {RULE("\"A\":\"${e2b.}\""), "unknown placeholder", -EINVAL},
+      {RULE("\"A\":\"x\\u0000y\""), "one line", -EINVAL},
+      {RULE("\"A\":\"x\\ry\""), "one line", -EINVAL},
+      {RULE("\"A\":\"x\\u001by\""), "one line", -EINVAL},
+      {RULE("\"A\":\" x\""), "spaces around", -EINVAL},
+      {RULE("\"A\":7"), "one line", -EINVAL},
+      {RULE("\"\":\"x\""), "header name", -EINVAL},
+      {RULE("\"Authorization\":\"x\",\"authorization\":\"y\""), "given twice", -EINVAL},
+      {RULE("\"Content-Length\":\"3\""), "can't be set", -EINVAL},
+      {RULE("\"transfer-encoding\":\"chunked\""), "can't be set", -EINVAL},
+      {RULE("\"HOST\":\"x\""), "can't be set", -EINVAL},
+      {RULE("\"Connection\":\"x\""), "can't be set", -EINVAL},
+      {"{\"rules\":{\"*\":[{}]}}", "'*' is not a domain", -EINVAL},
+      {"{\"rules\":{\"*.*.a\":[{}]}}", "*.*.a", -EINVAL},
+      {"{\"rules\":{\"a.*\":[{}]}}", "a.*", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{}],\"A.B\":[{}]}}", "twice", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{\"transform\":[]}]}}", "transform", -EINVAL},
+      {"{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":[]}}]}}", "headers", -EINVAL},
       {"{\"rules\":{\"a.b\":[{}]}}", "not available", -EINVAL},
+      {PROXY("\"tls\":true"), "tls", -EINVAL},
+      {PROXY("\"tls\":{}"), "enabled", -EINVAL},
+      {PROXY("\"tls\":{\"enabled\":1}"), "enabled", -EINVAL},
+      {PROXY("\"tls\":{\"enabled\":false,\"serverName\":\"a.b\"}"), "serverName", -EINVAL},
+      {PROXY("\"tls\":{\"enabled\":false,\"caCert\":\"x\"}"), "caCert", -EINVAL},
+      {PROXY("\"tls\":{\"enabled\":true,\"serverName\":\"a b\"}"), "'a b'", -EINVAL},
+      {PROXY("\"tls\":{\"enabled\":true,\"caCert\":\"x\"}"), "PEM", -EINVAL},
+      {PROXY("\"tls\":{\"enabled\":true,\"caCert\":\"-----BEGIN CERTIFICATE-----\\nMII\"}"), "PEM", -EINVAL},
+      {PROXY("\"username\":7"), "strings", -EINVAL},
+      {PROXY("\"username\":\"\",\"password\":\"p\""), "needs a username", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"[2001:db8::1]:1080\"}}", "IPv6", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"100.64.1.1:1080\"}}", "private", -EINVAL},
+      {"{\"egressProxy\":7}", "object", -EINVAL},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
@@ -132,6 +171,50 @@ static void passwords_are_never_told_back(void **state)
       0);
   told_back(&n,
             "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"username\":\"u\"}}");
+}
+
+static void rules_are_told_back_with_names_in_lower_case(void **state)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct network n;
+  assert_int_equal(read_text(&a,
+                             "{\"rules\":{\"API.Example.com\":[{\"transform\":{\"headers\":{\"X-Key\":\"Bearer "
+                             "${e2b.secrets.Key}\"}}}],\"*.b.c\":[{}],\"d.e\":[{\"transform\":{},\"stray\":1}]}}",
+                             NULL, NETWORK_RULES, &n, NULL),
+                   0);
+  told_back(&n, "{\"allowPublicTraffic\":true,\"rules\":{\"api.example.com\":[{\"transform\":{\"headers\":{\"X-Key\":"
+                "\"Bearer ${e2b.secrets.Key}\"}}}],\"*.b.c\":[{}],\"d.e\":[{\"transform\":{}}]}}");
+}
+
+static void rules_have_a_size_in_all(void **state)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  struct network n;
+  struct err err = ERR_NONE;
+  buf_addz(&b, "{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{");
+  for (int i = 0; i < 17; i++) {
+    buf_addf(&b, "%s\"H%d\":\"", i ? "," : "", i);
+    for (int k = 0; k < 2000; k++)
+      buf_addc(&b, 'x');
+    buf_addc(&b, '"');
+  }
+  buf_addz(&b, "}}}]}}");
+  assert_int_equal(read_text(&a, buf_z(&b), NULL, NETWORK_RULES, &n, &err), -EINVAL);
+  assert_non_null(strstr(err.msg, "at most 32768"));
+}
+
+static void a_proxys_certificates_are_never_told_back(void **state)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  struct network n;
+  assert_int_equal(read_text(&a,
+                             PROXY("\"username\":null,\"tls\":{\"enabled\":true,\"serverName\":\"in.side\",\"caCert\":"
+                                   "\"-----BEGIN CERTIFICATE-----\\nMIIBAAAA\\n-----END CERTIFICATE-----\\n\"}"),
+                             NULL, NETWORK_PROXY, &n, NULL),
+                   0);
+  told_back(&n, "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"p.example.com:1080\",\"tls\":{\"enabled\":"
+                "true,\"serverName\":\"in.side\"}}}");
 }
 
 static void name_servers_matter_beside_a_domain_only(void **state)
@@ -199,6 +282,9 @@ int main(void)
       cmocka_unit_test(entries_are_told_apart),
       cmocka_unit_test(what_is_wrong_is_named),
       cmocka_unit_test(passwords_are_never_told_back),
+      cmocka_unit_test(rules_are_told_back_with_names_in_lower_case),
+      cmocka_unit_test(rules_have_a_size_in_all),
+      cmocka_unit_test(a_proxys_certificates_are_never_told_back),
       cmocka_unit_test(no_internet_replaces_what_is_denied),
       cmocka_unit_test(an_update_keeps_what_comes_in),
       cmocka_unit_test(masks_may_hold_the_port_anywhere),

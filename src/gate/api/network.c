@@ -2,22 +2,17 @@
 /* network.c - see network.h. Messages name the entry that is wrong, because lists are long and written by programs. */
 #include "gate/api/network.h"
 
+#include "gate/api/network_egress.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 
-#define RULE_DOMAINS_MAX  10
-#define RULE_DOMAIN_MAX   128
-#define RULE_HEADERS_MAX  20
-#define HEADER_NAME_MAX   64
-#define HEADER_VALUE_MAX  2048
-#define REGISTRY_AUTH_MAX 255
-#define PORTS_MAX         NETWORK_PORTS_MAX
-#define ENVD_PORT_INSIDE  49983
+#define PORTS_MAX        NETWORK_PORTS_MAX
+#define ENVD_PORT_INSIDE 49983
 
 /* ---- entries ---- */
 
-/* A host name: labels of letters, digits, - and _, no empty one, 253 bytes at most. */
-static bool dns_name(struct str s)
+bool network_dns_name(struct str s)
 {
   size_t label = 0;
   if (!s.n || s.n > 253)
@@ -37,8 +32,7 @@ static bool dns_name(struct str s)
   return label > 0 && s.p[s.n - 1] != '-';
 }
 
-/* Four numbers and dots are meant as an address, never as a name. */
-static bool looks_numeric(struct str s)
+bool network_numeric(struct str s)
 {
   for (size_t i = 0; i < s.n; i++)
     if (!(s.p[i] >= '0' && s.p[i] <= '9') && s.p[i] != '.' && s.p[i] != '/' && s.p[i] != ':')
@@ -46,7 +40,7 @@ static bool looks_numeric(struct str s)
   return s.n > 0;
 }
 
-static int address(struct str s, uint8_t out[16])
+int network_address(struct str s, uint8_t out[16])
 {
   char text[64];
   if (str_copyz(s, text, sizeof(text)))
@@ -62,7 +56,7 @@ static enum network_entry numeric_entry(struct str text, uint8_t bytes[16], int 
   struct str host, length;
   bool range = str_cut(text, '/', &host, &length);
   uint64_t n = 0;
-  *bits = address(host, bytes);
+  *bits = network_address(host, bytes);
   if (!*bits || (range && (str_u64(length, &n) || n > (uint64_t)*bits)))
     return ENTRY_BAD;
   *prefix = range ? (int)n : *bits;
@@ -76,10 +70,10 @@ enum network_entry network_entry(struct str text)
   enum network_entry kind = numeric_entry(text, bytes, &bits, &prefix);
   if (kind != ENTRY_BAD)
     return kind;
-  if (looks_numeric(text) || str_find(text, '/') >= 0 || str_find(text, ':') >= 0)
+  if (network_numeric(text) || str_find(text, '/') >= 0 || str_find(text, ':') >= 0)
     return ENTRY_BAD;
   struct str name = str_starts(text, STR("*.")) ? str_skip(text, 2) : text;
-  return str_is(text, "*") || dns_name(name) ? ENTRY_DOMAIN : ENTRY_BAD;
+  return str_is(text, "*") || network_dns_name(name) ? ENTRY_DOMAIN : ENTRY_BAD;
 }
 
 /* A range that begins at the address of all zeros, however it is written; only the literal for all traffic means
@@ -171,169 +165,9 @@ static int read_dns(const struct json *from, struct network *n, struct err *err)
   for (const struct json *k = n->dns_servers->kids; k; k = k->next) {
     if (k->type != JSON_STRING)
       return err_set(err, -EINVAL, "'network.dnsServers' must be an array of strings");
-    if (address(k->text, bytes) != 32)
+    if (network_address(k->text, bytes) != 32)
       return err_set(err, -EINVAL, "'network.dnsServers': '%.200s' is not an IPv4 address", k->text.p);
   }
-  return 0;
-}
-
-/* ---- egress proxy ---- */
-
-static bool private_address(struct str host)
-{
-  static const struct {
-    uint8_t net[4];
-    int bits;
-  } v4[] = {{{0, 0, 0, 0}, 8},      {{10, 0, 0, 0}, 8},    {{100, 64, 0, 0}, 10},  {{127, 0, 0, 0}, 8},
-            {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12}, {{192, 168, 0, 0}, 16}, {{224, 0, 0, 0}, 3}};
-  uint8_t b[16];
-  int bits = address(host, b);
-  if (bits == 128) {
-    static const uint8_t loopback[16] = {[15] = 1}, mapped[12] = {[10] = 0xff, [11] = 0xff};
-    if (memcmp(b, mapped, sizeof(mapped)))
-      return !memcmp(b, loopback, sizeof(loopback)) || (b[0] & 0xfe) == 0xfc || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
-    memmove(b, b + 12, 4);
-    bits = 32;
-  }
-  for (size_t i = 0; bits == 32 && i < ARRAY_LEN(v4); i++) {
-    uint32_t have = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-    uint32_t net =
-        (uint32_t)v4[i].net[0] << 24 | (uint32_t)v4[i].net[1] << 16 | (uint32_t)v4[i].net[2] << 8 | v4[i].net[3];
-    if (((have ^ net) >> (32 - v4[i].bits)) == 0)
-      return true;
-  }
-  return str_ieq(host, STR("localhost")) || (host.n > 10 && str_ieq(str_skip(host, host.n - 10), STR(".localhost")));
-}
-
-static int check_address(struct str text, struct err *err)
-{
-  ptrdiff_t colon = str_rfind(text, ':');
-  struct str host = colon > 0 ? str_sub(text, 0, (size_t)colon) : STR_NONE;
-  uint64_t port;
-  if (host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
-    host = str_sub(host, 1, host.n - 2);
-  uint8_t b[16];
-  if (!host.n || str_u64(str_skip(text, (size_t)colon + 1), &port) || port < 1 || port > 65535 ||
-      (!address(host, b) && (!dns_name(host) || looks_numeric(host))))
-    return err_set(err, -EINVAL, "'network.egressProxy.address' must be host:port, not '" STR_FMT "'",
-                   STR_ARG(str_sub(text, 0, 200)));
-  if (private_address(host))
-    return err_set(err, -EINVAL, "'network.egressProxy.address' '" STR_FMT "' is a private or local address",
-                   STR_ARG(str_sub(text, 0, 200)));
-  return 0;
-}
-
-static int read_proxy(const struct json *from, unsigned features, struct network *n, struct err *err)
-{
-  const struct json *proxy = json_get(from, "egressProxy");
-  if (!json_given(proxy))
-    return 0;
-  const struct json *user = json_get(proxy, "username"), *pass = json_get(proxy, "password");
-  struct str at = json_text(json_get(proxy, "address"), STR_NONE);
-  if (proxy->type != JSON_OBJECT || !at.n)
-    return err_set(err, -EINVAL, "'network.egressProxy' must be an object with an address");
-  int r = check_address(at, err);
-  if (r)
-    return r;
-  if ((json_given(user) && user->type != JSON_STRING) || (json_given(pass) && pass->type != JSON_STRING))
-    return err_set(err, -EINVAL, "'network.egressProxy': username and password must be strings");
-  if ((json_given(user) && user->text.n > REGISTRY_AUTH_MAX) || (json_given(pass) && pass->text.n > REGISTRY_AUTH_MAX))
-    return err_set(err, -EINVAL, "'network.egressProxy': username and password may have %d bytes each",
-                   REGISTRY_AUTH_MAX);
-  if (json_given(pass) && pass->text.n && !json_text(user, STR_NONE).n)
-    return err_set(err, -EINVAL, "'network.egressProxy': a password needs a username");
-  if (!(features & NETWORK_PROXY))
-    return err_set(err, -EPERM, "egress proxies ('network.egressProxy') are not available on this server");
-  n->proxy = proxy;
-  return 0;
-}
-
-/* ---- header rules ---- */
-
-static bool token_text(struct str s)
-{
-  for (size_t i = 0; i < s.n; i++) {
-    unsigned char c = (unsigned char)s.p[i];
-    if (c <= 32 || c >= 127 || strchr("()<>@,;:\\\"/[]?={}", c))
-      return false;
-  }
-  return s.n > 0;
-}
-
-/* Placeholders are ${e2b.identity.tokens.NAME} and ${e2b.secrets.NAME}; other ${...} is plain text. */
-static int check_placeholders(struct str value, struct err *err)
-{
-  for (ptrdiff_t at; (at = str_search(value, STR("${e2b."))) >= 0;) {
-    struct str body, rest, name = STR_NONE;
-    bool closed = str_cut(str_skip(value, (size_t)at + 2), '}', &body, &rest);
-    if (str_starts(body, STR("e2b.identity.tokens.")))
-      name = str_skip(body, 20);
-    else if (str_starts(body, STR("e2b.secrets.")))
-      name = str_skip(body, 12);
-    if (!closed || !name.n || str_find(name, '{') >= 0 || str_find(name, '$') >= 0)
-      return err_set(err, -EINVAL, "'network.rules': the placeholder '${" STR_FMT "' is not closed, empty or nested",
-                     STR_ARG(str_sub(body, 0, 100)));
-    value = rest;
-  }
-  return 0;
-}
-
-static int check_headers(const struct json *headers, const char *domain, struct err *err)
-{
-  if (!json_given(headers))
-    return 0;
-  if (headers->type != JSON_OBJECT || headers->count > RULE_HEADERS_MAX)
-    return err_set(err, -EINVAL, "'network.rules.%s': headers must be an object of at most %d strings", domain,
-                   RULE_HEADERS_MAX);
-  for (const struct json *h = headers->kids; h; h = h->next) {
-    if (!token_text(h->key) || h->key.n > HEADER_NAME_MAX)
-      return err_set(err, -EINVAL, "'network.rules.%s': '%.100s' is not a header name of at most %d characters", domain,
-                     h->key.p, HEADER_NAME_MAX);
-    if (h->type != JSON_STRING || h->text.n > HEADER_VALUE_MAX || str_find(h->text, '\n') >= 0 ||
-        str_find(h->text, '\r') >= 0 || str_find(h->text, 0) >= 0)
-      return err_set(err, -EINVAL, "'network.rules.%s': the value of '%.100s' must be one line of at most %d bytes",
-                     domain, h->key.p, HEADER_VALUE_MAX);
-    int r = check_placeholders(h->text, err);
-    if (r)
-      return r;
-  }
-  return 0;
-}
-
-static int check_rule(const struct json *rule, struct err *err)
-{
-  char domain[RULE_DOMAIN_MAX + 1];
-  struct str name = str_starts(rule->key, STR("*.")) ? str_skip(rule->key, 2) : rule->key;
-  if (rule->key.n > RULE_DOMAIN_MAX || !dns_name(name) || looks_numeric(name) ||
-      str_copyz(rule->key, domain, sizeof(domain)))
-    return err_set(err, -EINVAL, "'network.rules': '%.200s' is not a domain name of at most %d characters", rule->key.p,
-                   RULE_DOMAIN_MAX);
-  if (rule->type != JSON_ARRAY || rule->count != 1 || rule->kids->type != JSON_OBJECT)
-    return err_set(err, -EINVAL, "'network.rules.%s' must be an array of one rule", domain);
-  const struct json *transform = json_get(rule->kids, "transform");
-  if (json_given(transform) && transform->type != JSON_OBJECT)
-    return err_set(err, -EINVAL, "'network.rules.%s': transform must be an object", domain);
-  return check_headers(json_get(transform, "headers"), domain, err);
-}
-
-static int read_rules(const struct json *from, unsigned features, struct network *n, struct err *err)
-{
-  const struct json *rules = json_get(from, "rules");
-  if (!json_given(rules))
-    return 0;
-  if (rules->type != JSON_OBJECT)
-    return err_set(err, -EINVAL, "'network.rules' must be an object: domain -> rules");
-  if (rules->count > RULE_DOMAINS_MAX)
-    return err_set(err, -EINVAL, "'network.rules' names %zu domains; at most %d are allowed", rules->count,
-                   RULE_DOMAINS_MAX);
-  for (const struct json *k = rules->kids; k; k = k->next) {
-    int r = check_rule(k, err);
-    if (r)
-      return r;
-  }
-  if (rules->count && !(features & NETWORK_RULES))
-    return err_set(err, -EINVAL, "header rules ('network.rules') are not available on this server");
-  n->rules = rules->count ? rules : NULL;
   return 0;
 }
 
@@ -357,7 +191,7 @@ static int read_mask(const struct json *from, struct network *n, struct err *err
     buf_addc(&plain, '0');
   }
   buf_adds(&plain, host);
-  if (!good || !dns_name(buf_str(&plain)))
+  if (!good || !network_dns_name(buf_str(&plain)))
     return err_set(err, -EINVAL,
                    "'network.maskRequestHost' must be an ASCII host name with an optional port (${PORT} is replaced)");
   n->mask_host = v;
@@ -418,8 +252,8 @@ int network_read(const struct json *from, const struct json *internet, unsigned 
   r = r ? r : read_dns(from, n, err);
   r = r ? r : read_mask(from, n, err);
   r = r ? r : read_ports(from, features, n, err);
-  r = r ? r : read_rules(from, features, n, err);
-  return r ? r : read_proxy(from, features, n, err);
+  r = r ? r : network_read_rules(from, features, n, err);
+  return r ? r : network_read_proxy(from, features, n, err);
 }
 
 void network_keep_ingress(struct network *next, const struct json *old)
@@ -444,18 +278,6 @@ static void put_member(struct jw *w, const char *name, const struct json *v)
   jw_value(w, v);
 }
 
-static void put_proxy(struct jw *w, const struct json *proxy)
-{
-  if (!proxy)
-    return;
-  jw_key(w, "egressProxy");
-  jw_open(w, '{');
-  put_member(w, "address", json_get(proxy, "address"));
-  if (json_given(json_get(proxy, "username")))
-    put_member(w, "username", json_get(proxy, "username"));
-  jw_close(w, '}');
-}
-
 void network_put(struct jw *w, const struct network *n)
 {
   jw_open(w, '{');
@@ -473,8 +295,8 @@ void network_put(struct jw *w, const struct network *n)
   put_member(w, "dnsServers", n->dns_servers);
   put_member(w, "maskRequestHost", n->mask_host);
   put_member(w, "httpsPorts", n->https_ports);
-  put_member(w, "rules", n->rules);
-  put_proxy(w, n->proxy);
+  network_put_rules(w, n->rules);
+  network_put_proxy(w, n->proxy);
   jw_close(w, '}');
 }
 

@@ -36,6 +36,13 @@ void network_put(struct jw *w, const struct network *n);
 void network_lines(struct buf *b, const struct json *list);
 void network_allow_lines(struct buf *b, const struct network *n);
 
+/* A host name: labels of letters, digits, - and _, no empty one, 253 bytes at most. */
+bool network_dns_name(struct str s);
+/* Four numbers and dots are meant as an address, never as a name. */
+bool network_numeric(struct str s);
+/* 32 or 128: bits of the address; 0 = it is none. */
+int network_address(struct str s, uint8_t out[16]);
+
 /* One entry of a list. */
 enum network_entry { ENTRY_BAD, ENTRY_ADDRESS, ENTRY_RANGE, ENTRY_DOMAIN };
 enum network_entry network_entry(struct str text);
