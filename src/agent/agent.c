@@ -5,6 +5,7 @@
 void agent_envs(const struct agent *a, struct env *out)
 {
   env_merge(out, &a->template_env);
+  env_merge(out, &a->trust_env);
   env_merge(out, &a->init_env);
   env_merge(out, &a->internal);
 }

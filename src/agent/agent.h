@@ -26,6 +26,7 @@ struct agent {
   char *default_user, *default_workdir;  /* workdir may be NULL */
   struct env internal;                   /* E2B_SANDBOX, E2B_SANDBOX_ID, E2B_TEMPLATE_ID: nothing changes them */
   struct env template_env;               /* ENV of the template's build */
+  struct env trust_env;                  /* where the authority of its egress is found; see trust.h */
   struct env init_env;                   /* envVars of the last POST /init */
   int64_t init_us;                       /* timestamp of the newest accepted /init, 0 = none */
   unsigned env_generation;               /* grows whenever agent_envs() may answer differently */
@@ -34,7 +35,7 @@ struct agent {
   void *renewed_arg;
 };
 
-/* The default variables of every process: template, then /init, then internal (later wins). *out is added to. */
+/* The default variables of every process: template, trust, then /init, then internal (later wins). *out is added to. */
 void agent_envs(const struct agent *a, struct env *out);
 
 /* True when no token is set or `given` equals it (constant time). */

@@ -7,6 +7,7 @@
 #include "agent/machine_id.h"
 #include "agent/build/build_exec.h"
 #include "agent/build/start_command.h"
+#include "agent/trust.h"
 #include "agent/user.h"
 #include "wire/boot_packet.h"
 #include <fcntl.h>
@@ -88,6 +89,8 @@ static int field_take(struct agent *a, uint32_t tag, struct str value, struct er
     return template_take(a, value, err);
   case BOOT_INIT:
     return init_apply(a, value, true, err) == INIT_BAD ? err_wrap(err, "init") : 0;
+  case BOOT_AUTHORITY:
+    return trust_install(a, value, err);
   case BOOT_WAIT:
     waiting = true;
     return 0;

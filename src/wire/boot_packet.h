@@ -30,6 +30,7 @@ enum boot_tag {
   BOOT_INIT = 6,        /* JSON: the body of the first POST /init: accessToken, envVars, ... */
   BOOT_WAIT = 7,        /* empty: another packet will come */
   BOOT_NURSERY = 8,     /* text: the language whose first kernel's socket comes along */
+  BOOT_AUTHORITY = 10,  /* text: PEM certificate of the authority that the box's egress gateway shows certificates of */
   BOOT_BUILD = 9,       /* empty: this box builds a template; the socket stays open for commands (exec_packet.h) */
 };
 
@@ -38,9 +39,12 @@ struct boot_field {
   uint32_t len;
 };
 
-#define BOOT_MAX          (1u << 20) /* the whole packet */
-#define BOOT_READY        'R'
-#define BOOT_FAILED       'F'
-#define BOOT_NURSERY_NAME "cloche-nursery-" /* an abstract socket in the box's network namespace */
+#define BOOT_MAX            (1u << 20) /* the whole packet */
+/* The subject of these authorities, alike for all boxes, and what OpenSSL names files of it by. */
+#define BOOT_AUTHORITY_NAME "Sandbox egress"
+#define BOOT_AUTHORITY_HASH "f6694031"
+#define BOOT_READY          'R'
+#define BOOT_FAILED         'F'
+#define BOOT_NURSERY_NAME   "cloche-nursery-" /* an abstract socket in the box's network namespace */
 
 #endif

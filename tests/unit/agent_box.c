@@ -12,6 +12,7 @@
 #include "agent/envd/resolve.h"
 #include "agent/envd/file_sink.h"
 #include "agent/spawn.h"
+#include "agent/trust.h"
 #include "agent/envd/watch.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -363,6 +364,61 @@ static void bad_bodies_change_nothing(void **state)
   free(a.default_user);
 }
 
+/* ---- the authority of the box's egress ---- */
+
+#define OLD_PEM "-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n"
+#define NEW_PEM "-----BEGIN CERTIFICATE-----\nMAMCAQI=\n-----END CERTIFICATE-----\n"
+#define BAD_PEM "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"
+#define ROOTS   "# some root\n-----BEGIN CERTIFICATE-----\nMAMCAQM=\n-----END CERTIFICATE-----\n"
+
+static void an_authority_takes_the_place_of_the_one_before(void **state)
+{
+  cleanup_buf struct buf once = BUF_INIT(4096), twice = BUF_INIT(4096), other = BUF_INIT(4096);
+  trust_bundle(STR(ROOTS), STR(OLD_PEM), &once);
+  assert_true(str_starts(buf_str(&once), STR(ROOTS)));
+  assert_true(str_search(buf_str(&once), STR(OLD_PEM)) > 0);
+  trust_bundle(buf_str(&once), STR(NEW_PEM), &twice);
+  assert_true(str_search(buf_str(&twice), STR(OLD_PEM)) < 0);
+  trust_bundle(STR(ROOTS), STR(NEW_PEM), &other);
+  assert_true(str_eq(buf_str(&twice), buf_str(&other)));
+}
+
+static void the_sum_of_a_key_store_is_sha1(void **state)
+{
+  static const struct {
+    const char *text, *sum;
+  } table[] = {
+      {"", "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+      {"abc", "a9993e364706816aba3e25717850c26c9cd0d89d"},
+      {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "84983e441c3bd26ebaae4aa1f95129e5e54670f1"}};
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    uint8_t sum[20];
+    char hex[41];
+    trust_sha1(str_of(table[i].text), sum);
+    hex_encode(sum, sizeof(sum), hex);
+    assert_string_equal(hex, table[i].sum);
+  }
+}
+
+static void a_java_key_store_holds_every_readable_certificate(void **state)
+{
+  static const char head[] = "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2\0\0\0\2\0\6root-0";
+  cleanup_buf struct buf store = BUF_INIT(4096);
+  assert_int_equal(trust_java(STR(ROOTS BAD_PEM OLD_PEM), 1, &store), 2);
+  assert_memory_equal(store.p, head, sizeof(head) - 1);
+  assert_int_equal(store.n, 12 + 2 * (4 + 8 + 8 + 7 + 4 + 5) + 20);
+}
+
+static void a_caller_of_the_box_names_no_authority(void **state)
+{
+  struct agent a = {.default_user = xstrdup("root")};
+  assert_int_equal(tell(&a, "{\"authority\":\"-----BEGIN CERTIFICATE-----\\n-----END CERTIFICATE-----\"}", false),
+                   INIT_APPLIED);
+  assert_int_equal(a.trust_env.n, 0);
+  assert_int_equal(tell(&a, "{\"authority\":7}", false), INIT_BAD);
+  free(a.default_user);
+}
+
 int main(int argc, char **argv)
 {
   pid1_default_signals();
@@ -384,6 +440,10 @@ int main(int argc, char **argv)
       cmocka_unit_test(variables_are_replaced_whole_and_internal_ones_never),
       cmocka_unit_test(an_older_message_changes_nothing),
       cmocka_unit_test(bad_bodies_change_nothing),
+      cmocka_unit_test(an_authority_takes_the_place_of_the_one_before),
+      cmocka_unit_test(the_sum_of_a_key_store_is_sha1),
+      cmocka_unit_test(a_java_key_store_holds_every_readable_certificate),
+      cmocka_unit_test(a_caller_of_the_box_names_no_authority),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

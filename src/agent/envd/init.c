@@ -8,6 +8,7 @@
 #include "agent/envd/http_reply.h"
 #include "agent/box_identity.h"
 #include "agent/machine_id.h"
+#include "agent/trust.h"
 
 #define INIT_MAX ((size_t)1 << 20)
 
@@ -21,7 +22,7 @@ static int init_check(const struct json *body, struct err *err)
 {
   if (!json_is(body, JSON_OBJECT))
     return err_set(err, -EINVAL, "object expected");
-  const char *const texts[] = {"accessToken", "defaultUser", "defaultWorkdir", "timestamp"};
+  const char *const texts[] = {"accessToken", "defaultUser", "defaultWorkdir", "timestamp", "authority"};
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     if (!string_or_absent(body, texts[i]))
       return err_set(err, -EINVAL, "%s: string expected", texts[i]);
@@ -74,6 +75,21 @@ static void identity_take(struct agent *a, const struct json *body)
   }
 }
 
+/* The control plane alone may say whom the box trusts. */
+static void authority_take(struct agent *a, const struct json *body)
+{
+  const struct json *pem = json_get(body, "authority");
+  struct err err = ERR_NONE;
+  if (json_given(pem) && trust_install(a, pem->text, &err))
+    log_warn("%s", err.msg);
+}
+
+/* Of a running box that gets header rules: nothing else changes. */
+static bool only_authority(const struct json *body)
+{
+  return json_given(json_get(body, "authority")) && body->count == 1;
+}
+
 static void init_take(struct agent *a, const struct json *body)
 {
   const struct json *envs = json_get(body, "envVars");
@@ -108,11 +124,17 @@ enum init_result init_apply(struct agent *a, struct str text, bool control, stru
     return INIT_RESET_REFUSED;
   if (a->token && !control && !str_eq_secret(token->text, str_of(a->token)))
     return INIT_REFUSED;
+  if (control && only_authority(body)) {
+    authority_take(a, body);
+    return INIT_APPLIED;
+  }
   if (stamp && stamp < a->init_us)
     return INIT_STALE;
   if (stamp)
     a->init_us = stamp;
   init_take(a, body);
+  if (control)
+    authority_take(a, body);
   if (control)
     identity_take(a, body);
   return INIT_APPLIED;
