@@ -159,6 +159,9 @@ static const struct setting settings[] = {
     {"host_aio_requests", NUMBER(warden.host_aio_requests), "1073741824", 0, 9000000000000000000,
      "AIO requests of the whole host: fs.aio-max-nr is raised to it, until the machine restarts; 0 = it stays"},
     {"timeout_max_hours", TIMES(warden.timeout_max_s, 3600), "24", 1, 8760, "longest life of one run of a box"},
+    {"egress_seconds", NUMBER(warden.egress_s), "10", 1, 120,
+     "seconds the egress gateway has to take the rules of a sandbox, and the name of a proxy to be resolved; a create "
+     "or an update fails then"},
     {"health_seconds", NUMBER(warden.health_s), "2", 1, 60,
      "longest wait for the agent's answer before a pause with requireHealthyGuest; a silent one is answered with 503"},
     {"pause_health_seconds", NUMBER(warden.pause_health_s), "5", 1, 60,

@@ -248,3 +248,19 @@ int cert_look(struct str pem, struct cert_facts *out, struct err *err)
   out->days_left = days;
   return 0;
 }
+
+int cert_list_check(struct str pem, struct err *err)
+{
+  struct buf b = {.p = (char *)pem.p, .n = pem.n};
+  cleanup_bio BIO *in = bio_over(&b);
+  size_t n = 0;
+  ERR_clear_error();
+  for (X509 *x; in && (x = PEM_read_bio_X509(in, NULL, NULL, (void *)"")); n++)
+    X509_free(x);
+  unsigned long last = ERR_peek_last_error();
+  bool end = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+  if (!n || !end)
+    return fail(err, "reading certificates");
+  ERR_clear_error();
+  return 0;
+}

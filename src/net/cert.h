@@ -18,6 +18,9 @@ int cert_authority(const char *name, struct cert *out, struct err *err);
  * common name. */
 int cert_leaf(const struct cert *authority, const char *const *names, size_t n, struct cert *out, struct err *err);
 
+/* One or more certificates, and nothing but them can be read. */
+int cert_list_check(struct str pem, struct err *err);
+
 struct cert_facts {
   char subject[256], issuer[256], names[1024], until[40], fingerprint[100];
   int64_t days_left;

@@ -32,6 +32,7 @@
 #include "warden/core/net_log.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
+#include "warden/egress/policies.h"
 #include "warden/secret/secrets.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
@@ -319,6 +320,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   host_limits_raise(w);
   if (egress_open(w, &why))
     log_warn("outbound networking disabled: %s", why.msg);
+  policies_open(w);
   if (catalog_import(w->catalog, w->config->templates, &why))
     log_warn("templates in %s: %s", w->config->templates, why.msg);
   if (box_recover(w, &why))

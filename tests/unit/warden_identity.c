@@ -65,7 +65,7 @@ static void begin(struct row_box *row, unsigned seconds)
   init[sizeof(init) - 2] = '}';
   *row = (struct row_box){.init = init};
   told = 0;
-  identity_begin(&loop, &jail, "secret", row, seconds, done, NULL);
+  identity_begin(&loop, &jail, "secret", row, STR_NONE, seconds, done, NULL);
   assert_int_equal(told, 0);
 }
 

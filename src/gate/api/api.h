@@ -167,6 +167,11 @@ void sandbox_connect_v2(struct req *r);
 void sandbox_pause(struct req *r);
 void sandbox_resume(struct req *r);
 void sandbox_network(struct req *r);
+/* W_EGRESS of settings that were read; false: refused, the answer is sent. */
+struct network;
+bool sandbox_put_egress(struct req *r, const struct network *n, struct buf *packet);
+/* Pure: the policy as it is packed; nothing when the settings need none. */
+int sandbox_egress_pack(struct arena *a, const struct network *n, struct buf *out, struct err *err);
 void sandbox_logs_v1(struct req *r);
 void sandbox_logs_v2(struct req *r);
 void sandbox_network_log(struct req *r);

@@ -286,6 +286,8 @@ static void create(struct req *r, struct create_request *o)
   network_lines(&deny, o->network.deny_out);
   wire_put(&packet, W_ALLOW, buf_str(&allow));
   wire_put(&packet, W_DENY, buf_str(&deny));
+  if (!sandbox_put_egress(r, &o->network, &packet))
+    return;
   mount_list_read(json_get(r->json, "volumeMounts"), &mounts, &faults);
   if (mounts.n)
     wire_put(&packet, W_MOUNTS, buf_str(&mounts));

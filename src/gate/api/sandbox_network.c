@@ -55,6 +55,8 @@ static void found(const struct warden_reply *reply, void *arg)
   network_lines(&deny, n->deny_out);
   wire_put(&b, W_ALLOW, buf_str(&allow));
   wire_put(&b, W_DENY, buf_str(&deny));
+  if (!sandbox_put_egress(r, n, &b))
+    return;
   if (buf_failed(&config))
     b.failed = buf_failed(&config);
   api_call_warden(r, &b, NULL, updated);

@@ -15,6 +15,8 @@
 #include "warden/core/reclaim.h"
 #include "warden/core/token_index.h"
 #include "warden/core/warden_state.h"
+#include "warden/egress/keep.h"
+#include "warden/egress/policies.h"
 #include "warden/warm/nursery_request.h"
 #include <stdio.h>
 
@@ -90,6 +92,7 @@ void box_free(struct box *b)
   usage_free(&b->usage);
   vec_free(&b->waiting);
   vec_free(&b->pending_ops);
+  box_egress_free(b->egress);
   free(b->idempotency_key);
   free(b->ending);
   free(b);
@@ -234,6 +237,7 @@ void box_end(struct box *b, const char *cause)
     jail_kill_init(&b->jail); /* the rest is a worker's, see reclaim.c */
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "cause", cause, NULL}, "ended");
   w->ends_total++;
+  policy_remove(b);
   box_unwatch(b);
   net_log_keep(b);
   box_unregister(b);
@@ -273,7 +277,12 @@ int box_configure(struct box *b, struct str config, unsigned flags, struct str a
   b->row.allow = xstrndup(allow.n ? allow.p : "", allow.n);
   b->row.deny = xstrndup(deny.n ? deny.p : "", deny.n);
   b->row.flags = (flags & ~(unsigned)BOX_LINKED) | (old.flags & BOX_LINKED);
-  int r = box_put_network(b->warden, &b->row, err);
+  int r = store_begin(b->warden->store, err);
+  if (!r) {
+    r = box_put_network(b->warden, &b->row, err);
+    r = r ? r : egress_keep(b, err);
+    r = store_end(b->warden->store, r, err);
+  }
   struct row_box drop = r ? b->row : old;
   if (r)
     b->row = old;

@@ -9,6 +9,9 @@
 #include "warden/core/egress.h"
 #include "warden/core/id_slots.h"
 #include "warden/db/idempotency.h"
+#include "warden/egress/keep.h"
+#include "warden/egress/policies.h"
+#include "warden/egress/prepare.h"
 #include "warden/warm/launch.h"
 #include "warden/core/quota.h"
 #include "warden/core/storage_quota.h"
@@ -19,6 +22,7 @@
 #include "warden/warm/warm_box.h"
 #include "warden/warm/warm_pool.h"
 #include "wire/api_key.h"
+#include "wire/box_socket.h"
 #include <stdio.h>
 
 static void reply_waiting(struct box *b, int status, const struct err *err)
@@ -28,18 +32,31 @@ static void reply_waiting(struct box *b, int status, const struct err *err)
   b->waiting.n = 0;
 }
 
-/* The row, and with it the answer to the key of its create. */
+/* The row, and with it its egress settings and the answer to the key of its create. */
 static int keep(const struct box *b, box_put_fn put, struct err *err)
 {
   struct warden *w = b->warden;
-  if (!b->idempotency_key)
+  if (!b->idempotency_key && !b->egress)
     return put(w, &b->row, err);
   int r = store_begin(w->store, err);
   if (r)
     return r;
   r = put(w, &b->row, err);
-  r = r ? r : idempotency_created(w->store, &b->row, b->idempotency_key, err);
+  r = r || !b->egress ? r : egress_keep(b, err);
+  r = r || !b->idempotency_key ? r : idempotency_created(w->store, &b->row, b->idempotency_key, err);
   return store_end(w->store, r, err);
+}
+
+void box_launch_failed(struct box *b, int r, const struct err *err)
+{
+  b->warden->launches_failed++;
+  if (b->idempotency_key)
+    box_create_once_failed(b, r, err);
+  reply_waiting(b, r, err);
+  log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "launch failed: %s", err->msg);
+  policy_remove(b);
+  box_unregister(b);
+  box_destroy(b);
 }
 
 int box_launched(struct launch *launch, box_put_fn put)
@@ -66,14 +83,8 @@ int box_launched(struct launch *launch, box_put_fn put)
     b->trace.kept_us = clock_mono_us();
   }
   if (r) {
-    w->launches_failed++;
-    if (b->idempotency_key)
-      box_create_once_failed(b, r, &err);
-    reply_waiting(b, r, &err);
-    log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "launch failed: %s", err.msg);
     launch->err = err;
-    box_unregister(b);
-    box_destroy(b);
+    box_launch_failed(b, r, &err);
     return r;
   }
   w->launches_total++;
@@ -143,6 +154,96 @@ static int fill_row(struct box *b, const struct box_params *o, struct str mounts
   return 0;
 }
 
+/* ---- the beginning of a launch ---- */
+
+/* What a new box is made of. */
+struct start {
+  struct box *box;
+  struct warm_box *warm; /* or NULL */
+  struct pooled_ns *ns;  /* the same */
+  bool restore;          /* its build holds memory */
+};
+
+static void start_launch(struct start *s)
+{
+  struct box *b = s->box;
+  const struct row_build *build = &b->build->row;
+  if (s->restore && s->warm)
+    launch_thaw(b, s->warm, on_launched);
+  else if (s->restore)
+    launch_restore(b, build->checkpoint, build->secret, on_launched, NULL);
+  else
+    launch_start(b, s->warm, s->ns ? s->ns->created : NULL, on_launched);
+  free(s->warm); /* the launch has what it needs of them */
+  free(s->ns);
+  free(s);
+}
+
+static void start_failed(struct start *s, int r, const struct err *err)
+{
+  struct box *b = s->box;
+  b->warden->launches--;
+  if (b->missed)
+    warm_pool_miss_served(b->warden, b->build);
+  if (s->warm && s->warm->boot >= 0)
+    box_socket_close(s->warm->boot);
+  if (s->warm)
+    b->jail = s->warm->jail; /* removed with the box */
+  if (s->ns)
+    jail_created_free(s->ns->created);
+  box_launch_failed(b, r, err);
+  free(s->warm);
+  free(s->ns);
+  free(s);
+}
+
+static void on_policy(void *arg, int result, const struct err *err)
+{
+  struct start *s = arg;
+  if (result)
+    start_failed(s, result, err);
+  else
+    start_launch(s);
+}
+
+/* Its traffic is turned to the gateway before anything of it runs; what was made in advance has the plain path. */
+static void on_prepared(void *arg, int result, const struct err *why)
+{
+  struct start *s = arg;
+  struct box *b = s->box;
+  struct err err = result ? *why : ERR_NONE;
+  if (!result && b->ending)
+    result = err_set(&err, -ENOENT, "the sandbox was ended while it started: %s", b->ending);
+  if (!result && (s->warm || s->ns))
+    result = egress_update(b, b->row.flags, str_of(b->row.allow), str_of(b->row.deny), &err);
+  if (result)
+    start_failed(s, result, &err);
+  else
+    policy_apply(b, on_policy, s);
+}
+
+static void start(struct start *s)
+{
+  struct box *b = s->box;
+  if (b->egress)
+    egress_prepare(b->warden, b->row.team, b->egress, false, on_prepared, s);
+  else
+    start_launch(s);
+}
+
+/* What its settings ask of the egress gateway; nothing for most. */
+static int read_egress(struct warden *w, struct str settings, struct box_egress **out, struct err *err)
+{
+  *out = NULL;
+  if (!settings.n)
+    return 0;
+  if (!egress_on(w))
+    return err_set(
+        err, -EINVAL,
+        "'network.rules' and 'network.egressProxy' can't be used: outbound networking is off on this server");
+  return box_egress_read(settings, out, err);
+}
+
 int box_create(struct warden *w, const struct box_params *o, struct origin origin, unsigned *retry_s, struct err *err)
 {
   int64_t came_us = clock_mono_us();
@@ -177,11 +278,15 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   if (warm && !w->checkpoints_on)
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s",
                    STR_ARG(o->ref), w->checkpoints_why);
+  struct box_egress *egress;
+  if ((r = read_egress(w, o->egress, &egress, err)))
+    return r;
   struct warm_box *p = plain ? warm_pool_take(w, build) : NULL;
   struct pooled_ns *pooled_ns = plain && !warm && !p ? ns_pool_take(w, build) : NULL;
   struct box *b = box_new(w, p ? p->name : pooled_ns ? pooled_ns->name : NULL);
   b->template = t;
   b->build = build;
+  b->egress = egress;
   if ((r = fill_row(b, o, buf_str(&mounts), p ? &p->slot : pooled_ns ? &pooled_ns->slot : NULL))) {
     box_free(b);
     if (plain && !p)
@@ -195,13 +300,8 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   b->trace.came_us = came_us;
   vec_push(&b->waiting, origin);
   box_register(b);
-  if (warm && p)
-    launch_thaw(b, p, on_launched);
-  else if (warm)
-    launch_restore(b, build->row.checkpoint, build->row.secret, on_launched, NULL);
-  else
-    launch_start(b, p, pooled_ns ? pooled_ns->created : NULL, o, on_launched);
-  free(p); /* the launch has what it needs of them */
-  free(pooled_ns);
+  struct start *s = xcalloc(1, sizeof(*s));
+  *s = (struct start){.box = b, .warm = p, .ns = pooled_ns, .restore = warm};
+  start(s);
   return 0;
 }

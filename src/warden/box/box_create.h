@@ -21,5 +21,7 @@ int box_create_once(struct warden *w, const struct box_params *params, struct or
 struct launch;
 typedef int (*box_put_fn)(struct warden *w, const struct row_box *row, struct err *err); /* box_event.h */
 int box_launched(struct launch *launch, box_put_fn put);
+/* The same of one that could not even begin; the caller has counted it out of warden.launches. */
+void box_launch_failed(struct box *b, int r, const struct err *err);
 
 #endif

@@ -7,6 +7,8 @@
 #include "warden/core/box_event.h"
 #include "warden/core/id_slots.h"
 #include "warden/box/pause.h"
+#include "warden/egress/keep.h"
+#include "warden/egress/policies.h"
 #include "warden/core/warden_state.h"
 #include "warden/warm/nursery_request.h"
 #include "warden/warm/zygote.h"
@@ -88,6 +90,10 @@ static int recover_one(const struct row_box *row, void *arg)
     nursery_listen(b);
   }
   box_sync_freezer(b);
+  if (egress_recall(b, &err)) /* its traffic stays turned to the gateway, which resets it */
+    log_with(LOG_ERROR, (const char *[]){"box", b->row.id, NULL}, "no egress: %s", err.msg);
+  if (b->row.state == BOX_RUNNING)
+    policy_want(b);
   if (b->row.state == BOX_RUNNING)
     box_set_timer(b);
   return 0;

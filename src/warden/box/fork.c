@@ -2,6 +2,8 @@
 /* fork.c - see fork.h. */
 #include "warden/box/fork.h"
 
+#include "warden/egress/policies.h"
+#include "warden/egress/prepare.h"
 #include "warden/core/quota.h"
 #include "warden/warm/launch.h"
 #include "warden/core/box_event.h"
@@ -85,6 +87,63 @@ static void fork_launched(struct launch *h)
     fork_answer(f);
 }
 
+struct forked {
+  struct fork *fork;
+  struct box *box;
+};
+
+static void fork_launch(struct fork *f, struct box *b)
+{
+  if (f->copy.checkpoint[0])
+    launch_restore(b, f->build->row.checkpoint, f->build->row.secret, fork_launched, f);
+  else
+    launch_from_build(b, fork_launched, f);
+}
+
+static void fork_failed(struct fork *f, struct box *b, int r, const struct err *err)
+{
+  size_t i = 0;
+  while (i < f->n - 1 && strcmp(f->of[i].id, b->row.id))
+    i++;
+  f->of[i].status = r;
+  f->of[i].err = *err;
+  b->warden->launches--;
+  box_launch_failed(b, r, err);
+  if (--f->pending == 0)
+    fork_answer(f);
+}
+
+static void on_policy(void *arg, int result, const struct err *err)
+{
+  struct forked one = *(struct forked *)arg;
+  free(arg);
+  if (result)
+    fork_failed(one.fork, one.box, result, err);
+  else
+    fork_launch(one.fork, one.box);
+}
+
+static void on_prepared(void *arg, int result, const struct err *err)
+{
+  struct forked *one = arg;
+  if (result)
+    on_policy(one, result, err);
+  else
+    policy_apply(one->box, on_policy, one);
+}
+
+/* A copy has an authority of its own: the one of its source may sign for the source alone. */
+static void fork_start(struct fork *f, struct box *b)
+{
+  if (!b->egress) {
+    fork_launch(f, b);
+    return;
+  }
+  struct forked *one = xcalloc(1, sizeof(*one));
+  *one = (struct forked){f, b};
+  egress_prepare(b->warden, b->row.team, b->egress, true, on_prepared, one);
+}
+
 /* The access token is the only thing in these settings that is the box's own, and the warden knows both without reading
  * the rest: text of the same length takes the other's place. */
 static void retoken(struct warden *w, char *init, const char *from, const char *to)
@@ -150,13 +209,11 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
     return err_set(err, -EAGAIN, "no free id range for another sandbox");
   }
   fork_row(b, f, source, id);
+  b->egress = box_egress_copy(source->egress);
   b->trace.came_us = clock_mono_us();
   box_register(b);
   f->pending++;
-  if (f->copy.checkpoint[0])
-    launch_restore(b, f->build->row.checkpoint, source->row.secret, fork_launched, f);
-  else
-    launch_from_build(b, fork_launched, f);
+  fork_start(f, b);
   return 0;
 }
 

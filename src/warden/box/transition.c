@@ -4,6 +4,7 @@
 #include "warden/box/transition.h"
 
 #include "warden/core/quota.h"
+#include "warden/egress/policies.h"
 #include "warden/warm/nursery_request.h"
 #include "warden/warm/launch.h"
 #include "warden/core/box_log.h"
@@ -242,6 +243,8 @@ static void end_failed(struct transition *p)
   quota_count(b, pausing);
   if (pausing)
     box_set_timer(b);
+  else
+    policy_remove(b);
   finish(p);
 }
 
@@ -325,6 +328,7 @@ static bool commit_pause(struct transition *p, enum box_tier tier)
     return false;
   }
   quota_count(b, false);
+  policy_remove(b);
   w->pauses_total++;
   box_broadcast_ended(b);
   if (p->unsettled)
@@ -684,7 +688,8 @@ static struct transition *transition_new(struct box *b, enum transition_op op)
                               .flags = b->row.flags,
                               .allow = str_of(b->row.allow),
                               .deny = str_of(b->row.deny),
-                              .mounts = b->row.mounts};
+                              .mounts = b->row.mounts,
+                              .egress = b->egress};
   if (transition_queued(op))
     box_jail_spec(b->warden, &box_spec, &p->arena, &p->spec, &p->net);
   if (op == TRANSITION_RESTORE)
@@ -706,6 +711,23 @@ static void sync_layers(struct transition *p)
   p->unsettled = arena_z(&p->arena, layer);
 }
 
+/* The egress gateway knows the box again: it may run. */
+static void on_policy(void *arg, int result, const struct err *err)
+{
+  struct transition *p = arg;
+  if (p->orphan) {
+    end_orphan(p);
+    return;
+  }
+  if (!result) {
+    step_begin(p, STEP_ACT);
+    return;
+  }
+  p->result = result;
+  p->err = *err;
+  end_failed(p);
+}
+
 void transition_begin(struct box *b, enum transition_op op, const struct pending_op *pending_op)
 {
   struct transition *p = transition_new(b, op);
@@ -721,7 +743,10 @@ void transition_begin(struct box *b, enum transition_op op, const struct pending
   box_stop_timer(b);
   if (transition_pauses(op))
     box_broadcast_hold(b);
-  step_begin(p, STEP_ACT);
+  if (b->egress && !transition_pauses(op))
+    policy_apply(b, on_policy, p);
+  else
+    step_begin(p, STEP_ACT);
 }
 
 /* In the order of requests: a second copy waits as a pause does. */

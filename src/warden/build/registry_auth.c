@@ -2,7 +2,7 @@
 /* registry_auth.c - see registry_auth.h. */
 #include "warden/build/registry_auth.h"
 
-#include "warden/build/helper_proc.h"
+#include "warden/core/helper_proc.h"
 
 bool registry_auth_code(struct str s)
 {

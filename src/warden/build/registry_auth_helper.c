@@ -3,7 +3,7 @@
  * the user without rights that fetches images, so that a mistake here costs one fetch and not the host. */
 #include "warden/build/registry_auth.h"
 
-#include "warden/build/helper_proc.h"
+#include "warden/core/helper_proc.h"
 #include <stdio.h>
 
 #define TARGET      "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken"

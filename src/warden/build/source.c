@@ -4,7 +4,7 @@
 
 #include "warden/build/fetch_user.h"
 #include "warden/build/layer_lease.h"
-#include "warden/build/helper_proc.h"
+#include "warden/core/helper_proc.h"
 #include "warden/build/registry_auth.h"
 #include "warden/build/source_name.h"
 #include "warden/build/source_unpack.h"

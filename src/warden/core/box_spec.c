@@ -47,7 +47,7 @@ void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct are
   if (egress_on(w)) /* also for a box that gets its link later */
     spec->nameserver = egress_nameserver(w, a);
   if (egress_wanted(w, box_spec->flags, box_spec->allow)) {
-    egress_plan(w, box_spec->slot, box_spec->flags, box_spec->allow, box_spec->deny, a, net);
+    egress_plan(w, box_spec->slot, box_spec->flags, box_spec->allow, box_spec->deny, box_spec->egress, a, net);
     spec->net = net;
   }
 }
@@ -65,7 +65,7 @@ void box_ns_spec(struct warden *w, const struct ns_kind *kind, const char *name,
       .limits = {.cpus = kind->cpus, .memory = (uint64_t)kind->memory_mb << 20, .pids = w->config->pids_max},
   };
   if (egress_wanted(w, BOX_INTERNET, STR_NONE)) {
-    egress_plan(w, slot, BOX_INTERNET, STR_NONE, STR_NONE, a, net);
+    egress_plan(w, slot, BOX_INTERNET, STR_NONE, STR_NONE, NULL, a, net);
     spec->net = net;
   }
 }

@@ -6,6 +6,7 @@
 #include "jail/jail.h"
 #include "jail/net/jail_net.h"
 
+struct box_egress;
 struct build;
 struct warden;
 
@@ -15,6 +16,7 @@ struct box_spec {
   unsigned slot, flags;
   struct str allow, deny;
   const char *mounts; /* of volume_mounts.h; NULL = none; copied */
+  const struct box_egress *egress; /* NULL = the gateway has nothing to do for it */
 };
 
 /* Fills spec, and net where the box gets a link (spec->net then points there); lists are in the arena. */

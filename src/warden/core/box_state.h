@@ -5,6 +5,7 @@
 #define CLOCHE_WARDEN_BOX_STATE_H
 
 #include "jail/jail.h"
+#include "warden/core/box_egress.h"
 #include "warden/core/box_usage.h"
 #include "warden/db/catalog.h"
 #include "warden/core/reply.h"
@@ -60,12 +61,13 @@ struct box {
   size_t token_index_at;            /* its place in the table of tokens, from 1; 0 = none; see token_index.h */
   uint8_t clients[BOX_CLIENTS][16]; /* who showed its token or its team's key, the latest first; zeros = none */
   bool snapped;                     /* a snapshot of it is under way or waits its turn */
+  struct box_egress *egress;        /* what the egress gateway does for it; NULL = nothing */
   char *idempotency_key;            /* of the create that launches it; owned; NULL = none */
   char *ending;                     /* set when it must end as soon as it is launched; owned */
 };
 
 struct box_params {
-  struct str id, team, ref, config, init, allow, deny, tokens;
+  struct str id, team, ref, config, init, allow, deny, egress, tokens;
   struct str mounts, mount_faults; /* lines "name TAB path"; what the gate found wrong with others */
   uint32_t timeout_s;
   unsigned flags;

@@ -2,6 +2,7 @@
 /* egress.c - see egress.h. A box's network slot is the number of its id range, so nothing new has to be remembered. */
 #include "warden/core/egress.h"
 
+#include "warden/core/box_egress.h"
 #include "warden/core/box_state.h"
 #include "warden/core/net_log.h"
 #include "warden/core/warden_state.h"
@@ -142,7 +143,7 @@ static const char *const *lines(struct arena *a, struct str text, const char *al
 }
 
 void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny,
-                 struct arena *a, struct jail_net *net)
+                 const struct box_egress *gateway, struct arena *a, struct jail_net *net)
 {
   bool closed = !(flags & BOX_INTERNET);
   *net = (struct jail_net){
@@ -151,6 +152,7 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
       .allow = lines(a, allow, NULL),
       .deny = lines(a, closed ? STR_NONE : deny, closed ? "0.0.0.0/0" : NULL),
   };
+  box_egress_turn(gateway, net);
 }
 
 void egress_forget(const struct warden *w, unsigned slot)
@@ -158,6 +160,16 @@ void egress_forget(const struct warden *w, unsigned slot)
   struct err err = ERR_NONE;
   if (w->egress && slot < JAIL_NET_SLOTS && jail_net_forget(&w->egress->net, slot, &err))
     log_warn("names of network slot %u: %s", slot, err.msg);
+}
+
+uint32_t egress_address(const struct warden *w, unsigned slot)
+{
+  return w->egress ? jail_net_address(&(struct jail_net){.config = &w->egress->net, .slot = slot}) : 0;
+}
+
+int egress_listen(const struct warden *w, struct err *err)
+{
+  return w->egress ? jail_net_listen(&w->egress->net, err) : err_set(err, -ENOTSUP, "outbound networking is off");
 }
 
 const char *egress_nameserver(const struct warden *w, struct arena *a)
@@ -173,7 +185,7 @@ int egress_update(struct box *b, unsigned flags, struct str allow, struct str de
     return 0;
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
   struct jail_net net;
-  egress_plan(w, b->row.slot, flags, allow, deny, &a, &net);
+  egress_plan(w, b->row.slot, flags, allow, deny, b->egress, &a, &net);
   if (b->row.flags & BOX_LINKED)
     return jail_net_update(&net, err);
   int r = jail_net_attach(&net, b->jail.netns, err);

@@ -7,6 +7,7 @@
 #include "jail/net/jail_net.h"
 
 struct box;
+struct box_egress;
 struct warden;
 
 /* At start, while the process has one thread. Without it (setting `internet` 0, or a host that can't) boxes have only
@@ -21,13 +22,18 @@ bool egress_wanted(const struct warden *w, unsigned flags, struct str allow);
 bool egress_plain(unsigned flags, struct str allow, struct str deny);
 /* Fills `net`, its lists in the arena. */
 void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct str allow, struct str deny,
-                 struct arena *a, struct jail_net *net);
+                 const struct box_egress *gateway, struct arena *a, struct jail_net *net);
 /* Of a box that is gone: its names are nobody's. Any thread. */
 void egress_forget(const struct warden *w, unsigned slot);
 uint32_t egress_pool(const struct warden *w); /* first address of the boxes' /16, host byte order; 0 = none */
+uint32_t egress_address(const struct warden *w, unsigned slot); /* of a box, host byte order; 0 = none */
+/* The listening socket of the egress gateway: a descriptor, or negative. */
+int egress_listen(const struct warden *w, struct err *err);
 /* Where boxes ask for names. */
 const char *egress_nameserver(const struct warden *w, struct arena *a);
-/* New lists for a living box; makes the link when it had none. */
+/* New lists for a living box, and whether its traffic goes to the gateway (box.egress); makes the link when it had
+ * none.
+ */
 int egress_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err);
 
 #endif

@@ -17,8 +17,22 @@ static void put_member(struct buf *b, const char *name, const char *value)
   json_put_str(b, str_of(value), true);
 }
 
-static void put_body(struct buf *b, const struct row_box *row)
+static void put_authority(struct buf *b, const char *before, struct str authority)
 {
+  if (!authority.n)
+    return;
+  buf_addz(b, before);
+  json_put_str(b, authority, true);
+}
+
+/* Without a row: nothing but the authority. */
+static void put_body(struct buf *b, const struct row_box *row, struct str authority)
+{
+  if (!row) {
+    put_authority(b, "{\"authority\":", authority);
+    buf_addc(b, '}');
+    return;
+  }
   struct str init = str_trim(str_of(row->init));
   if (init.n < 2 || init.p[0] != '{' || init.p[init.n - 1] != '}')
     init = STR("{}");
@@ -28,13 +42,15 @@ static void put_body(struct buf *b, const struct row_box *row)
   put_member(b, "templateID", row->template_id);
   put_member(b, "buildID", row->build);
   put_member(b, "controlSecret", row->secret);
+  put_authority(b, ",\"authority\":", authority);
   buf_addc(b, '}');
 }
 
-static int put_request(struct buf *text, const char *was, const struct row_box *row, struct err *err)
+static int put_request(struct buf *text, const char *was, const struct row_box *row, struct str authority,
+                       struct err *err)
 {
   cleanup_buf struct buf body = BUF_INIT(1 << 20);
-  put_body(&body, row);
+  put_body(&body, row, authority);
   buf_addf(text,
            "POST /init HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nX-Cloche-Control: %s\r\nContent-Type: "
            "application/json\r\n",
@@ -55,14 +71,15 @@ struct talk {
   char status[AGENT_STATUS_LEN];
 };
 
-/* `row` NULL: nothing but a question whether it is there. */
-static int talk_open(struct talk *t, const struct jail *j, const char *was, const struct row_box *row, struct err *err)
+/* `was` NULL: nothing but a question whether it is there. */
+static int talk_open(struct talk *t, const struct jail *j, const char *was, const struct row_box *row,
+                     struct str authority, struct err *err)
 {
   *t = (struct talk){.fd = -1, .text = BUF_INIT(1 << 20)};
-  int r = row ? put_request(&t->text, was, row, err) : 0;
+  int r = was ? put_request(&t->text, was, row, authority, err) : 0;
   if (r)
     return r;
-  if (!row)
+  if (!was)
     buf_addz(&t->text, "GET /health HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n");
   t->fd = jail_connect(j, AGENT_PORT, false, err);
   return MIN(t->fd, 0);
@@ -130,7 +147,7 @@ int identity_tell(const struct jail *j, const char *was, const struct row_box *r
 {
   struct talk t;
   int64_t until_us = clock_mono_us() + (int64_t)seconds * 1000000;
-  int r = talk_open(&t, j, was, row, err);
+  int r = talk_open(&t, j, was, row, STR_NONE, err);
   if (r) {
     talk_close(&t);
     return r;
@@ -215,19 +232,25 @@ static void rang(uv_timer_t *timer)
 
 void agent_health(uv_loop_t *loop, const struct jail *j, unsigned seconds, identity_fn *done, void *arg)
 {
-  identity_begin(loop, j, NULL, NULL, seconds, done, arg);
+  identity_begin(loop, j, NULL, NULL, STR_NONE, seconds, done, arg);
 }
 
-void identity_begin(uv_loop_t *loop, const struct jail *j, const char *was, const struct row_box *row, unsigned seconds,
-                    identity_fn *done, void *arg)
+void agent_trust(uv_loop_t *loop, const struct jail *j, const char *secret, struct str authority, unsigned seconds,
+                 identity_fn *done, void *arg)
+{
+  identity_begin(loop, j, secret, NULL, authority, seconds, done, arg);
+}
+
+void identity_begin(uv_loop_t *loop, const struct jail *j, const char *was, const struct row_box *row,
+                    struct str authority, unsigned seconds, identity_fn *done, void *arg)
 {
   struct identity *d = xcalloc(1, sizeof(*d));
   d->seconds = seconds;
-  d->health = !row;
+  d->health = !was;
   d->done = done;
   d->arg = arg;
   d->poll.data = d->timer.data = d;
-  d->result = talk_open(&d->talk, j, was, row, &d->err);
+  d->result = talk_open(&d->talk, j, was, row, authority, &d->err);
   if (d->talk.fd >= 0)
     uv_poll_init(loop, &d->poll, d->talk.fd);
   uv_timer_init(loop, &d->timer);

@@ -47,17 +47,18 @@ struct warden_config {
   unsigned pool_spare;                /* percent of the memory at hand for spare boxes of the build asked for last */
   unsigned nets_ready;                /* jails with their network namespaces created ahead */
   unsigned disks_ready, disks_kept;   /* disks of boxes made ahead per size; with those of ended boxes at most */
-  unsigned disk_wipe_files, disk_wipe_mb;      /* what one of those may have had on it */
-  bool zygotes;                                /* Python is loaded once per template and forked into boxes */
-  bool private_zygotes;                        /* also what templates of teams would load, outside all boxes */
-  unsigned zygote_keys_max;                    /* remembered, of templates that load a Python of their own */
-  unsigned warm_pools_max;                     /* remembered, of templates without warm boxes, too */
-  unsigned zygotes_max;                        /* loaded for private templates at most, the latest used ones */
-  unsigned agent_s;                            /* longest wait for an agent's answer */
-  unsigned health_s;                           /* the same before a pause, where the client wants it healthy */
-  unsigned pause_health_s;                     /* the same before any other pause with memory: it is marked */
-  unsigned idempotency_s;                      /* how long the answer to a create with a key is kept */
-  unsigned idempotency_wait_s;                 /* how long one that a dead warden left over may still be answered */
+  unsigned disk_wipe_files, disk_wipe_mb; /* what one of those may have had on it */
+  bool zygotes;                           /* Python is loaded once per template and forked into boxes */
+  bool private_zygotes;                   /* also what templates of teams would load, outside all boxes */
+  unsigned zygote_keys_max;               /* remembered, of templates that load a Python of their own */
+  unsigned warm_pools_max;                /* remembered, of templates without warm boxes, too */
+  unsigned zygotes_max;                   /* loaded for private templates at most, the latest used ones */
+  unsigned agent_s;                       /* longest wait for an agent's answer */
+  unsigned egress_s;           /* the egress gateway has so long to take a policy, and a proxy's name to be resolved */
+  unsigned health_s;           /* the same before a pause, where the client wants it healthy */
+  unsigned pause_health_s;     /* the same before any other pause with memory: it is marked */
+  unsigned idempotency_s;      /* how long the answer to a create with a key is kept */
+  unsigned idempotency_wait_s; /* how long one that a dead warden left over may still be answered */
   unsigned team_idempotency_max;               /* keys kept for one team */
   unsigned team_metrics_s;                     /* how long the metrics of teams are kept */
   unsigned keep_ended_s;                       /* how long the cause of an end is remembered */

@@ -78,6 +78,7 @@ struct warden {
   struct webhooks *webhooks;
   struct volume_content *volume_content;
   struct secrets *secrets;
+  struct policies *policies;
 };
 
 #endif

@@ -184,6 +184,8 @@ static const char *const migrations[] = {
     "INTEGER NOT NULL, key TEXT NOT NULL, sealed BLOB NOT NULL);"
     "CREATE TABLE box_tokens(box TEXT PRIMARY KEY, tokens TEXT NOT NULL);"
     "CREATE TRIGGER box_tokens_gone AFTER DELETE ON box BEGIN DELETE FROM box_tokens WHERE box=OLD.id; END;",
+    "CREATE TABLE box_egress(box TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TRIGGER box_egress_gone AFTER DELETE ON box BEGIN DELETE FROM box_egress WHERE box=OLD.id; END;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

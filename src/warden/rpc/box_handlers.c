@@ -5,6 +5,7 @@
 
 #include "warden/box/box.h"
 #include "warden/box/box_create.h"
+#include "warden/box/box_network.h"
 #include "warden/core/context.h"
 #include "warden/core/box_log.h"
 #include "warden/core/net_log.h"
@@ -34,6 +35,7 @@ void handle_box_create(struct request *q)
       .mounts = wire_get(q->packet, W_MOUNTS),
       .mount_faults = wire_get(q->packet, W_MOUNT_FAULTS),
       .tokens = wire_get(q->packet, W_TOKENS),
+      .egress = wire_get(q->packet, W_EGRESS),
       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 15),
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
       .idempotency_key = wire_get(q->packet, W_IDEMPOTENCY_KEY),
@@ -167,12 +169,15 @@ void handle_box_config(struct request *q)
     reply_error(q, -ENOENT, "the sandbox is paused");
   else if (b->row.state != BOX_RUNNING)
     reply_error(q, -EBUSY, "the sandbox is changing its state");
-  else if (quota_change(q->warden, str_of(b->row.team), &err) ||
-           box_configure(b, wire_get(q->packet, W_CONFIG), (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags),
-                         wire_get(q->packet, W_ALLOW), wire_get(q->packet, W_DENY), &err))
+  else if (quota_change(q->warden, str_of(b->row.team), &err))
     reply_err(q, &err);
   else
-    reply_ok(q);
+    box_change_network(b, &(struct network_params){.config = wire_get(q->packet, W_CONFIG),
+                                                   .allow = wire_get(q->packet, W_ALLOW),
+                                                   .deny = wire_get(q->packet, W_DENY),
+                                                   .egress = wire_get(q->packet, W_EGRESS),
+                                                   .flags = (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags),
+                                                   .origin = request_origin(q)});
 }
 
 void handle_box_dial(struct request *q)

@@ -31,6 +31,8 @@ static void boot_identity(struct buf *p, const struct box *b)
   boot_field(p, BOOT_TEMPLATE_ID, str_of(b->row.template_id));
   boot_field(p, BOOT_BUILD_ID, str_of(b->row.build));
   boot_field(p, BOOT_SECRET, str_of(b->row.secret));
+  if (b->egress && b->egress->cert.n)
+    boot_field(p, BOOT_AUTHORITY, buf_str(&b->egress->cert));
   boot_field(p, BOOT_INIT, str_of(b->row.init));
 }
 
@@ -236,7 +238,8 @@ static void launch_spec(struct launch *h, struct build *build, const char *runti
                           .flags = flags,
                           .allow = allow,
                           .deny = deny,
-                          .mounts = h->box ? h->box->row.mounts : NULL};
+                          .mounts = h->box ? h->box->row.mounts : NULL,
+                          .egress = h->box ? h->box->egress : NULL};
   box_jail_spec(h->warden, &spec, &h->arena, &h->spec, &h->net);
   h->spec.owner = zygote_owner(h->warden, build);
 }
@@ -305,8 +308,7 @@ static bool launch_mounts(struct launch *h)
   return true;
 }
 
-void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, const struct box_params *o,
-                  void (*done)(struct launch *))
+void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, void (*done)(struct launch *))
 {
   struct launch *h = launch_new(b->warden, b->name, b->row.slot, done);
   h->box = b;
@@ -320,7 +322,7 @@ void launch_start(struct box *b, struct warm_box *p, struct jail_created *create
   }
   h->created = created;
   boot_whole(&h->boot, b);
-  launch_begin(h, b->build, b->row.flags, o->allow, o->deny);
+  launch_begin(h, b->build, b->row.flags, str_of(b->row.allow), str_of(b->row.deny));
 }
 
 static void launch_of_row(struct box *b, bool again, void (*done)(struct launch *), void *arg)
@@ -363,7 +365,7 @@ static void thaw(struct launch *h)
   if (h->result)
     launch_end(h);
   else
-    identity_begin(h->warden->loop, &h->jail, h->was, &h->row, h->warden->config->agent_s, identified, h);
+    identity_begin(h->warden->loop, &h->jail, h->was, &h->row, h->authority, h->warden->config->agent_s, identified, h);
 }
 
 static void restore_work(struct checkpoint_job *t)
@@ -396,6 +398,7 @@ static void restore_box(struct launch *h, struct box *b, const char *checkpoint,
   snprintf(h->was, sizeof(h->was), "%s", was);
   h->row = b->row;
   h->row.init = (char *)arena_z(&h->arena, str_of(b->row.init));
+  h->authority = b->egress ? arena_str(&h->arena, buf_str(&b->egress->cert)) : STR_NONE;
 }
 
 static void restore_begin(struct launch *h, struct build *build, const char *runtime, unsigned flags, struct str allow,

@@ -37,9 +37,10 @@ struct launch {
   struct jail jail;
   int64_t boot_us, ready_us;                                                       /* see struct wire_trace */
   char checkpoint[CHECKPOINT_NAME_SIZE], was[SECRET_SIZE], runtime[LAYER_ID_SIZE]; /* of a restore */
-  bool transient;     /* the same: its checkpoint was made just now */
-  struct row_box row; /* the same: a copy, its texts in the arena */
-  void *arg;          /* the owner's */
+  bool transient;       /* the same: its checkpoint was made just now */
+  struct row_box row;   /* the same: a copy, its texts in the arena */
+  struct str authority; /* the same: of its egress; empty = none */
+  void *arg;            /* the owner's */
   int result;
   struct err err;
 };
@@ -48,8 +49,7 @@ struct launch {
 
 /* The launch is freed after done returns. */
 /* Of the warm box p; without one a new box, in the namespaces `created` (taken) where there are some. */
-void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, const struct box_params *o,
-                  void (*done)(struct launch *));
+void launch_start(struct box *b, struct warm_box *p, struct jail_created *created, void (*done)(struct launch *));
 /* From the memory of another box, whose agent knows the secret `was`; the agent then gets its new identity. */
 void launch_restore(struct box *b, const char *checkpoint, const char *was, void (*done)(struct launch *), void *arg);
 /* Of a row that is filled already, from nothing but its build. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* helper_proc.c - see helper_proc.h. Between fork and exec only system calls: other threads may hold any lock. */
-#include "warden/build/helper_proc.h"
+#include "warden/core/helper_proc.h"
 
 #include <fcntl.h>
 #include <poll.h>

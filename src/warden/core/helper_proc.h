@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* helper_proc.h - runs an outside program that fetches things: as a user without rights, its output read line by line,
  * with an end that comes in time. */
-#ifndef CLOCHE_WARDEN_BUILD_HELPER_PROC_H
-#define CLOCHE_WARDEN_BUILD_HELPER_PROC_H
+#ifndef CLOCHE_WARDEN_CORE_HELPER_PROC_H
+#define CLOCHE_WARDEN_CORE_HELPER_PROC_H
 
 #include "base/base.h"
 #include <stdatomic.h>

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box_egress.c - see box_egress.h. */
+#include "warden/core/box_egress.h"
+
+#define SETTINGS_MAX  ((size_t)1 << 20)
+#define AUTHORITY_MAX ((size_t)16 << 10)
+
+static struct box_egress *egress_new(struct str settings)
+{
+  struct box_egress *e = xcalloc(1, sizeof(*e));
+  e->settings = BUF_INIT(SETTINGS_MAX);
+  e->cert = BUF_INIT(AUTHORITY_MAX);
+  e->key = BUF_INIT(AUTHORITY_MAX);
+  buf_adds(&e->settings, settings);
+  return e;
+}
+
+int box_egress_read(struct str settings, struct box_egress **out, struct err *err)
+{
+  cleanup_arena struct arena a = ARENA_INIT(8 * SETTINGS_MAX);
+  struct egress_policy p;
+  if (settings.n > SETTINGS_MAX)
+    return err_set(err, -EINVAL, "egress settings of %zu bytes; at most %zu are allowed", settings.n, SETTINGS_MAX);
+  int r = egress_policy_read(&a, settings, &p, err);
+  if (r)
+    return r;
+  *out = egress_new(settings);
+  (*out)->rules = p.nhosts > 0;
+  (*out)->proxy = p.proxy.kind != EGRESS_DIRECT;
+  (*out)->secrets = p.nsecrets > 0;
+  return 0;
+}
+
+struct box_egress *box_egress_copy(const struct box_egress *e)
+{
+  if (!e)
+    return NULL;
+  struct box_egress *copy = egress_new(buf_str(&e->settings));
+  copy->rules = e->rules;
+  copy->proxy = e->proxy;
+  copy->secrets = e->secrets;
+  return copy;
+}
+
+static void wipe_buf(struct buf *b)
+{
+  if (b->p)
+    explicit_bzero(b->p, b->cap);
+  buf_free(b);
+}
+
+void box_egress_free(struct box_egress *e)
+{
+  if (!e)
+    return;
+  wipe_buf(&e->settings);
+  wipe_buf(&e->key);
+  buf_free(&e->cert);
+  free(e);
+}
+
+void box_egress_turn(const struct box_egress *e, struct jail_net *net)
+{
+  net->egress = !e ? JAIL_EGRESS_NONE : e->proxy ? JAIL_EGRESS_TCP : JAIL_EGRESS_WEB;
+  net->quic = e && e->proxy && !e->rules;
+}
