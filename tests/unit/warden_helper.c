@@ -2,7 +2,7 @@
 /* warden_helper.c - outside programs that fetch: their end comes in time, whatever they do. */
 #include "unit.h"
 
-#include "warden/build/helper_proc.h"
+#include "warden/core/helper_proc.h"
 #include <stdio.h>
 
 #define SOON_US 10000000
