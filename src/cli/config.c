@@ -322,7 +322,7 @@ static const struct setting settings[] = {
     {"egress_port", NUMBER(warden.egress_port), "4980", 0, 65535,
      "port of the egress gateway at the boxes' gateway address, which boxes alone reach; 0 = no gateway: network.rules "
      "and egressProxy are refused"},
-    {"egress_uid", NUMBER(egress.uid), "64991", 0, 4294967294,
+    {"egress_uid", NUMBER(egress.uid), "64993", 0, 4294967294,
      "user id of the egress gateway, also what the firewall knows it by; 0 = do not change it"},
     {"egress_roots", TEXT(egress.roots), "", 0, 511,
      "PEM file of authorities that servers behind network.rules may have certificates of, beside the system's; empty = "

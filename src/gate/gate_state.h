@@ -16,7 +16,7 @@
 #define ENVD_PORT             49983
 #define INTERPRETER_PORT      49999
 #define CLIENT_ID             "6532622b"
-#define GATE_NETWORK_FEATURES NETWORK_HTTPS /* NETWORK_*: which optional network settings are served */
+#define GATE_NETWORK_FEATURES (NETWORK_HTTPS | NETWORK_RULES | NETWORK_PROXY) /* optional network settings served */
 
 /* What kind of machine this is, read before the gate gives up its rights. */
 struct machine {

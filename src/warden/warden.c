@@ -152,6 +152,10 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     ipc_send(gate, buf_str(&b), id_filter_fd(w->ids));
     return;
   }
+  if (packet.p[0] == CONTROL_EGRESS && fd >= 0) {
+    policies_link(w, fd);
+    return;
+  }
   if (packet.p[0] == CONTROL_SENDER && fd >= 0) {
     webhooks_link(w, fd);
     return;

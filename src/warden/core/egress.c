@@ -162,6 +162,11 @@ void egress_forget(const struct warden *w, unsigned slot)
     log_warn("names of network slot %u: %s", slot, err.msg);
 }
 
+bool egress_gateway(const struct warden *w)
+{
+  return w->egress && w->egress->net.egress_port;
+}
+
 uint32_t egress_address(const struct warden *w, unsigned slot)
 {
   return w->egress ? jail_net_address(&(struct jail_net){.config = &w->egress->net, .slot = slot}) : 0;

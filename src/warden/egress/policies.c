@@ -336,7 +336,7 @@ void policies_link(struct warden *w, int fd)
   box_socket_guard(fd);
   s->link = ipc_new(w->loop, fd, &link_ops, s);
   ipc_guard(s->link);
-  if (egress_on(w))
+  if (egress_gateway(w))
     send_listener(s);
   s->sync_due = true;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
