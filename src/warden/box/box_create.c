@@ -238,9 +238,8 @@ static int read_egress(struct warden *w, struct str settings, struct box_egress 
   if (!settings.n)
     return 0;
   if (!egress_gateway(w))
-    return err_set(
-        err, -EINVAL,
-        "'network.rules' and 'network.egressProxy' can't be used: this server has no egress gateway");
+    return err_set(err, -EINVAL,
+                   "'network.rules' and 'network.egressProxy' can't be used: this server has no egress gateway");
   return box_egress_read(settings, out, err);
 }
 

@@ -142,10 +142,11 @@ void box_change_network(struct box *b, const struct network_params *o)
     change_to_plain(b, c);
     return;
   }
-  int r = egress_gateway(w) ? box_egress_read(o->egress, &c->egress, &err)
-                       : err_set(&err, -EINVAL,
-                                 "'network.rules' and 'network.egressProxy' can't be used: this server has no egress "
-                                 "gateway");
+  int r = egress_gateway(w)
+              ? box_egress_read(o->egress, &c->egress, &err)
+              : err_set(&err, -EINVAL,
+                        "'network.rules' and 'network.egressProxy' can't be used: this server has no egress "
+                        "gateway");
   if (r) {
     change_end(c, r, &err);
     return;

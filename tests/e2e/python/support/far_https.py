@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTPS servers of the rest of the world, and a SOCKS proxy there; run by test_rules.py in the world's namespace.
 
-Arguments: a folder with NAME.pem and NAME.key, then ADDRESS=NAME for each server. Every server answers with what it was
-sent, as JSON, and with nothing at /quiet. The proxy, at 1080 of the last address, lets in user `agent` with password `proxy-pass`, and resolves
-every name to the first server. What both have seen is told at port 99 of the last address.
+Arguments: a folder with NAME.pem and NAME.key, then ADDRESS=NAME for each server. Every server answers with what it
+was sent, as JSON, and with nothing at /quiet. The proxy, at 1080 of the last address, lets in user `agent` with
+password `proxy-pass`, and resolves every name to the first server. What both have seen is told at port 99 of the
+last address.
 """
 
 from __future__ import annotations
