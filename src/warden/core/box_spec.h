@@ -15,7 +15,7 @@ struct box_spec {
   const char *runtime, *name, *dir; /* borrowed for as long as the spec is used */
   unsigned slot, flags;
   struct str allow, deny;
-  const char *mounts; /* of volume_mounts.h; NULL = none; copied */
+  const char *mounts;              /* of volume_mounts.h; NULL = none; copied */
   const struct box_egress *egress; /* NULL = the gateway has nothing to do for it */
 };
 

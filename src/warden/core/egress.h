@@ -26,7 +26,7 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
 /* Of a box that is gone: its names are nobody's. Any thread. */
 void egress_forget(const struct warden *w, unsigned slot);
 uint32_t egress_pool(const struct warden *w); /* first address of the boxes' /16, host byte order; 0 = none */
-bool egress_gateway(const struct warden *w); /* is there one? Settings internet and egress_port */
+bool egress_gateway(const struct warden *w);  /* is there one? Settings internet and egress_port */
 uint32_t egress_address(const struct warden *w, unsigned slot); /* of a box, host byte order; 0 = none */
 /* The listening socket of the egress gateway: a descriptor, or negative. */
 int egress_listen(const struct warden *w, struct err *err);
