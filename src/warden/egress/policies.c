@@ -8,6 +8,7 @@
 #include "warden/core/egress.h"
 #include "warden/core/warden_state.h"
 #include "warden/secret/secrets.h"
+#include "warden/secret/workload_identity.h"
 #include "wire/box_socket.h"
 #include "wire/egress_policy.h"
 #include "wire/ipc.h"
@@ -277,11 +278,20 @@ static void on_applied(struct policies *s, const struct egress_applied_body *a, 
 
 /* ---- the link ---- */
 
+/* Only for a box that has a policy there, at the address that is its own. */
 static void on_token_asked(struct policies *s, const struct egress_ask_body *ask)
 {
-  cleanup_wipe struct buf packet = BUF_INIT(EGRESS_PACKET_MAX);
+  cleanup_wipe struct buf packet = BUF_INIT(EGRESS_PACKET_MAX), token = BUF_INIT(IDENTITY_TOKEN_MAX);
   union egress_body body = {.token = {.id = ask->id, .status = -ENOENT}};
-  egress_packet(&packet, EGRESS_TOKEN, &body, STR_NONE);
+  struct box *b = box_by_id(s, ask->box);
+  struct err err = ERR_NONE;
+  unsigned reuse_s = 0;
+  if (b && b->egress->wanted && address_of(b) == ask->address)
+    body.token.status = identity_token(s->warden, &b->row, str_of(ask->name), &token, &reuse_s, &err);
+  if (body.token.status && err.msg[0])
+    log_with(LOG_WARN, (const char *[]){"box", ask->box, NULL}, "no identity token for a request: %s", err.msg);
+  body.token.good_for = reuse_s;
+  egress_packet(&packet, EGRESS_TOKEN, &body, body.token.status ? STR_NONE : buf_str(&token));
   ipc_send(s->link, buf_str(&packet), -1);
 }
 

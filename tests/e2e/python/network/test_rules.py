@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -287,6 +288,22 @@ def test_forks_have_the_rules_and_an_authority_of_their_own(server: Abroad) -> N
             assert ask(box)["fields"]["authorization"] == f"Bearer {VALUE}"
         finally:
             fork.kill()
+
+
+def test_an_identity_token_is_signed_for_each_box(server: Abroad) -> None:
+    iam = {"tokens": {"aws": {"audience": "sts.example.com", "tokenType": "JWT-SVID"}}}
+    network = rules(**{"X-Token": "${e2b.identity.tokens.aws}"})
+    made = server.wire.call("POST", "/v2/sandboxes", {"templateID": "base", "iam": iam, "network": network})
+    assert made.status == 201, made.body
+    box = e2b.Sandbox.connect(made.json()["sandboxID"], **server.access)
+    try:
+        parts = ask(box)["fields"]["x-token"].split(".")
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=="))
+        assert claims["aud"] in ("sts.example.com", ["sts.example.com"])
+        box.update_network(rules(**{"X-Token": "${e2b.identity.tokens.other}"}))
+        assert status(box)[0] == "502"
+    finally:
+        box.kill()
 
 
 def gateways(server: Server) -> list[int]:
