@@ -6,6 +6,7 @@
 #include "warden/core/box_egress.h"
 #include "warden/core/box_state.h"
 #include "warden/core/egress.h"
+#include "warden/core/net_log.h"
 #include "warden/core/warden_state.h"
 #include "warden/secret/secrets.h"
 #include "warden/secret/workload_identity.h"
@@ -91,6 +92,7 @@ static int build(const struct box *b, struct values *v, struct buf *out, struct 
     return r;
   snprintf(p.box, sizeof(p.box), "%s", b->row.id);
   snprintf(p.team, sizeof(p.team), "%s", b->row.team);
+  p.log = (enum egress_log)b->warden->config->network_log; /* off, names, full: the same numbers */
   p.ca_cert = buf_str(&e->cert);
   p.ca_key = buf_str(&e->key);
   egress_policy_pack(out, &p);
@@ -295,6 +297,13 @@ static void on_token_asked(struct policies *s, const struct egress_ask_body *ask
   ipc_send(s->link, buf_str(&packet), -1);
 }
 
+static void on_record(struct policies *s, const struct egress_record_body *r, struct str text)
+{
+  struct box *b = box_by_id(s, r->box);
+  if (b && address_of(b) == r->address)
+    net_log_request(b, r, text);
+}
+
 static void on_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct policies *s = arg;
@@ -311,6 +320,8 @@ static void on_packet(struct ipc *l, struct str packet, int fd, void *arg)
     on_applied(s, &body.applied, text);
   else if (type == EGRESS_TOKEN_ASK)
     on_token_asked(s, &body.ask);
+  else if (type == EGRESS_RECORD)
+    on_record(s, &body.record, text);
 }
 
 static void on_closed(struct ipc *l, void *arg)
