@@ -24,7 +24,7 @@ from support.wire import Answer, RawBox, Wire
 ROUTES = Path(__file__).resolve().parents[4] / "src" / "gate" / "api" / "api_routes.c"
 HIDDEN = {401, 403, 404}
 ADMINISTRATION = {401, 403}
-OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", "secrets"}
+OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", ".well-known"}
 
 HOOK = {
     "name": "the victim's", "url": "https://hooks.example.com/secret", "enabled": False,
@@ -33,6 +33,7 @@ HOOK = {
 
 BODIES: dict[str, Any] = {
     "timeout": {"timeout": 30},
+    "secrets": {"value": "of-the-attacker"},
     "connect": {"timeout": 30},
     "network": {"denyOut": ["198.51.100.0/24"]},
     "fork": {"count": 1, "timeout": 30},
@@ -67,12 +68,14 @@ class Belongings:
     token: dict[str, Any]
     hook: str
     volume: str
+    secret: dict[str, Any]
     team: str
     wire: Wire
 
     def ids(self) -> set[str]:
         return {self.box.id, self.asleep.id, self.snapshot, self.order.template, self.order.build, self.key,
-                self.token["id"], self.hook, self.volume, self.team}  # fmt: skip
+                self.token["id"], self.hook, self.volume,
+                self.secret["secretID"], self.secret["name"], self.team}  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """What another could have changed."""
@@ -85,6 +88,7 @@ class Belongings:
             "keys": "/api-keys",
             "hooks": "/events/webhooks",
             "volumes": "/volumes",
+            "secrets": "/secrets",
             "build": f"/templates/{self.order.template}/builds/{self.order.build}/status",
         }
         found: dict[str, Any] = {}
@@ -116,10 +120,12 @@ def belongings(tenants: Tenants) -> Iterator[Belongings]:
     assert hook.status == 201, hook.body
     volume = wire.call("POST", "/volumes", {"name": f"private-{os.getpid()}"})
     assert volume.status == 201, volume.body
+    secret = wire.call("POST", "/secrets", {"name": f"private-{os.getpid()}-s", "value": "SECRET-OF-THE-VICTIM"})
+    assert secret.status == 201, secret.body
     team = wire.call("GET", "/teams").json()[0]["teamID"]
     made = Belongings(
         box, asleep, shot.json()["snapshotID"].split(":")[0], order, upload,
-        key.json()["id"], token.json(), hook.json()["id"], volume.json()["volumeID"], team, wire,
+        key.json()["id"], token.json(), hook.json()["id"], volume.json()["volumeID"], secret.json(), team, wire,
     )  # fmt: skip
     before = made.state()
     yield made
@@ -129,6 +135,7 @@ def belongings(tenants: Tenants) -> Iterator[Belongings]:
     assert box.run("cat /root/secret", user="root")[1] == "SECRET-OF-THE-VICTIM\n"
     assert wire.call("POST", f"/sandboxes/{asleep.id}/connect", {"timeout": 60}).status in (200, 201)
     assert wire.call("DELETE", f"/volumes/{made.volume}").status == 204
+    assert wire.call("DELETE", f"/secrets/{made.secret['secretID']}").status == 204
     for one in (box, asleep):
         one.kill()
 
@@ -150,6 +157,7 @@ def fill(path: str, has: Belongings) -> list[str]:
         "events/webhooks/": [has.hook],
         "volumes/": [has.volume],
         "volumecontent/": [has.volume],
+        "secrets/": [has.secret["secretID"], has.secret["name"]],
     }[kind]
     second = has.order.build if "builds/{second}" in path else has.upload
     queries = {"/tags/exists": "?tag=default", "/metrics/max": "?metric=concurrent_sandboxes"}
