@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upload_write.h - pieces of uploads go to the disk on threads (disk_work.h). One piece of an upload is under way at a
- * time: who uploads reads no further meanwhile, so that no more than that piece waits. */
+/* upload_write.h - the body of an upload goes to its file on threads (disk_work.h), in few large pieces: what comes
+ * while one piece is being written makes up the next. When that one is full (UPLOAD_PIECE) the client's body is not
+ * read until the first is written, so an upload holds two pieces at most. */
 #ifndef CLOCHE_UPLOAD_WRITE_H
 #define CLOCHE_UPLOAD_WRITE_H
 
 #include "gate/gate_state.h"
 
-struct upload_write;
-typedef void (*upload_written_fn)(void *arg, int code); /* 0 or a negative errno */
+#define UPLOAD_PIECE ((size_t)1 << 20)
 
-/* Writes a copy of `data`; fd stays the caller's. `written` comes from the loop, never from inside this call. */
-struct upload_write *upload_write(struct gate *g, const char *team, int fd, struct str data, upload_written_fn written,
-                                  void *arg);
-/* Nobody waits for it any more: `written` does not come, and fd, which is taken over, is closed when it is not in use.
- */
-void upload_write_leave(struct upload_write *w, int fd);
+struct upload_write;
+/* Once: 0 after upload_write_end, when all is in the file; or a negative errno as soon as something can't be written.
+ * From the loop, never from inside a call of these. */
+typedef void (*upload_written_fn)(void *arg, int code);
+
+/* Takes fd. The bytes count as held by x, whose body is paused and resumed here. */
+struct upload_write *upload_write_new(struct gate *g, struct http_x *x, const char *team, int fd,
+                                      upload_written_fn written, void *arg);
+void upload_write_add(struct upload_write *w, struct str data); /* copied */
+bool upload_write_end(struct upload_write *w); /* no more comes; true: all is written, and `written` does not come */
+/* Nobody waits for it any more: `written` does not come. The file is closed, when it is not in use, on a thread. */
+void upload_write_leave(struct upload_write *w);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uploads.c - archives of COPY steps come in through links that carry their own right: team, hash and time under the
  * server's secret, which the warden keeps and checks. The gate has no files: the warden hands it a descriptor to write
- * into, and names the file when it is whole. A disk may be slow, so threads write (upload_write.h), and the client's
- * next piece is read when the one before is written. */
+ * into, and names the file when it is whole. A disk may be slow, so threads write (upload_write.h). */
 #include "gate/api/api.h"
 #include "gate/api/upload_write.h"
 
@@ -56,9 +55,7 @@ void upload_link(struct req *r)
 
 struct upload {
   char team[UUID_SIZE];       /* of the link */
-  int fd;                     /* -1: not open */
-  struct upload_write *write; /* the piece that is being written; NULL = none */
-  size_t write_n;             /* its bytes, which count as held */
+  struct upload_write *write; /* NULL: not open */
   char id[UPLOAD_ID_SIZE];
   uint64_t size, expires;
   struct str signature;
@@ -84,11 +81,7 @@ static void upload_drop(struct req *r)
 {
   struct upload *u = r->state;
   if (u->write)
-    upload_write_leave(steal(&u->write), steal_fd(&u->fd));
-  else if (u->fd >= 0)
-    close(steal_fd(&u->fd));
-  http_x_hold(r->x, -(int64_t)u->write_n);
-  u->write_n = 0;
+    upload_write_leave(steal(&u->write));
   if (!u->open)
     return;
   u->open = false;
@@ -109,34 +102,33 @@ static void stored(const struct warden_reply *reply, void *arg)
     api_empty(r, 200);
 }
 
+static void name_it(struct req *r)
+{
+  const struct upload *u = r->state;
+  cleanup_buf struct buf b = BUF_INIT(4096);
+  put_file(r, &b, WIRE_FILE_CLOSE);
+  wire_put_u64(&b, W_COUNT, u->size);
+  api_call_warden(r, &b, NULL, stored);
+}
+
 static void written(void *arg, int code)
 {
   struct req *r = arg;
-  struct upload *u = r->state;
-  u->write = NULL;
-  http_x_hold(r->x, -(int64_t)u->write_n);
-  u->write_n = 0;
-  http_x_resume(r->x);
   if (code)
     api_error(r, code == -ENOSPC || code == -EDQUOT ? 507 : 500, "the archive can't be stored: %s",
               strerrordesc_np(-code));
+  else
+    name_it(r);
 }
 
 static void upload_piece(struct req *r, struct str chunk)
 {
   struct upload *u = r->state;
-  if (chunk.n) {
-    u->size += chunk.n;
-    u->write_n = chunk.n;
-    http_x_hold(r->x, (int64_t)chunk.n);
-    http_x_pause(r->x);
-    u->write = upload_write(r->gate, u->team, u->fd, chunk, written, r);
-    return;
-  }
-  cleanup_buf struct buf b = BUF_INIT(4096);
-  put_file(r, &b, WIRE_FILE_CLOSE);
-  wire_put_u64(&b, W_COUNT, u->size);
-  api_call_warden(r, &b, NULL, stored);
+  u->size += chunk.n;
+  if (chunk.n)
+    upload_write_add(u->write, chunk);
+  else if (upload_write_end(u->write))
+    name_it(r);
 }
 
 static void opened(const struct warden_reply *reply, void *arg)
@@ -149,7 +141,7 @@ static void opened(const struct warden_reply *reply, void *arg)
     api_warden_error(r, reply);
     return;
   }
-  u->fd = reply->fd;
+  u->write = upload_write_new(r->gate, r->x, u->team, reply->fd, written, r);
   if (!api_count(r, u->team)) {
     upload_drop(r); /* now, not when the client has read the refusal */
     return;
@@ -163,7 +155,6 @@ static void opened(const struct warden_reply *reply, void *arg)
 void upload_put(struct req *r)
 {
   struct upload *u = arena_alloc(r->arena, sizeof(*u));
-  u->fd = -1;
   r->state = u;
   u->signature = api_query(r, "signature");
   if (str_u64(api_query(r, "expires"), &u->expires) || !hash_good(r->second) || u->signature.n != 2 * SHA256_LEN ||

@@ -70,9 +70,7 @@ struct content {
   bool force;
   /* an upload */
   char upload[UPLOAD_ID_SIZE];
-  int fd;                     /* -1: not open */
-  struct upload_write *write; /* the piece that is being written; NULL = none */
-  size_t write_n;             /* its bytes, which count as held */
+  struct upload_write *write; /* NULL: not open */
   uint64_t size;
   bool open; /* the content role has an upload of ours that is neither stored nor dropped */
 };
@@ -99,7 +97,7 @@ static struct content *content_new(struct req *r)
     http_abort(r->x);
     return NULL;
   }
-  *c = (struct content){.fd = -1, .token = bearer(r)};
+  *c = (struct content){.token = bearer(r)};
   r->state = c;
   if (!may_ask(r))
     return NULL;
@@ -401,11 +399,7 @@ static void upload_drop(struct req *r)
 {
   struct content *c = r->state;
   if (c->write)
-    upload_write_leave(steal(&c->write), steal_fd(&c->fd));
-  else if (c->fd >= 0)
-    disk_close(r->gate, c->team, steal_fd(&c->fd));
-  http_x_hold(r->x, -(int64_t)c->write_n);
-  c->write_n = 0;
+    upload_write_leave(steal(&c->write));
   if (!c->open)
     return;
   c->open = false;
@@ -423,37 +417,36 @@ static void committed(const struct warden_reply *reply, void *arg)
   answer_json(r, reply, 201);
 }
 
-static void written(void *arg, int code)
+static void name_it(struct req *r)
 {
-  struct req *r = arg;
-  struct content *c = r->state;
-  c->write = NULL;
-  http_x_hold(r->x, -(int64_t)c->write_n);
-  c->write_n = 0;
-  http_x_resume(r->x);
-  if (code == -ENOSPC || code == -EDQUOT)
-    api_error(r, 507, "the file does not fit: the volume has no bytes left (setting volume_mb); nothing was stored");
-  else if (code)
-    api_error(r, 500, "the file can't be stored: %s", strerrordesc_np(-code));
-}
-
-static void upload_piece(struct req *r, struct str chunk)
-{
-  struct content *c = r->state;
-  if (chunk.n) {
-    c->size += chunk.n;
-    c->write_n = chunk.n;
-    http_x_hold(r->x, (int64_t)chunk.n);
-    http_x_pause(r->x);
-    c->write = upload_write(r->gate, c->team, c->fd, chunk, written, r);
-    return;
-  }
+  const struct content *c = r->state;
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   begin(r, &b, CONTENT_COMMIT);
   wire_putz(&b, W_UPLOAD, c->upload);
   wire_put_u64(&b, W_COUNT, c->size);
   put_owner(&b, c);
   api_call_warden(r, &b, NULL, committed);
+}
+
+static void written(void *arg, int code)
+{
+  struct req *r = arg;
+  if (code == -ENOSPC || code == -EDQUOT)
+    api_error(r, 507, "the file does not fit: the volume has no bytes left (setting volume_mb); nothing was stored");
+  else if (code)
+    api_error(r, 500, "the file can't be stored: %s", strerrordesc_np(-code));
+  else
+    name_it(r);
+}
+
+static void upload_piece(struct req *r, struct str chunk)
+{
+  struct content *c = r->state;
+  c->size += chunk.n;
+  if (chunk.n)
+    upload_write_add(c->write, chunk);
+  else if (upload_write_end(c->write))
+    name_it(r);
 }
 
 static void upload_opened(const struct warden_reply *reply, void *arg)
@@ -463,9 +456,10 @@ static void upload_opened(const struct warden_reply *reply, void *arg)
   c->open = !reply->status;
   if (refused(r, reply))
     return;
-  c->fd = reply->fd;
-  if (c->fd < 0)
+  if (reply->fd < 0)
     api_error(r, 500, "the file could not be opened");
+  else
+    c->write = upload_write_new(r->gate, r->x, c->team, reply->fd, written, r);
   if (r->answered || !api_count(r, c->team)) {
     upload_drop(r); /* now, not when the client has read the refusal */
     return;
