@@ -318,6 +318,9 @@ static const struct setting settings[] = {
      "entries of one listing of a volume's directory"},
     {"volume_upload_idle_seconds", NUMBER(content.upload_idle_s), "900", 60, 86400,
      "an upload into a volume that nothing was written to for so long is given up"},
+    {"volume_sync", NUMBER(content.sync), "0", 0, 1,
+     "1 = an upload into a volume is on the disk before it is answered, which then takes as long as the disk does; 0 = "
+     "it is some seconds later"},
     {"team_volumes_max", NUMBER(warden.team_volumes_max), "100", 0, 100000, "volumes of one team"},
     {"egress_port", NUMBER(warden.egress_port), "4980", 0, 65535,
      "port of the egress gateway at the boxes' gateway address, which boxes alone reach; 0 = no gateway: network.rules "

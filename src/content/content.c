@@ -28,6 +28,7 @@
 #define UPLOADS_TEAM_MAX   1024
 #define DROPPED_US         ((int64_t)600 * 1000000)
 #define SWEEP_MS           30000
+#define SWEPT_MAX          65536
 
 struct content {
   const struct content_config *config;
@@ -36,6 +37,7 @@ struct content {
   struct fair_queue volumes, teams;
   struct map uploads; /* id -> struct upload */
   struct map dropped; /* id -> when (int64_t *): given up before they were open */
+  struct map swept;   /* volume -> when its hidden directory was (int64_t *) */
   uv_timer_t sweeper;
 };
 
@@ -56,7 +58,7 @@ struct job {
   char path[VOLUME_PATH_SIZE];
   char target[VOLUME_PATH_SIZE]; /* of a link */
   struct file_owner owner;
-  bool force, again;
+  bool force, again, sweep;
   uint64_t depth, size;
   struct upload *upload; /* of a commit, which takes it; of a drop */
   /* the answer */
@@ -78,8 +80,13 @@ static void upload_close(struct upload *u)
 static int commit(struct job *j)
 {
   struct str path = str_of(j->path);
-  if (j->upload) /* by the root that it was opened by: files have no second name on another mount */
-    return file_commit(j->upload->root, path, j->upload_id, j->upload->fd, &j->owner, j->force, &j->json, &j->err);
+  if (j->upload) { /* by the root that it was opened by: files have no second name on another mount */
+    const struct upload *u = j->upload;
+    bool sync = j->content->config->sync;
+    int r = sync ? file_sync(u->fd, path, &j->err) : 0;
+    r = r ? r : file_commit(u->root, path, j->upload_id, u->fd, &j->owner, j->force, &j->json, &j->err);
+    return r || !sync ? r : file_sync_name(u->root, path, &j->err);
+  }
   if (j->again && file_is(j->root, path, &j->owner, j->size, &j->json))
     return 0;
   return err_set(&j->err, -ESHUTDOWN, "the upload was interrupted on the server; send the file again");
@@ -119,6 +126,8 @@ static int act_on(struct job *j)
 static void act(uv_work_t *work)
 {
   struct job *j = work->data;
+  if (j->sweep)
+    file_sweep(j->root, j->content->config->upload_idle_s);
   j->status = act_on(j);
   if (j->upload)
     upload_close(steal(&j->upload));
@@ -160,6 +169,26 @@ static void upload_keep(struct content *c, const struct job *j, int root)
   u->fd = dup(j->fd);
   u->root = root;
   map_put(&c->uploads, str_of(u->id), u);
+}
+
+/* Whether to look for what processes that died have left: when this one first sees the volume, then now and again. */
+static bool sweep_due(struct content *c, const struct job *j)
+{
+  int64_t *when = map_get(&c->swept, str_of(j->volume)), now = clock_mono_us();
+  void *value;
+  if (when && now - *when < (int64_t)c->config->upload_idle_s * 1000000)
+    return false;
+  if (!when && c->swept.n >= SWEPT_MAX) {
+    for (size_t i = 0; map_next(&c->swept, &i, NULL, &value);)
+      free(value);
+    map_free(&c->swept);
+  }
+  if (!when) {
+    when = xmalloc(sizeof(*when));
+    map_put(&c->swept, str_of(j->volume), when);
+  }
+  *when = now;
+  return true;
 }
 
 /* Its client left before it was open: it is closed when it is. */
@@ -296,6 +325,8 @@ static void upload_done(uv_work_t *work, int status)
 static void act_upload(uv_work_t *work)
 {
   struct job *j = work->data;
+  if (j->sweep)
+    file_sweep(j->root, j->content->config->upload_idle_s);
   j->status = act_on(j);
 }
 
@@ -322,6 +353,7 @@ static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
     j->upload = upload_take(c, j);
   if (j->op == CONTENT_DROP && !j->upload)
     drop_later(c, j);
+  j->sweep = sweep_due(c, j);
   fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
   pump(c);
 }

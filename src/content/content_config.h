@@ -9,6 +9,7 @@
 struct content_config {
   bool confined;          /* false: no user namespace (a build under sanitizers) */
   uint64_t listing_max;   /* entries of one listing */
+  bool sync;              /* an upload that was answered is on the disk */
   unsigned upload_idle_s; /* an upload that nothing was written to for so long is given up */
 };
 

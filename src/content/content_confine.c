@@ -24,7 +24,7 @@ static const int calls[] = {
     SCMP_SYS(openat),       SCMP_SYS(openat2),   SCMP_SYS(newfstatat), SCMP_SYS(statx),    SCMP_SYS(readlinkat),
     SCMP_SYS(unlinkat),     SCMP_SYS(mkdirat),   SCMP_SYS(linkat),     SCMP_SYS(renameat), SCMP_SYS(renameat2),
     SCMP_SYS(fchown),       SCMP_SYS(fchownat),  SCMP_SYS(fchmod),     SCMP_SYS(fstatfs),  SCMP_SYS(getdents64),
-    SCMP_SYS(memfd_create), SCMP_SYS(symlinkat), SCMP_SYS(utimensat),
+    SCMP_SYS(memfd_create), SCMP_SYS(symlinkat), SCMP_SYS(utimensat),  SCMP_SYS(fsync),
 };
 
 static const struct confine_role role = {

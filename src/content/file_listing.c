@@ -45,10 +45,10 @@ static int by_name(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int read_names(DIR *d, const struct walk *w, struct names *out)
+static int read_names(DIR *d, const struct walk *w, bool top, struct names *out)
 {
   for (struct dirent *e; (e = readdir(d));) {
-    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || (top && !strcmp(e->d_name, UPLOADS_DIR)))
       continue;
     if (w->n + out->all.n >= w->most)
       return -E2BIG;
@@ -81,7 +81,7 @@ static int list_dir(struct walk *w, int fd, const struct pending *at)
   cleanup_dir DIR *d = fdopendir(fd);
   if (!d)
     return close(fd), -ENOMEM;
-  int r = read_names(d, w, &names);
+  int r = read_names(d, w, !strcmp(at->path, "/"), &names);
   size_t first = w->dirs.n;
   for (size_t i = 0; !r && i < names.all.n; i++)
     r = put_entry(w, dirfd(d), at, names.all.p[i]);

@@ -2,6 +2,8 @@
 /* file_ops.c - see file_ops.h. */
 #include "content/file_ops.h"
 
+#include "wire/volume_path.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
@@ -10,9 +12,8 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
-#define AGAIN_MAX    64                /* tries of a path while others rename */
-#define UPLOADS_DIR  ".cloche-uploads" /* where files can't be without a name */
-#define REPLACE_NAME ".cloche-upload-" /* a whole upload for the moment before it takes another file's name */
+#define AGAIN_MAX 64   /* tries of a path while others rename */
+#define SWEEP_MAX 4096 /* entries that one sweep looks at: a box may make any number */
 
 static int proc_fds = -1; /* /proc/self/fd */
 
@@ -371,6 +372,28 @@ static int uploads_dir(int root, bool make)
   return fd < 0 ? -errno : fd;
 }
 
+/* Calls `make` with the hidden directory, again when another upload's end took it away (file_discard). What else a
+ * sandbox has put in its place goes: the name is ours. */
+static int in_uploads_dir(int root, int (*make)(int dir, const char *name, int fd), const char *name, int fd)
+{
+  for (int i = 0;; i++) {
+    cleanup_fd int dir = uploads_dir(root, true);
+    int r = dir < 0 ? dir : make(dir, name, fd);
+    if (dir == -ENOTDIR || dir == -ELOOP)
+      unlinkat(root, UPLOADS_DIR, 0);
+    else if (r != -ENOENT)
+      return r;
+    if (i == AGAIN_MAX)
+      return -EBUSY;
+  }
+}
+
+static int create_in(int dir, const char *name, int unused)
+{
+  int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return fd < 0 ? -errno : fd;
+}
+
 static int nameless(int root, const char *name)
 {
   int fd = openat(root, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -378,11 +401,7 @@ static int nameless(int root, const char *name)
     return fd;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
     return -errno;
-  cleanup_fd int dir = uploads_dir(root, true);
-  if (dir < 0)
-    return dir;
-  fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  return fd < 0 ? -errno : fd;
+  return in_uploads_dir(root, create_in, name, -1);
 }
 
 static int may_take(const struct file_place *at, struct str path, bool force, struct err *err)
@@ -421,21 +440,6 @@ int file_upload(int root, struct str path, const char *name, uint64_t size, bool
   return fd < 0 ? failed(fd, path, err) : fd;
 }
 
-/* In the place of a file that is there: under another name first, because only a rename replaces. */
-static int replace(int fd, const struct file_place *at, const char *upload)
-{
-  char name[64];
-  snprintf(name, sizeof(name), REPLACE_NAME "%.24s", upload);
-  int r = name_file(fd, at->dir, name);
-  if (r)
-    return r;
-  if (!renameat(at->dir, name, at->dir, at->name))
-    return 0;
-  r = -errno;
-  unlinkat(at->dir, name, 0);
-  return r == -ENOTEMPTY || r == -EEXIST ? -EISDIR : r;
-}
-
 static int move_upload(int dir, const char *upload, const struct file_place *at, bool force)
 {
   if (force)
@@ -445,6 +449,21 @@ static int move_upload(int dir, const char *upload, const struct file_place *at,
   if (errno == EEXIST)
     return -EEXIST;
   return renameat2(dir, upload, at->dir, at->name, RENAME_NOREPLACE) ? -errno : 0;
+}
+
+static int name_in(int dir, const char *name, int fd)
+{
+  return name_file(fd, dir, name);
+}
+
+/* In the place of a file that is there: under another name first, because only a rename replaces. */
+static int replace(int root, int fd, const struct file_place *at, const char *upload)
+{
+  int r = in_uploads_dir(root, name_in, upload, fd);
+  cleanup_fd int dir = r ? -1 : uploads_dir(root, false);
+  r = r ? r : dir < 0 ? dir : move_upload(dir, upload, at, true);
+  file_discard(root, upload); /* the empty directory; and the name, if it is left */
+  return r == -ENOTEMPTY || r == -EEXIST ? -EISDIR : r;
 }
 
 static int appear(int root, int fd, const char *upload, const struct file_place *at, bool force)
@@ -457,7 +476,7 @@ static int appear(int root, int fd, const char *upload, const struct file_place 
     return dir < 0 ? dir : move_upload(dir, upload, at, force);
   }
   int r = name_file(fd, at->dir, at->name);
-  return r == -EEXIST && force ? replace(fd, at, upload) : r;
+  return r == -EEXIST && force ? replace(root, fd, at, upload) : r;
 }
 
 int file_commit(int root, struct str path, const char *name, int fd, const struct file_owner *o, bool force,
@@ -479,12 +498,51 @@ int file_commit(int root, struct str path, const char *name, int fd, const struc
   return 0;
 }
 
+int file_sync(int fd, struct str path, struct err *err)
+{
+  return fsync(fd) ? failed(-errno, path, err) : 0;
+}
+
+int file_sync_name(int root, struct str path, struct err *err)
+{
+  cleanup_fd int dir = file_open_in(root, path_dir(path), O_RDONLY | O_DIRECTORY);
+  if (dir == -ENOENT || dir == -ENOTDIR)
+    return 0;                                       /* a sandbox removed or renamed it already */
+  if (dir >= 0 && (!fsync(dir) || errno == EINVAL)) /* EINVAL: filesystems whose directories need none */
+    return 0;
+  return failed(dir < 0 ? dir : -errno, path, err);
+}
+
 void file_discard(int root, const char *name)
 {
   cleanup_fd int dir = uploads_dir(root, false);
   if (dir < 0)
     return;
   unlinkat(dir, name, 0);
+  unlinkat(root, UPLOADS_DIR, AT_REMOVEDIR);
+}
+
+static void sweep_one(int dir, const char *name, int64_t before)
+{
+  struct stat st;
+  if (volume_upload_valid(str_of(name)) && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+      (int64_t)st.st_mtim.tv_sec < before && (int64_t)st.st_ctim.tv_sec < before)
+    unlinkat(dir, name, 0);
+}
+
+void file_sweep(int root, int64_t idle_s)
+{
+  int fd = openat(root, UPLOADS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (!d) {
+    if (fd >= 0)
+      close(fd);
+    return;
+  }
+  int64_t before = clock_wall_us() / 1000000 - idle_s;
+  struct dirent *e;
+  for (int i = 0; i < SWEEP_MAX && (e = readdir(d)); i++)
+    sweep_one(dirfd(d), e->d_name, before);
   unlinkat(root, UPLOADS_DIR, AT_REMOVEDIR);
 }
 

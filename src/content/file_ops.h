@@ -38,7 +38,12 @@ int file_upload(int root, struct str path, const char *name, uint64_t size, bool
 /* It appears under its path; fd stays the caller's. */
 int file_commit(int root, struct str path, const char *name, int fd, const struct file_owner *o, bool force,
                 struct buf *json, struct err *err);
+/* Before and after file_commit, for one that a power cut can't take: the bytes are on the disk, then the name is. */
+int file_sync(int fd, struct str path, struct err *err);
+int file_sync_name(int root, struct str path, struct err *err);
 void file_discard(int root, const char *name); /* what file_upload made in the hidden directory, if it did */
+/* Uploads in the hidden directory that nothing was written to for so long: their process died. */
+void file_sweep(int root, int64_t idle_s);
 /* Whether the file there is what an upload of so many bytes with this owner would have left. */
 bool file_is(int root, struct str path, const struct file_owner *o, uint64_t size, struct buf *json);
 /* Before the root of this process changes: what naming an upload needs on kernels before 6.10. */
@@ -49,6 +54,10 @@ int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t
 
 /* tree_remove.c: a name in a directory, with all below it. -EBUSY: others add to it as fast as it is emptied. */
 int tree_remove(int parent, const char *name);
+
+/* Where files are that can't be without a name, and replacements for the moment before they take another file's name.
+ * Listings leave it out. */
+#define UPLOADS_DIR ".cloche-uploads"
 
 /* For both: the directory above the path, and the last name; the path is not "/". */
 struct file_place {

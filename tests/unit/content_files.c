@@ -5,10 +5,15 @@
 #include "content/file_ops.h"
 #include "wire/volume_path.h"
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 static char top[] = "/tmp/cloche-unit-content.XXXXXX";
 static int root = -1, outside = -1;
@@ -268,14 +273,147 @@ static void bad_paths_are_refused(void **state)
   assert_false(volume_upload_valid(STR("0123456789")));
 }
 
+/* ---- where files can't be without a name ---- */
+
+#define ID_A "aaaaaaaaaaaaaaaaaaaa"
+#define ID_B "bbbbbbbbbbbbbbbbbbbb"
+
+/* From here on this process is on a filesystem without O_TMPFILE. */
+static void lose_tmpfile(void)
+{
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, O_TMPFILE),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, O_TMPFILE, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {ARRAY_LEN(code), code};
+  assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static bool is_there(const char *name)
+{
+  struct stat st;
+  return !fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+static void without_tmpfile(void)
+{
+  struct err err = ERR_NONE;
+  uint64_t size;
+  lose_tmpfile();
+  cleanup_fd int a = file_upload(root, STR("/hidden"), ID_A, 5, false, &err);
+  cleanup_fd int b = file_upload(root, STR("/other"), ID_B, 5, false, &err);
+  assert_true(a >= 0 && b >= 0 && is_there(UPLOADS_DIR "/" ID_A) && is_there(UPLOADS_DIR "/" ID_B));
+  assert_false(is_there("hidden"));
+
+  cleanup_fd int list = file_list(root, STR("/"), 9, 1000, &size, &err);
+  cleanup_buf struct buf text = BUF_INIT(1 << 20);
+  assert_true(list >= 0);
+  lseek(list, 0, SEEK_SET);
+  assert_int_equal(fd_read_all(list, &text), 0);
+  assert_true(str_search(buf_str(&text), STR("cloche-uploads")) < 0);
+
+  cleanup_buf struct buf json = BUF_INIT(1 << 16);
+  assert_int_equal(fd_write_all(a, "whole", 5), 0);
+  assert_int_equal(file_sync(a, STR("/hidden"), &err), 0);
+  assert_int_equal(file_commit(root, STR("/hidden"), ID_A, a, &plain, false, &json, &err), 0);
+  assert_int_equal(file_sync_name(root, STR("/hidden"), &err), 0);
+  assert_holds("/hidden", "whole");
+  file_discard(root, ID_A);
+  assert_true(is_there(UPLOADS_DIR "/" ID_B) && !is_there(UPLOADS_DIR "/" ID_A));
+  file_discard(root, ID_B);
+  assert_false(is_there(UPLOADS_DIR));
+
+  assert_int_equal(put("/hidden", "mine", false), -EEXIST);
+  assert_int_equal(put("/hidden", "mine", true), 0);
+  assert_holds("/hidden", "mine");
+  file_discard(root, "01234567890123456789");
+  assert_false(is_there(UPLOADS_DIR));
+}
+
+static void filesystems_without_nameless_files(void **state)
+{
+  int status;
+  pid_t child = fork();
+  if (child == 0) {
+    without_tmpfile();
+    _exit(0);
+  }
+  assert_true(child > 0 && waitpid(child, &status, 0) == child);
+  assert_int_equal(status, 0);
+}
+
+static void leftovers_are_swept_when_they_are_old(void **state)
+{
+  static const char *const names[] = {UPLOADS_DIR "/" ID_A, UPLOADS_DIR "/" ID_B, UPLOADS_DIR "/a user's own"};
+  assert_int_equal(mkdirat(root, UPLOADS_DIR, 0700), 0);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    close(openat(root, names[i], O_WRONLY | O_CREAT, 0600));
+  file_sweep(root, 3600);
+  assert_true(is_there(names[0]) && is_there(names[1]) && is_there(names[2]));
+  file_sweep(root, -2);
+  assert_false(is_there(names[0]) || is_there(names[1]));
+  assert_true(is_there(names[2]));
+  unlinkat(root, names[2], 0);
+  file_sweep(root, -2);
+  assert_false(is_there(UPLOADS_DIR));
+  file_sweep(root, -2); /* nothing is there */
+  assert_int_equal(symlinkat("..", root, UPLOADS_DIR), 0);
+  file_sweep(root, -2);
+  assert_secret_is_whole();
+  assert_int_equal(put("/again", "first", true), 0);
+  assert_int_equal(put("/again", "second", true), 0); /* the link gives way */
+  assert_holds("/again", "second");
+  assert_false(is_there(UPLOADS_DIR));
+}
+
+/* The one's end takes the hidden directory away that the other has just made. */
+static void *replace_often(void *name)
+{
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf json = BUF_INIT(1 << 16);
+  for (int i = 0; i < 500; i++) {
+    cleanup_fd int fd = file_upload(root, STR("/wanted"), name, 1, true, &err);
+    if (fd < 0 || file_commit(root, STR("/wanted"), name, fd, &plain, true, &json, &err))
+      return name;
+  }
+  return NULL;
+}
+
+static void replacements_at_once_leave_nothing(void **state)
+{
+  pthread_t one, two;
+  void *a, *b;
+  assert_int_equal(pthread_create(&one, NULL, replace_often, ID_A), 0);
+  assert_int_equal(pthread_create(&two, NULL, replace_often, ID_B), 0);
+  pthread_join(one, &a);
+  pthread_join(two, &b);
+  assert_true(!a && !b);
+  assert_true(is_there("wanted"));
+  assert_false(is_there(UPLOADS_DIR));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_upload_appears_whole),    cmocka_unit_test(what_is_not_committed_leaves_nothing),
-      cmocka_unit_test(links_lead_nowhere_else),    cmocka_unit_test(a_link_inside_is_followed),
-      cmocka_unit_test(removing_follows_no_link),   cmocka_unit_test(a_tree_deeper_than_any_path_goes),
-      cmocka_unit_test(special_files_are_no_files), cmocka_unit_test(swaps_lead_nowhere_else),
-      cmocka_unit_test(paths_are_cleaned),          cmocka_unit_test(bad_paths_are_refused),
+      cmocka_unit_test(an_upload_appears_whole),
+      cmocka_unit_test(what_is_not_committed_leaves_nothing),
+      cmocka_unit_test(links_lead_nowhere_else),
+      cmocka_unit_test(a_link_inside_is_followed),
+      cmocka_unit_test(removing_follows_no_link),
+      cmocka_unit_test(a_tree_deeper_than_any_path_goes),
+      cmocka_unit_test(special_files_are_no_files),
+      cmocka_unit_test(swaps_lead_nowhere_else),
+      cmocka_unit_test(filesystems_without_nameless_files),
+      cmocka_unit_test(leftovers_are_swept_when_they_are_old),
+      cmocka_unit_test(replacements_at_once_leave_nothing),
+      cmocka_unit_test(paths_are_cleaned),
+      cmocka_unit_test(bad_paths_are_refused),
   };
   return cmocka_run_group_tests(tests, make_dirs, remove_dirs);
 }
