@@ -2,7 +2,7 @@
 /* gate_network.c - network settings: a table of what passes and what is refused, and what is told back. */
 #include "unit.h"
 
-#include "gate/api/network.h"
+#include "gate/api/network_egress.h"
 #include <stdio.h>
 
 static int read_text(struct arena *a, const char *text, const char *internet, unsigned features, struct network *n,
@@ -56,6 +56,8 @@ static void entries_are_told_apart(void **state)
 
 #define RULE(headers)  "{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{" headers "}}}]}}"
 #define PROXY(members) "{\"egressProxy\":{\"address\":\"p.example.com:1080\"," members "}}"
+
+#define AT(address)    "{\"egressProxy\":{\"address\":\"" address "\"}}"
 
 static void what_is_wrong_is_named(void **state)
 {
@@ -142,6 +144,17 @@ static void what_is_wrong_is_named(void **state)
       {"{\"egressProxy\":{\"address\":\"[2001:db8::1]:1080\"}}", "IPv6", -EINVAL},
       {"{\"egressProxy\":{\"address\":\"100.64.1.1:1080\"}}", "private", -EINVAL},
       {"{\"egressProxy\":7}", "object", -EINVAL},
+      {AT("ftp://p.example.com:21"), "not 'ftp://p.example.com:21'", -EINVAL},
+      {AT("socks4://p.example.com:1080"), "not 'socks4://p.example.com:1080'", -EINVAL},
+      {AT("://p.example.com:1080"), "not '://p.example.com:1080'", -EINVAL},
+      {AT("http://p.example.com"), "not 'http://p.example.com'", -EINVAL},
+      {AT("http://p.example.com:3128/"), "not 'http://p.example.com:3128/'", -EINVAL},
+      {AT("http://u:p@p.example.com:3128"), "host:port", -EINVAL},
+      {AT("http://http://p.example.com:3128"), "host:port", -EINVAL},
+      {AT("https://10.0.0.1:3128"), "private", -EINVAL},
+      {AT("https://[2001:db8::1]:3128"), "IPv6", -EINVAL},
+      {AT("http://p.example.com:3128\",\"username\":\"a:b"), "colon", -EINVAL},
+      {"{\"egressProxy\":{\"address\":\"https://p.example.com:1\",\"tls\":{\"enabled\":false}}}", "https://", -EINVAL},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++) {
     cleanup_arena struct arena a = ARENA_INIT(1 << 20);
@@ -217,6 +230,33 @@ static void a_proxys_certificates_are_never_told_back(void **state)
                 "true,\"serverName\":\"in.side\"}}}");
 }
 
+static void a_scheme_says_what_a_proxy_speaks(void **state)
+{
+  static const struct {
+    const char *address;
+    bool http, tls;
+  } table[] = {{"p.example.com:1080", false, false},
+               {"socks5://p.example.com:1080", false, false},
+               {"http://p.example.com:1080", true, false},
+               {"HTTPS://p.example.com:1080", true, true}};
+  for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+    struct network n;
+    struct proxy_address x;
+    char text[200];
+    snprintf(text, sizeof(text), AT("%s"), table[i].address);
+    assert_int_equal(read_text(&a, text, NULL, NETWORK_PROXY, &n, NULL), 0);
+    assert_true(network_proxy_address(n.proxy, &x));
+    assert_true(str_is(x.host, "p.example.com"));
+    assert_int_equal(x.port, 1080);
+    assert_int_equal(x.http, table[i].http);
+    assert_int_equal(x.tls, table[i].tls);
+    snprintf(text, sizeof(text), "{\"allowPublicTraffic\":true,\"egressProxy\":{\"address\":\"%s\"}}",
+             table[i].address);
+    told_back(&n, text);
+  }
+}
+
 static void name_servers_matter_beside_a_domain_only(void **state)
 {
   static const struct {
@@ -285,6 +325,7 @@ int main(void)
       cmocka_unit_test(rules_are_told_back_with_names_in_lower_case),
       cmocka_unit_test(rules_have_a_size_in_all),
       cmocka_unit_test(a_proxys_certificates_are_never_told_back),
+      cmocka_unit_test(a_scheme_says_what_a_proxy_speaks),
       cmocka_unit_test(no_internet_replaces_what_is_denied),
       cmocka_unit_test(an_update_keeps_what_comes_in),
       cmocka_unit_test(masks_may_hold_the_port_anywhere),

@@ -41,26 +41,49 @@ static bool split_address(struct str text, struct str *host, uint64_t *port)
   return host->n && !str_u64(str_skip(text, (size_t)colon + 1), port) && *port >= 1 && *port <= 65535;
 }
 
-void network_proxy_address(const struct json *proxy, struct str *host, unsigned *port)
+/* What stands before "://", if anything does, says what the proxy speaks. */
+static bool split_scheme(struct str text, struct proxy_address *out, struct str *rest)
 {
-  uint64_t number = 0;
-  split_address(json_text(json_get(proxy, "address"), STR_NONE), host, &number);
-  *port = (unsigned)number;
+  static const struct {
+    const char *scheme;
+    bool http, tls;
+  } known[] = {{"socks5", false, false}, {"http", true, false}, {"https", true, true}};
+  ptrdiff_t at = str_search(text, STR("://"));
+  *out = (struct proxy_address){0};
+  *rest = at < 0 ? text : str_skip(text, (size_t)at + 3);
+  for (size_t i = 0; at >= 0 && i < ARRAY_LEN(known); i++)
+    if (str_ieq(str_sub(text, 0, (size_t)at), str_of(known[i].scheme))) {
+      out->http = known[i].http;
+      out->tls = known[i].tls;
+      return true;
+    }
+  return at < 0;
 }
 
-static int check_address(struct str text, struct err *err)
+bool network_proxy_address(const struct json *proxy, struct proxy_address *out)
 {
-  struct str host;
-  uint64_t port;
+  struct str rest;
+  uint64_t port = 0;
+  bool good = split_scheme(json_text(json_get(proxy, "address"), STR_NONE), out, &rest) &&
+              split_address(rest, &out->host, &port);
+  out->port = good ? (unsigned)port : 0;
+  return good;
+}
+
+static int check_address(const struct json *proxy, struct proxy_address *x, struct err *err)
+{
+  struct str text = json_text(json_get(proxy, "address"), STR_NONE);
   uint8_t b[16];
-  if (!split_address(text, &host, &port) ||
-      (!network_address(host, b) && (!network_dns_name(host) || network_numeric(host))))
-    return err_set(err, -EINVAL, "'network.egressProxy.address' must be host:port, not '" STR_FMT "'",
+  if (!network_proxy_address(proxy, x) ||
+      (!network_address(x->host, b) && (!network_dns_name(x->host) || network_numeric(x->host))))
+    return err_set(err, -EINVAL,
+                   "'network.egressProxy.address' must be host:port, or socks5://, http:// or https:// before that, "
+                   "not '" STR_FMT "'",
                    STR_ARG(str_sub(text, 0, 200)));
-  if (private_address(host))
+  if (private_address(x->host))
     return err_set(err, -EINVAL, "'network.egressProxy.address' '" STR_FMT "' is a private or local address",
                    STR_ARG(str_sub(text, 0, 200)));
-  if (network_address(host, b) == 128)
+  if (network_address(x->host, b) == 128)
     return err_set(err, -EINVAL,
                    "'network.egressProxy.address' '" STR_FMT "' is an IPv6 address, which sandboxes can't reach; give "
                    "a name or an IPv4 address",
@@ -90,7 +113,7 @@ static bool pem_certificates(struct str text)
   return found > 0;
 }
 
-static int read_tls(const struct json *tls, struct err *err)
+static int read_tls(const struct json *tls, const struct proxy_address *x, struct err *err)
 {
   if (!json_given(tls))
     return 0;
@@ -99,6 +122,10 @@ static int read_tls(const struct json *tls, struct err *err)
   uint8_t b[16];
   if (tls->type != JSON_OBJECT || !json_is(enabled, JSON_BOOL))
     return err_set(err, -EINVAL, "'network.egressProxy.tls' must be an object with 'enabled' true or false");
+  if (!enabled->flag && x->tls)
+    return err_set(err, -EINVAL,
+                   "'network.egressProxy.tls': 'enabled' is false, but the address begins with https://; give it with "
+                   "http:// or leave 'tls' out");
   if (!enabled->flag && (json_given(name) || json_given(ca)))
     return err_set(err, -EINVAL, "'network.egressProxy.tls': 'enabled' is false, so '%s' can't be given",
                    json_given(name) ? "serverName" : "caCert");
@@ -127,10 +154,10 @@ int network_read_proxy(const struct json *from, unsigned features, struct networ
   if (!json_given(proxy))
     return 0;
   const struct json *user = json_get(proxy, "username"), *pass = json_get(proxy, "password");
-  struct str at = json_text(json_get(proxy, "address"), STR_NONE);
-  if (proxy->type != JSON_OBJECT || !at.n)
+  struct proxy_address x;
+  if (proxy->type != JSON_OBJECT || !json_text(json_get(proxy, "address"), STR_NONE).n)
     return err_set(err, -EINVAL, "'network.egressProxy' must be an object with an address");
-  int r = check_address(at, err);
+  int r = check_address(proxy, &x, err);
   if (r)
     return r;
   if (!credential(user) || !credential(pass))
@@ -139,7 +166,9 @@ int network_read_proxy(const struct json *from, unsigned features, struct networ
     return err_set(err, -EINVAL, "'network.egressProxy': username and password may have %d bytes each", PROXY_AUTH_MAX);
   if (json_text(pass, STR_NONE).n && !json_text(user, STR_NONE).n)
     return err_set(err, -EINVAL, "'network.egressProxy': a password needs a username");
-  if ((r = read_tls(json_get(proxy, "tls"), err)))
+  if (x.http && str_find(json_text(user, STR_NONE), ':') >= 0)
+    return err_set(err, -EINVAL, "'network.egressProxy': the username of an HTTP proxy can't hold a colon");
+  if ((r = read_tls(json_get(proxy, "tls"), &x, err)))
     return r;
   if (!(features & NETWORK_PROXY))
     return err_set(err, -EPERM, "egress proxies ('network.egressProxy') are not available on this server");

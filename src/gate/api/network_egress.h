@@ -26,7 +26,13 @@ void network_put_proxy(struct jw *w, const struct json *proxy);
 const struct json *network_rule_headers(const struct json *rule);
 /* Its domain in lower case, in `out`. */
 struct str network_rule_domain(const struct json *rule, char out[RULE_DOMAIN_MAX + 1]);
-/* host:port of a proxy that was read; [] of an IPv6 address are taken off. */
-void network_proxy_address(const struct json *proxy, struct str *host, unsigned *port);
+/* The address of a proxy: host:port, perhaps behind socks5://, http:// or https:// in any case; [] of an IPv6 address
+ * are taken off. False: it is none. Of a proxy that was read it is one. */
+struct proxy_address {
+  struct str host;
+  unsigned port;
+  bool http, tls; /* HTTP CONNECT, else SOCKS5; the scheme asks for TLS */
+};
+bool network_proxy_address(const struct json *proxy, struct proxy_address *out);
 
 #endif

@@ -65,16 +65,17 @@ static int put_hosts(struct arena *a, struct egress_policy *p, const struct json
 static int put_proxy(struct egress_policy *p, const struct json *proxy, struct err *err)
 {
   const struct json *tls = json_get(proxy, "tls");
-  unsigned port = 0;
+  struct proxy_address at;
   struct egress_proxy *x = &p->proxy;
-  *x = (struct egress_proxy){.kind = EGRESS_SOCKS5,
+  network_proxy_address(proxy, &at);
+  *x = (struct egress_proxy){.kind = at.http ? EGRESS_CONNECT : EGRESS_SOCKS5,
+                             .host = at.host,
+                             .port = (uint16_t)at.port,
                              .user = json_text(json_get(proxy, "username"), STR_NONE),
                              .password = json_text(json_get(proxy, "password"), STR_NONE),
-                             .tls = json_given(tls) && json_get(tls, "enabled")->flag,
+                             .tls = at.tls || (json_given(tls) && json_get(tls, "enabled")->flag),
                              .server_name = json_text(json_get(tls, "serverName"), STR_NONE),
                              .ca = json_text(json_get(tls, "caCert"), STR_NONE)};
-  network_proxy_address(proxy, &x->host, &port);
-  x->port = (uint16_t)port;
   struct err why = ERR_NONE;
   if (x->ca.n && cert_list_check(x->ca, &why))
     return err_set(err, -EINVAL, "'network.egressProxy.tls.caCert' holds no readable PEM certificate: %.200s", why.msg);
