@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,58 +15,21 @@ from typing import Any
 import e2b
 import pytest
 
-from support.server import Server, children, own_server, user_of
+from support.far_side import CERTIFICATE, PROXY, SHOWN, access, ask, far_side, gateways, rules, seen, status
+from support.server import own_server
 from support.tenants import cloche
 from support.waiting import eventually
-from support.world import PUBLIC, Abroad, World, run
+from support.world import Abroad, World, run
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
 JS = Path(__file__).resolve().parents[2] / "js"
-API, FALSE, PROXY = PUBLIC[1], PUBLIC[2], PUBLIC[3]
-NAMES: dict[str, str | list[str]] = {
-    "api.example.com": API, "sub.api.example.com": API, "free.example.com": API,
-    "lied.example.com": FALSE, "proxy.example.com": PROXY, "inward.example.com": "192.168.77.7",
-}  # fmt: skip
 VALUE = "sk-live-4f9a27c0d1e8b35566"
 HUSHED = "sk-hush-81be02f7c3d94a1177"
-EGRESS_USER = 64993  # the setting egress_uid
-SHOWN = "https://api.example.com/shown"
-CERTIFICATE = "/usr/local/share/ca-certificates/cloche-egress.crt"
-
-
-def make(folder: Path, *words: str) -> None:
-    done = subprocess.run(["openssl", *words], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def certificates(folder: Path) -> None:
-    """One authority, a server it vouches for, and a server nobody vouches for."""
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    make(folder, "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test", "-days", "2")
-    make(folder, "req", *key, "-keyout", "api.key", "-out", "api.csr", "-subj", "/CN=api")
-    names = "subjectAltName=DNS:api.example.com,DNS:*.api.example.com,DNS:free.example.com,DNS:lied.example.com"
-    (folder / "names").write_text(names)
-    make(folder, "x509", "-req", "-in", "api.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-         "-extfile", "names", "-out", "api.pem")  # fmt: skip
-    make(folder, "req", "-x509", *key, "-keyout", "false.key", "-out", "false.pem", "-subj", "/CN=x", "-days", "2",
-         "-addext", names)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def far(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("far")
-    folder.chmod(0o755)
-    certificates(folder)
-    servers = [f"{API}=api", f"{FALSE}=false", f"{PROXY}=api"]
-    enter = ["nsenter", "-t", str(world.child.pid), "-n"]
-    command = [*enter, sys.executable, str(SUPPORT / "far_https.py"), str(folder), *servers]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout
-        assert child.stdout.readline() == "ready\n"
-        world.rename(NAMES)
+    with far_side(world, tmp_path_factory.mktemp("far")) as folder:
         yield folder
-        assert child.stdin
-        child.stdin.close()
 
 
 @pytest.fixture(scope="module")
@@ -84,34 +46,8 @@ def secret(server: Abroad) -> str:
     return "model-key"
 
 
-def access(server: Abroad) -> dict[str, Any]:
-    return {"api_key": server.key, "api_url": server.url}
-
-
-def rules(host: str = "api.example.com", **headers: str) -> dict[str, Any]:
-    return {"rules": {host: [{"transform": {"headers": headers}}]}}
-
-
 def with_key() -> dict[str, Any]:
     return rules(Authorization=f"Bearer {e2b.Secret.fill('Model-Key')}")
-
-
-def seen(world: World) -> list[dict[str, Any]]:
-    """What the far side has seen since the last time."""
-    look = f"import socket; print(socket.create_connection(('{PROXY}', 99)).makefile().read())"
-    line = ["nsenter", "-t", str(world.child.pid), "-n", sys.executable, "-c", look]
-    return json.loads(subprocess.run(line, capture_output=True, text=True, timeout=10, check=True).stdout)
-
-
-def ask(box: e2b.Sandbox, url: str = SHOWN) -> dict[str, Any]:
-    code, out = run(box, f"curl -sS -m 10 {url} 2>&1")
-    assert code == 0, out
-    return json.loads(out)
-
-
-def status(box: e2b.Sandbox, url: str = SHOWN) -> tuple[str, str]:
-    out = run(box, f"curl -sS -m 10 -w '\\n%{{http_code}}' {url} 2>&1")[1]
-    return out.rsplit("\n", 1)[-1], out
 
 
 CLIENTS = {
@@ -304,10 +240,6 @@ def test_an_identity_token_is_signed_for_each_box(server: Abroad) -> None:
         assert status(box)[0] == "502"
     finally:
         box.kill()
-
-
-def gateways(server: Server) -> list[int]:
-    return [pid for pid in children(server.pid) if user_of(pid) == EGRESS_USER]
 
 
 @pytest.mark.usefixtures("secret")
