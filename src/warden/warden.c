@@ -304,6 +304,9 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
 {
   int r = open_data(w, err);
   r = r ? r : load_persistent(w, "instance", 4, w->instance, err);
+  struct err why = ERR_NONE;
+  if (!r && egress_open(w, &why)) /* before any secret is read: its processes go on as copies of this one */
+    log_warn("outbound networking disabled: %s", why.msg);
   r = r ? r : load_persistent(w, "secret", SHA256_LEN, w->secret, err);
   r = r ? r : secrets_open(w, err); /* first of all that may fork: it takes the key out of the environment */
   r = r ? r : catalog_open(w->store, &w->catalog, first_key, err);
@@ -319,11 +322,9 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     r = (w->ids = id_filter_new(err)) ? 0 : err->code;
   if (r)
     return r;
-  struct err why = ERR_NONE;
+  why = ERR_NONE;
   set_disks(w->config);
   host_limits_raise(w);
-  if (egress_open(w, &why))
-    log_warn("outbound networking disabled: %s", why.msg);
   policies_open(w);
   if (catalog_import(w->catalog, w->config->templates, &why))
     log_warn("templates in %s: %s", w->config->templates, why.msg);

@@ -322,12 +322,18 @@ int disk_make(const char *boxes, const char *image, const struct jail_limits *li
 
 /* --- looking in ------------------------------------------------------------------------------------------------ */
 
-static bool backed_by(const char *name, const struct stat *image)
+/* Whether an open device is that of an image. It stays so while it is open. */
+static bool is_backed_by(int loop, const struct stat *image)
 {
   struct loop_info64 info;
-  cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
-  return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev &&
+  return loop >= 0 && ioctl(loop, LOOP_GET_STATUS64, &info) == 0 && info.lo_device == image->st_dev &&
          info.lo_inode == image->st_ino;
+}
+
+static bool backed_by(const char *name, const struct stat *image)
+{
+  cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
+  return is_backed_by(fd, image);
 }
 
 /* The device of an image that is in use. A second device for the same image would show what the disk holds, not what
@@ -360,14 +366,23 @@ static int loop_of(const char *image, char name[LOOP_NAME])
   return r;
 }
 
+/* Between the look at a device and the mount it may become another image's, of somebody else: it is held open, and
+ * looked at again through the descriptor that holds it. */
 static int mount_shared(const char *image, const char *way, struct err *err)
 {
   char name[LOOP_NAME];
   int tree = -1;
+  struct stat st;
+  if (stat(image, &st))
+    return err_errno(err, "finding %s", image);
   for (int i = 0; i < LOOK_TRIES; i++) {
     *err = ERR_NONE;
     bool used = !loop_of(image, name);
     cleanup_fd int loop = used ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    if (used && !is_backed_by(loop, &st)) {
+      tree = err_set(err, -EBUSY, "the device of %s has just become another's", image);
+      continue;
+    }
     tree = used ? device_mount(name, image, way, err) : image_mount(image, way, err);
     if (tree >= 0 || !used)
       return tree;

@@ -267,8 +267,16 @@ static struct worker {
   size_t deaf_count;
 } worker;
 
+/* The environment may hold the master key of secrets. */
+static void forget_environment(void)
+{
+  for (char **e = environ; e && *e; e++)
+    explicit_bzero(*e, strlen(*e));
+}
+
 static void drop_rights(void)
 {
+  forget_environment();
   struct rlimit none = {0, 0}, files = {PENDING_MAX + SPARE_FILES, PENDING_MAX + SPARE_FILES}, have;
   setrlimit(RLIMIT_NPROC, &none);
   if (getrlimit(RLIMIT_NOFILE, &have))

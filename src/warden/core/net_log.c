@@ -11,12 +11,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#define AGAIN_MS   1000
 #define ACCOUNTING "/proc/sys/net/netfilter/nf_conntrack_acct"
 
 struct net_log {
   struct netlog watcher;
   enum netlog_mode mode;
-  uv_poll_t *poll; /* NULL = not listening yet */
+  uv_poll_t *poll;   /* NULL = not listening yet */
+  uv_timer_t *again; /* while a watcher must be told who has which slot */
   int dir;
   uint64_t size;
 };
@@ -76,7 +78,7 @@ int net_log_open(struct warden *w, struct jail_net_config *config, struct err *e
   return 0;
 }
 
-static void poll_closed(uv_handle_t *h)
+static void handle_closed(uv_handle_t *h)
 {
   free(h);
 }
@@ -86,24 +88,31 @@ void net_log_close(struct warden *w)
   struct net_log *n = steal(&w->net_log);
   if (!n)
     return;
-  if (n->poll)
-    uv_close((uv_handle_t *)n->poll, poll_closed);
+  if (n->poll) {
+    uv_close((uv_handle_t *)n->poll, handle_closed);
+    uv_close((uv_handle_t *)n->again, handle_closed);
+  }
   netlog_stop(&n->watcher);
   close(n->dir);
   stop_counting(w);
   free(n);
 }
 
+static void bind_all(uv_timer_t *timer);
+
+/* An order that finds no room is given again in a second, with all others. */
 static void tell(struct net_log *n, enum netlog_order order, uint32_t slot, int ring)
 {
   struct netlog_packet p = {order, slot};
-  if (fd_send(n->watcher.fd, &p, sizeof(p), &ring, ring >= 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-    log_warn("network log of slot %u: %s", slot, strerrordesc_np(errno));
+  if (fd_send(n->watcher.fd, &p, sizeof(p), &ring, ring >= 0, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && n->again &&
+      !uv_is_active((uv_handle_t *)n->again))
+    uv_timer_start(n->again, bind_all, AGAIN_MS, 0);
 }
 
-/* Every box that runs; a watcher that was started again knows none. */
-static void bind_all(struct warden *w)
+/* Every box that runs; a watcher that was started again knows none. At most once a second, whatever a watcher says. */
+static void bind_all(uv_timer_t *timer)
 {
+  struct warden *w = timer->data;
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     struct box *b = value;
@@ -119,7 +128,8 @@ static void watcher_event(uv_poll_t *poll, int status, int events)
   (void)events;
   ssize_t n = status < 0 ? 0 : read(w->net_log->watcher.fd, &byte, 1);
   if (n > 0) {
-    bind_all(w);
+    if (!uv_is_active((uv_handle_t *)w->net_log->again))
+      uv_timer_start(w->net_log->again, bind_all, AGAIN_MS, 0);
     return;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -147,6 +157,9 @@ void net_log_listen(struct warden *w)
   if (!n)
     return;
   sweep(w);
+  n->again = xcalloc(1, sizeof(*n->again));
+  uv_timer_init(w->loop, n->again);
+  n->again->data = w;
   n->poll = xcalloc(1, sizeof(*n->poll));
   uv_poll_init(w->loop, n->poll, n->watcher.fd);
   n->poll->data = w;
