@@ -202,8 +202,24 @@ static void api_drain(struct http_x *x)
     r->drained(r);
 }
 
-static const struct http_x_ops api_ops = {
-    .body = api_body, .body_end = api_body_end, .drain = api_drain, .gone = api_gone};
+static int api_pipe(struct http_x *x)
+{
+  struct req *r = http_x_data(x);
+  return r->pipe && !r->answered ? r->pipe(r) : -1;
+}
+
+static void api_passed(struct http_x *x, size_t n)
+{
+  struct req *r = http_x_data(x);
+  r->passed(r, n);
+}
+
+static const struct http_x_ops api_ops = {.body = api_body,
+                                          .body_end = api_body_end,
+                                          .drain = api_drain,
+                                          .gone = api_gone,
+                                          .pipe = api_pipe,
+                                          .passed = api_passed};
 
 bool api_count(struct req *r, const char *team)
 {

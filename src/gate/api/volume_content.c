@@ -449,6 +449,19 @@ static void upload_piece(struct req *r, struct str chunk)
     name_it(r);
 }
 
+static int upload_pipe(struct req *r)
+{
+  const struct content *c = r->state;
+  return upload_write_pipe(c->write);
+}
+
+static void upload_passed(struct req *r, size_t n)
+{
+  struct content *c = r->state;
+  c->size += n;
+  upload_write_passed(c->write, n);
+}
+
 static void upload_opened(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
@@ -467,6 +480,8 @@ static void upload_opened(const struct warden_reply *reply, void *arg)
   http_x_accepted(r->x);
   http_x_body_max(r->x, UINT64_MAX);
   r->stream = upload_piece;
+  r->pipe = upload_pipe;
+  r->passed = upload_passed;
   http_x_resume(r->x);
 }
 

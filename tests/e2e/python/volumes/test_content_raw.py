@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import http.client
+import random
 import socket
 import time
 from collections.abc import Iterator
@@ -357,3 +358,56 @@ def test_no_body_is_read_for_a_stranger(content: Content) -> None:
     with socket.create_connection(content.wire.address, 10) as link:
         link.sendall(head.encode())
         assert link.recv(65536).startswith(b"HTTP/1.1 401")
+
+
+def upload_in_pieces(content: Content, path: str, body: bytes, sizes: list[int], chunked: bool) -> int:
+    """Pieces that come after a pause: whatever the server does with one ends before the next."""
+    link = content.wire.connect()
+    link.putrequest("PUT", f"/volumecontent/{content.id}/file?path={path}&force=true")
+    link.putheader("Authorization", f"Bearer {content.token}")
+    if chunked:
+        link.putheader("Transfer-Encoding", "chunked")
+    else:
+        link.putheader("Content-Length", str(len(body)))
+    link.endheaders()
+    at = 0
+    for size in [*sizes, len(body) - sum(sizes)]:
+        piece = body[at : at + size]
+        link.send(b"%x\r\n%b\r\n" % (size, piece) if chunked else piece)
+        at += size
+        time.sleep(0.02)  # it arrives alone
+    if chunked:
+        link.send(b"0\r\n\r\n")
+    status = link.getresponse().status
+    link.close()
+    return status
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_uploads_at_once_come_whole(content: Content, chunked: bool) -> None:
+    """More of them than go by the fast way, in pieces of all sizes."""
+    chosen = random.Random(7)
+    body = chosen.randbytes(9_000_001)
+
+    def one(number: int) -> int:
+        sizes = [1, 70_000, 3_000_000, 5, 1 << 20, number * 1000 + 1, 65_536]
+        return upload_in_pieces(content, f"/{number}", body, sizes, chunked)
+
+    with ThreadPoolExecutor(5) as threads:
+        assert set(threads.map(one, range(5))) == {201}
+    for number in range(5):
+        assert content.call("GET", "file", f"/{number}").body == body
+
+
+def test_who_leaves_in_a_large_upload_leaves_room_for_others(content: Content) -> None:
+    for _ in range(6):
+        link = content.wire.connect()
+        link.putrequest("PUT", f"/volumecontent/{content.id}/file?path=/left")
+        link.putheader("Authorization", f"Bearer {content.token}")
+        link.putheader("Content-Length", "50000000")
+        link.endheaders()
+        link.send(b"x" * 6_000_000)
+        link.close()
+    assert content.put("/whole", b"y" * 20_000_000).status == 201
+    assert content.call("GET", "file", "/whole").body == b"y" * 20_000_000
+    assert content.names() == ["/whole"]
