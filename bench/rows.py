@@ -109,6 +109,8 @@ ROWS = [
     Row("download", "download", "GB/s", 1, more=True, floor=STREAM),
     Row("volume: write, share of the box's own disk", "", "x", 0.9, more=True, of=_volume_write),
     Row("volume: read, share of the box's own disk", "", "x", 0.9, more=True, of=_volume_read),
+    Row("volume: file in by HTTP", "content_upload", "GB/s", 1, more=True, floor=STREAM),
+    Row("volume: file out by HTTP", "content_download", "GB/s", 1, more=True, floor=STREAM),
     Row("command: true", "command_true", "ms", floor=SHELL),
     Row("command: echo", "command_echo", "ms", floor=SHELL),
     Row("list of 10,000 entries", "list", "ms"),

@@ -32,6 +32,8 @@ static struct series table[] = {
     {"volume_disk_write", "  to the box's own disk", "GB/s", 0, true, false, {0}, ""},
     {"volume_read", "read from a volume", "GB/s", 0, true, false, {0}, ""},
     {"volume_disk_read", "  from the box's own disk", "GB/s", 0, true, false, {0}, ""},
+    {"content_upload", "file into a volume by HTTP", "GB/s", 1, true, false, {0}, ""},
+    {"content_download", "file out of a volume by HTTP", "GB/s", 1, true, false, {0}, ""},
     {"pause", "pause of a box with 40 MB of its own", "ms", 150, false, false, {0}, ""},
     {"resume", "resume", "ms", 80, false, false, {0}, ""},
     {"fork", "fork of a running box, one copy", "ms", 200, false, false, {0}, ""},

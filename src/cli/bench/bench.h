@@ -44,8 +44,13 @@ struct bench_box {
 int bench_box_create(struct client *c, struct bench_box *g, struct err *err);
 #define BENCH_VOLUME "/mnt/volume" /* where a box has the volume of that name; NULL: none */
 int bench_box_create_with(struct client *c, struct bench_box *g, const char *volume, struct err *err);
-int bench_volume_create(struct client *c, const char *name, char id[UUID_SIZE], struct err *err);
-int bench_volume_remove(struct client *c, const char *id, struct err *err);
+struct bench_volume {
+  char id[UUID_SIZE], token[256];
+};
+int bench_volume_create(struct client *c, const char *name, struct bench_volume *v, struct err *err);
+int bench_volume_remove(struct client *c, const struct bench_volume *v, struct err *err);
+/* One file of it by the content API: written, or read where the body is empty; the bytes read are counted only. */
+int bench_volume_file(struct client *c, const struct bench_volume *v, struct str body, struct err *err);
 int bench_box_kill(struct client *c, struct bench_box *g, struct err *err);
 int bench_box_pause(struct client *c, struct bench_box *g, struct err *err);
 int bench_box_resume(struct client *c, struct bench_box *g, struct err *err);

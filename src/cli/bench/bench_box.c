@@ -78,24 +78,41 @@ int bench_box_create_with(struct client *c, struct bench_box *g, const char *vol
   return r ? r : created(c, g, err);
 }
 
-int bench_volume_create(struct client *c, const char *name, char id[UUID_SIZE], struct err *err)
+int bench_volume_create(struct client *c, const char *name, struct bench_volume *v, struct err *err)
 {
   char body[200];
   struct call *k = fresh(c, "POST", "/volumes");
   k->body = str_make(body, (size_t)snprintf(body, sizeof(body), "{\"name\":\"%s\"}", name));
   int r = api_send(c, k, err);
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
-  struct str got =
-      r ? STR_NONE : json_text(json_get(json_read(&a, buf_str(&k->answer), 0, NULL), "volumeID"), STR_NONE);
-  if (!r && (!got.n || str_copyz(got, id, UUID_SIZE)))
+  const struct json *told = r ? NULL : json_read(&a, buf_str(&k->answer), 0, NULL);
+  struct str id = json_text(json_get(told, "volumeID"), STR("")), token = json_text(json_get(told, "token"), STR(""));
+  if (!r && (!id.n || str_copyz(id, v->id, sizeof(v->id)) || str_copyz(token, v->token, sizeof(v->token))))
     r = err_set(err, -EBADMSG, "the answer names no volume");
   return r;
 }
 
-int bench_volume_remove(struct client *c, const char *id, struct err *err)
+int bench_volume_file(struct client *c, const struct bench_volume *v, struct str body, struct err *err)
+{
+  char path[120], headers[400];
+  snprintf(path, sizeof(path), "/volumecontent/%s/file?path=/big%s", v->id, body.n ? "&force=true" : "");
+  snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\nContent-Type: application/octet-stream\r\n",
+           v->token);
+  struct call *k = fresh(c, body.n ? "PUT" : "GET", path);
+  k->headers = headers;
+  k->body = body;
+  k->count_only = !body.n;
+  int r = bench_http_request(c->api, k, err);
+  r = r ? r : succeeded(k, err);
+  k->headers = NULL;
+  k->path = "";
+  return r;
+}
+
+int bench_volume_remove(struct client *c, const struct bench_volume *v, struct err *err)
 {
   char path[100];
-  snprintf(path, sizeof(path), "/volumes/%s", id);
+  snprintf(path, sizeof(path), "/volumes/%s", v->id);
   int r = api_send(c, fresh(c, "DELETE", path), err);
   c->call.path = "";
   return r;

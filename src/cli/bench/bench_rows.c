@@ -251,13 +251,19 @@ static int list_times(struct bench *b, struct err *err)
 }
 
 #define FILE_BYTES ((size_t)256 << 20)
+static char *file_bytes(void)
+{
+  char *bytes = xmalloc(FILE_BYTES);
+  for (size_t i = 0; i < FILE_BYTES; i += 8)
+    memcpy(bytes + i, &(uint64_t){i * 0x9e3779b97f4a7c15u}, 8);
+  return bytes;
+}
+
 static int file_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
-  cleanup_free char *bytes = xmalloc(FILE_BYTES);
-  for (size_t i = 0; i < FILE_BYTES; i += 8)
-    memcpy(bytes + i, &(uint64_t){i * 0x9e3779b97f4a7c15u}, 8);
+  cleanup_free char *bytes = file_bytes();
   for (unsigned i = 0; i < scaled(b, 4) && !r; i++) {
     cleanup_call struct call k = {
         .method = "POST", .path = "/files?path=/tmp/big&username=user", .body = str_make(bytes, FILE_BYTES)};
@@ -298,11 +304,12 @@ static int volume_once(struct stay *s, const char *dir, const char *which, struc
 
 static int volume_times(struct bench *b, struct err *err)
 {
-  char name[48], id[UUID_SIZE];
+  char name[48];
+  struct bench_volume volume;
   cleanup_client struct client c;
   client_open(&c, b);
   snprintf(name, sizeof(name), "bench-%lld", (long long)clock_wall_us());
-  int r = bench_volume_create(&c, name, id, err);
+  int r = bench_volume_create(&c, name, &volume, err);
   if (r)
     return r;
   struct stay s = {.box = {.id = ""}};
@@ -313,7 +320,37 @@ static int volume_times(struct bench *b, struct err *err)
     r = r ? r : volume_once(&s, BENCH_VOLUME, "volume", err);
   }
   stay_end(&s);
-  int removed = bench_volume_remove(&c, id, r ? NULL : err);
+  int removed = bench_volume_remove(&c, &volume, r ? NULL : err);
+  return r ? r : removed;
+}
+
+static int content_once(struct client *c, const struct bench_volume *v, struct str bytes, struct err *err)
+{
+  int r = bench_volume_file(c, v, bytes, err);
+  if (!r)
+    sample("content_upload", (double)FILE_BYTES / 1e9 / (call_ms(&c->call) / 1e3));
+  r = r ? r : bench_volume_file(c, v, STR_NONE, err);
+  if (!r && c->call.bytes != FILE_BYTES)
+    r = err_set(err, -EBADMSG, "%llu of %zu bytes came back", (unsigned long long)c->call.bytes, FILE_BYTES);
+  if (!r)
+    sample("content_download", (double)FILE_BYTES / 1e9 / (call_ms(&c->call) / 1e3));
+  return r;
+}
+
+static int content_times(struct bench *b, struct err *err)
+{
+  char name[48];
+  struct bench_volume volume;
+  cleanup_client struct client c;
+  client_open(&c, b);
+  snprintf(name, sizeof(name), "bench-content-%lld", (long long)clock_wall_us());
+  int r = bench_volume_create(&c, name, &volume, err);
+  if (r)
+    return r;
+  cleanup_free char *bytes = file_bytes();
+  for (unsigned i = 0; i < scaled(b, 4) && !r; i++)
+    r = content_once(&c, &volume, str_make(bytes, FILE_BYTES), err);
+  int removed = bench_volume_remove(&c, &volume, r ? NULL : err);
   return r ? r : removed;
 }
 
@@ -376,6 +413,7 @@ const struct row bench_rows[] = {
     {"list", "a directory of 10,000 entries", list_times},
     {"files", "upload and download", file_times},
     {"volume", "a volume beside the box's own disk", volume_times},
+    {"content", "files of a volume by HTTP", content_times},
     {"pause", "pause and resume", pause_times},
     {"fork", "fork a running box", fork_times},
     {"rebuild", "template builds, and a box with its server running", build_times},
