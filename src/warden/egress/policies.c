@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policies.c - see policies.h. What is to be sent waits in a queue and goes a few at a time: a gateway that starts, or
- * a secret that many boxes name, is no reason to keep the loop from others. */
+/* policies.c - see policies.h. What is to be sent waits in a queue and goes for a moment at a time: a gateway that
+ * starts, or a secret that many boxes name, is no reason to keep the loop from others. */
 #include "warden/egress/policies.h"
 
 #include "warden/core/box_egress.h"
@@ -17,7 +17,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define AT_ONCE      16 /* policies sent per turn of the loop */
+#define TURN_US      2000 /* after so long the loop is others'; what is left goes in its next turn */
+#define AGAIN_MS     200  /* what a full link did not take is tried again after so long */
 #define SETTINGS_MAX ((size_t)8 << 20)
 
 /* Somebody waits for the gateway's word. */
@@ -164,29 +165,43 @@ static struct box *box_by_id(struct policies *s, const char *id)
   return b && b->egress ? b : NULL;
 }
 
+/* False: the link takes nothing now, or there is no descriptor for it. */
+static bool send_queued(struct policies *s, const struct queued *q)
+{
+  struct box *b = box_by_id(s, q->box);
+  struct err err = ERR_NONE;
+  if (!b || !b->egress->queued)
+    return true;
+  int r = b->egress->wanted ? send_policy(s, b, &err) : 0;
+  if (r == -ENOBUFS || r == -EMFILE || r == -ENFILE)
+    return false;
+  b->egress->queued = false;
+  if (r)
+    log_with(LOG_ERROR, (const char *[]){"box", b->row.id, NULL}, "%s", err.msg);
+  return true;
+}
+
 static void send_some(uv_timer_t *timer)
 {
   struct policies *s = timer->data;
-  size_t n = MIN(s->queue.n, (size_t)AT_ONCE);
-  for (size_t i = 0; i < n; i++) {
-    struct box *b = box_by_id(s, s->queue.p[i].box);
-    struct err err = ERR_NONE;
-    if (!b || !b->egress->queued)
-      continue;
-    b->egress->queued = false;
-    if (b->egress->wanted && send_policy(s, b, &err))
-      log_with(LOG_ERROR, (const char *[]){"box", b->row.id, NULL}, "%s", err.msg);
-  }
+  int64_t until_us = clock_mono_us() + TURN_US;
+  size_t n = 0;
+  bool taken = true;
+  while (n < s->queue.n && taken && (n == 0 || clock_mono_us() < until_us))
+    if ((taken = send_queued(s, &s->queue.p[n])))
+      n++;
   memmove(s->queue.p, s->queue.p + n, (s->queue.n - n) * sizeof(s->queue.p[0]));
   s->queue.n -= n;
   if (s->queue.n) {
-    uv_timer_start(timer, send_some, 0, 0);
+    uv_timer_start(timer, send_some, taken ? 0 : AGAIN_MS, 0);
     return;
   }
   if (s->link && s->sync_due) {
     cleanup_buf struct buf packet = BUF_INIT(EGRESS_PACKET_MAX);
     egress_packet(&packet, EGRESS_SYNC, NULL, STR_NONE);
     s->sync_due = ipc_send(s->link, buf_str(&packet), -1) != 0;
+    if (s->sync_due)
+      uv_timer_start(timer, send_some, AGAIN_MS, 0);
   }
 }
 
@@ -414,7 +429,8 @@ static void secret_changed(struct warden *w, const char *team, const char *name,
   void *value;
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     struct box *b = value;
-    if (b->egress && b->egress->secrets && b->egress->wanted && !strcmp(b->row.team, team))
+    if (b->egress && b->egress->secrets && b->egress->wanted && !strcmp(b->row.team, team) &&
+        box_egress_names(b->egress, str_of(name)))
       queue_box(s, b);
   }
 }
