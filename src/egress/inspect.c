@@ -389,14 +389,6 @@ static void connect_out(struct request *q)
 
 /* ---- headers ---- */
 
-static const struct egress_secret *secret_of(const struct request *q, struct str name)
-{
-  for (size_t i = 0; i < q->rules->policy.nsecrets; i++)
-    if (str_ieq(q->rules->policy.secrets[i].name, name))
-      return &q->rules->policy.secrets[i];
-  return NULL;
-}
-
 static const struct held_token *token_of(const struct request *q, struct str name)
 {
   for (size_t i = 0; i < q->ntokens; i++)
@@ -499,8 +491,8 @@ static struct str fill(struct request *q, const struct egress_header *h)
   cleanup_buf struct buf b = BUF_INIT(VALUE_MAX);
   for (size_t i = 0; i < h->npieces; i++) {
     const struct egress_piece *p = &h->pieces[i];
-    const struct egress_secret *secret = p->kind == EGRESS_SECRET ? secret_of(q, p->text) : NULL;
-    if (p->kind == EGRESS_SECRET && (!secret || secret->missing)) {
+    const struct egress_secret *secret = p->kind == EGRESS_SECRET ? &q->rules->policy.secrets[p->secret] : NULL;
+    if (secret && secret->missing) {
       refuse(q, 502, "the secret '" STR_FMT "' that the rule for %s needs does not exist", STR_ARG(p->text),
              q->flow->name);
       return STR_NONE;
@@ -538,7 +530,8 @@ static bool passes(const struct request *q, const struct http_head *h, struct st
   char z[128];
   if (hop_by_hop(name) || str_ieq(name, STR("expect")) || (may_be_set(name) && is_set_by_rule(q, name)))
     return false;
-  return str_copyz(name, z, sizeof(z)) || !http_header_has(h, "connection", z);
+  /* Nobody takes Host away by naming it there. */
+  return str_ieq(name, STR("host")) || str_copyz(name, z, sizeof(z)) || !http_header_has(h, "connection", z);
 }
 
 static bool write_headers(struct request *q)
@@ -604,6 +597,12 @@ static const char *unfit(const struct request *q)
   return NULL;
 }
 
+/* The server would return the rule's headers to the box. */
+static bool is_echo(struct str method)
+{
+  return str_ieq(method, STR("TRACE")) || str_ieq(method, STR("TRACK"));
+}
+
 static void request_came(struct http_x *x, void *arg)
 {
   struct flow *f = http_x_owner(x);
@@ -620,6 +619,8 @@ static void request_came(struct http_x *x, void *arg)
   const char *wrong = unfit(q);
   if (wrong)
     refuse(q, 421, "%s", wrong);
+  else if (is_echo(http_x_head(x)->method))
+    refuse(q, 405, "TRACE is not passed on to a host that has a rule: its answer would hold the rule's headers");
   else if (!q->host) /* the rule went away while the connection was open */
     http_abort(x);
   else

@@ -172,6 +172,7 @@ static bool is_host(struct str s)
 struct reader {
   struct str rest;
   struct arena *arena;
+  size_t filled;   /* placeholders so far */
   const char *bad; /* what was wrong first */
 };
 
@@ -230,6 +231,8 @@ static void get_piece(struct reader *r, struct egress_piece *p)
   p->text = get_str(r, EGRESS_SECRET_MAX, "piece of a header");
   if (p->kind < EGRESS_LITERAL || (p->kind == EGRESS_LITERAL ? !is_value(p->text) : !is_ref(p->text)))
     fail(r, "piece of a header");
+  if (p->kind > EGRESS_LITERAL && ++r->filled > EGRESS_FILLED_MAX)
+    fail(r, "number of placeholders");
 }
 
 static void get_header(struct reader *r, struct egress_header *h)
@@ -298,28 +301,29 @@ static void get_nets(struct reader *r, struct egress_policy *p)
   }
 }
 
-static bool has_secret(const struct egress_policy *p, struct str name)
+static void find_secret(struct reader *r, const struct egress_policy *p, struct egress_piece *piece)
 {
   for (size_t i = 0; i < p->nsecrets; i++)
-    if (str_ieq(p->secrets[i].name, name))
-      return true;
-  return false;
+    if (str_ieq(p->secrets[i].name, piece->text)) {
+      piece->secret = (uint32_t)i;
+      return;
+    }
+  fail(r, "secret that a header names and nothing brings");
 }
 
-static void check_references(struct reader *r, const struct egress_policy *p)
+/* Once, so that no request has to look for them. */
+static void find_secrets(struct reader *r, struct egress_policy *p)
 {
   for (size_t i = 0; i < p->nhosts && !r->bad; i++)
     for (size_t k = 0; k < p->hosts[i].nheaders; k++)
-      for (size_t m = 0; m < p->hosts[i].headers[k].npieces; m++) {
-        const struct egress_piece *piece = &p->hosts[i].headers[k].pieces[m];
-        if (piece->kind == EGRESS_SECRET && !has_secret(p, piece->text))
-          fail(r, "secret that a header names and nothing brings");
-      }
+      for (size_t m = 0; m < p->hosts[i].headers[k].npieces; m++)
+        if (p->hosts[i].headers[k].pieces[m].kind == EGRESS_SECRET)
+          find_secret(r, p, &p->hosts[i].headers[k].pieces[m]);
 }
 
 int egress_policy_read(struct arena *a, struct str packed, struct egress_policy *out, struct err *err)
 {
-  struct reader r = {packed, a, NULL};
+  struct reader r = {.rest = packed, .arena = a};
   *out = (struct egress_policy){0};
   if (packed.n > EGRESS_POLICY_MAX)
     return err_set(err, -EINVAL, "egress policy of %zu bytes, at most %zu", packed.n, EGRESS_POLICY_MAX);
@@ -337,7 +341,7 @@ int egress_policy_read(struct arena *a, struct str packed, struct egress_policy 
   out->restricted = get_u32(&r, 1, "lists");
   out->allow_names = get_str(&r, 512u << 10, "allowed names");
   get_nets(&r, out);
-  check_references(&r, out);
+  find_secrets(&r, out);
   if (!r.bad && r.rest.n)
     fail(&r, "end");
   if (!r.bad && out->nhosts && (!out->ca_cert.n || !out->ca_key.n))
@@ -373,7 +377,7 @@ static int read_placeholder(struct str *rest, struct egress_piece *out, struct e
     return err_set(err, -EINVAL, "unterminated placeholder");
   if (!is_ref_name(body))
     return err_set(err, -EINVAL, "placeholder with an empty, nested or invalid name");
-  *out = (struct egress_piece){secret ? EGRESS_SECRET : EGRESS_IDENTITY, body};
+  *out = (struct egress_piece){.kind = secret ? EGRESS_SECRET : EGRESS_IDENTITY, .text = body};
   *rest = after;
   return 0;
 }
@@ -388,7 +392,7 @@ int egress_value_read(struct arena *a, struct str value, struct egress_piece **p
     if (*n == EGRESS_PIECES_MAX)
       return err_set(err, -EINVAL, "more than %u placeholders and pieces between them", EGRESS_PIECES_MAX);
     if (plain) {
-      all[(*n)++] = (struct egress_piece){EGRESS_LITERAL, str_sub(value, 0, plain)};
+      all[(*n)++] = (struct egress_piece){.kind = EGRESS_LITERAL, .text = str_sub(value, 0, plain)};
       value = str_skip(value, plain);
       continue;
     }

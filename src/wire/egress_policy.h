@@ -45,7 +45,8 @@
 #define EGRESS_HOSTS_MAX    64u /* per policy; the API allows fewer */
 #define EGRESS_HEADERS_MAX  64u /* per host */
 #define EGRESS_PIECES_MAX   64u /* per header value */
-#define EGRESS_SECRETS_MAX  2048u
+#define EGRESS_SECRETS_MAX  64u /* distinct ones per policy */
+#define EGRESS_FILLED_MAX   64u /* placeholders per policy, in all its headers */
 #define EGRESS_NETS_MAX     2048u
 #define EGRESS_SECRET_MAX   (64u << 10) /* bytes of a secret's value */
 #define EGRESS_TOKEN_MAX    (16u << 10) /* bytes of an identity token */
@@ -63,6 +64,7 @@ enum egress_piece_kind { EGRESS_LITERAL = 1, EGRESS_SECRET, EGRESS_IDENTITY };
 struct egress_piece {
   enum egress_piece_kind kind;
   struct str text;
+  uint32_t secret; /* EGRESS_SECRET: which of the policy's; set by egress_policy_read, not written */
 };
 
 /* Set in place of whatever the box sent under that name. */
@@ -128,7 +130,8 @@ struct egress_policy {
 /* Appends; look at buf_failed. The buffer holds secrets: wipe it (explicit_bzero of p, n) before freeing. */
 void egress_policy_pack(struct buf *out, const struct egress_policy *p);
 /* Texts point into `packed`, arrays are in the arena. -EINVAL with a reason (never a value) when anything is not as
- * above: lengths, counts, kinds, patterns, header names, CR, LF or NUL in a literal, a secret without an entry. */
+ * above: lengths, counts, kinds, patterns, header names, CR, LF or NUL in a literal, a secret without an entry, more
+ * placeholders than EGRESS_FILLED_MAX. */
 int egress_policy_read(struct arena *a, struct str packed, struct egress_policy *out, struct err *err);
 
 /* Takes a header value of network.rules apart: ${e2b.secrets.NAME} and ${e2b.identity.tokens.NAME} between literals.

@@ -217,6 +217,26 @@ static void rules_have_a_size_in_all(void **state)
   assert_non_null(strstr(err.msg, "at most 32768"));
 }
 
+static int with_placeholders(int n, struct err *err)
+{
+  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
+  cleanup_buf struct buf b = BUF_INIT(1 << 20);
+  struct network net;
+  buf_addz(&b, "{\"rules\":{\"a.b\":[{\"transform\":{\"headers\":{\"A\":\"");
+  for (int i = 0; i < n; i++)
+    buf_addf(&b, "%s${e2b.secrets.s%d}", i == n / 2 ? "\",\"B\":\"" : "", i);
+  buf_addz(&b, "\"}}}]}}");
+  return read_text(&a, buf_z(&b), NULL, NETWORK_RULES, &net, err);
+}
+
+static void rules_have_so_many_placeholders_in_all(void **state)
+{
+  struct err err = ERR_NONE;
+  assert_int_equal(with_placeholders(64, &err), 0);
+  assert_int_equal(with_placeholders(65, &err), -EINVAL);
+  assert_non_null(strstr(err.msg, "65 placeholders; at most 64"));
+}
+
 static void a_proxys_certificates_are_never_told_back(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 20);
@@ -324,6 +344,7 @@ int main(void)
       cmocka_unit_test(passwords_are_never_told_back),
       cmocka_unit_test(rules_are_told_back_with_names_in_lower_case),
       cmocka_unit_test(rules_have_a_size_in_all),
+      cmocka_unit_test(rules_have_so_many_placeholders_in_all),
       cmocka_unit_test(a_proxys_certificates_are_never_told_back),
       cmocka_unit_test(a_scheme_says_what_a_proxy_speaks),
       cmocka_unit_test(no_internet_replaces_what_is_denied),

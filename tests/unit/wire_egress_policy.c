@@ -12,8 +12,9 @@
 
 static void sample(struct egress_policy *p)
 {
-  static struct egress_piece pieces[] = {{EGRESS_LITERAL, STR_INIT("Bearer ")}, {EGRESS_SECRET, STR_INIT("key")}};
-  static struct egress_piece token[] = {{EGRESS_IDENTITY, STR_INIT("aud")}};
+  static struct egress_piece pieces[] = {{.kind = EGRESS_LITERAL, .text = STR_INIT("Bearer ")},
+                                         {.kind = EGRESS_SECRET, .text = STR_INIT("key")}};
+  static struct egress_piece token[] = {{.kind = EGRESS_IDENTITY, .text = STR_INIT("aud")}};
   static struct egress_header headers[] = {{STR_INIT("Authorization"), pieces, 2}, {STR_INIT("X-Token"), token, 1}};
   static struct egress_host hosts[] = {{STR_INIT("*.example.com"), headers, 1},
                                        {STR_INIT("api.example.com"), headers, 2},
@@ -50,6 +51,7 @@ static void a_policy_is_read_back_as_written(void **state)
   assert_string_equal(q.box, "ibox");
   assert_true(q.secrets[1].missing);
   assert_true(str_is(q.hosts[1].headers[0].pieces[1].text, "key"));
+  assert_int_equal(q.hosts[1].headers[0].pieces[1].secret, 0);
   assert_int_equal(q.proxy.port, 1080);
   egress_policy_pack(&again, &q);
   assert_true(str_eq(buf_str(&b), buf_str(&again)));
@@ -91,9 +93,25 @@ static void no_secret(struct egress_policy *p)
 {
   p->nsecrets = 0;
 }
+static void too_many_placeholders(struct egress_policy *p)
+{
+  static struct egress_piece pieces[EGRESS_FILLED_MAX / 2 + 1];
+  static struct egress_header headers[] = {{STR_INIT("x"), pieces, ARRAY_LEN(pieces)},
+                                           {STR_INIT("y"), pieces, ARRAY_LEN(pieces)}};
+  static struct egress_host host = {STR_INIT("a.example"), headers, 2};
+  for (size_t i = 0; i < ARRAY_LEN(pieces); i++)
+    pieces[i] = (struct egress_piece){.kind = EGRESS_SECRET, .text = STR("key")};
+  p->hosts = &host;
+  p->nhosts = 1;
+}
+static void most_placeholders(struct egress_policy *p)
+{
+  too_many_placeholders(p);
+  p->hosts[0].headers[0].npieces = p->hosts[0].headers[1].npieces = EGRESS_FILLED_MAX / 2;
+}
 static void line_break(struct egress_policy *p)
 {
-  static struct egress_piece piece = {EGRESS_LITERAL, STR_INIT("a\r\nb: c")};
+  static struct egress_piece piece = {.kind = EGRESS_LITERAL, .text = STR_INIT("a\r\nb: c")};
   static struct egress_header header = {STR_INIT("x"), &piece, 1};
   static struct egress_host host = {STR_INIT("a.example"), &header, 1};
   p->hosts = &host;
@@ -116,10 +134,12 @@ static void password_without_user(struct egress_policy *p)
 
 static void policies_that_could_do_harm_are_refused(void **state)
 {
-  void (*const changes[])(struct egress_policy *) = {no_authority, no_secret,          line_break,
-                                                     upper_case,   proxy_without_port, password_without_user};
+  void (*const changes[])(struct egress_policy *) = {no_authority,         no_secret,          line_break,
+                                                     upper_case,           proxy_without_port, password_without_user,
+                                                     too_many_placeholders};
   for (size_t i = 0; i < ARRAY_LEN(changes); i++)
     assert_int_equal(read_changed(changes[i]), -EINVAL);
+  assert_int_equal(read_changed(most_placeholders), 0);
 }
 
 static void cut_and_changed_policies_are_refused_or_read_inside_their_bounds(void **state)

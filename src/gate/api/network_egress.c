@@ -327,7 +327,16 @@ struct str network_rule_domain(const struct json *rule, char out[RULE_DOMAIN_MAX
   return str_make(out, n);
 }
 
-static int check_rule(const struct json *rule, size_t *bytes, struct err *err)
+/* Each "${" of a value that was checked is one. */
+static size_t placeholders(struct str value)
+{
+  size_t n = 0;
+  for (ptrdiff_t at; (at = str_search(value, STR("${"))) >= 0; n++)
+    value = str_skip(value, (size_t)at + 2);
+  return n;
+}
+
+static int check_rule(const struct json *rule, size_t *bytes, size_t *filled, struct err *err)
 {
   char domain[RULE_DOMAIN_MAX + 1];
   struct str name = str_starts(rule->key, STR("*.")) ? str_skip(rule->key, 2) : rule->key;
@@ -347,15 +356,17 @@ static int check_rule(const struct json *rule, size_t *bytes, struct err *err)
   int r = check_headers(json_get(transform, "headers"), domain, err);
   const struct json *headers = r ? NULL : network_rule_headers(rule);
   *bytes += rule->key.n;
-  for (const struct json *h = headers ? headers->kids : NULL; h; h = h->next)
+  for (const struct json *h = headers ? headers->kids : NULL; h; h = h->next) {
     *bytes += h->key.n + h->text.n;
+    *filled += placeholders(h->text);
+  }
   return r;
 }
 
 int network_read_rules(const struct json *from, unsigned features, struct network *n, struct err *err)
 {
   const struct json *rules = json_get(from, "rules");
-  size_t bytes = 0;
+  size_t bytes = 0, filled = 0;
   if (!json_given(rules))
     return 0;
   if (rules->type != JSON_OBJECT)
@@ -364,13 +375,16 @@ int network_read_rules(const struct json *from, unsigned features, struct networ
     return err_set(err, -EINVAL, "'network.rules' names %zu domains; at most %d are allowed", rules->count,
                    RULE_DOMAINS_MAX);
   for (const struct json *k = rules->kids; k; k = k->next) {
-    int r = check_rule(k, &bytes, err);
+    int r = check_rule(k, &bytes, &filled, err);
     if (r)
       return r;
   }
   if (bytes > RULES_BYTES_MAX)
     return err_set(err, -EINVAL, "'network.rules' holds %zu bytes of names and values; at most %d are allowed", bytes,
                    RULES_BYTES_MAX);
+  if (filled > RULE_FILLED_MAX)
+    return err_set(err, -EINVAL, "'network.rules' holds %zu placeholders; at most %d are allowed for a sandbox", filled,
+                   RULE_FILLED_MAX);
   if (rules->count && !(features & NETWORK_RULES))
     return err_set(err, -EINVAL, "header rules ('network.rules') are not available on this server");
   n->rules = rules->count ? rules : NULL;

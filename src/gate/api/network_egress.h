@@ -12,6 +12,7 @@
 #define HEADER_NAME_MAX  64
 #define HEADER_VALUE_MAX 2048
 #define RULES_BYTES_MAX  32768 /* names and values of all rules together */
+#define RULE_FILLED_MAX  64    /* placeholders of all rules together: each is looked up for each policy */
 #define PROXY_AUTH_MAX   255   /* bytes of a user name, and of a password: what SOCKS can carry */
 #define PROXY_CA_MAX     8192
 #define PROXY_NAME_MAX   253

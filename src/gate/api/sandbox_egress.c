@@ -17,6 +17,8 @@ static struct str lowered(struct arena *a, struct str s)
   return copy ? str_make(copy, s.n) : STR_NONE;
 }
 
+_Static_assert(RULE_FILLED_MAX <= EGRESS_FILLED_MAX, "what the API takes, the gateway takes");
+
 static void want_secret(struct egress_policy *p, struct str name)
 {
   for (size_t i = 0; i < p->nsecrets; i++)

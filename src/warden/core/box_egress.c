@@ -4,6 +4,7 @@
 
 #define SETTINGS_MAX  ((size_t)1 << 20)
 #define AUTHORITY_MAX ((size_t)16 << 10)
+#define NAMES_MAX     ((size_t)EGRESS_SECRETS_MAX * EGRESS_REF_SIZE)
 
 static struct box_egress *egress_new(struct str settings)
 {
@@ -11,6 +12,7 @@ static struct box_egress *egress_new(struct str settings)
   e->settings = BUF_INIT(SETTINGS_MAX);
   e->cert = BUF_INIT(AUTHORITY_MAX);
   e->key = BUF_INIT(AUTHORITY_MAX);
+  e->names = BUF_INIT(NAMES_MAX);
   buf_adds(&e->settings, settings);
   return e;
 }
@@ -28,6 +30,10 @@ int box_egress_read(struct str settings, struct box_egress **out, struct err *er
   (*out)->rules = p.nhosts > 0;
   (*out)->proxy = p.proxy.kind != EGRESS_DIRECT;
   (*out)->secrets = p.nsecrets > 0;
+  for (size_t i = 0; i < p.nsecrets; i++) {
+    buf_adds(&(*out)->names, p.secrets[i].name);
+    buf_addc(&(*out)->names, '\n');
+  }
   return 0;
 }
 
@@ -39,6 +45,7 @@ struct box_egress *box_egress_copy(const struct box_egress *e)
   copy->rules = e->rules;
   copy->proxy = e->proxy;
   copy->secrets = e->secrets;
+  buf_adds(&copy->names, buf_str(&e->names));
   return copy;
 }
 
@@ -56,7 +63,19 @@ void box_egress_free(struct box_egress *e)
   wipe_buf(&e->settings);
   wipe_buf(&e->key);
   buf_free(&e->cert);
+  buf_free(&e->names);
   free(e);
+}
+
+bool box_egress_names(const struct box_egress *e, struct str secret)
+{
+  struct str rest = buf_str(&e->names), line;
+  while (rest.n) {
+    str_cut(rest, '\n', &line, &rest);
+    if (str_ieq(line, secret))
+      return true;
+  }
+  return false;
 }
 
 void box_egress_turn(const struct box_egress *e, struct jail_net *net)

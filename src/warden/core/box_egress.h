@@ -12,7 +12,8 @@ struct box_egress {
   struct buf settings;  /* as the gate packed them (egress_policy.h): names of secrets, no values */
   struct buf cert, key; /* PEM; empty without header rules */
   bool rules, proxy;
-  bool secrets; /* a header names one */
+  bool secrets;     /* a header names one */
+  struct buf names; /* of these secrets: lines */
   /* Of the policy that the gateway has, or should have; see warden/egress/policies.h. */
   bool wanted;         /* it should have one: the box runs, or is about to */
   bool queued;         /* to be sent (again) */
@@ -24,6 +25,8 @@ int box_egress_read(struct str settings, struct box_egress **out, struct err *er
 /* The same settings for another box, without an authority. */
 struct box_egress *box_egress_copy(const struct box_egress *e);
 void box_egress_free(struct box_egress *e); /* NULL is fine; what is secret is wiped */
+
+bool box_egress_names(const struct box_egress *e, struct str secret); /* does a header name it? */
 
 /* How the box's traffic is turned to the gateway; `e` may be NULL. */
 void box_egress_turn(const struct box_egress *e, struct jail_net *net);

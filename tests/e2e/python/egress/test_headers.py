@@ -117,6 +117,24 @@ def test_two_boxes_have_their_own_policies_and_connections(lab: Lab) -> None:
     assert lab.ask("one", "https://api.example.com/")["fields"]["authorization"] == "Bearer of-one"
 
 
+def test_a_request_that_would_be_echoed_is_refused(lab: Lab) -> None:
+    lab.set("one", hosts=RULE, secrets={"key": "s3cret"})
+    for method in ("TRACE", "TRACK", "trace"):
+        said = lab.curl("one", "https://api.example.com/", "-X", method, "-w", "%{http_code}")
+        assert said.endswith("405"), said
+        assert "s3cret" not in said
+
+
+def test_connection_takes_neither_host_nor_a_rules_header_away(lab: Lab) -> None:
+    lab.set("one", hosts=RULE, secrets={"key": "s3cret"})
+    named = "Connection: host, authorization, x-fixed, x-own"
+    told = lab.ask("one", "https://api.example.com/", "--http1.1", "-H", named, "-H", "X-Own: 1")
+    assert told["fields"]["host"] == "api.example.com"
+    assert told["fields"]["authorization"] == "Bearer s3cret"
+    assert told["fields"]["x-fixed"] == "always"
+    assert "x-own" not in told["fields"]
+
+
 def test_connections_are_recorded(lab: Lab) -> None:
     lab.set("one", hosts=RULE, secrets={"key": "s3cret"})
     lab.pump(0.2)
