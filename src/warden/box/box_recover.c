@@ -90,7 +90,7 @@ static int recover_one(const struct row_box *row, void *arg)
     nursery_listen(b);
   }
   box_sync_freezer(b);
-  if (egress_recall(b, &err)) /* its traffic stays turned to the gateway, which resets it */
+  if (egress_recall(b, &err)) /* its traffic stays turned to the gateway, which resets it, and so when it is resumed */
     log_with(LOG_ERROR, (const char *[]){"box", b->row.id, NULL}, "no egress: %s", err.msg);
   if (b->row.state == BOX_RUNNING)
     policy_want(b);

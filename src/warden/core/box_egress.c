@@ -46,7 +46,15 @@ struct box_egress *box_egress_copy(const struct box_egress *e)
   copy->proxy = e->proxy;
   copy->secrets = e->secrets;
   buf_adds(&copy->names, buf_str(&e->names));
+  copy->unread = e->unread;
   return copy;
+}
+
+struct box_egress *box_egress_unread(void)
+{
+  struct box_egress *e = egress_new(STR_NONE);
+  e->rules = e->proxy = e->secrets = e->unread = true;
+  return e;
 }
 
 static void wipe_buf(struct buf *b)
@@ -75,7 +83,7 @@ bool box_egress_names(const struct box_egress *e, struct str secret)
     if (str_ieq(line, secret))
       return true;
   }
-  return false;
+  return e->unread; /* then it may */
 }
 
 void box_egress_turn(const struct box_egress *e, struct jail_net *net)

@@ -14,6 +14,7 @@ struct box_egress {
   bool rules, proxy;
   bool secrets;     /* a header names one */
   struct buf names; /* of these secrets: lines */
+  bool unread;      /* it has settings that can't be read now: nothing goes out until they can */
   /* Of the policy that the gateway has, or should have; see warden/egress/policies.h. */
   bool wanted;         /* it should have one: the box runs, or is about to */
   bool queued;         /* to be sent (again) */
@@ -24,6 +25,8 @@ struct box_egress {
 int box_egress_read(struct str settings, struct box_egress **out, struct err *err);
 /* The same settings for another box, without an authority. */
 struct box_egress *box_egress_copy(const struct box_egress *e);
+/* Of a box whose settings can't be read: all of its TCP is turned to the gateway, which has no policy for it. */
+struct box_egress *box_egress_unread(void);
 void box_egress_free(struct box_egress *e); /* NULL is fine; what is secret is wiped */
 
 bool box_egress_names(const struct box_egress *e, struct str secret); /* does a header name it? */

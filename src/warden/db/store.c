@@ -186,6 +186,9 @@ static const char *const migrations[] = {
     "CREATE TRIGGER box_tokens_gone AFTER DELETE ON box BEGIN DELETE FROM box_tokens WHERE box=OLD.id; END;",
     "CREATE TABLE box_egress(box TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TRIGGER box_egress_gone AFTER DELETE ON box BEGIN DELETE FROM box_egress WHERE box=OLD.id; END;",
+    /* Sealed by the master key whose id is in `key`; what another key sealed before does not open any more. */
+    "ALTER TABLE box_egress ADD COLUMN key TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX box_egress_key ON box_egress(key, box);",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

@@ -8,6 +8,7 @@
 #include "warden/core/egress.h"
 #include "warden/core/net_log.h"
 #include "warden/core/warden_state.h"
+#include "warden/egress/keep.h"
 #include "warden/secret/secrets.h"
 #include "warden/secret/workload_identity.h"
 #include "wire/box_socket.h"
@@ -150,10 +151,11 @@ static int send_policy(struct policies *s, struct box *b, struct err *err)
 {
   size_t length = 0;
   cleanup_fd int fd = -1;
+  int r = b->egress->unread ? egress_recall(b, err) : 0;
   b->egress->generation = ++s->generation;
-  if (!s->link)
-    return 0; /* it goes when a gateway is there */
-  int r = pack(b, &fd, &length, err);
+  if (r || !s->link)
+    return r; /* it goes when a gateway is there */
+  r = pack(b, &fd, &length, err);
   if (!r && (r = send_about(s, b, EGRESS_SET, fd, length)))
     err_set(err, r, "the egress gateway takes no policies: %s", strerrordesc_np(-r));
   return r;

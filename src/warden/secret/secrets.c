@@ -4,7 +4,9 @@
 
 #include "warden/core/context.h"
 #include "warden/core/worker_pool.h"
+#include "warden/db/box_egress_store.h"
 #include "warden/db/identity_store.h"
+#include "warden/secret/box_seal.h"
 #include "warden/secret/keyring.h"
 #include "warden/secret/workload_identity.h"
 #include <limits.h>
@@ -24,7 +26,7 @@ struct rotation {
   uv_timer_t timer;
   uv_work_t work;
   struct warden *warden;
-  char after[SECRET_ID_SIZE];
+  char after[SECRET_ID_SIZE], after_box[BOX_ID_SIZE];
   uint64_t resealed, failed;
   secrets_rotated_fn done; /* NULL: nobody waits for it */
   void *arg;
@@ -101,11 +103,12 @@ static void read_keys(struct warden *w)
   bool signs = !store_identity_key_current(warden_store(w), &signing);
   if (signs)
     buf_free(&signing.sealed);
-  if (r == -ENOENT && s->ring.source == KEY_OF_FILE && !use.sealed && !signs)
+  bool boxes = store_box_egress_any(warden_store(w));
+  if (r == -ENOENT && s->ring.source == KEY_OF_FILE && !use.sealed && !signs && !boxes)
     r = keyring_add(&s->ring, &err);
   if (r == -ENOENT)
-    snprintf(why, sizeof(why), "the master key %s is missing, and %llu values are sealed by it; put it back",
-             s->ring.path, (unsigned long long)(use.sealed + signs));
+    snprintf(why, sizeof(why), "the master key %s is missing, and %llu values%s are sealed by it; put it back",
+             s->ring.path, (unsigned long long)(use.sealed + signs), boxes ? " and settings of sandboxes" : "");
   else if (r)
     snprintf(why, sizeof(why), "%.480s", err.msg);
   else if (use.unknown)
@@ -219,12 +222,18 @@ int secrets_unseal(struct warden *w, const char *key, struct str label, struct s
   return k ? seal_open(k, label, sealed, out) : -ENOKEY;
 }
 
+const char *secrets_key(struct warden *w)
+{
+  const struct keyring *ring = &of(w)->ring;
+  return ring->n ? ring->keys[0].id : "";
+}
+
 int secrets_rewrap(struct warden *w, const char *key, struct str label, struct str sealed, char to[SEAL_KEY_SIZE],
                    struct buf *out)
 {
   const struct keyring *ring = &of(w)->ring;
   const struct master_key *k = keyring_find(ring, key);
-  snprintf(to, SEAL_KEY_SIZE, "%s", ring->n ? ring->keys[0].id : "");
+  snprintf(to, SEAL_KEY_SIZE, "%s", secrets_key(w));
   return k ? seal_rewrap(k, &ring->keys[0], label, sealed, out) : -ENOKEY;
 }
 
@@ -401,10 +410,13 @@ static void rotation_turn(uv_timer_t *timer)
     row_secret_free(&batch.rows[i]);
   if (!r && batch.n)
     return;
+  r = r ? r : box_reseal(w, t->after_box, &t->failed, &t->err);
+  if (r > 0)
+    return;
   uv_timer_stop(timer);
   r = r ? r : identity_reseal(w, &t->failed, &t->err);
   if (!r && t->failed)
-    r = err_set(&t->err, -EBADMSG, "%llu secrets can't be opened and stay as they are; the old key is kept",
+    r = err_set(&t->err, -EBADMSG, "%llu values can't be opened and stay as they are; the old key is kept",
                 (unsigned long long)t->failed);
   if (r) {
     end_rotation(t);

@@ -47,6 +47,8 @@ int secrets_rewrap(struct warden *w, const char *key, struct str label, struct s
 
 /* ---- the master key ---- */
 
+const char *secrets_key(struct warden *w); /* id of the current one; "" = there is none */
+
 bool secrets_ready(struct warden *w, struct err *err); /* false: err says why, for the server's operator */
 /* A new master key; `done` is called when every value is sealed by it, or with the reason why not. */
 typedef void (*secrets_rotated_fn)(struct warden *w, const struct err *err, uint64_t resealed, void *arg);
