@@ -9,6 +9,7 @@
 #include "warden/core/net_log.h"
 #include "warden/core/warden_state.h"
 #include "warden/egress/keep.h"
+#include "warden/secret/box_seal.h"
 #include "warden/secret/secrets.h"
 #include "warden/secret/workload_identity.h"
 #include "wire/box_socket.h"
@@ -448,4 +449,5 @@ void policies_open(struct warden *w)
   s->deadline.data = s->pace.data = s;
   w->policies = s;
   secrets_watch(w, secret_changed, s);
+  secrets_seal_boxes(w, box_reseal);
 }

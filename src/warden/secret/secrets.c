@@ -6,7 +6,6 @@
 #include "warden/core/worker_pool.h"
 #include "warden/db/box_egress_store.h"
 #include "warden/db/identity_store.h"
-#include "warden/secret/box_seal.h"
 #include "warden/secret/keyring.h"
 #include "warden/secret/workload_identity.h"
 #include <limits.h>
@@ -41,6 +40,7 @@ struct secrets {
   int64_t read_us;
   struct rotation *rotation; /* NULL: none under way */
   VEC(struct watcher) watchers;
+  secrets_reseal_fn boxes; /* see secrets_seal_boxes */
 };
 
 static struct secrets *of(struct warden *w)
@@ -250,6 +250,11 @@ void secrets_watch(struct warden *w, secret_changed_fn changed, void *arg)
   vec_push(&of(w)->watchers, one);
 }
 
+void secrets_seal_boxes(struct warden *w, secrets_reseal_fn reseal)
+{
+  of(w)->boxes = reseal;
+}
+
 int secret_value(struct warden *w, const char *team, const char *name, struct buf *out, struct err *err)
 {
   struct row_secret row;
@@ -410,7 +415,8 @@ static void rotation_turn(uv_timer_t *timer)
     row_secret_free(&batch.rows[i]);
   if (!r && batch.n)
     return;
-  r = r ? r : box_reseal(w, t->after_box, &t->failed, &t->err);
+  secrets_reseal_fn boxes = of(w)->boxes;
+  r = r || !boxes ? r : boxes(w, t->after_box, &t->failed, &t->err);
   if (r > 0)
     return;
   uv_timer_stop(timer);

@@ -44,6 +44,10 @@ int secrets_seal(struct warden *w, struct str label, struct str value, char key[
 int secrets_unseal(struct warden *w, const char *key, struct str label, struct str sealed, struct buf *out);
 int secrets_rewrap(struct warden *w, const char *key, struct str label, struct str sealed, char to[SEAL_KEY_SIZE],
                    struct buf *out);
+/* Who keeps settings of boxes (box_seal.h) is asked here, turn by turn, when the master key changes: the next ones
+ * behind the box `after`, which it moves on; 1 = there may be more. */
+typedef int (*secrets_reseal_fn)(struct warden *w, char after[BOX_ID_SIZE], uint64_t *failed, struct err *err);
+void secrets_seal_boxes(struct warden *w, secrets_reseal_fn reseal);
 
 /* ---- the master key ---- */
 
