@@ -349,6 +349,8 @@ static const struct setting settings[] = {
      "identity tokens that it asks for at once for one box; a request that needs one more is answered 502"},
     {"egress_idle_upstreams", NUMBER(egress.idle_upstreams), "32", 0, 10000,
      "connections to servers that it keeps per box for the next request"},
+    {"egress_streams", NUMBER(egress.streams), "32", 1, 256,
+     "requests of one box at once on one HTTP/2 connection to a server"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
      "addresses, boxes and this server's API never"},

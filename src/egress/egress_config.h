@@ -19,6 +19,7 @@ struct egress_config {
   unsigned held_mb;          /* bytes that wait for slow peers, of all connections */
   unsigned token_asks;       /* questions for identity tokens under way at once, of one box */
   unsigned idle_upstreams;   /* connections to servers kept per box */
+  unsigned streams;          /* requests at once on one of HTTP/2 */
 };
 
 #endif

@@ -38,6 +38,8 @@ struct leaf {
 
 /* A connection to a server that waits for the next request of the same box to the same host. */
 struct idle_upstream;
+/* One that carries many requests of the same box to the same host. */
+struct shared_upstream;
 
 struct team {
   char id[UUID_SIZE];
@@ -57,7 +59,8 @@ struct egress_box {
   size_t nleaves;
   struct minted *minted;
   struct idle_upstream *idle;
-  size_t nidle;
+  struct shared_upstream *shared;
+  size_t nidle; /* of both */
   struct flow *flows;
   unsigned asks; /* for tokens, under way */
   unsigned open;

@@ -8,7 +8,9 @@
  * block; answers are passed on as they are.
  *
  * Connections to servers are kept for the next request of the same box to the same name and address, never for another
- * box. Bodies stream both ways, the slower side holding the other back. */
+ * box. Servers that speak HTTP/2 get several requests of that box at once on one connection, whatever version the box
+ * speaks; requests that ask for another protocol (WebSockets) go by HTTP/1.1. Bodies stream both ways, the slower side
+ * holding the other back, and trailers follow them where the framing of both sides has a place for them. */
 #include "egress/gateway.h"
 
 #include "egress/dial.h"
@@ -29,6 +31,15 @@ struct idle_upstream {
   uint64_t until; /* loop time */
 };
 
+struct shared_upstream {
+  struct shared_upstream *next;
+  struct egress_box *box;
+  struct http_link *link;
+  char name[DOMAIN_SIZE];
+  uint32_t address;
+  uint64_t until; /* loop time; while it carries nothing */
+};
+
 struct held_token {
   struct str name, value; /* in the request's arena */
 };
@@ -40,6 +51,7 @@ struct request {
   const struct egress_host *host;
   struct http_call *call;
   struct dial *dial;
+  struct http_link *opening; /* the handshake is under way */
   struct held_token tokens[TOKENS_MAX];
   size_t ntokens;
   uint64_t ask; /* for a token, under way; 0 = none */
@@ -73,6 +85,17 @@ static void idle_lost(struct http_call *c, void *arg)
   idle_free(i);
 }
 
+static void shared_forget(struct shared_upstream *s)
+{
+  for (struct shared_upstream **at = &s->box->shared; *at; at = &(*at)->next)
+    if (*at == s) {
+      *at = s->next;
+      break;
+    }
+  s->box->nidle--;
+  free(s);
+}
+
 /* now UINT64_MAX: all of them. */
 void inspect_tick(struct egress_box *b, uint64_t now)
 {
@@ -85,6 +108,50 @@ void inspect_tick(struct egress_box *b, uint64_t now)
     *at = i->next;
     idle_free(i);
   }
+  for (struct shared_upstream *s = b->shared, *next; s; s = next) {
+    next = s->next;
+    if (now == UINT64_MAX || (s->until <= now && !http_link_calls(s->link))) {
+      http_link_leave(s->link); /* what it carries comes to its end */
+      shared_forget(s);
+    }
+  }
+}
+
+static void shared_closed(struct http_link *link, void *arg)
+{
+  shared_forget(arg);
+}
+
+/* It may be used by later requests of the box. */
+static void shared_put(struct request *q, struct http_link *link)
+{
+  struct egress_box *b = q->flow->box;
+  if (b->removed || b->rules != q->rules || b->nidle >= b->gateway->config->idle_upstreams) {
+    http_link_leave(link);
+    return;
+  }
+  struct shared_upstream *s = xcalloc(1, sizeof(*s));
+  s->box = b;
+  s->link = link;
+  s->address = q->flow->to;
+  s->until = uv_now(b->gateway->loop) + IDLE_SECONDS * 1000ull;
+  str_copyz(str_of(q->flow->name), s->name, sizeof(s->name));
+  http_link_handle(link, shared_closed, s);
+  s->next = b->shared;
+  b->shared = s;
+  b->nidle++;
+}
+
+/* A call on a connection that is open already, or NULL. */
+static struct http_call *shared_take(const struct request *q)
+{
+  struct egress_box *b = q->flow->box;
+  for (struct shared_upstream *s = b->shared; s && b->rules == q->rules; s = s->next)
+    if (s->address == q->flow->to && !strcmp(s->name, q->flow->name) && http_link_usable(s->link)) {
+      s->until = uv_now(b->gateway->loop) + IDLE_SECONDS * 1000ull;
+      return http_link_call(s->link);
+    }
+  return NULL;
 }
 
 static void idle_put(struct request *q)
@@ -181,6 +248,7 @@ static void request_gone(struct http_x *x, enum http_end how)
   if (q->ask)
     token_cancel(g, q->ask);
   dial_cancel(steal(&q->dial));
+  http_link_leave(steal(&q->opening));
   if (q->call && how == HTTP_DONE)
     idle_put(q);
   else if (q->call)
@@ -206,6 +274,38 @@ static bool hop_by_hop(struct str name)
   return false;
 }
 
+/* Which trailers are to come may be said to who comes next. */
+static bool of_one_hop(struct str name)
+{
+  return hop_by_hop(name) && !str_ieq(name, STR("trailer"));
+}
+
+/* What says how a message is to be read, or who sends it, comes too late behind the body. */
+static bool may_trail(struct str name)
+{
+  static const char *const names[] = {"host",         "expect",           "authorization", "cookie",
+                                      "content-type", "content-encoding", "content-range", "set-cookie",
+                                      "alt-svc",      "cache-control"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_ieq(name, str_of(names[i])))
+      return false;
+  return !hop_by_hop(name);
+}
+
+static bool is_set_by_rule(const struct request *q, struct str name);
+
+/* Those of n that may go on, in the request's arena. */
+static struct http_header *trailers_of(struct request *q, const struct http_header *given, size_t *n, bool outward)
+{
+  struct http_header *out = *n ? arena_alloc(http_x_arena(q->x), *n * sizeof(*out)) : NULL;
+  size_t k = 0;
+  for (size_t i = 0; out && i < *n; i++)
+    if (may_trail(given[i].name) && !(outward && is_set_by_rule(q, given[i].name)))
+      out[k++] = given[i];
+  *n = k;
+  return out;
+}
+
 static void call_head(struct http_call *c, const struct http_head *head)
 {
   struct request *q = http_call_data(c);
@@ -217,7 +317,7 @@ static void call_head(struct http_call *c, const struct http_head *head)
   for (size_t i = 0; out && i < head->nheaders; i++) {
     struct str name = head->headers[i].name;
     bool kept = tunnel ? !str_ieq(name, STR("content-length"))
-                       : !hop_by_hop(name) && !http_header_has(head, "connection", arena_z(http_x_arena(q->x), name));
+                       : !of_one_hop(name) && !http_header_has(head, "connection", arena_z(http_x_arena(q->x), name));
     if (kept && !str_ieq(name, STR("alt-svc"))) /* QUIC would not be let out */
       out[n++] = head->headers[i];
   }
@@ -245,8 +345,11 @@ static void call_body(struct http_call *c, struct str chunk)
 static void call_end(struct http_call *c)
 {
   struct request *q = http_call_data(c);
+  const struct http_header *given;
+  size_t n = http_call_trailers(c, &given);
+  const struct http_header *trailers = trailers_of(q, given, &n, false);
   q->over = true;
-  http_end(q->x);
+  http_end_with(q->x, trailers, n);
 }
 
 static void call_drain(struct http_call *c)
@@ -260,7 +363,7 @@ static void connect_out(struct request *q);
 static void call_fail(struct http_call *c, int code, const char *why)
 {
   struct request *q = http_call_data(c);
-  bool again = q->reused && !q->body_begun && !q->head_sent && code != -EPROTO;
+  bool again = q->reused && !q->body_begun && !q->head_sent && code != -EPROTO && code != -ETIMEDOUT;
   http_call_free(steal(&q->call));
   if (q->head_sent) {
     q->over = true;
@@ -312,12 +415,20 @@ static void request_body(struct http_x *x, struct str chunk)
     http_x_pause(x);
 }
 
+static void end_request(struct request *q)
+{
+  const struct http_header *given;
+  size_t n = http_x_trailers(q->x, &given);
+  const struct http_header *trailers = trailers_of(q, given, &n, true);
+  http_call_end_with(q->call, trailers, n);
+}
+
 static void request_body_end(struct http_x *x)
 {
   struct request *q = http_x_data(x);
   q->body_done = true;
   if (q->call)
-    http_call_end(q->call);
+    end_request(q);
 }
 
 static void request_drain(struct http_x *x)
@@ -340,7 +451,7 @@ static void send_request(struct request *q)
   }
   expect_answer(q);
   if (q->body_done)
-    http_call_end(q->call);
+    end_request(q);
   else
     http_x_resume(q->x);
 }
@@ -352,7 +463,34 @@ static struct http_limits upstream_limits(const struct gateway *g)
   l.head_ms = g->config->idle_seconds * 1000;
   l.linger_ms = g->config->idle_seconds * 1000;
   l.far = true;
+  l.trailers = true;
   return l;
+}
+
+/* The server has chosen what it speaks. */
+static void opened(void *arg, struct http_link *link, struct http_call *call, int code, const char *why)
+{
+  struct request *q = arg;
+  q->opening = NULL;
+  q->call = call;
+  if (link) {
+    q->call = shared_take(q); /* one that was opened meanwhile */
+    if (q->call) {
+      http_link_leave(link);
+    } else {
+      q->call = http_link_call(link);
+      shared_put(q, link);
+    }
+  }
+  if (q->call)
+    send_request(q);
+  else
+    refuse(q, code == -ETIMEDOUT ? 504 : 502, "%s can't be reached: %s", q->flow->name, why ? why : "no request taken");
+}
+
+static bool wants_upgrade(const struct request *q)
+{
+  return http_upgrade(http_x_head(q->x), http_x_body_length(q->x) != 0).n > 0;
 }
 
 static void connected(void *arg, int fd, const char *why)
@@ -366,16 +504,29 @@ static void connected(void *arg, int fd, const char *why)
     return;
   }
   struct http_limits limits = upstream_limits(g);
-  q->call = http_call_new_tls(g->loop, fd, &limits, g->client, q->flow->name);
+  bool upgrade = wants_upgrade(q);
+  if (upgrade)
+    q->call = http_call_new_tls(g->loop, fd, &limits, g->client, q->flow->name);
+  else
+    q->opening = http_link_open(g->loop, fd,
+                                &(struct http_link_plan){.limits = &limits,
+                                                         .client = g->client,
+                                                         .name = q->flow->name,
+                                                         .hello_ms = g->config->connect_seconds * 1000,
+                                                         .streams_max = g->config->streams,
+                                                         .opened = opened,
+                                                         .arg = q});
   if (q->call)
     send_request(q);
-  else
+  else if (!q->opening)
     refuse(q, 502, "%s can't be reached: no TLS connection", q->flow->name);
 }
 
 static void connect_out(struct request *q)
 {
-  q->call = idle_take(q);
+  q->call = wants_upgrade(q) ? NULL : shared_take(q);
+  if (!q->call)
+    q->call = idle_take(q);
   if (q->call) {
     q->reused = true;
     send_request(q);
@@ -528,7 +679,7 @@ static bool may_be_set(struct str name)
 static bool passes(const struct request *q, const struct http_head *h, struct str name)
 {
   char z[128];
-  if (hop_by_hop(name) || str_ieq(name, STR("expect")) || (may_be_set(name) && is_set_by_rule(q, name)))
+  if (of_one_hop(name) || str_ieq(name, STR("expect")) || (may_be_set(name) && is_set_by_rule(q, name)))
     return false;
   /* Nobody takes Host away by naming it there. */
   return str_ieq(name, STR("host")) || str_copyz(name, z, sizeof(z)) || !http_header_has(h, "connection", z);
@@ -562,6 +713,9 @@ static bool write_headers(struct request *q)
   if (upgrade.n) {
     out[n++] = (struct http_header){STR("Connection"), STR("Upgrade")};
     out[n++] = (struct http_header){STR("Upgrade"), upgrade};
+  } else if (http_header_has(h, "te", "trailers")) {
+    out[n++] = (struct http_header){STR("Connection"), STR("TE")};
+    out[n++] = (struct http_header){STR("TE"), STR("trailers")};
   }
   q->nheaders = n;
   return true;
@@ -643,6 +797,7 @@ static struct http_server *server_of(struct egress_box *b)
   l.idle_ms = c->idle_seconds * 1000;
   l.body_ms = c->idle_seconds * 1000;
   l.linger_ms = c->idle_seconds * 1000;
+  l.trailers = true;
   l.conns_max = c->box_connections;
   b->server = http_server_new(b->gateway->loop, &l, request_came, b);
   http_server_owned(b->server, connection_left);

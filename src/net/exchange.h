@@ -19,6 +19,7 @@ struct carrier {
   int (*send)(struct http_x *x, struct str data);
   int (*file)(struct http_x *x, int fd, uint64_t offset, uint64_t n);
   bool (*congested)(const struct http_x *x);
+  void (*trailers)(struct http_x *x, const struct http_header *trailers, size_t n); /* for the end that follows */
   void (*end)(struct http_x *x);
   void (*abort)(struct http_x *x);
   void (*flow)(struct http_x *x, bool on); /* resume, pause */
@@ -34,6 +35,7 @@ struct peer {
   struct http_x *x; /* the request being answered, or NULL */
   struct h1scan scan;
   struct h1_body body; /* of the current request; outlives x when the handler left some unread */
+  struct buf kept;     /* lines of its trailers */
   enum peer_phase phase;
   bool restart;      /* the phase's time begins anew */
   bool last;         /* no request after this one */
@@ -59,6 +61,8 @@ struct http_x {
   struct arena arena;
   struct http_head head;
   struct h1_frame frame;
+  struct http_header *trailers; /* in the arena */
+  size_t ntrailers;
   uint64_t body_max, body_seen;
   int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
   bool reading;     /* the handler takes the body */
@@ -88,6 +92,49 @@ struct http_server {
   bool stopping, freed;
 };
 
+/* A call that shares its connection with others; the names are those of http.h. */
+struct call_carrier {
+  int (*start)(struct http_call *c, struct str method, struct str target, const struct http_header *headers, size_t n,
+               int64_t length);
+  int (*send)(struct http_call *c, struct str data);
+  void (*end)(struct http_call *c, const struct http_header *trailers, size_t n);
+  bool (*congested)(const struct http_call *c);
+  void (*deadline)(struct http_call *c, unsigned ms);
+  void (*flow)(struct http_call *c, bool on); /* resume, pause */
+  void (*leave)(struct http_call *c);         /* for good: frees c */
+};
+
+/* The client side; all of it is http_call.c's, but for the first four. */
+struct http_call {
+  struct conn conn;               /* unused by those that have `via` */
+  const struct call_carrier *via; /* NULL: HTTP/1.1, a connection of its own */
+  void *stream;                   /* of `via` */
+  struct http_link *link;         /* whose connection it is, before HTTP/1.1 was chosen, or when it was not */
+  struct http_limits limits;
+  const struct http_call_ops *ops;
+  void *data;
+  void (*lost)(struct http_call *c, void *arg);
+  void *lost_arg;
+  struct arena arena; /* the answer's head and trailers */
+  struct buf kept;    /* lines of trailers as they came */
+  struct http_header *trailers;
+  size_t ntrailers;
+  struct http_head head;
+  struct h1_frame frame;
+  struct h1_body body;
+  struct h1scan scan;
+  int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
+  char upgrade[64]; /* what the request offers to switch to; "" = nothing */
+  unsigned interims;
+  int broke; /* an error to be reported in the next deferred run */
+  const char *why;
+  bool started, sent; /* a request was begun, and is complete */
+  bool head_seen, ended;
+  bool chunked, tunnel, head_request;
+  bool paused, drain_due, stray;
+  bool failed, freed, released; /* released: the connection's memory is ours alone */
+};
+
 extern const struct conn_ops peer_ops;
 
 /* server.c */
@@ -111,6 +158,7 @@ void peer_end(struct peer *p, enum http_end how, bool reset); /* closes; x hears
 void peer_drop(struct peer *p);                               /* the same, and x hears it at once */
 
 /* http_call.c */
+extern const struct conn_ops call_conn_ops;
 struct conn *call_conn(struct http_call *c);
 uint64_t call_room(const struct http_call *c); /* body bytes that may be passed to it unframed */
 void call_took(struct http_call *c, size_t n); /* that many were */

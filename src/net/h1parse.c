@@ -411,6 +411,12 @@ static int extension_byte(struct h1_body *b, char c)
   return 0;
 }
 
+static void keep_byte(struct h1_body *b, char c)
+{
+  if (b->kept)
+    buf_addc(b->kept, c);
+}
+
 static int trailer_byte(struct h1_body *b, char c)
 {
   if (c == '\r') {
@@ -430,6 +436,7 @@ static int trailer_byte(struct h1_body *b, char c)
   } else if (!b->named && !(classes[(unsigned char)c] & TCHAR)) {
     return -400;
   }
+  keep_byte(b, c);
   return line_byte(b, c, TRAILER_LINE_MAX);
 }
 
@@ -446,6 +453,7 @@ static int lf_byte(struct h1_body *b, char c)
     b->digits = 0;
     break;
   case TRAILER_LF:
+    keep_byte(b, '\n');
     b->state = TRAILER;
     break;
   default:
@@ -507,4 +515,21 @@ int h1_body_next(struct h1_body *b, struct str *in, struct str *data)
   default:
     return take(b, in, data);
   }
+}
+
+size_t h1_trailers(struct arena *a, struct str kept, struct http_header **out)
+{
+  struct str rest = arena_str(a, kept), line, name, value;
+  size_t n = 0, lines = 0;
+  for (size_t i = 0; i < kept.n; i++)
+    lines += kept.p[i] == '\n';
+  struct http_header *hv = lines && rest.p ? arena_alloc(a, lines * sizeof(*hv)) : NULL;
+  while (hv && n < lines && str_cut(rest, '\n', &line, &rest)) {
+    if (str_cut(line, ':', &name, &value) && h1_token(name) && h1_value(str_trim(value)))
+      hv[n++] = (struct http_header){name, str_trim(value)};
+    else
+      lines--;
+  }
+  *out = hv;
+  return n;
 }

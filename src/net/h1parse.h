@@ -47,7 +47,12 @@ struct h1_body {
   uint16_t line;     /* bytes of the extension or trailer line so far */
   uint32_t overhead; /* extension and trailer bytes of the whole body */
   uint64_t left;     /* of the length, or of the chunk */
+  struct buf *kept;  /* set after h1_body_start: where trailer lines are kept, each ended by LF; NULL = nowhere */
 };
+
+#define H1_TRAILERS_MAX ((size_t)32 << 10) /* a buffer for them needs no more */
+/* The trailers that a body kept, in the arena. Their number; none where memory is out. */
+size_t h1_trailers(struct arena *a, struct str kept, struct http_header **out);
 
 void h1_body_start(struct h1_body *b, const struct h1_frame *frame);
 

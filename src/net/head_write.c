@@ -111,3 +111,19 @@ int head_write_request(struct buf *b, struct str method, struct str target, cons
   buf_add(b, "\r\n", 2);
   return buf_failed(b);
 }
+
+struct str head_write_end(struct buf *b, const struct http_header *trailers, size_t n)
+{
+  buf_clear(b);
+  buf_adds(b, STR("0\r\n"));
+  for (size_t i = 0; i < n; i++) {
+    if (!h1_token(trailers[i].name) || !h1_value(trailers[i].value))
+      continue;
+    buf_adds(b, trailers[i].name);
+    buf_add(b, ": ", 2);
+    buf_adds(b, trailers[i].value);
+    buf_add(b, "\r\n", 2);
+  }
+  buf_add(b, "\r\n", 2);
+  return buf_failed(b) ? STR("0\r\n\r\n") : buf_str(b);
+}

@@ -16,6 +16,8 @@ struct headout {
 };
 
 /* Put together in b, which is cleared first. 0, -EINVAL when a name or value can't be written, -ENOBUFS. */
+/* The end of a chunked body. */
+struct str head_write_end(struct buf *b, const struct http_header *trailers, size_t n);
 int head_write_answer(struct buf *b, int status, const struct headout *h);
 int head_write_request(struct buf *b, struct str method, struct str target, const struct headout *h);
 

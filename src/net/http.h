@@ -58,6 +58,7 @@ struct http_limits {
                          are cut; 0 = no limit */
   bool far; /* of calls: the way may be long, so the kernel chooses how much it receives ahead; false: it stays in this
                machine */
+  bool trailers;    /* those of bodies are kept for the handler; false: they are dropped */
   size_t conns_max; /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
 };
 extern const struct http_limits http_limits_default;
@@ -122,6 +123,8 @@ void http_x_pause(struct http_x *x);
 void http_x_body_untimed(struct http_x *x);
 void http_x_body_max(struct http_x *x, uint64_t max); /* UINT64_MAX = none; more than it: 413, then closed */
 int64_t http_x_body_length(const struct http_x *x);   /* -1 = chunked, 0 = none */
+/* Those behind the body, from body_end on (http_limits.trailers); in the exchange's arena. */
+size_t http_x_trailers(const struct http_x *x, const struct http_header **out);
 
 #define HTTP_CHUNKED (-1)
 /* Sends the head. length: bytes to come, or HTTP_CHUNKED. Date, Connection, Content-Length and Transfer-Encoding are
@@ -134,6 +137,9 @@ int http_send_file(struct http_x *x, int fd, uint64_t offset,
                    uint64_t n); /* fd owned; sendfile(2); after what is queued */
 bool http_congested(const struct http_x *x);
 void http_end(struct http_x *x); /* finishes the answer; the connection is kept when it can be */
+/* The same with trailers behind the body, where its framing has a place for them; one that can't be written is left
+ * out. */
+void http_end_with(struct http_x *x, const struct http_header *trailers, size_t n);
 void http_abort(
     struct http_x *x); /* cuts the connection with no final chunk; `gone` follows (not from inside this call) */
 /* A whole answer at once. */
@@ -176,6 +182,9 @@ int http_call_start(struct http_call *c, struct str method, struct str target, c
                     size_t n, int64_t length);
 int http_call_send(struct http_call *c, struct str data);
 void http_call_end(struct http_call *c);
+void http_call_end_with(struct http_call *c, const struct http_header *trailers, size_t n);
+/* Inside `end`: those behind the answer's body (http_limits.trailers). */
+size_t http_call_trailers(const struct http_call *c, const struct http_header **out);
 bool http_call_congested(const struct http_call *c);
 /* The answer's head must have come within that time; anew with each call. 0 = whenever it comes. */
 void http_call_deadline(struct http_call *c, unsigned ms);

@@ -155,6 +155,8 @@ static bool exchange_advance(struct http_x *x, struct str *in)
   if (!p->body.done)
     return body_advance(x, in);
   x->body_told = true;
+  if (!x->tunnel)
+    x->ntrailers = h1_trailers(&x->arena, buf_str(&p->kept), &x->trailers);
   if (x->ops && x->ops->body_end)
     x->ops->body_end(x);
   return true;
@@ -192,6 +194,9 @@ static bool head_advance(struct peer *p, struct str *in)
     return true;
   }
   h1_body_start(&p->body, &x->frame);
+  buf_free(&p->kept);
+  buf_init(&p->kept, H1_TRAILERS_MAX);
+  p->body.kept = s->limits.trailers ? &p->kept : NULL;
   x->continue_due = x->frame.expect && !p->body.done;
   p->x = x;
   p->discarded = 0;
@@ -376,6 +381,7 @@ static void peer_freed(struct conn *c)
   if (p->x)
     exchange_gone(p->x, p->how);
   server_left(p);
+  buf_free(&p->kept);
   free(p);
   server_unref(s);
 }

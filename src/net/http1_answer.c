@@ -368,10 +368,23 @@ bool http_congested(const struct http_x *x)
   return is_open(x) && x->peer->conn.queued >= x->peer->server->limits.high_water;
 }
 
+size_t http_x_trailers(const struct http_x *x, const struct http_header **out)
+{
+  *out = x->trailers;
+  return x->ntrailers;
+}
+
 void http_end(struct http_x *x)
+{
+  http_end_with(x, NULL, 0);
+}
+
+void http_end_with(struct http_x *x, const struct http_header *trailers, size_t n)
 {
   struct conn *c = &x->peer->conn;
   if (x->peer->via) {
+    if (n)
+      x->peer->via->trailers(x, trailers, n);
     x->peer->via->end(x);
     return;
   }
@@ -383,7 +396,7 @@ void http_end(struct http_x *x)
     return;
   }
   if (x->chunked && !x->bare) {
-    struct iovec v = iov_of(STR("0\r\n\r\n"));
+    struct iovec v = iov_of(head_write_end(&c->net->head, trailers, n));
     conn_write(c, &v, 1, false);
   }
   x->ended = true;

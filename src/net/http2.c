@@ -16,7 +16,8 @@
  * Heads have the size, count and time limits of HTTP/1.1, and what that parser would refuse is refused here. A byte of
  * HPACK may stand for kilobytes, so fields are counted as they are decoded, those of trailers too: a section of twice
  * the limit ends the connection then and there, many that are merely too large end it as well, and decoding is work
- * that conn_spend counts, which pauses nghttp2 inside a section. Trailers are dropped. CONNECT and upgrades do not
+ * that conn_spend counts, which pauses nghttp2 inside a section. Trailers are kept where the
+ * server wants them (http_limits.trailers). CONNECT and upgrades do not
  * exist here: clients use HTTP/1.1 for them.
  *
  * An abort is RST_STREAM with INTERNAL_ERROR, so the client sees a broken transfer and its other streams go on. */
@@ -327,6 +328,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     h2_todo(s);
   } else if (ends && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
     s->in_end = true;
+    if (frame->hd.type == NGHTTP2_HEADERS && s->x && s->head_done)
+      trailers_done(s);
     h2_todo(s);
   }
   return 0;

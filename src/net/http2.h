@@ -58,6 +58,8 @@ struct stream {
   uint64_t queued, moved_at; /* moved_at: when some of it left, or the first of it came */
   nghttp2_nv *held;          /* a head that may yet be the whole answer */
   size_t nheld;
+  nghttp2_nv *trailers; /* behind the last byte; in the exchange's arena */
+  size_t ntrailers;
   bool submitted, ended, end_sent, deferred;
   bool aborted, cut, closed, in_todo; /* cut: the client's fault */
 };
@@ -86,6 +88,7 @@ int head_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8
                const uint8_t *value, size_t nvalue, uint8_t flags, void *arg);
 int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t nname,
                  const uint8_t *value, size_t nvalue, uint8_t flags, void *arg);
+void trailers_done(struct stream *s);
 void head_done(struct stream *s, bool ends); /* it is complete: the handler is called, or it is refused */
 
 /* http2_answer.c */

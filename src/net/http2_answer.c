@@ -139,7 +139,7 @@ ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, 
                     nghttp2_data_source *source, void *arg)
 {
   struct stream *s = source->ptr;
-  (void)session, (void)id, (void)p, (void)arg;
+  (void)p, (void)arg;
   ssize_t k = front(s, n);
   if (k < 0) {
     s->aborted = true;
@@ -150,8 +150,11 @@ ssize_t answer_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, 
     return NGHTTP2_ERR_DEFERRED;
   }
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-  if (s->ended && (uint64_t)k == s->queued)
+  if (s->ended && (uint64_t)k == s->queued) {
     *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (s->x && s->ntrailers && nghttp2_submit_trailer(session, id, s->trailers, s->ntrailers) == 0)
+      *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+  }
   return k;
 }
 
@@ -265,7 +268,7 @@ static int submit(struct stream *s, const nghttp2_nv *nv, size_t n, bool bodied)
 void answer_submit_held(struct stream *s)
 {
   nghttp2_nv *nv = steal(&s->held);
-  if (nv && submit(s, nv, s->nheld, !s->ended || s->queued) == 0)
+  if (nv && submit(s, nv, s->nheld, !s->ended || s->queued || s->ntrailers) == 0)
     h2_send_soon(s->h2);
 }
 
@@ -401,6 +404,18 @@ static void x_abort(struct http_x *x)
   h2_todo(s);
 }
 
+static void x_trailers(struct http_x *x, const struct http_header *trailers, size_t n)
+{
+  struct stream *s = x->stream;
+  s->trailers = arena_alloc(&x->arena, n * sizeof(*s->trailers));
+  s->ntrailers = 0;
+  for (size_t i = 0; s->trailers && !x->bare && i < n; i++) {
+    struct str name = lower(&x->arena, trailers[i].name), value = arena_str(&x->arena, str_trim(trailers[i].value));
+    if (name.p && value.p && h1_token(name) && h1_value(value) && !left_out(name))
+      s->trailers[s->ntrailers++] = pair(name, value);
+  }
+}
+
 static void x_end(struct http_x *x)
 {
   struct stream *s = x->stream;
@@ -453,5 +468,5 @@ void answer_refuse(struct stream *s, int status, const char *why)
   h2_send_soon(s->h2);
 }
 
-const struct carrier http2_carrier = {x_respond, x_reply, x_send, x_file,    x_congested,
-                                      x_end,     x_abort, x_flow, http2_drop};
+const struct carrier http2_carrier = {x_respond,  x_reply, x_send,  x_file, x_congested,
+                                      x_trailers, x_end,   x_abort, x_flow, http2_drop};

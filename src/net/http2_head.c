@@ -54,6 +54,27 @@ static void take_header(struct stream *s, struct str name, struct str value)
     vec_push(&s->headers, ((struct http_header){arena_str(&s->x->arena, name), kept}));
 }
 
+static void take_trailer(struct stream *s, struct str name, struct str value)
+{
+  const struct http_limits *l = &s->h2->peer->server->limits;
+  if (!l->trailers || s->h2->block_bytes > l->head_max || s->headers.n >= l->headers_max || !h1_token(name) ||
+      !h1_value(value))
+    return;
+  struct http_header kept = {arena_str(&s->x->arena, name), arena_str(&s->x->arena, value)};
+  if (kept.name.p && kept.value.p)
+    vec_push(&s->headers, kept);
+}
+
+void trailers_done(struct stream *s)
+{
+  struct http_header *hv = s->headers.n ? arena_alloc(&s->x->arena, s->headers.n * sizeof(*hv)) : NULL;
+  if (hv)
+    memcpy(hv, s->headers.p, s->headers.n * sizeof(*hv));
+  s->x->trailers = hv;
+  s->x->ntrailers = hv ? s->headers.n : 0;
+  vec_free(&s->headers);
+}
+
 /* Each field that nghttp2 decodes, whatever becomes of it: 0, or to be returned to nghttp2. */
 static int head_counted(struct h2 *h, size_t n)
 {
@@ -73,7 +94,9 @@ int head_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8
   const struct http_limits *l = &h->peer->server->limits;
   (void)flags;
   int verdict = head_counted(h, nname + nvalue);
-  if (h->leaving || !s || !s->x || s->head_done) /* trailers */
+  if (!h->leaving && s && s->x && s->head_done)
+    take_trailer(s, str_make(name, nname), str_make(value, nvalue));
+  if (h->leaving || !s || !s->x || s->head_done)
     return verdict;
   s->head_bytes += nname + nvalue + 32; /* as the protocol counts */
   bool first_line = nname && name[0] == ':';

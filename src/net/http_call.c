@@ -20,30 +20,6 @@
 #define HEAD_COST    8192
 #define CHUNK_COST   512
 
-struct http_call {
-  struct conn conn;
-  struct http_limits limits;
-  const struct http_call_ops *ops;
-  void *data;
-  void (*lost)(struct http_call *c, void *arg);
-  void *lost_arg;
-  struct arena arena; /* the answer's head */
-  struct http_head head;
-  struct h1_frame frame;
-  struct h1_body body;
-  struct h1scan scan;
-  int64_t out_left; /* of a promised length; HTTP_CHUNKED otherwise */
-  char upgrade[64]; /* what the request offers to switch to; "" = nothing */
-  unsigned interims;
-  int broke; /* an error to be reported in the next deferred run */
-  const char *why;
-  bool started, sent; /* a request was begun, and is complete */
-  bool head_seen, ended;
-  bool chunked, tunnel, head_request;
-  bool paused, drain_due, stray;
-  bool failed, freed, released; /* released: the connection's memory is ours alone */
-};
-
 static struct http_call *call_of(struct conn *conn)
 {
   return container_of(conn, struct http_call, conn);
@@ -92,6 +68,9 @@ static void take_head(struct http_call *c)
   if (c->tunnel)
     c->frame = (struct h1_frame){.kind = H1_UNTIL_EOF};
   h1_body_start(&c->body, &c->frame);
+  buf_free(&c->kept);
+  buf_init(&c->kept, H1_TRAILERS_MAX);
+  c->body.kept = c->limits.trailers ? &c->kept : NULL;
   c->head_seen = true;
   conn_deadline(&c->conn, 0);
   if (c->ops && c->ops->head)
@@ -141,6 +120,7 @@ static void call_end(struct http_call *c, size_t waiting)
 {
   c->ended = true;
   c->stray = waiting > 0;
+  c->ntrailers = h1_trailers(&c->arena, buf_str(&c->kept), &c->trailers);
   if (c->ops && c->ops->end)
     c->ops->end(c);
 }
@@ -252,6 +232,7 @@ static void call_due(struct conn *conn)
 static void call_release(struct http_call *c)
 {
   arena_free(&c->arena);
+  buf_free(&c->kept);
   free(c);
 }
 
@@ -283,8 +264,8 @@ static void call_passed(struct conn *conn, size_t n)
   c->ops->passed(c, n);
 }
 
-static const struct conn_ops call_conn_ops = {call_step, call_eof,   call_left, call_moved, call_broken,
-                                              call_due,  call_freed, call_pass, call_passed};
+const struct conn_ops call_conn_ops = {call_step, call_eof,   call_left, call_moved, call_broken,
+                                       call_due,  call_freed, call_pass, call_passed};
 
 /* ---- the request ---- */
 
@@ -340,6 +321,7 @@ static void call_renew(struct http_call *c)
   c->frame = (struct h1_frame){0};
   c->scan = (struct h1scan){0};
   c->interims = 0;
+  c->ntrailers = 0;
   c->started = true;
   c->sent = c->head_seen = c->ended = c->tunnel = c->paused = c->drain_due = c->stray = false;
 }
@@ -347,6 +329,8 @@ static void call_renew(struct http_call *c)
 int http_call_start(struct http_call *c, struct str method, struct str target, const struct http_header *headers,
                     size_t n, int64_t length)
 {
+  if (c->via)
+    return c->via->start(c, method, target, headers, n, length);
   struct buf *b = &c->conn.net->head;
   if (c->conn.closed || c->failed || c->conn.eof || c->conn.out_error)
     return -EPIPE;
@@ -372,6 +356,8 @@ int http_call_start(struct http_call *c, struct str method, struct str target, c
 
 int http_call_send(struct http_call *c, struct str data)
 {
+  if (c->via)
+    return c->via->send(c, data);
   if (!c->started || c->failed || c->conn.closed || (c->sent && !c->tunnel))
     return -EPIPE;
   bool counted = !c->tunnel && c->out_left >= 0;
@@ -412,8 +398,23 @@ static void end_short(struct http_call *c)
   conn_defer(&c->conn);
 }
 
+size_t http_call_trailers(const struct http_call *c, const struct http_header **out)
+{
+  *out = c->trailers;
+  return c->ntrailers;
+}
+
 void http_call_end(struct http_call *c)
 {
+  http_call_end_with(c, NULL, 0);
+}
+
+void http_call_end_with(struct http_call *c, const struct http_header *trailers, size_t n)
+{
+  if (c->via) {
+    c->via->end(c, trailers, n);
+    return;
+  }
   if (!c->started || c->failed || c->conn.closed)
     return;
   if (c->tunnel) {
@@ -426,18 +427,24 @@ void http_call_end(struct http_call *c)
     end_short(c);
     return;
   }
-  struct iovec v = iov_of(STR("0\r\n\r\n"));
+  struct iovec v = iov_of(head_write_end(&c->conn.net->head, trailers, n));
   conn_write(&c->conn, &v, 1, false);
   c->sent = true;
 }
 
 bool http_call_congested(const struct http_call *c)
 {
+  if (c->via)
+    return c->via->congested(c);
   return !c->conn.closed && c->conn.queued >= c->limits.high_water;
 }
 
 static void set_paused(struct http_call *c, bool paused)
 {
+  if (c->via) {
+    c->via->flow(c, !paused);
+    return;
+  }
   if (c->paused == paused || c->conn.closed)
     return;
   c->paused = paused;
@@ -448,7 +455,9 @@ static void set_paused(struct http_call *c, bool paused)
 
 void http_call_deadline(struct http_call *c, unsigned ms)
 {
-  if (in_answer(c) && !c->head_seen && !c->conn.closed)
+  if (c->via)
+    c->via->deadline(c, ms);
+  else if (in_answer(c) && !c->head_seen && !c->conn.closed)
     conn_deadline(&c->conn, ms);
 }
 
@@ -464,20 +473,24 @@ void http_call_resume(struct http_call *c)
 
 bool http_call_reusable(const struct http_call *c)
 {
-  return c->started && c->ended && c->sent && c->frame.keep && !c->tunnel && !c->stray && !c->failed &&
+  return !c->via && c->started && c->ended && c->sent && c->frame.keep && !c->tunnel && !c->stray && !c->failed &&
          !c->conn.closed && !c->conn.eof && !c->conn.out_error && !c->conn.out;
 }
 
 bool http_call_alive(const struct http_call *c)
 {
   char byte;
-  return !c->conn.closed && recv(c->conn.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  return !c->via && !c->conn.closed && recv(c->conn.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 static void call_leave(struct http_call *c, bool reset)
 {
   if (!c || c->freed)
     return;
+  if (c->via) {
+    c->via->leave(c);
+    return;
+  }
   c->freed = true;
   c->ops = NULL;
   c->lost = NULL;
@@ -493,7 +506,7 @@ static void call_leave(struct http_call *c, bool reset)
  * the far side, whatever comes behind. */
 void http_call_free(struct http_call *c)
 {
-  if (c && !c->freed && !c->released && !c->conn.closed) {
+  if (c && !c->via && !c->freed && !c->released && !c->conn.closed) {
     conn_push_now(&c->conn);
     shutdown(c->conn.fd, SHUT_WR);
   }

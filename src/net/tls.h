@@ -45,4 +45,27 @@ struct str tls_conn_protocol(const struct conn *c); /* that ALPN chose; empty = 
 struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_limits *limits, struct tls *client,
                                     const char *name);
 
+/* A connection to a server that chooses between HTTP/2 and HTTP/1.1 (ALPN). HTTP/2: a link, which carries many calls at
+ * once. See http2_call.c. */
+struct http_link;
+/* Once, after the handshake. A link; or a call, which is HTTP/1.1 as of http_call_new_tls; or neither, with the reason.
+ * Either is the caller's. */
+typedef void (*http_link_opened)(void *arg, struct http_link *link, struct http_call *call, int code, const char *why);
+struct http_link_plan {
+  const struct http_limits *limits;
+  struct tls *client;
+  const char *name;
+  unsigned hello_ms;  /* for the handshake */
+  size_t streams_max; /* calls at once; the server may want fewer */
+  http_link_opened opened;
+  void *arg;
+};
+struct http_link *http_link_open(uv_loop_t *loop, int fd, const struct http_link_plan *plan); /* fd owned */
+/* closed: it takes no more calls, and is no longer the caller's: it goes with the last of its calls. */
+void http_link_handle(struct http_link *l, void (*closed)(struct http_link *l, void *arg), void *arg);
+bool http_link_usable(const struct http_link *l);      /* for one more call */
+size_t http_link_calls(const struct http_link *l);     /* that were not freed */
+struct http_call *http_link_call(struct http_link *l); /* carries one request; NULL: not usable */
+void http_link_leave(struct http_link *l); /* the caller's no longer; `opened` and `closed` do not come after it */
+
 #endif
