@@ -62,6 +62,7 @@ struct request {
   int64_t began_us;
   uint64_t in, out;
   int status;
+  bool fresh; /* it goes by a connection of its own: the second try */
   bool reused, body_begun, body_done, head_sent, over;
 };
 
@@ -370,6 +371,7 @@ static void call_fail(struct http_call *c, int code, const char *why)
     http_abort(q->x);
   } else if (again) { /* a kept connection that the server had just closed */
     q->reused = false;
+    q->fresh = true;
     http_x_pause(q->x);
     connect_out(q);
   } else {
@@ -474,7 +476,7 @@ static void opened(void *arg, struct http_link *link, struct http_call *call, in
   q->opening = NULL;
   q->call = call;
   if (link) {
-    q->call = shared_take(q); /* one that was opened meanwhile */
+    q->call = q->fresh ? NULL : shared_take(q); /* one that was opened meanwhile */
     if (q->call) {
       http_link_leave(link);
     } else {
@@ -524,8 +526,9 @@ static void connected(void *arg, int fd, const char *why)
 
 static void connect_out(struct request *q)
 {
-  q->call = wants_upgrade(q) ? NULL : shared_take(q);
-  if (!q->call)
+  if (!q->fresh && !wants_upgrade(q))
+    q->call = shared_take(q);
+  if (!q->fresh && !q->call)
     q->call = idle_take(q);
   if (q->call) {
     q->reused = true;

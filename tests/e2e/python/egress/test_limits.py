@@ -82,7 +82,7 @@ def test_the_role_has_no_rights_and_no_files(lab: Lab) -> None:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     assert status["Name"] == "cloche-egress"
-    assert status["Uid"].split() == ["64991"] * 4
+    assert status["Uid"].split() == ["64993"] * 4
     assert int(status["CapEff"], 16) == 0
     assert int(status["CapPrm"], 16) == 0
     assert status["NoNewPrivs"] == "1"

@@ -30,9 +30,10 @@ def context(name: str, *protocols: str) -> ssl.SSLContext:
     return c
 
 
-async def read_body(r: Reader, headers: list[list[str]]) -> tuple[int, str]:
+async def read_body(r: Reader, headers: list[list[str]]) -> tuple[int, str, list[list[str]]]:
     fields = {k.lower(): v for k, v in headers}
     digest, total = hashlib.sha256(), 0
+    trailers = []
     if fields.get("transfer-encoding") == "chunked":
         while size := int((await r.readline()).split(b";")[0], 16):
             left = size
@@ -42,8 +43,8 @@ async def read_body(r: Reader, headers: list[list[str]]) -> tuple[int, str]:
                 digest.update(part)
                 total += len(part)
             await r.readline()
-        while (await r.readline()).strip():
-            pass
+        while line := (await r.readline()).decode().strip():
+            trailers.append(line.split(": ", 1))
     else:
         left = int(fields.get("content-length", "0"))
         while left:
@@ -52,7 +53,7 @@ async def read_body(r: Reader, headers: list[list[str]]) -> tuple[int, str]:
             left -= len(part)
             digest.update(part)
             total += len(part)
-    return total, digest.hexdigest()
+    return total, digest.hexdigest(), trailers
 
 
 async def answer(w: Writer, method: str, path: str, told: dict[str, Any]) -> None:
@@ -100,8 +101,9 @@ async def http1(r: Reader, w: Writer) -> None:
                 headers.append([name, value.strip()])
             if any(k.lower() == "expect" for k, _ in headers):
                 w.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            size, digest = await read_body(r, headers)
+            size, digest, trailers = await read_body(r, headers)
             told = {"method": method, "path": path, "headers": headers, "size": size, "sha256": digest}
+            told["trailers"] = trailers
             await answer(w, method, path, {**told, "secure": secure, "peer": peer})
             await w.drain()
     except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
@@ -110,30 +112,129 @@ async def http1(r: Reader, w: Writer) -> None:
         w.close()
 
 
+class Http2:
+    """One connection of HTTP/2; each request is a task of its own, and sends no more than its window allows."""
+
+    def __init__(self, r: Reader, w: Writer) -> None:
+        self.r, self.w = r, w
+        self.c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+        self.asked: dict[int, dict[str, Any]] = {}
+        self.digests: dict[int, Any] = {}
+        self.held: list[int] = []
+        self.opened = asyncio.Event()
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def flush(self) -> None:
+        self.w.write(self.c.data_to_send())
+        await self.w.drain()
+
+    async def send(self, stream: int, size: int) -> None:
+        block = bytes(range(256)) * 64
+        while size:
+            room = min(self.c.local_flow_control_window(stream), self.c.max_outbound_frame_size, size, len(block))
+            if not room:
+                self.opened.clear()
+                await self.opened.wait()
+                continue
+            room -= room % 256 if room > 256 else 0
+            self.c.send_data(stream, block[:room])
+            block = block[room:] + block[:room]
+            size -= room
+            await self.flush()
+
+    def tell(self, stream: int, **more: Any) -> None:
+        told = {**self.asked[stream], "sha256": self.digests[stream].hexdigest(), "version": 2, **more}
+        told["peer"] = self.w.get_extra_info("peername")
+        bare = told["method"] == "HEAD"
+        self.c.send_headers(stream, [(":status", "200"), ("content-type", "application/json")], end_stream=bare)
+        if bare:
+            return
+        self.c.send_data(stream, json.dumps(told).encode())
+        self.c.send_headers(stream, [("x-sum", "42")], end_stream=True)
+
+    async def answer(self, stream: int) -> None:
+        path = self.asked[stream]["path"]
+        if path.startswith("/big/"):
+            size = int(path.split("/")[2])
+            self.c.send_headers(stream, [(":status", "200"), ("content-length", str(size))])
+            await self.send(stream, size)
+            self.c.end_stream(stream)
+        elif path.startswith("/hold/"):  # until so many are there at once
+            self.held.append(stream)
+            if len(self.held) == int(path.split("/")[2]):
+                for one in self.held:
+                    self.tell(one)
+                self.held.clear()
+        elif path == "/goaway":
+            self.tell(stream)
+            self.c.close_connection(last_stream_id=stream)
+        elif path == "/broken":
+            self.c.send_headers(stream, [(":status", "200"), ("content-length", "1000")])
+            self.c.send_data(stream, b"some")
+            await self.flush()
+            self.c.reset_stream(stream, 2)
+        elif path == "/huge":
+            fields = [(f"x-{n}", "y" * 4000) for n in range(100)]
+            self.c.remote_settings._settings.clear()  # what the client can take is no matter
+            self.c.send_headers(stream, [(":status", "200"), *fields], end_stream=True)
+        elif path == "/refused":
+            self.c.send_headers(stream, [(":status", "200"), ("grpc-status", "7")], end_stream=True)
+        elif path == "/echo":
+            self.c.send_headers(stream, [("grpc-status", "0"), ("grpc-message", "fine")], end_stream=True)
+        elif path != "/never":
+            self.tell(stream)
+        await self.flush()
+
+    def begin(self, e: Any) -> None:
+        headers = [list(x) for x in e.headers]
+        fields = dict(e.headers)
+        told = {"headers": headers, "size": 0, "trailers": [], "method": fields[":method"], "path": fields[":path"]}
+        self.asked[e.stream_id] = told
+        self.digests[e.stream_id] = hashlib.sha256()
+        if fields[":path"] == "/echo":
+            kind = ("content-type", "application/grpc")
+            self.c.send_headers(e.stream_id, [(":status", "200"), kind, ("x-te", fields.get("te", "none"))])
+
+    def take(self, e: Any) -> None:
+        if isinstance(e, h2.events.RequestReceived):
+            if e.stream_id > 1 and dict(e.headers)[":path"] == "/first-only":
+                self.c.reset_stream(e.stream_id, 7)
+            else:
+                self.begin(e)
+        elif isinstance(e, h2.events.TrailersReceived):
+            self.asked[e.stream_id]["trailers"] = [list(x) for x in e.headers]
+        elif isinstance(e, h2.events.DataReceived) and e.stream_id in self.asked:
+            told = self.asked[e.stream_id]
+            told["size"] += len(e.data)
+            self.digests[e.stream_id].update(e.data)
+            if told["path"] == "/echo":
+                self.c.send_data(e.stream_id, e.data)
+            self.c.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
+        elif isinstance(e, h2.events.StreamEnded) and e.stream_id in self.asked:
+            task = asyncio.create_task(self.answer(e.stream_id))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        elif isinstance(e, (h2.events.WindowUpdated, h2.events.RemoteSettingsChanged)):
+            self.opened.set()
+
+    async def serve(self) -> None:
+        self.c.initiate_connection()
+        try:
+            await self.flush()
+            while data := await self.r.read(65536):
+                for e in self.c.receive_data(data):
+                    self.take(e)
+                await self.flush()
+        except (ConnectionError, ssl.SSLError):
+            pass
+        finally:
+            for task in self.tasks:
+                task.cancel()
+            self.w.close()
+
+
 async def http2(r: Reader, w: Writer) -> None:
-    c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
-    c.initiate_connection()
-    w.write(c.data_to_send())
-    asked: dict[int, dict[str, Any]] = {}
-    try:
-        while data := await r.read(65536):
-            for e in c.receive_data(data):
-                if isinstance(e, h2.events.RequestReceived):
-                    asked[e.stream_id] = {"headers": [list(x) for x in e.headers], "size": 0}
-                elif isinstance(e, h2.events.DataReceived):
-                    asked[e.stream_id]["size"] += len(e.data)
-                    c.acknowledge_received_data(e.flow_controlled_length, e.stream_id)
-                elif isinstance(e, h2.events.StreamEnded):
-                    told = asked.pop(e.stream_id)
-                    c.send_headers(e.stream_id, [(":status", "200"), ("content-type", "application/json")])
-                    c.send_data(e.stream_id, json.dumps({**told, "version": 2}).encode())
-                    c.send_headers(e.stream_id, [("x-sum", "42")], end_stream=True)
-            w.write(c.data_to_send())
-            await w.drain()
-    except ConnectionError:
-        pass
-    finally:
-        w.close()
+    await Http2(r, w).serve()
 
 
 async def either(r: Reader, w: Writer) -> None:
