@@ -46,7 +46,7 @@ struct http_call *http_call_new_tls(uv_loop_t *loop, int fd, const struct http_l
                                     const char *name);
 
 /* A connection to a server that chooses between HTTP/2 and HTTP/1.1 (ALPN). HTTP/2: a link, which carries many calls at
- * once. See http2_call.c. */
+ * once. See http2_link.c. */
 struct http_link;
 /* Once, after the handshake. A link; or a call, which is HTTP/1.1 as of http_call_new_tls; or neither, with the reason.
  * Either is the caller's. */
