@@ -14,19 +14,19 @@
 
 #define CALLS 4
 
-struct asker {
+struct client {
   struct http_call *call;
   bool head, over;
 };
 
 static uv_loop_t loop;
 static bool ready;
-static struct asker askers[CALLS];
+static struct client clients[CALLS];
 static int links, closes;
 
 static void on_head(struct http_call *c, const struct http_head *head)
 {
-  struct asker *a = http_call_data(c);
+  struct client *a = http_call_data(c);
   MUST(!a->head && !a->over && head->status >= 200 && head->status < 600);
   a->head = true;
   for (size_t i = 0; i < head->nheaders; i++)
@@ -39,7 +39,7 @@ static void on_head(struct http_call *c, const struct http_head *head)
 
 static void on_body(struct http_call *c, struct str chunk)
 {
-  struct asker *a = http_call_data(c);
+  struct client *a = http_call_data(c);
   MUST(a->head && !a->over && chunk.n > 0);
   if (roll(4) == 1)
     http_call_pause(c);
@@ -51,7 +51,7 @@ static void on_body(struct http_call *c, struct str chunk)
 
 static void on_end(struct http_call *c)
 {
-  struct asker *a = http_call_data(c);
+  struct client *a = http_call_data(c);
   const struct http_header *trailers;
   size_t n = http_call_trailers(c, &trailers);
   MUST(a->head && !a->over);
@@ -62,7 +62,7 @@ static void on_end(struct http_call *c)
 
 static void on_fail(struct http_call *c, int code, const char *why)
 {
-  struct asker *a = http_call_data(c);
+  struct client *a = http_call_data(c);
   MUST(!a->over && code < 0 && why);
   a->over = true;
   if (roll(2) == 1) {
@@ -79,11 +79,11 @@ static void on_closed(struct http_link *l, void *arg)
   closes++;
 }
 
-static void ask(struct http_link *l, struct asker *a)
+static void ask(struct http_link *l, struct client *a)
 {
   static const struct http_header headers[] = {
       {STR("Host"), STR("h")}, {STR("X-A"), STR("b")}, {STR("TE"), STR("trailers")}};
-  *a = (struct asker){.call = http_link_call(l)};
+  *a = (struct client){.call = http_link_call(l)};
   if (!a->call)
     return;
   http_call_handle(a->call, &ops, a);
@@ -97,7 +97,7 @@ static void stir(void)
 {
   static char block[3000];
   static const struct http_header trailer = {STR("X-T"), STR("1")};
-  struct asker *a = &askers[roll(CALLS) - 1];
+  struct client *a = &clients[roll(CALLS) - 1];
   if (!a->call)
     return;
   http_call_resume(a->call);
@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   dice_set(in);
   struct http_link *link = begin(&fd);
   for (size_t i = 0; i < CALLS; i++)
-    ask(link, &askers[i]);
+    ask(link, &clients[i]);
   listen_a_little(fd);
   if (in.p[0] == 's')
     say(fd, str_make(settings, sizeof(settings)));
@@ -168,14 +168,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   close(fd);
   for (int i = 0; i < 100; i++) {
     for (size_t k = 0; k < CALLS; k++)
-      if (askers[k].call)
-        http_call_resume(askers[k].call);
+      if (clients[k].call)
+        http_call_resume(clients[k].call);
     uv_run(&loop, UV_RUN_NOWAIT);
   }
   for (size_t i = 0; i < CALLS; i++)
-    if (askers[i].call) {
-      MUST(askers[i].over);
-      http_call_free(steal(&askers[i].call));
+    if (clients[i].call) {
+      MUST(clients[i].over);
+      http_call_free(steal(&clients[i].call));
     }
   for (int i = 0; i < 20 && uv_loop_alive(&loop); i++)
     uv_run(&loop, UV_RUN_NOWAIT);
