@@ -4,7 +4,7 @@
 #ifndef CLOCHE_SENDER_POST_H
 #define CLOCHE_SENDER_POST_H
 
-#include "sender/lookup.h"
+#include "wire/lookup.h"
 #include "sender/sender_config.h"
 #include "wire/receiver_address.h"
 #include "wire/ipc.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sender_lookup.c - names of several teams, some of which have name servers that never answer. The name server is the
+/* wire_lookup.c - names of several teams, some of which have name servers that never answer. The name server is the
  * test's own, in a network namespace of its own. */
 #include "unit.h"
 
-#include "sender/lookup.h"
+#include "wire/lookup.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <net/if.h>

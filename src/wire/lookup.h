@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookup.h - names become addresses, on threads of the sender's own.
+/* lookup.h - names become addresses, on threads of the process's own.
  *
- * A name belongs to whoever chose the URL, and its name servers may never answer. So a team has at most `share` of the
- * threads at once, also while a lookup that nobody waits for any more goes on; further names of that team wait for its
- * own, and those of others do not. For the files of this folder. */
-#ifndef CLOCHE_SENDER_LOOKUP_H
-#define CLOCHE_SENDER_LOOKUP_H
+ * A name belongs to whoever chose the URL or proxy, and its name servers may never answer. So a team has at most
+ * `share` of the threads at once, also while a lookup that nobody waits for any more goes on; further names of that
+ * team wait for its own, and those of others do not. Sender and egress gateway use it. */
+#ifndef CLOCHE_WIRE_LOOKUP_H
+#define CLOCHE_WIRE_LOOKUP_H
 
 #include "wire/fair_queue.h"
 #include <netdb.h>

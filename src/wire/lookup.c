@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.c - see lookup.h. As many run as there are threads, so what the queue lets go finds one at once. libuv's own
  * threads would not do: half of them may look up names, whoever's they are. */
-#include "sender/lookup.h"
+#include "wire/lookup.h"
 
 #include <signal.h>
 
@@ -92,7 +92,7 @@ int lookups_open(struct lookups *s, uv_loop_t *loop, unsigned share, struct err 
     pthread_cond_wait(&s->begun, &s->lock);
   pthread_mutex_unlock(&s->lock);
   pthread_attr_destroy(&attr);
-  return r ? err_set(err, -r, "sender: %d threads for names: %s", LOOKUP_THREADS, strerrordesc_np(r)) : 0;
+  return r ? err_set(err, -r, "%d threads for names: %s", LOOKUP_THREADS, strerrordesc_np(r)) : 0;
 }
 
 void lookup_start(struct lookups *s, struct str team, struct lookup *l)
