@@ -26,6 +26,16 @@ void bytes_wipe(struct buf *b)
   buf_free(b);
 }
 
+bool bucket_take(struct bucket *b, uint64_t now, unsigned a_second, unsigned burst)
+{
+  b->level = b->at ? MIN((double)burst, b->level + (double)(now - b->at) * a_second / 1000) : burst;
+  b->at = now;
+  if (b->level < 1)
+    return false;
+  b->level -= 1;
+  return true;
+}
+
 /* ---- policies ---- */
 
 struct rules *rules_ref(struct rules *r)
@@ -103,6 +113,7 @@ static void leaves_drop(struct egress_box *b)
     free(l);
   }
   b->nleaves = 0;
+  cert_signer_free(steal(&b->signer));
 }
 
 static void minted_drop(struct egress_box *b)
@@ -208,12 +219,26 @@ void egress_box_sweep(struct gateway *g)
 
 /* ---- certificates ---- */
 
-static struct tls *leaf_make(const struct egress_policy *p, const char *name, struct err *err)
+#define LEAVES_A_SECOND 20u /* new ones, of one box; each is a signature on the loop */
+#define LEAVES_BURST    40u
+
+static struct cert_signer *signer_make(const struct egress_policy *p, struct err *err)
 {
-  cleanup_cert struct cert authority = CERT_INIT, leaf = CERT_INIT;
+  cleanup_cert struct cert authority = CERT_INIT;
   buf_adds(&authority.cert, p->ca_cert);
   buf_adds(&authority.key, p->ca_key);
-  int r = cert_leaf(&authority, &name, 1, &leaf, err);
+  return cert_signer_new(&authority, err);
+}
+
+static struct tls *leaf_make(struct egress_box *b, const char *name, struct err *err)
+{
+  cleanup_cert struct cert leaf = CERT_INIT;
+  if (!bucket_take(&b->signing, uv_now(b->gateway->loop), LEAVES_A_SECOND, LEAVES_BURST)) {
+    err_set(err, -EAGAIN, "more than %u new names a second", LEAVES_A_SECOND);
+    return NULL;
+  }
+  b->signer = b->signer ? b->signer : signer_make(&b->rules->policy, err);
+  int r = b->signer ? cert_signer_leaf(b->signer, &name, 1, &leaf, err) : -EINVAL;
   struct tls *t = r ? NULL : tls_server_new();
   if (t && tls_server_load(t, buf_str(&leaf.cert), buf_str(&leaf.key), STR_NONE, err)) {
     tls_free(t);
@@ -246,7 +271,7 @@ struct tls *egress_box_leaf(struct egress_box *b, const char *name, struct err *
       break;
     }
   if (!l) {
-    struct tls *t = b->rules ? leaf_make(&b->rules->policy, name, err) : NULL;
+    struct tls *t = b->rules ? leaf_make(b, name, err) : NULL;
     if (!t)
       return NULL;
     l = xcalloc(1, sizeof(*l));

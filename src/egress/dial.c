@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 struct dial {
+  struct lookup lookup; /* first */
   struct gateway *gateway;
   struct rules *rules;
   char name[DOMAIN_SIZE];
@@ -21,7 +22,6 @@ struct dial {
   int fd;
   uv_poll_t *poll;
   uv_timer_t *timer;
-  uv_getaddrinfo_t dns;
   bool resolving, connecting, cancelled;
   struct proxy_talk talk;
   struct link *link; /* to the proxy in TLS */
@@ -66,8 +66,8 @@ void dial_cancel(struct dial *d)
     return;
   d->cancelled = true;
   drop_handles(d);
-  if (!d->resolving)
-    dial_free(d);
+  if (!d->resolving || lookup_cancel(&d->gateway->lookups, &d->lookup))
+    dial_free(d); /* else a thread holds it, one of the few that its team may have */
 }
 
 static void finish(struct dial *d, int r, const char *why)
@@ -235,7 +235,7 @@ static void watch(struct dial *d, int events, uv_poll_cb cb)
 static void too_late(uv_timer_t *t)
 {
   struct dial *d = t->data;
-  if (d->resolving) { /* its thread still holds it */
+  if (d->resolving) { /* a thread may still hold it */
     dial_fn *fn = d->fn;
     void *arg = d->arg;
     dial_cancel(d);
@@ -264,40 +264,42 @@ static int reach(struct dial *d, uint32_t address, uint16_t port)
 
 /* ---- names ---- */
 
-static void resolved(uv_getaddrinfo_t *dns, int status, struct addrinfo *list)
+static void resolved(struct lookup *l, int status, struct addrinfo *list)
 {
-  struct dial *d = dns->data;
+  struct dial *d = (struct dial *)l;
   d->resolving = false;
   if (d->cancelled) {
-    uv_freeaddrinfo(list);
+    if (list)
+      freeaddrinfo(list);
     dial_free(d);
     return;
   }
   int r = -EHOSTUNREACH;
-  const char *why = status ? uv_strerror(status) : "its name has no address";
+  const char *why = status ? gai_strerror(status) : "its name has no address";
   if (!status && list && list->ai_family == AF_INET) {
     r = reach(d, ntohl(((struct sockaddr_in *)list->ai_addr)->sin_addr.s_addr), d->rules->policy.proxy.port);
     why = strerrordesc_np(-r);
   }
-  uv_freeaddrinfo(list);
+  if (list)
+    freeaddrinfo(list);
   if (r)
     fail(d, r, why);
 }
 
 static int resolve(struct dial *d)
 {
-  static const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
   const struct egress_proxy *x = &d->rules->policy.proxy;
-  char host[DOMAIN_SIZE];
   struct in_addr a;
-  if (str_copyz(x->host, host, sizeof(host)))
+  if (str_copyz(x->host, d->lookup.name, sizeof(d->lookup.name)))
     return -EINVAL;
-  if (inet_pton(AF_INET, host, &a) == 1)
+  if (inet_pton(AF_INET, d->lookup.name, &a) == 1)
     return reach(d, ntohl(a.s_addr), x->port);
-  d->dns.data = d;
-  int r = uv_getaddrinfo(d->gateway->loop, &d->dns, resolved, host, NULL, &hints);
-  d->resolving = !r;
-  return r;
+  snprintf(d->lookup.port, sizeof(d->lookup.port), "%u", x->port);
+  d->lookup.family = AF_INET;
+  d->lookup.done = resolved;
+  d->resolving = true;
+  lookup_start(&d->gateway->lookups, str_of(d->rules->policy.team), &d->lookup);
+  return 0;
 }
 
 static void begin(uv_timer_t *t)

@@ -17,13 +17,16 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
-#define THREADS      "8" /* each resolves one proxy's name at a time */
-#define THREAD_STACK ((rlim_t)256 << 10)
-#define TICK_MS      250
-#define ACCEPTS      64 /* per turn of the loop */
-#define FILES_MAX    ((uint64_t)1 << 20)
-#define FDS_PER_FLOW 6 /* a socket each way, a pair and a socket for a proxy in TLS, pipes */
+#define SYSTEM_ROOTS  "/etc/ssl/certs/ca-certificates.crt"
+#define LOOKUPS       8 /* proxies' names of one team that are resolved at once; more wait */
+#define THREAD_STACK  ((rlim_t)256 << 10)
+#define TICK_MS       250
+#define RECORDS       50 /* a second, of one box */
+#define RECORDS_BURST 200
+#define ACCEPTS       64 /* per turn of the loop */
+#define FILES_MAX     ((uint64_t)1 << 20)
+#define MEMORY_MAX    ((uint64_t)16 << 30)
+#define FDS_PER_FLOW  6 /* a socket each way, a pair and a socket for a proxy in TLS, pipes */
 
 /* ---- the listener ---- */
 
@@ -160,9 +163,26 @@ static uint16_t put_text(struct buf *b, struct str s)
   return (uint16_t)n;
 }
 
-void record_send(struct gateway *g, const struct egress_box *b, const struct rules *r, const struct record *record)
+/* As many as the firewall tells of a box (jail_net.c), and once a second that there were more. */
+static bool may_record(struct gateway *g, struct egress_box *b)
 {
-  if (!g->link || !r || r->policy.log == EGRESS_LOG_OFF)
+  uint64_t now = uv_now(g->loop);
+  if (bucket_take(&b->records, now, RECORDS, RECORDS_BURST))
+    return true;
+  if (b->lost_at && now - b->lost_at < 1000)
+    return false;
+  b->lost_at = now;
+  cleanup_buf struct buf packet = BUF_INIT(EGRESS_PACKET_MAX);
+  union egress_body body = {.record = {.wall_us = clock_wall_us(), .address = b->address, .verdict = EGRESS_LOST}};
+  str_copyz(str_of(b->id), body.record.box, sizeof(body.record.box));
+  egress_packet(&packet, EGRESS_RECORD, &body, STR_NONE);
+  ipc_send_bulk(g->link, buf_str(&packet));
+  return false;
+}
+
+void record_send(struct gateway *g, struct egress_box *b, const struct rules *r, const struct record *record)
+{
+  if (!g->link || !r || r->policy.log == EGRESS_LOG_OFF || !may_record(g, b))
     return;
   bool full = r->policy.log == EGRESS_LOG_FULL;
   cleanup_buf struct buf packet = BUF_INIT(EGRESS_PACKET_MAX), text = BUF_INIT(4 * EGRESS_RECORD_TEXT_MAX);
@@ -310,25 +330,9 @@ static void tick(uv_timer_t *t)
 
 /* ---- start ---- */
 
-static void nothing(uv_work_t *work)
-{
-}
-
-static void nothing_done(uv_work_t *work, int status)
-{
-}
-
-/* The first work makes libuv start all of them. */
-static void start_threads(struct gateway *g)
-{
-  static uv_work_t first;
-  uv_queue_work(g->loop, &first, nothing, nothing_done);
-}
-
 static void clean_environment(void)
 {
   clearenv();
-  setenv("UV_THREADPOOL_SIZE", THREADS, 1);
   setenv("RES_OPTIONS", "timeout:2 attempts:2", 1);
 }
 
@@ -390,6 +394,7 @@ static const struct confine_role role = {.name = "egress",
                                          .files = files,
                                          .nfiles = ARRAY_LEN(files),
                                          .fds_max = FILES_MAX,
+                                         .memory_max = MEMORY_MAX,
                                          .writes_files = true /* its log may be a file */};
 
 /* As many connections as there can be descriptors for. */
@@ -408,8 +413,8 @@ static int open_all(struct gateway *g, struct err *err)
   r = r ? r : confine_rights(&role, g->config->uid, err);
   if (r)
     return r;
-  start_threads(g);
-  return confine_filter(&role, g->config->uid, err);
+  r = lookups_open(&g->lookups, g->loop, LOOKUPS, err);
+  return r ? r : confine_filter(&role, g->config->uid, err);
 }
 
 int egress_main(const struct egress_config *given)

@@ -8,6 +8,7 @@
 #include "net/tls.h"
 #include "wire/egress_policy.h"
 #include "wire/ipc.h"
+#include "wire/lookup.h"
 
 struct flow;
 struct request;
@@ -28,6 +29,13 @@ struct minted {
   struct str value; /* owned, wiped */
   int64_t until_us;
 };
+
+/* What may be done now, so much a second. Empty at first: `bucket_take` fills it. */
+struct bucket {
+  double level;
+  uint64_t at; /* loop time */
+};
+bool bucket_take(struct bucket *b, uint64_t now, unsigned a_second, unsigned burst);
 
 /* A certificate for one name. */
 struct leaf {
@@ -56,6 +64,8 @@ struct egress_box {
   struct team *team;
   struct http_server *server; /* of inspected connections; made at first use */
   struct leaf *leaves;
+  struct cert_signer *signer; /* of the policy's authority; made at first use */
+  struct bucket signing;
   size_t nleaves;
   struct minted *minted;
   struct idle_upstream *idle;
@@ -63,6 +73,8 @@ struct egress_box {
   size_t nidle; /* of both */
   struct flow *flows;
   unsigned asks; /* for tokens, under way */
+  struct bucket records;
+  uint64_t lost_at; /* loop time: when it was last told that there are more */
   unsigned open;
   unsigned refs; /* the table's, and one per flow */
   bool removed;
@@ -93,6 +105,7 @@ struct gateway {
   struct tls *client; /* verifies against public roots */
   struct token_ask *asks;
   uint64_t last_ask;
+  struct lookups lookups; /* of proxies' names */
 };
 
 /* box_table.c */
@@ -120,7 +133,7 @@ struct record {
   enum egress_verdict verdict;
   struct str name, rule, method, path;
 };
-void record_send(struct gateway *g, const struct egress_box *b, const struct rules *r, const struct record *record);
+void record_send(struct gateway *g, struct egress_box *b, const struct rules *r, const struct record *record);
 void bytes_wipe(struct buf *b); /* overwritten, then freed */
 
 /* flow.c */

@@ -811,6 +811,8 @@ int inspect_begin(struct flow *f, const struct egress_host *host)
 {
   struct err err = ERR_NONE;
   struct tls *t = egress_box_leaf(f->box, f->name, &err);
+  if (!t && err.code == -EAGAIN)
+    return -EAGAIN; /* its box chose how often: no line each */
   if (!t) {
     log_warn("egress of %s: no certificate for %s: %s", f->box->id, f->name, err.msg);
     return -EINVAL;

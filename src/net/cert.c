@@ -161,20 +161,46 @@ static const char *common_of(const char *const *names, size_t n)
   return "cloche";
 }
 
-int cert_leaf(const struct cert *authority, const char *const *names, size_t n, struct cert *out, struct err *err)
+struct cert_signer {
+  X509 *issuer;
+  EVP_PKEY *signer, *key;
+};
+
+void cert_signer_free(struct cert_signer *s)
+{
+  if (!s)
+    return;
+  X509_free(s->issuer);
+  EVP_PKEY_free(s->signer);
+  EVP_PKEY_free(s->key);
+  free(s);
+}
+
+struct cert_signer *cert_signer_new(const struct cert *authority, struct err *err)
+{
+  struct cert_signer *s = xcalloc(1, sizeof(*s));
+  cleanup_bio BIO *cb = bio_over(&authority->cert);
+  cleanup_bio BIO *kb = bio_over(&authority->key);
+  s->issuer = cb ? PEM_read_bio_X509(cb, NULL, NULL, (void *)"") : NULL;
+  s->signer = kb ? PEM_read_bio_PrivateKey(kb, NULL, NULL, (void *)"") : NULL;
+  if (!s->issuer || !s->signer || X509_check_private_key(s->issuer, s->signer) != 1)
+    fail(err, "reading the authority");
+  else if (!(s->key = EVP_EC_gen("P-256")))
+    fail(err, "making a key");
+  else
+    return s;
+  cert_signer_free(s);
+  return NULL;
+}
+
+int cert_signer_leaf(const struct cert_signer *s, const char *const *names, size_t n, struct cert *out, struct err *err)
 {
   cleanup_buf struct buf alt = BUF_INIT(1 << 16);
   int r = list_names(names, n, &alt, err);
   if (r)
     return r;
-  cleanup_bio BIO *cb = bio_over(&authority->cert);
-  cleanup_bio BIO *kb = bio_over(&authority->key);
-  cleanup_x509 X509 *issuer = cb ? PEM_read_bio_X509(cb, NULL, NULL, (void *)"") : NULL;
-  cleanup_key EVP_PKEY *signer = kb ? PEM_read_bio_PrivateKey(kb, NULL, NULL, (void *)"") : NULL;
-  if (!issuer || !signer || X509_check_private_key(issuer, signer) != 1)
-    return fail(err, "reading the authority");
-  cleanup_key EVP_PKEY *key = EVP_EC_gen("P-256");
-  cleanup_x509 X509 *x = key ? draft(common_of(names, n), key, LEAF_DAYS) : NULL;
+  X509 *issuer = s->issuer;
+  cleanup_x509 X509 *x = draft(common_of(names, n), s->key, LEAF_DAYS);
   if (!x || !X509_set_issuer_name(x, X509_get_subject_name(issuer)))
     return fail(err, "making a certificate");
   if (add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
@@ -182,9 +208,17 @@ int cert_leaf(const struct cert *authority, const char *const *names, size_t n, 
       add_extension(x, issuer, NID_ext_key_usage, "serverAuth") ||
       add_extension(x, issuer, NID_subject_key_identifier, "hash") ||
       add_extension(x, issuer, NID_authority_key_identifier, "keyid:always") ||
-      add_extension(x, issuer, NID_subject_alt_name, buf_z(&alt)) || !X509_sign(x, signer, EVP_sha256()))
+      add_extension(x, issuer, NID_subject_alt_name, buf_z(&alt)) || !X509_sign(x, s->signer, EVP_sha256()))
     return fail(err, "making a certificate");
-  return write_out(x, key, out, err);
+  return write_out(x, s->key, out, err);
+}
+
+int cert_leaf(const struct cert *authority, const char *const *names, size_t n, struct cert *out, struct err *err)
+{
+  struct cert_signer *s = cert_signer_new(authority, err);
+  int r = s ? cert_signer_leaf(s, names, n, out, err) : -EINVAL;
+  cert_signer_free(s);
+  return r;
 }
 
 /* ---- looking ---- */

@@ -16,6 +16,11 @@ void cert_free(struct cert *c); /* the key's bytes are wiped */
 int cert_authority(const char *name, struct cert *out, struct err *err);
 /* names: host names (a leading "*." is a wildcard) and IP addresses; the first one that is short enough becomes the
  * common name. */
+struct cert_signer; /* an authority that was read, and one key for all of its leaves */
+struct cert_signer *cert_signer_new(const struct cert *authority, struct err *err);
+void cert_signer_free(struct cert_signer *s);
+int cert_signer_leaf(const struct cert_signer *s, const char *const *names, size_t n, struct cert *out,
+                     struct err *err);
 int cert_leaf(const struct cert *authority, const char *const *names, size_t n, struct cert *out, struct err *err);
 
 /* One or more certificates, and nothing but them can be read. */

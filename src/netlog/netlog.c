@@ -248,7 +248,10 @@ static void take_request(uint32_t slot, struct str bytes)
   if ((size_t)body.name + body.rule + body.method + body.path != text.n)
     return;
   cleanup_buf struct buf line = BUF_INIT(4 * NET_LINE_MAX);
-  net_line_request(&line, &body, text, watcher.full);
+  if (body.verdict == EGRESS_LOST)
+    net_line_lost(&line, body.wall_us);
+  else
+    net_line_request(&line, &body, text, watcher.full);
   place_write(p, &line);
 }
 

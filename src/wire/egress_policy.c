@@ -476,8 +476,8 @@ static bool record_ok(const struct egress_record_body *r, struct str text)
       return false;
     sum += lengths[i];
   }
-  return sum == text.n && closed(r->box, sizeof(r->box)) && r->verdict >= EGRESS_PASSED &&
-         r->verdict <= EGRESS_UNREACHABLE && r->status <= 999 && r->proxied <= 1 && is_printable_text(text);
+  return sum == text.n && closed(r->box, sizeof(r->box)) && r->verdict >= EGRESS_PASSED && r->verdict <= EGRESS_LOST &&
+         r->status <= 999 && r->proxied <= 1 && is_printable_text(text);
 }
 
 static bool body_ok(enum egress_type type, const union egress_body *b, struct str text)

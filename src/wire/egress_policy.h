@@ -193,6 +193,7 @@ enum egress_verdict {
   EGRESS_INSPECTED,   /* one per request: method, path and status are there (log full) */
   EGRESS_REFUSED,     /* by us: no policy, a limit, a name that is not allowed, a rule that could not be served */
   EGRESS_UNREACHABLE, /* the server or proxy could not be reached or not be verified */
+  EGRESS_LOST,        /* no connection: the box made more than are recorded, once a second; no texts */
 };
 
 struct egress_record_body {

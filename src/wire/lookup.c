@@ -10,7 +10,6 @@
 static void *look_up(void *arg)
 {
   struct lookups *s = arg;
-  const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
   pthread_mutex_lock(&s->lock);
   s->threads++;
   pthread_cond_signal(&s->begun);
@@ -24,6 +23,8 @@ static void *look_up(void *arg)
     if (!s->run)
       s->run_last = &s->run;
     pthread_mutex_unlock(&s->lock);
+    const struct addrinfo hints = {
+        .ai_family = l->family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}; /* 0 is AF_UNSPEC */
     l->status = getaddrinfo(l->name, l->port, &hints, &l->list);
     pthread_mutex_lock(&s->lock);
     l->next = s->over;

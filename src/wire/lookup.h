@@ -18,6 +18,7 @@ struct lookup {
   struct fair_queue_item item; /* first */
   struct lookup *next;         /* in a list of struct lookups */
   char name[256], port[8];
+  int family; /* AF_INET: such addresses only; 0 = any */
   int status; /* of getaddrinfo */
   struct addrinfo *list;
   /* On the loop; status 0 with addresses, or a negative EAI_ code. The lookup is the callee's again, and so is the list
