@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path.c - names: cleaned by text where the contract spells them, opened by openat2 where they must not escape. */
 #include "base/path.h"
+#include "base/clock.h"
 #include "base/core.h"
 #include "base/fdx.h"
 
@@ -112,11 +113,22 @@ int path_mkdirs(const char *path, unsigned mode)
   return mkdir(tmp, mode) && errno != EEXIST ? -errno : 0;
 }
 
-static int remove_at(int dirfd, const char *name, dev_t dev, int depth);
+/* A tree of any depth goes with a bounded number of descriptors: what is deeper than LEVELS is moved up to the top of
+ * the tree that goes, and found there by the next pass. Where it can't be moved it is gone into, up to LEVELS_MAX. */
+#define LEVELS     64
+#define LEVELS_MAX 4000
 
-static int remove_inside(int dirfd, const char *name, dev_t dev, int depth)
+struct removal {
+  int top;
+  dev_t dev;
+  uint64_t moved; /* directories moved up */
+};
+
+static int remove_at(struct removal *m, int dir, const char *name, int level);
+
+static int remove_inside(struct removal *m, int dir, const char *name, int level)
 {
-  int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return -errno;
   DIR *d = fdopendir(fd);
@@ -128,36 +140,66 @@ static int remove_inside(int dirfd, const char *name, dev_t dev, int depth)
   for (struct dirent *e; (e = readdir(d));) {
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
       continue;
-    int r = remove_at(fd, e->d_name, dev, depth + 1);
+    int r = remove_at(m, fd, e->d_name, level);
     worst = r ? r : worst;
   }
   closedir(d);
   return worst;
 }
 
-static int remove_at(int dirfd, const char *name, dev_t dev, int depth)
+static bool move_up(struct removal *m, int dir, const char *name)
 {
-  if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+  char up[64];
+  snprintf(up, sizeof(up), ".removed-%llu-%llu", (unsigned long long)clock_mono_us(), (unsigned long long)m->moved);
+  if (renameat(dir, name, m->top, up))
+    return false;
+  m->moved++;
+  return true;
+}
+
+static int remove_at(struct removal *m, int dir, const char *name, int level)
+{
+  if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
     return 0;
   if (errno != EISDIR && errno != EPERM)
     return -errno;
   struct stat st;
-  if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW))
+  if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
     return -errno;
   if (!S_ISDIR(st.st_mode))
     return -EPERM;
-  if (st.st_dev != dev)
+  if (st.st_dev != m->dev)
     return -EXDEV;
-  if (depth > 4000)
+  if (level >= LEVELS && move_up(m, dir, name))
+    return 0;
+  if (level > LEVELS_MAX)
     return -ELOOP;
-  int r = remove_inside(dirfd, name, dev, depth);
-  return unlinkat(dirfd, name, AT_REMOVEDIR) && errno != ENOENT ? (r ? r : -errno) : 0;
+  int r = remove_inside(m, dir, name, level + 1);
+  return unlinkat(dir, name, AT_REMOVEDIR) && errno != ENOENT ? (r ? r : -errno) : 0;
 }
 
 int path_remove_tree(int dirfd, const char *name)
 {
   struct stat st;
+  if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+    return 0;
+  if (errno != EISDIR && errno != EPERM)
+    return -errno;
   if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW))
     return errno == ENOENT ? 0 : -errno;
-  return remove_at(dirfd, name, st.st_dev, 0);
+  if (!S_ISDIR(st.st_mode))
+    return -EPERM;
+  cleanup_fd int top = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int r = top < 0 ? -errno : 0;
+  if (r)
+    return unlinkat(dirfd, name, AT_REMOVEDIR) && errno != ENOENT ? r : 0;
+  struct removal m = {.top = top, .dev = st.st_dev};
+  for (;;) {
+    uint64_t before = m.moved;
+    r = remove_inside(&m, top, ".", 1);
+    if (!unlinkat(dirfd, name, AT_REMOVEDIR) || errno == ENOENT)
+      return 0;
+    if (m.moved == before)
+      return r ? r : -errno;
+  }
 }

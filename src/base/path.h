@@ -18,6 +18,6 @@ int path_open_in(int rootfd, const char *path, int flags, unsigned mode);
 /* The same, but any attempt to leave fails with -EXDEV (RESOLVE_BENEATH), and no magic links. */
 int path_open_beneath(int rootfd, const char *path, int flags, unsigned mode);
 int path_mkdirs(const char *path, unsigned mode);  /* like mkdir -p; 0 or -errno */
-int path_remove_tree(int dirfd, const char *name); /* recursive, links not followed, other mounts not entered */
+int path_remove_tree(int dirfd, const char *name); /* any depth; links not followed, other mounts not entered */
 
 #endif

@@ -87,6 +87,25 @@ static void links_and_dots_do_not_leave_the_root(void **state)
   assert_int_equal(access("/etc/passwd", F_OK), 0);
 }
 
+static void a_tree_deeper_than_any_path_is_removed(void **state)
+{
+  char tmpl[] = "/tmp/cloche-unit-XXXXXX";
+  assert_non_null(mkdtemp(tmpl));
+  int at = open(tmpl, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < 6000; i++) {
+    assert_int_equal(mkdirat(at, "deeper", 0755), 0);
+    int next = openat(at, "deeper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(next >= 0);
+    if (i % 100 == 0)
+      close(openat(at, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    close(at);
+    at = next;
+  }
+  close(at);
+  assert_int_equal(path_remove_tree(AT_FDCWD, tmpl), 0);
+  assert_int_equal(access(tmpl, F_OK), -1);
+}
+
 static void files_are_replaced_whole(void **state)
 {
   char path[] = "/tmp/cloche-unit-file-XXXXXX";
@@ -129,6 +148,7 @@ int main(void)
       cmocka_unit_test(an_arena_refuses_past_its_limit),
       cmocka_unit_test(descriptors_travel_over_a_socket),
       cmocka_unit_test(links_and_dots_do_not_leave_the_root),
+      cmocka_unit_test(a_tree_deeper_than_any_path_is_removed),
       cmocka_unit_test(files_are_replaced_whole),
       cmocka_unit_test(a_process_is_known_by_pid_and_start),
       cmocka_unit_test(errors_carry_the_value_and_wrap),
