@@ -20,7 +20,7 @@
 
 #define THREADS            64
 #define THREADS_TEXT       "64"
-#define TEAM_THREADS       32
+#define TEAM_THREADS       16
 #define VOLUME_THREADS     8
 #define THREAD_STACK       ((rlim_t)512 << 10) /* tree_remove.c has 64 levels of calls */
 #define UPLOADS_MAX        4096
@@ -131,7 +131,8 @@ static void act(uv_work_t *work)
   j->status = act_on(j);
   if (j->upload)
     upload_close(steal(&j->upload));
-  close(steal_fd(&j->root));
+  if (j->root >= 0)
+    close(steal_fd(&j->root));
 }
 
 /* ---- uploads ---- */
@@ -306,13 +307,39 @@ static void refuse(struct content *c, uint64_t id, int status, const char *why)
   ipc_send(c->link, buf_str(&b), -1);
 }
 
+/* On a thread: the last descriptor of a large file may take its time. It is no longer in the map. */
+static void give_up(struct content *c, struct upload *u)
+{
+  struct job *j = xcalloc(1, sizeof(*j));
+  *j = (struct job){.content = c, .op = CONTENT_DROP, .root = -1, .fd = -1, .upload = u, .json = BUF_INIT(1)};
+  memcpy(j->volume, u->volume, sizeof(j->volume));
+  memcpy(j->team, u->team, sizeof(j->team));
+  j->work.data = j;
+  fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
+}
+
+/* The volume was deleted. What is being opened at this moment goes when the warden says it again. */
+static void forget(struct content *c, struct str volume)
+{
+  void *value;
+  for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);) {
+    struct upload *u = value;
+    if (!str_is(volume, u->volume))
+      continue;
+    map_del(&c->uploads, str_of(u->id));
+    give_up(c, u);
+  }
+  free(map_del(&c->swept, volume));
+  pump(c);
+}
+
 static void upload_done(uv_work_t *work, int status)
 {
   struct job *j = work->data;
   int root = steal_fd(&j->root);
   struct upload *older = j->status ? NULL : upload_take(j->content, j);
   if (older) /* asked again after the warden had died: nobody has its descriptor */
-    upload_close(older);
+    give_up(j->content, older);
   void *dropped = map_del(&j->content->dropped, str_of(j->upload_id));
   if (!j->status && !dropped)
     upload_keep(j->content, j, root);
@@ -333,6 +360,10 @@ static void act_upload(uv_work_t *work)
 static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct content *c = arg;
+  if (!wire_check(packet) && wire_head(packet)->type == WIRE_CONTENT_FORGET && c->link == l && fd < 0) {
+    forget(c, wire_get(packet, W_ID));
+    return;
+  }
   if (wire_check(packet) || wire_head(packet)->type != WIRE_CONTENT || c->link != l) {
     log_error("malformed packet of %zu bytes from the warden", packet.n);
     if (fd >= 0)
@@ -407,8 +438,9 @@ static void sweep(uv_timer_t *t)
     if (!fstat(u->fd, &st) && now - (int64_t)st.st_mtim.tv_sec < (int64_t)c->config->upload_idle_s)
       continue;
     map_del(&c->uploads, str_of(u->id));
-    upload_close(u);
+    give_up(c, u);
   }
+  pump(c);
 }
 
 /* ---- start ---- */

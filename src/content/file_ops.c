@@ -237,7 +237,10 @@ int file_remove(int root, struct str path, bool again, struct err *err)
     return failed(-errno, path, err);
   r = tree_remove(at.dir, at.name);
   if (r == -EBUSY)
-    return err_set(err, -EBUSY, "'" STR_FMT "' can't be deleted: a sandbox adds files to it meanwhile", STR_ARG(path));
+    return err_set(err, -EBUSY,
+                   "'" STR_FMT "' is not deleted yet: it has more files than are deleted in %d seconds, or a sandbox "
+                   "adds some meanwhile; try again to go on",
+                   STR_ARG(path), TREE_REMOVE_SECONDS);
   return r ? failed(r, path, err) : 0;
 }
 

@@ -52,7 +52,9 @@ int file_ops_open(struct err *err);
 /* file_listing.c: entries below a directory, as a JSON array in sealed memory. -E2BIG: more than `most`. */
 int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t *size, struct err *err);
 
-/* tree_remove.c: a name in a directory, with all below it. -EBUSY: others add to it as fast as it is emptied. */
+/* tree_remove.c: a name in a directory, with all below it. -EBUSY: others add to it as fast as it is emptied, or it
+ * takes longer than a thread is given; what went is gone. */
+#define TREE_REMOVE_SECONDS 20
 int tree_remove(int parent, const char *name);
 
 /* Where files are that can't be without a name, and replacements for the moment before they take another file's name.

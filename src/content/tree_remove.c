@@ -7,8 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#define LEVELS  64
-#define SECONDS 240 /* for all of it; then others add as fast as we remove, or it is asked for again */
+#define LEVELS 64
 
 struct removal {
   int top;
@@ -69,7 +68,7 @@ int tree_remove(int parent, const char *name)
   cleanup_fd int top = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (top < 0)
     return -errno;
-  struct removal m = {.top = top, .until_us = clock_mono_us() + (int64_t)SECONDS * 1000000};
+  struct removal m = {.top = top, .until_us = clock_mono_us() + (int64_t)TREE_REMOVE_SECONDS * 1000000};
   for (;;) {
     m.gone = 0;
     int fd = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -130,7 +130,8 @@ enum wire_type {
    * is wrong; -EPERM: another volume's. The warden passes it on to the content role, without the token, with a
    * descriptor of the volume's root, and the answer back. */
   WIRE_CONTENT,
-  WIRE_VOLUME_USAGE, /* root's: W_TEAM W_ID -> W_SAMPLE: struct wire_volume_usage */
+  WIRE_VOLUME_USAGE,   /* root's: W_TEAM W_ID -> W_SAMPLE: struct wire_volume_usage */
+  WIRE_CONTENT_FORGET, /* warden to content, no answer: W_ID was deleted, its uploads are given up */
 
   /* between warden and sender */
   WIRE_SENDER_HELLO = 176, /* to the sender, first: W_FROM (first address of the boxes' /16, 0 = none) */

@@ -2,6 +2,7 @@
 /* warden_volume.c - volumes in the store, and the tokens that open them. */
 #include "store_lab.h"
 
+#include "warden/core/volume_mounts.h"
 #include "warden/db/volume_store.h"
 #include "warden/volume/volume_token.h"
 #include <stdio.h>
@@ -53,6 +54,8 @@ static void only_ready_ones_are_found_by_name(void **state)
   assert_int_equal(put(s, ONE, "team", "data", VOLUME_DELETING), 0);
   assert_int_equal(store_volume_get(s, STR(ONE), &r), 0);
   assert_int_equal(r.state, VOLUME_DELETING);
+  assert_int_equal(store_volume_count(s, "team"), 1); /* its files are there until the row goes */
+  assert_int_equal(store_volume_delete(s, ONE, NULL), 0);
   assert_int_equal(store_volume_count(s, "team"), 0);
   store_close(s);
 }
@@ -81,12 +84,20 @@ static void a_changed_token_opens_nothing(void **state)
   assert_int_equal(volume_token_read(STR("secret"), STR_NONE, id), -EACCES);
 }
 
+static void a_volume_is_in_use_by_its_id_only(void **state)
+{
+  assert_true(volume_mounts_have(TWO "\tdata\t/a\n" ONE "\tdata\t/b\n", ONE));
+  assert_false(volume_mounts_have(TWO "\t" ONE "\t/a/" ONE "\n", ONE));
+  assert_false(volume_mounts_have(TWO "\tdata\t/a\n", ONE));
+  assert_false(volume_mounts_have("", ONE));
+  assert_false(volume_mounts_have(NULL, ONE));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_name_is_taken_once_per_team),
-      cmocka_unit_test(only_ready_ones_are_found_by_name),
-      cmocka_unit_test(a_token_opens_its_own_volume),
+      cmocka_unit_test(a_name_is_taken_once_per_team), cmocka_unit_test(only_ready_ones_are_found_by_name),
+      cmocka_unit_test(a_token_opens_its_own_volume),  cmocka_unit_test(a_volume_is_in_use_by_its_id_only),
       cmocka_unit_test(a_changed_token_opens_nothing),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

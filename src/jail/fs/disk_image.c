@@ -258,6 +258,13 @@ int disk_image_wait_free(const char *path, struct err *err)
   return 0;
 }
 
+bool disk_image_in_use(const char *path)
+{
+  char real[PATH_MAX];
+  cleanup_fd int fd = open(path, O_RDWR | O_CLOEXEC);
+  return fd >= 0 && realpath(path, real) && !image_alone(fd) && image_held(real);
+}
+
 /* Which device an image was seen on last, by its inode: a guess that is checked before it is believed. */
 static atomic_uint guesses[GUESSES]; /* number of the device + 1 */
 

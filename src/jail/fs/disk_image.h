@@ -33,5 +33,6 @@ int disk_image_device(const char *image, unsigned *major, unsigned *minor); /* i
 
 /* Waits (bounded) until no loop device has the image open. */
 int disk_image_wait_free(const char *image, struct err *err);
+bool disk_image_in_use(const char *image); /* by a loop device, now */
 
 #endif

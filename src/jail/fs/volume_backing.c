@@ -26,7 +26,6 @@
 #define FULL        "full"
 #define REMOVED     ".removed-"
 #define MADE        ".made-"
-#define LOCKS       16
 #define DEPTH_MAX   256   /* of directories that a scan goes into, a descriptor each */
 #define INODE_BYTES 16384 /* one inode per so many bytes where the limit is not told */
 #define QUOTA_BLOCK 1024
@@ -70,10 +69,54 @@ static int tree_path(char out[PATH_MAX], const struct volume_place *p, const cha
   return r ? r : path_of(out, p, "", id, "/" VOLUME_PREFIX, id, err);
 }
 
-static pthread_mutex_t *lock_of(const char *id)
+/* There is one for each volume that a thread works with at this moment: no volume waits for another's. */
+struct volume_lock {
+  struct volume_lock *next;
+  char id[40];
+  unsigned users; /* who has it, and who waits */
+  pthread_mutex_t mutex;
+};
+
+static pthread_mutex_t locks_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct volume_lock *locks;
+
+/* NULL: another thread has it, and the caller would not wait. */
+static struct volume_lock *lock_volume(const char *id, bool wait)
 {
-  static pthread_mutex_t locks[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
-  return &locks[crc32c(0, id, strlen(id)) % LOCKS];
+  pthread_mutex_lock(&locks_mutex);
+  struct volume_lock *l = locks;
+  while (l && strcmp(l->id, id) != 0)
+    l = l->next;
+  if (l && !wait) {
+    pthread_mutex_unlock(&locks_mutex);
+    return NULL;
+  }
+  if (!l) {
+    l = xcalloc(1, sizeof(*l));
+    snprintf(l->id, sizeof(l->id), "%s", id);
+    pthread_mutex_init(&l->mutex, NULL);
+    l->next = locks;
+    locks = l;
+  }
+  l->users++;
+  pthread_mutex_unlock(&locks_mutex);
+  pthread_mutex_lock(&l->mutex);
+  return l;
+}
+
+static void unlock_volume(struct volume_lock *l)
+{
+  pthread_mutex_unlock(&l->mutex);
+  pthread_mutex_lock(&locks_mutex);
+  if (--l->users == 0) {
+    struct volume_lock **at = &locks;
+    while (*at != l)
+      at = &(*at)->next;
+    *at = l->next;
+    pthread_mutex_destroy(&l->mutex);
+    free(l);
+  }
+  pthread_mutex_unlock(&locks_mutex);
 }
 
 static int no_such(const char *id, struct err *err)
@@ -191,6 +234,12 @@ int volume_backing_create(const struct volume_place *p, const char *id, const st
 
 /* --- removal ---------------------------------------------------------------------------------------------------- */
 
+static int in_use(const char *id, struct err *err)
+{
+  return err_set(err, -EBUSY, "volume %s is still in use", id);
+}
+
+/* Never waits: who asks tries again. */
 int volume_backing_remove(const struct volume_place *p, const char *id, struct err *err)
 {
   char path[PATH_MAX], gone[PATH_MAX], image[PATH_MAX];
@@ -201,11 +250,13 @@ int volume_backing_remove(const struct volume_place *p, const char *id, struct e
     return r;
   if (access(path, F_OK))
     return errno == ENOENT ? no_such(id, err) : err_errno(err, "finding %s", path);
-  pthread_mutex_lock(lock_of(id));
-  r = access(image, F_OK) ? 0 : disk_image_wait_free(image, err);
+  struct volume_lock *lock = lock_volume(id, false);
+  if (!lock || (!access(image, F_OK) && disk_image_in_use(image)))
+    r = in_use(id, err);
   if (!r && rename(path, gone))
     r = err_errno(err, "removing %s", path);
-  pthread_mutex_unlock(lock_of(id));
+  if (lock)
+    unlock_volume(lock);
   r = r ? r : settle_dir(p->dir, err);
   if (!r && (r = path_remove_tree(AT_FDCWD, gone)))
     err_set(err, r, "removing %s: %s", gone, strerrordesc_np(-r));
@@ -236,11 +287,11 @@ static int detached(const struct volume_place *p, const char *id, struct err *er
     return r;
   if (access(path, F_OK))
     return errno == ENOENT ? no_such(id, err) : err_errno(err, "opening %s", path);
-  pthread_mutex_lock(lock_of(id));
+  struct volume_lock *lock = lock_volume(id, true);
   cleanup_fd int tree = p->directory
                             ? open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW)
                             : disk_image_mount_durable(path, err);
-  pthread_mutex_unlock(lock_of(id));
+  unlock_volume(lock);
   if (tree < 0)
     return p->directory ? err_errno(err, "opening %s", path) : tree;
   if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))

@@ -36,8 +36,8 @@ struct volume_usage {
 int volume_backing_create(const struct volume_place *p, const char *id, const struct volume_limits *limits,
                           struct err *err);
 
-/* Gone by name at once, and then from the disk; what a crash leaves is removed by volume_backing_sweep. -EBUSY: an
- * image is still mounted somewhere. -ENOENT: there is none. */
+/* Gone by name at once, and then from the disk; what a crash leaves is removed by volume_backing_sweep. -EBUSY, at
+ * once: an image is mounted somewhere, or was a moment ago; try again later. -ENOENT: there is none. */
 int volume_backing_remove(const struct volume_place *p, const char *id, struct err *err);
 void volume_backing_sweep(const struct volume_place *p);
 

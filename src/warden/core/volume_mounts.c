@@ -185,18 +185,28 @@ void volume_mounts_release(struct warden *w, const char *lines)
     }
 }
 
-size_t volume_mounts_users(struct warden *w, const char *volume, char id[BOX_ID_SIZE])
+/* Only the ids: names and paths are what a client chose. */
+bool volume_mounts_have(const char *lines, const char *volume)
+{
+  struct str rest = str_of(lines ? lines : "");
+  for (struct mount_line m; next_line(&rest, &m);)
+    if (str_is(m.id, volume))
+      return true;
+  return false;
+}
+
+size_t volume_mounts_users(struct warden *w, const struct row_volume *volume, char id[BOX_ID_SIZE])
 {
   void *value;
   size_t n = 0;
   for (size_t i = 0; w->volume_holds && i < w->volume_holds->lines.n; i++)
-    if (str_search(str_of(w->volume_holds->lines.p[i]), str_of(volume)) >= 0) {
+    if (volume_mounts_have(w->volume_holds->lines.p[i], volume->id)) {
       snprintf(id, BOX_ID_SIZE, "a build");
       n++;
     }
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
     const struct box *b = value;
-    if (!b->row.mounts || str_search(str_of(b->row.mounts), str_of(volume)) < 0)
+    if (strcmp(b->row.team, volume->team) != 0 || !volume_mounts_have(b->row.mounts, volume->id))
       continue;
     memcpy(id, b->row.id, sizeof(b->row.id));
     n++;

@@ -28,7 +28,9 @@ void volume_mounts_put(struct buf *packet, const char *lines); /* W_MOUNTS, wher
 void volume_mounts_hold(struct warden *w, const char *lines);
 void volume_mounts_release(struct warden *w, const char *lines);
 
-/* Boxes that have the volume: starting, running or paused; and builds. `id` gets the id of one of them. */
-size_t volume_mounts_users(struct warden *w, const char *volume, char id[BOX_ID_SIZE]);
+/* Boxes of the volume's team that have it: starting, running or paused; and builds. `id` gets the id of one. */
+struct row_volume;
+size_t volume_mounts_users(struct warden *w, const struct row_volume *volume, char id[BOX_ID_SIZE]);
+bool volume_mounts_have(const char *lines, const char *volume); /* by id; NULL has none */
 
 #endif

@@ -87,5 +87,5 @@ static size_t read_count(sqlite3_stmt *st)
 
 size_t store_volume_count(struct store *s, const char *team)
 {
-  return read_count(sql_query(s, "SELECT count(*) FROM volume WHERE team=? AND state<2", "t", team));
+  return read_count(sql_query(s, "SELECT count(*) FROM volume WHERE team=?", "t", team));
 }

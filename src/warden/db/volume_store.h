@@ -23,6 +23,6 @@ int store_volume_get(struct store *s, struct str id, struct row_volume *out);
 int store_volume_by_name(struct store *s, struct str team, struct str name, struct row_volume *out);
 /* team NULL: of all, in any state; else the ready ones of this team. Oldest first. */
 int store_volumes(struct store *s, const char *team, int (*fn)(const struct row_volume *, void *), void *arg);
-size_t store_volume_count(struct store *s, const char *team); /* without those being deleted */
+size_t store_volume_count(struct store *s, const char *team); /* with those whose files are not gone yet */
 
 #endif

@@ -70,7 +70,14 @@ void handle_volume_delete(struct request *q)
 
 /* ---- files ---- */
 
-/* False: the refusal is sent. Root names the team, everybody else shows the token. */
+/* Of a volume that is being deleted all uploads are given up: to say so of one of them again is no error. */
+static bool dropped_already(struct request *q, const struct row_volume *row)
+{
+  return row->state == VOLUME_DELETING && wire_u64(q->packet, W_OP, 0) == CONTENT_DROP &&
+         str_is(wire_get(q->packet, W_ID), row->id);
+}
+
+/* False: the answer is sent. Root names the team, everybody else shows the token. */
 static bool content_volume(struct request *q, struct row_volume *row)
 {
   struct str id = wire_get(q->packet, W_ID);
@@ -78,13 +85,16 @@ static bool content_volume(struct request *q, struct row_volume *row)
   if (q->proven == BY_ROOT)
     return wanted(q, row);
   if (volume_token_read(str_of(warden_secret(q->warden)), wire_get(q->packet, W_TOKEN), opens) ||
-      store_volume_get(warden_store(q->warden), str_of(opens), row) || row->state != VOLUME_READY) {
+      store_volume_get(warden_store(q->warden), str_of(opens), row) ||
+      (row->state != VOLUME_READY && !dropped_already(q, row))) {
     reply_error(q, -EACCES, "the token opens no volume of this server");
     return false;
   }
   if (!str_is(id, row->id))
     reply_error(q, -EPERM, "this token opens another volume");
-  return str_is(id, row->id);
+  else if (dropped_already(q, row))
+    reply_ok(q);
+  return str_is(id, row->id) && row->state == VOLUME_READY;
 }
 
 void handle_content(struct request *q)

@@ -17,6 +17,7 @@ struct content_call {
   char volume[UUID_SIZE], team[UUID_SIZE];
   struct buf packet;         /* as it goes out */
   bool sent;                 /* to some content role */
+  bool waits;                /* for a root, in its list */
   struct content_call *next; /* that waits for the same root */
 };
 
@@ -193,11 +194,16 @@ static void root_opened(uv_work_t *work, int status)
   struct opening *o = work->data;
   struct volume_content *v = o->content;
   struct volume_root *r = o->root;
+  if (o->fd >= 0 && r->doomed) {
+    close_later(v->warden, r->team, steal_fd(&o->fd));
+    err_set(&o->err, -ENOENT, "volume %s was deleted", r->id);
+  }
   r->fd = o->fd < 0 ? -1 : o->fd;
   r->used_us = clock_mono_us();
   for (struct content_call *c = steal(&r->waiting), *next; c; c = next) {
     next = c->next;
     c->next = NULL;
+    c->waits = false;
     if (o->fd < 0)
       call_fail(v, c, &o->err);
     else
@@ -235,6 +241,7 @@ static void call_start(struct volume_content *v, struct content_call *c)
     return;
   }
   c->next = r->waiting;
+  c->waits = true;
   r->waiting = c;
 }
 
@@ -260,6 +267,11 @@ void volume_content_forget(struct warden *w, const char *volume)
     r->doomed = true;
     map_del(&v->roots, str_of(volume));
   }
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  wire_begin(&b, WIRE_CONTENT_FORGET, 0, 0);
+  wire_putz(&b, W_ID, volume);
+  if (v && v->link)
+    ipc_send(v->link, buf_str(&b), -1);
 }
 
 /* ---- calls ---- */
@@ -295,6 +307,18 @@ void volume_content_call(struct warden *w, struct origin origin, const struct ro
   call_start(v, c);
 }
 
+/* Its volume was deleted after it was sent: its root is not opened again. */
+static bool fail_deleted(struct volume_content *v, struct content_call *c)
+{
+  struct row_volume row;
+  struct err err = ERR_NONE;
+  if (!store_volume_get(warden_store(v->warden), str_of(c->volume), &row) && row.state == VOLUME_READY)
+    return false;
+  err_set(&err, -ENOENT, "volume %s was deleted", c->volume);
+  call_fail(v, c, &err);
+  return true;
+}
+
 void volume_content_link(struct warden *w, int fd)
 {
   struct volume_content *v = warden_volume_content(w);
@@ -303,11 +327,9 @@ void volume_content_link(struct warden *w, int fd)
   v->link = ipc_new(warden_loop(w), fd, &content_ops, v);
   for (size_t i = 0; map_next(&v->calls, &i, NULL, &value);)
     vec_push(&open, (struct content_call *)value);
-  for (size_t i = 0; i < open.n; i++) {
-    const struct volume_root *r = map_get(&v->roots, str_of(open.p[i]->volume));
-    if (!r || r->fd >= 0) /* else it waits for its root */
+  for (size_t i = 0; i < open.n; i++)
+    if (!open.p[i]->waits && !fail_deleted(v, open.p[i]))
       call_start(v, open.p[i]);
-  }
   vec_free(&open);
 }
 

@@ -9,11 +9,13 @@
 #include "warden/volume/volume_token.h"
 #include <stdio.h>
 
-#define BUSY_MS 5000 /* files of a deleted volume that are still in use: the next try */
+#define BUSY_FIRST_MS 200  /* files of a deleted volume that are still in use: the next try; each later one */
+#define BUSY_MOST_MS  5000 /* after twice the time, up to this */
 
 struct volume_job {
   uv_work_t work;
   uv_timer_t timer; /* before the next try */
+  unsigned busy_ms; /* the last time between two */
   struct warden *warden;
   struct origin origin;
   struct row_volume row;
@@ -123,7 +125,8 @@ static int may_create(struct warden *w, const struct row_volume *row, struct err
                    row->name);
   if (have >= most)
     return err_set(err, -E2BIG,
-                   "this team has %zu volumes, as many as it may (%zu, setting team_volumes_max): delete some first",
+                   "this team has %zu volumes, as many as it may (%zu, setting team_volumes_max): delete some "
+                   "first (one counts until its files are gone, some seconds later)",
                    have, most);
   if (c->team_volumes_mb && (have + 1) * c->volume_mb > c->team_volumes_mb)
     return err_set(err, -E2BIG,
@@ -167,6 +170,7 @@ static void try_again(uv_timer_t *t)
 {
   struct volume_job *j = t->data;
   j->err = ERR_NONE;
+  volume_content_forget(j->warden, j->row.id); /* what was being opened when it was deleted */
   worker_pool_queue(j->warden, WORKERS_CLEARING, &j->work, remove_tree, tree_removed);
 }
 
@@ -175,9 +179,11 @@ static void tree_removed(uv_work_t *work, int status)
   struct volume_job *j = work->data;
   struct err err = ERR_NONE;
   if (j->result == -EBUSY) {
-    uv_timer_start(&j->timer, try_again, BUSY_MS, 0);
+    j->busy_ms = j->busy_ms ? MIN(j->busy_ms * 2, (unsigned)BUSY_MOST_MS) : BUSY_FIRST_MS;
+    uv_timer_start(&j->timer, try_again, j->busy_ms, 0);
     return;
   }
+  volume_content_forget(j->warden, j->row.id);
   if (j->result)
     log_error("%s; it is tried again at the next start", j->err.msg);
   else if (store_volume_delete(warden_store(j->warden), j->row.id, &err))
@@ -192,7 +198,7 @@ void volumes_remove(struct warden *w, struct origin origin, struct row_volume *r
 {
   struct err err = ERR_NONE;
   char box[BOX_ID_SIZE];
-  size_t mounts = volume_mounts_users(w, row->id, box);
+  size_t mounts = volume_mounts_users(w, row, box);
   int r = 0;
   if (mounts)
     r = err_set(&err, -EBUSY, "volume '%s' is mounted by %zu running or paused sandbox%s (%s): kill %s first",

@@ -43,6 +43,13 @@ def begin(content: Content, path: str, size: int) -> http.client.HTTPConnection:
     return link
 
 
+def is_nameless(descriptor: Path) -> bool:
+    try:
+        return descriptor.stat().st_nlink == 0 and descriptor.is_file()
+    except FileNotFoundError:
+        return False
+
+
 def kill(pids: list[int]) -> None:
     assert len(pids) == 1
     os.kill(pids[0], signal.SIGKILL)
@@ -95,6 +102,24 @@ def test_a_dead_gate_leaves_nothing(server: Server, content: Content) -> None:
     eventually(lambda: len(server.gates()) == before)
     eventually(lambda: content.stat("/").status == 200)
     assert content.names() == []
+
+
+def test_a_volume_deleted_during_an_upload_delays_nobody(server: Server, unique: str) -> None:
+    doomed, other = create(server.wire, unique), create(server.wire, f"{unique}-other")
+    place = Path(server.data) / "volumes" / doomed.id
+    link = begin(doomed, "/half", 2_000_000)
+    destroy(doomed)
+    (pid,) = server.contents()
+    fds = Path(f"/proc/{pid}/fd")
+    # the gate has it still, which waits for its client
+    eventually(lambda: not any(is_nameless(one) for one in fds.iterdir()), 20)
+    before = time.monotonic()
+    for i in range(5):
+        assert other.put(f"/{i}", b"x").status == 201
+    assert time.monotonic() - before < 8  # one wait for the doomed volume was 10 seconds
+    link.close()
+    eventually(lambda: not place.exists(), 30)
+    destroy(other)
 
 
 def test_writers_and_killers_at_once(server: Server, content: Content) -> None:
