@@ -323,6 +323,33 @@ static void extensions_and_trailers_can_not_go_on_for_ever(void **state)
   assert_int_equal(chunks(buf_str(&in), 10, &out, &left), -400);
 }
 
+static void trailers_are_kept_where_somebody_wants_them(void **state)
+{
+  static const char text[] = "3\r\nabc\r\n0\r\nX-Sum:  42 \r\nempty:\r\nb: c:d\r\n\r\nGET";
+  for (size_t step = 1; step < sizeof(text); step += 7) {
+    struct arena a = ARENA_INIT(1 << 20);
+    cleanup_buf struct buf kept = BUF_INIT(H1_TRAILERS_MAX);
+    struct h1_body body;
+    struct http_header *got;
+    struct str piece;
+    int rc = H1_MORE;
+    h1_body_start(&body, &(struct h1_frame){.kind = H1_CHUNKED});
+    body.kept = &kept;
+    for (size_t at = 0; at < sizeof(text) - 1 && rc != H1_END; at += step) {
+      struct str in = str_make(text + at, MIN(step, sizeof(text) - 1 - at));
+      while ((rc = h1_body_next(&body, &in, &piece)) == H1_DATA)
+        continue;
+      assert_true(rc >= 0);
+    }
+    assert_int_equal(h1_trailers(&a, buf_str(&kept), &got), 3);
+    assert_true(str_is(got[0].name, "X-Sum") && str_is(got[0].value, "42"));
+    assert_true(str_is(got[1].name, "empty") && got[1].value.n == 0);
+    assert_true(str_is(got[2].name, "b") && str_is(got[2].value, "c:d"));
+    assert_int_equal(h1_trailers(&a, STR_NONE, &got), 0);
+    arena_free(&a);
+  }
+}
+
 static void a_length_ends_exactly_where_it_says(void **state)
 {
   struct h1_body body;
@@ -346,6 +373,7 @@ int main(void)
       cmocka_unit_test(a_chunked_body_reads_the_same_however_it_is_cut),
       cmocka_unit_test(broken_chunks_are_refused),
       cmocka_unit_test(extensions_and_trailers_can_not_go_on_for_ever),
+      cmocka_unit_test(trailers_are_kept_where_somebody_wants_them),
       cmocka_unit_test(a_length_ends_exactly_where_it_says),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
