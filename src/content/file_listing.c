@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define LIST_BYTES ((size_t)32 << 20) /* of one answer */
+#define LIST_BYTES   ((size_t)32 << 20) /* of one answer */
+#define LIST_SECONDS 20                 /* of a thread that others wait for */
 
 struct pending {
   char *path;
@@ -22,7 +23,8 @@ struct pending {
 
 struct walk {
   int root;
-  uint64_t depth, most, n;
+  uint64_t depth, most, n; /* n: entries looked at, those that are left out too */
+  int64_t until_us;
   struct buf text;
   struct jw json;
   VEC(struct pending) dirs; /* still to be listed, the last one first */
@@ -45,13 +47,15 @@ static int by_name(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int read_names(DIR *d, const struct walk *w, bool top, struct names *out)
+static int read_names(DIR *d, struct walk *w, bool top, struct names *out)
 {
   for (struct dirent *e; (e = readdir(d));) {
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || (top && !strcmp(e->d_name, UPLOADS_DIR)))
       continue;
-    if (w->n + out->all.n >= w->most)
+    if (w->n++ >= w->most)
       return -E2BIG;
+    if (clock_mono_us() > w->until_us)
+      return -EBUSY;
     vec_push(&out->all, xstrdup(e->d_name));
   }
   if (out->all.n)
@@ -66,12 +70,13 @@ static int put_entry(struct walk *w, int dir, const struct pending *at, const ch
   int n = snprintf(path, sizeof(path), "%s%s%s", at->path, at->path[1] ? "/" : "", name);
   if (n < 0 || (size_t)n >= sizeof(path) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
     return 0; /* gone meanwhile, or without a path that a client could name */
-  w->n++;
   file_put_stat(&w->json, dir, str_make(path, (size_t)n), &st);
   if (S_ISDIR(st.st_mode) && at->level < w->depth) {
     struct pending below = {xstrdup(path), at->level + 1};
     vec_push(&w->dirs, below);
   }
+  if (clock_mono_us() > w->until_us)
+    return -EBUSY;
   return buf_failed(&w->text) ? -E2BIG : 0;
 }
 
@@ -101,7 +106,9 @@ static int list_pending(struct walk *w)
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
     long fd = syscall(SYS_openat2, w->root, at.path, &how, sizeof(how));
-    r = fd < 0 ? 0 : list_dir(w, (int)fd, &at); /* one that is gone or another thing by now is left out */
+    if (fd < 0 && clock_mono_us() > w->until_us)
+      r = -EBUSY;
+    r = fd < 0 ? r : list_dir(w, (int)fd, &at); /* one that is gone or another thing by now is left out */
     free(at.path);
   }
   while (w->dirs.n)
@@ -121,7 +128,11 @@ static int to_memory(struct str text, struct err *err)
 
 int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t *size, struct err *err)
 {
-  struct walk w = {.root = root, .depth = depth, .most = most, .text = BUF_INIT(LIST_BYTES)};
+  struct walk w = {.root = root,
+                   .depth = depth,
+                   .most = most,
+                   .until_us = clock_mono_us() + (int64_t)LIST_SECONDS * 1000000,
+                   .text = BUF_INIT(LIST_BYTES)};
   char text[PATH_MAX];
   int top = file_open_in(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   if (top < 0 || str_copyz(path, text, sizeof(text)))
@@ -139,6 +150,11 @@ int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t
             "there are more than %llu entries below '" STR_FMT "', or they take more than %zu MiB: ask for a smaller "
             "'depth' or for its directories one by one",
             (unsigned long long)most, STR_ARG(path), LIST_BYTES >> 20);
+  else if (r == -EBUSY)
+    err_set(err, r,
+            "listing '" STR_FMT "' takes longer than %d seconds: try again, ask for a smaller 'depth' or for its "
+            "directories one by one",
+            STR_ARG(path), LIST_SECONDS);
   else if (r)
     err_set(err, r, "'" STR_FMT "' can't be listed: %s", STR_ARG(path), strerrordesc_np(-r));
   if (!r)

@@ -171,6 +171,39 @@ static void a_tree_deeper_than_any_path_goes(void **state)
   assert_int_equal(faccessat(root, "deeper", F_OK, 0), -1);
 }
 
+static void entries_without_a_path_count_in_a_listing(void **state)
+{
+  struct err err = ERR_NONE;
+  char name[251] = "", file[128], path[260];
+  memset(name, 'd', sizeof(name) - 1);
+  int at = dup(root);
+  for (int i = 0; i < 15; i++) {
+    assert_int_equal(mkdirat(at, name, 0755), 0);
+    int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(next >= 0);
+    close(at);
+    at = next;
+  }
+  snprintf(path, sizeof(path), "/%s", name);
+  for (int k = 0; k < 2; k++) { /* two directories of files whose paths are too long */
+    name[0] = (char)('0' + k);
+    assert_int_equal(mkdirat(at, name, 0755), 0);
+    int last = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 20; i++) {
+      snprintf(file, sizeof(file), "%0100d", i);
+      close(openat(last, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    }
+    close(last);
+  }
+  close(at);
+  uint64_t size;
+  assert_int_equal(file_list(root, str_of(path), 100, 55, &size, &err), -E2BIG); /* 14, 2 and 40 */
+  int fd = file_list(root, str_of(path), 100, 56, &size, &err);
+  assert_true(fd >= 0);
+  close(fd);
+  assert_int_equal(file_remove(root, str_of(path), false, &err), 0);
+}
+
 static void special_files_are_no_files(void **state)
 {
   struct err err = ERR_NONE;
@@ -407,6 +440,7 @@ int main(void)
       cmocka_unit_test(a_link_inside_is_followed),
       cmocka_unit_test(removing_follows_no_link),
       cmocka_unit_test(a_tree_deeper_than_any_path_goes),
+      cmocka_unit_test(entries_without_a_path_count_in_a_listing),
       cmocka_unit_test(special_files_are_no_files),
       cmocka_unit_test(swaps_lead_nowhere_else),
       cmocka_unit_test(filesystems_without_nameless_files),
