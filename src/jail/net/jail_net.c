@@ -22,16 +22,20 @@
 #include <inttypes.h>
 #include <linux/netlink.h>
 #include <net/if.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define CONNECTIONS_DEFAULT 1024u
-#define LIST_MAX            1000 /* entries of one list */
+#define LIST_MAX            1000  /* entries of one list */
+#define NFT_MS              10000 /* then it is killed */
 #define DNS_ENTRY           "dns:"
 
 /* Where questions to the gateway go; 0 = nowhere. Written by jail_net_open. */
@@ -94,6 +98,17 @@ static struct str first_line(int fd, char *text, size_t size)
   return line;
 }
 
+static bool ends_in_time(pid_t pid)
+{
+  cleanup_fd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  int r = 1;
+  int64_t until_us = clock_mono_us() + NFT_MS * 1000ll;
+  while (fd >= 0 && (r = poll(&p, 1, (int)MAX((until_us - clock_mono_us()) / 1000, 0ll))) < 0 && errno == EINTR)
+    ;
+  return r != 0;
+}
+
 /* One transaction: all of the script or nothing. */
 static int nft(struct buf *script, struct err *err)
 {
@@ -108,8 +123,13 @@ static int nft(struct buf *script, struct err *err)
   int r = spawn_nft(in, out, &pid);
   if (r)
     return err_set(err, r, "running nft: %s", strerrordesc_np(-r));
+  bool late = !ends_in_time(pid);
+  if (late)
+    kill(pid, SIGKILL);
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
+  if (late)
+    return err_set(err, -ETIMEDOUT, "nft did not take the rules within %d s", NFT_MS / 1000);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return 0;
   return err_set(err, -EIO, "nft refused the rules: " STR_FMT, STR_ARG(first_line(out, said, sizeof(said))));
@@ -161,23 +181,52 @@ static void write_egress_input(struct buf *b, const struct jail_net_config *c, c
            gateway, c->egress_port, links, gateway, c->egress_port, gateway, c->egress_port);
 }
 
+/* The name servers of the host's resolver, which the gateway has a copy of; as the elements of a set. Without one the
+ * resolver asks this host. */
+static void put_name_servers(struct buf *b, int family)
+{
+  cleanup_buf struct buf file = BUF_INIT(65536);
+  file_read("/etc/resolv.conf", &file);
+  struct str rest = buf_str(&file), line;
+  bool any = false;
+  while (rest.n > 0) {
+    char word[INET6_ADDRSTRLEN + 1];
+    unsigned char a[16];
+    str_cut(rest, '\n', &line, &rest);
+    struct str given = str_trim(str_skip(line, MIN(line.n, (size_t)10)));
+    if (!str_starts(line, STR("nameserver")) || line.n < 11 || !strchr(" \t", line.p[10]))
+      continue;
+    str_cut(given, '%', &given, &line); /* the zone of a link-local address */
+    if (str_copyz(given, word, sizeof(word)) || inet_pton(family, word, a) != 1)
+      continue;
+    buf_addf(b, "%s%s", any ? ", " : "", word);
+    any = true;
+  }
+  if (!any)
+    buf_addz(b, family == AF_INET ? "127.0.0.1" : "::1");
+}
+
 /* The second wall around the gateway, which refuses these addresses itself: name servers, the internet, and answers to
  * boxes; no connection to a box, the host or its networks. */
 static void write_egress_output(struct buf *b, const struct jail_net_config *c, const char *links)
 {
+  cleanup_buf struct buf v4 = BUF_INIT(65536), v6 = BUF_INIT(65536);
   if (!c->egress_uid)
     return;
+  put_name_servers(&v4, AF_INET);
+  put_name_servers(&v6, AF_INET6);
   buf_addf(b,
            "  chain sending {\n"
            "    ct state established,related accept\n"
-           "    th dport 53 meta l4proto { tcp, udp } accept\n"
+           "    ip daddr { %s } th dport 53 meta l4proto { tcp, udp } accept\n"
+           "    ip6 daddr { %s } th dport 53 meta l4proto { tcp, udp } accept\n"
            "    meta nfproto ipv6 goto refuse\n"
            "    oifname \"%s*\" goto refuse\n"
            "    ip daddr @never goto refuse\n"
            "    fib daddr type local goto refuse\n  }\n"
            "  chain output { type filter hook output priority filter - 10; policy accept;\n"
            "    meta skuid %u goto sending\n  }\n",
-           links, c->egress_uid);
+           buf_z(&v4), buf_z(&v6), links, c->egress_uid);
 }
 
 /* What the watcher is told (netlog/netlog.h): so many packets a second of each box, and once a second that there were

@@ -3,6 +3,7 @@
  * this one to read. The gateway looks again at each connection. */
 #include "warden/egress/prepare.h"
 
+#include "jail/net/never.h"
 #include "net/cert.h"
 #include "warden/core/context.h"
 #include "warden/core/helper_proc.h"
@@ -27,20 +28,6 @@ struct preparation {
 
 /* ---- the proxy's name ---- */
 
-/* What no box reaches, whatever its lists say (jail_net.h). */
-static bool reachable(uint32_t address)
-{
-  static const struct {
-    uint32_t net;
-    int bits;
-  } closed[] = {{0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10}, {0x7f000000, 8},
-                {0xa9fe0000, 16}, {0xac100000, 12}, {0xc0a80000, 16}, {0xe0000000, 3}};
-  for (size_t i = 0; i < ARRAY_LEN(closed); i++)
-    if ((address ^ closed[i].net) >> (32 - closed[i].bits) == 0)
-      return false;
-  return true;
-}
-
 int egress_addresses_check(struct str answer, struct str host, struct err *err)
 {
   size_t found = 0;
@@ -53,7 +40,7 @@ int egress_addresses_check(struct str answer, struct str host, struct err *err)
     if (str_copyz(word, text, sizeof(text)) || inet_pton(AF_INET, text, &a) != 1)
       continue;
     found++;
-    if (!reachable(ntohl(a.s_addr)))
+    if (never_reached(ntohl(a.s_addr)))
       return err_set(err, -EINVAL,
                      "'network.egressProxy.address': '" STR_FMT "' leads to %s, a private or local address",
                      STR_ARG(host), text);
