@@ -28,6 +28,7 @@ struct minted {
   char name[EGRESS_REF_SIZE];
   struct str value; /* owned, wiped */
   int64_t until_us;
+  bool missing; /* there is none of this name */
 };
 
 /* What may be done now, so much a second. Empty at first: `bucket_take` fills it. */

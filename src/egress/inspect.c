@@ -18,9 +18,10 @@
 #include "egress/peek.h"
 #include <stdio.h>
 
-#define VALUE_MAX    ((size_t)128 << 10) /* bytes of a filled value */
-#define IDLE_SECONDS 30
-#define TOKENS_MAX   16
+#define VALUE_MAX       ((size_t)128 << 10) /* bytes of a filled value */
+#define IDLE_SECONDS    30
+#define TOKENS_MAX      16
+#define MISSING_SECONDS 1 /* a token that does not exist is not asked for again */
 
 struct idle_upstream {
   struct idle_upstream *next;
@@ -580,6 +581,7 @@ static const struct minted *minted_of(struct egress_box *b, struct str name)
   return NULL;
 }
 
+/* value p NULL: there is no such token. */
 static void mint(struct egress_box *b, struct str name, struct str value, uint32_t seconds)
 {
   struct minted *m = xcalloc(1, sizeof(*m));
@@ -587,7 +589,8 @@ static void mint(struct egress_box *b, struct str name, struct str value, uint32
     free(m);
     return;
   }
-  m->value = (struct str){xstrndup(value.p, value.n), value.n};
+  m->missing = !value.p;
+  m->value = (struct str){xstrndup(value.p ? value.p : "", value.n), value.n};
   m->until_us = clock_mono_us() + (int64_t)seconds * 1000000;
   m->next = b->minted;
   b->minted = m;
@@ -599,6 +602,8 @@ static void token_came(void *arg, int status, struct str token, uint32_t good_fo
 {
   struct request *q = arg;
   q->ask = 0;
+  if (status == -ENOENT && !q->flow->box->removed)
+    mint(q->flow->box, q->asked, STR_NONE, MISSING_SECONDS);
   if (status) {
     refuse(q, 502, "the identity token '" STR_FMT "' that the rule for %s needs %s", STR_ARG(q->asked), q->flow->name,
            status == -ENOENT ? "is not registered" : "can't be minted now");
@@ -620,9 +625,11 @@ static int gather_token(struct request *q, struct str name)
   if (token_of(q, name))
     return 1;
   const struct minted *m = minted_of(b, name);
+  q->asked = name;
+  if (m && m->missing)
+    return -ENOENT;
   if (m)
     return hold_token(q, name, m->value) ? -ENOMEM : 1;
-  q->asked = name;
   int r = token_request(b->gateway, b, name, token_came, q, &q->ask);
   return r ? r : 0;
 }
@@ -727,7 +734,10 @@ static bool write_headers(struct request *q)
 static void prepare(struct request *q)
 {
   int r = gather_tokens(q);
-  if (r < 0)
+  if (r == -ENOENT)
+    refuse(q, 502, "the identity token '" STR_FMT "' that the rule for %s needs is not registered", STR_ARG(q->asked),
+           q->flow->name);
+  else if (r < 0)
     refuse(q, 502, "an identity token that the rule for %s needs can't be minted now", q->flow->name);
   else if (r && write_headers(q))
     connect_out(q);

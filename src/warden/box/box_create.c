@@ -17,6 +17,7 @@
 #include "warden/core/storage_quota.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/warden_state.h"
+#include "warden/core/worker_pool.h"
 #include "warden/warm/ns_pool.h"
 #include "warden/warm/nursery_request.h"
 #include "warden/warm/warm_box.h"
@@ -162,6 +163,11 @@ struct start {
   struct warm_box *warm; /* or NULL */
   struct pooled_ns *ns;  /* the same */
   bool restore;          /* its build holds memory */
+  uv_work_t work;        /* turning its traffic */
+  struct arena arena;    /* what that needs */
+  struct jail_net net;
+  int result;
+  struct err err;
 };
 
 static void start_launch(struct start *s)
@@ -206,6 +212,34 @@ static void on_policy(void *arg, int result, const struct err *err)
     start_launch(s);
 }
 
+static void turn_work(uv_work_t *work)
+{
+  struct start *s = work->data;
+  s->result = jail_net_update(&s->net, &s->err);
+}
+
+static void turn_done(uv_work_t *work, int status)
+{
+  struct start *s = work->data;
+  arena_free(&s->arena);
+  if (!s->result && s->box->ending)
+    s->result = err_set(&s->err, -ENOENT, "the sandbox was ended while it started: %s", s->box->ending);
+  if (s->result)
+    start_failed(s, s->result, &s->err);
+  else
+    policy_apply(s->box, on_policy, s);
+}
+
+/* On a worker: nft may take its time. */
+static void turn(struct start *s)
+{
+  const struct row_box *r = &s->box->row;
+  s->arena = ARENA_INIT(1 << 20);
+  egress_plan(s->box->warden, r->slot, r->flags, str_of(r->allow), str_of(r->deny), s->box->egress, &s->arena, &s->net);
+  s->work.data = s;
+  worker_pool_queue(s->box->warden, r->team, &s->work, turn_work, turn_done);
+}
+
 /* Its traffic is turned to the gateway before anything of it runs; what was made in advance has the plain path. */
 static void on_prepared(void *arg, int result, const struct err *why)
 {
@@ -214,10 +248,10 @@ static void on_prepared(void *arg, int result, const struct err *why)
   struct err err = result ? *why : ERR_NONE;
   if (!result && b->ending)
     result = err_set(&err, -ENOENT, "the sandbox was ended while it started: %s", b->ending);
-  if (!result && (s->warm || s->ns))
-    result = egress_update(b, b->row.flags, str_of(b->row.allow), str_of(b->row.deny), &err);
   if (result)
     start_failed(s, result, &err);
+  else if (s->warm || s->ns) /* both have a link */
+    turn(s);
   else
     policy_apply(b, on_policy, s);
 }
@@ -232,7 +266,8 @@ static void start(struct start *s)
 }
 
 /* What its settings ask of the egress gateway; nothing for most. */
-static int read_egress(struct warden *w, struct str settings, struct box_egress **out, struct err *err)
+static int read_egress(struct warden *w, struct str settings, struct str tokens, struct box_egress **out,
+                       struct err *err)
 {
   *out = NULL;
   if (!settings.n)
@@ -240,7 +275,13 @@ static int read_egress(struct warden *w, struct str settings, struct box_egress 
   if (!egress_gateway(w))
     return err_set(err, -EINVAL,
                    "'network.rules' and 'network.egressProxy' can't be used: this server has no egress gateway");
-  return box_egress_read(settings, out, err);
+  int r = box_egress_read(settings, out, err);
+  char *names = r ? NULL : xstrndup(tokens.n ? tokens.p : "", tokens.n);
+  r = r ? r : policy_check(*out, names, err);
+  free(names);
+  if (r && *out)
+    box_egress_free(steal(out));
+  return r;
 }
 
 int box_create(struct warden *w, const struct box_params *o, struct origin origin, unsigned *retry_s, struct err *err)
@@ -278,7 +319,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s",
                    STR_ARG(o->ref), w->checkpoints_why);
   struct box_egress *egress;
-  if ((r = read_egress(w, o->egress, &egress, err)))
+  if ((r = read_egress(w, o->egress, o->tokens, &egress, err)))
     return r;
   struct warm_box *p = plain ? warm_pool_take(w, build) : NULL;
   struct pooled_ns *pooled_ns = plain && !warm && !p ? ns_pool_take(w, build) : NULL;

@@ -147,6 +147,7 @@ void box_change_network(struct box *b, const struct network_params *o)
               : err_set(&err, -EINVAL,
                         "'network.rules' and 'network.egressProxy' can't be used: this server has no egress "
                         "gateway");
+  r = r ? r : policy_check(c->egress, b->row.tokens, &err);
   if (r) {
     change_end(c, r, &err);
     return;

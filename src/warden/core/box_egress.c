@@ -13,8 +13,19 @@ static struct box_egress *egress_new(struct str settings)
   e->cert = BUF_INIT(AUTHORITY_MAX);
   e->key = BUF_INIT(AUTHORITY_MAX);
   e->names = BUF_INIT(NAMES_MAX);
+  e->tokens = BUF_INIT(NAMES_MAX);
   buf_adds(&e->settings, settings);
   return e;
+}
+
+static void put_tokens(const struct egress_host *h, struct buf *out)
+{
+  for (size_t i = 0; i < h->nheaders; i++)
+    for (size_t k = 0; k < h->headers[i].npieces; k++)
+      if (h->headers[i].pieces[k].kind == EGRESS_IDENTITY) {
+        buf_adds(out, h->headers[i].pieces[k].text);
+        buf_addc(out, '\n');
+      }
 }
 
 int box_egress_read(struct str settings, struct box_egress **out, struct err *err)
@@ -30,6 +41,8 @@ int box_egress_read(struct str settings, struct box_egress **out, struct err *er
   (*out)->rules = p.nhosts > 0;
   (*out)->proxy = p.proxy.kind != EGRESS_DIRECT;
   (*out)->secrets = p.nsecrets > 0;
+  for (size_t i = 0; i < p.nhosts; i++)
+    put_tokens(&p.hosts[i], &(*out)->tokens);
   for (size_t i = 0; i < p.nsecrets; i++) {
     buf_adds(&(*out)->names, p.secrets[i].name);
     buf_addc(&(*out)->names, '\n');
@@ -46,6 +59,7 @@ struct box_egress *box_egress_copy(const struct box_egress *e)
   copy->proxy = e->proxy;
   copy->secrets = e->secrets;
   buf_adds(&copy->names, buf_str(&e->names));
+  buf_adds(&copy->tokens, buf_str(&e->tokens));
   copy->unread = e->unread;
   return copy;
 }
@@ -72,6 +86,7 @@ void box_egress_free(struct box_egress *e)
   wipe_buf(&e->key);
   buf_free(&e->cert);
   buf_free(&e->names);
+  buf_free(&e->tokens);
   free(e);
 }
 

@@ -12,9 +12,10 @@ struct box_egress {
   struct buf settings;  /* as the gate packed them (egress_policy.h): names of secrets, no values */
   struct buf cert, key; /* PEM; empty without header rules */
   bool rules, proxy;
-  bool secrets;     /* a header names one */
-  struct buf names; /* of these secrets: lines */
-  bool unread;      /* it has settings that can't be read now: nothing goes out until they can */
+  bool secrets;      /* a header names one */
+  struct buf names;  /* of these secrets: lines */
+  struct buf tokens; /* names of identity tokens in headers: lines */
+  bool unread;       /* it has settings that can't be read now: nothing goes out until they can */
   /* Of the policy that the gateway has, or should have; see warden/egress/policies.h. */
   bool wanted;         /* it should have one: the box runs, or is about to */
   bool queued;         /* to be sent (again) */

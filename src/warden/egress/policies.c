@@ -308,7 +308,7 @@ static void on_token_asked(struct policies *s, const struct egress_ask_body *ask
   unsigned reuse_s = 0;
   if (b && b->egress->wanted && address_of(b) == ask->address)
     body.token.status = identity_token(s->warden, &b->row, str_of(ask->name), &token, &reuse_s, &err);
-  if (body.token.status && err.msg[0])
+  if (body.token.status && body.token.status != -ENOENT && err.msg[0])
     log_with(LOG_WARN, (const char *[]){"box", ask->box, NULL}, "no identity token for a request: %s", err.msg);
   body.token.good_for = reuse_s;
   egress_packet(&packet, EGRESS_TOKEN, &body, body.token.status ? STR_NONE : buf_str(&token));
@@ -405,6 +405,21 @@ void policy_apply(struct box *b, policy_fn *done, void *arg)
                      .err = err};
   s->waits = w;
   watch_deadlines(s);
+}
+
+int policy_check(const struct box_egress *e, char *tokens, struct err *err)
+{
+  const struct row_box row = {.tokens = tokens};
+  struct str rest = buf_str(&e->tokens), name;
+  while (rest.n) {
+    str_cut(rest, '\n', &name, &rest);
+    if (!identity_has(&row, name))
+      return err_set(err, -EINVAL,
+                     "'network.rules' names the identity token '" STR_FMT
+                     "', which the sandbox does not have; tokens are given when it is created ('iam')",
+                     STR_ARG(name));
+  }
+  return 0;
 }
 
 void policy_want(struct box *b)

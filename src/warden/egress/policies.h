@@ -13,6 +13,7 @@
 #include "base/base.h"
 
 struct box;
+struct box_egress;
 struct warden;
 
 void policies_open(struct warden *w);
@@ -26,6 +27,8 @@ void policy_apply(struct box *b, policy_fn *done, void *arg);
 /* It has none any more. Does nothing for a box without one. */
 void policy_remove(struct box *b);
 /* Of a box found after a restart: the gateway is to have its policy, nobody waits for it. */
+/* -EINVAL: its rules name an identity token that the box (row_box.tokens) was not created with. */
+int policy_check(const struct box_egress *e, char *tokens, struct err *err);
 void policy_want(struct box *b);
 
 #endif

@@ -240,8 +240,13 @@ def test_an_identity_token_is_signed_for_each_box(server: Abroad) -> None:
         parts = ask(box)["fields"]["x-token"].split(".")
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=="))
         assert claims["aud"] in ("sts.example.com", ["sts.example.com"])
-        box.update_network(rules(**{"X-Token": "${e2b.identity.tokens.other}"}))
-        assert status(box)[0] == "502"
+        other = rules(**{"X-Token": "${e2b.identity.tokens.other}"})
+        told = server.wire.call("PUT", f"/sandboxes/{box.sandbox_id}/network", other)
+        assert told.status == 400
+        assert "'other'" in told.body.decode()
+        refused = server.wire.call("POST", "/v2/sandboxes", {"templateID": "base", "iam": iam, "network": other})
+        assert refused.status == 400
+        assert ask(box)["fields"]["x-token"]
     finally:
         box.kill()
 
