@@ -93,6 +93,8 @@ void box_egress_free(struct box_egress *e)
 bool box_egress_names(const struct box_egress *e, struct str secret)
 {
   struct str rest = buf_str(&e->names), line;
+  if (e->unread)
+    return true; /* it may; what changed is a reason to read it again */
   while (rest.n) {
     str_cut(rest, '\n', &line, &rest);
     if (str_ieq(line, secret))

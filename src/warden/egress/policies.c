@@ -176,9 +176,9 @@ static bool send_queued(struct policies *s, const struct queued *q)
   if (!b || !b->egress->queued)
     return true;
   int r = b->egress->wanted ? send_policy(s, b, &err) : 0;
-  if (r == -ENOBUFS || r == -EMFILE || r == -ENFILE)
+  b->egress->queued = r == -ENOBUFS || r == -EMFILE || r == -ENFILE;
+  if (b->egress->queued)
     return false;
-  b->egress->queued = false;
   if (r)
     log_with(LOG_ERROR, (const char *[]){"box", b->row.id, NULL}, "%s", err.msg);
   return true;
