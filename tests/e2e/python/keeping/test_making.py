@@ -16,7 +16,7 @@ import pytest
 
 from support.server import TEMPLATES, Server, binary, own_server
 
-RECIPES = {"base", "code-interpreter-v1", "desktop", "claude", "codex", "opencode"}
+RECIPES = {"base", "code-interpreter-v1", "mcp-gateway", "desktop", "claude", "codex", "opencode"}
 
 
 @pytest.fixture
