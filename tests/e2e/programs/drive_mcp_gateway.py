@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from e2b import AsyncSandbox, AsyncTemplate, Sandbox, SandboxException
+from e2b import AsyncSandbox, AsyncTemplate, Sandbox, SandboxException, SandboxQuery
 from mcp import ClientSession
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
@@ -90,7 +90,7 @@ async def reference_servers() -> None:
 
 
 async def what_can_not_be_run() -> None:
-    before = {each.sandbox_id for each in Sandbox.list(limit=100).next_items()}
+    mine = {"refused-by": f"mcp-{os.getpid()}"}
     for mcp, words in (
         ({"browserbase": {"apiKey": "k"}}, "there is no MCP server 'browserbase'"),
         ({"filesystem": {}}, "the setting paths is missing"),
@@ -99,12 +99,12 @@ async def what_can_not_be_run() -> None:
         ({"github/a/b": {}}, "runCmd is missing"),
     ):
         try:
-            await AsyncSandbox.create(mcp=mcp, timeout=60)
+            await AsyncSandbox.create(mcp=mcp, metadata=mine, timeout=60)
         except SandboxException as refused:
             assert "Failed to start MCP gateway" in str(refused) and words in str(refused), refused
         else:
             raise AssertionError(mcp)
-    assert {each.sandbox_id for each in Sandbox.list(limit=100).next_items()} == before
+    assert Sandbox.list(query=SandboxQuery(metadata=mine)).next_items() == []
 
 
 async def servers_of_github(template: str) -> None:
