@@ -88,3 +88,15 @@ void admin_close(struct line *l)
     close(l->fd);
   l->fd = -1;
 }
+
+void admin_take_team(int *argc, char **argv, char team[UUID_SIZE])
+{
+  int to = 1;
+  for (int i = 1; i < *argc; i++) {
+    if (!strcmp(argv[i], "--team") && i + 1 < *argc)
+      str_copyz(str_of(argv[++i]), team, UUID_SIZE);
+    else
+      argv[to++] = argv[i];
+  }
+  *argc = to;
+}

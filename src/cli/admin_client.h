@@ -14,6 +14,8 @@ struct line {
 
 /* Takes `--data DIR` off the arguments (default /var/lib/cloche or CLOCHE_DATA) and connects. */
 int admin_open(struct line *l, int *argc, char **argv, struct err *err);
+/* Takes `--team ID` off the arguments. */
+void admin_take_team(int *argc, char **argv, char team[UUID_SIZE]);
 int admin_reopen(struct line *l, struct err *err); /* the same server, after admin_close */
 /* Sends the packet in b; `item` (may be NULL) gets each row. The reply's packet is left in b. Its status is returned.
  */

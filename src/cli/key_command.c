@@ -85,18 +85,6 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
   return err_set(err, -EINVAL, "expected create, list or delete ID; see cloche key --help");
 }
 
-static void take_team(int *argc, char **argv, char team[UUID_SIZE])
-{
-  int to = 1;
-  for (int i = 1; i < *argc; i++) {
-    if (!strcmp(argv[i], "--team") && i + 1 < *argc)
-      str_copyz(str_of(argv[++i]), team, UUID_SIZE);
-    else
-      argv[to++] = argv[i];
-  }
-  *argc = to;
-}
-
 int key_main(int argc, char **argv)
 {
   struct line l;
@@ -106,7 +94,7 @@ int key_main(int argc, char **argv)
     puts(help);
     return argc < 2 ? 2 : 0;
   }
-  take_team(&argc, argv, team);
+  admin_take_team(&argc, argv, team);
   int r = admin_open(&l, &argc, argv, &err);
   r = r ? r : run(&l, argc, argv, team, &err);
   admin_close(&l);

@@ -311,18 +311,6 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
                  "SANDBOX NAME; see cloche secret --help");
 }
 
-static void take_team(int *argc, char **argv, char team[UUID_SIZE])
-{
-  int to = 1;
-  for (int i = 1; i < *argc; i++) {
-    if (!strcmp(argv[i], "--team") && i + 1 < *argc)
-      str_copyz(str_of(argv[++i]), team, UUID_SIZE);
-    else
-      argv[to++] = argv[i];
-  }
-  *argc = to;
-}
-
 int secret_main(int argc, char **argv)
 {
   struct line l;
@@ -333,7 +321,7 @@ int secret_main(int argc, char **argv)
     return argc < 2 ? 2 : 0;
   }
   proc_hide(); /* a value will be in its memory */
-  take_team(&argc, argv, team);
+  admin_take_team(&argc, argv, team);
   int r = admin_open(&l, &argc, argv, &err);
   r = r ? r : run(&l, argc, argv, team, &err);
   admin_close(&l);

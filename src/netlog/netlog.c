@@ -2,7 +2,7 @@
 /* netlog.c - see netlog.h. */
 #include "netlog/netlog.h"
 
-#include "jail/net/dns_proxy.h"
+#include "jail/net/net_process.h"
 #include "netlog/net_lines.h"
 #include "wire/logring.h"
 #include <arpa/inet.h>
@@ -280,23 +280,11 @@ static void read_order(void)
 
 /* --- the processes -------------------------------------------------------------------------------------------- */
 
-/* The environment may hold the master key of secrets. */
-static void forget_environment(void)
-{
-  for (char **e = environ; e && *e; e++)
-    explicit_bzero(*e, strlen(*e));
-}
-
 static void drop_rights(void)
 {
-  forget_environment();
-  struct rlimit none = {0, 0}, size = {LOGRING_MAX + LOGRING_HEAD, LOGRING_MAX + LOGRING_HEAD};
-  setrlimit(RLIMIT_NPROC, &none);
+  struct rlimit size = {LOGRING_MAX + LOGRING_HEAD, LOGRING_MAX + LOGRING_HEAD};
   setrlimit(RLIMIT_FSIZE, &size);
-  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) ||
-      syscall(SYS_setresuid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _exit(1);
-  proc_hide(); /* its memory is a copy of the daemon's */
+  net_process_drop_rights();
 }
 
 static _Noreturn void watcher_run(void)

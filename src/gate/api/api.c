@@ -74,6 +74,21 @@ bool api_limit(struct req *r, uint64_t most, uint64_t *out)
   return api_limit_named(r, "limit", most, most, out);
 }
 
+bool api_ms(struct req *r, const char *name, int64_t *us)
+{
+  struct str text = api_query(r, name);
+  int64_t ms;
+  if (!text.n)
+    return true;
+  if (str_i64(text, &ms) || ms < 0 || ms > INT64_MAX / 1000) {
+    api_error(r, 400, "'%s' must be whole milliseconds since 1970, not '" STR_FMT "'", name,
+              STR_ARG(str_sub(text, 0, 100)));
+    return false;
+  }
+  *us = ms * 1000;
+  return true;
+}
+
 bool api_token_named(struct req *r, const char *name, struct str *plain)
 {
   struct str token = api_query(r, name);

@@ -147,6 +147,8 @@ bool api_limit(struct req *r, uint64_t most, uint64_t *out);
 bool api_token(struct req *r, struct str *plain);
 /* The same under other names; a limit that is not given is `otherwise`. */
 bool api_limit_named(struct req *r, const char *name, uint64_t most, uint64_t otherwise, uint64_t *out);
+/* The query's milliseconds since 1970 in microseconds; *us stays as it is without it. False: answered 400. */
+bool api_ms(struct req *r, const char *name, int64_t *us);
 bool api_token_named(struct req *r, const char *name, struct str *plain);
 void api_token_add(struct buf *out, struct str plain);
 /* A sandbox id from the path: drops a legacy "-client" tail. Answers 400 and returns false when malformed. */

@@ -184,21 +184,6 @@ static void request_ring(struct req *r, struct log_query *w)
   log_scan_begin(&scans, &s->scan, r);
 }
 
-static bool want_ms(struct req *r, const char *name, int64_t *us)
-{
-  struct str text = api_query(r, name);
-  int64_t ms;
-  if (!text.n)
-    return true;
-  if (str_i64(text, &ms) || ms < 0 || ms > INT64_MAX / 1000) {
-    api_error(r, 400, "'%s' must be whole milliseconds since 1970, not '" STR_FMT "'", name,
-              STR_ARG(str_sub(text, 0, 100)));
-    return false;
-  }
-  *us = ms * 1000;
-  return true;
-}
-
 static struct log_query *log_query_new(struct req *r)
 {
   struct log_query *w = arena_alloc(r->arena, sizeof(*w));
@@ -210,7 +195,7 @@ static struct log_query *log_query_new(struct req *r)
 void sandbox_logs_v1(struct req *r)
 {
   struct log_query *w = log_query_new(r);
-  if (want_ms(r, "start", &w->from_us) && api_limit(r, LOGS_LIMIT, &w->limit))
+  if (api_ms(r, "start", &w->from_us) && api_limit(r, LOGS_LIMIT, &w->limit))
     request_ring(r, w);
 }
 
@@ -241,6 +226,6 @@ void sandbox_logs_v2(struct req *r)
   struct log_query *w = log_query_new(r);
   w->v2 = true;
   if (want_direction(r, w) && want_filters(r, w) && api_limit(r, LOGS_LIMIT, &w->limit) &&
-      want_ms(r, "cursor", w->backward ? &w->to_us : &w->from_us))
+      api_ms(r, "cursor", w->backward ? &w->to_us : &w->from_us))
     request_ring(r, w);
 }

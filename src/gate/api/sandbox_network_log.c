@@ -290,27 +290,12 @@ static void scan_drop(struct req *r)
   free(s);
 }
 
-static bool want_ms(struct req *r, const char *name, int64_t *us)
-{
-  struct str text = api_query(r, name);
-  int64_t ms;
-  if (!text.n)
-    return true;
-  if (str_i64(text, &ms) || ms < 0 || ms > INT64_MAX / 1000) {
-    api_error(r, 400, "'%s' must be whole milliseconds since 1970, not '" STR_FMT "'", name,
-              STR_ARG(str_sub(text, 0, 100)));
-    return false;
-  }
-  *us = ms * 1000;
-  return true;
-}
-
 void sandbox_network_log(struct req *r)
 {
   struct str id;
   int64_t from = 0, to = INT64_MAX;
   uint64_t limit;
-  if (!want_ms(r, "start", &from) || !want_ms(r, "end", &to) || !api_limit(r, LIMIT, &limit) || !api_box_id(r, &id))
+  if (!api_ms(r, "start", &from) || !api_ms(r, "end", &to) || !api_limit(r, LIMIT, &limit) || !api_box_id(r, &id))
     return;
   struct net_scan *s = xcalloc(1, sizeof(*s));
   *s = (struct net_scan){.r = r,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dns_proxy.c - keeper and worker. See dns_proxy.h. */
 #include "jail/net/dns_proxy.h"
+#include "jail/net/net_process.h"
 #include "jail/net/dns_message.h"
 
 #include <arpa/inet.h>
@@ -267,28 +268,16 @@ static struct worker {
   size_t deaf_count;
 } worker;
 
-/* The environment may hold the master key of secrets. */
-static void forget_environment(void)
-{
-  for (char **e = environ; e && *e; e++)
-    explicit_bzero(*e, strlen(*e));
-}
-
 static void drop_rights(void)
 {
-  forget_environment();
   struct rlimit none = {0, 0}, files = {PENDING_MAX + SPARE_FILES, PENDING_MAX + SPARE_FILES}, have;
-  setrlimit(RLIMIT_NPROC, &none);
   if (getrlimit(RLIMIT_NOFILE, &have))
     _exit(1);
   files.rlim_cur = files.rlim_max = MIN(files.rlim_max, have.rlim_max);
   setrlimit(RLIMIT_NOFILE, &files);
   worker.places = files.rlim_max > SPARE_FILES ? (size_t)files.rlim_max - SPARE_FILES : 1;
   setrlimit(RLIMIT_FSIZE, &none);
-  if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) ||
-      syscall(SYS_setresuid, DNS_PROXY_USER, DNS_PROXY_USER, DNS_PROXY_USER) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _exit(1);
-  proc_hide(); /* its memory is a copy of the daemon's */
+  net_process_drop_rights();
 }
 
 struct list {

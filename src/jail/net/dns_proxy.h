@@ -20,7 +20,6 @@
 
 #include "jail/net/net_config.h"
 
-#define DNS_PROXY_USER    65534 /* nobody */
 #define DNS_PROXY_SERVERS "@"
 
 /* What an answer opens. */
