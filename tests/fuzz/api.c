@@ -8,10 +8,10 @@
  * lets through. */
 #include "must.h"
 
-#include "gate/api/idempotency_key.h"
-#include "gate/api/network.h"
+#include "gate/api/sandbox/idempotency_key.h"
+#include "gate/api/sandbox/network.h"
 #include "gate/api/list_query.h"
-#include "gate/api/webhook_url.h"
+#include "gate/api/event/webhook_url.h"
 #include "gate/edge/edge_target.h"
 #include "wire/api_key.h"
 #include "wire/logring.h"

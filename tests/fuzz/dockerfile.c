@@ -3,7 +3,7 @@
  * text. The first byte chooses: d the text of one, everything else a client's JSON. */
 #include "must.h"
 
-#include "gate/api/recipe_dockerfile.h"
+#include "gate/api/template/recipe_dockerfile.h"
 
 static bool plain(struct str s)
 {

@@ -6,7 +6,7 @@
  * in any text; what is read of settings must come out of the settings written from it. */
 #include "must.h"
 
-#include "gate/api/recipe_json.h"
+#include "gate/api/template/recipe_json.h"
 #include "warden/build/build_state.h"
 
 static bool plain(struct str s)

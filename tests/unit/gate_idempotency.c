@@ -3,7 +3,7 @@
  * client gets. */
 #include "gate_lab.h"
 
-#include "gate/api/idempotency_key.h"
+#include "gate/api/sandbox/idempotency_key.h"
 
 #define BASE "{\"templateID\":\"base\"}"
 

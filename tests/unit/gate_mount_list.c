@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_mount_list.c - 'volumeMounts' of a request: which are taken, and what is said of the others. */
-#include "gate/api/mount_list.h"
+#include "gate/api/volume/mount_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

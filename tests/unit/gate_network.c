@@ -2,7 +2,7 @@
 /* gate_network.c - network settings: a table of what passes and what is refused, and what is told back. */
 #include "unit.h"
 
-#include "gate/api/network_egress.h"
+#include "gate/api/sandbox/network_egress.h"
 #include <stdio.h>
 
 static int read_text(struct arena *a, const char *text, const char *internet, unsigned features, struct network *n,

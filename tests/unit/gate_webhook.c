@@ -2,7 +2,7 @@
 /* gate_webhook.c - URLs of webhooks. */
 #include "unit.h"
 
-#include "gate/api/webhook_url.h"
+#include "gate/api/event/webhook_url.h"
 
 static void good_urls_have_an_origin(void **state)
 {

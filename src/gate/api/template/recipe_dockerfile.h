@@ -3,7 +3,7 @@
 #ifndef CLOCHE_RECIPE_DOCKERFILE_H
 #define CLOCHE_RECIPE_DOCKERFILE_H
 
-#include "gate/api/recipe_json.h"
+#include "gate/api/template/recipe_json.h"
 
 #define DOCKERFILE_BODY_MAX RECIPE_MAX /* bytes: what it says must fit into a recipe */
 

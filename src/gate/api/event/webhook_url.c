@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* webhook_url.c - see webhook_url.h. */
-#include "gate/api/webhook_url.h"
+#include "gate/api/event/webhook_url.h"
 
 #include <arpa/inet.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recipe_json.c - see recipe_json.h. Texts become arguments of programs later on: none holds a NUL byte. */
-#include "gate/api/recipe_json.h"
+#include "gate/api/template/recipe_json.h"
 
-#include "gate/api/mount_list.h"
+#include "gate/api/volume/mount_list.h"
 
 #define REGISTRY_MAX (1u << 16)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_view.c - a box as JSON. Optional objects are left out rather than null: one client can't read null there. */
 #include "gate/api/api.h"
-#include "gate/api/mount_list.h"
+#include "gate/api/volume/mount_list.h"
 
 void box_view(struct str p, struct box_view *v)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mount_list.c - see mount_list.h. */
-#include "gate/api/mount_list.h"
+#include "gate/api/volume/mount_list.h"
 
 #include <stdarg.h>
 #include <stdio.h>

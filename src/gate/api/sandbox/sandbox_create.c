@@ -2,10 +2,10 @@
 /* sandbox_create.c - POST /sandboxes and POST /v2/sandboxes: checks everything a client may send, chooses the id,
  * writes the two JSON texts the warden stores and the agent reads, and requests a launch. */
 #include "gate/api/api.h"
-#include "gate/api/idempotency_key.h"
-#include "gate/api/mount_list.h"
-#include "gate/api/identity_tokens.h"
-#include "gate/api/network.h"
+#include "gate/api/sandbox/idempotency_key.h"
+#include "gate/api/volume/mount_list.h"
+#include "gate/api/sandbox/identity_tokens.h"
+#include "gate/api/sandbox/network.h"
 
 #include <stdio.h>
 

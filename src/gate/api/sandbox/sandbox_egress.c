@@ -2,7 +2,7 @@
 /* sandbox_egress.c - header rules and proxies as the warden keeps them: a policy (wire/egress_policy.h) in which all
  * that is the warden's to know is still missing - the box, its authority, the values of secrets. */
 #include "gate/api/api.h"
-#include "gate/api/network_egress.h"
+#include "gate/api/sandbox/network_egress.h"
 #include "net/cert.h"
 #include "wire/egress_policy.h"
 

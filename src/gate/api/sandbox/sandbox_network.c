@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_network.c - PUT /sandboxes/{id}/network: what goes out is replaced, what comes in stays. */
 #include "gate/api/api.h"
-#include "gate/api/network.h"
+#include "gate/api/sandbox/network.h"
 
 static void updated(const struct warden_reply *reply, void *arg)
 {

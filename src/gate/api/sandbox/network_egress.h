@@ -4,7 +4,7 @@
 #ifndef CLOCHE_GATE_NETWORK_EGRESS_H
 #define CLOCHE_GATE_NETWORK_EGRESS_H
 
-#include "gate/api/network.h"
+#include "gate/api/sandbox/network.h"
 
 #define RULE_DOMAINS_MAX 10
 #define RULE_DOMAIN_MAX  128

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builds.c - requesting a template's build, starting and cancelling it; build_logs.c tells how it goes on. */
 #include "gate/api/api.h"
-#include "gate/api/recipe_dockerfile.h"
-#include "gate/api/recipe_json.h"
+#include "gate/api/template/recipe_dockerfile.h"
+#include "gate/api/template/recipe_json.h"
 
 /* ---- requesting one ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* webhooks.c - webhooks of a team: register, list, read, change, delete. A secret goes in and never comes out. */
 #include "gate/api/api.h"
-#include "gate/api/webhook_url.h"
+#include "gate/api/event/webhook_url.h"
 #include "wire/event_type.h"
 
 #define NAME_MAX_BYTES   255

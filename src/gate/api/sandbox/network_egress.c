@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network_egress.c - see network_egress.h. */
-#include "gate/api/network_egress.h"
+#include "gate/api/sandbox/network_egress.h"
 
 #include <stdio.h>
 

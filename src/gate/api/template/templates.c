@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* templates.c - the templates a team can use. */
 #include "gate/api/api.h"
-#include "gate/api/template_rows.h"
+#include "gate/api/template/template_rows.h"
 
 static void put_time(struct jw *w, const char *name, uint64_t us)
 {

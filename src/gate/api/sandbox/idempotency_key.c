@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* idempotency_key.c - see idempotency_key.h. The fingerprint is taken of what the warden is asked for, not of the body:
  * a field that has no effect is not in there, and one that gets an effect one day counts from then on. */
-#include "gate/api/idempotency_key.h"
+#include "gate/api/sandbox/idempotency_key.h"
 
 #define REQUEST "POST /v2/sandboxes"
 

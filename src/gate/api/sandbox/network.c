@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network.c - see network.h. Messages name the entry that is wrong, because lists are long and written by programs. */
-#include "gate/api/network.h"
+#include "gate/api/sandbox/network.h"
 
-#include "gate/api/network_egress.h"
+#include "gate/api/sandbox/network_egress.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

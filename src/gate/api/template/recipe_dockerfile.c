@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recipe_dockerfile.c - see recipe_dockerfile.h. Reading ends with the second FROM or the first COPY, so the time it
  * takes is in proportion to the text. */
-#include "gate/api/recipe_dockerfile.h"
+#include "gate/api/template/recipe_dockerfile.h"
 
 #include "wire/dockerfile.h"
 

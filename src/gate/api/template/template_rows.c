@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_rows.c - see template_rows.h. */
-#include "gate/api/template_rows.h"
+#include "gate/api/template/template_rows.h"
 
 #define LIMIT 100 /* of a page, and where none is asked for */
 

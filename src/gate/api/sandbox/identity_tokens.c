@@ -3,7 +3,7 @@
  * without any key of ours. */
 #include "gate/api/api.h"
 
-#include "gate/api/identity_tokens.h"
+#include "gate/api/sandbox/identity_tokens.h"
 
 #define TOKENS_MAX   5
 #define NAME_BYTES   128

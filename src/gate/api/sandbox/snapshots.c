@@ -2,7 +2,7 @@
 /* snapshots.c - copies of running sandboxes: snapshots under a name, and forks. A snapshot is a template whose id can
  * be used wherever a template's can. */
 #include "gate/api/api.h"
-#include "gate/api/template_rows.h"
+#include "gate/api/template/template_rows.h"
 
 #define FORKS_MAX 100
 
