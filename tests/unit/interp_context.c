@@ -125,6 +125,112 @@ static void those_that_were_cut_off_while_they_waited_keep_their_places(void **s
   lab_close(&l);
 }
 
+static struct client client_named(const char *code)
+{
+  struct client c = client_new(code);
+  snprintf(c.run.id, sizeof(c.run.id), "id-of-%s", code);
+  return c;
+}
+
+static void an_interrupt_by_name_reaches_only_what_runs_under_it(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client a = client_named("a"), b = client_named("b");
+  int status;
+  lab_open(&l, "/bin/false", 10);
+  lab_ready(&l);
+  assert_false(context_interrupt(l.context, STR_NONE));
+  context_submit(l.context, &a.run);
+  context_submit(l.context, &b.run);
+  lab_say(&l, "{\"ev\":\"count\",\"id\":1,\"n\":1}\n");
+  lab_heard(&l);
+  assert_false(context_interrupt(l.context, STR("id-of-c")));
+  assert_false(contexts_interrupt(l.all, STR("")));
+  assert_int_equal(waitpid(l.pid, &status, WNOHANG), 0);
+  assert_true(contexts_interrupt(l.all, STR("id-of-a")));
+  assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
+  assert_int_equal(WTERMSIG(status), SIGINT);
+  lab_say(&l, "{\"ev\":\"stream\",\"id\":1,\"name\":\"stdout\",\"text\":\"x\"}\n"
+              "{\"ev\":\"error\",\"id\":1,\"name\":\"KeyboardInterrupt\",\"value\":\"\",\"traceback\":\"\"}\n"
+              "{\"ev\":\"done\",\"id\":1,\"status\":\"error\"}\n");
+  assert_non_null(strstr(lab_heard(&l), "\"code\":\"b\""));
+  assert_true(a.ended && client_saw(&a, "\"x\"") && client_saw(&a, "KeyboardInterrupt"));
+  assert_false(b.ended);
+  run_abandon(&b.run);
+  buf_free(&a.seen);
+  lab_close(&l);
+}
+
+static void one_that_waits_is_cancelled_by_name(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client a = client_named("a"), b = client_named("b"), c = client_named("c");
+  int status;
+  lab_open(&l, "/bin/false", 10);
+  lab_ready(&l);
+  context_submit(l.context, &a.run);
+  context_submit(l.context, &b.run);
+  context_submit(l.context, &c.run);
+  lab_heard(&l);
+  assert_true(context_interrupt(l.context, STR("id-of-b")));
+  assert_true(b.ended && client_saw(&b, "ExecutionCancelled"));
+  assert_false(context_interrupt(l.context, STR("id-of-b")));
+  assert_int_equal(waitpid(l.pid, &status, WNOHANG), 0);
+  lab_say(&l, DONE(1));
+  assert_non_null(strstr(lab_heard(&l), "\"code\":\"c\""));
+  run_abandon(&c.run);
+  buf_free(&a.seen);
+  buf_free(&b.seen);
+  lab_close(&l);
+}
+
+static void an_interrupt_waits_until_the_cell_has_begun(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client a = client_named("a");
+  int status;
+  lab_open(&l, "/bin/false", 10);
+  lab_ready(&l);
+  context_submit(l.context, &a.run);
+  lab_heard(&l);
+  assert_true(context_interrupt(l.context, STR_NONE));
+  lab_turn(&l);
+  assert_int_equal(waitpid(l.pid, &status, WNOHANG), 0);
+  lab_say(&l, "{\"ev\":\"count\",\"id\":1,\"n\":1}\n");
+  lab_heard(&l);
+  assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
+  assert_int_equal(WTERMSIG(status), SIGINT);
+  run_abandon(&a.run);
+  buf_free(&a.seen);
+  lab_close(&l);
+}
+
+static void one_that_was_cut_off_can_be_interrupted(void **state)
+{
+  (void)state;
+  struct lab l;
+  struct client a = client_named("a"), b = client_named("b");
+  int status;
+  lab_open(&l, "/bin/false", 10);
+  lab_ready(&l);
+  context_submit(l.context, &a.run);
+  context_submit(l.context, &b.run);
+  lab_say(&l, "{\"ev\":\"count\",\"id\":1,\"n\":1}\n");
+  lab_heard(&l);
+  run_detach(&a.run);
+  run_detach(&b.run);
+  assert_true(contexts_interrupt(l.all, STR("id-of-b")));
+  assert_true(contexts_interrupt(l.all, STR("id-of-a")));
+  assert_int_equal(waitpid(l.pid, &status, 0), l.pid);
+  lab_say(&l, DONE(1));
+  assert_null(strstr(lab_heard(&l), "\"code\":\"b\""));
+  buf_free(&a.seen);
+  lab_close(&l);
+}
+
 static void a_full_queue_takes_no_more(void **state)
 {
   (void)state;
@@ -245,6 +351,10 @@ int main(void)
       cmocka_unit_test(one_that_left_keeps_the_turn_until_it_is_over),
       cmocka_unit_test(one_that_was_cut_off_runs_to_its_end),
       cmocka_unit_test(those_that_were_cut_off_while_they_waited_keep_their_places),
+      cmocka_unit_test(an_interrupt_by_name_reaches_only_what_runs_under_it),
+      cmocka_unit_test(one_that_waits_is_cancelled_by_name),
+      cmocka_unit_test(an_interrupt_waits_until_the_cell_has_begun),
+      cmocka_unit_test(one_that_was_cut_off_can_be_interrupted),
       cmocka_unit_test(a_full_queue_takes_no_more),
       cmocka_unit_test(a_kernel_that_cannot_start_fails_those_who_wait),
       cmocka_unit_test(a_ready_context_tells_at_once_and_a_cancelled_wait_is_silent),

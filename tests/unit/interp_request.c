@@ -84,6 +84,21 @@ static void a_context_may_be_asked_for_with_nothing(void **state)
   assert_true(str_is(r.language, "R"));
 }
 
+static void an_interrupt_may_name_its_cell_or_nothing(void **state)
+{
+  (void)state;
+  struct arena cleanup_arena a = ARENA_INIT(1 << 20);
+  struct interrupt_request r;
+  buf_clear(&wrong);
+  assert_int_equal(interrupt_request_read(&a, STR(" \r\n"), &r, &wrong), 0);
+  assert_true(!r.context_id.p && !r.language.p && !r.execution_id.p);
+  assert_int_equal(interrupt_request_read(&a, STR("{\"execution_id\":\"x\",\"language\":null}"), &r, &wrong), 0);
+  assert_true(str_is(r.execution_id, "x"));
+  assert_null(r.language.p);
+  assert_true(interrupt_request_read(&a, STR("{\"execution_id\":1}"), &r, &wrong) < 0);
+  assert_non_null(strstr(buf_z(&wrong), "[\"body\",\"execution_id\"]"));
+}
+
 static int free_wrong(void **state)
 {
   (void)state;
@@ -99,6 +114,7 @@ int main(void)
       cmocka_unit_test(faults_are_told_where_they_are),
       cmocka_unit_test(text_that_is_no_json_is_told_with_its_place),
       cmocka_unit_test(a_context_may_be_asked_for_with_nothing),
+      cmocka_unit_test(an_interrupt_may_name_its_cell_or_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, free_wrong);
 }

@@ -39,6 +39,8 @@ class Kernel:
         self.shell = shells.build(self.publisher)
         self.loop: loops.CellLoop | None = None
         self.interruptible = False
+        self.is_begun = False  # a cell was announced to the agent, which may want it interrupted from then on
+        self.is_called_off = False
         self.is_child = False
         self.is_loaded_elsewhere = False  # a fork of what was loaded before, that has run nothing yet
         loops.allow_run()
@@ -140,6 +142,7 @@ class Kernel:
     def run(self, run_id: int, code: str, variables: dict[str, str]) -> None:
         """One cell, from `count` to `done`."""
         count = self.shell.execution_count
+        self.is_begun, self.is_called_off = True, False
         self.publisher.begin(run_id, count)
         before = set_variables(variables) if variables else {}
         result = self._run_cell(code)
@@ -163,11 +166,14 @@ class Kernel:
         result = shells.ExecutionResult(None)
         try:
             self.interruptible = True
+            if self.is_called_off:
+                raise KeyboardInterrupt
             result = self.shell.run_cell(code, store_history=True)
             self.interruptible = False
         except BaseException as error:
             self.interruptible = False
             result.error_in_exec = error
+        self.is_begun = False
         self.loop.leave()
         return result
 
@@ -183,6 +189,8 @@ class Kernel:
             self.loop.cancel_cell()
         elif self.interruptible or self.loop.is_running():
             raise KeyboardInterrupt
+        elif self.is_begun:
+            self.is_called_off = True  # the cell was announced and not yet entered
 
     def _become_child(self) -> None:
         """In a process forked by user code: print to the descriptors and leave the protocol alone."""

@@ -366,7 +366,7 @@ static struct str copy(struct arena *a, struct str s)
   return out.p ? out : STR("");
 }
 
-static void config_copy(struct arena *a, const struct msg_config *from, struct msg_config *to)
+static void config_copy(struct arena *a, const struct msg_config *from, bool private_env, struct msg_config *to)
 {
   to->cmd = copy(a, from->cmd);
   to->cwd = copy(a, from->cwd);
@@ -375,7 +375,7 @@ static void config_copy(struct arena *a, const struct msg_config *from, struct m
     struct str arg = copy(a, ((struct str *)from->args.p)[i]);
     rpc_list_add(a, &to->args, sizeof(arg), &arg);
   }
-  for (size_t i = 0; i < from->envs.n; i++) {
+  for (size_t i = 0; !private_env && i < from->envs.n; i++) {
     const struct rpc_pair *pair = &((struct rpc_pair *)from->envs.p)[i];
     struct rpc_pair both = {copy(a, pair->key), copy(a, pair->value)};
     rpc_list_add(a, &to->envs, sizeof(both), &both);
@@ -389,7 +389,7 @@ static struct process *process_new(const struct process_plan *plan, pid_t pid)
   p->pid = pid;
   p->pty = plan->pty;
   p->in.fd = p->out.fd = p->err.fd = -1;
-  config_copy(&p->arena, plan->config, &p->config);
+  config_copy(&p->arena, plan->config, plan->private_env, &p->config);
   p->tag = copy(&p->arena, plan->tag);
   p->has_tag = plan->has_tag;
   process_end_forget((uint32_t)pid, p->tag, p->has_tag);

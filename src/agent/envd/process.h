@@ -18,6 +18,7 @@ struct process_plan {
   const struct msg_config *config;
   struct str tag;
   bool has_tag, stdin_open, pty;
+  bool private_env; /* its variables are kept nowhere but in the process itself */
   uint32_t cols, rows;
 };
 

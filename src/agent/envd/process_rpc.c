@@ -3,7 +3,8 @@
  *
  * List shows the variables of a request as they were sent only when the box has an access token (the caller has then
  * shown it). In a box without one anybody who reaches the port could read them, so values are left empty there;
- * names stay. Stock clients read neither. */
+ * names stay. Stock clients read neither. A Start with the header Cloche-Private-Env has neither names nor values kept:
+ * nothing is left that a list could show. */
 #include "agent/envd/process.h"
 #include "agent/envd/resolve.h"
 #include "agent/envd/service.h"
@@ -96,6 +97,7 @@ static void start(struct rpc_call *c, const void *request)
   if (service_user(c, &user) < 0 || service_path(c, req->process->cwd, &user, &cwd) < 0)
     return;
   plan_shape(&plan, req);
+  plan.private_env = str_is(str_trim(rpc_header(c, "cloche-private-env")), "true");
   env_build(rpc_context(c), &user, req->process, &env);
   plan.spawn.argv = argv_build(rpc_arena(c), req->process);
   plan.spawn.cmd = plan.spawn.argv ? plan.spawn.argv[0] : NULL;

@@ -60,10 +60,13 @@ int interp_http_json(struct http_x *x, int status, struct str body)
   return interp_http_reply(x, status, "application/json", body);
 }
 
-int interp_http_stream(struct http_x *x)
+int interp_http_stream(struct http_x *x, const char *id)
 {
-  struct http_header h[2] = {{STR("content-type"), STR("application/x-ndjson")}};
-  size_t n = 1 + cors_header(x, &h[1]);
+  struct http_header h[4] = {{STR("content-type"), STR("application/x-ndjson")},
+                             {STR("cloche-execution-id"), str_of(id)}};
+  size_t n = 2 + cors_header(x, &h[2]);
+  if (n > 2)
+    h[n++] = (struct http_header){STR("access-control-expose-headers"), STR("Cloche-Execution-Id")};
   return http_respond(x, 200, h, n, HTTP_CHUNKED);
 }
 
@@ -156,13 +159,13 @@ static struct ask *ask_new(struct interp *in, struct http_x *x, const struct htt
   return a;
 }
 
-static void with_body(struct interp *in, struct http_x *x, void (*full)(struct ask *a))
+static void with_body(struct interp *in, struct http_x *x, size_t most, void (*full)(struct ask *a))
 {
   struct ask *a = ask_new(in, x, &body_ops);
   if (!a)
     return;
   a->full = full;
-  http_x_body_max(x, INTERP_BODY_MAX);
+  http_x_body_max(x, most);
   http_x_resume(x);
 }
 
@@ -251,6 +254,58 @@ static void create_full(struct ask *a)
   }
   a->waits[0].ready = on_created;
   a->context = context_new(all, spec, language, cwd, false, &a->waits[0]);
+}
+
+/* The context that /execute would choose, without making one: false when the request was answered with an error. */
+static bool interrupt_context(struct ask *a, const struct interrupt_request *r, struct context **out)
+{
+  struct contexts *all = interp_http_contexts(a->in);
+  struct err err = ERR_NONE;
+  char language[KERNEL_LANGUAGE_SIZE];
+  *out = NULL;
+  if (r->context_id.p && !str_is(r->context_id, "default")) {
+    *out = contexts_find(all, r->context_id);
+    if (!*out)
+      interp_http_text(a->x, 404, "Context " STR_FMT " not found", STR_ARG(r->context_id));
+    return *out != NULL;
+  }
+  if (kernel_language(r->language, language, sizeof(language)) < 0) {
+    interp_http_text(a->x, 404, "No context has a language of that name: it is too long");
+    return false;
+  }
+  *out = contexts_default(all, language);
+  if (*out)
+    return true;
+  const struct kernel_spec *spec = kernel_specs_find(a->in->specs, language, &err);
+  if (!spec) {
+    interp_http_no_kernel(a->x, language, &err);
+    return false;
+  }
+  *out = contexts_default(all, spec->language);
+  return true;
+}
+
+static void interrupt_full(struct ask *a)
+{
+  struct buf cleanup_buf wrong = BUF_INIT(2 * INTERP_BODY_MAX);
+  struct interrupt_request r;
+  struct context *c;
+  bool done;
+  if (interrupt_request_read(&a->arena, buf_str(&a->body), &r, &wrong) < 0) {
+    interp_http_json(a->x, 422, buf_str(&wrong));
+    return;
+  }
+  if (r.context_id.p && r.language.p) {
+    interp_http_text(a->x, 400, "Only one of context_id or language can be provided");
+    return;
+  }
+  if (r.execution_id.p && !r.context_id.p && !r.language.p)
+    done = contexts_interrupt(interp_http_contexts(a->in), r.execution_id);
+  else if (interrupt_context(a, &r, &c))
+    done = c && context_interrupt(c, r.execution_id);
+  else
+    return;
+  interp_http_json(a->x, 200, done ? STR("{\"interrupted\":true}") : STR("{\"interrupted\":false}"));
 }
 
 static void delete_context(struct interp *in, struct http_x *x, struct context *c)
@@ -380,11 +435,15 @@ static void on_request(struct http_x *x, void *arg)
   if (str_is(h->method, "OPTIONS") && http_header(h, "origin").p && http_header(h, "access-control-request-method").p)
     preflight(x);
   else if (str_is(h->path, "/execute"))
-    post ? with_body(in, x, execute_full) : not_allowed(x, "POST");
+    post ? with_body(in, x, INTERP_BODY_MAX, execute_full) : not_allowed(x, "POST");
   else if (str_is(h->path, "/health"))
     get ? health(in, x) : not_allowed(x, "GET, HEAD");
   else if (str_is(h->path, "/contexts"))
-    get ? list_contexts(in, x) : post ? with_body(in, x, create_full) : not_allowed(x, "GET, HEAD, POST");
+    get    ? list_contexts(in, x)
+    : post ? with_body(in, x, INTERP_BODY_MAX, create_full)
+           : not_allowed(x, "GET, HEAD, POST");
+  else if (str_is(h->path, "/interrupt"))
+    post ? with_body(in, x, INTERP_ORDER_MAX, interrupt_full) : not_allowed(x, "POST");
   else if (str_starts(h->path, STR("/contexts/")))
     route_context(in, x, str_skip(h->path, sizeof("/contexts/") - 1));
   else

@@ -36,6 +36,9 @@ struct context {
   int64_t not_before;
   struct run *current; /* NULL while RUNNING: abandoned, or detached */
   bool detached;       /* what runs goes on though nobody hears it */
+  bool interrupting;   /* what runs was told to stop by name */
+  bool unsent;         /* and hears of it once it has begun */
+  char running_id[UUID_TEXT];
   struct run *head, *tail;
   size_t queued;
   struct context_wait *waits;
@@ -151,7 +154,8 @@ static void on_again(uv_timer_t *t)
     return;
   if (c->state == COLD) {
     context_pump(c);
-  } else if (c->state == RUNNING && !c->current && !c->detached) {
+  } else if (c->state == RUNNING && (c->interrupting || (!c->current && !c->detached))) {
+    c->unsent = false;
     kernel_interrupt(c->kernel);
     uv_timer_start(&c->timer, on_again, INTERRUPT_AGAIN_MS, 0);
   }
@@ -197,6 +201,7 @@ static void kernel_drop(struct context *c)
     kernel_end(c->kernel);
   c->kernel = NULL;
   c->state = COLD;
+  c->interrupting = c->unsent = false;
   uv_timer_stop(&c->timer);
 }
 
@@ -242,6 +247,10 @@ static void on_moved(void *arg, bool ok, const char *reason)
 static void on_line(void *arg, struct str line)
 {
   struct context *c = arg;
+  if (c->unsent && c->kernel->heard) {
+    c->unsent = false;
+    kernel_interrupt(c->kernel);
+  }
   if (c->current)
     c->current->ops->line(c->current, line);
 }
@@ -252,9 +261,8 @@ static void on_done(void *arg)
   struct run *r = c->current;
   c->state = IDLE;
   c->current = NULL;
-  c->detached = false;
-  if (!r)
-    uv_timer_stop(&c->timer);
+  c->detached = c->interrupting = c->unsent = false;
+  uv_timer_stop(&c->timer);
   kernel_resume(c->kernel);
   if (r) {
     r->context = NULL;
@@ -278,7 +286,7 @@ static void on_death(void *arg, const char *cause)
   struct context *c = arg;
   enum state was = c->state;
   struct run *r = c->current;
-  if (r && !c->kernel->heard && !r->retried) {
+  if (r && !c->kernel->heard && !r->retried && !c->interrupting) {
     /* It was gone before it saw the cell (exit() in the one before): the next one runs it. */
     r->retried = true;
     c->current = NULL;
@@ -347,7 +355,8 @@ static void context_pump(struct context *c)
     env_tell(c);
     c->current = r;
     c->state = RUNNING;
-    c->detached = false;
+    c->detached = c->interrupting = c->unsent = false;
+    memcpy(c->running_id, r->id, sizeof(c->running_id));
     if (kernel_run(c->kernel, r->code, r->env) == 0)
       return;
     c->current = NULL;
@@ -411,6 +420,44 @@ void run_abandon(struct run *r)
   kernel_interrupt(c->kernel);
   uv_timer_start(&c->timer, on_again, INTERRUPT_AGAIN_MS, 0);
   kernel_resume(c->kernel);
+}
+
+/* ---- interrupts by name ---- */
+
+/* A program that gets a signal before it has begun with the cell may miss it or, while it starts over, die of it. */
+static void interrupt_current(struct context *c)
+{
+  c->interrupting = true;
+  c->unsent = !c->kernel->heard;
+  if (!c->unsent)
+    kernel_interrupt(c->kernel);
+  uv_timer_start(&c->timer, on_again, INTERRUPT_AGAIN_MS, 0);
+}
+
+bool context_interrupt(struct context *c, struct str id)
+{
+  if (c->state == RUNNING && (!id.p || str_is(id, c->running_id))) {
+    interrupt_current(c);
+    return true;
+  }
+  if (!id.p || !id.n)
+    return false;
+  for (struct run *r = c->head; r; r = r->next) {
+    if (!str_is(id, r->id))
+      continue;
+    queue_remove(c, r);
+    run_fault(r, "ExecutionCancelled", "Execution was cancelled before it began", "");
+    return true;
+  }
+  return false;
+}
+
+bool contexts_interrupt(struct contexts *all, struct str id)
+{
+  for (struct context *c = all->first; c; c = c->next)
+    if (context_interrupt(c, id))
+      return true;
+  return false;
 }
 
 /* ---- runs without a client ---- */

@@ -93,7 +93,7 @@ static void execution_open(struct execution *e)
   if (!e->unopened)
     return;
   opened(e);
-  interp_http_stream(e->x);
+  interp_http_stream(e->x, e->run.id);
   http_send(e->x, str_make(e->number, e->nnumber));
 }
 
@@ -233,6 +233,7 @@ void execute_start(struct interp *in, struct http_x *x, struct str body, struct 
     return;
   }
   *e = (struct execution){.run = {.ops = &run_ops}, .in = in, .x = x, .gone = gone, .arg = arg};
+  uuid4(e->run.id);
   http_x_handle(x, &execution_ops, e);
   if (execute_request_read(arena, body, &r, &wrong) < 0) {
     interp_http_json(x, 422, buf_str(&wrong));

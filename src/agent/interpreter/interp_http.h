@@ -8,6 +8,7 @@
 
 #define INTERP_BODY_MAX     ((size_t)96 << 20)  /* largest request body */
 #define INTERP_PARSED_MAX   ((size_t)256 << 20) /* what it may become when read */
+#define INTERP_ORDER_MAX    ((size_t)64 << 10)  /* largest body of an interrupt */
 #define INTERP_KEEPALIVE_MS 5000                /* longest silence in a stream */
 
 /* Longest wait of an answer's head for its first event; the loop's first millisecond may be over at once */
@@ -32,8 +33,8 @@ struct contexts *interp_http_contexts(struct interp *in);
 int interp_http_reply(struct http_x *x, int status, const char *type, struct str body);
 int interp_http_text(struct http_x *x, int status, const char *fmt, ...) PRINTF_LIKE(3, 4); /* text/plain */
 int interp_http_json(struct http_x *x, int status, struct str body);
-/* Begins a chunked answer. */
-int interp_http_stream(struct http_x *x);
+/* Begins a chunked answer of the execution with that id. */
+int interp_http_stream(struct http_x *x, const char *id);
 /* 500 for a language that is not available. */
 void interp_http_no_kernel(struct http_x *x, const char *language, const struct err *why);
 

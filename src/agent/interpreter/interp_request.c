@@ -146,3 +146,18 @@ int context_request_read(struct arena *a, struct str text, struct context_reques
   r->cwd = name_read(body, "cwd", &f);
   return faults_close(&f);
 }
+
+int interrupt_request_read(struct arena *a, struct str text, struct interrupt_request *r, struct buf *wrong)
+{
+  struct faults f = {.w = {.b = wrong, .ascii = true}};
+  *r = (struct interrupt_request){0};
+  if (!str_trim(text).n)
+    return 0;
+  struct json *body = object_read(a, text, &f);
+  if (!body)
+    return -EINVAL;
+  r->context_id = name_read(body, "context_id", &f);
+  r->language = name_read(body, "language", &f);
+  r->execution_id = name_read(body, "execution_id", &f);
+  return faults_close(&f);
+}

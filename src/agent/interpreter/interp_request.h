@@ -18,8 +18,14 @@ struct context_request {
   struct str language, cwd; /* p is NULL when not given */
 };
 
+struct interrupt_request {
+  struct str context_id, language, execution_id; /* p is NULL when not given */
+};
+
 /* 0, or -EINVAL with the whole 422 body appended to *wrong. Values live in the arena and in the text. */
 int execute_request_read(struct arena *a, struct str text, struct execute_request *r, struct buf *wrong);
 int context_request_read(struct arena *a, struct str text, struct context_request *r, struct buf *wrong);
+/* The body may be empty. */
+int interrupt_request_read(struct arena *a, struct str text, struct interrupt_request *r, struct buf *wrong);
 
 #endif
