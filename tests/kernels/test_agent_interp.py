@@ -594,5 +594,10 @@ def test_a_foreign_jupyter_kernel_is_driven_over_zeromq(box: Box) -> None:
     begun(answer)
     leave(c)
     assert box.text("1 + 2", **foreign) == "3"
+    c, answer = box.open("import time; print('go'); time.sleep(300)", **foreign)
+    begun(answer)
+    assert box.call("POST", "/interrupt", foreign) == (200, b'{"interrupted":true}')
+    assert error_of([json.loads(line) for line in answer.read().splitlines()])["name"] == "KeyboardInterrupt"
+    c.close()
     assert error_of(box.run("import os; os._exit(5)", **foreign))["name"] == "ContextRestarting"
     assert box.text("3", **foreign) == "3"
