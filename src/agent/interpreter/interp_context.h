@@ -68,11 +68,11 @@ bool context_visible(const struct context *c);
 bool context_full(const struct context *c); /* its queue takes no more */
 
 int context_submit(struct context *c, struct run *r); /* 0, or -EAGAIN when the queue is full */
-/* Interrupts what runs, or only the run of that id (p is NULL: any), again every few seconds until it ends; a run of that
- * id that still waits ends with an error. False when there is nothing to interrupt. */
+/* Interrupts what runs, or only the run of that id (p is NULL: any), again every few seconds until it ends; a run of
+ * that id that still waits ends with an error. False when there is nothing to interrupt. */
 bool context_interrupt(struct context *c, struct str id);
 bool contexts_interrupt(struct contexts *all, struct str id); /* the run of that id, whatever its context */
-void run_abandon(struct run *r);                      /* its client left: never started, or interrupted */
+void run_abandon(struct run *r);                              /* its client left: never started, or interrupted */
 void run_detach(struct run *r); /* its client was cut off: it runs all the same, its output is dropped */
 void run_pause(struct run *r);  /* its client reads slowly: its kernel is held back */
 void run_resume(struct run *r);

@@ -25,7 +25,10 @@ def started(frames: Any) -> tuple[int, str]:
     return pid, base64.b64decode(next(frames).json()["event"]["data"]["stdout"]).decode()
 
 
-@pytest.mark.parametrize(("header", "shown"), [("true", {}), (None, {"SECRET": "s3cret"}), ("no", {"SECRET": "s3cret"})])
+OPEN = {"SECRET": "s3cret"}
+
+
+@pytest.mark.parametrize(("header", "shown"), [("true", {}), (None, OPEN), ("no", OPEN)])
 def test_only_a_process_that_asks_for_it_hides_its_variables(
     raw: RawBox, header: str | None, shown: dict[str, str]
 ) -> None:
