@@ -137,8 +137,9 @@ mount -t overlay overlay -o lowerdir={shlex.quote(lowers)},upperdir=/mnt/upper,w
 mount -t proc proc {root}/proc
 mount --rbind /dev {root}/dev
 mount -t tmpfs none {root}/dev/shm
-mkdir -p {root}/usr/lib/cloche/kernels {root}/opt/agent "{root}/home/user/it's \\"quoted\\""
-mount --bind {shlex.quote(str(TOP / "kernels"))} {root}/usr/lib/cloche/kernels
+mkdir -p {root}/usr/lib/cloche {root}/opt/agent "{root}/home/user/it's \\"quoted\\""
+cp -r {shlex.quote(str(TOP / "kernels"))} {root}/usr/lib/cloche/
+cp -r {shlex.quote(str(TOP / "sdk/charts/src/cloche_charts"))} {root}/usr/lib/cloche/kernels/python/cloche_kernel/charts
 cp {shlex.quote(str(AGENT))} {root}/opt/agent/agent
 exec chroot {root} /opt/agent/agent
 """

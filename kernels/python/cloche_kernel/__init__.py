@@ -3,5 +3,6 @@
 
 Read kernel.py first: it receives the messages and runs the cells. shell.py is IPython bent to our
 needs, wire.py and streams.py carry what it says, display.py decides what a value looks like,
-figures.py, images.py, frame.py and charts/ know matplotlib, PIL and pandas, nursery.py forks.
+figures.py and images.py know matplotlib and PIL, nursery.py forks. charts/ is the package of sdk/charts,
+which reads data off figures and tables; scripts/stage-runtime lays it here.
 """

@@ -12,7 +12,8 @@ from typing import Any
 from IPython.core.formatters import BaseFormatter, DisplayFormatter, JSONFormatter
 from traitlets import ObjectName, Unicode
 
-from . import frame, plain
+from . import plain
+from .charts import table
 from .publisher import Encoded
 
 # Values of exactly these types have no methods to ask for, and their text is their repr.
@@ -120,7 +121,7 @@ def build(shell: Any) -> Formatter:
     structure.for_type(dict, plain.structure)
     data = DataFormatter(parent=formatter)
     for module in ("pandas.core.frame", "pandas"):
-        data.for_type_by_name(module, "DataFrame", frame.data)
+        data.for_type_by_name(module, "DataFrame", _table)
     chart = ChartFormatter(parent=formatter)
     chart.for_type_by_name("matplotlib.figure", "Figure", _chart)
     formatter.formatters["application/json"] = structure
@@ -132,7 +133,12 @@ def build(shell: Any) -> Formatter:
     return formatter
 
 
-def _chart(figure: Any) -> Encoded:
-    from .charts import figure_chart
+def _table(frame: Any) -> Encoded | None:
+    text = table.table_json(frame)
+    return None if text is None else Encoded(text)
 
-    return figure_chart(figure)
+
+def _chart(figure: Any) -> Encoded:
+    from .charts.api import chart_json
+
+    return Encoded(chart_json(figure))

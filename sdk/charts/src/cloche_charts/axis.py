@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One axis of a chart: label, unit, ticks and scale, and what a position on it stands for."""
 
-import itertools
-import re
+from __future__ import annotations
+
 from typing import Any
 
 from matplotlib import dates
 from matplotlib.ticker import FixedFormatter, FuncFormatter
 
+from .axis_text import unit_of
 from .values import number, text_of_number
 
-UNIT = re.compile(r"\s\((.*?)\)|\[(.*?)\]")
 DATE_CONVERTERS = {
     "_SwitchableDateConverter",
     "DateConverter",
@@ -37,8 +37,7 @@ class Axis:
 
     @property
     def unit(self) -> str | None:
-        found = UNIT.search(self.label or "")
-        return (found[1] or found[2] or None) if found else None
+        return unit_of(self.label)
 
     @property
     def is_datetime(self) -> bool:
@@ -69,9 +68,9 @@ class Axis:
         if self.is_datetime:
             return "datetime"
         if self.axis.get_scale() != "linear":
-            return self.axis.get_scale()
+            return str(self.axis.get_scale())
         ticks, labels = self.positions, self.tick_labels
-        named = all(tick == i and label != str(i) for i, (tick, label) in enumerate(zip(ticks, labels, strict=False)))
+        named = all(tick == i and label != str(i) for i, (tick, label) in enumerate(zip(ticks, labels)))
         return "categorical" if ticks and named else "linear"
 
     def moment(self, place: float, zone: bool = False) -> Any:
@@ -109,7 +108,7 @@ class Axis:
         categories = self.categories()
         if categories:
             return [categories.get(round(place), text_of_number(place)) for place in places]
-        if self._named_by_hand():
+        if self.is_named_by_hand():
             return [self._nearest(place) for place in places]
         if self.is_datetime:
             return [_short_moment(self.moment(place)) for place in places]
@@ -118,22 +117,22 @@ class Axis:
             return [str(label) for label in exact]
         return [text_of_number(place) for place in places]
 
-    def _named_by_hand(self) -> bool:
+    def is_named_by_hand(self) -> bool:
         formatter = self.axis.get_major_formatter()
         return isinstance(formatter, FixedFormatter) or (isinstance(formatter, FuncFormatter) and any(self.tick_labels))
 
     def _nearest(self, place: float) -> str:
-        spots = sorted(zip(self.positions, self.tick_labels, strict=False), key=lambda spot: abs(spot[0] - place))
+        spots = sorted(zip(self.positions, self.tick_labels), key=lambda spot: abs(spot[0] - place))
         if not spots:
             return text_of_number(place)
         ticks = sorted(set(self.positions))
-        gaps = [b - a for a, b in itertools.pairwise(ticks)]
+        gaps = [b - a for a, b in zip(ticks, ticks[1:])]
         reach = min(gaps) / 2 if gaps else 0.5
         distance, label = abs(spots[0][0] - place), spots[0][1]
         return label if label and distance <= reach * 1.0001 else text_of_number(place)
 
     def _exactly_at(self, place: float) -> str | None:
-        for tick, label in zip(self.positions, self.tick_labels, strict=False):
+        for tick, label in zip(self.positions, self.tick_labels):
             if abs(tick - place) <= 1e-9 * max(1.0, abs(place)):
                 return label
         return None

@@ -6,6 +6,8 @@ whisker, two caps, the median, perhaps a mean, the fliers. A whisker runs from t
 the two whiskers give quartiles and extremes exactly, also when one of them has no length.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,26 +18,29 @@ from matplotlib.patches import PathPatch
 
 from . import kind
 from .axis import Axis, labels
+from .limits import Reading
 from .values import number
+
+Array = Any  # numpy's, whose type parameters differ between its versions
 
 
 @dataclass
 class Box:
     """One box: its corners, and the lines drawn after it."""
 
-    corners: numpy.ndarray
+    corners: Array
     lines: list[Any] = field(default_factory=list)
 
     @property
-    def low(self) -> numpy.ndarray:
+    def low(self) -> Array:
         return self.corners.min(axis=0)
 
     @property
-    def high(self) -> numpy.ndarray:
+    def high(self) -> Array:
         return self.corners.max(axis=0)
 
     @property
-    def centre(self) -> numpy.ndarray:
+    def centre(self) -> Array:
         return (self.low + self.high) / 2
 
     def value_axis(self) -> int | None:
@@ -58,7 +63,7 @@ class Box:
         return bool(inside.all() and quartiles[0] <= quartiles[1])
 
 
-def points(line: Any) -> numpy.ndarray:
+def points(line: Any) -> Array:
     return numpy.column_stack((line.get_xdata(orig=False), line.get_ydata(orig=False))).astype(float)
 
 
@@ -72,7 +77,7 @@ def unfilled(artists: list[Any]) -> list[Box]:
     return _boxes(artists, lambda a: _outline(a) if isinstance(a, Line2D) else None)
 
 
-def _outline(line: Any) -> numpy.ndarray | None:
+def _outline(line: Any) -> Array | None:
     """Corners of a line that closes in on itself along the axes (5 points, 11 with a notch)."""
     shape = points(line)
     if len(shape) not in (5, 11) or not numpy.array_equal(shape[0], shape[-1]):
@@ -95,13 +100,14 @@ def _boxes(artists: list[Any], corners_of: Any) -> list[Box]:
     return [box for box in found if box.value_axis() is not None]
 
 
-def read(ax: Any) -> dict[str, Any]:
+def read(ax: Any, reading: Reading) -> dict[str, Any]:
     artists = kind.drawn(ax)
     boxes = filled(artists) or unfilled(artists)
+    reading.check()
     lying = boxes[0].value_axis() == 0
     base, value = (Axis(ax, "y"), Axis(ax, "x")) if lying else (Axis(ax, "x"), Axis(ax, "y"))
     names = base.names([float(box.centre[1 if lying else 0]) for box in boxes])
-    elements = [element(name, box) for name, box in zip(names, boxes, strict=True)]
+    elements = [element(name, box) for name, box in zip(names, boxes)]
     return {"elements": elements, **labels(base, value)}
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart of a whole figure. Never raises, never prints: the figure itself is already shown."""
+"""The chart of a whole matplotlib figure: that of its one axes, or a superchart of several."""
 
-import json
-import warnings
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..publisher import Encoded
-from . import bar, box, kind, line, pie, scatter
+from . import bar, box, detail, kind, line, pie, scatter
+from .limits import Reading
 
 READERS = {
     "line": line.read,
@@ -17,41 +18,42 @@ READERS = {
 }
 
 
-def figure_chart(figure: Any) -> Encoded:
-    """JSON text of the figure's chart; `{}` where there is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return Encoded(json.dumps(_chart(figure), allow_nan=False))
-    except Exception:
-        return Encoded("{}")
-
-
-def _chart(figure: Any) -> dict[str, Any]:
-    axes = list(_all_axes(figure.axes))
+def read(figure: Any, reading: Reading) -> dict[str, Any]:
+    axes = list(_all_axes(figure.axes, set()))
     if not any(ax.has_data() for ax in axes):
         return {}
     if len(axes) == 1:
-        return axes_chart(axes[0])
-    return {"type": "superchart", "title": _suptitle(figure), "elements": [axes_chart(ax) for ax in axes]}
+        return axes_chart(axes[0], reading)
+    parts = [axes_chart(ax, reading) for ax in axes]
+    return {"type": "superchart", "title": _suptitle(figure), "elements": parts}
 
 
-def _all_axes(axes: Any) -> Any:
+def _all_axes(axes: Iterable[Any], seen: set[int]) -> Iterator[Any]:
     """The figure's axes, each followed by the insets drawn inside it."""
     for ax in axes:
+        if id(ax) in seen:
+            continue
+        seen.add(id(ax))
         yield ax
-        yield from _all_axes([c for c in ax.child_axes if type(c).__name__ != "SecondaryAxis"])
+        yield from _all_axes([c for c in ax.child_axes if type(c).__name__ != "SecondaryAxis"], seen)
 
 
-def axes_chart(ax: Any) -> dict[str, Any]:
+def axes_chart(ax: Any, reading: Reading) -> dict[str, Any]:
     """The chart of one axes; of type `unknown` if it cannot be recognised or read."""
+    reading.check()
     name = kind.of(ax)
     chart = {"type": name, "title": ax.get_title() or None, "elements": []}
     if name in READERS:
         try:
-            chart.update(READERS[name](ax))
+            chart.update(READERS[name](ax, reading))
         except Exception:
             chart["type"] = "unknown"
+    sampled = reading.told()
+    more = detail.of(ax, chart["type"], reading)
+    if more is None and sampled:
+        more = {"type": chart["type"], "sampled": sampled}
+    if more is not None:
+        chart["cloche"] = more
     return chart
 
 

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which type of chart an axes holds, judged by the artists drawn into it."""
 
+from __future__ import annotations
+
 from typing import Any
 
-from matplotlib.collections import PathCollection
+from matplotlib.collections import Collection, PathCollection
 from matplotlib.container import BarContainer
+from matplotlib.contour import ContourSet
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle, Shadow, Wedge
 from matplotlib.text import Text
 
 from . import box
+
+OLD_CONTOURS = not issubclass(ContourSet, Collection)
 
 
 def of(ax: Any) -> str:
@@ -23,7 +28,7 @@ def of(ax: Any) -> str:
     rest = [a for a in artists if not is_guide(a) and not is_empty(a)]
     for family, name in ((PathCollection, "scatter"), (Wedge, "pie"), (Rectangle, "bar")):
         if all(isinstance(a, family) for a in rest):
-            return name
+            return "unknown" if any(is_region(a, ax) for a in rest) else name
     return "unknown"
 
 
@@ -48,6 +53,17 @@ def _error_parts(container: Any) -> list[Any]:
         return []
     data_line, caps, bars = container.errorbar
     return [data_line, *caps, *bars]
+
+
+def is_colorbar(ax: Any) -> bool:
+    return hasattr(ax, "_colorbar") or ax.get_label() == "<colorbar>"
+
+
+def is_region(artist: Any, ax: Any) -> bool:
+    """A collection of shapes at places of their own, as contourf() draws before matplotlib 3.8: no points."""
+    if not OLD_CONTOURS or not isinstance(artist, PathCollection):
+        return False
+    return bool(artist.get_transform().contains_branch(ax.transData))
 
 
 def is_empty(artist: Any) -> bool:

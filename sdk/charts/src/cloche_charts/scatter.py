@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scatter charts: one element per collection, dates and categories under their own names."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy
@@ -8,19 +10,22 @@ from matplotlib.collections import PathCollection
 
 from . import kind
 from .axis import Axis, labels, scales
+from .limits import Reading
 from .values import floats
 
 
-def read(ax: Any) -> dict[str, Any]:
+def read(ax: Any, reading: Reading) -> dict[str, Any]:
     x, y = Axis(ax, "x"), Axis(ax, "y")
     collections = [a for a in kind.drawn(ax) if isinstance(a, PathCollection)]
-    return {"elements": [element(c, x, y) for c in collections], **labels(x, y), **scales(x, y)}
+    elements = [element(c, x, y, index, reading) for index, c in enumerate(collections)]
+    return {"elements": elements, **labels(x, y), **scales(x, y)}
 
 
-def element(collection: Any, x: Axis, y: Axis) -> dict[str, Any]:
+def element(collection: Any, x: Axis, y: Axis, index: int, reading: Reading) -> dict[str, Any]:
     offsets = numpy.ma.asarray(collection.get_offsets(), dtype=float)
+    offsets = offsets[:: reading.step(len(offsets), index)]
     xs, ys = named(floats(offsets[:, 0]), x), named(floats(offsets[:, 1]), y)
-    return {"label": str(collection.get_label()), "points": [list(point) for point in zip(xs, ys, strict=True)]}
+    return {"label": str(collection.get_label()), "points": [list(point) for point in zip(xs, ys)]}
 
 
 def named(places: list[Any], axis: Axis) -> list[Any]:

@@ -5,23 +5,30 @@ Every cell becomes something JSON has. Missing values of all kinds (None, NaN, N
 are null, times are ISO text, what is left is its str(). A strange cell never fails the user's cell.
 """
 
+from __future__ import annotations
+
 import datetime
 import json
 import math
 import sys
 from typing import Any
 
-from .plain import moment_text
-from .publisher import Encoded
-
 DEEPEST = 50
 
 
-def data(table: Any) -> Encoded | None:
-    """The `e2b/data` text of a DataFrame; None if it cannot be read at all."""
+def table_data(table: Any) -> dict[str, list[Any]] | None:
+    """The columns of a DataFrame by name; None if it cannot be read at all. Of two with one name the last counts."""
     try:
-        columns = {_name(name): column(series) for name, series in table.items()}
-        return Encoded(json.dumps(columns))
+        return {_name(name): column(series) for name, series in table.items()}
+    except Exception:
+        return None
+
+
+def table_json(table: Any) -> str | None:
+    """The `e2b/data` text of a DataFrame; None if it cannot be read at all."""
+    columns = table_data(table)
+    try:
+        return None if columns is None else json.dumps(columns)
     except Exception:
         return None
 
@@ -30,18 +37,24 @@ def column(series: Any) -> list[Any]:
     """The cells of one column, in row order."""
     kind = series.dtype.kind if isinstance(series.dtype, sys.modules["numpy"].dtype) else "O"
     if kind in "biu":
-        return series.to_numpy().tolist()
+        whole: list[Any] = series.to_numpy().tolist()
+        return whole
     if kind == "f":
         return _floats(series.to_numpy())
     return [cell(value) for value in series]
 
 
 def _floats(values: Any) -> list[float | None]:
-    cells = values.tolist()
+    cells: list[float | None] = values.tolist()
     numpy = sys.modules["numpy"]
     for row in numpy.flatnonzero(~numpy.isfinite(values)).tolist():
         cells[row] = None
     return cells
+
+
+def moment_text(value: datetime.date | datetime.time) -> str | None:
+    text = value.isoformat()
+    return None if text == "NaT" else text
 
 
 def cell(value: Any, depth: int = 0) -> Any:

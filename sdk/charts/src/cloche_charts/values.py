@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plotted values as JSON: numbers are floats, times ISO text, what is missing null."""
 
+from __future__ import annotations
+
 import datetime
 import math
 from decimal import Decimal
-from typing import Any
+from typing import Any, Union
 
 import numpy
 
-Value = float | str | None
+Value = Union[float, str, None]
 
 
 def number(value: Any) -> float | None:
@@ -25,7 +27,7 @@ def column(values: Any) -> list[Value]:
 
 def floats(values: Any) -> list[Value]:
     masked = numpy.ma.getmaskarray(values) | ~numpy.isfinite(numpy.ma.getdata(values))
-    cells = numpy.ma.getdata(values).tolist()
+    cells: list[Value] = numpy.ma.getdata(values).tolist()
     for index in numpy.flatnonzero(masked).tolist():
         cells[index] = None
     return cells
@@ -36,8 +38,14 @@ def pairs(xs: Any, ys: Any) -> list[list[Value]]:
     if _plain(xs) and _plain(ys):
         table = numpy.column_stack((numpy.asarray(xs, dtype=float), numpy.asarray(ys, dtype=float)))
         if numpy.isfinite(table).all():
-            return table.tolist()
-    return [[x, y] for x, y in zip(column(xs), column(ys), strict=False)]
+            points: list[list[Value]] = table.tolist()
+            return points
+    return [[x, y] for x, y in zip(column(xs), column(ys))]
+
+
+def thin(values: Any, step: int) -> Any:
+    """Every step-th value; the values themselves where that is all of them."""
+    return values if step == 1 else values[::step]
 
 
 def _plain(values: Any) -> bool:
@@ -55,7 +63,7 @@ def one(value: Any) -> Value:
         text = value.isoformat()
         return None if text == "NaT" else text
     if hasattr(value, "start_time"):  # a pandas Period
-        return value.start_time.isoformat()
+        return str(value.start_time.isoformat())
     if isinstance(value, (bool, int, float, Decimal, numpy.bool_, numpy.number)):
         return number(value)
     return _other(value)
