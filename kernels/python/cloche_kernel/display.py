@@ -19,6 +19,9 @@ from .publisher import Encoded
 # Values of exactly these types have no methods to ask for, and their text is their repr.
 SIMPLE = frozenset({int, bool, str, float, complex, bytes, type(None)})
 REPR = frozenset({int, str, float})
+CHARTS = [("matplotlib.figure", "Figure"), ("plotly.basedatatypes", "BaseFigure")]
+CHARTS += [(f"altair.vegalite.v{n}.api", "TopLevelMixin") for n in (4, 5, 6)]
+PLOTLY = "application/vnd.plotly.v1+json"
 
 
 class DataFormatter(BaseFormatter):
@@ -123,7 +126,8 @@ def build(shell: Any) -> Formatter:
     for module in ("pandas.core.frame", "pandas"):
         data.for_type_by_name(module, "DataFrame", _table)
     chart = ChartFormatter(parent=formatter)
-    chart.for_type_by_name("matplotlib.figure", "Figure", _chart)
+    for module, name in CHARTS:
+        chart.for_type_by_name(module, name, _chart)
     formatter.formatters["application/json"] = structure
     formatter.formatters["e2b/data"] = data
     formatter.formatters["e2b/chart"] = chart
@@ -131,6 +135,15 @@ def build(shell: Any) -> Formatter:
     text.max_seq_length = 0
     formatter.printers = {kind: text.type_printers.get(kind) for kind in REPR}
     return formatter
+
+
+def with_chart(bundle: dict[str, Any]) -> dict[str, Any]:
+    """A bundle that is displayed as it is: one of plotly's own has its chart added."""
+    if PLOTLY not in bundle or "e2b/chart" in bundle:
+        return bundle
+    from .charts.api import chart_json
+
+    return {**bundle, "e2b/chart": Encoded(chart_json(bundle[PLOTLY]))}
 
 
 def _table(frame: Any) -> Encoded | None:

@@ -96,7 +96,7 @@ class CellDisplay(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, *_args: Any, update: bool = False, **_rest: Any) -> None:
         self._validate_data(data, metadata)
         if not update:
-            self.shell.publisher.display(data, main=False)
+            self.shell.publisher.display(display.with_chart(data), main=False)
 
     def clear_output(self, wait: bool = False) -> None:
         """Results already sent stay."""

@@ -65,7 +65,7 @@ def element(mark: dict[str, Any], index: int, datasets: dict[str, Any], reading:
     kind = mark["mark"]
     encoding = {name: _channel(value) for name, value in mark["encoding"].items() if isinstance(value, dict)}
     data = mark["data"] if isinstance(mark["data"], dict) else {}
-    rows = datasets.get(data.get("name"), data.get("values"))
+    rows = datasets.get(str(data.get("name")), data.get("values"))
     rows = rows if isinstance(rows, list) else []
     rows = rows[:: reading.step(len(rows), index)]
     fields = sorted({channel["field"] for channel in encoding.values() if channel["field"]})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def chart_figure_to_chart(figure: Any, limits: Limits | None = None) -> Chart | None:
-    """The chart of a matplotlib figure, a plotly figure or an altair chart; None where there is none."""
+    """The chart of a matplotlib figure, a plotly figure (or its JSON form) or an altair chart; None if it has none."""
     from .models import chart_from_dict
 
     return chart_from_dict(chart_dict(figure, limits))
@@ -35,7 +35,7 @@ def chart_json(figure: Any, limits: Limits | None = None) -> str:
     try:
         bounds = limits or Limits.from_environment()
         return within(bounds.seconds, lambda: _text(figure, Reading(bounds)))
-    except (Exception, TooLong):
+    except (Exception, TooLong, SystemExit, GeneratorExit):
         return "{}"
 
 
@@ -46,6 +46,10 @@ def _text(figure: Any, reading: Reading) -> str:
 
 
 def _read(figure: Any, reading: Reading) -> dict[str, Any]:
+    if isinstance(figure, dict):
+        from . import plotly_figure
+
+        return plotly_figure.chart(figure, reading)
     libraries = {kind.__module__.partition(".")[0] for kind in type(figure).__mro__}
     if "plotly" in libraries:
         from . import plotly_figure

@@ -27,14 +27,13 @@ def read(ax: Any, reading: Reading) -> dict[str, Any]:
     bars = bars[::step]
     names = base.names([middle(patch, flat) for _, patch, flat in bars])
     elements = [
-        {"label": name, "group": owner, "value": size(patch, flat)}
-        for name, (owner, patch, flat) in zip(names, bars)
+        {"label": name, "group": owner, "value": size(patch, flat)} for name, (owner, patch, flat) in zip(names, bars)
     ]
     return {"elements": elements, **labels(base, value)}
 
 
 def is_horizontal(container: Any) -> bool:
-    return container.orientation == "horizontal"
+    return bool(container.orientation == "horizontal")
 
 
 def group(container: Any) -> str:

@@ -13,7 +13,7 @@ from .bar import group, is_horizontal
 from .limits import Reading
 from .line import AUTOMATIC
 from .scatter import named
-from .values import floats, number
+from .values import floats, number, plain
 
 
 def read(ax: Any, reading: Reading) -> dict[str, Any] | None:
@@ -53,8 +53,7 @@ def _spans(errors: Any) -> dict[int, Any]:
 def _points(errors: Any, bar: Any, spans: dict[int, Any]) -> Any:
     line = errors.lines[0]
     if line is not None:
-        columns = [numpy.ma.filled(numpy.ma.asarray(c, dtype=float), numpy.nan) for c in line.get_data(orig=False)]
-        return numpy.column_stack(columns)
+        return numpy.column_stack([plain(column) for column in line.get_data(orig=False)])
     if bar is not None:
         return numpy.array([_tip(patch, is_horizontal(bar)) for patch in bar.patches], dtype=float)
     middles = [[_middle(s, axis) for s in found] for axis, found in spans.items()]

@@ -41,8 +41,11 @@ def _all_axes(axes: Iterable[Any], seen: set[int]) -> Iterator[Any]:
 def axes_chart(ax: Any, reading: Reading) -> dict[str, Any]:
     """The chart of one axes; of type `unknown` if it cannot be recognised or read."""
     reading.check()
-    name = kind.of(ax)
-    chart = {"type": name, "title": ax.get_title() or None, "elements": []}
+    try:
+        name = kind.of(ax)
+    except Exception:
+        name = "unknown"
+    chart: dict[str, Any] = {"type": name, "title": ax.get_title() or None, "elements": []}
     if name in READERS:
         try:
             chart.update(READERS[name](ax, reading))

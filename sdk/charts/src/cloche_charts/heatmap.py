@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heatmaps: images of values (imshow, matshow, spy) and meshes (pcolormesh, pcolor, seaborn's heatmap).
 
-A large one is thinned to a bounded number of cells: every n-th row and column, so that each value is one of the plotted.
-A picture in colours has no values of its own; its size is told.
+A large one is thinned to a bounded number of cells: every n-th row and column, so that each value was
+plotted. A picture in colours has no values of its own; its size is told.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _centres(first: float, last: float, count: int) -> Any:
 
 def _mesh(mesh: Any) -> tuple[Any, Any, Any]:
     """Values and the middles of columns and rows; those are None where the mesh is not a grid along the axes."""
-    corners = numpy.ma.asarray(mesh._coordinates, dtype=float)
+    corners: Any = numpy.ma.asarray(mesh._coordinates, dtype=float)
     shape = (corners.shape[0] - 1, corners.shape[1] - 1)
     values = numpy.ma.asarray(mesh.get_array())
     if values.ndim == 1 and values.size == corners.shape[0] * corners.shape[1]:
@@ -96,7 +96,7 @@ def _steps(rows: int, columns: int, cells: int) -> tuple[int, int]:
 
 
 def _values(values: Any) -> list[list[Any]]:
-    table = numpy.ma.asarray(values, dtype=float)
+    table: Any = numpy.ma.asarray(values, dtype=float)
     missing = numpy.ma.getmaskarray(table) | ~numpy.isfinite(numpy.ma.getdata(table))
     cells: list[list[Any]] = numpy.ma.getdata(table).tolist()
     for row, column in numpy.argwhere(missing).tolist():

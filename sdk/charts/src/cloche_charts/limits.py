@@ -36,9 +36,7 @@ class Limits:
     @classmethod
     def from_environment(cls) -> Limits:
         """The defaults, changed by the environment; a value that is no positive number counts as not set."""
-        return cls(
-            int(_setting("points", POINTS)), int(_setting("cells", CELLS)), float(_setting("seconds", SECONDS))
-        )
+        return cls(int(_setting("points", POINTS)), int(_setting("cells", CELLS)), float(_setting("seconds", SECONDS)))
 
 
 def _setting(name: str, usual: float) -> float:

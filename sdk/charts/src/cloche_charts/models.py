@@ -253,7 +253,7 @@ class Channel:
 
 @dataclass
 class AltairData:
-    """One mark: what its channels (x, y, color, ...) show, and the columns that they name, from the chart's own data."""
+    """One mark: what its channels (x, y, color, ...) show, and the columns they name, of the chart's own data."""
 
     label: str
     mark: str
@@ -382,7 +382,9 @@ def chart_from_dict(data: Optional[dict[str, Any]]) -> Optional[Chart]:
 def encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = ((f.name, f.default is None, getattr(value, f.name)) for f in dataclasses.fields(value))
-        return {WIRE.get(name, name): encode(item) for name, optional, item in fields if not (optional and item is None)}
+        return {
+            WIRE.get(name, name): encode(item) for name, optional, item in fields if not (optional and item is None)
+        }
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ from . import kind, line
 from .axis import Axis, labels, scales
 from .bar import group
 from .limits import Reading
-from .values import floats
+from .values import floats, plain
 
 
 def read(ax: Any, reading: Reading) -> dict[str, Any] | None:
@@ -77,10 +77,9 @@ def _element(artist: Any, index: int, reading: Reading) -> dict[str, Any]:
 
 def _table(artist: Any) -> Any:
     if isinstance(artist, Line2D):
-        return numpy.column_stack([numpy.ma.filled(numpy.ma.asarray(c, dtype=float), numpy.nan)
-                                   for c in artist.get_data(orig=False)])
+        return numpy.column_stack([plain(column) for column in artist.get_data(orig=False)])
     if isinstance(artist, Polygon):
         return numpy.asarray(artist.get_xy(), dtype=float)
     if isinstance(artist, PolyCollection):
         return numpy.concatenate([path.vertices for path in artist.get_paths()])
-    return numpy.ma.filled(numpy.ma.asarray(artist.get_offsets(), dtype=float), numpy.nan)
+    return plain(artist.get_offsets())

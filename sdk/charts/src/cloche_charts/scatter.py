@@ -22,7 +22,7 @@ def read(ax: Any, reading: Reading) -> dict[str, Any]:
 
 
 def element(collection: Any, x: Axis, y: Axis, index: int, reading: Reading) -> dict[str, Any]:
-    offsets = numpy.ma.asarray(collection.get_offsets(), dtype=float)
+    offsets: Any = numpy.ma.asarray(collection.get_offsets(), dtype=float)
     offsets = offsets[:: reading.step(len(offsets), index)]
     xs, ys = named(floats(offsets[:, 0]), x), named(floats(offsets[:, 1]), y)
     return {"label": str(collection.get_label()), "points": [list(point) for point in zip(xs, ys)]}

@@ -47,10 +47,11 @@ def of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is Literal:
         return {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
     if dataclasses.is_dataclass(hint):
-        if hint.__name__ not in definitions:
-            definitions[hint.__name__] = {}
-            definitions[hint.__name__] = _class(hint, definitions)
-        return {"$ref": f"#/$defs/{hint.__name__}"}
+        name = str(getattr(hint, "__name__", ""))
+        if name not in definitions:
+            definitions[name] = {}
+            definitions[name] = _class(hint, definitions)
+        return {"$ref": f"#/$defs/{name}"}
     return dict(PLAIN[hint])
 
 

@@ -43,6 +43,11 @@ def pairs(xs: Any, ys: Any) -> list[list[Value]]:
     return [[x, y] for x, y in zip(column(xs), column(ys))]
 
 
+def plain(values: Any) -> Any:
+    """Floats with NaN for what is missing."""
+    return numpy.ma.filled(numpy.ma.asarray(values, dtype=float), numpy.nan)
+
+
 def thin(values: Any, step: int) -> Any:
     """Every step-th value; the values themselves where that is all of them."""
     return values if step == 1 else values[::step]
