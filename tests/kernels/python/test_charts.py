@@ -60,7 +60,10 @@ def test_every_golden_file_has_its_case() -> None:
     assert {path.stem for path in GOLDEN.glob("*.json")} == set(CASES)
 
 
-PLOTLY = "import plotly.graph_objects as go\nfig = go.Figure(go.Bar(x=['a', 'b'], y=[1, 2.5]), {'title': {'text': 'T'}})\n"
+PLOTLY = """\
+import plotly.graph_objects as go
+fig = go.Figure(go.Bar(x=["a", "b"], y=[1, 2.5]), {"title": {"text": "T"}})
+"""
 
 
 @pytest.mark.parametrize("shown", ["fig", "fig.show()", "display(fig)"])
