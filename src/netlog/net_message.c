@@ -12,6 +12,10 @@
 #define UDP_HEAD  8
 #define DNS_HEAD  12
 
+/* States of TCP in connection tracking; the kernel's header for them does not go with the C library's. */
+#define TRACKED_TIME_WAIT 7
+#define TRACKED_CLOSE     8
+
 /* ---- attributes ---- */
 
 struct attribute {
@@ -78,7 +82,7 @@ static bool read_packet(const uint8_t *p, size_t n, struct net_flow *f, const ui
   f->box = get32(p + 12);
   f->to = get32(p + 16);
   f->from_port = f->port = 0;
-  f->link = 0;
+  f->link = f->zone = 0;
   *payload = p + head;
   *left = n - head;
   bool first = (get16(p + 6) & 0x1fff) == 0; /* of its fragments */
@@ -133,6 +137,7 @@ static bool read_tuple(const struct attribute *tuple, struct net_flow *f)
   f->protocol = (uint8_t)number(&a);
   f->from_port = find_attribute(proto.p, proto.n, CTA_PROTO_SRC_PORT, &a) ? (uint16_t)number(&a) : 0;
   f->port = find_attribute(proto.p, proto.n, CTA_PROTO_DST_PORT, &a) ? (uint16_t)number(&a) : 0;
+  f->zone = find_attribute(tuple->p, tuple->n, CTA_TUPLE_ZONE, &a) ? (uint16_t)number(&a) : 0;
   f->link = 0;
   return true;
 }
@@ -187,6 +192,19 @@ static void read_end(const uint8_t *p, size_t n, struct net_message *m)
   m->kind = NET_ENDED;
 }
 
+/* A change of a connection, or the answer to a question about one. */
+static void read_state(const uint8_t *p, size_t n, struct net_message *m)
+{
+  struct attribute info, tcp, state, counters;
+  if (!find_attribute(p, n, CTA_PROTOINFO, &info) || !find_attribute(info.p, info.n, CTA_PROTOINFO_TCP, &tcp) ||
+      !find_attribute(tcp.p, tcp.n, CTA_PROTOINFO_TCP_STATE, &state) ||
+      (number(&state) != TRACKED_TIME_WAIT && number(&state) != TRACKED_CLOSE))
+    return;
+  read_end(p, n, m);
+  if (m->kind == NET_ENDED && !find_attribute(p, n, CTA_COUNTERS_ORIG, &counters))
+    m->kind = NET_CLOSED;
+}
+
 void net_message_read(const void *message, size_t n, struct net_message *out)
 {
   struct nlmsghdr head;
@@ -203,4 +221,52 @@ void net_message_read(const void *message, size_t n, struct net_message *out)
     read_log(p, left, out);
   else if (head.nlmsg_type == (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE))
     read_end(p, left, out);
+  else if (head.nlmsg_type == (NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW))
+    read_state(p, left, out);
+}
+
+/* ---- questions ---- */
+
+static uint8_t *put_attribute(uint8_t *at, unsigned type, const void *value, size_t n)
+{
+  struct nlattr head = {(uint16_t)(sizeof(head) + n), (uint16_t)type};
+  memcpy(at, &head, sizeof(head));
+  memcpy(at + sizeof(head), value, n);
+  return at + NLA_ALIGN(head.nla_len);
+}
+
+static uint8_t *open_attribute(uint8_t *at)
+{
+  return at + sizeof(struct nlattr);
+}
+
+static void close_attribute(uint8_t *from, uint8_t *to, unsigned type)
+{
+  struct nlattr head = {(uint16_t)(to - from), (uint16_t)(type | NLA_F_NESTED)};
+  memcpy(from, &head, sizeof(head));
+}
+
+size_t net_count_question(const struct net_flow *f, uint8_t out[NET_QUESTION_MAX])
+{
+  struct nlmsghdr head = {.nlmsg_type = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET, .nlmsg_flags = NLM_F_REQUEST};
+  struct nfgenmsg family = {.nfgen_family = AF_INET, .version = NFNETLINK_V0};
+  uint32_t from = htonl(f->box), to = htonl(f->to);
+  uint16_t from_port = htons(f->from_port), port = htons(f->port), zone = htons(f->zone);
+  memset(out, 0, NET_QUESTION_MAX);
+  uint8_t *tuple = out + NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(family)), *part = open_attribute(tuple);
+  uint8_t *at = put_attribute(open_attribute(part), CTA_IP_V4_SRC, &from, sizeof(from));
+  at = put_attribute(at, CTA_IP_V4_DST, &to, sizeof(to));
+  close_attribute(part, at, CTA_TUPLE_IP);
+  part = at;
+  at = put_attribute(open_attribute(part), CTA_PROTO_NUM, &f->protocol, sizeof(f->protocol));
+  at = put_attribute(at, CTA_PROTO_SRC_PORT, &from_port, sizeof(from_port));
+  at = put_attribute(at, CTA_PROTO_DST_PORT, &port, sizeof(port));
+  close_attribute(part, at, CTA_TUPLE_PROTO);
+  if (f->zone)
+    at = put_attribute(at, CTA_TUPLE_ZONE, &zone, sizeof(zone));
+  close_attribute(tuple, at, CTA_TUPLE_ORIG);
+  head.nlmsg_len = (uint32_t)(at - out);
+  memcpy(out, &head, sizeof(head));
+  memcpy(out + NLMSG_HDRLEN, &family, sizeof(family));
+  return head.nlmsg_len;
 }

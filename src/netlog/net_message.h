@@ -23,10 +23,12 @@ struct net_flow {
   uint16_t from_port, port; /* 0 where the protocol has none */
   uint8_t protocol;
   uint32_t link; /* index of the box's link, never used for another one; 0 = not told */
+  uint16_t zone; /* of connection tracking; 0 = none, or not told */
 };
 
 struct net_message {
-  enum { NET_NOTHING, NET_PACKET, NET_ANSWERED, NET_ENDED } kind;
+  /* NET_CLOSED: a TCP connection is over, its bytes are to be asked for (net_count_question). */
+  enum { NET_NOTHING, NET_PACKET, NET_ANSWERED, NET_CLOSED, NET_ENDED } kind;
   char mark; /* NET_PACKET */
   struct net_flow flow;
   uint64_t in, out;             /* NET_ENDED: bytes from and to the server */
@@ -37,5 +39,9 @@ struct net_message {
 
 /* One netlink message of the log or of connection tracking; NET_NOTHING for what is neither, broken, or not IPv4. */
 void net_message_read(const void *message, size_t n, struct net_message *out);
+
+/* The question for what connection tracking has counted of a flow; its answer is read as NET_ENDED. */
+#define NET_QUESTION_MAX 128
+size_t net_count_question(const struct net_flow *f, uint8_t out[NET_QUESTION_MAX]);
 
 #endif

@@ -7,6 +7,7 @@
 #include "wire/logring.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netfilter/nfnetlink_log.h>
@@ -29,6 +30,8 @@
 #define RECEIVE     (4 << 20)
 #define NAMES_MAX   128 /* of a box, to be told beside addresses */
 #define FLOWS_MAX   128 /* of a box, whose ends are told */
+#define CLOSED_MAX  8192                       /* connections that are over and wait for CLOSED_US */
+#define CLOSED_US   (2 * FLUSH_CS * 10000ll)   /* by then the log has told that they were opened */
 
 unsigned netlog_group(const char *instance)
 {
@@ -42,6 +45,7 @@ unsigned netlog_group(const char *instance)
 struct flow {
   struct net_flow of;
   uint64_t connection; /* 0 = free */
+  bool asked;          /* for its bytes: once */
 };
 
 struct named {
@@ -64,7 +68,13 @@ static struct watcher {
   uint32_t pool; /* first address of the boxes' /16 */
   bool full;
   int orders, log, ends;
+  int asks; /* to the keeper: a net_flow whose bytes are to be told */
   uint64_t connections;
+  struct closed {
+    struct net_flow of;
+    int64_t due_us; /* monotonic */
+  } closed[CLOSED_MAX];
+  size_t closed_first, closed_n;
   struct place *places[JAIL_NET_SLOTS];
 } watcher;
 
@@ -118,7 +128,7 @@ static void place_bind(struct place *p, int ring)
 }
 
 /* The place of the box that a message is about, if its log is kept: not the one that had the address before. Ends have
- * no link; they count only for flows that this box was seen to open. */
+ * no link; find_end looks closer at them. */
 static struct place *place_at(const struct net_flow *f)
 {
   uint32_t first = watcher.pool + JAIL_NET_FIRST;
@@ -128,7 +138,7 @@ static struct place *place_at(const struct net_flow *f)
   if (!p || p->ring < 0)
     return NULL;
   if (!f->link)
-    return !p->quiet_us || clock_mono_us() >= p->quiet_us ? p : NULL;
+    return p;
   if (!p->link && f->link != p->last_link)
     p->link = f->link;
   return p->link == f->link ? p : NULL;
@@ -177,6 +187,16 @@ static struct flow *find_flow(struct place *p, const struct net_flow *f)
   return NULL;
 }
 
+/* Of a connection that is over: one that this box was seen to open. The zone is its link's own; where the log did not
+ * tell it, what comes within a moment of the box before is dropped. */
+static struct flow *find_end(struct place *p, const struct net_flow *of)
+{
+  struct flow *f = find_flow(p, of);
+  if (!f || (f->of.zone && f->of.zone != of->zone))
+    return NULL;
+  return f->of.zone || !p->quiet_us || clock_mono_us() >= p->quiet_us ? f : NULL;
+}
+
 /* --- messages ------------------------------------------------------------------------------------------------- */
 
 /* Without an answer each packet of a UDP flow is a first one. */
@@ -185,17 +205,53 @@ static void take_opened(struct place *p, const struct net_message *m, struct buf
   if (m->flow.protocol != IPPROTO_TCP && find_flow(p, &m->flow))
     return;
   struct flow *f = &p->flows[p->next_flow++ % FLOWS_MAX];
-  *f = (struct flow){m->flow, ++watcher.connections};
+  *f = (struct flow){.of = m->flow, .connection = ++watcher.connections};
   net_line_packet(line, clock_wall_us(), m->mark, &m->flow, f->connection, name_of(p, m->flow.to));
 }
 
 static void take_end(struct place *p, const struct net_message *m, struct buf *line)
 {
-  struct flow *f = find_flow(p, &m->flow);
+  struct flow *f = find_end(p, &m->flow);
   if (!f)
     return;
   net_line_end(line, clock_wall_us(), f->connection, m->in, m->out);
   f->connection = 0;
+}
+
+/* The log gathers messages for a moment, connection tracking does not: a short connection is over before it is known to
+ * have begun. Those that find no room are told when the kernel forgets them. */
+static void take_closed(const struct net_message *m)
+{
+  if (watcher.closed_n == CLOSED_MAX)
+    return;
+  watcher.closed[(watcher.closed_first + watcher.closed_n++) % CLOSED_MAX] =
+      (struct closed){m->flow, clock_mono_us() + CLOSED_US};
+}
+
+/* The keeper may ask the kernel, this process may not. */
+static void ask_bytes(const struct net_flow *of)
+{
+  struct place *p = place_at(of);
+  struct flow *f = p ? find_end(p, of) : NULL;
+  if (!f || f->asked)
+    return;
+  f->asked = true;
+  send(watcher.asks, of, sizeof(*of), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Milliseconds until the next is due; -1 = none waits. */
+static int ask_due(void)
+{
+  while (watcher.closed_n) {
+    const struct closed *c = &watcher.closed[watcher.closed_first];
+    int64_t left_us = c->due_us - clock_mono_us();
+    if (left_us > 0)
+      return (int)(left_us / 1000) + 1;
+    ask_bytes(&c->of);
+    watcher.closed_first = (watcher.closed_first + 1) % CLOSED_MAX;
+    watcher.closed_n--;
+  }
+  return -1;
 }
 
 static void take_message(const struct net_message *m)
@@ -207,6 +263,8 @@ static void take_message(const struct net_message *m)
   if (m->kind == NET_ANSWERED) {
     remember_names(p, m);
     net_line_name(&line, clock_wall_us(), m);
+  } else if (m->kind == NET_CLOSED) {
+    take_closed(m);
   } else if (m->kind == NET_ENDED) {
     take_end(p, m, &line);
   } else if (m->mark == NET_MARK_OPENED) {
@@ -287,16 +345,17 @@ static void drop_rights(void)
   net_process_drop_rights();
 }
 
-static _Noreturn void watcher_run(void)
+static _Noreturn void watcher_run(int asks)
 {
   prctl(PR_SET_NAME, "netlog");
+  watcher.asks = asks;
   drop_rights();
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it, so only now */
   watcher.connections = (uint64_t)clock_wall_us();
   send(watcher.orders, "R", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   for (;;) {
     struct pollfd waits[] = {{watcher.orders, POLLIN, 0}, {watcher.log, POLLIN, 0}, {watcher.ends, POLLIN, 0}};
-    if (poll(waits, ARRAY_LEN(waits), -1) < 0)
+    if (poll(waits, ARRAY_LEN(waits), ask_due()) < 0)
       continue;
     if (waits[0].revents) /* first: who has a slot */
       read_order();
@@ -307,15 +366,53 @@ static _Noreturn void watcher_run(void)
   }
 }
 
+/* What it takes to ask the kernel about connections, and to start a watcher under another user. */
+static void keep_rights(void)
+{
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  uint32_t kept = 1u << CAP_NET_ADMIN | 1u << CAP_SETUID | 1u << CAP_SETGID;
+  struct __user_cap_data_struct data[2] = {{.effective = kept, .permitted = kept}};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, data))
+    _exit(1);
+}
+
+/* Answers go to the socket that the watcher reads. Until the watcher ends. */
+static void ask_for_watcher(int asks)
+{
+  struct net_flow f;
+  uint8_t question[NET_QUESTION_MAX];
+  ssize_t n;
+  while ((n = recv(asks, &f, sizeof(f), 0)) > 0 || (n < 0 && errno == EINTR))
+    if (n == (ssize_t)sizeof(f) && watcher.ends >= 0)
+      send(watcher.ends, question, net_count_question(&f, question), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static pid_t start_watcher(int *asks)
+{
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return -1;
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(pair[0]);
+    watcher_run(pair[1]);
+  }
+  close(pair[1]);
+  *asks = pair[0];
+  return pid;
+}
+
 static _Noreturn void keeper_run(void)
 {
   prctl(PR_SET_NAME, "netlog-keeper");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  keep_rights();
   for (;;) {
     int status = 0;
-    pid_t pid = fork();
-    if (pid == 0)
-      watcher_run();
+    cleanup_fd int asks = -1;
+    pid_t pid = start_watcher(&asks);
+    if (pid > 0)
+      ask_for_watcher(asks);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
       ;
     if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -394,10 +491,11 @@ static int open_log(unsigned group, struct err *err)
 static int open_ends(struct err *err)
 {
   cleanup_fd int fd = netfilter_socket();
-  int group = NFNLGRP_CONNTRACK_DESTROY;
+  int forgotten = NFNLGRP_CONNTRACK_DESTROY, changed = NFNLGRP_CONNTRACK_UPDATE;
   struct sockaddr_nl own = {.nl_family = AF_NETLINK}; /* a socket without a number of its own is told nothing */
   if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
-      setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)))
+      setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &forgotten, sizeof(forgotten)) ||
+      setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &changed, sizeof(changed)))
     return err_errno(err, "netlink group of ended connections");
   return steal_fd(&fd);
 }

@@ -7,6 +7,7 @@
 #include "netlog/net_lines.h"
 
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 
@@ -16,6 +17,19 @@ static void check_line(const struct buf *line)
   MUST(!buf_failed(line) && line->n && line->p[line->n - 1] == '\n');
   MUST(memchr(line->p, '\n', line->n) == line->p + line->n - 1);
   MUST(json_is(json_read(&a, str_make(line->p, line->n - 1), 0, NULL), JSON_OBJECT));
+}
+
+/* What is asked is the flow that was told. */
+static void check_question(const struct net_flow *f)
+{
+  static struct net_message back;
+  uint8_t question[NET_QUESTION_MAX];
+  size_t n = net_count_question(f, question);
+  MUST(n <= sizeof(question));
+  ((struct nlmsghdr *)question)->nlmsg_type = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE;
+  net_message_read(question, n, &back);
+  MUST(back.kind == NET_ENDED && back.flow.box == f->box && back.flow.to == f->to && back.flow.port == f->port &&
+       back.flow.from_port == f->from_port && back.flow.protocol == f->protocol && back.flow.zone == f->zone);
 }
 
 static void check(const void *message, size_t n)
@@ -28,6 +42,9 @@ static void check(const void *message, size_t n)
   if (m.kind == NET_ANSWERED) {
     MUST(m.answer.count <= DNS_ADDRESSES);
     net_line_name(&line, 1, &m);
+  } else if (m.kind == NET_CLOSED) {
+    check_question(&m.flow);
+    return;
   } else if (m.kind == NET_ENDED) {
     net_line_end(&line, 1, 7, m.in, m.out);
   } else if (m.kind == NET_PACKET) {
@@ -61,6 +78,24 @@ static void check_packet(const char *mark, const uint8_t *packet, size_t n)
   check(b.p, b.n);
 }
 
+/* A change of a connection. */
+static void check_state(const uint8_t *attributes, size_t n)
+{
+  cleanup_buf struct buf b = BUF_INIT(1 << 17);
+  struct nlmsghdr head = {.nlmsg_type = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW};
+  struct nfgenmsg group = {.nfgen_family = 2};
+  uint8_t state = 7;
+  cleanup_buf struct buf tcp = BUF_INIT(64), info = BUF_INIT(64);
+  put_attribute(&tcp, CTA_PROTOINFO_TCP_STATE, &state, 1);
+  put_attribute(&info, CTA_PROTOINFO_TCP, tcp.p, tcp.n);
+  head.nlmsg_len = (uint32_t)(sizeof(head) + sizeof(group) + 4 + info.n + n);
+  buf_add(&b, &head, sizeof(head));
+  buf_add(&b, &group, sizeof(group));
+  put_attribute(&b, CTA_PROTOINFO, info.p, info.n);
+  buf_add(&b, attributes, n);
+  check(b.p, b.n);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size > 60000)
@@ -68,5 +103,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   check(data, size);
   check_packet("o", data, size);
   check_packet("d", data, size);
+  check_state(data, size);
   return 0;
 }

@@ -138,6 +138,46 @@ static void the_end_of_a_connection_has_its_bytes(void **state)
   assert_int_equal(m.in, 5120);
 }
 
+/* The kernel's answer to a question, or its word of a change, in that state of TCP. */
+static void state_message(struct buf *b, const struct net_flow *f, uint8_t state, bool counted)
+{
+  uint8_t question[NET_QUESTION_MAX], bytes[] = {0, 0, 0, 0, 0, 0, 3, 0x20};
+  size_t head = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct nfgenmsg)), n = net_count_question(f, question);
+  cleanup_buf struct buf tcp = BUF_INIT(64), info = BUF_INIT(64), sent = BUF_INIT(64);
+  put_attribute(&tcp, CTA_PROTOINFO_TCP_STATE, &state, 1);
+  put_attribute(&info, CTA_PROTOINFO_TCP, tcp.p, tcp.n);
+  put_attribute(&sent, CTA_COUNTERS_BYTES, bytes, 8);
+  put_head(b, NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW);
+  buf_add(b, question + head, n - head);
+  put_attribute(b, CTA_PROTOINFO | NLA_F_NESTED, info.p, info.n);
+  if (counted)
+    put_attribute(b, CTA_COUNTERS_ORIG | NLA_F_NESTED, sent.p, sent.n);
+  close_head(b);
+}
+
+static void a_closed_connection_is_asked_for_and_its_answer_is_the_end(void **state)
+{
+  struct net_message m;
+  const struct net_flow f = {
+      .box = 0x0a960014, .to = 0xc6336402, .from_port = 40000, .port = 443, .protocol = 6, .zone = 777};
+  (void)state;
+  for (uint8_t tcp = 0; tcp < 12; tcp++)
+    for (int counted = 0; counted < 2; counted++) {
+      cleanup_buf struct buf b = BUF_INIT(4096);
+      state_message(&b, &f, tcp, counted);
+      net_message_read(b.p, b.n, &m);
+      assert_int_equal(m.kind, tcp != 7 && tcp != 8 ? NET_NOTHING : counted ? NET_ENDED : NET_CLOSED);
+      if (m.kind == NET_NOTHING)
+        continue;
+      assert_int_equal(m.flow.box, f.box);
+      assert_int_equal(m.flow.to, f.to);
+      assert_int_equal(m.flow.from_port, f.from_port);
+      assert_int_equal(m.flow.port, f.port);
+      assert_int_equal(m.flow.zone, f.zone);
+      assert_int_equal(m.out, counted ? 800 : 0);
+    }
+}
+
 static void a_ring_keeps_the_newest_lines(void **state)
 {
   struct logring_head h;
@@ -167,6 +207,7 @@ int main(void)
       cmocka_unit_test(packets_that_are_cut_or_of_another_kind_have_no_ports),
       cmocka_unit_test(an_answer_tells_name_and_addresses),
       cmocka_unit_test(the_end_of_a_connection_has_its_bytes),
+      cmocka_unit_test(a_closed_connection_is_asked_for_and_its_answer_is_the_end),
       cmocka_unit_test(a_ring_keeps_the_newest_lines),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

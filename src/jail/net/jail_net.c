@@ -230,15 +230,15 @@ static void write_egress_output(struct buf *b, const struct jail_net_config *c, 
 }
 
 /* What the watcher is told (netlog/netlog.h): so many packets a second of each box, and once a second that there were
- * more. The letter says what it is. */
+ * more. The letter says what it is. `ends`: shorten_ends has a rule for what was not logged. */
 #define LOGGED_RATE "limit rate 50/second burst 200 packets"
-static void write_note(struct buf *b, const char *chain, char letter, const char *who, unsigned group)
+static void write_note(struct buf *b, const char *chain, char letter, const char *who, unsigned group, bool ends)
 {
   buf_addf(b,
            "  chain %s {\n"
-           "    update @logged_%c { %s " LOGGED_RATE " } log prefix \"%c\" group %u snaplen 1280 return\n"
+           "    update @logged_%c { %s " LOGGED_RATE " } log prefix \"%c\" group %u snaplen 1280 return\n%s"
            "    update @over { %s limit rate 1/second burst 1 packets } log prefix \"x\" group %u snaplen 64\n  }\n",
-           chain, letter, who, letter, group, who, group);
+           chain, letter, who, letter, group, ends ? "    jump unlogged\n" : "", who, group);
 }
 
 /* Behind all that may refuse a packet: a connection that comes here is on its way out. */
@@ -247,9 +247,10 @@ static void write_watching(struct buf *b, const struct jail_net_config *c, const
   char pool[INET_ADDRSTRLEN];
   if (!c->log_group)
     return;
-  write_note(b, "note_opened", 'o', "ip saddr", c->log_group);
-  write_note(b, "note_refused", 'r', "ip saddr", c->log_group);
-  write_note(b, "note_limit", 'l', "ip saddr", c->log_group);
+  buf_addz(b, "  chain unlogged { }\n");
+  write_note(b, "note_opened", 'o', "ip saddr", c->log_group, c->log_ends);
+  write_note(b, "note_refused", 'r', "ip saddr", c->log_group, false);
+  write_note(b, "note_limit", 'l', "ip saddr", c->log_group, false);
   buf_addf(b,
            "  chain note_answer {\n"
            "    update @logged_d { ip daddr " LOGGED_RATE " } log prefix \"d\" group %u snaplen 1280\n  }\n"
@@ -410,7 +411,7 @@ static int check_config(const struct jail_net_config *c, struct err *err)
 static bool is_jumped_to(const char *chain)
 {
   static const char *const chains[] = {"leave",        "refuse",     "resolve",     "limited", "note_opened",
-                                       "note_refused", "note_limit", "note_answer", "gated",   "sending"};
+                                       "note_refused", "note_limit", "note_answer", "gated",   "sending",     "unlogged"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     if (!strcmp(chain, chains[i]))
       return true;
@@ -426,7 +427,7 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
   buf_addf(b, "add table inet %s\n", table);
   static const char *const chains[] = {"zones",       "forward",      "leave",      "refuse",      "input",   "output",
                                        "prerouting",  "postrouting",  "resolve",    "gated",       "sending", "limited",
-                                       "note_opened", "note_refused", "note_limit", "note_answer", "watching"};
+                                       "note_opened", "note_refused", "note_limit", "note_answer", "unlogged", "watching"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     buf_addf(b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
@@ -471,8 +472,9 @@ static int write_without_fib(const struct jail_net_config *c, uint32_t resolver,
   return nft(&b, err);
 }
 
-/* The kernel tells the end of a connection when it forgets it, two minutes after a TCP connection was closed. Those of
- * boxes are forgotten after seconds. Where it knows no such policies, ends are told late. */
+/* Connections of boxes that are over make room in the table after seconds, and connection tracking is silent about those
+ * that were not logged: a box that opens thousands takes no room from the ends of others. Both only where the kernel
+ * knows how. */
 static void shorten_ends(const struct jail_net_config *c)
 {
   char table[JAIL_NET_TABLE], prefix[JAIL_NET_PREFIX];
@@ -486,10 +488,11 @@ static void shorten_ends(const struct jail_net_config *c)
              "table inet %s {\n"
              "  ct timeout soon { protocol tcp; l3proto ip; policy = { close: 1, time_wait: 2, last_ack: 5 }; }\n"
              "  chain ends { type filter hook prerouting priority mangle; policy accept;\n"
-             "    iifname \"%s*\" ip protocol tcp ct state new ct timeout set \"soon\"\n  }\n}\n",
+             "    iifname \"%s*\" ip protocol tcp ct state new ct timeout set \"soon\"\n  }\n"
+             "  chain unlogged { ct status & confirmed != confirmed ct event set 0\n  }\n}\n",
              table, prefix);
   if (nft(&b, &err) && c->log_ends)
-    log_warn("ends of connections are told minutes late: %s", err.msg);
+    log_warn("a box with many connections may delay the ends of others in the network log: %s", err.msg);
 }
 
 /* The general chains are written anew, so that a changed configuration holds; the boxes' own chains and the map to them

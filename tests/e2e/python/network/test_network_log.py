@@ -6,10 +6,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from support.wire import Wire
 from support.world import NAMES, NEVER, PUBLIC, Abroad, World, run
 
 Entry = dict[str, Any]
-DUMP = struct.pack("=IHHIIBBH", 20, 1 << 8 | 1, 0x301, 1, 0, socket.AF_INET, 0, 0)  # all tracked connections, please
 CURL = "curl -s -o /dev/null -m 5"
 
 
@@ -39,18 +37,8 @@ def log(wire: Wire, box: str, **query: object) -> list[Entry]:
     return list(got.json()["entries"])
 
 
-def forget_ended(server: Abroad) -> None:
-    """The kernel looks for connections that are over every minute or so, and when somebody reads the table."""
-    with server.world.inside(), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as table:
-        table.settimeout(2)
-        table.send(DUMP)
-        while len(got := table.recv(1 << 16)) > 20 and struct.unpack_from("=H", got, 4)[0] != 3:
-            pass
-
-
 def find(server: Abroad, box: str, wanted: Callable[[Entry], bool]) -> Entry:
     def look() -> Entry | None:
-        forget_ended(server)
         return next((each for each in log(server.wire, box) if wanted(each)), None)
 
     return eventually(look, 10, state=lambda: json.dumps(log(server.wire, box), indent=1))
@@ -88,6 +76,52 @@ def test_names_connections_and_bytes_are_told(server: Abroad) -> None:
         assert (missing["status"], missing["addresses"]) == ("NXDOMAIN", [])
         order = [each["timestamp"] for each in log(server.wire, box.sandbox_id)]
         assert order == sorted(order)
+
+
+# How a connection of a box comes to its end, to a server that keeps it open.
+ENDS = {
+    "closed": "s.close()",
+    "reset": "s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); s.close()",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_end_of_a_connection_is_told_at_once(server: Abroad, how: str) -> None:
+    script = (
+        f"import socket, struct, time; s = socket.create_connection(('{PUBLIC[1]}', 80));"
+        f"s.sendall(b'GET / HTTP/1.1' + bytes([13, 10])); {ENDS[how]}; print(time.time())"
+    )
+    with server.box() as box:
+        over = float(run(box, f'python3 -c "{script}"')[1])
+
+        def told() -> Entry | None:
+            return next((each for each in log(server.wire, box.sandbox_id) if "endedAt" in each), None)
+
+        ended = eventually(told, 2, state=lambda: json.dumps(log(server.wire, box.sandbox_id), indent=1))
+        assert to(PUBLIC[1])(ended)
+        assert ended["bytesOut"] > 40
+        assert abs(datetime.fromisoformat(ended["endedAt"]).timestamp() - over) < 2
+
+
+def test_a_crowd_of_connections_delays_no_end_of_another_box(server: Abroad) -> None:
+    crowd = (
+        "import socket\n"
+        "for i in range(20000):\n"
+        "    s = socket.socket()\n"
+        f"    s.connect_ex(('{PUBLIC[5]}', 9))\n"
+        "    s.close()\n"
+    )
+    with server.box() as loud, server.box() as quiet:
+        loud.files.write("/tmp/crowd.py", crowd)
+        loud.commands.run("python3 /tmp/crowd.py", background=True)
+        find(server, loud.sandbox_id, lambda each: each["type"] == "lost")
+        for address in PUBLIC[1:4]:
+            assert run(quiet, f"{CURL} http://{address}/")[0] == 0
+
+            def told(address: str = address) -> bool:
+                return any("endedAt" in each and to(address)(each) for each in log(server.wire, quiet.sandbox_id))
+
+            eventually(told, 3)
 
 
 def test_refusals_are_told_with_the_reason(server: Abroad) -> None:
