@@ -159,6 +159,9 @@ static const struct setting settings[] = {
     {"host_aio_requests", NUMBER(warden.host_aio_requests), "1073741824", 0, 9000000000000000000,
      "AIO requests of the whole host: fs.aio-max-nr is raised to it, until the machine restarts; 0 = it stays"},
     {"timeout_max_hours", TIMES(warden.timeout_max_s, 3600), "24", 1, 8760, "longest life of one run of a box"},
+    {"network_log_rate", NUMBER(warden.network_log_rate), "50", 1, 100000,
+     "entries a second of each kind and box in the network log, with bursts of four times as many; more are counted as "
+     "lost"},
     {"egress_seconds", NUMBER(warden.egress_s), "10", 1, 120,
      "seconds the egress gateway has to take the rules of a sandbox, and the name of a proxy to be resolved; a create "
      "or an update fails then"},
@@ -351,6 +354,25 @@ static const struct setting settings[] = {
      "connections to servers that it keeps per box for the next request"},
     {"egress_streams", NUMBER(egress.streams), "32", 1, 256,
      "requests of one box at once on one HTTP/2 connection to a server"},
+    {"egress_keep_seconds", NUMBER(egress.keep_seconds), "30", 1, 3600, "seconds that it keeps them"},
+    {"egress_replay_kb", NUMBER(egress.replay_kb), "64", 0, 16384,
+     "KiB of a request's body that it keeps until the answer begins, to send the request again where a server of "
+     "HTTP/2 "
+     "asks for HTTP/1.1"},
+    {"egress_value_kb", NUMBER(egress.value_kb), "128", 1, 1024,
+     "KiB of a header's value with its placeholders filled"},
+    {"egress_quiet_ms", NUMBER(egress.quiet_ms), "1000", 50, 60000,
+     "milliseconds after which a box that has said nothing on a new connection is taken to wait for the server's word"},
+    {"egress_token_seconds", NUMBER(egress.token_seconds), "5", 1, 60,
+     "seconds for an identity token to be minted; the request is answered 502 then"},
+    {"egress_certificates_per_second", NUMBER(egress.leaves_rate), "20", 1, 10000,
+     "certificates for new names that it signs for one box, with bursts of twice as many; connections beyond it are "
+     "reset"},
+    {"egress_lookups", NUMBER(egress.lookups), "8", 1, 128,
+     "names of proxies that it resolves at once for one team; more wait"},
+    {"egress_buffer_kb", NUMBER(egress.buffer_kb), "256", 16, 65536,
+     "KiB that wait in each direction of a connection until the sender is held back"},
+    {"egress_memory_mb", NUMBER(egress.memory_mb), "16384", 256, 4194304, "MiB of addresses that the process may have"},
     {"webhook_private_addresses", CHOICE(sender.private_allowed, "refuse allow"), "refuse", 0, 1,
      "allow = webhooks may reach private networks, loopback and this machine's own addresses; link-local and metadata "
      "addresses, boxes and this server's API never"},
@@ -634,6 +656,7 @@ static void derive(struct config *c)
   if (geteuid() != 0)
     c->gate.uid = c->sender.uid = c->egress.uid = 0;
   c->warden.egress_uid = c->egress.uid;
+  c->egress.records_rate = c->warden.network_log_rate;
 }
 
 /* A gate has room for a second team, whatever the first one does. */

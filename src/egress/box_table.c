@@ -191,7 +191,7 @@ int egress_box_set(struct gateway *g, const struct egress_set_body *body, struct
   if (!same_authority(old, fresh))
     leaves_drop(b);
   b->rules = fresh;
-  inspect_tick(b, UINT64_MAX); /* connections to servers were made by the old one's way */
+  upstreams_tick(b, UINT64_MAX); /* connections to servers were made by the old one's way */
   rules_unref(old);
   return r;
 }
@@ -219,9 +219,6 @@ void egress_box_sweep(struct gateway *g)
 
 /* ---- certificates ---- */
 
-#define LEAVES_A_SECOND 20u /* new ones, of one box; each is a signature on the loop */
-#define LEAVES_BURST    40u
-
 static struct cert_signer *signer_make(const struct egress_policy *p, struct err *err)
 {
   cleanup_cert struct cert authority = CERT_INIT;
@@ -233,8 +230,9 @@ static struct cert_signer *signer_make(const struct egress_policy *p, struct err
 static struct tls *leaf_make(struct egress_box *b, const char *name, struct err *err)
 {
   cleanup_cert struct cert leaf = CERT_INIT;
-  if (!bucket_take(&b->signing, uv_now(b->gateway->loop), LEAVES_A_SECOND, LEAVES_BURST)) {
-    err_set(err, -EAGAIN, "more than %u new names a second", LEAVES_A_SECOND);
+  unsigned rate = b->gateway->config->leaves_rate; /* each is a signature on the loop */
+  if (!bucket_take(&b->signing, uv_now(b->gateway->loop), rate, 2 * rate)) {
+    err_set(err, -EAGAIN, "more than %u new names a second", rate);
     return NULL;
   }
   b->signer = b->signer ? b->signer : signer_make(&b->rules->policy, err);

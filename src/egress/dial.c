@@ -185,6 +185,7 @@ static int begin_tls(struct dial *d)
   d->link = xcalloc(1, sizeof(*d->link));
   d->link->dial = d;
   struct relay_plan plan = {.loop = d->gateway->loop,
+                            .high_water = (size_t)d->gateway->config->buffer_kb << 10,
                             .near = pair[1],
                             .far = steal_fd(&d->fd),
                             .idle_ms = d->gateway->config->idle_seconds * 1000,

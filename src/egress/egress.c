@@ -17,16 +17,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define SYSTEM_ROOTS  "/etc/ssl/certs/ca-certificates.crt"
-#define LOOKUPS       8 /* proxies' names of one team that are resolved at once; more wait */
-#define THREAD_STACK  ((rlim_t)256 << 10)
-#define TICK_MS       250
-#define RECORDS       50 /* a second, of one box */
-#define RECORDS_BURST 200
-#define ACCEPTS       64 /* per turn of the loop */
-#define FILES_MAX     ((uint64_t)1 << 20)
-#define MEMORY_MAX    ((uint64_t)16 << 30)
-#define FDS_PER_FLOW  6 /* a socket each way, a pair and a socket for a proxy in TLS, pipes */
+#define SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
+#define THREAD_STACK ((rlim_t)256 << 10)
+#define TICK_MS      250
+#define ACCEPTS      64 /* per turn of the loop */
+#define FILES_MAX    ((uint64_t)1 << 20)
+#define FDS_PER_FLOW 6 /* a socket each way, a pair and a socket for a proxy in TLS, pipes */
 
 /* ---- the listener ---- */
 
@@ -103,7 +99,7 @@ int token_request(struct gateway *g, struct egress_box *b, struct str name,
   if (ipc_send(g->link, buf_str(&packet), -1))
     return -EIO;
   struct token_ask *a = xcalloc(1, sizeof(*a));
-  *a = (struct token_ask){g->asks, b, body.ask.id, uv_now(g->loop) + EGRESS_TOKEN_MS, answered, arg};
+  *a = (struct token_ask){g->asks, b, body.ask.id, uv_now(g->loop) + g->config->token_seconds * 1000ull, answered, arg};
   g->asks = a;
   b->asks++;
   *id = a->id;
@@ -167,7 +163,8 @@ static uint16_t put_text(struct buf *b, struct str s)
 static bool may_record(struct gateway *g, struct egress_box *b)
 {
   uint64_t now = uv_now(g->loop);
-  if (bucket_take(&b->records, now, RECORDS, RECORDS_BURST))
+  unsigned rate = g->config->records_rate;
+  if (bucket_take(&b->records, now, rate, 4 * rate))
     return true;
   if (b->lost_at && now - b->lost_at < 1000)
     return false;
@@ -320,7 +317,7 @@ static void tick(uv_timer_t *t)
   asks_expire(g, now);
   for (size_t i = 0; map_next(&g->boxes, &i, NULL, &value);) {
     struct egress_box *b = value;
-    inspect_tick(b, now);
+    upstreams_tick(b, now);
     for (struct flow *f = b->flows, *next; f; f = next) {
       next = f->next;
       flow_tick(f, now);
@@ -386,16 +383,15 @@ static const struct confine_socket sockets[] = {
 };
 static const struct confine_file files[] = {
     {"/etc/nsswitch.conf", "hosts: files dns\n"}, {"/etc/resolv.conf", NULL}, {"/etc/hosts", NULL}};
-static const struct confine_role role = {.name = "egress",
-                                         .calls = calls,
-                                         .ncalls = ARRAY_LEN(calls),
-                                         .sockets = sockets,
-                                         .nsockets = ARRAY_LEN(sockets),
-                                         .files = files,
-                                         .nfiles = ARRAY_LEN(files),
-                                         .fds_max = FILES_MAX,
-                                         .memory_max = MEMORY_MAX,
-                                         .writes_files = true /* its log may be a file */};
+static struct confine_role role = {.name = "egress",
+                                   .calls = calls,
+                                   .ncalls = ARRAY_LEN(calls),
+                                   .sockets = sockets,
+                                   .nsockets = ARRAY_LEN(sockets),
+                                   .files = files,
+                                   .nfiles = ARRAY_LEN(files),
+                                   .fds_max = FILES_MAX,
+                                   .writes_files = true /* its log may be a file */};
 
 /* As many connections as there can be descriptors for. */
 static unsigned affordable(unsigned wanted)
@@ -410,10 +406,11 @@ static unsigned affordable(unsigned wanted)
 static int open_all(struct gateway *g, struct err *err)
 {
   int r = open_trust(g, err);
+  role.memory_max = (uint64_t)g->config->memory_mb << 20;
   r = r ? r : confine_rights(&role, g->config->uid, err);
   if (r)
     return r;
-  r = lookups_open(&g->lookups, g->loop, LOOKUPS, err);
+  r = lookups_open(&g->lookups, g->loop, g->config->lookups, err);
   return r ? r : confine_filter(&role, g->config->uid, err);
 }
 

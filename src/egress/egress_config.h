@@ -20,6 +20,16 @@ struct egress_config {
   unsigned token_asks;       /* questions for identity tokens under way at once, of one box */
   unsigned idle_upstreams;   /* connections to servers kept per box */
   unsigned streams;          /* requests at once on one of HTTP/2 */
+  unsigned keep_seconds;     /* for which they are kept */
+  unsigned replay_kb;        /* of a request's body, kept to be sent again */
+  unsigned value_kb;         /* of a header's value with its placeholders filled */
+  unsigned quiet_ms;         /* a box that has said nothing by then wants to hear the server first */
+  unsigned token_seconds;    /* for the warden to answer with an identity token */
+  unsigned leaves_rate;      /* new certificates a second, of one box; bursts of twice as many */
+  unsigned lookups;          /* proxies' names of one team that are resolved at once; more wait */
+  unsigned buffer_kb;        /* that wait in each direction of a connection until the sender is held back */
+  unsigned records_rate;     /* entries of the network log a second, of one box; bursts of four times as many */
+  unsigned memory_mb;        /* of the process; beyond it allocations fail */
 };
 
 #endif

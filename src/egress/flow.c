@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 
 #define ORIGINAL_DST 80 /* SO_ORIGINAL_DST; the kernel's header for it does not go with the C library's */
-#define QUIET_MS     1000
 #define PORT_HTTP    80
 #define PORT_HTTPS   443
 
@@ -107,6 +106,7 @@ static void tunnel_opened(void *arg, int fd, const char *why)
   struct relay_plan plan = {.loop = f->box->gateway->loop,
                             .near = steal_fd(&f->fd),
                             .far = fd,
+                            .high_water = (size_t)f->box->gateway->config->buffer_kb << 10,
                             .idle_ms = f->box->gateway->config->idle_seconds * 1000,
                             .done = tunnel_done,
                             .arg = f};
@@ -203,7 +203,7 @@ static void look(struct flow *f)
   f->poll = xcalloc(1, sizeof(*f->poll));
   f->poll->data = f;
   f->due = uv_now(g->loop) + g->config->hello_seconds * 1000ull;
-  f->quiet = uv_now(g->loop) + QUIET_MS;
+  f->quiet = uv_now(g->loop) + g->config->quiet_ms;
   if (uv_poll_init(g->loop, f->poll, f->fd)) {
     free(steal(&f->poll));
     flow_end(f);

@@ -52,7 +52,7 @@ struct shared_upstream;
 
 struct team {
   char id[UUID_SIZE];
-  unsigned open, refs;
+  unsigned open, requests, refs;
 };
 
 /* A box as the gateway knows it, at its address. */
@@ -75,9 +75,9 @@ struct egress_box {
   struct flow *flows;
   unsigned asks; /* for tokens, under way */
   struct bucket records;
-  uint64_t lost_at; /* loop time: when it was last told that there are more */
-  unsigned open;
-  unsigned refs; /* the table's, and one per flow */
+  uint64_t lost_at;        /* loop time: when it was last told that there are more */
+  unsigned open, requests; /* connections, and requests under way on those that are inspected */
+  unsigned refs;           /* the table's, and one per flow */
   bool removed;
 };
 
@@ -102,7 +102,7 @@ struct gateway {
   uv_timer_t tick;
   bool synced; /* all policies were told once */
   bool full;   /* told in the log */
-  unsigned open;
+  unsigned open, requests;
   struct tls *client; /* verifies against public roots */
   struct token_ask *asks;
   uint64_t last_ask;
@@ -162,8 +162,21 @@ void flow_end(struct flow *f); /* after its last use */
 
 /* inspect.c */
 int inspect_begin(struct flow *f, const struct egress_host *host);
-void inspect_tick(struct egress_box *b, uint64_t now); /* idle upstreams */
-void inspect_drop(struct egress_box *b);               /* all of it */
+void inspect_drop(struct egress_box *b); /* all of it */
+
+/* upstream.c */
+/* Whose a connection to a server is. */
+struct upstream_key {
+  struct egress_box *box;
+  const struct rules *rules;
+  const char *name;
+  uint32_t address;
+};
+struct http_call *upstream_shared(const struct upstream_key *k); /* on an open connection of HTTP/2, or NULL */
+struct http_call *upstream_idle(const struct upstream_key *k);   /* one of HTTP/1.1 that was kept, or NULL */
+void upstream_share(const struct upstream_key *k, struct http_link *link); /* for later requests, or left */
+void upstream_keep(const struct upstream_key *k, struct http_call *call);  /* the same; owned */
+void upstreams_tick(struct egress_box *b, uint64_t now);                   /* UINT64_MAX: all are left */
 
 /* Whether a flow's name may be handed to a proxy, and whether the flow may be at all. */
 bool flow_name_listed(const struct flow *f);

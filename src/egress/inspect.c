@@ -18,28 +18,8 @@
 #include "egress/peek.h"
 #include <stdio.h>
 
-#define VALUE_MAX       ((size_t)128 << 10) /* bytes of a filled value */
-#define IDLE_SECONDS    30
-#define TOKENS_MAX      16
+#define TOKENS_MAX      EGRESS_FILLED_MAX
 #define MISSING_SECONDS 1 /* a token that does not exist is not asked for again */
-
-struct idle_upstream {
-  struct idle_upstream *next;
-  struct egress_box *box;
-  struct http_call *call;
-  char name[DOMAIN_SIZE];
-  uint32_t address;
-  uint64_t until; /* loop time */
-};
-
-struct shared_upstream {
-  struct shared_upstream *next;
-  struct egress_box *box;
-  struct http_link *link;
-  char name[DOMAIN_SIZE];
-  uint32_t address;
-  uint64_t until; /* loop time; while it carries nothing */
-};
 
 struct held_token {
   struct str name, value; /* in the request's arena */
@@ -63,143 +43,12 @@ struct request {
   int64_t began_us;
   uint64_t in, out;
   int status;
-  bool fresh; /* it goes by a connection of its own: the second try */
+  struct buf replay; /* what was sent of the body, while all of that can be sent again */
+  bool fresh;        /* it goes by a connection of its own: the second try */
+  bool http1;        /* and by HTTP/1.1: the server asked for that */
+  bool replayable, counted;
   bool reused, body_begun, body_done, head_sent, over;
 };
-
-/* ---- idle connections ---- */
-
-static void idle_free(struct idle_upstream *i)
-{
-  i->box->nidle--;
-  http_call_free(i->call);
-  free(i);
-}
-
-static void idle_lost(struct http_call *c, void *arg)
-{
-  struct idle_upstream *i = arg;
-  for (struct idle_upstream **at = &i->box->idle; *at; at = &(*at)->next)
-    if (*at == i) {
-      *at = i->next;
-      break;
-    }
-  idle_free(i);
-}
-
-static void shared_forget(struct shared_upstream *s)
-{
-  for (struct shared_upstream **at = &s->box->shared; *at; at = &(*at)->next)
-    if (*at == s) {
-      *at = s->next;
-      break;
-    }
-  s->box->nidle--;
-  free(s);
-}
-
-/* now UINT64_MAX: all of them. */
-void inspect_tick(struct egress_box *b, uint64_t now)
-{
-  for (struct idle_upstream **at = &b->idle; *at;) {
-    struct idle_upstream *i = *at;
-    if (i->until > now) {
-      at = &i->next;
-      continue;
-    }
-    *at = i->next;
-    idle_free(i);
-  }
-  for (struct shared_upstream *s = b->shared, *next; s; s = next) {
-    next = s->next;
-    if (now == UINT64_MAX || (s->until <= now && !http_link_calls(s->link))) {
-      http_link_leave(s->link); /* what it carries comes to its end */
-      shared_forget(s);
-    }
-  }
-}
-
-static void shared_closed(struct http_link *link, void *arg)
-{
-  shared_forget(arg);
-}
-
-/* It may be used by later requests of the box. */
-static void shared_put(struct request *q, struct http_link *link)
-{
-  struct egress_box *b = q->flow->box;
-  if (b->removed || b->rules != q->rules || b->nidle >= b->gateway->config->idle_upstreams) {
-    http_link_leave(link);
-    return;
-  }
-  struct shared_upstream *s = xcalloc(1, sizeof(*s));
-  s->box = b;
-  s->link = link;
-  s->address = q->flow->to;
-  s->until = uv_now(b->gateway->loop) + IDLE_SECONDS * 1000ull;
-  str_copyz(str_of(q->flow->name), s->name, sizeof(s->name));
-  http_link_handle(link, shared_closed, s);
-  s->next = b->shared;
-  b->shared = s;
-  b->nidle++;
-}
-
-/* A call on a connection that is open already, or NULL. */
-static struct http_call *shared_take(const struct request *q)
-{
-  struct egress_box *b = q->flow->box;
-  for (struct shared_upstream *s = b->shared; s && b->rules == q->rules; s = s->next)
-    if (s->address == q->flow->to && !strcmp(s->name, q->flow->name) && http_link_usable(s->link)) {
-      s->until = uv_now(b->gateway->loop) + IDLE_SECONDS * 1000ull;
-      return http_link_call(s->link);
-    }
-  return NULL;
-}
-
-static void idle_put(struct request *q)
-{
-  struct egress_box *b = q->flow->box;
-  struct http_call *call = steal(&q->call);
-  if (b->removed || b->rules != q->rules || b->nidle >= b->gateway->config->idle_upstreams ||
-      !http_call_reusable(call)) {
-    http_call_free(call);
-    return;
-  }
-  struct idle_upstream *i = xcalloc(1, sizeof(*i));
-  i->box = b;
-  i->call = call;
-  i->address = q->flow->to;
-  i->until = uv_now(b->gateway->loop) + IDLE_SECONDS * 1000ull;
-  str_copyz(str_of(q->flow->name), i->name, sizeof(i->name));
-  http_call_handle(call, NULL, NULL);
-  http_call_lost(call, idle_lost, i);
-  i->next = b->idle;
-  b->idle = i;
-  b->nidle++;
-}
-
-static struct http_call *idle_take(const struct request *q)
-{
-  struct egress_box *b = q->flow->box;
-  for (struct idle_upstream **at = &b->idle; *at;) {
-    struct idle_upstream *i = *at;
-    if (i->address != q->flow->to || strcmp(i->name, q->flow->name) != 0) {
-      at = &i->next;
-      continue;
-    }
-    *at = i->next;
-    struct http_call *call = i->call;
-    bool alive = http_call_alive(call);
-    http_call_lost(call, NULL, NULL);
-    if (alive) {
-      b->nidle--;
-      free(i);
-      return call;
-    }
-    idle_free(i);
-  }
-  return NULL;
-}
 
 /* ---- ends ---- */
 
@@ -243,16 +92,67 @@ static void refuse(struct request *q, int status, const char *fmt, ...)
   http_reply(q->x, status, "application/json", buf_str(&b));
 }
 
+static struct upstream_key key_of(const struct request *q)
+{
+  return (struct upstream_key){q->flow->box, q->rules, q->flow->name, q->flow->to};
+}
+
+/* A request holds a connection to a server, or a part of one: many on one connection of HTTP/2 count as if each had
+ * come by its own. */
+static bool request_count(struct request *q)
+{
+  struct egress_box *b = q->flow->box;
+  struct gateway *g = b->gateway;
+  const struct egress_config *c = g->config;
+  if (b->requests >= c->box_connections || b->team->requests >= c->team_connections || g->requests >= c->connections)
+    return false;
+  b->requests++;
+  b->team->requests++;
+  g->requests++;
+  return q->counted = true;
+}
+
+static void request_uncount(const struct request *q)
+{
+  struct egress_box *b = q->flow->box;
+  if (!q->counted)
+    return;
+  b->requests--;
+  b->team->requests--;
+  b->gateway->requests--;
+}
+
+/* The server has taken the request: it will not be sent again. */
+static void replay_drop(struct request *q)
+{
+  http_x_hold(q->x, -(int64_t)q->replay.n);
+  buf_free(&q->replay);
+  q->replayable = false;
+}
+
+static void replay_add(struct request *q, struct str chunk)
+{
+  if (!q->replayable)
+    return;
+  if (buf_adds(&q->replay, chunk))
+    replay_drop(q);
+  else
+    http_x_hold(q->x, (int64_t)chunk.n);
+}
+
 static void request_gone(struct http_x *x, enum http_end how)
 {
   struct request *q = http_x_data(x);
   struct gateway *g = q->flow->box->gateway;
+  const struct upstream_key key = key_of(q);
+  request_uncount(q);
+  replay_drop(q);
   if (q->ask)
     token_cancel(g, q->ask);
   dial_cancel(steal(&q->dial));
   http_link_leave(steal(&q->opening));
   if (q->call && how == HTTP_DONE)
-    idle_put(q);
+    upstream_keep(&key, steal(&q->call));
   else if (q->call)
     http_call_cut(steal(&q->call));
   tell(q, q->head_sent ? EGRESS_INSPECTED : q->status == 502 || q->status == 504 ? EGRESS_UNREACHABLE : EGRESS_REFUSED);
@@ -334,6 +234,7 @@ static void call_head(struct http_call *c, const struct http_head *head)
   }
   q->head_sent = true;
   q->status = head->status;
+  replay_drop(q);
 }
 
 static void call_body(struct http_call *c, struct str chunk)
@@ -365,11 +266,22 @@ static void connect_out(struct request *q);
 static void call_fail(struct http_call *c, int code, const char *why)
 {
   struct request *q = http_call_data(c);
+  bool http1 = code == -EPROTONOSUPPORT && !q->http1 && !q->head_sent;
   bool again = q->reused && !q->body_begun && !q->head_sent && code != -EPROTO && code != -ETIMEDOUT;
   http_call_free(steal(&q->call));
   if (q->head_sent) {
     q->over = true;
     http_abort(q->x);
+  } else if (http1 && !q->replayable) {
+    refuse(q, 502,
+           "%s wants this request by HTTP/1.1, and it can't be sent again: more than %u KiB of its body have gone "
+           "(setting egress_replay_kb)",
+           q->flow->name, q->flow->box->gateway->config->replay_kb);
+  } else if (http1) {
+    q->reused = false;
+    q->fresh = q->http1 = true;
+    http_x_pause(q->x);
+    connect_out(q);
   } else if (again) { /* a kept connection that the server had just closed */
     q->reused = false;
     q->fresh = true;
@@ -412,6 +324,7 @@ static void request_body(struct http_x *x, struct str chunk)
     return;
   q->body_begun = true;
   q->out += chunk.n;
+  replay_add(q, chunk);
   http_call_send(q->call, chunk);
   expect_answer(q);
   if (http_call_congested(q->call))
@@ -453,6 +366,10 @@ static void send_request(struct request *q)
     return;
   }
   expect_answer(q);
+  if (q->replay.n)
+    http_call_send(q->call, buf_str(&q->replay));
+  if (!http_call_shared(q->call))
+    replay_drop(q); /* nobody asks for another version there */
   if (q->body_done)
     end_request(q);
   else
@@ -474,15 +391,16 @@ static struct http_limits upstream_limits(const struct gateway *g)
 static void opened(void *arg, struct http_link *link, struct http_call *call, int code, const char *why)
 {
   struct request *q = arg;
+  const struct upstream_key key = key_of(q);
   q->opening = NULL;
   q->call = call;
   if (link) {
-    q->call = q->fresh ? NULL : shared_take(q); /* one that was opened meanwhile */
+    q->call = q->fresh ? NULL : upstream_shared(&key); /* one that was opened meanwhile */
     if (q->call) {
       http_link_leave(link);
     } else {
       q->call = http_link_call(link);
-      shared_put(q, link);
+      upstream_share(&key, link);
     }
   }
   if (q->call)
@@ -507,8 +425,7 @@ static void connected(void *arg, int fd, const char *why)
     return;
   }
   struct http_limits limits = upstream_limits(g);
-  bool upgrade = wants_upgrade(q);
-  if (upgrade)
+  if (q->http1 || wants_upgrade(q))
     q->call = http_call_new_tls(g->loop, fd, &limits, g->client, q->flow->name);
   else
     q->opening = http_link_open(g->loop, fd,
@@ -527,10 +444,11 @@ static void connected(void *arg, int fd, const char *why)
 
 static void connect_out(struct request *q)
 {
+  const struct upstream_key key = key_of(q);
   if (!q->fresh && !wants_upgrade(q))
-    q->call = shared_take(q);
+    q->call = upstream_shared(&key);
   if (!q->fresh && !q->call)
-    q->call = idle_take(q);
+    q->call = upstream_idle(&key);
   if (q->call) {
     q->reused = true;
     send_request(q);
@@ -649,7 +567,7 @@ static int gather_tokens(struct request *q)
 /* The value with its placeholders filled, in the arena; p NULL: the request was refused. */
 static struct str fill(struct request *q, const struct egress_header *h)
 {
-  cleanup_buf struct buf b = BUF_INIT(VALUE_MAX);
+  cleanup_buf struct buf b = BUF_INIT((size_t)q->flow->box->gateway->config->value_kb << 10);
   for (size_t i = 0; i < h->npieces; i++) {
     const struct egress_piece *p = &h->pieces[i];
     const struct egress_secret *secret = p->kind == EGRESS_SECRET ? &q->rules->policy.secrets[p->secret] : NULL;
@@ -780,6 +698,8 @@ static void request_came(struct http_x *x, void *arg)
   }
   *q = (struct request){.flow = f, .x = x, .rules = rules_ref(f->box->rules), .began_us = clock_wall_us()};
   q->host = egress_host_find(&q->rules->policy, str_of(f->name));
+  q->replayable = true;
+  buf_init(&q->replay, (size_t)f->box->gateway->config->replay_kb << 10);
   http_x_handle(x, &request_ops, q);
   http_x_body_max(x, UINT64_MAX);
   http_x_accepted(x);
@@ -788,6 +708,11 @@ static void request_came(struct http_x *x, void *arg)
     refuse(q, 421, "%s", wrong);
   else if (is_echo(http_x_head(x)->method))
     refuse(q, 405, "TRACE is not passed on to a host that has a rule: its answer would hold the rule's headers");
+  else if (!request_count(q))
+    refuse(q, 503,
+           "too many requests under way: %u of the sandbox, %u of its team (settings egress_box_connections, "
+           "egress_team_connections)",
+           f->box->requests, f->box->team->requests);
   else if (!q->host) /* the rule went away while the connection was open */
     http_abort(x);
   else
@@ -810,7 +735,7 @@ static struct http_server *server_of(struct egress_box *b)
   l.idle_ms = c->idle_seconds * 1000;
   l.body_ms = c->idle_seconds * 1000;
   l.linger_ms = c->idle_seconds * 1000;
-  l.trailers = true;
+  l.trailers = l.connect = true;
   l.conns_max = c->box_connections;
   b->server = http_server_new(b->gateway->loop, &l, request_came, b);
   http_server_owned(b->server, connection_left);
@@ -832,7 +757,7 @@ int inspect_begin(struct flow *f, const struct egress_host *host)
 
 void inspect_drop(struct egress_box *b)
 {
-  inspect_tick(b, UINT64_MAX);
+  upstreams_tick(b, UINT64_MAX);
   if (b->server)
     http_server_free(steal(&b->server));
 }

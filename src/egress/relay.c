@@ -4,8 +4,6 @@
 
 #include "net/conn.h"
 
-#define HIGH_WATER ((size_t)256 << 10)
-
 struct side {
   struct conn conn; /* first */
   struct relay *relay;
@@ -56,7 +54,7 @@ static void keep_alive(struct relay *r)
 static void after_write(struct side *s)
 {
   keep_alive(s->relay);
-  if (s->other->conn.queued < HIGH_WATER)
+  if (s->other->conn.queued < s->relay->plan.high_water)
     return;
   s->conn.want = false;
   conn_full(&s->other->conn);
@@ -65,9 +63,9 @@ static void after_write(struct side *s)
 static void side_step(struct conn *c, struct str *in)
 {
   struct side *s = side_of(c);
-  if (in->n && s->other->conn.queued >= HIGH_WATER)
+  if (in->n && s->other->conn.queued >= s->relay->plan.high_water)
     return;
-  c->want = s->other->conn.queued < HIGH_WATER;
+  c->want = s->other->conn.queued < s->relay->plan.high_water;
   if (!in->n)
     return;
   struct iovec v = {(char *)in->p, in->n};
@@ -101,7 +99,7 @@ static void side_left(struct conn *c)
 static void side_moved(struct conn *c)
 {
   struct side *s = side_of(c);
-  if (c->queued <= HIGH_WATER / 4 && !s->other->conn.want && !s->other->conn.closed) {
+  if (c->queued <= s->relay->plan.high_water / 4 && !s->other->conn.want && !s->other->conn.closed) {
     s->other->conn.want = true;
     conn_defer(&s->other->conn);
   }
@@ -131,10 +129,10 @@ static void side_freed(struct conn *c)
 static uint64_t side_pass(struct conn *c, struct conn_way *to)
 {
   struct side *s = side_of(c);
-  if (s->other->conn.queued >= HIGH_WATER || s->other->conn.closed)
+  if (s->other->conn.queued >= s->relay->plan.high_water || s->other->conn.closed)
     return 0;
   to->conn = &s->other->conn;
-  return HIGH_WATER;
+  return s->relay->plan.high_water;
 }
 
 static void side_passed(struct conn *c, size_t n)
@@ -149,7 +147,7 @@ static const struct conn_ops ops = {side_step, side_eof,   side_left, side_moved
 
 static int side_open(struct side *s, struct net *net, int fd)
 {
-  int r = conn_start(&s->conn, net, fd, &ops, HIGH_WATER);
+  int r = conn_start(&s->conn, net, fd, &ops, s->relay->plan.high_water);
   s->conn.want = true;
   s->freed = r != 0;
   return r;

@@ -11,7 +11,8 @@ struct relay;
 
 struct relay_plan {
   uv_loop_t *loop;
-  int near, far; /* both owned, in all cases */
+  int near, far;     /* both owned, in all cases */
+  size_t high_water; /* bytes that wait for one side until the other is no longer read */
   unsigned idle_ms;
   struct tls *tls;  /* the far side is spoken to in TLS by this client; NULL = plainly */
   const char *name; /* whom it must be then */

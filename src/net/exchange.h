@@ -18,6 +18,7 @@ struct carrier {
   int (*reply)(struct http_x *x, int status, const struct http_header *headers, size_t n, struct str body);
   int (*send)(struct http_x *x, struct str data);
   int (*file)(struct http_x *x, int fd, uint64_t offset, uint64_t n);
+  int (*tunnel)(struct http_x *x, const struct http_header *headers, size_t n);
   bool (*congested)(const struct http_x *x);
   void (*trailers)(struct http_x *x, const struct http_header *trailers, size_t n); /* for the end that follows */
   void (*end)(struct http_x *x);

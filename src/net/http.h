@@ -58,6 +58,8 @@ struct http_limits {
                          are cut; 0 = no limit */
   bool far; /* of calls: the way may be long, so the kernel chooses how much it receives ahead; false: it stays in this
                machine */
+  bool connect;     /* WebSockets by HTTP/2 (RFC 8441) are taken; handlers see requests to upgrade, answered by
+                       http_tunnel; false: clients use HTTP/1.1 for them */
   bool trailers;    /* those of bodies are kept for the handler; false: they are dropped */
   size_t conns_max; /* open connections per server; 10,000; over it: the oldest idle one is closed, else 503 */
 };
@@ -165,7 +167,8 @@ struct http_call_ops {
   void (*end)(struct http_call *c); /* the answer is complete */
   void (*drain)(struct http_call *c);
   /* Broken transfer; no further calls but http_call_free. -ECONNRESET: it ended before any byte of an answer, as a kept
-   * connection does when the peer has just closed it; -EPROTO: inside the answer, or the answer is malformed. */
+   * connection does when the peer has just closed it; -EPROTONOSUPPORT: the server refused it and wants it by HTTP/1.1;
+   * -EPROTO: inside the answer, or the answer is malformed. */
   void (*fail)(struct http_call *c, int code, const char *why);
   struct http_x *(*pass)(struct http_call *c); /* the same for the answer's body */
   void (*passed)(struct http_call *c, size_t n);
@@ -192,7 +195,8 @@ void http_call_pause(struct http_call *c); /* stop reading the answer */
 void http_call_resume(struct http_call *c);
 /* Called when a kept connection ends or sends bytes between requests; then only http_call_free is left. */
 void http_call_lost(struct http_call *c, void (*lost)(struct http_call *c, void *arg), void *arg);
-bool http_call_alive(const struct http_call *c); /* looks at the socket itself: the peer has not closed it */
+bool http_call_shared(const struct http_call *c); /* by HTTP/2, on a connection that others may use as well */
+bool http_call_alive(const struct http_call *c);  /* looks at the socket itself: the peer has not closed it */
 bool http_call_reusable(
     const struct http_call *c);           /* answer complete, request complete, peer keeps alive, no stray bytes */
 void http_call_free(struct http_call *c); /* leaves in order; no callback comes after it; allowed inside callbacks */

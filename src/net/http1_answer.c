@@ -262,7 +262,7 @@ int http_tunnel(struct http_x *x, int status, const struct http_header *headers,
   struct peer *p = x->peer;
   struct buf *b = &p->conn.net->head;
   if (p->via)
-    return -EPROTONOSUPPORT;
+    return status == 101 ? p->via->tunnel(x, headers, n) : -EPROTO;
   if (!is_open(x))
     return -EPIPE;
   if (x->begun || !p->body.done)

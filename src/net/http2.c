@@ -17,8 +17,8 @@
  * HPACK may stand for kilobytes, so fields are counted as they are decoded, those of trailers too: a section of twice
  * the limit ends the connection then and there, many that are merely too large end it as well, and decoding is work
  * that conn_spend counts, which pauses nghttp2 inside a section. Trailers are kept where the
- * server wants them (http_limits.trailers). CONNECT and upgrades do not
- * exist here: clients use HTTP/1.1 for them.
+ * server wants them (http_limits.trailers). CONNECT exists for
+ * WebSockets alone, where the server takes them (http2_connect.c); other upgrades go by HTTP/1.1.
  *
  * An abort is RST_STREAM with INTERNAL_ERROR, so the client sees a broken transfer and its other streams go on. */
 #include "net/http2.h"
@@ -267,14 +267,22 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 
 static bool too_large(const struct http_x *x)
 {
+  if (((const struct stream *)x->stream)->connect)
+    return false; /* a tunnel has no size */
   return x->body_seen > x->body_max || (x->reading && x->frame.kind == H1_LENGTH && x->frame.length > x->body_max);
+}
+
+/* The handler takes what comes now. */
+static bool takes_body(const struct stream *s)
+{
+  return s->x->reading && (s->connect ? s->x->tunnel : !s->ended);
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
 {
   struct stream *s = stream_of(session, id);
   (void)flags, (void)arg;
-  if (!s || !stream_open(s) || s->ended) {
+  if (!s || !stream_open(s) || (s->ended && !s->x->tunnel)) {
     nghttp2_session_consume(session, id, n);
     return 0;
   }
@@ -284,7 +292,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
   if (too_large(x)) {
     nghttp2_session_consume(session, id, n);
     stream_refuse(s, 413, "request body too large", HTTP_ABORTED);
-  } else if (x->reading && !s->backlog.n) {
+  } else if (takes_body(s) && !s->backlog.n) {
     if (x->ops && x->ops->body)
       x->ops->body(x, str_make(p, n));
     stream_give_back(s, n);
@@ -381,7 +389,15 @@ static void tell_body(struct stream *s)
     stream_refuse(s, 413, "request body too large", HTTP_ABORTED);
     return;
   }
-  while (stream_open(s) && x->reading && !s->ended && s->backlog_off < s->backlog.n) {
+  if (s->connect && !x->tunnel) { /* the request itself has none */
+    if (!x->reading || x->body_told)
+      return;
+    x->body_told = true;
+    if (x->ops && x->ops->body_end)
+      x->ops->body_end(x);
+    return;
+  }
+  while (stream_open(s) && takes_body(s) && s->backlog_off < s->backlog.n) {
     struct str piece = str_sub(str_skip(buf_str(&s->backlog), s->backlog_off), 0, NET_IN_SIZE);
     s->backlog_off += piece.n;
     conn_release(&s->h2->peer->conn, piece.n);
@@ -396,7 +412,7 @@ static void tell_body(struct stream *s)
     buf_drop(&s->backlog, s->backlog_off);
     s->backlog_off = 0;
   }
-  if (stream_open(s) && x->reading && !s->ended && s->in_end && !s->backlog.n && !x->body_told) {
+  if (stream_open(s) && takes_body(s) && s->in_end && !s->backlog.n && !x->body_told) {
     x->body_told = true;
     if (x->ops && x->ops->body_end)
       x->ops->body_end(x);
@@ -416,6 +432,9 @@ static void tell_drain(struct stream *s)
 /* The last callbacks of a handler, or true when there are none yet. */
 static bool goes_on(struct stream *s)
 {
+  bool half = s->end_sent && s->x->tunnel && !s->x->body_told; /* the other direction of a tunnel */
+  if (half && stream_open(s))
+    return true;
   if (s->end_sent) {
     stream_gone(s, HTTP_DONE);
   } else if (s->aborted) {
@@ -558,7 +577,7 @@ static unsigned patience(const struct stream *s, uint64_t *since)
     *since = s->moved_at;
     return l->linger_ms;
   }
-  return reads && !s->x->untimed ? l->body_ms : 0;
+  return reads && !s->x->untimed && !s->connect ? l->body_ms : 0;
 }
 
 static void lose_patience(struct stream *s)
@@ -680,8 +699,10 @@ static int say_settings(struct h2 *h)
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h->peer->server->limits.head_max},
       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+      {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
   };
-  int r = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, ours, ARRAY_LEN(ours));
+  size_t n = ARRAY_LEN(ours) - !h->peer->server->limits.connect;
+  int r = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, ours, n);
   return r ? r : nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, SESSION_WINDOW);
 }
 

@@ -47,12 +47,13 @@ struct stream {
   uint64_t active_at; /* last time the request went forward */
   /* the request */
   VEC(struct http_header) headers;
-  struct str method, path, authority;
+  struct str method, path, authority, protocol;
   size_t head_bytes;
   int refuse; /* status of a head that can't be taken; 0 = fine */
   struct buf backlog;
   size_t backlog_off;
   bool head_done, live, in_end;
+  bool connect; /* it asks for a tunnel: data belongs to that, and waits until there is one */
   /* the answer */
   struct piece *out, *out_last;
   uint64_t queued, moved_at; /* moved_at: when some of it left, or the first of it came */
@@ -90,6 +91,14 @@ int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uin
                  const uint8_t *value, size_t nvalue, uint8_t flags, void *arg);
 void trailers_done(struct stream *s);
 void head_done(struct stream *s, bool ends); /* it is complete: the handler is called, or it is refused */
+
+/* http2_connect.c */
+#define CONNECT_FIELDS 3                                              /* that connect_head may add */
+bool connect_is_known(struct str protocol);                           /* of :protocol */
+int connect_head(struct arena *a, struct http_header *hv, size_t *n); /* as by HTTP/1.1; 0, or a status */
+/* The fields of 200 in place of 101. -EPROTO: the server did not take up what was asked for. */
+int connect_answer(struct http_x *x, const struct http_header *headers, size_t n, struct http_header **out,
+                   size_t *nout);
 
 /* http2_answer.c */
 extern const struct carrier http2_carrier;

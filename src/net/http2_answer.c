@@ -278,6 +278,8 @@ static int check_open(const struct http_x *x, int status)
     return -EALREADY;
   if (!stream_open(x->stream))
     return -EPIPE;
+  if (((const struct stream *)x->stream)->connect && status / 100 == 2)
+    return -EPROTO; /* the client would take it for a tunnel */
   return status < 100 || status > 599 || status == 101 ? -EINVAL : 0;
 }
 
@@ -336,6 +338,25 @@ static int x_reply(struct http_x *x, int status, const struct http_header *heade
   x->ended = s->ended = true;
   answer_submit_held(s);
   h2_send(s->h2);
+  return 0;
+}
+
+static int x_tunnel(struct http_x *x, const struct http_header *headers, size_t n)
+{
+  struct stream *s = x->stream;
+  struct http_header *kept;
+  size_t nkept;
+  if (!s->connect)
+    return -EPROTONOSUPPORT;
+  if (x->begun || !stream_open(s))
+    return x->begun ? -EALREADY : -EPIPE;
+  int r = connect_answer(x, headers, n, &kept, &nkept);
+  r = r ? r : begin(x, 200, kept, nkept, HTTP_CHUNKED);
+  if (r)
+    return r;
+  x->tunnel = x->reading = true;
+  x->body_told = false;
+  h2_todo(s);
   return 0;
 }
 
@@ -468,5 +489,5 @@ void answer_refuse(struct stream *s, int status, const char *why)
   h2_send_soon(s->h2);
 }
 
-const struct carrier http2_carrier = {x_respond,  x_reply, x_send,  x_file, x_congested,
+const struct carrier http2_carrier = {x_respond,  x_reply, x_send,  x_file, x_tunnel,  x_congested,
                                       x_trailers, x_end,   x_abort, x_flow, http2_drop};

@@ -140,10 +140,17 @@ static void lane_lost(struct lane *s)
 {
   const struct http_link *l = s->link;
   bool refused = s->error == NGHTTP2_REFUSED_STREAM;
-  int code = l->lame ? l->code : refused ? -ECONNRESET : -EPROTO;
+  bool http1 = s->error == NGHTTP2_HTTP_1_1_REQUIRED || (l->http1 && refused);
+  int code = http1 ? -EPROTONOSUPPORT : l->lame ? l->code : refused ? -ECONNRESET : -EPROTO;
   if (s->call->head_seen && code == -ECONNRESET)
     code = -EPROTO;
-  lane_fail(s, code, l->lame ? l->why : refused ? "the server refused it" : nghttp2_http2_strerror(s->error));
+  if (s->call->head_seen && code == -EPROTONOSUPPORT)
+    code = -EPROTO;
+  lane_fail(s, code,
+            http1     ? "the server wants HTTP/1.1"
+            : l->lame ? l->why
+            : refused ? "the server refused it"
+                      : nghttp2_http2_strerror(s->error));
 }
 
 static bool goes_on(const struct lane *s)

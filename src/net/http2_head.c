@@ -50,6 +50,8 @@ static void take_header(struct stream *s, struct str name, struct str value)
     s->path = kept;
   else if (str_is(name, ":authority"))
     s->authority = kept;
+  else if (str_is(name, ":protocol"))
+    s->protocol = kept;
   else if (name.n && name.p[0] != ':')
     vec_push(&s->headers, ((struct http_header){arena_str(&s->x->arena, name), kept}));
 }
@@ -125,12 +127,13 @@ int head_invalid(nghttp2_session *session, const nghttp2_frame *frame, const uin
 static int head_build(struct stream *s, bool ends)
 {
   struct http_x *x = s->x;
-  struct http_header *hv = arena_alloc(&x->arena, (s->headers.n + 1) * sizeof(*hv));
+  struct http_header *hv = arena_alloc(&x->arena, (s->headers.n + 1 + CONNECT_FIELDS) * sizeof(*hv));
   size_t n = 0;
   uint64_t length;
   if (!hv)
     return 431;
-  if (str_is(s->method, "CONNECT"))
+  s->connect = str_is(s->method, "CONNECT");
+  if (s->connect && !connect_is_known(s->protocol))
     return 501;
   if (!h1_token(s->method) || !h1_target(s->path) || (s->path.p[0] != '/' && !str_is(s->path, "*")))
     return 400;
@@ -141,16 +144,19 @@ static int head_build(struct stream *s, bool ends)
       hv[n++] = s->headers.p[i];
   if (join_cookies(&x->arena, hv, &n))
     return 431;
-  x->head = (struct http_head){.method = s->method, .target = s->path, .minor = 1, .headers = hv, .nheaders = n};
+  if (s->connect && (ends || connect_head(&x->arena, hv, &n)))
+    return ends ? 400 : 431;
+  x->head = (struct http_head){
+      .method = s->connect ? STR("GET") : s->method, .target = s->path, .minor = 1, .headers = hv, .nheaders = n};
   str_cut(s->path, '?', &x->head.path, &x->head.query);
   struct str given = http_header(&x->head, "content-length");
   x->frame = (struct h1_frame){
       .kind = H1_CHUNKED, .keep = true, .expect = http_header_has(&x->head, "expect", "100-continue")};
-  if (ends)
+  if (ends || s->connect)
     x->frame.kind = H1_NONE;
   else if (given.p && str_u64(given, &length) == 0)
     x->frame.kind = H1_LENGTH, x->frame.length = length;
-  x->continue_due = x->frame.expect && !ends;
+  x->continue_due = x->frame.expect && !ends && !s->connect;
   return 0;
 }
 
@@ -158,7 +164,7 @@ static const char *refusal(int status)
 {
   return status == 414   ? "request target too long"
          : status == 431 ? "header section too large"
-         : status == 501 ? "CONNECT is not served"
+         : status == 501 ? "CONNECT is not served, but for WebSockets where they are offered"
                          : "malformed header";
 }
 

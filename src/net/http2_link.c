@@ -217,6 +217,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     link_lame(l, -EPROTO, "too many control frames");
   if (frame->hd.type == NGHTTP2_GOAWAY) {
     l->going = true;
+    l->http1 |= frame->goaway.error_code == NGHTTP2_HTTP_1_1_REQUIRED;
     conn_defer(l->conn);
   }
   if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))

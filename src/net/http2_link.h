@@ -54,6 +54,7 @@ struct http_link {
   const char *why;
   bool ready, inside, send_due;
   bool going; /* no new calls */
+  bool http1; /* the server said that it wants HTTP/1.1 */
   bool lame;  /* the connection is of no more use */
 };
 

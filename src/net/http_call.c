@@ -432,6 +432,11 @@ void http_call_end_with(struct http_call *c, const struct http_header *trailers,
   c->sent = true;
 }
 
+bool http_call_shared(const struct http_call *c)
+{
+  return c->via != NULL;
+}
+
 bool http_call_congested(const struct http_call *c)
 {
   if (c->via)

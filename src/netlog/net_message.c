@@ -8,9 +8,9 @@
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 
-#define IPV4_HEAD 20
-#define UDP_HEAD  8
-#define DNS_HEAD  12
+#define IPV4_HEAD         20
+#define UDP_HEAD          8
+#define DNS_HEAD          12
 
 /* States of TCP in connection tracking; the kernel's header for them does not go with the C library's. */
 #define TRACKED_TIME_WAIT 7

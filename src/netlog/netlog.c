@@ -28,10 +28,10 @@
 #define FLUSH_CS    10      /* hundredths of a second that the kernel may gather messages for */
 #define QUIET_US    1000000 /* after a box has left: messages of it may still come */
 #define RECEIVE     (4 << 20)
-#define NAMES_MAX   128 /* of a box, to be told beside addresses */
-#define FLOWS_MAX   128 /* of a box, whose ends are told */
-#define CLOSED_MAX  8192                       /* connections that are over and wait for CLOSED_US */
-#define CLOSED_US   (2 * FLUSH_CS * 10000ll)   /* by then the log has told that they were opened */
+#define NAMES_MAX   128                      /* of a box, to be told beside addresses */
+#define FLOWS_MAX   128                      /* of a box, whose ends are told */
+#define CLOSED_MAX  8192                     /* connections that are over and wait for CLOSED_US */
+#define CLOSED_US   (2 * FLUSH_CS * 10000ll) /* by then the log has told that they were opened */
 
 unsigned netlog_group(const char *instance)
 {

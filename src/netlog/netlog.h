@@ -4,10 +4,10 @@
  * Start here in this folder. Rules of jail_net copy the first packet of each connection of a box, each refused one and
  * each answer of a name server to a netlink group, a bounded number per second and box; connection tracking tells ends
  * and bytes (mode full): when a TCP connection has closed, the keeper asks the kernel for its bytes, and other
- * connections are told when the kernel forgets them. The watcher reads both and writes lines (net_lines.h) into the ring of the box that has the
- * address, a file that the warden opened. It has no rights but these descriptors: a packet that takes it over can spoil
- * the logs, nothing else. Two processes, forked while the daemon has one thread: the keeper starts the watcher again
- * when it ends.
+ * connections are told when the kernel forgets them. The watcher reads both and writes lines (net_lines.h) into the
+ * ring of the box that has the address, a file that the warden opened. It has no rights but these descriptors: a packet
+ * that takes it over can spoil the logs, nothing else. Two processes, forked while the daemon has one thread: the
+ * keeper starts the watcher again when it ends.
  *
  * A slot serves one box after the other, and messages wait in the kernel for a moment. Each box has a link of its own:
  * messages with the link of the box before are dropped, and those without one for a second after a slot has changed

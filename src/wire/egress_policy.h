@@ -32,7 +32,7 @@
  * Secrets. The policy carries the current value of each secret that its headers name; the warden sends a new policy
  * (next generation) when one changes or is deleted. One that does not exist (yet) is sent with `missing`: requests that
  * need it are answered 502 with its name. Identity tokens are asked for by name, per request (TOKEN_ASK); the answer
- * may say for how many seconds the token can be used again, 0 = once. No answer within EGRESS_TOKEN_MS: 502.
+ * may say for how many seconds the token can be used again, 0 = once. No answer in time (egress_token_seconds): 502.
  *
  * Everything from the gateway is checked by length and range before use (egress_packet_check); text in records was
  * written by a box and is printable ASCII, the rest replaced by '?'. */
@@ -52,7 +52,6 @@
 #define EGRESS_TOKEN_MAX    (16u << 10) /* bytes of an identity token */
 #define EGRESS_POLICY_MAX   ((size_t)4 << 20)
 #define EGRESS_PACKET_MAX   (32u << 10)
-#define EGRESS_TOKEN_MS     5000u
 #define EGRESS_REF_SIZE     160u /* name of a secret or identity token, with its NUL */
 #define EGRESS_MESSAGE_SIZE 256u
 

@@ -11,6 +11,7 @@
 #include "net/http2.h"
 
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -71,6 +72,30 @@ static void look_at(const struct http_head *h)
     MUST(h1_token(h->headers[i].name) && h1_value(h->headers[i].value));
 }
 
+/* A WebSocket by extended CONNECT: the tunnel begins, echoes and ends as any body. */
+static bool take_tunnel(struct http_x *x)
+{
+  const struct http_head *h = http_x_head(x);
+  cleanup_buf struct buf text = BUF_INIT(256), accept = BUF_INIT(64);
+  uint8_t digest[EVP_MAX_MD_SIZE];
+  unsigned n = 0;
+  if (!http_upgrade(h, http_x_body_length(x) != 0).n)
+    return false;
+  buf_adds(&text, http_header(h, "sec-websocket-key"));
+  buf_addz(&text, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+  EVP_Digest(text.p, text.n, digest, &n, EVP_sha1(), NULL);
+  base64_add(&accept, digest, n, true);
+  struct http_header answer[] = {{STR("Connection"), STR("Upgrade")},
+                                 {STR("Upgrade"), STR("websocket")},
+                                 {STR("Sec-WebSocket-Accept"), buf_str(&accept)}};
+  MUST(http_tunnel(x, 101, answer, 2) == -EPROTO);
+  MUST(http_respond(x, 200, NULL, 0, HTTP_CHUNKED) == -EPROTO);
+  MUST(http_tunnel(x, 101, answer, 3) == 0);
+  if (roll(3) == 1)
+    http_end(x);
+  return true;
+}
+
 static void on_request(struct http_x *x, void *arg)
 {
   static char block[4000];
@@ -79,6 +104,8 @@ static void on_request(struct http_x *x, void *arg)
   requests++;
   look_at(http_x_head(x));
   http_x_handle(x, &x_ops, NULL);
+  if (roll(4) != 1 && take_tunnel(x))
+    return;
   switch (http_x_head(x)->path.n % 10) {
   case 0:
     http_x_resume(x);
@@ -170,6 +197,7 @@ static void setup(void)
   l.head_max = 2048;
   l.headers_max = 16;
   l.high_water = 1024;
+  l.connect = true;
   file = memfd_create("file", MFD_CLOEXEC);
   MUST(file >= 0 && ftruncate(file, 8100) == 0);
   uv_loop_init(&loop);

@@ -659,6 +659,7 @@ static void connect_is_not_served(void **state)
   h2_until(a->closed);
   assert_int_equal(a->status, 501);
   assert_int_equal(lab.requests, 0);
+  assert_int_equal(nghttp2_session_get_remote_settings(h2c.session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL), 0);
   h2_close();
 }
 

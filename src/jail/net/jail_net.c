@@ -231,14 +231,16 @@ static void write_egress_output(struct buf *b, const struct jail_net_config *c, 
 
 /* What the watcher is told (netlog/netlog.h): so many packets a second of each box, and once a second that there were
  * more. The letter says what it is. `ends`: shorten_ends has a rule for what was not logged. */
-#define LOGGED_RATE "limit rate 50/second burst 200 packets"
-static void write_note(struct buf *b, const char *chain, char letter, const char *who, unsigned group, bool ends)
+#define LOGGED_RATE "limit rate %u/second burst %u packets"
+static void write_note(struct buf *b, const struct jail_net_config *c, const char *chain, char letter, bool ends)
 {
-  buf_addf(b,
-           "  chain %s {\n"
-           "    update @logged_%c { %s " LOGGED_RATE " } log prefix \"%c\" group %u snaplen 1280 return\n%s"
-           "    update @over { %s limit rate 1/second burst 1 packets } log prefix \"x\" group %u snaplen 64\n  }\n",
-           chain, letter, who, letter, group, ends ? "    jump unlogged\n" : "", who, group);
+  unsigned group = c->log_group;
+  buf_addf(
+      b,
+      "  chain %s {\n"
+      "    update @logged_%c { ip saddr " LOGGED_RATE " } log prefix \"%c\" group %u snaplen 1280 return\n%s"
+      "    update @over { ip saddr limit rate 1/second burst 1 packets } log prefix \"x\" group %u snaplen 64\n  }\n",
+      chain, letter, c->log_rate, 4 * c->log_rate, letter, group, ends ? "    jump unlogged\n" : "", group);
 }
 
 /* Behind all that may refuse a packet: a connection that comes here is on its way out. */
@@ -248,16 +250,16 @@ static void write_watching(struct buf *b, const struct jail_net_config *c, const
   if (!c->log_group)
     return;
   buf_addz(b, "  chain unlogged { }\n");
-  write_note(b, "note_opened", 'o', "ip saddr", c->log_group, c->log_ends);
-  write_note(b, "note_refused", 'r', "ip saddr", c->log_group, false);
-  write_note(b, "note_limit", 'l', "ip saddr", c->log_group, false);
+  write_note(b, c, "note_opened", 'o', c->log_ends);
+  write_note(b, c, "note_refused", 'r', false);
+  write_note(b, c, "note_limit", 'l', false);
   buf_addf(b,
            "  chain note_answer {\n"
            "    update @logged_d { ip daddr " LOGGED_RATE " } log prefix \"d\" group %u snaplen 1280\n  }\n"
            "  chain watching { type filter hook postrouting priority srcnat - 10; policy accept;\n"
            "    oifname \"%s*\" udp sport 53 goto note_answer\n"
            "    ip saddr %s/16 oifname != \"%s*\" ct state new ct status & dnat != dnat goto note_opened\n  }\n",
-           c->log_group, links, dotted(c->pool, pool), links);
+           c->log_rate, 4 * c->log_rate, c->log_group, links, dotted(c->pool, pool), links);
 }
 
 static void write_refusals(struct buf *b, const struct jail_net_config *c)
@@ -410,8 +412,8 @@ static int check_config(const struct jail_net_config *c, struct err *err)
 /* Chains that rules of other chains lead to, those of living boxes too, stay and are only emptied. */
 static bool is_jumped_to(const char *chain)
 {
-  static const char *const chains[] = {"leave",        "refuse",     "resolve",     "limited", "note_opened",
-                                       "note_refused", "note_limit", "note_answer", "gated",   "sending",     "unlogged"};
+  static const char *const chains[] = {"leave",      "refuse",      "resolve", "limited", "note_opened", "note_refused",
+                                       "note_limit", "note_answer", "gated",   "sending", "unlogged"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     if (!strcmp(chain, chains[i]))
       return true;
@@ -425,9 +427,10 @@ static void write_table(struct buf *b, const struct jail_net_config *c, uint32_t
   jail_net_prefix(c->instance, prefix);
   dotted(jail_net_gateway(c), gateway);
   buf_addf(b, "add table inet %s\n", table);
-  static const char *const chains[] = {"zones",       "forward",      "leave",      "refuse",      "input",   "output",
-                                       "prerouting",  "postrouting",  "resolve",    "gated",       "sending", "limited",
-                                       "note_opened", "note_refused", "note_limit", "note_answer", "unlogged", "watching"};
+  static const char *const chains[] = {"zones",       "forward",    "leave",       "refuse",       "input",
+                                       "output",      "prerouting", "postrouting", "resolve",      "gated",
+                                       "sending",     "limited",    "note_opened", "note_refused", "note_limit",
+                                       "note_answer", "unlogged",   "watching"};
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
     buf_addf(b, "add chain inet %s %s\nflush chain inet %s %s\n", table, chains[i], table, chains[i]);
   for (size_t i = 0; i < ARRAY_LEN(chains); i++)
@@ -472,9 +475,9 @@ static int write_without_fib(const struct jail_net_config *c, uint32_t resolver,
   return nft(&b, err);
 }
 
-/* Connections of boxes that are over make room in the table after seconds, and connection tracking is silent about those
- * that were not logged: a box that opens thousands takes no room from the ends of others. Both only where the kernel
- * knows how. */
+/* Connections of boxes that are over make room in the table after seconds, and connection tracking is silent about
+ * those that were not logged: a box that opens thousands takes no room from the ends of others. Both only where the
+ * kernel knows how. */
 static void shorten_ends(const struct jail_net_config *c)
 {
   char table[JAIL_NET_TABLE], prefix[JAIL_NET_PREFIX];

@@ -15,6 +15,7 @@ struct jail_net_config {
   unsigned connections;  /* open at a time per box; 0 = 1024 */
   uint64_t rate;         /* bytes per second each way per box; 0 = no cap */
   unsigned log_group;    /* netlink group that is told of connections (netlog/netlog.h); 0 = none */
+  unsigned log_rate;     /* messages a second of each kind and box */
   bool log_ends;         /* the kernel is to tell the end of a connection soon */
   const char *dns_lists; /* directory of its own for lists of domain names; NULL = such entries are refused */
   uint16_t egress_port;  /* of the egress gateway, at the boxes' gateway address; 0 = there is none */

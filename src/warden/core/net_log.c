@@ -73,6 +73,7 @@ int net_log_open(struct warden *w, struct jail_net_config *config, struct err *e
   if (mode == NETLOG_FULL)
     count_bytes(w);
   config->log_group = netlog_group(config->instance);
+  config->log_rate = w->config->network_log_rate;
   config->log_ends = mode == NETLOG_FULL;
   w->net_log = n;
   return 0;

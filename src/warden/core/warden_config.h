@@ -40,6 +40,7 @@ struct warden_config {
   uint64_t net_rate;                  /* bytes per second each way per box; 0 = no cap */
   unsigned network_log;               /* enum netlog_mode */
   unsigned network_log_kb;            /* of a box */
+  unsigned network_log_rate;          /* entries a second of each kind and box */
   unsigned pool;                      /* warm boxes per template in use; 0 = none */
   unsigned pool_crowd;                /* beside them at most, for a while after so many were missing at once */
   unsigned ready_pool, ready_pool_mb; /* the same of templates that hold memory, each; and of all of them together */

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -375,6 +377,18 @@ class Lab:
         code = p.wait()
         assert not check or code == 0, (code, out[-2000:])
         return out.decode(errors="replace")
+
+    @contextmanager
+    def running(self, box: str, *words: str) -> Iterator[str]:
+        """A program in a box that says one line and goes on until its input ends."""
+        p = subprocess.Popen([*self.enter(box), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert p.stdin
+        assert p.stdout
+        try:
+            yield p.stdout.readline().decode()
+        finally:
+            p.kill()
+            p.wait()
 
     def curl(self, box: str, url: str, *more: str, at: str = API, wait: float = 30, check: bool = True) -> str:
         host = url.split("/")[2]

@@ -20,6 +20,7 @@ DIR = sys.argv[1]
 API, H2, FALSE, WS, SLOW, PROXY = (f"198.51.100.{n}" for n in (1, 2, 3, 4, 5, 8))
 TARGETS = {"api.example.com": API, "h2.example.com": H2, "ws.example.com": WS, "plain.example.net": API}
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+HTTP_1_1_REQUIRED = 13
 
 
 def context(name: str, *protocols: str) -> ssl.SSLContext:
@@ -168,6 +169,8 @@ class Http2:
         elif path == "/goaway":
             self.tell(stream)
             self.c.close_connection(last_stream_id=stream)
+        elif path.startswith("/http1/"):
+            self.c.reset_stream(stream, HTTP_1_1_REQUIRED)
         elif path == "/broken":
             self.c.send_headers(stream, [(":status", "200"), ("content-length", "1000")])
             self.c.send_data(stream, b"some")
@@ -197,8 +200,13 @@ class Http2:
 
     def take(self, e: Any) -> None:
         if isinstance(e, h2.events.RequestReceived):
-            if e.stream_id > 1 and dict(e.headers)[":path"] == "/first-only":
+            path = dict(e.headers)[":path"]
+            if e.stream_id > 1 and path == "/first-only":
                 self.c.reset_stream(e.stream_id, 7)
+            elif path == "/http1/at-once":
+                self.c.reset_stream(e.stream_id, HTTP_1_1_REQUIRED)
+            elif path == "/http1/goaway":
+                self.c.close_connection(error_code=HTTP_1_1_REQUIRED, last_stream_id=0)
             else:
                 self.begin(e)
         elif isinstance(e, h2.events.TrailersReceived):
@@ -309,7 +317,12 @@ async def seen(r: Reader, w: Writer) -> None:
 async def echo_ws(ws: Any) -> None:
     await ws.send(json.dumps(dict(ws.request.headers.raw_items())))
     async for message in ws:
-        await ws.send(message)
+        if message == "bye":
+            await ws.close(4000, "as asked")
+        elif message == "die":
+            ws.transport.abort()
+        else:
+            await ws.send(message)
 
 
 async def main() -> None:
