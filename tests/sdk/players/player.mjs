@@ -139,12 +139,14 @@ async function call(step, given) {
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms))
 
+const OCTETS = { 'content-type': 'application/octet-stream' }
+
 // What the SDKs do in ways of their own.
 const SPECIAL = {
   read: (_, given) => given.of,
   write_files: (_, given) => saved.box.files.write(given.files),
   async fetch(_, given) {
-    const answer = await fetch(given.url, given.body ? { method: 'POST', body: given.body } : {})
+    const answer = await fetch(given.url, given.body ? { method: 'POST', body: given.body, headers: OCTETS } : {})
     const body = await answer.text()
     return { status: answer.status, body: given.body || answer.status >= 400 ? '' : body.slice(0, 200) }
   },
@@ -156,7 +158,7 @@ const SPECIAL = {
     for (const end = Date.now() + PATIENCE_MS; Date.now() < end && !events.some((event) => event.name === until);)
       await pause(20)
     await handle.stop()
-    const said = new Set(events.map((event) => JSON.stringify([event.name, event.type])))
+    const said = new Set(events.filter((event) => event.name !== until).map((event) => JSON.stringify([event.name, event.type])))
     return [...said].sort().map((text) => JSON.parse(text))
   },
   async terminal(_, given) {

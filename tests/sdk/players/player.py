@@ -121,7 +121,7 @@ class Player:
             return {"status": error.code, "body": ""}
 
     async def do_watch(self, step: dict[str, Any], arguments: dict[str, Any]) -> Any:
-        """Steps while a folder is watched; the events up to the one whose name is `until`."""
+        """Steps while a folder is watched; the events before those of the last file, whose name is `until`."""
         until, files, events = arguments.pop("until"), self.saved["box"].files, []
         if self.is_async:
             handle = await files.watch_dir(on_event=events.append, **arguments)
@@ -135,7 +135,7 @@ class Player:
                 events += handle.get_new_events()
             await asyncio.sleep(0.02)
         await self.settle(handle.stop())
-        return sorted({(event.name, plain(event.type)) for event in events})
+        return sorted({(event.name, plain(event.type)) for event in events if event.name != until})
 
     async def do_terminal(self, _step: dict[str, Any], arguments: dict[str, Any]) -> Any:
         """A terminal: types, resizes and reads until `until` was printed."""
