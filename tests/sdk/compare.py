@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What two SDKs made of the same steps, compared field by field.
 
-What differs between any two runs (IDs, times, tokens, process IDs, measured numbers, pictures) is replaced by the name of
-what it is. Ours may tell more than the stock SDK, never less and nothing else: every field of the stock result must be
-in ours with the same value; an error must be of the stock error's class or of one below it.
+What differs between any two runs (IDs, times, tokens, process IDs, measured numbers, pictures) is replaced by the name
+of what it is. Ours may tell more than the stock SDK, never less and nothing else: every field of the stock result must
+be in ours with the same value; an error must be of the stock error's class or of one below it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def differences(stock: Any, ours: Any, at: Path) -> list[str]:
     if isinstance(stock, list) and isinstance(ours, list):
         if len(stock) != len(ours):
             return [f"{where}: {len(stock)} of stock, {len(ours)} of ours: {stock!r} and {ours!r}"[:600]]
-        return [line for i, both in enumerate(zip(stock, ours, strict=True)) for line in differences(*both, (*at, str(i)))]
+        each = enumerate(zip(stock, ours, strict=True))
+        return [line for i, both in each for line in differences(*both, (*at, str(i)))]
     return [] if stock == ours and type(stock) is type(ours) else [f"{where}: stock {stock!r}, ours {ours!r}"[:600]]
 
 
@@ -77,7 +78,8 @@ def step_differences(step: str, stock: dict[str, Any], ours: dict[str, Any]) -> 
     if "raised" in stock and "raised" in ours:
         return error_differences(masked(stock["raised"]), masked(ours["raised"]), (step,))
     if "raised" in stock:
-        return [f"{step}: stock raises {stock['raised']['is']} ({stock['raised']['message']!r}), ours gives {ours!r}"[:600]]
+        raised = stock["raised"]
+        return [f"{step}: stock raises {raised['is']} ({raised['message']!r}), ours gives {ours!r}"[:600]]
     if "raised" in ours:
         raised = ours["raised"]
         return [f"{step}: ours raises {raised['is']} ({raised['message']!r}), stock gives {stock['value']!r}"[:600]]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from table import players, scenarios
 
 HERE = Path(__file__).resolve().parent

@@ -6,7 +6,6 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 import pytest
-
 from compare import step_differences, stumbled
 from conftest import Said
 from table import PAIRS, cases, every_scenario

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// player.mjs MODULE <SCENARIOS >RESULTS - plays scenarios with a TypeScript SDK; see README.md and player.py. Names of the
-// scenarios are Python's; here they become camelCase, and what this SDK takes in order is taken from the options.
+// player.mjs MODULE <SCENARIOS >RESULTS - plays scenarios with a TypeScript SDK; see README.md and player.py. Names of
+// the scenarios are Python's; here they become camelCase, and what this SDK takes in order is taken from the options.
 import fs from 'node:fs'
 import { pathToFileURL } from 'node:url'
 
@@ -155,10 +155,11 @@ const SPECIAL = {
     const { path, until, ...rest } = given
     const handle = await saved.box.files.watchDir(path, (event) => void events.push(event), options(rest))
     for (const each of step.steps) await play(each)
-    for (const end = Date.now() + PATIENCE_MS; Date.now() < end && !events.some((event) => event.name === until);)
-      await pause(20)
+    const end = Date.now() + PATIENCE_MS
+    while (Date.now() < end && !events.some((event) => event.name === until)) await pause(20)
     await handle.stop()
-    const said = new Set(events.filter((event) => event.name !== until).map((event) => JSON.stringify([event.name, event.type])))
+    const others = events.filter((event) => event.name !== until)
+    const said = new Set(others.map((event) => JSON.stringify([event.name, event.type])))
     return [...said].sort().map((text) => JSON.parse(text))
   },
   async terminal(_, given) {
@@ -230,11 +231,12 @@ function plain(value) {
   if (typeof value === 'bigint') return Number(value)
   if (typeof value === 'function') return undefined
   if (value instanceof ArrayBuffer) return { bytes: Buffer.from(value).toString('base64') }
-  if (ArrayBuffer.isView(value)) return { bytes: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') }
+  if (ArrayBuffer.isView(value)) return plain(value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength))
   if (value instanceof Date) return value.toISOString()
   if (Array.isArray(value)) return value.map(plain)
   const name = value.constructor?.name ?? 'Object'
-  if (HANDLES.has(name) || typeof value.wait === 'function') return { is: typeof value.wait === 'function' ? 'CommandHandle' : name }
+  if (typeof value.wait === 'function') return { is: 'CommandHandle' }
+  if (HANDLES.has(name)) return { is: name }
   const out = name === 'Object' ? {} : { is: name }
   for (const [key, each] of Object.entries(value)) if (typeof each !== 'function') out[snake(key)] = plain(each)
   for (let kind = Object.getPrototypeOf(value); kind && kind !== Object.prototype; kind = Object.getPrototypeOf(kind))

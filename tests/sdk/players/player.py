@@ -111,11 +111,11 @@ class Player:
     async def do_fetch(self, _step: dict[str, Any], arguments: dict[str, Any]) -> Any:
         """Plain HTTP to an address that the SDK gave."""
         data = arguments.get("body")
-        request = urllib.request.Request(  # noqa: S310
+        request = urllib.request.Request(
             arguments["url"], data.encode() if data else None, {"Content-Type": "application/octet-stream"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return {"status": answer.status, "body": answer.read().decode()[:200] if not data else ""}
         except urllib.error.HTTPError as error:
             return {"status": error.code, "body": ""}
@@ -133,7 +133,7 @@ class Player:
         while time.monotonic() < end and until not in [event.name for event in events]:
             if not self.is_async:
                 events += handle.get_new_events()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # between two looks
         await self.settle(handle.stop())
         return sorted({(event.name, plain(event.type)) for event in events if event.name != until})
 
@@ -187,7 +187,7 @@ class Player:
         while time.monotonic() < end:
             if found := await self.settle(self.saved["box"].get_metrics()):
                 return found[:1]
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # between two looks
         return []
 
     async def do_listed_boxes(self, _step: dict[str, Any], arguments: dict[str, Any]) -> Any:
