@@ -25,6 +25,7 @@ int logs_main(int argc, char **argv);
 int net_main(int argc, char **argv);
 int events_main(int argc, char **argv);
 int shell_main(int argc, char **argv);
+int open_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int tls_main(int argc, char **argv);

@@ -68,6 +68,12 @@ static const struct setting settings[] = {
     {"metrics_listen", TEXT(metrics_listen), "", 0, 127,
      "address and port for /metrics and health without a key; empty = none (/metrics is at `listen` with the "
      "administrator's token)"},
+    {"console", TEXT(console), "", 0, 511,
+     "directory of the web console that is served at / (default: beside the program); off = none"},
+    {"console_code_seconds", NUMBER(warden.console_code_s), "300", 10, 86400,
+     "how long a sign-in link for the console works, once"},
+    {"console_session_hours", NUMBER(warden.console_session_h), "12", 1, 8760,
+     "how long the API key works that such a link gives to a browser"},
     {"access_log_every", NUMBER(gate.access_log_every), "0", 0, 1000000000,
      "one log line per so many requests; 1 = every one, 0 = none"},
     {"gates", NUMBER(gates), "0", 0, 256, "gate processes; 0 = one per core"},
@@ -642,6 +648,7 @@ static void find_near(struct config *c, const char *name, const char *in_tree, c
 static void derive(struct config *c)
 {
   find_near(c, "runtime", "../../runtime", "../lib/cloche/runtime");
+  find_near(c, "console", "../../console", "../share/cloche/console");
   find_near(c, "debian_program", "../../../templates/debian", "../lib/cloche/templates/debian");
   if (!c->debian)
     put_text(c, find(STR("debian_program")), "");

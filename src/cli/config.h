@@ -19,7 +19,7 @@ struct config {
   struct egress_config egress;
   struct content_config content;
   /* the supervisor's own */
-  const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level;
+  const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level, *console;
   unsigned gates;
   bool debian; /* false: `debian_program` is not used */
   /* flags only */

@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"net", "show where a box connected", net_main},
     {"events", "show what happened to boxes, and what happens", events_main},
     {"shell", "a terminal in a box, or one command there", shell_main},
+    {"open", "a link that signs a browser in to the web console", open_main},
     {"doctor", "check what this host supports", doctor_main},
     {"bench", "measure a server as a client sees it", bench_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},

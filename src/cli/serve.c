@@ -4,6 +4,7 @@
  * so it has little to die of. */
 #include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/console_pack.h"
 #include "cli/tls_listener.h"
 #include "content/content.h"
 #include "egress/egress.h"
@@ -56,8 +57,10 @@ struct supervisor {
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
   int metrics_listener; /* served by the first gate; -1 = none */
+  bool console_on;
+  int console; /* its files, sealed; -1 = none in this build */
   struct tls_listener tls_listener;
-  char url[URL_SIZE], first_key[KEY_TEXT];
+  char url[URL_SIZE], first_key[KEY_TEXT], console_code[KEY_TEXT];
   struct timespec names_changed[2]; /* of the files that the sender has copies of */
   bool announced, stopping;
 };
@@ -190,6 +193,16 @@ static void write_ready_file(struct supervisor *s)
     log_error("ready file %s: %s", s->config->ready_file, strerrordesc_np(-r));
 }
 
+/* For `cloche open`. */
+static void write_url(struct supervisor *s)
+{
+  char path[DATA_PATH_SIZE];
+  snprintf(path, sizeof(path), "%s/url", s->config->warden.data);
+  int r = file_write_atomic(path, s->url, strlen(s->url), 0600);
+  if (r)
+    log_error("%s: %s", path, strerrordesc_np(-r));
+}
+
 static void announce(struct supervisor *s)
 {
   for (size_t i = 0; i < s->ngates; i++)
@@ -210,7 +223,12 @@ static void announce(struct supervisor *s)
            s->first_key);
   else
     printf("  export E2B_API_KEY=...   (the key of the first start, or a new one: cloche key create)\n\n");
+  if (s->console_on)
+    printf("The console: %s/#login=%s\n(signs in once, within %u s; another link: cloche open)\n\n", s->url,
+           s->console_code, s->config->warden.console_code_s);
+  explicit_bzero(s->console_code, sizeof(s->console_code));
   fflush(stdout);
+  write_url(s);
   write_ready_file(s);
 }
 
@@ -289,8 +307,11 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     return;
   r->ready = true;
   if (r == &s->warden) {
-    if (word.n > 1)
-      str_copyz(str_skip(word, 1), s->first_key, sizeof(s->first_key));
+    struct str key, code;
+    str_cut(str_skip(word, 1), '\n', &key, &code);
+    if (key.n)
+      str_copyz(key, s->first_key, sizeof(s->first_key));
+    str_copyz(code, s->console_code, sizeof(s->console_code));
     for (size_t i = 0; i < s->ngates; i++)
       ipc_up(s, &s->gates[i]);
     ipc_up(s, &s->sender);
@@ -304,6 +325,8 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else {
     send_metrics_shm(s, r);
     ipc_up(s, r);
+    if (s->console_on)
+      tell(r, CONTROL_CONSOLE, s->console);
     tell(r, CONTROL_LISTEN, r->listener);
     tls_listener_give(&s->tls_listener, r->control, (size_t)(r - s->gates), true);
     if (r == &s->gates[0] && s->metrics_listener >= 0)
@@ -547,6 +570,7 @@ static int begin(struct supervisor *s, struct err *err)
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   set_up_signals(s);
   int r = lock_data(s, err);
+  s->console_on = console_pack_open(s->config->console, &s->console);
   r = r ? r : make_metrics_shm(s, err);
   r = r ? r : open_listeners(s, err);
   r = r ? r : open_metrics_listener(s, err);

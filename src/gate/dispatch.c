@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.c - who is meant? A request with routing headers or a host that names a box goes to the edge; a signed file
  * URL without either is searched for, and so is a path of the agent with a box's token; /box/{id}/{port}/ is the way
- * for people without wildcard names; everything else is the API. PyPI e2b 2.7 to 2.26 sends the routing headers of a
+ * for people without wildcard names; `/` and what is below /console/ is the console; everything else is the API. PyPI e2b 2.7 to 2.26 sends the routing headers of a
  * box's agent with POST /sandboxes/{id}/connect as well: what brings an API key and a path that only the API has is the
  * API's. */
 #include "gate/dispatch.h"
 
 #include "gate/api/api.h"
+#include "gate/console.h"
 #include "gate/edge/edge.h"
 
 static void ignore(struct http_x *x, enum http_end how)
@@ -53,14 +54,18 @@ void dispatch_request(struct http_x *x, void *arg)
       refuse(x, !id.n || !port.n);
     else if (names_api(h, &t))
       api_request(g, x);
-    else
+    else {
+      t.shared = http_header(h, "sec-fetch-site").p != NULL; /* only browsers send it, and no page can leave it out */
       edge_request(g, x, &t);
+    }
   } else if (target_from_path(h->path, &t)) {
     edge_request(g, x, &t);
   } else if (str_is(h->path, "/files") && str_search(h->query, STR("signature=")) >= 0) {
     edge_signed(g, x);
   } else if (http_header(h, "x-access-token").n && names_agent(h->path)) {
     edge_by_token(g, x);
+  } else if (console_owns(g, h)) {
+    console_request(g, x);
   } else {
     api_request(g, x);
   }

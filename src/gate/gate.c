@@ -6,6 +6,7 @@
 #include "gate/api/api.h"
 #include "gate/api/disk_work.h"
 #include "gate/certificate.h"
+#include "gate/console.h"
 #include "gate/dispatch.h"
 #include "gate/edge/edge.h"
 #include "gate/gate_role.h"
@@ -64,6 +65,8 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     gate_take_certificate(g, fd);
   else if (letter == CONTROL_LISTEN_TLS && fd >= 0)
     gate_take_tls_listener(g, fd);
+  else if (letter == CONTROL_CONSOLE)
+    console_take(g, fd);
   else if (letter == CONTROL_METRICS && fd >= 0)
     take_metrics_listener(g, fd);
   else if (fd >= 0)

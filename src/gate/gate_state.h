@@ -34,6 +34,8 @@ struct gate {
   char domain[DOMAIN_SIZE];
   bool admin_on; /* there is an administrator's token; the warden knows it */
   bool greeted;  /* the warden's hello came */
+  bool console_on;           /* it is served, or a page that says why not */
+  struct file_pack *console; /* its files; NULL: none */
 
   struct map calls; /* requests to the warden without a reply yet, by their id */
   uint64_t next_call;

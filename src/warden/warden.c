@@ -33,6 +33,7 @@
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
 #include "warden/egress/policies.h"
+#include "warden/rpc/login.h"
 #include "warden/secret/secrets.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
@@ -414,6 +415,7 @@ static void housekeep(uv_timer_t *t)
   store_log_trim(w->store, (uint64_t)w->config->log_keep_mb << 20);
   events_keep(w);
   builder_expire(w);
+  login_expire(w);
   run_gc(w);
   checkpoints_clear_heaps(w);
   uv_work_t *work = xcalloc(1, sizeof(*work));
@@ -468,6 +470,18 @@ static void warden_close(struct warden *w)
   store_close(w->store);
 }
 
+/* The key is there at the very first start only; a code for the console at each. */
+static void report_ready(struct warden *w, const char *first_key)
+{
+  char text[KEY_TEXT + LOGIN_CODE_TEXT + 1], code[LOGIN_CODE_TEXT] = "";
+  const struct row_team *t = catalog_first_team(w->catalog);
+  if (t)
+    login_code_for(w, str_of(t->id), code);
+  snprintf(text, sizeof(text), "%s\n%s", first_key, code);
+  report(w, CONTROL_READY, text);
+  explicit_bzero(text, sizeof(text));
+}
+
 int warden_main(const struct warden_config *config)
 {
   static uv_loop_t loop;
@@ -489,7 +503,7 @@ int warden_main(const struct warden_config *config)
   }
   start_timers(&root);
   warm_up_templates(w);
-  report(w, CONTROL_READY, first_key);
+  report_ready(w, first_key);
   uv_run(&loop, UV_RUN_DEFAULT);
   warden_close(w);
   return 0;

@@ -21,7 +21,9 @@ enum control {
   CONTROL_OWN = 'O',         /* to the sender: the server's own listeners, "ADDRESS:PORT" lines */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
   CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */
-  CONTROL_READY = 'R',       /* from a role: it works; the warden's first start carries the first API key as text */
+  CONTROL_CONSOLE = 'H',     /* to a gate: serve the console; its files may come with it (file_pack.h) */
+  CONTROL_READY = 'R',       /* from a role: it works; the warden's carries the first API key (at the first start) and a
+                                code for the console as text, a line each */
   CONTROL_FAILED = 'F',      /* from a role: why it can't start */
 };
 

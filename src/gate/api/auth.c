@@ -74,7 +74,10 @@ static void told(const struct warden_reply *reply, void *arg)
   wire_copyz(reply->packet, W_NAME, r->team.name, sizeof(r->team.name));
   wire_copyz(reply->packet, W_SLUG, r->team.slug, sizeof(r->team.slug));
   r->team.timeout_max_s = (unsigned)wire_u64(reply->packet, W_LIMIT_TIMEOUT, 3600);
+  uint64_t ends = wire_u64(reply->packet, W_END, 0); /* of a key that ends by itself */
   r->team.until_us = clock_mono_us() + REMEMBER_US;
+  if (ends)
+    r->team.until_us = MIN(r->team.until_us, clock_mono_us() + (int64_t)ends - clock_wall_us());
   memcpy(r->team.proof, r->proof, sizeof(r->proof));
   if (r->gate->teams.n >= REMEMBER_MAX)
     auth_forget(r->gate);

@@ -102,6 +102,12 @@ static void put_key(struct jw *w, struct str p, const char *member, const char *
     jw_key(w, "lastUsed");
     jw_z(w, when);
   }
+  uint64_t ends = wire_u64(p, W_END, 0);
+  if (ends) {
+    clock_text((int64_t)ends, when);
+    jw_key(w, "expiresAt");
+    jw_z(w, when);
+  }
   if (text) {
     jw_key(w, member);
     jw_z(w, text);

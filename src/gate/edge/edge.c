@@ -232,14 +232,14 @@ static void call_head(struct http_call *c, const struct http_head *head)
   struct str given = http_header(head, "content-length");
   e->tunnel = head->status == 101;
   for (size_t i = 0; out && i < head->nheaders; i++) {
-    if (e->target.skip && about_origin(head->headers[i].name))
+    if (e->target.shared && about_origin(head->headers[i].name))
       continue;
     if (hop_by_hop(head->headers[i].name) && (!e->tunnel || str_ieq(head->headers[i].name, STR("content-length"))))
       continue;
     if (put_header(e, &head->headers[i], &out[n]))
       n++;
   }
-  if (out && e->target.skip)
+  if (out && e->target.shared)
     out[n++] = (struct http_header){STR("Content-Security-Policy"),
                                     STR("sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads")};
   int r = !out        ? -ENOMEM

@@ -32,7 +32,7 @@ static struct str query_of(struct http_x *x, const char *name, bool *given)
 
 static void enter(struct search *s, struct str box)
 {
-  struct edge_target t = {.port = ENVD_PORT};
+  struct edge_target t = {.port = ENVD_PORT, .shared = true};
   if (str_copyz(box, t.box, sizeof(t.box)))
     edge_refuse(s->x, EDGE_UNSIGNED, NULL, 0, STR("invalid signature"));
   else

@@ -50,6 +50,7 @@ bool target_from_path(struct str path, struct edge_target *t)
   str_cut(rest, '/', &port, &tail);
   if (!take(id, port, t))
     return false;
+  t->shared = true;
   t->skip = sizeof(PATH_PREFIX) - 1 + id.n + 1 + port.n;
   return true;
 }

@@ -10,6 +10,8 @@ struct edge_target {
   char box[BOX_ID_SIZE];
   unsigned port;
   size_t skip; /* path style: bytes of the path that name the target; 0 otherwise */
+  bool shared; /* a browser takes the answer as one of the API's origin, where the console is too: path style, signed
+                  URLs, and what a page fetches by routing headers */
 };
 
 bool target_from_host(struct str host, struct edge_target *t); /* {port}-{id}[-anything].domain[:port] */

@@ -97,3 +97,13 @@ void warden_set_volume_content(struct warden *w, struct volume_content *v)
 {
   w->volume_content = v;
 }
+
+struct login_codes *warden_login_codes(const struct warden *w)
+{
+  return w->login_codes;
+}
+
+void warden_set_login_codes(struct warden *w, struct login_codes *c)
+{
+  w->login_codes = c;
+}

@@ -14,6 +14,7 @@ struct warden;
 struct builder;
 struct webhooks;
 struct volume_content;
+struct login_codes;
 struct secrets;
 
 const struct warden_config *warden_config(const struct warden *w);
@@ -38,5 +39,8 @@ void warden_set_volume_content(struct warden *w, struct volume_content *v);
 /* The same of values for requests of boxes, see secrets.h. */
 struct secrets *warden_secrets(const struct warden *w);
 void warden_set_secrets(struct warden *w, struct secrets *s);
+/* Of the console, see login_code.h. */
+struct login_codes *warden_login_codes(const struct warden *w);
+void warden_set_login_codes(struct warden *w, struct login_codes *c);
 
 #endif

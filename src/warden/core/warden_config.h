@@ -67,6 +67,7 @@ struct warden_config {
   uint64_t events_max, events_team_max;        /* and how many of them at most, of all teams and of one */
   unsigned store_log_mb, store_read_s;         /* the database's log, and the longest read of it */
   unsigned team_keys_max, token_keys_max;      /* keys of a team, and those of them made for one access token */
+  unsigned console_code_s, console_session_h;  /* of the console: a sign-in link, and the key it gives */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
   unsigned team_memory_mb;                     /* of the running boxes of such a team together; 0 = no limit */

@@ -79,6 +79,7 @@ struct warden {
   struct volume_content *volume_content;
   struct secrets *secrets;
   struct policies *policies;
+  struct login_codes *login_codes;
 };
 
 #endif

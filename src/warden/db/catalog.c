@@ -198,7 +198,8 @@ const struct row_team *catalog_team(struct catalog *c, struct str id)
 
 const struct row_team *catalog_team_by_key(struct catalog *c, struct str hash)
 {
-  return map_get(&c->team_by_hash, hash);
+  const struct row_key *k = map_get(&c->key_by_hash, hash);
+  return k && k->expires_us && k->expires_us <= clock_wall_us() ? NULL : map_get(&c->team_by_hash, hash);
 }
 
 bool catalog_system_team(const struct row_team *t)
@@ -310,6 +311,14 @@ int catalog_key_add(struct catalog *c, struct str team, struct str name, struct 
                     const struct row_key **out, struct err *err)
 {
   struct row_key k = {0};
+  str_copyz(str_sub(team, 0, sizeof(k.team) - 1), k.team, sizeof(k.team));
+  return add_key(c, &k, name, hash, mask, out, err);
+}
+
+int catalog_session_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask,
+                            int64_t expires_us, const struct row_key **out, struct err *err)
+{
+  struct row_key k = {.expires_us = expires_us};
   str_copyz(str_sub(team, 0, sizeof(k.team) - 1), k.team, sizeof(k.team));
   return add_key(c, &k, name, hash, mask, out, err);
 }

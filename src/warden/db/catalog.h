@@ -56,6 +56,9 @@ int catalog_key_add(struct catalog *c, struct str team, struct str name, struct 
 /* A key that goes with its access token; beyond `most` of one token the least recently used goes. */
 int catalog_token_key_add(struct catalog *c, const struct row_key *token, size_t most, struct str hash, struct str mask,
                           const struct row_key **out, struct err *err);
+/* One that ends by itself; who looks after that is src/warden/rpc/login_handlers.c. */
+int catalog_session_key_add(struct catalog *c, struct str team, struct str name, struct str hash, struct str mask,
+                            int64_t expires_us, const struct row_key **out, struct err *err);
 int catalog_key_rename(struct catalog *c, struct str team, struct str id, struct str name, struct err *err);
 int catalog_key_delete(struct catalog *c, struct str team, struct str id, struct err *err); /* with those made for it */
 size_t catalog_keys(struct catalog *c, const struct row_key *const **out);

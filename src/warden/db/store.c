@@ -189,6 +189,7 @@ static const char *const migrations[] = {
     /* Sealed by the master key whose id is in `key`; what another key sealed before does not open any more. */
     "ALTER TABLE box_egress ADD COLUMN key TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX box_egress_key ON box_egress(key, box);",
+    "ALTER TABLE api_key ADD COLUMN expires INTEGER NOT NULL DEFAULT 0;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)
@@ -467,10 +468,10 @@ int store_team_put(struct store *s, const struct row_team *r, struct err *err)
 int store_key_put(struct store *s, const struct row_key *r, struct err *err)
 {
   return sql_change(s, err,
-                    "INSERT INTO api_key VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
+                    "INSERT INTO api_key VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
                     "used=excluded.used",
-                    "ttttbiit", r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us,
-                    r->used_us, r->token);
+                    "ttttbiiti", r->id, r->team, r->name, r->mask, str_make(r->hash, SHA256_LEN), r->created_us,
+                    r->used_us, r->token, r->expires_us);
 }
 
 int store_key_delete(struct store *s, const char *id, struct err *err)
@@ -649,7 +650,7 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
 
 int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,mask,hash,created,used,token FROM api_key ORDER BY created", "");
+  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,mask,hash,created,used,token,expires FROM api_key ORDER BY created", "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
@@ -663,6 +664,7 @@ int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void 
     k.created_us = sqlite3_column_int64(st, 5);
     k.used_us = sqlite3_column_int64(st, 6);
     sql_z(st, 7, k.token, sizeof(k.token));
+    k.expires_us = sqlite3_column_int64(st, 8);
     if ((r = fn(&k, arg)))
       break;
   }

@@ -46,6 +46,7 @@ struct row_key {
   uint8_t hash[SHA256_LEN];
   int64_t created_us, used_us;
   char token[UUID_SIZE]; /* the access token it was made for; "" = none */
+  int64_t expires_us;    /* from then on it is no key; 0 = never */
 };
 struct row_template {
   char id[TEMPLATE_ID_SIZE], team[UUID_SIZE], name[TEMPLATE_REF_SIZE];

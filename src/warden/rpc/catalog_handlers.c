@@ -45,8 +45,11 @@ void handle_auth(struct request *q)
     return;
   }
   catalog_key_used(warden_catalog(q->warden), hash, clock_wall_us());
+  const struct row_key *k = catalog_key_by_hash(warden_catalog(q->warden), hash);
   reply_begin(q, WIRE_REPLY, 0);
   put_team(q->out, t);
+  if (k && k->expires_us)
+    wire_put_u64(q->out, W_END, (uint64_t)k->expires_us);
   wire_put_u64(q->out, W_LIMIT_TIMEOUT, quota_timeout_max(q->warden, str_of(t->id)));
   reply_send(q);
 }
@@ -113,6 +116,8 @@ static void put_key(struct buf *b, const struct row_key *k)
   wire_putz(b, W_MASK, k->mask);
   wire_put_u64(b, W_CREATED, (uint64_t)k->created_us);
   wire_put_u64(b, W_LAST, (uint64_t)k->used_us);
+  if (k->expires_us)
+    wire_put_u64(b, W_END, (uint64_t)k->expires_us);
 }
 
 static bool is_access_token(const struct row_key *k)

@@ -43,6 +43,8 @@ void handle_key_list(struct request *q);
 void handle_key_create(struct request *q);
 void handle_key_rename(struct request *q);
 void handle_key_delete(struct request *q);
+void handle_login_code(struct request *q);
+void handle_login(struct request *q);
 void handle_template_list(struct request *q);
 void handle_template_find(struct request *q);
 void handle_template_tags(struct request *q);
