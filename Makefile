@@ -18,6 +18,7 @@ build: deps-build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS) >/dev/null
 	@ninja -C $(BUILD) --quiet
 	@scripts/stage-runtime . $(BUILD)/src/agent/cloche-agent $(BUILD)/runtime $(BUILD)/.staged
+	@scripts/console $(CURDIR)/$(BUILD)/console
 	@ln -sf src/cli/cloche $(BUILD)/cloche
 endif
 
@@ -55,6 +56,7 @@ asan: build
 	@test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fno-sanitize-recover=undefined >/dev/null
 	@ninja -C build-asan --quiet
 	@scripts/stage-runtime . build/src/agent/cloche-agent build-asan/runtime build-asan/.staged
+	@ln -sfn ../build/console build-asan/console
 	@ln -sf src/cli/cloche build-asan/cloche
 
 fuzz: deps-check

@@ -5,11 +5,12 @@
 
 #include <stdio.h>
 
-static const char help[] = "cloche open - a link that signs a browser in to the web console\n\n"
-                           "Usage: cloche open      print the link; it works once, for minutes (console_code_seconds)\n\n"
-                           "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
-                           "         --team ID    another team than the first one\n"
-                           "         --url URL    where the browser reaches the server [where it listens]";
+static const char help[] =
+    "cloche open - a link that signs a browser in to the web console\n\n"
+    "Usage: cloche open      print the link; it works once, for minutes (console_code_seconds)\n\n"
+    "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
+    "         --team ID    another team than the first one\n"
+    "         --url URL    where the browser reaches the server [where it listens]";
 
 /* Takes `--url URL` off the arguments. */
 static void take_url(int *argc, char **argv, const char **url)

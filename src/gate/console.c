@@ -101,8 +101,8 @@ static void send_file(struct http_x *x, const struct packed_file *f)
   bool frame = str_is(f->name, FRAME_NAME), kept = str_starts(f->name, STR(ASSETS));
   bool gzip = f->gzip.p && http_header_has(head, "accept-encoding", "gzip");
   size_t n = put_common(h, frame ? STR(FRAME_POLICY) : STR(PAGE_POLICY));
-  h[n++] = (struct http_header){STR("Cache-Control"),
-                                kept ? STR("public, max-age=31536000, immutable") : STR("no-cache")};
+  h[n++] =
+      (struct http_header){STR("Cache-Control"), kept ? STR("public, max-age=31536000, immutable") : STR("no-cache")};
   h[n++] = (struct http_header){STR("ETag"), f->etag};
   h[n++] = (struct http_header){STR("Vary"), STR("Accept-Encoding")};
   if (http_header_has(head, "if-none-match", "*") ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.c - who is meant? A request with routing headers or a host that names a box goes to the edge; a signed file
  * URL without either is searched for, and so is a path of the agent with a box's token; /box/{id}/{port}/ is the way
- * for people without wildcard names; `/` and what is below /console/ is the console; everything else is the API. PyPI e2b 2.7 to 2.26 sends the routing headers of a
- * box's agent with POST /sandboxes/{id}/connect as well: what brings an API key and a path that only the API has is the
- * API's. */
+ * for people without wildcard names; `/` and what is below /console/ is the console; everything else is the API. PyPI
+ * e2b 2.7 to 2.26 sends the routing headers of a box's agent with POST /sandboxes/{id}/connect as well: what brings an
+ * API key and a path that only the API has is the API's. */
 #include "gate/dispatch.h"
 
 #include "gate/api/api.h"

@@ -32,8 +32,8 @@ struct gate {
   struct http_server *server;
   struct tls *tls, *tls_inward; /* of the https listener; towards services that speak TLS inside a box */
   char domain[DOMAIN_SIZE];
-  bool admin_on; /* there is an administrator's token; the warden knows it */
-  bool greeted;  /* the warden's hello came */
+  bool admin_on;             /* there is an administrator's token; the warden knows it */
+  bool greeted;              /* the warden's hello came */
   bool console_on;           /* it is served, or a page that says why not */
   struct file_pack *console; /* its files; NULL: none */
 

@@ -98,8 +98,8 @@ enum wire_type {
   WIRE_EVENT_LIST,
   WIRE_BOX_VOUCH, /* W_ID W_CLIENT [W_TOKEN]: with the box's token the client is remembered; without: was it? -EACCES */
 
-  WIRE_LOGIN,     /* W_SECRET (hash of a one-time code) W_KEYHASH W_MASK -> W_ID W_TEAM W_NAME W_END: a key of the code's
-                     team that ends then; -EACCES */
+  WIRE_LOGIN, /* W_SECRET (hash of a one-time code) W_KEYHASH W_MASK -> W_ID W_TEAM W_NAME W_END: a key of the code's
+                 team that ends then; -EACCES */
 
   /* of the host's root user (cloche template ...) */
   WIRE_BUILD_SHOW = 96, /* W_TEAM W_REF -> template, W_LAYERS, W_CONFIG of the build */
@@ -109,7 +109,7 @@ enum wire_type {
                            W_BUILD */
   WIRE_TEMPLATE_STORE,  /* [W_REF]: take in what is new in the store of built templates; W_BUILD of this one -> W_NAME:
                            its path */
-  WIRE_LOGIN_CODE, /* [W_TEAM] -> W_SECRET: a one-time code for the console, W_TIMEOUT (seconds) */
+  WIRE_LOGIN_CODE,      /* [W_TEAM] -> W_SECRET: a one-time code for the console, W_TIMEOUT (seconds) */
 
   /* webhooks (docs/events.md); "webhook" in an answer: W_ID W_TEAM W_NAME W_URL W_EVENTS W_ENABLED W_CREATED */
   WIRE_WEBHOOK_CREATE = 160, /* W_TEAM W_ID (drawn by the gate) W_NAME W_URL W_ORIGIN W_EVENTS W_SECRET W_ENABLED ->

@@ -650,7 +650,8 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
 
 int store_keys(struct store *s, int (*fn)(const struct row_key *, void *), void *arg)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT id,team,name,mask,hash,created,used,token,expires FROM api_key ORDER BY created", "");
+  sqlite3_stmt *st =
+      sql_query(s, "SELECT id,team,name,mask,hash,created,used,token,expires FROM api_key ORDER BY created", "");
   int r = 0;
   SQL_EACH_ROW(st)
   {

@@ -28,8 +28,8 @@ void login_code_for(struct warden *w, struct str team, char text[LOGIN_CODE_TEXT
 void handle_login_code(struct request *q)
 {
   char text[LOGIN_CODE_TEXT];
-  const struct row_team *t = q->team.n ? catalog_team(warden_catalog(q->warden), q->team)
-                                       : catalog_first_team(warden_catalog(q->warden));
+  const struct row_team *t =
+      q->team.n ? catalog_team(warden_catalog(q->warden), q->team) : catalog_first_team(warden_catalog(q->warden));
   if (!t || catalog_system_team(t)) {
     reply_error(q, -ENOENT, "no such team; 'cloche team list' names them");
     return;

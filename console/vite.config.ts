@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+import { defineConfig } from 'vite'
+
+// The gate serves everything below /console/; nothing is loaded from anywhere else. The policy of the page
+// (src/gate/console.c) forbids inline scripts and styles, so no asset may be inlined as such.
+export default defineConfig({
+  base: '/console/',
+  esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
+  build: {
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 1000,
+  },
+})
