@@ -28,7 +28,9 @@ let before = ''
 let beforeAt = 0
 
 function typing(target: EventTarget | null): boolean {
-  const e = (target as HTMLElement | null)?.closest?.('input, textarea, select, [contenteditable], .xterm, .cm-host, dialog')
+  const e = (target as HTMLElement | null)?.closest?.(
+    'input, textarea, select, [contenteditable], .xterm, .cm-host, dialog',
+  )
   return e !== null && e !== undefined
 }
 

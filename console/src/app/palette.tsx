@@ -26,7 +26,10 @@ function Open() {
   useEffect(() => {
     if (!ref.current?.open) ref.current?.showModal()
   }, [])
-  useEffect(() => ref.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }), [at, text])
+  useEffect(
+    () => ref.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }),
+    [at, text],
+  )
   const key = (e: KeyboardEvent) => {
     if (e.key === 'ArrowDown') setAt((at + 1) % Math.max(hits.length, 1))
     else if (e.key === 'ArrowUp') setAt((at - 1 + hits.length) % Math.max(hits.length, 1))
@@ -37,7 +40,13 @@ function Open() {
     e.preventDefault()
   }
   return (
-    <dialog ref={ref} class="palette" aria-label="Commands" onClose={close} onMouseDown={(e) => e.target === ref.current && close()}>
+    <dialog
+      ref={ref}
+      class="palette"
+      aria-label="Commands"
+      onClose={close}
+      onMouseDown={(e) => e.target === ref.current && close()}
+    >
       <div class="sheet" onKeyDown={key}>
         <input
           type="text"

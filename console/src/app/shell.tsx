@@ -127,7 +127,11 @@ export function Shell() {
   useEffect(() => setOpen(false), [path.value])
   return (
     <div class={`shell${open ? ' navopen' : ''}`}>
-      <a class="skip" href="#content" onClick={(e) => (e.preventDefault(), document.getElementById('content')?.focus())}>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(e) => (e.preventDefault(), document.getElementById('content')?.focus())}
+      >
         Skip to the content
       </a>
       <Nav onGo={() => setOpen(false)} />
@@ -146,7 +150,12 @@ export function Shell() {
               <span class="spinner" /> Server not reachable
             </span>
           )}
-          <Button kind="ghost" icon={dark.value ? 'sun' : 'moon'} label={dark.value ? 'Light' : 'Dark'} onClick={toggleTheme} />
+          <Button
+            kind="ghost"
+            icon={dark.value ? 'sun' : 'moon'}
+            label={dark.value ? 'Light' : 'Dark'}
+            onClick={toggleTheme}
+          />
           <Account />
         </header>
         <main id="content" tabIndex={-1}>

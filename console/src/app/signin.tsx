@@ -30,7 +30,15 @@ export function SignIn() {
           <p>Sandboxes under glass</p>
         </div>
         {signInNote.value && <Note kind="warm">{signInNote.value}</Note>}
-        <Field label="API key" error={error} hint={<>One that <code>make serve</code> or <code>cloche key create</code> printed</>}>
+        <Field
+          label="API key"
+          error={error}
+          hint={
+            <>
+              One that <code>make serve</code> or <code>cloche key create</code> printed
+            </>
+          }
+        >
           {(id) => (
             <input
               id={id}
@@ -44,7 +52,12 @@ export function SignIn() {
             />
           )}
         </Field>
-        <Check label="Keep it in this browser" checked={keep} onChange={setKeep} hint="Else it is in memory and gone with this tab" />
+        <Check
+          label="Keep it in this browser"
+          checked={keep}
+          onChange={setKeep}
+          hint="Else it is in memory and gone with this tab"
+        />
         <Button kind="primary" type="submit" busy={busy} disabled={!key.trim()}>
           Sign in
         </Button>

@@ -4,9 +4,7 @@ import { effect, signal } from '@preact/signals'
 const STORE = 'cloche.theme'
 const system = matchMedia('(prefers-color-scheme: dark)')
 
-export const dark = signal(
-  localStorage.getItem(STORE) ? localStorage.getItem(STORE) === 'dark' : system.matches,
-)
+export const dark = signal(localStorage.getItem(STORE) ? localStorage.getItem(STORE) === 'dark' : system.matches)
 
 system.addEventListener('change', (e) => {
   if (!localStorage.getItem(STORE)) dark.value = e.matches

@@ -13,6 +13,11 @@ export interface Page {
 }
 
 export const pages: Page[] = [
-  { path: '/sandboxes', title: 'Sandboxes', load: () => import('./sandboxes'), nav: { icon: 'box', keys: 'g s', group: 'Work' } },
+  {
+    path: '/sandboxes',
+    title: 'Sandboxes',
+    load: () => import('./sandboxes'),
+    nav: { icon: 'box', keys: 'g s', group: 'Work' },
+  },
   { path: '/sandboxes/:id/:tab?', title: 'Sandbox', load: () => import('./sandbox/page') },
 ]

@@ -149,19 +149,29 @@ export default function Sandboxes() {
   useCommands(
     [
       { id: 'new', label: 'Create a sandbox', group: 'Sandboxes', keys: 'n', run: () => setCreating(true) },
-      { id: 'ended', label: 'Show those that ended', group: 'Sandboxes', keys: 'e', run: () => go('/sandboxes?show=ended') },
+      {
+        id: 'ended',
+        label: 'Show those that ended',
+        group: 'Sandboxes',
+        keys: 'e',
+        run: () => go('/sandboxes?show=ended'),
+      },
     ],
     [],
   )
   const running = data?.filter((b) => b.state === 'running').length ?? 0
   const shown = (data ?? []).filter((b) =>
-    `${b.sandboxID} ${b.alias ?? ''} ${b.state} ${JSON.stringify(b.metadata ?? {})}`.toLowerCase().includes(text.toLowerCase()),
+    `${b.sandboxID} ${b.alias ?? ''} ${b.state} ${JSON.stringify(b.metadata ?? {})}`
+      .toLowerCase()
+      .includes(text.toLowerCase()),
   )
   return (
     <>
       <PageHead
         title="Sandboxes"
-        sub={data && `${plural(running, 'running', 'running')}, ${(data.length - running).toLocaleString('en')} paused`}
+        sub={
+          data && `${plural(running, 'running', 'running')}, ${(data.length - running).toLocaleString('en')} paused`
+        }
       >
         <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
           New sandbox

@@ -154,7 +154,12 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
 }
 
 /** Its child must be one control, which gets the id. */
-export function Field(p: { label: string; hint?: ComponentChildren; error?: string; children: (id: string) => JSX.Element }) {
+export function Field(p: {
+  label: string
+  hint?: ComponentChildren
+  error?: string
+  children: (id: string) => JSX.Element
+}) {
   const id = useId()
   return (
     <div class="field">
@@ -171,7 +176,12 @@ export function Field(p: { label: string; hint?: ComponentChildren; error?: stri
   )
 }
 
-export function Check(p: { label: ComponentChildren; checked: boolean; onChange: (v: boolean) => void; hint?: string }) {
+export function Check(p: {
+  label: ComponentChildren
+  checked: boolean
+  onChange: (v: boolean) => void
+  hint?: string
+}) {
   return (
     <label class="check">
       <input type="checkbox" checked={p.checked} onChange={(e) => p.onChange(e.currentTarget.checked)} />
@@ -281,7 +291,13 @@ export function Menu({ items, label, children }: Kids & { items: MenuItem[]; lab
 }
 
 /** Asks before something that can't be undone; `word` names what the button does. */
-export function Confirm(p: { title: string; word: string; text: ComponentChildren; run: () => Promise<unknown>; onClose: () => void }) {
+export function Confirm(p: {
+  title: string
+  word: string
+  text: ComponentChildren
+  run: () => Promise<unknown>
+  onClose: () => void
+}) {
   const [busy, setBusy] = useState(false)
   return (
     <Dialog title={p.title} onClose={p.onClose}>

@@ -86,7 +86,13 @@ function SnapshotDialog({ id, onClose }: { id: string; onClose: () => void }) {
         <div class="body">
           <Field label="Name" hint="Files and memory are kept; the sandbox goes on. Without a name it gets an id.">
             {(fid) => (
-              <input id={fid} type="text" value={name} placeholder="after-setup" onInput={(e) => setName(e.currentTarget.value)} />
+              <input
+                id={fid}
+                type="text"
+                value={name}
+                placeholder="after-setup"
+                onInput={(e) => setName(e.currentTarget.value)}
+              />
             )}
           </Field>
         </div>

@@ -7,7 +7,13 @@ import { templateName, type Template } from '../../lib/types'
 import { Button, Check, Dialog, Field, Note } from '../../ui/parts'
 
 const TIMES = [300, 900, 3600, 14400, 86400]
-const TIME_NAMES: Record<number, string> = { 300: '5 minutes', 900: '15 minutes', 3600: '1 hour', 14400: '4 hours', 86400: '24 hours' }
+const TIME_NAMES: Record<number, string> = {
+  300: '5 minutes',
+  900: '15 minutes',
+  3600: '1 hour',
+  14400: '4 hours',
+  86400: '24 hours',
+}
 
 async function allTemplates(signal: AbortSignal): Promise<Template[]> {
   const [own, shared] = await Promise.all([
@@ -24,7 +30,15 @@ function preferred(list: Template[]): string {
   return best ? templateName(best) : ''
 }
 
-export function CreateDialog({ onClose, onCreated, template }: { onClose: () => void; onCreated: (id: string) => void; template?: string }) {
+export function CreateDialog({
+  onClose,
+  onCreated,
+  template,
+}: {
+  onClose: () => void
+  onCreated: (id: string) => void
+  template?: string
+}) {
   const templates = usePoll(allTemplates, 0, [])
   const [ref, setRef] = useState(template ?? '')
   const [seconds, setSeconds] = useState(900)
@@ -67,11 +81,22 @@ export function CreateDialog({ onClose, onCreated, template }: { onClose: () => 
         <div class="body">
           <Field
             label="Template"
-            hint={size ? `${size.cpuCount} processors, ${size.memoryMB} MB memory, ${Math.round((size.diskSizeMB ?? 0) / 1024)} GB disk` : 'A name, name:tag, an id or a snapshot'}
+            hint={
+              size
+                ? `${size.cpuCount} processors, ${size.memoryMB} MB memory, ${Math.round((size.diskSizeMB ?? 0) / 1024)} GB disk`
+                : 'A name, name:tag, an id or a snapshot'
+            }
           >
             {(id) => (
               <>
-                <input id={id} type="text" list="template-names" value={chosen} onInput={(e) => setRef(e.currentTarget.value)} required />
+                <input
+                  id={id}
+                  type="text"
+                  list="template-names"
+                  value={chosen}
+                  onInput={(e) => setRef(e.currentTarget.value)}
+                  required
+                />
                 <datalist id="template-names">
                   {list.map((t) => (
                     <option key={t.templateID} value={templateName(t)} />
@@ -102,7 +127,12 @@ export function CreateDialog({ onClose, onCreated, template }: { onClose: () => 
             </Field>
           </div>
           {atEnd === 'pause' && (
-            <Check label="Requests resume it" checked={autoResume} onChange={setAutoResume} hint="Traffic to a port or a call wakes it up" />
+            <Check
+              label="Requests resume it"
+              checked={autoResume}
+              onChange={setAutoResume}
+              hint="Traffic to a port or a call wakes it up"
+            />
           )}
           <Check label="May reach the internet" checked={internet} onChange={setInternet} />
           <button type="button" class="textlink" aria-expanded={more} onClick={() => setMore(!more)}>
@@ -111,10 +141,14 @@ export function CreateDialog({ onClose, onCreated, template }: { onClose: () => 
           {more && (
             <>
               <Field label="Environment variables" hint="One NAME=value per line" error={envs.error}>
-                {(id) => <textarea id={id} rows={3} value={variables} onInput={(e) => setVariables(e.currentTarget.value)} />}
+                {(id) => (
+                  <textarea id={id} rows={3} value={variables} onInput={(e) => setVariables(e.currentTarget.value)} />
+                )}
               </Field>
               <Field label="Metadata" hint="One name=value per line; shown in lists and events" error={meta.error}>
-                {(id) => <textarea id={id} rows={2} value={labels} onInput={(e) => setLabels(e.currentTarget.value)} />}
+                {(id) => (
+                  <textarea id={id} rows={2} value={labels} onInput={(e) => setLabels(e.currentTarget.value)} />
+                )}
               </Field>
             </>
           )}
