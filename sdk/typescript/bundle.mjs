@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bundles src/ into dist/: one file of ES modules, one of CommonJS. Types come from tsc (see build).
+
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const MINIFIED_MAX = 70_000
+
+const here = dirname(fileURLToPath(import.meta.url))
+const dist = join(here, 'dist')
+const common = {
+  entryPoints: [join(here, 'src/index.ts')],
+  bundle: true,
+  target: 'es2022',
+  platform: 'neutral',
+  legalComments: 'none',
+  logLevel: 'warning',
+}
+
+for (const name of ['esm', 'cjs']) {
+  const outfile = join(dist, name, 'index.js')
+  await build({ ...common, format: name, outfile, sourcemap: 'linked', sourcesContent: false })
+}
+
+// Declarations of the CommonJS half are the same files, read as CommonJS.
+for (const file of readdirSync(join(dist, 'esm'), { recursive: true })) {
+  if (!file.endsWith('.d.ts')) continue
+  const target = join(dist, 'cjs', file)
+  mkdirSync(dirname(target), { recursive: true })
+  cpSync(join(dist, 'esm', file), target)
+}
+writeFileSync(join(dist, 'cjs/package.json'), '{ "type": "commonjs" }\n')
+
+const minified = join(dist, 'minified.js')
+const { metafile } = await build({ ...common, format: 'esm', minify: true, metafile: true, outfile: minified })
+const { bytes, imports } = Object.values(metafile.outputs)[0]
+rmSync(minified)
+if (imports.length) throw new Error(`the bundle imports ${imports.map((one) => one.path).join(', ')}; it may import nothing`)
+console.log(`minified bundle: ${bytes} bytes (at most ${MINIFIED_MAX})`)
+if (bytes > MINIFIED_MAX) throw new Error(`the minified bundle is larger than ${MINIFIED_MAX} bytes`)
