@@ -37,6 +37,7 @@ const minified = join(dist, 'minified.js')
 const { metafile } = await build({ ...common, format: 'esm', minify: true, metafile: true, outfile: minified })
 const { bytes, imports } = Object.values(metafile.outputs)[0]
 rmSync(minified)
-if (imports.length) throw new Error(`the bundle imports ${imports.map((one) => one.path).join(', ')}; it may import nothing`)
+if (imports.length)
+  throw new Error(`the bundle imports ${imports.map((one) => one.path).join(', ')}; it may import nothing`)
 console.log(`minified bundle: ${bytes} bytes (at most ${MINIFIED_MAX})`)
 if (bytes > MINIFIED_MAX) throw new Error(`the minified bundle is larger than ${MINIFIED_MAX} bytes`)

@@ -18,7 +18,9 @@ const runtime = globalThis as unknown as Runtime
 
 /** True in pages and workers: no environment, no streaming request bodies over HTTP/1.1. */
 export const inBrowser: boolean =
-  !runtime.process?.versions?.node && !runtime.Deno && (runtime.document !== undefined || 'importScripts' in globalThis)
+  !runtime.process?.versions?.node &&
+  !runtime.Deno &&
+  (runtime.document !== undefined || 'importScripts' in globalThis)
 
 /** A variable of the environment; undefined where there is none, or where reading it is not allowed. */
 export function envVar(name: string): string | undefined {
@@ -38,7 +40,8 @@ export function pageOrigin(): string {
 /** A module of the runtime, by name; throws where there is none, saying what needed it. */
 export function builtin<T>(name: string, purpose: string): T {
   const module = runtime.process?.getBuiltinModule?.(name)
-  if (!module) throw new Error(`${purpose} needs ${name}: Node 20.16, Deno 2 or Bun 1.2, or newer; there is none here`)
+  if (!module)
+    throw new Error(`${purpose} needs ${name}: Node 20.16, Deno 2 or Bun 1.2, or newer; there is none here`)
   return module as T
 }
 

@@ -6,7 +6,13 @@ export * from './code/charts.js'
 export { Execution, ExecutionError, OutputMessage, Result } from './code/execution.js'
 export type { E2BData, ExecutionEvent, Logs, MIMEType, RawData } from './code/execution.js'
 export { RunningExecution } from './code/interpreter.js'
-export type { Context, CreateCodeContextOpts, InterruptOpts, RunCodeLanguage, RunCodeOpts } from './code/interpreter.js'
+export type {
+  Context,
+  CreateCodeContextOpts,
+  InterruptOpts,
+  RunCodeLanguage,
+  RunCodeOpts,
+} from './code/interpreter.js'
 export { ConnectionConfig, VERSION } from './config.js'
 export type { ConnectionConfigOpts, ConnectionOpts, Logger, Username } from './config.js'
 export {

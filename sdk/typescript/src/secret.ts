@@ -46,7 +46,11 @@ type RawSecret = {
 
 const NAME = /^[A-Za-z0-9_-]{1,128}$/
 
-async function ask<T>(opts: ConnectionOpts | undefined, request: ApiRequest, allowed?: number): Promise<ApiAnswer<T>> {
+async function ask<T>(
+  opts: ConnectionOpts | undefined,
+  request: ApiRequest,
+  allowed?: number,
+): Promise<ApiAnswer<T>> {
   const config = new ConnectionConfig(opts)
   needKey(config)
   const answer = await callApi<T>(config, request, opts)
@@ -59,7 +63,8 @@ function pathOf(secret: string): string {
 }
 
 function infoOf(answer: ApiAnswer<RawSecret>, secret: string): SecretInfo {
-  if (answer.status === 404) throw detailed(new SecretNotFoundError(`Secret ${secret} not found`), { statusCode: 404 })
+  if (answer.status === 404)
+    throw detailed(new SecretNotFoundError(`Secret ${secret} not found`), { statusCode: 404 })
   return convert(answer.data!)
 }
 

@@ -95,7 +95,10 @@ export class VolumeConnectionConfig {
     this.debug = opts?.debug ?? volume.debug ?? base.debug
     const asked = opts?.apiUrl || envVar('E2B_VOLUME_API_URL')
     const near = volume.domain ? undefined : volume.connection?.apiUrl
-    this.apiUrl = (asked || near || (this.debug ? 'http://localhost:8080' : `https://api.${this.domain}`)).replace(/\/+$/, '')
+    this.apiUrl = (asked || near || (this.debug ? 'http://localhost:8080' : `https://api.${this.domain}`)).replace(
+      /\/+$/,
+      '',
+    )
     this.token = opts?.token ?? volume.token
     this.headers = base.headers
     this.logger = base.logger
@@ -133,7 +136,11 @@ export class Volume extends ClientFactory {
   }
 
   /** Makes a volume. */
-  static async create<V extends typeof Volume>(this: V, name: string, opts?: ConnectionOpts): Promise<InstanceType<V>> {
+  static async create<V extends typeof Volume>(
+    this: V,
+    name: string,
+    opts?: ConnectionOpts,
+  ): Promise<InstanceType<V>> {
     const apiOpts = this.resolveOpts(opts)
     const answer = await ask<RawVolume>(apiOpts, { method: 'POST', path: '/volumes', body: { name } })
     return this.made(volumeOf(answer.data!), apiOpts) as InstanceType<V>
@@ -212,7 +219,11 @@ export class Volume extends ClientFactory {
   }
 
   /** Writes a file. No time limit while bytes move. */
-  async writeFile(path: string, data: WriteData, opts: VolumeWriteOpts & VolumeApiOpts = {}): Promise<VolumeEntryStat> {
+  async writeFile(
+    path: string,
+    data: WriteData,
+    opts: VolumeWriteOpts & VolumeApiOpts = {},
+  ): Promise<VolumeEntryStat> {
     const deadline = new Deadline(opts.signal)
     const body = await bodyOf(data, deadline)
     const response = await this.transfer('PUT', path, writeQuery(path, opts), deadline, opts, body)
@@ -276,7 +287,12 @@ export class Volume extends ClientFactory {
       const response = await fetchOf(config)(`${config.apiUrl}${this.path('file')}?${params.toString()}`, init)
       if (response.ok) return response
       const problem = (await response.json().catch(() => ({}))) as object
-      throw pathError(path, { status: response.status, statusText: response.statusText, headers: response.headers, problem })
+      throw pathError(path, {
+        status: response.status,
+        statusText: response.statusText,
+        headers: response.headers,
+        problem,
+      })
     } catch (error) {
       deadline.close()
       throw error instanceof TypeError && !deadline.error ? unreachable(config.apiUrl, error) : deadline.reason(error)
@@ -301,7 +317,8 @@ function missing<E extends Error>(error: E): E {
 }
 
 function pathError(path: string, answer: ApiAnswer<unknown>): Error {
-  if (answer.status === 404) return missing(new VolumePathNotFoundError(answer.problem?.message ?? `Path ${path} not found`))
+  if (answer.status === 404)
+    return missing(new VolumePathNotFoundError(answer.problem?.message ?? `Path ${path} not found`))
   return apiError(answer, VolumeError)
 }
 

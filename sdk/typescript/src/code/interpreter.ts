@@ -102,7 +102,8 @@ export class Interpreter {
   start(code: string, opts: RunCodeOpts & RunTarget = {}): RunningExecution {
     const cell = this.open(code, opts)
     return new RunningExecution(cell, opts, {
-      interrupt: (executionId, call) => this.interrupt({ ...call, executionId, context: opts.context, language: opts.language }),
+      interrupt: (executionId, call) =>
+        this.interrupt({ ...call, executionId, context: opts.context, language: opts.language }),
       explain: (error) => this.explain(cell.deadline, error),
     })
   }
@@ -142,7 +143,11 @@ export class Interpreter {
       language: opts.language,
       env_vars: opts.envs,
     })
-    deadline.arm(opts.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', 'Request timed out: starting the cell')
+    deadline.arm(
+      opts.requestTimeoutMs ?? this.config.requestTimeoutMs,
+      'requestTimeoutMs',
+      'Request timed out: starting the cell',
+    )
     const cell: Cell = { deadline, reader: Promise.resolve(undefined as never), id: Promise.resolve(undefined) }
     const response = this.send('POST', '/execute', body, deadline, this.address.runHeaders)
     cell.id = response.then((answer) => answer.headers.get('Cloche-Execution-Id') ?? undefined)
@@ -170,7 +175,11 @@ export class Interpreter {
 
   private async ask(method: string, path: string, body: unknown, opts?: CallOpts): Promise<unknown> {
     const deadline = new Deadline(opts?.signal)
-    deadline.arm(opts?.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', `Request timed out: ${path}`)
+    deadline.arm(
+      opts?.requestTimeoutMs ?? this.config.requestTimeoutMs,
+      'requestTimeoutMs',
+      `Request timed out: ${path}`,
+    )
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
       const response = await this.send(method, path, text, deadline, this.address.headers)

@@ -98,7 +98,12 @@ export class Agent {
   }
 
   /** A call with one answer. */
-  async unary<T extends Message>(method: string, message: Message, opts?: RpcOpts, Missing?: NotFoundClass): Promise<T> {
+  async unary<T extends Message>(
+    method: string,
+    message: Message,
+    opts?: RpcOpts,
+    Missing?: NotFoundClass,
+  ): Promise<T> {
     const deadline = new Deadline(opts?.signal)
     deadline.arm(opts?.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', method)
     try {
@@ -157,7 +162,8 @@ export class Agent {
     const health = await this.health()
     const why = connectionMessage(error)
     if (health.running === false) return goneError(health.message, why, error)
-    if (health.running) return detailed(new SandboxError(`${why}: the connection was lost; the sandbox runs`), { cause: error })
+    if (health.running)
+      return detailed(new SandboxError(`${why}: the connection was lost; the sandbox runs`), { cause: error })
     return detailed(new SandboxUnreachableError(`${why}: the sandbox can't be reached`), { cause: error })
   }
 
@@ -252,7 +258,10 @@ export function isConnectionError(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   if (error instanceof TypeError && !/is not a function|undefined|null/.test(error.message)) return true
   if (typeof code === 'string' && /^(E[A-Z]+|UND_ERR_\w+|ConnectionClosed|ConnectionRefused)$/.test(code)) return true
-  return /^Connection(Reset|Closed|Refused|Aborted)$|^Http$/.test(error.name) || /connection|network|socket/i.test(error.message)
+  return (
+    /^Connection(Reset|Closed|Refused|Aborted)$|^Http$/.test(error.name) ||
+    /connection|network|socket/i.test(error.message)
+  )
 }
 
 function connectionMessage(error: unknown): string {

@@ -50,13 +50,17 @@ const LONGEST_PAUSE_MS = 10_000
 const BUDGET_MS = 60_000
 const MAX_RETRY_AFTER = 2147483647
 
-/** The fetch of a configuration, the runtime's when it has none. Looked up at each call: tests and tracers replace it. */
+/** The fetch of a configuration, else the runtime's, looked up at each call: tests and tracers replace it. */
 export function fetchOf(config: { fetch?: typeof fetch }): typeof fetch {
   return config.fetch ?? globalThis.fetch
 }
 
 /** Sends a request and reads the whole answer. */
-export async function callApi<T>(config: ConnectionConfig, request: ApiRequest, opts?: CallOpts): Promise<ApiAnswer<T>> {
+export async function callApi<T>(
+  config: ConnectionConfig,
+  request: ApiRequest,
+  opts?: CallOpts,
+): Promise<ApiAnswer<T>> {
   const deadline = new Deadline(opts?.signal)
   const limit = opts?.requestTimeoutMs ?? config.requestTimeoutMs
   deadline.arm(limit, 'requestTimeoutMs', `${request.method} ${request.path}`)

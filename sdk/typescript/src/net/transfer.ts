@@ -6,7 +6,8 @@ import { inBrowser } from '../env.js'
 import { Deadline } from './deadline.js'
 
 /** What can be written. */
-export type WriteData = string | ArrayBuffer | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
+export type WriteData =
+  string | ArrayBuffer | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
 /** A request body, and whether it is a stream. */
 export interface Body {

@@ -3,7 +3,14 @@
 
 import { ClientFactory, ConnectionConfig, type ConnectionOpts, toSeconds } from '../config.js'
 import { compareVersions } from '../env.js'
-import { detailed, InvalidArgumentError, NotFoundError, SandboxError, SandboxNotFoundError, TemplateError } from '../errors.js'
+import {
+  detailed,
+  InvalidArgumentError,
+  NotFoundError,
+  SandboxError,
+  SandboxNotFoundError,
+  TemplateError,
+} from '../errors.js'
 import { type ApiAnswer, apiError, type ApiRequest, callApi, errorOfCode, needKey } from '../net/api.js'
 import { Paginator } from '../paginator.js'
 import {
@@ -101,16 +108,18 @@ export class SandboxApi extends ClientFactory {
     const query = { start: seconds(apiOpts?.start), end: seconds(apiOpts?.end) }
     type Raw = Omit<SandboxMetrics, 'timestamp'> & { timestamp: string }
     const raw = await askOf<Raw[]>(sandboxId, apiOpts, { method: 'GET', path: pathOf(sandboxId, '/metrics'), query })
-    return (raw ?? []).map(({ cpuUsedPct, cpuCount, memUsed, memTotal, memCache, diskUsed, diskTotal, timestamp }) => ({
-      timestamp: new Date(timestamp),
-      cpuUsedPct,
-      cpuCount,
-      memUsed,
-      memTotal,
-      memCache,
-      diskUsed,
-      diskTotal,
-    }))
+    return (raw ?? []).map(
+      ({ cpuUsedPct, cpuCount, memUsed, memTotal, memCache, diskUsed, diskTotal, timestamp }) => ({
+        timestamp: new Date(timestamp),
+        cpuUsedPct,
+        cpuCount,
+        memUsed,
+        memTotal,
+        memCache,
+        diskUsed,
+        diskTotal,
+      }),
+    )
   }
 
   /** Lines of a sandbox's log, oldest first. */
@@ -191,7 +200,11 @@ export class SandboxApi extends ClientFactory {
     return true
   }
 
-  protected static async createSandbox(template: string, timeoutMs?: number, opts?: SandboxOpts): Promise<CreatedSandbox> {
+  protected static async createSandbox(
+    template: string,
+    timeoutMs?: number,
+    opts?: SandboxOpts,
+  ): Promise<CreatedSandbox> {
     const apiOpts = this.resolveOpts(opts)
     const headers = idempotencyHeader(apiOpts?.idempotencyKey)
     const body = createBody(template, timeoutMs, apiOpts)
@@ -263,7 +276,10 @@ function createBody(template: string, timeoutMs: number | undefined, opts: Sandb
     network: networkBody(opts?.network, iam),
     iam,
     ...lifecycleBody(opts?.lifecycle),
-    volumeMounts: mounts?.map(([path, volume]) => ({ name: typeof volume === 'string' ? volume : volume.name, path })),
+    volumeMounts: mounts?.map(([path, volume]) => ({
+      name: typeof volume === 'string' ? volume : volume.name,
+      path,
+    })),
   }
 }
 

@@ -52,12 +52,21 @@ export function privateHeader(envs: object | undefined, wanted = true): Record<s
 }
 
 /** Starts or joins a process; a sandbox that is not there is named as such. */
-export async function openProcess(agent: Agent, method: string, message: object, opts: StreamOpts): Promise<AgentStream> {
+export async function openProcess(
+  agent: Agent,
+  method: string,
+  message: object,
+  opts: StreamOpts,
+): Promise<AgentStream> {
   try {
     return await agent.stream(`process.Process/${method}`, message, opts)
   } catch (error) {
     if (!(error instanceof SandboxNotRunningError)) throw error
-    throw detailed(new SandboxNotFoundError(error.message), { endCause: error.endCause, statusCode: 502, cause: error })
+    throw detailed(new SandboxNotFoundError(error.message), {
+      endCause: error.endCause,
+      statusCode: 502,
+      cause: error,
+    })
   }
 }
 
@@ -136,7 +145,9 @@ export class Commands {
   /** Closes a command's standard input. */
   async closeStdin(pid: number, opts?: CommandRequestOpts): Promise<void> {
     if (!this.supportsStdinClose) {
-      throw new SandboxError(`the sandbox's agent ${this.agent.version} can't close standard input; rebuild the template`)
+      throw new SandboxError(
+        `the sandbox's agent ${this.agent.version} can't close standard input; rebuild the template`,
+      )
     }
     await this.agent.unary('process.Process/CloseStdin', { process: { pid } }, opts)
   }

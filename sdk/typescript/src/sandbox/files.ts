@@ -240,8 +240,10 @@ export class Filesystem {
   private metadataHeaders(metadata: Record<string, string> = {}): Record<string, string> {
     const headers: Record<string, string> = {}
     for (const [key, value] of Object.entries(metadata)) {
-      if (!METADATA_KEY.test(key)) throw new InvalidArgumentError(`metadata key ${JSON.stringify(key)}: not an HTTP token`)
-      if (!METADATA_VALUE.test(value)) throw new InvalidArgumentError(`metadata value of '${key}': not printable ASCII`)
+      if (!METADATA_KEY.test(key))
+        throw new InvalidArgumentError(`metadata key ${JSON.stringify(key)}: not an HTTP token`)
+      if (!METADATA_VALUE.test(value))
+        throw new InvalidArgumentError(`metadata value of '${key}': not printable ASCII`)
       headers[`X-Metadata-${key}`] = value
     }
     if (Object.keys(headers).length && !this.agent.supports('0.6.2')) throw outdated('metadata of files', '0.6.2')

@@ -12,8 +12,9 @@ export type GitConfigScope = 'global' | 'local' | 'system'
 export type GitResetMode = 'soft' | 'mixed' | 'hard' | 'merge' | 'keep'
 
 /** Options of every git call. */
-export interface GitRequestOpts
-  extends Partial<Pick<CommandStartOpts, 'envs' | 'user' | 'cwd' | 'timeoutMs' | 'requestTimeoutMs' | 'signal'>> {}
+export interface GitRequestOpts extends Partial<
+  Pick<CommandStartOpts, 'envs' | 'user' | 'cwd' | 'timeoutMs' | 'requestTimeoutMs' | 'signal'>
+> {}
 
 interface Credentials {
   username?: string
@@ -98,10 +99,16 @@ export interface GitDangerouslyAuthenticateOpts extends GitRequestOpts {
 const HELPER = '!f() { echo "username=$CLOCHE_GIT_USERNAME"; echo "password=$CLOCHE_GIT_PASSWORD"; }; f'
 const SCOPES = ['global', 'local', 'system']
 const MODES = ['soft', 'mixed', 'hard', 'merge', 'keep']
-const NOT_ALLOWED =
-  /authentication failed|terminal prompts disabled|could not read username|invalid username or password|access denied|permission denied|not authorized/i
-const NO_UPSTREAM =
-  /no upstream branch|no upstream configured|no tracking information|set the (remote as upstream|upstream branch)|specify which branch you want to merge/i
+const NOT_ALLOWED = new RegExp(
+  'authentication failed|terminal prompts disabled|could not read username|invalid username or password|' +
+    'access denied|permission denied|not authorized',
+  'i',
+)
+const NO_UPSTREAM = new RegExp(
+  'no upstream (branch|configured)|no tracking information|set the (remote as upstream|upstream branch)|' +
+    'specify which branch you want to merge',
+  'i',
+)
 
 /** Git commands. */
 export class Git {
@@ -180,7 +187,8 @@ export class Git {
 
   async reset(path: string, opts: GitResetOpts = {}): Promise<CommandResult> {
     const { mode, target, paths } = opts
-    if (mode && !MODES.includes(mode)) throw new InvalidArgumentError(`git reset: mode must be one of ${MODES.join(', ')}`)
+    if (mode && !MODES.includes(mode))
+      throw new InvalidArgumentError(`git reset: mode must be one of ${MODES.join(', ')}`)
     const args = ['reset']
     if (mode) args.push(`--${mode}`)
     if (target) args.push(target)
@@ -331,7 +339,7 @@ function scopeOf(key: string, { scope = 'global', path }: GitConfigOpts): { flag
 
 function upstreamError(action: string): GitUpstreamError {
   return new GitUpstreamError(
-    `Git ${action} failed because no upstream branch is configured: pass remote and branch, or push once with setUpstream`,
+    `Git ${action} failed because no upstream branch is configured: pass remote and branch, or push with setUpstream`,
   )
 }
 

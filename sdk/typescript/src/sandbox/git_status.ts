@@ -2,15 +2,7 @@
 // What git tells of a repository, read from its porcelain formats.
 
 export type GitStatusLabel =
-  | 'conflict'
-  | 'renamed'
-  | 'copied'
-  | 'deleted'
-  | 'added'
-  | 'modified'
-  | 'typechange'
-  | 'untracked'
-  | 'unknown'
+  'conflict' | 'renamed' | 'copied' | 'deleted' | 'added' | 'modified' | 'typechange' | 'untracked' | 'unknown'
 
 /** A file that differs from what is committed. */
 export interface GitFileStatus {
@@ -91,7 +83,8 @@ function headOf(line: string): Head {
   const [, names = '', counts = ''] = /^(.*?)(?: \[(.*)\])?$/.exec(line) ?? []
   const number = (word: string): number => Number(new RegExp(`${word} (\\d+)`).exec(counts)?.[1] ?? 0)
   const numbers = { ahead: number('ahead'), behind: number('behind') }
-  if (/^HEAD \(|detached/.test(names)) return { currentBranch: undefined, upstream: undefined, ...numbers, detached: true }
+  if (/^HEAD \(|detached/.test(names))
+    return { currentBranch: undefined, upstream: undefined, ...numbers, detached: true }
   const [branch, upstream] = names.replace(/^(No commits yet|Initial commit) on /, '').split('...')
   return { currentBranch: branch || undefined, upstream: upstream || undefined, ...numbers, detached: false }
 }
@@ -114,6 +107,9 @@ function fileOf(line: string): GitFileStatus {
 
 /** Reads `git branch` with a tab before the mark of the current one. */
 export function branchesOf(output: string): GitBranches {
-  const rows = output.split('\n').filter((line) => line.trim()).map((line) => line.trim().split('\t'))
+  const rows = output
+    .split('\n')
+    .filter((line) => line.trim())
+    .map((line) => line.trim().split('\t'))
   return { branches: rows.map(([name]) => name!), currentBranch: rows.find(([, mark]) => mark === '*')?.[0] }
 }

@@ -26,9 +26,7 @@ export interface CommandResult {
 
 /** One piece of output, as it came. */
 export type OutputEvent =
-  | { type: 'stdout'; text: string }
-  | { type: 'stderr'; text: string }
-  | { type: 'pty'; data: Uint8Array }
+  { type: 'stdout'; text: string } | { type: 'stderr'; text: string } | { type: 'pty'; data: Uint8Array }
 
 /** A command ended with something else than 0. */
 export class CommandExitError extends SandboxError implements CommandResult {
@@ -143,7 +141,8 @@ export class CommandHandle
 
   /** Closes its standard input. */
   async closeStdin(opts?: Input): Promise<void> {
-    if (!this.parts.closeStdin) throw new SandboxError('a terminal has no standard input to close; send \\x04 instead')
+    if (!this.parts.closeStdin)
+      throw new SandboxError('a terminal has no standard input to close; send \\x04 instead')
     await this.parts.closeStdin(opts)
   }
 

@@ -16,23 +16,22 @@ export type SandboxInfoLifecycle = {
 }
 
 /** Options of every call about sandboxes. */
-export interface SandboxApiOpts
-  extends Partial<
-    Pick<
-      ConnectionOpts,
-      | 'apiKey'
-      | 'validateApiKey'
-      | 'headers'
-      | 'apiHeaders'
-      | 'debug'
-      | 'domain'
-      | 'apiUrl'
-      | 'requestTimeoutMs'
-      | 'retries'
-      | 'signal'
-      | 'fetch'
-    >
-  > {}
+export interface SandboxApiOpts extends Partial<
+  Pick<
+    ConnectionOpts,
+    | 'apiKey'
+    | 'validateApiKey'
+    | 'headers'
+    | 'apiHeaders'
+    | 'debug'
+    | 'domain'
+    | 'apiUrl'
+    | 'requestTimeoutMs'
+    | 'retries'
+    | 'signal'
+    | 'fetch'
+  >
+> {}
 
 export interface SandboxPauseOpts extends SandboxApiOpts {
   /** false: keep files only; the sandbox starts anew when it is resumed. */

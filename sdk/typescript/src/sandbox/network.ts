@@ -132,7 +132,9 @@ export function iamBody(iam: SandboxIamOpts | undefined): SandboxIamOpts | undef
 
 function tokenName(name: string): string {
   if (name && !BAD_TOKEN_NAME.test(name)) return name
-  throw new InvalidArgumentError(`iam token name ${JSON.stringify(name)}: not empty, without braces and control characters`)
+  throw new InvalidArgumentError(
+    `iam token name ${JSON.stringify(name)}: not empty, without braces and control characters`,
+  )
 }
 
 /** Names of tokens that a transform may ask for. `known` undefined: any, the server checks. */
@@ -160,8 +162,11 @@ function rulesBody(rules: Map<string, SandboxNetworkRule[]>, known: string[] | u
     body[host] = list.map(({ transform }) => {
       if (transform == null) return {}
       const made: unknown = typeof transform === 'function' ? transform(context) : transform
-      if (typeof made === 'object' && made !== null && !('then' in made) && !Array.isArray(made)) return { transform: made }
-      throw new InvalidArgumentError(`the transform of '${host}' must give an object at once, not ${typeof made} or a promise`)
+      if (typeof made === 'object' && made !== null && !('then' in made) && !Array.isArray(made))
+        return { transform: made }
+      throw new InvalidArgumentError(
+        `the transform of '${host}' must give an object at once, not ${typeof made} or a promise`,
+      )
     })
   }
   return body
@@ -207,13 +212,17 @@ export function lifecycleBody(lifecycle: SandboxLifecycle | undefined): Record<s
   if (action !== undefined && action !== 'pause' && action !== 'kill') {
     throw new InvalidArgumentError(`lifecycle.onTimeout is ${JSON.stringify(action)}; give 'pause' or 'kill'`)
   }
-  const keepMemory = typeof onTimeout === 'object' && 'keepMemory' in onTimeout ? (onTimeout.keepMemory ?? true) : undefined
+  const keepMemory =
+    typeof onTimeout === 'object' && 'keepMemory' in onTimeout ? (onTimeout.keepMemory ?? true) : undefined
   if (keepMemory !== undefined && action !== 'pause') {
     throw new InvalidArgumentError("lifecycle.onTimeout.keepMemory goes with action 'pause' only")
   }
-  if (autoResume && action !== 'pause') throw new InvalidArgumentError("lifecycle.autoResume goes with onTimeout 'pause' only")
+  if (autoResume && action !== 'pause')
+    throw new InvalidArgumentError("lifecycle.autoResume goes with onTimeout 'pause' only")
   if (autoResume && keepMemory === false) {
-    throw new InvalidArgumentError('lifecycle.autoResume wants keepMemory: traffic cannot wake what has to start anew')
+    throw new InvalidArgumentError(
+      'lifecycle.autoResume wants keepMemory: traffic cannot wake what has to start anew',
+    )
   }
   return {
     autoPause: action === undefined ? undefined : action === 'pause',

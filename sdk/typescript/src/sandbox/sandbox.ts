@@ -107,7 +107,11 @@ export class Sandbox extends SandboxApi {
 
   /** Makes a sandbox. */
   static async create<S extends typeof Sandbox>(this: S, opts?: SandboxOpts): Promise<InstanceType<S>>
-  static async create<S extends typeof Sandbox>(this: S, template: string, opts?: SandboxOpts): Promise<InstanceType<S>>
+  static async create<S extends typeof Sandbox>(
+    this: S,
+    template: string,
+    opts?: SandboxOpts,
+  ): Promise<InstanceType<S>>
   static async create<S extends typeof Sandbox>(
     this: S,
     templateOrOpts?: string | SandboxOpts,
