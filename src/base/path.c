@@ -121,7 +121,8 @@ int path_mkdirs(const char *path, unsigned mode)
 struct removal {
   int top;
   dev_t dev;
-  uint64_t moved; /* directories moved up */
+  uint64_t moved;   /* directories moved up */
+  int64_t until_us; /* when to stop */
 };
 
 static int remove_at(struct removal *m, int dir, const char *name, int level);
@@ -130,18 +131,18 @@ static int remove_inside(struct removal *m, int dir, const char *name, int level
 {
   int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
-    return -errno;
+    return errno == ENOENT ? 0 : -errno; /* another has removed it */
   DIR *d = fdopendir(fd);
   if (!d) {
     close(fd);
     return -ENOMEM;
   }
   int worst = 0;
-  for (struct dirent *e; (e = readdir(d));) {
+  for (struct dirent *e; worst != -EAGAIN && (e = readdir(d));) {
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
       continue;
     int r = remove_at(m, fd, e->d_name, level);
-    worst = r ? r : worst;
+    worst = clock_mono_us() > m->until_us ? -EAGAIN : r ? r : worst;
   }
   closedir(d);
   return worst;
@@ -165,7 +166,7 @@ static int remove_at(struct removal *m, int dir, const char *name, int level)
     return -errno;
   struct stat st;
   if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
-    return -errno;
+    return errno == ENOENT ? 0 : -errno;
   if (!S_ISDIR(st.st_mode))
     return -EPERM;
   if (st.st_dev != m->dev)
@@ -180,6 +181,11 @@ static int remove_at(struct removal *m, int dir, const char *name, int level)
 
 int path_remove_tree(int dirfd, const char *name)
 {
+  return path_remove_tree_until(dirfd, name, INT64_MAX);
+}
+
+int path_remove_tree_until(int dirfd, const char *name, int64_t until_us)
+{
   struct stat st;
   if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
     return 0;
@@ -193,13 +199,13 @@ int path_remove_tree(int dirfd, const char *name)
   int r = top < 0 ? -errno : 0;
   if (r)
     return unlinkat(dirfd, name, AT_REMOVEDIR) && errno != ENOENT ? r : 0;
-  struct removal m = {.top = top, .dev = st.st_dev};
+  struct removal m = {.top = top, .dev = st.st_dev, .until_us = until_us};
   for (;;) {
     uint64_t before = m.moved;
     r = remove_inside(&m, top, ".", 1);
     if (!unlinkat(dirfd, name, AT_REMOVEDIR) || errno == ENOENT)
       return 0;
-    if (m.moved == before)
+    if (m.moved == before || r == -EAGAIN)
       return r ? r : -errno;
   }
 }

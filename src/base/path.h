@@ -19,5 +19,8 @@ int path_open_in(int rootfd, const char *path, int flags, unsigned mode);
 int path_open_beneath(int rootfd, const char *path, int flags, unsigned mode);
 int path_mkdirs(const char *path, unsigned mode);  /* like mkdir -p; 0 or -errno */
 int path_remove_tree(int dirfd, const char *name); /* any depth; links not followed, other mounts not entered */
+/* The same up to a time (clock_mono_us): -EAGAIN when it has come before the tree was gone. Each call removes
+ * something, so that who calls again comes to an end. */
+int path_remove_tree_until(int dirfd, const char *name, int64_t until_us);
 
 #endif

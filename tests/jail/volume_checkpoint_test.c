@@ -34,7 +34,7 @@ static void create(const char *id)
 static void remove_volume(const char *id)
 {
   struct err err = ERR_NONE;
-  if (volume_backing_remove(&place, id, &err))
+  if (volume_backing_remove(&place, id, &err) || volume_backing_clear(&place, id, INT64_MAX, &err))
     fail_msg("%s", err.msg);
 }
 

@@ -49,7 +49,7 @@ static void remove_volume(const struct volume_place *p, const char *id)
   int r;
   while ((r = volume_backing_remove(p, id, &err)) == -EBUSY && clock_mono_us() < until)
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-  if (r)
+  if (r || volume_backing_clear(p, id, INT64_MAX, &err))
     fail_msg("%s", err.msg);
 }
 
@@ -220,18 +220,48 @@ static void a_damaged_image_is_named_and_hurts_no_other(void **state)
 
 static void what_a_crash_left_is_swept(void **state)
 {
-  char left[PATH_MAX], half[PATH_MAX], whole[PATH_MAX];
+  char left[PATH_MAX], old[PATH_MAX], now[PATH_MAX], whole[PATH_MAX];
+  const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
   create(&trees, VOLUME);
   snprintf(left, sizeof(left), "%s/.removed-" OTHER "/volume-x/deep", trees_dir);
-  snprintf(half, sizeof(half), "%s/.made-" OTHER, trees_dir);
+  snprintf(old, sizeof(old), "%s/.made-" OTHER, trees_dir);
+  snprintf(now, sizeof(now), "%s/.made-" VOLUME, trees_dir);
   snprintf(whole, sizeof(whole), "%s/" VOLUME, trees_dir);
   assert_int_equal(path_mkdirs(left, 0700), 0);
-  assert_int_equal(path_mkdirs(half, 0700), 0);
-  volume_backing_sweep(&trees);
+  assert_int_equal(path_mkdirs(old, 0700), 0);
+  assert_int_equal(path_mkdirs(now, 0700), 0);
+  assert_int_equal(utimensat(AT_FDCWD, old, long_ago, 0), 0);
+  assert_int_equal(volume_backing_sweep(&trees, INT64_MAX), 0);
   assert_int_not_equal(access(left, F_OK), 0);
-  assert_int_not_equal(access(half, F_OK), 0);
+  assert_int_not_equal(access(old, F_OK), 0);
+  assert_int_equal(access(now, F_OK), 0); /* another server that shares the directory may be making it */
   assert_int_equal(access(whole, F_OK), 0);
   remove_volume(&trees, VOLUME);
+  create(&trees, VOLUME); /* what was begun under its own name is in nobody's way */
+  assert_int_not_equal(access(now, F_OK), 0);
+  remove_volume(&trees, VOLUME);
+}
+
+static void a_tree_goes_in_slices_of_time(void **state)
+{
+  struct err err = ERR_NONE;
+  int slices = 1;
+  create(&trees, VOLUME);
+  int root = open_volume(&trees, VOLUME);
+  for (int i = 0; i < 50; i++) {
+    char name[16];
+    snprintf(name, sizeof(name), "%d", i);
+    close(openat(root, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  }
+  close(root);
+  assert_int_equal(volume_backing_remove(&trees, VOLUME, &err), 0);
+  assert_int_equal(volume_backing_open(&trees, VOLUME, &err), -ENOENT);
+  assert_int_equal(volume_backing_remove(&trees, VOLUME, &err), 0); /* asked again after a crash: files are left */
+  while (volume_backing_clear(&trees, VOLUME, 0, &err) == -EAGAIN) {
+    assert_true(slices++ < 100); /* each removes something */
+  }
+  assert_true(slices > 40);
+  assert_int_equal(volume_backing_remove(&trees, VOLUME, &err), -ENOENT);
 }
 
 /* --- in boxes -------------------------------------------------------------------------------------------------- */
@@ -462,6 +492,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(an_image_gives_what_was_asked_for_and_no_more),
       cmocka_unit_test(a_damaged_image_is_named_and_hurts_no_other),
       cmocka_unit_test(what_a_crash_left_is_swept),
+      cmocka_unit_test(a_tree_goes_in_slices_of_time),
       cmocka_unit_test(two_boxes_see_the_same_files_and_owners),
       cmocka_unit_test(a_full_volume_fails_in_itself_only),
       cmocka_unit_test(inodes_of_a_volume_end_before_the_hosts),

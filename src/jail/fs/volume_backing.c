@@ -26,6 +26,7 @@
 #define FULL        "full"
 #define REMOVED     ".removed-"
 #define MADE        ".made-"
+#define MADE_OLD_SECONDS 3600
 #define DEPTH_MAX   256   /* of directories that a scan goes into, a descriptor each */
 #define INODE_BYTES 16384 /* one inode per so many bytes where the limit is not told */
 #define QUOTA_BLOCK 1024
@@ -207,9 +208,17 @@ static int settle_dir(const char *path, struct err *err)
   return fd < 0 || (fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP) ? err_errno(err, "writing out %s", path) : 0;
 }
 
+/* What a process that died had begun is of no use: its limits may have been others. */
+static int fresh_dir(const char *path, struct err *err)
+{
+  if (mkdir(path, 0700) && (errno != EEXIST || path_remove_tree(AT_FDCWD, path) || mkdir(path, 0700)))
+    return err_errno(err, "making %s", path);
+  return 0;
+}
+
 /* Under another name first: whoever finds a volume finds a whole one. */
-int volume_backing_create(const struct volume_place *p, const char *id, const struct volume_limits *limits,
-                          struct err *err)
+static int create_locked(const struct volume_place *p, const char *id, const struct volume_limits *limits,
+                         struct err *err)
 {
   char path[PATH_MAX], temp[PATH_MAX];
   int r = dir_path(path, p, id, err);
@@ -220,8 +229,8 @@ int volume_backing_create(const struct volume_place *p, const char *id, const st
     return err_set(err, -EEXIST, "volume %s exists", id);
   if ((r = path_mkdirs(p->dir, 0700)))
     return err_set(err, r, "making %s: %s", p->dir, strerrordesc_np(-r));
-  if (mkdir(temp, 0700))
-    return err_errno(err, "making %s", temp);
+  if ((r = fresh_dir(temp, err)))
+    return r;
   r = p->directory ? make_tree(temp, id, limits, err) : make_image(temp, limits, err);
   r = r ? r : settle_dir(temp, err);
   if (!r && syscall(SYS_renameat2, AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) &&
@@ -230,6 +239,18 @@ int volume_backing_create(const struct volume_place *p, const char *id, const st
   if (r)
     path_remove_tree(AT_FDCWD, temp);
   return r ? r : settle_dir(p->dir, err);
+}
+
+int volume_backing_create(const struct volume_place *p, const char *id, const struct volume_limits *limits,
+                          struct err *err)
+{
+  int r = check_id(id, err);
+  if (r)
+    return r;
+  struct volume_lock *lock = lock_volume(id, true);
+  r = create_locked(p, id, limits, err);
+  unlock_volume(lock);
+  return r;
 }
 
 /* --- removal ---------------------------------------------------------------------------------------------------- */
@@ -249,28 +270,46 @@ int volume_backing_remove(const struct volume_place *p, const char *id, struct e
   if (r)
     return r;
   if (access(path, F_OK))
-    return errno == ENOENT ? no_such(id, err) : err_errno(err, "finding %s", path);
+    return errno == ENOENT ? (access(gone, F_OK) ? no_such(id, err) : 0) : err_errno(err, "finding %s", path);
   struct volume_lock *lock = lock_volume(id, false);
   if (!lock || (!access(image, F_OK) && disk_image_in_use(image)))
     r = in_use(id, err);
   if (!r && rename(path, gone))
-    r = err_errno(err, "removing %s", path);
+    r = errno == ENOTEMPTY || errno == EEXIST ? in_use(id, err) : err_errno(err, "removing %s", path);
   if (lock)
     unlock_volume(lock);
-  r = r ? r : settle_dir(p->dir, err);
-  if (!r && (r = path_remove_tree(AT_FDCWD, gone)))
+  return r ? r : settle_dir(p->dir, err);
+}
+
+int volume_backing_clear(const struct volume_place *p, const char *id, int64_t until_us, struct err *err)
+{
+  char gone[PATH_MAX];
+  int r = check_id(id, err);
+  r = r ? r : path_of(gone, p, REMOVED, id, "", "", err);
+  if (!r && (r = path_remove_tree_until(AT_FDCWD, gone, until_us)))
     err_set(err, r, "removing %s: %s", gone, strerrordesc_np(-r));
   return r;
 }
 
-void volume_backing_sweep(const struct volume_place *p)
+/* Another server that shares the directory may be making one at this moment. */
+static bool left_over(int dir, const char *name)
+{
+  struct stat st;
+  return str_starts(str_of(name), STR(REMOVED)) ||
+         (str_starts(str_of(name), STR(MADE)) && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+          clock_wall_us() / 1000000 - (int64_t)st.st_mtim.tv_sec > MADE_OLD_SECONDS);
+}
+
+int volume_backing_sweep(const struct volume_place *p, int64_t until_us)
 {
   DIR *d = opendir(p->dir);
-  for (struct dirent *e; d && (e = readdir(d));)
-    if (str_starts(str_of(e->d_name), STR(REMOVED)) || str_starts(str_of(e->d_name), STR(MADE)))
-      path_remove_tree(dirfd(d), e->d_name);
+  int r = 0;
+  for (struct dirent *e; d && r != -EAGAIN && (e = readdir(d));)
+    if (left_over(dirfd(d), e->d_name))
+      r = path_remove_tree_until(dirfd(d), e->d_name, until_us);
   if (d)
     closedir(d);
+  return r == -EAGAIN ? r : 0;
 }
 
 /* --- opening ---------------------------------------------------------------------------------------------------- */

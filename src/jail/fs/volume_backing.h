@@ -36,10 +36,13 @@ struct volume_usage {
 int volume_backing_create(const struct volume_place *p, const char *id, const struct volume_limits *limits,
                           struct err *err);
 
-/* Gone by name at once, and then from the disk; what a crash leaves is removed by volume_backing_sweep. -EBUSY, at
- * once: an image is mounted somewhere, or was a moment ago; try again later. -ENOENT: there is none. */
+/* Gone by name at once; volume_backing_clear takes the files, up to a time (clock_mono_us): -EAGAIN when it has come
+ * before all were gone. -EBUSY, at once: an image is mounted somewhere, or was a moment ago; try again later. -ENOENT:
+ * there is none, and nothing left of it. */
 int volume_backing_remove(const struct volume_place *p, const char *id, struct err *err);
-void volume_backing_sweep(const struct volume_place *p);
+int volume_backing_clear(const struct volume_place *p, const char *id, int64_t until_us, struct err *err);
+/* What processes that died have left; -EAGAIN as above. */
+int volume_backing_sweep(const struct volume_place *p, int64_t until_us);
 
 /* A descriptor (O_RDONLY | O_DIRECTORY) of the tree's root on a mount that nobody else sees: ids are those on the disk.
  * -ENOENT: there is no such volume; -EUCLEAN: its image is damaged. */

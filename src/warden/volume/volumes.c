@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volumes.c - see volumes.h. Files are made and removed on worker threads. */
+/* volumes.c - see volumes.h. Files are made on worker threads. */
 #include "warden/volume/volumes.h"
 
 #include "warden/core/context.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
 #include "warden/volume/volume_content.h"
+#include "warden/volume/volume_removal.h"
 #include "warden/volume/volume_token.h"
 #include <stdio.h>
 
-#define BUSY_FIRST_MS 200  /* files of a deleted volume that are still in use: the next try; each later one */
-#define BUSY_MOST_MS  5000 /* after twice the time, up to this */
-
 struct volume_job {
   uv_work_t work;
-  uv_timer_t timer; /* before the next try */
-  unsigned busy_ms; /* the last time between two */
   struct warden *warden;
   struct origin origin;
   struct row_volume row;
+  bool begun; /* its row was there before: there may be files */
   char dir[DATA_DIR_SIZE]; /* of all volumes */
   struct volume_place place;
   struct volume_limits limits;
@@ -33,15 +30,7 @@ static void make_tree(uv_work_t *work)
 {
   struct volume_job *j = work->data;
   j->result = volume_backing_create(&j->place, j->row.id, &j->limits, &j->err);
-  if (j->result == -EEXIST) /* an earlier warden came so far */
-    j->result = 0;
-}
-
-static void remove_tree(uv_work_t *work)
-{
-  struct volume_job *j = work->data;
-  j->result = volume_backing_remove(&j->place, j->row.id, &j->err);
-  if (j->result == -ENOENT)
+  if (j->result == -EEXIST && j->begun) /* an earlier warden came so far; nobody else may name files that are there */
     j->result = 0;
 }
 
@@ -81,11 +70,6 @@ static void answer(struct volume_job *j)
   reply_packet(j->warden, j->origin, &b);
 }
 
-static void job_closed(uv_handle_t *h)
-{
-  free(h->data);
-}
-
 /* ---- create ---- */
 
 static void tree_made(uv_work_t *work, int status)
@@ -99,20 +83,19 @@ static void tree_made(uv_work_t *work, int status)
   else if (store_volume_delete(s, j->row.id, &err))
     log_error("volume %s: %s", j->row.id, err.msg);
   answer(j);
-  uv_close((uv_handle_t *)&j->timer, job_closed);
+  free(j);
 }
 
-static void queue(struct warden *w, struct origin origin, const struct row_volume *row, uv_work_cb act,
+static void queue(struct warden *w, struct origin origin, const struct row_volume *row, bool begun, uv_work_cb act,
                   uv_after_work_cb done)
 {
   struct volume_job *j = xcalloc(1, sizeof(*j));
-  *j = (struct volume_job){.warden = w, .origin = origin, .row = *row};
+  *j = (struct volume_job){.warden = w, .origin = origin, .row = *row, .begun = begun};
   volumes_place(w, j->dir, &j->place);
   j->limits = (struct volume_limits){.bytes = (uint64_t)warden_config(w)->volume_mb << 20,
                                      .inodes = warden_config(w)->volume_inodes};
-  j->work.data = j->timer.data = j;
-  uv_timer_init(warden_loop(w), &j->timer);
-  worker_pool_queue(w, act == remove_tree ? WORKERS_CLEARING : row->team, &j->work, act, done);
+  j->work.data = j;
+  worker_pool_queue(w, row->team, &j->work, act, done);
 }
 
 static int may_create(struct warden *w, const struct row_volume *row, struct err *err)
@@ -159,39 +142,10 @@ void volumes_create(struct warden *w, struct origin origin, struct row_volume *r
   if (r)
     reply_end(w, origin, r, &err);
   else
-    queue(w, origin, asked ? &there : row, make_tree, tree_made);
+    queue(w, origin, asked ? &there : row, asked, make_tree, tree_made);
 }
 
 /* ---- delete ---- */
-
-static void tree_removed(uv_work_t *work, int status);
-
-static void try_again(uv_timer_t *t)
-{
-  struct volume_job *j = t->data;
-  j->err = ERR_NONE;
-  volume_content_forget(j->warden, j->row.id); /* what was being opened when it was deleted */
-  worker_pool_queue(j->warden, WORKERS_CLEARING, &j->work, remove_tree, tree_removed);
-}
-
-static void tree_removed(uv_work_t *work, int status)
-{
-  struct volume_job *j = work->data;
-  struct err err = ERR_NONE;
-  if (j->result == -EBUSY) {
-    j->busy_ms = j->busy_ms ? MIN(j->busy_ms * 2, (unsigned)BUSY_MOST_MS) : BUSY_FIRST_MS;
-    uv_timer_start(&j->timer, try_again, j->busy_ms, 0);
-    return;
-  }
-  volume_content_forget(j->warden, j->row.id);
-  if (j->result)
-    log_error("%s; it is tried again at the next start", j->err.msg);
-  else if (store_volume_delete(warden_store(j->warden), j->row.id, &err))
-    log_error("volume %s: %s", j->row.id, err.msg);
-  uv_close((uv_handle_t *)&j->timer, job_closed);
-}
-
-static const struct origin nobody;
 
 /* The answer does not wait for the tree, which may be as large as its team liked: the volume is gone for everybody. */
 void volumes_remove(struct warden *w, struct origin origin, struct row_volume *row)
@@ -207,7 +161,7 @@ void volumes_remove(struct warden *w, struct origin origin, struct row_volume *r
   r = r ? r : store_volume_put(warden_store(w), row, &err);
   if (!r) {
     volume_content_forget(w, row->id);
-    queue(w, nobody, row, remove_tree, tree_removed);
+    volume_removal_start(w, row);
   }
   reply_end(w, origin, r, &err);
 }
@@ -233,12 +187,12 @@ static void measured(uv_work_t *work, int status)
     reply_end(j->warden, j->origin, j->result, &j->err);
   else
     reply_packet(j->warden, j->origin, &b);
-  uv_close((uv_handle_t *)&j->timer, job_closed);
+  free(j);
 }
 
 void volumes_measure(struct warden *w, struct origin origin, const struct row_volume *row)
 {
-  queue(w, origin, row, measure, measured);
+  queue(w, origin, row, true, measure, measured);
 }
 
 /* ---- the rest ---- */
@@ -261,17 +215,18 @@ static int keep_begun(const struct row_volume *r, void *arg)
   return 0;
 }
 
+static const struct origin nobody;
+
 void volumes_open(struct warden *w)
 {
   struct begun b = {0};
-  char dir[DATA_DIR_SIZE];
-  struct volume_place place;
-  volumes_place(w, dir, &place);
-  volume_backing_sweep(&place); /* here, before anybody creates one */
+  volume_removal_sweep(w);
   store_volumes(warden_store(w), NULL, keep_begun, &b);
   for (size_t i = 0; i < b.rows.n; i++) {
-    bool create = b.rows.p[i].state == VOLUME_CREATING;
-    queue(w, nobody, &b.rows.p[i], create ? make_tree : remove_tree, create ? tree_made : tree_removed);
+    if (b.rows.p[i].state == VOLUME_CREATING)
+      queue(w, nobody, &b.rows.p[i], true, make_tree, tree_made);
+    else
+      volume_removal_start(w, &b.rows.p[i]);
   }
   vec_free(&b.rows);
 }
