@@ -238,7 +238,7 @@ static size_t conn_waiting(const struct conn *c)
 
 static bool conn_reads(const struct conn *c)
 {
-  return !c->eof && !c->busy && (c->want || conn_waiting(c) == 0);
+  return !c->eof && !c->busy && !c->lent && (c->want || conn_waiting(c) == 0);
 }
 
 static void on_poll(uv_poll_t *h, int status, int events);
@@ -253,7 +253,7 @@ static int conn_events(const struct conn *c)
   bool writable = (c->blocked && !c->write_waits) || c->read_waits;
   if (c->failed)
     return 0;
-  return (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone && !c->busy ? UV_DISCONNECT : 0) |
+  return (conn_reads(c) ? UV_READABLE : 0) | (!c->eof && !c->gone && !c->busy && !c->lent ? UV_DISCONNECT : 0) |
          (writable ? UV_WRITABLE : 0);
 }
 
@@ -626,12 +626,12 @@ static ssize_t conn_splice(struct conn *from, struct conn *to, uint64_t most)
 /* The bytes that came, unseen to where they go; -ENOSYS: they are to be read. */
 static ssize_t conn_pass(struct conn *c)
 {
-  struct conn_way to = {.pipe = -1};
+  struct conn_way to = {0};
   if (!c->ops->pass || c->io != &conn_io_plain || !c->want || conn_waiting(c) > 0)
     return -ENOSYS;
   uint64_t most = c->ops->pass(c, &to);
-  if (most && !to.conn)
-    return splice_into(c->fd, to.pipe, most);
+  if (to.wait)
+    return -EAGAIN;
   if (most < PASS_MIN || to.conn->io != &conn_io_plain || to.conn->npiped >= PIPES_MAX || write_check(to.conn) < 0)
     return -ENOSYS;
   return conn_splice(c, to.conn, most);
@@ -654,10 +654,6 @@ static void conn_read(struct conn *c)
     bool passed = r != -ENOSYS;
     if (!passed)
       r = c->io->read(c, c->net->in, room);
-    if (passed && r == -ENOBUFS) {
-      conn_passed(c, 0);
-      return;
-    }
     if (r == -EAGAIN)
       return;
     if (r == -EINTR)

@@ -17,8 +17,8 @@ struct conn;
 
 /* Where bytes go that nobody looks at. */
 struct conn_way {
-  struct conn *conn; /* NULL: */
-  int pipe;          /* a pipe's end for writing */
+  struct conn *conn; /* NULL: nowhere now */
+  bool wait;         /* with that: they stay in the socket, where the protocol takes them, or will ask again */
 };
 
 /* The protocol above. None of these is called from inside a conn_* call, so the protocol may call conn_* in all. */
@@ -34,7 +34,7 @@ struct conn_ops {
   void (*freed)(struct conn *c);                          /* the last call; the memory is the owner's again */
   /* How many of the bytes to come are only carried on, and whereto; 0: `step` is to see them. May be NULL. */
   uint64_t (*pass)(struct conn *c, struct conn_way *to);
-  void (*passed)(struct conn *c, size_t n); /* that many were (0: the pipe is full); `step` follows */
+  void (*passed)(struct conn *c, size_t n); /* that many were; `step` follows */
 };
 
 /* What carries the bytes. Like the system calls, but negative errno. */
@@ -71,6 +71,7 @@ struct conn {
   int out_error;
   const char *refusal; /* why the carrier gave up, a constant; NULL: it did not */
   bool want;           /* set by the protocol: it has use for more bytes */
+  bool lent;           /* set by the protocol: somebody else reads from the socket */
   bool eof, gone, failed, closed;
   bool cut;         /* with gone: by a reset */
   bool blocked;     /* the socket takes no more; out waits for it */

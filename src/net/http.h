@@ -87,9 +87,11 @@ struct http_x_ops {
    * there without `body` seeing them, and `passed` counts them. */
   struct http_call *(*pass)(struct http_x *x);
   void (*passed)(struct http_x *x, size_t n);
-  /* The same into a pipe of the handler's: its end for writing, or -1. `passed` with 0 says that it is full. */
-  int (*pipe)(struct http_x *x);
+  /* The handler may take the next bytes of such a body, `most` at most, from the socket itself, on a thread. TAKEN: fd
+   * is its to close, and nobody else reads from the socket until http_x_lent. WAIT: it has paused the body. */
+  enum http_lend { HTTP_LEND_NOT, HTTP_LEND_TAKEN, HTTP_LEND_WAIT } (*lend)(struct http_x *x, int fd, uint64_t most);
 };
+void http_x_lent(struct http_x *x, uint64_t n); /* so many were taken; `passed` counts them. From the loop */
 
 /* Called with a complete head. The handler calls http_x_handle() and answers now or later. The body stays unread
  * until http_x_resume(). */

@@ -15,6 +15,7 @@
 #include "net/exchange.h"
 
 #include "base/base.h"
+#include <fcntl.h>
 
 #define DISCARD_BYTES ((uint64_t)256 << 10) /* unread body that is read away to keep a connection */
 #define DISCARD_MS    10000
@@ -392,6 +393,16 @@ static bool may_pass(const struct peer *p, const struct http_x *x)
          x->frame.length <= x->body_max;
 }
 
+static void peer_lend(struct peer *p, struct http_x *x, struct conn_way *to)
+{
+  int fd = fcntl(p->conn.fd, F_DUPFD_CLOEXEC, 3);
+  enum http_lend way = fd < 0 ? HTTP_LEND_NOT : x->ops->lend(x, fd, p->body.left);
+  p->conn.lent = way == HTTP_LEND_TAKEN;
+  to->wait = way != HTTP_LEND_NOT;
+  if (fd >= 0 && way != HTTP_LEND_TAKEN)
+    close(fd);
+}
+
 static uint64_t peer_pass(struct conn *c, struct conn_way *to)
 {
   struct peer *p = container_of(c, struct peer, conn);
@@ -402,8 +413,8 @@ static uint64_t peer_pass(struct conn *c, struct conn_way *to)
   uint64_t room = call ? call_room(call) : 0;
   if (room)
     to->conn = call_conn(call);
-  else if (x->ops->pipe && (to->pipe = x->ops->pipe(x)) >= 0)
-    room = UINT64_MAX;
+  else if (p->body.left && x->ops->lend)
+    peer_lend(p, x, to);
   return MIN(room, p->body.left);
 }
 
@@ -417,6 +428,14 @@ static void peer_passed(struct conn *c, size_t n)
   if (x->ops->pass)
     call_took(x->ops->pass(x), n);
   x->ops->passed(x, n);
+}
+
+void http_x_lent(struct http_x *x, uint64_t n)
+{
+  struct conn *c = &x->peer->conn;
+  c->lent = false;
+  peer_passed(c, (size_t)n);
+  conn_defer(c);
 }
 
 const struct conn_ops peer_ops = {peer_step, peer_eof,   peer_left, peer_moved, peer_broken,

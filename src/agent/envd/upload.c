@@ -2,8 +2,7 @@
 /* upload.c - POST /files: bodies of any size in constant memory.
  *
  * The loop collects body bytes in one of two loads while a worker thread carries the other through its stations:
- * gunzip, multipart, file. The bytes of a large plain body stay in the kernel: from socket to pipe here, from pipe to
- * file there. A body that fits into the first buffer is carried on the loop, at the price of a few system calls and
+ * gunzip, multipart, file. Those of a large plain body the worker takes from the socket itself (net/body_carry.h). A body that fits into the first buffer is carried on the loop, at the price of a few system calls and
  * without a thread. After a failure the rest of the body is read and dropped, so that the client hears the reason and
  * not a broken connection. */
 #include "agent/envd/http_reply.h"
@@ -14,24 +13,17 @@
 #include "agent/envd/resolve.h"
 #include "agent/envd/file_sink.h"
 #include "agent/thread_pool.h"
+#include "net/body_carry.h"
 #include <fcntl.h>
 
 #define SMALL_BODY ((size_t)64 << 10)
 #define HAND_OVER  ((size_t)128 << 10)
 #define BUFFER_MAX ((size_t)4 << 20) /* pause comes at HAND_OVER; a piece that was on its way still fits */
 #define FILES_MAX  10000
-#define RAW_MIN    ((int64_t)1 << 20) /* plain bodies from here on go through pipes */
-#define PIPE_BYTES (1 << 20)
+#define RAW_MIN    ((int64_t)1 << 20) /* plain bodies from here on the worker takes from the socket */
 
 struct written {
   char *path;
-};
-
-/* What one round of the worker writes: bytes, then what the pipe holds, then more bytes. */
-struct load {
-  struct buf bytes, more;
-  int pipe[2]; /* 0: none yet */
-  size_t piped;
 };
 
 struct upload {
@@ -43,44 +35,15 @@ struct upload {
   struct rpc_list metadata;
   struct str path; /* from the query; p NULL = none */
   bool multipart, opened, busy, paused, ended, finishing, done;
-  bool raw;                /* through pipes */
-  bool full;               /* the pipe being filled takes no more */
+  bool raw;                /* the worker may take the body from the socket */
+  struct body_carry lent;  /* its socket, while a worker has it; else -1 */
   struct inflate *inflate; /* NULL = identity */
   struct multipart parts;
   struct sink sink;
-  struct load loads[2];
-  struct load *filling, *carrying;
+  struct buf loads[2]; /* what one round of the worker writes */
+  struct buf *filling, *carrying;
   VEC(struct written) files;
 };
-
-static size_t load_size(const struct load *l)
-{
-  return l->bytes.n + l->piped + l->more.n;
-}
-
-static void load_close(struct load *l)
-{
-  if (l->pipe[1] > 0) {
-    close(l->pipe[0]);
-    close(l->pipe[1]);
-  }
-  l->pipe[0] = l->pipe[1] = 0;
-  l->piped = 0;
-}
-
-static void load_free(struct load *l)
-{
-  buf_free(&l->bytes);
-  buf_free(&l->more);
-  load_close(l);
-}
-
-static void load_clear(struct load *l)
-{
-  buf_clear(&l->bytes);
-  buf_clear(&l->more);
-  l->piped = 0;
-}
 
 static void upload_free(struct upload *u)
 {
@@ -91,8 +54,11 @@ static void upload_free(struct upload *u)
   if (u->multipart)
     multipart_free(&u->parts);
   inflate_free(u->inflate);
-  load_free(&u->loads[0]);
-  load_free(&u->loads[1]);
+  buf_free(&u->loads[0]);
+  buf_free(&u->loads[1]);
+  body_carry_close(&u->lent);
+  if (u->lent.sock >= 0)
+    close(u->lent.sock);
   arena_free(&u->arena);
   free(u);
 }
@@ -181,14 +147,21 @@ static void carry(struct upload *u, struct str bytes)
     sink_fail(&u->sink, 500, "error reading request body: gzip data is broken");
 }
 
-static void carry_load(struct upload *u, struct load *l)
+static int take_pipe(void *arg, int pipe, size_t n)
 {
-  carry(u, buf_str(&l->bytes));
-  if (l->piped && !u->sink.status)
-    sink_pipe(&u->sink, l->pipe[0], l->piped);
-  if (u->sink.status) /* what is in it is for nobody */
-    load_close(l);
-  carry(u, buf_str(&l->more));
+  struct upload *u = arg;
+  return sink_pipe(&u->sink, pipe, n);
+}
+
+static void carry_load(struct upload *u, struct buf *load)
+{
+  carry(u, buf_str(load));
+  u->lent.took = 0;
+  if (u->lent.sock < 0 || u->sink.status)
+    return;
+  int r = body_carry(&u->lent);
+  if (r && !u->sink.status)
+    sink_fail(&u->sink, 500, "error reading request body: %s", strerror(-r));
 }
 
 static void carry_end(struct upload *u)
@@ -261,28 +234,37 @@ static void upload_done(struct work *w)
 {
   struct upload *u = w->data;
   u->busy = false;
-  load_clear(u->carrying);
-  if (!u->x)
+  buf_clear(u->carrying);
+  if (!u->x) {
     upload_free(u);
-  else
-    advance(u);
+    return;
+  }
+  if (u->lent.sock >= 0) {
+    close(steal_fd(&u->lent.sock));
+    http_x_lent(u->x, u->lent.took);
+  }
+  advance(u);
+}
+
+static void swap_loads(struct upload *u)
+{
+  struct buf *full = u->filling;
+  u->filling = u->carrying;
+  u->carrying = full;
 }
 
 static void hand_over(struct upload *u)
 {
-  struct load *full = u->filling;
-  u->filling = u->carrying;
-  u->carrying = full;
+  swap_loads(u);
   u->finishing = u->ended;
-  u->full = false;
   u->busy = true;
   if (work_queue(&u->work) == 0)
     return;
   u->busy = false; /* no thread to be had: then here */
-  carry_load(u, full);
+  carry_load(u, u->carrying);
   if (u->finishing)
     carry_end(u);
-  load_clear(full);
+  buf_clear(u->carrying);
 }
 
 /* Whatever happened, decides what is next: another piece for the worker, more body, or the answer. */
@@ -294,9 +276,9 @@ static void advance(struct upload *u)
     reply(u);
     return;
   }
-  if (u->ended || u->full || load_size(u->filling) >= HAND_OVER)
+  if (u->ended || u->filling->n >= HAND_OVER)
     hand_over(u);
-  if (u->paused && !u->full && load_size(u->filling) < HAND_OVER && !u->done) {
+  if (u->paused && u->filling->n < HAND_OVER && !u->done) {
     u->paused = false;
     http_x_resume(u->x);
   }
@@ -304,15 +286,19 @@ static void advance(struct upload *u)
     reply(u);
 }
 
+static void hold_back(struct upload *u)
+{
+  u->paused = true;
+  http_x_pause(u->x);
+}
+
 /* Something came. Enough for the worker? */
 static void filled(struct upload *u)
 {
-  if (!u->full && load_size(u->filling) < HAND_OVER)
+  if (u->filling->n < HAND_OVER)
     return;
-  if (u->busy) {
-    u->paused = true;
-    http_x_pause(u->x);
-  }
+  if (u->busy)
+    hold_back(u);
   advance(u);
 }
 
@@ -321,44 +307,46 @@ static void on_body(struct http_x *x, struct str chunk)
   struct upload *u = http_x_data(x);
   if (!u->busy && u->sink.status)
     return;
-  if (buf_adds(u->filling->piped ? &u->filling->more : &u->filling->bytes, chunk) < 0) {
+  if (buf_adds(u->filling, chunk) < 0) {
     http_abort(x);
     return;
   }
   filled(u);
 }
 
-/* Where the next bytes of the body may go unseen. */
-static int on_pipe(struct http_x *x)
+/* The worker may take what comes next from the socket. */
+static enum http_lend on_lend(struct http_x *x, int fd, uint64_t most)
 {
   struct upload *u = http_x_data(x);
-  struct load *l = u->filling;
-  if (!u->raw || u->full || l->more.n || (!u->busy && u->sink.status))
-    return -1;
-  if (l->pipe[1] > 0)
-    return l->pipe[1];
-  if (pipe2(l->pipe, O_CLOEXEC)) {
-    l->pipe[0] = l->pipe[1] = 0;
-    u->raw = false;
-    return -1;
+  if (!u->raw || (!u->busy && u->sink.status))
+    return HTTP_LEND_NOT;
+  if (u->busy) {
+    hold_back(u);
+    return HTTP_LEND_WAIT;
   }
-  fcntl(l->pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
-  return l->pipe[1];
+  swap_loads(u);
+  u->lent.sock = fd;
+  u->lent.most = most;
+  u->busy = true;
+  if (work_queue(&u->work)) { /* no thread to be had: as other bodies, then */
+    swap_loads(u);
+    u->lent.sock = -1;
+    u->busy = u->raw = false;
+    return HTTP_LEND_NOT;
+  }
+  hold_back(u);
+  return HTTP_LEND_TAKEN;
 }
 
-static void on_passed(struct http_x *x, size_t n)
+static void on_passed(struct http_x *x UNUSED, size_t n UNUSED)
 {
-  struct upload *u = http_x_data(x);
-  u->filling->piped += n;
-  u->full = n == 0;
-  filled(u);
 }
 
 static void on_body_end(struct http_x *x)
 {
   struct upload *u = http_x_data(x);
   u->ended = true;
-  if (!u->busy && !u->inflate && !u->filling->piped && load_size(u->filling) <= SMALL_BODY) {
+  if (!u->busy && !u->inflate && u->filling->n <= SMALL_BODY) {
     carry_load(u, u->filling);
     carry_end(u);
     reply(u);
@@ -376,7 +364,7 @@ static void on_gone(struct http_x *x, enum http_end how UNUSED)
 }
 
 static const struct http_x_ops upload_ops = {
-    .body = on_body, .body_end = on_body_end, .gone = on_gone, .passed = on_passed, .pipe = on_pipe};
+    .body = on_body, .body_end = on_body_end, .gone = on_gone, .passed = on_passed, .lend = on_lend};
 
 /* ---- the head of the request ---- */
 
@@ -438,7 +426,8 @@ static struct upload *upload_new(struct http_x *x, const struct agent *a, const 
     u->path = arena_str(&u->arena, buf_str(&q->path));
   u->sink = (struct sink){.user = &u->user, .metadata = &u->metadata, .announced = http_x_body_length(x), .fd = -1};
   for (size_t i = 0; i < ARRAY_LEN(u->loads); i++)
-    u->loads[i] = (struct load){.bytes = BUF_INIT(BUFFER_MAX), .more = BUF_INIT(BUFFER_MAX)};
+    u->loads[i] = (struct buf)BUF_INIT(BUFFER_MAX);
+  u->lent = (struct body_carry){.sock = -1, .take = take_pipe, .arg = u};
   u->filling = &u->loads[0];
   u->carrying = &u->loads[1];
   return u;

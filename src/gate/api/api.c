@@ -217,10 +217,10 @@ static void api_drain(struct http_x *x)
     r->drained(r);
 }
 
-static int api_pipe(struct http_x *x)
+static enum http_lend api_lend(struct http_x *x, int fd, uint64_t most)
 {
   struct req *r = http_x_data(x);
-  return r->pipe && !r->answered ? r->pipe(r) : -1;
+  return r->lend && !r->answered ? r->lend(r, fd, most) : HTTP_LEND_NOT;
 }
 
 static void api_passed(struct http_x *x, size_t n)
@@ -233,7 +233,7 @@ static const struct http_x_ops api_ops = {.body = api_body,
                                           .body_end = api_body_end,
                                           .drain = api_drain,
                                           .gone = api_gone,
-                                          .pipe = api_pipe,
+                                          .lend = api_lend,
                                           .passed = api_passed};
 
 bool api_count(struct req *r, const char *team)

@@ -40,7 +40,7 @@ struct req {
   void *state;                 /* the handler's own, in the arena */
   void (*stream)(struct req *r,
                  struct str chunk); /* takes the body piece by piece, an empty one at its end (BODY_STREAM) */
-  int (*pipe)(struct req *r);       /* with `stream`, of http_x_ops; NULL = none */
+  enum http_lend (*lend)(struct req *r, int fd, uint64_t most); /* with `stream`, of http_x_ops; NULL = none */
   void (*passed)(struct req *r, size_t n);
   void (*drained)(struct req *r); /* of a long answer: the client takes more of it */
   void (*drop)(struct req *r);    /* frees what the handler holds outside the arena; called when the exchange is gone */

@@ -177,12 +177,12 @@ static int image_make(const char *path, const char *boxes, const struct jail_lim
 /* --- the loop device ------------------------------------------------------------------------------------------ */
 
 /* The kernel names a free device, another process may take it first: then once more. */
-static int loop_attach(int image, char name[LOOP_NAME], struct err *err)
+static int loop_attach(int image, uint32_t flags, char name[LOOP_NAME], struct err *err)
 {
   struct loop_config config = {
       .fd = (uint32_t)image,
       .block_size = 4096,
-      .info = {.lo_flags = LO_FLAGS_AUTOCLEAR},
+      .info = {.lo_flags = LO_FLAGS_AUTOCLEAR | flags},
   };
   cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
   if (control < 0)
@@ -278,6 +278,14 @@ static void guess_learn(ino_t inode, const char *name)
 #define WAY_DISK    "nobarrier"
 #define WAY_DURABLE "discard"
 
+/* What is durable passes by the host's page cache (where its filesystem can; else the kernel leaves the flag out): its
+ * bytes are in memory once, and are copied once less on their way. A box's disk is there for a while only and gains
+ * from what the host has not written out yet. */
+static uint32_t loop_flags(const char *way)
+{
+  return strcmp(way, WAY_DURABLE) == 0 ? LO_FLAGS_DIRECT_IO : 0;
+}
+
 static int image_mount(const char *path, const char *way, struct err *err)
 {
   char name[LOOP_NAME];
@@ -285,7 +293,7 @@ static int image_mount(const char *path, const char *way, struct err *err)
   cleanup_fd int image = open(path, O_RDWR | O_CLOEXEC);
   if (image < 0)
     return err_errno(err, "opening %s", path);
-  cleanup_fd int loop = loop_attach(image, name, err);
+  cleanup_fd int loop = loop_attach(image, loop_flags(way), name, err);
   if (loop >= 0 && !fstat(image, &st))
     guess_learn(st.st_ino, name);
   return loop < 0 ? loop : device_mount(name, path, way, err);

@@ -131,17 +131,16 @@ static void upload_piece(struct req *r, struct str chunk)
     name_it(r);
 }
 
-static int upload_pipe(struct req *r)
+static enum http_lend upload_lend(struct req *r, int fd, uint64_t most)
 {
   const struct upload *u = r->state;
-  return upload_write_pipe(u->write);
+  return upload_write_lend(u->write, fd, most);
 }
 
 static void upload_passed(struct req *r, size_t n)
 {
   struct upload *u = r->state;
   u->size += n;
-  upload_write_passed(u->write, n);
 }
 
 static void opened(const struct warden_reply *reply, void *arg)
@@ -162,7 +161,7 @@ static void opened(const struct warden_reply *reply, void *arg)
   http_x_accepted(r->x); /* the warden knows the link's signature */
   http_x_body_max(r->x, MIN(r->gate->config->upload_max, wire_u64(reply->packet, W_COUNT, UINT64_MAX)));
   r->stream = upload_piece;
-  r->pipe = upload_pipe;
+  r->lend = upload_lend;
   r->passed = upload_passed;
   http_x_resume(r->x);
 }

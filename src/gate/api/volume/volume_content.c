@@ -449,17 +449,16 @@ static void upload_piece(struct req *r, struct str chunk)
     name_it(r);
 }
 
-static int upload_pipe(struct req *r)
+static enum http_lend upload_lend(struct req *r, int fd, uint64_t most)
 {
   const struct content *c = r->state;
-  return upload_write_pipe(c->write);
+  return upload_write_lend(c->write, fd, most);
 }
 
 static void upload_passed(struct req *r, size_t n)
 {
   struct content *c = r->state;
   c->size += n;
-  upload_write_passed(c->write, n);
 }
 
 static void upload_opened(const struct warden_reply *reply, void *arg)
@@ -480,7 +479,7 @@ static void upload_opened(const struct warden_reply *reply, void *arg)
   http_x_accepted(r->x);
   http_x_body_max(r->x, UINT64_MAX);
   r->stream = upload_piece;
-  r->pipe = upload_pipe;
+  r->lend = upload_lend;
   r->passed = upload_passed;
   http_x_resume(r->x);
 }
