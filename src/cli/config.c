@@ -225,7 +225,8 @@ static const struct setting settings[] = {
     {"build_log_mb", NUMBER(warden.build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
     {"upload_max_mb", TIMES(gate.upload_max, MIB), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
     {"upload_threads", NUMBER(gate.upload_threads), "4", 1, 64,
-     "threads per gate that write such archives to the disk; half of them, rounded up, for one team at once"},
+     "threads per gate that write such archives to the disk, and as many for files of volumes; half of them, rounded up, "
+     "for one team at once"},
     {"lists_max", NUMBER(gate.lists_max), "4", 1, 1000,
      "listings of sandboxes, templates and snapshots at once per gate; half of them, rounded up, for one team; others "
      "wait"},
@@ -327,6 +328,9 @@ static const struct setting settings[] = {
      "entries of one listing of a volume's directory"},
     {"volume_upload_idle_seconds", NUMBER(content.upload_idle_s), "900", 60, 86400,
      "an upload into a volume that nothing was written to for so long is given up"},
+    {"volume_timeout_seconds", NUMBER(warden.volume_timeout_s), "60", 1, 86400,
+     "a request about files of a volume that takes longer is answered with 503; with volume_sync = 1 as long as the disk "
+     "needs for the largest upload"},
     {"volume_sync", NUMBER(content.sync), "0", 0, 1,
      "1 = an upload into a volume is on the disk before it is answered, which then takes as long as the disk does; 0 = "
      "it is some seconds later"},

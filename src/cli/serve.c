@@ -303,6 +303,10 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     log_error("%s can't start: " STR_FMT, r->name, STR_ARG(str_skip(word, 1)));
     return;
   }
+  if (word.p[0] == CONTROL_HUNG && r == &s->warden && s->content.pid) {
+    log_warn("content does not answer; replacing it");
+    kill(s->content.pid, SIGKILL);
+  }
   if (word.p[0] != CONTROL_READY)
     return;
   r->ready = true;

@@ -29,6 +29,7 @@
 #define DROPPED_US         ((int64_t)600 * 1000000)
 #define SWEEP_MS           30000
 #define SWEPT_MAX          65536
+#define SLICE_US           500000 /* of a removal: then others have the thread */
 
 struct content {
   const struct content_config *config;
@@ -38,12 +39,20 @@ struct content {
   struct map uploads; /* id -> struct upload */
   struct map dropped; /* id -> when (int64_t *): given up before they were open */
   struct map swept;   /* volume -> when its hidden directory was (int64_t *) */
+  struct map jobs;    /* struct job_key -> struct job, of the warden */
   uv_timer_t sweeper;
 };
 
 struct upload {
   char id[UPLOAD_ID_SIZE], volume[UUID_SIZE], team[UUID_SIZE];
-  int fd, root; /* root: to take it out of the hidden directory again */
+  int fd, root;     /* root: to take it out of the hidden directory again */
+  int64_t begun_us; /* a thread looks whether something is written to it, later than this and a while */
+  bool looked_at;   /* one does */
+};
+
+/* Of a request, and of the link that it came by: another warden begins to count anew. */
+struct job_key {
+  uint64_t link, id;
 };
 
 struct job {
@@ -51,7 +60,10 @@ struct job {
   struct fair_queue_item of_team;
   uv_work_t work;
   struct content *content;
-  uint64_t id, link; /* of the request, and of the link that it came by */
+  struct job_key key; /* id 0: nobody's */
+  bool unwanted;      /* who asked has stopped waiting */
+  bool look;          /* is something written to the upload? */
+  int64_t begun_us;   /* of a removal */
   enum content_op op;
   int root;
   char volume[UUID_SIZE], team[UUID_SIZE], upload_id[UPLOAD_ID_SIZE];
@@ -101,7 +113,7 @@ static int act_on(struct job *j)
   case CONTENT_CHANGE:
     return file_change(j->root, path, &j->owner, &j->json, &j->err);
   case CONTENT_REMOVE:
-    return file_remove(j->root, path, j->again, &j->err);
+    return file_remove(j->root, path, j->again, clock_mono_us() + SLICE_US, &j->err);
   case CONTENT_LIST:
     j->fd = file_list(j->root, path, j->depth, j->content->config->listing_max, &j->size, &j->err);
     return MIN(j->fd, 0);
@@ -128,7 +140,12 @@ static void act(uv_work_t *work)
   struct job *j = work->data;
   if (j->sweep)
     file_sweep(j->root, j->content->config->upload_idle_s);
+  j->sweep = false;
   j->status = act_on(j);
+  if (j->op == CONTENT_REMOVE && j->status == -EAGAIN) {
+    j->again = true; /* what it names may go with the next slice */
+    return;
+  }
   if (j->upload)
     upload_close(steal(&j->upload));
   if (j->root >= 0)
@@ -169,6 +186,7 @@ static void upload_keep(struct content *c, const struct job *j, int root)
   memcpy(u->team, j->team, sizeof(u->team));
   u->fd = dup(j->fd);
   u->root = root;
+  u->begun_us = clock_mono_us();
   map_put(&c->uploads, str_of(u->id), u);
 }
 
@@ -204,8 +222,15 @@ static void drop_later(struct content *c, const struct job *j)
 
 /* ---- requests ---- */
 
+static struct str key_of(const struct job *j)
+{
+  return str_make(&j->key, sizeof(j->key));
+}
+
 static void job_free(struct job *j)
 {
+  if (j->key.id && map_get(&j->content->jobs, key_of(j)) == j)
+    map_del(&j->content->jobs, key_of(j));
   if (j->root >= 0)
     close(j->root);
   if (j->fd >= 0)
@@ -218,9 +243,9 @@ static void reply(struct job *j)
 {
   struct content *c = j->content;
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
-  if (!c->link || ipc_serial(c->link) != j->link)
+  if (!c->link || ipc_serial(c->link) != j->key.link || !j->key.id || j->unwanted)
     return;
-  wire_begin(&b, WIRE_REPLY, j->id, j->status);
+  wire_begin(&b, WIRE_REPLY, j->key.id, j->status);
   if (j->status)
     wire_putz(&b, W_MESSAGE, j->err.msg);
   else if (j->json.n)
@@ -233,6 +258,23 @@ static void reply(struct job *j)
 static void pump(struct content *c);
 static void act_upload(uv_work_t *work);
 static void upload_done(uv_work_t *work, int status);
+static void look(uv_work_t *work);
+static void looked(uv_work_t *work, int status);
+
+/* A removal has its turn again after a slice, up to a time. */
+static bool goes_on(struct job *j)
+{
+  if (j->op != CONTENT_REMOVE || j->status != -EAGAIN)
+    return false;
+  if (!j->unwanted && clock_mono_us() - j->begun_us < (int64_t)TREE_REMOVE_SECONDS * 1000000) {
+    j->err = ERR_NONE;
+    return true;
+  }
+  j->status = err_set(&j->err, -EBUSY,
+                      "'%s' is not deleted yet: it has more files than are deleted in %d seconds; try again to go on",
+                      j->path, TREE_REMOVE_SECONDS);
+  return false;
+}
 
 static void done(uv_work_t *work, int status)
 {
@@ -240,8 +282,12 @@ static void done(uv_work_t *work, int status)
   struct content *c = j->content;
   fair_queue_done(&c->teams, &j->of_team);
   fair_queue_done(&c->volumes, &j->of_volume);
-  reply(j);
-  job_free(j);
+  if (goes_on(j)) {
+    fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
+  } else {
+    reply(j);
+    job_free(j);
+  }
   pump(c);
 }
 
@@ -258,7 +304,13 @@ static void pump(struct content *c)
   for (struct fair_queue_item *i; (i = fair_queue_next(&c->teams));) {
     struct job *j = job_of_team(i);
     bool upload = j->op == CONTENT_UPLOAD;
-    uv_queue_work(c->loop, &j->work, upload ? act_upload : act, upload ? upload_done : done);
+    uv_queue_work(c->loop, &j->work,
+                  j->look  ? look
+                  : upload ? act_upload
+                           : act,
+                  j->look  ? looked
+                  : upload ? upload_done
+                           : done);
   }
 }
 
@@ -272,8 +324,8 @@ static struct job *job_read(struct content *c, struct str packet, int root)
 {
   struct job *j = xcalloc(1, sizeof(*j));
   *j = (struct job){.content = c,
-                    .id = wire_head(packet)->id,
-                    .link = ipc_serial(c->link),
+                    .key = {ipc_serial(c->link), wire_head(packet)->id},
+                    .begun_us = clock_mono_us(),
                     .op = (enum content_op)wire_u64(packet, W_OP, 0),
                     .root = root,
                     .fd = -1,
@@ -341,10 +393,10 @@ static void upload_done(uv_work_t *work, int status)
   if (older) /* asked again after the warden had died: nobody has its descriptor */
     give_up(j->content, older);
   void *dropped = map_del(&j->content->dropped, str_of(j->upload_id));
-  if (!j->status && !dropped)
+  if (!j->status)
     upload_keep(j->content, j, root);
-  else
-    close(root);
+  if (!j->status && (dropped || j->unwanted))
+    give_up(j->content, upload_take(j->content, j));
   free(dropped);
   done(work, status);
 }
@@ -355,15 +407,53 @@ static void act_upload(uv_work_t *work)
   if (j->sweep)
     file_sweep(j->root, j->content->config->upload_idle_s);
   j->status = act_on(j);
+  if (j->status)
+    close(steal_fd(&j->root));
+}
+
+/* Nobody waits for it. What has not begun does not begin; what runs is of no use to anybody but goes on to its end. */
+static void cancel(struct content *c, uint64_t id)
+{
+  struct job_key key = {ipc_serial(c->link), id};
+  struct job *j = map_get(&c->jobs, str_make(&key, sizeof(key)));
+  if (!j)
+    return;
+  j->unwanted = true;
+  if (fair_queue_cancel(&c->teams, &j->of_team))
+    fair_queue_done(&c->volumes, &j->of_volume);
+  else if (!fair_queue_cancel(&c->volumes, &j->of_volume))
+    return;
+  if (j->upload)
+    give_up(c, steal(&j->upload));
+  job_free(j);
+  pump(c);
+}
+
+/* What needs no thread; true: done. */
+static bool at_once(struct content *c, struct str packet)
+{
+  cleanup_buf struct buf b = BUF_INIT(64);
+  switch (wire_head(packet)->type) {
+  case WIRE_CONTENT_FORGET:
+    forget(c, wire_get(packet, W_ID));
+    return true;
+  case WIRE_CONTENT_CANCEL:
+    cancel(c, wire_head(packet)->id);
+    return true;
+  case WIRE_CONTENT_PING:
+    wire_begin(&b, WIRE_CONTENT_PING, 0, 0);
+    ipc_send(c->link, buf_str(&b), -1);
+    return true;
+  default:
+    return false;
+  }
 }
 
 static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct content *c = arg;
-  if (!wire_check(packet) && wire_head(packet)->type == WIRE_CONTENT_FORGET && c->link == l && fd < 0) {
-    forget(c, wire_get(packet, W_ID));
+  if (!wire_check(packet) && c->link == l && fd < 0 && at_once(c, packet))
     return;
-  }
   if (wire_check(packet) || wire_head(packet)->type != WIRE_CONTENT || c->link != l) {
     log_error("malformed packet of %zu bytes from the warden", packet.n);
     if (fd >= 0)
@@ -376,7 +466,7 @@ static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
     return;
   }
   if (too_many(c, j)) {
-    refuse(c, j->id, -EAGAIN, "this volume has too many uploads under way; try again when some have ended");
+    refuse(c, j->key.id, -EAGAIN, "this volume has too many uploads under way; try again when some have ended");
     job_free(j);
     return;
   }
@@ -385,6 +475,7 @@ static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
   if (j->op == CONTENT_DROP && !j->upload)
     drop_later(c, j);
   j->sweep = sweep_due(c, j);
+  map_put(&c->jobs, key_of(j), j);
   fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
   pump(c);
 }
@@ -422,11 +513,43 @@ static const struct ipc_ops control_ops = {control_packet, control_closed};
 
 /* ---- uploads that nobody finishes ---- */
 
+static void look(uv_work_t *work)
+{
+  struct job *j = work->data;
+  struct stat st;
+  int64_t now = clock_wall_us() / 1000000;
+  j->status = fstat(j->fd, &st) || now - (int64_t)st.st_mtim.tv_sec >= (int64_t)j->content->config->upload_idle_s;
+}
+
+static void looked(uv_work_t *work, int status)
+{
+  struct job *j = work->data;
+  struct upload *u = map_get(&j->content->uploads, str_of(j->upload_id));
+  if (u)
+    u->looked_at = false;
+  if (u && j->status)
+    give_up(j->content, upload_take(j->content, j));
+  done(work, status);
+}
+
+/* On a thread, and by a descriptor of its own: the filesystem may stand still, and the upload may be given up. */
+static void look_at(struct content *c, struct upload *u)
+{
+  struct job *j = xcalloc(1, sizeof(*j));
+  *j = (struct job){.content = c, .op = CONTENT_DROP, .look = true, .root = -1, .fd = dup(u->fd), .json = BUF_INIT(1)};
+  memcpy(j->upload_id, u->id, sizeof(j->upload_id));
+  memcpy(j->volume, u->volume, sizeof(j->volume));
+  memcpy(j->team, u->team, sizeof(j->team));
+  j->work.data = j;
+  u->looked_at = true;
+  fair_queue_push(&c->volumes, str_of(j->volume), &j->of_volume);
+}
+
 /* A gate that lives writes, or gives an upload up by itself; one that died says nothing. */
 static void sweep(uv_timer_t *t)
 {
   struct content *c = t->data;
-  int64_t now = clock_wall_us() / 1000000;
+  int64_t now = clock_mono_us();
   struct str id;
   void *value;
   for (size_t i = 0; map_next(&c->dropped, &i, &id, &value);)
@@ -434,11 +557,8 @@ static void sweep(uv_timer_t *t)
       free(map_del(&c->dropped, id));
   for (size_t i = 0; map_next(&c->uploads, &i, NULL, &value);) {
     struct upload *u = value;
-    struct stat st;
-    if (!fstat(u->fd, &st) && now - (int64_t)st.st_mtim.tv_sec < (int64_t)c->config->upload_idle_s)
-      continue;
-    map_del(&c->uploads, str_of(u->id));
-    give_up(c, u);
+    if (!u->looked_at && now - u->begun_us > (int64_t)c->config->upload_idle_s * 1000000)
+      look_at(c, u);
   }
   pump(c);
 }

@@ -221,7 +221,7 @@ int file_change(int root, struct str path, const struct file_owner *o, struct bu
 
 /* ---- remove ---- */
 
-int file_remove(int root, struct str path, bool again, struct err *err)
+int file_remove(int root, struct str path, bool again, int64_t until_us, struct err *err)
 {
   cleanup_place struct file_place at = {.dir = -1};
   if (is_root(path))
@@ -235,12 +235,13 @@ int file_remove(int root, struct str path, bool again, struct err *err)
     return 0;
   if (errno != EISDIR && errno != EPERM)
     return failed(-errno, path, err);
-  r = tree_remove(at.dir, at.name);
+  r = tree_remove(at.dir, at.name, until_us);
   if (r == -EBUSY)
     return err_set(err, -EBUSY,
-                   "'" STR_FMT "' is not deleted yet: it has more files than are deleted in %d seconds, or a sandbox "
-                   "adds some meanwhile; try again to go on",
-                   STR_ARG(path), TREE_REMOVE_SECONDS);
+                   "'" STR_FMT "' is not deleted yet: a sandbox adds files to it meanwhile; try again to go on",
+                   STR_ARG(path));
+  if (r == -EAGAIN)
+    return err_set(err, -EAGAIN, "'" STR_FMT "' is not deleted yet", STR_ARG(path));
   return r ? failed(r, path, err) : 0;
 }
 

@@ -25,8 +25,9 @@ void file_put_stat(struct jw *w, int dir, struct str path, const struct stat *st
 
 int file_stat(int root, struct str path, struct buf *json, struct err *err);
 int file_change(int root, struct str path, const struct file_owner *o, struct buf *json, struct err *err);
-/* again: the same was asked before and nobody heard what came of it; that it is done already is success. */
-int file_remove(int root, struct str path, bool again, struct err *err);
+/* again: the same was asked before and nobody heard what came of it; that it is done already is success. -EAGAIN: the
+ * time (clock_mono_us) has come before all of a tree was gone; each call removes something. */
+int file_remove(int root, struct str path, bool again, int64_t until_us, struct err *err);
 int file_mkdir(int root, struct str path, const struct file_owner *o, bool force, bool again, struct buf *json,
                struct err *err);
 int file_link(int root, struct str path, const char *target, const struct file_owner *o, struct err *err);
@@ -52,10 +53,10 @@ int file_ops_open(struct err *err);
 /* file_listing.c: entries below a directory, as a JSON array in sealed memory. -E2BIG: more than `most`. */
 int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t *size, struct err *err);
 
-/* tree_remove.c: a name in a directory, with all below it. -EBUSY: others add to it as fast as it is emptied, or it
- * takes longer than a thread is given; what went is gone. */
-#define TREE_REMOVE_SECONDS 20
-int tree_remove(int parent, const char *name);
+/* tree_remove.c: a name in a directory, with all below it. -EBUSY: others add to it as fast as it is emptied; -EAGAIN:
+ * the time has come. What went is gone. */
+#define TREE_REMOVE_SECONDS 20 /* of one request */
+int tree_remove(int parent, const char *name, int64_t until_us);
 
 /* Where files are that can't be without a name, and replacements for the moment before they take another file's name.
  * Listings leave it out. */

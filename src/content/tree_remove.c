@@ -55,20 +55,21 @@ static int empty(struct removal *m, int fd, int level)
   }
   int r = 0;
   for (struct dirent *e; !r && (e = readdir(d));) {
-    if (clock_mono_us() > m->until_us)
-      return -EBUSY;
-    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-      r = take(m, dirfd(d), e->d_name, level);
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+      continue;
+    r = take(m, dirfd(d), e->d_name, level);
+    if (!r && clock_mono_us() > m->until_us)
+      r = -EAGAIN;
   }
   return r;
 }
 
-int tree_remove(int parent, const char *name)
+int tree_remove(int parent, const char *name, int64_t until_us)
 {
   cleanup_fd int top = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (top < 0)
     return -errno;
-  struct removal m = {.top = top, .until_us = clock_mono_us() + (int64_t)TREE_REMOVE_SECONDS * 1000000};
+  struct removal m = {.top = top, .until_us = until_us};
   for (;;) {
     m.gone = 0;
     int fd = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

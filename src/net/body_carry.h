@@ -12,12 +12,12 @@
 struct body_carry {
   int pipe[2]; /* kept between slices, empty then; 0: none yet */
   int sock;
-  uint64_t most, took;                          /* bytes of the body that are to come; that were taken */
-  int (*take)(void *arg, int pipe, size_t n);   /* all that the pipe holds; an error ends the slice */
+  uint64_t most, took;                        /* bytes of the body that are to come; that were taken */
+  int (*take)(void *arg, int pipe, size_t n); /* all that the pipe holds; an error ends the slice */
   void *arg;
 };
 
-int body_carry(struct body_carry *b); /* 0, or what `take` returned, or why there is no pipe */
+int body_carry(struct body_carry *b);        /* 0, or what `take` returned, or why there is no pipe */
 void body_carry_close(struct body_carry *b); /* the pipe */
 
 #endif

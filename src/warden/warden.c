@@ -186,6 +186,11 @@ static void report(struct warden *w, char letter, const char *text)
   ipc_send(root_of(w)->control, (struct str){message, (size_t)MIN(n, (int)sizeof(message) - 1)}, -1);
 }
 
+static void content_hung(struct warden *w)
+{
+  report(w, CONTROL_HUNG, "");
+}
+
 /* ---- the socket of the host's root user ---- */
 
 static void on_admin_connect(uv_poll_t *poll, int status, int events)
@@ -314,7 +319,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : builder_open(w, err);
   r = r ? r : webhooks_open(w, err);
   if (!r)
-    volume_content_open(w);
+    volume_content_open(w, content_hung);
   if (!r)
     volumes_open(w);
   r = r ? r : runtime_stage(w->config->runtime, w->config->data, w->runtime, err);

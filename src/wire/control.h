@@ -25,6 +25,7 @@ enum control {
   CONTROL_READY = 'R',       /* from a role: it works; the warden's carries the first API key (at the first start) and a
                                 code for the console as text, a line each */
   CONTROL_FAILED = 'F',      /* from a role: why it can't start */
+  CONTROL_HUNG = 'H',        /* from the warden: the content role does not answer, it is to be replaced */
 };
 
 #endif

@@ -119,8 +119,8 @@ static void links_lead_nowhere_else(void **state)
   assert_true(file_open(root, STR("/up/secret"), &size, &err) < 0);
   assert_int_equal(put("/up/made", "x", false), 0); /* `..` of the root is the root */
   assert_holds("/made", "x");
-  assert_int_equal(file_remove(root, STR("/up/secret"), false, &err), -ENOENT);
-  assert_int_equal(file_remove(root, STR("/up"), false, &err), 0);
+  assert_int_equal(file_remove(root, STR("/up/secret"), false, INT64_MAX, &err), -ENOENT);
+  assert_int_equal(file_remove(root, STR("/up"), false, INT64_MAX, &err), 0);
   assert_holds("/made", "x");
   assert_secret_is_whole();
 }
@@ -134,7 +134,7 @@ static void a_link_inside_is_followed(void **state)
   assert_int_equal(put("/deep/er/file", "here", false), 0);
   assert_int_equal(symlinkat("/deep/er", root, "short"), 0);
   assert_holds("/short/file", "here");
-  assert_int_equal(file_remove(root, STR("/short"), false, &err), 0);
+  assert_int_equal(file_remove(root, STR("/short"), false, INT64_MAX, &err), 0);
   assert_holds("/deep/er/file", "here");
 }
 
@@ -147,7 +147,7 @@ static void removing_follows_no_link(void **state)
   snprintf(far, sizeof(far), "%s", top);
   assert_int_equal(symlinkat(far, tree, "out"), 0);
   assert_int_equal(symlinkat("..", tree, "up"), 0);
-  assert_int_equal(file_remove(root, STR("/tree"), false, &err), 0);
+  assert_int_equal(file_remove(root, STR("/tree"), false, INT64_MAX, &err), 0);
   assert_secret_is_whole();
 }
 
@@ -167,7 +167,7 @@ static void a_tree_deeper_than_any_path_goes(void **state)
   int fd = file_list(root, STR("/deeper"), 100000, 100000, &size, &err);
   assert_true(fd >= 0);
   close(fd);
-  assert_int_equal(file_remove(root, STR("/deeper"), false, &err), 0);
+  assert_int_equal(file_remove(root, STR("/deeper"), false, INT64_MAX, &err), 0);
   assert_int_equal(faccessat(root, "deeper", F_OK, 0), -1);
 }
 
@@ -201,7 +201,7 @@ static void entries_without_a_path_count_in_a_listing(void **state)
   int fd = file_list(root, str_of(path), 100, 56, &size, &err);
   assert_true(fd >= 0);
   close(fd);
-  assert_int_equal(file_remove(root, str_of(path), false, &err), 0);
+  assert_int_equal(file_remove(root, str_of(path), false, INT64_MAX, &err), 0);
 }
 
 static void special_files_are_no_files(void **state)
@@ -210,7 +210,7 @@ static void special_files_are_no_files(void **state)
   uint64_t size;
   assert_int_equal(mkfifoat(root, "fifo", 0644), 0);
   assert_int_equal(file_open(root, STR("/fifo"), &size, &err), -ENOENT);
-  assert_int_equal(file_remove(root, STR("/fifo"), false, &err), 0);
+  assert_int_equal(file_remove(root, STR("/fifo"), false, INT64_MAX, &err), 0);
 }
 
 /* ---- races ---- */
@@ -254,8 +254,8 @@ static void swaps_lead_nowhere_else(void **state)
     file_stat(root, STR("/race/secret"), &json, &err);
     file_mkdir(root, STR("/race/d/e"), &(struct file_owner){0, 0, 0700, TIME_KEEP}, true, false, &json, &err);
     file_change(root, STR("/race/secret"), &(struct file_owner){0, 0, 0777, TIME_KEEP}, &json, &err);
-    file_remove(root, STR("/race/d"), false, &err);
-    file_remove(root, STR("/race/secret"), false, &err);
+    file_remove(root, STR("/race/d"), false, INT64_MAX, &err);
+    file_remove(root, STR("/race/secret"), false, INT64_MAX, &err);
   }
   over = true;
   pthread_join(thread, NULL);

@@ -2,9 +2,10 @@
 /* upload.c - POST /files: bodies of any size in constant memory.
  *
  * The loop collects body bytes in one of two loads while a worker thread carries the other through its stations:
- * gunzip, multipart, file. Those of a large plain body the worker takes from the socket itself (net/body_carry.h). A body that fits into the first buffer is carried on the loop, at the price of a few system calls and
- * without a thread. After a failure the rest of the body is read and dropped, so that the client hears the reason and
- * not a broken connection. */
+ * gunzip, multipart, file. Those of a large plain body the worker takes from the socket itself (net/body_carry.h). A
+ * body that fits into the first buffer is carried on the loop, at the price of a few system calls and without a thread.
+ * After a failure the rest of the body is read and dropped, so that the client hears the reason and not a broken
+ * connection. */
 #include "agent/envd/http_reply.h"
 #include "agent/envd/files.h"
 #include "agent/envd/inflate.h"

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static struct fair_queue queue; /* of this process's one gate */
+static struct fair_queue queues[DISKS]; /* of this process's one gate */
 
 static void nothing(uv_work_t *work)
 {
@@ -18,12 +18,12 @@ static void nothing_done(uv_work_t *work, int status)
 void disk_threads_start(struct gate *g)
 {
   char number[16];
-  snprintf(number, sizeof(number), "%u", MAX(g->config->upload_threads, 1u));
+  snprintf(number, sizeof(number), "%u", DISKS * MAX(g->config->upload_threads, 1u));
   setenv("UV_THREADPOOL_SIZE", number, 1);
   uv_queue_work(g->loop, xcalloc(1, sizeof(uv_work_t)), nothing, nothing_done);
 }
 
-static void next(void);
+static void next(enum disk disk);
 
 static void act(uv_work_t *work)
 {
@@ -34,14 +34,14 @@ static void act(uv_work_t *work)
 static void done(uv_work_t *work, int status)
 {
   struct disk_work *w = work->data;
-  fair_queue_done(&queue, &w->place);
-  next();
+  fair_queue_done(&queues[w->disk], &w->place);
+  next(w->disk);
   w->done(w);
 }
 
-static void next(void)
+static void next(enum disk disk)
 {
-  for (struct disk_work *w; (w = (struct disk_work *)fair_queue_next(&queue));) {
+  for (struct disk_work *w; (w = (struct disk_work *)fair_queue_next(&queues[disk]));) {
     w->started = true;
     uv_queue_work(w->gate->loop, &w->work, act, done);
   }
@@ -52,15 +52,16 @@ void disk_work_queue(struct gate *g, const char *team, struct disk_work *w)
   w->gate = g;
   w->work.data = w;
   w->started = false;
-  queue.places = MAX(g->config->upload_threads, 1u);
-  queue.share = (queue.places + 1) / 2;
-  fair_queue_push(&queue, str_of(team), &w->place);
-  next();
+  struct fair_queue *queue = &queues[w->disk];
+  queue->places = MAX(g->config->upload_threads, 1u);
+  queue->share = (queue->places + 1) / 2;
+  fair_queue_push(queue, str_of(team), &w->place);
+  next(w->disk);
 }
 
 bool disk_work_cancel(struct disk_work *w)
 {
-  return !w->started && fair_queue_cancel(&queue, &w->place);
+  return !w->started && fair_queue_cancel(&queues[w->disk], &w->place);
 }
 
 struct disk_closing {
@@ -78,9 +79,9 @@ static void closed(struct disk_work *w)
   free(w);
 }
 
-void disk_close(struct gate *g, const char *team, int fd)
+void disk_close(struct gate *g, enum disk disk, const char *team, int fd)
 {
   struct disk_closing *c = xcalloc(1, sizeof(*c));
-  *c = (struct disk_closing){.work = {.act = close_it, .done = closed}, .fd = fd};
+  *c = (struct disk_closing){.work = {.act = close_it, .done = closed, .disk = disk}, .fd = fd};
   disk_work_queue(g, team, &c->work);
 }

@@ -23,7 +23,7 @@ struct file_send {
 
 static void sender_free(struct file_send *s)
 {
-  disk_close(s->gate, s->team, s->fd);
+  disk_close(s->gate, s->work.disk, s->team, s->fd);
   free(s->data);
   free(s);
 }
@@ -105,7 +105,8 @@ void file_send(struct req *r, const char *team, int fd, uint64_t size, const cha
                void (*sent)(const char *team))
 {
   struct file_send *s = xcalloc(1, sizeof(*s));
-  *s = (struct file_send){.work = {.act = act, .done = done}, .r = r, .gate = r->gate, .fd = fd, .size = size};
+  *s = (struct file_send){
+      .work = {.act = act, .done = done, .disk = DISK_VOLUMES}, .r = r, .gate = r->gate, .fd = fd, .size = size};
   str_copyz(str_of(team), s->team, sizeof(s->team));
   s->sent = sent;
   s->held = (size_t)MAX(MIN(size, (uint64_t)PIECE), (uint64_t)1);

@@ -6,8 +6,8 @@
 #include "net/body_carry.h"
 #include <fcntl.h>
 
-#define CHUNK_MAX  ((size_t)1 << 20) /* what may come in one call when a piece is almost full */
-#define LENT_MIN   ((int64_t)4 << 20) /* bodies from here on are taken from the socket by the thread */
+#define CHUNK_MAX ((size_t)1 << 20)  /* what may come in one call when a piece is almost full */
+#define LENT_MIN  ((int64_t)4 << 20) /* bodies from here on are taken from the socket by the thread */
 
 struct upload_write {
   struct disk_work work; /* first: its callbacks get it */
@@ -19,9 +19,9 @@ struct upload_write {
   int code;   /* of the first that failed */
   bool busy;  /* `going` is being written, or waits for a thread */
   bool paused, ended;
-  bool large;                             /* its body may be taken from the socket */
-  int sock;                               /* that one, lent to a thread; -1: it is not */
-  uint64_t most, took;                    /* bytes of the body that are to come; that the thread took */
+  bool large;                            /* its body may be taken from the socket */
+  int sock;                              /* that one, lent to a thread; -1: it is not */
+  uint64_t most, took;                   /* bytes of the body that are to come; that the thread took */
   struct buf pieces[2], *going, *coming; /* the one that is written, and the next */
   upload_written_fn written;
   void *arg;
@@ -29,7 +29,7 @@ struct upload_write {
 
 static void upload_write_free(struct upload_write *w)
 {
-  disk_close(w->gate, w->team, w->fd);
+  disk_close(w->gate, w->work.disk, w->team, w->fd);
   if (w->sock >= 0)
     close(w->sock);
   buf_free(&w->pieces[0]);
@@ -82,8 +82,7 @@ static int take(void *arg, int pipe, size_t n)
 static int carry(struct upload_write *w)
 {
   static _Thread_local struct body_carry b;
-  b = (struct body_carry){
-      .pipe = {b.pipe[0], b.pipe[1]}, .sock = w->sock, .most = w->most, .take = take, .arg = w};
+  b = (struct body_carry){.pipe = {b.pipe[0], b.pipe[1]}, .sock = w->sock, .most = w->most, .take = take, .arg = w};
   int r = body_carry(&b);
   w->took = b.took;
   return r;
@@ -132,12 +131,17 @@ static void done(struct disk_work *work)
     w->written(w->arg, w->code);
 }
 
-struct upload_write *upload_write_new(struct gate *g, struct http_x *x, const char *team, int fd,
+struct upload_write *upload_write_new(struct gate *g, struct http_x *x, enum disk disk, const char *team, int fd,
                                       upload_written_fn written, void *arg)
 {
   struct upload_write *w = xcalloc(1, sizeof(*w));
-  *w = (struct upload_write){
-      .work = {.act = act, .done = done}, .gate = g, .x = x, .fd = fd, .sock = -1, .written = written, .arg = arg};
+  *w = (struct upload_write){.work = {.act = act, .done = done, .disk = disk},
+                             .gate = g,
+                             .x = x,
+                             .fd = fd,
+                             .sock = -1,
+                             .written = written,
+                             .arg = arg};
   for (size_t i = 0; i < 2; i++)
     w->pieces[i] = BUF_INIT(UPLOAD_PIECE + CHUNK_MAX);
   w->going = &w->pieces[0];

@@ -7,7 +7,7 @@
 #ifndef CLOCHE_UPLOAD_WRITE_H
 #define CLOCHE_UPLOAD_WRITE_H
 
-#include "gate/gate_state.h"
+#include "gate/api/disk_work.h"
 
 #define UPLOAD_PIECE ((size_t)1 << 20)
 
@@ -17,9 +17,9 @@ struct upload_write;
 typedef void (*upload_written_fn)(void *arg, int code);
 
 /* Takes fd. The bytes count as held by x, whose body is paused and resumed here. */
-struct upload_write *upload_write_new(struct gate *g, struct http_x *x, const char *team, int fd,
+struct upload_write *upload_write_new(struct gate *g, struct http_x *x, enum disk disk, const char *team, int fd,
                                       upload_written_fn written, void *arg);
-void upload_write_add(struct upload_write *w, struct str data); /* copied */
+void upload_write_add(struct upload_write *w, struct str data);                  /* copied */
 enum http_lend upload_write_lend(struct upload_write *w, int fd, uint64_t most); /* of http_x_ops */
 bool upload_write_end(struct upload_write *w); /* no more comes; true: all is written, and `written` does not come */
 /* Nobody waits for it any more: `written` does not come. The file is closed, when it is not in use, on a thread. */

@@ -22,14 +22,14 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#define IMAGE       "volume.img"
-#define FULL        "full"
-#define REMOVED     ".removed-"
-#define MADE        ".made-"
+#define IMAGE            "volume.img"
+#define FULL             "full"
+#define REMOVED          ".removed-"
+#define MADE             ".made-"
 #define MADE_OLD_SECONDS 3600
-#define DEPTH_MAX   256   /* of directories that a scan goes into, a descriptor each */
-#define INODE_BYTES 16384 /* one inode per so many bytes where the limit is not told */
-#define QUOTA_BLOCK 1024
+#define DEPTH_MAX        256   /* of directories that a scan goes into, a descriptor each */
+#define INODE_BYTES      16384 /* one inode per so many bytes where the limit is not told */
+#define QUOTA_BLOCK      1024
 #ifndef PRJQUOTA
 #define PRJQUOTA 2
 #endif

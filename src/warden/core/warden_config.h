@@ -97,6 +97,7 @@ struct warden_config {
   unsigned volume_mb, team_volumes_mb;
   uint64_t volume_inodes, team_volumes_inodes;
   unsigned box_volumes_max;
+  unsigned volume_timeout_s; /* of a request about files of a volume */
   unsigned volume_scan_s; /* between two measurements of a directory without quotas */
   uint64_t volume_scan_entries;
   unsigned team_volumes_max;

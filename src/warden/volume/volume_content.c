@@ -5,19 +5,27 @@
 #include "warden/core/context.h"
 #include "warden/core/worker_pool.h"
 #include "warden/volume/volumes.h"
+#include "wire/fair_queue.h"
 #include "wire/ipc.h"
 
-#define IDLE_US  5000000 /* a root that was not used for so long is closed */
-#define SWEEP_MS 1000
-#define TEAM_MAX 512 /* calls of a team under way, a descriptor each */
+#define IDLE_US         5000000 /* a root that was not used for so long is closed */
+#define SWEEP_MS        1000
+#define TEAM_MAX        512 /* calls of a team under way, a descriptor each */
+#define OPENINGS        8   /* roots being opened at once, of all volumes: they share a filesystem */
+#define TEAM_OPENINGS   2
+#define SLOW_US         1000000 /* a call that takes longer: does the content role work at all? */
+#define HUNG_US         4000000 /* so long it may take to say so */
+/* In place of a team in the queue for threads: what waits for the volumes' filesystem keeps no other work waiting. */
+#define WORKERS_VOLUMES "volumes"
 
 struct content_call {
   uint64_t id;
   struct origin origin;
   char volume[UUID_SIZE], team[UUID_SIZE];
-  struct buf packet;         /* as it goes out */
-  bool sent;                 /* to some content role */
-  bool waits;                /* for a root, in its list */
+  struct buf packet; /* as it goes out */
+  bool sent;         /* to some content role */
+  int64_t begun_us;
+  struct volume_root *waits; /* for it, in its list; NULL: for none */
   struct content_call *next; /* that waits for the same root */
 };
 
@@ -32,6 +40,9 @@ struct volume_root {
 struct volume_content {
   struct warden *warden;
   struct ipc *link;
+  void (*hung)(struct warden *w);
+  int64_t ping_us; /* when the content role was asked whether it works; 0: it said so */
+  struct fair_queue openings;
   struct map teams; /* id -> how many calls it has (unsigned *) */
   struct map calls; /* number, 8 bytes -> struct content_call */
   struct map roots; /* id -> struct volume_root */
@@ -138,8 +149,10 @@ static void on_reply(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct volume_content *v = arg;
   char team[UUID_SIZE] = "";
-  if (wire_check(packet) || wire_head(packet)->type != WIRE_REPLY) {
+  if (wire_check(packet) || (wire_head(packet)->type != WIRE_REPLY && wire_head(packet)->type != WIRE_CONTENT_PING)) {
     log_error("malformed packet of %zu bytes from the content role", packet.n);
+  } else if (wire_head(packet)->type == WIRE_CONTENT_PING) {
+    v->ping_us = 0;
   } else {
     uint64_t id = wire_head(packet)->id;
     struct content_call *c = map_get(&v->calls, key_of(&id));
@@ -155,8 +168,10 @@ static void on_reply(struct ipc *l, struct str packet, int fd, void *arg)
 static void on_closed(struct ipc *l, void *arg)
 {
   struct volume_content *v = arg;
-  if (v->link == l)
+  if (v->link == l) {
     v->link = NULL;
+    v->ping_us = 0;
+  }
   ipc_free(l);
 }
 
@@ -165,6 +180,7 @@ static const struct ipc_ops content_ops = {on_reply, on_closed};
 /* ---- roots ---- */
 
 struct opening {
+  struct fair_queue_item turn; /* first: fair_queue_next gives it */
   uv_work_t work;
   struct volume_content *content;
   struct volume_root *root;
@@ -189,11 +205,21 @@ static void root_free(struct volume_content *v, struct volume_root *r)
   free(r);
 }
 
+static void root_opened(uv_work_t *work, int status);
+
+static void open_next(struct volume_content *v)
+{
+  for (struct opening *o; (o = (struct opening *)fair_queue_next(&v->openings));)
+    worker_pool_queue(v->warden, WORKERS_VOLUMES, &o->work, open_root, root_opened);
+}
+
 static void root_opened(uv_work_t *work, int status)
 {
   struct opening *o = work->data;
   struct volume_content *v = o->content;
   struct volume_root *r = o->root;
+  fair_queue_done(&v->openings, &o->turn);
+  open_next(v);
   if (o->fd >= 0 && r->doomed) {
     close_later(v->warden, r->team, steal_fd(&o->fd));
     err_set(&o->err, -ENOENT, "volume %s was deleted", r->id);
@@ -203,7 +229,7 @@ static void root_opened(uv_work_t *work, int status)
   for (struct content_call *c = steal(&r->waiting), *next; c; c = next) {
     next = c->next;
     c->next = NULL;
-    c->waits = false;
+    c->waits = NULL;
     if (o->fd < 0)
       call_fail(v, c, &o->err);
     else
@@ -228,7 +254,8 @@ static struct volume_root *root_of(struct volume_content *v, const struct conten
   *o = (struct opening){.content = v, .root = r, .fd = -1};
   o->work.data = o;
   volumes_place(v->warden, o->dir, &o->place);
-  worker_pool_queue(v->warden, r->team, &o->work, open_root, root_opened);
+  fair_queue_push(&v->openings, str_of(r->team), &o->turn);
+  open_next(v);
   return r;
 }
 
@@ -241,14 +268,82 @@ static void call_start(struct volume_content *v, struct content_call *c)
     return;
   }
   c->next = r->waiting;
-  c->waits = true;
+  c->waits = r;
   r->waiting = c;
+}
+
+/* ---- deadlines ---- */
+
+static void stop_waiting(struct content_call *c)
+{
+  struct content_call **at = c->waits ? &c->waits->waiting : NULL;
+  while (at && *at != c)
+    at = &(*at)->next;
+  if (at)
+    *at = c->next;
+  c->waits = NULL;
+}
+
+static void call_expire(struct volume_content *v, struct content_call *c)
+{
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf b = BUF_INIT(64);
+  err_set(&err, -ESHUTDOWN,
+          "the files of volume %s can't be reached: their filesystem did not answer within %u s (setting "
+          "volume_timeout_seconds); try again later",
+          c->volume, warden_config(v->warden)->volume_timeout_s);
+  stop_waiting(c);
+  wire_begin(&b, WIRE_CONTENT_CANCEL, c->id, 0);
+  if (c->sent && v->link)
+    ipc_send(v->link, buf_str(&b), -1);
+  call_fail(v, c, &err);
+}
+
+/* Calls whose time is over, and whether one waits for so long that the content role is to say that it works. */
+static bool expire(struct volume_content *v, int64_t now)
+{
+  VEC(struct content_call *) over = {0};
+  int64_t most = (int64_t)warden_config(v->warden)->volume_timeout_s * 1000000;
+  bool slow = false;
+  void *value;
+  for (size_t i = 0; map_next(&v->calls, &i, NULL, &value);) {
+    struct content_call *c = value;
+    slow |= c->sent && now - c->begun_us > SLOW_US;
+    if (now - c->begun_us > most)
+      vec_push(&over, c);
+  }
+  for (size_t i = 0; i < over.n; i++)
+    call_expire(v, over.p[i]);
+  vec_free(&over);
+  return slow;
+}
+
+static void ping(struct volume_content *v, int64_t now)
+{
+  cleanup_buf struct buf b = BUF_INIT(64);
+  wire_begin(&b, WIRE_CONTENT_PING, 0, 0);
+  v->ping_us = now;
+  ipc_send(v->link, buf_str(&b), -1);
+}
+
+static void look_after(uv_timer_t *t)
+{
+  struct volume_content *v = t->data;
+  int64_t now = clock_mono_us();
+  bool slow = expire(v, now);
+  if (v->link && v->ping_us && now - v->ping_us > HUNG_US) {
+    v->ping_us = now; /* once more, should it still be there then */
+    v->hung(v->warden);
+  } else if (v->link && slow && !v->ping_us) {
+    ping(v, now);
+  }
 }
 
 static void sweep(uv_timer_t *t)
 {
   struct volume_content *v = t->data;
   void *value;
+  look_after(t);
   for (size_t i = 0; map_next(&v->roots, &i, NULL, &value);) {
     struct volume_root *r = value;
     if (r->fd < 0 || clock_mono_us() - r->used_us < IDLE_US)
@@ -296,7 +391,8 @@ void volume_content_call(struct warden *w, struct origin origin, const struct ro
     return;
   }
   struct content_call *c = xcalloc(1, sizeof(*c));
-  *c = (struct content_call){.id = ++v->numbers, .origin = origin, .packet = BUF_INIT(WIRE_MAX)};
+  *c = (struct content_call){
+      .id = ++v->numbers, .origin = origin, .begun_us = clock_mono_us(), .packet = BUF_INIT(WIRE_MAX)};
   memcpy(c->volume, row->id, sizeof(c->volume));
   memcpy(c->team, row->team, sizeof(c->team));
   wire_begin(&c->packet, WIRE_CONTENT, c->id, 0);
@@ -335,10 +431,12 @@ void volume_content_link(struct warden *w, int fd)
 
 /* ---- life ---- */
 
-void volume_content_open(struct warden *w)
+void volume_content_open(struct warden *w, void (*hung)(struct warden *w))
 {
   struct volume_content *v = xcalloc(1, sizeof(*v));
   v->warden = w;
+  v->hung = hung;
+  v->openings = (struct fair_queue){.places = OPENINGS, .share = TEAM_OPENINGS};
   warden_set_volume_content(w, v);
   uv_timer_init(warden_loop(w), &v->timer);
   v->timer.data = v;

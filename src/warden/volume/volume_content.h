@@ -3,7 +3,10 @@
  *
  * The warden says which volume a request may be about, opens its root on a worker thread, and passes both on; what a
  * path means it does not know. A request that the content role did not answer when it died goes to the next one, marked
- * as asked again. Roots are kept open for a while: opening one may mount an image. */
+ * as asked again. Roots are kept open for a while: opening one may mount an image.
+ *
+ * Every request has a deadline (volume_timeout_s): a filesystem that stands still holds up requests about its volumes,
+ * and those are refused then. A content role whose loop does not answer a ping is replaced. */
 #ifndef CLOCHE_WARDEN_VOLUME_CONTENT_H
 #define CLOCHE_WARDEN_VOLUME_CONTENT_H
 
@@ -12,7 +15,8 @@
 
 struct volume_content;
 
-void volume_content_open(struct warden *w);
+/* hung: is to have the content role replaced, which does not answer. */
+void volume_content_open(struct warden *w, void (*hung)(struct warden *w));
 void volume_content_close(struct warden *w);
 void volume_content_link(struct warden *w, int fd); /* takes the warden's end of a new link */
 /* Answers the request, later. packet: a WIRE_CONTENT of a gate, or of root; the volume is `row`. */

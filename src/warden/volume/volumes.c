@@ -15,7 +15,7 @@ struct volume_job {
   struct warden *warden;
   struct origin origin;
   struct row_volume row;
-  bool begun; /* its row was there before: there may be files */
+  bool begun;              /* its row was there before: there may be files */
   char dir[DATA_DIR_SIZE]; /* of all volumes */
   struct volume_place place;
   struct volume_limits limits;

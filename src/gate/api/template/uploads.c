@@ -153,7 +153,7 @@ static void opened(const struct warden_reply *reply, void *arg)
     api_warden_error(r, reply);
     return;
   }
-  u->write = upload_write_new(r->gate, r->x, u->team, reply->fd, written, r);
+  u->write = upload_write_new(r->gate, r->x, DISK_BUILDS, u->team, reply->fd, written, r);
   if (!api_count(r, u->team)) {
     upload_drop(r); /* now, not when the client has read the refusal */
     return;

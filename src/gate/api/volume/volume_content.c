@@ -334,11 +334,11 @@ static void send_descriptor(struct req *r, const struct warden_reply *reply, con
     return;
   }
   if (!api_count(r, c->team)) {
-    disk_close(r->gate, c->team, reply->fd);
+    disk_close(r->gate, DISK_VOLUMES, c->team, reply->fd);
     return;
   }
   if (sent && !listing_enter(c->team)) {
-    disk_close(r->gate, c->team, reply->fd);
+    disk_close(r->gate, DISK_VOLUMES, c->team, reply->fd);
     api_too_fast(r, STR("this team has 8 listings of volumes under way: read them first"), 1);
     return;
   }
@@ -471,7 +471,7 @@ static void upload_opened(const struct warden_reply *reply, void *arg)
   if (reply->fd < 0)
     api_error(r, 500, "the file could not be opened");
   else
-    c->write = upload_write_new(r->gate, r->x, c->team, reply->fd, written, r);
+    c->write = upload_write_new(r->gate, r->x, DISK_VOLUMES, c->team, reply->fd, written, r);
   if (r->answered || !api_count(r, c->team)) {
     upload_drop(r); /* now, not when the client has read the refusal */
     return;
