@@ -296,6 +296,9 @@ static const struct setting settings[] = {
      "image = each volume is an ext4 image of a fixed size; directory = a directory tree on the filesystem of "
      "volumes_dir, which several machines may share"},
     {"volumes_dir", TEXT(warden.volumes_dir), "", 0, 511, "where the files of volumes are [<data>/volumes]"},
+    {"volumes_unmapped", NUMBER(warden.volumes_unmapped), "0", 0, 1,
+     "1 = volumes on a filesystem without idmapped mounts (NFS, most of FUSE) are mounted as they are: in sandboxes all "
+     "files belong to nobody; 0 = such a mount is refused"},
     {"volume_mb", NUMBER(warden.volume_mb), "10240", 16, 1073741824, "MiB of one volume"},
     {"volume_inodes", NUMBER(warden.volume_inodes), "655360", 16, 4000000000, "files and directories of one volume"},
     {"team_volumes_mb", NUMBER(warden.team_volumes_mb), "102400", 0, 1073741824,

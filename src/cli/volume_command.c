@@ -10,7 +10,8 @@ static const char help[] =
     "cloche volume - volumes of a team\n\n"
     "Usage: cloche volume list                   the volumes there are\n"
     "       cloche volume create NAME            make one and print its id\n"
-    "       cloche volume rm NAME                delete one with all its files\n"
+    "       cloche volume attach ID NAME         one that another server made in the shared volumes_dir\n"
+    "       cloche volume rm NAME                delete one with all its files; of an attached one the files stay\n"
     "       cloche volume cp SOURCE TARGET       copy files or trees; one of the two is NAME:/PATH\n"
     "       cloche volume du [NAME...]           how full they are\n"
     "       cloche volume backup NAME [FILE]     write all of one to a tar archive, or to standard output\n"
@@ -72,14 +73,18 @@ static bool name_good(struct str s)
   return s.n > 0 && s.n < VOLUME_NAME_SIZE;
 }
 
-static int create(struct volume_client *c, const char *name, struct err *err)
+/* given: of one that is attached; NULL: a new one. */
+static int create(struct volume_client *c, const char *given, const char *name, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   char id[UUID_TEXT];
+  if (given && (!uuid_valid(str_of(given)) || str_copyz(str_of(given), id, sizeof(id))))
+    return err_set(err, -EINVAL, "'%s' is not the id of a volume; see cloche volume list of its server", given);
   if (!name_good(str_of(name)))
     return err_set(err, -EINVAL, "a name is 1 to %d letters, digits, '_' or '-', not '%s'", VOLUME_NAME_SIZE - 1, name);
-  uuid4(id);
-  wire_begin(&b, WIRE_VOLUME_CREATE, 1, 0);
+  if (!given)
+    uuid4(id);
+  wire_begin(&b, given ? WIRE_VOLUME_ATTACH : WIRE_VOLUME_CREATE, 1, 0);
   wire_putz(&b, W_TEAM, c->team);
   wire_putz(&b, W_ID, id);
   wire_putz(&b, W_NAME, name);
@@ -184,7 +189,9 @@ static int run(struct volume_client *c, int argc, char **argv, bool all, struct 
   if (!strcmp(verb, "list") && !first)
     return list(c, all, err);
   if (!strcmp(verb, "create") && first && !second)
-    return create(c, first, err);
+    return create(c, NULL, first, err);
+  if (!strcmp(verb, "attach") && second && argc == 4)
+    return create(c, first, second, err);
   if (!strcmp(verb, "rm") && first && !second)
     return rm(c, first, err);
   if (!strcmp(verb, "du"))

@@ -33,6 +33,7 @@
 struct volume_place {
   const char *dir; /* made (0700) where it is missing */
   bool directory;  /* else images */
+  bool unmapped;   /* a filesystem whose ids can't be mapped is mounted as it is */
 };
 
 struct jail_limits {

@@ -137,6 +137,7 @@ enum wire_type {
   WIRE_VOLUME_USAGE,   /* root's: W_TEAM W_ID -> W_SAMPLE: struct wire_volume_usage */
   WIRE_CONTENT_FORGET, /* warden to content, no answer: W_ID was deleted, its uploads are given up */
   WIRE_CONTENT_CANCEL, /* warden to content, no answer: nobody waits for the request of this id any more */
+  WIRE_VOLUME_ATTACH,  /* root's: W_TEAM W_ID W_NAME: one whose files another server made in the shared volumes_dir */
   WIRE_CONTENT_PING,   /* warden to content, and back at once: the content role's loop works */
 
   /* between warden and sender */

@@ -374,9 +374,14 @@ int volume_backing_mount(const struct volume_place *p, const char *id, uint32_t 
     return steal_fd(&tree);
   if (errno != EINVAL && errno != EOPNOTSUPP)
     return err_errno(err, "mounting volume %s", id);
+  attr = (struct mount_attr){.attr_set = attr.attr_set & ~(uint64_t)MOUNT_ATTR_IDMAP};
+  if (p->unmapped)
+    return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? err_errno(err, "mounting volume %s", id)
+                                                                       : steal_fd(&tree);
   return err_set(err, -EOPNOTSUPP,
                  "volume %s can't be mounted: the kernel can't map user ids on its filesystem (%s); put volumes_dir on "
-                 "ext4, xfs, btrfs, or a network filesystem with idmapped mounts, or set volumes_backing = image",
+                 "ext4, xfs, btrfs, or a network filesystem with idmapped mounts, set volumes_backing = image, or "
+                 "volumes_unmapped = 1 (all files then belong to nobody in sandboxes)",
                  id, type_name(tree));
 }
 

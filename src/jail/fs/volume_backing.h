@@ -49,7 +49,7 @@ int volume_backing_sweep(const struct volume_place *p, int64_t until_us);
 int volume_backing_open(const struct volume_place *p, const char *id, struct err *err);
 
 /* A detached mount of the tree for the box whose root is id_base on the host. -EOPNOTSUPP: the filesystem can't map
- * ids, err names the remedy. */
+ * ids, err names the remedy; with p->unmapped it is mounted as it is, and no file belongs to a user of the box. */
 int volume_backing_mount(const struct volume_place *p, const char *id, uint32_t id_base, struct err *err);
 
 /* Limits of an existing volume from now on; only of a directory with project quotas, else nothing happens. */

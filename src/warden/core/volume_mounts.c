@@ -136,7 +136,9 @@ int volume_mounts_resolve(struct warden *w, const struct box_params *o, const ch
 
 struct volume_place volume_mounts_place(const struct warden *w)
 {
-  return (struct volume_place){.dir = w->config->volumes_dir, .directory = w->config->volumes_directory};
+  return (struct volume_place){.dir = w->config->volumes_dir,
+                               .directory = w->config->volumes_directory,
+                               .unmapped = w->config->volumes_unmapped};
 }
 
 void volume_mounts_spec(const struct warden *w, const char *lines, struct arena *a, struct jail_spec *spec)

@@ -92,13 +92,14 @@ struct warden_config {
   unsigned checkpoint_jobs, checkpoint_s; /* dumps and restores at once; the longest of one */
   unsigned checkpoint_zstd;               /* level at which images of boxes that sleep are packed; 0 = they are not */
   unsigned checkpoint_zstd_after_s;       /* how long they have slept by then */
+  bool volumes_unmapped;                  /* where ids can't be mapped, boxes get volumes as they are */
   bool volumes_directory;                 /* volumes are directories, else images; see volume_backing.h */
   const char *volumes_dir;
   unsigned volume_mb, team_volumes_mb;
   uint64_t volume_inodes, team_volumes_inodes;
   unsigned box_volumes_max;
   unsigned volume_timeout_s; /* of a request about files of a volume */
-  unsigned volume_scan_s; /* between two measurements of a directory without quotas */
+  unsigned volume_scan_s;    /* between two measurements of a directory without quotas */
   uint64_t volume_scan_entries;
   unsigned team_volumes_max;
   unsigned team_webhooks_max;

@@ -190,6 +190,7 @@ static const char *const migrations[] = {
     "ALTER TABLE box_egress ADD COLUMN key TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX box_egress_key ON box_egress(key, box);",
     "ALTER TABLE api_key ADD COLUMN expires INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE volume ADD COLUMN attached INTEGER NOT NULL DEFAULT 0;",
 };
 
 static int sql_err(struct store *s, struct err *err, const char *what)

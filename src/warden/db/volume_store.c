@@ -4,7 +4,7 @@
 
 #include "warden/db/store_sql.h"
 
-#define FIELDS "id,team,name,state,created"
+#define FIELDS "id,team,name,state,created,attached"
 
 static void read_row(sqlite3_stmt *st, struct row_volume *r)
 {
@@ -13,6 +13,7 @@ static void read_row(sqlite3_stmt *st, struct row_volume *r)
   sql_z(st, 2, r->name, sizeof(r->name));
   r->state = (enum volume_state)sqlite3_column_int(st, 3);
   r->created_us = sqlite3_column_int64(st, 4);
+  r->attached = sqlite3_column_int(st, 5) != 0;
 }
 
 /* The first row of the statement; 0 or -ENOENT. */
@@ -38,9 +39,9 @@ int store_volume_put(struct store *s, const struct row_volume *r, struct err *er
                 &other))
     return err_set(err, -EEXIST, "this team has a volume with the name '%s'", r->name);
   return sql_change(s, err,
-                    "INSERT INTO volume(id,team,name,state,created) VALUES(?,?,?,?,?) "
+                    "INSERT INTO volume(id,team,name,state,created,attached) VALUES(?,?,?,?,?,?) "
                     "ON CONFLICT(id) DO UPDATE SET state=excluded.state",
-                    "tttii", r->id, r->team, r->name, (int64_t)r->state, r->created_us);
+                    "tttiii", r->id, r->team, r->name, (int64_t)r->state, r->created_us, (int64_t)r->attached);
 }
 
 int store_volume_delete(struct store *s, const char *id, struct err *err)

@@ -13,6 +13,7 @@ struct row_volume {
   char id[UUID_SIZE], team[UUID_SIZE], name[VOLUME_NAME_SIZE];
   enum volume_state state;
   int64_t created_us;
+  bool attached; /* its files are another server's, with whom the directory of volumes is shared */
 };
 
 /* A new one, or a change of its state. -EEXIST: the team has another one of this name that is not being deleted. */

@@ -92,6 +92,7 @@ void handle_volume_get(struct request *q);
 void handle_volume_delete(struct request *q);
 void handle_content(struct request *q);
 void handle_volume_usage(struct request *q);
+void handle_volume_attach(struct request *q);
 
 /* for the host's root user: admin_handlers.c */
 void handle_build_show(struct request *q);

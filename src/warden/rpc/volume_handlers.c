@@ -19,9 +19,9 @@ static bool wanted(struct request *q, struct row_volume *out)
   return false;
 }
 
-void handle_volume_create(struct request *q)
+static void create_row(struct request *q, bool attached)
 {
-  struct row_volume row = {.created_us = clock_wall_us()};
+  struct row_volume row = {.created_us = clock_wall_us(), .attached = attached};
   struct str id = wire_get(q->packet, W_ID);
   if (!uuid_valid(id) || str_copyz(id, row.id, sizeof(row.id)) || !q->team.n ||
       str_copyz(q->team, row.team, sizeof(row.team)) || wire_copyz(q->packet, W_NAME, row.name, sizeof(row.name)))
@@ -30,6 +30,16 @@ void handle_volume_create(struct request *q)
     reply_error(q, -ENOENT, "no such team");
   else
     volumes_create(q->warden, request_origin(q), &row);
+}
+
+void handle_volume_create(struct request *q)
+{
+  create_row(q, false);
+}
+
+void handle_volume_attach(struct request *q)
+{
+  create_row(q, true);
 }
 
 static int put_item(const struct row_volume *r, void *arg)

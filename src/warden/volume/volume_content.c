@@ -123,6 +123,8 @@ static void call_answer(struct volume_content *v, struct content_call *c, struct
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   static const enum wire_tag passed[] = {W_MESSAGE, W_BODY, W_COUNT};
   int status = MIN(MAX(wire_head(packet)->status, -4095), 0);
+  if (status == -EACCES) /* of the filesystem: to a gate it would mean a wrong token */
+    status = -EPERM;
   wire_begin(&b, WIRE_REPLY, c->origin.id, status);
   wire_putz(&b, W_TEAM, c->team);
   for (size_t i = 0; i < ARRAY_LEN(passed); i++)

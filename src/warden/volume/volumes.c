@@ -38,7 +38,18 @@ void volumes_place(const struct warden *w, char dir[DATA_DIR_SIZE], struct volum
 {
   const struct warden_config *c = warden_config(w);
   snprintf(dir, DATA_DIR_SIZE, c->volumes_dir[0] ? "%s" : "%s/volumes", c->volumes_dir[0] ? c->volumes_dir : c->data);
-  *out = (struct volume_place){.dir = dir, .directory = c->volumes_directory};
+  *out = (struct volume_place){.dir = dir, .directory = c->volumes_directory, .unmapped = c->volumes_unmapped};
+}
+
+static void find_tree(uv_work_t *work)
+{
+  struct volume_job *j = work->data;
+  cleanup_fd int fd = j->place.directory ? volume_backing_open(&j->place, j->row.id, &j->err) : -1;
+  if (!j->place.directory)
+    j->result = err_set(&j->err, -EINVAL,
+                        "images are mounted by one server only: volumes are shared with volumes_backing = directory");
+  else
+    j->result = MIN(fd, 0);
 }
 
 /* ---- answers ---- */
@@ -130,7 +141,8 @@ void volumes_create(struct warden *w, struct origin origin, struct row_volume *r
   struct row_volume there;
   bool asked = !store_volume_get(warden_store(w), str_of(row->id), &there);
   int r = 0;
-  if (asked && (strcmp(there.team, row->team) != 0 || there.state == VOLUME_DELETING))
+  if (asked && (strcmp(there.team, row->team) != 0 || there.state == VOLUME_DELETING ||
+                there.attached != row->attached || row->attached))
     r = err_set(&err, -EINVAL, "there was a volume with the id %s before", row->id);
   else if (!asked)
     r = may_create(w, row, &err);
@@ -142,7 +154,7 @@ void volumes_create(struct warden *w, struct origin origin, struct row_volume *r
   if (r)
     reply_end(w, origin, r, &err);
   else
-    queue(w, origin, asked ? &there : row, asked, make_tree, tree_made);
+    queue(w, origin, asked ? &there : row, asked, row->attached ? find_tree : make_tree, tree_made);
 }
 
 /* ---- delete ---- */
@@ -158,11 +170,13 @@ void volumes_remove(struct warden *w, struct origin origin, struct row_volume *r
     r = err_set(&err, -EBUSY, "volume '%s' is mounted by %zu running or paused sandbox%s (%s): kill %s first",
                 row->name, mounts, mounts == 1 ? "" : "es", box, mounts == 1 ? "it" : "them");
   row->state = VOLUME_DELETING;
-  r = r ? r : store_volume_put(warden_store(w), row, &err);
-  if (!r) {
+  if (!r)
+    r = row->attached ? store_volume_delete(warden_store(w), row->id, &err)
+                      : store_volume_put(warden_store(w), row, &err);
+  if (!r)
     volume_content_forget(w, row->id);
+  if (!r && !row->attached) /* the files of an attached one are another server's */
     volume_removal_start(w, row);
-  }
   reply_end(w, origin, r, &err);
 }
 
@@ -223,10 +237,11 @@ void volumes_open(struct warden *w)
   volume_removal_sweep(w);
   store_volumes(warden_store(w), NULL, keep_begun, &b);
   for (size_t i = 0; i < b.rows.n; i++) {
-    if (b.rows.p[i].state == VOLUME_CREATING)
-      queue(w, nobody, &b.rows.p[i], true, make_tree, tree_made);
+    const struct row_volume *row = &b.rows.p[i];
+    if (row->state == VOLUME_CREATING)
+      queue(w, nobody, row, true, row->attached ? find_tree : make_tree, tree_made);
     else
-      volume_removal_start(w, &b.rows.p[i]);
+      volume_removal_start(w, row);
   }
   vec_free(&b.rows);
 }
