@@ -225,8 +225,8 @@ static const struct setting settings[] = {
     {"build_log_mb", NUMBER(warden.build_log_mb), "4", 1, 1024, "MiB of one build's log; what comes after is left out"},
     {"upload_max_mb", TIMES(gate.upload_max, MIB), "4096", 1, 1048576, "MiB of one archive uploaded for a COPY step"},
     {"upload_threads", NUMBER(gate.upload_threads), "4", 1, 64,
-     "threads per gate that write such archives to the disk, and as many for files of volumes; half of them, rounded up, "
-     "for one team at once"},
+     "threads per gate that write such archives to the disk, and as many for files of volumes; half of them, rounded "
+     "up, for one team at once"},
     {"lists_max", NUMBER(gate.lists_max), "4", 1, 1000,
      "listings of sandboxes, templates and snapshots at once per gate; half of them, rounded up, for one team; others "
      "wait"},
@@ -297,8 +297,9 @@ static const struct setting settings[] = {
      "volumes_dir, which several machines may share"},
     {"volumes_dir", TEXT(warden.volumes_dir), "", 0, 511, "where the files of volumes are [<data>/volumes]"},
     {"volumes_unmapped", NUMBER(warden.volumes_unmapped), "0", 0, 1,
-     "1 = volumes on a filesystem without idmapped mounts (NFS, most of FUSE) are mounted as they are: in sandboxes all "
-     "files belong to nobody; 0 = such a mount is refused"},
+     "1 = volumes on a filesystem without idmapped mounts (NFS, most of FUSE) are mounted as they are, and files "
+     "belong "
+     "to nobody in sandboxes; 0 = such a mount is refused"},
     {"volume_mb", NUMBER(warden.volume_mb), "10240", 16, 1073741824, "MiB of one volume"},
     {"volume_inodes", NUMBER(warden.volume_inodes), "655360", 16, 4000000000, "files and directories of one volume"},
     {"team_volumes_mb", NUMBER(warden.team_volumes_mb), "102400", 0, 1073741824,
@@ -332,8 +333,9 @@ static const struct setting settings[] = {
     {"volume_upload_idle_seconds", NUMBER(content.upload_idle_s), "900", 60, 86400,
      "an upload into a volume that nothing was written to for so long is given up"},
     {"volume_timeout_seconds", NUMBER(warden.volume_timeout_s), "60", 1, 86400,
-     "a request about files of a volume that takes longer is answered with 503; with volume_sync = 1 as long as the disk "
-     "needs for the largest upload"},
+     "a request about files of a volume that takes longer is answered with 503; with volume_sync = 1 give it as long "
+     "as "
+     "the disk needs for the largest upload"},
     {"volume_sync", NUMBER(content.sync), "0", 0, 1,
      "1 = an upload into a volume is on the disk before it is answered, which then takes as long as the disk does; 0 = "
      "it is some seconds later"},

@@ -75,6 +75,9 @@ struct net;
  * was cut off itself (http_call_cut), or is found dead, as in a box that was asleep. */
 enum http_end { HTTP_DONE, HTTP_PEER_GONE, HTTP_PEER_CUT, HTTP_ABORTED };
 
+/* What becomes of a socket that is offered (http_x_ops.lend). */
+enum http_lend { HTTP_LEND_NOT, HTTP_LEND_TAKEN, HTTP_LEND_WAIT };
+
 struct http_call;
 struct http_x_ops {
   void (*body)(struct http_x *x, struct str chunk); /* never empty */
@@ -89,7 +92,7 @@ struct http_x_ops {
   void (*passed)(struct http_x *x, size_t n);
   /* The handler may take the next bytes of such a body, `most` at most, from the socket itself, on a thread. TAKEN: fd
    * is its to close, and nobody else reads from the socket until http_x_lent. WAIT: it has paused the body. */
-  enum http_lend { HTTP_LEND_NOT, HTTP_LEND_TAKEN, HTTP_LEND_WAIT } (*lend)(struct http_x *x, int fd, uint64_t most);
+  enum http_lend (*lend)(struct http_x *x, int fd, uint64_t most);
 };
 void http_x_lent(struct http_x *x, uint64_t n); /* so many were taken; `passed` counts them. From the loop */
 

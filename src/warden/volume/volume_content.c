@@ -3,8 +3,9 @@
 #include "warden/volume/volume_content.h"
 
 #include "warden/core/context.h"
+#include "jail/fs/volume_backing.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
-#include "warden/volume/volumes.h"
 #include "wire/fair_queue.h"
 #include "wire/ipc.h"
 
@@ -186,7 +187,6 @@ struct opening {
   uv_work_t work;
   struct volume_content *content;
   struct volume_root *root;
-  char dir[DATA_DIR_SIZE];
   struct volume_place place;
   int fd;
   struct err err;
@@ -255,7 +255,7 @@ static struct volume_root *root_of(struct volume_content *v, const struct conten
   struct opening *o = xcalloc(1, sizeof(*o));
   *o = (struct opening){.content = v, .root = r, .fd = -1};
   o->work.data = o;
-  volumes_place(v->warden, o->dir, &o->place);
+  o->place = volume_mounts_place(v->warden);
   fair_queue_push(&v->openings, str_of(r->team), &o->turn);
   open_next(v);
   return r;

@@ -2,9 +2,10 @@
 /* volume_removal.c - see volume_removal.h. */
 #include "warden/volume/volume_removal.h"
 
+#include "jail/fs/volume_backing.h"
+#include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
 #include "warden/volume/volume_content.h"
-#include "warden/volume/volumes.h"
 #include "wire/fair_queue.h"
 
 #define PLACES        4 /* slices at once: half of the threads that clear (worker_pool.h) */
@@ -20,7 +21,6 @@ struct removal {
   unsigned busy_ms; /* the last time between two */
   struct warden *warden;
   struct row_volume row; /* without an id: a sweep */
-  char dir[DATA_DIR_SIZE];
   struct volume_place place;
   bool moved; /* it has no name any more */
   int result;
@@ -105,7 +105,7 @@ static void start(struct warden *w, const struct row_volume *row)
 {
   struct removal *r = xcalloc(1, sizeof(*r));
   *r = (struct removal){.warden = w, .row = *row};
-  volumes_place(w, r->dir, &r->place);
+  r->place = volume_mounts_place(w);
   r->work.data = r->timer.data = r;
   uv_timer_init(warden_loop(w), &r->timer);
   wait_for_turn(r);

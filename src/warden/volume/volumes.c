@@ -15,8 +15,7 @@ struct volume_job {
   struct warden *warden;
   struct origin origin;
   struct row_volume row;
-  bool begun;              /* its row was there before: there may be files */
-  char dir[DATA_DIR_SIZE]; /* of all volumes */
+  bool begun; /* its row was there before: there may be files */
   struct volume_place place;
   struct volume_limits limits;
   struct volume_usage usage;
@@ -32,13 +31,6 @@ static void make_tree(uv_work_t *work)
   j->result = volume_backing_create(&j->place, j->row.id, &j->limits, &j->err);
   if (j->result == -EEXIST && j->begun) /* an earlier warden came so far; nobody else may name files that are there */
     j->result = 0;
-}
-
-void volumes_place(const struct warden *w, char dir[DATA_DIR_SIZE], struct volume_place *out)
-{
-  const struct warden_config *c = warden_config(w);
-  snprintf(dir, DATA_DIR_SIZE, c->volumes_dir[0] ? "%s" : "%s/volumes", c->volumes_dir[0] ? c->volumes_dir : c->data);
-  *out = (struct volume_place){.dir = dir, .directory = c->volumes_directory, .unmapped = c->volumes_unmapped};
 }
 
 static void find_tree(uv_work_t *work)
@@ -102,7 +94,7 @@ static void queue(struct warden *w, struct origin origin, const struct row_volum
 {
   struct volume_job *j = xcalloc(1, sizeof(*j));
   *j = (struct volume_job){.warden = w, .origin = origin, .row = *row, .begun = begun};
-  volumes_place(w, j->dir, &j->place);
+  j->place = volume_mounts_place(w);
   j->limits = (struct volume_limits){.bytes = (uint64_t)warden_config(w)->volume_mb << 20,
                                      .inodes = warden_config(w)->volume_inodes};
   j->work.data = j;

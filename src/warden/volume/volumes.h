@@ -13,8 +13,6 @@
 
 void volumes_open(struct warden *w); /* finishes what an earlier warden began */
 
-/* Where the files are; dir holds the text. */
-void volumes_place(const struct warden *w, char dir[DATA_DIR_SIZE], struct volume_place *out);
 /* The team's own, ready; -ENOENT. */
 int volumes_find(struct warden *w, struct str team, struct str id, struct row_volume *out);
 /* Both answer the request themselves, later. A create that was asked before is answered again. */
