@@ -60,7 +60,7 @@ def _older(ax: Any, artists: list[Any]) -> tuple[list[Any] | None, bool, Layers]
     found = [a for a in artists if kind.is_region(a, ax) or type(a) is LineCollection]
     if not found or len(found) != len(artists) or any(c for c in ax.containers):
         return None, False, []
-    filled = all(isinstance(a, PathCollection) for a in found)
+    filled = all(isinstance(a, PathCollection) and len(a.get_facecolor()) for a in found)
     return None, filled, [(None, None, [p for path in a.get_paths() for p in _pieces(path)]) for a in found]
 
 

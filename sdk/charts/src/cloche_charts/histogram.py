@@ -51,8 +51,14 @@ def _bars(ax: Any, x: Axis, y: Axis) -> tuple[bool, list[dict[str, Any]]] | None
         bins = _touching(container, flat)
         if bins is None:
             return None
-        elements.append({"label": group(container), "bins": bins})
+        elements.append({"label": _label(container), "bins": bins})
     return flat, elements
+
+
+def _label(container: Any) -> str:
+    """hist() gives its label to the first of its bars."""
+    label = str(container.patches[0].get_label())
+    return group(container) if label.startswith("_") or not label else label
 
 
 def _touching(container: Any, flat: bool) -> Bins | None:
