@@ -325,6 +325,12 @@ step('charts', async () => {
   if (!('chart' in result)) throw new Absent('results have no chart')
   same([result.chart.type, result.chart.title], ['bar', 'T'])
   same(result.chart.elements.map((each) => [each.label, each.value]), [['a', 1], ['b', 2]])
+  // Kinds that the client does not know are beside what it knows: bars with bins, an image of type unknown.
+  const both = 'f, (a, b) = plt.subplots(1, 2)\na.hist([1, 1, 2], bins=2)\nb.imshow([[1, 2], [3, 4]])\nplt.show()'
+  const [{ chart }] = (await notebook().runCode(both)).results
+  same(chart.elements.map((each) => each.type), ['bar', 'unknown'])
+  same(chart.elements[0].elements.map((each) => each.value), [2, 1])
+  same(chart.elements[1].elements, [])
 })
 
 async function perform(run) {

@@ -495,6 +495,13 @@ def _charts() -> None:
         raise Absent("results have no chart")
     same((result.chart.type.value, result.chart.title), ("bar", "T"))
     same([(each.label, each.value) for each in result.chart.elements], [("a", 1), ("b", 2)])
+    # Kinds that the client does not know are beside what it knows: bars with bins, an image of type unknown.
+    code = "f, (a, b) = plt.subplots(1, 2)\na.hist([1, 1, 2], bins=2)\nb.imshow([[1, 2], [3, 4]])\nplt.show()"
+    result = notebook.box.run_code(code).results[0]
+    same((result.chart.type.value, result.chart.elements[0].type.value), ("superchart", "bar"))
+    same([each.value for each in result.chart.elements[0].elements], [2, 1])
+    image = notebook.box.run_code("plt.imshow([[1, 2], [3, 4]])\nplt.title('I')\nplt.show()").results[0]
+    same((image.chart.type.value, image.chart.title, image.chart.elements), ("unknown", "I", []))
 
 
 @step("run_code_async")

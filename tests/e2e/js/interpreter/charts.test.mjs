@@ -70,6 +70,20 @@ test('a box plot has its quartiles', async () => {
   assert.deepEqual([min, first_quartile, median, third_quartile, max, outliers], [1, 2, 3, 4, 5, []])
 })
 
+test('a histogram is a bar chart with its bins beside', async () => {
+  const chart = await draw('plt.hist([1, 1, 2], bins=[0.5, 1.5, 2.5])')
+  assert.equal(chart.type, 'bar')
+  assert.deepEqual(
+    chart.elements.map(({ value }) => value),
+    [2, 1],
+  )
+  assert.equal(chart.cloche.type, 'histogram')
+  assert.deepEqual(chart.cloche.elements[0].bins, [
+    [0.5, 1.5, 2],
+    [1.5, 2.5, 1],
+  ])
+})
+
 test('subplots are a superchart, and an image is unknown', async () => {
   const chart = await draw('f, (a, b) = plt.subplots(1, 2); a.plot([1]); b.imshow(np.eye(2))')
   assert.equal(chart.type, 'superchart')

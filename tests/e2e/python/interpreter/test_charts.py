@@ -202,6 +202,40 @@ def test_histogram_and_error_bars_are_bars(plotter: interpreter.Sandbox) -> None
     assert [bar["value"] for bar in chart["elements"]] == [1.0, 2.0]
 
 
+KINDS = {
+    "bar histogram": "plt.hist([1, 1, 2, 3, 3, 3], bins=3)",
+    "bar error_bar": "plt.bar(['A', 'B'], [1, 2], yerr=[0.1, 0.2])",
+    "unknown error_bar": "plt.errorbar([1, 2], [3, 4], yerr=0.5)",
+    "unknown area": "plt.stackplot([1, 2], [1, 2], [3, 4])",
+    "unknown heatmap": "plt.imshow(np.eye(3))",
+    "unknown contour": "plt.contourf(np.add.outer(np.arange(4), np.arange(4)))",
+    "line polar": "plt.polar([0, 1, 2], [1, 2, 3])",
+    "unknown scatter_3d": "plt.figure().add_subplot(projection='3d').scatter([1, 2], [3, 4], [5, 6])",
+}
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_kinds_beyond_the_original_types_are_beside_a_type_that_the_client_knows(
+    plotter: interpreter.Sandbox, kinds: str
+) -> None:
+    known, kind = kinds.split()
+    chart = draw(plotter, KINDS[kinds])
+    assert chart.type.value == known
+    detail = chart.to_dict()["cloche"]
+    assert detail["type"] == kind
+    assert detail["elements"]
+
+
+def test_a_plotly_figure_has_the_data_of_its_traces(plotter: interpreter.Sandbox) -> None:
+    done = plotter.run_code("import plotly.graph_objects as go\ngo.Figure(go.Bar(x=['a', 'b'], y=[1, 2.5]))")
+    assert done.error is None, done.error.traceback
+    result = done.results[-1]
+    assert result.html
+    assert result.chart.type.value == "unknown"
+    (bars,) = result.chart.to_dict()["cloche"]["elements"]
+    assert bars["columns"] == {"x": ["a", "b"], "y": [1.0, 2.5]}
+
+
 def test_a_pie_chart_has_an_angle_per_part(plotter: interpreter.Sandbox) -> None:
     chart = raw(
         plotter,
