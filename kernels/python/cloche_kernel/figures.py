@@ -18,7 +18,10 @@ from matplotlib._pylab_helpers import Gcf
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from . import drawing
+
 BACKEND = "module://cloche_kernel.figures"
+LOOKS = {"facecolor", "edgecolor", "bbox_inches", "pad_inches"}  # options that leave the encoding of a PNG alone
 
 
 class FigureManager(FigureManagerBase):
@@ -83,6 +86,8 @@ def picture(figure: Any, form: str) -> Any:
     }
     if figure.canvas is None:
         FigureCanvasAgg(figure)
+    if options["format"] == "png" and inline().print_figure_kwargs.keys() <= LOOKS:
+        return drawing.png(figure, options)
     target = io.BytesIO()
     figure.canvas.print_figure(target, **options)
     drawn = target.getvalue()
