@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from support.schema import check
 from support.server import binary, children, own_server
 from support.tenants import two_teams
 from support.waiting import eventually
@@ -34,6 +35,8 @@ def log(wire: Wire, box: str, **query: object) -> list[Entry]:
     asked = "&".join(f"{key}={value}" for key, value in query.items())
     got = wire.call("GET", f"/sandboxes/{box}/network/log?{asked}")
     assert got.status == 200, got.text
+    for each in got.json()["entries"]:
+        check("NetworkLogEntry", each)
     return list(got.json()["entries"])
 
 
