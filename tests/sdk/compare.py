@@ -3,7 +3,8 @@
 
 What differs between any two runs (IDs, times, tokens, process IDs, measured numbers, pictures) is replaced by the name
 of what it is. Ours may tell more than the stock SDK, never less and nothing else: every field of the stock result must
-be in ours with the same value; an error must be of the stock error's class or of one below it.
+be in ours with the same value; an error must be of the stock error's class or of one below it, and may fill what that
+leaves open.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def error_differences(stock: dict[str, Any], ours: dict[str, Any], at: Path) -> 
     found = []
     if stock["is"] not in ours["bases"]:
         found.append(f"{'.'.join(at)}: stock raises {stock['is']}, ours {ours['is']} ({ours['message']!r})")
-    return found + differences(stock["fields"], ours["fields"], (*at, "error"))
+    said = {name: value for name, value in stock["fields"].items() if value is not None or name not in ours["fields"]}
+    return found + differences(said, ours["fields"], (*at, "error"))
 
 
 def differences(stock: Any, ours: Any, at: Path) -> list[str]:

@@ -19,6 +19,7 @@ Command = tuple[list[str], dict[str, str]]
 
 # ours -> the stock player that it must agree with. The two flavours of the stock Python SDK must agree as well, else a
 # scenario says something about the player and not about the SDK.
+COMPARED = set(os.environ.get("COMPARED", "").split())
 PAIRS = {
     "stock-python-async": "stock-python-sync",
     "python-sync": "stock-python-sync",
@@ -37,16 +38,14 @@ def node(module: Path) -> Command:
 
 
 def ours() -> dict[str, Command]:
-    """Our SDKs, as `make sdk` builds them."""
-    found: dict[str, Command] = {}
-    if (ROOT / "sdk/python").exists():
-        found["python-sync"] = python("cloche", "sync")
-        found["python-async"] = python("cloche", "async")
-    if (ROOT / "sdk/typescript").exists():
-        found["typescript"] = node(ROOT / "sdk/typescript/dist/index.js")
-    if (ROOT / "sdk/c/tests/driver.c").exists():
-        found["c"] = [str(ROOT / "build/sdk/c/driver")], {}
-    return found
+    """Our SDKs that are compared, as scripts/sdk builds them."""
+    every: dict[str, Command] = {
+        "python-sync": python("cloche", "sync"),
+        "python-async": python("cloche", "async"),
+        "typescript": node(ROOT / "sdk/typescript/dist/esm/index.js"),
+        "c": ([str(ROOT / "build/sdk/c/driver")], {}),
+    }
+    return {name: command for name, command in every.items() if name in COMPARED}
 
 
 @functools.cache

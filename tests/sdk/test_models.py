@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import json
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from table import ROOT
 
-sys.path.insert(0, str(ROOT / "sdk/schema"))
+sys.path[:0] = [str(ROOT / "sdk/schema"), str(ROOT / "sdk/python/src")]
 from models import Field, Model, load
 
 MODELS = load()
@@ -162,11 +163,14 @@ def test_types_of_the_typescript_package(tmp_path: Path) -> None:
     (tmp_path / "models.ts").write_text(ts_assertions())
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/cloche").symlink_to(TYPESCRIPT)
-    words = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022", "--types", "",
-             "--lib", "es2022,dom,esnext.disposable"]  # fmt: skip
+    options = {"noEmit": True, "strict": True, "skipLibCheck": True, "module": "nodenext", "target": "es2022",
+               "types": [], "lib": ["es2022", "dom", "dom.iterable", "esnext.disposable"]}  # fmt: skip
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": ["models.ts"]}))
     tsc = TYPESCRIPT / "node_modules/.bin/tsc"
-    done = subprocess.run([tsc, *words, "models.ts"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    done = subprocess.run([tsc, "-p", "."], cwd=tmp_path, capture_output=True, text=True, check=False)
+    lines = (tmp_path / "models.ts").read_text().splitlines()
+    wrong = [f"{lines[int(at) - 1]}\n  {said}" for at, said in re.findall(r"models.ts\((\d+),\d+\): (.*)", done.stdout)]
+    assert done.returncode == 0, "\n" + ("\n".join(wrong) or done.stdout)
 
 
 # ---- the schemas ----
