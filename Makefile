@@ -7,7 +7,8 @@ MESON_FLAGS ?=
 # For example --debian-only, where no Python and no npm registry is reached.
 TEMPLATE_FLAGS ?=
 
-.PHONY: build criu stores serve test unit check asan fuzz soak bench templates deps clean uninstall-state install
+.PHONY: build criu stores serve test unit check asan fuzz soak bench sdk sdk-docs templates deps clean uninstall-state \
+	install
 
 # `make test BUILD=build-asan` and the like use the build under sanitizers.
 ifeq ($(BUILD),build-asan)
@@ -67,6 +68,14 @@ soak: build deps-test stores
 
 bench: build deps-test stores
 	@scripts/bench
+
+# The SDKs as they are handed out, in $(BUILD)/sdk: libcloche, two wheels, the npm tarball.
+sdk: build
+	@BUILD=$(BUILD) scripts/sdk
+
+# Their API references, made from the sources, in $(BUILD)/sdk/docs.
+sdk-docs: build
+	@BUILD=$(BUILD) scripts/sdk docs
 
 install: build
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)

@@ -18,7 +18,7 @@ import pytest
 from table import ROOT
 
 sys.path[:0] = [str(ROOT / "sdk/schema"), str(ROOT / "sdk/python/src")]
-from models import Field, Model, load
+from models import Field, Model, load  # noqa: E402
 
 MODELS = load()
 
