@@ -27,7 +27,7 @@ MASKS = [
     (r"(?<=root-commit\) )[0-9a-f]{7,}|(?<=\(was )[0-9a-f]{7,}", "<commit>"),
     (r"\bpid \d+\b", "pid <pid>"),
 ]
-NUMBERS = {"pid", "cpu_used_pct", "mem_used", "mem_cache", "disk_used", "timestamp_unix"}
+NUMBERS = {"pid", "cpu_used_pct", "mem_used", "mem_cache", "disk_used", "timestamp", "timestamp_unix"}
 # A player that stumbles says nothing about an SDK.
 STUMBLES = {"AttributeError", "TypeError", "KeyError", "NameError", "IndexError", "ReferenceError", "SyntaxError",
             "ModuleNotFoundError", "NotImplementedError", "Error"}  # fmt: skip

@@ -238,10 +238,12 @@ function plain(value) {
   if (typeof value.wait === 'function') return { is: 'CommandHandle' }
   if (HANDLES.has(name)) return { is: name }
   const out = name === 'Object' ? {} : { is: name }
-  for (const [key, each] of Object.entries(value)) if (typeof each !== 'function') out[snake(key)] = plain(each)
+  // What is undefined is as good as absent, and so is null.
+  for (const [key, each] of Object.entries(value))
+    if (typeof each !== 'function' && each !== undefined && each !== null) out[snake(key)] = plain(each)
   for (let kind = Object.getPrototypeOf(value); kind && kind !== Object.prototype; kind = Object.getPrototypeOf(kind))
     for (const [key, how] of Object.entries(Object.getOwnPropertyDescriptors(kind)))
-      if (how.get && !key.startsWith('_')) out[snake(key)] = plain(value[key])
+      if (how.get && !key.startsWith('_') && value[key] !== undefined) out[snake(key)] = plain(value[key])
   if (typeof value.formats === 'function') out['formats()'] = [...value.formats()].sort()
   return out
 }
