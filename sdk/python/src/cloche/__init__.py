@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     )
     from ._async.sandbox import AsyncSandbox as AsyncSandbox
     from ._async.secret import AsyncSecret as AsyncSecret
+    from ._async.template import AsyncTemplate as AsyncTemplate
     from ._async.volume import AsyncVolume as AsyncVolume
     from ._async.watch_handle import AsyncWatchHandle as AsyncWatchHandle
+    from ._core.api_client import ApiClient as ApiClient
     from ._core.config import (
         ApiParams as ApiParams,
         ConnectionConfig as ConnectionConfig,
@@ -106,6 +108,36 @@ if TYPE_CHECKING:
         get_signature as get_signature,
     )
     from ._core.secret import SecretInfo as SecretInfo
+    from ._core.template.base import (
+        TemplateBase as TemplateBase,
+        TemplateBuilder as TemplateBuilder,
+        TemplateClass as TemplateClass,
+        TemplateFinal as TemplateFinal,
+    )
+    from ._core.template.logs import (
+        LogEntry as LogEntry,
+        LogEntryEnd as LogEntryEnd,
+        LogEntryLevel as LogEntryLevel,
+        LogEntryStart as LogEntryStart,
+        default_build_logger as default_build_logger,
+    )
+    from ._core.template.ready import (
+        ReadyCmd as ReadyCmd,
+        wait_for_file as wait_for_file,
+        wait_for_port as wait_for_port,
+        wait_for_process as wait_for_process,
+        wait_for_timeout as wait_for_timeout,
+        wait_for_url as wait_for_url,
+    )
+    from ._core.template.types import (
+        BuildInfo as BuildInfo,
+        BuildStatusReason as BuildStatusReason,
+        CopyItem as CopyItem,
+        TemplateBuildStatus as TemplateBuildStatus,
+        TemplateBuildStatusResponse as TemplateBuildStatusResponse,
+        TemplateTag as TemplateTag,
+        TemplateTagInfo as TemplateTagInfo,
+    )
     from ._core.volume import (
         VolumeAndToken as VolumeAndToken,
         VolumeEntryStat as VolumeEntryStat,
@@ -122,6 +154,9 @@ if TYPE_CHECKING:
         SnapshotPaginator as SnapshotPaginator,
     )
     from ._sync.sandbox import Sandbox as Sandbox
+    from ._sync.secret import Secret as Secret
+    from ._sync.template import Template as Template
+    from ._sync.volume import Volume as Volume
     from ._sync.watch_handle import WatchHandle as WatchHandle
     from .charts import (
         BarChart as BarChart,
@@ -140,6 +175,10 @@ if TYPE_CHECKING:
         ScaleType as ScaleType,
         ScatterChart as ScatterChart,
         SuperChart as SuperChart,
+    )
+    from .client import (
+        E2B as E2B,
+        E2BClientParams as E2BClientParams,
     )
     from .exceptions import (
         AuthenticationException as AuthenticationException,

@@ -7,8 +7,10 @@ NAMES = {
     "._async.paginators": "AsyncSandboxPaginator AsyncSecretPaginator AsyncSnapshotPaginator",
     "._async.sandbox": "AsyncSandbox",
     "._async.secret": "AsyncSecret",
+    "._async.template": "AsyncTemplate",
     "._async.volume": "AsyncVolume",
     "._async.watch_handle": "AsyncWatchHandle",
+    "._core.api_client": "ApiClient",
     "._core.config": "ApiParams ConnectionConfig HttpVersion ProxyTypes VolumeApiParams VolumeConnectionConfig",
     "._core.files": (
         "AsyncWriteData AsyncWriteEntry EntryInfo FilesystemEvent FilesystemEventType FileType SyncWriteEntry "
@@ -29,6 +31,13 @@ NAMES = {
         "SandboxQuery SandboxState SnapshotInfo get_signature "
     ),
     "._core.secret": "SecretInfo",
+    "._core.template.base": "TemplateBase TemplateBuilder TemplateClass TemplateFinal",
+    "._core.template.logs": "LogEntry LogEntryEnd LogEntryLevel LogEntryStart default_build_logger",
+    "._core.template.ready": "ReadyCmd wait_for_file wait_for_port wait_for_process wait_for_timeout wait_for_url",
+    "._core.template.types": (
+        "BuildInfo BuildStatusReason CopyItem TemplateBuildStatus TemplateBuildStatusResponse TemplateTag "
+        "TemplateTagInfo "
+    ),
     "._core.volume": "VolumeAndToken VolumeEntryStat VolumeFileType VolumeInfo",
     "._sync.command_handle": "CommandHandle",
     "._sync.execution_handle": "ExecutionHandle",
@@ -36,11 +45,15 @@ NAMES = {
     "._sync.git": "Git",
     "._sync.paginators": "SandboxPaginator SecretPaginator SnapshotPaginator",
     "._sync.sandbox": "Sandbox",
+    "._sync.secret": "Secret",
+    "._sync.template": "Template",
+    "._sync.volume": "Volume",
     "._sync.watch_handle": "WatchHandle",
     ".charts": (
         "BarChart BarData BoxAndWhiskerChart BoxAndWhiskerData Chart Chart2D ChartType ChartTypes LineChart "
         "PieChart PieData PointChart PointData ScaleType ScatterChart SuperChart "
     ),
+    ".client": "E2B E2BClientParams",
     ".exceptions": (
         "AuthenticationException BuildException ClocheException DockerfileSyntaxError EndCause "
         "FileNotFoundException FileUploadException GitAuthException GitUpstreamException "

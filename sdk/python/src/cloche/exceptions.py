@@ -194,4 +194,8 @@ class SecretNotFoundException(SecretException):
 
 
 class DockerfileSyntaxError(ValueError):
-    """A Dockerfile can't be read; the message names the line."""
+    """A Dockerfile can't be read; `line` is where, if that is known."""
+
+    def __init__(self, message: str, line: Optional[int] = None) -> None:
+        super().__init__(message if line is None else f"{message} (line {line})")
+        self.line = line

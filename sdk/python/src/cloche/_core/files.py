@@ -71,6 +71,13 @@ class WriteInfo:
         self.path = path
         self.metadata = metadata
 
+    @classmethod
+    def from_dict(cls, payload: Dict[str, Any]) -> WriteInfo:
+        """From an entry of the agent's answer to an upload."""
+        kind = payload.get("type")
+        type_ = FileType(kind) if kind in ("file", "dir") else None
+        return WriteInfo(payload["name"], type_, payload["path"], metadata=payload.get("metadata") or None)
+
 
 @dataclass(init=False)
 class EntryInfo(WriteInfo):
@@ -168,12 +175,7 @@ def read_event(data: JsonObject) -> Optional[FilesystemEvent]:
 def read_written(data: Any) -> List[WriteInfo]:
     if not isinstance(data, list) or not data:
         raise SandboxException("the server did not say what it wrote")
-    infos: List[WriteInfo] = []
-    for one in cast(List[JsonObject], data):
-        kind = one.get("type")
-        type_ = FileType(kind) if kind in ("file", "dir") else None
-        infos.append(WriteInfo(one["name"], type_, one["path"], metadata=one.get("metadata") or None))
-    return infos
+    return [WriteInfo.from_dict(one) for one in cast(List[JsonObject], data)]
 
 
 def files_url(base: str, path: Optional[str], user: Optional[str]) -> str:
