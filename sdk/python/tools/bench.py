@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much time the package itself takes: run with scripts/with-server and the Python of sdk/python/.venv.
 
-    run_code("1+1") of this package, of the stock one and of http.client with the same bytes, taken in turns; a package's
-    overhead is its median minus that of http.client. Import: medians of fresh interpreters, those without an import taken
-    off.
+run_code("1+1") of this package, of the stock one and of http.client with the same bytes, taken in turns; a package's
+overhead is its median minus that of http.client. Import: medians of fresh interpreters, minus one that imports nothing.
 """
 
 from __future__ import annotations
