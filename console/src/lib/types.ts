@@ -16,6 +16,7 @@ export interface Sandbox {
 }
 
 export interface SandboxDetail extends Sandbox {
+  envdVersion: string
   envdAccessToken?: string
   domain?: string | null
   allowInternetAccess?: boolean | null
