@@ -2,7 +2,10 @@
 import { expect, test } from 'vitest'
 import { ansi, overwrite } from '../src/lib/ansi'
 
-const shown = (text: string) => ansi(text).map((p) => p.text).join('')
+const shown = (text: string) =>
+  ansi(text)
+    .map((p) => p.text)
+    .join('')
 
 test('colours and weight become classes, and end with a reset', () => {
   expect(ansi('a\x1b[1;31mb\x1b[0mc')).toEqual([

@@ -19,7 +19,14 @@ test('paths meet their pages with decoded parameters', () => {
 
 test('sizes, times and counts as people read them', () => {
   expect([0, 999, 1536, 10 * 1048576, 5e12].map(bytes)).toEqual(['0 B', '999 B', '1.5 KB', '10.0 MB', '4.5 TB'])
-  expect([-5, 59e3, 93e3, 3600e3, 5000e3, 90 * 3600e3].map(duration)).toEqual(['0s', '59s', '1m 33s', '1h 0m', '1h 23m', '3d'])
+  expect([-5, 59e3, 93e3, 3600e3, 5000e3, 90 * 3600e3].map(duration)).toEqual([
+    '0s',
+    '59s',
+    '1m 33s',
+    '1h 0m',
+    '1h 23m',
+    '3d',
+  ])
   expect(plural(1, 'box', 'boxes') + plural(1200, 'box', 'boxes')).toBe('1 box1,200 boxes')
 })
 

@@ -2,11 +2,23 @@
 import { expect, test } from 'vitest'
 import { append, toIpynb, toPy, type Cell } from '../src/lib/notebook'
 
-const cell = (o: Partial<Cell>): Cell => ({ id: 'c1', language: 'python', source: '', outputs: [], running: false, ...o })
+const cell = (o: Partial<Cell>): Cell => ({
+  id: 'c1',
+  language: 'python',
+  source: '',
+  outputs: [],
+  running: false,
+  ...o,
+})
 
 test('pieces of one stream join, others stand apart', () => {
   let c = cell({})
-  for (const [name, text] of [['stdout', 'a'], ['stdout', 'b'], ['stderr', 'x'], ['stdout', 'c']] as const)
+  for (const [name, text] of [
+    ['stdout', 'a'],
+    ['stdout', 'b'],
+    ['stderr', 'x'],
+    ['stdout', 'c'],
+  ] as const)
     c = append(c, { kind: 'stream', name, text })
   expect(c.outputs.map((o) => o.kind === 'stream' && o.text)).toEqual(['ab', 'x', 'c'])
 })
@@ -48,6 +60,10 @@ test('a notebook leaves as version 4.5 with results by type', () => {
 })
 
 test('as a program only Python is code', () => {
-  const text = toPy([cell({ source: 'x = 1' }), cell({ language: 'markdown', source: 'T\n\nU' }), cell({ language: 'bash', source: 'rm -rf /' })])
+  const text = toPy([
+    cell({ source: 'x = 1' }),
+    cell({ language: 'markdown', source: 'T\n\nU' }),
+    cell({ language: 'bash', source: 'rm -rf /' }),
+  ])
   expect(text).toBe('# %%\nx = 1\n\n# %% [markdown]\n# T\n#\n# U\n\n# %% [bash]\n# rm -rf /\n')
 })

@@ -141,7 +141,7 @@ export function Shell() {
           <div class="burger">
             <Button kind="ghost" icon="menu" label="Pages" onClick={() => setOpen(!open)} />
           </div>
-          <button type="button" class="find" onClick={() => (paletteOpen.value = true)}>
+          <button type="button" class="find" title="Search or jump to" onClick={() => (paletteOpen.value = true)}>
             <Icon name="search" /> <span>Search or jump to…</span> <kbd>Ctrl K</kbd>
           </button>
           <span class="grow" />

@@ -15,6 +15,11 @@ export function openBox(d: SandboxDetail): Box {
     apiKey: session.value?.key,
     apiUrl: location.origin,
     sandboxUrl: location.origin,
-    fetch: (input, init) => fetch(input, { ...init, credentials: 'omit', cache: 'no-store' }),
+    fetch: (input, init) => {
+      // Stock clients leave the token out where they manage contexts, and the client here does as they do.
+      const headers = new Headers(init?.headers)
+      if (d.envdAccessToken && headers.has('E2b-Sandbox-Id')) headers.set('X-Access-Token', d.envdAccessToken)
+      return fetch(input, { ...init, headers, credentials: 'omit', cache: 'no-store' })
+    },
   })
 }

@@ -96,7 +96,11 @@ function barChart(c: Raw) {
     if (!groups.includes(group)) groups.push(group)
     values.set(`${name}\n${group}`, v)
   }
-  return { kind: 'bar' as const, sideways, bars: { groups, labels, value: (l: string, g: string) => values.get(`${l}\n${g}`) } }
+  return {
+    kind: 'bar' as const,
+    sideways,
+    bars: { groups, labels, value: (l: string, g: string) => values.get(`${l}\n${g}`) },
+  }
 }
 
 function pieChart(c: Raw) {
@@ -141,7 +145,9 @@ export function drawings(chart: unknown): Drawing[] {
   if (chart['type'] === 'superchart') return list(chart['elements']).slice(0, 16).flatMap(drawings)
   const b = body(chart)
   if (!b) return []
-  return [{ title: text(chart['title']), xLabel: labelled(chart, 'x'), yLabel: labelled(chart, 'y'), ...b } as Drawing]
+  return [
+    { title: text(chart['title']), xLabel: labelled(chart, 'x'), yLabel: labelled(chart, 'y'), ...b } as Drawing,
+  ]
 }
 
 /** About `want` round numbers from low to high. */

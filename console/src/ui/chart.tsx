@@ -88,7 +88,9 @@ function Points({ d, series, show }: { d: Drawing & { kind: 'line' | 'scatter' }
       <Axes d={d} xs={xs} ys={yTicks(y0 - pad, y1 + pad, y)} />
       {series.map((s, i) => (
         <g key={i} class={`c${i % COLOURS}`}>
-          {d.kind === 'line' && <polyline points={s.points.map((p) => `${x(p.x).toFixed(1)},${y(p.y).toFixed(1)}`).join(' ')} />}
+          {d.kind === 'line' && (
+            <polyline points={s.points.map((p) => `${x(p.x).toFixed(1)},${y(p.y).toFixed(1)}`).join(' ')} />
+          )}
           {(d.kind === 'scatter' || s.points.length < 60) &&
             s.points.map((p, k) => <circle key={k} cx={x(p.x)} cy={y(p.y)} r={d.kind === 'scatter' ? 3.5 : 2.4} />)}
         </g>
@@ -128,7 +130,11 @@ function BarRows({ d, bars, show }: { d: Drawing; bars: Bars; show: Show }) {
           if (v === undefined) return null
           const left = M.left + slot * i + slot * 0.12 + wide * k
           const top = Math.min(y(v), y(0))
-          const tip = { x: left + wide / 2, y: top, lines: [g && bars.groups.length > 1 ? `${l}, ${g}` : l, String(v)] }
+          const tip = {
+            x: left + wide / 2,
+            y: top,
+            lines: [g && bars.groups.length > 1 ? `${l}, ${g}` : l, String(v)],
+          }
           return (
             <rect
               key={`${i}-${k}`}
@@ -156,10 +162,15 @@ function Slices({ slices, show }: { slices: { label: string; share: number }[]; 
     <g>
       {slices.map((s, i) => {
         const to = from + s.share * 2 * Math.PI
-        const at = (a: number, k = 1) => `${(cx + Math.cos(a) * r * k).toFixed(1)} ${(cy + Math.sin(a) * r * k).toFixed(1)}`
+        const at = (a: number, k = 1) =>
+          `${(cx + Math.cos(a) * r * k).toFixed(1)} ${(cy + Math.sin(a) * r * k).toFixed(1)}`
         const d = s.share > 0.999 ? '' : `M${cx} ${cy}L${at(from)}A${r} ${r} 0 ${s.share > 0.5 ? 1 : 0} 1 ${at(to)}Z`
         const middle = (from + to) / 2
-        const tip = { x: cx + Math.cos(middle) * r * 0.6, y: cy + Math.sin(middle) * r * 0.6, lines: [s.label, `${(s.share * 100).toFixed(1)}%`] }
+        const tip = {
+          x: cx + Math.cos(middle) * r * 0.6,
+          y: cy + Math.sin(middle) * r * 0.6,
+          lines: [s.label, `${(s.share * 100).toFixed(1)}%`],
+        }
         from = to
         const on = { onMouseEnter: () => show(tip), onMouseLeave: () => show(null) }
         return (
@@ -183,7 +194,11 @@ function Boxes({ d, rows, show }: { d: Drawing; rows: BoxRow[]; show: Show }) {
   const slot = (W - M.left - M.right) / Math.max(rows.length, 1)
   return (
     <g>
-      <Axes d={d} xs={rows.map((r, i) => ({ at: M.left + slot * (i + 0.5), text: r.label }))} ys={yTicks(y0 - pad, y1 + pad, y)} />
+      <Axes
+        d={d}
+        xs={rows.map((r, i) => ({ at: M.left + slot * (i + 0.5), text: r.label }))}
+        ys={yTicks(y0 - pad, y1 + pad, y)}
+      />
       {rows.map((r, i) => {
         const cx = M.left + slot * (i + 0.5)
         const half = Math.min(slot * 0.28, 34)
@@ -223,7 +238,8 @@ function Legend({ names }: { names: string[] }) {
 export function ChartView({ d }: { d: Drawing }) {
   const [tip, setTip] = useState<Tip | null>(null)
   const ref = useRef<SVGSVGElement>(null)
-  const names = d.kind === 'bar' ? d.bars.groups : d.kind === 'line' || d.kind === 'scatter' ? d.series.map((s) => s.label) : []
+  const names =
+    d.kind === 'bar' ? d.bars.groups : d.kind === 'line' || d.kind === 'scatter' ? d.series.map((s) => s.label) : []
   return (
     <figure class="chart">
       {d.title && <figcaption>{d.title}</figcaption>}
@@ -233,7 +249,10 @@ export function ChartView({ d }: { d: Drawing }) {
         {d.kind === 'pie' && <Slices slices={d.slices} show={setTip} />}
         {d.kind === 'box' && <Boxes d={d} rows={d.rows} show={setTip} />}
         {tip && (
-          <g class="tip" transform={`translate(${Math.min(Math.max(tip.x, 80), W - 80)} ${Math.max(tip.y - 14 - 16 * tip.lines.length, 4)})`}>
+          <g
+            class="tip"
+            transform={`translate(${Math.min(Math.max(tip.x, 80), W - 80)} ${Math.max(tip.y - 14 - 16 * tip.lines.length, 4)})`}
+          >
             <rect x={-76} y={0} width={152} height={16 * tip.lines.length + 8} rx={5} />
             {tip.lines.map((l, i) => (
               <text key={i} x={0} y={16 + i * 16} text-anchor="middle">

@@ -38,15 +38,30 @@ const look = EditorView.theme({
   },
   '.cm-matchingBracket': { backgroundColor: 'color-mix(in srgb, var(--accent) 22%, transparent)', outline: 'none' },
   '.cm-placeholder': { color: 'var(--soft)' },
-  '.cm-tooltip': { backgroundColor: 'var(--raised)', border: '1px solid var(--line)', borderRadius: '7px', color: 'var(--ink)' },
+  '.cm-tooltip': {
+    backgroundColor: 'var(--raised)',
+    border: '1px solid var(--line)',
+    borderRadius: '7px',
+    color: 'var(--ink)',
+  },
   '.cm-tooltip-autocomplete > ul > li[aria-selected]': { backgroundColor: 'var(--accent-wash)', color: 'var(--ink)' },
   '.cm-panels': { backgroundColor: 'var(--sunk)', color: 'var(--ink)' },
   '.cm-searchMatch': { backgroundColor: 'color-mix(in srgb, var(--warm) 30%, transparent)' },
 })
 
 const NAMES: Record<string, string> = {
-  py: 'python', js: 'javascript', mjs: 'javascript', cjs: 'javascript', ts: 'typescript', tsx: 'typescript', jsx: 'javascript',
-  sh: 'bash', bash: 'bash', r: 'r', java: 'java', json: 'javascript',
+  py: 'python',
+  js: 'javascript',
+  mjs: 'javascript',
+  cjs: 'javascript',
+  ts: 'typescript',
+  tsx: 'typescript',
+  jsx: 'javascript',
+  sh: 'bash',
+  bash: 'bash',
+  r: 'r',
+  java: 'java',
+  json: 'javascript',
 }
 
 /** The language of a file by its name; '' for plain text. */

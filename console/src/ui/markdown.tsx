@@ -10,7 +10,10 @@ const SAFE = /^(https?:|mailto:)/i
 const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,/
 
 const decode = (text: string) =>
-  text.replace(/&(amp|lt|gt|quot|#39);/g, (_, n: string) => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[n] ?? '')
+  text.replace(
+    /&(amp|lt|gt|quot|#39);/g,
+    (_, n: string) => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[n] ?? '',
+  )
 
 function Text({ text }: { text: string }) {
   const parts = decode(text).split(/(\$\$[^$]+\$\$|\$[^$\n]+\$)/)

@@ -256,7 +256,7 @@ export function Menu({ items, label, children }: Kids & { items: MenuItem[]; lab
         class={`btn ghost small${children ? '' : ' square'}`}
         aria-haspopup="menu"
         aria-expanded={open}
-        aria-label={label}
+        aria-label={children ? undefined : label}
         title={label}
         onClick={(e) => {
           e.stopPropagation()

@@ -15,8 +15,18 @@ export interface Line {
 
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
-function options(lines: Line[], format: (v: number) => string, max: number | undefined, width: number): uPlot.Options {
-  const axis = { stroke: css('--soft'), grid: { stroke: css('--line'), width: 1 }, ticks: { show: false }, font: `11px ${css('--sans')}` }
+function options(
+  lines: Line[],
+  format: (v: number) => string,
+  max: number | undefined,
+  width: number,
+): uPlot.Options {
+  const axis = {
+    stroke: css('--soft'),
+    grid: { stroke: css('--line'), width: 1 },
+    ticks: { show: false },
+    font: `11px ${css('--sans')}`,
+  }
   return {
     width,
     height: 170,
@@ -41,7 +51,13 @@ function options(lines: Line[], format: (v: number) => string, max: number | und
   }
 }
 
-export function Plot(p: { times: number[]; lines: Line[]; format: (v: number) => string; max?: number; label: string }) {
+export function Plot(p: {
+  times: number[]
+  lines: Line[]
+  format: (v: number) => string
+  max?: number
+  label: string
+}) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const theme = dark.value

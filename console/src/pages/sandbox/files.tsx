@@ -48,7 +48,17 @@ async function download(box: Box, e: Entry) {
   save(e.name, blob)
 }
 
-function Preview({ box, entry, onClose, changed }: { box: Box; entry: Entry; onClose: () => void; changed: () => void }) {
+function Preview({
+  box,
+  entry,
+  onClose,
+  changed,
+}: {
+  box: Box
+  entry: Entry
+  onClose: () => void
+  changed: () => void
+}) {
   const [shown, setShown] = useState<Shown>()
   const [error, setError] = useState<Error>()
   const [text, setText] = useState('')
@@ -121,7 +131,13 @@ function Preview({ box, entry, onClose, changed }: { box: Box; entry: Entry; onC
   )
 }
 
-function NameDialog(p: { title: string; word: string; value: string; run: (name: string) => Promise<unknown>; onClose: () => void }) {
+function NameDialog(p: {
+  title: string
+  word: string
+  value: string
+  run: (name: string) => Promise<unknown>
+  onClose: () => void
+}) {
   const [name, setName] = useState(p.value)
   return (
     <Dialog title={p.title} onClose={p.onClose}>
@@ -133,7 +149,9 @@ function NameDialog(p: { title: string; word: string; value: string; run: (name:
       >
         <div class="body">
           <Field label="Name">
-            {(id) => <input id={id} type="text" value={name} autofocus onInput={(e) => setName(e.currentTarget.value)} />}
+            {(id) => (
+              <input id={id} type="text" value={name} autofocus onInput={(e) => setName(e.currentTarget.value)} />
+            )}
           </Field>
         </div>
         <footer>
@@ -156,7 +174,11 @@ export default function Files({ box, id }: TabProps) {
   const [over, setOver] = useState(false)
   const [sending, setSending] = useState(0)
   const picker = useRef<HTMLInputElement>(null)
-  const { data, error, refresh } = usePoll(async () => ((await box!.files.list(dir)) as Entry[]).sort(order), 5000, [id, box, dir])
+  const { data, error, refresh } = usePoll(async () => ((await box!.files.list(dir)) as Entry[]).sort(order), 5000, [
+    id,
+    box,
+    dir,
+  ])
   const enter = (path: string) => {
     setOpen(undefined)
     go(`/sandboxes/${id}/files?path=${encodeURIComponent(path)}`)
@@ -249,9 +271,19 @@ export default function Files({ box, id }: TabProps) {
               <Menu
                 label={`Actions of ${e.name}`}
                 items={[
-                  { label: 'Download', icon: 'download', disabled: isDir(e), run: () => void doing(download(box!, e)) },
+                  {
+                    label: 'Download',
+                    icon: 'download',
+                    disabled: isDir(e),
+                    run: () => void doing(download(box!, e)),
+                  },
                   { label: 'Rename', icon: 'edit', run: () => setAsking({ what: 'rename', entry: e }) },
-                  { label: 'Delete', icon: 'trash', danger: true, run: () => setAsking({ what: 'remove', entry: e }) },
+                  {
+                    label: 'Delete',
+                    icon: 'trash',
+                    danger: true,
+                    run: () => setAsking({ what: 'remove', entry: e }),
+                  },
                 ]}
               />
             </li>
@@ -260,7 +292,9 @@ export default function Files({ box, id }: TabProps) {
         {data?.length === 0 && <p class="none soft">Empty. Drop files here to upload them.</p>}
         {over && <div class="dropnote">Drop to upload to {dir}</div>}
       </section>
-      {open && <Preview key={open.path} box={box!} entry={open} changed={refresh} onClose={() => setOpen(undefined)} />}
+      {open && (
+        <Preview key={open.path} box={box!} entry={open} changed={refresh} onClose={() => setOpen(undefined)} />
+      )}
       {asking?.what === 'dir' && (
         <NameDialog
           title="New directory"

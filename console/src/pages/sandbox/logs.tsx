@@ -96,7 +96,13 @@ export default function Logs({ id, detail }: TabProps) {
   return (
     <section class="card logcard">
       <header>
-        <input type="search" placeholder="Search" aria-label="Search logs" value={typed} onInput={(e) => setTyped(e.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder="Search"
+          aria-label="Search logs"
+          value={typed}
+          onInput={(e) => setTyped(e.currentTarget.value)}
+        />
         <select class="narrow" aria-label="Level" value={level} onChange={(e) => setLevel(e.currentTarget.value)}>
           <option value="">All levels</option>
           <option value="info">Info and above</option>

@@ -34,7 +34,13 @@ export default function Network({ id }: TabProps) {
   return (
     <>
       <div class="row">
-        <input type="search" placeholder="Filter" aria-label="Filter the network log" value={text} onInput={(e) => setText(e.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder="Filter"
+          aria-label="Filter the network log"
+          value={text}
+          onInput={(e) => setText(e.currentTarget.value)}
+        />
       </div>
       <div class="tablewrap">
         <table class="list">

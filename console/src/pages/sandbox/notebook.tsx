@@ -65,8 +65,19 @@ async function runCell(b: Book, box: Box, id: string) {
   const cell = b.cells.value.find((c) => c.id === id)
   if (!cell || cell.running || cell.language === 'markdown' || !cell.source.trim()) return
   const began = Date.now()
-  change(b, id, (c) => ({ ...c, outputs: [], running: true, startedAt: began, tookMs: undefined, count: undefined, dropped: false }))
-  const where = b.context.value && b.context.value.language === cell.language ? { context: b.context.value } : { language: cell.language }
+  change(b, id, (c) => ({
+    ...c,
+    outputs: [],
+    running: true,
+    startedAt: began,
+    tookMs: undefined,
+    count: undefined,
+    dropped: false,
+  }))
+  const where =
+    b.context.value && b.context.value.language === cell.language
+      ? { context: b.context.value }
+      : { language: cell.language }
   try {
     const run = box.runCode(cell.source, { ...where, stream: true, timeoutMs: 0, requestTimeoutMs: 0 })
     b.running.set(id, run)
@@ -76,11 +87,15 @@ async function runCell(b: Book, box: Box, id: string) {
       else if (e.type === 'result')
         change(b, id, (c) => append(c, { kind: 'result', forms: { ...e.result.raw }, main: e.result.isMainResult }))
       else if (e.type === 'error')
-        change(b, id, (c) => append(c, { kind: 'error', name: e.error.name, value: e.error.value, traceback: e.error.traceback }))
+        change(b, id, (c) =>
+          append(c, { kind: 'error', name: e.error.name, value: e.error.value, traceback: e.error.traceback }),
+        )
       else if (e.type === 'count') change(b, id, (c) => ({ ...c, count: e.executionCount }))
     }
   } catch (e) {
-    change(b, id, (c) => append(c, { kind: 'error', name: 'Not finished', value: (e as Error).message, traceback: '' }))
+    change(b, id, (c) =>
+      append(c, { kind: 'error', name: 'Not finished', value: (e as Error).message, traceback: '' }),
+    )
   } finally {
     b.running.delete(id)
     change(b, id, (c) => ({ ...c, running: false, tookMs: Date.now() - began }))
@@ -140,13 +155,25 @@ function CellView({ b, box, cell, index, focus, next, focusOn }: CellProps) {
     b.cells.value = list
     focusOn(made.id)
   }
-  const state = cell.running ? 'runs' : cell.outputs.some((o) => o.kind === 'error') ? 'bad' : cell.count ? 'done' : ''
+  const state = cell.running
+    ? 'runs'
+    : cell.outputs.some((o) => o.kind === 'error')
+      ? 'bad'
+      : cell.count
+        ? 'done'
+        : ''
   return (
     <section class={`cell ${state}`} aria-label={`Cell ${index + 1}`} data-cell={cell.id}>
       <div class="gutter">
         {!markdown &&
           (cell.running ? (
-            <Button small kind="danger" icon="stop" label="Interrupt" onClick={() => void doing(interrupt(b, cell.id))} />
+            <Button
+              small
+              kind="danger"
+              icon="stop"
+              label="Interrupt"
+              onClick={() => void doing(interrupt(b, cell.id))}
+            />
           ) : (
             <Button small kind="ghost" icon="play" label="Run" onClick={() => run('stay')} />
           ))}
@@ -175,10 +202,18 @@ function CellView({ b, box, cell, index, focus, next, focusOn }: CellProps) {
           <Menu
             label={`Actions of cell ${index + 1}`}
             items={[
-              { label: 'Add a cell below', icon: 'plus', run: () => below(cell.language === 'markdown' ? 'python' : cell.language) },
+              {
+                label: 'Add a cell below',
+                icon: 'plus',
+                run: () => below(cell.language === 'markdown' ? 'python' : cell.language),
+              },
               { label: 'Move up', icon: 'up', disabled: index === 0, run: () => move(-1) },
               { label: 'Move down', icon: 'down', disabled: index === b.cells.value.length - 1, run: () => move(1) },
-              { label: 'Clear its output', icon: 'close', run: () => change(b, cell.id, (c) => ({ ...c, outputs: [], count: undefined })) },
+              {
+                label: 'Clear its output',
+                icon: 'close',
+                run: () => change(b, cell.id, (c) => ({ ...c, outputs: [], count: undefined })),
+              },
               { label: 'Delete', icon: 'trash', danger: true, run: remove },
             ]}
           />
@@ -299,7 +334,12 @@ export default function Notebook({ id, box: given }: TabProps) {
       { id: 'nb-all', label: 'Run all cells', group: 'Notebook', keys: 'r', run: () => void runAll() },
       { id: 'nb-add', label: 'Add a cell', group: 'Notebook', keys: 'a', run: add },
       { id: 'nb-stop', label: 'Interrupt', group: 'Notebook', keys: 'i', run: stopAll },
-      { id: 'nb-ipynb', label: 'Export as .ipynb', group: 'Notebook', run: () => save(`${id}.ipynb`, toIpynb(b.cells.value)) },
+      {
+        id: 'nb-ipynb',
+        label: 'Export as .ipynb',
+        group: 'Notebook',
+        run: () => save(`${id}.ipynb`, toIpynb(b.cells.value)),
+      },
       { id: 'nb-py', label: 'Export as .py', group: 'Notebook', run: () => save(`${id}.py`, toPy(b.cells.value)) },
     ],
     [id, box],
@@ -326,7 +366,16 @@ export default function Notebook({ id, box: given }: TabProps) {
         </Menu>
       </div>
       {cells.map((c, i) => (
-        <CellView key={c.id} b={b} box={box} cell={c} index={i} focus={focus === c.id} next={next} focusOn={setFocus} />
+        <CellView
+          key={c.id}
+          b={b}
+          box={box}
+          cell={c}
+          index={i}
+          focus={focus === c.id}
+          next={next}
+          focusOn={setFocus}
+        />
       ))}
       <div class="addcell">
         <Button kind="ghost" icon="plus" onClick={add}>

@@ -95,7 +95,10 @@ export default function Overview({ id, detail }: TabProps) {
         <div class="grid">
           <section class="card plotcard">
             <header>
-              <h3>Processor</h3> <span class="num soft">{percent(last!.cpuUsedPct)} of {last!.cpuCount} cores</span>
+              <h3>Processor</h3>{' '}
+              <span class="num soft">
+                {percent(last!.cpuUsedPct)} of {last!.cpuCount} cores
+              </span>
             </header>
             <Plot
               label="Processor over time"
@@ -107,7 +110,10 @@ export default function Overview({ id, detail }: TabProps) {
           </section>
           <section class="card plotcard">
             <header>
-              <h3>Memory</h3> <span class="num soft">{bytes(last!.memUsed)} of {bytes(last!.memTotal)}</span>
+              <h3>Memory</h3>{' '}
+              <span class="num soft">
+                {bytes(last!.memUsed)} of {bytes(last!.memTotal)}
+              </span>
             </header>
             <Plot
               label="Memory over time"
@@ -121,7 +127,10 @@ export default function Overview({ id, detail }: TabProps) {
           </section>
           <section class="card plotcard">
             <header>
-              <h3>Disk</h3> <span class="num soft">{bytes(last!.diskUsed)} of {bytes(last!.diskTotal)}</span>
+              <h3>Disk</h3>{' '}
+              <span class="num soft">
+                {bytes(last!.diskUsed)} of {bytes(last!.diskTotal)}
+              </span>
             </header>
             <Plot
               label="Disk over time"

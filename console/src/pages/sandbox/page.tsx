@@ -115,10 +115,19 @@ export default function SandboxPage({ params }: { params: Params }) {
   const ended = data && 'ended' in data ? data.ended : undefined
   const detail = data && !('ended' in data) ? data : undefined
   const runs = detail?.state === 'running'
-  const box = useMemo(() => (detail && runs ? openBox(detail) : undefined), [id, runs, detail?.envdAccessToken, detail?.startedAt])
+  const box = useMemo(
+    () => (detail && runs ? openBox(detail) : undefined),
+    [id, runs, detail?.envdAccessToken, detail?.startedAt],
+  )
   const to = (name: string) => `/sandboxes/${id}${name === 'overview' ? '' : `/${name}`}`
   useCommands(
-    TABS.map((t, i) => ({ id: `tab-${t.name}`, label: t.label, group: 'Sandbox', keys: String(i + 1), run: () => go(to(t.name)) })),
+    TABS.map((t, i) => ({
+      id: `tab-${t.name}`,
+      label: t.label,
+      group: 'Sandbox',
+      keys: String(i + 1),
+      run: () => go(to(t.name)),
+    })),
     [id],
   )
   if (error && !data) return <Failed error={error} retry={refresh} />
@@ -136,8 +145,13 @@ export default function SandboxPage({ params }: { params: Params }) {
       >
         {detail && <SandboxActions box={detail} changed={refresh} buttons />}
       </PageHead>
-      {ended !== undefined && <Note kind="warm">This sandbox is gone: {endedWords(ended)}. Its logs and events are kept for a while.</Note>}
-      <Tabs tabs={TABS.filter((t) => detail || !t.needs).map((t) => ({ to: to(t.name), name: t.name, label: t.label }))} now={tab.name} />
+      {ended !== undefined && (
+        <Note kind="warm">This sandbox is gone: {endedWords(ended)}. Its logs and events are kept for a while.</Note>
+      )}
+      <Tabs
+        tabs={TABS.filter((t) => detail || !t.needs).map((t) => ({ to: to(t.name), name: t.name, label: t.label }))}
+        now={tab.name}
+      />
       {tab.needs && !runs ? (
         detail ? (
           <Asleep detail={detail} changed={refresh} />

@@ -19,7 +19,8 @@ export default function Ports({ box, detail, id }: TabProps) {
     return (
       <Empty icon="link" title="Nothing listens yet">
         <p>
-          Start a server in the sandbox, for example <code>python3 -m http.server 8000</code>, and its link appears here.
+          Start a server in the sandbox, for example <code>python3 -m http.server 8000</code>, and its link appears
+          here.
         </p>
       </Empty>
     )

@@ -42,7 +42,13 @@ export default function Processes({ box, id }: TabProps) {
                 </td>
                 <td class="mono soft">{p.cwd ?? ''}</td>
                 <td class="end">
-                  <Button small kind="ghost" icon="close" label={`End process ${p.pid}`} onClick={() => setEnding(p)} />
+                  <Button
+                    small
+                    kind="ghost"
+                    icon="close"
+                    label={`End process ${p.pid}`}
+                    onClick={() => setEnding(p)}
+                  />
                 </td>
               </tr>
             ))}

@@ -13,11 +13,34 @@ import { Button } from '../../ui/parts'
 import { Coloured } from './logs'
 
 const NAMES: Record<string, string> = {
-  chart: 'Chart', html: 'HTML', png: 'Picture', jpeg: 'Picture', svg: 'Drawing', latex: 'Formula', markdown: 'Markdown',
-  json: 'JSON', javascript: 'Script', pdf: 'PDF', data: 'Data', text: 'Text',
+  chart: 'Chart',
+  html: 'HTML',
+  png: 'Picture',
+  jpeg: 'Picture',
+  svg: 'Drawing',
+  latex: 'Formula',
+  markdown: 'Markdown',
+  json: 'JSON',
+  javascript: 'Script',
+  pdf: 'PDF',
+  data: 'Data',
+  text: 'Text',
 }
 // What is shown first; a chart is drawn again from its numbers.
-const ORDER = ['chart', 'html', 'png', 'jpeg', 'svg', 'latex', 'markdown', 'json', 'javascript', 'pdf', 'text', 'data']
+const ORDER = [
+  'chart',
+  'html',
+  'png',
+  'jpeg',
+  'svg',
+  'latex',
+  'markdown',
+  'json',
+  'javascript',
+  'pdf',
+  'text',
+  'data',
+]
 
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/
 const isText = (v: unknown): v is string => typeof v === 'string'
@@ -60,7 +83,9 @@ function Form({ name, value }: { name: string; value: unknown }) {
       return <Frame html={`<script>${text.replace(/<\/script/gi, '<\\/script')}</script>`} label="Script result" />
     case 'png':
     case 'jpeg':
-      return <img class="picture" src={`data:image/${name};base64,${text.replace(/\s/g, '')}`} alt="Result as a picture" />
+      return (
+        <img class="picture" src={`data:image/${name};base64,${text.replace(/\s/g, '')}`} alt="Result as a picture" />
+      )
     case 'svg':
       return <img class="picture" src={svgUrl(text)} alt="Result as a drawing" />
     case 'latex':
