@@ -15,6 +15,7 @@ import {
   openTab,
   runCell,
   runInBox,
+  serveInBox,
   shot,
   signedIn,
   signIn,
@@ -299,10 +300,7 @@ test('processes, ports, logs, events, network and usage are shown', async () => 
   lab = await signedIn()
   const { page } = lab
   const box = await createBox()
-  await runInBox(
-    box,
-    'import subprocess; subprocess.Popen(["python3", "-m", "http.server", "8123"], stdout=-3, stderr=-3); print("a line")',
-  )
+  await serveInBox(box, '/home/user', 8123)
   await openTab(page, box, 'ports')
   await page.waitForSelector('td:has-text("8123")')
   await axe(page, 'ports')

@@ -13,6 +13,8 @@ import {
   openTab,
   runCell,
   runInBox,
+  serveInBox,
+  until,
   signedIn,
   URL_OF_SERVER,
 } from './lab.mjs'
@@ -22,7 +24,8 @@ const MARK = '<img src=x onerror="window.pwned=1;top.pwned=1">'
 // Tries what a page of a box could try, and writes down how each ended.
 const PROBE = `<p id=out>started</p><script>
 const out = []
-const attempt = (name, f) => { try { const v = f(); out.push(name + (v ? ' OPEN' : ' blocked')) } catch { out.push(name + ' blocked') } }
+const put = (name, open) => out.push(name + (open ? ' OPEN' : ' blocked'))
+const attempt = (name, f) => { try { put(name, f()) } catch { put(name, false) } }
 attempt('parent', () => parent !== window && parent.document.body)
 attempt('opener', () => window.opener && window.opener.document)
 attempt('storage', () => localStorage.getItem('cloche.session'))
@@ -30,8 +33,8 @@ attempt('cookie', () => document.cookie)
 attempt('top', () => { if (top !== window) top.pwned = 1; return top !== window && top.pwned === 1 })
 attempt('popup', () => window.open('/console/', 'x') && parent !== window)
 attempt('worker', () => navigator.serviceWorker && navigator.serviceWorker.controller)
-const key = (name, p) => p.then((r) => r.text()).then((t) => out.push(name + (t.includes('teamID') ? ' OPEN' : ' blocked')), () => out.push(name + ' blocked'))
-key('api', fetch('/teams')).finally(() => { document.getElementById('out').textContent = out.join(', ') })
+fetch('/teams').then((r) => r.text()).then((t) => put('api', t.includes('teamID')), () => put('api', false))
+  .finally(() => { document.getElementById('out').textContent = out.join(', ') })
 </script>`
 
 let lab
@@ -75,7 +78,8 @@ test('a frame can’t be led to another address or be told to speak as the page'
   await openTab(page, box, 'notebook')
   const leave = await runCell(
     page,
-    `from IPython.display import HTML\nHTML("<script>parent.postMessage({height: 1e9, html: 'x'}, '*'); location = 'http://127.0.0.1:9/stolen'</script>")`,
+    `from IPython.display import HTML
+HTML("<script>parent.postMessage({height: 1e9, html: 'x'}, '*'); location = 'http://127.0.0.1:9/stolen'</script>")`,
   )
   await leave.locator('iframe').waitFor()
   await (await runCell(page, '"still " + "here"')).locator('.outputs:has-text("still here")').waitFor()
@@ -92,14 +96,18 @@ test('SVG, Markdown, scripts, errors and names of results do nothing', async () 
   const box = await createBox()
   await openTab(page, box, 'notebook')
   const cells = [
-    `SVG('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>top.pwned=1</script><image href="http://127.0.0.1:9/s.png" onerror="top.pwned=1"/></svg>')`,
-    `Markdown('''${MARK}\n\n[go](javascript:top.pwned=1) [data](data:text/html,x) ![p](http://127.0.0.1:9/p.png)\n\n<script>top.pwned=1</script>''')`,
+    `SVG('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>top.pwned=1</script>'
+    '<image href="http://127.0.0.1:9/s.png" onerror="top.pwned=1"/></svg>')`,
+    `Markdown('''${MARK}\n\n[go](javascript:top.pwned=1) [data](data:text/html,x) ![p](http://127.0.0.1:9/p.png)
+
+<script>top.pwned=1</script>''')`,
     `Javascript("parent.pwned = 1; top.pwned = 1; window.pwned = 1")`,
     `Latex(r"$\\href{javascript:top.pwned=1}{x} \\htmlClass{a}{b} \\includegraphics{http://127.0.0.1:9/l.png}$")`,
     `JSON({'${MARK.replaceAll('"', '\\"')}': '${MARK.replaceAll('"', '\\"')}'})`,
     `raise type('${'E'.repeat(5)}', (Exception,), {})('''${MARK}''')`,
     `print('''${MARK}\\x1b]8;;javascript:top.pwned=1\\x07link\\x1b]8;;\\x07''')`,
-    `import matplotlib.pyplot as plt; plt.bar(['<script>top.pwned=1</script>'], [1]); plt.title('''${MARK}'''); plt.show()`,
+    `import matplotlib.pyplot as plt
+plt.bar(['<script>top.pwned=1</script>'], [1]); plt.title('''${MARK}'''); plt.show()`,
   ]
   await (await runCell(page, 'from IPython.display import *')).waitFor()
   for (const code of cells) await (await runCell(page, code)).locator('.outputs').waitFor()
@@ -133,14 +141,7 @@ test('a page of a box on the path way reads nothing of the console', async () =>
   lab = await signedIn({ keep: true })
   const box = await createBox()
   await fileInBox(box, '/home/user/site/index.html', PROBE)
-  await runInBox(
-    box,
-    'import subprocess; subprocess.Popen(["python3", "-m", "http.server", "-d", "/home/user/site", "8124"], stdout=-3, stderr=-3)',
-  )
-  await runInBox(
-    box,
-    'import socket, time\nfor _ in range(200):\n  try: socket.create_connection(("127.0.0.1", 8124)).close(); break\n  except OSError: time.sleep(0.05)',
-  )
+  await serveInBox(box, '/home/user/site', 8124)
   const other = await lab.context.newPage()
   await other.goto(`${URL_OF_SERVER}/box/${box.sandboxID}/8124/`)
   await other.locator('#out').filter({ hasText: 'api' }).waitFor()
@@ -153,8 +154,12 @@ test('a file behind a signed URL is no document of the console’s origin', asyn
   const box = await createBox()
   await fileInBox(box, '/home/user/page.html', PROBE)
   const sign = createHash('sha256').update(`/home/user/page.html:read:user:${box.envdAccessToken}`).digest('base64')
-  const url = `${URL_OF_SERVER}/files?path=/home/user/page.html&username=user&signature=v1_${encodeURIComponent(sign.replace(/=+$/, ''))}`
-  const answer = await fetch(url)
+  const query = new URLSearchParams({
+    path: '/home/user/page.html',
+    username: 'user',
+    signature: `v1_${sign.replace(/=+$/, '')}`,
+  })
+  const answer = await fetch(`${URL_OF_SERVER}/files?${query}`)
   assert.equal(answer.status, 200, await answer.text())
   assert.match(answer.headers.get('content-security-policy') ?? '', /^sandbox/)
 })
@@ -172,10 +177,7 @@ open('/home/user/s.py', 'w').write(textwrap.dedent('''
       self.send_header('Content-Length', '0'); self.end_headers()
   HTTPServer(('', 8125), H).serve_forever()'''))
 subprocess.Popen(['python3', '/home/user/s.py'], stdout=-3, stderr=-3)
-import socket, time
-for _ in range(200):
-  try: socket.create_connection(('127.0.0.1', 8125)).close(); break
-  except OSError: time.sleep(0.05)`,
+${until(8125)}`,
   )
   const headers = { 'E2b-Sandbox-Id': box.sandboxID, 'E2b-Sandbox-Port': '8125' }
   const asBrowser = await fetch(`${URL_OF_SERVER}/`, { headers: { ...headers, 'Sec-Fetch-Site': 'same-origin' } })

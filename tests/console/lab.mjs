@@ -120,6 +120,24 @@ export async function runInBox(box, code, language = 'python') {
   return r.text()
 }
 
+/** Serves a directory of the box on a port, from when it answers. */
+export async function serveInBox(box, directory, port) {
+  await runInBox(
+    box,
+    `import subprocess, socket, time
+subprocess.Popen(["python3", "-m", "http.server", "-d", "${directory}", "${port}"], stdout=-3, stderr=-3)
+${until(port)}`,
+  )
+}
+
+/** Python that waits for a port. */
+export function until(port) {
+  return `import socket, time
+for _ in range(200):
+  try: socket.create_connection(("127.0.0.1", ${port})).close(); break
+  except OSError: time.sleep(0.05)`
+}
+
 export function cloche(...args) {
   return execFileSync(process.env.CLOCHE_BIN, args, { encoding: 'utf8' }).trim()
 }
