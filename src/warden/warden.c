@@ -32,6 +32,7 @@
 #include "warden/core/net_log.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
+#include "warden/egress/keep.h"
 #include "warden/egress/policies.h"
 #include "warden/rpc/login.h"
 #include "warden/secret/secrets.h"
@@ -336,6 +337,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
     log_warn("templates in %s: %s", w->config->templates, why.msg);
   if (box_recover(w, &why))
     log_warn("sweep: %s", why.msg);
+  egress_seal_rules(w);
   net_log_listen(w);
   fork_sweep(w);
   checkpoints_sweep(w);

@@ -34,7 +34,7 @@ enum wire_type {
                     BOX_ENDED */
 
   WIRE_AUTH = 32, /* W_PROOF -> W_TEAM, W_NAME, W_SLUG; or W_ADMIN; -EACCES */
-  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT [W_EGRESS] [W_IDEMPOTENCY_KEY W_FINGERPRINT] -> box, W_TOKEN,
+  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT [W_EGRESS W_RULES] [W_IDEMPOTENCY_KEY W_FINGERPRINT] -> box, W_TOKEN,
    * W_TRAFFIC; with a key also -EKEYREJECTED: used for another request, -EINPROGRESS, -EOWNERDEAD: nobody knows what
    * came of it */
   WIRE_BOX_CREATE,
@@ -47,7 +47,7 @@ enum wire_type {
   WIRE_BOX_PAUSE,    /* W_ID W_TEAM [W_COLD] [W_HEALTHY] -> box; -EALREADY when it is paused */
   WIRE_BOX_CONNECT,  /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_COLD] [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box,
                         W_RESUMED */
-  WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS W_ALLOW W_DENY [W_EGRESS]: replaces all; running boxes only */
+  WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS W_ALLOW W_DENY [W_EGRESS W_RULES]: replaces all; running boxes only */
   WIRE_BOX_LOG,      /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
   WIRE_BOX_NET_LOG,  /* W_ID W_TEAM -> descriptor of the ring of its network log; also for a while after its end */
   WIRE_BOX_DIAL,     /* W_ID W_PORT -> descriptor, W_RUN */
@@ -251,6 +251,7 @@ enum wire_tag {
   W_IDEMPOTENCY_KEY = 98, /* of a create: the client's name for it */
   W_FINGERPRINT = 99,     /* SHA-256 of all that has an effect in such a create */
   W_EGRESS = 100,       /* what the egress gateway does for the box, as egress_policy_pack writes it; empty = nothing */
+  W_RULES = 101,        /* header rules as they are told back, JSON: kept sealed beside W_EGRESS, apart from W_CONFIG */
   W_MOUNTS = 110,       /* lines "name TAB path": volumes of a box */
   W_MOUNT_FAULTS = 111, /* what is wrong with others of a create, as text */
   W_EVENT = 120,        /* a lifecycle event as the REST API tells it, JSON */

@@ -50,7 +50,7 @@ static struct box_egress *settings(bool with_secret)
   struct box_egress *e = NULL;
   struct err err = ERR_NONE;
   egress_policy_pack(&packed, &p);
-  if (box_egress_read(buf_str(&packed), &e, &err))
+  if (box_egress_read(buf_str(&packed), STR_NONE, &e, &err))
     fail_msg("%s", err.msg);
   buf_addz(&e->cert, "CERT");
   buf_addz(&e->key, "KEY");

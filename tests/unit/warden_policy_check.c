@@ -18,7 +18,7 @@ static struct box_egress *with_header(struct str value)
   struct box_egress *e = NULL;
   assert_int_equal(egress_value_read(&a, value, &header.pieces, &header.npieces, NULL), 0);
   egress_policy_pack(&b, &p);
-  assert_int_equal(box_egress_read(buf_str(&b), &e, NULL), 0);
+  assert_int_equal(box_egress_read(buf_str(&b), STR_NONE, &e, NULL), 0);
   return e;
 }
 

@@ -270,6 +270,7 @@ void admin_key_delete(struct req *r);
 /* A box as the warden told it. Slices live as long as the packet. */
 struct box_view {
   struct str id, team, template_id, alias, config;
+  struct str rules;          /* header rules, JSON; none for most */
   struct str mounts;         /* lines of mount_list.h */
   struct str token, traffic; /* where the box has them and the caller may see them */
   int64_t started_us, end_us;

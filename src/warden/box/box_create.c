@@ -266,17 +266,16 @@ static void start(struct start *s)
 }
 
 /* What its settings ask of the egress gateway; nothing for most. */
-static int read_egress(struct warden *w, struct str settings, struct str tokens, struct box_egress **out,
-                       struct err *err)
+static int read_egress(struct warden *w, const struct box_params *o, struct box_egress **out, struct err *err)
 {
   *out = NULL;
-  if (!settings.n)
+  if (!o->egress.n)
     return 0;
   if (!egress_gateway(w))
     return err_set(err, -EINVAL,
                    "'network.rules' and 'network.egressProxy' can't be used: this server has no egress gateway");
-  int r = box_egress_read(settings, out, err);
-  char *names = r ? NULL : xstrndup(tokens.n ? tokens.p : "", tokens.n);
+  int r = box_egress_read(o->egress, o->rules, out, err);
+  char *names = r ? NULL : xstrndup(o->tokens.n ? o->tokens.p : "", o->tokens.n);
   r = r ? r : policy_check(*out, names, err);
   free(names);
   if (r && *out)
@@ -319,7 +318,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s",
                    STR_ARG(o->ref), w->checkpoints_why);
   struct box_egress *egress;
-  if ((r = read_egress(w, o->egress, o->tokens, &egress, err)))
+  if ((r = read_egress(w, o, &egress, err)))
     return r;
   struct warm_box *p = plain ? warm_pool_take(w, build) : NULL;
   struct pooled_ns *pooled_ns = plain && !warm && !p ? ns_pool_take(w, build) : NULL;

@@ -143,7 +143,7 @@ void box_change_network(struct box *b, const struct network_params *o)
     return;
   }
   int r = egress_gateway(w)
-              ? box_egress_read(o->egress, &c->egress, &err)
+              ? box_egress_read(o->egress, o->rules, &c->egress, &err)
               : err_set(&err, -EINVAL,
                         "'network.rules' and 'network.egressProxy' can't be used: this server has no egress "
                         "gateway");

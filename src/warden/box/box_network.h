@@ -6,7 +6,7 @@
 #include "warden/core/box_state.h"
 
 struct network_params {
-  struct str config, allow, deny, egress;
+  struct str config, allow, deny, egress, rules;
   unsigned flags;
   struct origin origin;
 };

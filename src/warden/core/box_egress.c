@@ -10,6 +10,7 @@ static struct box_egress *egress_new(struct str settings)
 {
   struct box_egress *e = xcalloc(1, sizeof(*e));
   e->settings = BUF_INIT(SETTINGS_MAX);
+  e->told = BUF_INIT(SETTINGS_MAX);
   e->cert = BUF_INIT(AUTHORITY_MAX);
   e->key = BUF_INIT(AUTHORITY_MAX);
   e->names = BUF_INIT(NAMES_MAX);
@@ -28,16 +29,18 @@ static void put_tokens(const struct egress_host *h, struct buf *out)
       }
 }
 
-int box_egress_read(struct str settings, struct box_egress **out, struct err *err)
+int box_egress_read(struct str settings, struct str told, struct box_egress **out, struct err *err)
 {
   cleanup_arena struct arena a = ARENA_INIT(8 * SETTINGS_MAX);
   struct egress_policy p;
-  if (settings.n > SETTINGS_MAX)
-    return err_set(err, -EINVAL, "egress settings of %zu bytes; at most %zu are allowed", settings.n, SETTINGS_MAX);
+  if (MAX(settings.n, told.n) > SETTINGS_MAX)
+    return err_set(err, -EINVAL, "egress settings of %zu bytes; at most %zu are allowed", MAX(settings.n, told.n),
+                   SETTINGS_MAX);
   int r = egress_policy_read(&a, settings, &p, err);
   if (r)
     return r;
   *out = egress_new(settings);
+  buf_adds(&(*out)->told, told);
   (*out)->rules = p.nhosts > 0;
   (*out)->proxy = p.proxy.kind != EGRESS_DIRECT;
   (*out)->secrets = p.nsecrets > 0;
@@ -55,6 +58,7 @@ struct box_egress *box_egress_copy(const struct box_egress *e)
   if (!e)
     return NULL;
   struct box_egress *copy = egress_new(buf_str(&e->settings));
+  buf_adds(&copy->told, buf_str(&e->told));
   copy->rules = e->rules;
   copy->proxy = e->proxy;
   copy->secrets = e->secrets;
@@ -83,6 +87,7 @@ void box_egress_free(struct box_egress *e)
   if (!e)
     return;
   wipe_buf(&e->settings);
+  wipe_buf(&e->told);
   wipe_buf(&e->key);
   buf_free(&e->cert);
   buf_free(&e->names);

@@ -10,6 +10,7 @@
 
 struct box_egress {
   struct buf settings;  /* as the gate packed them (egress_policy.h): names of secrets, no values */
+  struct buf told;      /* header rules as the gate tells them back: JSON; empty without */
   struct buf cert, key; /* PEM; empty without header rules */
   bool rules, proxy;
   bool secrets;      /* a header names one */
@@ -23,7 +24,7 @@ struct box_egress {
 };
 
 /* -EINVAL: they are not as egress_policy_pack writes them. The authority is still to be made (egress/prepare.h). */
-int box_egress_read(struct str settings, struct box_egress **out, struct err *err);
+int box_egress_read(struct str settings, struct str told, struct box_egress **out, struct err *err);
 /* The same settings for another box, without an authority. */
 struct box_egress *box_egress_copy(const struct box_egress *e);
 /* Of a box whose settings can't be read: all of its TCP is turned to the gateway, which has no policy for it. */

@@ -3,6 +3,7 @@
 #include "warden/core/box_reply.h"
 
 #include "wire/api_key.h"
+#include "warden/core/box_egress.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/warden_state.h"
 
@@ -26,6 +27,8 @@ void box_put_fields(struct buf *p, const struct box *b)
   wire_put_u64(p, W_RUN, r->run);
   wire_put_u64(p, W_TIER, r->tier);
   wire_putz(p, W_CONFIG, r->config);
+  if (b->egress && b->egress->told.n)
+    wire_put(p, W_RULES, buf_str(&b->egress->told));
   volume_mounts_put(p, r->mounts);
 }
 

@@ -67,7 +67,7 @@ struct box {
 };
 
 struct box_params {
-  struct str id, team, ref, config, init, allow, deny, egress, tokens;
+  struct str id, team, ref, config, init, allow, deny, egress, rules, tokens;
   struct str mounts, mount_faults; /* lines "name TAB path"; what the gate found wrong with others */
   uint32_t timeout_s;
   unsigned flags;

@@ -18,6 +18,8 @@ int store_checkpoint(struct store *s);
 void store_bound(struct store *s, uint64_t log_bytes, int64_t read_us);
 uint64_t store_log_size(const struct store *s);
 int store_harden(struct store *s); /* what was committed survives a power cut from now on; any thread */
+/* All of it, without what deleted and replaced rows left in the file and its log. */
+int store_rewrite(struct store *s, struct err *err);
 
 /* Changes between the two are made together or not at all; `r` is what they came to, and decides. Pairs may be nested:
  * the outermost one counts. */

@@ -73,3 +73,12 @@ int store_harden(struct store *s)
     return errno == ENOENT ? 0 : -errno;
   return fsync(fd) ? -errno : 0;
 }
+
+int store_rewrite(struct store *s, struct err *err)
+{
+  int r = sql_run(s, "VACUUM", err);
+  if (r)
+    return r;
+  r = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+  return r ? err_set(err, -EBUSY, "the database's log could not be emptied: %s", sqlite3_errstr(r)) : 0;
+}

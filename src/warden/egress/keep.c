@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keep.c - see keep.h. A value is three texts, each behind its length: settings, certificate, key. */
+/* keep.c - see keep.h. A value is four texts, each behind its length: settings, certificate, key, rules as they are told
+ * back. Rows of an older server have three, and their rules stand in the box's open row; egress_seal_rules moves them.
+ */
 #include "warden/egress/keep.h"
 
 #include "warden/core/box_egress.h"
@@ -26,11 +28,12 @@ int egress_keep(const struct box *b, struct err *err)
   cleanup_wipe struct buf value = BUF_INIT(BOX_SEALED_MAX);
   if (e->unread)
     return err_set(err, -ESHUTDOWN, "the sandbox's rules or proxy can't be read at present; " REMEDY);
-  if (buf_reserve(&value, e->settings.n + e->cert.n + e->key.n + 12))
+  if (buf_reserve(&value, e->settings.n + e->cert.n + e->key.n + e->told.n + 16))
     return err_set(err, -ENOMEM, "no room for the egress settings");
   put_text(&value, &e->settings);
   put_text(&value, &e->cert);
   put_text(&value, &e->key);
+  put_text(&value, &e->told);
   int r = buf_failed(&value) ? -ENOMEM : box_seal_put(b->warden, b->row.id, buf_str(&value), err);
   if (r == -ENOKEY)
     return err_set(err, -ESHUTDOWN,
@@ -68,10 +71,11 @@ static void replace(struct box *b, struct box_egress *e)
 
 static int read_value(struct str value, struct box_egress **out, struct err *err)
 {
-  struct str settings, cert, key;
-  if (take_text(&value, &settings) || take_text(&value, &cert) || take_text(&value, &key))
+  struct str settings, cert, key, told = STR_NONE;
+  if (take_text(&value, &settings) || take_text(&value, &cert) || take_text(&value, &key) ||
+      (value.n && take_text(&value, &told)))
     return err_set(err, -EBADMSG, "malformed egress settings");
-  int r = box_egress_read(settings, out, err);
+  int r = box_egress_read(settings, told, out, err);
   if (r)
     return r;
   buf_adds(&(*out)->cert, cert);
@@ -95,4 +99,78 @@ int egress_recall(struct box *b, struct err *err)
   else if (!b->egress)
     b->egress = box_egress_unread();
   return r;
+}
+
+/* ---- rows of an older server ---- */
+
+static void put_others(struct jw *w, const struct json *object, const char *name)
+{
+  jw_open(w, '{');
+  for (const struct json *k = object->kids; k; k = k->next) {
+    if (str_is(k->key, name))
+      continue;
+    jw_keys(w, k->key);
+    if (str_is(k->key, "network"))
+      put_others(w, k, "rules");
+    else
+      jw_value(w, k);
+  }
+  jw_close(w, '}');
+}
+
+/* False: the open row has no rules. */
+static bool split_rules(const char *config, struct buf *open, struct buf *rules)
+{
+  cleanup_arena struct arena a = ARENA_INIT((size_t)16 << 20);
+  const struct json *all = json_read(&a, str_of(config), 0, NULL);
+  const struct json *found = json_get(json_get(all, "network"), "rules");
+  struct jw left = JW(open), right = JW(rules);
+  if (!found)
+    return false;
+  put_others(&left, all, "");
+  jw_value(&right, found);
+  return !buf_failed(open) && !buf_failed(rules);
+}
+
+static int move_rules(struct box *b, struct err *err)
+{
+  struct store *s = b->warden->store;
+  cleanup_buf struct buf open = BUF_INIT(BOX_SEALED_MAX);
+  cleanup_wipe struct buf rules = BUF_INIT(BOX_SEALED_MAX);
+  if (!b->egress || b->egress->unread || !b->egress->rules || !split_rules(b->row.config, &open, &rules))
+    return 0;
+  struct row_box row = b->row;
+  row.config = (char *)buf_z(&open);
+  b->egress->told.n = 0;
+  buf_adds(&b->egress->told, buf_str(&rules));
+  int r = store_begin(s, err);
+  if (r)
+    return r;
+  r = egress_keep(b, err);
+  r = r ? r : store_box_put(s, &row, err);
+  r = store_end(s, r, err);
+  if (r)
+    return r;
+  free(b->row.config);
+  b->row.config = xstrdup(row.config);
+  return 1;
+}
+
+void egress_seal_rules(struct warden *w)
+{
+  void *value;
+  size_t moved = 0;
+  struct err err = ERR_NONE;
+  for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);) {
+    struct box *b = value;
+    int r = move_rules(b, &err);
+    moved += r > 0;
+    if (r < 0)
+      log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "its header rules stay unsealed: %s", err.msg);
+  }
+  if (!moved)
+    return;
+  int r = store_rewrite(w->store, &err);
+  log_info("header rules of %zu sandboxes are sealed now%s%s", moved, r ? "; their old rows may still be read: " : "",
+           r ? err.msg : "");
 }

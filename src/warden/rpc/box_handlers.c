@@ -36,6 +36,7 @@ void handle_box_create(struct request *q)
       .mount_faults = wire_get(q->packet, W_MOUNT_FAULTS),
       .tokens = wire_get(q->packet, W_TOKENS),
       .egress = wire_get(q->packet, W_EGRESS),
+      .rules = wire_get(q->packet, W_RULES),
       .timeout_s = (uint32_t)wire_u64(q->packet, W_TIMEOUT, 15),
       .flags = (unsigned)wire_u64(q->packet, W_FLAGS, 0),
       .idempotency_key = wire_get(q->packet, W_IDEMPOTENCY_KEY),
@@ -176,6 +177,7 @@ void handle_box_config(struct request *q)
                                                    .allow = wire_get(q->packet, W_ALLOW),
                                                    .deny = wire_get(q->packet, W_DENY),
                                                    .egress = wire_get(q->packet, W_EGRESS),
+                                                   .rules = wire_get(q->packet, W_RULES),
                                                    .flags = (unsigned)wire_u64(q->packet, W_FLAGS, b->row.flags),
                                                    .origin = request_origin(q)});
 }

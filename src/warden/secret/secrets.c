@@ -10,6 +10,7 @@
 #include "warden/secret/workload_identity.h"
 #include <limits.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #define BATCH      8       /* values that are sealed anew in one turn of the loop */
 #define RETRY_US   1000000 /* between two looks at a master key that is missing */
@@ -138,9 +139,24 @@ bool secrets_ready(struct warden *w, struct err *err)
   return s->ready;
 }
 
+/* A process that is forked from the warden finds zeros in the place of the keys, whatever it is for. */
+static struct secrets *secrets_alloc(void)
+{
+  void *p =
+      mmap(NULL, sizeof(struct secrets), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED)
+    return NULL;
+  madvise(p, sizeof(struct secrets), MADV_WIPEONFORK);
+  madvise(p, sizeof(struct secrets), MADV_DONTDUMP);
+  return p;
+}
+
 int secrets_open(struct warden *w, struct err *err)
 {
-  warden_set_secrets(w, xcalloc(1, sizeof(struct secrets)));
+  struct secrets *s = secrets_alloc();
+  if (!s)
+    return err_errno(err, "memory for the master keys");
+  warden_set_secrets(w, s);
   read_keys(w);
   return 0;
 }
@@ -154,7 +170,7 @@ void secrets_close(struct warden *w)
   keyring_wipe(&s->ring);
   vec_free(&s->watchers);
   warden_set_secrets(w, NULL);
-  free(s);
+  munmap(s, sizeof(*s));
 }
 
 /* ---- values ---- */

@@ -11,6 +11,7 @@ void box_view(struct str p, struct box_view *v)
       .template_id = wire_get(p, W_TEMPLATE),
       .alias = wire_get(p, W_ALIAS),
       .config = wire_get(p, W_CONFIG),
+      .rules = wire_get(p, W_RULES),
       .mounts = wire_get(p, W_MOUNTS),
       .token = wire_get(p, W_TOKEN),
       .traffic = wire_get(p, W_TRAFFIC),
@@ -119,6 +120,24 @@ static void copy_member(struct jw *w, const struct json *config, const char *nam
   jw_value(w, v);
 }
 
+static void put_network(struct jw *w, const struct box_view *v, const struct json *config, struct arena *a)
+{
+  const struct json *network = json_get(config, "network"), *rules = json_read(a, v->rules, 0, NULL);
+  if (!json_given(network) || !v->rules.n || !rules) {
+    copy_member(w, config, "network");
+    return;
+  }
+  jw_key(w, "network");
+  jw_open(w, '{');
+  for (const struct json *k = network->kids; k; k = k->next) {
+    jw_keys(w, k->key);
+    jw_value(w, k);
+  }
+  jw_key(w, "rules");
+  jw_value(w, rules);
+  jw_close(w, '}');
+}
+
 /* Not while the pause is under way: what it will have kept is not known before its end. */
 static void put_pause_mode(struct jw *w, const struct box_view *v)
 {
@@ -143,7 +162,7 @@ static void put_detail(struct jw *w, const struct box_view *v, const struct json
     put_token(w, "envdAccessToken", v->token);
   put_domain(r, w);
   copy_member(w, config, "allowInternetAccess");
-  copy_member(w, config, "network");
+  put_network(w, v, config, r->arena);
   jw_key(w, "lifecycle");
   jw_open(w, '{');
   jw_key(w, "autoResume");

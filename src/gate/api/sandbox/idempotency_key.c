@@ -128,7 +128,7 @@ int idempotency_fingerprint(struct arena *a, struct str packet, uint8_t out[SHA2
     if (tag == W_ID)
       continue;
     add_text(&p, 'w', str_make(&number, sizeof(number)));
-    if (tag == W_CONFIG || tag == W_INIT)
+    if (tag == W_CONFIG || tag == W_INIT || tag == W_RULES)
       add_json(&p, value);
     else
       add_text(&p, 'v', value);

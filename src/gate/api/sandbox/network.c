@@ -278,7 +278,7 @@ static void put_member(struct jw *w, const char *name, const struct json *v)
   jw_value(w, v);
 }
 
-void network_put(struct jw *w, const struct network *n)
+static void put_settings(struct jw *w, const struct network *n, bool rules)
 {
   jw_open(w, '{');
   jw_key(w, "allowPublicTraffic");
@@ -295,9 +295,22 @@ void network_put(struct jw *w, const struct network *n)
   put_member(w, "dnsServers", n->dns_servers);
   put_member(w, "maskRequestHost", n->mask_host);
   put_member(w, "httpsPorts", n->https_ports);
-  network_put_rules(w, n->rules);
+  if (rules && n->rules) {
+    jw_key(w, "rules");
+    network_put_rules(w, n->rules);
+  }
   network_put_proxy(w, n->proxy);
   jw_close(w, '}');
+}
+
+void network_put(struct jw *w, const struct network *n)
+{
+  put_settings(w, n, true);
+}
+
+void network_put_open(struct jw *w, const struct network *n)
+{
+  put_settings(w, n, !network_rules_set_headers(n->rules));
 }
 
 void network_lines(struct buf *b, const struct json *list)

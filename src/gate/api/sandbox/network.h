@@ -30,6 +30,8 @@ void network_keep_ingress(struct network *next, const struct json *old);
  */
 bool network_said(const struct network *n);
 void network_put(struct jw *w, const struct network *n);
+/* The same without header rules: their values are kept apart, sealed (W_RULES). */
+void network_put_open(struct jw *w, const struct network *n);
 
 /* Lists as lines, for the warden. What may be reached includes the name servers, where they matter: as `dns:ADDRESS`,
  * or `dns:none` (jail_net.h). */

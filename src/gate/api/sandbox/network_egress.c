@@ -393,9 +393,6 @@ int network_read_rules(const struct json *from, unsigned features, struct networ
 
 void network_put_rules(struct jw *w, const struct json *rules)
 {
-  if (!rules)
-    return;
-  jw_key(w, "rules");
   jw_open(w, '{');
   for (const struct json *k = rules->kids; k; k = k->next) {
     char domain[RULE_DOMAIN_MAX + 1];
@@ -412,4 +409,12 @@ void network_put_rules(struct jw *w, const struct json *rules)
     jw_close(w, ']');
   }
   jw_close(w, '}');
+}
+
+bool network_rules_set_headers(const struct json *rules)
+{
+  for (const struct json *k = rules ? rules->kids : NULL; k; k = k->next)
+    if (network_rule_headers(k))
+      return true;
+  return false;
 }

@@ -21,6 +21,7 @@ int network_read_rules(const struct json *from, unsigned features, struct networ
 int network_read_proxy(const struct json *from, unsigned features, struct network *n, struct err *err);
 /* As they are told back: names of domains in lower case, no password and no certificates. */
 void network_put_rules(struct jw *w, const struct json *rules);
+bool network_rules_set_headers(const struct json *rules); /* at least one does */
 void network_put_proxy(struct jw *w, const struct json *proxy);
 
 /* Of a setting that was read: the headers of one domain's rule, or NULL. */

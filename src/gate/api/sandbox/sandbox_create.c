@@ -162,7 +162,7 @@ static void put_config(struct buf *b, const struct create_request *o)
   }
   if (network_said(&o->network)) {
     jw_key(&w, "network");
-    network_put(&w, &o->network);
+    network_put_open(&w, &o->network);
   }
   jw_close(&w, '}');
 }

@@ -113,19 +113,11 @@ static int put_lists(struct arena *a, struct egress_policy *p, const struct netw
   return buf_failed(names) ? err_set(err, -EINVAL, "'network.allowOut' is too long") : 0;
 }
 
-static bool has_headers(const struct json *rules)
-{
-  for (const struct json *k = rules ? rules->kids : NULL; k; k = k->next)
-    if (network_rule_headers(k))
-      return true;
-  return false;
-}
-
 int sandbox_egress_pack(struct arena *a, const struct network *n, struct buf *out, struct err *err)
 {
   struct egress_policy p = {.log = EGRESS_LOG_OFF};
   cleanup_buf struct buf names = BUF_INIT(WIRE_MAX);
-  bool rules = has_headers(n->rules);
+  bool rules = network_rules_set_headers(n->rules);
   if (!rules && !n->proxy)
     return 0;
   int r = rules ? put_hosts(a, &p, n->rules, err) : 0;
@@ -139,7 +131,8 @@ int sandbox_egress_pack(struct arena *a, const struct network *n, struct buf *ou
 bool sandbox_put_egress(struct req *r, const struct network *n, struct buf *packet)
 {
   struct err err = ERR_NONE;
-  cleanup_buf struct buf policy = BUF_INIT(WIRE_MAX);
+  cleanup_buf struct buf policy = BUF_INIT(WIRE_MAX), rules = BUF_INIT(WIRE_MAX);
+  struct jw w = JW(&rules);
   int e = sandbox_egress_pack(r->arena, n, &policy, &err);
   if (e) {
     api_error(r, 400, "%s", err.msg);
@@ -147,8 +140,12 @@ bool sandbox_put_egress(struct req *r, const struct network *n, struct buf *pack
   }
   if (policy.n)
     wire_put(packet, W_EGRESS, buf_str(&policy));
-  if (buf_failed(&policy))
-    packet->failed = buf_failed(&policy);
+  if (network_rules_set_headers(n->rules)) {
+    network_put_rules(&w, n->rules);
+    wire_put(packet, W_RULES, buf_str(&rules));
+  }
+  if (buf_failed(&policy) || buf_failed(&rules))
+    packet->failed = -ENOBUFS;
   if (policy.p)
     explicit_bzero(policy.p, policy.n); /* it may hold a proxy's password */
   return true;

@@ -26,7 +26,7 @@ static void put_config(struct buf *b, const struct json *old, const struct netwo
   }
   if (network_said(n)) {
     jw_key(&w, "network");
-    network_put(&w, n);
+    network_put_open(&w, n);
   }
   jw_close(&w, '}');
 }
