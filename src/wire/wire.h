@@ -34,9 +34,9 @@ enum wire_type {
                     BOX_ENDED */
 
   WIRE_AUTH = 32, /* W_PROOF -> W_TEAM, W_NAME, W_SLUG; or W_ADMIN; -EACCES */
-  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT [W_EGRESS W_RULES] [W_IDEMPOTENCY_KEY W_FINGERPRINT] -> box, W_TOKEN,
-   * W_TRAFFIC; with a key also -EKEYREJECTED: used for another request, -EINPROGRESS, -EOWNERDEAD: nobody knows what
-   * came of it */
+  /* W_ID W_TEAM W_REF W_TIMEOUT W_FLAGS W_CONFIG W_INIT [W_EGRESS W_RULES] [W_IDEMPOTENCY_KEY W_FINGERPRINT] -> box,
+   * W_TOKEN, W_TRAFFIC; with a key also -EKEYREJECTED: used for another request, -EINPROGRESS, -EOWNERDEAD: nobody
+   * knows what came of it */
   WIRE_BOX_CREATE,
   /* W_ID [W_TEAM] [W_PORT] -> box, W_TOKEN, W_TRAFFIC [descriptor, as BOX_DOOR]; -ENOENT with W_CAUSE when it ended. A
    * gate without a proof gets what routing needs: no tokens but their hashes. */
@@ -47,7 +47,8 @@ enum wire_type {
   WIRE_BOX_PAUSE,    /* W_ID W_TEAM [W_COLD] [W_HEALTHY] -> box; -EALREADY when it is paused */
   WIRE_BOX_CONNECT,  /* W_ID W_TEAM W_TIMEOUT W_MODE (enum connect_mode) [W_COLD] [W_FLAGS: BOX_AUTO_PAUSE or 0] -> box,
                         W_RESUMED */
-  WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS W_ALLOW W_DENY [W_EGRESS W_RULES]: replaces all; running boxes only */
+  WIRE_BOX_CONFIG,   /* W_ID W_TEAM W_CONFIG W_FLAGS W_ALLOW W_DENY [W_EGRESS W_RULES]: replaces all; running boxes only
+                      */
   WIRE_BOX_LOG,      /* W_ID W_TEAM -> descriptor of its log ring; also for a while after its end */
   WIRE_BOX_NET_LOG,  /* W_ID W_TEAM -> descriptor of the ring of its network log; also for a while after its end */
   WIRE_BOX_DIAL,     /* W_ID W_PORT -> descriptor, W_RUN */

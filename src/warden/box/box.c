@@ -269,14 +269,11 @@ void box_broadcast_hold(struct box *b)
 
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err)
 {
-  int changed = egress_update(b, flags, allow, deny, err);
-  if (changed)
-    return changed;
   struct row_box old = b->row;
   b->row.config = xstrndup(config.n ? config.p : "", config.n);
   b->row.allow = xstrndup(allow.n ? allow.p : "", allow.n);
   b->row.deny = xstrndup(deny.n ? deny.p : "", deny.n);
-  b->row.flags = (flags & ~(unsigned)BOX_LINKED) | (old.flags & BOX_LINKED);
+  b->row.flags = flags;
   int r = store_begin(b->warden->store, err);
   if (!r) {
     r = box_put_network(b->warden, &b->row, err);

@@ -29,7 +29,7 @@ void box_broadcast_hold(struct box *b);  /* gates let nobody new in without aski
 void box_broadcast_ended(struct box *b); /* gates cut its streams and forget its routes */
 void box_set_timer(struct box *b);       /* starts the timer of its end time */
 void box_stop_timer(struct box *b);
-/* New settings, with what box.egress is by now. */
+/* New settings, with what box.egress is by now; the firewall has them. `flags` say whether it has a link. */
 int box_configure(struct box *b, struct str config, unsigned flags, struct str allow, struct str deny, struct err *err);
 int box_set_end(struct box *b, int64_t end_wall_us, struct err *err);
 int box_dial(struct box *b, unsigned port, struct err *err);

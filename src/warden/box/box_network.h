@@ -11,8 +11,10 @@ struct network_params {
   struct origin origin;
 };
 
-/* Replaces all of them. Answers `origin` once they are in force: at once, or when the egress gateway has the box's new
- * rules and its agent knows whom to trust. */
+#define NETWORK_CHANGES_MAX 16 /* of one box that wait for each other; more are refused */
+
+/* Replaces all of them, after those that were asked for before. Answers `origin` once they are in force: at once, or
+ * when the egress gateway has the box's new rules and its agent knows whom to trust. */
 void box_change_network(struct box *b, const struct network_params *params);
 
 #endif

@@ -183,18 +183,32 @@ const char *egress_nameserver(const struct warden *w, struct arena *a)
   return arena_fmt(a, "%u.%u.%u.%u", g >> 24, g >> 16 & 255, g >> 8 & 255, g & 255);
 }
 
-int egress_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err)
+void egress_writing_plan(struct egress_writing *x, const struct box *b, unsigned flags, struct str allow,
+                         struct str deny, const struct box_egress *gateway)
 {
   struct warden *w = b->warden;
-  if (!w->egress || (!(b->row.flags & BOX_LINKED) && !egress_wanted(w, flags, allow)))
+  *x = (struct egress_writing){.arena = ARENA_INIT(1 << 20), .netns = -1};
+  x->linked = b->row.flags & BOX_LINKED;
+  x->needed = w->egress && (x->linked || egress_wanted(w, flags, allow));
+  if (!x->needed)
+    return;
+  egress_plan(w, b->row.slot, flags, allow, deny, gateway, &x->arena, &x->net);
+  x->netns = x->linked ? -1 : fcntl(b->jail.netns, F_DUPFD_CLOEXEC, 3);
+}
+
+int egress_write(struct egress_writing *x, struct err *err)
+{
+  if (!x->needed)
     return 0;
-  cleanup_arena struct arena a = ARENA_INIT(1 << 20);
-  struct jail_net net;
-  egress_plan(w, b->row.slot, flags, allow, deny, b->egress, &a, &net);
-  if (b->row.flags & BOX_LINKED)
-    return jail_net_update(&net, err);
-  int r = jail_net_attach(&net, b->jail.netns, err);
-  if (!r)
-    b->row.flags |= BOX_LINKED;
+  int r = x->linked ? jail_net_update(&x->net, err) : jail_net_attach(&x->net, x->netns, err);
+  x->linked |= !r;
   return r;
+}
+
+void egress_writing_end(struct egress_writing *x)
+{
+  if (x->netns >= 0)
+    close(x->netns);
+  arena_free(&x->arena);
+  *x = (struct egress_writing){.netns = -1};
 }

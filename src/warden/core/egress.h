@@ -32,9 +32,18 @@ uint32_t egress_address(const struct warden *w, unsigned slot); /* of a box, hos
 int egress_listen(const struct warden *w, struct err *err);
 /* Where boxes ask for names. */
 const char *egress_nameserver(const struct warden *w, struct arena *a);
-/* New lists for a living box, and whether its traffic goes to the gateway (box.egress); makes the link when it had
- * none.
- */
-int egress_update(struct box *b, unsigned flags, struct str allow, struct str deny, struct err *err);
+/* New lists for a living box, and whether its traffic goes to the gateway; makes the link when it had none. Planned on
+ * the loop, with copies of all it needs; written on a worker, since nft takes its time; the box's slot is held
+ * meanwhile (id_slots.h). */
+struct egress_writing {
+  struct arena arena;
+  struct jail_net net;
+  int netns;
+  bool needed, linked; /* linked: it has a link, once it was written too */
+};
+void egress_writing_plan(struct egress_writing *x, const struct box *b, unsigned flags, struct str allow,
+                         struct str deny, const struct box_egress *gateway);
+int egress_write(struct egress_writing *x, struct err *err); /* any thread */
+void egress_writing_end(struct egress_writing *x);
 
 #endif

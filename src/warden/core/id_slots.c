@@ -4,8 +4,14 @@
 
 #include "warden/core/warden_state.h"
 
+struct held_slot {
+  unsigned slot, holds;
+  bool given_back;
+};
+
 struct id_slots {
   uint64_t used[ID_SLOTS / 64]; /* bitmap */
+  VEC(struct held_slot) held;   /* few at a time */
 };
 
 static uint64_t *used_of(struct warden *w)
@@ -28,10 +34,44 @@ int slot_take(struct warden *w, unsigned *slot)
   return -EAGAIN;
 }
 
+static struct held_slot *find_held(struct warden *w, unsigned slot)
+{
+  used_of(w);
+  for (size_t i = 0; i < w->slots->held.n; i++)
+    if (w->slots->held.p[i].slot == slot)
+      return &w->slots->held.p[i];
+  return NULL;
+}
+
+void slot_hold(struct warden *w, unsigned slot)
+{
+  struct held_slot *h = find_held(w, slot);
+  if (h)
+    h->holds++;
+  else
+    vec_push(&w->slots->held, ((struct held_slot){slot, 1, false}));
+}
+
+void slot_let_go(struct warden *w, unsigned slot)
+{
+  struct held_slot *h = find_held(w, slot);
+  if (!h || --h->holds)
+    return;
+  bool given_back = h->given_back;
+  *h = w->slots->held.p[--w->slots->held.n];
+  if (given_back)
+    slot_mark(w, slot, false);
+}
+
 void slot_mark(struct warden *w, unsigned slot, bool taken)
 {
+  struct held_slot *h = find_held(w, slot);
   if (slot >= ID_SLOTS)
     return;
+  if (h && !taken) {
+    h->given_back = true;
+    return;
+  }
   uint64_t bit = 1ull << (slot % 64);
   uint64_t *word = &used_of(w)[slot / 64];
   *word = taken ? *word | bit : *word & ~bit;

@@ -14,5 +14,9 @@ struct warden;
 
 int slot_take(struct warden *w, unsigned *slot); /* -EAGAIN when all are in use */
 void slot_mark(struct warden *w, unsigned slot, bool taken);
+/* Something on a worker still writes for who has the slot: given back meanwhile, it is nobody's until the last hold
+ * ends. */
+void slot_hold(struct warden *w, unsigned slot);
+void slot_let_go(struct warden *w, unsigned slot);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keep.c - see keep.h. A value is four texts, each behind its length: settings, certificate, key, rules as they are told
- * back. Rows of an older server have three, and their rules stand in the box's open row; egress_seal_rules moves them.
+/* keep.c - see keep.h. A value is four texts, each behind its length: settings, certificate, key, rules as they are
+ * told back. Rows of an older server have three, and their rules stand in the box's open row; egress_seal_rules moves
+ * them.
  */
 #include "warden/egress/keep.h"
 

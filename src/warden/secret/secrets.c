@@ -142,8 +142,7 @@ bool secrets_ready(struct warden *w, struct err *err)
 /* A process that is forked from the warden finds zeros in the place of the keys, whatever it is for. */
 static struct secrets *secrets_alloc(void)
 {
-  void *p =
-      mmap(NULL, sizeof(struct secrets), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *p = mmap(NULL, sizeof(struct secrets), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED)
     return NULL;
   madvise(p, sizeof(struct secrets), MADV_WIPEONFORK);

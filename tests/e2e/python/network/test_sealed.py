@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must not be found: values of header rules on the disk, the master key and secrets in memory of the wrong roles."""
+"""What must not be found: values of header rules on the disk, the master key and secrets in memory of other roles."""
 
 from __future__ import annotations
 
