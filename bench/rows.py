@@ -57,6 +57,10 @@ DUMP = Floor("criu dump of a bare process tree of 60 MB", "floor_criu_dump_ms", 
 RESTORE = Floor("criu restore of it", "floor_criu_restore_ms", 64)
 COPY = Floor("criu dump + restore of it", _copy, 90 + 64)
 STREAM = Floor("one loopback TCP stream", "floor_tcp_gb_per_second")
+VETH = Floor("connect from a bare namespace: veth, masquerading, no rules of ours", "floor_net_connect")
+VETH_STREAM = Floor("one stream into that namespace", "floor_net_gb_per_second")
+HTTPS = Floor("the same request without the gateway, on a kept connection", "floor_https_ms")
+HTTPS_RATE = Floor("small answers without the gateway, 32 connections", "floor_https_rate")
 TRIP = Floor("loopback TCP round trip", "floor_tcp_round_trip_ms", 0.05)
 HTTP = Floor("our HTTP server and client, nothing between", "floor_http_ms")
 PROXY = Floor("our HTTP proxy without routes, one core each", "floor_proxy_rate")
@@ -111,6 +115,14 @@ ROWS = [
     Row("volume: read, share of the box's own disk", "", "x", 0.9, more=True, of=_volume_read),
     Row("volume: file in by HTTP", "content_upload", "GB/s", 1, more=True, floor=STREAM),
     Row("volume: file out by HTTP", "content_download", "GB/s", 1, more=True, floor=STREAM),
+    Row("way out of a box, no network log: connect", "net_off_connect", "ms", floor=VETH),
+    Row("  network log: names", "net_names_connect", "ms", floor=VETH),
+    Row("  network log: full", "net_full_connect", "ms", floor=VETH),
+    Row("way out of a box, no network log: a stream in", "net_off_gb_per_second", "GB/s", more=True, floor=VETH_STREAM),
+    Row("  network log: names", "net_names_gb_per_second", "GB/s", more=True, floor=VETH_STREAM),
+    Row("  network log: full", "net_full_gb_per_second", "GB/s", more=True, floor=VETH_STREAM),
+    Row("egress gateway: added to a request of a rule's host", "gateway_added_ms", "ms", 1, floor=HTTPS),
+    Row("egress gateway: small answers, 32 connections", "gateway_rate", "req/s", 5000, more=True, floor=HTTPS_RATE),
     Row("command: true", "command_true", "ms", floor=SHELL),
     Row("command: echo", "command_echo", "ms", floor=SHELL),
     Row("list of 10,000 entries", "list", "ms"),

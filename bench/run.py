@@ -40,6 +40,18 @@ def server(build: Path, phase: str, scratch: Path, **settings: int | str) -> Sam
     return json.loads(out.read_text())
 
 
+def egress(build: Path, scratch: Path) -> Samples:
+    """The ways out of boxes, with and without the gateway, in network namespaces."""
+    say("ways out of boxes")
+    out = scratch / "egress.json"
+    python = ROOT / "tests/e2e/python/.venv/bin/python"
+    command = [str(python), str(HERE / "egress.py"), str(build), str(out)]
+    if subprocess.run(command, check=False, timeout=300).returncode or not out.exists():
+        say("ways out of boxes: not measured to the end")
+        return {}
+    return json.loads(out.read_text())
+
+
 def main(build: Path, out: Path) -> int:
     began = time.time()
     load = os.getloadavg()[0]
@@ -52,6 +64,7 @@ def main(build: Path, out: Path) -> int:
             samples[f"frozen_{name}"] = values
         for name, values in server(build, "burst", Path(scratch), pool=104).items():
             samples[f"ready_{name}"] = values
+        samples |= egress(build, Path(scratch))
     about = {
         "kernel": platform.release(),
         "cores": os.cpu_count(),

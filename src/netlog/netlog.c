@@ -22,16 +22,18 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define GROUP_FIRST 20000u
-#define GROUPS      40000u
-#define COPY_BYTES  1280    /* of a packet: an answer of a name server over UDP */
-#define FLUSH_CS    10      /* hundredths of a second that the kernel may gather messages for */
-#define QUIET_US    1000000 /* after a box has left: messages of it may still come */
-#define RECEIVE     (4 << 20)
-#define NAMES_MAX   128                      /* of a box, to be told beside addresses */
-#define FLOWS_MAX   128                      /* of a box, whose ends are told */
-#define CLOSED_MAX  8192                     /* connections that are over and wait for CLOSED_US */
-#define CLOSED_US   (2 * FLUSH_CS * 10000ll) /* by then the log has told that they were opened */
+#define GROUP_FIRST  20000u
+#define GROUPS       40000u
+#define COPY_BYTES   1280    /* of a packet: an answer of a name server over UDP */
+#define FLUSH_CS     10      /* hundredths of a second that the kernel may gather messages for */
+#define QUIET_US     1000000 /* after a box has left: messages of it may still come */
+#define RECEIVE      (4 << 20)
+#define READS        64                       /* datagrams of a socket, one after the other */
+#define NAMES_MAX    128                      /* of a box, to be told beside addresses */
+#define FLOWS_MAX    128                      /* of a box, whose ends are told */
+#define CLOSED_MAX   8192                     /* connections that are over and wait for CLOSED_US */
+#define CLOSED_US    (2 * FLUSH_CS * 10000ll) /* by then the log has told that they were opened */
+#define CLOSED_LOOKS 5                        /* for one whose beginning is not known */
 
 unsigned netlog_group(const char *instance)
 {
@@ -73,6 +75,7 @@ static struct watcher {
   struct closed {
     struct net_flow of;
     int64_t due_us; /* monotonic */
+    unsigned looks;
   } closed[CLOSED_MAX];
   size_t closed_first, closed_n;
   struct place *places[JAIL_NET_SLOTS];
@@ -218,38 +221,41 @@ static void take_end(struct place *p, const struct net_message *m, struct buf *l
   f->connection = 0;
 }
 
-/* The log gathers messages for a moment, connection tracking does not: a short connection is over before it is known to
- * have begun. Those that find no room are told when the kernel forgets them. */
-static void take_closed(const struct net_message *m)
+static void closed_put(const struct net_flow *of, unsigned looks)
 {
   if (watcher.closed_n == CLOSED_MAX)
     return;
   watcher.closed[(watcher.closed_first + watcher.closed_n++) % CLOSED_MAX] =
-      (struct closed){m->flow, clock_mono_us() + CLOSED_US};
+      (struct closed){*of, clock_mono_us() + CLOSED_US, looks};
 }
 
-/* The keeper may ask the kernel, this process may not. */
-static void ask_bytes(const struct net_flow *of)
+/* The keeper may ask the kernel, this process may not. False: such a connection is not known, or not yet. */
+static bool ask_bytes(const struct net_flow *of)
 {
   struct place *p = place_at(of);
   struct flow *f = p ? find_end(p, of) : NULL;
-  if (!f || f->asked)
-    return;
+  if (!f)
+    return !p;
+  if (!f->asked)
+    send(watcher.asks, of, sizeof(*of), MSG_NOSIGNAL | MSG_DONTWAIT);
   f->asked = true;
-  send(watcher.asks, of, sizeof(*of), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return true;
 }
 
-/* Milliseconds until the next is due; -1 = none waits. */
+/* The log gathers messages for a moment, connection tracking does not: a short connection is over before it is known to
+ * have begun. Those that find no room are told when the kernel forgets them. Milliseconds until the next is due; -1 =
+ * none waits. */
 static int ask_due(void)
 {
   while (watcher.closed_n) {
-    const struct closed *c = &watcher.closed[watcher.closed_first];
-    int64_t left_us = c->due_us - clock_mono_us();
+    struct closed c = watcher.closed[watcher.closed_first];
+    int64_t left_us = c.due_us - clock_mono_us();
     if (left_us > 0)
       return (int)(left_us / 1000) + 1;
-    ask_bytes(&c->of);
     watcher.closed_first = (watcher.closed_first + 1) % CLOSED_MAX;
     watcher.closed_n--;
+    if (!ask_bytes(&c.of) && c.looks + 1 < CLOSED_LOOKS)
+      closed_put(&c.of, c.looks + 1);
   }
   return -1;
 }
@@ -264,7 +270,7 @@ static void take_message(const struct net_message *m)
     remember_names(p, m);
     net_line_name(&line, clock_wall_us(), m);
   } else if (m->kind == NET_CLOSED) {
-    take_closed(m);
+    closed_put(&m->flow, 0);
   } else if (m->kind == NET_ENDED) {
     take_end(p, m, &line);
   } else if (m->mark == NET_MARK_OPENED) {
@@ -279,7 +285,7 @@ static void take_message(const struct net_message *m)
 }
 
 /* One datagram of a netlink socket has several messages. */
-static void read_messages(int fd)
+static bool read_messages(int fd)
 {
   static uint8_t bytes[1 << 17] __attribute__((aligned(NLMSG_ALIGNTO)));
   static struct net_message m;
@@ -288,11 +294,19 @@ static void read_messages(int fd)
     struct nlmsghdr head;
     memcpy(&head, bytes + at, sizeof(head));
     if (head.nlmsg_len < NLMSG_HDRLEN || head.nlmsg_len > (size_t)n - at)
-      return;
+      break;
     net_message_read(bytes + at, head.nlmsg_len, &m);
     take_message(&m);
     at += NLMSG_ALIGN(head.nlmsg_len);
   }
+  return n > 0;
+}
+
+/* So many that others have their turn. */
+static void read_some(int fd)
+{
+  for (int i = 0; i < READS && read_messages(fd); i++)
+    ;
 }
 
 static void take_request(uint32_t slot, struct str bytes)
@@ -360,9 +374,9 @@ static _Noreturn void watcher_run(int asks)
     if (waits[0].revents) /* first: who has a slot */
       read_order();
     if (waits[1].revents)
-      read_messages(watcher.log);
+      read_some(watcher.log);
     if (waits[2].revents)
-      read_messages(watcher.ends);
+      read_some(watcher.ends);
   }
 }
 
