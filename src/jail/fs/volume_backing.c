@@ -6,6 +6,7 @@
  * first, and one lock per volume keeps two threads of this process from looking at the same time. */
 #include "jail/fs/volume_backing.h"
 #include "jail/fs/disk_image.h"
+#include "jail/fs/volume_quota.h"
 #include "jail/jail_internal.h"
 
 #include <dirent.h>
@@ -15,9 +16,7 @@
 #include <linux/fs.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/quota.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -29,10 +28,6 @@
 #define MADE_OLD_SECONDS 3600
 #define DEPTH_MAX        256   /* of directories that a scan goes into, a descriptor each */
 #define INODE_BYTES      16384 /* one inode per so many bytes where the limit is not told */
-#define QUOTA_BLOCK      1024
-#ifndef PRJQUOTA
-#define PRJQUOTA 2
-#endif
 
 /* --- names ---------------------------------------------------------------------------------------------------- */
 
@@ -125,52 +120,6 @@ static int no_such(const char *id, struct err *err)
   return err_set(err, -ENOENT, "volume %s has no files on this machine", id);
 }
 
-/* --- limits of a directory -------------------------------------------------------------------------------------- */
-
-/* Never 0, which is what all other files of the filesystem have. */
-static uint32_t project_of(const char *id)
-{
-  uint32_t sum = crc32c(0, id, strlen(id));
-  return sum ? sum : 1;
-}
-
-static int quota_call(int fd, int command, const char *id, struct dqblk *q)
-{
-#ifdef SYS_quotactl_fd
-  return syscall(SYS_quotactl_fd, fd, QCMD(command, PRJQUOTA), project_of(id), q) ? -errno : 0;
-#else
-  return -ENOSYS;
-#endif
-}
-
-/* Of the empty tree: what is made below it inherits the project. Only the host's root can change it again. */
-static int set_project(int tree, const char *id)
-{
-  struct fsxattr attr;
-  if (ioctl(tree, FS_IOC_FSGETXATTR, &attr))
-    return -errno;
-  attr.fsx_projid = project_of(id);
-  attr.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-  return ioctl(tree, FS_IOC_FSSETXATTR, &attr) ? -errno : 0;
-}
-
-/* 1: the filesystem counts and limits. 0: it does not. */
-static int quota_read(int tree, const char *id, struct dqblk *q)
-{
-  struct fsxattr attr;
-  *q = (struct dqblk){0};
-  return !ioctl(tree, FS_IOC_FSGETXATTR, &attr) && attr.fsx_projid == project_of(id) &&
-         !quota_call(tree, Q_GETQUOTA, id, q) && (q->dqb_bhardlimit || q->dqb_ihardlimit);
-}
-
-static int quota_set(int tree, const char *id, const struct volume_limits *l)
-{
-  struct dqblk q = {.dqb_bhardlimit = (l->bytes + QUOTA_BLOCK - 1) / QUOTA_BLOCK,
-                    .dqb_ihardlimit = l->inodes,
-                    .dqb_valid = QIF_LIMITS};
-  return quota_call(tree, Q_SETQUOTA, id, &q);
-}
-
 /* --- creation --------------------------------------------------------------------------------------------------- */
 
 static int make_image(const char *dir, const struct volume_limits *l, struct err *err)
@@ -197,8 +146,8 @@ static int make_tree(const char *dir, const char *id, const struct volume_limits
                    "%s can't belong to user %u: %s; the filesystem of volumes_dir must keep owners (or set "
                    "volumes_backing = image)",
                    path, VOLUME_ID_BASE, strerrordesc_np(errno));
-  if ((l->bytes || l->inodes) && !set_project(tree, id))
-    quota_set(tree, id, l); /* without quotas it is measured */
+  if ((l->bytes || l->inodes) && !volume_quota_start(tree, id))
+    volume_quota_set(tree, id, l); /* without quotas it is measured */
   return fsync(tree) && errno != EINVAL && errno != EOPNOTSUPP ? err_errno(err, "writing out %s", path) : 0;
 }
 
@@ -390,13 +339,13 @@ int volume_backing_mount(const struct volume_place *p, const char *id, uint32_t 
 int volume_backing_limit(const struct volume_place *p, const char *id, const struct volume_limits *limits,
                          struct err *err)
 {
-  struct dqblk q;
+  struct volume_usage now;
   cleanup_fd int tree = p->directory ? volume_backing_open(p, id, err) : -1;
   if (!p->directory)
     return 0;
   if (tree < 0)
     return tree;
-  int r = quota_read(tree, id, &q) ? quota_set(tree, id, limits) : 0;
+  int r = volume_quota_read(tree, id, &now) ? volume_quota_set(tree, id, limits) : 0;
   return r ? err_set(err, r, "setting the quota of volume %s: %s", id, strerrordesc_np(-r)) : 0;
 }
 
@@ -460,7 +409,6 @@ static int measure_image(int tree, struct volume_usage *out)
 int volume_backing_usage(const struct volume_place *p, const char *id, uint64_t entries, struct volume_usage *out,
                          struct err *err)
 {
-  struct dqblk q;
   *out = (struct volume_usage){.whole = true};
   cleanup_fd int tree = volume_backing_open(p, id, err);
   if (tree < 0)
@@ -468,13 +416,7 @@ int volume_backing_usage(const struct volume_place *p, const char *id, uint64_t 
   int r = 0;
   if (!p->directory) {
     r = measure_image(tree, out);
-  } else if (quota_read(tree, id, &q)) {
-    *out = (struct volume_usage){.bytes = q.dqb_curspace,
-                                 .inodes = q.dqb_curinodes,
-                                 .bytes_max = q.dqb_bhardlimit * QUOTA_BLOCK,
-                                 .inodes_max = q.dqb_ihardlimit,
-                                 .whole = true};
-  } else {
+  } else if (!volume_quota_read(tree, id, out)) {
     scan_dir(&(struct scan){.left = entries, .out = out}, steal_fd(&tree), 0);
   }
   return r ? err_set(err, r, "measuring volume %s: %s", id, strerrordesc_np(-r)) : 0;
