@@ -18,6 +18,9 @@ from support.waiting import eventually
 from volumes.test_content_raw import Content, create, destroy
 
 
+SIZES = [2_000_000, 40_000_000]  # as bytes come; taken from the socket by a thread
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with own_server("--pool", "0") as made:
@@ -75,28 +78,31 @@ def test_requests_survive_a_killed_content_process(server: Server, content: Cont
         assert content.names() == ["/a"]
 
 
-def test_an_upload_during_its_death_is_refused_and_leaves_nothing(server: Server, content: Content) -> None:
-    link = begin(content, "/half", 2_000_000)
+@pytest.mark.parametrize("size", SIZES)
+def test_an_upload_during_its_death_is_refused_and_leaves_nothing(server: Server, content: Content, size: int) -> None:
+    link = begin(content, "/half", size)
     kill(server.contents())
-    link.send(b"x" * 1_000_000)
+    link.send(b"x" * (size // 2))
     answer = link.getresponse()
     assert (answer.status, b"again" in answer.read()) == (503, True)
     assert content.names() == []
     assert content.put("/half", b"whole").status == 201
 
 
-def test_an_upload_outlives_the_warden(server: Server, content: Content) -> None:
-    link = begin(content, "/whole", 2_000_000)
+@pytest.mark.parametrize("size", SIZES)
+def test_an_upload_outlives_the_warden(server: Server, content: Content, size: int) -> None:
+    link = begin(content, "/whole", size)
     kill(server.wardens())
-    link.send(b"x" * 1_000_000)
+    link.send(b"x" * (size // 2))
     answer = link.getresponse()
     assert answer.status == 201, answer.read()
-    assert content.stat("/whole").json()["size"] == 2_000_000
+    assert content.stat("/whole").json()["size"] == size
 
 
-def test_a_dead_gate_leaves_nothing(server: Server, content: Content) -> None:
+@pytest.mark.parametrize("size", SIZES)
+def test_a_dead_gate_leaves_nothing(server: Server, content: Content, size: int) -> None:
     before = len(server.gates())
-    begin(content, "/half", 2_000_000)
+    begin(content, "/half", size)
     for pid in server.gates():
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: len(server.gates()) == before)

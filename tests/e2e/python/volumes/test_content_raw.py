@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -303,6 +304,24 @@ def test_a_full_volume(tiny: Server, unique: str) -> None:
         if got.status != 201:
             break
     assert "volume_inodes" in fails(got, 507)
+    destroy(content)
+
+
+def test_a_volume_that_gets_full_in_the_middle_of_an_upload(tiny: Server, unique: str) -> None:
+    """It fitted when it began."""
+    content = create(tiny.wire, unique)
+    link = tiny.wire.connect()
+    link.putrequest("PUT", f"/volumecontent/{content.id}/file?path=/big")
+    link.putheader("Authorization", f"Bearer {content.token}")
+    link.putheader("Content-Length", str(10 << 20))
+    link.endheaders()
+    link.send(b"x" * (1 << 20))
+    assert content.put("/other", b"y" * (10 << 20)).status == 201
+    with suppress(BrokenPipeError, ConnectionResetError):
+        link.send(b"x" * (9 << 20))
+    answer = link.getresponse()
+    assert (answer.status, b"volume_mb" in answer.read()) == (507, True)
+    assert content.names() == ["/other"]
     destroy(content)
 
 
