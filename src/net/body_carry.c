@@ -11,6 +11,7 @@
 #define SLICE_US   50000
 #define ENOUGH     (256 << 10) /* bytes that are worth waking up for */
 #define WAIT_MS    2           /* for so many */
+#define FEW        (16 << 10)  /* a sender that is slower than that has no thread wait for it */
 
 static int pipe_open(struct body_carry *b)
 {
@@ -65,6 +66,8 @@ int body_carry(struct body_carry *b)
       break;
     b->took += (uint64_t)k;
     r = b->take(b->arg, b->pipe[0], (size_t)k);
+    if (k < FEW)
+      break;
   }
   wake_at(b->sock, 1);
   if (r)

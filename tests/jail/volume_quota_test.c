@@ -97,13 +97,17 @@ static int as_tenant(int (*act)(int root), const char *id)
 static int fill_bytes(int root)
 {
   static char mib[1 << 20];
-  int fd = openat(root, "big", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), n = 0;
-  while (fd >= 0 && n < 20 && write(fd, mib, sizeof(mib)) == (ssize_t)sizeof(mib))
-    n++;
-  if (n < 20 && errno != EDQUOT && errno != ENOSPC)
+  int fd = openat(root, "big", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  uint64_t n = 0;
+  ssize_t k = fd < 0 ? -1 : 0;
+  while (k >= 0 && n < 20 * MIB) {
+    n += (uint64_t)k;
+    k = write(fd, mib, sizeof(mib)); /* the last one may be short */
+  }
+  if (k < 0 && errno != EDQUOT && errno != ENOSPC)
     return 254;
   close(fd);
-  return n;
+  return (int)(n / MIB);
 }
 
 static int fill_inodes(int root)

@@ -6,18 +6,13 @@
 #include "jail/fs/volume_backing.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
-#include "wire/fair_queue.h"
 #include "wire/ipc.h"
 
-#define IDLE_US         5000000 /* a root that was not used for so long is closed */
-#define SWEEP_MS        1000
-#define TEAM_MAX        512 /* calls of a team under way, a descriptor each */
-#define OPENINGS        8   /* roots being opened at once, of all volumes: they share a filesystem */
-#define TEAM_OPENINGS   2
-#define SLOW_US         1000000 /* a call that takes longer: does the content role work at all? */
-#define HUNG_US         4000000 /* so long it may take to say so */
-/* In place of a team in the queue for threads: what waits for the volumes' filesystem keeps no other work waiting. */
-#define WORKERS_VOLUMES "volumes"
+#define IDLE_US  5000000 /* a root that was not used for so long is closed */
+#define SWEEP_MS 1000
+#define TEAM_MAX 512     /* calls of a team under way, a descriptor each */
+#define SLOW_US  1000000 /* a call that takes longer: does the content role work at all? */
+#define HUNG_US  4000000 /* so long it may take to say so */
 
 struct content_call {
   uint64_t id;
@@ -42,8 +37,7 @@ struct volume_content {
   struct warden *warden;
   struct ipc *link;
   void (*hung)(struct warden *w);
-  int64_t ping_us; /* when the content role was asked whether it works; 0: it said so */
-  struct fair_queue openings;
+  int64_t ping_us;  /* when the content role was asked whether it works; 0: it said so */
   struct map teams; /* id -> how many calls it has (unsigned *) */
   struct map calls; /* number, 8 bytes -> struct content_call */
   struct map roots; /* id -> struct volume_root */
@@ -79,7 +73,7 @@ static void close_later(struct warden *w, const char *team, int fd)
   struct closing *c = xcalloc(1, sizeof(*c));
   c->fd = fd;
   c->work.data = c;
-  worker_pool_queue(w, team, &c->work, close_it, closed);
+  worker_pool_queue_volume(w, team, &c->work, close_it, closed);
 }
 
 /* ---- answers ---- */
@@ -183,7 +177,6 @@ static const struct ipc_ops content_ops = {on_reply, on_closed};
 /* ---- roots ---- */
 
 struct opening {
-  struct fair_queue_item turn; /* first: fair_queue_next gives it */
   uv_work_t work;
   struct volume_content *content;
   struct volume_root *root;
@@ -207,21 +200,11 @@ static void root_free(struct volume_content *v, struct volume_root *r)
   free(r);
 }
 
-static void root_opened(uv_work_t *work, int status);
-
-static void open_next(struct volume_content *v)
-{
-  for (struct opening *o; (o = (struct opening *)fair_queue_next(&v->openings));)
-    worker_pool_queue(v->warden, WORKERS_VOLUMES, &o->work, open_root, root_opened);
-}
-
 static void root_opened(uv_work_t *work, int status)
 {
   struct opening *o = work->data;
   struct volume_content *v = o->content;
   struct volume_root *r = o->root;
-  fair_queue_done(&v->openings, &o->turn);
-  open_next(v);
   if (o->fd >= 0 && r->doomed) {
     close_later(v->warden, r->team, steal_fd(&o->fd));
     err_set(&o->err, -ENOENT, "volume %s was deleted", r->id);
@@ -256,8 +239,7 @@ static struct volume_root *root_of(struct volume_content *v, const struct conten
   *o = (struct opening){.content = v, .root = r, .fd = -1};
   o->work.data = o;
   o->place = volume_mounts_place(v->warden);
-  fair_queue_push(&v->openings, str_of(r->team), &o->turn);
-  open_next(v);
+  worker_pool_queue_volume(v->warden, r->team, &o->work, open_root, root_opened);
   return r;
 }
 
@@ -438,7 +420,6 @@ void volume_content_open(struct warden *w, void (*hung)(struct warden *w))
   struct volume_content *v = xcalloc(1, sizeof(*v));
   v->warden = w;
   v->hung = hung;
-  v->openings = (struct fair_queue){.places = OPENINGS, .share = TEAM_OPENINGS};
   warden_set_volume_content(w, v);
   uv_timer_init(warden_loop(w), &v->timer);
   v->timer.data = v;

@@ -6,7 +6,8 @@
  * as asked again. Roots are kept open for a while: opening one may mount an image.
  *
  * Every request has a deadline (volume_timeout_s): a filesystem that stands still holds up requests about its volumes,
- * and those are refused then. A content role whose loop does not answer a ping is replaced. */
+ * and those are refused then; threads that wait for it are not those of other work (worker_pool.h). A content role
+ * whose loop does not answer a ping is replaced. */
 #ifndef CLOCHE_WARDEN_VOLUME_CONTENT_H
 #define CLOCHE_WARDEN_VOLUME_CONTENT_H
 

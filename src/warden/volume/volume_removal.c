@@ -6,16 +6,12 @@
 #include "warden/core/volume_mounts.h"
 #include "warden/core/worker_pool.h"
 #include "warden/volume/volume_content.h"
-#include "wire/fair_queue.h"
 
-#define PLACES        4 /* slices at once: half of the threads that clear (worker_pool.h) */
-#define TEAM_PLACES   2
 #define SLICE_US      200000
 #define BUSY_FIRST_MS 200  /* files of a deleted volume that are still in use: the next try; each later one */
 #define BUSY_MOST_MS  5000 /* after twice the time, up to this */
 
 struct removal {
-  struct fair_queue_item turn; /* first: fair_queue_next gives it */
   uv_work_t work;
   uv_timer_t timer; /* before the next try */
   unsigned busy_ms; /* the last time between two */
@@ -26,8 +22,6 @@ struct removal {
   int result;
   struct err err;
 };
-
-static struct fair_queue queue = {.places = PLACES, .share = TEAM_PLACES}; /* of this process's one warden */
 
 /* ---- on a thread ---- */
 
@@ -48,7 +42,7 @@ static void slice(uv_work_t *work)
 
 /* ---- on the loop ---- */
 
-static void next(void);
+static void slice_done(uv_work_t *work, int status);
 
 static void closed(uv_handle_t *h)
 {
@@ -57,8 +51,7 @@ static void closed(uv_handle_t *h)
 
 static void wait_for_turn(struct removal *r)
 {
-  fair_queue_push(&queue, str_of(r->row.team), &r->turn);
-  next();
+  worker_pool_queue_volume(r->warden, r->row.team, &r->work, slice, slice_done);
 }
 
 static void try_again(uv_timer_t *t)
@@ -83,7 +76,6 @@ static void removed(struct removal *r)
 static void slice_done(uv_work_t *work, int status)
 {
   struct removal *r = work->data;
-  fair_queue_done(&queue, &r->turn);
   if (r->result == -EAGAIN) {
     wait_for_turn(r);
   } else if (r->result == -EBUSY) {
@@ -92,13 +84,6 @@ static void slice_done(uv_work_t *work, int status)
   } else {
     removed(r);
   }
-  next();
-}
-
-static void next(void)
-{
-  for (struct removal *r; (r = (struct removal *)fair_queue_next(&queue));)
-    worker_pool_queue(r->warden, WORKERS_CLEARING, &r->work, slice, slice_done);
 }
 
 static void start(struct warden *w, const struct row_volume *row)

@@ -98,7 +98,7 @@ static void queue(struct warden *w, struct origin origin, const struct row_volum
   j->limits = (struct volume_limits){.bytes = (uint64_t)warden_config(w)->volume_mb << 20,
                                      .inodes = warden_config(w)->volume_inodes};
   j->work.data = j;
-  worker_pool_queue(w, row->team, &j->work, act, done);
+  worker_pool_queue_volume(w, row->team, &j->work, act, done);
 }
 
 static int may_create(struct warden *w, const struct row_volume *row, struct err *err)
