@@ -17,7 +17,6 @@ from support.server import Server, own_server
 from support.waiting import eventually
 from volumes.test_content_raw import Content, create, destroy
 
-
 SIZES = [2_000_000, 40_000_000]  # as bytes come; taken from the socket by a thread
 
 

@@ -110,7 +110,7 @@ def test_a_filesystem_that_hangs_is_told_and_delays_nobody_else(
 
 # ---- large trees ----
 
-FILES = 16_000
+FILES = 10_000
 VOLUME_ROOT = 0xFFE00000
 
 
@@ -161,7 +161,7 @@ def test_a_large_tree_that_was_left_does_not_delay_a_start(directories: Server, 
     assert kept.put("/a", b"1").status == 201
     server.signal(signal.SIGTERM)
     left = volumes / ".removed-00000000-0000-4000-8000-000000000000"
-    fill(left, 120_000)
+    fill(left, 80_000)
     server.start(*server.flags)
     assert left.exists(), "the server was ready only after it had removed everything"
     kept.wire = server.wire
