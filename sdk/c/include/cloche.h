@@ -78,7 +78,7 @@ CLOCHE_API void cloche_error_clear(struct cloche_error *error);
 CLOCHE_API const char *cloche_code_name(enum cloche_code code);
 /** The library's version, "0.1.0". */
 CLOCHE_API const char *cloche_version(void);
-/** Frees a result of any call: every pointer that a call gave through its last-but-two argument except handles. */
+/** Frees a result of any call: every pointer that a call gave through its out argument, except handles. */
 CLOCHE_API void cloche_free(void *result);
 
 /* ---- client: Clients, deadlines, cancelling, event loops ---- */
@@ -729,6 +729,133 @@ CLOCHE_API enum cloche_code cloche_download_url(const struct cloche_box *box, co
 /** A URL that takes a POST of a file. `path` may be NULL: then the posted form names it. */
 CLOCHE_API enum cloche_code cloche_upload_url(const struct cloche_box *box, const char *path, const char *user_name,
                                               int64_t expires_s, char **url, struct cloche_error *error);
+
+/* ---- git: Git in a sandbox ---- */
+
+/* What calls of this group take; each uses what makes sense for it. Credentials reach git by its environment: they are
+ * in no URL, file or process list. */
+struct cloche_git {
+  size_t size;
+  const char *user_name; /* of the sandbox */
+  const struct cloche_pair *envs;
+  size_t env_count;
+  const char *git_user, *git_password; /* for http(s) remotes */
+  const char *branch;                  /* clone, push, pull; init: the first branch */
+  const char *remote;                  /* push, pull */
+  int depth;                           /* clone */
+  bool bare;                           /* init */
+  bool fetch, overwrite;               /* remote_add */
+  bool force;                          /* delete_branch */
+  bool no_upstream;                    /* push: don't set the upstream */
+  bool allow_empty;                    /* commit */
+  const char *author_name, *author_email;
+  const char *mode, *target; /* reset: soft, mixed, hard, merge, keep; restore: the source */
+  bool staged, worktree;     /* restore; both false: the work tree */
+  const char *scope;         /* config: global (default), local, system */
+};
+
+struct cloche_git_file {
+  const char *name, *status; /* modified, added, deleted, renamed, copied, conflict, typechange, untracked, unknown */
+  const char *renamed_from;  /* NULL: not renamed */
+  char index_status, worktree_status;
+  bool staged;
+};
+struct cloche_git_status {
+  const char *branch, *upstream; /* NULL: none */
+  int ahead, behind;
+  bool detached;
+  const struct cloche_git_file *files;
+  size_t file_count, staged_count, unstaged_count, untracked_count, conflict_count;
+};
+struct cloche_git_branches {
+  const char *const *names; /* ends with NULL */
+  const char *current;      /* NULL: none */
+};
+
+/** Clones a repository. `path` NULL: as git names it. `result` may be NULL here and below. Errors of the group:
+ * CLOCHE_EAUTH when credentials are wanted, CLOCHE_ECOMMAND with what git said. */
+CLOCHE_API enum cloche_code cloche_git_clone(struct cloche_box *box, const char *url, const char *path,
+                                             const struct cloche_git *options, struct cloche_command_result **result,
+                                             const struct cloche_call *call, struct cloche_error *error);
+/** Makes a repository. */
+CLOCHE_API enum cloche_code cloche_git_init(struct cloche_box *box, const char *path, const struct cloche_git *options,
+                                            struct cloche_command_result **result, const struct cloche_call *call,
+                                            struct cloche_error *error);
+/** Adds a remote. */
+CLOCHE_API enum cloche_code cloche_git_remote_add(struct cloche_box *box, const char *path, const char *name,
+                                                  const char *url, const struct cloche_git *options,
+                                                  struct cloche_command_result **result, const struct cloche_call *call,
+                                                  struct cloche_error *error);
+/** The URL of a remote; `*url` is NULL when there is none. */
+CLOCHE_API enum cloche_code cloche_git_remote_get(struct cloche_box *box, const char *path, const char *name,
+                                                  const struct cloche_git *options, struct cloche_text **url,
+                                                  const struct cloche_call *call, struct cloche_error *error);
+/** The state of the work tree. */
+CLOCHE_API enum cloche_code cloche_git_status(struct cloche_box *box, const char *path,
+                                              const struct cloche_git *options, struct cloche_git_status **status,
+                                              const struct cloche_call *call, struct cloche_error *error);
+/** The local branches. */
+CLOCHE_API enum cloche_code cloche_git_branches(struct cloche_box *box, const char *path,
+                                                const struct cloche_git *options, struct cloche_git_branches **branches,
+                                                const struct cloche_call *call, struct cloche_error *error);
+/** Makes a branch and goes to it. */
+CLOCHE_API enum cloche_code cloche_git_create_branch(struct cloche_box *box, const char *path, const char *branch,
+                                                     const struct cloche_git *options,
+                                                     struct cloche_command_result **result,
+                                                     const struct cloche_call *call, struct cloche_error *error);
+/** Goes to a branch. */
+CLOCHE_API enum cloche_code cloche_git_checkout(struct cloche_box *box, const char *path, const char *branch,
+                                                const struct cloche_git *options, struct cloche_command_result **result,
+                                                const struct cloche_call *call, struct cloche_error *error);
+/** Deletes a branch. */
+CLOCHE_API enum cloche_code cloche_git_delete_branch(struct cloche_box *box, const char *path, const char *branch,
+                                                     const struct cloche_git *options,
+                                                     struct cloche_command_result **result,
+                                                     const struct cloche_call *call, struct cloche_error *error);
+/** Stages files (ends with NULL); `files` NULL: all. */
+CLOCHE_API enum cloche_code cloche_git_add(struct cloche_box *box, const char *path, const char *const *files,
+                                           const struct cloche_git *options, struct cloche_command_result **result,
+                                           const struct cloche_call *call, struct cloche_error *error);
+/** Commits what is staged. */
+CLOCHE_API enum cloche_code cloche_git_commit(struct cloche_box *box, const char *path, const char *message,
+                                              const struct cloche_git *options, struct cloche_command_result **result,
+                                              const struct cloche_call *call, struct cloche_error *error);
+/** Resets to `target`, or (files given) unstages them. */
+CLOCHE_API enum cloche_code cloche_git_reset(struct cloche_box *box, const char *path, const char *const *files,
+                                             const struct cloche_git *options, struct cloche_command_result **result,
+                                             const struct cloche_call *call, struct cloche_error *error);
+/** Restores files (ends with NULL). */
+CLOCHE_API enum cloche_code cloche_git_restore(struct cloche_box *box, const char *path, const char *const *files,
+                                               const struct cloche_git *options, struct cloche_command_result **result,
+                                               const struct cloche_call *call, struct cloche_error *error);
+/** Pushes. */
+CLOCHE_API enum cloche_code cloche_git_push(struct cloche_box *box, const char *path, const struct cloche_git *options,
+                                            struct cloche_command_result **result, const struct cloche_call *call,
+                                            struct cloche_error *error);
+/** Pulls. */
+CLOCHE_API enum cloche_code cloche_git_pull(struct cloche_box *box, const char *path, const struct cloche_git *options,
+                                            struct cloche_command_result **result, const struct cloche_call *call,
+                                            struct cloche_error *error);
+/** Sets a value of the configuration. `path` may be NULL unless the scope is local. */
+CLOCHE_API enum cloche_code cloche_git_set_config(struct cloche_box *box, const char *path, const char *key,
+                                                  const char *value, const struct cloche_git *options,
+                                                  struct cloche_command_result **result, const struct cloche_call *call,
+                                                  struct cloche_error *error);
+/** A value of the configuration; `*value` is NULL when there is none. */
+CLOCHE_API enum cloche_code cloche_git_get_config(struct cloche_box *box, const char *path, const char *key,
+                                                  const struct cloche_git *options, struct cloche_text **value,
+                                                  const struct cloche_call *call, struct cloche_error *error);
+/** Sets the name and address that commits carry. */
+CLOCHE_API enum cloche_code cloche_git_configure_user(struct cloche_box *box, const char *path, const char *name,
+                                                      const char *email, const struct cloche_git *options,
+                                                      struct cloche_command_result **result,
+                                                      const struct cloche_call *call, struct cloche_error *error);
+/** Stores credentials in the sandbox for all later commands, readable there: prefer git_user and git_password. `host`
+ * NULL: github.com. */
+CLOCHE_API enum cloche_code cloche_git_authenticate(struct cloche_box *box, const char *host,
+                                                    const struct cloche_git *options,
+                                                    struct cloche_command_result **result,
+                                                    const struct cloche_call *call, struct cloche_error *error);
 
 /* ---- templates: Templates ---- */
 

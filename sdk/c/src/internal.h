@@ -207,6 +207,32 @@ enum cloche_code reply_entry(struct cloche_op *op);
 extern const struct model entry_model;
 void entry_fix(struct cloche_entry *entry, const struct json *j);
 
+/* process.c: a command whose end is turned into something else than its result */
+struct cloche_op *command_begin(struct cloche_box *box, const char *line, const struct cloche_command *o,
+                                enum op_kind kind, const struct cloche_call *call, struct cloche_error *error);
+enum cloche_code command_ended(struct cloche_op *op, int *exit_code, const char **out, const char **err);
+enum cloche_code command_result(struct cloche_op *op);
+
+/* recipe.c */
+struct step {
+  struct step *next;
+  const char *type;
+  char *args[4];
+  int arg_count;
+  bool force;
+  char hash[65]; /* COPY: of its files */
+  int archive;   /* and a descriptor of them; -1: none */
+};
+struct cloche_recipe {
+  char *image, *template_name, *registry_user, *registry_password, *context, *start, *ready;
+  struct step *steps, **tail;
+  bool force_next;
+};
+/* copy_files.c: files of a COPY step into an archive and its hash */
+enum cloche_code copy_archive(struct step *step, const char *context, struct cloche_error *error);
+/* git.c */
+void put_quoted(struct buf *b, const char *text); /* as one word of a shell */
+
 /* chart.c */
 const struct cloche_chart *chart_read(struct arena *a, const struct json *j, bool *no_memory);
 

@@ -241,6 +241,32 @@ static void start_request(struct cloche_op *op, const char *line, const struct c
   op->on_data = on_stream;
 }
 
+struct cloche_op *command_begin(struct cloche_box *box, const char *line, const struct cloche_command *o,
+                                enum op_kind kind, const struct cloche_call *call, struct cloche_error *error)
+{
+  struct cloche_op *op = op_begin(box->client, box, call, kind, error);
+  if (!op)
+    return NULL;
+  start_request(op, line, o, true);
+  proc_new(op, o);
+  return op;
+}
+
+enum cloche_code command_ended(struct cloche_op *op, int *exit_code, const char **out, const char **err)
+{
+  enum cloche_code code = reply_stream(op);
+  const struct proc *p = proc_of(op);
+  *exit_code = p->exit_code;
+  *out = p->out.data ? p->out.data : "";
+  *err = p->err.data ? p->err.data : "";
+  return code;
+}
+
+enum cloche_code command_result(struct cloche_op *op)
+{
+  return give_result(op, proc_of(op));
+}
+
 enum cloche_code cloche_command(struct cloche_box *box, const char *line, const struct cloche_command *options,
                                 struct cloche_command_result **result, const struct cloche_call *call,
                                 struct cloche_error *error)
@@ -250,11 +276,9 @@ enum cloche_code cloche_command(struct cloche_box *box, const char *line, const 
     *result = NULL;
   if (!line && !o.argv && !o.cols)
     return error_set(error, CLOCHE_EINVAL, "no command");
-  struct cloche_op *op = op_begin(box->client, box, call, OP_COMMAND, error);
+  struct cloche_op *op = command_begin(box, line, &o, OP_COMMAND, call, error);
   if (!op)
     return error ? error->code : CLOCHE_ENOMEM;
-  start_request(op, line, &o, true);
-  proc_new(op, &o);
   op->on_reply = reply_command;
   op->out = result;
   return op_go(op, error);
