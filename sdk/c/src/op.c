@@ -312,7 +312,7 @@ static enum cloche_code dispatch(struct cloche_op *op)
     enum cloche_code code = op->on_data(op);
     if (code != CLOCHE_OK)
       return code;
-    if (op->paused && op->in.len < STREAM_BYTES && op->easy) {
+    if (op->paused && !op->source_waits && op->easy) { /* one message may be longer than what waits at most */
       op->paused = false;
       curl_easy_pause(op->easy, CURLPAUSE_CONT);
     }

@@ -130,13 +130,13 @@ static void charts_are_structs(void)
 static void languages_and_variables(void)
 {
   struct cloche_execution *e;
-  const struct cloche_pair envs[] = {{"SAID", "a'b\"c"}};
+  const struct cloche_pair envs[] = {{"SAID", "a\"b $c"}};
   OK(cloche_run_code(e2e.box, "console.log('js'); 2 + 3", WITH(cloche_run, .language = "javascript"), &e, NULL, ERR));
   SAME(e->text, "5");
   cloche_free(e);
   OK(cloche_run_code(e2e.box, "import os; os.environ['SAID']", WITH(cloche_run, .envs = envs, .env_count = 1), &e, NULL,
                      ERR));
-  SAME(e->text, "a'b\"c");
+  SAME(e->text, "a\"b $c");
   cloche_free(e);
   FAILS(CLOCHE_EINVAL,
         cloche_run_code(e2e.box, "1", WITH(cloche_run, .language = "r", .context_id = "x"), &e, NULL, ERR));
