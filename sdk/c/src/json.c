@@ -248,8 +248,9 @@ static struct json *read_value(struct reader *r, int depth)
 
 struct json *json_read(struct arena *a, const char *text, size_t len, bool *no_memory)
 {
-  struct reader r = {.a = a, .at = text, .end = text + len};
-  struct json *v = text ? read_value(&r, 0) : NULL;
+  const char *from = text ? text : ""; /* an answer without a body */
+  struct reader r = {.a = a, .at = from, .end = from + (text ? len : 0)};
+  struct json *v = read_value(&r, 0);
   skip_space(&r);
   *no_memory = r.no_memory;
   return v && r.at == r.end ? v : NULL;

@@ -205,7 +205,7 @@ static const char *skip(const char *p)
   return p;
 }
 
-/* A word with its quotes taken off. NULL: there is none. */
+/* A word with its quotes taken off. NULL: no memory, or there is none. */
 static char *next_word(const char **at)
 {
   struct buf b = {0};
@@ -280,7 +280,7 @@ static enum cloche_code docker_copy(struct docker *d, const char *rest)
     if (!(word = next_word(&rest))) {
       code = CLOCHE_ENOMEM;
     } else if (strncmp(word, "--chown=", 8) == 0 || strncmp(word, "--chmod=", 8) == 0) {
-      code = set(word[6] == 'w' ? &owner : &mode, word + 8);
+      code = set(word[4] == 'o' ? &owner : &mode, word + 8);
       free(word);
     } else if (strncmp(word, "--from=", 7) == 0) {
       code = wrong(d, "COPY --from: files of other stages or images can't be copied");
@@ -340,9 +340,11 @@ static enum cloche_code docker_from(struct docker *d, const char *rest)
   }
   if (d->from)
     return wrong(d, "Dockerfiles with several stages can't be built this way");
+  if (!*skip(rest))
+    return wrong(d, "FROM needs an image");
   char *image = next_word(&rest);
   if (!image)
-    return wrong(d, "FROM needs an image");
+    return CLOCHE_ENOMEM;
   d->from = true;
   enum cloche_code code = cloche_recipe_from_image(d->r, image);
   free(image);
@@ -362,9 +364,11 @@ static enum cloche_code docker_start(struct docker *d, struct buf *to, const cha
 static enum cloche_code docker_word(struct docker *d, const char *rest,
                                     enum cloche_code (*use)(struct cloche_recipe *r, const char *word))
 {
+  if (!*skip(rest))
+    return wrong(d, "the instruction needs a word");
   char *word = next_word(&rest);
   if (!word)
-    return wrong(d, "the instruction needs a word");
+    return CLOCHE_ENOMEM;
   enum cloche_code code = use(d->r, word);
   free(word);
   return code;

@@ -113,11 +113,14 @@ static void pause_and_connect_keep_memory(void)
   OK(cloche_run_code(again, "kept", NULL, &e, NULL, ERR));
   SAME(e->text, "here");
   cloche_free(e);
-  FAILS(CLOCHE_EEXISTS, cloche_resume(e2e.client, cloche_box_id(box), NULL, &again, NULL, ERR));
+  struct cloche_box *third;
+  FAILS(CLOCHE_EEXISTS, cloche_resume(e2e.client, cloche_box_id(box), NULL, &third, NULL, ERR));
   OK(cloche_set_timeout(e2e.client, cloche_box_id(box), 30, NULL, ERR));
-  cloche_box_free(box);
-  OK(cloche_attach(e2e.client, "nothing", NULL, NULL, &box, ERR));
-  cloche_box_free(box);
+  OK(cloche_pause(e2e.client, cloche_box_id(box), WITH(cloche_pause, .without_memory = true), NULL, NULL, ERR));
+  OK(cloche_resume(e2e.client, cloche_box_id(box), NULL, &third, NULL, ERR));
+  cloche_box_free(third);
+  cloche_box_free(again);
+  ended(box);
 }
 
 static void forks_and_snapshots_have_the_source_s_files(void)
