@@ -91,7 +91,10 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 @contextmanager
 def quick(figure: Any) -> Iterator[None]:
     """While it lasts the figure does not compute again what cannot have changed."""
-    axes = _axes(figure)
+    try:
+        axes = _axes(figure)
+    except Exception:  # another matplotlib than those known here, or an odd figure
+        axes = None
     with ExitStack() as stack:
         if axes is not None:
             for axis in (axis for ax in axes for axis in (ax.xaxis, ax.yaxis)):
@@ -142,9 +145,9 @@ def _is_settled(artist: Any) -> bool:
 def _is_predictable(axis: Any) -> bool:
     """Locators and formatters of matplotlib's that depend on nothing but the axis."""
     parts = (axis.major.locator, axis.minor.locator, axis.major.formatter, axis.minor.formatter)
-    if type(axis)._update_ticks is not Axis._update_ticks or any(_is_function(part) for part in parts):
+    if not hasattr(axis, "_get_ticklabel_bboxes") or type(axis)._update_ticks is not Axis._update_ticks:
         return False
-    return all(type(part).__module__ in PREDICTABLE for part in parts)
+    return all(type(part).__module__ in PREDICTABLE and not _is_function(part) for part in parts)
 
 
 def _is_function(formatter: Any) -> bool:
