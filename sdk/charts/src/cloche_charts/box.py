@@ -69,7 +69,12 @@ def points(line: Any) -> Array:
 
 def filled(artists: list[Any]) -> list[Box]:
     """The boxes drawn as patches."""
-    return _boxes(artists, lambda a: a.get_path().vertices if isinstance(a, PathPatch) else None)
+    return _boxes(artists, lambda a: _shape(a.get_path()) if isinstance(a, PathPatch) else None)
+
+
+def _shape(path: Any) -> Array:
+    """The corners of a path, without the vertex of the code that closes it: matplotlib 3.5 leaves that at 0, 0."""
+    return path.vertices if path.codes is None else path.vertices[path.codes != path.CLOSEPOLY]
 
 
 def unfilled(artists: list[Any]) -> list[Box]:
