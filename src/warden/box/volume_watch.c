@@ -117,5 +117,5 @@ void volume_watch_tick(struct warden *w)
   for (size_t i = 0; map_next(&w->boxes, &i, NULL, &value);)
     keep_mounts(s, value);
   w->volume_watch = s;
-  worker_pool_queue(w, "", &s->work, watch_work, watch_done);
+  worker_pool_queue_volume(w, "", &s->work, watch_work, watch_done);
 }

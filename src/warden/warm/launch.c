@@ -244,6 +244,20 @@ static void launch_spec(struct launch *h, struct build *build, const char *runti
   h->spec.owner = zygote_owner(h->warden, build);
 }
 
+static bool has_mounts(const struct box *b)
+{
+  return b && b->row.mounts && b->row.mounts[0];
+}
+
+static void launch_queue(struct launch *h, uv_work_cb act, uv_after_work_cb done)
+{
+  const char *team = h->box ? h->box->row.team : "";
+  if (has_mounts(h->box)) /* it waits for the volumes' filesystem */
+    worker_pool_queue_volume(h->warden, team, &h->work, act, done);
+  else
+    worker_pool_queue(h->warden, team, &h->work, act, done);
+}
+
 static void launch_begin(struct launch *h, struct build *build, unsigned flags, struct str allow, struct str deny)
 {
   struct warden *w = h->warden;
@@ -252,7 +266,7 @@ static void launch_begin(struct launch *h, struct build *build, unsigned flags, 
   launch_spec(h, build, w->runtime, flags, allow, deny);
   h->zygote = zygote_ready(z) ? z : NULL;
   h->spec.keep_dir = h->again;
-  worker_pool_queue(w, h->box ? h->box->row.team : "", &h->work, launch_work, launch_done);
+  launch_queue(h, launch_work, launch_done);
 }
 
 void launch_warm(struct warden *w, struct build *build, struct warm_pool *s, unsigned slot,
@@ -301,10 +315,10 @@ static void mounted(uv_work_t *work, int status)
 static bool launch_mounts(struct launch *h)
 {
   struct box *b = h->box;
-  if (!b->row.mounts || !b->row.mounts[0])
+  if (!has_mounts(b))
     return false;
   launch_spec(h, b->build, b->row.runtime, b->row.flags, STR_NONE, STR_NONE);
-  worker_pool_queue(h->warden, b->row.team, &h->work, mount_work, mounted);
+  launch_queue(h, mount_work, mounted);
   return true;
 }
 

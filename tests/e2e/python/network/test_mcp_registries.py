@@ -152,3 +152,20 @@ def test_a_registry_that_is_not_reached_is_told_and_no_sandbox_is_left(server: A
         start(server, {key: {}}, network=closed, metadata=mine)
     assert key in str(refused.value)
     assert e2b.Sandbox.list(query=e2b.SandboxQuery(metadata=mine), **server.access).next_items() == []
+
+
+@pytest.mark.parametrize(("install", "run"), [("installCmd", "runCmd"), ("install_cmd", "run_cmd")])
+def test_servers_of_github_are_named_in_both_spellings(server: Abroad, install: str, run: str) -> None:
+    """JavaScript's and Python's; the repository is one of the box, which stands for github.com."""
+    with box_of_template(server) as box:
+        box.files.write("/srv/repos/acme/packed/main.py", package_registry.PYTHON_SERVER + "main()\n", user="root")
+        box.commands.run(
+            "cd /srv/repos/acme/packed && git init -q && git add . && "
+            "git -c user.name=a -c user.email=a@b.c commit -qm 1 && git config --system safe.directory '*' && "
+            "git config --system url.file:///srv/repos/.insteadOf https://github.com/",
+            user="root",
+        )
+        config = json.dumps({"github/acme/packed": {install: "echo yes > made", run: "cat made >&2; python3 main.py"}})
+        token = {"GATEWAY_ACCESS_TOKEN": "t"}
+        box.commands.run(f"mcp-gateway --config '{config}'", user="root", envs=token, timeout=60)
+        assert set(ask(box, "node", NODE_CLIENT)) == {"from_pypi"}

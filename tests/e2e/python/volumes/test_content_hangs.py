@@ -88,7 +88,10 @@ def test_a_filesystem_that_hangs_is_told_and_delays_nobody_else(
     (pid,) = server.contents()
     link = begin(content, "/half", 200_000)
     mount.hang()
+    mounts = {"templateID": "base", "timeout": 60, "volumeMounts": [{"name": unique, "path": "/mnt/v"}]}
+    creates = ThreadPoolExecutor(20)
     try:
+        stuck = [creates.submit(server.wire.call, "POST", "/sandboxes", mounts) for _ in range(20)]
         with ThreadPoolExecutor(16) as pool:
             waiting = [pool.submit(content.call, "DELETE", "path", "/kept") for _ in range(12)]
             waiting += [pool.submit(content.put, "/new", b"2")]
@@ -97,8 +100,13 @@ def test_a_filesystem_that_hangs_is_told_and_delays_nobody_else(
             for one in waiting:
                 assert "2 s (setting volume_timeout_seconds)" in fails(one.result(30), 503)
         assert server.contents() == [pid], "its loop works: nothing is gained by another one"
+        plain = server.wire.call("POST", "/sandboxes", {"templateID": "base", "timeout": 60})
+        assert plain.status == 201, plain.text
+        assert not any(one.done() for one in stuck), "they wait for the filesystem, the plain one did not"
     finally:
         mount.go_on()
+    assert all("volumes_unmapped" in one.result(60).text for one in stuck)
+    creates.shutdown()
     eventually(lambda: content.stat("/").status == 200)
     link.send(b"x" * 100_000)
     assert link.getresponse().status in (201, 503)
