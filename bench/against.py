@@ -21,6 +21,8 @@ from pathlib import Path
 
 from e2b_code_interpreter import Sandbox
 
+import sdks
+
 HERE = Path(__file__).resolve().parent
 TEMPLATE = "code-interpreter-v1"
 Samples = dict[str, list[float]]
@@ -167,6 +169,7 @@ def main(phase: str, out: Path) -> None:
         cloche_bench("create", 0.1)
         samples |= cloche_bench()
         samples |= javascript_sdk()
+        samples |= sdks.measure()
         samples |= density()
         samples["daemon_after"] = [daemon_mb()]
     elif phase == "unpooled":

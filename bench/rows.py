@@ -32,6 +32,29 @@ def _volume_read(samples: Samples) -> float:
     return p50(samples, "volume_read") / p50(samples, "volume_disk_read")
 
 
+def _sdk_c(samples: Samples) -> float:
+    return p50(samples, "sdk_c_c_ms") / p50(samples, "sdk_c_raw_ms")
+
+
+def _overhead(samples: Samples, language: str) -> float:
+    """What our SDK adds to plain HTTP as a share of what the stock one adds."""
+    raw = p50(samples, f"sdk_{language}_raw_ms")
+    ours, stock = p50(samples, f"sdk_{language}_ours_ms") - raw, p50(samples, f"sdk_{language}_stock_ms") - raw
+    return ours / stock
+
+
+def _overhead_python(samples: Samples) -> float:
+    return _overhead(samples, "python")
+
+
+def _overhead_ts(samples: Samples) -> float:
+    return _overhead(samples, "ts")
+
+
+def _imported(samples: Samples) -> float:
+    return p50(samples, "sdk_import_ours_ms") / p50(samples, "sdk_import_stock_ms")
+
+
 def _hundred(samples: Samples) -> float:
     return 100e3 / p50(samples, "floor_box_per_second")
 
@@ -137,3 +160,18 @@ ROWS = [
     Row("binary, stripped", "binary_mb", "MB", 5),
     Row("agent: PSS each", "agent_pss", "MB", 0.7),
 ]
+
+# What bench/sdks.py measures.
+SDK_ROWS = [
+    Row("1+1 through libcloche", "sdk_c_c_ms", "ms"),
+    Row("  times plain HTTP", "", "x", 1.15, of=_sdk_c),
+    Row("1+1, our Python SDK", "sdk_python_ours_ms", "ms"),
+    Row("  its overhead, times the stock SDK's", "", "x", 0.5, of=_overhead_python),
+    Row("1+1, our TypeScript SDK", "sdk_ts_ours_ms", "ms"),
+    Row("  its overhead, times the stock SDK's", "", "x", 0.5, of=_overhead_ts),
+    Row("import of our Python SDK", "sdk_import_ours_ms", "ms"),
+    Row("  times the stock one's", "", "x", 0.4, of=_imported),
+    Row("TypeScript SDK, minified bundle", "sdk_bundle_kb", "kB", 60),
+    Row("libcloche.so, stripped", "sdk_library_kb", "kB", 250),
+]
+ROWS += SDK_ROWS
