@@ -88,6 +88,7 @@ class AsyncEnvd:
         headers: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         silence: Optional[float] = STREAM_SILENCE,
+        errors: Optional[Mapping[str, Maker]] = None,
     ) -> AsyncEvents:
         """A call with a stream of answers. `timeout` is the stream's whole time, which the agent keeps."""
         limit = self.config.get_request_timeout(request_timeout)
@@ -107,8 +108,8 @@ class AsyncEnvd:
             if stream.status != 200:
                 raise connect.error_of(stream.status, await stream.read())
         except (WireTimeout, WireFault, RpcError) as error:
-            raise await self.explain(error) from None
-        events = AsyncEvents(self, stream)
+            raise await self.explain(error, errors) from None
+        events = AsyncEvents(self, stream, errors)
         if limit is not None:
             stream.set_deadline(time.monotonic() + limit)
         return events
@@ -168,9 +169,10 @@ class AsyncEnvd:
 class AsyncEvents:
     """The messages of a streaming call."""
 
-    def __init__(self, envd: AsyncEnvd, stream: AsyncStream) -> None:
+    def __init__(self, envd: AsyncEnvd, stream: AsyncStream, errors: Optional[Mapping[str, Maker]] = None) -> None:
         self._envd = envd
         self._stream = stream
+        self._errors = errors
         self._messages = self._read()
         self.closed = False
 
@@ -198,7 +200,7 @@ class AsyncEvents:
         except (WireTimeout, WireFault, RpcError) as error:
             if self.closed:
                 return
-            raise await self._envd.explain(error) from None
+            raise await self._envd.explain(error, self._errors) from None
         finally:
             await self._stream.aclose()
 
@@ -206,5 +208,3 @@ class AsyncEvents:
         self.closed = True
         self._stream.cut()
         await self._stream.aclose()
-
-

@@ -7,6 +7,7 @@ import asyncio
 from typing import Any, Awaitable, Callable, Optional, Union
 
 from .._core.connect import frame
+from .._core.errors import FILE_RPC_ERRORS
 from .._core.files import FilesystemEvent, read_event
 from ..exceptions import SandboxException
 from .envd import AsyncEvents
@@ -72,7 +73,12 @@ class AsyncFilesystem(AsyncFilesBase):
         """Watch a directory. `timeout` is the whole time of the watching in seconds, 0 for no limit."""
         message = self._watch_message(path, recursive, include_entry, allow_network_mounts)
         events = await self._envd.open(
-            "filesystem.Filesystem/WatchDir", frame(message), timeout, request_timeout, user=user
+            "filesystem.Filesystem/WatchDir",
+            frame(message),
+            timeout,
+            request_timeout,
+            user=user,
+            errors=FILE_RPC_ERRORS,
         )
         first = await self._first(events)
         if "start" not in first:

@@ -89,6 +89,7 @@ class Envd:
         headers: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         silence: Optional[float] = STREAM_SILENCE,
+        errors: Optional[Mapping[str, Maker]] = None,
     ) -> Events:
         """A call with a stream of answers. `timeout` is the stream's whole time, which the agent keeps."""
         limit = self.config.get_request_timeout(request_timeout)
@@ -108,8 +109,8 @@ class Envd:
             if stream.status != 200:
                 raise connect.error_of(stream.status, stream.read())
         except (WireTimeout, WireFault, RpcError) as error:
-            raise self.explain(error) from None
-        events = Events(self, stream)
+            raise self.explain(error, errors) from None
+        events = Events(self, stream, errors)
         if limit is not None:
             stream.set_deadline(time.monotonic() + limit)
         return events
@@ -169,9 +170,10 @@ class Envd:
 class Events:
     """The messages of a streaming call."""
 
-    def __init__(self, envd: Envd, stream: Stream) -> None:
+    def __init__(self, envd: Envd, stream: Stream, errors: Optional[Mapping[str, Maker]] = None) -> None:
         self._envd = envd
         self._stream = stream
+        self._errors = errors
         self._messages = self._read()
         self.closed = False
 
@@ -199,7 +201,7 @@ class Events:
         except (WireTimeout, WireFault, RpcError) as error:
             if self.closed:
                 return
-            raise self._envd.explain(error) from None
+            raise self._envd.explain(error, self._errors) from None
         finally:
             self._stream.close()
 
@@ -207,5 +209,3 @@ class Events:
         self.closed = True
         self._stream.cut()
         self._stream.close()
-
-
