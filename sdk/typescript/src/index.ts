@@ -138,3 +138,30 @@ export type {
   VolumeWriteOptions,
   VolumeWriteOpts,
 } from './volume.js'
+export { E2B } from './client.js'
+export type { E2BClientOpts } from './client.js'
+export type { components, paths } from './schema.js'
+export { defaultBuildLogger, LogEntry, LogEntryEnd, LogEntryStart } from './template/logs.js'
+export type { LogEntryLevel } from './template/logs.js'
+export { ReadyCmd, waitForFile, waitForPort, waitForProcess, waitForTimeout, waitForURL } from './template/ready.js'
+export { Template, TemplateBase } from './template/template.js'
+export type { CallableTemplate } from './template/template.js'
+export type {
+  BasicBuildOptions,
+  BuildInfo,
+  BuildOptions,
+  BuildStatusReason,
+  CopyItem,
+  CopyOptions,
+  GetBuildStatusOptions,
+  PathLike,
+  TemplateBuilder,
+  TemplateBuildStatus,
+  TemplateBuildStatusResponse,
+  TemplateClass,
+  TemplateFinal,
+  TemplateFromImage,
+  TemplateOptions,
+  TemplateTag,
+  TemplateTagInfo,
+} from './template/types.js'
