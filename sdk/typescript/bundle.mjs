@@ -19,17 +19,20 @@ const common = {
   logLevel: 'warning',
 }
 
-for (const name of ['esm', 'cjs']) {
-  const outfile = join(dist, name, 'index.js')
-  await build({ ...common, format: name, outfile, sourcemap: 'linked', sourcesContent: false })
+for (const [format, folder] of [
+  ['esm', dist],
+  ['cjs', join(dist, 'cjs')],
+]) {
+  const outfile = join(folder, 'index.js')
+  await build({ ...common, format, outfile, sourcemap: 'linked', sourcesContent: false })
 }
 
 // Declarations of the CommonJS half are the same files, read as CommonJS.
-for (const file of readdirSync(join(dist, 'esm'), { recursive: true })) {
-  if (!file.endsWith('.d.ts')) continue
+for (const file of readdirSync(dist, { recursive: true })) {
+  if (!file.endsWith('.d.ts') || file.startsWith('cjs')) continue
   const target = join(dist, 'cjs', file)
   mkdirSync(dirname(target), { recursive: true })
-  cpSync(join(dist, 'esm', file), target)
+  cpSync(join(dist, file), target)
 }
 writeFileSync(join(dist, 'cjs/package.json'), '{ "type": "commonjs" }\n')
 

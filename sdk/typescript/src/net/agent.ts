@@ -295,7 +295,7 @@ export class AgentStream {
     if (!first) throw new SandboxError('the agent ended the stream before it began')
     this.first = first
     // The agent keeps the time itself; this only ends streams whose agent has stopped doing so.
-    this.deadline.arm(this.timeoutMs && this.timeoutMs + GRACE_MS, 'timeoutMs', 'the stream')
+    if (!this.ended) this.deadline.arm(this.timeoutMs && this.timeoutMs + GRACE_MS, 'timeoutMs', 'the stream')
   }
 
   /** The next message, undefined at the end. Errors are this package's. */
@@ -303,8 +303,9 @@ export class AgentStream {
     try {
       return await this.pull()
     } catch (error) {
+      const reason = this.deadline.reason(error)
       this.close()
-      throw await this.agent.explain(this.deadline.reason(error))
+      throw await this.agent.explain(reason)
     }
   }
 
