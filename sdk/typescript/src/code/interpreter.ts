@@ -60,10 +60,7 @@ const RUN_TIMEOUT_MS = 60_000
 /** Where a sandbox's interpreter is, and the headers that lead to it. */
 export interface InterpreterAddress {
   url: string
-  /** For every request. */
   headers: Record<string, string>
-  /** For requests that read the sandbox's variables. */
-  runHeaders: Record<string, string>
 }
 
 export class Interpreter {
@@ -149,7 +146,7 @@ export class Interpreter {
       'Request timed out: starting the cell',
     )
     const cell: Cell = { deadline, reader: Promise.resolve(undefined as never), id: Promise.resolve(undefined) }
-    const response = this.send('POST', '/execute', body, deadline, this.address.runHeaders)
+    const response = this.send('POST', '/execute', body, deadline)
     cell.id = response.then((answer) => answer.headers.get('Cloche-Execution-Id') ?? undefined)
     cell.id.catch(() => undefined)
     cell.reader = response.then((answer) => {
@@ -159,14 +156,8 @@ export class Interpreter {
     return cell
   }
 
-  private async send(
-    method: string,
-    path: string,
-    body: string | undefined,
-    deadline: Deadline,
-    headers: Record<string, string>,
-  ): Promise<Response> {
-    const init = { method, headers, body, signal: deadline.signal }
+  private async send(method: string, path: string, body: string | undefined, deadline: Deadline): Promise<Response> {
+    const init = { method, headers: this.address.headers, body, signal: deadline.signal }
     const source = this.config.requestSource ? `?source=${encodeURIComponent(this.config.requestSource)}` : ''
     const response = await fetchOf(this.config)(this.address.url + path + source, init)
     if (response.ok) return response
@@ -182,7 +173,7 @@ export class Interpreter {
     )
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      const response = await this.send(method, path, text, deadline, this.address.headers)
+      const response = await this.send(method, path, text, deadline)
       return await response.json()
     } catch (error) {
       throw await this.explain(deadline, error)

@@ -303,6 +303,7 @@ export class AgentStream {
     try {
       return await this.pull()
     } catch (error) {
+      if (this.ended && !this.failed) return undefined
       const reason = this.deadline.reason(error)
       this.close()
       throw await this.agent.explain(reason)

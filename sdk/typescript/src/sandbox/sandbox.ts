@@ -333,8 +333,8 @@ export class Sandbox extends SandboxApi {
   private makeInterpreter(): Interpreter {
     const headers: Record<string, string> = { ...this.routing(INTERPRETER_PORT), 'Content-Type': 'application/json' }
     if (this.trafficAccessToken) headers['E2B-Traffic-Access-Token'] = this.trafficAccessToken
-    const runHeaders = this.envdAccessToken ? { ...headers, 'X-Access-Token': this.envdAccessToken } : headers
-    return new Interpreter({ url: this.jupyterUrl, headers, runHeaders }, this.agent, this.connectionConfig)
+    if (this.envdAccessToken) headers['X-Access-Token'] = this.envdAccessToken
+    return new Interpreter({ url: this.jupyterUrl, headers }, this.agent, this.connectionConfig)
   }
 
   private routing(port: number): Record<string, string> {

@@ -2,7 +2,15 @@
 // What callers write becomes what the API takes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ALL_TRAFFIC, ConnectionConfig, E2B, getSignature, InvalidArgumentError, Sandbox, Secret } from '../../dist/index.js'
+import {
+  ALL_TRAFFIC,
+  ConnectionConfig,
+  E2B,
+  getSignature,
+  InvalidArgumentError,
+  Sandbox,
+  Secret,
+} from '../../dist/index.js'
 import { branchesOf, statusOf } from '../../dist-test/internals.js'
 import { body, json, rejection, serve } from '../support/server.mjs'
 

@@ -159,7 +159,10 @@ test('an archive holds what is copied and nothing that is ignored', async (t) =>
   for (const gzip of [true, false]) {
     const blob = await context.archive('src', false, gzip)
     writeFileSync(join(out, 'context.tar'), Buffer.from(await blob.arrayBuffer()))
-    const names = execFileSync('tar', [gzip ? '-tzf' : '-tf', join(out, 'context.tar')]).toString().trim().split('\n')
+    const names = execFileSync('tar', [gzip ? '-tzf' : '-tf', join(out, 'context.tar')])
+      .toString()
+      .trim()
+      .split('\n')
     assert.deepEqual(names.sort(), ['src/', 'src/a.js', 'src/keep.log', 'src/link', `src/${long}`])
   }
   execFileSync('tar', ['-xf', join(out, 'context.tar'), '-C', out])

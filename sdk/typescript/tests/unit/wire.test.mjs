@@ -241,13 +241,16 @@ test('output of a command is whole wherever its bytes are cut', async (t) => {
   const handle = await boxAt(url).commands.run('x', { background: true, onStdout: (text) => told.push(text) })
   const error = await rejection(handle.wait())
   assert.ok(error instanceof cloche.CommandExitError)
-  assert.deepEqual(
-    [error.exitCode, error.stdout, error.stderr, told.join('')],
-    [2, 'é€😀', '\ufffd', 'é€😀'],
-  )
+  assert.deepEqual([error.exitCode, error.stdout, error.stderr, told.join('')], [2, 'é€😀', '\ufffd', 'é€😀'])
   const events = []
   for await (const event of handle) events.push(event)
-  assert.equal(events.filter(({ type }) => type === 'stdout').map(({ text }) => text).join(''), 'é€😀')
+  assert.equal(
+    events
+      .filter(({ type }) => type === 'stdout')
+      .map(({ text }) => text)
+      .join(''),
+    'é€😀',
+  )
 })
 
 test('a running cell is iterated over, then waited for', async (t) => {
