@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// <reference lib="esnext.disposable" />
+/// <reference lib="esnext.disposable" preserve="true" />
 // Everything that this package offers.
 
 export * from './code/charts.js'

@@ -28,7 +28,8 @@ export const behaviour = {
   retries: '429, 502, 503 and 504, and what the server asks for by `Should-Retry`; stock: 429 with Retry-After only',
   proxy: 'without effect: fetch takes its proxy from the runtime (NODE_USE_ENV_PROXY=1)',
   'errors of a sandbox that ended':
-    'SandboxNotRunningError, a TimeoutError, with `endCause`; SandboxNotFoundError where a process was to start, as in stock',
+    'SandboxNotRunningError, a TimeoutError, with `endCause`; SandboxNotFoundError where a process ' +
+    'was to start, as in stock',
   'errors of a connection that fails':
     'SandboxError that names the address, with the runtime’s error as `cause`; stock: the runtime’s TypeError',
   'git credentials':
@@ -38,7 +39,8 @@ export const behaviour = {
   'Template file hashes':
     'sizes of directories do not count, so that the same files have the same hash on every file system',
   'Template.fromDockerfile':
-    'quoted values of ENV, here-documents, exec forms and --chmod are read; ENTRYPOINT takes CMD as arguments; unknown instructions are refused',
+    'quoted values of ENV, here-documents, exec forms and --chmod are read; ENTRYPOINT takes CMD as ' +
+    'arguments; unknown instructions are refused',
   'Template archives': 'made in memory; stock: in a temporary file',
   defaultBuildLogger: 'plain lines, no running clock',
   'chart types and scales': 'exported as values too, not as types alone',
