@@ -61,7 +61,10 @@ try {
   }
   const samples = { plain: [], stock: [], ours: [] }
   for (let round = -warm; round < rounds; round++) {
-    for (const [name, call] of Object.entries(players)) {
+    // Whoever comes after another pays for its garbage: the order goes round.
+    const order = Object.entries(players)
+    order.push(...order.splice(0, (round + warm) % order.length))
+    for (const [name, call] of order) {
       const ms = await timed(call)
       if (round >= 0) samples[name].push(ms)
     }

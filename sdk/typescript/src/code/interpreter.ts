@@ -5,9 +5,10 @@ import { asyncDispose } from '../dispose.js'
 import type { ConnectionConfig } from '../config.js'
 import { detailed, InvalidArgumentError, NotFoundError, SandboxError } from '../errors.js'
 import { goneError, type Agent } from '../net/agent.js'
-import { type CallOpts, fetchOf } from '../net/api.js'
+import type { CallOpts } from '../net/api.js'
 import { Deadline } from '../net/deadline.js'
 import { LineReader } from '../net/frames.js'
+import { leanFetch } from '../net/lean.js'
 import {
   enter,
   Execution,
@@ -159,7 +160,7 @@ export class Interpreter {
   private async send(method: string, path: string, body: string | undefined, deadline: Deadline): Promise<Response> {
     const init = { method, headers: this.address.headers, body, signal: deadline.signal }
     const source = this.config.requestSource ? `?source=${encodeURIComponent(this.config.requestSource)}` : ''
-    const response = await fetchOf(this.config)(this.address.url + path + source, init)
+    const response = await leanFetch(this.config)(this.address.url + path + source, init)
     if (response.ok) return response
     throw await httpError(response)
   }

@@ -2,6 +2,7 @@
 // Files in a sandbox.
 
 import type { ConnectionOpts, Username } from '../config.js'
+import { inBrowser } from '../env.js'
 import { FileNotFoundError, InvalidArgumentError, SandboxError, TemplateError } from '../errors.js'
 import type { Agent } from '../net/agent.js'
 import { Deadline } from '../net/deadline.js'
@@ -213,7 +214,8 @@ export class Filesystem {
     const deadline = new Deadline(opts.signal)
     const headers = { 'Content-Type': 'application/octet-stream', ...this.metadataHeaders(opts.metadata) }
     if (opts.gzip) Object.assign(headers, { 'Content-Encoding': 'gzip' })
-    const limit = opts.requestTimeoutMs ?? this.agent.config.requestTimeoutMs
+    // A page can't see how far an upload is: only a limit that the caller asked for counts there, from the start.
+    const limit = opts.requestTimeoutMs ?? (inBrowser ? 0 : this.agent.config.requestTimeoutMs)
     try {
       const body = await bodyOf(data, deadline, opts.gzip)
       deadline.arm(limit, 'requestTimeoutMs', `writing ${path}: the time without a byte`)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every name that the stock packages export is here, as a value and as a type, and types fit where values are passed.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -132,4 +133,8 @@ test('the package is one for ES modules and for CommonJS', () => {
   const require = createRequire(import.meta.url)
   const common = require('../../dist/cjs/index.js')
   assert.deepEqual(Object.keys(common).sort(), Object.keys(ours).sort())
+})
+
+test('the reference and the table of deviations are those of the sources', () => {
+  execFileSync(process.execPath, [join(root, 'reference.mjs'), '--check'])
 })
