@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundles src/ into dist/: one file of ES modules, one of CommonJS. Types come from tsc (see build).
 
-import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
-const MINIFIED_MAX = 90_000
+const MINIFIED_MAX = { Sandbox: 60_000, all: 90_000 }
 
 const here = dirname(fileURLToPath(import.meta.url))
 const dist = join(here, 'dist')
@@ -36,11 +36,21 @@ for (const file of readdirSync(dist, { recursive: true })) {
 }
 writeFileSync(join(dist, 'cjs/package.json'), '{ "type": "commonjs" }\n')
 
-const minified = join(dist, 'minified.js')
-const { metafile } = await build({ ...common, format: 'esm', minify: true, metafile: true, outfile: minified })
-const { bytes, imports } = Object.values(metafile.outputs)[0]
-rmSync(minified)
-if (imports.length)
-  throw new Error(`the bundle imports ${imports.map((one) => one.path).join(', ')}; it may import nothing`)
-console.log(`minified bundle: ${bytes} bytes (at most ${MINIFIED_MAX})`)
-if (bytes > MINIFIED_MAX) throw new Error(`the minified bundle is larger than ${MINIFIED_MAX} bytes`)
+// What a program pays: for Sandbox with all that hangs on it, and for every export together.
+for (const [what, most] of Object.entries(MINIFIED_MAX)) {
+  const contents = what === 'all' ? "export * from './src/index.ts'" : `export { ${what} } from './src/index.ts'`
+  const { metafile } = await build({
+    ...common,
+    entryPoints: undefined,
+    stdin: { contents, resolveDir: here },
+    format: 'esm',
+    minify: true,
+    metafile: true,
+    write: false,
+    outfile: 'minified.js',
+  })
+  const { bytes, imports } = metafile.outputs['minified.js']
+  if (imports.length) throw new Error(`the bundle imports ${imports.map((one) => one.path).join(', ')}`)
+  console.log(`minified bundle of ${what}: ${bytes} bytes (at most ${most})`)
+  if (bytes > most) throw new Error(`the minified bundle of ${what} is larger than ${most} bytes`)
+}

@@ -88,11 +88,11 @@ export class ConnectionConfig {
     this.logger = opts?.logger
     this.requestSource = source && SOURCE.test(source) ? source : undefined
     this.headers = { ...opts?.headers, ...opts?.apiHeaders }
-    this.headers['User-Agent'] ??= this.userAgent()
+    this.headers['User-Agent'] ??= this.#userAgent()
     this.proxy = opts?.proxy
     this.fetch = opts?.fetch
     const page = opts?.domain ? '' : pageOrigin()
-    const url = opts?.apiUrl || envVar('E2B_API_URL') || this.defaultApiUrl(page)
+    const url = opts?.apiUrl || envVar('E2B_API_URL') || this.#defaultApiUrl(page)
     this.apiUrl = url.replace(/\/+$/, '')
     this.sandboxUrl = (opts?.sandboxUrl || envVar('E2B_SANDBOX_URL') || page || undefined)?.replace(/\/+$/, '')
   }
@@ -140,11 +140,11 @@ export class ConnectionConfig {
     return `${port}-${sandboxId}.${sandboxDomain ?? this.domain}`
   }
 
-  private defaultApiUrl(page: string): string {
+  #defaultApiUrl(page: string): string {
     return this.debug ? 'http://localhost:3000' : page || `https://api.${this.domain}`
   }
 
-  private userAgent(): string {
+  #userAgent(): string {
     const parts = [`cloche-js/${VERSION}`]
     if (ConnectionConfig.integration) parts.push(ConnectionConfig.integration)
     if (this.requestSource) parts.push(`source/${this.requestSource}`)

@@ -7,23 +7,23 @@ import type { ConnectionOpts } from './config.js'
 export abstract class Paginator<T, O extends ConnectionOpts = ConnectionOpts> {
   protected readonly opts?: O
   protected readonly limit?: number
-  private more = true
-  private token?: string
+  #more = true
+  #token?: string
 
   constructor(opts?: O, limit?: number, nextToken?: string) {
     this.opts = opts
     this.limit = limit
-    this.token = nextToken
+    this.#token = nextToken
   }
 
   /** Whether there is another page. */
   get hasNext(): boolean {
-    return this.more
+    return this.#more
   }
 
   /** What to pass as `nextToken` to go on from here in another listing. */
   get nextToken(): string | undefined {
-    return this.token
+    return this.#token
   }
 
   /** The items of the next page. */
@@ -35,11 +35,11 @@ export abstract class Paginator<T, O extends ConnectionOpts = ConnectionOpts> {
   }
 
   protected updatePagination(response: { headers: Headers }): void {
-    this.token = response.headers.get('X-Next-Token') || undefined
-    this.more = this.token !== undefined
+    this.#token = response.headers.get('X-Next-Token') || undefined
+    this.#more = this.#token !== undefined
   }
 
   protected needNext(): void {
-    if (!this.more) throw new Error('No more items to fetch')
+    if (!this.#more) throw new Error('No more items to fetch')
   }
 }

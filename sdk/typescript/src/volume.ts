@@ -177,15 +177,15 @@ export class Volume extends ClientFactory {
   /** Entries of a directory, and of those below it down to `depth`. */
   async list(path: string, opts?: VolumeApiOpts & { depth?: number }): Promise<VolumeEntryStat[]> {
     const query = { path, depth: opts?.depth }
-    return (await this.ask<RawStat[]>('GET', 'dir', path, opts, query)).map(statOf)
+    return (await this.#ask<RawStat[]>('GET', 'dir', path, opts, query)).map(statOf)
   }
 
   async makeDir(path: string, opts?: VolumeWriteOpts & VolumeApiOpts): Promise<VolumeEntryStat> {
-    return statOf(await this.ask('POST', 'dir', path, opts, writeQuery(path, opts)))
+    return statOf(await this.#ask('POST', 'dir', path, opts, writeQuery(path, opts)))
   }
 
   async getInfo(path: string, opts?: VolumeApiOpts): Promise<VolumeEntryStat> {
-    return statOf(await this.ask('GET', 'path', path, opts))
+    return statOf(await this.#ask('GET', 'path', path, opts))
   }
 
   async exists(path: string, opts?: VolumeApiOpts): Promise<boolean> {
@@ -200,7 +200,7 @@ export class Volume extends ClientFactory {
 
   async updateMetadata(path: string, metadata: VolumeMetadataOpts, opts?: VolumeApiOpts): Promise<VolumeEntryStat> {
     const { uid, gid, mode } = metadata
-    return statOf(await this.ask('PATCH', 'path', path, opts, { path }, { uid, gid, mode }))
+    return statOf(await this.#ask('PATCH', 'path', path, opts, { path }, { uid, gid, mode }))
   }
 
   /** Reads a file, as text unless `format` says otherwise. No time limit while bytes move. */
@@ -210,7 +210,7 @@ export class Volume extends ClientFactory {
   async readFile(path: string, opts?: VolumeReadOpts & { format: 'stream' }): Promise<ReadableStream<Uint8Array>>
   async readFile(path: string, opts: VolumeReadOpts & { format?: string } = {}): Promise<unknown> {
     const deadline = new Deadline(opts.signal)
-    const response = await this.transfer('GET', path, { path }, deadline, opts)
+    const response = await this.#transfer('GET', path, { path }, deadline, opts)
     const stream = watched(response.body ?? new Response('').body!, deadline, () => deadline.close())
     if (opts.format === 'stream') return stream
     const whole = new Response(stream)
@@ -226,7 +226,7 @@ export class Volume extends ClientFactory {
   ): Promise<VolumeEntryStat> {
     const deadline = new Deadline(opts.signal)
     const body = await bodyOf(data, deadline)
-    const response = await this.transfer('PUT', path, writeQuery(path, opts), deadline, opts, body)
+    const response = await this.#transfer('PUT', path, writeQuery(path, opts), deadline, opts, body)
     try {
       return statOf((await response.json()) as RawStat)
     } finally {
@@ -236,7 +236,7 @@ export class Volume extends ClientFactory {
 
   /** Removes a file, or a directory with all in it. */
   async remove(path: string, opts?: VolumeApiOpts): Promise<void> {
-    await this.ask('DELETE', 'path', path, opts)
+    await this.#ask('DELETE', 'path', path, opts)
   }
 
   private static made(info: VolumeAndToken, opts: ConnectionOpts | undefined): Volume {
@@ -250,7 +250,7 @@ export class Volume extends ClientFactory {
     return `/volumecontent/${encodeURIComponent(this.volumeId)}/${kind}`
   }
 
-  private async ask<T = RawStat>(
+  async #ask<T = RawStat>(
     method: string,
     kind: string,
     path: string,
@@ -267,7 +267,7 @@ export class Volume extends ClientFactory {
     return answer.data as T
   }
 
-  private async transfer(
+  async #transfer(
     method: string,
     path: string,
     query: Record<string, string | number | boolean | undefined>,

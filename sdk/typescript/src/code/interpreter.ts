@@ -73,7 +73,7 @@ export class Interpreter {
 
   /** Runs a cell to its end. */
   async run(code: string, opts: RunCodeOpts & RunTarget = {}): Promise<Execution> {
-    const cell = this.open(code, opts)
+    const cell = this.#open(code, opts)
     const execution = new Execution()
     try {
       const reader = await cell.reader
@@ -98,7 +98,7 @@ export class Interpreter {
 
   /** Starts a cell and hands out what watches it. */
   start(code: string, opts: RunCodeOpts & RunTarget = {}): RunningExecution {
-    const cell = this.open(code, opts)
+    const cell = this.#open(code, opts)
     return new RunningExecution(cell, opts, {
       interrupt: (executionId, call) =>
         this.interrupt({ ...call, executionId, context: opts.context, language: opts.language }),
@@ -110,27 +110,27 @@ export class Interpreter {
   async interrupt(opts: InterruptOpts = {}): Promise<boolean> {
     const { context, language, executionId } = opts
     const body = { context_id: idOf(context), language, execution_id: executionId }
-    const answer = (await this.ask('POST', '/interrupt', body, opts)) as { interrupted?: boolean } | null
+    const answer = (await this.#ask('POST', '/interrupt', body, opts)) as { interrupted?: boolean } | null
     return answer?.interrupted === true
   }
 
   async createContext(opts: CreateCodeContextOpts = {}): Promise<Context> {
-    return (await this.ask('POST', '/contexts', { language: opts.language, cwd: opts.cwd }, opts)) as Context
+    return (await this.#ask('POST', '/contexts', { language: opts.language, cwd: opts.cwd }, opts)) as Context
   }
 
   async listContexts(opts?: CallOpts): Promise<Context[]> {
-    return (await this.ask('GET', '/contexts', undefined, opts)) as Context[]
+    return (await this.#ask('GET', '/contexts', undefined, opts)) as Context[]
   }
 
   async removeContext(context: Context | string, opts?: CallOpts): Promise<void> {
-    await this.ask('DELETE', `/contexts/${encodeURIComponent(idOf(context)!)}`, undefined, opts)
+    await this.#ask('DELETE', `/contexts/${encodeURIComponent(idOf(context)!)}`, undefined, opts)
   }
 
   async restartContext(context: Context | string, opts?: CallOpts): Promise<void> {
-    await this.ask('POST', `/contexts/${encodeURIComponent(idOf(context)!)}/restart`, undefined, opts)
+    await this.#ask('POST', `/contexts/${encodeURIComponent(idOf(context)!)}/restart`, undefined, opts)
   }
 
-  private open(code: string, opts: RunCodeOpts & RunTarget): Cell {
+  #open(code: string, opts: RunCodeOpts & RunTarget): Cell {
     if (opts.context && opts.language) {
       throw new InvalidArgumentError('You can provide context or language, but not both at the same time.')
     }
@@ -147,7 +147,7 @@ export class Interpreter {
       'Request timed out: starting the cell',
     )
     const cell: Cell = { deadline, reader: Promise.resolve(undefined as never), id: Promise.resolve(undefined) }
-    const response = this.send('POST', '/execute', body, deadline)
+    const response = this.#send('POST', '/execute', body, deadline)
     cell.id = response.then((answer) => answer.headers.get('Cloche-Execution-Id') ?? undefined)
     cell.id.catch(() => undefined)
     cell.reader = response.then((answer) => {
@@ -157,7 +157,7 @@ export class Interpreter {
     return cell
   }
 
-  private async send(method: string, path: string, body: string | undefined, deadline: Deadline): Promise<Response> {
+  async #send(method: string, path: string, body: string | undefined, deadline: Deadline): Promise<Response> {
     const init = { method, headers: this.address.headers, body, signal: deadline.signal }
     const source = this.config.requestSource ? `?source=${encodeURIComponent(this.config.requestSource)}` : ''
     const response = await leanFetch(this.config)(this.address.url + path + source, init)
@@ -165,7 +165,7 @@ export class Interpreter {
     throw await httpError(response)
   }
 
-  private async ask(method: string, path: string, body: unknown, opts?: CallOpts): Promise<unknown> {
+  async #ask(method: string, path: string, body: unknown, opts?: CallOpts): Promise<unknown> {
     const deadline = new Deadline(opts?.signal)
     deadline.arm(
       opts?.requestTimeoutMs ?? this.config.requestTimeoutMs,
@@ -174,7 +174,7 @@ export class Interpreter {
     )
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      const response = await this.send(method, path, text, deadline)
+      const response = await this.#send(method, path, text, deadline)
       return await response.json()
     } catch (error) {
       throw await this.explain(deadline, error)
@@ -244,18 +244,18 @@ export class RunningExecution implements AsyncIterable<ExecutionEvent> {
   /** What the cell has given until now. */
   readonly execution = new Execution()
 
-  private readonly lines = new LineReader()
-  private waiting: string[] = []
-  private over = false
-  private failure?: unknown
-  private turn: Promise<unknown>
+  readonly #lines = new LineReader()
+  #waiting: string[] = []
+  #over = false
+  #failure?: unknown
+  #turn: Promise<unknown>
 
   constructor(
     private readonly cell: Cell,
     private readonly opts: RunCodeOpts,
     private readonly means: Means,
   ) {
-    this.turn = cell.reader.catch(() => undefined)
+    this.#turn = cell.reader.catch(() => undefined)
   }
 
   /** The server's name for this run; undefined when it gave none. */
@@ -265,22 +265,22 @@ export class RunningExecution implements AsyncIterable<ExecutionEvent> {
 
   /** Interrupts the cell: it ends with a KeyboardInterrupt or what its language has. False when it had ended. */
   async interrupt(opts?: CallOpts): Promise<boolean> {
-    if (this.over) return false
+    if (this.#over) return false
     return this.means.interrupt(await this.cell.id, opts)
   }
 
   /** Waits for the end and gives the whole execution. */
   async wait(): Promise<Execution> {
-    while (await this.next()) continue
+    while (await this.#next()) continue
     return this.execution
   }
 
   /** Ends the request at once; what the cell still gives is lost. */
   cancel(): void {
-    if (this.over) return
-    this.over = true
-    this.failure = Object.assign(new Error('the execution was cancelled'), { name: 'AbortError' })
-    this.cell.deadline.abort(this.failure as Error)
+    if (this.#over) return
+    this.#over = true
+    this.#failure = Object.assign(new Error('the execution was cancelled'), { name: 'AbortError' })
+    this.cell.deadline.abort(this.#failure as Error)
     this.cell.deadline.close()
   }
 
@@ -291,7 +291,7 @@ export class RunningExecution implements AsyncIterable<ExecutionEvent> {
   [Symbol.asyncIterator](): AsyncIterator<ExecutionEvent> {
     return {
       next: async () => {
-        const value = await this.next()
+        const value = await this.#next()
         return value ? { done: false, value } : { done: true, value: undefined }
       },
       return: async () => {
@@ -302,40 +302,40 @@ export class RunningExecution implements AsyncIterable<ExecutionEvent> {
   }
 
   /** The next event. Callers are served in turn: several may ask at once. */
-  private next(): Promise<ExecutionEvent | undefined> {
-    const mine = this.turn.then(() => this.advance())
-    this.turn = mine.catch(() => undefined)
+  #next(): Promise<ExecutionEvent | undefined> {
+    const mine = this.#turn.then(() => this.#advance())
+    this.#turn = mine.catch(() => undefined)
     return mine
   }
 
-  private async advance(): Promise<ExecutionEvent | undefined> {
+  async #advance(): Promise<ExecutionEvent | undefined> {
     try {
       for (;;) {
-        const line = this.waiting.shift()
+        const line = this.#waiting.shift()
         const event = line === undefined ? undefined : enter(this.execution, line)
         if (event) {
           await tell(event, this.opts)
           return event
         }
         if (line !== undefined) continue
-        if (this.failure) throw this.failure
-        if (this.over) return undefined
-        await this.read()
+        if (this.#failure) throw this.#failure
+        if (this.#over) return undefined
+        await this.#read()
       }
     } catch (error) {
-      if (!this.over) this.failure = await this.means.explain(error)
-      this.over = true
+      if (!this.#over) this.#failure = await this.means.explain(error)
+      this.#over = true
       this.cell.deadline.close()
-      throw this.failure
+      throw this.#failure
     }
   }
 
-  private async read(): Promise<void> {
+  async #read(): Promise<void> {
     const reader = await this.cell.reader
     const { done, value } = await reader.read()
-    this.waiting = done ? this.lines.end() : this.lines.push(value)
+    this.#waiting = done ? this.#lines.end() : this.#lines.push(value)
     if (!done) return
-    this.over = true
+    this.#over = true
     this.cell.deadline.close()
   }
 }

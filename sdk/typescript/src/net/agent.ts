@@ -107,7 +107,7 @@ export class Agent {
     const deadline = new Deadline(opts?.signal)
     deadline.arm(opts?.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', method)
     try {
-      const headers = { ...this.rpcHeaders(opts), 'Content-Type': 'application/json' }
+      const headers = { ...this.#rpcHeaders(opts), 'Content-Type': 'application/json' }
       const init = { method: 'POST', headers, body: JSON.stringify(message) }
       const response = await this.fetch(`/${method}`, init, deadline)
       const text = await response.text()
@@ -125,7 +125,7 @@ export class Agent {
     const deadline = new Deadline(opts.signal)
     deadline.arm(opts.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', `the start of ${method}`)
     const headers: Record<string, string> = {
-      ...this.rpcHeaders(opts),
+      ...this.#rpcHeaders(opts),
       'Content-Type': 'application/connect+json',
       'Keepalive-Ping-Interval': KEEPALIVE_SECONDS,
     }
@@ -170,7 +170,7 @@ export class Agent {
   /** The error of this package for a problem that a call had. */
   async explain(error: unknown, Missing: NotFoundClass = NotFoundError): Promise<unknown> {
     if (!(error instanceof RpcProblem)) return isConnectionError(error) ? this.lost(error) : error
-    return detailed(await this.errorOf(error, Missing), { statusCode: error.status, cause: error })
+    return detailed(await this.#errorOf(error, Missing), { statusCode: error.status, cause: error })
   }
 
   /** The error of an HTTP answer that is not a success. */
@@ -188,7 +188,7 @@ export class Agent {
     return detailed(known[status]?.() ?? new SandboxError(`${status}: ${message}`), { statusCode: status })
   }
 
-  private async errorOf(problem: RpcProblem, Missing: NotFoundClass): Promise<Error> {
+  async #errorOf(problem: RpcProblem, Missing: NotFoundClass): Promise<Error> {
     const { code, message } = problem
     switch (code) {
       case 'invalid_argument':
@@ -200,7 +200,7 @@ export class Agent {
       case 'resource_exhausted':
         return new RateLimitError(`${message}: Rate limit exceeded, please try again later.`)
       case 'unavailable':
-        return this.unavailable(message)
+        return this.#unavailable(message)
       case 'canceled':
         return new TimeoutError(`${message}: the request was cancelled, likely after requestTimeoutMs`)
       case 'deadline_exceeded':
@@ -210,13 +210,13 @@ export class Agent {
     }
   }
 
-  private async unavailable(message: string): Promise<Error> {
+  async #unavailable(message: string): Promise<Error> {
     if (/was not found|port is not open/.test(message)) return goneError(message, message)
     const health = await this.health()
     return health.running === false ? goneError(health.message, message) : new SandboxUnreachableError(message)
   }
 
-  private rpcHeaders(opts?: RpcOpts): Record<string, string> {
+  #rpcHeaders(opts?: RpcOpts): Record<string, string> {
     const user = this.user(opts?.user)
     const headers: Record<string, string> = { 'Connect-Protocol-Version': '1', ...opts?.headers }
     if (user) headers['Authorization'] = `Basic ${toBase64(new TextEncoder().encode(`${user}:`))}`
@@ -274,12 +274,12 @@ export class AgentStream {
   /** The first message: start of a process or of a watch. */
   first: Message = {}
 
-  private readonly frames = new FrameReader()
-  private readonly reader: ReadableStreamDefaultReader<Uint8Array>
-  private readonly decoder = new TextDecoder()
-  private ready: Message[] = []
-  private ended = false
-  private failed?: RpcProblem
+  readonly #frames = new FrameReader()
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #decoder = new TextDecoder()
+  #ready: Message[] = []
+  #ended = false
+  #failed?: RpcProblem
 
   constructor(
     readonly agent: Agent,
@@ -287,23 +287,23 @@ export class AgentStream {
     readonly deadline: Deadline,
     private readonly timeoutMs: number,
   ) {
-    this.reader = response.body!.getReader()
+    this.#reader = response.body!.getReader()
   }
 
   async start(): Promise<void> {
-    const first = await this.pull()
+    const first = await this.#pull()
     if (!first) throw new SandboxError('the agent ended the stream before it began')
     this.first = first
     // The agent keeps the time itself; this only ends streams whose agent has stopped doing so.
-    if (!this.ended) this.deadline.arm(this.timeoutMs && this.timeoutMs + GRACE_MS, 'timeoutMs', 'the stream')
+    if (!this.#ended) this.deadline.arm(this.timeoutMs && this.timeoutMs + GRACE_MS, 'timeoutMs', 'the stream')
   }
 
   /** The next message, undefined at the end. Errors are this package's. */
   async next(): Promise<Message | undefined> {
     try {
-      return await this.pull()
+      return await this.#pull()
     } catch (error) {
-      if (this.ended && !this.failed) return undefined
+      if (this.#ended && !this.#failed) return undefined
       const reason = this.deadline.reason(error)
       this.close()
       throw await this.agent.explain(reason)
@@ -312,36 +312,36 @@ export class AgentStream {
 
   /** Leaves the stream; what runs in the sandbox goes on. */
   close(): void {
-    if (this.ended) return
-    this.ended = true
+    if (this.#ended) return
+    this.#ended = true
     this.deadline.close()
-    this.reader.cancel().catch(() => undefined)
+    this.#reader.cancel().catch(() => undefined)
     this.deadline.abort(Object.assign(new Error('disconnected'), { name: 'AbortError' }))
   }
 
-  private async pull(): Promise<Message | undefined> {
+  async #pull(): Promise<Message | undefined> {
     for (;;) {
-      const message = this.ready.shift()
+      const message = this.#ready.shift()
       if (message) return message
-      if (this.failed) throw this.failed
-      if (this.ended) return undefined
-      const { done, value } = await this.reader.read()
+      if (this.#failed) throw this.#failed
+      if (this.#ended) return undefined
+      const { done, value } = await this.#reader.read()
       if (done) throw new TypeError('the connection ended in the middle of the stream')
-      for (const frame of this.frames.push(value)) this.take(frame.end, this.decoder.decode(frame.payload))
+      for (const frame of this.#frames.push(value)) this.#take(frame.end, this.#decoder.decode(frame.payload))
     }
   }
 
-  private take(end: boolean, text: string): void {
+  #take(end: boolean, text: string): void {
     const message = JSON.parse(text) as Message
     if (!end) {
-      this.ready.push(message)
+      this.#ready.push(message)
       return
     }
     const { error } = message as { error?: { code?: string; message?: string } }
-    this.ended = true
+    this.#ended = true
     this.deadline.close()
-    finish(this.reader)
-    if (error) this.failed = new RpcProblem(error.code ?? 'unknown', error.message ?? '')
+    finish(this.#reader)
+    if (error) this.#failed = new RpcProblem(error.code ?? 'unknown', error.message ?? '')
   }
 }
 

@@ -9,54 +9,54 @@ export class Deadline {
   /** What ended the request early; undefined while nothing did. */
   error?: Error
 
-  private readonly controller = new AbortController()
-  private readonly outer: AbortSignal | undefined
-  private timer?: ReturnType<typeof setTimeout>
-  private last = 0
-  private limit = 0
-  private what = ''
+  readonly #controller = new AbortController()
+  readonly #outer: AbortSignal | undefined
+  #timer?: ReturnType<typeof setTimeout>
+  #last = 0
+  #limit = 0
+  #what = ''
 
   constructor(outer?: AbortSignal) {
-    this.outer = outer
+    this.#outer = outer
     if (!outer) return
-    if (outer.aborted) this.onOuterAbort()
-    else outer.addEventListener('abort', this.onOuterAbort)
+    if (outer.aborted) this.#onOuterAbort()
+    else outer.addEventListener('abort', this.#onOuterAbort)
   }
 
   get signal(): AbortSignal {
-    return this.controller.signal
+    return this.#controller.signal
   }
 
   /** Ends the request `ms` from now or from the last touch(); 0 or undefined: never. `option` is named in the error. */
   arm(ms: number | undefined, option: string, subject: string): void {
     this.disarm()
     if (!ms || ms === Infinity) return
-    this.limit = ms
-    this.what = `${subject} took longer than ${option} (${ms} ms)`
-    this.last = Date.now()
-    this.schedule(ms)
+    this.#limit = ms
+    this.#what = `${subject} took longer than ${option} (${ms} ms)`
+    this.#last = Date.now()
+    this.#schedule(ms)
   }
 
   /** Bytes moved: the time starts again. */
   touch(): void {
-    this.last = Date.now()
+    this.#last = Date.now()
   }
 
   disarm(): void {
-    clearTimeout(this.timer)
-    this.timer = undefined
+    clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 
   /** Ends the request with this error. */
   abort(error: Error): void {
     this.error ??= error
-    this.controller.abort(error)
+    this.#controller.abort(error)
   }
 
   /** The request is over: forget the timer and the caller's signal. */
   close(): void {
     this.disarm()
-    this.outer?.removeEventListener('abort', this.onOuterAbort)
+    this.#outer?.removeEventListener('abort', this.#onOuterAbort)
   }
 
   /** What to throw for an error that a request or its stream raised. */
@@ -64,19 +64,19 @@ export class Deadline {
     return this.error ?? error
   }
 
-  private readonly onOuterAbort = (): void => {
-    this.abort(abortReason(this.outer!))
+  readonly #onOuterAbort = (): void => {
+    this.abort(abortReason(this.#outer!))
   }
 
-  private schedule(ms: number): void {
+  #schedule(ms: number): void {
     // setTimeout takes 31 bits: longer ones are slept in slices.
-    this.timer = setTimeout(() => this.onTimer(), Math.min(ms, 0x7fffffff))
+    this.#timer = setTimeout(() => this.#onTimer(), Math.min(ms, 0x7fffffff))
   }
 
-  private onTimer(): void {
-    const left = this.limit - (Date.now() - this.last)
-    if (left > 0) this.schedule(left)
-    else this.abort(new TimeoutError(`${this.what}; give a larger one, or 0 for none`))
+  #onTimer(): void {
+    const left = this.#limit - (Date.now() - this.#last)
+    if (left > 0) this.#schedule(left)
+    else this.abort(new TimeoutError(`${this.#what}; give a larger one, or 0 for none`))
   }
 }
 

@@ -19,40 +19,40 @@ export interface Frame {
 
 /** Cuts bytes into envelopes; what is not whole yet waits for the next bytes. */
 export class FrameReader {
-  private rest: Uint8Array[] = []
-  private length = 0
-  private wanted = HEADER
+  #rest: Uint8Array[] = []
+  #length = 0
+  #wanted = HEADER
 
   /** Adds bytes and hands out the envelopes that are whole. */
   push(chunk: Uint8Array): Frame[] {
-    this.rest.push(chunk)
-    this.length += chunk.length
-    if (this.length < this.wanted) return []
-    const bytes = this.joined()
+    this.#rest.push(chunk)
+    this.#length += chunk.length
+    if (this.#length < this.#wanted) return []
+    const bytes = this.#joined()
     const frames: Frame[] = []
     let at = 0
-    this.wanted = HEADER
+    this.#wanted = HEADER
     while (bytes.length - at >= HEADER) {
       const size = sizeOf(bytes, at)
       if (bytes.length - at - HEADER < size) {
-        this.wanted = HEADER + size
+        this.#wanted = HEADER + size
         break
       }
       frames.push(frameOf(bytes, at, size))
       at += HEADER + size
     }
-    this.rest = at < bytes.length ? [bytes.subarray(at)] : []
-    this.length = bytes.length - at
+    this.#rest = at < bytes.length ? [bytes.subarray(at)] : []
+    this.#length = bytes.length - at
     return frames
   }
 
   /** True when bytes of an envelope are waiting for the others. */
   get partial(): boolean {
-    return this.length > 0
+    return this.#length > 0
   }
 
-  private joined(): Uint8Array {
-    return this.rest.length === 1 ? this.rest[0]! : concat(this.rest, this.length)
+  #joined(): Uint8Array {
+    return this.#rest.length === 1 ? this.#rest[0]! : concat(this.#rest, this.#length)
   }
 }
 
@@ -90,29 +90,29 @@ export function concat(pieces: readonly Uint8Array[], length?: number): Uint8Arr
 
 /** Cuts text into lines; the last one counts at the end even without its newline. */
 export class LineReader {
-  private rest = ''
-  private readonly decoder = new TextDecoder()
+  #rest = ''
+  readonly #decoder = new TextDecoder()
 
   push(chunk: Uint8Array): string[] {
-    return this.cut(this.decoder.decode(chunk, { stream: true }))
+    return this.#cut(this.#decoder.decode(chunk, { stream: true }))
   }
 
   end(): string[] {
-    const lines = this.cut(this.decoder.decode())
-    if (this.rest) lines.push(this.rest)
-    this.rest = ''
+    const lines = this.#cut(this.#decoder.decode())
+    if (this.#rest) lines.push(this.#rest)
+    this.#rest = ''
     return lines
   }
 
-  private cut(text: string): string[] {
+  #cut(text: string): string[] {
     const last = text.lastIndexOf('\n')
     if (last < 0) {
-      this.rest += text
-      if (this.rest.length > MAX_LINE) throw new SandboxError(`the sandbox sent a line longer than ${MAX_LINE}`)
+      this.#rest += text
+      if (this.#rest.length > MAX_LINE) throw new SandboxError(`the sandbox sent a line longer than ${MAX_LINE}`)
       return []
     }
-    const lines = (this.rest + text.slice(0, last)).split('\n')
-    this.rest = text.slice(last + 1)
+    const lines = (this.#rest + text.slice(0, last)).split('\n')
+    this.#rest = text.slice(last + 1)
     return lines
   }
 }

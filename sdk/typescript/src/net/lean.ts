@@ -85,28 +85,28 @@ type Piece = { done: boolean; value?: Uint8Array }
 
 /** A reader as those of web streams, without one. */
 class BodyReader {
-  private readonly ready: Uint8Array[] = []
-  private held = 0
-  private over = false
-  private error?: Error
+  readonly #ready: Uint8Array[] = []
+  #held = 0
+  #over = false
+  #error?: Error
   private asked?: { resolve: (piece: Piece) => void; reject: (error: Error) => void }
 
   constructor(private readonly incoming: Incoming) {
-    incoming.on('data', (piece: Uint8Array) => this.take(piece))
-    incoming.on('end', () => this.finish())
-    incoming.on('error', (error: Error) => this.finish(error))
-    incoming.on('close', () => this.finish(incoming.complete ? undefined : cut()))
+    incoming.on('data', (piece: Uint8Array) => this.#take(piece))
+    incoming.on('end', () => this.#finish())
+    incoming.on('error', (error: Error) => this.#finish(error))
+    incoming.on('close', () => this.#finish(incoming.complete ? undefined : cut()))
   }
 
   read(): Promise<Piece> {
-    const value = this.ready.shift()
+    const value = this.#ready.shift()
     if (value) {
-      this.held -= value.length
-      if (this.held < HIGH_WATER) this.incoming.resume()
+      this.#held -= value.length
+      if (this.#held < HIGH_WATER) this.incoming.resume()
       return Promise.resolve({ done: false, value })
     }
-    if (this.error) return Promise.reject(this.error)
-    if (this.over) return Promise.resolve({ done: true })
+    if (this.#error) return Promise.reject(this.#error)
+    if (this.#over) return Promise.resolve({ done: true })
     return new Promise((resolve, reject) => (this.asked = { resolve, reject }))
   }
 
@@ -114,19 +114,19 @@ class BodyReader {
     this.incoming.destroy()
   }
 
-  private take(value: Uint8Array): void {
+  #take(value: Uint8Array): void {
     const { asked } = this
     this.asked = undefined
     if (asked) return asked.resolve({ done: false, value })
-    this.ready.push(value)
-    this.held += value.length
-    if (this.held > HIGH_WATER) this.incoming.pause()
+    this.#ready.push(value)
+    this.#held += value.length
+    if (this.#held > HIGH_WATER) this.incoming.pause()
   }
 
-  private finish(error?: Error): void {
-    if (this.over) return
-    this.over = true
-    this.error = error
+  #finish(error?: Error): void {
+    if (this.#over) return
+    this.#over = true
+    this.#error = error
     if (error) this.asked?.reject(error)
     else this.asked?.resolve({ done: true })
   }

@@ -289,24 +289,24 @@ function snapshotOf(raw: RawSnapshot): SnapshotInfo {
 
 /** Sandboxes, page by page. */
 export class SandboxPaginator extends Paginator<SandboxInfo, SandboxApiOpts> {
-  private readonly query: SandboxListOpts['query']
-  private readonly order: SandboxListOpts['order']
+  readonly #query: SandboxListOpts['query']
+  readonly #order: SandboxListOpts['order']
 
   constructor(opts?: SandboxListOpts) {
     super(opts, opts?.limit, opts?.nextToken)
-    this.query = opts?.query
-    this.order = opts?.order
+    this.#query = opts?.query
+    this.#order = opts?.order
   }
 
   async nextItems(opts?: SandboxApiOpts): Promise<SandboxInfo[]> {
     this.needNext()
-    const { metadata, state, startedAfter, template } = this.query ?? {}
+    const { metadata, state, startedAfter, template } = this.#query ?? {}
     const query = {
       metadata: metadata && metadataQuery(metadata),
       state: state?.join(',') || undefined,
       startedAfter: startedAfter?.toISOString(),
       template: template || undefined,
-      order: this.order,
+      order: this.#order,
       limit: this.limit,
       nextToken: this.nextToken,
     }
@@ -329,18 +329,18 @@ function metadataQuery(metadata: Record<string, string>): string {
 
 /** Snapshots, page by page. */
 export class SnapshotPaginator extends Paginator<SnapshotInfo, SandboxApiOpts> {
-  private readonly sandboxId?: string
-  private readonly name?: string
+  readonly #sandboxId?: string
+  readonly #name?: string
 
   constructor(opts?: SnapshotListOpts) {
     super(opts, opts?.limit, opts?.nextToken)
-    this.sandboxId = opts?.sandboxId
-    this.name = opts?.name
+    this.#sandboxId = opts?.sandboxId
+    this.#name = opts?.name
   }
 
   async nextItems(opts?: SandboxApiOpts): Promise<SnapshotInfo[]> {
     this.needNext()
-    const query = { sandboxID: this.sandboxId, name: this.name, limit: this.limit, nextToken: this.nextToken }
+    const query = { sandboxID: this.#sandboxId, name: this.#name, limit: this.limit, nextToken: this.nextToken }
     const merged = ConnectionConfig.mergeOpts(this.opts, opts)
     const answer = await ask<RawSnapshot[]>(merged, { method: 'GET', path: '/snapshots', query })
     if (answer.problem) throw apiError(answer)

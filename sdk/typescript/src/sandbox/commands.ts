@@ -161,7 +161,7 @@ export class Commands {
   async connect(pid: number, opts: CommandConnectOpts = {}): Promise<CommandHandle> {
     const timeoutMs = opts.timeoutMs ?? STREAM_TIMEOUT_MS
     const stream = await openProcess(this.agent, 'Connect', { process: { pid } }, { ...opts, timeoutMs })
-    return this.handle(stream, opts)
+    return this.#handle(stream, opts)
   }
 
   /** Runs a shell command and waits for its end; with `background: true` returns a handle as soon as it runs. */
@@ -169,19 +169,19 @@ export class Commands {
   async run(cmd: string, opts: CommandStartOpts & { background: true }): Promise<CommandHandle>
   async run(cmd: string, opts?: CommandStartOpts & { background?: boolean }): Promise<CommandHandle | CommandResult>
   async run(cmd: string, opts: CommandStartOpts = {}): Promise<CommandHandle | CommandResult> {
-    const handle = await this.start(cmd, opts)
+    const handle = await this.#start(cmd, opts)
     return opts.background ? handle : handle.wait()
   }
 
-  private async start(cmd: string, opts: CommandStartOpts): Promise<CommandHandle> {
+  async #start(cmd: string, opts: CommandStartOpts): Promise<CommandHandle> {
     const { cwd, envs, stdin = false, timeoutMs = STREAM_TIMEOUT_MS } = opts
     const process = { cmd: '/bin/bash', args: ['-l', '-c', cmd], cwd, envs }
     const headers = privateHeader(envs, opts.privateEnvs)
     const stream = await openProcess(this.agent, 'Start', { process, stdin }, { ...opts, timeoutMs, headers })
-    return this.handle(stream, opts)
+    return this.#handle(stream, opts)
   }
 
-  private handle(stream: AgentStream, opts: CommandConnectOpts): CommandHandle {
+  #handle(stream: AgentStream, opts: CommandConnectOpts): CommandHandle {
     const pid = pidOf(stream)
     return new CommandHandle({
       pid,

@@ -112,10 +112,10 @@ const NO_UPSTREAM = new RegExp(
 
 /** Git commands. */
 export class Git {
-  private readonly commands: Commands
+  readonly #commands: Commands
 
   constructor(commands: Commands) {
-    this.commands = commands
+    this.#commands = commands
   }
 
   async clone(url: string, opts: GitCloneOpts = {}): Promise<CommandResult> {
@@ -133,47 +133,47 @@ export class Git {
     const args = ['init']
     if (opts.initialBranch) args.push('--initial-branch', opts.initialBranch)
     if (opts.bare) args.push('--bare')
-    return this.git([...args, path], undefined, opts)
+    return this.#git([...args, path], undefined, opts)
   }
 
   async remoteAdd(path: string, name: string, url: string, opts: GitRemoteAddOpts = {}): Promise<CommandResult> {
     if (!name || !url) throw new InvalidArgumentError('git remote add: a name and a URL are needed')
     const add = ['remote', 'add', ...(opts.fetch ? ['-f'] : []), name, url]
-    if (!opts.overwrite) return this.git(add, path, opts)
+    if (!opts.overwrite) return this.#git(add, path, opts)
     const either = `${command(add, path)} || ${command(['remote', 'set-url', name, url], path)}`
-    return this.shell(opts.fetch ? `(${either}) && ${command(['fetch', name], path)}` : either, opts)
+    return this.#shell(opts.fetch ? `(${either}) && ${command(['fetch', name], path)}` : either, opts)
   }
 
   /** URL of a remote; undefined when there is none. */
   async remoteGet(path: string, name: string, opts?: GitRequestOpts): Promise<string | undefined> {
     if (!name) throw new InvalidArgumentError('git remote get-url: a name is needed')
-    const { stdout } = await this.shell(`${command(['remote', 'get-url', name], path)} || true`, opts)
+    const { stdout } = await this.#shell(`${command(['remote', 'get-url', name], path)} || true`, opts)
     return stdout.trim() || undefined
   }
 
   async status(path: string, opts?: GitRequestOpts): Promise<GitStatus> {
-    return statusOf((await this.git(['status', '--porcelain=1', '-b'], path, opts)).stdout)
+    return statusOf((await this.#git(['status', '--porcelain=1', '-b'], path, opts)).stdout)
   }
 
   async branches(path: string, opts?: GitRequestOpts): Promise<GitBranches> {
-    return branchesOf((await this.git(['branch', '--format=%(refname:short)\t%(HEAD)'], path, opts)).stdout)
+    return branchesOf((await this.#git(['branch', '--format=%(refname:short)\t%(HEAD)'], path, opts)).stdout)
   }
 
   async createBranch(path: string, branch: string, opts?: GitRequestOpts): Promise<CommandResult> {
-    return this.git(['checkout', '-b', branch], path, opts)
+    return this.#git(['checkout', '-b', branch], path, opts)
   }
 
   async checkoutBranch(path: string, branch: string, opts?: GitRequestOpts): Promise<CommandResult> {
-    return this.git(['checkout', branch], path, opts)
+    return this.#git(['checkout', branch], path, opts)
   }
 
   async deleteBranch(path: string, branch: string, opts?: GitDeleteBranchOpts): Promise<CommandResult> {
-    return this.git(['branch', opts?.force ? '-D' : '-d', branch], path, opts)
+    return this.#git(['branch', opts?.force ? '-D' : '-d', branch], path, opts)
   }
 
   async add(path: string, opts: GitAddOpts = {}): Promise<CommandResult> {
     const { files, all = true } = opts
-    return this.git(['add', ...(files?.length ? ['--', ...files] : [all ? '-A' : '.'])], path, opts)
+    return this.#git(['add', ...(files?.length ? ['--', ...files] : [all ? '-A' : '.'])], path, opts)
   }
 
   async commit(path: string, message: string, opts: GitCommitOpts = {}): Promise<CommandResult> {
@@ -182,7 +182,7 @@ export class Git {
     if (opts.authorEmail) args.push('-c', `user.email=${opts.authorEmail}`)
     args.push('commit', '-m', message)
     if (opts.allowEmpty) args.push('--allow-empty')
-    return this.git(args, path, opts)
+    return this.#git(args, path, opts)
   }
 
   async reset(path: string, opts: GitResetOpts = {}): Promise<CommandResult> {
@@ -193,7 +193,7 @@ export class Git {
     if (mode) args.push(`--${mode}`)
     if (target) args.push(target)
     if (paths?.length) args.push('--', ...paths)
-    return this.git(args, path, opts)
+    return this.#git(args, path, opts)
   }
 
   async restore(path: string, opts: GitRestoreOpts): Promise<CommandResult> {
@@ -205,13 +205,13 @@ export class Git {
     if (worktree) args.push('--worktree')
     if (staged) args.push('--staged')
     if (source) args.push('--source', source)
-    return this.git([...args, '--', ...paths], path, opts)
+    return this.#git([...args, '--', ...paths], path, opts)
   }
 
   async push(path: string, opts: GitPushOpts = {}): Promise<CommandResult> {
     const { branch, setUpstream = true, username, password } = opts
     if (password && !username) throw new InvalidArgumentError('git push: a password or token needs a username')
-    const remote = username && password ? await this.remoteName(path, opts) : opts.remote
+    const remote = username && password ? await this.#remoteName(path, opts) : opts.remote
     const args = ['push']
     if (setUpstream && remote) args.push('--set-upstream')
     if (remote) args.push(remote)
@@ -222,8 +222,8 @@ export class Git {
   async pull(path: string, opts: GitPullOpts = {}): Promise<CommandResult> {
     const { branch, username, password } = opts
     if (password && !username) throw new InvalidArgumentError('git pull: a password or token needs a username')
-    if (!opts.remote && !branch && !(await this.hasUpstream(path, opts))) throw upstreamError('pull')
-    const remote = username && password ? await this.remoteName(path, opts) : opts.remote
+    if (!opts.remote && !branch && !(await this.#hasUpstream(path, opts))) throw upstreamError('pull')
+    const remote = username && password ? await this.#remoteName(path, opts) : opts.remote
     const args = ['pull']
     if (remote) args.push(remote)
     if (branch) args.push(branch)
@@ -232,13 +232,13 @@ export class Git {
 
   async setConfig(key: string, value: string, opts: GitConfigOpts = {}): Promise<CommandResult> {
     const { flag, repository } = scopeOf(key, opts)
-    return this.git(['config', flag, key, value], repository, opts)
+    return this.#git(['config', flag, key, value], repository, opts)
   }
 
   /** Value of a setting; undefined when it is not set. */
   async getConfig(key: string, opts: GitConfigOpts = {}): Promise<string | undefined> {
     const { flag, repository } = scopeOf(key, opts)
-    const { stdout } = await this.shell(`${command(['config', flag, '--get', key], repository)} || true`, opts)
+    const { stdout } = await this.#shell(`${command(['config', flag, '--get', key], repository)} || true`, opts)
     return stdout.trim() || undefined
   }
 
@@ -246,11 +246,11 @@ export class Git {
   async dangerouslyAuthenticate(opts: GitDangerouslyAuthenticateOpts): Promise<CommandResult> {
     const { username, password, host = 'github.com', protocol = 'https' } = opts
     if (!username || !password) throw new InvalidArgumentError('git: both username and password are needed')
-    await this.git(['config', '--global', 'credential.helper', 'store'], undefined, opts)
+    await this.#git(['config', '--global', 'credential.helper', 'store'], undefined, opts)
     const envs = { ...opts.envs, CLOCHE_GIT_USERNAME: username, CLOCHE_GIT_PASSWORD: password }
     const where = shellQuote(`protocol=${protocol.trim()}\nhost=${host.trim()}`)
     const told = `printf '%s\\nusername=%s\\npassword=%s\\n\\n' ${where} "$CLOCHE_GIT_USERNAME" "$CLOCHE_GIT_PASSWORD"`
-    return this.shell(`${told} | ${command(['credential', 'approve'])}`, { ...opts, envs })
+    return this.#shell(`${told} | ${command(['credential', 'approve'])}`, { ...opts, envs })
   }
 
   async configureUser(name: string, email: string, opts: GitConfigOpts = {}): Promise<CommandResult> {
@@ -259,14 +259,14 @@ export class Git {
     return this.setConfig('user.email', email, opts)
   }
 
-  private git(args: string[], path: string | undefined, opts?: GitRequestOpts): Promise<CommandResult> {
-    return this.shell(command(args, path), opts)
+  #git(args: string[], path: string | undefined, opts?: GitRequestOpts): Promise<CommandResult> {
+    return this.#shell(command(args, path), opts)
   }
 
-  private shell(cmd: string, opts: GitRequestOpts = {}): Promise<CommandResult> {
+  #shell(cmd: string, opts: GitRequestOpts = {}): Promise<CommandResult> {
     const { user, cwd, timeoutMs, requestTimeoutMs, signal } = opts
     const envs = { GIT_TERMINAL_PROMPT: '0', ...opts.envs }
-    return this.commands.run(cmd, { user, cwd, timeoutMs, requestTimeoutMs, signal, envs })
+    return this.#commands.run(cmd, { user, cwd, timeoutMs, requestTimeoutMs, signal, envs })
   }
 
   /** Runs what talks to a remote, with the call's credentials. */
@@ -286,22 +286,22 @@ export class Git {
       envs = { ...envs, CLOCHE_GIT_USERNAME: username, CLOCHE_GIT_PASSWORD: password }
     }
     try {
-      return await this.git([...helper, ...args], path, { ...opts, envs })
+      return await this.#git([...helper, ...args], path, { ...opts, envs })
     } catch (error) {
       throw failureOf(action, error, Boolean(username) && !password)
     }
   }
 
-  private async remoteName(path: string, opts: GitPushOpts | GitPullOpts): Promise<string> {
+  async #remoteName(path: string, opts: GitPushOpts | GitPullOpts): Promise<string> {
     if (opts.remote) return opts.remote
-    const names = (await this.git(['remote'], path, opts)).stdout.split('\n').filter((line) => line.trim())
+    const names = (await this.#git(['remote'], path, opts)).stdout.split('\n').filter((line) => line.trim())
     if (names.length === 1) return names[0]!.trim()
     throw new InvalidArgumentError(`git: the repository has ${names.length} remotes; say which one`)
   }
 
-  private async hasUpstream(path: string, opts: GitRequestOpts): Promise<boolean> {
+  async #hasUpstream(path: string, opts: GitRequestOpts): Promise<boolean> {
     try {
-      await this.git(['rev-parse', '--abbrev-ref', '--symbolic-full-name', '@{u}'], path, opts)
+      await this.#git(['rev-parse', '--abbrev-ref', '--symbolic-full-name', '@{u}'], path, opts)
       return true
     } catch (error) {
       if (error instanceof CommandExitError) return false

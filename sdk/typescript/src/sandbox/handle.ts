@@ -30,28 +30,28 @@ export type OutputEvent =
 
 /** A command ended with something else than 0. */
 export class CommandExitError extends SandboxError implements CommandResult {
-  private readonly result: CommandResult
+  readonly #result: CommandResult
 
   constructor(result: CommandResult) {
     super(result.error ?? `exit status ${result.exitCode}`)
     this.name = 'CommandExitError'
-    this.result = result
+    this.#result = result
   }
 
   get exitCode(): number {
-    return this.result.exitCode
+    return this.#result.exitCode
   }
 
   get error(): string | undefined {
-    return this.result.error
+    return this.#result.error
   }
 
   get stdout(): string {
-    return this.result.stdout
+    return this.#result.stdout
   }
 
   get stderr(): string {
-    return this.result.stderr
+    return this.#result.stderr
   }
 }
 
@@ -79,71 +79,71 @@ export class CommandHandle
 {
   readonly pid: number
 
-  private readonly parts: HandleParts
-  private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
-  private readonly text = { stdout: '', stderr: '' }
-  private readonly events: OutputEvent[] = []
-  private readonly pumped: Promise<void>
-  private dropped = 0
-  private readers = 0
-  private over = false
-  private result?: CommandResult
-  private failure?: unknown
-  private wake: Array<() => void> = []
+  readonly #parts: HandleParts
+  readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  readonly #text = { stdout: '', stderr: '' }
+  readonly #events: OutputEvent[] = []
+  readonly #pumped: Promise<void>
+  #dropped = 0
+  #readers = 0
+  #over = false
+  #result?: CommandResult
+  #failure?: unknown
+  #wake: Array<() => void> = []
 
   constructor(parts: HandleParts) {
-    this.parts = parts
+    this.#parts = parts
     this.pid = parts.pid
-    this.pumped = this.pump()
+    this.#pumped = this.#pump()
   }
 
   /** Exit code, undefined while it runs. */
   get exitCode(): number | undefined {
-    return this.result?.exitCode
+    return this.#result?.exitCode
   }
 
   get error(): string | undefined {
-    return this.result?.error
+    return this.#result?.error
   }
 
   /** What it has written to standard output until now. */
   get stdout(): string {
-    return this.text.stdout
+    return this.#text.stdout
   }
 
   get stderr(): string {
-    return this.text.stderr
+    return this.#text.stderr
   }
 
   /** Waits for the end. Throws CommandExitError when the exit code is not 0. */
   async wait(): Promise<CommandResult> {
-    await this.pumped
-    if (this.failure) throw this.failure
-    if (!this.result) throw new SandboxError(`process ${this.pid} was disconnected from before it ended`)
-    if (this.result.exitCode !== 0) throw new CommandExitError(this.result)
-    return this.result
+    await this.#pumped
+    if (this.#failure) throw this.#failure
+    if (!this.#result) throw new SandboxError(`process ${this.pid} was disconnected from before it ended`)
+    if (this.#result.exitCode !== 0) throw new CommandExitError(this.#result)
+    return this.#result
   }
 
   /** Stops listening; the command goes on. */
   async disconnect(): Promise<void> {
-    this.parts.stream.close()
+    this.#parts.stream.close()
   }
 
   /** Ends it with SIGKILL; false when it had ended already. */
   async kill(): Promise<boolean> {
-    return this.parts.kill()
+    return this.#parts.kill()
   }
 
   /** Writes to its standard input, or to its terminal. */
   async sendStdin(data: string | Uint8Array, opts?: Input): Promise<void> {
-    await this.parts.sendInput(data, opts)
+    await this.#parts.sendInput(data, opts)
   }
 
   /** Closes its standard input. */
   async closeStdin(opts?: Input): Promise<void> {
-    if (!this.parts.closeStdin)
+    if (!this.#parts.closeStdin)
       throw new SandboxError('a terminal has no standard input to close; send \\x04 instead')
-    await this.parts.closeStdin(opts)
+    await this.#parts.closeStdin(opts)
   }
 
   /** Disconnects at the end of an `await using` block. */
@@ -153,96 +153,96 @@ export class CommandHandle
 
   /** Output as it comes; ends with the command, throws where wait() would, except for exit codes. */
   async *[Symbol.asyncIterator](): AsyncGenerator<OutputEvent, void, undefined> {
-    let at = this.dropped
-    this.readers++
+    let at = this.#dropped
+    this.#readers++
     try {
       for (;;) {
-        const event = this.events[at - this.dropped]
+        const event = this.#events[at - this.#dropped]
         if (event) {
           at++
-          if (this.parts.forget && this.readers === 1) this.drop(at)
+          if (this.#parts.forget && this.#readers === 1) this.#drop(at)
           yield event
-        } else if (this.over) {
-          if (this.failure) throw this.failure
+        } else if (this.#over) {
+          if (this.#failure) throw this.#failure
           return
         } else {
-          await this.change()
+          await this.#change()
         }
       }
     } finally {
-      this.readers--
-      this.changed()
+      this.#readers--
+      this.#changed()
     }
   }
 
-  private async pump(): Promise<void> {
+  async #pump(): Promise<void> {
     try {
       for (;;) {
-        const message = await this.parts.stream.next()
+        const message = await this.#parts.stream.next()
         if (!message) break
-        await this.take(message['event'] ?? {})
+        await this.#take(message['event'] ?? {})
       }
     } catch (error) {
-      this.failure = error
+      this.#failure = error
     }
-    this.over = true
-    this.changed()
+    this.#over = true
+    this.#changed()
   }
 
-  private async take(event: Record<string, any>): Promise<void> {
-    if (event['data']) await this.data(event['data'])
+  async #take(event: Record<string, any>): Promise<void> {
+    if (event['data']) await this.#data(event['data'])
     if (!event['end']) return
-    await this.flush('stdout')
-    await this.flush('stderr')
+    await this.#flush('stdout')
+    await this.#flush('stderr')
     const { exitCode = 0, error } = event['end'] as { exitCode?: number; error?: string }
-    this.result = { exitCode, ...(error === undefined ? {} : { error }), ...this.text }
+    this.#result = { exitCode, ...(error === undefined ? {} : { error }), ...this.#text }
   }
 
-  private async data(data: { stdout?: string; stderr?: string; pty?: string }): Promise<void> {
+  async #data(data: { stdout?: string; stderr?: string; pty?: string }): Promise<void> {
     if (data.pty !== undefined) {
       const bytes = fromBase64(data.pty)
-      this.keep({ type: 'pty', data: bytes })
-      await this.parts.onPty?.(bytes)
+      this.#keep({ type: 'pty', data: bytes })
+      await this.#parts.onPty?.(bytes)
     } else {
       const type = data.stdout === undefined ? 'stderr' : 'stdout'
-      await this.wrote(type, this.decoders[type].decode(fromBase64(data[type] ?? ''), { stream: true }))
+      await this.#wrote(type, this.#decoders[type].decode(fromBase64(data[type] ?? ''), { stream: true }))
     }
-    while (this.parts.forget && this.readers > 0 && this.events.length > QUEUE && !this.over) await this.change()
+    while (this.#parts.forget && this.#readers > 0 && this.#events.length > QUEUE && !this.#over) await this.#change()
   }
 
-  private async flush(type: 'stdout' | 'stderr'): Promise<void> {
-    await this.wrote(type, this.decoders[type].decode())
+  async #flush(type: 'stdout' | 'stderr'): Promise<void> {
+    await this.#wrote(type, this.#decoders[type].decode())
   }
 
-  private async wrote(type: 'stdout' | 'stderr', text: string): Promise<void> {
+  async #wrote(type: 'stdout' | 'stderr', text: string): Promise<void> {
     if (!text) return
-    if (!this.parts.forget) this.text[type] += text
-    this.keep({ type, text })
-    await (type === 'stdout' ? this.parts.onStdout : this.parts.onStderr)?.(text)
+    if (!this.#parts.forget) this.#text[type] += text
+    this.#keep({ type, text })
+    await (type === 'stdout' ? this.#parts.onStdout : this.#parts.onStderr)?.(text)
   }
 
-  private keep(event: OutputEvent): void {
+  #keep(event: OutputEvent): void {
     // Bytes of a terminal are kept only for somebody who reads them: a session may last for days.
-    const wanted = this.readers > 0 || (!this.parts.forget && event.type !== 'pty')
-    if (wanted || this.events.length < QUEUE) this.events.push(event)
-    else this.drop(this.dropped + 1, event)
-    this.changed()
+    const wanted = this.#readers > 0 || (!this.#parts.forget && event.type !== 'pty')
+    if (wanted || this.#events.length < QUEUE) this.#events.push(event)
+    else this.#drop(this.#dropped + 1, event)
+    this.#changed()
   }
 
-  private drop(until: number, added?: OutputEvent): void {
-    this.events.splice(0, until - this.dropped)
-    this.dropped = until
-    if (added) this.events.push(added)
-    else this.changed()
+  #drop(until: number, added?: OutputEvent): void {
+    this.#events.splice(0, until - this.#dropped)
+    this.#dropped = until
+    if (added) this.#events.push(added)
+    else this.#changed()
   }
 
-  private change(): Promise<void> {
-    return new Promise((resolve) => this.wake.push(resolve))
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#wake.push(resolve))
   }
 
-  private changed(): void {
-    const waiting = this.wake
-    this.wake = []
+  #changed(): void {
+    const waiting = this.#wake
+    this.#wake = []
     for (const resolve of waiting) resolve()
   }
 }

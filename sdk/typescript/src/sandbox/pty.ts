@@ -26,10 +26,10 @@ export type PtyConnectOpts = Pick<PtyCreateOpts, 'onData' | 'timeoutMs'> & Reque
 
 /** Terminals: a login shell each, with a size. */
 export class Pty {
-  private readonly agent: Agent
+  readonly #agent: Agent
 
   constructor(agent: Agent) {
-    this.agent = agent
+    this.#agent = agent
   }
 
   /** Starts a shell in a terminal of its own. */
@@ -38,18 +38,18 @@ export class Pty {
     const envs = { TERM: 'xterm-256color', LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8', ...opts.envs }
     const message = { process: { cmd: '/bin/bash', args: ['-i', '-l'], envs, cwd }, pty: { size: { cols, rows } } }
     const headers = privateHeader(opts.envs, opts.privateEnvs)
-    return this.handle(await openProcess(this.agent, 'Start', message, { ...opts, timeoutMs, headers }), opts)
+    return this.#handle(await openProcess(this.#agent, 'Start', message, { ...opts, timeoutMs, headers }), opts)
   }
 
   /** Listens to a terminal that runs. */
   async connect(pid: number, opts: PtyConnectOpts = {}): Promise<CommandHandle> {
     const timeoutMs = opts.timeoutMs ?? STREAM_TIMEOUT_MS
-    return this.handle(await openProcess(this.agent, 'Connect', { process: { pid } }, { ...opts, timeoutMs }), opts)
+    return this.#handle(await openProcess(this.#agent, 'Connect', { process: { pid } }, { ...opts, timeoutMs }), opts)
   }
 
   /** Types into a terminal. */
   async sendInput(pid: number, data: Uint8Array | string, opts?: RequestOpts): Promise<void> {
-    await writeInput(this.agent, pid, 'pty', data, opts)
+    await writeInput(this.#agent, pid, 'pty', data, opts)
   }
 
   /** Types every piece of `data` as it comes. */
@@ -64,15 +64,15 @@ export class Pty {
   /** Gives a terminal another size. */
   async resize(pid: number, size: { cols: number; rows: number }, opts?: RequestOpts): Promise<void> {
     const { cols, rows } = size
-    await this.agent.unary('process.Process/Update', { process: { pid }, pty: { size: { cols, rows } } }, opts)
+    await this.#agent.unary('process.Process/Update', { process: { pid }, pty: { size: { cols, rows } } }, opts)
   }
 
   /** Ends a terminal's shell with SIGKILL; false when there is none of this pid. */
   async kill(pid: number, opts?: RequestOpts): Promise<boolean> {
-    return sendKill(this.agent, pid, opts)
+    return sendKill(this.#agent, pid, opts)
   }
 
-  private handle(stream: AgentStream, opts: PtyConnectOpts): CommandHandle {
+  #handle(stream: AgentStream, opts: PtyConnectOpts): CommandHandle {
     const pid = pidOf(stream)
     return new CommandHandle({
       pid,

@@ -73,9 +73,9 @@ export class Sandbox extends SandboxApi {
   protected readonly connectionConfig: ConnectionConfig
   protected readonly envdAccessToken?: string
 
-  private readonly agent: Agent
-  private readonly interpreter: Interpreter
-  private mcpToken?: string
+  readonly #agent: Agent
+  readonly #interpreter: Interpreter
+  #mcpToken?: string
 
   constructor(
     opts: SandboxConnectOpts & {
@@ -92,11 +92,11 @@ export class Sandbox extends SandboxApi {
     this.sandboxDomain = opts.sandboxDomain ?? this.connectionConfig.domain
     this.envdAccessToken = opts.envdAccessToken
     this.trafficAccessToken = opts.trafficAccessToken
-    this.agent = this.makeAgent(opts.envdVersion)
-    this.interpreter = this.makeInterpreter()
-    this.files = new Filesystem(this.agent)
-    this.commands = new Commands(this.agent)
-    this.pty = new Pty(this.agent)
+    this.#agent = this.#makeAgent(opts.envdVersion)
+    this.#interpreter = this.#makeInterpreter()
+    this.files = new Filesystem(this.#agent)
+    this.commands = new Commands(this.#agent)
+    this.pty = new Pty(this.#agent)
     this.git = new Git(this.commands)
   }
 
@@ -162,7 +162,7 @@ export class Sandbox extends SandboxApi {
 
   /** Resumes this sandbox if it is paused, and gives it time. */
   async connect(opts?: SandboxConnectOpts): Promise<this> {
-    if (!this.connectionConfig.debug) await SandboxApi.connectSandbox(this.sandboxId, this.apiOpts(opts))
+    if (!this.connectionConfig.debug) await SandboxApi.connectSandbox(this.sandboxId, this.#apiOpts(opts))
     return this
   }
 
@@ -174,7 +174,7 @@ export class Sandbox extends SandboxApi {
   /** Copies this sandbox with its memory. */
   async fork(opts?: SandboxForkOpts): Promise<Array<this | Error>> {
     const Class = this.constructor as typeof Sandbox
-    return (await Class.fork(this.sandboxId, this.apiOpts(opts))) as Array<this | Error>
+    return (await Class.fork(this.sandboxId, this.#apiOpts(opts))) as Array<this | Error>
   }
 
   /** Host name of a port of the sandbox, without a scheme. */
@@ -188,12 +188,12 @@ export class Sandbox extends SandboxApi {
     const limit = opts?.requestTimeoutMs ?? this.connectionConfig.requestTimeoutMs
     deadline.arm(limit, 'requestTimeoutMs', 'the health check')
     try {
-      const response = await this.agent.fetch('/health', { method: 'GET' }, deadline)
+      const response = await this.#agent.fetch('/health', { method: 'GET' }, deadline)
       if (response.status === 502) {
         await response.text()
         return false
       }
-      if (!response.ok) throw await this.agent.httpError(response)
+      if (!response.ok) throw await this.#agent.httpError(response)
       return true
     } catch (error) {
       throw deadline.reason(error)
@@ -204,22 +204,22 @@ export class Sandbox extends SandboxApi {
 
   /** Sets the sandbox's end to `timeoutMs` from now. */
   async setTimeout(timeoutMs: number, opts?: CallOpts): Promise<void> {
-    if (!this.connectionConfig.debug) await SandboxApi.setTimeout(this.sandboxId, timeoutMs, this.apiOpts(opts))
+    if (!this.connectionConfig.debug) await SandboxApi.setTimeout(this.sandboxId, timeoutMs, this.#apiOpts(opts))
   }
 
   /** Replaces what the sandbox may reach; what is left out is cleared. */
   async updateNetwork(network: SandboxNetworkUpdate, opts?: CallOpts): Promise<void> {
-    await SandboxApi.updateNetwork(this.sandboxId, network, this.apiOpts(opts))
+    await SandboxApi.updateNetwork(this.sandboxId, network, this.#apiOpts(opts))
   }
 
   /** Ends the sandbox; false when it had ended already. */
   async kill(opts?: CallOpts): Promise<boolean> {
-    return this.connectionConfig.debug ? true : SandboxApi.kill(this.sandboxId, this.apiOpts(opts))
+    return this.connectionConfig.debug ? true : SandboxApi.kill(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** Pauses the sandbox; false when it is paused already. */
   async pause(opts?: SandboxPauseOpts): Promise<boolean> {
-    return SandboxApi.pause(this.sandboxId, this.apiOpts(opts))
+    return SandboxApi.pause(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** The same as pause(). */
@@ -229,12 +229,12 @@ export class Sandbox extends SandboxApi {
 
   /** Keeps a copy of the sandbox, to make others from. */
   async createSnapshot(opts?: CreateSnapshotOpts): Promise<SnapshotInfo> {
-    return SandboxApi.createSnapshot(this.sandboxId, this.apiOpts(opts))
+    return SandboxApi.createSnapshot(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** Snapshots of this sandbox. */
   listSnapshots(opts?: Omit<SnapshotListOpts, 'sandboxId'>): SnapshotPaginator {
-    return SandboxApi.listSnapshots({ ...this.apiOpts(opts), sandboxId: this.sandboxId })
+    return SandboxApi.listSnapshots({ ...this.#apiOpts(opts), sandboxId: this.sandboxId })
   }
 
   /** Where the MCP gateway of the sandbox is. */
@@ -244,40 +244,40 @@ export class Sandbox extends SandboxApi {
 
   /** What requests to the MCP gateway carry as `Authorization: Bearer`. */
   async getMcpToken(): Promise<string | undefined> {
-    this.mcpToken ??= await this.files.read('/etc/mcp-gateway/.token', { user: 'root' })
-    return this.mcpToken
+    this.#mcpToken ??= await this.files.read('/etc/mcp-gateway/.token', { user: 'root' })
+    return this.#mcpToken
   }
 
   /** A link that files can be posted to as form data. */
   async uploadUrl(path?: string, opts?: SandboxUrlOpts): Promise<string> {
-    return this.fileUrl('write', path ?? '', opts)
+    return this.#fileUrl('write', path ?? '', opts)
   }
 
   /** A link that a file can be fetched from. */
   async downloadUrl(path: string, opts?: SandboxUrlOpts): Promise<string> {
-    return this.fileUrl('read', path, opts)
+    return this.#fileUrl('read', path, opts)
   }
 
   /** What this sandbox is. */
   async getInfo(opts?: CallOpts): Promise<SandboxInfo> {
-    return SandboxApi.getInfo(this.sandboxId, this.apiOpts(opts))
+    return SandboxApi.getInfo(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** Measurements of this sandbox, oldest first. */
   async getMetrics(opts?: SandboxMetricsOpts): Promise<SandboxMetrics[]> {
     if (this.connectionConfig.debug) return []
-    if (!this.agent.supports('0.1.5')) throw new TemplateError('metrics need a newer agent: rebuild the template')
-    return SandboxApi.getMetrics(this.sandboxId, this.apiOpts(opts))
+    if (!this.#agent.supports('0.1.5')) throw new TemplateError('metrics need a newer agent: rebuild the template')
+    return SandboxApi.getMetrics(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** Lines of this sandbox's log, oldest first. */
   async getLogs(opts?: SandboxLogsOpts): Promise<SandboxLogEntry[]> {
-    return SandboxApi.getLogs(this.sandboxId, this.apiOpts(opts))
+    return SandboxApi.getLogs(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** What happened to this sandbox, also after its end. */
   async getEvents(opts?: SandboxEventsOpts): Promise<SandboxEvent[]> {
-    return SandboxApi.getEvents(this.sandboxId, this.apiOpts(opts))
+    return SandboxApi.getEvents(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** Runs a cell. With `stream: true` what watches it comes back at once, to be iterated over or interrupted. */
@@ -289,32 +289,32 @@ export class Sandbox extends SandboxApi {
     code: string,
     opts?: RunCodeOpts & { language?: RunCodeLanguage; context?: Context; stream?: boolean },
   ): Promise<Execution> | RunningExecution {
-    return opts?.stream ? this.interpreter.start(code, opts) : this.interpreter.run(code, opts)
+    return opts?.stream ? this.#interpreter.start(code, opts) : this.#interpreter.run(code, opts)
   }
 
   /** Interrupts what runs in the default context, or in the one that is named; false when nothing does. */
   async interrupt(opts?: InterruptOpts): Promise<boolean> {
-    return this.interpreter.interrupt(opts)
+    return this.#interpreter.interrupt(opts)
   }
 
   /** Makes a kernel of its own. */
   async createCodeContext(opts?: CreateCodeContextOpts): Promise<Context> {
-    return this.interpreter.createContext(opts)
+    return this.#interpreter.createContext(opts)
   }
 
   /** Ends a kernel. */
   async removeCodeContext(context: Context | string, opts?: CallOpts): Promise<void> {
-    return this.interpreter.removeContext(context, opts)
+    return this.#interpreter.removeContext(context, opts)
   }
 
   /** Kernels of the sandbox, the default ones first. */
   async listCodeContexts(opts?: CallOpts): Promise<Context[]> {
-    return this.interpreter.listContexts(opts)
+    return this.#interpreter.listContexts(opts)
   }
 
   /** Starts a kernel anew: its variables are gone. */
   async restartCodeContext(context: Context | string, opts?: CallOpts): Promise<void> {
-    return this.interpreter.restartContext(context, opts)
+    return this.#interpreter.restartContext(context, opts)
   }
 
   protected get jupyterUrl(): string {
@@ -322,22 +322,22 @@ export class Sandbox extends SandboxApi {
     return this.connectionConfig.getSandboxDirectUrl(sandboxId, { sandboxDomain, envdPort: INTERPRETER_PORT })
   }
 
-  private makeAgent(version: string): Agent {
+  #makeAgent(version: string): Agent {
     const { sandboxId, sandboxDomain, envdPort } = this
     const url = this.connectionConfig.getSandboxUrl(sandboxId, { sandboxDomain, envdPort })
-    const headers = this.routing(envdPort)
+    const headers = this.#routing(envdPort)
     if (this.envdAccessToken) headers['X-Access-Token'] = this.envdAccessToken
     return new Agent({ url, headers, version }, this.connectionConfig)
   }
 
-  private makeInterpreter(): Interpreter {
-    const headers: Record<string, string> = { ...this.routing(INTERPRETER_PORT), 'Content-Type': 'application/json' }
+  #makeInterpreter(): Interpreter {
+    const headers: Record<string, string> = { ...this.#routing(INTERPRETER_PORT), 'Content-Type': 'application/json' }
     if (this.trafficAccessToken) headers['E2B-Traffic-Access-Token'] = this.trafficAccessToken
     if (this.envdAccessToken) headers['X-Access-Token'] = this.envdAccessToken
-    return new Interpreter({ url: this.jupyterUrl, headers }, this.agent, this.connectionConfig)
+    return new Interpreter({ url: this.jupyterUrl, headers }, this.#agent, this.connectionConfig)
   }
 
-  private routing(port: number): Record<string, string> {
+  #routing(port: number): Record<string, string> {
     return {
       'User-Agent': this.connectionConfig.headers?.['User-Agent'] ?? '',
       'E2b-Sandbox-Id': this.sandboxId,
@@ -345,16 +345,16 @@ export class Sandbox extends SandboxApi {
     }
   }
 
-  private apiOpts<T extends ConnectionOpts>(opts?: T): T {
+  #apiOpts<T extends ConnectionOpts>(opts?: T): T {
     return ConnectionConfig.mergeOpts(this.connectionConfig, opts) as T
   }
 
   private async startMcp(mcp: object): Promise<void> {
-    this.mcpToken = crypto.randomUUID()
+    this.#mcpToken = crypto.randomUUID()
     try {
       await this.commands.run(`mcp-gateway --config ${shellQuote(JSON.stringify(mcp))}`, {
         user: 'root',
-        envs: { GATEWAY_ACCESS_TOKEN: this.mcpToken },
+        envs: { GATEWAY_ACCESS_TOKEN: this.#mcpToken },
       })
     } catch (error) {
       await this.kill().catch(() => undefined)
@@ -363,10 +363,10 @@ export class Sandbox extends SandboxApi {
     }
   }
 
-  private async fileUrl(operation: 'read' | 'write', path: string, opts: SandboxUrlOpts = {}): Promise<string> {
+  async #fileUrl(operation: 'read' | 'write', path: string, opts: SandboxUrlOpts = {}): Promise<string> {
     const { sandboxId, sandboxDomain, envdPort, envdAccessToken } = this
     const url = new URL('/files', this.connectionConfig.getSandboxDirectUrl(sandboxId, { sandboxDomain, envdPort }))
-    const user = this.agent.user(opts.user)
+    const user = this.#agent.user(opts.user)
     if (user) url.searchParams.set('username', user)
     if (path) url.searchParams.set('path', path)
     const expirationInSeconds = opts.useSignatureExpiration

@@ -36,18 +36,18 @@ type OnExit = ((error?: Error) => void | Promise<void>) | undefined
 
 /** A watch that goes on until stop(). With a callback a pump reads it; without one, whoever iterates does. */
 export class WatchHandle {
-  private readonly stream: AgentStream
-  private stopped = false
+  readonly #stream: AgentStream
+  #stopped = false
 
   constructor(stream: AgentStream, onEvent?: OnEvent, onExit?: OnExit) {
-    this.stream = stream
-    if (onEvent) void this.pump(onEvent, onExit)
+    this.#stream = stream
+    if (onEvent) void this.#pump(onEvent, onExit)
   }
 
   /** Ends the watch. */
   async stop(): Promise<void> {
-    this.stopped = true
-    this.stream.close()
+    this.#stopped = true
+    this.#stream.close()
   }
 
   async [asyncDispose](): Promise<void> {
@@ -58,19 +58,19 @@ export class WatchHandle {
   async *[Symbol.asyncIterator](): AsyncGenerator<FilesystemEvent, void, undefined> {
     try {
       for (;;) {
-        const message = await this.stream.next()
+        const message = await this.#stream.next()
         if (!message) return
         const event = eventOf(message['filesystem'])
         if (event) yield event
       }
     } catch (error) {
-      if (!this.stopped) throw error
+      if (!this.#stopped) throw error
     } finally {
       await this.stop()
     }
   }
 
-  private async pump(onEvent: NonNullable<OnEvent>, onExit: OnExit): Promise<void> {
+  async #pump(onEvent: NonNullable<OnEvent>, onExit: OnExit): Promise<void> {
     let failure: Error | undefined
     try {
       for await (const event of this) await onEvent(event)

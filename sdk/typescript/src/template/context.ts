@@ -47,14 +47,14 @@ export function readText(path: string): string | undefined {
 
 /** Files of a context directory. */
 export class BuildContext {
-  private readonly ignored: (path: string) => boolean
+  readonly #ignored: (path: string) => boolean
 
   constructor(
     private readonly root: string,
     patterns: string[],
   ) {
     const lines = (readText(`${root}/.dockerignore`) ?? '').split('\n').map((line) => line.trim())
-    this.ignored = ignoreRules([...patterns, ...lines.filter((line) => line && !line.startsWith('#'))])
+    this.#ignored = ignoreRules([...patterns, ...lines.filter((line) => line && !line.startsWith('#'))])
   }
 
   /** What a pattern means: each match, directories with all in them, in the order of their paths. */
@@ -62,7 +62,7 @@ export class BuildContext {
     const wanted = clean(pattern)
     const match = wanted ? globPattern(wanted) : /^$/
     const found: Entry[] = []
-    this.walk('', match, !wanted, follow, found)
+    this.#walk('', match, !wanted, follow, found)
     if (!found.length) throw new TemplateError(`No files found in ${this.root}/${pattern}`)
     return found.sort((a, b) => (a.path < b.path ? -1 : 1))
   }
@@ -85,7 +85,7 @@ export class BuildContext {
     const tar = new ReadableStream<Uint8Array>({
       pull: (controller) => {
         const { done, value } = entries.next()
-        controller.enqueue(done ? new Uint8Array(1024) : this.member(value))
+        controller.enqueue(done ? new Uint8Array(1024) : this.#member(value))
         if (done) controller.close()
       },
     })
@@ -93,18 +93,18 @@ export class BuildContext {
     return new Response(packed as ReadableStream<Uint8Array<ArrayBuffer>>).blob()
   }
 
-  private walk(path: string, match: RegExp, inside: boolean, follow: boolean, found: Entry[]): void {
+  #walk(path: string, match: RegExp, inside: boolean, follow: boolean, found: Entry[]): void {
     for (const name of fs().readdirSync(`${this.root}/${path}`)) {
       const child = path ? `${path}/${name}` : name
-      if (this.ignored(child)) continue
-      const entry = this.entry(child, follow)
+      if (this.#ignored(child)) continue
+      const entry = this.#entry(child, follow)
       const taken = inside || match.test(child)
       if (taken) found.push(entry)
-      if (entry.stats.isDirectory()) this.walk(child, match, taken, follow, found)
+      if (entry.stats.isDirectory()) this.#walk(child, match, taken, follow, found)
     }
   }
 
-  private entry(path: string, follow: boolean): Entry {
+  #entry(path: string, follow: boolean): Entry {
     const full = `${this.root}/${path}`
     const stats = fs().lstatSync(full, { throwIfNoEntry: false })!
     if (!stats.isSymbolicLink()) return { path, stats }
@@ -113,7 +113,7 @@ export class BuildContext {
     return { path, stats, link: fs().readlinkSync(full) }
   }
 
-  private member({ path, stats, link }: Entry): Uint8Array {
+  #member({ path, stats, link }: Entry): Uint8Array {
     const content =
       link === undefined && stats.isFile() ? fs().readFileSync(`${this.root}/${path}`) : new Uint8Array()
     const type = link !== undefined ? '2' : stats.isDirectory() ? '5' : '0'

@@ -51,29 +51,29 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   private registry?: object
   private startCmd?: string
   private readyCmd?: string
-  private force = false
-  private forceNext = false
-  private readonly steps: Instruction[] = []
-  private readonly root: string
-  private readonly ignore: string[]
+  #force = false
+  #forceNext = false
+  readonly #steps: Instruction[] = []
+  readonly #root: string
+  readonly #ignore: string[]
   private readonly traces: string[] = []
 
   constructor(options?: TemplateOptions) {
     super()
     const root = options?.fileContextPath
-    this.root = root === undefined ? callerDirectory() : textOf(root)
-    this.ignore = options?.fileIgnorePatterns ?? []
+    this.#root = root === undefined ? callerDirectory() : textOf(root)
+    this.#ignore = options?.fileIgnorePatterns ?? []
   }
 
   /** The template as the API takes it. */
   static async toJSON(template: TemplateClass, computeHashes = true): Promise<string> {
-    const recipe = (template as TemplateBase).recipe()
+    const recipe = (template as TemplateBase).#recipe()
     return JSON.stringify(recipe.body(computeHashes ? hashed(recipe) : recipe.steps), undefined, 2)
   }
 
   /** The template as a Dockerfile. */
   static toDockerfile(template: TemplateClass): string {
-    return (template as TemplateBase).dockerfile()
+    return (template as TemplateBase).#dockerfile()
   }
 
   /** Builds a template and waits for its end. */
@@ -83,7 +83,7 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
     const { name, opts } = this.buildArgs(args)
     opts.onBuildLogs?.(new LogEntryStart(new Date(), 'Build started'))
     try {
-      const recipe = (template as TemplateBase).recipe(opts.skipCache)
+      const recipe = (template as TemplateBase).#recipe(opts.skipCache)
       const info = await startBuild(recipe, name, opts)
       opts.onBuildLogs?.(new LogEntry(new Date(), 'info', 'Waiting for logs...'))
       await followBuild(info, recipe.traces, opts)
@@ -102,7 +102,7 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   static async buildInBackground(template: TemplateClass, options: BuildOptions): Promise<BuildInfo>
   static async buildInBackground(template: TemplateClass, ...args: BuildArgs): Promise<BuildInfo> {
     const { name, opts } = this.buildArgs(args)
-    return startBuild((template as TemplateBase).recipe(opts.skipCache), name, opts)
+    return startBuild((template as TemplateBase).#recipe(opts.skipCache), name, opts)
   }
 
   static async getBuildStatus(
@@ -189,17 +189,17 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
     if (credentials && (!credentials.username || !credentials.password)) {
       throw new InvalidArgumentError('registry credentials need both username and password', callerTrace())
     }
-    return this.from({ image: baseImage }, credentials && { type: 'registry', ...credentials })
+    return this.#from({ image: baseImage }, credentials && { type: 'registry', ...credentials })
   }
 
   fromTemplate(template: string): TemplateBuilder {
-    return this.from({ base: template })
+    return this.#from({ base: template })
   }
 
   fromDockerfile(dockerfileContentOrPath: string): TemplateBuilder {
     const isText = /\n|^\s*(#|FROM\s)/i.test(dockerfileContentOrPath)
     const text = isText ? dockerfileContentOrPath : readText(dockerfileContentOrPath)
-    return this.from({ image: applyDockerfile(text ?? dockerfileContentOrPath, this) })
+    return this.#from({ image: applyDockerfile(text ?? dockerfileContentOrPath, this) })
   }
 
   fromAWSRegistry(
@@ -208,15 +208,15 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   ): TemplateBuilder {
     const { accessKeyId, secretAccessKey, region } = credentials
     const registry = { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsRegion: region }
-    return this.from({ image }, { type: 'aws', ...registry })
+    return this.#from({ image }, { type: 'aws', ...registry })
   }
 
   fromGCPRegistry(image: string, credentials: { serviceAccountJSON: string | object }): TemplateBuilder {
     const { serviceAccountJSON: account } = credentials
-    const text = typeof account === 'string' ? readText(`${this.root}/${account}`) : JSON.stringify(account)
+    const text = typeof account === 'string' ? readText(`${this.#root}/${account}`) : JSON.stringify(account)
     if (text === undefined)
       throw new InvalidArgumentError(`no service account file ${String(account)}`, callerTrace())
-    return this.from({ image }, { type: 'gcp', serviceAccountJson: text })
+    return this.#from({ image }, { type: 'gcp', serviceAccountJson: text })
   }
 
   copy(src: PathLike | PathLike[], dest: PathLike, options: CopyOptions = {}): TemplateBuilder {
@@ -225,7 +225,7 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
       const path = textOf(one)
       checkInside(path, callerTrace())
       const args = [path, textOf(dest), user, mode ? octal(mode) : '']
-      this.step('COPY', args, { force: forceUpload || this.forceNext, forceUpload, resolveSymlinks, gzip })
+      this.#step('COPY', args, { force: forceUpload || this.#forceNext, forceUpload, resolveSymlinks, gzip })
     }
     return this
   }
@@ -239,19 +239,19 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
     path: PathLike | PathLike[],
     options?: { force?: boolean; recursive?: boolean; user?: string },
   ): TemplateBuilder {
-    return this.command(['rm', options?.recursive && '-r', options?.force && '-f', ...quoted(path)], options)
+    return this.#command(['rm', options?.recursive && '-r', options?.force && '-f', ...quoted(path)], options)
   }
 
   rename(src: PathLike, dest: PathLike, options?: { force?: boolean; user?: string }): TemplateBuilder {
-    return this.command(['mv', ...quoted([src, dest]), options?.force && '-f'], options)
+    return this.#command(['mv', ...quoted([src, dest]), options?.force && '-f'], options)
   }
 
   makeDir(path: PathLike | PathLike[], options?: { mode?: number; user?: string }): TemplateBuilder {
-    return this.command(['mkdir', '-p', options?.mode && `-m ${octal(options.mode)}`, ...quoted(path)], options)
+    return this.#command(['mkdir', '-p', options?.mode && `-m ${octal(options.mode)}`, ...quoted(path)], options)
   }
 
   makeSymlink(src: PathLike, dest: PathLike, options?: { user?: string; force?: boolean }): TemplateBuilder {
-    return this.command(['ln', '-s', options?.force && '-f', ...quoted([src, dest])], options)
+    return this.#command(['ln', '-s', options?.force && '-f', ...quoted([src, dest])], options)
   }
 
   runCmd(command: string, options?: { user?: string }): TemplateBuilder
@@ -259,29 +259,29 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   runCmd(commandOrCommands: string | string[], options?: { user?: string }): TemplateBuilder
   runCmd(commandOrCommands: string | string[], options?: { user?: string }): TemplateBuilder {
     const command = listOf(commandOrCommands).join(' && ')
-    return this.step('RUN', options?.user ? [command, options.user] : [command])
+    return this.#step('RUN', options?.user ? [command, options.user] : [command])
   }
 
   setWorkdir(workdir: PathLike): TemplateBuilder {
-    return this.step('WORKDIR', [textOf(workdir)])
+    return this.#step('WORKDIR', [textOf(workdir)])
   }
 
   setUser(user: string): TemplateBuilder {
-    return this.step('USER', [user])
+    return this.#step('USER', [user])
   }
 
   pipInstall(packages?: string | string[], options?: { g?: boolean }): TemplateBuilder {
     const g = options?.g ?? true
     const list = packages ? listOf(packages) : ['.']
-    return this.command(['pip', 'install', !g && '--user', ...list], { user: g ? 'root' : undefined })
+    return this.#command(['pip', 'install', !g && '--user', ...list], { user: g ? 'root' : undefined })
   }
 
   npmInstall(packages?: string | string[], options?: { g?: boolean; dev?: boolean }): TemplateBuilder {
-    return this.install('npm', '--save-dev', packages, options)
+    return this.#install('npm', '--save-dev', packages, options)
   }
 
   bunInstall(packages?: string | string[], options?: { g?: boolean; dev?: boolean }): TemplateBuilder {
-    return this.install('bun', '--dev', packages, options)
+    return this.#install('bun', '--dev', packages, options)
   }
 
   aptInstall(
@@ -290,12 +290,12 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   ): TemplateBuilder {
     const flags = [options?.noInstallRecommends && '--no-install-recommends', options?.fixMissing && '--fix-missing']
     const install = 'DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get install -y'
-    return this.command(['apt-get update &&', install, ...flags, ...listOf(packages)], { user: 'root' })
+    return this.#command(['apt-get update &&', install, ...flags, ...listOf(packages)], { user: 'root' })
   }
 
   addMcpServer(servers: McpServerName | McpServerName[]): TemplateBuilder {
-    this.needBase('mcp-gateway', 'MCP servers can only be added to mcp-gateway template')
-    return this.command(['mcp-gateway pull', ...listOf(servers)], { user: 'root' })
+    this.#needBase('mcp-gateway', 'MCP servers can only be added to mcp-gateway template')
+    return this.#command(['mcp-gateway pull', ...listOf(servers)], { user: 'root' })
   }
 
   gitClone(
@@ -305,16 +305,16 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   ): TemplateBuilder {
     const branch = options?.branch && `--branch ${shellQuote(options.branch)} --single-branch`
     const depth = options?.depth && `--depth ${options.depth}`
-    return this.command(['git clone', shellQuote(url), branch, depth, path && shellQuote(textOf(path))], options)
+    return this.#command(['git clone', shellQuote(url), branch, depth, path && shellQuote(textOf(path))], options)
   }
 
   setEnvs(envs: Record<string, string>): TemplateBuilder {
     const args = Object.entries(envs).flat()
-    return args.length ? this.step('ENV', args) : this
+    return args.length ? this.#step('ENV', args) : this
   }
 
   skipCache(): this {
-    this.forceNext = true
+    this.#forceNext = true
     return this
   }
 
@@ -330,14 +330,14 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   }
 
   betaDevContainerPrebuild(devcontainerDirectory: string): TemplateBuilder {
-    this.needBase('devcontainer', 'Devcontainers can only used in the devcontainer template')
-    return this.command(['devcontainer build --workspace-folder', shellQuote(devcontainerDirectory)], {
+    this.#needBase('devcontainer', 'Devcontainers can only used in the devcontainer template')
+    return this.#command(['devcontainer build --workspace-folder', shellQuote(devcontainerDirectory)], {
       user: 'root',
     })
   }
 
   betaSetDevContainerStart(devcontainerDirectory: string): TemplateFinal {
-    this.needBase('devcontainer', 'Devcontainers can only used in the devcontainer template')
+    this.#needBase('devcontainer', 'Devcontainers can only used in the devcontainer template')
     const dir = shellQuote(devcontainerDirectory)
     const up = `sudo devcontainer up --workspace-folder ${dir}`
     const script = `sudo /prepare-exec.sh ${dir} | sudo tee /devcontainer.sh > /dev/null`
@@ -352,27 +352,27 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
     return { name: alias, opts: this.resolveOpts(rest) ?? {} }
   }
 
-  private from(source: { image?: string; base?: string }, registry?: object): this {
+  #from(source: { image?: string; base?: string }, registry?: object): this {
     this.image = source.image
     this.base = source.base
     if (registry) this.registry = registry
-    if (this.forceNext) this.force = true
+    if (this.#forceNext) this.#force = true
     // The base comes first in the list that failed steps are looked up in, also when steps were added before it.
     this.traces.unshift(callerTrace())
     return this
   }
 
-  private step(type: Instruction['type'], args: string[], more: Partial<Instruction> = {}): this {
-    this.steps.push({ type, args, force: this.forceNext, ...more })
+  #step(type: Instruction['type'], args: string[], more: Partial<Instruction> = {}): this {
+    this.#steps.push({ type, args, force: this.#forceNext, ...more })
     this.traces.push(callerTrace())
     return this
   }
 
-  private command(words: Array<string | number | false | undefined>, options?: { user?: string }): TemplateBuilder {
+  #command(words: Array<string | number | false | undefined>, options?: { user?: string }): TemplateBuilder {
     return this.runCmd(words.filter(Boolean).join(' '), { user: options?.user })
   }
 
-  private install(
+  #install(
     tool: string,
     dev: string,
     packages: string | string[] | undefined,
@@ -380,21 +380,21 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   ): TemplateBuilder {
     const { g } = options ?? {}
     const words = [tool, 'install', g && '-g', options?.dev && dev, ...(packages ? listOf(packages) : [])]
-    return this.command(words, { user: g ? 'root' : undefined })
+    return this.#command(words, { user: g ? 'root' : undefined })
   }
 
-  private needBase(name: string, message: string): void {
+  #needBase(name: string, message: string): void {
     if (this.base !== name) throw new BuildError(message, callerTrace())
   }
 
-  private recipe(skipCache = false): Recipe {
+  #recipe(skipCache = false): Recipe {
     const { startCmd, readyCmd, image, base, registry, traces } = this
-    const force = this.force || skipCache
+    const force = this.#force || skipCache
     let context: BuildContext | undefined
     return {
-      steps: this.steps,
+      steps: this.#steps,
       traces,
-      context: () => (context ??= new BuildContext(this.root, this.ignore)),
+      context: () => (context ??= new BuildContext(this.#root, this.#ignore)),
       body: (steps) => ({
         startCmd,
         readyCmd,
@@ -407,9 +407,9 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
     }
   }
 
-  private dockerfile(): string {
+  #dockerfile(): string {
     if (!this.image) throw new Error('a template that is built from another template has no Dockerfile')
-    const lines = this.steps.map(({ type, args }) => {
+    const lines = this.#steps.map(({ type, args }) => {
       if (type === 'RUN') return `RUN ${args[0]}`
       if (type === 'COPY') return `COPY ${args[0]} ${args[1]}`
       if (type !== 'ENV') return `${type} ${args.join(' ')}`
