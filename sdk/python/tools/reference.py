@@ -14,6 +14,7 @@ import cloche
 from cloche._core.dual import dual
 
 PLAIN = re.compile(r"\b(typing|cloche(\._?\w+)*|datetime)\.(?=[A-Za-z])")
+FORWARD = re.compile(r"ForwardRef\('(.*?)'(?:, module='\w+')?\)")
 
 
 def signature(function: Any) -> str:
@@ -50,7 +51,8 @@ def of_class(name: str, cls: type) -> List[str]:
     fields = {
         key: value for base in reversed(cls.__mro__) for key, value in getattr(base, "__annotations__", {}).items()
     }
-    public = [f"`{key}: {PLAIN.sub('', str(value))}`" for key, value in fields.items() if not key.startswith("_")]
+    types = {key: PLAIN.sub("", FORWARD.sub(r"\1", str(value))) for key, value in fields.items()}
+    public = [f"`{key}: {text}`" for key, text in types.items() if not key.startswith("_")]
     if public:
         parts.append("Fields: " + ", ".join(public))
     for key in dir(cls):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent / "src" / "cloche"
 TWINS = {
-    "__init__.py", "transport.py", "uploads.py", "command_handle.py", "execution_handle.py", "running.py",
+    "__init__.py", "backend.py", "transport.py", "uploads.py", "command_handle.py", "execution_handle.py", "running.py",
     "watch_handle.py",
 }  # fmt: skip
 MARK = "# Made by tools/unasync.py from _async/{name}: change that file.\n"

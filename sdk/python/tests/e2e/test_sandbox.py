@@ -9,7 +9,7 @@ import threading
 from datetime import timezone
 
 import pytest
-from conftest import eventually
+from soon import eventually
 
 import cloche
 from cloche import Sandbox

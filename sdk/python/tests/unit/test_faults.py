@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import Both
+from both import Both
 from faulty import Asked, Connection, Faulty
 
 import cloche

@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict
 
 import pytest
-from conftest import Both
+from both import Both
 from faulty import Faulty
 
 import cloche

@@ -1,43 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests over httpx for asyncio. Its blocking twin is `_sync/transport.py`; only these two differ in kind."""
+"""Requests over httpcore for asyncio. Its blocking twin is `_sync/transport.py`; only these two differ in kind."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import socket
+import sys
 import time
-from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from .._core.pools import PoolKey, head_of, pool_key, socket_of, to_httpx, transport_options, wire_error
+from .._core.pools import (
+    PoolKey,
+    head_of,
+    pool_key,
+    pool_options,
+    proxy_options,
+    socket_of,
+    to_core,
+    wire_error,
+)
 from .._core.wire import RETRY_BUDGET, Reply, Request, WireTimeout, retry_delay
 
 if TYPE_CHECKING:
     import logging
 
-    import httpx
+    import httpcore
 
 T = TypeVar("T")
 
 # Connections belong to the event loop in which they were made.
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Dict[PoolKey, httpx.AsyncHTTPTransport]] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Dict[PoolKey, httpcore.AsyncConnectionPool]] = WeakKeyDictionary()
 
 
-def _pool(key: PoolKey) -> httpx.AsyncHTTPTransport:
+def _remember_that_sniffio_is_missing() -> None:
+    """httpcore tries to import sniffio several times for each request and goes on without it where it is not there.
+
+    Python looks through all of sys.path each time, which takes longer than the request; None says at once that a module
+    is not there, as the import would.
+    """
+    if "sniffio" not in sys.modules and find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment]  # pyright: ignore[reportArgumentType]
+
+
+def _make_pool(key: PoolKey) -> httpcore.AsyncConnectionPool:
+    import httpcore
+
+    from .backend import Backend
+
+    _remember_that_sniffio_is_missing()
+
+    options: Dict[str, Any] = {**pool_options(key), "network_backend": Backend()}
+    if key.proxy is None:
+        return httpcore.AsyncConnectionPool(**options)
+    socks, more = proxy_options(key.proxy)
+    return httpcore.AsyncSOCKSProxy(**options, **more) if socks else httpcore.AsyncHTTPProxy(**options, **more)
+
+
+def _pool(key: PoolKey) -> httpcore.AsyncConnectionPool:
     of_loop = _pools.setdefault(asyncio.get_running_loop(), {})
     found = of_loop.get(key)
     if found is None:
-        import httpx
-
-        found = of_loop[key] = httpx.AsyncHTTPTransport(**transport_options(key))
+        found = of_loop[key] = _make_pool(key)
     return found
 
 
 class AsyncStream:
     """An answer whose body is read as it comes."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpcore.Response) -> None:
         self._response = response
         self.status, self.headers, self.reason = head_of(response)
         self._timer: Optional[asyncio.TimerHandle] = None
@@ -98,13 +131,23 @@ class AsyncHttp:
         self._proxy = proxy
         self._http2 = http2
         self._logger = logger
+        self._keys: Dict[Tuple[str, bool], PoolKey] = {}
+
+    def _key(self, request: Request) -> PoolKey:
+        """Which pool serves a request; proxies of the environment are looked up once for each address."""
+        parts = request.url.split("/", 3)[2], request.http1
+        found = self._keys.get(parts)
+        if found is None:
+            found = pool_key(request.url, self._http2 and not request.http1, self._proxy)
+            self._keys[parts] = found
+        return found
 
     async def open(self, request: Request) -> AsyncStream:
-        key = pool_key(request.url, self._http2 and not request.http1, self._proxy)
+        key = self._key(request)
         if self._logger is not None:
             self._logger.info("Request %s %s", request.method, request.url)
         try:
-            stream = AsyncStream(await _pool(key).handle_async_request(to_httpx(request, request.content)))
+            stream = AsyncStream(await _pool(key).handle_async_request(to_core(request, request.content)))
         except Exception as error:
             raise wire_error(error) from error
         if self._logger is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests over httpx, blocking. Its twin for asyncio is `_async/transport.py`; only these two differ in kind."""
+"""Requests over httpcore, blocking. Its twin for asyncio is `_async/transport.py`; only these two differ in kind."""
 
 from __future__ import annotations
 
@@ -7,29 +7,48 @@ import os
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, TypeVar
 
-from .._core.pools import PoolKey, head_of, pool_key, socket_of, to_httpx, transport_options, wire_error
+from .._core.pools import (
+    PoolKey,
+    head_of,
+    pool_key,
+    pool_options,
+    proxy_options,
+    socket_of,
+    to_core,
+    wire_error,
+)
 from .._core.wire import RETRY_BUDGET, Reply, Request, WireTimeout, retry_delay
 
 if TYPE_CHECKING:
     import logging
 
-    import httpx
+    import httpcore
 
 T = TypeVar("T")
 
-_pools: Dict[PoolKey, httpx.HTTPTransport] = {}
+_pools: Dict[PoolKey, httpcore.ConnectionPool] = {}
 _pools_lock = threading.Lock()
 
 
-def _pool(key: PoolKey) -> httpx.HTTPTransport:
+def _make_pool(key: PoolKey) -> httpcore.ConnectionPool:
+    import httpcore
+
+    from .backend import Backend
+
+    options: Dict[str, Any] = {**pool_options(key), "network_backend": Backend()}
+    if key.proxy is None:
+        return httpcore.ConnectionPool(**options)
+    socks, more = proxy_options(key.proxy)
+    return httpcore.SOCKSProxy(**options, **more) if socks else httpcore.HTTPProxy(**options, **more)
+
+
+def _pool(key: PoolKey) -> httpcore.ConnectionPool:
     found = _pools.get(key)
     if found is None:
-        import httpx
-
         with _pools_lock:
-            found = _pools.setdefault(key, httpx.HTTPTransport(**transport_options(key)))
+            found = _pools.get(key) or _pools.setdefault(key, _make_pool(key))
     return found
 
 
@@ -85,7 +104,7 @@ _watchdog = _Watchdog()
 class Stream:
     """An answer whose body is read as it comes."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpcore.Response) -> None:
         self._response = response
         self.status, self.headers, self.reason = head_of(response)
         self.deadline: Optional[float] = None
@@ -145,13 +164,23 @@ class Http:
         self._proxy = proxy
         self._http2 = http2
         self._logger = logger
+        self._keys: Dict[Tuple[str, bool], PoolKey] = {}
+
+    def _key(self, request: Request) -> PoolKey:
+        """Which pool serves a request; proxies of the environment are looked up once for each address."""
+        parts = request.url.split("/", 3)[2], request.http1
+        found = self._keys.get(parts)
+        if found is None:
+            found = pool_key(request.url, self._http2 and not request.http1, self._proxy)
+            self._keys[parts] = found
+        return found
 
     def open(self, request: Request) -> Stream:
-        key = pool_key(request.url, self._http2 and not request.http1, self._proxy)
+        key = self._key(request)
         if self._logger is not None:
             self._logger.info("Request %s %s", request.method, request.url)
         try:
-            stream = Stream(_pool(key).handle_request(to_httpx(request, request.content)))
+            stream = Stream(_pool(key).handle_request(to_core(request, request.content)))
         except Exception as error:
             raise wire_error(error) from error
         if self._logger is not None:
