@@ -33,6 +33,28 @@ if TYPE_CHECKING:
     from ._async.volume import AsyncVolume as AsyncVolume
     from ._async.watch_handle import AsyncWatchHandle as AsyncWatchHandle
     from ._core.api_client import ApiClient as ApiClient
+    from ._core.chart_details import (
+        Altair as Altair,
+        AltairData as AltairData,
+        Area as Area,
+        AreaData as AreaData,
+        ChartDetail as ChartDetail,
+        Contour as Contour,
+        ContourData as ContourData,
+        ErrorBarData as ErrorBarData,
+        ErrorBars as ErrorBars,
+        Heatmap as Heatmap,
+        HeatmapData as HeatmapData,
+        Histogram as Histogram,
+        HistogramData as HistogramData,
+        Plotly as Plotly,
+        PlotlyData as PlotlyData,
+        Polar as Polar,
+        PolarData as PolarData,
+        Sampled as Sampled,
+        Spatial as Spatial,
+        SpatialData as SpatialData,
+    )
     from ._core.config import (
         ApiParams as ApiParams,
         ConnectionConfig as ConnectionConfig,

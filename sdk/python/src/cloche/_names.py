@@ -11,6 +11,10 @@ NAMES = {
     "._async.volume": "AsyncVolume",
     "._async.watch_handle": "AsyncWatchHandle",
     "._core.api_client": "ApiClient",
+    "._core.chart_details": (
+        "Altair AltairData Area AreaData ChartDetail Contour ContourData ErrorBarData ErrorBars Heatmap "
+        "HeatmapData Histogram HistogramData Plotly PlotlyData Polar PolarData Sampled Spatial SpatialData "
+    ),
     "._core.config": "ApiParams ConnectionConfig HttpVersion ProxyTypes VolumeApiParams VolumeConnectionConfig",
     "._core.files": (
         "AsyncWriteData AsyncWriteEntry EntryInfo FilesystemEvent FilesystemEventType FileType SyncWriteEntry "

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts as data: what a figure shows, extracted in the sandbox beside its picture.
 
-A type that this version does not know becomes a plain `Chart` of type `UNKNOWN`; `to_dict` gives what came.
+A type that this version does not know becomes a plain `Chart` of type `UNKNOWN`; `to_dict` gives what came. Types that
+the stock SDKs do not have are in `detail`: histograms, areas, heatmaps, error bars, contours, polar and spatial charts,
+plotly's and altair's.
 """
 
 from __future__ import annotations
 
 import enum
 from typing import Any, Dict, List, Optional, Tuple, Type, Union
+
+from ._core.chart_details import ChartDetail, read_detail
 
 
 class ChartType(str, enum.Enum):
@@ -47,8 +51,12 @@ class Chart:
     title: str
     elements: List[Any]
 
+    detail: Optional[ChartDetail]
+    """What the chart is beyond the types here: a histogram, a heatmap, ... None where there is nothing more to say."""
+
     def __init__(self, **kwargs: Any) -> None:
         self._raw: Dict[str, Any] = kwargs
+        self.detail = read_detail(kwargs.get("cloche"))
         try:
             self.type = ChartType(kwargs["type"] or ChartType.UNKNOWN)
         except ValueError:

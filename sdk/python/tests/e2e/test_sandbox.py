@@ -260,3 +260,11 @@ def test_many_threads_share_one_box(shared: Sandbox) -> None:
     for thread in threads:
         thread.join(60)
     assert results == [f"{at}\n" for at in range(8)]
+
+
+def test_a_histogram_is_more_than_the_stock_sdk_sees(shared: Sandbox) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.hist([1, 2, 2, 3], bins=3)\nplt.show()"
+    chart = shared.run_code(code).results[0].chart
+    assert chart is not None
+    assert isinstance(chart.detail, cloche.Histogram)
+    assert [one[2] for one in chart.detail.elements[0].bins] == [1, 2, 1]
