@@ -228,6 +228,9 @@ struct cloche_recipe {
   struct step *steps, **tail;
   bool force_next;
 };
+/* template.c: the body that starts a build */
+void put_recipe(struct buf *b, const struct cloche_recipe *r, bool force);
+
 /* copy_files.c: files of a COPY step into an archive and its hash */
 enum cloche_code copy_archive(struct step *step, const char *context, struct cloche_error *error);
 /* git.c */

@@ -208,7 +208,7 @@ static void put_step(struct buf *b, const struct step *s, bool force)
   buf_puts(b, "}");
 }
 
-static void put_recipe(struct buf *b, const struct cloche_recipe *r, bool force)
+void put_recipe(struct buf *b, const struct cloche_recipe *r, bool force)
 {
   buf_puts(b, r->template_name ? "{\"fromTemplate\":" : "{\"fromImage\":");
   buf_json(b, r->template_name ? r->template_name : r->image ? r->image : "e2bdev/base");

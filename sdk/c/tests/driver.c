@@ -41,6 +41,8 @@ static const char *resolved(const char *text)
     buf_puts(&b, cloche_box_id(k->box));
   } else if (k && k->process) {
     buf_printf(&b, "%u", cloche_process_pid(k->process));
+  } else if (k && k->volume) {
+    buf_puts(&b, k->volume->id);
   } else if (k) {
     buf_puts(&b, k->text ? k->text : "");
   } else {
@@ -84,17 +86,31 @@ struct cloche_pair *arg_pairs(const char *name, size_t *count)
   return pairs;
 }
 
-struct cloche_box *step_box(void)
+const char *const *text_list(const struct json *j)
+{
+  size_t n = 0;
+  const char **texts = arena_array(&d.memory, (j ? j->len : 0) + 1, sizeof *texts);
+  for (const struct json *e = j ? j->child : NULL; e; e = e->next)
+    texts[n++] = resolved(e->text);
+  return j ? texts : NULL;
+}
+
+struct kept *step_kept(void)
 {
   const char *on = json_text(d.step, "on");
-  struct kept *k = kept_by(on ? on : "box", strlen(on ? on : "box"));
+  return kept_by(on ? on : "box", strlen(on ? on : "box"));
+}
+
+struct cloche_box *step_box(void)
+{
+  struct kept *k = step_kept();
   return k ? k->box : NULL;
 }
 
 static play_fn *find(const char *name)
 {
-  const struct play *all[] = {box_plays, code_plays, file_plays, command_plays};
-  for (size_t i = 0; i < 4; i++)
+  const struct play *all[] = {box_plays, code_plays, file_plays, command_plays, keep_plays};
+  for (size_t i = 0; i < 5; i++)
     for (const struct play *p = all[i]; p->name; p++)
       if (strcmp(p->name, name) == 0)
         return p->run;
@@ -112,8 +128,9 @@ static void play(const struct json *step, struct buf *results)
   d.area = name;
   play_fn *run = find(name);
   cloche_error_clear(&d.error);
-  bool needs_box = strcmp(name, "fetch") != 0 && (name[0] < 'A' || name[0] > 'Z');
-  enum cloche_code code = run && (step_box() || !needs_box) ? run() : NOT_PLAYED;
+  bool needs_box = (name[0] < 'A' || name[0] > 'Z') && strcmp(name, "fetch") != 0 && strcmp(name, "build") != 0 &&
+                   strcmp(name, "recipe") != 0;
+  enum cloche_code code = run && (step_kept() || !needs_box) ? run() : NOT_PLAYED;
   if (code == NOT_PLAYED) {
     buf_puts(results, "{\"skipped\":\"libcloche's driver does not play this\"}");
   } else {
@@ -138,7 +155,7 @@ static void play(const struct json *step, struct buf *results)
   d.step = outer;
 }
 
-void play_steps(const struct json *steps, bool record)
+void play_steps(const struct json *steps)
 {
   for (const struct json *s = steps ? steps->child : NULL; s; s = s->next) {
     struct buf ignored = {0};
@@ -196,6 +213,7 @@ static void scenario(const struct json *s)
   buf_free(&results);
   for (size_t i = 0; i < d.kept_count; i++) {
     cloche_process_free(d.kept[i].process);
+    cloche_free(d.kept[i].volume);
     if (d.kept[i].box && (!template_id || strcmp(d.kept[i].name, "box") != 0)) {
       cloche_kill(d.client, cloche_box_id(d.kept[i].box), NULL, NULL, NULL);
       cloche_box_free(d.kept[i].box);

@@ -12,6 +12,7 @@ struct kept {
   const char *name;
   struct cloche_box *box;
   struct cloche_process *process;
+  struct cloche_volume *volume;
   const char *text; /* an ID or an address */
 };
 
@@ -36,9 +37,11 @@ long arg_number(const char *name, long otherwise);
 bool arg_true(const char *name);
 struct cloche_pair *arg_pairs(const char *name, size_t *count);
 struct kept *arg_kept(const char *name);
+const char *const *text_list(const struct json *j); /* ends with NULL; NULL for NULL */
+struct kept *step_kept(void);                       /* what the step is played on */
 struct cloche_box *step_box(void);
 void keep(const char *name, struct kept what);
-void play_steps(const struct json *steps, bool record);
+void play_steps(const struct json *steps);
 
 /* Members of an object that is being written: put_text(",\"a\":", x). */
 void put_text(const char *before, const char *text);
@@ -53,6 +56,7 @@ void tell_entry(const struct cloche_entry *e);
 void tell_box_info(const struct cloche_box_info *info);
 /* CLOCHE_OK: told; ECOMMAND: its status was not 0, and the error is told so. */
 enum cloche_code tell_command(const struct cloche_command_result *r);
+void tell_content(const struct cloche_text *text); /* as text, or bytes where the step asks for a format */
 void tell_raised(enum cloche_code code);
 void tell_exit(const struct cloche_command_result *r);
 
@@ -61,7 +65,13 @@ struct play {
   const char *name;
   play_fn *run;
 };
-extern const struct play box_plays[], code_plays[], file_plays[], command_plays[];
+extern const struct play box_plays[], code_plays[], file_plays[], command_plays[], keep_plays[];
+#define GIVE(code)                                                                                                     \
+  do {                                                                                                                 \
+    enum cloche_code given_ = (code);                                                                                  \
+    if (given_ != CLOCHE_OK)                                                                                           \
+      return given_;                                                                                                   \
+  } while (0)
 #define NOT_PLAYED ((enum cloche_code)2000)
 #define TOLD_ERROR ((enum cloche_code)2001) /* the step told its error itself */
 

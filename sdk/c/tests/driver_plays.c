@@ -7,12 +7,6 @@
 
 #define ERR       (&d.error)
 #define WITH(...) CLOCHE_WITH(__VA_ARGS__)
-#define GIVE(code)                                                                                                     \
-  do {                                                                                                                 \
-    enum cloche_code given_ = (code);                                                                                  \
-    if (given_ != CLOCHE_OK)                                                                                           \
-      return given_;                                                                                                   \
-  } while (0)
 
 static struct cloche_call limited(long default_s)
 {
@@ -52,15 +46,6 @@ static void done_with(struct cloche *client)
     cloche_close(client);
 }
 
-static const char *const *text_list(const struct json *j)
-{
-  size_t n = 0;
-  const char **texts = arena_array(&d.memory, (j ? j->len : 0) + 1, sizeof *texts);
-  for (const struct json *e = j ? j->child : NULL; e; e = e->next)
-    texts[n++] = e->text;
-  return j ? texts : NULL;
-}
-
 static enum cloche_code play_create(void)
 {
   struct cloche_box *box;
@@ -70,8 +55,13 @@ static enum cloche_code play_create(void)
   struct cloche_create o = {
       .size = sizeof o, .template_id = arg("template"), .timeout_s = (int)arg_number("timeout", 0)};
   struct cloche_network n = {.size = sizeof n};
-  if (json_get(d.step, "volume_mounts"))
-    return NOT_PLAYED;
+  size_t mount_count;
+  const struct cloche_pair *wanted = arg_pairs("volume_mounts", &mount_count);
+  struct cloche_volume_mount *mounts = arena_array(&d.memory, mount_count, sizeof *mounts);
+  for (size_t i = 0; i < mount_count; i++)
+    mounts[i] = (struct cloche_volume_mount){wanted[i].value, wanted[i].name};
+  o.mounts = mounts;
+  o.mount_count = mount_count;
   if (timeout && json_int(timeout, 1) == 0)
     o.timeout_s = -1; /* 0 means the default here; both are refused */
   o.metadata = arg_pairs("metadata", &o.metadata_count);
@@ -440,13 +430,7 @@ static enum cloche_code play_read_file(void)
   struct cloche_file o = file_options();
   struct cloche_text *text;
   GIVE(cloche_read(step_box(), arg("path"), &o, &text, NULL, ERR));
-  if (arg("format")) {
-    buf_puts(&d.out, "{\"bytes\":\"");
-    buf_base64(&d.out, text->data, text->len);
-    buf_puts(&d.out, "\"}");
-  } else {
-    put_text("", text->data);
-  }
+  tell_content(text);
   cloche_free(text);
   return CLOCHE_OK;
 }
@@ -516,7 +500,7 @@ struct watched {
 static int watch_began(void *user)
 {
   struct watched *w = user;
-  play_steps(w->steps, false);
+  play_steps(w->steps);
   return 0;
 }
 

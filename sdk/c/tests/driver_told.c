@@ -339,6 +339,56 @@ enum cloche_code tell_command(const struct cloche_command_result *r)
   return CLOCHE_OK;
 }
 
+void tell_content(const struct cloche_text *text)
+{
+  if (!arg("format")) {
+    put_text("", text->data);
+    return;
+  }
+  buf_puts(&d.out, "{\"bytes\":\"");
+  buf_base64(&d.out, text->data, text->len);
+  buf_puts(&d.out, "\"}");
+}
+
+static const char *kept_class(enum cloche_code code, bool *has_status)
+{
+  bool on_volume = step_kept() && step_kept()->volume;
+  *has_status = strncmp(d.area, "Template.", 9) == 0;
+  if (on_volume)
+    return code == CLOCHE_ENOTFOUND ? "VolumePathNotFoundException" : "VolumeException";
+  if (strncmp(d.area, "Volume.", 7) == 0)
+    return code == CLOCHE_ENOTFOUND ? "VolumeNotFoundException" : "VolumeException";
+  if (strncmp(d.area, "Secret.", 7) == 0)
+    return code == CLOCHE_ENOTFOUND ? "SecretNotFoundException" : "SecretException";
+  if (*has_status)
+    return "TemplateException";
+  return code == CLOCHE_EBUILD ? "BuildException" : NULL;
+}
+
+/* git's own end is in the message. */
+static bool git_raised(void)
+{
+  static const char begin[] = "git exited with ";
+  const char *message = d.error.message ? d.error.message : "";
+  if (strncmp(d.area, "git.", 4) != 0 || strncmp(message, begin, sizeof begin - 1) != 0)
+    return false;
+  char *text;
+  long status = strtol(message + sizeof begin - 1, &text, 10);
+  if (strstr(text, "upstream") || strstr(text, "push destination")) {
+    put_text("{\"is\":\"GitUpstreamException\",\"bases\":[\"GitUpstreamException\"],\"fields\":{\"status_code\":null},"
+             "\"message\":",
+             text + 2);
+    buf_puts(&d.out, "}");
+    return true;
+  }
+  put_text(
+      "{\"is\":\"CommandExitException\",\"bases\":[\"CommandExitException\"],\"fields\":{\"stdout\":\"\",\"stderr\":",
+      text + 2);
+  put_int(",\"exit_code\":", status);
+  buf_printf(&d.out, ",\"error\":\"exit status %ld\"},\"message\":\"\"}", status);
+  return true;
+}
+
 /* The class that the Python SDK raises for this code in this area. */
 static const char *class_of(enum cloche_code code, bool *has_status)
 {
@@ -372,7 +422,11 @@ static const char *class_of(enum cloche_code code, bool *has_status)
 void tell_raised(enum cloche_code code)
 {
   bool has_status = false;
-  const char *name = class_of(code, &has_status);
+  if (git_raised())
+    return;
+  const char *name = kept_class(code, &has_status);
+  if (!name)
+    name = class_of(code, &has_status);
   put_text("{\"is\":", name);
   put_text(",\"bases\":[", name);
   put_text("],\"message\":", d.error.message ? d.error.message : cloche_code_name(code));
