@@ -256,7 +256,7 @@ enum cloche_code cloche_create(struct cloche *client, const struct cloche_create
   *box = NULL;
   struct cloche_op *op = op_begin(client, NULL, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   char made[33] = "";
   unsigned char bytes[16];
   if (!o.idempotency_key && getrandom(bytes, sizeof bytes, GRND_NONBLOCK) == sizeof bytes)
@@ -280,7 +280,7 @@ static enum cloche_code connect_by(struct cloche *client, const char *prefix, co
   *box = NULL;
   struct cloche_op *op = op_begin(client, NULL, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_api(op, "POST", prefix);
   req_segment(op, id);
   req_path(op, suffix);
@@ -341,7 +341,7 @@ enum cloche_code cloche_list(struct cloche *client, const struct cloche_list *op
   OPTIONS(cloche_list, o, options);
   struct cloche_op *op = op_begin(client, NULL, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_api(op, "GET", "/v2/sandboxes");
   struct buf pairs = {0};
   for (size_t i = 0; i < o.metadata_count; i++) { /* escaped twice here and once more as a query, as clients do */
@@ -398,7 +398,7 @@ enum cloche_code cloche_info(struct cloche *client, const char *id, struct cloch
 {
   struct cloche_op *op = begin_on(client, "GET", id, "", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_model;
   op->model = &info_model;
   op->out = info;
@@ -410,7 +410,7 @@ enum cloche_code cloche_kill(struct cloche *client, const char *id, bool *existe
 {
   struct cloche_op *op = begin_on(client, "DELETE", id, "", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_existed;
   op->out = existed;
   return op_go(op, error);
@@ -421,7 +421,7 @@ enum cloche_code cloche_set_timeout(struct cloche *client, const char *id, int s
 {
   struct cloche_op *op = begin_on(client, "POST", id, "/timeout", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_printf(&op->body, "{\"timeout\":%d}", seconds);
   op->on_reply = reply_ok;
@@ -443,7 +443,7 @@ enum cloche_code cloche_pause(struct cloche *client, const char *id, const struc
   OPTIONS(cloche_pause, o, options);
   struct cloche_op *op = begin_on(client, "POST", id, "/pause", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_printf(&op->body, "{\"memory\":%s%s}", o.without_memory ? "false" : "true",
              o.strict ? ",\"requireHealthyGuest\":true" : "");
@@ -458,7 +458,7 @@ enum cloche_code cloche_set_network(struct cloche *client, const char *id, const
   OPTIONS(cloche_network, n, network);
   struct cloche_op *op = begin_on(client, "PUT", id, "/network", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   put_network(&op->body, network);
   if (n.no_internet)
@@ -481,7 +481,7 @@ enum cloche_code cloche_is_running(struct cloche_box *box, bool *running, const 
 {
   struct cloche_op *op = op_begin(box->client, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_box(op, AGENT_PORT, "GET", "/health");
   op->on_reply = reply_health;
   op->out = running;
@@ -531,7 +531,7 @@ enum cloche_code cloche_fork(struct cloche *client, const char *id, int count, i
 {
   struct cloche_op *op = begin_on(client, "POST", id, "/fork", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_printf(&op->body, "{\"count\":%d", count ? count : 1);
   if (timeout_s)
@@ -553,7 +553,7 @@ enum cloche_code cloche_snapshot(struct cloche *client, const char *id, const st
   OPTIONS(cloche_snapshot_options, o, options);
   struct cloche_op *op = begin_on(client, "POST", id, "/snapshots", call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_printf(&op->body, "{%s", o.without_memory ? "\"memory\":false," : "");
   if (o.name)
@@ -571,7 +571,7 @@ enum cloche_code cloche_snapshots(struct cloche *client, const char *sandbox, in
 {
   struct cloche_op *op = op_begin(client, NULL, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_api(op, "GET", "/snapshots");
   if (sandbox)
     req_query(op, "sandboxID", sandbox);

@@ -263,7 +263,7 @@ enum cloche_code cloche_run_code(struct cloche_box *box, const char *code, const
     *execution = NULL;
   struct cloche_op *op = op_begin(box->client, box, call, OP_CELL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_box(op, INTERPRETER_PORT, "POST", "/execute");
   req_json(op);
   buf_puts(&op->body, "{");
@@ -321,7 +321,7 @@ enum cloche_code cloche_context_create(struct cloche_box *box, const char *langu
 {
   struct cloche_op *op = op_begin(box->client, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_box(op, INTERPRETER_PORT, "POST", "/contexts");
   req_json(op);
   buf_puts(&op->body, "{");
@@ -339,7 +339,7 @@ enum cloche_code cloche_contexts(struct cloche_box *box, struct cloche_context_l
 {
   struct cloche_op *op = op_begin(box->client, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_box(op, INTERPRETER_PORT, "GET", "/contexts");
   op->on_reply = reply_list;
   op->model = &context_model;
@@ -352,7 +352,7 @@ static enum cloche_code on_context(struct cloche_box *box, const char *method, c
 {
   struct cloche_op *op = op_begin(box->client, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_box(op, INTERPRETER_PORT, method, "/contexts");
   req_segment(op, id);
   req_path(op, suffix);
@@ -392,7 +392,7 @@ enum cloche_code cloche_interrupt(struct cloche_box *box, const struct cloche_in
   OPTIONS(cloche_interrupt, o, options);
   struct cloche_op *op = op_begin(box->client, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_box(op, INTERPRETER_PORT, "POST", "/interrupt");
   req_json(op);
   buf_puts(&op->body, "{");

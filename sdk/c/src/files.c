@@ -169,7 +169,7 @@ enum cloche_code cloche_read(struct cloche_box *box, const char *path, const str
   *content = NULL;
   struct cloche_op *op = begin_content(box, "GET", path, &o, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_bytes;
   op->out = content;
   return op_go(op, error);
@@ -181,7 +181,7 @@ enum cloche_code cloche_read_fd(struct cloche_box *box, const char *path, int fd
   OPTIONS(cloche_file, o, options);
   struct cloche_op *op = begin_content(box, "GET", path, &o, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->streaming = true;
   op->sink_fd = fd;
   op->source_size = 0;
@@ -198,7 +198,7 @@ enum cloche_code cloche_write(struct cloche_box *box, const char *path, const vo
   OPTIONS(cloche_file, o, options);
   struct cloche_op *op = begin_content(box, "POST", path, &o, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->upload = len ? data : "";
   op->upload_len = len;
   op->on_reply = reply_entry;
@@ -213,7 +213,7 @@ enum cloche_code cloche_write_fd(struct cloche_box *box, const char *path, int f
   OPTIONS(cloche_file, o, options);
   struct cloche_op *op = begin_content(box, "POST", path, &o, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->source_fd = fd;
   op->on_reply = reply_entry;
   op->out = entry;
@@ -241,7 +241,7 @@ enum cloche_code cloche_list_dir(struct cloche_box *box, const char *path, int d
 {
   struct cloche_op *op = begin_on(box, "/filesystem.Filesystem/ListDir", "path", path, options, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_printf(&op->body, ",\"depth\":%d}", depth > 0 ? depth : 1);
   op->on_reply = reply_entries;
   op->out = list;
@@ -253,7 +253,7 @@ enum cloche_code cloche_stat(struct cloche_box *box, const char *path, const str
 {
   struct cloche_op *op = begin_on(box, "/filesystem.Filesystem/Stat", "path", path, options, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_puts(&op->body, "}");
   op->on_reply = reply_entry;
   op->out = entry;
@@ -265,7 +265,7 @@ enum cloche_code cloche_exists(struct cloche_box *box, const char *path, const s
 {
   struct cloche_op *op = begin_on(box, "/filesystem.Filesystem/Stat", "path", path, options, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_puts(&op->body, "}");
   op->on_reply = reply_existed;
   op->out = exists;
@@ -286,7 +286,7 @@ enum cloche_code cloche_make_dir(struct cloche_box *box, const char *path, const
 {
   struct cloche_op *op = begin_on(box, "/filesystem.Filesystem/MakeDir", "path", path, options, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_puts(&op->body, "}");
   op->on_reply = reply_made;
   op->out = made;
@@ -299,7 +299,7 @@ enum cloche_code cloche_move(struct cloche_box *box, const char *from, const cha
 {
   struct cloche_op *op = begin_on(box, "/filesystem.Filesystem/Move", "source", from, options, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_puts(&op->body, ",\"destination\":");
   buf_json(&op->body, to);
   buf_puts(&op->body, "}");
@@ -313,7 +313,7 @@ enum cloche_code cloche_remove(struct cloche_box *box, const char *path, const s
 {
   struct cloche_op *op = begin_on(box, "/filesystem.Filesystem/Remove", "path", path, options, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_puts(&op->body, "}");
   op->on_reply = reply_ok;
   return op_go(op, error);
@@ -366,7 +366,7 @@ enum cloche_code cloche_watch(struct cloche_box *box, const char *path, const st
   OPTIONS(cloche_watch, o, options);
   struct cloche_op *op = op_begin(box->client, box, call, OP_ENDLESS, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_rpc(op, "/filesystem.Filesystem/WatchDir", true, o.user_name);
   buf_puts(&op->body, "{\"path\":");
   buf_json(&op->body, path);

@@ -138,7 +138,7 @@ static enum cloche_code run(struct cloche_box *box, struct git_line *g, enum clo
   struct cloche_op *op = command_begin(box, g->line.data, &o, OP_CELL, call, error);
   buf_free(&g->line);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply;
   op->out = out;
   return op_go(op, error);

@@ -126,6 +126,7 @@ void client_keep(struct cloche *c, CURL *easy);
 /* op.c: op_begin takes the lock of the client, op_go gives it back. */
 struct cloche_op *op_begin(struct cloche *c, struct cloche_box *box, const struct cloche_call *call, enum op_kind kind,
                            struct cloche_error *error);
+enum cloche_code op_not_begun(const struct cloche_call *call); /* why op_begin gave NULL */
 enum cloche_code op_go(struct cloche_op *op, struct cloche_error *error);
 enum cloche_code op_no_memory(struct cloche_error *error);
 bool op_state(struct cloche_op *op, size_t size, void (*state_free)(void *state));

@@ -38,7 +38,7 @@ enum cloche_code cloche_metrics(struct cloche *client, const char *id, int64_t s
 {
   struct cloche_op *op = begin(client, "/sandboxes", id ? id : "", "/metrics", &metric_model, list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   if (start)
     req_query_int(op, "start", start);
   if (end)
@@ -60,7 +60,7 @@ enum cloche_code cloche_logs(struct cloche *client, const char *id, const struct
   OPTIONS(cloche_log_options, o, options);
   struct cloche_op *op = begin(client, "/v2/sandboxes", id ? id : "", "/logs", &log_model, list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   if (o.cursor_ms)
     req_query_int(op, "cursor", o.cursor_ms);
   if (o.forward)
@@ -94,7 +94,7 @@ enum cloche_code cloche_events(struct cloche *client, const char *id, const stru
   OPTIONS(cloche_event_options, o, options);
   struct cloche_op *op = begin(client, "/events/sandboxes", id, "", &event_model, list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   if (o.offset)
     req_query_int(op, "offset", o.offset);
   if (o.limit)
@@ -129,7 +129,7 @@ enum cloche_code cloche_network_log(struct cloche *client, const char *id, int64
 {
   struct cloche_op *op = begin(client, "/sandboxes", id ? id : "", "/network/log", &net_model, log, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   if (start_ms)
     req_query_int(op, "start", start_ms);
   if (end_ms)

@@ -170,6 +170,13 @@ struct cloche_op *op_begin(struct cloche *c, struct cloche_box *box, const struc
   return op;
 }
 
+/* An op of the caller's needs no memory: it can only be under way. */
+enum cloche_code op_not_begun(const struct cloche_call *call)
+{
+  OPTIONS(cloche_call, o, call);
+  return o.op ? CLOCHE_EINVAL : CLOCHE_ENOMEM;
+}
+
 bool op_state(struct cloche_op *op, size_t size, void (*state_free)(void *state))
 {
   op->state = calloc(1, size);

@@ -278,7 +278,7 @@ enum cloche_code cloche_command(struct cloche_box *box, const char *line, const 
     return error_set(error, CLOCHE_EINVAL, "no command");
   struct cloche_op *op = command_begin(box, line, &o, OP_COMMAND, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_command;
   op->out = result;
   return op_go(op, error);
@@ -367,7 +367,7 @@ static enum cloche_code start_stream(struct cloche_box *box, const char *line, u
   *process = NULL;
   struct cloche_op *op = op_begin(c, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->passive = true;
   op->out = process;
   struct cloche_process *h = calloc(1, sizeof *h);
@@ -444,7 +444,7 @@ enum cloche_code cloche_wait(struct cloche_process *process, struct cloche_comma
     *result = NULL;
   struct cloche_op *op = op_begin(c, NULL, call, OP_ENDLESS, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->passive = true;
   op->out = result;
   if (!process->over) {
@@ -498,7 +498,7 @@ static enum cloche_code send_input(struct cloche_box *box, uint32_t pid, const c
 {
   struct cloche_op *op = begin_on(box, "/process.Process/SendInput", pid, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_printf(&op->body, ",\"input\":{\"%s\":\"", kind);
   buf_base64(&op->body, data, len);
   buf_puts(&op->body, "\"}}");
@@ -522,7 +522,7 @@ enum cloche_code cloche_pty_resize(struct cloche_box *box, uint32_t pid, int col
 {
   struct cloche_op *op = begin_on(box, "/process.Process/Update", pid, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_printf(&op->body, ",\"pty\":{\"size\":{\"cols\":%d,\"rows\":%d}}}", cols, rows);
   return op_go(op, error);
 }
@@ -532,7 +532,7 @@ enum cloche_code cloche_close_stdin(struct cloche_box *box, uint32_t pid, const 
 {
   struct cloche_op *op = begin_on(box, "/process.Process/CloseStdin", pid, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_puts(&op->body, "}");
   return op_go(op, error);
 }
@@ -544,7 +544,7 @@ enum cloche_code cloche_signal(struct cloche_box *box, uint32_t pid, int signal,
     return error_set(error, CLOCHE_EINVAL, "signal %d: only 9 (SIGKILL) and 15 (SIGTERM) can be sent", signal);
   struct cloche_op *op = begin_on(box, "/process.Process/SendSignal", pid, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   buf_printf(&op->body, ",\"signal\":\"%s\"}", signal == 9 ? "SIGNAL_SIGKILL" : "SIGNAL_SIGTERM");
   op->on_reply = reply_existed;
   op->out = existed;
@@ -570,7 +570,7 @@ enum cloche_code cloche_processes(struct cloche_box *box, struct cloche_process_
 {
   struct cloche_op *op = op_begin(box->client, box, call, OP_CONTROL, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_rpc(op, "/process.Process/List", false, NULL);
   buf_puts(&op->body, "{}");
   op->on_reply = reply_list;

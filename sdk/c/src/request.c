@@ -272,7 +272,7 @@ static size_t on_read(char *data, size_t one, size_t len, void *user)
     op_fail(op, CLOCHE_ESYSTEM, "reading the descriptor: %s", strerror(errno));
     return CURL_READFUNC_ABORT;
   }
-  op->moved += n;
+  op->progress_at = now_ms();
   return (size_t)n;
 }
 
@@ -280,11 +280,10 @@ static int on_xfer(void *user, curl_off_t down_total, curl_off_t down, curl_off_
 {
   struct cloche_op *op = user;
   curl_off_t sum = down + up;
-  if (sum != op->moved || op->source_fd >= 0)
-    op->progress_at = now_ms();
   if (sum == op->moved)
     return 0;
   op->moved = sum;
+  op->progress_at = now_ms();
   if (op->on_progress) {
     bool uploads = op->upload || op->source_fd >= 0;
     int64_t total = uploads ? up_total : down_total;

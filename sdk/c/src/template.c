@@ -74,7 +74,7 @@ enum cloche_code cloche_templates(struct cloche *client, struct cloche_template_
 {
   struct cloche_op *op = begin(client, "GET", "/templates", NULL, "", list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_list;
   op->model = &template_model;
   return op_go(op, error);
@@ -94,7 +94,7 @@ enum cloche_code cloche_template_exists(struct cloche *client, const char *name,
 {
   struct cloche_op *op = begin(client, "GET", "/templates/aliases", name ? name : "", "", exists, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_alias;
   return op_go(op, error);
 }
@@ -104,7 +104,7 @@ enum cloche_code cloche_template_delete(struct cloche *client, const char *name,
 {
   struct cloche_op *op = begin(client, "DELETE", "/templates", name ? name : "", "", existed, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_existed;
   return op_go(op, error);
 }
@@ -114,7 +114,7 @@ static enum cloche_code change_tags(struct cloche *client, const char *method, c
 {
   struct cloche_op *op = begin(client, method, "/templates/tags", NULL, "", NULL, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_printf(&op->body, "{\"%s\":", key);
   buf_json(&op->body, name);
@@ -142,7 +142,7 @@ enum cloche_code cloche_tags(struct cloche *client, const char *name, struct clo
 {
   struct cloche_op *op = begin(client, "GET", "/templates", name ? name : "", "/tags", list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_list;
   op->model = &tag_model;
   return op_go(op, error);
@@ -155,7 +155,7 @@ enum cloche_code cloche_build_status(struct cloche *client, const char *template
   struct cloche_op *op =
       begin(client, "GET", "/templates", template_id ? template_id : "", "/builds", info, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_segment(op, build_id);
   req_path(op, "/status");
   req_query_int(op, "logsOffset", log_offset);
@@ -448,7 +448,7 @@ enum cloche_code cloche_build(struct cloche *client, struct cloche_recipe *recip
     *info = NULL;
   struct cloche_op *op = op_begin(client, NULL, call, OP_ENDLESS, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_api(op, "POST", "/v3/templates");
   req_json(op);
   buf_puts(&op->body, "{\"name\":");

@@ -55,7 +55,7 @@ enum cloche_code cloche_volume_create(struct cloche *client, const char *name, s
 {
   struct cloche_op *op = begin(client, "POST", "/volumes", NULL, &volume_model, volume, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_puts(&op->body, "{\"name\":");
   buf_json(&op->body, name);
@@ -67,7 +67,7 @@ enum cloche_code cloche_volume_get(struct cloche *client, const char *id, struct
                                    const struct cloche_call *call, struct cloche_error *error)
 {
   struct cloche_op *op = begin(client, "GET", "/volumes", id ? id : "", &volume_model, volume, call, error);
-  return op ? op_go(op, error) : error ? error->code : CLOCHE_ENOMEM;
+  return op ? op_go(op, error) : op_not_begun(call);
 }
 
 enum cloche_code cloche_volumes(struct cloche *client, struct cloche_volume_list **list, const struct cloche_call *call,
@@ -75,7 +75,7 @@ enum cloche_code cloche_volumes(struct cloche *client, struct cloche_volume_list
 {
   struct cloche_op *op = begin(client, "GET", "/volumes", NULL, &volume_model, list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_list;
   return op_go(op, error);
 }
@@ -85,7 +85,7 @@ static enum cloche_code delete_at(struct cloche *client, const char *path, const
 {
   struct cloche_op *op = begin(client, "DELETE", path, id ? id : "", NULL, existed, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_existed;
   return op_go(op, error);
 }
@@ -135,7 +135,7 @@ enum cloche_code cloche_volume_stat(struct cloche *client, const struct cloche_v
 {
   struct cloche_op *op = begin_content(client, volume, "GET", "/path", path, OP_CONTROL, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->out = entry;
   return op_go(op, error);
 }
@@ -146,7 +146,7 @@ enum cloche_code cloche_volume_chmod(struct cloche *client, const struct cloche_
 {
   struct cloche_op *op = begin_content(client, volume, "PATCH", "/path", path, OP_CONTROL, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   const char *between = "";
   const struct {
@@ -171,7 +171,7 @@ enum cloche_code cloche_volume_list_dir(struct cloche *client, const struct cloc
 {
   struct cloche_op *op = begin_content(client, volume, "GET", "/dir", path, OP_CONTROL, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   if (depth > 0)
     req_query_int(op, "depth", depth);
   op->on_reply = reply_list;
@@ -198,7 +198,7 @@ enum cloche_code cloche_volume_make_dir(struct cloche *client, const struct cloc
 {
   struct cloche_op *op = begin_content(client, volume, "POST", "/dir", path, OP_CONTROL, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   put_write(op, options);
   op->out = entry;
   return op_go(op, error);
@@ -209,7 +209,7 @@ enum cloche_code cloche_volume_remove(struct cloche *client, const struct cloche
 {
   struct cloche_op *op = begin_content(client, volume, "DELETE", "/path", path, OP_CONTROL, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_existed;
   op->out = existed;
   return op_go(op, error);
@@ -221,7 +221,7 @@ enum cloche_code cloche_volume_read(struct cloche *client, const struct cloche_v
 {
   struct cloche_op *op = begin_content(client, volume, "GET", "/file", path, OP_TRANSFER, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->on_reply = reply_bytes;
   op->out = content;
   return op_go(op, error);
@@ -233,7 +233,7 @@ enum cloche_code cloche_volume_read_fd(struct cloche *client, const struct cloch
 {
   struct cloche_op *op = begin_content(client, volume, "GET", "/file", path, OP_TRANSFER, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   op->streaming = true;
   op->sink_fd = fd;
   op->source_size = 0;
@@ -250,7 +250,7 @@ enum cloche_code cloche_volume_write(struct cloche *client, const struct cloche_
 {
   struct cloche_op *op = begin_content(client, volume, "PUT", "/file", path, OP_TRANSFER, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   put_write(op, options);
   req_header(op, "Content-Type", "application/octet-stream");
   op->upload = len ? data : "";
@@ -266,7 +266,7 @@ enum cloche_code cloche_volume_write_fd(struct cloche *client, const struct cloc
 {
   struct cloche_op *op = begin_content(client, volume, "PUT", "/file", path, OP_TRANSFER, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   put_write(op, options);
   req_header(op, "Content-Type", "application/octet-stream");
   op->source_fd = fd;
@@ -281,7 +281,7 @@ static enum cloche_code put_secret(struct cloche *client, const char *id, const 
 {
   struct cloche_op *op = begin(client, "POST", "/secrets", id, &secret_model, secret, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   req_json(op);
   buf_puts(&op->body, "{\"value\":");
   buf_json(&op->body, value);
@@ -313,7 +313,7 @@ enum cloche_code cloche_secret_get(struct cloche *client, const char *name, stru
                                    const struct cloche_call *call, struct cloche_error *error)
 {
   struct cloche_op *op = begin(client, "GET", "/secrets", name ? name : "", &secret_model, secret, call, error);
-  return op ? op_go(op, error) : error ? error->code : CLOCHE_ENOMEM;
+  return op ? op_go(op, error) : op_not_begun(call);
 }
 
 enum cloche_code cloche_secrets(struct cloche *client, int limit, const char *next, struct cloche_secret_list **list,
@@ -321,7 +321,7 @@ enum cloche_code cloche_secrets(struct cloche *client, int limit, const char *ne
 {
   struct cloche_op *op = begin(client, "GET", "/secrets", NULL, &secret_model, list, call, error);
   if (!op)
-    return error ? error->code : CLOCHE_ENOMEM;
+    return op_not_begun(call);
   if (limit)
     req_query_int(op, "limit", limit);
   if (next)

@@ -148,6 +148,15 @@ static void pipes_that_wait_are_waited_for(void)
   SAME(job.got, "3000000");
 }
 
+static void a_transfer_without_progress_ends(void)
+{
+  int p[2];
+  CHECK(pipe(p) == 0);
+  FAILS(CLOCHE_ETIMEOUT, cloche_write_fd(e2e.box, "/tmp/stalled", p[0], NULL, NULL, WITHIN(300), ERR));
+  close(p[0]);
+  close(p[1]);
+}
+
 struct seen {
   bool created, written;
 };
@@ -206,6 +215,7 @@ const struct e2e_case file_cases[] = {{"a file comes back as it was written", a_
                                       {"names move and go", names_move_and_go},
                                       {"descriptors are copied both ways", descriptors_are_copied_both_ways},
                                       {"pipes that wait are waited for", pipes_that_wait_are_waited_for},
+                                      {"a transfer without progress ends", a_transfer_without_progress_ends},
                                       {"changes are told while a watch runs", changes_are_told_while_a_watch_runs},
                                       {"signed addresses work without a token", signed_addresses_work_without_a_token},
                                       {0}};
