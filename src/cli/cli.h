@@ -28,6 +28,7 @@ int shell_main(int argc, char **argv);
 int open_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
+int mcp_command_main(int argc, char **argv);
 int tls_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 

@@ -414,6 +414,20 @@ static const struct setting settings[] = {
      "deliveries of one team that are remembered, as long as events are; over it the oldest ones go"},
     {"webhook_team_deliveries_mb", NUMBER(warden.webhook_team_deliveries_mb), "128", 1, 65536,
      "MiB of them, with events that wait; a delivery counts for 2 KiB and its texts"},
+    {"mcp", CHOICE(gate.mcp, "off on"), "on", 0, 1,
+     "on = sandboxes as tools of the Model Context Protocol at /mcp; its process starts when it is first asked for"},
+    {"mcp_uid", NUMBER(mcp.uid), "64994", 0, 4294967294, "user id of that process; 0 = do not change it"},
+    {"mcp_sessions", NUMBER(mcp.sessions), "512", 1, 100000, "sessions at /mcp at once, of all teams"},
+    {"mcp_team_sessions", NUMBER(mcp.team_sessions), "128", 1, 100000, "the same of one team"},
+    {"mcp_session_boxes", NUMBER(mcp.session_boxes), "8", 1, 1000, "sandboxes that one session may make"},
+    {"mcp_session_calls", NUMBER(mcp.session_calls), "8", 1, 1000, "calls of one session at once"},
+    {"mcp_idle_seconds", NUMBER(mcp.idle_s), "900", 30, 86400,
+     "how long a session's sandbox waits for the next call, unless the client's URL says another time"},
+    {"mcp_text_kb", NUMBER(mcp.text_kb), "64", 1, 65536,
+     "KiB of each text in a result; what is longer loses its middle"},
+    {"mcp_result_kb", NUMBER(mcp.result_kb), "640", 1, 32768,
+     "KiB of pictures and data in a result; some clients read at most 1 MiB in one message"},
+    {"mcp_call_seconds", NUMBER(mcp.timeout_s), "3600", 1, 86400, "longest run of one call"},
     {"api_body_max", NUMBER(gate.api_body_max), "16777216", 65536, 1073741824, "bytes of an API request body"},
 };
 
@@ -669,8 +683,9 @@ static void derive(struct config *c)
   }
   c->gate.log_bytes = c->warden.log_bytes;
   c->gate.webhook_private_allowed = c->sender.private_allowed;
+  c->mcp.body_max = c->gate.api_body_max;
   if (geteuid() != 0)
-    c->gate.uid = c->sender.uid = c->egress.uid = 0;
+    c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = 0;
   c->warden.egress_uid = c->egress.uid;
   c->egress.records_rate = c->warden.network_log_rate;
 }
@@ -694,13 +709,13 @@ static int check_team_connections(struct config *c, struct err *err)
 /* Whoever fetches for a team must not be who serves or sends. */
 static int check_image_uids(const struct config *c, struct err *err)
 {
-  const unsigned others[] = {c->gate.uid, c->egress.uid, c->sender.uid};
+  const unsigned others[] = {c->gate.uid, c->egress.uid, c->sender.uid, c->mcp.uid};
   uint32_t first = c->warden.source.uid, n = c->warden.source.uids;
   for (size_t i = 0; i < ARRAY_LEN(others); i++)
     if (others[i] >= first && others[i] - first < n)
       return err_set(err, -EINVAL,
                      "'image_uid' %u and the 'image_uids' %u from it on contain %u, which is 'gate_uid', "
-                     "'egress_uid' or 'webhook_uid': choose another range",
+                     "'egress_uid', 'webhook_uid' or 'mcp_uid': choose another range",
                      first, n, others[i]);
   return 0;
 }

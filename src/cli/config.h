@@ -8,6 +8,7 @@
 #include "egress/egress_config.h"
 #include "gate/gate_config.h"
 #include "content/content_config.h"
+#include "mcp/mcp_config.h"
 #include "sender/sender_config.h"
 #include "warden/core/warden_config.h"
 #include "wire/sizes.h"
@@ -18,6 +19,7 @@ struct config {
   struct sender_config sender;
   struct egress_config egress;
   struct content_config content;
+  struct mcp_role_config mcp;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level, *console;
   unsigned gates;

@@ -25,6 +25,7 @@ static const struct command commands[] = {
     {"open", "a link that signs a browser in to the web console", open_main},
     {"doctor", "check what this host supports", doctor_main},
     {"bench", "measure a server as a client sees it", bench_main},
+    {"mcp", "sandboxes as tools of the Model Context Protocol, on standard input and output", mcp_command_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},
     {"version", "print the version", version_main},
 };

@@ -10,6 +10,7 @@
 #include "egress/egress.h"
 #include "gate/gate.h"
 #include "gate/metrics_shm.h"
+#include "mcp/server.h"
 #include "sender/sender.h"
 #include "warden/warden.h"
 #include "wire/api_key.h"
@@ -52,7 +53,7 @@ struct supervisor {
   const struct config *config;
   int argc;
   char **argv;
-  struct role warden, sender, egress, content, gates[GATES_MAX];
+  struct role warden, sender, egress, content, mcp, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
@@ -62,6 +63,7 @@ struct supervisor {
   struct tls_listener tls_listener;
   char url[URL_SIZE], first_key[KEY_TEXT], console_code[KEY_TEXT];
   struct timespec names_changed[2]; /* of the files that the sender has copies of */
+  bool mcp_wanted;                  /* a gate has asked for it */
   bool announced, stopping;
 };
 
@@ -79,6 +81,8 @@ static int become_role(struct config *c)
     return egress_main(&c->egress);
   if (!strcmp(c->role, "content"))
     return content_main(&c->content);
+  if (!strcmp(c->role, "mcp"))
+    return mcp_main(&c->mcp);
   return gate_main(&c->gate);
 }
 
@@ -161,6 +165,18 @@ static void ipc_up(struct supervisor *s, struct role *other)
                                        : CONTROL_LINK;
   tell(&s->warden, letter, pair[0]);
   tell(other, CONTROL_LINK, pair[1]);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+/* Of the MCP role with a gate. */
+static void mcp_up(struct supervisor *s, struct role *gate)
+{
+  int pair[2];
+  if (!s->mcp.ready || !gate->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return;
+  tell(&s->mcp, CONTROL_LINK, pair[0]);
+  tell(gate, CONTROL_MCP, pair[1]);
   close(pair[0]);
   close(pair[1]);
 }
@@ -307,6 +323,8 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     log_warn("content does not answer; replacing it");
     kill(s->content.pid, SIGKILL);
   }
+  if (word.p[0] == CONTROL_WANT_MCP)
+    s->mcp_wanted = true;
   if (word.p[0] != CONTROL_READY)
     return;
   r->ready = true;
@@ -326,7 +344,11 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else if (r == &s->sender) {
     send_own(s);
     ipc_up(s, r);
+  } else if (r == &s->mcp) {
+    for (size_t i = 0; i < s->ngates; i++)
+      mcp_up(s, &s->gates[i]);
   } else {
+    mcp_up(s, r);
     send_metrics_shm(s, r);
     ipc_up(s, r);
     if (s->console_on)
@@ -384,7 +406,8 @@ static void reap(struct supervisor *s)
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     bool ours = role_died(s, &s->warden, pid, status) || role_died(s, &s->sender, pid, status) ||
-                role_died(s, &s->egress, pid, status) || role_died(s, &s->content, pid, status);
+                role_died(s, &s->egress, pid, status) || role_died(s, &s->content, pid, status) ||
+                role_died(s, &s->mcp, pid, status);
     for (size_t i = 0; !ours && i < s->ngates; i++)
       ours = role_died(s, &s->gates[i], pid, status);
   }
@@ -406,6 +429,8 @@ static void restart_dead(struct supervisor *s)
   if (has_egress(s) && !s->egress.pid && now >= s->egress.again_us && start_role(s, &s->egress, &err))
     log_error("%s", err.msg);
   if (!s->content.pid && now >= s->content.again_us && start_role(s, &s->content, &err))
+    log_error("%s", err.msg);
+  if (s->mcp_wanted && !s->mcp.pid && now >= s->mcp.again_us && start_role(s, &s->mcp, &err))
     log_error("%s", err.msg);
   for (size_t i = 0; i < s->ngates; i++)
     if (!s->gates[i].pid && now >= s->gates[i].again_us && start_role(s, &s->gates[i], &err))
@@ -565,6 +590,7 @@ static int begin(struct supervisor *s, struct err *err)
   s->sender = (struct role){.name = "sender", .control = -1, .listener = -1};
   s->egress = (struct role){.name = "egress", .control = -1, .listener = -1};
   s->content = (struct role){.name = "content", .control = -1, .listener = -1};
+  s->mcp = (struct role){.name = "mcp", .control = -1, .listener = -1};
   names_changed(s);
   for (size_t i = 0; i < s->ngates; i++)
     s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
@@ -600,6 +626,7 @@ static void stop(struct supervisor *s, bool end_boxes)
   tell(&s->sender, CONTROL_STOP, -1);
   tell(&s->egress, CONTROL_STOP, -1);
   tell(&s->content, CONTROL_STOP, -1);
+  tell(&s->mcp, CONTROL_STOP, -1);
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
@@ -627,7 +654,7 @@ static void take_signals(struct supervisor *s)
 
 static bool all_gone(const struct supervisor *s)
 {
-  bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0;
+  bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0 || s->mcp.pid != 0;
   for (size_t i = 0; i < s->ngates; i++)
     any |= s->gates[i].pid != 0;
   return !any;
@@ -635,8 +662,8 @@ static bool all_gone(const struct supervisor *s)
 
 static void wait_for_something(struct supervisor *s)
 {
-  struct pollfd p[GATES_MAX + 6];
-  struct role *of[GATES_MAX + 6];
+  struct pollfd p[GATES_MAX + 7];
+  struct role *of[GATES_MAX + 7];
   nfds_t n = 0;
   p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
   p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
@@ -648,11 +675,14 @@ static void wait_for_something(struct supervisor *s)
   p[n++] = (struct pollfd){.fd = s->egress.control, .events = POLLIN};
   of[n] = &s->content;
   p[n++] = (struct pollfd){.fd = s->content.control, .events = POLLIN};
+  of[n] = &s->mcp;
+  p[n++] = (struct pollfd){.fd = s->mcp.control, .events = POLLIN};
   for (size_t i = 0; i < s->ngates; i++) {
     of[n] = &s->gates[i];
     p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
   }
-  bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid) || !s->content.pid;
+  bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid) || !s->content.pid ||
+              (s->mcp_wanted && !s->mcp.pid);
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
   poll(p, n, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000);

@@ -219,6 +219,8 @@ int confine_filter(const struct confine_role *role, unsigned uid, struct err *er
   int r = ctx ? seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1) : -ENOMEM; /* of all threads, or of none */
   r = r ? r : allow(ctx, common, ARRAY_LEN(common));
   r = r ? r : allow(ctx, role->calls, role->ncalls);
+  for (size_t i = 0; !r && i < role->nrefusals; i++)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO((unsigned)role->refusals[i].error), role->refusals[i].call, 0);
   for (size_t i = 0; !r && i < role->nsockets; i++)
     r = allow_socket(ctx, &role->sockets[i]);
   r = r ? r : seccomp_load(ctx);

@@ -33,10 +33,18 @@ struct confine_socket {
   int protocol; /* -1: any */
 };
 
+/* A call that is refused with another error than EPERM, where a library goes on only so. */
+struct confine_refusal {
+  int call; /* SCMP_SYS(...) */
+  int error;
+};
+
 struct confine_role {
   const char *name; /* in messages and as the source of its root's mount */
   const int *calls; /* SCMP_SYS(...), beyond those of every role */
   size_t ncalls;
+  const struct confine_refusal *refusals;
+  size_t nrefusals;
   const struct confine_socket *sockets;
   size_t nsockets;
   const struct confine_file *files;

@@ -27,6 +27,7 @@ struct gate_config {
   unsigned tls_plain;                /* enum tls_plain: who may speak plain http on the https port */
   unsigned secret_value_max;         /* bytes */
   bool webhook_private_allowed;      /* as the sender has it */
+  bool mcp;                          /* /mcp is served */
   bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */
 };
 

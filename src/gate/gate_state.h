@@ -55,6 +55,7 @@ struct gate {
   uint64_t logged;
   struct machine machine;
   struct http_server *metrics_server; /* NULL: none is configured */
+  struct mcp_link *mcp;               /* to the MCP role; NULL: it was not asked for yet (api/mcp_proxy.c) */
 };
 
 #endif

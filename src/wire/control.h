@@ -18,6 +18,8 @@ enum control {
   CONTROL_SENDER = 'W',      /* to the warden: its end of the link to the sender comes with it */
   CONTROL_EGRESS = 'G',      /* to the warden: its end of the link to the egress gateway comes with it */
   CONTROL_CONTENT = 'V',     /* to the warden: its end of the link to the content role comes with it */
+  CONTROL_MCP = 'A',         /* to a gate: its end of a link to the MCP role comes with it */
+  CONTROL_WANT_MCP = 'Q',    /* from a gate: it needs the MCP role */
   CONTROL_OWN = 'O',         /* to the sender: the server's own listeners, "ADDRESS:PORT" lines */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
   CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */

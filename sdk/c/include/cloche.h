@@ -103,6 +103,11 @@ struct cloche_config {
   long timeout_ms;        /* of control calls, default 60000 */
   int retries;            /* of control calls after 429 and 503, default 3; < 0: none */
   size_t max_answer;      /* bytes of an answer that is kept in memory, default 1 GiB */
+  /* Instead of connecting: a connected stream socket, owned by the library from then on, or -1. For programs that may
+   * not connect themselves. Called with the client's lock held. libcurl 7.88 calls connect() on it all the same, and
+   * goes on only where that fails with EINPROGRESS; later versions do not. */
+  int (*open_socket)(void *arg);
+  void *open_socket_arg;
 };
 
 /**

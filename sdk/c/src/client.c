@@ -329,6 +329,8 @@ static enum cloche_code configure(struct cloche *c, const struct cloche_config *
   c->timeout_ms = o->timeout_ms ? o->timeout_ms : 60000;
   c->retries = o->retries ? o->retries : 3;
   c->max_answer = o->max_answer ? o->max_answer : LINE_BYTES_MAX;
+  c->open_socket = o->open_socket;
+  c->open_socket_arg = o->open_socket_arg;
   return CLOCHE_OK;
 }
 

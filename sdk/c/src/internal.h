@@ -38,6 +38,8 @@ struct cloche {
   long timeout_ms;
   int retries;
   size_t max_answer;
+  int (*open_socket)(void *arg);
+  void *open_socket_arg;
 };
 
 struct cloche_cancel {

@@ -319,6 +319,18 @@ static bool set_body(struct cloche_op *op, CURL *easy)
   return ok;
 }
 
+static curl_socket_t open_given(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+  struct cloche *c = user;
+  int fd = c->open_socket(c->open_socket_arg);
+  return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static int is_connected(void *user, curl_socket_t fd, curlsocktype purpose)
+{
+  return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
 static bool set_up(struct cloche_op *op, CURL *easy)
 {
   struct cloche *c = op->client;
@@ -349,6 +361,12 @@ static bool set_up(struct cloche_op *op, CURL *easy)
     SET(CURLOPT_CAINFO, c->ca_file);
   if (c->proxy)
     SET(CURLOPT_PROXY, c->proxy);
+  if (c->open_socket) {
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_given);
+    SET(CURLOPT_OPENSOCKETDATA, c);
+    SET(CURLOPT_SOCKOPTFUNCTION, is_connected);
+    SET(CURLOPT_PROXY, "");
+  }
   return ok;
 }
 

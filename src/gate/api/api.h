@@ -211,6 +211,7 @@ void build_logs(struct req *r);
 void build_cancel(struct req *r);
 void upload_link(struct req *r);
 void upload_put(struct req *r);
+void mcp_request(struct req *r);
 void volume_create(struct req *r);
 void volume_list(struct req *r);
 void volume_get(struct req *r);
