@@ -86,6 +86,8 @@ async def test_watching_and_terminals(box: AsyncSandbox) -> None:
     assert (event.name, event.type) == ("x", cloche.FilesystemEventType.CREATE)
     await watch.stop()
     assert ended == [None]
+    with pytest.raises(cloche.FileNotFoundException):
+        await box.files.watch_dir("/no/such", events.put_nowait)
     seen = bytearray()
     terminal = await box.pty.create(cloche.PtySize(24, 80), seen.extend)
     await box.pty.send_stdin(terminal.pid, b"echo $((40 + 2)); exit\n")
