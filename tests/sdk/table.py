@@ -42,7 +42,7 @@ def ours() -> dict[str, Command]:
     every: dict[str, Command] = {
         "python-sync": python("cloche", "sync"),
         "python-async": python("cloche", "async"),
-        "typescript": node(ROOT / "sdk/typescript/dist/esm/index.js"),
+        "typescript": node(ROOT / "sdk/typescript/dist/index.js"),
         "c": ([str(ROOT / "build/sdk/c/tests/driver")], {}),
     }
     return {name: command for name, command in every.items() if name in COMPARED}
