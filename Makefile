@@ -79,6 +79,8 @@ sdk-docs: build
 
 install: build
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@scripts/console --install $(CURDIR)/$(BUILD)/console "$(DESTDIR)$$(meson introspect $(BUILD) --buildoptions | \
+		python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"
 
 clean:
 	rm -rf build build-*

@@ -9,12 +9,13 @@
 #include "wire/file_pack.h"
 #include <sys/mman.h>
 
-/* style-src-attr: the terminal colours cells by style attributes. frame-src 'self' is frame.html; a frame can't be
- * led elsewhere. */
+/* trusted-types 'none': no text ever becomes HTML or a script. style-src-attr: the terminal colours cells by style
+ * attributes. frame-src 'self' is frame.html; a frame can't be led elsewhere. */
 #define PAGE_POLICY                                                                                                    \
   "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; connect-src 'self'; "      \
   "img-src 'self' data: blob:; media-src blob:; font-src 'self'; frame-src 'self'; manifest-src 'self'; "              \
-  "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+  "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "                  \
+  "trusted-types 'none'"
 #define FRAME_POLICY                                                                                                   \
   "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; "                  \
   "style-src 'unsafe-inline' data: blob:; img-src data: blob:; media-src data: blob:; font-src data: blob:; "          \

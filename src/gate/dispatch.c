@@ -35,6 +35,26 @@ static bool names_agent(struct str path)
          str_starts(path, STR("/filesystem.Filesystem/"));
 }
 
+/* Whether a page of this origin, which is the console, wants what a box serves as a part of itself. Pages of boxes have
+ * no origin (edge.c), so theirs are none of those. */
+static bool would_run_here(const struct http_head *h)
+{
+  static const char *const kinds[] = {"script",        "style",    "worker", "sharedworker",
+                                      "serviceworker", "manifest", "object"};
+  struct str kind = http_header(h, "sec-fetch-dest");
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+    if (str_is(kind, kinds[i]))
+      return str_is(http_header(h, "sec-fetch-site"), "same-origin");
+  return false;
+}
+
+static void refuse_part(struct http_x *x)
+{
+  http_x_handle(x, &refused_ops, NULL);
+  http_reply(x, 403, "application/json",
+             STR("{\"code\":403,\"message\":\"what a sandbox serves is no script or style of the console\"}"));
+}
+
 void dispatch_request(struct http_x *x, void *arg)
 {
   struct gate *g = arg;
@@ -49,6 +69,8 @@ void dispatch_request(struct http_x *x, void *arg)
   }
   if (target_from_host(host, &t)) {
     edge_request(g, x, &t);
+  } else if (would_run_here(h) && !console_owns(g, h)) {
+    refuse_part(x);
   } else if (id.p || port.p) {
     if (!target_from_headers(id, port, &t))
       refuse(x, !id.n || !port.n);

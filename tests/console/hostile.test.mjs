@@ -183,6 +183,10 @@ ${until(8125)}`,
   const asBrowser = await fetch(`${URL_OF_SERVER}/`, { headers: { ...headers, 'Sec-Fetch-Site': 'same-origin' } })
   assert.equal(asBrowser.headers.get('clear-site-data'), null)
   assert.equal(asBrowser.headers.get('set-cookie'), null)
+  const asScript = await fetch(`${URL_OF_SERVER}/box/${box.sandboxID}/8125/x.js`, {
+    headers: { 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Dest': 'script' },
+  })
+  assert.equal(asScript.status, 403)
   const asProgram = await fetch(`${URL_OF_SERVER}/`, { headers })
   assert.equal(asProgram.headers.get('set-cookie'), 'a=b')
 })
@@ -192,6 +196,7 @@ test('the console’s files carry the strict headers', async () => {
   const policy = page.headers.get('content-security-policy')
   assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/)
   assert.match(policy, /frame-ancestors 'none'/)
+  assert.match(policy, /require-trusted-types-for 'script'/)
   assert.equal(page.headers.get('x-content-type-options'), 'nosniff')
   assert.equal(page.headers.get('referrer-policy'), 'no-referrer')
   assert.equal(page.headers.get('cross-origin-opener-policy'), 'same-origin')

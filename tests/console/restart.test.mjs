@@ -14,7 +14,7 @@ import { api, closeBrowser, openBrowser, openTab, runCell, signedIn } from './la
 const dir = mkdtempSync(join(tmpdir(), 'cloche-console-restart.'))
 let server
 
-async function start(listen) {
+async function start(listen, env = {}) {
   const ready = join(dir, 'ready.json')
   rmSync(ready, { force: true })
   server = spawn(
@@ -30,7 +30,7 @@ async function start(listen) {
       '--ready-file',
       ready,
     ],
-    { stdio: 'ignore', env: { ...process.env, CLOCHE_DATA: join(dir, 'data') } },
+    { stdio: 'ignore', env: { ...process.env, CLOCHE_DATA: join(dir, 'data'), ...env } },
   )
   for (let i = 0; i < 600 && !existsSync(ready); i++) {
     assert.equal(server.exitCode, null, 'the server ended')
@@ -68,4 +68,16 @@ test('a restart of the server is seen, survived, and the page goes on', async ()
   const again = await runCell(page, 'kept + 1')
   await again.locator('.outputs:has-text("42")').waitFor()
   await lab.close()
+})
+
+test('a server without the console says so, and one where it is off has nothing at /', async () => {
+  await stop('SIGINT')
+  const without = await start('127.0.0.1:0', { CLOCHE_CONSOLE: join(dir, 'none') })
+  const page = await fetch(without.url + '/')
+  assert.equal(page.status, 200)
+  assert.match(await page.text(), /built without its web console/)
+  assert.equal((await fetch(without.url + '/health')).status, 200)
+  await stop('SIGINT')
+  const off = await start('127.0.0.1:0', { CLOCHE_CONSOLE: 'off' })
+  assert.equal((await fetch(off.url + '/')).status, 404)
 })

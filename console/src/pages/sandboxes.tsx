@@ -74,12 +74,13 @@ function Row({ box, list, now, changed }: { box: Sandbox; list: Metric[]; now: n
       <td>
         <State is={paused ? 'warm' : 'good'} word={box.state} />
       </td>
-      <td>{box.alias || box.templateID}</td>
+      <td class="cut">{box.alias || box.templateID}</td>
       <td class="num soft" title={`Started ${dateTime(box.startedAt)}`}>
         {age(box.startedAt, now)}
       </td>
       <td class={`num ${!paused && left < 60000 ? 'urgent' : 'soft'}`} title={`Until ${dateTime(box.endAt)}`}>
-        {paused ? '–' : `${duration(left)} left`}
+        {paused ? '–' : duration(left)}
+        {!paused && <span class="narrow-only"> left</span>}
       </td>
       <td class="wide-only">{paused ? <span class="soft">–</span> : <Usage list={list} />}</td>
       <td class="end">

@@ -6,6 +6,9 @@ import 'uplot/dist/uPlot.min.css'
 import { dark } from '../app/theme'
 import { clock } from '../lib/format'
 
+// Steps of the value axis; those of bytes are round in their own units.
+const BYTES = Array.from({ length: 45 }, (_, i) => 2 ** i)
+
 export interface Line {
   label: string
   values: (number | null)[]
@@ -13,14 +16,19 @@ export interface Line {
   fill?: boolean
 }
 
+export interface PlotProps {
+  times: number[]
+  lines: Line[]
+  format: (v: number) => string
+  max?: number
+  binary?: boolean // values are bytes
+  label: string
+}
+
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
-function options(
-  lines: Line[],
-  format: (v: number) => string,
-  max: number | undefined,
-  width: number,
-): uPlot.Options {
+function options(p: PlotProps, width: number): uPlot.Options {
+  const { lines, format, max } = p
   const axis = {
     stroke: css('--soft'),
     grid: { stroke: css('--line'), width: 1 },
@@ -35,7 +43,7 @@ function options(
     scales: { y: { range: (_u, low, high) => [Math.min(0, low), Math.max(max ?? 0, high * 1.1, 1e-6)] } },
     axes: [
       { ...axis, space: 70, values: (_u, vs) => vs.map((v) => clock(new Date(v * 1000).toISOString()).slice(0, 5)) },
-      { ...axis, size: 58, values: (_u, vs) => vs.map(format) },
+      { ...axis, size: 58, values: (_u, vs) => vs.map(format), ...(p.binary ? { incrs: BYTES } : {}) },
     ],
     series: [
       { label: 'Time', value: (_u, v) => (v ? clock(new Date(v * 1000).toISOString()) : '–') },
@@ -51,20 +59,14 @@ function options(
   }
 }
 
-export function Plot(p: {
-  times: number[]
-  lines: Line[]
-  format: (v: number) => string
-  max?: number
-  label: string
-}) {
+export function Plot(p: PlotProps) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const theme = dark.value
   const data = [p.times, ...p.lines.map((l) => l.values)] as uPlot.AlignedData
   useEffect(() => {
     const el = host.current!
-    const u = new uPlot(options(p.lines, p.format, p.max, el.clientWidth || 300), data, el)
+    const u = new uPlot(options(p, el.clientWidth || 300), data, el)
     plot.current = u
     const watch = new ResizeObserver(() => u.setSize({ width: el.clientWidth, height: 170 }))
     watch.observe(el)

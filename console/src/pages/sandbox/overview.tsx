@@ -119,6 +119,7 @@ export default function Overview({ id, detail }: TabProps) {
               label="Memory over time"
               times={times}
               format={bytes}
+              binary
               lines={[
                 { label: 'Used', values: list.map((m) => m.memUsed), color: '--accent', fill: true },
                 { label: 'Cache', values: list.map((m) => m.memCache), color: '--warm' },
@@ -136,6 +137,7 @@ export default function Overview({ id, detail }: TabProps) {
               label="Disk over time"
               times={times}
               format={bytes}
+              binary
               lines={[{ label: 'Used', values: list.map((m) => m.diskUsed), color: '--accent', fill: true }]}
             />
           </section>

@@ -7,7 +7,10 @@ import type { TabProps } from './page'
 
 export default function Ports({ box, detail, id }: TabProps) {
   const { data, error, refresh } = usePoll(
-    async () => listeners((await box!.commands.run('cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true')).stdout),
+    async () => {
+      const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => box!.files.read(path).catch(() => ''))
+      return listeners((await Promise.all(tables)).join('\n'))
+    },
     5000,
     [id, box],
   )
