@@ -20,4 +20,47 @@ export const pages: Page[] = [
     nav: { icon: 'box', keys: 'g s', group: 'Work' },
   },
   { path: '/sandboxes/:id/:tab?', title: 'Sandbox', load: () => import('./sandbox/page') },
+  {
+    path: '/templates',
+    title: 'Templates',
+    load: () => import('./templates'),
+    nav: { icon: 'layers', keys: 'g t', group: 'Work' },
+  },
+  { path: '/templates/:id/:build?', title: 'Template', load: () => import('./template') },
+  {
+    path: '/volumes',
+    title: 'Volumes',
+    load: () => import('./volumes'),
+    nav: { icon: 'disk', keys: 'g v', group: 'Work' },
+  },
+  {
+    path: '/events',
+    title: 'Events',
+    load: () => import('./events'),
+    nav: { icon: 'list', keys: 'g e', group: 'Work' },
+  },
+  {
+    path: '/keys',
+    title: 'API keys',
+    load: () => import('./keys'),
+    nav: { icon: 'key', keys: 'g k', group: 'Team' },
+  },
+  {
+    path: '/secrets',
+    title: 'Secrets',
+    load: () => import('./secrets'),
+    nav: { icon: 'lock', keys: 'g x', group: 'Team' },
+  },
+  {
+    path: '/webhooks',
+    title: 'Webhooks',
+    load: () => import('./webhooks'),
+    nav: { icon: 'hook', keys: 'g w', group: 'Team' },
+  },
+  {
+    path: '/machine',
+    title: 'Machine',
+    load: () => import('./machine'),
+    nav: { icon: 'gauge', keys: 'g m', group: 'Server' },
+  },
 ]

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { get } from '../../app/api'
 import { usePoll } from '../../app/poll'
+import { eventKind, eventWords } from '../../lib/events'
 import { dateTime } from '../../lib/format'
 import type { LifecycleEvent } from '../../lib/types'
 import { Failed, Loading, State } from '../../ui/parts'
 import type { TabProps } from './page'
-
-const KIND: Record<string, 'good' | 'warm' | 'bad' | 'off'> = {
-  created: 'good',
-  resumed: 'good',
-  paused: 'warm',
-  killed: 'bad',
-}
-
-/** What an event tells beyond its type, without nesting. */
-export function words(data: LifecycleEvent['eventData']): string {
-  if (!data) return ''
-  if (typeof data.kill_cause === 'string') return data.kill_cause
-  return Object.entries(data)
-    .filter(([, v]) => typeof v !== 'object')
-    .map(([k, v]) => `${k.replace(/_/g, ' ')}: ${String(v)}`)
-    .join(', ')
-}
 
 export default function Events({ id }: TabProps) {
   const { data, error, refresh } = usePoll(
@@ -42,18 +26,15 @@ export default function Events({ id }: TabProps) {
           </tr>
         </thead>
         <tbody>
-          {data.map((e) => {
-            const word = e.type.split('.').pop() ?? e.type
-            return (
-              <tr key={e.id}>
-                <td class="name">
-                  <State is={KIND[word] ?? 'off'} word={word} />
-                </td>
-                <td class="soft num">{dateTime(e.timestamp)}</td>
-                <td>{words(e.eventData)}</td>
-              </tr>
-            )
-          })}
+          {data.map((e) => (
+            <tr key={e.id}>
+              <td class="name">
+                <State {...eventKind(e.type)} />
+              </td>
+              <td class="soft num">{dateTime(e.timestamp)}</td>
+              <td>{eventWords(e.eventData)}</td>
+            </tr>
+          ))}
         </tbody>
       </table>
       {data.length === 0 && <p class="none">No event is kept</p>}

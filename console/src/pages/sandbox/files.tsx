@@ -11,7 +11,8 @@ import { inside, looksLikeText, parent, pictureType, steps } from '../../lib/pat
 import { save } from '../../lib/save'
 import type { EditorProps } from '../../ui/editor'
 import { Icon } from '../../ui/icons'
-import { Button, Confirm, Dialog, Failed, Field, Loading, Menu } from '../../ui/parts'
+import { NameDialog } from '../../ui/name_dialog'
+import { Button, Confirm, Failed, Loading, Menu } from '../../ui/parts'
 import { doing, toast } from '../../ui/toast'
 import type { TabProps } from './page'
 
@@ -128,40 +129,6 @@ function Preview({
           ))}
       </div>
     </section>
-  )
-}
-
-function NameDialog(p: {
-  title: string
-  word: string
-  value: string
-  run: (name: string) => Promise<unknown>
-  onClose: () => void
-}) {
-  const [name, setName] = useState(p.value)
-  return (
-    <Dialog title={p.title} onClose={p.onClose}>
-      <form
-        onSubmit={(e) => {
-          e.preventDefault()
-          void doing(p.run(name.trim())).then(p.onClose)
-        }}
-      >
-        <div class="body">
-          <Field label="Name">
-            {(id) => (
-              <input id={id} type="text" value={name} autofocus onInput={(e) => setName(e.currentTarget.value)} />
-            )}
-          </Field>
-        </div>
-        <footer>
-          <Button onClick={p.onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" disabled={!name.trim()}>
-            {p.word}
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
   )
 }
 
