@@ -64,6 +64,7 @@ test('a template is built from a typed Dockerfile, with its log live, tagged and
     if (word === 'first') await page.click('.pagehead >> text=Templates')
   }
   await page.waitForSelector('tbody tr:nth-child(2)')
+  await page.waitForSelector('tbody tr:nth-child(1):has-text("ready"):has-text("default")')
   await axe(page, 'a template')
   await shot(page, 'template')
   const before = await api('GET', '/templates/aliases/console-made')

@@ -73,5 +73,5 @@ export interface LogEntry {
 
 /** The name a person gave a template, else its id. */
 export function templateName(t: Template): string {
-  return t.names?.[0]?.replace(/^cloche\//, '') ?? t.aliases?.[0] ?? t.templateID
+  return t.aliases?.[0] ?? t.names?.[0] ?? t.templateID
 }

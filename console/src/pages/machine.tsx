@@ -32,7 +32,9 @@ const CLASSES = [
   ['list', 'Lists'],
   ['sandbox', 'Sandboxes'],
   ['template', 'Templates'],
-  ['edge', 'Into sandboxes'],
+  ['agent', 'Commands and files'],
+  ['interpreter', 'Cells'],
+  ['port', 'Ports of sandboxes'],
 ] as const
 const TYPICAL = 64 * 1048576 // bytes of memory that a small sandbox with work in it uses
 

@@ -34,7 +34,7 @@ interface Status {
 const word = (status: string) =>
   status === 'ready' || status === 'uploaded' ? 'good' : status === 'error' ? 'bad' : 'warm'
 
-function BuildLog({ id, build }: { id: string; build: string }) {
+function BuildLog({ id, build, done }: { id: string; build: string; done: () => void }) {
   const [lines, setLines] = useState<LogEntry[]>([])
   const [status, setStatus] = useState<Status>()
   const [error, setError] = useState<Error>()
@@ -52,8 +52,8 @@ function BuildLog({ id, build }: { id: string; build: string }) {
         setLines(have)
         setStatus(s)
         setError(undefined)
-        const done = s.status === 'ready' || s.status === 'error'
-        if (done && s.logEntries.length < 100) return
+        const ended = s.status === 'ready' || s.status === 'error'
+        if (ended && s.logEntries.length < 100) return done()
         timer = window.setTimeout(ask, s.logEntries.length === 100 ? 0 : 600)
       } catch (e) {
         if (over) return
@@ -203,7 +203,7 @@ export default function TemplatePage({ params }: { params: Params }) {
         </table>
         {t.builds.length === 0 && <p class="none">No build yet</p>}
       </div>
-      {shown && <BuildLog id={id} build={shown} />}
+      {shown && <BuildLog id={id} build={shown} done={refresh} />}
       {asking?.what === 'create' && (
         <CreateDialog
           template={name}
