@@ -82,9 +82,9 @@ test('volumes, secrets and webhooks are made and shown', async () => {
   lab = await signedIn({ to: '/volumes' })
   const { page } = lab
   await page.click('button:has-text("New volume")')
-  await page.fill('dialog input', 'shelf')
+  await page.fill('dialog input', 'numbers')
   await page.click('dialog button:has-text("Make")')
-  await page.waitForSelector('td:has-text("shelf")')
+  await page.waitForSelector('td:has-text("numbers")')
   await axe(page, 'volumes')
   await shot(page, 'volumes')
   await page.click('nav.side >> text=Secrets')
