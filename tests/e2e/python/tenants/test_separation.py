@@ -24,7 +24,7 @@ from support.wire import Answer, RawBox, Wire
 ROUTES = Path(__file__).resolve().parents[4] / "src" / "gate" / "api" / "api_routes.c"
 HIDDEN = {401, 403, 404}
 ADMINISTRATION = {401, 403}
-OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", ".well-known"}
+OF_NOBODY = {"health", "readyz", "livez", "metrics", "default-templates", ".well-known", "mcp"}  # mcp: test_mcp.py
 
 HOOK = {
     "name": "the victim's", "url": "https://hooks.example.com/secret", "enabled": False,

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of /mcp belong to the key that began them: another team's session ID opens nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.tenants import Tenants
+from support.wire import Answer, Wire
+
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+
+
+def say(team: Wire, message: dict[str, Any], session: str | None = None, query: str = "", **headers: str) -> Answer:
+    more = {"Accept": "application/json, text/event-stream"} | ({"Mcp-Session-Id": session} if session else {})
+    return team.call("POST", f"/mcp{query}", message, more | headers)
+
+
+def begin(team: Wire, query: str = "") -> str:
+    answer = say(team, HELLO, query=query)
+    assert answer.status == 200, answer.body
+    return answer.headers["Mcp-Session-Id"]
+
+
+def tool(team: Wire, session: str, name: str, query: str = "", **arguments: Any) -> dict[str, Any]:
+    message = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    answer = say(team, message, session, query)
+    assert answer.status == 200, answer.body
+    return answer.json()["result"]
+
+
+def test_a_session_id_of_another_team_leads_to_a_sandbox_of_ones_own(tenants: Tenants) -> None:
+    session = begin(tenants.victim)
+    own = tool(tenants.victim, session, "run_command", command="echo secret > /tmp/s; cat /tmp/s")
+    assert own["structuredContent"]["stdout"] == "secret\n"
+    other = tool(tenants.attacker, session, "run_command", command="cat /tmp/s")
+    assert other["structuredContent"]["sandbox"] != own["structuredContent"]["sandbox"]
+    assert "secret" not in str(other)
+    for word in ("list_sandboxes", "list_files"):
+        assert own["structuredContent"]["sandbox"] not in str(tool(tenants.attacker, session, word))
+    assert tenants.attacker.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
+    again = tool(tenants.victim, session, "run_command", command="cat /tmp/s")
+    assert again["structuredContent"]["stdout"] == "secret\n"
+    assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
+
+
+def test_a_sandbox_of_another_team_is_not_reached_by_its_id(tenants: Tenants) -> None:
+    box = tenants.victim.create()
+    session = begin(tenants.attacker)
+    for name, arguments in (
+        ("run_command", {"command": "id"}), ("run_code", {"code": "1"}), ("read_file", {"path": "/etc/passwd"}),
+        ("pause_sandbox", {}), ("resume_sandbox", {}), ("fork_sandbox", {}),
+    ):  # fmt: skip
+        answer = tool(tenants.attacker, session, name, sandbox=box.id, **arguments)
+        assert answer["isError"], (name, answer)
+        assert "root:" not in str(answer)
+    assert tool(tenants.attacker, session, "kill_sandbox", sandbox=box.id)["structuredContent"]["existed"] is False
+    assert box.run("echo alive")[1] == "alive\n"
+    box.kill()
+
+
+def test_the_same_name_is_another_sandbox_for_another_team(tenants: Tenants) -> None:
+    query = "?name=shared&end=kill"
+    one, two = begin(tenants.victim, query), begin(tenants.attacker, query)
+    mine = tool(tenants.victim, one, "run_command", query, command="hostname; echo of-the-victim > /tmp/n")
+    theirs = tool(tenants.attacker, two, "run_command", query, command="cat /tmp/n; true")
+    assert mine["structuredContent"]["sandbox"] != theirs["structuredContent"]["sandbox"]
+    assert "of-the-victim" not in str(theirs)
+    for team, session in ((tenants.victim, one), (tenants.attacker, two)):
+        assert team.call("DELETE", f"/mcp{query}", headers={"Mcp-Session-Id": session}).status == 204
+
+
+def test_a_team_can_not_name_itself(tenants: Tenants) -> None:
+    answer = say(tenants.attacker, HELLO, **{"Cloche-Team": "00000000-0000-0000-0000-000000000000"})
+    assert answer.status == 200
+    assert say(Wire(tenants.attacker.url, None), HELLO).status == 401
