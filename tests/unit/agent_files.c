@@ -216,6 +216,29 @@ static void gzip_is_undone_piece_by_piece(void **state)
   inflate_free(in);
 }
 
+/* 64 KiB are one piece of output: the stream's end comes together with a full one. */
+static void gzip_of_whole_pieces_ends_where_it_ends(void **state)
+{
+  static char plain[2 << 20], packed[1 << 16];
+  for (size_t size = 1 << 16; size <= sizeof(plain); size *= 2) {
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)plain;
+    z.avail_in = (uInt)size;
+    z.next_out = (Bytef *)packed;
+    z.avail_out = sizeof(packed);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t n = sizeof(packed) - z.avail_out;
+    deflateEnd(&z);
+    cleanup_buf struct buf out = BUF_INIT(sizeof(plain));
+    struct inflate *in = inflate_new();
+    assert_int_equal(inflate_feed(in, str_make(packed, n), on_inflated, &out), 0);
+    assert_true(inflate_whole(in));
+    assert_int_equal(out.n, size);
+    inflate_free(in);
+  }
+}
+
 /* ---- headers ---- */
 
 static void a_range_header_becomes_offset_and_length(void **state)
@@ -435,6 +458,7 @@ int main(void)
       cmocka_unit_test(file_names_keep_their_odd_characters),
       cmocka_unit_test(malformed_multipart_is_refused),
       cmocka_unit_test(gzip_is_undone_piece_by_piece),
+      cmocka_unit_test(gzip_of_whole_pieces_ends_where_it_ends),
       cmocka_unit_test(a_range_header_becomes_offset_and_length),
       cmocka_unit_test(dates_go_both_ways),
       cmocka_unit_test(a_download_has_a_disposition_and_a_type),

@@ -54,7 +54,7 @@ int inflate_feed(struct inflate *z, struct str in, int (*fn)(void *arg, struct s
   int rc = 0;
   do
     rc = step(z, fn, arg);
-  while (rc == 0 && (z->z.avail_in > 0 || z->z.avail_out == 0));
+  while (rc == 0 && (z->z.avail_in > 0 || (z->z.avail_out == 0 && !z->ended)));
   return rc;
 }
 
