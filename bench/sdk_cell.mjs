@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 const WARM = 30
 const require = createRequire(new URL('../tests/e2e/js/package.json', import.meta.url))
 const stockSdk = require('@e2b/code-interpreter')
-const oursSdk = await import(new URL('../sdk/typescript/dist/esm/index.js', import.meta.url))
+const oursSdk = await import(new URL('../sdk/typescript/dist/index.js', import.meta.url))
 
 const stock = await stockSdk.Sandbox.create({ timeoutMs: 120_000 })
 const ours = await oursSdk.Sandbox.create({ timeoutMs: 120_000 })

@@ -65,7 +65,7 @@ def sizes() -> Samples:
         subprocess.run(["strip", "-o", stripped, library], check=True)
         esbuild = ROOT / "sdk/typescript/node_modules/.bin/esbuild"
         words = ["--bundle", "--minify", "--format=esm", "--external:node:*", "--log-level=error"]
-        entry = ROOT / "sdk/typescript/dist/esm/index.js"
+        entry = ROOT / "sdk/typescript/dist/index.js"
         subprocess.run([esbuild, entry, *words, f"--outfile={bundle}"], check=True)
         return {"sdk_library_kb": [stripped.stat().st_size / 1000], "sdk_bundle_kb": [bundle.stat().st_size / 1000]}
 

@@ -19,7 +19,7 @@ Command = tuple[list[str], dict[str, str]]
 
 # ours -> the stock player that it must agree with. The two flavours of the stock Python SDK must agree as well, else a
 # scenario says something about the player and not about the SDK.
-COMPARED = set(os.environ.get("COMPARED", "python-sync python-async").split())
+COMPARED = set(os.environ.get("COMPARED", "python-sync python-async typescript").split())
 PAIRS = {
     "stock-python-async": "stock-python-sync",
     "python-sync": "stock-python-sync",
@@ -43,7 +43,7 @@ def ours() -> dict[str, Command]:
         "python-sync": python("cloche", "sync"),
         "python-async": python("cloche", "async"),
         "typescript": node(ROOT / "sdk/typescript/dist/index.js"),
-        "c": ([str(ROOT / "build/sdk/c/tests/driver")], {}),
+        "c": ([str(ROOT / os.environ.get("BUILD", "build") / "sdk/c/tests/driver")], {}),
     }
     return {name: command for name, command in every.items() if name in COMPARED}
 

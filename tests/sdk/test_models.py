@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from table import COMPARED, ROOT
+from table import ROOT
 
 sys.path[:0] = [str(ROOT / "sdk/schema"), str(ROOT / "sdk/python/src")]
 from models import Field, Model, load  # noqa: E402
@@ -66,7 +66,6 @@ def counts(members: dict[str, str], model: Model) -> set[str]:
     return {name for name in members if name in extra or (name not in model.names("c") and name in singular)}
 
 
-@pytest.mark.skipif("c" not in COMPARED, reason="its SDK is not compared yet")
 @pytest.mark.parametrize("model", models_of("c"), ids=lambda model: model.name)
 def test_structs_of_the_c_library(model: Model) -> None:
     members = c_structs()[model.places["c"]]
@@ -109,7 +108,6 @@ def bare(hint: Any) -> tuple[Any, bool]:
     return (origin or hint), False
 
 
-@pytest.mark.skipif("python-sync" not in COMPARED, reason="its SDK is not compared yet")
 @pytest.mark.parametrize("model", models_of("python"), ids=lambda model: model.name)
 def test_models_of_the_python_package(model: Model) -> None:
     hints = python_hints(model)
@@ -158,7 +156,6 @@ def ts_assertions() -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.skipif("typescript" not in COMPARED, reason="its SDK is not compared yet")
 def test_types_of_the_typescript_package(tmp_path: Path) -> None:
     (tmp_path / "models.ts").write_text(ts_assertions())
     (tmp_path / "node_modules").mkdir()
