@@ -39,6 +39,7 @@ struct peer {
   struct buf kept;     /* lines of its trailers */
   enum peer_phase phase;
   bool restart;      /* the phase's time begins anew */
+  bool look;         /* who had the socket found nothing in it: an end or an error, which is read here */
   bool last;         /* no request after this one */
   enum http_end how; /* the argument of `gone` when the connection closes under x */
   uint64_t discarded;

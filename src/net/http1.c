@@ -413,8 +413,9 @@ static uint64_t peer_pass(struct conn *c, struct conn_way *to)
   uint64_t room = call ? call_room(call) : 0;
   if (room)
     to->conn = call_conn(call);
-  else if (p->body.left && x->ops->lend)
+  else if (p->body.left && x->ops->lend && !p->look)
     peer_lend(p, x, to);
+  p->look = false;
   return MIN(room, p->body.left);
 }
 
@@ -434,7 +435,9 @@ void http_x_lent(struct http_x *x, uint64_t n)
 {
   struct conn *c = &x->peer->conn;
   c->lent = false;
-  peer_passed(c, (size_t)n);
+  x->peer->look = !n;
+  if (n)
+    peer_passed(c, (size_t)n);
   conn_defer(c);
 }
 
