@@ -223,8 +223,14 @@ async def killed_in_the_middle() -> None:
     async with over_http() as client:
         await run(client, "kept = 'through'")
         pid = role_pid()
-        slow = asyncio.create_task(run(client, "import time; time.sleep(60)"))
-        await asyncio.sleep(1)
+        begun = asyncio.Event()
+
+        async def hear(*_: object) -> None:
+            begun.set()
+
+        code = {"code": "import time; print('begun', flush=True); time.sleep(60)"}
+        slow = asyncio.create_task(client.call_tool("run_code", code, progress_callback=hear))
+        await asyncio.wait_for(begun.wait(), 20)
         os.kill(pid, signal.SIGKILL)
         try:
             await asyncio.wait_for(slow, 20)
