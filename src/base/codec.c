@@ -251,11 +251,14 @@ void random_bytes(void *p, size_t n)
 void random_id(char *out, size_t n)
 {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-  for (size_t i = 0; i < n;) {
-    unsigned char c;
-    random_bytes(&c, 1);
-    if (c < 252)
-      out[i++] = letters[c % 36];
+  unsigned char drawn[32]; /* many at a time: each call goes to the kernel */
+  for (size_t i = 0, k = sizeof(drawn); i < n; k++) {
+    if (k == sizeof(drawn)) {
+      random_bytes(drawn, sizeof(drawn));
+      k = 0;
+    }
+    if (drawn[k] < 252)
+      out[i++] = letters[drawn[k] % 36];
   }
   out[n] = 0;
 }
