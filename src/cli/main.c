@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - finds the sub-command. */
 #include "cli/cli.h"
+#include "cli/remote/commands.h"
 #include "warden/build/registry_auth.h"
 
 #include <stdarg.h>
@@ -30,6 +31,13 @@ static const struct command commands[] = {
     {"version", "print the version", version_main},
 };
 
+/* Commands for a server that is reached by its URL. Of a name that is in both tables this one is meant when the command
+ * line names a server (--url, --key, --profile) or the user isn't root. */
+static const struct command_spec *const remote_commands[] = {
+    &run_spec, &exec_spec, &new_spec,   &copy_spec,   &list_spec, &cat_spec,      &login_spec,
+    &ps_spec,  &kill_spec, &pause_spec, &resume_spec, &fork_spec, &snapshot_spec, &shell_spec,
+};
+
 int usage_error(const char *fmt, ...)
 {
   va_list ap;
@@ -47,19 +55,50 @@ int version_main(int argc, char **argv)
   return 0;
 }
 
+static const struct command *local_command(const char *name)
+{
+  for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+    if (!strcmp(name, commands[i].name))
+      return &commands[i];
+  return NULL;
+}
+
+static const struct command_spec *remote_command(const char *name)
+{
+  for (size_t i = 0; i < ARRAY_LEN(remote_commands); i++)
+    if (!strcmp(name, remote_commands[i]->name))
+      return remote_commands[i];
+  return NULL;
+}
+
 static void help(FILE *to)
 {
   fputs("cloche - run AI-generated code under glass\n\n"
         "Usage: cloche COMMAND [OPTION...]\n\nCommands:\n",
         to);
+  for (size_t i = 0; i < ARRAY_LEN(remote_commands); i++)
+    if (!local_command(remote_commands[i]->name))
+      fprintf(to, "  %-10s %s\n", remote_commands[i]->name, remote_commands[i]->summary);
   for (size_t i = 0; i < ARRAY_LEN(commands); i++)
     fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
   fputs("\n'cloche COMMAND --help' tells more about one.\n", to);
 }
 
+static int unknown(const char *word)
+{
+  const char *names[ARRAY_LEN(commands) + ARRAY_LEN(remote_commands)];
+  size_t n = 0;
+  for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+    names[n++] = commands[i].name;
+  for (size_t i = 0; i < ARRAY_LEN(remote_commands); i++)
+    names[n++] = remote_commands[i]->name;
+  const char *near = did_you_mean(word, names, n);
+  return near ? usage_error("no command '%s'; did you mean '%s'?", word, near)
+              : usage_error("no command '%s'; 'cloche --help' lists them", word);
+}
+
 int main(int argc, char **argv)
 {
-  const char *names[ARRAY_LEN(commands)];
   if (argc < 2) {
     help(stderr);
     return 2;
@@ -72,12 +111,9 @@ int main(int argc, char **argv)
     return version_main(argc, argv);
   if (!strcmp(argv[1], REGISTRY_AUTH_COMMAND)) /* the warden's own, not for people */
     return registry_auth_main(argc - 1, argv + 1);
-  for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-    names[i] = commands[i].name;
-    if (!strcmp(argv[1], commands[i].name))
-      return commands[i].run(argc - 1, argv + 1);
-  }
-  const char *near = did_you_mean(argv[1], names, ARRAY_LEN(names));
-  return near ? usage_error("no command '%s'; did you mean '%s'?", argv[1], near)
-              : usage_error("no command '%s'; 'cloche --help' lists them", argv[1]);
+  const struct command *local = local_command(argv[1]);
+  const struct command_spec *remote = remote_command(argv[1]);
+  if (remote && (!local || geteuid() != 0 || spec_names_server(argc - 1, argv + 1)))
+    return remote_main(remote, argc - 1, argv + 1);
+  return local ? local->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
-import termios
 import time
 from collections.abc import Iterator
 
@@ -19,6 +14,7 @@ import e2b
 import pytest
 
 from support.recipes import fresh
+from support.terminal import Terminal
 from support.waiting import eventually
 
 CLOCHE = os.environ["CLOCHE_BIN"]
@@ -32,49 +28,6 @@ def box() -> Iterator[e2b.Sandbox]:
 
 def cloche(*words: str, given: bytes = b"", timeout: float = 60) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([CLOCHE, *words], input=given, capture_output=True, timeout=timeout, check=False)
-
-
-class Terminal:
-    """A shell with a terminal of its own, as somebody at a keyboard has one."""
-
-    def __init__(self, *words: str, rows: int = 30, columns: int = 90) -> None:
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execv(CLOCHE, [CLOCHE, *words])
-        self.size(rows, columns)
-        self.seen = b""
-
-    def size(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, text: str) -> None:
-        os.write(self.fd, text.encode())
-
-    def until(self, mark: bytes, seconds: float = 60) -> bytes:
-        deadline = time.monotonic() + seconds
-        while mark not in self.seen:
-            left = deadline - time.monotonic()
-            assert left > 0, self.seen
-            if not select.select([self.fd], [], [], left)[0]:
-                continue
-            try:
-                self.seen += os.read(self.fd, 65536)
-            except OSError:  # the other end is closed
-                break
-        assert mark in self.seen, self.seen
-        before, self.seen = self.seen.split(mark, 1)
-        return before
-
-    def end(self) -> int:
-        while True:
-            try:
-                if not os.read(self.fd, 65536):
-                    break
-            except OSError:
-                break
-        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        os.close(self.fd)
-        return status
 
 
 def test_a_terminal_takes_keys_and_gives_the_exit_status(box: e2b.Sandbox) -> None:

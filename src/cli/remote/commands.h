@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.h - the commands of this folder, for the table in main.c. */
+#ifndef CLOCHE_CLI_REMOTE_COMMANDS_H
+#define CLOCHE_CLI_REMOTE_COMMANDS_H
+
+#include "cli/remote/spec.h"
+
+extern const struct command_spec run_spec, exec_spec, shell_spec, copy_spec, list_spec, cat_spec, login_spec;
+extern const struct command_spec new_spec, ps_spec, kill_spec, pause_spec, resume_spec, fork_spec, snapshot_spec;
+
+int remote_main(const struct command_spec *spec, int argc, char **argv);
+
+#endif
