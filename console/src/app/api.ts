@@ -21,13 +21,16 @@ export interface CallOptions {
   signal?: AbortSignal
   admin?: boolean // X-Admin-Token goes along
   key?: string // instead of the session's
+  token?: string // of a volume, instead of a key
+  raw?: Blob // a body as it is
   headers?: Record<string, string>
 }
 
 function headersOf(o: CallOptions): Record<string, string> {
   const h: Record<string, string> = { ...o.headers }
   const key = o.key ?? session.value?.key
-  if (key) h['X-API-Key'] = key
+  if (o.token) h['Authorization'] = `Bearer ${o.token}`
+  else if (key) h['X-API-Key'] = key
   if (o.admin && session.value?.adminToken) h['X-Admin-Token'] = session.value.adminToken
   if (o.body !== undefined) h['Content-Type'] = 'application/json'
   return h
@@ -50,7 +53,7 @@ export async function call(method: string, path: string, o: CallOptions = {}): P
     r = await fetch(path, {
       method,
       headers: headersOf(o),
-      body: o.body === undefined ? undefined : JSON.stringify(o.body),
+      body: o.raw ?? (o.body === undefined ? undefined : JSON.stringify(o.body)),
       signal: o.signal,
       credentials: 'omit',
       cache: 'no-store',
@@ -63,7 +66,7 @@ export async function call(method: string, path: string, o: CallOptions = {}): P
   online.value = true
   if (r.ok) return r
   const error = await errorOf(r)
-  if (r.status === 401 && !o.key && !o.admin && session.value)
+  if (r.status === 401 && !o.key && !o.token && !o.admin && session.value)
     end('The key is no longer accepted: it was deleted or is over. Sign in again.')
   throw error
 }

@@ -23,7 +23,7 @@ export function remembered(): boolean {
 }
 
 export function remember(keep: boolean) {
-  if (keep && session.value) localStorage.setItem(STORE, JSON.stringify(session.value))
+  if (keep && session.value) localStorage.setItem(STORE, JSON.stringify({ ...session.value, adminToken: undefined }))
   else localStorage.removeItem(STORE)
 }
 
@@ -33,10 +33,9 @@ export function begin(s: Session, keep: boolean) {
   remember(keep)
 }
 
+/** The administrator's token stays in memory, whatever is kept of the session. */
 export function setAdminToken(token: string | undefined) {
-  if (!session.value) return
-  session.value = { ...session.value, adminToken: token }
-  if (remembered()) remember(true)
+  if (session.value) session.value = { ...session.value, adminToken: token }
 }
 
 export function end(note = '') {

@@ -1,27 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened to all sandboxes of the team.
+// What happened to the sandboxes of the team, as it happens, by type and sandbox, and what was before.
 import { useState } from 'preact/hooks'
 import { get } from '../app/api'
 import { usePoll } from '../app/poll'
 import { dateTime } from '../lib/format'
 import { eventKind, eventWords } from '../lib/events'
 import type { LifecycleEvent } from '../lib/types'
-import { Failed, Link, Loading, PageHead, State } from '../ui/parts'
+import { Button, Check, Failed, Link, Loading, PageHead, State } from '../ui/parts'
 
 const TYPES = ['created', 'updated', 'paused', 'resumed', 'checkpointed', 'killed']
+const PAGE = 100
+const LONG = 24 * 3600_000
 
 export default function Events() {
   const [type, setType] = useState('')
+  const [box, setBox] = useState('')
+  const [follow, setFollow] = useState(true)
+  const [offset, setOffset] = useState(0)
+  const one = box.trim()
   const filter = type ? `&types=sandbox.lifecycle.${type}` : ''
   const { data, error, refresh } = usePoll(
-    (signal) => get<LifecycleEvent[]>(`/events/sandboxes?limit=100${filter}`, { signal }),
-    3000,
-    [type],
+    (signal) =>
+      get<LifecycleEvent[]>(
+        `/events/sandboxes${one && `/${encodeURIComponent(one)}`}?limit=${PAGE}&offset=${offset}${filter}`,
+        { signal },
+      ),
+    follow && offset === 0 ? 2000 : LONG,
+    [type, one, follow, offset],
   )
   return (
     <>
-      <PageHead title="Events" sub="The latest hundred, as they happen">
-        <select class="narrow" aria-label="Type" value={type} onChange={(e) => setType(e.currentTarget.value)}>
+      <PageHead title="Events" sub={offset ? `From the ${offset + 1}th on` : 'The latest hundred'}>
+        <Check label="Follow" checked={follow && offset === 0} onChange={(on) => (setFollow(on), setOffset(0))} />
+        <input
+          type="search"
+          class="narrow"
+          aria-label="Sandbox"
+          placeholder="Id of a sandbox"
+          value={box}
+          onChange={(e) => (setBox(e.currentTarget.value), setOffset(0))}
+        />
+        <select
+          class="narrow"
+          aria-label="Type"
+          value={type}
+          onChange={(e) => (setType(e.currentTarget.value), setOffset(0))}
+        >
           <option value="">All types</option>
           {TYPES.map((t) => (
             <option key={t} value={t}>
@@ -60,7 +84,17 @@ export default function Events() {
               ))}
             </tbody>
           </table>
-          {data.length === 0 && <p class="none">Nothing happened yet</p>}
+          {data.length === 0 && <p class="none">{offset ? 'No older ones' : 'Nothing happened yet'}</p>}
+        </div>
+      )}
+      {data && (data.length === PAGE || offset > 0) && (
+        <div class="row">
+          <Button disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - PAGE))}>
+            Newer
+          </Button>
+          <Button disabled={data.length < PAGE} onClick={() => setOffset(offset + PAGE)}>
+            Older
+          </Button>
         </div>
       )}
     </>

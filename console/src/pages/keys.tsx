@@ -2,6 +2,7 @@
 // API keys of the team. A new one is shown once.
 import { useState } from 'preact/hooks'
 import { del, get, patch, post } from '../app/api'
+import { useCommands } from '../app/commands'
 import { usePoll } from '../app/poll'
 import { session } from '../app/session'
 import { age, dateTime } from '../lib/format'
@@ -24,6 +25,10 @@ export default function Keys() {
   const { data, error, refresh } = usePoll((signal) => get<Key[]>('/api-keys', { signal }), 5000, [])
   const [asking, setAsking] = useState<Asking>()
   const [made, setMade] = useState('')
+  useCommands(
+    [{ id: 'key-new', label: 'New API key', group: 'API keys', keys: 'n', run: () => setAsking({ what: 'new' }) }],
+    [],
+  )
   if (error && !data) return <Failed error={error} retry={refresh} />
   return (
     <>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server itself: its machine, room for more sandboxes, the warm pool, rates and latencies out of its own metrics.
-// Needs the administrator's token, which is kept as the key is.
+// Needs the administrator's token, which is kept in memory alone.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, call, get } from '../app/api'
 import { usePoll } from '../app/poll'
@@ -62,7 +62,7 @@ function AskToken() {
           error={error}
           hint={
             <>
-              What the setting <code>admin_token</code> of this server says
+              What the setting <code>admin_token</code> of this server says. A reload forgets it
             </>
           }
         >

@@ -33,11 +33,18 @@ export const pages: Page[] = [
     load: () => import('./volumes'),
     nav: { icon: 'disk', keys: 'g v', group: 'Work' },
   },
+  { path: '/volumes/:id', title: 'Volume', load: () => import('./volume') },
   {
     path: '/events',
     title: 'Events',
     load: () => import('./events'),
     nav: { icon: 'list', keys: 'g e', group: 'Work' },
+  },
+  {
+    path: '/team',
+    title: 'Team',
+    load: () => import('./team'),
+    nav: { icon: 'people', keys: 'g a', group: 'Team' },
   },
   {
     path: '/keys',
@@ -57,6 +64,7 @@ export const pages: Page[] = [
     load: () => import('./webhooks'),
     nav: { icon: 'hook', keys: 'g w', group: 'Team' },
   },
+  { path: '/webhooks/:id', title: 'Webhook', load: () => import('./webhook') },
   {
     path: '/machine',
     title: 'Machine',

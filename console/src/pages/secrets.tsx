@@ -2,6 +2,7 @@
 // Secrets: values go in and never come out.
 import { useState } from 'preact/hooks'
 import { del, get, post } from '../app/api'
+import { useCommands } from '../app/commands'
 import { usePoll } from '../app/poll'
 import { dateTime } from '../lib/format'
 import { Button, Confirm, Dialog, Empty, Failed, Field, Loading, Menu, PageHead } from '../ui/parts'
@@ -65,6 +66,10 @@ function ValueDialog({ secret, onClose, changed }: { secret?: Secret; onClose: (
 export default function Secrets() {
   const { data, error, refresh } = usePoll((signal) => get<Secret[]>('/secrets', { signal }), 5000, [])
   const [asking, setAsking] = useState<{ what: 'new' | 'value' | 'delete'; secret?: Secret }>()
+  useCommands(
+    [{ id: 'secret-new', label: 'New secret', group: 'Secrets', keys: 'n', run: () => setAsking({ what: 'new' }) }],
+    [],
+  )
   if (error && !data) return <Failed error={error} retry={refresh} />
   return (
     <>

@@ -11,6 +11,7 @@ import { NameDialog } from '../ui/name_dialog'
 import { Button, Confirm, Copy, Failed, Link, Loading, Menu, PageHead, State } from '../ui/parts'
 import { doing, toast } from '../ui/toast'
 import { CreateDialog } from './sandbox/create'
+import { TagHistory } from './tag_history'
 
 interface Build {
   buildID: string
@@ -105,9 +106,9 @@ export default function TemplatePage({ params }: { params: Params }) {
   const { t, tags } = data
   const name = templateName(t)
   const shown = params['build'] ?? t.builds[0]?.buildID
-  const point = (tag: string, build: Build) =>
+  const point = (tag: string, build: string) =>
     doing(
-      post('/templates/tags', { target: `${name}:${build.buildID}`, tags: [tag] }),
+      post('/templates/tags', { target: `${name}:${build}`, tags: [tag] }),
       `${tag} is this build now`,
     ).then(refresh)
   return (
@@ -180,7 +181,7 @@ export default function TemplatePage({ params }: { params: Params }) {
                       {
                         label: 'Roll back: make it the default',
                         icon: 'refresh',
-                        run: () => void point('default', b),
+                        run: () => void point('default', b.buildID),
                       },
                       { label: 'Add a tag', icon: 'plus', run: () => setAsking({ what: 'tag', build: b }) },
                       ...tags
@@ -204,6 +205,11 @@ export default function TemplatePage({ params }: { params: Params }) {
         {t.builds.length === 0 && <p class="none">No build yet</p>}
       </div>
       {shown && <BuildLog id={id} build={shown} done={refresh} />}
+      <TagHistory
+        id={id}
+        stamp={tags.map((x) => `${x.tag} ${x.buildID}`).join()}
+        back={(tag, build) => void point(tag, build)}
+      />
       {asking?.what === 'create' && (
         <CreateDialog
           template={name}
@@ -217,7 +223,7 @@ export default function TemplatePage({ params }: { params: Params }) {
           word="Add"
           value=""
           onClose={() => setAsking(undefined)}
-          run={(tag) => point(tag, asking.build!)}
+          run={(tag) => point(tag, asking.build!.buildID)}
         />
       )}
       {asking?.what === 'delete' && (

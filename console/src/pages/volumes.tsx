@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from 'preact/hooks'
 import { del, get, post } from '../app/api'
+import { useCommands } from '../app/commands'
 import { usePoll } from '../app/poll'
-import { Button, Confirm, Copy, Empty, Failed, Loading, PageHead } from '../ui/parts'
+import { Button, Confirm, Copy, Empty, Failed, Link, Loading, PageHead } from '../ui/parts'
 import { NameDialog } from '../ui/name_dialog'
 import { toast } from '../ui/toast'
 
@@ -15,6 +16,10 @@ export default function Volumes() {
   const { data, error, refresh } = usePoll((signal) => get<Volume[]>('/volumes', { signal }), 5000, [])
   const [making, setMaking] = useState(false)
   const [ending, setEnding] = useState<Volume>()
+  useCommands(
+    [{ id: 'vol-new', label: 'New volume', group: 'Volumes', keys: 'n', run: () => setMaking(true) }],
+    [],
+  )
   if (error && !data) return <Failed error={error} retry={refresh} />
   return (
     <>
@@ -44,7 +49,9 @@ export default function Volumes() {
             <tbody>
               {data.map((v) => (
                 <tr key={v.volumeID}>
-                  <td class="name">{v.name}</td>
+                  <td class="name">
+                    <Link to={`/volumes/${v.volumeID}`}>{v.name}</Link>
+                  </td>
                   <td class="mono soft break">
                     {v.volumeID} <Copy text={v.volumeID} label="Copy the id" />
                   </td>

@@ -2,7 +2,9 @@
 // URLs that events are posted to, and how that went.
 import { useState } from 'preact/hooks'
 import { del, get, patch, post } from '../app/api'
+import { useCommands } from '../app/commands'
 import { usePoll } from '../app/poll'
+import { go } from '../app/router'
 import { dateTime } from '../lib/format'
 import {
   Button,
@@ -12,6 +14,7 @@ import {
   Empty,
   Failed,
   Field,
+  Link,
   Loading,
   Menu,
   Note,
@@ -106,6 +109,10 @@ export default function Webhooks() {
   const { data, error, refresh } = usePoll((signal) => get<Webhook[]>('/events/webhooks', { signal }), 5000, [])
   const [making, setMaking] = useState(false)
   const [ending, setEnding] = useState<Webhook>()
+  useCommands(
+    [{ id: 'hook-new', label: 'New webhook', group: 'Webhooks', keys: 'n', run: () => setMaking(true) }],
+    [],
+  )
   if (error && !data) return <Failed error={error} retry={refresh} />
   return (
     <>
@@ -138,7 +145,9 @@ export default function Webhooks() {
             <tbody>
               {data.map((w) => (
                 <tr key={w.id}>
-                  <td class="name">{w.name}</td>
+                  <td class="name">
+                    <Link to={`/webhooks/${w.id}`}>{w.name}</Link>
+                  </td>
                   <td>
                     <State is={w.enabled ? 'good' : 'off'} word={w.enabled ? 'on' : 'off'} />
                   </td>
@@ -157,6 +166,7 @@ export default function Webhooks() {
                               refresh,
                             ),
                         },
+                        { label: 'Deliveries', icon: 'list', run: () => go(`/webhooks/${w.id}`) },
                         { label: 'Delete', icon: 'trash', danger: true, run: () => setEnding(w) },
                       ]}
                     />
