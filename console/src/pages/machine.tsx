@@ -100,7 +100,7 @@ const ms = (s: number) =>
 
 function Latencies({ all }: { all: Sample[] }) {
   return (
-    <div class="tablewrap">
+    <div class="tablewrap" role="region" aria-label="Latencies" tabIndex={0}>
       <table class="list">
         <thead>
           <tr>
@@ -204,7 +204,7 @@ function Figures() {
         </Note>
       )}
       <h2>Nodes</h2>
-      <div class="tablewrap">
+      <div class="tablewrap" role="region" aria-label="Nodes" tabIndex={0}>
         <table class="list">
           <thead>
             <tr>

@@ -26,7 +26,7 @@ interface Props {
 
 export function TagHistory({ id, stamp, back }: Props) {
   const { data, error, refresh } = usePoll(
-    (signal) => get<{ tags: Group[] }>(`/templates/${id}/tags/groups?limit=100&assignmentsLimit=25`, { signal }),
+    (signal) => get<{ tags: Group[] }>(`/templates/${id}/tags/groups?tagsLimit=100&assignmentLimit=25`, { signal }),
     10_000,
     [id, stamp],
   )
@@ -54,7 +54,7 @@ export function TagHistory({ id, stamp, back }: Props) {
                     <Button
                       small
                       icon="refresh"
-                      label={`Put ${g.tag} back on ${a.buildId.slice(0, 8)}`}
+                      label={`Back to this: ${g.tag} on ${a.buildId.slice(0, 8)}`}
                       onClick={() => back(g.tag, a.buildId)}
                     >
                       Back to this
