@@ -27,6 +27,10 @@ export interface PlotProps {
 
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
+// Seconds only where minutes would repeat.
+const tick = (v: number, all: number[]) =>
+  clock(new Date(v * 1000).toISOString()).slice(0, (all[1] ?? 60) - (all[0] ?? 0) < 60 ? 8 : 5)
+
 function options(p: PlotProps, width: number): uPlot.Options {
   const { lines, format, max } = p
   const axis = {
@@ -42,7 +46,7 @@ function options(p: PlotProps, width: number): uPlot.Options {
     legend: { live: true },
     scales: { y: { range: (_u, low, high) => [Math.min(0, low), Math.max(max ?? 0, high * 1.1, 1e-6)] } },
     axes: [
-      { ...axis, space: 70, values: (_u, vs) => vs.map((v) => clock(new Date(v * 1000).toISOString()).slice(0, 5)) },
+      { ...axis, space: 70, values: (_u, vs) => vs.map((v) => tick(v, vs)) },
       { ...axis, size: 58, values: (_u, vs) => vs.map(format), ...(p.binary ? { incrs: BYTES } : {}) },
     ],
     series: [
