@@ -72,9 +72,18 @@ export default function Keys() {
                     {k.mask.prefix}
                     {k.mask.maskedValuePrefix}…{k.mask.maskedValueSuffix}
                   </td>
-                  <td class="soft num">{dateTime(k.createdAt)}</td>
-                  <td class="soft num">{k.lastUsed ? `${age(k.lastUsed)} ago` : 'never'}</td>
-                  <td class="soft num">{k.expiresAt ? dateTime(k.expiresAt) : 'never'}</td>
+                  <td class="soft num">
+                    <span class="narrow-only">made </span>
+                    {dateTime(k.createdAt)}
+                  </td>
+                  <td class="soft num">
+                    <span class="narrow-only">used </span>
+                    {k.lastUsed ? `${age(k.lastUsed)} ago` : 'never'}
+                  </td>
+                  <td class="soft num">
+                    <span class="narrow-only">ends </span>
+                    {k.expiresAt ? dateTime(k.expiresAt) : 'never'}
+                  </td>
                   <td class="end">
                     <Menu
                       label={`Actions of ${k.name}`}

@@ -135,12 +135,44 @@ function Latencies({ all }: { all: Sample[] }) {
   )
 }
 
+function Teams({ counts }: { counts: Record<string, number> }) {
+  const rows = Object.entries(counts).sort((a, b) => b[1] - a[1])
+  return (
+    <div class="tablewrap">
+      <table class="list">
+        <thead>
+          <tr>
+            <th>Team</th>
+            <th class="end">Sandboxes</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([team, n]) => (
+            <tr key={team}>
+              <td class="mono break">{team}</td>
+              <td class="end num">{n.toLocaleString('en')}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length === 0 && <p class="none">No sandbox runs</p>}
+    </div>
+  )
+}
+
+function Health() {
+  const { data, error } = usePoll((signal) => call('GET', '/health', { signal }).then(() => true), 3000, [])
+  if (error) return <State is="bad" word={error.message} />
+  return data ? <State is="good" word="healthy" /> : null
+}
+
 function Figures() {
   const history = useRef<{ at: number; requests: number; rate: number; running: number }[]>([])
   const { data, error, refresh } = usePoll(
     async (signal) => {
-      const [nodes, text] = await Promise.all([
+      const [nodes, counts, text] = await Promise.all([
         get<Node[]>('/nodes', { signal, admin: true }),
+        get<Record<string, number>>('/admin/sandboxes/running-counts', { signal, admin: true }),
         call('GET', '/metrics', { signal, admin: true }).then((r) => r.text()),
       ])
       const all = readMetrics(text)
@@ -152,7 +184,7 @@ function Figures() {
         ...history.current,
         { at, requests, rate, running: sum(all, 'cloche_boxes', { state: 'running' }) },
       ].slice(-60)
-      return { nodes, all }
+      return { nodes, counts, all }
     },
     3000,
     [],
@@ -162,7 +194,7 @@ function Figures() {
   }, [error])
   if (error && !data) return <Failed error={error} retry={refresh} />
   if (!data) return <Loading />
-  const { nodes, all } = data
+  const { nodes, counts, all } = data
   const rate = history.current.map((h) => h.rate)
   const started = sum(all, 'cloche_start_time_seconds') * 1000
   const free = nodes.reduce((n, x) => n + x.metrics.memoryTotalBytes - x.metrics.memoryUsedBytes, 0)
@@ -205,15 +237,15 @@ function Figures() {
       )}
       <h2>Nodes</h2>
       <div class="tablewrap" role="region" aria-label="Nodes" tabIndex={0}>
-        <table class="list">
+        <table class="list stack">
           <thead>
             <tr>
               <th>Node</th>
               <th>State</th>
               <th>Machine</th>
-              <th class="end">Processor</th>
-              <th class="end">Memory</th>
-              <th class="end">Sandboxes</th>
+              <th>Load</th>
+              <th>Memory</th>
+              <th>Sandboxes</th>
             </tr>
           </thead>
           <tbody>
@@ -228,16 +260,23 @@ function Figures() {
                 <td class="soft">
                   {n.machineInfo.cpuModelName}, {n.metrics.cpuCount} cores, {n.machineInfo.cpuArchitecture}
                 </td>
-                <td class="end num">{Math.round(n.metrics.cpuPercent)}%</td>
-                <td class="end num">
+                <td class="num" title="Load of the last minute, 100% is one process for each core">
+                  {Math.round(n.metrics.cpuPercent)}%<span class="narrow-only"> load</span>
+                </td>
+                <td class="num">
                   {bytes(n.metrics.memoryUsedBytes)} of {bytes(n.metrics.memoryTotalBytes)}
                 </td>
-                <td class="end num">{n.sandboxCount}</td>
+                <td class="num">
+                  {n.sandboxCount}
+                  <span class="narrow-only"> sandboxes</span>
+                </td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      <h2>Running by team</h2>
+      <Teams counts={counts} />
       <h2>Latencies since the start</h2>
       <Latencies all={all} />
     </>
@@ -247,7 +286,7 @@ function Figures() {
 export default function Machine() {
   return (
     <>
-      <PageHead title="Machine" sub="Capacity, rates and latencies of this server">
+      <PageHead title="Machine" sub={<Health />}>
         {session.value?.adminToken && <Button onClick={() => setAdminToken(undefined)}>Forget the token</Button>}
       </PageHead>
       {session.value?.adminToken ? <Figures /> : <AskToken />}

@@ -75,7 +75,7 @@ const answer = (a: Attempt) =>
 function Row({ d }: { d: Delivery }) {
   const last = d.attempts[0]!
   return (
-    <tr>
+    <tr class="delivery">
       <td class="name">
         <State is={last.status === 'success' ? 'good' : 'bad'} word={d.eventType.split('.').pop()!} />
       </td>

@@ -14,6 +14,7 @@ import { Compartment, EditorState, Prec, type Extension } from '@codemirror/stat
 import { drawSelection, EditorView, keymap, lineNumbers, placeholder } from '@codemirror/view'
 import { tags as t } from '@lezer/highlight'
 import { useEffect, useRef } from 'preact/hooks'
+import './code_colours.css'
 
 const colours = HighlightStyle.define([
   { tag: [t.keyword, t.operatorKeyword, t.modifier], color: 'var(--c-key)' },

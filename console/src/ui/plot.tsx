@@ -5,6 +5,7 @@ import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { dark } from '../app/theme'
 import { clock } from '../lib/format'
+import './plot.css'
 
 // Steps of the value axis; those of bytes are round in their own units.
 const BYTES = Array.from({ length: 45 }, (_, i) => 2 ** i)

@@ -13,6 +13,7 @@ import type { SandboxDetail } from '../../lib/types'
 import { Button, Copy, Empty, Failed, Link, Loading, Note, PageHead, State, Tabs } from '../../ui/parts'
 import { doing } from '../../ui/toast'
 import { resume, SandboxActions } from './actions'
+import '../../ui/code_colours.css'
 import './sandbox.css'
 
 export interface TabProps {
