@@ -40,7 +40,8 @@ static void end(struct stdio *io)
 
 static void on_message(struct str message, bool last, void *arg)
 {
-  say(message);
+  if (message.n)
+    say(message);
 }
 
 static void take_line(struct stdio *io, struct str line)

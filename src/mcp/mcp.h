@@ -43,8 +43,8 @@ struct mcp_options {
   struct mcp_limits limits;
 };
 
-/* Of a request: notifications that belong to it, then its response, which is the last. Also from inside
- * mcp_session_take. */
+/* Of a request: notifications that belong to it, then its response, which is the last; an empty one where the client
+ * cancelled it. Also from inside mcp_session_take. */
 typedef void (*mcp_message_fn)(struct str message, bool last, void *arg);
 
 /* NULL with err filled when the client can't be made. */

@@ -96,8 +96,11 @@ void result_put(struct mcp_result *r, const char *name, struct str text)
   jw_str(&r->data, buf_str(&b));
 }
 
-void result_put_json(struct mcp_result *r, const char *name, const char *json)
+/* Written anew: a sandbox chose its white space, which may end a line, and its bytes, which may be no UTF-8. */
+void result_put_json(struct mcp_result *r, struct jw *w, const char *name, const char *json)
 {
+  cleanup_arena struct arena a = ARENA_INIT(CONTENT_MAX);
+  struct json_error why;
   struct str text = str_of(json);
   if (!text.n)
     return;
@@ -105,9 +108,14 @@ void result_put_json(struct mcp_result *r, const char *name, const char *json)
     result_note(r, "[%s of %zu bytes is left out: the result is full]", name, text.n);
     return;
   }
+  const struct json *value = json_read(&a, text, JSON_REPAIR_UTF8, &why);
+  if (!value) {
+    result_note(r, "[%s of %zu bytes is left out: it can't be read]", name, text.n);
+    return;
+  }
   r->left -= text.n;
-  jw_key(&r->data, name);
-  jw_raw(&r->data, text);
+  jw_key(w, name);
+  jw_value(w, value);
 }
 
 void result_write(struct mcp_result *r, struct buf *out)

@@ -22,7 +22,7 @@ void result_image(struct mcp_result *r, const char *mime, struct str base64);
 /* A member of the structured part, its text cut as text of the content is. */
 void result_put(struct mcp_result *r, const char *name, struct str text);
 /* JSON as it came; left out, with a line that says so, when it does not fit. */
-void result_put_json(struct mcp_result *r, const char *name, const char *json);
+void result_put_json(struct mcp_result *r, struct jw *w, const char *name, const char *json);
 /* {"content":[...],"structuredContent":{...},"isError":...}; the result is closed by it. */
 void result_write(struct mcp_result *r, struct buf *out);
 

@@ -244,13 +244,15 @@ static void on_message(struct str message, bool last, void *arg)
   struct net *net = http_gather(r->role->loop);
   r->session->used_us = clock_mono_us();
   if (last && !r->stream) {
-    reply(r, 200, message);
+    reply(r, message.n ? 200 : 202, message);
   } else if (last || (r->events && !http_congested(r->x))) { /* who reads slowly misses progress, not the response */
     if (!r->stream)
       stream_begin(r);
-    http_send(r->x, STR("event: message\ndata: "));
-    http_send(r->x, message);
-    http_send(r->x, STR("\n\n"));
+    if (message.n) {
+      http_send(r->x, STR("event: message\ndata: "));
+      http_send(r->x, message);
+      http_send(r->x, STR("\n\n"));
+    }
     if (last) {
       r->replied = true;
       quiet_end(r);

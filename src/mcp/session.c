@@ -10,8 +10,9 @@
 #include <stdarg.h>
 
 #define MESSAGE_MAX   ((size_t)64 << 20)
-#define TREE_MAX      ((size_t)256 << 20)
-#define TELL_EVERY_US 100000 /* progress of one call */
+#define TREE_ROOM     ((size_t)256 << 10) /* what is read of a message takes so much, */
+#define TREE_TIMES    4                   /* and so many times its bytes: texts are copied, long lists are refused */
+#define TELL_EVERY_US 100000              /* progress of one call */
 #define UNSAID_MAX    16384
 #define SESSION_KEY   "cloche-mcp-session"
 #define NAME_KEY      "cloche-mcp-name"
@@ -495,11 +496,11 @@ static int message_error(int *code, int value, struct err *err, const char *text
   return err_set(err, -EINVAL, "%s", text);
 }
 
-static struct mcp_call *call_new(struct mcp_session *s, mcp_message_fn fn, void *arg)
+static struct mcp_call *call_new(struct mcp_session *s, size_t bytes, mcp_message_fn fn, void *arg)
 {
   struct mcp_call *c = xcalloc(1, sizeof(*c));
   c->session = s;
-  c->arena = ARENA_INIT(TREE_MAX);
+  c->arena = ARENA_INIT(TREE_ROOM + TREE_TIMES * bytes);
   c->unsaid = BUF_INIT(2 * UNSAID_MAX);
   c->fn = fn;
   c->arg = arg;
@@ -521,7 +522,7 @@ static void cancelled(struct mcp_session *s, struct str id)
 {
   for (size_t i = 0; id.n && i < s->calls.n; i++)
     if (str_eq(s->calls.p[i]->id, id)) {
-      mcp_call_leave(s->calls.p[i]);
+      call_last(s->calls.p[i], STR_NONE); /* no response, but who carries the request is done with it */
       return;
     }
 }
@@ -536,7 +537,7 @@ int mcp_session_take(struct mcp_session *s, struct str text, mcp_message_fn fn, 
                      int *code, struct err *err)
 {
   struct json_error why;
-  struct mcp_call *c = call_new(s, fn, arg);
+  struct mcp_call *c = call_new(s, text.n, fn, arg);
   struct json *m = json_read(&c->arena, text, JSON_REPAIR_UTF8, &why);
   struct str method = json_text(json_get(m, "method"), STR_NONE);
   if (call)
@@ -551,7 +552,7 @@ int mcp_session_take(struct mcp_session *s, struct str text, mcp_message_fn fn, 
     c->fn = NULL;
     call_free(c);
     if (!m)
-      return message_error(code, MCP_PARSE_ERROR, err, "the message is not JSON");
+      return message_error(code, MCP_PARSE_ERROR, err, "the message is not JSON, or has too many values for its size");
     if (json_is(m, JSON_ARRAY))
       return message_error(code, MCP_INVALID_REQUEST, err, "batches are not taken: send one message at a time");
     return method.p || answer ? 0 : message_error(code, MCP_INVALID_REQUEST, err, "the message is not JSON-RPC 2.0");

@@ -44,21 +44,6 @@ static void add_formats(struct jw *w, const struct cloche_result *r)
   jw_close(w, ']');
 }
 
-/* One of them, as far as it fits. */
-static void add_json(struct mcp_call *c, struct jw *w, const char *name, const char *json)
-{
-  struct str text = str_of(json);
-  if (!text.n)
-    return;
-  if (text.n > c->out.left) {
-    result_note(&c->out, "[the %s of a result, %zu bytes, is left out: the result is full]", name, text.n);
-    return;
-  }
-  c->out.left -= text.n;
-  jw_key(w, name);
-  jw_raw(w, text);
-}
-
 static void show_result(struct mcp_call *c, const struct cloche_result *r)
 {
   const char *text = r->markdown ? r->markdown : r->text ? r->text : r->latex ? r->latex : r->html;
@@ -87,9 +72,9 @@ static void put_result(struct mcp_call *c, const struct cloche_result *r)
     jw_str(w, buf_str(&b));
   }
   add_formats(w, r);
-  add_json(c, w, "json", r->json);
-  add_json(c, w, "data", r->data);
-  add_json(c, w, "chart", r->chart_json);
+  result_put_json(&c->out, w, "json", r->json);
+  result_put_json(&c->out, w, "data", r->data);
+  result_put_json(&c->out, w, "chart", r->chart_json);
   jw_close(w, '}');
 }
 

@@ -14,7 +14,7 @@ struct heard {
 static void hear(struct str message, bool last, void *arg)
 {
   struct heard *h = arg;
-  h->messages++;
+  h->messages += message.n > 0;
   h->last += last;
   assert_int_equal(str_copyz(message, h->text, sizeof(h->text)), 0);
 }
@@ -159,8 +159,54 @@ static void a_cancelled_call_is_not_answered(void **state)
   assert_int_equal(mcp_session_calls(s), 1); /* the number 7 is another id than the text */
   say(s, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"7\"}}", &h);
   assert_int_equal(mcp_session_calls(s), 0);
+  assert_int_equal(h.last, 1); /* who carries the request does not wait for ever */
   finish(&loop, s);
   assert_int_equal(h.messages, 0);
+  assert_int_equal(h.last, 1);
+}
+
+/* "1," is two bytes of text and tens of memory, for as long as the call takes. */
+static void a_message_of_many_values_is_refused(void **state)
+{
+  uv_loop_t loop;
+  struct mcp_session *s = begin(&loop, 8);
+  cleanup_buf struct buf b = BUF_INIT(8 << 20);
+  buf_addz(&b, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[1");
+  for (int i = 0; i < 1000000; i++)
+    buf_addz(&b, ",1");
+  buf_addz(&b, "]}");
+  assert_int_equal(refused(s, buf_z(&b)), MCP_PARSE_ERROR);
+  finish(&loop, s);
+}
+
+static void a_long_text_in_a_message_is_taken(void **state)
+{
+  static struct heard h;
+  uv_loop_t loop;
+  struct mcp_session *s = begin(&loop, 8);
+  cleanup_buf struct buf b = BUF_INIT(8 << 20);
+  buf_addz(&b, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\\n");
+  for (int i = 0; i < 1000000; i++)
+    buf_addz(&b, "text");
+  buf_addz(&b, "\"}}");
+  say(s, buf_z(&b), &h);
+  assert_string_equal(h.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+  finish(&loop, s);
+}
+
+static void what_a_sandbox_wrote_ends_no_line_of_a_message(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct mcp_result r;
+  result_begin(&r, 1000, 1000);
+  result_put_json(&r, &r.data, "json", "[1,\r\r{\"jsonrpc\":\"2.0\"}\n,\"\xff\"]");
+  result_put_json(&r, &r.data, "data", "[1");
+  result_write(&r, &out);
+  assert_null(strpbrk(buf_z(&out), "\r\n"));
+  assert_true(utf8_valid(buf_str(&out)));
+  assert_non_null(strstr(buf_z(&out), "\"structuredContent\":{\"json\":[1,{\"jsonrpc\":\"2.0\"},"));
+  assert_non_null(strstr(buf_z(&out), "it can't be read"));
+  result_free(&r);
 }
 
 static void a_long_text_loses_its_middle_and_no_character(void **state)
@@ -183,9 +229,9 @@ static void pictures_and_data_share_what_a_result_may_hold(void **state)
   struct mcp_result r;
   result_begin(&r, 1000, 8);
   result_image(&r, "image/png", STR("QUJD"));
-  result_put_json(&r, "chart", "[1]");
+  result_put_json(&r, &r.data, "chart", "[1]");
   result_image(&r, "image/png", STR("QUJD"));
-  result_put_json(&r, "data", "[12]");
+  result_put_json(&r, &r.data, "data", "[12]");
   result_write(&r, &out);
   assert_non_null(strstr(buf_z(&out), "\"data\":\"QUJD\""));
   assert_non_null(strstr(buf_z(&out), "\"structuredContent\":{\"chart\":[1]}"));
@@ -204,6 +250,9 @@ int main(void)
       cmocka_unit_test(a_server_that_is_away_is_a_result_that_failed),
       cmocka_unit_test(calls_over_the_limit_are_refused_and_others_end_with_the_session),
       cmocka_unit_test(a_cancelled_call_is_not_answered),
+      cmocka_unit_test(a_message_of_many_values_is_refused),
+      cmocka_unit_test(a_long_text_in_a_message_is_taken),
+      cmocka_unit_test(what_a_sandbox_wrote_ends_no_line_of_a_message),
       cmocka_unit_test(a_long_text_loses_its_middle_and_no_character),
       cmocka_unit_test(pictures_and_data_share_what_a_result_may_hold),
   };
