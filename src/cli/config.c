@@ -419,6 +419,8 @@ static const struct setting settings[] = {
     {"mcp_uid", NUMBER(mcp.uid), "64994", 0, 4294967294, "user id of that process; 0 = do not change it"},
     {"mcp_sessions", NUMBER(mcp.sessions), "512", 1, 100000, "sessions at /mcp at once, of all teams"},
     {"mcp_team_sessions", NUMBER(mcp.team_sessions), "128", 1, 100000, "the same of one team"},
+    {"mcp_team_mb", NUMBER(mcp.team_mb), "512", 16, 65536,
+     "MiB for messages of one team under way; each counts for five times its bytes until it is answered"},
     {"mcp_session_boxes", NUMBER(mcp.session_boxes), "8", 1, 1000, "sandboxes that one session may make"},
     {"mcp_session_calls", NUMBER(mcp.session_calls), "8", 1, 1000, "calls of one session at once"},
     {"mcp_idle_seconds", NUMBER(mcp.idle_s), "900", 30, 86400,

@@ -9,6 +9,7 @@ struct mcp_role_config {
   unsigned uid;           /* who it becomes; 0 = stays (tests without root) */
   unsigned sessions;      /* at once, of all teams */
   unsigned team_sessions; /* of one team */
+  unsigned team_mb;       /* MiB for messages of one team under way */
   unsigned session_boxes; /* sandboxes that one session may make */
   unsigned session_calls; /* calls of one session at once */
   unsigned idle_s;        /* how long a session's sandbox waits for the next call */

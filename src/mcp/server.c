@@ -20,6 +20,7 @@
 #define CHANNELS_MAX   256                /* gates */
 #define API_URL        "http://127.0.0.1" /* never dialled: connections are pairs of sockets */
 #define TEAM_SIZE      64
+#define MESSAGE_TIMES  5 /* a message, and what is read of it (session.c) */
 #define NAME_MAX_BYTES 64
 
 struct channel {
@@ -34,8 +35,13 @@ struct role {
   struct http_server *server;
   VEC(struct channel *) channels;
   struct map sessions; /* hash of the key + id -> struct web_session */
-  struct map teams;    /* team -> how many sessions (size_t *) */
+  struct map teams;    /* name -> struct team */
   uv_timer_t sweeper;
+};
+
+struct team {
+  size_t sessions;
+  uint64_t bytes; /* of messages under way, as they are counted */
 };
 
 struct web_session {
@@ -50,6 +56,7 @@ struct request {
   struct role *role;
   struct http_x *x;
   struct buf body;
+  uint64_t counted;            /* of its team's bytes */
   struct web_session *session; /* until the answer is whole */
   struct web_session *ending;  /* that a DELETE waits for */
   struct mcp_call *call;
@@ -85,14 +92,32 @@ static int open_api(void *arg)
 
 /* ---- sessions ---- */
 
-static void team_count(struct role *role, const char *team, int by)
+static struct str team_of(const struct request *r)
 {
-  size_t *n = map_get(&role->teams, str_of(team));
-  if (!n)
-    map_put(&role->teams, str_of(team), n = xcalloc(1, sizeof(*n)));
-  *n = (size_t)((ptrdiff_t)*n + by);
-  if (!*n)
-    free(map_del(&role->teams, str_of(team)));
+  return str_sub(http_header(http_x_head(r->x), MCP_TEAM_HEADER), 0, TEAM_SIZE - 1);
+}
+
+static void team_count(struct role *role, struct str name, int sessions, int64_t bytes)
+{
+  struct team *t = map_get(&role->teams, name);
+  if (!t)
+    map_put(&role->teams, name, t = xcalloc(1, sizeof(*t)));
+  t->sessions = (size_t)((ptrdiff_t)t->sessions + sessions);
+  t->bytes = (uint64_t)((int64_t)t->bytes + bytes);
+  if (!t->sessions && !t->bytes)
+    free(map_del(&role->teams, name));
+}
+
+/* A message is kept until it is answered, with what was read of it. False: its team has too many of them. */
+static bool message_count(struct request *r, size_t bytes)
+{
+  const struct team *t = map_get(&r->role->teams, team_of(r));
+  uint64_t more = (uint64_t)bytes * MESSAGE_TIMES;
+  if ((t ? t->bytes : 0) + more > (uint64_t)r->role->config->team_mb << 20)
+    return false;
+  team_count(r->role, team_of(r), 0, (int64_t)more);
+  r->counted += more;
+  return true;
 }
 
 static void place_of(struct str key, struct str id, char *out, size_t size)
@@ -112,7 +137,7 @@ static void session_gone(void *arg)
 static void session_forget(struct web_session *s)
 {
   map_del(&s->role->sessions, str_of(s->place));
-  team_count(s->role, s->team, -1);
+  team_count(s->role, str_of(s->team), -1, 0);
 }
 
 static int read_options(struct request *r, struct mcp_options *o, struct buf *name, struct buf *template_id,
@@ -139,7 +164,7 @@ static int session_open(struct request *r, struct str key, struct str id, bool r
 {
   struct role *role = r->role;
   const struct mcp_role_config *c = role->config;
-  struct str team = http_header(http_x_head(r->x), MCP_TEAM_HEADER);
+  struct str team = team_of(r);
   cleanup_buf struct buf name = BUF_INIT(NAME_MAX_BYTES), template_id = BUF_INIT(256), secret = BUF_INIT(256);
   struct mcp_options o = {.id = id,
                           .resumed = resumed,
@@ -148,15 +173,15 @@ static int session_open(struct request *r, struct str key, struct str id, bool r
                                      .text_max = (size_t)c->text_kb << 10,
                                      .result_max = (size_t)c->result_kb << 10,
                                      .timeout_s = c->timeout_s}};
-  const size_t *of_team = map_get(&role->teams, team);
-  if (role->sessions.n >= c->sessions || (of_team && *of_team >= c->team_sessions))
+  const struct team *of_team = map_get(&role->teams, team);
+  if (role->sessions.n >= c->sessions || (of_team && of_team->sessions >= c->team_sessions))
     return err_set(err, -EAGAIN, "too many sessions at once ('mcp_sessions' %u, of one team 'mcp_team_sessions' %u)",
                    c->sessions, c->team_sessions);
   if (read_options(r, &o, &name, &template_id, err))
     return err->code;
   struct web_session *s = xcalloc(1, sizeof(*s));
   s->role = role;
-  str_copyz(str_sub(team, 0, sizeof(s->team) - 1), s->team, sizeof(s->team));
+  str_copyz(team, s->team, sizeof(s->team));
   str_copyz(id, s->id, sizeof(s->id));
   place_of(key, id, s->place, sizeof(s->place));
   buf_adds(&secret, key);
@@ -174,7 +199,7 @@ static int session_open(struct request *r, struct str key, struct str id, bool r
     return err->code;
   }
   map_put(&role->sessions, str_of(s->place), s);
-  team_count(role, s->team, 1);
+  team_count(role, str_of(s->team), 1, 0);
   r->session = s;
   return 0;
 }
@@ -335,6 +360,7 @@ static void take_message(struct request *r)
     reply_error(r, 400, code, err.msg);
   else if (!r->call && !r->replied)
     reply(r, 202, STR_NONE);
+  buf_free(&r->body); /* the call has what it needs of it */
   if (!r->call || !r->events)
     return;
   r->quiet = xcalloc(1, sizeof(*r->quiet));
@@ -368,7 +394,12 @@ static void end_session(struct request *r)
 static void on_body(struct http_x *x, struct str chunk)
 {
   struct request *r = http_x_data(x);
-  buf_adds(&r->body, chunk);
+  if (r->replied)
+    return;
+  if (message_count(r, chunk.n))
+    buf_adds(&r->body, chunk);
+  else
+    reply_error(r, 429, MCP_INVALID_REQUEST, "this team has too many bytes of messages under way ('mcp_team_mb')");
 }
 
 static void on_body_end(struct http_x *x)
@@ -396,6 +427,8 @@ static void on_gone(struct http_x *x, enum http_end how)
   if (r->ending)
     r->ending->closing = NULL;
   quiet_end(r);
+  if (r->counted)
+    team_count(r->role, team_of(r), 0, -(int64_t)r->counted);
   buf_free(&r->body);
   free(r);
 }
