@@ -19,6 +19,7 @@
 #define SWEEP_MS       30000
 #define CHANNELS_MAX   256                /* gates */
 #define API_URL        "http://127.0.0.1" /* never dialled: connections are pairs of sockets */
+#define ANSWER_MAX     ((size_t)16 << 20) /* what a call keeps of a sandbox's; some of it is told */
 #define TEAM_SIZE      64
 #define MESSAGE_TIMES  5 /* a message, and what is read of it (session.c) */
 #define NAME_MAX_BYTES 64
@@ -189,7 +190,7 @@ static int session_open(struct request *r, struct str key, struct str id, bool r
                                  .url = API_URL,
                                  .key = buf_z(&secret),
                                  .user_agent = "mcp",
-                                 .max_answer = (size_t)64 << 20,
+                                 .max_answer = ANSWER_MAX,
                                  .open_socket = open_api,
                                  .open_socket_arg = role};
   s->mcp = mcp_session_new(role->loop, &config, &o, err);

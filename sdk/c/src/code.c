@@ -159,6 +159,8 @@ static enum cloche_code on_line(struct cloche_op *op, const char *line, size_t l
     code = on_event(op, a, j);
   else
     code = no_memory ? CLOCHE_ENOMEM : op_fail(op, CLOCHE_EPROTO, "a line of the interpreter is no JSON");
+  if (code == CLOCHE_ENOMEM && a->full)
+    code = op_fail(op, CLOCHE_EPROTO, "output and results take more than %zu bytes", a->max);
   arena_free(&passing);
   return code;
 }
@@ -283,6 +285,8 @@ enum cloche_code cloche_run_code(struct cloche_box *box, const char *code, const
     cell->execution = result_new(sizeof *cell->execution);
     if (!cell->execution)
       op->failed = CLOCHE_ENOMEM;
+    else
+      result_arena(cell->execution)->max = box->client->max_answer;
   }
   return op_go(op, error);
 }

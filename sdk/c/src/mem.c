@@ -24,9 +24,14 @@ static void *arena_grow(struct arena *a, size_t need)
     room = need;
   if (room > SIZE_MAX - head)
     return NULL;
+  if (a->max && (a->size > a->max || head + room > a->max - a->size)) {
+    a->full = true;
+    return NULL;
+  }
   struct arena_block *block = malloc(head + room);
   if (!block)
     return NULL;
+  a->size += head + room;
   block->size = room;
   char *begin = (char *)block + head;
   if (room == need && a->blocks) { /* a large one of its own: what is left of the last block stays in use */

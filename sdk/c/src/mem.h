@@ -15,6 +15,8 @@ struct arena_block;
 struct arena {
   struct arena_block *blocks;
   char *at, *end;
+  size_t size, max; /* of its blocks; max 0: no bound */
+  bool full;        /* something did not fit into max */
 };
 
 void *arena_alloc(struct arena *a, size_t size); /* zeroed; NULL: no memory */

@@ -86,7 +86,9 @@ static enum cloche_code on_output(struct cloche_op *op, struct proc *p, const st
       buf_add(kept, bytes, (size_t)n);
     struct cloche_text text = {(char *)bytes, (size_t)n, NULL};
     cloche_text_fn *tell = is_error ? p->o.on_stderr : p->o.on_stdout;
-    if (kept->failed)
+    if (kept->failed && kept->len + (size_t)n > kept->max)
+      code = op_fail(op, CLOCHE_EPROTO, "the output is longer than %zu bytes", kept->max);
+    else if (kept->failed)
       code = CLOCHE_ENOMEM;
     else if (tell)
       code = canceled(op, tell(&text, p->o.user));

@@ -212,6 +212,23 @@ static void large_output_arrives_whole(void)
   cloche_free(e);
 }
 
+/* A cell that prints for ever would take all of the memory. */
+static void output_beyond_the_bound_ends_the_cell(void)
+{
+  struct cloche *small;
+  struct cloche_box *box;
+  struct cloche_execution *e = NULL;
+  OK(cloche_open(WITH(cloche_config, .max_answer = 1 << 20), &small, ERR));
+  OK(cloche_connect(small, cloche_box_id(e2e.box), NULL, &box, NULL, ERR));
+  FAILS(CLOCHE_EPROTO, cloche_run_code(box, "while True: print('x' * 10000)", NULL, &e, NULL, ERR));
+  CHECK(!e && strstr(e2e.error.message, "more than 1048576 bytes"));
+  OK(cloche_run_code(box, "'next'", NULL, &e, NULL, ERR));
+  SAME(e->text, "next");
+  cloche_free(e);
+  cloche_box_free(box);
+  cloche_close(small);
+}
+
 const struct e2e_case code_cases[] = {
     {"a cell streams output, results and its error", a_cell_streams_output_results_and_its_error},
     {"every format arrives as it was sent", every_format_arrives_as_it_was_sent},
@@ -221,4 +238,5 @@ const struct e2e_case code_cases[] = {
     {"a callback may interrupt its own cell", a_callback_may_interrupt_its_own_cell},
     {"a deadline or a callback ends a cell", a_deadline_or_a_callback_ends_a_cell},
     {"large output arrives whole", large_output_arrives_whole},
+    {"output beyond the bound ends the cell", output_beyond_the_bound_ends_the_cell},
     {0}};

@@ -55,6 +55,17 @@ static void json_depth_is_bounded(void **state)
   arena_free(&a);
 }
 
+static void a_bounded_arena_is_full_at_its_bound(void **state)
+{
+  struct arena a = {.max = 100000};
+  size_t got = 0;
+  while (arena_alloc(&a, 1000))
+    got += 1000;
+  assert_true(a.full && got > 50000 && got <= 100000);
+  assert_null(arena_alloc(&a, 200000));
+  arena_free(&a);
+}
+
 static void json_keeps_numbers_and_decodes_texts(void **state)
 {
   struct arena a = {0};
@@ -313,6 +324,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(json_is_read_strictly),
       cmocka_unit_test(json_depth_is_bounded),
+      cmocka_unit_test(a_bounded_arena_is_full_at_its_bound),
       cmocka_unit_test(json_keeps_numbers_and_decodes_texts),
       cmocka_unit_test(json_texts_are_written_as_json),
       cmocka_unit_test(base64_goes_both_ways),
