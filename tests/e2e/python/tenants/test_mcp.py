@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of /mcp belong to the key that began them: another team's session ID opens nothing."""
+"""Sessions of /mcp belong to the key that began them: another team's session ID opens nothing.
+
+Requests end with their calls.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from support.tenants import Tenants
@@ -74,3 +78,19 @@ def test_a_team_can_not_name_itself(tenants: Tenants) -> None:
     answer = say(tenants.attacker, HELLO, **{"Cloche-Team": "00000000-0000-0000-0000-000000000000"})
     assert answer.status == 200
     assert say(Wire(tenants.attacker.url, None), HELLO).status == 401
+
+
+def test_a_call_that_its_client_cancels_ends_its_request(tenants: Tenants) -> None:
+    session = begin(tenants.victim)
+    params = {"name": "run_command", "arguments": {"command": "echo begun; sleep 600"}, "_meta": {"progressToken": 1}}
+    call = {"jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": params}
+    link = tenants.victim.connect()
+    headers = {"X-API-Key": tenants.victim.key or "", "Mcp-Session-Id": session, "Accept": "text/event-stream"}
+    link.request("POST", "/mcp", json.dumps(call), headers)
+    answer = link.getresponse()
+    assert answer.readline() == b"event: message\n"
+    stop = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "long"}}
+    assert say(tenants.victim, stop, session).status == 202
+    assert b'"result"' not in answer.read()
+    link.close()
+    assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
