@@ -155,7 +155,7 @@ static void resumed(struct mcp_call *c)
   bool use;
   if (!arg_bool(c, "use", false, &use))
     return;
-  if (use)
+  if (use || c->flag)
     session_use_box(c->session, c->box);
   result_note(&c->out, "sandbox %s runs%s", c->box_id, use ? " and is this session's own now" : "");
   put_id(c, c->box_id);
@@ -168,6 +168,8 @@ void tool_resume(struct mcp_call *c)
   bool use;
   if (!arg_text(c, "sandbox", true, &id) || !arg_bool(c, "use", false, &use))
     return;
+  const struct mcp_box *own = c->session->box;
+  c->flag = own && !strcmp(cloche_box_id(own->handle), id);
   session_drop_box(c->session, id); /* a handle of before says nothing of its state */
   call_with_box(c, resumed);
 }

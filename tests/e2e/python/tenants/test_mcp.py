@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of /mcp belong to the key that began them: another team's session ID opens nothing.
 
-Requests end with their calls.
+Requests end with their calls, and a session keeps its sandbox.
 """
 
 from __future__ import annotations
@@ -93,4 +93,13 @@ def test_a_call_that_its_client_cancels_ends_its_request(tenants: Tenants) -> No
     assert say(tenants.victim, stop, session).status == 202
     assert b'"result"' not in answer.read()
     link.close()
+    assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
+
+
+def test_a_session_keeps_its_own_sandbox_when_that_is_resumed_by_name(tenants: Tenants) -> None:
+    session = begin(tenants.victim)
+    own = tool(tenants.victim, session, "run_command", command="echo kept > /tmp/k")["structuredContent"]["sandbox"]
+    assert not tool(tenants.victim, session, "resume_sandbox", sandbox=own)["isError"]
+    again = tool(tenants.victim, session, "run_command", command="cat /tmp/k")["structuredContent"]
+    assert (again["sandbox"], again["stdout"]) == (own, "kept\n")
     assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
