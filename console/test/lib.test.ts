@@ -9,9 +9,11 @@ import { inside, looksLikeText, parent, pictureType, steps } from '../src/lib/pa
 import { listeners } from '../src/lib/ports'
 import type { Metric } from '../src/lib/types'
 
-test('paths meet their pages with decoded parameters', () => {
+test('paths meet their pages, and parameters are nothing but ids', () => {
   expect(match('/sandboxes/:id/:tab?', '/sandboxes/abc')).toEqual({ id: 'abc' })
-  expect(match('/sandboxes/:id/:tab?', '/sandboxes/a%2Fb/files')).toEqual({ id: 'a/b', tab: 'files' })
+  expect(match('/sandboxes/:id/:tab?', '/sandboxes/a-b_c.d/files')).toEqual({ id: 'a-b_c.d', tab: 'files' })
+  for (const id of ['a%2Fb', '..', '.', '...', '%2e%2e', '..%2Fbox', 'a%5Cb', 'a?b', 'a b', 'é', 'a%00'])
+    expect(match('/sandboxes/:id/:tab?', `/sandboxes/${id}`), id).toBeNull()
   expect(match('/sandboxes', '/sandboxes/abc')).toBeNull()
   expect(match('/sandboxes/:id', '/sandboxes')).toBeNull()
   expect(match('/x/:id', '/x/%E0%A4%A')).toBeNull()

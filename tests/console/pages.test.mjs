@@ -84,6 +84,12 @@ test('files of a volume are uploaded, looked at, changed, downloaded and deleted
   }
   lab = await signedIn({ to: '/volumes' })
   const { page } = lab
+  await page.keyboard.press('n')
+  await page.fill('dialog input', MARK)
+  await page.click('dialog button:has-text("Make")')
+  await page.waitForSelector('dialog [role=alert]')
+  assert.equal(await page.inputValue('dialog input'), MARK)
+  await page.click('dialog button:has-text("Cancel")')
   await page.click('td >> text=console-files')
   await page.waitForSelector('text=Drop files here')
   await menu(page, 'More for this directory', 'New directory')
@@ -246,6 +252,23 @@ test('events are chosen by sandbox and type and can stand still', async () => {
   await page.waitForTimeout(2500) // longer than it takes to ask again where it follows
   assert.deepEqual(asked, [], 'it asks although it does not follow')
   await axe(page, 'filtered events')
+  await untouched()
+})
+
+test('a link can’t make the page send its key to a sandbox', async () => {
+  lab = await signedIn({ keep: true })
+  const { page, context } = lab
+  const box = await createBox()
+  const asked = []
+  context.on('request', (r) => new URL(r.url()).pathname.startsWith('/box/') && asked.push(r.url()))
+  const up = ['..%2F', '%2e%2e%2f', '..%5C', 'x%2F..%2F..%2F']
+  for (const of of ['sandboxes', 'templates', 'volumes', 'webhooks'])
+    for (const dots of up) {
+      await page.goto(`${process.env.E2B_API_URL}/console/${of}/${dots}box%2F${box.sandboxID}%2F8000%2Fkey`)
+      await page.waitForSelector('h1:text-is("Sandboxes")')
+      await page.waitForSelector(`td:has-text("${box.sandboxID}")`)
+    }
+  assert.deepEqual(asked, [])
   await untouched()
 })
 

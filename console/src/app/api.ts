@@ -36,6 +36,12 @@ function headersOf(o: CallOptions): Record<string, string> {
   return h
 }
 
+/** A path that names one thing of the API: what is below /box/ is a box, which must not see the key. */
+export function isApiPath(path: string): boolean {
+  const url = new URL(path, location.origin)
+  return url.origin === location.origin && url.pathname === path.split('?')[0] && !/^\/+box\//.test(url.pathname)
+}
+
 async function errorOf(r: Response): Promise<ApiError> {
   const text = await r.text().catch(() => '')
   try {
@@ -48,6 +54,7 @@ async function errorOf(r: Response): Promise<ApiError> {
 
 /** The answer as it is; an ApiError when its status is not 2xx, status 0 when the server can't be reached. */
 export async function call(method: string, path: string, o: CallOptions = {}): Promise<Response> {
+  if (!isApiPath(path)) throw new ApiError(0, `${path} is no path of the API`)
   let r: Response
   try {
     r = await fetch(path, {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parameters are ids and names of tabs. One with a slash or dots alone would be another path of the API, or of a box.
+const ID = /^(?!\.+$)[\w.-]+$/
+
 export type Params = Record<string, string>
 
 /** "/sandboxes/:id/:tab?" against a path; null: another page. */
@@ -14,11 +17,8 @@ export function match(pattern: string, path: string): Params | null {
       const optional = part.endsWith('?')
       if (value === undefined && !optional) return null
       if (value !== undefined) {
-        try {
-          out[part.slice(1, optional ? -1 : undefined)] = decodeURIComponent(value)
-        } catch {
-          return null
-        }
+        if (!ID.test(value)) return null
+        out[part.slice(1, optional ? -1 : undefined)] = value
       }
     } else if (part !== value) return null
   }

@@ -138,8 +138,14 @@ export default function Templates() {
                   <td class="soft num">
                     {t.cpuCount} cpu, {bytes(t.memoryMB * 1048576)}
                   </td>
-                  <td class="soft num">{t.buildCount}</td>
-                  <td class="soft num">{t.spawnCount}</td>
+                  <td class="soft num">
+                    {t.buildCount}
+                    <span class="narrow-only"> builds</span>
+                  </td>
+                  <td class="soft num">
+                    {t.spawnCount}
+                    <span class="narrow-only"> sandboxes</span>
+                  </td>
                   <td class="soft num">{age(t.updatedAt)} ago</td>
                 </tr>
               ))}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from 'preact/hooks'
 import { Button, Dialog, Field } from './parts'
-import { doing } from './toast'
 
 interface Props {
   title: string
@@ -15,16 +14,23 @@ interface Props {
 /** Asks for one name. */
 export function NameDialog(p: Props) {
   const [name, setName] = useState(p.value)
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState('')
   return (
     <Dialog title={p.title} onClose={p.onClose}>
       <form
         onSubmit={(e) => {
           e.preventDefault()
-          void doing(p.run(name.trim())).then(p.onClose)
+          setBusy(true)
+          setError('')
+          p.run(name.trim()).then(p.onClose, (x: Error) => {
+            setBusy(false)
+            setError(x.message)
+          })
         }}
       >
         <div class="body">
-          <Field label="Name" hint={p.hint}>
+          <Field label="Name" hint={p.hint} error={error}>
             {(id) => (
               <input id={id} type="text" value={name} autofocus onInput={(e) => setName(e.currentTarget.value)} />
             )}
@@ -32,7 +38,7 @@ export function NameDialog(p: Props) {
         </div>
         <footer>
           <Button onClick={p.onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" disabled={!name.trim()}>
+          <Button kind="primary" type="submit" busy={busy} disabled={!name.trim()}>
             {p.word}
           </Button>
         </footer>
