@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - finds the sub-command. */
 #include "cli/cli.h"
+#include "cli/completion.h"
 #include "cli/remote/commands.h"
 #include "warden/build/registry_auth.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+
+static int completion_main(int argc, char **argv);
+static int man_main(int argc, char **argv);
 
 static const struct command commands[] = {
     {"serve", "run the server", serve_main},
@@ -28,15 +32,30 @@ static const struct command commands[] = {
     {"bench", "measure a server as a client sees it", bench_main},
     {"mcp", "sandboxes as tools of the Model Context Protocol, on standard input and output", mcp_command_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},
+    {"completion", "completions for bash, zsh or fish", completion_main},
+    {"man", "write the manual pages into a directory", man_main},
     {"version", "print the version", version_main},
 };
 
 /* Commands for a server that is reached by its URL. Of a name that is in both tables this one is meant when the command
  * line names a server (--url, --key, --profile) or the user isn't root. */
 static const struct command_spec *const remote_commands[] = {
-    &run_spec, &exec_spec, &new_spec,   &copy_spec,   &list_spec, &cat_spec,      &login_spec,
-    &ps_spec,  &kill_spec, &pause_spec, &resume_spec, &fork_spec, &snapshot_spec, &shell_spec,
+    &run_spec,  &exec_spec,  &new_spec,    &copy_spec, &list_spec,     &cat_spec,  &edit_spec,   &login_spec, &ps_spec,
+    &kill_spec, &pause_spec, &resume_spec, &fork_spec, &snapshot_spec, &logs_spec, &events_spec, &shell_spec,
 };
+
+static const struct command_tables tables = {commands, ARRAY_LEN(commands), remote_commands,
+                                             ARRAY_LEN(remote_commands)};
+
+static int completion_main(int argc, char **argv)
+{
+  return completion_run(&tables, argc, argv);
+}
+
+static int man_main(int argc, char **argv)
+{
+  return manual_run(&tables, argc, argv);
+}
 
 int usage_error(const char *fmt, ...)
 {

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/completion.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX ((size_t)1 << 20)
+
+/* A word in single quotes for sh-like shells and fish. */
+static void quoted(struct buf *out, const char *text)
+{
+  buf_addc(out, '\'');
+  for (; *text; text++) {
+    if (*text == '\'')
+      buf_addz(out, "'\\''");
+    else
+      buf_addc(out, *text);
+  }
+  buf_addc(out, '\'');
+}
+
+static const struct option_spec *option_of(const struct command_spec *spec, size_t i)
+{
+  if (i < spec->option_count)
+    return &spec->options[i];
+  i -= spec->option_count;
+  return i < common_option_count ? &common_options[i] : NULL;
+}
+
+typedef void name_fn(struct buf *out, const char *name, const char *summary);
+
+/* Every name once: that of both tables with the local one's summary. */
+static void each_name(const struct command_tables *t, struct buf *out, name_fn *fn)
+{
+  for (size_t i = 0; i < t->remote_count; i++) {
+    bool both = false;
+    for (size_t k = 0; k < t->local_count; k++)
+      both |= !strcmp(t->local[k].name, t->remote[i]->name);
+    if (!both)
+      fn(out, t->remote[i]->name, t->remote[i]->summary);
+  }
+  for (size_t i = 0; i < t->local_count; i++)
+    fn(out, t->local[i].name, t->local[i].summary);
+}
+
+/* ---- bash ---- */
+
+static void bash_name(struct buf *out, const char *name, const char *summary)
+{
+  buf_addf(out, " %s", name);
+}
+
+static void bash_options(const struct command_spec *spec, struct buf *out)
+{
+  const struct option_spec *o;
+  buf_addf(out, "    %s) words='", spec->name);
+  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+    if (o->letter)
+      buf_addf(out, "-%c ", o->letter);
+    buf_addf(out, "--%s ", o->name);
+  }
+  buf_addz(out, "' ;;\n");
+}
+
+static void bash_text(const struct command_tables *t, struct buf *out)
+{
+  buf_addz(out, "# bash completion of cloche: source this, or put it into /etc/bash_completion.d\n"
+                "_cloche() {\n  local current=${COMP_WORDS[COMP_CWORD]} words=\n"
+                "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words='");
+  each_name(t, out, bash_name);
+  buf_addz(out, "'\n  else\n    case ${COMP_WORDS[1]} in\n");
+  for (size_t i = 0; i < t->remote_count; i++)
+    bash_options(t->remote[i], out);
+  buf_addz(out, "    esac\n    [ \"${current#-}\" != \"$current\" ] || words=\n  fi\n"
+                "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n"
+                "complete -o default -F _cloche cloche\n");
+}
+
+/* ---- zsh ---- */
+
+static void zsh_name(struct buf *out, const char *name, const char *summary)
+{
+  cleanup_buf struct buf entry = BUF_INIT(1024);
+  buf_addf(&entry, "%s:%s", name, summary);
+  buf_addz(out, "    ");
+  quoted(out, buf_z(&entry));
+  buf_addc(out, '\n');
+}
+
+/* Brackets and colons have a meaning in _arguments. */
+static void zsh_help(struct buf *out, const char *text)
+{
+  for (; *text; text++) {
+    if (strchr("[]:\\", *text))
+      buf_addc(out, '\\');
+    buf_addc(out, *text);
+  }
+}
+
+static void zsh_option(struct buf *out, const char *dashes, const char *name, const struct option_spec *o)
+{
+  cleanup_buf struct buf entry = BUF_INIT(1024);
+  buf_addf(&entry, "%s%s[", dashes, name);
+  zsh_help(&entry, o->help);
+  buf_addc(&entry, ']');
+  if (o->value)
+    buf_addf(&entry, ":%s:", o->value);
+  buf_addz(out, " \\\n        ");
+  quoted(out, buf_z(&entry));
+}
+
+static void zsh_options(const struct command_spec *spec, struct buf *out)
+{
+  const struct option_spec *o;
+  buf_addf(out, "    %s)\n      _arguments", spec->name);
+  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+    zsh_option(out, "--", o->name, o);
+    if (o->letter)
+      zsh_option(out, "-", (char[]){o->letter, 0}, o);
+  }
+  buf_addz(out, " \\\n        '*:file:_files' ;;\n");
+}
+
+static void zsh_text(const struct command_tables *t, struct buf *out)
+{
+  buf_addz(out, "#compdef cloche\n_cloche() {\n  local -a commands=(\n");
+  each_name(t, out, zsh_name);
+  buf_addz(out, "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
+                "  shift words\n  (( CURRENT-- ))\n  case $words[1] in\n");
+  for (size_t i = 0; i < t->remote_count; i++)
+    zsh_options(t->remote[i], out);
+  buf_addz(out, "    *) _files ;;\n  esac\n}\ncompdef _cloche cloche\n");
+}
+
+/* ---- fish ---- */
+
+static void fish_name(struct buf *out, const char *name, const char *summary)
+{
+  buf_addf(out, "complete -c cloche -n __fish_use_subcommand -f -a %s -d ", name);
+  quoted(out, summary);
+  buf_addc(out, '\n');
+}
+
+static void fish_options(const struct command_spec *spec, struct buf *out)
+{
+  const struct option_spec *o;
+  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+    buf_addf(out, "complete -c cloche -n '__fish_seen_subcommand_from %s' -l %s ", spec->name, o->name);
+    if (o->letter)
+      buf_addf(out, "-s %c ", o->letter);
+    buf_addz(out, o->value ? "-r -d " : "-d ");
+    quoted(out, o->help);
+    buf_addc(out, '\n');
+  }
+}
+
+static int completion_text(const struct command_tables *t, const char *shell, struct buf *out)
+{
+  if (!strcmp(shell, "bash")) {
+    bash_text(t, out);
+  } else if (!strcmp(shell, "zsh")) {
+    zsh_text(t, out);
+  } else if (!strcmp(shell, "fish")) {
+    each_name(t, out, fish_name);
+    for (size_t i = 0; i < t->remote_count; i++)
+      fish_options(t->remote[i], out);
+  } else {
+    return -EINVAL;
+  }
+  return 0;
+}
+
+/* ---- manual pages ---- */
+
+/* Text for roff: no line may begin with a dot or a quote, no minus may become a hyphen. */
+static void roff(struct buf *out, const char *text)
+{
+  bool start = true;
+  for (; *text; text++) {
+    if (start && (*text == '.' || *text == '\''))
+      buf_addz(out, "\\&");
+    if (*text == '\\')
+      buf_addz(out, "\\e");
+    else if (*text == '-')
+      buf_addz(out, "\\-");
+    else
+      buf_addc(out, *text);
+    start = *text == '\n';
+  }
+}
+
+static void manual_name(struct buf *out, const char *name, const char *summary)
+{
+  buf_addf(out, ".TP\n.B %s\n", name);
+  roff(out, summary);
+  buf_addc(out, '\n');
+}
+
+static void manual_overview(const struct command_tables *t, struct buf *out)
+{
+  buf_addz(out,
+           ".TH CLOCHE 1 \"\" \"cloche " CLOCHE_VERSION "\"\n.SH NAME\ncloche \\- sandboxes for code\n.SH SYNOPSIS\n"
+           ".B cloche\nCOMMAND [OPTION...]\n.SH COMMANDS\n");
+  each_name(t, out, manual_name);
+  buf_addz(out, ".SH SEE ALSO\n");
+  for (size_t i = 0; i < t->remote_count; i++)
+    buf_addf(out, ".BR cloche\\-%s (1)%s\n", t->remote[i]->name, i + 1 < t->remote_count ? "," : "");
+}
+
+static void manual_page(const struct command_spec *spec, struct buf *out)
+{
+  const struct option_spec *o;
+  buf_addf(out, ".TH CLOCHE\\-%s 1 \"\" \"cloche " CLOCHE_VERSION "\"\n.SH NAME\ncloche\\-%s \\- ", spec->name,
+           spec->name);
+  roff(out, spec->summary);
+  buf_addf(out, "\n.SH SYNOPSIS\n.B cloche %s\n[OPTION...] ", spec->name);
+  roff(out, spec->usage);
+  buf_addz(out, "\n.SH DESCRIPTION\n");
+  roff(out, spec->text);
+  buf_addz(out, "\n.SH OPTIONS\n");
+  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+    buf_addz(out, ".TP\n");
+    if (o->letter)
+      buf_addf(out, "\\fB\\-%c\\fR, ", o->letter);
+    buf_addf(out, "\\fB\\-\\-%s\\fR %s\n", o->name, o->value ? o->value : "");
+    roff(out, o->help);
+    buf_addc(out, '\n');
+  }
+  buf_addz(out, ".SH SEE ALSO\n.BR cloche (1)\n");
+}
+
+/* ---- the commands ---- */
+
+int completion_run(const struct command_tables *t, int argc, char **argv)
+{
+  static const char help[] = "cloche completion - completions for bash, zsh or fish\n\n"
+                             "Usage: cloche completion bash|zsh|fish\n\n"
+                             "  bash: source <(cloche completion bash)\n"
+                             "  zsh:  cloche completion zsh >~/.zfunc/_cloche, with ~/.zfunc in fpath\n"
+                             "  fish: cloche completion fish >~/.config/fish/completions/cloche.fish";
+  cleanup_buf struct buf out = BUF_INIT(TEXT_MAX);
+  if (argc == 2 && !strcmp(argv[1], "--help")) {
+    puts(help);
+    return 0;
+  }
+  if (argc != 2 || completion_text(t, argv[1], &out))
+    return usage_error("usage: cloche completion bash|zsh|fish");
+  return fd_write_all(1, out.p, out.n) ? 1 : 0;
+}
+
+static int write_page(const char *dir, const char *dash, const char *name, const struct buf *page)
+{
+  cleanup_free char *path = xasprintf("%s/cloche%s%s.1", dir, dash, name);
+  int r = buf_failed(page) ? -ENOBUFS : file_write_atomic(path, page->p, page->n, 0644);
+  return r ? (usage_error("%s: %s", path, strerror(-r)), 1) : 0;
+}
+
+int manual_run(const struct command_tables *t, int argc, char **argv)
+{
+  cleanup_buf struct buf page = BUF_INIT(TEXT_MAX);
+  if (argc == 2 && !strcmp(argv[1], "--help")) {
+    puts("cloche man - write the manual pages into a directory\n\nUsage: cloche man DIR");
+    return 0;
+  }
+  if (argc != 2 || argv[1][0] == '-')
+    return usage_error("usage: cloche man DIR");
+  manual_overview(t, &page);
+  int status = write_page(argv[1], "", "", &page);
+  for (size_t i = 0; !status && i < t->remote_count; i++) {
+    buf_clear(&page);
+    manual_page(t->remote[i], &page);
+    status = write_page(argv[1], "-", t->remote[i]->name, &page);
+  }
+  return status;
+}
