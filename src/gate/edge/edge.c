@@ -364,11 +364,12 @@ static void edge_passed(struct http_x *x, size_t n)
 static const struct http_x_ops edge_ops = {edge_body, edge_body_end, edge_drain, edge_gone,
                                            edge_pass, edge_passed,   NULL};
 
-/* What opens the API is nothing for the agent and the interpreter, which the root user of a box can replace. Services
- * on other ports may have headers of these names of their own. */
+/* What opens the API is nothing for the agent and the interpreter, which the root user of a box can replace; nor for
+ * what is reached by a path of the API's own origin, where a page could be made to send its key with a request that it
+ * takes for one of the API. Services on other ports may have headers of these names of their own. */
 static bool opens_api(const struct edge *e, struct str name)
 {
-  return (e->target.port == ENVD_PORT || e->target.port == INTERPRETER_PORT) &&
+  return (e->target.port == ENVD_PORT || e->target.port == INTERPRETER_PORT || e->target.skip) &&
          (str_ieq(name, STR("x-api-key")) || str_ieq(name, STR("x-admin-token")));
 }
 
