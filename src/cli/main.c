@@ -40,8 +40,8 @@ static const struct command commands[] = {
 /* Commands for a server that is reached by its URL. Of a name that is in both tables this one is meant when the command
  * line names a server (--url, --key, --profile) or the user isn't root. */
 static const struct command_spec *const remote_commands[] = {
-    &run_spec,  &exec_spec,  &new_spec,    &copy_spec, &list_spec,     &cat_spec,  &edit_spec,   &login_spec, &ps_spec,
-    &kill_spec, &pause_spec, &resume_spec, &fork_spec, &snapshot_spec, &logs_spec, &events_spec, &shell_spec,
+    &run_spec, &exec_spec, &new_spec,   &copy_spec,   &list_spec, &cat_spec,      &edit_spec, &login_spec,  &ps_spec,
+    &top_spec, &kill_spec, &pause_spec, &resume_spec, &fork_spec, &snapshot_spec, &logs_spec, &events_spec, &shell_spec,
 };
 
 static const struct command_tables tables = {commands, ARRAY_LEN(commands), remote_commands,

@@ -7,7 +7,7 @@
 
 extern const struct command_spec run_spec, exec_spec, shell_spec, copy_spec, list_spec, cat_spec, edit_spec, login_spec;
 extern const struct command_spec new_spec, ps_spec, kill_spec, pause_spec, resume_spec, fork_spec, snapshot_spec;
-extern const struct command_spec logs_spec, events_spec;
+extern const struct command_spec logs_spec, events_spec, top_spec;
 
 int remote_main(const struct command_spec *spec, int argc, char **argv);
 
