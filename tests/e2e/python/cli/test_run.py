@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import e2b_code_interpreter as interpreter
@@ -100,6 +102,17 @@ def test_ctrl_c_interrupts_the_code_and_leaves_the_state(box: interpreter.Sandbo
     terminal.until(b"KeyboardInterrupt")
     assert terminal.end() == 130
     assert box.run_code("state").text == "kept"
+
+
+def test_a_run_that_is_terminated_ends_its_sandbox(tmp_path: Path) -> None:
+    before = running()
+    (tmp_path / "loop.py").write_text("print('begun', flush=True)\nwhile True: pass\n")
+    terminal = Terminal("run", str(tmp_path / "loop.py"))
+    terminal.until(b"begun")
+    assert len(running() - before) == 1
+    os.kill(terminal.pid, signal.SIGTERM)
+    assert terminal.end() == 130
+    assert running() == before
 
 
 def test_code_that_takes_too_long_fails(cloche: Cloche, box: interpreter.Sandbox) -> None:

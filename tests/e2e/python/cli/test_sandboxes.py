@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import e2b_code_interpreter as interpreter
 import pytest
 
-from cli.conftest import URL, Cloche
+from cli.conftest import CLOCHE, URL, Cloche
 from support.terminal import Terminal
 
 KEY = os.environ["E2B_API_KEY"]
@@ -41,6 +42,28 @@ def test_a_sandbox_is_made_listed_paused_resumed_copied_kept_and_ended(cloche: C
     assert interpreter.Sandbox.delete_snapshot(kept)
     again = cloche("kill", *there, made)
     assert (again.returncode, again.stderr) == (1, f"cloche: {made}: no such sandbox\n".encode())
+
+
+def test_a_user_who_is_not_root_reaches_the_server_by_its_url() -> None:
+    with interpreter.Sandbox.create("base", timeout=60) as made:
+        program = os.open(CLOCHE, os.O_PATH)
+        try:
+            done = subprocess.run(
+                [f"/proc/self/fd/{program}", "ps"],
+                pass_fds=[program],
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                cwd="/",
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        finally:
+            os.close(program)
+        assert done.returncode == 0, done.stderr
+        assert made.sandbox_id in done.stdout
 
 
 @pytest.fixture
