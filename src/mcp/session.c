@@ -391,11 +391,19 @@ static void own_arrived(struct cloche_op *op, const struct cloche_error *error, 
   session_kick(s);
 }
 
+size_t session_marks(const struct mcp_session *s, struct cloche_pair *out)
+{
+  out[0] = (struct cloche_pair){SESSION_KEY, s->id};
+  out[1] = (struct cloche_pair){NAME_KEY, s->name};
+  return s->name[0] ? 2 : 1;
+}
+
 static void make_own(struct mcp_session *s)
 {
   const struct mcp_options *o = &s->options;
   bool pause = o->end == MCP_END_PAUSE;
-  struct cloche_pair metadata[] = {{SESSION_KEY, s->id}, {NAME_KEY, s->name}};
+  struct cloche_pair metadata[2];
+  size_t marks = session_marks(s, metadata);
   if (s->made >= o->limits.boxes) {
     struct cloche_error e = {.code = CLOCHE_ELIMIT,
                              .message = (char *)"this session has made as many sandboxes as it "
@@ -406,14 +414,13 @@ static void make_own(struct mcp_session *s)
   s->made++;
   struct cloche_error e = {0};
   s->finding = op_new(s, own_arrived, s);
-  own_go(
-      s,
-      cloche_create(s->client,
-                    CLOCHE_WITH(cloche_create, .template_id = s->template_id[0] ? s->template_id : NULL,
-                                .timeout_s = (int)o->idle_s, .metadata = metadata, .metadata_count = s->name[0] ? 2 : 1,
-                                .pause_on_timeout = pause, .resume_on_traffic = pause),
-                    &s->arriving, CLOCHE_WITH(cloche_call, .op = s->finding), &e),
-      &e);
+  own_go(s,
+         cloche_create(s->client,
+                       CLOCHE_WITH(cloche_create, .template_id = s->template_id[0] ? s->template_id : NULL,
+                                   .timeout_s = (int)o->idle_s, .metadata = metadata, .metadata_count = marks,
+                                   .pause_on_timeout = pause, .resume_on_traffic = pause),
+                       &s->arriving, CLOCHE_WITH(cloche_call, .op = s->finding), &e),
+         &e);
 }
 
 static void own_found(struct cloche_op *op, const struct cloche_error *error, void *user)

@@ -94,6 +94,9 @@ void session_drop_box(struct mcp_session *s, const char *id);
 void session_use_box(struct mcp_session *s, struct mcp_box *box);
 void session_kick(struct mcp_session *s); /* after a call of libcloche: its timer may be another */
 
+/* Metadata by which a session's own sandbox is found again: at most two pairs. How many were written. */
+size_t session_marks(const struct mcp_session *s, struct cloche_pair *out);
+
 /* methods.c */
 void method_call(struct mcp_call *c, struct str method);
 

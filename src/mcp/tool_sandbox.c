@@ -37,6 +37,21 @@ static bool may_make(struct mcp_call *c, unsigned n)
   return false;
 }
 
+/* A sandbox that becomes the session's own is found again as such: the newest is. */
+static bool mark_own(struct mcp_call *c, struct cloche_pair **metadata, size_t *n)
+{
+  struct cloche_pair *all = arena_alloc(&c->arena, (*n + 2) * sizeof(*all));
+  if (!all) {
+    call_tool_failed(c, "the argument 'metadata' is too long");
+    return false;
+  }
+  if (*n)
+    memcpy(all, *metadata, *n * sizeof(*all));
+  *metadata = all;
+  *n += session_marks(c->session, all + *n);
+  return true;
+}
+
 void tool_create(struct mcp_call *c)
 {
   const char *template;
@@ -48,6 +63,8 @@ void tool_create(struct mcp_call *c)
       !arg_pairs(c, "metadata", &metadata, &nmetadata) || !arg_bool(c, "internet", true, &internet) ||
       !arg_bool(c, "pause", false, &pause) || !arg_bool(c, "use", true, &c->flag) ||
       !arg_int(c, "timeout", 1, 86400, LIFE_S, &timeout) || !may_make(c, 1))
+    return;
+  if (c->flag && !mark_own(c, &metadata, &nmetadata))
     return;
   const char *own = c->session->template_id;
   struct cloche_error e = {0};

@@ -103,3 +103,16 @@ def test_a_session_keeps_its_own_sandbox_when_that_is_resumed_by_name(tenants: T
     again = tool(tenants.victim, session, "run_command", command="cat /tmp/k")["structuredContent"]
     assert (again["sandbox"], again["stdout"]) == (own, "kept\n")
     assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
+
+
+def test_a_sandbox_that_was_chosen_is_found_again_after_a_pause(tenants: Tenants) -> None:
+    session = begin(tenants.victim)
+    first = tool(tenants.victim, session, "run_command", command="true")["structuredContent"]["sandbox"]
+    chosen = tool(tenants.victim, session, "create_sandbox", timeout=120)["structuredContent"]["sandbox"]
+    assert chosen != first
+    assert not tool(tenants.victim, session, "pause_sandbox")["isError"]
+    again = tool(tenants.victim, session, "run_command", command="true")["structuredContent"]["sandbox"]
+    assert again == chosen
+    for each in (first, chosen):
+        tool(tenants.victim, session, "kill_sandbox", sandbox=each)
+    assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
