@@ -59,7 +59,24 @@ export type {
   WriteEntry,
   WriteInfo,
 } from './sandbox/files.js'
-export * from './sandbox/git.js'
+export { Git } from './sandbox/git.js'
+export type {
+  GitAddOpts,
+  GitCloneOpts,
+  GitCommitOpts,
+  GitConfigOpts,
+  GitConfigScope,
+  GitDangerouslyAuthenticateOpts,
+  GitDeleteBranchOpts,
+  GitInitOpts,
+  GitPullOpts,
+  GitPushOpts,
+  GitRemoteAddOpts,
+  GitRequestOpts,
+  GitResetMode,
+  GitResetOpts,
+  GitRestoreOpts,
+} from './sandbox/git.js'
 export type { GitBranches, GitFileStatus, GitStatus, GitStatusLabel } from './sandbox/git_status.js'
 export { CommandExitError, CommandHandle } from './sandbox/handle.js'
 export type { CommandResult, OutputEvent, PtyOutput, Stderr, Stdout } from './sandbox/handle.js'

@@ -3,6 +3,12 @@
 
 import type { ConnectionOpts } from './config.js'
 
+/** A page as it came, with the headers that say where the next one begins. */
+export interface Page<T> {
+  items: T[]
+  headers: Headers
+}
+
 /** Pages of a listing: nextItems() while `hasNext`, or `for await` over all items. */
 export abstract class Paginator<T, O extends ConnectionOpts = ConnectionOpts> {
   protected readonly opts?: O
@@ -37,6 +43,12 @@ export abstract class Paginator<T, O extends ConnectionOpts = ConnectionOpts> {
   protected updatePagination(response: { headers: Headers }): void {
     this.#token = response.headers.get('X-Next-Token') || undefined
     this.#more = this.#token !== undefined
+  }
+
+  /** Moves on to the page after this one and hands out its items. */
+  protected took(page: Page<T>): T[] {
+    this.updatePagination(page)
+    return page.items
   }
 
   protected needNext(): void {

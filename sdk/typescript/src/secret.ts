@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Secrets: values that the egress puts into requests and that no sandbox sees.
+// Secrets: values that the egress puts into requests and that no sandbox sees. Their calls are loaded with the first
+// one (secret_calls.ts).
 
 import { ClientFactory, ConnectionConfig, type ConnectionOpts } from './config.js'
-import { detailed, InvalidArgumentError, SecretError, SecretNotFoundError } from './errors.js'
-import { type ApiAnswer, apiError, type ApiRequest, callApi, needKey } from './net/api.js'
+import { InvalidArgumentError } from './errors.js'
 import { Paginator } from './paginator.js'
 import type { SandboxIamToken } from './sandbox/network.js'
 
@@ -35,49 +35,9 @@ export interface SecretListOpts extends Omit<ConnectionOpts, 'signal'> {
   nextToken?: string
 }
 
-type RawSecret = {
-  secretID: string
-  name: string
-  currentVersion: number
-  metadata?: Record<string, string>
-  createdAt: string
-  updatedAt: string
-}
+const load = (): Promise<typeof import('./secret_calls.js')> => import('./secret_calls.js')
 
 const NAME = /^[A-Za-z0-9_-]{1,128}$/
-
-async function ask<T>(
-  opts: ConnectionOpts | undefined,
-  request: ApiRequest,
-  allowed?: number,
-): Promise<ApiAnswer<T>> {
-  const config = new ConnectionConfig(opts)
-  needKey(config)
-  const answer = await callApi<T>(config, request, opts)
-  if (answer.problem && answer.status !== allowed) throw apiError(answer, SecretError)
-  return answer
-}
-
-function pathOf(secret: string): string {
-  return `/secrets/${encodeURIComponent(secret)}`
-}
-
-function infoOf(answer: ApiAnswer<RawSecret>, secret: string): SecretInfo {
-  if (answer.status === 404)
-    throw detailed(new SecretNotFoundError(`Secret ${secret} not found`), { statusCode: 404 })
-  return convert(answer.data!)
-}
-
-function convert(raw: RawSecret): SecretInfo {
-  return {
-    secretId: raw.secretID,
-    name: raw.name,
-    version: raw.currentVersion,
-    metadata: raw.metadata ?? {},
-    createdAt: new Date(raw.createdAt),
-    updatedAt: new Date(raw.updatedAt),
-  }
-}
 
 function checkedName(name: string): string {
   if (NAME.test(name)) return name
@@ -93,10 +53,7 @@ export class SecretPaginator extends Paginator<SecretInfo> {
   async nextItems(opts?: ConnectionOpts): Promise<SecretInfo[]> {
     this.needNext()
     const query = { limit: this.limit, nextToken: this.nextToken }
-    const merged = ConnectionConfig.mergeOpts(this.opts, opts)
-    const answer = await ask<RawSecret[]>(merged, { method: 'GET', path: '/secrets', query })
-    this.updatePagination(answer)
-    return (answer.data ?? []).map(convert)
+    return this.took(await (await load()).listSecrets(query, ConnectionConfig.mergeOpts(this.opts, opts)))
   }
 }
 
@@ -105,18 +62,17 @@ export class Secret extends ClientFactory {
   static async create(name: string, value: string, opts?: SecretCreateOpts): Promise<SecretInfo> {
     const apiOpts = this.resolveOpts(opts)
     const body = { name: checkedName(name), value, metadata: apiOpts?.metadata }
-    return convert((await ask<RawSecret>(apiOpts, { method: 'POST', path: '/secrets', body })).data!)
+    return (await load()).createSecret(body, apiOpts)
   }
 
   /** Gives a secret another value. */
   static async update(secret: string, value: string, opts?: SecretUpdateOpts): Promise<SecretInfo> {
     const apiOpts = this.resolveOpts(opts)
-    const body = { value, metadata: apiOpts?.metadata }
-    return infoOf(await ask(apiOpts, { method: 'POST', path: pathOf(secret), body }, 404), secret)
+    return (await load()).updateSecret(secret, { value, metadata: apiOpts?.metadata }, apiOpts)
   }
 
   static async getInfo(secret: string, opts?: SecretGetInfoOpts): Promise<SecretInfo> {
-    return infoOf(await ask(this.resolveOpts(opts), { method: 'GET', path: pathOf(secret) }, 404), secret)
+    return (await load()).getSecret(secret, this.resolveOpts(opts))
   }
 
   static list(opts?: SecretListOpts): SecretPaginator {
@@ -124,12 +80,12 @@ export class Secret extends ClientFactory {
   }
 
   static async exists(secret: string, opts?: SecretExistsOpts): Promise<boolean> {
-    return (await ask(this.resolveOpts(opts), { method: 'GET', path: pathOf(secret) }, 404)).status !== 404
+    return (await load()).foundSecret('GET', secret, this.resolveOpts(opts))
   }
 
   /** Deletes a secret; false when there is none. */
   static async destroy(secret: string, opts?: SecretDestroyOpts): Promise<boolean> {
-    return (await ask(this.resolveOpts(opts), { method: 'DELETE', path: pathOf(secret) }, 404)).status !== 404
+    return (await load()).foundSecret('DELETE', secret, this.resolveOpts(opts))
   }
 
   /** What stands for a secret's value in header rules. Makes no request. */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes: files that outlive sandboxes and are shared by them.
+// Volumes: files that outlive sandboxes and are shared by them. Their calls are loaded with the first one
+// (volume_calls.ts).
 
 import { ClientFactory, ConnectionConfig, type ConnectionOpts, type Logger, REQUEST_TIMEOUT_MS } from './config.js'
 import { envVar } from './env.js'
-import { detailed, VolumeError, VolumeNotFoundError, VolumePathNotFoundError } from './errors.js'
-import { type ApiAnswer, apiError, type ApiRequest, callApi, fetchOf, needKey, unreachable } from './net/api.js'
-import { Deadline } from './net/deadline.js'
-import { bodyOf, watched, type WriteData } from './net/transfer.js'
+import type { WriteData } from './net/transfer.js'
+import type { VolumeContent } from './volume_calls.js'
+
+const load = (): Promise<typeof import('./volume_calls.js')> => import('./volume_calls.js')
 
 export enum VolumeFileType {
   UNKNOWN = 'unknown',
@@ -116,9 +117,6 @@ export class VolumeConnectionConfig {
   }
 }
 
-type RawVolume = { volumeID: string; name: string; token: string; domain?: string }
-type RawStat = Omit<VolumeEntryStat, 'atime' | 'mtime' | 'ctime'> & { atime: string; mtime: string; ctime: string }
-
 /** A volume. */
 export class Volume extends ClientFactory {
   /** @internal */
@@ -142,8 +140,7 @@ export class Volume extends ClientFactory {
     opts?: ConnectionOpts,
   ): Promise<InstanceType<V>> {
     const apiOpts = this.resolveOpts(opts)
-    const answer = await ask<RawVolume>(apiOpts, { method: 'POST', path: '/volumes', body: { name } })
-    return this.made(volumeOf(answer.data!), apiOpts) as InstanceType<V>
+    return this.made(await (await load()).createVolume(name, apiOpts), apiOpts) as InstanceType<V>
   }
 
   /** A volume that exists. */
@@ -156,51 +153,38 @@ export class Volume extends ClientFactory {
   }
 
   static async getInfo(volumeId: string, opts?: ConnectionOpts): Promise<VolumeAndToken> {
-    const path = `/volumes/${encodeURIComponent(volumeId)}`
-    const answer = await ask<RawVolume>(this.resolveOpts(opts), { method: 'GET', path }, 404)
-    if (answer.status === 404) throw missing(new VolumeNotFoundError(`Volume ${volumeId} not found`))
-    return volumeOf(answer.data!)
+    return (await load()).getVolume(volumeId, this.resolveOpts(opts))
   }
 
   /** Volumes of the team. */
   static async list(opts?: ConnectionOpts): Promise<VolumeInfo[]> {
-    const answer = await ask<RawVolume[]>(this.resolveOpts(opts), { method: 'GET', path: '/volumes' })
-    return (answer.data ?? []).map(({ volumeID, name }) => ({ volumeId: volumeID, name }))
+    return (await load()).listVolumes(this.resolveOpts(opts))
   }
 
   /** Deletes a volume with all in it; false when there is none. */
   static async destroy(volumeId: string, opts?: ConnectionOpts): Promise<boolean> {
-    const path = `/volumes/${encodeURIComponent(volumeId)}`
-    return (await ask(this.resolveOpts(opts), { method: 'DELETE', path }, 404)).status !== 404
+    return (await load()).destroyVolume(volumeId, this.resolveOpts(opts))
   }
 
   /** Entries of a directory, and of those below it down to `depth`. */
   async list(path: string, opts?: VolumeApiOpts & { depth?: number }): Promise<VolumeEntryStat[]> {
-    const query = { path, depth: opts?.depth }
-    return (await this.#ask<RawStat[]>('GET', 'dir', path, opts, query)).map(statOf)
+    return (await this.#content()).list(path, opts)
   }
 
   async makeDir(path: string, opts?: VolumeWriteOpts & VolumeApiOpts): Promise<VolumeEntryStat> {
-    return statOf(await this.#ask('POST', 'dir', path, opts, writeQuery(path, opts)))
+    return (await this.#content()).makeDir(path, opts)
   }
 
   async getInfo(path: string, opts?: VolumeApiOpts): Promise<VolumeEntryStat> {
-    return statOf(await this.#ask('GET', 'path', path, opts))
+    return (await this.#content()).getInfo(path, opts)
   }
 
   async exists(path: string, opts?: VolumeApiOpts): Promise<boolean> {
-    try {
-      await this.getInfo(path, opts)
-      return true
-    } catch (error) {
-      if (error instanceof VolumePathNotFoundError) return false
-      throw error
-    }
+    return (await this.#content()).exists(path, opts)
   }
 
   async updateMetadata(path: string, metadata: VolumeMetadataOpts, opts?: VolumeApiOpts): Promise<VolumeEntryStat> {
-    const { uid, gid, mode } = metadata
-    return statOf(await this.#ask('PATCH', 'path', path, opts, { path }, { uid, gid, mode }))
+    return (await this.#content()).updateMetadata(path, metadata, opts)
   }
 
   /** Reads a file, as text unless `format` says otherwise. No time limit while bytes move. */
@@ -208,35 +192,22 @@ export class Volume extends ClientFactory {
   async readFile(path: string, opts?: VolumeReadOpts & { format: 'bytes' }): Promise<Uint8Array>
   async readFile(path: string, opts?: VolumeReadOpts & { format: 'blob' }): Promise<Blob>
   async readFile(path: string, opts?: VolumeReadOpts & { format: 'stream' }): Promise<ReadableStream<Uint8Array>>
-  async readFile(path: string, opts: VolumeReadOpts & { format?: string } = {}): Promise<unknown> {
-    const deadline = new Deadline(opts.signal)
-    const response = await this.#transfer('GET', path, { path }, deadline, opts)
-    const stream = watched(response.body ?? new Response('').body!, deadline, () => deadline.close())
-    if (opts.format === 'stream') return stream
-    const whole = new Response(stream)
-    if (opts.format === 'blob') return whole.blob()
-    return opts.format === 'bytes' ? new Uint8Array(await whole.arrayBuffer()) : whole.text()
+  async readFile(path: string, opts?: VolumeReadOpts & { format?: string }): Promise<unknown> {
+    return (await this.#content()).readFile(path, opts)
   }
 
   /** Writes a file. No time limit while bytes move. */
   async writeFile(
     path: string,
     data: WriteData,
-    opts: VolumeWriteOpts & VolumeApiOpts = {},
+    opts?: VolumeWriteOpts & VolumeApiOpts,
   ): Promise<VolumeEntryStat> {
-    const deadline = new Deadline(opts.signal)
-    const body = await bodyOf(data, deadline)
-    const response = await this.#transfer('PUT', path, writeQuery(path, opts), deadline, opts, body)
-    try {
-      return statOf((await response.json()) as RawStat)
-    } finally {
-      deadline.close()
-    }
+    return (await this.#content()).writeFile(path, data, opts)
   }
 
   /** Removes a file, or a directory with all in it. */
   async remove(path: string, opts?: VolumeApiOpts): Promise<void> {
-    await this.#ask('DELETE', 'path', path, opts)
+    await (await this.#content()).remove(path, opts)
   }
 
   private static made(info: VolumeAndToken, opts: ConnectionOpts | undefined): Volume {
@@ -246,90 +217,7 @@ export class Volume extends ClientFactory {
     return volume
   }
 
-  private path(kind: string): string {
-    return `/volumecontent/${encodeURIComponent(this.volumeId)}/${kind}`
+  async #content(): Promise<VolumeContent> {
+    return new (await load()).VolumeContent(this)
   }
-
-  async #ask<T = RawStat>(
-    method: string,
-    kind: string,
-    path: string,
-    opts?: VolumeApiOpts,
-    query: ApiRequest['query'] = { path },
-    body?: unknown,
-  ): Promise<T> {
-    const config = new VolumeConnectionConfig(this, opts)
-    const plain = this.connection ?? new ConnectionConfig({ debug: config.debug, domain: config.domain })
-    const headers = { ...config.headers, Authorization: `Bearer ${config.token}` }
-    const request = { method, path: this.path(kind), query, body, headers, keyless: true, origin: config.apiUrl }
-    const answer = await callApi<T>(plain, request, opts)
-    if (answer.problem) throw pathError(path, answer)
-    return answer.data as T
-  }
-
-  async #transfer(
-    method: string,
-    path: string,
-    query: Record<string, string | number | boolean | undefined>,
-    deadline: Deadline,
-    opts: VolumeReadOpts,
-    body?: object,
-  ): Promise<Response> {
-    const config = new VolumeConnectionConfig(this, opts)
-    const limit = opts.streamIdleTimeoutMs ?? config.requestTimeoutMs
-    deadline.arm(limit, 'requestTimeoutMs', `${path} of volume ${this.name}: the time without a byte`)
-    const pairs = Object.entries(query).filter(([, value]) => value !== undefined)
-    const params = new URLSearchParams(pairs.map(([key, value]) => [key, String(value)]))
-    const headers: Record<string, string> = { ...config.headers, Authorization: `Bearer ${config.token}` }
-    if (body) headers['Content-Type'] = 'application/octet-stream'
-    try {
-      const init = { method, headers, signal: deadline.signal, ...body }
-      const response = await fetchOf(config)(`${config.apiUrl}${this.path('file')}?${params.toString()}`, init)
-      if (response.ok) return response
-      const problem = (await response.json().catch(() => ({}))) as object
-      throw pathError(path, {
-        status: response.status,
-        statusText: response.statusText,
-        headers: response.headers,
-        problem,
-      })
-    } catch (error) {
-      deadline.close()
-      throw error instanceof TypeError && !deadline.error ? unreachable(config.apiUrl, error) : deadline.reason(error)
-    }
-  }
-}
-
-async function ask<T>(
-  opts: ConnectionOpts | undefined,
-  request: ApiRequest,
-  allowed?: number,
-): Promise<ApiAnswer<T>> {
-  const config = new ConnectionConfig(opts)
-  needKey(config)
-  const answer = await callApi<T>(config, request, opts)
-  if (answer.problem && answer.status !== allowed) throw apiError(answer, VolumeError)
-  return answer
-}
-
-function missing<E extends Error>(error: E): E {
-  return detailed(error, { statusCode: 404 })
-}
-
-function pathError(path: string, answer: ApiAnswer<unknown>): Error {
-  if (answer.status === 404)
-    return missing(new VolumePathNotFoundError(answer.problem?.message ?? `Path ${path} not found`))
-  return apiError(answer, VolumeError)
-}
-
-function volumeOf(raw: RawVolume): VolumeAndToken {
-  return { volumeId: raw.volumeID, name: raw.name, token: raw.token, ...(raw.domain ? { domain: raw.domain } : {}) }
-}
-
-function statOf(raw: RawStat): VolumeEntryStat {
-  return { ...raw, atime: new Date(raw.atime), mtime: new Date(raw.mtime), ctime: new Date(raw.ctime) }
-}
-
-function writeQuery(path: string, opts?: VolumeWriteOpts): Record<string, string | number | boolean | undefined> {
-  return { path, uid: opts?.uid, gid: opts?.gid, mode: opts?.mode, force: opts?.force }
 }

@@ -134,18 +134,13 @@ export class Interpreter {
     if (opts.context && opts.language) {
       throw new InvalidArgumentError('You can provide context or language, but not both at the same time.')
     }
-    const deadline = new Deadline(opts.signal)
     const body = JSON.stringify({
       code,
       context_id: opts.context?.id,
       language: opts.language,
       env_vars: opts.envs,
     })
-    deadline.arm(
-      opts.requestTimeoutMs ?? this.config.requestTimeoutMs,
-      'requestTimeoutMs',
-      'Request timed out: starting the cell',
-    )
+    const deadline = Deadline.of('Request timed out: starting the cell', this.config, opts)
     const cell: Cell = { deadline, reader: Promise.resolve(undefined as never), id: Promise.resolve(undefined) }
     const response = this.#send('POST', '/execute', body, deadline)
     cell.id = response.then((answer) => answer.headers.get('Cloche-Execution-Id') ?? undefined)
@@ -166,12 +161,7 @@ export class Interpreter {
   }
 
   async #ask(method: string, path: string, body: unknown, opts?: CallOpts): Promise<unknown> {
-    const deadline = new Deadline(opts?.signal)
-    deadline.arm(
-      opts?.requestTimeoutMs ?? this.config.requestTimeoutMs,
-      'requestTimeoutMs',
-      `Request timed out: ${path}`,
-    )
+    const deadline = Deadline.of(`Request timed out: ${path}`, this.config, opts)
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
       const response = await this.#send(method, path, text, deadline)

@@ -104,8 +104,7 @@ export class Agent {
     opts?: RpcOpts,
     Missing?: NotFoundClass,
   ): Promise<T> {
-    const deadline = new Deadline(opts?.signal)
-    deadline.arm(opts?.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', method)
+    const deadline = Deadline.of(method, this.config, opts)
     try {
       const headers = { ...this.#rpcHeaders(opts), 'Content-Type': 'application/json' }
       const init = { method: 'POST', headers, body: JSON.stringify(message) }
@@ -122,8 +121,7 @@ export class Agent {
 
   /** A call with a stream of answers. The first one has come when this returns. */
   async stream(method: string, message: Message, opts: StreamOpts, Missing?: NotFoundClass): Promise<AgentStream> {
-    const deadline = new Deadline(opts.signal)
-    deadline.arm(opts.requestTimeoutMs ?? this.config.requestTimeoutMs, 'requestTimeoutMs', `the start of ${method}`)
+    const deadline = Deadline.of(`the start of ${method}`, this.config, opts)
     const headers: Record<string, string> = {
       ...this.#rpcHeaders(opts),
       'Content-Type': 'application/connect+json',

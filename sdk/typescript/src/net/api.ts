@@ -3,7 +3,7 @@
 // moment (429, 502, 503, 504, or whatever carries `Should-Retry: true`) is sent again a few times with pauses that
 // grow; `Should-Retry: false` makes an answer final, whatever its status.
 
-import type { ConnectionConfig, ConnectionOpts } from '../config.js'
+import { ConnectionConfig, type ConnectionOpts } from '../config.js'
 import { inBrowser } from '../env.js'
 import {
   AuthenticationError,
@@ -171,6 +171,26 @@ export function errorOfCode(
             ? new ServiceBusyError(`Service temporarily unavailable, please retry - ${content}`)
             : new Class(`${code}: ${content}`, stackTrace)
   return detailed(error, details)
+}
+
+/** Asks with a call's options; answers of any status come back. */
+export async function ask<T>(opts: ConnectionOpts | undefined, request: ApiRequest): Promise<ApiAnswer<T>> {
+  const config = new ConnectionConfig(opts)
+  needKey(config)
+  return callApi<T>(config, request, opts)
+}
+
+/** Asks with a call's options. Answers that are no error, or have an `allowed` status, come back; others are thrown. */
+export async function askApi<T>(
+  opts: ConnectionOpts | undefined,
+  request: ApiRequest,
+  Class?: ErrorClass,
+  allowed: number[] = [],
+  stackTrace?: string,
+): Promise<ApiAnswer<T>> {
+  const answer = await ask<T>(opts, request)
+  if (answer.problem && !allowed.includes(answer.status)) throw apiError(answer, Class, stackTrace)
+  return answer
 }
 
 type Params = { path?: Record<string, string>; query?: ApiRequest['query'] }

@@ -37,6 +37,17 @@ export class Deadline {
     this.#schedule(ms)
   }
 
+  /** A deadline that runs already: the call's own requestTimeoutMs, else the connection's. */
+  static of(
+    what: string,
+    config: { requestTimeoutMs: number },
+    opts?: { requestTimeoutMs?: number; signal?: AbortSignal },
+  ): Deadline {
+    const deadline = new Deadline(opts?.signal)
+    deadline.arm(opts?.requestTimeoutMs ?? config.requestTimeoutMs, 'requestTimeoutMs', what)
+    return deadline
+  }
+
   /** Bytes moved: the time starts again. */
   touch(): void {
     this.#last = Date.now()

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in a sandbox.
+// Files in a sandbox. What reads and writes them is loaded with the first call (files_calls.ts).
 
 import type { ConnectionOpts, Username } from '../config.js'
-import { inBrowser } from '../env.js'
-import { FileNotFoundError, InvalidArgumentError, SandboxError, TemplateError } from '../errors.js'
 import type { Agent } from '../net/agent.js'
-import { Deadline } from '../net/deadline.js'
-import { bodyOf, watched, type WriteData } from '../net/transfer.js'
-import { type EntryInfo, FileType, infoOf, kindOf, type RawEntry } from './entry.js'
-import { type FilesystemEvent, WatchHandle } from './watch.js'
+import type { WriteData } from '../net/transfer.js'
+import type { EntryInfo, FileType } from './entry.js'
+import type { FileCalls } from './files_calls.js'
+import type { FilesystemEvent, WatchHandle } from './watch.js'
 
 /** What is told of a file that was written. */
 export interface WriteInfo {
@@ -60,11 +58,6 @@ export interface WatchOpts extends FilesystemRequestOpts {
   allowNetworkMounts?: boolean
 }
 
-const METADATA_KEY = /^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$/
-const METADATA_VALUE = /^[\x20-\x7e]*$/
-const WRITES_AT_ONCE = 8
-const WATCH_TIMEOUT_MS = 60_000
-
 /** Reads, writes, lists and watches files. */
 export class Filesystem {
   readonly #agent: Agent
@@ -78,16 +71,8 @@ export class Filesystem {
   async read(path: string, opts?: FilesystemReadOpts & { format: 'bytes' }): Promise<Uint8Array>
   async read(path: string, opts?: FilesystemReadOpts & { format: 'blob' }): Promise<Blob>
   async read(path: string, opts?: FilesystemReadOpts & { format: 'stream' }): Promise<ReadableStream<Uint8Array>>
-  async read(path: string, opts: FilesystemReadOpts & { format?: string } = {}): Promise<unknown> {
-    const { format = 'text' } = opts
-    const stream = await this.#download(path, opts)
-    if (format === 'stream') return stream
-    const whole = new Response(stream)
-    if (format === 'text') return whole.text()
-    if (format === 'blob') return whole.blob()
-    if (format === 'bytes') return new Uint8Array(await whole.arrayBuffer())
-    await stream.cancel()
-    throw new InvalidArgumentError(`format is '${format}'; give text, bytes, blob or stream`)
+  async read(path: string, opts?: FilesystemReadOpts & { format?: string }): Promise<unknown> {
+    return (await this.#calls()).read(path, opts)
   }
 
   /** Writes a file, or several. Missing directories are made. `requestTimeoutMs` is the longest silence. */
@@ -98,172 +83,54 @@ export class Filesystem {
     dataOrOpts?: WriteData | FilesystemWriteOpts,
     opts?: FilesystemWriteOpts,
   ): Promise<WriteInfo | WriteInfo[]> {
-    if (typeof pathOrFiles === 'string') {
-      if (dataOrOpts === undefined || Array.isArray(dataOrOpts)) {
-        throw new InvalidArgumentError('write() takes a path and its data, or a list of {path, data}')
-      }
-      return this.#upload(pathOrFiles, dataOrOpts as WriteData, opts)
-    }
-    if (!Array.isArray(pathOrFiles)) throw new InvalidArgumentError('a path, or a list of {path, data}, is needed')
-    return this.writeFiles(pathOrFiles, dataOrOpts as FilesystemWriteOpts | undefined)
+    return (await this.#calls()).write(pathOrFiles, dataOrOpts, opts)
   }
 
   /** Writes several files; the answers are in the order of `files`. */
   async writeFiles(files: WriteEntry[], opts?: FilesystemWriteOpts): Promise<WriteInfo[]> {
-    const paths = new Set(files.map((file) => file.path))
-    if (paths.size < files.length) throw new InvalidArgumentError('the same path is in the list more than once')
-    const written: WriteInfo[] = new Array(files.length)
-    let at = 0
-    const worker = async (): Promise<void> => {
-      while (at < files.length) {
-        const mine = at++
-        const { path, data } = files[mine]!
-        written[mine] = await this.#upload(path, data, opts)
-      }
-    }
-    await Promise.all(Array.from({ length: Math.min(WRITES_AT_ONCE, files.length) }, worker))
-    return written
+    return (await this.#calls()).writeFiles(files, opts)
   }
 
   /** Entries of a directory, and of those below it down to `depth`. */
   async list(path: string, opts?: FilesystemListOpts): Promise<EntryInfo[]> {
-    const depth = opts?.depth ?? 1
-    if (depth < 1) throw new InvalidArgumentError(`depth is ${depth}; it should be at least 1`)
-    const answer = await this.#call<{ entries?: RawEntry[] }>('ListDir', { path, depth }, opts)
-    return (answer.entries ?? []).filter((entry) => kindOf(entry.type)).map(infoOf)
+    return (await this.#calls()).list(path, opts)
   }
 
   /** Makes a directory and those above it; false when it is there already. */
   async makeDir(path: string, opts?: FilesystemRequestOpts): Promise<boolean> {
-    try {
-      await this.#call('MakeDir', { path }, opts)
-      return true
-    } catch (error) {
-      if (problemCode(error) === 'already_exists') return false
-      throw error
-    }
+    return (await this.#calls()).makeDir(path, opts)
   }
 
   /** Moves a file or directory. */
   async rename(oldPath: string, newPath: string, opts?: FilesystemRequestOpts): Promise<EntryInfo> {
-    const answer = await this.#call<{ entry?: RawEntry }>('Move', { source: oldPath, destination: newPath }, opts)
-    return infoOf(answer.entry ?? {})
+    return (await this.#calls()).rename(oldPath, newPath, opts)
   }
 
   /** Removes a file, or a directory with all in it. */
   async remove(path: string, opts?: FilesystemRequestOpts): Promise<void> {
-    await this.#call('Remove', { path }, opts)
+    return (await this.#calls()).remove(path, opts)
   }
 
   /** Whether there is something at this path. */
   async exists(path: string, opts?: FilesystemRequestOpts): Promise<boolean> {
-    try {
-      await this.#call('Stat', { path }, opts)
-      return true
-    } catch (error) {
-      if (error instanceof FileNotFoundError) return false
-      throw error
-    }
+    return (await this.#calls()).exists(path, opts)
   }
 
   /** What is at this path. */
   async getInfo(path: string, opts?: FilesystemRequestOpts): Promise<EntryInfo> {
-    const answer = await this.#call<{ entry?: RawEntry }>('Stat', { path }, opts)
-    return infoOf(answer.entry ?? {})
+    return (await this.#calls()).getInfo(path, opts)
   }
 
   /** Tells every change in a directory until stop() or `timeoutMs`; the handle can be iterated over too. */
   async watchDir(
     path: string,
     onEvent?: (event: FilesystemEvent) => void | Promise<void>,
-    opts: WatchOpts = {},
+    opts?: WatchOpts,
   ): Promise<WatchHandle> {
-    const { recursive = false, includeEntry = false, allowNetworkMounts = false } = opts
-    this.#watchable(recursive, includeEntry, allowNetworkMounts)
-    const timeoutMs = opts.timeoutMs ?? WATCH_TIMEOUT_MS
-    const message = { path, recursive, includeEntry, allowNetworkMounts }
-    const method = 'filesystem.Filesystem/WatchDir'
-    const stream = await this.#agent.stream(method, message, { ...opts, timeoutMs }, FileNotFoundError)
-    return new WatchHandle(stream, onEvent, opts.onExit)
+    return (await this.#calls()).watchDir(path, onEvent, opts)
   }
 
-  #call<T extends object>(method: string, message: object, opts?: FilesystemRequestOpts): Promise<T> {
-    return this.#agent.unary(`filesystem.Filesystem/${method}`, message, opts, FileNotFoundError) as Promise<T>
+  async #calls(): Promise<FileCalls> {
+    return new (await import('./files_calls.js')).FileCalls(this.#agent)
   }
-
-  async #download(path: string, opts: FilesystemReadOpts): Promise<ReadableStream<Uint8Array>> {
-    const deadline = new Deadline(opts.signal)
-    const limit = opts.requestTimeoutMs ?? this.#agent.config.requestTimeoutMs
-    const subject = `reading ${path}: the time without a byte`
-    deadline.arm(limit, 'requestTimeoutMs', subject)
-    try {
-      const headers: Record<string, string> = opts.gzip ? { 'Accept-Encoding': 'gzip' } : {}
-      const response = await this.#agent.fetch(`/files${this.#query(path, opts.user)}`, { headers }, deadline)
-      if (!response.ok) throw await this.#agent.httpError(response, FileNotFoundError)
-      deadline.arm(opts.streamIdleTimeoutMs ?? limit, 'streamIdleTimeoutMs', subject)
-      const over = (): void => deadline.close()
-      const body = response.body ?? new Response('').body!
-      return watched(body, deadline, over, (error) => this.#agent.explain(error, FileNotFoundError))
-    } catch (error) {
-      deadline.close()
-      throw deadline.reason(error)
-    }
-  }
-
-  async #upload(path: string, data: WriteData, opts: FilesystemWriteOpts = {}): Promise<WriteInfo> {
-    const deadline = new Deadline(opts.signal)
-    const headers = { 'Content-Type': 'application/octet-stream', ...this.#metadataHeaders(opts.metadata) }
-    if (opts.gzip) Object.assign(headers, { 'Content-Encoding': 'gzip' })
-    // A page can't see how far an upload is: only a limit that the caller asked for counts there, from the start.
-    const limit = opts.requestTimeoutMs ?? (inBrowser ? 0 : this.#agent.config.requestTimeoutMs)
-    try {
-      const body = await bodyOf(data, deadline, opts.gzip)
-      deadline.arm(limit, 'requestTimeoutMs', `writing ${path}: the time without a byte`)
-      const init = { method: 'POST', headers, ...body }
-      const response = await this.#agent.fetch(`/files${this.#query(path, opts.user)}`, init, deadline)
-      if (!response.ok) throw await this.#agent.httpError(response, FileNotFoundError)
-      const [written] = (await response.json()) as WriteInfo[]
-      if (!written) throw new SandboxError(`the agent told nothing of the file ${path} that it wrote`)
-      return written
-    } catch (error) {
-      throw await this.#agent.explain(deadline.reason(error), FileNotFoundError)
-    } finally {
-      deadline.close()
-    }
-  }
-
-  #query(path: string, user?: string): string {
-    const params = new URLSearchParams({ path })
-    const name = this.#agent.user(user)
-    if (name) params.set('username', name)
-    return `?${params.toString()}`
-  }
-
-  #metadataHeaders(metadata: Record<string, string> = {}): Record<string, string> {
-    const headers: Record<string, string> = {}
-    for (const [key, value] of Object.entries(metadata)) {
-      if (!METADATA_KEY.test(key))
-        throw new InvalidArgumentError(`metadata key ${JSON.stringify(key)}: not an HTTP token`)
-      if (!METADATA_VALUE.test(value))
-        throw new InvalidArgumentError(`metadata value of '${key}': not printable ASCII`)
-      headers[`X-Metadata-${key}`] = value
-    }
-    if (Object.keys(headers).length && !this.#agent.supports('0.6.2')) throw outdated('metadata of files', '0.6.2')
-    return headers
-  }
-
-  #watchable(recursive: boolean, includeEntry: boolean, network: boolean): void {
-    if (recursive && !this.#agent.supports('0.1.4')) throw outdated('recursive watching', '0.1.4')
-    if (includeEntry && !this.#agent.supports('0.6.3')) throw outdated('entries in watch events', '0.6.3')
-    if (network && !this.#agent.supports('0.6.4')) throw outdated('watching network mounts', '0.6.4')
-  }
-}
-
-function outdated(what: string, version: string): TemplateError {
-  return new TemplateError(`${what} needs agent ${version} or newer: rebuild the template`)
-}
-
-/** The agent's code of an error that came from an RPC. */
-function problemCode(error: unknown): string | undefined {
-  return (error as { cause?: { code?: string } }).cause?.code
 }

@@ -6,7 +6,7 @@ import { type CreateCodeContextOpts, type Context, Interpreter, type InterruptOp
 import type { RunCodeLanguage, RunCodeOpts, RunningExecution } from '../code/interpreter.js'
 import type { Execution } from '../code/execution.js'
 import { ConnectionConfig, type ConnectionOpts, type Username } from '../config.js'
-import { detailed, InvalidArgumentError, SandboxError, TemplateError } from '../errors.js'
+import { TemplateError } from '../errors.js'
 import { Agent } from '../net/agent.js'
 import type { CallOpts } from '../net/api.js'
 import { Deadline } from '../net/deadline.js'
@@ -14,7 +14,6 @@ import { SandboxApi, SandboxPaginator, type SnapshotPaginator } from './api.js'
 import { Commands } from './commands.js'
 import { Filesystem } from './files.js'
 import { Git } from './git.js'
-import { CommandExitError } from './handle.js'
 import type {
   CreateSnapshotOpts,
   SandboxConnectOpts,
@@ -34,8 +33,6 @@ import type {
 } from './info.js'
 import type { SandboxNetworkUpdate } from './network.js'
 import { Pty } from './pty.js'
-import { shellQuote } from './shell.js'
-import { getSignature } from './signature.js'
 
 /** Options of links to files. */
 export interface SandboxUrlOpts {
@@ -73,6 +70,7 @@ export class Sandbox extends SandboxApi {
   protected readonly connectionConfig: ConnectionConfig
   protected readonly envdAccessToken?: string
 
+  readonly #config: ConnectionConfig
   readonly #agent: Agent
   readonly #interpreter: Interpreter
   #mcpToken?: string
@@ -87,9 +85,9 @@ export class Sandbox extends SandboxApi {
     },
   ) {
     super()
-    this.connectionConfig = new ConnectionConfig(opts)
+    this.#config = this.connectionConfig = new ConnectionConfig(opts)
     this.sandboxId = opts.sandboxId
-    this.sandboxDomain = opts.sandboxDomain ?? this.connectionConfig.domain
+    this.sandboxDomain = opts.sandboxDomain ?? this.#config.domain
     this.envdAccessToken = opts.envdAccessToken
     this.trafficAccessToken = opts.trafficAccessToken
     this.#agent = this.#makeAgent(opts.envdVersion)
@@ -162,7 +160,7 @@ export class Sandbox extends SandboxApi {
 
   /** Resumes this sandbox if it is paused, and gives it time. */
   async connect(opts?: SandboxConnectOpts): Promise<this> {
-    if (!this.connectionConfig.debug) await SandboxApi.connectSandbox(this.sandboxId, this.#apiOpts(opts))
+    if (!this.#config.debug) await SandboxApi.connectSandbox(this.sandboxId, this.#apiOpts(opts))
     return this
   }
 
@@ -179,14 +177,12 @@ export class Sandbox extends SandboxApi {
 
   /** Host name of a port of the sandbox, without a scheme. */
   getHost(port: number): string {
-    return this.connectionConfig.getHost(this.sandboxId, port, this.sandboxDomain)
+    return this.#config.getHost(this.sandboxId, port, this.sandboxDomain)
   }
 
   /** Whether the sandbox answers. */
   async isRunning(opts?: CallOpts): Promise<boolean> {
-    const deadline = new Deadline(opts?.signal)
-    const limit = opts?.requestTimeoutMs ?? this.connectionConfig.requestTimeoutMs
-    deadline.arm(limit, 'requestTimeoutMs', 'the health check')
+    const deadline = Deadline.of('the health check', this.#config, opts)
     try {
       const response = await this.#agent.fetch('/health', { method: 'GET' }, deadline)
       if (response.status === 502) {
@@ -204,7 +200,7 @@ export class Sandbox extends SandboxApi {
 
   /** Sets the sandbox's end to `timeoutMs` from now. */
   async setTimeout(timeoutMs: number, opts?: CallOpts): Promise<void> {
-    if (!this.connectionConfig.debug) await SandboxApi.setTimeout(this.sandboxId, timeoutMs, this.#apiOpts(opts))
+    if (!this.#config.debug) await SandboxApi.setTimeout(this.sandboxId, timeoutMs, this.#apiOpts(opts))
   }
 
   /** Replaces what the sandbox may reach; what is left out is cleared. */
@@ -214,7 +210,7 @@ export class Sandbox extends SandboxApi {
 
   /** Ends the sandbox; false when it had ended already. */
   async kill(opts?: CallOpts): Promise<boolean> {
-    return this.connectionConfig.debug ? true : SandboxApi.kill(this.sandboxId, this.#apiOpts(opts))
+    return this.#config.debug ? true : SandboxApi.kill(this.sandboxId, this.#apiOpts(opts))
   }
 
   /** Pauses the sandbox; false when it is paused already. */
@@ -265,7 +261,7 @@ export class Sandbox extends SandboxApi {
 
   /** Measurements of this sandbox, oldest first. */
   async getMetrics(opts?: SandboxMetricsOpts): Promise<SandboxMetrics[]> {
-    if (this.connectionConfig.debug) return []
+    if (this.#config.debug) return []
     if (!this.#agent.supports('0.1.5')) throw new TemplateError('metrics need a newer agent: rebuild the template')
     return SandboxApi.getMetrics(this.sandboxId, this.#apiOpts(opts))
   }
@@ -319,64 +315,44 @@ export class Sandbox extends SandboxApi {
 
   protected get jupyterUrl(): string {
     const { sandboxId, sandboxDomain } = this
-    return this.connectionConfig.getSandboxDirectUrl(sandboxId, { sandboxDomain, envdPort: INTERPRETER_PORT })
+    return this.#config.getSandboxDirectUrl(sandboxId, { sandboxDomain, envdPort: INTERPRETER_PORT })
   }
 
   #makeAgent(version: string): Agent {
     const { sandboxId, sandboxDomain, envdPort } = this
-    const url = this.connectionConfig.getSandboxUrl(sandboxId, { sandboxDomain, envdPort })
+    const url = this.#config.getSandboxUrl(sandboxId, { sandboxDomain, envdPort })
     const headers = this.#routing(envdPort)
     if (this.envdAccessToken) headers['X-Access-Token'] = this.envdAccessToken
-    return new Agent({ url, headers, version }, this.connectionConfig)
+    return new Agent({ url, headers, version }, this.#config)
   }
 
   #makeInterpreter(): Interpreter {
     const headers: Record<string, string> = { ...this.#routing(INTERPRETER_PORT), 'Content-Type': 'application/json' }
     if (this.trafficAccessToken) headers['E2B-Traffic-Access-Token'] = this.trafficAccessToken
     if (this.envdAccessToken) headers['X-Access-Token'] = this.envdAccessToken
-    return new Interpreter({ url: this.jupyterUrl, headers }, this.#agent, this.connectionConfig)
+    return new Interpreter({ url: this.jupyterUrl, headers }, this.#agent, this.#config)
   }
 
   #routing(port: number): Record<string, string> {
     return {
-      'User-Agent': this.connectionConfig.headers?.['User-Agent'] ?? '',
+      'User-Agent': this.#config.headers?.['User-Agent'] ?? '',
       'E2b-Sandbox-Id': this.sandboxId,
       'E2b-Sandbox-Port': String(port),
     }
   }
 
   #apiOpts<T extends ConnectionOpts>(opts?: T): T {
-    return ConnectionConfig.mergeOpts(this.connectionConfig, opts) as T
+    return ConnectionConfig.mergeOpts(this.#config, opts) as T
   }
 
   private async startMcp(mcp: object): Promise<void> {
-    this.#mcpToken = crypto.randomUUID()
-    try {
-      await this.commands.run(`mcp-gateway --config ${shellQuote(JSON.stringify(mcp))}`, {
-        user: 'root',
-        envs: { GATEWAY_ACCESS_TOKEN: this.#mcpToken },
-      })
-    } catch (error) {
-      await this.kill().catch(() => undefined)
-      if (!(error instanceof CommandExitError)) throw error
-      throw detailed(new SandboxError(`Failed to start MCP gateway: ${error.stderr}`), { cause: error })
-    }
+    this.#mcpToken = await (await import('./mcp_gateway.js')).startGateway(this, mcp)
   }
 
   async #fileUrl(operation: 'read' | 'write', path: string, opts: SandboxUrlOpts = {}): Promise<string> {
     const { sandboxId, sandboxDomain, envdPort, envdAccessToken } = this
-    const url = new URL('/files', this.connectionConfig.getSandboxDirectUrl(sandboxId, { sandboxDomain, envdPort }))
-    const user = this.#agent.user(opts.user)
-    if (user) url.searchParams.set('username', user)
-    if (path) url.searchParams.set('path', path)
-    const expirationInSeconds = opts.useSignatureExpiration
-    if (!envdAccessToken) {
-      if (expirationInSeconds === undefined) return url.toString()
-      throw new InvalidArgumentError('Signature expiration can be used only when sandbox is created as secured.')
-    }
-    const signed = await getSignature({ path, operation, user, expirationInSeconds, envdAccessToken })
-    url.searchParams.set('signature', signed.signature)
-    if (signed.expiration) url.searchParams.set('signature_expiration', String(signed.expiration))
-    return url.toString()
+    const base = this.#config.getSandboxDirectUrl(sandboxId, { sandboxDomain, envdPort })
+    const link = { operation, path, user: this.#agent.user(opts.user), envdAccessToken }
+    return (await import('./links.js')).fileUrl(base, { ...link, expirationInSeconds: opts.useSignatureExpiration })
   }
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that build templates and move their tags.
+// Calls that build templates and move their tags, loaded with the first of them.
 
-import { ConnectionConfig, type ConnectionOpts } from '../config.js'
+import type { ConnectionOpts } from '../config.js'
 import { BuildError, FileUploadError, TemplateError } from '../errors.js'
-import { apiError, type ApiAnswer, type ApiRequest, callApi, fetchOf, needKey } from '../net/api.js'
+import { askApi, fetchOf } from '../net/api.js'
 import { Deadline, sleep } from '../net/deadline.js'
-import type { BuildContext } from './context.js'
-import { LogEntry, type LogEntryLevel } from './logs.js'
+import { BuildContext } from './context.js'
+import { LogEntry, LogEntryEnd, LogEntryStart, type LogEntryLevel } from './logs.js'
 import type {
   BasicBuildOptions,
   BuildInfo,
   Instruction,
   TemplateBuildStatus,
   TemplateBuildStatusResponse,
+  TemplateTag,
+  TemplateTagInfo,
 } from './types.js'
 
 const POLL_MS = 200
 const UPLOAD_MS = 3_600_000
 
-type Class = typeof BuildError | typeof TemplateError
 type RawEntry = { timestamp: string; level: LogEntryLevel; message: string }
 type RawStatus = {
   buildID: string
@@ -33,28 +34,14 @@ type RawStatus = {
 export interface Recipe {
   steps: Instruction[]
   body: (steps: Instruction[]) => object
-  context: () => BuildContext
+  /** Directory of the files that are copied, and patterns of those that are not. */
+  files: [root: string, ignore: string[]]
   traces: string[]
 }
 
 type Opts = ConnectionOpts & Omit<BasicBuildOptions, 'alias'>
 
-/** Asks the API; answers with one of the `allowed` statuses come back, other errors are thrown. */
-export async function ask<T>(
-  opts: ConnectionOpts | undefined,
-  request: ApiRequest,
-  Error: Class,
-  allowed: number[] = [],
-  stackTrace?: string,
-): Promise<ApiAnswer<T>> {
-  const config = new ConnectionConfig(opts)
-  needKey(config)
-  const answer = await callApi<T>(config, request, opts)
-  if (answer.problem && !allowed.includes(answer.status)) throw apiError(answer, Error, stackTrace)
-  return answer
-}
-
-export const templatePath = (id: string, rest = ''): string => `/templates/${encodeURIComponent(id)}${rest}`
+const templatePath = (id: string, rest = ''): string => `/templates/${encodeURIComponent(id)}${rest}`
 
 /** Sends a template and starts its build. */
 export async function startBuild(recipe: Recipe, name: string, opts: Opts): Promise<BuildInfo> {
@@ -63,45 +50,71 @@ export async function startBuild(recipe: Recipe, name: string, opts: Opts): Prom
   say(`Requesting build for template: ${name}${tags?.length ? ` with tags ${tags.join(', ')}` : ''}`)
   type Made = { templateID: string; buildID: string; tags: string[] }
   const body = { name, tags, cpuCount, memoryMB, minFreeDiskMb }
-  const { data } = await ask<Made>(opts, { method: 'POST', path: '/v3/templates', body }, BuildError)
+  const { data } = await askApi<Made>(opts, { method: 'POST', path: '/v3/templates', body }, BuildError)
   const { templateID, buildID } = data!
   say(`Template created with ID: ${templateID}, Build ID: ${buildID}`)
-  const steps = hashed(recipe)
-  await Promise.all(steps.map((step, i) => step.filesHash && upload(recipe, step, i, templateID, opts, say)))
+  const context = contextOf(recipe)
+  const steps = hashed(recipe, context)
+  const { traces } = recipe
+  await Promise.all(
+    steps.map((step, i) => step.filesHash && upload(context(), step, traces[i + 1], templateID, opts, say)),
+  )
   say('All file uploads completed')
   say('Starting building...')
   const path = `/v2${templatePath(templateID, `/builds/${buildID}`)}`
-  await ask(opts, { method: 'POST', path, body: recipe.body(steps) }, BuildError)
+  await askApi(opts, { method: 'POST', path, body: recipe.body(steps) }, BuildError)
   return { alias: name, name, tags: data!.tags, templateId: templateID, buildId: buildID }
 }
 
+/** The files of a recipe, looked for when they are needed. */
+function contextOf({ files }: Recipe): () => BuildContext {
+  let context: BuildContext | undefined
+  return () => (context ??= new BuildContext(...files))
+}
+
 /** Steps with the hashes of the files that they copy. */
-export function hashed(recipe: Recipe): Instruction[] {
+function hashed(recipe: Recipe, context: () => BuildContext): Instruction[] {
   return recipe.steps.map((step) => {
     if (step.type !== 'COPY') return step
-    const filesHash = recipe.context().hash(step.args[0]!, step.args[1]!, step.resolveSymlinks ?? false)
-    return { ...step, filesHash }
+    return { ...step, filesHash: context().hash(step.args[0]!, step.args[1]!, step.resolveSymlinks ?? false) }
   })
 }
 
+/** A template as the API takes it, with the hashes of its files. */
+export function bodyOf(recipe: Recipe): object {
+  return recipe.body(hashed(recipe, contextOf(recipe)))
+}
+
+/** Builds a template and waits for its end. */
+export async function build(recipe: Recipe, name: string, opts: Opts): Promise<BuildInfo> {
+  opts.onBuildLogs?.(new LogEntryStart(new Date(), 'Build started'))
+  try {
+    const info = await startBuild(recipe, name, opts)
+    opts.onBuildLogs?.(new LogEntry(new Date(), 'info', 'Waiting for logs...'))
+    await followBuild(info, recipe.traces, opts)
+    return info
+  } finally {
+    opts.onBuildLogs?.(new LogEntryEnd(new Date(), 'Build finished'))
+  }
+}
+
 async function upload(
-  recipe: Recipe,
+  context: BuildContext,
   step: Instruction,
-  index: number,
+  trace: string | undefined,
   templateID: string,
   opts: Opts,
   say: (message: string) => void,
 ): Promise<void> {
-  const trace = recipe.traces[index + 1]
   type Link = { present: boolean; url?: string; headers?: Record<string, string> }
   const request = { method: 'GET', path: templatePath(templateID, `/files/${step.filesHash}`) }
-  const { present, url, headers } = (await ask<Link>(opts, request, FileUploadError, [], trace)).data!
+  const { present, url, headers } = (await askApi<Link>(opts, request, FileUploadError, [], trace)).data!
   const source = step.args[0]!
   if (!url || (present && !step.forceUpload)) return say(`Skipping upload of '${source}', already cached`)
   const deadline = new Deadline(opts.signal)
   deadline.arm(opts.requestTimeoutMs ?? UPLOAD_MS, 'requestTimeoutMs', `uploading '${source}'`)
   try {
-    const body = await recipe.context().archive(source, step.resolveSymlinks ?? false, step.gzip ?? true)
+    const body = await context.archive(source, step.resolveSymlinks ?? false, step.gzip ?? true)
     const kept = Object.entries(headers ?? {}).filter(([name]) => name.toLowerCase() !== 'content-length')
     const init = { method: 'PUT', body, headers: Object.fromEntries(kept), signal: deadline.signal }
     const response = await fetchOf(opts)(url, init)
@@ -126,7 +139,7 @@ export async function buildStatus(
   opts?: ConnectionOpts,
 ): Promise<TemplateBuildStatusResponse> {
   const path = templatePath(templateId, `/builds/${encodeURIComponent(buildId)}/status`)
-  const answer = await ask<RawStatus>(opts, { method: 'GET', path, query: { logsOffset } }, BuildError)
+  const answer = await askApi<RawStatus>(opts, { method: 'GET', path, query: { logsOffset } }, BuildError)
   const { buildID, templateID, status, logEntries = [], logs = [], reason } = answer.data!
   return {
     buildID,
@@ -139,7 +152,7 @@ export async function buildStatus(
 }
 
 /** Follows a build to its end; throws where it fails, with the place in the caller's program. */
-export async function followBuild(info: BuildInfo, traces: string[], opts: Opts): Promise<void> {
+async function followBuild(info: BuildInfo, traces: string[], opts: Opts): Promise<void> {
   let offset = 0
   for (;;) {
     const { status, logEntries, reason } = await buildStatus(info.templateId, info.buildId, offset, opts)
@@ -157,4 +170,28 @@ export async function followBuild(info: BuildInfo, traces: string[], opts: Opts)
 function traceOf(step: string | undefined, traces: string[]): string | undefined {
   if (step === undefined) return undefined
   return traces[step === 'base' ? 0 : step === 'finalize' ? traces.length - 1 : Number(step)]
+}
+
+/** Whether a template of this name exists, of this team or another. */
+export async function exists(name: string, opts?: ConnectionOpts): Promise<boolean> {
+  const path = `/templates/aliases/${encodeURIComponent(name)}`
+  return (await askApi(opts, { method: 'GET', path }, TemplateError, [403, 404])).status !== 404
+}
+
+export async function assignTags(target: string, tags: string[], opts?: ConnectionOpts): Promise<TemplateTagInfo> {
+  type Raw = { buildID: string; tags: string[] }
+  const request = { method: 'POST', path: '/templates/tags', body: { target, tags } }
+  const { data } = await askApi<Raw>(opts, request, TemplateError)
+  return { buildId: data!.buildID, tags: data!.tags }
+}
+
+export async function removeTags(name: string, tags: string[], opts?: ConnectionOpts): Promise<void> {
+  await askApi(opts, { method: 'DELETE', path: '/templates/tags', body: { name, tags } }, TemplateError)
+}
+
+export async function getTags(templateId: string, opts?: ConnectionOpts): Promise<TemplateTag[]> {
+  type Raw = { tag: string; buildID: string; createdAt: string }
+  const request = { method: 'GET', path: templatePath(templateId, '/tags') }
+  const { data } = await askApi<Raw[]>(opts, request, TemplateError)
+  return data!.map(({ tag, buildID, createdAt }) => ({ tag, buildId: buildID, createdAt: new Date(createdAt) }))
 }

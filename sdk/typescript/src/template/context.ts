@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local files that a template copies: which ones a pattern means, their hash and their archive. Needs the file system
-// of Node, Deno or Bun, which is asked for when it is used.
+// Local files that a template copies: which ones a pattern means, their hash and their archive. Loaded
+// with the first build or hash.
 
 import { builtin } from '../env.js'
 import { TemplateError } from '../errors.js'
 import { concat } from '../net/frames.js'
-
-interface Stats {
-  mode: number
-  size: number
-  mtimeMs: number
-  isFile(): boolean
-  isDirectory(): boolean
-  isSymbolicLink(): boolean
-}
-
-interface Fs {
-  readdirSync(path: string): string[]
-  readFileSync(path: string): Uint8Array
-  readFileSync(path: string, encoding: 'utf8'): string
-  readlinkSync(path: string): string
-  lstatSync(path: string, opts: { throwIfNoEntry: false }): Stats | undefined
-  statSync(path: string, opts: { throwIfNoEntry: false }): Stats | undefined
-}
+import { fs, purpose, readText, type Stats } from './local.js'
 
 interface Hash {
   update(data: string | Uint8Array): Hash
   digest(encoding: 'hex'): string
 }
-
-const purpose = 'building a template from local files'
-const fs = (): Fs => builtin('node:fs', purpose)
 
 /** A file of the context. */
 interface Entry {
@@ -38,11 +18,6 @@ interface Entry {
   stats: Stats
   /** Where a link leads to, when it is copied as a link. */
   link?: string
-}
-
-/** Text of a file, undefined when there is none. */
-export function readText(path: string): string | undefined {
-  return fs().statSync(path, { throwIfNoEntry: false })?.isFile() ? fs().readFileSync(path, 'utf8') : undefined
 }
 
 /** Files of a context directory. */
@@ -135,28 +110,6 @@ function clean(path: string): string {
     .replace(/^(\.?\/)+|\/+$/g, '')
     .replace(/^\.$/, '')
     .replaceAll('/./', '/')
-}
-
-/** Refuses paths that leave the context. */
-export function checkInside(path: string, stackTrace?: string): void {
-  const why = /^([/\\]|[A-Za-z]:)/.test(path)
-    ? 'absolute paths are not allowed'
-    : escapes(path) && 'path escapes the context directory'
-  if (why)
-    throw new TemplateError(
-      `Invalid source path "${path}": ${why}; name one relative to it and within it`,
-      stackTrace,
-    )
-}
-
-function escapes(path: string): boolean {
-  let depth = 0
-  for (const part of path.split(/[/\\]/)) {
-    if (part === '..') depth--
-    else if (part && part !== '.') depth++
-    if (depth < 0) return true
-  }
-  return false
 }
 
 /** A pattern as an expression: `*` and `?` stay within a name, `**` does not, `{a,b}` and `[a-z]` as in a shell. */

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes templates step by step and has them built.
+// Describes templates step by step. What builds them is loaded with the first call that asks the server (build.ts).
 
 import { ClientFactory, type ConnectionOpts } from '../config.js'
 import { BuildError, InvalidArgumentError, TemplateError } from '../errors.js'
 import type { McpServerName } from '../sandbox/mcp.js'
 import { shellQuote } from '../sandbox/shell.js'
-import { ask, buildStatus, followBuild, hashed, type Recipe, startBuild, templatePath } from './build.js'
+import type { Recipe } from './build.js'
 import { callerDirectory, callerTrace } from './caller.js'
-import { BuildContext, checkInside, readText } from './context.js'
 import { applyDockerfile } from './dockerfile.js'
-import { LogEntry, LogEntryEnd, LogEntryStart } from './logs.js'
+import { checkInside, readText } from './local.js'
 import { ReadyCmd, waitForFile } from './ready.js'
 import type {
   BuildInfo,
@@ -28,6 +27,8 @@ import type {
   TemplateTag,
   TemplateTagInfo,
 } from './types.js'
+
+const calls = (): Promise<typeof import('./build.js')> => import('./build.js')
 
 const BASE_IMAGE = 'e2bdev/base'
 
@@ -68,7 +69,8 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   /** The template as the API takes it. */
   static async toJSON(template: TemplateClass, computeHashes = true): Promise<string> {
     const recipe = (template as TemplateBase).#recipe()
-    return JSON.stringify(recipe.body(computeHashes ? hashed(recipe) : recipe.steps), undefined, 2)
+    const body = computeHashes ? (await calls()).bodyOf(recipe) : recipe.body(recipe.steps)
+    return JSON.stringify(body, undefined, 2)
   }
 
   /** The template as a Dockerfile. */
@@ -81,16 +83,8 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   static async build(template: TemplateClass, options: BuildOptions): Promise<BuildInfo>
   static async build(template: TemplateClass, ...args: BuildArgs): Promise<BuildInfo> {
     const { name, opts } = this.buildArgs(args)
-    opts.onBuildLogs?.(new LogEntryStart(new Date(), 'Build started'))
-    try {
-      const recipe = (template as TemplateBase).#recipe(opts.skipCache)
-      const info = await startBuild(recipe, name, opts)
-      opts.onBuildLogs?.(new LogEntry(new Date(), 'info', 'Waiting for logs...'))
-      await followBuild(info, recipe.traces, opts)
-      return info
-    } finally {
-      opts.onBuildLogs?.(new LogEntryEnd(new Date(), 'Build finished'))
-    }
+    const recipe = (template as TemplateBase).#recipe(opts.skipCache)
+    return (await calls()).build(recipe, name, opts)
   }
 
   /** Starts a build; getBuildStatus() tells how it goes. */
@@ -102,21 +96,21 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   static async buildInBackground(template: TemplateClass, options: BuildOptions): Promise<BuildInfo>
   static async buildInBackground(template: TemplateClass, ...args: BuildArgs): Promise<BuildInfo> {
     const { name, opts } = this.buildArgs(args)
-    return startBuild((template as TemplateBase).#recipe(opts.skipCache), name, opts)
+    const recipe = (template as TemplateBase).#recipe(opts.skipCache)
+    return (await calls()).startBuild(recipe, name, opts)
   }
 
   static async getBuildStatus(
     data: Pick<BuildInfo, 'templateId' | 'buildId'>,
     options?: GetBuildStatusOptions,
   ): Promise<TemplateBuildStatusResponse> {
-    return buildStatus(data.templateId, data.buildId, options?.logsOffset, this.resolveOpts(options))
+    const { templateId, buildId } = data
+    return (await calls()).buildStatus(templateId, buildId, options?.logsOffset, this.resolveOpts(options))
   }
 
   /** Whether a template of this name exists, of this team or another. */
   static async exists(name: string, options?: ConnectionOpts): Promise<boolean> {
-    const path = `/templates/aliases/${encodeURIComponent(name)}`
-    const answer = await ask(this.resolveOpts(options), { method: 'GET', path }, TemplateError, [403, 404])
-    return answer.status !== 404
+    return (await calls()).exists(name, this.resolveOpts(options))
   }
 
   /** The same as exists(). */
@@ -130,23 +124,15 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
     tags: string | string[],
     options?: ConnectionOpts,
   ): Promise<TemplateTagInfo> {
-    const body = { target: targetName, tags: listOf(tags) }
-    const request = { method: 'POST', path: '/templates/tags', body }
-    type Raw = { buildID: string; tags: string[] }
-    const { data } = await ask<Raw>(this.resolveOpts(options), request, TemplateError)
-    return { buildId: data!.buildID, tags: data!.tags }
+    return (await calls()).assignTags(targetName, listOf(tags), this.resolveOpts(options))
   }
 
   static async removeTags(name: string, tags: string | string[], options?: ConnectionOpts): Promise<void> {
-    const request = { method: 'DELETE', path: '/templates/tags', body: { name, tags: listOf(tags) } }
-    await ask(this.resolveOpts(options), request, TemplateError)
+    return (await calls()).removeTags(name, listOf(tags), this.resolveOpts(options))
   }
 
   static async getTags(templateId: string, options?: ConnectionOpts): Promise<TemplateTag[]> {
-    const request = { method: 'GET', path: templatePath(templateId, '/tags') }
-    type Raw = { tag: string; buildID: string; createdAt: string }
-    const { data } = await ask<Raw[]>(this.resolveOpts(options), request, TemplateError)
-    return data!.map(({ tag, buildID, createdAt }) => ({ tag, buildId: buildID, createdAt: new Date(createdAt) }))
+    return (await calls()).getTags(templateId, this.resolveOpts(options))
   }
 
   fromDebianImage(variant = 'stable'): TemplateBuilder {
@@ -390,11 +376,10 @@ export class TemplateBase extends ClientFactory implements TemplateFromImage, Te
   #recipe(skipCache = false): Recipe {
     const { startCmd, readyCmd, image, base, registry, traces } = this
     const force = this.#force || skipCache
-    let context: BuildContext | undefined
     return {
       steps: this.#steps,
       traces,
-      context: () => (context ??= new BuildContext(this.#root, this.#ignore)),
+      files: [this.#root, this.#ignore],
       body: (steps) => ({
         startCmd,
         readyCmd,
