@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The package in a page of Chromium, on the origin of the server.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import { after, before, test } from 'node:test'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 
 let browser, page, origin, front
+const fetched = []
 
 // A page and the server under one origin, as an installation behind a proxy has them.
 before(async () => {
@@ -25,6 +27,11 @@ before(async () => {
       return outgoing.end(
         `<!doctype html><script>${outputFiles[0].text.replaceAll('</script', '<\\/script')}</script>`,
       )
+    }
+    if (incoming.url.startsWith('/package/')) {
+      fetched.push(incoming.url)
+      outgoing.writeHead(200, { 'Content-Type': 'text/javascript' })
+      return outgoing.end(readFileSync(new URL(`../../dist/${incoming.url.slice(9)}`, import.meta.url)))
     }
     const { method, url, headers } = incoming
     const onward = request({ host: target.hostname, port: target.port, method, path: url, headers }, (answer) => {
@@ -99,4 +106,28 @@ test('a page is told why a sandbox is gone', async () => {
     return box.files.read('x').catch((error) => [error.name, error.endCause?.reason])
   }, process.env.E2B_API_KEY)
   assert.deepEqual(reason, ['SandboxNotRunningError', 'killed'])
+})
+
+test('a page that loads the package as modules fetches the chunk of a call when it is made', async () => {
+  const calls = () => fetched.flatMap((url) => /(files_calls|git_commands)-/.exec(url)?.[1] ?? [])
+  const [box, told] = await page.evaluate(async (apiKey) => {
+    const { Sandbox } = await import('/package/index.js')
+    globalThis.box = await Sandbox.create('base', { apiKey, timeoutMs: 60_000 })
+    return [globalThis.box.sandboxId, (await globalThis.box.commands.run('echo here')).stdout]
+  }, process.env.E2B_API_KEY)
+  assert.ok(box)
+  assert.equal(told, 'here\n')
+  assert.deepEqual(calls(), [])
+  const seen = await page.evaluate(async () => {
+    const { box } = globalThis
+    try {
+      await box.files.write('a', 'b')
+      await box.git.init('repo', { initialBranch: 'first' })
+      return [await box.files.read('a'), (await box.git.status('repo')).currentBranch]
+    } finally {
+      await box.kill()
+    }
+  })
+  assert.deepEqual(seen, ['b', 'first'])
+  assert.deepEqual(calls(), ['files_calls', 'git_commands'])
 })
