@@ -15,7 +15,7 @@ struct edit {
   struct remote remote;
   struct cloche_box *box;
   const char *path; /* in the sandbox */
-  char dir[64], *copy;
+  char *dir, *copy;
 };
 
 static int fetch(struct edit *e, struct buf *out)
@@ -39,7 +39,7 @@ static const char *ending_of(const char *path)
 static int make_copy(struct edit *e, const struct buf *content)
 {
   const char *tmp = getenv("TMPDIR");
-  snprintf(e->dir, sizeof(e->dir), "%s/cloche-edit.XXXXXX", tmp && strlen(tmp) < 32 ? tmp : "/tmp");
+  e->dir = xasprintf("%s/cloche-edit.XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (!mkdtemp(e->dir))
     return complain("%s: %s", e->dir, strerror(errno));
   e->copy = xasprintf("%s/file%s", e->dir, ending_of(e->path));
@@ -97,6 +97,7 @@ static int edit_file(struct edit *e)
     rmdir(e->dir);
   }
   free(e->copy);
+  free(e->dir);
   return status;
 }
 
