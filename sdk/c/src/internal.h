@@ -18,7 +18,8 @@
 
 #define AGENT_PORT       49983
 #define INTERPRETER_PORT 49999
-#define STREAM_BYTES     (1 << 20) /* of one stream wait to be looked at; then it is read no further */
+#define READ_BYTES       (128 << 10) /* libcurl hands over at most so many at once */
+#define STREAM_BYTES     (1 << 20)   /* of one stream wait to be looked at; then it is read no further */
 #define IDLE_HANDLES     8
 #define LINE_BYTES_MAX   ((size_t)1 << 30)
 #define OP_AGAIN         ((enum cloche_code)1000) /* on_reply: another request was sent, or must be waited for */

@@ -246,7 +246,7 @@ static enum cloche_code probed(struct cloche_op *op)
 static enum cloche_code broken(struct cloche_op *op)
 {
   if (op->in.failed || op->result == CURLE_OUT_OF_MEMORY) {
-    if (op->in.max && op->in.len + CURL_MAX_WRITE_SIZE >= op->in.max)
+    if (op->in.max && op->in.len + READ_BYTES >= op->in.max)
       return op_fail(op, CLOCHE_EPROTO, "the answer is longer than %zu bytes", op->in.max);
     return CLOCHE_ENOMEM;
   }

@@ -188,10 +188,17 @@ void put_texts(struct buf *b, const char *const *texts)
   buf_puts(b, "]");
 }
 
+/* What waits of a stream never fills the buffer by itself, however small that is: only one long message does. */
+static bool stream_waits(const struct cloche_op *op)
+{
+  size_t enough = op->in.max && op->in.max / 2 < STREAM_BYTES ? op->in.max / 2 : STREAM_BYTES;
+  return op->streaming && op->in.len >= enough && op->status / 100 == 2;
+}
+
 static size_t on_write(char *data, size_t one, size_t len, void *user)
 {
   struct cloche_op *op = user;
-  if (op->streaming && op->in.len >= STREAM_BYTES && op->status / 100 == 2) {
+  if (stream_waits(op)) {
     /* A message may be longer than that: then it is read on, but only as long as nothing else waits. */
     if (op->fresh) {
       op->paused = true;
@@ -350,7 +357,7 @@ static bool set_up(struct cloche_op *op, CURL *easy)
   SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
   SET(CURLOPT_USERAGENT, c->user_agent);
   SET(CURLOPT_CONNECTTIMEOUT_MS, 30000L);
-  SET(CURLOPT_BUFFERSIZE, 128L * 1024);
+  SET(CURLOPT_BUFFERSIZE, (long)READ_BYTES);
   SET(CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
   if (op->kind == OP_TRANSFER) {
     SET(CURLOPT_NOPROGRESS, 0L);
