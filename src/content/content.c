@@ -610,13 +610,8 @@ int content_main(const struct content_config *config)
   uv_timer_init(&loop, &c.sweeper);
   c.sweeper.data = &c;
   uv_timer_start(&c.sweeper, sweep, SWEEP_MS, SWEEP_MS);
-  if (file_ops_open(&err) || content_confine(start_threads, &c, &err)) {
-    char word[600];
-    log_error("%s", err.msg);
-    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
-    ipc_send(c.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
-    return 1;
-  }
+  if (file_ops_open(&err) || content_confine(start_threads, &c, &err))
+    return control_failed(c.control, &err);
   ipc_send(c.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;

@@ -428,13 +428,8 @@ int egress_main(const struct egress_config *given)
   uv_loop_init(&loop);
   g = (struct gateway){.loop = &loop, .config = &config, .listener = -1};
   g.control = ipc_new(&loop, CONTROL_FD, &control_ops, &g);
-  if (open_all(&g, &err)) {
-    char word[600];
-    log_error("%s", err.msg);
-    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
-    ipc_send(g.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
-    return 1;
-  }
+  if (open_all(&g, &err))
+    return control_failed(g.control, &err);
   net_of(&loop)->held_max = (uint64_t)config.held_mb << 20; /* the reference is kept */
   uv_timer_init(&loop, &g.tick);
   g.tick.data = &g;

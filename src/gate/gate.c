@@ -145,13 +145,8 @@ int gate_main(const struct gate_config *config)
   int confined = confine_rights(&gate_role, config->uid, &err);
   if (!confined)
     disk_threads_start(&g);
-  if (confined || confine_filter(&gate_role, config->uid, &err)) {
-    char word[600];
-    log_error("%s", err.msg);
-    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
-    ipc_send(g.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
-    return 1;
-  }
+  if (confined || confine_filter(&gate_role, config->uid, &err))
+    return control_failed(g.control, &err);
   ipc_send(g.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;

@@ -300,10 +300,10 @@ static void on_quiet(uv_timer_t *t)
 
 /* ---- requests ---- */
 
-static struct str bearer(const struct http_head *h)
+static struct str key_of(const struct http_head *h)
 {
-  struct str key = http_header(h, "x-api-key"), value = http_header(h, "authorization");
-  return key.n ? key : str_istarts(value, STR("bearer ")) ? str_trim(str_skip(value, 7)) : STR_NONE;
+  struct str key = http_header(h, "x-api-key");
+  return key.n ? key : http_bearer(h);
 }
 
 static bool id_formed(struct str id)
@@ -324,7 +324,7 @@ static bool begins(struct str body)
 static bool find_session(struct request *r, bool fresh)
 {
   const struct http_head *h = http_x_head(r->x);
-  struct str key = bearer(h), id = http_header(h, "mcp-session-id");
+  struct str key = key_of(h), id = http_header(h, "mcp-session-id");
   char made[SESSION_ID + 1], place[SHA256_LEN * 2 + SESSION_ID + 1];
   uint8_t raw[SESSION_ID / 2];
   struct err err = ERR_NONE;
@@ -527,13 +527,8 @@ int mcp_main(const struct mcp_role_config *config)
   uv_timer_init(&loop, &role.sweeper);
   role.sweeper.data = &role;
   uv_timer_start(&role.sweeper, sweep, SWEEP_MS, SWEEP_MS);
-  if (confine_rights(&mcp_role, config->uid, &err) || confine_filter(&mcp_role, config->uid, &err)) {
-    char word[600];
-    log_error("%s", err.msg);
-    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
-    ipc_send(role.control, str_make(word, (size_t)MIN(n, (int)sizeof(word) - 1)), -1);
-    return 1;
-  }
+  if (confine_rights(&mcp_role, config->uid, &err) || confine_filter(&mcp_role, config->uid, &err))
+    return control_failed(role.control, &err);
   ipc_send(role.control, str_make((char[]){CONTROL_READY}, 1), -1);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;

@@ -49,6 +49,12 @@ static bool list_has(struct str list, struct str token)
   return false;
 }
 
+struct str http_bearer(const struct http_head *head)
+{
+  struct str given = http_header(head, "authorization");
+  return str_istarts(given, STR("bearer ")) ? str_trim(str_skip(given, 7)) : STR_NONE;
+}
+
 bool http_header_has(const struct http_head *head, const char *name, const char *token)
 {
   struct str want = str_of(name);

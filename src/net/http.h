@@ -32,6 +32,8 @@ struct http_head {
 
 /* First value of that name (ASCII case ignored); p is NULL when absent. */
 struct str http_header(const struct http_head *head, const char *name);
+/* What `Authorization: Bearer` holds, trimmed; p is NULL when there is none. */
+struct str http_bearer(const struct http_head *head);
 /* True when a comma-separated header holds that token. */
 bool http_header_has(const struct http_head *head, const char *name, const char *token);
 /* What a request offers to switch to by `Connection: upgrade`; none when it has a body to come (bodied) or is HTTP/1.0.

@@ -100,13 +100,8 @@ int sender_main(const struct sender_config *config)
   int confined = posts_open(&s.posts, &err);
   confined = confined ? confined : confine_rights(&sender_role, config->uid, &err);
   confined = confined ? confined : lookups_open(&s.posts.lookups, &loop, config->team_lookups, &err);
-  if (confined || confine_filter(&sender_role, config->uid, &err)) {
-    char word[600];
-    log_error("%s", err.msg);
-    int n = snprintf(word, sizeof(word), "%c%s", CONTROL_FAILED, err.msg);
-    ipc_send(s.control, (struct str){word, (size_t)MIN(n, (int)sizeof(word) - 1)}, -1);
-    return 1;
-  }
+  if (confined || confine_filter(&sender_role, config->uid, &err))
+    return control_failed(s.control, &err);
   ipc_send(s.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
   uv_run(&loop, UV_RUN_DEFAULT);
   return 0;

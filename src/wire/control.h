@@ -6,6 +6,12 @@
 
 #define CONTROL_FD 3
 
+struct err;
+struct ipc;
+
+/* A role can't start: logs why and tells the supervisor. Returns the exit status. */
+int control_failed(struct ipc *control, const struct err *err);
+
 enum control {
   CONTROL_LINK = 'L',   /* to both: a new end of a gate-warden link comes with it */
   CONTROL_LISTEN = 'P', /* to a gate: a listening socket comes with it */

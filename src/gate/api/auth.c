@@ -41,10 +41,8 @@ static void go_on(struct req *r, handler_fn then)
 struct str auth_presented(struct req *r)
 {
   const struct http_head *h = http_x_head(r->x);
-  struct str key = http_header(h, "x-api-key"), bearer = http_header(h, "authorization");
-  if (!key.p && str_istarts(bearer, STR("bearer ")))
-    key = str_trim(str_skip(bearer, 7));
-  return key;
+  struct str key = http_header(h, "x-api-key");
+  return key.p ? key : http_bearer(h);
 }
 
 /* An access token is a bearer and nothing else. */

@@ -38,15 +38,9 @@ static void remember(const uint8_t hash[SHA256_LEN])
   free(map_put(&known, str_make(hash, SHA256_LEN), until));
 }
 
-static struct str bearer(struct req *r)
-{
-  struct str given = http_header(http_x_head(r->x), "authorization");
-  return str_istarts(given, STR("bearer ")) ? str_trim(str_skip(given, 7)) : STR_NONE;
-}
-
 static bool may_ask(struct req *r)
 {
-  struct str token = bearer(r);
+  struct str token = http_bearer(http_x_head(r->x));
   uint8_t client[CLIENT_LEN];
   client_of(r->x, client);
   sha256_of(token.p ? token.p : "", token.n, r->proof);
@@ -97,7 +91,7 @@ static struct content *content_new(struct req *r)
     http_abort(r->x);
     return NULL;
   }
-  *c = (struct content){.token = bearer(r)};
+  *c = (struct content){.token = http_bearer(http_x_head(r->x))};
   r->state = c;
   if (!may_ask(r))
     return NULL;
