@@ -1,47 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor_command.c - `cloche doctor`: what this host can and can't do, and what that costs. */
+/* doctor_command.c - `cloche doctor`: what this machine gives to a server, and what to do where it gives less. */
 #include "cli/cli.h"
 #include "cli/config.h"
-#include "jail/jail_doctor.h"
+#include "doctor/doctor.h"
 
 #include <stdio.h>
 
-int doctor_main(int argc, char **argv)
+static void usage(void)
 {
-  static const char *const words[] = {[JAIL_FINE] = "ok", [JAIL_WORSE] = "less", [JAIL_BROKEN] = "NO"};
-  const char *data = "/var/lib/cloche";
-  struct jail_check checks[JAIL_CHECKS_MAX];
-  if (argc == 2 && !strcmp(argv[1], "--help")) {
-    puts("cloche doctor - what this host can and can't do\n\nUsage: cloche doctor [--data DIR]\n\n"
-         "Tries each thing out and removes every trace. Lines that begin with 'less' cost something and boxes work "
-         "without\n"
-         "them; 'NO' means that no box can be made. The exit status is 1 when there is such a line.");
-    return 0;
-  }
-  if (argc == 3 && !strcmp(argv[1], "--data"))
-    data = argv[2];
-  else if (argc > 1)
-    return usage_error("unexpected word '%s'; see cloche doctor --help", argv[1]);
-  if (geteuid() != 0)
-    return usage_error("doctor needs root, as the server does");
-  char place[PATH_MAX];
-  snprintf(place, sizeof(place), "%s", data);
-  while (access(place, F_OK) && strcmp(place, "/")) { /* not made yet: its filesystem is that of the nearest parent */
+  puts("cloche doctor - what this machine gives to a server\n\nUsage: cloche doctor [--json] [--SETTING VALUE...]\n\n"
+       "Tries each thing out and removes every trace. Settings are those of cloche serve (--data, --config, ...). "
+       "Lines\n"
+       "that begin with 'less' cost something and boxes work without them; 'NO' means that no box can be made; a line\n"
+       "with an arrow is the remedy. The last line tells for about how many boxes there is room. --json prints the "
+       "same\n"
+       "as one JSON object (docs/doctor.md). The exit status is 1 when there is a line with 'NO'.");
+}
+
+/* Not made yet: its filesystem is that of the nearest parent. */
+static void nearest_directory(const char *data, char place[PATH_MAX])
+{
+  snprintf(place, PATH_MAX, "%s", data);
+  while (access(place, F_OK) && strcmp(place, "/")) {
     struct str up = path_dir(str_of(place));
     place[up.n] = 0;
     if (up.p != place)
-      snprintf(place, sizeof(place), "/");
+      snprintf(place, PATH_MAX, "/");
   }
+}
+
+static int write_json(const struct doctor_report *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(DOCTOR_JSON_MAX);
+  doctor_put_json(r, &b);
+  return fwrite(b.p, 1, b.n, stdout) == b.n && putchar('\n') != EOF ? 0 : -1;
+}
+
+int doctor_main(int argc, char **argv)
+{
   static struct config c;
+  static struct doctor_report report;
+  char place[PATH_MAX];
   struct err err = ERR_NONE;
-  if (config_read(&c, 1, argv, &err))
-    return usage_error("%s", err.msg);
-  size_t n =
-      jail_doctor(&(struct jail_place){.data = place, .criu = c.warden.criu, .runtime = c.warden.runtime}, checks);
-  bool broken = false;
-  for (size_t i = 0; i < n; i++) {
-    printf("%-5s %-18s %s\n", words[checks[i].health], checks[i].name, checks[i].detail);
-    broken |= checks[i].health == JAIL_BROKEN;
+  bool json = false;
+  int n = 0;
+  for (int i = 0; i < argc; i++) /* what is left are settings */
+    if (i > 0 && !strcmp(argv[i], "--json"))
+      json = true;
+    else
+      argv[n++] = argv[i];
+  if (config_read(&c, n, argv, &err))
+    return usage_error("%s; see cloche doctor --help", err.msg);
+  if (c.help) {
+    usage();
+    return 0;
   }
-  return broken ? 1 : 0;
+  if (geteuid() != 0)
+    return usage_error("doctor needs root, as the server does");
+  nearest_directory(c.warden.data, place);
+  doctor_examine(&(struct doctor_place){.data = place,
+                                        .criu = c.warden.criu,
+                                        .runtime = c.warden.runtime,
+                                        .net_pool = c.warden.net_pool,
+                                        .id_base = c.warden.id_base,
+                                        .reserve_mb = c.warden.disk_reserve_mb,
+                                        .boxes_max = c.warden.boxes_max,
+                                        .internet = c.warden.internet},
+                 &report);
+  if (!json)
+    doctor_print(&report);
+  else if (write_json(&report))
+    return usage_error("standard output can't be written");
+  return doctor_health(&report) == JAIL_BROKEN ? 1 : 0;
 }

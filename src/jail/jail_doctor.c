@@ -22,13 +22,23 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-static void tell(struct jail_check *c, enum jail_health health, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static void tell(struct jail_check *c, enum jail_health health, const char *fmt, ...)
+#define tell   jail_check_tell
+#define advise jail_check_advise
+
+void jail_check_tell(struct jail_check *c, enum jail_health health, const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
   c->health = health;
   vsnprintf(c->detail, sizeof(c->detail), fmt, ap);
+  va_end(ap);
+}
+
+void jail_check_advise(struct jail_check *c, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(c->remedy, sizeof(c->remedy), fmt, ap);
   va_end(ap);
 }
 
@@ -61,8 +71,10 @@ static void check_root(struct jail_check *c, const struct jail_place *place)
 {
   if (geteuid() == 0)
     tell(c, JAIL_FINE, "runs as root");
-  else
-    tell(c, JAIL_BROKEN, "run it as root: the warden makes namespaces, mounts and control groups");
+  else {
+    tell(c, JAIL_BROKEN, "not root: the warden makes namespaces, mounts and control groups");
+    advise(c, "run it as root");
+  }
 }
 
 static void check_kernel(struct jail_check *c, const struct jail_place *place)
@@ -82,6 +94,8 @@ static void check_kernel(struct jail_check *c, const struct jail_place *place)
          u.release);
   else
     tell(c, JAIL_BROKEN, "Linux %s: 5.19 or newer is needed for overlays of idmapped layers", u.release);
+  if (c->health != JAIL_FINE)
+    advise(c, "boot a newer kernel; Debian 12 has 6.1, Debian 13 has 6.12, backports have newer ones");
 }
 
 /* A process in a user namespace of its own, mapped to an unused range; it waits until it is killed. */
@@ -114,8 +128,8 @@ static void check_userns(struct jail_check *c, const struct jail_place *place)
   int userns = -1;
   pid_t pid = mapped_process(&userns);
   if (pid < 0) {
-    tell(c, JAIL_BROKEN, "no user namespace can be made and mapped: %s (see /proc/sys/user/max_user_namespaces)",
-         strerrordesc_np(errno));
+    tell(c, JAIL_BROKEN, "no user namespace can be made and mapped: %s", strerrordesc_np(errno));
+    advise(c, "sysctl user.max_user_namespaces=65536; in a container, run it privileged");
     return;
   }
   kill(pid, SIGKILL);
@@ -128,14 +142,19 @@ static void check_cgroup(struct jail_check *c, const struct jail_place *place)
 {
   const struct cgroup_ops *ops = cgroup_host();
   struct err err = ERR_NONE;
+  char instance[32];
+  snprintf(instance, sizeof(instance), "doctor%d", getpid());
   if (!ops)
     tell(c, JAIL_BROKEN, "no control groups with memory, cpu and pids: limits would not hold");
-  else if (ops->open("doctor", &err))
-    tell(c, JAIL_BROKEN, "%s", err.msg);
+  else if (ops->open(instance, &err))
+    tell(c, JAIL_BROKEN, "control groups %s: %s", ops->name, err.msg);
   else
     tell(c, JAIL_FINE, "control groups %s: memory, cpu and pids", ops->name);
+  if (c->health == JAIL_BROKEN)
+    advise(c, "boot with systemd.unified_cgroup_hierarchy=1, or mount the v1 controllers memory, cpu and pids; in a "
+              "container, let it have the host's control groups writable (--cgroupns=host, Delegate=yes)");
   if (ops)
-    ops->close("doctor");
+    ops->close(instance);
 }
 
 /* A fresh directory for a probe, 0700. */
@@ -182,11 +201,12 @@ static void check_overlay(struct jail_check *c, const struct jail_place *place)
   char top[PATH_MAX];
   if (!make_top(place->data, top)) {
     tell(c, JAIL_BROKEN, "can't write to %s: %s", place->data, strerrordesc_np(errno));
+    advise(c, "choose another data directory (--data), or make its filesystem writable");
     return;
   }
   bool copied = false;
   if (probe_layers(top, &copied, &err))
-    tell(c, JAIL_BROKEN, "no overlay in %s (%s): put the data directory on ext4, xfs or btrfs", place->data, err.msg);
+    tell(c, JAIL_BROKEN, "no overlay in %s: %s", place->data, err.msg);
   else if (copied)
     tell(c, JAIL_WORSE,
          "the filesystem of %s can't map ids: every box range gets its own copy of a template (slow first starts, much "
@@ -194,6 +214,8 @@ static void check_overlay(struct jail_check *c, const struct jail_place *place)
          place->data);
   else
     tell(c, JAIL_FINE, "overlay of idmapped layers");
+  if (c->health != JAIL_FINE)
+    advise(c, "put the data directory on ext4, xfs or btrfs (--data)");
   path_remove_tree(AT_FDCWD, top);
 }
 
@@ -215,6 +237,7 @@ static void check_disk(struct jail_check *c, const struct jail_place *place)
   char top[PATH_MAX], image[PATH_MAX];
   if (!make_top(place->data, top)) {
     tell(c, JAIL_WORSE, "can't write to %s: %s", place->data, strerrordesc_np(errno));
+    advise(c, "choose another data directory (--data), or make its filesystem writable");
     return;
   }
   snprintf(image, sizeof(image), "%s/probe.img", top);
@@ -223,6 +246,8 @@ static void check_disk(struct jail_check *c, const struct jail_place *place)
     tell(c, JAIL_WORSE, "%s: boxes can't have a disk limit and one can fill the host's disk", err.msg);
   else
     tell(c, JAIL_FINE, "disk limits by ext4 images on loop devices");
+  if (tree < 0)
+    advise(c, "modprobe loop ext4; in a container, let it have /dev/loop-control and the loop devices");
   path_remove_tree(AT_FDCWD, top);
 }
 
@@ -233,6 +258,8 @@ static void check_freezer(struct jail_check *c, const struct jail_place *place)
     tell(c, JAIL_FINE, "processes can be frozen");
   else
     tell(c, JAIL_WORSE, "no freezer: sandboxes can't be paused");
+  if (c->health != JAIL_FINE)
+    advise(c, "mount -t cgroup -o freezer cgroup /sys/fs/cgroup/freezer, or boot with control groups v2");
 }
 
 /* In a network namespace of its own, in a process of its own. */
@@ -263,6 +290,8 @@ static void check_net(struct jail_check *c, const struct jail_place *place)
     tell(c, JAIL_WORSE, "%s: outbound networking disabled", why[WEXITSTATUS(status)]);
   else
     tell(c, JAIL_FINE, "veth and nftables: outbound networking available");
+  if (c->health != JAIL_FINE)
+    advise(c, "apt install nftables; modprobe veth nf_tables nf_nat; or accept it with internet = 0");
 }
 
 /* A version off the list and a criu without our patches work less surely, which the row says. */
@@ -290,17 +319,18 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
   struct err why = ERR_NONE;
   if (run(argv, text, sizeof(text)) < 0 || !text[0]) {
     tell(c, JAIL_WORSE,
-         "tier frozen: no criu at %s (scripts/criu makes it). Paused sandboxes stay in memory and are lost with a "
-         "reboot; forks and snapshots keep "
-         "files only",
+         "tier frozen: no criu at %s. Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots "
+         "keep files only",
          criu.program);
+    advise(c, "scripts/criu builds it (package cloche-criu), or name another one with --criu");
     return;
   }
   str_cut(str_skip(str_of(text), strlen("Version: ")), '\n', &version, &rest);
   snprintf(instance, sizeof(instance), "doctor%d", getpid());
   int64_t began = clock_mono_us();
-  int r = place->runtime ? jail_instance_open(instance, &why) : 0;
-  if (!r && place->runtime)
+  bool tried = place->runtime && access(place->runtime, F_OK) == 0;
+  int r = tried ? jail_instance_open(instance, &why) : 0;
+  if (!r && tried)
     r = jail_criu_prove(&criu, instance, place->data, place->runtime, agent, &why);
   jail_instance_close(instance);
   if (r)
@@ -308,7 +338,7 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
          "tier frozen: %s. Paused sandboxes stay in memory and are lost with a reboot; forks and snapshots keep files "
          "only",
          why.msg);
-  else if (!place->runtime)
+  else if (!tried)
     tell(c, JAIL_FINE, "criu " STR_FMT " (not tried)", STR_ARG(version));
   else
     tell_criu(c, version, criu.program, (long long)(clock_mono_us() - began) / 1000);
@@ -320,7 +350,7 @@ static void check_kvm(struct jail_check *c, const struct jail_place *place)
   if (fd >= 0)
     tell(c, JAIL_FINE, "/dev/kvm is there");
   else
-    tell(c, JAIL_WORSE, "no /dev/kvm: only process isolation, no virtual machines");
+    tell(c, JAIL_FINE, "no /dev/kvm: boxes are processes in namespaces, which need none");
 }
 
 static void check_files(struct jail_check *c, const struct jail_place *place)
@@ -332,6 +362,8 @@ static void check_files(struct jail_check *c, const struct jail_place *place)
   else
     tell(c, JAIL_WORSE, "only %llu open files: enough for about %llu boxes", (unsigned long long)r.rlim_max,
          (unsigned long long)r.rlim_max / 16);
+  if (c->health != JAIL_FINE)
+    advise(c, "LimitNOFILE=1048576 in the unit, or ulimit -Hn 1048576 before the start");
 }
 
 static void check_inotify(struct jail_check *c, const struct jail_place *place)
@@ -342,31 +374,33 @@ static void check_inotify(struct jail_check *c, const struct jail_place *place)
     n = 0;
   tell(c, n >= 128 ? JAIL_FINE : JAIL_WORSE, "%llu inotify instances per box (fs.inotify.max_user_instances)",
        (unsigned long long)n);
+  if (n < 128)
+    advise(c, "sysctl fs.inotify.max_user_instances=1024; a running server raises it (inotify_instances)");
 }
 
 size_t jail_doctor(const struct jail_place *place, struct jail_check out[JAIL_CHECKS_MAX])
 {
   static const struct {
-    const char *name;
+    const char *id, *name;
     void (*check)(struct jail_check *c, const struct jail_place *place);
   } checks[] = {
-      {"root", check_root},
-      {"kernel", check_kernel},
-      {"user namespaces", check_userns},
-      {"control groups", check_cgroup},
-      {"overlay", check_overlay},
-      {"seccomp", check_seccomp},
-      {"disk limits", check_disk},
-      {"freezer", check_freezer},
-      {"network", check_net},
-      {"checkpoints", check_criu},
-      {"virtual machines", check_kvm},
-      {"open files", check_files},
-      {"inotify", check_inotify},
+      {"root", "root", check_root},
+      {"kernel", "kernel", check_kernel},
+      {"user_namespaces", "user namespaces", check_userns},
+      {"control_groups", "control groups", check_cgroup},
+      {"overlay", "overlay", check_overlay},
+      {"seccomp", "seccomp", check_seccomp},
+      {"disk_limits", "disk limits", check_disk},
+      {"freezer", "freezer", check_freezer},
+      {"network", "network", check_net},
+      {"checkpoints", "checkpoints", check_criu},
+      {"virtual_machines", "virtual machines", check_kvm},
+      {"open_files", "open files", check_files},
+      {"inotify", "inotify", check_inotify},
   };
   _Static_assert(ARRAY_LEN(checks) <= JAIL_CHECKS_MAX, "room for every check");
   for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
-    out[i] = (struct jail_check){.name = checks[i].name};
+    out[i] = (struct jail_check){.id = checks[i].id, .name = checks[i].name};
     checks[i].check(&out[i], place);
   }
   return ARRAY_LEN(checks);

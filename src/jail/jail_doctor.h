@@ -12,10 +12,14 @@ enum jail_health {
 };
 
 struct jail_check {
-  const char *name;
+  const char *id, *name; /* the id never changes; the name is for people */
   enum jail_health health;
-  char detail[240];
+  char detail[320]; /* what is so */
+  char remedy[320]; /* what to do about it; "" = nothing */
 };
+
+void jail_check_tell(struct jail_check *c, enum jail_health health, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void jail_check_advise(struct jail_check *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the remedy */
 
 #define JAIL_CHECKS_MAX 16
 struct jail_place {
