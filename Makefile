@@ -6,9 +6,10 @@ BUILD ?= build
 MESON_FLAGS ?=
 # For example --debian-only, where no Python and no npm registry is reached.
 TEMPLATE_FLAGS ?=
+PREFIX ?= /usr/local
 
 .PHONY: build criu stores serve test unit check asan fuzz soak bench sdk sdk-docs templates deps clean uninstall-state \
-	install
+	install uninstall
 
 # `make test BUILD=build-asan` and the like use the build under sanitizers.
 ifeq ($(BUILD),build-asan)
@@ -77,10 +78,12 @@ sdk: build
 sdk-docs: build
 	@BUILD=$(BUILD) scripts/sdk docs
 
+# Everything that a server needs, below $(DESTDIR)$(PREFIX); the config file in $(DESTDIR)/etc/cloche.
 install: build
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
-	@scripts/console --install $(CURDIR)/$(BUILD)/console "$(DESTDIR)$$(meson introspect $(BUILD) --buildoptions | \
-		python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"
+	@scripts/install $(BUILD) "$(PREFIX)" "$(DESTDIR)"
+
+uninstall:
+	@scripts/install --remove "$(PREFIX)" "$(DESTDIR)"
 
 clean:
 	rm -rf build build-*
