@@ -2,14 +2,27 @@
 /* admin_client.c - see admin_client.h. */
 #include "cli/admin_client.h"
 
+#include "cli/config.h"
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+/* Where the server of this machine has its data, as it reads it itself: environment, config file, default. */
+static void default_data(struct line *l)
+{
+  char *argv[] = {(char *)"serve"};
+  struct config c;
+  struct err err = ERR_NONE;
+  const char *env = getenv("CLOCHE_DATA");
+  bool read = !(env && env[0]) && !config_read(&c, 1, argv, &err);
+  str_copyz(str_of(env && env[0] ? env : read ? c.warden.data : DATA_DEFAULT), l->data, sizeof(l->data));
+  if (!(env && env[0]))
+    config_free(&c);
+}
+
 static void take_data(struct line *l, int *argc, char **argv)
 {
-  const char *env = getenv("CLOCHE_DATA");
-  str_copyz(str_of(env && env[0] ? env : "/var/lib/cloche"), l->data, sizeof(l->data));
+  default_data(l);
   int to = 1;
   for (int i = 1; i < *argc; i++) {
     if (!strcmp(argv[i], "--data") && i + 1 < *argc)

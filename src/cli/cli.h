@@ -11,6 +11,7 @@ struct command {
 };
 
 int serve_main(int argc, char **argv);
+int config_main(int argc, char **argv);
 int key_main(int argc, char **argv);
 int volume_main(int argc, char **argv);
 int team_main(int argc, char **argv);

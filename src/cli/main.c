@@ -13,6 +13,7 @@ static int man_main(int argc, char **argv);
 
 static const struct command commands[] = {
     {"serve", "run the server", serve_main},
+    {"config", "check and show the server's settings", config_main},
     {"key", "make, list and delete API keys", key_main},
     {"team", "teams and their limits", team_main},
     {"secret", "values for requests of boxes, and their master key", secret_main},

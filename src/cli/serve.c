@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/console_pack.h"
+#include "cli/reload.h"
 #include "cli/tls_listener.h"
 #include "content/content.h"
 #include "egress/egress.h"
@@ -50,7 +51,7 @@ struct role {
 };
 
 struct supervisor {
-  const struct config *config;
+  struct config *config; /* in force: as it was read, and as SIGHUP changed it */
   int argc;
   char **argv;
   struct role warden, sender, egress, content, mcp, gates[GATES_MAX];
@@ -72,6 +73,7 @@ struct supervisor {
 static int become_role(struct config *c)
 {
   log_open(c->role, 2);
+  settings_follow(c);
   if (!strcmp(c->role, "warden"))
     return warden_main(&c->warden);
   config_drop_admin_token(c); /* the warden checks it */
@@ -86,7 +88,6 @@ static int become_role(struct config *c)
   return gate_main(&c->gate);
 }
 
-/* In the child: control socket on fd 3, nothing else but the standard three, then the same program again. */
 /* The administrator's token is the warden's to know: no other role gets the flag or the variable. */
 static bool withheld(const char *role, char **argv, int left, int *words)
 {
@@ -102,14 +103,19 @@ static bool withheld(const char *role, char **argv, int left, int *words)
   return false;
 }
 
+/* In the child: control socket on fd 3, its settings on fd 4, nothing else but the standard three, then the same
+ * program again. The flags are for those who look at it in ps. */
 static void exec_role(struct supervisor *s, const char *name, int control)
 {
-  char **argv = xcalloc((size_t)s->argc + 4, sizeof(*argv));
+  char **argv = xcalloc((size_t)s->argc + 6, sizeof(*argv));
+  int settings = settings_for_role(s->config, name);
   int n = 0;
   argv[n++] = (char *)"cloche";
   argv[n++] = (char *)"serve";
   argv[n++] = (char *)"--role";
   argv[n++] = (char *)name;
+  argv[n++] = (char *)"--settings-fd";
+  argv[n++] = (char *)"4";
   for (int i = 1, words; i < s->argc; i += words) {
     if (withheld(name, s->argv + i, s->argc - i, &words))
       continue;
@@ -121,9 +127,16 @@ static void exec_role(struct supervisor *s, const char *name, int control)
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid(); /* Ctrl-C is the supervisor's to hear */
+  _Static_assert(CONTROL_SETTINGS_FD == 4, "the argument above");
+  if (control == CONTROL_SETTINGS_FD)
+    control = dup(control);
+  if (settings == CONTROL_FD)
+    settings = dup(settings);
   dup2(control, CONTROL_FD);
   fcntl(CONTROL_FD, F_SETFD, 0);
-  syscall(SYS_close_range, CONTROL_FD + 1, ~0u, 0);
+  dup2(settings, CONTROL_SETTINGS_FD);
+  fcntl(CONTROL_SETTINGS_FD, F_SETFD, 0);
+  syscall(SYS_close_range, CONTROL_SETTINGS_FD + 1, ~0u, 0);
   execv("/proc/self/exe", argv);
   _exit(127);
 }
@@ -639,6 +652,21 @@ static void renew_certificate(struct supervisor *s, bool now)
       tls_listener_give(&s->tls_listener, s->gates[i].control, i, false);
 }
 
+static void reload(struct supervisor *s)
+{
+  struct role *const single[] = {&s->warden, &s->sender, &s->egress, &s->content, &s->mcp};
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  renew_certificate(s, true);
+  if (!settings_reload(s->config, s->argc, s->argv))
+    return;
+  settings_packet(s->config, &b);
+  for (size_t i = 0; i < ARRAY_LEN(single) + s->ngates; i++) {
+    struct role *r = i < ARRAY_LEN(single) ? single[i] : &s->gates[i - ARRAY_LEN(single)];
+    if (r->control >= 0 && fd_send(r->control, b.p, b.n, NULL, 0, MSG_DONTWAIT) < 0)
+      log_error("%s was not told the new settings; send SIGHUP again: %s", r->name, strerrordesc_np(errno));
+  }
+}
+
 static void take_signals(struct supervisor *s)
 {
   struct signalfd_siginfo info;
@@ -648,7 +676,7 @@ static void take_signals(struct supervisor *s)
     else if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)
       stop(s, info.ssi_signo == SIGINT);
     else if (info.ssi_signo == SIGHUP)
-      renew_certificate(s, true);
+      reload(s);
   }
 }
 
@@ -731,7 +759,7 @@ int serve_main(int argc, char **argv)
     return 0;
   }
   if (config.print) {
-    config_print(&config);
+    config_print(&config, false);
     return 0;
   }
   if (config.role[0])

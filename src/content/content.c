@@ -499,6 +499,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     c->link = ipc_new(c->loop, steal_fd(&fd), &warden_ops, c);
   if (fd >= 0)
     close(fd);
+  control_settings(packet);
   if (packet.p[0] == CONTROL_STOP)
     uv_stop(c->loop);
 }

@@ -282,6 +282,24 @@ static const struct ipc_ops warden_ops = {warden_packet, warden_closed};
 
 /* ---- the supervisor ---- */
 
+/* As many connections as there can be descriptors for. */
+static unsigned affordable(unsigned wanted)
+{
+  struct rlimit files_now;
+  getrlimit(RLIMIT_NOFILE, &files_now);
+  return (unsigned)MIN((rlim_t)wanted, MAX(files_now.rlim_cur / FDS_PER_FLOW, (rlim_t)1));
+}
+
+/* The gateway's own copy: what this process can afford may be less than what was wanted. */
+static struct egress_config own_config;
+
+static void take_config(struct gateway *g)
+{
+  own_config = *g->given;
+  own_config.connections = affordable(own_config.connections);
+  g->config = &own_config;
+}
+
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct gateway *g = arg;
@@ -294,6 +312,8 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   } else if (fd >= 0) {
     close(fd);
   }
+  if (control_settings(packet))
+    take_config(g);
   if (packet.p[0] == CONTROL_STOP)
     uv_stop(g->loop);
 }
@@ -393,14 +413,12 @@ static struct confine_role role = {.name = "egress",
                                    .fds_max = FILES_MAX,
                                    .writes_files = true /* its log may be a file */};
 
-/* As many connections as there can be descriptors for. */
-static unsigned affordable(unsigned wanted)
+static void raise_file_limit(void)
 {
   struct rlimit files_now;
   getrlimit(RLIMIT_NOFILE, &files_now);
   files_now.rlim_cur = files_now.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files_now);
-  return (unsigned)MIN((rlim_t)wanted, MAX(files_now.rlim_cur / FDS_PER_FLOW, (rlim_t)1));
 }
 
 static int open_all(struct gateway *g, struct err *err)
@@ -418,19 +436,18 @@ int egress_main(const struct egress_config *given)
 {
   static uv_loop_t loop;
   static struct gateway g; /* to the process's end */
-  static struct egress_config config;
   struct err err = ERR_NONE;
   prctl(PR_SET_NAME, "cloche-egress");
   clean_environment();
   lock_memory();
-  config = *given;
-  config.connections = affordable(config.connections);
+  raise_file_limit();
   uv_loop_init(&loop);
-  g = (struct gateway){.loop = &loop, .config = &config, .listener = -1};
+  g = (struct gateway){.loop = &loop, .given = given, .listener = -1};
+  take_config(&g);
   g.control = ipc_new(&loop, CONTROL_FD, &control_ops, &g);
   if (open_all(&g, &err))
     return control_failed(g.control, &err);
-  net_of(&loop)->held_max = (uint64_t)config.held_mb << 20; /* the reference is kept */
+  net_of(&loop)->held_max = (uint64_t)own_config.held_mb << 20; /* the reference is kept */
   uv_timer_init(&loop, &g.tick);
   g.tick.data = &g;
   uv_timer_start(&g.tick, tick, TICK_MS, TICK_MS);

@@ -93,7 +93,7 @@ struct token_ask {
 
 struct gateway {
   uv_loop_t *loop;
-  const struct egress_config *config;
+  const struct egress_config *config, *given; /* as this process can, and as it was told */
   struct ipc *control, *link;
   struct map boxes; /* by address, 4 bytes */
   struct map teams;

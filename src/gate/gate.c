@@ -52,6 +52,28 @@ static void keys_changed(struct gate *g)
 
 static const struct warden_events warden_events = {edge_recheck, edge_box_held, edge_box_ended, keys_changed};
 
+static struct http_limits limits_of(const struct gate_config *c)
+{
+  struct http_limits limits = http_limits_default;
+  limits.head_ms = c->client_head_s * 1000;
+  limits.idle_ms = c->client_idle_s * 1000;
+  limits.body_ms = c->client_body_s * 1000;
+  limits.linger_ms = c->client_stall_s * 1000;
+  limits.conns_max = c->connections_max;
+  limits.address_max = c->address_connections_max;
+  limits.held_max = c->buffers_max;
+  return limits;
+}
+
+/* What is not read from the config each time. */
+static void settings_changed(struct gate *g)
+{
+  struct http_limits limits = limits_of(g->config);
+  http_server_limits(g->server, &limits);
+  g->throttle.per_minute = g->config->auth_failures_per_minute;
+  g->unknown.per_minute = g->config->unknown_boxes_per_minute;
+}
+
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct gate *g = arg;
@@ -74,6 +96,8 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     mcp_attach(g, fd);
   else if (fd >= 0)
     close(fd);
+  if (control_settings(packet))
+    settings_changed(g);
   if (letter == CONTROL_STOP)
     uv_stop(g->loop);
 }
@@ -121,14 +145,7 @@ int gate_main(const struct gate_config *config)
   g = (struct gate){.config = config, .loop = &loop, .metrics_slot = &alone, .slots = &alone, .nslots = 1};
   read_machine(&g.machine);
   struct err err = ERR_NONE;
-  struct http_limits limits = http_limits_default;
-  limits.head_ms = config->client_head_s * 1000;
-  limits.idle_ms = config->client_idle_s * 1000;
-  limits.body_ms = config->client_body_s * 1000;
-  limits.linger_ms = config->client_stall_s * 1000;
-  limits.conns_max = config->connections_max;
-  limits.address_max = config->address_connections_max;
-  limits.held_max = config->buffers_max;
+  struct http_limits limits = limits_of(config);
   prctl(PR_SET_NAME, "cloche-gate");
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);

@@ -490,6 +490,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   } else if (fd >= 0) {
     close(fd);
   }
+  control_settings(packet);
   if (packet.p[0] == CONTROL_STOP)
     uv_stop(role->loop);
 }

@@ -103,6 +103,8 @@ void http_x_lent(struct http_x *x, uint64_t n); /* so many were taken; `passed` 
 typedef void (*http_request_fn)(struct http_x *x, void *arg);
 
 struct http_server *http_server_new(uv_loop_t *loop, const struct http_limits *limits, http_request_fn fn, void *arg);
+/* Other limits from now on; what waits keeps the time that it was given. */
+void http_server_limits(struct http_server *s, const struct http_limits *limits);
 int http_server_listen(struct http_server *s, int fd); /* a bound, listening socket; owned; may be called repeatedly */
 int http_server_adopt(struct http_server *s, int fd);  /* a connected socket; owned */
 /* Connections of http_server_adopt_tls_for: whose it is, and a call after its last exchange has gone. */

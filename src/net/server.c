@@ -312,6 +312,12 @@ void http_server_stop_listening(struct http_server *s)
 
 /* ---- life ---- */
 
+void http_server_limits(struct http_server *s, const struct http_limits *limits)
+{
+  s->limits = *limits;
+  s->net->held_max = limits->held_max;
+}
+
 struct http_server *http_server_new(uv_loop_t *loop, const struct http_limits *limits, http_request_fn fn, void *arg)
 {
   struct http_server *s = xcalloc(1, sizeof(*s));

@@ -63,6 +63,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     take_link(s, fd);
   else if (fd >= 0)
     close(fd);
+  control_settings(packet);
   if (packet.p[0] == CONTROL_OWN)
     receiver_own(&s->posts.rules, str_skip(packet, 1));
   if (packet.p[0] == CONTROL_STOP)

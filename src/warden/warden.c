@@ -141,6 +141,29 @@ static void warden_stop(struct warden *w, bool end_boxes)
 
 /* ---- the supervisor ---- */
 
+static void set_disks(const struct warden_config *c)
+{
+  disk_pool_set(
+      &(struct disk_pool_rules){.ready = c->disks_ready,
+                                .kept = c->disks_kept,
+                                .wipe = {.files = c->disk_wipe_files, .bytes = (uint64_t)c->disk_wipe_mb << 20}});
+}
+
+static void bound_store(struct warden *w)
+{
+  store_bound(w->store, (uint64_t)w->config->store_log_mb << 20, (int64_t)w->config->store_read_s * 1000000);
+}
+
+/* What is not read from the config each time. */
+static void settings_changed(struct warden *w)
+{
+  set_disks(w->config);
+  bound_store(w);
+  checkpoints_limit(w);
+  if (!w->stopping)
+    warm_pool_maintain(w);
+}
+
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct warden *w = arg;
@@ -168,6 +191,8 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   }
   if (fd >= 0)
     close(fd);
+  if (control_settings(packet))
+    settings_changed(w);
   if (packet.p[0] == CONTROL_STOP || packet.p[0] == CONTROL_STOP_ALL)
     warden_stop(w, packet.p[0] == CONTROL_STOP_ALL);
 }
@@ -268,7 +293,7 @@ static int open_data(struct warden *w, struct err *err)
   r = store_open(path, &w->store, err);
   umask(0022);
   if (!r)
-    store_bound(w->store, (uint64_t)w->config->store_log_mb << 20, (int64_t)w->config->store_read_s * 1000000);
+    bound_store(w);
   return r;
 }
 
@@ -297,14 +322,6 @@ static bool runtime_used(const char *name, void *arg)
     if (list[i]->row.checkpoint[0] && !strcmp(list[i]->row.runtime, name))
       return true;
   return !strcmp(name, w->runtime);
-}
-
-static void set_disks(const struct warden_config *c)
-{
-  disk_pool_set(
-      &(struct disk_pool_rules){.ready = c->disks_ready,
-                                .kept = c->disks_kept,
-                                .wipe = {.files = c->disk_wipe_files, .bytes = (uint64_t)c->disk_wipe_mb << 20}});
 }
 
 static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *err)

@@ -5,6 +5,23 @@
 #include "wire/ipc.h"
 #include <stdio.h>
 
+static void (*settings_take)(struct str pack, void *arg);
+static void *settings_arg;
+
+void control_on_settings(void (*take)(struct str pack, void *arg), void *arg)
+{
+  settings_take = take;
+  settings_arg = arg;
+}
+
+bool control_settings(struct str packet)
+{
+  if (!packet.n || packet.p[0] != CONTROL_SETTINGS || !settings_take)
+    return false;
+  settings_take(str_skip(packet, 1), settings_arg);
+  return true;
+}
+
 int control_failed(struct ipc *control, const struct err *err)
 {
   char word[600];

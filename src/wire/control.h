@@ -4,10 +4,18 @@
 #ifndef CLOCHE_WIRE_CONTROL_H
 #define CLOCHE_WIRE_CONTROL_H
 
-#define CONTROL_FD 3
+#include "base/base.h"
 
-struct err;
+#define CONTROL_FD          3
+#define CONTROL_SETTINGS_FD 4 /* at the start of a role: its settings */
+
 struct ipc;
+
+/* What a role does with changed settings, set before it starts; `pack` is as src/cli/config.c writes it. */
+void control_on_settings(void (*take)(struct str pack, void *arg), void *arg);
+/* True when the packet was settings: they are in the role's config now, and what was copied from there is to be copied
+ * again. */
+bool control_settings(struct str packet);
 
 /* A role can't start: logs why and tells the supervisor. Returns the exit status. */
 int control_failed(struct ipc *control, const struct err *err);
@@ -27,6 +35,7 @@ enum control {
   CONTROL_MCP = 'A',         /* to a gate: its end of a link to the MCP role comes with it */
   CONTROL_WANT_MCP = 'Q',    /* from a gate: it needs the MCP role */
   CONTROL_OWN = 'O',         /* to the sender: the server's own listeners, "ADDRESS:PORT" lines */
+  CONTROL_SETTINGS = 'Y',    /* to all: settings that changed, and those that could (control_settings) */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */
   CONTROL_STOP_ALL = 'E',    /* to the warden: end all boxes, then leave */
   CONTROL_CONSOLE = 'H',     /* to a gate: serve the console; its files may come with it (file_pack.h) */

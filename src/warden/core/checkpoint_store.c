@@ -91,18 +91,22 @@ static void spread_out(const char *dir)
 
 /* ---- can this host? ---- */
 
+void checkpoints_limit(struct warden *w)
+{
+  heaps_limit((uint64_t)w->config->heaps_mb << 20, (uint64_t)w->config->team_heaps_mb << 20,
+              (uint64_t)w->config->disk_reserve_mb << 20);
+  w->criu.seconds = w->config->checkpoint_s;
+  w->criu.reserve = (uint64_t)w->config->disk_reserve_mb << 20;
+}
+
 void checkpoints_open(struct warden *w)
 {
   static const char *const argv[] = {"/usr/lib/cloche/agent", "--rest", NULL};
   char dir[DATA_PATH_SIZE], lower[DATA_PATH_SIZE];
   struct err why = ERR_NONE;
   heaps_load(checkpoint_heaps(w));
-  heaps_limit((uint64_t)w->config->heaps_mb << 20, (uint64_t)w->config->team_heaps_mb << 20,
-              (uint64_t)w->config->disk_reserve_mb << 20);
-  w->criu = (struct jail_criu){.program = w->config->criu,
-                               .seconds = w->config->checkpoint_s,
-                               .heaps = checkpoint_heaps(w),
-                               .reserve = (uint64_t)w->config->disk_reserve_mb << 20};
+  w->criu = (struct jail_criu){.program = w->config->criu, .heaps = checkpoint_heaps(w)};
+  checkpoints_limit(w);
   if (!strcmp(w->config->checkpoint, "frozen")) {
     snprintf(w->checkpoints_why, sizeof(w->checkpoints_why), "disabled by the setting 'checkpoint'");
     return;

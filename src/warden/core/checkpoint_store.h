@@ -15,6 +15,7 @@ struct warden;
 /* At start. Sets w->checkpoints_on when a real dump and restore worked; else says why not, once, and paused boxes
  * stay frozen in memory. */
 void checkpoints_open(struct warden *w);
+void checkpoints_limit(struct warden *w); /* takes the limits from the config, again after they changed */
 /* After boxes and builds are known. */
 void checkpoints_sweep(struct warden *w);
 void layers_sweep(struct warden *w); /* copies of boxes that no build names, and half ones */

@@ -25,6 +25,8 @@ int doctor_run(const struct warden_config *config, struct buf *json, struct err 
   const char *const argv[] = {"/proc/self/exe",
                               "doctor",
                               "--json",
+                              "--config", /* what is in force follows */
+                              "none",
                               "--data",
                               config->data,
                               "--runtime",
