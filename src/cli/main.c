@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/completion.h"
 #include "cli/remote/commands.h"
+#include "warden/build/build_diff.h"
 #include "warden/build/registry_auth.h"
 
 #include <stdarg.h>
@@ -131,6 +132,8 @@ int main(int argc, char **argv)
     return version_main(argc, argv);
   if (!strcmp(argv[1], REGISTRY_AUTH_COMMAND)) /* the warden's own, not for people */
     return registry_auth_main(argc - 1, argv + 1);
+  if (!strcmp(argv[1], BUILD_DIFF_COMMAND))
+    return build_diff_main();
   const struct command *local = local_command(argv[1]);
   const struct command_spec *remote = remote_command(argv[1]);
   if (remote && (!local || geteuid() != 0 || spec_names_server(argc - 1, argv + 1)))

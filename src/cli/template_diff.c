@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_diff.c - `cloche template diff`: what a second build has that a first one has not, and the other way round.
- *
- * Both trees are walked side by side. A file counts as the same when kind, mode, owner, size and time agree, or when
- * only the time differs and the contents agree. Names were chosen by strangers: control characters are shown as
- * escapes. */
-#include "cli/packages.h"
-#include "cli/template.h"
+/* template_diff.c - two builds side by side: `cloche template diff` for people, and what the warden runs for the API
+ * (build_diff.h), which reads the layers of both on its standard input and prints JSON. Names were chosen by strangers:
+ * to people control characters are shown as escapes; the JSON is bounded in rows, names looked at and time, and the
+ * process that reads the trees keeps of root's rights the one to read. */
 #include "cli/layer_tree.h"
+#include "cli/template.h"
+#include "cli/tree_diff.h"
+#include "warden/build/build_diff.h"
 
-#include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
-#define DEPTH_MAX 256
-#define PIECE     ((size_t)64 << 10)
-
-struct walk {
-  char path[PATH_MAX];
-  size_t n, added, removed, changed;
-};
+#define INPUT_MAX     ((size_t)1 << 20)
+#define PACKAGES_MOST 1000 /* rows of an answer; what is beyond is counted */
+#define FILES_MOST    2000
+#define NAMES_MOST    2000000
+#define LOOK_SECONDS  30
+#define MEMORY_MOST   ((rlim_t)2 << 30)
 
 static void print_name(const char *name)
 {
@@ -28,11 +30,11 @@ static void print_name(const char *name)
       putchar(*p);
 }
 
-/* ---- packages ---- */
+/* ---- for people ---- */
 
-static void print_package(char mark, const char *name, const char *from, const char *to)
+static void print_package(struct tree_diff *d, const char *name, const char *from, const char *to)
 {
-  printf("  %c ", mark);
+  printf("  %c ", !*from ? '+' : !*to ? '-' : '~');
   print_name(name);
   putchar(' ');
   print_name(from);
@@ -42,138 +44,16 @@ static void print_package(char mark, const char *name, const char *from, const c
   putchar('\n');
 }
 
-static void diff_packages(const struct packages *a, const struct packages *b)
-{
-  size_t i = 0, k = 0;
-  while (i < a->v.n || k < b->v.n) {
-    const struct package *x = i < a->v.n ? &a->v.p[i] : NULL, *y = k < b->v.n ? &b->v.p[k] : NULL;
-    int d = !x ? 1 : !y ? -1 : strcmp(x->name, y->name);
-    if (d < 0)
-      print_package('-', x->name, x->version, "");
-    else if (d > 0)
-      print_package('+', y->name, "", y->version);
-    else if (strcmp(x->version, y->version))
-      print_package('~', x->name, x->version, y->version);
-    i += d <= 0;
-    k += d >= 0;
-  }
-}
-
-/* ---- files ---- */
-
-static void print_path(const struct walk *w, char mark, const char *why)
+static void print_file(struct tree_diff *d, char mark, const char *path, const char *why, int64_t from, int64_t to)
 {
   printf("  %c ", mark);
-  print_name(w->path);
+  print_name(path);
   if (why[0])
     printf("  (%s)", why);
   putchar('\n');
 }
 
-static bool same_link(int a, int b, const char *name)
-{
-  char x[PATH_MAX], y[PATH_MAX];
-  ssize_t n = readlinkat(a, name, x, sizeof(x)), m = readlinkat(b, name, y, sizeof(y));
-  return n == m && n >= 0 && !memcmp(x, y, (size_t)n);
-}
-
-static bool same_content(int a, int b, const char *name)
-{
-  cleanup_fd int x = openat(a, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
-                 y = openat(b, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  cleanup_free char *p = xmalloc(PIECE), *q = xmalloc(PIECE);
-  for (ssize_t n, m; x >= 0 && y >= 0;) {
-    n = read(x, p, PIECE);
-    m = read(y, q, PIECE);
-    if (n != m || n < 0 || (n > 0 && memcmp(p, q, (size_t)n)))
-      return false;
-    if (n == 0)
-      return true;
-  }
-  return false;
-}
-
-/* "" when nothing that matters differs. */
-static void compare(int a, int b, const struct tree_name *x, const struct tree_name *y, char why[200])
-{
-  why[0] = 0;
-  if ((x->st.st_mode & S_IFMT) != (y->st.st_mode & S_IFMT))
-    snprintf(why, 200, "another kind of file");
-  else if (x->st.st_mode != y->st.st_mode)
-    snprintf(why, 200, "mode %o -> %o", x->st.st_mode & 07777, y->st.st_mode & 07777);
-  else if (x->st.st_uid != y->st.st_uid || x->st.st_gid != y->st.st_gid)
-    snprintf(why, 200, "owner %u:%u -> %u:%u", x->st.st_uid, x->st.st_gid, y->st.st_uid, y->st.st_gid);
-  else if (S_ISLNK(x->st.st_mode) && !same_link(a, b, x->name))
-    snprintf(why, 200, "another target");
-  else if (S_ISREG(x->st.st_mode) && x->st.st_size != y->st.st_size)
-    snprintf(why, 200, "%lld -> %lld bytes", (long long)x->st.st_size, (long long)y->st.st_size);
-  else if (S_ISREG(x->st.st_mode) && memcmp(&x->st.st_mtim, &y->st.st_mtim, sizeof(x->st.st_mtim)) &&
-           !same_content(a, b, x->name))
-    snprintf(why, 200, "contents");
-}
-
-static void diff_dirs(struct walk *w, int a, int b, unsigned depth);
-
-static int open_sub(int dir, const struct tree_name *n)
-{
-  return dir >= 0 && n && S_ISDIR(n->st.st_mode) ? openat(dir, n->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                                                 : -1;
-}
-
-/* Written anew at every launch, so of no build, though steps leave their own. */
-static bool of_a_box(const char *path)
-{
-  static const char *const own[] = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"};
-  for (size_t i = 0; i < ARRAY_LEN(own); i++)
-    if (!strcmp(path, own[i]))
-      return true;
-  return false;
-}
-
-static void diff_name(struct walk *w, const char *name, int a, int b, const struct tree_name *x,
-                      const struct tree_name *y, unsigned depth)
-{
-  char why[200] = "";
-  size_t before = w->n;
-  int k = snprintf(w->path + w->n, sizeof(w->path) - w->n, "/%s", name);
-  if (k < 0 || (size_t)k >= sizeof(w->path) - w->n) {
-    w->path[before] = 0;
-    return;
-  }
-  w->n += (size_t)k;
-  if (of_a_box(w->path)) {
-    w->n = before;
-    w->path[before] = 0;
-    return;
-  }
-  if (x && y)
-    compare(a, b, x, y, why);
-  if (!x || !y || why[0])
-    print_path(w, x && y ? '~' : x ? '-' : '+', why);
-  w->added += !x;
-  w->removed += !y;
-  w->changed += x && y && why[0];
-  cleanup_fd int sub_a = open_sub(a, x), sub_b = open_sub(b, y);
-  if (sub_a >= 0 || sub_b >= 0)
-    diff_dirs(w, sub_a, sub_b, depth + 1);
-  w->n = before;
-  w->path[before] = 0;
-}
-
-static void diff_dirs(struct walk *w, int a, int b, unsigned depth)
-{
-  cleanup_list struct tree_list x = {0}, y = {0};
-  if (depth > DEPTH_MAX || (a >= 0 && tree_list(a, &x)) || (b >= 0 && tree_list(b, &y)))
-    return;
-  size_t i = 0, k = 0;
-  while (i < x.v.n || k < y.v.n) {
-    const struct tree_name *p = i < x.v.n ? &x.v.p[i] : NULL, *q = k < y.v.n ? &y.v.p[k] : NULL;
-    int d = !p ? 1 : !q ? -1 : strcmp(p->name, q->name);
-    diff_name(w, d <= 0 ? p->name : q->name, a, b, d <= 0 ? p : NULL, d >= 0 ? q : NULL, depth);
-    i += d <= 0;
-    k += d >= 0;
-  }
-}
+static const struct tree_diff_ops print_ops = {print_package, print_file};
 
 static void diff_settings(const struct tpl *a, const struct tpl *b)
 {
@@ -186,8 +66,7 @@ static void diff_settings(const struct tpl *a, const struct tpl *b)
 
 int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err)
 {
-  struct walk w = {.n = 0};
-  struct packages p, q;
+  struct tree_diff d = {.ops = &print_ops};
   diff_settings(a, b);
   if (!strcmp(a->layers, b->layers)) {
     puts("the two builds have the same files");
@@ -197,14 +76,146 @@ int tpl_diff(const struct tpl *a, const struct tpl *b, struct err *err)
   cleanup_fd int y = x < 0 ? x : tree_open(b->layers, err);
   if (y < 0)
     return y;
-  packages_read(x, &p);
-  packages_read(y, &q);
   puts("packages");
-  diff_packages(&p, &q);
-  packages_free(&p);
-  packages_free(&q);
+  tree_diff_packages(&d, x, y);
   puts("files");
-  diff_dirs(&w, x, y, 0);
-  printf("%zu added, %zu removed, %zu changed\n", w.added, w.removed, w.changed);
+  tree_diff_files(&d, x, y);
+  printf("%zu added, %zu removed, %zu changed%s\n", d.added, d.removed, d.changed,
+         d.cut ? "; some directories could not be read" : "");
   return 0;
+}
+
+/* ---- for the API ---- */
+
+struct rows {
+  struct buf packages, files;
+  struct jw pw, fw;
+  size_t npackages, nfiles;
+};
+
+static void put_text(struct jw *w, const char *name, const char *text)
+{
+  jw_key(w, name);
+  jw_z(w, text);
+}
+
+static void put_number(struct jw *w, const char *name, uint64_t v)
+{
+  jw_key(w, name);
+  jw_uint(w, v);
+}
+
+static void package_row(struct tree_diff *d, const char *name, const char *from, const char *to)
+{
+  struct rows *r = d->arg;
+  struct str kind, rest;
+  if (r->npackages++ >= PACKAGES_MOST)
+    return;
+  str_cut(str_of(name), ' ', &kind, &rest); /* "dpkg curl" */
+  jw_open(&r->pw, '{');
+  jw_key(&r->pw, "manager");
+  jw_str(&r->pw, kind);
+  jw_key(&r->pw, "name");
+  jw_str(&r->pw, rest);
+  if (*from)
+    put_text(&r->pw, "from", from);
+  if (*to)
+    put_text(&r->pw, "to", to);
+  jw_close(&r->pw, '}');
+}
+
+static void file_row(struct tree_diff *d, char mark, const char *path, const char *why, int64_t from, int64_t to)
+{
+  struct rows *r = d->arg;
+  if (r->nfiles++ >= FILES_MOST)
+    return;
+  jw_open(&r->fw, '{');
+  put_text(&r->fw, "path", path);
+  put_text(&r->fw, "change", mark == '+' ? "added" : mark == '-' ? "removed" : "changed");
+  if (why[0])
+    put_text(&r->fw, "detail", why);
+  if (from >= 0)
+    put_number(&r->fw, "sizeFrom", (uint64_t)from);
+  if (to >= 0)
+    put_number(&r->fw, "sizeTo", (uint64_t)to);
+  jw_close(&r->fw, '}');
+}
+
+static const struct tree_diff_ops row_ops = {package_row, file_row};
+
+/* The trees are open: what is left to do is reading. */
+static int keep_only_reading(struct err *err)
+{
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[2] = {{0}};
+  struct rlimit memory = {MEMORY_MOST, MEMORY_MOST}, none = {0, 0};
+  data[0].effective = data[0].permitted = 1u << CAP_DAC_READ_SEARCH;
+#ifdef __SANITIZE_ADDRESS__ /* whose shadow takes more than there is */
+  memory.rlim_cur = memory.rlim_max = RLIM_INFINITY;
+#endif
+  if (setrlimit(RLIMIT_AS, &memory) || setrlimit(RLIMIT_NPROC, &none) || setrlimit(RLIMIT_FSIZE, &none) ||
+      prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, data))
+    return err_errno(err, "giving up rights");
+  return 0;
+}
+
+static void put_answer(struct tree_diff *d, struct rows *r, struct buf *out)
+{
+  struct jw w = JW(out);
+  jw_close(&r->pw, ']');
+  jw_close(&r->fw, ']');
+  jw_open(&w, '{');
+  put_number(&w, "added", d->added);
+  put_number(&w, "removed", d->removed);
+  put_number(&w, "changed", d->changed);
+  put_number(&w, "bytesFrom", d->bytes_from);
+  put_number(&w, "bytesTo", d->bytes_to);
+  jw_key(&w, "complete");
+  jw_bool(&w, !d->cut);
+  put_number(&w, "packagesTotal", r->npackages);
+  jw_key(&w, "packages");
+  jw_raw(&w, buf_str(&r->packages));
+  jw_key(&w, "files");
+  jw_raw(&w, buf_str(&r->files));
+  jw_close(&w, '}');
+}
+
+/* Standard input: the layers of one build, an empty line, those of the other. */
+static int compare(struct buf *out, struct err *err)
+{
+  cleanup_buf struct buf in = BUF_INIT(INPUT_MAX);
+  struct tree_diff d = {.ops = &row_ops, .names_max = NAMES_MOST, .end_us = clock_mono_us() + LOOK_SECONDS * 1000000ll};
+  struct rows r = {.packages = BUF_INIT(BUILD_DIFF_MAX), .files = BUF_INIT(BUILD_DIFF_MAX)};
+  int e = fd_read_all(0, &in);
+  ptrdiff_t at = e ? -1 : str_search(buf_str(&in), STR("\n\n"));
+  if (at < 0)
+    return err_set(err, -EINVAL, "no two builds were named");
+  cleanup_free char *from = xstrndup(in.p, (size_t)at), *to = xstrndup(in.p + at + 2, in.n - (size_t)at - 2);
+  cleanup_fd int x = tree_open(from, err);
+  cleanup_fd int y = x < 0 ? x : tree_open(to, err);
+  if (y < 0 || keep_only_reading(err))
+    return err->code;
+  d.arg = &r;
+  r.pw = (struct jw)JW(&r.packages);
+  r.fw = (struct jw)JW(&r.files);
+  jw_open(&r.pw, '[');
+  jw_open(&r.fw, '[');
+  tree_diff_packages(&d, x, y);
+  tree_diff_files(&d, x, y);
+  put_answer(&d, &r, out);
+  buf_free(&r.packages);
+  buf_free(&r.files);
+  return buf_failed(out) ? err_set(err, -E2BIG, "the differences exceed %zu bytes", BUILD_DIFF_MAX) : 0;
+}
+
+int build_diff_main(void)
+{
+  struct err err = ERR_NONE;
+  cleanup_buf struct buf out = BUF_INIT(BUILD_DIFF_MAX);
+  if (compare(&out, &err)) {
+    puts(err.msg);
+    return 1;
+  }
+  fwrite(out.p, 1, out.n, stdout);
+  return fflush(stdout) ? 1 : 0;
 }

@@ -265,6 +265,12 @@ void node_get(struct req *r);
 void node_change(struct req *r);
 void admin_kill(struct req *r);
 void admin_counts(struct req *r);
+void admin_doctor(struct req *r);
+void admin_team_list(struct req *r);
+void admin_team_create(struct req *r);
+void admin_team_get(struct req *r);
+void admin_team_change(struct req *r);
+void build_compare(struct req *r);
 void admin_key_create(struct req *r);
 void admin_key_delete(struct req *r);
 

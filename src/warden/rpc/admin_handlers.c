@@ -6,12 +6,15 @@
 #include "warden/build/gc.h"
 #include "warden/build/import.h"
 #include "warden/core/context.h"
+#include "warden/core/own_report.h"
 #include "wire/api_key.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-#define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */
+#define CONFIG_MAX     ((size_t)100 << 10) /* of a build, in one answer */
+#define DOCTOR_MAX     ((size_t)256 << 10)
+#define DOCTOR_SECONDS 60
 
 void handle_build_show(struct request *q)
 {
@@ -59,6 +62,20 @@ void handle_box_token(struct request *q)
   reply_begin(q, WIRE_REPLY, 0);
   wire_putz(q->out, W_SECRET, token);
   reply_send(q);
+}
+
+void handle_doctor(struct request *q)
+{
+  static const char *const argv[] = {"/proc/self/exe", "doctor", "--json", "--data", NULL};
+  struct err err = ERR_NONE;
+  struct own_report r = {.team = "",
+                         .argv = argv,
+                         .last = warden_config(q->warden)->data,
+                         .answer_max = DOCTOR_MAX,
+                         .seconds = DOCTOR_SECONDS,
+                         .origin = request_origin(q)};
+  if (own_report_run(q->warden, &r, &err))
+    reply_err(q, &err);
 }
 
 struct import_reply {

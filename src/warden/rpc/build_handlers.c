@@ -3,6 +3,7 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/core/context.h"
+#include "warden/build/build_diff.h"
 #include "warden/build/builder.h"
 #include "warden/rpc/authority.h"
 #include "warden/core/storage_quota.h"
@@ -87,6 +88,28 @@ void handle_build_cancel(struct request *q)
   reply_begin(q, WIRE_REPLY, 0);
   wire_put_u64(q->out, W_COUNT, n);
   reply_send(q);
+}
+
+/* Both are builds of templates of the team that asks: what is in others' is theirs. */
+void handle_build_diff(struct request *q)
+{
+  struct err err = ERR_NONE;
+  struct template *t = request_template(q, NULL);
+  if (!t)
+    return;
+  struct str names[2] = {wire_get(q->packet, W_ID), wire_get(q->packet, W_BUILD)};
+  struct build *b[2];
+  for (size_t i = 0; i < 2; i++) {
+    b[i] = catalog_build(warden_catalog(q->warden), names[i]);
+    if (!b[i] || !str_is(q->team, b[i]->of->row.team) || (i == 1 && b[i]->of != t)) {
+      err_set(&err, -ENOENT, "build '" STR_FMT "' not found among those of this team's template that are ready",
+              STR_ARG(str_sub(names[i], 0, 100)));
+      reply_err(q, &err);
+      return;
+    }
+  }
+  if (build_diff(q->warden, request_origin(q), b[0], b[1], &err))
+    reply_err(q, &err);
 }
 
 void handle_file_look(struct request *q)

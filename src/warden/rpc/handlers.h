@@ -60,6 +60,7 @@ void handle_build_request(struct request *q);
 void handle_build_start(struct request *q);
 void handle_build_get(struct request *q);
 void handle_build_cancel(struct request *q);
+void handle_build_diff(struct request *q);
 void handle_file_look(struct request *q);
 void handle_file_open(struct request *q);
 void handle_file_close(struct request *q);
@@ -100,6 +101,7 @@ void handle_gc(struct request *q);
 void handle_box_token(struct request *q);
 void handle_template_import(struct request *q);
 void handle_template_store(struct request *q);
+void handle_doctor(struct request *q);
 
 /* list_handlers.c, for the connection: the client has read some of a long reply, or is gone. */
 void box_list_continue(struct ipc *ipc, void *peer);

@@ -46,6 +46,7 @@ static const struct handler {
     {WIRE_BUILD_START, BY_KEY, handle_build_start},
     {WIRE_BUILD_GET, BY_KEY, handle_build_get},
     {WIRE_BUILD_CANCEL, BY_KEY | BY_ADMIN, handle_build_cancel},
+    {WIRE_BUILD_DIFF, BY_KEY, handle_build_diff},
     {WIRE_FILE_LOOK, BY_KEY, handle_file_look},
     {WIRE_FILE_OPEN, BY_LINK, handle_file_open},
     {WIRE_FILE_CLOSE, BY_LINK, handle_file_close},
@@ -76,7 +77,8 @@ static const struct handler {
     {WIRE_CONTENT, BY_ANYONE, handle_content}, /* anyone: who has the volume's token */
     {WIRE_TEAM_LIST, BY_ADMIN, handle_team_list},
     {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
-    {WIRE_TEAM_PUT, BY_ROOT, handle_team_put},
+    {WIRE_TEAM_PUT, BY_ADMIN, handle_team_put},
+    {WIRE_DOCTOR, BY_ADMIN, handle_doctor},
     {WIRE_TEMPLATE_IMPORT, BY_ROOT, handle_template_import},
     {WIRE_TEMPLATE_STORE, BY_ROOT, handle_template_store},
     {WIRE_BUILD_SHOW, BY_ROOT, handle_build_show},

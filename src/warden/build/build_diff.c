@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_diff.c - see build_diff.h. */
+#include "warden/build/build_diff.h"
+
+#include "warden/db/catalog.h"
+
+int build_diff(struct warden *w, struct origin origin, const struct build *from, const struct build *to,
+               struct err *err)
+{
+  static const char *const argv[] = {"/proc/self/exe", BUILD_DIFF_COMMAND, NULL};
+  cleanup_buf struct buf layers = BUF_INIT((size_t)1 << 20);
+  buf_adds(&layers, str_trim(str_of(from->row.layers)));
+  buf_addz(&layers, "\n\n");
+  buf_adds(&layers, str_trim(str_of(to->row.layers)));
+  struct own_report r = {.team = to->of->row.team,
+                         .argv = argv,
+                         .input = buf_str(&layers),
+                         .answer_max = BUILD_DIFF_MAX,
+                         .seconds = BUILD_DIFF_SECONDS,
+                         .origin = origin};
+  return own_report_run(w, &r, err);
+}
