@@ -46,8 +46,7 @@ void tree_diff_packages(struct tree_diff *d, int from, int to)
 
 static bool over(struct tree_diff *d)
 {
-  if ((d->names_max && d->names > d->names_max) ||
-      (d->end_us && d->names % 64 == 0 && clock_mono_us() > d->end_us))
+  if ((d->names_max && d->names > d->names_max) || (d->end_us && d->names % 64 == 0 && clock_mono_us() > d->end_us))
     d->cut = true;
   return d->cut;
 }

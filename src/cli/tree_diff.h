@@ -19,10 +19,10 @@ struct tree_diff_ops {
 struct tree_diff {
   const struct tree_diff_ops *ops;
   void *arg;
-  size_t names_max;       /* 0 = no limit: names looked at */
-  int64_t end_us;         /* 0 = no limit: of the monotonic clock */
-  size_t names;           /* looked at */
-  bool cut;               /* a limit was reached or a directory could not be read: what is told is not all */
+  size_t names_max; /* 0 = no limit: names looked at */
+  int64_t end_us;   /* 0 = no limit: of the monotonic clock */
+  size_t names;     /* looked at */
+  bool cut;         /* a limit was reached or a directory could not be read: what is told is not all */
   size_t added, removed, changed;
   uint64_t bytes_from, bytes_to; /* of all files */
 };

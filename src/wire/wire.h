@@ -101,8 +101,8 @@ enum wire_type {
 
   WIRE_LOGIN, /* W_SECRET (hash of a one-time code) W_KEYHASH W_MASK -> W_ID W_TEAM W_NAME W_END: a key of the code's
                  team that ends then; -EACCES */
-  WIRE_BUILD_DIFF, /* W_TEAM W_REF W_ID (the first build) W_BUILD (the second, of that template) -> W_COUNT, descriptor of
-                      the differences, JSON; -ENOENT, -EDQUOT */
+  WIRE_BUILD_DIFF, /* W_TEAM W_REF W_ID (the first build) W_BUILD (the second, of that template) -> W_COUNT, descriptor
+                      of the differences, JSON; -ENOENT, -EDQUOT */
   WIRE_DOCTOR,     /* -> W_COUNT, descriptor of what `cloche doctor --json` prints; -EDQUOT */
 
   /* of the host's root user (cloche template ...) */

@@ -252,9 +252,8 @@ static void a_key_opens_its_own_team_only(void **state)
 
 static void what_is_not_in_the_table_is_roots_alone(void **state)
 {
-  static const enum wire_type of_root[] = {WIRE_BUILD_SHOW,      WIRE_GC,             WIRE_BOX_TOKEN,
-                                           WIRE_TEMPLATE_IMPORT, WIRE_TEMPLATE_STORE, 200,
-                                           4000000};
+  static const enum wire_type of_root[] = {WIRE_BUILD_SHOW,     WIRE_GC, WIRE_BOX_TOKEN, WIRE_TEMPLATE_IMPORT,
+                                           WIRE_TEMPLATE_STORE, 200,     4000000};
   for (size_t i = 0; i < ARRAY_LEN(of_root); i++) {
     cleanup_buf struct buf p = BUF_INIT(4096);
     wire_begin(&p, of_root[i], 0, 0);

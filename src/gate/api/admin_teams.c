@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin_teams.c - /admin/teams: teams and their limits, with the administrator's token. A limit of 0 is the server's own
- * (the settings team_*). */
+/* admin_teams.c - /admin/teams: teams and their limits, with the administrator's token. A limit of 0 is the server's
+ * own (the settings team_*). */
 #include "gate/api/api.h"
 
 static const struct {
   const char *name;
   enum wire_tag tag;
-} limits[] = {{"sandboxes", W_LIMIT_BOXES},         {"createsPerSecond", W_LIMIT_RATE},
-              {"timeoutSeconds", W_LIMIT_TIMEOUT},  {"cpuCount", W_LIMIT_CPUS},
-              {"memoryMB", W_LIMIT_MEMORY_MB},      {"diskSizeMB", W_LIMIT_DISK_MB},
-              {"totalMemoryMB", W_LIMIT_TOTAL_MB},  {"storageMB", W_LIMIT_STORAGE_MB},
+} limits[] = {{"sandboxes", W_LIMIT_BOXES},        {"createsPerSecond", W_LIMIT_RATE},
+              {"timeoutSeconds", W_LIMIT_TIMEOUT}, {"cpuCount", W_LIMIT_CPUS},
+              {"memoryMB", W_LIMIT_MEMORY_MB},     {"diskSizeMB", W_LIMIT_DISK_MB},
+              {"totalMemoryMB", W_LIMIT_TOTAL_MB}, {"storageMB", W_LIMIT_STORAGE_MB},
               {"pausedSandboxes", W_LIMIT_PAUSED}, {"snapshots", W_LIMIT_SNAPSHOTS}};
 
 static void put_team(struct jw *w, struct str team, bool running)

@@ -6,7 +6,7 @@
 
 #include "warden/core/own_report.h"
 
-#define BUILD_DIFF_COMMAND "compare-builds" /* the warden's own, not for people */
+#define BUILD_DIFF_COMMAND "compare-builds"  /* the warden's own, not for people */
 #define BUILD_DIFF_MAX     ((size_t)4 << 20) /* bytes of the answer */
 #define BUILD_DIFF_SECONDS 60
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_report.h - answers that another process of this program works out, as long as that takes: it is run off the loop
- * with an end that comes in time, and what it prints is the answer, JSON. */
+/* own_report.h - answers that take their time: another process of this program works them out, off the loop, and what
+ * it prints is the answer, JSON. */
 #ifndef CLOCHE_WARDEN_CORE_OWN_REPORT_H
 #define CLOCHE_WARDEN_CORE_OWN_REPORT_H
 
@@ -10,14 +10,15 @@
 #define OWN_REPORTS_MAX  4 /* at once, */
 #define OWN_REPORTS_TEAM 2 /* of one team */
 
+struct warden_config;
+
 struct own_report {
-  const char *team;        /* "" = the server itself */
-  const char *const *argv; /* constant; argv[0] is "/proc/self/exe" */
-  const char *last;        /* one more argument behind them; may be NULL; copied */
-  struct str input;        /* copied */
+  const char *team; /* "" = the server itself */
+  struct str input; /* copied */
   size_t answer_max;
-  unsigned seconds;
   struct origin origin;
+  /* On a thread: runs the process, with an end that comes in time, and takes what it prints. */
+  int (*make)(const struct warden_config *config, struct str input, struct buf *answer, struct err *err);
 };
 
 /* The reply is a descriptor of memory that holds the JSON, with W_COUNT bytes, or an error. Negative, and answered by

@@ -6,15 +6,15 @@
 #include "warden/build/gc.h"
 #include "warden/build/import.h"
 #include "warden/core/context.h"
+#include "warden/core/doctor_run.h"
 #include "warden/core/own_report.h"
 #include "wire/api_key.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-#define CONFIG_MAX     ((size_t)100 << 10) /* of a build, in one answer */
-#define DOCTOR_MAX     ((size_t)256 << 10)
-#define DOCTOR_SECONDS 60
+#define CONFIG_MAX ((size_t)100 << 10) /* of a build, in one answer */
+#define DOCTOR_MAX ((size_t)256 << 10)
 
 void handle_build_show(struct request *q)
 {
@@ -64,16 +64,15 @@ void handle_box_token(struct request *q)
   reply_send(q);
 }
 
+static int examine(const struct warden_config *config, struct str input, struct buf *answer, struct err *err)
+{
+  return doctor_run(config, answer, err);
+}
+
 void handle_doctor(struct request *q)
 {
-  static const char *const argv[] = {"/proc/self/exe", "doctor", "--json", "--data", NULL};
   struct err err = ERR_NONE;
-  struct own_report r = {.team = "",
-                         .argv = argv,
-                         .last = warden_config(q->warden)->data,
-                         .answer_max = DOCTOR_MAX,
-                         .seconds = DOCTOR_SECONDS,
-                         .origin = request_origin(q)};
+  struct own_report r = {.team = "", .answer_max = DOCTOR_MAX, .origin = request_origin(q), .make = examine};
   if (own_report_run(q->warden, &r, &err))
     reply_err(q, &err);
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.server import Server, binary, own_server
-from support.wire import RawBox, Wire
+from support.wire import Answer, RawBox, Wire
 
 TOKEN = {"X-Admin-Token": "a token for a test"}
 
@@ -128,7 +128,7 @@ def test_connections_into_one_box_are_capped(server: Server, box: RawBox) -> Non
 
 
 def test_the_administrators_routes_need_the_token(server: Server, wire: Wire) -> None:
-    for path in ("/nodes", "/admin/sandboxes/running-counts"):
+    for path in ("/nodes", "/admin/sandboxes/running-counts", "/admin/teams", "/admin/doctor"):
         assert server.wire.call("GET", path).status == 401
         assert server.wire.call("GET", path, headers={"X-Admin-Token": "wrong"}).status == 401
         assert server.wire.call("GET", path, headers=TOKEN, with_key=False).status == 200
@@ -147,6 +147,40 @@ def test_the_node_and_its_counts(server: Server, box: RawBox) -> None:
     assert server.wire.call("GET", "/nodes/ghost", headers=TOKEN).status == 404
     counts = server.wire.call("GET", "/admin/sandboxes/running-counts", headers=TOKEN).json()
     assert sum(counts.values()) == 1
+
+
+def test_an_administrator_reads_and_sets_the_limits_of_teams(server: Server) -> None:
+    def call(method: str, path: str, body: dict | None = None) -> Answer:
+        return server.wire.call(method, path, body, TOKEN, with_key=False)
+
+    made = call("POST", "/admin/teams", {"name": "bounded", "limits": {"sandboxes": 1}})
+    assert made.status == 201, made.text
+    path = f"/admin/teams/{made.json()['teamID']}"
+    assert {"sandboxes": 1, "snapshots": 0}.items() <= made.json()["limits"].items()
+    key = call("POST", f"{path}/api-keys", {"name": "of the team"}).json()["key"]
+    team = Wire(server.url, key)
+    own = team.create(timeout=60)
+    refused = team.call("POST", "/v2/sandboxes", {"templateID": "base"})
+    assert refused.status == 429, refused.text
+    assert call("GET", path).json()["runningSandboxes"] == 1
+    changed = call("PATCH", path, {"name": "larger", "limits": {"sandboxes": 2}})
+    assert (changed.status, changed.json()["name"], changed.json()["limits"]["sandboxes"]) == (200, "larger", 2)
+    other = team.create(timeout=60)
+    assert [one["runningSandboxes"] for one in call("GET", "/admin/teams").json() if one["name"] == "larger"] == [2]
+    for box in (own, other):
+        box.kill()
+    for wrong in ({"limits": {"boxes": 1}}, {"limits": {"sandboxes": -1}}, {"limits": [1]}, {"name": ""}):
+        assert call("PATCH", path, wrong).status == 400, wrong
+    assert call("PATCH", "/admin/teams/00000000-0000-4000-8000-000000000000", {"name": "x"}).status == 404
+    assert call("GET", "/admin/teams/nobody").status == 404
+    assert call("POST", "/admin/teams", {"limits": {}}).status == 400
+
+
+def test_the_doctor_examines_the_machine_under_a_running_server(server: Server) -> None:
+    told = server.wire.call("GET", "/admin/doctor", headers=TOKEN, with_key=False)
+    assert told.status == 200, told.text
+    assert {"root", "kernel", "overlay"} <= {check["id"] for check in told.json()["checks"]}
+    assert told.json()["capacity"]["idle"] > 0
 
 
 def test_an_administrator_ends_a_teams_boxes_and_makes_keys(server: Server) -> None:
