@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -86,5 +87,8 @@ def test_a_program_for_the_stock_sdk_runs_with_only_the_import_changed(
     words = [sys.executable if program.suffix == ".py" else "node", str(copy)]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "sdk/python/src"), "UNIQUE": f"{sdk}{os.getpid()}"}
     done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    # The stock Python client's HTTP library (pyqwest) has threads of its own; one that comes back to Python when the
+    # interpreter is already ending aborts the process, after the program's last line.
+    aborted = sdk == "stock" and program.suffix == ".py" and done.returncode == -signal.SIGABRT and not done.stderr
+    assert done.returncode == 0 or aborted, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1:] == ["done"], done.stdout[-500:]
