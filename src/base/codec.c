@@ -134,23 +134,41 @@ static bool utf8_second(unsigned char lead, unsigned char c)
   return c >= lo && c <= hi;
 }
 
+/* Length of the character at the beginning, 0 = there is none. */
+static size_t utf8_step(const unsigned char *p, size_t left)
+{
+  size_t n = utf8_len(p[0]);
+  if (n == 1)
+    return 1;
+  if (!n || n > left || !utf8_second(p[0], p[1]))
+    return 0;
+  for (size_t k = 2; k < n; k++)
+    if ((p[k] & 0xc0) != 0x80)
+      return 0;
+  return n;
+}
+
 bool utf8_valid(struct str s)
 {
   const unsigned char *p = (const unsigned char *)s.p;
-  for (size_t i = 0; i < s.n;) {
-    size_t n = utf8_len(p[i]);
-    if (n == 1) {
-      i++;
-      continue;
-    }
-    if (!n || i + n > s.n || !utf8_second(p[i], p[i + 1]))
+  for (size_t i = 0, n; i < s.n; i += n)
+    if (!(n = utf8_step(p + i, s.n - i)))
       return false;
-    for (size_t k = 2; k < n; k++)
-      if ((p[i + k] & 0xc0) != 0x80)
-        return false;
-    i += n;
-  }
   return true;
+}
+
+int utf8_clean(struct str s, struct buf *out)
+{
+  const unsigned char *p = (const unsigned char *)s.p;
+  for (size_t i = 0; i < s.n;) {
+    size_t from = i, n;
+    while (i < s.n && (n = utf8_step(p + i, s.n - i)))
+      i += n;
+    buf_add(out, p + from, i - from);
+    if (i < s.n)
+      buf_addz(out, "\xef\xbf\xbd"), i++;
+  }
+  return buf_failed(out);
 }
 
 size_t utf8_whole(struct str s)

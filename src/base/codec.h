@@ -16,6 +16,7 @@ int base64_decode(struct str s, struct buf *out);
 bool utf8_valid(struct str s);
 /* Length of the longest prefix that does not end inside a sequence (invalid bytes count as complete). */
 size_t utf8_whole(struct str s);
+int utf8_clean(struct str s, struct buf *out); /* appends it; each byte that is none of a character becomes U+FFFD */
 
 /* %XX decoding; `plus` also turns '+' into a space (query values). -EINVAL on a broken escape. */
 int percent_decode(struct str s, bool plus, struct buf *out);

@@ -66,6 +66,12 @@ static const struct setting settings[] = {
     {"metrics_listen", TEXT(metrics_listen), "", 0, 127,
      "address and port for /metrics and health without a key; empty = none (/metrics is at `listen` with the "
      "administrator's token)"},
+    {"metrics_teams_max", NUMBER(warden.metrics_teams_max), "20", 0, 256,
+     "teams that have metrics of their own (running, creates, cells, errors, storage), first come, first served; the "
+     "others are told together as the team `other`; 0 = none"},
+    {"metrics_boxes_max", NUMBER(warden.metrics_boxes_max), "0", 0, 10000,
+     "sandboxes that have metrics of their own (processor, memory, disk, network, state) for as long as they live; the "
+     "others are told together as the box `other`; 0 = none"},
     {"console", TEXT(console), "", 0, 511,
      "directory of the web console that is served at / (default: beside the program); off = none"},
     {"console_code_seconds", LIVE_NUMBER(warden.console_code_s), "300", 10, 86400,

@@ -266,6 +266,7 @@ void config_share(struct config *c)
   c->warden.source.reserve_mb = c->warden.disk_reserve_mb;
   c->gate.log_bytes = c->warden.log_bytes;
   c->gate.webhook_private_allowed = c->sender.private_allowed;
+  c->gate.metrics_teams_max = c->warden.metrics_teams_max;
   c->mcp.body_max = c->gate.api_body_max;
   c->egress.records_rate = c->warden.network_log_rate;
 }

@@ -274,7 +274,7 @@ static void send_metrics_shm(struct supervisor *s, struct role *gate)
 static int make_metrics_shm(struct supervisor *s, struct err *err)
 {
   s->metrics_shm = memfd_create("cloche-metrics", MFD_CLOEXEC);
-  if (s->metrics_shm < 0 || ftruncate(s->metrics_shm, (off_t)(s->ngates * sizeof(struct metrics_slot))))
+  if (s->metrics_shm < 0 || ftruncate(s->metrics_shm, (off_t)metrics_shm_size(s->ngates)))
     return err_errno(err, "shared memory for metrics");
   return 0;
 }

@@ -27,10 +27,11 @@ static void take_metrics_shm(struct gate *g, struct str text, int fd)
   uint64_t i, n;
   if (!str_cut(text, '/', &slot, &slots) || str_u64(slot, &i) || str_u64(slots, &n) || i >= n || n > 4096)
     return;
-  void *all = mmap(NULL, n * sizeof(struct metrics_slot), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  struct metrics_shm *all = mmap(NULL, metrics_shm_size(n), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (all == MAP_FAILED)
     return;
-  g->slots = all;
+  g->metrics_teams = all->teams;
+  g->slots = all->slots;
   g->nslots = n;
   g->metrics_slot = &g->slots[i];
   g->metrics_slot->open = g->metrics_slot->calls = g->metrics_slot->connections =

@@ -21,6 +21,7 @@ struct gate_config {
   unsigned address_connections_max;  /* connections of one address on which nothing was accepted yet, per gate; 0 = no
                                         limit */
   uint64_t buffers_max;              /* bytes that wait for peers that do not read, per gate; 0 = no limit */
+  unsigned metrics_teams_max;        /* teams with series of their own */
   unsigned access_log_every;         /* one line per so many requests; 0 = none */
   unsigned auth_failures_per_minute; /* of one client address; 0 = no limit */
   unsigned unknown_boxes_per_minute; /* requests of one client address for boxes that are not there; 0 = no limit */

@@ -51,6 +51,7 @@ struct gate {
   uv_timer_t *trim_timer; /* while there are more idle upstream connections than the least; see upstream_pool.c */
 
   struct metrics_slot *metrics_slot, *slots; /* this gate's slot, and all; see metrics_shm.h */
+  struct metrics_team *metrics_teams;        /* NULL: teams are not told apart */
   size_t nslots;
   uint64_t logged;
   struct machine machine;

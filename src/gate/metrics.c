@@ -29,10 +29,12 @@ void metrics_note_open(struct gate *g)
   g->metrics_slot->calls = g->calls.n;
 }
 
-void metrics_record(struct gate *g, struct http_x *x, enum metrics_class class, const char *box, int status,
-                    int64_t took_us)
+void metrics_record(struct gate *g, struct http_x *x, const struct metrics_answer *a)
 {
+  size_t team = a->team && a->team[0] && g->config->metrics_teams_max
+                    ? metrics_team(g->metrics_teams, g->config->metrics_teams_max, a->team, true)
+                    : METRICS_OTHER + 1;
   metrics_note_open(g);
-  metrics_count(g->metrics_slot, class, status, took_us);
-  access_log(g, x, box, status, took_us);
+  metrics_count(g->metrics_slot, a, team);
+  access_log(g, x, a->box, a->status, a->took_us);
 }

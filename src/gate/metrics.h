@@ -6,9 +6,7 @@
 #include "gate/gate_state.h"
 #include "gate/metrics_shm.h"
 
-/* One answer; `box` is NULL for requests of the API. */
-void metrics_record(struct gate *g, struct http_x *x, enum metrics_class class, const char *box, int status,
-                    int64_t took_us);
-void metrics_note_open(struct gate *g); /* what is open at this moment */
+void metrics_record(struct gate *g, struct http_x *x, const struct metrics_answer *a); /* one answer */
+void metrics_note_open(struct gate *g);                                                /* what is open at this moment */
 
 #endif

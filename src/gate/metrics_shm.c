@@ -2,110 +2,53 @@
 /* metrics_shm.c - see metrics_shm.h. */
 #include "gate/metrics_shm.h"
 
-#include "gate/edge/edge_error.h"
-
-/* Upper ends in microseconds; from a warm cell to a very slow start. */
-static const uint64_t ends_us[METRICS_BUCKETS] = {250,   500,    1000,   2000,    4000,    8000,     16000,   32000,
-                                                  64000, 128000, 256000, 1000000, 4000000, 16000000, 60000000};
-
-static const char *const class_names[CLASSES] = {
-    [CLASS_CREATE] = "create",     [CLASS_SANDBOX] = "sandbox",         [CLASS_LIST] = "list",
-    [CLASS_TEMPLATE] = "template", [CLASS_ACCOUNT] = "account",         [CLASS_OTHER] = "other",
-    [CLASS_AGENT] = "agent",       [CLASS_INTERPRETER] = "interpreter", [CLASS_PORT] = "port",
-};
-
-static const char *const refusal_names[METRICS_REFUSALS] = {
-    [EDGE_BAD_TARGET] = "bad_target",
-    [EDGE_NOT_FOUND] = "not_found",
-    [EDGE_PORT_CLOSED] = "port_closed",
-    [EDGE_TOKEN_MISSING] = "token_missing",
-    [EDGE_TOKEN_WRONG] = "token_wrong",
-    [EDGE_INTERNAL] = "internal_route",
-    [EDGE_BROKEN] = "broken",
-    [EDGE_RESUME_REFUSED] = "resume_refused",
-    [EDGE_TRANSITION] = "transition",
-    [EDGE_TEAM_LIMIT] = "team_limit",
-    [EDGE_TOO_MANY] = "too_many",
-    [EDGE_UNSIGNED] = "unsigned",
-    [EDGE_TEAM_BUSY] = "team_busy",
-    [EDGE_ACCESS_MISSING] = "access_missing",
-    [EDGE_ACCESS_WRONG] = "access_wrong",
-    [EDGE_PAUSED] = "paused",
-    [EDGE_UNKNOWN_MANY] = "unknown_many",
-    [EDGE_THROTTLED] = "throttled",
-};
-
-void metrics_count(struct metrics_slot *f, enum metrics_class c, int status, int64_t took_us)
+/* Two gates that meet the same team for the first time at once may give it two numbers: tellers add up what has the
+ * same id. */
+size_t metrics_team(struct metrics_team *teams, size_t most, const char *id, bool claim)
 {
-  struct histogram *h = &f->latency[c];
-  uint64_t us = took_us > 0 ? (uint64_t)took_us : 0;
+  most = MIN(most, (size_t)METRICS_TEAMS);
+  for (size_t i = 0; teams && i < most; i++) {
+    uint32_t state = atomic_load_explicit(&teams[i].state, memory_order_acquire), expected = TEAM_FREE;
+    if (state == TEAM_SET && !strncmp(teams[i].id, id, sizeof(teams[i].id)))
+      return i;
+    if (state != TEAM_FREE)
+      continue;
+    if (!claim)
+      break;
+    if (!atomic_compare_exchange_strong(&teams[i].state, &expected, TEAM_CLAIMED))
+      continue;
+    str_copyz(str_of(id), teams[i].id, sizeof(teams[i].id));
+    atomic_store_explicit(&teams[i].state, TEAM_SET, memory_order_release);
+    return i;
+  }
+  return METRICS_OTHER;
+}
+
+static void count_team(struct metrics_team_counts *t, const struct metrics_answer *a)
+{
+  bool good = a->status < 400;
+  t->requests++;
+  t->cells += a->cell && good;
+  t->creates += a->class == CLASS_CREATE && good;
+  t->creates_failed += a->class == CLASS_CREATE && !good;
+  t->client_errors += a->status >= 400 && a->status < 500;
+  t->server_errors += a->status >= 500;
+}
+
+void metrics_count(struct metrics_slot *f, const struct metrics_answer *a, size_t team)
+{
+  struct histogram *h = &f->latency[a->class];
+  uint64_t us = a->took_us > 0 ? (uint64_t)a->took_us : 0;
   size_t i = 0;
-  while (i < METRICS_BUCKETS && us > ends_us[i])
+  while (i < METRICS_BUCKETS && us > metric_ends_us[i])
     i++;
   h->buckets[i]++;
   h->sum_us += us;
   h->count++;
-  if (status >= 100 && status < 600)
-    f->requests[c][status / 100 - 1]++;
-}
-
-static void add_all(struct metrics_slot *sum, const struct metrics_slot *f)
-{
-  _Static_assert(sizeof(*f) % sizeof(uint64_t) == 0, "counters only");
-  const uint64_t *from = (const uint64_t *)f;
-  uint64_t *to = (uint64_t *)sum;
-  for (size_t i = 0; i < sizeof(*f) / sizeof(uint64_t); i++)
-    to[i] += from[i];
-}
-
-static void put_head(struct buf *b, const char *name, const char *kind, const char *help)
-{
-  buf_addf(b, "# HELP cloche_%s %s\n# TYPE cloche_%s %s\n", name, help, name, kind);
-}
-
-static void put_latency(struct buf *b, const struct histogram *h, const char *class)
-{
-  uint64_t below = 0;
-  for (size_t i = 0; i < METRICS_BUCKETS; i++) {
-    below += h->buckets[i];
-    buf_addf(b, "cloche_request_seconds_bucket{class=\"%s\",le=\"%g\"} %llu\n", class, (double)ends_us[i] / 1e6,
-             (unsigned long long)below);
-  }
-  buf_addf(b, "cloche_request_seconds_bucket{class=\"%s\",le=\"+Inf\"} %llu\n", class, (unsigned long long)h->count);
-  buf_addf(b, "cloche_request_seconds_sum{class=\"%s\"} %.6f\n", class, (double)h->sum_us / 1e6);
-  buf_addf(b, "cloche_request_seconds_count{class=\"%s\"} %llu\n", class, (unsigned long long)h->count);
-}
-
-static void put_gauge(struct buf *b, const char *name, const char *help, uint64_t v)
-{
-  put_head(b, name, "gauge", help);
-  buf_addf(b, "cloche_%s %llu\n", name, (unsigned long long)v);
-}
-
-void metrics_put_all(struct buf *b, const struct metrics_slot *slots, size_t n)
-{
-  struct metrics_slot sum = {0};
-  for (size_t i = 0; i < n; i++)
-    add_all(&sum, &slots[i]);
-  put_head(b, "requests_total", "counter", "Requests answered, by class and status.");
-  for (int c = 0; c < CLASSES; c++)
-    for (int s = 0; s < 5; s++)
-      if (sum.requests[c][s])
-        buf_addf(b, "cloche_requests_total{class=\"%s\",status=\"%dxx\"} %llu\n", class_names[c], s + 1,
-                 (unsigned long long)sum.requests[c][s]);
-  put_head(b, "request_seconds", "histogram", "Time to the head of the answer, by class.");
-  for (int c = 0; c < CLASSES; c++)
-    if (sum.latency[c].count)
-      put_latency(b, &sum.latency[c], class_names[c]);
-  put_head(b, "edge_bytes_total", "counter", "Body bytes into and out of sandboxes.");
-  buf_addf(b, "cloche_edge_bytes_total{direction=\"in\"} %llu\ncloche_edge_bytes_total{direction=\"out\"} %llu\n",
-           (unsigned long long)sum.edge_in, (unsigned long long)sum.edge_out);
-  put_head(b, "edge_refused_total", "counter", "Requests for sandboxes that were refused, by reason.");
-  for (int i = 0; i < METRICS_REFUSALS; i++)
-    if (refusal_names[i])
-      buf_addf(b, "cloche_edge_refused_total{reason=\"%s\"} %llu\n", refusal_names[i],
-               (unsigned long long)sum.refused[i]);
-  put_gauge(b, "edge_open", "Exchanges with sandboxes under way.", sum.open);
-  put_gauge(b, "connections", "Client connections.", sum.connections);
-  put_gauge(b, "warden_requests", "Requests to the warden without a reply yet.", sum.calls);
+  if (a->status >= 100 && a->status < 600)
+    f->requests[a->class][a->status / 100 - 1]++;
+  if (a->trace)
+    exemplar_put(&f->exemplars[a->class][i], a->trace, us);
+  if (team <= METRICS_TEAMS)
+    count_team(&f->teams[team], a);
 }

@@ -99,6 +99,11 @@ enum wire_type {
   WIRE_EVENT_LIST,
   WIRE_BOX_VOUCH, /* W_ID W_CLIENT [W_TOKEN]: with the box's token the client is remembered; without: was it? -EACCES */
 
+  /* W_REF (ids of teams, joined by commas) -> items of W_TEAM W_NAME W_SAMPLE (struct wire_team_metrics): of those,
+   * then of others that have boxes, metrics_teams_max in all, the rest under no W_TEAM; items of W_ID W_TEAM W_ALIAS
+   * W_SAMPLE (struct wire_box_metrics), metrics_boxes_max of them, the rest under no W_ID; then W_STATUS */
+  WIRE_METRICS,
+
   WIRE_LOGIN, /* W_SECRET (hash of a one-time code) W_KEYHASH W_MASK -> W_ID W_TEAM W_NAME W_END: a key of the code's
                  team that ends then; -EACCES */
   WIRE_BUILD_DIFF, /* W_TEAM W_REF W_ID (the first build) W_BUILD (the second, of that template) -> W_COUNT, descriptor
@@ -336,6 +341,17 @@ struct wire_status {
   uint64_t checkpoints, checkpoint_bytes, checkpoint_ready; /* images on disk; whether boxes can be written to it */
   uint64_t events_total;                                    /* lifecycle events recorded */
   uint64_t webhooks_delivered, webhooks_failed, webhooks_waiting; /* attempts since the start; waiting or under way */
+  uint64_t launches, transitions;                                 /* under way */
+  uint64_t disk_free, disk_total;                                 /* of the data directory, bytes */
+};
+
+/* What one box uses, and all those together that have no series of their own. */
+struct wire_box_metrics {
+  uint64_t state; /* enum box_state */
+  uint64_t cpu_usec, mem_used, mem_total, disk_used, disk_total, net_in, net_out;
+};
+struct wire_team_metrics {
+  uint64_t running, paused, snapshots, storage, storage_known; /* bytes; 0: not counted */
 };
 
 /* How full a volume is, as W_SAMPLE carries it; the limits 0 = none, whole 0: the numbers are a minimum. */

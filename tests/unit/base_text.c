@@ -101,6 +101,14 @@ static void a_query_has_a_bounded_number_of_pairs(void **state)
   assert_int_equal(query_get(buf_str(&more), "path", &q), -E2BIG);
 }
 
+static void noise_becomes_replacement_characters(void **state)
+{
+  cleanup_buf struct buf b = BUF_INIT(100);
+  assert_int_equal(utf8_clean(STR("a\xc3\xa9\xff\xe2\x82z\xf0\x9f"), &b), 0);
+  assert_true(str_eq(buf_str(&b), STR("a\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd")));
+  assert_true(utf8_valid(buf_str(&b)));
+}
+
 static void utf8_is_told_from_noise(void **state)
 {
   assert_true(utf8_valid(STR("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80")));
@@ -219,6 +227,7 @@ int main(void)
       cmocka_unit_test(percent_escapes_are_decoded_or_refused),
       cmocka_unit_test(a_query_has_a_bounded_number_of_pairs),
       cmocka_unit_test(utf8_is_told_from_noise),
+      cmocka_unit_test(noise_becomes_replacement_characters),
       cmocka_unit_test(sha256_and_hmac_match_the_published_vectors),
       cmocka_unit_test(both_ways_of_sha256_give_the_same),
       cmocka_unit_test(times_are_written_and_read),

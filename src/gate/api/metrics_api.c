@@ -24,76 +24,57 @@ static enum metrics_class class_of(const struct req *r)
 
 void metrics_api(struct req *r, int status)
 {
-  metrics_record(r->gate, r->x, class_of(r), NULL, status, clock_mono_us() - r->began_us);
+  metrics_record(
+      r->gate, r->x,
+      &(struct metrics_answer){
+          .class = class_of(r), .team = r->team.id, .status = status, .took_us = clock_mono_us() - r->began_us});
 }
 
 /* ---- telling ---- */
 
-static void put_warden(struct buf *b, const struct wire_status *s)
+static void drop_told(struct req *r)
 {
-  const struct {
-    const char *name, *kind, *help;
-    uint64_t value;
-  } rows[] = {
-      {"launches_total", "counter", "Sandboxes made.", s->launches_total},
-      {"launches_failed_total", "counter", "Sandboxes that could not be made.", s->launches_failed},
-      {"pauses_total", "counter", "Sandboxes paused.", s->pauses_total},
-      {"resumes_total", "counter", "Sandboxes resumed.", s->resumes_total},
-      {"ends_total", "counter", "Sandboxes that ended.", s->ends_total},
-      {"events_total", "counter", "Lifecycle events recorded.", s->events_total},
-      {"removals", "gauge", "Ended sandboxes being reclaimed.", s->removals},
-      {"checkpoint_ready", "gauge", "1: paused sandboxes go to disk; 0: they stay in memory (tier frozen).",
-       s->checkpoint_ready},
-      {"checkpoints", "gauge", "Paused sandboxes whose memory is on disk.", s->checkpoints},
-      {"checkpoint_bytes", "gauge", "Bytes of their memory on disk.", s->checkpoint_bytes},
-      {"webhook_waiting", "gauge", "Deliveries to webhooks that wait or are under way.", s->webhooks_waiting},
-      {"warm_boxes", "gauge", "Warm sandboxes in the pool.", s->warm_boxes},
-  };
-  buf_addf(b,
-           "# HELP cloche_boxes Sandboxes by state.\n# TYPE cloche_boxes gauge\ncloche_boxes{state=\"running\"} %llu\n"
-           "cloche_boxes{state=\"paused\"} %llu\ncloche_boxes{state=\"starting\"} %llu\n",
-           (unsigned long long)s->running, (unsigned long long)s->paused, (unsigned long long)s->starting);
-  buf_addf(b,
-           "# HELP cloche_webhook_attempts_total Attempts to deliver an event to a webhook, by result.\n"
-           "# TYPE cloche_webhook_attempts_total counter\n"
-           "cloche_webhook_attempts_total{result=\"success\"} %llu\n"
-           "cloche_webhook_attempts_total{result=\"failed\"} %llu\n",
-           (unsigned long long)s->webhooks_delivered, (unsigned long long)s->webhooks_failed);
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-    buf_addf(b, "# HELP cloche_%s %s\n# TYPE cloche_%s %s\ncloche_%s %llu\n", rows[i].name, rows[i].help, rows[i].name,
-             rows[i].kind, rows[i].name, (unsigned long long)rows[i].value);
+  metrics_told_free(r->state);
 }
 
-static void status_told(const struct warden_reply *reply, void *arg)
+static void item_told(const struct warden_reply *reply, void *arg)
+{
+  struct req *r = arg;
+  metrics_told_item(r->state, reply->packet);
+}
+
+static void all_told(const struct warden_reply *reply, void *arg)
 {
   struct req *r = arg;
   struct gate *g = r->gate;
-  struct wire_status s;
-  if (!api_status(r, reply, &s))
+  if (api_refused(r, reply))
     return;
+  if (metrics_told_end(r->state, reply->packet)) {
+    api_error(r, 500, "the warden returned no status");
+    return;
+  }
+  bool open = text_sink_wanted(http_header(http_x_head(r->x), "accept"));
+  cleanup_buf struct buf b = BUF_INIT(64 << 20);
+  struct text_sink text;
   metrics_note_open(g);
-  cleanup_buf struct buf b = BUF_INIT(1 << 20);
-  metrics_put_all(&b, g->slots, g->nslots);
-  put_warden(&b, &s);
-  buf_addf(&b,
-           "# HELP cloche_start_time_seconds When the warden started.\n# TYPE cloche_start_time_seconds "
-           "gauge\ncloche_start_time_seconds %lld\n",
-           (long long)(s.started_us / 1000000));
+  text_sink_init(&text, &b, open);
+  metrics_tell(&text.sink, g->slots, g->nslots, g->metrics_teams, g->config->metrics_teams_max, r->state);
+  text_sink_end(&text);
   r->answered = true;
-  http_reply(r->x, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&b));
-}
-
-static void request_status(struct req *r)
-{
-  cleanup_buf struct buf b = BUF_INIT(256);
-  wire_begin(&b, WIRE_STATUS, 0, 0);
-  api_call_warden(r, &b, NULL, status_told);
+  http_reply(r->x, 200,
+             open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                  : "text/plain; version=0.0.4; charset=utf-8",
+             buf_str(&b));
 }
 
 /* The administrator's token, or the listener made for it: figures are of all teams together. */
 void metrics(struct req *r)
 {
-  request_status(r);
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  r->state = metrics_told_new();
+  r->drop = drop_told;
+  metrics_ask(&b, r->gate->metrics_teams, r->gate->config->metrics_teams_max);
+  api_call_warden(r, &b, item_told, all_told);
 }
 
 static void told_alive(struct req *r, const char *text)

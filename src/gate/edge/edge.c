@@ -46,7 +46,15 @@ static void record(const struct edge *e, int status)
   enum metrics_class class = port == ENVD_PORT          ? CLASS_AGENT
                              : port == INTERPRETER_PORT ? CLASS_INTERPRETER
                                                         : CLASS_PORT;
-  metrics_record(e->gate, e->x, class, e->target.box, status, clock_mono_us() - e->began_us);
+  const struct http_head *h = http_x_head(e->x);
+  metrics_record(e->gate, e->x,
+                 &(struct metrics_answer){.class = class,
+                                          .box = e->target.box,
+                                          .team = e->route ? e->route->team : NULL,
+                                          .cell = class == CLASS_INTERPRETER &&
+                                                  str_is(str_skip(h->path, e->target.skip), "/execute"),
+                                          .status = status,
+                                          .took_us = clock_mono_us() - e->began_us});
 }
 
 /* The exchange stops counting at once, not when the client has read the refusal: clients without a token could use up

@@ -90,6 +90,7 @@ void box_free(struct box *b)
   count_live(b);
   row_box_free(&b->row);
   usage_free(&b->usage);
+  box_meter_drop(&b->warden->meters, &b->meter);
   vec_free(&b->waiting);
   vec_free(&b->pending_ops);
   box_egress_free(b->egress);

@@ -14,9 +14,11 @@ struct box_sampler {
   size_t n;
   struct sample_of {
     char id[BOX_ID_SIZE], name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
+    struct proc_id init; /* of a box with a link whose bytes are wanted; else pid 0 */
     int result;
     uint64_t cost_usec; /* of reading them */
     struct jail_stats stats;
+    struct box_reading net;
   } of[];
 };
 
@@ -35,6 +37,8 @@ static void sampling_work(uv_work_t *work)
   for (size_t i = 0; i < s->n; i++) {
     uint64_t before = thread_cpu_usec();
     s->of[i].result = jail_stat(s->warden->instance, s->of[i].name, s->of[i].dir, &s->of[i].stats, NULL);
+    if (s->of[i].init.pid)
+      box_meter_net(s->of[i].init, &s->of[i].net);
     s->of[i].cost_usec = MAX(thread_cpu_usec() - before, (uint64_t)1);
   }
 }
@@ -58,6 +62,9 @@ static void sampling_done(uv_work_t *work, int status)
                                     .mem_total = (uint64_t)b->row.memory_mb << 20,
                                     .disk_used = st->disk_used,
                                     .disk_total = (uint64_t)b->row.disk_mb << 20});
+    if (s->warden->config->metrics_boxes_max)
+      box_meter_add(&s->warden->meters, &b->meter, s->warden->config->metrics_boxes_max,
+                    &(struct box_reading){st->cpu_usec, s->of[i].net.net_in, s->of[i].net.net_out});
   }
   s->warden->sampler = NULL;
   free(s);
@@ -77,6 +84,8 @@ void box_sample_all(struct warden *w)
     memcpy(of->id, b->row.id, sizeof(of->id));
     memcpy(of->name, b->name, sizeof(of->name));
     memcpy(of->dir, b->dir, sizeof(of->dir));
+    if (w->config->metrics_boxes_max && (b->row.flags & BOX_LINKED))
+      of->init = b->jail.init;
   }
   s->warden = w;
   s->work.data = s;

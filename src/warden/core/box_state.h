@@ -6,6 +6,7 @@
 
 #include "jail/jail.h"
 #include "warden/core/box_egress.h"
+#include "warden/core/box_meter.h"
 #include "warden/core/box_usage.h"
 #include "warden/db/catalog.h"
 #include "warden/core/reply.h"
@@ -46,6 +47,7 @@ struct box {
   uv_poll_t *watch;
   struct nursery_listener *nursery_listener; /* or NULL, see nursery_request.h */
   struct usage usage;
+  struct box_meter meter;
   VEC(struct origin) waiting;         /* creates that wait for the launch */
   VEC(struct pending_op) pending_ops; /* what waits for a transition; see pause.h */
   int log_fd;                         /* its log ring, once it was seen; 0 = not yet */

@@ -75,10 +75,17 @@ void warden_set_secrets(struct warden *w, struct secrets *s)
   w->secrets = s;
 }
 
+void warden_metered_others(const struct warden *w, struct box_reading *out)
+{
+  *out = w->meters.others;
+}
+
 void warden_counters(const struct warden *w, struct wire_status *out)
 {
   out->started_us = w->started_us;
   out->removals = w->removals;
+  out->launches = w->launches;
+  out->transitions = w->transitions;
   out->launches_total = w->launches_total;
   out->launches_failed = w->launches_failed;
   out->resumes_total = w->resumes_total;

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 struct warden;
+struct box_reading;
 struct builder;
 struct webhooks;
 struct volume_content;
@@ -25,7 +26,8 @@ const char *warden_instance(const struct warden *w); /* names all host objects *
 const char *warden_secret(const struct warden *w);   /* tokens are HMACs under it */
 const char *warden_runtime(const struct warden *w);  /* hash of the staged runtime layer: LAYER_ID_SIZE bytes */
 bool warden_stopping(const struct warden *w);
-void warden_counters(const struct warden *w, struct wire_status *out); /* those that the warden itself keeps */
+void warden_metered_others(const struct warden *w, struct box_reading *out); /* boxes without counters of their own */
+void warden_counters(const struct warden *w, struct wire_status *out);       /* those that the warden itself keeps */
 
 /* The builder's own state, see builder.h. */
 struct builder *warden_builder(const struct warden *w);

@@ -75,25 +75,26 @@ struct warden_config {
   unsigned box_disk_max_mb;                    /* the same; 0 = no limit */
   unsigned team_storage_mb;                    /* uploads, snapshots and paused boxes of such a team; 0 = no limit */
   unsigned team_paused_max, team_snapshots_max;
-  unsigned heaps_mb, team_heaps_mb;       /* of zygotes' memory on disk; 0 = no limit */
-  unsigned disk_reserve_mb;               /* of the disk's free space, for nobody's boxes */
-  unsigned log_bytes;                     /* size of a box's log ring; 0 = no logs */
-  unsigned log_keep_mb;                   /* all logs of ended boxes together */
-  unsigned download_cache_mb;             /* per team, for package managers in builds; 0 = none */
-  unsigned cache_days;                    /* how long what no build needs is kept after its last use */
-  struct source_rules source;             /* what templates may begin with */
-  unsigned builds_max, team_builds_max;   /* templates built at once, on this server and of one team */
-  unsigned team_templates_max;            /* templates and snapshots of one team */
-  unsigned build_seconds, build_log_mb;   /* longest build, largest log of one */
-  unsigned keep_box_s;                    /* life of the box of a failed build, where it was asked for */
-  unsigned build_wait_s, build_keep_s;    /* an unstarted build lives so long, a failed one is remembered so long */
-  const char *checkpoint;                 /* auto, or frozen: boxes sleep in memory only */
-  const char *criu;                       /* the program */
-  unsigned checkpoint_jobs, checkpoint_s; /* dumps and restores at once; the longest of one */
-  unsigned checkpoint_zstd;               /* level at which images of boxes that sleep are packed; 0 = they are not */
-  unsigned checkpoint_zstd_after_s;       /* how long they have slept by then */
-  bool volumes_unmapped;                  /* where ids can't be mapped, boxes get volumes as they are */
-  bool volumes_directory;                 /* volumes are directories, else images; see volume_backing.h */
+  unsigned heaps_mb, team_heaps_mb;     /* of zygotes' memory on disk; 0 = no limit */
+  unsigned disk_reserve_mb;             /* of the disk's free space, for nobody's boxes */
+  unsigned log_bytes;                   /* size of a box's log ring; 0 = no logs */
+  unsigned log_keep_mb;                 /* all logs of ended boxes together */
+  unsigned download_cache_mb;           /* per team, for package managers in builds; 0 = none */
+  unsigned cache_days;                  /* how long what no build needs is kept after its last use */
+  struct source_rules source;           /* what templates may begin with */
+  unsigned builds_max, team_builds_max; /* templates built at once, on this server and of one team */
+  unsigned team_templates_max;          /* templates and snapshots of one team */
+  unsigned build_seconds, build_log_mb; /* longest build, largest log of one */
+  unsigned keep_box_s;                  /* life of the box of a failed build, where it was asked for */
+  unsigned build_wait_s, build_keep_s;  /* an unstarted build lives so long, a failed one is remembered so long */
+  unsigned metrics_boxes_max, metrics_teams_max; /* that have series of their own */
+  const char *checkpoint;                        /* auto, or frozen: boxes sleep in memory only */
+  const char *criu;                              /* the program */
+  unsigned checkpoint_jobs, checkpoint_s;        /* dumps and restores at once; the longest of one */
+  unsigned checkpoint_zstd;         /* level at which images of boxes that sleep are packed; 0 = they are not */
+  unsigned checkpoint_zstd_after_s; /* how long they have slept by then */
+  bool volumes_unmapped;            /* where ids can't be mapped, boxes get volumes as they are */
+  bool volumes_directory;           /* volumes are directories, else images; see volume_backing.h */
   const char *volumes_dir;
   unsigned volume_mb, team_volumes_mb;
   uint64_t volume_inodes, team_volumes_inodes;

@@ -8,6 +8,7 @@
 #include "jail/checkpoint/checkpoint.h"
 #include "warden/db/catalog.h"
 #include "warden/db/store.h"
+#include "warden/core/box_meter.h"
 #include "warden/core/warden_config.h"
 #include "wire/id_filter.h"
 #include "wire/sizes.h"
@@ -71,6 +72,7 @@ struct warden {
   struct ns_pool *ns_pool;
   struct warm_pools *warm_pools;
   struct box_sampler *sampler;
+  struct box_meters meters;
   struct volume_holds *volume_holds;
   struct volume_watch *volume_watch; /* under way, or NULL */
   int64_t volumes_measured_us;       /* when it was done last, monotonic */

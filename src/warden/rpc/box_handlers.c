@@ -316,27 +316,3 @@ void handle_team_kill(struct request *q)
   reply_send(q);
   vec_free(&doomed);
 }
-
-void handle_status(struct request *q)
-{
-  struct warden *w = q->warden;
-  struct wire_status s = {.warm_boxes = warm_pool_count(w)};
-  size_t at = 0;
-  warden_counters(w, &s);
-  webhooks_figures(w, &s);
-  for (const struct box *b; (b = box_next(w, &at));) {
-    unsigned state = b->row.state;
-    s.starting += state == BOX_STARTING;
-    s.paused += box_state_paused(state);
-    s.checkpoints += b->row.checkpoint[0] != 0;
-    s.checkpoint_bytes += b->row.checkpoint_size;
-    bool runs = state == BOX_RUNNING || state == BOX_RESUMING;
-    s.running += runs;
-    s.cpus += runs ? b->row.cpus : 0;
-    s.memory += runs ? (uint64_t)b->row.memory_mb << 20 : 0;
-  }
-  reply_begin(q, WIRE_REPLY, 0);
-  wire_put_u64(q->out, W_COUNT, box_count(w));
-  wire_put(q->out, W_STATUS, str_make(&s, sizeof(s)));
-  reply_send(q);
-}

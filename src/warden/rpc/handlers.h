@@ -25,6 +25,8 @@ void handle_event_list(struct request *q);
 void handle_usage_latest(struct request *q);
 void handle_team_kill(struct request *q);
 void handle_status(struct request *q);
+void handle_metrics(struct request *q);
+void warden_status(struct warden *w, struct wire_status *out); /* all of it */
 
 /* the boxes of a team, sent as fast as the client reads: list_handlers.c */
 void handle_box_list(struct request *q);

@@ -14,6 +14,7 @@ static const struct handler {
 } handlers[] = {
     {WIRE_AUTH, BY_ANYONE, handle_auth},
     {WIRE_STATUS, BY_ANYONE, handle_status},
+    {WIRE_METRICS, BY_ANYONE, handle_metrics}, /* anyone: as many as the operator wants told */
     {WIRE_BOX_GET, BY_ANYONE | BY_KEY, handle_box_get},
     {WIRE_BOX_CONNECT, BY_ANYONE | BY_KEY, handle_box_connect}, /* anyone: only what traffic may resume */
     {WIRE_BOX_DIAL, BY_ANYONE, handle_box_dial},
