@@ -23,6 +23,15 @@ def test_mypy_strict_finds_nothing() -> None:
     passes(sys.executable, "-m", "mypy")
 
 
+def test_mypy_strict_finds_nothing_in_the_examples() -> None:
+    # Frameworks are not installed here, or have no types: what comes from them is Any.
+    foreign = ["--disable-error-code=import-not-found", "--disable-error-code=import-untyped"]
+    foreign += ["--allow-untyped-decorators", "--no-warn-return-any"]
+    examples = sorted(str(path) for path in (HERE.parents[1] / "examples").glob("*/*.py"))
+    assert examples
+    passes(sys.executable, "-m", "mypy", *foreign, *examples)
+
+
 def test_pyright_strict_finds_nothing() -> None:
     node = shutil.which("node")
     assert node, "pyright needs node"
