@@ -7,6 +7,7 @@
 #define CLOCHE_CONFIG_H
 
 #include "base/base.h"
+#include "audit/audit_config.h"
 #include "egress/egress_config.h"
 #include "gate/gate_config.h"
 #include "content/content_config.h"
@@ -22,6 +23,7 @@ struct config {
   struct egress_config egress;
   struct content_config content;
   struct mcp_role_config mcp;
+  struct audit_config audit;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level, *console;
   unsigned gates;

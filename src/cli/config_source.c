@@ -267,6 +267,7 @@ void config_share(struct config *c)
   c->gate.log_bytes = c->warden.log_bytes;
   c->gate.webhook_private_allowed = c->sender.private_allowed;
   c->gate.metrics_teams_max = c->warden.metrics_teams_max;
+  c->audit.data = c->warden.data;
   c->mcp.body_max = c->gate.api_body_max;
   c->egress.records_rate = c->warden.network_log_rate;
 }
@@ -284,7 +285,7 @@ void config_derive(struct config *c)
     setting_put_text(c, setting_find(STR("volumes_dir")), path);
   }
   if (geteuid() != 0)
-    c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = 0;
+    c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = c->audit.uid = 0;
   c->warden.egress_uid = c->egress.uid;
   config_share(c);
 }

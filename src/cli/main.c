@@ -28,6 +28,7 @@ static const struct command commands[] = {
     {"logs", "show what a box printed", logs_main},
     {"net", "show where a box connected", net_main},
     {"events", "show what happened to boxes, and what happens", events_main},
+    {"audit", "show who asked the API for what", audit_command_main},
     {"shell", "a terminal in a box, or one command there", shell_main},
     {"open", "a link that signs a browser in to the web console", open_main},
     {"doctor", "check what this host supports", doctor_main},

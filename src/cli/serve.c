@@ -2,6 +2,7 @@
 /* serve.c - `cloche serve`: the supervisor. It opens the listening sockets, starts the warden and the gates, links them
  * to each other, starts a dead one again, and tells people how to use the server. It never touches a request or a box,
  * so it has little to die of. */
+#include "audit/audit.h"
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/console_pack.h"
@@ -54,7 +55,7 @@ struct supervisor {
   struct config *config; /* in force: as it was read, and as SIGHUP changed it */
   int argc;
   char **argv;
-  struct role warden, sender, egress, content, mcp, gates[GATES_MAX];
+  struct role warden, sender, egress, content, mcp, audit, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
@@ -85,6 +86,8 @@ static int become_role(struct config *c)
     return content_main(&c->content);
   if (!strcmp(c->role, "mcp"))
     return mcp_main(&c->mcp);
+  if (!strcmp(c->role, "audit"))
+    return audit_main(&c->audit);
   return gate_main(&c->gate);
 }
 
@@ -190,6 +193,20 @@ static void mcp_up(struct supervisor *s, struct role *gate)
     return;
   tell(&s->mcp, CONTROL_LINK, pair[0]);
   tell(gate, CONTROL_MCP, pair[1]);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+/* Of the audit role with a gate, whose number goes along. */
+static void audit_up(struct supervisor *s, struct role *gate)
+{
+  int pair[2];
+  char word[32];
+  if (!s->audit.ready || !gate->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return;
+  int n = snprintf(word, sizeof(word), "%c%zu", CONTROL_LINK, (size_t)(gate - s->gates));
+  fd_send(s->audit.control, word, (size_t)n, &pair[0], 1, MSG_DONTWAIT);
+  tell(gate, CONTROL_AUDIT, pair[1]);
   close(pair[0]);
   close(pair[1]);
 }
@@ -357,11 +374,15 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else if (r == &s->sender) {
     send_own(s);
     ipc_up(s, r);
+  } else if (r == &s->audit) {
+    for (size_t i = 0; i < s->ngates; i++)
+      audit_up(s, &s->gates[i]);
   } else if (r == &s->mcp) {
     for (size_t i = 0; i < s->ngates; i++)
       mcp_up(s, &s->gates[i]);
   } else {
     mcp_up(s, r);
+    audit_up(s, r);
     send_metrics_shm(s, r);
     ipc_up(s, r);
     if (s->console_on)
@@ -420,7 +441,7 @@ static void reap(struct supervisor *s)
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     bool ours = role_died(s, &s->warden, pid, status) || role_died(s, &s->sender, pid, status) ||
                 role_died(s, &s->egress, pid, status) || role_died(s, &s->content, pid, status) ||
-                role_died(s, &s->mcp, pid, status);
+                role_died(s, &s->mcp, pid, status) || role_died(s, &s->audit, pid, status);
     for (size_t i = 0; !ours && i < s->ngates; i++)
       ours = role_died(s, &s->gates[i], pid, status);
   }
@@ -429,6 +450,11 @@ static void reap(struct supervisor *s)
 static bool has_egress(const struct supervisor *s)
 {
   return s->config->warden.internet && s->config->warden.egress_port;
+}
+
+static bool has_audit(const struct supervisor *s)
+{
+  return s->config->gate.audit != AUDIT_OFF;
 }
 
 static void restart_dead(struct supervisor *s)
@@ -442,6 +468,8 @@ static void restart_dead(struct supervisor *s)
   if (has_egress(s) && !s->egress.pid && now >= s->egress.again_us && start_role(s, &s->egress, &err))
     log_error("%s", err.msg);
   if (!s->content.pid && now >= s->content.again_us && start_role(s, &s->content, &err))
+    log_error("%s", err.msg);
+  if (has_audit(s) && !s->audit.pid && now >= s->audit.again_us && start_role(s, &s->audit, &err))
     log_error("%s", err.msg);
   if (s->mcp_wanted && !s->mcp.pid && now >= s->mcp.again_us && start_role(s, &s->mcp, &err))
     log_error("%s", err.msg);
@@ -604,6 +632,7 @@ static int begin(struct supervisor *s, struct err *err)
   s->egress = (struct role){.name = "egress", .control = -1, .listener = -1};
   s->content = (struct role){.name = "content", .control = -1, .listener = -1};
   s->mcp = (struct role){.name = "mcp", .control = -1, .listener = -1};
+  s->audit = (struct role){.name = "audit", .control = -1, .listener = -1};
   names_changed(s);
   for (size_t i = 0; i < s->ngates; i++)
     s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
@@ -622,6 +651,7 @@ static int begin(struct supervisor *s, struct err *err)
   r = r ? r : start_role(s, &s->sender, err);
   r = r || !has_egress(s) ? r : start_role(s, &s->egress, err);
   r = r ? r : start_role(s, &s->content, err);
+  r = r || !has_audit(s) ? r : start_role(s, &s->audit, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
   return r;
@@ -640,6 +670,7 @@ static void stop(struct supervisor *s, bool end_boxes)
   tell(&s->egress, CONTROL_STOP, -1);
   tell(&s->content, CONTROL_STOP, -1);
   tell(&s->mcp, CONTROL_STOP, -1);
+  tell(&s->audit, CONTROL_STOP, -1);
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
@@ -654,7 +685,7 @@ static void renew_certificate(struct supervisor *s, bool now)
 
 static void reload(struct supervisor *s)
 {
-  struct role *const single[] = {&s->warden, &s->sender, &s->egress, &s->content, &s->mcp};
+  struct role *const single[] = {&s->warden, &s->sender, &s->egress, &s->content, &s->mcp, &s->audit};
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   renew_certificate(s, true);
   if (!settings_reload(s->config, s->argc, s->argv))
@@ -682,7 +713,8 @@ static void take_signals(struct supervisor *s)
 
 static bool all_gone(const struct supervisor *s)
 {
-  bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0 || s->mcp.pid != 0;
+  bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0 || s->mcp.pid != 0 ||
+             s->audit.pid != 0;
   for (size_t i = 0; i < s->ngates; i++)
     any |= s->gates[i].pid != 0;
   return !any;
@@ -690,8 +722,8 @@ static bool all_gone(const struct supervisor *s)
 
 static void wait_for_something(struct supervisor *s)
 {
-  struct pollfd p[GATES_MAX + 7];
-  struct role *of[GATES_MAX + 7];
+  struct pollfd p[GATES_MAX + 8];
+  struct role *of[GATES_MAX + 8];
   nfds_t n = 0;
   p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
   p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
@@ -705,12 +737,14 @@ static void wait_for_something(struct supervisor *s)
   p[n++] = (struct pollfd){.fd = s->content.control, .events = POLLIN};
   of[n] = &s->mcp;
   p[n++] = (struct pollfd){.fd = s->mcp.control, .events = POLLIN};
+  of[n] = &s->audit;
+  p[n++] = (struct pollfd){.fd = s->audit.control, .events = POLLIN};
   for (size_t i = 0; i < s->ngates; i++) {
     of[n] = &s->gates[i];
     p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
   }
   bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid) || !s->content.pid ||
-              (s->mcp_wanted && !s->mcp.pid);
+              (s->mcp_wanted && !s->mcp.pid) || (has_audit(s) && !s->audit.pid);
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
   poll(p, n, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000);

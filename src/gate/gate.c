@@ -4,6 +4,7 @@
 #include "gate/gate.h"
 
 #include "gate/api/api.h"
+#include "gate/api/audit_tell.h"
 #include "gate/api/disk_work.h"
 #include "gate/api/mcp_proxy.h"
 #include "gate/certificate.h"
@@ -93,6 +94,8 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     console_take(g, fd);
   else if (letter == CONTROL_METRICS && fd >= 0)
     take_metrics_listener(g, fd);
+  else if (letter == CONTROL_AUDIT && fd >= 0)
+    audit_attach(g, fd);
   else if (letter == CONTROL_MCP && fd >= 0)
     mcp_attach(g, fd);
   else if (fd >= 0)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum audit_mode { AUDIT_OFF, AUDIT_CHANGES, AUDIT_ALL };
+
 struct gate_config {
   unsigned uid;                 /* who it becomes; 0 = stays (tests without root) */
   uint64_t api_body_max;        /* bytes of an API request body; 16 MiB */
@@ -28,6 +30,7 @@ struct gate_config {
   unsigned tls_plain;                /* enum tls_plain: who may speak plain http on the https port */
   unsigned secret_value_max;         /* bytes */
   bool webhook_private_allowed;      /* as the sender has it */
+  unsigned audit;                    /* enum audit_mode */
   bool mcp;                          /* /mcp is served */
   bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */
 };

@@ -56,6 +56,8 @@ struct gate {
   uint64_t logged;
   struct machine machine;
   struct http_server *metrics_server; /* NULL: none is configured */
+  struct ipc *audit;                  /* to the audit role; NULL: there is none now */
+  uint64_t audit_lost;                /* records since the last one that was sent */
   struct mcp_link *mcp;               /* to the MCP role; NULL: it was not asked for yet (api/mcp_proxy.c) */
 };
 

@@ -155,6 +155,8 @@ enum wire_type {
   WIRE_SENT, /* from the sender: W_ID W_CLASS (enum delivery_class) W_DURATION (ms) [W_HTTP_STATUS W_HEADERS (JSON)
                 W_BODY W_MESSAGE] */
 
+  WIRE_AUDIT = 190, /* gate to the audit role, no answer: see audit_record.h */
+
   /* secrets (docs/secrets.md); "secret" in an answer: W_ID W_TEAM W_NAME W_VERSION W_METADATA W_CREATED W_UPDATED;
    * never a value. W_REF names one: an id or a name. */
   WIRE_SECRET_CREATE = 208, /* W_TEAM W_ID (drawn by the gate) W_NAME W_SECRET [W_METADATA] -> secret; -EEXIST, -E2BIG,

@@ -14,7 +14,8 @@
 
 struct team {
   char id[UUID_SIZE], name[DISPLAY_NAME_SIZE], slug[DISPLAY_NAME_SIZE];
-  uint8_t proof[SHA256_LEN]; /* hash of its key */
+  char key[UUID_SIZE];       /* id of the key */
+  uint8_t proof[SHA256_LEN]; /* hash of it */
   unsigned timeout_max_s;    /* longest life of one run of its sandboxes */
   int64_t until_us;          /* cached until then */
 };
@@ -28,6 +29,7 @@ struct req {
   const struct route_entry *entry;
   struct str id;     /* the segment at {id} */
   struct str second; /* the segment at {second} */
+  struct str made;   /* id of what the request has made, for the audit log */
   struct team team;
   struct usage *usage;
   enum wire_tag proof_tag;   /* what the client has shown: W_PROOF, W_ADMIN or 0 = nothing */
@@ -46,6 +48,7 @@ struct req {
   void (*drop)(struct req *r);    /* frees what the handler holds outside the arena; called when the exchange is gone */
   int64_t began_us, called_us;    /* when its head was read; when the warden was last called */
   bool answered;
+  bool by_token; /* the client showed an access token, not an API key */
 };
 
 typedef void (*handler_fn)(struct req *r);

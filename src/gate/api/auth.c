@@ -68,6 +68,7 @@ static void told(const struct warden_reply *reply, void *arg)
                   : "Invalid API key: it is unknown to this server; create one with 'cloche key create'");
     return;
   }
+  wire_copyz(reply->packet, W_ID, r->team.key, sizeof(r->team.key));
   wire_copyz(reply->packet, W_TEAM, r->team.id, sizeof(r->team.id));
   wire_copyz(reply->packet, W_NAME, r->team.name, sizeof(r->team.name));
   wire_copyz(reply->packet, W_SLUG, r->team.slug, sizeof(r->team.slug));
@@ -103,7 +104,7 @@ void auth_check(struct req *r, handler_fn then)
     refuse(r, "an API key is missing: send it as the header X-API-Key");
     return;
   }
-  bool token = is_token(r, key);
+  bool token = r->by_token = is_token(r, key);
   if (token && !(r->entry->flags & ACCESS_TOKEN)) {
     refuse(r, "an access token is not accepted here: send an API key as the header X-API-Key");
     return;

@@ -144,6 +144,7 @@ static void tell_created(const struct warden_reply *reply, struct req *r, const 
     return;
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
+  r->made = wire_get(reply->packet, W_ID);
   put_key(&w, reply->packet, member, r->state);
   api_json(r, 201, buf_str(&b));
 }

@@ -2,6 +2,7 @@
 /* metrics_api.c - the state of the server: GET /metrics for Prometheus, /health and /readyz (requests are answered) and
  * /livez (this gate lives). */
 #include "gate/api/api.h"
+#include "gate/api/audit_tell.h"
 #include "gate/metrics.h"
 
 /* ---- counting ---- */
@@ -24,6 +25,7 @@ static enum metrics_class class_of(const struct req *r)
 
 void metrics_api(struct req *r, int status)
 {
+  audit_tell(r, status);
   metrics_record(
       r->gate, r->x,
       &(struct metrics_answer){

@@ -48,6 +48,8 @@ void handle_auth(struct request *q)
   const struct row_key *k = catalog_key_by_hash(warden_catalog(q->warden), hash);
   reply_begin(q, WIRE_REPLY, 0);
   put_team(q->out, t);
+  if (k)
+    wire_putz(q->out, W_ID, k->id);
   if (k && k->expires_us)
     wire_put_u64(q->out, W_END, (uint64_t)k->expires_us);
   wire_put_u64(q->out, W_LIMIT_TIMEOUT, quota_timeout_max(q->warden, str_of(t->id)));

@@ -236,6 +236,7 @@ static void created(const struct warden_reply *reply, void *arg)
   box_view(reply->packet, &v);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
+  r->made = v.id;
   box_put_sandbox(r, &w, &v);
   char timing[256];
   struct http_header h = {STR("Server-Timing"), {timing, put_timing(r, reply->packet, timing, sizeof(timing))}};

@@ -82,6 +82,7 @@ static void made(const struct warden_reply *reply, void *arg)
   r->pending_call = 0;
   cleanup_buf struct buf b = BUF_INIT(4096);
   struct jw w = JW(&b);
+  r->made = snapshot_id(r, reply->packet);
   put_snapshot(r, &w, reply->packet);
   api_json(r, 201, buf_str(&b));
 }

@@ -45,6 +45,7 @@ static void tell_requested(const struct warden_reply *reply, struct req *r, void
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   jw_open(&w, '{');
+  r->made = wire_get(reply->packet, W_BUILD);
   put_requested(r, &w, reply->packet);
   if (more)
     more(r, &w);

@@ -27,6 +27,7 @@ from support.wire import Wire
 
 TEMPLATES = os.environ.get("CLOCHE_TEMPLATES", "/var/cache/cloche")
 START_SECONDS = 180
+GATE_USER = 64990  # the setting gate_uid
 SENDER_USER = 64992  # the setting webhook_uid
 CONTENT_USER = 0xFFE00000  # the root of volumes
 STOP_SECONDS = 90
@@ -127,7 +128,7 @@ class Server:
         return interpreter.Sandbox.connect(box, **access)
 
     def gates(self) -> list[int]:
-        return [pid for pid in children(self.pid) if user_of(pid) not in (0, SENDER_USER, CONTENT_USER, None)]
+        return [pid for pid in children(self.pid) if user_of(pid) == GATE_USER]
 
     def senders(self) -> list[int]:
         return [pid for pid in children(self.pid) if user_of(pid) == SENDER_USER]

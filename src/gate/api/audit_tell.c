@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit_tell.c - see audit_tell.h. What is told is chosen here: identifiers, never what a client showed or sent. Of an
+ * unknown path nothing is told but that it was asked for: people paste keys into the wrong place. */
+#include "gate/api/audit_tell.h"
+
+#include "gate/api/api.h"
+#include "wire/audit_record.h"
+
+#define WAITING_MAX ((size_t)4 << 20) /* bytes for a role that does not read; more are counted as lost */
+
+static void role_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  if (fd >= 0)
+    close(fd);
+}
+
+static void role_closed(struct ipc *l, void *arg)
+{
+  struct gate *g = arg;
+  if (g->audit == l)
+    g->audit = NULL;
+  ipc_free(l);
+}
+
+static const struct ipc_ops role_ops = {role_packet, role_closed};
+
+void audit_attach(struct gate *g, int fd)
+{
+  ipc_free(g->audit);
+  g->audit = ipc_new(g->loop, fd, &role_ops, g);
+}
+
+static bool wanted(const struct req *r, int status)
+{
+  unsigned mode = r->gate->config->audit;
+  if (mode == AUDIT_OFF)
+    return false;
+  bool reads = r->entry && str_is(str_of(r->entry->method), "GET");
+  return mode == AUDIT_ALL || status == 401 || status == 403 || (r->entry && !reads);
+}
+
+static enum audit_who who(const struct req *r)
+{
+  if (r->proof_tag == W_ADMIN)
+    return AUDIT_ADMIN;
+  if (r->proof_tag != W_PROOF)
+    return r->entry && (r->entry->flags & NO_AUTH) ? AUDIT_LINK : AUDIT_NOBODY;
+  return r->by_token ? AUDIT_TOKEN : AUDIT_KEY;
+}
+
+/* What a client shows in the path is no secret but for one: a path that is no route may be anything. */
+static void put_route(const struct req *r, struct audit_record *a)
+{
+  a->method = http_x_head(r->x)->method;
+  a->route = r->entry ? str_of(r->entry->path) : STR("?");
+  a->id = r->id;
+  a->second = r->second;
+}
+
+void audit_tell(const struct req *r, int status)
+{
+  struct gate *g = r->gate;
+  if (!wanted(r, status))
+    return;
+  const struct http_head *h = http_x_head(r->x);
+  char peer[PEER_SIZE];
+  http_x_peer(r->x, peer, sizeof(peer));
+  bool known = status != 401; /* a wrong key is of nobody */
+  struct audit_record a = {.who = known ? who(r) : AUDIT_NOBODY,
+                           .key = known ? str_of(r->team.key) : STR_NONE,
+                           .team = known ? str_of(r->team.id) : STR_NONE,
+                           .team_name = known ? str_of(r->team.name) : STR_NONE,
+                           .client = str_of(peer),
+                           .forwarded = http_header(h, "x-forwarded-for"),
+                           .agent = http_header(h, "user-agent"),
+                           .made = r->made,
+                           .status = (unsigned)status,
+                           .took_us = (uint64_t)(clock_mono_us() - r->began_us),
+                           .lost = g->audit_lost};
+  put_route(r, &a);
+  cleanup_buf struct buf b = BUF_INIT(16384);
+  audit_record_pack(&b, &a);
+  bool sent = g->audit && ipc_queued(g->audit) < WAITING_MAX && !ipc_send(g->audit, buf_str(&b), -1);
+  g->audit_lost = sent ? 0 : g->audit_lost + 1;
+}

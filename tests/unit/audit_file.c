@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of the audit log as lines, and the files that hold them. */
+#include "audit/audit_file.h"
+#include "unit.h"
+#include "wire/audit_record.h"
+#include "wire/wire.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static int make_dir(char *path)
+{
+  strcpy(path, "/tmp/cloche-audit.XXXXXX"); /* NOLINT */
+  assert_non_null(mkdtemp(path));
+  return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void remove_dir(const char *path)
+{
+  path_remove_tree(AT_FDCWD, path);
+}
+
+static void a_record_becomes_one_line_whatever_its_texts_hold(void **state)
+{
+  struct audit_record r = {.who = AUDIT_KEY,
+                           .key = STR("k1"),
+                           .team = STR("t1"),
+                           .team_name = STR("two\nlines \"quoted\""),
+                           .client = STR("127.0.0.1:5"),
+                           .agent = STR("\x1b[2J\xff"),
+                           .method = STR("POST"),
+                           .route = STR("sandboxes/{id}/pause"),
+                           .id = STR("i1"),
+                           .status = 204,
+                           .took_us = 1500},
+                      back;
+  cleanup_buf struct buf b = BUF_INIT(1 << 16), line = BUF_INIT(1 << 16);
+  audit_record_pack(&b, &r);
+  assert_int_equal(audit_record_read(buf_str(&b), &back), 0);
+  audit_record_line(&line, &back, 3, 1700000000000000);
+  assert_int_equal(str_find(buf_str(&line), '\n'), (int)line.n - 1);
+  cleanup_arena struct arena a = ARENA_INIT(1 << 16);
+  struct json *v = json_read(&a, str_trim(buf_str(&line)), 0, NULL);
+  assert_non_null(v);
+  assert_true(str_is(json_text(json_get(v, "teamName"), STR_NONE), "two\nlines \"quoted\""));
+  assert_true(str_is(json_text(json_get(v, "route"), STR_NONE), "sandboxes/{id}/pause"));
+  assert_true(str_is(json_text(json_get(v, "who"), STR_NONE), "key"));
+  assert_true(str_is(json_text(json_get(v, "time"), STR_NONE), "2023-11-14T22:13:20.000000Z"));
+  assert_null(json_get(v, "lost"));
+}
+
+static void texts_are_cut_and_other_packets_refused(void **state)
+{
+  char text[AUDIT_TEXT_MAX * 4];
+  memset(text, 'x', sizeof(text));
+  struct audit_record r = {.agent = {text, sizeof(text)}, .method = STR("GET")}, back;
+  cleanup_buf struct buf b = BUF_INIT(1 << 16);
+  audit_record_pack(&b, &r);
+  assert_int_equal(audit_record_read(buf_str(&b), &back), 0);
+  assert_int_equal(back.agent.n, AUDIT_TEXT_MAX);
+  buf_clear(&b);
+  wire_begin(&b, WIRE_AUTH, 0, 0);
+  assert_int_equal(audit_record_read(buf_str(&b), &back), -EINVAL);
+  assert_int_equal(audit_record_read(STR("short"), &back), -EINVAL);
+}
+
+static void files_are_bounded_in_size_and_number(void **state)
+{
+  char path[64];
+  struct audit_file f;
+  struct err err = ERR_NONE;
+  int dir = make_dir(path);
+  assert_int_equal(audit_file_open(&f, dir, &err), 0);
+  for (int i = 0; i < 100; i++) {
+    char line[64];
+    int n = snprintf(line, sizeof(line), "{\"n\":%d,\"pad\":\"....................\"}\n", i);
+    assert_int_equal(audit_file_add(&f, str_make(line, (size_t)n), 200, 3), 0);
+  }
+  struct audit_names all = {0};
+  assert_int_equal(audit_file_names(dir, &all), 0);
+  assert_int_equal(all.names.n, 3);
+  assert_string_equal(all.names.p[2], AUDIT_FILE);
+  for (size_t i = 0; i < all.names.n; i++) {
+    struct stat st;
+    assert_int_equal(fstatat(dir, all.names.p[i], &st, 0), 0);
+    assert_in_range(st.st_size, 1, 200);
+  }
+  audit_names_free(&all);
+  audit_file_close(&f);
+  remove_dir(path);
+}
+
+static void a_half_line_of_a_crash_is_closed(void **state)
+{
+  char path[64];
+  struct audit_file f;
+  struct err err = ERR_NONE;
+  int dir = make_dir(path);
+  cleanup_fd int fd = openat(dir, AUDIT_FILE, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  assert_int_equal(write(fd, "{\"a\":1}\n{\"b", 11), 11);
+  assert_int_equal(audit_file_open(&f, dir, &err), 0);
+  assert_int_equal(audit_file_add(&f, STR("{\"c\":1}\n"), 1000, 3), 0);
+  char text[128];
+  ssize_t n = pread(f.fd, text, sizeof(text), 0);
+  assert_true(str_is(str_make(text, (size_t)n), "{\"a\":1}\n{\"b\n{\"c\":1}\n"));
+  audit_file_close(&f);
+  remove_dir(path);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_record_becomes_one_line_whatever_its_texts_hold),
+      cmocka_unit_test(texts_are_cut_and_other_packets_refused),
+      cmocka_unit_test(files_are_bounded_in_size_and_number),
+      cmocka_unit_test(a_half_line_of_a_crash_is_closed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
