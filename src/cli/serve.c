@@ -6,7 +6,9 @@
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "cli/console_pack.h"
+#include "cli/listener.h"
 #include "cli/reload.h"
+#include "cli/service_manager.h"
 #include "cli/tls_listener.h"
 #include "content/content.h"
 #include "egress/egress.h"
@@ -22,7 +24,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <limits.h>
 #include <signal.h>
@@ -36,9 +37,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define GATES_MAX     256
-#define PORT_TRIES    50 /* gates of a supervisor that was killed take a moment to leave: 5 s in all */
-#define PORT_PAUSE_MS 100
+#define GATES_MAX 256
 
 struct role {
   const char *name;
@@ -63,6 +62,7 @@ struct supervisor {
   bool console_on;
   int console; /* its files, sealed; -1 = none in this build */
   struct tls_listener tls_listener;
+  struct service_manager manager;
   char url[URL_SIZE], first_key[KEY_TEXT], console_code[KEY_TEXT];
   struct timespec names_changed[2]; /* of the files that the sender has copies of */
   bool mcp_wanted;                  /* a gate has asked for it */
@@ -249,13 +249,23 @@ static void write_url(struct supervisor *s)
     log_error("%s: %s", path, strerrordesc_np(-r));
 }
 
+static void tell_ready(struct supervisor *s)
+{
+  service_tell(&s->manager, "READY=1\nSTATUS=serving at %s%s%s", s->url, s->tls_listener.url[0] ? " and " : "",
+               s->tls_listener.url);
+}
+
 static void announce(struct supervisor *s)
 {
   for (size_t i = 0; i < s->ngates; i++)
     if (!s->gates[i].ready)
       return;
-  if (s->announced || !s->warden.ready)
+  if (!s->warden.ready)
     return;
+  if (s->announced) {
+    tell_ready(s);
+    return;
+  }
   s->announced = true;
   printf("\nCloche is ready at %s\n\nPaste this where your E2B client runs:\n\n"
          "  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n  export E2B_VOLUME_API_URL=%s\n",
@@ -263,19 +273,24 @@ static void announce(struct supervisor *s)
   if (s->tls_listener.url[0])
     printf("  (or, over https: the same with %s, and the variables that `cloche tls show` prints)\n",
            s->tls_listener.url);
-  if (s->first_key[0])
+  if (service_here(&s->manager)) /* a log is no place for keys */
+    printf("  export E2B_API_KEY=...   (make a key: cloche key create NAME)\n\n");
+  else if (s->first_key[0])
     printf("  export E2B_API_KEY=%s\n\nThe key is shown this once; only its hash is kept. More keys: cloche key "
            "create\n\n",
            s->first_key);
   else
     printf("  export E2B_API_KEY=...   (the key of the first start, or a new one: cloche key create)\n\n");
-  if (s->console_on)
+  if (s->console_on && service_here(&s->manager))
+    printf("The console: %s (a link that signs in: cloche open)\n\n", s->url);
+  else if (s->console_on)
     printf("The console: %s/#login=%s\n(signs in once, within %u s; another link: cloche open)\n\n", s->url,
            s->console_code, s->config->warden.console_code_s);
   explicit_bzero(s->console_code, sizeof(s->console_code));
   fflush(stdout);
   write_url(s);
   write_ready_file(s);
+  tell_ready(s);
 }
 
 /* ---- metrics ---- */
@@ -428,9 +443,11 @@ static bool role_died(struct supervisor *s, struct role *r, pid_t pid, int statu
     box_socket_close(r->control);
     r->control = -1;
   }
-  if (!s->stopping)
+  if (!s->stopping) {
     log_warn("%s ended (%s %d); starting it again", r->name, WIFSIGNALED(status) ? "signal" : "status",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    service_tell(&s->manager, "STATUS=%s ended; starting it again", r->name);
+  }
   return true;
 }
 
@@ -480,78 +497,23 @@ static void restart_dead(struct supervisor *s)
 
 /* ---- beginnings ---- */
 
-static int bind_one(const char *host, uint16_t port, int *fd, struct err *err)
-{
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-  int one = 1;
-  if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
-    return err_set(err, -EINVAL, "'listen' needs an IPv4 address and a port, not '%s'", host);
-  *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  setsockopt(*fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
-  setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-  if (bind(*fd, (struct sockaddr *)&a, sizeof(a)) || listen(*fd, 4096))
-    return err_errno(err, "listen on %s:%u", host, port);
-  return 0;
-}
-
-/* Another server on the port would share it silently (SO_REUSEPORT): ask without it first. */
-static int port_free(const char *host, uint16_t port, struct err *err)
-{
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-  int one = 1;
-  cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
-    return 0; /* bind_one says what is wrong with it */
-  for (int i = 0; bind(fd, (struct sockaddr *)&a, sizeof(a)); i++) {
-    if (errno != EADDRINUSE || i == PORT_TRIES)
-      return err_errno(err, "listen on %s:%u", host, port);
-    poll(NULL, 0, PORT_PAUSE_MS);
-  }
-  return 0;
-}
-
-static int split_address(const char *name, const char *text, char host[LISTEN_HOST_SIZE], uint64_t *port,
-                         struct err *err)
-{
-  struct str all = str_of(text);
-  ptrdiff_t colon = str_rfind(all, ':');
-  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, LISTEN_HOST_SIZE) ||
-      str_u64(str_skip(all, (size_t)(colon + 1)), port) || *port > 65535)
-    return err_set(err, -EINVAL, "'%s' must be ADDRESS:PORT, not '%s'", name, text);
-  return 0;
-}
-
-static int open_metrics_listener(struct supervisor *s, struct err *err)
-{
-  char host[LISTEN_HOST_SIZE];
-  uint64_t port;
-  s->metrics_listener = -1;
-  if (!s->config->metrics_listen[0])
-    return 0;
-  int r = split_address("metrics_listen", s->config->metrics_listen, host, &port, err);
-  r = r ? r : port_free(host, (uint16_t)port, err);
-  return r ? r : bind_one(host, (uint16_t)port, &s->metrics_listener, err);
-}
-
 static int open_listeners(struct supervisor *s, struct err *err)
 {
   char host[LISTEN_HOST_SIZE];
-  uint64_t port;
-  int bad = split_address("listen", s->config->listen, host, &port, err);
-  if (bad)
-    return bad;
-  int r = port ? port_free(host, (uint16_t)port, err) : 0;
-  for (size_t i = 0; !r && i < s->ngates; i++) {
-    r = bind_one(host, (uint16_t)port, &s->gates[i].listener, err);
-    struct sockaddr_in a;
-    socklen_t n = sizeof(a);
-    if (!r && !port && !getsockname(s->gates[i].listener, (struct sockaddr *)&a, &n))
-      port = ntohs(a.sin_port);
-  }
-  snprintf(s->url, sizeof(s->url), "http://%s:%llu", strcmp(host, "0.0.0.0") ? host : "127.0.0.1",
-           (unsigned long long)port);
+  uint16_t port;
+  int fds[GATES_MAX];
+  s->metrics_listener = -1;
+  int r = listeners_open(&s->manager, "listen", s->config->listen, s->ngates, fds, host, &port, err);
+  if (r)
+    return r;
+  for (size_t i = 0; i < s->ngates; i++)
+    s->gates[i].listener = fds[i];
+  snprintf(s->url, sizeof(s->url), "http://%s:%u", strcmp(host, "0.0.0.0") ? host : "127.0.0.1", port);
+  if (s->config->metrics_listen[0])
+    r = listeners_open(&s->manager, "metrics_listen", s->config->metrics_listen, 1, &s->metrics_listener, host, &port,
+                       err);
+  r = r ? r : tls_listener_open(&s->tls_listener, s->config, s->ngates, &s->manager, err);
+  service_close_rest(&s->manager);
   return r;
 }
 
@@ -645,8 +607,6 @@ static int begin(struct supervisor *s, struct err *err)
   s->console_on = console_pack_open(s->config->console, &s->console);
   r = r ? r : make_metrics_shm(s, err);
   r = r ? r : open_listeners(s, err);
-  r = r ? r : open_metrics_listener(s, err);
-  r = r ? r : tls_listener_open(&s->tls_listener, s->config, s->ngates, port_free, bind_one, err);
   r = r ? r : start_role(s, &s->warden, err);
   r = r ? r : start_role(s, &s->sender, err);
   r = r || !has_egress(s) ? r : start_role(s, &s->egress, err);
@@ -664,6 +624,8 @@ static void stop(struct supervisor *s, bool end_boxes)
   if (s->stopping && !end_boxes)
     return;
   s->stopping = true;
+  service_tell(&s->manager, "STOPPING=1\nSTATUS=%s",
+               end_boxes ? "ending all boxes" : "stopping; boxes go on without the server");
   for (size_t i = 0; i < s->ngates; i++)
     tell(&s->gates[i], CONTROL_STOP, -1);
   tell(&s->sender, CONTROL_STOP, -1);
@@ -706,8 +668,12 @@ static void take_signals(struct supervisor *s)
       reap(s);
     else if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)
       stop(s, info.ssi_signo == SIGINT);
-    else if (info.ssi_signo == SIGHUP)
+    else if (info.ssi_signo == SIGHUP) {
+      service_tell(&s->manager, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_mono_us());
       reload(s);
+      if (s->announced)
+        tell_ready(s);
+    }
   }
 }
 
@@ -747,7 +713,7 @@ static void wait_for_something(struct supervisor *s)
               (s->mcp_wanted && !s->mcp.pid) || (has_audit(s) && !s->audit.pid);
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
-  poll(p, n, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000);
+  poll(p, n, service_alive(&s->manager, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000));
   for (nfds_t i = 2; i < n; i++)
     if (p[i].fd >= 0 && p[i].revents)
       hear(s, of[i]);
@@ -802,6 +768,7 @@ int serve_main(int argc, char **argv)
   if (geteuid() != 0)
     return usage_error("serve needs root: boxes are made of namespaces, mounts and cgroups");
   static struct supervisor s;
+  service_open(&s.manager);
   s.config = &config;
   s.argc = argc;
   s.argv = argv;

@@ -7,6 +7,7 @@
  * ticket keys, so that a client may resume at any of them; the keys change with the certificate and twice a day. */
 #include "cli/tls_listener.h"
 
+#include "cli/listener.h"
 #include "net/tls.h"
 #include "wire/control.h"
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <netinet/in.h>
 
 #define LOOK_US    2000000
 #define TICKETS_US (12ll * 3600 * 1000000)
@@ -114,32 +114,22 @@ bool tls_listener_renewed(struct tls_listener *s, bool now)
   return true;
 }
 
-static int open_listeners(struct tls_listener *s, const char *text, size_t n, tls_listener_free_fn is_free,
-                          tls_listener_bind_fn bind_shared, struct err *err)
+static int open_listeners(struct tls_listener *s, const char *text, size_t n, struct service_manager *m,
+                          struct err *err)
 {
   char host[LISTEN_HOST_SIZE];
-  struct str all = str_of(text);
-  ptrdiff_t colon = str_rfind(all, ':');
-  uint64_t port;
-  if (colon <= 0 || str_copyz(str_sub(all, 0, (size_t)colon), host, sizeof(host)) ||
-      str_u64(str_skip(all, (size_t)(colon + 1)), &port) || port > 65535)
-    return err_set(err, -EINVAL, "'tls_listen' must be ADDRESS:PORT, not '%s'", text);
-  int r = port ? is_free(host, (uint16_t)port, err) : 0;
-  for (size_t i = 0; !r && i < n; i++) {
-    struct sockaddr_in a;
-    socklen_t size = sizeof(a);
-    r = bind_shared(host, (uint16_t)port, &s->listeners[i], err);
-    if (!r && !port && !getsockname(s->listeners[i], (struct sockaddr *)&a, &size))
-      port = ntohs(a.sin_port);
-  }
+  uint16_t port;
+  int r = listeners_open(m, "tls_listen", text, n, s->listeners, host, &port, err);
+  if (r)
+    return r;
   bool local =
       !strcmp(host, "0.0.0.0") || !strcmp(host, "127.0.0.1"); /* the name every certificate of `cloche tls init` has */
-  snprintf(s->url, sizeof(s->url), "https://%s:%llu", local ? "localhost" : host, (unsigned long long)port);
-  return r;
+  snprintf(s->url, sizeof(s->url), "https://%s:%u", local ? "localhost" : host, port);
+  return 0;
 }
 
-int tls_listener_open(struct tls_listener *s, const struct config *c, size_t ngates, tls_listener_free_fn is_free,
-                      tls_listener_bind_fn bind_shared, struct err *err)
+int tls_listener_open(struct tls_listener *s, const struct config *c, size_t ngates, struct service_manager *m,
+                      struct err *err)
 {
   *s = (struct tls_listener){.material = -1};
   s->listeners = xcalloc(ngates, sizeof(*s->listeners));
@@ -155,7 +145,7 @@ int tls_listener_open(struct tls_listener *s, const struct config *c, size_t nga
            c->tls_key[0] ? c->tls_key : c->warden.data);
   look(s, s->seen);
   int r = load(s, err);
-  return r ? r : open_listeners(s, c->tls_listen, ngates, is_free, bind_shared, err);
+  return r ? r : open_listeners(s, c->tls_listen, ngates, m, err);
 }
 
 void tls_listener_give(const struct tls_listener *s, int control, size_t gate, bool listener)

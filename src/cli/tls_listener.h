@@ -5,6 +5,7 @@
 #define CLOCHE_CLI_TLS_LISTENER_H
 
 #include "cli/config.h"
+#include "cli/service_manager.h"
 #include <sys/stat.h>
 
 struct tls_listener {
@@ -16,12 +17,8 @@ struct tls_listener {
   char url[URL_SIZE];
 };
 
-/* serve.c: says whether a port is free; opens a socket that shares its port with others. */
-typedef int (*tls_listener_free_fn)(const char *host, uint16_t port, struct err *err);
-typedef int (*tls_listener_bind_fn)(const char *host, uint16_t port, int *fd, struct err *err);
-
-int tls_listener_open(struct tls_listener *s, const struct config *c, size_t ngates, tls_listener_free_fn is_free,
-                      tls_listener_bind_fn bind_shared, struct err *err);
+int tls_listener_open(struct tls_listener *s, const struct config *c, size_t ngates, struct service_manager *m,
+                      struct err *err);
 void tls_listener_give(const struct tls_listener *s, int control, size_t gate,
                        bool listener); /* to a gate, by its control socket */
 /* True when there is a new certificate to give. Looks at the files at most every two seconds unless `now`. */

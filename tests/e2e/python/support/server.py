@@ -75,6 +75,8 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
         self.flags: tuple[str, ...] = ()
         self.prefix: list[str] = []  # a command that becomes the one after it
+        self.variables: dict[str, str] = {}  # of its environment, beside those of the test
+        self.descriptors: tuple[int, ...] = ()  # that it inherits
 
     def start(self, *extra: str, exit_with: int | None = None) -> dict[str, Any]:
         self.ready.unlink(missing_ok=True)
@@ -86,7 +88,13 @@ class Server:
         command += ["--exit-with", str(exit_with or os.getpid()), *extra]
         with open(self.home / "log", "ab") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | self.variables,
+                pass_fds=self.descriptors,
             )
         eventually(self.is_ready, START_SECONDS, every=0.02, state=self.log)
         told = json.loads(self.ready.read_text())
