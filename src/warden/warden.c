@@ -121,7 +121,7 @@ static void warden_stop(struct warden *w, bool end_boxes)
   warm_pool_drain(w);
   ns_pool_drain(w);
   zygote_stop_all(w);
-  builder_stop(w);
+  builder_stop(w, !end_boxes);
   void *value;
   for (bool any = end_boxes; any;) {
     any = false;
@@ -528,6 +528,7 @@ int warden_main(const struct warden_config *config)
   start_timers(&root);
   warm_up_templates(w);
   report_ready(w, first_key);
+  builder_go_on(w);
   uv_run(&loop, UV_RUN_DEFAULT);
   warden_close(w);
   return 0;

@@ -8,7 +8,9 @@
 int buildlog_open(struct buildlog *l, const char *path, uint64_t most, struct err *err)
 {
   *l = (struct buildlog){.most = most};
-  l->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+  l->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  off_t size = l->fd < 0 ? -1 : lseek(l->fd, 0, SEEK_END); /* of a build that goes on after a restart */
+  l->size = (uint64_t)MAX(size, (off_t)0);
   return l->fd < 0 ? err_errno(err, "the build's log %s", path) : 0;
 }
 

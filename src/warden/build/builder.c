@@ -25,6 +25,7 @@
 #define DISK_DEFAULT_MB 10240
 #define REQUESTED_MAX   256 /* builds of one team that were requested and not started */
 #define FAILED_MAX      512 /* failed ones that are remembered */
+#define PUT_OFF         "interrupted: the server is being restarted; the build begins again when it is back"
 
 struct builder {
   struct map by_id;
@@ -364,10 +365,12 @@ static void run_over(uv_async_t *async)
     layer_drop(w, run->checkpoint_layer);
   }
   bool steps_done = run->recipe.keep && !strcmp(run->step, "finalize");
-  if (r && !forgotten && (run->kept || steps_done))
+  if (r && !forgotten && !j->put_off && (run->kept || steps_done))
     keep_failed_build(w, j, run);
   if (forgotten) {
     job_drop(warden_builder(w), j);
+  } else if (r && j->put_off) {
+    log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, PUT_OFF);
   } else if (r) {
     job_failed(w, j, run->step, err.msg);
   } else {
@@ -480,7 +483,8 @@ static void stop_job(struct warden *w, struct job *j, const char *why)
 {
   if (fair_queue_cancel(&warden_builder(w)->queue, &j->item)) {
     build_run_free(steal(&j->run));
-    job_failed(w, j, "", why);
+    if (!j->put_off)
+      job_failed(w, j, "", why);
   } else if (j->run) {
     build_run_cancel(j->run, why);
   }
@@ -577,11 +581,47 @@ void builder_template_gone(struct warden *w, const char *template_id)
   }
 }
 
-void builder_stop(struct warden *w)
+/* The recipe is kept, and the job waits as one that was never started, but for its time. One with credentials of a
+ * registry can't go on: those are never written down. */
+static bool put_off(struct warden *w, struct job *j)
+{
+  struct err err = ERR_NONE;
+  if (!j->run || j->row.state != JOB_BUILDING || j->run->recipe.registry.n || atomic_load(&j->run->cancelled))
+    return false;
+  j->row.state = JOB_WAITING;
+  if (store_job_recipe_put(warden_store(w), j->row.id, j->run->packed, &err)) {
+    log_error("build %s: %s", j->row.id, err.msg);
+    j->row.state = JOB_BUILDING;
+    return false;
+  }
+  job_save(w, j);
+  return true;
+}
+
+void builder_stop(struct warden *w, bool go_on_later)
 {
   warden_builder(w)->stopping = true;
-  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++)
-    stop_job(w, warden_builder(w)->jobs.p[i], "interrupted: the server was stopped during the build");
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++) {
+    struct job *j = warden_builder(w)->jobs.p[i];
+    j->put_off = go_on_later && put_off(w, j);
+    stop_job(w, j, j->put_off ? PUT_OFF : "interrupted: the server was stopped during the build");
+  }
+}
+
+void builder_go_on(struct warden *w)
+{
+  for (size_t i = 0; i < warden_builder(w)->jobs.n; i++) {
+    struct job *j = warden_builder(w)->jobs.p[i];
+    struct err err = ERR_NONE;
+    if (j->row.state != JOB_WAITING || !j->row.started_us)
+      continue;
+    log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL},
+             "starting it again after the restart");
+    if (builder_start(w, str_of(j->row.team), str_of(j->row.template_id), str_of(j->row.id), STR_NONE, &err))
+      job_failed(w, j, "", err.msg);
+    else if (j->run)
+      build_say(j->run, LOG_INFO, "The server is back; steps that were finished come from the cache");
+  }
 }
 
 bool builder_busy(const struct warden *w)
@@ -638,7 +678,8 @@ bool builder_enters(struct warden *w, const struct zygote *z)
 static void job_expire(struct warden *w, struct job *j, int64_t now)
 {
   char why[160];
-  if (j->row.state != JOB_WAITING || now - j->row.created_us < (int64_t)warden_config(w)->build_wait_s * 1000000)
+  if (j->row.state != JOB_WAITING || j->row.started_us || /* it was, by a server that was stopped */
+      now - j->row.created_us < (int64_t)warden_config(w)->build_wait_s * 1000000)
     return;
   snprintf(why, sizeof(why), "expired: it was not started within %u s (setting build_wait_seconds); request it again",
            warden_config(w)->build_wait_s);

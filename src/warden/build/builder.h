@@ -2,9 +2,10 @@
 /* builder.h - templates' builds as the loop sees them: asked for, queued, at work on threads (build_run.h), done or
  * failed.
  *
- * A job is written to the store at every change of its state, so that a restart finds it: one that was at work is then
- * failed with that reason. A finished build is a row of the catalogue under the job's id and never changes; its tags
- * point to it from that moment. All functions run on the warden's loop. */
+ * A job is written to the store at every change of its state, so that a restart finds it: one that was at work begins
+ * again after an orderly stop, and is failed with that reason after a crash, which it may have been the cause of. A
+ * finished build is a row of the catalogue under the job's id and never changes; its tags point to it from that moment.
+ * All functions run on the warden's loop. */
 #ifndef CLOCHE_WARDEN_BUILD_BUILDER_H
 #define CLOCHE_WARDEN_BUILD_BUILDER_H
 
@@ -24,6 +25,7 @@ struct job {
   struct fair_queue_item item; /* waiting for a thread, or at work */
   struct row_job row;
   struct build_run *run;      /* at work, or NULL */
+  bool put_off;               /* the server stops; the next one starts it again */
   char kept_box[BOX_ID_SIZE]; /* sandbox that the box of its failed step has become; "": none, or the server was
                                * restarted since
                                */
@@ -39,7 +41,10 @@ struct build_request {
 };
 
 int builder_open(struct warden *w, struct err *err);
-void builder_stop(struct warden *w); /* everything under way is cancelled; builder_busy tells when it is over */
+/* Everything under way is cancelled; builder_busy tells when it is over. `go_on_later`: what can begins again with the
+ * next start (builder_go_on), from the steps that were finished. */
+void builder_stop(struct warden *w, bool go_on_later);
+void builder_go_on(struct warden *w); /* once boxes can be made */
 bool builder_busy(const struct warden *w);
 void builder_close(struct warden *w);
 

@@ -97,9 +97,32 @@ def test_a_killed_warden_fails_a_dockerfile_of_old_clients_and_builds_it_again(s
         box.kill()
 
 
-def test_a_stopped_server_says_so_afterwards(server: Server) -> None:
-    build = under_way(server.wire, fresh("stop"))
+def test_a_build_goes_on_after_an_orderly_restart(server: Server) -> None:
+    """SIGTERM, as an upgrade of the package sends it: finished steps are not done again, the log is continued."""
+    name = fresh("upgrade")
+    build = Order(server.wire, name).request().start(run("echo first"), run("echo second; sleep 6; echo ok > ~/said"))
+    waiting = Order(server.wire, fresh("waits")).request()
+    eventually(lambda: any("]: second" in line for line in build.log()))
+    before = build.log()
     server.signal(signal.SIGTERM)
+    server.start()
+    build.wire = waiting.wire = server.wire
+    build.ready()
+    after = build.log()
+    assert after[: len(before)] == before
+    assert any(line.startswith("CACHED [builder 1/2]") for line in after[len(before) :]), after
+    assert waiting.status()["status"] == "waiting"
+    box = server.wire.create(name)
+    try:
+        assert box.run("cat ~/said")[1] == "ok\n"
+    finally:
+        box.kill()
+    assert not half_layers(server)
+
+
+def test_a_server_stopped_for_good_says_so_afterwards(server: Server) -> None:
+    build = under_way(server.wire, fresh("stop"))
+    server.stop()
     server.start()
     build.wire = server.wire
     now = build.status()
