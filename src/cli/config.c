@@ -280,8 +280,9 @@ static const struct setting settings[] = {
      "program that makes one: SUITE FILE.tar (default: beside the program)"},
     {"checkpoint", WORD(warden.checkpoint, "auto frozen"), "auto", 0, 15,
      "how boxes are paused: auto = on disk where this host can (criu), else in memory; frozen = in memory"},
-    {"criu", TEXT(warden.criu), JAIL_CRIU_DEFAULT, 0, 511,
-     "the program that writes boxes to disk (scripts/criu makes it)"},
+    {"criu", TEXT(warden.criu), "", 0, 511,
+     "the program that writes boxes to disk (default: of the package cloche-criu where that is installed, else "
+     "/var/cache/cloche/criu/criu, which scripts/criu makes)"},
     {"checkpoint_jobs", NUMBER(warden.checkpoint_jobs), "4", 1, 64,
      "boxes of one team written to disk or read back at once; twice as many of all teams together"},
     {"checkpoint_seconds", LIVE_NUMBER(warden.checkpoint_s), "45", 5, 3600, "longest time for one of them"},

@@ -4,6 +4,7 @@
 #include "cli/config.h"
 
 #include "cli/config_table.h"
+#include "jail/checkpoint/checkpoint.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -261,6 +262,20 @@ static void find_near(struct config *c, const char *name, const char *in_tree, c
   }
 }
 
+/* The one that was installed with this program, else the one that scripts/criu makes. */
+static void find_criu(struct config *c)
+{
+  const struct setting *s = setting_find(STR("criu"));
+  char exe[DATA_DIR_SIZE], path[DATA_PATH_SIZE] = "";
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+  if (setting_text(c, s)[0])
+    return;
+  exe[MAX(n, 0)] = 0;
+  struct str dir = path_dir(str_of(exe));
+  snprintf(path, sizeof(path), STR_FMT "/../lib/cloche-criu/criu", STR_ARG(dir));
+  setting_put_text(c, s, n > 0 && access(path, X_OK) == 0 ? path : JAIL_CRIU_DEFAULT);
+}
+
 void config_share(struct config *c)
 {
   c->warden.source.reserve_mb = c->warden.disk_reserve_mb;
@@ -277,6 +292,7 @@ void config_derive(struct config *c)
   find_near(c, "runtime", "../../runtime", "../lib/cloche/runtime");
   find_near(c, "console", "../../console", "../share/cloche/console");
   find_near(c, "debian_program", "../../../templates/debian", "../lib/cloche/templates/debian");
+  find_criu(c);
   if (!c->debian)
     setting_put_text(c, setting_find(STR("debian_program")), "");
   if (!c->warden.volumes_dir[0]) {

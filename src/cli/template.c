@@ -29,6 +29,8 @@ static const char help[] =
     "       cloche template make NAME...                make templates that Cloche has recipes for (desktop, claude, "
     "...), for\n"
     "                                                   all teams; see below\n"
+    "       cloche template make --default              make the default templates, those that are not there yet "
+    "(--debian-only: without a Python or npm registry)\n"
     "       cloche template make --list                 the recipes, and which templates are made\n"
     "       cloche template log NAME [BUILD]            the log of a build (default: the newest); waits while it is at "
     "work\n"

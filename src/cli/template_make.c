@@ -6,6 +6,7 @@
  * what is new in its store. */
 #include "cli/template.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -68,23 +69,60 @@ static int run_program(const char *program, const char *store, int argc, char **
   return err_set(err, -EREMOTEIO, "%s failed; its messages above say why", program);
 }
 
+static int take_in(struct line *l, const char *name, char store[PATH_MAX], struct err *err)
+{
+  char build[UUID_SIZE] = "";
+  int r = ask_store(l, name, store, build, err);
+  if (!r)
+    printf("%s is build %s\n", name, build);
+  return r;
+}
+
+/* All that the store has: what a build without names makes is the recipes' to say. */
+static int take_in_all(struct line *l, char store[PATH_MAX], struct err *err)
+{
+  static const char suffix[] = ".json";
+  char path[PATH_MAX], name[NAME_MAX + 1];
+  snprintf(path, sizeof(path), "%.*s/templates", PATH_MAX - 16, store);
+  cleanup_dir DIR *d = opendir(path);
+  int r = d ? 0 : err_errno(err, "%s", path);
+  for (struct dirent *e; !r && (e = readdir(d));) {
+    struct str file = str_of(e->d_name);
+    if (file.n <= sizeof(suffix) || !str_ends(file, STR(suffix)))
+      continue;
+    str_copyz(str_sub(file, 0, file.n - strlen(suffix)), name, sizeof(name));
+    r = take_in(l, name, store, err);
+  }
+  return r;
+}
+
+/* --default [--debian-only]: the words for the program are what is behind --default. */
+static int make_default(struct line *l, const char *program, char store[PATH_MAX], int argc, char **argv,
+                        struct err *err)
+{
+  if (argc > 1 || (argc == 1 && strcmp(argv[0], "--debian-only") != 0))
+    return err_set(err, -EINVAL, "'make --default' takes no name and no option but --debian-only, not '%s'",
+                   argv[argc - 1]);
+  int r = run_program(program, store, argc, argv, err);
+  return r ? r : take_in_all(l, store, err);
+}
+
 int tpl_make(struct line *l, int argc, char **argv, struct err *err)
 {
   char program[PATH_MAX], store[PATH_MAX];
-  bool list = !strcmp(argv[0], "--list");
+  bool list = !strcmp(argv[0], "--list"), standard = !strcmp(argv[0], "--default");
   if (list && argc > 1)
     return err_set(err, -EINVAL, "'make --list' takes no name, but '%s' was given", argv[1]);
-  for (int i = 0; i < argc && !list; i++)
+  for (int i = 0; i < argc && !list && !standard; i++)
     if (argv[i][0] == '-')
-      return err_set(err, -EINVAL, "'make' has no option '%s'; it takes names of recipes, or --list", argv[i]);
+      return err_set(err, -EINVAL, "'make' has no option '%s'; it takes names of recipes, --default or --list",
+                     argv[i]);
   int r = find_program(program, err);
   r = r ? r : ask_store(l, NULL, store, NULL, err);
+  if (!r && standard)
+    return make_default(l, program, store, argc - 1, argv + 1, err);
   r = r ? r : run_program(program, store, argc, argv, err);
-  for (int i = 0; !r && !list && i < argc; i++) {
-    char build[UUID_SIZE] = "";
-    r = ask_store(l, argv[i], store, build, err);
-    if (!r)
-      printf("%s is build %s\n", argv[i], build);
-  }
+  for (int i = 0; !r && !list && i < argc; i++)
+    r = take_in(l, argv[i], store, err);
   return r;
 }

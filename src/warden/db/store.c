@@ -203,6 +203,8 @@ int sql_run(struct store *s, const char *sql, struct err *err)
   return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? sql_err(s, err, "statement") : 0;
 }
 
+_Static_assert(ARRAY_LEN(migrations) == STORE_SCHEMA, "the number in store.h");
+
 static int user_version(struct store *s)
 {
   sqlite3_stmt *st;
@@ -215,7 +217,7 @@ static int user_version(struct store *s)
 
 static int migrate(struct store *s, struct err *err)
 {
-  int have = user_version(s), want = (int)ARRAY_LEN(migrations);
+  int have = user_version(s), want = STORE_SCHEMA;
   if (have < 0)
     return sql_err(s, err, "version");
   if (have > want)

@@ -7,6 +7,10 @@
 #include "base/base.h"
 #include "wire/sizes.h"
 
+/* Version of the tables that this program writes; an older program refuses a newer database (and so does an older
+ * package, which reads this line: packaging/debian/rules). */
+#define STORE_SCHEMA 25
+
 struct store;
 
 int store_open(const char *path, struct store **out, struct err *err);
