@@ -8,8 +8,12 @@ MESON_FLAGS ?=
 TEMPLATE_FLAGS ?=
 PREFIX ?= /usr/local
 
+# Of `make deb`: bookworm or trixie (default: this machine's), amd64 or arm64.
+SUITE ?=
+ARCH ?=
+
 .PHONY: build criu stores serve test unit check asan fuzz soak bench sdk sdk-docs templates deps clean uninstall-state \
-	install uninstall
+	install uninstall deb image
 
 # `make test BUILD=build-asan` and the like use the build under sanitizers.
 ifeq ($(BUILD),build-asan)
@@ -84,6 +88,14 @@ install: build
 
 uninstall:
 	@scripts/install --remove "$(PREFIX)" "$(DESTDIR)"
+
+# Debian packages in $(BUILD)/packages, looked at by lintian (docs/install.md).
+deb: deps-package
+	@scripts/deb $(if $(SUITE),--suite $(SUITE)) $(if $(ARCH),--arch $(ARCH))
+
+# An OCI image of the packages, in $(BUILD)/image.
+image: deps-package
+	@scripts/image
 
 clean:
 	rm -rf build build-*
