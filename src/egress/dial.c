@@ -54,6 +54,8 @@ static void dial_free(struct dial *d)
   drop_handles(d);
   if (d->link)
     d->link->dial = NULL;
+  if (d->link && d->fd >= 0)
+    relay_cut(d->link->relay); /* nobody has got its other end */
   if (d->fd >= 0)
     close(d->fd);
   rules_unref(d->rules);
@@ -189,6 +191,7 @@ static int begin_tls(struct dial *d)
                             .near = pair[1],
                             .far = steal_fd(&d->fd),
                             .idle_ms = d->gateway->config->idle_seconds * 1000,
+                            .pair = true,
                             .tls = d->rules->proxy_tls ? d->rules->proxy_tls : d->gateway->client,
                             .name = name,
                             .done = link_done,

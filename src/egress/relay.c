@@ -3,6 +3,10 @@
 #include "egress/relay.h"
 
 #include "net/conn.h"
+#include <poll.h>
+
+#define LEFT_MS 2000 /* for the last bytes to a far side that nobody hears any more */
+#define LOOK_MS 1000 /* between two looks whether somebody does */
 
 struct side {
   struct conn conn; /* first */
@@ -16,6 +20,7 @@ struct relay {
   struct side near, far;
   struct relay_plan plan;
   const char *refusal;
+  bool left; /* nobody hears the far side */
 };
 
 static struct side *side_of(struct conn *c)
@@ -42,13 +47,37 @@ static void both_end(struct relay *r, bool reset)
 /* Each hears the other's end after the last byte; when both have, nothing is left. */
 static void look_for_end(struct relay *r)
 {
-  if (r->near.ended && r->far.ended && !r->near.conn.queued && !r->far.conn.queued)
+  bool over = r->near.ended && r->far.ended && !r->near.conn.queued && !r->far.conn.queued;
+  if (over || (r->left && !r->far.conn.queued))
     both_end(r, false);
 }
 
 static void keep_alive(struct relay *r)
 {
-  conn_deadline(&r->near.conn, r->plan.idle_ms);
+  if (!r->left)
+    conn_deadline(&r->near.conn, r->plan.idle_ms);
+}
+
+/* The other end of the pair is closed, where the kernel tells that from one that is only shut. */
+static bool pair_closed(const struct relay *r)
+{
+  struct pollfd p = {.fd = r->near.conn.fd};
+  return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+/* Who had the other end of the pair is gone, and so is what counted this connection: the far side must not be the one
+ * who decides how long it stays. */
+static void look_for_leaving(struct relay *r)
+{
+  if (!r->plan.pair || r->left || r->far.ended || r->near.conn.closed)
+    return;
+  if (pair_closed(r)) {
+    r->left = true;
+    conn_deadline(&r->near.conn, LEFT_MS);
+    look_for_end(r);
+  } else if (r->near.ended) {
+    conn_deadline(&r->far.conn, LOOK_MS); /* nothing tells of it: the pair is not read any more */
+  }
 }
 
 static void after_write(struct side *s)
@@ -89,11 +118,13 @@ static void side_eof(struct conn *c)
   }
   conn_shut(&s->other->conn);
   look_for_end(s->relay);
+  look_for_leaving(s->relay);
 }
 
+/* Its last bytes wait for the other side. */
 static void side_left(struct conn *c)
 {
-  (void)c; /* its last bytes wait for the other side */
+  look_for_leaving(side_of(c)->relay);
 }
 
 static void side_moved(struct conn *c)
@@ -116,7 +147,11 @@ static void side_broken(struct conn *c, int code, bool writing)
 
 static void side_due(struct conn *c)
 {
-  both_end(side_of(c)->relay, true);
+  struct side *s = side_of(c);
+  if (s == &s->relay->far)
+    look_for_leaving(s->relay);
+  else
+    both_end(s->relay, true);
 }
 
 static void side_freed(struct conn *c)

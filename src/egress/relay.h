@@ -14,6 +14,7 @@ struct relay_plan {
   int near, far;     /* both owned, in all cases */
   size_t high_water; /* bytes that wait for one side until the other is no longer read */
   unsigned idle_ms;
+  bool pair;        /* near is one end of a socket pair: when the other is closed, nobody hears what far says */
   struct tls *tls;  /* the far side is spoken to in TLS by this client; NULL = plainly */
   const char *name; /* whom it must be then */
   /* Once, when both sides are gone; out: bytes from near to far. refusal: why TLS failed, or NULL. */

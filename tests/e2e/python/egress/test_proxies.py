@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import Any
 
 import pytest
@@ -94,3 +96,44 @@ def test_half_closed_tunnels_reach_the_end(lab: Lab) -> None:
         "print(b''.join(iter(lambda: s.recv(9999), b'')).decode())\n"
     )
     assert "until the end" in lab.client("one", "python3", "-c", code)
+
+
+LEAVE = """
+import socket, struct, sys, time
+held = []
+for n in range(60):
+    s = socket.create_connection((sys.argv[1], 25))
+    s.sendall(b"some bytes\\n")
+    time.sleep(0.02)
+    if sys.argv[2] == "half":
+        s.shutdown(socket.SHUT_WR)
+        held.append(s)
+    else:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def descriptors(lab: Lab) -> int:
+    assert lab.gateway
+    return len(os.listdir(f"/proc/{lab.gateway.pid}/fd"))
+
+
+@pytest.mark.parametrize(("port", "how"), [(1082, "whole"), (1082, "half"), (1083, "whole")])
+def test_a_proxy_in_tls_that_never_closes_holds_nothing_of_boxes_that_left(lab: Lab, port: int, how: str) -> None:
+    """What a box no longer has is not counted as its own: it must not stay because a proxy wants it to."""
+    lab.restart(egress_connect_seconds=2, egress_box_connections=200)
+    lab.set("one", proxy={"kind": SOCKS, "host": PROXY, **tls(lab), "port": port})
+    before = descriptors(lab)
+    with lab.running("one", "python3", "-c", LEAVE, API, how) as said:
+        assert said == "done\n"
+        if how == "half":
+            lab.pump(0.5)
+            assert descriptors(lab) > before + 120
+            lab.remove("one")
+        until = time.monotonic() + 20
+        while descriptors(lab) > before + 4 and time.monotonic() < until:
+            lab.pump(0.2)
+        assert descriptors(lab) <= before + 4

@@ -7,8 +7,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import socket
 import ssl
 import sys
+import threading
 from typing import Any
 
 import h2.config
@@ -90,9 +92,13 @@ async def answer(w: Writer, method: str, path: str, told: dict[str, Any]) -> Non
         w.write(head + (b"" if method == "HEAD" else text))
 
 
+LOST: list[str] = []  # methods of requests that were read and not answered
+
+
 async def http1(r: Reader, w: Writer) -> None:
     secure = w.get_extra_info("ssl_object") is not None
     peer = w.get_extra_info("peername")
+    answered = 0
     try:
         while line := await r.readline():
             method, path, _ = line.decode().split()
@@ -105,6 +111,11 @@ async def http1(r: Reader, w: Writer) -> None:
             size, digest, trailers = await read_body(r, headers)
             told = {"method": method, "path": path, "headers": headers, "size": size, "sha256": digest}
             told["trailers"] = trailers
+            if path == "/lost" and answered:  # a kept connection ends with it
+                LOST.append(method)
+                return
+            answered += 1
+            told["lost"] = LOST.copy()
             await answer(w, method, path, {**told, "secure": secure, "peer": peer})
             await w.drain()
     except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
@@ -299,6 +310,25 @@ async def socks(r: Reader, w: Writer) -> None:
     await join(r, w, host, port)
 
 
+def hold(port: int, secure: bool) -> None:
+    """A proxy that makes connections, with `secure`, or not even that; it never reads again and never closes."""
+    listener = socket.create_server((PROXY, port), backlog=512)
+    held = []
+
+    def talk(s: socket.socket) -> None:
+        s = context("proxy").wrap_socket(s, server_side=True)
+        held.append(s)
+        s.recv(1000)
+        s.sendall(b"\x05\x00")
+        s.recv(1000)
+        s.sendall(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+
+    while True:
+        held.append(listener.accept()[0])
+        if secure:
+            threading.Thread(target=talk, args=(held.pop(),), daemon=True).start()
+
+
 async def connect(r: Reader, w: Writer) -> None:
     head = (await r.readuntil(b"\r\n\r\n")).decode()
     host, port = head.split()[1].split(":")
@@ -337,6 +367,8 @@ async def main() -> None:
     await start(socks, PROXY, 1081, ssl=context("proxy"))
     await start(connect, PROXY, 3128)
     await start(seen, PROXY, 99)
+    for port, secure in ((1082, True), (1083, False)):
+        threading.Thread(target=hold, args=(port, secure), daemon=True).start()
     print("ready", flush=True)
     await asyncio.Event().wait()
 
