@@ -263,11 +263,31 @@ static void call_drain(struct http_call *c)
 
 static void connect_out(struct request *q);
 
+/* Whether doing it twice is doing it once (RFC 9110, 9.2.2). */
+static bool is_idempotent(struct str method)
+{
+  static const char *const names[] = {"GET", "HEAD", "OPTIONS", "PUT", "DELETE"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (str_is(method, names[i]))
+      return true;
+  return false;
+}
+
+/* Whether a request that a kept connection lost is asked again. One that was whole may have been done by a server that
+ * did not come to its answer. */
+static bool may_repeat(const struct request *q, int code)
+{
+  bool whole = q->body_done || http_x_body_length(q->x) == 0;
+  if (!q->reused || q->body_begun || q->head_sent || code == -EPROTO || code == -ETIMEDOUT)
+    return false;
+  return code == -ECONNABORTED || !whole || is_idempotent(http_x_head(q->x)->method);
+}
+
 static void call_fail(struct http_call *c, int code, const char *why)
 {
   struct request *q = http_call_data(c);
   bool http1 = code == -EPROTONOSUPPORT && !q->http1 && !q->head_sent;
-  bool again = q->reused && !q->body_begun && !q->head_sent && code != -EPROTO && code != -ETIMEDOUT;
+  bool again = may_repeat(q, code);
   http_call_free(steal(&q->call));
   if (q->head_sent) {
     q->over = true;

@@ -176,8 +176,9 @@ struct http_call_ops {
   void (*end)(struct http_call *c); /* the answer is complete */
   void (*drain)(struct http_call *c);
   /* Broken transfer; no further calls but http_call_free. -ECONNRESET: it ended before any byte of an answer, as a kept
-   * connection does when the peer has just closed it; -EPROTONOSUPPORT: the server refused it and wants it by HTTP/1.1;
-   * -EPROTO: inside the answer, or the answer is malformed. */
+   * connection does when the peer has just closed it; -ECONNABORTED: the server did not look at the request, which may
+   * be sent again; -EPROTONOSUPPORT: nor here, and wants it by HTTP/1.1; -EPROTO: inside the answer, or the answer is
+   * malformed. */
   void (*fail)(struct http_call *c, int code, const char *why);
   struct http_x *(*pass)(struct http_call *c); /* the same for the answer's body */
   void (*passed)(struct http_call *c, size_t n);

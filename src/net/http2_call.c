@@ -141,15 +141,13 @@ static void lane_lost(struct lane *s)
   const struct http_link *l = s->link;
   bool refused = s->error == NGHTTP2_REFUSED_STREAM;
   bool http1 = s->error == NGHTTP2_HTTP_1_1_REQUIRED || (l->http1 && refused);
-  int code = http1 ? -EPROTONOSUPPORT : l->lame ? l->code : refused ? -ECONNRESET : -EPROTO;
-  if (s->call->head_seen && code == -ECONNRESET)
-    code = -EPROTO;
-  if (s->call->head_seen && code == -EPROTONOSUPPORT)
+  int code = http1 ? -EPROTONOSUPPORT : refused ? -ECONNABORTED : l->lame ? l->code : -EPROTO;
+  if (s->call->head_seen && (http1 || refused || code == -ECONNRESET))
     code = -EPROTO;
   lane_fail(s, code,
             http1     ? "the server wants HTTP/1.1"
-            : l->lame ? l->why
             : refused ? "the server refused it"
+            : l->lame ? l->why
                       : nghttp2_http2_strerror(s->error));
 }
 

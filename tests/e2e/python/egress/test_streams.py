@@ -106,6 +106,18 @@ def test_connections_to_servers_are_used_again(lab: Lab) -> None:
     assert first == second
 
 
+def test_a_request_that_may_have_been_done_is_not_sent_twice(lab: Lab) -> None:
+    """The server reads each of these on a kept connection and closes it without an answer."""
+    policy(lab)
+    lab.ask("one", "https://api.example.com/")
+    said = lab.curl("one", "https://api.example.com/lost", "-X", "POST", "-w", "%{http_code}")
+    assert said.endswith("502"), said
+    lab.ask("one", "https://api.example.com/")
+    told = lab.ask("one", "https://api.example.com/lost", "-X", "DELETE")
+    assert told["method"] == "DELETE"  # asked again, on a connection of its own
+    assert told["lost"] == ["POST", "DELETE"]
+
+
 def test_too_long_a_head_is_refused(lab: Lab) -> None:
     policy(lab)
     heads = lab.dir / "heads"
