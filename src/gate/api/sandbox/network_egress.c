@@ -130,7 +130,7 @@ static int read_tls(const struct json *tls, const struct proxy_address *x, struc
     return err_set(err, -EINVAL, "'network.egressProxy.tls': 'enabled' is false, so '%s' can't be given",
                    json_given(name) ? "serverName" : "caCert");
   if (json_given(name) && (name->type != JSON_STRING || name->text.n > PROXY_NAME_MAX ||
-                           (!network_dns_name(name->text) && !network_address(name->text, b))))
+                           (!network_dns_name(name->text) && network_address(name->text, b) != 32)))
     return err_set(err, -EINVAL,
                    "'network.egressProxy.tls.serverName' must be a host name of at most %d characters, not '" STR_FMT
                    "'",
@@ -142,10 +142,21 @@ static int read_tls(const struct json *tls, const struct proxy_address *x, struc
   return 0;
 }
 
-/* A proxy speaks these bytes on its own connection; none of them may end a text there. */
+/* A text of one line: no control characters but the tab. */
+static bool one_line(struct str s)
+{
+  for (size_t i = 0; i < s.n; i++) {
+    unsigned char c = (unsigned char)s.p[i];
+    if ((c < 32 && c != '\t') || c == 127)
+      return false;
+  }
+  return true;
+}
+
+/* A proxy reads these bytes on its own connection; none of them may end a text there. */
 static bool credential(const struct json *v)
 {
-  return !json_given(v) || (v->type == JSON_STRING && str_find(v->text, 0) < 0);
+  return !json_given(v) || (v->type == JSON_STRING && one_line(v->text));
 }
 
 int network_read_proxy(const struct json *from, unsigned features, struct network *n, struct err *err)
@@ -161,7 +172,9 @@ int network_read_proxy(const struct json *from, unsigned features, struct networ
   if (r)
     return r;
   if (!credential(user) || !credential(pass))
-    return err_set(err, -EINVAL, "'network.egressProxy': username and password must be strings without NUL");
+    return err_set(err, -EINVAL,
+                   "'network.egressProxy': username and password must be strings without control "
+                   "characters");
   if (json_text(user, STR_NONE).n > PROXY_AUTH_MAX || json_text(pass, STR_NONE).n > PROXY_AUTH_MAX)
     return err_set(err, -EINVAL, "'network.egressProxy': username and password may have %d bytes each", PROXY_AUTH_MAX);
   if (json_text(pass, STR_NONE).n && !json_text(user, STR_NONE).n)
@@ -233,12 +246,7 @@ static bool framing_header(struct str name)
 /* One line of text as a header carries it: no control characters but the tab, no space at either end. */
 static bool header_value(struct str s)
 {
-  for (size_t i = 0; i < s.n; i++) {
-    unsigned char c = (unsigned char)s.p[i];
-    if ((c < 32 && c != '\t') || c == 127)
-      return false;
-  }
-  return !s.n || (!strchr(" \t", s.p[0]) && !strchr(" \t", s.p[s.n - 1]));
+  return one_line(s) && (!s.n || (!strchr(" \t", s.p[0]) && !strchr(" \t", s.p[s.n - 1])));
 }
 
 static bool placeholder_name(struct str name)
