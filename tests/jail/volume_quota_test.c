@@ -20,6 +20,9 @@
 
 #define VOLUME "0b0c0d0e-1111-4222-8333-444455556666"
 #define OTHER  "aaaabbbb-1111-4222-8333-444455556666"
+/* The same number of a project. */
+#define ONE    "5f0c0d0e-1111-4222-8333-1f2e0016dd96"
+#define TWIN   "5f0c0d0e-1111-4222-8333-1e2c89aa4620"
 #define MIB    ((uint64_t)1 << 20)
 
 static char top[] = "/tmp/cloche-quota-XXXXXX";
@@ -152,6 +155,19 @@ static void bytes_end_at_the_limit_and_others_go_on(void **state)
   remove_volume(OTHER);
 }
 
+static void no_volume_shares_anothers_limit(void **state)
+{
+  struct err err = ERR_NONE;
+  assert_int_equal(volume_quota_project(ONE), volume_quota_project(TWIN));
+  create(ONE);
+  assert_int_equal(volume_backing_create(&place, TWIN, &small, &err), -ESHUTDOWN);
+  assert_non_null(strstr(err.msg, "try again"));
+  assert_int_equal(usage(ONE).bytes_max, small.bytes);
+  remove_volume(ONE);
+  create(TWIN);
+  remove_volume(TWIN);
+}
+
 static void inodes_end_at_the_limit(void **state)
 {
   create(VOLUME);
@@ -202,7 +218,9 @@ int main(int argc, char **argv)
       ON(ext4, bytes_end_at_the_limit_and_others_go_on),
       ON(xfs, bytes_end_at_the_limit_and_others_go_on),
       ON(ext4, inodes_end_at_the_limit),
+      ON(ext4, no_volume_shares_anothers_limit),
       ON(xfs, inodes_end_at_the_limit),
+      ON(xfs, no_volume_shares_anothers_limit),
       ON(ext4, a_limit_that_is_raised_holds_at_once),
       ON(xfs, a_limit_that_is_raised_holds_at_once),
       ON(ext4, statfs_tells_the_limit),

@@ -146,6 +146,8 @@ static int make_tree(const char *dir, const char *id, const struct volume_limits
                    "%s can't belong to user %u: %s; the filesystem of volumes_dir must keep owners (or set "
                    "volumes_backing = image)",
                    path, VOLUME_ID_BASE, strerrordesc_np(errno));
+  if (volume_quota_taken(tree, id))
+    return err_set(err, -ESHUTDOWN, "the quota of volume %s would be another volume's as well; try again", id);
   if ((l->bytes || l->inodes) && !volume_quota_start(tree, id))
     volume_quota_set(tree, id, l); /* without quotas it is measured */
   return fsync(tree) && errno != EINVAL && errno != EOPNOTSUPP ? err_errno(err, "writing out %s", path) : 0;

@@ -38,6 +38,12 @@ static int quota_call(int fd, int command, const char *id, struct dqblk *q)
 #endif
 }
 
+bool volume_quota_taken(int tree, const char *id)
+{
+  struct dqblk q = {0};
+  return !quota_call(tree, Q_GETQUOTA, id, &q) && q.dqb_curinodes > 0;
+}
+
 int volume_quota_start(int tree, const char *id)
 {
   struct fsxattr attr;

@@ -12,6 +12,9 @@
 #include <linux/fs.h>
 #include <sys/quota.h>
 
+/* True: the number that the id makes counts files already. Ids are not for tenants to choose, but who makes many
+ * volumes meets another's number some day, and would share its limit. */
+bool volume_quota_taken(int tree, const char *id);
 int volume_quota_start(int tree, const char *id); /* an empty tree becomes a project; -errno: this filesystem can't */
 int volume_quota_set(int tree, const char *id, const struct volume_limits *l);
 /* True: the filesystem counts and limits, and *out says what. */
