@@ -60,14 +60,20 @@ static int man_main(int argc, char **argv)
   return manual_run(&tables, argc, argv);
 }
 
+/* A message may name files of sandboxes: whatever could move a terminal's cursor is shown as a question mark. */
 int usage_error(const char *fmt, ...)
 {
+  cleanup_buf struct buf text = BUF_INIT(1 << 20);
   va_list ap;
   va_start(ap, fmt);
-  fputs("cloche: ", stderr);
-  vfprintf(stderr, fmt, ap);
-  fputc('\n', stderr);
+  buf_vaddf(&text, fmt, ap);
   va_end(ap);
+  fputs("cloche: ", stderr);
+  for (size_t i = 0; i < text.n; i++) {
+    unsigned char c = (unsigned char)text.p[i];
+    fputc(c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f) ? c : '?', stderr);
+  }
+  fputc('\n', stderr);
   return 2;
 }
 

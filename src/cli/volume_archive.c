@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume_archive.c - `cloche volume backup` and `restore`: a volume as a tar archive with owners, modes and times, and
  * back. Files, directories and links are kept, a file with several names as several files; pipes, sockets and extended
- * attributes are not. Boxes may write meanwhile: each file is as it was when it was read. */
+ * attributes are not. Holes of files are zeros in an archive and take no room in one that is a file. Boxes may write
+ * meanwhile: each file is as it was when it was read. */
+#include "cli/sparse.h"
 #include "cli/volume_client.h"
 #include "unpack/tar_write.h"
 #include "wire/volume_path.h"
@@ -16,6 +18,7 @@
 struct backup {
   struct volume_client *client;
   int fd;
+  bool seeks; /* holes are holes in the archive, too */
   struct buf head;
   char *piece;
   VEC(char *) dirs; /* still to be listed */
@@ -37,20 +40,42 @@ static int put_head(struct backup *b)
   return r;
 }
 
+static int put_zeros(struct backup *b, uint64_t n)
+{
+  if (b->seeks)
+    return lseek(b->fd, (off_t)n, SEEK_CUR) < 0 ? err_errno(b->err, "writing the archive") : 0;
+  int r = 0;
+  memset(b->piece, 0, PIECE);
+  for (size_t k; !r && n; n -= k) {
+    k = (size_t)MIN((uint64_t)PIECE, n);
+    r = put(b, b->piece, k);
+  }
+  return r;
+}
+
+static int put_range(struct backup *b, int fd, uint64_t at, uint64_t end)
+{
+  int r = 0;
+  while (!r && at < end) {
+    ssize_t k = pread(fd, b->piece, (size_t)MIN((uint64_t)PIECE, end - at), (off_t)at);
+    if (k < 0)
+      return err_errno(b->err, "reading the volume");
+    if (k == 0)
+      return put_zeros(b, end - at);
+    at += (uint64_t)k;
+    r = put(b, b->piece, (size_t)k);
+  }
+  return r;
+}
+
 /* As long as its header says: a file that grows is cut, one that shrinks is filled with zeros. */
 static int put_content(struct backup *b, int fd, uint64_t size)
 {
   int r = 0;
-  for (uint64_t left = size; !r && left;) {
-    size_t want = (size_t)MIN((uint64_t)PIECE, left);
-    ssize_t k = read(fd, b->piece, want);
-    if (k < 0)
-      return err_errno(b->err, "reading the volume");
-    if (k == 0)
-      memset(b->piece, 0, want);
-    size_t got = k ? (size_t)k : want;
-    left -= got;
-    r = put(b, b->piece, got);
+  for (uint64_t at = 0, data, hole; !r && at < size; at = hole) {
+    sparse_next(fd, at, size, &data, &hole);
+    r = data > at ? put_zeros(b, data - at) : 0;
+    r = r ? r : put_range(b, fd, data, hole);
   }
   tar_write_pad(&b->head, size);
   return r ? r : put_head(b);
@@ -113,7 +138,7 @@ int volume_backup(struct volume_client *c, const char *file, struct err *err)
   if (fd < 0)
     return err_errno(err, "%s", temp);
   cleanup_free char *piece = xmalloc(PIECE);
-  struct backup b = {.client = c, .fd = fd, .head = BUF_INIT(1 << 20), .piece = piece, .err = err};
+  struct backup b = {.client = c, .fd = fd, .seeks = to_file, .head = BUF_INIT(1 << 20), .piece = piece, .err = err};
   int r = put_all(&b);
   buf_free(&b.head);
   while (b.dirs.n)
@@ -178,6 +203,8 @@ static int take_entry(void *arg, const struct tar_entry *e)
 static int take_data(void *arg, struct str piece)
 {
   struct restore *r = arg;
+  if (r->open && sparse_zeros(piece))
+    return lseek(r->upload.fd, (off_t)piece.n, SEEK_CUR) < 0 ? err_errno(r->err, "writing %s", r->path) : 0;
   int k = r->open ? fd_write_all(r->upload.fd, piece.p, piece.n) : 0;
   return k ? err_set(r->err, k, "writing %s: %s", r->path, strerrordesc_np(-k)) : 0;
 }
@@ -187,6 +214,8 @@ static int take_end(void *arg)
   struct restore *r = arg;
   if (!r->open)
     return 0;
+  if (ftruncate(r->upload.fd, lseek(r->upload.fd, 0, SEEK_CUR))) /* zeros at its end */
+    return err_errno(r->err, "writing %s", r->path);
   r->open = false;
   return volume_upload_commit(r->client, &r->upload, &r->file, r->err);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume_copy.c - `cloche volume cp`: a file or a tree from this machine into a volume, or back. Files, directories and
- * links; owners and modes are kept into a volume, and modes out of it. */
+ * links, and holes of files; owners and modes are kept into a volume, and modes out of it, less what the umask says. */
+#include "cli/cli.h"
 #include "cli/layer_tree.h"
+#include "cli/sparse.h"
 #include "cli/volume_client.h"
 
 #include <fcntl.h>
@@ -15,21 +17,13 @@ struct copy {
   struct volume_client *client;
   struct err *err;
   char *piece;
+  mode_t mask; /* what this user keeps from others: sandboxes chose the modes */
 };
 
-/* All bytes of one descriptor into another. */
 static int pass(struct copy *c, int from, int to, const char *name)
 {
-  for (;;) {
-    ssize_t k = read(from, c->piece, PIECE);
-    if (k < 0)
-      return err_errno(c->err, "reading %s", name);
-    if (k == 0)
-      return 0;
-    int r = fd_write_all(to, c->piece, (size_t)k);
-    if (r)
-      return err_set(c->err, r, "writing %s: %s", name, strerrordesc_np(-r));
-  }
+  int r = sparse_copy(from, to, c->piece, PIECE);
+  return r ? err_set(c->err, r, "copying %s: %s", name, strerrordesc_np(-r)) : 0;
 }
 
 /* ---- out of a volume ---- */
@@ -51,7 +45,7 @@ static int file_out(struct copy *c, int dir, const char *name, const struct volu
   if (to < 0)
     return err_errno(c->err, "making %s", name);
   int r = pass(c, from, to, name);
-  return r ? r : fchmod(to, f->mode & 0777) ? err_errno(c->err, "mode of %s", name) : 0;
+  return r ? r : fchmod(to, f->mode & 0777 & ~c->mask) ? err_errno(c->err, "mode of %s", name) : 0;
 }
 
 static int tree_out(struct copy *c, int dir, const char *name, const struct volume_file *f, unsigned depth);
@@ -80,17 +74,20 @@ static int tree_out(struct copy *c, int dir, const char *name, const struct volu
                : 0;
   }
   if (f->type != 'd') {
-    fprintf(stderr, "cloche: " STR_FMT " is no file, directory or link; left out\n", STR_ARG(f->path));
+    usage_error(STR_FMT " is no file, directory or link; left out", STR_ARG(f->path));
     return 0;
   }
-  if (mkdirat(dir, name, 0700) && errno != EEXIST)
+  bool made = !mkdirat(dir, name, 0700); /* one that was there is not the sandbox's to open to others */
+  if (!made && errno != EEXIST)
     return err_errno(c->err, "making %s", name);
   cleanup_fd int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (below < 0)
     return err_errno(c->err, "opening %s", name);
   struct out o = {c, below, depth};
   int r = volume_client_list(c->client, f->path, entry_out, &o, c->err);
-  return r ? r : fchmod(below, f->mode & 0777) ? err_errno(c->err, "mode of %s", name) : 0;
+  if (r || !made)
+    return r;
+  return fchmod(below, f->mode & 0777 & ~c->mask) ? err_errno(c->err, "mode of %s", name) : 0;
 }
 
 static int copy_out(struct copy *c, struct str path, const char *local)
@@ -193,6 +190,7 @@ static int copy_in(struct copy *c, const char *local, struct str path)
 int volume_copy(struct volume_client *client, bool in, const char *local, const char *path, struct err *err)
 {
   cleanup_free char *piece = xmalloc(PIECE);
-  struct copy c = {client, err, piece};
+  struct copy c = {client, err, piece, umask(0)};
+  umask(c.mask);
   return in ? copy_in(&c, local, str_of(path)) : copy_out(&c, str_of(path), local);
 }

@@ -107,6 +107,59 @@ def test_backup_and_restore(server: Server, content: Content, unique: str, tmp_p
     cloche(server, "volume", "rm", unique + "-b")
 
 
+def test_files_that_are_mostly_holes_take_no_room(
+    server: Server, content: Content, unique: str, tmp_path: Path
+) -> None:
+    """A sandbox may say that a file is a thousand times as long as its volume; no disk is filled with it."""
+    size = 8 << 40
+    with (tmp_path / "long").open("wb") as f:
+        f.write(b"first")
+        f.truncate(size)
+        f.seek(1 << 40)
+        f.write(b"middle")
+    cloche(server, "volume", "cp", str(tmp_path / "long"), f"{unique}:/long")
+    assert content.stat("/long").json()["size"] == size
+    assert float(cloche(server, "volume", "du", unique).split()[0]) < 16
+    cloche(server, "volume", "cp", f"{unique}:/long", str(tmp_path / "back"))
+    archive = tmp_path / "all.tar"
+    cloche(server, "volume", "backup", unique, str(archive))
+    for made in (tmp_path / "back", archive):
+        assert made.stat().st_size >= size
+        assert made.stat().st_blocks * 512 < 1 << 20
+    with (tmp_path / "back").open("rb") as f:
+        assert f.read(6) == b"first\0"
+        f.seek(1 << 40)
+        assert f.read(7) == b"middle\0"
+    with tarfile.open(archive) as tar:
+        assert tar.getmember("long").size == size
+
+
+def test_zeros_of_an_archive_become_holes(server: Server, content: Content, unique: str, tmp_path: Path) -> None:
+    content.put("/zeros", b"\0" * (40 << 20) + b"end" + b"\0" * (8 << 20))
+    cloche(server, "volume", "backup", unique, str(tmp_path / "all.tar"))
+    cloche(server, "volume", "restore", unique, str(tmp_path / "all.tar"))
+    body = content.call("GET", "file", "/zeros").body
+    assert len(body) == (48 << 20) + 3
+    assert body.strip(b"\0") == b"end"
+    assert float(cloche(server, "volume", "du", unique).split()[0]) < 20
+
+
+def test_what_a_sandbox_chose_opens_nothing_of_the_host(
+    server: Server, content: Content, unique: str, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir(mode=0o700)
+    assert content.call("PATCH", "path", "/", {"mode": 0o777}).status == 200
+    content.put("/all", b"x", "&mode=511")
+    content.call("POST", "dir", "/open", query="&mode=511")
+    cloche(server, "volume", "cp", f"{unique}:/", str(here))
+    modes = [path.stat().st_mode & 0o7777 for path in (here, here / "all", here / "open")]
+    assert modes == [0o700, 0o755, 0o755]
+    said = refused(server, "volume", "cp", f"{unique}:/a\x1b[2Jc", str(here))
+    assert "\x1b" not in said
+    assert "?[2Jc" in said
+
+
 def test_du(server: Server, content: Content, unique: str) -> None:
     content.put("/file", b"x" * (5 << 20))
     told = cloche(server, "volume", "du", unique)
