@@ -18,18 +18,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#define THREADS            64
-#define THREADS_TEXT       "64"
-#define TEAM_THREADS       16
-#define VOLUME_THREADS     8
-#define THREAD_STACK       ((rlim_t)512 << 10) /* tree_remove.c has 64 levels of calls */
-#define UPLOADS_MAX        4096
-#define UPLOADS_VOLUME_MAX 512
-#define UPLOADS_TEAM_MAX   1024
-#define DROPPED_US         ((int64_t)600 * 1000000)
-#define SWEEP_MS           30000
-#define SWEPT_MAX          65536
-#define SLICE_US           500000 /* of a removal: then others have the thread */
+#define THREAD_STACK ((rlim_t)512 << 10) /* tree_remove.c has 64 levels of calls */
+#define DROPPED_US   ((int64_t)600 * 1000000)
+#define SWEEP_MS     30000
+#define SWEPT_MAX    65536
+#define SLICE_US     500000 /* of a removal: then others have the thread */
 
 struct content {
   const struct content_config *config;
@@ -104,6 +97,14 @@ static int commit(struct job *j)
   return err_set(&j->err, -ESHUTDOWN, "the upload was interrupted on the server; send the file again");
 }
 
+static int list(struct job *j)
+{
+  const struct content_config *c = j->content->config;
+  struct list_limits limits = {c->listing_max, c->listing_s, c->listing_mb};
+  j->fd = file_list(j->root, str_of(j->path), j->depth, &limits, &j->size, &j->err);
+  return MIN(j->fd, 0);
+}
+
 static int act_on(struct job *j)
 {
   struct str path = str_of(j->path);
@@ -115,8 +116,7 @@ static int act_on(struct job *j)
   case CONTENT_REMOVE:
     return file_remove(j->root, path, j->again, clock_mono_us() + SLICE_US, &j->err);
   case CONTENT_LIST:
-    j->fd = file_list(j->root, path, j->depth, j->content->config->listing_max, &j->size, &j->err);
-    return MIN(j->fd, 0);
+    return list(j);
   case CONTENT_MKDIR:
     return file_mkdir(j->root, path, &j->owner, j->force, j->again, &j->json, &j->err);
   case CONTENT_READ:
@@ -166,7 +166,8 @@ static bool too_many(struct content *c, const struct job *j)
     of_volume += !strcmp(u->volume, j->volume);
     of_team += !strcmp(u->team, j->team);
   }
-  return c->uploads.n >= UPLOADS_MAX || of_volume >= UPLOADS_VOLUME_MAX || of_team >= UPLOADS_TEAM_MAX;
+  return c->uploads.n >= c->config->uploads || of_volume >= c->config->own_uploads ||
+         of_team >= c->config->team_uploads;
 }
 
 static struct upload *upload_take(struct content *c, const struct job *j)
@@ -213,7 +214,7 @@ static bool sweep_due(struct content *c, const struct job *j)
 /* Its client left before it was open: it is closed when it is. */
 static void drop_later(struct content *c, const struct job *j)
 {
-  int64_t *when = c->dropped.n < UPLOADS_MAX ? xmalloc(sizeof(*when)) : NULL;
+  int64_t *when = c->dropped.n < c->config->uploads ? xmalloc(sizeof(*when)) : NULL;
   if (!when)
     return;
   *when = clock_mono_us();
@@ -266,13 +267,15 @@ static bool goes_on(struct job *j)
 {
   if (j->op != CONTENT_REMOVE || j->status != -EAGAIN)
     return false;
-  if (!j->unwanted && clock_mono_us() - j->begun_us < (int64_t)TREE_REMOVE_SECONDS * 1000000) {
+  unsigned most = j->content->config->removal_s;
+  if (!j->unwanted && clock_mono_us() - j->begun_us < (int64_t)most * 1000000) {
     j->err = ERR_NONE;
     return true;
   }
   j->status = err_set(&j->err, -EBUSY,
-                      "'%s' is not deleted yet: it has more files than are deleted in %d seconds; try again to go on",
-                      j->path, TREE_REMOVE_SECONDS);
+                      "'%s' is not deleted yet: it has more files than are deleted in %u seconds (setting "
+                      "volume_removal_seconds); try again to go on",
+                      j->path, most);
   return false;
 }
 
@@ -466,7 +469,9 @@ static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
     return;
   }
   if (too_many(c, j)) {
-    refuse(c, j->key.id, -EAGAIN, "this volume has too many uploads under way; try again when some have ended");
+    refuse(c, j->key.id, -EAGAIN,
+           "too many uploads are under way into this volume, or of this team (settings volume_own_uploads, "
+           "volume_team_uploads, volume_uploads); try again when some have ended");
     job_free(j);
     return;
   }
@@ -582,9 +587,12 @@ static void start_threads(void *arg)
   uv_queue_work(c->loop, &first, nothing, nothing_done);
 }
 
-static void bound_threads(void)
+static void bound_threads(unsigned threads)
 {
   struct rlimit stack;
+  char number[16];
+  snprintf(number, sizeof(number), "%u", threads);
+  setenv("UV_THREADPOOL_SIZE", number, 1);
   mallopt(M_ARENA_MAX, 4);
   getrlimit(RLIMIT_STACK, &stack);
   stack.rlim_cur = MIN(stack.rlim_max, THREAD_STACK);
@@ -600,13 +608,12 @@ int content_main(const struct content_config *config)
   struct err err = ERR_NONE;
   prctl(PR_SET_NAME, "cloche-content");
   clearenv();
-  setenv("UV_THREADPOOL_SIZE", THREADS_TEXT, 1);
-  bound_threads();
+  bound_threads(config->threads);
   uv_loop_init(&loop);
   c = (struct content){.config = config,
                        .loop = &loop,
-                       .volumes = {.places = UINT32_MAX, .share = VOLUME_THREADS},
-                       .teams = {.places = THREADS, .share = TEAM_THREADS}};
+                       .volumes = {.places = UINT32_MAX, .share = config->own_threads},
+                       .teams = {.places = config->threads, .share = config->team_threads}};
   c.control = ipc_new(&loop, CONTROL_FD, &control_ops, &c);
   uv_timer_init(&loop, &c.sweeper);
   c.sweeper.data = &c;

@@ -9,6 +9,15 @@
 struct content_config {
   bool confined;          /* false: no user namespace (a build under sanitizers) */
   uint64_t listing_max;   /* entries of one listing */
+  unsigned listing_s;     /* for which it may be read */
+  unsigned listing_mb;    /* of its JSON */
+  unsigned removal_s;     /* of one request to remove a tree */
+  unsigned threads;       /* that work with files */
+  unsigned team_threads;  /* of them for one team at once */
+  unsigned own_threads;   /* and for one volume */
+  unsigned uploads;       /* under way at once */
+  unsigned team_uploads;  /* of one team */
+  unsigned own_uploads;   /* into one volume */
   bool sync;              /* an upload that was answered is on the disk */
   unsigned upload_idle_s; /* an upload that nothing was written to for so long is given up */
 };

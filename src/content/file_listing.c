@@ -13,9 +13,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define LIST_BYTES   ((size_t)32 << 20) /* of one answer */
-#define LIST_SECONDS 20                 /* of a thread that others wait for */
-
 struct pending {
   char *path;
   uint64_t level;
@@ -126,13 +123,14 @@ static int to_memory(struct str text, struct err *err)
   return r ? err_set(err, r, "the listing can't be kept: %s", strerrordesc_np(-r)) : steal_fd(&fd);
 }
 
-int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t *size, struct err *err)
+int file_list(int root, struct str path, uint64_t depth, const struct list_limits *limits, uint64_t *size,
+              struct err *err)
 {
   struct walk w = {.root = root,
                    .depth = depth,
-                   .most = most,
-                   .until_us = clock_mono_us() + (int64_t)LIST_SECONDS * 1000000,
-                   .text = BUF_INIT(LIST_BYTES)};
+                   .most = limits->entries,
+                   .until_us = clock_mono_us() + (int64_t)limits->seconds * 1000000,
+                   .text = BUF_INIT((size_t)limits->mb << 20)};
   char text[PATH_MAX];
   int top = file_open_in(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   if (top < 0 || str_copyz(path, text, sizeof(text)))
@@ -147,14 +145,14 @@ int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t
     r = -E2BIG;
   if (r == -E2BIG)
     err_set(err, r,
-            "there are more than %llu entries below '" STR_FMT "', or they take more than %zu MiB: ask for a smaller "
-            "'depth' or for its directories one by one",
-            (unsigned long long)most, STR_ARG(path), LIST_BYTES >> 20);
+            "there are more than %llu entries below '" STR_FMT "', or they take more than %u MiB (settings "
+            "volume_listing_max, volume_listing_mb): ask for a smaller 'depth' or for its directories one by one",
+            (unsigned long long)limits->entries, STR_ARG(path), limits->mb);
   else if (r == -EBUSY)
     err_set(err, r,
-            "listing '" STR_FMT "' takes longer than %d seconds: try again, ask for a smaller 'depth' or for its "
-            "directories one by one",
-            STR_ARG(path), LIST_SECONDS);
+            "listing '" STR_FMT "' takes longer than %u seconds (setting volume_listing_seconds): try again, ask for a "
+            "smaller 'depth' or for its directories one by one",
+            STR_ARG(path), limits->seconds);
   else if (r)
     err_set(err, r, "'" STR_FMT "' can't be listed: %s", STR_ARG(path), strerrordesc_np(-r));
   if (!r)

@@ -50,12 +50,17 @@ bool file_is(int root, struct str path, const struct file_owner *o, uint64_t siz
 /* Before the root of this process changes: what naming an upload needs on kernels before 6.10. */
 int file_ops_open(struct err *err);
 
-/* file_listing.c: entries below a directory, as a JSON array in sealed memory. -E2BIG: more than `most`. */
-int file_list(int root, struct str path, uint64_t depth, uint64_t most, uint64_t *size, struct err *err);
+/* file_listing.c: entries below a directory, as a JSON array in sealed memory. -E2BIG: more than that; -EBUSY: it takes
+ * too long. */
+struct list_limits {
+  uint64_t entries;
+  unsigned seconds, mb;
+};
+int file_list(int root, struct str path, uint64_t depth, const struct list_limits *limits, uint64_t *size,
+              struct err *err);
 
 /* tree_remove.c: a name in a directory, with all below it. -EBUSY: others add to it as fast as it is emptied; -EAGAIN:
  * the time has come. What went is gone. */
-#define TREE_REMOVE_SECONDS 20 /* of one request */
 int tree_remove(int parent, const char *name, int64_t until_us);
 
 /* Where files are that can't be without a name, and replacements for the moment before they take another file's name.

@@ -29,6 +29,7 @@ struct gate_config {
   unsigned unknown_boxes_per_minute; /* requests of one client address for boxes that are not there; 0 = no limit */
   unsigned tls_plain;                /* enum tls_plain: who may speak plain http on the https port */
   unsigned secret_value_max;         /* bytes */
+  unsigned volume_team_listings;     /* being sent at once */
   bool webhook_private_allowed;      /* as the sender has it */
   unsigned audit;                    /* enum audit_mode */
   bool mcp;                          /* /mcp is served */

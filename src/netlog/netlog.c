@@ -29,8 +29,6 @@
 #define QUIET_US     1000000 /* after a box has left: messages of it may still come */
 #define RECEIVE      (4 << 20)
 #define READS        64                       /* datagrams of a socket, one after the other */
-#define NAMES_MAX    128                      /* of a box, to be told beside addresses */
-#define FLOWS_MAX    128                      /* of a box, whose ends are told */
 #define CLOSED_MAX   8192                     /* connections that are over and wait for CLOSED_US */
 #define CLOSED_US    (2 * FLUSH_CS * 10000ll) /* by then the log has told that they were opened */
 #define CLOSED_LOOKS 5                        /* for one whose beginning is not known */
@@ -61,13 +59,14 @@ struct place {
   struct logring_head head;
   uint32_t link, last_link;  /* of its box, once it was seen; of the box before */
   int64_t quiet_us, left_us; /* monotonic: until when messages without a link are dropped; when the last box left */
-  struct named names[NAMES_MAX];
-  struct flow flows[FLOWS_MAX];
+  struct named *names;       /* as many as the limits say, once there is a box */
+  struct flow *flows;
   size_t next_name, next_flow;
 };
 
 static struct watcher {
   uint32_t pool; /* first address of the boxes' /16 */
+  struct netlog_limits limits;
   bool full;
   int orders, log, ends;
   int asks; /* to the keeper: a net_flow whose bytes are to be told */
@@ -100,10 +99,10 @@ static void place_empty(struct place *p)
   }
   p->ring = -1;
   p->link = 0;
-  for (size_t i = 0; i < NAMES_MAX; i++)
+  for (size_t i = 0; p->names && i < watcher.limits.names; i++)
     free(p->names[i].name);
-  memset(p->names, 0, sizeof(p->names));
-  memset(p->flows, 0, sizeof(p->flows));
+  free(steal(&p->names));
+  free(steal(&p->flows));
   p->next_name = p->next_flow = 0;
 }
 
@@ -128,6 +127,8 @@ static void place_bind(struct place *p, int ring)
     return;
   }
   p->ring = ring;
+  p->names = xcalloc(watcher.limits.names, sizeof(*p->names));
+  p->flows = xcalloc(watcher.limits.connections, sizeof(*p->flows));
 }
 
 /* The place of the box that a message is about, if its log is kept: not the one that had the address before. Ends have
@@ -159,11 +160,11 @@ static void remember_names(struct place *p, const struct net_message *m)
 {
   for (size_t i = 0; i < m->answer.count; i++) {
     struct named *n = NULL;
-    for (size_t k = 0; k < NAMES_MAX && !n; k++)
+    for (size_t k = 0; k < watcher.limits.names && !n; k++)
       if (p->names[k].name && p->names[k].address == m->answer.address[i])
         n = &p->names[k];
     if (!n)
-      n = &p->names[p->next_name++ % NAMES_MAX];
+      n = &p->names[p->next_name++ % watcher.limits.names];
     free(n->name);
     *n = (struct named){m->answer.address[i], xstrdup(m->question.name)};
   }
@@ -171,7 +172,7 @@ static void remember_names(struct place *p, const struct net_message *m)
 
 static const char *name_of(const struct place *p, uint32_t address)
 {
-  for (size_t k = 0; k < NAMES_MAX; k++)
+  for (size_t k = 0; k < watcher.limits.names; k++)
     if (p->names[k].name && p->names[k].address == address)
       return p->names[k].name;
   return NULL;
@@ -184,7 +185,7 @@ static bool same_flow(const struct net_flow *a, const struct net_flow *b)
 
 static struct flow *find_flow(struct place *p, const struct net_flow *f)
 {
-  for (size_t i = 0; i < FLOWS_MAX; i++)
+  for (size_t i = 0; i < watcher.limits.connections; i++)
     if (p->flows[i].connection && same_flow(&p->flows[i].of, f))
       return &p->flows[i];
   return NULL;
@@ -207,7 +208,7 @@ static void take_opened(struct place *p, const struct net_message *m, struct buf
 {
   if (m->flow.protocol != IPPROTO_TCP && find_flow(p, &m->flow))
     return;
-  struct flow *f = &p->flows[p->next_flow++ % FLOWS_MAX];
+  struct flow *f = &p->flows[p->next_flow++ % watcher.limits.connections];
   *f = (struct flow){.of = m->flow, .connection = ++watcher.connections};
   net_line_packet(line, clock_wall_us(), m->mark, &m->flow, f->connection, name_of(p, m->flow.to));
 }
@@ -528,7 +529,8 @@ static void close_others(const int *keep, size_t n)
   syscall(SYS_close_range, from, ~0u, 0);
 }
 
-int netlog_start(const struct jail_net_config *config, enum netlog_mode mode, struct netlog *out, struct err *err)
+int netlog_start(const struct jail_net_config *config, enum netlog_mode mode, const struct netlog_limits *limits,
+                 struct netlog *out, struct err *err)
 {
   int pair[2];
   out->fd = -1;
@@ -540,8 +542,12 @@ int netlog_start(const struct jail_net_config *config, enum netlog_mode mode, st
     return err->code;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return err_errno(err, "a socket pair");
-  watcher =
-      (struct watcher){.pool = config->pool, .full = mode == NETLOG_FULL, .orders = pair[1], .log = log, .ends = ends};
+  watcher = (struct watcher){.pool = config->pool,
+                             .limits = *limits,
+                             .full = mode == NETLOG_FULL,
+                             .orders = pair[1],
+                             .log = log,
+                             .ends = ends};
   out->keeper = fork();
   if (out->keeper == 0) {
     close_others((int[]){pair[1], log, ends}, 3);

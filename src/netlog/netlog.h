@@ -39,8 +39,14 @@ struct netlog {
 
 /* The netlink group of an instance, which its log rules name. */
 unsigned netlog_group(const char *instance);
+/* What the watcher remembers of each box, the newest. */
+struct netlog_limits {
+  unsigned names;       /* addresses that were told, to name connections by */
+  unsigned connections; /* whose ends will be told */
+};
 /* Forks: call while the process has one thread. */
-int netlog_start(const struct jail_net_config *config, enum netlog_mode mode, struct netlog *out, struct err *err);
+int netlog_start(const struct jail_net_config *config, enum netlog_mode mode, const struct netlog_limits *limits,
+                 struct netlog *out, struct err *err);
 void netlog_stop(struct netlog *n);
 
 #endif

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define LIMITS(most) ((struct list_limits){most, 20, 32})
+
 static char top[] = "/tmp/cloche-unit-content.XXXXXX";
 static int root = -1, outside = -1;
 
@@ -164,7 +166,7 @@ static void a_tree_deeper_than_any_path_goes(void **state)
   }
   close(at);
   uint64_t size;
-  int fd = file_list(root, STR("/deeper"), 100000, 100000, &size, &err);
+  int fd = file_list(root, STR("/deeper"), 100000, &LIMITS(100000), &size, &err);
   assert_true(fd >= 0);
   close(fd);
   assert_int_equal(file_remove(root, STR("/deeper"), false, INT64_MAX, &err), 0);
@@ -197,8 +199,8 @@ static void entries_without_a_path_count_in_a_listing(void **state)
   }
   close(at);
   uint64_t size;
-  assert_int_equal(file_list(root, str_of(path), 100, 55, &size, &err), -E2BIG); /* 14, 2 and 40 */
-  int fd = file_list(root, str_of(path), 100, 56, &size, &err);
+  assert_int_equal(file_list(root, str_of(path), 100, &LIMITS(55), &size, &err), -E2BIG); /* 14, 2 and 40 */
+  int fd = file_list(root, str_of(path), 100, &LIMITS(56), &size, &err);
   assert_true(fd >= 0);
   close(fd);
   assert_int_equal(file_remove(root, str_of(path), false, INT64_MAX, &err), 0);
@@ -344,7 +346,7 @@ static void without_tmpfile(void)
   assert_true(a >= 0 && b >= 0 && is_there(UPLOADS_DIR "/" ID_A) && is_there(UPLOADS_DIR "/" ID_B));
   assert_false(is_there("hidden"));
 
-  cleanup_fd int list = file_list(root, STR("/"), 9, 1000, &size, &err);
+  cleanup_fd int list = file_list(root, STR("/"), 9, &LIMITS(1000), &size, &err);
   cleanup_buf struct buf text = BUF_INIT(1 << 20);
   assert_true(list >= 0);
   lseek(list, 0, SEEK_SET);

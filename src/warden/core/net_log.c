@@ -63,7 +63,8 @@ int net_log_open(struct warden *w, struct jail_net_config *config, struct err *e
   n->mode = mode;
   n->size = (uint64_t)w->config->network_log_kb << 10;
   n->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  int r = n->dir < 0 ? err_errno(err, "%s", path) : netlog_start(config, mode, &n->watcher, err);
+  struct netlog_limits limits = {w->config->network_log_names, w->config->network_log_connections};
+  int r = n->dir < 0 ? err_errno(err, "%s", path) : netlog_start(config, mode, &limits, &n->watcher, err);
   if (r) {
     if (n->dir >= 0)
       close(n->dir);

@@ -41,6 +41,8 @@ struct warden_config {
   unsigned network_log;               /* enum netlog_mode */
   unsigned network_log_kb;            /* of a box */
   unsigned network_log_rate;          /* entries a second of each kind and box */
+  unsigned network_log_names;         /* addresses of a box that are remembered with their names */
+  unsigned network_log_connections;   /* connections of a box whose ends will be told */
   unsigned pool;                      /* warm boxes per template in use; 0 = none */
   unsigned pool_crowd;                /* beside them at most, for a while after so many were missing at once */
   unsigned ready_pool, ready_pool_mb; /* the same of templates that hold memory, each; and of all of them together */
@@ -99,8 +101,9 @@ struct warden_config {
   unsigned volume_mb, team_volumes_mb;
   uint64_t volume_inodes, team_volumes_inodes;
   unsigned box_volumes_max;
-  unsigned volume_timeout_s; /* of a request about files of a volume */
-  unsigned volume_scan_s;    /* between two measurements of a directory without quotas */
+  unsigned volume_timeout_s;     /* of a request about files of a volume */
+  unsigned volume_team_requests; /* of a team at once; a descriptor each */
+  unsigned volume_scan_s;        /* between two measurements of a directory without quotas */
   uint64_t volume_scan_entries;
   unsigned team_volumes_max;
   unsigned team_webhooks_max;

@@ -10,7 +10,6 @@
 
 #define IDLE_US  5000000 /* a root that was not used for so long is closed */
 #define SWEEP_MS 1000
-#define TEAM_MAX 512     /* calls of a team under way, a descriptor each */
 #define SLOW_US  1000000 /* a call that takes longer: does the content role work at all? */
 #define HUNG_US  4000000 /* so long it may take to say so */
 
@@ -86,7 +85,7 @@ static bool team_enter(struct volume_content *v, const char *team)
     n = xcalloc(1, sizeof(*n));
     map_put(&v->teams, str_of(team), n);
   }
-  if (*n >= TEAM_MAX)
+  if (*n >= warden_config(v->warden)->volume_team_requests)
     return false;
   ++*n;
   return true;
@@ -370,7 +369,9 @@ void volume_content_call(struct warden *w, struct origin origin, const struct ro
   struct err err = ERR_NONE;
   if (!team_enter(v, row->team)) {
     err_set(&err, -ENOBUFS,
-            "this team has %d requests about files of volumes under way: try again when some have ended", TEAM_MAX);
+            "this team has %u requests about files of volumes under way (setting volume_team_requests): try again when "
+            "some have ended",
+            warden_config(w)->volume_team_requests);
     reply_end(w, origin, err.code, &err);
     return;
   }

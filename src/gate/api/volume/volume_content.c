@@ -7,12 +7,11 @@
 #include "gate/api/upload_write.h"
 #include "wire/volume_path.h"
 
-#define ID_MAX       65535
-#define MODE_MAX     07777
-#define PATCH_BYTES  65536
-#define KNOWN_MAX    4096
-#define KNOWN_US     60000000
-#define LISTINGS_MAX 8 /* of a team at once, per gate: each is in memory as long as its client takes it */
+#define ID_MAX      65535
+#define MODE_MAX    07777
+#define PATCH_BYTES 65536
+#define KNOWN_MAX   4096
+#define KNOWN_US    60000000
 
 /* ---- tokens ---- */
 
@@ -295,16 +294,17 @@ void content_change(struct req *r)
 
 /* ---- directories ---- */
 
-static struct map listings; /* team -> how many of its listings are being sent (unsigned *) */
+static struct map listings; /* team -> how many of its listings are being sent (unsigned *): each is in memory as long
+                               as its client takes it */
 
-static bool listing_enter(const char *team)
+static bool listing_enter(const char *team, unsigned most)
 {
   unsigned *n = map_get(&listings, str_of(team));
   if (!n) {
     n = xcalloc(1, sizeof(*n));
     map_put(&listings, str_of(team), n);
   }
-  if (*n >= LISTINGS_MAX)
+  if (*n >= most)
     return false;
   ++*n;
   return true;
@@ -331,9 +331,12 @@ static void send_descriptor(struct req *r, const struct warden_reply *reply, con
     disk_close(r->gate, DISK_VOLUMES, c->team, reply->fd);
     return;
   }
-  if (sent && !listing_enter(c->team)) {
+  if (sent && !listing_enter(c->team, r->gate->config->volume_team_listings)) {
     disk_close(r->gate, DISK_VOLUMES, c->team, reply->fd);
-    api_too_fast(r, STR("this team has 8 listings of volumes under way: read them first"), 1);
+    api_too_fast(r,
+                 STR("this team has as many listings of volumes under way as it may (setting volume_team_listings): "
+                     "read them first"),
+                 1);
     return;
   }
   http_x_accepted(r->x);
