@@ -82,6 +82,22 @@ def test_links_and_special_files_of_a_box(content: Content, box: RawBox) -> None
     assert content.call("GET", "file", "/d/f").body == b"in"
 
 
+def test_links_in_a_cycle_end_in_an_error_and_lose_nothing(content: Content, box: RawBox) -> None:
+    run(box, "cd /mnt/v && ln -s b a && ln -s a b && mkdir up && ln -s .. up/up && echo -n in > file")
+    for path in ("/a", "/a/x", "/up/up/up/up/up/a"):
+        fails(content.call("GET", "file", path), 404)
+    fails(content.call("GET", "dir", "/a"), 404)
+    fails(content.put("/a/new"), 404)
+    fails(content.put("/a"), 409)
+    assert content.call("POST", "dir", "/a/new", query="&force=true").status in (404, 409)
+    assert content.stat("/a").json()["target"] == "b"
+    assert content.call("GET", "file", "/up/up/up/up/file").body == b"in"
+    assert content.names("/", "&depth=99") == ["/a", "/b", "/file", "/up", "/up/up"]
+    assert content.call("DELETE", "path", "/up").status == 204  # the link of the cycle, not what it leads to
+    assert content.call("DELETE", "path", "/a").status == 204
+    assert run(box, "ls -A /mnt/v") == "b\nfile\n"
+
+
 def test_a_box_that_swaps_directories_and_links_leads_nowhere(content: Content, box: RawBox) -> None:
     process = box.run(f"nohup python3 -c '{SWAPS}' > /tmp/out 2>&1 & while ! grep -q ready /tmp/out; do :; done",
                       user="root")  # fmt: skip

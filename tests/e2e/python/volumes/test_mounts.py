@@ -205,6 +205,21 @@ def test_a_mount_point_that_is_a_file_is_named(volume: e2b.Volume, wire: Wire) -
     assert "/etc/passwd" in refused.json()["message"]
 
 
+@pytest.mark.parametrize("memory", [True, False])
+def test_a_mount_point_behind_links_in_a_cycle_is_named(
+    volume: e2b.Volume, boxes: list[e2b.Sandbox], wire: Wire, memory: bool
+) -> None:
+    boxes.append(e2b.Sandbox.create(timeout=60))
+    run(boxes[0], "ln -s /b /a && ln -s /a /b && ln -s /etc/passwd /c", "root")
+    shot = wire.call("POST", f"/sandboxes/{boxes[0].sandbox_id}/snapshots", {"memory": memory}).json()["snapshotID"]
+    for path in ("/a/x", "/a", "/c"):
+        body = {"templateID": shot, "volumeMounts": [{"name": volume.name, "path": path}]}
+        refused = wire.call("POST", "/sandboxes", body)
+        assert refused.status == 400, refused.text
+        assert f"'{path}'" in refused.json()["message"] or f"{path} " in refused.json()["message"], refused.text
+    assert wire.call("DELETE", f"/templates/{shot}").status == 204
+
+
 # ---- with a server of one's own ----
 
 
