@@ -457,6 +457,87 @@ struct cloche_axis {
   const char *const *tick_labels;
   size_t tick_label_count;
 };
+/* What a chart is beyond the types above, docs/charts.md. */
+enum cloche_detail_type {
+  CLOCHE_DETAIL_UNKNOWN, /* a type that this library doesn't know, or a chart's own type: then only `sampled` counts */
+  CLOCHE_DETAIL_HISTOGRAM,
+  CLOCHE_DETAIL_AREA,
+  CLOCHE_DETAIL_HEATMAP,
+  CLOCHE_DETAIL_ERROR_BAR,
+  CLOCHE_DETAIL_CONTOUR,
+  CLOCHE_DETAIL_POLAR,
+  CLOCHE_DETAIL_SCATTER_3D,
+  CLOCHE_DETAIL_LINE_3D,
+  CLOCHE_DETAIL_PLOTLY,
+  CLOCHE_DETAIL_ALTAIR
+};
+
+/* Lists of values, of lists, of lists of lists; `items` is NULL where the server told none. */
+struct cloche_values {
+  const struct cloche_value *items;
+  size_t count;
+};
+struct cloche_rows {
+  const struct cloche_values *items;
+  size_t count;
+};
+struct cloche_paths {
+  const struct cloche_rows *items;
+  size_t count;
+};
+/* Data that plotly and altair have by name; `rows` instead of `values` where it has two dimensions. */
+struct cloche_column {
+  const char *name;
+  struct cloche_values values;
+  struct cloche_rows rows;
+};
+/* A channel of altair: what x, color, ... stand for. */
+struct cloche_channel {
+  const char *name, *field, *type, *title, *aggregate; /* NULL where null */
+  bool bin;
+};
+struct cloche_detail_element {
+  const char *label;
+  struct cloche_rows bins;                   /* histogram: lower edge, upper edge, value */
+  struct cloche_rows points;                 /* area: position, lower, upper end; polar: angle, radius; 3-D: x, y, z */
+  struct cloche_rows x_errors, y_errors;     /* error bars, of each point: how far down and up */
+  struct cloche_value level, upper;          /* contour; `upper` where it is filled */
+  struct cloche_paths paths;                 /* contour: x, y along each */
+  struct cloche_values widths, bases;        /* bars of polar axes */
+  int64_t row_total, column_total, channels; /* heatmap: its size, also where not all values were kept */
+  struct cloche_values x, y;                 /* heatmap: where columns and rows are */
+  struct cloche_rows values;                 /* heatmap: rows of it; none of a picture in colours */
+  struct cloche_value value_min, value_max;
+  const char *colormap;
+  const char *trace, *mode, *orientation; /* plotly */
+  const char *mark;                       /* altair */
+  const struct cloche_channel *encoding;
+  size_t encoding_count;
+  const struct cloche_column *columns; /* plotly, altair */
+  size_t column_count;
+};
+/* Where a chart had more values than it may have: how many there were, how many were kept, every which. */
+struct cloche_sampled {
+  int64_t element;
+  const char *what; /* points, rows, columns, lines */
+  int64_t of, kept, step;
+};
+struct cloche_chart_detail {
+  enum cloche_detail_type type;
+  const char *type_name;
+  struct cloche_axis x, y, z; /* z: 3-D */
+  const char *orientation;    /* histogram, area: "vertical" or "horizontal" */
+  bool stacked, filled;       /* area; contour */
+  const char *of;             /* polar: line, scatter, bar or area */
+  double theta_offset, theta_direction;
+  struct cloche_values levels; /* contour */
+  const struct cloche_detail_element *elements;
+  size_t element_count;
+  const struct cloche_detail_element *lines; /* drawn beside areas and points: label and points */
+  size_t line_count;
+  const struct cloche_sampled *sampled;
+  size_t sampled_count;
+};
 struct cloche_chart {
   enum cloche_chart_type type;
   const char *type_name, *title; /* title may be NULL */
@@ -465,7 +546,9 @@ struct cloche_chart {
   size_t element_count;
   const struct cloche_chart *charts; /* of a superchart */
   size_t chart_count;
-  const char *raw; /* the JSON text */
+  const struct cloche_chart_detail *detail; /* NULL: the chart says all */
+  const char *kind;                         /* the detail's type_name, or the chart's */
+  const char *raw;                          /* the JSON text */
 };
 
 /* One result in all forms that it came in; NULL where it has no such form. png, jpeg, pdf are base64. */

@@ -242,6 +242,11 @@ void put_quoted(struct buf *b, const char *text); /* as one word of a shell */
 
 /* chart.c */
 const struct cloche_chart *chart_read(struct arena *a, const struct json *j, bool *no_memory);
+struct cloche_value chart_value(const struct json *j);
+bool chart_values(struct arena *a, const struct json *j, const struct cloche_value **out, size_t *count);
+bool chart_axis(struct arena *a, const struct json *j, char letter, struct cloche_axis *axis);
+/* chart_detail.c; false: no memory. Nothing is written where there is no detail. */
+bool chart_detail_read(struct arena *a, const struct json *j, const struct cloche_chart_detail **out);
 
 /* The caller's options, as far as it knew them, in a struct of today. */
 #define OPTIONS(type, name, given)                                                                                     \

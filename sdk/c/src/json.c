@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <locale.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
@@ -273,6 +275,27 @@ const char *json_text(const struct json *object, const char *key)
   return v && v->type == JSON_STRING ? v->text : NULL;
 }
 
+/* A program may have a locale in which numbers have commas; JSON has not. glibc and musl hold this one without memory.
+ */
+static locale_t plain;
+static pthread_once_t plain_once = PTHREAD_ONCE_INIT;
+
+static void find_plain(void)
+{
+  plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static double plain_double(const char *text, char **end)
+{
+  pthread_once(&plain_once, find_plain);
+  return plain ? strtod_l(text, end, plain) : strtod(text, end);
+}
+
+double json_double(const struct json *v)
+{
+  return v && v->type == JSON_NUMBER ? plain_double(v->text, NULL) : 0;
+}
+
 int64_t json_int(const struct json *v, int64_t otherwise)
 {
   if (!v || (v->type != JSON_NUMBER && v->type != JSON_STRING))
@@ -282,6 +305,6 @@ int64_t json_int(const struct json *v, int64_t otherwise)
   long long n = strtoll(v->text, &end, 10);
   if (end != v->text && *end == 0 && errno == 0)
     return n;
-  double d = strtod(v->text, &end);
+  double d = plain_double(v->text, &end);
   return end != v->text && *end == 0 && d >= -9e18 && d <= 9e18 ? (int64_t)d : otherwise;
 }

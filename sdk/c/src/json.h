@@ -27,6 +27,7 @@ struct json {
 struct json *json_read(struct arena *a, const char *text, size_t len, bool *no_memory);
 const struct json *json_get(const struct json *object, const char *key); /* NULL: absent, or JSON null */
 const char *json_text(const struct json *object, const char *key);       /* NULL: no string of that name */
+double json_double(const struct json *value);                            /* 0: no number; in any locale */
 int64_t json_int(const struct json *value, int64_t otherwise);           /* numbers and texts of digits */
 
 #endif

@@ -86,7 +86,7 @@ static bool fill_field(struct arena *a, const struct field *f, const struct json
     *(uint32_t *)to = (uint32_t)json_int(j, 0);
     return true;
   case F_DOUBLE:
-    *(double *)to = j && j->type == JSON_NUMBER ? strtod(j->text, NULL) : 0;
+    *(double *)to = json_double(j);
     return true;
   case F_BOOL:
     *(bool *)to = j && j->type == JSON_TRUE;

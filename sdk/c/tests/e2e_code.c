@@ -127,6 +127,37 @@ static void charts_are_structs(void)
   cloche_free(e);
 }
 
+static void charts_of_further_kinds_are_structs(void)
+{
+  struct cloche_execution *e = ran("import matplotlib.pyplot as plt\n"
+                                   "plt.figure(); plt.hist([1,1,2],bins=2); plt.show()\n"
+                                   "plt.figure(); plt.imshow([[1,2],[3,4],[5,6]]); plt.show()\n"
+                                   "plt.figure(); plt.errorbar([1,2],[3,4],yerr=0.5); plt.show()\n"
+                                   "plt.figure(); plt.contour([[1,2],[3,4]]); plt.show()\n"
+                                   "plt.figure(); plt.axes(projection='polar').plot([0,1],[1,2]); plt.show()\n"
+                                   "plt.figure(); plt.axes(projection='3d').scatter([1],[2],[3]); plt.show()");
+  CHECK(!e->error && e->result_count == 6);
+  const struct cloche_chart *c = e->results[0].chart;
+  CHECK(c && c->type == CLOCHE_CHART_BAR && c->detail && c->detail->type == CLOCHE_DETAIL_HISTOGRAM);
+  SAME(c->kind, "histogram");
+  SAME(c->detail->orientation, "vertical");
+  CHECK(c->detail->elements[0].bins.count == 2 && c->detail->elements[0].bins.items[0].items[2].number == 2.0);
+  const struct cloche_chart_detail *d = e->results[1].chart->detail;
+  CHECK(d && d->type == CLOCHE_DETAIL_HEATMAP && d->elements[0].row_total == 3 && d->elements[0].column_total == 2);
+  CHECK(d->elements[0].values.count == 3 && d->elements[0].values.items[2].items[1].number == 6.0);
+  d = e->results[2].chart->detail;
+  CHECK(d && d->type == CLOCHE_DETAIL_ERROR_BAR && d->elements[0].y_errors.items[1].items[0].number == 0.5);
+  CHECK(!d->elements[0].x_errors.items && d->x.tick_count > 1);
+  d = e->results[3].chart->detail;
+  CHECK(d && d->type == CLOCHE_DETAIL_CONTOUR && d->element_count > 1 && d->elements[1].paths.count);
+  d = e->results[4].chart->detail;
+  CHECK(d && d->type == CLOCHE_DETAIL_POLAR && d->elements[0].points.items[1].items[1].number == 2.0);
+  SAME(d->of, "line");
+  d = e->results[5].chart->detail;
+  CHECK(d && d->type == CLOCHE_DETAIL_SCATTER_3D && d->elements[0].points.items[0].count == 3);
+  cloche_free(e);
+}
+
 static void languages_and_variables(void)
 {
   struct cloche_execution *e;
@@ -233,6 +264,7 @@ const struct e2e_case code_cases[] = {
     {"a cell streams output, results and its error", a_cell_streams_output_results_and_its_error},
     {"every format arrives as it was sent", every_format_arrives_as_it_was_sent},
     {"charts are structs", charts_are_structs},
+    {"charts of further kinds are structs", charts_of_further_kinds_are_structs},
     {"languages and variables", languages_and_variables},
     {"contexts have states of their own", contexts_have_states_of_their_own},
     {"a callback may interrupt its own cell", a_callback_may_interrupt_its_own_cell},

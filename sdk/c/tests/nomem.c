@@ -110,9 +110,12 @@ static enum cloche_code try_chart(void)
   static const char code_text[] =
       "class Chart:\n def _repr_mimebundle_(self, include=None, exclude=None):\n  return {'text/plain': 'c', "
       "'e2b/chart': {'type': 'superchart', 'title': '', 'elements': [{'type': 'line', 'title': 'l', 'x_ticks': [1.0], "
-      "'x_tick_labels': ['1'], 'elements': [{'label': 'a', 'points': [[1.0, 'x']]}]}]}}\nChart()";
+      "'x_tick_labels': ['1'], 'elements': [{'label': 'a', 'points': [[1.0, 'x']]}], 'cloche': {'type': 'contour', "
+      "'levels': [1.0], 'elements': [{'paths': [[[1.0, 2.0]]], 'columns': {'x': [1], 'z': [[1]]}, 'encoding': {'x': "
+      "{'bin': True}}}], 'lines': [{'points': [[1.0]]}], 'sampled': [{'of': 9}]}}]}}\nChart()";
   enum cloche_code code = cloche_run_code(B, code_text, NULL, &e, NULL, ERR);
-  if (code == CLOCHE_OK && (!e->results[0].chart || e->results[0].chart->chart_count != 1))
+  if (code == CLOCHE_OK &&
+      (!e->results[0].chart || e->results[0].chart->chart_count != 1 || !e->results[0].chart->charts[0].detail))
     code = CLOCHE_EPROTO;
   cloche_free(e);
   return code;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,52 @@ static void charts_that_are_not_as_they_should_be_do_no_harm(void **state)
   }
 }
 
+static void details_that_are_not_as_they_should_be_do_no_harm(void **state)
+{
+  static const char *const details[] = {
+      "7",
+      "{}",
+      "{\"type\":7}",
+      "{\"type\":\"tomorrow\",\"elements\":[{\"label\":\"a\"}]}",
+      "{\"type\":\"heatmap\",\"elements\":{\"values\":[]}}",
+      "{\"type\":\"heatmap\",\"elements\":[{\"columns\":[1],\"rows\":{},\"values\":[1,[2,{}],null],\"x\":7}]}",
+      "{\"type\":\"contour\",\"elements\":[{\"paths\":[[[1]],2,[3],[[[4]]]]},null,9]}",
+      "{\"type\":\"plotly\",\"elements\":[{\"columns\":{\"\":[],\"x\":7,\"z\":[[1],2]},\"encoding\":{\"x\":1}}]}",
+      "{\"type\":\"bar\",\"sampled\":[1,{\"of\":\"x\"},{\"of\":9}]}"};
+  for (size_t i = 0; i < sizeof details / sizeof details[0]; i++) {
+    struct arena a = {0};
+    bool no_memory;
+    char text[256];
+    snprintf(text, sizeof text, "{\"type\":\"unknown\",\"cloche\":%s}", details[i]);
+    const struct cloche_chart *c = chart_read(&a, parsed(&a, text), &no_memory);
+    assert_non_null(c);
+    assert_string_equal(c->kind, c->detail ? c->detail->type_name : "unknown");
+    assert_int_equal(c->detail != NULL, i >= 3);
+    if (i == 3)
+      assert_int_equal(c->detail->type, CLOCHE_DETAIL_UNKNOWN);
+    if (i == 5)
+      assert_int_equal(c->detail->elements[0].values.items[1].count, 2);
+    if (i == 8)
+      assert_int_equal(c->detail->sampled[2].of, 9);
+    arena_free(&a);
+  }
+}
+
+static void numbers_are_read_the_same_in_every_locale(void **state)
+{
+  struct arena a = {0};
+  /* Not every machine has one with commas; where none is, the plain one is tried again. */
+  static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "C"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && !setlocale(LC_ALL, names[i]); i++)
+    ;
+  assert_true(json_double(parsed(&a, "-1.5e2")) == -150.0);
+  assert_true(json_double(parsed(&a, "0.25")) == 0.25);
+  assert_true(json_double(parsed(&a, "\"0.25\"")) == 0);
+  assert_int_equal(json_int(parsed(&a, "2.5e3"), 0), 2500);
+  setlocale(LC_ALL, "C");
+  arena_free(&a);
+}
+
 static void a_dockerfile_becomes_steps(void **state)
 {
   struct cloche_recipe *r = cloche_recipe_new();
@@ -333,6 +380,8 @@ int main(void)
       cmocka_unit_test(addresses_follow_the_configuration),
       cmocka_unit_test(frames_are_cut_at_any_border),
       cmocka_unit_test(charts_that_are_not_as_they_should_be_do_no_harm),
+      cmocka_unit_test(details_that_are_not_as_they_should_be_do_no_harm),
+      cmocka_unit_test(numbers_are_read_the_same_in_every_locale),
       cmocka_unit_test(a_dockerfile_becomes_steps),
       cmocka_unit_test(a_dockerfile_that_can_t_be_built_names_its_line),
       cmocka_unit_test(options_of_older_and_newer_programs_are_taken),
