@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-import assert from 'node:assert'
+// A data analysis with charts, as a user of the stock SDK writes it.
 import { Sandbox } from '@e2b/code-interpreter'
 
-const code = `
-import pandas as pd
-import matplotlib.pyplot as plt
-frame = pd.read_csv("/home/user/rents.csv")
-plt.bar(frame["city"], frame["rent"])
-plt.title("Rents")
-plt.show()
-float(frame["rent"].mean())
-`
 const sandbox = await Sandbox.create({ timeoutMs: 120_000 })
 try {
-  await sandbox.files.write('/home/user/rents.csv', 'city,rent\nOslo,900\nRome,700\nBern,1100\n')
-  const execution = await sandbox.runCode(code)
-  assert.equal(execution.error, undefined)
-  const [figure] = execution.results
-  assert.equal(Buffer.from(figure.png, 'base64').subarray(1, 4).toString(), 'PNG')
-  assert.equal(figure.chart.type, 'bar')
-  assert.equal(figure.chart.title, 'Rents')
-  assert.deepEqual(figure.chart.elements.map((bar) => bar.label), ['Oslo', 'Rome', 'Bern'])
-  assert.equal(Number(execution.text), 900)
+  const csv = ['city,year,rain', 'Oslo,2023,800', 'Oslo,2024,760', 'Rome,2023,780', 'Rome,2024,820'].join('\n')
+  await sandbox.files.write('/home/user/rain.csv', csv)
+  const table = await sandbox.runCode(`
+import pandas as pd
+data = pd.read_csv('/home/user/rain.csv')
+data.groupby('city', as_index=False)['rain'].mean()`)
+  console.log('table', JSON.stringify(table.results[0].data), table.results[0].formats().join())
+  for (const draw of [
+    'plt.bar(data.city, data.rain)',
+    'plt.plot(data.year, data.rain)',
+    'plt.pie([1, 2])',
+    'plt.scatter(data.year, data.rain)',
+  ]) {
+    const { results, error } = await sandbox.runCode(`import matplotlib.pyplot as plt\n${draw}\nplt.show()`)
+    if (error) throw new Error(error.traceback)
+    const { type, elements } = results[0].chart
+    console.log('chart', type, elements.length, results[0].png.length > 1000)
+  }
+  const failed = await sandbox.runCode('data["nothing"]')
+  console.log('error', failed.error.name, JSON.stringify(failed.toJSON().results))
 } finally {
   await sandbox.kill()
 }
-console.log('done')
-process.exit(0)

@@ -1,34 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
+"""A data analysis with charts, as written for the stock SDK."""
+
 import base64
+import csv
+import io
 
 from e2b_code_interpreter import Sandbox
+from e2b_code_interpreter.charts import BarChart, LineChart, SuperChart
 
-CSV = "city,rent\nOslo,900\nRome,700\nBern,1100\n"
-CODE = """
-import pandas as pd
-import matplotlib.pyplot as plt
-frame = pd.read_csv("/home/user/rents.csv")
-display(frame.describe())
-plt.bar(frame["city"], frame["rent"])
-plt.title("Rents")
-plt.ylabel("EUR")
-plt.show()
-float(frame["rent"].mean())
-"""
+rows = [["month", "sales"], *[[str(month), str(month * month)] for month in range(1, 13)]]
+text = io.StringIO()
+csv.writer(text).writerows(rows)
 
-sandbox = Sandbox.create(timeout=120)
-try:
-    sandbox.files.write("/home/user/rents.csv", CSV)
-    execution = sandbox.run_code(CODE)
-    assert not execution.error, execution.error
-    table, figure, mean = execution.results
-    assert table.html
-    assert base64.b64decode(figure.png).startswith(b"\x89PNG")
-    chart = figure.chart
-    assert (chart.type, chart.title, chart.y_label) == ("bar", "Rents", "EUR"), chart
-    assert [(bar.label, float(bar.value)) for bar in chart.elements] == [("Oslo", 900), ("Rome", 700), ("Bern", 1100)]
-    assert mean.is_main_result
-    assert float(execution.text) == 900
-finally:
-    sandbox.kill()
-print("done")
+with Sandbox.create() as sandbox:
+    sandbox.files.write("/home/user/sales.csv", text.getvalue())
+    loaded = sandbox.run_code("import pandas as pd\ndf = pd.read_csv('/home/user/sales.csv')\ndf.describe()")
+    print("error:", loaded.error)
+    print("html:", "<table" in loaded.results[0].html)
+    print("sum:", sandbox.run_code("int(df.sales.sum())").text)
+
+    line = sandbox.run_code(
+        "import matplotlib.pyplot as plt\nplt.plot(df.month, df.sales, label='sales')\n"
+        "plt.title('Sales')\nplt.xlabel('month')\nplt.ylabel('EUR')\nplt.show()"
+    )
+    chart = line.results[0].chart
+    print("line:", isinstance(chart, LineChart), chart.title, chart.x_label, chart.y_label)
+    print("points:", chart.elements[0].points[:2], len(chart.elements[0].points))
+    print("png:", base64.b64decode(line.results[0].png)[:4] == b"\x89PNG")
+
+    bar = sandbox.run_code("plt.bar(['a', 'b'], [3, 4])\nplt.show()").results[0].chart
+    print("bar:", isinstance(bar, BarChart), [(one.label, one.value) for one in bar.elements])
+
+    both = sandbox.run_code("f, (a, b) = plt.subplots(1, 2)\na.plot([1, 2])\nb.bar(['x'], [1])\nplt.show()")
+    two = both.results[0].chart
+    print("super:", isinstance(two, SuperChart), [part.type.value for part in two.elements])
+    print("formats:", sorted(line.results[0].formats()))
