@@ -189,7 +189,7 @@ export class Commands {
       onStdout: opts.onStdout,
       onStderr: opts.onStderr,
       forget: opts.retainOutput === false,
-      kill: () => this.kill(pid),
+      kill: (opts) => this.kill(pid, opts),
       sendInput: (data, inputOpts) => this.sendStdin(pid, data, inputOpts),
       closeStdin: (inputOpts) => this.closeStdin(pid, inputOpts),
     })

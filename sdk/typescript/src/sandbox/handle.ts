@@ -61,7 +61,7 @@ type Input = { requestTimeoutMs?: number; signal?: AbortSignal }
 export interface HandleParts {
   pid: number
   stream: AgentStream
-  kill: () => Promise<boolean>
+  kill: (opts?: Input) => Promise<boolean>
   onStdout?: ((text: string) => void | Promise<void>) | undefined
   onStderr?: ((text: string) => void | Promise<void>) | undefined
   onPty?: ((data: Uint8Array) => void | Promise<void>) | undefined
@@ -130,8 +130,8 @@ export class CommandHandle
   }
 
   /** Ends it with SIGKILL; false when it had ended already. */
-  async kill(): Promise<boolean> {
-    return this.#parts.kill()
+  async kill(opts?: Input): Promise<boolean> {
+    return this.#parts.kill(opts)
   }
 
   /** Writes to its standard input, or to its terminal. */

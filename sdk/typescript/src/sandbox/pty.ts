@@ -78,7 +78,7 @@ export class Pty {
       pid,
       stream,
       onPty: opts.onData,
-      kill: () => this.kill(pid),
+      kill: (opts) => this.kill(pid, opts),
       sendInput: (data, inputOpts) => this.sendInput(pid, data, inputOpts),
     })
   }

@@ -239,8 +239,8 @@ export class Sandbox extends SandboxApi {
   }
 
   /** What requests to the MCP gateway carry as `Authorization: Bearer`. */
-  async getMcpToken(): Promise<string | undefined> {
-    this.#mcpToken ??= await this.files.read('/etc/mcp-gateway/.token', { user: 'root' })
+  async getMcpToken(opts?: CallOpts): Promise<string | undefined> {
+    this.#mcpToken ??= await this.files.read('/etc/mcp-gateway/.token', { ...opts, user: 'root' })
     return this.#mcpToken
   }
 
