@@ -304,6 +304,25 @@ static void a_deleted_one_leaves_nothing(void **state)
   store_close(s);
 }
 
+static void many_deliveries_of_a_deleted_one_go_trim_by_trim(void **state)
+{
+  struct store *s = fresh("trims");
+  struct found f = {0};
+  size_t removed;
+  add_hook(s, HOOK, "team", "sandbox.lifecycle.created", true);
+  for (int i = 0; i < 6; i++) {
+    char id[8];
+    snprintf(id, sizeof(id), "e%d", i);
+    record(s, id, EVENT_CREATED);
+  }
+  assert_int_equal(store_webhook_delete(s, HOOK, NULL), 0);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(store_deliveries_trim(s, 0, 2, &removed), 0);
+  store_attempts_open(s, 0, keep, &f);
+  assert_int_equal(f.n, 0);
+  store_close(s);
+}
+
 static void an_event_for_many_webhooks_is_one_row_until_it_is_fanned_out(void **state)
 {
   struct store *s = fresh("fan");
@@ -429,6 +448,7 @@ int main(void)
       cmocka_unit_test(figures_count_attempts),
       cmocka_unit_test(what_waits_is_there_after_a_restart),
       cmocka_unit_test(a_deleted_one_leaves_nothing),
+      cmocka_unit_test(many_deliveries_of_a_deleted_one_go_trim_by_trim),
       cmocka_unit_test(an_event_for_many_webhooks_is_one_row_until_it_is_fanned_out),
       cmocka_unit_test(an_event_without_room_is_recorded_and_not_queued),
       cmocka_unit_test(old_deliveries_go),

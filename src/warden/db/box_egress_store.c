@@ -5,8 +5,10 @@
 
 int store_box_egress_put(struct store *s, const struct row_box_egress *r, struct err *err)
 {
-  return sql_change(s, err, "INSERT OR REPLACE INTO box_egress(box,key,sealed) VALUES(?,?,?)", "ttb", r->box, r->key,
-                    r->sealed);
+  return sql_change(s, err,
+                    "INSERT INTO box_egress(box,key,sealed) VALUES(?,?,?) ON CONFLICT(box) DO UPDATE SET "
+                    "key=excluded.key, sealed=excluded.sealed",
+                    "ttb", r->box, r->key, r->sealed);
 }
 
 int store_box_egress_delete(struct store *s, const char *box, struct err *err)
@@ -14,9 +16,9 @@ int store_box_egress_delete(struct store *s, const char *box, struct err *err)
   return sql_change(s, err, "DELETE FROM box_egress WHERE box=?", "t", box);
 }
 
-static int read_row(sqlite3_stmt *st, struct row_box_egress *row, struct buf *out)
+static int read_row(struct sql_rows *st, struct row_box_egress *row, struct buf *out)
 {
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
+  int r = sql_next(st) ? 0 : -ENOENT;
   if (!r) {
     sql_z(st, 0, row->box, sizeof(row->box));
     sql_z(st, 1, row->key, sizeof(row->key));
@@ -38,8 +40,8 @@ int store_box_egress_get(struct store *s, const char *box, char key[SEAL_KEY_SIZ
 
 bool store_box_egress_any(struct store *s)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT 1 FROM box_egress WHERE key<>'' LIMIT 1", "");
-  bool any = st && sqlite3_step(st) == SQLITE_ROW;
+  struct sql_rows *st = sql_query(s, "SELECT 1 FROM box_egress WHERE key<>'' LIMIT 1", "");
+  bool any = sql_next(st);
   sql_done(st);
   return any;
 }

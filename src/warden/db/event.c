@@ -30,29 +30,29 @@ static int tell_webhooks(struct store *s, const struct event *e, struct err *err
 
 int event_record(struct store *s, struct event *e, struct err *err)
 {
-  int r = sql_change(s, err,
-                     "INSERT INTO event(seq, id, at, team, sandbox, execution, template, build, type, data, place)"
-                     " VALUES((SELECT ifnull(max(seq),0) FROM event)+?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,"
-                     "(SELECT ifnull(max(place),0) FROM event WHERE team=?4)+?1)",
-                     "ititttttit", (int64_t)(1 + strlen(e->data) / NUMBER_BYTES), e->id, e->at_us, e->team, e->sandbox,
-                     e->execution, e->template_id, e->build, (int64_t)e->type, e->data);
+  int r = sql_serialize(s, "event", err); /* who reads on from a seq must not find a lower one later */
   if (r)
     return r;
-  e->seq = sqlite3_last_insert_rowid(s->db);
-  s->events++;
+  e->seq = sql_number(s,
+                      "INSERT INTO event(seq, id, at, team, sandbox, execution, template, build, type, data, place)"
+                      " VALUES((SELECT coalesce(max(seq),0) FROM event)+?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,"
+                      "(SELECT coalesce(max(place),0) FROM event WHERE team=?4)+?1) RETURNING seq",
+                      "ititttttit", (int64_t)(1 + strlen(e->data) / NUMBER_BYTES), e->id, e->at_us, e->team, e->sandbox,
+                      e->execution, e->template_id, e->build, (int64_t)e->type, e->data);
+  if (!e->seq)
+    return err_set(err, -EIO, "database: the event of sandbox %s could not be written", e->sandbox);
+  sql_counts(s)->events++;
   return tell_webhooks(s, e, err);
 }
 
 uint64_t event_count(const struct store *s)
 {
-  return s->events;
+  return sql_counts((struct store *)s)->events;
 }
 
-static int read_row(sqlite3_stmt *st, int (*fn)(const struct event *, void *), void *arg)
+static int read_row(struct sql_rows *st, int (*fn)(const struct event *, void *), void *arg)
 {
-  struct event e = {.seq = sqlite3_column_int64(st, 0),
-                    .at_us = sqlite3_column_int64(st, 2),
-                    .type = (enum event_type)sqlite3_column_int(st, 8)};
+  struct event e = {.seq = sql_int(st, 0), .at_us = sql_int(st, 2), .type = (enum event_type)sql_int(st, 8)};
   cleanup_free char *data = sql_dup(st, 9);
   sql_z(st, 1, e.id, sizeof(e.id));
   sql_z(st, 3, e.team, sizeof(e.team));
@@ -79,17 +79,18 @@ int events_read(struct store *s, const struct event_query *q, int (*fn)(const st
   char sql[400];
   const char *way = q->ascending ? "ASC" : "DESC";
   snprintf(sql, sizeof(sql),
-           "SELECT seq,id,at,team,sandbox,execution,template,build,type,data FROM event WHERE %s AND (?4>>type)&1"
+           "SELECT seq,id,at,team,sandbox,execution,template,build,type,data FROM event WHERE %s AND ((?4>>CAST(type "
+           "AS INTEGER))&1)<>0"
            " ORDER BY %s%s%sseq %s LIMIT ?6 OFFSET ?7",
            where_of(q), q->after < 0 ? "at " : "", q->after < 0 ? way : "", q->after < 0 ? "," : "", way);
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       sql_query(s, sql, "ssiiiii", q->sandbox, q->team, q->since_us, (int64_t)(q->types ? q->types : EVENT_BITS_ALL),
                 q->after, (int64_t)MIN(q->limit, (uint64_t)INT32_MAX), (int64_t)MIN(q->offset, (uint64_t)INT64_MAX));
   int r = st ? 0 : -EIO;
   SQL_EACH_ROW(st)
   if ((r = read_row(st, fn, arg)))
     break;
-  if (!r && sqlite3_errcode(s->db) != SQLITE_DONE)
+  if (!r && sql_failed(st))
     r = -EIO;
   sql_done(st);
   return r;
@@ -109,17 +110,9 @@ bool events_know(struct store *s, struct str sandbox, struct str team, int64_t s
   return any;
 }
 
-static int64_t number(struct store *s, const char *sql)
-{
-  sqlite3_stmt *st = sql_query(s, sql, "");
-  int64_t n = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-  sql_done(st);
-  return n;
-}
-
 int64_t events_last(struct store *s)
 {
-  return number(s, "SELECT max(seq) FROM event");
+  return sql_number(s, "SELECT max(seq) FROM event", "");
 }
 
 #define SLICE_NUMBERS 2048 /* and so at most about two megabytes of large events in one transaction */
@@ -127,14 +120,14 @@ int64_t events_last(struct store *s)
 /* The last seq of a run of rows at the beginning of the table that are old; 0 = none. */
 static int64_t last_old(struct store *s, int64_t before_us, int64_t newest, unsigned most)
 {
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       sql_query(s, "SELECT seq,at FROM event WHERE seq<? ORDER BY seq LIMIT ?", "ii", newest, (int64_t)most);
   int64_t last = 0, first = 0;
   SQL_EACH_ROW(st)
   {
-    int64_t seq = sqlite3_column_int64(st, 0);
+    int64_t seq = sql_int(st, 0);
     first = first ? first : seq;
-    if (sqlite3_column_int64(st, 1) >= before_us || (last && seq - first > SLICE_NUMBERS))
+    if (sql_int(st, 1) >= before_us || (last && seq - first > SLICE_NUMBERS))
       break;
     last = seq;
   }
@@ -153,14 +146,6 @@ static int64_t numbers_of(const struct team_events *t)
   return t->last ? t->last - t->first + 1 : 0;
 }
 
-static int64_t end_place(struct store *s, const char *sql, const char *team)
-{
-  sqlite3_stmt *st = sql_query(s, sql, "t", team);
-  int64_t n = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-  sql_done(st);
-  return n;
-}
-
 struct largest {
   struct store *store;
   struct team_events of;
@@ -170,8 +155,8 @@ struct largest {
 static int look_at_team(const struct row_team *row, void *arg)
 {
   struct largest *l = arg;
-  struct team_events t = {.first = end_place(l->store, "SELECT min(place) FROM event WHERE team=?", row->id),
-                          .last = end_place(l->store, "SELECT max(place) FROM event WHERE team=?", row->id)};
+  struct team_events t = {.first = sql_number(l->store, "SELECT min(place) FROM event WHERE team=?", "t", row->id),
+                          .last = sql_number(l->store, "SELECT max(place) FROM event WHERE team=?", "t", row->id)};
   memcpy(t.team, row->id, sizeof(t.team));
   l->sum += numbers_of(&t);
   if (numbers_of(&t) > numbers_of(&l->of))
@@ -194,7 +179,7 @@ int events_trim(struct store *s, const struct event_bounds *b, unsigned most)
   int r;
   if (last) {
     r = sql_change(s, NULL, "DELETE FROM event WHERE seq<=?", "i", last);
-    return r ? r : sqlite3_changes(s->db);
+    return r ? r : (int)sql_changed(s);
   }
   struct largest l = {.store = s};
   store_teams(s, look_at_team, &l);
@@ -202,5 +187,5 @@ int events_trim(struct store *s, const struct event_bounds *b, unsigned most)
   if (over <= 0)
     return 0;
   r = trim_team(s, &l.of, MAX(have - over, (int64_t)0), newest, most);
-  return r ? r : sqlite3_changes(s->db);
+  return r ? r : (int)sql_changed(s);
 }

@@ -6,17 +6,17 @@
 
 int idempotency_get(struct store *s, struct str team, struct str key, struct row_idempotency *out)
 {
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       sql_query(s,
                 "SELECT team, key, fingerprint, box, created, answered, status, message, template, alias, "
                 "flags FROM idempotency WHERE team=? AND key=?",
                 "ss", team, key);
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
+  int r = sql_next(st) ? 0 : -ENOENT;
   if (!r) {
-    *out = (struct row_idempotency){.created_us = sqlite3_column_int64(st, 4),
-                                    .answered = sqlite3_column_int(st, 5) != 0,
-                                    .status = sqlite3_column_int(st, 6),
-                                    .flags = (unsigned)sqlite3_column_int64(st, 10)};
+    *out = (struct row_idempotency){.created_us = sql_int(st, 4),
+                                    .answered = sql_int(st, 5) != 0,
+                                    .status = sql_int(st, 6),
+                                    .flags = (unsigned)sql_int(st, 10)};
     struct str print = sql_str(st, 2);
     memcpy(out->fingerprint, print.p, MIN(print.n, sizeof(out->fingerprint)));
     sql_z(st, 0, out->team, sizeof(out->team));
@@ -33,7 +33,9 @@ int idempotency_get(struct store *s, struct str team, struct str key, struct row
 int idempotency_reserve(struct store *s, const struct row_idempotency *r, struct err *err)
 {
   return sql_change(s, err,
-                    "INSERT OR REPLACE INTO idempotency(team, key, fingerprint, box, created) VALUES(?,?,?,?,?)",
+                    "INSERT INTO idempotency(team, key, fingerprint, box, created) VALUES(?,?,?,?,?) ON CONFLICT(team, "
+                    "key) DO UPDATE SET fingerprint=excluded.fingerprint, box=excluded.box, created=excluded.created, "
+                    "answered=0, status=0, message='', template='', alias='', flags=0",
                     "ttbti", r->team, r->key, str_make(r->fingerprint, sizeof(r->fingerprint)), r->box, r->created_us);
 }
 
@@ -41,7 +43,7 @@ int idempotency_answer(struct store *s, const struct row_idempotency *r, int sta
                        struct err *err)
 {
   return sql_change(s, err, "UPDATE idempotency SET answered=1, status=?, message=? WHERE team=? AND key=? AND box=?",
-                    "itttt", (int64_t)status, message, r->team, r->key, r->box);
+                    "izttt", (int64_t)status, message, r->team, r->key, r->box);
 }
 
 int idempotency_delete(struct store *s, const struct row_idempotency *r, struct err *err)
@@ -51,10 +53,7 @@ int idempotency_delete(struct store *s, const struct row_idempotency *r, struct 
 
 uint64_t idempotency_count(struct store *s, struct str team)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT count(*) FROM idempotency WHERE team=?", "s", team);
-  uint64_t n = st && sqlite3_step(st) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
-  sql_done(st);
-  return n;
+  return (uint64_t)sql_number(s, "SELECT count(*) FROM idempotency WHERE team=?", "s", team);
 }
 
 int idempotency_forget(struct store *s, int64_t before_us)

@@ -6,9 +6,9 @@
 
 #define KEYS_MAX 64
 
-static void read_row(sqlite3_stmt *st, struct row_identity_key *r)
+static void read_row(struct sql_rows *st, struct row_identity_key *r)
 {
-  *r = (struct row_identity_key){.created_us = sqlite3_column_int64(st, 3), .sealed = BUF_INIT(4096)};
+  *r = (struct row_identity_key){.created_us = sql_int(st, 3), .sealed = BUF_INIT(4096)};
   sql_z(st, 0, r->id, sizeof(r->id));
   sql_z(st, 1, r->x, sizeof(r->x));
   sql_z(st, 2, r->y, sizeof(r->y));
@@ -18,8 +18,8 @@ static void read_row(sqlite3_stmt *st, struct row_identity_key *r)
 
 int store_identity_key_current(struct store *s, struct row_identity_key *out)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT id,x,y,created,key,sealed FROM identity_key WHERE until=0", "");
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
+  struct sql_rows *st = sql_query(s, "SELECT id,x,y,created,key,sealed FROM identity_key WHERE until=0", "");
+  int r = sql_next(st) ? 0 : -ENOENT;
   if (!r)
     read_row(st, out);
   sql_done(st);
@@ -44,7 +44,7 @@ int store_identity_keys(struct store *s, int (*fn)(const struct row_identity_key
   struct row_identity_key rows[KEYS_MAX];
   size_t n = 0;
   int r = 0;
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       sql_query(s, "SELECT id,x,y,created,key,sealed FROM identity_key ORDER BY until>0, created DESC LIMIT ?", "i",
                 (int64_t)KEYS_MAX);
   SQL_EACH_ROW(st)

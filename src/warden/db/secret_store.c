@@ -14,12 +14,12 @@ void row_secret_free(struct row_secret *r)
   buf_free(&r->sealed);
 }
 
-static void read_row(sqlite3_stmt *st, struct row_secret *r)
+static void read_row(struct sql_rows *st, struct row_secret *r)
 {
-  *r = (struct row_secret){.version = (uint64_t)sqlite3_column_int64(st, 3),
+  *r = (struct row_secret){.version = (uint64_t)sql_int(st, 3),
                            .metadata = sql_dup(st, 4),
-                           .created_us = sqlite3_column_int64(st, 5),
-                           .updated_us = sqlite3_column_int64(st, 6),
+                           .created_us = sql_int(st, 5),
+                           .updated_us = sql_int(st, 6),
                            .sealed = BUF_INIT(SEALED_MAX)};
   sql_z(st, 0, r->id, sizeof(r->id));
   sql_z(st, 1, r->team, sizeof(r->team));
@@ -29,16 +29,16 @@ static void read_row(sqlite3_stmt *st, struct row_secret *r)
   buf_adds(&r->sealed, sql_str(st, 9));
 }
 
-static int read_one(sqlite3_stmt *st, struct row_secret *out)
+static int read_one(struct sql_rows *st, struct row_secret *out)
 {
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? 0 : -ENOENT;
+  int r = sql_next(st) ? 0 : -ENOENT;
   if (!r)
     read_row(st, out);
   sql_done(st);
   return r;
 }
 
-static int each(sqlite3_stmt *st, int (*fn)(const struct row_secret *, void *), void *arg)
+static int each(struct sql_rows *st, int (*fn)(const struct row_secret *, void *), void *arg)
 {
   int r = 0;
   SQL_EACH_ROW(st)
@@ -87,10 +87,7 @@ int store_secret_delete(struct store *s, const char *id, struct err *err)
 
 uint64_t store_secret_count(struct store *s, const char *team)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT COUNT(*) FROM secret WHERE team=?", "t", team);
-  uint64_t n = st && sqlite3_step(st) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(st, 0) : 0;
-  sql_done(st);
-  return n;
+  return (uint64_t)sql_number(s, "SELECT COUNT(*) FROM secret WHERE team=?", "t", team);
 }
 
 int store_secrets(struct store *s, const char *team, int64_t after_us, const char *after_id, unsigned most,
@@ -105,13 +102,13 @@ int store_secrets(struct store *s, const char *team, int64_t after_us, const cha
 
 int store_seal_keys(struct store *s, int (*fn)(const char *key, uint64_t count, void *arg), void *arg)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT key,COUNT(*) FROM secret GROUP BY key", "");
+  struct sql_rows *st = sql_query(s, "SELECT key,COUNT(*) FROM secret GROUP BY key", "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
     char key[sizeof(((struct row_secret *)0)->key)];
     sql_z(st, 0, key, sizeof(key));
-    if ((r = fn(key, (uint64_t)sqlite3_column_int64(st, 1), arg)))
+    if ((r = fn(key, (uint64_t)sql_int(st, 1), arg)))
       break;
   }
   sql_done(st);

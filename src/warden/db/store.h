@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - what survives the daemon: teams, keys, templates, boxes and how they ended. SQLite in WAL mode; a commit
- * writes to the page cache only, the log is folded back by a thread of its own, so no request waits for a disk. */
+/* store.h - what survives the daemon: teams, keys, templates, boxes and how they ended. On one of two engines: SQLite
+ * in WAL mode, where a commit writes to the page cache only and the log is folded back by a thread of its own, so no
+ * request waits for a disk; or PostgreSQL (src/store/store_postgres.h), where a call waits for the network. */
 #ifndef CLOCHE_WARDEN_DB_STORE_H
 #define CLOCHE_WARDEN_DB_STORE_H
 
@@ -9,7 +10,7 @@
 
 /* Version of the tables that this program writes; an older program refuses a newer database (and so does an older
  * package, which reads this line: packaging/debian/rules). */
-#define STORE_SCHEMA 25
+#define STORE_SCHEMA 26
 
 struct store;
 

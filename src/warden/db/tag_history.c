@@ -9,7 +9,8 @@ int tag_history_add(struct store *s, const char *template_id, const char *tag, c
 {
   char id[UUID_TEXT];
   uuid4(id);
-  int r = sql_change(s, err, "INSERT INTO tag_event VALUES(?,?,?,?,?)", "tttti", id, template_id, tag, build, when_us);
+  int r = sql_change(s, err, "INSERT INTO tag_event(id,template,tag,build,at) VALUES(?,?,?,?,?)", "tttti", id,
+                     template_id, tag, build, when_us);
   return r ? r
            : sql_change(s, err,
                         "DELETE FROM tag_event WHERE template=? AND tag=? AND id NOT IN (SELECT id FROM tag_event "
@@ -20,11 +21,12 @@ int tag_history_add(struct store *s, const char *template_id, const char *tag, c
 void tag_history_each(struct store *s, const char *template_id, void (*fn)(const struct tag_event *e, void *arg),
                       void *arg)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT id,tag,build,at FROM tag_event WHERE template=? ORDER BY at DESC, id LIMIT ?",
-                               "ti", template_id, (int64_t)TAG_HISTORY_TOLD);
+  struct sql_rows *st =
+      sql_query(s, "SELECT id,tag,build,at FROM tag_event WHERE template=? ORDER BY at DESC, id LIMIT ?", "ti",
+                template_id, (int64_t)TAG_HISTORY_TOLD);
   SQL_EACH_ROW(st)
   {
-    struct tag_event e = {sql_str(st, 0), sql_str(st, 1), sql_str(st, 2), sqlite3_column_int64(st, 3)};
+    struct tag_event e = {sql_str(st, 0), sql_str(st, 1), sql_str(st, 2), sql_int(st, 3)};
     fn(&e, arg);
   }
   sql_done(st);

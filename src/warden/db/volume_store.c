@@ -6,18 +6,18 @@
 
 #define FIELDS "id,team,name,state,created,attached"
 
-static void read_row(sqlite3_stmt *st, struct row_volume *r)
+static void read_row(struct sql_rows *st, struct row_volume *r)
 {
   sql_z(st, 0, r->id, sizeof(r->id));
   sql_z(st, 1, r->team, sizeof(r->team));
   sql_z(st, 2, r->name, sizeof(r->name));
-  r->state = (enum volume_state)sqlite3_column_int(st, 3);
-  r->created_us = sqlite3_column_int64(st, 4);
-  r->attached = sqlite3_column_int(st, 5) != 0;
+  r->state = (enum volume_state)sql_int(st, 3);
+  r->created_us = sql_int(st, 4);
+  r->attached = sql_int(st, 5) != 0;
 }
 
 /* The first row of the statement; 0 or -ENOENT. */
-static int read_one(sqlite3_stmt *st, struct row_volume *out)
+static int read_one(struct sql_rows *st, struct row_volume *out)
 {
   int r = -ENOENT;
   SQL_EACH_ROW(st)
@@ -62,7 +62,7 @@ int store_volume_by_name(struct store *s, struct str team, struct str name, stru
 
 int store_volumes(struct store *s, const char *team, int (*fn)(const struct row_volume *, void *), void *arg)
 {
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       team ? sql_query(s, "SELECT " FIELDS " FROM volume WHERE team=? AND state=1 ORDER BY created, id", "t", team)
            : sql_query(s, "SELECT " FIELDS " FROM volume ORDER BY created, id", "");
   int r = 0;
@@ -77,16 +77,7 @@ int store_volumes(struct store *s, const char *team, int (*fn)(const struct row_
   return r;
 }
 
-static size_t read_count(sqlite3_stmt *st)
-{
-  size_t n = 0;
-  SQL_EACH_ROW(st)
-  n = (size_t)sqlite3_column_int64(st, 0);
-  sql_done(st);
-  return n;
-}
-
 size_t store_volume_count(struct store *s, const char *team)
 {
-  return read_count(sql_query(s, "SELECT count(*) FROM volume WHERE team=?", "t", team));
+  return (size_t)sql_number(s, "SELECT count(*) FROM volume WHERE team=?", "t", team);
 }

@@ -35,13 +35,13 @@ int store_webhook_delete(struct store *s, const char *id, struct err *err)
   if (r)
     return r;
   r = sql_change(s, err, "DELETE FROM webhook WHERE id=?", "t", id);
-  r = r ? r : sql_change(s, err, "INSERT OR IGNORE INTO webhook_gone VALUES(?)", "t", id);
+  r = r ? r : sql_change(s, err, "INSERT INTO webhook_gone(id) VALUES(?) ON CONFLICT(id) DO NOTHING", "t", id);
   return store_end(s, r, err);
 }
 
 int store_webhooks(struct store *s, int (*fn)(const struct row_webhook *, void *), void *arg)
 {
-  sqlite3_stmt *st = sql_query(
+  struct sql_rows *st = sql_query(
       s, "SELECT id,team,name,url,origin,events,enabled,secret,created FROM webhook ORDER BY created, id", "");
   int r = 0;
   SQL_EACH_ROW(st)
@@ -50,9 +50,9 @@ int store_webhooks(struct store *s, int (*fn)(const struct row_webhook *, void *
                             .url = sql_dup(st, 3),
                             .origin = sql_dup(st, 4),
                             .events = sql_dup(st, 5),
-                            .enabled = sqlite3_column_int(st, 6) != 0,
+                            .enabled = sql_int(st, 6) != 0,
                             .secret = BUF_INIT(1 << 16),
-                            .created_us = sqlite3_column_int64(st, 8)};
+                            .created_us = sql_int(st, 8)};
     sql_z(st, 0, h.id, sizeof(h.id));
     sql_z(st, 1, h.team, sizeof(h.team));
     buf_adds(&h.secret, sql_str(st, 7));
@@ -80,36 +80,39 @@ bool webhook_takes(const char *events, const char *type)
 
 #define OPEN_FIELDS "seq,first,id,webhook,team,event,sandbox,type,number,interrupted,state,due"
 
-static void read_attempt(sqlite3_stmt *st, struct row_attempt *a)
+static void read_attempt(struct sql_rows *st, struct row_attempt *a)
 {
-  a->seq = sqlite3_column_int64(st, 0);
-  a->first = sqlite3_column_int64(st, 1);
+  a->seq = sql_int(st, 0);
+  a->first = sql_int(st, 1);
   sql_z(st, 2, a->id, sizeof(a->id));
   sql_z(st, 3, a->webhook, sizeof(a->webhook));
   sql_z(st, 4, a->team, sizeof(a->team));
   sql_z(st, 5, a->event, sizeof(a->event));
   sql_z(st, 6, a->sandbox, sizeof(a->sandbox));
   sql_z(st, 7, a->type, sizeof(a->type));
-  a->number = (unsigned)sqlite3_column_int(st, 8);
-  a->interrupted = (unsigned)sqlite3_column_int(st, 9);
-  a->state = (enum attempt_state)sqlite3_column_int(st, 10);
-  a->due_us = sqlite3_column_int64(st, 11);
+  a->number = (unsigned)sql_int(st, 8);
+  a->interrupted = (unsigned)sql_int(st, 9);
+  a->state = (enum attempt_state)sql_int(st, 10);
+  a->due_us = sql_int(st, 11);
 }
 
-static int64_t last_seq(struct store *s)
+/* Above all that there ever were. */
+static int64_t next_seq(struct store *s)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT seq FROM sqlite_sequence WHERE name='webhook_attempt'", "");
-  int64_t seq = st && sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-  sql_done(st);
-  return seq;
+  if (sql_postgres(s))
+    return sql_number(s, "SELECT nextval('webhook_attempt_order')", "");
+  return sql_number(s, "SELECT seq FROM sqlite_sequence WHERE name='webhook_attempt'", "") + 1;
 }
 
 /* Sets seq; first is the attempt's own where it is 0. */
 static int insert_attempt(struct store *s, struct row_attempt *a, struct err *err)
 {
-  a->seq = last_seq(s) + 1;
+  int r = sql_serialize(s, "webhook_attempt", err);
+  if (r)
+    return r;
+  a->seq = next_seq(s);
   a->first = a->first ? a->first : a->seq;
-  s->attempts++;
+  sql_counts(s)->attempts++;
   return sql_change(
       s, err,
       "INSERT INTO webhook_attempt(seq,id,webhook,team,event,sandbox,type,first,number,interrupted,state,due,"
@@ -121,11 +124,11 @@ static int insert_attempt(struct store *s, struct row_attempt *a, struct err *er
 
 int webhook_targets(struct store *s, const struct webhook_event *e, struct buf *ids)
 {
-  sqlite3_stmt *st =
-      sql_query(s, "SELECT id,events FROM webhook WHERE team=? AND enabled ORDER BY created,id", "t", e->team);
+  struct sql_rows *st =
+      sql_query(s, "SELECT id,events FROM webhook WHERE team=? AND enabled<>0 ORDER BY created,id", "t", e->team);
   SQL_EACH_ROW(st)
   {
-    if (!webhook_takes((const char *)sqlite3_column_text(st, 1), e->type))
+    if (!webhook_takes(sql_text(st, 1), e->type))
       continue;
     buf_addz(ids, ids->n ? "," : "");
     buf_adds(ids, sql_str(st, 0));
@@ -136,11 +139,12 @@ int webhook_targets(struct store *s, const struct webhook_event *e, struct buf *
 
 int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str ids, struct str body, struct err *err)
 {
-  if (!ids.n || (s->webhooks.room && !s->webhooks.room(e->team, s->webhooks.arg)))
+  const struct webhook_rules *rules = &sql_counts(s)->webhooks;
+  if (!ids.n || (rules->room && !rules->room(e->team, rules->arg)))
     return 0;
-  s->attempts++;
-  int r = sql_change(s, err, "INSERT OR IGNORE INTO webhook_body(event,body,team) VALUES(?,?,?)", "tbt", e->id, body,
-                     e->team);
+  sql_counts(s)->attempts++;
+  int r = sql_change(s, err, "INSERT INTO webhook_body(event,body,team) VALUES(?,?,?) ON CONFLICT(event) DO NOTHING",
+                     "tbt", e->id, body, e->team);
   return r ? r
            : sql_change(s, err, "INSERT INTO webhook_fanout(event,team,sandbox,type,at,targets) VALUES(?,?,?,?,?,?)",
                         "ttttis", e->id, e->team, e->sandbox, e->type, e->at_us, ids);
@@ -148,7 +152,7 @@ int webhook_enqueue(struct store *s, const struct webhook_event *e, struct str i
 
 int store_fanouts(struct store *s, int64_t above, int (*fn)(const struct row_fanout *, void *), void *arg)
 {
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       sql_query(s,
                 "SELECT seq,event,team,sandbox,type,at,targets,(SELECT length(body) FROM webhook_body b WHERE "
                 "b.event=f.event) FROM webhook_fanout f WHERE seq>? ORDER BY seq",
@@ -156,10 +160,10 @@ int store_fanouts(struct store *s, int64_t above, int (*fn)(const struct row_fan
   int r = 0;
   SQL_EACH_ROW(st)
   {
-    struct row_fanout f = {.seq = sqlite3_column_int64(st, 0),
-                           .at_us = sqlite3_column_int64(st, 5),
-                           .targets = (char *)sqlite3_column_text(st, 6),
-                           .bytes = (size_t)sqlite3_column_int64(st, 7)};
+    struct row_fanout f = {.seq = sql_int(st, 0),
+                           .at_us = sql_int(st, 5),
+                           .targets = (char *)sql_text(st, 6),
+                           .bytes = (size_t)sql_int(st, 7)};
     sql_z(st, 1, f.event, sizeof(f.event));
     sql_z(st, 2, f.team, sizeof(f.team));
     sql_z(st, 3, f.sandbox, sizeof(f.sandbox));
@@ -173,8 +177,8 @@ int store_fanouts(struct store *s, int64_t above, int (*fn)(const struct row_fan
 
 static bool hook_exists(struct store *s, struct str id)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT 1 FROM webhook WHERE id=?", "s", id);
-  bool yes = st && sqlite3_step(st) == SQLITE_ROW;
+  struct sql_rows *st = sql_query(s, "SELECT 1 FROM webhook WHERE id=?", "s", id);
+  bool yes = sql_next(st);
   sql_done(st);
   return yes;
 }
@@ -216,12 +220,12 @@ int store_fan_out(struct store *s, const struct row_fanout *f, size_t *made, str
 
 void store_webhook_rules(struct store *s, const struct webhook_rules *rules)
 {
-  s->webhooks = *rules;
+  sql_counts(s)->webhooks = *rules;
 }
 
 int store_attempts_open(struct store *s, int64_t above, int (*fn)(const struct row_attempt *, void *), void *arg)
 {
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       above ? sql_query(s,
                         "SELECT " OPEN_FIELDS ",(SELECT length(body) FROM webhook_body b WHERE b.event=a.event) FROM "
                         "webhook_attempt a WHERE seq>? AND state<2 ORDER BY seq",
@@ -233,7 +237,7 @@ int store_attempts_open(struct store *s, int64_t above, int (*fn)(const struct r
   int r = 0;
   SQL_EACH_ROW(st)
   {
-    struct row_attempt a = {.bytes = (size_t)sqlite3_column_int64(st, 12)};
+    struct row_attempt a = {.bytes = (size_t)sql_int(st, 12)};
     read_attempt(st, &a);
     if ((r = fn(&a, arg)))
       break;
@@ -244,13 +248,13 @@ int store_attempts_open(struct store *s, int64_t above, int (*fn)(const struct r
 
 uint64_t store_attempts_added(const struct store *s)
 {
-  return s->attempts;
+  return sql_counts((struct store *)s)->attempts;
 }
 
 int store_attempt_body(struct store *s, const char *event, struct buf *out)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT body FROM webhook_body WHERE event=?", "t", event);
-  int r = st && sqlite3_step(st) == SQLITE_ROW ? buf_adds(out, sql_str(st, 0)) : -ENOENT;
+  struct sql_rows *st = sql_query(s, "SELECT body FROM webhook_body WHERE event=?", "t", event);
+  int r = sql_next(st) ? buf_adds(out, sql_str(st, 0)) : -ENOENT;
   sql_done(st);
   return r;
 }
@@ -258,7 +262,7 @@ int store_attempt_body(struct store *s, const char *event, struct buf *out)
 int store_attempt_begin(struct store *s, int64_t seq, int64_t when_us, const char *url, const char *headers,
                         struct err *err)
 {
-  return sql_change(s, err, "UPDATE webhook_attempt SET state=1, started=?, url=?, headers=? WHERE seq=?", "itti",
+  return sql_change(s, err, "UPDATE webhook_attempt SET state=1, started=?, url=?, headers=? WHERE seq=?", "itzi",
                     when_us, url, headers, seq);
 }
 
@@ -272,16 +276,16 @@ static int end_attempt(struct store *s, int64_t seq, const struct attempt_end *e
   return sql_change(s, err,
                     "UPDATE webhook_attempt SET state=?, class=?, duration_ms=?, status=?, answer_headers=?, answer=?, "
                     "message=?, started=CASE started WHEN 0 THEN ? ELSE started END WHERE seq=?",
-                    "iiiisssii", (int64_t)(e->class == DELIVERY_OK ? ATTEMPT_SUCCESS : ATTEMPT_FAILED),
+                    "iiiibbbii", (int64_t)(e->class == DELIVERY_OK ? ATTEMPT_SUCCESS : ATTEMPT_FAILED),
                     (int64_t)e->class, (int64_t)e->duration_ms, (int64_t)e->http_status, e->headers, e->body,
                     e->message, clock_wall_us(), seq);
 }
 
 static void team_of_attempt(struct store *s, int64_t seq, char team[UUID_SIZE])
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT team FROM webhook_attempt WHERE seq=?", "i", seq);
+  struct sql_rows *st = sql_query(s, "SELECT team FROM webhook_attempt WHERE seq=?", "i", seq);
   team[0] = 0;
-  if (st && sqlite3_step(st) == SQLITE_ROW)
+  if (sql_next(st))
     sql_z(st, 0, team, UUID_SIZE);
   sql_done(st);
 }
@@ -316,12 +320,14 @@ static bool type_fits(struct str types, struct str type)
   return false;
 }
 
-static const char groups_down[] = "SELECT first,type FROM webhook_attempt WHERE webhook=? AND +team=? AND first<? AND "
-                                  "state>=2 AND started>=? AND started<? AND "
-                                  "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first DESC";
-static const char groups_up[] = "SELECT first,type FROM webhook_attempt WHERE webhook=? AND +team=? AND first>? AND "
-                                "state>=2 AND started>=? AND started<? AND "
-                                "(state=2 AND ? OR state=3 AND ?) GROUP BY first ORDER BY first";
+static const char groups_down[] =
+    "SELECT first,min(type) FROM webhook_attempt WHERE webhook=? AND +team=? AND first<? AND "
+    "state>=2 AND started>=? AND started<? AND "
+    "(state=2 AND ?<>0 OR state=3 AND ?<>0) GROUP BY first ORDER BY first DESC";
+static const char groups_up[] =
+    "SELECT first,min(type) FROM webhook_attempt WHERE webhook=? AND +team=? AND first>? AND "
+    "state>=2 AND started>=? AND started<? AND "
+    "(state=2 AND ?<>0 OR state=3 AND ?<>0) GROUP BY first ORDER BY first";
 
 struct group_list {
   VEC(int64_t) firsts;
@@ -331,13 +337,13 @@ struct group_list {
 static void find_groups(struct store *s, const struct delivery_query *q, struct group_list *out)
 {
   int64_t from = q->cursor ? q->cursor : q->ascending ? 0 : INT64_MAX;
-  sqlite3_stmt *st = sql_query(s, q->ascending ? groups_up : groups_down, "ttiiiii", q->webhook, q->team, from,
-                               q->from_us, q->to_us, (int64_t)(q->states & 1), (int64_t)(q->states >> 1 & 1));
+  struct sql_rows *st = sql_query(s, q->ascending ? groups_up : groups_down, "ttiiiii", q->webhook, q->team, from,
+                                  q->from_us, q->to_us, (int64_t)(q->states & 1), (int64_t)(q->states >> 1 & 1));
   SQL_EACH_ROW(st)
   {
     if (!type_fits(q->types, sql_str(st, 1)))
       continue;
-    int64_t first = sqlite3_column_int64(st, 0);
+    int64_t first = sql_int(st, 0);
     vec_push(&out->firsts, first);
     if (out->firsts.n > q->groups)
       break;
@@ -348,21 +354,22 @@ static void find_groups(struct store *s, const struct delivery_query *q, struct 
 static int read_group(struct store *s, const char *webhook, int64_t first,
                       int (*fn)(const struct delivery_view *, void *), void *arg)
 {
-  sqlite3_stmt *st = sql_query(s,
-                               "SELECT " OPEN_FIELDS ",started,duration_ms,status,class,url,headers,"
-                               "(SELECT body FROM webhook_body b WHERE b.event=a.event),answer_headers,answer,message "
-                               "FROM webhook_attempt a WHERE webhook=? AND first=? AND state>=2 ORDER BY seq",
-                               "ti", webhook, first);
+  struct sql_rows *st =
+      sql_query(s,
+                "SELECT " OPEN_FIELDS ",started,duration_ms,status,class,url,headers,"
+                "(SELECT body FROM webhook_body b WHERE b.event=a.event),answer_headers,answer,message "
+                "FROM webhook_attempt a WHERE webhook=? AND first=? AND state>=2 ORDER BY seq",
+                "ti", webhook, first);
   int r = 0;
   SQL_EACH_ROW(st)
   {
     struct row_attempt a = {0};
     read_attempt(st, &a);
     struct delivery_view v = {.attempt = &a,
-                              .started_us = sqlite3_column_int64(st, 12),
-                              .duration_ms = (uint64_t)sqlite3_column_int64(st, 13),
-                              .http_status = (uint64_t)sqlite3_column_int64(st, 14),
-                              .class = (enum delivery_class)sqlite3_column_int(st, 15),
+                              .started_us = sql_int(st, 12),
+                              .duration_ms = (uint64_t)sql_int(st, 13),
+                              .http_status = (uint64_t)sql_int(st, 14),
+                              .class = (enum delivery_class)sql_int(st, 15),
                               .url = sql_str(st, 16),
                               .request_headers = sql_str(st, 17),
                               .request_body = sql_str(st, 18),
@@ -397,21 +404,22 @@ int store_deliveries(struct store *s, const struct delivery_query *q, int (*fn)(
 int store_delivery_stats(struct store *s, const char *team, const char *webhook, int64_t from_us, int64_t to_us,
                          int64_t width_us, int (*fn)(const struct wire_webhook_bucket *, void *), void *arg)
 {
-  sqlite3_stmt *st =
+  struct sql_rows *st =
       sql_query(s,
-                "SELECT started/?1*?1 AS bucket, COUNT(*), SUM(state=3), MIN(duration_ms), "
-                "MAX(duration_ms), SUM(duration_ms) FROM webhook_attempt WHERE webhook=?2 AND +team=?5 AND started>=?3 "
+                "SELECT started/?1*?1 AS bucket, COUNT(*), SUM(CASE WHEN state=3 THEN 1 ELSE 0 END), MIN(duration_ms), "
+                "MAX(duration_ms), CAST(SUM(duration_ms) AS BIGINT) FROM webhook_attempt WHERE webhook=?2 AND +team=?5 "
+                "AND started>=?3 "
                 "AND started<?4 AND state>=2 GROUP BY bucket ORDER BY bucket",
                 "itiit", width_us, webhook, from_us, to_us, team);
   int r = 0;
   SQL_EACH_ROW(st)
   {
-    struct wire_webhook_bucket b = {.from_us = sqlite3_column_int64(st, 0),
-                                    .total = (uint64_t)sqlite3_column_int64(st, 1),
-                                    .failed = (uint64_t)sqlite3_column_int64(st, 2),
-                                    .least_ms = (uint64_t)sqlite3_column_int64(st, 3),
-                                    .most_ms = (uint64_t)sqlite3_column_int64(st, 4),
-                                    .sum_ms = (uint64_t)sqlite3_column_int64(st, 5)};
+    struct wire_webhook_bucket b = {.from_us = sql_int(st, 0),
+                                    .total = (uint64_t)sql_int(st, 1),
+                                    .failed = (uint64_t)sql_int(st, 2),
+                                    .least_ms = (uint64_t)sql_int(st, 3),
+                                    .most_ms = (uint64_t)sql_int(st, 4),
+                                    .sum_ms = (uint64_t)sql_int(st, 5)};
     if ((r = fn(&b, arg)))
       break;
   }
@@ -428,16 +436,16 @@ int store_delivery_stats(struct store *s, const char *team, const char *webhook,
 
 void store_deliveries_usage(struct store *s, const char *team, uint64_t *rows, uint64_t *bytes)
 {
-  sqlite3_stmt *st = sql_query(s, "SELECT n,bytes FROM webhook_usage WHERE team=?", "t", team);
-  bool any = st && sqlite3_step(st) == SQLITE_ROW;
-  *rows = any ? (uint64_t)MAX(sqlite3_column_int64(st, 0), 0) : 0;
-  *bytes = any ? (uint64_t)MAX(sqlite3_column_int64(st, 1), 0) : 0;
+  struct sql_rows *st = sql_query(s, "SELECT n,bytes FROM webhook_usage WHERE team=?", "t", team);
+  bool any = sql_next(st);
+  *rows = any ? (uint64_t)MAX(sql_int(st, 0), 0) : 0;
+  *bytes = any ? (uint64_t)MAX(sql_int(st, 1), 0) : 0;
   sql_done(st);
 }
 
 static int trim_team(struct store *s, const char *team, struct err *err)
 {
-  const struct webhook_rules *rules = &s->webhooks;
+  const struct webhook_rules *rules = &sql_counts(s)->webhooks;
   int r = 0;
   for (int gone = 0; !r && gone < TRIM_MOST; gone += TRIM_AT_ONCE) {
     uint64_t rows, bytes;
@@ -451,7 +459,7 @@ static int trim_team(struct store *s, const char *team, struct err *err)
                    "DELETE FROM webhook_attempt WHERE seq IN (SELECT seq FROM webhook_attempt INDEXED BY "
                    "webhook_attempt_over WHERE team=? AND state>=2 ORDER BY seq LIMIT ?)",
                    "ti", team, (int64_t)MIN(over, (uint64_t)TRIM_AT_ONCE));
-    if (!sqlite3_changes(s->db))
+    if (!sql_changed(s))
       return r;
   }
   return r;
@@ -460,7 +468,7 @@ static int trim_team(struct store *s, const char *team, struct err *err)
 static int trim(struct store *s, const char *sql, int64_t most, int64_t before_us, size_t *removed)
 {
   int r = sql_change(s, NULL, sql, "ii", most, before_us);
-  *removed += r ? 0 : (size_t)sqlite3_changes(s->db);
+  *removed += r ? 0 : (size_t)sql_changed(s);
   return r;
 }
 
@@ -483,7 +491,7 @@ int store_deliveries_trim(struct store *s, int64_t before_us, unsigned most, siz
   r = r ? r
         : trim(s,
                "DELETE FROM webhook_gone WHERE id IN (SELECT id FROM webhook_gone LIMIT ?1) AND NOT EXISTS (SELECT 1 "
-               "FROM webhook_attempt WHERE webhook=id) AND ?2 NOTNULL",
+               "FROM webhook_attempt WHERE webhook=webhook_gone.id) AND ?2 NOTNULL",
                most, before_us, removed);
   return store_end(s, r, NULL);
 }
