@@ -32,6 +32,7 @@ int doctor_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int mcp_command_main(int argc, char **argv);
 int tls_main(int argc, char **argv);
+int store_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /* Says what is wrong on standard error and returns 2. */
