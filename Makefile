@@ -13,7 +13,7 @@ SUITE ?=
 ARCH ?=
 
 .PHONY: build criu stores serve test unit check asan fuzz soak bench sdk sdk-docs templates deps clean uninstall-state \
-	install uninstall deb image
+	install uninstall deb image release
 
 # `make test BUILD=build-asan` and the like use the build under sanitizers.
 ifeq ($(BUILD),build-asan)
@@ -64,6 +64,10 @@ asan: build
 	@scripts/stage-runtime . build/src/agent/cloche-agent build-asan/runtime build-asan/.staged
 	@ln -sfn ../build/console build-asan/console
 	@ln -sf src/cli/cloche build-asan/cloche
+
+# A source tarball, its SPDX document and checksums, in $(BUILD)/release; the same bytes from any clone of the commit.
+release:
+	@scripts/release $(BUILD)/release
 
 fuzz: deps-check
 	@scripts/fuzz

@@ -119,8 +119,8 @@ def plain(samples: Samples) -> None:
     try:
         with started(*far):
             for log in ("off", "names", "full"):
-                made = own_server("--network-log", log, made=Abroad(world))
-                with made as server, bare(world) as enter, server.box() as box:
+                server = Abroad(world)
+                with own_server("--network-log", log, made=server), bare(world) as enter, server.box() as box:
                     box.files.write("/tmp/client.py", CLIENT)
                     for _ in range(TURNS):
                         bare_turn(samples, enter)

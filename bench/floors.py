@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -20,7 +21,7 @@ IN_TEMPLATE = [str(ROOT / "scripts/in-template"), "-c", f"{HERE}:/floor", "env",
 Samples = dict[str, list[float]]
 
 
-def ask(*command: str | Path, **more: object) -> dict:
+def ask(*command: str | Path, **more: Any) -> dict:
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=True, timeout=240, **more)
     return json.loads(done.stdout)
 

@@ -88,8 +88,9 @@ def main() -> None:
     for row in SDK_ROWS:
         value = number(samples, row.of or row.series, row.part)
         said = "not measured" if value is None else f"{value:.3f} {row.unit}"
-        known = row.goal is not None and value is not None
-        reached = f"goal {row.goal}: {'met' if value <= row.goal else 'missed'}" if known else ""
+        reached = ""
+        if row.goal is not None and value is not None:
+            reached = f"goal {row.goal}: {'met' if value <= row.goal else 'missed'}"
         print(f"{row.title:52} {said:>16}  {reached}")
 
 

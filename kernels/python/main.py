@@ -17,7 +17,7 @@ def main(argv: list[str]) -> None:
     if argv[1:] == ["--zygote"]:
         from cloche_kernel import zygote as role  # needs a newer Python than the others
     elif argv[1:] == ["--nursery"]:
-        from cloche_kernel import nursery as role
+        from cloche_kernel import nursery as role  # type: ignore[no-redef]
     elif argv[1:2] == ["--again"] and len(argv) == 3 and argv[2].isdigit():
         from cloche_kernel import kernel
 
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> None:
     elif argv[1:]:
         sys.exit(f"{argv[0]}: unknown argument {argv[1]!r} (only --nursery and --zygote are known)")
     else:
-        from cloche_kernel import kernel as role
+        from cloche_kernel import kernel as role  # type: ignore[no-redef]
     sys.path[0] = ""
     sys.argv = [""]
     role.serve()

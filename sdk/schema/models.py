@@ -78,7 +78,7 @@ def type_schema(kind: str, models: dict[str, Model]) -> dict[str, Any]:
         return {"$ref": f"{kind}.json"}
     if kind not in SIMPLE:
         return {"enum": kind.split("|")}
-    return {
+    simple: dict[str, dict[str, Any]] = {
         "string": {"type": "string"},
         "int": {"type": "integer"},
         "number": {"type": "number"},
@@ -86,7 +86,8 @@ def type_schema(kind: str, models: dict[str, Model]) -> dict[str, Any]:
         "time": {"type": "string", "pattern": TIME},
         "any": {},
         "map": {"type": "object", "additionalProperties": {"type": "string"}},
-    }[kind]
+    }
+    return simple[kind]
 
 
 def field_schema(field: Field, models: dict[str, Model]) -> dict[str, Any]:

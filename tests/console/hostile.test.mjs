@@ -8,7 +8,6 @@ import {
   createBox,
   endBoxes,
   fileInBox,
-  newPage,
   openBrowser,
   openTab,
   runCell,

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -121,7 +122,7 @@ class Kernel:
         op = message.get("op")
         if op == "run":
             if self.is_loaded_elsewhere and staleness.changed():
-                start_over(message, self.wire.received)
+                start_over(message, bytes(self.wire.received))
             self.is_loaded_elsewhere = False
             self.run(message["id"], message.get("code") or "", message.get("env") or {})
         elif op == "env":
@@ -208,7 +209,7 @@ class Kernel:
             self.loop.leave()
 
 
-def set_variables(values: dict[str, str | None]) -> dict[str, str | None]:
+def set_variables(values: Mapping[str, str | None]) -> dict[str, str | None]:
     """Sets (None: removes) environment variables, and gives back what was there before."""
     before: dict[str, str | None] = {}
     for name, value in values.items():

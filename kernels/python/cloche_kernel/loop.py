@@ -61,7 +61,7 @@ class CellLoop(asyncio.SelectorEventLoop):
 
     def run_cell(self, code: Awaitable[Any]) -> Any:
         """Awaits the code of a cell; an interrupt that finds the loop idle cancels it."""
-        task = self.create_task(code)  # type: ignore[arg-type]
+        task: asyncio.Task[Any] = self.create_task(code)  # type: ignore[arg-type]
         self.cell_task = task
         try:
             return self.run_until_complete(task)

@@ -48,19 +48,19 @@ class Stream(io.TextIOBase):
         self._direct = True
 
     @property
-    def buffer(self) -> "Bytes":
+    def buffer(self) -> "Bytes":  # type: ignore[override]
         return self._buffer
 
     @property
-    def encoding(self) -> str:
+    def encoding(self) -> str:  # type: ignore[override]
         return "utf-8"
 
     @property
-    def errors(self) -> str:
+    def errors(self) -> str:  # type: ignore[override]
         return "backslashreplace"
 
     @property
-    def newlines(self) -> None:
+    def newlines(self) -> None:  # type: ignore[override]
         return None
 
     @property
@@ -166,6 +166,7 @@ def _joining_print(original: Any) -> Any:
         if type(target) is not Stream:
             original(*args, sep=sep, end=end, file=file, flush=flush)
             return
+        option: Any
         for option in (sep, end):
             if option is not None and not isinstance(option, str):
                 original(*args, sep=sep, end=end)  # raises the TypeError everybody knows

@@ -128,9 +128,13 @@ export function globPattern(pattern: string): RegExp {
     else if (set) {
       out += set.replace(/^\[!/, '[^').replaceAll('\\', '\\\\')
       i += set.length - 1
-    } else if (char === '{') (braces++, (out += '(?:'))
-    else if (char === '}' && braces) (braces--, (out += ')'))
-    else if (char === ',' && braces) out += '|'
+    } else if (char === '{') {
+      braces++
+      out += '(?:'
+    } else if (char === '}' && braces) {
+      braces--
+      out += ')'
+    } else if (char === ',' && braces) out += '|'
     else out += char.replace(/[\\^$.*+?()[\]{}|]/, '\\$&')
   }
   return new RegExp(`^${out}$`)

@@ -146,7 +146,7 @@ export interface TemplateBuilder {
 }
 
 /** A template that is complete. */
-export interface TemplateFinal {}
+export interface TemplateFinal {} // eslint-disable-line @typescript-eslint/no-empty-object-type -- as the stock SDK
 
 export type TemplateClass = TemplateBuilder | TemplateFinal
 

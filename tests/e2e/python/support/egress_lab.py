@@ -362,7 +362,8 @@ class Lab:
         out, until = b"", time.monotonic() + wait
         os.set_blocking(p.stdout.fileno(), False)
         while True:
-            ready, _, _ = select.select([p.stdout, self.link], [], [], 0.2)
+            watched: list[Any] = [p.stdout, self.link]
+            ready, _, _ = select.select(watched, [], [], 0.2)
             if self.link in ready:
                 self.receive()
             if p.stdout in ready:

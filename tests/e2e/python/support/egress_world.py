@@ -21,7 +21,8 @@ from websockets.asyncio.server import serve as serve_ws
 DIR = sys.argv[1]
 API, H2, FALSE, WS, SLOW, PROXY = (f"198.51.100.{n}" for n in (1, 2, 3, 4, 5, 8))
 TARGETS = {"api.example.com": API, "h2.example.com": H2, "ws.example.com": WS, "plain.example.net": API}
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
 HTTP_1_1_REQUIRED = 13
 
 

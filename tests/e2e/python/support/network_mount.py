@@ -26,12 +26,14 @@ class NetworkMount:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             self.server = subprocess.Popen(
-                [SFTP_SERVER, "-e"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, start_new_session=True
+                [SFTP_SERVER, "-e"], stdin=theirs.fileno(), stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL, start_new_session=True,
             )
             # allow_other: the content process and sandboxes are other users; no caches: others write there, too
             options = "passive,allow_other,cache=no,attr_timeout=0,entry_timeout=0"
             self.client = subprocess.Popen(
-                ["sshfs", f":{exported}", str(at), "-f", "-o", options], stdin=ours, stdout=ours, start_new_session=True
+                ["sshfs", f":{exported}", str(at), "-f", "-o", options],
+                stdin=ours.fileno(), stdout=ours.fileno(), start_new_session=True,
             )
         eventually(lambda: os.path.ismount(at), 20, state=lambda: self.client.poll())
 

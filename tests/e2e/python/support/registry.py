@@ -25,6 +25,11 @@ DIRECTORY, LINK = tarfile.DIRTYPE, tarfile.SYMTYPE
 TOOLS = "sh cat chmod chown cp echo env grep id ls mkdir mv passwd printf ps pwd rm sleep stat test"
 
 
+def is_open(address: tuple[str, int]) -> bool:
+    socket.create_connection(address).close()
+    return True
+
+
 def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -49,7 +54,7 @@ class Registry:
             stderr=subprocess.DEVNULL,
         )
         address = ("127.0.0.1", int(self.host.split(":")[1]))
-        eventually(lambda: socket.create_connection(address).close() is None)
+        eventually(lambda: is_open(address))
 
     def push(self, layout: Path, name: str) -> str:
         subprocess.run(

@@ -19,12 +19,11 @@ def eventually(
     """
     deadline = time.monotonic() + seconds
     while True:
+        broken: OSError | None = None
         try:
             answer = probe()
         except OSError as error:
             answer, broken = None, error
-        else:
-            broken = None
         if answer:
             return answer
         assert time.monotonic() < deadline, (

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections import ChainMap
 from collections.abc import Callable, MutableMapping
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 A, IN = 1, 1
@@ -96,7 +97,7 @@ def main() -> None:
     for address in told["addresses"]:
         datagrams(address, 7, lambda message: message)
         names = ChainMap(told["otherwise"].get(address, {}), told["names"])
-        datagrams(address, 53, lambda message, names=names: resolve(names, message))
+        datagrams(address, 53, partial(resolve, names))
     server = ThreadingHTTPServer(("0.0.0.0", 80), Greeting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("ready", flush=True)
