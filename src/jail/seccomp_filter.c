@@ -23,6 +23,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* of the macros of libseccomp */
+
 /* removexattrat; 467 is open_tree_attr. The numbers from 424 on are the same on every architecture. */
 #define FILTER_LAST_CALL 466
 

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#pragma GCC diagnostic ignored "-Wsign-compare" /* of NLMSG_OK, whose length must be signed */
+
 struct request {
   union {
     struct nlmsghdr h;

@@ -204,7 +204,7 @@ static int converse(struct session *x, struct err *err)
 /* A whole tree, out of the box. */
 static int take_tree(struct session *x, const char *fs, struct err *err)
 {
-  return jail_commit_dir(x->dir, UNPACK_ROOT + 1, x->s->id_base, fs, err);
+  return jail_commit_dir(x->dir, &UNPACK_ROOT[1], x->s->id_base, fs, err);
 }
 
 /* Appears under its name whole and on the disk, or not at all. Another build may have been quicker: its tree is as
