@@ -468,13 +468,23 @@ static void limit_resources(unsigned open_files, bool zygote)
   }
 }
 
+/* What the sanitizers of an agent find goes to the log of a daemon that has some itself, if a test asks for it. */
+static bool keeps_stderr(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+  return getenv("CLOCHE_AGENT_STDERR") != NULL;
+#else
+  return false;
+#endif
+}
+
 static void arrange_descriptors(const struct orders *o)
 {
   int null = open("/dev/null", O_RDWR);
   int console = o->console ? open(o->console, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600) : null;
   if (null < 0 || console < 0)
     die("opening the console", o->console);
-  if (dup2(null, 0) < 0 || dup2(console, 1) < 0 || dup2(console, 2) < 0)
+  if (dup2(null, 0) < 0 || dup2(console, 1) < 0 || (!keeps_stderr() && dup2(console, 2) < 0))
     die("arranging descriptors", NULL);
   if (o->boot >= 0 && dup2(o->boot, 3) < 0)
     die("placing the boot descriptor", NULL);
