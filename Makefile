@@ -13,7 +13,7 @@ SUITE ?=
 ARCH ?=
 
 .PHONY: build criu stores serve test unit check asan fuzz soak bench sdk sdk-docs templates deps clean uninstall-state \
-	install uninstall deb image release
+	install uninstall deb image release coverage ci
 
 # `make test BUILD=build-asan` and the like use the build under sanitizers.
 ifeq ($(BUILD),build-asan)
@@ -56,18 +56,28 @@ unit: build
 check: build deps-check
 	@scripts/check
 
-# The daemon under ASan and UBSan. The agent in the boxes stays the static one: a template has no sanitizer libraries; its
-# code runs under sanitizers in the unit tests and fuzzers. `make test BUILD=build-asan` then tests with this build.
+# The daemon under ASan and UBSan; `make test BUILD=build-asan` then tests with this build. The agent in its boxes is the
+# static one; the suite `agent-asan` runs boxes with the sanitized one, whose runtime is in build-asan/runtime-agent.
 asan: build
 	@test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fno-sanitize-recover=undefined >/dev/null
 	@ninja -C build-asan --quiet
 	@scripts/stage-runtime . build/src/agent/cloche-agent build-asan/runtime build-asan/.staged
+	@scripts/stage-runtime . build/src/agent/cloche-agent build-asan/runtime-agent build-asan/.staged-agent
+	@cp build-asan/src/agent/cloche-agent build-asan/runtime-agent/usr/lib/cloche/agent
 	@ln -sfn ../build/console build-asan/console
 	@ln -sf src/cli/cloche build-asan/cloche
 
 # A source tarball, its SPDX document and checksums, in $(BUILD)/release; the same bytes from any clone of the commit.
 release:
 	@scripts/release $(BUILD)/release
+
+# Which lines the tests reach, in build-coverage/report; writes the number into the README.
+coverage: build deps-check deps-coverage deps-test stores
+	@scripts/coverage
+
+# With clang, and with both supported releases of Debian in roots of their own.
+ci: deps-build deps-check deps-run
+	@scripts/ci --all
 
 fuzz: deps-check
 	@scripts/fuzz
