@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* few errors have all fields */
+
 struct words {
   int status;
   const char *title, *message; /* message NULL: the detail is the message */
