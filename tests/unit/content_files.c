@@ -373,7 +373,7 @@ static void without_tmpfile(void)
 
 static void filesystems_without_nameless_files(void **state)
 {
-  int status;
+  int status = -1;
   pid_t child = fork();
   if (child == 0) {
     without_tmpfile();

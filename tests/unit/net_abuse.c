@@ -226,14 +226,15 @@ static void an_address_has_so_many_connections_before_one_is_accepted(void **sta
   lab_until(lab.held != NULL);
   http_x_accepted(lab.held);
   http_x_accepted(lab.held); /* counts once */
-  cleanup_fd int next = lab_dial(), last = lab_dial();
+  __attribute__((unused)) cleanup_fd int next = lab_dial();
+  cleanup_fd int last = lab_dial();
   buf_clear(&out);
   lab_hear_until(last, &out, NULL);
   assert_true(lab_has(&out, "HTTP/1.1 503 "));
   assert_int_equal(http_server_conns(lab.server), 4);
   close(fds[1]); /* one that leaves makes room */
   lab_until(http_server_conns(lab.server) == 3);
-  cleanup_fd int again = lab_dial();
+  __attribute__((unused)) cleanup_fd int again = lab_dial();
   lab_until(http_server_conns(lab.server) == 4);
   close(fds[0]);
   close(fds[2]);

@@ -222,7 +222,6 @@ static void an_abort_cuts_without_the_final_chunk(void **state)
 
 static void an_answer_shorter_than_promised_is_an_abort(void **state)
 {
-  cleanup_buf struct buf out = BUF_INIT(1 << 20);
   lab_open(NULL);
   cleanup_fd int fd = lab_dial();
   lab_say(fd, STR(GET("/hold")));
