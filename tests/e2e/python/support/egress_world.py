@@ -314,7 +314,7 @@ async def socks(r: Reader, w: Writer) -> None:
 def hold(port: int, secure: bool) -> None:
     """A proxy that makes connections, with `secure`, or not even that; it never reads again and never closes."""
     listener = socket.create_server((PROXY, port), backlog=512)
-    held = []
+    held: list[socket.socket] = []
 
     def talk(s: socket.socket) -> None:
         s = context("proxy").wrap_socket(s, server_side=True)
