@@ -193,7 +193,8 @@ static void send_some(uv_timer_t *timer)
   while (n < s->queue.n && taken && (n == 0 || clock_mono_us() < until_us))
     if ((taken = send_queued(s, &s->queue.p[n])))
       n++;
-  memmove(s->queue.p, s->queue.p + n, (s->queue.n - n) * sizeof(s->queue.p[0]));
+  if (n)
+    memmove(s->queue.p, s->queue.p + n, (s->queue.n - n) * sizeof(s->queue.p[0]));
   s->queue.n -= n;
   if (s->queue.n) {
     uv_timer_start(timer, send_some, taken ? 0 : AGAIN_MS, 0);
