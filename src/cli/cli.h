@@ -33,6 +33,7 @@ int bench_main(int argc, char **argv);
 int mcp_command_main(int argc, char **argv);
 int tls_main(int argc, char **argv);
 int store_main(int argc, char **argv);
+int node_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /* Says what is wrong on standard error and returns 2. */

@@ -34,6 +34,7 @@ static const struct command commands[] = {
     {"doctor", "check what this host supports", doctor_main},
     {"bench", "measure a server as a client sees it", bench_main},
     {"mcp", "sandboxes as tools of the Model Context Protocol, on standard input and output", mcp_command_main},
+    {"node", "this machine: list, drain before maintenance, ready again", node_main},
     {"store", "move the server's rows between SQLite and PostgreSQL", store_main},
     {"tls", "make a private certificate authority and a certificate for https", tls_main},
     {"completion", "completions for bash, zsh or fish", completion_main},

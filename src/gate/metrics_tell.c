@@ -22,6 +22,7 @@ static const char *const refusal_names[METRICS_REFUSALS] = {
     [EDGE_RESUME_REFUSED] = "resume_refused",
     [EDGE_TRANSITION] = "transition",
     [EDGE_TEAM_LIMIT] = "team_limit",
+    [EDGE_DRAINING] = "draining",
     [EDGE_TOO_MANY] = "too_many",
     [EDGE_UNSIGNED] = "unsigned",
     [EDGE_TEAM_BUSY] = "team_busy",

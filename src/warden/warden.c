@@ -30,6 +30,7 @@
 #include "warden/build/runtime_layer.h"
 #include "warden/core/host_limits.h"
 #include "warden/core/net_log.h"
+#include "warden/core/node.h"
 #include "warden/core/worker_pool.h"
 #include "warden/core/storage_quota.h"
 #include "warden/egress/keep.h"
@@ -328,6 +329,8 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
 {
   int r = open_data(w, err);
   r = r ? r : load_persistent(w, "instance", 4, w->instance, err);
+  if (!r)
+    node_open(w);
   struct err why = ERR_NONE;
   if (!r && egress_open(w, &why)) /* before any secret is read: its processes go on as copies of this one */
     log_warn("outbound networking disabled: %s", why.msg);

@@ -106,9 +106,10 @@ enum wire_type {
 
   WIRE_LOGIN, /* W_SECRET (hash of a one-time code) W_KEYHASH W_MASK -> W_ID W_TEAM W_NAME W_END: a key of the code's
                  team that ends then; -EACCES */
-  WIRE_BUILD_DIFF, /* W_TEAM W_REF W_ID (the first build) W_BUILD (the second, of that template) -> W_COUNT, descriptor
-                      of the differences, JSON; -ENOENT, -EDQUOT */
-  WIRE_DOCTOR,     /* -> W_COUNT, descriptor of what `cloche doctor --json` prints; -EDQUOT */
+  WIRE_BUILD_DIFF,  /* W_TEAM W_REF W_ID (the first build) W_BUILD (the second, of that template) -> W_COUNT, descriptor
+                       of the differences, JSON; -ENOENT, -EDQUOT */
+  WIRE_DOCTOR,      /* -> W_COUNT, descriptor of what `cloche doctor --json` prints; -EDQUOT */
+  WIRE_NODE_CHANGE, /* W_STATE: enum node_status */
 
   /* of the host's root user (cloche template ...) */
   WIRE_BUILD_SHOW = 96, /* W_TEAM W_REF -> template, W_LAYERS, W_CONFIG of the build */
@@ -186,6 +187,9 @@ enum content_op {
   CONTENT_DROP,   /* W_UPLOAD: it is given up */
   CONTENT_LINK,   /* W_TARGET W_UID W_GID: a symbolic link, in the place of what is there */
 };
+
+/* Of this machine: one that drains takes no new boxes. */
+enum node_status { NODE_READY = 1, NODE_DRAINING };
 
 /* Of a template's build. */
 enum job_state { JOB_WAITING = 1, JOB_BUILDING, JOB_ERROR, JOB_READY };
@@ -345,6 +349,8 @@ struct wire_status {
   uint64_t webhooks_delivered, webhooks_failed, webhooks_waiting; /* attempts since the start; waiting or under way */
   uint64_t launches, transitions;                                 /* under way */
   uint64_t disk_free, disk_total;                                 /* of the data directory, bytes */
+  uint64_t node;                                                  /* enum node_status */
+  int64_t node_since_us;
 };
 
 /* What one box uses, and all those together that have no series of their own. */

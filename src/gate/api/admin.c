@@ -58,14 +58,14 @@ static void put_load(struct jw *w, const struct machine *m, const struct wire_st
 static void put_node(struct req *r, struct jw *w, const struct wire_status *s)
 {
   char since[CLOCK_TEXT];
-  clock_text(s->started_us, since);
+  clock_text(s->node_since_us, since);
   jw_open(w, '{');
   put_text(w, "id", NODE_ID);
   put_text(w, "serviceInstanceID", NODE_ID);
   put_text(w, "clusterID", NODE_ID);
   put_text(w, "version", CLOCHE_VERSION);
   put_text(w, "commit", "");
-  put_text(w, "status", "ready");
+  put_text(w, "status", s->node == NODE_DRAINING ? "draining" : "ready");
   put_text(w, "statusChangedAt", since);
   put_number(w, "sandboxCount", s->running);
   put_number(w, "sandboxStartingCount", s->starting);
@@ -113,17 +113,42 @@ void node_list(struct req *r)
   request_status(r, nodes_told);
 }
 
+static void no_node(struct req *r)
+{
+  api_error(r, 404, "node '" STR_FMT "' not found; this server has one: " NODE_ID, STR_ARG(r->id));
+}
+
 void node_get(struct req *r)
 {
   if (str_is(r->id, NODE_ID))
     request_status(r, node_told);
   else
-    api_error(r, 404, "node '" STR_FMT "' not found; this server has one: " NODE_ID, STR_ARG(r->id));
+    no_node(r);
 }
 
+static void node_changed(const struct warden_reply *reply, void *arg)
+{
+  if (!api_refused(arg, reply))
+    api_empty(arg, 204);
+}
+
+/* Of the contract's other words, `unhealthy` and the like are found out and not set. */
 void node_change(struct req *r)
 {
-  api_error(r, 501, "changing a node's status is not available on this server: it is the only one");
+  struct str status = json_text(json_get(r->json, "status"), STR_NONE);
+  bool drain = str_is(status, "draining");
+  if (!str_is(r->id, NODE_ID)) {
+    no_node(r);
+    return;
+  }
+  if (!drain && !str_is(status, "ready")) {
+    api_error(r, 400, "'status' must be \"ready\" or \"draining\"");
+    return;
+  }
+  cleanup_buf struct buf b = BUF_INIT(256);
+  wire_begin(&b, WIRE_NODE_CHANGE, 0, 0);
+  wire_put_u64(&b, W_STATE, drain ? NODE_DRAINING : NODE_READY);
+  api_call_warden(r, &b, NULL, node_changed);
 }
 
 /* ---- teams ---- */

@@ -9,7 +9,7 @@ static const struct route_entry routes[] = {
     {"GET", "metrics", metrics, ADMIN, "read metrics"},
     {"GET", "nodes", node_list, ADMIN, "list nodes"},
     {"GET", "nodes/{id}", node_get, ADMIN, "read the node"},
-    {"POST", "nodes/{id}", node_change, ADMIN | BODY_IGNORED, "change the node"},
+    {"POST", "nodes/{id}", node_change, ADMIN | BODY_REQUIRED, "change the node"},
     {"GET", "admin/sandboxes/running-counts", admin_counts, ADMIN, "count sandboxes"},
     {"GET", "admin/doctor", admin_doctor, ADMIN, "examine the machine"},
     {"GET", "admin/teams", admin_team_list, ADMIN, "list teams"},

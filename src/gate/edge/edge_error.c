@@ -35,6 +35,7 @@ static const struct words words[] = {
     [EDGE_TRANSITION] = {409, "Sandbox Still Transitioning", "The sandbox is changing its state; try again in a moment",
                          true, false, false},
     [EDGE_TEAM_LIMIT] = {429, "Sandbox Limit Reached", NULL, true, false, false},
+    [EDGE_DRAINING] = {503, "Server Draining", NULL, true, false, false},
     [EDGE_TOO_MANY] = {429, "Too Many Connections", "The sandbox has too many open connections", true, false, false,
                        true},
     [EDGE_TEAM_BUSY] = {429, "Too Many Connections", "The team of this sandbox has too many open connections", true,

@@ -4,6 +4,7 @@
 
 #include "warden/box/box.h"
 #include "warden/box/box_create_once.h"
+#include "warden/core/node.h"
 #include "warden/core/box_event.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/egress.h"
@@ -304,6 +305,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   r = r ? r : storage_room(w, err);
   if (!r && (o->flags & BOX_AUTO_PAUSE)) /* at its timeout it would be kept, whatever is there by then */
     r = storage_admit(w, o->team, STORAGE_PAUSE, err);
+  r = r ? r : node_admit(w, err);
   r = r ? r : quota_admit(w, o->team, build->row.memory_mb, !o->idempotency_key.n, retry_s, err);
   if (r)
     return r;

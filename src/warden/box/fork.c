@@ -4,6 +4,7 @@
 
 #include "warden/egress/policies.h"
 #include "warden/egress/prepare.h"
+#include "warden/core/node.h"
 #include "warden/core/quota.h"
 #include "warden/warm/launch.h"
 #include "warden/core/box_event.h"
@@ -196,6 +197,7 @@ static int fork_begin(struct fork *f, const struct box *source, const char *id, 
     return 0;
   const struct row_box *of = &source->row;
   int r = quota_fits(w, str_of(of->team), (struct box_size){of->cpus, of->memory_mb, of->disk_mb}, err);
+  r = r ? r : node_admit(w, err);
   r = r ? r : quota_admit(w, str_of(of->team), of->memory_mb, true, &retry, err);
   r = r ? r : box_check_limit(w, err);
   r = r ? r : storage_admit(w, str_of(of->team), of->flags & BOX_AUTO_PAUSE ? STORAGE_PAUSE : STORAGE_BYTES, err);

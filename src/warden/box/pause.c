@@ -2,6 +2,7 @@
 /* pause.c - see pause.h. */
 #include "warden/box/pause.h"
 
+#include "warden/core/node.h"
 #include "warden/core/quota.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/identity.h"
@@ -146,6 +147,7 @@ static void resume_begin(struct box *b, struct pending_op op)
   unsigned retry;
   struct str team = str_of(b->row.team);
   int r = quota_fits(b->warden, team, (struct box_size){b->row.cpus, b->row.memory_mb, b->row.disk_mb}, &err);
+  r = r ? r : node_admit(b->warden, &err);
   r = r ? r : quota_admit(b->warden, team, b->row.memory_mb, false, &retry, &err);
   if (r) {
     answer(b, op.origin, r, &err);

@@ -3,6 +3,7 @@
 #include "warden/build/builder.h"
 #include "warden/build/source_left.h"
 
+#include "warden/core/node.h"
 #include "warden/core/quota.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/reclaim.h"
@@ -516,6 +517,8 @@ int builder_start(struct warden *w, struct str team, struct str ref, struct str 
                    j->row.reason ? j->row.reason : "");
   if (warden_builder(w)->stopping)
     return err_set(err, -ESHUTDOWN, "the server is stopping");
+  if ((r = node_admit(w, err)))
+    return r;
   if (jobs_in(w, team, JOB_BUILDING) >= warden_config(w)->team_builds_max &&
       !at_work(w, j->row.template_id)) /* of its own it takes the place */
     return too_many_builds(w, err);

@@ -41,6 +41,8 @@ struct warden {
   char runtime[LAYER_ID_SIZE];     /* hash of the staged runtime layer */
   int64_t started_us;
   bool stopping;
+  bool draining; /* node.h */
+  int64_t node_since_us;
 
   struct map boxes;      /* id -> struct box */
   struct id_filter *ids; /* of all of them, for the gates */

@@ -6,6 +6,7 @@
 #include "warden/box/box.h"
 #include "warden/core/box_meter.h"
 #include "warden/core/context.h"
+#include "warden/core/node.h"
 #include "warden/core/storage_quota.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/webhook/webhooks.h"
@@ -19,6 +20,7 @@ void warden_status(struct warden *w, struct wire_status *s)
   *s = (struct wire_status){.warm_boxes = warm_pool_count(w)};
   warden_counters(w, s);
   webhooks_figures(w, s);
+  node_figures(w, s);
   if (!statvfs(warden_config(w)->data, &fs)) {
     s->disk_free = (uint64_t)fs.f_bavail * fs.f_frsize;
     s->disk_total = (uint64_t)fs.f_blocks * fs.f_frsize;

@@ -80,6 +80,7 @@ static const struct handler {
     {WIRE_TEAM_KILL, BY_ADMIN, handle_team_kill},
     {WIRE_TEAM_PUT, BY_ADMIN, handle_team_put},
     {WIRE_DOCTOR, BY_ADMIN, handle_doctor},
+    {WIRE_NODE_CHANGE, BY_ADMIN, handle_node_change},
     {WIRE_TEMPLATE_IMPORT, BY_ROOT, handle_template_import},
     {WIRE_TEMPLATE_STORE, BY_ROOT, handle_template_store},
     {WIRE_BUILD_SHOW, BY_ROOT, handle_build_show},

@@ -433,7 +433,7 @@ static void fill(struct warm_pool *s)
 {
   struct warden *w = s->warden;
   bool alone = loads_python(s), holds = holds_memory(s);
-  if (w->stopping || !wanted(s) || s->missed > POOL_LAUNCHES)
+  if (w->stopping || w->draining || !wanted(s) || s->missed > POOL_LAUNCHES)
     return;
   struct zygote *z = holds || !w->config->zygotes ? NULL : zygote_of(w, s->build);
   if ((s->unasked && !alone) ||

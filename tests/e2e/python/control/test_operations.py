@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import urllib.request
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.server import Server, binary, own_server
+from support.waiting import eventually
 from support.wire import Answer, RawBox, Wire
 
 TOKEN = {"X-Admin-Token": "a token for a test"}
@@ -147,6 +150,67 @@ def test_the_node_and_its_counts(server: Server, box: RawBox) -> None:
     assert server.wire.call("GET", "/nodes/ghost", headers=TOKEN).status == 404
     counts = server.wire.call("GET", "/admin/sandboxes/running-counts", headers=TOKEN).json()
     assert sum(counts.values()) == 1
+
+
+def node(server: Server) -> dict:
+    return server.wire.call("GET", "/nodes/local", headers=TOKEN).json()
+
+
+def set_node(server: Server, status: str) -> Answer:
+    return server.wire.call("POST", "/nodes/local", {"status": status}, TOKEN)
+
+
+def test_a_node_that_drains_takes_no_sandboxes_and_keeps_those_it_has(server: Server, box: RawBox) -> None:
+    sleeper = server.wire.create(timeout=300)
+    assert server.wire.call("POST", f"/sandboxes/{sleeper.id}/pause").status == 204
+    try:
+        assert set_node(server, "draining").status == 204
+        assert node(server)["status"] == "draining"
+        refused = server.wire.call("POST", "/sandboxes", {"templateID": "base"})
+        assert refused.status == 503, refused.text
+        assert "drained" in refused.json()["message"]
+        assert int(refused.headers["retry-after"]) >= 1
+        assert server.wire.call("POST", f"/sandboxes/{sleeper.id}/resume", {"timeout": 60}).status == 503
+        assert box.run("echo on")[1] == "on\n"
+        (warden,) = server.wardens()
+        os.kill(warden, signal.SIGKILL)
+        eventually(lambda: server.wardens() not in ([], [warden]))
+        assert node(server)["status"] == "draining"  # maintenance includes restarts
+        assert box.run("echo on")[1] == "on\n"
+    finally:
+        assert set_node(server, "ready").status == 204
+    assert node(server)["status"] == "ready"
+    assert server.wire.call("POST", f"/sandboxes/{sleeper.id}/resume", {"timeout": 60}).status == 201
+    sleeper.kill()
+
+
+def test_a_node_is_set_to_a_status_that_can_be_set(server: Server) -> None:
+    for status in ("unhealthy", "", 5):
+        got = server.wire.call("POST", "/nodes/local", {"status": status}, TOKEN)
+        assert got.status == 400, got.text
+        assert "draining" in got.json()["message"]
+    assert server.wire.call("POST", "/nodes/ghost", {"status": "ready"}, TOKEN).status == 404
+    assert server.wire.call("POST", "/nodes/local", {"status": "draining"}).status == 401
+    assert node(server)["status"] == "ready"
+
+
+def test_the_command_drains_by_pausing_what_runs(server: Server, box: RawBox) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [binary(), "node", *words, "--data", str(server.data)], capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    try:
+        waited = command("drain", "--wait", "0")
+        assert (waited.returncode, "still run" in waited.stdout) == (3, True), waited
+        paused = command("drain", "--pause", "--wait", "60")
+        assert paused.returncode == 0, paused
+        assert f"{box.id} paused" in paused.stdout
+        assert re.search(r"^local +draining .* 0 +1 ", command("list").stdout, re.M)
+    finally:
+        assert command("ready").returncode == 0
+    assert server.wire.call("POST", f"/sandboxes/{box.id}/resume", {"timeout": 300}).status == 201
+    assert "not 'away'" in command("away").stderr
 
 
 def test_an_administrator_reads_and_sets_the_limits_of_teams(server: Server) -> None:
