@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/config_table.h"
 #include "jail/checkpoint/checkpoint.h"
+#include "jail/vm/vm_parts.h"
 #include <stdio.h>
 
 #define MIB                        1048576
@@ -288,6 +289,8 @@ static const struct setting settings[] = {
     {"criu", TEXT(warden.criu), "", 0, 511,
      "the program that writes boxes to disk (default: of the package cloche-criu where that is installed, else "
      "/var/cache/cloche/criu/criu, which scripts/criu makes)"},
+    {"microvm", TEXT(warden.microvm), VM_PARTS_DEFAULT, 0, 511,
+     "directory with QEMU and the guest's kernel for isolation = microvm (scripts/microvm makes it)"},
     {"checkpoint_jobs", NUMBER(warden.checkpoint_jobs), "4", 1, 64,
      "boxes of one team written to disk or read back at once; twice as many of all teams together"},
     {"checkpoint_seconds", LIVE_NUMBER(warden.checkpoint_s), "45", 5, 3600, "longest time for one of them"},

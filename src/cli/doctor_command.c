@@ -60,6 +60,7 @@ int doctor_main(int argc, char **argv)
   nearest_directory(c.warden.data, place);
   doctor_examine(&(struct doctor_place){.data = place,
                                         .criu = c.warden.criu,
+                                        .microvm = c.warden.microvm,
                                         .runtime = c.warden.runtime,
                                         .net_pool = c.warden.net_pool,
                                         .id_base = c.warden.id_base,

@@ -13,7 +13,11 @@ void doctor_examine(const struct doctor_place *place, struct doctor_report *out)
 {
   *out = (struct doctor_report){0};
   host_facts(place->data, &out->host);
-  out->n = jail_doctor(&(struct jail_place){.data = place->data, .criu = place->criu, .runtime = place->runtime},
+  out->n = jail_doctor(&(struct jail_place){.data = place->data,
+                                            .criu = place->criu,
+                                            .runtime = place->runtime,
+                                            .microvm = place->microvm,
+                                            .microvm_wanted = place->microvm_wanted},
                        out->checks);
   const struct doctor_host *h = &out->host;
   uint64_t reserve = MIN(place->reserve_mb << 20, h->disk / 20);

@@ -17,7 +17,8 @@
 
 /* Settings of the server that the report is about. All borrowed. */
 struct doctor_place {
-  const char *data, *criu, *runtime, *net_pool;
+  const char *data, *criu, *runtime, *net_pool, *microvm;
+  bool microvm_wanted;
   uint32_t id_base;
   uint64_t reserve_mb; /* disk_reserve_mb */
   unsigned boxes_max;

@@ -8,6 +8,7 @@
 #include "jail/seccomp_filter.h"
 #include "jail/fs/overlay.h"
 #include "jail/net/rtnl.h"
+#include "jail/vm/vm_parts.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -344,13 +345,28 @@ static void check_criu(struct jail_check *c, const struct jail_place *place)
     tell_criu(c, version, criu.program, (long long)(clock_mono_us() - began) / 1000);
 }
 
+/* Which tiers of isolation work: tried by booting a guest, because a device that opens may run none. Processes in
+ * namespaces need nothing of it, so its absence is worse only where the tier is asked for. */
 static void check_kvm(struct jail_check *c, const struct jail_place *place)
 {
-  cleanup_fd int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-  if (fd >= 0)
-    tell(c, JAIL_FINE, "/dev/kvm is there");
-  else
-    tell(c, JAIL_FINE, "no /dev/kvm: boxes are processes in namespaces, which need none");
+  struct err why = ERR_NONE;
+  const char *parts = place->microvm ? place->microvm : VM_PARTS_DEFAULT;
+  enum jail_health missing = place->microvm_wanted ? JAIL_WORSE : JAIL_FINE;
+  if (access("/dev/kvm", R_OK | W_OK)) {
+    tell(c, missing, "tier process works; tier microvm does not: no /dev/kvm");
+    advise(c, "enable virtualisation in the firmware or nested virtualisation in the hypervisor (modprobe kvm_intel or "
+              "kvm_amd), if microvm is wanted");
+  } else if (vm_parts_check(parts, &why)) {
+    tell(c, missing, "tier process works; tier microvm was not tried: %.200s", why.msg);
+  } else {
+    int ms = vm_probe(parts, VM_KVM, VM_PROBE_MS, &why);
+    if (ms >= 0)
+      tell(c, JAIL_FINE, "tiers process and microvm work: a guest under KVM was up after %d ms", ms);
+    else
+      tell(c, missing, "tier process works; tier microvm does not: /dev/kvm is there, but %.200s", why.msg);
+  }
+  if (!c->remedy[0] && c->health != JAIL_FINE)
+    advise(c, "isolation = process, or a machine whose KVM runs guests; microvm_emulation = on is for tests only");
 }
 
 static void check_files(struct jail_check *c, const struct jail_place *place)

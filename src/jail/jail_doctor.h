@@ -25,6 +25,8 @@ void jail_check_advise(struct jail_check *c, const char *fmt, ...) PRINTF_LIKE(2
 struct jail_place {
   const char *data;    /* the daemon's data directory, whose filesystem matters */
   const char *criu;    /* the program; NULL: its default */
+  const char *microvm; /* the parts of that tier (vm/vm_parts.h); NULL: their default */
+  bool microvm_wanted; /* its absence is worth a warning */
   const char *runtime; /* the layer with the agent, which a checkpoint is tried with; NULL: not tried */
 };
 
