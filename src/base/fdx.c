@@ -78,7 +78,7 @@ int fd_cloexec(int fd)
   return fcntl(fd, F_SETFD, FD_CLOEXEC) ? -errno : 0;
 }
 
-#define FD_MSG_MAX 16
+#define FD_MSG_MAX 40
 
 ssize_t fd_send(int sock, const void *p, size_t n, const int *fds, size_t nfds, int flags)
 {

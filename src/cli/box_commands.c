@@ -10,10 +10,12 @@ static void print_box(struct str p, void *arg)
   int64_t now = clock_wall_us(), started = (int64_t)wire_u64(p, W_STARTED, 0), end = (int64_t)wire_u64(p, W_END, 0);
   static const char *const tiers[] = {[TIER_FROZEN] = "frozen", [TIER_CHECKPOINT] = "on disk", [TIER_FILES] = "files"};
   bool paused = box_state_paused((unsigned)wire_u64(p, W_STATE, 0));
-  printf("%-24.*s %-24.*s %-8s %8llds %8llds %3llu %7llu\n", STR_ARG(wire_get(p, W_ID)), STR_ARG(wire_get(p, W_ALIAS)),
+  printf("%-24.*s %-24.*s %-8s %8llds %8llds %3llu %7llu %s\n", STR_ARG(wire_get(p, W_ID)),
+         STR_ARG(wire_get(p, W_ALIAS)),
          paused ? tiers[MIN(wire_u64(p, W_TIER, TIER_FROZEN), (uint64_t)TIER_FILES)] : "running",
          (long long)(now - started) / 1000000, (long long)(end - now) / 1000000,
-         (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0));
+         (unsigned long long)wire_u64(p, W_CPUS, 0), (unsigned long long)wire_u64(p, W_MEMORY_MB, 0),
+         wire_u64(p, W_FLAGS, 0) & BOX_MICROVM ? "microvm" : "process");
 }
 
 int ps_main(int argc, char **argv)
@@ -28,7 +30,8 @@ int ps_main(int argc, char **argv)
   if (!r && argc > 1)
     r = err_set(&err, -EINVAL, "unexpected word '%s'", argv[1]);
   if (!r) {
-    printf("%-24s %-24s %-8s %9s %9s %3s %7s\n", "ID", "TEMPLATE", "STATE", "AGE", "LEFT", "CPU", "MEM MB");
+    printf("%-24s %-24s %-8s %9s %9s %3s %7s %s\n", "ID", "TEMPLATE", "STATE", "AGE", "LEFT", "CPU", "MEM MB",
+           "ISOLATION");
     cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
     wire_begin(&b, WIRE_BOX_LIST, 1, 0);
     r = admin_call(&l, &b, print_box, NULL, &err);

@@ -289,6 +289,11 @@ static const struct setting settings[] = {
     {"criu", TEXT(warden.criu), "", 0, 511,
      "the program that writes boxes to disk (default: of the package cloche-criu where that is installed, else "
      "/var/cache/cloche/criu/criu, which scripts/criu makes)"},
+    {"isolation", CHOICE(warden.isolation_microvm, "process microvm"), "process", 0, 1,
+     "what sandboxes are that ask for neither: processes in namespaces, or guests with a kernel of their own "
+     "(docs/microvm.md)"},
+    {"microvm_emulation", CHOICE(warden.microvm_emulation, "off on"), "off", 0, 1,
+     "on = guests run without KVM, ten times slower and without a promise of isolation: for tests"},
     {"microvm", TEXT(warden.microvm), VM_PARTS_DEFAULT, 0, 511,
      "directory with QEMU and the guest's kernel for isolation = microvm (scripts/microvm makes it)"},
     {"checkpoint_jobs", NUMBER(warden.checkpoint_jobs), "4", 1, 64,

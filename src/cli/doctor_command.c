@@ -61,6 +61,7 @@ int doctor_main(int argc, char **argv)
   doctor_examine(&(struct doctor_place){.data = place,
                                         .criu = c.warden.criu,
                                         .microvm = c.warden.microvm,
+                                        .microvm_wanted = c.warden.isolation_microvm,
                                         .runtime = c.warden.runtime,
                                         .net_pool = c.warden.net_pool,
                                         .id_base = c.warden.id_base,

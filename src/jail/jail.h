@@ -15,6 +15,19 @@ struct jail_volume {
   const char *id, *path;
 };
 
+/* A guest of its own (docs/microvm.md): the program runs behind a second kernel, on images of the same layers; the jail
+ * is around QEMU. The limits are the jail's. Volumes and a cache can't be given. */
+struct jail_vm {
+  const char *parts; /* vm/vm_parts.h */
+  bool emulated;     /* without KVM: for tests */
+  unsigned cpus;
+  uint64_t memory;  /* bytes, of the guest */
+  uint32_t address; /* of the guest, host byte order */
+};
+#define JAIL_VM_OVERHEAD          ((uint64_t)96 << 20)  /* of QEMU, beside the guest's memory */
+#define JAIL_VM_OVERHEAD_EMULATED ((uint64_t)400 << 20) /* with translated code */
+#define JAIL_VM_PIDS              128                   /* threads of QEMU */
+
 struct jail_spec {
   const char *instance;      /* [a-z0-9-], names all host objects: cgroup "cloche-<instance>/<id>" */
   const char *id;            /* box id */
@@ -36,8 +49,9 @@ struct jail_spec {
   const struct jail_volume *volumes; /* mounted before the program can read from boot_fd what is sent later */
   size_t volumes_n;                  /* JAIL_VOLUMES_MAX at most */
   const struct volume_place *volume_place;
-  uint32_t owner; /* host user whose processes may enter this box (jail_enter_fds); 0 = root's only */
-  bool keep_dir;  /* dir holds a paused box's files: a launch that fails leaves it as it is */
+  uint32_t owner;           /* host user whose processes may enter this box (jail_enter_fds); 0 = root's only */
+  bool keep_dir;            /* dir holds a paused box's files: a launch that fails leaves it as it is */
+  const struct jail_vm *vm; /* NULL: the program is a process of the host's kernel */
   bool zygote; /* no user namespace, a filter that lets forks enter boxes: the program runs as id_base itself, without
                   rights */
 };

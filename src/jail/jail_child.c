@@ -64,7 +64,8 @@ struct orders {
     struct child_params head;
     char bytes[CHILD_PARAMS_MAX];
   };
-  int root, boot, cache, runtime, boot_id, view, clock, groups[CGROUP_SHOWN_MAX];
+  int root, boot, cache, runtime, boot_id, view, clock, groups[CGROUP_SHOWN_MAX], given[CHILD_GIVEN];
+  unsigned given_n;
   bool unified;
   unsigned open_files;
   const char *console;
@@ -96,7 +97,8 @@ static void take_orders(struct orders *o)
   if (k < (ssize_t)sizeof(o->head) || o->head.what != CHILD_ROOT || o->head.args > CHILD_TEXTS ||
       o->head.envs > CHILD_TEXTS ||
       n != 1u + o->head.boot + o->head.cache + o->head.runtime + o->head.boot_id + o->head.view + o->head.clock +
-               (unsigned)__builtin_popcount(o->head.groups))
+               (unsigned)__builtin_popcount(o->head.groups) + o->head.given ||
+      o->head.given > CHILD_GIVEN)
     _exit(127); /* the parent has given up, and knows why */
   struct child_params head = o->head;
   char *at = o->bytes + sizeof(head), *end = o->bytes + k;
@@ -109,6 +111,10 @@ static void take_orders(struct orders *o)
   o->clock = head.clock ? fds[used++] : -1;
   for (size_t i = 0; i < CGROUP_SHOWN_MAX; i++)
     o->groups[i] = head.groups >> i & 1 ? fds[used++] : -1;
+  o->given_n = head.given;
+  for (size_t i = 0; i < head.given; i++) /* out of the way of the numbers they will have */
+    if ((o->given[i] = fcntl(fds[used++], F_DUPFD_CLOEXEC, SOCK_SLOT)) < 0)
+      die("moving a descriptor", NULL);
   o->unified = head.unified;
   o->open_files = head.open_files;
   o->console = head.console ? next_text(&at, end) : NULL;
@@ -550,6 +556,44 @@ static void drop_bounding(void)
       die("dropping a capability", NULL);
 }
 
+/* ---- around a guest ---- */
+
+#define VM_USER 1000 /* of the box's range: not its root */
+
+/* The first of the given is for standard input and output; the others become 4, 5, ... */
+static void arrange_for_vm(const struct orders *o)
+{
+  if (!o->given_n || o->boot < 0)
+    die("no descriptors for the guest", NULL);
+  for (int fd = 0; fd < 3; fd++)
+    if (dup2(o->given[0], fd) < 0)
+      die("arranging descriptors", NULL);
+  if (dup2(o->boot, 3) < 0)
+    die("placing the boot descriptor", NULL);
+  for (unsigned i = 1; i < o->given_n; i++)
+    if (dup2(o->given[i], 3 + (int)i) < 0)
+      die("arranging descriptors", NULL);
+  if (syscall(SYS_close_range, 3 + o->given_n, report_sock - 1, 0) || syscall(SYS_close_range, report_sock + 1, ~0u, 0))
+    die("closing the host's descriptors", NULL);
+}
+
+/* A read-only root without /proc and /sys; /dev has what `view` brings, if anything. No right is left, and none comes
+ * back: neither root of the box's ids nor a file capability. */
+static void confine_vm(const struct child_plan *plan, struct orders *o)
+{
+  take_orders(o);
+  enter_root(o->root, false);
+  if (o->view >= 0)
+    place(o->view, "/dev");
+  limit_resources(o->open_files, false);
+  arrange_for_vm(o);
+  load_filter(plan);
+  drop_bounding();
+  become(VM_USER);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    die("giving up new rights", NULL);
+}
+
 /* Handlers of the parent's end with exec, ignored signals and the mask would not. */
 static void reset_signals(void)
 {
@@ -599,6 +643,12 @@ _Noreturn void child_run(const struct child_plan *plan)
   become_root(plan->hostname);
   if (!plan->run_as)
     limit_watching();
+  if (plan->vm) {
+    confine_vm(plan, &orders);
+    reset_signals();
+    execve(orders.argv[0], orders.argv, orders.env);
+    die("executing ", orders.argv[0]);
+  }
   loopback_up();
   if (!plan->run_as && child_allow_ping())
     die("allowing ping", NULL);

@@ -16,15 +16,17 @@
 #define CHILD_ROOT       'r'
 
 #define CHILD_PARAMS_MAX 12288 /* bytes of an order */
-/* Descriptors that come with it: root, boot, cache, runtime, boot id, view, clock, groups. */
-#define CHILD_FDS        (7 + CGROUP_SHOWN_MAX)
-#define CHILD_TEXTS      60 /* arguments, and variables */
+/* Descriptors that come with it: root, boot, cache, runtime, boot id, view, clock, groups, given. */
+#define CHILD_FDS        (7 + CGROUP_SHOWN_MAX + CHILD_GIVEN)
+#define CHILD_GIVEN      22  /* descriptors for the program, from 4 on */
+#define CHILD_TEXTS      160 /* arguments, and variables */
 
 struct child_plan {
   int sock;
   const char *hostname;
   const struct sock_fprog *filter;
   uint64_t shm;    /* bytes of /dev/shm */
+  bool vm;         /* the program is QEMU's keeper: no loopback, no /proc, /sys or /dev, no right at all */
   uint32_t run_as; /* 0: root of a user namespace of its own; else a host id without rights (a zygote) */
 };
 
@@ -34,6 +36,7 @@ struct child_params {
   uint8_t boot, cache, runtime, boot_id, view, clock, console; /* given or not */
   uint8_t groups;                                              /* a bit for each of cgroup_shown that is given */
   uint8_t unified;                                             /* the one group goes to /sys/fs/cgroup itself */
+  uint8_t given;                                               /* descriptors for the program */
   uint16_t args, envs;
   uint32_t open_files;
 };

@@ -17,6 +17,7 @@
 #include "jail/net/jail_net.h"
 #include "jail/fs/overlay.h"
 #include "jail/view_server.h"
+#include "jail/vm_files.h"
 #include "jail/volume_mount.h"
 
 #include <arpa/inet.h>
@@ -300,6 +301,7 @@ static void plan_child(const struct jail_spec *spec, struct jail_created *b, con
       .shm = spec->zygote          ? SHM_ZYGOTE
              : spec->limits.memory ? spec->limits.memory / 2
                                    : SHM_DEFAULT,
+      .vm = spec->vm != NULL,
       .run_as = spec->zygote ? spec->id_base : 0,
   };
 }
@@ -532,12 +534,37 @@ static int send_root(const struct jail_spec *spec, const struct jail_created *b,
   return r;
 }
 
+/* The same for a guest's keeper. */
+static int send_vm_root(const struct jail_spec *spec, const struct jail_created *b, struct err *err)
+{
+  cleanup_buf struct buf order = BUF_INIT(CHILD_PARAMS_MAX);
+  cleanup_vm struct vm_files files = VM_FILES_NONE;
+  int r = vm_files_open(spec, b->pid, &files, err), fds[CHILD_FDS];
+  size_t n = 0;
+  if (r)
+    return r;
+  struct jail_spec own = *spec;
+  struct child_params given = {.view = files.devices >= 0, .given = (uint8_t)files.n};
+  own.argv = files.argv;
+  own.env = files.env;
+  own.runtime = own.console = NULL;
+  fds[n++] = files.root;
+  fds[n++] = spec->boot_fd;
+  if (files.devices >= 0)
+    fds[n++] = files.devices;
+  for (size_t i = 0; i < files.n; i++)
+    fds[n++] = files.fds[i];
+  r = write_order(&own, &given, &order, err);
+  return r ? r : tell(b->sock, order.p, order.n, fds, n, err);
+}
+
 static int start_child(const struct jail_spec *spec, const struct jail_created *b, struct limit_view *view,
                        struct err *err)
 {
-  int r = report_failure(b, send_root(spec, b, view, err), err);
+  int r = spec->vm ? send_vm_root(spec, b, err) : send_root(spec, b, view, err);
+  r = report_failure(b, r, err);
   r = r ? r : await_exec(b->sock, err);
-  if (!r && !spec->zygote && (r = child_set_priority(b->pid, true)))
+  if (!r && !spec->zygote && !spec->vm && (r = child_set_priority(b->pid, true)))
     err_set(err, r, "setting the priority of the agent of box %s: %s", spec->id, strerrordesc_np(-r));
   return r;
 }
@@ -554,7 +581,7 @@ static int start_process(const struct jail_spec *spec, struct jail_created *b, s
     err_set(err, r, "box %s: its first process exited during launch", spec->id);
   if (r)
     return r;
-  if (!spec->zygote)
+  if (!spec->zygote && !spec->vm)
     view_watch(spec->instance, spec->id, b->pid, &view);
   out->init.pid = b->pid;
   out->pidfd = steal_fd(&b->pidfd);

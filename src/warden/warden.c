@@ -29,6 +29,7 @@
 #include "warden/core/event_keep.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/core/host_limits.h"
+#include "warden/core/microvm.h"
 #include "warden/core/net_log.h"
 #include "warden/core/node.h"
 #include "warden/core/worker_pool.h"
@@ -363,6 +364,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   checkpoints_sweep(w);
   layers_sweep(w);
   checkpoints_open(w);
+  microvm_open(w);
   runtime_sweep(w->config->data, runtime_used, w);
   return open_admin_socket(w, err);
 }

@@ -315,6 +315,8 @@ enum {
   BOX_AUTO_COLD = 64,  /* at its timeout only its files are kept */
   BOX_FIRST_API = 128, /* made by POST /sandboxes: by clients of all ages, among them those that send the interpreter no
                           access token */
+  BOX_MICROVM = 512,   /* a guest with a kernel of its own; of a create: asked for */
+  BOX_PROCESS = 1024,  /* of a create: processes in namespaces, asked for */
   BOX_AGENT_SILENT = 256, /* of a paused box: its agent did not answer when its memory was kept */
 };
 /* How deep a paused box sleeps: its processes stopped in memory; everything on disk; its files only. */

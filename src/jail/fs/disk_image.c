@@ -158,7 +158,7 @@ static int copy_sparse(int from, int to)
   return 0;
 }
 
-static int image_make(const char *path, const char *boxes, const struct jail_limits *l, struct err *err)
+int disk_image_make(const char *boxes, const char *path, const struct jail_limits *l, struct err *err)
 {
   char seed[PATH_MAX];
   int r = disk_seed(boxes, l, err);
@@ -327,7 +327,7 @@ int disk_image_open(const char *image, struct err *err)
 
 int disk_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err)
 {
-  int r = image_make(image, boxes, limits, err);
+  int r = disk_image_make(boxes, image, limits, err);
   if (!r)
     r = finish(image_mount(image, WAY_DISK, err), err);
   if (r < 0)

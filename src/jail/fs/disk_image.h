@@ -14,6 +14,9 @@ int disk_seed(const char *boxes, const struct jail_limits *limits, struct err *e
 /* Makes and mounts a new image from the seed: the slow part of disk_open, which disk_pool.c does ahead. */
 int disk_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err);
 
+/* A new image that is never mounted here: a guest's. */
+int disk_image_make(const char *boxes, const char *image, const struct jail_limits *limits, struct err *err);
+
 /* upper/ and work/ of a disk, unless they are there. */
 int disk_make_dirs(int tree, struct err *err);
 

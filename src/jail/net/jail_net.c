@@ -37,6 +37,9 @@
 #define LIST_MAX            1000  /* entries of one list */
 #define NFT_MS              10000 /* then it is killed */
 #define DNS_ENTRY           "dns:"
+/* Both ends of a link that leads to a guest: fixed, so that neither is asked for. Each link is a segment of its own. */
+#define GATEWAY_MAC         "\x02\x63\x6c\x6f\x01\x01"
+#define LINK_MAC            "\x02\x63\x6c\x6f\x01\x02"
 
 /* Where questions to the gateway go; 0 = nowhere. Written by jail_net_open. */
 static _Atomic uint32_t resolver_used;
@@ -829,6 +832,10 @@ static int set_host_end(const struct jail_net *net, int sock, const char *name, 
     r = rtnl_address(sock, index, jail_net_gateway(net->config), 32);
   if (!r)
     r = rtnl_route(sock, index, jail_net_address(net), 32, 0);
+  if (!r && net->guest)
+    r = rtnl_mac(sock, index, GATEWAY_MAC);
+  if (!r && net->guest) /* nobody answers for the address of a guest behind the link */
+    r = rtnl_neighbour(sock, index, jail_net_address(net), LINK_MAC);
   if (!r && net->config->rate)
     r = rtnl_rate(sock, index, net->config->rate);
   return r ? err_set(err, r, "setting up %s: %s", name, strerrordesc_np(-r)) : 0;
@@ -837,11 +844,15 @@ static int set_host_end(const struct jail_net *net, int sock, const char *name, 
 static int set_box_end(const struct jail_net *net, int sock, struct err *err)
 {
   int index = rtnl_index(sock, "eth0");
-  int r = index < 0 ? index : rtnl_up(sock, index, false);
+  int r = index < 0 ? index : net->guest ? rtnl_mac(sock, index, LINK_MAC) : 0;
   if (!r)
+    r = rtnl_up(sock, index, false);
+  if (!r && !net->guest)
     r = rtnl_address(sock, index, jail_net_address(net), 32);
   if (!r)
     r = rtnl_route(sock, index, 0, 0, jail_net_gateway(net->config));
+  if (!r && net->guest)
+    r = rtnl_neighbour(sock, index, jail_net_gateway(net->config), GATEWAY_MAC);
   if (!r && net->config->rate)
     r = rtnl_rate(sock, index, net->config->rate);
   return r ? err_set(err, r, "setting up eth0 of a box: %s", strerrordesc_np(-r)) : 0;

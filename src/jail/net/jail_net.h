@@ -34,7 +34,8 @@ struct jail_net {
   const char *const *deny;
   /* The lists judge the original destination before a connection reaches the gateway. Needs config.egress_port. */
   enum jail_net_egress egress;
-  bool quic; /* with JAIL_EGRESS_TCP: UDP to port 443 stays open (a box that has a proxy and no header rules) */
+  bool guest; /* the address is that of a guest behind the box's tap (tap.h), not of its own end of the link */
+  bool quic;  /* with JAIL_EGRESS_TCP: UDP to port 443 stays open (a box that has a proxy and no header rules) */
 };
 
 /* At daemon start, in the network namespace that has outbound networking, while the process has one thread (with

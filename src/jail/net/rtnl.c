@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <linux/if_link.h>
 #include <linux/ip.h>
+#include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -196,6 +197,25 @@ int rtnl_route(int sock, int index, uint32_t address, unsigned prefix, uint32_t 
   if (via)
     add(&q, RTA_GATEWAY, &gateway, sizeof(gateway));
   add_u32(&q, RTA_OIF, (uint32_t)index);
+  return ask(sock, &q, NULL);
+}
+
+int rtnl_mac(int sock, int index, const char mac[6])
+{
+  struct request q;
+  *(struct ifinfomsg *)begin(&q, RTM_SETLINK, 0, sizeof(struct ifinfomsg)) = (struct ifinfomsg){.ifi_index = index};
+  add(&q, IFLA_ADDRESS, mac, 6);
+  return ask(sock, &q, NULL);
+}
+
+int rtnl_neighbour(int sock, int index, uint32_t address, const char mac[6])
+{
+  struct request q;
+  uint32_t dst = htonl(address);
+  *(struct ndmsg *)begin(&q, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, sizeof(struct ndmsg)) =
+      (struct ndmsg){.ndm_family = AF_INET, .ndm_ifindex = index, .ndm_state = NUD_PERMANENT};
+  add(&q, NDA_DST, &dst, sizeof(dst));
+  add(&q, NDA_LLADDR, mac, 6);
   return ask(sock, &q, NULL);
 }
 

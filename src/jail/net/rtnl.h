@@ -15,6 +15,8 @@ int rtnl_address(int sock, int index, uint32_t address, unsigned prefix);
 int rtnl_each_address(int sock, void (*seen)(uint32_t address, void *arg), void *arg); /* IPv4, of every link */
 /* To address/prefix (0/0 = default) by way of `via` (0 = on the link itself). Replaces an older one. */
 int rtnl_route(int sock, int index, uint32_t address, unsigned prefix, uint32_t via);
-int rtnl_rate(int sock, int index, uint64_t bytes_per_second); /* a token bucket as the link's queue */
+int rtnl_mac(int sock, int index, const char mac[6]);
+int rtnl_neighbour(int sock, int index, uint32_t address, const char mac[6]); /* for ever: it is not asked for */
+int rtnl_rate(int sock, int index, uint64_t bytes_per_second);                /* a token bucket as the link's queue */
 
 #endif

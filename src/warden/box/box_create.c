@@ -9,6 +9,7 @@
 #include "warden/core/box_reply.h"
 #include "warden/core/egress.h"
 #include "warden/core/id_slots.h"
+#include "warden/core/microvm.h"
 #include "warden/db/idempotency.h"
 #include "warden/egress/keep.h"
 #include "warden/egress/policies.h"
@@ -132,7 +133,8 @@ static int fill_row(struct box *b, const struct box_params *o, struct str mounts
   r->mounts = xstrndup(mounts.n ? mounts.p : "", mounts.n);
   r->tokens = xstrndup(o->tokens.n ? o->tokens.p : "", o->tokens.n);
   memcpy(r->host_name, b->name, sizeof(r->host_name));
-  r->flags = (o->flags & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
+  r->flags =
+      (microvm_choose(w, o->flags) & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;
   r->memory_mb = b->build->row.memory_mb;
   r->disk_mb = b->build->row.disk_mb;
@@ -142,8 +144,8 @@ static int fill_row(struct box *b, const struct box_params *o, struct str mounts
   r->started_us = clock_wall_us();
   r->timeout_s = o->timeout_s;
   r->end_us = (int64_t)o->timeout_s * 1000000;
-  memcpy(r->runtime, b->build->row.checkpoint[0] && w->checkpoints_on ? b->build->row.runtime : w->runtime,
-         sizeof(r->runtime));
+  bool restores = b->build->row.checkpoint[0] && w->checkpoints_on && !(r->flags & BOX_MICROVM);
+  memcpy(r->runtime, restores ? b->build->row.runtime : w->runtime, sizeof(r->runtime));
   memcpy(r->build, b->build->row.id, sizeof(r->build));
   memcpy(r->template_id, b->template->row.id, sizeof(r->template_id));
   memcpy(r->base, b->build->row.base, sizeof(r->base));
@@ -298,7 +300,10 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   }
   struct template *t;
   struct build *build;
+  unsigned flags = microvm_choose(w, o->flags);
+  bool guest = flags & BOX_MICROVM;
   int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
+  r = r ? r : microvm_admit(w, o, build, flags, err);
   r = r ? r : quota_fits(w, o->team, (struct box_size){build->row.cpus, build->row.memory_mb, build->row.disk_mb}, err);
   cleanup_buf struct buf mounts = BUF_INIT(VOLUME_MOUNTS_BYTES);
   r = r ? r : volume_mounts_resolve(w, o, build->row.mounts, &mounts, err);
@@ -313,9 +318,9 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
     return r;
   if (o->id.n >= sizeof(((struct row_box *)0)->id))
     return err_set(err, -EINVAL, "invalid sandbox ID");
-  bool warm = build->row.checkpoint[0] &&
+  bool warm = build->row.checkpoint[0] && !guest &&
               (w->checkpoints_on || build->row.kind != BUILD_PLAIN); /* a plain one can start its command anew */
-  bool plain = !egress_on(w) || egress_plain(o->flags, o->allow, o->deny);
+  bool plain = !guest && (!egress_on(w) || egress_plain(o->flags, o->allow, o->deny));
   if (warm && !w->checkpoints_on)
     return err_set(err, -ENOTSUP, "template '" STR_FMT "' holds memory, which this host can't restore: %s",
                    STR_ARG(o->ref), w->checkpoints_why);

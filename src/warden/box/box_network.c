@@ -185,11 +185,16 @@ static void take_back(struct change *c, struct box *b)
     policy_want(b);
 }
 
+/* The gate's, but for what is the warden's: the link, and which kernel the box runs on. */
+static unsigned kept_flags(const struct box *b, unsigned flags)
+{
+  return (flags & ~(unsigned)(BOX_LINKED | BOX_MICROVM | BOX_PROCESS)) | (b->row.flags & BOX_MICROVM);
+}
+
 static int commit(struct box *b, const struct change *c, struct err *err)
 {
   unsigned linked = c->writing.linked ? BOX_LINKED : 0;
-  return box_configure(b, str_of(c->config), (c->flags & ~(unsigned)BOX_LINKED) | linked, str_of(c->allow),
-                       str_of(c->deny), err);
+  return box_configure(b, str_of(c->config), kept_flags(b, c->flags) | linked, str_of(c->allow), str_of(c->deny), err);
 }
 
 /* Without the gateway from now on. */

@@ -5,6 +5,7 @@
 #include "warden/egress/policies.h"
 #include "warden/egress/prepare.h"
 #include "warden/core/node.h"
+#include "warden/core/microvm.h"
 #include "warden/core/quota.h"
 #include "warden/warm/launch.h"
 #include "warden/core/box_event.h"
@@ -294,6 +295,9 @@ static void copy_names(const struct box *b, struct copy *copy, const char *build
 static int ready_to_copy(struct box *b, struct err *err)
 {
   enum verdict verdict = copy_accepted(b->row.state);
+  int r = microvm_refuse(b, "forked or kept as a snapshot", err);
+  if (r)
+    return r;
   if (verdict == VERDICT_PAUSED)
     return err_set(err, -EHOSTDOWN, "the sandbox is paused");
   return verdict == VERDICT_STARTING ? err_set(err, -EBUSY, "the sandbox is still starting") : 0;

@@ -6,6 +6,7 @@
 #include "warden/core/quota.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/identity.h"
+#include "warden/core/microvm.h"
 #include "warden/box/pause_rules.h"
 #include "warden/box/transition.h"
 #include "warden/core/warden_state.h"
@@ -77,11 +78,12 @@ static void pause_begin(struct box *b, const struct pending_op *op)
     check_health(b, op);
     return;
   }
-  int r = op->origin.ipc ? storage_admit(b->warden, str_of(b->row.team), STORAGE_PAUSE, &err) : 0;
+  int r = op->cold ? microvm_refuse(b, "paused without its memory", &err) : 0;
+  r = r ? r : op->origin.ipc ? storage_admit(b->warden, str_of(b->row.team), STORAGE_PAUSE, &err) : 0;
   if (r)
     answer(b, op->origin, r, &err);
   else
-    transition_begin(b, pause_op(op->cold, b->warden->checkpoints_on), op);
+    transition_begin(b, pause_op(op->cold, b->warden->checkpoints_on && !(b->row.flags & BOX_MICROVM)), op);
 }
 
 void box_pause(struct box *b, const struct pending_op *op)

@@ -3,6 +3,7 @@
 #include "warden/core/box_spec.h"
 
 #include "warden/core/egress.h"
+#include "warden/core/microvm.h"
 #include "warden/core/volume_mounts.h"
 #include "warden/core/warden_state.h"
 #include "wire/wire.h"
@@ -50,6 +51,8 @@ void box_jail_spec(struct warden *w, const struct box_spec *box_spec, struct are
     egress_plan(w, box_spec->slot, box_spec->flags, box_spec->allow, box_spec->deny, box_spec->egress, a, net);
     spec->net = net;
   }
+  if (box_spec->flags & BOX_MICROVM)
+    microvm_spec(w, box_spec->slot, a, spec);
 }
 
 void box_ns_spec(struct warden *w, const struct ns_kind *kind, const char *name, unsigned slot, struct arena *a,

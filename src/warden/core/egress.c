@@ -149,6 +149,7 @@ void egress_plan(const struct warden *w, unsigned slot, unsigned flags, struct s
   *net = (struct jail_net){
       .config = &w->egress->net,
       .slot = slot,
+      .guest = flags & BOX_MICROVM,
       .allow = lines(a, allow, NULL),
       .deny = lines(a, closed ? STR_NONE : deny, closed ? "0.0.0.0/0" : NULL),
   };
@@ -193,6 +194,7 @@ void egress_writing_plan(struct egress_writing *x, const struct box *b, unsigned
   if (!x->needed)
     return;
   egress_plan(w, b->row.slot, flags, allow, deny, gateway, &x->arena, &x->net);
+  x->net.guest = b->row.flags & BOX_MICROVM;
   x->netns = x->linked ? -1 : fcntl(b->jail.netns, F_DUPFD_CLOEXEC, 3);
 }
 

@@ -92,6 +92,7 @@ struct warden_config {
   unsigned metrics_boxes_max, metrics_teams_max; /* that have series of their own */
   const char *checkpoint;                        /* auto, or frozen: boxes sleep in memory only */
   const char *criu;                              /* the program */
+  bool isolation_microvm, microvm_emulation;     /* the tier of creates that name none; guests without KVM */
   const char *microvm;                           /* parts of that tier, see jail/vm/vm_parts.h */
   unsigned checkpoint_jobs, checkpoint_s;        /* dumps and restores at once; the longest of one */
   unsigned checkpoint_zstd;         /* level at which images of boxes that sleep are packed; 0 = they are not */

@@ -58,6 +58,9 @@ struct warden {
   bool checkpoints_on; /* boxes can be written to disk; else checkpoints_why */
   char checkpoints_why[512];
 
+  bool microvm_on; /* guests run here; else microvm_why */
+  char microvm_why[512];
+
   /* Each is opaque to all but the module of its name, which makes it at first use. */
   struct reply_links *links;
   struct worker_pool *workers;

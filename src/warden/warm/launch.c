@@ -8,6 +8,7 @@
 #include "wire/box_socket.h"
 #include "warden/core/identity.h"
 #include "warden/core/checkpoint_store.h"
+#include "warden/core/microvm.h"
 #include "warden/core/warden_state.h"
 #include "warden/warm/warm_box.h"
 #include "warden/core/box_spec.h"
@@ -176,7 +177,8 @@ static void on_agent_timeout(uv_timer_t *timer)
 static unsigned patience(const struct launch *h)
 {
   bool waits = str_search(str_of(h->box->build->row.config), STR("\"ready\"")) >= 0;
-  return h->warden->config->agent_s + (waits ? START_WAIT_S : 0);
+  bool guest = h->box->row.flags & BOX_MICROVM;
+  return h->warden->config->agent_s + (waits ? START_WAIT_S : 0) + (guest ? microvm_patience_s(h->warden) : 0);
 }
 
 static void launch_listen(struct launch *h)
@@ -241,7 +243,7 @@ static void launch_spec(struct launch *h, struct build *build, const char *runti
                           .mounts = h->box ? h->box->row.mounts : NULL,
                           .egress = h->box ? h->box->egress : NULL};
   box_jail_spec(h->warden, &spec, &h->arena, &h->spec, &h->net);
-  h->spec.owner = zygote_owner(h->warden, build);
+  h->spec.owner = flags & BOX_MICROVM ? 0 : zygote_owner(h->warden, build); /* nothing enters a guest */
 }
 
 static bool has_mounts(const struct box *b)
@@ -262,7 +264,8 @@ static void launch_begin(struct launch *h, struct build *build, unsigned flags, 
 {
   struct warden *w = h->warden;
   /* A copy of one box is not worth a loaded Python of its own. */
-  struct zygote *z = w->config->zygotes && build->row.kind == BUILD_PLAIN ? zygote_of(w, build) : NULL;
+  bool forks = w->config->zygotes && build->row.kind == BUILD_PLAIN && !(flags & BOX_MICROVM);
+  struct zygote *z = forks ? zygote_of(w, build) : NULL;
   launch_spec(h, build, w->runtime, flags, allow, deny);
   h->zygote = zygote_ready(z) ? z : NULL;
   h->spec.keep_dir = h->again;

@@ -152,7 +152,8 @@ static void nursery_listener_closed(uv_handle_t *h)
 void nursery_listen(struct box *b)
 {
   struct err err = ERR_NONE;
-  if (b->nursery_listener || !zygote_useful(b->build->zygote) || strcmp(b->row.runtime, b->warden->runtime))
+  if (b->nursery_listener || (b->row.flags & BOX_MICROVM) || !zygote_useful(b->build->zygote) ||
+      strcmp(b->row.runtime, b->warden->runtime))
     return;
   cleanup_fd int fd = jail_listen_unix(&b->jail, BOOT_NURSERY_NAME "python", &err);
   if (fd >= 0)

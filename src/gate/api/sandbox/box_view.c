@@ -156,6 +156,15 @@ static void put_agent_silent(struct jw *w, const struct box_view *v)
   jw_bool(w, true);
 }
 
+/* Of ours, and only where it is not what a sandbox is by default: processes in namespaces. */
+static void put_isolation(struct jw *w, const struct box_view *v)
+{
+  if (!(v->flags & BOX_MICROVM))
+    return;
+  jw_key(w, "isolation");
+  jw_z(w, "microvm");
+}
+
 static void put_detail(struct jw *w, const struct box_view *v, const struct json *config, struct req *r)
 {
   if (v->token.n)
@@ -191,6 +200,7 @@ void box_put_listed(struct jw *w, const struct box_view *v, const struct json *c
   jw_key(w, "volumeMounts");
   mount_list_put(w, v->mounts);
   put_agent_silent(w, v);
+  put_isolation(w, v);
   if (detail)
     put_detail(w, v, config, r);
   jw_close(w, '}');

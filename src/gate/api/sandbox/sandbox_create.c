@@ -96,6 +96,20 @@ static bool want_lifecycle(struct req *r, struct create_request *o)
   return true;
 }
 
+/* A field of ours: which kernel is between the sandbox and the host. */
+static bool want_isolation(struct req *r, struct create_request *o)
+{
+  const struct json *v = json_get(r->json, "isolation");
+  struct str word = json_text(v, STR_NONE);
+  if (!json_given(v))
+    return true;
+  o->flags |= str_is(word, "microvm") ? BOX_MICROVM : str_is(word, "process") ? BOX_PROCESS : 0;
+  if (o->flags & (BOX_MICROVM | BOX_PROCESS))
+    return true;
+  api_error(r, 400, "'isolation' must be \"process\" or \"microvm\"");
+  return false;
+}
+
 static bool want_network(struct req *r, struct create_request *o)
 {
   struct err err = ERR_NONE;
@@ -142,8 +156,8 @@ static bool read_create(struct req *r, struct create_request *o)
     api_error(r, 400, "'templateID' is required: a template's name or id");
     return false;
   }
-  return want_timeout(r, &o->timeout) && want_lifecycle(r, o) && want_strings(r, "metadata", &o->metadata) &&
-         want_strings(r, "envVars", &o->envs) && want_network(r, o);
+  return want_timeout(r, &o->timeout) && want_isolation(r, o) && want_lifecycle(r, o) &&
+         want_strings(r, "metadata", &o->metadata) && want_strings(r, "envVars", &o->envs) && want_network(r, o);
 }
 
 /* ---- writing ---- */
