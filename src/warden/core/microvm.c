@@ -81,5 +81,5 @@ int microvm_refuse(const struct box *b, const char *operation, struct err *err)
 {
   if (!(b->row.flags & BOX_MICROVM))
     return 0;
-  return err_set(err, -ENOTSUP, "a sandbox of isolation 'microvm' can't be %s yet", operation);
+  return err_set(err, -EINVAL, "a sandbox of isolation 'microvm' can't be %s yet", operation);
 }

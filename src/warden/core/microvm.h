@@ -22,7 +22,7 @@ int microvm_admit(const struct warden *w, const struct box_params *o, const stru
 /* Makes the plan of a process box that of a guest with the same limits. */
 void microvm_spec(const struct warden *w, unsigned slot, struct arena *a, struct jail_spec *spec);
 unsigned microvm_patience_s(const struct warden *w); /* beside agent_seconds: the guest's own start */
-/* A request that this tier can't serve yet: -ENOTSUP, with the operation named; 0 for boxes of the other tier. */
+/* A request that this tier can't serve yet: -EINVAL, with the operation named; 0 for boxes of the other tier. */
 int microvm_refuse(const struct box *b, const char *operation, struct err *err);
 
 #endif
