@@ -4,6 +4,7 @@
 #define CLOCHE_CLI_H
 
 #include "base/base.h"
+#include "cli/remote/suggest.h"
 
 struct command {
   const char *name, *summary;
@@ -38,7 +39,5 @@ int version_main(int argc, char **argv);
 
 /* Says what is wrong on standard error and returns 2. */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The nearest of `names` to a mistyped word, or NULL when none is near. */
-const char *did_you_mean(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -2,6 +2,8 @@
 #include "cli/completion.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define TEXT_MAX ((size_t)1 << 20)
 
@@ -18,12 +20,20 @@ static void quoted(struct buf *out, const char *text)
   buf_addc(out, '\'');
 }
 
-static const struct option_spec *option_of(const struct command_spec *spec, size_t i)
+const struct command *local_of(const struct command_tables *t, const char *name)
 {
-  if (i < spec->option_count)
-    return &spec->options[i];
-  i -= spec->option_count;
-  return i < common_option_count ? &common_options[i] : NULL;
+  for (size_t i = 0; i < t->local_count; i++)
+    if (!strcmp(name, t->local[i].name))
+      return &t->local[i];
+  return NULL;
+}
+
+const struct command_spec *spec_of(const struct command_tables *t, const char *name)
+{
+  for (size_t i = 0; i < t->remote_count; i++)
+    if (!strcmp(name, t->remote[i]->name))
+      return t->remote[i];
+  return NULL;
 }
 
 typedef void name_fn(struct buf *out, const char *name, const char *summary);
@@ -32,10 +42,7 @@ typedef void name_fn(struct buf *out, const char *name, const char *summary);
 static void each_name(const struct command_tables *t, struct buf *out, name_fn *fn)
 {
   for (size_t i = 0; i < t->remote_count; i++) {
-    bool both = false;
-    for (size_t k = 0; k < t->local_count; k++)
-      both |= !strcmp(t->local[k].name, t->remote[i]->name);
-    if (!both)
+    if (!local_of(t, t->remote[i]->name))
       fn(out, t->remote[i]->name, t->remote[i]->summary);
   }
   for (size_t i = 0; i < t->local_count; i++)
@@ -52,8 +59,15 @@ static void bash_name(struct buf *out, const char *name, const char *summary)
 static void bash_options(const struct command_spec *spec, struct buf *out)
 {
   const struct option_spec *o;
-  buf_addf(out, "    %s) words='", spec->name);
-  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+  buf_addf(out, "    %s) ", spec->name);
+  if (spec->verbs) {
+    buf_addz(out, "verbs='");
+    for (size_t i = 0; i < spec->verb_count; i++)
+      buf_addf(out, "%s ", spec->verbs[i].name);
+    buf_addz(out, "'; ");
+  }
+  buf_addz(out, "words='");
+  for (size_t i = 0; (o = spec_option(spec, i)); i++) {
     if (o->letter)
       buf_addf(out, "-%c ", o->letter);
     buf_addf(out, "--%s ", o->name);
@@ -64,13 +78,14 @@ static void bash_options(const struct command_spec *spec, struct buf *out)
 static void bash_text(const struct command_tables *t, struct buf *out)
 {
   buf_addz(out, "# bash completion of cloche: source this, or put it into /etc/bash_completion.d\n"
-                "_cloche() {\n  local current=${COMP_WORDS[COMP_CWORD]} words=\n"
+                "_cloche() {\n  local current=${COMP_WORDS[COMP_CWORD]} words= verbs=\n"
                 "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words='");
   each_name(t, out, bash_name);
   buf_addz(out, "'\n  else\n    case ${COMP_WORDS[1]} in\n");
   for (size_t i = 0; i < t->remote_count; i++)
     bash_options(t->remote[i], out);
-  buf_addz(out, "    esac\n    [ \"${current#-}\" != \"$current\" ] || words=\n  fi\n"
+  buf_addz(out, "    esac\n    [ \"${current#-}\" != \"$current\" ] || words=\n"
+                "    [ \"$COMP_CWORD\" -ne 2 ] || [ -n \"$words\" ] || words=$verbs\n  fi\n"
                 "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n"
                 "complete -o default -F _cloche cloche\n");
 }
@@ -112,10 +127,16 @@ static void zsh_options(const struct command_spec *spec, struct buf *out)
 {
   const struct option_spec *o;
   buf_addf(out, "    %s)\n      _arguments", spec->name);
-  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+  for (size_t i = 0; (o = spec_option(spec, i)); i++) {
     zsh_option(out, "--", o->name, o);
     if (o->letter)
       zsh_option(out, "-", (char[]){o->letter, 0}, o);
+  }
+  if (spec->verbs) {
+    buf_addz(out, " \\\n        '1:verb:(");
+    for (size_t i = 0; i < spec->verb_count; i++)
+      buf_addf(out, "%s%s", i ? " " : "", spec->verbs[i].name);
+    buf_addz(out, ")'");
   }
   buf_addz(out, " \\\n        '*:file:_files' ;;\n");
 }
@@ -140,10 +161,21 @@ static void fish_name(struct buf *out, const char *name, const char *summary)
   buf_addc(out, '\n');
 }
 
+static void fish_verbs(const struct command_spec *spec, struct buf *out)
+{
+  for (size_t i = 0; i < spec->verb_count; i++) {
+    buf_addf(out, "complete -c cloche -n '__fish_seen_subcommand_from %s' -f -a %s -d ", spec->name,
+             spec->verbs[i].name);
+    quoted(out, spec->verbs[i].summary);
+    buf_addc(out, '\n');
+  }
+}
+
 static void fish_options(const struct command_spec *spec, struct buf *out)
 {
   const struct option_spec *o;
-  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+  fish_verbs(spec, out);
+  for (size_t i = 0; (o = spec_option(spec, i)); i++) {
     buf_addf(out, "complete -c cloche -n '__fish_seen_subcommand_from %s' -l %s ", spec->name, o->name);
     if (o->letter)
       buf_addf(out, "-s %c ", o->letter);
@@ -195,6 +227,19 @@ static void manual_name(struct buf *out, const char *name, const char *summary)
   buf_addc(out, '\n');
 }
 
+/* A text with lines of its own. */
+static void manual_text(struct buf *out, const char *text)
+{
+  buf_addz(out, ".nf\n");
+  roff(out, text);
+  buf_addz(out, "\n.fi\n");
+}
+
+static void manual_see(struct buf *out, const char *name, const char *summary)
+{
+  buf_addf(out, ".BR cloche\\-%s (1)\n", name);
+}
+
 static void manual_overview(const struct command_tables *t, struct buf *out)
 {
   buf_addz(out,
@@ -202,28 +247,77 @@ static void manual_overview(const struct command_tables *t, struct buf *out)
            ".B cloche\nCOMMAND [OPTION...]\n.SH COMMANDS\n");
   each_name(t, out, manual_name);
   buf_addz(out, ".SH SEE ALSO\n");
-  for (size_t i = 0; i < t->remote_count; i++)
-    buf_addf(out, ".BR cloche\\-%s (1)%s\n", t->remote[i]->name, i + 1 < t->remote_count ? "," : "");
+  each_name(t, out, manual_see);
 }
 
-static void manual_page(const struct command_spec *spec, struct buf *out)
+static void manual_head(struct buf *out, const char *name, const char *summary)
+{
+  buf_addf(out, ".TH CLOCHE\\-%s 1 \"\" \"cloche " CLOCHE_VERSION "\"\n.SH NAME\ncloche\\-%s \\- ", name, name);
+  roff(out, summary);
+  buf_addf(out, "\n.SH SYNOPSIS\n.B cloche %s\n", name);
+}
+
+static void manual_verbs(const struct command_spec *spec, struct buf *out)
+{
+  buf_addz(out, "\n.SH VERBS\n");
+  for (size_t i = 0; i < spec->verb_count; i++) {
+    buf_addf(out, ".TP\n.B %s\n", spec->verbs[i].name);
+    if (*spec->verbs[i].usage) {
+      roff(out, spec->verbs[i].usage);
+      buf_addz(out, "\n.br\n");
+    }
+    roff(out, spec->verbs[i].summary);
+    buf_addc(out, '\n');
+  }
+}
+
+static void manual_spec(const struct command_spec *spec, struct buf *out)
 {
   const struct option_spec *o;
-  buf_addf(out, ".TH CLOCHE\\-%s 1 \"\" \"cloche " CLOCHE_VERSION "\"\n.SH NAME\ncloche\\-%s \\- ", spec->name,
-           spec->name);
-  roff(out, spec->summary);
-  buf_addf(out, "\n.SH SYNOPSIS\n.B cloche %s\n[OPTION...] ", spec->name);
+  manual_head(out, spec->name, spec->summary);
+  buf_addz(out, spec->verbs ? "VERB [OPTION...] " : "[OPTION...] ");
   roff(out, spec->usage);
   buf_addz(out, "\n.SH DESCRIPTION\n");
   roff(out, spec->text);
+  if (spec->verbs)
+    manual_verbs(spec, out);
   buf_addz(out, "\n.SH OPTIONS\n");
-  for (size_t i = 0; (o = option_of(spec, i)); i++) {
+  for (size_t i = 0; (o = spec_option(spec, i)); i++) {
     buf_addz(out, ".TP\n");
     if (o->letter)
       buf_addf(out, "\\fB\\-%c\\fR, ", o->letter);
     buf_addf(out, "\\fB\\-\\-%s\\fR %s\n", o->name, o->value ? o->value : "");
     roff(out, o->help);
     buf_addc(out, '\n');
+  }
+}
+
+int local_help(const struct command *command, struct buf *out)
+{
+  char name[32], help[] = "--help", *argv[] = {name, help, NULL};
+  cleanup_fd int memory = memfd_create("help", MFD_CLOEXEC), before = dup(1);
+  fflush(stdout);
+  if (memory < 0 || before < 0 || dup2(memory, 1) < 0)
+    return -errno;
+  snprintf(name, sizeof(name), "%s", command->name);
+  command->run(2, argv);
+  fflush(stdout);
+  dup2(before, 1);
+  lseek(memory, 0, SEEK_SET);
+  return fd_read_all(memory, out);
+}
+
+/* A command that has both forms has one page. */
+static void manual_page(const struct command *local, const struct command_spec *spec, struct buf *out)
+{
+  cleanup_buf struct buf text = BUF_INIT(TEXT_MAX);
+  if (spec)
+    manual_spec(spec, out);
+  else
+    manual_head(out, local->name, local->summary);
+  if (local && !local_help(local, &text)) {
+    buf_addz(out, spec ? ".SH ON THE SERVER ITSELF, AS ROOT\n" : ".SH DESCRIPTION\n");
+    manual_text(out, buf_z(&text));
   }
   buf_addz(out, ".SH SEE ALSO\n.BR cloche (1)\n");
 }
@@ -265,10 +359,14 @@ int manual_run(const struct command_tables *t, int argc, char **argv)
     return usage_error("usage: cloche man DIR");
   manual_overview(t, &page);
   int status = write_page(argv[1], "", "", &page);
-  for (size_t i = 0; !status && i < t->remote_count; i++) {
+  for (size_t i = 0; !status && i < t->local_count + t->remote_count; i++) {
+    const struct command *local = i < t->local_count ? &t->local[i] : NULL;
+    const struct command_spec *spec = local ? spec_of(t, local->name) : t->remote[i - t->local_count];
+    if (!local && local_of(t, spec->name))
+      continue; /* it has its page already */
     buf_clear(&page);
-    manual_page(t->remote[i], &page);
-    status = write_page(argv[1], "-", t->remote[i]->name, &page);
+    manual_page(local, spec, &page);
+    status = write_page(argv[1], "-", spec ? spec->name : local->name, &page);
   }
   return status;
 }

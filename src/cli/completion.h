@@ -13,8 +13,12 @@ struct command_tables {
   size_t remote_count;
 };
 
-/* `cloche completion bash|zsh|fish` prints, `cloche man DIR` writes cloche.1 and a page per command of the remote
- * table. */
+/* NULL: that table has no such command. */
+const struct command *local_of(const struct command_tables *t, const char *name);
+const struct command_spec *spec_of(const struct command_tables *t, const char *name);
+/* What a command of the local table prints for --help. */
+int local_help(const struct command *command, struct buf *out);
+/* `cloche completion bash|zsh|fish` prints, `cloche man DIR` writes cloche.1 and a page per command. */
 int completion_run(const struct command_tables *t, int argc, char **argv);
 int manual_run(const struct command_tables *t, int argc, char **argv);
 

@@ -2,6 +2,7 @@
 /* main.c - finds the sub-command. */
 #include "cli/cli.h"
 #include "cli/completion.h"
+#include "cli/config.h"
 #include "cli/remote/commands.h"
 #include "warden/build/build_diff.h"
 #include "warden/build/registry_auth.h"
@@ -43,10 +44,13 @@ static const struct command commands[] = {
 };
 
 /* Commands for a server that is reached by its URL. Of a name that is in both tables this one is meant when the command
- * line names a server (--url, --key, --profile) or the user isn't root. */
+ * line names a server (--url, --key, --profile), when the user isn't root, or when no server runs here and the
+ * environment names one. */
 static const struct command_spec *const remote_commands[] = {
-    &run_spec, &exec_spec, &new_spec,   &copy_spec,   &list_spec, &cat_spec,      &edit_spec, &login_spec,  &ps_spec,
-    &top_spec, &kill_spec, &pause_spec, &resume_spec, &fork_spec, &snapshot_spec, &logs_spec, &events_spec, &shell_spec,
+    &run_spec,      &exec_spec, &new_spec,    &copy_spec,  &list_spec,  &cat_spec,      &edit_spec,
+    &login_spec,    &ps_spec,   &top_spec,    &kill_spec,  &pause_spec, &resume_spec,   &fork_spec,
+    &snapshot_spec, &logs_spec, &events_spec, &shell_spec, &port_spec,  &template_spec, &volume_spec,
+    &secret_spec,   &key_spec,  &team_spec,   &node_spec,  &open_spec,
 };
 
 static const struct command_tables tables = {commands, ARRAY_LEN(commands), remote_commands,
@@ -85,29 +89,13 @@ int version_main(int argc, char **argv)
   return 0;
 }
 
-static const struct command *local_command(const char *name)
-{
-  for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-    if (!strcmp(name, commands[i].name))
-      return &commands[i];
-  return NULL;
-}
-
-static const struct command_spec *remote_command(const char *name)
-{
-  for (size_t i = 0; i < ARRAY_LEN(remote_commands); i++)
-    if (!strcmp(name, remote_commands[i]->name))
-      return remote_commands[i];
-  return NULL;
-}
-
 static void help(FILE *to)
 {
   fputs("cloche - run AI-generated code under glass\n\n"
         "Usage: cloche COMMAND [OPTION...]\n\nCommands:\n",
         to);
   for (size_t i = 0; i < ARRAY_LEN(remote_commands); i++)
-    if (!local_command(remote_commands[i]->name))
+    if (!local_of(&tables, remote_commands[i]->name))
       fprintf(to, "  %-10s %s\n", remote_commands[i]->name, remote_commands[i]->summary);
   for (size_t i = 0; i < ARRAY_LEN(commands); i++)
     fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
@@ -127,6 +115,38 @@ static int unknown(const char *word)
               : usage_error("no command '%s'; 'cloche --help' lists them", word);
 }
 
+static bool set(const char *name)
+{
+  return getenv(name) && *getenv(name);
+}
+
+/* Whether a server may run here: its socket is there, or the command line names its directory. */
+static bool server_here(int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--data") || !strncmp(argv[i], "--data=", 7))
+      return true;
+  cleanup_free char *socket = xasprintf("%s/warden.sock", set("CLOCHE_DATA") ? getenv("CLOCHE_DATA") : DATA_DEFAULT);
+  return !access(socket, F_OK);
+}
+
+static bool elsewhere(const struct command_spec *spec, int argc, char **argv)
+{
+  if (geteuid() != 0 || spec_names_server(spec, argc, argv))
+    return true;
+  return (set("CLOCHE_KEY") || set("E2B_API_KEY")) && !server_here(argc, argv);
+}
+
+static int help_of_both(const struct command *local, const struct command_spec *remote)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20), text = BUF_INIT(1 << 20);
+  spec_help(remote, &out);
+  buf_addz(&out, "\nFor root on the server itself, without --url, --key and --profile:\n\n");
+  if (!local_help(local, &text))
+    buf_adds(&out, buf_str(&text));
+  return fd_write_all(1, out.p, out.n) ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
   if (argc < 2) {
@@ -143,9 +163,11 @@ int main(int argc, char **argv)
     return registry_auth_main(argc - 1, argv + 1);
   if (!strcmp(argv[1], BUILD_DIFF_COMMAND))
     return build_diff_main();
-  const struct command *local = local_command(argv[1]);
-  const struct command_spec *remote = remote_command(argv[1]);
-  if (remote && (!local || geteuid() != 0 || spec_names_server(argc - 1, argv + 1)))
+  const struct command *local = local_of(&tables, argv[1]);
+  const struct command_spec *remote = spec_of(&tables, argv[1]);
+  if (local && remote && argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
+    return help_of_both(local, remote);
+  if (remote && (!local || elsewhere(remote, argc - 1, argv + 1)))
     return remote_main(remote, argc - 1, argv + 1);
   return local ? local->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/remote/place.h"
 #include "cli/remote/profile.h"
+#include "cli/remote/sixel.h"
 #include "cli/remote/spec.h"
 #include "cli/remote/table.h"
 
+#include <png.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +34,8 @@ static int parse(struct args *args, struct err *err, int argc, const char **argv
 {
   *args = (struct args){0};
   *err = ERR_NONE;
-  return spec_parse(&spec, argc, (char **)argv, args, err);
+  const struct verb_spec *verb;
+  return spec_parse(&spec, argc, (char **)argv, args, &verb, err);
 }
 #define PARSE(...)                                                                                                     \
   parse(&args, &err, (int)ARRAY_LEN(((const char *[]){"try", __VA_ARGS__})), (const char *[]){"try", __VA_ARGS__, NULL})
@@ -88,9 +91,67 @@ static void help_has_every_option(void **state)
 static void a_server_is_named_by_options_before_the_command(void **state)
 {
   char *named[] = {"ps", "--url=http://x"}, *inner[] = {"shell", "i1", "--", "curl", "--url", "x"}, *none[] = {"ps"};
-  assert_true(spec_names_server(2, named));
-  assert_false(spec_names_server(6, inner));
-  assert_false(spec_names_server(1, none));
+  assert_true(spec_names_server(&spec, 2, named));
+  assert_false(spec_names_server(&spec, 6, inner));
+  assert_false(spec_names_server(&spec, 1, none));
+}
+
+/* ---- verbs ---- */
+
+static int nothing(struct args *args)
+{
+  return 0;
+}
+
+static const struct option_spec many[] = {
+    {"run", 0, "LINE", "a step", OPTION_MANY, 0, 0, 0},
+    {"env", 0, "NAME=VALUE", "a variable", OPTION_MANY, 0, 0, 0},
+};
+static const struct verb_spec verbs[] = {{"build", "NAME", "make one", 1, 1, nothing},
+                                         {"list", "", "all", 0, 0, nothing}};
+static const struct command_spec things = {.name = "thing",
+                                           .summary = "things",
+                                           .usage = "",
+                                           .text = "Things.",
+                                           .options = many,
+                                           .option_count = ARRAY_LEN(many),
+                                           .verbs = verbs,
+                                           .verb_count = ARRAY_LEN(verbs)};
+
+static void a_verb_is_the_first_word_and_repeated_options_keep_their_order(void **state)
+{
+  struct args args = {0};
+  struct err err = ERR_NONE;
+  const struct verb_spec *verb;
+  char *good[] = {"thing", "--run", "a", "build", "--env=B=1", "one", "--run", "c"};
+  assert_int_equal(spec_parse(&things, 8, good, &args, &verb, &err), 0);
+  assert_ptr_equal(verb, &verbs[0]);
+  assert_int_equal(args.word_count, 1);
+  assert_string_equal(args.words[0], "one");
+  assert_int_equal(args.given.n, 3);
+  assert_string_equal(args.given.p[1].name, "env");
+  assert_string_equal(args.given.p[1].value, "B=1");
+  assert_string_equal(args.given.p[2].value, "c");
+  vec_free(&args.given);
+}
+
+static void a_wrong_verb_is_named_with_the_nearest(void **state)
+{
+  struct args args = {0};
+  struct err err = ERR_NONE;
+  const struct verb_spec *verb;
+  char *near[] = {"thing", "lits"}, *far[] = {"thing", "explode"}, *more[] = {"thing", "list", "x"},
+       *none[] = {"thing"};
+  assert_int_equal(spec_parse(&things, 2, near, &args, &verb, &err), -EINVAL);
+  assert_non_null(strstr(err.msg, "did you mean 'list'"));
+  args = (struct args){0};
+  assert_int_equal(spec_parse(&things, 2, far, &args, &verb, &err), -EINVAL);
+  assert_non_null(strstr(err.msg, "no verb 'explode'"));
+  args = (struct args){0};
+  assert_int_equal(spec_parse(&things, 3, more, &args, &verb, &err), -EINVAL);
+  args = (struct args){0};
+  assert_int_equal(spec_parse(&things, 1, none, &args, &verb, &err), -EINVAL);
+  assert_non_null(strstr(err.msg, "a verb is missing"));
 }
 
 /* ---- ID:PATH ---- */
@@ -256,6 +317,66 @@ static void names_of_profiles_are_plain(void **state)
   assert_false(profile_name_ok("../x"));
 }
 
+/* ---- pictures ---- */
+
+/* A PNG of one colour; owned by the caller. */
+static struct str picture(unsigned width, unsigned height, const uint8_t rgba[4])
+{
+  png_image image = {.version = PNG_IMAGE_VERSION, .width = width, .height = height, .format = PNG_FORMAT_RGBA};
+  cleanup_free uint8_t *pixels = malloc((size_t)width * height * 4);
+  for (size_t i = 0; i < (size_t)width * height; i++)
+    memcpy(pixels + i * 4, rgba, 4);
+  png_alloc_size_t n = 0;
+  assert_true(png_image_write_to_memory(&image, NULL, &n, 0, pixels, 0, NULL));
+  char *out = malloc(n);
+  assert_true(png_image_write_to_memory(&image, out, &n, 0, pixels, 0, NULL));
+  return str_make(out, n);
+}
+
+static void a_picture_becomes_sixels_of_its_colour_and_size(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct str png = picture(10, 7, (uint8_t[]){255, 0, 0, 255});
+  assert_int_equal(sixel_from_png(png, 0, &out), 0);
+  const char *text = buf_z(&out);
+  assert_true(str_starts(buf_str(&out), STR("\033P0;1q\"1;1;10;7#0;2;0;0;0#1;")));
+  /* red is the first of the last level of red: 5 * 7 * 6; six rows, then one */
+  assert_non_null(strstr(text, "#210!10~$-#210!10@$-\033\\"));
+  buf_clear(&out);
+  assert_int_equal(sixel_from_png(png, 5, &out), 0); /* half as wide, and half as high */
+  assert_non_null(strstr(buf_z(&out), "\"1;1;5;3#"));
+  free((char *)png.p);
+}
+
+static void what_is_seen_through_is_white(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct str png = picture(4, 6, (uint8_t[]){0, 0, 0, 0});
+  assert_int_equal(sixel_from_png(png, 0, &out), 0);
+  assert_non_null(strstr(buf_z(&out), "#251!4~$-\033\\"));
+  free((char *)png.p);
+}
+
+static void what_is_no_picture_gives_nothing(void **state)
+{
+  cleanup_buf struct buf out = BUF_INIT(1 << 20);
+  struct str png = picture(64, 64, (uint8_t[]){1, 2, 3, 255});
+  assert_int_equal(sixel_from_png(STR("no picture"), 0, &out), -EPROTO);
+  assert_int_equal(sixel_from_png(str_sub(png, 0, png.n / 2), 0, &out), -EPROTO);
+  for (size_t i = 0; i < png.n; i++) { /* each byte wrong in turn: refused or shown, never more */
+    cleanup_free char *bad = malloc(png.n);
+    memcpy(bad, png.p, png.n);
+    bad[i] ^= 0x55;
+    buf_clear(&out);
+    int r = sixel_from_png(str_make(bad, png.n), 0, &out);
+    assert_true(r == -EPROTO || (r == 0 && str_starts(buf_str(&out), STR("\033P0;1q\"1;1;64;64#"))));
+  }
+  assert_false(sixel_text_ok(STR("#1\033]0;x\a")));
+  assert_false(sixel_text_ok(STR("\x9c")));
+  assert_true(sixel_text_ok(STR("#1;2;0;0;0!9~$-")));
+  free((char *)png.p);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -263,7 +384,12 @@ int main(void)
       cmocka_unit_test(wrong_options_are_named),
       cmocka_unit_test(help_has_every_option),
       cmocka_unit_test(a_server_is_named_by_options_before_the_command),
+      cmocka_unit_test(a_verb_is_the_first_word_and_repeated_options_keep_their_order),
+      cmocka_unit_test(a_wrong_verb_is_named_with_the_nearest),
       cmocka_unit_test(places_are_told_apart),
+      cmocka_unit_test(a_picture_becomes_sixels_of_its_colour_and_size),
+      cmocka_unit_test(what_is_seen_through_is_white),
+      cmocka_unit_test(what_is_no_picture_gives_nothing),
       cmocka_unit_test(last_names_of_paths),
       cmocka_unit_test(control_characters_do_not_reach_a_terminal),
       cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),

@@ -56,11 +56,26 @@ static void one_too_many_replaces_the_one_that_ends_first(void **state)
 {
   struct login_codes c = {0};
   char text[LOGIN_CODES_MAX + 1][LOGIN_CODE_TEXT], team[UUID_SIZE];
-  for (unsigned i = 0; i <= LOGIN_CODES_MAX; i++)
-    login_code_make(&c, STR(TEAM), NOW, 10 + i, text[i]);
+  for (unsigned i = 0; i <= LOGIN_CODES_MAX; i++) {
+    char other[UUID_SIZE] = TEAM;
+    snprintf(other, sizeof(other), "%02u" TEAM, i); /* each of another team */
+    login_code_make(&c, str_of(other), NOW, 10 + i, text[i]);
+  }
   assert_int_equal(use(&c, text[0], NOW, team), -EACCES);
   for (unsigned i = 1; i <= LOGIN_CODES_MAX; i++)
     assert_int_equal(use(&c, text[i], NOW, team), 0);
+}
+
+static void codes_of_one_team_push_out_no_other_teams(void **state)
+{
+  struct login_codes c = {0};
+  char other[LOGIN_CODE_TEXT], text[LOGIN_CODES_MAX * 2][LOGIN_CODE_TEXT], team[UUID_SIZE];
+  login_code_make(&c, STR("a1d7e2a4-9d55-4e70-a2f5-7f3c7b3b0a11"), NOW, 5, other);
+  for (unsigned i = 0; i < ARRAY_LEN(text); i++)
+    login_code_make(&c, STR(TEAM), NOW, 10 + i, text[i]);
+  assert_int_equal(use(&c, other, NOW, team), 0);
+  for (unsigned i = 0; i < ARRAY_LEN(text); i++)
+    assert_int_equal(use(&c, text[i], NOW, team), i + LOGIN_CODES_TEAM < ARRAY_LEN(text) ? -EACCES : 0);
 }
 
 static void a_key_that_is_over_opens_no_team_also_after_a_restart(void **state)
@@ -103,6 +118,7 @@ int main(void)
       cmocka_unit_test(a_code_is_over_after_its_time),
       cmocka_unit_test(what_is_no_code_opens_nothing),
       cmocka_unit_test(one_too_many_replaces_the_one_that_ends_first),
+      cmocka_unit_test(codes_of_one_team_push_out_no_other_teams),
       cmocka_unit_test(a_key_that_is_over_opens_no_team_also_after_a_restart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@ struct cloche_process; /* a command or terminal whose output is being read */
 struct cloche_recipe;  /* steps of a template */
 struct cloche_op;      /* one operation under way */
 struct cloche_cancel;  /* a way to end calls from another thread or a signal handler */
+struct cloche_text;    /* bytes with their length, below */
 
 /* ---- errors: Errors as values ---- */
 
@@ -160,6 +161,21 @@ CLOCHE_API int cloche_fd(const struct cloche *client);
 CLOCHE_API int cloche_timeout(struct cloche *client);
 /** Does what can be done without waiting. Returns CLOCHE_OK, or CLOCHE_ESYSTEM when the client is beyond use. */
 CLOCHE_API enum cloche_code cloche_drive(struct cloche *client);
+
+struct cloche_request {
+  size_t size;
+  const char *body;                  /* JSON, or NULL */
+  const struct cloche_pair *headers; /* more of them, "X-Admin-Token" for example */
+  size_t header_count;
+};
+
+/**
+ * Any request of the API, for what has no function of its own: `path` begins with '/' and is sent as it is, escaped by
+ * the caller where needed. Gives the answer's body, which may be empty. Errors are told as by other calls.
+ */
+CLOCHE_API enum cloche_code cloche_request(struct cloche *client, const char *method, const char *path,
+                                           const struct cloche_request *options, struct cloche_text **answer,
+                                           const struct cloche_call *call, struct cloche_error *error);
 
 /* ---- sandboxes: Creating, finding and ending sandboxes ---- */
 
@@ -1068,6 +1084,8 @@ struct cloche_volume_write {
   size_t size;
   int uid, gid, mode; /* 0: the server's defaults */
   bool force;         /* replace what is there; of directories: make parents, accept an existing one */
+  cloche_progress_fn *on_progress;
+  void *user;
 };
 
 /** Makes a volume. */

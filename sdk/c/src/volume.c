@@ -190,6 +190,8 @@ static void put_write(struct cloche_op *op, const struct cloche_volume_write *op
     req_query_int(op, "mode", o.mode);
   if (o.force)
     req_query(op, "force", "true");
+  op->on_progress = o.on_progress;
+  op->progress_user = o.user;
 }
 
 enum cloche_code cloche_volume_make_dir(struct cloche *client, const struct cloche_volume *volume, const char *path,

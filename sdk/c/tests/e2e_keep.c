@@ -212,9 +212,31 @@ static void secrets_have_versions_and_no_values(void)
   FAILS(CLOCHE_ENOTFOUND, cloche_secret_get(e2e.client, name, &secret, NULL, ERR));
 }
 
+static void what_has_no_function_is_requested(void)
+{
+  struct cloche_text *answer;
+  OK(cloche_request(e2e.client, "POST", "/api-keys", WITH(cloche_request, .body = "{\"name\":\"by hand\"}"), &answer,
+                    NULL, ERR));
+  const char *at = strstr(answer->data, "\"id\":\"");
+  CHECK(at && strlen(at) > 43);
+  char path[64];
+  snprintf(path, sizeof path, "/api-keys/%.36s", at + 6);
+  cloche_free(answer);
+  OK(cloche_request(e2e.client, "DELETE", path, NULL, &answer, NULL, ERR));
+  CHECK(answer->len == 0);
+  cloche_free(answer);
+  FAILS(CLOCHE_ENOTFOUND, cloche_request(e2e.client, "DELETE", path, NULL, &answer, NULL, ERR));
+  FAILS(CLOCHE_EINVAL, cloche_request(e2e.client, "BREW", "/templates", NULL, &answer, NULL, ERR));
+  FAILS(CLOCHE_EINVAL, cloche_request(e2e.client, "GET", "/a b", NULL, &answer, NULL, ERR));
+  const struct cloche_pair two[] = {{"X-Admin-Token", "a\r\nX-Other: b"}};
+  FAILS(CLOCHE_EINVAL, cloche_request(e2e.client, "GET", "/nodes",
+                                      WITH(cloche_request, .headers = two, .header_count = 1), &answer, NULL, ERR));
+}
+
 const struct e2e_case keep_cases[] = {
     {"git, from init to push", git_from_init_to_push},
     {"a template is built, tagged and deleted", a_template_is_built_tagged_and_deleted},
     {"volumes keep files outside of sandboxes", volumes_keep_files_outside_of_sandboxes},
     {"secrets have versions and no values", secrets_have_versions_and_no_values},
+    {"what has no function is requested", what_has_no_function_is_requested},
     {0}};

@@ -296,6 +296,16 @@ static enum cloche_code try_events(void)
   return code;
 }
 
+static enum cloche_code try_request(void)
+{
+  struct cloche_text *answer = NULL;
+  const struct cloche_pair headers[] = {{"X-Other", "1"}};
+  enum cloche_code code = cloche_request(
+      C, "GET", "/templates", WITH(cloche_request, .headers = headers, .header_count = 1), &answer, NULL, ERR);
+  cloche_free(answer);
+  return code;
+}
+
 static void ignore_done(struct cloche_op *op, const struct cloche_error *error, void *user)
 {
   *(enum cloche_code *)user = error ? error->code : CLOCHE_OK;
@@ -342,6 +352,7 @@ static const struct {
              {"a build", try_build},
              {"templates", try_templates},
              {"events", try_events},
+             {"a request", try_request},
              {"an op", try_op}};
 
 /* NULL: passed. */

@@ -6,6 +6,7 @@
  * each relative to an open directory and never through a link. */
 #include "cli/remote/commands.h"
 #include "cli/remote/place.h"
+#include "cli/remote/progress.h"
 #include "cli/remote/remote.h"
 
 #include <fcntl.h>
@@ -14,53 +15,21 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define DEPTH_MOST   64
-#define PROGRESS_US  500000 /* a transfer that takes longer shows its progress */
-#define PROGRESS_GAP 100000
+#define DEPTH_MOST 64
 
 extern char **environ;
 
 struct copy {
   struct remote remote;
   struct cloche_box *box;
-  int64_t began_us, shown_us;
-  bool shown;
+  struct progress progress;
   size_t left_out; /* entries that are neither files nor directories */
-  char name[64];
 };
-
-/* ---- progress ---- */
-
-static int on_progress(int64_t done, int64_t total, void *user)
-{
-  struct copy *c = user;
-  int64_t now = clock_mono_us();
-  if (!isatty(2) || now - c->began_us < PROGRESS_US || now - c->shown_us < PROGRESS_GAP)
-    return 0;
-  c->shown_us = now;
-  c->shown = true;
-  if (total > 0)
-    fprintf(stderr, "\r%s  %3d%%  %lld of %lld MiB ", c->name, (int)(done * 100 / total), (long long)done >> 20,
-            (long long)total >> 20);
-  else
-    fprintf(stderr, "\r%s  %lld MiB ", c->name, (long long)done >> 20);
-  return 0;
-}
 
 static struct cloche_file transfer(struct copy *c, const char *path)
 {
-  cleanup_buf struct buf name = BUF_INIT(PATH_MAX);
-  text_clean(&name, path_last(path), 0);
-  snprintf(c->name, sizeof(c->name), "%s", buf_z(&name));
-  c->began_us = clock_mono_us();
-  return (struct cloche_file){.size = sizeof(struct cloche_file), .on_progress = on_progress, .user = c};
-}
-
-static void progress_end(struct copy *c)
-{
-  if (c->shown)
-    fputs("\r\033[K", stderr);
-  c->shown = false;
+  progress_begin(&c->progress, path_last(path));
+  return (struct cloche_file){.size = sizeof(struct cloche_file), .on_progress = progress_bytes, .user = &c->progress};
 }
 
 /* ---- into a sandbox ---- */
@@ -87,7 +56,7 @@ static int send_fd(struct copy *c, int fd, const char *name, const char *to)
 {
   struct cloche_file options = transfer(c, name);
   enum cloche_code code = cloche_write_fd(c->box, to, fd, &options, NULL, NULL, &c->remote.error);
-  progress_end(c);
+  progress_end(&c->progress);
   return code ? remote_failed(&c->remote, to) : 0;
 }
 
@@ -164,7 +133,7 @@ static int fetch_file(struct copy *c, const char *from, int dir, const char *nam
   if (fd < 0)
     return complain("%s: %s", name, strerror(errno));
   enum cloche_code code = cloche_read_fd(c->box, from, fd, &options, NULL, NULL, &c->remote.error);
-  progress_end(c);
+  progress_end(&c->progress);
   return code ? remote_failed(&c->remote, from) : 0;
 }
 
@@ -209,7 +178,7 @@ static int fetch_one(struct copy *c, const char *from, const char *to)
   if (fd < 0)
     return complain("%s: %s", to, strerror(errno));
   enum cloche_code code = cloche_read_fd(c->box, from, fd, &options, NULL, NULL, &c->remote.error);
-  progress_end(c);
+  progress_end(&c->progress);
   return code ? remote_failed(&c->remote, from) : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* picture.h - pictures of results: shown where the terminal can (kitty's and iTerm2's protocols), else kept in files.
- * The bytes are a sandbox's: they reach a terminal as checked base64 only. */
+/* picture.h - pictures of results: shown where the terminal can (kitty's and iTerm2's protocols, sixels), else kept
+ * in files. The bytes are a sandbox's: they reach a terminal as checked base64 or as checked sixels only. */
 #ifndef CLOCHE_CLI_PICTURE_H
 #define CLOCHE_CLI_PICTURE_H
 

@@ -10,8 +10,8 @@ struct place {
   const char *path; /* borrowed; "." where nothing follows the colon */
 };
 
-/* A sandbox's ID is letters, digits and '-' before the first colon, with no '/' before it; write ./a:b for a local file
- * of such a name. */
+/* The ID of a sandbox or the name of a volume is letters, digits, '-' and '_' before the first colon, with no '/'
+ * before it; write ./a:b for a local file of such a name. */
 void place_parse(const char *word, struct place *out);
 /* The last part of a path, without slashes behind it; "" for "/" and what ends with "." or "..". */
 struct str path_last(const char *path);

@@ -36,7 +36,7 @@ int remote_failed(struct remote *r, const char *what)
   return EXIT_FAILED;
 }
 
-static bool environment_names_server(void)
+bool environment_has_key(void)
 {
   static const char *const names[] = {"CLOCHE_KEY", "E2B_API_KEY"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -51,7 +51,7 @@ static int use_profile(const struct args *args, struct remote *r, struct cloche_
   struct err err = ERR_NONE;
   const char *name = args->profile ? args->profile : "default";
   cleanup_free char *path = profile_path();
-  if (!args->profile && (args->key || environment_names_server()))
+  if (!args->profile && (args->key || environment_has_key()))
     return 0;
   if (!profile_name_ok(name))
     return complain("'%s' is no name of a profile: letters, digits, '.', '_' and '-'", name), EXIT_USAGE;
@@ -140,13 +140,16 @@ int remote_main(const struct command_spec *spec, int argc, char **argv)
 {
   struct args args = {0};
   struct err err = ERR_NONE;
-  int r = spec_parse(spec, argc, argv, &args, &err);
-  if (r < 0)
-    return complain("%s", err.msg), EXIT_USAGE;
+  const struct verb_spec *verb;
+  int r = spec_parse(spec, argc, argv, &args, &verb, &err);
+  int status = r < 0 ? (complain("%s", err.msg), EXIT_USAGE) : 0;
   if (r > 0) {
     cleanup_buf struct buf text = BUF_INIT(MESSAGE_MAX);
     spec_help(spec, &text);
-    return print_out(&text);
+    status = print_out(&text);
+  } else if (!r) {
+    status = verb ? verb->run(&args) : spec->run(&args);
   }
-  return spec->run(&args);
+  vec_free(&args.given);
+  return status;
 }

@@ -28,6 +28,8 @@ int remote_main(const struct command_spec *spec, int argc, char **argv);
 /* 0 or an exit status, with the reason printed. */
 int remote_open(const struct args *args, struct remote *r);
 void remote_close(struct remote *r);
+/* CLOCHE_KEY or E2B_API_KEY is set. */
+bool environment_has_key(void);
 /* Prints r->error, empties it and returns EXIT_FAILED. `what` may be NULL. */
 int remote_failed(struct remote *r, const char *what);
 /* Connects to a sandbox; a paused one is resumed. */

@@ -236,10 +236,12 @@ const struct command_spec run_spec = {
     .name = "run",
     .summary = "run code in a sandbox",
     .usage = "[FILE|-]",
-    .text = "Runs the code of a file (or of standard input) and passes on what it writes. The value of the last\n"
-            "expression is printed. Pictures are shown where the terminal can (kitty, iTerm2), else saved as\n"
-            "cloche-1.png and so on. Ctrl-C interrupts the code. Exit status 1 and a traceback on standard error\n"
-            "when the code raised, 130 when it was interrupted.",
+    .text =
+        "Runs the code of a file (or of standard input) and passes on what it writes. The value of the last\n"
+        "expression is printed. Pictures are shown where the terminal can (kitty, iTerm2, sixels; CLOCHE_PICTURES=\n"
+        "kitty, iterm, sixel or save decides), else saved as cloche-1.png and so on. Ctrl-C interrupts the code. Exit "
+        "status 1 and a traceback on standard error\n"
+        "when the code raised, 130 when it was interrupted.",
     .options = run_options,
     .option_count = ARRAY_LEN(run_options),
     .most_words = 1,

@@ -9,6 +9,7 @@
 #define PAGE       100
 #define LIFE       3600 /* of resumed and copied sandboxes, as the local forms give them */
 #define FORKS_MOST 100
+#define PAIRS_MOST 256
 
 /* ---- ps ---- */
 
@@ -167,17 +168,45 @@ static int print_ids(const struct args *args, const char *const *ids, size_t n, 
   return print_out(&out);
 }
 
+/* NAME=VALUE of the options of one name. */
+static int take_pairs(struct args *args, const char *option, struct cloche_pair *pairs, size_t *count)
+{
+  for (size_t i = 0; i < args->given.n; i++) {
+    if (strcmp(args->given.p[i].name, option) != 0)
+      continue;
+    char *equals = strchr(args->given.p[i].value, '=');
+    if (!equals || equals == args->given.p[i].value)
+      return complain("--%s needs NAME=VALUE, not '%s'", option, args->given.p[i].value), EXIT_USAGE;
+    if (*count == PAIRS_MOST)
+      return complain("at most %d times --%s", PAIRS_MOST, option), EXIT_USAGE;
+    *equals = 0; /* of argv, which is ours */
+    pairs[(*count)++] = (struct cloche_pair){args->given.p[i].value, equals + 1};
+  }
+  return 0;
+}
+
 static int new_run(struct args *args)
 {
   struct remote r;
   struct cloche_box *box = NULL;
-  int status = remote_open(args, &r);
+  struct cloche_pair envs[PAIRS_MOST], metadata[PAIRS_MOST];
+  size_t env_count = 0, metadata_count = 0;
+  int status = take_pairs(args, "env", envs, &env_count);
+  status = status ? status : take_pairs(args, "metadata", metadata, &metadata_count);
+  status = status ? status : remote_open(args, &r);
   if (status)
     return status;
+  const struct cloche_network network = {.size = sizeof(network), .no_internet = true};
   const struct cloche_create options = {.size = sizeof(options),
                                         .template_id = args->word_count ? args->words[0] : NULL,
                                         .timeout_s = (int)args->seconds,
-                                        .pause_on_timeout = args->keep};
+                                        .envs = envs,
+                                        .env_count = env_count,
+                                        .metadata = metadata,
+                                        .metadata_count = metadata_count,
+                                        .network = args->no_internet ? &network : NULL,
+                                        .pause_on_timeout = args->keep || args->auto_resume,
+                                        .resume_on_traffic = args->auto_resume};
   if (cloche_create(r.client, &options, &box, NULL, &r.error)) {
     status = remote_failed(&r, args->word_count ? args->words[0] : NULL);
   } else {
@@ -260,6 +289,11 @@ static const struct option_spec new_options[] = {
     {"timeout", 't', "SECONDS", "it lives so long [300]", OPTION_NUMBER, offsetof(struct args, seconds), 1, 2592000},
     {"keep", 0, NULL, "pause it at the end of that time instead of ending it", OPTION_FLAG, offsetof(struct args, keep),
      0, 0},
+    {"auto-resume", 0, NULL, "the same, and requests to it resume it", OPTION_FLAG, offsetof(struct args, auto_resume),
+     0, 0},
+    {"env", 'e', "NAME=VALUE", "a variable of its processes; may be given again", OPTION_MANY, 0, 0, 0},
+    {"metadata", 'm', "NAME=VALUE", "shown in lists and events; may be given again", OPTION_MANY, 0, 0, 0},
+    {"no-internet", 0, NULL, "it reaches nothing outside", OPTION_FLAG, offsetof(struct args, no_internet), 0, 0},
 };
 
 const struct command_spec new_spec = {

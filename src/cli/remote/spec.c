@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/remote/spec.h"
+#include "cli/remote/suggest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ const struct option_spec common_options[] = {
 };
 const size_t common_option_count = ARRAY_LEN(common_options);
 
-static const struct option_spec *option_at(const struct command_spec *spec, size_t i)
+const struct option_spec *spec_option(const struct command_spec *spec, size_t i)
 {
   if (i < spec->option_count)
     return &spec->options[i];
@@ -26,7 +27,7 @@ static const struct option_spec *option_at(const struct command_spec *spec, size
 static const struct option_spec *by_name(const struct command_spec *spec, struct str name)
 {
   const struct option_spec *o;
-  for (size_t i = 0; (o = option_at(spec, i)); i++)
+  for (size_t i = 0; (o = spec_option(spec, i)); i++)
     if (str_is(name, o->name))
       return o;
   return NULL;
@@ -35,7 +36,7 @@ static const struct option_spec *by_name(const struct command_spec *spec, struct
 static const struct option_spec *by_letter(const struct command_spec *spec, char letter)
 {
   const struct option_spec *o;
-  for (size_t i = 0; (o = option_at(spec, i)); i++)
+  for (size_t i = 0; (o = spec_option(spec, i)); i++)
     if (o->letter == letter)
       return o;
   return NULL;
@@ -45,6 +46,10 @@ static int take_value(const struct option_spec *o, char *value, struct args *arg
 {
   void *at = (char *)args + o->at;
   uint64_t number;
+  if (o->kind == OPTION_MANY) {
+    vec_push(&args->given, ((struct given){o->name, value}));
+    return 0;
+  }
   if (o->kind == OPTION_TEXT) {
     *(const char **)at = value;
     return 0;
@@ -87,8 +92,32 @@ static int take_option(const struct command_spec *spec, int argc, char **argv, i
   return take_value(o, value ? value : argv[++*i], args, err);
 }
 
-int spec_parse(const struct command_spec *spec, int argc, char **argv, struct args *args, struct err *err)
+static int take_verb(const struct command_spec *spec, struct args *args, const struct verb_spec **verb, struct err *err)
 {
+  const char *names[64], *word = args->word_count ? args->words[0] : "";
+  for (size_t i = 0; i < spec->verb_count; i++) {
+    names[MIN(i, ARRAY_LEN(names) - 1)] = spec->verbs[i].name;
+    if (!strcmp(word, spec->verbs[i].name))
+      *verb = &spec->verbs[i];
+  }
+  if (!*word)
+    return err_set(err, -EINVAL, "a verb is missing; 'cloche %s --help' lists them", spec->name);
+  const char *near = did_you_mean(word, names, MIN(spec->verb_count, ARRAY_LEN(names)));
+  if (!*verb && near)
+    return err_set(err, -EINVAL, "no verb '%s' of 'cloche %s'; did you mean '%s'?", word, spec->name, near);
+  if (!*verb)
+    return err_set(err, -EINVAL, "no verb '%s'; 'cloche %s --help' lists them", word, spec->name);
+  args->words++;
+  args->word_count--;
+  if (args->word_count < (*verb)->least_words || args->word_count > (*verb)->most_words)
+    return err_set(err, -EINVAL, "usage: cloche %s %s %s", spec->name, (*verb)->name, (*verb)->usage);
+  return 0;
+}
+
+int spec_parse(const struct command_spec *spec, int argc, char **argv, struct args *args, const struct verb_spec **verb,
+               struct err *err)
+{
+  *verb = NULL;
   args->words = argv + 1;
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--")) {
@@ -105,6 +134,8 @@ int spec_parse(const struct command_spec *spec, int argc, char **argv, struct ar
   }
   if (args->tail && (!spec->tail || !*args->tail))
     return err_set(err, -EINVAL, spec->tail ? "a command must follow '--'" : "'--' has no meaning here");
+  if (spec->verbs)
+    return take_verb(spec, args, verb, err);
   if (args->word_count < spec->least_words || args->word_count > spec->most_words)
     return err_set(err, -EINVAL, "usage: cloche %s [OPTION...] %s", spec->name, spec->usage);
   return 0;
@@ -119,21 +150,36 @@ static void option_line(const struct option_spec *o, struct buf *out)
   buf_addf(out, "  %-24s %s\n", left, o->help);
 }
 
+static void verb_lines(const struct command_spec *spec, struct buf *out)
+{
+  for (size_t i = 0; i < spec->verb_count; i++) {
+    const struct verb_spec *v = &spec->verbs[i];
+    cleanup_free char *left = xasprintf("%s%s%s", v->name, *v->usage ? " " : "", v->usage);
+    buf_addf(out, strlen(left) > 30 ? "  %s\n  %-30s %s\n" : "  %-30s %s%s\n", left,
+             strlen(left) > 30 ? "" : v->summary, strlen(left) > 30 ? v->summary : "");
+  }
+  buf_addc(out, '\n');
+}
+
 void spec_help(const struct command_spec *spec, struct buf *out)
 {
   const struct option_spec *o;
-  buf_addf(out, "cloche %s - %s\n\nUsage: cloche %s [OPTION...]%s%s\n\n%s\n\n", spec->name, spec->summary, spec->name,
-           *spec->usage ? " " : "", spec->usage, spec->text);
-  for (size_t i = 0; (o = option_at(spec, i)); i++)
+  const char *usage = spec->verbs ? "VERB ..." : spec->usage;
+  buf_addf(out, "cloche %s - %s\n\nUsage: cloche %s %s%s%s\n\n", spec->name, spec->summary, spec->name,
+           spec->verbs ? "" : "[OPTION...]", *usage && !spec->verbs ? " " : "", usage);
+  if (spec->verbs)
+    verb_lines(spec, out);
+  buf_addf(out, "%s\n\n", spec->text);
+  for (size_t i = 0; (o = spec_option(spec, i)); i++)
     option_line(o, out);
 }
 
-bool spec_names_server(int argc, char **argv)
+bool spec_names_server(const struct command_spec *spec, int argc, char **argv)
 {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
     struct str word = str_of(argv[i]), rest;
     str_cut(word, '=', &word, &rest);
-    if (str_is(word, "--url") || str_is(word, "--key") || str_is(word, "--profile"))
+    if ((str_is(word, "--url") && !spec->own_url) || str_is(word, "--key") || str_is(word, "--profile"))
       return true;
   }
   return false;

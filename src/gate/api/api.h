@@ -237,6 +237,7 @@ void team_list(struct req *r);
 void team_metrics(struct req *r);
 void team_metrics_max(struct req *r);
 void console_session(struct req *r);
+void console_link(struct req *r);
 void key_list(struct req *r);
 void key_create(struct req *r);
 void key_rename(struct req *r);

@@ -104,6 +104,7 @@ static const struct route_entry routes[] = {
     {"GET", "teams/{id}/metrics", team_metrics, ACCESS_TOKEN, "read team metrics"},
     {"GET", "teams/{id}/metrics/max", team_metrics_max, ACCESS_TOKEN, "read team metrics"},
     {"POST", "console/session", console_session, NO_AUTH | NO_STORE, "sign in"},
+    {"POST", "console-links", console_link, NO_STORE | BODY_IGNORED, "make a sign-in link"},
     {"GET", "api-keys", key_list, ACCESS_TOKEN, "list API keys"},
     {"POST", "api-keys", key_create, BODY_REQUIRED | ACCESS_TOKEN, "create API key"},
     {"PATCH", "api-keys/{id}", key_rename, BODY_REQUIRED | ACCESS_TOKEN, "rename API key"},

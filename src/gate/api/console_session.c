@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* console_session.c - POST /console/session: a browser brings the one-time code of a sign-in link, as the header
  * X-Console-Code, and gets an API key that ends by itself. The code came in the fragment of a URL, which browsers send
- * to nobody. Guesses count as wrong keys do (throttle.h). */
+ * to nobody. Guesses count as wrong keys do (throttle.h). POST /console-links makes such a code for the key's team. */
 #include "gate/api/api.h"
 #include "wire/api_key.h"
 
@@ -81,4 +81,30 @@ void console_session(struct req *r)
   wire_put(&b, W_KEYHASH, str_make(hash, sizeof(hash)));
   wire_putz(&b, W_MASK, mask);
   api_call_warden(r, &b, NULL, told);
+}
+
+static void link_made(const struct warden_reply *reply, void *arg)
+{
+  struct req *r = arg;
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  struct jw w = JW(&b);
+  if (api_refused(r, reply))
+    return;
+  jw_open(&w, '{');
+  jw_key(&w, "code");
+  jw_str(&w, wire_get(reply->packet, W_SECRET));
+  jw_key(&w, "expiresInSeconds");
+  jw_uint(&w, wire_u64(reply->packet, W_TIMEOUT, 0));
+  jw_close(&w, '}');
+  api_json(r, 201, buf_str(&b));
+  if (b.p)
+    explicit_bzero(b.p, b.n);
+}
+
+void console_link(struct req *r)
+{
+  cleanup_buf struct buf b = BUF_INIT(1024);
+  wire_begin(&b, WIRE_LOGIN_CODE, 0, 0);
+  wire_putz(&b, W_TEAM, r->team.id);
+  api_call_warden(r, &b, NULL, link_made);
 }

@@ -2,6 +2,22 @@
 /* login_code.c - see login_code.h. */
 #include "warden/core/login_code.h"
 
+/* The team's own that ends first, where it has all it may have; NULL: it may have one more. */
+static struct login_code *own_place(struct login_codes *c, struct str team, int64_t now_us)
+{
+  struct login_code *first = NULL;
+  size_t have = 0;
+  for (size_t i = 0; i < LOGIN_CODES_MAX; i++) {
+    struct login_code *k = &c->codes[i];
+    if (k->until_us <= now_us || !str_is(team, k->team))
+      continue;
+    have++;
+    if (!first || k->until_us < first->until_us)
+      first = k;
+  }
+  return have < LOGIN_CODES_TEAM ? NULL : first;
+}
+
 static struct login_code *free_place(struct login_codes *c, int64_t now_us)
 {
   struct login_code *best = &c->codes[0];
@@ -24,7 +40,7 @@ void login_code_make(struct login_codes *c, struct str team, int64_t now_us, uns
                      char text[LOGIN_CODE_TEXT])
 {
   uint8_t raw[(LOGIN_CODE_TEXT - 1) / 2];
-  struct login_code *k = free_place(c, now_us);
+  struct login_code *own = own_place(c, team, now_us), *k = own ? own : free_place(c, now_us);
   random_bytes(raw, sizeof(raw));
   hex_encode(raw, sizeof(raw), text);
   login_code_hash((struct str){text, LOGIN_CODE_TEXT - 1}, k->hash);

@@ -7,8 +7,9 @@
 #include "base/base.h"
 #include "wire/sizes.h"
 
-#define LOGIN_CODES_MAX 32 /* at once; one more replaces the one that ends first */
-#define LOGIN_CODE_TEXT 41
+#define LOGIN_CODES_MAX  32 /* at once; one more replaces the one that ends first */
+#define LOGIN_CODES_TEAM 4  /* of one team; one more replaces its own that ends first */
+#define LOGIN_CODE_TEXT  41
 
 struct login_codes {
   struct login_code {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* login_handlers.c - signing a browser in to the console: root has a code made, the browser brings it back and gets an
- * API key that ends by itself. Beside the hash of the key nothing of a session is kept. */
+/* login_handlers.c - signing a browser in to the console: root, or who has a key, has a code made; the browser brings
+ * it back and gets an API key that ends by itself. Beside the hash of the key nothing of a session is kept. */
 #include "warden/rpc/handlers.h"
 
 #include "warden/core/context.h"

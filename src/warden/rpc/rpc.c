@@ -55,8 +55,8 @@ static const struct handler {
     {WIRE_KEY_LIST, BY_KEY | BY_ADMIN, handle_key_list},
     {WIRE_KEY_RENAME, BY_KEY | BY_ADMIN, handle_key_rename},
     {WIRE_KEY_DELETE, BY_KEY | BY_ADMIN, handle_key_delete},
-    {WIRE_LOGIN, BY_ANYONE, handle_login}, /* anyone: who has a code that root had made */
-    {WIRE_LOGIN_CODE, BY_ROOT, handle_login_code},
+    {WIRE_LOGIN, BY_ANYONE, handle_login},        /* anyone: who has a code that was made for a team */
+    {WIRE_LOGIN_CODE, BY_KEY, handle_login_code}, /* who has a key can make more of them anyway */
     {WIRE_TEAM_USAGE, BY_KEY, handle_team_usage},
     {WIRE_WEBHOOK_CREATE, BY_KEY, handle_webhook_create},
     {WIRE_WEBHOOK_LIST, BY_KEY, handle_webhook_list},

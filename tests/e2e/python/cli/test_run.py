@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -79,6 +80,72 @@ def test_a_terminal_that_can_shows_pictures(box: interpreter.Sandbox, tmp_path: 
     iterm = Terminal(*words, env={"TERM": "xterm", "TERM_PROGRAM": "iTerm.app"})
     iterm.until(b"\033]1337;File=inline=1:iVBOR")
     assert iterm.end() == 0
+
+
+def sixels(text: bytes) -> dict[tuple[int, int], tuple[int, int, int]]:
+    """A picture of sixels as pixels, with colours in percent."""
+    colours: dict[int, tuple[int, int, int]] = {}
+    pixels: dict[tuple[int, int], tuple[int, int, int]] = {}
+    x = y = colour = 0
+    words = r'"1;1;\d+;\d+|#\d+;2;\d+;\d+;\d+|#\d+|!\d+[?-~]|[?-~]|\$|-'
+    parts = re.findall(words, text.decode())
+    assert "".join(parts) == text.decode()
+    for part in parts[1:]:
+        if part[0] == "#":
+            colour, *rest = (int(n) for n in part[1:].split(";"))
+            if rest:
+                colours[colour] = (rest[1], rest[2], rest[3])
+        elif part == "$":
+            x = 0
+        elif part == "-":
+            x, y = 0, y + 6
+        else:
+            run = int(part[1:-1]) if part[0] == "!" else 1
+            for place in ((x + i, y + bit) for i in range(run) for bit in range(6)):
+                if (ord(part[-1]) - 63) >> (place[1] - y) & 1:
+                    assert place not in pixels
+                    pixels[place] = colours[colour]
+            x += run
+    return pixels
+
+
+def test_a_terminal_that_says_it_can_gets_sixels(box: interpreter.Sandbox, tmp_path: Path) -> None:
+    code = "import numpy as n, PIL.Image as i; a = n.zeros((20, 30, 3), 'uint8'); a[:, :10] = (255, 0, 0)\n"
+    code += "a[:, 10:20] = (255, 255, 255); i.fromarray(a)"
+    (tmp_path / "a.py").write_text(code)
+    words = ("run", "--box", box.sandbox_id, str(tmp_path / "a.py"))
+    plain = {"TERM": "xterm-256color", "TERM_PROGRAM": "", "LC_TERMINAL": "", "KITTY_WINDOW_ID": ""}
+    terminal = Terminal(*words, env=plain)
+    terminal.until(b"\033[c")
+    terminal.type("\033[?62;4;22c")
+    terminal.until(b"\033P0;1q")
+    picture = sixels(terminal.until(b"\033\\"))
+    assert terminal.end() == 0
+    assert len(picture) == 600
+    assert picture[3, 3] == (100, 0, 0)
+    assert picture[15, 19] == (100, 100, 100)
+    assert picture[29, 0] == (0, 0, 0)
+
+
+def test_a_terminal_that_cannot_gets_a_file(box: interpreter.Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(PICTURE)
+    words = ("run", "--box", box.sandbox_id, "--out", str(tmp_path), str(tmp_path / "a.py"))
+    assert Terminal(*words, env={"TERM": "xterm"}).end() == 0
+    assert (tmp_path / "cloche-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_no_picture_does_not_reach_the_terminal(box: interpreter.Sandbox, tmp_path: Path) -> None:
+    """A sandbox chooses the bytes of its pictures: what libpng refuses is kept in a file and shown nowhere."""
+    code = "import base64\nclass P:\n    def _repr_mimebundle_(self, **_):\n"
+    code += "        png = b'\\x89PNG\\r\\n\\x1a\\n' + b'\\x1b]0;owned\\x07' * 40\n"
+    code += "        return {'image/png': base64.b64encode(png).decode()}\n"
+    (tmp_path / "a.py").write_text(code + "P()")
+    words = ("run", "--box", box.sandbox_id, str(tmp_path / "a.py"))
+    terminal = Terminal(*words, env={"CLOCHE_PICTURES": "sixel"}, cwd=tmp_path)
+    shown = terminal.until(b"cloche-1.png")
+    assert b"owned" not in shown
+    assert b"\033P" not in shown
+    assert terminal.end() == 0
 
 
 def test_json_has_the_whole_execution(cloche: Cloche, box: interpreter.Sandbox) -> None:

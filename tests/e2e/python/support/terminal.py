@@ -10,6 +10,7 @@ import select
 import struct
 import termios
 import time
+from pathlib import Path
 
 CLOCHE = os.environ["CLOCHE_BIN"]
 
@@ -18,10 +19,17 @@ class Terminal:
     """The command line in a terminal of its own, as somebody at a keyboard has one."""
 
     def __init__(
-        self, *words: str, rows: int = 30, columns: int = 90, env: dict[str, str] | None = None
+        self,
+        *words: str,
+        rows: int = 30,
+        columns: int = 90,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
     ) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            if cwd:
+                os.chdir(cwd)
             os.execve(CLOCHE, [CLOCHE, *words], {**os.environ, **(env or {})})
         self.size(rows, columns)
         self.seen = b""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.c - the name that a mistyped word probably meant, by edit distance. */
-#include "cli/cli.h"
+#include "cli/remote/suggest.h"
 
 static size_t distance(const char *a, const char *b)
 {
