@@ -108,20 +108,28 @@ test('a one-time link signs in once, and its key ends with the session', async (
   )
 })
 
-test('a sandbox is created with variables and metadata, and killed', async () => {
+test('a sandbox is created with variables, metadata, network and volumes, and killed', async () => {
   lab = await signedIn()
   const { page } = lab
   await page.keyboard.press('n')
   await page.waitForSelector('dialog')
   await page.waitForFunction(() => document.querySelector('dialog input')?.value === 'code-interpreter-v1')
-  await page.click('text=Variables and labels')
+  await page.click('text=Variables, metadata, network and volumes')
   await page.fill('label:has-text("Environment variables") + textarea', 'GREETING=hello from here')
   await page.fill('label:has-text("Metadata") + textarea', 'purpose=test')
+  const volume = await api('POST', '/volumes', { name: 'console-mounted' })
+  await page.fill('label:has-text("Always allowed") + textarea', 'example.org, 192.0.2.1')
+  await page.fill('label:has-text("Denied") + textarea', '0.0.0.0/0')
+  await page.fill('label:has-text("Volumes") + textarea', 'console-mounted=/mnt/kept')
   await axe(page, 'the create dialog')
   await shot(page, 'create')
   await page.click('dialog button:has-text("Create")')
   await page.waitForSelector('.pagehead .state:has-text("running")')
   await page.waitForSelector('.tag:has-text("purpose: test")')
+  const made = await api('GET', `/sandboxes/${page.url().split('/').pop()}`)
+  assert.deepEqual(made.network.allowOut, ['example.org', '192.0.2.1'])
+  assert.deepEqual(made.network.denyOut, ['0.0.0.0/0'])
+  assert.deepEqual(made.volumeMounts, [{ name: 'console-mounted', path: '/mnt/kept' }])
   await page.click('nav.tabs >> text=Notebook')
   const cell = await runCell(page, 'import os; os.environ["GREETING"]')
   await cell.locator('.outputs:has-text("hello from here")').waitFor()
@@ -130,6 +138,7 @@ test('a sandbox is created with variables and metadata, and killed', async () =>
   await page.click('dialog button:has-text("Kill")')
   await page.waitForSelector('text=This sandbox is gone')
   await page.waitForSelector('text=killed')
+  await api('DELETE', `/volumes/${volume.volumeID}`)
   assert.deepEqual(lab.faults, [])
 })
 
@@ -203,6 +212,16 @@ test('cells run in other languages and in contexts of their own', async () => {
   await page.locator('.cell select').last().selectOption('javascript')
   const script = await runCell(page, '[1, 2, 3].map((x) => x * 2)')
   await script.locator('.outputs:has-text("4")').waitFor()
+  for (const [language, code, shown] of [
+    ['typescript', 'const n: number = 40; n + 2', '42'],
+    ['r', 'sum(c(40, 2))', '42'],
+    ['java', '40 + 2', '42'],
+  ]) {
+    await page.locator('.cell select').last().selectOption(language)
+    await (await runCell(page, code)).locator(`.outputs:has-text("${shown}")`).waitFor({ timeout: 60_000 })
+  }
+  await page.locator('.cell select').last().selectOption('bash')
+  await (await runCell(page, 'exit-nowhere')).locator('.failure:has-text("Exit status 127")').waitFor()
   await page.locator('.cell select').last().selectOption('python')
   await (await runCell(page, 'x = 1; x')).locator('.outputs:has-text("1")').waitFor()
   await page.click('button[aria-label=Contexts]')
@@ -279,6 +298,29 @@ test('a sandbox is paused, resumed and forked', async () => {
   await page.click('button:has-text("Fork")')
   await page.waitForFunction((id) => !location.pathname.includes(id), box.sandboxID)
   await page.waitForSelector('.pagehead .state:has-text("running")')
+  assert.deepEqual(lab.faults, [])
+})
+
+test('a snapshot is kept to create others from, and the time left is changed', async () => {
+  lab = await signedIn()
+  const { page } = lab
+  const box = await createBox()
+  await runInBox(box, 'kept = 41')
+  await openTab(page, box, 'overview')
+  await page.click('.pagehead .menu button')
+  await page.click('[role=menuitem]:has-text("Change time left")')
+  await page.selectOption('dialog select', '14400')
+  await page.click('dialog button:has-text("Set")')
+  await page.waitForSelector('.pagehead >> text=/3h 5\\dm left|4h 0m left/')
+  await page.click('.pagehead .menu button')
+  await page.click('[role=menuitem]:has-text("Keep a snapshot")')
+  await page.fill('dialog input', 'console-kept')
+  await page.click('dialog button:has-text("Keep")')
+  await page.waitForSelector('.toasts >> text=is kept')
+  const [snapshot] = (await api('GET', '/snapshots')).filter((s) => JSON.stringify(s).includes('console-kept'))
+  const again = await createBox({ templateID: snapshot.snapshotID })
+  await openTab(page, again, 'notebook')
+  await (await runCell(page, 'kept + 1')).locator('.outputs:has-text("42")').waitFor()
   assert.deepEqual(lab.faults, [])
 })
 
@@ -361,6 +403,26 @@ test('the palette and keys reach everything', async () => {
   await page.waitForSelector('dialog', { state: 'detached' })
   await page.keyboard.press('t')
   await page.waitForSelector('html[data-theme=light]')
+  const box = await createBox({ templateID: 'base', metadata: { task: 'counting sheep' } })
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('counting sheep')
+  await page.waitForSelector(`[role=option]:has-text("${box.sandboxID}")`)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector(`.pagehead:has-text("${box.sandboxID}")`)
+  assert.deepEqual(lab.faults, [])
+})
+
+test('on 360 pixels the chosen tab is in sight', async () => {
+  lab = await signedIn({ width: 360 })
+  const { page } = lab
+  const box = await createBox({ templateID: 'base' })
+  for (const tab of ['network', 'logs', 'files']) {
+    await openTab(page, box, tab)
+    await page.waitForFunction(() => {
+      const r = document.querySelector('nav.tabs [aria-current]')?.getBoundingClientRect()
+      return r && r.left >= 0 && r.right <= innerWidth
+    })
+  }
 })
 
 test('a key that was deleted ends the session with a reason', async () => {

@@ -13,10 +13,20 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 mkdirSync(SHOTS, { recursive: true })
 
+// Nothing of the browser itself speaks to anybody.
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
 let browser
 
 export async function openBrowser() {
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS })
 }
 
 export async function closeBrowser() {

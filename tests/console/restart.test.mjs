@@ -2,9 +2,9 @@
 // restart.test.mjs - the server is stopped and started again while the page is open: boxes live on, and the page says
 // what happens and goes on by itself.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -68,6 +68,23 @@ test('a restart of the server is seen, survived, and the page goes on', async ()
   const again = await runCell(page, 'kept + 1')
   await again.locator('.outputs:has-text("42")').waitFor()
   await lab.close()
+})
+
+test('where npm is out of reach the console is left out, and the build goes on', () => {
+  const root = new URL('../..', import.meta.url).pathname
+  const copy = join(dir, 'tree')
+  for (const part of ['console/package.json', 'console/package-lock.json', 'scripts/console', 'scripts/deps'])
+    cpSync(join(root, part), join(copy, part))
+  const build = () =>
+    spawnSync(join(copy, 'scripts/console'), [join(copy, 'build/console')], {
+      encoding: 'utf8',
+      env: { ...process.env, npm_config_registry: 'http://127.0.0.1:9/', npm_config_cache: join(dir, 'npm') },
+    })
+  const first = build()
+  assert.equal(first.status, 0, first.stderr)
+  assert.match(first.stderr, /the server is built without the web console/)
+  assert.ok(!existsSync(join(copy, 'build/console')))
+  assert.equal(build().stderr, '', 'it is not tried again at once')
 })
 
 test('a server without the console says so, and one where it is off has nothing at /', async () => {

@@ -56,7 +56,8 @@ test('a template is built from a typed Dockerfile, with its log live, tagged and
   for (const word of ['first', 'second']) {
     await page.click('button:has-text("Build a template")')
     await page.fill('dialog input', 'console-made')
-    await page.fill('dialog textarea', `FROM base\nRUN echo the-${word}-word && sleep 1\n`)
+    const run = `RUN echo the-${word}-word | tee /home/user/word-${word} && sleep 1`
+    await page.fill('dialog textarea', `FROM base\n${run}\n`)
     if (word === 'first') await shot(page, 'template-build')
     await page.click('dialog footer button:has-text("Build")')
     await page.waitForSelector(`.buildlog >> text=the-${word}-word`, { timeout: 60_000 })
@@ -67,6 +68,13 @@ test('a template is built from a typed Dockerfile, with its log live, tagged and
   await page.waitForSelector('tbody tr:nth-child(1):has-text("ready"):has-text("default")')
   await axe(page, 'a template')
   await shot(page, 'template')
+  await page.click('button[aria-label^="Actions of build"] >> nth=0')
+  await page.click('[role=menuitem]:has-text("Compare")')
+  await page.waitForSelector('dialog td:has-text("/home/user/word-second")', { timeout: 60_000 })
+  await page.waitForSelector('dialog tr:has-text("word-first"):has-text("removed")')
+  await axe(page, 'a comparison')
+  await shot(page, 'template-diff')
+  await page.keyboard.press('Escape')
   const before = await api('GET', '/templates/aliases/console-made')
   const tagsOf = async () =>
     (await api('GET', `/templates/${before.templateID}/tags`)).find((t) => t.tag === 'default').buildID
@@ -131,6 +139,14 @@ test('the machine’s figures need the administrator’s token', async () => {
   await page.click('button:has-text("Open")')
   await page.waitForSelector('.tile:has-text("Warm pool")')
   await page.waitForSelector('td:has-text("local")')
+  await page.waitForSelector('h2:has-text("Doctor")')
+  const told = await (
+    await fetch(`${URL_OF_SERVER}/admin/doctor`, { headers: { 'X-Admin-Token': 'console-tests' } })
+  ).json()
+  const shown = await page.locator('h2:has-text("Doctor")').locator('xpath=following::table[1]').innerText()
+  for (const check of told.checks) assert.ok(shown.includes(check.name), check.name)
+  await page.waitForSelector('.tile:has-text("Room for more"):has-text("idle ones")')
+  for (const bound of told.capacity.bounds) await page.waitForSelector(`td:text-is("${bound.resource}")`)
   await axe(page, 'the machine')
   await shot(page, 'machine')
   assert.deepEqual(lab.faults, [])

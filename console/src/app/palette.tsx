@@ -2,7 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { fit } from '../lib/fuzzy'
 import { Dialog } from '../ui/parts'
-import { commands, helpOpen, paletteOpen } from './commands'
+import { templateName, type Sandbox, type Template } from '../lib/types'
+import { get } from './api'
+import { commands, helpOpen, paletteOpen, type Command } from './commands'
+import { go } from './router'
 
 export function Palette() {
   return (
@@ -13,12 +16,43 @@ export function Palette() {
   )
 }
 
+/** What there is to go to, asked for when the palette opens. */
+function useThings(): Command[] {
+  const [things, setThings] = useState<Command[]>([])
+  useEffect(() => {
+    const stop = new AbortController()
+    const options = { signal: stop.signal }
+    const boxes = get<Sandbox[]>('/v2/sandboxes?state=running,paused&limit=100', options).then((list) =>
+      list.map((b) => ({
+        id: `box ${b.sandboxID}`,
+        group: 'Sandbox',
+        label: [b.sandboxID, b.alias, ...Object.values(b.metadata ?? {})].filter(Boolean).join(' · '),
+        run: () => go(`/sandboxes/${b.sandboxID}`),
+      })),
+    )
+    const templates = get<Template[]>('/templates', options).then((list) =>
+      list.map((t) => ({
+        id: `template ${t.templateID}`,
+        group: 'Template',
+        label: templateName(t),
+        run: () => go(`/templates/${t.templateID}`),
+      })),
+    )
+    void Promise.allSettled([boxes, templates]).then((all) => {
+      if (!stop.signal.aborted) setThings(all.flatMap((r) => (r.status === 'fulfilled' ? r.value : [])))
+    })
+    return () => stop.abort()
+  }, [])
+  return things
+}
+
 function Open() {
+  const things = useThings()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const ref = useRef<HTMLDialogElement>(null)
   const close = () => (paletteOpen.value = false)
-  const hits = commands.value
+  const hits = [...commands.value, ...things]
     .map((c) => ({ c, score: fit(text, `${c.group} ${c.label}`) }))
     .filter((h) => h.score > 0)
     .sort((a, b) => (text ? b.score - a.score : 0))
@@ -50,7 +84,7 @@ function Open() {
       <div class="sheet" onKeyDown={key}>
         <input
           type="text"
-          placeholder="Go to, or do…"
+          placeholder="A page, a sandbox, a template, or what to do…"
           aria-label="Search commands"
           role="combobox"
           aria-expanded="true"

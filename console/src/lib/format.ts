@@ -64,3 +64,8 @@ export function readVariables(text: string): { values: Record<string, string>; e
   }
   return { values }
 }
+
+/** Words between spaces, commas and line ends. */
+export function readList(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean)
+}

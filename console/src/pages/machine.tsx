@@ -8,6 +8,7 @@ import { session, setAdminToken } from '../app/session'
 import { bytes, duration, plural } from '../lib/format'
 import { quantile, readMetrics, sum, type Sample } from '../lib/prometheus'
 import { Button, Failed, Field, Loading, Note, PageHead, Spark, State } from '../ui/parts'
+import { DoctorView, useDoctor } from './doctor'
 import './machine.css'
 
 interface Node {
@@ -36,7 +37,6 @@ const CLASSES = [
   ['interpreter', 'Cells'],
   ['port', 'Ports of sandboxes'],
 ] as const
-const TYPICAL = 64 * 1048576 // bytes of memory that a small sandbox with work in it uses
 
 function AskToken() {
   const [token, setToken] = useState('')
@@ -167,6 +167,8 @@ function Health() {
 }
 
 function Figures() {
+  const doctor = useDoctor()
+  const room = doctor.data?.capacity
   const history = useRef<{ at: number; requests: number; rate: number; running: number }[]>([])
   const { data, error, refresh } = usePoll(
     async (signal) => {
@@ -197,7 +199,6 @@ function Figures() {
   const { nodes, counts, all } = data
   const rate = history.current.map((h) => h.rate)
   const started = sum(all, 'cloche_start_time_seconds') * 1000
-  const free = nodes.reduce((n, x) => n + x.metrics.memoryTotalBytes - x.metrics.memoryUsedBytes, 0)
   return (
     <>
       <div class="tiles">
@@ -209,8 +210,8 @@ function Figures() {
         />
         <Tile
           label="Room for more"
-          value={`≈ ${Math.max(0, Math.floor(free / TYPICAL)).toLocaleString('en')}`}
-          sub={`of 64 MB each in ${bytes(free)} free`}
+          value={room ? `≈ ${room.idle.toLocaleString('en')}` : '…'}
+          sub={room ? `idle ones, or ${room.running.toLocaleString('en')} that are busy` : 'the doctor looks'}
         />
         <Tile label="Warm pool" value={String(sum(all, 'cloche_warm_boxes'))} sub="ready to be given out" />
         <Tile
@@ -232,7 +233,7 @@ function Figures() {
       </div>
       {sum(all, 'cloche_checkpoint_ready') === 0 && (
         <Note kind="warm">
-          Sandboxes can’t be written to disk here: a pause keeps them in memory. `cloche doctor` says why.
+          Sandboxes can’t be written to disk here: a pause keeps them in memory. The doctor says why, below.
         </Note>
       )}
       <h2>Nodes</h2>
@@ -279,6 +280,7 @@ function Figures() {
       <Teams counts={counts} />
       <h2>Latencies since the start</h2>
       <Latencies all={all} />
+      <DoctorView {...doctor} />
     </>
   )
 }

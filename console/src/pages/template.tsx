@@ -10,6 +10,7 @@ import { templateName, type LogEntry, type Template } from '../lib/types'
 import { NameDialog } from '../ui/name_dialog'
 import { Button, Confirm, Copy, Failed, Link, Loading, Menu, PageHead, State } from '../ui/parts'
 import { doing, toast } from '../ui/toast'
+import { DiffDialog } from './build_diff'
 import { CreateDialog } from './sandbox/create'
 import { TagHistory } from './tag_history'
 
@@ -100,7 +101,7 @@ export default function TemplatePage({ params }: { params: Params }) {
     3000,
     [id],
   )
-  const [asking, setAsking] = useState<{ what: 'delete' | 'create' | 'tag'; build?: Build }>()
+  const [asking, setAsking] = useState<{ what: 'delete' | 'create' | 'tag' | 'diff'; build?: Build }>()
   if (error && !data) return <Failed error={error} retry={refresh} />
   if (!data) return <Loading />
   const { t, tags } = data
@@ -183,6 +184,7 @@ export default function TemplatePage({ params }: { params: Params }) {
                         icon: 'refresh',
                         run: () => void point('default', b.buildID),
                       },
+                      { label: 'Compare', icon: 'list', run: () => setAsking({ what: 'diff', build: b }) },
                       { label: 'Add a tag', icon: 'plus', run: () => setAsking({ what: 'tag', build: b }) },
                       ...tags
                         .filter((x) => x.buildID === b.buildID && x.tag !== 'default')
@@ -224,6 +226,15 @@ export default function TemplatePage({ params }: { params: Params }) {
           value=""
           onClose={() => setAsking(undefined)}
           run={(tag) => point(tag, asking.build!.buildID)}
+        />
+      )}
+      {asking?.what === 'diff' && asking.build && (
+        <DiffDialog
+          id={id}
+          builds={t.builds}
+          tags={tags}
+          to={asking.build.buildID}
+          onClose={() => setAsking(undefined)}
         />
       )}
       {asking?.what === 'delete' && (

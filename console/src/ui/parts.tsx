@@ -121,8 +121,16 @@ export function PageHead({ title, sub, children }: Kids & { title: ComponentChil
 }
 
 export function Tabs({ tabs, now }: { tabs: { to: string; name: string; label: string }[]; now: string }) {
+  const ref = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const nav = ref.current
+    const link = nav?.querySelector<HTMLElement>('[aria-current]')
+    if (!nav || !link) return
+    // Where they do not all fit the chosen one is in sight; the page itself stays where it is.
+    nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2
+  }, [now, tabs.length])
   return (
-    <nav class="tabs" aria-label="Sections">
+    <nav class="tabs" aria-label="Sections" ref={ref}>
       {tabs.map((t) => (
         <Link key={t.name} to={t.to} current={t.name === now}>
           {t.label}

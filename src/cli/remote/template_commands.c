@@ -200,39 +200,15 @@ static int history_run(struct args *args)
   return status;
 }
 
-static void print_packages(struct buf *out, const struct json *list)
+/* The members of each row in their order, "-" for one that is missing. */
+static void print_parts(struct buf *out, const struct json *list, const char *const *keys, size_t n)
 {
-  for (const struct json *p = list ? list->kids : NULL; p; p = p->next) {
-    buf_addz(out, "  ");
-    const char *const keys[] = {"kind", "name", "from", "to"};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-      struct str v = json_text(json_get(p, keys[i]), STR_NONE);
-      text_clean(out, v.n ? v : STR("-"), 0);
-      buf_addz(out, i == 2 ? " -> " : " ");
+  for (const struct json *row = list ? list->kids : NULL; row; row = row->next)
+    for (size_t i = 0; i < n; i++) {
+      struct str v = json_text(json_get(row, keys[i]), STR_NONE);
+      text_clean(out, v.n || i + 1 == n ? v : STR("-"), 0);
+      buf_addc(out, i + 1 < n ? ' ' : '\n');
     }
-    buf_addc(out, '\n');
-  }
-}
-
-static void print_list(struct buf *out, const char *title, const struct json *list)
-{
-  if (!list || !list->kids)
-    return;
-  buf_addf(out, "%s\n", title);
-  if (list->kids->type == JSON_OBJECT && json_get(list->kids, "name")) {
-    print_packages(out, list);
-    return;
-  }
-  for (const struct json *x = list->kids; x; x = x->next) {
-    cleanup_buf struct buf line = BUF_INIT(65536);
-    if (x->type == JSON_STRING)
-      buf_adds(&line, x->text);
-    else
-      json_put(&line, x, false);
-    buf_addz(out, "  ");
-    text_clean(out, buf_str(&line), 0);
-    buf_addc(out, '\n');
-  }
 }
 
 static int diff_run(struct args *args)
@@ -252,14 +228,13 @@ static int diff_run(struct args *args)
     cleanup_free char *path = path_of("/templates/{}/builds/{}/diff?from={}", to.id, to.build, from.build);
     status = ask(&r, args, "GET", path, NULL, args->words[1], &a);
   }
-  if (!status && args->json)
+  if (!status && args->json) {
     status = print_answer(args, &a, NULL);
-  else if (!status) {
-    for (const struct json *part = a.json->kids; part; part = part->next) {
-      cleanup_free char *title = xstrndup(part->key.p, part->key.n);
-      if (part->type == JSON_ARRAY)
-        print_list(&out, title, part);
-    }
+  } else if (!status) {
+    static const char *const package[] = {"manager", "name", "from", "to"}, *const file[] = {"change", "path",
+                                                                                             "detail"};
+    print_parts(&out, json_get(a.json, "packages"), package, ARRAY_LEN(package));
+    print_parts(&out, json_get(a.json, "files"), file, ARRAY_LEN(file));
     status = print_out(&out);
   }
   remote_close(&r);

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { get, post } from '../../app/api'
 import { usePoll } from '../../app/poll'
-import { readVariables } from '../../lib/format'
+import { readList, readVariables } from '../../lib/format'
 import { templateName, type Template } from '../../lib/types'
 import { Button, Check, Dialog, Field, Note } from '../../ui/parts'
 
@@ -47,6 +47,9 @@ export function CreateDialog({
   const [internet, setInternet] = useState(true)
   const [variables, setVariables] = useState('')
   const [labels, setLabels] = useState('')
+  const [mounts, setMounts] = useState('')
+  const [allowed, setAllowed] = useState('')
+  const [denied, setDenied] = useState('')
   const [more, setMore] = useState(false)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState('')
@@ -54,6 +57,8 @@ export function CreateDialog({
   const chosen = ref || preferred(list)
   const envs = readVariables(variables)
   const meta = readVariables(labels)
+  const volumes = readVariables(mounts)
+  const [allowOut, denyOut] = [readList(allowed), readList(denied)]
   const size = list.find((t) => templateName(t) === chosen)
   const submit = async (e: Event) => {
     e.preventDefault()
@@ -66,6 +71,10 @@ export function CreateDialog({
         autoPause: atEnd === 'pause',
         autoResume: { enabled: atEnd === 'pause' && autoResume },
         allow_internet_access: internet,
+        ...(allowOut.length + denyOut.length > 0 && internet && { network: { allowOut, denyOut } }),
+        ...(Object.keys(volumes.values).length > 0 && {
+          volumeMounts: Object.entries(volumes.values).map(([name, path]) => ({ name, path })),
+        }),
         envVars: envs.values,
         metadata: meta.values,
       })
@@ -136,7 +145,7 @@ export function CreateDialog({
           )}
           <Check label="May reach the internet" checked={internet} onChange={setInternet} />
           <button type="button" class="textlink" aria-expanded={more} onClick={() => setMore(!more)}>
-            {more ? 'Fewer settings' : 'Variables and labels'}
+            {more ? 'Fewer settings' : 'Variables, metadata, network and volumes'}
           </button>
           {more && (
             <>
@@ -150,13 +159,32 @@ export function CreateDialog({
                   <textarea id={id} rows={2} value={labels} onInput={(e) => setLabels(e.currentTarget.value)} />
                 )}
               </Field>
+              {internet && (
+                <div class="two">
+                  <Field label="Always allowed" hint="Names, addresses, ranges">
+                    {(id) => (
+                      <textarea id={id} rows={2} value={allowed} onInput={(e) => setAllowed(e.currentTarget.value)} />
+                    )}
+                  </Field>
+                  <Field label="Denied" hint="Addresses, ranges; 0.0.0.0/0 is all">
+                    {(id) => (
+                      <textarea id={id} rows={2} value={denied} onInput={(e) => setDenied(e.currentTarget.value)} />
+                    )}
+                  </Field>
+                </div>
+              )}
+              <Field label="Volumes" hint="One name=/path per line" error={volumes.error}>
+                {(id) => (
+                  <textarea id={id} rows={2} value={mounts} onInput={(e) => setMounts(e.currentTarget.value)} />
+                )}
+              </Field>
             </>
           )}
           {error && <Note kind="bad">{error}</Note>}
         </div>
         <footer>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={busy} disabled={!chosen || !!envs.error || !!meta.error}>
+          <Button kind="primary" type="submit" busy={busy} disabled={!chosen || !!envs.error || !!meta.error || !!volumes.error}>
             Create
           </Button>
         </footer>

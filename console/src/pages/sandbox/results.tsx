@@ -142,7 +142,7 @@ export function OutputView({ o }: { o: Output }) {
   return (
     <div class="failure">
       <b>
-        {o.name}: {o.value}
+        {o.name ? `${o.name}: ${o.value}` : /^\d+$/.test(o.value) ? `Exit status ${o.value}` : o.value}
       </b>
       {o.traceback && (
         <pre class="ansi">

@@ -150,7 +150,7 @@ def test_templates_are_built_compared_rolled_back_and_deleted(cloche: Cloche, tm
         assert [(row["buildID"] == build, sorted(row["tags"])) for row in history][0] == (True, ["default", "v2"])
         before = history[1]["buildID"]
         changed = cloche("template", "diff", f"{name}:{before[:8]}", f"{name}:v2", *THERE).stdout.decode()
-        assert "/home/user/second" in changed
+        assert "added /home/user/second" in changed
         assert cloche("template", "rollback", name, "previous", *THERE).returncode == 0
         rolled = json.loads(cloche("template", "history", name, "--json", *THERE).stdout)
         assert next(row["tags"] for row in rolled if row["buildID"] == before) == ["default"]
