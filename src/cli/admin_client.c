@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#define JSON_ROWS_MAX ((size_t)256 << 20)
+
 /* Where the server of this machine has its data, as it reads it itself: environment, config file, default. */
 static void default_data(struct line *l)
 {
@@ -37,6 +39,15 @@ int admin_open(struct line *l, int *argc, char **argv, struct err *err)
 {
   take_data(l, argc, argv);
   return admin_reopen(l, err);
+}
+
+bool admin_server_there(void)
+{
+  struct line l;
+  char path[DATA_PATH_SIZE];
+  default_data(&l);
+  snprintf(path, sizeof(path), "%s/warden.sock", l.data);
+  return !access(path, F_OK);
 }
 
 int admin_reopen(struct line *l, struct err *err)
@@ -112,4 +123,68 @@ void admin_take_team(int *argc, char **argv, char team[UUID_SIZE])
       argv[to++] = argv[i];
   }
   *argc = to;
+}
+
+bool admin_take_json(int *argc, char **argv)
+{
+  bool found = false;
+  int to = 1;
+  for (int i = 1; i < *argc; i++) {
+    if (!strcmp(argv[i], "--json"))
+      found = true;
+    else
+      argv[to++] = argv[i];
+  }
+  *argc = to;
+  return found;
+}
+
+void json_rows_begin(struct json_rows *r, const struct json_field *fields, size_t count)
+{
+  *r = (struct json_rows){.fields = fields, .count = count, .out = BUF_INIT(JSON_ROWS_MAX)};
+  r->w = JW(&r->out);
+  jw_open(&r->w, '[');
+}
+
+void json_rows_item(struct str packet, void *rows)
+{
+  struct json_rows *r = rows;
+  jw_open(&r->w, '{');
+  for (size_t i = 0; i < r->count; i++) {
+    const struct json_field *f = &r->fields[i];
+    char when[CLOCK_TEXT];
+    uint64_t number = f->kind == FIELD_TEXT ? 0 : wire_u64(packet, f->tag, 0);
+    jw_key(&r->w, f->name);
+    if (f->kind == FIELD_TEXT) {
+      jw_str(&r->w, wire_get(packet, f->tag));
+    } else if (f->kind == FIELD_NUMBER) {
+      jw_uint(&r->w, number);
+    } else if (f->kind == FIELD_FLAG) {
+      jw_bool(&r->w, number != 0);
+    } else if (f->kind == FIELD_STATE) {
+      jw_z(&r->w, box_state_paused((unsigned)number) ? "paused" : "running");
+    } else if (number) {
+      clock_text((int64_t)number, when);
+      jw_z(&r->w, when);
+    } else {
+      jw_null(&r->w);
+    }
+  }
+  jw_close(&r->w, '}');
+}
+
+int json_rows_end(struct json_rows *r, int status)
+{
+  jw_close(&r->w, ']');
+  if (!status)
+    printf(STR_FMT "\n", STR_ARG(buf_str(&r->out)));
+  buf_free(&r->out);
+  return status;
+}
+
+int admin_print_json(struct line *l, struct buf *b, const struct json_field *fields, size_t count, struct err *err)
+{
+  struct json_rows rows;
+  json_rows_begin(&rows, fields, count);
+  return json_rows_end(&rows, admin_call(l, b, json_rows_item, &rows, err));
 }

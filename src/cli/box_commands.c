@@ -23,13 +23,22 @@ int ps_main(int argc, char **argv)
   struct line l;
   struct err err = ERR_NONE;
   if (argc > 1 && !strcmp(argv[1], "--help")) {
-    puts("cloche ps - list the boxes of this machine\n\nUsage: cloche ps [--data DIR]");
+    puts("cloche ps - list the boxes of this machine\n\nUsage: cloche ps [--data DIR] [--json]");
     return 0;
   }
+  static const struct json_field fields[] = {
+      {"sandboxID", W_ID, FIELD_TEXT},         {"template", W_ALIAS, FIELD_TEXT}, {"teamID", W_TEAM, FIELD_TEXT},
+      {"startedAt", W_STARTED, FIELD_TIME},    {"endAt", W_END, FIELD_TIME},      {"cpuCount", W_CPUS, FIELD_NUMBER},
+      {"memoryMB", W_MEMORY_MB, FIELD_NUMBER}, {"state", W_STATE, FIELD_STATE}};
+  bool json = admin_take_json(&argc, argv);
   int r = admin_open(&l, &argc, argv, &err);
   if (!r && argc > 1)
     r = err_set(&err, -EINVAL, "unexpected word '%s'", argv[1]);
-  if (!r) {
+  if (!r && json) {
+    cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+    wire_begin(&b, WIRE_BOX_LIST, 1, 0);
+    r = admin_print_json(&l, &b, fields, ARRAY_LEN(fields), &err);
+  } else if (!r) {
     printf("%-24s %-24s %-8s %9s %9s %3s %7s %s\n", "ID", "TEMPLATE", "STATE", "AGE", "LEFT", "CPU", "MEM MB",
            "ISOLATION");
     cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);

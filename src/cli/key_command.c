@@ -12,7 +12,8 @@ static const char help[] = "cloche key - API keys\n\n"
                            "       cloche key list             the keys there are, masked\n"
                            "       cloche key delete ID        a key stops working at once\n\n"
                            "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
-                           "         --team ID    another team than the first one";
+                           "         --team ID    another team than the first one\n"
+                           "         --json       list and create: print JSON for programs";
 
 static void first_team(struct str packet, void *arg)
 {
@@ -27,7 +28,7 @@ static void begin(struct buf *b, enum wire_type type, const char *team)
   wire_putz(b, W_TEAM, team);
 }
 
-static int create(struct line *l, const char *team, bool token, const char *name, struct err *err)
+static int create(struct line *l, const char *team, bool token, bool json, const char *name, struct err *err)
 {
   char text[KEY_TEXT], mask[KEY_MASK_SIZE];
   uint8_t hash[SHA256_LEN];
@@ -42,7 +43,7 @@ static int create(struct line *l, const char *team, bool token, const char *name
   wire_putz(&b, W_MASK, mask);
   int r = admin_call(l, &b, NULL, NULL, err);
   if (!r)
-    puts(text);
+    printf(json ? "{\"key\":\"%s\"}\n" : "%s\n", text);
   return r;
 }
 
@@ -58,7 +59,7 @@ static void print_key(struct str p, void *arg)
          STR_ARG(tail), when, STR_ARG(wire_get(p, W_NAME)));
 }
 
-static int run(struct line *l, int argc, char **argv, char *team, struct err *err)
+static int run(struct line *l, int argc, char **argv, char *team, bool json, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   const char *verb = argc > 1 ? argv[1] : "";
@@ -71,10 +72,15 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
   if (!strcmp(verb, "create")) {
     bool token = argc > 2 && !strcmp(argv[2], "--token");
     const char *name = argc > 2 + token ? argv[2 + token] : "made by cloche key create";
-    return create(l, team, token, name, err);
+    return create(l, team, token, json, name, err);
   }
   if (!strcmp(verb, "list")) {
+    static const struct json_field fields[] = {{"id", W_ID, FIELD_TEXT},         {"name", W_NAME, FIELD_TEXT},
+                                               {"mask", W_MASK, FIELD_TEXT},     {"createdAt", W_CREATED, FIELD_TIME},
+                                               {"lastUsed", W_LAST, FIELD_TIME}, {"expiresAt", W_END, FIELD_TIME}};
     begin(&b, WIRE_KEY_LIST, team);
+    if (json)
+      return admin_print_json(l, &b, fields, ARRAY_LEN(fields), err);
     return admin_call(l, &b, print_key, NULL, err);
   }
   if (!strcmp(verb, "delete") && argc > 2) {
@@ -95,8 +101,9 @@ int key_main(int argc, char **argv)
     return argc < 2 ? 2 : 0;
   }
   admin_take_team(&argc, argv, team);
+  bool json = admin_take_json(&argc, argv);
   int r = admin_open(&l, &argc, argv, &err);
-  r = r ? r : run(&l, argc, argv, team, &err);
+  r = r ? r : run(&l, argc, argv, team, json, &err);
   admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - finds the sub-command. */
+#include "cli/admin_client.h"
 #include "cli/cli.h"
 #include "cli/completion.h"
-#include "cli/config.h"
 #include "cli/remote/commands.h"
 #include "warden/build/build_diff.h"
 #include "warden/build/registry_auth.h"
@@ -126,8 +126,7 @@ static bool server_here(int argc, char **argv)
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--data") || !strncmp(argv[i], "--data=", 7))
       return true;
-  cleanup_free char *socket = xasprintf("%s/warden.sock", set("CLOCHE_DATA") ? getenv("CLOCHE_DATA") : DATA_DEFAULT);
-  return !access(socket, F_OK);
+  return admin_server_there();
 }
 
 static bool elsewhere(const struct command_spec *spec, int argc, char **argv)

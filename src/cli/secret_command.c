@@ -26,7 +26,8 @@ static const char help[] =
     "       cloche secret rotate-identity-key         another key signs identity tokens\n"
     "       cloche secret token SANDBOX NAME          an identity token of a sandbox, to try who accepts it\n\n"
     "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
-    "         --team ID    another team than the first one";
+    "         --team ID    another team than the first one\n"
+    "         --json       list: print JSON for programs";
 
 static void first_team(struct str packet, void *arg)
 {
@@ -63,6 +64,7 @@ static int begin_about(struct buf *b, enum wire_type type, const char *team, con
 /* ---- showing ---- */
 
 struct page {
+  struct json_rows *json; /* NULL: lines for people */
   uint64_t n, last_us;
   char last[SECRET_ID_SIZE];
 };
@@ -74,16 +76,29 @@ static void print_row(struct str p, void *arg)
   page->n++;
   page->last_us = wire_u64(p, W_CREATED, 0);
   wire_copyz(p, W_ID, page->last, sizeof(page->last));
+  if (page->json) {
+    json_rows_item(p, page->json);
+    return;
+  }
   clock_text((int64_t)wire_u64(p, W_UPDATED, 0), when);
   printf("%-24.*s  %7llu  %.19s  %.*s\n", STR_ARG(wire_get(p, W_ID)), (unsigned long long)wire_u64(p, W_VERSION, 0),
          when, STR_ARG(wire_get(p, W_NAME)));
 }
 
-static int list(struct line *l, const char *team, struct err *err)
+static int list(struct line *l, const char *team, bool json, struct err *err)
 {
-  struct page page = {0};
+  static const struct json_field fields[] = {{"secretID", W_ID, FIELD_TEXT},
+                                             {"name", W_NAME, FIELD_TEXT},
+                                             {"version", W_VERSION, FIELD_NUMBER},
+                                             {"createdAt", W_CREATED, FIELD_TIME},
+                                             {"updatedAt", W_UPDATED, FIELD_TIME}};
+  struct json_rows rows;
+  struct page page = {.json = json ? &rows : NULL};
   int r = 0;
-  printf("%-24s  %7s  %-19s  %s\n", "ID", "VERSION", "UPDATED", "NAME");
+  if (json)
+    json_rows_begin(&rows, fields, ARRAY_LEN(fields));
+  else
+    printf("%-24s  %7s  %-19s  %s\n", "ID", "VERSION", "UPDATED", "NAME");
   do {
     cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
     begin(&b, WIRE_SECRET_LIST, team);
@@ -93,7 +108,7 @@ static int list(struct line *l, const char *team, struct err *err)
     page.n = 0;
     r = admin_call(l, &b, print_row, &page, err);
   } while (!r && page.n == PAGE);
-  return r;
+  return json ? json_rows_end(&rows, r) : r;
 }
 
 static int show(struct line *l, const char *team, const char *name, struct err *err)
@@ -276,7 +291,7 @@ static int print_token(struct line *l, const char *box, const char *name, struct
   return r;
 }
 
-static int run(struct line *l, int argc, char **argv, char *team, struct err *err)
+static int run(struct line *l, int argc, char **argv, char *team, bool json, struct err *err)
 {
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   const char *verb = argc > 1 ? argv[1] : "";
@@ -297,7 +312,7 @@ static int run(struct line *l, int argc, char **argv, char *team, struct err *er
       return r;
   }
   if (!strcmp(verb, "list") && argc == 2)
-    return list(l, team, err);
+    return list(l, team, json, err);
   if (!strcmp(verb, "set") && argc > 2)
     return set(l, team, argc, argv, err);
   if (!strcmp(verb, "get-metadata") && argc == 3)
@@ -322,8 +337,9 @@ int secret_main(int argc, char **argv)
   }
   proc_hide(); /* a value will be in its memory */
   admin_take_team(&argc, argv, team);
+  bool json = admin_take_json(&argc, argv);
   int r = admin_open(&l, &argc, argv, &err);
-  r = r ? r : run(&l, argc, argv, team, &err);
+  r = r ? r : run(&l, argc, argv, team, json, &err);
   admin_close(&l);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }

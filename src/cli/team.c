@@ -16,7 +16,8 @@ static const char help[] = "cloche team - teams and their limits\n\n"
                            "        --total-memory MIB   of all its running boxes together\n"
                            "        --storage MIB        uploads, snapshots and paused boxes together\n"
                            "        --paused N, --snapshots N            how many of each\n\n"
-                           "Options: --data DIR   the server's data directory [/var/lib/cloche]\n\n"
+                           "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
+                           "         --json       list: print JSON for programs\n\n"
                            "A key of a team: cloche key create --team ID";
 
 static const struct {
@@ -47,9 +48,26 @@ static void print_team(struct str p, void *arg)
   putchar('\n');
 }
 
-static int list(struct line *l, struct err *err)
+static int list(struct line *l, bool json, struct err *err)
 {
+  static const struct json_field fields[] = {{"teamID", W_TEAM, FIELD_TEXT},
+                                             {"name", W_NAME, FIELD_TEXT},
+                                             {"runningSandboxes", W_COUNT, FIELD_NUMBER},
+                                             {"sandboxes", W_LIMIT_BOXES, FIELD_NUMBER},
+                                             {"createsPerSecond", W_LIMIT_RATE, FIELD_NUMBER},
+                                             {"timeoutSeconds", W_LIMIT_TIMEOUT, FIELD_NUMBER},
+                                             {"cpuCount", W_LIMIT_CPUS, FIELD_NUMBER},
+                                             {"memoryMB", W_LIMIT_MEMORY_MB, FIELD_NUMBER},
+                                             {"diskSizeMB", W_LIMIT_DISK_MB, FIELD_NUMBER},
+                                             {"totalMemoryMB", W_LIMIT_TOTAL_MB, FIELD_NUMBER},
+                                             {"storageMB", W_LIMIT_STORAGE_MB, FIELD_NUMBER},
+                                             {"pausedSandboxes", W_LIMIT_PAUSED, FIELD_NUMBER},
+                                             {"snapshots", W_LIMIT_SNAPSHOTS, FIELD_NUMBER}};
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  if (json) {
+    wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
+    return admin_print_json(l, &b, fields, ARRAY_LEN(fields), err);
+  }
   printf("%-36s  %-20s %7s %8s %8s %8s %8s %8s %8s %8s %8s %8s %9s\n", "ID", "NAME", "RUNNING", "BOXES", "CREATES",
          "TIMEOUT", "CPUS", "MEMORY", "DISK", "TOTAL", "STORAGE", "PAUSED", "SNAPSHOTS");
   wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
@@ -92,9 +110,10 @@ int team_main(int argc, char **argv)
     puts(help);
     return argc < 2 ? 2 : 0;
   }
+  bool json = admin_take_json(&argc, argv);
   int r = admin_open(&l, &argc, argv, &err);
   if (!r && argc == 2 && !strcmp(argv[1], "list"))
-    r = list(&l, &err);
+    r = list(&l, json, &err);
   else if (!r && argc > 2 && !strcmp(argv[1], "create"))
     r = put_team(&l, argc, argv, W_NAME, &err);
   else if (!r && argc > 3 && !strcmp(argv[1], "limit"))

@@ -62,7 +62,8 @@ static const char help[] =
     "an import\n"
     "elsewhere gives the same template; any runtime for OCI images can run it, too.\n\n"
     "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
-    "         --team ID    another team than the first one";
+    "         --team ID    another team than the first one\n"
+    "         --json       list and history: print JSON for programs";
 
 /* ---- finding ---- */
 
@@ -177,13 +178,24 @@ struct words {
   const char *team;
   int argc;
   char **argv;
-  bool dry, all, gzip;
+  bool dry, all, gzip, json;
   struct err *err;
 };
 
 static int list(struct words *w)
 {
+  static const struct json_field fields[] = {
+      {"templateID", W_TEMPLATE, FIELD_TEXT},  {"namespace", W_SLUG, FIELD_TEXT},
+      {"name", W_ALIAS, FIELD_TEXT},           {"buildID", W_BUILD, FIELD_TEXT},
+      {"buildCount", W_BUILDS, FIELD_NUMBER},  {"spawnCount", W_SPAWNS, FIELD_NUMBER},
+      {"public", W_PUBLIC, FIELD_FLAG},        {"cpuCount", W_CPUS, FIELD_NUMBER},
+      {"memoryMB", W_MEMORY_MB, FIELD_NUMBER}, {"diskSizeMB", W_DISK_MB, FIELD_NUMBER},
+      {"createdAt", W_CREATED, FIELD_TIME},    {"updatedAt", W_LAST, FIELD_TIME}};
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  if (w->json) {
+    wire_begin(&b, WIRE_TEMPLATE_LIST, 1, 0);
+    return admin_print_json(w->l, &b, fields, ARRAY_LEN(fields), w->err);
+  }
   printf("%-40s %-20s %-36s %6s %7s  %-7s %s\n", "NAME", "ID", "DEFAULT BUILD", "BUILDS", "SPAWNS", "", "UPDATED");
   wire_begin(&b, WIRE_TEMPLATE_LIST, 1, 0);
   return admin_call(w->l, &b, print_template, NULL, w->err);
@@ -315,15 +327,48 @@ static int find_named(struct words *w, const char *ref, struct tpl *t)
   return r;
 }
 
+static int print_past_json(const struct pasts *all)
+{
+  cleanup_buf struct buf out = BUF_INIT((size_t)64 << 20);
+  struct jw j = JW(&out);
+  jw_open(&j, '[');
+  for (size_t i = 0; i < all->list.n; i++) {
+    const struct past *p = &all->list.p[i];
+    struct str rest = str_of(p->tags), tag;
+    char when[CLOCK_TEXT];
+    clock_text(p->created_us, when);
+    jw_open(&j, '{');
+    jw_key(&j, "buildID");
+    jw_z(&j, p->build);
+    jw_key(&j, "status");
+    jw_z(&j, state_name(p->state));
+    jw_key(&j, "createdAt");
+    jw_z(&j, when);
+    jw_key(&j, "tags");
+    jw_open(&j, '[');
+    while (rest.n) {
+      str_cut(rest, ' ', &tag, &rest);
+      jw_str(&j, tag);
+    }
+    jw_close(&j, ']');
+    jw_close(&j, '}');
+  }
+  jw_close(&j, ']');
+  buf_addc(&out, '\n');
+  return fd_write_all(1, out.p, out.n);
+}
+
 static int history(struct words *w)
 {
   cleanup_tpl struct tpl t;
   struct pasts all = {0};
   int r = find_named(w, w->argv[2], &t);
   r = r ? r : read_past(w, &t, &all);
-  if (!r)
+  if (!r && w->json)
+    r = print_past_json(&all);
+  else if (!r)
     printf("%-36s  %-19s %4s %7s  %-8s %s\n", "BUILD", "CREATED (UTC)", "CPUS", "MEM MB", "STATE", "TAGS");
-  for (size_t i = 0; !r && i < all.list.n; i++) {
+  for (size_t i = 0; !r && !w->json && i < all.list.n; i++) {
     char when[CLOCK_TEXT];
     const struct past *p = &all.list.p[i];
     printf("%-36s  %-19s %4u %7u  %-8s %s\n", p->build, day(p->created_us, when), p->cpus, p->memory_mb,
@@ -626,6 +671,8 @@ static void take_flags(struct words *w, int *argc, char **argv, char team[UUID_S
   for (int i = 1; i < *argc; i++) {
     if (!strcmp(argv[i], "--team") && i + 1 < *argc)
       str_copyz(str_of(argv[++i]), team, UUID_SIZE);
+    else if (!strcmp(argv[i], "--json"))
+      w->json = true;
     else if (!strcmp(argv[i], "--dry-run"))
       w->dry = true;
     else if (!strcmp(argv[i], "--gzip"))

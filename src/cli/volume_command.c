@@ -17,7 +17,8 @@ static const char help[] =
     "       cloche volume backup NAME [FILE]     write all of one to a tar archive, or to standard output\n"
     "       cloche volume restore NAME [FILE]    take an archive, or standard input, into one\n\n"
     "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
-    "         --team ID    another team than the first one; list shows all teams without it";
+    "         --team ID    another team than the first one; list shows all teams without it\n"
+    "         --json       list: print JSON for programs";
 
 /* ---- the volume that is meant ---- */
 
@@ -56,12 +57,18 @@ static void print_volume(struct str p, void *arg)
          STR_ARG(wire_get(p, W_NAME)));
 }
 
-static int list(struct volume_client *c, bool all, struct err *err)
+static int list(struct volume_client *c, bool all, bool json, struct err *err)
 {
+  static const struct json_field fields[] = {{"volumeID", W_ID, FIELD_TEXT},
+                                             {"name", W_NAME, FIELD_TEXT},
+                                             {"teamID", W_TEAM, FIELD_TEXT},
+                                             {"createdAt", W_CREATED, FIELD_TIME}};
   cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
   wire_begin(&b, WIRE_VOLUME_LIST, 1, 0);
   if (!all)
     wire_putz(&b, W_TEAM, c->team);
+  if (json)
+    return admin_print_json(&c->line, &b, fields, ARRAY_LEN(fields), err);
   return admin_call(&c->line, &b, print_volume, NULL, err);
 }
 
@@ -183,11 +190,11 @@ static int cp(struct volume_client *c, const char *from, const char *to, struct 
   return r ? r : volume_copy(c, in, in ? from : to, buf_z(&clean), err);
 }
 
-static int run(struct volume_client *c, int argc, char **argv, bool all, struct err *err)
+static int run(struct volume_client *c, int argc, char **argv, bool all, bool json, struct err *err)
 {
   const char *verb = argv[1], *first = argc > 2 ? argv[2] : NULL, *second = argc > 3 ? argv[3] : NULL;
   if (!strcmp(verb, "list") && !first)
-    return list(c, all, err);
+    return list(c, all, json, err);
   if (!strcmp(verb, "create") && first && !second)
     return create(c, NULL, first, err);
   if (!strcmp(verb, "attach") && second && argc == 4)
@@ -234,7 +241,7 @@ int volume_main(int argc, char **argv)
     puts(help);
     return argc < 2 ? 2 : 0;
   }
-  bool all = take_team(&argc, argv, c.team);
+  bool all = take_team(&argc, argv, c.team), json = admin_take_json(&argc, argv);
   int r = admin_open(&c.line, &argc, argv, &err);
   if (!r && argc < 2)
     r = err_set(&err, -EINVAL, "a command is missing; see cloche volume --help");
@@ -243,7 +250,7 @@ int volume_main(int argc, char **argv)
     wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
     r = admin_call(&c.line, &b, first_team, c.team, &err);
   }
-  r = r ? r : run(&c, argc, argv, all, &err);
+  r = r ? r : run(&c, argc, argv, all, json, &err);
   admin_close(&c.line);
   return r ? usage_error("%s", err.msg), 1 : 0;
 }

@@ -115,3 +115,22 @@ def test_every_command_has_a_help_text(cloche: Cloche) -> None:
     wrong = cloche("new", "--wrong")
     assert wrong.returncode == 2
     assert b"--wrong" in wrong.stderr
+
+
+def test_root_on_the_server_gets_json_too(cloche: Cloche) -> None:
+    with interpreter.Sandbox.create("base", timeout=60) as made:
+        listed = json.loads(cloche("ps", "--json").stdout)
+        (row,) = [row for row in listed if row["sandboxID"] == made.sandbox_id]
+        assert (row["state"], row["template"]) == ("running", "base")
+    keys = json.loads(cloche("key", "list", "--json").stdout)
+    assert any(key["name"] == "first key" for key in keys)
+    key = json.loads(cloche("key", "create", "--json", "by root").stdout)["key"]
+    assert key.startswith("e2b_")
+    (made_key,) = [k["id"] for k in json.loads(cloche("key", "list", "--json").stdout) if k["name"] == "by root"]
+    assert cloche("key", "delete", made_key).returncode == 0
+    templates = json.loads(cloche("template", "list", "--json").stdout)
+    assert {"base", "code-interpreter-v1"} <= {row["name"] for row in templates}
+    assert all(isinstance(row["public"], bool) for row in templates)
+    for what in ("team", "volume", "secret"):
+        assert isinstance(json.loads(cloche(what, "list", "--json").stdout), list)
+    assert json.loads(cloche("team", "list", "--json").stdout)[0]["teamID"]
