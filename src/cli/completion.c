@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/completion.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -300,6 +301,7 @@ int local_help(const struct command *command, struct buf *out)
   if (memory < 0 || before < 0 || dup2(memory, 1) < 0)
     return -errno;
   snprintf(name, sizeof(name), "%s", command->name);
+  optind = 0; /* some read their options by getopt */
   command->run(2, argv);
   fflush(stdout);
   dup2(before, 1);
