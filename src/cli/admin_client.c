@@ -184,7 +184,7 @@ int json_rows_end(struct json_rows *r, int status)
 
 int admin_print_json(struct line *l, struct buf *b, const struct json_field *fields, size_t count, struct err *err)
 {
-  struct json_rows rows;
+  struct json_rows rows = {0};
   json_rows_begin(&rows, fields, count);
   return json_rows_end(&rows, admin_call(l, b, json_rows_item, &rows, err));
 }

@@ -92,7 +92,7 @@ static int list(struct line *l, const char *team, bool json, struct err *err)
                                              {"version", W_VERSION, FIELD_NUMBER},
                                              {"createdAt", W_CREATED, FIELD_TIME},
                                              {"updatedAt", W_UPDATED, FIELD_TIME}};
-  struct json_rows rows;
+  struct json_rows rows = {0};
   struct page page = {.json = json ? &rows : NULL};
   int r = 0;
   if (json)

@@ -105,7 +105,7 @@ static void keep(struct str name, const cpu_set_t *set)
 
 int cpu_share_take(const char *instance, const char *id, unsigned n, char list[CPU_LIST_TEXT])
 {
-  struct name name;
+  struct name name = {0};
   cpu_set_t allowed, set;
   if (sched_getaffinity(0, sizeof(allowed), &allowed))
     return -errno;
@@ -122,7 +122,7 @@ int cpu_share_take(const char *instance, const char *id, unsigned n, char list[C
 
 void cpu_share_adopt(const char *instance, const char *id, const char *list)
 {
-  struct name name;
+  struct name name = {0};
   cpu_set_t set;
   if (cpu_list_read(list, &set) || !CPU_COUNT(&set))
     return;
@@ -133,7 +133,7 @@ void cpu_share_adopt(const char *instance, const char *id, const char *list)
 
 void cpu_share_release(const char *instance, const char *id)
 {
-  struct name name;
+  struct name name = {0};
   pthread_mutex_lock(&shares.lock);
   forget(name_of(&name, instance, id));
   pthread_mutex_unlock(&shares.lock);
