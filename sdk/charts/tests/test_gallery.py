@@ -21,7 +21,7 @@ library_cases = pytest.importorskip("library_cases")
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("gallery")
-    subprocess.run([sys.executable, str(MAKE), str(out)], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, str(MAKE), str(out)], check=True, capture_output=True, timeout=600)
     return out
 
 
