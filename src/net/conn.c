@@ -859,17 +859,33 @@ static void conn_end(struct conn *c, bool clean)
   c->fd = -1;
 }
 
+/* Whether a close, also one by the end of the process, is a reset. */
+static void close_resets(struct conn *c, bool on)
+{
+  setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = on}, sizeof(struct linger));
+}
+
 void conn_close(struct conn *c)
 {
-  if (!c->closed)
-    conn_end(c, true);
+  if (c->closed)
+    return;
+  if (c->exit_resets)
+    close_resets(c, false);
+  conn_end(c, true);
 }
 
 void conn_reset(struct conn *c)
 {
-  static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
   if (c->closed)
     return;
-  setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  close_resets(c, true);
   conn_end(c, false);
+}
+
+void conn_reset_by_exit(struct conn *c)
+{
+  if (c->closed)
+    return;
+  c->exit_resets = true;
+  close_resets(c, true);
 }

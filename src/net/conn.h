@@ -81,6 +81,7 @@ struct conn {
   unsigned spent; /* of CONN_SHARE, in this event or deferred run */
   bool busy;      /* its share is used up: it is not read before its next deferred run */
   bool stepping, error_told;
+  bool exit_resets; /* conn_reset_by_exit */
 };
 
 /* fd is owned from here. ops->freed comes once for each conn_start, after conn_close. */
@@ -107,5 +108,6 @@ void conn_defer(struct conn *c);
 bool conn_spend(struct conn *c, size_t units); /* true: busy */
 void conn_close(struct conn *c);               /* FIN, unless unread bytes make it RST */
 void conn_reset(struct conn *c);               /* RST; queued output is lost */
+void conn_reset_by_exit(struct conn *c);       /* from now on the same happens where the process ends, by any cause */
 
 #endif

@@ -210,6 +210,7 @@ bool http_call_alive(const struct http_call *c);  /* looks at the socket itself:
 bool http_call_reusable(
     const struct http_call *c);           /* answer complete, request complete, peer keeps alive, no stray bytes */
 void http_call_free(struct http_call *c); /* leaves in order; no callback comes after it; allowed inside callbacks */
-void http_call_cut(struct http_call *c);  /* the same by a reset: the far side knows that nobody chose to leave */
+void http_call_cut_by_exit(struct http_call *c); /* the end of this process cuts it, too, instead of leaving in order */
+void http_call_cut(struct http_call *c); /* the same by a reset: the far side knows that nobody chose to leave */
 
 #endif

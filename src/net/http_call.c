@@ -518,6 +518,11 @@ void http_call_free(struct http_call *c)
   call_leave(c, false);
 }
 
+void http_call_cut_by_exit(struct http_call *c)
+{
+  conn_reset_by_exit(&c->conn);
+}
+
 void http_call_cut(struct http_call *c)
 {
   call_leave(c, true);

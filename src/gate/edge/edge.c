@@ -476,10 +476,12 @@ static struct http_call *call_into(struct edge *e, int fd)
 static void upstream_start(struct edge *e, int fd)
 {
   e->call = call_into(e, fd);
-  if (e->call)
-    send_request(e);
-  else
+  if (!e->call) {
     refuse(e, EDGE_BROKEN, STR("The connection into the sandbox could not be used"));
+    return;
+  }
+  http_call_cut_by_exit(e->call); /* a gate that ends is no client that left: what runs in the box goes on */
+  send_request(e);
 }
 
 static void upstream_opened(const struct warden_reply *reply, void *arg)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 
@@ -19,6 +21,14 @@ from support.waiting import eventually
 from support.wire import RawBox, Wire
 
 pytestmark = pytest.mark.timeout(180)
+
+LONG_CELL = """
+import itertools, os, time
+for n in itertools.count():
+    open("/tmp/cell.next", "w").write(str(n))
+    os.rename("/tmp/cell.next", "/tmp/cell")
+    time.sleep(0.1)
+"""
 
 
 def alive(box: RawBox) -> bool:
@@ -44,6 +54,14 @@ class Marked:
         )
         self.command.disconnect()
         eventually(lambda: self.cell.files.exists("/tmp/count"))
+        threading.Thread(target=self.long_cell, daemon=True).start()
+        eventually(lambda: self.cell.files.exists("/tmp/cell"))
+
+    def long_cell(self) -> None:
+        """One that is running while the server stops, which breaks its client's connection and nothing else."""
+        context = self.cell.create_code_context()
+        with contextlib.suppress(Exception):
+            self.cell.run_code(LONG_CELL, context=context, timeout=0)
 
     def check(self, server: Server) -> interpreter.Sandbox:
         again = server.connect(self.cell.sandbox_id)
@@ -52,6 +70,8 @@ class Marked:
         assert self.command.pid in [process.pid for process in again.commands.list()]
         first = int(again.files.read("/tmp/count"))
         eventually(lambda: int(again.files.read("/tmp/count")) > first)
+        first = int(again.files.read("/tmp/cell"))
+        eventually(lambda: int(again.files.read("/tmp/cell")) > first)
         assert again.get_info().metadata == {"kept": "yes"}
         return again
 
