@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.h - one line per event: words on a terminal, a JSON object otherwise. Fields are `key=value` pairs given as
+/* log.h - one line per event: words on a terminal, an entry of the journal with fields where standard error is the
+ * journal's (JOURNAL_STREAM, systemd.exec(5)), a JSON object otherwise. Fields are `key=value` pairs given as
  * alternating C strings and closed by NULL; secrets never go here. */
 #ifndef CLOCHE_LOG_H
 #define CLOCHE_LOG_H
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
-void log_open(const char *role, int fd); /* fd 2 unless told; decides the form by isatty */
+struct buf;
+
+void log_open(const char *role, int fd); /* fd 2 unless told; decides the form. Before any right is given up */
+/* Pure: an entry in the journal's native protocol. Fields become CLOCHE_NAME, in capitals. */
+void log_journal_entry(struct buf *b, enum log_level level, const char *role, const char *const *fields,
+                       const char *msg);
+void log_journal_at(const char *socket_path); /* for tests: entries go there from now on */
 void log_level_set(enum log_level level);
 int log_level_parse(const char *word, enum log_level *out);
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -26,6 +26,8 @@ int fork_main(int argc, char **argv);
 int logs_main(int argc, char **argv);
 int net_main(int argc, char **argv);
 int audit_command_main(int argc, char **argv);
+int backup_main(int argc, char **argv);
+int restore_main(int argc, char **argv);
 int events_main(int argc, char **argv);
 int shell_main(int argc, char **argv);
 int open_main(int argc, char **argv);

@@ -90,6 +90,23 @@ static const struct setting settings[] = {
     {"audit_files", NUMBER(audit.files_max), "8", 2, 10000, "such files at most; the oldest goes first"},
     {"audit_uid", NUMBER(audit.uid), "64995", 0, 4294967294,
      "user id of the process that writes the audit log; 0 = do not change it"},
+    {"otlp_endpoint", TEXT(exporter.endpoint), "", 0, 511,
+     "URL of an OpenTelemetry collector for OTLP over HTTP (http://127.0.0.1:4318), without /v1/traces; empty = "
+     "nothing "
+     "is exported (docs/telemetry.md)"},
+    {"otlp_headers_file", TEXT(exporter.headers_file), "", 0, 511,
+     "file of headers for it, a `Name: value` a line: what it is authorised with; empty = none"},
+    {"otlp_ca", TEXT(exporter.ca), "", 0, 511,
+     "PEM file of authorities that its certificate may be of, beside the system's; empty = none"},
+    {"otlp_traces", NUMBER(gate.otlp_traces), "1", 0, 1, "1 = spans of creates, cells, pauses and the like are sent"},
+    {"otlp_metrics", NUMBER(gate.otlp_metrics), "1", 0, 1, "1 = all metrics that /metrics has are sent"},
+    {"otlp_sample_percent", LIVE_NUMBER(gate.otlp_sample_percent), "100", 0, 100,
+     "of requests without a `traceparent` so many are traced; one with it says itself whether it is"},
+    {"otlp_metrics_seconds", NUMBER(gate.otlp_metrics_s), "30", 1, 3600, "between two tellings of all metrics"},
+    {"otlp_batch_ms", LIVE_NUMBER(exporter.batch_ms), "1000", 1, 60000, "how long spans are gathered"},
+    {"otlp_seconds", LIVE_NUMBER(exporter.seconds), "10", 1, 300, "longest wait for the collector's answer"},
+    {"otlp_uid", NUMBER(exporter.uid), "64996", 0, 4294967294,
+     "user id of the process that talks to it; 0 = do not change it"},
     {"gates", NUMBER(gates), "0", 0, 256, "gate processes; 0 = one per core"},
     {"gate_uid", NUMBER(gate.uid), "64990", 0, 4294967294, "user id the gates run as; 0 = do not change it"},
     {"id_base", NUMBER(warden.id_base), "536870912", 65536, 2147483648, "first host user id of the boxes' ranges"},
@@ -117,9 +134,19 @@ static const struct setting settings[] = {
      "MiB of Pythons' loaded memory kept for paused boxes, snapshots and forks, of all zygotes together; 0 = no limit"},
     {"team_heaps_mb", LIVE_NUMBER(warden.team_heaps_mb), "2048", 0, 1073741824,
      "the same of the zygotes of one team's templates (private_zygotes); 0 = no limit"},
+    {"disk_creates_mb", LIVE_NUMBER(warden.disk_creates_mb), "4096", 0, 1073741824,
+     "MiB of the data directory's disk that must be free for creates and forks, a tenth of the disk at most; below it "
+     "they are refused with 507, and all else goes on"},
+    {"disk_builds_mb", LIVE_NUMBER(warden.disk_builds_mb), "3072", 0, 1073741824,
+     "the same for builds, uploads and snapshots, 3/40 of the disk at most"},
     {"disk_reserve_mb", LIVE_NUMBER(warden.disk_reserve_mb), "2048", 0, 1073741824,
-     "MiB of the data directory's disk that creates, checkpoints, snapshots, forks, uploads and builds leave free, a "
-     "twentieth of the disk at most"},
+     "MiB of the data directory's disk that everything leaves free, pauses too, a twentieth of the disk at most"},
+    {"memory_low_mb", LIVE_NUMBER(warden.memory_low_mb), "256", 0, 1073741824,
+     "MiB of the machine's memory that must be available for creates and forks; below it they are refused with 503; 0 "
+     "= no limit"},
+    {"memory_kill_mb", LIVE_NUMBER(warden.memory_kill_mb), "128", 0, 1073741824,
+     "below it boxes go, one every 5 s: those made to be paused at their timeout are paused, the largest first; then "
+     "the largest of the team that uses the most is ended, and its end says so; 0 = the kernel decides"},
     {"pool", LIVE_NUMBER(warden.pool), "4", 0, 1000, "warm boxes per template in use; 0 = none"},
     {"pool_crowd", LIVE_NUMBER(warden.pool_crowd), "100", 0, 1000,
      "warm boxes beside those, as many as creates at once found none; half of them go with each calm minute; about 3 "

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "audit/audit_config.h"
 #include "egress/egress_config.h"
+#include "exporter/exporter_config.h"
 #include "gate/gate_config.h"
 #include "content/content_config.h"
 #include "mcp/mcp_config.h"
@@ -24,6 +25,7 @@ struct config {
   struct content_config content;
   struct mcp_role_config mcp;
   struct audit_config audit;
+  struct exporter_config exporter;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level, *console;
   unsigned gates;

@@ -301,7 +301,7 @@ void config_derive(struct config *c)
     setting_put_text(c, setting_find(STR("volumes_dir")), path);
   }
   if (geteuid() != 0)
-    c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = c->audit.uid = 0;
+    c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = c->audit.uid = c->exporter.uid = 0;
   c->warden.egress_uid = c->egress.uid;
   config_share(c);
 }

@@ -65,7 +65,7 @@ int doctor_main(int argc, char **argv)
                                         .runtime = c.warden.runtime,
                                         .net_pool = c.warden.net_pool,
                                         .id_base = c.warden.id_base,
-                                        .reserve_mb = c.warden.disk_reserve_mb,
+                                        .reserve_mb = c.warden.disk_creates_mb,
                                         .boxes_max = c.warden.boxes_max,
                                         .internet = c.warden.internet},
                  &report);

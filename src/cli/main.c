@@ -29,6 +29,8 @@ static const struct command commands[] = {
     {"logs", "show what a box printed", logs_main},
     {"net", "show where a box connected", net_main},
     {"events", "show what happened to boxes, and what happens", events_main},
+    {"backup", "copy all that must survive, while the server runs", backup_main},
+    {"restore", "make a data directory of such a copy", restore_main},
     {"audit", "show who asked the API for what", audit_command_main},
     {"shell", "a terminal in a box, or one command there", shell_main},
     {"open", "a link that signs a browser in to the web console", open_main},

@@ -12,6 +12,7 @@
 #include "cli/tls_listener.h"
 #include "content/content.h"
 #include "egress/egress.h"
+#include "exporter/exporter.h"
 #include "gate/gate.h"
 #include "gate/metrics_shm.h"
 #include "mcp/server.h"
@@ -54,7 +55,7 @@ struct supervisor {
   struct config *config; /* in force: as it was read, and as SIGHUP changed it */
   int argc;
   char **argv;
-  struct role warden, sender, egress, content, mcp, audit, gates[GATES_MAX];
+  struct role warden, sender, egress, content, mcp, audit, exporter, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
@@ -86,6 +87,8 @@ static int become_role(struct config *c)
     return content_main(&c->content);
   if (!strcmp(c->role, "mcp"))
     return mcp_main(&c->mcp);
+  if (!strcmp(c->role, "exporter"))
+    return exporter_main(&c->exporter);
   if (!strcmp(c->role, "audit"))
     return audit_main(&c->audit);
   return gate_main(&c->gate);
@@ -207,6 +210,20 @@ static void audit_up(struct supervisor *s, struct role *gate)
   int n = snprintf(word, sizeof(word), "%c%zu", CONTROL_LINK, (size_t)(gate - s->gates));
   fd_send(s->audit.control, word, (size_t)n, &pair[0], 1, MSG_DONTWAIT);
   tell(gate, CONTROL_AUDIT, pair[1]);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+/* Of the exporter with a gate, whose number goes along: the first one tells the metrics. */
+static void exporter_up(struct supervisor *s, struct role *gate)
+{
+  int pair[2];
+  char word[32];
+  if (!s->exporter.ready || !gate->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    return;
+  int n = snprintf(word, sizeof(word), "%c%zu", CONTROL_EXPORTER, (size_t)(gate - s->gates));
+  tell(&s->exporter, CONTROL_LINK, pair[0]);
+  fd_send(gate->control, word, (size_t)n, &pair[1], 1, MSG_DONTWAIT);
   close(pair[0]);
   close(pair[1]);
 }
@@ -392,6 +409,9 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else if (r == &s->audit) {
     for (size_t i = 0; i < s->ngates; i++)
       audit_up(s, &s->gates[i]);
+  } else if (r == &s->exporter) {
+    for (size_t i = 0; i < s->ngates; i++)
+      exporter_up(s, &s->gates[i]);
   } else if (r == &s->mcp) {
     for (size_t i = 0; i < s->ngates; i++)
       mcp_up(s, &s->gates[i]);
@@ -399,6 +419,7 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     mcp_up(s, r);
     audit_up(s, r);
     send_metrics_shm(s, r);
+    exporter_up(s, r);
     ipc_up(s, r);
     if (s->console_on)
       tell(r, CONTROL_CONSOLE, s->console);
@@ -458,7 +479,8 @@ static void reap(struct supervisor *s)
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     bool ours = role_died(s, &s->warden, pid, status) || role_died(s, &s->sender, pid, status) ||
                 role_died(s, &s->egress, pid, status) || role_died(s, &s->content, pid, status) ||
-                role_died(s, &s->mcp, pid, status) || role_died(s, &s->audit, pid, status);
+                role_died(s, &s->mcp, pid, status) || role_died(s, &s->audit, pid, status) ||
+                role_died(s, &s->exporter, pid, status);
     for (size_t i = 0; !ours && i < s->ngates; i++)
       ours = role_died(s, &s->gates[i], pid, status);
   }
@@ -474,6 +496,11 @@ static bool has_audit(const struct supervisor *s)
   return s->config->gate.audit != AUDIT_OFF;
 }
 
+static bool has_exporter(const struct supervisor *s)
+{
+  return s->config->exporter.endpoint[0] != 0;
+}
+
 static void restart_dead(struct supervisor *s)
 {
   int64_t now = clock_mono_us();
@@ -487,6 +514,8 @@ static void restart_dead(struct supervisor *s)
   if (!s->content.pid && now >= s->content.again_us && start_role(s, &s->content, &err))
     log_error("%s", err.msg);
   if (has_audit(s) && !s->audit.pid && now >= s->audit.again_us && start_role(s, &s->audit, &err))
+    log_error("%s", err.msg);
+  if (has_exporter(s) && !s->exporter.pid && now >= s->exporter.again_us && start_role(s, &s->exporter, &err))
     log_error("%s", err.msg);
   if (s->mcp_wanted && !s->mcp.pid && now >= s->mcp.again_us && start_role(s, &s->mcp, &err))
     log_error("%s", err.msg);
@@ -595,6 +624,7 @@ static int begin(struct supervisor *s, struct err *err)
   s->content = (struct role){.name = "content", .control = -1, .listener = -1};
   s->mcp = (struct role){.name = "mcp", .control = -1, .listener = -1};
   s->audit = (struct role){.name = "audit", .control = -1, .listener = -1};
+  s->exporter = (struct role){.name = "exporter", .control = -1, .listener = -1};
   names_changed(s);
   for (size_t i = 0; i < s->ngates; i++)
     s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
@@ -612,6 +642,7 @@ static int begin(struct supervisor *s, struct err *err)
   r = r || !has_egress(s) ? r : start_role(s, &s->egress, err);
   r = r ? r : start_role(s, &s->content, err);
   r = r || !has_audit(s) ? r : start_role(s, &s->audit, err);
+  r = r || !has_exporter(s) ? r : start_role(s, &s->exporter, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
   return r;
@@ -633,6 +664,7 @@ static void stop(struct supervisor *s, bool end_boxes)
   tell(&s->content, CONTROL_STOP, -1);
   tell(&s->mcp, CONTROL_STOP, -1);
   tell(&s->audit, CONTROL_STOP, -1);
+  tell(&s->exporter, CONTROL_STOP, -1);
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
@@ -647,7 +679,7 @@ static void renew_certificate(struct supervisor *s, bool now)
 
 static void reload(struct supervisor *s)
 {
-  struct role *const single[] = {&s->warden, &s->sender, &s->egress, &s->content, &s->mcp, &s->audit};
+  struct role *const single[] = {&s->warden, &s->sender, &s->egress, &s->content, &s->mcp, &s->audit, &s->exporter};
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   renew_certificate(s, true);
   if (!settings_reload(s->config, s->argc, s->argv))
@@ -680,7 +712,7 @@ static void take_signals(struct supervisor *s)
 static bool all_gone(const struct supervisor *s)
 {
   bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0 || s->mcp.pid != 0 ||
-             s->audit.pid != 0;
+             s->audit.pid != 0 || s->exporter.pid != 0;
   for (size_t i = 0; i < s->ngates; i++)
     any |= s->gates[i].pid != 0;
   return !any;
@@ -688,8 +720,8 @@ static bool all_gone(const struct supervisor *s)
 
 static void wait_for_something(struct supervisor *s)
 {
-  struct pollfd p[GATES_MAX + 8];
-  struct role *of[GATES_MAX + 8];
+  struct pollfd p[GATES_MAX + 9];
+  struct role *of[GATES_MAX + 9];
   nfds_t n = 0;
   p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
   p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
@@ -705,12 +737,15 @@ static void wait_for_something(struct supervisor *s)
   p[n++] = (struct pollfd){.fd = s->mcp.control, .events = POLLIN};
   of[n] = &s->audit;
   p[n++] = (struct pollfd){.fd = s->audit.control, .events = POLLIN};
+  of[n] = &s->exporter;
+  p[n++] = (struct pollfd){.fd = s->exporter.control, .events = POLLIN};
   for (size_t i = 0; i < s->ngates; i++) {
     of[n] = &s->gates[i];
     p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
   }
   bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid) || !s->content.pid ||
-              (s->mcp_wanted && !s->mcp.pid) || (has_audit(s) && !s->audit.pid);
+              (s->mcp_wanted && !s->mcp.pid) || (has_audit(s) && !s->audit.pid) ||
+              (has_exporter(s) && !s->exporter.pid);
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
   poll(p, n, service_alive(&s->manager, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000));

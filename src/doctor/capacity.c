@@ -42,7 +42,7 @@ void capacity_of(const struct capacity_input *in, struct capacity *out)
   add(out, "memory", in->memory >> 20, IDLE_MEMORY >> 20, MAX(in->running_memory >> 20, 1u), "MiB",
       "more memory, or smaller boxes (memoryMB of templates)");
   add(out, "disk", in->disk >> 20, IDLE_DISK >> 20, BUSY_DISK >> 20, "MiB",
-      "a larger disk for the data directory, or less of it kept free (disk_reserve_mb)");
+      "a larger disk for the data directory, or less of it kept free (disk_creates_mb)");
   if (in->inodes != UINT64_MAX)
     add(out, "inodes", in->inodes, IDLE_INODES, BUSY_INODES, "inodes",
         "a filesystem with more inodes (mkfs.ext4 -N, or xfs, or btrfs)");

@@ -2,6 +2,7 @@
 /* doctor.c - see doctor.h: gathers facts, checks and capacity, and writes them down. */
 #include "doctor/doctor.h"
 #include "doctor/host_facts.h"
+#include "doctor/surroundings.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,9 +20,13 @@ void doctor_examine(const struct doctor_place *place, struct doctor_report *out)
                                             .microvm = place->microvm,
                                             .microvm_wanted = place->microvm_wanted},
                        out->checks);
+  _Static_assert(JAIL_CHECKS_MAX + SURROUNDINGS_MAX <= DOCTOR_CHECKS_MAX, "room for every check");
+  out->n += surroundings_examine(
+      &(struct surroundings_place){.data = place->data, .net_pool = place->net_pool, .internet = place->internet},
+      out->checks + out->n);
   const struct doctor_host *h = &out->host;
-  uint64_t reserve = MIN(place->reserve_mb << 20, h->disk / 20);
-  uint64_t kept = h->inodes / 20;
+  uint64_t reserve = MIN(place->reserve_mb << 20, h->disk / 10);
+  uint64_t kept = h->inodes / 10;
   struct rlimit files = {0};
   getrlimit(RLIMIT_NOFILE, &files);
   capacity_of(

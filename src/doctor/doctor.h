@@ -20,7 +20,7 @@ struct doctor_place {
   const char *data, *criu, *runtime, *net_pool, *microvm;
   bool microvm_wanted;
   uint32_t id_base;
-  uint64_t reserve_mb; /* disk_reserve_mb */
+  uint64_t reserve_mb; /* disk_creates_mb */
   unsigned boxes_max;
   bool internet;
 };

@@ -13,6 +13,7 @@
 #include "gate/edge/edge.h"
 #include "gate/gate_role.h"
 #include "gate/metrics_shm.h"
+#include "gate/tracing.h"
 #include "net/tls.h"
 #include "wire/control.h"
 #include <stdio.h>
@@ -94,7 +95,11 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     console_take(g, fd);
   else if (letter == CONTROL_METRICS && fd >= 0)
     take_metrics_listener(g, fd);
-  else if (letter == CONTROL_AUDIT && fd >= 0)
+  else if (letter == CONTROL_EXPORTER && fd >= 0) {
+    tracing_attach(g, fd);
+    if (str_is(str_skip(packet, 1), "0")) /* one tells for all */
+      tracing_metrics_start(g);
+  } else if (letter == CONTROL_AUDIT && fd >= 0)
     audit_attach(g, fd);
   else if (letter == CONTROL_MCP && fd >= 0)
     mcp_attach(g, fd);
@@ -138,6 +143,8 @@ static void read_machine(struct machine *m)
   cpu_word(buf_str(&b), "model", m->model, sizeof(m->model));
   cpu_word(buf_str(&b), "model name", m->model_name, sizeof(m->model_name));
   if (!uname(&u))
+    str_copyz(str_sub(str_of(u.nodename), 0, sizeof(m->host) - 1), m->host, sizeof(m->host));
+  if (u.machine[0])
     str_copyz(str_sub(str_of(u.machine), 0, sizeof(m->architecture) - 1), m->architecture, sizeof(m->architecture));
 }
 
@@ -147,6 +154,7 @@ int gate_main(const struct gate_config *config)
   static struct metrics_slot alone; /* until the supervisor's shared memory comes */
   static struct gate g;             /* to the process's end: what it still holds then was not lost */
   g = (struct gate){.config = config, .loop = &loop, .metrics_slot = &alone, .slots = &alone, .nslots = 1};
+  g.started_us = clock_wall_us();
   read_machine(&g.machine);
   struct err err = ERR_NONE;
   struct http_limits limits = limits_of(config);

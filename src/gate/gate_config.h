@@ -31,6 +31,9 @@ struct gate_config {
   unsigned secret_value_max;         /* bytes */
   unsigned volume_team_listings;     /* being sent at once */
   bool webhook_private_allowed;      /* as the sender has it */
+  bool otlp_traces, otlp_metrics;    /* told to the exporter, where there is one */
+  unsigned otlp_sample_percent;      /* of requests without a traceparent that are recorded */
+  unsigned otlp_metrics_s;           /* between two tellings of all metrics */
   unsigned audit;                    /* enum audit_mode */
   bool mcp;                          /* /mcp is served */
   bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */

@@ -20,7 +20,7 @@
 
 /* What kind of machine this is, read before the gate gives up its rights. */
 struct machine {
-  char family[32], model[32], model_name[128], architecture[32];
+  char family[32], model[32], model_name[128], architecture[32], host[65];
   unsigned cpus;
 };
 
@@ -56,6 +56,8 @@ struct gate {
   uint64_t logged;
   struct machine machine;
   struct http_server *metrics_server; /* NULL: none is configured */
+  struct ipc *exporter;               /* NULL: there is none now */
+  int64_t started_us;                 /* wall clock */
   struct ipc *audit;                  /* to the audit role; NULL: there is none now */
   uint64_t audit_lost;                /* records since the last one that was sent */
   struct mcp_link *mcp;               /* to the MCP role; NULL: it was not asked for yet (api/mcp_proxy.c) */

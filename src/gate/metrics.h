@@ -6,6 +6,7 @@
 #include "gate/gate_state.h"
 #include "gate/metrics_shm.h"
 
+/* `context`: of a trace that records it, or NULL. */
 void metrics_record(struct gate *g, struct http_x *x, const struct metrics_answer *a); /* one answer */
 void metrics_note_open(struct gate *g);                                                /* what is open at this moment */
 

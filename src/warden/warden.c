@@ -7,6 +7,7 @@
 #include "jail/fs/disk_pool.h"
 #include "warden/core/quota.h"
 #include "warden/warm/ns_pool.h"
+#include "warden/box/memory_guard.h"
 #include "warden/box/box.h"
 #include "warden/box/box_compress.h"
 #include "warden/box/box_create_once.h"
@@ -464,6 +465,7 @@ static void open_timers(struct root *root)
 static void start_timers(struct root *root)
 {
   uv_timer_start(&root->sampler, sample, 500, SAMPLE_MS);
+  memory_guard_start(&root->w);
   uv_timer_start(&root->housekeeper, housekeep, HOUSEKEEP_MS, HOUSEKEEP_MS);
   uv_check_init(root->w.loop, &root->after);
   root->after.data = &root->w;

@@ -148,6 +148,7 @@ enum wire_type {
   WIRE_CONTENT_FORGET, /* warden to content, no answer: W_ID was deleted, its uploads are given up */
   WIRE_CONTENT_CANCEL, /* warden to content, no answer: nobody waits for the request of this id any more */
   WIRE_VOLUME_ATTACH,  /* root's: W_TEAM W_ID W_NAME: one whose files another server made in the shared volumes_dir */
+  WIRE_VOLUME_OPEN,    /* root's: W_TEAM W_ID -> descriptor of the root of its tree, for `cloche backup` */
   WIRE_CONTENT_PING,   /* warden to content, and back at once: the content role's loop works */
 
   /* between warden and sender */
@@ -156,7 +157,9 @@ enum wire_type {
   WIRE_SENT, /* from the sender: W_ID W_CLASS (enum delivery_class) W_DURATION (ms) [W_HTTP_STATUS W_HEADERS (JSON)
                 W_BODY W_MESSAGE] */
 
-  WIRE_AUDIT = 190, /* gate to the audit role, no answer: see audit_record.h */
+  WIRE_AUDIT = 190,  /* gate to the audit role, no answer: see audit_record.h */
+  WIRE_SPAN,         /* gate to the exporter, no answer: see span.h */
+  WIRE_OTLP_METRICS, /* the same: W_BODY (a part of a request's JSON) W_LAST (1: the last one) */
 
   /* secrets (docs/secrets.md); "secret" in an answer: W_ID W_TEAM W_NAME W_VERSION W_METADATA W_CREATED W_UPDATED;
    * never a value. W_REF names one: an id or a name. */
@@ -272,6 +275,9 @@ enum wire_tag {
   W_EVENT = 120,        /* a lifecycle event as the REST API tells it, JSON */
   W_AFTER = 121,        /* the number of an event in the order of insertion */
   W_OFFSET = 122,
+  W_TRACE_ID = 130, /* 16 bytes */
+  W_SPAN_ID,        /* 8 bytes */
+  W_PARENT_ID,      /* 8 bytes, zeros: none */
   W_URL = 160,
   W_ORIGIN,  /* scheme, host and port of a URL */
   W_EVENTS,  /* types of events, joined by commas */

@@ -92,7 +92,7 @@ static void a_twentieth_of_the_inodes_stays_free(void **state)
   assert_int_equal(mount("few", place, "tmpfs", 0, "size=4m,nr_inodes=100"), 0);
   config.data = place;
   int made = 0;
-  while (!storage_room(&w, &err) && made < 100) {
+  while (!storage_room(&w, ROOM_FOR_PAUSE, &err) && made < 100) {
     snprintf(path, sizeof(path), "%s/%d", place, made++);
     cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
@@ -101,7 +101,7 @@ static void a_twentieth_of_the_inodes_stays_free(void **state)
   assert_int_equal(err.code, -ENOSPC);
   assert_non_null(strstr(err.msg, "4 inodes left of 100"));
   assert_int_equal(unlink(path), 0); /* the one that was too many */
-  assert_int_equal(storage_room(&w, &err), 0);
+  assert_int_equal(storage_room(&w, ROOM_FOR_PAUSE, &err), 0);
   config.data = dir;
   assert_int_equal(umount(place), 0);
 }

@@ -10,6 +10,7 @@
 #define CLOCHE_API_H
 
 #include "gate/team_usage.h"
+#include "gate/tracing.h"
 #include "gate/warden_client.h"
 
 struct team {
@@ -48,7 +49,10 @@ struct req {
   void (*drop)(struct req *r);    /* frees what the handler holds outside the arena; called when the exchange is gone */
   int64_t began_us, called_us;    /* when its head was read; when the warden was last called */
   bool answered;
-  bool by_token; /* the client showed an access token, not an API key */
+  struct span_context trace; /* where `traced` */
+  bool traced;
+  struct wire_trace marks; /* of a create, as the warden told them; zeros: none */
+  bool by_token;           /* the client showed an access token, not an API key */
 };
 
 typedef void (*handler_fn)(struct req *r);

@@ -23,13 +23,68 @@ static enum metrics_class class_of(const struct req *r)
   return str_starts(path, STR("api-keys")) || str_starts(path, STR("teams")) ? CLASS_ACCOUNT : CLASS_OTHER;
 }
 
+/* Which requests have a span: those that make, change or end something. */
+static const char *span_name(const struct req *r)
+{
+  static const struct {
+    handler_fn handler;
+    const char *name;
+  } named[] = {
+      {sandbox_create_v1, "create"},
+      {sandbox_create_v2, "create"},
+      {sandbox_pause, "pause"},
+      {sandbox_resume, "resume"},
+      {sandbox_connect_v1, "connect"},
+      {sandbox_connect_v2, "connect"},
+      {sandbox_fork, "fork"},
+      {snapshot_create, "snapshot"},
+      {sandbox_kill, "kill"},
+      {build_start, "build"},
+      {build_start_requested, "build"},
+      {build_request, "build-request"},
+      {build_request_v2, "build-request"},
+  };
+  for (size_t i = 0; r->entry && i < ARRAY_LEN(named); i++)
+    if (named[i].handler == r->entry->handler)
+      return named[i].name;
+  return NULL;
+}
+
+static void trace_api(struct req *r, int status)
+{
+  const char *name = tracing_on(r->gate) ? span_name(r) : NULL;
+  r->traced = name && tracing_begin(r->gate, http_x_head(r->x), &r->trace);
+  if (!r->traced)
+    return;
+  int64_t now = clock_mono_us();
+  const struct wire_trace *m = &r->marks;
+  struct span s = {.context = r->trace,
+                   .name = str_of(name),
+                   .route = str_of(r->entry->path),
+                   .box = r->made.n ? r->made : r->id,
+                   .team = str_of(r->team.id),
+                   .status = (unsigned)status};
+  span_phase_add(&s, "gate", tracing_wall(r->began_us), tracing_wall(r->called_us));
+  if (m->kept_us) {
+    span_phase_add(&s, "jail", tracing_wall(m->came_us), tracing_wall(m->boot_us));
+    span_phase_add(&s, "agent", tracing_wall(m->boot_us), tracing_wall(m->ready_us));
+    span_phase_add(&s, "store", tracing_wall(m->ready_us), tracing_wall(m->kept_us));
+  } else {
+    span_phase_add(&s, "warden", tracing_wall(r->called_us), tracing_wall(now));
+  }
+  tracing_end(r->gate, &s, r->began_us, now);
+}
+
 void metrics_api(struct req *r, int status)
 {
   audit_tell(r, status);
-  metrics_record(
-      r->gate, r->x,
-      &(struct metrics_answer){
-          .class = class_of(r), .team = r->team.id, .status = status, .took_us = clock_mono_us() - r->began_us});
+  trace_api(r, status);
+  metrics_record(r->gate, r->x,
+                 &(struct metrics_answer){.class = class_of(r),
+                                          .team = r->team.id,
+                                          .trace = r->traced ? r->trace.trace : NULL,
+                                          .status = status,
+                                          .took_us = clock_mono_us() - r->began_us});
 }
 
 /* ---- telling ---- */

@@ -6,6 +6,7 @@
  * the other back. A box that ends cuts its exchanges at once, without a final chunk, so that clients know. */
 #include "gate/edge/edge.h"
 #include "gate/edge/edge_headers.h"
+#include "gate/edge/edge_trace.h"
 #include "gate/edge/edge_unknown.h"
 #include "gate/metrics.h"
 #include "gate/team_usage.h"
@@ -28,6 +29,7 @@ struct edge {
   uint64_t pending_call; /* request to the warden, 0 = none */
   uv_timer_t *timer;
   int64_t began_us;
+  struct cell_trace cell;
   int tries;
   unsigned wait_s; /* of a client that showed too many wrong tokens */
   int upstream_fd; /* a connection into the box that came with the route, or -1 */
@@ -40,19 +42,20 @@ struct edge {
 
 static void route_leave(struct edge *e);
 
-static void record(const struct edge *e, int status)
+static void record(struct edge *e, int status)
 {
+  const struct http_head *h = http_x_head(e->x);
+  bool cell = cell_is(e->target.port, str_skip(h->path, e->target.skip));
   unsigned port = e->target.port;
   enum metrics_class class = port == ENVD_PORT          ? CLASS_AGENT
                              : port == INTERPRETER_PORT ? CLASS_INTERPRETER
                                                         : CLASS_PORT;
-  const struct http_head *h = http_x_head(e->x);
   metrics_record(e->gate, e->x,
                  &(struct metrics_answer){.class = class,
                                           .box = e->target.box,
                                           .team = e->route ? e->route->team : NULL,
-                                          .cell = class == CLASS_INTERPRETER &&
-                                                  str_is(str_skip(h->path, e->target.skip), "/execute"),
+                                          .trace = cell_trace_headed(e->gate, h, cell, status, &e->cell),
+                                          .cell = cell,
                                           .status = status,
                                           .took_us = clock_mono_us() - e->began_us});
 }
@@ -206,6 +209,7 @@ static void drop_upstream(struct edge *e)
 static void edge_gone(struct http_x *x, enum http_end how)
 {
   struct edge *e = http_x_data(x);
+  cell_trace_end(e->gate, &e->cell, e->began_us, e->target.box, e->route ? e->route->team : NULL);
   if (e->pending_call)
     warden_call_cancel(e->gate, e->pending_call);
   if (e->call && how == HTTP_DONE)
@@ -418,6 +422,7 @@ static void send_request(struct edge *e)
   struct str upgrade = http_upgrade(h, http_x_body_length(e->x) != 0);
   bool mask = e->route->mask_host[0] && e->target.port != ENVD_PORT;
   size_t n = 0;
+  e->cell.asked_us = clock_mono_us();
   if (!out) {
     http_abort(e->x);
     return;

@@ -14,6 +14,7 @@
 #include <linux/loop.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -140,9 +141,12 @@ static int copy_extent(int from, int to, off_t at, off_t end)
   return 0;
 }
 
+/* Blocks are shared where the filesystem can (btrfs, xfs), and copied elsewhere. */
 static int copy_sparse(int from, int to)
 {
   struct stat st;
+  if (!ioctl(to, FICLONE, from))
+    return 0;
   if (fstat(from, &st) || ftruncate(to, st.st_size))
     return -errno;
   for (off_t at = 0; at < st.st_size;) {

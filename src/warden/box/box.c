@@ -162,26 +162,35 @@ int box_check_limit(const struct warden *w, struct err *err)
                  w->config->boxes_max);
 }
 
+static void expired(uv_timer_t *t);
+
+static void start_timer(struct box *b)
+{
+  int64_t left = b->ends_us - clock_mono_us();
+  uv_update_time(b->warden->loop);
+  uv_timer_start(b->expiry, expired, left > 0 ? (uint64_t)(left + 999) / 1000 : 0, 0);
+}
+
+/* By the clock that nobody sets: a time of day that jumps neither ends a box nor keeps it. */
 static void expired(uv_timer_t *t)
 {
   struct box *b = t->data;
   /* The loop counts whole milliseconds and may be early by one; what asks for the time again would find some left. */
-  if (b->row.end_us > clock_wall_us())
-    box_set_timer(b);
+  if (b->ends_us > clock_mono_us())
+    start_timer(b);
   else
     b->warden->hooks->box_expired(b);
 }
 
 void box_set_timer(struct box *b)
 {
-  int64_t left = b->row.end_us - clock_wall_us();
+  b->ends_us = clock_mono_us() + b->row.end_us - clock_wall_us();
   if (!b->expiry) {
     b->expiry = xcalloc(1, sizeof(*b->expiry));
     uv_timer_init(b->warden->loop, b->expiry);
     b->expiry->data = b;
   }
-  uv_update_time(b->warden->loop);
-  uv_timer_start(b->expiry, expired, left > 0 ? (uint64_t)(left + 999) / 1000 : 0, 0);
+  start_timer(b);
 }
 
 void box_stop_timer(struct box *b)

@@ -4,6 +4,7 @@
 
 #include "warden/egress/policies.h"
 #include "warden/egress/prepare.h"
+#include "warden/box/memory_guard.h"
 #include "warden/core/node.h"
 #include "warden/core/microvm.h"
 #include "warden/core/quota.h"
@@ -342,7 +343,8 @@ void box_fork(struct box *b, const struct fork_params *o)
   if (!r && most && n >= most)
     r = err_set(&err, -EINVAL, "%zu forks at once; your team may have %u running sandboxes in all", n, most);
   r = r ? r : ready_to_copy(b, &err);
-  r = r ? r : storage_room(w, &err);
+  r = r ? r : memory_guard_admit(w, &err);
+  r = r ? r : storage_room(w, ROOM_FOR_CREATE, &err);
   r = r ? r : storage_admit(w, str_of(b->row.team), STORAGE_BYTES, &err);
   if (r) {
     reply_end(w, o->origin, r, &err);
@@ -486,7 +488,7 @@ void box_snapshot(struct box *b, const struct snapshot_params *o)
   r = r ? r : ready_to_copy(b, &err);
   if (!r && b->snapped)
     r = err_set(&err, -EBUSY, "another snapshot of the sandbox is being made; ask again when it is done");
-  r = r ? r : storage_room(w, &err);
+  r = r ? r : storage_room(w, ROOM_FOR_BUILD, &err);
   r = r ? r : storage_admit(w, str_of(b->row.team), STORAGE_SNAPSHOT, &err);
   if (r) {
     reply_end(w, o->origin, r, &err);

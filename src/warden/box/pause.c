@@ -50,7 +50,8 @@ static void health_checked(void *arg, int result, const struct err *why)
   c->op.probed = !result || running;
   c->op.silent = result && running;
   c->op.waited |= !running;
-  if (b && !c->op.origin.ipc && b->row.end_us > clock_wall_us()) /* it was given more time meanwhile */
+  bool timed = !c->op.origin.ipc && !c->op.relief;
+  if (b && timed && b->ends_us > clock_mono_us()) /* it was given more time meanwhile */
     log_debug("box %s: not paused, it has a new end time", b->row.id);
   else if (!b)
     reply_end(c->warden, c->op.origin, err_set(&err, -ENOENT, "the sandbox was killed"), &err);
@@ -115,6 +116,13 @@ static void box_time_out(struct box *b)
              (long long)((b->row.end_us - b->row.started_us + 500000) / 1000000),
              b->row.run > 1 ? "since it was resumed " : "");
   box_end(b, cause);
+}
+
+void box_relieve(struct box *b)
+{
+  struct pending_op op = {.pause = true, .cold = expire_without_memory(b->row.flags), .relief = true};
+  if (b->row.state == BOX_RUNNING)
+    pause_begin(b, &op);
 }
 
 void box_expire(struct box *b)

@@ -104,7 +104,7 @@ static int work(struct build_run *run, struct err *err)
   for (size_t i = 0; !r && i < run->recipe.nsteps; i++) {
     snprintf(run->step, sizeof(run->step), "%zu", i + 1);
     r = build_stopped(run, err);
-    r = r ? r : storage_room(run->warden, err); /* each step keeps a layer as large as a disk */
+    r = r ? r : storage_room(run->warden, ROOM_FOR_PAUSE, err); /* each step keeps a layer as large as a disk */
     r = r ? r : build_step(run, i, err);
   }
   if (r)

@@ -251,7 +251,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
     r = err_set(err, -EINVAL, "invalid build or template ID");
   r = r ? r : tags_of(q, &name, &tags, err);
   r = r ? r : sizes_fit(w, q, err);
-  r = r ? r : storage_room(w, err);
+  r = r ? r : storage_room(w, ROOM_FOR_BUILD, err);
   r = r || have ? r : storage_admit(w, q->team, STORAGE_BYTES, err);
   r = r || have ? r : may_request(w, q->team, name.alias, err);
   r = r ? r : catalog_template_make(warden_catalog(w), q->team, name.alias, q->template_id, t, err);

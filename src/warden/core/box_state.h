@@ -23,6 +23,7 @@ struct pending_op {
   bool healthy;      /* a pause: only of a box whose agent answers */
   bool probed;       /* a pause: the agent was asked, and was */
   bool silent;
+  bool relief; /* a pause: before its time, for its memory */
   bool waited; /* for a transition that is over */
   bool joined; /* which resumed the box */
   enum connect_mode mode;
@@ -44,6 +45,7 @@ struct box {
   char name[HOST_NAME_SIZE]; /* of its cgroup, directory and checkpoints on the host: random, never its id */
   char dir[DATA_DIR_SIZE];
   uv_timer_t *expiry; /* its end time; made at first use */
+  int64_t ends_us;    /* the same as its row's end, on the clock that nobody sets */
   uv_poll_t *watch;
   struct nursery_listener *nursery_listener; /* or NULL, see nursery_request.h */
   struct usage usage;

@@ -20,7 +20,7 @@ int doctor_run(const struct warden_config *config, struct buf *json, struct err 
 {
   char id_base[16], reserve[24], boxes[16];
   snprintf(id_base, sizeof(id_base), "%" PRIu32, config->id_base);
-  snprintf(reserve, sizeof(reserve), "%u", config->disk_reserve_mb);
+  snprintf(reserve, sizeof(reserve), "%u", config->disk_creates_mb);
   snprintf(boxes, sizeof(boxes), "%u", config->boxes_max);
   const char *const argv[] = {"/proc/self/exe",
                               "doctor",
@@ -37,7 +37,7 @@ int doctor_run(const struct warden_config *config, struct buf *json, struct err 
                               config->net_pool,
                               "--id_base",
                               id_base,
-                              "--disk_reserve_mb",
+                              "--disk_creates_mb",
                               reserve,
                               "--boxes_max",
                               boxes,

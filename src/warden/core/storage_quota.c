@@ -17,7 +17,7 @@
 #define FILE_LEAST   ((uint64_t)1 << 20) /* what the smallest archive counts: files cost more than their bytes */
 #define GRANT_US     7200000000ll        /* a gate that died does not tell how its uploads ended; links live as long */
 #define GRANTS_MAX   256                 /* uploads of one team at once */
-#define SMALL_DISK   20                  /* the reserve is at most this part of a disk */
+#define SMALL_DISK   40                  /* the reserve is at most two such parts of a disk */
 #define GRANT_ID_MAX 48
 #define CLEAR_US     10000000 /* layers that nothing needs are looked for no more often */
 
@@ -304,22 +304,45 @@ int storage_admit(struct warden *w, struct str team, enum storage_kind kind, str
   return most && use.bytes >= (uint64_t)most << 20 ? too_many_bytes(use.bytes, use.reserved, most, err) : 0;
 }
 
-int storage_room(const struct warden *w, struct err *err)
+/* What a disk must have free, in MiB and as so many of SMALL_DISK parts of it, the less of the two. */
+static const struct mark {
+  const char *setting, *what;
+  size_t at;
+  unsigned parts;
+} marks[] = {
+    [ROOM_FOR_PAUSE] = {"disk_reserve_mb", "pauses, snapshots and forks",
+                        offsetof(struct warden_config, disk_reserve_mb), 2},
+    [ROOM_FOR_BUILD] = {"disk_builds_mb", "builds, uploads and snapshots",
+                        offsetof(struct warden_config, disk_builds_mb), 3},
+    [ROOM_FOR_CREATE] = {"disk_creates_mb", "new sandboxes", offsetof(struct warden_config, disk_creates_mb), 4},
+};
+
+static uint64_t mark_bytes(const struct warden *w, const struct mark *m, uint64_t disk)
+{
+  unsigned mb;
+  memcpy(&mb, (const char *)w->config + m->at, sizeof(mb));
+  return MIN((uint64_t)mb << 20, disk / SMALL_DISK * m->parts);
+}
+
+int storage_room(const struct warden *w, enum storage_for what, struct err *err)
 {
   struct statvfs fs;
+  const struct mark *m = &marks[what];
   if (statvfs(w->config->data, &fs))
     return err_errno(err, "looking at the disk of %s", w->config->data);
-  uint64_t reserve = MIN((uint64_t)w->config->disk_reserve_mb << 20, (uint64_t)fs.f_blocks * fs.f_frsize / SMALL_DISK);
-  uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
-  if (fs.f_files && fs.f_favail < fs.f_files / SMALL_DISK) /* filesystems that count none say 0 */
-    return err_set(err, -ENOSPC, "this server's disk has %" PRIu64 " inodes left of %" PRIu64 ": a twentieth is kept",
-                   (uint64_t)fs.f_favail, (uint64_t)fs.f_files);
-  if (free >= reserve)
+  uint64_t disk = (uint64_t)fs.f_blocks * fs.f_frsize, free = (uint64_t)fs.f_bavail * fs.f_frsize, need = 0;
+  for (enum storage_for i = ROOM_FOR_PAUSE; i <= what; i++) /* one that is set lower than what goes on longer */
+    need = MAX(need, mark_bytes(w, &marks[i], disk));
+  uint64_t inodes = (uint64_t)fs.f_files / SMALL_DISK * m->parts;
+  if (fs.f_files && fs.f_favail < inodes) /* filesystems that count none say 0 */
+    return err_set(err, -ENOSPC, "this server's disk has %" PRIu64 " inodes left of %" PRIu64 ": %s need %" PRIu64,
+                   (uint64_t)fs.f_favail, (uint64_t)fs.f_files, m->what, inodes);
+  if (free >= need)
     return 0;
   return err_set(err, -ENOSPC,
-                 "this server's disk is full: %" PRIu64 " MiB are free, and %" PRIu64
-                 " are kept in reserve (disk_reserve_mb)",
-                 free >> 20, reserve >> 20);
+                 "this server's disk is almost full: %" PRIu64 " MiB are free, and %s need %" PRIu64
+                 " (%s); delete what is not needed, or have the operator make room",
+                 free >> 20, m->what, need >> 20, m->setting);
 }
 
 /* ---- uploads ---- */
@@ -340,7 +363,7 @@ int storage_grant(struct warden *w, struct str team, struct str id, uint64_t len
   size_t open;
   struct grant g = {.until_us = clock_mono_us() + GRANT_US};
   uint64_t limit = LIMIT(w, team, team_storage_mb, storage_max_mb);
-  int r = storage_room(w, err);
+  int r = storage_room(w, ROOM_FOR_BUILD, err);
   if (r || (r = str_copyz(team, g.team, sizeof(g.team))) || (r = str_copyz(id, g.id, sizeof(g.id))))
     return r;
   storage_release(w, team, id, -1, -1); /* asked again */

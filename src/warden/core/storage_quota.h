@@ -28,9 +28,11 @@ void storage_use(struct warden *w, struct str team, struct storage_use *out);
 /* May the team keep one more? -EAGAIN, with the number and what to do. */
 int storage_admit(struct warden *w, struct str team, enum storage_kind kind, struct err *err);
 
-/* Has the disk room for something new beside its reserve (disk_reserve_mb, a twentieth of a small disk)? -ENOSPC. Any
- * thread. */
-int storage_room(const struct warden *w, struct err *err);
+/* Has the disk room for something new? The fuller it is the less: creates end first (below disk_creates_mb, a tenth of
+ * a small disk), then builds, uploads and snapshots (disk_builds_mb, 3 of 40), then what is left beside the reserve
+ * (disk_reserve_mb, a twentieth), pauses among it. -ENOSPC. Any thread. */
+enum storage_for { ROOM_FOR_PAUSE, ROOM_FOR_BUILD, ROOM_FOR_CREATE };
+int storage_room(const struct warden *w, enum storage_for what, struct err *err);
 
 /* An upload of `length` bytes, 0 = unknown, then `most`: *granted is how many it may have. Those are taken until
  * storage_release, `kept` bytes of which stay and take the place of `replaced` ones; -1: none. */

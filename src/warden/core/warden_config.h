@@ -77,18 +77,20 @@ struct warden_config {
   unsigned box_disk_max_mb;                    /* the same; 0 = no limit */
   unsigned team_storage_mb;                    /* uploads, snapshots and paused boxes of such a team; 0 = no limit */
   unsigned team_paused_max, team_snapshots_max;
-  unsigned heaps_mb, team_heaps_mb;     /* of zygotes' memory on disk; 0 = no limit */
-  unsigned disk_reserve_mb;             /* of the disk's free space, for nobody's boxes */
-  unsigned log_bytes;                   /* size of a box's log ring; 0 = no logs */
-  unsigned log_keep_mb;                 /* all logs of ended boxes together */
-  unsigned download_cache_mb;           /* per team, for package managers in builds; 0 = none */
-  unsigned cache_days;                  /* how long what no build needs is kept after its last use */
-  struct source_rules source;           /* what templates may begin with */
-  unsigned builds_max, team_builds_max; /* templates built at once, on this server and of one team */
-  unsigned team_templates_max;          /* templates and snapshots of one team */
-  unsigned build_seconds, build_log_mb; /* longest build, largest log of one */
-  unsigned keep_box_s;                  /* life of the box of a failed build, where it was asked for */
-  unsigned build_wait_s, build_keep_s;  /* an unstarted build lives so long, a failed one is remembered so long */
+  unsigned heaps_mb, team_heaps_mb;         /* of zygotes' memory on disk; 0 = no limit */
+  unsigned disk_creates_mb, disk_builds_mb; /* free space below which creates, and builds, are refused */
+  unsigned memory_low_mb, memory_kill_mb;   /* available memory below which creates are refused, and boxes go */
+  unsigned disk_reserve_mb;                 /* of the disk's free space, for nobody's boxes */
+  unsigned log_bytes;                       /* size of a box's log ring; 0 = no logs */
+  unsigned log_keep_mb;                     /* all logs of ended boxes together */
+  unsigned download_cache_mb;               /* per team, for package managers in builds; 0 = none */
+  unsigned cache_days;                      /* how long what no build needs is kept after its last use */
+  struct source_rules source;               /* what templates may begin with */
+  unsigned builds_max, team_builds_max;     /* templates built at once, on this server and of one team */
+  unsigned team_templates_max;              /* templates and snapshots of one team */
+  unsigned build_seconds, build_log_mb;     /* longest build, largest log of one */
+  unsigned keep_box_s;                      /* life of the box of a failed build, where it was asked for */
+  unsigned build_wait_s, build_keep_s;      /* an unstarted build lives so long, a failed one is remembered so long */
   unsigned metrics_boxes_max, metrics_teams_max; /* that have series of their own */
   const char *checkpoint;                        /* auto, or frozen: boxes sleep in memory only */
   const char *criu;                              /* the program */

@@ -87,6 +87,7 @@ struct warden {
   struct secrets *secrets;
   struct policies *policies;
   struct login_codes *login_codes;
+  struct memory_guard *memory_guard;
 };
 
 #endif

@@ -95,6 +95,7 @@ void handle_volume_get(struct request *q);
 void handle_volume_delete(struct request *q);
 void handle_content(struct request *q);
 void handle_volume_usage(struct request *q);
+void handle_volume_open(struct request *q);
 void handle_volume_attach(struct request *q);
 
 /* for the host's root user: admin_handlers.c */

@@ -87,6 +87,7 @@ static const struct handler {
     {WIRE_BOX_TOKEN, BY_ROOT, handle_box_token},
     {WIRE_GC, BY_ROOT, handle_gc},
     {WIRE_VOLUME_USAGE, BY_ROOT, handle_volume_usage},
+    {WIRE_VOLUME_OPEN, BY_ROOT, handle_volume_open},
     {WIRE_VOLUME_ATTACH, BY_ROOT, handle_volume_attach},
     {WIRE_SECRET_ROTATE, BY_ROOT, handle_secret_rotate},
     {WIRE_SECRET_CHECK, BY_ROOT, handle_secret_check},

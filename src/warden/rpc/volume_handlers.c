@@ -120,3 +120,10 @@ void handle_volume_usage(struct request *q)
   if (wanted(q, &row))
     volumes_measure(q->warden, request_origin(q), &row);
 }
+
+void handle_volume_open(struct request *q)
+{
+  struct row_volume row;
+  if (wanted(q, &row))
+    volumes_hand_out(q->warden, request_origin(q), &row);
+}

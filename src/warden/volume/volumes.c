@@ -201,6 +201,32 @@ void volumes_measure(struct warden *w, struct origin origin, const struct row_vo
   queue(w, origin, row, true, measure, measured);
 }
 
+/* ---- handing out ---- */
+
+static void open_root(uv_work_t *work)
+{
+  struct volume_job *j = work->data;
+  j->result = volume_backing_open(&j->place, j->row.id, &j->err); /* a descriptor, or negative */
+}
+
+static void opened_root(uv_work_t *work, int status)
+{
+  struct volume_job *j = work->data;
+  cleanup_buf struct buf b = BUF_INIT(256);
+  cleanup_fd int fd = MAX(j->result, -1);
+  wire_begin(&b, WIRE_REPLY, j->origin.id, 0);
+  if (j->result < 0)
+    reply_end(j->warden, j->origin, j->result, &j->err);
+  else if (reply_possible(j->warden, j->origin))
+    reply_send_on(j->origin.ipc, &b, fd);
+  free(j);
+}
+
+void volumes_hand_out(struct warden *w, struct origin origin, const struct row_volume *row)
+{
+  queue(w, origin, row, true, open_root, opened_root);
+}
+
 /* ---- the rest ---- */
 
 int volumes_find(struct warden *w, struct str team, struct str id, struct row_volume *out)

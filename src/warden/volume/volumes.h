@@ -18,6 +18,8 @@ int volumes_find(struct warden *w, struct str team, struct str id, struct row_vo
 /* Both answer the request themselves, later. A create that was asked before is answered again. */
 void volumes_create(struct warden *w, struct origin origin, struct row_volume *row);
 void volumes_remove(struct warden *w, struct origin origin, struct row_volume *row);
+/* A descriptor of the root of its tree, for root. Answers, later. */
+void volumes_hand_out(struct warden *w, struct origin origin, const struct row_volume *row);
 void volumes_measure(struct warden *w, struct origin origin, const struct row_volume *row); /* answers, later */
 /* Fields of an answer; the token only where it is asked for. */
 void volumes_put(struct buf *b, const struct warden *w, const struct row_volume *r, bool token);

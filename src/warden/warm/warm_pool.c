@@ -3,6 +3,7 @@
  * warm_policy.c; here they are made, watched and handed out. */
 #include "warden/warm/warm_pool.h"
 
+#include "warden/core/host_memory.h"
 #include "warden/core/checkpoint_queue.h"
 #include "warden/db/catalog.h"
 #include "warden/warm/launch.h"
@@ -58,23 +59,11 @@ static uint64_t available_kb; /* when the memory was last looked at */
 
 static bool memory_is_short_now(void)
 {
-  cleanup_buf struct buf b = BUF_INIT(1 << 16);
-  uint64_t total = 0, available = 0;
-  if (file_read("/proc/meminfo", &b))
+  uint64_t total, available;
+  if (host_memory(&total, &available))
     return false;
-  struct str rest = buf_str(&b), line, name, value;
-  while (rest.n) {
-    str_cut(rest, '\n', &line, &rest);
-    str_cut(line, ':', &name, &value);
-    value = str_trim(value);
-    str_cut(value, ' ', &value, &line);
-    if (str_is(name, "MemTotal"))
-      str_u64(value, &total);
-    else if (str_is(name, "MemAvailable"))
-      str_u64(value, &available);
-  }
-  available_kb = available;
-  return available * 100 < total * POOL_MEMORY_FLOOR;
+  available_kb = available >> 10;
+  return available / 100 < total / 10000 * POOL_MEMORY_FLOOR;
 }
 
 /* Linux computes the answer at each reading, and there are a hundred launches a second. */

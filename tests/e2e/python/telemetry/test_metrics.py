@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
@@ -113,3 +116,15 @@ def test_the_first_team_has_its_own_numbers_and_the_second_is_other(server: Serv
     finally:
         first.kill()
         second.kill()
+
+
+def test_the_dashboard_asks_for_metrics_that_are_there(server: Server) -> None:
+    board = json.loads((Path(__file__).resolve().parents[4] / "deploy/grafana-dashboard.json").read_text())
+    asked = {target["expr"] for panel in board["panels"] for target in panel["targets"]}
+    assert len(asked) > 20
+    names = {name for expr in asked for name in re.findall(r"cloche_\w+", expr)}
+    families = list(read_text(server.figures()))
+    there = {f.name for f in families} | {s.name for f in families for s in f.samples}
+    there |= {f"{f.name}_total" for f in families if f.type == "counter"}
+    there |= {f"{f.name}_{end}" for f in families if f.type == "histogram" for end in ("bucket", "sum", "count")}
+    assert names <= there, names - there

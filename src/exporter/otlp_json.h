@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp_json.h - spans as an ExportTraceServiceRequest in the JSON encoding of OTLP 1: ids in hexadecimal, 64-bit
+ * numbers as texts. */
+#ifndef CLOCHE_EXPORTER_OTLP_JSON_H
+#define CLOCHE_EXPORTER_OTLP_JSON_H
+
+#include "wire/span.h"
+
+/* Adds a span and its phases, which are its children, to a list that otlp_spans_begin opened. */
+void otlp_spans_begin(struct jw *w, const char *host);
+void otlp_span_add(struct jw *w, const struct span *s);
+void otlp_spans_end(struct jw *w);
+
+#endif
