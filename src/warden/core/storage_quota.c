@@ -321,7 +321,7 @@ static uint64_t mark_bytes(const struct warden *w, const struct mark *m, uint64_
 {
   unsigned mb;
   memcpy(&mb, (const char *)w->config + m->at, sizeof(mb));
-  return MIN((uint64_t)mb << 20, disk / SMALL_DISK * m->parts);
+  return MIN((uint64_t)mb << 20, disk * m->parts / SMALL_DISK);
 }
 
 int storage_room(const struct warden *w, enum storage_for what, struct err *err)
@@ -333,7 +333,7 @@ int storage_room(const struct warden *w, enum storage_for what, struct err *err)
   uint64_t disk = (uint64_t)fs.f_blocks * fs.f_frsize, free = (uint64_t)fs.f_bavail * fs.f_frsize, need = 0;
   for (enum storage_for i = ROOM_FOR_PAUSE; i <= what; i++) /* one that is set lower than what goes on longer */
     need = MAX(need, mark_bytes(w, &marks[i], disk));
-  uint64_t inodes = (uint64_t)fs.f_files / SMALL_DISK * m->parts;
+  uint64_t inodes = (uint64_t)fs.f_files * m->parts / SMALL_DISK;
   if (fs.f_files && fs.f_favail < inodes) /* filesystems that count none say 0 */
     return err_set(err, -ENOSPC, "this server's disk has %" PRIu64 " inodes left of %" PRIu64 ": %s need %" PRIu64,
                    (uint64_t)fs.f_favail, (uint64_t)fs.f_files, m->what, inodes);
