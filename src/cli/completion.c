@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/completion.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TEXT_MAX ((size_t)1 << 20)
@@ -293,18 +293,25 @@ static void manual_spec(const struct command_spec *spec, struct buf *out)
   }
 }
 
+/* In a child: some commands end the program after their help, or keep state of getopt. */
 int local_help(const struct command *command, struct buf *out)
 {
   char name[32], help[] = "--help", *argv[] = {name, help, NULL};
-  cleanup_fd int memory = memfd_create("help", MFD_CLOEXEC), before = dup(1);
-  fflush(stdout);
-  if (memory < 0 || before < 0 || dup2(memory, 1) < 0)
-    return -errno;
+  cleanup_fd int memory = memfd_create("help", MFD_CLOEXEC);
   snprintf(name, sizeof(name), "%s", command->name);
-  optind = 0; /* some read their options by getopt */
-  command->run(2, argv);
   fflush(stdout);
-  dup2(before, 1);
+  pid_t pid = memory < 0 ? -1 : fork();
+  if (pid == 0) {
+    if (dup2(memory, 1) < 0)
+      _exit(1);
+    int status = command->run(2, argv);
+    fflush(stdout);
+    _exit(status);
+  }
+  if (pid < 0)
+    return -errno;
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    ;
   lseek(memory, 0, SEEK_SET);
   return fd_read_all(memory, out);
 }

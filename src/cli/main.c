@@ -135,7 +135,7 @@ static bool elsewhere(const struct command_spec *spec, int argc, char **argv)
 {
   if (geteuid() != 0 || spec_names_server(spec, argc, argv))
     return true;
-  return (set("CLOCHE_KEY") || set("E2B_API_KEY")) && !server_here(argc, argv);
+  return (set("CLOCHE_KEY") || set("E2B_API_KEY") || set("CLOCHE_ADMIN_TOKEN")) && !server_here(argc, argv);
 }
 
 static int help_of_both(const struct command *local, const struct command_spec *remote)

@@ -227,6 +227,30 @@ static int node_show_run(struct args *args)
   return node_run(args, args->words[0]);
 }
 
+static int node_change(struct args *args, const char *body)
+{
+  struct remote r;
+  cleanup_answer struct answer a = {0};
+  cleanup_free char *path = path_of("/nodes/{}", args->words[0]);
+  int status = remote_open_admin(args, &r);
+  if (status)
+    return status;
+  status = ask(&r, args, "POST", path, body, args->words[0], &a);
+  status = status ? status : print_answer(args, &a, NULL);
+  remote_close(&r);
+  return status;
+}
+
+static int node_drain_run(struct args *args)
+{
+  return node_change(args, "{\"status\":\"draining\"}");
+}
+
+static int node_ready_run(struct args *args)
+{
+  return node_change(args, "{\"status\":\"ready\"}");
+}
+
 /* ---- secrets ---- */
 
 static const struct column secret_columns[] = {
@@ -480,6 +504,8 @@ static const struct option_spec node_options[] = {ADMIN_OPTION};
 static const struct verb_spec node_verbs[] = {
     {"list", "", "the machines, with their load and sandboxes", 0, 0, node_list_run},
     {"show", "ID", "one of them", 1, 1, node_show_run},
+    {"drain", "ID", "no new sandboxes there from now on", 1, 1, node_drain_run},
+    {"ready", "ID", "it takes sandboxes again", 1, 1, node_ready_run},
 };
 const struct command_spec node_spec = {
     .name = "node",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -41,4 +42,6 @@ def test_manual_pages_have_what_help_has(cloche: Cloche, tmp_path: Path) -> None
     page = (tmp_path / "cloche-run.1").read_text()
     assert "\\fB\\-l\\fR, \\fB\\-\\-language\\fR LANG" in page
     overview = (tmp_path / "cloche.1").read_text()
+    assert pages >= {f"cloche-{name}" for name in re.findall(r"^\.TP\n\.B (\w+)$", overview, re.M)}
+    assert all("Usage: cloche" in (tmp_path / f"cloche-{name}.1").read_text() for name in ("serve", "mcp", "store"))
     assert all(f"cloche\\-{name.removeprefix('cloche-')} " in overview for name in pages - {"cloche"})

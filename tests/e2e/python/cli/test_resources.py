@@ -72,6 +72,9 @@ def test_an_administrator_sees_nodes_and_makes_teams(cloche: Cloche, administere
     assert row.split()[:2] == ["local", "ready"]
     shown = json.loads(cloche("node", "show", "local", "--json", env=administered).stdout)
     assert shown["metrics"]["cpuCount"] >= 1
+    for verb, status in (("drain", "draining"), ("ready", "ready")):
+        assert cloche("node", verb, "local", env=administered).returncode == 0
+        assert json.loads(cloche("node", "list", "--json", env=administered).stdout)[0]["status"] == status
     made = cloche("team", "create", "others", "--boxes", "3", env=administered).stdout.decode().strip()
     assert cloche("team", "limit", made, "--boxes", "5", "--paused", "7", env=administered).returncode == 0
     teams = json.loads(cloche("team", "list", "--json", env=administered).stdout)
