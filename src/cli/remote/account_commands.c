@@ -328,8 +328,8 @@ static int prompt(struct buf *value)
     return -errno;
   silent = before;
   silent.c_lflag &= ~(tcflag_t)ECHO;
+  tcsetattr(0, TCSAFLUSH, &silent); /* before the prompt: what is typed after it counts */
   fputs("Value: ", stderr);
-  tcsetattr(0, TCSAFLUSH, &silent);
   char line[4096];
   bool got = fgets(line, sizeof(line), stdin) != NULL;
   tcsetattr(0, TCSAFLUSH, &before);
