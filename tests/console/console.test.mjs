@@ -214,7 +214,7 @@ test('cells run in other languages and in contexts of their own', async () => {
   await script.locator('.outputs:has-text("4")').waitFor()
   for (const [language, code, shown] of [
     ['typescript', 'const n: number = 40; n + 2', '42'],
-    ['r', 'sum(c(40, 2))', '42'],
+    ['r', 'cat(sum(c(40, 2)))', '42'], // a value would be HTML, in its frame
     ['java', '40 + 2', '42'],
   ]) {
     await page.locator('.cell select').last().selectOption(language)
