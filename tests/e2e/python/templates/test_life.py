@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -145,9 +147,16 @@ class TestRestarts:
     def test_a_build_that_a_crash_cut_short_says_so(self, server: Server) -> None:
         build = order(server.wire, fresh("cut"), run("echo begun; sleep 60"))
         eventually(lambda: any("]: begun" in line for line in build.log()))
-        server.signal(9)
-        server.start()
-        build.wire = server.wire
+        for pid in server.wardens():
+            os.kill(pid, signal.SIGKILL)
         reason = build.failed()
         assert reason["message"]
         order(server.wire, build.name, run("true")).ready()
+
+    def test_a_build_goes_on_after_a_crash_that_the_warden_outlives(self, server: Server) -> None:
+        build = order(server.wire, fresh("goes-on"), run("echo begun; sleep 3"))
+        eventually(lambda: any("]: begun" in line for line in build.log()))
+        server.signal(signal.SIGKILL)
+        server.start()
+        build.wire = server.wire
+        build.ready()
