@@ -100,8 +100,9 @@ class Link:
 
 @pytest.fixture
 def taken() -> Iterator[tuple[Tenants, Link]]:
-    """Two teams on a server with one gate, which is stopped and whose link is ours."""
-    with own_server("--gates", "1", "--pool", "0", "--admin-token", "the-administrators-own") as made:
+    """Two teams on a server with one gate, which is stopped and whose link to the warden, its only one, is ours."""
+    flags = ("--gates", "1", "--pool", "0", "--audit", "off", "--admin-token", "the-administrators-own")
+    with own_server(*flags) as made:
         tenants = two_teams(made)
         (gate,) = made.gates()
         try:
