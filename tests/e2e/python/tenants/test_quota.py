@@ -271,15 +271,15 @@ def test_the_disk_keeps_a_reserve() -> None:
         reserve = disk.f_blocks * disk.f_frsize // 20
         with open(filler, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - reserve // 2)
-        for answer in (
-            pause(box),
-            wire.call("POST", f"/sandboxes/{box.id}/snapshots", {}),
-            wire.call("POST", f"/sandboxes/{box.id}/fork", {"count": 1, "timeout": 60}),
-            wire.call("POST", "/sandboxes", {"templateID": "base", "timeout": 60}),
-            wire.call("POST", "/v3/templates", {"name": "full"}),
+        for answer, setting in (
+            (pause(box), b"disk_reserve_mb"),
+            (wire.call("POST", f"/sandboxes/{box.id}/snapshots", {}), b"disk_builds_mb"),
+            (wire.call("POST", f"/sandboxes/{box.id}/fork", {"count": 1, "timeout": 60}), b"disk_creates_mb"),
+            (wire.call("POST", "/sandboxes", {"templateID": "base", "timeout": 60}), b"disk_creates_mb"),
+            (wire.call("POST", "/v3/templates", {"name": "full"}), b"disk_builds_mb"),
         ):
             assert answer.status == 507, (answer.status, answer.body)
-            assert b"reserve" in answer.body, (answer.status, answer.body)
+            assert setting in answer.body, (answer.status, answer.body)
         assert box.run("echo alive")[1] == "alive\n"
         filler.unlink()
         assert pause(box).status == 204

@@ -160,7 +160,11 @@ def fill(path: str, has: Belongings) -> list[str]:
         "secrets/": [has.secret["secretID"], has.secret["name"]],
     }[kind]
     second = has.order.build if "builds/{second}" in path else has.upload
-    queries = {"/tags/exists": "?tag=default", "/metrics/max": "?metric=concurrent_sandboxes"}
+    queries = {
+        "/tags/exists": "?tag=default",
+        "/metrics/max": "?metric=concurrent_sandboxes",
+        "/diff": f"?from={has.order.build}",
+    }
     query = next((text for end, text in queries.items() if path.endswith(end)), "")
     return [path.replace("{id}", name).replace("{second}", second) + query for name in one]
 
