@@ -174,7 +174,7 @@ static int unpack_piece(struct unpacking *u, const char *bytes, size_t n, char *
     if (ZSTD_isError(left))
       return -EBADMSG;
     u->whole = left == 0;
-    more = out.pos == out.size;
+    more = out.pos == out.size && !u->whole; /* asked once more after its end, it would wait for another frame */
     u->size += out.pos;
     u->sum = crc32c(u->sum, room, out.pos);
     int r = u->to < 0 ? 0 : fd_write_all(u->to, room, out.pos);
