@@ -76,7 +76,7 @@ def test_the_list_names_every_recipe_and_what_it_is_for(server: Server) -> None:
     ("words", "complaint"),
     [
         (("castle",), "no recipe for a template 'castle'; there are: base claude code-interpreter-v1 codex desktop"),
-        (("base", "--all-of-it"), "'make' has no option '--all-of-it'; it takes names of recipes, or --list"),
+        (("base", "--all-of-it"), "'make' has no option '--all-of-it'; it takes names of recipes, --default or --list"),
         (("--list", "base"), "'make --list' takes no name, but 'base' was given"),
         ((), "'template make' takes other arguments"),
     ],
