@@ -26,7 +26,7 @@ table ip filter {
 def checks(*prefix: str, data: str = "/tmp") -> dict[str, dict[str, Any]]:
     done = subprocess.run(
         [*prefix, binary(), "doctor", "--json", "--data", data],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=120, check=False, env=os.environ | {"CLOCHE_INTERNET": "1"},
     )  # fmt: skip
     return {check["id"]: check for check in json.loads(done.stdout.splitlines()[-1])["checks"]}
 
