@@ -48,11 +48,23 @@ static enum audit_who who(const struct req *r)
   return r->by_token ? AUDIT_TOKEN : AUDIT_KEY;
 }
 
-/* What a client shows in the path is no secret but for one: a path that is no route may be anything. */
+/* Where a value stands beside its name, people give it in place of the name: what was not found is not told there. */
+static bool may_be_a_value(struct str route, unsigned status)
+{
+  static const char *const kinds[] = {"secrets/", "api-keys/", "access-tokens/"};
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+    if (str_starts(route, str_of(kinds[i])))
+      return status >= 400;
+  return false;
+}
+
+/* What a client shows in the path is no secret but for this: a path that is no route may be anything. */
 static void put_route(const struct req *r, struct audit_record *a)
 {
   a->method = http_x_head(r->x)->method;
   a->route = r->entry ? str_of(r->entry->path) : STR("?");
+  if (may_be_a_value(a->route, a->status))
+    return;
   a->id = r->id;
   a->second = r->second;
 }
