@@ -53,18 +53,14 @@ bool tracing_begin(struct gate *g, const struct http_head *h, struct span_contex
   return out->sampled = true;
 }
 
-int64_t tracing_wall(int64_t mono_us)
-{
-  return mono_us ? mono_us + clock_wall_us() - clock_mono_us() : 0;
-}
-
 void tracing_end(struct gate *g, struct span *s, int64_t from_us, int64_t to_us)
 {
   if (!g->exporter || ipc_queued(g->exporter) > WAITING_MAX)
     return;
   random_bytes(s->id, sizeof(s->id));
-  s->from_us = tracing_wall(from_us);
-  s->to_us = tracing_wall(to_us);
+  s->from_us = from_us;
+  s->to_us = to_us;
+  span_shift(s, clock_wall_us() - clock_mono_us());
   cleanup_buf struct buf b = BUF_INIT(4096);
   span_pack(&b, s);
   if (!buf_failed(&b))

@@ -12,9 +12,8 @@ bool tracing_on(const struct gate *g);
 /* The context of a request: that of its `traceparent`, or a new one, of which as many are recorded as the setting says.
  * False: it is not recorded. */
 bool tracing_begin(struct gate *g, const struct http_head *h, struct span_context *out);
-/* Both times monotonic; turned into wall time here. Gives the span an id. */
+/* These times and those of the phases are monotonic; turned into wall time here. Gives the span an id. */
 void tracing_end(struct gate *g, struct span *s, int64_t from_us, int64_t to_us);
-int64_t tracing_wall(int64_t mono_us); /* 0 stays 0 */
 /* On one gate: metrics are told every interval. */
 void tracing_metrics_start(struct gate *g);
 

@@ -56,6 +56,16 @@ void span_phase_add(struct span *s, const char *name, int64_t from_us, int64_t t
     s->phases[s->nphases++] = (struct span_phase){.name = name, .from_us = from_us, .to_us = to_us};
 }
 
+void span_shift(struct span *s, int64_t by_us)
+{
+  s->from_us += by_us;
+  s->to_us += by_us;
+  for (size_t i = 0; i < s->nphases; i++) {
+    s->phases[i].from_us += by_us;
+    s->phases[i].to_us += by_us;
+  }
+}
+
 void span_pack(struct buf *b, const struct span *s)
 {
   wire_begin(b, WIRE_SPAN, 0, 0);

@@ -36,6 +36,8 @@ struct span {
 
 /* A phase that did not happen (to before from, or either 0) is left out. */
 void span_phase_add(struct span *s, const char *name, int64_t from_us, int64_t to_us);
+/* Adds one offset to every time, so that phases stay inside their span when the times change clocks. */
+void span_shift(struct span *s, int64_t by_us);
 void span_pack(struct buf *b, const struct span *s);
 int span_read(struct str packet, struct span *s); /* -EINVAL */
 

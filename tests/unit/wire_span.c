@@ -44,12 +44,15 @@ static void a_span_arrives_as_it_was_sent(void **state)
   span_phase_add(&s, "backwards", 12, 11);
   span_phase_add(&s, "never", 0, 11);
   span_phase_add(&s, "agent", 12, 19);
+  span_shift(&s, 1000);
   cleanup_buf struct buf b = BUF_INIT(4096);
   span_pack(&b, &s);
   assert_int_equal(span_read(buf_str(&b), &back), 0);
   assert_int_equal(back.nphases, 2);
+  assert_int_equal(back.from_us, 1010);
+  assert_int_equal(back.phases[0].from_us, 1010); /* a phase begins no sooner than its span */
   assert_true(str_is(back.phases[1].text, "agent"));
-  assert_int_equal(back.phases[1].to_us, 19);
+  assert_int_equal(back.phases[1].to_us, 1019);
   assert_true(str_is(back.name, "create"));
   assert_memory_equal(back.context.trace, s.context.trace, 16);
   assert_int_equal(back.status, 201);

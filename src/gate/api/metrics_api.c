@@ -64,13 +64,13 @@ static void trace_api(struct req *r, int status)
                    .box = r->made.n ? r->made : r->id,
                    .team = str_of(r->team.id),
                    .status = (unsigned)status};
-  span_phase_add(&s, "gate", tracing_wall(r->began_us), tracing_wall(r->called_us));
+  span_phase_add(&s, "gate", r->began_us, r->called_us);
   if (m->kept_us) {
-    span_phase_add(&s, "jail", tracing_wall(m->came_us), tracing_wall(m->boot_us));
-    span_phase_add(&s, "agent", tracing_wall(m->boot_us), tracing_wall(m->ready_us));
-    span_phase_add(&s, "store", tracing_wall(m->ready_us), tracing_wall(m->kept_us));
+    span_phase_add(&s, "jail", m->came_us, m->boot_us);
+    span_phase_add(&s, "agent", m->boot_us, m->ready_us);
+    span_phase_add(&s, "store", m->ready_us, m->kept_us);
   } else {
-    span_phase_add(&s, "warden", tracing_wall(r->called_us), tracing_wall(now));
+    span_phase_add(&s, "warden", r->called_us, now);
   }
   tracing_end(r->gate, &s, r->began_us, now);
 }

@@ -26,8 +26,8 @@ void cell_trace_end(struct gate *g, const struct cell_trace *t, int64_t began_us
                    .status = t->status};
   if (!t->on)
     return;
-  span_phase_add(&s, "connect", tracing_wall(began_us), tracing_wall(t->asked_us));
-  span_phase_add(&s, "kernel", tracing_wall(t->asked_us), tracing_wall(t->headed_us));
-  span_phase_add(&s, "stream", tracing_wall(t->headed_us), tracing_wall(now));
+  span_phase_add(&s, "connect", began_us, t->asked_us);
+  span_phase_add(&s, "kernel", t->asked_us, t->headed_us);
+  span_phase_add(&s, "stream", t->headed_us, now);
   tracing_end(g, &s, began_us, now);
 }
