@@ -250,7 +250,7 @@ static struct str next_record(const struct iovec *v, int n, size_t from, char *r
 
 static ssize_t tls_write(struct conn *c, const struct iovec *v, int n, bool more)
 {
-  static _Thread_local char room[RECORD];
+  char room[RECORD];
   size_t sent = 0, k = 0;
   (void)more;
   ssize_t r = hello(c, true);

@@ -181,7 +181,7 @@ static int box_gone(struct build_box *b, struct err *err)
 
 static int hear_word(struct build_box *b, struct build_cmd *o, struct build_cmd *beside, struct err *err)
 {
-  static _Thread_local char packet[sizeof(struct exec_event) + EXEC_CHUNK];
+  char packet[sizeof(struct exec_event) + EXEC_CHUNK];
   const struct build_output ear = {.line = tell_line, .arg = b->run};
   ssize_t n = box_socket_recv(b->talk, packet, sizeof(packet));
   if (n == -EAGAIN)
