@@ -36,6 +36,7 @@ struct upload {
   struct rpc_list metadata;
   struct str path; /* from the query; p NULL = none */
   bool multipart, opened, busy, paused, ended, finishing, done;
+  bool large;              /* a worker had some of it: the end, which may wait for the disk, is a worker's too */
   bool raw;                /* the worker may take the body from the socket */
   struct body_carry lent;  /* its socket, while a worker has it; else -1 */
   struct inflate *inflate; /* NULL = identity */
@@ -258,7 +259,7 @@ static void hand_over(struct upload *u)
 {
   swap_loads(u);
   u->finishing = u->ended;
-  u->busy = true;
+  u->busy = u->large = true;
   if (work_queue(&u->work) == 0)
     return;
   u->busy = false; /* no thread to be had: then here */
@@ -328,7 +329,7 @@ static enum http_lend on_lend(struct http_x *x, int fd, uint64_t most)
   swap_loads(u);
   u->lent.sock = fd;
   u->lent.most = most;
-  u->busy = true;
+  u->busy = u->large = true;
   if (work_queue(&u->work)) { /* no thread to be had: as other bodies, then */
     swap_loads(u);
     u->lent.sock = -1;
@@ -347,7 +348,7 @@ static void on_body_end(struct http_x *x)
 {
   struct upload *u = http_x_data(x);
   u->ended = true;
-  if (!u->busy && !u->inflate && u->filling->n <= SMALL_BODY) {
+  if (!u->busy && !u->large && !u->inflate && u->filling->n <= SMALL_BODY) {
     carry_load(u, u->filling);
     carry_end(u);
     reply(u);
