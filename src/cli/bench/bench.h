@@ -51,6 +51,7 @@ int bench_volume_create(struct client *c, const char *name, struct bench_volume 
 int bench_volume_remove(struct client *c, const struct bench_volume *v, struct err *err);
 /* One file of it by the content API: written, or read where the body is empty; the bytes read are counted only. */
 int bench_volume_file(struct client *c, const struct bench_volume *v, struct str body, struct err *err);
+int bench_volume_unlink(struct client *c, const struct bench_volume *v, struct err *err);
 int bench_box_kill(struct client *c, struct bench_box *g, struct err *err);
 int bench_box_pause(struct client *c, struct bench_box *g, struct err *err);
 int bench_box_resume(struct client *c, struct bench_box *g, struct err *err);

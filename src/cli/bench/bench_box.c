@@ -109,6 +109,20 @@ int bench_volume_file(struct client *c, const struct bench_volume *v, struct str
   return r;
 }
 
+int bench_volume_unlink(struct client *c, const struct bench_volume *v, struct err *err)
+{
+  char path[120], headers[300];
+  snprintf(path, sizeof(path), "/volumecontent/%s/path?path=/big", v->id);
+  snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", v->token);
+  struct call *k = fresh(c, "DELETE", path);
+  k->headers = headers;
+  int r = bench_http_request(c->api, k, err);
+  r = r ? r : succeeded(k, err);
+  k->headers = NULL;
+  k->path = "";
+  return r;
+}
+
 int bench_volume_remove(struct client *c, const struct bench_volume *v, struct err *err)
 {
   char path[100];

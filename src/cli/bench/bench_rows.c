@@ -259,28 +259,32 @@ static char *file_bytes(void)
   return bytes;
 }
 
+/* A new file each time: ext4 writes one that replaces another to the disk when it is closed. */
+static int file_once(struct stay *s, struct str bytes, struct err *err)
+{
+  cleanup_call struct call k = {.method = "POST", .path = "/files?path=/tmp/big&username=user", .body = bytes};
+  k.headers = "Content-Type: application/octet-stream\r\n";
+  int r = bench_box_request(&s->client, &s->box, AGENT_PORT, &k, err);
+  if (!r)
+    sample("upload", (double)FILE_BYTES / 1e9 / (call_ms(&k) / 1e3));
+  k.method = "GET";
+  k.headers = NULL;
+  k.count_only = true;
+  r = r ? r : bench_box_request(&s->client, &s->box, AGENT_PORT, &k, err);
+  if (!r && k.bytes != FILE_BYTES)
+    r = err_set(err, -EBADMSG, "%llu of %zu bytes came back", (unsigned long long)k.bytes, FILE_BYTES);
+  if (!r)
+    sample("download", (double)FILE_BYTES / 1e9 / (call_ms(&k) / 1e3));
+  return r ? r : bench_box_command(&s->client, &s->box, "rm /tmp/big; echo gone", "\"stdout\"", err);
+}
+
 static int file_times(struct bench *b, struct err *err)
 {
   cleanup_stay struct stay s;
   int r = stay_begin(&s, b, err);
   cleanup_free char *bytes = file_bytes();
-  for (unsigned i = 0; i < scaled(b, 4) && !r; i++) {
-    cleanup_call struct call k = {
-        .method = "POST", .path = "/files?path=/tmp/big&username=user", .body = str_make(bytes, FILE_BYTES)};
-    k.headers = "Content-Type: application/octet-stream\r\n";
-    r = bench_box_request(&s.client, &s.box, AGENT_PORT, &k, err);
-    if (!r)
-      sample("upload", (double)FILE_BYTES / 1e9 / (call_ms(&k) / 1e3));
-    k.method = "GET";
-    k.path = "/files?path=/tmp/big&username=user";
-    k.headers = NULL;
-    k.count_only = true;
-    r = r ? r : bench_box_request(&s.client, &s.box, AGENT_PORT, &k, err);
-    if (!r && k.bytes != FILE_BYTES)
-      r = err_set(err, -EBADMSG, "%llu of %zu bytes came back", (unsigned long long)k.bytes, FILE_BYTES);
-    if (!r)
-      sample("download", (double)FILE_BYTES / 1e9 / (call_ms(&k) / 1e3));
-  }
+  for (unsigned i = 0; i < scaled(b, 4) && !r; i++)
+    r = file_once(&s, str_make(bytes, FILE_BYTES), err);
   return r;
 }
 
@@ -334,7 +338,7 @@ static int content_once(struct client *c, const struct bench_volume *v, struct s
     r = err_set(err, -EBADMSG, "%llu of %zu bytes came back", (unsigned long long)c->call.bytes, FILE_BYTES);
   if (!r)
     sample("content_download", (double)FILE_BYTES / 1e9 / (call_ms(&c->call) / 1e3));
-  return r;
+  return r ? r : bench_volume_unlink(c, v, err);
 }
 
 static int content_times(struct bench *b, struct err *err)
