@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -159,11 +160,20 @@ static int limit(int what, uint64_t most)
   return setrlimit(what, &l);
 }
 
+/* The log is the one file that a role may always write to; where it is none, nothing of that kind is left. */
+static bool logs_to_a_file(void)
+{
+  struct stat st;
+  return !fstat(STDERR_FILENO, &st) && S_ISREG(st.st_mode);
+}
+
 static int set_limits(const struct confine_role *role, struct err *err)
 {
   if (role->fds_max && limit(RLIMIT_NOFILE, role->fds_max))
     return err_errno(err, "%s: limit of %ju open files", role->name, (uintmax_t)role->fds_max);
-  if (limit(RLIMIT_CORE, 0) || (!role->writes_files && limit(RLIMIT_FSIZE, 0)))
+  signal(SIGXFSZ, SIG_IGN); /* a write over the limit fails; it does not end the process */
+  bool grows = role->writes_files || logs_to_a_file();
+  if (limit(RLIMIT_CORE, 0) || (!grows && limit(RLIMIT_FSIZE, 0)))
     return err_errno(err, "%s: limits", role->name);
 #ifndef __SANITIZE_ADDRESS__
   if (role->memory_max && limit(RLIMIT_AS, role->memory_max))

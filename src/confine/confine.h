@@ -52,7 +52,7 @@ struct confine_role {
   uint64_t fds_max;    /* open descriptors; 0: as it was */
   uint64_t memory_max; /* bytes of address space; 0: as it was */
   bool own_ids;        /* it is root of a user namespace of its own already, and stays that */
-  bool writes_files;   /* false: RLIMIT_FSIZE 0, no regular file grows by its hand */
+  bool writes_files;   /* false: RLIMIT_FSIZE 0, no regular file grows by its hand, unless its log is one */
 };
 
 /* Becomes `uid` (its own group, no others). uid 0 leaves root and identity alone (a test without root); a build under

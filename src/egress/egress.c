@@ -410,8 +410,7 @@ static struct confine_role role = {.name = "egress",
                                    .nsockets = ARRAY_LEN(sockets),
                                    .files = files,
                                    .nfiles = ARRAY_LEN(files),
-                                   .fds_max = FILES_MAX,
-                                   .writes_files = true /* its log may be a file */};
+                                   .fds_max = FILES_MAX};
 
 static void raise_file_limit(void)
 {

@@ -35,7 +35,6 @@ static const struct confine_role exporter_role = {
     .nfiles = ARRAY_LEN(exporter_files),
     .fds_max = 1024,
     .memory_max = (uint64_t)2 << 30,
-    .writes_files = true, /* the log, where that is a file; there is no other */
 };
 
 #endif

@@ -86,8 +86,15 @@ static void the_root_holds_the_named_files_and_nothing_else(void **state)
   in_child(see_files);
 }
 
+static void log_to(const char *path, int flags)
+{
+  int fd = open(path, flags | O_CLOEXEC, 0600);
+  NEED(fd >= 0 && dup2(fd, STDERR_FILENO) == STDERR_FILENO);
+}
+
 static void see_identity(void)
 {
+  log_to("/dev/null", O_WRONLY);
   struct err err = ERR_NONE;
   struct rlimit l;
   NEED(!confine_rights(&reader, UID, &err));
@@ -100,6 +107,40 @@ static void see_identity(void)
 static void it_is_another_user_without_a_way_back(void **state)
 {
   in_child(see_identity);
+}
+
+/* A file that the role was given beside its log. */
+static int some_file(void)
+{
+  int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  NEED(fd >= 0);
+  return fd;
+}
+
+static void write_no_file(void)
+{
+  log_to("/dev/null", O_WRONLY);
+  int fd = some_file();
+  confine(&reader);
+  NEED(write(fd, "x", 1) < 0 && errno == EFBIG);
+  NEED(write(STDERR_FILENO, "x", 1) == 1);
+}
+
+static void a_file_that_may_not_grow_costs_a_write_and_not_the_process(void **state)
+{
+  in_child(write_no_file);
+}
+
+static void write_the_log(void)
+{
+  NEED(dup2(some_file(), STDERR_FILENO) == STDERR_FILENO);
+  confine(&reader);
+  NEED(write(STDERR_FILENO, "line\n", 5) == 5);
+}
+
+static void a_log_that_is_a_file_is_written(void **state)
+{
+  in_child(write_the_log);
 }
 
 static void try_sockets(void)
@@ -167,6 +208,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_root_holds_the_named_files_and_nothing_else),
       cmocka_unit_test(it_is_another_user_without_a_way_back),
+      cmocka_unit_test(a_file_that_may_not_grow_costs_a_write_and_not_the_process),
+      cmocka_unit_test(a_log_that_is_a_file_is_written),
       cmocka_unit_test(only_the_listed_kinds_of_sockets_can_be_created),
       cmocka_unit_test(a_role_that_asks_for_nothing_opens_starts_and_signals_nothing),
       cmocka_unit_test(the_filter_is_of_threads_that_run_already),
