@@ -97,6 +97,24 @@ def test_what_is_kept_comes_back_on_another_server(server: Server, tmp_path: Pat
         assert "1" in checked
 
 
+def test_volumes_that_are_directories_are_named_as_left_out(tmp_path: Path) -> None:
+    """As docs/backup.md decides: their filesystem is the operator's, and so is its backup; nobody is misled."""
+    with own_server("--gates", "1", "--pool", "0", "--volumes-backing", "directory") as made:
+        cloche(made, "volume", "create", "a-tree")
+        note = tmp_path / "note"
+        note.write_text("in the tree")
+        cloche(made, "volume", "cp", str(note), "a-tree:/note")
+        done = run("backup", str(tmp_path / "backup"), "--data", str(made.data))
+        assert done.returncode == 0, done.stderr
+        assert f"1 volumes are no images in {made.data}/volumes and were left out" in done.stdout
+        manifest = json.loads((tmp_path / "backup/manifest.json").read_text())
+        assert (manifest["volumes"], manifest["volumesLeftOut"]) == (0, 1)
+        kept = [name for _, _, files in os.walk(tmp_path / "backup") for name in files]
+        assert "note" not in kept
+        cloche(made, "volume", "backup", "a-tree", str(tmp_path / "a-tree.tar.zst"))
+        assert (tmp_path / "a-tree.tar.zst").stat().st_size > 0
+
+
 def test_a_restore_refuses_what_is_not_whole_and_never_mixes(tmp_path: Path) -> None:
     (tmp_path / "half").mkdir()
     done = run("restore", str(tmp_path / "half"), "--data", str(tmp_path / "data"))

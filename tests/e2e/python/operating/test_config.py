@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -52,6 +53,26 @@ def test_each_value_is_shown_with_its_source(made: Server) -> None:
     assert lines["log_level"].split() == ['"info"', "#", f"{file}.d/50-log.conf:1"]
     assert lines["pool"].split() == ["0", "#", "flag", "--pool"]
     assert "boxes_max" not in lines
+
+
+def test_the_server_prints_every_setting_and_where_it_comes_from(made: Server) -> None:
+    file = made.home / "cloche.conf"
+    environment = {**os.environ, "CLOCHE_BOXES_MAX": "11", "CLOCHE_ADMIN_TOKEN": "not-to-be-shown"}
+    shown = subprocess.run(
+        [binary(), "serve", "--print-config", "--config", str(file), "--pool", "0"],
+        capture_output=True, text=True, timeout=60, check=True, env=environment,
+    )  # fmt: skip
+    lines = dict(line.split(" = ", 1) for line in shown.stdout.splitlines())
+    reference = (Path(__file__).parents[4] / "docs/settings.md").read_text()
+    assert set(lines) == set(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE))
+    sources = {name: rest.rsplit(" # ", 1)[1] for name, rest in lines.items()}
+    assert {"gates": f"{file}:1", "log_level": f"{file}.d/50-log.conf:1", "team_boxes_max": f"{file}:3"} == {
+        name: source for name, source in sources.items() if str(file) in source
+    }
+    assert sources["pool"] == "flag --pool"
+    assert (lines["boxes_max"].split()[0], sources["boxes_max"]) == ("11", "environment CLOCHE_BOXES_MAX")
+    assert sources["checkpoint_jobs"] == "default"
+    assert "not-to-be-shown" not in shown.stdout
 
 
 def test_a_check_names_file_line_value_and_remedy(tmp_path: Path) -> None:
