@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.c - see audit.h: the loop, the supervisor's words and the gates' records. */
+/* audit.c - see audit.h: the loop, the supervisor's words and the records of gates and warden. */
 #include "audit/audit.h"
 
 #include "audit/audit_file.h"
@@ -28,9 +28,10 @@ struct audit {
   bool unsynced;
 };
 
-struct gate_link {
+struct teller {
   struct audit *audit;
-  uint64_t gate;
+  bool warden;   /* else a gate */
+  uint64_t gate; /* its number */
 };
 
 /* ---- records ---- */
@@ -57,49 +58,49 @@ static void write_line(struct audit *a, struct str line)
   a->unsynced = true;
 }
 
-static void log_record(const struct audit_record *r, uint64_t gate)
+static void log_record(const struct audit_record *r, const struct teller *from)
 {
   char status[16], number[24];
   cleanup_arena struct arena arena = ARENA_INIT(1 << 16);
 #define Z(field) arena_z(&arena, r->field)
   snprintf(status, sizeof(status), "%u", r->status);
-  snprintf(number, sizeof(number), "%llu", (unsigned long long)gate);
+  snprintf(number, sizeof(number), "%llu", (unsigned long long)from->gate);
   log_with(LOG_INFO,
-           (const char *[]){"audit", "1", "gate", number, "team", Z(team), "key", Z(key), "client", Z(client), "id",
-                            Z(id), "second", Z(second), "made", Z(made), "status", status, NULL},
+           (const char *[]){"audit", "1", "gate", from->warden ? "" : number, "team", Z(team), "key", Z(key), "client",
+                            Z(client), "id", Z(id), "second", Z(second), "made", Z(made), "status", status, NULL},
            "audit: " STR_FMT " " STR_FMT, STR_ARG(r->method), STR_ARG(r->route));
 #undef Z
 }
 
-static void gate_packet(struct ipc *l, struct str packet, int fd, void *arg)
+static void teller_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
-  struct gate_link *g = arg;
-  struct audit *a = g->audit;
+  struct teller *from = arg;
+  struct audit *a = from->audit;
   struct audit_record r;
   if (fd >= 0)
     close(fd);
-  if (audit_record_read(packet, &r))
+  if (audit_record_read(packet, from->warden, &r))
     return;
   if (a->config->to_log) {
-    log_record(&r, g->gate);
+    log_record(&r, from);
     return;
   }
   r.lost += a->lost++; /* until this one is written */
   cleanup_buf struct buf b = BUF_INIT(LINE_MAX_LEN);
-  audit_record_line(&b, &r, g->gate, clock_wall_us());
+  audit_record_line(&b, &r, from->gate, clock_wall_us());
   if (buf_failed(&b))
     complain(a, buf_failed(&b));
   else
     write_line(a, buf_str(&b));
 }
 
-static void gate_closed(struct ipc *l, void *arg)
+static void teller_closed(struct ipc *l, void *arg)
 {
   ipc_free(l);
   free(arg);
 }
 
-static const struct ipc_ops gate_ops = {gate_packet, gate_closed};
+static const struct ipc_ops teller_ops = {teller_packet, teller_closed};
 
 static void sync_now(uv_timer_t *t)
 {
@@ -111,20 +112,21 @@ static void sync_now(uv_timer_t *t)
 
 /* ---- the supervisor ---- */
 
-/* "<number of the gate>" and its link. */
-static void take_gate(struct audit *a, struct str number, int fd)
+/* "<number of the gate>" and its link; without a number it is the warden's. */
+static void take_teller(struct audit *a, struct str number, int fd)
 {
-  struct gate_link *g = xcalloc(1, sizeof(*g));
-  g->audit = a;
-  str_u64(number, &g->gate);
-  ipc_guard(ipc_new(a->loop, fd, &gate_ops, g));
+  struct teller *from = xcalloc(1, sizeof(*from));
+  from->audit = a;
+  from->warden = !number.n;
+  str_u64(number, &from->gate);
+  ipc_guard(ipc_new(a->loop, fd, &teller_ops, from));
 }
 
 static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct audit *a = arg;
   if (packet.p[0] == CONTROL_LINK && fd >= 0)
-    take_gate(a, str_skip(packet, 1), fd);
+    take_teller(a, str_skip(packet, 1), fd);
   else if (fd >= 0)
     close(fd);
   control_settings(packet);

@@ -283,6 +283,7 @@ void config_share(struct config *c)
   c->gate.webhook_private_allowed = c->sender.private_allowed;
   c->gate.metrics_teams_max = c->warden.metrics_teams_max;
   c->audit.data = c->warden.data;
+  c->warden.audit_reads = c->gate.audit == AUDIT_ALL;
   c->mcp.body_max = c->gate.api_body_max;
   c->egress.records_rate = c->warden.network_log_rate;
 }

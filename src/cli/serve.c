@@ -181,6 +181,7 @@ static void ipc_up(struct supervisor *s, struct role *other)
   char letter = other == &s->sender    ? CONTROL_SENDER
                 : other == &s->egress  ? CONTROL_EGRESS
                 : other == &s->content ? CONTROL_CONTENT
+                : other == &s->audit   ? CONTROL_AUDIT
                                        : CONTROL_LINK;
   tell(&s->warden, letter, pair[0]);
   tell(other, CONTROL_LINK, pair[1]);
@@ -401,6 +402,7 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     ipc_up(s, &s->sender);
     ipc_up(s, &s->egress);
     ipc_up(s, &s->content);
+    ipc_up(s, &s->audit);
   } else if (r == &s->egress || r == &s->content) {
     ipc_up(s, r);
   } else if (r == &s->sender) {
@@ -409,6 +411,7 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else if (r == &s->audit) {
     for (size_t i = 0; i < s->ngates; i++)
       audit_up(s, &s->gates[i]);
+    ipc_up(s, r);
   } else if (r == &s->exporter) {
     for (size_t i = 0; i < s->ngates; i++)
       exporter_up(s, &s->gates[i]);

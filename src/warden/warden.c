@@ -38,6 +38,7 @@
 #include "warden/egress/keep.h"
 #include "warden/egress/policies.h"
 #include "warden/rpc/login.h"
+#include "warden/rpc/root_audit.h"
 #include "warden/secret/secrets.h"
 #include "warden/core/team_meter.h"
 #include "warden/warm/zygote.h"
@@ -186,6 +187,10 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   }
   if (packet.p[0] == CONTROL_SENDER && fd >= 0) {
     webhooks_link(w, fd);
+    return;
+  }
+  if (packet.p[0] == CONTROL_AUDIT && fd >= 0) {
+    root_audit_link(w, fd);
     return;
   }
   if (packet.p[0] == CONTROL_CONTENT && fd >= 0) {

@@ -5,7 +5,7 @@
 #include "wire/wire.h"
 #include <stddef.h>
 
-static const char *const whos[AUDIT_WHOS] = {"nobody", "key", "token", "admin", "link"};
+static const char *const whos[AUDIT_WHOS] = {"nobody", "key", "token", "admin", "link", "root"};
 
 /* In the order of the line. */
 static const struct text {
@@ -44,11 +44,13 @@ void audit_record_pack(struct buf *b, const struct audit_record *r)
     wire_put_u64(b, W_COUNT, r->lost);
 }
 
-int audit_record_read(struct str packet, struct audit_record *r)
+int audit_record_read(struct str packet, bool of_warden, struct audit_record *r)
 {
   if (wire_check(packet) || wire_head(packet)->type != WIRE_AUDIT)
     return -EINVAL;
   uint64_t who = wire_u64(packet, W_CLASS, AUDIT_NOBODY);
+  if ((who == AUDIT_ROOT) != of_warden)
+    return -EINVAL;
   *r = (struct audit_record){.who = who < AUDIT_WHOS ? (enum audit_who)who : AUDIT_NOBODY,
                              .status = (unsigned)wire_u64(packet, W_HTTP_STATUS, 0),
                              .took_us = wire_u64(packet, W_DURATION, 0),
@@ -66,8 +68,10 @@ void audit_record_line(struct buf *b, const struct audit_record *r, uint64_t gat
   jw_open(&w, '{');
   jw_key(&w, "time");
   jw_z(&w, when);
-  jw_key(&w, "gate");
-  jw_uint(&w, gate);
+  if (r->who != AUDIT_ROOT) {
+    jw_key(&w, "gate");
+    jw_uint(&w, gate);
+  }
   jw_key(&w, "who");
   jw_z(&w, whos[r->who]);
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)

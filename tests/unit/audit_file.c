@@ -38,7 +38,7 @@ static void a_record_becomes_one_line_whatever_its_texts_hold(void **state)
                       back;
   cleanup_buf struct buf b = BUF_INIT(1 << 16), line = BUF_INIT(1 << 16);
   audit_record_pack(&b, &r);
-  assert_int_equal(audit_record_read(buf_str(&b), &back), 0);
+  assert_int_equal(audit_record_read(buf_str(&b), false, &back), 0);
   audit_record_line(&line, &back, 3, 1700000000000000);
   assert_int_equal(str_find(buf_str(&line), '\n'), (int)line.n - 1);
   cleanup_arena struct arena a = ARENA_INIT(1 << 16);
@@ -58,12 +58,30 @@ static void texts_are_cut_and_other_packets_refused(void **state)
   struct audit_record r = {.agent = {text, sizeof(text)}, .method = STR("GET")}, back;
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   audit_record_pack(&b, &r);
-  assert_int_equal(audit_record_read(buf_str(&b), &back), 0);
+  assert_int_equal(audit_record_read(buf_str(&b), false, &back), 0);
   assert_int_equal(back.agent.n, AUDIT_TEXT_MAX);
   buf_clear(&b);
   wire_begin(&b, WIRE_AUTH, 0, 0);
-  assert_int_equal(audit_record_read(buf_str(&b), &back), -EINVAL);
-  assert_int_equal(audit_record_read(STR("short"), &back), -EINVAL);
+  assert_int_equal(audit_record_read(buf_str(&b), false, &back), -EINVAL);
+  assert_int_equal(audit_record_read(STR("short"), false, &back), -EINVAL);
+}
+
+static void only_the_warden_may_tell_of_root(void **state)
+{
+  struct audit_record r = {.who = AUDIT_ROOT, .client = STR("uid=0 pid=7"), .route = STR("box_kill")}, back;
+  cleanup_buf struct buf b = BUF_INIT(1 << 16), line = BUF_INIT(1 << 16);
+  audit_record_pack(&b, &r);
+  assert_int_equal(audit_record_read(buf_str(&b), false, &back), -EINVAL);
+  assert_int_equal(audit_record_read(buf_str(&b), true, &back), 0);
+  audit_record_line(&line, &back, 0, 0);
+  cleanup_arena struct arena a = ARENA_INIT(1 << 16);
+  struct json *v = json_read(&a, str_trim(buf_str(&line)), 0, NULL);
+  assert_true(str_is(json_text(json_get(v, "who"), STR_NONE), "root"));
+  assert_null(json_get(v, "gate"));
+  r.who = AUDIT_KEY;
+  buf_clear(&b);
+  audit_record_pack(&b, &r);
+  assert_int_equal(audit_record_read(buf_str(&b), true, &back), -EINVAL);
 }
 
 static void files_are_bounded_in_size_and_number(void **state)
@@ -114,6 +132,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_record_becomes_one_line_whatever_its_texts_hold),
       cmocka_unit_test(texts_are_cut_and_other_packets_refused),
+      cmocka_unit_test(only_the_warden_may_tell_of_root),
       cmocka_unit_test(files_are_bounded_in_size_and_number),
       cmocka_unit_test(a_half_line_of_a_crash_is_closed),
   };

@@ -5,6 +5,7 @@
  * `Should-Retry: false`. So 429 for a limit that only the caller can change, and every failure that may have left
  * something done, say so; 503 is for "nothing was changed, try again" and says when. */
 #include "gate/api/api.h"
+#include "wire/http_status.h"
 
 #include <stdio.h>
 
@@ -139,45 +140,9 @@ void api_too_fast(struct req *r, struct str message, uint64_t seconds)
   api_fail(r, &f, STR_FMT, STR_ARG(message));
 }
 
-static int status_of(int error)
-{
-  switch (error) {
-  case EINVAL:
-  case E2BIG:
-    return 400;
-  case EACCES: /* the key was good a moment ago */
-    return 401;
-  case EPERM:
-    return 403;
-  case ENOENT:
-  case ESTALE:
-    return 404;
-  case EBUSY:
-  case EALREADY:
-  case EEXIST:
-  case EKEYREJECTED:
-  case EINPROGRESS:
-  case ENOTRECOVERABLE:
-    return 409;
-  case EFBIG:
-  case EOWNERDEAD:
-    return 422;
-  case EAGAIN:
-  case EDQUOT:
-    return 429;
-  case ENOBUFS:
-  case ESHUTDOWN:
-    return 503;
-  case ENOSPC:
-    return 507;
-  default:
-    return 500;
-  }
-}
-
 struct api_failure api_failure_of(int warden_status, uint64_t retry_after_s, bool changes)
 {
-  struct api_failure f = {.status = status_of(-warden_status)};
+  struct api_failure f = {.status = wire_http_status(-warden_status)};
   if (warden_status == -EDQUOT)
     f.retry_after_s = MAX(retry_after_s, (uint64_t)1);
   else if (warden_status == -EAGAIN)

@@ -27,8 +27,17 @@ void reply_link_remove(struct warden *w, struct ipc *ipc)
       vec_remove_swap(&l->open, i);
 }
 
+static void (*on_end)(struct ipc *ipc, struct str packet);
+
+void reply_on_end(void (*ended)(struct ipc *ipc, struct str packet))
+{
+  on_end = ended;
+}
+
 void reply_send_on(struct ipc *ipc, const struct buf *b, int fd)
 {
+  if (on_end && !buf_failed(b) && wire_head(buf_str(b))->type == WIRE_REPLY)
+    on_end(ipc, buf_str(b));
   int r = buf_failed(b) ? buf_failed(b) : ipc_send(ipc, buf_str(b), fd);
   if (r && r != -EPIPE)
     log_error("reply of %zu bytes not sent: %s", b->n, strerrordesc_np(-r));

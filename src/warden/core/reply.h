@@ -40,6 +40,8 @@ void reply_packet(struct warden *w, struct origin origin, const struct buf *b);
 void reply_end(struct warden *w, struct origin origin, int status, const struct err *err);
 /* A packet on a connection that is open; a descriptor goes along, -1 = none; it stays the caller's. */
 void reply_send_on(struct ipc *ipc, const struct buf *b, int fd);
+/* Called with the last packet of each reply, before it is sent. */
+void reply_on_end(void (*ended)(struct ipc *ipc, struct str packet));
 /* To all gates and the root user's connections. */
 void reply_broadcast(struct warden *w, struct str packet);
 

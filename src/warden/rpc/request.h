@@ -7,12 +7,15 @@
 
 enum peer_kind { PEER_GATE, PEER_ROOT };
 
+#define ROOT_WHO_SIZE 64
+
 /* The other end of a connection. */
 struct listing;
 struct peer {
   struct warden *warden;
   struct ipc *ipc;
   enum peer_kind kind;
+  char who[ROOT_WHO_SIZE];  /* of a root peer: its user and process, see root_audit.h */
   struct listing *listings; /* long replies under way; see list_handlers.c */
 };
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.server import Server, children, own_server, user_of
+from support.server import Server, binary, children, own_server, user_of
 from support.tenants import cloche, two_teams
 from support.waiting import eventually
 from support.wire import Wire
@@ -99,6 +100,28 @@ def test_teams_and_objects_can_be_asked_for(server: Server) -> None:
     assert all(r["status"] >= 400 for r in records(server, "--refused"))
     shown = cloche(server, "audit", "-n", "1", "--id", box.id)
     assert f"DELETE /sandboxes/{{id}}  id={box.id}" in shown
+
+
+def test_commands_of_the_hosts_root_are_recorded_with_user_and_answer(server: Server) -> None:
+    box = server.wire.create(timeout=300)
+    cloche(server, "kill", box.id)
+    killed = found(server, who="root", route="box_kill", id=box.id)
+    assert killed["method"] == "warden.sock"
+    assert killed["client"].startswith("uid=0 pid=")
+    assert killed["status"] == 200
+    assert "gate" not in killed
+    text = cloche(server, "key", "create", "by-root")
+    assert found(server, who="root", route="key_create")["status"] == 200
+    log = (server.data / "audit/log/audit.jsonl").read_text()
+    keys = [word for word in text.split() if word.startswith("e2b_")]
+    assert keys
+    assert all(key not in log for key in keys)
+    cloche(server, "key", "list")
+    nobody = [binary(), "kill", "i" + "0" * 19, "--data", str(server.data)]
+    assert subprocess.run(nobody, capture_output=True, timeout=60, check=False).returncode != 0
+    assert found(server, who="root", route="box_kill", status=404)["id"] == "i" + "0" * 19
+    assert of(server, who="root", route="key_list") == []  # reads are left out unless `audit` is all
+    assert "uid=0 pid=" in cloche(server, "audit", "-n", "1", "--id", box.id)
 
 
 def audits(server: Server) -> list[int]:
