@@ -45,6 +45,7 @@
 #include "warden/volume/volume_content.h"
 #include "warden/volume/volumes.h"
 #include "warden/webhook/webhooks.h"
+#include <malloc.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -514,6 +515,7 @@ static void report_ready(struct warden *w, const char *first_key)
   if (t)
     login_code_for(w, str_of(t->id), code);
   snprintf(text, sizeof(text), "%s\n%s", first_key, code);
+  malloc_trim(0); /* what the start needed */
   report(w, CONTROL_READY, text);
   explicit_bzero(text, sizeof(text));
 }
