@@ -16,6 +16,7 @@
 #include "jail/net/dns_proxy.h"
 #include "jail/net/never.h"
 #include "jail/net/rtnl.h"
+#include "wire/guest_frame.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -847,8 +848,10 @@ static int set_box_end(const struct jail_net *net, int sock, struct err *err)
   int r = index < 0 ? index : net->guest ? rtnl_mac(sock, index, LINK_MAC) : 0;
   if (!r)
     r = rtnl_up(sock, index, false);
-  if (!r && !net->guest)
-    r = rtnl_address(sock, index, jail_net_address(net), 32);
+  /* The guest behind it has the box's address. Without any address there is no table of local ones yet, and the kernel
+   * takes every gateway for a broadcast. */
+  if (!r)
+    r = rtnl_address(sock, index, net->guest ? GUEST_HOST : jail_net_address(net), 32);
   if (!r)
     r = rtnl_route(sock, index, 0, 0, jail_net_gateway(net->config));
   if (!r && net->guest)
