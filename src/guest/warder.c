@@ -22,6 +22,7 @@
 #define BOOT_FD   3
 #define SAID_MAX  400 /* of the end of what QEMU and the guest have printed */
 #define NOTE_ROOM 600
+#define PANIC     "Kernel panic" /* what Linux begins its last words with */
 
 extern char **environ;
 
@@ -30,19 +31,25 @@ struct warder {
   pid_t qemu;
   bool asked;    /* the guest has its configuration and takes packets */
   bool answered; /* the agent said something: what follows is no longer this program's to explain */
+  bool panicked; /* the guest's console said so */
   char *packet;  /* BOOT_MAX bytes */
   struct guest_reader reader;
   char said[SAID_MAX];
   size_t said_n;
 };
 
-static _Noreturn void leave(struct warder *w, const char *why)
+static _Noreturn void leave_with(struct warder *w, int status, const char *why)
 {
   char text[NOTE_ROOM];
   int n = snprintf(text, sizeof(text), "%c%s%s%.*s", BOOT_FAILED, why, w->said_n ? ": " : "", (int)w->said_n, w->said);
   if (w->boot >= 0 && !w->answered)
     send(w->boot, text, MIN((size_t)n, sizeof(text) - 1), MSG_NOSIGNAL | MSG_DONTWAIT);
-  _exit(1); /* the kernel ends QEMU with the pid namespace */
+  _exit(status); /* the kernel ends QEMU with the pid namespace */
+}
+
+static _Noreturn void leave(struct warder *w, const char *why)
+{
+  leave_with(w, 1, why);
 }
 
 /* ---- QEMU ---- */
@@ -97,6 +104,7 @@ static void keep_said(struct warder *w, const char *text, size_t n)
       w->said_n -= SAID_MAX / 4;
     }
     w->said[w->said_n++] = c == '\n' ? ' ' : c;
+    w->panicked = w->panicked || (c == 'c' && str_ends(str_make(w->said, w->said_n), STR(PANIC)));
   }
 }
 
@@ -181,20 +189,22 @@ static void take_packet(struct warder *w)
 
 static void qemu_over(struct warder *w)
 {
-  char why[64] = "QEMU exited";
-  int status;
+  char why[64] = "the guest ended";
+  int status, end = GUEST_ENDED;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
     if (pid == w->qemu) {
       while (w->output >= 0 && poll(&(struct pollfd){.fd = w->output, .events = POLLIN}, 1, 0) > 0)
         take_output(w);
-      if (WIFSIGNALED(status))
+      if (WIFSIGNALED(status)) {
+        end = GUEST_QEMU_KILLED;
         snprintf(why, sizeof(why), "QEMU was killed by signal %d", WTERMSIG(status));
-      else if (WEXITSTATUS(status))
+      } else if (WEXITSTATUS(status)) {
+        end = GUEST_QEMU_FAILED;
         snprintf(why, sizeof(why), "QEMU exited with status %d", WEXITSTATUS(status));
-      else
-        snprintf(why, sizeof(why), "the guest ended");
-      leave(w, why);
+      } else if (w->panicked)
+        end = GUEST_PANICKED;
+      leave_with(w, end, why);
     }
 }
 

@@ -29,6 +29,14 @@ enum guest_word {
   GUEST_END = 'E',    /* guest: the agent has closed its socket; empty */
 };
 
+/* What warder ends with once the guest is up: all that the warden learns about the end of a guest. */
+enum guest_end {
+  GUEST_ENDED = 40,       /* it rebooted or halted, or its agent is over */
+  GUEST_PANICKED = 41,    /* its kernel said so on the console */
+  GUEST_QEMU_KILLED = 42, /* by a signal */
+  GUEST_QEMU_FAILED = 43, /* with a status of its own */
+};
+
 /* Little-endian on both sides, which are one processor. */
 struct guest_frame {
   uint32_t length;

@@ -30,6 +30,8 @@ int wire_http_status(int error)
   case EAGAIN:
   case EDQUOT:
     return 429;
+  case ENOSYS: /* another server, or this one with other settings, could */
+    return 501;
   case ENOBUFS:
   case ESHUTDOWN:
     return 503;

@@ -69,8 +69,9 @@ static const char *word_of(int status)
   static const struct {
     int status;
     const char *word;
-  } words[] = {{400, "bad_request"}, {401, "unauthorized"}, {403, "forbidden"},   {404, "not_found"}, {409, "conflict"},
-               {413, "too_large"},   {429, "rate_limited"}, {503, "unavailable"}, {507, "no_space"}};
+  } words[] = {{400, "bad_request"}, {401, "unauthorized"}, {403, "forbidden"},    {404, "not_found"},
+               {409, "conflict"},    {413, "too_large"},    {429, "rate_limited"}, {501, "not_available"},
+               {503, "unavailable"}, {507, "no_space"}};
   for (size_t i = 0; i < ARRAY_LEN(words); i++)
     if (words[i].status == status)
       return words[i].word;

@@ -8,6 +8,7 @@
 
 #include "warden/core/box_event.h"
 #include "warden/core/box_log.h"
+#include "warden/core/microvm.h"
 #include "warden/core/net_log.h"
 #include "warden/core/checkpoint_store.h"
 #include "warden/core/egress.h"
@@ -124,7 +125,9 @@ static void watch_event(uv_poll_t *poll, int status, int events)
     snprintf(cause, sizeof(cause), "out of memory: the box used all of its %u MB and the kernel ended %s",
              b->row.memory_mb, victim[0] ? victim : "it");
     box_end(b, cause);
-  } else
+  } else if (b->row.flags & BOX_MICROVM)
+    box_end(b, microvm_cause(b));
+  else
     box_end(b, "crashed: its first process ended unexpectedly");
 }
 

@@ -4,6 +4,7 @@
 
 #include "warden/core/box_log.h"
 #include "warden/core/box_state.h"
+#include "warden/core/microvm.h"
 #include "warden/core/warden_state.h"
 #include "warden/core/worker_pool.h"
 #include <time.h>
@@ -14,6 +15,7 @@ struct box_sampler {
   size_t n;
   struct sample_of {
     char id[BOX_ID_SIZE], name[HOST_NAME_SIZE], dir[DATA_DIR_SIZE];
+    bool guest;
     struct proc_id init; /* of a box with a link whose bytes are wanted; else pid 0 */
     int result;
     uint64_t cost_usec; /* of reading them */
@@ -37,6 +39,8 @@ static void sampling_work(uv_work_t *work)
   for (size_t i = 0; i < s->n; i++) {
     uint64_t before = thread_cpu_usec();
     s->of[i].result = jail_stat(s->warden->instance, s->of[i].name, s->of[i].dir, &s->of[i].stats, NULL);
+    if (s->of[i].guest)
+      s->of[i].stats.disk_used = microvm_disk_used(s->of[i].dir);
     if (s->of[i].init.pid)
       box_meter_net(s->of[i].init, &s->of[i].net);
     s->of[i].cost_usec = MAX(thread_cpu_usec() - before, (uint64_t)1);
@@ -84,6 +88,7 @@ void box_sample_all(struct warden *w)
     memcpy(of->id, b->row.id, sizeof(of->id));
     memcpy(of->name, b->name, sizeof(of->name));
     memcpy(of->dir, b->dir, sizeof(of->dir));
+    of->guest = b->row.flags & BOX_MICROVM;
     if (w->config->metrics_boxes_max && (b->row.flags & BOX_LINKED))
       of->init = b->jail.init;
   }

@@ -2,13 +2,16 @@
 /* microvm.c - see microvm.h. */
 #include "warden/core/microvm.h"
 
+#include "jail/fs/disk_image.h"
 #include "jail/vm/vm_parts.h"
 #include "warden/core/box_state.h"
 #include "warden/core/egress.h"
 #include "warden/core/warden_state.h"
 #include "wire/guest_frame.h"
 #include "wire/wire.h"
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #define KVM_PATIENCE_S      5
 #define EMULATED_PATIENCE_S 110
@@ -45,7 +48,7 @@ int microvm_admit(const struct warden *w, const struct box_params *o, const stru
   if (!(flags & BOX_MICROVM))
     return 0;
   if (!w->microvm_on)
-    return err_set(err, -ENOTSUP, "isolation 'microvm' can't be had on this server: %s", w->microvm_why);
+    return err_set(err, -ENOSYS, "isolation 'microvm' can't be had on this server: %s", w->microvm_why);
   if (o->mounts.n || (build->row.mounts && build->row.mounts[0]))
     return err_set(err, -EINVAL, "'volumeMounts' can't be used with isolation 'microvm' yet");
   if (build->row.kind != BUILD_PLAIN)
@@ -75,6 +78,34 @@ void microvm_spec(const struct warden *w, unsigned slot, struct arena *a, struct
 unsigned microvm_patience_s(const struct warden *w)
 {
   return w->config->microvm_emulation ? EMULATED_PATIENCE_S : KVM_PATIENCE_S;
+}
+
+/* A box that an earlier warden started is not this one's child: its status is not known. */
+const char *microvm_cause(const struct box *b)
+{
+  int status = -1;
+  jail_wait(&b->jail, 0, &status);
+  switch (status) {
+  case GUEST_ENDED:
+    return "crashed: the guest ended by itself";
+  case GUEST_PANICKED:
+    return "crashed: the guest's kernel panicked";
+  case GUEST_QEMU_KILLED:
+    return "crashed: the guest's QEMU was killed";
+  case GUEST_QEMU_FAILED:
+    return "crashed: the guest's QEMU failed";
+  default:
+    return "crashed: the guest, or its QEMU, ended unexpectedly";
+  }
+}
+
+/* The image is sparse, and what the guest trims goes back. Its filesystem is the guest's to read. */
+uint64_t microvm_disk_used(const char *dir)
+{
+  char image[PATH_MAX];
+  struct stat st;
+  snprintf(image, sizeof(image), "%s/" DISK_IMAGE_NAME, dir);
+  return lstat(image, &st) ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
 int microvm_refuse(const struct box *b, const char *operation, struct err *err)

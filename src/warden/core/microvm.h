@@ -22,6 +22,9 @@ int microvm_admit(const struct warden *w, const struct box_params *o, const stru
 /* Makes the plan of a process box that of a guest with the same limits. */
 void microvm_spec(const struct warden *w, unsigned slot, struct arena *a, struct jail_spec *spec);
 unsigned microvm_patience_s(const struct warden *w); /* beside agent_seconds: the guest's own start */
+/* Why the first process of a guest's jail ended, of a box whose end was seen. */
+const char *microvm_cause(const struct box *b);
+uint64_t microvm_disk_used(const char *dir); /* bytes of the box's image on the host's disk; 0 when it is gone */
 /* A request that this tier can't serve yet: -EINVAL, with the operation named; 0 for boxes of the other tier. */
 int microvm_refuse(const struct box *b, const char *operation, struct err *err);
 
