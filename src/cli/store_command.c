@@ -22,9 +22,6 @@ int store_main(int argc, char **argv)
     if (!access(path, X_OK))
       execv(path, argv);
   }
-  fprintf(stderr,
-          "cloche: the program cloche-store is not beside %s/cloche; it comes with the package's PostgreSQL "
-          "part\n",
-          self);
+  fprintf(stderr, "cloche: the program cloche-store is not beside %s/cloche; install the package cloche-store\n", self);
   return 1;
 }
