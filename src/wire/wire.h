@@ -249,7 +249,7 @@ enum wire_tag {
   W_LIMIT_SNAPSHOTS,
   W_ALLOW,      /* lines of addresses, prefixes and names a box may reach */
   W_DENY,       /* lines of addresses and prefixes it may not */
-  W_TRACE,      /* struct wire_trace, in the answer to a create */
+  W_TRACE,      /* struct wire_trace, in the answer to a create, a pause or a resume */
   W_COLD,       /* 1: without memory */
   W_TIER,       /* enum box_tier, of a paused box */
   W_RECIPE,     /* see recipe.h */
@@ -395,11 +395,12 @@ struct wire_webhook_bucket {
   uint64_t total, failed, least_ms, most_ms, sum_ms;
 };
 
-/* When a create passed each mark, in microseconds of the monotonic clock, which all processes share. */
+/* When a create, a pause or a resume passed each mark, in microseconds of the monotonic clock, which all processes
+ * share; 0 = it did not. */
 struct wire_trace {
-  int64_t came_us;  /* the question was read */
-  int64_t boot_us;  /* the namespaces are set up and the agent has its packet */
-  int64_t ready_us; /* the agent's reply arrived */
+  int64_t came_us;  /* the question was read; of a pause or resume: it began */
+  int64_t boot_us;  /* the namespaces are set up and the agent has its packet; it had waited its turn */
+  int64_t ready_us; /* the agent's reply arrived; memory is dumped, frozen, restored or thawed */
   int64_t kept_us;  /* the box is in the store */
 };
 

@@ -51,7 +51,7 @@ struct req {
   bool answered;
   struct span_context trace; /* where `traced` */
   bool traced;
-  struct wire_trace marks; /* of a create, as the warden told them; zeros: none */
+  struct wire_trace marks; /* of a create, pause or resume, as the warden told them; zeros: none */
   bool by_token;           /* the client showed an access token, not an API key */
 };
 
@@ -267,7 +267,8 @@ void webhook_type_error(struct req *r, const char *where, struct str type);
 void metrics(struct req *r);
 void health(struct req *r);
 void alive(struct req *r);
-void metrics_api(struct req *r, int status); /* counts an answer */
+void metrics_api(struct req *r, int status);           /* counts an answer */
+void api_take_marks(struct req *r, struct str packet); /* of the warden's reply, for the request's span */
 void node_list(struct req *r);
 void node_get(struct req *r);
 void node_change(struct req *r);

@@ -50,6 +50,23 @@ static const char *span_name(const struct req *r)
   return NULL;
 }
 
+void api_take_marks(struct req *r, struct str packet)
+{
+  struct str marks = wire_get(packet, W_TRACE);
+  if (marks.n == sizeof(r->marks))
+    memcpy(&r->marks, marks.p, marks.n);
+}
+
+/* What the marks of the warden lie between. */
+static void add_marked_phases(struct span *s, const struct wire_trace *m)
+{
+  bool create = str_is(s->name, "create");
+  const char *second = create ? "agent" : str_is(s->name, "pause") ? "dump" : "restore";
+  span_phase_add(s, create ? "jail" : "queue", m->came_us, m->boot_us);
+  span_phase_add(s, second, m->boot_us, m->ready_us);
+  span_phase_add(s, "store", m->ready_us, m->kept_us);
+}
+
 static void trace_api(struct req *r, int status)
 {
   const char *name = tracing_on(r->gate) ? span_name(r) : NULL;
@@ -65,13 +82,10 @@ static void trace_api(struct req *r, int status)
                    .team = str_of(r->team.id),
                    .status = (unsigned)status};
   span_phase_add(&s, "gate", r->began_us, r->called_us);
-  if (m->kept_us) {
-    span_phase_add(&s, "jail", m->came_us, m->boot_us);
-    span_phase_add(&s, "agent", m->boot_us, m->ready_us);
-    span_phase_add(&s, "store", m->ready_us, m->kept_us);
-  } else {
+  if (m->kept_us)
+    add_marked_phases(&s, m);
+  else
     span_phase_add(&s, "warden", r->called_us, now);
-  }
   tracing_end(r->gate, &s, r->began_us, now);
 }
 

@@ -50,6 +50,7 @@ struct transition {
   bool uncommitted;      /* result is that of writing the row */
   atomic_bool stop;      /* somebody waits for the end of a compression, or the box was killed */
   struct pending_op pending_op; /* who began it */
+  struct wire_trace marks;      /* when */
   int result;
   struct err err;
 };
@@ -60,6 +61,14 @@ static void answer(struct box *b, struct origin origin, int status, const struct
 {
   if (origin.ipc)
     reply_box(b->warden, origin, status, b, err);
+}
+
+/* Who began it, and when it came how far. */
+static void answer_first(struct transition *p)
+{
+  p->marks.kept_us = clock_mono_us();
+  if (p->pending_op.origin.ipc)
+    reply_traced(p->warden, p->pending_op.origin, p->result, p->box, &p->err, &p->marks);
 }
 
 /* ---- on a worker ---- */
@@ -220,7 +229,7 @@ static void finish(struct transition *p)
   struct box *b = p->box;
   bool resumed = !p->result && transition_resumes(p->op);
   p->pending_op.origin.resumed = resumed;
-  answer(b, p->pending_op.origin, p->result, &p->err);
+  answer_first(p);
   transition_free(p);
   struct pending_op *pending_ops = steal(&b->pending_ops.p);
   size_t n = b->pending_ops.n;
@@ -312,7 +321,7 @@ static void paused(struct transition *p)
   b->row.state = BOX_PAUSED;
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "tier", tiers[b->row.tier], NULL},
            p->expired ? "paused at its timeout" : "paused");
-  answer(b, p->pending_op.origin, 0, NULL);
+  answer_first(p);
   p->pending_op.origin.ipc = NULL;
 }
 
@@ -462,6 +471,7 @@ static void cold_launched(struct launch *h)
   b->jail = h->jail;
   p->result = h->result;
   p->err = h->err;
+  p->marks.ready_us = clock_mono_us();
   if (p->result && !p->orphan) { /* it may be alive: an agent that did not answer in time */
     p->jail = b->jail;
     b->jail = JAIL_NONE;
@@ -471,6 +481,7 @@ static void cold_launched(struct launch *h)
 
 static void begin_launch(struct transition *p)
 {
+  p->marks.boot_us = clock_mono_us();
   launch_cold(p->box, cold_launched);
 }
 
@@ -560,10 +571,19 @@ static const struct handler handlers[TRANSITION_OPS][TRANSITION_STEPS] = {
     [TRANSITION_COMPRESS] = {[STEP_ACT] = {.act = act_compress, .done = compressed, .failed = not_compressed}},
 };
 
+/* The first act is what the operation is about. */
+static void act(struct transition *p)
+{
+  if (p->step == STEP_ACT)
+    p->marks.boot_us = clock_mono_us();
+  handlers[p->op][p->step].act(p);
+  if (p->step == STEP_ACT)
+    p->marks.ready_us = clock_mono_us();
+}
+
 static void step_work(uv_work_t *work)
 {
-  struct transition *p = work->data;
-  handlers[p->op][p->step].act(p);
+  act(work->data);
 }
 
 static void step_work_done(uv_work_t *work, int status)
@@ -578,8 +598,7 @@ static struct transition *transition_of(struct checkpoint_job *t)
 
 static void queued_work(struct checkpoint_job *t)
 {
-  struct transition *p = transition_of(t);
-  handlers[p->op][p->step].act(p);
+  act(transition_of(t));
 }
 
 static void queued_done(struct checkpoint_job *t)
@@ -732,6 +751,7 @@ void transition_begin(struct box *b, enum transition_op op, const struct pending
 {
   struct transition *p = transition_new(b, op);
   p->pending_op = *pending_op;
+  p->marks.came_us = clock_mono_us();
   if (op == TRANSITION_DUMP || op == TRANSITION_STOP)
     sync_layers(p);
   p->expired = transition_pauses(op) && !pending_op->origin.ipc;

@@ -92,8 +92,8 @@ void box_put_visible(struct buf *out, enum authority proven, const struct box *b
     put_token(out, W_TRAFFIC, W_TRAFFIC_HASH, TOKEN_TRAFFIC, own, b);
 }
 
-static void reply_about(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err,
-                        bool trace)
+void reply_traced(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err,
+                  const struct wire_trace *trace)
 {
   if (!reply_possible(w, origin))
     return;
@@ -106,7 +106,7 @@ static void reply_about(struct warden *w, struct origin origin, int status, stru
   if (!status && origin.proven == BY_KEY)
     box_vouch(b, origin.client);
   if (trace && !status)
-    wire_put(&out, W_TRACE, str_make(&b->trace, sizeof(b->trace)));
+    wire_put(&out, W_TRACE, str_make(trace, sizeof(*trace)));
   if (origin.resumed)
     wire_put_u64(&out, W_RESUMED, 1);
   reply_send_on(origin.ipc, &out, -1);
@@ -114,12 +114,12 @@ static void reply_about(struct warden *w, struct origin origin, int status, stru
 
 void reply_box(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err)
 {
-  reply_about(w, origin, status, b, err, false);
+  reply_traced(w, origin, status, b, err, NULL);
 }
 
 void reply_created(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err)
 {
-  reply_about(w, origin, status, b, err, true);
+  reply_traced(w, origin, status, b, err, &b->trace);
 }
 
 void reply_item(struct warden *w, struct origin origin, int status, struct box *b, bool files, const struct err *err)

@@ -16,6 +16,9 @@ bool box_vouched(const struct box *b, const uint8_t client[16]);
 
 /* The reply to a request about a box. Nothing is sent when the connection is gone. */
 void reply_box(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err);
+/* The same with the marks that it passed; NULL: none. */
+void reply_traced(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err,
+                  const struct wire_trace *trace);
 /* The same to a create, with the trace of the launch. */
 void reply_created(struct warden *w, struct origin origin, int status, struct box *b, const struct err *err);
 /* One box of several; files: it has no memory of the source, only its files. reply_end follows the last one. */

@@ -251,9 +251,7 @@ static void created(const struct warden_reply *reply, void *arg)
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   r->made = v.id;
-  struct str marks = wire_get(reply->packet, W_TRACE);
-  if (marks.n == sizeof(r->marks))
-    memcpy(&r->marks, marks.p, marks.n);
+  api_take_marks(r, reply->packet);
   box_put_sandbox(r, &w, &v);
   char timing[256];
   struct http_header h = {STR("Server-Timing"), {timing, put_timing(r, reply->packet, timing, sizeof(timing))}};

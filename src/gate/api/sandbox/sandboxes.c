@@ -167,6 +167,7 @@ static void paused(const struct warden_reply *reply, void *arg)
     api_error(r, 409, "Sandbox \"" STR_FMT "\" is already paused", STR_ARG(r->id));
   } else if (!sandbox_refused(r, reply)) {
     struct http_header h = tier(reply->packet);
+    api_take_marks(r, reply->packet);
     api_json_with(r, 204, STR_NONE, &h, 1);
   }
 }
@@ -189,6 +190,7 @@ static void answer_sandbox(struct req *r, const struct warden_reply *reply, int 
 {
   struct box_view v;
   box_view(reply->packet, &v);
+  api_take_marks(r, reply->packet);
   cleanup_buf struct buf b = BUF_INIT(1 << 16);
   struct jw w = JW(&b);
   box_put_sandbox(r, &w, &v);

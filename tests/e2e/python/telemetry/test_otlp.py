@@ -129,10 +129,19 @@ def test_a_life_is_traced_with_its_phases(server: Server, collector: Collector) 
         assert phase.end_time_unix_nano <= create.end_time_unix_nano + 1_000_000
     cell = eventually(lambda: named(collector, "cell", box.id), 20)
     assert {"connect", "kernel", "stream"} == set(phases(collector, cell))
-    for name in ("pause", "connect", "kill"):
+    expected = {
+        "pause": {"gate", "queue", "dump", "store"},
+        "connect": {"gate", "queue", "restore", "store"},
+        "kill": {"gate", "warden"},
+    }
+    for name, inside in expected.items():
         span = eventually(lambda name=name: named(collector, name, box.id), 20)
-        assert {"gate", "warden"} == set(phases(collector, span))
+        inner = phases(collector, span)
+        assert set(inner) == inside, name
         assert span.trace_id != create.trace_id
+        for phase in inner.values():
+            assert span.start_time_unix_nano <= phase.start_time_unix_nano <= phase.end_time_unix_nano
+            assert phase.end_time_unix_nano <= span.end_time_unix_nano + 1_000_000
     assert collector.requests[0][1]["Authorization"] == "Bearer of-a-test"
 
 
