@@ -3,7 +3,7 @@
  * asked for, whole lines only; what is told of them is JSON. */
 #include "must.h"
 
-#include "gate/api/log_entry.h"
+#include "wire/log_entry.h"
 #include "wire/logring.h"
 
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
  * The box's root may write there what is most work to read, so that work is bounded for everyone else. No more is read
  * than the server lets a ring hold; lines are looked at from the requested end and only until enough are found; and
  * rings are in memory and looked at as log_scan.h says. */
-#include "gate/api/log_entry.h"
+#include "wire/log_entry.h"
 #include "gate/api/log_scan.h"
 #include "wire/logring.h"
 

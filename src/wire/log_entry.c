@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_entry.c - see log_entry.h. */
-#include "gate/api/log_entry.h"
+#include "wire/log_entry.h"
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 
