@@ -100,6 +100,8 @@ static const struct setting settings[] = {
      "PEM file of authorities that its certificate may be of, beside the system's; empty = none"},
     {"otlp_traces", NUMBER(gate.otlp_traces), "1", 0, 1, "1 = spans of creates, cells, pauses and the like are sent"},
     {"otlp_metrics", NUMBER(gate.otlp_metrics), "1", 0, 1, "1 = all metrics that /metrics has are sent"},
+    {"otlp_logs", NUMBER(exporter.logs), "0", 0, 1,
+     "1 = what sandboxes print is sent, too, as GET /sandboxes/{id}/logs has it: the words of users"},
     {"otlp_sample_percent", LIVE_NUMBER(gate.otlp_sample_percent), "100", 0, 100,
      "of requests without a `traceparent` so many are traced; one with it says itself whether it is"},
     {"otlp_metrics_seconds", NUMBER(gate.otlp_metrics_s), "30", 1, 3600, "between two tellings of all metrics"},

@@ -178,13 +178,14 @@ static void ipc_up(struct supervisor *s, struct role *other)
   int pair[2];
   if (!s->warden.ready || !other->ready || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
     return;
-  char letter = other == &s->sender    ? CONTROL_SENDER
-                : other == &s->egress  ? CONTROL_EGRESS
-                : other == &s->content ? CONTROL_CONTENT
-                : other == &s->audit   ? CONTROL_AUDIT
-                                       : CONTROL_LINK;
+  char letter = other == &s->sender     ? CONTROL_SENDER
+                : other == &s->egress   ? CONTROL_EGRESS
+                : other == &s->content  ? CONTROL_CONTENT
+                : other == &s->audit    ? CONTROL_AUDIT
+                : other == &s->exporter ? CONTROL_EXPORTER
+                                        : CONTROL_LINK;
   tell(&s->warden, letter, pair[0]);
-  tell(other, CONTROL_LINK, pair[1]);
+  tell(other, other == &s->exporter ? CONTROL_EXPORTER : CONTROL_LINK, pair[1]);
   close(pair[0]);
   close(pair[1]);
 }
@@ -403,6 +404,8 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     ipc_up(s, &s->egress);
     ipc_up(s, &s->content);
     ipc_up(s, &s->audit);
+    if (s->config->exporter.logs)
+      ipc_up(s, &s->exporter);
   } else if (r == &s->egress || r == &s->content) {
     ipc_up(s, r);
   } else if (r == &s->sender) {
@@ -415,6 +418,8 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else if (r == &s->exporter) {
     for (size_t i = 0; i < s->ngates; i++)
       exporter_up(s, &s->gates[i]);
+    if (s->config->exporter.logs)
+      ipc_up(s, r);
   } else if (r == &s->mcp) {
     for (size_t i = 0; i < s->ngates; i++)
       mcp_up(s, &s->gates[i]);

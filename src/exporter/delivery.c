@@ -207,6 +207,14 @@ bool delivery_add(struct delivery *d, const char *path, struct buf *body)
   return room;
 }
 
+size_t delivery_waiting(struct delivery *d)
+{
+  pthread_mutex_lock(&d->mutex);
+  size_t n = d->n;
+  pthread_mutex_unlock(&d->mutex);
+  return n;
+}
+
 struct delivery_counts delivery_counts(struct delivery *d)
 {
   pthread_mutex_lock(&d->mutex);

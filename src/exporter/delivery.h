@@ -17,6 +17,7 @@ struct delivery *delivery_new(const struct exporter_config *config, struct err *
 int delivery_start(struct delivery *d, struct err *err); /* the thread, before the filter of system calls */
 /* Takes the body. False: the queue is full, it was dropped and counted. */
 bool delivery_add(struct delivery *d, const char *path, struct buf *body);
+size_t delivery_waiting(struct delivery *d); /* requests in its queue */
 struct delivery_counts delivery_counts(struct delivery *d);
 /* No more comes: what waits is tried once each, as long as `ms` last. */
 void delivery_stop(struct delivery *d, unsigned ms);

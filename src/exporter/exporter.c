@@ -2,7 +2,7 @@
 /* exporter.c - see exporter.h: the loop, the supervisor's words, and what gates send. */
 #include "exporter/exporter.h"
 
-#include "exporter/delivery.h"
+#include "exporter/box_logs.h"
 #include "exporter/exporter_role.h"
 #include "exporter/otlp_json.h"
 #include "wire/control.h"
@@ -24,7 +24,9 @@ struct exporter {
   uv_loop_t *loop;
   struct ipc *control;
   struct delivery *delivery;
-  struct buf spans; /* a batch, begun where spans_n > 0 */
+  struct box_logs *logs;
+  struct ipc *warden; /* where logs of boxes are exported, or NULL */
+  struct buf spans;   /* a batch, begun where spans_n > 0 */
   struct jw writer;
   size_t spans_n;
   uv_timer_t timer;
@@ -105,6 +107,37 @@ static void gate_closed(struct ipc *l, void *arg)
 
 static const struct ipc_ops gate_ops = {gate_packet, gate_closed};
 
+/* ---- the warden, which gives rings ---- */
+
+static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
+{
+  struct exporter *e = arg;
+  if (!wire_check(packet) && wire_head(packet)->type == WIRE_OTLP_LOG)
+    box_logs_take(e->logs, packet, fd);
+  else if (fd >= 0)
+    close(fd);
+}
+
+static void warden_closed(struct ipc *l, void *arg)
+{
+  struct exporter *e = arg;
+  if (e->warden == l) {
+    e->warden = NULL;
+    box_logs_orphaned(e->logs);
+  }
+  ipc_free(l);
+}
+
+static const struct ipc_ops warden_ops = {warden_packet, warden_closed};
+
+static void take_warden(struct exporter *e, int fd)
+{
+  if (e->warden)
+    box_logs_orphaned(e->logs);
+  ipc_free(e->warden);
+  e->warden = ipc_new(e->loop, fd, &warden_ops, e);
+}
+
 /* ---- the supervisor ---- */
 
 static void take_gate(struct exporter *e, int fd)
@@ -120,6 +153,8 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
   struct exporter *e = arg;
   if (packet.p[0] == CONTROL_LINK && fd >= 0)
     take_gate(e, fd);
+  else if (packet.p[0] == CONTROL_EXPORTER && fd >= 0)
+    take_warden(e, fd);
   else if (fd >= 0)
     close(fd);
   control_settings(packet);
@@ -155,6 +190,7 @@ int exporter_main(const struct exporter_config *config)
   e.timer.data = &e;
   e.control = ipc_new(&loop, CONTROL_FD, &control_ops, &e);
   e.delivery = delivery_new(config, &err);
+  e.logs = box_logs_new(&loop, e.delivery, e.host, config);
   int r = e.delivery ? confine_rights(&exporter_role, config->uid, &err) : err.code;
   r = r ? r : delivery_start(e.delivery, &err);
   if (r || confine_filter(&exporter_role, config->uid, &err))
@@ -162,6 +198,7 @@ int exporter_main(const struct exporter_config *config)
   ipc_send(e.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);
   uv_run(&loop, UV_RUN_DEFAULT);
   flush(&e);
+  box_logs_flush(e.logs);
   delivery_stop(e.delivery, STOP_MS);
   return 0;
 }

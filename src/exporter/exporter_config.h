@@ -3,6 +3,7 @@
 #ifndef CLOCHE_EXPORTER_CONFIG_H
 #define CLOCHE_EXPORTER_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct exporter_config {
@@ -12,6 +13,7 @@ struct exporter_config {
   unsigned uid;             /* who it becomes; 0 = stays (tests without root) */
   unsigned seconds;         /* longest wait for an answer */
   unsigned batch_ms;        /* how long spans are gathered */
+  bool logs;                /* of boxes are exported */
 };
 
 #endif

@@ -33,7 +33,7 @@ static const struct confine_role exporter_role = {
     .nsockets = ARRAY_LEN(exporter_sockets),
     .files = exporter_files,
     .nfiles = ARRAY_LEN(exporter_files),
-    .fds_max = 1024,
+    .fds_max = 8192, /* a log ring per box, see box_logs.c */
     .memory_max = (uint64_t)2 << 30,
 };
 

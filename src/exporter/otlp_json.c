@@ -57,10 +57,11 @@ static void put_time(struct jw *w, const char *key, int64_t us)
   jw_z(w, text);
 }
 
-void otlp_spans_begin(struct jw *w, const char *host)
+/* Of a request with one resource and one scope: up to the list of what it is about. */
+static void request_begin(struct jw *w, const char *resources, const char *scopes, const char *list, const char *host)
 {
   jw_open(w, '{');
-  jw_key(w, "resourceSpans");
+  jw_key(w, resources);
   jw_open(w, '[');
   jw_open(w, '{');
   jw_key(w, "resource");
@@ -72,7 +73,7 @@ void otlp_spans_begin(struct jw *w, const char *host)
   put_text(w, "host.name", str_of(host));
   jw_close(w, ']');
   jw_close(w, '}');
-  jw_key(w, "scopeSpans");
+  jw_key(w, scopes);
   jw_open(w, '[');
   jw_open(w, '{');
   jw_key(w, "scope");
@@ -80,11 +81,11 @@ void otlp_spans_begin(struct jw *w, const char *host)
   jw_key(w, "name");
   jw_z(w, "cloche");
   jw_close(w, '}');
-  jw_key(w, "spans");
+  jw_key(w, list);
   jw_open(w, '[');
 }
 
-void otlp_spans_end(struct jw *w)
+static void request_end(struct jw *w)
 {
   jw_close(w, ']');
   jw_close(w, '}');
@@ -92,6 +93,16 @@ void otlp_spans_end(struct jw *w)
   jw_close(w, '}');
   jw_close(w, ']');
   jw_close(w, '}');
+}
+
+void otlp_spans_begin(struct jw *w, const char *host)
+{
+  request_begin(w, "resourceSpans", "scopeSpans", "spans", host);
+}
+
+void otlp_spans_end(struct jw *w)
+{
+  request_end(w);
 }
 
 static void span_open(struct jw *w, const struct span *s, const uint8_t id[8], const uint8_t parent[8], struct str name,
@@ -139,4 +150,45 @@ void otlp_span_add(struct jw *w, const struct span *s)
   jw_close(w, '}');
   for (size_t i = 0; i < s->nphases; i++)
     put_phase(w, s, &s->phases[i]);
+}
+
+/* ---- logs ---- */
+
+void otlp_logs_begin(struct jw *w, const char *host)
+{
+  request_begin(w, "resourceLogs", "scopeLogs", "logRecords", host);
+}
+
+void otlp_logs_end(struct jw *w)
+{
+  request_end(w);
+}
+
+void otlp_log_add(struct jw *w, const struct otlp_log *l)
+{
+  static const struct {
+    const char *text;
+    int number;
+  } levels[] = {{"DEBUG", 5}, {"INFO", 9}, {"WARN", 13}, {"ERROR", 17}};
+  size_t level = l->level >= 0 && (size_t)l->level < ARRAY_LEN(levels) ? (size_t)l->level : 1;
+  jw_open(w, '{');
+  put_time(w, "timeUnixNano", l->at_us);
+  put_time(w, "observedTimeUnixNano", clock_wall_us());
+  jw_key(w, "severityNumber");
+  jw_int(w, levels[level].number);
+  jw_key(w, "severityText");
+  jw_z(w, levels[level].text);
+  jw_key(w, "body");
+  jw_open(w, '{');
+  jw_key(w, "stringValue");
+  jw_str(w, l->text);
+  jw_close(w, '}');
+  jw_key(w, "attributes");
+  jw_open(w, '[');
+  put_text(w, "cloche.sandbox.id", l->box);
+  put_text(w, "cloche.team.id", l->team);
+  put_text(w, "log.iostream", l->stream);
+  put_text(w, "cloche.process.pid", l->pid);
+  jw_close(w, ']');
+  jw_close(w, '}');
 }

@@ -35,7 +35,8 @@ enum control {
   CONTROL_MCP = 'A',         /* to a gate: its end of a link to the MCP role comes with it */
   CONTROL_WANT_MCP = 'Q',    /* from a gate: it needs the MCP role */
   CONTROL_AUDIT = 'U',       /* to a gate, to the warden: its end of a link to the audit role comes with it */
-  CONTROL_EXPORTER = 'X',    /* to a gate: its end of a link to the exporter comes with it */
+  CONTROL_EXPORTER = 'X',    /* to a gate, to the warden: its end of a link to the exporter comes with it; to the
+                                exporter: its end of the warden's */
   CONTROL_OWN = 'O',         /* to the sender: the server's own listeners, "ADDRESS:PORT" lines */
   CONTROL_SETTINGS = 'Y',    /* to all: settings that changed, and those that could (control_settings) */
   CONTROL_STOP = 'T',        /* to both: leave; boxes stay */

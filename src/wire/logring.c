@@ -49,6 +49,42 @@ int logring_read(int fd, size_t most, struct buf *out)
   return buf_adds(out, str_sub(lines, 0, (size_t)(last + 1)));
 }
 
+/* Where a reader goes on that found no whole line in the `n` bytes it read. */
+static uint64_t after_no_line(uint64_t from, uint64_t to, size_t n, bool cut, size_t most)
+{
+  if (!n)
+    return to;                               /* a file that is shorter than it says */
+  return cut || n >= most ? from + n : from; /* no line is so long; else its end is not there yet */
+}
+
+int logring_follow(int fd, uint64_t *at, size_t most, struct buf *out, uint64_t *lost)
+{
+  struct logring_head before, after;
+  if (read_head(fd, &before))
+    return -EINVAL;
+  uint64_t oldest = before.written > before.size ? before.written - before.size : 0;
+  bool other = *at > before.written; /* it is another ring now */
+  bool cut = *at < oldest || (other && oldest);
+  uint64_t from = cut || other ? oldest : *at, base = other ? from : *at;
+  uint64_t to = from + MIN(before.written - from, (uint64_t)most);
+  cleanup_buf struct buf raw = BUF_INIT((size_t)LOGRING_MAX + 1);
+  read_span(fd, before.size, from, to, &raw);
+  if (read_head(fd, &after) || after.written < before.written || after.size != before.size)
+    return -EINVAL;
+  struct str lines = buf_str(&raw);
+  uint64_t gone = after.written > after.size ? after.written - after.size : 0;
+  if (gone > from)
+    lines = str_skip(lines, (size_t)MIN(gone - from, (uint64_t)lines.n));
+  cut = cut || gone > from;
+  ptrdiff_t first = cut ? str_find(lines, '\n') : -1;
+  if (cut) /* the first line may be */
+    lines = first < 0 ? STR_NONE : str_skip(lines, (size_t)first + 1);
+  size_t kept = (size_t)(str_rfind(lines, '\n') + 1);
+  *at = kept ? from + raw.n - (lines.n - kept) : after_no_line(from, to, raw.n, cut, most);
+  *lost += *at - base - kept;
+  return buf_adds(out, str_sub(lines, 0, kept));
+}
+
 int logring_make(int fd, uint64_t size)
 {
   char bytes[LOGRING_HEAD] = {0};

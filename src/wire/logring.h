@@ -26,6 +26,10 @@ struct logring_head {
  * or -EINVAL when it is no ring. */
 int logring_read(int fd, size_t most, struct buf *out);
 
+/* For those who follow it: appends the whole lines from byte `*at` of everything ever written on, `most` bytes of them
+ * at most, and moves `*at` behind them. Bytes that were overwritten before they were read are added to `*lost`. */
+int logring_follow(int fd, uint64_t *at, size_t most, struct buf *out, uint64_t *lost);
+
 /* For those who keep a ring themselves. Makes an empty one of `size` bytes in an empty file. */
 int logring_make(int fd, uint64_t size);
 int logring_open(int fd, struct logring_head *h); /* -EINVAL when it is no ring */

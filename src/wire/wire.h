@@ -160,6 +160,8 @@ enum wire_type {
   WIRE_AUDIT = 190,  /* gate to the audit role, no answer: see audit_record.h */
   WIRE_SPAN,         /* gate to the exporter, no answer: see span.h */
   WIRE_OTLP_METRICS, /* the same: W_BODY (a part of a request's JSON) W_LAST (1: the last one) */
+  WIRE_OTLP_LOG,     /* warden to the exporter, no answer: W_ID W_TEAM W_FROM (wall us: of lines from then on), with the
+                        descriptor of the box's log ring; without one: that box is over */
 
   /* secrets (docs/secrets.md); "secret" in an answer: W_ID W_TEAM W_NAME W_VERSION W_METADATA W_CREATED W_UPDATED;
    * never a value. W_REF names one: an id or a name. */

@@ -30,6 +30,18 @@ static void take_line(struct str line)
   check_json(&two);
 }
 
+/* As the exporter does: from anywhere on, in pieces. */
+static void follow(int fd, uint64_t at)
+{
+  uint64_t lost = 0;
+  for (int i = 0; i < 3; i++) {
+    cleanup_buf struct buf lines = BUF_INIT(READ_MOST);
+    int r = logring_follow(fd, &at, 1024, &lines, &lost);
+    MUST(r == 0 || r == -EINVAL);
+    MUST(lines.n <= 1024 && (!lines.n || lines.p[lines.n - 1] == '\n'));
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static int fd = -1;
@@ -40,6 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   int r = logring_read(fd, READ_MOST, &lines);
   MUST(r == 0 || r == -EINVAL);
   MUST(lines.n <= READ_MOST && (!lines.n || lines.p[lines.n - 1] == '\n'));
+  follow(fd, 0);
+  follow(fd, size < 24 ? 1 : UINT64_MAX - data[16]);
+  follow(fd, size < 24 ? size : data[16]);
   struct str rest = buf_str(&lines), line;
   while (rest.n) {
     str_cut(rest, '\n', &line, &rest);

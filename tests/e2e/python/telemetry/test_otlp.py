@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces and metrics over OTLP: what a collector gets is read by OpenTelemetry's own messages, strictly."""
+"""Traces, metrics and logs over OTLP: what a collector gets is read by OpenTelemetry's own messages, strictly."""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
+import shlex
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,11 +16,13 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from support.paused import connect, pause
 from support.server import Server, children, own_server, user_of
+from support.tenants import two_teams
 from support.waiting import eventually
 
 EXPORTER_USER = 64996  # the setting otlp_uid
@@ -55,6 +59,15 @@ class Collector(ThreadingHTTPServer):
             if path == "/v1/traces":
                 message = json_format.ParseDict(with_bytes(body), ExportTraceServiceRequest())
                 found += [s for r in message.resource_spans for scope in r.scope_spans for s in scope.spans]
+        return found
+
+    def logs(self) -> list[Any]:
+        """Records of all requests so far."""
+        found = []
+        for path, _, body in self.requests:
+            if path == "/v1/logs":
+                message = json_format.ParseDict(with_bytes(body), ExportLogsServiceRequest())
+                found += [s for r in message.resource_logs for scope in r.scope_logs for s in scope.log_records]
         return found
 
     def metrics(self) -> dict[str, Any]:
@@ -172,6 +185,59 @@ def test_metrics_are_those_of_prometheus(server: Server, collector: Collector) -
     point = found["cloche.request_seconds"].histogram.data_points[0]
     assert len(point.bucket_counts) == len(point.explicit_bounds) + 1
     assert sum(point.bucket_counts) == point.count
+
+
+def printed(collector: Collector, box: str, text: str) -> list[Any]:
+    mine = [r for r in collector.logs() if attributes(r).get("cloche.sandbox.id") == box]
+    return [r for r in mine if text in r.body.string_value]
+
+
+def test_what_sandboxes_print_is_exported_under_their_own_name() -> None:
+    collector = Collector()
+    flags = ("--otlp-endpoint", collector.url, "--otlp-logs", "1", "--otlp-batch-ms", "100")
+    with own_server(*flags, "--gates", "1", "--pool", "0") as made:
+        teams = two_teams(made)
+        mine, other = made.wire.create(timeout=300), teams.attacker.create(timeout=300)
+        mine.run("echo first of mine; echo to stderr >&2")
+        other.run("echo of the other")
+        (first,) = eventually(lambda: printed(collector, mine.id, "first of mine"), 30, state=made.log)
+        (theirs,) = eventually(lambda: printed(collector, other.id, "of the other"), 30, state=made.log)
+        assert (first.severity_number, attributes(first)["log.iostream"]) == (9, "stdout")
+        assert abs(first.time_unix_nano / 1e9 - time.time()) < 120
+        assert attributes(first)["cloche.team.id"] != attributes(theirs)["cloche.team.id"]
+
+        # Root of a box writes nonsense into its own ring: nobody else's lines are touched, and no other name is told.
+        claim = {"t": int(time.time() * 1e6), "l": "info", "m": "forged", "id": mine.id, "cloche.sandbox.id": mine.id}
+        script = (
+            "import json,struct\n"
+            f"line = {json.dumps(json.dumps(claim))}.encode() + b'\\n'\n"
+            "ring = open('/dev/shm/.cloche-log', 'r+b')\n"
+            "ring.write(b'CLOCHLOG' + struct.pack('<QQ', 1 << 20, len(line)))\n"
+            "ring.seek(64); ring.write(line); ring.flush()\n"
+            "ring.seek(16); ring.write(struct.pack('<Q', (1 << 64) - 1))\n"
+        )
+        other.run(f"python3 -c {shlex.quote(script)}", user="root")
+        mine.run("echo second of mine")
+        eventually(lambda: printed(collector, mine.id, "second of mine"), 30, state=made.log)
+        assert printed(collector, mine.id, "forged") == []
+
+        # A pause ends a run and a resume begins one: no line comes twice, and the last words of an end come.
+        assert pause(mine).status == 204
+        assert connect(mine).status == 201
+        mine.run("echo third of mine")
+        mine.kill()
+        eventually(lambda: printed(collector, mine.id, "third of mine"), 30, state=made.log)
+        for text in ("first of mine", "second of mine", "third of mine"):
+            assert len(printed(collector, mine.id, text)) == 1, text
+        (role,) = exporters(made)
+        other.kill()
+        eventually(lambda: rings_of(role) == 0, 60, state=made.log)
+    collector.shutdown()
+
+
+def rings_of(pid: int) -> int:
+    """Log rings that a process has open."""
+    return sum(".cloche-log" in os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def exporters(server: Server) -> list[int]:
