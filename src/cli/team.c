@@ -2,6 +2,7 @@
 /* team.c - `cloche team list|create|limit`. */
 #include "cli/cli.h"
 #include "cli/admin_client.h"
+#include "wire/isolation.h"
 
 #include <stdio.h>
 
@@ -15,7 +16,9 @@ static const char help[] = "cloche team - teams and their limits\n\n"
                            "        --cpus N, --memory MIB, --disk MIB   largest box; not above the server's own\n"
                            "        --total-memory MIB   of all its running boxes together\n"
                            "        --storage MIB        uploads, snapshots and paused boxes together\n"
-                           "        --paused N, --snapshots N            how many of each\n\n"
+                           "        --paused N, --snapshots N            how many of each\n"
+                           "        --isolation TIER     process, microvm or default: of sandboxes whose create\n"
+                           "                             and template name none\n\n"
                            "Options: --data DIR   the server's data directory [/var/lib/cloche]\n"
                            "         --json       list: print JSON for programs\n\n"
                            "A key of a team: cloche key create --team ID";
@@ -45,7 +48,7 @@ static void print_team(struct str p, void *arg)
          (unsigned long long)wire_u64(p, W_COUNT, 0));
   for (size_t i = 0; i < ARRAY_LEN(limits); i++)
     printf(" %8s", shown(wire_u64(p, limits[i].tag, 0), text[i]));
-  putchar('\n');
+  printf("  %s\n", isolation_name(wire_u64(p, W_ISOLATION, 0)));
 }
 
 static int list(struct line *l, bool json, struct err *err)
@@ -68,8 +71,8 @@ static int list(struct line *l, bool json, struct err *err)
     wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
     return admin_print_json(l, &b, fields, ARRAY_LEN(fields), err);
   }
-  printf("%-36s  %-20s %7s %8s %8s %8s %8s %8s %8s %8s %8s %8s %9s\n", "ID", "NAME", "RUNNING", "BOXES", "CREATES",
-         "TIMEOUT", "CPUS", "MEMORY", "DISK", "TOTAL", "STORAGE", "PAUSED", "SNAPSHOTS");
+  printf("%-36s  %-20s %7s %8s %8s %8s %8s %8s %8s %8s %8s %8s %9s  %s\n", "ID", "NAME", "RUNNING", "BOXES", "CREATES",
+         "TIMEOUT", "CPUS", "MEMORY", "DISK", "TOTAL", "STORAGE", "PAUSED", "SNAPSHOTS", "ISOLATION");
   wire_begin(&b, WIRE_TEAM_LIST, 1, 0);
   return admin_call(l, &b, print_team, NULL, err);
 }
@@ -79,6 +82,13 @@ static int put_limits(struct buf *b, int argc, char **argv, struct err *err)
   for (int i = 0; i < argc; i += 2) {
     uint64_t v;
     size_t k = 0;
+    unsigned isolation;
+    if (!strcmp(argv[i], "--isolation")) {
+      if (i + 1 == argc || isolation_read(str_of(argv[i + 1]), &isolation))
+        return err_set(err, -EINVAL, "--isolation needs process, microvm or default");
+      wire_put_u64(b, W_ISOLATION, isolation);
+      continue;
+    }
     while (k < ARRAY_LEN(limits) && strcmp(limits[k].flag, argv[i]))
       k++;
     if (k == ARRAY_LEN(limits))

@@ -137,6 +137,9 @@ static const char *const migrations[] = {
                                     "DELETE FROM box_egress "
                                     "WHERE box=OLD.id;")
                                 TRIGGER("mounts_build", "DELETE ON build", "DELETE FROM mounts WHERE owner=OLD.id;"),
+    "ALTER TABLE team ADD COLUMN isolation " INT " DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN isolation " INT " DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN isolation " INT " DEFAULT 0;",
 };
 
 #define LOCK "4802926094000" /* of programs that look at the version; a number that nobody else uses */

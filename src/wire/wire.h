@@ -274,6 +274,7 @@ enum wire_tag {
   W_RULES = 101,        /* header rules as they are told back, JSON: kept sealed beside W_EGRESS, apart from W_CONFIG */
   W_MOUNTS = 110,       /* lines "name TAB path": volumes of a box */
   W_MOUNT_FAULTS = 111, /* what is wrong with others of a create, as text */
+  W_ISOLATION = 112,    /* enum isolation, of a team or a build; 0 = no wish */
   W_EVENT = 120,        /* a lifecycle event as the REST API tells it, JSON */
   W_AFTER = 121,        /* the number of an event in the order of insertion */
   W_OFFSET = 122,

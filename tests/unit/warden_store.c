@@ -89,7 +89,7 @@ static void the_first_schema_is_brought_up_to_date(void **state)
   assert_string_equal(t.slug, "first");
   assert_int_equal(t.boxes_max, 0);
   assert_int_equal(t.storage_max_mb, 0);
-  t.storage_max_mb = 11, t.paused_max = 12, t.snapshots_max = 13, t.disk_max_mb = 14;
+  t.storage_max_mb = 11, t.paused_max = 12, t.snapshots_max = 13, t.disk_max_mb = 14, t.isolation = 2;
   assert_int_equal(store_team_put(s, &t, NULL), 0);
   b.timeout_s = 77;
   assert_int_equal(store_box_put(s, &b, NULL), 0);
@@ -103,6 +103,7 @@ static void the_first_schema_is_brought_up_to_date(void **state)
   assert_int_equal(t.paused_max, 12);
   assert_int_equal(t.snapshots_max, 13);
   assert_int_equal(t.disk_max_mb, 14);
+  assert_int_equal(t.isolation, 2);
   assert_int_equal(b.timeout_s, 77);
   row_box_free(&b);
   store_close(s);

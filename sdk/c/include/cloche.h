@@ -1012,6 +1012,7 @@ struct cloche_build {
   bool background; /* return when the build has begun */
   int (*on_log)(const struct cloche_build_entry *entry, void *user);
   void *user;
+  const char *isolation; /* of its sandboxes: "process", "microvm" or NULL, what the team or the server has */
 };
 
 /** Builds a template under a name. No deadline unless given. `info` may be NULL. */

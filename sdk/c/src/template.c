@@ -459,6 +459,8 @@ enum cloche_code cloche_build(struct cloche *client, struct cloche_recipe *recip
     buf_printf(&op->body, ",\"cpuCount\":%d", o.cpu_count);
   if (o.memory_mb)
     buf_printf(&op->body, ",\"memoryMB\":%d", o.memory_mb);
+  if (o.isolation)
+    buf_puts(&op->body, ",\"isolation\":"), buf_json(&op->body, o.isolation);
   buf_puts(&op->body, "}");
   op->on_reply = on_asked;
   op->out = info;

@@ -109,6 +109,11 @@ static int put_limits(const struct args *args, struct jw *w)
   for (size_t i = 0; i < args->given.n; i++) {
     const struct given *g = &args->given.p[i];
     uint64_t value;
+    if (!strcmp(g->name, "isolation")) {
+      jw_key(w, "isolation");
+      jw_z(w, g->value);
+      continue;
+    }
     if (str_u64(str_of(g->value), &value) || value > INT32_MAX)
       return complain("--%s needs a whole number from 0 (the server's own limit), not '%s'", g->name, g->value),
              EXIT_USAGE;
@@ -482,6 +487,7 @@ static const struct option_spec team_options[] = {
     LIMIT("storage", "MIB", "uploads, snapshots and paused sandboxes together"),
     LIMIT("paused", "N", "paused sandboxes"),
     LIMIT("snapshots", "N", "snapshots"),
+    LIMIT("isolation", "TIER", "process, microvm or default: of sandboxes whose create and template name none"),
     ADMIN_OPTION,
 };
 static const struct verb_spec team_verbs[] = {

@@ -17,7 +17,7 @@ struct given {
 struct args {
   const char *url, *key, *profile;
   const char *language, *box, *template_id, *out, *user, *workdir, *name;
-  const char *admin_token, *file, *context, *start, *ready;
+  const char *admin_token, *file, *context, *start, *ready, *isolation;
   bool json, keep, tty, follow, cold, recursive, no_internet, auto_resume, no_cache, token, yes;
   uint64_t seconds, lines, cpus, memory;
   VEC(struct given) given; /* options that may be there more than once, in their order */

@@ -525,6 +525,7 @@ static int build_it(struct remote *r, const struct args *args, struct cloche_rec
                                        .cpu_count = (int)args->cpus,
                                        .memory_mb = (int)args->memory,
                                        .force = args->no_cache,
+                                       .isolation = args->isolation,
                                        .on_log = on_log,
                                        .user = &b};
   progress_begin(&b.progress, str_of(args->words[0]));
@@ -622,6 +623,8 @@ static const struct option_spec template_options[] = {
      0},
     {"cpus", 0, "N", "build: processors of its sandboxes", OPTION_NUMBER, offsetof(struct args, cpus), 1, 1024},
     {"memory", 0, "MIB", "build: memory of its sandboxes", OPTION_NUMBER, offsetof(struct args, memory), 128, 1048576},
+    {"isolation", 0, "TIER", "build: tier of its sandboxes, process or microvm [the team's]", OPTION_TEXT,
+     offsetof(struct args, isolation), 0, 0},
     {"no-cache", 0, NULL, "build: take nothing from the cache", OPTION_FLAG, offsetof(struct args, no_cache), 0, 0},
 };
 static const struct verb_spec template_verbs[] = {

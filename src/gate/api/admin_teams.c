@@ -2,6 +2,7 @@
 /* admin_teams.c - /admin/teams: teams and their limits, with the administrator's token. A limit of 0 is the server's
  * own (the settings team_*). */
 #include "gate/api/api.h"
+#include "wire/isolation.h"
 
 static const struct {
   const char *name;
@@ -29,6 +30,8 @@ static void put_team(struct jw *w, struct str team, bool running)
     jw_key(w, limits[i].name);
     jw_uint(w, wire_u64(team, limits[i].tag, 0));
   }
+  jw_key(w, "isolation");
+  jw_z(w, isolation_name(wire_u64(team, W_ISOLATION, ISOLATION_ANY)));
   jw_close(w, '}');
   jw_close(w, '}');
 }
@@ -99,10 +102,26 @@ static void team_put(const struct warden_reply *reply, void *arg)
 
 static bool known(struct str name)
 {
+  if (str_is(name, "isolation"))
+    return true;
   for (size_t i = 0; i < ARRAY_LEN(limits); i++)
     if (str_is(name, limits[i].name))
       return true;
   return false;
+}
+
+/* The one that is a word; false: answered. */
+static bool put_isolation(struct req *r, const struct json *v, struct buf *b)
+{
+  unsigned isolation = ISOLATION_ANY;
+  if (!v)
+    return true;
+  if (!json_is(v, JSON_NULL) && isolation_read(json_text(v, STR_NONE), &isolation)) {
+    api_error(r, 400, "'isolation' must be \"process\", \"microvm\" or \"default\" (the server's own)");
+    return false;
+  }
+  wire_put_u64(b, W_ISOLATION, isolation);
+  return true;
 }
 
 /* False: answered. */
@@ -131,7 +150,7 @@ static bool put_limits(struct req *r, struct buf *b)
     }
     wire_put_u64(b, limits[i].tag, (uint64_t)n);
   }
-  return true;
+  return put_isolation(r, json_get(all, "isolation"), b);
 }
 
 static void change(struct req *r, bool create)

@@ -134,8 +134,8 @@ static int fill_row(struct box *b, const struct box_params *o, struct str mounts
   r->mounts = xstrndup(mounts.n ? mounts.p : "", mounts.n);
   r->tokens = xstrndup(o->tokens.n ? o->tokens.p : "", o->tokens.n);
   memcpy(r->host_name, b->name, sizeof(r->host_name));
-  r->flags =
-      (microvm_choose(w, o->flags) & ~(unsigned)BOX_LINKED) | (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
+  r->flags = (microvm_choose(w, b->build, o->team, o->flags) & ~(unsigned)BOX_LINKED) |
+             (egress_wanted(w, o->flags, o->allow) ? BOX_LINKED : 0);
   r->cpus = b->build->row.cpus;
   r->memory_mb = b->build->row.memory_mb;
   r->disk_mb = b->build->row.disk_mb;
@@ -301,9 +301,9 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   }
   struct template *t;
   struct build *build;
-  unsigned flags = microvm_choose(w, o->flags);
-  bool guest = flags & BOX_MICROVM;
   int r = catalog_find(w->catalog, o->team, o->ref, &t, &build, err);
+  unsigned flags = r ? 0 : microvm_choose(w, build, o->team, o->flags);
+  bool guest = flags & BOX_MICROVM;
   r = r ? r : microvm_admit(w, o, build, flags, err);
   r = r ? r : quota_fits(w, o->team, (struct box_size){build->row.cpus, build->row.memory_mb, build->row.disk_mb}, err);
   cleanup_buf struct buf mounts = BUF_INIT(VOLUME_MOUNTS_BYTES);

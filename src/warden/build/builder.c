@@ -19,6 +19,7 @@
 #include "warden/build/source.h"
 #include "warden/core/storage_quota.h"
 #include "wire/sizes.h"
+#include "wire/isolation.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -197,6 +198,8 @@ static int sizes_fit(struct warden *w, const struct build_request *q, struct err
     return err_set(err, -EINVAL, "cpuCount %u: it must be 1 or an even number up to 32", q->cpus);
   if (q->memory_mb < 128 || q->memory_mb % 2)
     return err_set(err, -EINVAL, "memoryMB %u: it must be an even number of at least 128", q->memory_mb);
+  if (q->isolation > ISOLATION_MICROVM)
+    return err_set(err, -EINVAL, "no such isolation");
   return quota_fits(w, q->team, (struct box_size){q->cpus, q->memory_mb, 0}, err);
 }
 
@@ -261,6 +264,7 @@ int builder_request(struct warden *w, const struct build_request *q, struct job 
   j->row =
       (struct row_job){.state = JOB_WAITING, .cpus = q->cpus, .memory_mb = q->memory_mb, .created_us = clock_wall_us()};
   j->row.free_disk_mb = q->free_disk_mb;
+  j->row.isolation = q->isolation;
   j->row.tags = xstrndup(tags.p, tags.n);
   memcpy(j->row.template_id, (*t)->row.id, sizeof(j->row.template_id));
   if (!uuid_valid(q->build) || str_copyz(q->build, j->row.id, sizeof(j->row.id)) ||
@@ -302,6 +306,7 @@ static int keep_build(struct warden *w, struct job *j, struct build_run *run, co
                           .cpus = run->cpus,
                           .memory_mb = run->memory_mb,
                           .disk_mb = run->disk_mb,
+                          .isolation = j->row.isolation,
                           .created_us = clock_wall_us()};
   snprintf(row.id, sizeof(row.id), "%s", id);
   memcpy(row.template_id, j->row.template_id, sizeof(row.template_id));

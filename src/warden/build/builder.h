@@ -35,6 +35,7 @@ struct build_request {
   struct str team, ref, tags, build, template_id; /* ids drawn by the gate */
   unsigned cpus, memory_mb;
   unsigned free_disk_mb; /* wanted after the steps; 0 = no wish */
+  unsigned isolation;    /* enum isolation, of its sandboxes */
   struct str recipe;     /* for its start; empty: the start brings it */
   bool rebuild;          /* ref is a template that must be there */
   struct str alias;      /* of a rebuild: the name it must have; empty: any */

@@ -8,6 +8,7 @@
 #include "warden/core/egress.h"
 #include "warden/core/warden_state.h"
 #include "wire/guest_frame.h"
+#include "wire/isolation.h"
 #include "wire/wire.h"
 #include <limits.h>
 #include <stdio.h>
@@ -35,11 +36,22 @@ void microvm_open(struct warden *w)
     log_warn("isolation is microvm, and no guest can be started, so no box either: %s", why.msg);
 }
 
-unsigned microvm_choose(const struct warden *w, unsigned flags)
+/* A snapshot's memory is of the tier that its sandbox had; the team's wish is for new ones. */
+static unsigned wished(const struct warden *w, const struct build *build, struct str team)
+{
+  const struct row_team *t = catalog_team(w->catalog, team);
+  if (build->row.isolation)
+    return build->row.isolation;
+  if (t && t->isolation)
+    return t->isolation;
+  return w->config->isolation_microvm ? ISOLATION_MICROVM : ISOLATION_PROCESS;
+}
+
+unsigned microvm_choose(const struct warden *w, const struct build *build, struct str team, unsigned flags)
 {
   bool process = flags & BOX_PROCESS, guest = flags & BOX_MICROVM;
   flags &= ~(unsigned)(BOX_PROCESS | BOX_MICROVM);
-  return flags | (guest || (!process && w->config->isolation_microvm) ? BOX_MICROVM : 0);
+  return flags | (guest || (!process && wished(w, build, team) == ISOLATION_MICROVM) ? BOX_MICROVM : 0);
 }
 
 int microvm_admit(const struct warden *w, const struct box_params *o, const struct build *build, unsigned flags,

@@ -14,8 +14,9 @@ struct warden;
 
 void microvm_open(struct warden *w); /* at start: finds out whether guests run here, where the parts are installed */
 
-/* The flags of a create with the tier decided: asked for (BOX_MICROVM, BOX_PROCESS), else the setting `isolation`. */
-unsigned microvm_choose(const struct warden *w, unsigned flags);
+/* The flags of a create with the tier decided: asked for (BOX_MICROVM, BOX_PROCESS), else what the build says, else the
+ * team, else the setting `isolation`. */
+unsigned microvm_choose(const struct warden *w, const struct build *build, struct str team, unsigned flags);
 /* 0 when a box of that build can be created as asked for, with flags of microvm_choose; else why not. */
 int microvm_admit(const struct warden *w, const struct box_params *o, const struct build *build, unsigned flags,
                   struct err *err);

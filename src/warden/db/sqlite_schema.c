@@ -189,6 +189,9 @@ const char *const sqlite_migrations[] = {
     /* A job that is saved again is updated, where it used to be replaced. */
     "CREATE TRIGGER job_recipe_moved AFTER UPDATE ON job WHEN NEW.state<>1 BEGIN DELETE FROM job_recipe WHERE "
     "job=NEW.id; END;",
+    "ALTER TABLE team ADD COLUMN isolation INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE build ADD COLUMN isolation INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN isolation INTEGER NOT NULL DEFAULT 0;",
 };
 
 _Static_assert(ARRAY_LEN(sqlite_migrations) == STORE_SCHEMA, "the number in store.h");

@@ -35,16 +35,17 @@ int store_team_put(struct store *s, const struct row_team *r, struct err *err)
       s, err,
       "INSERT INTO team(id, name, slug, boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb, "
       "storage_max_mb,"
-      " paused_max, snapshots_max, memory_total_mb) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET "
-      "name=excluded.name, "
+      " paused_max, snapshots_max, memory_total_mb, isolation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+      "ON CONFLICT(id) DO UPDATE SET name=excluded.name, "
       "slug=excluded.slug,"
       " boxes_max=excluded.boxes_max, creates_per_s=excluded.creates_per_s, timeout_max_s=excluded.timeout_max_s,"
       " cpus_max=excluded.cpus_max, memory_max_mb=excluded.memory_max_mb, disk_max_mb=excluded.disk_max_mb,"
       " storage_max_mb=excluded.storage_max_mb, paused_max=excluded.paused_max, snapshots_max=excluded.snapshots_max,"
-      " memory_total_mb=excluded.memory_total_mb",
-      "tttiiiiiiiiii", r->id, r->name, r->slug, (int64_t)r->boxes_max, (int64_t)r->creates_per_s,
+      " memory_total_mb=excluded.memory_total_mb, isolation=excluded.isolation",
+      "tttiiiiiiiiiii", r->id, r->name, r->slug, (int64_t)r->boxes_max, (int64_t)r->creates_per_s,
       (int64_t)r->timeout_max_s, (int64_t)r->cpus_max, (int64_t)r->memory_max_mb, (int64_t)r->disk_max_mb,
-      (int64_t)r->storage_max_mb, (int64_t)r->paused_max, (int64_t)r->snapshots_max, (int64_t)r->memory_total_mb);
+      (int64_t)r->storage_max_mb, (int64_t)r->paused_max, (int64_t)r->snapshots_max, (int64_t)r->memory_total_mb,
+      (int64_t)r->isolation);
 }
 
 int store_key_put(struct store *s, const struct row_key *r, struct err *err)
@@ -92,11 +93,11 @@ int store_build_put(struct store *s, const struct row_build *r, struct err *err)
   return sql_change(s, err,
                     "INSERT INTO build(id, template, layers, config, cpus, memory_mb, disk_mb, created, kind, source, "
                     "image, image_bytes, runtime, secret,"
-                    " layer_bytes, base) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                    "ttttiiiiittittit", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus,
+                    " layer_bytes, base, isolation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    "ttttiiiiittittiti", r->id, r->template_id, r->layers, r->config, (int64_t)r->cpus,
                     (int64_t)r->memory_mb, (int64_t)r->disk_mb, r->created_us, (int64_t)r->kind, r->source,
-                    r->checkpoint, (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes,
-                    r->base);
+                    r->checkpoint, (int64_t)r->checkpoint_size, r->runtime, r->secret, (int64_t)r->layer_bytes, r->base,
+                    (int64_t)r->isolation);
 }
 
 int store_tag_put(struct store *s, const char *template_id, const char *tag, const char *build, int64_t when,
@@ -239,7 +240,7 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
       s,
       "SELECT "
       "id,name,slug,boxes_max,creates_per_s,timeout_max_s,cpus_max,memory_max_mb,disk_max_mb,storage_max_mb,paused_max,"
-      "snapshots_max,memory_total_mb FROM team ORDER BY rowid",
+      "snapshots_max,memory_total_mb,isolation FROM team ORDER BY rowid",
       "");
   int r = 0;
   SQL_EACH_ROW(st)
@@ -248,9 +249,9 @@ int store_teams(struct store *s, int (*fn)(const struct row_team *, void *), voi
     sql_z(st, 0, t.id, sizeof(t.id));
     sql_z(st, 1, t.name, sizeof(t.name));
     sql_z(st, 2, t.slug, sizeof(t.slug));
-    uint32_t *const limits[] = {&t.boxes_max,     &t.creates_per_s,  &t.timeout_max_s,  &t.cpus_max,
-                                &t.memory_max_mb, &t.disk_max_mb,    &t.storage_max_mb, &t.paused_max,
-                                &t.snapshots_max, &t.memory_total_mb};
+    uint32_t *const limits[] = {&t.boxes_max,     &t.creates_per_s,   &t.timeout_max_s,  &t.cpus_max,
+                                &t.memory_max_mb, &t.disk_max_mb,     &t.storage_max_mb, &t.paused_max,
+                                &t.snapshots_max, &t.memory_total_mb, &t.isolation};
     for (int i = 0; i < (int)ARRAY_LEN(limits); i++)
       *limits[i] = (uint32_t)sql_int(st, 3 + i);
     if ((r = fn(&t, arg)))
@@ -310,12 +311,13 @@ int store_templates(struct store *s, int (*fn)(const struct row_template *, void
 
 int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), void *arg)
 {
-  struct sql_rows *st = sql_query(
-      s,
-      "SELECT "
-      "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
-      "runtime,secret,layer_bytes,base,(SELECT lines FROM mounts WHERE owner=build.id) FROM build ORDER BY rowid",
-      "");
+  struct sql_rows *st =
+      sql_query(s,
+                "SELECT "
+                "id,template,layers,config,cpus,memory_mb,disk_mb,created,kind,source,image,image_bytes,"
+                "runtime,secret,layer_bytes,base,(SELECT lines FROM mounts WHERE owner=build.id),isolation FROM build "
+                "ORDER BY rowid",
+                "");
   int r = 0;
   SQL_EACH_ROW(st)
   {
@@ -334,6 +336,7 @@ int store_builds(struct store *s, int (*fn)(const struct row_build *, void *), v
     sql_z(st, 13, b.secret, sizeof(b.secret));
     b.layer_bytes = (uint64_t)sql_int(st, 14);
     sql_z(st, 15, b.base, sizeof(b.base));
+    b.isolation = (unsigned)sql_int(st, 17);
     r = fn(&b, arg);
     row_build_free(&b);
     if (r)
@@ -347,13 +350,15 @@ int store_job_put(struct store *s, const struct row_job *r, struct err *err)
 {
   return sql_change(
       s, err,
-      "INSERT INTO job(id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished,free_disk_mb) "
-      "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET template=excluded.template, team=excluded.team, "
+      "INSERT INTO job(id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished,free_disk_mb,"
+      "isolation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET template=excluded.template, "
+      "team=excluded.team, "
       "tags=excluded.tags, reason=excluded.reason, step=excluded.step, state=excluded.state, cpus=excluded.cpus, "
       "memory_mb=excluded.memory_mb, created=excluded.created, started=excluded.started, finished=excluded.finished, "
-      "free_disk_mb=excluded.free_disk_mb",
-      "ttttztiiiiiii", r->id, r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
-      (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us, (int64_t)r->free_disk_mb);
+      "free_disk_mb=excluded.free_disk_mb, isolation=excluded.isolation",
+      "ttttztiiiiiiii", r->id, r->template_id, r->team, r->tags, r->reason ? r->reason : "", r->step, (int64_t)r->state,
+      (int64_t)r->cpus, (int64_t)r->memory_mb, r->created_us, r->started_us, r->finished_us, (int64_t)r->free_disk_mb,
+      (int64_t)r->isolation);
 }
 
 int store_job_recipe_put(struct store *s, const char *id, struct str recipe, struct err *err)
@@ -380,8 +385,8 @@ int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void 
 {
   struct sql_rows *st =
       sql_query(s,
-                "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished,free_disk_mb "
-                "FROM job ORDER BY id",
+                "SELECT id,template,team,tags,reason,step,state,cpus,memory_mb,created,started,finished,free_disk_mb,"
+                "isolation FROM job ORDER BY id",
                 "");
   int r = 0;
   SQL_EACH_ROW(st)
@@ -398,6 +403,7 @@ int store_jobs(struct store *s, int (*fn)(const struct row_job *, void *), void 
     for (int i = 0; i < (int)ARRAY_LEN(times); i++)
       *times[i] = sql_int(st, 9 + i);
     j.free_disk_mb = (unsigned)sql_int(st, 12);
+    j.isolation = (unsigned)sql_int(st, 13);
     r = fn(&j, arg);
     row_job_free(&j);
     if (r)

@@ -10,7 +10,7 @@
 
 /* Version of the tables that this program writes; an older program refuses a newer database (and so does an older
  * package, which reads this line: packaging/debian/rules). */
-#define STORE_SCHEMA 26
+#define STORE_SCHEMA 27
 
 struct store;
 
@@ -47,6 +47,7 @@ struct row_team {
   uint32_t boxes_max, creates_per_s, timeout_max_s, cpus_max, memory_max_mb, disk_max_mb;
   uint32_t memory_total_mb; /* of its running boxes together */
   uint32_t storage_max_mb, paused_max, snapshots_max;
+  uint32_t isolation; /* enum isolation, of sandboxes whose create and template name none */
 };
 struct row_key {
   char id[UUID_SIZE], team[UUID_SIZE], name[DISPLAY_NAME_SIZE], mask[64];
@@ -77,6 +78,7 @@ struct row_build {
   char *config;                          /* JSON for the agent; owned */
   char *mounts;                          /* volumes of a copied box, see volume_mounts.h; owned; NULL or "" = none */
   unsigned cpus, memory_mb, disk_mb;
+  unsigned isolation; /* enum isolation, of creates that name none */
   int64_t created_us;
 };
 struct row_box {
@@ -110,6 +112,7 @@ struct row_job {
   char step[16];
   unsigned state, cpus, memory_mb; /* enum job_state */
   unsigned free_disk_mb;           /* wanted after the steps; 0 = no wish */
+  unsigned isolation;              /* enum isolation, of its build */
   int64_t created_us, started_us, finished_us;
 };
 

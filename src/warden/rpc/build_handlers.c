@@ -21,6 +21,7 @@ void handle_build_request(struct request *q)
                             .cpus = (unsigned)MIN(wire_u64(q->packet, W_CPUS, 2), (uint64_t)UINT32_MAX),
                             .memory_mb = (unsigned)MIN(wire_u64(q->packet, W_MEMORY_MB, 1024), (uint64_t)UINT32_MAX),
                             .free_disk_mb = (unsigned)MIN(wire_u64(q->packet, W_DISK_MB, 0), (uint64_t)INT32_MAX),
+                            .isolation = (unsigned)MIN(wire_u64(q->packet, W_ISOLATION, 0), (uint64_t)UINT32_MAX),
                             .recipe = wire_get(q->packet, W_RECIPE),
                             .rebuild = wire_u64(q->packet, W_MODE, 0) == 1,
                             .alias = wire_get(q->packet, W_ALIAS)};

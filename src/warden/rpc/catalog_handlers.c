@@ -10,6 +10,7 @@
 #include "warden/rpc/authority.h"
 #include "warden/warm/warm_pool.h"
 #include "warden/box/fork.h"
+#include "wire/isolation.h"
 
 /* ---- accounts ---- */
 
@@ -27,6 +28,7 @@ static void put_team(struct buf *b, const struct row_team *t)
   wire_put_u64(b, W_LIMIT_STORAGE_MB, t->storage_max_mb);
   wire_put_u64(b, W_LIMIT_PAUSED, t->paused_max);
   wire_put_u64(b, W_LIMIT_SNAPSHOTS, t->snapshots_max);
+  wire_put_u64(b, W_ISOLATION, t->isolation);
 }
 
 void handle_auth(struct request *q)
@@ -88,14 +90,24 @@ void handle_team_put(struct request *q)
   const struct {
     enum wire_tag tag;
     uint32_t *at;
-  } limits[] = {{W_LIMIT_BOXES, &t.boxes_max},          {W_LIMIT_RATE, &t.creates_per_s},
-                {W_LIMIT_TIMEOUT, &t.timeout_max_s},    {W_LIMIT_CPUS, &t.cpus_max},
-                {W_LIMIT_MEMORY_MB, &t.memory_max_mb},  {W_LIMIT_DISK_MB, &t.disk_max_mb},
-                {W_LIMIT_TOTAL_MB, &t.memory_total_mb}, {W_LIMIT_STORAGE_MB, &t.storage_max_mb},
-                {W_LIMIT_PAUSED, &t.paused_max},        {W_LIMIT_SNAPSHOTS, &t.snapshots_max}};
+  } limits[] = {{W_LIMIT_BOXES, &t.boxes_max},
+                {W_LIMIT_RATE, &t.creates_per_s},
+                {W_LIMIT_TIMEOUT, &t.timeout_max_s},
+                {W_LIMIT_CPUS, &t.cpus_max},
+                {W_LIMIT_MEMORY_MB, &t.memory_max_mb},
+                {W_LIMIT_DISK_MB, &t.disk_max_mb},
+                {W_LIMIT_TOTAL_MB, &t.memory_total_mb},
+                {W_LIMIT_STORAGE_MB, &t.storage_max_mb},
+                {W_LIMIT_PAUSED, &t.paused_max},
+                {W_LIMIT_SNAPSHOTS, &t.snapshots_max},
+                {W_ISOLATION, &t.isolation}};
   for (size_t i = 0; i < ARRAY_LEN(limits); i++)
     *limits[i].at = (uint32_t)MIN(wire_u64(q->packet, limits[i].tag, *limits[i].at), (uint64_t)INT32_MAX);
   struct str name = wire_get(q->packet, W_NAME);
+  if (t.isolation > ISOLATION_MICROVM) {
+    reply_error(q, -EINVAL, "no such isolation");
+    return;
+  }
   if ((name.n && str_copyz(name, t.name, sizeof(t.name))) || str_copyz(q->team, t.id, sizeof(t.id))) {
     reply_error(q, -EINVAL, "a team's name has 1 to 127 bytes");
     return;
@@ -282,6 +294,7 @@ void put_template(struct buf *p, struct template *t, struct build *b, struct war
   wire_put_u64(p, W_CPUS, b->row.cpus);
   wire_put_u64(p, W_MEMORY_MB, b->row.memory_mb);
   wire_put_u64(p, W_DISK_MB, b->row.disk_mb);
+  wire_put_u64(p, W_ISOLATION, b->row.isolation);
 }
 
 /* W_PUBLIC: the server's own templates. Else the team's; root, who names no team, sees all. */
@@ -418,6 +431,7 @@ void handle_template_builds(struct request *q)
     wire_put_u64(q->out, W_CPUS, list[i]->row.cpus);
     wire_put_u64(q->out, W_MEMORY_MB, list[i]->row.memory_mb);
     wire_put_u64(q->out, W_DISK_MB, list[i]->row.disk_mb);
+    wire_put_u64(q->out, W_ISOLATION, list[i]->row.isolation);
     wire_put_u64(q->out, W_STATE, JOB_READY);
     struct job *j = builder_job(q->warden, str_of(list[i]->row.id));
     if (j) {

@@ -3,6 +3,7 @@
 #include "gate/api/api.h"
 #include "gate/api/template/recipe_dockerfile.h"
 #include "gate/api/template/recipe_json.h"
+#include "wire/isolation.h"
 
 /* ---- requesting one ---- */
 
@@ -91,6 +92,17 @@ static bool size_of(struct req *r, const char *name, uint64_t otherwise, uint64_
   return true;
 }
 
+/* A field of ours: the tier of its sandboxes. False: answered. */
+static bool want_isolation(struct req *r, unsigned *out)
+{
+  const struct json *v = json_get(r->json, "isolation");
+  *out = ISOLATION_ANY;
+  if (!json_given(v) || !isolation_read(json_text(v, STR_NONE), out))
+    return true;
+  api_error(r, 400, "'isolation' must be \"process\", \"microvm\" or \"default\"");
+  return false;
+}
+
 /* How one is requested beyond its body. */
 struct asked {
   struct str recipe; /* goes with it; empty: its start brings one */
@@ -104,6 +116,7 @@ static void call_build_request(struct req *r, const struct asked *asked, warden_
   struct str name = json_text(json_get(r->json, "name"), STR_NONE),
              team = json_text(json_get(r->json, "teamID"), STR_NONE);
   uint64_t cpus, memory, disk;
+  unsigned isolation;
   char build[UUID_TEXT], template_id[21];
   uuid4(build);
   random_id(template_id, 20);
@@ -117,7 +130,7 @@ static void call_build_request(struct req *r, const struct asked *asked, warden_
   else if (!join(json_get(r->json, "tags"), &tags))
     api_error(r, 400, "'tags' must be a list of tags");
   if (r->answered || !size_of(r, "cpuCount", 2, &cpus) || !size_of(r, "memoryMB", 1024, &memory) ||
-      !size_of(r, "minFreeDiskMb", 0, &disk))
+      !size_of(r, "minFreeDiskMb", 0, &disk) || !want_isolation(r, &isolation))
     return;
   wire_begin(&b, WIRE_BUILD_REQUEST, 0, 0);
   wire_putz(&b, W_TEAM, r->team.id);
@@ -128,6 +141,7 @@ static void call_build_request(struct req *r, const struct asked *asked, warden_
   wire_put_u64(&b, W_CPUS, cpus);
   wire_put_u64(&b, W_MEMORY_MB, memory);
   wire_put_u64(&b, W_DISK_MB, disk);
+  wire_put_u64(&b, W_ISOLATION, isolation);
   if (asked->recipe.n)
     wire_put(&b, W_RECIPE, asked->recipe);
   if (asked->again.n) {

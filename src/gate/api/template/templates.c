@@ -2,6 +2,7 @@
 /* templates.c - the templates a team can use. */
 #include "gate/api/api.h"
 #include "gate/api/template/template_rows.h"
+#include "wire/isolation.h"
 
 static void put_time(struct jw *w, const char *name, uint64_t us)
 {
@@ -50,6 +51,16 @@ static void put_status(struct jw *w, struct str packet)
   jw_z(w, names[MIN(wire_u64(packet, W_STATE, 0), (uint64_t)JOB_READY)]);
 }
 
+/* A field of ours, of templates that say which tier their sandboxes have. */
+static void put_isolation(struct jw *w, struct str p)
+{
+  uint64_t isolation = wire_u64(p, W_ISOLATION, ISOLATION_ANY);
+  if (isolation == ISOLATION_ANY)
+    return;
+  jw_key(w, "isolation");
+  jw_z(w, isolation_name(isolation));
+}
+
 /* A template's members. mine: what only its own team may know is told. */
 static void put_members(struct req *r, struct jw *w, struct str p, bool mine)
 {
@@ -63,6 +74,7 @@ static void put_members(struct req *r, struct jw *w, struct str p, bool mine)
   jw_uint(w, wire_u64(p, W_MEMORY_MB, 0));
   jw_key(w, "diskSizeMB");
   jw_uint(w, wire_u64(p, W_DISK_MB, 0));
+  put_isolation(w, p);
   jw_key(w, "public");
   jw_bool(w, wire_u64(p, W_PUBLIC, 0));
   put_names(r, w, p);
@@ -164,6 +176,7 @@ static void put_build(struct req *r, struct jw *w, struct str p)
   jw_uint(w, wire_u64(p, W_MEMORY_MB, 0));
   jw_key(w, "diskSizeMB");
   jw_uint(w, wire_u64(p, W_DISK_MB, 0));
+  put_isolation(w, p);
   jw_key(w, "envdVersion");
   jw_z(w, ENVD_VERSION);
   jw_close(w, '}');
