@@ -284,6 +284,9 @@ void config_share(struct config *c)
   c->gate.metrics_teams_max = c->warden.metrics_teams_max;
   c->audit.data = c->warden.data;
   c->warden.audit_reads = c->gate.audit == AUDIT_ALL;
+  c->warden.otlp_logs = c->exporter.logs;
+  c->warden.otlp_traces = c->gate.otlp_traces;
+  c->warden.otlp_sample_percent = c->gate.otlp_sample_percent;
   c->mcp.body_max = c->gate.api_body_max;
   c->egress.records_rate = c->warden.network_log_rate;
 }

@@ -404,8 +404,7 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     ipc_up(s, &s->egress);
     ipc_up(s, &s->content);
     ipc_up(s, &s->audit);
-    if (s->config->exporter.logs)
-      ipc_up(s, &s->exporter);
+    ipc_up(s, &s->exporter);
   } else if (r == &s->egress || r == &s->content) {
     ipc_up(s, r);
   } else if (r == &s->sender) {
@@ -418,8 +417,7 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
   } else if (r == &s->exporter) {
     for (size_t i = 0; i < s->ngates; i++)
       exporter_up(s, &s->gates[i]);
-    if (s->config->exporter.logs)
-      ipc_up(s, r);
+    ipc_up(s, r);
   } else if (r == &s->mcp) {
     for (size_t i = 0; i < s->ngates; i++)
       mcp_up(s, &s->gates[i]);

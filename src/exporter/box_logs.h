@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* box_logs.h - follows the log rings of boxes and sends what is new in them to the collector. For exporter.c.
  *
- * Each ring is a descriptor that the warden gave (log_export.h); what is in it is a box's own text (log_entry.h), and
- * whose box it is says the warden. All rings get their turn in pieces of one size, and no more is read than the
- * collector takes: what waits, waits in the rings, where the box itself overwrites it, which is told. */
+ * Each ring is a descriptor that the warden gave (warden/core/telemetry.h); what is in it is a box's own text
+ * (log_entry.h), and whose box it is says the warden. All rings get their turn in pieces of one size, and no more is
+ * read than the collector takes: what waits, waits in the rings, where the box itself overwrites it, which is told. */
 #ifndef CLOCHE_EXPORTER_BOX_LOGS_H
 #define CLOCHE_EXPORTER_BOX_LOGS_H
 

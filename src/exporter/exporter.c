@@ -25,7 +25,7 @@ struct exporter {
   struct ipc *control;
   struct delivery *delivery;
   struct box_logs *logs;
-  struct ipc *warden; /* where logs of boxes are exported, or NULL */
+  struct ipc *warden; /* or NULL */
   struct buf spans;   /* a batch, begun where spans_n > 0 */
   struct jw writer;
   size_t spans_n;
@@ -107,15 +107,18 @@ static void gate_closed(struct ipc *l, void *arg)
 
 static const struct ipc_ops gate_ops = {gate_packet, gate_closed};
 
-/* ---- the warden, which gives rings ---- */
+/* ---- the warden: spans and rings ---- */
 
 static void warden_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
   struct exporter *e = arg;
-  if (!wire_check(packet) && wire_head(packet)->type == WIRE_OTLP_LOG)
+  if (!wire_check(packet) && wire_head(packet)->type == WIRE_OTLP_LOG) {
     box_logs_take(e->logs, packet, fd);
-  else if (fd >= 0)
+    return;
+  }
+  if (fd >= 0)
     close(fd);
+  take_span(e, packet);
 }
 
 static void warden_closed(struct ipc *l, void *arg)

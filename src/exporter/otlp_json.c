@@ -130,13 +130,15 @@ static void put_phase(struct jw *w, const struct span *s, const struct span_phas
 
 void otlp_span_add(struct jw *w, const struct span *s)
 {
-  span_open(w, s, s->id, s->context.parent, s->name, KIND_SERVER);
+  span_open(w, s, s->id, s->context.parent, s->name, s->route.n ? KIND_SERVER : KIND_INTERNAL);
   put_time(w, "startTimeUnixNano", s->from_us);
   put_time(w, "endTimeUnixNano", s->to_us);
   jw_key(w, "attributes");
   jw_open(w, '[');
   put_text(w, "http.route", s->route);
-  put_number(w, "http.response.status_code", s->status);
+  if (s->route.n)
+    put_number(w, "http.response.status_code", s->status);
+  put_text(w, "cloche.build.id", s->build);
   put_text(w, "cloche.sandbox.id", s->box);
   put_text(w, "cloche.team.id", s->team);
   jw_close(w, ']');

@@ -30,7 +30,7 @@
 #include "warden/core/event_keep.h"
 #include "warden/build/runtime_layer.h"
 #include "warden/core/host_limits.h"
-#include "warden/core/log_export.h"
+#include "warden/core/telemetry.h"
 #include "warden/core/microvm.h"
 #include "warden/core/net_log.h"
 #include "warden/core/node.h"
@@ -196,7 +196,7 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     return;
   }
   if (packet.p[0] == CONTROL_EXPORTER && fd >= 0) {
-    log_export_link(w, fd);
+    telemetry_link(w, fd);
     return;
   }
   if (packet.p[0] == CONTROL_CONTENT && fd >= 0) {

@@ -76,6 +76,7 @@ void span_pack(struct buf *b, const struct span *s)
   wire_put(b, W_PATH, str_sub(s->route, 0, SPAN_TEXT_MAX));
   wire_put(b, W_ID, str_sub(s->box, 0, SPAN_TEXT_MAX));
   wire_put(b, W_TEAM, str_sub(s->team, 0, SPAN_TEXT_MAX));
+  wire_put(b, W_BUILD, str_sub(s->build, 0, SPAN_TEXT_MAX));
   wire_put_u64(b, W_HTTP_STATUS, s->status);
   wire_put_u64(b, W_FROM, (uint64_t)s->from_us);
   wire_put_u64(b, W_TO, (uint64_t)s->to_us);
@@ -106,6 +107,7 @@ int span_read(struct str packet, struct span *s)
                      .route = str_sub(wire_get(packet, W_PATH), 0, SPAN_TEXT_MAX),
                      .box = str_sub(wire_get(packet, W_ID), 0, SPAN_TEXT_MAX),
                      .team = str_sub(wire_get(packet, W_TEAM), 0, SPAN_TEXT_MAX),
+                     .build = str_sub(wire_get(packet, W_BUILD), 0, SPAN_TEXT_MAX),
                      .status = (unsigned)wire_u64(packet, W_HTTP_STATUS, 0),
                      .from_us = (int64_t)wire_u64(packet, W_FROM, 0),
                      .to_us = (int64_t)wire_u64(packet, W_TO, 0)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* span.h - one traced request as a gate tells the exporter (WIRE_SPAN): its place in a trace, when it began and ended,
- * and the phases in between. Also the header `traceparent` of W3C Trace Context, version 00. */
+/* span.h - one traced request, or a build, as a gate or the warden tells the exporter (WIRE_SPAN): its place in a
+ * trace, when it began and ended, and the phases in between. Also the header `traceparent` of W3C Trace Context,
+ * version 00. */
 #ifndef CLOCHE_WIRE_SPAN_H
 #define CLOCHE_WIRE_SPAN_H
 
@@ -28,7 +29,8 @@ struct span {
   uint8_t id[8];
   struct str name;             /* "create", "cell", "pause", ... */
   struct str route, box, team; /* what was asked for, of whom */
-  unsigned status;             /* of the answer; 0 = none */
+  struct str build;            /* that it is about; empty = none */
+  unsigned status;             /* of the answer, or what it would have been; 0 = none */
   int64_t from_us, to_us;      /* wall clock */
   struct span_phase phases[SPAN_PHASES];
   size_t nphases;

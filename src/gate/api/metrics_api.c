@@ -75,10 +75,16 @@ static void trace_api(struct req *r, int status)
     return;
   int64_t now = clock_mono_us();
   const struct wire_trace *m = &r->marks;
+  bool about_build = str_starts(str_of(name), STR("build"));
   struct span s = {.context = r->trace,
                    .name = str_of(name),
                    .route = str_of(r->entry->path),
-                   .box = r->made.n ? r->made : r->id,
+                   .box = about_build ? STR_NONE
+                          : r->made.n ? r->made
+                                      : r->id,
+                   .build = !about_build ? STR_NONE
+                            : r->made.n  ? r->made
+                                         : r->second,
                    .team = str_of(r->team.id),
                    .status = (unsigned)status};
   span_phase_add(&s, "gate", r->began_us, r->called_us);

@@ -101,12 +101,14 @@ static int work(struct build_run *run, struct err *err)
     return err->code;
   }
   r = r ? r : run->base_layers ? from_template(run, err) : from_image(run, err);
+  run->based_us = clock_mono_us();
   for (size_t i = 0; !r && i < run->recipe.nsteps; i++) {
     snprintf(run->step, sizeof(run->step), "%zu", i + 1);
     r = build_stopped(run, err);
     r = r ? r : storage_room(run->warden, ROOM_FOR_PAUSE, err); /* each step keeps a layer as large as a disk */
     r = r ? r : build_step(run, i, err);
   }
+  run->stepped_us = clock_mono_us();
   if (r)
     return r;
   snprintf(run->step, sizeof(run->step), "finalize");

@@ -33,6 +33,7 @@ struct build_run {
   int wake;                      /* eventfd: something was cancelled */
   const char *why;               /* it was cancelled; static text */
   int64_t begun_us, deadline_us; /* monotonic */
+  int64_t based_us, stepped_us;  /* when its base and its steps were there; 0 = not yet */
 
   struct build_state state;
   char step[16]; /* at work, or where it failed: "base", "finalize", a number from 1, or "" */

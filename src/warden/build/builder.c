@@ -18,6 +18,7 @@
 #include "warden/core/id_slots.h"
 #include "warden/build/source.h"
 #include "warden/core/storage_quota.h"
+#include "warden/core/telemetry.h"
 #include "wire/sizes.h"
 #include "wire/isolation.h"
 #include <fcntl.h>
@@ -341,6 +342,22 @@ static void answer(struct build_run *run)
   uv_sem_post(&run->answered);
 }
 
+/* Of all that was at work for it; the request that asked for it was answered long ago. */
+static void trace_run(struct warden *w, const struct build_run *run, int result)
+{
+  int64_t now = clock_mono_us(), steps = run->stepped_us ? run->stepped_us : now;
+  struct span s = {.name = STR("build-run"),
+                   .team = str_of(run->team),
+                   .build = str_of(run->id),
+                   .status = result ? 500 : 200,
+                   .from_us = run->begun_us,
+                   .to_us = now};
+  span_phase_add(&s, "base", run->begun_us, run->based_us ? run->based_us : now);
+  span_phase_add(&s, "steps", run->based_us, steps);
+  span_phase_add(&s, "finalize", run->stepped_us, now);
+  telemetry_span(w, &s);
+}
+
 static void run_over(uv_async_t *async)
 {
   struct job *j = async->data;
@@ -386,6 +403,7 @@ static void run_over(uv_async_t *async)
     warm_pool_load(w, catalog_build(warden_catalog(w), str_of(j->row.id)));
     log_with(LOG_INFO, (const char *[]){"build", j->row.id, "template", j->row.template_id, NULL}, "built");
   }
+  trace_run(w, run, r);
   uv_close((uv_handle_t *)async, run_closed);
   pump(w);
 }

@@ -4,7 +4,7 @@
 #include "warden/core/box_log.h"
 
 #include "warden/core/box_state.h"
-#include "warden/core/log_export.h"
+#include "warden/core/telemetry.h"
 #include "warden/core/warden_state.h"
 
 #include "wire/logring.h"
@@ -39,7 +39,7 @@ void boxlog_look(struct box *b)
     b->log_fd = fd > 0 ? fd : 0;
   }
   if (b->log_fd > 0)
-    log_export_begin(b);
+    telemetry_log_begin(b);
 }
 
 void boxlog_keep(struct box *b)
@@ -52,7 +52,7 @@ void boxlog_keep(struct box *b)
   if (!logring_read(b->log_fd, BOXLOG_KEEP, &lines) && lines.n &&
       store_log_put(b->warden->store, b->row.id, b->row.team, clock_wall_us(), buf_str(&lines), &err))
     log_warn("box %s: log not saved: %s", b->row.id, err.msg);
-  log_export_end(b);
+  telemetry_log_end(b);
   close(b->log_fd);
   b->log_fd = 0;
 }

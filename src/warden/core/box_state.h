@@ -53,7 +53,7 @@ struct box {
   VEC(struct origin) waiting;         /* creates that wait for the launch */
   VEC(struct pending_op) pending_ops; /* what waits for a transition; see pause.h */
   int log_fd;                         /* its log ring, once it was seen; 0 = not yet */
-  uint64_t log_exported;              /* to which exporter its ring was given; see log_export.h */
+  uint64_t log_exported;              /* to which exporter its ring was given; see telemetry.h */
   struct transition *transition;      /* under way, or NULL */
   uint64_t disk_bytes;                /* of its disk while it is paused; 0 = not counted yet */
   bool compressed;                    /* its checkpoint is compressed as far as it can be */

@@ -119,8 +119,10 @@ struct warden_config {
   unsigned team_secrets_max;
   const char *identity_issuer, *identity_trust_domain; /* of identity tokens; "" = none; "" = the domain */
   unsigned identity_tokens_per_s;                      /* of one box, before tokens are used again for a second */
-  bool audit_reads;                                    /* the audit log has also what root only reads */
-  unsigned identity_token_s, identity_key_days;        /* life of a token, and of the key that signs; 0 = for ever */
+  bool otlp_logs, otlp_traces;                         /* told to the exporter, where there is one */
+  unsigned otlp_sample_percent;
+  bool audit_reads;                             /* the audit log has also what root only reads */
+  unsigned identity_token_s, identity_key_days; /* life of a token, and of the key that signs; 0 = for ever */
 };
 
 #endif

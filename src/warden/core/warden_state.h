@@ -88,7 +88,7 @@ struct warden {
   struct policies *policies;
   struct login_codes *login_codes;
   struct memory_guard *memory_guard;
-  struct ipc *log_export; /* the link to the exporter, or NULL */
+  struct ipc *exporter; /* the link to it, or NULL; see telemetry.h */
 };
 
 #endif

@@ -21,6 +21,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from support.paused import connect, pause
+from support.recipes import Order, fresh, run
 from support.server import Server, children, own_server, user_of
 from support.tenants import two_teams
 from support.waiting import eventually
@@ -156,6 +157,24 @@ def test_a_life_is_traced_with_its_phases(server: Server, collector: Collector) 
             assert span.start_time_unix_nano <= phase.start_time_unix_nano <= phase.end_time_unix_nano
             assert phase.end_time_unix_nano <= span.end_time_unix_nano + 1_000_000
     assert collector.requests[0][1]["Authorization"] == "Bearer of-a-test"
+
+
+def test_a_build_is_traced_as_a_request_and_as_the_work(server: Server, collector: Collector) -> None:
+    order = Order(server.wire, fresh("traced")).request().start(run("true")).ready()
+
+    def of_build(name: str) -> Any:
+        found = [s for s in collector.spans() if s.name == name]
+        return next((s for s in found if attributes(s).get("cloche.build.id") == order.build), None)
+
+    asked = eventually(lambda: of_build("build"), 20)
+    work = eventually(lambda: of_build("build-run"), 20)
+    assert {"gate", "warden"} == set(phases(collector, asked))
+    inner = phases(collector, work)
+    assert {"base", "steps", "finalize"} == set(inner)
+    assert "http.response.status_code" not in attributes(work)
+    assert attributes(work)["cloche.team.id"] == attributes(asked)["cloche.team.id"]
+    assert work.status.code == 0
+    assert inner["steps"].start_time_unix_nano >= inner["base"].end_time_unix_nano
 
 
 def test_a_traceparent_is_gone_on_with_or_obeyed(server: Server, collector: Collector) -> None:
