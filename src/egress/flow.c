@@ -126,15 +126,15 @@ static bool listed(struct str lines, struct str name)
   return false;
 }
 
-bool flow_name_listed(const struct flow *f)
+bool flow_name_listed(const struct flow *f, const struct egress_policy *p)
 {
-  return f->name[0] && listed(f->rules->policy.allow_names, str_of(f->name));
+  return f->name[0] && listed(p->allow_names, str_of(f->name));
 }
 
 static struct str name_for_proxy(const struct flow *f)
 {
   const struct egress_policy *p = &f->rules->policy;
-  return p->proxy.kind && f->name[0] && (!p->restricted || flow_name_listed(f)) ? str_of(f->name) : STR_NONE;
+  return p->proxy.kind && f->name[0] && (!p->restricted || flow_name_listed(f, p)) ? str_of(f->name) : STR_NONE;
 }
 
 static void tunnel(struct flow *f)
@@ -144,10 +144,9 @@ static void tunnel(struct flow *f)
 
 /* ---- looking ---- */
 
-static bool may_go(const struct flow *f)
+bool flow_may_go(const struct flow *f, const struct egress_policy *p)
 {
-  const struct egress_policy *p = &f->rules->policy;
-  if (!p->allow_names.n || (f->port != PORT_HTTP && f->port != PORT_HTTPS) || flow_name_listed(f))
+  if (!p->allow_names.n || (f->port != PORT_HTTP && f->port != PORT_HTTPS) || flow_name_listed(f, p))
     return true;
   for (size_t i = 0; i < p->nallow_nets; i++)
     if (address_in(f->to, p->allow_nets[i].address, p->allow_nets[i].bits))
@@ -159,7 +158,7 @@ static void decide(struct flow *f)
 {
   stop_looking(f);
   setsockopt(f->fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int));
-  if (!may_go(f)) {
+  if (!flow_may_go(f, &f->rules->policy)) {
     refuse(f, EGRESS_REFUSED);
     return;
   }

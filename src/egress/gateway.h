@@ -178,7 +178,9 @@ void upstream_share(const struct upstream_key *k, struct http_link *link); /* fo
 void upstream_keep(const struct upstream_key *k, struct http_call *call);  /* the same; owned */
 void upstreams_tick(struct egress_box *b, uint64_t now);                   /* UINT64_MAX: all are left */
 
-/* Whether a flow's name may be handed to a proxy, and whether the flow may be at all. */
-bool flow_name_listed(const struct flow *f);
+/* Whether a policy lists the name of a flow, which may be handed to a proxy then. */
+bool flow_name_listed(const struct flow *f, const struct egress_policy *p);
+/* Whether the lists of names let it go on; those of addresses the host's filter keeps. */
+bool flow_may_go(const struct flow *f, const struct egress_policy *p);
 
 #endif

@@ -475,7 +475,7 @@ static void connect_out(struct request *q)
     return;
   }
   const struct egress_policy *p = &q->rules->policy;
-  bool by_name = p->proxy.kind && (!p->restricted || flow_name_listed(q->flow));
+  bool by_name = p->proxy.kind && (!p->restricted || flow_name_listed(q->flow, p));
   q->dial = dial_start(q->flow->box->gateway, q->rules, by_name ? str_of(q->flow->name) : STR_NONE, q->flow->to,
                        q->flow->port, connected, q);
 }
@@ -733,7 +733,7 @@ static void request_came(struct http_x *x, void *arg)
            "too many requests under way: %u of the sandbox, %u of its team (settings egress_box_connections, "
            "egress_team_connections)",
            f->box->requests, f->box->team->requests);
-  else if (!q->host) /* the rule went away while the connection was open */
+  else if (!q->host || !flow_may_go(f, &q->rules->policy)) /* rule or list changed while the connection was open */
     http_abort(x);
   else
     prepare(q);

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
-from support.egress_lab import FALSE, Lab
+from support.egress_lab import API, FALSE, Lab
 
 RULE = {"api.example.com": {"Authorization": "Bearer ${e2b.secrets.key}", "X-Fixed": "always"}}
 
@@ -155,3 +157,35 @@ def test_connections_are_recorded(lab: Lab) -> None:
     assert passed[0]["in"] > 500
     assert passed[0]["path"] == ""
     assert "s3cret" not in json.dumps(lab.records)
+
+
+TWICE = """
+import http.client, socket, ssl, sys
+trust = ssl.create_default_context(cafile=sys.argv[1])
+made = http.client.HTTPSConnection("api.example.com", context=trust)
+made.sock = trust.wrap_socket(socket.create_connection((sys.argv[2], 443)), server_hostname="api.example.com")
+for _ in range(2):
+    try:
+        made.request("GET", "/")
+        answer = made.getresponse()
+        answer.read()
+        print(answer.status, flush=True)
+    except (OSError, http.client.HTTPException) as why:
+        print(type(why).__name__, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_narrower_list_holds_for_connections_that_are_open(lab: Lab) -> None:
+    words = [*lab.enter("one"), sys.executable, "-c", TWICE, str(lab.dir / "both.pem"), API]
+    for narrower, second in (("api.example.com\n", "200"), ("else.example.com\n", "RemoteDisconnected")):
+        lab.set("one", hosts=RULE, secrets={"key": "s3cret"}, restricted=1, allow_names="*.example.com\n")
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdin
+            assert client.stdout
+            assert client.stdout.readline() == "200\n"
+            lab.set("one", hosts=RULE, secrets={"key": "s3cret"}, restricted=1, allow_names=narrower)
+            client.stdin.write("\n")
+            client.stdin.flush()
+            assert client.stdout.readline() == f"{second}\n"
+            client.stdin.close()
