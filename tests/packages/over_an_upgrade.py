@@ -73,7 +73,8 @@ def main():
     assert b"terminal-of-the-older-server" in b"".join(seen), seen
     print("the terminal is the same one", flush=True)
     until(lambda: again.files.read("/tmp/steps").split()[-1] == "59")
-    assert again.run_code("finished").text == "'the cell of the older server'"
+    finished = again.run_code("finished")
+    assert finished.text == "the cell of the older server", finished
     print("the cell ran to its end, once:", len(again.files.read("/tmp/steps").split()) == 60, flush=True)
     assert Sandbox.connect(paused.sandbox_id).run_code("sum(kept)").text == "6"
     print("the paused box has its memory", flush=True)
