@@ -214,7 +214,7 @@ static int assemble(struct sock_fprog *out, const void *tail, size_t bytes)
   return 0;
 }
 
-static int export(scmp_filter_ctx ctx, struct sock_fprog *out)
+int filter_export(void *ctx, struct sock_fprog *out)
 {
   cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
   cleanup_buf struct buf b = BUF_INIT(BPF_MAXINSNS * sizeof(struct sock_filter));
@@ -237,7 +237,7 @@ static void build(void)
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
     failures[kind] = ctx ? compose(ctx, kind) : -ENOMEM;
     if (!failures[kind])
-      failures[kind] = export(ctx, &programs[kind]);
+      failures[kind] = filter_export(ctx, &programs[kind]);
     if (ctx)
       seccomp_release(ctx);
   }

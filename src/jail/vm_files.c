@@ -94,7 +94,7 @@ static int open_layers(const struct jail_spec *spec, struct vm_files *f, unsigne
     if (*layers == GUEST_LAYER_MAX)
       return err_set(err, -E2BIG, "a template of more than %d layers can't be run with isolation microvm",
                      GUEST_LAYER_MAX);
-    r = keep(f, layer_image_open(spec->lowers[*layers], err));
+    r = keep(f, layer_image_open(spec->vm->parts, spec->lowers[*layers], err));
   }
   return r;
 }

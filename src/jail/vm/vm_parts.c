@@ -21,8 +21,8 @@
 
 int vm_parts_check(const char *parts, struct err *err)
 {
-  static const char *const files[] = {"root/qemu", "root/warder", "root/k/vmlinux", "root/k/initrd",
-                                      "root/fw/bios-microvm.bin"};
+  static const char *const files[] = {
+      "root/qemu", "root/warder", "root/k/vmlinux", "root/k/initrd", "root/fw/bios-microvm.bin", "mkfs/mkfs.erofs"};
   for (size_t i = 0; i < ARRAY_LEN(files); i++) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", parts, files[i]);
