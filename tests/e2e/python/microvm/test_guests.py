@@ -19,6 +19,7 @@ from support.waiting import eventually
 from support.world import HOST, INSIDE, PUBLIC, SERVICE, Abroad, address, reached
 
 ONE, FAR = PUBLIC[1], PUBLIC[8]
+pytestmark = pytest.mark.timeout(400)  # the first one makes QEMU's root and images of layers
 EMPTY_CAPABILITIES = "0" * 16
 
 
