@@ -556,11 +556,12 @@ int mcp_session_take(struct mcp_session *s, struct str text, mcp_message_fn fn, 
     bool answer = m && json_get(m, "id") && (json_get(m, "result") || json_get(m, "error"));
     if (method.p && !json_get(m, "id"))
       notified(s, c, method);
+    bool none = !m, batch = json_is(m, JSON_ARRAY); /* the message is the call's */
     c->fn = NULL;
     call_free(c);
-    if (!m)
+    if (none)
       return message_error(code, MCP_PARSE_ERROR, err, "the message is not JSON, or has too many values for its size");
-    if (json_is(m, JSON_ARRAY))
+    if (batch)
       return message_error(code, MCP_INVALID_REQUEST, err, "batches are not taken: send one message at a time");
     return method.p || answer ? 0 : message_error(code, MCP_INVALID_REQUEST, err, "the message is not JSON-RPC 2.0");
   }
