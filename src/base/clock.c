@@ -32,7 +32,7 @@ void clock_utc(int64_t sec, struct tm *tm)
 {
   static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   const int64_t day = 86400, cycle = 146097; /* days of 400 years, after which the calendar repeats */
-  int64_t in_day = ((sec % day) + day) % day, days = (sec - in_day) / day;
+  int64_t in_day = ((sec % day) + day) % day, days = sec / day - (sec % day < 0);
   int64_t weekday = ((days + 4) % 7 + 7) % 7;
   int64_t cycles = (days - ((days % cycle) + cycle) % cycle) / cycle, year = 1970 + 400 * cycles;
   days -= cycles * cycle;

@@ -32,7 +32,7 @@ struct dqblk volume_quota_limits(const struct volume_limits *l)
 static int quota_call(int fd, int command, const char *id, struct dqblk *q)
 {
 #ifdef SYS_quotactl_fd
-  return syscall(SYS_quotactl_fd, fd, QCMD(command, PRJQUOTA), volume_quota_project(id), q) ? -errno : 0;
+  return syscall(SYS_quotactl_fd, fd, (int)QCMD((unsigned)command, PRJQUOTA), volume_quota_project(id), q) ? -errno : 0;
 #else
   return -ENOSYS;
 #endif
