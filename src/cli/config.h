@@ -14,6 +14,7 @@
 #include "content/content_config.h"
 #include "mcp/mcp_config.h"
 #include "sender/sender_config.h"
+#include "store/store_config.h"
 #include "warden/core/warden_config.h"
 #include "wire/sizes.h"
 
@@ -26,6 +27,7 @@ struct config {
   struct mcp_role_config mcp;
   struct audit_config audit;
   struct exporter_config exporter;
+  struct store_config store;
   /* the supervisor's own */
   const char *listen, *tls_listen, *tls_cert, *tls_key, *metrics_listen, *log_level, *console;
   unsigned gates;

@@ -5,6 +5,8 @@
 
 #include "cli/config_table.h"
 #include "jail/checkpoint/checkpoint.h"
+#include "wire/machine.h"
+#include "wire/node_record.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -291,6 +293,19 @@ void config_share(struct config *c)
   c->egress.records_rate = c->warden.network_log_rate;
 }
 
+static void derive_node(struct config *c)
+{
+  struct machine m;
+  c->warden.clustered = c->store.url[0] || c->store.file[0];
+  if (!c->warden.clustered)
+    return;
+  machine_read(&m);
+  if (!c->warden.node_name[0])
+    setting_put_text(c, setting_find(STR("node_name")), m.host);
+  if (!c->warden.node_address[0])
+    setting_put_text(c, setting_find(STR("node_address")), c->tls_listen[0] ? c->tls_listen : c->listen);
+}
+
 void config_derive(struct config *c)
 {
   find_near(c, "runtime", "../../runtime", "../lib/cloche/runtime");
@@ -304,8 +319,9 @@ void config_derive(struct config *c)
     snprintf(path, sizeof(path), "%s/volumes", c->warden.data);
     setting_put_text(c, setting_find(STR("volumes_dir")), path);
   }
+  derive_node(c);
   if (geteuid() != 0)
-    c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = c->audit.uid = c->exporter.uid = 0;
+    c->store.uid = c->gate.uid = c->sender.uid = c->egress.uid = c->mcp.uid = c->audit.uid = c->exporter.uid = 0;
   c->warden.egress_uid = c->egress.uid;
   config_share(c);
 }
@@ -337,13 +353,13 @@ static int check_team_connections(struct config *c, struct err *err)
 /* Whoever fetches for a team must not be who serves or sends. */
 static int check_image_uids(struct config *c, struct err *err)
 {
-  const unsigned others[] = {c->gate.uid, c->egress.uid, c->sender.uid, c->mcp.uid};
+  const unsigned others[] = {c->gate.uid, c->egress.uid, c->sender.uid, c->mcp.uid, c->store.uid};
   uint32_t first = c->warden.source.uid, n = c->warden.source.uids;
   for (size_t i = 0; i < ARRAY_LEN(others); i++)
     if (others[i] >= first && others[i] - first < n)
       return err_set(err, -EINVAL,
                      "'image_uid' %u and the 'image_uids' %u from it on contain %u, which is 'gate_uid', "
-                     "'egress_uid', 'webhook_uid' or 'mcp_uid': choose another range",
+                     "'egress_uid', 'webhook_uid', 'mcp_uid' or 'store_uid': choose another range",
                      first, n, others[i]);
   return 0;
 }
@@ -369,12 +385,46 @@ static int check_addresses(struct config *c, struct err *err)
   return 0;
 }
 
+/* A password would be in `ps`, in `cloche config` and in the settings of every role. */
+static bool has_password(struct str url)
+{
+  struct str host, rest = str_skip(url, (size_t)str_find(url, '/') + 2), user, options;
+  str_cut(rest, '/', &host, &options);
+  ptrdiff_t at = str_rfind(host, '@');
+  user = str_sub(host, 0, (size_t)MAX(at, (ptrdiff_t)0));
+  return str_find(user, ':') >= 0 || str_search(options, STR("password=")) >= 0;
+}
+
+static int check_store(struct config *c, struct err *err)
+{
+  struct str url = str_of(c->store.url);
+  if (!url.n && !c->store.file[0])
+    return 0;
+  if (url.n && c->store.file[0])
+    return err_set(err, -EINVAL, "%s: 'store' and 'store_file' (%s) are both set; keep one of them",
+                   from_of(c, "store"), from_of(c, "store_file"));
+  if (url.n && !str_starts(url, STR("postgres://")) && !str_starts(url, STR("postgresql://")))
+    return err_set(err, -EINVAL, "%s: 'store' must begin with postgres:// or postgresql://", from_of(c, "store"));
+  if (url.n && has_password(url))
+    return err_set(err, -EINVAL,
+                   "%s: 'store' holds a password, which others could read; write the URL into a file that only root "
+                   "reads, and name that in 'store_file'",
+                   from_of(c, "store"));
+  if (c->warden.node_name[0] && !node_name_valid(str_of(c->warden.node_name)))
+    return err_set(err, -EINVAL, "%s: 'node_name' may have letters, digits and . _ -, not '%s'",
+                   from_of(c, "node_name"), c->warden.node_name);
+  if (!node_labels_valid(str_of(c->warden.node_labels)))
+    return err_set(err, -EINVAL, "%s: 'node_labels' must be name=value by spaces, not '%s'", from_of(c, "node_labels"),
+                   c->warden.node_labels);
+  return 0;
+}
+
 /* ---- reading ---- */
 
 static int read_sources(struct reading *r, int argc, char **argv)
 {
   static int (*const checks[])(struct config *, struct err *) = {check_team_connections, check_image_uids,
-                                                                 check_addresses};
+                                                                 check_addresses, check_store};
   int k = look_at(r, find_files(r->c, argc, argv, r->err));
   k = k ? k : read_files(r);
   k = k ? k : read_environment(r);

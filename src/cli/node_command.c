@@ -2,6 +2,7 @@
 /* node_command.c - `cloche node list|drain|ready`: before maintenance a machine is emptied of boxes. */
 #include "cli/cli.h"
 #include "cli/admin_client.h"
+#include "wire/node_record.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 static const char help[] =
     "cloche node - this machine's part in running sandboxes\n\n"
-    "Usage: cloche node list                          the machine, its status and what runs there\n"
+    "Usage: cloche node list                          the machines that share a store, or this one: status, what runs\n"
+    "                                                 there, epoch, address and labels\n"
     "       cloche node drain [--pause] [--wait SECONDS]\n"
     "                                                 no new sandboxes from now on, over restarts too; those that run "
     "go on.\n"
@@ -32,20 +34,39 @@ static int read_status(struct line *l, struct wire_status *s, struct err *err)
   return 0;
 }
 
+static void print_node(struct str p, void *arg)
+{
+  struct node_record r;
+  char since[CLOCK_TEXT];
+  if (node_record_read(p, &r))
+    return;
+  clock_text(r.n.since_us, since);
+  printf("%-20s %-10s %-26s %8llu %8llu %8llu %6llu %10llu", r.name, node_status_word(&r.n), since,
+         (unsigned long long)r.n.running, (unsigned long long)r.n.paused, (unsigned long long)r.n.warm,
+         (unsigned long long)r.n.cpus_given, (unsigned long long)r.n.memory_given >> 20);
+  if (r.machine[0])
+    printf(" %6llu %s %s", (unsigned long long)r.n.epoch, r.address, r.labels);
+  putchar('\n');
+}
+
+static int ask_nodes(struct line *l, const char *name, struct err *err)
+{
+  cleanup_buf struct buf b = BUF_INIT(WIRE_MAX);
+  wire_begin(&b, WIRE_NODE_LIST, 1, 0);
+  wire_putz(&b, W_ID, name);
+  return admin_call(l, &b, print_node, NULL, err);
+}
+
+/* Without the store this machine is known all the same. */
 static int list(struct line *l, struct err *err)
 {
-  struct wire_status s;
-  char since[CLOCK_TEXT];
-  int r = read_status(l, &s, err);
-  if (r)
-    return r;
-  clock_text(s.node_since_us, since);
-  printf("%-10s %-10s %-26s %8s %8s %8s %6s %10s\n", "NODE", "STATUS", "SINCE", "RUNNING", "PAUSED", "WARM", "CPUS",
+  printf("%-20s %-10s %-26s %8s %8s %8s %6s %10s\n", "NODE", "STATUS", "SINCE", "RUNNING", "PAUSED", "WARM", "CPUS",
          "MEMORY MB");
-  printf("%-10s %-10s %-26s %8llu %8llu %8llu %6llu %10llu\n", "local", s.node == NODE_DRAINING ? "draining" : "ready",
-         since, (unsigned long long)s.running, (unsigned long long)s.paused, (unsigned long long)s.warm_boxes,
-         (unsigned long long)s.cpus, (unsigned long long)s.memory >> 20);
-  return 0;
+  int r = ask_nodes(l, "", err);
+  if (r != -ESHUTDOWN)
+    return r;
+  fprintf(stderr, "cloche: only this machine is told: %s\n", err->msg);
+  return ask_nodes(l, NODE_LOCAL, err);
 }
 
 static int change(struct line *l, enum node_status status, struct err *err)

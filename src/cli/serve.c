@@ -8,6 +8,7 @@
 #include "cli/console_pack.h"
 #include "cli/listener.h"
 #include "cli/reload.h"
+#include "cli/role_exec.h"
 #include "cli/service_manager.h"
 #include "cli/tls_listener.h"
 #include "content/content.h"
@@ -55,7 +56,7 @@ struct supervisor {
   struct config *config; /* in force: as it was read, and as SIGHUP changed it */
   int argc;
   char **argv;
-  struct role warden, sender, egress, content, mcp, audit, exporter, gates[GATES_MAX];
+  struct role warden, sender, egress, content, mcp, audit, exporter, store, gates[GATES_MAX];
   size_t ngates;
   int signals, exit_with, lock;
   int metrics_shm;      /* shared memory of the gates' metrics */
@@ -94,59 +95,6 @@ static int become_role(struct config *c)
   return gate_main(&c->gate);
 }
 
-/* The administrator's token is the warden's to know: no other role gets the flag or the variable. */
-static bool withheld(const char *role, char **argv, int left, int *words)
-{
-  static const char *const names[] = {"--admin-token", "--admin_token"};
-  *words = 1;
-  for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-    size_t n = strlen(names[i]);
-    if (!strcmp(role, "warden") || strncmp(argv[0], names[i], n) != 0 || (argv[0][n] && argv[0][n] != '='))
-      continue;
-    *words = argv[0][n] || left < 2 ? 1 : 2;
-    return true;
-  }
-  return false;
-}
-
-/* In the child: control socket on fd 3, its settings on fd 4, nothing else but the standard three, then the same
- * program again. The flags are for those who look at it in ps. */
-static void exec_role(struct supervisor *s, const char *name, int control)
-{
-  char **argv = xcalloc((size_t)s->argc + 6, sizeof(*argv));
-  int settings = settings_for_role(s->config, name);
-  int n = 0;
-  argv[n++] = (char *)"cloche";
-  argv[n++] = (char *)"serve";
-  argv[n++] = (char *)"--role";
-  argv[n++] = (char *)name;
-  argv[n++] = (char *)"--settings-fd";
-  argv[n++] = (char *)"4";
-  for (int i = 1, words; i < s->argc; i += words) {
-    if (withheld(name, s->argv + i, s->argc - i, &words))
-      continue;
-    argv[n++] = s->argv[i];
-  }
-  if (strcmp(name, "warden") != 0)
-    unsetenv("CLOCHE_ADMIN_TOKEN"), unsetenv("CLOCHE_SECRETS_KEY");
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  setsid(); /* Ctrl-C is the supervisor's to hear */
-  _Static_assert(CONTROL_SETTINGS_FD == 4, "the argument above");
-  if (control == CONTROL_SETTINGS_FD)
-    control = dup(control);
-  if (settings == CONTROL_FD)
-    settings = dup(settings);
-  dup2(control, CONTROL_FD);
-  fcntl(CONTROL_FD, F_SETFD, 0);
-  dup2(settings, CONTROL_SETTINGS_FD);
-  fcntl(CONTROL_SETTINGS_FD, F_SETFD, 0);
-  syscall(SYS_close_range, CONTROL_SETTINGS_FD + 1, ~0u, 0);
-  execv("/proc/self/exe", argv);
-  _exit(127);
-}
-
 static int start_role(struct supervisor *s, struct role *r, struct err *err)
 {
   int pair[2];
@@ -156,8 +104,10 @@ static int start_role(struct supervisor *s, struct role *r, struct err *err)
   pid_t pid = fork();
   if (pid < 0)
     return err_errno(err, "fork");
+  if (pid == 0 && r == &s->store)
+    exec_store(s->config, pair[1]);
   if (pid == 0)
-    exec_role(s, r->name, pair[1]);
+    exec_role(s->config, s->argc, s->argv, r->name, pair[1]);
   close(pair[1]);
   r->pid = pid;
   r->control = pair[0];
@@ -181,6 +131,7 @@ static void ipc_up(struct supervisor *s, struct role *other)
   char letter = other == &s->sender     ? CONTROL_SENDER
                 : other == &s->egress   ? CONTROL_EGRESS
                 : other == &s->content  ? CONTROL_CONTENT
+                : other == &s->store    ? CONTROL_STORE
                 : other == &s->audit    ? CONTROL_AUDIT
                 : other == &s->exporter ? CONTROL_EXPORTER
                                         : CONTROL_LINK;
@@ -369,10 +320,13 @@ static bool names_changed(struct supervisor *s)
 
 static void renew_sender(struct supervisor *s)
 {
-  if (names_changed(s) && s->sender.ready) {
-    log_info("the host's name service has changed; starting the sender again");
+  if (!names_changed(s))
+    return;
+  log_info("the host's name service has changed; starting again what has a copy of it");
+  if (s->sender.ready)
     tell(&s->sender, CONTROL_STOP, -1);
-  }
+  if (s->store.ready)
+    kill(s->store.pid, SIGTERM); /* without giving the node's lease back, as CONTROL_STOP would */
 }
 
 /* ---- what roles say ---- */
@@ -404,8 +358,9 @@ static void role_said(struct supervisor *s, struct role *r, struct str word)
     ipc_up(s, &s->egress);
     ipc_up(s, &s->content);
     ipc_up(s, &s->audit);
+    ipc_up(s, &s->store);
     ipc_up(s, &s->exporter);
-  } else if (r == &s->egress || r == &s->content) {
+  } else if (r == &s->egress || r == &s->content || r == &s->store) {
     ipc_up(s, r);
   } else if (r == &s->sender) {
     send_own(s);
@@ -486,7 +441,7 @@ static void reap(struct supervisor *s)
     bool ours = role_died(s, &s->warden, pid, status) || role_died(s, &s->sender, pid, status) ||
                 role_died(s, &s->egress, pid, status) || role_died(s, &s->content, pid, status) ||
                 role_died(s, &s->mcp, pid, status) || role_died(s, &s->audit, pid, status) ||
-                role_died(s, &s->exporter, pid, status);
+                role_died(s, &s->exporter, pid, status) || role_died(s, &s->store, pid, status);
     for (size_t i = 0; !ours && i < s->ngates; i++)
       ours = role_died(s, &s->gates[i], pid, status);
   }
@@ -507,6 +462,11 @@ static bool has_exporter(const struct supervisor *s)
   return s->config->exporter.endpoint[0] != 0;
 }
 
+static bool has_store(const struct supervisor *s)
+{
+  return s->config->warden.clustered;
+}
+
 static void restart_dead(struct supervisor *s)
 {
   int64_t now = clock_mono_us();
@@ -522,6 +482,8 @@ static void restart_dead(struct supervisor *s)
   if (has_audit(s) && !s->audit.pid && now >= s->audit.again_us && start_role(s, &s->audit, &err))
     log_error("%s", err.msg);
   if (has_exporter(s) && !s->exporter.pid && now >= s->exporter.again_us && start_role(s, &s->exporter, &err))
+    log_error("%s", err.msg);
+  if (has_store(s) && !s->store.pid && now >= s->store.again_us && start_role(s, &s->store, &err))
     log_error("%s", err.msg);
   if (s->mcp_wanted && !s->mcp.pid && now >= s->mcp.again_us && start_role(s, &s->mcp, &err))
     log_error("%s", err.msg);
@@ -631,6 +593,7 @@ static int begin(struct supervisor *s, struct err *err)
   s->mcp = (struct role){.name = "mcp", .control = -1, .listener = -1};
   s->audit = (struct role){.name = "audit", .control = -1, .listener = -1};
   s->exporter = (struct role){.name = "exporter", .control = -1, .listener = -1};
+  s->store = (struct role){.name = "store", .control = -1, .listener = -1};
   names_changed(s);
   for (size_t i = 0; i < s->ngates; i++)
     s->gates[i] = (struct role){.name = "gate", .control = -1, .listener = -1};
@@ -649,6 +612,7 @@ static int begin(struct supervisor *s, struct err *err)
   r = r ? r : start_role(s, &s->content, err);
   r = r || !has_audit(s) ? r : start_role(s, &s->audit, err);
   r = r || !has_exporter(s) ? r : start_role(s, &s->exporter, err);
+  r = r || !has_store(s) ? r : start_role(s, &s->store, err);
   for (size_t i = 0; !r && i < s->ngates; i++)
     r = start_role(s, &s->gates[i], err);
   return r;
@@ -671,6 +635,7 @@ static void stop(struct supervisor *s, bool end_boxes)
   tell(&s->mcp, CONTROL_STOP, -1);
   tell(&s->audit, CONTROL_STOP, -1);
   tell(&s->exporter, CONTROL_STOP, -1);
+  tell(&s->store, CONTROL_STOP, -1);
   tell(&s->warden, end_boxes ? CONTROL_STOP_ALL : CONTROL_STOP, -1);
 }
 
@@ -718,7 +683,7 @@ static void take_signals(struct supervisor *s)
 static bool all_gone(const struct supervisor *s)
 {
   bool any = s->warden.pid != 0 || s->sender.pid != 0 || s->egress.pid != 0 || s->content.pid != 0 || s->mcp.pid != 0 ||
-             s->audit.pid != 0 || s->exporter.pid != 0;
+             s->audit.pid != 0 || s->exporter.pid != 0 || s->store.pid != 0;
   for (size_t i = 0; i < s->ngates; i++)
     any |= s->gates[i].pid != 0;
   return !any;
@@ -726,8 +691,8 @@ static bool all_gone(const struct supervisor *s)
 
 static void wait_for_something(struct supervisor *s)
 {
-  struct pollfd p[GATES_MAX + 9];
-  struct role *of[GATES_MAX + 9];
+  struct pollfd p[GATES_MAX + 10];
+  struct role *of[GATES_MAX + 10];
   nfds_t n = 0;
   p[n++] = (struct pollfd){.fd = s->signals, .events = POLLIN};
   p[n++] = (struct pollfd){.fd = s->exit_with, .events = POLLIN};
@@ -745,13 +710,15 @@ static void wait_for_something(struct supervisor *s)
   p[n++] = (struct pollfd){.fd = s->audit.control, .events = POLLIN};
   of[n] = &s->exporter;
   p[n++] = (struct pollfd){.fd = s->exporter.control, .events = POLLIN};
+  of[n] = &s->store;
+  p[n++] = (struct pollfd){.fd = s->store.control, .events = POLLIN};
   for (size_t i = 0; i < s->ngates; i++) {
     of[n] = &s->gates[i];
     p[n++] = (struct pollfd){.fd = s->gates[i].control, .events = POLLIN};
   }
   bool dead = !s->warden.pid || !s->sender.pid || (has_egress(s) && !s->egress.pid) || !s->content.pid ||
               (s->mcp_wanted && !s->mcp.pid) || (has_audit(s) && !s->audit.pid) ||
-              (has_exporter(s) && !s->exporter.pid);
+              (has_exporter(s) && !s->exporter.pid) || (has_store(s) && !s->store.pid);
   for (size_t i = 0; i < s->ngates; i++)
     dead |= !s->gates[i].pid;
   poll(p, n, service_alive(&s->manager, dead && !s->stopping ? 20 : s->tls_listener.material >= 0 ? 2500 : 60000));

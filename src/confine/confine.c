@@ -132,6 +132,21 @@ static int put_files(const struct confine_role *role, struct err *err)
   return r;
 }
 
+/* By a descriptor: our root is mounted over what may hold it. */
+static int bind_folder(const struct confine_role *role, int fd, struct err *err)
+{
+  const unsigned long flags = MS_BIND | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  const char *at = role->folder ? role->folder_at + 1 : NULL;
+  char from[PROC_PATH];
+  if (!role->folder)
+    return 0;
+  snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+  if (mkdir(at, 0755) || mount(from, at, NULL, MS_BIND, NULL) ||
+      mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY | flags, NULL))
+    return err_errno(err, "%s: directory %s for its root", role->name, role->folder);
+  return 0;
+}
+
 static int small_root(const struct confine_role *role, struct err *err)
 {
   const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -139,9 +154,13 @@ static int small_root(const struct confine_role *role, struct err *err)
   snprintf(options, sizeof(options), "size=%zu,mode=0555", 4096 + role->nfiles * (FILE_MAX_BYTES + 4096));
   if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
     return err_errno(err, "%s: own mount namespace", role->name);
+  cleanup_fd int folder = role->folder ? open(role->folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (role->folder && folder < 0)
+    return err_errno(err, "%s: directory %s for its root", role->name, role->folder);
   if (mount(role->name, "/tmp", "tmpfs", flags, options) || chdir("/tmp"))
     return err_errno(err, "%s: its root", role->name);
   int r = put_files(role, err);
+  r = r ? r : bind_folder(role, folder, err);
   if (r)
     return r;
   if (mount(NULL, "/tmp", NULL, MS_REMOUNT | MS_RDONLY | flags, NULL) || chroot(".") || chdir("/"))

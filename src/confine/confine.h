@@ -49,6 +49,8 @@ struct confine_role {
   size_t nsockets;
   const struct confine_file *files;
   size_t nfiles;
+  const char *folder; /* a directory of the host that its root has, too, read-only, at `folder_at`; NULL: none */
+  const char *folder_at;
   uint64_t fds_max;    /* open descriptors; 0: as it was */
   uint64_t memory_max; /* bytes of address space; 0: as it was */
   bool own_ids;        /* it is root of a user namespace of its own already, and stays that */

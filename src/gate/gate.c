@@ -20,7 +20,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 
 /* "<slot>/<slots>" and the memory they lie in. What is counted before that is lost, which is nothing. */
 static void take_metrics_shm(struct gate *g, struct str text, int fd)
@@ -119,35 +118,6 @@ static void control_closed(struct ipc *l, void *arg)
 
 static const struct ipc_ops control_ops = {control_packet, control_closed};
 
-/* One value of /proc/cpuinfo, which every core repeats. */
-static void cpu_word(struct str text, const char *name, char *out, size_t size)
-{
-  struct str line, key, value;
-  while (text.n) {
-    str_cut(text, '\n', &line, &text);
-    if (!str_cut(line, ':', &key, &value) || !str_is(str_trim(key), name))
-      continue;
-    str_copyz(str_sub(str_trim(value), 0, size - 1), out, size);
-    return;
-  }
-}
-
-static void read_machine(struct machine *m)
-{
-  cleanup_buf struct buf b = BUF_INIT(1 << 20);
-  struct utsname u;
-  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  m->cpus = cpus > 0 ? (unsigned)cpus : 1;
-  file_read("/proc/cpuinfo", &b);
-  cpu_word(buf_str(&b), "cpu family", m->family, sizeof(m->family));
-  cpu_word(buf_str(&b), "model", m->model, sizeof(m->model));
-  cpu_word(buf_str(&b), "model name", m->model_name, sizeof(m->model_name));
-  if (!uname(&u))
-    str_copyz(str_sub(str_of(u.nodename), 0, sizeof(m->host) - 1), m->host, sizeof(m->host));
-  if (u.machine[0])
-    str_copyz(str_sub(str_of(u.machine), 0, sizeof(m->architecture) - 1), m->architecture, sizeof(m->architecture));
-}
-
 int gate_main(const struct gate_config *config)
 {
   static uv_loop_t loop;
@@ -155,7 +125,7 @@ int gate_main(const struct gate_config *config)
   static struct gate g;             /* to the process's end: what it still holds then was not lost */
   g = (struct gate){.config = config, .loop = &loop, .metrics_slot = &alone, .slots = &alone, .nslots = 1};
   g.started_us = clock_wall_us();
-  read_machine(&g.machine);
+  machine_read(&g.machine);
   struct err err = ERR_NONE;
   struct http_limits limits = limits_of(config);
   prctl(PR_SET_NAME, "cloche-gate");

@@ -9,6 +9,7 @@
 #include "net/http.h"
 #include "wire/id_filter.h"
 #include "wire/ipc.h"
+#include "wire/machine.h"
 #include "wire/sizes.h"
 #include "wire/wire.h"
 
@@ -17,12 +18,6 @@
 #define INTERPRETER_PORT      49999
 #define CLIENT_ID             "6532622b"
 #define GATE_NETWORK_FEATURES (NETWORK_HTTPS | NETWORK_RULES | NETWORK_PROXY) /* optional network settings served */
-
-/* What kind of machine this is, read before the gate gives up its rights. */
-struct machine {
-  char family[32], model[32], model_name[128], architecture[32], host[65];
-  unsigned cpus;
-};
 
 struct gate {
   const struct gate_config *config;

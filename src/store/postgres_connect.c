@@ -35,6 +35,15 @@ static bool on_this_machine(const PQconninfoOption *o)
          !strcmp(host, "::1");
 }
 
+int postgres_option(const char *url, const char *name, char *out, size_t size)
+{
+  PQconninfoOption *o = PQconninfoParse(url, NULL);
+  const char *value = o ? value_of(o, name) : NULL;
+  int r = o ? str_copyz(str_of(value ? value : ""), out, size) : -EINVAL;
+  PQconninfoFree(o);
+  return r ? -EINVAL : 0;
+}
+
 void postgres_place(const char *url, char *out, size_t size)
 {
   PQconninfoOption *o = PQconninfoParse(url, NULL);

@@ -9,6 +9,8 @@
 #define POSTGRES_OLDEST 140000
 
 bool postgres_url(const char *text); /* it says postgres:// or postgresql:// */
+/* What the URL says of one option, "" = nothing; -EINVAL: it is no URL, or too long. */
+int postgres_option(const char *url, const char *name, char *out, size_t size);
 /* Host, port and name of the database, for messages. */
 void postgres_place(const char *url, char *out, size_t size);
 PGconn *postgres_connect(const char *url, struct err *err); /* NULL: err says why */

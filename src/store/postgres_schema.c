@@ -140,6 +140,12 @@ static const char *const migrations[] = {
     "ALTER TABLE team ADD COLUMN isolation " INT " DEFAULT 0;"
     "ALTER TABLE build ADD COLUMN isolation " INT " DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN isolation " INT " DEFAULT 0;",
+    /* Machines, which only many of them have: SQLite has no such table. */
+    "CREATE TABLE node(name " TEXT " PRIMARY KEY, machine " TEXT ", epoch " INT ", lease_until " INT ", "
+    "wanted " INT " DEFAULT 0, status " INT ", since " INT ", address " TEXT ", version " TEXT ", labels " TEXT ", "
+    "tiers " TEXT ", hardware " TEXT ", templates " TEXT ", running " INT ", starting " INT ", paused " INT ", "
+    "warm " INT ", creates " INT ", creates_failed " INT ", cpus " INT ", cpus_given " INT ", load " INT ", "
+    "memory " INT ", memory_given " INT ", memory_used " INT ");",
 };
 
 #define LOCK "4802926094000" /* of programs that look at the version; a number that nobody else uses */

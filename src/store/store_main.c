@@ -4,6 +4,7 @@
 #include "store/postgres_connect.h"
 #include "store/store_move.h"
 #include "store/store_postgres.h"
+#include "store/store_role.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -119,6 +120,8 @@ int main(int argc, char **argv)
   struct err err = ERR_NONE;
   if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
     return puts(help) < 0 || argc < 2 ? 2 : 0;
+  if (!strcmp(argv[1], "role") && argc == 2)
+    return store_role_main();
   if (strcmp(argv[1], "migrate"))
     return complain("cloche store knows 'migrate'; see cloche store --help");
   int status = read_request(argc - 1, argv + 1, &q);

@@ -18,9 +18,9 @@ struct table {
 };
 
 /* Rows of these are named by others, or a trigger on them looks at others: they go first, in this order. Usage is what
- * triggers count. */
+ * triggers count; machines announce themselves. */
 static const char *const first[] = {"team", "template", "build", "job", "webhook_body"};
-static const char *const left_out[] = {"webhook_usage", "cloche_schema"};
+static const char *const left_out[] = {"webhook_usage", "cloche_schema", "node"};
 
 static bool among(const char *name, const char *const *list, size_t n)
 {

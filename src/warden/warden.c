@@ -14,6 +14,7 @@
 #include "warden/box/box_recover.h"
 #include "warden/box/box_sample.h"
 #include "warden/box/volume_watch.h"
+#include "warden/rpc/handlers.h"
 #include "warden/rpc/rpc.h"
 #include "wire/box_socket.h"
 #include "warden/build/builder.h"
@@ -26,6 +27,7 @@
 #include "warden/box/transition.h"
 #include "warden/core/warden_state.h"
 #include "warden/warm/nursery_request.h"
+#include "warden/core/cluster.h"
 #include "warden/core/egress.h"
 #include "warden/core/event_keep.h"
 #include "warden/build/runtime_layer.h"
@@ -187,6 +189,10 @@ static void control_packet(struct ipc *l, struct str packet, int fd, void *arg)
     policies_link(w, fd);
     return;
   }
+  if (packet.p[0] == CONTROL_STORE && fd >= 0) {
+    cluster_link(w, fd);
+    return;
+  }
   if (packet.p[0] == CONTROL_SENDER && fd >= 0) {
     webhooks_link(w, fd);
     return;
@@ -344,6 +350,7 @@ static int warden_open(struct warden *w, char first_key[KEY_TEXT], struct err *e
   r = r ? r : load_persistent(w, "instance", 4, w->instance, err);
   if (!r)
     node_open(w);
+  r = r ? r : cluster_open(w, warden_status, err);
   struct err why = ERR_NONE;
   if (!r && egress_open(w, &why)) /* before any secret is read: its processes go on as copies of this one */
     log_warn("outbound networking disabled: %s", why.msg);
@@ -505,6 +512,7 @@ static void warden_close(struct warden *w)
   storage_free(w);
   builder_close(w);
   webhooks_close(w);
+  cluster_close(w);
   volume_content_close(w);
   secrets_close(w);
   catalog_close(w->catalog);

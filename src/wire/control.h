@@ -32,6 +32,7 @@ enum control {
   CONTROL_SENDER = 'W',      /* to the warden: its end of the link to the sender comes with it */
   CONTROL_EGRESS = 'G',      /* to the warden: its end of the link to the egress gateway comes with it */
   CONTROL_CONTENT = 'V',     /* to the warden: its end of the link to the content role comes with it */
+  CONTROL_STORE = 'D',       /* to the warden: its end of the link to the store process comes with it */
   CONTROL_MCP = 'A',         /* to a gate: its end of a link to the MCP role comes with it */
   CONTROL_WANT_MCP = 'Q',    /* from a gate: it needs the MCP role */
   CONTROL_AUDIT = 'U',       /* to a gate, to the warden: its end of a link to the audit role comes with it */

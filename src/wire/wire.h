@@ -109,7 +109,8 @@ enum wire_type {
   WIRE_BUILD_DIFF,  /* W_TEAM W_REF W_ID (the first build) W_BUILD (the second, of that template) -> W_COUNT, descriptor
                        of the differences, JSON; -ENOENT, -EDQUOT */
   WIRE_DOCTOR,      /* -> W_COUNT, descriptor of what `cloche doctor --json` prints; -EDQUOT */
-  WIRE_NODE_CHANGE, /* W_STATE: enum node_status */
+  WIRE_NODE_CHANGE, /* W_STATE: enum node_status [W_ID: of that node; else of this one]; -ENOENT */
+  WIRE_NODE_LIST,   /* [W_ID: that one alone] -> items of nodes (node_record.h), of all machines; -ENOENT, -ESHUTDOWN */
 
   /* of the host's root user (cloche template ...) */
   WIRE_BUILD_SHOW = 96, /* W_TEAM W_REF -> template, W_LAYERS, W_CONFIG of the build */
@@ -157,6 +158,14 @@ enum wire_type {
   WIRE_SENT, /* from the sender: W_ID W_CLASS (enum delivery_class) W_DURATION (ms) [W_HTTP_STATUS W_HEADERS (JSON)
                 W_BODY W_MESSAGE] */
 
+  /* from the warden to the store process, which answers each (docs/cluster.md); -ENOTCONN: PostgreSQL is away */
+  WIRE_STORE_NODE = 256, /* a node (node_record.h) W_TIMEOUT (its lease, seconds) W_LAST (hours that others
+                          * stay in the list after theirs ended) W_MODE (1: it has just begun) ->
+                          * W_RUN (its epoch) W_STATE (what it was told to become, 0 = nothing); -EEXIST: the name is
+                          * another machine's, -ESTALE: another one has taken its place */
+  WIRE_STORE_NODE_LIST,  /* [W_ID] -> items of nodes */
+  WIRE_STORE_NODE_ORDER, /* W_ID W_STATE; -ENOENT */
+
   WIRE_AUDIT = 190,  /* gate to the audit role, no answer: see audit_record.h */
   WIRE_SPAN,         /* gate to the exporter, no answer: see span.h */
   WIRE_OTLP_METRICS, /* the same: W_BODY (a part of a request's JSON) W_LAST (1: the last one) */
@@ -193,8 +202,9 @@ enum content_op {
   CONTENT_LINK,   /* W_TARGET W_UID W_GID: a symbolic link, in the place of what is there */
 };
 
-/* Of this machine: one that drains takes no new boxes. */
-enum node_status { NODE_READY = 1, NODE_DRAINING };
+/* Of a machine: one that drains takes no new boxes; one that was stopped stands by. The last two are found out by the
+ * lease and never set. */
+enum node_status { NODE_READY = 1, NODE_DRAINING, NODE_STANDBY, NODE_UNHEALTHY };
 
 /* Of a template's build. */
 enum job_state { JOB_WAITING = 1, JOB_BUILDING, JOB_ERROR, JOB_READY };
@@ -281,6 +291,11 @@ enum wire_tag {
   W_TRACE_ID = 130, /* 16 bytes */
   W_SPAN_ID,        /* 8 bytes */
   W_PARENT_ID,      /* 8 bytes, zeros: none */
+  W_MACHINE = 140,  /* of a node: what tells its data directory from all others */
+  W_LABELS,         /* of a node: name=value, by spaces */
+  W_TIERS,          /* of a node: kinds of boxes that it runs, by spaces */
+  W_HARDWARE,       /* of a node: family, model, name and architecture of its processors, a line each */
+  W_TEMPLATES,      /* of a node: names of templates that everyone may use and it has at hand, by spaces */
   W_URL = 160,
   W_ORIGIN,  /* scheme, host and port of a URL */
   W_EVENTS,  /* types of events, joined by commas */

@@ -4,18 +4,6 @@
 
 /* ---- calls to the warden ---- */
 
-bool api_status(struct req *r, const struct warden_reply *reply, struct wire_status *out)
-{
-  struct str raw = wire_get(reply->packet, W_STATUS);
-  r->pending_call = 0;
-  if (raw.n != sizeof(*out)) {
-    api_error(r, 500, "the warden returned no status");
-    return false;
-  }
-  memcpy(out, raw.p, sizeof(*out));
-  return true;
-}
-
 bool api_put_proof(struct req *r, struct buf *b)
 {
   uint8_t client[CLIENT_LEN];

@@ -133,9 +133,6 @@ struct jw *api_items_begin(struct req *r, char open);
 void api_items_told(const struct warden_reply *reply, void *arg);
 void api_timeout_error(struct req *r); /* 400: longer than the team's sandboxes may live */
 
-/* The warden's status out of its answer; answers 500 itself and returns false when there is none. */
-bool api_status(struct req *r, const struct warden_reply *reply, struct wire_status *out);
-
 /* Calls the warden on behalf of this request, with what its client has shown; on_reply gets r as arg. */
 void api_call_warden(struct req *r, struct buf *b, warden_reply_fn on_item, warden_reply_fn on_reply);
 /* The same for a listing of all that a team has: few at once, fairly among teams. */

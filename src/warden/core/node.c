@@ -2,6 +2,7 @@
 /* node.c - see node.h. */
 #include "warden/core/node.h"
 
+#include "warden/core/cluster.h"
 #include "warden/core/warden_state.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,5 +47,6 @@ void node_figures(const struct warden *w, struct wire_status *out)
 
 int node_admit(const struct warden *w, struct err *err)
 {
-  return w->draining ? err_set(err, -ESHUTDOWN, "this server is being drained and takes no new sandboxes") : 0;
+  return w->draining ? err_set(err, -ESHUTDOWN, "this server is being drained and takes no new sandboxes")
+                     : cluster_admit(w, err);
 }

@@ -11,6 +11,6 @@ struct warden;
 void node_open(struct warden *w); /* as the last warden left it */
 int node_set(struct warden *w, enum node_status status, struct err *err);
 void node_figures(const struct warden *w, struct wire_status *out);
-int node_admit(const struct warden *w, struct err *err); /* -ESHUTDOWN while it drains */
+int node_admit(const struct warden *w, struct err *err); /* -ESHUTDOWN while it drains, or has no lease */
 
 #endif

@@ -28,8 +28,12 @@ struct warden_config {
   const char *runtime;     /* directory with usr/lib/cloche/... to stage */
   const char *domain;      /* told to clients as the boxes' domain; "" = none */
   const char *admin_token; /* what an administrator shows; "" = there is none */
-  uint32_t id_base;        /* first host uid of the boxes' ranges */
-  unsigned boxes_max;      /* running boxes at once */
+  bool clustered;          /* other machines share a store with this one: see cluster.h, and the next five */
+  const char *node_name, *node_address, *node_labels;
+  unsigned node_lease_s, node_forget_h;
+  unsigned store_s;   /* longest wait for an answer of the store */
+  uint32_t id_base;   /* first host uid of the boxes' ranges */
+  unsigned boxes_max; /* running boxes at once */
   unsigned pids_max, open_files, inotify_instances;
   /* The kernel's limits for all: see host_limits.h. */
   uint64_t host_processes, host_open_files, host_aio_requests;

@@ -63,6 +63,7 @@ struct warden {
 
   /* Each is opaque to all but the module of its name, which makes it at first use. */
   struct reply_links *links;
+  struct cluster *cluster;
   struct worker_pool *workers;
   struct checkpoint_queue *checkpoint_queue;
   struct checkpoint_store *checkpoint_store;

@@ -7,7 +7,6 @@
 #include "warden/build/import.h"
 #include "warden/core/context.h"
 #include "warden/core/doctor_run.h"
-#include "warden/core/node.h"
 #include "warden/core/own_report.h"
 #include "wire/api_key.h"
 
@@ -76,18 +75,6 @@ void handle_doctor(struct request *q)
   struct own_report r = {.team = "", .answer_max = DOCTOR_MAX, .origin = request_origin(q), .make = examine};
   if (own_report_run(q->warden, &r, &err))
     reply_err(q, &err);
-}
-
-void handle_node_change(struct request *q)
-{
-  struct err err = ERR_NONE;
-  uint64_t status = wire_u64(q->packet, W_STATE, 0);
-  if (status != NODE_READY && status != NODE_DRAINING)
-    reply_error(q, -EINVAL, "a node is set to ready or draining");
-  else if (node_set(q->warden, (enum node_status)status, &err))
-    reply_err(q, &err);
-  else
-    reply_ok(q);
 }
 
 struct import_reply {

@@ -106,6 +106,7 @@ void handle_template_import(struct request *q);
 void handle_template_store(struct request *q);
 void handle_doctor(struct request *q);
 void handle_node_change(struct request *q);
+void handle_node_list(struct request *q);
 
 /* list_handlers.c, for the connection: the client has read some of a long reply, or is gone. */
 void box_list_continue(struct ipc *ipc, void *peer);

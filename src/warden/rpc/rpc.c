@@ -88,6 +88,7 @@ static const struct handler {
     {WIRE_TEAM_PUT, BY_ADMIN, CHANGES(team_put)},
     {WIRE_DOCTOR, BY_ADMIN, READS(doctor)},
     {WIRE_NODE_CHANGE, BY_ADMIN, CHANGES(node_change)},
+    {WIRE_NODE_LIST, BY_ADMIN, READS(node_list)},
     {WIRE_TEMPLATE_IMPORT, BY_ROOT, CHANGES(template_import)},
     {WIRE_TEMPLATE_STORE, BY_ROOT, CHANGES(template_store)},
     {WIRE_BUILD_SHOW, BY_ROOT, READS(build_show)},
