@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ADMIN = "the-administrators-own"
-LEASE_S = 2
+LEASE_S = 4
 
 
 @dataclass
