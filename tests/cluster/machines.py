@@ -38,7 +38,7 @@ def wait_for(what: Callable[[], Any], seconds: float = 20.0) -> Any:
         if got or time.monotonic() > until:
             assert got, f"not within {seconds} s"
             return got
-        time.sleep(0.1)
+        time.sleep(0.1)  # between two looks
 
 
 @dataclass

@@ -161,7 +161,7 @@ def break_something(machine: Machine, kind: int) -> None:
         os.kill(pid, signal.SIGKILL)
     elif kind == 2:
         machine.cut(True)
-        time.sleep(LEASE_S + 1)
+        time.sleep(LEASE_S + 1)  # the lease runs out
         machine.cut(False)
     elif kind == 3:  # the supervisor; boxes go on, the next one adopts them
         machine.stop(signal.SIGKILL)
